@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/wire"
@@ -37,8 +38,14 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	} else {
 		status, a.Error.Code, a.Error.Message = s.explain(r, err)
 	}
-	if many, ok := errors.AsType[*auth.TooManyError](err); ok {
-		w.Header().Set("Retry-After", strconv.Itoa(many.Seconds()))
+	var later interface { // an error that knows when to try again
+		error
+		Seconds() int
+	}
+	if errors.As(err, &later) {
+		w.Header().Set("Retry-After", strconv.Itoa(later.Seconds()))
+	} else if a.Error.Code == codeUnavailable {
+		w.Header().Set("Retry-After", strconv.Itoa(server.UnavailableAfter))
 	} else if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}
@@ -82,8 +89,12 @@ func (s *Server) ambiguous(r *http.Request, err error, a *errorAnswer) bool {
 	return true
 }
 
-// codeAmbiguous is the code of an error whose choices say what a request could mean.
-const codeAmbiguous = "ambiguous"
+const (
+	// codeAmbiguous is the code of an error whose choices say what a request could mean.
+	codeAmbiguous = "ambiguous"
+	// codeUnavailable is that of a database that can't be reached now.
+	codeUnavailable = "unavailable"
+)
 
 // explain finds the status of errors that come from below.
 func (s *Server) explain(r *http.Request, err error) (status int, code, message string) {
@@ -97,18 +108,30 @@ func (s *Server) explain(r *http.Request, err error) (status int, code, message 
 		return http.StatusTooManyRequests, "too_many", err.Error()
 	case errors.Is(err, server.ErrNoContent):
 		return http.StatusNotFound, "no_content", err.Error()
+	case errors.Is(err, server.ErrRetired):
+		return http.StatusGone, "retired", "it was retired by policy: its bytes are not stored any more"
 	case errors.Is(err, server.ErrNotFound):
 		return http.StatusNotFound, "not_found", err.Error()
 	case errors.Is(err, auth.ErrLastOwner):
 		return http.StatusConflict, "last_owner", err.Error()
 	case errors.Is(err, server.ErrExists):
 		return http.StatusConflict, "exists", err.Error()
+	case errors.Is(err, server.ErrOverQuota):
+		no, _ := errors.AsType[*server.QuotaError](err)
+		return http.StatusInsufficientStorage, protocol.CodeOverQuota, no.Error()
 	case errors.Is(err, server.ErrBusy):
 		return http.StatusServiceUnavailable, "busy", server.ErrBusy.Error()
+	case errors.Is(err, server.ErrCold):
+		s.logOf(r).Warn("cold storage was needed", "error", err)
+		return http.StatusServiceUnavailable, "cold", server.ErrCold.Error()
 	case errors.Is(err, server.ErrBadPage):
 		return http.StatusBadRequest, "bad_page", "after is not the next of an earlier page"
 	case r.Context().Err() != nil && errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable, "cancelled", "the request was given up or the server is stopping"
+	case server.Unavailable(err):
+		s.logOf(r).Warn("the database could not be asked", "error", err)
+		return http.StatusServiceUnavailable, codeUnavailable,
+			"the database can't be reached now, or has too much to do; try again later"
 	}
 	s.logOf(r).Error("request failed", "error", err)
 	return http.StatusInternalServerError, "internal", "the server could not do this now; its log says why"

@@ -55,8 +55,8 @@ func TestEveryCall(t *testing.T) {
 		"/healthz", "/metrics", "/api/sessions", "/api/sessions?order=recent&limit=1", "/api/groups", "/api/sessions/s", "/api/sessions/s/entries?limit=2",
 		"/api/sessions/s/raw", "/api/sessions/s/digest", "/api/sessions/s/digest?epochs=all", "/api/sessions/s/digest?from=0&to=2",
 		"/api/sessions/s/export", "/api/sessions/s/export?format=json", "/api/sessions/s/export?format=md", "/api/sessions/s/export?format=html",
-		"/api/search?q=elephant", "/api/search?q=answer&superseded=1&limit=1", "/api/usage", "/api/usage?by=day,hour,project,model,machine,user,session",
-		"/api/drops", "/api/forgotten", "/api/ledger?machine=m1", "/api/me", "/api/users", "/api/keys", "/api/shares", "/api/openapi.yaml",
+		"/api/search?q=elephant", "/api/search?q=answer&superseded=1&limit=1", "/api/sessions/s/mark", "/api/views", "/api/sessions?order=cost&limit=2", "/api/sessions?order=time&failed=1&starred=1&tag=b", "/api/usage", "/api/usage?by=day,hour,project,model,machine,user,session",
+		"/api/drops", "/api/sessions/s/timeline", "/api/blame?file=cart.go", "/api/fix?q=undefined", "/api/forgotten", "/api/ledger?machine=m1", "/api/me", "/api/users", "/api/keys", "/api/shares", "/api/openapi.yaml",
 	} {
 		if a := r.get(path); a.status != 200 {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
@@ -65,6 +65,16 @@ func TestEveryCall(t *testing.T) {
 	r.here()
 	r.proof(r.key)
 	r.everyArtifactCall()
+	r.send("PUT", "/api/sessions/s/mark", `{"star":true,"name":"The elephant","note":"look again","tags":["b","a","b"]}`, 200)
+	r.send("PUT", "/api/sessions/s/mark", `{"tags":["a,b"]}`, 400)
+	r.get("/api/sessions/s/mark")
+	r.send("PUT", "/api/views/mine", `{"query":"view=failed"}`, 200)
+	r.send("DELETE", "/api/views/mine", "", 200)
+	link := decode[shareLink](t, r.send("POST", "/api/sessions/s/share-links", `{}`, 201))
+	r.get("/api/share-links?session=s")
+	r.send("DELETE", "/api/share-links/"+fmt.Sprint(link.ID), "", 200)
+	r.send("POST", "/api/sessions/s/mask", `{"machine":"m1"}`, 200)
+	r.get("/api/maskings")
 	r.send("POST", "/api/sessions/s/copy", `{"from_machine":"m1","to_machine":"m2","epoch":"copy","lines":1}`, 200)
 	r.send("POST", "/api/sessions/s/export?format=json", "", 200)
 	r.send("POST", "/api/digests", `{"sessions":[{"session_id":"s"},{"session_id":"s","machine":"m1","epoch":"e1"},{"session_id":"no","machine":"m"}]}`, 200)
@@ -182,7 +192,8 @@ func TestSearchCall(t *testing.T) {
 			Session struct {
 				SessionID string `json:"session_id"`
 			}
-			Line    int `json:"line_index"`
+			Prompt  string `json:"first_prompt"`
+			Line    int    `json:"line_index"`
 			Kind    string
 			Snippet []struct {
 				Text  string
@@ -196,6 +207,9 @@ func TestSearchCall(t *testing.T) {
 		t.Fatal("nothing was found")
 	}
 	h := a.Hits[0]
+	if h.Prompt == "" {
+		t.Error("a hit does not say how its session begins")
+	}
 	text, matched := "", ""
 	for _, p := range h.Snippet {
 		text += p.Text
@@ -209,6 +223,7 @@ func TestSearchCall(t *testing.T) {
 	for query, want := range map[string]int{
 		"q=": 400, "": 400, "q=%20": 400, "q=x&kind=shoes": 400, "q=x&after=nonsense": 400, "q=x&limit=0": 400, "q=%ff": 400, "q=%00": 400,
 		"q=%22": 200, "q=%22elephant": 200, "q=*": 200, "q=NEAR(": 200, "q=a+OR+b": 200, "q='--": 200, "q=%25": 200, "kind=prompt,answer&q=purple": 200,
+		"tool=%20": 400, "file=%20": 400, "tool=": 400, "tool=%00": 400, "tool=Bash": 200, "tool=*": 200, "tool=mcp__*&file=x&q=y": 200,
 	} {
 		if a := r.get("/api/search?" + query); a.status != want {
 			t.Errorf("%s: %d %s", query, a.status, a.body)

@@ -44,7 +44,7 @@ func TestAudit(t *testing.T) {
 	}
 	tests := []struct{ name, sql, undo, want string }{
 		{"an object is none", `UPDATE lines SET raw = CAST('{"a":' AS BLOB) WHERE line = 2`,
-			`UPDATE lines SET raw = CAST('{"a":2}' AS BLOB) WHERE line = 2`, "line 2 is no JSON object any more"},
+			`UPDATE lines SET raw = CAST('{"a":2}' AS BLOB) WHERE line = 2`, "line 3 is no JSON object any more"},
 		{"bytes are missing", `UPDATE lines SET raw = CAST('{}' AS BLOB) WHERE line = 2`,
 			`UPDATE lines SET raw = CAST('{"a":2}' AS BLOB) WHERE line = 2`, "its 3 lines are 19 bytes; the file had 24"},
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/query"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -46,7 +47,7 @@ func (s *Server) readUpload(w http.ResponseWriter, r *http.Request, who server.K
 	if err != nil {
 		return nil, err
 	}
-	u.Owner, u.At = who.User.ID, time.Now()
+	u.Owner, u.Quota, u.At = who.User.ID, s.Quota.For(who.User), time.Now()
 	u.Head.Writer, err = writerOf(r)
 	return u, err
 }
@@ -57,7 +58,7 @@ func (s *Server) putBlob(w http.ResponseWriter, r *http.Request, who server.Key)
 	if err != nil {
 		return err
 	}
-	offset, err := number(r.URL.Query(), "offset", -1)
+	offset, err := query.Number(r.URL.Query(), "offset", -1)
 	if err != nil || offset < 0 {
 		return wire.BadRequest("bad_query", "offset is not a number from 0")
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/query"
+	"github.com/ccship/ccship/server/api/reply"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -19,7 +21,7 @@ func (s *Server) putCheckpoints(w http.ResponseWriter, r *http.Request, who serv
 	if err != nil {
 		return err
 	}
-	b.Owner, b.Received = who.User.ID, time.Now()
+	b.Owner, b.Quota, b.Received = who.User.ID, s.Quota.For(who.User), time.Now()
 	if b.Head.Writer, err = writerOf(r); err != nil {
 		return err
 	}
@@ -28,36 +30,6 @@ func (s *Server) putCheckpoints(w http.ResponseWriter, r *http.Request, who serv
 		s.counts.Artifacts(int64(len(b.List)), 0, 0, 0)
 	}
 	return s.answerStored(w, r, who, b.Head, len(b.List), err)
-}
-
-// checkpointAnswer is a checkpoint on the wire.
-type checkpointAnswer struct {
-	ID          string    `json:"id"`
-	SessionID   string    `json:"session_id"`
-	Machine     string    `json:"machine"`
-	User        string    `json:"user"`
-	PortID      string    `json:"port_id"`
-	TokensUsed  int64     `json:"tokens_used"`
-	TokenBudget int64     `json:"token_budget"`
-	Trigger     string    `json:"trigger_type"`
-	ContextHash string    `json:"context_hash"`
-	Summary     string    `json:"summary"`
-	ActiveFiles []string  `json:"active_files"`
-	Created     time.Time `json:"created_at"`
-	Generation  int64     `json:"generation"`
-	Line        *int64    `json:"line"`
-}
-
-func answerCheckpoint(c server.Checkpoint, names names) checkpointAnswer {
-	return checkpointAnswer{c.ID, c.SessionID, c.Machine, names[c.Owner], c.PortID, c.TokensUsed, c.TokenBudget, c.Trigger,
-		c.ContextHash, c.Summary, c.ActiveFiles, c.Created, c.Generation, lineOrNull(c.Line)}
-}
-
-func lineOrNull(line int64) *int64 {
-	if line < 0 {
-		return nil
-	}
-	return &line
 }
 
 // listCheckpoints is GET /api/checkpoints?session&user&after&limit: the latest first.
@@ -77,8 +49,8 @@ func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who s
 	if err != nil {
 		return err
 	}
-	f := newFilter(r.URL.Query(), names)
-	q.After, q.Limit = f.text("after"), f.limit()
+	f := query.New(r.URL.Query(), names)
+	q.After, q.Limit = f.Text("after"), f.Limit()
 	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
 		return err
 	}
@@ -87,9 +59,9 @@ func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who s
 		return err
 	}
 	a := struct {
-		Checkpoints []checkpointAnswer `json:"checkpoints"`
+		Checkpoints []reply.Checkpoint `json:"checkpoints"`
 		Next        *string            `json:"next"` // null on the last page
-	}{Checkpoints: each(list.List, func(c server.Checkpoint) checkpointAnswer { return answerCheckpoint(c, names) })}
+	}{Checkpoints: each(list.List, func(c server.Checkpoint) reply.Checkpoint { return reply.CheckpointOf(c, names) })}
 	if list.Next != "" {
 		a.Next = &list.Next
 	}
@@ -103,15 +75,15 @@ func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request, who server.K
 	if err != nil {
 		return err
 	}
-	f := newFilter(r.URL.Query(), names)
-	owner := f.user()
-	if f.err != nil {
-		return f.err
+	f := query.New(r.URL.Query(), names)
+	owner := f.User()
+	if f.Err != nil {
+		return f.Err
 	}
 	c, err := s.store.Checkpoint(r.Context(), server.ScopeOf(who.User), r.PathValue("id"), owner)
 	if err != nil {
 		return err
 	}
-	s.answer(w, http.StatusOK, answerCheckpoint(c, names))
+	s.answer(w, http.StatusOK, reply.CheckpointOf(c, names))
 	return nil
 }

@@ -165,7 +165,8 @@ func TestContractCanFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := `{"user":{"name":"a","role":"owner","created":"2026-11-21T00:00:00Z","disabled":null},
-		"key":{"name":"k","user":"a","created":"2026-11-21T00:00:00Z","last_used":null,"revoked":null}}`
+		"key":{"name":"k","user":"a","created":"2026-11-21T00:00:00Z","last_used":null,"revoked":null},
+		"stored":{"bytes":1,"sessions":1},"quota":{"bytes":null,"sessions":5}}`
 	if err := c.check(req, 200, "application/json", []byte(good)); err != nil {
 		t.Fatal(err)
 	}

@@ -2,15 +2,14 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/audit"
+	"github.com/ccship/ccship/server/api/query"
+	"github.com/ccship/ccship/server/digest"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -18,11 +17,11 @@ import (
 const maxHashes = 10_000
 
 type digestAnswer struct {
-	SessionID   string         `json:"session_id"`
-	Machine     string         `json:"machine"`
-	Epoch       string         `json:"epoch,omitempty"`
-	Epochs      []epochDigest  `json:"epochs,omitzero"`      // newest first, when all are asked for; then nothing below
-	Generations []audit.Digest `json:"generations,omitzero"` // left out when single lines are asked for
+	SessionID   string        `json:"session_id"`
+	Machine     string        `json:"machine"`
+	Epoch       string        `json:"epoch,omitempty"`
+	Epochs      []epochDigest `json:"epochs,omitzero"`      // newest first, when all are asked for; then nothing below
+	Generations []digest.View `json:"generations,omitzero"` // left out when single lines are asked for
 	// LineHashes is sha256 over each line and its newline, null where nothing is stored.
 	LineHashes []*string `json:"line_hashes,omitzero"`
 }
@@ -33,10 +32,10 @@ type digestAnswer struct {
 // the stored bytes.
 func (s *Server) digest(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q := r.URL.Query()
-	f := newFilter(q, nil)
-	all := f.oneOf("epochs", "one", "all") == "all"
-	if f.err != nil {
-		return f.err
+	f := query.New(q, nil)
+	all := f.OneOf("epochs", "one", "all") == "all"
+	if f.Err != nil {
+		return f.Err
 	}
 	if all {
 		a, err := s.digestEpochs(r, who, refOf(r))
@@ -54,8 +53,8 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request, who server.Key) 
 		}
 		if q.Has("from") || q.Has("to") {
 			a.LineHashes, err = lineHashes(ctx, snap, v, q)
-		} else if a.Generations, err = audit.Digests(ctx, snap); q.Has("generation") {
-			a.Generations = slices.DeleteFunc(a.Generations, func(g audit.Digest) bool {
+		} else if a.Generations, err = digest.Views(ctx, snap); q.Has("generation") {
+			a.Generations = slices.DeleteFunc(a.Generations, func(g digest.View) bool {
 				return g.Generation != v.Generation.Number
 			})
 		}
@@ -69,34 +68,18 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request, who server.Key) 
 
 // lineHashes hashes the lines that the query asks for.
 func lineHashes(ctx context.Context, snap server.Snapshot, v server.View, q url.Values) ([]*string, error) {
-	from, err := number(q, "from", 0)
+	from, err := query.Number(q, "from", 0)
 	if err != nil {
 		return nil, err
 	}
-	to, err := number(q, "to", min(from+maxHashes, max(v.Total, from)))
+	to, err := query.Number(q, "to", min(from+maxHashes, max(v.Total, from)))
 	if err != nil {
 		return nil, err
 	}
 	if to < from || to-from > maxHashes {
 		return nil, wire.BadRequest("bad_query", fmt.Sprintf("from and to are at most %d lines apart", maxHashes))
 	}
-	out := make([]*string, to-from)
-	for _, span := range v.Between(from, to) {
-		err := snap.Lines(ctx, span, func(l server.Line) error {
-			if l.Kind != server.Oversize {
-				h := sha256.New()
-				h.Write(l.Raw)
-				h.Write(newline)
-				sum := hex.EncodeToString(h.Sum(nil))
-				out[l.Index-from] = &sum
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return digest.Lines(ctx, snap, v, from, to)
 }
 
 var newline = []byte{'\n'}

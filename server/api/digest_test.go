@@ -13,17 +13,17 @@ import (
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/hub"
-	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
 // lineCounter counts the lines that are read from it.
 type lineCounter struct {
-	*store.SQLite
+	*sqlite.Store
 	lines atomic.Int64
 }
 
 func (s *lineCounter) View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
-	snap, err := s.SQLite.View(ctx, scope, ref)
+	snap, err := s.Store.View(ctx, scope, ref)
 	return &countedSnapshot{snap, &s.lines}, err
 }
 
@@ -44,7 +44,7 @@ func TestPageCost(t *testing.T) {
 	r := newRig(t)
 	r.post(piece{lines: objects("a", 0, 100)}.body("s"))
 	r.post(piece{gen: 1, rewound: 50, first: 50, lines: objects("b", 50, 100)}.body("s"))
-	counting := &lineCounter{SQLite: r.store}
+	counting := &lineCounter{Store: r.store}
 	handler := api.New(counting, auth.New(r.store, slog.New(slog.DiscardHandler)), hub.New(r.store)).Handler()
 	for query, want := range map[string]int64{
 		"?generation=1&from=48&to=52": 4, "?from=99": 1, "?generation=0&from=100": 0, "": 150,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/query"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -47,10 +48,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if err != nil {
 		return err
 	}
-	f := newFilter(r.URL.Query(), names)
+	f := query.New(r.URL.Query(), names)
 	wanted := wantedChanges(f)
-	if f.err != nil {
-		return f.err
+	if f.Err != nil {
+		return f.Err
 	}
 	visible, err := s.access.Visible(r.Context(), who.User)
 	if err != nil {
@@ -106,8 +107,8 @@ func (s *Server) sendChanges(r *http.Request, to *eventStream, changes <-chan se
 }
 
 // wantedChanges is the query's filter.
-func wantedChanges(f *filter) func(server.Change) bool {
-	session, project, machine, user := f.text("session"), f.text("project"), f.machine(), f.user()
+func wantedChanges(f *query.Filter) func(server.Change) bool {
+	session, project, machine, user := f.Text("session"), f.Text("project"), f.Machine(), f.User()
 	return func(c server.Change) bool {
 		return (session == "" || c.SessionID == session) && (project == "" || c.Project == project) &&
 			(machine == nil || c.Machine == *machine) && (user == 0 || c.Owner == user)
@@ -118,7 +119,7 @@ func wantedChanges(f *filter) func(server.Change) bool {
 type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	names   names
+	names   query.Names
 }
 
 func (e *eventStream) begin(again bool) error {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/query"
+	"github.com/ccship/ccship/server/api/reply"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -25,10 +27,10 @@ var exportTypes = map[string]string{
 
 // export is GET or POST /api/sessions/{id}/export?format&machine&epoch: the newest view as a file to keep.
 func (s *Server) export(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	f := newFilter(r.URL.Query(), nil)
-	format := f.oneOf("format", "jsonl", "json", "md", "html")
-	if f.err != nil {
-		return f.err
+	f := query.New(r.URL.Query(), nil)
+	format := f.OneOf("format", "jsonl", "json", "md", "html")
+	if f.Err != nil {
+		return f.Err
 	}
 	if s.Export == nil && (format == "md" || format == "html") {
 		return wire.Refuse(http.StatusNotFound, "not_found", "this server does not export "+format)
@@ -38,19 +40,20 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, who server.Key) 
 		return err
 	}
 	return s.open(r, who, func(ctx context.Context, snap server.Snapshot) error {
+		b := wire.Begin(w)
 		h := w.Header()
 		h.Set("Content-Type", exportTypes[format])
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:")
 		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s.%s"`, fileName(snap.Session().SessionID), format))
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the time for reading is not that for answering
-		out := bufio.NewWriterSize(patientWriter{s, w}, rawChunk)
+		out := bufio.NewWriterSize(patientWriter{s, b}, rawChunk)
 		var err error
 		switch format {
 		case "jsonl":
 			err = exportLines(ctx, out, snap)
 		case "json":
-			err = exportDocument(ctx, out, snap, answerSession(snap.Session(), names))
+			err = exportDocument(ctx, out, snap, reply.SessionOf(snap.Session(), names))
 		default:
 			err = s.Export(ctx, out, snap, format)
 		}
@@ -58,9 +61,10 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, who server.Key) 
 			err = out.Flush()
 		}
 		if err != nil {
-			// The status has been sent: only closing the connection can report the error now.
-			s.logOf(r).Error("answer cut short", "error", err)
-			panic(http.ErrAbortHandler)
+			if b.Undo() {
+				return err
+			}
+			return s.cut(r, err)
 		}
 		return nil
 	})
@@ -106,7 +110,7 @@ func exportLines(ctx context.Context, w io.Writer, snap server.Snapshot) error {
 }
 
 // exportDocument writes one JSON document: the session and its entries.
-func exportDocument(ctx context.Context, w io.Writer, snap server.Snapshot, session sessionAnswer) error {
+func exportDocument(ctx context.Context, w io.Writer, snap server.Snapshot, session reply.Session) error {
 	head, err := json.Marshal(session)
 	if err != nil {
 		return err

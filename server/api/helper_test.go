@@ -22,14 +22,14 @@ import (
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/hub"
-	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
 // rig is a server on loopback with a database of its own.
 type rig struct {
 	t     testing.TB
 	path  string // of the database
-	store *store.SQLite
+	store *sqlite.Store
 	http  *httptest.Server
 	key   string
 	parts sync.WaitGroup
@@ -56,7 +56,7 @@ func newRig(t testing.TB, set ...func(*api.Server)) *rig {
 func (r *rig) start(set ...func(*api.Server)) {
 	r.t.Helper()
 	var err error
-	if r.store, err = store.OpenSQLite(r.t.Context(), r.path); err != nil {
+	if r.store, err = sqlite.Open(r.t.Context(), r.path); err != nil {
 		r.t.Fatal(err)
 	}
 	log := discard()

@@ -17,16 +17,22 @@ type ingestAnswer struct {
 
 // ingest is POST /api/conversations. It answers once everything is durable.
 func (s *Server) ingest(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	pass, err := s.intake.Enter(r, who.User.ID, s.Patience)
+	if err != nil {
+		return err
+	}
+	defer pass.Leave()
 	buf, err := s.bodies.Read(w, r, s.MaxBody)
 	if err != nil {
 		return err
 	}
 	defer buf.Release()
+	pass.Resize(int64(buf.Len()))
 	batch, err := wire.ParseLines(buf.Bytes())
 	if err != nil {
 		return err
 	}
-	batch.Received, batch.Owner = time.Now(), who.User.ID
+	batch.Received, batch.Owner, batch.Quota = time.Now(), who.User.ID, s.Quota.For(who.User)
 	if batch.Head.Writer, err = writerOf(r); err != nil {
 		return err
 	}

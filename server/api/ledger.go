@@ -1,17 +1,18 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/query"
 	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/streamcopy"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -29,16 +30,19 @@ func writerOf(r *http.Request) (server.Writer, error) {
 	}
 	var w server.Writer
 	parts := strings.Split(text, " ")
-	if len(parts) < 2 || len(parts) > 3 || !isToken(parts[0]) || len(parts) == 3 && !isToken(parts[2]) {
-		return w, wire.BadRequest("bad_header", protocol.Writer+" is not INCARNATION COUNT [STORE]")
+	if len(parts) < 2 || len(parts) > 4 || slices.ContainsFunc(parts, func(s string) bool { return !isToken(s) }) {
+		return w, wire.BadRequest("bad_header", protocol.Writer+" is not INCARNATION COUNT [STORE [TOKEN]]")
 	}
 	count, err := strconv.ParseInt(parts[1], 10, 64)
 	if err != nil || count < 0 || count > wire.MaxNumber {
 		return w, wire.BadRequest("bad_header", protocol.Writer+" has a count that is no number")
 	}
 	w.Incarnation, w.Count = parts[0], count
-	if len(parts) == 3 {
+	if len(parts) > 2 {
 		w.Store = parts[2]
+	}
+	if len(parts) > 3 {
+		w.Token = parts[3]
 	}
 	return w, nil
 }
@@ -59,7 +63,7 @@ func isToken(s string) bool {
 // announceLedger puts a receipt into the answer.
 func announceLedger(w http.ResponseWriter, at server.Receipt) {
 	if at.Store != "" {
-		w.Header().Set(protocol.Ledger, at.Store+" "+strconv.FormatInt(at.Count, 10))
+		w.Header().Set(protocol.Ledger, strings.TrimSpace(at.Store+" "+strconv.FormatInt(at.Count, 10)+" "+at.Token))
 	}
 }
 
@@ -80,7 +84,7 @@ func conflictOf(w http.ResponseWriter, err error, a *errorAnswer) bool {
 
 var ledgerMessages = map[string]string{
 	server.LedgerOtherStore:   "this is another database than the one that answered before",
-	server.LedgerStoreBehind:  "this database has fewer writes than it acknowledged: it was restored from an older copy",
+	server.LedgerStoreBehind:  "this database lacks writes that it acknowledged: it was restored from an older copy",
 	server.LedgerWriterBehind: "this database has writes of this machine that the daemon does not know",
 	server.LedgerReplaced:     "another daemon writes in the name of this machine",
 }
@@ -101,11 +105,11 @@ type changedAnswer struct {
 // changed after count since, in the order of their changes.
 func (s *Server) ledger(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q := r.URL.Query()
-	since, err := number(q, "since", 0)
+	since, err := query.Number(q, "since", 0)
 	if err != nil {
 		return err
 	}
-	limit, err := number(q, "limit", maxChanged)
+	limit, err := query.Number(q, "limit", maxChanged)
 	if err != nil || limit < 1 {
 		return wire.BadRequest("bad_query", "limit is not a number from 1")
 	}
@@ -116,9 +120,12 @@ func (s *Server) ledger(w http.ResponseWriter, r *http.Request, who server.Key) 
 	a := struct {
 		Store   string          `json:"store"`
 		Count   int64           `json:"count"`
+		Token   string          `json:"token"`
+		Since   string          `json:"since_token"`
 		Writer  string          `json:"writer"`
 		Changed []changedAnswer `json:"changed"`
-	}{l.Store, l.Count, l.Writer, each(l.Changed, func(c server.ChangedStream) changedAnswer { return changedAnswer(c) })}
+	}{l.Store, l.Count, l.Token, l.Since, l.Writer,
+		each(l.Changed, func(c server.ChangedStream) changedAnswer { return changedAnswer(c) })}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }
@@ -131,9 +138,6 @@ type copyRequest struct {
 	Epoch string `json:"epoch"`
 	Lines int64  `json:"lines"`
 }
-
-// copyBytes ends a batch of copied lines.
-const copyBytes = 4 << 20
 
 // copyLines is POST /api/sessions/{id}/copy: it copies the first lines of the caller's own transcript of one machine to
 // generation 0 of the same transcript of another machine. So a clone of a machine continues under its own name without
@@ -155,75 +159,17 @@ func (s *Server) copyLines(w http.ResponseWriter, r *http.Request, who server.Ke
 	if err != nil {
 		return err
 	}
-	c := copier{store: s.store, owner: who.User.ID, request: q, writer: writer}
+	c := streamcopy.Copy{Store: s.store, Owner: who.User.ID, Quota: s.Quota.For(who.User), Machine: q.To, Host: q.Host,
+		Epoch: q.Epoch, First: q.Lines, Writer: writer}
 	ref := server.Ref{SessionID: r.PathValue("id"), Machine: &q.From, Owner: who.User.ID}
-	if err := s.view(r, who, ref, c.copy); err != nil {
+	if err := s.view(r, who, ref, c.Write); err != nil {
 		return err
 	}
-	announceLedger(w, c.receipt)
+	announceLedger(w, c.Receipt)
 	s.answer(w, http.StatusOK, struct {
 		Success bool  `json:"success"`
 		Lines   int64 `json:"lines"`
-	}{true, c.lines})
-	return nil
-}
-
-// copier writes one stream's view to another stream, batch by batch.
-type copier struct {
-	store   server.Store
-	owner   int64
-	request copyRequest
-	writer  server.Writer
-
-	batch   server.Batch
-	bytes   int
-	lines   int64
-	receipt server.Receipt
-}
-
-func (c *copier) copy(ctx context.Context, snap server.Snapshot) error {
-	x := snap.Session()
-	if x.Owner != c.owner {
-		return server.ErrNotFound // shared with the caller: not the caller's to copy
-	}
-	v, err := server.NewestView(snap)
-	if err != nil {
-		return err
-	}
-	c.batch.Head = server.Head{
-		SessionID: x.SessionID, ProjectHash: x.ProjectHash, Machine: c.request.To, Host: c.request.Host,
-		Epoch: c.request.Epoch, Path: x.Path, Cwd: x.Cwd, Project: x.Project, Parent: x.Parent,
-		EndLine: min(c.request.Lines, v.Total), EOFNewline: true, Writer: c.writer,
-	}
-	c.batch.Owner = c.owner
-	for _, span := range v.Between(0, c.request.Lines) {
-		err := snap.Lines(ctx, span, func(l server.Line) error {
-			l.Raw = append([]byte(nil), l.Raw...)
-			c.batch.Lines = append(c.batch.Lines, l)
-			if c.bytes += len(l.Raw); c.bytes < copyBytes {
-				return nil
-			}
-			return c.flush(ctx)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return c.flush(ctx)
-}
-
-// flush stores the lines collected so far. The ledger's count continues from batch to batch.
-func (c *copier) flush(ctx context.Context) error {
-	c.batch.Received = time.Now()
-	if err := c.store.Put(ctx, &c.batch); err != nil {
-		return err
-	}
-	c.receipt = c.batch.Head.Receipt
-	if c.batch.Head.Writer.Incarnation != "" {
-		c.batch.Head.Writer.Store, c.batch.Head.Writer.Count = c.receipt.Store, c.receipt.Count
-	}
-	c.lines += int64(len(c.batch.Lines))
-	c.batch.Lines, c.bytes = nil, 0
+	}{true, c.Lines})
 	return nil
 }
 

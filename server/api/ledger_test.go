@@ -16,6 +16,7 @@ type writes struct {
 	incarnation string
 	store       string
 	count       string
+	token       string
 	version     string
 }
 
@@ -36,7 +37,7 @@ func (d *writes) post(path, body string) (int, conflict) {
 		d.r.t.Fatal(err)
 	}
 	req.Header.Set("X-API-Key", d.r.key)
-	req.Header.Set("Ccship-Writer", strings.TrimSpace(d.incarnation+" "+d.count+" "+d.store))
+	req.Header.Set("Ccship-Writer", strings.TrimSpace(d.incarnation+" "+d.count+" "+d.store+" "+d.token))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		d.r.t.Fatal(err)
@@ -47,7 +48,8 @@ func (d *writes) post(path, body string) (int, conflict) {
 		d.r.t.Fatal(err)
 	}
 	if resp.StatusCode == http.StatusOK {
-		d.store, d.count, _ = strings.Cut(resp.Header.Get("Ccship-Ledger"), " ")
+		parts := strings.Split(resp.Header.Get("Ccship-Ledger"), " ")
+		d.store, d.count, d.token = parts[0], parts[1], parts[2]
 		d.version = resp.Header.Get("Ccship-Server")
 	}
 	return resp.StatusCode, c
@@ -70,7 +72,7 @@ func TestLedger(t *testing.T) {
 	if status != http.StatusConflict || c.Error.Code != "other_bytes" || c.Error.Stream == nil || c.Error.Stream.Line != 1 {
 		t.Errorf("other bytes: %d %+v", status, c)
 	}
-	for _, header := range []string{"", "a", "a x", "a 1 s t", "a -1", "ä 1", strings.Repeat("a", 65) + " 1"} {
+	for _, header := range []string{"", "a", "a x", "a 1 s t u", "a 1 s $", "a -1", "ä 1", strings.Repeat("a", 65) + " 1"} {
 		bad := &writes{r: r, incarnation: header}
 		if status, c := bad.post("/api/conversations", piece{lines: objects("x", 3, 4)}.body("t")); header != "" && (status != http.StatusBadRequest || c.Error.Code != "bad_header") {
 			t.Errorf("%q: %d %+v", header, status, c)

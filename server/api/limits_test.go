@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -150,5 +151,73 @@ func TestMaxRequests(t *testing.T) {
 	wg.Wait()
 	if n := counting.most.Load(); n != 2 {
 		t.Errorf("%d at once, want 2", n)
+	}
+}
+
+// manyStore stores nothing until it is let go, and counts what requests hold meanwhile.
+type manyStore struct {
+	server.Store
+	let          chan struct{}
+	puts, most   atomic.Int64
+	stored, back atomic.Int64
+}
+
+func (s *manyStore) Put(ctx context.Context, b *server.Batch) error {
+	n := s.puts.Add(1)
+	defer s.puts.Add(-1)
+	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
+	}
+	<-s.let
+	s.stored.Add(int64(len(b.Lines)))
+	return s.Store.Put(ctx, b)
+}
+
+// TestThousandDaemons: a thousand daemons send at once to a database that hangs. Few of their requests are read into
+// memory, some wait, the others are told when to come back; reading goes on. In the end every line is stored.
+func TestThousandDaemons(t *testing.T) {
+	const daemons, atOnce, queue = 1000, 16, 200
+	r := newRig(t)
+	slow := &manyStore{Store: r.store, let: make(chan struct{})}
+	s := api.New(slow, auth.New(r.store, discard()), hub.New(r.store))
+	s.MaxRequests, s.MaxQueue, s.MaxIntake, s.Patience = atOnce, queue, 4<<20, 10*time.Minute
+	web := httptest.NewServer(s.Handler())
+	t.Cleanup(web.Close)
+	r.http.URL = web.URL
+	var wg sync.WaitGroup
+	for d := range daemons {
+		wg.Go(func() {
+			body := piece{lines: []string{fmt.Sprintf(`{"n":%d}`, d)}}.body(fmt.Sprint("s", d))
+			for {
+				a := r.do("POST", "/api/conversations", nil, strings.NewReader(body))
+				if a.status == http.StatusOK {
+					return
+				}
+				if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" ||
+					!strings.Contains(string(a.body), `"busy"`) {
+					t.Errorf("daemon %d: %d %v %s", d, a.status, a.header, a.body)
+					return
+				}
+				slow.back.Add(1)
+				<-slow.let // a daemon comes back later
+			}
+		})
+	}
+	// Everybody was let in, waits, or was sent away: half of atOnce, for all daemons are one user's.
+	for end := time.Now().Add(2 * time.Minute); slow.back.Load() < daemons-queue-atOnce/2; {
+		if time.Now().After(end) {
+			t.Fatalf("%d are being stored, %d were sent away", slow.puts.Load(), slow.back.Load())
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	if n := slow.most.Load(); n > atOnce/2 {
+		t.Errorf("%d requests of one user are in memory, %d may be", n, atOnce/2)
+	}
+	if a := r.get("/api/sessions"); a.status != http.StatusOK {
+		t.Errorf("reading meanwhile: %d %s", a.status, a.body)
+	}
+	close(slow.let)
+	wg.Wait()
+	if n := slow.stored.Load(); n != daemons {
+		t.Errorf("%d lines of %d are stored", n, daemons)
 	}
 }

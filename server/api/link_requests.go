@@ -9,6 +9,8 @@ import (
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/query"
+	"github.com/ccship/ccship/server/api/reply"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -119,9 +121,9 @@ type linkRequestAnswer struct {
 	Answered *time.Time `json:"answered_at"`
 }
 
-func answerLinkRequest(x server.LinkRequest, names names) linkRequestAnswer {
+func answerLinkRequest(x server.LinkRequest, names query.Names) linkRequestAnswer {
 	return linkRequestAnswer{x.ID, x.Path, x.Link, names[x.By], x.Machine, x.Host, x.Created, string(x.State), x.Reason,
-		momentOrNull(x.Answered)}
+		reply.Time(x.Answered)}
 }
 
 // link is POST /api/sessions/{id}/documents {path}: asks the session's daemon to link a document.

@@ -1,10 +1,8 @@
 package api
 
 import (
-	"context"
 	"net/http"
 
-	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/metrics"
 )
 
@@ -22,8 +20,13 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 	p.One("ccship_server_connections", "gauge", "open connections", float64(open))
 	p.One("ccship_server_idle_connections", "gauge", "of them without a request", float64(idle))
 	p.One("ccship_server_slots_busy", "gauge", "requests worked on", float64(s.slots.Busy()))
+	in := s.intake.State()
+	p.One("ccship_server_ingest_requests", "gauge", "requests with lines that are being stored", float64(in.Requests))
+	p.One("ccship_server_ingest_bytes", "gauge", "memory set aside for their bodies", float64(in.Bytes))
+	p.One("ccship_server_ingest_live_waiting", "gauge", "requests with new lines that wait", float64(in.Live))
+	p.One("ccship_server_ingest_imports_waiting", "gauge", "requests with many lines that wait", float64(in.Imports))
 	p.One("ccship_server_listeners", "gauge", "clients of /api/events, and pages that follow", float64(s.hub.Listeners()))
-	if err := s.measure(r.Context(), &p); err != nil {
+	if err := p.Store(r.Context(), s.store); err != nil {
 		s.refuse(w, r, err)
 		return
 	}
@@ -31,24 +34,4 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = s.write(w, []byte(p.String())) // the client may be gone
-}
-
-// measure asks the store.
-func (s *Server) measure(ctx context.Context, p *metrics.Page) error {
-	lag, err := s.store.Lag(ctx)
-	if err != nil {
-		return err
-	}
-	p.One("ccship_server_derive_lag_streams", "gauge", "transcripts with lines not derived from yet", float64(lag))
-	store, ok := s.store.(server.Sizer)
-	if !ok {
-		return nil
-	}
-	sizes, err := store.Sizes(ctx)
-	if err != nil {
-		return err
-	}
-	p.One("ccship_server_store_bytes", "gauge", "size of the store", float64(sizes.Bytes))
-	p.One("ccship_server_store_streams", "gauge", "transcripts stored", float64(sizes.Streams))
-	return nil
 }

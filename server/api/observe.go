@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/ccship/ccship/server/auth"
 )
 
 // requestID is the context's key for a request's random name.
@@ -33,7 +35,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 // logOf is the log with what names a request.
 func (s *Server) logOf(r *http.Request) *slog.Logger {
 	id, _ := r.Context().Value(requestID{}).(string)
-	return s.Log.With("request", id, "method", r.Method, "path", r.URL.Path)
+	return s.Log.With("request", id, "method", r.Method, "path", auth.LoggedPath(r.URL.Path))
 }
 
 // observed records the answer.

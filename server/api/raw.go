@@ -37,23 +37,38 @@ func (s *Server) raw(w http.ResponseWriter, r *http.Request, who server.Key) err
 		}
 		partial := q.Get("partial") == "1" || snap.Session().Machine == ""
 		if missing > 0 && !partial || missing > maxGap {
+			if err := refuseRetired(ctx, snap, v); err != nil {
+				return err
+			}
 			return wire.Refuse(http.StatusConflict, "incomplete", fmt.Sprintf(
 				"%d of %d lines are not stored; /digest says which, ?partial=1 leaves them blank", missing, v.Total))
 		}
+		b := wire.Begin(w)
 		h := w.Header()
 		h.Set("Content-Type", "application/x-ndjson")
 		h.Set("Cache-Control", "no-store")
 		h.Set(protocol.Generation, strconv.FormatInt(v.Generation.Number, 10))
 		h.Set(protocol.Lines, strconv.FormatInt(v.Total, 10))
 		h.Set(protocol.Missing, strconv.FormatInt(missing, 10))
-		f := &fileWriter{s: s, w: w}
+		f := &fileWriter{s: s, w: b}
 		if err := f.view(ctx, snap, v); err != nil {
-			// The status has been sent: only closing the connection can report the error now.
-			s.logOf(r).Error("answer cut short", "error", err)
-			panic(http.ErrAbortHandler)
+			if b.Undo() {
+				return err
+			}
+			return s.cut(r, err)
 		}
 		return nil
 	})
+}
+
+// refuseRetired refuses a view of which retention removed lines.
+func refuseRetired(ctx context.Context, snap server.Snapshot, v server.View) error {
+	n, last, err := server.RetiredOf(ctx, snap, v)
+	if err != nil || n == 0 {
+		return err
+	}
+	return wire.Refuse(http.StatusConflict, "retired", fmt.Sprintf("%d of %d lines were retired by policy on %s: "+
+		"their bytes are not stored any more; ?partial=1 leaves them blank", n, v.Total, last.UTC().Format(time.DateOnly)))
 }
 
 func countMissing(ctx context.Context, snap server.Snapshot, v server.View) (int64, error) {

@@ -13,6 +13,8 @@ import (
 	"github.com/ccship/ccship/here"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/keep"
+	"github.com/ccship/ccship/server/api/people"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/wire"
 )
@@ -33,13 +35,13 @@ const (
 type route struct {
 	pattern string // as http.ServeMux has it
 	need    need
-	listens bool // goes on for as long as the client likes, without a slot
+	listens bool // without a slot: goes on for as long as the client likes, or has a queue of its own
 	call    call
 }
 
 // routes is the whole API; openapi.yaml describes it, and a test compares the two.
 func (s *Server) routes() []route {
-	return append(s.writeRoutes(), []route{
+	return slices.Concat(s.writeRoutes(), s.keptRoutes(), s.peopleRoutes(), []route{
 		{"GET /api/link-requests", shipper, false, s.pendingLinkRequests},
 		{"GET /api/blobs/{sha256}", anyone, false, s.blob},
 		{"GET /api/checkpoints", anyone, false, s.listCheckpoints},
@@ -62,32 +64,56 @@ func (s *Server) routes() []route {
 		{"GET /api/sessions/{id}/export", anyone, false, s.export},
 		{"POST /api/sessions/{id}/export", anyone, false, s.export},
 		{"POST /api/digests", anyone, false, s.digests},
+		{"GET /api/sessions/{id}/timeline", anyone, false, s.timeline},
 		{"GET /api/search", anyone, false, s.search},
+		{"GET /api/blame", anyone, false, s.blame},
+		{"GET /api/fix", anyone, false, s.fix},
 		{"GET /api/usage", anyone, false, s.usage},
 		{"GET /api/drops", anyone, false, s.drops},
 		{"GET /api/events", anyone, true, s.events},
 		{"GET /api/forgotten", anyone, false, s.forgotten},
-		{"GET /api/me", anyone, false, s.me},
-		{"GET /api/users", manager, false, s.users},
-		{"POST /api/users", manager, false, s.addUser},
-		{"PATCH /api/users/{name}", manager, false, s.changeUser},
-		{"GET /api/keys", anyone, false, s.listKeys},
-		{"POST /api/keys", anyone, false, s.addKey},
-		{"DELETE /api/keys/{name}", anyone, false, s.revokeKey},
-		{"POST /api/keys/{name}/rotate", anyone, false, s.rotateKey},
-		{"GET /api/shares", anyone, false, s.listShares},
-		{"POST /api/shares", shipper, false, s.addShare},
-		{"DELETE /api/shares", shipper, false, s.removeShare},
-		{"POST /api/tickets", anyone, false, s.addTicket},
+		{"GET /api/maskings", anyone, false, s.maskings},
 		{"GET /api/openapi.yaml", anyone, false, s.openapi},
 		{"/api/", anyone, false, s.noCall},
-	}...)
+	})
+}
+
+// keptRoutes are the calls about what users keep about sessions, and about links.
+func (s *Server) keptRoutes() []route {
+	return []route{
+		{"GET /api/sessions/{id}/mark", anyone, false, s.kept(keep.Marked)},
+		{"PUT /api/sessions/{id}/mark", anyone, false, s.kept(keep.Marked)},
+		{"POST /api/sessions/{id}/share-links", anyone, false, s.kept(keep.AddShareLink)},
+		{"GET /api/share-links", anyone, false, s.kept(keep.ShareLinks)},
+		{"DELETE /api/share-links/{id}", anyone, false, s.kept(keep.RemoveShareLink)},
+		{"GET /api/views", anyone, false, s.kept(keep.SavedViews)},
+		{"PUT /api/views/{name}", anyone, false, s.kept(keep.SaveView)},
+		{"DELETE /api/views/{name}", anyone, false, s.kept(keep.RemoveView)},
+		{"POST /api/tickets", anyone, false, s.kept(keep.AddTicket)},
+	}
+}
+
+// peopleRoutes are the calls about who uses the server.
+func (s *Server) peopleRoutes() []route {
+	return []route{
+		{"GET /api/me", anyone, false, s.peopled(people.Me)},
+		{"GET /api/users", manager, false, s.peopled(people.Users)},
+		{"POST /api/users", manager, false, s.peopled(people.AddUser)},
+		{"PATCH /api/users/{name}", manager, false, s.peopled(people.ChangeUser)},
+		{"GET /api/keys", anyone, false, s.peopled(people.Keys)},
+		{"POST /api/keys", anyone, false, s.peopled(people.AddKey)},
+		{"DELETE /api/keys/{name}", anyone, false, s.peopled(people.RevokeKey)},
+		{"POST /api/keys/{name}/rotate", anyone, false, s.peopled(people.RotateKey)},
+		{"GET /api/shares", anyone, false, s.peopled(people.Shares)},
+		{"POST /api/shares", shipper, false, s.peopled(people.AddShare)},
+		{"DELETE /api/shares", shipper, false, s.peopled(people.RemoveShare)},
+	}
 }
 
 // writeRoutes are the calls with which daemons send data.
 func (s *Server) writeRoutes() []route {
 	return []route{
-		{"POST /api/conversations", shipper, false, s.ingest},
+		{"POST /api/conversations", shipper, true, s.ingest},
 		{"POST /api/checkpoints", shipper, false, s.putCheckpoints},
 		{"POST /api/documents", shipper, false, s.putDocuments},
 		{"POST /api/blobs/{sha256}/start", shipper, false, s.startBlob},
@@ -95,6 +121,7 @@ func (s *Server) writeRoutes() []route {
 		{"POST /api/blobs/{sha256}/end", shipper, false, s.endBlob},
 		{"GET /api/ledger", shipper, false, s.ledger},
 		{"POST /api/sessions/{id}/copy", shipper, false, s.copyLines},
+		{"POST /api/sessions/{id}/mask", shipper, false, s.mask},
 	}
 }
 

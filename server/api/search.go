@@ -2,66 +2,48 @@ package api
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/query"
+	"github.com/ccship/ccship/server/api/reply"
 )
 
 // hitAnswer is one line that was found.
 type hitAnswer struct {
-	Session    sessionAnswer `json:"session"`
+	Session    reply.Session `json:"session"`
 	Title      string        `json:"title"`
+	Prompt     string        `json:"first_prompt"`
 	Generation int64         `json:"generation"`
 	Line       int64         `json:"line_index"`
 	Time       *time.Time    `json:"time"`
 	Kind       string        `json:"kind"`
-	Snippet    []snippetPart `json:"snippet"`
+	Snippet    []reply.Piece `json:"snippet"`
 	Current    bool          `json:"current"`
+	URL        string        `json:"url"`
 }
 
-// snippetPart is a piece of a snippet, in order.
-type snippetPart struct {
-	Text  string `json:"text"`
-	Match bool   `json:"match"`
-}
-
-// snippetParts cuts a snippet at its marks.
-func snippetParts(s string) []snippetPart {
-	out := []snippetPart{}
-	for match := false; s != ""; match = !match {
-		mark := "\x02"
-		if match {
-			mark = "\x03"
-		}
-		text, rest, _ := strings.Cut(s, mark)
-		if text != "" {
-			out = append(out, snippetPart{text, match})
-		}
-		s = rest
-	}
-	return out
-}
-
-// search is GET /api/search?q&kind&project&machine&user&model&session&since&until&superseded&after&limit.
+// search is GET /api/search?q&file&tool&kind&project&machine&user&model&session&since&until&superseded&after&limit.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	names, err := s.names(r.Context())
 	if err != nil {
 		return err
 	}
-	f := newFilter(r.URL.Query(), names)
+	f := query.New(r.URL.Query(), names)
 	q := server.SearchQuery{
-		Text:    f.text("q"),
-		Kinds:   f.list("kind", "prompt", "answer", "thinking", "tool", "result", "title", "other"),
-		Project: f.text("project"), Machine: f.machine(), Model: f.text("model"),
-		Session: f.text("session"), Since: f.moment("since"), Until: f.moment("until"),
-		Superseded: f.flag("superseded", false), After: f.text("after"), Limit: f.limit(),
+		Text:    f.Text("q"),
+		Kinds:   f.List("kind", append(server.TextKinds(), server.PlaceKinds()...)...),
+		Tool:    f.Text("tool"),
+		File:    f.Text("file"),
+		Project: f.Text("project"), Machine: f.Machine(), Model: f.Text("model"),
+		Session: f.Text("session"), Since: f.Moment("since"), Until: f.Moment("until"),
+		Superseded: f.Flag("superseded", false), After: f.Text("after"), Limit: f.Limit(),
 	}
-	if f.err == nil && strings.TrimSpace(q.Text) == "" {
-		f.fail("q", "a text to look for")
+	if f.Err == nil && q.Empty() {
+		f.Fail("q", "a text to look for, and neither file nor tool is given")
 	}
-	if f.err != nil {
-		return f.err
+	if f.Err != nil {
+		return f.Err
 	}
 	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
 		return err
@@ -73,11 +55,12 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 	a := struct {
 		Hits []hitAnswer `json:"hits"`
 		Next *string     `json:"next"` // null on the last page
-	}{Hits: make([]hitAnswer, 0, len(hits.List))}
+		More bool        `json:"incomplete"`
+	}{Hits: make([]hitAnswer, 0, len(hits.List)), More: hits.More}
 	for _, h := range hits.List {
 		a.Hits = append(a.Hits, hitAnswer{
-			answerSession(h.Session, names), h.Summary.Title, h.Generation, h.Line, momentOrNull(h.Time), h.Kind,
-			snippetParts(h.Snippet), h.Current})
+			reply.SessionOf(h.Session, names), h.Summary.Title, h.Summary.FirstPrompt, h.Generation, h.Line,
+			reply.Time(h.Time), h.Kind, reply.Pieces(h.Snippet), h.Current, s.hitURL(r, h)})
 	}
 	if hits.Next != "" {
 		a.Next = &hits.Next
@@ -87,7 +70,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 }
 
 type dropAnswer struct {
-	Session    sessionAnswer `json:"session"`
+	Session    reply.Session `json:"session"`
 	Epoch      string        `json:"epoch"`
 	Generation int64         `json:"generation"`
 	At         time.Time     `json:"at"`
@@ -102,8 +85,8 @@ func (s *Server) drops(w http.ResponseWriter, r *http.Request, who server.Key) e
 	if err != nil {
 		return err
 	}
-	f := newFilter(r.URL.Query(), names)
-	q := server.DropQuery{Session: f.text("session"), Limit: f.limit()}
+	f := query.New(r.URL.Query(), names)
+	q := server.DropQuery{Session: f.Text("session"), Limit: f.Limit()}
 	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
 		return err
 	}
@@ -122,7 +105,7 @@ func (s *Server) drops(w http.ResponseWriter, r *http.Request, who server.Key) e
 	}{make([]dropAnswer, 0, len(list)), lags}
 	for _, d := range list {
 		a.Drops = append(a.Drops,
-			dropAnswer{answerSession(d.Session, names), d.Epoch, d.Generation, d.At, d.First, d.Last, d.Lines})
+			dropAnswer{reply.SessionOf(d.Session, names), d.Epoch, d.Generation, d.At, d.First, d.Last, d.Lines})
 	}
 	s.answer(w, http.StatusOK, a)
 	return nil

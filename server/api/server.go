@@ -15,9 +15,10 @@ import (
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/compress"
 	"github.com/ccship/ccship/server/limit"
 	"github.com/ccship/ccship/server/metrics"
+	"github.com/ccship/ccship/transcript/price"
 )
 
 const (
@@ -49,25 +50,29 @@ type Hub interface {
 // Server is the HTTP side. Set the exported fields before Handler or Run.
 type Server struct {
 	Version     string
-	Viewer      http.Handler   // gets what is not the API's; nil: nothing there
-	Export      Exporter       // writes md and html; nil: there are none
-	Prices      *derive.Prices // nil: DefaultPrices
-	Base        string         // path that everything is below, for example "/ccship"; "": the root
-	PublicURL   string         // where browsers reach it, with Base; "": as the request says
-	Hosts       []string       // host names it accepts, besides loopback names; none: all
-	MetricsOpen bool           // /metrics needs no key
-	MaxBody     int64          // bytes of a decompressed request; 0: DefaultMaxBody
-	MaxRequests int            // at once; 0: DefaultMaxRequests
-	MaxConns    int            // at once; 0: DefaultMaxConns
-	UserRate    int            // requests of one user a minute; 0: no limit
-	Patience    time.Duration  // for headers, and for a body that comes slower than minRate; 0: 20 s
-	TLS         *tls.Config    // nil: no encryption
+	Viewer      http.Handler  // gets what is not the API's; nil: nothing there
+	Export      Exporter      // writes md and html; nil: there are none
+	Prices      *price.List   // nil: the built-in list
+	Base        string        // path that everything is below, for example "/ccship"; "": the root
+	PublicURL   string        // where browsers reach it, with Base; "": as the request says
+	Hosts       []string      // host names it accepts, besides loopback names; none: all
+	MetricsOpen bool          // /metrics needs no key
+	MaxBody     int64         // bytes of a decompressed request; 0: DefaultMaxBody
+	MaxRequests int           // at once; 0: DefaultMaxRequests
+	MaxIntake   int64         // bytes of lines that are being stored; 0: limit.DefaultIntake
+	MaxQueue    int           // requests with lines that wait to be read; 0: limit.DefaultQueue
+	MaxConns    int           // at once; 0: DefaultMaxConns
+	UserRate    int           // requests of one user a minute; 0: no limit
+	Quota       server.Quota  // of each user without limits of its own
+	Patience    time.Duration // for headers, and for a body that comes slower than minRate; 0: 20 s
+	TLS         *tls.Config   // nil: no encryption
 	Log         *slog.Logger
 
 	store     server.Store
 	access    *auth.Access
 	hub       Hub
 	slots     *limit.Slots
+	intake    *limit.Intake // before lines are read
 	rates     *limit.Rates
 	bodies    *limit.Bodies
 	counts    *metrics.Counts
@@ -95,7 +100,7 @@ func (s *Server) Handler() http.Handler {
 	if s.Viewer != nil {
 		mux.Handle("/", s.Viewer)
 	}
-	return announce(s.rebase(s.observe(s.checkHost(mux))))
+	return announce(compress.Answers(s.rebase(s.observe(s.checkHost(mux)))))
 }
 
 // fill sets what was left at zero.
@@ -113,12 +118,13 @@ func (s *Server) fill() {
 		s.Patience = defaultPatience
 	}
 	if s.Prices == nil {
-		s.Prices = derive.DefaultPrices()
+		s.Prices = price.Default()
 	}
 	if s.beat <= 0 {
 		s.beat = defaultBeat
 	}
 	s.slots = limit.NewSlots(s.MaxRequests)
+	s.intake = limit.NewIntake(s.MaxRequests, s.MaxIntake, s.MaxQueue)
 	s.rates = limit.NewRates(s.UserRate)
 	s.bodies = limit.NewBodies(s.MaxBody, s.Patience)
 	s.counts = metrics.New()

@@ -2,134 +2,74 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/query"
+	"github.com/ccship/ccship/server/api/reply"
+	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/most"
 	"github.com/ccship/ccship/server/wire"
 )
 
-// sessionAnswer is a session on the wire.
-type sessionAnswer struct {
-	SessionID     string    `json:"session_id"`
-	User          string    `json:"user"` // name of its owner; "" without one
-	Machine       string    `json:"machine"`
-	Host          string    `json:"host"`
-	ProjectHash   string    `json:"project_hash"`
-	Project       string    `json:"project"`
-	Cwd           string    `json:"cwd"`
-	Path          string    `json:"path"`
-	Parent        *string   `json:"parent_session_id"`
-	Epoch         string    `json:"epoch"`
-	Epochs        int       `json:"epochs"`
-	Generation    int64     `json:"generation"`
-	Lines         int64     `json:"lines"`
-	Bytes         int64     `json:"bytes"`
-	FirstReceived time.Time `json:"first_received"`
-	LastReceived  time.Time `json:"last_received"`
-	LastActive    time.Time `json:"last_active"`
-}
-
-func answerSession(x server.Session, names names) sessionAnswer {
-	a := sessionAnswer{
-		SessionID: x.SessionID, User: names[x.Owner], Machine: x.Machine, Host: x.Host, ProjectHash: x.ProjectHash,
-		Project: x.Project, Cwd: x.Cwd, Path: x.Path, Epoch: x.Epoch, Epochs: x.Epochs, Generation: x.Generation,
-		Lines: x.Lines, Bytes: x.Bytes, FirstReceived: x.First, LastReceived: x.Last,
-		LastActive: x.Active,
-	}
-	if x.Parent != "" {
-		a.Parent = &x.Parent
-	}
-	return a
-}
-
-// summaryAnswer is what is derived of a session.
-type summaryAnswer struct {
-	Title       string     `json:"title"`
-	FirstPrompt string     `json:"first_prompt"`
-	Model       string     `json:"model"`
-	Models      []string   `json:"models"`
-	Branch      string     `json:"branch"`
-	Version     string     `json:"version"`
-	Started     *time.Time `json:"started"`
-	Ended       *time.Time `json:"ended"`
-	Prompts     int64      `json:"prompts"`
-	Messages    int64      `json:"messages"`
-	Tools       int64      `json:"tools"`
-	Errors      int64      `json:"errors"`
-	Compactions int64      `json:"compactions"`
-	Context     int64      `json:"context_tokens"`
-	Window      int64      `json:"window_tokens"`
-	Limit       int64      `json:"compact_at_tokens"`
-	Lines       int64      `json:"derived_lines"`
-}
-
-func answerSummary(f server.Summary) summaryAnswer {
-	a := summaryAnswer{
-		Title: f.Title, FirstPrompt: f.FirstPrompt, Model: f.Model, Models: f.Models, Branch: f.Branch,
-		Version: f.Version, Started: momentOrNull(f.Started), Ended: momentOrNull(f.Ended), Prompts: f.Prompts,
-		Messages: f.Messages, Tools: f.Tools, Errors: f.Errors, Compactions: f.Compactions, Context: f.Context,
-		Window: f.Window, Limit: f.Limit, Lines: f.Lines,
-	}
-	if a.Models == nil {
-		a.Models = []string{}
-	}
-	return a
-}
-
-func momentOrNull(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
 // foundAnswer is a session with what is derived of it and what its answers used.
 type foundAnswer struct {
-	sessionAnswer
-	Summary summaryAnswer `json:"summary"`
+	reply.Session
+	Summary reply.Summary `json:"summary"`
 	Usage   []usageAnswer `json:"usage"` // by model
 	costAnswer
 }
 
-func (s *Server) answerFound(x server.Session, f server.Summary, usage []server.UsageRow, names names) foundAnswer {
+func (s *Server) answerFound(x server.Session, f server.Summary, usage []server.UsageRow,
+	names query.Names) foundAnswer {
 	a := foundAnswer{
-		sessionAnswer: answerSession(x, names), Summary: answerSummary(f), Usage: []usageAnswer{},
-		costAnswer: answerCost(s.Prices.Sum(usage)),
+		Session: reply.SessionOf(x, names), Summary: reply.SummaryOf(f), Usage: []usageAnswer{},
+		costAnswer: answerCost(derive.CostOfAll(s.Prices, usage)),
 	}
-	for _, row := range usage {
-		row = server.UsageRow{Model: row.Model, Tokens: row.Tokens}
-		a.Usage = append(a.Usage, s.answerUsage(row, []string{"model"}, names))
+	by := []string{"model"}
+	for _, part := range s.join(usage, by) {
+		one := s.answerUsage(part.row, by, names)
+		one.costAnswer = answerCost(part.cost)
+		a.Usage = append(a.Usage, one)
 	}
 	return a
 }
 
-// sessions is GET /api/sessions?project&machine&user&model&branch&since&until&text&parent&agents&order&after&limit.
+// sessions is GET /api/sessions?project&machine&user&model&branch&since&until&before&text&parent&agents&order&after
+// &limit&failed&starred&tag. The orders of what has the most have one page.
 func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	names, err := s.names(r.Context())
 	if err != nil {
 		return err
 	}
-	f := newFilter(r.URL.Query(), names)
+	f := query.New(r.URL.Query(), names)
 	q := server.SessionQuery{
 		Page: server.Page{
-			After: f.text("after"), Limit: f.limit(), Recent: f.oneOf("order", "first", "recent") == "recent",
+			After: f.Text("after"), Limit: f.Limit(),
 		},
-		Project: f.text("project"), Machine: f.machine(), Model: f.text("model"), Branch: f.text("branch"),
-		Since: f.moment("since"), Until: f.moment("until"), Text: f.text("text"), Parent: f.text("parent"),
-		Agents: f.flag("agents", true),
+		Failed: f.Flag("failed", false), Starred: f.Flag("starred", false), Tag: f.Text("tag"), Reader: who.User.ID,
+		Project: f.Text("project"), Machine: f.Machine(), Model: f.Text("model"), Branch: f.Text("branch"),
+		Since: f.Moment("since"), Until: f.Moment("until"), Before: f.Moment("before"),
+		Text: f.Text("text"), Parent: f.Text("parent"), Agents: f.Flag("agents", true),
 	}
-	if f.err != nil {
-		return f.err
+	order := f.OneOf("order", "first", "recent", most.Cost, most.Tokens, most.Time)
+	q.Recent = order == "recent"
+	if f.Err != nil {
+		return f.Err
 	}
 	if q.User, err = s.userOf(r, who, f, q.Parent); err != nil {
 		return err
 	}
-	found, err := s.store.Find(r.Context(), server.ScopeOf(who.User), q)
+	var found server.Found
+	if order == "first" || q.Recent {
+		found, err = s.store.Find(r.Context(), server.ScopeOf(who.User), q)
+	} else {
+		finder := most.Finder{Store: s.store, Prices: s.Prices, Now: time.Now}
+		found.List, err = finder.List(r.Context(), server.ScopeOf(who.User), q, order)
+	}
 	if err != nil {
 		return err
 	}
@@ -163,20 +103,29 @@ type groupAnswer struct {
 	Last        time.Time `json:"last_active"`
 }
 
-// groups is GET /api/groups: projects by machine.
+// groups is GET /api/groups?after&limit: projects by machine.
 func (s *Server) groups(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	names, err := s.names(r.Context())
 	if err != nil {
 		return err
 	}
-	list, err := s.store.Groups(r.Context(), server.ScopeOf(who.User))
+	f := query.New(r.URL.Query(), nil)
+	q := server.GroupQuery{After: f.Text("after"), Limit: f.Limit()}
+	if f.Err != nil {
+		return f.Err
+	}
+	list, err := s.store.Groups(r.Context(), server.ScopeOf(who.User), q)
 	if err != nil {
 		return err
 	}
 	a := struct {
 		Groups []groupAnswer `json:"groups"`
-	}{Groups: make([]groupAnswer, 0, len(list))}
-	for _, g := range list {
+		Next   *string       `json:"next"` // null on the last page
+	}{Groups: make([]groupAnswer, 0, len(list.List))}
+	if list.Next != "" {
+		a.Next = &list.Next
+	}
+	for _, g := range list.List {
 		a.Groups = append(a.Groups, groupAnswer{
 			g.ProjectHash, g.Project, g.Cwd, g.Machine, g.Host, names[g.Owner], g.Sessions, g.Bytes, g.Last})
 	}
@@ -211,15 +160,25 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key)
 			return err
 		}
 		usage, err := s.store.Usage(ctx, server.ScopeOf(who.User),
-			server.UsageQuery{By: []string{"model"}, Session: x.SessionID, Machine: &x.Machine, User: x.Owner})
+			server.UsageQuery{By: []string{"model", "long"}, Session: x.SessionID, Machine: &x.Machine, User: x.Owner})
+		if err != nil {
+			return err
+		}
+		origin, err := derive.Origin(ctx, snap)
+		if err != nil {
+			return err
+		}
+		keeping, err := s.store.KeptUntil(ctx, x.ID, time.Now())
 		if err != nil {
 			return err
 		}
 		a := struct {
 			foundAnswer
+			ForkedFrom  string             `json:"forked_from"` // "" for none
+			Retention   reply.Retention    `json:"retention"`
 			EpochList   []epochAnswer      `json:"epoch_list"`
 			Generations []generationAnswer `json:"generations"`
-		}{foundAnswer: s.answerFound(x, facts, usage, names)}
+		}{foundAnswer: s.answerFound(x, facts, usage, names), ForkedFrom: origin, Retention: reply.RetentionOf(keeping)}
 		for _, e := range snap.Epochs() {
 			a.EpochList = append(a.EpochList, epochAnswer{e.Name, e.First})
 		}
@@ -266,7 +225,7 @@ func (s *Server) view(r *http.Request, who server.Key, ref server.Ref,
 // pickView returns the view of the generation in the query, or of the newest.
 func pickView(q url.Values, snap server.Snapshot) (server.View, error) {
 	gens := snap.Generations()
-	g, err := number(q, "generation", gens[len(gens)-1].Number)
+	g, err := query.Number(q, "generation", gens[len(gens)-1].Number)
 	if err != nil {
 		return server.View{}, err
 	}
@@ -290,10 +249,10 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if err != nil {
 		return err
 	}
-	f := newFilter(r.URL.Query(), names)
-	owner := f.user()
-	if f.err != nil {
-		return f.err
+	f := query.New(r.URL.Query(), names)
+	owner := f.User()
+	if f.Err != nil {
+		return f.Err
 	}
 	gone, err := s.store.Forget(r.Context(), server.ScopeOf(who.User), id, owner, time.Now())
 	if errors.Is(err, server.ErrNotFound) && s.sees(r, who) {
@@ -303,19 +262,8 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request, who server.Key) 
 		return err
 	}
 	s.logOf(r).Info("session forgotten", "session", id, "lines", gone.Lines, "by", who.User.Name)
-	s.answer(w, http.StatusOK, answerForgotten(gone, names))
+	s.answer(w, http.StatusOK, reply.ForgottenOf(gone, names))
 	return nil
-}
-
-type forgottenAnswer struct {
-	SessionID string    `json:"session_id"`
-	User      string    `json:"user"`
-	At        time.Time `json:"at"`
-	Lines     int64     `json:"lines_removed"`
-}
-
-func answerForgotten(f server.Forgotten, names names) forgottenAnswer {
-	return forgottenAnswer{f.SessionID, names[f.Owner], f.At, f.Lines}
 }
 
 // forgotten is GET /api/forgotten.
@@ -329,25 +277,14 @@ func (s *Server) forgotten(w http.ResponseWriter, r *http.Request, who server.Ke
 		return err
 	}
 	a := struct {
-		Forgotten []forgottenAnswer `json:"forgotten"`
-	}{each(list, func(f server.Forgotten) forgottenAnswer { return answerForgotten(f, names) })}
+		Forgotten []reply.Forgotten `json:"forgotten"`
+	}{each(list, func(f server.Forgotten) reply.Forgotten { return reply.ForgottenOf(f, names) })}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }
 
-// readJSON reads a small request document. It refuses unknown members: they may matter.
 func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, to any) error {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxDocument))
-	d.DisallowUnknownFields()
-	err := d.Decode(to)
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return wire.Refuse(http.StatusRequestEntityTooLarge, "too_large",
-			fmt.Sprintf("the request is larger than %d bytes", maxDocument))
-	}
-	if err != nil {
-		return wire.BadRequest("bad_json", fmt.Sprintf("the body is not what this call takes: %v", err))
-	}
-	return nil
+	return query.Body(w, r, maxDocument, to)
 }
 
 // maxDocument limits a request that carries no lines, in bytes.

@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/query"
 	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/transcript/price"
 )
 
 // tokensAnswer is a sum of tokens on the wire.
@@ -25,7 +27,7 @@ type costAnswer struct {
 	Unpriced int64    `json:"unpriced_tokens"` // not in cost_usd
 }
 
-func answerCost(c derive.Cost) costAnswer {
+func answerCost(c price.Cost) costAnswer {
 	if !c.Known() {
 		return costAnswer{nil, c.Unpriced}
 	}
@@ -47,10 +49,10 @@ type usageAnswer struct {
 	costAnswer
 }
 
-// answerUsage makes the response of a row grouped by certain columns. Its cost is that of row.Model.
-func (s *Server) answerUsage(row server.UsageRow, by []string, names names) usageAnswer {
+// answerUsage makes the response of a row grouped by certain columns. Its cost is that of row.Model and row.Long.
+func (s *Server) answerUsage(row server.UsageRow, by []string, names query.Names) usageAnswer {
 	a := usageAnswer{
-		tokensAnswer: tokensAnswer(row.Tokens), costAnswer: answerCost(s.Prices.Cost(row.Model, row.Tokens)),
+		tokensAnswer: tokensAnswer(row.Tokens), costAnswer: answerCost(derive.Cost(s.Prices, row)),
 	}
 	for _, b := range by {
 		switch b {
@@ -81,22 +83,23 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) e
 	if err != nil {
 		return err
 	}
-	f := newFilter(r.URL.Query(), names)
-	by := f.list("by", "day", "hour", "project", "model", "machine", "user", "session")
+	f := query.New(r.URL.Query(), names)
+	by := f.List("by", "day", "hour", "project", "model", "machine", "user", "session")
 	q := server.UsageQuery{
-		By: by, Since: f.moment("since"), Until: f.moment("until"), Zone: f.zone(), Project: f.text("project"),
-		Machine: f.machine(), Model: f.text("model"), Session: f.text("session"),
-		Agents: f.flag("agents", true),
+		By: by, Since: f.Moment("since"), Until: f.Moment("until"), Zone: f.Zone(), Project: f.Text("project"),
+		Machine: f.Machine(), Model: f.Text("model"), Session: f.Text("session"),
+		Agents: f.Flag("agents", true),
 	}
-	if f.err != nil {
-		return f.err
+	if f.Err != nil {
+		return f.Err
 	}
 	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
 		return err
 	}
-	// Prices are by model, whatever the rows are grouped by.
+	// Prices are by model and context, whatever the rows are grouped by.
+	q.By = append(slices.Clone(by), "long")
 	if !slices.Contains(by, "model") {
-		q.By = append(slices.Clone(by), "model")
+		q.By = append(q.By, "model")
 	}
 	rows, err := s.store.Usage(r.Context(), server.ScopeOf(who.User), q)
 	if err != nil {
@@ -123,14 +126,12 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) e
 // sum is a row with the cost of the models in it.
 type sum struct {
 	row  server.UsageRow
-	cost derive.Cost
+	cost price.Cost
 }
 
-func (s *sum) add(t server.Tokens, c derive.Cost) {
+func (s *sum) add(t server.Tokens, c price.Cost) {
 	s.row.Tokens = s.row.Tokens.Add(t)
-	s.cost.USD += c.USD
-	s.cost.Priced += c.Priced
-	s.cost.Unpriced += c.Unpriced
+	s.cost = s.cost.Plus(c)
 }
 
 // join sums rows that differ only in what by does not name, in the order of the first of each.
@@ -139,7 +140,7 @@ func (s *Server) join(rows []server.UsageRow, by []string) []*sum {
 	at := map[server.UsageRow]*sum{}
 	for _, row := range rows {
 		key := row
-		key.Tokens = server.Tokens{}
+		key.Tokens, key.Long = server.Tokens{}, false
 		if !slices.Contains(by, "model") {
 			key.Model = ""
 		}
@@ -149,7 +150,7 @@ func (s *Server) join(rows []server.UsageRow, by []string) []*sum {
 			at[key] = x
 			out = append(out, x)
 		}
-		x.add(row.Tokens, s.Prices.Cost(row.Model, row.Tokens))
+		x.add(row.Tokens, derive.Cost(s.Prices, row))
 	}
 	return out
 }

@@ -1,0 +1,168 @@
+package api_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+const (
+	secret = "ghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234"
+	token  = "[github:aaaabbbbccccddddeeeeff.........]"
+	clear  = `{"type":"user","uuid":"u0","timestamp":"2026-11-21T08:00:00Z","message":{"role":"user","content":"use ` + secret + `"}}`
+)
+
+// maskItem is a text in a request to mask: with names, the text, and its token.
+func maskItem(names, text string) string {
+	return fmt.Sprintf(`{%s"sha256":"%x","tokens":[{"start":%d,"text":%q}]}`, names, sha256.Sum256([]byte(text)),
+		strings.Index(text, secret), token)
+}
+
+// leaky are two members with a session of the same name, in which a secret is everywhere.
+func leaky(t *testing.T) (owner, ann, bob *rig) {
+	owner = newRig(t)
+	ann, bob = owner.person("ann", server.Member), owner.person("bob", server.Member)
+	for _, r := range []*rig{ann, bob} {
+		r.post(piece{lines: []string{clear, `{"type":"user"}`}}.body("s"))
+		r.post(piece{gen: 1, rewound: 0, first: 0, lines: []string{`{"type":"user","n":1}`}}.body("s"))
+		r.putDocument("s", linked("plan.md", 1, "plan "+secret))
+		r.send("POST", "/api/checkpoints", artifact("s", `"checkpoints":[`+strings.Replace(aCheckpoint, "half", secret, 1)+`]`), 200)
+		r.sendBlob("s", "tool-results/t.txt", "result "+secret)
+	}
+	owner.waitDerived()
+	return owner, ann, bob
+}
+
+// leaks are the answers that show the secret.
+func (r *rig) leaks() (found []string) {
+	r.t.Helper()
+	paths := append([]string{"/api/sessions/s/entries?generation=0", "/api/sessions/s/raw?generation=0", "/api/sessions",
+		"/api/search?q=ghp&superseded=1", fmt.Sprintf("/api/blobs/%x", sha256.Sum256([]byte("result "+secret)))}, sessionReads...)
+	for _, path := range paths {
+		if strings.Contains(string(r.get(path).body), secret) {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// TestMask: a member has the secrets of a session masked everywhere, and of nobody else's.
+func TestMask(t *testing.T) {
+	owner, ann, bob := leaky(t)
+	before := len(ann.leaks())
+	_, problems := owner.audit()
+	if before < 6 {
+		t.Fatalf("only %q leak", ann.leaks())
+	}
+	body := `{"machine":"m1","epoch":"e1","lines":[` + maskItem(`"generation":0,"line":0,`, clear) + `],"checkpoints":[` +
+		maskItem(`"id":"cp-1",`, "<b>"+secret+"</b>") + `],"files":[` + maskItem("", "plan "+secret) + "," + maskItem("", "result "+secret) + `]}`
+	const path = "/api/sessions/s/mask"
+	owner.send("POST", path, body, 404) // may read it, and has none
+	owner.person("eve", server.Viewer).send("POST", path, body, 403)
+	ann.send("POST", path, strings.Replace(body, `"m1"`, `"m2"`, 1), 404)
+	ann.send("POST", path, strings.Replace(body, token, strings.Repeat("x", len(token)), 1), 422)
+	ann.send("POST", path, strings.Replace(body, `"sha256":"`, `"sha256":"0`, 1), 400)
+	ann.send("POST", path, `{"machine":"m1"}`, 200)
+	if n := len(ann.leaks()); n != before {
+		t.Errorf("%d answers leak after refusals", n)
+	}
+	sent := ann.send("POST", path, body, 200)
+	if got := strings.TrimSpace(string(sent.body)); got != `{"lines":1,"checkpoints":1,"files":2}` {
+		t.Errorf("answer %s", got)
+	}
+	ann.send("POST", path, body, 200)
+	owner.waitDerived()
+	if found := ann.leaks(); found != nil {
+		t.Errorf("still there in %q", found)
+	}
+	if n := len(bob.leaks()); n != before {
+		t.Errorf("of bob's answers %d leak, %d before", n, before)
+	}
+	if got := ann.raw("s", "?generation=0"); got != strings.Replace(clear, secret, token, 1)+"\n"+`{"type":"user"}`+"\n" {
+		t.Errorf("the first generation is %q", got)
+	}
+	if hits := string(ann.get("/api/search?q=github&superseded=1").body); !strings.Contains(hits, "aaaabbbb") {
+		t.Errorf("the token is not found: %s", hits)
+	}
+	notes := string(ann.get("/api/maskings").body)
+	if strings.Count(notes, "session_id") != 1 || !strings.Contains(notes, `"by":"ann"`) || !strings.Contains(notes, `"files":2`) {
+		t.Errorf("noted %s", notes)
+	}
+	if notes := string(bob.get("/api/maskings").body); strings.Contains(notes, "session_id") {
+		t.Errorf("bob sees %s", notes)
+	}
+	if _, now := owner.audit(); now != problems {
+		t.Errorf("the audit finds %s", now)
+	}
+}
+
+// TestMaskedByServer: digests list the lines that the server masked by itself, in each view that has them, and a daemon
+// that sends such a line again is not refused.
+func TestMaskedByServer(t *testing.T) {
+	r := newRig(t)
+	r.post(piece{lines: []string{`{"n":0}`, clear, clear}}.body("s"))
+	r.post(piece{gen: 1, rewound: 2, first: 2, lines: []string{`{"n":2}`}}.body("s"))
+	snap, err := r.store.Open(t.Context(), server.Ref{SessionID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &server.Masking{Stream: snap.Session().ID, At: time.Now()}
+	for line := range int64(2) {
+		m.Lines = append(m.Lines, server.LineMask{Epoch: snap.Epochs()[0].ID, Line: line + 1, SHA256: sha256.Sum256([]byte(clear)),
+			Tokens: []server.Token{{Start: strings.Index(clear, secret), Text: token}}})
+	}
+	if err := snap.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := r.store.Mask(t.Context(), m); err != nil || done.Lines != 2 {
+		t.Fatal(done, err)
+	}
+	for _, path := range []string{"/api/sessions/s/digest", "/api/sessions/s/digest?epochs=all"} {
+		body := string(r.get(path).body)
+		if !strings.Contains(body, `"masked":[1,2]`) || !strings.Contains(body, `"masked":[1]`) {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	r.post(piece{lines: []string{`{"n":0}`, clear}}.body("s"))
+	r.post(piece{epoch: "e2", machine: "m1", lines: []string{`{"n":0}`, clear}}.body("s"))
+	if body := string(r.get("/api/sessions/s/digest?epochs=all").body); strings.Count(body, `"masked":[1]`) != 2 {
+		t.Errorf("sent again: %s", body)
+	}
+	if strings.Contains(r.raw("s", ""), secret) {
+		t.Error("the secret is back")
+	}
+	r.send("POST", "/api/sessions/s/copy", `{"from_machine":"m1","to_machine":"m2","epoch":"copy","lines":2}`, 200)
+	r.post(piece{machine: "m2", epoch: "later", lines: []string{`{"n":0}`, clear}}.body("s"))
+	body := string(r.get("/api/sessions/s/digest?epochs=all&machine=m2").body)
+	if strings.Count(body, `"masked":[1]`) != 2 || strings.Contains(r.raw("s", "?machine=m2"), secret) {
+		t.Errorf("a copy: %s", body)
+	}
+}
+
+// TestMaskUTF16: a token is put into a file in UTF-16 as it is sent, and nowhere into a line, which would be none then.
+func TestMaskUTF16(t *testing.T) {
+	ann := newRig(t).person("ann", server.Member)
+	wide := func(text string) string { return strings.Join(strings.Split(text, ""), "\x00") + "\x00" }
+	ann.post(piece{lines: []string{clear}}.body("s"))
+	before, after := "\xff\xfe"+wide("result "+secret+"\r\n"), "\xff\xfe"+wide("result "+token+"\r\n")
+	ann.sendBlob("s", "tool-results/t.txt", before)
+	text, err := json.Marshal(wide(token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(kind, names, text string, at int, wide []byte) string {
+		return fmt.Sprintf(`{"machine":"m1","epoch":"e1",%q:[{%s"sha256":"%x","tokens":[{"start":%d,"text":%s}]}]}`, kind, names,
+			sha256.Sum256([]byte(text)), at, wide)
+	}
+	const path = "/api/sessions/s/mask"
+	ann.send("POST", path, ask("lines", `"generation":0,"line":0,`, clear, 20, text), 422)
+	ann.send("POST", path, ask("files", "", before, strings.Index(before, wide(secret)), text), 200)
+	if got := string(ann.get(fmt.Sprintf("/api/blobs/%x", sha256.Sum256([]byte(after)))).body); got != after {
+		t.Errorf("the file is %q", got)
+	}
+}

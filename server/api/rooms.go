@@ -1,0 +1,33 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/keep"
+	"github.com/ccship/ccship/server/api/people"
+)
+
+// kept makes a call of what answers one.
+func (s *Server) kept(to func(*keep.Request) (status int, answer any, err error)) call {
+	return func(w http.ResponseWriter, r *http.Request, who server.Key) error {
+		status, answer, err := to(&keep.Request{Request: r, Who: who, Ref: refOf(r), Base: s.publicBase(r),
+			Store: s.store, Access: s.access, Log: s.logOf(r), Read: func(to any) error { return s.readJSON(w, r, to) }})
+		if err == nil {
+			s.answer(w, status, answer)
+		}
+		return err
+	}
+}
+
+// peopled makes a call of what answers one about people.
+func (s *Server) peopled(to func(*people.Request) (status int, answer any, err error)) call {
+	return func(w http.ResponseWriter, r *http.Request, who server.Key) error {
+		status, answer, err := to(&people.Request{Request: r, Who: who, Quota: s.Quota, Names: s.names,
+			Store: s.store, Access: s.access, Log: s.logOf(r), Read: func(to any) error { return s.readJSON(w, r, to) }})
+		if err == nil {
+			s.answer(w, status, answer)
+		}
+		return err
+	}
+}
