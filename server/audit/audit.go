@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/digest"
 	"github.com/ccship/ccship/server/walk"
 	"github.com/ccship/ccship/transcript"
 )
@@ -24,6 +25,7 @@ type Progress struct {
 	Generations int64
 	Lines       int64
 	Bytes       int64
+	Retired     int64 // lines that retention removed
 }
 
 // Run reads every stored line of every generation and calls found for each inconsistency: lines out of place or out of
@@ -54,7 +56,7 @@ func (a *auditor) epoch(ctx context.Context, snap server.Snapshot) error {
 		}
 		a.read.Generations++
 	}
-	digests, err := Digests(ctx, snap)
+	digests, err := digest.Views(ctx, snap)
 	if err != nil {
 		return err
 	}
@@ -78,9 +80,10 @@ func (a *auditor) generation(ctx context.Context, snap server.Snapshot, g server
 	}
 	var lines, notes int64
 	last := int64(-1)
-	err = snap.Lines(ctx, span, func(l server.Line) error {
+	damaged := false
+	err = server.Readable(ctx, snap, span, func(l server.Line) error {
 		if l.Index <= last || l.Index < span.From || l.Index >= span.To {
-			a.report("line %d is out of place", l.Index)
+			a.report("line %d is out of place", l.Index+1)
 		}
 		last = l.Index
 		a.read.Lines++
@@ -92,26 +95,38 @@ func (a *auditor) generation(ctx context.Context, snap server.Snapshot, g server
 		}
 		a.line(l)
 		return nil
+	}, func(d *server.DamagedError) {
+		damaged = true
+		a.report("lines %d to %d are damaged", d.Span.From+1, d.Span.To)
 	})
+	if err == nil {
+		err = snap.Retired(ctx, span, false, func(r *server.RetiredRun) error {
+			a.read.Retired += int64(len(r.Lines))
+			return nil
+		})
+	}
+	if damaged || err != nil {
+		return err // how many there were is in their blocks
+	}
 	if lines != wantLines || notes != wantNotes {
 		a.report("%d lines and %d notes are counted, %d and %d are there", wantLines, wantNotes, lines, notes)
 	}
-	return err
+	return nil
 }
 
 func (a *auditor) line(l server.Line) {
 	switch l.Kind {
 	case server.Object:
 		if shape := transcript.Scan(l.Raw).Shape; shape != transcript.Object && shape != transcript.Reserved {
-			a.report("line %d is no JSON object any more", l.Index)
+			a.report("line %d is no JSON object any more", l.Index+1)
 		}
 	case server.Oversize:
 		if _, err := transcript.ParseOversize(l.Raw); err != nil {
-			a.report("the note of line %d cannot be read", l.Index)
+			a.report("the note of line %d cannot be read", l.Index+1)
 		}
 	case server.Opaque: // any bytes
 	default:
-		a.report("line %d is of an unknown kind", l.Index)
+		a.report("line %d is of an unknown kind", l.Index+1)
 	}
 }
 

@@ -31,6 +31,7 @@ type Store interface {
 	server.Keyring
 	server.Keys
 	server.Logins
+	server.ShareLinks
 	Users(ctx context.Context) ([]server.User, error)
 	SetRole(ctx context.Context, user int64, role server.Role) error
 	DisableUser(ctx context.Context, user int64, at time.Time) error

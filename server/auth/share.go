@@ -25,12 +25,12 @@ func (a *AmbiguousProjectError) Error() string {
 func FindShare(ctx context.Context, library server.Library, owner, with server.User,
 	project string) (server.Share, error) {
 	x := server.Share{Owner: owner.ID, With: with.ID, ProjectHash: project}
-	groups, err := library.Groups(ctx, server.Scope{All: true})
+	groups, err := library.Groups(ctx, server.Scope{User: owner.ID}, server.GroupQuery{})
 	if err != nil {
 		return x, fmt.Errorf("list projects: %w", err)
 	}
 	byName := map[string]string{}
-	for _, g := range groups {
+	for _, g := range groups.List {
 		if g.Owner != owner.ID {
 			continue
 		}

@@ -1,5 +1,6 @@
-// Package fair keeps searches from holding up what daemons send and what others ask: it bounds how many run at once, in
-// all and for one user, and how long each may take. It does not know how a store searches.
+// Package fair keeps questions that read much (searches, sums of usage, lists) from holding up what daemons send and
+// what others ask: it bounds how many run at once, in all and for one user, and how long each may take. It does not
+// know how a store answers them.
 package fair
 
 import (
@@ -13,10 +14,11 @@ import (
 	"github.com/ccship/ccship/server/limit"
 )
 
-// DefaultPatience is how long a search may wait and run.
+// DefaultPatience is how long a question may wait and run.
 const DefaultPatience = 20 * time.Second
 
-// Store is a store whose searches are bounded. Set Patience before its first use. Safe for concurrent use.
+// Store is a store whose searches, sums and lists are bounded. Set Patience before its first use. Safe for concurrent
+// use.
 type Store struct {
 	server.Store
 	Patience time.Duration // 0: DefaultPatience
@@ -24,20 +26,64 @@ type Store struct {
 	slots *limit.Slots
 }
 
-// New bounds the searches of st. Half of the processors search at most, two at least, and for one user half of those:
-// the others are for lines that come in.
+// New bounds the questions to st. Half of the processors answer them at most, two at least, and for one user half of
+// those: the others are for lines that come in.
 func New(st server.Store) *Store {
 	return &Store{Store: st, slots: limit.NewUserSlots(atOnce(), PerUser())}
 }
 
 func atOnce() int { return max(2, runtime.GOMAXPROCS(0)/2) }
 
-// PerUser is how many searches of one user run at once.
+// PerUser is how many questions of one user run at once.
 func PerUser() int { return max(1, atOnce()/2) }
 
-// Search implements server.Searcher. server.ErrBusy when Patience is over, whether the search waited or ran until then.
-// It ends with ctx.
+// Search implements server.Searcher.
 func (s *Store) Search(ctx context.Context, scope server.Scope, q server.SearchQuery) (server.Hits, error) {
+	return bounded(ctx, s, scope, "search", func(ctx context.Context) (server.Hits, error) {
+		return s.Store.Search(ctx, scope, q)
+	})
+}
+
+// Usage implements server.Searcher.
+func (s *Store) Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
+	return bounded(ctx, s, scope, "sum usage", func(ctx context.Context) ([]server.UsageRow, error) {
+		return s.Store.Usage(ctx, scope, q)
+	})
+}
+
+// Drops implements server.Searcher.
+func (s *Store) Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error) {
+	return bounded(ctx, s, scope, "list rewrites", func(ctx context.Context) ([]server.Drop, error) {
+		return s.Store.Drops(ctx, scope, q)
+	})
+}
+
+// Find implements server.SessionFinder.
+func (s *Store) Find(ctx context.Context, scope server.Scope, q server.SessionQuery) (server.Found, error) {
+	return bounded(ctx, s, scope, "list sessions", func(ctx context.Context) (server.Found, error) {
+		return s.Store.Find(ctx, scope, q)
+	})
+}
+
+// Groups implements server.SessionFinder.
+func (s *Store) Groups(ctx context.Context, scope server.Scope, q server.GroupQuery) (server.Groups, error) {
+	return bounded(ctx, s, scope, "list projects", func(ctx context.Context) (server.Groups, error) {
+		return s.Store.Groups(ctx, scope, q)
+	})
+}
+
+// Checkpoints implements server.Artifacts.
+func (s *Store) Checkpoints(ctx context.Context, scope server.Scope,
+	q server.CheckpointQuery) (server.CheckpointPage, error) {
+	return bounded(ctx, s, scope, "list checkpoints", func(ctx context.Context) (server.CheckpointPage, error) {
+		return s.Store.Checkpoints(ctx, scope, q)
+	})
+}
+
+// bounded asks once there is a slot for the scope's user. server.ErrBusy when Patience is over, whether the question
+// waited or ran until then. It ends with ctx. what names it in errors.
+func bounded[T any](ctx context.Context, s *Store, scope server.Scope, what string,
+	ask func(context.Context) (T, error)) (answer T, err error) {
 	patience := s.Patience
 	if patience <= 0 {
 		patience = DefaultPatience
@@ -45,21 +91,21 @@ func (s *Store) Search(ctx context.Context, scope server.Scope, q server.SearchQ
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err := s.slots.Acquire(ctx, scope.User, patience)
-	if err == nil {
+	busy := s.slots.Acquire(ctx, scope.User, patience)
+	if busy == nil {
 		defer s.slots.Release(scope.User)
-		var hits server.Hits
-		if hits, err = s.Store.Search(ctx, scope, q); err == nil {
-			return hits, nil
+		if answer, err = ask(ctx); err == nil {
+			return answer, nil
 		}
 	}
+	var none T
 	switch {
 	case caller.Err() != nil:
-		return server.Hits{}, caller.Err()
-	case ctx.Err() != nil:
-		return server.Hits{}, fmt.Errorf("search for %s: %w", patience, server.ErrBusy)
+		return none, caller.Err()
+	case busy != nil, ctx.Err() != nil:
+		return none, fmt.Errorf("%s for %s: %w", what, patience, server.ErrBusy)
 	}
-	return server.Hits{}, err
+	return none, err
 }
 
 // Sizes implements server.Sizer when the store does.

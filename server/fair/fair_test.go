@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,10 +20,10 @@ import (
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/fair"
 	"github.com/ccship/ccship/server/hub"
-	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
-// slow is a real store in which searches of some users are held until they are let go or given up.
+// slow is a real store in which questions of some users are held until they are let go or given up.
 type slow struct {
 	server.Store
 	held int64 // user
@@ -34,35 +35,93 @@ type slow struct {
 	let     chan struct{}
 }
 
-func (s *slow) Search(ctx context.Context, scope server.Scope, q server.SearchQuery) (server.Hits, error) {
-	if scope.User == s.held {
-		s.mu.Lock()
-		s.running++
-		s.most = max(s.most, s.running)
-		s.mu.Unlock()
-		defer func() { s.mu.Lock(); s.running--; s.mu.Unlock() }()
-		s.entered <- struct{}{}
+// hold holds up a question of the user who is held.
+func (s *slow) hold(ctx context.Context, scope server.Scope) error {
+	if scope.User != s.held {
+		return nil
+	}
+	s.mu.Lock()
+	s.running++
+	s.most = max(s.most, s.running)
+	s.mu.Unlock()
+	defer func() { s.mu.Lock(); s.running--; s.mu.Unlock() }()
+	s.entered <- struct{}{}
+	select {
+	case <-s.let:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ended waits until no question is held.
+func (s *slow) ended(t *testing.T) {
+	t.Helper()
+	running := func() int { s.mu.Lock(); defer s.mu.Unlock(); return s.running }
+	for late := time.After(time.Minute); running() > 0; runtime.Gosched() {
 		select {
-		case <-s.let:
-		case <-ctx.Done():
-			return server.Hits{}, ctx.Err()
+		case <-late:
+			t.Fatalf("%d questions that were given up run still", running())
+		default:
 		}
 	}
+}
+
+func (s *slow) Search(ctx context.Context, scope server.Scope, q server.SearchQuery) (server.Hits, error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return server.Hits{}, err
+	}
 	return s.Store.Search(ctx, scope, q)
+}
+
+func (s *slow) Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return nil, err
+	}
+	return s.Store.Usage(ctx, scope, q)
+}
+
+func (s *slow) Find(ctx context.Context, scope server.Scope, q server.SessionQuery) (server.Found, error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return server.Found{}, err
+	}
+	return s.Store.Find(ctx, scope, q)
+}
+
+func (s *slow) Groups(ctx context.Context, scope server.Scope, q server.GroupQuery) (server.Groups, error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return server.Groups{}, err
+	}
+	return s.Store.Groups(ctx, scope, q)
+}
+
+func (s *slow) Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return nil, err
+	}
+	return s.Store.Drops(ctx, scope, q)
+}
+
+func (s *slow) Checkpoints(ctx context.Context, scope server.Scope, q server.CheckpointQuery) (server.CheckpointPage,
+	error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return server.CheckpointPage{}, err
+	}
+	return s.Store.Checkpoints(ctx, scope, q)
 }
 
 // site is a server with two users.
 type site struct {
 	t        testing.TB
 	url      string
-	store    *store.SQLite
+	store    *sqlite.Store
 	viewer   server.User
 	ann, eve string // keys: of a member, of a viewer
 }
 
 func newSite(t testing.TB, wrap func(server.Store, *site) server.Store) *site {
 	t.Helper()
-	st, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,48 +174,61 @@ func lineOf(session string, n int, text string) string {
 		session, n, text)
 }
 
-// TestSearchesOfOne: forty searches of one user run one after the other, and hold up neither lines nor searches of
-// others. Those that are given up make room at once.
-func TestSearchesOfOne(t *testing.T) {
-	var gate *slow
-	s := newSite(t, func(st server.Store, s *site) server.Store {
-		gate = &slow{Store: st, held: s.viewer.ID, entered: make(chan struct{}, 100), let: make(chan struct{})}
-		return fair.New(gate)
-	})
-	given, giveUp := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	for range 40 {
-		wg.Go(func() { s.ask(given, s.eve, "GET", "/api/search?q=wombat", "") })
-	}
-	<-gate.entered
-	if code, _ := s.ask(t.Context(), s.ann, "POST", "/api/conversations", lineOf("s", 0, "a wombat")); code != 200 {
-		t.Errorf("a line beside the searches: %d", code)
-	}
-	if code, _ := s.ask(t.Context(), s.ann, "GET", "/api/search?q=wombat", ""); code != 200 {
-		t.Errorf("a search of another user: %d", code)
-	}
-	giveUp()
-	wg.Wait()
-	close(gate.let)
-	if code, _ := s.ask(t.Context(), s.eve, "GET", "/api/search?q=wombat", ""); code != 200 {
-		t.Errorf("a search after the others were given up: %d", code)
-	}
-	gate.mu.Lock()
-	defer gate.mu.Unlock()
-	if want := fair.PerUser(); gate.most > want || gate.running != 0 {
-		t.Errorf("%d searches of one user ran at once, want at most %d; %d run still", gate.most, want, gate.running)
+// questions are what one user may not ask so often that others wait.
+var questions = []string{
+	"/api/search?q=wombat", "/api/usage?by=day", "/api/sessions", "/api/groups", "/api/drops", "/api/checkpoints",
+}
+
+// TestQuestionsOfOne: forty questions of one user are answered one after the other, and hold up neither lines nor
+// questions of others. Those that are given up make room at once.
+func TestQuestionsOfOne(t *testing.T) {
+	for _, path := range questions {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			var gate *slow
+			s := newSite(t, func(st server.Store, s *site) server.Store {
+				gate = &slow{Store: st, held: s.viewer.ID, entered: make(chan struct{}, 100), let: make(chan struct{})}
+				return fair.New(gate)
+			})
+			given, giveUp := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			for range 40 {
+				wg.Go(func() { s.ask(given, s.eve, "GET", path, "") })
+			}
+			<-gate.entered
+			if code, _ := s.ask(t.Context(), s.ann, "POST", "/api/conversations", lineOf("s", 0, "a wombat")); code != 200 {
+				t.Errorf("a line beside the questions: %d", code)
+			}
+			for _, other := range questions {
+				if code, _ := s.ask(t.Context(), s.ann, "GET", other, ""); code != 200 {
+					t.Errorf("%s of another user: %d", other, code)
+				}
+			}
+			giveUp()
+			wg.Wait()
+			close(gate.let)
+			if code, _ := s.ask(t.Context(), s.eve, "GET", path, ""); code != 200 {
+				t.Errorf("after the others were given up: %d", code)
+			}
+			gate.ended(t)
+			if want := fair.PerUser(); gate.most > want {
+				t.Errorf("%d questions of one user were asked at once, want at most %d", gate.most, want)
+			}
+		})
 	}
 }
 
-// TestSearchDeadline: a search that takes too long is ended, and its user is told to try again.
-func TestSearchDeadline(t *testing.T) {
-	s := newSite(t, func(st server.Store, s *site) server.Store {
-		f := fair.New(&slow{Store: st, held: s.viewer.ID, entered: make(chan struct{}, 9), let: make(chan struct{})})
-		f.Patience = 20 * time.Millisecond
-		return f
-	})
-	if code, h := s.ask(t.Context(), s.eve, "GET", "/api/search?q=wombat", ""); code != 503 || h.Get("Retry-After") == "" {
-		t.Errorf("%d %v, want 503 with Retry-After", code, h)
+// TestDeadline: a question that takes too long is ended, and its user is told to try again.
+func TestDeadline(t *testing.T) {
+	for _, path := range questions {
+		s := newSite(t, func(st server.Store, s *site) server.Store {
+			f := fair.New(&slow{Store: st, held: s.viewer.ID, entered: make(chan struct{}, 9), let: make(chan struct{})})
+			f.Patience = 20 * time.Millisecond
+			return f
+		})
+		if code, h := s.ask(t.Context(), s.eve, "GET", path, ""); code != 503 || h.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %v, want 503 with Retry-After", path, code, h)
+		}
 	}
 }
 
