@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// maxCode is the longest text that is coloured, in bytes. A longer one is shown plain.
+	// maxCode is how much of one text is coloured, in bytes. What follows is plain.
 	maxCode = 48 << 10
+	// leastCode is how much of a longer text is worth colouring.
+	leastCode = 1 << 10
 	// codePatience is how long colouring one text may take; what is left is then plain. Some patterns of some
 	// languages take very long on text made for it.
 	codePatience = time.Second
@@ -22,6 +24,8 @@ const (
 // Highlighter colours code until it has coloured so many bytes or spent so much time; from then on code is plain. For
 // one goroutine.
 type Highlighter struct {
+	Cache *Cache // nil: none
+
 	bytes    int
 	patience time.Duration
 }
@@ -29,36 +33,60 @@ type Highlighter struct {
 // NewHighlighter makes a highlighter for one page. patience bounds texts that are made to be slow; for others bytes
 // is the limit.
 func NewHighlighter(bytes int, patience time.Duration) *Highlighter {
-	return &Highlighter{bytes, patience}
+	return &Highlighter{bytes: bytes, patience: patience}
 }
 
 // Code is source text with its tokens in spans. language is a name as it stands behind ``` in Markdown, or a name of a
 // file; one that is not known leaves the text plain.
 func (p *Highlighter) Code(text, language string) template.HTML {
 	lexer := lexerOf(language)
-	if lexer == nil || len(text) > min(maxCode, p.bytes) || p.patience <= 0 {
+	head := text
+	if limit := min(maxCode, p.bytes); len(text) > limit {
+		head = text[:strings.LastIndexByte(text[:max(limit, 0)], '\n')+1] // whole lines
+		if len(head) < leastCode {
+			head = ""
+		}
+	}
+	if lexer == nil || head == "" || p.patience <= 0 {
 		return Text(text)
 	}
-	p.bytes -= len(text)
+	p.bytes -= len(head)
+	key := cacheKey(head, language)
+	code, have := p.Cache.get(key)
+	if !have {
+		var whole bool
+		if code, whole = p.colour(lexer, head); whole {
+			p.Cache.put(key, code)
+		}
+	}
+	if len(head) == len(text) {
+		return code
+	}
+	return code + Text(text[len(head):])
+}
+
+// colour puts the tokens of code in spans. whole: it had the time to do so.
+func (p *Highlighter) colour(lexer chroma.Lexer, head string) (code template.HTML, whole bool) {
 	began := time.Now()
 	defer func() { p.patience -= time.Since(began) }()
-	tokens, err := lexer.Tokenise(&chroma.TokeniseOptions{State: "root"}, text)
+	tokens, err := lexer.Tokenise(&chroma.TokeniseOptions{State: "root"}, head)
 	if err != nil {
-		return Text(text)
+		return Text(head), true
 	}
 	var b strings.Builder
-	b.Grow(2 * len(text))
+	b.Grow(2 * len(head))
 	done := 0
 	for until := began.Add(min(codePatience, p.patience)); time.Now().Before(until); {
 		t := tokens()
-		if t == chroma.EOF || !strings.HasPrefix(text[done:], t.Value) {
+		if t == chroma.EOF || !strings.HasPrefix(head[done:], t.Value) {
+			whole = true
 			break // the end, or a lexer that changes the text
 		}
 		done += len(t.Value)
 		writeToken(&b, t)
 	}
-	writeText(&b, text[done:])
-	return template.HTML(b.String()) //nolint:gosec // escaped by writeText
+	writeText(&b, head[done:])
+	return template.HTML(b.String()), whole //nolint:gosec // escaped by writeText
 }
 
 // languages finds lexers by name and by file name. The library's own search matches hundreds of patterns for each.

@@ -51,6 +51,12 @@ func TestSpentBrush(t *testing.T) {
 		t.Errorf("a highlighter for two: %s %s %s", one, two, three)
 	}
 	if got := highlighter().Code(strings.Repeat("func ", 20_000), "go"); strings.Contains(string(got), "span") {
-		t.Error("a text that is too long is coloured")
+		t.Error("a long line is coloured")
+	}
+	// Of a long text the beginning is coloured, and nothing is lost.
+	long := strings.Repeat("func f() {}\n", 10_000)
+	got := string(highlighter().Code(long, "go"))
+	if n := strings.Count(got, `<span class="tk">func</span>`); n < 100 || n > 4200 || strings.Count(got, "func") != 10_000 {
+		t.Errorf("of a long text %d lines are coloured, %d are there", n, strings.Count(got, "func"))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 )
 
@@ -19,7 +20,8 @@ const (
 // commonMark reads what is written for any reader, not only for the viewer.
 var commonMark = goldmark.New()
 
-// Inert returns Markdown that shows the same, with raw HTML escaped so that no renderer uses it, and with code blocks
+// Inert returns Markdown that shows the same, with raw HTML escaped so that no renderer uses it, without links other
+// than those to http, https and mailto addresses, without pictures, which a renderer would fetch, and with code blocks
 // closed, so that what follows is read as it stands. Code stays as it is. It returns false for a text that it cannot
 // make inert in a few steps, or that is too long or too deeply nested.
 func Inert(s string) (string, bool) {
@@ -30,9 +32,14 @@ func Inert(s string) (string, bool) {
 	s = strings.NewReplacer("\x00", "\ufffd", "\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(s, "\ufffd"))
 	for range inertTries {
 		source := []byte(s + "\n\n" + probe + "\n")
-		doc := commonMark.Parser().Parse(text.NewReader(source))
+		context := parser.NewContext()
+		doc := commonMark.Parser().Parse(text.NewReader(source), parser.WithContext(context))
 		if spans := findHTML(doc); len(spans) > 0 {
 			s = escaped(source[:len(s)], spans)
+			continue
+		}
+		if without, found := escapeLinks(s, doc, context, source); found {
+			s = without
 			continue
 		}
 		if closed(doc, source) {

@@ -38,7 +38,13 @@ func (p *Highlighter) Markdown(s string) template.HTML {
 	return template.HTML(policy.SanitizeBytes(b.Bytes())) //nolint:gosec // sanitised
 }
 
-func plain(s string) template.HTML { return `<pre class="plain">` + Text(s) + `</pre>` }
+// A <pre> may scroll, so the keyboard must reach it, and it says what it is.
+const (
+	plainOpen = `<pre class="plain" tabindex="0" role="group" aria-label="Text">`
+	codeOpen  = `<pre class="code" tabindex="0" role="group" aria-label="Code">`
+)
+
+func plain(s string) template.HTML { return plainOpen + Text(s) + `</pre>` }
 
 // nested says whether a line opens more than any writer would.
 func nested(s string) bool {
@@ -75,6 +81,9 @@ func newPolicy() *bluemonday.Policy {
 	p.RequireNoFollowOnLinks(true)
 	p.RequireNoReferrerOnLinks(true)
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^[a-z]{1,8}$`)).OnElements("span", "pre", "div", "a")
+	p.AllowAttrs("tabindex").Matching(regexp.MustCompile(`^0$`)).OnElements("pre")
+	p.AllowAttrs("role").Matching(regexp.MustCompile(`^group$`)).OnElements("pre")
+	p.AllowAttrs("aria-label").Matching(regexp.MustCompile(`^(Code|Text)$`)).OnElements("pre")
 	p.AllowAttrs("align").Matching(regexp.MustCompile(`^(left|right|center)$`)).OnElements("th", "td")
 	p.AllowAttrs("start").Matching(regexp.MustCompile(`^[0-9]{1,9}$`)).OnElements("ol")
 	p.AllowAttrs("type").Matching(regexp.MustCompile(`^checkbox$`)).OnElements("input")
@@ -108,7 +117,7 @@ func codeBlock(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.
 	if x, ok := n.OwnerDocument().AttributeString(highlighterKey); ok {
 		highlighter, _ = x.(*Highlighter)
 	}
-	_, err := w.WriteString(`<pre class="code"><code>` + string(highlighter.Code(blockText(n, source), language)) +
+	_, err := w.WriteString(codeOpen + `<code>` + string(highlighter.Code(blockText(n, source), language)) +
 		"</code></pre>\n")
 	return ast.WalkSkipChildren, err
 }

@@ -11,14 +11,14 @@ func TestMarkdown(t *testing.T) {
 		"# Title":                                     `<h1>Title</h1>`,
 		"- [x] done\n- [ ] open":                      `<li><input checked="" disabled="" type="checkbox"> done</li>`,
 		"| a | b |\n|---|--:|\n| 1 | 2 |":             `<th align="right">b</th>`,
-		"```go\nfunc f() {}\n```":                     `<pre class="code"><code><span class="tk">func</span>`,
-		"```\n<b>\n```":                               `<pre class="code"><code>&lt;b&gt;`,
-		"    indented <b>":                            `<pre class="code"><code>indented &lt;b&gt;`,
+		"```go\nfunc f() {}\n```":                     `<pre class="code" tabindex="0" role="group" aria-label="Code"><code><span class="tk">func</span>`,
+		"```\n<b>\n```":                               `<pre class="code" tabindex="0" role="group" aria-label="Code"><code>&lt;b&gt;`,
+		"    indented <b>":                            `<pre class="code" tabindex="0" role="group" aria-label="Code"><code>indented &lt;b&gt;`,
 		"https://example.org/a?b=c":                   `<a href="https://example.org/a?b=c" rel="nofollow noreferrer">https://example.org/a?b=c</a>`,
 		"[mail](mailto:kim@example.org)":              `<a href="mailto:kim@example.org"`,
 		"![alt](https://example.org/x.png)":           `<a class="picture" href="https://example.org/x.png" rel="nofollow noreferrer">alt</a>`,
 		"text <b onclick=x>raw</b>":                   `<p>text &lt;b onclick=x&gt;raw&lt;/b&gt;</p>`,
-		"<div>\nblock\n</div>":                        `<pre class="plain">&lt;div&gt;`,
+		"<div>\nblock\n</div>":                        `<pre class="plain" tabindex="0" role="group" aria-label="Text">&lt;div&gt;`,
 		"[x](javascript:alert(1))":                    `<p>x</p>`,
 		"[x](/logout)":                                `<p>x</p>`,
 		"[x](//evil.example)":                         `<p>x</p>`,
@@ -37,13 +37,13 @@ func TestMarkdownBounds(t *testing.T) {
 		"long": strings.Repeat("a **b** ", 20_000), "quotes": strings.Repeat(">", 10_000), "brackets": strings.Repeat("[", 10_000),
 		"stars": strings.Repeat("*a_", 10_000), "lists": strings.Repeat("- ", 10_000), "ticks": strings.Repeat("`a", 10_000),
 	} {
-		if got := string(highlighter().Markdown(in)); !strings.HasPrefix(got, `<pre class="plain">`) {
+		if got := string(highlighter().Markdown(in)); !strings.HasPrefix(got, `<pre class="plain" tabindex="0" role="group" aria-label="Text">`) {
 			t.Errorf("%s: %.80s", name, got)
 		}
 	}
 }
 
-var fromMarkdown = map[string]bool{"span class": true, "pre class": true, "code": true, "p": true, "br": true, "hr": true, "h1": true, "h2": true, "h3": true, "h4": true,
+var fromMarkdown = map[string]bool{"span class": true, "pre class tabindex role aria-label": true, "code": true, "p": true, "br": true, "hr": true, "h1": true, "h2": true, "h3": true, "h4": true,
 	"h5": true, "h6": true, "blockquote": true, "ul": true, "ol": true, "ol start": true, "li": true, "strong": true, "em": true, "del": true, "table": true, "thead": true,
 	"tbody": true, "tr": true, "th": true, "td": true, "th align": true, "td align": true, "a href rel": true, "a class href rel": true, "a class": true,
 	"input checked disabled type": true, "input disabled type": true, "div": true}

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ const (
 	pageText = 512 << 10
 	fewText  = 1 << 10
 	// HighlightBytes is how much code of a page is coloured, and HighlightTime how long that may take at most.
-	HighlightBytes = 192 << 10
+	HighlightBytes = 96 << 10
 	HighlightTime  = 3 * time.Second
 	// maxParse is the longest line that is looked into.
 	maxParse = 32 << 20
@@ -53,18 +54,29 @@ type Builder struct {
 	Inline bool                 // pictures stand in the page itself
 	Live   bool                 // results may still come
 	Agents map[string]AgentLink // by the task they were given
+	Story  Story                // of the whole view
+	Public bool                 // for readers who see nothing but this session: no links to anything else
+	Times  map[int64][]Times    // of calls, by the line of their result, as far as they are known
+	East   time.Duration        // of UTC, where the reader is; days begin there
+	// Secrets finds secrets in the lines of the page, which are in SecretLines then; nil: none are looked for.
+	Secrets     *Secrets
+	SecretLines []SecretLine
 
 	highlighter *markup.Highlighter
 	room        int
 	calls       map[string]*Tool // of this page, by id
+	folded      *Tool            // the first call whose result is in the line; nil: none
 	earlier     map[string]call  // of lines before it
-	tree        session.Tree
+	fold        session.Fold     // of the lines that were read
 	items       []Item
 	Overflows   []*Overflow
 	Hidden      int64
 	at          StoredLine
 	cut         bool
-	ofLine      int // items of the line so far
+	ofLine      int            // items of the line so far
+	event       *session.Event // the prompt that the record is; nil: none, or a copy of one
+	today       string         // the day of the items so far
+	permission  string         // mode of permissions in the lines so far
 }
 
 func NewBuilder(base string, s Stream, m Mode) *Builder {
@@ -72,11 +84,15 @@ func NewBuilder(base string, s Stream, m Mode) *Builder {
 		room: pageText, calls: map[string]*Tool{}, earlier: map[string]call{}}
 }
 
-// before takes lines that are not shown, to know their calls and the place in the conversation.
+// Keep makes the builder take coloured code from a cache, and add to it.
+func (b *Builder) Keep(coloured *markup.Cache) { b.highlighter.Cache = coloured }
+
+// before takes lines that are not shown, to know their calls and the prompts that wait in the queue.
 func (b *Builder) before(w Window) {
 	for _, l := range w.Lines {
 		for _, rec := range Records(l.Line) {
-			b.tree.Add(l.Index, &rec)
+			b.fold.Add(l.Index, rec)
+			b.permission = cmp.Or(rec.PermissionMode, b.permission)
 			if rec.Type != "assistant" || rec.Message == nil {
 				continue
 			}
@@ -93,12 +109,18 @@ func (b *Builder) before(w Window) {
 func (b *Builder) add(w Window, view server.View) {
 	next := w.From
 	for _, l := range w.Lines {
-		b.gap(next, l.Index)
+		b.gap(next, l.Index, w.retired)
 		next = l.Index + 1
 		b.generationStart(l, view)
+		items := len(b.items)
+		b.folded = nil
 		b.line(l)
+		if b.folded != nil && len(b.items) == items {
+			b.folded.Anchor = Item{Line: l.Index}.ID()
+		}
+		b.markSecrets(l, items)
 	}
-	b.gap(next, w.To)
+	b.gap(next, w.To, w.retired)
 }
 
 // after takes lines behind the page, for results of its calls.
@@ -142,13 +164,24 @@ func (b *Builder) Done() []Item {
 
 // gap says that lines from from to before to are not stored. A bare client sends no blank lines: there it means
 // nothing.
-func (b *Builder) gap(from, to int64) {
+func (b *Builder) gap(from, to int64, retired map[int64]bool) {
+	why := "not on the server"
+	if retired[from] {
+		why = "retired by policy"
+	}
+	for i := from + 1; i < to && len(retired) > 0; i++ {
+		if retired[i] != retired[i-1] { // each part says why
+			b.gap(from, i, retired)
+			b.gap(i, to, retired)
+			return
+		}
+	}
 	if from >= to || b.stream.Machine == nil || *b.stream.Machine == "" {
 		return
 	}
-	words := fmt.Sprintf("Line %d is not on the server.", from+1)
+	words := fmt.Sprintf("Line %d is %s.", from+1, why)
 	if to-from > 1 {
-		words = fmt.Sprintf("Lines %d to %d are not on the server.", from+1, to)
+		words = fmt.Sprintf("Lines %d to %d are %s.", from+1, to, why)
 	}
 	b.items = append(b.items, Item{Line: from, Kind: "gap", Mark: "-gap", Parts: []Part{{Kind: "note", Title: words}}})
 }
@@ -162,10 +195,18 @@ func (b *Builder) generationStart(l StoredLine, view server.View) {
 		if i > 0 && s.From == l.Index {
 			b.items = append(b.items, Item{Line: l.Index, Kind: "divider", Who: "rewrite", Mark: "-rewrite", Parts: []Part{{
 				Kind: "note", Title: fmt.Sprintf("The file was rewritten from this line on (generation %d)", s.Generation),
-				Link: b.base + b.stream.Path("/compare",
-					"a", fmt.Sprint(view.Spans[i-1].Generation), "b", fmt.Sprint(s.Generation))}}})
+				Link: b.elsewhere(b.stream.Path("/compare",
+					"a", fmt.Sprint(view.Spans[i-1].Generation), "b", fmt.Sprint(s.Generation)))}}})
 		}
 	}
+}
+
+// elsewhere is the address of another page than this session's; "" for readers who do not see it.
+func (b *Builder) elsewhere(path string) string {
+	if b.Public {
+		return ""
+	}
+	return b.base + path
 }
 
 // Records is what a line holds: one record, those of a damaged line, or none.
@@ -194,11 +235,27 @@ func (b *Builder) line(l StoredLine) {
 		b.unread(l)
 		return
 	}
+	b.turnedBack(l.Index)
 	for _, rec := range list {
-		if rewind, _ := b.tree.Add(l.Index, &rec); rewind != nil {
-			b.rewound(rewind)
+		b.event, b.permission = nil, cmp.Or(rec.PermissionMode, b.permission)
+		for _, e := range b.fold.Add(l.Index, rec) {
+			if e.Kind == session.PromptEvent {
+				b.event = &e
+			}
 		}
 		b.record(rec)
+	}
+}
+
+// turnedBack says what was found out of the conversation's course before a line.
+func (b *Builder) turnedBack(line int64) {
+	rewinds, cleared := b.Story.before(line)
+	for _, r := range rewinds {
+		b.rewound(&r)
+	}
+	if cleared {
+		b.push(Item{Line: line, Kind: "divider", Who: "cleared", Mark: "-cleared",
+			Parts: []Part{{Kind: "note", Title: "Context cleared; the conversation goes on with the accepted plan"}}})
 	}
 }
 
@@ -224,18 +281,13 @@ func (b *Builder) unread(l StoredLine) {
 	b.push(it)
 }
 
-// rewound says that the conversation goes on from an earlier message, and marks what was left.
+// rewound says that the conversation goes on from an earlier message.
 func (b *Builder) rewound(r *session.Rewind) {
 	words := "Rewound to the beginning"
 	link := ""
 	if r.ToLine >= 0 {
 		words = fmt.Sprintf("Rewound to line %d", r.ToLine+1)
 		link = b.base + b.stream.LinePath(r.ToLine)
-	}
-	for i := range b.items {
-		if b.items[i].Line > r.ToLine && b.items[i].Line <= r.FromLine && b.items[i].Kind != "divider" {
-			b.items[i].Left = true
-		}
 	}
 	b.push(Item{Line: b.at.Index, Kind: "divider", Who: "rewind", Mark: "-rewind",
 		Parts: []Part{{Kind: "note", Title: words, Link: link}}})
@@ -257,16 +309,18 @@ func (b *Builder) record(rec transcript.Record) {
 // push appends an item that is always shown.
 func (b *Builder) push(it Item) {
 	if !b.Inline {
-		it.Link = b.base + b.stream.Path(fmt.Sprintf("/entry/%d", it.Line))
+		it.Link, it.Public = b.base+b.stream.Path(fmt.Sprintf("/entry/%d", it.Line)), b.Public
 	}
 	// Below a folded thought an offer to show more of it would stand alone; "raw" shows all of that as well.
 	it.Cut = b.cut && slices.ContainsFunc(it.Parts, func(p Part) bool { return p.Kind != "think" })
 	b.cut = false
+	it.Left = it.Kind != "divider" && b.Story.left(it.Line)
 	if it.Mark == "" {
 		if b.ofLine++; b.ofLine > 1 {
 			it.Mark = fmt.Sprintf("-%d", b.ofLine)
 		}
 	}
+	b.day(it.Time, it.Line)
 	if n := len(b.items); n > 0 && it.Kind == "answer" && b.items[n-1].Kind == "answer" && b.items[n-1].Left == it.Left {
 		it.Cont = true
 	}

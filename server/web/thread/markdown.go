@@ -16,6 +16,7 @@ import (
 	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // markdownResult is how much of a tool's result an export to read keeps, in bytes.
@@ -29,6 +30,7 @@ type markdownWriter struct {
 	w       *bufio.Writer
 	calls   map[string]string // names of tools by call
 	speaker string
+	fold    session.Fold
 }
 
 // WriteMarkdown writes what was said and done: prompts, answers, calls in a line with their results behind them.
@@ -81,9 +83,7 @@ func (n *markdownWriter) record(line int64, rec transcript.Record) {
 	if rec.Type == "user" && rec.Message != nil {
 		n.results(rec)
 	}
-	if text, ok := rec.Prompt(); ok {
-		n.heading("You", line, rec.Time)
-		n.text(cmp.Or(text, "*(image)*"))
+	if n.prompts(line, rec) {
 		return
 	}
 	if rec.Type != "assistant" || rec.Message == nil {
@@ -106,6 +106,25 @@ func (n *markdownWriter) record(line int64, rec transcript.Record) {
 			n.call(b)
 		}
 	}
+}
+
+// prompts writes what a human said with a record, and reports whether a human said it.
+func (n *markdownWriter) prompts(line int64, rec transcript.Record) bool {
+	text, typed := rec.Prompt()
+	for _, e := range n.fold.Add(line, rec) {
+		switch e.Kind {
+		case session.PromptEvent:
+			n.heading("You", line, e.Time)
+			if !typed { // only the queue has it
+				text = e.Text
+			}
+			n.text(cmp.Or(text, "*(image)*"))
+		case session.ClearEvent:
+			n.speaker = ""
+			n.printf("\n---\n\n*Context cleared*\n")
+		}
+	}
+	return typed
 }
 
 func (n *markdownWriter) call(b transcript.Block) {
@@ -140,8 +159,10 @@ func (n *markdownWriter) results(rec transcript.Record) {
 	}
 }
 
-// inline is a line of somebody else's words within ours: it begins no tag and no code.
-func inline(s string) string { return strings.NewReplacer("<", "&lt;", "`", "'").Replace(s) }
+// inline is a line of somebody else's words within ours: it begins no tag, no code and no link.
+func inline(s string) string {
+	return strings.NewReplacer("<", "&lt;", "`", "'", `\`, `\\`, "[", `\[`, "]", `\]`).Replace(s)
+}
 
 // text writes somebody's Markdown so that no renderer takes HTML from it; what cannot be made so is a code block.
 func (n *markdownWriter) text(s string) {

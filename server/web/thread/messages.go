@@ -33,8 +33,12 @@ func (b *Builder) user(rec transcript.Record, it Item) {
 	b.program(rec, it)
 }
 
-// prompt shows what a human said.
+// prompt shows what a human said. A prompt from the queue may have several records.
 func (b *Builder) prompt(rec transcript.Record, it Item, text string) {
+	if b.event == nil {
+		b.noise(rec, it)
+		return
+	}
 	it.Kind, it.Who = "prompt", "You"
 	if rec.FromPlan {
 		it.Tags = append(it.Tags, "from a plan")
@@ -47,7 +51,7 @@ func (b *Builder) prompt(rec transcript.Record, it Item, text string) {
 		text = args
 	}
 	if text != "" {
-		it.Parts = append(it.Parts, b.markdown(text))
+		it.Parts = append(it.Parts, b.typed(text)...)
 	}
 	if rec.Message != nil {
 		it.Parts = append(it.Parts, b.pictures(rec.Message.Blocks())...)
@@ -208,6 +212,10 @@ func (b *Builder) other(rec transcript.Record, it Item) {
 			return
 		}
 		b.noise(rec, it)
+	case rec.Type == "queue-operation" && b.event != nil:
+		it.Kind, it.Who, it.Tags = "prompt", "You", []string{"queued"}
+		it.Parts = b.typed(b.event.Text)
+		b.push(it)
 	case rec.Type == "system" && rec.Subtype == "local_command":
 		text := strings.TrimSpace(rec.Text)
 		if !b.command(rec, it, text) {
@@ -218,7 +226,7 @@ func (b *Builder) other(rec transcript.Record, it Item) {
 	case rec.Lineage != nil && rec.Lineage.ContinuedIn != "":
 		it.Kind, it.Who = "note", "lineage"
 		next := Stream{ID: rec.Lineage.ContinuedIn, Generation: -1}
-		it.Parts = []Part{{Kind: "note", Title: "Continued in another session", Link: b.base + next.Path("")}}
+		it.Parts = []Part{{Kind: "note", Title: "Continued in another session", Link: b.elsewhere(next.Path(""))}}
 		b.push(it)
 	default:
 		b.noise(rec, it)

@@ -20,7 +20,7 @@ var overflowPath = regexp.MustCompile(`tool-results[/\\]([A-Za-z0-9_.-]{1,160}\.
 // overflow notes that a result's full text lies in a file of its own.
 func (b *Builder) overflow(t *Tool, text string) {
 	_, rest, found := strings.Cut(text, "<persisted-output>")
-	if !found || b.Inline {
+	if !found || b.Inline || b.Public {
 		return
 	}
 	head, _ := format.Cut(rest, 4<<10)

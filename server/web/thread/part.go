@@ -11,12 +11,14 @@ import (
 // Item is what a page shows for a line, or for a run of skipped lines.
 type Item struct {
 	Line  int64
-	Kind  string // "prompt", "answer", "result", "divider", "note", "error", "other", "gap"
+	Kind  string // "prompt", "answer", "result", "divider", "note", "error", "other", "gap", "day"
 	Time  time.Time
 	Who   string // heading; "" when the item before it has the same
 	Model string
 	Tags  []string
 	Parts []Part
+	// Secrets are the rules that found secrets in the line; nil if none did, or none were looked for.
+	Secrets []string
 	// Cont says that the item before it is of the same speaker.
 	Cont bool
 	// Left says that a rewind took this line out of the conversation.
@@ -24,6 +26,8 @@ type Item struct {
 	// Link is where all of the line is shown; Cut says that not all of it is here.
 	Link string
 	Cut  bool
+	// Public says that what is shown there is all of it, but not the record as it is stored.
+	Public bool
 	// Mark is put behind the anchor of an item that is not the first of its line, or of another transcript's.
 	Mark string
 	// Page is the item's address when it stands on another transcript's page.
@@ -44,6 +48,7 @@ func (i Item) Self() string {
 // Part is a piece of an item. Kind says which of the fields are set:
 //
 //	md      HTML is block elements
+//	typed   HTML is text as somebody typed it
 //	text    HTML is text for a <pre>
 //	code    the same, coloured
 //	think   HTML, folded
@@ -95,9 +100,13 @@ type Tool struct {
 	Agent             *AgentLink
 	Overflow          *Overflow // where all of the result is, when not all of it is in the line
 	ResultLine        int64     // -1: none
+	Anchor            string    // of the result's line, which has no item of its own; "" if it has
 	CallLine          int64     // with CallURL, of a result that stands apart from its call
 	CallURL           string
-	Took              time.Duration
+	Took              time.Duration // without waiting for the user
+	Waited            time.Duration // for the user, as far as is known
+	MayWait           bool          // Took may contain more of it
+	Note              string        // what the call says it is for
 
 	call  call
 	began time.Time
@@ -118,11 +127,32 @@ type call struct {
 	Cwd   string
 }
 
+// Lands says whether the address of a line leads to one of the items, or to the result of a call in them.
+func Lands(items []Item, line int64) bool {
+	id := Item{Line: line}.ID()
+	for i := range items {
+		if items[i].ID() == id {
+			return true
+		}
+		for _, p := range items[i].Parts {
+			if p.Tool != nil && p.Tool.Anchor == id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Embed makes items of an agent's transcript ready to stand on another transcript's page: their anchors differ from
 // that page's, and their links lead to the agent's page. base is the viewer's.
 func Embed(items []Item, base string, s Stream) {
 	for i := range items {
 		items[i].Page = base + s.LinePath(items[i].Line)
 		items[i].Mark += "-of-" + FileName(s.ID)
+		for _, p := range items[i].Parts {
+			if p.Tool != nil {
+				p.Tool.Anchor = "" // that of the page's own line of this number
+			}
+		}
 	}
 }

@@ -45,6 +45,21 @@ func numberOf(x transcript.Block, list []transcript.Block) int {
 	return -1
 }
 
+// Decoded is an image of a line with its media type. server.ErrNotFound for one that is not there or not shown.
+func Decoded(l server.Line, n int) (kind string, picture []byte, err error) {
+	list := Images(l)
+	if n < 0 || n >= len(list) {
+		return "", nil, server.ErrNotFound
+	}
+	if kind = ImageType(list[n]); kind == "" {
+		return "", nil, server.ErrNotFound
+	}
+	if picture, err = DecodeImage(list[n].Data); err != nil {
+		return "", nil, server.ErrNotFound
+	}
+	return kind, picture, nil
+}
+
 // ImageType is the media type of an image that browsers show without harm; "" for any other. It is found out from the
 // bytes: what the record says is only a claim. SVG, which can hold scripts, is none of them.
 func ImageType(x transcript.Block) string {

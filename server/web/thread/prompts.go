@@ -8,15 +8,18 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // MaxPrompts is how many prompts are listed at once.
 const MaxPrompts = 1000
 
+// Prompt is a line of an outline.
 type Prompt struct {
 	Line int64
 	URL  string
 	Time time.Time
+	Kind string // of what is no prompt, as package timeline names it; ""
 	Text string
 	Tag  string
 }
@@ -25,24 +28,29 @@ type Prompt struct {
 // memory at a time. more: the list ends before the file. URLs are paths below the viewer's base.
 func Prompts(ctx context.Context, snap server.Snapshot, view server.View, s Stream,
 	from int64) (out []Prompt, more bool, err error) {
-	for _, span := range view.Between(from, view.Total) {
-		err := snap.Lines(ctx, span, func(l server.Line) error {
+	var fold session.Fold
+	add := func(e *session.Event, beside bool) error {
+		if len(out) == MaxPrompts {
+			return errFull
+		}
+		row := Prompt{Line: e.Line, URL: s.LinePath(e.Line), Time: e.Time,
+			Text: strings.Clone(format.OneLine(e.Text, 400))}
+		if e.Queued && !beside {
+			row.Tag = "queued"
+		}
+		out = append(out, row)
+		return nil
+	}
+	for _, span := range view.Between(max(0, from-aroundLines), view.Total) {
+		err := snap.Lines(ctx, span, func(l server.Line) (err error) {
 			for _, rec := range Records(l) {
-				text, ok := rec.Prompt()
-				if !ok {
-					continue
+				for _, e := range fold.Add(l.Index, rec) {
+					if e.Kind == session.PromptEvent && e.Line >= from && err == nil {
+						err = add(&e, rec.SourceID != "")
+					}
 				}
-				if len(out) == MaxPrompts {
-					return errFull
-				}
-				row := Prompt{Line: l.Index, URL: s.LinePath(l.Index), Time: rec.Time,
-					Text: strings.Clone(format.OneLine(text, 400))}
-				if rec.Queued != "" {
-					row.Tag = "queued"
-				}
-				out = append(out, row)
 			}
-			return nil
+			return err
 		})
 		if errors.Is(err, errFull) {
 			return out, true, nil

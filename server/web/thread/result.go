@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
@@ -24,6 +23,8 @@ type outcome struct {
 	Status      string          `json:"status"`
 	Tokens      int64           `json:"totalTokens"`
 	Millis      int64           `json:"totalDurationMs"`
+	OwnMillis   float64         `json:"durationMs"`
+	OwnSeconds  float64         `json:"durationSeconds"`
 	Uses        int64           `json:"totalToolUseCount"`
 	Answers     json.RawMessage `json:"answers"`
 }
@@ -54,6 +55,7 @@ func (b *Builder) results(rec transcript.Record, it Item) {
 		}
 		if t := b.calls[x.ToolID]; t != nil && t.ResultLine < 0 {
 			b.finish(t, rec, x)
+			b.folded = cmp.Or(b.folded, t)
 			continue
 		}
 		t := &Tool{ID: x.ToolID, Name: "Result", State: "none", ResultLine: -1, Word: "call not on this page"}
@@ -82,13 +84,7 @@ func (b *Builder) finish(t *Tool, rec transcript.Record, x transcript.Block) {
 	if o.Interrupted {
 		t.State, t.Word = "error", "interrupted"
 	}
-	t.Took = between(t.began, rec.Time)
-	if o.Millis > 0 {
-		t.Took = time.Duration(o.Millis) * time.Millisecond
-	}
-	if t.Took > 7*24*time.Hour {
-		t.Took = 0
-	}
+	b.took(t, between(t.began, rec.Time), o)
 	t.Result = b.output(t.call, rec, x)
 	b.overflow(t, x.Output())
 	if len(o.Patch) > 0 && (t.call.Name == "Edit" || t.call.Name == "MultiEdit" || t.call.Name == "Write") && !x.Error {

@@ -2,7 +2,6 @@ package thread
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -106,7 +105,7 @@ func (t *Tool) title() {
 	summary := transcript.ToolSummary(t.call.Name, t.call.Input, 0)
 	switch in := readInput(t.call.Input); t.call.Name {
 	case "Bash", "PowerShell":
-		summary = cmp.Or(in.Description, in.Command)
+		summary, t.Note = in.Command, format.OneLine(in.Description, summarySize)
 	case "Task", "Agent":
 		summary = strings.TrimPrefix(in.SubagentType+": "+in.Description, ": ")
 	case "TodoWrite", "ExitPlanMode":

@@ -28,6 +28,7 @@ type StoredLine struct {
 type Window struct {
 	Lines    []StoredLine
 	From, To int64
+	retired  map[int64]bool // lines that a rule of retention removed
 }
 
 var errFull = errors.New("window full")
@@ -94,6 +95,9 @@ func (b *Builder) Fill(ctx context.Context, snap server.Snapshot, view server.Vi
 	if err != nil {
 		return w, err
 	}
+	if w.retired, err = retiredIn(ctx, snap, view, w); err != nil {
+		return w, err
+	}
 	b.add(w, view)
 	if b.waiting() && w.To < view.Total {
 		after, err := readWindow(ctx, snap, view, lineRange{w.To, w.To + aroundLines, aroundBytes})
@@ -103,6 +107,28 @@ func (b *Builder) Fill(ctx context.Context, snap server.Snapshot, view server.Vi
 		b.after(after)
 	}
 	return w, nil
+}
+
+// retiredIn are the lines of a window that a rule of retention removed.
+func retiredIn(ctx context.Context, snap server.Snapshot, view server.View, w Window) (map[int64]bool, error) {
+	if int64(len(w.Lines)) == w.To-w.From {
+		return nil, nil
+	}
+	out := map[int64]bool{}
+	for _, span := range view.Between(w.From, w.To) {
+		err := snap.Retired(ctx, span, false, func(r *server.RetiredRun) error {
+			for _, l := range r.Lines {
+				if span.From <= l.Index && l.Index < span.To {
+					out[l.Index] = true
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for retired lines: %w", err)
+		}
+	}
+	return out, nil
 }
 
 func EachLine(ctx context.Context, snap server.Snapshot, view server.View, fn func(server.Line) error) error {
@@ -117,9 +143,13 @@ func EachLine(ctx context.Context, snap server.Snapshot, view server.View, fn fu
 // EachWindow makes items of a whole view, a window at a time.
 func EachWindow(ctx context.Context, snap server.Snapshot, view server.View, fn func([]Item) error) error {
 	x := snap.Session()
+	story, err := wholeStory(ctx, snap, view)
+	if err != nil {
+		return err
+	}
 	for at := int64(0); at < view.Total; {
 		b := NewBuilder("", Stream{ID: x.SessionID, Machine: &x.Machine, Generation: -1}, Focused)
-		b.Full, b.Inline = true, true
+		b.Full, b.Inline, b.Story = true, true, story
 		w, err := b.Fill(ctx, snap, view, at, at+PageLines)
 		if err != nil {
 			return err

@@ -1,0 +1,33 @@
+package markup
+
+import (
+	"html/template"
+	"strings"
+	"testing"
+)
+
+// TestFullCache: a cache never keeps more than its limit, and nothing that is very large.
+func TestFullCache(t *testing.T) {
+	var c Cache
+	some := template.HTML(strings.Repeat("x", 100_000))
+	for i := range 500 {
+		key := cacheKey(strings.Repeat("k", i), "go")
+		c.put(key, some)
+		if got, ok := c.get(key); !ok || got != some {
+			t.Fatalf("%d: what was just kept is not there", i)
+		}
+		if held := len(c.code) * len(some); held > cacheBytes || c.bytes > cacheBytes+1000 || c.bytes < held {
+			t.Fatalf("%d: it holds %d bytes and counts %d", i, held, c.bytes)
+		}
+	}
+	large := cacheKey("large", "go")
+	c.put(large, template.HTML(strings.Repeat("x", cacheBytes/4)))
+	if _, ok := c.get(large); ok {
+		t.Error("one text may fill it")
+	}
+	var none *Cache
+	none.put(large, some)
+	if _, ok := none.get(large); ok {
+		t.Error("no cache keeps something")
+	}
+}

@@ -1,0 +1,103 @@
+// Package outline lists what happened in a conversation, for its table of contents and the page of its prompts. It
+// reads what is derived, so a long session costs no more than a short one.
+package outline
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/recall"
+	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/thread"
+	"github.com/ccship/ccship/transcript/timeline"
+)
+
+// Page is a part of an outline. URLs are paths below the viewer's base.
+type Page struct {
+	Rows []thread.Prompt
+	Next string // to be given as after; "" on the last page
+	Read int64  // lines that are derived
+}
+
+// Query chooses a part of an outline.
+type Query struct {
+	After string // a Next, or a line's number; "" is the beginning
+	Short bool   // without tool calls and commands
+}
+
+// lastPart is behind every moment of a line.
+const lastPart = ".1000000000"
+
+// List lists what happened behind a place, at most thread.MaxPrompts, and pins s to its machine.
+func List(ctx context.Context, st recall.Store, scope server.Scope, s *thread.Stream,
+	from Query) (out Page, err error) {
+	after := from.After
+	q := recall.TimelineQuery{Ref: s.Ref(), After: after, Limit: thread.MaxPrompts}
+	switch line, err := strconv.ParseInt(after, 10, 64); {
+	case err == nil && line < 0: // before the first
+		q.After = ""
+	case err == nil:
+		q.After += lastPart
+	}
+	for _, k := range timeline.Kinds() {
+		if !from.Short || k != timeline.Tool && k != timeline.Command {
+			q.Kinds = append(q.Kinds, k)
+		}
+	}
+	t, err := recall.TimelineOf(ctx, st, scope, q)
+	if err != nil {
+		return out, err
+	}
+	s.Pin(t.Session)
+	out.Next, out.Read = t.Next, t.Read
+	for i := range t.Moments {
+		out.Rows = append(out.Rows, row(*s, &t.Moments[i]))
+	}
+	return out, nil
+}
+
+func row(s thread.Stream, m *timeline.Moment) thread.Prompt {
+	x := thread.Prompt{Line: m.Line, URL: s.LinePath(m.Line), Time: m.At, Text: m.Text, Tag: tag(m)}
+	if m.Kind != timeline.Prompt && m.Kind != timeline.Task {
+		x.Kind = string(m.Kind)
+	}
+	if x.Kind != "" && m.Tool != "" {
+		x.Text = strings.TrimSpace(m.Tool + ": " + m.Text)
+	}
+	if m.Agent != "" {
+		x.URL = thread.Stream{ID: s.ID + "/agent-" + m.Agent, User: s.User, Machine: s.Machine, Generation: -1}.Path("")
+	}
+	return x
+}
+
+// tag says how long a moment took, and how much of it was waiting for the user.
+func tag(m *timeline.Moment) string {
+	var parts []string
+	if m.Queued {
+		parts = append(parts, "queued")
+	}
+	if m.Running && m.Kind == timeline.Agent {
+		parts = append(parts, "running")
+	}
+	if m.Took >= 1000 {
+		text := format.Duration(time.Duration(m.Took) * time.Millisecond)
+		if m.MayWait {
+			text += " with any wait for you"
+		}
+		parts = append(parts, text)
+	}
+	if m.Waited >= 1000 {
+		parts = append(parts, "waited "+format.Duration(time.Duration(m.Waited)*time.Millisecond)+" for you")
+	}
+	if m.Before > 0 {
+		text := format.Tokens(m.Before) + " tokens"
+		if m.After > 0 {
+			text = format.Tokens(m.Before) + " → " + format.Tokens(m.After) + " tokens"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " · ")
+}
