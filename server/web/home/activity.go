@@ -1,0 +1,121 @@
+package home
+
+import (
+	"context"
+	"html/template"
+	"net/http"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/most"
+	"github.com/ccship/ccship/server/web/chart"
+	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
+)
+
+// Usage sums what answers used.
+type Usage interface {
+	Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error)
+}
+
+// Heat draws when work was done: by hour of the week for what q chooses, and a year of days.
+func Heat(ctx context.Context, st Usage, scope server.Scope, q server.UsageQuery,
+	now time.Time) (byHour, byDay template.HTML, err error) {
+	q.By = []string{"hour"}
+	hours, err := st.Usage(ctx, scope, q)
+	if err != nil {
+		return "", "", err
+	}
+	answers := func(f float64) string { return format.Count(int64(f), "answer") }
+	week := chart.Week{ID: "week", Title: "Activity by hour", Desc: "Responses in each hour of the week.", Format: answers}
+	for _, h := range hours {
+		if h.Hour >= 0 && h.Hour < 7*24 {
+			week.Hours[h.Hour/24][h.Hour%24] += float64(h.Tokens.Answers)
+		}
+	}
+	q.By, q.Since = []string{"day"}, now.AddDate(-1, 0, -7)
+	days, err := st.Usage(ctx, scope, q)
+	if err != nil {
+		return "", "", err
+	}
+	year := chart.Year{ID: "year", Title: "Activity in the last year", Desc: "Responses on each day.",
+		Last: now.Add(q.Zone).UTC(), Days: map[string]float64{}, Format: answers}
+	for _, d := range days {
+		year.Days[d.Day] += float64(d.Tokens.Answers)
+	}
+	return week.SVG(), year.SVG(), nil
+}
+
+// top lists the sessions that a view puts first, at most n. What they used is with their agents.
+func (p *Pages) top(ctx context.Context, scope server.Scope, q server.SessionQuery, view string, n int) ([]row, error) {
+	q.Page = server.Page{Limit: n}
+	list, err := most.Finder{Store: p.store, Prices: p.Prices, Now: p.now}.Find(ctx, scope, q, server.OrderOf(view))
+	if err != nil {
+		return nil, err
+	}
+	found := make([]server.FoundSession, len(list))
+	for i, x := range list {
+		found[i] = x.FoundSession
+	}
+	rows := p.rows(found, nil, nil)
+	for i, x := range list {
+		rows[i].Tokens, rows[i].Cost, rows[i].Day = x.Tokens, x.Cost, true
+	}
+	return rows, nil
+}
+
+// activity is when work was done, and which sessions took the most.
+type activity struct {
+	page.Layout
+	Week, Year template.HTML
+	Tops       []top
+	Bare       bool
+}
+
+// top is a short list of sessions that have the most of something.
+type top struct {
+	Name, URL string
+	Sessions  []topRow
+}
+
+type topRow struct {
+	row
+	Value string
+}
+
+// fewTop is how many sessions each list of the most has.
+const fewTop = 5
+
+// activity is GET /activity?bare: as a piece of the list or as a page of its own.
+func (p *Pages) activity(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	scope, now := server.ScopeOf(who.User), p.now()
+	a := activity{Layout: p.site.Layout(r, who, "Activity", "sessions"), Bare: r.URL.Query().Get("bare") != ""}
+	q := server.UsageQuery{Zone: page.Zone(r), Since: now.Add(-most.Back)}
+	var err error
+	if a.Week, a.Year, err = Heat(r.Context(), p.store, scope, q, now); err != nil {
+		return err
+	}
+	for _, x := range []struct {
+		view, name string
+		value      func(*row) string
+	}{
+		{"costly", "Most expensive", func(s *row) string { return format.Cost(s.Cost) }},
+		{"tokens", "Most tokens", func(s *row) string { return format.Tokens(s.Tokens.All()) }},
+		{"long", "Longest", func(s *row) string { return format.Span(s.Summary.Started, s.Summary.Ended) }},
+	} {
+		list, err := p.top(r.Context(), scope, server.SessionQuery{}, x.view, fewTop)
+		if err != nil {
+			return err
+		}
+		if err := p.mark(r.Context(), who.User.ID, []group{{Sessions: list}}); err != nil {
+			return err
+		}
+		t := top{Name: x.name, URL: p.site.Base + page.Address("/", nil, "view", x.view)}
+		for i := range list {
+			t.Sessions = append(t.Sessions, topRow{list[i], x.value(&list[i])})
+		}
+		a.Tops = append(a.Tops, t)
+	}
+	p.site.Render(w, http.StatusOK, "activity.html", a)
+	return nil
+}

@@ -1,0 +1,49 @@
+package home
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/narrow"
+	"github.com/ccship/ccship/server/web/page"
+)
+
+// besidePage is how many sessions stand beside a conversation at first.
+const besidePage = 40
+
+// beside is sessions in few words.
+type beside struct {
+	Current string // session that is open
+	Groups  []group
+	Next    string
+}
+
+// beside is GET /beside?current&after, with what the list is narrowed to: sessions beside a conversation.
+func (p *Pages) beside(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	q := r.URL.Query()
+	users, err := narrow.Users(r.Context(), p.store, who)
+	if err != nil {
+		return err
+	}
+	find := narrow.Read(q, p.site.Base, "/", users).Query(page.Zone(r))
+	p.stands(&find, q.Get("view"))
+	find.Reader, find.Tag = who.User.ID, q.Get("tag")
+	find.Page = server.Page{After: q.Get("after"), Limit: besidePage, Recent: true}
+	found, err := p.store.Find(r.Context(), server.ScopeOf(who.User), find)
+	if errors.Is(err, server.ErrBadPage) {
+		return page.BadRequestError("after must come from a link of this list.")
+	}
+	if err != nil {
+		return err
+	}
+	b := beside{Current: q.Get("current"), Groups: byDay(p.rows(found.List, nil, nil), p.now(), page.Zone(r))}
+	if err := p.mark(r.Context(), who.User.ID, b.Groups); err != nil {
+		return err
+	}
+	if found.Next != "" {
+		b.Next = p.site.Base + page.Address("/beside", q, "after", found.Next)
+	}
+	p.site.Render(w, http.StatusOK, "beside.html", b)
+	return nil
+}

@@ -1,0 +1,257 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/narrow"
+	"github.com/ccship/ccship/server/web/page"
+	"github.com/ccship/ccship/transcript/price"
+)
+
+// listPage is how many sessions a page lists.
+const listPage = 60
+
+// listTopMost is how many sessions a view of those that have the most lists.
+const listTopMost = 30
+
+// Store is what the pages read.
+type Store interface {
+	server.SessionFinder
+	Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error)
+	Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error)
+	Users(ctx context.Context) ([]server.User, error)
+	server.Marks
+	server.SavedViews
+}
+
+// Pages are the list of sessions and its parts. Set Prices before serving.
+type Pages struct {
+	Prices *price.List // what tokens cost
+
+	site  *page.Site
+	store Store
+	now   func() time.Time
+}
+
+// New makes the pages.
+func New(site *page.Site, store Store, now func() time.Time) *Pages {
+	return &Pages{site: site, store: store, now: now}
+}
+
+// Routes are the pages by pattern.
+func (p *Pages) Routes() map[string]page.Handler {
+	return map[string]page.Handler{
+		"GET /{$}":    p.list,
+		"GET /now":    p.running,
+		"GET /beside": p.beside,
+
+		"POST /sessions/{id}/mark": p.setMark,
+		"POST /views":              p.saveView,
+		"GET /projects":            p.projects,
+		"GET /activity":            p.activity,
+	}
+}
+
+// list is the page of sessions.
+type list struct {
+	page.Layout
+	narrow.Filter
+	Tags   []page.Choice
+	Chips  []narrow.Chip
+	Saved  narrow.Saved
+	View   view
+	Views  []page.Choice
+	Orders []page.Choice
+	Days   bool // sessions are listed by day
+	Safety safety
+	Now    []card
+	Groups []group
+	Side   string // address of the projects
+	Piece  string // and of them without a page around
+	Offer  string // address of the page with all filters; "" when it has them
+	First  string // address of the newest page; "" on it
+	Next   string
+	Empty  bool // nothing has arrived at all
+}
+
+// view is a saved view: sessions that stand in some way.
+type view struct{ Key, Name, Words string }
+
+func views() []view {
+	return []view{
+		{"", "All", ""},
+		{"starred", "Starred", "Sessions that you have starred. Nobody else sees what you keep."},
+		{"failed", "With errors", "Sessions in which a tool or a response failed."},
+		{"costly", "Most expensive",
+			"The sessions that cost the most in the last 90 days, with their agents, at list prices."},
+		{"tokens", "Most tokens", "The sessions that used the most tokens in the last 90 days, with their agents."},
+		{"long", "Longest", "The sessions of the last 90 days with the most time between their first and their last line."},
+		{"expiring", "Expiring", "Last written at least 23 days ago. Claude Code deletes transcripts after 30 days unless " +
+			"its cleanupPeriodDays says otherwise. These copies stay."},
+		{"expired", "Past 30 days", "Last written more than 30 days ago. With its default settings Claude Code has deleted " +
+			"these. This server cannot see the machines’ disks: some files may still be there. These copies stay."},
+	}
+}
+
+// list is GET /?by&view&q&project&machine&user&model&branch&since&until&after: sessions, most recently active first.
+func (p *Pages) list(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	q, scope := r.URL.Query(), server.ScopeOf(who.User)
+	users, err := narrow.Users(r.Context(), p.store, who)
+	if err != nil {
+		return err
+	}
+	l := list{Layout: p.site.Layout(r, who, "Sessions", "sessions"), Filter: narrow.Read(q, p.site.Base, "/", users),
+		Side:  p.site.Base + page.Address("/projects", q, "after", ""),
+		Piece: p.site.Base + page.Address("/projects", q, "after", "", "bare", "1")}
+	p.choose(w, r, &l)
+	if err := p.kept(r, who.User.ID, &l); err != nil {
+		return err
+	}
+	if err := p.offer(r, scope, &l); err != nil {
+		return err
+	}
+	find := l.Filter.Query(page.Zone(r))
+	p.stands(&find, l.View.Key)
+	find.Reader, find.Tag = who.User.ID, q.Get("tag")
+	find.Page = server.Page{After: q.Get("after"), Limit: listPage, Recent: true}
+	if server.OrderOf(l.View.Key) != "" {
+		return p.listTop(w, r, who, &l, find)
+	}
+	found, err := p.store.Find(r.Context(), scope, find)
+	if errors.Is(err, server.ErrBadPage) {
+		http.Redirect(w, r, p.site.Base+page.Address("/", q, "after", ""), http.StatusSeeOther)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.fill(r, scope, &l, found); err != nil {
+		return err
+	}
+	if err := p.mark(r.Context(), who.User.ID, l.Groups); err != nil {
+		return err
+	}
+	p.site.Render(w, http.StatusOK, "list.html", l)
+	return nil
+}
+
+// kept adds what the reader keeps to choose by: tags and saved views.
+func (p *Pages) kept(r *http.Request, reader int64, l *list) error {
+	q := r.URL.Query()
+	tags, err := p.store.Tags(r.Context(), reader)
+	if err != nil {
+		return err
+	}
+	for _, t := range tags {
+		next := t
+		if t == q.Get("tag") {
+			next = "" // again takes it off
+		}
+		l.Tags = append(l.Tags, page.Choice{Name: t, On: next == "",
+			URL: p.site.Base + page.Address("/", q, "tag", next, "after", "")})
+	}
+	l.Saved, err = narrow.ReadSaved(r, p.store, reader, p.site.Base, server.SessionsPage)
+	return err
+}
+
+// listTop shows the sessions that have the most of something.
+func (p *Pages) listTop(w http.ResponseWriter, r *http.Request, who server.Login, l *list,
+	find server.SessionQuery) error {
+	rows, err := p.top(r.Context(), server.ScopeOf(who.User), find, l.View.Key, listTopMost)
+	if err != nil {
+		return err
+	}
+	l.Orders = nil
+	if len(rows) > 0 {
+		l.Groups = []group{{Name: l.View.Name, Sessions: rows}}
+	}
+	if err := p.mark(r.Context(), who.User.ID, l.Groups); err != nil {
+		return err
+	}
+	p.site.Render(w, http.StatusOK, "list.html", l)
+	return nil
+}
+
+// fill adds the sessions, and on the first page of all what stands above them.
+func (p *Pages) fill(r *http.Request, scope server.Scope, l *list, found server.Found) error {
+	q := r.URL.Query()
+	drops, err := p.store.Drops(r.Context(), scope, server.DropQuery{Limit: maxDrops})
+	if err != nil {
+		return err
+	}
+	rows := p.rows(found.List, l.Users, drops)
+	if l.Days {
+		l.Groups = byDay(rows, p.now(), page.Zone(r))
+	} else {
+		l.Groups = byProject(rows)
+	}
+	if q.Get("after") != "" {
+		l.First = p.site.Base + page.Address("/", q, "after", "")
+	}
+	if found.Next != "" {
+		l.Next = p.site.Base + page.Address("/", q, "after", found.Next)
+	}
+	if len(q) > 0 && !(len(q) == 1 && q.Has("by")) {
+		return nil
+	}
+	l.Empty = len(found.List) == 0
+	if l.Now, err = p.cards(r.Context(), scope); err != nil {
+		return err
+	}
+	l.Safety, err = p.safety(r.Context(), scope, len(drops))
+	return err
+}
+
+const (
+	orderCookie = "ccship_order"
+	byProjectIs = "project"
+)
+
+// choose reads the view and the order, and remembers the order in the browser.
+func (p *Pages) choose(w http.ResponseWriter, r *http.Request, l *list) {
+	q := r.URL.Query()
+	for _, v := range views() {
+		on := q.Get("view") == v.Key
+		if on {
+			l.View = v
+		}
+		l.Views = append(l.Views, page.Choice{Name: v.Name, On: on,
+			URL: p.site.Base + page.Address("/", q, "view", v.Key, "after", "")})
+	}
+	order := q.Get("by")
+	if order == "" {
+		if c, err := r.Cookie(orderCookie); err == nil {
+			order = c.Value
+		}
+	} else {
+		http.SetCookie(w, &http.Cookie{Name: orderCookie, Value: url.QueryEscape(order), Path: p.site.Base + "/",
+			MaxAge: 365 * 24 * 3600, SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: r.TLS != nil})
+	}
+	l.Days = order != byProjectIs
+	for _, o := range []struct{ key, name string }{{"day", "By day"}, {byProjectIs, "By project"}} {
+		l.Orders = append(l.Orders, page.Choice{Name: o.name, On: l.Days == (o.key == "day"),
+			URL: p.site.Base + page.Address("/", q, "by", o.key, "after", "")})
+	}
+}
+
+// offer adds what the list can be narrowed to, when the reader narrows it: that takes a look at everything.
+func (p *Pages) offer(r *http.Request, scope server.Scope, l *list) error {
+	q := r.URL.Query()
+	if !l.Narrow && l.Project == "" && !q.Has("filters") {
+		l.Offer = p.site.Base + page.Address("/", q, "filters", "1", "after", "")
+		return nil
+	}
+	groups, err := narrow.Groups(r.Context(), p.store, scope, q)
+	if err != nil {
+		return err
+	}
+	usage, err := p.store.Usage(r.Context(), scope, server.UsageQuery{By: []string{"model"}})
+	l.Filter.Offer(groups, usage)
+	l.Chips = l.Filter.Chips(q, p.site.Base, "/", narrow.Projects(groups, q, p.site.Base, "/"))
+	return err
+}

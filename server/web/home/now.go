@@ -1,0 +1,111 @@
+package home
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/page"
+	"github.com/ccship/ccship/server/web/thread"
+	"github.com/ccship/ccship/transcript"
+)
+
+const (
+	// recent is how far back a session may have been active to stand on the wall, and mostCards how many stand there.
+	recent    = 12 * time.Hour
+	mostCards = 12
+	// ended is how long a session stays there after Claude Code has finished.
+	ended = 30 * time.Minute
+	// tailLines are how many of a session's last lines say how it stands, and tailBytes how much of them is read.
+	tailLines = 24
+	tailBytes = 256 << 10
+)
+
+// card is a session on the wall.
+type card struct {
+	row
+	standing
+}
+
+// wall is the sessions that run now, on all machines.
+type wall struct {
+	page.Layout
+	Now  []card
+	Bare bool
+}
+
+// running is GET /now?bare: the wall, as a piece of the list or as a page of its own.
+func (p *Pages) running(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	x := wall{Layout: p.site.Layout(r, who, "Running now", "sessions"), Bare: r.URL.Query().Get("bare") != ""}
+	var err error
+	if x.Now, err = p.cards(r.Context(), server.ScopeOf(who.User)); err != nil {
+		return err
+	}
+	p.site.Render(w, http.StatusOK, "now.html", x)
+	return nil
+}
+
+// cards are the sessions that run, wait or have just ended. Those that need somebody come first.
+func (p *Pages) cards(ctx context.Context, scope server.Scope) ([]card, error) {
+	found, err := p.store.Find(ctx, scope, server.SessionQuery{Since: p.now().Add(-recent),
+		Page: server.Page{Limit: mostCards, Recent: true}})
+	if err != nil {
+		return nil, err
+	}
+	var out []card
+	for _, s := range p.rows(found.List, nil, nil) {
+		records, err := p.tail(ctx, scope, s.Session)
+		if errors.Is(err, server.ErrNotFound) {
+			continue // forgotten meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		c := card{s, standingOf(records, s.Active, p.now())}
+		if quiet := p.now().Sub(s.Active); !c.Needs && quiet > ended || c.State == "" {
+			continue
+		}
+		out = append(out, c)
+	}
+	slices.SortStableFunc(out, func(a, b card) int { return cmp.Compare(rank(a), rank(b)) })
+	return out, nil
+}
+
+func rank(c card) int {
+	if c.Needs {
+		return 0
+	}
+	return 1
+}
+
+// tail is the last records of a session, in order.
+func (p *Pages) tail(ctx context.Context, scope server.Scope, x server.Session) (out []transcript.Record, err error) {
+	snap, err := p.store.View(ctx, scope, server.Ref{Stream: x.ID})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	view, err := server.NewestView(snap)
+	if err != nil {
+		return nil, err
+	}
+	left := tailBytes
+	for to := view.Total; to > max(0, view.Total-tailLines) && left > 0; to-- {
+		for _, span := range view.Between(to-1, to) {
+			err := snap.Lines(ctx, span, func(l server.Line) error {
+				left -= len(l.Raw)
+				l.Raw = slices.Clone(l.Raw)
+				out = append(thread.Records(l), out...)
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}

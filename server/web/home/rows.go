@@ -1,0 +1,143 @@
+package home
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/web/narrow"
+	"github.com/ccship/ccship/transcript/price"
+)
+
+const (
+	// liveFor is how long after its last line a session counts as live.
+	liveFor = time.Minute
+	// maxDrops is how many rewrites a page knows of.
+	maxDrops = 200
+)
+
+// group is sessions of one day, or of one project.
+type group struct {
+	Name, Where string
+	Sessions    []row
+}
+
+type row struct {
+	server.FoundSession
+	Tokens   server.Tokens
+	Cost     price.Cost
+	Title    string
+	Prompt   string // the first, when the title is another
+	Live     bool
+	Who      string
+	Where    string // machine
+	Name     string // of the project
+	Worktree string
+	Dropped  bool // a rewrite took lines out of the file
+	Mark     server.Mark
+	Day      bool // the row stands under a day, so it says its project
+}
+
+func (p *Pages) rows(list []server.FoundSession, users []server.User, drops []server.Drop) []row {
+	names := map[int64]string{}
+	for _, u := range users {
+		names[u.ID] = u.Name
+	}
+	dropped := map[int64]bool{}
+	for _, d := range drops {
+		dropped[d.Session.ID] = true
+	}
+	var out []row
+	for _, x := range list {
+		s := row{FoundSession: x, Title: cmp.Or(x.Summary.Title, x.Summary.FirstPrompt), Who: names[x.Owner],
+			Live: p.now().Sub(x.Active) < liveFor, Dropped: dropped[x.ID], Where: machineName(x.Session)}
+		folder, worktree := narrow.Repository(x.Cwd)
+		s.Name, s.Worktree = narrow.ProjectName(x.Project, folder, x.ProjectHash), worktree
+		for _, u := range x.Usage {
+			s.Tokens = s.Tokens.Add(u.Tokens)
+		}
+		s.Cost = derive.CostOfAll(p.Prices, x.Usage)
+		if x.Summary.Title != "" && x.Summary.Title != x.Summary.FirstPrompt {
+			s.Prompt = x.Summary.FirstPrompt
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func machineName(x server.Session) string { return cmp.Or(x.Host, x.Machine, "a plain client") }
+
+// byDay puts sessions of one day together, in the reader's zone.
+func byDay(rows []row, now time.Time, east time.Duration) []group {
+	var out []group
+	today := now.UTC().Add(east)
+	for _, s := range rows {
+		s.Day = true
+		name := dayName(s.Active.UTC().Add(east), today)
+		if n := len(out); n == 0 || out[n-1].Name != name {
+			out = append(out, group{Name: name})
+		}
+		at := &out[len(out)-1]
+		at.Sessions = append(at.Sessions, s)
+	}
+	return out
+}
+
+// dayName is a day as people say it. Both times are of the reader's zone.
+func dayName(day, today time.Time) string {
+	const date = time.DateOnly
+	switch day.Format(date) {
+	case today.Format(date):
+		return "Today"
+	case today.AddDate(0, 0, -1).Format(date):
+		return "Yesterday"
+	}
+	if day.Year() == today.Year() {
+		return day.Format("Monday 2 January")
+	}
+	return day.Format("Monday 2 January 2006")
+}
+
+// byProject puts sessions of one project together, in the order of the newest of each. A worktree belongs to its
+// repository.
+func byProject(rows []row) []group {
+	at := map[string]int{}
+	var out []group
+	for _, s := range rows {
+		key := projectKey(s, rows)
+		i, known := at[key]
+		if !known {
+			i = len(out)
+			at[key] = i
+			folder, _ := narrow.Repository(s.Cwd)
+			out = append(out, group{Name: s.Name, Where: folder})
+		}
+		// The folder that has the project's name is the repository, others are worktrees of it.
+		if folder, _ := narrow.Repository(s.Cwd); named(folder, s.Project) && !named(out[i].Where, s.Project) {
+			out[i].Where = folder
+		}
+		out[i].Sessions = append(out[i].Sessions, s)
+	}
+	return out
+}
+
+// named reports whether a folder has a name.
+func named(folder, name string) bool {
+	return folder[strings.LastIndexAny(folder, `/\`)+1:] == name
+}
+
+// projectKey is the project_hash of a session, or for one in a worktree that of its repository if it is known.
+func projectKey(s row, rows []row) string {
+	folder, worktree := narrow.Repository(s.Cwd)
+	if worktree == "" {
+		return s.ProjectHash
+	}
+	i := slices.IndexFunc(rows, func(o row) bool { return o.Machine == s.Machine && o.Cwd == folder })
+	if i < 0 {
+		return s.ProjectHash
+	}
+	return rows[i].ProjectHash
+}

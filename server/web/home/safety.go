@@ -1,0 +1,105 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/web/narrow"
+	"github.com/ccship/ccship/server/web/page"
+	"github.com/ccship/ccship/transcript/price"
+)
+
+// mostCounted bounds what a page counts; more is shown as "10 000+".
+const mostCounted = 10_000
+
+// safety says what would be lost without this server, as far as it can know.
+type safety struct {
+	Saved, Expiring, Expired, Rewritten amount
+}
+
+// amount is a count, perhaps only of the first.
+type amount struct {
+	N    int64
+	More bool // there are more than N
+	URL  string
+}
+
+func (p *Pages) safety(ctx context.Context, scope server.Scope, drops int) (s safety, err error) {
+	s.Rewritten = amount{int64(drops), drops == maxDrops, p.site.Base + "/drops"}
+	for _, x := range []struct {
+		to   *amount
+		view string
+	}{{&s.Saved, ""}, {&s.Expiring, "expiring"}, {&s.Expired, "expired"}} {
+		var q server.SessionQuery
+		p.stands(&q, x.view)
+		n, err := p.store.Count(ctx, scope, q, mostCounted+1)
+		if err != nil {
+			return s, err
+		}
+		*x.to = amount{min(n, mostCounted), n > mostCounted, p.site.Base + page.Address("/", nil, "view", x.view)}
+	}
+	return s, nil
+}
+
+// stands narrows a query to a view that everybody has.
+func (p *Pages) stands(q *server.SessionQuery, view string) { q.Stand(view, p.now()) }
+
+// side is all projects, with sums.
+type side struct {
+	page.Layout
+	narrow.Filter
+	Projects []narrow.Project
+	Sessions int64
+	Machines int64
+	Bytes    int64
+	Tokens   server.Tokens
+	Cost     price.Cost
+	Bare     bool
+	Part     bool // there are more projects than are listed: Sessions, Machines and Bytes are not known
+	All      string
+	Next     string
+}
+
+// projects is GET /projects?bare&after: projects, beside the list or as a page of its own.
+func (p *Pages) projects(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	q, scope := r.URL.Query(), server.ScopeOf(who.User)
+	groups, err := p.store.Groups(r.Context(), scope, server.GroupQuery{After: q.Get("after"), Limit: narrow.Shown})
+	if errors.Is(err, server.ErrBadPage) {
+		return page.BadRequestError("after must come from a link of this list.")
+	}
+	if err != nil {
+		return err
+	}
+	usage, err := p.store.Usage(r.Context(), scope, server.UsageQuery{By: []string{"model"}})
+	if err != nil {
+		return err
+	}
+	bare, part := q.Get("bare") != "", q.Get("after") != "" || groups.Next != ""
+	q.Del("bare")
+	s := side{Layout: p.site.Layout(r, who, "Projects", "sessions"), Filter: narrow.Read(q, p.site.Base, "/", nil),
+		Projects: narrow.Projects(groups.List, q, p.site.Base, "/"), Bare: bare,
+		Part: part, All: p.site.Base + page.Address("/", q, "project", "", "after", "")}
+	if groups.Next != "" {
+		s.Next = p.site.Base + page.Address("/projects", q, "after", groups.Next)
+	}
+	s.sum(groups.List, usage, p.Prices)
+	p.site.Render(w, http.StatusOK, "projects.html", s)
+	return nil
+}
+
+func (s *side) sum(groups []server.Group, usage []server.UsageRow, prices *price.List) {
+	machines := map[string]bool{}
+	for _, g := range groups {
+		s.Sessions += g.Sessions
+		s.Bytes += g.Bytes
+		machines[g.Machine] = true
+	}
+	s.Machines = int64(len(machines))
+	for _, u := range usage {
+		s.Tokens = s.Tokens.Add(u.Tokens)
+	}
+	s.Cost = derive.CostOfAll(prices, usage)
+}

@@ -1,0 +1,114 @@
+package home
+
+import (
+	"time"
+
+	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/transcript"
+)
+
+// standing is what a session does now, as far as its last records tell. Claude Code writes nothing while it waits for a
+// permission, so a call without a result is either running or waiting.
+type standing struct {
+	State string // "working", "waits", "maybe", "failed", "done"; "" when the records do not tell
+	Words string
+	Last  string // the last thing said or done
+	Needs bool   // somebody has to look
+}
+
+const (
+	// patience is how long a call may be without a result before it may be waiting for permission.
+	patience = 20 * time.Second
+	// silence is how long Claude Code may write nothing before it counts as gone.
+	silence = 10 * time.Minute
+)
+
+// standingOf reads records from the last one back. active is when the last one was written.
+func standingOf(records []transcript.Record, active, now time.Time) (s standing) {
+	answered := map[string]bool{}
+	quiet := now.Sub(active)
+	mode := ""
+	for i := len(records) - 1; i >= 0; i-- {
+		if mode == "" {
+			mode = records[i].PermissionMode
+		}
+	}
+	for i := len(records) - 1; i >= 0; i-- {
+		r := &records[i]
+		if r.Message == nil || r.Sidechain || r.Meta {
+			continue
+		}
+		if s.Last == "" {
+			s.Last = r.Preview()
+		}
+		if s.State == "" {
+			s.decide(r, answered, quiet, mode)
+		}
+		if s.State != "" && s.Last != "" {
+			return s
+		}
+	}
+	return s
+}
+
+// decide reads one record. answered are the calls that later records have results of.
+func (s *standing) decide(r *transcript.Record, answered map[string]bool, quiet time.Duration, mode string) {
+	switch {
+	case r.APIError:
+		s.State, s.Words, s.Needs = "failed", "Failed: the model could not be reached", true
+	case r.Interrupted():
+		s.State, s.Words = "done", "Interrupted by the user"
+	case r.Type == "user":
+		results := false
+		for _, b := range r.Message.Blocks() {
+			if b.Kind == transcript.ToolResultBlock {
+				answered[b.ToolID], results = true, true
+			}
+		}
+		if _, typed := r.Prompt(); typed || results {
+			s.works(quiet)
+		}
+	case r.Type == "assistant" && !r.Message.Synthetic():
+		s.answer(r, answered, quiet, mode)
+	}
+}
+
+func (s *standing) works(quiet time.Duration) {
+	s.State, s.Words = "working", "Working"
+	if quiet > silence {
+		s.State, s.Words = "done", "Nothing written for "+format.Duration(quiet.Truncate(time.Second))
+	}
+}
+
+// answer decides by a record of an answer: a call that nothing answered, or the end of a turn.
+func (s *standing) answer(r *transcript.Record, answered map[string]bool, quiet time.Duration, mode string) {
+	calls := false
+	for _, b := range r.Message.Blocks() {
+		if b.Kind != transcript.ToolUseBlock {
+			continue
+		}
+		calls = true
+		if answered[b.ToolID] {
+			continue
+		}
+		took := format.Duration(quiet.Truncate(time.Second))
+		switch {
+		case b.ToolName == "AskUserQuestion":
+			s.State, s.Words, s.Needs = "waits", "Waiting: Claude asks a question", true
+		case b.ToolName == "ExitPlanMode":
+			s.State, s.Words, s.Needs = "waits", "Waiting: a plan needs approval", true
+		case quiet <= patience || mode == "bypassPermissions":
+			s.works(quiet)
+		default:
+			s.State, s.Needs = "maybe", true
+			s.Words = b.ToolName + " for " + took + ": running, or waiting for permission"
+		}
+		return
+	}
+	switch {
+	case calls, r.Message.StopReason == "" || r.Message.StopReason == "tool_use":
+		s.works(quiet)
+	default:
+		s.State, s.Words = "done", "Finished; your turn"
+	}
+}

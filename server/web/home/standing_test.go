@@ -1,0 +1,80 @@
+package home
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/transcript"
+)
+
+func records(lines ...string) (out []transcript.Record) {
+	for _, l := range lines {
+		out = append(out, transcript.Parse([]byte(l)))
+	}
+	return out
+}
+
+func call(tool string) string {
+	return fmt.Sprintf(`{"type":"assistant","message":{"role":"assistant","model":"m","stop_reason":"tool_use","content":[{"type":"tool_use","id":"t1","name":%q,"input":{"command":"make"}}]}}`, tool)
+}
+
+const (
+	ask     = `{"type":"user","message":{"role":"user","content":"fix it"}}`
+	result  = `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]}}`
+	says    = `{"type":"assistant","message":{"role":"assistant","model":"m","stop_reason":"end_turn","content":[{"type":"text","text":"It is fixed."}]}}`
+	apiDown = `{"type":"assistant","isApiErrorMessage":true,"message":{"role":"assistant","model":"<synthetic>","content":[{"type":"text","text":"Overloaded"}]}}`
+	stopped = `{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}`
+	noise   = `{"type":"file-history-snapshot"}`
+	bypass  = `{"type":"permission-mode","permissionMode":"bypassPermissions"}`
+)
+
+func TestStanding(t *testing.T) {
+	now := time.Now()
+	for name, x := range map[string]struct {
+		quiet        time.Duration
+		lines        []string
+		state, words string
+		needs        bool
+	}{
+		"nothing":                   {0, nil, "", "", false},
+		"only noise":                {0, []string{noise}, "", "", false},
+		"a prompt":                  {time.Second, []string{ask, noise}, "working", "Working", false},
+		"a prompt long ago":         {time.Hour, []string{ask}, "done", "Nothing written for 1 h", false},
+		"a call":                    {time.Second, []string{ask, call("Bash")}, "working", "Working", false},
+		"a call without a result":   {3 * time.Minute, []string{ask, call("Bash"), noise}, "maybe", "Bash for 3 min", true},
+		"hours without a result":    {3 * time.Hour, []string{call("Edit")}, "maybe", "or waiting for permission", true},
+		"with permission for all":   {3 * time.Minute, []string{bypass, call("Bash")}, "working", "Working", false},
+		"a question":                {time.Second, []string{call("AskUserQuestion")}, "waits", "question", true},
+		"a plan":                    {time.Hour, []string{call("ExitPlanMode")}, "waits", "approval", true},
+		"a result":                  {3 * time.Minute, []string{call("Bash"), result}, "working", "Working", false},
+		"an answered plan":          {time.Second, []string{call("ExitPlanMode"), result}, "working", "Working", false},
+		"the end of a turn":         {time.Minute, []string{call("Bash"), result, says, noise}, "done", "your turn", false},
+		"an error of the model":     {time.Minute, []string{ask, apiDown}, "failed", "Failed", true},
+		"an interruption":           {time.Minute, []string{call("Bash"), stopped}, "done", "Interrupted", false},
+		"an agent's call":           {time.Hour, []string{says, strings.Replace(call("Bash"), "{", `{"isSidechain":true,`, 1)}, "done", "your turn", false},
+		"another prompt after that": {time.Second, []string{apiDown, ask}, "working", "Working", false},
+	} {
+		s := standingOf(records(x.lines...), now.Add(-x.quiet), now)
+		if s.State != x.state || !strings.Contains(s.Words, x.words) || s.Needs != x.needs {
+			t.Errorf("%s: %+v, want %s %q, needs %v", name, s, x.state, x.words, x.needs)
+		}
+	}
+	if s := standingOf(records(ask, says, noise), now, now); s.Last != "It is fixed." {
+		t.Errorf("last %q", s.Last)
+	}
+}
+
+func TestDayName(t *testing.T) {
+	today := time.Date(2026, 3, 1, 0, 30, 0, 0, time.UTC)
+	for at, want := range map[string]string{
+		"2026-03-01T00:00:00Z": "Today", "2026-02-28T23:59:00Z": "Yesterday", "2026-02-27T00:00:00Z": "Friday 27 February",
+		"2025-12-31T00:00:00Z": "Wednesday 31 December 2025",
+	} {
+		d, _ := time.Parse(time.RFC3339, at)
+		if got := dayName(d, today); got != want {
+			t.Errorf("%s: %q, want %q", at, got, want)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package narrow
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/page"
+)
+
+// Filter is the reader's choice for a listing, and the possible choices.
+type Filter struct {
+	Text, Project, Machine, User, Model, Branch string
+	Since, Until                                string // 2026-11-21
+	Narrow                                      bool   // by something else than text
+	Any                                         bool
+	Machines                                    []page.Choice
+	Models                                      []string
+	Users                                       []server.User
+	Clear                                       string
+}
+
+// Read reads the filter of an address below base. users are those whose sessions the reader may choose.
+func Read(q url.Values, base, path string, users []server.User) Filter {
+	f := Filter{Text: q.Get("q"), Project: q.Get("project"), Machine: q.Get("machine"), User: q.Get("user"),
+		Model: q.Get("model"), Branch: q.Get("branch"), Since: q.Get("since"), Until: q.Get("until"), Users: users}
+	f.Narrow = f.Machine+f.User+f.Model+f.Branch+f.Since+f.Until != ""
+	f.Any = f.Narrow || f.Text != ""
+	f.Clear = base + page.Address(path, url.Values{}, "project", f.Project)
+	return f
+}
+
+// Offer adds the machines and models that there are.
+func (f *Filter) Offer(groups []server.Group, usage []server.UsageRow) {
+	seen := map[string]bool{}
+	for _, g := range groups {
+		if !seen[g.Machine] {
+			seen[g.Machine] = true
+			f.Machines = append(f.Machines, page.Choice{Name: cmp.Or(g.Host, g.Machine, "(a plain client)"),
+				URL: MachineParam(g.Machine), On: f.Machine == MachineParam(g.Machine)})
+		}
+	}
+	for _, u := range usage {
+		if u.Model != "" && !slices.Contains(f.Models, u.Model) {
+			f.Models = append(f.Models, u.Model)
+		}
+	}
+	slices.Sort(f.Models)
+}
+
+// MachineParam is a machine in an address, where "" means any of them.
+func MachineParam(m string) string {
+	if m == "" {
+		return "-"
+	}
+	return m
+}
+
+// Query is the filter for the store. Values that mean nothing are ignored.
+func (f Filter) Query(east time.Duration) server.SessionQuery {
+	q := server.SessionQuery{Text: f.Text, Project: f.Project, Model: f.Model, Branch: f.Branch}
+	if f.Machine != "" {
+		m := f.Machine
+		if m == "-" {
+			m = ""
+		}
+		q.Machine = &m
+	}
+	for _, u := range f.Users {
+		if u.Name == f.User {
+			q.User = u.ID
+		}
+	}
+	q.Since, q.Until = Dates(f.Since, f.Until, east)
+	return q
+}
+
+// Dates reads days, in the reader's zone: from the beginning of the first to the end of the last. The first may be 7d,
+// for the last seven days.
+func Dates(since, until string, east time.Duration) (from, to time.Time) {
+	return server.Days(since, until, time.Now(), east)
+}
+
+// UserLister lists the users of the server.
+type UserLister interface {
+	Users(ctx context.Context) ([]server.User, error)
+}
+
+// Users lists the users that an owner may filter by. It is empty for others, and when there is only one user.
+func Users(ctx context.Context, st UserLister, who server.Login) ([]server.User, error) {
+	if who.User.Role != server.Owner {
+		return nil, nil
+	}
+	users, err := st.Users(ctx)
+	if err != nil || len(users) < 2 {
+		return nil, err
+	}
+	return users, nil
+}
+
+// Chip is one thing that a listing is narrowed to. URL is the page without it.
+type Chip struct{ Name, Value, URL string }
+
+// Chips are what the address q of a page narrows its listing to. Call it after Offer, which knows names.
+func (f Filter) Chips(q url.Values, base, path string, projects []Project) (out []Chip) {
+	add := func(name, value string, params ...string) {
+		change := []string{"after", ""}
+		for _, p := range params {
+			change = append(change, p, "")
+		}
+		if value != "" {
+			out = append(out, Chip{name, value, base + page.Address(path, q, change...)})
+		}
+	}
+	project, machine := f.Project, f.Machine
+	for _, p := range projects {
+		if p.Key == project {
+			project = p.Name
+		}
+	}
+	for _, m := range f.Machines {
+		if m.On {
+			machine = m.Name
+		}
+	}
+	add("project", project, "project")
+	add("machine", machine, "machine")
+	add("user", f.User, "user")
+	add("model", f.Model, "model")
+	add("branch", f.Branch, "branch")
+	add("from", daysAgo(f.Since), "since")
+	add("to", f.Until, "until")
+	return out
+}
+
+// daysAgo is the beginning of a listing in words: 7d is 7 days ago.
+func daysAgo(since string) string {
+	n, ok := strings.CutSuffix(since, "d")
+	switch {
+	case !ok:
+		return since
+	case n == "1":
+		return "1 day ago"
+	}
+	return n + " days ago"
+}

@@ -1,0 +1,99 @@
+package narrow
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
+)
+
+// Project is a project that a listing can be narrowed to.
+type Project struct {
+	Key       string // project_hash
+	Name, URL string
+	Sessions  int64
+	Last      time.Time
+	On        bool
+	cwd       string
+}
+
+// Shown is how many groups a page lists or offers: those that were heard last.
+const Shown = 200
+
+// Groups are what a page offers to choose from, and what its query has chosen.
+func Groups(ctx context.Context, st server.SessionFinder, scope server.Scope, q url.Values) ([]server.Group, error) {
+	page, err := st.Groups(ctx, scope, server.GroupQuery{Limit: Shown})
+	chosen := q.Get("project")
+	if err != nil || page.Next == "" || chosen == "" || slices.ContainsFunc(page.List, func(g server.Group) bool {
+		return g.ProjectHash == chosen
+	}) {
+		return page.List, err
+	}
+	more, err := st.Groups(ctx, scope, server.GroupQuery{Project: chosen, Limit: Shown})
+	return append(page.List, more.List...), err
+}
+
+// Projects lists every project once, most recently active first, with addresses of the page at base and path.
+func Projects(groups []server.Group, q url.Values, base, path string) []Project {
+	at := map[string]int{}
+	var out []Project
+	for _, g := range groups {
+		i, known := at[g.ProjectHash]
+		if !known {
+			i = len(out)
+			at[g.ProjectHash] = i
+			out = append(out, Project{Key: g.ProjectHash, Name: ProjectName(g.Project, g.Cwd, g.ProjectHash),
+				On:  q.Get("project") == g.ProjectHash,
+				URL: base + page.Address(path, q, "project", g.ProjectHash, "after", "")})
+		}
+		out[i].Sessions += g.Sessions
+		if g.Last.After(out[i].Last) {
+			out[i].Last = g.Last
+		}
+		out[i].cwd = g.Cwd
+	}
+	return apart(out)
+}
+
+// apart distinguishes projects of one name by their parent directory.
+func apart(list []Project) []Project {
+	names := map[string]int{}
+	for _, p := range list {
+		names[p.Name]++
+	}
+	for i, p := range list {
+		if dir := path.Base(path.Dir(slashed(p.cwd))); names[p.Name] > 1 && len(dir) > 1 {
+			list[i].Name = dir + "/" + p.Name
+		}
+	}
+	return list
+}
+
+// ProjectName is what a project is called, whatever of it is known.
+func ProjectName(name, cwd, hash string) string {
+	return cmp.Or(name, cwd, format.Short(hash, 12), "(no project)")
+}
+
+// worktrees are where Claude Code, and by habit people, put a repository's worktrees, below it.
+var worktrees = []string{"/.claude/worktrees/", "/.worktrees/"}
+
+// Repository is the folder that a working directory belongs to, and the name of its worktree there; "" when its path
+// tells of none.
+func Repository(cwd string) (folder, worktree string) {
+	for _, place := range worktrees {
+		if at := strings.Index(slashed(cwd), place); at >= 0 {
+			worktree, _, _ = strings.Cut(slashed(cwd)[at+len(place):], "/")
+			return cwd[:at], worktree
+		}
+	}
+	return cwd, ""
+}
+
+func slashed(s string) string { return strings.ReplaceAll(s, `\`, "/") }

@@ -1,0 +1,283 @@
+package share
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
+	"github.com/ccship/ccship/server/web/thread"
+)
+
+// maxAgents is how many agents of a session are listed.
+const maxAgents = 200
+
+// sharedPage is a conversation.
+type sharedPage struct {
+	page.Layout
+	Link      server.ShareLink
+	S         server.Session
+	Facts     server.Summary
+	Heading   string
+	Root      string // of an agent's transcript: the session that it belongs to
+	Items     []thread.Item
+	From, To  int64
+	Total     int64
+	Pager     pager
+	Tail      string
+	Prompts   string
+	Agents    []agent
+	firstSeen map[string]thread.AgentLink
+}
+
+// pager leads to other windows; "" is none.
+type pager struct{ First, Prev, Next, Last string }
+
+type agent struct {
+	Title, URL string
+	Facts      server.Summary
+	Live       bool
+}
+
+// first is GET /s/{secret}.
+func (p *Pages) first(w http.ResponseWriter, r *http.Request, v visit) error {
+	return p.pin(r.Context(), v, server.Ref{Stream: v.Stream}, func(s seen) error {
+		http.Redirect(w, r, v.base+s.stream.Path(""), http.StatusSeeOther)
+		return nil
+	})
+}
+
+// conversation is GET /s/{secret}/sessions/{id}?from: a window of a file. from may be "end".
+func (p *Pages) conversation(w http.ResponseWriter, r *http.Request, v visit) error {
+	x := sharedPage{Link: v.ShareLink}
+	err := p.look(r, v, func(s seen) (err error) {
+		if x.S, x.Total = s.Session(), s.Total; x.S.Parent != "" {
+			x.Root = v.base
+		}
+		return p.head(r.Context(), v, &x)
+	})
+	if err != nil {
+		return err
+	}
+	err = p.look(r, v, func(s seen) error { return x.window(r, v, s) })
+	if err != nil {
+		return err
+	}
+	x.Layout = p.site.Layout(r, server.Login{}, x.Heading, "")
+	x.Unlisted, x.Follow = true, false
+	p.site.Render(w, http.StatusOK, "shared.html", x)
+	return nil
+}
+
+// head reads what is known of the session, and its agents.
+func (p *Pages) head(ctx context.Context, v visit, x *sharedPage) error {
+	var err error
+	if x.Facts, err = p.store.SummaryOf(ctx, x.S.ID); err != nil {
+		return err
+	}
+	x.Heading = p.masker.String(cmp.Or(x.Facts.Title, x.Facts.FirstPrompt, "A session of Claude Code"))
+	found, err := p.store.Find(ctx, v.scope, server.SessionQuery{Page: server.Page{Limit: maxAgents}, User: x.S.Owner,
+		Parent: x.S.SessionID, Agents: true})
+	x.firstSeen = map[string]thread.AgentLink{}
+	for _, a := range found.List {
+		to := v.base + thread.StreamOf(a.Session).Path("")
+		x.Agents = append(x.Agents, agent{p.masker.String(cmp.Or(a.Summary.Title, a.Summary.FirstPrompt, "Agent")), to,
+			a.Summary, false})
+		x.firstSeen[thread.AgentKey(p.masker.String(a.Summary.FirstPrompt))] = thread.AgentLink{URL: to, Name: "agent",
+			Facts: format.Count(a.Summary.Tools, "tool call")}
+	}
+	return err
+}
+
+// window makes the items that the address asks for.
+func (x *sharedPage) window(r *http.Request, v visit, s seen) error {
+	from := page.Number(r.URL.Query().Get("from"), 0)
+	if r.URL.Query().Get("from") == "end" {
+		from = max(0, s.Total-thread.PageLines)
+	}
+	from = min(from, max(0, s.Total-1))
+	b, err := s.builder(r.Context(), v)
+	if err != nil {
+		return err
+	}
+	b.Agents, b.East = x.firstSeen, page.Zone(r)
+	w, err := b.Fill(r.Context(), s, s.View, from, from+thread.PageLines)
+	if err != nil {
+		return err
+	}
+	x.Items, x.From, x.To = b.Done(), w.From, w.To
+	x.Tail, x.Prompts = v.base+s.stream.Path("/tail"), v.base+s.stream.Path("/prompts", "bare", "1")
+	at := func(from string) string { return v.base + s.stream.Path("", "from", from) }
+	if x.From > 0 {
+		x.Pager.First, x.Pager.Prev = at(""), at(strconv.FormatInt(max(0, x.From-thread.PageLines), 10))
+	}
+	if x.To < x.Total {
+		x.Pager.Next, x.Pager.Last = at(strconv.FormatInt(x.To, 10)), at("end")
+	}
+	return nil
+}
+
+// fragment is items without a page around them.
+type fragment struct {
+	Items  []thread.Item
+	More   string
+	Inside bool
+}
+
+// tail is GET /s/{secret}/sessions/{id}/tail?after&to&inside: the lines after one and before another, as the viewer's.
+func (p *Pages) tail(w http.ResponseWriter, r *http.Request, v visit) error {
+	q := r.URL.Query()
+	after, err := strconv.ParseInt(q.Get("after"), 10, 64)
+	if err != nil || after < -1 {
+		return page.BadRequestError("after must be a line number.")
+	}
+	f := fragment{Inside: q.Get("inside") != ""}
+	err = p.look(r, v, func(s seen) error {
+		b, err := s.builder(r.Context(), v)
+		if err != nil {
+			return err
+		}
+		b.East = page.Zone(r)
+		from := min(after+1, s.Total)
+		to := min(after+1+thread.PageLines, page.Number(q.Get("to"), s.Total))
+		win, err := b.Fill(r.Context(), s, s.View, from, max(to, from))
+		if err != nil {
+			return err
+		}
+		if f.Items = b.Done(); f.Inside {
+			thread.Embed(f.Items, v.base, s.stream)
+		}
+		if win.To < s.Total {
+			f.More = v.base + s.stream.Path("", "from", strconv.FormatInt(win.To, 10))
+		}
+		w.Header().Set("Ccship-Total", strconv.FormatInt(s.Total, 10))
+		w.Header().Set("Ccship-Last", strconv.FormatInt(max(after, win.To-1), 10))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	p.site.Render(w, http.StatusOK, "tail.html", f)
+	return nil
+}
+
+type outline struct {
+	page.Layout
+	Heading, Root string
+	Prompts       []thread.Prompt
+	Next          string
+}
+
+// prompts is GET /s/{secret}/sessions/{id}/prompts?after&bare: what the human said, one line each.
+func (p *Pages) prompts(w http.ResponseWriter, r *http.Request, v visit) error {
+	x := outline{Layout: p.site.Layout(r, server.Login{}, "Outline", ""), Heading: "Outline", Root: v.base}
+	err := p.look(r, v, func(s seen) error {
+		list, more, err := thread.Prompts(r.Context(), s, s.View, s.stream, page.Number(r.URL.Query().Get("after"), -1)+1)
+		for _, row := range list {
+			row.URL = v.base + row.URL
+			x.Prompts = append(x.Prompts, row)
+		}
+		if more {
+			x.Next = v.base + s.stream.Path("/prompts", "after", strconv.FormatInt(list[len(list)-1].Line, 10))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	name := "shared_outline.html"
+	if r.URL.Query().Get("bare") != "" {
+		name = "outline.html"
+	}
+	x.Unlisted = true
+	p.site.Render(w, http.StatusOK, name, x)
+	return nil
+}
+
+// lineOf is the line that an address names.
+func lineOf(r *http.Request) (int64, error) {
+	line, err := strconv.ParseInt(r.PathValue("line"), 10, 64)
+	if err != nil || line < 0 {
+		return 0, server.ErrNotFound
+	}
+	return line, nil
+}
+
+// permalink is GET /s/{secret}/sessions/{id}/L/{line}: the window with the line.
+func (p *Pages) permalink(w http.ResponseWriter, r *http.Request, v visit) error {
+	line, err := lineOf(r)
+	if err != nil {
+		return err
+	}
+	return p.look(r, v, func(s seen) error {
+		if line >= s.Total {
+			return server.ErrNotFound
+		}
+		at := strings.TrimLeft(strconv.FormatInt(max(0, line-thread.PageLines/10), 10), "0")
+		http.Redirect(w, r, v.base+s.stream.Path("", "from", at)+fmt.Sprintf("#L%d", line), http.StatusSeeOther)
+		return nil
+	})
+}
+
+type entryPage struct {
+	page.Layout
+	Items []thread.Item
+	Line  int64
+	Back  string
+}
+
+// entry is GET /s/{secret}/sessions/{id}/entry/{line}: all of a line that is said or done in it.
+func (p *Pages) entry(w http.ResponseWriter, r *http.Request, v visit) error {
+	line, err := lineOf(r)
+	if err != nil {
+		return err
+	}
+	x := entryPage{Layout: p.site.Layout(r, server.Login{}, fmt.Sprintf("Line %d", line+1), ""), Line: line}
+	err = p.look(r, v, func(s seen) error {
+		if _, err := thread.ReadLine(r.Context(), s, s.View, line); err != nil {
+			return err
+		}
+		b, err := s.builder(r.Context(), v)
+		if err != nil {
+			return err
+		}
+		b.Full, x.Back = true, v.base+s.stream.LinePath(line)
+		_, err = b.Fill(r.Context(), s, s.View, line, line+1)
+		x.Items = b.Done()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	x.Unlisted = true
+	p.site.Render(w, http.StatusOK, "shared_entry.html", x)
+	return nil
+}
+
+// image is GET /s/{secret}/sessions/{id}/image/{line}/{n}.
+func (p *Pages) image(w http.ResponseWriter, r *http.Request, v visit) error {
+	line, err := lineOf(r)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(r.PathValue("n"))
+	if err != nil {
+		return server.ErrNotFound
+	}
+	return p.look(r, v, func(s seen) error {
+		l, err := thread.ReadLine(r.Context(), s, s.View, line)
+		if err != nil {
+			return err
+		}
+		kind, picture, err := thread.Decoded(l.Line, n)
+		if err == nil {
+			page.WriteImage(w, kind, picture)
+		}
+		return err
+	})
+}

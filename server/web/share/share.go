@@ -1,0 +1,165 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/web/page"
+	"github.com/ccship/ccship/server/web/thread"
+	"github.com/ccship/ccship/transcript/redact"
+)
+
+// Store is what the pages read, and the links they make.
+type Store interface {
+	server.SessionFinder
+	server.ShareLinks
+}
+
+// mostAtOnce is how many pages of links are made at once: their readers are nobody whom the server knows.
+const mostAtOnce = 4
+
+// Pages are the pages of links.
+type Pages struct {
+	site   *page.Site
+	store  Store
+	access *auth.Access
+	masker *redact.Masker
+	slots  chan struct{}
+	now    func() time.Time
+}
+
+// New makes the pages. access checks and makes links.
+func New(site *page.Site, store Store, access *auth.Access) (*Pages, error) {
+	// Tokens in place of secrets say no more than that: the key is of this process.
+	masker, err := redact.New(redact.NewKey())
+	if err != nil {
+		return nil, fmt.Errorf("load rules of secrets: %w", err)
+	}
+	return &Pages{site: site, store: store, access: access, masker: masker, slots: make(chan struct{}, mostAtOnce),
+		now: time.Now}, nil
+}
+
+// Route adds what a link shows to mux.
+func (p *Pages) Route(mux *http.ServeMux) {
+	for path, show := range map[string]shower{
+		"":                                p.first,
+		"/sessions/{id}":                  p.conversation,
+		"/sessions/{id}/tail":             p.tail,
+		"/sessions/{id}/prompts":          p.prompts,
+		"/sessions/{id}/L/{line}":         p.permalink,
+		"/sessions/{id}/entry/{line}":     p.entry,
+		"/sessions/{id}/image/{line}/{n}": p.image,
+	} {
+		mux.HandleFunc("GET /s/{secret}"+path, p.open(show))
+	}
+}
+
+// Routes are the pages on which users make and end links.
+func (p *Pages) Routes() map[string]page.Handler {
+	return map[string]page.Handler{
+		"GET /sessions/{id}/share":  p.ofSession,
+		"POST /sessions/{id}/share": p.add,
+		"GET /share-links":          p.all,
+		"POST /share-links/end":     p.end,
+	}
+}
+
+// visit is a request with a link that works.
+type visit struct {
+	server.ShareLink
+	base  string // of addresses
+	scope server.Scope
+}
+
+type shower func(w http.ResponseWriter, r *http.Request, v visit) error
+
+// open shows a page to who has a link that works.
+func (p *Pages) open(show shower) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Robots-Tag", "noindex, nofollow, noarchive")
+		h.Set("Referrer-Policy", "no-referrer")
+		secret := r.PathValue("secret")
+		l, err := p.access.ShareLink(r.Context(), p.access.Remote(r), secret)
+		tooMany, is := errors.AsType[*auth.TooManyError](err)
+		switch {
+		case is:
+			h.Set("Retry-After", strconv.Itoa(tooMany.Seconds()))
+			p.site.Fail(w, r, http.StatusTooManyRequests, "Too many wrong links from this address. Try again in a minute.")
+			return
+		case errors.Is(err, server.ErrNotFound):
+			p.site.Fail(w, r, http.StatusNotFound,
+				"This link shows nothing: it has expired or was ended. Ask whoever sent it for another one.")
+			return
+		case err != nil:
+			p.site.Answer(w, r, err)
+			return
+		}
+		select {
+		case p.slots <- struct{}{}:
+			defer func() { <-p.slots }()
+		case <-r.Context().Done():
+			return
+		}
+		if err := show(w, r, visit{l, p.site.Base + "/s/" + secret, server.Scope{Only: l.Stream}}); err != nil {
+			p.site.Answer(w, r, err)
+		}
+	}
+}
+
+// look pins the session that an address names while fn runs. There is nothing but what the link shows.
+func (p *Pages) look(r *http.Request, v visit, fn func(seen) error) error {
+	q := r.URL.Query()
+	s := thread.Stream{ID: r.PathValue("id"), User: page.Number(q.Get(thread.UserParam), 0), Generation: -1}
+	if q.Has("machine") {
+		machine := q.Get("machine")
+		s.Machine = &machine
+	}
+	return p.pin(r.Context(), v, s.Ref(), fn)
+}
+
+// seen is a session as a link shows it: the newest state of its file, with secrets masked.
+type seen struct {
+	server.Snapshot
+	server.View
+	stream thread.Stream
+	masker *redact.Masker
+}
+
+func (p *Pages) pin(ctx context.Context, v visit, ref server.Ref, fn func(seen) error) (err error) {
+	snap, err := p.store.View(ctx, v.scope, ref)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	view, err := server.NewestView(snap)
+	if err != nil {
+		return err
+	}
+	return fn(seen{snap, view, thread.StreamOf(snap.Session()), p.masker})
+}
+
+// Lines implements server.Snapshot.
+func (s seen) Lines(ctx context.Context, span server.Span, yield func(server.Line) error) error {
+	return s.Snapshot.Lines(ctx, span, func(l server.Line) error {
+		if l.Kind != server.Oversize {
+			l.Raw, _ = s.masker.Line(l.Raw)
+		}
+		return yield(l)
+	})
+}
+
+// builder makes items of what a link shows.
+func (s seen) builder(ctx context.Context, v visit) (*thread.Builder, error) {
+	b := thread.NewBuilder(v.base, s.stream, thread.Focused)
+	b.Public = true
+	var err error
+	b.Story, err = thread.ReadStory(ctx, s, s.View)
+	return b, err
+}
