@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"hash/maphash"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
@@ -28,11 +27,12 @@ type comparison struct {
 	A, B    side
 	Rows    []comparedRow
 	Same    int64
-	Dropped int64
+	Dropped int64 // as the list of history changes counts them
 	Added   int64
+	Moved   int64 // in another place than before
 	Cut     bool
 	Equal   bool
-	Epochs  []choice
+	Epochs  []page.Choice
 }
 
 // side is one past version: a generation of an epoch.
@@ -44,8 +44,9 @@ type side struct {
 }
 
 type sideChoice struct {
-	Value, Name string
-	On          bool
+	Value string
+	Time  time.Time // when the generation began
+	On    bool
 }
 
 // comparedRow is a line, or a run of equal ones.
@@ -87,14 +88,14 @@ func (v *Viewer) sides(ctx context.Context, who server.Login, p *comparison, q u
 	var cutA, cutB bool
 	from := int64(0)
 	err := v.open(ctx, who, newer, func(snap server.Snapshot, newest server.View) (err error) {
-		viewB, err = server.ViewOf(snap.Generations(), number(q.Get("b"), newest.Generation.Number))
+		viewB, err = server.ViewOf(snap.Generations(), page.Number(q.Get("b"), newest.Generation.Number))
 		if err != nil {
 			return err
 		}
 		p.B = newSide(newer, snap, viewB)
 		for _, e := range snap.Epochs() {
-			p.Epochs = append(p.Epochs, choice{e.Name, v.Base + p.Stream.Path("/compare", "ea", e.Name, "eb", newer.Epoch),
-				e.ID == epochOf(snap, older).ID})
+			p.Epochs = append(p.Epochs, page.Choice{Name: e.Name, On: e.ID == epochOf(snap, older).ID,
+				URL: v.Base + p.Stream.Path("/compare", "ea", e.Name, "eb", newer.Epoch)})
 		}
 		if p.A.Epoch = epochOf(snap, older); p.A.Epoch.ID == p.B.Epoch.ID {
 			viewA, err := viewBefore(snap, q.Get("a"), viewB)
@@ -135,7 +136,7 @@ func viewBefore(snap server.Snapshot, named string, b server.View) (server.View,
 			n = g.Number
 		}
 	}
-	return server.ViewOf(gens, number(named, n))
+	return server.ViewOf(gens, page.Number(named, n))
 }
 
 func newSide(s thread.Stream, snap server.Snapshot, view server.View) side {
@@ -143,8 +144,8 @@ func newSide(s thread.Stream, snap server.Snapshot, view server.View) side {
 	s.Generation = view.Generation.Number
 	x := side{Epoch: epochOf(snap, s), Generation: view.Generation, stream: s}
 	for _, g := range snap.Generations() {
-		x.Choices = append(x.Choices, sideChoice{strconv.FormatInt(g.Number, 10),
-			strconv.FormatInt(g.Number, 10) + " · " + format.Stamp(g.First), g.Number == view.Generation.Number})
+		x.Choices = append(x.Choices,
+			sideChoice{strconv.FormatInt(g.Number, 10), g.First, g.Number == view.Generation.Number})
 	}
 	return x
 }
@@ -173,8 +174,6 @@ type summed struct {
 	text string
 }
 
-var sumSeed = maphash.MakeSeed()
-
 var errTooMany = errors.New("too many lines to compare")
 
 // lineSums reads a view's lines from from on; cut when there are too many.
@@ -186,7 +185,7 @@ func lineSums(ctx context.Context, snap server.Snapshot, view server.View,
 				cut = true
 				return errTooMany
 			}
-			x := summed{sum: maphash.Bytes(sumSeed, l.Raw), line: l.Index, kind: l.Kind.String()}
+			x := summed{sum: markup.Sum(l.Raw), line: l.Index, kind: l.Kind.String()}
 			for _, rec := range thread.Records(l) {
 				x.kind, x.text = cmp.Or(rec.Type, x.kind), rec.Preview()
 			}
@@ -215,19 +214,20 @@ func (v *Viewer) compared(p *comparison, from int64, a, b []summed) {
 	if p.Same = from; from > 0 {
 		p.Rows = append(p.Rows, comparedRow{Class: "same", Run: from})
 	}
-	for _, e := range markup.Compare(sums(a), sums(b)) {
+	edits := markup.Compare(sums(a), sums(b))
+	p.Dropped, p.Added, p.Moved = markup.Tally(sums(a), sums(b), edits)
+	p.Equal = !slices.ContainsFunc(edits, func(e markup.Edit) bool { return e.Op != markup.Same })
+	for _, e := range edits {
 		switch e.Op {
 		case markup.Same:
 			n := int64(e.AEnd - e.A)
 			p.Same += n
 			p.Rows = append(p.Rows, comparedRow{Class: "same", Run: n})
 		case markup.Removed:
-			p.Dropped += int64(e.AEnd - e.A)
 			for _, x := range a[e.A:e.AEnd] {
 				p.Rows = append(p.Rows, comparedRow{"del", 0, x.line, -1, x.text, x.kind, v.entryURL(p.A.stream, x.line)})
 			}
 		case markup.Added:
-			p.Added += int64(e.BEnd - e.B)
 			for _, x := range b[e.B:e.BEnd] {
 				p.Rows = append(p.Rows, comparedRow{"add", 0, -1, x.line, x.text, x.kind, v.entryURL(p.B.stream, x.line)})
 			}
@@ -237,12 +237,8 @@ func (v *Viewer) compared(p *comparison, from int64, a, b []summed) {
 	if len(p.Rows) > most {
 		p.Rows, p.Cut = p.Rows[:most], true
 	}
-	p.Equal = p.Dropped == 0 && p.Added == 0
 }
 
 func (v *Viewer) entryURL(s thread.Stream, line int64) string {
 	return v.Base + s.Path("/entry/"+strconv.FormatInt(line, 10))
 }
-
-// When is when the generation began.
-func (s side) When() time.Time { return s.Generation.First }

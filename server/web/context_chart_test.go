@@ -60,7 +60,7 @@ func TestContextChart(t *testing.T) {
 	mustHave(t, s.get(t, sessionPath(tourID, "")), `data-src="/sessions/`+tourID+`/context?machine=`+machine+`&amp;owner=1&amp;bare=1"`, "80 % reached", "cp-000000000026")
 	s.put(t, head("quiet"), `{"type":"user","message":{"role":"user","content":"nobody answers"}}`)
 	mustHave(t, s.get(t, sessionPath("quiet", "/context")), "No response reports token use yet", "This session has no checkpoints")
-	mustLack(t, s.get(t, sessionPath("quiet", "")), "data-keep")
+	mustLack(t, s.get(t, sessionPath("quiet", "")), `data-keep="context"`)
 }
 
 // TestContextChartStaysSmall: a session of 20 000 answers makes no large drawing, and it keeps the extremes.

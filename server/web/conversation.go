@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/outline"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
+	"github.com/ccship/ccship/transcript/price"
 )
 
 // liveFor is how long after its last line a session counts as live.
@@ -24,7 +28,7 @@ type conversationPage struct {
 	header
 	Stream thread.Stream
 	Mode   thread.Mode
-	Modes  []choice
+	Modes  []page.Choice
 	Items  []thread.Item
 	Hidden int64
 	From   int64 // first line of the page
@@ -34,20 +38,30 @@ type conversationPage struct {
 	AtEnd  bool // of the newest generation: new lines come here
 	Tail   string
 	Older  bool // not the newest generation or epoch
+	Newest bool // the view that grows
+	Beside string
+
+	SecretLines []thread.SecretLine
+	secrets     *thread.Secrets // nil for readers who are not told of secrets
+	east        time.Duration   // of UTC, where the reader is
 }
 
 // header is what is known about a session.
 type header struct {
 	S           server.Session
 	Facts       server.Summary
-	Usage       []server.UsageRow // by model
+	Usage       []server.UsageRow // by model and context
 	Tokens      server.Tokens
-	Cost        derive.Cost
+	Cost        price.Cost
 	Heading     string
+	Mark        server.Mark // the reader's own
+	MarkURL     string
 	Live        bool
 	Parent      string // address
+	Origin      string // address of the session that it is a fork of
 	Agents      []agentRow
 	Drops       int64
+	Keeping     server.Keeping
 	Generations int
 	Compare     string
 	Resume      string
@@ -63,11 +77,6 @@ type agentRow struct {
 	Live       bool
 }
 
-type choice struct {
-	Name, URL string
-	On        bool
-}
-
 // pager leads to other windows; "" is none.
 type pager struct{ First, Prev, Next, Last string }
 
@@ -78,7 +87,7 @@ const maxAgents = 200
 func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	q := r.URL.Query()
-	p := conversationPage{Stream: s, Mode: thread.ModeOf(q.Get("mode"))}
+	p := conversationPage{Stream: s, Mode: thread.ModeOf(q.Get("mode")), east: page.Zone(r)}
 	if p.Mode == thread.PromptsOnly {
 		return v.prompts(w, r, who)
 	}
@@ -91,11 +100,12 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 	p.Stream = s
 	var b *thread.Builder
 	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) (err error) {
-		from := number(q.Get("from"), 0)
+		from := page.Number(q.Get("from"), 0)
 		if q.Get("from") == "end" {
 			from = max(0, view.Total-thread.PageLines)
 		}
 		p.Total, p.Older = view.Total, s.Generation >= 0 && s.Generation < p.S.Generation
+		p.secrets = v.secrets.For(who.User, snap.Session().Owner)
 		b, err = v.read(r.Context(), &p, snap, view, min(from, max(0, view.Total-1)))
 		return err
 	})
@@ -107,6 +117,8 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 	}
 	p.Layout = v.Layout(r, who, p.Heading, "sessions")
 	p.AtEnd = p.To >= p.Total && !p.Older && s.Epoch == ""
+	p.Newest = !p.Older && s.Epoch == ""
+	p.Beside = v.Base + page.Address("/beside", nil, "current", p.S.SessionID)
 	p.Tail = v.Base + s.Path("/tail", "mode", string(p.Mode))
 	p.link(v.Base)
 	v.Render(w, http.StatusOK, "conversation.html", p)
@@ -122,12 +134,22 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 		b.Agents[thread.AgentKey(a.Facts.FirstPrompt)] = thread.AgentLink{URL: a.URL, Name: "agent",
 			Facts: format.Count(a.Facts.Tools, "tool call")}
 	}
-	b.Live = p.header.Live
+	b.Live, b.Secrets, b.East = p.header.Live, p.secrets, p.east
+	b.Keep(&v.coloured)
+	var err error
+	if b.Story, err = thread.ReadStory(ctx, snap, view); err != nil {
+		return nil, err
+	}
+	if !p.Older { // moments are of the newest view
+		if b.Times, err = outline.Times(ctx, v.store, snap.Session(), from, from+thread.PageLines); err != nil {
+			return nil, err
+		}
+	}
 	w, err := b.Fill(ctx, snap, view, from, from+thread.PageLines)
 	if err != nil {
 		return nil, err
 	}
-	p.Items, p.Hidden, p.From, p.To = b.Done(), b.Hidden, w.From, w.To
+	p.Items, p.Hidden, p.From, p.To, p.SecretLines = b.Done(), b.Hidden, w.From, w.To, b.SecretLines
 	return b, nil
 }
 
@@ -135,7 +157,11 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *thread.Stream) error {
 	err := v.open(ctx, who, *s, func(snap server.Snapshot, view server.View) error {
 		h.S, h.Generations, h.View = snap.Session(), len(snap.Generations()), view
-		return nil
+		origin, err := derive.Origin(ctx, snap)
+		if origin != "" {
+			h.Origin = v.Base + thread.Stream{ID: origin, User: h.S.Owner, Generation: -1}.Path("")
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -146,7 +172,7 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 		return err
 	}
 	h.Usage, err = v.store.Usage(ctx, scope,
-		server.UsageQuery{By: []string{"model"}, Session: h.S.SessionID, User: h.S.Owner, Agents: true})
+		server.UsageQuery{By: []string{"model", "long"}, Session: h.S.SessionID, User: h.S.Owner, Agents: true})
 	if err != nil {
 		return err
 	}
@@ -160,33 +186,50 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 		h.Agents = append(h.Agents, agentRow{cmp.Or(a.Summary.Title, a.Summary.FirstPrompt, a.SessionID),
 			v.Base + thread.StreamOf(a.Session).Path(""), a.Summary, v.isLive(a.Active)})
 	}
-	drops, err := v.store.Drops(ctx, scope, server.DropQuery{Session: h.S.SessionID, User: h.S.Owner, Limit: 100})
-	if err != nil {
+	h.Live = v.isLive(h.S.Active)
+	if err = v.marked(ctx, who, h, *s); err != nil {
 		return err
 	}
-	h.Drops = int64(len(drops))
-	h.Live = v.isLive(h.S.Active)
-	h.Heading = cmp.Or(h.Facts.Title, h.Facts.FirstPrompt, h.S.SessionID)
+	h.Heading = cmp.Or(h.Mark.Name, h.Facts.Title, h.Facts.FirstPrompt, h.S.SessionID)
 	h.Resume = thread.Resume(h.S)
 	if h.S.Parent != "" {
 		h.Parent = v.Base + thread.Stream{ID: h.S.Parent, User: h.S.Owner, Machine: &h.S.Machine, Generation: -1}.Path("")
 	}
 	h.Compare = v.Base + s.Path("/compare")
 	h.Links = map[string]string{"prompts": v.Base + s.Path("/prompts")}
+	if auth.MayShare(who.User, server.Address{Owner: h.S.Owner}) {
+		h.Links["share"] = v.Base + s.Path("/share")
+	}
 	for _, format := range formats {
 		h.Links[format] = v.Base + s.Path("/export", "format", format)
 	}
 	return nil
 }
 
+// marked reads what the reader keeps about the session, how often lines were taken out of it, and what retention says.
+func (v *Viewer) marked(ctx context.Context, who server.Login, h *header, s thread.Stream) error {
+	drops, err := v.store.Drops(ctx, server.ScopeOf(who.User),
+		server.DropQuery{Session: h.S.SessionID, User: h.S.Owner, Limit: 100})
+	if err != nil {
+		return err
+	}
+	h.Drops = int64(len(drops))
+	if h.Keeping, err = v.store.KeptUntil(ctx, h.S.ID, v.now()); err != nil {
+		return err
+	}
+	marks, err := v.store.Marks(ctx, who.User.ID, []int64{h.S.ID})
+	h.Mark, h.MarkURL = marks[h.S.ID], v.Base+s.Path("/mark")
+	return err
+}
+
 func (v *Viewer) isLive(last time.Time) bool { return v.now().Sub(last) < liveFor }
 
 // sum adds tokens up and says what they cost.
-func (v *Viewer) sum(rows []server.UsageRow) (t server.Tokens, c derive.Cost) {
+func (v *Viewer) sum(rows []server.UsageRow) (t server.Tokens, c price.Cost) {
 	for _, r := range rows {
 		t = t.Add(r.Tokens)
 	}
-	return t, v.Prices.Sum(rows)
+	return t, derive.CostOfAll(v.Prices, rows)
 }
 
 // link sets where the page leads to.
@@ -211,20 +254,17 @@ func (p *conversationPage) modeParam() string {
 }
 
 // modes are the other ways to show a conversation, at the same position.
-func modes(base string, s thread.Stream, on thread.Mode, from int64) []choice {
-	at := ""
-	if from > 0 {
-		at = strconv.FormatInt(from, 10)
-	}
-	var out []choice
+func modes(base string, s thread.Stream, on thread.Mode, from int64) []page.Choice {
+	at := strings.TrimLeft(strconv.FormatInt(from, 10), "0") // nothing for the beginning
+	var out []page.Choice
 	for _, m := range []thread.Mode{thread.Focused, thread.Everything, thread.PromptsOnly} {
 		param := string(m)
 		if m == thread.Focused {
 			param = ""
 		}
-		out = append(out, choice{string(m), base + s.Path("", "mode", param, "from", at), m == on})
+		out = append(out, page.Choice{Name: string(m), URL: base + s.Path("", "mode", param, "from", at), On: m == on})
 	}
-	out[0].Name, out[1].Name, out[2].Name = "Focused", "Everything", "Prompts"
+	out[0].Name, out[1].Name, out[2].Name = "Focused", "Everything", "Outline"
 	return out
 }
 
@@ -235,16 +275,19 @@ func (v *Viewer) permalink(w http.ResponseWriter, r *http.Request, who server.Lo
 	if err != nil || line < 0 {
 		return server.ErrNotFound
 	}
-	show := ""
+	show, from := "", max(0, line-thread.PageLines/10)
+	if line < thread.PageLines/2 {
+		from = 0
+	}
 	err = v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		if line >= view.Total {
 			return server.ErrNotFound
 		}
 		b := thread.NewBuilder(v.Base, s, thread.Focused)
-		if _, err := b.Fill(r.Context(), snap, view, line, line+1); err != nil {
+		if _, err := b.Fill(r.Context(), snap, view, from, from+thread.PageLines); err != nil {
 			return err
 		}
-		if len(b.Done()) == 0 {
+		if !thread.Lands(b.Done(), line) {
 			show = string(thread.Everything)
 		}
 		return nil
@@ -252,10 +295,7 @@ func (v *Viewer) permalink(w http.ResponseWriter, r *http.Request, who server.Lo
 	if err != nil {
 		return err
 	}
-	from := ""
-	if line >= thread.PageLines/2 {
-		from = strconv.FormatInt(line-thread.PageLines/10, 10)
-	}
-	http.Redirect(w, r, v.Base+s.Path("", "mode", show, "from", from)+fmt.Sprintf("#L%d", line), http.StatusSeeOther)
+	at := strings.TrimLeft(strconv.FormatInt(from, 10), "0") // nothing for the beginning
+	http.Redirect(w, r, v.Base+s.Path("", "mode", show, "from", at)+fmt.Sprintf("#L%d", line), http.StatusSeeOther)
 	return nil
 }

@@ -35,7 +35,7 @@ func TestConversation(t *testing.T) {
 	page := s.get(t, sessionPath(tourID, ""))
 	got := items(t, page)
 	for id, want := range map[string]string{
-		"L2": "Totals in the cart", "L4": "Thinking", "L6": "Bash Find where totals are rounded", "L8": "Read cart.go", "L10": "float64", "L11": "Count in cents",
+		"L2": "Totals in the cart", "L4": "Thinking", "L6": "Bash rg -n 'Round|Total' --type go Find where totals are rounded", "L8": "Read cart.go", "L10": "float64", "L11": "Count in cents",
 		"L16": "cart_test.go", "L19": "queued", "L27": "counts cents", "L30": "Image 1 of line 31", "L32": "agent", "L40": "/cost",
 		"L45": "529 Overloaded", "L48": "auto-compacted at 167k tokens, 9.1k left", "L49": "Summary of the conversation so far", "L44-rewind": "Rewound to line 42", "L50-rewrite": "rewritten from this line on (generation 1)"} {
 		if !strings.Contains(got[id], want) {
@@ -140,7 +140,18 @@ func TestPages(t *testing.T) {
 	end := s.get(t, sessionPath("long", "", "from", "end"))
 	mustHave(t, end, `id="L999"`, `id="L700"`, "data-tail=")
 	mustLack(t, end, `rel="next"`)
-	mustLack(t, s.get(t, sessionPath("long", "")), "data-tail=")
+	mustHave(t, s.get(t, sessionPath("long", "")), `data-first="0" data-last="299" data-total="1000" data-follow`)
+	// What a page fetches as it is scrolled is what the pages have: the part behind a line, and the part before one.
+	for q, want := range map[string]string{"after=299": "L300 L599 300 599", "after=99&to=250": "L100 L249 150 249",
+		"after=-1&to=20": "L0 L19 20 19", "after=990": "L991 L999 9 999"} {
+		a := s.do(t, "GET", sessionPath("long", "/tail")+"&"+q, nil, nil)
+		got := items(t, a.body)
+		n, _ := strconv.Atoi(strings.Fields(want)[2])
+		if len(got) != n || got[strings.Fields(want)[0]] == "" || got[strings.Fields(want)[1]] == "" ||
+			a.header.Get("Ccship-Last") != strings.Fields(want)[3] || a.header.Get("Ccship-Total") != "1000" {
+			t.Errorf("%s: %d items, header %v", q, len(got), a.header)
+		}
+	}
 	prompts := s.get(t, sessionPath("long", "/prompts", "bare", "1"))
 	if n := strings.Count(prompts, "<li "); n != 1000 {
 		t.Errorf("%d prompts are listed", n)
@@ -170,7 +181,8 @@ func TestCut(t *testing.T) {
 // counting counts the bytes that pages read.
 type counting struct {
 	web.Store
-	bytes int
+	bytes     int
+	underived bool // nothing is derived
 }
 
 func (c *counting) View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
@@ -190,7 +202,14 @@ func (s *countingSnapshot) Lines(ctx context.Context, span server.Span, yield fu
 	})
 }
 
-// TestBounded: a page of a large session reads a part of it, wherever that is.
+func (s *countingSnapshot) Folded(ctx context.Context) (server.Position, []byte, error) {
+	if s.c.underived {
+		return server.Position{}, nil, nil
+	}
+	return s.Snapshot.Folded(ctx)
+}
+
+// TestBounded: a page of a large session reads a part of it, wherever that is, whether it is derived or not.
 func TestBounded(t *testing.T) {
 	s := loggedIn(t)
 	text := strings.Repeat("x", 64<<10)
@@ -205,17 +224,19 @@ func TestBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Config.Handler = v.Handler()
-	for _, q := range [][]string{{}, {"from", "end"}, {"from", "150"}, {"from", "150", "mode", "everything"}} {
-		c.bytes = 0
-		s.get(t, sessionPath("large", "", q...))
-		if c.bytes > 8<<20 {
-			t.Errorf("%v: %d bytes of %d were read", q, c.bytes, 350*len(text))
+	for _, c.underived = range []bool{false, true} {
+		for _, q := range [][]string{{}, {"from", "end"}, {"from", "150"}, {"from", "150", "mode", "everything"}} {
+			c.bytes = 0
+			s.get(t, sessionPath("large", "", q...))
+			if c.bytes > 8<<20 {
+				t.Errorf("%v: %d bytes of %d were read", q, c.bytes, 350*len(text))
+			}
 		}
-	}
-	c.bytes = 0
-	s.get(t, sessionPath("large", "/tail", "after", "150"))
-	if c.bytes > 8<<20 {
-		t.Errorf("for what follows %d bytes were read", c.bytes)
+		c.bytes = 0
+		s.get(t, sessionPath("large", "/tail", "after", "150"))
+		if c.bytes > 8<<20 {
+			t.Errorf("for what follows %d bytes were read", c.bytes)
+		}
 	}
 }
 
@@ -286,4 +307,30 @@ func TestImages(t *testing.T) {
 		}
 	}
 	mustHave(t, s.get(t, sessionPath("svg", "")), "SVG, as source", "onload")
+}
+
+// TestPermalinksLand: the address of every line leads to a page with that line, results of tools included, and no two
+// places of a page have one address.
+func TestPermalinksLand(t *testing.T) {
+	s := loggedIn(t)
+	s.tour(t)
+	ids := regexp.MustCompile(` id="(L[^"]*)"`)
+	landed := 0
+	for i := range len(fixture(t, "tour.jsonl")) - 1 { // the last line is torn
+		page := s.get(t, sessionPath(tourID, fmt.Sprintf("/L/%d", i)))
+		if !strings.Contains(page, fmt.Sprintf(` id="L%d"`, i)) {
+			t.Errorf("line %d is not on its page", i)
+		}
+		seen := map[string]bool{}
+		for _, m := range ids.FindAllStringSubmatch(page, -1) {
+			if seen[m[1]] {
+				t.Errorf("the page of line %d has two %s", i, m[1])
+			}
+			seen[m[1]] = true
+		}
+		landed++
+	}
+	if landed < 50 {
+		t.Errorf("only %d lines were looked for", landed)
+	}
 }

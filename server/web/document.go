@@ -82,11 +82,11 @@ func (v *Viewer) document(w http.ResponseWriter, r *http.Request, who server.Log
 	}
 	ref, scope := server.Ref{Stream: p.S.ID}, server.ScopeOf(who.User)
 	list, err := v.store.Versions(r.Context(), scope, ref, p.Document.Path,
-		server.VersionPage{Before: number(q.Get("before"), 0), Limit: versionPage})
+		server.VersionPage{Before: page.Number(q.Get("before"), 0), Limit: versionPage})
 	if err != nil {
 		return err
 	}
-	if p.Version, p.Content, err = v.content(r.Context(), scope, ref, &p, number(q.Get("version"), 0)); err != nil {
+	if p.Version, p.Content, err = v.content(r.Context(), scope, ref, &p, page.Number(q.Get("version"), 0)); err != nil {
 		return err
 	}
 	p.Newest, p.Latest = p.Version.N == p.Document.Versions, v.Base+s.DocumentPath(p.Document.Path)
@@ -267,7 +267,7 @@ func (v *Viewer) openDocument(r *http.Request,
 		return version, nil, "", err
 	}
 	version, from, err = v.store.Content(r.Context(), server.ScopeOf(who.User), server.Ref{Stream: p.S.ID},
-		p.Document.Path, number(q.Get("version"), 0))
+		p.Document.Path, page.Number(q.Get("version"), 0))
 	if errors.Is(err, server.ErrNoContent) {
 		err = server.ErrNotFound
 	}

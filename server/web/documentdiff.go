@@ -13,6 +13,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
@@ -36,8 +37,8 @@ func (v *Viewer) compareVersions(w http.ResponseWriter, r *http.Request, who ser
 		return err
 	}
 	ref, scope := server.Ref{Stream: p.S.ID}, server.ScopeOf(who.User)
-	b := number(q.Get("b"), p.Document.Versions)
-	a := number(q.Get("a"), max(b-1, 1))
+	b := page.Number(q.Get("b"), p.Document.Versions)
+	a := page.Number(q.Get("a"), max(b-1, 1))
 	before, err := v.versionText(r.Context(), scope, ref, p.Document.Path, a)
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ type dropsPage struct {
 type dropRow struct {
 	server.Drop
 	Title, URL, Compare string
+	Whole               bool // all lines between First and Last are dropped
 }
 
 // drops is GET /drops: rewrites that took lines out of files. The server still has all these lines.
@@ -42,7 +43,7 @@ func (v *Viewer) drops(w http.ResponseWriter, r *http.Request, who server.Login)
 		if err != nil {
 			return err
 		}
-		p.List = append(p.List, dropRow{Drop: d, URL: v.Base + s.Path(""),
+		p.List = append(p.List, dropRow{Drop: d, Whole: d.Lines == d.Last-d.First, URL: v.Base + s.Path(""),
 			Title:   cmp.Or(facts.Title, facts.FirstPrompt, d.Session.SessionID),
 			Compare: v.Base + s.Path("/compare", "b", strconv.FormatInt(d.Generation, 10))})
 	}

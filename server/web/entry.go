@@ -100,6 +100,9 @@ func (v *Viewer) readLine(r *http.Request, who server.Login,
 		s.Pin(p.S)
 		b := thread.NewBuilder(v.Base, s, thread.Everything)
 		b.Full = true
+		if b.Story, err = thread.ReadStory(r.Context(), snap, view); err != nil {
+			return err
+		}
 		if _, err := b.Fill(r.Context(), snap, view, line, line+1); err != nil {
 			return err
 		}

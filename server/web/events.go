@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
@@ -55,7 +56,7 @@ func (v *Viewer) events(w http.ResponseWriter, r *http.Request, who server.Login
 	}
 	defer leave()
 	q := r.URL.Query()
-	owner := number(q.Get(thread.UserParam), 0)
+	owner := page.Number(q.Get(thread.UserParam), 0)
 	changes := v.Hub.Listen(r.Context(), func(c server.Change) bool {
 		return visible(c) && (!q.Has("session") || c.SessionID == q.Get("session") && c.Machine == q.Get("machine") &&
 			(owner == 0 || c.Owner == owner))

@@ -1,11 +1,13 @@
 package web
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"slices"
@@ -62,12 +64,24 @@ func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Log
 	}
 	return v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		h := w.Header()
+		before := h.Clone()
 		h.Set("Content-Type", ExportType(format))
 		h.Set("Content-Disposition", mime.FormatMediaType("attachment",
 			map[string]string{"filename": thread.FileName(snap.Session().SessionID) + "." + format}))
 		h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every writer has deadlines (tests)
-		if err := v.write(r.Context(), patient{w}, snap, view, format); err != nil {
+		p := &patient{w: w}
+		out := bufio.NewWriterSize(p, exportBuffer)
+		err := v.write(r.Context(), out, snap, view, format)
+		if err == nil {
+			err = out.Flush()
+		}
+		if err != nil && !p.begun { // cold storage, for one, cannot be reached
+			clear(h)
+			maps.Copy(h, before)
+			return err
+		}
+		if err != nil {
 			// The status has been sent: only closing the connection can report the error now.
 			v.Log.Error("export cut short", "path", r.URL.Path, "error", err)
 			panic(http.ErrAbortHandler)
@@ -76,10 +90,17 @@ func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Log
 	})
 }
 
-// patient gives the reader time for each piece, not for the whole.
-type patient struct{ w http.ResponseWriter }
+// exportBuffer is how much of an export is written at once. As long as nothing is, an error can still be told.
+const exportBuffer = 256 << 10
 
-func (p patient) Write(b []byte) (int, error) {
+// patient gives the reader time for each piece, not for the whole.
+type patient struct {
+	w     http.ResponseWriter
+	begun bool
+}
+
+func (p *patient) Write(b []byte) (int, error) {
+	p.begun = true
 	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(time.Minute)) // tests have none
 	return p.w.Write(b)
 }

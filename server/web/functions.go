@@ -34,6 +34,8 @@ func (v *Viewer) functions() template.FuncMap {
 		"firstOf":  cmp.Or[string],
 		"add":      func(a, b int64) int64 { return a + b },
 		"markHits": markHits,
+		"hitKind":  hitKind,
+		"join":     func(list []string) string { return strings.Join(list, ", ") },
 		"len64":    func(list []string) int64 { return int64(len(list)) },
 	}
 }
@@ -45,6 +47,13 @@ func modelName(s string) string {
 		s = s[:i]
 	}
 	return s
+}
+
+// hitKind is what kind of line a search found, as people say it.
+func hitKind(kind string) string {
+	words := map[string]string{"answer": "response", "tool": "tool call", server.EditKind: "file changed",
+		server.ReadKind: "file read", server.CommandKind: "command run"}
+	return cmp.Or(words[kind], kind)
 }
 
 // markHits puts what a search found between marks.

@@ -21,7 +21,7 @@ import (
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/hub"
-	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/sqlite"
 	"github.com/ccship/ccship/server/web"
 )
 
@@ -30,7 +30,7 @@ var update = flag.Bool("update", false, "write the golden pages anew")
 // site is a viewer on a real store, with everything derived behind it.
 type site struct {
 	*httptest.Server
-	store  *store.SQLite
+	store  *sqlite.Store
 	access *auth.Access
 	viewer *web.Viewer
 	client *http.Client
@@ -40,9 +40,9 @@ type site struct {
 }
 
 // newSite serves a viewer after change has set its fields.
-func newSite(t *testing.T, change func(*web.Viewer)) *site {
+func newSite(t testing.TB, change func(*web.Viewer)) *site {
 	t.Helper()
-	st, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func newSite(t *testing.T, change func(*web.Viewer)) *site {
 }
 
 // loggedIn is a site whose reader is the owner.
-func loggedIn(t *testing.T) *site {
+func loggedIn(t testing.TB) *site {
 	t.Helper()
 	s := newSite(t, nil)
 	if a := s.login(t, s.key); a.code != http.StatusOK {
@@ -93,7 +93,7 @@ func loggedIn(t *testing.T) *site {
 	return s
 }
 
-func newClient(t *testing.T) *http.Client {
+func newClient(t testing.TB) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -103,14 +103,14 @@ func newClient(t *testing.T) *http.Client {
 }
 
 // testLog shows what the server logs in the test's output.
-type testLog struct{ t *testing.T }
+type testLog struct{ t testing.TB }
 
 func (l testLog) Write(b []byte) (int, error) {
 	l.t.Logf("log: %s", b)
 	return len(b), nil
 }
 
-func (s *site) addUser(t *testing.T, name string, role server.Role) server.User {
+func (s *site) addUser(t testing.TB, name string, role server.Role) server.User {
 	t.Helper()
 	users, err := s.store.Users(t.Context())
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *site) addUser(t *testing.T, name string, role server.Role) server.User 
 	return u
 }
 
-func (s *site) addKey(t *testing.T, u server.User, name string) string {
+func (s *site) addKey(t testing.TB, u server.User, name string) string {
 	t.Helper()
 	key, hash := auth.NewKey()
 	if err := s.store.AddKey(t.Context(), u.ID, name, hash, time.Now()); err != nil {
@@ -150,12 +150,12 @@ func head(session string) server.Head {
 }
 
 // put stores lines of a generation and waits until they are derived.
-func (s *site) put(t *testing.T, h server.Head, lines ...string) {
+func (s *site) put(t testing.TB, h server.Head, lines ...string) {
 	t.Helper()
 	s.putAs(t, s.owner, h, lines...)
 }
 
-func (s *site) putAs(t *testing.T, owner server.User, h server.Head, lines ...string) {
+func (s *site) putAs(t testing.TB, owner server.User, h server.Head, lines ...string) {
 	t.Helper()
 	b := &server.Batch{Owner: owner.ID, Received: time.Now(), Head: h}
 	for i, l := range lines {
@@ -173,7 +173,7 @@ func (s *site) putAs(t *testing.T, owner server.User, h server.Head, lines ...st
 }
 
 // settle waits until everything of a stream is derived.
-func (s *site) settle(t *testing.T, owner server.User, h server.Head, lines int64) {
+func (s *site) settle(t testing.TB, owner server.User, h server.Head, lines int64) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -197,7 +197,7 @@ func (s *site) settle(t *testing.T, owner server.User, h server.Head, lines int6
 }
 
 // tour stores the conversation of testdata with its agent, and a rewrite that takes a prompt out.
-func (s *site) tour(t *testing.T) {
+func (s *site) tour(t testing.TB) {
 	t.Helper()
 	lines := fixture(t, "tour.jsonl")
 	s.put(t, head(tourID), lines...)
@@ -209,7 +209,7 @@ func (s *site) tour(t *testing.T) {
 	s.put(t, a, fixture(t, "tour-agent.jsonl")...)
 }
 
-func fixture(t *testing.T, name string) []string {
+func fixture(t testing.TB, name string) []string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -226,7 +226,7 @@ type answer struct {
 	path   string
 }
 
-func (s *site) do(t *testing.T, method, path string, form url.Values, header map[string]string) answer {
+func (s *site) do(t testing.TB, method, path string, form url.Values, header map[string]string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+s.base+path, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *site) do(t *testing.T, method, path string, form url.Values, header map
 }
 
 // get fetches a page that must be there.
-func (s *site) get(t *testing.T, path string) string {
+func (s *site) get(t testing.TB, path string) string {
 	t.Helper()
 	a := s.do(t, "GET", path, nil, nil)
 	if a.code != http.StatusOK {
@@ -261,7 +261,7 @@ func (s *site) get(t *testing.T, path string) string {
 	return a.body
 }
 
-func (s *site) login(t *testing.T, key string) answer {
+func (s *site) login(t testing.TB, key string) answer {
 	t.Helper()
 	return s.do(t, "POST", "/login", url.Values{"key": {key}}, nil)
 }
@@ -275,7 +275,7 @@ func sessionPath(id, below string, q ...string) string {
 	return "/sessions/" + url.PathEscape(id) + below + "?" + v.Encode()
 }
 
-func mustHave(t *testing.T, page string, wants ...string) {
+func mustHave(t testing.TB, page string, wants ...string) {
 	t.Helper()
 	for _, w := range wants {
 		if !strings.Contains(page, w) {
@@ -284,7 +284,7 @@ func mustHave(t *testing.T, page string, wants ...string) {
 	}
 }
 
-func mustLack(t *testing.T, page string, those ...string) {
+func mustLack(t testing.TB, page string, those ...string) {
 	t.Helper()
 	for _, w := range those {
 		if strings.Contains(page, w) {
@@ -294,7 +294,7 @@ func mustLack(t *testing.T, page string, those ...string) {
 }
 
 // nodes calls visit with every element of a page.
-func nodes(t *testing.T, page string, visit func(n *html.Node)) {
+func nodes(t testing.TB, page string, visit func(n *html.Node)) {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(page))
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	"strconv"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
-// image is GET /sessions/{id}/image/{line}/{n}: an image of a line. Its own policy makes it harmless even when it is
-// opened alone.
+// image is GET /sessions/{id}/image/{line}/{n}: an image of a line.
 func (v *Viewer) image(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	n, err := strconv.Atoi(r.PathValue("n"))
 	if err != nil {
@@ -19,23 +19,9 @@ func (v *Viewer) image(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	list := thread.Images(l.Line)
-	if n < 0 || n >= len(list) {
-		return server.ErrNotFound
+	kind, picture, err := thread.Decoded(l.Line, n)
+	if err == nil {
+		page.WriteImage(w, kind, picture)
 	}
-	kind := thread.ImageType(list[n])
-	if kind == "" {
-		return server.ErrNotFound
-	}
-	b, err := thread.DecodeImage(list[n].Data)
-	if err != nil {
-		return server.ErrNotFound
-	}
-	h := w.Header()
-	h.Set("Content-Type", kind)
-	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	h.Set("Cache-Control", "private, no-store")
-	h.Set("Content-Length", strconv.Itoa(len(b)))
-	_, _ = w.Write(b) // the browser may be gone
-	return nil
+	return err
 }

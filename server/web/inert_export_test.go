@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,6 +15,9 @@ import (
 
 	"github.com/ccship/ccship/server/web/markup"
 )
+
+// harmless are the addresses that an exported link may have.
+var harmless = regexp.MustCompile(`(?i)^(https?://|mailto:)`)
 
 // live lists what a browser would run or fetch of Markdown that is rendered with its HTML in use.
 func live(t *testing.T, source string) (out []string) {
@@ -34,6 +38,9 @@ func live(t *testing.T, source string) (out []string) {
 			if strings.HasPrefix(a.Key, "on") {
 				out = append(out, n.Data+" "+a.Key)
 			}
+			if a.Key == "href" && !harmless.MatchString(a.Val) || a.Key == "src" {
+				out = append(out, n.Data+" "+a.Key+" "+a.Val)
+			}
 		}
 	})
 	return out
@@ -48,6 +55,12 @@ var hostileMarkdown = []string{
 	"<?php\n<svg onload=alert(1)>", "> <iframe src=x>\n> ```\n<script>alert(1)</script>", "\\<script>alert(1)</script>\\\\<script>alert(2)</script>",
 	"[x](<\n<script>alert(1)</script>", "x\r<script>alert(1)</script>", "<a href='`'><script>`alert(1)</script>",
 	strings.Repeat("> ", 300) + "<script>alert(1)</script>", "- a\n- b", "1. a",
+	"[x](javascript:alert(1))", "[**x** `y`](<javascript:alert(1)>)", "[](data:text/html,x)", "[x](JaVaScRiPt:alert(1) 'title')",
+	"[x](&#106;avascript:alert(1))", "[x](java&Tab;script:alert(1))", "[x](/relative)", "[x](ann@example.org)", "<ann@example.org>", "[x](//example.org)", "[x](vbscript:x) [y](https://example.org/y)",
+	"[a]\n\n[a]: javascript:alert(1)", "[a][b] [b][] ![b]", "> [b]: <data:text/html,x>", "- [c]:\n  javascript:alert(1)\n\n[c]",
+	"<javascript:alert(1)>", "<JAVASCRIPT:alert(1)> `<javascript:alert(1)>`", "![x](https://example.org/pixel.png)", "!\\[x](file:///etc/passwd)",
+	"[![x](data:image/png;base64,AA)](javascript:alert(1))", "\\\\[x](javascript:alert(1))", "\\[x](javascript:alert(1))",
+	"[d]: https://example.org/d.png", "![d]", "[x \\[ y](javascript:alert(1))", "[x]\n(javascript:alert(1))", "`[`x](javascript:alert(1))",
 }
 
 // TestMarkdownExportInert: no HTML of a transcript is used by whoever renders an exported .md, whatever surrounds it.
@@ -97,7 +110,7 @@ func TestInertKeepsCode(t *testing.T) {
 
 // TestInertMixed joins texts of random pieces, each made inert by itself.
 func TestInertMixed(t *testing.T) {
-	pieces := []string{"```", "````", "~~~", "`", "``", "<script>", "</script>", "<img src=x onerror=a()>", "<div>", "</div>", "<!--", "-->", "<a title='", "'>",
+	pieces := []string{"[x](javascript:a)", "[a]: javascript:a\n", "[a]", "![", "](data:,a)", "<javascript:a>", "https://e.org", "```", "````", "~~~", "`", "``", "<script>", "</script>", "<img src=x onerror=a()>", "<div>", "</div>", "<!--", "-->", "<a title='", "'>",
 		"\n", "\n", "\n\n", " ", "    ", "\t", "- ", "> ", "1. ", "[", "](", ")", "\\", "x", "<pre>", "</pre>", "*", "# ", "===\n", "| a |\n|---|\n"}
 	r := rand.New(rand.NewPCG(1, 2))
 	for round := range 4000 {
@@ -125,6 +138,21 @@ func TestNotCached(t *testing.T) {
 		a := s.do(t, "GET", path, nil, nil)
 		if got := a.header.Get("Cache-Control"); a.code != 200 || got != "private, no-store" {
 			t.Errorf("%s: %d, Cache-Control is %q", path, a.code, got)
+		}
+	}
+}
+
+// TestInertKeepsLinks: links that may be followed stay, and so does code, whatever it looks like.
+func TestInertKeepsLinks(t *testing.T) {
+	for source, want := range map[string]string{
+		"[x](https://e.org) `[y](javascript:a)` [z](javascript:a)": "[x](https://e.org) `[y](javascript:a)` \\[z](javascript:a)",
+		"[x](mailto:a@e.org) ![p](http://e.org/p)":                 "[x](mailto:a@e.org) \\![p](http://e.org/p)",
+		"```\n[a]: javascript:x\n![p](q)\n```\n<javascript:x>":     "```\n[a]: javascript:x\n![p](q)\n```\n&lt;javascript:x>",
+		"[a]\n\n[a]: https://e.org":                                "[a]\n\n[a]: https://e.org",
+		"a[0] and [not a link]":                                    "a[0] and [not a link]",
+	} {
+		if got, ok := markup.Inert(source); !ok || got != want {
+			t.Errorf("%q became %q, %v; want %q", source, got, ok, want)
 		}
 	}
 }

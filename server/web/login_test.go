@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web"
 )
 
 func TestLogin(t *testing.T) {
@@ -153,11 +154,12 @@ func TestScope(t *testing.T) {
 var secretKey = regexp.MustCompile(`ccs_[0-9a-f]{64}`)
 
 func TestAccountKeys(t *testing.T) {
-	s := newSite(t, nil)
+	s := newSite(t, func(v *web.Viewer) { v.Quota = server.Quota{Bytes: 2000, Sessions: 3} })
 	ana := s.addUser(t, "ana", server.Member)
 	first := s.addKey(t, ana, "tower")
 	s.login(t, first)
 	mustLack(t, s.get(t, "/account"), "<bdi>laptop", "Add a user")
+	mustHave(t, s.get(t, "/account"), "<span>0 B stored of 2.0 kB</span><span>0 of 3 sessions</span>")
 	a := s.do(t, "POST", "/account/keys", url.Values{"name": {"phone"}}, nil)
 	made := secretKey.FindString(a.body)
 	if a.code != 200 || made == "" {

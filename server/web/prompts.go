@@ -1,48 +1,37 @@
 package web
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/outline"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
-// outline is the page of a conversation's prompts, or without a page around it its table of contents.
-type outline struct {
+// outlinePage is the page of a conversation's prompts, or without a page around it its table of contents.
+type outlinePage struct {
 	page.Layout
 	header
-	Modes   []choice
+	Modes   []page.Choice
 	Prompts []thread.Prompt
 	Next    string
 }
 
-// prompts is GET /sessions/{id}/prompts?after&bare: what the human said, one line each.
+// prompts is GET /sessions/{id}/prompts?after&bare: what the human said and what else happened, one line each. Of older
+// generations, of which nothing is kept, it lists the prompts.
 func (v *Viewer) prompts(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	q := r.URL.Query()
-	p := outline{}
-	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
-		x := snap.Session()
-		s.Pin(x)
-		list, more, err := thread.Prompts(r.Context(), snap, view, s, number(q.Get("after"), -1)+1)
-		if err != nil {
-			return err
-		}
-		for i := range list {
-			list[i].URL = v.Base + list[i].URL
-		}
-		p.Prompts = list
-		if more {
-			p.Next = v.Base + s.Path("/prompts", "after", strconv.FormatInt(list[len(list)-1].Line, 10))
-		}
-		return nil
-	})
+	p := outlinePage{}
+	bare := q.Get("bare") != ""
+	err := v.outlined(r, who, &s, &p)
 	if err != nil {
 		return err
 	}
-	if q.Get("bare") != "" {
+	if bare {
 		v.Render(w, http.StatusOK, "outline.html", p)
 		return nil
 	}
@@ -56,4 +45,46 @@ func (v *Viewer) prompts(w http.ResponseWriter, r *http.Request, who server.Logi
 	p.Modes = modes(v.Base, s, thread.PromptsOnly, 0)
 	v.Render(w, http.StatusOK, "prompts.html", p)
 	return nil
+}
+
+// outlined fills in the page that a request asks for.
+func (v *Viewer) outlined(r *http.Request, who server.Login, s *thread.Stream, p *outlinePage) error {
+	ctx, after, bare := r.Context(), r.URL.Query().Get("after"), r.URL.Query().Get("bare") != ""
+	if s.Generation < 0 && s.Epoch == "" {
+		list, err := outline.List(ctx, v.store, server.ScopeOf(who.User), s,
+			outline.Query{After: after, Short: bare})
+		if errors.Is(err, server.ErrBadPage) {
+			return page.BadRequestError("after must come from a link of this page.")
+		}
+		if err != nil {
+			return err
+		}
+		if list.Read > 0 {
+			p.Prompts = list.Rows
+			if list.Next != "" {
+				p.Next = v.Base + s.Path("/prompts", "after", list.Next)
+			}
+			v.rooted(p)
+			return nil
+		}
+	}
+	return v.open(ctx, who, *s, func(snap server.Snapshot, view server.View) error {
+		s.Pin(snap.Session())
+		list, more, err := thread.Prompts(ctx, snap, view, *s, page.Number(after, -1)+1)
+		if err != nil {
+			return err
+		}
+		if p.Prompts = list; more {
+			p.Next = v.Base + s.Path("/prompts", "after", strconv.FormatInt(list[len(list)-1].Line, 10))
+		}
+		v.rooted(p)
+		return nil
+	})
+}
+
+// rooted puts the viewer's base before the addresses of rows.
+func (v *Viewer) rooted(p *outlinePage) {
+	for i := range p.Prompts {
+		p.Prompts[i].URL = v.Base + p.Prompts[i].URL
+	}
 }

@@ -3,49 +3,79 @@ package web
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/narrow"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
-const searchPage = 30
+const (
+	searchPage = 60
+	// fewHits is how many lines of a session stand open; the others unfold.
+	fewHits = 4
+)
 
 // searchKinds are the kinds that can be searched separately, with their names for people.
 var searchKinds = []struct{ Kind, Name string }{
-	{"prompt", "prompts"}, {"answer", "answers"}, {"thinking", "thinking"}, {"tool", "tool calls"},
-	{"result", "results"}, {"title", "titles"},
+	{"prompt", "Prompts"}, {"answer", "Responses"}, {"thinking", "Thinking"}, {"tool", "Tool calls"},
+	{"result", "Results"}, {"title", "Titles"}, {"other", "Attachments, snapshots, other"},
+	{server.CommandKind, "Commands run"}, {server.EditKind, "Files changed"}, {server.ReadKind, "Files read"},
+	{server.ErrorKind, "Errors only"},
 }
 
 type found struct {
 	page.Layout
-	filter
-	Kinds      []choice
+	narrow.Filter
+	Kinds      []page.Choice
+	Chips      []narrow.Chip
+	Saved      narrow.Saved
 	Superseded bool
 	Session    string
-	Projects   []projectRow
-	Hits       []hit
+	Tool, File string
+	Tools      []string // that are offered
+	Projects   []narrow.Project
+	Groups     []hitGroup
 	Next       string
+	More       bool // the search goes on there: it was to become too much work
 	Asked      bool
+	KindParams []string
 	owner      int64 // of the session; 0: none is named
+}
+
+// hitGroup is what was found in one session.
+type hitGroup struct {
+	Title, URL string
+	Session    server.Session
+	Lines      int
+	Few, More  []hit
 }
 
 type hit struct {
 	server.Hit
-	Title, URL string
+	URL  string
+	Same int // further lines with the same text
 }
 
-// search is GET /search?q&kind&project&machine&user&model&since&until&superseded&session: lines that contain words.
+// commonTools are offered; any other can be typed.
+var commonTools = []string{"Bash", "Edit", "Glob", "Grep", "Read", "Skill", "Task", "WebFetch", "WebSearch", "Write",
+	"mcp__*"}
+
+// search is GET /search?q&kind&tool&file&project&machine&user&model&since&until&superseded&session: lines that contain
+// words, tool calls, or what touched a file.
 func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	q := r.URL.Query()
 	scope := server.ScopeOf(who.User)
-	groups, err := v.store.Groups(r.Context(), scope)
+	groups, err := narrow.Groups(r.Context(), v.store, scope, q)
 	if err != nil {
 		return err
 	}
-	users, err := v.users(r, who)
+	users, err := narrow.Users(r.Context(), v.store, who)
 	if err != nil {
 		return err
 	}
@@ -53,17 +83,21 @@ func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login
 	if err != nil {
 		return err
 	}
-	p := found{Layout: v.Layout(r, who, "Search", "search"), filter: v.filterOf(q, groups, models, users),
-		Superseded: q.Get("superseded") != "", Session: q.Get("session"), Projects: v.projects(groups, q)}
-	p.Query = p.Text
+	p := found{Layout: v.Layout(r, who, "Search", "search"), Filter: narrow.Read(q, v.Base, "/search", users),
+		Superseded: q.Get("superseded") != "", Session: q.Get("session"),
+		Tool: strings.TrimSpace(q.Get("tool")), File: strings.TrimSpace(q.Get("file")), Tools: commonTools,
+		Projects: narrow.Projects(groups, q, v.Base, "/")}
+	p.Layout.Query, p.Asked = p.Text, p.Text+p.Tool+p.File != ""
+	p.Offer(groups, models)
 	if p.owner, err = v.ownerOf(r, who); err != nil {
 		return err
 	}
-	for _, k := range searchKinds {
-		p.Kinds = append(p.Kinds, choice{k.Name, k.Kind, slices.Contains(q["kind"], k.Kind)})
+	v.searchChips(q, &p)
+	if p.Saved, err = narrow.ReadSaved(r, v.store, who.User.ID, v.Base, server.SearchPage); err != nil {
+		return err
 	}
-	if p.Asked = p.Text != ""; p.Asked {
-		if err := v.find(r, scope, &p, groups, users); err != nil {
+	if p.Asked {
+		if err := v.find(r, scope, &p); err != nil {
 			return err
 		}
 	}
@@ -71,19 +105,52 @@ func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login
 	return nil
 }
 
-func (v *Viewer) find(r *http.Request, scope server.Scope, p *found, groups []server.Group, users []server.User) error {
+// searchChips are links that add or remove what the search is narrowed to. No kind is all of them.
+func (v *Viewer) searchChips(q url.Values, p *found) {
+	with := func(kinds []string) string {
+		next := maps.Clone(q)
+		next.Del("after")
+		if next["kind"] = kinds; len(kinds) == 0 {
+			next.Del("kind")
+		}
+		return v.Base + page.Address("/search", next)
+	}
+	for _, k := range searchKinds {
+		on := slices.Contains(q["kind"], k.Kind)
+		kinds := slices.DeleteFunc(slices.Clone(q["kind"]), func(s string) bool { return s == k.Kind || s == "" })
+		if on {
+			p.KindParams = append(p.KindParams, k.Kind)
+		} else {
+			kinds = append(kinds, k.Kind)
+		}
+		p.Kinds = append(p.Kinds, page.Choice{Name: k.Name, URL: with(kinds), On: on})
+	}
+	all := page.Choice{Name: "All", URL: with(nil), On: len(p.KindParams) == 0}
+	p.Kinds = append([]page.Choice{all}, p.Kinds...)
+	for _, c := range []narrow.Chip{{Name: "tool", Value: p.Tool}, {Name: "file", Value: p.File}} {
+		if c.URL = v.Base + page.Address("/search", q, c.Name, "", "after", ""); c.Value != "" {
+			p.Chips = append(p.Chips, c)
+		}
+	}
+	p.Chips = append(p.Chips, p.Filter.Chips(q, v.Base, "/search", p.Projects)...)
+	if p.Session != "" {
+		p.Chips = append(p.Chips, narrow.Chip{Name: "session", Value: p.Session,
+			URL: v.Base + page.Address("/search", q, "session", "", "owner", "", "after", "")})
+	}
+	if p.Superseded {
+		p.Chips = append(p.Chips, narrow.Chip{Name: "with", Value: "superseded lines",
+			URL: v.Base + page.Address("/search", q, "superseded", "", "after", "")})
+	}
+}
+
+func (v *Viewer) find(r *http.Request, scope server.Scope, p *found) error {
 	q := r.URL.Query()
-	f := p.filter.query(groups, users, zone(r))
+	f := p.Filter.Query(page.Zone(r))
 	sq := server.SearchQuery{Text: p.Text, Project: f.Project, Machine: f.Machine, User: f.User, Model: f.Model,
 		Session: p.Session, Since: f.Since, Until: f.Until, Superseded: p.Superseded, After: q.Get("after"),
-		Limit: searchPage}
+		Limit: searchPage, Kinds: p.KindParams, Tool: p.Tool, File: p.File}
 	if p.owner != 0 {
 		sq.User = p.owner
-	}
-	for _, k := range p.Kinds {
-		if k.On {
-			sq.Kinds = append(sq.Kinds, k.URL)
-		}
 	}
 	hits, err := v.store.Search(r.Context(), scope, sq)
 	if errors.Is(err, server.ErrBadPage) {
@@ -93,18 +160,52 @@ func (v *Viewer) find(r *http.Request, scope server.Scope, p *found, groups []se
 	if err != nil {
 		return err
 	}
-	for _, h := range hits.List {
+	p.Groups, p.More = v.grouped(hits.List), hits.More
+	if hits.Next != "" {
+		p.Next = v.Base + page.Address("/search", q, "after", hits.Next)
+	}
+	return nil
+}
+
+// grouped puts what was found in one session together, in the order of the newest line of each. Lines with the same
+// text, as titles that are written again, are one.
+func (v *Viewer) grouped(list []server.Hit) (out []hitGroup) {
+	at := map[int64]int{}
+	for _, h := range list {
+		i, known := at[h.Session.ID]
+		if !known {
+			i = len(out)
+			at[h.Session.ID] = i
+			out = append(out, hitGroup{Session: h.Session, URL: v.Base + thread.StreamOf(h.Session).Path(""),
+				Title: cmp.Or(h.Summary.Title, h.Summary.FirstPrompt, h.Session.SessionID)})
+		}
+		g := &out[i]
+		g.Lines++
+		if same := g.same(h); same != nil {
+			same.Same++
+			continue
+		}
 		s := thread.StreamOf(h.Session)
 		if !h.Current {
 			s.Epoch, s.Generation = h.Epoch, h.Generation
 		}
-		p.Hits = append(p.Hits, hit{h, cmp.Or(h.Summary.Title, h.Summary.FirstPrompt, h.Session.SessionID),
-			v.Base + s.LinePath(h.Line)})
+		x := hit{Hit: h, URL: v.Base + s.LinePath(h.Line)}
+		if len(g.Few) < fewHits {
+			g.Few = append(g.Few, x)
+		} else {
+			g.More = append(g.More, x)
+		}
 	}
-	if hits.Next != "" {
-		next := r.URL.Query()
-		next.Set("after", hits.Next)
-		p.Next = v.Base + "/search?" + next.Encode()
+	return out
+}
+
+func (g *hitGroup) same(h server.Hit) *hit {
+	for _, list := range [][]hit{g.Few, g.More} {
+		for i := range list {
+			if list[i].Kind == h.Kind && list[i].Snippet == h.Snippet && list[i].Current == h.Current {
+				return &list[i]
+			}
+		}
 	}
 	return nil
 }

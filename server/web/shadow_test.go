@@ -65,3 +65,25 @@ func hrefs(t *testing.T, page string) (out []string) {
 	})
 	return out
 }
+
+// TestMissing: where there is nothing, the page has the navigation of others and says where to look; who is not logged
+// in is shown neither.
+func TestMissing(t *testing.T) {
+	s := loggedIn(t)
+	stranger := &site{Server: s.Server, client: &http.Client{}, base: s.base}
+	const nav, form = `<nav class="nav" aria-label="Main">`, `<form class="find" role="search"`
+	for _, path := range []string{"/nowhere", "/sessions/none", "/sessions/none/compare", "/sessions"} {
+		a := s.do(t, "GET", path, nil, nil)
+		mustHave(t, a.body, nav, form, ">Log out<", "Not found", "choose from", `<a href="/search">search</a>`)
+		if a.code != 404 {
+			t.Errorf("%s: %d", path, a.code)
+		}
+	}
+	a := stranger.do(t, "GET", "/nowhere", nil, nil)
+	mustHave(t, a.body, "There is no page at this address", `<a href="/login">log in</a>`)
+	if a.code != 404 || strings.Contains(a.body, nav) || strings.Contains(a.body, "Log out") || strings.Contains(a.body, "kim") {
+		t.Errorf("%d, %s", a.code, a.body)
+	}
+	// Other errors keep the navigation too.
+	mustHave(t, s.do(t, "GET", "/search?q=x&since=never", nil, nil).body, nav)
+}

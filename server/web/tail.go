@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/outline"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
@@ -17,8 +18,9 @@ type fragment struct {
 	Inside bool
 }
 
-// tail is GET /sessions/{id}/tail?after&mode: the lines after one, for a page that follows. The header Ccship-Last is
-// the last of them. With inside=1 it is the beginning of an agent's transcript, for display inside its call.
+// tail is GET /sessions/{id}/tail?after&to&mode: the lines after one and before another, for a page that follows or is
+// scrolled. The header Ccship-Last is the last of them, Ccship-Total how many lines there are. With inside=1 it is the
+// beginning of an agent's transcript, for display inside its call.
 func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	q := r.URL.Query()
@@ -32,8 +34,16 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 		x := snap.Session()
 		s.Pin(x)
 		b = thread.NewBuilder(v.Base, s, thread.ModeOf(q.Get("mode")))
-		b.Live = v.isLive(x.Active)
-		win, err := b.Fill(r.Context(), snap, view, min(after+1, view.Total), after+1+thread.PageLines)
+		b.Live, b.Secrets, b.East = v.isLive(x.Active), v.secrets.For(who.User, x.Owner), page.Zone(r)
+		b.Keep(&v.coloured)
+		if b.Story, err = thread.ReadStory(r.Context(), snap, view); err != nil {
+			return err
+		}
+		to := min(after+1+thread.PageLines, page.Number(q.Get("to"), view.Total))
+		if b.Times, err = outline.Times(r.Context(), v.store, x, after+1, to); err != nil {
+			return err
+		}
+		win, err := b.Fill(r.Context(), snap, view, min(after+1, view.Total), max(to, after+1))
 		if err != nil {
 			return err
 		}
@@ -44,6 +54,7 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 		if win.To < view.Total {
 			f.More = v.Base + s.Path("", "from", strconv.FormatInt(win.To, 10))
 		}
+		w.Header().Set("Ccship-Total", strconv.FormatInt(view.Total, 10))
 		w.Header().Set("Ccship-Generation", strconv.FormatInt(view.Generation.Number, 10))
 		return nil
 	})

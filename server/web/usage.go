@@ -13,25 +13,29 @@ import (
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/chart"
 	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/home"
+	"github.com/ccship/ccship/server/web/narrow"
 	"github.com/ccship/ccship/server/web/page"
+	"github.com/ccship/ccship/transcript/price"
 )
 
 // usagePage is what was used, as charts and as tables.
 type usagePage struct {
 	page.Layout
-	filter
-	Projects []projectRow
-	Ranges   []choice
-	Measures []choice
-	Stacks   []choice
+	narrow.Filter
+	Projects []narrow.Project
+	Ranges   []page.Choice
+	Measures []page.Choice
+	Stacks   []page.Choice
 	Daily    template.HTML
 	Legend   []string
 	Days     []dayRow
 	Week     template.HTML
 	Year     template.HTML
 	Parts    []breakdown
+	Others   bool // there are further parts, each on a page of its own
 	Tokens   server.Tokens
-	Cost     derive.Cost
+	Cost     price.Cost
 	AsOf     string
 	Nothing  bool
 }
@@ -39,7 +43,7 @@ type usagePage struct {
 type dayRow struct {
 	Day    string
 	Tokens server.Tokens
-	Cost   derive.Cost
+	Cost   price.Cost
 }
 
 // breakdown is sums by one name.
@@ -53,22 +57,22 @@ type breakdown struct {
 type breakdownRow struct {
 	Name, URL string
 	Tokens    server.Tokens
-	Cost      derive.Cost
+	Cost      price.Cost
 }
 
 // measure is what a chart shows of tokens.
 type measure struct {
 	Key, Name string
-	of        func(model string, t server.Tokens) float64
+	of        func(server.UsageRow) float64
 	format    func(float64) string
 }
 
 func (v *Viewer) measures() []measure {
 	count := func(f float64) string { return format.Tokens(int64(f)) }
 	return []measure{
-		{"cost", "Cost", func(model string, t server.Tokens) float64 { return v.Prices.Cost(model, t).USD }, format.Dollars},
-		{"tokens", "All tokens", func(_ string, t server.Tokens) float64 { return float64(t.All()) }, count},
-		{"output", "Output", func(_ string, t server.Tokens) float64 { return float64(t.Output) }, count},
+		{"cost", "Cost", func(r server.UsageRow) float64 { return derive.Cost(v.Prices, r).USD }, format.Dollars},
+		{"tokens", "All tokens", func(r server.UsageRow) float64 { return float64(r.Tokens.All()) }, count},
+		{"output", "Output", func(r server.UsageRow) float64 { return float64(r.Tokens.Output) }, count},
 	}
 }
 
@@ -90,6 +94,7 @@ type usageAsk struct {
 	days    int
 	measure measure
 	stack   string
+	many    bool // there are more projects than a page lists
 	query   server.UsageQuery
 	names   map[string]string // of projects, machines and users, by what rows have
 }
@@ -97,18 +102,18 @@ type usageAsk struct {
 // usage is GET /usage?range&measure&by&project&machine&user&model.
 func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	scope := server.ScopeOf(who.User)
-	groups, err := v.store.Groups(r.Context(), scope)
+	groups, err := narrow.Groups(r.Context(), v.store, scope, r.URL.Query())
 	if err != nil {
 		return err
 	}
-	users, err := v.users(r, who)
+	users, err := narrow.Users(r.Context(), v.store, who)
 	if err != nil {
 		return err
 	}
 	p := usagePage{Layout: v.Layout(r, who, "Usage", "usage"),
-		Projects: v.projects(groups, r.URL.Query()), AsOf: v.Prices.AsOf}
+		Projects: narrow.Projects(groups, r.URL.Query(), v.Base, "/"), AsOf: v.Prices.AsOf}
 	ask := v.ask(r, &p, groups, users)
-	rows, err := v.store.Usage(r.Context(), scope, with(ask.query, "day", "project", "model", "machine", "user"))
+	rows, err := v.store.Usage(r.Context(), scope, with(ask.query, ask.columns()...))
 	if err != nil {
 		return err
 	}
@@ -116,16 +121,29 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	p.filter = v.filterOf(r.URL.Query(), groups, all, users)
+	p.Filter = narrow.Read(r.URL.Query(), v.Base, "/", users)
+	p.Offer(groups, all)
 	p.Tokens, p.Cost = v.sum(rows)
 	p.Nothing = len(rows) == 0
 	v.daily(&p, ask, rows)
 	v.breakdowns(&p, ask, rows)
-	if err := v.heat(r, scope, &p, ask); err != nil {
+	if p.Week, p.Year, err = home.Heat(r.Context(), v.store, scope, ask.query, v.now()); err != nil {
 		return err
 	}
 	v.Render(w, http.StatusOK, "usage.html", p)
 	return nil
+}
+
+// columns are what is asked for at once. Of many projects it is only what the columns are made of: all of it would be
+// everything that there is.
+func (a *usageAsk) columns() []string {
+	switch {
+	case !a.many:
+		return []string{"day", "project", "model", "machine", "user", "long"}
+	case a.stack == "model":
+		return []string{"day", "model", "long"}
+	}
+	return []string{"day", a.stack, "model", "long"}
 }
 
 func with(q server.UsageQuery, by ...string) server.UsageQuery {
@@ -136,13 +154,14 @@ func with(q server.UsageQuery, by ...string) server.UsageQuery {
 // ask reads the reader's request, and sets the choices.
 func (v *Viewer) ask(r *http.Request, p *usagePage, groups []server.Group, users []server.User) usageAsk {
 	q := r.URL.Query()
-	a := usageAsk{days: 30, stack: "model", names: map[string]string{}}
+	a := usageAsk{days: 30, stack: "model", names: map[string]string{}, many: len(groups) >= narrow.Shown}
 	picked := cmp.Or(q.Get("range"), "30")
 	for _, x := range ranges {
 		if x.Key == picked {
 			a.days = x.Days
 		}
-		p.Ranges = append(p.Ranges, choice{x.Name, v.Base + query("/usage", q, "range", x.Key), x.Key == picked})
+		p.Ranges = append(p.Ranges, page.Choice{Name: x.Name, On: x.Key == picked,
+			URL: v.Base + page.Address("/usage", q, "range", x.Key)})
 	}
 	list := v.measures()
 	a.measure = list[0]
@@ -152,7 +171,8 @@ func (v *Viewer) ask(r *http.Request, p *usagePage, groups []server.Group, users
 		}
 	}
 	for _, m := range list {
-		p.Measures = append(p.Measures, choice{m.Name, v.Base + query("/usage", q, "measure", m.Key), m.Key == a.measure.Key})
+		p.Measures = append(p.Measures, page.Choice{Name: m.Name, On: m.Key == a.measure.Key,
+			URL: v.Base + page.Address("/usage", q, "measure", m.Key)})
 	}
 	for _, s := range stacks {
 		if s.Key == q.Get("by") {
@@ -163,9 +183,10 @@ func (v *Viewer) ask(r *http.Request, p *usagePage, groups []server.Group, users
 		if s.Key == "user" && len(users) == 0 {
 			continue
 		}
-		p.Stacks = append(p.Stacks, choice{s.Name, v.Base + query("/usage", q, "by", s.Key), s.Key == a.stack})
+		p.Stacks = append(p.Stacks, page.Choice{Name: s.Name, On: s.Key == a.stack,
+			URL: v.Base + page.Address("/usage", q, "by", s.Key)})
 	}
-	a.read(q, groups, users, zone(r), v.now())
+	a.read(q, groups, users, page.Zone(r), v.now())
 	return a
 }
 
@@ -175,12 +196,15 @@ func (a *usageAsk) read(q url.Values, groups []server.Group, users []server.User
 		today := now.Add(east).UTC().Truncate(24 * time.Hour)
 		a.query.Since = today.AddDate(0, 0, 1-a.days).Add(-east)
 	}
-	for _, g := range groups {
-		a.names[g.ProjectHash] = projectName(g.Project, g.Cwd, g.ProjectHash)
-		a.names[g.Machine] = cmp.Or(g.Host, g.Machine, "a plain client")
-		if m := g.Machine; q.Get("machine") == machineParam(m) {
-			a.query.Machine = &m
+	if m := q.Get("machine"); m != "" {
+		if m == narrow.MachineParam("") {
+			m = ""
 		}
+		a.query.Machine = &m
+	}
+	for _, g := range groups {
+		a.names[g.ProjectHash] = narrow.ProjectName(g.Project, g.Cwd, g.ProjectHash)
+		a.names[g.Machine] = cmp.Or(g.Host, g.Machine, "a plain client")
 	}
 	for _, u := range users {
 		a.names[strconv.FormatInt(u.ID, 10)] = u.Name
@@ -211,14 +235,14 @@ func (v *Viewer) daily(p *usagePage, a usageAsk, rows []server.UsageRow) {
 		if r.Day == "" {
 			continue
 		}
-		name, value := a.name(a.stack, r), a.measure.of(r.Model, r.Tokens)
+		name, value := a.name(a.stack, r), a.measure.of(r)
 		totals[name] += value
 		if byDay[r.Day] == nil {
 			byDay[r.Day], cells[r.Day] = &dayRow{Day: r.Day}, map[string]float64{}
 		}
 		d := byDay[r.Day]
 		d.Tokens = d.Tokens.Add(r.Tokens)
-		d.Cost = plus(d.Cost, v.Prices.Cost(r.Model, r.Tokens))
+		d.Cost = d.Cost.Plus(derive.Cost(v.Prices, r))
 		cells[r.Day][name] += value
 	}
 	p.Legend = largest(totals)
@@ -290,6 +314,10 @@ func (a *usageAsk) calendar(days map[string]*dayRow, now time.Time) []string {
 // breakdowns sums by one name each.
 func (v *Viewer) breakdowns(p *usagePage, a usageAsk, rows []server.UsageRow) {
 	for _, s := range stacks {
+		if a.many && s.Key != a.stack {
+			p.Others = true
+			continue
+		}
 		sums, values := map[string]*breakdownRow{}, map[string]float64{}
 		for _, r := range rows {
 			name := a.name(s.Key, r)
@@ -298,8 +326,8 @@ func (v *Viewer) breakdowns(p *usagePage, a usageAsk, rows []server.UsageRow) {
 			}
 			x := sums[name]
 			x.Tokens = x.Tokens.Add(r.Tokens)
-			x.Cost = plus(x.Cost, v.Prices.Cost(r.Model, r.Tokens))
-			values[name] += a.measure.of(r.Model, r.Tokens)
+			x.Cost = x.Cost.Plus(derive.Cost(v.Prices, r))
+			values[name] += a.measure.of(r)
 		}
 		if len(sums) < 2 && s.Key != "model" && s.Key != "project" {
 			continue
@@ -318,10 +346,6 @@ func (v *Viewer) breakdowns(p *usagePage, a usageAsk, rows []server.UsageRow) {
 	}
 }
 
-func plus(a, b derive.Cost) derive.Cost {
-	return derive.Cost{USD: a.USD + b.USD, Priced: a.Priced + b.Priced, Unpriced: a.Unpriced + b.Unpriced}
-}
-
 func sorted(values map[string]float64) []string {
 	var names []string
 	for n := range values {
@@ -331,33 +355,4 @@ func sorted(values map[string]float64) []string {
 		return cmp.Or(cmp.Compare(values[y], values[x]), cmp.Compare(x, y))
 	})
 	return names
-}
-
-// heat draws when work was done: by hour of the week, and a year of days.
-func (v *Viewer) heat(r *http.Request, scope server.Scope, p *usagePage, a usageAsk) error {
-	hours, err := v.store.Usage(r.Context(), scope, with(a.query, "hour"))
-	if err != nil {
-		return err
-	}
-	answers := func(f float64) string { return format.Count(int64(f), "answer") }
-	week := chart.Week{ID: "week", Title: "Activity by hour", Desc: "Responses in each hour of the week.", Format: answers}
-	for _, h := range hours {
-		if h.Hour >= 0 && h.Hour < 7*24 {
-			week.Hours[h.Hour/24][h.Hour%24] += float64(h.Tokens.Answers)
-		}
-	}
-	p.Week = week.SVG()
-	q := with(a.query, "day")
-	q.Since = v.now().AddDate(-1, 0, -7)
-	days, err := v.store.Usage(r.Context(), scope, q)
-	if err != nil {
-		return err
-	}
-	year := chart.Year{ID: "year", Title: "Activity in the last year", Desc: "Responses on each day.",
-		Last: v.now().Add(a.query.Zone).UTC(), Days: map[string]float64{}, Format: answers}
-	for _, d := range days {
-		year.Days[d.Day] += float64(d.Tokens.Answers)
-	}
-	p.Year = year.SVG()
-	return nil
 }

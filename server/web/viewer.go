@@ -2,14 +2,19 @@ package web
 
 import (
 	"embed"
+	"maps"
 	"net/http"
 	"time"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/account"
+	"github.com/ccship/ccship/server/web/home"
+	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/server/web/page"
+	"github.com/ccship/ccship/server/web/share"
+	"github.com/ccship/ccship/server/web/thread"
+	"github.com/ccship/ccship/transcript/price"
 )
 
 //go:embed assets
@@ -19,6 +24,11 @@ var assets embed.FS
 type Store interface {
 	server.Library
 	server.Accounts
+	server.Quotas
+	server.Marks
+	server.ShareLinks
+	server.SavedViews
+	server.Retention
 }
 
 // Viewer serves the pages. Set the exported fields before Handler.
@@ -27,14 +37,19 @@ type Viewer struct {
 	// Hub announces new lines; nil: pages do not follow.
 	Hub Hub
 	// Prices is what tokens cost; nil: the list that comes with the program.
-	Prices *derive.Prices
+	Prices *price.List
+	// Quota is how much a user without limits of its own may store.
+	Quota server.Quota
 
 	store    Store
 	access   *auth.Access
 	accounts *account.Pages
+	shared   *share.Pages
 	now      func() time.Time
 
-	series seriesCache
+	series   seriesCache
+	coloured markup.Cache
+	secrets  *thread.Secrets
 }
 
 // New makes a viewer of store. access decides who may log in.
@@ -42,6 +57,12 @@ func New(store Store, access *auth.Access) (*Viewer, error) {
 	v := &Viewer{store: store, access: access, now: time.Now}
 	var err error
 	if v.Site, err = page.New(assets, access, v.functions()); err != nil {
+		return nil, err
+	}
+	if v.secrets, err = thread.NewSecrets(); err != nil {
+		return nil, err
+	}
+	if v.shared, err = share.New(v.Site, store, access); err != nil {
 		return nil, err
 	}
 	v.Users = store
@@ -52,14 +73,14 @@ func New(store Store, access *auth.Access) (*Viewer, error) {
 // Handler serves everything below /. Call it once.
 func (v *Viewer) Handler() http.Handler {
 	if v.Prices == nil {
-		v.Prices = derive.DefaultPrices()
+		v.Prices = price.Default()
 	}
 	v.Follow = v.Hub != nil
+	v.accounts.Quota = v.Quota
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /assets/{name}", v.Asset)
 	mux.HandleFunc("POST /theme", v.SetTheme)
-	for pattern, show := range map[string]page.Handler{
-		"GET /{$}":                            v.list,
+	pages := map[string]page.Handler{
 		"GET /sessions/{id}":                  v.conversation,
 		"GET /sessions/{id}/L/{line}":         v.permalink,
 		"GET /sessions/{id}/tail":             v.tail,
@@ -81,12 +102,16 @@ func (v *Viewer) Handler() http.Handler {
 		"GET /usage":                          v.usage,
 		"GET /drops":                          v.drops,
 		"GET /events":                         v.events,
-	} {
+	}
+	first := home.New(v.Site, v.store, func() time.Time { return v.now() })
+	first.Prices = v.Prices
+	maps.Copy(pages, first.Routes())
+	maps.Copy(pages, v.shared.Routes())
+	for pattern, show := range pages {
 		mux.HandleFunc(pattern, v.accounts.Guard(show))
 	}
 	v.accounts.Route(mux)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		v.Fail(w, r, http.StatusNotFound, "No such page.")
-	})
+	v.shared.Route(mux)
+	mux.HandleFunc("/", v.accounts.Missing)
 	return v.Harden(http.NewCrossOriginProtection().Handler(mux))
 }

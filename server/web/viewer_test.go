@@ -153,6 +153,9 @@ var (
 	passing = regexp.MustCompile(`>(just now|\d+ (min|h|days|months?) ago)<|\?v=[\w-]+|(?s)<span class="livetag">.*?</span>live</span>|( live"| class="live")`)
 )
 
+// dated is what the first page says by the age of sessions.
+var dated = regexp.MustCompile(`<h2><bdi>[A-Z][a-z]+( [0-9]+ [A-Z][a-z]+( [0-9]+)?)?</bdi></h2>|<div( class="warn")?><dt>(Claude Code deletes|Older than) .*</dd></div>`)
+
 // timeless takes out of a page what depends on when it was made: all times but those of the conversation.
 func timeless(page string) string {
 	page = moments.ReplaceAllStringFunc(page, func(m string) string {
@@ -161,6 +164,7 @@ func timeless(page string) string {
 		}
 		return "*"
 	})
+	page = dated.ReplaceAllString(page, "*")
 	return passing.ReplaceAllString(page, "*")
 }
 

@@ -16,12 +16,15 @@ import (
 // Store is what the pages read and change.
 type Store interface {
 	server.Accounts
+	server.Quotas
 	// Groups lists projects by machine.
-	Groups(ctx context.Context, scope server.Scope) ([]server.Group, error)
+	Groups(ctx context.Context, scope server.Scope, q server.GroupQuery) (server.Groups, error)
 }
 
 // Pages are the login and account pages.
 type Pages struct {
+	Quota server.Quota // of each user without limits of its own; set before Route
+
 	site   *page.Site
 	store  Store
 	access *auth.Access
@@ -87,6 +90,8 @@ func (p *Pages) act(a action) page.Handler {
 type accountPage struct {
 	page.Layout
 	Secret   string
+	Stored   server.Stored
+	Quota    server.Quota // of the reader; 0: no limit
 	Keys     []keyRow
 	Owner    bool
 	Roles    []server.Role
@@ -112,7 +117,10 @@ func (p *Pages) showAccount(w http.ResponseWriter, r *http.Request, who server.L
 	for _, u := range users {
 		names[u.ID] = u.Name
 	}
-	view.Users = users
+	view.Users, view.Quota = users, p.Quota.For(who.User)
+	if view.Stored, err = p.store.Stored(r.Context(), who.User.ID); err != nil {
+		return err
+	}
 	if view.Keys, err = p.keyRows(r, who, names); err != nil {
 		return err
 	}
@@ -125,11 +133,11 @@ func (p *Pages) showAccount(w http.ResponseWriter, r *http.Request, who server.L
 			view.Shares = append(view.Shares, shareRow{s, names[s.Owner], names[s.With], view.Owner || s.Owner == who.User.ID})
 		}
 	}
-	groups, err := p.store.Groups(r.Context(), server.Scope{User: who.User.ID})
+	groups, err := p.store.Groups(r.Context(), server.Scope{User: who.User.ID}, server.GroupQuery{})
 	if err != nil {
 		return err
 	}
-	view.Projects = ownProjects(groups, who.User.ID)
+	view.Projects = ownProjects(groups.List, who.User.ID)
 	p.site.Render(w, http.StatusOK, "account.html", view)
 	return nil
 }

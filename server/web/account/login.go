@@ -24,12 +24,21 @@ func (p *Pages) Guard(show page.Handler) http.HandlerFunc {
 			return
 		}
 		if err == nil {
+			r = page.Of(r, who)
 			err = show(w, r, who)
 		}
 		if err != nil {
 			p.site.Answer(w, r, err)
 		}
 	}
+}
+
+// Missing answers addresses where there is no page.
+func (p *Pages) Missing(w http.ResponseWriter, r *http.Request) {
+	if who, err := p.Login(r); err == nil {
+		r = page.Of(r, who)
+	}
+	p.site.Missing(w, r, "There is no page at this address.")
 }
 
 // Login finds the login of a request's cookie. auth.ErrUnauthorized when there is none.

@@ -55,11 +55,11 @@ func (p *Pages) addShare(r *http.Request, who server.Login) (notice, secret stri
 	if err != nil {
 		return "", "", err
 	}
-	groups, err := p.store.Groups(r.Context(), server.Scope{User: s.Owner})
+	groups, err := p.store.Groups(r.Context(), server.Scope{User: s.Owner}, server.GroupQuery{})
 	if err != nil {
 		return "", "", err
 	}
-	for _, g := range ownProjects(groups, s.Owner) {
+	for _, g := range ownProjects(groups.List, s.Owner) {
 		if g.ProjectHash == s.ProjectHash {
 			s.Project, s.Documents = g.Project, r.PostForm.Get("documents") != ""
 			what := g.Project + " is shared with " + with + ", "

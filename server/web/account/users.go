@@ -29,12 +29,8 @@ func (p *Pages) addLink(r *http.Request, who server.Login) (notice, secret strin
 	if err != nil {
 		return "", "", err
 	}
-	scheme := "http://"
-	if p.access.Secure(r) {
-		scheme = "https://"
-	}
 	return fmt.Sprintf("The first person to open this link is logged in as %s. It works once, within %d minutes.",
-		user.Name, auth.DefaultTicket/time.Minute), scheme + r.Host + p.site.Base + "/login?ticket=" + ticket, nil
+		user.Name, auth.DefaultTicket/time.Minute), p.site.Origin(r) + p.site.Base + "/login?ticket=" + ticket, nil
 }
 
 func (p *Pages) addUser(r *http.Request, _ server.Login) (notice, secret string, err error) {

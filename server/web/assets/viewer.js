@@ -22,6 +22,10 @@
       if ("clock" in t.dataset) t.textContent = clock.format(d);
       if ("stamp" in t.dataset) t.textContent = stamp.format(d);
     }
+    for (const o of $$("option[data-stamp]", at)) { // it may hold no element
+      const d = new Date(o.dataset.stamp);
+      if (!isNaN(d)) o.textContent = `${o.dataset.name} · ${stamp.format(d)}`;
+    }
   };
   localTimes(document);
 
@@ -59,7 +63,39 @@
     } catch { /* then nothing is remembered */ }
     return null;
   };
-  for (const d of $$("details[data-keep]")) d.open = remember(d.dataset.keep) === "open";
+  for (const d of $$("details[data-keep]")) {
+    const was = remember(d.dataset.keep);
+    d.open = was === "open" || was === null && "wide" in d.dataset && matchMedia("(min-width: 84rem)").matches;
+  }
+  const tab = (name, value) => { // what this tab remembers
+    try { return value === undefined ? sessionStorage.getItem(`ccship${base}:${name}`) : sessionStorage.setItem(`ccship${base}:${name}`, value); } catch { return null; }
+  };
+
+  // The list beside a conversation is narrowed as the list was that the reader came from, and keeps its place.
+  if ($("main.home .sessions")) tab("list", location.search.slice(1));
+  const side = $(".beside > [data-src]");
+  if (side) {
+    const list = new URLSearchParams(tab("list") || "");
+    for (const name of ["after", "by", "filters"]) list.delete(name);
+    if ([...list].length) side.dataset.src += "&" + list;
+    side.addEventListener("scroll", () => tab("place", side.scrollTop), { passive: true });
+    side.addEventListener("click", (e) => {
+      const more = e.target.closest("[data-more]");
+      if (!more || e.ctrlKey || e.metaKey) return;
+      e.preventDefault();
+      older(more).then(() => tab("pages", Number(tab("pages") || 0) + 1));
+    });
+  }
+  async function older(more) {
+    const part = (await piece(more.href)).doc.body.childNodes;
+    more.parentElement.replaceWith(...part);
+  }
+  async function besideReady() {
+    for (let n = Number(tab("pages") || 0); n > 0 && $("[data-more]", side); n--) await older($("[data-more]", side));
+    side.scrollTop = Number(tab("place") || 0);
+    const on = $("[aria-current]", side), box = side.getBoundingClientRect(), at = on?.getBoundingClientRect();
+    if (at && (at.top < box.top || at.bottom > box.bottom)) side.scrollTop += at.top - box.top - box.height / 3;
+  }
 
   // Documents that have changed since this browser opened them, or saw them first: the version of each, newest last.
   const seen = () => { try { return new Map(JSON.parse(remember("documents") || "[]")); } catch { return new Map(); } };
@@ -91,7 +127,32 @@
     $$(":scope > [data-src]", e.target).forEach(lazy);
   }, true);
   if (matchMedia("(max-width: 62rem)").matches) $$(".side details[open]").forEach((d) => { d.open = false; });
-  $$("details[open] > [data-src]").forEach((h) => lazy(h).then(markPrompts));
+  if (matchMedia("(max-width: 44rem)").matches) $$(".head-more").forEach((d) => { d.open = false; });
+  $$("details[open] > [data-src]").forEach((h) => lazy(h).then(h === side ? besideReady : markPrompts));
+
+  // One button to copy stands beside what has the pointer or the focus.
+  const copier = document.createElement("button");
+  copier.className = "copier";
+  copier.type = "button";
+  copier.textContent = "Copy";
+  const offerCopy = (e) => {
+    const what = e.target.closest?.(".items pre, .items .typed, .items .item.answer > .md, .whole-item pre");
+    if (!what || what.nextElementSibling === copier) return;
+    copier.textContent = "Copy";
+    what.after(copier);
+  };
+  document.addEventListener("pointerover", offerCopy, { passive: true });
+  document.addEventListener("focusin", offerCopy);
+  copier.addEventListener("click", async () => {
+    const what = copier.previousElementSibling;
+    try {
+      await navigator.clipboard.writeText(what.matches("pre, .typed") ? what.textContent : what.innerText);
+      copier.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(what);
+      copier.textContent = "Press Ctrl-C";
+    }
+  });
 
   document.addEventListener("click", async (e) => {
     const copy = e.target.closest("[data-copy]");
@@ -124,7 +185,10 @@
   });
 
   // Keys.
-  const rows = () => $$("[data-row]").filter((r) => r.offsetParent !== null);
+  const rows = () => {
+    const beside = document.activeElement?.closest(".beside") || null;
+    return $$("[data-row]").filter((r) => r.offsetParent !== null && r.closest(".beside") === beside);
+  };
   const move = (list, step) => {
     if (!list.length) return;
     const top = 90;
@@ -139,7 +203,7 @@
     const link = to.classList.contains("item") ? null : $("a", to);
     (link || to).focus({ preventScroll: true });
     to.scrollIntoView({ block: "nearest" });
-    if (to.getBoundingClientRect().top < top) scrollBy(0, to.getBoundingClientRect().top - top);
+    if (!to.closest(".beside") && to.getBoundingClientRect().top < top) scrollBy(0, to.getBoundingClientRect().top - top);
   };
   const foldAll = () => {
     const list = $$("details.tool, details.think");
@@ -154,6 +218,13 @@
     n: () => move(rows().filter((r) => r.matches(".prompt")), 1),
     p: () => move(rows().filter((r) => r.matches(".prompt")), -1),
     e: foldAll,
+    s: () => {
+      const list = $(".beside");
+      if (!list || list.offsetParent === null) return false;
+      if (document.activeElement?.closest(".beside")) { $("#items")?.focus(); list.open = false; return; }
+      list.open = true;
+      setTimeout(() => ($("[aria-current]", list) || $("a, summary", list)).focus(), 0);
+    },
     "/": () => ($("#s-q") || $("#find"))?.focus(),
     "?": () => $("#help").showModal(),
     "]": () => $('a[rel="next"]')?.click(),
@@ -181,6 +252,126 @@
     if (act && act() !== false) e.preventDefault();
   });
 
+  // A conversation is one page: what is above and below is fetched as the reader comes near. Without this there are links.
+  const scroller = $("main[data-tail]") ? makeScroller($("main[data-tail]")) : null;
+  function makeScroller(main) {
+    const items = $("#items");
+    let first = Number(main.dataset.first), last = Number(main.dataset.last), total = Number(main.dataset.total);
+    let busy = null, again = false, extended = false, whenEnded = null;
+    const window = 300, near = 1500;
+    const ended = () => last + 1 >= total;
+    const part = async (after, to) => {
+      const u = main.dataset.tail + (main.dataset.tail.includes("?") ? "&" : "?") + `after=${after}` + (to === undefined ? "" : `&to=${to}`);
+      const { doc, headers } = await piece(u);
+      total = Number(headers.get("Ccship-Total"));
+      return { doc, last: Number(headers.get("Ccship-Last")) };
+    };
+    // join puts a result to its call, and what follows an answer without naming its speaker again.
+    const join = (item) => {
+      for (const got of $$("details.tool[data-call]", item)) {
+        const call = $(`#items .item:not(.result) details.tool[data-call="${CSS.escape(got.dataset.call)}"]`);
+        if (!call || !item.classList.contains("result")) continue;
+        $(".result", call).replaceChildren(...$(".result", got).childNodes);
+        $(".end", call).replaceChildren(...$(".end", got).childNodes);
+        call.className = got.className;
+        if (!call.id) call.id = item.id;
+        got.remove();
+      }
+      return !item.classList.contains("result") || $("details.tool", item);
+    };
+    const append = (doc) => {
+      let n = 0;
+      for (const item of [...doc.body.children]) {
+        if (item.id && document.getElementById(item.id)) continue;
+        if (item.matches(".day")) {
+          if ($$(".day", items).at(-1)?.dataset.day !== item.dataset.day) items.append(item);
+          continue;
+        }
+        if (!join(item)) continue;
+        if (item.matches(".answer:not(.cont)") && items.lastElementChild?.matches(".answer")) {
+          item.classList.add("cont");
+          $(":scope > header > .speaker", item)?.classList.add("sr");
+          $(":scope > header > .model", item)?.remove();
+        }
+        items.append(item);
+        n++;
+      }
+      return n;
+    };
+    const down = async () => {
+      const got = await part(last);
+      const n = append(got.doc);
+      extended = true;
+      const more = got.last > last;
+      last = Math.max(last, got.last);
+      if (ended()) whenEnded?.();
+      return more ? n : 0;
+    };
+    const up = async () => {
+      const from = Math.max(0, first - window), parts = [];
+      for (let at = from - 1; at < first - 1;) {
+        const got = await part(at, first);
+        parts.push(...got.doc.body.children);
+        if (got.last <= at) break;
+        at = got.last;
+      }
+      first = from;
+      extended = true;
+      const days = new Set();
+      const fresh = parts.filter((e) => !(e.id && document.getElementById(e.id)) && !(e.matches(".day") && (days.has(e.dataset.day) || !days.add(e.dataset.day))));
+      const top = items.firstElementChild, before = top?.getBoundingClientRect().top ?? 0;
+      items.prepend(...fresh);
+      for (const day of $$(".day", items)) if (!fresh.includes(day) && days.has(day.dataset.day)) day.hidden = true;
+      for (const r of $$(".item.result", items)) if (!fresh.includes(r) && !join(r)) r.remove();
+      const moved = top?.isConnected ? top.getBoundingClientRect().top - before : 0;
+      if (moved) scrollBy({ top: moved, behavior: "instant" });
+    };
+    // once lets one fetch run at a time.
+    const once = async (fetch) => {
+      while (busy) await busy;
+      busy = fetch().catch(() => 0).finally(() => { busy = null; });
+      return busy;
+    };
+    const look = async () => {
+      if (busy) return;
+      const box = items.getBoundingClientRect();
+      if (!ended() && box.bottom < innerHeight + near) { const was = last; await once(down); if (last > was) look(); }
+      else if (first > 0 && box.top > -near) { await once(up); land(); look(); }
+    };
+    // What the address names stays in sight, whatever is put above it, until the reader moves.
+    let landing = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+    const land = () => landing?.scrollIntoView({ behavior: "instant", block: "start" });
+    if (landing) history.scrollRestoration = "manual";
+    for (const moves of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(moves, () => { landing = null; }, { once: true, passive: true, capture: true });
+    items.addEventListener("load", land, true); // a picture above has its size now
+    const keepPlace = () => {
+      if (!extended) return;
+      const at = $$(".item", items).find((i) => i.getBoundingClientRect().bottom > 90);
+      const line = at && /^L(\d+)/.exec(at.id);
+      if (!line) return;
+      const u = new URL(location);
+      u.searchParams.set("from", Math.max(0, Number(line[1]) - 15));
+      u.hash = at.id;
+      history.replaceState(null, "", u);
+    };
+    let timer = 0;
+    addEventListener("scroll", () => { look(); clearTimeout(timer); timer = setTimeout(keepPlace, 400); }, { passive: true });
+    const begin = () => { land(); look(); };
+    if (document.readyState === "complete") begin(); else addEventListener("load", () => setTimeout(begin, 0)); // behind the browser's own scrolling
+    main.classList.add("scrolls");
+    return {
+      ended,
+      atEnd: (tell) => { whenEnded = tell; if (ended()) tell(); },
+      // down fetches what has come, and says how many entries that were.
+      down: async () => {
+        if (busy) { again = true; }
+        let n = 0;
+        do { again = false; n += await once(down); } while (again || !ended());
+        return n;
+      },
+    };
+  }
+
   // Which prompt is being read.
   function markPrompts() {
     const list = $$(".toc li[data-line]");
@@ -204,7 +395,7 @@
   if (!("live" in document.body.dataset)) return;
   const main = $("#main");
   const pill = $("#pill");
-  const follow = main.dataset.tail ? tailer() : main.classList.contains("home") ? lister() : main.dataset.artifacts ? watcher() : null;
+  const follow = "follow" in main.dataset ? tailer() : main.classList.contains("home") ? lister() : main.dataset.artifacts ? watcher() : null;
   if (!follow) return;
   const artifacts = renewer();
   let source = null;
@@ -233,59 +424,27 @@
   // watcher follows a session whose end is not on the page.
   function watcher() { return { query: here(), all: () => {}, change: () => {} }; }
 
-  // tailer appends the lines of one session as they come. While its end is in sight the page stays there.
+  // tailer follows a session whose page shows its end. While the end is in sight the page stays there.
   function tailer() {
-    const items = $("#items");
-    let last = Number(main.dataset.last);
-    let busy = false, again = false, unseen = 0;
+    let unseen = 0, generation = null;
     const atEnd = () => innerHeight + scrollY >= document.body.scrollHeight - 120;
     const toEnd = () => { scrollTo(0, document.body.scrollHeight); unseen = 0; pill.hidden = true; };
-    pill.addEventListener("click", toEnd);
-    addEventListener("scroll", () => { if (atEnd()) { unseen = 0; pill.hidden = true; } }, { passive: true });
+    pill.addEventListener("click", () => {
+      if (scroller.ended()) toEnd();
+      else { const u = new URL(location); u.searchParams.set("from", "end"); u.hash = ""; location.href = u; }
+    });
+    addEventListener("scroll", () => { if (scroller.ended() && atEnd()) { unseen = 0; pill.hidden = true; } }, { passive: true });
     const fetchMore = async () => {
-      if (busy) { again = true; return; }
-      busy = true;
-      try {
-        do {
-          again = false;
-          const sep = main.dataset.tail.includes("?") ? "&" : "?";
-          const { doc, headers } = await piece(`${main.dataset.tail}${sep}after=${last}`);
-          const to = Number(headers.get("Ccship-Last"));
-          const stay = atEnd();
-          const added = place(doc);
-          if (to > last) again = true; // there may be more than one window
-          last = Math.max(last, to);
-          if (stay) toEnd();
-          else if ((unseen += added) > 0) { pill.textContent = `${unseen} new ↓`; pill.hidden = false; }
-        } while (again);
-      } catch { /* the next event tries again */ } finally { busy = false; }
+      if (!scroller.ended()) { pill.textContent = "New lines at the end ↓"; pill.hidden = false; return; }
+      const stay = atEnd();
+      const added = await scroller.down(true);
+      if (stay) toEnd();
+      else if ((unseen += added) > 0) { pill.textContent = `${unseen} new ↓`; pill.hidden = false; }
     };
-    // place puts results to their calls and everything else at the end, and says how many of the latter there were.
-    const place = (doc) => {
-      let n = 0;
-      for (const item of $$("body > .item", doc)) {
-        if (document.getElementById(item.id)) continue;
-        for (const got of $$("details.tool[data-call]", item)) {
-          const call = $(`#items details.tool[data-call="${CSS.escape(got.dataset.call)}"]`);
-          if (!call || !item.classList.contains("result")) continue;
-          $(".result", call).replaceChildren(...$(".result", got).childNodes);
-          $(".end", call).replaceChildren(...$(".end", got).childNodes);
-          call.className = got.className;
-          got.remove();
-        }
-        if (item.classList.contains("result") && !$("details.tool", item)) continue;
-        const before = items.lastElementChild;
-        if (item.classList.contains("answer") && before?.classList.contains("answer")) item.classList.add("cont");
-        items.append(item);
-        n++;
-      }
-      return n;
-    };
-    $("#following").hidden = false;
-    let generation = null;
+    scroller.atEnd(() => { $("#following").hidden = false; });
     return {
       query: here(),
-      all: fetchMore,
+      all: () => { if (scroller.ended()) fetchMore(); },
       change: (c) => {
         if (generation !== null && c.generation !== generation) { location.reload(); return; } // the file was rewritten
         generation = c.generation;
@@ -299,10 +458,11 @@
     const rest = 4000;
     let waiting = false, drawing = false, last = -rest;
     const put = (doc) => {
-      for (const id of ["fill", "chips", "link-requests", "checkpoints"]) {
+      for (const id of ["facts", "chips", "link-requests", "checkpoints"]) {
         const was = document.getElementById(id), is = doc.getElementById(id);
         if (!was || !is || was.contains(document.activeElement) || was.innerHTML === is.innerHTML) continue;
         $$("details", is).forEach((d, i) => { const o = $$("details", was)[i]; if (o) d.open = o.open; });
+        localTimes(is);
         was.replaceChildren(...is.childNodes); // the element stays: it may be one that is read out when it changes
       }
       badges();
@@ -329,13 +489,28 @@
     };
   }
 
-  // lister lights the dot of sessions that grow, and says when there are new ones.
+  // lister lights the dot of sessions that grow, says when there are new ones, and renews what runs now.
   function lister() {
     const timers = new Map();
+    const now = $("#now");
+    let waiting = false, last = 0;
+    const renew = async () => {
+      waiting = false;
+      last = performance.now();
+      if (document.hidden || now.contains(document.activeElement)) return;
+      try { now.replaceChildren(...(await piece(now.dataset.url)).doc.body.childNodes); } catch { /* the next event tries again */ }
+    };
+    const soon = () => {
+      if (!now || waiting) return;
+      waiting = true;
+      setTimeout(renew, Math.max(300, last + 3000 - performance.now()));
+    };
+    if (now) setInterval(soon, 20000); // a call that waits for permission writes nothing
     return {
       query: "",
-      all: () => {},
+      all: soon,
       change: (c) => {
+        soon();
         const row = $$(".row").find((r) => r.dataset.session === c.session && r.dataset.machine === c.machine && Number(r.dataset.owner) === c.owner);
         if (!row) {
           if (!c.session.includes("/")) pill.hidden = false;

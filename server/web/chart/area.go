@@ -215,7 +215,19 @@ func (p *areaDrawing) mark(m Mark, at int) {
 		p.pin(m, x, at)
 	}
 	p.b.WriteString(shut)
+	if strings.HasPrefix(m.Class, "pin") && at >= 0 {
+		p.glyph(m.Glyph, x, p.head(at))
+	}
 }
+
+// glyph stands over a pin, outside its link: it is a picture of what the link's label says in words.
+func (p *areaDrawing) glyph(glyph string, x, y float64) {
+	fmt.Fprintf(&p.b, `<text class="glyph" pointer-events="none" aria-hidden="true" x="%s" y="%s" `+
+		`text-anchor="middle">%s</text>`, num(x), num(y+3.2), esc(glyph))
+}
+
+// head is the height of the middle of a pin in a lane.
+func (p *areaDrawing) head(at int) float64 { return p.top - 4 - lane*float64(at) - pinRadius }
 
 // pin is a head in a lane, with a stem down to the value; without room only the point at the value.
 func (p *areaDrawing) pin(m Mark, x float64, at int) {
@@ -224,10 +236,9 @@ func (p *areaDrawing) pin(m Mark, x float64, at int) {
 		fmt.Fprintf(&p.b, `<circle class="%s" cx="%s" cy="%s" r="3.5"/>`, esc(m.Class), one(x), one(y))
 		return
 	}
-	head := p.top - 4 - lane*float64(at) - pinRadius
+	head := p.head(at)
 	fmt.Fprintf(&p.b, `<line class="stem" x1="%s" y1="%s" x2="%s" y2="%s"/><circle class="%s" cx="%s" cy="%s" r="%s"/>`,
 		one(x), one(head+pinRadius), one(x), one(y), esc(m.Class), one(x), one(head), num(pinRadius))
-	p.text(x, head+3.2, "middle", m.Glyph)
 }
 
 // one formats a coordinate with one decimal: areas have many.

@@ -106,7 +106,7 @@ func TestCourse(t *testing.T) {
 		Marks: []chart.Mark{{X: 2, Class: "compaction", Label: `a "compaction"`, URL: `/x?a=1&b="`}, {X: 2, Y: 90, Class: "pin m0", Glyph: "<", Label: "pin <1>", URL: "/y"}, {X: 4, Y: 20, Class: "pin m1", Glyph: "M", Label: "nowhere"}}}
 	got := string(c.SVG())
 	marks(t, template.HTML(got)) // it is well-formed
-	for _, w := range []string{`role="group"`, `aria-labelledby="c-t" aria-describedby="c-d"`, "T &lt;b&gt;", "one &lt;", `href="/x?a=1&amp;b=&#34;"`, `aria-label="pin &lt;1&gt;"`, `<text x="398" y="18.2" text-anchor="middle">&lt;</text>`,
+	for _, w := range []string{`role="group"`, `aria-labelledby="c-t" aria-describedby="c-d"`, "T &lt;b&gt;", "one &lt;", `href="/x?a=1&amp;b=&#34;"`, `aria-label="pin &lt;1&gt;"`, `</a><text class="glyph" pointer-events="none" aria-hidden="true" x="398" y="18.2" text-anchor="middle">&lt;</text>`,
 		`d="M218 162.4L398 45.9L758 147.9"`, `<g class="mark"><title>nowhere</title>`} {
 		if !strings.Contains(got, w) {
 			t.Errorf("no %s in %s", w, got)

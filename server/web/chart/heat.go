@@ -16,9 +16,9 @@ type Week struct {
 
 // SVG draws it.
 func (c Week) SVG() template.HTML {
-	const cell, step, label = 20.0, 23.0, 38.0
+	const cell, step, label, top = 20.0, 23.0, 46.0, 22.0 // room for the larger letters of a phone
 	var s svg
-	s.open(c.ID, "heat week", label+24*step, 18+7*step, c.Title, c.Desc)
+	s.open(c.ID, "heat week", label+24*step, top+7*step, c.Title, c.Desc)
 	most := 0.0
 	for _, day := range c.Hours {
 		for _, v := range day {
@@ -26,10 +26,10 @@ func (c Week) SVG() template.HTML {
 		}
 	}
 	for h := 0; h < 24; h += 3 {
-		s.text(label+float64(h)*step+cell/2, 11, "middle", two(h))
+		s.text(label+float64(h)*step+cell/2, 15, "middle", two(h))
 	}
 	for d, day := range c.Hours {
-		y := 18 + float64(d)*step
+		y := top + float64(d)*step
 		s.text(label-8, y+cell/2+4, "end", weekdays[d])
 		for h, v := range day {
 			s.cell(heat(v, most), label+float64(h)*step, y, cell, weekdays[d]+" "+two(h)+":00: "+c.Format(v))

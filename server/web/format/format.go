@@ -10,7 +10,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/transcript/price"
 )
 
 // Stamp is a moment in UTC, to the second.
@@ -55,7 +55,7 @@ func Tokens(n int64) string {
 }
 
 // Cost is what tokens cost; "" when no price is known, with a + when some are not.
-func Cost(c derive.Cost) string {
+func Cost(c price.Cost) string {
 	if !c.Known() {
 		return ""
 	}

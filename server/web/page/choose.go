@@ -33,7 +33,7 @@ func (s *Site) choose(w http.ResponseWriter, r *http.Request, no *server.Ambiguo
 		s.Answer(w, r, err)
 		return
 	}
-	p := choosePage{Layout: s.Layout(r, server.Login{}, "Whose session?", ""), Session: no.Session}
+	p := choosePage{Layout: s.Layout(r, reader(r), "Whose session?", ""), Session: no.Session}
 	for _, x := range no.Choices {
 		c := choice{Address: x}
 		for _, u := range users {

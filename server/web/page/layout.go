@@ -20,6 +20,8 @@ type Layout struct {
 	Follow  bool   // the page can follow new lines
 	Query   string // in the search field
 	Notice  string
+	// Unlisted keeps the page out of search engines.
+	Unlisted bool
 }
 
 // Layout makes the layout of a page for its reader.
@@ -35,6 +37,14 @@ func theme(r *http.Request) string {
 		return c.Value
 	}
 	return ""
+}
+
+// Origin is the scheme and host at which the browser of a request reaches this server.
+func (s *Site) Origin(r *http.Request) string {
+	if s.access.Secure(r) {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
 }
 
 // SetTheme is POST /theme: "dark" or "light"; anything else goes back to the system's.

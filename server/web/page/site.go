@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"html/template"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"strconv"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
@@ -64,17 +66,25 @@ func (s *Site) Answer(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &several):
 		s.choose(w, r, several)
 	case errors.Is(err, server.ErrNotFound):
-		s.Fail(w, r, http.StatusNotFound, "No such session, or you may not see it.")
+		s.Missing(w, r, "No such session, or you may not see it.")
 	case errors.Is(err, server.ErrBusy):
 		s.Fail(w, r, http.StatusServiceUnavailable, "The search took too long. Try again in a moment, or search for less.")
+	case errors.Is(err, server.ErrCold):
+		s.Log.Warn("cold storage was needed", "path", r.URL.Path, "error", err)
+		s.Fail(w, r, http.StatusServiceUnavailable, "This is in cold storage, which can't be reached now. Try again later.")
 	case errors.Is(err, server.ErrTooManyListeners):
 		s.Fail(w, r, http.StatusServiceUnavailable, "Too many pages are following live. Close some and reload.")
 	case errors.As(err, &bad):
 		s.Fail(w, r, http.StatusBadRequest, bad.Error())
 	case r.Context().Err() != nil:
 		return // the browser is gone
+	case server.Unavailable(err):
+		s.Log.Warn("the database could not be asked", "path", auth.LoggedPath(r.URL.Path), "error", err)
+		w.Header().Set("Retry-After", strconv.Itoa(server.UnavailableAfter))
+		s.Fail(w, r, http.StatusServiceUnavailable,
+			"The database can't be reached now, or has too much to do. Reload in a moment.")
 	default:
-		s.Log.Error("read for page", "path", r.URL.Path, "error", err)
+		s.Log.Error("read for page", "path", auth.LoggedPath(r.URL.Path), "error", err)
 		s.Fail(w, r, http.StatusInternalServerError, "The server could not load this page; see its log.")
 	}
 }
@@ -100,9 +110,29 @@ func (s *Site) Render(w http.ResponseWriter, status int, name string, data any) 
 type failure struct {
 	Layout
 	Message string
+	Missing bool
 }
 
 // Fail shows a page that says only message.
 func (s *Site) Fail(w http.ResponseWriter, r *http.Request, status int, message string) {
-	s.Render(w, status, "error.html", failure{s.Layout(r, server.Login{}, "Sorry", ""), message})
+	s.Render(w, status, "error.html", failure{s.Layout(r, reader(r), "Sorry", ""), message, false})
+}
+
+// Missing shows that there is nothing at an address, and where to look.
+func (s *Site) Missing(w http.ResponseWriter, r *http.Request, message string) {
+	s.Render(w, http.StatusNotFound, "error.html", failure{s.Layout(r, reader(r), "Not found", ""), message, true})
+}
+
+// readerKey is the key of a request's reader.
+type readerKey struct{}
+
+// Of returns a request that is known to be a reader's: the page of an error offers what other pages do.
+func Of(r *http.Request, who server.Login) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), readerKey{}, who))
+}
+
+// reader is who a request is known to be from.
+func reader(r *http.Request) server.Login {
+	who, _ := r.Context().Value(readerKey{}).(server.Login)
+	return who
 }

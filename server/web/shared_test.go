@@ -1,0 +1,211 @@
+package web_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript/planted"
+)
+
+// sharing is a site of a logged-in reader with two sessions, each with an agent, of which the first is shared.
+type sharing struct {
+	*site
+	visitor *http.Client // not logged in
+	link    string       // path of the link
+	secrets []string     // in the transcripts; no page of the link has them
+}
+
+func newSharing(t *testing.T) *sharing {
+	t.Helper()
+	s := &sharing{site: loggedIn(t), visitor: newClient(t)}
+	for i := range 2 {
+		secret, _ := planted.Plant(rand.New(rand.NewPCG(uint64(i), 3)), planted.Kinds()["github"])
+		s.secrets = append(s.secrets, secret)
+		id := []string{"mine", "other"}[i]
+		h, a := head(id), head(id+"/agent-1")
+		a.Parent = id
+		s.put(t, h, spoken("user", "prompt of "+id+" with "+secret), spoken("assistant", "answer of "+id),
+			`{"type":"user","uuid":"i","timestamp":"2026-11-20T08:00:00Z","message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}}]}}`,
+			spoken("user", strings.Repeat("long ", 8000)+"end of "+id))
+		s.put(t, a, spoken("user", "task of "+id+" with "+secret), spoken("assistant", "report of "+id))
+	}
+	form := s.do(t, "POST", sessionPath("mine", "/share"), url.Values{"expires": {"7d"}}, nil)
+	address := regexp.MustCompile(`data-copy="http://[^"/]+(/s/[A-Z2-7]{26,})"`).FindStringSubmatch(form.body)
+	if address == nil {
+		t.Fatalf("%d without a link: %s", form.code, form.body)
+	}
+	s.link = address[1]
+	return s
+}
+
+func spoken(kind, text string) string {
+	return fmt.Sprintf(`{"type":%q,"uuid":"u-%s-%d","timestamp":"2026-11-20T08:00:00Z","message":{"role":%q,"content":%q}}`, kind, kind, len(text), kind, text)
+}
+
+// visit fetches a page as somebody without a login.
+func (s *sharing) visit(t *testing.T, path string) answer {
+	t.Helper()
+	mine := s.client
+	s.client = s.visitor
+	defer func() { s.client = mine }()
+	return s.do(t, "GET", path, nil, nil)
+}
+
+// shows wants a page of the link, without any secret, and returns it.
+func (s *sharing) shows(t *testing.T, path string, wants ...string) string {
+	t.Helper()
+	a := s.visit(t, path)
+	if a.code != http.StatusOK {
+		t.Errorf("%s answers %d", path, a.code)
+	}
+	mustHave(t, a.body, wants...)
+	mustLack(t, a.body, append(s.secrets, "kims-laptop", "/home/kim", "of other")...)
+	for name, want := range map[string]string{
+		"X-Robots-Tag": "noindex, nofollow, noarchive", "Referrer-Policy": "no-referrer", "Cache-Control": "private, no-store",
+	} {
+		if got := a.header.Get(name); got != want {
+			t.Errorf("%s has %s %q, want %q", path, name, got, want)
+		}
+	}
+	if a.header.Get("Content-Security-Policy") == "" {
+		t.Errorf("%s has no policy", path)
+	}
+	return a.body
+}
+
+// TestSharedSession: who has a link reads the session and its agents, without secrets, and every address on its pages
+// leads to a page of the link.
+func TestSharedSession(t *testing.T) {
+	s := newSharing(t)
+	first := s.visit(t, s.link)
+	main := first.path
+	page := s.shows(t, main, "prompt of mine", "answer of mine", "read-only", "shared by", "noindex")
+	mustLack(t, page, ">raw<", "☆ Star", "claude --resume", "Export", "Link a document")
+	at := func(below string) string { return strings.Replace(main, "?", below+"?", 1) }
+	s.shows(t, at("/tail")+"&after=-1", "prompt of mine")
+	s.shows(t, at("/prompts")+"&bare=1", "prompt of mine")
+	s.shows(t, at("/prompts"), "prompt of mine")
+	s.shows(t, at("/L/1"), "answer of mine")
+	s.shows(t, at("/entry/3"), "end of mine")
+	image := s.visit(t, at("/image/2/0"))
+	if image.code != http.StatusOK || image.header.Get("Content-Type") != "image/png" || image.header.Get("Cache-Control") != "private, no-store" {
+		t.Errorf("image: %d %v", image.code, image.header)
+	}
+	agent := s.link + "/sessions/mine%2Fagent-1"
+	s.shows(t, agent, "task of mine", "report of mine", "Session of this agent")
+	s.shows(t, agent+"/tail?after=-1&inside=1", "task of mine")
+
+	followed := 0
+	for _, p := range []string{main, agent} {
+		nodes(t, s.visit(t, p).body, func(n *html.Node) {
+			for _, name := range []string{"href", "src", "data-src", "data-tail"} {
+				to := attr(n, name)
+				if to == "" || strings.HasPrefix(to, "/assets/") || strings.HasPrefix(to, "#") || n.Data == "a" && attr(n, "class") == "brand" {
+					continue
+				}
+				if followed++; !strings.HasPrefix(to, s.link) {
+					t.Errorf("%s has an address beyond the link: %s", p, to)
+				} else if name == "data-tail" {
+					to += "&after=0"
+				}
+				if a := s.visit(t, to); a.code != http.StatusOK {
+					t.Errorf("%s leads to %s: %d", p, to, a.code)
+				}
+			}
+		})
+	}
+	if followed < 8 {
+		t.Errorf("only %d addresses were followed", followed)
+	}
+}
+
+// TestSharedNothingElse: nothing but the session and its agents is there with a link, whatever one asks for.
+func TestSharedNothingElse(t *testing.T) {
+	s := newSharing(t)
+	for _, id := range []string{"other", "other%2Fagent-1", "none", "mine%2Fagent-2"} {
+		for _, below := range []string{"", "/tail?after=-1", "/prompts", "/prompts?bare=1", "/L/0", "/entry/0", "/entry/3", "/image/2/0"} {
+			path := s.link + "/sessions/" + id + below
+			for _, also := range []string{"", "owner=1", "owner=1&machine=" + machine, "machine="} {
+				to := path
+				if also != "" && strings.Contains(path, "?") {
+					to += "&" + also
+				} else if also != "" {
+					to += "?" + also
+				}
+				if a := s.visit(t, to); a.code != http.StatusNotFound || strings.Contains(a.body, "of other") {
+					t.Errorf("%s answers %d", to, a.code)
+				}
+			}
+		}
+	}
+	for _, path := range []string{"/search?q=prompt", "/usage", "/", "/events", "/beside", "/now", "/projects", "/account", "/share-links"} {
+		if a := s.visit(t, s.link+path); path != "/" && a.code != http.StatusNotFound {
+			t.Errorf("%s below the link answers %d", path, a.code)
+		}
+		if a := s.visit(t, path); a.code != http.StatusUnauthorized {
+			t.Errorf("%s answers %d to who only has a link", path, a.code)
+		}
+	}
+	for _, below := range []string{"", "/raw", "/export?format=jsonl", "/context", "/compare", "/bytes/0", "/document", "/file?name=x", "/artifacts", "/share"} {
+		if a := s.visit(t, s.link+"/sessions/mine"+below); below != "" && a.code != http.StatusNotFound {
+			t.Errorf("%s answers %d", below, a.code)
+		}
+		if a := s.visit(t, sessionPath("mine", below)); a.code != http.StatusUnauthorized && a.code != http.StatusNotFound {
+			t.Errorf("the session's own %s answers %d to who only has a link", below, a.code)
+		}
+	}
+	if a := s.do(t, "POST", s.link+"/sessions/mine/mark", url.Values{"star": {"1"}}, nil); a.code < 400 {
+		t.Errorf("a mark through a link: %d", a.code)
+	}
+}
+
+// TestSharedEnds: a link that was ended, is over or was never made shows nothing.
+func TestSharedEnds(t *testing.T) {
+	s := newSharing(t)
+	gone := func(path, why string) {
+		t.Helper()
+		if a := s.visit(t, path); a.code != http.StatusNotFound || strings.Contains(a.body, "of mine") {
+			t.Errorf("%s: %d", why, a.code)
+		}
+	}
+	gone("/s/", "no secret")
+	gone("/s/AAAAAAAAAAAAAAAAAAAAAAAAAA", "a guess")
+	gone(s.link[:len(s.link)-1], "a part of the secret")
+	gone(strings.ToLower(s.link), "another spelling")
+
+	list := s.get(t, sessionPath("mine", "/share"))
+	id := regexp.MustCompile(`name="id" value="(\d+)"`).FindStringSubmatch(list)
+	if id == nil || strings.Contains(list, strings.TrimPrefix(s.link, "/s/")) {
+		t.Fatalf("the list of links: %s", list)
+	}
+	mustHave(t, s.get(t, "/share-links"), `value="`+id[1]+`"`, "prompt of mine")
+
+	other := s.addUser(t, "robin", server.Member)
+	owner := s.client
+	s.client = newClient(t)
+	s.login(t, s.addKey(t, other, "robins"))
+	if a := s.do(t, "POST", "/share-links/end", url.Values{"id": {id[1]}}, nil); a.code != http.StatusNotFound {
+		t.Errorf("another user ends it: %d", a.code)
+	}
+	if a := s.do(t, "POST", sessionPath("mine", "/share"), url.Values{"expires": {"7d"}}, nil); a.code != http.StatusNotFound {
+		t.Errorf("another user shares it: %d", a.code)
+	}
+	s.client = owner
+	s.shows(t, s.visit(t, s.link).path, "prompt of mine")
+	for _, expires := range []string{"", "2d", "9999d"} {
+		if a := s.do(t, "POST", sessionPath("mine", "/share"), url.Values{"expires": {expires}}, nil); a.code != http.StatusBadRequest {
+			t.Errorf("expires %q: %d", expires, a.code)
+		}
+	}
+	s.do(t, "POST", "/share-links/end", url.Values{"id": {id[1]}, "next": {"/share-links"}}, nil)
+	gone(s.link, "it was ended")
+	mustHave(t, s.get(t, sessionPath("mine", "/share")), "None.")
+}
