@@ -75,6 +75,7 @@ type User struct {
 	Role     Role
 	Created  time.Time
 	Disabled time.Time // zero: may act; keys and logins of a disabled user are refused
+	Quota    Quota     // the user's own; 0: the server's, NoQuota: none
 }
 
 // Key is an API key as it is stored: without the key.
@@ -109,6 +110,7 @@ type Login struct {
 type Scope struct {
 	All  bool  // of all users
 	User int64 // this user's own, and those of projects shared with this user
+	Only int64 // when it is not 0: nothing but this stream and those of its agents
 }
 
 // ScopeOf is what a user may see.

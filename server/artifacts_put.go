@@ -21,7 +21,8 @@ const (
 )
 
 // ArtifactIngester stores what daemons send in addition to lines, durably. Safe for concurrent use. Repeating anything
-// changes nothing. ErrForgotten says that nothing of the session is stored any more, and never will be.
+// changes nothing. A *QuotaError refuses what exceeds a limit of the owner. ErrForgotten says that nothing of the
+// session is stored any more, and never will be.
 type ArtifactIngester interface {
 	BlobIngester
 	// PutCheckpoints stores all or nothing. Of two checkpoints with one id the one of the newer epoch stands.
@@ -56,6 +57,7 @@ type BlobIngester interface {
 type CheckpointBatch struct {
 	Head     Head
 	Owner    int64
+	Quota    Quota // of the owner
 	List     []Checkpoint
 	Received time.Time
 }
@@ -64,6 +66,7 @@ type CheckpointBatch struct {
 type DocumentBatch struct {
 	Head     Head
 	Owner    int64
+	Quota    Quota // of the owner
 	Events   []DocumentEvent
 	Received time.Time
 }
@@ -98,6 +101,7 @@ type DocumentEvent struct {
 type Upload struct {
 	Head   Head
 	Owner  int64
+	Quota  Quota // of the owner
 	SHA256 [32]byte
 	Size   int64
 	Name   string

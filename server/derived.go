@@ -7,13 +7,16 @@ import (
 
 // DerivationStore hands out streams whose derived data lags behind their lines. Several processes may use it at once.
 type DerivationStore interface {
-	// Lagging leases up to n streams for some seconds, most recently active first; no other caller gets them meanwhile.
-	// Saving a derivation that is not Done extends the lease, Done ends it. A task begins at the zero Position again when
-	// lines were stored before its position, or in an older generation or epoch.
+	// Lagging leases up to n streams for some seconds; no other caller gets them meanwhile. Streams that were wholly
+	// derived before come first, those that wait longest in front; then those that never were, and last those that
+	// Renew or ResetDerived has derived again, most recently written first. Saving a derivation that is neither Done nor
+	// Released extends the lease. A task begins at the zero Position again when lines were stored before its position,
+	// or in an older generation or epoch.
 	Lagging(ctx context.Context, n int) ([]Task, error)
-	// SaveDerived stores all of a derivation or nothing. ErrStale when the stream was forgotten, or derived or reset by
-	// someone else, or when lines were stored before the end of the derivation since the task was handed out.
-	SaveDerived(ctx context.Context, d *Derivation) error
+	// SaveDerived stores all of these derivations, of different streams, or nothing. ErrStale when a stream was
+	// forgotten, or derived or reset by someone else, or when lines were masked, or stored before the end of the
+	// derivation, since the task was handed out.
+	SaveDerived(ctx context.Context, list ...*Derivation) error
 	// Renew has everything derived again that was derived in a Format lower than format, and nothing else. What is
 	// derived stays until then.
 	Renew(ctx context.Context, format int64) error
@@ -43,6 +46,13 @@ type Summary struct {
 	Window      int64 // tokens the model can take
 	Limit       int64 // tokens at which Claude Code compacts by itself
 	Lines       int64 // derived so far
+}
+
+// Behind reports whether so much of a session's lines is not derived yet that the numbers would mislead. A live session
+// is always a moment behind.
+func (s Summary) Behind(lines int64) bool {
+	const moment = 1000 // lines; they are derived within a second
+	return lines-s.Lines > moment || lines > 0 && s.Lines == 0
 }
 
 // Tokens is what answers used, each answer counted once.
@@ -84,9 +94,27 @@ type Text struct {
 	Generation int64 // in which the line is stored
 	Line       int64
 	Time       time.Time
-	Kind       string // "prompt", "answer", "thinking", "tool", "result", "title", "other"
+	Kind       string // one of TextKinds or PlaceKinds
 	Text       string
+	Carried    bool // the line alone does not tell it
 }
+
+// TextKinds are the kinds of texts that a search without kinds looks through: what was said and done.
+func TextKinds() []string {
+	return []string{"prompt", "answer", "thinking", "tool", "result", "title", "other"}
+}
+
+// PlaceKinds are the kinds of texts that only say what a line touched, in words that a text of another kind has too:
+// files changed and files read (each path between < and >, with slashes), commands run, and errors.
+func PlaceKinds() []string { return []string{EditKind, ReadKind, CommandKind, ErrorKind} }
+
+// The kinds of PlaceKinds.
+const (
+	EditKind    = "edit"
+	ReadKind    = "read"
+	CommandKind = "command"
+	ErrorKind   = "error"
+)
 
 // Position is up to where the lines of a stream are derived. They are derived epoch by epoch and generation by
 // generation, in the order of ranks and numbers. From those that are not the newest, only texts and answers are kept.
@@ -103,8 +131,10 @@ type Task struct {
 	Owner     int64
 	Machine   string
 	Position  Position
-	State     []byte // of the fold at Position
-	Version   int64  // rises with every stored batch
+	Version   int64   // rises with every stored batch
+	Derived   int64   // Version of the task that was done last; 0 or less: none, or nothing of it counts
+	Masked    int64   // rises whenever stored lines are masked
+	Summary   Summary // as derived so far
 }
 
 // Derivation is what was derived from consecutive lines of a stream, to be stored in one step: the lines of Position's
@@ -112,13 +142,25 @@ type Task struct {
 type Derivation struct {
 	Task     Task // as handed out, or with Position as saved last; the store returns ErrStale when it has moved on
 	Position Position
-	State    []byte
-	Format   int64 // of State, and of how things are derived; see Renew
-	Summary  Summary
-	Texts    []Text // replace those stored for the same lines; at most one for each line and kind
-	Answers  []Answer
-	Drops    []Rewrite // replace those stored for the same generations
-	Done     bool      // everything up to Task.Version is derived
+	// State is that of the fold at Position. KeepState keeps the one that is stored: it may be of an earlier line of
+	// Position's view, so that a long state is not written for every line.
+	State     []byte
+	KeepState bool
+	Format    int64 // of State, and of how things are derived; see Renew
+	Summary   Summary
+	Texts     []Text // replace those stored for the same lines; at most one for each line and kind
+	Answers   []Answer
+	Drops     []Rewrite // replace those stored for the same generations
+	Moments   []Moment  // replace those stored at the same places
+	// Live says that the lines are of the newest view. Then Moments also replace all that are stored for the lines
+	// from LiveFrom up to before Position.Line, and when Done for all later lines.
+	Live     bool
+	LiveFrom int64
+	Done     bool // everything up to Task.Version is derived
+	// Released ends the lease although more is to be derived. Rest is how long, after Done, no lines of the stream are
+	// handed out: they gather.
+	Released bool
+	Rest     time.Duration
 }
 
 // Rewrite is what is derived from a generation other than the first: which lines of the view before it are nowhere in

@@ -18,12 +18,15 @@ type Writer struct {
 	Store string
 	// Count is the last count of the ledger that the client knows.
 	Count int64
+	// Token is what the store drew for that write; "": the client does not know.
+	Token string
 }
 
 // Receipt is the ledger after a request.
 type Receipt struct {
 	Store string
 	Count int64
+	Token string // drawn for the last write: two histories of a store may agree in its count, not in this
 }
 
 // Ledgers reads and compares ledgers. Safe for concurrent use.
@@ -39,6 +42,7 @@ type Ledgers interface {
 type Ledger struct {
 	Receipt
 	Writer  string // incarnation of the last write; "" when none was named
+	Since   string // token of the write with the count that was asked for; "" when it is not known any more
 	Changed []ChangedStream
 }
 
@@ -52,7 +56,7 @@ type ChangedStream struct {
 const (
 	// LedgerOtherStore: the writer knows another store.
 	LedgerOtherStore = "other_store"
-	// LedgerStoreBehind: the writer knows of more writes than the store has: the store went back in time.
+	// LedgerStoreBehind: the writer knows of writes that the store does not have: the store went back in time.
 	LedgerStoreBehind = "store_behind"
 	// LedgerWriterBehind: the store has writes that the writer does not know: the writer's state went back in time, or
 	// somebody else wrote in its name.

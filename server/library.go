@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -10,6 +11,7 @@ import (
 type Library interface {
 	SessionFinder
 	Searcher
+	Moments
 	Forgetter
 	Artifacts
 }
@@ -18,8 +20,10 @@ type Library interface {
 type SessionFinder interface {
 	// Find lists sessions with their summaries. ErrBadPage for an After that no listing returned.
 	Find(ctx context.Context, scope Scope, q SessionQuery) (Found, error)
-	// Groups lists projects by machine, most recently active first.
-	Groups(ctx context.Context, scope Scope) ([]Group, error)
+	// Count counts the sessions that Find would list, up to most: it stops there. Page does not matter.
+	Count(ctx context.Context, scope Scope, q SessionQuery, most int64) (int64, error)
+	// Groups lists projects by machine, most recently active first. ErrBadPage for an After that no listing returned.
+	Groups(ctx context.Context, scope Scope, q GroupQuery) (Groups, error)
 	// View pins the state of one stream for reading. The caller closes the snapshot soon: until then a store may have to
 	// keep old pages, and it limits how many snapshots are open.
 	View(ctx context.Context, scope Scope, ref Ref) (Snapshot, error)
@@ -36,7 +40,8 @@ type SessionFinder interface {
 // Searcher answers questions about what is derived.
 type Searcher interface {
 	// Search finds lines. Double quotes are the only operator; an empty query finds nothing. Case does not matter, and any
-	// run of white space matches any other. ErrBadPage for an After that no search returned.
+	// run of white space matches any other. Without kinds it looks through TextKinds. ErrBadPage for an After that no
+	// search returned.
 	Search(ctx context.Context, scope Scope, q SearchQuery) (Hits, error)
 	// Usage sums answers, each counted once. Rows are ordered by the columns that By names, days first.
 	Usage(ctx context.Context, scope Scope, q UsageQuery) ([]UsageRow, error)
@@ -69,7 +74,7 @@ type Found struct {
 type FoundSession struct {
 	Session
 	Summary Summary
-	Usage   []UsageRow // by model
+	Usage   []UsageRow // by model and Long
 	Agents  int64      // transcripts of its agents
 }
 
@@ -83,9 +88,15 @@ type SessionQuery struct {
 	Branch  string
 	Since   time.Time // active at or after
 	Until   time.Time // begun before
-	Text    string    // in title, first prompt, project or session id
-	Parent  string    // only agents of this session
-	Agents  bool      // agents' transcripts too; always with Parent
+	Before  time.Time // active before
+	Failed  bool      // with errors
+	Reader  int64     // whose marks Starred and Tag are about
+	Starred bool
+	Tag     string
+	Text    string   // in title, first prompt, project or session id
+	Names   []string // session ids
+	Parent  string   // only agents of this session
+	Agents  bool     // agents' transcripts too; always with Parent
 }
 
 // Group is a project on a machine, with how much there is of it.
@@ -101,10 +112,25 @@ type Group struct {
 	Last        time.Time
 }
 
+// GroupQuery chooses projects. The zero value chooses all.
+type GroupQuery struct {
+	Project string // project_hash or name
+	After   string // Next of the page before
+	Limit   int    // 0: all
+}
+
+// Groups is a page of projects. Next is "" on the last one.
+type Groups struct {
+	List []Group
+	Next string
+}
+
 // SearchQuery looks for text in lines.
 type SearchQuery struct {
 	Text       string // words, all of them; in double quotes: next to each other
 	Kinds      []string
+	Tool       string // only calls of this tool and their results; * at its end: of those whose names begin so
+	File       string // only calls that touched this file, by its path or the end of it, and their results
 	Project    string
 	Machine    *string
 	User       int64
@@ -115,6 +141,26 @@ type SearchQuery struct {
 	Superseded bool   // also lines that a rewind took out of the newest view
 	After      string // Next of the page before
 	Limit      int
+}
+
+// KindsOrAll are the kinds of texts that a search looks through. Without words, a search for a file lists what touched
+// it, and one for a tool its calls.
+func (q *SearchQuery) KindsOrAll() []string {
+	words := strings.TrimSpace(q.Text) != ""
+	switch {
+	case len(q.Kinds) > 0:
+		return q.Kinds
+	case words || q.Tool == "" && q.File == "":
+		return TextKinds()
+	case q.File != "":
+		return []string{EditKind, ReadKind}
+	}
+	return []string{"tool"}
+}
+
+// Empty reports whether nothing is looked for.
+func (q *SearchQuery) Empty() bool {
+	return strings.TrimSpace(q.Text+q.Tool+q.File) == ""
 }
 
 // Hit is one line that was found.
@@ -134,10 +180,16 @@ type Hit struct {
 type Hits struct {
 	List []Hit
 	Next string
+	// More says that a page was to become too much work before it was full. Even without hits, the next one may have some.
+	More bool
 }
 
+// LongContext is the input of a request, in tokens, above which some models have another price. Cache reads and writes
+// count as input.
+const LongContext = 200_000
+
 // UsageQuery sums tokens. By names the columns that rows differ in: "day", "hour" (of the week), "project", "model",
-// "machine", "user", "session".
+// "machine", "user", "session", "long".
 type UsageQuery struct {
 	By      []string
 	Since   time.Time
@@ -161,6 +213,7 @@ type UsageRow struct {
 	Machine string
 	User    int64
 	Session string
+	Long    bool // their requests were above LongContext
 	Tokens  Tokens
 }
 

@@ -60,8 +60,13 @@ type Head struct {
 type Batch struct {
 	Head     Head
 	Owner    int64  // user of the key that sent it; 0: none, visible to owners only
+	Quota    Quota  // of that user
 	Lines    []Line // the caller owns their bytes and does not change them until Put returns
 	Received time.Time
+	// Masked are those of the lines that the server masked by itself, when they are a copy. Retired are lines of which a
+	// copy has only the hashes.
+	Masked  []int64
+	Retired []*RetiredRun
 }
 
 // Session is one stream as its newest generation has it.
@@ -122,6 +127,8 @@ type Page struct {
 	// Recent lists the most recently active session first; otherwise the oldest comes first, an order that new lines do
 	// not change.
 	Recent bool
+	// Longest lists the session with the most time between its first and its last record first. It has no next page.
+	Longest bool
 }
 
 // Sessions is one page of a listing. Next is "" on the last one.
@@ -139,6 +146,8 @@ var (
 	ErrBadPage = errors.New("unknown page")
 	// ErrForgotten is for lines of a forgotten session: they are not stored, and never will be.
 	ErrForgotten = errors.New("the session was forgotten")
+	// ErrDamaged is for lines that can't be read; see DamagedError.
+	ErrDamaged = errors.New("damaged")
 	// ErrStale is for a derivation of lines that someone else has derived meanwhile, or that have changed.
 	ErrStale = errors.New("derived from outdated lines")
 	// ErrBusy is for what took, or would have to wait, too long. It may be tried again.

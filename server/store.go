@@ -14,18 +14,42 @@ type Store interface {
 	Catalog
 	Library
 	DerivationStore
+	Masker
+	Sealer
+	Summer
+	Cooler
 	Watcher
 	Accounts
 	Keyring
+	Quotas
+	Marks
+	ShareLinks
+	SavedViews
+	Retention
+}
+
+// Summer keeps sums of what is stored.
+type Summer interface {
+	// SumUp puts some of what changed into the sums, and reports whether there is more. Sums are right without it: who
+	// asks for one adds what changed. It is for what that costs.
+	SumUp(ctx context.Context) (more bool, err error)
 }
 
 // Ingester stores lines durably. Safe for concurrent use.
 type Ingester interface {
 	// Put stores a batch and returns nil once it is durable; then it has set the Receipt of the batch's head. Repeating
 	// it changes nothing. After an error nothing of the batch is stored; ErrForgotten says that it never will be. A
-	// *LedgerError or a *StreamError refuses a batch with a Writer that does not fit what is stored. From a client
+	// *LedgerError or a *StreamError refuses a batch with a Writer that does not fit what is stored, a *QuotaError one
+	// that exceeds a limit of its owner, lines that are stored already counted too. From a client
 	// without one, other bytes for a stored line replace it, and the store keeps the replaced bytes.
 	Put(ctx context.Context, b *Batch) error
+}
+
+// Sealer packs lines that lie in rows of their own, as those do that came last. Several processes may do it at once.
+type Sealer interface {
+	// Seal packs the lines of all streams that got none since before, and of others what fills blocks. It returns how many
+	// blocks it made. Reading gives the same lines before and after, and when it is interrupted.
+	Seal(ctx context.Context, before time.Time) (blocks int64, err error)
 }
 
 // Catalog lists and opens streams of all users. Safe for concurrent use.
@@ -45,11 +69,21 @@ type Snapshot interface {
 	// Count returns how many lines of a span are stored, and how many oversize notes.
 	Count(ctx context.Context, s Span) (lines, oversize int64, err error)
 	// Lines calls yield with every stored line of a span, ascending, until yield returns an error, which Lines returns.
-	// The bytes of a line are valid until yield returns.
+	// The bytes of a line are valid until yield returns. A *DamagedError names the next lines when they can't be read.
 	Lines(ctx context.Context, s Span, yield func(Line) error) error
 	// Replaced calls yield with the bytes that later ones of the same line replaced, in the order of lines and then of
 	// their replacement, like Lines. Only clients that keep no ledger replace lines.
 	Replaced(ctx context.Context, s Span, yield func(l Line, at time.Time) error) error
+	// Retired calls yield with each run that has lines of a span which retention removed, ascending. With hashes, it has
+	// the hash of each line.
+	Retired(ctx context.Context, s Span, hashes bool, yield func(*RetiredRun) error) error
+	// Folded returns the stored state of the session.Fold of the chosen epoch's newest view, and up to where it goes:
+	// usually some lines less than is derived. The Position is zero when nothing is, or only of another epoch.
+	Folded(ctx context.Context) (Position, []byte, error)
+	// CopiedFrom returns the id of the owner's session that the stream's history was copied from; "" when it was not.
+	CopiedFrom(ctx context.Context) (string, error)
+	// Masked lists the lines of the chosen epoch that the server masked by itself.
+	Masked(ctx context.Context) ([]MaskedLine, error)
 	Close() error
 }
 

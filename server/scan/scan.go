@@ -1,10 +1,9 @@
-// Package scan finds secrets in stored lines, by the rules that daemons mask with. It changes nothing, and what it
+// Package scan finds secrets in what is stored, by the rules that daemons mask with, and has them masked. What it
 // answers holds no secret.
 package scan
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,19 +13,30 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// Finding is a line with secrets.
+// Store is what is searched.
+type Store interface {
+	server.Catalog
+	server.Artifacts
+}
+
+// Finding is a line with secrets, or another place.
 type Finding struct {
+	Place      string // a checkpoint, a version of a document or an attachment; "": a line
 	Session    server.Session
 	Epoch      string
 	Generation int64
-	Line       int64
+	Line       int64    // -1: no line
 	Replaced   bool     // other bytes have replaced the line since; the store keeps these too
-	Secrets    int      // in the line
+	Secrets    int      // there
 	Rules      []string // that found them, each once
 }
 
 // Progress is how much was read.
-type Progress struct{ Streams, Lines, Bytes int64 }
+type Progress struct {
+	Streams, Lines, Bytes int64
+	Files                 int64 // versions of documents, and attachments
+	Skipped               int64 // of these, too large to be read
+}
 
 // scanner reads stream after stream.
 type scanner struct {
@@ -35,18 +45,29 @@ type scanner struct {
 	read   Progress
 }
 
-// Run reads every line of every generation and epoch, and bytes that others replaced. It calls found for each line with
-// secrets, and progress after each transcript, on the caller's goroutine. What is stored meanwhile may be left out.
-func Run(ctx context.Context, store server.Catalog, found func(Finding), progress func(Progress)) (Progress, error) {
-	masker, err := redact.New(redact.NewKey()) // tokens are not kept
-	if err != nil {
-		return Progress{}, fmt.Errorf("load rules: %w", err)
-	}
+// Run reads every line of every generation and epoch, bytes that others replaced, checkpoints, every version of
+// documents, and attachments. It calls found for each place with secrets, and progress after each transcript, on the
+// caller's goroutine. What is stored meanwhile may be left out, and so are artifacts of sessions without lines. masker
+// has the rules.
+func Run(ctx context.Context, store Store, masker *redact.Masker, found func(Finding),
+	progress func(Progress)) (Progress, error) {
 	s := scanner{masker: masker, found: found}
-	err = walk.Epochs(ctx, store, func(snap server.Snapshot) error { return s.epoch(ctx, snap) }, func() {
+	var streams []server.Session
+	err := walk.Epochs(ctx, store, func(snap server.Snapshot) error {
+		if x := snap.Session(); len(streams) == 0 || streams[len(streams)-1].ID != x.ID {
+			streams = append(streams, x)
+		}
+		return s.epoch(ctx, snap)
+	}, func() {
 		s.read.Streams++
 		progress(s.read)
 	})
+	for _, x := range streams {
+		if err == nil {
+			err = s.artifacts(ctx, store, x)
+			progress(s.read)
+		}
+	}
 	return s.read, err
 }
 
@@ -77,10 +98,16 @@ func (s *scanner) line(l server.Line, at Finding) {
 	s.read.Lines++
 	s.read.Bytes += int64(len(l.Raw)) + 1
 	_, ranges := s.masker.Line(l.Raw)
+	at.Line = l.Index
+	s.report(at, ranges)
+}
+
+// report passes on what was found at a place, if anything was.
+func (s *scanner) report(at Finding, ranges []redact.Range) {
 	if len(ranges) == 0 {
 		return
 	}
-	at.Line, at.Secrets = l.Index, len(ranges)
+	at.Secrets = len(ranges)
 	for _, r := range ranges {
 		at.Rules = append(at.Rules, r.Rule)
 	}

@@ -1,0 +1,65 @@
+// Package recall answers from what a server has derived: what happened in a session, who touched a file and why, and
+// what was done about an error. It quotes what is stored, and asks no model. Each answer has bounded cost, and shows
+// only what its scope may see.
+package recall
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript/timeline"
+)
+
+// Patience is how long one answer may take.
+const Patience = 20 * time.Second
+
+// Store is what answers are read from.
+type Store interface {
+	server.SessionFinder
+	server.Searcher
+	server.Moments
+	server.Checkpoints
+	server.Documents
+}
+
+// within runs fn for as long as an answer may take. server.ErrBusy when that is not enough.
+func within(ctx context.Context, fn func(context.Context) error) error {
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	err := fn(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && caller.Err() == nil {
+		return fmt.Errorf("answer within %s: %w", Patience, server.ErrBusy)
+	}
+	return err
+}
+
+// decode reads moments as they are stored. One that cannot be read is left out: it is derived again some day.
+func decode(stored []server.Moment) []timeline.Moment {
+	out := make([]timeline.Moment, 0, len(stored))
+	for _, x := range stored {
+		var m timeline.Moment
+		if json.Unmarshal(x.Data, &m) == nil {
+			m.Line, m.Part = x.Line, int(x.Part)
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// promptBefore is the prompt that a line of a session's newest view follows; nil when none is known.
+func promptBefore(ctx context.Context, st Store, x *server.Session, line int64) (*timeline.Moment, error) {
+	list, err := st.Moments(ctx, server.MomentQuery{Owner: x.Owner, Stream: x.ID, To: line + 1, Backwards: true,
+		Limit: 1, Kinds: []string{string(timeline.Prompt), string(timeline.Task)}})
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range decode(list) {
+		return &m, nil
+	}
+	return nil, nil
+}

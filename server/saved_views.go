@@ -1,0 +1,196 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Pages whose filters can be saved.
+const (
+	SessionsPage = "sessions"
+	SearchPage   = "search"
+)
+
+// SavedView is a list of sessions, or a search, with its filters, which one user keeps under a name: for nobody else.
+type SavedView struct {
+	Name    string
+	Page    string // SessionsPage or SearchPage
+	Query   string // of the page's address: the filters
+	Updated time.Time
+}
+
+// SavedViews keeps the views that users save. They go with their user. Safe for concurrent use.
+type SavedViews interface {
+	// SavedViews lists a user's views, by name.
+	SavedViews(ctx context.Context, owner int64) ([]SavedView, error)
+	// SaveView keeps a view in place of the user's one of that name. A ViewError when there are too many,
+	// ErrNotFound when there is no such user.
+	SaveView(ctx context.Context, owner int64, v SavedView) error
+	// RemoveView returns ErrNotFound when the user has no view of that name.
+	RemoveView(ctx context.Context, owner int64, name string) error
+}
+
+const (
+	// MaxSavedViews is how many views one user may save.
+	MaxSavedViews = 100
+	maxViewName   = 80      // bytes
+	maxViewQuery  = 4 << 10 // bytes
+)
+
+// ViewError says what is wrong with a view.
+type ViewError string
+
+func (e ViewError) Error() string { return string(e) }
+
+// Tidy trims a view's name and leaves out of its query what filters nothing. A view that can't be kept is a ViewError.
+func (v *SavedView) Tidy() error {
+	v.Name = strings.Join(strings.Fields(v.Name), " ")
+	if v.Page == "" {
+		v.Page = SessionsPage
+	}
+	q, err := url.ParseQuery(strings.TrimPrefix(v.Query, "?"))
+	if err != nil {
+		return ViewError("The filters of a view are the query of a page’s address.")
+	}
+	for name, values := range q {
+		kept := values[:0]
+		for _, x := range values {
+			if x != "" {
+				kept = append(kept, x)
+			}
+		}
+		if q[name] = kept; len(kept) == 0 || passing(name) {
+			delete(q, name)
+		}
+	}
+	v.Query = q.Encode()
+	switch {
+	case v.Name == "":
+		return ViewError("A view needs a name.")
+	case len(v.Name) > maxViewName || !utf8.ValidString(v.Name) || strings.ContainsRune(v.Name, 0):
+		return ViewError("The name of a view has at most 80 bytes of text.")
+	case v.Page != SessionsPage && v.Page != SearchPage:
+		return ViewError("A view is of sessions or of a search.")
+	case v.Page == SearchPage && q.Get("q")+q.Get("file")+q.Get("tool") == "":
+		return ViewError("A search needs words, a file or a tool.")
+	case v.Query == "":
+		return ViewError("A view needs at least one filter.")
+	case len(v.Query) > maxViewQuery:
+		return ViewError("The filters of a view have at most 4096 bytes.")
+	}
+	return nil
+}
+
+// passing are the parameters of an address that say what is shown of a list, not what is in it.
+func passing(name string) bool {
+	switch name {
+	case "after", "by", "filters", "bare", "current":
+		return true
+	}
+	return false
+}
+
+// Is says whether an address shows this view.
+func (v *SavedView) Is(page string, q url.Values) bool {
+	other := SavedView{Name: v.Name, Page: page, Query: q.Encode()}
+	return other.Tidy() == nil && other.Page == v.Page && other.Query == v.Query
+}
+
+// Path is the view's address below the viewer's.
+func (v *SavedView) Path() string {
+	if v.Page == SearchPage {
+		return "/search?" + v.Query
+	}
+	return "/?" + v.Query
+}
+
+// Call is the call of the API that answers what the page of the view shows at now, for a reader east of UTC.
+func (v *SavedView) Call(now time.Time, east time.Duration) string {
+	q, _ := url.ParseQuery(v.Query) // Tidy wrote it
+	from, to := Days(q.Get("since"), q.Get("until"), now, east)
+	call := "/api/search?"
+	if v.Page == SessionsPage {
+		find := SessionQuery{Since: from, Until: to}
+		find.Stand(q.Get("view"), now)
+		from = find.Since
+		if q.Has("q") {
+			q.Set("text", q.Get("q"))
+		}
+		set(q, "failed", find.Failed, "1")
+		set(q, "starred", find.Starred, "1")
+		set(q, "before", !find.Before.IsZero(), stamp(find.Before))
+		q.Set("order", cmp.Or(OrderOf(q.Get("view")), "recent"))
+		q.Set("agents", "0")
+		q.Del("q")
+		q.Del("view")
+		call = "/api/sessions?"
+	} else if kinds := q["kind"]; len(kinds) > 0 {
+		q.Set("kind", strings.Join(kinds, ","))
+	}
+	q.Del("since")
+	q.Del("until")
+	set(q, "since", !from.IsZero(), stamp(from))
+	set(q, "until", !to.IsZero(), stamp(to))
+	if q.Get("machine") == "-" {
+		q["machine"] = []string{""} // a plain client
+	}
+	return call + q.Encode()
+}
+
+func set(q url.Values, name string, is bool, value string) {
+	if is {
+		q.Set(name, value)
+	}
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Days reads days as people in a zone east of UTC write them: from the beginning of the first to the end of the last.
+// 7d as the first is that many days before now. What is no day is no limit.
+func Days(first, last string, now time.Time, east time.Duration) (from, to time.Time) {
+	if t, err := time.Parse(time.DateOnly, first); err == nil {
+		from = t.Add(-east)
+	} else if days, ok := strings.CutSuffix(first, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			from = now.AddDate(0, 0, -int(n))
+		}
+	}
+	if t, err := time.Parse(time.DateOnly, last); err == nil {
+		to = t.AddDate(0, 0, 1).Add(-east)
+	}
+	return from, to
+}
+
+const (
+	day = 24 * time.Hour
+	// keptFor is how long Claude Code keeps a transcript after its last write, by default, and expiresSoon a week before.
+	keptFor     = 30 * day
+	expiresSoon = 23 * day
+)
+
+// Stand narrows a query to a view that everybody has. One that puts some sessions first narrows nothing.
+func (q *SessionQuery) Stand(view string, now time.Time) {
+	switch view {
+	case "starred":
+		q.Starred = true
+	case "failed":
+		q.Failed = true
+	case "expiring":
+		if from := now.Add(-keptFor); from.After(q.Since) {
+			q.Since = from
+		}
+		q.Before = now.Add(-expiresSoon)
+	case "expired":
+		q.Before = now.Add(-keptFor)
+	}
+}
+
+// OrderOf is what the sessions that a view puts first have the most of: "cost", "tokens", "time". "": of nothing.
+func OrderOf(view string) string {
+	return map[string]string{"costly": "cost", "tokens": "tokens", "long": "time"}[view]
+}
