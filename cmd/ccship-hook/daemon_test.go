@@ -1,0 +1,135 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// received waits for what a handler got: a hook may end before the handler has seen its last request.
+func received[T any](t *testing.T, from <-chan T) (got T) {
+	t.Helper()
+	select {
+	case got = <-from:
+	case <-time.After(hung):
+		t.Error("nothing was asked")
+	}
+	return got
+}
+
+// TestHookAsks: a hook says of the session what a daemon knows to read, and nothing else.
+func TestHookAsks(t *testing.T) {
+	const input = `{"session_id":"s-1","prompt_id":"p","cwd":"/a b/\"c\"","tool_use_id":"t-1"}`
+	for event, want := range map[string]control.PendingRequest{
+		"pre-tool-use":       {Session: "s-1", Cwd: `/a b/"c"`, Tool: "t-1", Event: "PreToolUse", Confirm: true},
+		"user-prompt-submit": {Session: "s-1", Cwd: `/a b/"c"`, Tool: "t-1", Event: "UserPromptSubmit", Confirm: true},
+	} {
+		asked := make(chan control.PendingRequest, 1)
+		hookTells(t, answering(t, func(w http.ResponseWriter, r *http.Request) {
+			var req control.PendingRequest
+			d := json.NewDecoder(r.Body)
+			d.DisallowUnknownFields()
+			if err := d.Decode(&req); err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/pending" {
+				t.Errorf("%s %s: %v", r.Method, r.URL, err)
+			}
+			asked <- req
+			quiet(w, r)
+		}), strings.NewReader(input), nil, event)
+		if got := received(t, asked); got != want {
+			t.Errorf("%s asks %+v, want %+v", event, got, want)
+		}
+	}
+	asked := make(chan string, 1)
+	hookTells(t, answering(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.URL.Path + " " + r.URL.Query().Get("session") + " " + r.URL.Query().Get("cwd") + " " + r.URL.Query().Get("confirm")
+		quiet(w, r)
+	}), strings.NewReader(input), nil, "session-start")
+	if got, want := <-asked, `GET /v1/init s-1 /a b/"c" true`; got != want {
+		t.Errorf("session-start asks %q, want %q", got, want)
+	}
+}
+
+// TestHookLargeAnswer: an answer that comes in chunks is read whole, and then confirmed over the same connection.
+func TestHookLargeAnswer(t *testing.T) {
+	text := strings.Repeat("장바구니 ", 50_000)
+	confirmed := make(chan control.PendingRequest, 1)
+	got := hookTells(t, answering(t, func(w http.ResponseWriter, r *http.Request) {
+		var req control.PendingRequest
+		if json.NewDecoder(r.Body).Decode(&req) == nil && req.Receipt != "" {
+			confirmed <- req
+			return
+		}
+		body, err := json.Marshal(control.Pending{Text: text, Receipt: "r-1"})
+		if err != nil {
+			t.Error(err)
+		}
+		for len(body) > 0 { // each part is a chunk, and cuts characters
+			n := min(len(body), 7001)
+			_, _ = w.Write(body[:n])
+			_ = http.NewResponseController(w).Flush()
+			body = body[n:]
+		}
+	}), strings.NewReader(newInput), nil, "post-tool-use")
+	if !strings.Contains(got, text) {
+		t.Errorf("it prints %d bytes of %d", len(got), len(text))
+	}
+	if req := received(t, confirmed); req != (control.PendingRequest{Session: "s-1", Receipt: "r-1"}) {
+		t.Errorf("it confirms %+v", req)
+	}
+}
+
+// TestHookAsksTheNext: a socket whose owner hangs up is passed over, one whose owner answers nonsense is not.
+func TestHookAsksTheNext(t *testing.T) {
+	for _, c := range []struct{ name, says, want string }{
+		{"hangs up", "", noticeText}, {"ends at the request", "", noticeText}, {"no HTTP", "hello\r\n\r\n", ""},
+		{"an answer without a size", "HTTP/1.1 200 OK\r\n\r\n{\"text\":\"x\"}", ""},
+		{"a size that lies", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{}", ""},
+		{"half a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{}", ""},
+		{"chunks without sizes", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n{}", ""},
+	} {
+		first := socketPath(t)
+		ln, err := net.Listen("unix", first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for {
+				conn, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				if c.name != "hangs up" {
+					_, _ = conn.Read(make([]byte, 4096))
+					_, _ = conn.Write([]byte(c.says))
+				}
+				_ = conn.Close()
+			}
+		}()
+		t.Cleanup(func() { _ = ln.Close() })
+		home, runtime := filepath.Dir(socketPath(t)), t.TempDir()
+		for from, to := range map[string]string{
+			first:                 filepath.Join(home, ".local", "state", "ccship", "ccship.sock"),
+			answering(t, telling): filepath.Join(home, ".local", "state", "ccship", "up", "ccship.sock"),
+		} {
+			if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(from, to); err != nil {
+				t.Skip(err)
+			}
+		}
+		cmd := patient(t, "post-tool-use", "HOME="+home, "XDG_RUNTIME_DIR="+runtime)
+		cmd.Stdin = strings.NewReader(newInput)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), c.want) || c.want == "" && len(out) > 0 {
+			t.Errorf("%s: it prints %q, %v; want %q", c.name, out, err, c.want)
+		}
+	}
+}
