@@ -19,9 +19,13 @@ import (
 // find is what search_history is asked.
 type find struct {
 	Text    string `json:"text"`
+	Blame   string `json:"blame"`
+	Fix     string `json:"fix"`
 	Session string `json:"session"`
 	Project string `json:"project"`
 	Kind    string `json:"kind"`
+	Tool    string `json:"tool"`
+	File    string `json:"file"`
 	Since   string `json:"since"`
 	Limit   int    `json:"limit"`
 }
@@ -33,19 +37,22 @@ type recent struct {
 	Offset  int    `json:"offset"`
 }
 
-// historyTools are search_history and get_messages.
+// historyTools are those that look into what is recorded.
 func (t *tools) historyTools(s *mcp.Server) {
 	add(s, tool{
-		name:        "search_history",
-		description: "Search all recorded conversations for lines that contain all the words.",
-		properties: `"text":{"type":"string"}` +
+		name: "search_history",
+		description: "Search all recorded conversations. Give one of: text, for lines with all these words; blame, a " +
+			"file's path or its end, for turns that read or changed it, with their prompts; fix, an error's text, for where " +
+			"it occurred and what followed until it was gone. With tool or file, no text is needed.",
+		properties: `"text":{"type":"string"},"blame":{"type":"string"},"fix":{"type":"string"}` +
 			`,"session":{"type":"string","description":"Only in this session"}` +
 			`,"project":{"type":"string","description":"Only in this project"}` +
-			`,"kind":{"type":"string","description":` +
-			`"Only these kinds, separated by commas: prompt, answer, thinking, tool, result, title, other"}` +
+			`,"kind":{"type":"string","description":"Only these kinds, separated by commas: ` +
+			`prompt, answer, thinking, tool, result, title, other, edit, read, command, error"}` +
+			`,"tool":{"type":"string","description":"Only calls of this tool; may end in *"}` +
+			`,"file":{"type":"string","description":"Only calls about this path, or its end"}` +
 			`,"since":{"type":"string","description":"2026-11-01, 36h or 7d"}` +
 			`,"limit":{"type":"integer","minimum":1,"maximum":100,"default":10}`,
-		required: []string{"text"},
 	}, t.search)
 	add(s, tool{
 		name:        "get_messages",
@@ -78,18 +85,48 @@ func (t *tools) messages(ctx context.Context, a recent) ([]string, error) {
 	return text(found)
 }
 
-// search answers search_history. It runs `ccship search`, which knows the server's current address and key.
+// search answers search_history. It runs a verb of ccship, which knows the server's current address and key.
 func (t *tools) search(ctx context.Context, a find) ([]string, error) {
-	if strings.TrimSpace(a.Text) == "" || strings.ContainsRune(a.Text, 0) {
-		return nil, usage("text must contain the words to search for")
+	verb, what := "", ""
+	for _, way := range []struct{ verb, what string }{{"search", a.Text}, {"blame", a.Blame}, {"fix", a.Fix}} {
+		if way.what == "" {
+			continue
+		}
+		if strings.TrimSpace(way.what) == "" || strings.ContainsRune(way.what, 0) || verb != "" {
+			verb = ""
+			break
+		}
+		verb, what = way.verb, way.what
+	}
+	calls := a.Tool != "" || a.File != ""
+	if a.Text+a.Blame+a.Fix == "" && calls {
+		verb = "search"
+	}
+	if verb == "" {
+		return nil, usage("give one of text, blame and fix: the words, the file or the error to search for")
+	}
+	if verb == "fix" && a.Kind != "" {
+		return nil, usage("fix takes no kind")
+	}
+	if verb != "search" && calls {
+		return nil, usage(verb + " takes neither tool nor file: give text, or only these")
 	}
 	limit, err := atMost(a.Limit, 10, 100)
 	if err != nil {
 		return nil, err
 	}
-	args := append(slices.Clone(t.flags), "search", "--json", "--limit", strconv.Itoa(limit))
+	if verb == "fix" && a.Limit == 0 {
+		limit = 3
+	}
+	return t.run(ctx, verb, a, limit, what)
+}
+
+// run runs a verb of ccship and returns its JSON.
+func (t *tools) run(ctx context.Context, verb string, a find, limit int, what string) ([]string, error) {
+	args := append(slices.Clone(t.flags), verb, "--json", "--limit", strconv.Itoa(limit))
 	for _, f := range []struct{ flag, value string }{
-		{"--session", a.Session}, {"--project", a.Project}, {"--kind", a.Kind}, {"--since", a.Since},
+		{"--session", a.Session}, {"--project", a.Project}, {"--kind", a.Kind}, {"--tool", a.Tool}, {"--file", a.File},
+		{"--since", a.Since},
 	} {
 		if strings.ContainsRune(f.value, 0) {
 			return nil, usage(strings.TrimLeft(f.flag, "-") + " must not contain a NUL character")
@@ -98,7 +135,10 @@ func (t *tools) search(ctx context.Context, a find) ([]string, error) {
 			args = append(args, f.flag+"="+f.value)
 		}
 	}
-	out, err := exec.CommandContext(ctx, t.ccship, append(args, "--", a.Text)...).Output()
+	if what != "" {
+		args = append(args, "--", what)
+	}
+	out, err := exec.CommandContext(ctx, t.ccship, args...).Output()
 	if err == nil {
 		return []string{string(bytes.TrimSpace(out))}, nil
 	}
@@ -110,5 +150,5 @@ func (t *tools) search(ctx context.Context, a find) ([]string, error) {
 	if errors.As(err, &exit) {
 		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
 	}
-	return nil, fmt.Errorf("run `ccship search`: %w", err)
+	return nil, fmt.Errorf("run `ccship %s`: %w", verb, err)
 }

@@ -141,7 +141,7 @@ func TestOrphan(t *testing.T) {
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(2 * time.Minute)
 	for alive(pid) {
 		select {
 		case <-tick.C:
