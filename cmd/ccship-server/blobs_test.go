@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
 // call makes a call and answers the body; an error when there was no answer at all.
@@ -152,7 +152,7 @@ func checkCopy(t *testing.T, p *program, path, key, at string, content []byte) {
 // damageFile changes a byte of the file that was uploaded, in the database's file.
 func damageFile(t *testing.T, path string) {
 	t.Helper()
-	st, err := store.OpenSQLite(t.Context(), path) // ends the log of the server that was killed
+	st, err := sqlite.Open(t.Context(), path) // ends the log of the server that was killed
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,40 +13,66 @@ import (
 	"github.com/ccship/ccship/server/store"
 )
 
+// forgetOptions are the flags of forget.
+type forgetOptions struct {
+	url, user          string
+	lines, yes, asJSON bool
+}
+
 func newForget() *cobra.Command {
-	var url, user string
-	var yes, asJSON bool
+	var o forgetOptions
 	c := &cobra.Command{
-		Use:   "forget SESSION --yes",
-		Short: "Remove a user's session and its agents for good; it is never stored again",
-		Args:  wrapArgs(cobra.ExactArgs(1)),
+		Use:   "forget SESSION --yes | forget --lines [SESSION]",
+		Short: "Remove a user's session and its agents for good, or mask the secrets in stored lines",
+		Long: "Remove a user's session and its agents. They are never stored again.\n\n" +
+			"With --lines, count the secrets in stored lines, of all sessions or of one and its agents, by the built-in\n" +
+			"rules that daemons mask with. With --yes too, replace each by a token of the same length: in every generation,\n" +
+			"in bytes that others replaced, and in what is derived from them. The tokens are made with a key that nobody\n" +
+			"keeps. When a daemon sends such a line again, it is stored with the same tokens; `ccship verify` counts it apart.",
+		Args: wrapArgs(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if !yes {
-				return usageError{hinted{fmt.Errorf("this removes %s and cannot be undone", args[0]),
+			session := ""
+			if len(args) > 0 {
+				session = args[0]
+			}
+			switch {
+			case o.lines:
+				return o.maskLines(c, session)
+			case session == "":
+				return usageError{hinted{errors.New("SESSION is missing"), "with --lines, secrets in all sessions are masked"}}
+			case !o.yes:
+				return usageError{hinted{fmt.Errorf("this removes %s and cannot be undone", session),
 					"add --yes to confirm; backups still contain it"}}
 			}
-			return withStore(c, url, func(s store.Store) error {
-				gone, err := forget(c.Context(), s, args[0], user)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return printJSON(c.OutOrStdout(), struct {
-						Schema    int    `json:"schema_version"`
-						SessionID string `json:"session_id"`
-						Lines     int64  `json:"lines_removed"`
-					}{schemaVersion, gone.SessionID, gone.Lines})
-				}
-				_, err = fmt.Fprintf(c.ErrOrStderr(), "%s is forgotten: %d lines removed\n", gone.SessionID, gone.Lines)
-				return err
-			})
+			return o.forgetSession(c, session)
 		},
 	}
-	c.Flags().StringVar(&user, "user", "", "user whose session is meant; needed when several users have one of that id")
-	c.Flags().BoolVar(&yes, "yes", false, "confirm")
-	jsonFlag(c, &asJSON)
-	storeFlag(c, &url)
+	c.Flags().StringVar(&o.user, "user", "", "user whose session is meant; needed when several users have one of that id")
+	c.Flags().BoolVar(&o.lines, "lines", false, "mask secrets in lines; remove nothing")
+	c.Flags().BoolVar(&o.yes, "yes", false, "confirm")
+	jsonFlag(c, &o.asJSON)
+	storeFlag(c, &o.url)
 	return c
+}
+
+// forgetSession removes a session and says so.
+func (o *forgetOptions) forgetSession(c *cobra.Command, session string) error {
+	return withStore(c, o.url, func(s store.Store) error {
+		gone, err := forget(c.Context(), s, session, o.user)
+		if err != nil {
+			return err
+		}
+		removeCold(c, s)
+		if o.asJSON {
+			return printJSON(c.OutOrStdout(), struct {
+				Schema    int    `json:"schema_version"`
+				SessionID string `json:"session_id"`
+				Lines     int64  `json:"lines_removed"`
+			}{schemaVersion, gone.SessionID, gone.Lines})
+		}
+		_, err = fmt.Fprintf(c.ErrOrStderr(), "%s is forgotten: %d lines removed\n", gone.SessionID, gone.Lines)
+		return err
+	})
 }
 
 // forget removes one user's session; "" is the only user who has it.
@@ -63,13 +89,17 @@ func forget(ctx context.Context, s store.Store, session, user string) (server.Fo
 	if errors.Is(err, server.ErrNotFound) {
 		return gone, hinted{fmt.Errorf("there is no session %s", session), "the viewer and GET /api/sessions list them"}
 	}
-	no, several := errors.AsType[*server.AmbiguousError](err)
-	if !several {
-		return gone, err
+	if no, several := errors.AsType[*server.AmbiguousError](err); several {
+		return gone, namingUser(ctx, s, no)
 	}
+	return gone, err
+}
+
+// namingUser names the users between whom a person has to choose.
+func namingUser(ctx context.Context, s store.Store, no *server.AmbiguousError) error {
 	users, err := s.Users(ctx)
 	if err != nil {
-		return gone, err
+		return err
 	}
 	var names []string
 	for _, x := range no.Choices {
@@ -79,5 +109,5 @@ func forget(ctx context.Context, s store.Store, session, user string) (server.Fo
 			}
 		}
 	}
-	return gone, hinted{no, "add --user with one of: " + strings.Join(names, ", ")}
+	return hinted{no, "add --user with one of: " + strings.Join(names, ", ")}
 }

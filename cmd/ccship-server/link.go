@@ -26,6 +26,9 @@ func newLink() *cobra.Command {
 			if err != nil {
 				return usage(c, fmt.Errorf("bad --ttl: %w", err))
 			}
+			if base, err = browserURL(base, storeURL); err != nil {
+				return err
+			}
 			if _, err := parsePublicURL(base); err != nil {
 				return usage(c, fmt.Errorf("bad --public-url: %w", err))
 			}
@@ -49,7 +52,8 @@ func newLink() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&user, "user", "", "user to log in; optional while there is only one user")
-	c.Flags().StringVar(&base, "public-url", "http://127.0.0.1:5000", "where the browser reaches the server")
+	c.Flags().StringVar(&base, "public-url", "",
+		"where the browser reaches the server; without it, the address that the server of the store listens on")
 	c.Flags().StringVar(&ttl, "ttl", auth.DefaultTicket.String(), "how long the address is valid, at most 168h")
 	storeFlag(c, &storeURL)
 	return c

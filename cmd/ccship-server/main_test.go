@@ -8,24 +8,39 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ccship/ccship/cmd/help/helptest"
+	"github.com/ccship/ccship/daemon/service/servicetest"
 )
 
 // asServer in the environment makes the test binary be the program, for tests that need to kill it.
 const asServer = "CCSHIP_SERVER_TEST_MAIN"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(killAt) != "" {
+		os.Exit(run(diesAtStep(os.Getenv(killAt)), os.Args[1:], os.Stdout, os.Stderr))
+	}
 	if os.Getenv(asServer) != "" {
 		main()
 	}
-	testscript.Main(m, map[string]func(){"ccship-server": main})
+	testscript.Main(m, map[string]func(){
+		"ccship-server": main,
+		"systemctl":     servicetest.Systemctl, "journalctl": servicetest.Journalctl, "loginctl": servicetest.Loginctl,
+	})
 }
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("XDG_STATE_HOME", e.WorkDir+"/state")
-			return nil
+			known, home := e.WorkDir+"/systemd", e.WorkDir+"/home"
+			for name, value := range map[string]string{
+				"XDG_STATE_HOME": e.WorkDir + "/state", "HOME": home, "FAKE_SYSTEMD": known, "FAKE_LINGER": "yes", "USER": "kim",
+			} {
+				e.Setenv(name, value)
+			}
+			e.Defer(func() { servicetest.Systemd{Dir: known, Unit: "ccship-server.service"}.Stop() })
+			return errors.Join(os.Mkdir(known, 0o700), os.Mkdir(home, 0o700))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})
@@ -44,3 +59,6 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("exit %d, want %s", code, args[0])
 	}
 }
+
+// TestFlagWords: what a flag takes is one word, neither the flag's own name nor a type of Go.
+func TestFlagWords(t *testing.T) { helptest.FlagWords(t, newRoot()) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,21 +11,31 @@ import (
 
 func newMigrate() *cobra.Command {
 	var url string
+	var wait bool
 	c := &cobra.Command{
 		Use:   "migrate",
 		Short: "Update the store's schema, as serve does when it starts",
-		Args:  wrapArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, url, func(s store.Store) error {
-				v, err := s.Version(c.Context())
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(c.ErrOrStderr(), "the schema is at version %d\n", v)
+		Long: "Update the store's schema, as serve does when it starts. Where the server's role in PostgreSQL may not\n" +
+			"change the schema, run this as a role that may, such as the tables' owner, before you start a newer server.\n" +
+			"It waits for tables that others use, and lets them pass meanwhile. While servers of an older version run\n" +
+			"that could not go on, it changes nothing and says so; --wait waits until they have stopped.",
+		Args: wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			say := func(text string) { fmt.Fprintln(c.ErrOrStderr(), text) }
+			s, err := openStoreWith(c.Context(), url, store.Opening{Say: say, Wait: wait})
+			if err != nil {
 				return err
-			})
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			v, err := s.Version(c.Context())
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.ErrOrStderr(), "the schema is at version %d\n", v)
+			return err
 		},
 	}
+	c.Flags().BoolVar(&wait, "wait", false, "wait until servers of an older version have stopped")
 	storeFlag(c, &url)
 	return c
 }

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
 // tool runs a verb and answers what it says.
@@ -125,7 +125,7 @@ func TestVerifyFinds(t *testing.T) {
 	}
 	_ = p.cmd.Wait() // killed
 	damage(t, path)
-	if out, words := tool(t, exitFailed, "verify", "--store", "sqlite:"+path); !strings.Contains(out, "line 0 is no JSON object any more") ||
+	if out, words := tool(t, exitFailed, "verify", "--store", "sqlite:"+path); !strings.Contains(out, "line 1 is no JSON object any more") ||
 		!strings.Contains(words, "hint: restore a backup") {
 		t.Errorf("%s%s", out, words)
 	}
@@ -139,7 +139,7 @@ func TestVerifyFinds(t *testing.T) {
 // damage changes a byte of a stored line, in the file.
 func damage(t *testing.T, path string) {
 	t.Helper()
-	st, err := store.OpenSQLite(t.Context(), path) // ends the log of the server that was killed
+	st, err := sqlite.Open(t.Context(), path) // ends the log of the server that was killed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,12 +160,12 @@ func damage(t *testing.T, path string) {
 	}
 }
 
-// TestLinkLogsIn: the address that link prints logs a browser in once, below a base path too.
+// TestLinkLogsIn: link knows the address of the server; what it prints logs a browser in once, below a base path too.
 func TestLinkLogsIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
 	newKeyIn(t, path)
 	p := launch(t, path, "--base-path", "/base/")
-	out, _ := tool(t, 0, "link", "--store", "sqlite:"+path, "--public-url", p.url)
+	out, _ := tool(t, 0, "link", "--store", "sqlite:"+path)
 	link := strings.TrimSpace(out)
 	ticket := link[strings.LastIndex(link, "=")+1:]
 	for try, want := range []bool{true, false} {

@@ -10,11 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
 func newRestore() *cobra.Command {
-	var url, from string
+	var url, from, blocks string
 	var force bool
 	c := &cobra.Command{
 		Use:   "restore --from FILE",
@@ -29,7 +30,7 @@ func newRestore() *cobra.Command {
 				return usageError{hinted{fmt.Errorf("restore writes a SQLite store, not %q", redact(url)),
 					"use --store sqlite:PATH; for PostgreSQL use pg_restore"}}
 			}
-			if err := restoreFrom(c, path, from, force); err != nil {
+			if err := restoreFrom(c, path, from, force, blocks); err != nil {
 				return explainRestore(err)
 			}
 			_, err := fmt.Fprintf(c.ErrOrStderr(), "%s is restored from %s\n", path, from)
@@ -37,13 +38,15 @@ func newRestore() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "the backup; - for standard input")
+	c.Flags().StringVar(&blocks, "blocks", "",
+		"`URL` of cold storage for what the backup had there, as for serve; without it, a new folder where it was")
 	c.Flags().BoolVar(&force, "force", false, "replace an existing store")
 	storeFlag(c, &url)
 	return c
 }
 
 // restoreFrom reads the backup from a file, or for - from standard input.
-func restoreFrom(c *cobra.Command, path, from string, force bool) error {
+func restoreFrom(c *cobra.Command, path, from string, force bool, blocks string) error {
 	in := c.InOrStdin()
 	if from != "-" {
 		f, err := os.Open(from)
@@ -53,14 +56,16 @@ func restoreFrom(c *cobra.Command, path, from string, force bool) error {
 		defer f.Close()
 		in = f
 	}
-	return store.Restore(c.Context(), path, bufio.NewReaderSize(in, 1<<20), force)
+	return sqlite.Restore(c.Context(), path, bufio.NewReaderSize(in, 1<<20), force, blocks)
 }
 
 func explainRestore(err error) error {
 	switch {
-	case errors.Is(err, store.ErrInUse):
+	case errors.Is(err, sqlite.ErrInUse):
 		return hinted{err, "stop the server first"}
-	case errors.Is(err, store.ErrDamaged):
+	case errors.Is(err, server.ErrCold):
+		return hinted{err, "nothing was replaced; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name another --blocks"}
+	case errors.Is(err, sqlite.ErrDamaged):
 		return hinted{err, "take another backup; nothing was replaced"}
 	case errors.Is(err, fs.ErrExist):
 		return hinted{err, "choose another --store, or add --force to replace it; stop the server first"}

@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/cmd/ccship-server/policy"
+	"github.com/ccship/ccship/cmd/help"
 )
 
 // Exit codes.
@@ -102,9 +106,31 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(c, err)
 	})
-	root.AddCommand(newServe(), newUser(), newKey(), newShare(), newLink(), newMigrate(), newRebuild(), newBackup(),
-		newRestore(), newForget(), newVerify(), newScan(), newVersion())
+	root.AddCommand(newServe(), newInstall(), newUninstall(), newStart(), newStop(), newStatus(),
+		newUser(), newKey(), newShare(), newLink(), newMigrate(), newRebuild(), newBackup(),
+		newRestore(), newForget(), newVerify(), newThaw(), newScan(), newVersion())
+	root.AddCommand(policy.Commands(room{})...)
+	sort(root)
+	help.Dress(root)
 	return root
+}
+
+// sort puts the commands of the help into groups, by who needs them when.
+func sort(root *cobra.Command) {
+	for _, g := range []struct{ id, title, names string }{
+		{"serve", "Everyday commands:", "serve link key user share"},
+		{"service", "Service commands:", "install uninstall start stop status"},
+		{"store", "Store commands:", "backup restore verify scan forget retention vacuum thaw migrate rebuild"},
+		{"about", "Other commands:", "version help"},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, name := range strings.Fields(g.names) {
+			if c, _, err := root.Find([]string{name}); err == nil && c != root {
+				c.GroupID = g.id
+			}
+		}
+	}
+	root.SetHelpCommandGroupID("about")
 }
 
 // group is a command that only holds others.

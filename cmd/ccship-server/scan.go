@@ -8,23 +8,30 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/server/scan"
 	"github.com/ccship/ccship/server/store"
+	masking "github.com/ccship/ccship/transcript/redact"
 )
 
 func newScan() *cobra.Command {
 	var url string
+	var rules []string
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "scan",
-		Short: "Find secrets in stored lines",
-		Long: "Read every stored line and report those with secrets, by the built-in rules that daemons mask with. The\n" +
-			"report names session, line and rule, and never a secret. It does not read documents, attachments or\n" +
-			"checkpoints. Exit code 1 if secrets are found.",
+		Short: "Find secrets in what is stored",
+		Long: "Read every stored line, checkpoint, version of a document, and attachment up to 16 MiB, and report those\n" +
+			"with secrets, by the built-in rules that daemons mask with. The report names session, place and rule, and\n" +
+			"never a secret. Exit code 1 if secrets are found.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
+			masker, err := config.FileMasker(masking.NewKey(), rules) // tokens are not kept
+			if err != nil {
+				return usage(c, fmt.Errorf("bad --rules: %w", err))
+			}
 			return withStore(c, url, func(s store.Store) error {
-				r, err := scanStore(c.Context(), s, newProgress(c.ErrOrStderr()))
+				r, err := scanStore(c.Context(), s, masker, newProgress(c.ErrOrStderr()))
 				if err != nil {
 					return err
 				}
@@ -34,8 +41,8 @@ func newScan() *cobra.Command {
 					err = r.print(c)
 				}
 				if err == nil && r.Secrets > 0 {
-					err = hinted{fmt.Errorf("%d secrets found in %d lines", r.Secrets, r.WithSecrets),
-						"revoke them where they were issued; `ccship-server forget SESSION --user USER --yes` removes a session"}
+					err = hinted{fmt.Errorf("%d secrets found in %d places", r.Secrets, r.WithSecrets),
+						"revoke them where they were issued; `ccship-server forget --lines --yes` masks them in place"}
 				}
 				if asJSON && err != nil {
 					return silent{err} // the document has been printed
@@ -44,6 +51,7 @@ func newScan() *cobra.Command {
 			})
 		},
 	}
+	c.Flags().StringArrayVar(&rules, "rules", nil, "file of further rules in gitleaks' TOML format; may be repeated")
 	jsonFlag(c, &asJSON)
 	storeFlag(c, &url)
 	return c
@@ -54,10 +62,12 @@ type scanReport struct {
 	Schema      int           `json:"schema_version"`
 	Transcripts int64         `json:"transcripts"`
 	Lines       int64         `json:"lines"`
+	Files       int64         `json:"files"`         // versions of documents, and attachments
+	Skipped     int64         `json:"files_skipped"` // too large
 	Bytes       int64         `json:"bytes"`
 	Secrets     int64         `json:"secrets"`
-	WithSecrets int64         `json:"lines_with_secrets"`
-	Findings    []scanFinding `json:"findings"` // the first of them
+	WithSecrets int64         `json:"lines_with_secrets"` // and other places
+	Findings    []scanFinding `json:"findings"`           // the first of them
 }
 
 // scanFinding is a line with secrets. It holds none of them.
@@ -67,13 +77,14 @@ type scanFinding struct {
 	Machine    string   `json:"machine"`
 	Epoch      string   `json:"epoch"`
 	Generation int64    `json:"generation"`
-	Line       int64    `json:"line"`     // counted from 0
-	Replaced   bool     `json:"replaced"` // other bytes are in its place; these are kept too
+	Line       int64    `json:"line"`            // counted from 0; -1: no line
+	Place      string   `json:"place,omitempty"` // a checkpoint, a version of a document or an attachment
+	Replaced   bool     `json:"replaced"`        // other bytes are in its place; these are kept too
 	Secrets    int      `json:"secrets"`
 	Rules      []string `json:"rules"`
 }
 
-func scanStore(ctx context.Context, s store.Store, p *progress) (*scanReport, error) {
+func scanStore(ctx context.Context, s store.Store, masker *masking.Masker, p *progress) (*scanReport, error) {
 	r := &scanReport{Schema: schemaVersion, Findings: []scanFinding{}}
 	users, err := s.Users(ctx)
 	if err != nil {
@@ -83,12 +94,12 @@ func scanStore(ctx context.Context, s store.Store, p *progress) (*scanReport, er
 	for _, u := range users {
 		names[u.ID] = u.Name
 	}
-	read, err := scan.Run(ctx, s, func(f scan.Finding) {
+	read, err := scan.Run(ctx, s, masker, func(f scan.Finding) {
 		r.Secrets += int64(f.Secrets)
 		if r.WithSecrets++; r.WithSecrets <= maxFindings {
 			x := f.Session
 			r.Findings = append(r.Findings, scanFinding{x.SessionID, names[x.Owner], x.Machine, f.Epoch, f.Generation, f.Line,
-				f.Replaced, f.Secrets, f.Rules})
+				f.Place, f.Replaced, f.Secrets, f.Rules})
 		}
 	}, func(a scan.Progress) {
 		p.say("%d transcripts, %d lines, %s; %d secrets", a.Streams, a.Lines, amount.Size(a.Bytes), r.Secrets)
@@ -97,6 +108,7 @@ func scanStore(ctx context.Context, s store.Store, p *progress) (*scanReport, er
 		return nil, err
 	}
 	r.Transcripts, r.Lines, r.Bytes = read.Streams, read.Lines, read.Bytes
+	r.Files, r.Skipped = read.Files, read.Skipped
 	return r, nil
 }
 
@@ -104,6 +116,11 @@ func scanStore(ctx context.Context, s store.Store, p *progress) (*scanReport, er
 func (r *scanReport) print(c *cobra.Command) error {
 	out := c.OutOrStdout()
 	for _, f := range r.Findings {
+		if f.Place != "" {
+			fmt.Fprintf(out, "%q of %q, machine %q, %q: %s\n", f.SessionID, f.User, f.Machine, f.Place,
+				strings.Join(f.Rules, ", "))
+			continue
+		}
 		replaced := ""
 		if f.Replaced {
 			replaced = " (replaced)"
@@ -111,8 +128,11 @@ func (r *scanReport) print(c *cobra.Command) error {
 		fmt.Fprintf(out, "%q of %q, machine %q, epoch %q, generation %d, line %d%s: %s\n", f.SessionID, f.User, f.Machine,
 			f.Epoch, f.Generation, f.Line+1, replaced, strings.Join(f.Rules, ", "))
 	}
+	if r.Skipped > 0 {
+		fmt.Fprintf(out, "%d files are too large to be read\n", r.Skipped)
+	}
 	if more := r.WithSecrets - int64(len(r.Findings)); more > 0 {
-		fmt.Fprintf(out, "and %d more lines\n", more)
+		fmt.Fprintf(out, "and %d more places\n", more)
 	}
 	_, err := fmt.Fprintf(c.ErrOrStderr(), "read %d transcripts, %d lines, %s\n", r.Transcripts, r.Lines,
 		amount.Size(r.Bytes))

@@ -17,6 +17,7 @@ import (
 	"github.com/ccship/ccship/server/fair"
 	"github.com/ccship/ccship/server/hub"
 	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/upkeep"
 	"github.com/ccship/ccship/server/web"
 )
 
@@ -38,15 +39,15 @@ func serve(c *cobra.Command, f serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	st, err := openStore(c.Context(), f.store)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
 	ln, err := listen(c, f.listen)
 	if err != nil {
 		return err
 	}
+	st, err := openServing(c.Context(), f, set, ln)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
 	s, changes, err := assemble(f, set, st)
 	if err != nil {
 		return errors.Join(err, ln.Close())
@@ -58,16 +59,23 @@ func serve(c *cobra.Command, f serveFlags) (err error) {
 	if ln.Addr().Network() == "unix" {
 		scheme = "unix"
 	}
+	if err := servedAt(ln, f).keep(f.store); err != nil {
+		set.log.Warn("cannot write the address down, so `link` needs --public-url", "err", err)
+	}
 	fmt.Fprintf(c.ErrOrStderr(), "listening on %s://%s%s\n", scheme, ln.Addr(), f.base)
 	if noted, ok := st.(interface{ Notes() []string }); ok {
 		for _, note := range noted.Notes() {
 			set.log.Warn(note)
 		}
 	}
+	defer set.manager.Ready("listening on " + ln.Addr().String())()
 	deriver := &derive.Deriver{Store: st, Log: set.log}
-	sweep := &sweeper{store: st, log: set.log}
 	return together(c.Context(),
-		func(ctx context.Context) error { return s.Run(ctx, ln) }, changes.Run, deriver.Run, sweep.Run)
+		func(ctx context.Context) error { return s.Run(ctx, ln) }, changes.Run, deriver.Run,
+		(&upkeep.Sweeper{Store: st, Log: set.log}).Run, (&upkeep.Sealer{Store: st, Log: set.log}).Run,
+		(&upkeep.Summer{Store: st, Log: set.log}).Run,
+		(&upkeep.Retirer{Store: st, Log: set.log, Every: f.retentionEvery}).Run,
+		(&upkeep.Cooler{Store: st, Log: set.log, After: set.coldAfter}).Run)
 }
 
 // assemble puts the server together.
@@ -84,10 +92,12 @@ func assemble(f serveFlags, set settings, st store.Store) (*api.Server, *hub.Hub
 		return nil, nil, err
 	}
 	viewer.Base, viewer.Hub, viewer.Prices, viewer.Log = f.base, changes, set.prices, set.log
+	viewer.Quota = set.quota
 	s := api.New(bounded, access, changes)
 	s.Version, s.Log, s.Viewer, s.Export = version, set.log, viewer.Handler(), viewer.Export
 	s.Base, s.PublicURL, s.Hosts, s.Prices, s.TLS = f.base, f.publicURL, set.hosts, set.prices, set.tls
-	s.UserRate = f.userRate
+	s.UserRate, s.Quota = f.userRate, set.quota
+	s.MaxIntake, s.MaxQueue = set.intake, f.ingestQueue
 	s.MaxBody, s.MaxRequests, s.MaxConns, s.MetricsOpen = set.maxBody, f.maxRequests, f.maxConnections, f.metricsOpen
 	return s, changes, nil
 }

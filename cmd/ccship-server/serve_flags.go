@@ -9,24 +9,35 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/limit"
+	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/web/page"
+	"github.com/ccship/ccship/transcript/price"
 )
 
 // serveFlags are serve's options as typed.
 type serveFlags struct {
 	listen, store, maxBody      string
+	ingestMemory, replica       string
+	blocks, coldAfter           string
+	retentionEvery              time.Duration
 	base, publicURL, proxies    string
 	tlsCert, tlsKey, prices     string
 	logFormat, logLevel         string
 	maxRequests, maxConnections int
+	ingestQueue                 int
 	userRate                    int
+	quotaBytes                  string
+	quotaSessions               int64
 	metricsOpen, endLogins      bool
 }
 
@@ -43,9 +54,27 @@ func (f *serveFlags) add(c *cobra.Command) {
 		"proxies whose X-Forwarded-For and -Proto are trusted: addresses and networks, separated by commas")
 	flags.StringVar(&f.prices, "prices", "", "file of token prices, instead of the built-in list")
 	flags.StringVar(&f.maxBody, "max-body", "128MiB", "largest request, decompressed")
+	flags.StringVar(&f.replica, "replica", os.Getenv("CCSHIP_SERVER_REPLICA"),
+		"a standby, as postgres://…, that answers searches, sums and lists; also $CCSHIP_SERVER_REPLICA")
+	flags.StringVar(&f.blocks, "blocks", "",
+		"`URL` of cold storage, s3://bucket/prefix?endpoint=https://host or file:///folder; "+
+			"the store remembers it")
+	flags.StringVar(&f.coldAfter, "cold-after", "",
+		"move sessions that got no lines for this `time`, and files of that age, to --blocks, for example 30d")
+	flags.DurationVar(&f.retentionEvery, "retention-every", 24*time.Hour,
+		"how often the rules of \"retention rule\" are applied, by one of all servers on a store; "+
+			"0: only by \"retention --yes\"")
+	flags.StringVar(&f.ingestMemory, "ingest-memory", "128MiB",
+		"memory for lines that are being stored; daemons beyond it wait, and those beyond --ingest-queue come back later")
+	flags.IntVar(&f.ingestQueue, "ingest-queue", limit.DefaultQueue, "requests with lines that wait to be read")
 	flags.IntVar(&f.maxRequests, "max-requests", api.DefaultMaxRequests, "requests handled at once; more wait")
 	flags.IntVar(&f.userRate, "user-requests-per-minute", 0,
 		"requests of one user a minute; more are refused with 429, and sent again later; 0 sets no limit")
+	flags.StringVar(&f.quotaBytes, "quota-bytes", "0",
+		"bytes stored of one user, for example 10GiB; more is refused with 507, and sent again later; 0 sets no limit; "+
+			"\"user quota\" sets it for one user")
+	flags.Int64Var(&f.quotaSessions, "quota-sessions", 0,
+		"sessions stored of one user, not counting transcripts of agents; 0 sets no limit")
 	flags.IntVar(&f.maxConnections, "max-connections", api.DefaultMaxConns,
 		"open connections; above this, those that are idle longest are closed")
 	flags.BoolVar(&f.endLogins, "end-logins", false, "log every browser out when the server stops")
@@ -56,18 +85,24 @@ func (f *serveFlags) add(c *cobra.Command) {
 
 // settings are serve's options as read from the flags.
 type settings struct {
-	maxBody int64
-	proxies []netip.Prefix
-	hosts   []string
-	prices  *derive.Prices
-	tls     *tls.Config
-	log     *slog.Logger
+	maxBody   int64
+	intake    int64
+	coldAfter time.Duration
+	quota     server.Quota
+	proxies   []netip.Prefix
+	hosts     []string
+	prices    *price.List
+	tls       *tls.Config
+	log       *slog.Logger
+	manager   *service.Notifier
 }
 
 // check reads the flags. Its errors are usage errors.
 func (f *serveFlags) check(c *cobra.Command) (settings, error) {
 	var s settings
-	steps := []func(*settings) error{f.checkLog(c.ErrOrStderr()), f.checkLimits, f.checkAddress, f.checkFiles}
+	steps := []func(*settings) error{
+		f.checkLog(c.ErrOrStderr()), f.checkLimits, f.checkAddress, f.checkStore, f.checkCold, f.checkFiles,
+	}
 	for _, step := range steps {
 		if err := step(&s); err != nil {
 			if _, ok := errors.AsType[usageError](err); ok {
@@ -94,6 +129,7 @@ func (f *serveFlags) checkLog(w io.Writer) func(*settings) error {
 		default:
 			return fmt.Errorf("bad --log-format %q: want text or json", f.logFormat)
 		}
+		s.manager = service.NewNotifier(os.Getenv, s.log)
 		return nil
 	}
 }
@@ -105,11 +141,23 @@ func (f *serveFlags) checkLimits(s *settings) (err error) {
 	if s.maxBody < 1 {
 		return fmt.Errorf("bad --max-body %s: want 1 byte or more", f.maxBody)
 	}
+	if s.intake, err = amount.ParseSize(f.ingestMemory); err != nil || s.intake < 1<<20 {
+		return fmt.Errorf("bad --ingest-memory %q: want a size such as 128MiB, 1MiB or more", f.ingestMemory)
+	}
+	if f.ingestQueue < 1 {
+		return fmt.Errorf("bad --ingest-queue %d: want 1 or more", f.ingestQueue)
+	}
 	if f.maxRequests < 1 {
 		return fmt.Errorf("bad --max-requests %d: want 1 or more", f.maxRequests)
 	}
 	if f.userRate < 0 {
 		return fmt.Errorf("bad --user-requests-per-minute %d: want 0 or more", f.userRate)
+	}
+	if s.quota.Bytes, err = amount.ParseSize(f.quotaBytes); err != nil || s.quota.Bytes < 0 {
+		return fmt.Errorf("bad --quota-bytes %q: want a size such as 10GiB, or 0", f.quotaBytes)
+	}
+	if s.quota.Sessions = f.quotaSessions; f.quotaSessions < 0 {
+		return fmt.Errorf("bad --quota-sessions %d: want 0 or more", f.quotaSessions)
 	}
 	if f.maxConnections < 1 {
 		return fmt.Errorf("bad --max-connections %d: want 1 or more", f.maxConnections)
@@ -147,6 +195,30 @@ func (f *serveFlags) checkAddress(s *settings) error {
 	return nil
 }
 
+// checkStore refuses a URL that names no store before anything listens.
+func (f *serveFlags) checkStore(*settings) error {
+	if err := store.Check(f.store); err != nil {
+		return explainOpen(err)
+	}
+	return nil
+}
+
+// checkCold reads what moves to another place, and when.
+func (f *serveFlags) checkCold(s *settings) (err error) {
+	if f.blocks != "" {
+		if err := store.CheckBlocks(f.blocks); err != nil {
+			return err
+		}
+	}
+	if f.coldAfter == "" {
+		return nil
+	}
+	if s.coldAfter, err = amount.ParseAge(f.coldAfter); err != nil {
+		return fmt.Errorf("bad --cold-after: %w", err)
+	}
+	return nil
+}
+
 func (f *serveFlags) checkFiles(s *settings) error {
 	if (f.tlsCert == "") != (f.tlsKey == "") {
 		return errors.New("--tls-cert and --tls-key must be given together")
@@ -166,9 +238,9 @@ func (f *serveFlags) checkFiles(s *settings) error {
 		return fmt.Errorf("bad --prices: %w", err)
 	}
 	defer file.Close()
-	if s.prices, err = derive.ReadPrices(file); err != nil {
+	if s.prices, err = price.Read(file); err != nil {
 		return usageError{hinted{fmt.Errorf("bad --prices %s: %w", f.prices, err),
-			"server/derive/prices.json in the source is an example"}}
+			"transcript/price/prices.json in the source is an example"}}
 	}
 	return nil
 }

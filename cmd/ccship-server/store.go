@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/postgres"
 )
 
 // storeFlag adds --store.
@@ -26,6 +30,15 @@ func defaultStore() string {
 	if url := os.Getenv("CCSHIP_SERVER_STORE"); url != "" {
 		return url
 	}
+	dir := stateDir()
+	if dir == "" {
+		return ""
+	}
+	return "sqlite:" + filepath.Join(dir, "server.db")
+}
+
+// stateDir is where the server keeps what nobody named a place for; "" where the user has no home.
+func stateDir() string {
 	dir := os.Getenv("XDG_STATE_HOME")
 	if dir == "" {
 		home, err := os.UserHomeDir()
@@ -34,12 +47,17 @@ func defaultStore() string {
 		}
 		dir = filepath.Join(home, ".local", "state")
 	}
-	return "sqlite:" + filepath.Join(dir, "ccship-server", "server.db")
+	return filepath.Join(dir, "ccship-server")
 }
 
 // openStore opens the store, with hints for what people run into.
 func openStore(ctx context.Context, url string) (store.Store, error) {
-	s, err := store.Open(ctx, url)
+	return openStoreWith(ctx, url, store.Opening{})
+}
+
+// openStoreWith is openStore with options.
+func openStoreWith(ctx context.Context, url string, how store.Opening) (store.Store, error) {
+	s, err := store.OpenWith(ctx, url, how)
 	if err == nil {
 		return s, nil
 	}
@@ -47,15 +65,20 @@ func openStore(ctx context.Context, url string) (store.Store, error) {
 }
 
 func explainOpen(err error) error {
-	if opening, ok := errors.AsType[*store.OpenError](err); ok && opening.Hint != "" {
+	if opening, ok := errors.AsType[*postgres.OpenError](err); ok && opening.Hint != "" {
 		return hinted{err, opening.Hint}
 	}
 	switch {
 	case errors.Is(err, store.ErrBadURL):
 		return usageError{hinted{err, "try --store sqlite:/var/lib/ccship/server.db"}}
+	case errors.Is(err, store.ErrBadBlocks):
+		return usageError{hinted{err, "for example --blocks 's3://bucket/ccship?endpoint=https://host'"}}
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR),
 		errors.Is(err, syscall.EISDIR):
 		return hinted{err, "choose a file you may write with --store sqlite:PATH"}
+	case errors.Is(err, store.ErrOlderServes):
+		return hinted{err, "stop them, then run this again; if the machine of one is gone, end its session with " +
+			"SELECT pg_terminate_backend(SESSION)"}
 	case errors.Is(err, store.ErrNewer):
 		return hinted{err, "the newest version is at https://github.com/ccship/ccship/releases"}
 	}
@@ -69,5 +92,39 @@ func withStore(c *cobra.Command, url string, work func(store.Store) error) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return work(s)
+	if err := work(s); errors.Is(err, server.ErrCold) {
+		return hinted{err, "cold storage needs what the server has: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a " +
+			"role; ccship-server serve --blocks says where it is"}
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// removeCold removes from cold storage what was forgotten or masked, which the server otherwise does within a minute.
+func removeCold(c *cobra.Command, s store.Store) {
+	if err := s.Sweep(c.Context()); err != nil {
+		fmt.Fprintf(c.ErrOrStderr(), "not removed from cold storage yet: %v; the server goes on trying\n", err)
+	}
+}
+
+// room implements policy.Room.
+type room struct{}
+
+func (room) WithStore(c *cobra.Command, url string, work func(store.Store) error) error {
+	return withStore(c, url, work)
+}
+func (room) StoreFlag(c *cobra.Command, url *string)               { storeFlag(c, url) }
+func (room) JSONFlag(c *cobra.Command, asJSON *bool)               { jsonFlag(c, asJSON) }
+func (room) PrintJSON(w io.Writer, v any) error                    { return printJSON(w, v) }
+func (room) Usage(c *cobra.Command, err error) error               { return usage(c, err) }
+func (room) Hinted(err error, hint string) error                   { return hinted{err, hint} }
+func (room) Args(check cobra.PositionalArgs) cobra.PositionalArgs  { return wrapArgs(check) }
+func (room) RemoveCold(c *cobra.Command, s store.Store)            { removeCold(c, s) }
+func (room) Progress(w io.Writer) func(format string, args ...any) { return newProgress(w).say }
+func (room) User(ctx context.Context, s store.Store, name string) (server.User, error) {
+	return findUser(ctx, s, name)
+}
+func (room) Group(use, short, say string, verbs ...*cobra.Command) *cobra.Command {
+	return group(use, short, say, verbs...)
 }

@@ -16,8 +16,8 @@ import (
 )
 
 func newUser() *cobra.Command {
-	return group("user", "Add, list and change users", "add, list, role, disable or enable",
-		newUserAdd(), newUserList(), newUserRole(), newUserDisable(), newUserEnable())
+	return group("user", "Add, list and change users", "add, list, role, quota, disable or enable",
+		newUserAdd(), newUserList(), newUserRole(), newUserQuota(), newUserDisable(), newUserEnable())
 }
 
 const roleHelp = "owner (sees and manages everything), member (sends sessions; sees own and shared ones), " +

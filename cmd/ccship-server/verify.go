@@ -63,6 +63,7 @@ type report struct {
 	Generations int64     `json:"generations"`
 	Lines       int64     `json:"lines"`
 	Bytes       int64     `json:"bytes"`
+	Retired     int64     `json:"retired"`    // lines that rules of retention removed
 	Files       int64     `json:"files"`      // attachments and contents of documents
 	FileBytes   int64     `json:"file_bytes"` // of them
 	Problems    int64     `json:"problems"`
@@ -111,6 +112,7 @@ func verify(ctx context.Context, s store.Store, p *progress) (*report, error) {
 		}
 	}
 	r.Transcripts, r.Generations, r.Lines, r.Bytes = read.Streams, read.Generations, read.Lines, read.Bytes
+	r.Retired = read.Retired
 	return r, nil
 }
 
@@ -126,6 +128,9 @@ func (r *report) print(c *cobra.Command) error {
 	}
 	if more := r.Problems - int64(len(r.Findings)); more > 0 {
 		fmt.Fprintf(out, "and %d more\n", more)
+	}
+	if r.Retired > 0 {
+		fmt.Fprintf(c.ErrOrStderr(), "%s retired by policy\n", amount.Counted(r.Retired, "line was", "lines were"))
 	}
 	_, err := fmt.Fprintf(c.ErrOrStderr(), "read %d transcripts, %d generations, %d lines, %s; %d files, %s\n",
 		r.Transcripts, r.Generations, r.Lines, amount.Size(r.Bytes), r.Files, amount.Size(r.FileBytes))

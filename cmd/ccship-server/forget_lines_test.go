@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/transcript/planted"
+)
+
+// anyOf are the secrets of which a file of a folder holds the longest piece that no escape changes.
+func anyOf(t *testing.T, folder string, secrets map[string]string) (found []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue // removed meanwhile
+		}
+		for kind, secret := range secrets {
+			pieces := regexp.MustCompile(`[A-Za-z0-9]+`).FindAllString(secret, -1)
+			longest := slices.MaxFunc(pieces, func(a, b string) int { return len(a) - len(b) })
+			if bytes.Contains(b, []byte(longest)) {
+				found = append(found, kind+" in "+filepath.Base(file))
+			}
+		}
+	}
+	return found
+}
+
+// TestForgetLines: secrets of every kind that a running server stores are counted, then masked in its files, in one
+// session or in all; the second time nothing is found.
+func TestForgetLines(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "server.db")
+	key := newKeyIn(t, path)
+	at := "sqlite:" + path
+	p := launch(t, path)
+	r := rand.New(rand.NewPCG(1, 1))
+	kinds := planted.Kinds()
+	names := slices.Sorted(maps.Keys(kinds))
+	secrets := map[string]string{}
+	for i, name := range names {
+		text, secret := planted.Plant(r, kinds[name])
+		secrets[name] = secret
+		p.say(t, key, "dirty", i, "before\n"+text+"\nafter")
+	}
+	p.say(t, key, "dirty", 0, "taken back") // the replaced bytes are kept
+	p.say(t, key, "dirty/agent-1", 0, "the agent's AKIAQ3EGSDFKJ4KKAX2Z")
+	p.say(t, key, "other", 0, "the other's AKIAQ3EGSDFKJ4KKAX3Z")
+	if found := anyOf(t, dir, secrets); len(found) < len(secrets) {
+		t.Fatalf("only %q are stored", found)
+	}
+	count := func(want, lines int, args ...string) linesReport {
+		t.Helper()
+		out, words := tool(t, want, append([]string{"forget", "--lines", "--json", "--store", at}, args...)...)
+		var doc linesReport
+		if err := json.Unmarshal([]byte(out), &doc); err != nil || int(doc.Lines) != lines {
+			t.Errorf("%v: %v in %s%s", args, err, out, words)
+		}
+		return doc
+	}
+	if doc := count(0, len(names)+2); doc.Masked || doc.Transcripts != 3 || doc.Secrets < doc.Lines {
+		t.Errorf("%+v", doc)
+	}
+	_, words := tool(t, 0, "forget", "--lines", "--store", at)
+	if !strings.Contains(words, "3 transcripts; add --yes") {
+		t.Errorf("%s", words)
+	}
+	count(0, 1, "other")
+	count(0, len(names)+1, "dirty", "--user", "owner")
+	tool(t, exitFailed, "forget", "--lines", "none", "--store", at)
+	tool(t, exitUsage, "forget", "--store", at)
+	count(0, 1, "other", "--yes")
+	if doc := count(0, len(names)+1, "--yes"); !doc.Masked {
+		t.Errorf("%+v", doc)
+	}
+	count(0, 0, "--yes")
+	if _, words := tool(t, 0, "scan", "--store", at); !strings.Contains(words, fmt.Sprintf("%d lines", len(names)+3)) {
+		t.Errorf("scan: %s", words)
+	}
+	if found := anyOf(t, dir, secrets); found != nil {
+		t.Errorf("still in files: %q", found)
+	}
+	p.say(t, key, "dirty", 1, "before\n"+secrets[names[1]]+"\nafter") // not the same line: it is stored
+	if got := p.status(t, key, "/api/sessions/dirty/raw?generation=0"); got != 200 {
+		t.Errorf("the session: %d", got)
+	}
+}
+
+// TestForgetLinesKilled: forget --lines is killed at any moment. Each line is whole and masked, or as it was; the store
+// finds nothing wrong, and the next run goes on.
+func TestForgetLinesKilled(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "server.db")
+	key := newKeyIn(t, path)
+	at := "sqlite:" + path
+	p := launch(t, path)
+	const lines = 300
+	for i := range lines {
+		p.say(t, key, fmt.Sprintf("s%d", i/20), i%20, fmt.Sprintf("%d: AKIAQ3EGSDFKJ4KK%c%c%cX", i, '2'+i%6, '2'+i/6%6, 'A'+i/36))
+	}
+	left := func() (n int) {
+		t.Helper()
+		out, words := tool(t, 0, "forget", "--lines", "--json", "--store", at)
+		var doc linesReport
+		if err := json.Unmarshal([]byte(out), &doc); err != nil {
+			t.Fatalf("%v in %s%s", err, out, words)
+		}
+		return int(doc.Lines)
+	}
+	before := left()
+	if before < lines/2 {
+		t.Fatalf("%d lines have secrets", before)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 12 {
+		cmd := exec.CommandContext(t.Context(), exe, "forget", "--lines", "--yes", "--store", at)
+		cmd.Env = append(os.Environ(), asServer+"=1")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		killed := make(chan struct{})
+		time.AfterFunc(time.Duration(round*round)*2*time.Millisecond, func() {
+			_ = cmd.Process.Kill() // it may have ended
+			close(killed)
+		})
+		_ = cmd.Wait() // killed, or done
+		<-killed
+		now := left()
+		t.Logf("round %d: %d lines are left", round, now)
+		if now > before {
+			t.Errorf("round %d: %d lines, %d before", round, now, before)
+		}
+		before = now
+	}
+	t.Logf("%d lines are left after the kills", before)
+	tool(t, 0, "forget", "--lines", "--yes", "--store", at)
+	tool(t, 0, "verify", "--store", at)
+	tool(t, 0, "scan", "--store", at)
+	if n := left(); n != 0 {
+		t.Errorf("%d lines are left", n)
+	}
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/service"
+)
+
+func newInstall() *cobra.Command {
+	var f serveFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "install",
+		Short: "Install the server as a service of this user that starts automatically, and start it",
+		Long: "Install the server as a service of this user (systemd, launchd), and start it. It takes the options of\n" +
+			"`serve` and writes them into the service. Installing again replaces them. Without --listen it keeps the\n" +
+			"address of the last run, else it takes the first free port from 5000 on.",
+		Example: "  ccship-server install\n" +
+			"  ccship-server install --listen 127.0.0.1:5001 --store sqlite:/srv/ccship/server.db",
+		Args: wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if _, err := f.check(c); err != nil {
+				return err
+			}
+			return install(c, &f, asJSON)
+		},
+	}
+	f.add(c)
+	storeFlag(c, &f.store)
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+// install makes the service, waits until the server answers, and says where.
+func install(c *cobra.Command, f *serveFlags, asJSON bool) error {
+	ctx := c.Context()
+	if err := chooseListen(c, f); err != nil {
+		return err
+	}
+	args, err := serviceArgs(c, f)
+	if err != nil {
+		return err
+	}
+	s, err := serverService(f, args)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(servedFile(f.store)), 0o700); err != nil { // the unit opens it for writing
+		return fmt.Errorf("make folder of the store: %w", err)
+	}
+	if err := checkStore(ctx, f.store); err != nil {
+		return err
+	}
+	out, err := s.Install(ctx, true)
+	if err != nil {
+		return noService(err, args)
+	}
+	at, err := awaitServer(ctx, s, f.store)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(c.OutOrStdout(), struct {
+			Schema int    `json:"schema_version"`
+			URL    string `json:"url"`
+			Store  string `json:"store"`
+			Unit   string `json:"unit"`
+		}{schemaVersion, at.URL, f.store, out.UnitPath})
+	}
+	if out.Written && out.UnitPath != "" {
+		fmt.Fprintf(c.ErrOrStderr(), "wrote %s\n", out.UnitPath)
+	}
+	sayLinger(c, s)
+	_, err = fmt.Fprintf(c.OutOrStdout(), "ccship-server is installed and answers at %s; it starts automatically from "+
+		"now on\nnext: `ccship setup` connects this machine to it\n", at.URL)
+	return err
+}
+
+// checkStore opens the store once, so that a mistake is found before anything is installed.
+func checkStore(ctx context.Context, store string) error {
+	s, err := openStore(ctx, store)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// noService is the error where the service cannot be installed; it says which command does the same without one.
+func noService(err error, args []string) error {
+	e, ok := errors.AsType[*control.Error](err)
+	if !ok {
+		return err
+	}
+	if e.Code != service.CodeNoManager {
+		return hinted{errors.New(e.Message), e.Hint}
+	}
+	words := []string{"ccship-server"}
+	for _, arg := range args {
+		words = append(words, shellWord(arg))
+	}
+	command := strings.Join(words, " ")
+	return hinted{errors.New(e.Message), "run the server yourself: `" + command + "` in a terminal that stays open, or " +
+		"`nohup " + command + " >/dev/null 2>&1 &`; in a container make it the command"}
+}
+
+// shellWord is a word as a shell reads it.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-:=,@+", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// chooseListen settles the address that the service keeps: links and daemons name it.
+func chooseListen(c *cobra.Command, f *serveFlags) error {
+	if c.Flags().Changed("listen") {
+		if _, port, err := net.SplitHostPort(f.listen); err == nil && port == "0" {
+			return usage(c, errors.New("a service needs an address that stays: choose a port for --listen"))
+		}
+		return nil
+	}
+	if at, ok := lastServed(f.store); ok {
+		f.listen = at.Listen
+		return nil
+	}
+	var err error
+	for port := 5000; port < 5010; port++ {
+		f.listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		var ln net.Listener
+		if ln, err = listen(c, f.listen); err == nil {
+			return ln.Close()
+		}
+	}
+	return err
+}
+
+// pathFlags are the options of serve whose values are files.
+var pathFlags = []string{"tls-cert", "tls-key", "prices"}
+
+// serviceArgs is the command line of the service: what was given, with absolute paths.
+func serviceArgs(c *cobra.Command, f *serveFlags) ([]string, error) {
+	if u, err := url.Parse(f.store); err == nil && u.User != nil {
+		if _, has := u.User.Password(); has {
+			return nil, usageError{hinted{
+				errors.New("every user of this machine could read the password in the service's command"),
+				"put it into ~/.pgpass and leave it out of --store",
+			}}
+		}
+	}
+	if path, ok := strings.CutPrefix(f.store, "sqlite:"); ok && path != "" {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		f.store = "sqlite:" + path
+	}
+	if path := socketPath(f.listen); path != "" {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		f.listen = "unix://" + path
+	}
+	args := []string{"serve", "--store", f.store, "--listen", f.listen}
+	var wrong error
+	c.Flags().Visit(func(flag *pflag.Flag) {
+		value := flag.Value.String()
+		switch {
+		case flag.Name == "store" || flag.Name == "listen" || flag.Name == "json":
+			return
+		case slices.Contains(pathFlags, flag.Name):
+			var err error
+			if value, err = filepath.Abs(value); err != nil {
+				wrong = err
+			}
+		}
+		args = append(args, "--"+flag.Name+"="+value)
+	})
+	return args, wrong
+}
+
+// serverService is the service of this user with a command line.
+func serverService(f *serveFlags, args []string) (*service.Service, error) {
+	o := service.Options{Program: service.Server, Args: args}
+	var err error
+	if o.Binary, err = ownPath(); err != nil {
+		return nil, err
+	}
+	if home, err := os.UserHomeDir(); err == nil && runtime.GOOS == "darwin" {
+		o.LogFile = filepath.Join(home, "Library", "Logs", "ccship-server", "ccship-server.log")
+	}
+	if path, ok := strings.CutPrefix(f.store, "sqlite:"); ok {
+		o.Writable = append(o.Writable, filepath.Dir(path))
+	}
+	if path := socketPath(f.listen); path != "" {
+		o.Writable = append(o.Writable, filepath.Dir(path))
+	}
+	return service.New(o)
+}
+
+// ownPath is the path of this program that an upgrade keeps: the one it was called by, if that leads to this program.
+func ownPath() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find own program: %w", err)
+	}
+	called, err := exec.LookPath(os.Args[0])
+	if err == nil {
+		called, err = filepath.Abs(called)
+	}
+	one, errOne := os.Stat(self)
+	other, errOther := os.Stat(called)
+	if err == nil && errOne == nil && errOther == nil && os.SameFile(one, other) {
+		return called, nil
+	}
+	return self, nil
+}

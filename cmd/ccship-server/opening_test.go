@@ -1,0 +1,143 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/ccship/ccship/server/store/pgtest"
+	"github.com/ccship/ccship/server/store/postgres/migrations"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// TestServeWhileMigrating: a server that waits for one of an older version answers meanwhile, and says why it refuses.
+// Once that one has stopped it updates the schema and serves, and tells the service manager both.
+func TestServeWhileMigrating(t *testing.T) {
+	c := pgtest.New(t, pgtest.Fast)
+	older := olderServer(t, c.URL("postgres"))
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := ln.Addr().String()
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	manager := filepath.Join(t.TempDir(), "n")
+	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: manager, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), exe, "serve", "--listen", address, "--store", c.URL("postgres"))
+	cmd.Env = append(os.Environ(), asServer+"=1", "NOTIFY_SOCKET="+manager, "XDG_STATE_HOME="+t.TempDir())
+	words, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	log := bufio.NewReader(words)
+	if line, err := log.ReadString('\n'); err != nil || !strings.Contains(line, "503") || !strings.Contains(line, "older version") {
+		t.Fatalf("it says %q, %v", line, err)
+	}
+	for path, want := range map[string]string{"/healthz": `"state":"starting"`, "/api/sessions": `"code":"starting"`} {
+		a, err := http.Get("http://" + address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(a.Body)
+		a.Body.Close()
+		if err != nil || a.StatusCode != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" || !json.Valid(body) ||
+			!strings.Contains(string(body), want) || !strings.Contains(string(body), "older version") {
+			t.Errorf("%s: %d %v %s %v", path, a.StatusCode, a.Header, body, err)
+		}
+	}
+	expectTold(t, told, "EXTEND_TIMEOUT_USEC=")
+	if err := older.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		line, err := log.ReadString('\n')
+		if err != nil {
+			t.Fatalf("it does not serve: %v", err)
+		}
+		if strings.HasPrefix(line, "listening on ") {
+			break
+		}
+	}
+	expectTold(t, told, "READY=1")
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	expectTold(t, told, "STOPPING=1")
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// olderServer is what is seen of a server of an older version on a database: a schema that newer servers may not update
+// beside it, and a connection.
+func olderServer(t *testing.T, at string) io.Closer {
+	t.Helper()
+	const schema = 14 // the one behind it breaks servers that serve
+	config, err := pgx.ParseConfig(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := stdlib.OpenDB(*migrations.Configure(config))
+	m, err := migrations.New(db, false, sqlstore.Opening{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.UpTo(t.Context(), schema); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	config.RuntimeParams["application_name"] = fmt.Sprintf("ccship-server, schema %d", schema)
+	serves := stdlib.OpenDB(*config)
+	if err := serves.PingContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return serves
+}
+
+// expectTold waits until the service manager is told something.
+func expectTold(t *testing.T, from *net.UnixConn, what string) {
+	t.Helper()
+	if err := from.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 4096)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			t.Fatalf("the service manager is not told %s: %v", what, err)
+		}
+		if strings.Contains(string(buf[:n]), what) {
+			return
+		}
+	}
+}

@@ -1,0 +1,163 @@
+// Package policy has the commands about retention, and writes what the rules did for people and for programs.
+package policy
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/server"
+)
+
+const schemaVersion = 1
+
+// Users are names by number.
+type Users map[int64]string
+
+// Count is a server.RetentionCount for programs.
+type Count struct {
+	Rule        int64  `json:"rule"`
+	Says        string `json:"says"`
+	User        string `json:"user"`
+	Sessions    int64  `json:"sessions"`
+	Generations int64  `json:"generations"`
+	Lines       int64  `json:"lines"`
+	Bytes       int64  `json:"bytes"`
+	Files       int64  `json:"files"`
+}
+
+// Kept is a server.KeptCount for programs.
+type Kept struct {
+	Rule     int64  `json:"rule"`
+	Why      string `json:"why"`
+	Sessions int64  `json:"sessions"`
+}
+
+// Report is what was done, or would be.
+type Report struct {
+	Schema  int     `json:"schema_version"`
+	Applied bool    `json:"applied"`
+	Rules   int     `json:"rules"`
+	Counts  []Count `json:"counts"`
+	Kept    []Kept  `json:"kept"`
+}
+
+// NewReport is a report of rules.
+func NewReport(rules []server.RetentionRule, done server.RetentionReport, who Users, applied bool) *Report {
+	says := map[int64]string{}
+	for i := range rules {
+		says[rules[i].ID] = rules[i].Says()
+	}
+	r := &Report{Schema: schemaVersion, Applied: applied, Rules: len(rules), Counts: []Count{}, Kept: []Kept{}}
+	for _, n := range done.Counts {
+		r.Counts = append(r.Counts, Count{n.Rule, says[n.Rule], who[n.User], n.Sessions, n.Generations, n.Lines, n.Bytes,
+			n.Files})
+	}
+	for _, k := range done.Kept {
+		r.Kept = append(r.Kept, Kept(k))
+	}
+	slices.SortStableFunc(r.Counts, func(a, b Count) int { return cmp.Compare(a.Rule, b.Rule) })
+	return r
+}
+
+// Print writes a report for people: what counts to out, what to do next to words.
+func (r *Report) Print(out, words io.Writer) error {
+	if len(r.Counts) > 0 {
+		t := newTable(out, "RULE\tUSER\tSESSIONS\tGENERATIONS\tLINES\tFILES\tBYTES\tTHE RULE SAYS")
+		for _, n := range r.Counts {
+			fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", n.Rule, n.User, n.Sessions, n.Generations, n.Lines, n.Files,
+				amount.Size(n.Bytes), n.Says)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	for _, k := range r.Kept {
+		fmt.Fprintf(out, "rule %d keeps %s: %s\n", k.Rule, amount.Counted(k.Sessions, "session", "sessions"), k.Why)
+	}
+	next := "nothing was done; add --yes to apply the rules"
+	switch {
+	case r.Rules == 0:
+		next = "everything is kept for ever: there are no rules; see ccship-server retention rule add --help"
+	case r.Applied:
+		next = "the rules are applied; ccship-server vacuum gives the space back to the disk"
+	case len(r.Counts) == 0:
+		next = "the rules take nothing now"
+	}
+	_, err := fmt.Fprintln(words, next)
+	return err
+}
+
+// Log writes what was applied to which sessions.
+func Log(out io.Writer, list []server.RetentionEntry, who Users) error {
+	t := newTable(out, "AT\tBY\tUSER\tSESSION\tGENERATIONS\tLINES\tFILES\tBYTES\tRULE")
+	for _, e := range list {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%d: %s\n", e.At.Format(time.RFC3339), e.By, who[e.User], e.SessionID,
+			e.Generations, e.Lines, e.Files, amount.Size(e.Bytes), e.Rule, e.Says)
+	}
+	return t.Flush()
+}
+
+// LogJSON is Log for programs.
+func LogJSON(out io.Writer, list []server.RetentionEntry, who Users) error {
+	type entry struct {
+		At      time.Time `json:"at"`
+		Run     time.Time `json:"run"`
+		By      string    `json:"by"`
+		Machine string    `json:"machine"`
+		Session string    `json:"session_id"`
+		Action  string    `json:"action"`
+		Count
+	}
+	all := []entry{}
+	for _, e := range list {
+		all = append(all, entry{e.At, e.Run, e.By, e.Machine, e.SessionID, e.Action,
+			Count{e.Rule, e.Says, who[e.User], 1, e.Generations, e.Lines, e.Bytes, e.Files}})
+	}
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(struct {
+		Schema int     `json:"schema_version"`
+		Log    []entry `json:"log"`
+	}{schemaVersion, all})
+}
+
+// Rules writes the rules in force.
+func Rules(out io.Writer, list []server.RetentionRule, who Users) error {
+	t := newTable(out, "RULE\tUSER\tSINCE\tBY\tSAYS")
+	for i := range list {
+		r := &list[i]
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", r.ID, who.all(r.User), r.At.Format(time.RFC3339), r.By, r.Says())
+	}
+	return t.Flush()
+}
+
+// Holds writes the holds in force.
+func Holds(out io.Writer, list []server.Hold, who Users) error {
+	t := newTable(out, "HOLD\tSESSION\tUSER\tPROJECT\tSINCE\tBY\tWHY")
+	for _, h := range list {
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", h.ID, cmp.Or(h.Session, "all"), who.all(h.User),
+			cmp.Or(h.Project, "all"), h.At.Format(time.RFC3339), h.By, h.Why)
+	}
+	return t.Flush()
+}
+
+// all is a user's name; "all" where none is meant.
+func (u Users) all(id int64) string {
+	if id == 0 {
+		return "all"
+	}
+	return u[id]
+}
+
+func newTable(out io.Writer, head string) *tabwriter.Writer {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, head)
+	return t
+}

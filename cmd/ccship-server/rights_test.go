@@ -1,0 +1,78 @@
+//go:build unix
+
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/server/store/pgtest"
+)
+
+// elsewhere are the commands that have nothing to do with the rights of a role in PostgreSQL.
+var elsewhere = strings.Fields(`install uninstall start stop status version help backup restore migrate`)
+
+// TestWithoutDDL: every command but migrate works for a role that may read and write rows, and nothing else. A command
+// that this test does not know fails it.
+func TestWithoutDDL(t *testing.T) {
+	c := pgtest.New(t, pgtest.Fast)
+	tool(t, 0, "migrate", "--store", c.URL("postgres"))
+	c.Exec(t, "postgres", `CREATE ROLE clerk LOGIN;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO clerk;
+REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
+	at := strings.Replace(c.URL("postgres"), "user=postgres", "user=clerk", 1)
+	var ran []string
+	do := func(args string) string {
+		t.Helper()
+		want := 0
+		if strings.HasPrefix(args, "scan") {
+			want = 1 // it finds one
+		}
+		out, _ := tool(t, want, append(strings.Fields(args), "--store", at)...)
+		ran = append(ran, args+" ")
+		return strings.TrimSpace(out)
+	}
+	key := do("key create --name first")
+	p := launch(t, "", "--store", at)
+	ran = append(ran, "serve ")
+	for i := range 3 {
+		if err := p.send(key, "kept", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.must(t, key, "POST", "/api/conversations",
+		[]byte(`{"project_hash":"ph","session_id":"shared","ccship":{"v":1,"machine":"m","host":"h","epoch":"e","project":"shop"},"entries":[{"line_index":0,"n":1}]}`))
+	p.say(t, key, "secret", 0, "it is AKIAQYLPMN5HHHFPZAM2")
+	if err := p.send(key, "gone", 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{
+		"user list", "user add ann", "key create --name anns --user ann", "key list", "key rotate --name anns",
+		"key revoke --name anns", "user role ann viewer", "user quota ann --bytes 1GiB", "user disable ann", "user enable ann",
+		"share add --owner owner --with ann --project ph", "share list", "share rm --owner owner --with ann --project ph",
+		"link --user owner", "scan --json", "verify", "rebuild", "forget gone --yes", "forget --lines --yes", "thaw", "verify",
+		"retention rule add sessions --older-than 30d", "retention rule list", "retention hold add --project shop --why case",
+		"retention hold list", "retention hold rm 1", "retention --yes", "retention log", "retention rule rm 1", "retention", "vacuum",
+	} {
+		do(args)
+	}
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+	var walk func(x *cobra.Command, path string)
+	walk = func(x *cobra.Command, path string) {
+		for _, sub := range x.Commands() {
+			walk(sub, path+sub.Name()+" ")
+		}
+		known := slices.ContainsFunc(ran, func(args string) bool { return strings.HasPrefix(args, path) })
+		if !x.HasSubCommands() && !known && !slices.Contains(elsewhere, strings.TrimSpace(path)) {
+			t.Errorf("no test runs %q as a role without rights to the schema", path)
+		}
+	}
+	walk(newRoot(), "")
+}
