@@ -67,7 +67,7 @@ func (s *setup) tellHowToRun(ctx context.Context, t *theService) error {
 		if _, err := client.Reload(ctx); err != nil {
 			return err
 		}
-		return s.app.Print(fmt.Sprintf("the running daemon (pid %d) delivers there from now on; "+
+		return s.app.Tell(fmt.Sprintf("the running daemon (pid %d) delivers there from now on; "+
 			"`ccship status` shows the progress\n", status.PID))
 	}
 	kept, err := claude.Expiring(t.config.Roots, sweepSoon, time.Now())
@@ -82,7 +82,12 @@ func (s *setup) tellHowToRun(ctx context.Context, t *theService) error {
 	if t.config.Path != "" && s.app.Flags.Changed("config") {
 		how += " --config " + filepath.Clean(t.config.Path)
 	}
-	return s.app.Print("ready; deliver with `" + how + "`, or as a service with `ccship install`\n")
+	if s.manager {
+		return s.app.Tell("ready; deliver with `" + how + "`, or as a service with `ccship install`\n")
+	}
+	return s.app.Tell("ready; there is no service manager here, so start ccship yourself: `" + how +
+		"` in a terminal that " +
+		"stays open,\n  or `nohup " + how + " >/dev/null 2>&1 &`; in a container make it part of the start command\n")
 }
 
 func noneOr(n int) string {

@@ -51,7 +51,7 @@ func (a verbs) service(w which) (*theService, error) {
 		return nil, control.Usage("--for goes with --system", "a service of your own is always for you")
 	}
 	t := &theService{}
-	o := service.Options{System: w.system}
+	o := service.Options{Program: service.Daemon, System: w.system, Args: []string{"run"}}
 	if w.system {
 		owner, err := ownerOf(w.user)
 		if err != nil {
@@ -65,10 +65,16 @@ func (a verbs) service(w which) (*theService, error) {
 	if t.config, err = a.ConfigIn(t.env); err != nil {
 		return nil, err
 	}
-	if o.Config, err = t.config.ServiceConfig(t.env); err != nil {
+	if o.LogFile = LogPath(t.config); o.LogFile != "" {
+		o.Args = append(o.Args, "--log-file", o.LogFile)
+	}
+	file, err := t.config.ServiceConfig(t.env)
+	if err != nil {
 		return nil, err
 	}
-	o.LogFile = LogPath(t.config)
+	if file != "" {
+		o.Args = append(o.Args, "--config", file)
+	}
 	o.Writable = []string{t.config.StateDir, filepath.Dir(t.config.Socket)}
 	if o.Binary, err = cli.OwnPath(); err != nil {
 		return nil, err

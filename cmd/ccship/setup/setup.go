@@ -10,9 +10,10 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/daemon/service"
 )
 
@@ -26,6 +27,9 @@ type setup struct {
 	noImport             bool
 	install, noInstall   bool
 	assumeYes, evenIfBad bool
+	local                bool
+	manager              bool // there is one for services
+	plain                bool // the server has no viewer
 }
 
 func (a verbs) setupCommand() *cobra.Command {
@@ -36,8 +40,9 @@ func (a verbs) setupCommand() *cobra.Command {
 		Long: "Ask for the server's address and key, check both, save them in the configuration, install the service, and " +
 			"wait until every conversation is imported. Values given by flags are not asked for; without a terminal nothing " +
 			"is asked. Running it again changes the values you give and keeps the rest.",
-		Example: "  ccship setup\n  ccship setup --server-url https://ccship.example.org --key-file key --yes",
-		Args:    cobra.NoArgs,
+		Example: "  ccship setup\n  ccship setup --local --yes\n" +
+			"  ccship setup --server-url https://ccship.example.org --key-file key --yes",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
@@ -47,13 +52,20 @@ func (a verbs) setupCommand() *cobra.Command {
 						"leave one of them out")
 				}
 			}
+			if s.local && cmd.Flags().Changed("server-url") {
+				return control.Usage("--local and --server-url cannot be combined", "leave one of them out")
+			}
 			if !s.assumeYes && !s.keyStdin {
 				s.ask = term.NewAsker(a.Stderr)
+			}
+			if err := s.completeURL(ctx); err != nil {
+				return err
 			}
 			return s.run(ctx)
 		},
 	}
 	f := cmd.Flags()
+	f.BoolVar(&s.local, "local", false, "use your own server on this machine; install one as a service if there is none")
 	f.StringVar(&s.keyFile, "key-file", "", "take the server's key from this `file` (mode 0600)")
 	f.BoolVar(&s.keyStdin, "key-stdin", false, "take the server's key from standard input")
 	f.BoolVar(&s.noImport, "no-import", false, "do not start the service yet")
@@ -70,20 +82,19 @@ func (s *setup) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server, key, err := s.answers(ctx, t.config)
+	st, statusErr := t.Status(ctx)
+	s.manager = statusErr == nil && st.Manager != service.None
+	s.introduce(t.config)
+	chosen, err := s.connect(ctx, &t.config)
 	if err != nil {
 		return err
 	}
-	usable, err := s.check(ctx, &t.config, server, key)
+	install, err := s.mayInstall(ctx, t, st, statusErr)
 	if err != nil {
 		return err
 	}
-	install, err := s.mayInstall(ctx, t)
-	if err != nil {
-		return err
-	}
-	values := []config.Value{{Name: "server_url", Value: server}}
-	if err := config.WriteServer(t.config.Path, t.config.APIKeyFile, key, values); err != nil {
+	values := []config.Value{{Name: "server_url", Value: chosen.server}}
+	if err := config.WriteServer(t.config.Path, t.config.APIKeyFile, chosen.key, values); err != nil {
 		return err
 	}
 	s.app.Say("saved in %s", t.config.Path)
@@ -93,108 +104,32 @@ func (s *setup) run(ctx context.Context) error {
 	if t, err = s.app.service(which{}); err != nil { // as it is configured now
 		return err
 	}
-	return s.bringUp(ctx, t, usable)
+	return s.bringUp(ctx, t, chosen.usable)
 }
 
-// answers are the server and its key: from flags, from whoever sits at the terminal, or as they were.
-func (s *setup) answers(ctx context.Context, c config.Config) (server, key string, err error) {
-	server = c.ServerURL
-	if from := c.OriginOf("server_url"); s.ask != nil && from != config.FromFlag {
-		if server, err = s.askServer(server); err != nil {
-			return "", "", err
-		}
-	}
-	if server == "" {
-		return "", "", control.Usage("no server address given",
-			"run `ccship setup --server-url https://ccship.example.org --key-file FILE`")
-	}
-	if ctx.Err() != nil {
-		return "", "", ctx.Err()
-	}
-	key, err = s.key(c)
-	return server, key, err
-}
-
-func (s *setup) askServer(preset string) (string, error) {
-	for {
-		text, err := s.ask.Line("server address", preset)
-		if err != nil {
-			return "", err
-		}
-		url, err := config.NormalizeURL(text)
-		if err == nil {
-			return url, nil
-		}
-		cli.PrintError(s.app.Stderr, cli.Describe(err))
-	}
-}
-
-// key is the key to keep; the one that is there already, else none, when nobody names another.
-func (s *setup) key(c config.Config) (string, error) {
-	switch {
-	case s.keyFile != "":
-		return config.ReadAPIKey(s.keyFile)
-	case s.keyStdin:
-		return readKey()
-	}
-	old, err := config.ReadAPIKey(c.APIKeyFile)
-	if err != nil && cli.Exists(c.APIKeyFile) {
-		return "", err
-	}
+// introduce says in one sentence what will happen, to whoever sits at the terminal.
+func (s *setup) introduce(c config.Config) {
 	if s.ask == nil {
-		return old, nil
+		return
 	}
-	question := "API key (empty: none)"
-	if old != "" {
-		question = "API key (empty: keep the one in " + c.APIKeyFile + ")"
+	what := "what Claude Code writes from now on"
+	if kept, err := claude.Expiring(c.Roots, sweepSoon, time.Now()); err == nil && kept.Sessions > 0 {
+		what = "the " + amount.Counted(int64(kept.Sessions), "session", "sessions") + " (" + amount.Size(kept.Bytes) +
+			") of Claude Code on this machine"
 	}
-	text, err := s.ask.Secret(question)
-	if err != nil || text == "" {
-		return old, err
+	does := "asks for your server and its key, installs a service, and imports " + what
+	if s.noInstall || !s.manager {
+		does = "asks for your server and its key, and says how to import " + what
 	}
-	return config.CheckAPIKey("the key", text)
+	s.app.Say("setup %s; Enter takes what is in brackets, Ctrl-C stops.", does)
 }
 
-// check asks the server. usable is false if the person saves a server that cannot be used now.
-func (s *setup) check(ctx context.Context, c *config.Config, server, key string) (usable bool, err error) {
-	found, err := delivery.Probe(ctx, delivery.CandidateOf(c, server, key))
-	if err == nil {
-		what := "a plain server: lines will be acknowledged, not proven"
-		if found.Extension {
-			what = "it is a ccship-server: every byte can be proven"
-		}
-		s.app.Say("%s answers and accepts the key; %s", server, what)
-		return true, nil
-	}
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	problem := cli.Describe(err)
-	keep := s.evenIfBad
-	if !keep && s.ask != nil {
-		cli.PrintError(s.app.Stderr, problem)
-		if keep, err = s.ask.Yes("save server and key anyway?", false); err != nil {
-			return false, err
-		}
-		if !keep {
-			return false, cli.SilentError{Code: cli.ExitCode(problem)}
-		}
-		return false, nil
-	}
-	if !keep {
-		problem.Hint += "; --force saves server and key anyway"
-		return false, problem
-	}
-	s.app.Say("%s; saved anyway", term.OneLine(problem.Message))
-	return false, nil
-}
-
-// mayInstall says whether the service is to be installed, before anything is written.
-func (s *setup) mayInstall(ctx context.Context, t *theService) (bool, error) {
+// mayInstall says whether the service is to be installed, before anything is written. st and err are what the manager
+// says of it.
+func (s *setup) mayInstall(ctx context.Context, t *theService, st service.Status, err error) (bool, error) {
 	if s.noInstall {
 		return false, nil
 	}
-	st, err := t.Status(ctx)
 	if err == nil && st.Manager == service.None {
 		_, err = t.Install(ctx, false) // says why, and does nothing else
 	}
@@ -203,7 +138,9 @@ func (s *setup) mayInstall(ctx context.Context, t *theService) (bool, error) {
 	}
 	if err != nil {
 		if !s.install && ctx.Err() == nil {
-			cli.PrintError(s.app.Stderr, cli.Describe(err))
+			if s.manager { // without one, the end of setup says what to do instead
+				cli.PrintError(s.app.Stderr, cli.Describe(err))
+			}
 			return false, nil
 		}
 		return false, err
@@ -211,13 +148,13 @@ func (s *setup) mayInstall(ctx context.Context, t *theService) (bool, error) {
 	if s.ask == nil || s.install || st.Installed {
 		return true, nil
 	}
-	return s.ask.Yes("install the service, which starts automatically from now on?", true)
+	return s.ask.Yes(ctx, "install the service, which starts automatically from now on?", true)
 }
 
 // bringUp installs the service and waits for the import.
 func (s *setup) bringUp(ctx context.Context, t *theService, usable bool) error {
 	if s.ask != nil && !s.noImport {
-		now, err := s.ask.Yes("import everything now?", true)
+		now, err := s.ask.Yes(ctx, "import everything now?", true)
 		if err != nil {
 			return err
 		}
@@ -231,7 +168,7 @@ func (s *setup) bringUp(ctx context.Context, t *theService, usable bool) error {
 		if _, _, err := s.app.install(ctx, t, false); err != nil {
 			return err
 		}
-		return s.app.Print("installed; it starts at the next login, or with `ccship start`\n")
+		return s.app.Tell("installed; it starts at the next login, or with `ccship start`\n")
 	}
 	client, status, err := s.app.install(ctx, t, true)
 	if err == nil && before.Running && status.PID == before.PID { // it was there before, and knows the old server
@@ -245,7 +182,7 @@ func (s *setup) bringUp(ctx context.Context, t *theService, usable bool) error {
 	s.app.Say("the service runs (pid %d)", status.PID)
 	defer s.app.warnLinger(ctx, t)
 	if !usable {
-		return s.app.Print("the import begins when the server accepts it; `ccship status` shows that\n")
+		return s.app.Tell("the import begins when the server accepts it; `ccship status` shows that\n")
 	}
 	return s.waitForImport(ctx, t, client)
 }
@@ -273,7 +210,11 @@ func (s *setup) waitForImport(ctx context.Context, t *theService, client *contro
 	if status, err = client.Status(ctx); err != nil {
 		return fmt.Errorf("ask daemon: %w", err)
 	}
-	return s.app.Print(s.saved(t.config, status, result))
+	s.awaitIndex(ctx, t.config)
+	if err := s.app.Tell(s.saved(t.config, status, result)); err != nil {
+		return err
+	}
+	return s.invite(ctx, t.config)
 }
 
 // arrived says whether the user's own server has everything, whatever waits for others: a server that was named by

@@ -16,6 +16,7 @@ import (
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/singleton"
 )
 
 func (a verbs) uninstallCommand() *cobra.Command {
@@ -35,7 +36,7 @@ func (a verbs) uninstallCommand() *cobra.Command {
 				return err
 			}
 			if purge && !yes {
-				if err := a.confirmPurge(t.config.StateDir); err != nil {
+				if err := a.confirmPurge(ctx, t.config.StateDir); err != nil {
 					return err
 				}
 			}
@@ -50,7 +51,7 @@ func (a verbs) uninstallCommand() *cobra.Command {
 }
 
 // confirmPurge asks whether the state is to go.
-func (a verbs) confirmPurge(dir string) error {
+func (a verbs) confirmPurge(ctx context.Context, dir string) error {
 	if !cli.Exists(dir) {
 		return nil
 	}
@@ -59,7 +60,7 @@ func (a verbs) confirmPurge(dir string) error {
 		return control.Usage("--purge asks before it removes "+dir+", and there is no terminal to ask at",
 			"add --yes to remove it without being asked")
 	}
-	ok, err := ask.Yes("remove cursors and outbox in "+dir+" ("+amount.Size(stateSize(dir))+")?", false)
+	ok, err := ask.Yes(ctx, "remove cursors and outbox in "+dir+" ("+amount.Size(stateSize(dir))+")?", false)
 	if err == nil && !ok {
 		err = control.NewError("declined", "nothing was changed", "without --purge the state stays")
 	}
@@ -101,7 +102,7 @@ func (a verbs) uninstall(ctx context.Context, t *theService, purge bool) error {
 	return a.Print(b.String())
 }
 
-// removeTraces removes the socket of a daemon that was killed, and the service's log files.
+// removeTraces removes the socket of a daemon that was killed, the locks of the roots and the service's log files.
 func (t *theService) removeTraces(ctx context.Context) (removed []string) {
 	for _, path := range t.sockets() {
 		info, err := os.Lstat(path)
@@ -111,6 +112,9 @@ func (t *theService) removeTraces(ctx context.Context) (removed []string) {
 		if _, err := control.Dial(path).Status(ctx); errors.Is(err, control.ErrNotRunning) && os.Remove(path) == nil {
 			removed = append(removed, path)
 		}
+	}
+	if locks, err := singleton.Remove(t.config.Roots); err == nil { // else a daemon without the service uses them
+		removed = append(removed, locks...)
 	}
 	dir := filepath.Dir(t.config.Socket)
 	ours := t.config.OriginOf("socket") == config.FromDefault && filepath.Base(dir) == "ccship"
@@ -175,7 +179,7 @@ func (t *theService) purge(ctx context.Context) error {
 			fmt.Sprintf("the state is not removed: a daemon still uses it (pid %d)", status.PID),
 			"stop it and run the command again")
 	}
-	for _, path := range stateFiles(t.config.StateDir) {
+	for _, path := range append(stateFiles(t.config.StateDir), t.config.ProvenServersFile()) {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("remove state: %w", err)
 		}

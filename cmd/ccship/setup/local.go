@@ -1,0 +1,246 @@
+package setup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/delivery"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/outbox"
+)
+
+// localServer is what is known of a server on this machine.
+type localServer struct {
+	program string // ccship-server; "" where it is not at hand
+	manager bool   // it could be installed as a service
+	there   bool   // its service is installed
+	url     string // where one answers; "" for nowhere
+	own     bool   // it is this user's, who can make keys for it
+}
+
+// toolTime is how long ccship-server may take for one command. An older store is brought up to date meanwhile.
+const toolTime = 2 * time.Minute
+
+// findLocal looks for a server on this machine: this user's own, then any behind the usual addresses. No key is shown.
+func (s *setup) findLocal(ctx context.Context) localServer {
+	var l localServer
+	if program, err := cli.FindServer(); err == nil {
+		l.program = program
+		var said struct {
+			Manager   string `json:"manager"`
+			Installed bool   `json:"installed"`
+			URL       string `json:"url"`
+			Answers   bool   `json:"answers"`
+		}
+		out, _ := runServer(ctx, program, "status", "--json") // its exit code only says that nobody answers
+		if json.Unmarshal(out, &said) == nil {
+			l.manager, l.there = said.Manager != "" && said.Manager != service.None, said.Installed
+			if l.own = said.Answers; l.own {
+				l.url = said.URL
+				return l
+			}
+		}
+	}
+	for _, at := range usualAddresses() {
+		greeting, cancel := context.WithTimeout(ctx, greetTime)
+		_, ours := delivery.Greet(greeting, at)
+		cancel()
+		if ours {
+			l.url = at
+			return l
+		}
+	}
+	return l
+}
+
+// usualAddresses are those that a server has where nobody chose another, and sockets in the usual places.
+func usualAddresses() []string {
+	list := []string{"http://127.0.0.1:5000"}
+	folders := []string{"/run/ccship", "/run/ccship-server"}
+	if own := os.Getenv("XDG_RUNTIME_DIR"); own != "" {
+		folders = append(folders, own, filepath.Join(own, "ccship-server"))
+	}
+	for _, folder := range folders {
+		for _, name := range []string{"server.sock", "ccship-server.sock"} {
+			path := filepath.Join(folder, name)
+			if info, err := os.Stat(path); err == nil && info.Mode().Type() == os.ModeSocket {
+				list = append(list, (&url.URL{Scheme: "unix", Path: path}).String())
+			}
+		}
+	}
+	return list
+}
+
+// useLocal is this user's server on this machine, installed and started if there is none, and a key for it, made if
+// none is kept yet.
+func (s *setup) useLocal(ctx context.Context, c *config.Config, l localServer) (server, key string, err error) {
+	if l.program == "" {
+		_, err := cli.FindServer() // says where it was looked for
+		return "", "", err
+	}
+	if !l.own {
+		if l.url, err = s.startLocal(ctx, l); err != nil {
+			return "", "", err
+		}
+	}
+	if server, err = config.NormalizeURL(l.url); err != nil {
+		return "", "", err
+	}
+	if old, err := config.ReadAPIKey(c.APIKeyFile); err == nil && old != "" {
+		if _, err := delivery.Probe(ctx, delivery.CandidateOf(c, server, old)); err == nil {
+			return server, old, nil
+		}
+	}
+	if s.keyFile != "" || s.keyStdin {
+		return server, "", nil
+	}
+	key, err = newKey(ctx, l.program)
+	if err != nil {
+		s.app.Say("no key could be created: %v", err)
+		return server, "", nil
+	}
+	s.app.Say("created an API key for this machine")
+	awaitKey(ctx, delivery.CandidateOf(c, server, key))
+	return server, key, nil
+}
+
+// keyTime is longer than a running server takes to learn of a key that another process made.
+const keyTime = 5 * time.Second
+
+// awaitKey waits until the server knows a new key, or has another objection.
+func awaitKey(ctx context.Context, c delivery.Candidate) {
+	ctx, cancel := context.WithTimeout(ctx, keyTime)
+	defer cancel()
+	for {
+		_, err := delivery.Probe(ctx, c)
+		e, refused := errors.AsType[*control.Error](err)
+		if !refused || e.Code != control.CodeRefusedKey || cli.Sleep(ctx, 100*time.Millisecond) != nil {
+			return
+		}
+	}
+}
+
+// startLocal starts the server's service, or installs it, and says where it answers.
+func (s *setup) startLocal(ctx context.Context, l localServer) (string, error) {
+	if !l.manager && !l.there {
+		return "", control.NewError(service.CodeNoManager,
+			"no server answers on this machine, and there is no service manager to start one with",
+			"start `ccship-server serve` in another terminal, then run `ccship setup` again; "+
+				"or try everything with `ccship up`")
+	}
+	verb := []string{"install", "--json"}
+	if l.there {
+		verb = []string{"start"}
+	}
+	if _, err := runServer(ctx, l.program, verb...); err != nil {
+		return "", err
+	}
+	if l = s.findLocal(ctx); !l.own {
+		return "", control.Failed("ccship-server was started and does not answer",
+			"`ccship-server status` shows its state")
+	}
+	s.app.Say("started a server on this machine, as a service: %s", l.url)
+	return l.url, nil
+}
+
+// newKey makes a key for this machine. The names of keys are never used twice.
+func newKey(ctx context.Context, program string) (string, error) {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "this machine"
+	}
+	var out []byte
+	for _, name := range []string{host, host + " " + time.Now().Format("2006-01-02 15:04:05")} {
+		if out, err = runServer(ctx, program, "key", "create", "--name", name); err == nil {
+			return config.CheckAPIKey("the new key", string(out))
+		}
+	}
+	return "", err
+}
+
+// runServer runs a command of ccship-server and returns what it printed. The error has its message and its hint.
+func runServer(ctx context.Context, program string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, toolTime)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, args...).Output()
+	if err == nil || ctx.Err() != nil {
+		return out, errors.Join(err, ctx.Err())
+	}
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return out, fmt.Errorf("run %s: %w", program, err)
+	}
+	var document struct {
+		Error struct {
+			Message string `json:"message"`
+			Hint    string `json:"hint"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(out, &document) == nil && document.Error.Message != "" { // with --json
+		return out, control.Failed(document.Error.Message, document.Error.Hint)
+	}
+	said, hint, _ := strings.Cut(strings.TrimSpace(string(exit.Stderr)), "\nhint: ")
+	said = strings.TrimPrefix(said, "ccship-server: ")
+	if said == "" {
+		said = "ccship-server " + args[0] + ": " + exit.String()
+	}
+	return out, control.Failed(said, hint)
+}
+
+// linkTime is how long the server may take to make a link.
+const linkTime = 10 * time.Second
+
+// reader is the reading API of the server that is set.
+func reader(c config.Config) (*remote.Client, error) {
+	base, name, err := outbox.NormalizeURL(c.ServerURL)
+	if err != nil {
+		return nil, err
+	}
+	return remote.New(base, name, c.APIKey, "ccship/"+c.Version), nil
+}
+
+// asker asks a server how far its index is.
+func asker(server *remote.Client) func(context.Context) (left, all int64, err error) {
+	return func(ctx context.Context) (left, all int64, err error) { return remote.Indexing(ctx, server) }
+}
+
+// awaitIndex waits until the server shows what it has, so that the next command finds it.
+func (s *setup) awaitIndex(ctx context.Context, c config.Config) {
+	server, err := reader(c)
+	if err != nil || s.plain {
+		return
+	}
+	defer server.HTTP.CloseIdleConnections()
+	if percent, ok := s.app.AwaitIndex(ctx, asker(server)); ok && percent < 100 {
+		s.app.Say("the server is still indexing (%d %%); lists and search show the rest a little later", percent)
+	}
+}
+
+// invite ends with a one-time link into the viewer, or with the command that makes one. A plain server has no viewer.
+func (s *setup) invite(ctx context.Context, c config.Config) error {
+	server, err := reader(c)
+	if err != nil || s.plain {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, linkTime)
+	defer cancel()
+	defer server.HTTP.CloseIdleConnections()
+	link, err := server.LoginLink(ctx)
+	if err != nil {
+		return s.app.Tell("see them: `ccship-server link`, on the server, prints a one-time address for your browser\n")
+	}
+	return s.app.Tell(fmt.Sprintf("see them: %s\n  it logs in one browser, until %s; `ccship-server link` on the "+
+		"server prints another\n", link.URL, link.Until.Local().Format("15:04")))
+}
