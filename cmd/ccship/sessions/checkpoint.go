@@ -1,9 +1,6 @@
 package sessions
 
 import (
-	"cmp"
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -99,7 +96,7 @@ func (a verbs) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, ses
 	list, err := client.Checkpoints(cmd.Context(), newest)
 	if err == nil && len(list.Checkpoints) == 0 {
 		err = control.NewError(control.CodeNoCheckpoint, "there is no checkpoint yet",
-			"`ccship checkpoint create --session ID` creates one")
+			"`ccship checkpoint create ID` creates one")
 	}
 	if err != nil {
 		return control.CheckpointAnswer{}, err
@@ -110,19 +107,23 @@ func (a verbs) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, ses
 func (a verbs) checkpointCreate() *cobra.Command {
 	var req control.CheckpointRequest
 	cmd := &cobra.Command{
-		Use:   "create",
+		Use:   "create [SESSION]",
 		Short: "Create a checkpoint of a session now",
-		Long: "Create a checkpoint of a session now. Without --session: the session in $" + sessionVariable + ", which " +
-			"Claude Code sets for the commands it runs.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if req.Session = cmp.Or(req.Session, os.Getenv(sessionVariable)); req.Session == "" {
-				return control.Usage("no session given", "add --session; `ccship sessions list` shows the ids")
+		Long: "Create a checkpoint of a session now. SESSION is its id or the beginning of it. Without one: the " +
+			"session that this command runs in, else the one written last that was started in this folder or above it.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && req.Session != "" {
+				return control.Usage("the session is given twice", "leave --session out")
 			}
-			client, _, err := a.DaemonClient(cmd.Context())
+			if len(args) > 0 {
+				req.Session = args[0]
+			}
+			client, name, err := a.linkSession(cmd.Context(), req.Session)
 			if err != nil {
 				return err
 			}
+			req.Session = name
 			answer, err := client.CreateCheckpoint(cmd.Context(), req)
 			if err != nil {
 				return err
@@ -133,7 +134,7 @@ func (a verbs) checkpointCreate() *cobra.Command {
 			return a.Print(a.View().Checkpoint(answer.Checkpoint))
 		},
 	}
-	cmd.Flags().StringVar(&req.Session, "session", "", "the `session`")
+	cmd.Flags().StringVar(&req.Session, "session", "", "the `session`, as the argument")
 	cmd.Flags().StringVar(&req.Trigger, "trigger", control.TriggerManual, "why: manual or pre_heavy")
 	cmd.Flags().StringVar(&req.Summary, "summary", "", "what it is about; by default taken from the conversation")
 	cmd.Flags().StringVar(&req.PortID, "port", "", "your own `name` for the work")

@@ -1,4 +1,5 @@
-// Package sessions has the verbs about conversations: sessions, search, forget, messages, checkpoint and link.
+// Package sessions has the verbs about conversations: sessions, search, usage, forget, messages, checkpoint and
+// link.
 package sessions
 
 import (
@@ -14,8 +15,9 @@ type verbs struct{ *cli.App }
 func Commands(a *cli.App) []*cobra.Command {
 	v := verbs{a}
 	return []*cobra.Command{
-		v.sessionsCommand(), v.searchCommand(), v.forgetCommand(), v.messagesCommand(), v.checkpointCommand(),
-		v.linkCommand(),
+		v.sessionsCommand(), v.searchCommand(), v.blameCommand(), v.fixCommand(),
+		v.usageCommand(), v.forgetCommand(), v.messagesCommand(),
+		v.checkpointCommand(), v.linkCommand(),
 	}
 }
 

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +23,7 @@ func (a verbs) forgetCommand() *cobra.Command {
 		Use:   "forget SESSION",
 		Short: "Remove a conversation from the server for good, and never send it again",
 		Long: "Remove a session and its agents from the server, from the outbox and from the dead letters, for good. " +
-			"A tombstone stays here and on the server, so that it is never sent or stored again. The files on disk stay as " +
+			"Its id is noted here and on the server, so that it is never sent or stored again. The files on disk stay as " +
 			"they are, and so does what the server has of the prompt history (history.jsonl).",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession,
@@ -46,7 +47,7 @@ func (a verbs) forgetCommand() *cobra.Command {
 				return err
 			}
 			if !yes {
-				if err := a.confirmForget(found); err != nil {
+				if err := a.confirmForget(ctx, found); err != nil {
 					return err
 				}
 			}
@@ -63,7 +64,7 @@ func (a verbs) forgetCommand() *cobra.Command {
 }
 
 // confirmForget asks before what cannot be undone.
-func (a verbs) confirmForget(f library.Found) error {
+func (a verbs) confirmForget(ctx context.Context, f library.Found) error {
 	k := term.NewAsker(a.Stderr)
 	if k == nil {
 		return control.Usage("this removes session "+f.Session+" for good",
@@ -76,7 +77,7 @@ func (a verbs) confirmForget(f library.Found) error {
 	if title != "" {
 		a.Say("%s", term.Cut(title, 100))
 	}
-	sure, err := k.Yes("remove session "+f.Session+" from the server for good?", false)
+	sure, err := k.Yes(ctx, "remove session "+f.Session+" from the server for good?", false)
 	if err == nil && !sure {
 		return control.NewError("interrupted", "nothing was removed", "run it again, or with --yes")
 	}

@@ -185,9 +185,9 @@ func below(dir, path string) bool {
 
 // completeLinked offers what is linked.
 func (a verbs) completeLinked(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	session, err := cmd.Flags().GetString("session")
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	session := ""
+	if f := cmd.Flags().Lookup("session"); f != nil {
+		session = f.Value.String()
 	}
 	a.JSON = true // no words
 	client, name, err := a.linkSession(cmd.Context(), session)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +16,10 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/machine"
+	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/transcript/price"
 )
 
 // userUsage describes the flag that names whose session is meant.
@@ -25,14 +28,16 @@ const userUsage = "of this `user` of the server; needed when several have a sess
 func (a verbs) sessionsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "List, show, search, export and restore conversations",
+		Short: "List, show, search, export, restore and resume conversations",
 		Long: "Conversations on disk and on the server, side by side. None of it needs the daemon. " +
 			"Name a session by its id or a unique prefix of it (4 characters or more).",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		a.sessionsList(), a.sessionsShow(), a.searchCommand(), a.sessionsExport(), a.sessionsRestore(), a.sessionsLost(),
+		a.sessionsList(), a.sessionsShow(), a.sessionsTimeline(), a.searchCommand(),
+		a.sessionsExport(), a.sessionsRestore(),
+		a.sessionsResume(), a.sessionsLost(), a.sessionsShare(), a.sessionsMark(), a.savedViews(),
 	)
 	return cmd
 }
@@ -57,6 +62,26 @@ func (a verbs) library(ctx context.Context) (*library.Library, error) {
 	return newLibrary(c)
 }
 
+// onServer is the library of a command that asks the server. It completes the session that the command names, if any.
+func (a verbs) onServer(ctx context.Context, session *string) (*library.Library, error) {
+	l, err := a.library(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if l.Server == nil {
+		return nil, control.NewError("no_server", "no server is set", "")
+	}
+	if *session == "" {
+		return l, nil
+	}
+	found, err := l.Find(ctx, *session)
+	if err != nil {
+		return nil, err
+	}
+	*session = found.Session
+	return l, nil
+}
+
 // newLibrary reads the sessions on disk and on the user's own server, as the daemon would see them; no daemon needs to
 // run.
 func newLibrary(c config.Config) (*library.Library, error) {
@@ -64,7 +89,15 @@ func newLibrary(c config.Config) (*library.Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &library.Library{Roots: c.Roots, Machine: self.Name}
+	prices, err := priceList(c)
+	if err != nil {
+		prices = &price.List{} // costs are not known; `ccship usage` says why
+	}
+	finder := project.NewFinder()
+	l := &library.Library{Roots: c.Roots, Machine: self.Name, Prices: prices, Repository: func(cwd string) string {
+		policy, _ := finder.Find(cwd) // what cannot be read has no repository
+		return policy.Repository
+	}}
 	if c.ServerURL == "" {
 		return l, nil
 	}
@@ -90,18 +123,29 @@ func (a verbs) sessionsList() *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List conversations, most recently changed first",
-		Args:  cobra.NoArgs,
+		Short: "List conversations, most recently active first",
+		Long: "List conversations on disk and on the server, the most recently active first. A conversation was active " +
+			"when its newest record was written, by the time in the record; --since goes by that too. \"–\" stands for a " +
+			"number that is not known.\n\n" +
+			"--most, --failed, --starred and --tag ask the server only. --most counts agents for their session, at list " +
+			"prices, in the last 90 days unless --since says; time is between the first and the last record.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if f.Limit < 1 {
 				return control.Usage("--limit must be 1 or more", "see `ccship sessions list --help`")
 			}
-			if f.Since, err = parseSince(since, time.Now()); err != nil {
+			if !slices.Contains([]string{"", "cost", "tokens", "time"}, f.Most) {
+				return control.Usage("--most must be cost, tokens or time", "see `ccship sessions list --help`")
+			}
+			if f.Since, err = cli.Since(since, time.Now()); err != nil {
 				return err
 			}
 			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
 			l, err := a.library(ctx)
+			if err == nil && l.Server == nil && f.Served() {
+				err = control.NewError("no_server", "no server is set", "")
+			}
 			if err != nil {
 				return err
 			}
@@ -112,11 +156,20 @@ func (a verbs) sessionsList() *cobra.Command {
 	cmd.Flags().StringVar(&f.Project, "project", "",
 		"only of this project, by its `name`, or of a folder and those below it")
 	cmd.Flags().StringVar(&f.Machine, "machine", "", "only of this `machine`: its host name, or the beginning of its id")
-	cmd.Flags().StringVar(&since, "since", "", "only changed since then: 2026-11-01, 36h or 7d")
+	cmd.Flags().StringVar(&since, "since", "", "only active since then: 2026-11-01, 36h or 7d")
 	cmd.Flags().StringVar(&f.Text, "text", "", "only with this `text` in title, first prompt, project or id")
 	cmd.Flags().IntVar(&f.Limit, "limit", 20, "how many at most")
+	servedFlags(cmd, &f)
 	a.AddJSON(cmd)
 	return cmd
+}
+
+// servedFlags are the flags that only a server can answer.
+func servedFlags(cmd *cobra.Command, f *library.Filter) {
+	cmd.Flags().StringVar(&f.Most, "most", "", "list first those with the most of `what`: cost, tokens or time")
+	cmd.Flags().BoolVar(&f.Failed, "failed", false, "only those with errors")
+	cmd.Flags().BoolVar(&f.Starred, "starred", false, "only those that you have starred")
+	cmd.Flags().StringVar(&f.Tag, "tag", "", "only those that you have given this `tag`")
 }
 
 func (a verbs) showList(items []library.Item, more bool, trouble error) error {
@@ -134,6 +187,11 @@ func (a verbs) showList(items []library.Item, more bool, trouble error) error {
 	if a.JSON {
 		err = a.PrintJSON(doc)
 	} else {
+		if trouble != nil { // whether the server has those on disk is not known
+			for i := range doc.Sessions {
+				doc.Sessions[i].State = ""
+			}
+		}
 		err = a.Print(a.View().Sessions(doc.Sessions, doc.More))
 		if trouble != nil {
 			cli.PrintError(a.Stderr, doc.Incomplete)
@@ -143,27 +201,6 @@ func (a verbs) showList(items []library.Item, more bool, trouble error) error {
 		return cli.SilentError{Code: cli.ExitCode(doc.Incomplete)}
 	}
 	return err
-}
-
-// parseSince reads a day, a time, or how long ago; "" is the beginning of time.
-func parseSince(text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	for _, layout := range []string{time.DateOnly, time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04"} {
-		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return t, nil
-		}
-	}
-	var days float64
-	n, err := fmt.Sscanf(text, "%fd", &days)
-	if err == nil && n == 1 && strings.HasSuffix(text, "d") && days >= 0 && days < 36525 {
-		return now.Add(-time.Duration(days * 24 * float64(time.Hour))), nil
-	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return now.Add(-d), nil
-	}
-	return time.Time{}, control.Usage(fmt.Sprintf("invalid time %q", text), "a time looks like 2026-11-01, 36h or 7d")
 }
 
 func (a verbs) sessionsShow() *cobra.Command {
