@@ -3,7 +3,6 @@ package show
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/amount"
@@ -139,39 +138,10 @@ func (v View) fixes(b *strings.Builder, fixes []doctor.Fix, fixing bool) {
 	}
 }
 
-// wrap breaks a text between words so that it fits behind the names. A word that is too long, such as a path, is left
-// whole for the terminal to break, and so is a command: they are there to be copied.
+// wrap breaks a text so that it fits behind the names.
 func (v View) wrap(text string) []string {
-	room := v.Columns - nameWidth - 1
-	if v.Columns == 0 || utf8.RuneCountInString(text) <= room {
+	if v.Columns == 0 {
 		return []string{text}
 	}
-	var lines []string
-	line := ""
-	for _, word := range words(text) {
-		switch {
-		case line == "":
-			line = word
-		case line == "→" || line == ">" || utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= max(room, 20):
-			line += " " + word
-		default:
-			lines = append(lines, line)
-			line = word
-		}
-	}
-	return append(lines, line)
-}
-
-// words are those of a text; a command between backticks is one.
-func words(text string) (all []string) {
-	open := false
-	for _, word := range strings.Fields(text) {
-		if open {
-			all[len(all)-1] += " " + word
-		} else {
-			all = append(all, word)
-		}
-		open = open != (strings.Count(word, "`")%2 == 1)
-	}
-	return all
+	return term.Wrap(text, max(1, v.Columns-nameWidth-1))
 }

@@ -12,7 +12,7 @@ import (
 func Hint(code string) string {
 	switch code {
 	case control.CodeNotRunning:
-		return "start it with `ccship run`, or try everything with `ccship up`"
+		return "`ccship setup` connects to a server and starts it; `ccship run` starts it in this terminal"
 	case control.CodeNoAnswer:
 		return "it may be stopped or overloaded: check its process, or restart it"
 	case control.CodeUsage:
@@ -24,7 +24,7 @@ func Hint(code string) string {
 	case control.CodeSocket:
 		return "choose another path with --socket; `ccship paths` prints the one in use"
 	case "no_server":
-		return "`ccship config set server_url URL`, or try everything on this machine with `ccship up`"
+		return "`ccship setup` connects to one, or starts one on this machine; `ccship up` only tries it out"
 	case "full":
 		return "make the server reachable or free disk space; reading then resumes by itself"
 	case "paused":
@@ -57,8 +57,10 @@ func TroubleHint(kind string) string {
 		return "check the server's log; nothing is lost, ccship keeps retrying"
 	case "busy":
 		return "wait: ccship retries when the server allows it"
+	case "over_quota":
+		return "nothing is lost, it waits here: forget sessions with `ccship forget`, or have the limit raised"
 	case control.CodeRefusedKey:
-		return "put a key that it accepts into the API key file; `ccship-server key create` makes one"
+		return "`ccship-server key create --name NAME` on the server makes one; `ccship setup` asks for it"
 	case "refused":
 		return "check the server's log, and that server_url is the address of a conversation server"
 	case "not_found":

@@ -13,10 +13,18 @@ import (
 // LineWidth is the most columns of `status --line`.
 const LineWidth = 80
 
+// lineWatching is what the line says when nothing waits.
+func lineWatching(s control.Status) (symbol, words string) {
+	if unlisted(s) {
+		return "!", "some folders can't be listed"
+	}
+	return "●", "up to date"
+}
+
 // StatusLine is a status in a few words, behind its symbol where there are symbols.
 func (v View) StatusLine(s control.Status) string {
 	s = plain(s)
-	symbol, words := "●", "up to date"
+	symbol, words := lineWatching(s)
 	switch s.State {
 	case "importing":
 		symbol, words = "◐", "importing"

@@ -68,16 +68,56 @@ func describeMessage(m *control.Message) (who, colour, text string) {
 	case "error":
 		return "error", bad, m.Content
 	case "result":
-		text = fmt.Sprintf("%.1f s, %s in, %d out", m.Duration, humanTokens(m.InputTokens), m.OutputTokens)
-		if m.Interrupted {
-			text += ", interrupted"
-		}
-		return "turn", faint, text
+		return "turn", faint, describeTurn(m)
+	case "compaction":
+		return "—", faint, describeCompaction(m)
+	case "cleared":
+		return "—", faint, "context cleared; the conversation goes on with the accepted plan"
+	case "interrupted":
+		return "—", faint, "interrupted by the user"
 	}
 	if m.Role == "assistant" {
 		return "claude", good, m.Content
 	}
 	return m.Role, bold, m.Content
+}
+
+// describeTurn is a turn's time and tokens. The input is told apart by what it costs.
+func describeTurn(m *control.Message) string {
+	text := fmt.Sprintf("%.1f s, %s in", m.Duration, humanTokens(m.InputTokens))
+	var parts []string
+	for _, p := range []struct {
+		tokens int64
+		name   string
+	}{{m.NewTokens, "new"}, {m.CacheWrite, "cache write"}, {m.CacheRead, "cache read"}} {
+		if p.tokens > 0 {
+			number, _, _ := strings.Cut(humanTokens(p.tokens), " ")
+			parts = append(parts, number+" "+p.name)
+		}
+	}
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	text += fmt.Sprintf(", %d out", m.OutputTokens)
+	if m.Interrupted {
+		text += ", interrupted"
+	}
+	return text
+}
+
+// describeCompaction is a compaction with the tokens in use before and after, as far as they are recorded.
+func describeCompaction(m *control.Message) string {
+	text := "conversation compacted"
+	if m.Trigger == "auto" {
+		text = "conversation auto-compacted"
+	}
+	if m.TokensBefore > 0 {
+		text += " at " + humanTokens(m.TokensBefore)
+		if m.TokensAfter > 0 {
+			text += ", " + humanTokens(m.TokensAfter) + " left"
+		}
+	}
+	return text
 }
 
 // toolCall is a call in short: its tool, and what it works on.

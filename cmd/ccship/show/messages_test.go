@@ -21,8 +21,12 @@ func TestMessagesView(t *testing.T) {
 09:05  tool    Read /b.go …
        tool    ? (stopped)
 09:05  error   overloaded
-09:05  turn    12.5 s, 1k tokens in, 500 out, interrupted
-there are 1 older one: --limit, or --offset 8
+09:05  turn    12.5 s, 1k tokens in (30 new, 270 cache write, 700 cache read), 500 out, interrupted
+09:05  —       interrupted by the user
+09:05  user    /model opus
+09:05  —       conversation auto-compacted at 167k tokens, 9k tokens left
+09:05  —       context cleared; the conversation goes on with the accepted plan
+there are 1 older one: --limit, or --offset 12
 `
 	if text != strings.Replace(want, "are 1 older one", "are 1 older one", 1) {
 		t.Errorf("got:\n%s", text)

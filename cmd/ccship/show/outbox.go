@@ -90,7 +90,7 @@ func letterText(l control.DeadLetter) string {
 	case "documents":
 		return "a document's change"
 	}
-	return fmt.Sprintf("line %d", l.Line)
+	return fmt.Sprintf("line %d", amount.LineNumber(l.Line))
 }
 
 // Reason is why a letter is dead.

@@ -21,7 +21,7 @@ func Resend(r control.ResendResult) string {
 	}
 	for _, t := range r.Resent {
 		fmt.Fprintf(&b, "  %s  %s from line %d, as generation %d\n", t.SessionID, amount.Counted(t.Lines, "line", "lines"),
-			t.From, t.Generation)
+			amount.LineNumber(t.From), t.Generation)
 	}
 	for _, t := range r.Skipped {
 		fmt.Fprintf(&b, "  not sent: %s  %s\n", t.SessionID, term.OneLine(t.Why))

@@ -3,6 +3,7 @@ package show
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,28 +13,27 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 )
 
-// shortID is how much of an id lists show.
-const shortID = 8
-
 // Sessions lists sessions, one a line; more says that there are others.
 func (v View) Sessions(items []library.Item, more bool) string {
 	items = plain(items)
 	if len(items) == 0 {
 		return "no sessions\n"
 	}
-	ids := shortened(items)
-	width, project := 0, 0
+	full := make([]string, len(items))
+	for i := range items {
+		full[i] = items[i].Session
+	}
+	ids := shortened(full)
+	rows := make([][]string, len(items))
 	for i, s := range items {
-		width, project = max(width, len(ids[i])), min(20, max(project, len([]rune(s.Project))))
+		project := term.Cut(term.Printable(s.Project), 20)
+		rows[i] = slices.Concat([]string{ids[i], v.when(s.ChangedAt), cmp.Or(saved[s.State], unknown), project},
+			figures(&s), []string{term.Cut(term.Printable(s.Title), 100)})
 	}
 	var b strings.Builder
-	for i, s := range items {
-		figures := []string{amount.Counted(s.Messages, "message", "messages"), humanTokens(s.Tokens), money(s.Cost)}
-		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s",
-			term.Pad(ids[i], width), term.Pad(v.when(s.ChangedAt), 14), term.Pad(s.State, 6),
-			term.Pad(term.Cut(term.Printable(s.Project), project), project),
-			term.Pad(strings.Join(figures, ", "), 34), term.Cut(term.Printable(s.Title), 100))
-		b.WriteString(v.fit(strings.TrimRight(line, " ")) + "\n")
+	signs, rows := squeezed("<<<<>>><", rows, v.Columns, []int{5, 4, 2, 6, 3})
+	for _, line := range aligned(signs, rows) {
+		b.WriteString(v.fit(line) + "\n")
 	}
 	if more {
 		b.WriteString("there are more: --limit, or narrow it with --project, --since or --text\n")
@@ -41,20 +41,24 @@ func (v View) Sessions(items []library.Item, more bool) string {
 	return b.String()
 }
 
-// shortened are ids as long as it takes to tell them apart.
-func shortened(items []library.Item) []string {
-	out := make([]string, len(items))
-	for i, s := range items {
-		n := min(shortID, len(s.Session))
-		for j, other := range items {
-			for i != j && other.Session != s.Session && n < len(s.Session) &&
-				strings.HasPrefix(other.Session, s.Session[:n]) {
-				n++
-			}
-		}
-		out[i] = term.Printable(s.Session[:n])
+// figures are a session's messages, tokens and cost, as far as they are known.
+func figures(s *library.Item) []string {
+	switch s.Counts {
+	case library.Reading:
+		return []string{"indexing", unknown, unknown}
+	case library.Unknown:
+		return []string{unknown, unknown, unknown}
 	}
-	return out
+	cost := unknown
+	if s.Cost != nil {
+		cost = money(s.Cost)
+	}
+	return []string{amount.Counted(s.Messages, "message", "messages"), humanTokens(s.Tokens), cost}
+}
+
+// saved says whether the server has a session. Where the server was not asked, there is no state.
+var saved = map[string]string{
+	library.OnDisk: "local only", library.OnServer: "server only", library.OnBoth: "saved",
 }
 
 // places says where a session is.
@@ -87,7 +91,11 @@ func (v View) Session(s library.Shown) string {
 		amount.Counted(s.Lines, "line", "lines"), amount.Size(s.Bytes),
 		amount.Counted(s.Messages, "message", "messages"), amount.Counted(int64(s.Agents), "agent", "agents"),
 	}, ", "))
-	row("used", humanTokens(s.Tokens)+", "+money(s.Cost))
+	row("used", used(&s.Item))
+	row("forked from", s.ForkedFrom)
+	if r := s.Retention; r != nil {
+		row("policy", v.retention(r))
+	}
 	if len(s.Generations) > 1 {
 		b.WriteString(v.generations(s))
 	}
@@ -108,6 +116,37 @@ func (v View) Session(s library.Shown) string {
 	return b.String()
 }
 
+// retention says what the server's policy did to a session, and what it will do.
+func (v View) retention(r *remote.Retention) string {
+	var all []string
+	lines := amount.Counted(r.Lines, "line", "lines")
+	switch {
+	case r.Lines > 0 && r.RetiredAt != nil:
+		all = append(all, fmt.Sprintf("retired on %s (%s), %s", r.RetiredAt.In(v.Zone).Format(time.DateTime), r.Rule, lines))
+	case r.Lines > 0:
+		all = append(all, lines+" of earlier versions retired")
+	}
+	switch {
+	case r.DueAt != nil:
+		all = append(all, fmt.Sprintf("due on %s (%s)", r.DueAt.In(v.Zone).Format(time.DateTime), r.DueRule))
+	case r.Kept != "":
+		all = append(all, "kept: "+r.Kept)
+	}
+	return strings.Join(all, "; ")
+}
+
+// used is a session's tokens and their cost.
+func used(s *library.Item) string {
+	text := humanTokens(s.Tokens) + ", " + money(s.Cost)
+	if s.Agents > 0 {
+		text += ", with its agents"
+	}
+	if s.Counts == library.Reading {
+		text += " so far; the server is still reading"
+	}
+	return text
+}
+
 func (v View) generations(s library.Shown) string {
 	var b strings.Builder
 	for i, g := range s.Generations {
@@ -119,7 +158,7 @@ func (v View) generations(s library.Shown) string {
 			mark = "  ← shown"
 		}
 		fmt.Fprintf(&b, "%s%d: %s, from line %d, %s%s\n", term.Pad(name, 12), g.Generation,
-			amount.Counted(g.Lines, "line", "lines"), g.RewoundTo,
+			amount.Counted(g.Lines, "line", "lines"), amount.LineNumber(g.RewoundTo),
 			g.ReceivedAt.In(v.Zone).Format(time.DateTime), mark)
 	}
 	return b.String()
@@ -136,50 +175,12 @@ func speaker(kind string) string {
 		return "result"
 	case "result":
 		return "turn"
+	case "compaction":
+		return "compacted"
+	case "interrupted":
+		return "stopped"
 	}
 	return kind
-}
-
-// Hits are what a search found, the snippets with what matched marked.
-func (v View) Hits(hits []remote.Hit, more bool) string {
-	hits = plain(hits)
-	if len(hits) == 0 {
-		return "nothing found\n"
-	}
-	var b strings.Builder
-	last := ""
-	for _, h := range hits {
-		if h.Session.SessionID != last {
-			last = h.Session.SessionID
-			line := term.Printable(last) + "  " + term.Printable(h.Session.Project) + "  " + term.Printable(h.Title)
-			b.WriteString(v.fit(line) + "\n")
-		}
-		at := ""
-		if h.Time != nil {
-			at = h.Time.In(v.Zone).Format("2006-01-02 15:04")
-		}
-		where := fmt.Sprintf("line %d", h.Line)
-		if !h.Current {
-			where += fmt.Sprintf(" of generation %d", h.Generation)
-		}
-		fmt.Fprintf(&b, "  %s  %s  %s\n    %s\n", term.Pad(at, 16), term.Pad(h.Kind, 8), where, v.snippet(h.Snippet))
-	}
-	if more {
-		b.WriteString("there are more: --limit, or narrow it with --project, --session or --since\n")
-	}
-	return b.String()
-}
-
-func (v View) snippet(pieces []remote.Piece) string {
-	var b strings.Builder
-	for _, p := range pieces {
-		text := term.Harmless(p.Text)
-		if p.Match {
-			text = v.paint(bold, text)
-		}
-		b.WriteString(text)
-	}
-	return strings.TrimSpace(b.String())
 }
 
 // Lost lists sessions that are gone from this machine.

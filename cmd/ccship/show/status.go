@@ -11,6 +11,9 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
+// statusName is how many columns the names of a status take.
+const statusName = 11
+
 // muchWaiting is how many bytes wait before sending is shown as progress: less is gone before anyone has looked.
 const muchWaiting = 1 << 20
 
@@ -18,8 +21,13 @@ const muchWaiting = 1 << 20
 func (v View) Status(s control.Status) string {
 	s = plain(s)
 	var b strings.Builder
-	b.WriteString(v.headline(s) + "\n\n")
-	row := func(name, text string) { b.WriteString("  " + v.paint(faint, term.Pad(name, 9)) + text + "\n") }
+	b.WriteString(term.Hang(v.headline(s), v.Columns, 2) + "\n\n")
+	row := func(name, text string) {
+		for _, line := range term.Wrap(text, v.room(statusName)) {
+			b.WriteString("  " + v.paint(faint, term.Pad(name, statusName-2)) + line + "\n")
+			name = ""
+		}
+	}
 	if len(s.Servers) == 0 {
 		row("server", "none set: nothing is sent")
 	}
@@ -56,15 +64,26 @@ func (v View) Status(s control.Status) string {
 	return b.String()
 }
 
+// unlisted says that there may be transcripts that nobody can see.
+func unlisted(s control.Status) bool { return s.Watch != nil && len(s.Watch.Unread) > 0 }
+
+// watching is what is said when nothing waits.
+func watching(s control.Status) (symbol, colour, words string) {
+	switch {
+	case unlisted(s):
+		return "!", uneasy, "what can be read is on the server; some folders can't be listed"
+	case s.Files != nil && s.Files.Tracked == 0:
+		return "●", good, "watching; there are no conversations yet"
+	}
+	return "●", good, "everything is on the server; watching for new lines"
+}
+
 // headline is what someone who reads one line only should know.
 func (v View) headline(s control.Status) string {
 	symbol, colour, words := "●", good, s.State
 	switch s.State {
 	case "watching":
-		words = "everything is on the server; watching for new lines"
-		if s.Files != nil && s.Files.Tracked == 0 {
-			words = "watching; there are no conversations yet"
-		}
+		symbol, colour, words = watching(s)
 	case "importing":
 		symbol, colour, words = "◐", busy, "importing conversations"
 	case "reading":
@@ -171,6 +190,8 @@ func trouble(s control.Server, otherwise string) string {
 		return "reports an internal error"
 	case "busy":
 		return "is busy"
+	case "over_quota":
+		return "stores no more for this user"
 	case "refused_key":
 		return "rejects the API key"
 	case "refused":
@@ -202,11 +223,14 @@ func (v View) files(f control.Files) string {
 		word string
 	}{
 		{int64(f.Excluded), "excluded"}, {int64(f.Vanished), "no longer on disk"}, {f.Rewinds, "rewound"},
-		{f.Malformed, "malformed"}, {f.Oversize, "oversize"}, {f.Masked, "secrets masked"},
+		{f.Oversize, "oversize"}, {f.Masked, "secrets masked"},
 	} {
 		if extra.n > 0 {
 			text += ", " + amount.Count(extra.n) + " " + extra.word
 		}
+	}
+	if f.Malformed > 0 {
+		text += "; " + amount.Counted(f.Malformed, "line is", "lines are") + " not JSON, sent unchanged"
 	}
 	return text
 }
@@ -265,13 +289,13 @@ func (v View) watch(w control.Watch) string {
 func (v View) notices(s control.Status) string {
 	var b strings.Builder
 	for _, n := range s.Advice {
-		b.WriteString("\n" + v.paint(uneasy, "! ") + term.OneLine(n.Text) + "\n")
+		b.WriteString("\n" + term.Hang(v.paint(uneasy, "!")+" "+term.OneLine(n.Text), v.Columns, 2) + "\n")
 		if n.Hint != "" {
-			b.WriteString("  hint: " + term.OneLine(n.Hint) + "\n")
+			b.WriteString(term.Hang("  hint: "+term.OneLine(n.Hint), v.Columns, 2) + "\n")
 		}
 	}
 	if s.State == "no_server" {
-		b.WriteString("\n  hint: `ccship config set server_url URL`, or try everything on this machine with `ccship up`\n")
+		b.WriteString("\n" + term.Hang("  hint: "+Hint("no_server"), v.Columns, 2) + "\n")
 	}
 	return b.String()
 }

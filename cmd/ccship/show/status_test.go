@@ -66,7 +66,7 @@ func TestServerHints(t *testing.T) {
 		s.URL = "http://h"
 		b.WriteString(strings.Join(View{Now: showtest.Moment()}.Server(s), "\n") + "\n\n")
 	}
-	for _, kind := range []string{"unreachable", "server_error", "busy", "refused_key", "refused", "not_found", "redirect", "protocol", "something new", ""} {
+	for _, kind := range []string{"unreachable", "server_error", "busy", "over_quota", "refused_key", "refused", "not_found", "redirect", "protocol", "something new", ""} {
 		state := "retrying"
 		if strings.HasPrefix(kind, "re") || kind == "not_found" {
 			state = "refused"
@@ -99,6 +99,19 @@ func TestStatusWords(t *testing.T) {
 			if !strings.Contains(text, want.says) || strings.Contains(text, want.not) {
 				t.Errorf("state %q as %s:\n%s", state, view, text)
 			}
+		}
+	}
+}
+
+// TestUnlisted: while a folder can't be listed, nobody is told that everything is on the server.
+func TestUnlisted(t *testing.T) {
+	s := showtest.Healthy()
+	s.Watch.Unread = []string{"/home/kim/.claude/projects/-shop: permission denied"}
+	view := View{Now: showtest.Moment()}
+	for _, said := range []string{view.Status(s), view.StatusLine(s)} {
+		first, _, _ := strings.Cut(said, "\n")
+		if strings.Contains(first, "everything") || strings.Contains(first, "up to date") || !strings.Contains(first, "can't be listed") {
+			t.Error(first)
 		}
 	}
 }

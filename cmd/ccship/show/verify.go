@@ -59,8 +59,12 @@ func deepText(d *control.DeepReport) string {
 		{"rewound", d.Past, "that rewinds ended, proven by the hashes taken when they were read"},
 		{"gone", d.Gone, "of transcripts no longer on disk, proven in the same way"},
 		{"earlier", d.Earlier, "of earlier states, equal to the lines that are still on disk"},
+		{"retired by policy", d.Retired, "of which the server keeps only hashes"},
 		{"stored", d.Stored, "on the server that nothing here can prove"},
 	} {
+		if c.name == "retired by policy" && c.count.Generations == 0 {
+			continue
+		}
 		fmt.Fprintf(&b, "  %s: %s %s (%s, %s)\n",
 			c.name, amount.Counted(int64(c.count.Generations), "generation", "generations"), c.words,
 			amount.Counted(c.count.Lines, "line", "lines"), amount.Size(c.count.Bytes))
@@ -93,6 +97,17 @@ func apartText(r control.VerifyReport) string {
 	}
 	if r.Unproven > 0 {
 		fmt.Fprintf(&b, "  masked, not proven: %s, too short for a token\n", amount.Counted(r.Unproven, "secret", "secrets"))
+	}
+	if r.ByServer > 0 {
+		fmt.Fprintf(&b, "  masked by the server: %s, the same but for tokens\n", amount.Counted(r.ByServer, "line", "lines"))
+	}
+	if r.ByPolicy > 0 {
+		fmt.Fprintf(&b, "  retired by policy: %s, of which the server keeps only hashes\n",
+			amount.Counted(r.ByPolicy, "line", "lines"))
+	}
+	if r.ByPolicyOnly > 0 {
+		fmt.Fprintf(&b, "  retired by policy, not proven: %s with secrets that were masked otherwise\n",
+			amount.Counted(r.ByPolicyOnly, "line", "lines"))
 	}
 	if r.Clear > 0 {
 		fmt.Fprintf(&b, "  in clear: %s with secrets, sent before they were masked\n",
@@ -204,9 +219,9 @@ func rangesText(ranges []control.Range) string {
 			break
 		}
 		if r.First == r.Last {
-			parts = append(parts, fmt.Sprint(r.First))
+			parts = append(parts, fmt.Sprint(amount.LineNumber(r.First)))
 		} else {
-			parts = append(parts, fmt.Sprintf("%d–%d", r.First, r.Last))
+			parts = append(parts, fmt.Sprintf("%d–%d", amount.LineNumber(r.First), amount.LineNumber(r.Last)))
 		}
 	}
 	return word + strings.Join(parts, ", ")

@@ -46,6 +46,14 @@ func (v View) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
+// room is how many columns are left behind a name; 0: any number.
+func (v View) room(name int) int {
+	if v.Columns == 0 {
+		return 0
+	}
+	return max(1, v.Columns-name)
+}
+
 func (v View) fit(line string) string {
 	if v.Columns > 0 {
 		return term.Cut(line, v.Columns)

@@ -13,7 +13,8 @@ func VerifyReport() control.VerifyReport {
 	return control.VerifyReport{
 		SchemaVersion: 1, Incomplete: "the time limit has passed", Files: 2, Lines: 48211, Bytes: 61_200_000, Excluded: 3,
 		ExcludedFiles: 2,
-		Dead:          1, Withheld: 4, Oversize: 1, Masked: 6, Unproven: 1, Clear: 2, Waiting: 5, Vanished: 1, Resumed: true,
+		Dead:          1, Withheld: 4, Oversize: 1, Masked: 6, ByServer: 7, ByPolicy: 8, ByPolicyOnly: 2, Unproven: 1,
+		Clear: 2, Waiting: 5, Vanished: 1, Resumed: true,
 		Retired: RetiredServers(),
 		ExcludedWhy: []control.ExclusionCount{
 			{Why: "its project has opted out", Transcripts: 1, Lines: 8},
@@ -36,6 +37,7 @@ func VerifyReport() control.VerifyReport {
 			Past:    control.DeepCount{Generations: 3, Lines: 40, Bytes: 4000},
 			Gone:    control.DeepCount{Generations: 1, Lines: 2, Bytes: 3},
 			Earlier: control.DeepCount{Generations: 1, Lines: 7, Bytes: 8},
+			Retired: control.DeepCount{Generations: 1, Lines: 9, Bytes: 10},
 			Stored:  control.DeepCount{Generations: 2, Lines: 5, Bytes: 6},
 			Why:     []control.StoredReason{{Why: "of an earlier state file", Generations: 2}},
 		},
@@ -102,7 +104,7 @@ func Messages() control.Messages {
 	at := time.Date(2026, 8, 20, 9, 5, 0, 0, time.UTC).UnixMilli()
 	yes, no, refused := true, false, "permission denied\x1b[2J\nsecond line"
 	return control.Messages{
-		SchemaVersion: control.SchemaVersion, Session: "3f2a9c01-0000-4000-8000-000000000001", Title: "장바구니 반올림", Total: 9,
+		SchemaVersion: control.SchemaVersion, Session: "3f2a9c01-0000-4000-8000-000000000001", Title: "장바구니 반올림", Total: 13,
 		UpdatedAt: at,
 		Messages: []control.Message{
 			{Role: "user", Type: "text", Line: 1, UUID: "u1", Timestamp: at, Content: "장바구니의 반올림을\n고쳐 주세요"},
@@ -116,7 +118,12 @@ func Messages() control.Messages {
 			{Role: "assistant", Type: "tool_start", Line: 6, ToolUseID: "t4", Aborted: true},
 			{Role: "system", Type: "error", Line: 7, Timestamp: at, Content: "overloaded"},
 			{Role: "system", Type: "result", Line: 8, Timestamp: at, Duration: 12.5, InputTokens: 1000, OutputTokens: 500,
-				Interrupted: true},
+				NewTokens: 30, CacheWrite: 270, CacheRead: 700, Interrupted: true},
+			{Role: "user", Type: "interrupted", Line: 9, Timestamp: at},
+			{Role: "user", Type: "command", Line: 10, Timestamp: at, Content: "/model opus"},
+			{Role: "system", Type: "compaction", Line: 11, Timestamp: at, Trigger: "auto", TokensBefore: 167_000,
+				TokensAfter: 9000},
+			{Role: "system", Type: "cleared", Line: 12, Timestamp: at},
 		},
 	}
 }

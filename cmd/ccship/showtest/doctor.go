@@ -11,7 +11,8 @@ func DoctorReports() map[string]doctor.Report {
 		{ID: "dead_letters", Level: doctor.OK, Text: "none"},
 	}
 	note := doctor.Finding{ID: "excluded", Level: doctor.Note,
-		Text: "2 transcripts are left out: excluded, or opted out by their projects", Fix: "`ccship exclude list` shows why"}
+		Text: "2 transcripts are left out: excluded, forgotten, or opted out by their projects",
+		Fix:  "`ccship exclude list` shows why"}
 	warn := doctor.Finding{
 		ID: "outbox", Level: doctor.Warn, Text: "1 204 entries wait, the oldest for 3 h 12 min",
 		Fix: "`ccship sync --wait`", Safe: true,

@@ -2,6 +2,7 @@ package term
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,15 +30,15 @@ func NewAsker(w io.Writer) *Asker {
 	return &Asker{w, bufio.NewReader(os.Stdin)}
 }
 
-// Line asks for one line; an empty answer is preset.
-func (k *Asker) Line(question, preset string) (string, error) {
+// Line asks for one line; an empty answer is preset. When ctx ends, the question does too.
+func (k *Asker) Line(ctx context.Context, question, preset string) (string, error) {
 	if preset != "" {
 		question += " [" + preset + "]"
 	}
 	k.write(question + ": ")
-	text, err := k.answers.ReadString('\n')
+	text, err := k.await(ctx, func() (string, error) { return k.answers.ReadString('\n') })
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("read answer: %w", err)
+		return "", err
 	}
 	if text = strings.TrimSpace(text); text != "" {
 		return text, nil
@@ -50,13 +51,13 @@ func (k *Asker) Line(question, preset string) (string, error) {
 }
 
 // Yes asks a question that is answered with y or n; an empty answer is preset.
-func (k *Asker) Yes(question string, preset bool) (bool, error) {
+func (k *Asker) Yes(ctx context.Context, question string, preset bool) (bool, error) {
 	choice := "y/N"
 	if preset {
 		choice = "Y/n"
 	}
 	for {
-		text, err := k.Line(question+" ("+choice+")", "")
+		text, err := k.Line(ctx, question+" ("+choice+")", "")
 		if err != nil {
 			return false, err
 		}
@@ -71,18 +72,55 @@ func (k *Asker) Yes(question string, preset bool) (bool, error) {
 	}
 }
 
-// Secret asks for a line that is not shown while it is typed.
-func (k *Asker) Secret(question string) (string, error) {
+// Secret asks for a line that is not shown while it is typed. When ctx ends, the question does too, and the terminal
+// shows again what is typed.
+func (k *Asker) Secret(ctx context.Context, question string) (string, error) {
 	k.write(question + ": ")
 	if k.answers.Buffered() > 0 { // typed or pasted ahead: it is on the screen already
-		return k.Line("", "")
+		return k.Line(ctx, "", "")
 	}
-	text, err := term.ReadPassword(int(os.Stdin.Fd()))
-	k.write("\n")
+	terminal := int(os.Stdin.Fd())
+	before, err := term.GetState(terminal)
+	if err != nil {
+		return "", fmt.Errorf("ask: %w", err)
+	}
+	text, err := k.await(ctx, func() (string, error) {
+		text, err := term.ReadPassword(terminal)
+		return string(text), err
+	})
+	if ctx.Err() != nil {
+		_ = term.Restore(terminal, before) // the reader, which hides what is typed, still waits
+	} else {
+		k.write("\n")
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("read answer: %w", err)
+		return "", err
 	}
-	return strings.TrimSpace(string(text)), nil
+	return strings.TrimSpace(text), nil
+}
+
+// await is what read reads, or the end of ctx. A terminal gives no way to end a read: it goes on until the program
+// ends, which is soon.
+func (k *Asker) await(ctx context.Context, read func() (string, error)) (string, error) {
+	type answer struct {
+		text string
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		text, err := read()
+		got <- answer{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		k.write("\n")
+		return "", context.Cause(ctx)
+	case a := <-got:
+		if a.err != nil && !errors.Is(a.err, io.EOF) {
+			a.err = fmt.Errorf("read answer: %w", a.err)
+		}
+		return a.text, a.err
+	}
 }
 
 // write ignores errors: when nobody sees a question, the answer shows it.

@@ -24,6 +24,7 @@ type Bar struct {
 	doing string
 	began time.Time
 	drawn bool
+	best  float64 // the greatest share that was shown
 }
 
 // NewBar draws on w. It returns nil, on which every method does nothing, when w is not a terminal.
@@ -34,19 +35,38 @@ func NewBar(w io.Writer, doing string) *Bar {
 	return &Bar{w: w, doing: doing, began: time.Now()}
 }
 
-// Set moves the bar.
+// Set moves the bar. It never goes back: a total that has grown holds it where it is.
 func (b *Bar) Set(done, total int64) {
 	if b == nil {
 		return
 	}
 	columns, _ := Columns(b.w)
-	done = min(max(done, 0), total)
+	done = b.forward(done, total)
 	text := b.doing + " " + Progress(done, total, min(40, max(10, columns-60)))
 	if left := remaining(time.Since(b.began), done, total); left >= time.Second {
 		text += ", about " + amount.Duration(left) + " left"
 	}
 	b.drawn = true
 	_, _ = io.WriteString(b.w, "\r"+Cut(Safe(text, false), columns-1)+"\x1b[K") // a closed terminal stops nothing
+}
+
+// forward is what is shown as done: at least the share that was shown before.
+func (b *Bar) forward(done, total int64) int64 {
+	done = min(max(done, 0), total)
+	if share := float64(done) / float64(max(total, 1)); share > b.best {
+		b.best = share
+	}
+	return max(done, int64(b.best*float64(total)))
+}
+
+// Note shows words in place of the bar.
+func (b *Bar) Note(words string) {
+	if b == nil {
+		return
+	}
+	columns, _ := Columns(b.w)
+	b.drawn = true
+	_, _ = io.WriteString(b.w, "\r"+Cut(Safe(b.doing+" "+words, false), columns-1)+"\x1b[K")
 }
 
 // remaining is how long the rest takes at the rate so far; 0 while there is none.

@@ -41,3 +41,13 @@ func TestBarWithoutTerminal(t *testing.T) {
 		t.Errorf("%q", out.String())
 	}
 }
+
+// What is queued counts as not done, and totals grow: the bar stays where it is until it can go on.
+func TestBarForward(t *testing.T) {
+	b := &Bar{}
+	for _, step := range []struct{ done, total, want int64 }{{0, 0, 0}, {50, 100, 50}, {40, 100, 50}, {60, 200, 100}, {150, 200, 150}, {9, 8, 8}} {
+		if got := b.forward(step.done, step.total); got != step.want {
+			t.Errorf("%d of %d is shown as %d, want %d", step.done, step.total, got, step.want)
+		}
+	}
+}

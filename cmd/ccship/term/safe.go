@@ -67,6 +67,9 @@ type safeWriter struct {
 	rest []byte // the beginning of a character
 }
 
+// Unwrap is what it writes to.
+func (s *safeWriter) Unwrap() io.Writer { return s.w }
+
 // Write counts what it was given, not what it writes.
 func (s *safeWriter) Write(p []byte) (int, error) {
 	text := append(s.rest, p...)

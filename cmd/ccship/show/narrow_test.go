@@ -1,0 +1,52 @@
+package show
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/cmd/ccship/showtest"
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/daemon/usage"
+)
+
+// A narrow terminal shows what matters: of sessions the title, of sums the cost. No line is cut where columns can go.
+func TestNarrow(t *testing.T) {
+	cost := 921.99
+	row := usage.Row{
+		Day: "2026-11-20", Session: "3f2a9c01-0000-4000-8000-000000000001", Answers: 1234, Input: 1_234_567, Output: 345_678, CacheWrite5m: 9_876_543,
+		CacheRead: 123_456_789, Total: 134_913_577, Cost: &cost,
+	}
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	items := []library.Item{{Session: row.Session, State: library.OnBoth, Title: "Fix the rounding of the cart total", Project: "shop", ChangedAt: at, Messages: 34, Tokens: 1e6, Cost: &cost}}
+	for _, columns := range []int{60, 80, 120} {
+		v := View{Now: at, Zone: time.UTC, Columns: columns}
+		sums := v.Usage(usage.Report{By: []string{usage.Day}, Rows: []usage.Row{row}, Total: row, Prices: "2026-11-21"})
+		if !strings.Contains(sums, "$921.99") || !strings.Contains(sums, "134 913 577") || strings.Contains(sums, "…") {
+			t.Errorf("%d columns:\n%s", columns, sums)
+		}
+		if all := strings.Contains(sums, "write 1h"); all == strings.Contains(sums, "a wider terminal shows more columns") {
+			t.Errorf("%d columns: whether all are shown is not said:\n%s", columns, sums)
+		}
+		if list := v.Sessions(items, false); !strings.Contains(list, "Fix the rounding of the c") {
+			t.Errorf("%d columns:\n%s", columns, list)
+		}
+	}
+	by := View{Now: at, Zone: time.UTC}.Usage(usage.Report{By: []string{usage.Session}, Rows: []usage.Row{row}, Total: row})
+	if !strings.Contains(by, "\n3f2a9c01  ") {
+		t.Errorf("a session's id is not short:\n%s", by)
+	}
+}
+
+// The status fits a narrow terminal: lines break between words, below where their text begins.
+func TestStatusNarrow(t *testing.T) {
+	for name, status := range showtest.Statuses() {
+		for line := range strings.Lines(View{Now: showtest.Moment(), Columns: 60}.Status(status)) {
+			line = strings.TrimSuffix(line, "\n")
+			if term.Width(line) > 60 && len(strings.Fields(line)) > 2 && !strings.Contains(line, "`") {
+				t.Errorf("%s: %q", name, line)
+			}
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package show
+
+import (
+	"strings"
+
+	"github.com/ccship/ccship/cmd/ccship/term"
+)
+
+// shortID is how much of an id lists show.
+const shortID = 8
+
+// shortened are ids as long as it takes to tell them apart. An agent's, which has its session's in front, stays whole.
+func shortened(ids []string) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		n := min(shortID, len(id))
+		if strings.Contains(id, "/") {
+			n = len(id)
+		}
+		for j, other := range ids {
+			for i != j && other != id && n < len(id) && strings.HasPrefix(other, id[:n]) && !isAgentOf(other, id) {
+				n++
+			}
+		}
+		out[i] = term.Printable(id[:n])
+	}
+	return out
+}
+
+// isAgentOf says whether an id is of an agent of a session.
+func isAgentOf(id, session string) bool { return strings.HasPrefix(id, session+"/") }
