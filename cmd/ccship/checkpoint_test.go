@@ -15,7 +15,7 @@ func TestCheckpointMistakes(t *testing.T) {
 	t.Setenv("CLAUDE_CODE_SESSION_ID", "")
 	for _, args := range [][]string{
 		{"list", "--limit", "0"}, {"list", "--offset", "-1"}, {"list", "extra"}, {"show"}, {"show", "a", "b"}, {"show", "cp-1", "--session", "a"},
-		{"create"}, {"create", "a"}, {"budget", "--session", "a", "--model", "b"}, {"budget", "--set", "5000"}, {"budget", "--unset"},
+		{"create", "a", "b"}, {"create", "a", "--session", "b"}, {"budget", "--session", "a", "--model", "b"}, {"budget", "--set", "5000"}, {"budget", "--unset"},
 		{"budget", "--model", "m", "--set", "0"}, {"budget", "--model", "m", "--set", "many"}, {"budget", "--model", "m", "--set", "5000", "--unset"},
 	} {
 		code, out, words := inProcess(t, append([]string{"checkpoint"}, args...)...)
@@ -41,5 +41,9 @@ func TestCheckpointLatest(t *testing.T) {
 	socket = listen(t, spoken{document: control.CheckpointAnswer{Checkpoint: showtest.Checkpoint()}})
 	if code, out, words := inProcess(t, "checkpoint", "create", "--socket", socket); code != cli.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, words)
+	}
+	socket = listen(t, spoken{document: control.CheckpointAnswer{Checkpoint: showtest.Checkpoint()}})
+	if code, out, words := inProcess(t, "checkpoint", "create", "3f", "--socket", socket); code != cli.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
+		t.Errorf("with the beginning of an id: exit code %d, stdout %q, stderr %q", code, out, words)
 	}
 }

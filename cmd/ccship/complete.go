@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/config"
 )
 
@@ -41,7 +42,8 @@ func (a *app) completeDead(cmd *cobra.Command, args []string, _ string) ([]strin
 	var ids []string
 	for _, l := range dead.Letters {
 		if !named[l.ID] {
-			about := fmt.Sprintf("%s, line %d: %s", show.SessionOrPath(l.Session, l.Path), l.Line, show.Reason(l))
+			about := fmt.Sprintf("%s, line %d: %s", show.SessionOrPath(l.Session, l.Path),
+				amount.LineNumber(l.Line), show.Reason(l))
 			ids = append(ids, cobra.CompletionWithDesc(l.ID, about))
 		}
 	}

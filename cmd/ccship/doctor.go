@@ -2,9 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/bundle"
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/setup"
 	"github.com/ccship/ccship/daemon/config"
@@ -16,13 +23,16 @@ import (
 func (a *app) doctorCommand() *cobra.Command {
 	var fix bool
 	var days int
+	var report string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that can go wrong, and say how to fix it",
 		Long: "Check service, daemon, socket, state, configuration, key, folders, clock, server and outbox, and what " +
 			"Claude Code is about to delete, in less than three seconds. With --fix, fix first what is safe to fix: " +
 			"permissions, a stale socket, an outdated unit, a stopped service, queued lines. " +
-			"Exits 0 when no check fails, even with warnings; 1 when one fails.",
+			"Exits 0 when no check fails, even with warnings; 1 when one fails. With --bundle, write what ccship says of " +
+			"itself into one archive for a report of a problem: versions, configuration, checks, status, metrics and log, " +
+			"without conversations, keys, and names of people, machines, servers, projects and folders.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if days < 0 || days > 3650 {
@@ -30,13 +40,83 @@ func (a *app) doctorCommand() *cobra.Command {
 			}
 			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
+			if report != "" {
+				return a.bundle(ctx, report, days)
+			}
 			return a.doctor(ctx, fix, days)
 		},
 	}
 	cmd.Flags().BoolVar(&fix, "fix", false, "fix what is safe to fix, and say what was done")
 	cmd.Flags().IntVar(&days, "days", 7, "warn about what Claude Code will delete within this many `days`")
+	cmd.Flags().StringVar(&report, "bundle", "", "write an archive for a report of a problem into this `file`")
+	cmd.Flags().Lookup("bundle").NoOptDefVal = bundle.Folder + ".tar.gz"
+	cmd.MarkFlagsMutuallyExclusive("bundle", "fix")
 	a.AddJSON(cmd)
 	return cmd
+}
+
+// bundle writes the archive. What cannot be had is said in it: a report is wanted most when something fails.
+func (a *app) bundle(ctx context.Context, file string, days int) error {
+	options, err := a.doctorOptions(days)
+	if options.Config.Path == "" {
+		return err
+	}
+	c, checks := options.Config, ""
+	if err == nil {
+		checks = document(doctor.Examine(ctx, options))
+	}
+	user, machine := os.Getenv("USER"), ""
+	if name, err := os.Hostname(); err == nil {
+		machine = name
+	}
+	home, _ := os.UserHomeDir() // without one there is nothing to hide
+	var values strings.Builder
+	for _, v := range c.Values() {
+		fmt.Fprintf(&values, "%s # %s\n", v.TOML(), v.Origin)
+	}
+	parts := []bundle.Part{
+		{Name: "version.json", Text: document(a.build)},
+		{Name: "config.toml", Text: values.String(), Err: options.ConfigErr},
+		{Name: "doctor.json", Text: checks, Err: err},
+	}
+	client, status, err := control.Reach(ctx, cli.Sockets(c))
+	metrics, now := "", ""
+	servers := []string{c.ServerURL}
+	if err == nil {
+		now = document(status)
+		metrics, err = control.MetricsOf(ctx, client)
+		for _, s := range status.Servers {
+			servers = append(servers, s.URL)
+		}
+	}
+	log, logErr := setup.Log(ctx, &a.App, logLines)
+	parts = append(parts, bundle.Part{Name: "status.json", Text: now, Err: err},
+		bundle.Part{Name: "metrics.txt", Text: metrics, Err: err}, bundle.Part{Name: "log.txt", Text: log, Err: logErr})
+	contents, err := bundle.Write(file, time.Now(), bundle.NewNames(home, user, machine, servers), parts...)
+	if errors.Is(err, os.ErrExist) {
+		return control.Usage(file+" exists", "name another file with --bundle=FILE, or remove that one")
+	}
+	if err != nil {
+		return control.Failed(err.Error(), "name a file that can be written with --bundle=FILE")
+	}
+	a.Say("%s holds, without conversations, keys and names:", file)
+	for _, line := range contents {
+		a.Say("  %s", line)
+	}
+	a.Say("look through it before you send it: tar -xzOf %s | less", file)
+	return nil
+}
+
+// logLines is how much of the log goes into an archive.
+const logLines = 2000
+
+// document is a value as JSON with indents, "" if there is none.
+func document(v any) string {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(text) + "\n"
 }
 
 // mostRounds limits the rounds of fixing: a daemon that one round starts may report more to fix in the next.
@@ -91,7 +171,7 @@ func (a *app) doctorOptions(days int) (doctor.Options, error) {
 		o.ForeignSocket = cli.UpSocket(o.Config)
 	}
 	if o.ConfigErr != nil {
-		o.Service, err = service.New(service.Options{Binary: o.Program}) // to look only
+		o.Service, err = service.New(service.Options{Program: service.Daemon, Binary: o.Program}) // to look only
 		return o, err
 	}
 	t, err := setup.OwnService(&a.App)

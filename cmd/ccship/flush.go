@@ -37,5 +37,8 @@ func (a *app) showFlush(r control.FlushResult) error {
 	case r.Paused:
 		return a.Print("paused: " + amount.Counted(r.Waiting, "entry waits", "entries wait") + " for `ccship resume`\n")
 	}
-	return a.Print(amount.Counted(r.Waiting, "entry is", "entries are") + " tried now\n")
+	if r.Waiting == 0 {
+		return a.Print("nothing is queued\n")
+	}
+	return a.Print("retrying now: " + amount.Counted(r.Waiting, "entry", "entries") + "\n")
 }

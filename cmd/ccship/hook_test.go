@@ -1,368 +1,111 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/ccship/ccship/daemon/control"
-)
-
-const (
-	initText   = "[Session started]\n- Session: \"shop\" <1> & 장바구니"
-	noticeText = "💾 [ccship] Automatic checkpoint made"
-)
-
-// hookInputs are what Claude Code writes to a hook, by version and event.
-const (
-	newInput   = `{"session_id":"s-1","prompt_id":"p","transcript_path":"/x","cwd":"/home/kim/shop","hook_event_name":"X","tool_input":{"session_id":"no"}}`
-	oldInput   = `{"session_id":"s-1","transcript_path":"/x","cwd":"/home/kim/shop","hook_event_name":"X"}`
-	agentInput = `{"session_id":"s-1","prompt_id":"p","cwd":"/home/kim/shop","agent_id":"a0b1","hook_event_name":"X"}`
+	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/place"
 )
 
 // patientCCShip is ccship whose hooks have all the time they need: on a busy machine the time of a real one is up before
 // it is answered.
 const patientCCShip = "ccship-patient"
 
-// releasedCCShip builds the program as it is released, once per test process: this test binary takes longer to start
-// than a hook has. It lies beside the programs of testscript, which removes them.
-var releasedCCShip = sync.OnceValues(func() (string, error) {
-	link, err := exec.LookPath("ccship")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(filepath.Dir(link), "ccship-as-released.exe")
-	out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-func released(t testing.TB) string {
-	t.Helper()
-	path, err := releasedCCShip()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// answering is the socket of a daemon that is only a handler.
-func answering(t testing.TB, answer http.HandlerFunc) string {
-	t.Helper()
+// TestHookVerb: `ccship hook` is what ccship-hook is, for plugins that call it, with the flags of ccship too. The tests of
+// cmd/ccship-hook say the rest.
+func TestHookVerb(t *testing.T) {
+	const input = `{"session_id":"s-1","prompt_id":"p","cwd":"/home/kim/shop"}`
 	socket := socketPath(t)
-	ln, err := net.Listen("unix", socket)
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: answer, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(ln) }()
-	t.Cleanup(func() { _ = server.Close() })
-	return socket
-}
-
-// telling is a daemon that has something to say to session s-1 in /home/kim/shop.
-func telling(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case r.URL.Path == "/v1/init" && r.URL.Query().Get("session") == "s-1" && r.URL.Query().Get("cwd") == "/home/kim/shop":
-		_ = json.NewEncoder(w).Encode(control.Init{SchemaVersion: 1, Text: initText})
-	case r.URL.Path == "/v1/pending":
-		var req control.PendingRequest
-		if json.NewDecoder(r.Body).Decode(&req) == nil && req.Session == "s-1" {
-			_ = json.NewEncoder(w).Encode(control.Pending{SchemaVersion: 1, Text: noticeText, Notices: 1})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"schema_version":1,"text":"news"}`))
+	}))
+	_ = server.Listener.Close()
+	server.Listener = ln
+	server.Start()
+	defer server.Close()
+	none := filepath.Join(t.TempDir(), "none")
+	for _, c := range []struct {
+		args   []string
+		socket string
+		want   string
+	}{
+		{[]string{"hook", "session-start"}, socket, `"hookEventName":"SessionStart","additionalContext":"news"`},
+		{[]string{"hook", "post-tool-use"}, socket, `"hookEventName":"PostToolUse","additionalContext":"news"`},
+		{[]string{"hook", "--socket", socket, "post-tool-use"}, none, `"additionalContext":"news"`},
+		{[]string{"--socket", socket, "hook", "post-tool-use"}, none, `"additionalContext":"news"`},
+		{[]string{"hook", "post-tool-use"}, none, ""},
+		{[]string{"hook", "stop"}, socket, ""},
+		{[]string{"hook"}, socket, ""},
+		{[]string{"hook", "post-tool-use", "--nonsense"}, socket, ""},
+	} {
+		cmd := exec.CommandContext(t.Context(), patientCCShip, c.args...)
+		cmd.Env = []string{"HOME=" + t.TempDir(), "CCSHIP_SOCKET=" + c.socket}
+		cmd.Stdin = strings.NewReader(input)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), c.want) || c.want == "" && len(out) > 0 {
+			t.Errorf("%v: it prints %q, %v", c.args, out, err)
 		}
-	default:
-		w.WriteHeader(http.StatusTeapot)
 	}
 }
 
-func quiet(w http.ResponseWriter, _ *http.Request) {
-	_, _ = io.WriteString(w, `{"schema_version":1,"text":""}`)
-}
-
-// silence never answers, as a daemon does that was stopped.
-func silence(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-
-// hookRun runs one hook of the released program, with the time that a hook has.
-func hookRun(t *testing.T, socket string, stdin io.Reader, env []string, event string) string {
-	t.Helper()
-	return runProgram(t, released(t), socket, stdin, env, event)
-}
-
-// hookTells runs one hook that waits until it is answered.
-func hookTells(t *testing.T, socket string, stdin io.Reader, env []string, event string) string {
-	t.Helper()
-	return strings.TrimSuffix(runProgram(t, patientCCShip, socket, stdin, env, event), "\n")
-}
-
-// runProgram runs one hook and returns what it printed. The hook must succeed and say nothing on stderr.
-func runProgram(t *testing.T, program, socket string, stdin io.Reader, env []string, event string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, "hook", event)
+// TestHookSockets: a hook looks for the daemon where every other command does, whatever names the place.
+func TestHookSockets(t *testing.T) {
 	home := t.TempDir()
-	cmd.Env = append([]string{"HOME=" + home, "USERPROFILE=" + home, "CCSHIP_SOCKET=" + socket}, env...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if f, ok := stdin.(*os.File); ok {
-		cmd.Stdin = f
-	} else {
-		pipe, err := cmd.StdinPipe()
+	for _, c := range []struct {
+		name string
+		env  map[string]string
+		file string
+	}{
+		{"nothing", nil, ""},
+		{"a runtime folder", map[string]string{"XDG_RUNTIME_DIR": "/run/user/7"}, ""},
+		{"a relative runtime folder", map[string]string{"XDG_RUNTIME_DIR": "run"}, ""},
+		{"XDG folders", map[string]string{"XDG_STATE_HOME": "/st", "XDG_RUNTIME_DIR": "/run/x/../y"}, ""},
+		{"a socket", map[string]string{"CCSHIP_SOCKET": "~/s.sock", "XDG_RUNTIME_DIR": "/run/user/7"}, `socket = "/other"`},
+		{"blank variables", map[string]string{"CCSHIP_SOCKET": " ", "CCSHIP_STATE_DIR": " "}, ""},
+		{"empty variables", map[string]string{"CCSHIP_SOCKET": "", "CCSHIP_STATE_DIR": ""}, "socket = '/s'\nstate_dir = '~/x'"},
+		{"a state folder", map[string]string{"CCSHIP_STATE_DIR": " /d/ "}, ""},
+		{"a file", nil, "# mine\nserver_url = \"http://127.0.0.1:5000\"\nroots = ['/a']\nsocket = \"~/in/file.sock\"\n"},
+		{"a file with a state folder", map[string]string{"XDG_RUNTIME_DIR": "/run/user/7"}, "state_dir = '/far'\n"},
+		{"an empty socket in the file", nil, "socket = ''\nstate_dir = '/far'\n"},
+		{"another file", map[string]string{"CCSHIP_CONFIG": "~/.config/ccship/config.toml"}, "socket = '/s'"},
+		{"a file that is not there", map[string]string{"CCSHIP_CONFIG": "/none/config.toml"}, "socket = '/s'"},
+		{"another user's home", map[string]string{"CCSHIP_SOCKET": "~root/s"}, ""},
+		{"a number", nil, "socket = 5"},
+		{"no TOML", nil, "socket = ["},
+	} {
+		env := func(name string) (string, bool) {
+			if v, ok := c.env[name]; ok || name != config.HomeVariable {
+				return v, ok
+			}
+			return home, true
+		}
+		file := filepath.Join(home, ".config", "ccship", "config.toml")
+		err := os.MkdirAll(filepath.Dir(file), 0o700)
+		if err == nil {
+			err = os.WriteFile(file, []byte(c.file), 0o600)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() {
-			_, _ = io.Copy(pipe, stdin) // the hook need not read all of it
-			_ = pipe.Close()
-		}()
-	}
-	if err := cmd.Run(); err != nil || stderr.Len() > 0 {
-		t.Errorf("hook %s: %v, stderr %q", event, err, stderr.String())
-	}
-	return stdout.String()
-}
-
-func TestHookTells(t *testing.T) {
-	socket := answering(t, telling)
-	for _, c := range []struct{ event, input, want string }{
-		{"session-start", newInput, `{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"[Session started]\n- Session: \"shop\" <1> & 장바구니"}}`},
-		{"session-start", oldInput, `{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"[Session started]\n- Session: \"shop\" <1> & 장바구니"}}`},
-		{"user-prompt-submit", oldInput, `{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"` + noticeText + `"}}`},
-		{"post-tool-use", oldInput, `{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"` + noticeText + `"}}`},
-		{"pre-tool-use", newInput, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","additionalContext":"` + noticeText + `"}}`},
-		{"pre-tool-use", oldInput, ""}, // a version that would drop it
-		{"post-tool-use", agentInput, ""},
-		{"session-start", `{"session_id":"other","cwd":"/home/kim/shop"}`, ""},
-		{"stop", newInput, ""},
-		{"", newInput, ""},
-	} {
-		if got := hookTells(t, socket, strings.NewReader(c.input), nil, c.event); got != c.want {
-			t.Errorf("%s with %s prints %q, want %q", c.event, c.input, got, c.want)
+		got, err := place.Sockets(env)
+		cfg, wrong := config.Load(nil, env)
+		if (err == nil) != (wrong == nil) {
+			t.Errorf("%s: %v, but the configuration says %v", c.name, err, wrong)
 		}
-	}
-	if hookTells(t, socket, strings.NewReader(oldInput), []string{"CLAUDE_CODE_SESSION_ID=s-1"}, "pre-tool-use") == "" {
-		t.Error("a version that says its session in the environment is told nothing before a tool")
-	}
-}
-
-// TestHookConfirms: what a hook was handed it prints once the daemon knows that it has it, and not when it is too late.
-func TestHookConfirms(t *testing.T) {
-	lending := func(late bool) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			var req control.PendingRequest
-			switch err := json.NewDecoder(r.Body).Decode(&req); {
-			case err != nil || req.Session != "s-1":
-			case req.Receipt == "r-1" && !late:
-				_, _ = io.WriteString(w, `{"schema_version":1,"text":"","notices":0}`)
-			case req.Receipt == "" && req.Confirm:
-				_ = json.NewEncoder(w).Encode(control.Pending{SchemaVersion: 1, Text: noticeText, Notices: 1, Receipt: "r-1"})
-			default:
-				w.WriteHeader(http.StatusNotFound)
-				_, _ = io.WriteString(w, `{"code":"not_found","message":"nothing waits for this receipt"}`)
-			}
+		if want := cli.Sockets(cfg); err == nil && strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("%s: a hook asks %q, other commands %q", c.name, got, want)
 		}
-	}
-	if got := hookTells(t, answering(t, lending(false)), strings.NewReader(newInput), nil, "user-prompt-submit"); !strings.Contains(got, noticeText) {
-		t.Errorf("confirmed, it prints %q", got)
-	}
-	if got := hookTells(t, answering(t, lending(true)), strings.NewReader(newInput), nil, "user-prompt-submit"); got != "" {
-		t.Errorf("not confirmed, it prints %q", got)
-	}
-}
-
-// late is input that is written later than a hook may take, in two parts.
-type late struct{ text []string }
-
-func (l *late) Read(p []byte) (int, error) {
-	if len(l.text) == 0 {
-		return 0, io.EOF
-	}
-	<-time.After(150 * time.Millisecond) // what a busy machine does
-	n := copy(p, l.text[0])
-	l.text = l.text[1:]
-	return n, nil
-}
-
-// TestHookOnBusyMachine: the time of a hook begins when it has its input, and the one at the start of a session waits for
-// a daemon that is slow.
-func TestHookOnBusyMachine(t *testing.T) {
-	slowly := func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case <-r.Context().Done():
-		case <-time.After(200 * time.Millisecond):
-			telling(w, r)
-		}
-	}
-	input := &late{[]string{oldInput[:20], oldInput[20:]}}
-	if got := hookRun(t, answering(t, slowly), input, nil, "session-start"); !strings.Contains(got, "Session started") {
-		t.Errorf("it prints %q", got)
-	}
-}
-
-// TestHookSaysNothing: whatever is wrong, a hook ends by itself with nothing said.
-func TestHookSaysNothing(t *testing.T) {
-	dir := t.TempDir()
-	stale := filepath.Join(dir, "stale.sock")
-	if err := os.WriteFile(stale, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name   string
-		socket string
-	}{
-		{"no daemon", filepath.Join(dir, "none.sock")},
-		{"no socket", stale},
-		{"a path too long", filepath.Join(dir, strings.Repeat("x", 200))},
-		{"a daemon that never answers", answering(t, silence)},
-		{"nothing to say", answering(t, quiet)},
-		{"an older daemon", answering(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, `{"code":"not_found","message":"there is no /v1/init"}`)
-		})},
-		{"an answer without end", answering(t, func(w http.ResponseWriter, r *http.Request) {
-			for r.Context().Err() == nil {
-				if _, err := io.WriteString(w, `{"text":"`+strings.Repeat("x", 1<<16)); err != nil {
-					return
-				}
-			}
-		})},
-		{"an answer cut off", answering(t, func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, `{"schema_version":1,"text":"half`)
-		})},
-		{"another program", answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel() // a hook spends its time waiting
-			for event := range hookEvents {
-				if got := hookRun(t, c.socket, strings.NewReader(newInput), nil, event); got != "" {
-					t.Errorf("%s prints %q", event, got)
-				}
-			}
-		})
-	}
-}
-
-// endless is the letter x for ever.
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = 'x'
-	}
-	return len(p), nil
-}
-
-func TestHookHostileInput(t *testing.T) {
-	socket := answering(t, telling)
-	open, hold, err := os.Pipe() // nobody writes, nobody closes
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.Close()
-	defer hold.Close()
-	for _, c := range []struct {
-		name  string
-		stdin io.Reader
-	}{
-		{"nothing", strings.NewReader("")},
-		{"no JSON", strings.NewReader("\x00\xff\x00")},
-		{"a list", strings.NewReader(`["session_id","s-1"]`)},
-		{"cut off", strings.NewReader(`{"session_id":"s-`)},
-		{"another kind of id", strings.NewReader(`{"session_id":["s-1"],"cwd":"/home/kim/shop"}`)},
-		{"deep", strings.NewReader(`{"a":` + strings.Repeat("[", 60000))},
-		{"never written", open},
-		{"without end", io.MultiReader(strings.NewReader(`{"a":"`), endless{})},
-		{"the id behind too much", strings.NewReader(`{"a":"` + strings.Repeat("x", maxHookHead) + `","session_id":"s-1","cwd":"/home/kim/shop"}`)},
-	} {
-		if got := hookRun(t, socket, c.stdin, nil, "session-start"); got != "" {
-			t.Errorf("%s: prints %q", c.name, got)
-		}
-	}
-	large := io.MultiReader(strings.NewReader(strings.TrimSuffix(newInput, "}")+`,"tool_response":"`), io.LimitReader(endless{}, 1<<20), strings.NewReader(`"}`))
-	if got := hookTells(t, socket, large, nil, "session-start"); !strings.Contains(got, "Session started") {
-		t.Errorf("a large input behind what counts: prints %q", got)
-	}
-}
-
-// TestHookHostilePlace: no home, a broken configuration, and nobody who reads what is printed.
-func TestHookHostilePlace(t *testing.T) {
-	socket := answering(t, telling)
-	broken := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(broken, []byte("roots = ["), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, env := range [][]string{{"HOME=", "USERPROFILE="}, {"CCSHIP_CONFIG=" + broken}, {"CCSHIP_CONFIG=" + t.TempDir()}} {
-		_ = hookRun(t, socket, strings.NewReader(newInput), env, "session-start") // it must only end well
-	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := read.Close(); err != nil {
-		t.Fatal(err)
-	}
-	defer write.Close()
-	cmd := exec.CommandContext(t.Context(), released(t), "hook", "session-start")
-	cmd.Env = []string{"HOME=" + t.TempDir(), "CCSHIP_SOCKET=" + socket}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(newInput), write, write
-	if err := cmd.Run(); err != nil {
-		t.Errorf("nobody reads: %v", err)
-	}
-}
-
-// TestHookFindsDaemon: a service that is gone leaves its socket behind; the one that runs is asked.
-func TestHookFindsDaemon(t *testing.T) {
-	home := t.TempDir()
-	dir := filepath.Join(home, ".local", "state", "ccship")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	stale, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(dir, "stale")})
-	if err != nil {
-		t.Skip(err) // the folder's name is too long for a socket here
-	}
-	stale.SetUnlinkOnClose(false)
-	if err := errors.Join(stale.Close(), os.Rename(filepath.Join(dir, "stale"), filepath.Join(dir, "ccship.sock")), os.Mkdir(filepath.Join(dir, "up"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(answering(t, telling), filepath.Join(dir, "up", "ccship.sock")); err != nil {
-		t.Skip(err)
-	}
-	runtime := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), patientCCShip, "hook", "post-tool-use")
-	cmd.Env, cmd.Stdin = []string{"HOME=" + home, "XDG_RUNTIME_DIR=" + runtime}, strings.NewReader(newInput)
-	if out, err := cmd.Output(); err != nil || !strings.Contains(string(out), noticeText) {
-		t.Errorf("it prints %q, %v", out, err)
-	}
-}
-
-// TestHookReadsAll: Claude Code writes what a tool answered, of any size, and nothing of it may fail.
-func TestHookReadsAll(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), patientCCShip, "hook", "post-tool-use")
-	cmd.Env = []string{"HOME=" + t.TempDir(), "CCSHIP_SOCKET=" + answering(t, quiet)}
-	pipe, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(pipe, io.MultiReader(strings.NewReader(newInput), io.LimitReader(endless{}, 1<<20))); err != nil {
-		t.Errorf("a megabyte cannot be written to a hook: %v", err)
-	}
-	_ = pipe.Close() // what counts is whether all could be written
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"sync"
 )
@@ -54,14 +55,28 @@ func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.size > 0 && l.size+int64(len(p)) > l.most {
-		old := l.file
-		if err := os.Rename(l.path, l.path+".1"); err == nil && l.open() == nil {
-			_ = old.Close() // everything in it was written
+		if err := l.turn(); err != nil {
+			return 0, err
 		}
 	}
 	n, err := l.file.Write(p)
 	l.size += int64(n)
 	return n, err
+}
+
+// turn begins a new file, unless the old one cannot be renamed. It is called with mu held.
+func (l *logFile) turn() error {
+	old := l.file
+	if runtime.GOOS == "windows" { // where an open file cannot be renamed
+		_ = debug.SetCrashOutput(nil, debug.CrashOptions{}) // it has the file open, too
+		_ = old.Close()                                     // everything in it was written
+		_ = os.Rename(l.path, l.path+".1")
+		return l.open()
+	}
+	if err := os.Rename(l.path, l.path+".1"); err == nil && l.open() == nil {
+		_ = old.Close()
+	}
+	return nil
 }
 
 // Close ends the log. Crashes go to standard error only from then on.

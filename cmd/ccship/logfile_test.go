@@ -80,7 +80,8 @@ func TestLogFileCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, "-test.run=^TestLogFileCrash$")
-	cmd.Env = append(os.Environ(), "CRASH_LOG="+path)
+	temp := t.TempDir() // the child's commands lie there, and it removes nothing
+	cmd.Env = append(os.Environ(), "CRASH_LOG="+path, "TMPDIR="+temp, "TMP="+temp)
 	if err := cmd.Run(); err == nil {
 		t.Fatal("it did not crash")
 	}

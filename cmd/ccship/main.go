@@ -5,15 +5,22 @@ package main
 import (
 	"context"
 	"os"
+	"runtime"
 	"slices"
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/daemon/hook"
 )
 
 // version is set by the linker.
 var version = "dev"
 
-func main() { os.Exit(command(hookBeats)) }
+func main() {
+	if os.Getenv("CCSHIP_MEMORY_PROFILE") == "" {
+		runtime.MemProfileRate = 0 // its table takes 1.5 MiB of a daemon that has 20
+	}
+	os.Exit(command(hook.Beats))
+}
 
 // command is main with an exit code; a hook may take so many beats, its help as long as it takes.
 func command(beats int) int {

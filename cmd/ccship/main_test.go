@@ -12,7 +12,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/ccship/ccship/cmd/help/helptest"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/hook"
+	"github.com/ccship/ccship/daemon/service/servicetest"
 )
 
 // hung is how long something may take before a test calls it hung. It is no measure of speed: a busy machine must not
@@ -22,14 +25,32 @@ const hung = 5 * time.Minute
 // TestMain lets this binary be every program the tests run: ccship itself, and what it meets in them.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"ccship":        func() { os.Exit(command(hookBeats)) },
-		patientCCShip:   func() { os.Exit(command(int(10 * time.Minute / hookBeat))) },
+		"ccship":        func() { os.Exit(command(hook.Beats)) },
+		patientCCShip:   func() { os.Exit(command(int(10 * time.Minute / hook.Beat))) },
 		"ccship-server": fakeServer,
 		"fake-daemon":   fakeDaemon,
-		"systemctl":     fakeSystemctl,
-		"journalctl":    fakeJournalctl,
-		"loginctl":      fakeLoginctl,
+		"systemctl":     servicetest.Systemctl,
+		"journalctl":    servicetest.Journalctl,
+		"loginctl":      servicetest.Loginctl,
 	})
+}
+
+// TestHelpGroups: every command is in a group of the help.
+func TestHelpGroups(t *testing.T) {
+	a := app{}
+	for _, c := range a.root().Commands() {
+		if c.GroupID == "" && !c.Hidden {
+			t.Errorf("%q is in no group", c.Name())
+		}
+	}
+}
+
+// TestFlagWords: what a flag takes is one word, neither the flag's own name nor a type of Go.
+func TestFlagWords(t *testing.T) {
+	a := app{}
+	root := a.root()
+	strict(root, nil)
+	helptest.FlagWords(t, root)
 }
 
 // TestScripts runs the command line against testdata/script, one home a script.

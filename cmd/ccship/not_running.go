@@ -33,7 +33,7 @@ func startHint(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	s, err := service.New(service.Options{Binary: program})
+	s, err := service.New(service.Options{Program: service.Daemon, Binary: program})
 	if err != nil {
 		return ""
 	}

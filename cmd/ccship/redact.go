@@ -54,7 +54,8 @@ func (a *app) redactKeyExport() *cobra.Command {
 }
 
 func (a *app) redactKeyImport() *cobra.Command {
-	return &cobra.Command{
+	var replace bool
+	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Use the key in a file that export wrote; - reads standard input",
 		Args:  cobra.ExactArgs(1),
@@ -71,13 +72,15 @@ func (a *app) redactKeyImport() *cobra.Command {
 			if err != nil {
 				return control.Usage(err.Error(), "`ccship redact key export` on the other machine prints one")
 			}
-			if err := c.WriteRedactKey(key); err != nil {
+			if err := c.WriteRedactKey(key, replace); err != nil {
 				return err
 			}
 			a.Say("the key is in %s; a running daemon uses it after `ccship restart`", c.RedactKeyFile())
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace another key, which then proves no token any more")
+	return cmd
 }
 
 // maskedSecret is one secret that `redact test` finds.
@@ -150,19 +153,20 @@ func findSecrets(c *config.Config, text []byte) (redactReport, error) {
 		return report, fmt.Errorf("find the project: %w", err)
 	}
 	m := all.Of(dir)
-	parts := [][]byte{text}
+	parts, mask := [][]byte{text}, func(text []byte) ([]byte, []redact.Range) { return m.File("", text) }
 	if first := bytes.TrimSpace(text); len(first) > 0 && first[0] == '{' {
-		parts = bytes.Split(text, []byte("\n"))
+		parts, mask = bytes.Split(text, []byte("\n")), m.Line
 	}
 	line := 1
 	for _, part := range parts {
-		masked, ranges := m.Line(part)
+		masked, ranges := mask(part)
 		for _, r := range ranges {
 			before := part[:r.Start]
 			report.Secrets = append(report.Secrets, maskedSecret{
 				Line:   line + bytes.Count(before, []byte("\n")),
 				Column: r.Start - bytes.LastIndexByte(before, '\n'),
-				Length: r.End - r.Start, Rule: r.Rule, Token: string(masked[r.Start:r.End]),
+				Length: r.End - r.Start, Rule: r.Rule,
+				Token: strings.ReplaceAll(string(masked[r.Start:r.End]), "\x00", ""), // in UTF-16
 			})
 		}
 		line += bytes.Count(part, []byte("\n")) + 1

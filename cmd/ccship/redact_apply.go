@@ -12,14 +12,17 @@ import (
 )
 
 func (a *app) redactApply() *cobra.Command {
-	var yes bool
+	var yes, forgetOld bool
 	cmd := &cobra.Command{
 		Use:   "apply",
 		Short: "Count the lines that were sent with secrets, or masked by other rules; with --yes, send them again",
 		Long: "Compare what servers have with what they would get by the rules in force. With --yes, send each transcript " +
-			"that differs again from its first such line, as a new generation, and read documents and attachments again.\n\n" +
-			"Servers keep the earlier generations and versions. `ccship forget SESSION` removes a session with all of them " +
-			"from the server, and it is never sent again; `ccship-server forget SESSION` does the same on the server.",
+			"that differs again from its first such line, as a new generation, and read documents and attachments again. " +
+			"Servers keep the earlier generations and versions.\n\n" +
+			"With --forget-old, count what servers have stored in the clear: in lines of every generation, in checkpoints, " +
+			"attachments and versions of documents. With --yes too, have it masked in place first: nothing else changes, " +
+			"the history of rewinds stays, and the lines are as they would be sent now. Only a ccship-server can do that, " +
+			"and only for your own transcripts of this machine. Its backups still contain the secrets.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := cli.UntilSignal(cmd.Context())
@@ -28,35 +31,123 @@ func (a *app) redactApply() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sum, err := a.remask(ctx, client, true)
-			if err != nil {
-				return err
-			}
-			if !a.JSON {
-				a.Say("%s", counted(sum))
-			}
-			if applies := yes && sum.Transcripts > 0; applies {
-				if sum, err = a.remask(ctx, client, false); err != nil {
+			var old *control.OldBytes
+			if forgetOld {
+				if old, err = a.forgetOld(ctx, client, yes); err != nil {
 					return err
 				}
 			}
-			switch {
-			case a.JSON:
-				return a.PrintJSON(sum)
-			case sum.Transcripts == 0:
-				return nil
-			case !yes:
-				a.Say("add --yes to send %s again", amount.Counted(sum.Resent, "line", "lines"))
-				return nil
-			}
-			a.Say("%s on the way; the earlier generations stay on the server: "+
-				"`ccship redact apply --help` says how to remove them", amount.Counted(sum.Resent, "line is", "lines are"))
-			return nil
+			return a.applyRules(ctx, client, yes, old)
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "send the lines again")
+	cmd.Flags().BoolVar(&yes, "yes", false, "send the lines again; with --forget-old, mask what servers have")
+	cmd.Flags().BoolVar(&forgetOld, "forget-old", false, "what servers have stored in the clear too, in place")
 	a.AddJSON(cmd)
 	return cmd
+}
+
+// applyRules counts, or sends again, what differs. old is what was done with what servers have; nil: nothing.
+func (a *app) applyRules(ctx context.Context, client *control.Client, yes bool, old *control.OldBytes) error {
+	sum, err := a.remask(ctx, client, true)
+	if err != nil {
+		return err
+	}
+	if !a.JSON {
+		a.Say("%s", counted(sum))
+	}
+	if applies := yes && sum.Transcripts > 0; applies {
+		if sum, err = a.remask(ctx, client, false); err != nil {
+			return err
+		}
+	}
+	sum.Old = old
+	switch {
+	case a.JSON:
+		return a.PrintJSON(sum)
+	case sum.Transcripts == 0:
+		return nil
+	case !yes && old != nil:
+		return nil // masked in place they do not differ any more
+	case !yes:
+		a.Say("add --yes to send %s again", amount.Counted(sum.Resent, "line", "lines"))
+		return nil
+	}
+	a.Say("%s on the way", amount.Counted(sum.Resent, "line is", "lines are"))
+	if old == nil {
+		a.Say("the earlier generations stay on the server: `ccship redact apply --forget-old` masks them there")
+	}
+	return nil
+}
+
+// forgetOld counts what servers have stored in the clear, and with yes has it masked there.
+func (a *app) forgetOld(ctx context.Context, client *control.Client, yes bool) (*control.OldBytes, error) {
+	sum, err := a.remaskOld(ctx, client, true)
+	if err != nil {
+		return nil, err
+	}
+	some := sum.Transcripts > 0
+	if !a.JSON {
+		for _, server := range sum.Plain {
+			a.Say("%s speaks only the base protocol and cannot mask: remove there what it has, "+
+				"or change to a ccship-server", term.OneLine(server))
+		}
+		a.Say("%s", storedInClear(sum))
+	}
+	switch {
+	case !some:
+		return &sum, nil
+	case !yes:
+		if !a.JSON {
+			a.Say("add --yes to have that masked in place")
+		}
+		return &sum, nil
+	}
+	if sum, err = a.remaskOld(ctx, client, false); err != nil {
+		return nil, err
+	}
+	if !a.JSON {
+		a.Say("masked there; revoke the secrets where they were issued, backups of the server still contain them")
+	}
+	return &sum, nil
+}
+
+// storedInClear says what servers have stored in the clear.
+func storedInClear(sum control.OldBytes) string {
+	if sum.Transcripts == 0 {
+		return "servers have stored nothing in the clear that the rules in force mask"
+	}
+	return "servers have stored in the clear: " + amount.Counted(sum.Lines, "line", "lines") + " of every generation, " +
+		amount.Counted(sum.Checkpoints, "checkpoint", "checkpoints") + " and " +
+		amount.Counted(sum.Files, "file", "files") + " with secrets, of " +
+		amount.Counted(int64(sum.Transcripts), "transcript", "transcripts")
+}
+
+// remaskOld asks the daemon for all transcripts on servers, some at a time, and returns the sum of the answers.
+func (a *app) remaskOld(ctx context.Context, client *control.Client, dry bool) (sum control.OldBytes, err error) {
+	doing := "masking on the server"
+	if dry {
+		doing = "reading what servers have"
+	}
+	bar := term.NewBar(a.Stderr, doing)
+	defer bar.Clear()
+	for req := (control.RemaskRequest{DryRun: dry, Old: true}); ; {
+		r, err := client.Remask(ctx, req)
+		if err != nil {
+			return sum, err
+		}
+		if r.Old == nil {
+			return sum, control.Failed("the daemon is older than this command", "`ccship restart` starts the new one")
+		}
+		sum.Total, sum.Plain = r.Old.Total, r.Old.Plain
+		sum.Transcripts += r.Old.Transcripts
+		sum.Lines += r.Old.Lines
+		sum.Checkpoints += r.Old.Checkpoints
+		sum.Files += r.Old.Files
+		if req.Offset = r.Old.Next; req.Offset == 0 {
+			return sum, nil
+		}
+		bar.Set(int64(req.Offset), int64(sum.Total))
+	}
 }
 
 // counted says what would be sent differently now.

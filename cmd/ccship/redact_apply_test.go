@@ -23,6 +23,17 @@ func (m masker) Remask(_ context.Context, req control.RemaskRequest) (control.Re
 	if m.none {
 		r = control.RemaskResult{SchemaVersion: 1, Total: 30}
 	}
+	if req.Old {
+		r = control.RemaskResult{SchemaVersion: 1, Old: &control.OldBytes{Total: 9, Transcripts: 1, Lines: 4, Files: 1,
+			Plain: []string{"http://plain"}}}
+		if m.none {
+			r.Old = &control.OldBytes{Total: 9}
+		}
+		if req.Offset == 0 {
+			r.Old.Next = 7
+		}
+		return r, nil
+	}
 	if req.Offset == 0 {
 		r.Next = 20
 	}
@@ -41,6 +52,16 @@ func TestRedactApply(t *testing.T) {
 		{[]string{"--yes"}, false, "6 lines in 2 transcripts would be masked differently now, 4 lines of them sent with secrets in clear",
 			[]control.RemaskRequest{{DryRun: true}, {DryRun: true, Offset: 20}, {}, {Offset: 20}}},
 		{[]string{"--yes"}, true, "every line as the rules in force mask it", []control.RemaskRequest{{DryRun: true}, {DryRun: true, Offset: 20}}},
+		{[]string{"--forget-old"}, false, "8 lines of every generation, 0 checkpoints and 2 files with secrets, of 2 transcripts",
+			[]control.RemaskRequest{{DryRun: true, Old: true}, {DryRun: true, Old: true, Offset: 7}, {DryRun: true}, {DryRun: true, Offset: 20}}},
+		{[]string{"--forget-old"}, false, "http://plain speaks only the base protocol",
+			[]control.RemaskRequest{{DryRun: true, Old: true}, {DryRun: true, Old: true, Offset: 7}, {DryRun: true}, {DryRun: true, Offset: 20}}},
+		{[]string{"--forget-old", "--yes"}, false, "masked there", []control.RemaskRequest{{DryRun: true, Old: true},
+			{DryRun: true, Old: true, Offset: 7}, {Old: true}, {Old: true, Offset: 7}, {DryRun: true}, {DryRun: true, Offset: 20}, {}, {Offset: 20}}},
+		{[]string{"--forget-old", "--yes"}, true, "stored nothing in the clear", []control.RemaskRequest{{DryRun: true, Old: true},
+			{DryRun: true, Old: true, Offset: 7}, {DryRun: true}, {DryRun: true, Offset: 20}}},
+		{[]string{"--forget-old", "--json"}, false, `"old":{"total":9,"transcripts":2`, []control.RemaskRequest{{DryRun: true, Old: true},
+			{DryRun: true, Old: true, Offset: 7}, {DryRun: true}, {DryRun: true, Offset: 20}}},
 		{[]string{"--json"}, false, `"resent":80`, []control.RemaskRequest{{DryRun: true}, {DryRun: true, Offset: 20}}},
 	} {
 		jsonHome(t)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/setup"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/hook"
 )
 
 // app is one run of the command line.
@@ -19,7 +21,7 @@ type app struct {
 	build   build // of the running program
 	started bool  // a subcommand's code was reached: what fails from there on is no usage error
 
-	inputComplete func() // of a hook: its input has been read
+	hook *hook.Hook // nil unless the program is one
 }
 
 // execute runs the subcommand that args name and returns the exit code.
@@ -28,8 +30,11 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	root.SetOut(term.SafeWriter(a.Stdout, false))
 	root.SetErr(term.SafeWriter(a.Stderr, false))
-	strict(root)
+	strict(root, args)
 	err := root.ExecuteContext(ctx)
+	if a.hook != nil {
+		return cli.ExitOK // nobody reads how it ended, and a turn would wait for finding out what to say
+	}
 	if err != nil && !a.started {
 		err = cli.UsageError(err)
 		for _, arg := range args { // the flag itself may come after the mistake
@@ -55,7 +60,7 @@ func (a *app) root() *cobra.Command {
 	a.Flags.String("config", "", "configuration `file`")
 	for _, name := range []string{"state_dir", "socket", "roots", "server_url", "api_key_file", "log_level"} {
 		if o, ok := config.LookupOption(name); ok {
-			a.Flags.String(o.Flag(), "", lowerFirst(strings.TrimSuffix(o.Doc, "."))+" (`"+firstWord(o.Type())+"`)")
+			a.Flags.Var(newOptionValue(o), o.Flag(), lowerFirst(strings.TrimSuffix(o.Doc, ".")))
 		}
 	}
 	root.AddCommand(
@@ -67,12 +72,49 @@ func (a *app) root() *cobra.Command {
 	)
 	root.AddCommand(setup.Commands(&a.App)...)
 	root.AddCommand(sessions.Commands(&a.App)...)
+	group(root)
 	return root
+}
+
+// group sorts the commands of the help into what people need every day, and what they rarely need.
+func group(root *cobra.Command) {
+	for i, g := range []struct{ title, names string }{
+		{"Everyday commands:", "up setup status doctor sync verify search blame fix messages usage"},
+		{"Session commands:", "sessions checkpoint link resend forget"},
+		{"Service commands:", "install uninstall start stop restart logs run pause resume flush"},
+		{"Advanced commands:", "config reload exclude redact outbox paths plugin hook mcp version completion help"},
+	} {
+		id := strconv.Itoa(i)
+		root.AddGroup(&cobra.Group{ID: id, Title: g.title})
+		for _, name := range strings.Fields(g.names) {
+			switch c, _, err := root.Find([]string{name}); {
+			case name == "completion":
+				root.SetCompletionCommandGroupID(id)
+			case name == "help":
+				root.SetHelpCommandGroupID(id)
+			case err == nil && c != root:
+				c.GroupID = id
+			}
+		}
+	}
 }
 
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-func firstWord(s string) string {
-	word, _, _ := strings.Cut(s, " ")
-	return word
+// optionValue is the value of a flag that sets an option of the configuration. Help shows its kind.
+type optionValue struct{ text, kind string }
+
+func newOptionValue(o config.Option) *optionValue {
+	kind := strings.ReplaceAll(o.Type(), " | ", "|")
+	kind, _, _ = strings.Cut(kind, " ")
+	return &optionValue{kind: kind}
 }
+
+func (v *optionValue) String() string { return v.text }
+
+func (v *optionValue) Set(text string) error {
+	v.text = text
+	return nil
+}
+
+func (v *optionValue) Type() string { return v.kind }

@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/heap"
 	"github.com/ccship/ccship/daemon/service"
 )
 
@@ -56,6 +57,7 @@ func (a *app) runDaemon(ctx context.Context) error {
 	a.warnRoots(c)
 	ctx, reloads, stop := cli.UntilSignalOrReload(ctx)
 	defer stop()
+	heap.Bound()
 	c.Hangup, c.Managed = reloads, service.Managed()
 	return service.Host(ctx, func(ctx context.Context) error { return daemon.Run(ctx, c) })
 }

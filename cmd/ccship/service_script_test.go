@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ccship/ccship/daemon/service/servicetest"
 )
 
 // TestServiceScripts runs the verbs around the service against a fake systemd, and setup against a real HTTP server.
@@ -35,7 +37,7 @@ func TestServiceScripts(t *testing.T) {
 			env.Setenv("LC_ALL", "C.UTF-8")
 			env.Setenv("SERVER", web.URL)
 			env.Defer(func() {
-				(fakeSystemd{known}).stop()
+				servicetest.Systemd{Dir: known, Unit: "ccship.service"}.Stop()
 				web.Close()
 			})
 			for _, dir := range []string{home, known} {
@@ -96,19 +98,20 @@ func mode(ts *testscript.TestScript, neg bool, args []string) {
 
 // killed kills the service's daemon as kill -9 does.
 func killed(ts *testscript.TestScript, _ bool, _ []string) {
-	s := fakeSystemd{ts.Getenv("FAKE_SYSTEMD")}
-	p, err := os.FindProcess(s.pid())
+	s := servicetest.Systemd{Dir: ts.Getenv("FAKE_SYSTEMD"), Unit: "ccship.service"}
+	p, err := os.FindProcess(s.PID())
 	ts.Check(err)
 	ts.Check(p.Kill())
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for s.pid() != 0 {
+	for s.PID() != 0 {
 		<-tick.C
 	}
 }
 
-// fill puts the server's address where a file says SERVER.
+// fill puts the server's address where a file says SERVER, and without its scheme where it says HOST.
 func fill(ts *testscript.TestScript, _ bool, args []string) {
-	path := ts.MkAbs(args[0])
-	ts.Check(os.WriteFile(path, []byte(strings.ReplaceAll(ts.ReadFile(args[0]), "SERVER", ts.Getenv("SERVER"))), 0o600))
+	path, server := ts.MkAbs(args[0]), ts.Getenv("SERVER")
+	host := strings.TrimPrefix(server, "http://")
+	ts.Check(os.WriteFile(path, []byte(strings.NewReplacer("SERVER", server, "HOST", host).Replace(ts.ReadFile(args[0]))), 0o600))
 }

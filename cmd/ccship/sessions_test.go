@@ -25,7 +25,7 @@ const (
 const storedDocument = `{"session_id":"` + storedSession + `","user":"owner","machine":"0c0c0c0c","host":"laptop","project_hash":"h","project":"shop",
 "cwd":"/nowhere/it's shop","path":"-nowhere-shop/` + storedSession + `.jsonl","parent_session_id":null,"epoch":"e","epochs":1,"generation":1,"lines":1,"bytes":114,
 "first_received":"2026-11-19T10:00:01Z","last_received":"2026-11-19T10:00:02Z","last_active":"2026-11-19T10:00:00Z","agents":2,"cost_usd":0.415,"unpriced_tokens":0,
-"summary":{"title":"Fix the\u001b[31m cart","first_prompt":"fix the cart","model":"claude-sonnet-4-5","branch":"main","started":"2026-11-19T10:00:00Z","messages":34},
+"summary":{"title":"Fix the\u001b[31m cart","first_prompt":"fix the cart","model":"claude-sonnet-4-5","branch":"main","started":"2026-11-19T10:00:00Z","messages":34,"derived_lines":1},
 "usage":[{"input_tokens":1000,"output_tokens":500,"cache_read_tokens":1200000,"cache_write_5m_tokens":1,"cache_write_1h_tokens":2}],
 "generations":[{"generation":0,"rewound_to":0,"end_line":5,"eof_newline":true,"first_received":"2026-11-18T10:00:00Z"},{"generation":1,"rewound_to":0,"end_line":1,"eof_newline":true,"first_received":"2026-11-19T10:00:00Z"}]}`
 
@@ -40,6 +40,7 @@ func readingServer(t *testing.T) string {
 		at + "/digest":  `{"generations":[{"generation":1,"lines":1,"end_line":1,"bytes":114,"eof_newline":true,"sha256":"` + lineSum(storedText) + `"}]}`,
 		at + "/raw":     storedText,
 		at + "/export":  "# Fix the cart\n",
+		"/api/usage":    `{"rows":[{"answers":3,"input_tokens":2000,"output_tokens":900,"cache_read_tokens":1800000,"cache_write_5m_tokens":1,"cache_write_1h_tokens":2,"cost_usd":0.83}]}`,
 		"/api/search": `{"hits":[{"session":` + storedDocument + `,"title":"Fix the cart","generation":0,"line_index":4,"time":"2026-11-19T10:00:00Z","kind":"prompt","current":false,
 "snippet":[{"text":"please fix the ","match":false},{"text":"ca\u001brt","match":true}]}],"next":"more"}`,
 	}

@@ -5,13 +5,21 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/cmd/help"
 )
+
+// guessable is how many letters a mistyped command has at least for others with two other letters to be offered.
+const guessable = 5
 
 // strict has the commands that cobra makes refuse what they do not know, as all others do: by themselves they print
 // help, and scripts would take that for success.
-func strict(root *cobra.Command) {
-	root.InitDefaultHelpCmd()
+func strict(root *cobra.Command, args []string) {
+	if len(args) > 0 && len(args[0]) < guessable {
+		root.SuggestionsMinimumDistance = 1
+	}
 	root.InitDefaultCompletionCmd()
+	help.Dress(root)
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
 		cmd.Args = cobra.NoArgs
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -40,7 +40,7 @@ func (a *app) syncCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until everything on disk is delivered")
-	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long to wait; with --wait")
+	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "with --wait: how long to wait")
 	a.AddJSON(cmd)
 	return cmd
 }

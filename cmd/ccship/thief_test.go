@@ -57,11 +57,13 @@ var neverAsk = map[string]string{
 // thiefArgs are the arguments of commands that need some, and flags of those that must not do more than ask.
 func thiefArgs(file string) map[string][]string {
 	return map[string][]string{
-		"setup": {"--no-install", "--yes"}, "search": {"cart"}, "sessions search": {"cart"}, "sessions show": {"deadbeef"}, "sessions export": {"deadbeef"},
-		"sessions restore": {"deadbeef"}, "forget": {"deadbeef", "--yes"}, "messages": {"deadbeef"}, "checkpoint show": {"c"}, "link add": {file},
+		"setup": {"--no-install", "--yes"}, "search": {"cart"}, "blame": {"cart.go"}, "fix": {"undefined"}, "sessions timeline": {"deadbeef"}, "sessions search": {"cart"}, "sessions show": {"deadbeef"}, "sessions export": {"deadbeef"},
+		"sessions restore": {"deadbeef"}, "sessions resume": {"deadbeef"}, "forget": {"deadbeef", "--yes"}, "messages": {"deadbeef"}, "checkpoint show": {"c"}, "link add": {file},
 		"link rm": {file}, "exclude add": {filepath.Dir(file)}, "exclude rm": {filepath.Dir(file)}, "outbox retry": {"1"}, "outbox drop": {"1"},
 		"outbox show": {"1"}, "redact test": {file}, "redact key import": {file}, "config set": {"locale", "C"}, "config unset": {"locale"}, "config get": {"locale"},
 		"pause": {"1h"}, "plugin": {filepath.Dir(file)}, "resend": {"deadbeef"},
+		"sessions mark": {"deadbeef"}, "sessions share": {"deadbeef"},
+		"sessions views save": {"a view"}, "sessions views show": {"a view"}, "sessions views rm": {"a view"},
 	}
 }
 
@@ -116,7 +118,7 @@ func TestThief(t *testing.T) {
 				}
 				asking[command] = len(asked) > 0
 			})
-			for _, command := range []string{"sessions list", "sessions show", "sessions export", "sessions restore", "search", "doctor", "setup"} {
+			for _, command := range []string{"sessions list", "sessions show", "sessions export", "sessions restore", "sessions resume", "search", "usage", "doctor", "setup"} {
 				if !asking[command] {
 					t.Errorf("%s has asked nobody: the test shows nothing", command)
 				}

@@ -15,7 +15,7 @@ func (a *app) upCommand() *cobra.Command {
 		Long: "Start ccship-server on loopback and the daemon in the foreground, import every conversation, and run until " +
 			"Ctrl-C. A browser opens with a one-time link that logs it in; nobody else on this machine can see the pages. " +
 			"The next run continues where this one stops. Key, address, database and state are kept in the folder that " +
-			"`ccship paths` calls up.",
+			"`ccship paths` lists as up.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.Config()

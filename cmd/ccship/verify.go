@@ -20,7 +20,7 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use:   "verify [SESSION]",
 		Short: "Prove that the server has every line that is on disk",
 		Long: "Sync, read every transcript again from its first byte, and compare it with what the server shows. " +
-			"Lines count from 0.\n\n" +
+			"Lines count from 1, in JSON from 0.\n\n" +
 			"Exit 0: the server shows every line on disk. What the configuration excludes is named and counted. " +
 			"Exit 1: lines are missing, different, not delivered, withheld or refused (dead letters); each is counted, with " +
 			"the command that fixes it. Exit 4: the server cannot be reached. Exit 5: it rejects the API key.\n\n" +
@@ -77,8 +77,8 @@ func (a *app) watchVerify(ctx context.Context, client *control.Client,
 
 func (a *app) showReport(r control.VerifyReport, session string) error {
 	if session != "" && r.Files == 0 && r.Vanished == 0 && len(r.Transcripts) == 0 {
-		return control.NewError("no_session", "no transcript of a session that begins with "+session,
-			"`ccship verify` without a session compares all and, with --json, names them")
+		return control.NewError("no_session", "there is no session "+session+" on this machine",
+			"`ccship sessions list` lists them; `ccship verify` without a session compares all on disk")
 	}
 	var err error
 	if a.JSON {

@@ -117,16 +117,9 @@ func resize(t *testing.T, tty *os.File, columns, rows uint16) {
 	}
 }
 
-// On a terminal the view is drawn in place, at every size, and Ctrl-C gives the cursor back.
-func TestWatchTerminal(t *testing.T) {
-	d := &changing{status: showtest.Statuses()["trouble"]}
-	seen, tty := openTerminal(t, 30, 8)
-	cmd := process(t, "status", "--watch", "--socket", listen(t, d))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+// reading reads what a terminal shows, and returns a wait until it has shown some words.
+func reading(t *testing.T, seen *os.File) (shown func(words string)) {
+	t.Helper()
 	var mu sync.Mutex
 	var text bytes.Buffer
 	go func() {
@@ -141,25 +134,38 @@ func TestWatchTerminal(t *testing.T) {
 			}
 		}
 	}()
-	shown := func(words string) {
+	return func(words string) {
 		t.Helper()
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
 		limit := time.After(hung)
 		for {
 			mu.Lock()
-			there := strings.Contains(text.String(), words)
+			now := text.String()
 			mu.Unlock()
-			if there {
+			if strings.Contains(now, words) {
 				return
 			}
 			select {
 			case <-tick.C:
 			case <-limit:
-				t.Fatalf("never shown: %q in %q", words, text.String())
+				t.Fatalf("never shown: %q in %q", words, now)
 			}
 		}
 	}
+}
+
+// On a terminal the view is drawn in place, at every size, and Ctrl-C gives the cursor back.
+func TestWatchTerminal(t *testing.T) {
+	d := &changing{status: showtest.Statuses()["trouble"]}
+	seen, tty := openTerminal(t, 30, 8)
+	cmd := process(t, "status", "--watch", "--socket", listen(t, d))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	shown := reading(t, seen)
 	shown("\x1b[?25l")
 	shown("more lines\r\n")
 	shown("the server rejects …")

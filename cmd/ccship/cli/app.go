@@ -100,6 +100,12 @@ func (a *App) Print(text string) error {
 	return nil
 }
 
+// Tell writes sentences for people on stdout, which break between words on a terminal.
+func (a *App) Tell(text string) error {
+	columns, _ := term.Columns(a.Stdout)
+	return a.Print(term.Hang(text, columns, 2))
+}
+
 // View writes answers for people on stdout.
 func (a *App) View() show.View { return show.On(a.Stdout) }
 
@@ -113,7 +119,9 @@ func (a *App) Say(format string, args ...any) {
 			args[i] = term.Harmless(arg.Error())
 		}
 	}
-	_, _ = io.WriteString(a.Stderr, term.Safe(fmt.Sprintf(format+"\n", args...), false))
+	columns, _ := term.Columns(a.Stderr)
+	text := term.Hang(term.Safe(fmt.Sprintf(format, args...), false), columns, 2)
+	_, _ = io.WriteString(a.Stderr, text+"\n")
 }
 
 // ConfigPath is the configuration file's path. A file that was named and is not there yet is no mistake for a command

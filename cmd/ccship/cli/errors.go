@@ -93,9 +93,10 @@ func (a *App) Report(err error) int {
 
 // PrintError writes the line and the hint. Whoever closed stderr does not want them.
 func PrintError(w io.Writer, e *control.Error) {
-	text := "ccship: " + term.Printable(e.Message) + "\n"
+	columns, _ := term.Columns(w)
+	text := term.Hang("ccship: "+term.Printable(e.Message), columns, 2) + "\n"
 	if e.Hint != "" {
-		text += "hint: " + term.Printable(e.Hint) + "\n"
+		text += term.Hang("hint: "+term.Printable(e.Hint), columns, 2) + "\n"
 	}
 	_, _ = io.WriteString(w, text)
 }
@@ -119,6 +120,9 @@ func Unfinished(r control.SyncResult) *control.Error {
 		return e
 	case control.CodeUnreachable:
 		e.Message = "the server cannot be reached"
+		if strings.HasPrefix(r.Detail, "answered ") {
+			e.Message, e.Hint = "the server cannot store lines now", cmp.Or(r.Hint, show.Hint("server_error"))
+		}
 	case control.CodeRefusedKey:
 		e.Message = "the server rejects the API key"
 	case "refused":

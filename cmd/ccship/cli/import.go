@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -37,6 +38,37 @@ func drawImport(ctx context.Context, client *control.Client, bar *term.Bar) {
 		status, err := client.Status(ctx)
 		if err == nil && status.Files != nil && status.Outbox != nil {
 			bar.Set(status.Files.ReadBytes-status.Outbox.Bytes, status.Files.Bytes)
+		}
+	}
+}
+
+// indexPatience is how long a server may take without finishing a single transcript before AwaitIndex stops waiting.
+const indexPatience = 15 * time.Second
+
+// Index asks a server how many transcripts its lists and its search do not show yet, of all that it stores.
+type Index func(ctx context.Context) (left, all int64, err error)
+
+// AwaitIndex shows how far the server's index is until lists and search show everything that it has. It returns how
+// much of it is shown by then, in per cent: 100, or less when the server is busy with something else. ok is false where
+// the server does not say. ask is remote.Indexing.
+func (a *App) AwaitIndex(ctx context.Context, ask Index) (percent int64, ok bool) {
+	bar := term.NewBar(a.Stderr, "indexing")
+	defer bar.Clear()
+	best, since := int64(-1), time.Now()
+	for {
+		left, all, err := ask(ctx)
+		if err != nil {
+			return percent, best >= 0
+		}
+		if percent = 100 * (all - left) / max(all, 1); left == 0 {
+			return 100, true
+		}
+		bar.Note(fmt.Sprintf("%d%%, %d of %d transcripts left", percent, left, all))
+		if best < 0 || left < best {
+			best, since = left, time.Now()
+		}
+		if time.Since(since) > indexPatience || Sleep(ctx, 200*time.Millisecond) != nil {
+			return percent, true
 		}
 	}
 }

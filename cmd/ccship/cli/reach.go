@@ -6,10 +6,11 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/place"
 )
 
 // UpDir is where `ccship up` keeps its own things.
-func UpDir(c config.Config) string { return filepath.Join(c.StateDir, "up") }
+func UpDir(c config.Config) string { return place.UpDir(c.StateDir) }
 
 // UpSocket is where the daemon of `ccship up` listens.
 func UpSocket(c config.Config) string {
@@ -19,17 +20,12 @@ func UpSocket(c config.Config) string {
 	return filepath.Join(UpDir(c), "ccship.sock")
 }
 
-// Sockets are the places where a daemon may listen. A service and a shell can disagree about XDG_RUNTIME_DIR (cron and
-// su do not set it), so the fallback is tried too; a socket that was named is the only one.
+// Sockets are the places where a daemon may listen; a socket that was named is the only one.
 func Sockets(c config.Config) []string {
 	if c.OriginOf("socket") != config.FromDefault {
 		return []string{c.Socket}
 	}
-	paths := []string{c.Socket}
-	if fallback := filepath.Join(c.StateDir, "ccship.sock"); fallback != c.Socket {
-		paths = append(paths, fallback)
-	}
-	return append(paths, UpSocket(c))
+	return place.Unnamed(c.Socket, c.StateDir)
 }
 
 // DaemonClient is the client for commands that need a daemon.

@@ -31,6 +31,20 @@ func loginLink(ctx context.Context, home Home, server string) (remote.LoginLink,
 	return c.LoginLink(ctx)
 }
 
+// awaitIndex waits until the server shows what it has.
+func (u *up) awaitIndex(ctx context.Context) {
+	base, err := url.Parse(u.config.ServerURL)
+	if err != nil {
+		return
+	}
+	c := remote.New(base, u.config.ServerURL, u.home.key, "ccship")
+	defer c.HTTP.CloseIdleConnections()
+	ask := func(ctx context.Context) (left, all int64, err error) { return remote.Indexing(ctx, c) }
+	if percent, ok := u.app.AwaitIndex(ctx, ask); ok && percent < 100 {
+		u.app.Say("the server is still indexing (%d %%); lists and search show the rest a little later", percent)
+	}
+}
+
 // key reads the key that the daemon shows.
 func (h Home) key() (string, error) {
 	text, err := os.ReadFile(h.File("api_key"))

@@ -95,7 +95,7 @@ type up struct {
 
 // newUp prepares folder, address, key and log; nothing runs yet.
 func newUp(ctx context.Context, a *cli.App, c config.Config, o Options) (*up, error) {
-	program, err := findServer()
+	program, err := cli.FindServer()
 	if err != nil {
 		return nil, err
 	}
@@ -180,6 +180,7 @@ func (u *up) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	u.awaitIndex(ctx)
 	if err := u.app.Print(u.arrived(status, result)); err != nil {
 		return err
 	}

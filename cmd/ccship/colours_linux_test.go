@@ -1,0 +1,107 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/cmd/ccship/cli"
+)
+
+// sgr is what changes colours; everything else that a terminal is told moves its cursor.
+var sgr = regexp.MustCompile("\x1b\\[[0-9;:]*m")
+
+// notOnTerminal are commands that TestNoColour does not run: programs that stay, and those that need a service manager.
+var notOnTerminal = []string{"run", "up", "hook", "mcp", "guard", "install", "uninstall", "start", "stop", "restart",
+	"__complete", "__completeNoDesc"}
+
+// everyCommand runs every command and gives what each writes to what opened returns, by command.
+func everyCommand(t *testing.T, opened func() (w *os.File, written func() string)) map[string]string {
+	t.Helper()
+	flags, file := thiefHome(t, readingServer(t))
+	t.Setenv("CCSHIP_API_KEY_FILE", "") // without a key nobody has to prove anything
+	if err := os.Remove(filepath.Join(filepath.Dir(filepath.Dir(file)), "state", "proven_servers")); err != nil {
+		t.Fatal(err)
+	}
+	flags = append(flags, "--socket", listen(t, newActor()))
+	args := thiefArgs(file)
+	for _, command := range []string{"sessions show", "sessions export", "sessions timeline", "checkpoint create"} {
+		args[command] = []string{storedSession}
+	}
+	out := map[string]string{}
+	execute := func(words []string) {
+		w, written := opened()
+		a := &app{App: cli.App{Stdout: w, Stderr: w, Version: "1.2.3"}}
+		a.execute(t.Context(), words)
+		out[strings.Join(words, " ")] = written()
+	}
+	execute([]string{"--help"})
+	execute([]string{"no-such-command"})
+	leaves((&app{App: cli.App{Stdout: io.Discard, Stderr: io.Discard}}).root(), func(words []string) {
+		if slices.Contains(notOnTerminal, words[0]) {
+			return
+		}
+		command := strings.Join(words, " ")
+		w, written := opened()
+		a := &app{App: cli.App{Stdout: w, Stderr: w, Version: "1.2.3"}}
+		a.execute(t.Context(), slices.Concat(words, args[command], flags))
+		out[command] = written()
+		execute(append(words, "--help"))
+	})
+	return out
+}
+
+// TestNoColour runs every command on a terminal, with NO_COLOR and without, and into a file: no colour is against
+// NO_COLOR, and nothing but text is in a file.
+func TestNoColour(t *testing.T) {
+	jsonHome(t)
+	t.Setenv("TERM", "xterm")
+	onTerminal := func() (*os.File, func() string) {
+		seen, tty := openTerminal(t, 100, 40)
+		all := make(chan string, 1)
+		go func() {
+			text, _ := io.ReadAll(seen) // ends with an error when the other side is closed
+			all <- string(text)
+		}()
+		return tty, func() string { _ = tty.Close(); return <-all }
+	}
+	t.Setenv("NO_COLOR", "")
+	coloured := everyCommand(t, onTerminal)
+	t.Setenv("NO_COLOR", "1")
+	plain := everyCommand(t, onTerminal)
+	t.Setenv("NO_COLOR", "")
+	inFile := everyCommand(t, func() (*os.File, func() string) {
+		f, err := os.Create(t.TempDir() + "/out")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f, func() string {
+			defer f.Close()
+			text, err := os.ReadFile(f.Name())
+			if err != nil {
+				t.Error(err)
+			}
+			return string(text)
+		}
+	})
+	for command, text := range plain {
+		if found := sgr.FindString(text); found != "" {
+			t.Errorf("%s writes %q in spite of NO_COLOR: %q", command, found, text)
+		}
+	}
+	for command, text := range inFile {
+		if strings.ContainsAny(text, "\x1b\r\a\b") {
+			t.Errorf("%s writes more than text into a file: %q", command, text)
+		}
+	}
+	for _, command := range []string{"status", "search", "doctor"} {
+		if !sgr.MatchString(coloured[command]) || strings.TrimSpace(inFile[command]) == "" {
+			t.Errorf("%s has no colours on a terminal, or no text: the test shows nothing: %q", command, coloured[command])
+		}
+	}
+	t.Logf("%d commands", len(coloured))
+}

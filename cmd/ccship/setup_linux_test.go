@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Ctrl-C ends setup at any of its questions, at once, with nothing saved; after a question for a key the terminal shows
+// again what is typed.
+func TestQuestionEnds(t *testing.T) {
+	for _, test := range []struct {
+		name, typed, question string
+	}{
+		{"address", "", "server address"},
+		{"unreachable", "127.0.0.1:1\n", "save this address anyway? (y/N)"},
+		{"key", "127.0.0.1:1\ny\n", "API key (empty: none)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			seen, tty := openTerminal(t, 100, 30)
+			cmd := process(t, "setup", "--no-install")
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			shown := reading(t, seen)
+			shown("server address")
+			if _, err := seen.WriteString(test.typed); err != nil {
+				t.Fatal(err)
+			}
+			shown(test.question)
+			if test.name == "key" {
+				echoes(t, int(tty.Fd()), false)
+			}
+			if _, err := seen.Write([]byte{3}); err != nil {
+				t.Fatal(err)
+			}
+			shown("interrupted")
+			err := cmd.Wait()
+			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
+				t.Errorf("ended with %v, want exit status 1", err)
+			}
+			echoes(t, int(tty.Fd()), true)
+		})
+	}
+}
+
+// echoes waits until the terminal shows what is typed, or does not.
+func echoes(t *testing.T, fd int, want bool) {
+	t.Helper()
+	waitUntil(t, "the echo changed", nil, func() bool {
+		state, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		return err == nil && (state.Lflag&unix.ECHO != 0) == want
+	})
+}
