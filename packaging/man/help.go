@@ -37,17 +37,17 @@ func parseHelp(text string) (help, error) {
 			continue
 		}
 		var err error
-		switch section {
-		case "Usage:":
+		switch {
+		case section == "Usage:":
 			h.usage = append(h.usage, strings.TrimSpace(line))
-		case "Aliases:": // the page names commands by their first name
-		case "Examples:":
+		case section == "Aliases:": // the page names commands by their first name
+		case section == "Examples:":
 			h.examples += line + "\n"
-		case "Available Commands:":
+		case section == "Available Commands:", strings.HasSuffix(section, " commands:"):
 			h.commands, err = addItem(h.commands, line, " ")
-		case "Flags:":
+		case section == "Flags:":
 			h.flags, err = addItem(h.flags, line, "  ")
-		case "Global Flags:":
+		case section == "Global Flags:":
 			h.global, err = addItem(h.global, line, "  ")
 		default:
 			return h, fmt.Errorf("unknown section %q", section)

@@ -34,7 +34,7 @@ func main() {
 var programs = []string{"ccship", "ccship-server"}
 
 // binaries are the programs and what runs behind them, which has no manual page of its own.
-var binaries = []string{"ccship", "ccship-mcp", "ccship-server"}
+var binaries = []string{"ccship", "ccship-hook", "ccship-mcp", "ccship-server"}
 
 // system is what a program is built for.
 type system struct{ os, arch string }
@@ -78,6 +78,26 @@ type release struct {
 }
 
 func (r *release) wants(kind string) bool { return slices.Contains(r.only, kind) }
+
+// needed are the systems that the programs must be built for: packages have programs for Linux alone, and checksums and
+// signature are of what else is made.
+func (r *release) needed() []system {
+	var some []system
+	for _, s := range r.systems {
+		if slices.ContainsFunc(r.only, func(kind string) bool {
+			switch kind {
+			case debs, rpms:
+				return s.os == "linux"
+			case checksums, signature:
+				return false
+			}
+			return true
+		}) {
+			some = append(some, s)
+		}
+	}
+	return some
+}
 
 // command is main with arguments and an error.
 func command(ctx context.Context, args []string) error {
@@ -136,7 +156,7 @@ func (r *release) run(ctx context.Context) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
 	}
-	for _, s := range r.systems {
+	for _, s := range r.needed() {
 		if err := r.build(ctx, s); err != nil {
 			return err
 		}

@@ -120,6 +120,7 @@ func filesInDebs() map[string]map[string]fs.FileMode {
 	return map[string]map[string]fs.FileMode{
 		"ccship": {
 			"/usr/bin/ccship":                                                 0o755,
+			"/usr/bin/ccship-hook":                                            0o755,
 			"/usr/bin/ccship-mcp":                                             0o755,
 			"/usr/share/ccship/claude-plugin/README.md":                       0o644,
 			"/usr/share/ccship/claude-plugin/.mcp.json":                       0o644,
@@ -306,6 +307,27 @@ func TestPackageVersion(t *testing.T) {
 }
 
 // TestArguments: what can't be built is said before anything is.
+// TestNeeded builds the programs for those systems alone whose files are asked for.
+func TestNeeded(t *testing.T) {
+	linux := []system{{"linux", "amd64"}, {"linux", "arm64"}}
+	for _, c := range []struct {
+		only []string
+		want []system
+	}{
+		{[]string{debs, rpms}, linux}, {[]string{debs, checksums, signature}, linux}, {[]string{checksums}, nil},
+		{[]string{debs, archives}, systems()}, {[]string{sbom}, systems()}, {[]string{formula}, systems()},
+	} {
+		r := release{systems: systems(), only: c.only}
+		if got := r.needed(); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.only, got, c.want)
+		}
+	}
+	r := release{systems: []system{{"darwin", "arm64"}}, only: []string{rpms}}
+	if got := r.needed(); got != nil {
+		t.Errorf("packages of macOS alone: %v", got)
+	}
+}
+
 func TestArguments(t *testing.T) {
 	for _, args := range [][]string{{"-systems", "plan9/amd64"}, {"-only", "deb,msi"}, {"-no-such-flag"}} {
 		if err := command(t.Context(), args); err == nil {

@@ -197,7 +197,7 @@ func TestFormula(t *testing.T) {
 	}
 	entries, err := r.entries(system{"darwin", "arm64"})
 	must(t, err)
-	for _, file := range []string{"ccship", "ccship-mcp", "ccship-server", "man/ccship.1.gz", "completions/ccship.bash", "completions/ccship-server.fish", "completions/ccship.zsh"} {
+	for _, file := range []string{"ccship", "ccship-hook", "ccship-mcp", "ccship-server", "man/ccship.1.gz", "completions/ccship.bash", "completions/ccship-server.fish", "completions/ccship.zsh"} {
 		if !slices.ContainsFunc(entries, func(e entry) bool { return e.name == "ccship_1.2.3_darwin_arm64/"+file }) {
 			t.Errorf("%s is not in the archive", file)
 		}

@@ -1,0 +1,44 @@
+package man_test
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/packaging/man"
+)
+
+var update = flag.Bool("update", false, "write the pages of the documentation anew")
+
+// TestCommandPages: the pages of all commands in the documentation say what the programs say.
+func TestCommandPages(t *testing.T) {
+	for name, file := range map[string]string{"ccship": "commands.md", "ccship-server": "server-commands.md"} {
+		t.Run(name, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), name)
+			if out, err := exec.Command("go", "build", "-o", program, "../../cmd/"+name).CombinedOutput(); err != nil {
+				t.Fatalf("build: %v\n%s", err, out)
+			}
+			got, err := man.Page{Program: program}.Markdown(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("..", "..", "docs", file)
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("docs/%s is not what %s --help says; `make docs` writes it anew (-page +help):\n%s", file, name, diff)
+			}
+		})
+	}
+}
