@@ -24,8 +24,8 @@ func BenchmarkPromises(b *testing.B) {
 		b.Run("latency-ccship-server-"+masks, func(b *testing.B) { benchLatency(b, table, masks, exactWorld(b), "ccship-server") })
 	}
 	b.Run("import", func(b *testing.B) { benchImport(b, table) })
-	b.Run("import-long-line", func(b *testing.B) { benchLongLine(b, table) })
 	for _, masks := range maskings {
+		b.Run("import-long-line-"+masks, func(b *testing.B) { benchLongLine(b, table, masks) })
 		b.Run("idle-"+masks, func(b *testing.B) { benchIdle(b, table, masks) })
 	}
 	table.print()
@@ -164,17 +164,20 @@ func floorRun(b *testing.B, w *world) float64 {
 	return seconds
 }
 
-// benchLongLine is P6's second limit: one line of nearly 64 MiB among others.
-func benchLongLine(b *testing.B, table *sheet) {
+// benchLongLine is P6's second limit: one line of nearly 64 MiB among others, with escapes, and a secret so that it is
+// searched.
+func benchLongLine(b *testing.B, table *sheet, masks string) {
 	w, _ := benchWorld(b)
+	w.env = append(w.env, "CCSHIP_REDACT="+masks)
 	c := newConversation(3, w.cwd())
 	path := w.path("-work-shop", c.session+".jsonl")
 	w.add(path, c.megabytes(4<<20))
-	w.add(path, c.line(60<<20))
+	text := "ghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234\n" + strings.Repeat("some words of a line\n", 56<<20/21)
+	w.add(path, fmt.Appendf(nil, "{\"type\":\"user\",\"cwd\":%q,\"toolUseResult\":{\"stdout\":%s}}\n", w.cwd(), quoted(text)))
 	w.add(path, c.megabytes(4<<20))
 	used, _ := importRun(b, w)
 	b.ReportMetric(float64(used.peak)/(1<<20), "MiB-peak")
-	table.add("P6", "  peak memory with one line of 60 MiB and more", mega(used.peak), "≤ 400 MiB")
+	table.add("P6", "  peak memory with one line of 58 MiB"+masking(masks), mega(used.peak), "≤ 400 MiB")
 }
 
 // benchIdle is P7 and P8: the cost of a minute in which nothing happens, with 10 000 files tracked, and how long the

@@ -1,0 +1,116 @@
+package corpus
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// quote appends a text as a JSON string, in the way of JSON.stringify: only what must be is escaped.
+func quote(dst []byte, text string) []byte {
+	const digits = "0123456789abcdef"
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, text[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+		}
+	}
+	return append(append(dst, text[from:]...), '"')
+}
+
+// object builds one JSON object member after member.
+type object []byte
+
+func newObject() object { return append(make(object, 0, 1024), '{') }
+
+func (o object) raw(name, value string) object {
+	if o[len(o)-1] != '{' {
+		o = append(o, ',')
+	}
+	o = append(append(append(o, '"'), name...), '"', ':')
+	return append(o, value...)
+}
+
+func (o object) text(name, value string) object { return quote(o.raw(name, ""), value) }
+
+func (o object) number(name string, n int) object { return o.raw(name, strconv.Itoa(n)) }
+
+func (o object) end() string { return string(append(o, '}')) }
+
+func uuid(rng *rand.Rand) string {
+	var b [16]byte
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	b[6], b[8] = b[6]&15|64, b[8]&63|128
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+const letters = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz0123456789"
+
+// token is an id as the vendor's: a prefix and n random letters.
+func token(rng *rand.Rand, prefix string, n int) string {
+	b := []byte(prefix)
+	for range n {
+		b = append(b, letters[rng.IntN(len(letters))])
+	}
+	return string(b)
+}
+
+// opaque is about n bytes that do not compress below the loss of base64: signatures and images.
+func opaque(rng *rand.Rand, n int) string {
+	b := make([]byte, n*3/4)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+// around draws a length whose median is m: a few are much longer.
+func around(rng *rand.Rand, m int, spread float64, longest int) int {
+	return max(4, min(int(math.Exp(rng.NormFloat64()*spread)*float64(m)), longest))
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// lines is the first n lines of a text, and how many it has then.
+func firstLines(text []byte, n int) ([]byte, int) {
+	count := 0
+	for i, c := range text {
+		if c == '\n' {
+			if count++; count == n {
+				return text[:i+1], count
+			}
+		}
+	}
+	return text, count
+}
+
+// valid makes a piece of a file a valid text.
+func valid(b []byte) string {
+	for len(b) > 0 && !utf8.Valid(b) {
+		b = b[:len(b)-1]
+	}
+	return string(b)
+}
