@@ -1,0 +1,154 @@
+//go:build unix
+
+package chaos
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
+)
+
+// TestIdentity: state, transcripts and stores go back in time, are lost, and are another's.
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	const group = "identity"
+	all := []row{
+		{group: group, fault: "state put back from a copy", short: 1, long: 20, do: func(r *room) {
+			back := r.copied(r.state())
+			r.write(20)
+			r.settle()
+			r.stop()
+			back()
+			r.write(5)
+			r.start()
+			r.tell()
+		}},
+		{group: group, fault: "state and transcripts put back from a copy older than rewinds", short: 1, long: 20, do: func(r *room) {
+			r.settle()
+			r.stop()
+			stateBack, rootBack := r.copied(r.state()), r.copied(r.projects())
+			talks := append([]*talk(nil), r.talks...)
+			r.start()
+			for range 4 {
+				r.talks[r.rng.IntN(len(r.talks))].rewind(r)
+			}
+			r.write(10)
+			r.settle()
+			r.stop()
+			stateBack()
+			rootBack()
+			r.talks = talks
+			r.write(8)
+			r.start()
+			r.tell()
+		}},
+		{group: group, fault: "state lost", short: 1, long: 20, do: func(r *room) {
+			r.stop()
+			r.emptied(r.state())
+			r.write(5)
+			r.start()
+			r.tell()
+		}},
+		{group: group, fault: "state lost, then put back from a copy", long: 20, do: func(r *room) {
+			r.stop()
+			back := r.copied(r.state())
+			r.emptied(r.state())
+			r.write(5)
+			r.start()
+			r.settle()
+			r.write(5)
+			r.stop()
+			back()
+			r.write(3)
+			r.start()
+			r.tell()
+		}},
+		{group: group, fault: "the server's database put back from a copy", short: 1, long: 20, do: func(r *room) {
+			r.settle()
+			r.s.p.Kill()
+			back := r.copied(filepath.Join(r.dir, "server"))
+			r.s.start()
+			r.write(20)
+			r.settle()
+			r.s.p.Kill()
+			back()
+			r.s.start()
+			r.write(5)
+			r.tell()
+		}},
+		{group: group, fault: "the server's database is a new one", long: 20, room: freshStore, do: func(r *room) {
+			r.settle()
+			r.s.p.Kill()
+			r.restored(filepath.Join(r.dir, "server"), filepath.Join(r.dir, "fresh"))
+			r.s.start()
+			r.write(5)
+			r.tell()
+		}},
+		{group: group, fault: "another state folder for a while", long: 20, do: func(r *room) {
+			r.stop()
+			r.paths["state"] = filepath.Join(r.dir, "other-state")
+			r.write(5)
+			r.start()
+			r.settle()
+			r.stop()
+			delete(r.paths, "state")
+			r.write(5)
+			r.start()
+			r.tell()
+		}},
+	}
+	rows(t, all)
+}
+
+// settle waits until the server has everything.
+func (r *room) settle() {
+	r.t.Helper()
+	r.start()
+	if done := r.sync(); done.code != 0 {
+		r.hung("sync --wait ends with %d: %s", done.code, done.text())
+	}
+}
+
+// copied copies a folder, and returns what puts it back.
+func (r *room) copied(folder string) func() {
+	r.t.Helper()
+	at, err := os.MkdirTemp(r.dir, "copy")
+	kit.Must(r.t, err)
+	r.restored(at, folder)
+	return func() {
+		r.restored(folder, at)
+		_ = os.RemoveAll(at)
+	}
+}
+
+// restored makes a folder hold what another one holds, times of files included.
+func (r *room) restored(folder, from string) {
+	r.t.Helper()
+	r.emptied(folder)
+	if out, err := exec.Command("cp", "-a", "--sparse=always", from+"/.", folder).CombinedOutput(); err != nil {
+		r.t.Fatalf("cp: %v %s", err, out)
+	}
+}
+
+func (r *room) emptied(folder string) {
+	r.t.Helper()
+	entries, err := os.ReadDir(folder)
+	kit.Must(r.t, err)
+	for _, entry := range entries {
+		kit.Must(r.t, os.RemoveAll(filepath.Join(folder, entry.Name())))
+	}
+}
+
+// freshStore keeps a copy of the server's store from when it knew only its key.
+func freshStore(t testing.TB, out *kit.Outcome) *room {
+	t.Helper()
+	r := newRoom(t, out, 6)
+	r.s.p.Kill()
+	kit.Must(t, os.MkdirAll(filepath.Join(r.dir, "fresh"), 0o700))
+	r.restored(filepath.Join(r.dir, "fresh"), filepath.Join(r.dir, "server"))
+	r.s.start()
+	return r
+}

@@ -1,0 +1,64 @@
+//go:build unix
+
+package chaos
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
+)
+
+// tell records what a person can read now: the headline of status and its servers' trouble, what doctor finds, or, when
+// the daemon has ended, its last words.
+func (r *room) tell() {
+	r.t.Helper()
+	r.out.Hear(r.words())
+}
+
+func (r *room) words() string {
+	r.t.Helper()
+	if r.d != nil && r.d.Ended() {
+		return r.plain("ended: " + kit.LastWords(r.d.Log.String()))
+	}
+	status := r.ccship("status")
+	if status.code == 3 && r.d != nil && kit.Within(10*time.Second, r.d.Ended) { // it was about to
+		return r.plain("ended: " + kit.LastWords(r.d.Log.String()))
+	}
+	said := []string{kit.Headline(status.text())}
+	if advice := r.advice(); advice != "" {
+		said = append(said, advice)
+	}
+	var found struct {
+		Findings []struct{ ID, Level, Text string }
+	}
+	_ = json.Unmarshal([]byte(r.ccship("doctor", "--json").stdout), &found) // no finding: nothing is told
+	for _, f := range found.Findings {
+		if (f.Level == "fail" || f.Level == "warn" && f.ID != "service") && !ofRewinds(f.Text) {
+			said = append(said, "doctor: "+f.Text)
+			break
+		}
+	}
+	return r.plain(strings.Join(said, "; "))
+}
+
+// advice is the first thing that status advises, apart from what rewinds take: those are the room's own doing.
+func (r *room) advice() string {
+	r.t.Helper()
+	var known struct{ Advice []struct{ Text string } }
+	_ = json.Unmarshal([]byte(r.ccship("status", "--json").stdout), &known) // no advice: nothing is told
+	for _, a := range known.Advice {
+		if !ofRewinds(a.Text) {
+			return a.Text
+		}
+	}
+	return ""
+}
+
+func ofRewinds(text string) bool {
+	return strings.HasPrefix(text, "a rewrite took ") || strings.HasSuffix(text, " took lines out")
+}
+
+// plain takes out what differs from room to room and from run to run.
+func (r *room) plain(text string) string { return kit.Plain(strings.ReplaceAll(text, r.dir, "~")) }
