@@ -52,6 +52,7 @@ func (j *Journal) String() string {
 func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{Cmd: cmd, Log: &Journal{}, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.Log, p.Log
+	cmd.WaitDelay = 10 * time.Second // for a child that outlives it and holds its output
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}

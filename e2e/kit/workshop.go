@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit/scratch"
 )
 
 var (
@@ -20,21 +22,28 @@ var (
 	programs sync.Map // name → func() (path, error)
 )
 
-// Workshop is the folder of this test process: binaries, and what tests leave behind. It is removed at the end. Its
-// path is short and has no link in it: a socket's path may have only about a hundred bytes, and Claude Code names
-// folders by their real path.
+// Workshop is the folder of this test process: binaries, and what tests leave behind. It is removed at the end, or
+// when the next one is made. Its path is short and has no link in it: a socket's path may have only about a hundred
+// bytes, and Claude Code names folders by their real path.
 func Workshop() string { return workshop }
 
 // Main runs the tests of a package within a workshop, whose name begins with prefix, and returns the exit code. At the
 // end it calls atEnd, last one first.
 func Main(m *testing.M, prefix string, atEnd ...func()) int {
-	dir, err := makeWorkshop(prefix)
+	folder, err := scratch.Make("", prefix)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	workshop = dir
+	defer func() { _ = folder.Remove() }()
+	if workshop, err = filepath.EvalSymlinks(folder.Path); err == nil {
+		// Others may look in: one case runs the daemon as another user.
+		err = errors.Join(os.Chmod(workshop, 0o755), touchSources())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	for _, f := range atEnd {
 		defer f()
 	}
@@ -50,18 +59,6 @@ func SideBySide(n int) {
 	if !given {
 		_ = flag.Set("test.parallel", strconv.Itoa(n)) // a number is always taken
 	}
-}
-
-func makeWorkshop(prefix string) (string, error) {
-	dir, err := os.MkdirTemp("", prefix)
-	if err != nil {
-		return "", err
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return "", err
-	}
-	// Others may look in: one case runs the daemon as another user.
-	return dir, errors.Join(os.Chmod(dir, 0o755), touchSources())
 }
 
 // touchSources looks at every source file. The go command keeps a test's result until a file changes that the test has

@@ -1,0 +1,221 @@
+//go:build unix
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// killRoundsEnv is how often each of these kills is made; `make kill` sets it. Without it only some are made, once.
+const killRoundsEnv = "CCSHIP_KILL_ROUNDS"
+
+// What kills end.
+const (
+	theServer   = "server"
+	theDatabase = "database"
+	theStorage  = "S3 server"
+)
+
+// killRow is who is killed while the server does something.
+type killRow struct {
+	killed string
+	during string
+	task   func() task
+	stores string // "SQLite PostgreSQL", or one of them
+	short  bool   // part of `make test`
+}
+
+func killRows() []killRow {
+	const both, one = "SQLite PostgreSQL", "PostgreSQL"
+	tiers := func() task { return &tiering{} }
+	retires := func() task { return &retiring{} }
+	retiresCold := func() task { return &retiring{far: true} }
+	forgets := func() task { return &forgetting{} }
+	return []killRow{
+		{theServer, "deriving", func() task { return &deriving{} }, both, false},
+		{theServer, "sealing", func() task { return &sealing{} }, both, true},
+		{theServer, "moving to S3", tiers, both, false},
+		{theServer, "retention", retires, both, false},
+		{theServer, "retention of what is in S3", retiresCold, both, false},
+		{theServer, "forgetting what is in S3", forgets, both, false},
+		{theDatabase, "deriving", func() task { return &deriving{} }, one, false},
+		{theDatabase, "sealing", func() task { return &sealing{} }, one, false},
+		{theDatabase, "moving to S3", tiers, one, false},
+		{theDatabase, "retention", retires, one, false},
+		{theDatabase, "retention of what is in S3", retiresCold, one, false},
+		{theDatabase, "forgetting what is in S3", forgets, one, false},
+		{theStorage, "moving to S3", tiers, both, false},
+		{theStorage, "retention of what is in S3", retiresCold, both, false},
+		{theStorage, "forgetting what is in S3", forgets, both, false},
+	}
+}
+
+// TestKill kills the server, its database or its storage while the server derives, seals, moves, retires or forgets
+// lines that a daemon sent. After each round what was being done is done, what came meanwhile is there, and every line
+// that is to be kept is as it is on disk; in the end everything that verifies finds nothing.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	rounds, err := strconv.Atoi(os.Getenv(killRoundsEnv))
+	for _, row := range killRows() {
+		for store := range strings.FieldsSeq(row.stores) {
+			if err != nil && (!row.short || store != "SQLite") {
+				continue
+			}
+			t.Run(strings.ReplaceAll(row.killed+"/"+row.during+"/"+store, " ", "_"), func(t *testing.T) {
+				newCampaign(t, row, store).run(max(1, rounds))
+			})
+		}
+	}
+}
+
+// killed is what kills of one kind came to.
+type killed struct {
+	Killed   string    `json:"killed"`
+	During   string    `json:"during"`
+	Store    string    `json:"store"`
+	Rounds   int       `json:"rounds"`
+	Late     int       `json:"late,omitempty"` // further rounds, in which the kill came when all was done
+	Sessions int       `json:"sessions"`
+	Lines    int       `json:"lines"`  // sent
+	Lost     int       `json:"lost"`   // lines that are on disk, and not in the server
+	Wrong    int       `json:"wrong"`  // those that are there with other bytes
+	Verify   int       `json:"verify"` // checks that found something
+	Recovery []float64 `json:"recovery"`
+}
+
+// run makes rounds until so many kills came in time.
+func (c *campaign) run(rounds int) {
+	c.task.begin(c)
+	for c.made.Rounds < rounds {
+		if c.made.Late > 10+rounds {
+			c.t.Fatalf("%d of %d kills came too late", c.made.Late, c.made.Late+c.made.Rounds)
+		}
+		recovery, hit := c.round()
+		if !hit {
+			c.made.Late++
+			continue
+		}
+		c.made.Rounds++
+		c.made.Recovery = append(c.made.Recovery, recovery)
+	}
+	c.task.end(c)
+	c.verify()
+	c.made.Sessions, c.made.Lines = len(c.files), c.sent()
+	must(c.t, c.made.keep())
+	c.t.Logf("%+v", c.made)
+	if c.made.Lost+c.made.Wrong+c.made.Verify > 0 {
+		c.t.Errorf("%d lines lost, %d wrong, %d checks found something", c.made.Lost, c.made.Wrong, c.made.Verify)
+	}
+}
+
+// round has something done and kills in its middle. hit: something was left to do after the kill.
+func (c *campaign) round() (recovery float64, hit bool) {
+	c.task.prepare(c)
+	c.since = time.Now()
+	c.serve(c.task.flags(c)...)
+	c.task.start(c)
+	total := c.task.left(c)
+	if total == 0 {
+		c.t.Fatal("there is nothing to do")
+	}
+	mark := 1 + c.rng.IntN(total)
+	c.await("a part of it is done", func() bool { n := c.task.left(c); return n >= 0 && n <= mark })
+	pass(time.Duration(c.rng.IntN(10)) * time.Millisecond)
+	c.kill()
+	if c.row.killed != theDatabase {
+		hit = c.task.left(c) > 0
+	}
+	c.grow("shop", 3) // what comes while nobody is there
+	if c.row.killed == theStorage {
+		c.hear()
+	}
+	began := time.Now()
+	c.raise()
+	if c.row.killed == theDatabase {
+		hit = c.task.left(c) > 0
+	}
+	c.await("all of it is done", func() bool { return c.task.left(c) == 0 })
+	recovery = time.Since(began).Seconds()
+	c.sync()
+	c.compare()
+	return recovery, hit
+}
+
+// kill ends what is to be killed.
+func (c *campaign) kill() {
+	switch c.row.killed {
+	case theServer:
+		c.struck = c.made.Rounds % len(c.servers)
+		c.servers[c.struck].proc.Kill()
+	case theDatabase:
+		must(c.t, c.cluster.Kill())
+	case theStorage:
+		c.place.kill()
+	}
+}
+
+// raise starts again what was killed.
+func (c *campaign) raise() {
+	switch c.row.killed {
+	case theServer:
+		if len(c.servers) > 1 { // another server goes on
+			c.exact = c.servers[1-c.struck]
+			c.front.set(c.exact)
+			return
+		}
+		c.servers[c.struck].start()
+		c.front.set(c.servers...)
+	case theDatabase:
+		must(c.t, c.cluster.Start())
+	case theStorage:
+		c.place.start()
+	}
+}
+
+// hear asks for every session while storage cannot be reached: what is only there is answered with 503, which says so.
+func (c *campaign) hear() {
+	for _, f := range c.files {
+		code, said := c.exact.get("/api/sessions/" + f.session + "/raw")
+		told := code == http.StatusServiceUnavailable && strings.Contains(string(said), "cold storage")
+		if !told && code != http.StatusOK && code != http.StatusNotFound && code != http.StatusConflict {
+			c.made.Wrong++
+			c.t.Errorf("%s without storage: %d %.200s", f.session, code, said)
+		}
+	}
+}
+
+// await waits for something that is asked for often.
+func (c *campaign) await(what string, come func() bool) {
+	c.t.Helper()
+	for end := time.Now().Add(8 * time.Minute); !come(); pass(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("it does not happen that %s; %d left of round %d; %s", what, c.task.left(c), c.made.Rounds+c.made.Late, c.inside())
+		}
+	}
+}
+
+// inside is what the store has, for a test that failed.
+func (c *campaign) inside() string {
+	var b strings.Builder
+	for _, q := range []string{`SELECT count(*) FROM lines`, `SELECT CAST(coalesce(sum(lines), 0) AS bigint) FROM blocks`,
+		`SELECT count(*) FROM blocks WHERE length(data) > 0`, `SELECT count(*) FROM cold_objects WHERE state = 0`,
+		`SELECT count(*) FROM cold_objects WHERE state = 1`, `SELECT count(*) FROM cold_objects WHERE state = 2`,
+		`SELECT count(*) FROM leases`, `SELECT count(*) FROM retired`, `SELECT count(*) FROM retired_streams`,
+		`SELECT count(*) FROM streams`} {
+		fmt.Fprintf(&b, "\n%s: %d", q, c.number(q))
+	}
+	return b.String()
+}
+
+func seeded(t testing.TB) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, seed))
+}

@@ -1,0 +1,102 @@
+//go:build unix
+
+package scratch
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+const childEnv = "CCSHIP_TEST_SCRATCH"
+
+// TestMake: what a killed process left goes when the next folder is made. The folders of those that live stay, and so
+// does what is nobody's.
+func TestMake(t *testing.T) {
+	if in := os.Getenv(childEnv); in != "" {
+		f, err := Make(in, "cct")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = os.Stdout.WriteString(f.Path + "\n")
+		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
+		_ = f.Remove()
+		return
+	}
+	in := t.TempDir()
+	alive, left := child(t, in), child(t, in)
+	kill(t, left)
+	nobodys, others := filepath.Join(in, "cct-nobody"), filepath.Join(in, "another")
+	for _, dir := range []string{nobodys, others} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(others, owner), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mine, err := Make(in, "cct")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Make(in, "cct")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{alive.path, nobodys, others, mine.Path, again.Path} {
+		if _, err := os.Stat(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(left.path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s of a process that is gone: %v", left.path, err)
+	}
+	if err := mine.Remove(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(mine.Path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("removed: %v", err)
+	}
+}
+
+// process is a child with a folder.
+type process struct {
+	*exec.Cmd
+	path string
+}
+
+func child(t *testing.T, in string) process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestMake$")
+	cmd.Env = append(os.Environ(), childEnv+"="+in)
+	_, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	b := make([]byte, 4096)
+	n, err := out.Read(b)
+	if err != nil || n < 2 {
+		t.Fatal(n, err)
+	}
+	return process{cmd, string(b[:n-1])}
+}
+
+func kill(t *testing.T, p process) {
+	t.Helper()
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait()
+}
