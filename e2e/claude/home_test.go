@@ -25,6 +25,7 @@ type home struct {
 	program string // Claude Code
 	api     string // base URL of the stub
 	version string // of Claude Code
+	folder  string // to work in
 	flags   []string
 	env     []string // beside the usual one
 }
@@ -36,7 +37,7 @@ func newHome(t testing.TB, program string, s *stub) *home {
 	t.Helper()
 	dir, err := os.MkdirTemp(kit.Workshop(), "h")
 	must(t, err)
-	h := &home{t: t, dir: dir, program: program, api: s.srv.URL}
+	h := &home{t: t, dir: dir, program: program, api: s.srv.URL, folder: filepath.Join(dir, "work")}
 	for _, d := range []string{h.claudeDir(), h.cwd(), filepath.Join(dir, "tmp")} {
 		must(t, os.MkdirAll(d, 0o700))
 	}
@@ -54,7 +55,7 @@ func newHome(t testing.TB, program string, s *stub) *home {
 
 func (h *home) claudeDir() string { return filepath.Join(h.dir, ".claude") }
 func (h *home) projects() string  { return filepath.Join(h.claudeDir(), "projects") }
-func (h *home) cwd() string       { return filepath.Join(h.dir, "work") }
+func (h *home) cwd() string       { return h.folder }
 
 func (h *home) preset(path string, content any) {
 	data, err := json.Marshal(content)
@@ -132,10 +133,10 @@ func (h *home) converse(ctx context.Context, args ...string) *dialogue {
 	return &dialogue{h.t, cmd, in, json.NewDecoder(out)}
 }
 
-// prompt says something and waits for the end of the turn.
-func (c *dialogue) prompt(text string) outcome {
+// prompt says something, a text or content blocks, and waits for the end of the turn.
+func (c *dialogue) prompt(content any) outcome {
 	c.t.Helper()
-	must(c.t, json.NewEncoder(c.in).Encode(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}}))
+	must(c.t, json.NewEncoder(c.in).Encode(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": content}}))
 	for {
 		var line struct {
 			Type string `json:"type"`

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,22 @@ import (
 // versions are those that people run: what npm gives to a new Node, what it gives to an old one, and the last of the
 // line before, which writes its files in another way.
 var versions = []string{"2.1.328", "2.1.197", "2.0.76"}
+
+// allVersions is those, and the newest that npm knows, if it can be asked.
+func allVersions() []string {
+	npm, err := exec.LookPath("npm")
+	if err != nil || os.Getenv("CCSHIP_E2E_CLAUDE") != "1" {
+		return versions
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, npm, "view", "@anthropic-ai/claude-code", "version").Output()
+	newest := strings.TrimSpace(string(out))
+	if err != nil || newest == "" || slices.Contains(versions, newest) {
+		return versions
+	}
+	return append([]string{newest}, versions...)
+}
 
 // installed is the path of Claude Code's program, fetched if need be; it skips the test where that cannot be.
 func installed(t testing.TB, version string) string {

@@ -19,7 +19,7 @@ import (
 // that every line is on the server all the same.
 func TestRealClaudePlugin(t *testing.T) {
 	wanted(t)
-	for _, version := range versions {
+	for _, version := range allVersions() {
 		t.Run(version, func(t *testing.T) {
 			program := installed(t, version)
 			api := newStub(t, pluginScripts()...)
@@ -277,10 +277,21 @@ func (s *tale) killedOnce() int {
 	return strings.Count(told[len(told)-1], made[0].ID)
 }
 
-// fork: what the copied lines had passed fires nothing again.
+// fork: what the copied lines had passed fires nothing again, and the fork has its origin, which has none.
 func (s *tale) fork() {
 	o := s.expect(s.prompt("a way of its own", "--resume", s.linked, "--fork-session"), "a way of its own")
 	s.sync()
+	origin := func(session string) string {
+		var shown struct {
+			From string `json:"forked_from"`
+		}
+		s.json(&shown, "sessions", "show", session)
+		return shown.From
+	}
+	eventually(s.t, "the fork has its origin", time.Minute, func() bool { return origin(o.SessionID) == s.linked })
+	if from := origin(s.linked); from != "" {
+		s.t.Errorf("the origin %s comes from %s", s.linked, from)
+	}
 	if got, err := s.checkpoints(o.SessionID); err != nil || len(got) != 0 {
 		s.t.Errorf("the fork has the checkpoints %q, %v", triggers(got), err)
 	}

@@ -4,8 +4,6 @@ package claude_test
 
 import (
 	"context"
-	"os"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -15,20 +13,13 @@ import (
 // CCSHIP_TURN_PAIRS says another number.
 const turnPairs = 15
 
-// tolerable is a difference that no noise explains. What was seen is printed: that is the measurement.
-const tolerable = 100 * time.Millisecond
-
 // TestRealClaudePluginTurns times the same turn in a Claude Code with the plugin and in one without, side by side,
-// while the daemon runs, is stopped by a signal, and does not run.
+// while the daemon runs, is stopped by a signal, and does not run. It demands that the turns end; the times are for people
+// to read.
 func TestRealClaudePluginTurns(t *testing.T) {
 	wanted(t)
-	n := turnPairs
-	if text := os.Getenv("CCSHIP_TURN_PAIRS"); text != "" {
-		var err error
-		n, err = strconv.Atoi(text)
-		must(t, err)
-	}
-	for _, version := range versions {
+	n := times(t, "CCSHIP_TURN_PAIRS", turnPairs)
+	for _, version := range allVersions() {
 		t.Run(version, func(t *testing.T) {
 			program := installed(t, version)
 			w := newWorld(newHome(t, program, newStub(t)))
@@ -78,7 +69,4 @@ func compare(t *testing.T, daemon string, n int, with, without *dialogue) {
 	}
 	p.what = "the plugin"
 	t.Logf("the daemon is %s:\n%s", daemon, p.table())
-	if d := median(p.differences()); d > tolerable {
-		t.Errorf("the daemon is %s: with the plugin a turn takes %s longer", daemon, d)
-	}
 }

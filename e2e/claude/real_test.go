@@ -18,7 +18,7 @@ import (
 // of it, to the byte, and that ccship has left Claude Code's files alone.
 func TestRealClaude(t *testing.T) {
 	wanted(t)
-	for _, version := range versions {
+	for _, version := range allVersions() {
 		t.Run(version, func(t *testing.T) { shipStory(t, version) })
 	}
 }

@@ -125,6 +125,7 @@ func (s *stub) turn(req *request, said words) answer {
 	a.tools = slices.Clone(a.tools)
 	for i := range a.tools {
 		a.tools[i].name = available(a.tools[i].name, req.Tools)
+		a.tools[i].input = withPlanFile(a.tools[i].input, req.Messages)
 	}
 	return a.leadingTo(place{at.script, at.step + 1}, s)
 }

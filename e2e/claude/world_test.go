@@ -30,12 +30,12 @@ type world struct {
 }
 
 // binaries are the paths of the programs under test.
-type binaries struct{ ccship, mcp, server string }
+type binaries struct{ ccship, hook, mcp, server string }
 
 // programs builds the binaries or ends the test.
 func programs(t testing.TB) binaries {
 	t.Helper()
-	return binaries{kit.Program(t, "ccship"), kit.Program(t, "ccship-mcp"), kit.Program(t, "ccship-server")}
+	return binaries{kit.Program(t, "ccship"), kit.Program(t, "ccship-hook"), kit.Program(t, "ccship-mcp"), kit.Program(t, "ccship-server")}
 }
 
 // newWorld starts a server for a home. The daemon does not run yet.

@@ -21,7 +21,12 @@ const (
 // must ends the test on an error that is the test's own.
 var must = kit.Must
 
-func TestMain(m *testing.M) { os.Exit(kit.Main(m, "ccsd")) }
+func TestMain(m *testing.M) {
+	if link := os.Getenv(browseLink); link != "" {
+		os.Exit(browse(link))
+	}
+	os.Exit(kit.Main(m, "ccsd"))
+}
 
 // built is the folders of both versions' packages, built once per test process as a release builds them.
 var built = sync.OnceValues(func() (map[string]string, error) {

@@ -3,7 +3,9 @@
 package viewer_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +27,7 @@ var gallery struct {
 	once  sync.Once
 	site  *site
 	other string // key of a member who sees none of it
+	link  string // path of a link to the tale
 	err   error
 }
 
@@ -88,7 +91,39 @@ func hang() error {
 	if err := layBeside(s, x, now); err != nil {
 		return err
 	}
-	return s.settle()
+	if err := s.settle(); err != nil {
+		return err
+	}
+	if err := saveViews(s); err != nil {
+		return err
+	}
+	return lend(s)
+}
+
+// saveViews saves a list and a search.
+func saveViews(s *site) error {
+	for name, body := range map[string]string{"Board with errors": `{"query":"q=board&view=failed"}`,
+		"Everything about the night the clocks change": `{"page":"search","query":"q=clock&kind=prompt"}`} {
+		status, answer, err := s.ask("PUT", "/api/views/"+url.PathEscape(name), s.key, "", []byte(body))
+		if err != nil || status != 200 {
+			return fmt.Errorf("save a view: %d %s, %w", status, answer, err)
+		}
+	}
+	return nil
+}
+
+// lend makes a link to the tale.
+func lend(s *site) error {
+	status, answer, err := s.ask("POST", "/api/sessions/"+taleID+"/share-links", s.key, "", []byte(`{}`))
+	if err != nil {
+		return err
+	}
+	var made struct{ URL string }
+	if err := json.Unmarshal(answer, &made); err != nil || status != 201 {
+		return fmt.Errorf("share the tale: %d %s, %w", status, answer, err)
+	}
+	gallery.link = strings.TrimPrefix(made.URL, s.url)
+	return nil
 }
 
 // clockNotes is the document that the tale's prompts and answers work on.

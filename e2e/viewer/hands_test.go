@@ -24,12 +24,30 @@ func quoted(s string) string {
 // one is an expression for the first element that matches.
 func one(selector string) string { return "document.querySelector(" + quoted(selector) + ")" }
 
-// click presses the mouse on the first element that matches, where it can be seen.
+// click presses the mouse on the first element that matches, where it can be seen. A page that still loads can move
+// between the look and the press; a press that fell beside the element is made again, as a person would.
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.wait(selector+" is there", one(selector))
-	eval[any](b, one(selector)+`.scrollIntoView({ block: "center" })`)
+	for range 20 {
+		if b.pressed(selector) {
+			return
+		}
+		b.t.Logf("the page moved, and the click on %s fell beside it", selector)
+	}
+	b.t.Fatalf("no click reaches %s\n%s", selector, b.excerpt())
+}
+
+// pressed tells whether the press reached the element. A page that it left was reached too.
+func (b *tab) pressed(selector string) bool {
+	b.t.Helper()
+	eval[any](b, `((e) => {
+		window.reached = false;
+		e.addEventListener("click", () => { window.reached = true; }, { once: true, capture: true });
+		e.scrollIntoView({ block: "center" });
+	})(`+one(selector)+`)`)
 	b.do("click "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+	return b.mute || eval[bool](b, `window.reached !== false`)
 }
 
 // press types keys, wherever the focus is, each as one key that goes down and up: a page that takes the key for itself

@@ -92,17 +92,39 @@ func TestLarge(t *testing.T) {
 		t.Logf("the context chart, %s reading: %d ms, %d KB", reading, time.Since(began).Milliseconds(), eval[int](b, `performance.getEntriesByType("navigation")[0].decodedBodySize >> 10`))
 	}
 	b.open("/sessions/" + largeID)
-	b.click(`a[rel="next"]`)
-	b.wait("the next page", `location.search.includes("from=")`)
+	scrolled(b)
 	b.wait("the prompts are listed", `document.querySelectorAll(".toc li").length > 20`)
 	b.fill("#find", `"with part 7 of"`)
 	b.wait("it is found", `document.querySelector(".hit")`)
-	b.click(".hit a.title")
+	b.click(".hit a.at-line")
 	b.wait("the hit is shown", `location.hash && document.querySelector(location.hash)?.innerText.includes("part 7 of")`)
 	if peak := s.peak(t); peak > 0 {
 		t.Logf("the server's memory: at most %d MB", peak>>20)
 		if peak > largeMemory {
 			t.Errorf("the server took %d MB", peak>>20)
 		}
+	}
+}
+
+// scrolled reads on beyond the first part of a conversation: more comes as its end comes near, the address follows, and
+// a reload shows the same place.
+func scrolled(b *tab) {
+	b.t.Helper()
+	const lastItem = `Number(/^L(\d+)/.exec([...document.querySelectorAll("#items .item")].at(-1).id)[1])`
+	first := eval[int](b, lastItem)
+	b.wait("more comes at the end", `(scrollTo(0, document.body.scrollHeight), `+lastItem+` > `+itoa(first+200)+`)`)
+	b.wait("the address says where the reader is", `location.search.includes("from=") && location.hash.startsWith("#L")`)
+	at := eval[string](b, `location.pathname + location.search + location.hash`)
+	b.open("/usage")
+	b.open(at)
+	b.wait("the place is there again", `document.querySelector(location.hash)?.getBoundingClientRect().top < innerHeight`)
+	b.wait("what is above comes too", `(scrollTo(0, 0), document.querySelector("#L0"))`)
+	ids := eval[[]string](b, `[...document.querySelectorAll("#items [id]")].map((e) => e.id)`)
+	seen := map[string]bool{}
+	for _, id := range ids {
+		if seen[id] {
+			b.t.Errorf("%s is on the page twice", id)
+		}
+		seen[id] = true
 	}
 }

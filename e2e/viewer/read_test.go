@@ -33,11 +33,11 @@ func TestReading(t *testing.T) {
 	readAgent(b)
 	b.fill("#find", `"the *`+taleWord+`* rule"`)
 	b.wait("something is found", `document.querySelector(".hit")`)
-	b.reads(".hit", taleTitle, "harbour", "kims-laptop")
+	b.reads(".found", taleTitle, "harbour", "kims-laptop")
 	if got := b.text(".hit mark"); !strings.Contains(strings.ToLower(got), "the") {
 		t.Errorf("what was looked for is not marked: %q", got)
 	}
-	b.click(".hit a.title")
+	b.click(".hit a.at-line")
 	b.wait("the line is in sight", `location.hash && ((r) => r && r.top >= 0 && r.top < innerHeight)(document.querySelector(location.hash)?.getBoundingClientRect())`)
 	readProvenance(b)
 }

@@ -3,6 +3,7 @@
 package viewer_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -15,10 +16,12 @@ func pages() map[string]string {
 		"list": "/", "filtered": "/?q=board&model=claude-sonnet-5-5", "conversation": "/sessions/" + taleID, "everything": "/sessions/" + taleID + "?mode=everything",
 		"prompts": "/sessions/" + taleID + "?mode=prompts", "agent": "/sessions/" + taleID + "%2Fagent-" + taleAgent, "entry": "/sessions/" + taleID + "/entry/7",
 		"compare": "/sessions/" + rewrittenID + "/compare", "search": "/search?q=hours", "nothing": "/search?q=zzzz", "usage": "/usage", "year": "/usage?range=365&by=project",
-		"drops": "/drops", "account": "/account", "missing": "/sessions/none",
+		"saved": "/?q=board&view=failed", "saved-search": "/search?q=clock&kind=prompt", "drops": "/drops", "account": "/account", "missing": "/sessions/none", "nowhere": "/nowhere",
 		"context": "/sessions/" + taleID + "/context", "document": "/sessions/" + taleID + "/document?path=docs/clock.md", "code": "/sessions/" + taleID + "/document?path=timetable/board.go",
 		"deleted": "/sessions/" + taleID + "/document?path=notes/old-rule.txt", "versions": "/sessions/" + taleID + "/document/compare?path=docs/clock.md",
-		"file": "/sessions/" + taleID + "/file?name=tool-results/toolu_01Clock.txt",
+		"file":   "/sessions/" + taleID + "/file?name=tool-results/toolu_01Clock.txt",
+		"costly": "/?view=costly", "longest": "/?view=long", "activity": "/activity", "now": "/now", "share": "/sessions/" + taleID + "/share", "links": "/share-links",
+		"shared": gallery.link, "shared-agent": gallery.link + "/sessions/" + taleID + "%2Fagent-" + taleAgent, "shared-line": gallery.link + "/sessions/" + taleID + "/entry/7",
 	}
 }
 
@@ -47,6 +50,32 @@ func TestPhone(t *testing.T) {
 				t.Errorf("%s is wider than %d: %s", name, width, wide)
 			}
 		}
+	}
+}
+
+var inUTC = regexp.MustCompile(`.{0,10}\d\d:\d\d(:\d\d)? UTC`)
+
+// TestLocalTimes: every moment on a page is in the browser's zone, also in the choices of a form.
+func TestLocalTimes(t *testing.T) {
+	b, _ := reader(t)
+	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kathmandu"})
+	for _, name := range []string{"list", "conversation", "compare", "versions", "drops", "entry", "context", "share", "links", "account"} {
+		b.open(pages()[name])
+		unfold(b)
+		if at := inUTC.FindString(eval[string](b, `document.body.innerText`)); at != "" {
+			t.Errorf("%s shows %s", name, at)
+		}
+		wrong := eval[string](b, `[...document.querySelectorAll("[data-stamp]")].filter((e) => {
+			const at = new Date(e.dateTime || e.dataset.stamp);
+			return !e.textContent.endsWith(new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", timeZone: "Asia/Kathmandu" }).format(at));
+		}).map((e) => e.outerHTML).join()`)
+		if wrong != "" {
+			t.Errorf("%s shows the times of another zone: %s", name, wrong)
+		}
+	}
+	b.open(pages()["compare"])
+	if n := b.count(`select[name=a] option[data-stamp]`); n < 2 {
+		t.Errorf("%d generations can be chosen", n)
 	}
 }
 
@@ -86,6 +115,7 @@ func TestWithoutScript(t *testing.T) {
 	s := needGallery(t)
 	b := newTab(t, s.url)
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.mute = true
 	b.login(s.key)
 	b.click(`[data-session="` + taleID + `"] a.title`)
 	b.wait("the conversation is open", `document.querySelector("#items")`)

@@ -28,6 +28,7 @@ type tab struct {
 	t    testing.TB
 	ctx  context.Context
 	home string // what every address must begin with, without a slash at its end
+	mute bool   // pages run no script, so none can tell where a click lands
 
 	mu       sync.Mutex
 	asked    []string // addresses of all requests

@@ -1,0 +1,71 @@
+//go:build unix
+
+package viewer_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestAxe looks at every kind of page with axe-core, in both looks and at three widths: nothing may be serious. It runs
+// where CCSHIP_AXE names axe.min.js; `make axe` does that.
+func TestAxe(t *testing.T) {
+	path := os.Getenv("CCSHIP_AXE")
+	if path == "" {
+		t.Skip("CCSHIP_AXE names no axe.min.js; see make axe")
+	}
+	axe, err := os.ReadFile(path)
+	must(t, err)
+	b, s := reader(t)
+	must(t, sendLive(s))
+	b.allow("404")
+	for name, page := range pages() {
+		b.open(page)
+		unfold(b)
+		eval[any](b, string(axe)+"; null")
+		for _, scheme := range []string{"light", "dark"} {
+			b.colorScheme(scheme)
+			for _, width := range []int64{1440, 1280, 390} {
+				b.size(width, 900)
+				for _, fault := range axeFaults(b) {
+					t.Errorf("%s, %s, %d: %s", name, scheme, width, fault)
+				}
+			}
+		}
+	}
+}
+
+// axeFaults is what axe-core calls serious or critical on the page.
+func axeFaults(b *tab) (out []string) {
+	b.t.Helper()
+	got := eval[string](b, `axe.run(document, { resultTypes: ["violations"] }).then((r) => JSON.stringify(r.violations
+		.filter((v) => v.impact === "serious" || v.impact === "critical")
+		.map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | "))))`)
+	must(b.t, json.Unmarshal([]byte(got), &out))
+	return out
+}
+
+// TestGalleryPictures takes a picture of every kind of page, in both looks and at three widths, for people to look at.
+// CCSHIP_GALLERY names the folder that they are written to.
+func TestGalleryPictures(t *testing.T) {
+	dir := os.Getenv("CCSHIP_GALLERY")
+	if dir == "" {
+		t.Skip("CCSHIP_GALLERY names no folder")
+	}
+	must(t, os.MkdirAll(dir, 0o755))
+	b, s := reader(t)
+	must(t, sendLive(s))
+	b.allow("404")
+	for _, width := range []int64{1440, 1280, 390} {
+		b.size(width, 900)
+		for name, page := range pages() {
+			b.open(page)
+			for _, scheme := range []string{"light", "dark"} {
+				b.colorScheme(scheme)
+				must(t, os.WriteFile(filepath.Join(dir, name+"-"+itoa(int(width))+"-"+scheme+".png"), b.picture(), 0o644))
+			}
+		}
+	}
+}
