@@ -88,7 +88,7 @@ func TestNamesThatAServerRefuses(t *testing.T) {
 	began := time.Now()
 	w.add(path, c.even(1, 1500))
 	w.sync()
-	if took := time.Since(began); took > 15*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("sync took %s beside ten odd names", took)
 	}
 	w.same(c.session, path)

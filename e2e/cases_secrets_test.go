@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -83,6 +84,17 @@ var secretLines = map[string]func(text string) string{
 	"a snapshot": func(s string) string {
 		return `{"type":"file-history-snapshot","snapshot":{"x":{"content":` + quoted("1\n"+s) + `}}`
 	},
+	"a queued prompt": func(s string) string {
+		return `{"type":"queue-operation","operation":"enqueue","content":` + quoted(s)
+	},
+	"a title": func(s string) string { return `{"type":"custom-title","customTitle":` + quoted("about "+s) },
+	"a patch": func(s string) string {
+		return `{"type":"user","toolUseResult":{"structuredPatch":[{"oldStart":1,"lines":` +
+			quoted(strings.Split("+"+strings.ReplaceAll(s, "\n", "\n+"), "\n")) + `}]}`
+	},
+	"coloured output": func(s string) string {
+		return `{"type":"user","toolUseResult":{"stdout":` + quoted("see \x1b[01;31m\x1b[K"+s+"\x1b[m\x1b[K end") + `}`
+	},
 }
 
 // secretSession writes a session with secrets of every kind in its transcript, and some in files beside it, documents and
@@ -106,8 +118,8 @@ func secretSession(w *world, s *secrets) (c *conversation, path string, document
 		document := fmt.Sprintf("doc%d.md", i)
 		must(w.t, os.WriteFile(filepath.Join(w.cwd(), document), []byte("# x\n\n"+s.plant(kind, "a document")+"\n"), 0o600))
 		documents = append(documents, document)
-		w.add(filepath.Join(w.dir, ".claude", "history.jsonl"), fmt.Appendf(nil, "{\"display\":%s,\"project\":%q,\"sessionId\":%q}\n",
-			quoted(s.plant(kind, "the history")), w.cwd(), c.session))
+		w.add(filepath.Join(w.dir, ".claude", "history.jsonl"), fmt.Appendf(nil, "{\"display\":%s,\"pastedContents\":{\"1\":{\"id\":1,\"content\":%s}},\"project\":%q}\n",
+			quoted(s.plant(kind, "the history")), quoted("pasted:\n"+s.plant(kind, "what was pasted")), w.cwd()))
 	}
 	return c, path, documents
 }
@@ -117,7 +129,7 @@ func secretSession(w *world, s *secrets) (c *conversation, path string, document
 func TestSecretsStayHere(t *testing.T) {
 	t.Parallel()
 	w := exactWorld(t)
-	w.env = append(w.env, "CCSHIP_REDACT=on")
+	w.env = append(w.env, "CCSHIP_REDACT=on", "CCSHIP_LOG_LEVEL=debug")
 	s := &secrets{t, rand.New(rand.NewPCG(7, 7)), map[string]string{}}
 	c, path, documents := secretSession(w, s)
 	w.start()
@@ -149,7 +161,7 @@ func TestSecretsStayHere(t *testing.T) {
 		t.Errorf("%d of %d secrets are on the server: %q", len(found), len(s.needles), found)
 	}
 	w.sameShape(raw, w.read(path))
-	s.quiet(w)
+	s.quiet(w, c.session)
 
 	before := w.sent()
 	w.d.MustStop(t)
@@ -186,7 +198,7 @@ func TestSecretsStayHere(t *testing.T) {
 	if got := w.exact.raw(c.session, ""); !bytes.Equal(got, rewound) {
 		t.Errorf("after a lost state: %s", firstDifference(got, rewound))
 	}
-	s.quiet(w)
+	s.quiet(w, c.session)
 	secondMachine(t, w, c.session, path, rewound)
 }
 
@@ -205,13 +217,20 @@ func (w *world) sameShape(got, disk []byte) {
 }
 
 // quiet demands that nothing that the daemon writes or says holds a secret.
-func (s *secrets) quiet(w *world) {
+func (s *secrets) quiet(w *world, session string) {
 	w.t.Helper()
 	s.none("the log", []byte(w.d.Log.String()))
-	for _, args := range [][]string{{"status"}, {"status", "--json"}, {"doctor"}, {"sessions", "list", "--json"}, {"verify", "--json"}} {
+	bundle := filepath.Join(w.t.TempDir(), "report.tar.gz")
+	for _, args := range [][]string{
+		{"status"}, {"status", "--json"}, {"doctor"}, {"sessions", "list", "--json"}, {"verify", "--json"}, {"outbox", "list"},
+		{"messages", session}, {"messages", session, "--json"}, {"doctor", "--bundle=" + bundle},
+	} {
 		out := w.ccship(args...)
 		s.none(strings.Join(args, " "), []byte(out.stdout+out.stderr))
 	}
+	report, err := exec.CommandContext(w.t.Context(), "tar", "-xzOf", bundle).Output() // the metrics and the log are in it
+	must(w.t, err)
+	s.none("the report", report)
 	must(w.t, filepath.WalkDir(w.state(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err

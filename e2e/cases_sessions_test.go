@@ -191,7 +191,7 @@ func TestListShowSearchExport(t *testing.T) {
 		}
 	}
 	eventually(t, "the server has derived it", 30*time.Second, func() bool {
-		return strings.Contains(w.ccship("search", "cart").stdout, c.session)
+		return strings.Contains(w.ccship("search", "cart").stdout, c.session[:8])
 	})
 	look(`"state":"both"`, 0, "sessions", "list", "--json")
 	look(c.session[:8], 0, "sessions", "list", "--text", c.session[:8])
@@ -295,12 +295,13 @@ func TestDeepVerify(t *testing.T) {
 	}
 }
 
-// alter changes the server's database behind its back.
+// alter changes the server's database behind its back. Every line is a row of its own then.
 func (w *world) alter(statement string) {
 	w.t.Helper()
-	db, err := sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)")
+	db, err := sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)&_txlock=immediate")
 	must(w.t, err)
 	defer db.Close()
+	unpack(w.t, db)
 	result, err := db.Exec(statement)
 	must(w.t, err)
 	if n, err := result.RowsAffected(); err != nil || n == 0 {

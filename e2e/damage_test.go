@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -172,9 +173,14 @@ func TestDamagedInUse(t *testing.T) {
 	for i, damage := range damages {
 		t.Run(damage.name, func(t *testing.T) {
 			t.Parallel()
+			out := &kit.Outcome{Group: "state file", Fault: "damaged in use: " + damage.name}
+			kit.Record(t, out)
 			d := newDamaged(t, uint64(i))
-			for range rounds {
-				how := d.round(damage.do)
+			for out.Runs < rounds {
+				how, told := d.round(damage.do)
+				out.Runs++
+				out.Hear(told)
+				must(t, out.Keep())
 				mu.Lock()
 				ends[how]++
 				mu.Unlock()
@@ -209,8 +215,9 @@ func newDamaged(t *testing.T, seed uint64) *damaged {
 	return d
 }
 
-// round damages the file of the running daemon once, and has it run again afterwards. It answers how the daemon ended.
-func (d *damaged) round(damage func(*victim) error) (how string) {
+// round damages the file of the running daemon once, and has it run again afterwards. It answers how the daemon ended,
+// and what people were told: by the daemon when it ended by itself, and by status when it ran again.
+func (d *damaged) round(damage func(*victim) error) (how, told string) {
 	d.t.Helper()
 	path := filepath.Join(d.state(), "state.db")
 	f := &victim{path: path, copy: d.read(path), rng: d.rng}
@@ -220,15 +227,28 @@ func (d *damaged) round(damage func(*victim) error) (how string) {
 	d.write(10)
 	must(d.t, damage(f))
 	d.write(15)
-	how = d.end()
+	if how = d.end(); d.d.Code() != 0 {
+		told = "ended: " + kit.LastWords(d.d.Log.String()) + "; "
+	}
 	d.gate.set(nil)
 	d.start()
+	told += "when it runs again: " + d.advised()
 	d.sync()
 	for stream, path := range d.files {
 		d.same(stream, path)
 	}
 	d.verified()
-	return how
+	return how, kit.Plain(strings.ReplaceAll(told, d.dir, "~"))
+}
+
+// advised is what status advises first.
+func (d *damaged) advised() string {
+	var known struct{ Advice []struct{ Text string } }
+	must(d.t, json.Unmarshal([]byte(d.ccship("status", "--json").stdout), &known))
+	if len(known.Advice) == 0 {
+		return "nothing"
+	}
+	return known.Advice[0].Text
 }
 
 // write adds a few lines with a little time between them.

@@ -21,6 +21,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(floorEnv) != "" {
 		os.Exit(floorMain())
 	}
+	if servesAsSystemd() {
+		return
+	}
 	kit.SideBySide(8)
 	os.Exit(kit.Main(m, "ccs"))
 }

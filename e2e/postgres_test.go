@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
@@ -63,16 +64,21 @@ func (c *cluster) grow(n int) {
 
 // during makes trouble while an import is under way, again and again, a second apart; in the end nothing is missing
 // and nothing is wrong, whichever server is asked. Trouble counts only if there was still something to send before it.
-func (c *cluster) during(trouble func(round int)) {
+func (c *cluster) during(what string, trouble func(round int)) {
 	c.t.Helper()
+	made := &kit.Outcome{Group: "databases", Fault: what}
+	kit.Record(c.t, made)
 	c.grow(12)
 	c.daemon()
-	for round := range rounds() {
+	for round := 0; made.Runs < rounds(); round++ {
 		for c.grow(8); c.status().Outbox.Entries == 0; {
 			c.grow(4)
 		}
 		trouble(round)
 		pass(time.Second)
+		made.Hear(kit.Plain(kit.Headline(c.ccship("status").stdout)))
+		made.Runs++
+		must(c.t, made.Keep())
 	}
 	out := c.ccship("sync", "--wait", "--timeout", "8m")
 	if out.code != 0 {
@@ -100,7 +106,7 @@ func TestPostgresServerKilled(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t, nil)
 	c := newClusterWorld(t, pg.Database(t))
-	c.during(func(round int) {
+	c.during("PostgreSQL: one of two servers killed", func(round int) {
 		s := c.servers[round%2]
 		s.proc.Kill()
 		s.start()
@@ -113,7 +119,7 @@ func TestPostgresRestarted(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t, nil)
 	c := newClusterWorld(t, pg.Database(t))
-	c.during(func(int) { must(t, pg.Restart("immediate")) })
+	c.during("PostgreSQL: the database crashes", func(int) { must(t, pg.Restart("immediate")) })
 }
 
 // TestPostgresPrimaryKilled: the primary is killed mid-import, its synchronous standby takes over, the old primary
@@ -126,7 +132,7 @@ func TestPostgresPrimaryKilled(t *testing.T) {
 	one.Confirm(t, names[1])
 	both := []*pgtest.Cluster{one, two}
 	c := newClusterWorld(t, pgtest.Together("postgres", one, two))
-	c.during(func(round int) {
+	c.during("PostgreSQL: the primary killed, its standby promoted", func(round int) {
 		primary, standby := both[round%2], both[(round+1)%2]
 		must(t, primary.Kill())
 		must(t, standby.Promote())

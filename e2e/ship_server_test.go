@@ -101,6 +101,7 @@ func (s *shipServer) raw(stream, query string) []byte {
 	s.home.t.Helper()
 	code, body := s.get("/api/sessions/" + url.PathEscape(stream) + "/raw" + query)
 	if code != http.StatusOK {
+		s.home.t.Logf("raw of %s%s: %d %s", stream, query, code, body)
 		return nil
 	}
 	return body

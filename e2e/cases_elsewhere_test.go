@@ -1,0 +1,157 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
+)
+
+// usageReport is what the tests read of `usage --json`.
+type usageReport struct {
+	Source string
+	Rows   []map[string]any
+	Total  map[string]any
+}
+
+func (w *world) usage(args ...string) (r usageReport) {
+	w.t.Helper()
+	out := w.ccship(append([]string{"usage", "--json"}, args...)...)
+	if out.code != 0 {
+		w.t.Fatalf("usage %v: exit %d\n%s%s", args, out.code, out.stdout, out.stderr)
+	}
+	must(w.t, json.Unmarshal([]byte(out.stdout), &r))
+	return r
+}
+
+// answerLine is an answer with its tokens, as Claude Code writes it.
+func answerLine(session, cwd, message string, output int, at time.Time) []byte {
+	return fmt.Appendf(nil, `{"parentUuid":null,"isSidechain":false,"type":"assistant","requestId":"r%[3]s","cwd":%[2]q,"sessionId":%[1]q,`+
+		`"version":"2.1.200","uuid":"%[1]s-%[3]s-%[4]d","timestamp":%[5]q,"message":{"id":"msg_%[3]s","type":"message","role":"assistant",`+
+		`"model":"claude-sonnet-4-5","content":[],"usage":{"input_tokens":3,"output_tokens":%[4]d,"cache_read_input_tokens":7,`+
+		`"cache_creation_input_tokens":30,"cache_creation":{"ephemeral_5m_input_tokens":10,"ephemeral_1h_input_tokens":20}}}}`+"\n",
+		session, cwd, message, output, at.UTC().Format("2006-01-02T15:04:05.000Z"))
+}
+
+// TestUsageOfServerAndDisk: both sums are the same, in every column, with forks and agents.
+func TestUsageOfServerAndDisk(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	w.env = append(w.env, "TZ=Europe/Berlin")
+	w.start()
+	first := time.Date(2026, 3, 28, 23, 30, 0, 0, time.UTC) // days on both sides of a change of clocks
+	sessions := []string{newConversation(501, w.cwd()).session, newConversation(502, w.cwd()).session}
+	for i := range 40 {
+		at := first.Add(time.Duration(i) * 2 * time.Hour)
+		line := answerLine(sessions[0], w.cwd(), fmt.Sprint(i), 10+i, at)
+		w.add(w.path("-work-shop", sessions[0]+".jsonl"), append(answerLine(sessions[0], w.cwd(), fmt.Sprint(i), 1, at), line...))
+		if i < 20 { // a fork
+			w.add(w.path("-work-shop", sessions[1]+".jsonl"), bytes.ReplaceAll(line, []byte(sessions[0]), []byte(sessions[1])))
+		}
+	}
+	long := bytes.ReplaceAll(answerLine(sessions[0], w.cwd(), "long", 5, first), []byte(`"input_tokens":3`), []byte(`"input_tokens":250000`))
+	w.add(w.path("-work-shop", sessions[0]+".jsonl"), long) // its model has another price for such
+	agent := answerLine(sessions[1], w.cwd(), "agent", 1000, first)
+	w.add(w.path("-work-shop", sessions[1], "subagents", "agent-a1.jsonl"), bytes.Replace(agent, []byte(`"isSidechain":false`), []byte(`"isSidechain":true`), 1))
+	w.sync()
+	eventually(t, "the server has counted everything", time.Minute, func() bool {
+		return fmt.Sprint(w.usage().Total["answers"]) == "42"
+	})
+	for _, by := range []string{"day", "project", "model", "machine", "day,model", "session,model"} {
+		theirs, ours := w.usage("--by", by), w.usage("--by", by, "--offline")
+		if theirs.Source != "server" || ours.Source != "disk" {
+			t.Fatalf("sources %s and %s", theirs.Source, ours.Source)
+		}
+		if by == "session,model" { // whose a fork's answers are is known by their order of arrival only
+			theirs.Rows, ours.Rows = nil, nil
+		}
+		for _, r := range append(append(theirs.Rows, ours.Rows...), theirs.Total, ours.Total) {
+			delete(r, "host") // the daemon may give the machine a name of its own
+			if cost, ok := r["cost_usd"].(float64); ok {
+				r["cost_usd"] = fmt.Sprintf("%.4f", cost) // the server rounds
+			}
+		}
+		if a, b := fmt.Sprint(theirs.Rows, theirs.Total), fmt.Sprint(ours.Rows, ours.Total); a != b {
+			t.Errorf("by %s:\n%s on the server\n%s on disk", by, a, b)
+		}
+	}
+}
+
+// TestResumeOnAnotherMachine: a session goes from one machine to another, grows there, and comes back.
+func TestResumeOnAnotherMachine(t *testing.T) {
+	t.Parallel()
+	there := exactWorld(t)
+	there.start()
+	c := newConversation(503, there.cwd())
+	session := c.session
+	main := there.path("-work-shop", session+".jsonl")
+	there.add(main, c.mixed(40))
+	there.add(there.path("-work-shop", session, "subagents", "agent-a1.jsonl"), c.even(5, 300))
+	there.add(there.path("-work-shop", session, "tool-results", "t1.txt"), []byte("a large result"))
+	there.sync()
+	eventually(t, "the attachment is on the server", time.Minute, func() bool {
+		code, body := there.exact.get("/api/sessions/" + session + "/blobs")
+		return code == 200 && bytes.Contains(body, []byte("t1.txt"))
+	})
+
+	here := &world{home: newHome(t), exact: there.exact}
+	here.url = there.url
+	here.writeKey(there.exact.key)
+	must(t, os.MkdirAll(here.cwd(), 0o700))
+	here.start()
+	out := here.resume(session[:8])
+	if want := "cd " + here.cwd() + " && claude --resume " + session + "\n"; out.stdout != want {
+		t.Fatalf("printed %q, want %q\n%s", out.stdout, want, out.stderr)
+	}
+	found, err := filepath.Glob(filepath.Join(here.projects(), "*", session+".jsonl"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	brought := here.read(found[0])
+	if want := bytes.ReplaceAll(there.read(main), jsonCwd(there.cwd()), jsonCwd(here.cwd())); !bytes.Equal(brought, want) {
+		t.Errorf("%s", firstDifference(brought, want))
+	}
+	beside := strings.TrimSuffix(found[0], ".jsonl")
+	if string(here.read(filepath.Join(beside, "tool-results", "t1.txt"))) != "a large result" || len(here.read(filepath.Join(beside, "subagents", "agent-a1.jsonl"))) == 0 {
+		t.Error("agents and attachments are not here")
+	}
+
+	// It goes on here, and comes back.
+	more := newConversation(504, here.cwd()).even(3, 400)
+	here.add(found[0], more)
+	here.sync()
+	age(t, main)
+	back := there.ccship("sessions", "resume", session)
+	if back.code != 0 || !strings.Contains(back.stdout, "claude --resume "+session) {
+		t.Fatalf("back: exit %d\n%s%s", back.code, back.stdout, back.stderr)
+	}
+	there.sync()
+	there.verified()
+	here.verified()
+}
+
+// jsonCwd is the member of a record for a working directory.
+func jsonCwd(cwd string) []byte {
+	text, _ := json.Marshal(cwd)
+	return append([]byte(`"cwd":`), text...)
+}
+
+// resume runs `ccship sessions resume --here` in the working directory.
+func (w *world) resume(session string) outcome {
+	w.t.Helper()
+	cmd := w.command(context.Background(), kit.Program(w.t, "ccship"), "sessions", "resume", session, "--here")
+	cmd.Dir = w.cwd()
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	_ = cmd.Run() // the exit code tells
+	return outcome{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+}

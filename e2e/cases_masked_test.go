@@ -1,0 +1,193 @@
+//go:build unix
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/transcript/planted"
+)
+
+// serverTool runs ccship-server on the world's store.
+func (w *world) serverTool(want int, args ...string) outcome {
+	w.t.Helper()
+	out := w.runProgram(kit.Program(w.t, "ccship-server"), append(args, "--store", w.exact.store())...)
+	if out.code != want {
+		w.t.Fatalf("ccship-server %v: %+v", args, out)
+	}
+	return out
+}
+
+// inFiles are the secrets in the files of the server.
+func (s *secrets) inFiles(w *world) (found []string) {
+	w.t.Helper()
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(w.exact.database()), "*"))
+	must(w.t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err == nil { // else removed meanwhile
+			found = append(found, s.in(text)...)
+		}
+	}
+	return found
+}
+
+// says runs a verb that must succeed and say something.
+func (w *world) says(want string, args ...string) {
+	w.t.Helper()
+	if out := w.ccship(args...); out.code != 0 || !strings.Contains(out.stdout+out.stderr, want) {
+		w.t.Errorf("%v: exit %d, want %q\n%s%s", args, out.code, want, out.stdout, out.stderr)
+	}
+}
+
+// TestServerMasks: what a server masked by itself is the same to the daemon, counted apart, and never comes back: not by
+// a repair, a resend, a rewind, or a lost state.
+func TestServerMasks(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	w.env = append(w.env, "CCSHIP_REDACT=off", asRows)
+	s := &secrets{t, rand.New(rand.NewPCG(9, 9)), map[string]string{}}
+	c := newConversation(78, w.cwd())
+	path := w.path("-work-shop", c.session+".jsonl")
+	w.add(path, c.even(3, 500))
+	n := 0
+	for _, place := range slices.Sorted(maps.Keys(secretLines)) {
+		for _, kind := range slices.Sorted(maps.Keys(planted.Kinds())) {
+			if n++; n%4 == 0 {
+				w.add(path, fmt.Appendf(nil, "%s,\"uuid\":\"%08d\",\"sessionId\":%q,\"cwd\":%q}\n",
+					secretLines[place](s.plant(kind, place)), n, c.session, w.cwd()))
+			}
+		}
+	}
+	lines := strings.Count(string(w.read(path)), "\n")
+	w.start()
+	w.sync()
+	w.keepLines(path, lines-5)
+	w.add(path, c.even(2, 500))
+	w.sync()
+	if len(s.inFiles(w)) < len(s.needles) {
+		t.Fatal("there is nothing to mask")
+	}
+	w.serverTool(0, "forget", "--lines")
+	w.serverTool(0, "forget", "--lines", "--yes")
+	clean := func(when string) {
+		t.Helper()
+		w.sync()
+		if found := s.inFiles(w); len(found)*50 > len(s.needles) {
+			t.Errorf("%s: %d of %d secrets are in files of the server: %q", when, len(found), len(s.needles), found)
+		}
+		w.says("masked by the server: ", "verify")
+	}
+	clean("masked")
+	w.says("", "verify", "--deep")
+	generations := w.generations(c.session)
+	w.says("", "verify", "--repair")
+	if now := w.generations(c.session); now != generations {
+		t.Errorf("a repair made %d generations of %d", now, generations)
+	}
+	if out := w.ccship("resend", c.session, "--from-start"); out.code != 0 {
+		t.Fatalf("resend: %+v", out)
+	}
+	clean("sent again")
+	w.keepLines(path, lines-8)
+	w.add(path, c.even(2, 500))
+	clean("rewound")
+	w.d.MustStop(t)
+	must(t, os.RemoveAll(w.state()))
+	w.start()
+	clean("a lost state")
+	w.says("", "verify", "--deep")
+	w.env = append(w.env, "CCSHIP_REDACT=on")
+	w.d.MustStop(t)
+	w.start()
+	clean("masked by the daemon too")
+	w.says("every line as the rules in force mask it", "redact", "apply")
+}
+
+// TestForgetOld: secrets of every kind were sent in the clear, wherever they can be. Once masking is on, nothing of them
+// is in the server's files, the history of rewound lines is still there, and the lines are as they are sent now.
+func TestForgetOld(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	w.env = append(w.env, "CCSHIP_REDACT=off", asRows)
+	s := &secrets{t, rand.New(rand.NewPCG(3, 3)), map[string]string{}}
+	c, path, documents := secretSession(w, s)
+	w.start()
+	w.sync()
+	for _, name := range documents {
+		w.says("", "link", "add", filepath.Join(w.cwd(), name), "--session", c.session)
+	}
+	w.says("", "checkpoint", "create", "--session", c.session, "--summary", "we use "+s.plant("github", "a checkpoint"))
+	w.sync()
+	first := w.exact.raw(c.session, "")
+	w.keepLines(path, 200)
+	w.add(path, c.even(2, 500))
+	w.sync()
+	must(t, os.WriteFile(filepath.Join(w.cwd(), documents[0]), []byte("without\n"), 0o600)) // its version stays
+	w.says("", "link", "add", filepath.Join(w.cwd(), documents[0]), "--session", c.session)
+	w.sync()
+	if len(s.inFiles(w)) < len(s.needles) {
+		t.Fatalf("of %d secrets %d are stored", len(s.needles), len(s.inFiles(w)))
+	}
+	w.d.MustStop(t)
+	w.env = append(w.env, "CCSHIP_REDACT=on")
+	w.start()
+	w.sync()
+	w.says("add --yes to have that masked in place", "redact", "apply", "--forget-old")
+	if len(s.inFiles(w)) < len(s.needles) {
+		t.Fatal("a dry run masks")
+	}
+	generations := w.generations(c.session)
+	w.says("masked there", "redact", "apply", "--forget-old", "--yes")
+	w.says("stored nothing in the clear", "redact", "apply", "--forget-old", "--yes")
+	w.sync()
+	w.scrubbed(s)
+	w.says("", "verify")
+	w.says("", "verify", "--deep")
+	if now := w.generations(c.session); now != generations {
+		t.Errorf("lines were sent again: %d generations of %d", now, generations)
+	}
+	w.sameShape(w.exact.raw(c.session, generation(0)), first)
+	s.none("the log", []byte(w.d.Log.String()))
+	w.env = append(w.env, "CCSHIP_REDACT=off")
+	w.d.MustStop(t)
+	w.start()
+	w.sync()
+	w.says("", "verify", "--deep")
+}
+
+// scrubbed waits until no secret is in the files of the server, but for one in fifty that the rules do not find.
+func (w *world) scrubbed(s *secrets) {
+	w.t.Helper()
+	var found []string
+	kit.Within(2*time.Minute, func() bool {
+		found = s.inFiles(w)
+		return len(found)*50 <= len(s.needles)
+	})
+	if len(found)*50 > len(s.needles) {
+		w.t.Errorf("%d of %d secrets are in files of the server: %q", len(found), len(s.needles), found)
+	}
+}
+
+// TestForgetOldPlain: a server that speaks only the base protocol cannot mask, and the command says so.
+func TestForgetOldPlain(t *testing.T) {
+	t.Parallel()
+	w := plainWorld(t)
+	w.env = append(w.env, "CCSHIP_REDACT=on")
+	c := newConversation(79, w.cwd())
+	w.add(w.path("-work-shop", c.session+".jsonl"), c.even(3, 500))
+	w.start()
+	w.sync()
+	for _, flags := range [][]string{nil, {"--yes"}} {
+		w.says("speaks only the base protocol and cannot mask", append([]string{"redact", "apply", "--forget-old"}, flags...)...)
+	}
+}

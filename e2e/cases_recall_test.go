@@ -1,0 +1,115 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTimelineBlameAndFix asks both programs what happened in a session, who touched a file, and what followed an error:
+// from disk and from the server, with and without them.
+func TestTimelineBlameAndFix(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	w.start()
+	c := newTalk(sessionA, w.cwd())
+	path := w.path("-work-shop", sessionA+".jsonl")
+	test := map[string]any{"command": "go test ./cart"}
+	for _, lines := range [][]byte{
+		c.prompt("make the tests pass"), c.calls(10_000, "t1", "Bash", test), c.returns("t1", "Exit code 1\ncart.go:3: undefined: total", true),
+		c.calls(11_000, "t2", "Edit", map[string]any{"file_path": "/work/shop/cart.go", "old_string": "a", "new_string": "b"}),
+		c.returns("t2", "ok", false), c.calls(12_000, "t3", "Bash", test),
+	} {
+		w.add(path, lines)
+	}
+	c.clock = c.clock.Add(9 * time.Minute) // the user is away
+	w.add(path, c.returns("t3", "ok cart 0.1s", false))
+	w.add(path, c.says(13_000, "Done."))
+	w.add(path, c.record(map[string]any{"type": "system", "subtype": "turn_duration", "durationMs": 8000}))
+	w.add(path, c.compact(167_000, 9_000))
+	w.sync()
+	ask := func(code int, args ...string) string {
+		t.Helper()
+		out := w.ccship(args...)
+		if out.code != code {
+			t.Errorf("%v: exit %d, want %d\n%s%s", args, out.code, code, out.stdout, out.stderr)
+		}
+		return out.stdout + out.stderr
+	}
+	eventually(t, "the server has derived it", 60*time.Second, func() bool {
+		return strings.Contains(w.ccship("fix", "undefined: total").stdout, "fixed: the same call succeeded")
+	})
+	for _, want := range []string{"make the tests pass", "failed   go test ./cart", "edit     /work/shop/cart.go", "command  go test ./cart"} {
+		if got := ask(0, "fix", "undefined:", "total"); !strings.Contains(got, want) {
+			t.Errorf("fix shows no %q:\n%s", want, got)
+		}
+	}
+	if got := ask(0, "blame", "shop/cart.go"); !strings.Contains(got, "1 edit") || !strings.Contains(got, "make the tests pass") {
+		t.Errorf("blame:\n%s", got)
+	}
+	for _, args := range [][]string{{"search", "--file", "cart.go"}, {"search", "--command", "go test"}, {"search", "--tool", "Bash"},
+		{"search", "--tool", "ba*", "--kind", "error"}, {"search", "undefined", "--tool", "Bash"}, {"search", "ok", "--file", "cart.go"}} {
+		if got := ask(0, args...); !strings.Contains(got, sessionA[:8]) {
+			t.Errorf("%v:\n%s", args, got)
+		}
+	}
+	for _, args := range [][]string{{"search", "undefined", "--tool", "Edit"}, {"search", "undefined", "--file", "cart.go"}} {
+		if got := ask(0, args...); strings.Contains(got, sessionA[:8]) {
+			t.Errorf("%v:\n%s", args, got)
+		}
+	}
+	local := timelineOf(t, ask(0, "sessions", "timeline", sessionA, "--json"))
+	stored := timelineOf(t, ask(0, "sessions", "timeline", sessionA, "--json", "--machine", w.exact.digest(sessionA).Machine))
+	if local.Source != "local" || stored.Source != "server" || len(local.Moments) < 4 || len(local.Moments) != len(stored.Moments) {
+		t.Fatalf("on disk %+v\non the server %+v", local, stored)
+	}
+	for i, m := range stored.Moments {
+		if !strings.Contains(m.URL, "/sessions/"+sessionA+"/L/") {
+			t.Errorf("the address is %q", m.URL)
+		}
+		if m.URL = ""; m != local.Moments[i] {
+			t.Errorf("on disk %+v, on the server %+v", local.Moments[i], m)
+		}
+	}
+	if p := local.Moments[0]; p.Kind != "prompt" || p.Took != 8000 || p.Waited < 539_000 {
+		t.Errorf("the turn is %+v", p)
+	}
+	if text := ask(0, "sessions", "timeline", sessionA, "--kind", "prompt,compaction"); !strings.Contains(text, "8.0 s, waited 9 min") ||
+		!strings.Contains(text, "167k tokens → 9k tokens") || strings.Contains(text, "Exit code 1") {
+		t.Errorf("in words:\n%s", text)
+	}
+	if got := ask(2, "search"); !strings.Contains(got, "nothing to search for") {
+		t.Error(got)
+	}
+	w.d.MustStop(t)
+	w.gate.set(unreachable)
+	if got := timelineOf(t, ask(0, "sessions", "timeline", sessionA, "--json")); len(got.Moments) < 4 || got.Moments[0] != local.Moments[0] {
+		t.Errorf("offline %+v", got)
+	}
+	ask(4, "blame", "cart.go")
+	ask(4, "fix", "undefined")
+}
+
+// timelineDocument is what `sessions timeline --json` prints.
+type timelineDocument struct {
+	Source  string
+	Moments []struct {
+		Line   int64
+		Kind   string
+		Text   string
+		Took   int64 `json:"duration_ms"`
+		Waited int64 `json:"waited_ms"`
+		URL    string
+	}
+}
+
+func timelineOf(t *testing.T, text string) (d timelineDocument) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		t.Fatal(err, text)
+	}
+	return d
+}
