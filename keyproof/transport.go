@@ -53,7 +53,7 @@ func (e *UnprovenError) Trouble() (kind, hint string) {
 // Hint says what to do about it.
 func (e *UnprovenError) Hint() string {
 	if e.UnknownKey {
-		return "put a key that it accepts into the API key file; `ccship-server key create` makes one"
+		return "`ccship-server key create --name NAME` on the server makes one; `ccship setup` asks for it"
 	}
 	if e.Status == http.StatusUnauthorized {
 		return "update ccship-server if it is older than this ccship; else find out who listens there"

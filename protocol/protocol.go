@@ -1,5 +1,5 @@
-// Package protocol has the names of the HTTP headers that client and server share. It knows nothing of what they do
-// with them: both declare their own wire types.
+// Package protocol has the names of the HTTP headers, and of an error, that client and server share. It knows nothing
+// of what they do with them: both declare their own wire types.
 package protocol
 
 // Headers of requests.
@@ -13,7 +13,7 @@ const (
 const (
 	Version      = "Ccship-Protocol"      // versions of the extension that the server speaks
 	Accept       = "Ccship-Accept"        // kinds of entries that it takes beside lines
-	Ledger       = "Ccship-Ledger"        // the store's id, and the count of the ledger after the request
+	Ledger       = "Ccship-Ledger"        // the store's id, the count of the ledger after the request, and its token
 	Server       = "Ccship-Server"        // the server's own version
 	LinkRequests = "Ccship-Link-Requests" // 1: some wait to be fetched
 )
@@ -28,3 +28,7 @@ const (
 	Missing         = "Ccship-Missing"    // of these, how many are not stored
 	DocumentVersion = "Ccship-Version"    // number of a document's version
 )
+
+// CodeOverQuota is the code of an answer 507: storing the request would exceed a limit of its user. It succeeds once
+// something of the user is forgotten or the limit is raised.
+const CodeOverQuota = "over_quota"
