@@ -5,6 +5,7 @@ package viewer_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
@@ -202,20 +204,32 @@ func try[T any](b *tab, expression string) (out T, ok bool) {
 	return out, json.Unmarshal(raw, &out) == nil
 }
 
-// eval is what an expression is on the page.
+// eval is what an expression is on the page. When the page is left meanwhile, it is what the expression is on the next one.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
-	var out T
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	raw, err := chromedp.Run(ctx, chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise))
-	if err == nil && len(raw) > 0 {
-		err = json.Unmarshal(raw, &out)
+	for {
+		var out T
+		raw, err := chromedp.Run(ctx, chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise))
+		if err == nil && len(raw) > 0 {
+			err = json.Unmarshal(raw, &out)
+		}
+		if err == nil {
+			return out
+		}
+		if !left(err) {
+			b.t.Fatalf("evaluate %s: %v", expression, err)
+		}
 	}
-	if err != nil {
-		b.t.Fatalf("evaluate %s: %v", expression, err)
-	}
-	return out
+}
+
+// left tells whether the browser could not answer because the page was being left.
+func left(err error) bool {
+	var told *cdproto.Error
+	return errors.As(err, &told) && slices.Contains([]string{
+		"Inspected target navigated or closed", "Execution context was destroyed.", "Cannot find context with specified id",
+	}, told.Message)
 }
 
 // wait waits until an expression is true, on whatever page is there by then.
