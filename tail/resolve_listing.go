@@ -47,6 +47,14 @@ func (p *listing) placeAll() {
 		known := compareBool(p.remembered(joinPath(b.d.path, b.name)), p.remembered(joinPath(a.d.path, a.name)))
 		return cmp.Or(compareBool(a.link, b.link), known, byPlace)
 	})
+	byTime := make([]*finding, len(p.found)) // new files are read in this order, the newest first
+	for i := range p.found {
+		byTime[i] = &p.found[i]
+	}
+	slices.SortFunc(byTime, func(a, b *finding) int { return cmp.Compare(b.stat.ModTime, a.stat.ModTime) })
+	for _, c := range byTime {
+		c.id = p.t.table.freeID()
+	}
 	for i := range p.found {
 		p.placeFile(&p.found[i])
 	}
@@ -70,7 +78,7 @@ func (p *listing) placeFile(c *finding) {
 		return // no session yet; but a known file that was emptied counts
 	}
 	if f == nil {
-		as.ID, as.Copy = t.table.freeID(), 1
+		as.ID, as.Copy = c.id, 1
 		if as.Kind != History {
 			as.Copy = t.table.freeCopy(as.key())
 		}

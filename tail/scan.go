@@ -60,8 +60,9 @@ type finding struct {
 	kind   Kind
 	called string
 	stat   Stat
-	link   bool  // it was found through a link
-	f      *file // for another file at the path of this one
+	link   bool   // it was found through a link
+	f      *file  // for another file at the path of this one
+	id     FileID // for a new file
 }
 
 func (t *Tailer) newListing(full bool) *listing {

@@ -98,6 +98,7 @@ type rootState struct {
 type table struct {
 	roots    []*rootState
 	byID     map[FileID]*file
+	lastID   FileID           // given last
 	byKey    map[uint64]*file // the first of a chain, by the hash of its files' key
 	folders  map[string]*folder
 	active   map[*folder]struct{} // changed lately, or to be listed again after an error
@@ -116,7 +117,7 @@ func newTable(roots []Root) table {
 		byID: map[FileID]*file{}, byKey: map[uint64]*file{}, folders: map[string]*folder{},
 		active: map[*folder]struct{}{}, unlisted: map[string]error{}, unseen: map[*file]struct{}{},
 		gone: map[*file]struct{}{}, unsaved: map[*file]struct{}{}, unread: map[*file]error{}, before: map[*file]int64{},
-		refused: map[string]string{},
+		refused: map[string]string{}, lastID: FileID(rand.Uint64()),
 	}
 	for _, r := range roots {
 		tb.addRoot(r)
@@ -214,11 +215,14 @@ func (tb *table) freeCopy(key string) int {
 	}
 }
 
-// freeID makes an id for a new file.
+const idGap = 1 << 20 // how far apart two ids are at most: a billion of them take up a 16 000th of all there are
+
+// freeID makes an id for a new file, a little above the one before, so that rows of files that are read one after another are
+// side by side. The first is random, and so are the gaps: no run of the program gives an id again that was forgotten.
 func (tb *table) freeID() FileID {
 	for {
-		if id := FileID(rand.Uint64()); id != 0 && tb.byID[id] == nil {
-			return id
+		if tb.lastID += FileID(1 + rand.Uint64N(idGap)); tb.lastID != 0 && tb.byID[tb.lastID] == nil {
+			return tb.lastID
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/ccship/ccship/tail/past"
 )
 
-// FileID identifies a file for as long as it is remembered, across moves, rewinds and restarts. Random, never reused.
+// FileID identifies a file for as long as it is remembered, across moves, rewinds and restarts. Never reused. Those of
+// files that were found together ascend from a random one in the order in which they are read.
 type FileID uint64
 
 // Kind says which of Claude Code's files a transcript is.
