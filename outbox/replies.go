@@ -47,7 +47,7 @@ func (l *loop) send(ctx context.Context, lane *lane, last uint64) {
 	passed := lane.aside.passed(l.successes, time.Now())
 	lane.aside.to = passed                                     // when it is over, they come again
 	after, known := max(lane.acknowledgedTo, passed), l.server // a copy: the loop goes on changing it
-	l.wg.Go(func() {
+	l.crew.do(func() {
 		if greets {
 			if why := l.sender.greet(ctx, known.Extension); why != nil {
 				r.silent, r.reply = true, *why
