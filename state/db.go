@@ -41,7 +41,7 @@ type Options struct {
 	Cap int64
 	// HeadRoom is how many bytes of the disk must stay free; default 256 MiB, on small disks 2 % of the disk.
 	HeadRoom int64
-	// ReadAhead limits the outbox during an import while the server keeps up; default 64 MiB. Reading further ahead
+	// ReadAhead limits the outbox during an import while the server keeps up; default 32 MiB. Reading further ahead
 	// only makes the file larger.
 	ReadAhead int64
 	// CompactAbove is the file size in bytes above which a mostly empty file is compacted; default 64 MiB.
@@ -102,7 +102,7 @@ func (o Options) withDefaults() Options {
 		o.Cap = 2 << 30
 	}
 	if o.ReadAhead <= 0 {
-		o.ReadAhead = 64 << 20
+		o.ReadAhead = 32 << 20
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
