@@ -77,6 +77,7 @@ type Store struct {
 	ingesting atomic.Int64 // Puts that are under way
 	ingested  atomic.Int64 // when the last one ended, Unix nanoseconds
 	derived   pace
+	packing   gathering
 }
 
 // Open opens or creates the database at path: the file 0600, a directory that is missing 0700.
