@@ -63,6 +63,9 @@ func tryLock(ctx context.Context, d sqlstore.Dialect, class int32, id int64) (fr
 // Free implements sums.Database.
 func (t textDatabase) Free() string { return ` FOR UPDATE SKIP LOCKED` }
 
+// Unsummed implements sums.Database.
+func (t textDatabase) Unsummed() string { return `s.summed <> s.version` }
+
 // Size implements sums.Database.
 func (t textDatabase) Size() string {
 	return `(SELECT CASE WHEN n.end_offset > 0 THEN n.end_offset ELSE n.bytes END FROM generations n

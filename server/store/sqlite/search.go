@@ -51,6 +51,9 @@ func (t textDatabase) Hold(context.Context, sqlstore.Dialect, int64) (bool, erro
 // Free implements sums.Database.
 func (t textDatabase) Free() string { return "" }
 
+// Unsummed implements sums.Database.
+func (t textDatabase) Unsummed() string { return `s.summed < 0` }
+
 // Size implements sums.Database.
 func (t textDatabase) Size() string {
 	return `(SELECT CASE WHEN g.end_offset > 0 THEN g.end_offset ELSE g.bytes END

@@ -128,7 +128,7 @@ func (s *Store) addUsage(ctx context.Context, list []server.FoundSession) error 
 	rows, err := s.read.QueryContext(ctx, `
 SELECT stream, model, `+sqlstore.LongContext+`, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write_5m),
   sum(cache_write_1h)
-FROM answers a INDEXED BY answers_stream WHERE stream IN (SELECT value FROM json_each(?)) AND counted = 1
+FROM answers a WHERE stream IN (SELECT value FROM json_each(?)) AND counted = 1
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, jsonList(ids))
 	if err != nil {
 		return err

@@ -91,7 +91,7 @@ func (x *Sums) ofPart(ctx context.Context, d sqlstore.Dialect, part sqlstore.Par
 	var f, of sqlstore.Filter
 	f.Part(sqlstore.Part{Owner: part.Owner}) // what changed may have been of another project before
 	of.Part(part)
-	f.Add(`s.summed <> s.version`)
+	f.Add(x.db.Unsummed())
 	list, err := x.streams(ctx, d, f)
 	if err != nil {
 		return nil, err

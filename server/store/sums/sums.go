@@ -20,6 +20,8 @@ type Database interface {
 	Hold(ctx context.Context, d sqlstore.Dialect, owner int64) (bool, error)
 	// Size asks how many bytes the newest file of a stream s has; NULL when it has no lines.
 	Size() string
+	// Unsummed lets through the streams s that the sums do not have as they are now.
+	Unsummed() string
 	// Free is appended to a SELECT of rows to change: those that others change are left out.
 	Free() string
 }
@@ -41,7 +43,7 @@ const foldMost = 200
 func (x *Sums) SumUp(ctx context.Context) (more bool, err error) {
 	var streams, usage bool
 	err = x.db.Read(ctx, func(d sqlstore.Dialect) error {
-		if streams, err = unsummed(ctx, d); err == nil {
+		if streams, err = x.unsummed(ctx, d); err == nil {
 			usage, err = x.untotalled(ctx, d)
 		}
 		return err
@@ -66,8 +68,8 @@ func (x *Sums) SumUp(ctx context.Context) (more bool, err error) {
 }
 
 // unsummed says whether there is anything to sum up.
-func unsummed(ctx context.Context, d sqlstore.Dialect) (some bool, err error) {
-	err = d.Query(ctx, `SELECT EXISTS (SELECT 1 FROM streams s WHERE s.summed <> s.version)
+func (x *Sums) unsummed(ctx context.Context, d sqlstore.Dialect) (some bool, err error) {
+	err = d.Query(ctx, `SELECT EXISTS (SELECT 1 FROM streams s WHERE `+x.db.Unsummed()+`)
   OR EXISTS (SELECT 1 FROM project_sums p WHERE p.newest = 0)`, nil,
 		func(row sqlstore.Scanner) error { return row.Scan(&some) })
 	return some, err
@@ -79,7 +81,7 @@ func (x *Sums) fold(ctx context.Context, d sqlstore.Dialect) (more bool, err err
 		return false, err
 	}
 	ids, err := sqlstore.List(ctx, d, `
-SELECT s.id FROM streams s WHERE s.summed <> s.version ORDER BY s.owner, s.id LIMIT ?`+x.db.Free(), []any{foldMost},
+SELECT s.id FROM streams s WHERE `+x.db.Unsummed()+` ORDER BY s.owner, s.id LIMIT ?`+x.db.Free(), []any{foldMost},
 		func(row sqlstore.Scanner) (id int64, err error) { return id, row.Scan(&id) })
 	if err != nil {
 		return false, err

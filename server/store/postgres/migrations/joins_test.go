@@ -41,7 +41,7 @@ var everybody = []string{
 	"SELECT count(*), coalesce(min(received), 0) FROM lines",
 	"SELECT EXISTS (SELECT 1 FROM usage_sums s WHERE s.total = 0)",
 	"SELECT s.owner FROM usage_sums s WHERE s.total = 0",
-	"SELECT EXISTS (SELECT 1 FROM streams s WHERE s.summed <> s.version)",
+	"SELECT EXISTS (SELECT 1 FROM streams s WHERE " + unknown + ")\n  OR EXISTS (SELECT 1 FROM project_sums p WHERE p.newest = 0)",
 }
 
 var (

@@ -1,0 +1,30 @@
+package sqlite
+
+import "testing"
+
+// TestUnsummed: a stream that sums do not have as it is stays marked while it is written, and is marked again by the
+// first write after it was summed up.
+func TestUnsummed(t *testing.T) {
+	s := openTexts(t)
+	summed := func() (n int64) {
+		err := s.read.QueryRowContext(t.Context(), `SELECT summed FROM streams`).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for i, want := range []int64{1, 3} {
+		if putText(t, s, 1, "s", int64(2*i), "a"); summed() != -1 {
+			t.Errorf("after a write summed is %d", summed())
+		}
+		if i > 0 {
+			putText(t, s, 1, "s", 1, "b")
+		}
+		if _, err := s.SumUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if summed() != want {
+			t.Errorf("summed up, summed is %d, want version %d", summed(), want)
+		}
+	}
+}
