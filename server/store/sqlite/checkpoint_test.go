@@ -55,3 +55,23 @@ func TestLogIsBounded(t *testing.T) {
 		t.Errorf("the file has %d bytes after %d lines of two pages", info.Size(), written)
 	}
 }
+
+// TestShortLogStays: what was due of a log that is in the file is not due of the next one, which is short.
+func TestShortLogStays(t *testing.T) {
+	s := openTexts(t)
+	s.log.stop()
+	<-s.log.ended
+	putText(t, s, 1, "s", 0, "a")
+	s.log.due <- struct{}{}
+	s.log.checkpoint(t.Context())
+	select {
+	case <-s.log.due:
+		t.Error("a checkpoint is due right after one")
+	default:
+	}
+	var busy, pages, done int64
+	if err := s.read.QueryRowContext(t.Context(), `PRAGMA wal_checkpoint(NOOP)`).Scan(&busy, &pages, &done); err != nil ||
+		pages == 0 || pages != done {
+		t.Errorf("%d of %d pages are in the file, %v", done, pages, err)
+	}
+}
