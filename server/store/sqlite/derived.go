@@ -45,13 +45,17 @@ func (s *Store) Lagging(ctx context.Context, n int) ([]server.Task, error) {
 	return out, nil
 }
 
-// lagging are the streams to hand out, the most urgent first.
+// lagging are the streams to hand out, the most urgent first. Of those to derive whole, what comes soon of the same
+// owner is handed out together: it changes the same pages.
 func lagging(ctx context.Context, db executor, now time.Time, n int) (ids []int64, err error) {
 	for _, query := range []string{`
 SELECT id FROM streams INDEXED BY streams_lagging_live WHERE version > derived AND derived > 0 AND leased < ?
 ORDER BY leased LIMIT ?`, `
-SELECT id FROM streams INDEXED BY streams_lagging_whole WHERE version > derived AND derived <= 0 AND leased < ?
-ORDER BY derived DESC, last_received DESC LIMIT ?`} {
+SELECT id FROM (SELECT id, place, min(place) OVER (PARTITION BY owner) AS first
+  FROM (SELECT id, owner, row_number() OVER (ORDER BY derived DESC, last_received DESC) AS place
+    FROM streams INDEXED BY streams_lagging_whole WHERE version > derived AND derived <= 0 AND leased < ?1
+    ORDER BY derived DESC, last_received DESC LIMIT ?2 * 16))
+ORDER BY first, place LIMIT ?2`} {
 		some, err := sqlstore.List(ctx, dialect{db}, query, []any{sqlstore.Micros(now), n - len(ids)},
 			func(row sqlstore.Scanner) (id int64, err error) { return id, row.Scan(&id) })
 		if err != nil {

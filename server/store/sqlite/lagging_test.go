@@ -1,0 +1,35 @@
+package sqlite
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// TestLaggingByOwner: of what is to derive whole, the newest stream is handed out first, and others of its owner with it.
+func TestLaggingByOwner(t *testing.T) {
+	s := openTexts(t)
+	for i := range 12 { // the newest is the last one, of owner 3
+		b := &server.Batch{Owner: int64(1 + i%3), Received: said.Add(time.Duration(i) * time.Second),
+			Lines: []server.Line{{Raw: []byte(`{}`)}}, Head: server.Head{SessionID: fmt.Sprint(i), Machine: "m", EndLine: 1}}
+		if err := s.Put(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range [][]string{{"11", "8", "5", "2", "10", "7"}, {"9", "6", "3", "0", "4", "1"}} {
+		tasks, err := s.Lagging(t.Context(), 6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, task := range tasks {
+			got = append(got, task.SessionID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("sessions %q, want %q", got, want)
+		}
+	}
+}
