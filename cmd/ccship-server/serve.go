@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/daemon/heap"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
@@ -34,7 +35,11 @@ func newServe() *cobra.Command {
 	return c
 }
 
+// garbage is how much may gather in memory: that much is alive while an import comes in, more with a thousand daemons.
+const garbage = 48 << 20
+
 func serve(c *cobra.Command, f serveFlags) (err error) {
+	heap.Bound(garbage)
 	set, err := f.check(c)
 	if err != nil {
 		return err

@@ -44,6 +44,9 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
+// garbage is how much may gather in memory.
+const garbage = 12 << 20
+
 // runDaemon runs the daemon until it is asked to end.
 func (a *app) runDaemon(ctx context.Context) error {
 	c, err := a.Config()
@@ -57,7 +60,7 @@ func (a *app) runDaemon(ctx context.Context) error {
 	a.warnRoots(c)
 	ctx, reloads, stop := cli.UntilSignalOrReload(ctx)
 	defer stop()
-	heap.Bound()
+	heap.Bound(garbage)
 	c.Hangup, c.Managed = reloads, service.Managed()
 	return service.Host(ctx, func(ctx context.Context) error { return daemon.Run(ctx, c) })
 }

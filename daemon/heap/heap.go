@@ -8,18 +8,16 @@ import (
 	"runtime/metrics"
 )
 
-// room is how much garbage may gather in a heap larger than that, before it is collected. Go lets a heap grow to twice
-// what is alive: with a hundred thousand transcripts that is memory which nobody needs.
-const room = 12 << 20
-
 // least is the smallest share of what is alive that garbage may take: of a much larger heap, collecting costs more than
 // its memory is worth.
 const least = 50
 
-// Bound has the heap grow less than Go lets it, from now on, unless GOGC says how much.
-func Bound() {
+// Bound has the heap grow less than Go lets it, from now on, unless GOGC says how much. room is how much garbage may
+// gather in a heap larger than that, before it is collected: Go lets a heap grow to twice what is alive, and that is
+// memory which nobody needs.
+func Bound(room uint64) {
 	if os.Getenv("GOGC") == "" {
-		p := &pacer{percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+		p := &pacer{room: room, percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
 		runtime.SetFinalizer(&bell{p}, rung)
 	}
 }
@@ -33,6 +31,7 @@ func rung(b *bell) {
 }
 
 type pacer struct {
+	room    uint64
 	percent int
 	sample  []metrics.Sample
 }
@@ -43,7 +42,7 @@ func (p *pacer) collected() {
 	if p.sample[0].Value.Kind() != metrics.KindUint64 {
 		return
 	}
-	percent := percentOf(p.sample[0].Value.Uint64())
+	percent := percentOf(p.sample[0].Value.Uint64(), p.room)
 	if d := percent - p.percent; d < -5 || d > 5 { // each change stops the program for a moment
 		p.percent = percent
 		debug.SetGCPercent(percent)
@@ -51,6 +50,6 @@ func (p *pacer) collected() {
 }
 
 // percentOf is how much of garbage may gather, in percent of what is alive.
-func percentOf(alive uint64) int {
+func percentOf(alive, room uint64) int {
 	return int(max(least, min(100, 100*room/max(1, alive))))
 }

@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
+const room = 12 << 20
+
 func TestPercentOf(t *testing.T) {
 	for alive, want := range map[uint64]int{0: 100, 1 << 20: 100, room: 100, room + room/2: 66, 2 * room: 50, 100 * room: least} {
-		if got := percentOf(alive); got != want {
+		if got := percentOf(alive, room); got != want {
 			t.Errorf("of %d bytes alive %d %%, want %d", alive, got, want)
 		}
 	}
@@ -19,7 +21,7 @@ func TestPercentOf(t *testing.T) {
 func TestBound(t *testing.T) {
 	t.Setenv("GOGC", "")
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	Bound()
+	Bound(room)
 	percent := func() int {
 		p := debug.SetGCPercent(100)
 		debug.SetGCPercent(p)

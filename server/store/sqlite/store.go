@@ -184,7 +184,7 @@ func createFile(path string) error {
 func dsn(path string, readOnly bool) string {
 	q := []string{fmt.Sprintf("_busy_timeout=%d", busyTimeout)}
 	if readOnly {
-		q = append(q, "_query_only=1", "_pragma=cache_size(-4096)")
+		q = append(q, "_query_only=1", "_pragma=cache_size(-2048)")
 	} else {
 		q = append(q,
 			fmt.Sprintf("_pragma=page_size(%d)", pageSize),
