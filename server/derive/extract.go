@@ -24,6 +24,7 @@ type extractor struct {
 	bytes   int               // of lines
 	text    int               // bytes of texts
 	texts   extract.Texts
+	undated int // texts, the first ones, that came before any time
 	answers map[string]transcript.UsageSample
 	moments map[momentPlace]timeline.Moment
 }
@@ -53,6 +54,7 @@ func (h *extractor) line(l server.Line) error {
 func (h *extractor) record(line int64, r transcript.Record) {
 	if r.Time.After(h.w.clock) {
 		h.w.clock = r.Time
+		h.date()
 	}
 	events := h.fold.Add(line, r)
 	h.happened(line, &r, events)
@@ -78,6 +80,20 @@ func (h *extractor) record(line int64, r transcript.Record) {
 		}
 	}
 	h.texts.Record(line, at, &r)
+	if h.w.clock.IsZero() {
+		h.undated = len(h.texts.List)
+	}
+}
+
+// date gives the first time to texts that came before it, unless they had arrived by then. When they arrived says little
+// of an imported transcript: all old sessions would seem to have something new.
+func (h *extractor) date() {
+	for i := range h.texts.List[:h.undated] {
+		if t := &h.texts.List[i]; h.w.clock.Before(t.Time) {
+			t.Time = h.w.clock
+		}
+	}
+	h.undated = 0
 }
 
 // copied is how much later than the original a copied answer is said to be: of copies that are alike, the earliest
