@@ -20,6 +20,10 @@ type Users interface {
 	AddUser(ctx context.Context, name string, role Role, at time.Time) (User, error)
 	FindUser(ctx context.Context, name string) (User, error)
 	Users(ctx context.Context) ([]User, error) // oldest first
+	// FirstUsers are the oldest users, at most so many.
+	FirstUsers(ctx context.Context, most int) ([]User, error)
+	// UserNames are the names of those users, by ID; one that there is not has none.
+	UserNames(ctx context.Context, ids []int64) (map[int64]string, error)
 	SetRole(ctx context.Context, user int64, role Role) error
 	DisableUser(ctx context.Context, user int64, at time.Time) error // zero at: enable again
 }

@@ -22,6 +22,9 @@ type SessionFinder interface {
 	Find(ctx context.Context, scope Scope, q SessionQuery) (Found, error)
 	// Count counts the sessions that Find would list, up to most: it stops there. Page does not matter.
 	Count(ctx context.Context, scope Scope, q SessionQuery, most int64) (int64, error)
+	// Dropped counts rewrites that took lines out of files, up to most: it stops there. It also says which of some
+	// sessions, that the scope sees, had any.
+	Dropped(ctx context.Context, scope Scope, of []FoundSession, most int64) (Dropped, error)
 	// Groups lists projects by machine, most recently active first. ErrBadPage for an After that no listing returned.
 	Groups(ctx context.Context, scope Scope, q GroupQuery) (Groups, error)
 	// View pins the state of one stream for reading. The caller closes the snapshot soon: until then a store may have to
@@ -222,6 +225,12 @@ type DropQuery struct {
 	Session string
 	User    int64
 	Limit   int
+}
+
+// Dropped says which sessions had rewrites that took lines out of their files.
+type Dropped struct {
+	Count   int64
+	Streams map[int64]bool
 }
 
 // Drop is a rewrite of a file that took lines out of it. Lines that only moved are not dropped.

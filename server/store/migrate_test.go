@@ -64,8 +64,9 @@ INSERT INTO texts_index (rowid, text) VALUES (5, 'old words');`,
 	16: `INSERT INTO cold_objects VALUES (1, 7, 0, 'o', 5, x'00', 2, 5);`,
 	17: `INSERT INTO saved_views VALUES (1, 'n', 'sessions', 'view=failed', 5);`,
 	19: `SELECT 1;`,
-	20: `UPDATE streams SET summed = 0;`,
+	20: `UPDATE streams SET summed = 0; INSERT INTO drops VALUES (3, 1, 1, 2, 1), (4, 0, 0, 0, 0);`,
 	21: `SELECT 1;`,
+	22: `SELECT 1;`,
 	18: `INSERT INTO retention_holds VALUES (1, 0, 'shop', '', 'ann', 'a case', 5);`,
 	3: `
 INSERT INTO facts SELECT id, 'kept', '', 'kept', '', '', '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM streams WHERE id = 7;
@@ -97,6 +98,9 @@ func TestMigrations(t *testing.T) {
 				checkAnn(t, s)
 			}
 			checkGroups(t, s, min(2+version, 3))
+			if version >= 19 {
+				checkRewritten(t, s)
+			}
 			checkDerivable(t, s, version+1)
 			rows, err := s.Usage(t.Context(), all, server.UsageQuery{By: []string{"project"}})
 			if want := (server.Tokens{Answers: 1, Input: 1, Output: 2, CacheRead: 3, CacheWrite5m: 4, CacheWrite1h: 5}); err != nil ||
@@ -202,6 +206,21 @@ func checkGroups(t *testing.T, s full, want int64) {
 	}
 	if err != nil || sessions != want {
 		t.Errorf("projects have %d sessions, want %d: %+v, %v", sessions, want, groups.List, err)
+	}
+}
+
+// checkRewritten: rewrites belong to whose sessions they are of.
+func checkRewritten(t *testing.T, s full) {
+	t.Helper()
+	for user, want := range map[int64]int{1: 1, 12: 0} {
+		scope := server.Scope{User: user}
+		list, err := s.Drops(t.Context(), scope, server.DropQuery{Limit: 9})
+		if err != nil || len(list) != want {
+			t.Errorf("rewrites that user %d sees: %+v, %v", user, list, err)
+		}
+		if n, err := s.Dropped(t.Context(), scope, nil, 9); err != nil || n.Count != int64(want) {
+			t.Errorf("%d rewrites that user %d sees, %v", n.Count, user, err)
+		}
 	}
 }
 

@@ -60,3 +60,26 @@ func (s suite) active(t *testing.T) {
 		t.Errorf("groups %+v", groups)
 	}
 }
+
+// checkDropped: what is counted of rewrites is what is listed.
+func checkDropped(t *testing.T, st full, when string, scope server.Scope, list []server.Drop) {
+	t.Helper()
+	of, err := st.Find(t.Context(), scope, server.SessionQuery{Page: server.Page{Limit: 100}, Agents: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, most := range []int64{1, 2, 100} {
+		got, err := st.Dropped(t.Context(), scope, of.List, most)
+		if err != nil || got.Count != min(most, int64(len(list))) {
+			t.Errorf("%s: %d rewrites up to %d, %v; %d are listed", when, got.Count, most, err, len(list))
+		}
+		for _, d := range list {
+			if !got.Streams[d.Session.ID] {
+				t.Errorf("%s: %s has no rewrite", when, d.Session.SessionID)
+			}
+		}
+		if len(got.Streams) != len(list) {
+			t.Errorf("%s: sessions %v had rewrites, want %d", when, got.Streams, len(list))
+		}
+	}
+}

@@ -102,6 +102,7 @@ func seesIn(t *testing.T, st full, when string, scope server.Scope, want []strin
 	for _, d := range rewrites {
 		drops = append(drops, d.Session.SessionID)
 	}
+	checkDropped(t, st, when, scope, rewrites)
 	for what, got := range map[string][]string{"Groups": groups, "Usage": usage, "Drops": drops} {
 		slices.Sort(got)
 		expectNames(t, when+": "+what, got, want...)

@@ -70,6 +70,19 @@ func (s suite) users(t *testing.T) {
 	if err != nil || len(list) != 2 || list[0] != ann || !list[1].Disabled.IsZero() {
 		t.Errorf("%+v, %v", list, err)
 	}
+	ids := []int64{bob.ID, 999, ann.ID, bob.ID, 0}
+	if names, err := st.UserNames(ctx, ids); err != nil || len(names) != 2 || names[ann.ID] != "ann" || names[bob.ID] != "bob" {
+		t.Errorf("names %v, %v", names, err)
+	}
+	if ids[0] != bob.ID {
+		t.Errorf("the ids asked for are now %v", ids)
+	}
+	if names, err := st.UserNames(ctx, nil); err != nil || len(names) != 0 {
+		t.Errorf("names of nobody: %v, %v", names, err)
+	}
+	if some, err := st.FirstUsers(ctx, 1); err != nil || len(some) != 1 || some[0] != ann {
+		t.Errorf("the first user: %+v, %v", some, err)
+	}
 	for _, err := range []error{
 		st.SetRole(ctx, 999, server.Owner), st.DisableUser(ctx, 999, start), second(st.FindUser(ctx, "carl")),
 	} {

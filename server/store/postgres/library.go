@@ -19,6 +19,9 @@ func (s *Store) SummaryOf(ctx context.Context, stream int64) (server.Summary, er
 	return found[stream].Summary, nil
 }
 
+// dropsOf is the condition that rewrites d are of an epoch e.
+const dropsOf = `d.owner = e.owner AND d.stream = e.stream AND d.epoch = e.rank`
+
 // Drops implements server.Library.
 func (s *Store) Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error) {
 	var f sqlstore.Filter

@@ -61,7 +61,7 @@ func WithReplica(ctx context.Context, s *Store, url string) (*Replicated, error)
 		return nil, refusal.Explain(err, config.ConnConfig)
 	}
 	of.held, of.Timelines = s.held, sqlstore.Timelines{On: dialect{of.pool}}
-	of.Counter = sqlstore.NewCounter(dialect{of.pool}, of.sources)
+	of.Counter = sqlstore.NewCounter(dialect{of.pool}, dropsOf, of.sources)
 	of.texts, of.Sums = textindex.New(textDatabase{of}), sums.New(textDatabase{of})
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Replicated{Store: s, replica: of, stop: stop, began: time.Now(), wrote: map[int64]time.Duration{}}

@@ -146,9 +146,9 @@ func saveDerived(ctx context.Context, c executor, d *server.Derivation) error {
 	}
 	for _, r := range d.Drops {
 		_, err := c.ExecContext(ctx, `
-INSERT INTO drops (epoch, generation, first_line, last_line, lines) VALUES (?, ?, ?, ?, ?)
+INSERT INTO drops (epoch, generation, first_line, last_line, lines, owner) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET first_line = excluded.first_line, last_line = excluded.last_line, lines = excluded.lines`,
-			r.Epoch, r.Generation, r.First, r.Last, r.Lines)
+			r.Epoch, r.Generation, r.First, r.Last, r.Lines, d.Task.Owner)
 		if err != nil {
 			return fmt.Errorf("rewrites: %w", err)
 		}

@@ -20,10 +20,16 @@ func (s *Store) SummaryOf(ctx context.Context, stream int64) (server.Summary, er
 	return found[stream].Summary, nil
 }
 
+// dropsOf is the condition that rewrites d are of an epoch e.
+const dropsOf = `d.epoch = e.id`
+
 // Drops implements server.Library.
 func (s *Store) Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error) {
 	var f sqlstore.Filter
 	f.Add(`d.lines > 0`)
+	if !scope.All && scope.Only == 0 {
+		f.Add(`d.owner IN (SELECT ? UNION SELECT owner FROM shares WHERE with_user = ?)`, scope.User, scope.User)
+	}
 	f.Scope(scope)
 	f.Drops(dialect{}, q)
 	var ids []int64

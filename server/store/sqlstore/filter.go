@@ -174,14 +174,15 @@ func (f *Filter) Chosen(q server.SessionQuery) {
 // Counter counts sessions, the same in both databases. Set once, when a store opens.
 type Counter struct {
 	reader  Dialect
+	drops   string
 	sources func(context.Context, Part, server.Scope, server.SessionQuery) (Filter, error)
 }
 
 // NewCounter returns the counter of a store. sources filters the streams s, with facts f, that a query chooses of a
-// part.
-func NewCounter(reader Dialect,
+// part; drops is the condition that rewrites d are of an epoch e.
+func NewCounter(reader Dialect, drops string,
 	sources func(context.Context, Part, server.Scope, server.SessionQuery) (Filter, error)) Counter {
-	return Counter{reader, sources}
+	return Counter{reader, drops, sources}
 }
 
 // Count implements server.SessionFinder.

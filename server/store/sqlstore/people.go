@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -56,6 +58,55 @@ func (p *People) Users(ctx context.Context) ([]server.User, error) {
 		return nil, fmt.Errorf("list users: %w", err)
 	}
 	return out, nil
+}
+
+// FirstUsers implements server.Accounts.
+func (p *People) FirstUsers(ctx context.Context, most int) ([]server.User, error) {
+	out, err := List(ctx, p.reader, SelectUser+`FROM users u ORDER BY u.id LIMIT ?`, []any{most}, scanUser)
+	if err != nil {
+		return nil, fmt.Errorf("list users: %w", err)
+	}
+	return out, nil
+}
+
+// namesAtOnce is how many users one query names.
+const namesAtOnce = 256
+
+// UserNames implements server.Accounts.
+func (p *People) UserNames(ctx context.Context, ids []int64) (map[int64]string, error) {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	out := make(map[int64]string, len(ids))
+	for part := range slices.Chunk(ids, namesAtOnce) {
+		args := few(part)
+		err := p.reader.Query(ctx, `SELECT id, name FROM users WHERE id IN (`+
+			strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", ")+`)`, args, func(row Scanner) error {
+			var id int64
+			var name string
+			err := row.Scan(&id, &name)
+			out[id] = name
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("name users: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// few repeats the last of some values until there are 1, 4, 16 and so on, so that few statements are compiled for lists
+// of all lengths.
+func few(list []int64) []any {
+	n := 1
+	for n < len(list) {
+		n *= 4
+	}
+	out := make([]any, n)
+	for i := range out {
+		out[i] = list[min(i, len(list)-1)]
+	}
+	return out
 }
 
 const selectShares = `

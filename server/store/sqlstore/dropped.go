@@ -1,0 +1,64 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/ccship/ccship/server"
+)
+
+// Dropped implements server.SessionFinder.
+func (c *Counter) Dropped(ctx context.Context, scope server.Scope, of []server.FoundSession,
+	most int64) (out server.Dropped, err error) {
+	err = EachPart(ctx, c.reader, scope, func(part Part) error {
+		if out.Count >= most {
+			return nil
+		}
+		from, f := `drops d`, Filter{}
+		f.Add(`d.lines > 0`)
+		switch {
+		case scope.Only != 0 || len(part.Projects) > 0:
+			from = `drops d JOIN epochs e ON {e.owner = d.owner AND} ` + c.drops +
+				` JOIN streams s ON {s.owner = e.owner AND} s.id = e.stream`
+			f.Select(part, scope)
+		case part.Owner != 0:
+			f.Add(`d.owner = ?`, part.Owner)
+		}
+		if len(part.Projects) > 0 {
+			f.Add(`d.owner = ?`, part.Owner)
+		}
+		some, err := one(ctx, c.reader, `SELECT count(*) FROM (SELECT 1 FROM `+from+` `+f.Where()+` LIMIT ?) counted`,
+			append(f.Args, most-out.Count)...)
+		out.Count += some
+		return err
+	})
+	if err == nil && len(of) > 0 {
+		out.Streams, err = c.dropped(ctx, of)
+	}
+	if err != nil {
+		return server.Dropped{}, fmt.Errorf("count rewrites: %w", err)
+	}
+	return out, nil
+}
+
+// dropped are the streams of sessions out of whose files a rewrite took lines.
+func (c *Counter) dropped(ctx context.Context, of []server.FoundSession) (map[int64]bool, error) {
+	var owners, streams []int64
+	for i := range of {
+		owners, streams = append(owners, of[i].Owner), append(streams, of[i].ID)
+	}
+	in := func(list []any) string { return `(` + strings.TrimSuffix(strings.Repeat("?, ", len(list)), ", ") + `)` }
+	of1, of2 := few(owners), few(streams)
+	out := map[int64]bool{}
+	err := c.reader.Query(ctx, `
+SELECT DISTINCT e.stream FROM epochs e JOIN drops d ON {d.owner = e.owner AND} `+c.drops+`
+WHERE {e.owner IN `+in(of1)+` AND} e.stream IN `+in(of2)+` AND d.lines > 0`, append(of1, of2...),
+		func(row Scanner) error {
+			var stream int64
+			err := row.Scan(&stream)
+			out[stream] = true
+			return err
+		})
+	return out, err
+}
