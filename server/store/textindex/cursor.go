@@ -61,8 +61,12 @@ func (s *search) next(ctx context.Context, c *cursor) (bool, error) {
 	return true, nil
 }
 
+// openBytes is what opening a segment costs beside reading it, in bytes of the budget: of everybody there are many.
+const openBytes = 4 << 10
+
 // openSegment finds the candidates.
 func (s *search) openSegment(ctx context.Context, c *cursor) error {
+	s.read(openBytes)
 	if c.bytes <= smallBytes {
 		err := s.d.Query(ctx, `SELECT data FROM gram_segments WHERE owner = ? AND id = ?`, []any{c.owner, c.id},
 			func(row sqlstore.Scanner) error { return row.Scan(&c.data) })
@@ -84,28 +88,48 @@ func (s *search) openSegment(ctx context.Context, c *cursor) error {
 	return nil
 }
 
-// withAll makes the docs that have all grams of the plan the candidates.
+// withAll makes the docs that have all grams of the plan the candidates. It begins with the gram that a segment before
+// did not have: most segments that do not have a rare word are left after one page.
 func (s *search) withAll(ctx context.Context, c *cursor) error {
-	pages, err := s.pagesOf(ctx, c, s.plan.All)
-	if err != nil {
-		return err
-	}
-	lists := map[grams.Key][]uint32{}
-	for _, p := range pages {
-		err := each(p, func(k grams.Key) bool { return slices.Contains(s.plan.All, k) },
-			func(k grams.Key, docs []uint32) { lists[k] = slices.Clone(docs) })
+	all := s.plan.All
+	for i, part := range [][]grams.Key{all[:1], all[1:]} {
+		if len(part) == 0 {
+			break
+		}
+		lists, err := s.listsOf(ctx, c, part)
 		if err != nil {
 			return err
 		}
-	}
-	for i, k := range s.plan.All {
-		if i == 0 {
-			c.list = lists[k]
-			continue
+		for n, k := range part {
+			if i+n == 0 {
+				c.list = lists[k]
+			} else {
+				c.list = grams.Both(c.list, lists[k])
+			}
+			if len(lists[k]) == 0 {
+				all[0], all[i+n] = all[i+n], all[0]
+				return nil
+			}
 		}
-		c.list = grams.Both(c.list, lists[k])
 	}
 	return nil
+}
+
+// listsOf are the docs of a segment that have each of some grams.
+func (s *search) listsOf(ctx context.Context, c *cursor, keys []grams.Key) (map[grams.Key][]uint32, error) {
+	pages, err := s.pagesOf(ctx, c, keys)
+	if err != nil {
+		return nil, err
+	}
+	lists := map[grams.Key][]uint32{}
+	for _, p := range pages {
+		err := each(p, slices.Max(keys), func(k grams.Key) bool { return slices.Contains(keys, k) },
+			func(k grams.Key, docs []uint32) { lists[k] = slices.Clone(docs) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return lists, nil
 }
 
 // pagesOf are the pages that have grams, if the segment has them.
@@ -140,7 +164,7 @@ func (s *search) withAny(ctx context.Context, c *cursor) error {
 	r := s.plan.Any[0]
 	has := make([]bool, c.docs)
 	keep := func(p grams.Page) error {
-		return each(p, func(k grams.Key) bool { return k >= r.From && k <= r.To }, func(_ grams.Key, docs []uint32) {
+		return each(p, r.To, func(k grams.Key) bool { return k >= r.From && k <= r.To }, func(_ grams.Key, docs []uint32) {
 			for _, d := range docs {
 				if int64(d) < c.docs {
 					has[d] = true
@@ -175,11 +199,11 @@ func (s *search) withAny(ctx context.Context, c *cursor) error {
 	return err
 }
 
-// each calls yield with the wanted grams of a page.
-func each(p grams.Page, wanted func(grams.Key) bool, yield func(grams.Key, []uint32)) error {
+// each calls yield with the wanted grams of a page, of which last is the last one.
+func each(p grams.Page, last grams.Key, wanted func(grams.Key) bool, yield func(grams.Key, []uint32)) error {
 	for g := grams.ReadGrams(p); ; {
 		k, docs, more, err := g.Next(wanted)
-		if err != nil || !more {
+		if err != nil || !more || k > last {
 			return err
 		}
 		if wanted(k) {

@@ -1,6 +1,8 @@
 package textindex
 
 import (
+	"math"
+
 	"github.com/ccship/ccship/server/grams"
 )
 
@@ -16,7 +18,7 @@ func Holds(data []byte, folded string) (bool, error) {
 		if p.Part != grams.GramPage {
 			continue
 		}
-		err := each(p, func(grams.Key) bool { return true }, func(k grams.Key, _ []uint32) { found[k] = true })
+		err := each(p, math.MaxUint64, func(grams.Key) bool { return true }, func(k grams.Key, _ []uint32) { found[k] = true })
 		if err != nil {
 			return false, err
 		}

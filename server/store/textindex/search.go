@@ -1,7 +1,6 @@
 package textindex
 
 import (
-	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
@@ -90,14 +89,16 @@ func (x *Index) Search(ctx context.Context, scope server.Scope, q server.SearchQ
 // run walks through candidates from the newest on. Docs overlap in time, so a hit is not shown before every doc that
 // could have a newer one was looked at.
 func (s *search) run(ctx context.Context) error {
-	cursors, err := s.cursors(ctx)
+	x, err := s.segments(ctx)
 	if err != nil {
 		return err
 	}
-	heap.Init(&cursors)
 	s.floor = math.MaxInt64
-	for len(cursors) > 0 {
-		c := cursors[0]
+	for {
+		c, err := s.top(ctx, x)
+		if err != nil || c == nil {
+			return err
+		}
 		at := c.newestNext()
 		if at > s.upper {
 			s.used, s.began = 0, time.Now() // the page before has read it: this one must come further than that
@@ -122,12 +123,11 @@ func (s *search) run(ctx context.Context) error {
 			return err
 		}
 		if !more {
-			heap.Pop(&cursors)
+			heap.Pop(&x.cursors)
 			continue
 		}
-		heap.Fix(&cursors, 0)
+		heap.Fix(&x.cursors, 0)
 	}
-	return nil
 }
 
 // planned sets how candidates are found. A line with a call has the words and what the call is known by; one with a
@@ -202,85 +202,4 @@ func (s *search) answer(ctx context.Context) (server.Hits, error) {
 		out.List = append(out.List, x)
 	}
 	return out, nil
-}
-
-// cursors are those of the segments that may have something.
-func (s *search) cursors(ctx context.Context) (byTime, error) {
-	owners, some, err := s.owners(ctx)
-	if err != nil || !some {
-		return nil, err
-	}
-	var out byTime
-	for list := range slices.Chunk(owners, maxValues) {
-		var f sqlstore.Filter
-		f.Add(`level >= 0 AND newest >= ? AND oldest <= ?`, s.since, s.upper)
-		f.Add(`owner IN (`+marks(len(list))+`)`, values(list)...)
-		err := s.d.Query(ctx, `SELECT owner, id, docs, newest, bytes FROM gram_segments `+f.Where(), f.Args,
-			func(row sqlstore.Scanner) error {
-				c := &cursor{}
-				out = append(out, c)
-				return row.Scan(&c.owner, &c.id, &c.docs, &c.newest, &c.bytes)
-			})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// maxValues is how many values one query has at most.
-const maxValues = 500
-
-// owners are whose segments are read; false: nobody's.
-func (s *search) owners(ctx context.Context) (list []int64, some bool, err error) {
-	ask := func(query string, args ...any) error {
-		return s.d.Query(ctx, query, args, func(row sqlstore.Scanner) error {
-			var owner int64
-			err := row.Scan(&owner)
-			if !slices.Contains(list, owner) {
-				list = append(list, owner)
-			}
-			return err
-		})
-	}
-	switch {
-	case s.q.Session != "":
-		s.only = map[int64]bool{}
-		f := s.chosen()
-		err = s.d.Query(ctx, `SELECT s.id, s.owner FROM streams s `+f.Where(), f.Args, func(row sqlstore.Scanner) error {
-			var id, owner int64
-			err := row.Scan(&id, &owner)
-			s.only[id] = true
-			if !slices.Contains(list, owner) {
-				list = append(list, owner)
-			}
-			return err
-		})
-	case s.q.User != 0:
-		list = []int64{s.q.User}
-	case s.scope.All:
-		err = ask(`SELECT DISTINCT owner FROM gram_segments`)
-	case s.scope.User != 0:
-		list = []int64{s.scope.User}
-		err = ask(`SELECT DISTINCT owner FROM shares WHERE with_user = ?`, s.scope.User)
-	}
-	return list, len(list) > 0, err
-}
-
-// byTime is a heap: on top the cursor whose next candidate may be the newest.
-type byTime []*cursor
-
-func (h byTime) Len() int           { return len(h) }
-func (h byTime) Less(i, k int) bool { return cmp.Less(h[k].newestNext(), h[i].newestNext()) }
-func (h byTime) Swap(i, k int)      { h[i], h[k] = h[k], h[i] }
-
-// Push implements heap.Interface.
-func (h *byTime) Push(x any) { *h = append(*h, x.(*cursor)) }
-
-// Pop implements heap.Interface.
-func (h *byTime) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
 }
