@@ -63,6 +63,27 @@ func (f Finder) Find(ctx context.Context, scope server.Scope, q server.SessionQu
 	if err != nil {
 		return nil, err
 	}
+	return f.of(ctx, scope, q, sums, of)
+}
+
+// Each is Find for several things that there can be the most of, from one look at what was used.
+func (f Finder) Each(ctx context.Context, scope server.Scope, q server.SessionQuery, of ...string) ([][]Session, error) {
+	if q.Since.IsZero() {
+		q.Since = f.Now().Add(-Back)
+	}
+	sums, err := f.sums(ctx, scope, q)
+	out := make([][]Session, len(of))
+	for i := range of {
+		if err == nil {
+			out[i], err = f.of(ctx, scope, q, sums, of[i])
+		}
+	}
+	return out, err
+}
+
+// of lists the sessions that have the most of something, by what they used.
+func (f Finder) of(ctx context.Context, scope server.Scope, q server.SessionQuery, sums map[named]sum,
+	of string) ([]Session, error) {
 	most := q.Limit
 	value := map[string]func(sum) float64{
 		Cost: func(s sum) float64 { return s.cost.USD }, Tokens: func(s sum) float64 { return float64(s.tokens.All()) },

@@ -170,7 +170,7 @@ func (p usagePart) query(t UsageTerms, scope server.Scope, q server.UsageQuery) 
 		if q.Session != "" {
 			t.Session(&f, q.Session, q.Agents)
 		} else if !p.since.IsZero() || !p.until.IsZero() {
-			f.Add(countedOwners)
+			answersOf(&f, scope, q.User)
 		}
 	}
 	if q.Model != "" {
@@ -184,6 +184,19 @@ func (p usagePart) query(t UsageTerms, scope server.Scope, q server.UsageQuery) 
 	}
 	return `SELECT s.owner AS owner, s.project_hash AS project_hash, s.project AS project, s.machine AS machine, ` +
 		columns + ` FROM ` + table + ` ` + f.Where(), f.Args
+}
+
+// answersOf makes answers of some time be looked up in the index of each owner whose answers may be asked for.
+func answersOf(f *sqlstore.Filter, scope server.Scope, user int64) {
+	switch {
+	case user != 0:
+		f.Add(`a.owner = ?`, user)
+	case scope.All, scope.Only != 0:
+		f.Add(countedOwners)
+	default:
+		f.Add(`a.owner IN (SELECT CAST(? AS bigint) UNION SELECT owner FROM shares WHERE with_user = ?)`,
+			scope.User, scope.User)
+	}
 }
 
 // countedOwners makes answers of some time be looked up in the index of each owner that has any.

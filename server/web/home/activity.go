@@ -33,7 +33,7 @@ func Heat(ctx context.Context, st Usage, scope server.Scope, q server.UsageQuery
 			week.Hours[h.Hour/24][h.Hour%24] += float64(h.Tokens.Answers)
 		}
 	}
-	q.By, q.Since = []string{"day"}, now.AddDate(-1, 0, -7)
+	q.By, q.Since = []string{"day"}, dayOf(now.AddDate(-1, 0, -7), q.Zone)
 	days, err := st.Usage(ctx, scope, q)
 	if err != nil {
 		return "", "", err
@@ -46,13 +46,22 @@ func Heat(ctx context.Context, st Usage, scope server.Scope, q server.UsageQuery
 	return week.SVG(), year.SVG(), nil
 }
 
+// dayOf is when the day of a time begins in a zone. Sums know whole days: in part of one, answers would be counted.
+func dayOf(at time.Time, zone time.Duration) time.Time {
+	return at.Add(zone).UTC().Truncate(24 * time.Hour).Add(-zone)
+}
+
 // top lists the sessions that a view puts first, at most n. What they used is with their agents.
 func (p *Pages) top(ctx context.Context, scope server.Scope, q server.SessionQuery, view string, n int) ([]row, error) {
 	q.Page = server.Page{Limit: n}
-	list, err := most.Finder{Store: p.store, Prices: p.Prices, Now: p.now}.Find(ctx, scope, q, server.OrderOf(view))
-	if err != nil {
-		return nil, err
-	}
+	list, err := p.most().Find(ctx, scope, q, server.OrderOf(view))
+	return p.topRows(list), err
+}
+
+func (p *Pages) most() most.Finder { return most.Finder{Store: p.store, Prices: p.Prices, Now: p.now} }
+
+// topRows are the rows of sessions that have the most of something.
+func (p *Pages) topRows(list []most.Session) []row {
 	found := make([]server.FoundSession, len(list))
 	for i, x := range list {
 		found[i] = x.FoundSession
@@ -61,7 +70,7 @@ func (p *Pages) top(ctx context.Context, scope server.Scope, q server.SessionQue
 	for i, x := range list {
 		rows[i].Tokens, rows[i].Cost, rows[i].Day = x.Tokens, x.Cost, true
 	}
-	return rows, nil
+	return rows
 }
 
 // activity is when work was done, and which sessions took the most.
@@ -90,23 +99,29 @@ const fewTop = 5
 func (p *Pages) activity(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	scope, now := server.ScopeOf(who.User), p.now()
 	a := activity{Layout: p.site.Layout(r, who, "Activity", "sessions"), Bare: r.URL.Query().Get("bare") != ""}
-	q := server.UsageQuery{Zone: page.Zone(r), Since: now.Add(-most.Back)}
+	q := server.UsageQuery{Zone: page.Zone(r), Since: dayOf(now.Add(-most.Back), page.Zone(r))}
 	var err error
 	if a.Week, a.Year, err = Heat(r.Context(), p.store, scope, q, now); err != nil {
 		return err
 	}
-	for _, x := range []struct {
+	tops := []struct {
 		view, name string
 		value      func(*row) string
 	}{
 		{"costly", "Most expensive", func(s *row) string { return format.Cost(s.Cost) }},
 		{"tokens", "Most tokens", func(s *row) string { return format.Tokens(s.Tokens.All()) }},
 		{"long", "Longest", func(s *row) string { return format.Span(s.Summary.Started, s.Summary.Ended) }},
-	} {
-		list, err := p.top(r.Context(), scope, server.SessionQuery{}, x.view, fewTop)
-		if err != nil {
-			return err
-		}
+	}
+	var of []string
+	for _, x := range tops {
+		of = append(of, server.OrderOf(x.view))
+	}
+	lists, err := p.most().Each(r.Context(), scope, server.SessionQuery{Page: server.Page{Limit: fewTop}}, of...)
+	if err != nil {
+		return err
+	}
+	for i, x := range tops {
+		list := p.topRows(lists[i])
 		if err := p.mark(r.Context(), who.User.ID, []group{{Sessions: list}}); err != nil {
 			return err
 		}
