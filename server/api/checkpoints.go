@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/query"
+	"github.com/ccship/ccship/server/api/people"
 	"github.com/ccship/ccship/server/api/reply"
 	"github.com/ccship/ccship/server/wire"
 )
@@ -45,16 +45,17 @@ func (s *Server) sessionCheckpoints(w http.ResponseWriter, r *http.Request, who 
 
 func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who server.Key,
 	q server.CheckpointQuery) error {
-	names, err := s.names(r.Context())
-	if err != nil {
-		return err
-	}
-	f := query.New(r.URL.Query(), names)
+	f := s.filter(r)
 	q.After, q.Limit = f.Text("after"), f.Limit()
+	var err error
 	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
 		return err
 	}
 	list, err := s.store.Checkpoints(r.Context(), server.ScopeOf(who.User), q)
+	if err != nil {
+		return err
+	}
+	names, err := people.Of(r, s.store, list.List, func(c *server.Checkpoint) int64 { return c.Owner })
 	if err != nil {
 		return err
 	}
@@ -71,16 +72,16 @@ func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who s
 
 // checkpoint is GET /api/checkpoints/{id}?user.
 func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	names, err := s.names(r.Context())
-	if err != nil {
-		return err
-	}
-	f := query.New(r.URL.Query(), names)
+	f := s.filter(r)
 	owner := f.User()
 	if f.Err != nil {
 		return f.Err
 	}
 	c, err := s.store.Checkpoint(r.Context(), server.ScopeOf(who.User), r.PathValue("id"), owner)
+	if err != nil {
+		return err
+	}
+	names, err := s.store.UserNames(r.Context(), []int64{c.Owner})
 	if err != nil {
 		return err
 	}

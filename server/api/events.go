@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -44,11 +45,7 @@ type artifactEvent struct {
 // anything may have changed: the client was too slow or reconnected with a Last-Event-ID, and missed events are not
 // kept. Events have no content.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	names, err := s.names(r.Context())
-	if err != nil {
-		return err
-	}
-	f := query.New(r.URL.Query(), names)
+	f := s.filter(r)
 	wanted := wantedChanges(f)
 	if f.Err != nil {
 		return f.Err
@@ -66,7 +63,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who server.Key) 
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // nginx would keep events to itself
-	stream := &eventStream{w: w, control: http.NewResponseController(w), names: names}
+	stream := &eventStream{w: w, control: http.NewResponseController(w), names: query.Names{}}
 	changes := s.hub.Listen(r.Context(), wanted)
 	if err := stream.begin(r.Header.Get("Last-Event-ID") != ""); err != nil {
 		return nil // gone
@@ -89,7 +86,9 @@ func (s *Server) sendChanges(r *http.Request, to *eventStream, changes <-chan se
 				return // the client has gone, or the server is stopping
 			}
 			if c.Stream == 0 || visible(c) {
-				err = to.change(c)
+				if err = s.learn(r.Context(), to.names, c.Owner); err == nil {
+					err = to.change(c)
+				}
 			}
 		case <-beat.C:
 			var who server.Key
@@ -106,6 +105,16 @@ func (s *Server) sendChanges(r *http.Request, to *eventStream, changes <-chan se
 	}
 }
 
+// learn adds the name of a user that is not known yet.
+func (s *Server) learn(ctx context.Context, names query.Names, user int64) error {
+	if _, known := names[user]; known {
+		return nil
+	}
+	found, err := s.store.UserNames(ctx, []int64{user})
+	names[user] = found[user]
+	return err
+}
+
 // wantedChanges is the query's filter.
 func wantedChanges(f *query.Filter) func(server.Change) bool {
 	session, project, machine, user := f.Text("session"), f.Text("project"), f.Machine(), f.User()
@@ -119,7 +128,7 @@ func wantedChanges(f *query.Filter) func(server.Change) bool {
 type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	names   query.Names
+	names   query.Names // of those whose changes were sent
 }
 
 func (e *eventStream) begin(again bool) error {

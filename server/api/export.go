@@ -35,11 +35,11 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if s.Export == nil && (format == "md" || format == "html") {
 		return wire.Refuse(http.StatusNotFound, "not_found", "this server does not export "+format)
 	}
-	names, err := s.names(r.Context())
-	if err != nil {
-		return err
-	}
 	return s.open(r, who, func(ctx context.Context, snap server.Snapshot) error {
+		names, err := s.store.UserNames(ctx, []int64{snap.Session().Owner})
+		if err != nil {
+			return err
+		}
 		b := wire.Begin(w)
 		h := w.Header()
 		h.Set("Content-Type", exportTypes[format])
@@ -48,7 +48,6 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, who server.Key) 
 		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s.%s"`, fileName(snap.Session().SessionID), format))
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the time for reading is not that for answering
 		out := bufio.NewWriterSize(patientWriter{s, b}, rawChunk)
-		var err error
 		switch format {
 		case "jsonl":
 			err = exportLines(ctx, out, snap)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/people"
 	"github.com/ccship/ccship/server/api/query"
 	"github.com/ccship/ccship/server/api/reply"
 	"github.com/ccship/ccship/server/wire"
@@ -160,7 +161,7 @@ func (s *Server) requestLink(w http.ResponseWriter, r *http.Request, who server.
 	if err != nil {
 		return err
 	}
-	names, err := s.names(r.Context())
+	names, err := s.store.UserNames(r.Context(), []int64{x.By})
 	if err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func (s *Server) linkRequests(w http.ResponseWriter, r *http.Request, who server
 	if err != nil {
 		return err
 	}
-	names, err := s.names(r.Context())
+	names, err := people.Of(r, s.store, list, func(x *server.LinkRequest) int64 { return x.By })
 	if err != nil {
 		return err
 	}

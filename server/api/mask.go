@@ -141,11 +141,15 @@ type maskingAnswer struct {
 
 // maskings is GET /api/maskings: what was masked after it was stored, latest first.
 func (s *Server) maskings(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	names, err := s.names(r.Context())
+	list, err := s.store.Maskings(r.Context(), server.ScopeOf(who.User))
 	if err != nil {
 		return err
 	}
-	list, err := s.store.Maskings(r.Context(), server.ScopeOf(who.User))
+	var users []int64
+	for i := range list {
+		users = append(users, list[i].Owner, list[i].By)
+	}
+	names, err := s.store.UserNames(r.Context(), users)
 	if err != nil {
 		return err
 	}

@@ -1,26 +1,20 @@
 package api
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/people"
 	"github.com/ccship/ccship/server/api/query"
 )
 
-// names reads all users' names. There are few.
-func (s *Server) names(ctx context.Context) (query.Names, error) {
-	list, err := s.store.Users(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list users: %w", err)
-	}
-	out := make(query.Names, len(list))
-	for _, u := range list {
-		out[u.ID] = u.Name
-	}
-	return out, nil
+// filter reads a request's query, with the name of the user that it names.
+func (s *Server) filter(r *http.Request) *query.Filter {
+	named, err := people.Named(r, s.store)
+	f := query.New(r.URL.Query(), named)
+	f.Err = err
+	return f
 }
 
 // userOf is the named user, else the one whose session a listing is narrowed to: of several users' sessions with one id

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/people"
 	"github.com/ccship/ccship/server/api/query"
 	"github.com/ccship/ccship/server/api/reply"
 	"github.com/ccship/ccship/server/recall"
@@ -52,11 +53,7 @@ func (s *Server) publicBase(r *http.Request) string {
 // timeline is GET /api/sessions/{id}/timeline?user&machine&kind&after&limit: what happened in a session, and how long
 // it took.
 func (s *Server) timeline(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	names, err := s.names(r.Context())
-	if err != nil {
-		return err
-	}
-	f := query.New(r.URL.Query(), names)
+	f := query.New(r.URL.Query(), nil)
 	q := recall.TimelineQuery{Ref: refOf(r), After: f.Text("after"), Limit: f.Limit()}
 	var known []string
 	for _, k := range timeline.Kinds() {
@@ -72,32 +69,31 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request, who server.Key
 	if err != nil {
 		return err
 	}
+	names, err := s.store.UserNames(r.Context(), []int64{t.Session.Owner})
+	if err != nil {
+		return err
+	}
 	s.answer(w, http.StatusOK, reply.TimelineOf(t, names, s.lineURL(r)))
 	return nil
 }
 
 // recalled reads what blame and fix have in common: which sessions to look in, and how many answers to give.
-func (s *Server) recalled(r *http.Request, who server.Key) (q server.SearchQuery, names query.Names, err error) {
-	if names, err = s.names(r.Context()); err != nil {
-		return q, nil, err
-	}
-	f := query.New(r.URL.Query(), names)
+func (s *Server) recalled(r *http.Request, who server.Key) (q server.SearchQuery, err error) {
+	f := s.filter(r)
 	q = server.SearchQuery{Text: f.Text("q"), Project: f.Text("project"), Machine: f.Machine(), Session: f.Text("session"),
 		Since: f.Moment("since"), Until: f.Moment("until"), Limit: min(f.Limit(), maxRecall)}
-	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
-		return q, nil, err
-	}
-	return q, names, nil
+	q.User, err = s.userOf(r, who, f, q.Session)
+	return q, err
 }
 
 // blame is GET /api/blame?file&kind&project&machine&user&session&since&until&limit: the turns that read or changed a
 // file.
 func (s *Server) blame(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	q, names, err := s.recalled(r, who)
+	q, err := s.recalled(r, who)
 	if err != nil {
 		return err
 	}
-	f := query.New(r.URL.Query(), names)
+	f := query.New(r.URL.Query(), nil)
 	file := f.Text("file")
 	q.Kinds = f.List("kind", server.EditKind, server.ReadKind)
 	if f.Err == nil && strings.TrimSpace(file) == "" {
@@ -110,6 +106,10 @@ func (s *Server) blame(w http.ResponseWriter, r *http.Request, who server.Key) e
 	if err != nil {
 		return err
 	}
+	names, err := people.Of(r, s.store, touches, func(t *recall.Touch) int64 { return t.Session.Owner })
+	if err != nil {
+		return err
+	}
 	s.answer(w, http.StatusOK, reply.Blame(touches, more, names, s.lineURL(r)))
 	return nil
 }
@@ -117,16 +117,20 @@ func (s *Server) blame(w http.ResponseWriter, r *http.Request, who server.Key) e
 // fix is GET /api/fix?q&project&machine&user&session&since&until&limit: where an error occurred, and what followed
 // until it did not occur again.
 func (s *Server) fix(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	q, names, err := s.recalled(r, who)
+	q, err := s.recalled(r, who)
 	if err != nil {
 		return err
 	}
 	if strings.TrimSpace(strings.ReplaceAll(q.Text, `"`, "")) == "" {
-		f := query.New(r.URL.Query(), names)
+		f := query.New(r.URL.Query(), nil)
 		f.Fail("q", "the text of an error")
 		return f.Err
 	}
 	episodes, err := recall.Fix(r.Context(), s.store, server.ScopeOf(who.User), q)
+	if err != nil {
+		return err
+	}
+	names, err := people.Of(r, s.store, episodes, func(e *recall.Episode) int64 { return e.Session.Owner })
 	if err != nil {
 		return err
 	}

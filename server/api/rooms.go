@@ -23,7 +23,7 @@ func (s *Server) kept(to func(*keep.Request) (status int, answer any, err error)
 // peopled makes a call of what answers one about people.
 func (s *Server) peopled(to func(*people.Request) (status int, answer any, err error)) call {
 	return func(w http.ResponseWriter, r *http.Request, who server.Key) error {
-		status, answer, err := to(&people.Request{Request: r, Who: who, Quota: s.Quota, Names: s.names,
+		status, answer, err := to(&people.Request{Request: r, Who: who, Quota: s.Quota,
 			Store: s.store, Access: s.access, Log: s.logOf(r), Read: func(to any) error { return s.readJSON(w, r, to) }})
 		if err == nil {
 			s.answer(w, status, answer)

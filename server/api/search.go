@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/query"
+	"github.com/ccship/ccship/server/api/people"
 	"github.com/ccship/ccship/server/api/reply"
 )
 
@@ -25,11 +25,7 @@ type hitAnswer struct {
 
 // search is GET /api/search?q&file&tool&kind&project&machine&user&model&session&since&until&superseded&after&limit.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	names, err := s.names(r.Context())
-	if err != nil {
-		return err
-	}
-	f := query.New(r.URL.Query(), names)
+	f := s.filter(r)
 	q := server.SearchQuery{
 		Text:    f.Text("q"),
 		Kinds:   f.List("kind", append(server.TextKinds(), server.PlaceKinds()...)...),
@@ -45,10 +41,15 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if f.Err != nil {
 		return f.Err
 	}
+	var err error
 	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
 		return err
 	}
 	hits, err := s.store.Search(r.Context(), server.ScopeOf(who.User), q)
+	if err != nil {
+		return err
+	}
+	names, err := people.Of(r, s.store, hits.List, func(h *server.Hit) int64 { return h.Session.Owner })
 	if err != nil {
 		return err
 	}
@@ -81,12 +82,9 @@ type dropAnswer struct {
 
 // drops is GET /api/drops?session&user&limit: rewrites that took lines out of files, the newest first.
 func (s *Server) drops(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	names, err := s.names(r.Context())
-	if err != nil {
-		return err
-	}
-	f := query.New(r.URL.Query(), names)
+	f := s.filter(r)
 	q := server.DropQuery{Session: f.Text("session"), Limit: f.Limit()}
+	var err error
 	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
 		return err
 	}
@@ -96,6 +94,10 @@ func (s *Server) drops(w http.ResponseWriter, r *http.Request, who server.Key) e
 		return err
 	}
 	list, err := s.store.Drops(r.Context(), scope, q)
+	if err != nil {
+		return err
+	}
+	names, err := people.Of(r, s.store, list, func(d *server.Drop) int64 { return d.Session.Owner })
 	if err != nil {
 		return err
 	}

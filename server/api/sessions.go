@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/people"
 	"github.com/ccship/ccship/server/api/query"
 	"github.com/ccship/ccship/server/api/reply"
 	"github.com/ccship/ccship/server/derive"
@@ -41,15 +42,9 @@ func (s *Server) answerFound(x server.Session, f server.Summary, usage []server.
 // sessions is GET /api/sessions?project&machine&user&model&branch&since&until&before&text&parent&agents&order&after
 // &limit&failed&starred&tag. The orders of what has the most have one page.
 func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	names, err := s.names(r.Context())
-	if err != nil {
-		return err
-	}
-	f := query.New(r.URL.Query(), names)
+	f := s.filter(r)
 	q := server.SessionQuery{
-		Page: server.Page{
-			After: f.Text("after"), Limit: f.Limit(),
-		},
+		Page:   server.Page{After: f.Text("after"), Limit: f.Limit()},
 		Failed: f.Flag("failed", false), Starred: f.Flag("starred", false), Tag: f.Text("tag"), Reader: who.User.ID,
 		Project: f.Text("project"), Machine: f.Machine(), Model: f.Text("model"), Branch: f.Text("branch"),
 		Since: f.Moment("since"), Until: f.Moment("until"), Before: f.Moment("before"),
@@ -60,6 +55,7 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 	if f.Err != nil {
 		return f.Err
 	}
+	var err error
 	if q.User, err = s.userOf(r, who, f, q.Parent); err != nil {
 		return err
 	}
@@ -70,6 +66,10 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 		finder := most.Finder{Store: s.store, Prices: s.Prices, Now: time.Now}
 		found.List, err = finder.List(r.Context(), server.ScopeOf(who.User), q, order)
 	}
+	if err != nil {
+		return err
+	}
+	names, err := people.Of(r, s.store, found.List, func(x *server.FoundSession) int64 { return x.Owner })
 	if err != nil {
 		return err
 	}
@@ -91,24 +91,8 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 	return nil
 }
 
-type groupAnswer struct {
-	ProjectHash string    `json:"project_hash"`
-	Project     string    `json:"project"`
-	Cwd         string    `json:"cwd"`
-	Machine     string    `json:"machine"`
-	Host        string    `json:"host"`
-	User        string    `json:"user"`
-	Sessions    int64     `json:"sessions"`
-	Bytes       int64     `json:"bytes"`
-	Last        time.Time `json:"last_active"`
-}
-
 // groups is GET /api/groups?after&limit: projects by machine.
 func (s *Server) groups(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	names, err := s.names(r.Context())
-	if err != nil {
-		return err
-	}
 	f := query.New(r.URL.Query(), nil)
 	q := server.GroupQuery{After: f.Text("after"), Limit: f.Limit()}
 	if f.Err != nil {
@@ -118,16 +102,19 @@ func (s *Server) groups(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if err != nil {
 		return err
 	}
+	names, err := people.Of(r, s.store, list.List, func(g *server.Group) int64 { return g.Owner })
+	if err != nil {
+		return err
+	}
 	a := struct {
-		Groups []groupAnswer `json:"groups"`
+		Groups []reply.Group `json:"groups"`
 		Next   *string       `json:"next"` // null on the last page
-	}{Groups: make([]groupAnswer, 0, len(list.List))}
+	}{Groups: make([]reply.Group, 0, len(list.List))}
 	if list.Next != "" {
 		a.Next = &list.Next
 	}
-	for _, g := range list.List {
-		a.Groups = append(a.Groups, groupAnswer{
-			g.ProjectHash, g.Project, g.Cwd, g.Machine, g.Host, names[g.Owner], g.Sessions, g.Bytes, g.Last})
+	for i := range list.List {
+		a.Groups = append(a.Groups, reply.GroupOf(&list.List[i], names))
 	}
 	s.answer(w, http.StatusOK, a)
 	return nil
@@ -149,12 +136,12 @@ type generationAnswer struct {
 // session is GET /api/sessions/{id}?user&machine&epoch: one stream with its epochs, newest first, and the
 // generations of the one in front or named.
 func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	names, err := s.names(r.Context())
-	if err != nil {
-		return err
-	}
 	return s.open(r, who, func(ctx context.Context, snap server.Snapshot) error {
 		x := snap.Session()
+		names, err := s.store.UserNames(ctx, []int64{x.Owner})
+		if err != nil {
+			return err
+		}
 		facts, err := s.store.SummaryOf(ctx, x.ID)
 		if err != nil {
 			return err
@@ -245,9 +232,13 @@ func (s *Server) sees(r *http.Request, who server.Key) bool {
 // not one's to forget.
 func (s *Server) forget(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	id := r.PathValue("id")
-	names, err := s.names(r.Context())
+	list, err := s.store.Users(r.Context()) // before: afterwards it is too late to fail
 	if err != nil {
 		return err
+	}
+	names := query.Names{}
+	for _, u := range list {
+		names[u.ID] = u.Name
 	}
 	f := query.New(r.URL.Query(), names)
 	owner := f.User()
@@ -268,11 +259,11 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request, who server.Key) 
 
 // forgotten is GET /api/forgotten.
 func (s *Server) forgotten(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	names, err := s.names(r.Context())
+	list, err := s.store.ListForgotten(r.Context(), server.ScopeOf(who.User))
 	if err != nil {
 		return err
 	}
-	list, err := s.store.ListForgotten(r.Context(), server.ScopeOf(who.User))
+	names, err := people.Of(r, s.store, list, func(f *server.Forgotten) int64 { return f.Owner })
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api/people"
 	"github.com/ccship/ccship/server/api/query"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/transcript/price"
@@ -79,11 +80,7 @@ func (s *Server) answerUsage(row server.UsageRow, by []string, names query.Names
 // usage is GET /api/usage?by&since&until&zone&project&machine&user&model&session&agents: tokens, each answer counted
 // once, and what they cost.
 func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	names, err := s.names(r.Context())
-	if err != nil {
-		return err
-	}
-	f := query.New(r.URL.Query(), names)
+	f := s.filter(r)
 	by := f.List("by", "day", "hour", "project", "model", "machine", "user", "session")
 	q := server.UsageQuery{
 		By: by, Since: f.Moment("since"), Until: f.Moment("until"), Zone: f.Zone(), Project: f.Text("project"),
@@ -93,6 +90,7 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) e
 	if f.Err != nil {
 		return f.Err
 	}
+	var err error
 	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
 		return err
 	}
@@ -102,6 +100,10 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) e
 		q.By = append(q.By, "model")
 	}
 	rows, err := s.store.Usage(r.Context(), server.ScopeOf(who.User), q)
+	if err != nil {
+		return err
+	}
+	names, err := people.Of(r, s.store, rows, func(x *server.UsageRow) int64 { return x.User })
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login
 	if err != nil {
 		return err
 	}
-	users, err := narrow.Users(r.Context(), v.store, who)
+	users, err := narrow.Users(r.Context(), v.store, who, q, narrow.AllUsers)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -106,7 +107,7 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	users, err := narrow.Users(r.Context(), v.store, who)
+	users, err := narrow.Users(r.Context(), v.store, who, r.URL.Query(), narrow.AllUsers)
 	if err != nil {
 		return err
 	}
@@ -114,6 +115,12 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 		Projects: narrow.Projects(groups, r.URL.Query(), v.Base, "/"), AsOf: v.Prices.AsOf}
 	ask := v.ask(r, &p, groups, users)
 	rows, err := v.store.Usage(r.Context(), scope, with(ask.query, ask.columns()...))
+	if err != nil {
+		return err
+	}
+	if len(users) > 0 {
+		err = ask.nameUsers(r.Context(), v.store, rows)
+	}
 	if err != nil {
 		return err
 	}
@@ -207,11 +214,24 @@ func (a *usageAsk) read(q url.Values, groups []server.Group, users []server.User
 		a.names[g.Machine] = cmp.Or(g.Host, g.Machine, "a plain client")
 	}
 	for _, u := range users {
-		a.names[strconv.FormatInt(u.ID, 10)] = u.Name
 		if q.Get("user") == u.Name {
 			a.query.User = u.ID
 		}
 	}
+}
+
+// nameUsers adds the names of the users that rows are of.
+func (a *usageAsk) nameUsers(ctx context.Context, st server.Users, rows []server.UsageRow) error {
+	var ids []int64
+	for i := range rows {
+		ids = append(ids, rows[i].User)
+	}
+	slices.Sort(ids)
+	names, err := st.UserNames(ctx, slices.Compact(ids))
+	for id, name := range names {
+		a.names[strconv.FormatInt(id, 10)] = name
+	}
+	return err
 }
 
 // name is the label under which a row is counted.

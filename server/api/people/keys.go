@@ -42,11 +42,11 @@ func Keys(q *Request) (status int, answer any, err error) {
 }
 
 func (q *Request) keys() ([]server.Key, error) {
-	names, err := q.Names(q.Context())
+	named, err := Named(q.Request, q.Store)
 	if err != nil {
 		return nil, err
 	}
-	f := query.New(q.URL.Query(), names)
+	f := query.New(q.URL.Query(), named)
 	user := f.User()
 	if f.Err != nil {
 		return nil, f.Err

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/query"
 	"github.com/ccship/ccship/server/api/reply"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/wire"
@@ -30,7 +29,6 @@ type Request struct {
 	Access *auth.Access
 	Quota  server.Quota // of users without limits of their own
 	Log    *slog.Logger
-	Names  func(context.Context) (query.Names, error)
 	Read   func(to any) error // reads the body
 }
 

@@ -28,19 +28,24 @@ func answerShare(x server.Share, names query.Names) Share {
 
 // Shares is GET /api/shares: those from and to the caller; an owner sees all.
 func Shares(q *Request) (status int, answer any, err error) {
-	names, err := q.Names(q.Context())
-	if err != nil {
-		return 0, nil, err
-	}
 	list, err := q.Store.Shares(q.Context())
 	if err != nil {
 		return 0, nil, err
 	}
-	out := []Share{}
+	var shown []server.Share
+	var users []int64
 	for _, x := range list {
 		if who := q.Who.User; who.Role == server.Owner || x.Owner == who.ID || x.With == who.ID {
-			out = append(out, answerShare(x, names))
+			shown, users = append(shown, x), append(users, x.Owner, x.With)
 		}
+	}
+	names, err := q.Store.UserNames(q.Context(), users)
+	if err != nil {
+		return 0, nil, err
+	}
+	out := make([]Share, 0, len(shown))
+	for _, x := range shown {
+		out = append(out, answerShare(x, names))
 	}
 	return http.StatusOK, struct {
 		Shares []Share `json:"shares"`
@@ -88,7 +93,7 @@ func RemoveShare(q *Request) (status int, answer any, err error) {
 
 // told logs what was done with a share, and returns its answer.
 func (q *Request) told(event string, x server.Share) (Share, error) {
-	names, err := q.Names(q.Context())
+	names, err := q.Store.UserNames(q.Context(), []int64{x.Owner, x.With})
 	if err != nil {
 		return Share{}, err
 	}

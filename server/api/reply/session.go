@@ -85,3 +85,21 @@ func Time(t time.Time) *time.Time {
 	}
 	return &t
 }
+
+// Group is a project on a machine.
+type Group struct {
+	ProjectHash string    `json:"project_hash"`
+	Project     string    `json:"project"`
+	Cwd         string    `json:"cwd"`
+	Machine     string    `json:"machine"`
+	Host        string    `json:"host"`
+	User        string    `json:"user"`
+	Sessions    int64     `json:"sessions"`
+	Bytes       int64     `json:"bytes"`
+	Last        time.Time `json:"last_active"`
+}
+
+// GroupOf is how a project on a machine is shown.
+func GroupOf(g *server.Group, names query.Names) Group {
+	return Group{g.ProjectHash, g.Project, g.Cwd, g.Machine, g.Host, names[g.Owner], g.Sessions, g.Bytes, g.Last}
+}

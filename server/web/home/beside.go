@@ -22,7 +22,7 @@ type beside struct {
 // beside is GET /beside?current&after, with what the list is narrowed to: sessions beside a conversation.
 func (p *Pages) beside(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	q := r.URL.Query()
-	users, err := narrow.Users(r.Context(), p.store, who)
+	users, err := narrow.Users(r.Context(), p.store, who, q, narrow.AnyUsers)
 	if err != nil {
 		return err
 	}

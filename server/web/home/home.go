@@ -23,8 +23,8 @@ const listTopMost = 30
 type Store interface {
 	server.SessionFinder
 	Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error)
-	Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error)
-	Users(ctx context.Context) ([]server.User, error)
+	narrow.UserFinder
+	UserNames(ctx context.Context, ids []int64) (map[int64]string, error)
 	server.Marks
 	server.SavedViews
 }
@@ -101,7 +101,11 @@ func views() []view {
 // list is GET /?by&view&q&project&machine&user&model&branch&since&until&after: sessions, most recently active first.
 func (p *Pages) list(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	q, scope := r.URL.Query(), server.ScopeOf(who.User)
-	users, err := narrow.Users(r.Context(), p.store, who)
+	most := narrow.AnyUsers
+	if offers(q) {
+		most = narrow.AllUsers
+	}
+	users, err := narrow.Users(r.Context(), p.store, who, q, most)
 	if err != nil {
 		return err
 	}
@@ -180,11 +184,15 @@ func (p *Pages) listTop(w http.ResponseWriter, r *http.Request, who server.Login
 // fill adds the sessions, and on the first page of all what stands above them.
 func (p *Pages) fill(r *http.Request, scope server.Scope, l *list, found server.Found) error {
 	q := r.URL.Query()
-	drops, err := p.store.Drops(r.Context(), scope, server.DropQuery{Limit: maxDrops})
+	drops, err := p.store.Dropped(r.Context(), scope, found.List, maxDrops)
 	if err != nil {
 		return err
 	}
-	rows := p.rows(found.List, l.Users, drops)
+	names, err := p.who(r.Context(), l, found.List)
+	if err != nil {
+		return err
+	}
+	rows := p.rows(found.List, names, drops.Streams)
 	if l.Days {
 		l.Groups = byDay(rows, p.now(), page.Zone(r))
 	} else {
@@ -203,7 +211,7 @@ func (p *Pages) fill(r *http.Request, scope server.Scope, l *list, found server.
 	if l.Now, err = p.cards(r.Context(), scope); err != nil {
 		return err
 	}
-	l.Safety, err = p.safety(r.Context(), scope, len(drops))
+	l.Safety, err = p.safety(r.Context(), scope, drops.Count)
 	return err
 }
 
@@ -239,10 +247,16 @@ func (p *Pages) choose(w http.ResponseWriter, r *http.Request, l *list) {
 	}
 }
 
+// offers says whether the reader of a page's address narrows the list.
+func offers(q url.Values) bool {
+	f := narrow.Read(q, "", "/", nil)
+	return f.Narrow || f.Project != "" || q.Has("filters")
+}
+
 // offer adds what the list can be narrowed to, when the reader narrows it: that takes a look at everything.
 func (p *Pages) offer(r *http.Request, scope server.Scope, l *list) error {
 	q := r.URL.Query()
-	if !l.Narrow && l.Project == "" && !q.Has("filters") {
+	if !offers(q) {
 		l.Offer = p.site.Base + page.Address("/", q, "filters", "1", "after", "")
 		return nil
 	}

@@ -2,6 +2,7 @@ package home
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 const (
 	// liveFor is how long after its last line a session counts as live.
 	liveFor = time.Minute
-	// maxDrops is how many rewrites a page knows of.
+	// maxDrops is up to how many rewrites a page counts.
 	maxDrops = 200
 )
 
@@ -41,15 +42,8 @@ type row struct {
 	Day      bool // the row stands under a day, so it says its project
 }
 
-func (p *Pages) rows(list []server.FoundSession, users []server.User, drops []server.Drop) []row {
-	names := map[int64]string{}
-	for _, u := range users {
-		names[u.ID] = u.Name
-	}
-	dropped := map[int64]bool{}
-	for _, d := range drops {
-		dropped[d.Session.ID] = true
-	}
+// rows are those of sessions. names are their users', as far as rows say whose they are.
+func (p *Pages) rows(list []server.FoundSession, names map[int64]string, dropped map[int64]bool) []row {
 	var out []row
 	for _, x := range list {
 		s := row{FoundSession: x, Title: cmp.Or(x.Summary.Title, x.Summary.FirstPrompt), Who: names[x.Owner],
@@ -66,6 +60,18 @@ func (p *Pages) rows(list []server.FoundSession, users []server.User, drops []se
 		out = append(out, s)
 	}
 	return out
+}
+
+// who names the users of sessions, where there are several.
+func (p *Pages) who(ctx context.Context, l *list, found []server.FoundSession) (map[int64]string, error) {
+	if len(l.Users) == 0 {
+		return nil, nil //nolint:nilnil // no names
+	}
+	var ids []int64
+	for i := range found {
+		ids = append(ids, found[i].Owner)
+	}
+	return p.store.UserNames(ctx, ids)
 }
 
 func machineName(x server.Session) string { return cmp.Or(x.Host, x.Machine, "a plain client") }

@@ -12,8 +12,8 @@ import (
 	"github.com/ccship/ccship/transcript/price"
 )
 
-// mostCounted bounds what a page counts; more is shown as "10 000+".
-const mostCounted = 10_000
+// mostCounted bounds what a page counts; more is shown as "1 000+".
+const mostCounted = 1000
 
 // safety says what would be lost without this server, as far as it can know.
 type safety struct {
@@ -27,8 +27,8 @@ type amount struct {
 	URL  string
 }
 
-func (p *Pages) safety(ctx context.Context, scope server.Scope, drops int) (s safety, err error) {
-	s.Rewritten = amount{int64(drops), drops == maxDrops, p.site.Base + "/drops"}
+func (p *Pages) safety(ctx context.Context, scope server.Scope, drops int64) (s safety, err error) {
+	s.Rewritten = amount{drops, drops == maxDrops, p.site.Base + "/drops"}
 	for _, x := range []struct {
 		to   *amount
 		view string

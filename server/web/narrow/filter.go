@@ -3,6 +3,7 @@ package narrow
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -21,13 +22,15 @@ type Filter struct {
 	Machines                                    []page.Choice
 	Models                                      []string
 	Users                                       []server.User
+	Typed                                       bool // there are more users than are offered: a name is typed
 	Clear                                       string
 }
 
 // Read reads the filter of an address below base. users are those whose sessions the reader may choose.
 func Read(q url.Values, base, path string, users []server.User) Filter {
 	f := Filter{Text: q.Get("q"), Project: q.Get("project"), Machine: q.Get("machine"), User: q.Get("user"),
-		Model: q.Get("model"), Branch: q.Get("branch"), Since: q.Get("since"), Until: q.Get("until"), Users: users}
+		Model: q.Get("model"), Branch: q.Get("branch"), Since: q.Get("since"), Until: q.Get("until"), Users: users,
+		Typed: len(users) > Shown}
 	f.Narrow = f.Machine+f.User+f.Model+f.Branch+f.Since+f.Until != ""
 	f.Any = f.Narrow || f.Text != ""
 	f.Clear = base + page.Address(path, url.Values{}, "project", f.Project)
@@ -85,21 +88,38 @@ func Dates(since, until string, east time.Duration) (from, to time.Time) {
 	return server.Days(since, until, time.Now(), east)
 }
 
-// UserLister lists the users of the server.
-type UserLister interface {
-	Users(ctx context.Context) ([]server.User, error)
+// UserFinder finds users of the server.
+type UserFinder interface {
+	FirstUsers(ctx context.Context, most int) ([]server.User, error)
+	FindUser(ctx context.Context, name string) (server.User, error)
 }
 
-// Users lists the users that an owner may filter by. It is empty for others, and when there is only one user.
-func Users(ctx context.Context, st UserLister, who server.Login) ([]server.User, error) {
+// AllUsers and AnyUsers are how many users a page reads that offers them, and one that only says whether there are
+// several.
+const (
+	AllUsers = Shown + 1
+	AnyUsers = 2
+)
+
+// Users lists users that an owner may filter by, as many as most or fewer, and with them the one that q has chosen. It
+// is empty for others, and when there is only one user.
+func Users(ctx context.Context, st UserFinder, who server.Login, q url.Values, most int) ([]server.User, error) {
 	if who.User.Role != server.Owner {
 		return nil, nil
 	}
-	users, err := st.Users(ctx)
-	if err != nil || len(users) < 2 {
+	users, err := st.FirstUsers(ctx, most)
+	if err != nil || len(users) < AnyUsers {
 		return nil, err
 	}
-	return users, nil
+	chosen := q.Get("user")
+	if chosen == "" || slices.ContainsFunc(users, func(u server.User) bool { return u.Name == chosen }) {
+		return users, nil
+	}
+	u, err := st.FindUser(ctx, chosen)
+	if errors.Is(err, server.ErrNotFound) {
+		return users, nil
+	}
+	return append(users, u), err
 }
 
 // Chip is one thing that a listing is narrowed to. URL is the page without it.

@@ -8,9 +8,9 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// Users lists the users whose sessions there are, for their names.
+// Users names the users whose sessions there are.
 type Users interface {
-	Users(ctx context.Context) ([]server.User, error)
+	UserNames(ctx context.Context, ids []int64) (map[int64]string, error)
 }
 
 // choosePage asks whose session an address means.
@@ -28,19 +28,18 @@ type choice struct {
 // choose shows the page of sessions of several users that have the id of the address. Its links are the same address
 // with the user in it; of a form, the session's page.
 func (s *Site) choose(w http.ResponseWriter, r *http.Request, no *server.AmbiguousError) {
-	users, err := s.Users.Users(r.Context())
+	var owners []int64
+	for _, x := range no.Choices {
+		owners = append(owners, x.Owner)
+	}
+	names, err := s.Users.UserNames(r.Context(), owners)
 	if err != nil {
 		s.Answer(w, r, err)
 		return
 	}
 	p := choosePage{Layout: s.Layout(r, reader(r), "Whose session?", ""), Session: no.Session}
 	for _, x := range no.Choices {
-		c := choice{Address: x}
-		for _, u := range users {
-			if u.ID == x.Owner {
-				c.User = u.Name
-			}
-		}
+		c := choice{Address: x, User: names[x.Owner]}
 		to := *r.URL
 		if id := r.PathValue("id"); id != "" && r.Method != http.MethodGet {
 			to.Path, to.RawPath = "/", ""

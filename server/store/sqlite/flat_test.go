@@ -1,0 +1,183 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlstore"
+	"github.com/ccship/ccship/server/store/sums"
+	"github.com/ccship/ccship/server/store/textindex"
+)
+
+// counter counts what is asked of a database, and keeps how it is answered.
+type counter struct {
+	dialect
+	t          *testing.T
+	statements int
+	rows       int
+	plans      []string
+}
+
+func (c *counter) Query(ctx context.Context, query string, args []any, row func(sqlstore.Scanner) error) error {
+	c.statements++
+	err := c.dialect.Query(ctx, "EXPLAIN QUERY PLAN "+query, args, func(row sqlstore.Scanner) error {
+		var n sql.RawBytes
+		var step string
+		err := row.Scan(&n, &n, &n, &step)
+		c.plans = append(c.plans, step)
+		return err
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.dialect.Query(ctx, query, args, func(x sqlstore.Scanner) error {
+		c.rows++
+		return row(x)
+	})
+}
+
+// counted is a database whose reads are counted.
+type counted struct {
+	textDatabase
+	*counter
+}
+
+func (c counted) Read(ctx context.Context, fn func(sqlstore.Dialect) error) error {
+	return c.textDatabase.Read(ctx, func(d sqlstore.Dialect) error {
+		c.counter.dialect = d.(dialect) //nolint:forcetypeassert // textDatabase has no other
+		return fn(c.counter)
+	})
+}
+
+// grown is a store with some users, each with a session of another day that was rewritten.
+func grown(t *testing.T, users int) *Store {
+	t.Helper()
+	s := openTexts(t)
+	var group sync.WaitGroup
+	for i := range users {
+		group.Go(func() {
+			u, err := s.AddUser(t.Context(), fmt.Sprint("user", i), server.Member, said)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			putText(t, s, u.ID, fmt.Sprint("s", i), 0, "needle")
+		})
+	}
+	group.Wait()
+	tasks, err := s.Lagging(t.Context(), users)
+	if err != nil || len(tasks) != users {
+		t.Fatal(len(tasks), err)
+	}
+	var all []*server.Derivation
+	for i, task := range tasks {
+		d := derivationOf(t, s, task, server.Line{Raw: []byte(`{"type":"user","message":{"role":"user","content":"needle"}}`)})
+		for k := range d.Texts {
+			d.Texts[k].Time = said.AddDate(0, 0, -i)
+		}
+		at := said.Add(time.Duration(i) * time.Second) // one half hour, whatever the number of users
+		d.Answers = []server.Answer{{Key: "k", Model: "m", Time: at, Tokens: server.Tokens{Answers: 1, Input: 1}}}
+		d.Drops = []server.Rewrite{{Epoch: d.Position.Epoch, First: 0, Last: 1, Lines: 1}}
+		all = append(all, d)
+	}
+	if err := s.SaveDerived(t.Context(), all...); err != nil {
+		t.Fatal(err)
+	}
+	for more := true; more; {
+		if more, err = s.SumUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// wholly is a step of a plan that reads a whole table of users or of what they have.
+var wholly = regexp.MustCompile(`^SCAN (users|s|streams|a|answers|d|drops|gram_segments|usage_sums)\b`)
+
+// TestFlat: answers to who sees everything, and to a member, take as many statements and rows with many users as with
+// some, and no statement reads a whole table that grows with users.
+func TestFlat(t *testing.T) {
+	few, many := grown(t, 40), grown(t, 120)
+	member := server.Scope{User: 30}
+	find := func(s *Store) []server.FoundSession {
+		found, err := s.Find(t.Context(), everyone, server.SessionQuery{Page: server.Page{Limit: 5, Recent: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.List
+	}
+	for _, c := range []struct {
+		name string
+		scan bool // it reads the beginning of a table, or of an index
+		ask  func(d counted, s *Store) (int, error)
+	}{
+		{"the newest hits", true, func(d counted, s *Store) (int, error) {
+			h, err := textindex.New(d).Search(t.Context(), everyone, server.SearchQuery{Text: "needle", Limit: 5})
+			return len(h.List), err
+		}},
+		{"hits of two characters", true, func(d counted, s *Store) (int, error) {
+			h, err := textindex.New(d).Search(t.Context(), everyone, server.SearchQuery{Text: "ne", Limit: 5})
+			return len(h.List), err
+		}},
+		{"a member's hits", false, func(d counted, s *Store) (int, error) {
+			h, err := textindex.New(d).Search(t.Context(), member, server.SearchQuery{Text: "needle", Limit: 5})
+			return len(h.List), err
+		}},
+		{"names of users", false, func(d counted, s *Store) (int, error) {
+			p := sqlstore.NewPeople(d.counter)
+			names, err := p.UserNames(t.Context(), []int64{3, 17, 5})
+			return len(names), err
+		}},
+		{"rewrites", true, func(d counted, s *Store) (int, error) {
+			c := sqlstore.NewCounter(d.counter, dropsOf, nil)
+			x, err := c.Dropped(t.Context(), everyone, find(s), 10)
+			return int(x.Count), err
+		}},
+		{"a member's rewrites", false, func(d counted, s *Store) (int, error) {
+			c := sqlstore.NewCounter(d.counter, dropsOf, nil)
+			x, err := c.Dropped(t.Context(), member, find(s), 10)
+			return int(x.Count), err
+		}},
+		{"usage by day", true, func(d counted, s *Store) (int, error) {
+			rows, err := sums.Usage(t.Context(), d.counter, usageTerms, everyone, server.UsageQuery{By: []string{"day"},
+				Since: said.AddDate(0, -1, 0).Truncate(24 * time.Hour)})
+			return len(rows), err
+		}},
+		{"a member's usage, from within a half hour on", false, func(d counted, s *Store) (int, error) {
+			rows, err := sums.Usage(t.Context(), d.counter, usageTerms, member, server.UsageQuery{By: []string{"day"},
+				Since: said.AddDate(0, -1, 0).Add(time.Minute)})
+			return len(rows), err
+		}},
+		{"projects", true, func(d counted, s *Store) (int, error) {
+			g, err := sums.New(d).Groups(t.Context(), everyone, server.GroupQuery{Limit: 5})
+			return len(g.List), err
+		}},
+	} {
+		count := func(s *Store) (*counter, int) {
+			x := &counter{t: t, dialect: dialect{s.read}}
+			n, err := c.ask(counted{textDatabase{s}, x}, s)
+			if err != nil || n == 0 {
+				t.Fatalf("%s: %d, %v", c.name, n, err)
+			}
+			return x, n
+		}
+		a, n := count(few)
+		b, m := count(many)
+		if a.statements != b.statements || a.rows != b.rows || n != m {
+			t.Errorf("%s: %d statements, %d rows, an answer of %d; with more users %d, %d, %d", c.name, a.statements, a.rows, n,
+				b.statements, b.rows, m)
+		}
+		for _, step := range b.plans {
+			if wholly.MatchString(step) && !(c.scan && (strings.Contains(step, "INDEX") || step == "SCAN d")) {
+				t.Errorf("%s: %s", c.name, step)
+			}
+		}
+	}
+}
