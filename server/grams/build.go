@@ -3,30 +3,30 @@ package grams
 import (
 	"cmp"
 	"slices"
+	"unicode/utf8"
 )
 
 // Builder collects docs and their texts.
 type Builder struct {
 	docs  []Doc
 	slots []slot // open addressing; their number is a power of two
-	grams []gram
+	grams []Key  // in the order in which they came
 	pairs []pair // each gram of a doc once, in the order of docs
+	seen  []Key  // of the newest doc: grams that it has, each at its place if no later one has the same
 }
 
-// slot is a place of the table: an index into grams, one more than it.
+// slot is a place of the table: an index into grams, one more than it, and the newest doc that has the gram.
 type slot struct {
-	key Key
-	at  uint32
-}
-
-type gram struct {
-	key   Key
-	last  uint32 // the newest doc that has it
-	count uint32 // of docs
+	key  Key
+	at   uint32
+	last uint32
 }
 
 // pair says that a doc has a gram.
 type pair struct{ gram, doc uint32 }
+
+// seenBits is how many bits a place in seen has: what is asked for each character stays in the processor's first cache.
+const seenBits = 12
 
 // Docs is how many docs there are.
 func (b *Builder) Docs() int { return len(b.docs) }
@@ -40,13 +40,24 @@ func (b *Builder) Last() *Doc {
 }
 
 // Begin adds a doc; texts go to it until the next.
-func (b *Builder) Begin(d Doc) { b.docs = append(b.docs, d) }
+func (b *Builder) Begin(d Doc) {
+	b.docs = append(b.docs, d)
+	if b.seen == nil {
+		b.seen = make([]Key, 1<<seenBits)
+	}
+	clear(b.seen)
+}
 
-// Text adds a text in its searchable form to the newest doc.
-func (b *Builder) Text(folded string) {
+// Text adds a text in its searchable form to the newest doc. It has no zero characters.
+func (b *Builder) Text(folded []byte) {
 	var k Key
 	n := 0
-	for _, r := range folded {
+	for i := 0; i < len(folded); {
+		r, size := rune(folded[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRune(folded[i:])
+		}
+		i += size
 		k = k<<runeBits&keyMask | Key(r)
 		if n++; n > 2 {
 			b.add(k)
@@ -63,81 +74,104 @@ func (b *Builder) Text(folded string) {
 const firstSlots = 1 << 12
 
 func (b *Builder) add(k Key) {
+	h := mix(k)
+	s := &b.seen[h>>(64-seenBits)]
+	if *s != k {
+		*s = k
+		b.count(k, h)
+	}
+}
+
+// count adds a gram to the newest doc, unless it has it.
+func (b *Builder) count(k Key, h uint64) {
 	doc := uint32(len(b.docs) - 1)
 	if 2*len(b.grams) >= len(b.slots) {
 		b.grow()
 	}
 	mask := uint64(len(b.slots) - 1)
-	for i := mix(k) & mask; ; i = (i + 1) & mask {
+	for i := h >> slotShift & mask; ; i = (i + 1) & mask {
 		s := &b.slots[i]
-		if s.key == k && s.at > 0 {
-			if g := &b.grams[s.at-1]; g.last != doc {
-				g.last = doc
-				g.count++
+		if s.at > 0 && s.key == k {
+			if s.last != doc {
+				s.last = doc
 				b.pairs = append(b.pairs, pair{s.at - 1, doc})
 			}
 			return
 		}
 		if s.at == 0 {
 			b.pairs = append(b.pairs, pair{uint32(len(b.grams)), doc})
-			b.grams = append(b.grams, gram{k, doc, 1})
-			*s = slot{k, uint32(len(b.grams))}
+			b.grams = append(b.grams, k)
+			*s = slot{k, uint32(len(b.grams)), doc}
 			return
 		}
 	}
 }
 
 func (b *Builder) grow() {
-	b.slots = make([]slot, max(firstSlots, 4*len(b.slots)))
+	old := b.slots
+	b.slots = make([]slot, max(firstSlots, 4*len(old)))
 	mask := uint64(len(b.slots) - 1)
-	for n, g := range b.grams {
-		i := mix(g.key) & mask
+	for _, s := range old {
+		if s.at == 0 {
+			continue
+		}
+		i := mix(s.key) >> slotShift & mask
 		for b.slots[i].at != 0 {
 			i = (i + 1) & mask
 		}
-		b.slots[i] = slot{g.key, uint32(n + 1)}
+		b.slots[i] = s
 	}
 }
 
-func mix(k uint64) uint64 {
-	k *= 0x9e3779b97f4a7c15
-	return k >> 29
-}
+// slotShift leaves out the bits of a hash that are the worst mixed.
+const slotShift = 29
+
+func mix(k Key) uint64 { return k * 0x9e3779b97f4a7c15 }
 
 // Write gives the segment to a writer, and empties the builder.
 func (b *Builder) Write(to *Writer) error {
-	docs, number := inOrder(b.docs)
+	docs, err := b.Grams(to)
+	if err != nil {
+		return err
+	}
 	for i := range docs {
 		if err := to.Doc(&docs[i]); err != nil {
 			return err
 		}
 	}
-	lists, at := make([]uint32, len(b.pairs)), make([]uint32, len(b.grams))
-	from := uint32(0)
-	for i, g := range b.grams {
-		at[i] = from
-		from += g.count
-	}
+	return to.Flush()
+}
+
+// Grams is Write without the docs: it returns them in their order.
+func (b *Builder) Grams(to *Writer) ([]Doc, error) {
+	docs, number := inOrder(b.docs)
+	ends := make([]uint32, len(b.grams)+1) // first the number of docs, then where they begin, then where they end
 	for _, p := range b.pairs {
-		lists[at[p.gram]] = number[p.doc]
-		at[p.gram]++
+		ends[p.gram+1]++
 	}
-	order := make([]slot, len(b.grams))
-	for i, g := range b.grams {
-		order[i] = slot{g.key, uint32(i)}
+	for i := range b.grams {
+		ends[i+1] += ends[i]
 	}
-	slices.SortFunc(order, func(x, y slot) int { return cmp.Compare(x.key, y.key) })
-	for _, o := range order {
-		list := lists[at[o.at]-b.grams[o.at].count : at[o.at]]
+	lists := make([]uint32, len(b.pairs))
+	for _, p := range b.pairs {
+		lists[ends[p.gram]] = number[p.doc]
+		ends[p.gram]++
+	}
+	for _, g := range sorted(b.grams) {
+		from := uint32(0)
+		if g.at > 0 {
+			from = ends[g.at-1]
+		}
+		list := lists[from:ends[g.at]]
 		if !slices.IsSorted(list) {
 			slices.Sort(list)
 		}
-		if err := to.Gram(o.key, list); err != nil {
-			return err
+		if err := to.Gram(g.key, list); err != nil {
+			return nil, err
 		}
 	}
 	*b = Builder{}
-	return to.Flush()
+	return docs, to.Flush()
 }
 
 // inOrder numbers docs from the one with the oldest newest line on: docs in the new order, and the new numbers of the

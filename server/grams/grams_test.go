@@ -3,9 +3,11 @@ package grams_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -115,7 +117,7 @@ func build(t fataler, texts []text) *segment {
 			d.Lines = append(d.Lines, at)
 		}
 		d.Size += int64(len(x.folded))
-		b.Text(x.folded)
+		b.Text([]byte(x.folded))
 	}
 	var s segment
 	if err := b.Write(grams.NewWriter(s.keep)); err != nil {
@@ -213,6 +215,45 @@ func TestFinds(t *testing.T) {
 			t.Fatalf("%d lines of %d are left", lines, len(texts))
 		}
 	})
+}
+
+// TestOrder: grams come in the order of their keys, however many there are and whatever characters they have.
+func TestOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, from := range []rune{1, 0x700, 0xac00, 0x1f600} {
+		var texts []text
+		for line := range int64(40) {
+			x := []byte{}
+			for range 400 {
+				x = utf8.AppendRune(x, from+rune(r.IntN(300)))
+			}
+			texts = append(texts, text{1, line, string(x)})
+		}
+		s := build(t, texts)
+		before, n := int64(-1), 0
+		for _, p := range s.grams {
+			for g := grams.ReadGrams(p); ; n++ {
+				k, _, more, err := g.Next(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !more {
+					break
+				}
+				if int64(k) <= before {
+					t.Fatalf("gram %x follows %x", k, before)
+				}
+				before = int64(k)
+			}
+		}
+		if n < 10_000 {
+			t.Errorf("%d grams", n)
+		}
+		for _, x := range texts {
+			c := []rune(x.folded)
+			complete(t, s, texts, []string{string(c[7:10]), string(c[len(c)-2:])})
+		}
+	}
 }
 
 // TestFew: a rare word leads to few docs, not to all.

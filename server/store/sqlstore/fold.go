@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -8,34 +9,50 @@ import (
 
 // FoldText returns text in its searchable form: valid, in lower case, with one space for any run of white space and
 // control characters, and none at the ends.
-func FoldText(text string) string {
-	out := make([]byte, 0, len(text))
-	space := false
+func FoldText(text string) string { return string(AppendFolded(make([]byte, 0, len(text)), text)) }
+
+// AppendFolded appends FoldText of a text.
+func AppendFolded(to []byte, text string) []byte {
+	to = slices.Grow(to, len(text))
+	from, space := len(to), false
 	for i := 0; i < len(text); {
-		r, size := rune(text[i]), 1
-		if r >= utf8.RuneSelf {
+		c := text[i]
+		r, size := rune(c), 1
+		if c < utf8.RuneSelf {
+			if c = plain[c]; c != 0 && !space {
+				to = append(to, c)
+				i++
+				continue
+			}
+		} else {
 			r, size = utf8.DecodeRuneInString(text[i:])
 		}
 		i += size
-		if isSpace(r) {
-			space = len(out) > 0
-			continue
-		}
-		if space {
-			out = append(out, ' ')
-			space = false
-		}
 		switch {
-		case 'A' <= r && r <= 'Z':
-			out = append(out, byte(r)+'a'-'A')
-		case r < utf8.RuneSelf:
-			out = append(out, byte(r))
-		default:
-			out = utf8.AppendRune(out, unicode.ToLower(r))
+		case isSpace(r):
+			space = len(to) > from
+			continue
+		case space:
+			to, space = append(to, ' '), false
+		}
+		if r < utf8.RuneSelf {
+			to = append(to, c)
+		} else {
+			to = utf8.AppendRune(to, unicode.ToLower(r))
 		}
 	}
-	return string(out)
+	return to
 }
+
+// plain is what each ASCII character becomes; 0 for space.
+var plain = func() (out [utf8.RuneSelf]byte) {
+	for c := range out {
+		if !isSpace(rune(c)) {
+			out[c] = byte(unicode.ToLower(rune(c)))
+		}
+	}
+	return out
+}()
 
 func isSpace(r rune) bool {
 	if r < utf8.RuneSelf {

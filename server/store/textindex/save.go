@@ -48,14 +48,9 @@ func prepare(owner int64, list []*server.Derivation) (p Prepared, err error) {
 		p.tasks = append(p.tasks, &d.Task)
 		collect(&b, d)
 	}
-	err = b.Write(grams.NewWriter(func(page grams.Page) error {
-		if page.Part == grams.GramPage {
-			p.grams = append(p.grams, page)
-			return nil
-		}
-		docs, err := grams.ReadDocs(page)
-		p.docs = append(p.docs, docs...)
-		return err
+	p.docs, err = b.Grams(grams.NewWriter(func(page grams.Page) error {
+		p.grams = append(p.grams, page)
+		return nil
 	}))
 	if err != nil {
 		return p, fmt.Errorf("index texts: %w", err)
@@ -67,10 +62,11 @@ func prepare(owner int64, list []*server.Derivation) (p Prepared, err error) {
 func collect(b *grams.Builder, d *server.Derivation) {
 	var doc *grams.Doc
 	var generation int64
+	var folded []byte
 	for i := range d.Texts {
 		t := &d.Texts[i]
-		folded := sqlstore.FoldText(t.Text)
-		if folded == "" {
+		folded = sqlstore.AppendFolded(folded[:0], t.Text)
+		if len(folded) == 0 {
 			continue
 		}
 		at := grams.Line{Index: t.Line, Time: sqlstore.Micros(t.Time)}

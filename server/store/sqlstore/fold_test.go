@@ -1,0 +1,33 @@
+package sqlstore_test
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// TestFoldText: each character is folded as it is alone, whatever stands around it.
+func TestFoldText(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", " \t\n": "", "Ab": "ab", "  A\x00\x7f\u00a0B  ": "a b", "ÄÖ ẞ İ": "äö ß i", "검색 \u3000 x": "검색 x", "a\xffb": "a\ufffdb",
+		"\xff": "\ufffd", "A\u0085Z[`{": "a z[`{",
+	} {
+		if got := sqlstore.FoldText(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+		if got := string(sqlstore.AppendFolded([]byte("x"), text)); got != "x"+want {
+			t.Errorf("%q is appended as %q", text, got)
+		}
+	}
+	for r := range rune(0x3000) {
+		want := string(unicode.ToLower(r))
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			want = ""
+		}
+		if got := strings.Trim(sqlstore.FoldText("- "+string(r)+"-"), "-"); strings.TrimSpace(got) != want && r != '-' {
+			t.Errorf("%q becomes %q, want %q", r, got, want)
+		}
+	}
+}
