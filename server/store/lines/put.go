@@ -14,8 +14,8 @@ import (
 // A batch's lines are packed at once from so many bytes on, or from fewer if it has several lines: the end of an
 // import. Less of a stream comes alive, and is packed with what follows it.
 const (
-	leastToPack    = block.Size / 2
-	leastOfSeveral = block.Size / 8
+	leastToPack    = 64 << 10
+	leastOfSeveral = 16 << 10
 	several        = 8
 )
 
