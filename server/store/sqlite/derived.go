@@ -128,13 +128,24 @@ func (s *Store) withLazyWriter(ctx context.Context, fn func(*sql.Conn) error) er
 	}
 	defer func() { <-s.queue.Lead }()
 	ctx = context.WithoutCancel(ctx)
-	if _, err := s.conn.ExecContext(ctx, `PRAGMA synchronous = NORMAL`); err != nil {
-		return err
+	// What undoes a statement that fails stays in memory: in such a transaction it is little, and triggers make every
+	// answer a statement that could.
+	err := s.set(ctx, `PRAGMA synchronous = NORMAL`, `PRAGMA temp_store = MEMORY`)
+	if err == nil {
+		err = s.exclusively(ctx, func() error { return fn(s.conn) })
 	}
-	err := s.exclusively(ctx, func() error { return fn(s.conn) })
 	// The next lines must not be acknowledged before they are on disk.
-	_, back := s.conn.ExecContext(ctx, `PRAGMA synchronous = FULL`)
-	return errors.Join(err, back)
+	return errors.Join(err, s.set(ctx, `PRAGMA synchronous = FULL`, `PRAGMA temp_store = DEFAULT`))
+}
+
+// set changes what holds for the writer. It goes on after an error.
+func (s *Store) set(ctx context.Context, pragmas ...string) error {
+	var errs []error
+	for _, p := range pragmas {
+		_, err := s.conn.ExecContext(ctx, p)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 func saveDerived(ctx context.Context, c executor, d *server.Derivation) error {

@@ -26,7 +26,11 @@ func TestDurability(t *testing.T) {
 		}
 	}
 	// What can be made again is not waited for, but what comes after it is.
+	var undo string
 	err = s.withLazyWriter(t.Context(), func(c *sql.Conn) error {
+		if err := c.QueryRowContext(t.Context(), "PRAGMA temp_store").Scan(&undo); err != nil || undo != "2" {
+			t.Errorf("temp_store is %q while something lazy is written (%v)", undo, err)
+		}
 		if _, err := c.ExecContext(t.Context(), `DELETE FROM facts`); err != nil {
 			return err
 		}
@@ -35,6 +39,9 @@ func TestDurability(t *testing.T) {
 	var mode string
 	if qerr := s.conn.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&mode); err == nil || qerr != nil || mode != "2" {
 		t.Errorf("synchronous is %q after something lazy (%v, %v)", mode, err, qerr)
+	}
+	if err := s.conn.QueryRowContext(t.Context(), "PRAGMA temp_store").Scan(&undo); err != nil || undo != "0" {
+		t.Errorf("temp_store is %q after something lazy (%v)", undo, err)
 	}
 	if _, err := s.read.ExecContext(t.Context(), `DELETE FROM keys`); err == nil {
 		t.Error("a reading connection can write")
