@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -13,21 +14,23 @@ func Unquote(raw []byte) string {
 	if n < 0 {
 		return string(raw)
 	}
-	out := make([]byte, 0, len(raw))
+	var out strings.Builder
+	out.Grow(len(raw))
 	for n >= 0 && n+1 < len(raw) {
-		out = append(out, raw[:n]...)
+		out.Write(raw[:n])
 		raw = raw[n+1:]
 		if raw[0] != 'u' {
-			out = append(out, unescape(raw[0]))
+			out.WriteByte(unescape(raw[0]))
 			raw = raw[1:]
 		} else {
 			r, size := unescapeRune(raw)
-			out = utf8.AppendRune(out, r)
+			out.WriteRune(r)
 			raw = raw[size:]
 		}
 		n = bytes.IndexByte(raw, '\\')
 	}
-	return string(append(out, raw...))
+	out.Write(raw)
+	return out.String()
 }
 
 func unescape(c byte) byte {

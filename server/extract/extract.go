@@ -51,12 +51,14 @@ func (t *Texts) Record(line int64, at time.Time, r *transcript.Record) {
 	if typed {
 		t.Add(line, at, "prompt", prompt)
 	}
-	t.places(line, at, r)
+	var blocks []transcript.Block
+	if r.Message != nil {
+		blocks = r.Message.Blocks()
+	}
+	t.places(line, at, r, blocks)
 	switch r.Type {
 	case "user", "assistant":
-		if r.Message != nil {
-			t.blocks(line, at, r, typed)
-		}
+		t.blocks(line, at, r, blocks, typed)
 	case "attachment":
 		t.attached(line, at, r, typed)
 	case "queue-operation": // a prompt that may never have left the queue
@@ -77,8 +79,9 @@ func (t *Texts) Record(line int64, at time.Time, r *transcript.Record) {
 	}
 }
 
-func (t *Texts) blocks(line int64, at time.Time, r *transcript.Record, typed bool) {
-	for _, b := range r.Message.Blocks() {
+func (t *Texts) blocks(line int64, at time.Time, r *transcript.Record, blocks []transcript.Block, typed bool) {
+	for i := range blocks {
+		b := &blocks[i]
 		switch b.Kind {
 		case transcript.TextBlock:
 			switch {
@@ -90,7 +93,7 @@ func (t *Texts) blocks(line int64, at time.Time, r *transcript.Record, typed boo
 		case transcript.ThinkingBlock:
 			t.Add(line, at, "thinking", b.Text)
 		case transcript.ToolUseBlock:
-			t.use(line, at, &b)
+			t.use(line, at, b)
 		case transcript.ToolResultBlock:
 			t.Add(line, at, "result", b.Output())
 		}

@@ -12,7 +12,8 @@ import (
 const maxError = 16 << 10
 
 // places adds what a record touched: files that tools changed or read, commands that were run, errors.
-func (t *Texts) places(line int64, at time.Time, r *transcript.Record) {
+// blocks are its message's.
+func (t *Texts) places(line int64, at time.Time, r *transcript.Record, blocks []transcript.Block) {
 	switch r.Type {
 	case "attachment":
 		t.Add(line, at, server.ReadKind, framed(attachedPath(r)))
@@ -25,12 +26,12 @@ func (t *Texts) places(line int64, at time.Time, r *transcript.Record) {
 	if r.APIError {
 		t.Add(line, at, server.ErrorKind, r.Message.Text())
 	}
-	for _, b := range r.Message.Blocks() {
-		switch b.Kind {
+	for i := range blocks {
+		switch b := &blocks[i]; b.Kind {
 		case transcript.ToolUseBlock:
-			t.called(line, at, &b)
+			t.called(line, at, b)
 		case transcript.ToolResultBlock:
-			t.failed(line, at, &b)
+			t.failed(line, at, b)
 		}
 	}
 }
