@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Builder collects docs and their texts.
+// Builder collects docs and their texts. Its memory serves the next segment too.
 type Builder struct {
 	docs  []Doc
 	slots []slot // open addressing; their number is a power of two
@@ -144,6 +144,7 @@ func (b *Builder) Write(to *Writer) error {
 
 // Grams is Write without the docs: it returns them in their order.
 func (b *Builder) Grams(to *Writer) ([]Doc, error) {
+	defer b.reset()
 	docs, number := inOrder(b.docs)
 	ends := make([]uint32, len(b.grams)+1) // first the number of docs, then where they begin, then where they end
 	for _, p := range b.pairs {
@@ -170,8 +171,27 @@ func (b *Builder) Grams(to *Writer) ([]Doc, error) {
 			return nil, err
 		}
 	}
-	*b = Builder{}
 	return docs, to.Flush()
+}
+
+// keptPairs and keptSlots bound the memory that a builder keeps, of about a MB of texts.
+const (
+	keptPairs = 1 << 19
+	keptSlots = 1 << 18
+)
+
+// reset empties the builder. It keeps what the next segment would need again; a table that is mostly empty costs more to
+// clear than a new one.
+func (b *Builder) reset() {
+	next := Builder{seen: b.seen}
+	if cap(b.pairs) <= keptPairs {
+		next.pairs, next.grams = b.pairs[:0], b.grams[:0]
+	}
+	if len(b.slots) <= keptSlots && len(b.slots) <= 8*len(b.grams) {
+		next.slots = b.slots
+		clear(next.slots)
+	}
+	*b = next
 }
 
 // inOrder numbers docs from the one with the oldest newest line on: docs in the new order, and the new numbers of the

@@ -90,9 +90,11 @@ func (c *Codec) Build(lines []Line) (Block, error) {
 		entries = append(entries, Entry{l.Index, l.Received, l.Kind, int64(len(l.Raw))})
 	}
 	*buf = raw
+	packed := c.buffers.Get().(*[]byte)
+	defer c.buffers.Put(packed)
+	*packed = c.encoder.EncodeAll(raw, (*packed)[:0])
 	b := Block{First: lines[0].Index, Last: last, Lines: int64(len(lines)), RawBytes: int64(len(raw)),
-		Header: Header(entries), Data: c.encoder.EncodeAll(raw, make([]byte, 0, len(raw)/4+64))}
-	b.Data = bytes.Clone(b.Data) // a block may wait in memory: without what was reserved
+		Header: Header(entries), Data: bytes.Clone(*packed)} // a block may wait in memory: without what was reserved
 	b.SHA256 = b.sum()
 	return b, nil
 }

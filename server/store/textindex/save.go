@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -41,12 +42,16 @@ func Prepare(list []*server.Derivation) ([]Prepared, error) {
 	return out, nil
 }
 
+// builders are reused: what one grows to is more than what it makes.
+var builders = sync.Pool{New: func() any { return new(grams.Builder) }}
+
 func prepare(owner int64, list []*server.Derivation) (p Prepared, err error) {
 	p.owner = owner
-	var b grams.Builder
+	b := builders.Get().(*grams.Builder) //nolint:forcetypeassert // it has nothing else
+	defer builders.Put(b)
 	for _, d := range list {
 		p.tasks = append(p.tasks, &d.Task)
-		collect(&b, d)
+		collect(b, d)
 	}
 	p.docs, err = b.Grams(grams.NewWriter(func(page grams.Page) error {
 		p.grams = append(p.grams, page)
