@@ -30,7 +30,9 @@ func (m *memory) Begin(tx *kv.Tx) kv.Changes {
 	t.dests, t.files = tx.Bucket(bucketDests), tx.Bucket(bucketFiles)
 	t.marks, t.dead = tx.Bucket(bucketMarks), tx.Bucket(bucketDead)
 	t.outbox = tx.Bucket(bucketOutbox)
-	t.outbox.FillPercent = 0.9 // rows of a stream come in ascending order
+	// Files that are found together have ascending ids, and rows of a stream come in ascending order: bbolt's own half of
+	// a page would stay half.
+	t.files.FillPercent, t.outbox.FillPercent = 0.9, 0.9
 	return t
 }
 
