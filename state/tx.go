@@ -152,7 +152,7 @@ func (t *Tx) putBatch(dest uint32, stream uint64, b *outbox.Batch) error {
 	}
 	b.Seq = seq
 	k := rowKey(dest, stream, seq)
-	v := encodeBatchRow(k, b, t.Now)
+	v := writeBatchRow(t.Room(batchRowSize(b)), k, b, t.Now)
 	if err := t.Put("put batch", t.outbox, k, v); err != nil {
 		return err
 	}
