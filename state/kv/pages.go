@@ -7,7 +7,7 @@ import "go.etcd.io/bbolt"
 
 // giveBackEvery is how many bytes of the map are in memory before its pages are returned. The system is asked whenever
 // half as many were touched.
-const giveBackEvery = 8 << 20
+const giveBackEvery = 4 << 20
 
 // around is what the system maps with a page that is touched: those beside it that it has, on Linux sixteen pages.
 const around = 64 << 10
