@@ -10,7 +10,7 @@ import (
 
 // least is the smallest share of what is alive that garbage may take: of a much larger heap, collecting costs more than
 // its memory is worth.
-const least = 50
+const least = 40
 
 // Bound has the heap grow less than Go lets it, from now on, unless GOGC says how much. room is how much garbage may
 // gather in a heap larger than that, before it is collected: Go lets a heap grow to twice what is alive, and that is
