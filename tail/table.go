@@ -217,8 +217,9 @@ func (tb *table) freeCopy(key string) int {
 
 const idGap = 1 << 20 // how far apart two ids are at most: a billion of them take up a 16 000th of all there are
 
-// freeID makes an id for a new file, a little above the one before, so that rows of files that are read one after another are
-// side by side. The first is random, and so are the gaps: no run of the program gives an id again that was forgotten.
+// freeID makes an id for a new file, a little above the one before, so that rows of files that are read one after
+// another are side by side. The first is random, and so are the gaps: no run of the program gives an id again that was
+// forgotten.
 func (tb *table) freeID() FileID {
 	for {
 		if tb.lastID += FileID(1 + rand.Uint64N(idGap)); tb.lastID != 0 && tb.byID[tb.lastID] == nil {

@@ -85,8 +85,8 @@ func (h *extractor) record(line int64, r transcript.Record) {
 	}
 }
 
-// date gives the first time to texts that came before it, unless they had arrived by then. When they arrived says little
-// of an imported transcript: all old sessions would seem to have something new.
+// date gives the first time to texts that came before it, unless they had arrived by then. When they arrived says
+// little of an imported transcript: all old sessions would seem to have something new.
 func (h *extractor) date() {
 	for i := range h.texts.List[:h.undated] {
 		if t := &h.texts.List[i]; h.w.clock.Before(t.Time) {

@@ -180,8 +180,8 @@ const (
 	keptSlots = 1 << 18
 )
 
-// reset empties the builder. It keeps what the next segment would need again; a table that is mostly empty costs more to
-// clear than a new one.
+// reset empties the builder. It keeps what the next segment would need again; a table that is mostly empty costs more
+// to clear than a new one.
 func (b *Builder) reset() {
 	next := Builder{seen: b.seen}
 	if cap(b.pairs) <= keptPairs {

@@ -67,7 +67,9 @@ func (f Finder) Find(ctx context.Context, scope server.Scope, q server.SessionQu
 }
 
 // Each is Find for several things that there can be the most of, from one look at what was used.
-func (f Finder) Each(ctx context.Context, scope server.Scope, q server.SessionQuery, of ...string) ([][]Session, error) {
+func (f Finder) Each(
+	ctx context.Context, scope server.Scope, q server.SessionQuery, of ...string,
+) ([][]Session, error) {
 	if q.Since.IsZero() {
 		q.Since = f.Now().Add(-Back)
 	}

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// logPages is from how many pages of the log on they are brought into the file. What changes often, as the inner pages
-	// of indexes, is in a longer log more often, and written into the file once. The log takes that much of the disk, 164 MB,
-	// and is read whole when the server was killed.
+	// logPages is from how many pages of the log on they are brought into the file. What changes often, as the inner
+	// pages of indexes, is in a longer log more often, and written into the file once. The log takes that much of the
+	// disk, 164 MB, and is read whole when the server was killed.
 	logPages = 20000
 	// logMost is from how many pages on SQLite does it within a commit, when nothing else has.
 	logMost = 3 * logPages

@@ -10,8 +10,8 @@ import (
 const gatherMost = 25 * time.Millisecond
 
 // gathering lets lines of imports that are being packed at the same time share a transaction: each changes the same
-// pages of indexes and counters, and a transaction writes each page once. Nothing waits for lines that have not come, and
-// what nobody packs waits for nothing. The zero value is ready.
+// pages of indexes and counters, and a transaction writes each page once. Nothing waits for lines that have not come,
+// and what nobody packs waits for nothing. The zero value is ready.
 type gathering struct {
 	mu      sync.Mutex
 	packing int           // guarded by mu

@@ -18,8 +18,8 @@ func Holds(data []byte, folded string) (bool, error) {
 		if p.Part != grams.GramPage {
 			continue
 		}
-		err := each(p, math.MaxUint64, func(grams.Key) bool { return true }, func(k grams.Key, _ []uint32) { found[k] = true })
-		if err != nil {
+		all := func(grams.Key) bool { return true }
+		if err := each(p, math.MaxUint64, all, func(k grams.Key, _ []uint32) { found[k] = true }); err != nil {
 			return false, err
 		}
 	}
