@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/block"
@@ -12,6 +13,14 @@ import (
 // groupBytes bounds one transaction: enough that a backlog costs few syncs, little enough that a line that was just
 // written does not wait long behind it.
 const groupBytes = 8 << 20
+
+// When crowd batches or more come within apart, transactions begin at least apart from each other, unless fullBytes wait:
+// a thousand daemons that write a line each then share a hundred transactions a second instead of paying for a thousand.
+const (
+	crowd     = 4
+	apart     = 10 * time.Millisecond
+	fullBytes = 1 << 20
+)
 
 // Job is one batch on its way into a transaction. Done is sent exactly one answer.
 type Job struct {
@@ -27,23 +36,26 @@ type Queue struct {
 	Lead chan struct{}
 
 	mu      sync.Mutex
-	pending []*Job // batches not taken yet; guarded by mu
+	pending []*Job    // batches not taken yet; guarded by mu, as all below
+	bytes   int       // of theirs
+	taken   time.Time // when the last group was taken
+	counted time.Time // since when batches are counted
+	came    int       // how many came since
+	crowded bool      // crowd of them came within the time before
 }
 
 // NewQueue returns an empty queue for that many writers at once.
 func NewQueue(writers int) Queue { return Queue{Lead: make(chan struct{}, writers)} }
 
 // Put has a batch written by write, which must answer every job of its group; blocks are its lines, if they are packed.
-// A caller that finds a writer's place free takes all batches that wait as one group. It does not wait for more: that
-// would delay a lone batch.
+// A caller that finds a writer's place free takes all batches that wait as one group. It waits for more only in a crowd:
+// a lone batch is not delayed.
 func (q *Queue) Put(ctx context.Context, b *server.Batch, blocks []block.Block, write func(group []*Job)) error {
 	j := &Job{Batch: b, Blocks: blocks, Done: make(chan error, 1)}
 	for _, l := range b.Lines {
 		j.Bytes += len(l.Raw)
 	}
-	q.mu.Lock()
-	q.pending = append(q.pending, j)
-	q.mu.Unlock()
+	q.add(j)
 	for {
 		select {
 		case err := <-j.Done:
@@ -54,10 +66,9 @@ func (q *Queue) Put(ctx context.Context, b *server.Batch, blocks []block.Block, 
 		case err := <-j.Done:
 			return err
 		case q.Lead <- struct{}{}:
-			if group := q.Take(); len(group) > 0 {
-				write(group)
+			if answered, err := q.lead(ctx, j, write); answered {
+				return err
 			}
-			<-q.Lead
 		case <-ctx.Done():
 			if q.withdraw(j) {
 				return ctx.Err()
@@ -65,6 +76,47 @@ func (q *Queue) Put(ctx context.Context, b *server.Batch, blocks []block.Block, 
 			return <-j.Done // being written: its bytes are in use until there is an answer
 		}
 	}
+}
+
+// add lets a job wait, and counts it.
+func (q *Queue) add(j *Job) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.pending = append(q.pending, j)
+	q.bytes += j.Bytes
+	if now := time.Now(); now.Sub(q.counted) >= apart {
+		q.crowded = q.came >= crowd && now.Sub(q.counted) < 2*apart
+		q.counted, q.came = now, 0
+	}
+	q.came++
+}
+
+// lead writes the next group when it is time. It tells the answer when another caller has had j written meanwhile.
+func (q *Queue) lead(ctx context.Context, j *Job, write func(group []*Job)) (answered bool, err error) {
+	defer func() { <-q.Lead }()
+	for wait := q.due(); wait > 0; wait = q.due() {
+		select {
+		case err := <-j.Done:
+			return true, err
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return false, nil
+		}
+	}
+	if group := q.Take(); len(group) > 0 {
+		write(group)
+	}
+	return false, nil
+}
+
+// due is in how long the next group is to be taken.
+func (q *Queue) due() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.crowded || q.bytes >= fullBytes || len(q.pending) == 0 {
+		return 0
+	}
+	return apart - time.Since(q.taken)
 }
 
 // withdraw removes a job that is not taken yet.
@@ -76,6 +128,7 @@ func (q *Queue) withdraw(j *Job) bool {
 		return false
 	}
 	q.pending = slices.Delete(q.pending, i, i+1)
+	q.bytes -= j.Bytes
 	return true
 }
 
@@ -90,6 +143,10 @@ func (q *Queue) Take() []*Job {
 	}
 	group := slices.Clone(q.pending[:n])
 	q.pending = slices.Delete(q.pending, 0, n)
+	q.bytes -= bytes
+	if n > 0 {
+		q.taken = time.Now()
+	}
 	return group
 }
 
