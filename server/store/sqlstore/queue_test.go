@@ -11,21 +11,28 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// puts gives a queue n batches of so many bytes, one each interval, and tells how many groups they became and how long
-// the slowest had to wait. Writing takes no time.
-func puts(t *testing.T, n, bytes int, every time.Duration) (groups int, slowest time.Duration) {
+// puts gives a queue of some writers n batches of so many bytes, one each interval, and tells how many groups they
+// became, how many were written at once, and how long the slowest batch had to wait.
+func puts(t *testing.T, writers, n, bytes int, every, writing time.Duration) (
+	groups, most int, slowest time.Duration) {
 	t.Helper()
-	q := sqlstore.NewQueue(4)
+	q := sqlstore.NewQueue(writers)
 	b := &server.Batch{Lines: []server.Line{{Raw: make([]byte, bytes)}}}
 	var mu sync.Mutex
+	var now int
 	var all sync.WaitGroup
 	for range n {
 		all.Go(func() {
 			began := time.Now()
 			err := q.Put(context.Background(), b, nil, func(group []*sqlstore.Job) {
 				mu.Lock()
-				defer mu.Unlock()
-				groups++
+				groups, now = groups+1, now+1
+				most = max(most, now)
+				mu.Unlock()
+				time.Sleep(writing)
+				mu.Lock()
+				now--
+				mu.Unlock()
 				sqlstore.AnswerAll(group, nil)
 			})
 			mu.Lock()
@@ -38,25 +45,28 @@ func puts(t *testing.T, n, bytes int, every time.Duration) (groups int, slowest 
 		time.Sleep(every) // of a bubble's clock
 	}
 	all.Wait()
-	return groups, slowest
+	return groups, most, slowest
 }
 
 // TestCrowd: batches that come in a crowd share transactions; others wait for nothing.
 func TestCrowd(t *testing.T) {
 	for name, c := range map[string]struct {
-		bytes  int
-		every  time.Duration
-		groups int // at most
-		wait   time.Duration
+		writers       int
+		bytes         int
+		every, writes time.Duration
+		groups, most  int // at most
+		wait          time.Duration
 	}{
-		"crowd":  {1000, time.Millisecond, 50, 10 * time.Millisecond},
-		"few":    {1000, 5 * time.Millisecond, 300, 0},
-		"import": {1 << 20, time.Millisecond, 300, 0},
+		"crowd":           {1, 1000, time.Millisecond, 0, 50, 1, 10 * time.Millisecond},
+		"slow database":   {1, 1000, time.Millisecond, 30 * time.Millisecond, 30, 1, 70 * time.Millisecond},
+		"few":             {1, 1000, 5 * time.Millisecond, 0, 300, 1, 0},
+		"import":          {1, 1 << 20, time.Millisecond, 0, 300, 1, 0},
+		"several writers": {4, 1000, time.Millisecond, 30 * time.Millisecond, 300, 4, 70 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			groups, slowest := puts(t, 300, c.bytes, c.every)
-			if groups > c.groups || slowest > c.wait {
-				t.Errorf("%s: %d groups, the slowest waited %s", name, groups, slowest)
+			groups, most, slowest := puts(t, c.writers, 300, c.bytes, c.every, c.writes)
+			if groups > c.groups || most > c.most || slowest > c.wait {
+				t.Errorf("%s: %d groups, %d at once, the slowest waited %s", name, groups, most, slowest)
 			}
 		})
 	}
