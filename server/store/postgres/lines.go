@@ -10,6 +10,7 @@ import (
 	"github.com/ccship/ccship/server/store/block"
 	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/postgres/heads"
+	"github.com/ccship/ccship/server/store/queue"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -71,7 +72,7 @@ type repeat struct {
 
 // writeLines writes the lines of a group in few round trips: what lies past everything stored at once, the rest with
 // a look at what is there.
-func (s *Store) writeLines(ctx context.Context, tx pgx.Tx, group []*sqlstore.Job, done []stored) error {
+func (s *Store) writeLines(ctx context.Context, tx pgx.Tx, group []*queue.Job, done []stored) error {
 	w := sortLines(group, done)
 	if len(w.fresh) > copyAbove {
 		_, err := tx.CopyFrom(ctx, pgx.Identifier{"lines"}, lineColumns, pgx.CopyFromRows(w.fresh))
@@ -124,7 +125,7 @@ func send(ctx context.Context, tx pgx.Tx, batch *pgx.Batch) error {
 }
 
 // sortLines keeps the order of batches where it matters: what is not fresh is written last, in order.
-func sortLines(group []*sqlstore.Job, done []stored) *linesToWrite {
+func sortLines(group []*queue.Job, done []stored) *linesToWrite {
 	w := &linesToWrite{blocks: map[pgPlace][]block.Block{}}
 	for i, j := range group {
 		b := j.Batch
@@ -142,7 +143,7 @@ func sortLines(group []*sqlstore.Job, done []stored) *linesToWrite {
 }
 
 // add takes a batch of fresh lines.
-func (w *linesToWrite) add(at pgPlace, j *sqlstore.Job, done *stored) {
+func (w *linesToWrite) add(at pgPlace, j *queue.Job, done *stored) {
 	b := j.Batch
 	if j.Blocks != nil {
 		w.blocks[at] = j.Blocks

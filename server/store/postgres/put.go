@@ -13,6 +13,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/postgres/heads"
+	"github.com/ccship/ccship/server/store/queue"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -37,9 +38,9 @@ func (s *Store) Put(ctx context.Context, b *server.Batch) error {
 
 // writeGroup writes a group in one transaction. When that fails for good every batch is tried alone, so that a batch
 // which cannot be stored does not take others with it.
-func (s *Store) writeGroup(group []*sqlstore.Job) {
+func (s *Store) writeGroup(group []*queue.Job) {
 	// Two servers that lock streams in one order can't wait for each other.
-	slices.SortStableFunc(group, func(a, b *sqlstore.Job) int { return compareStreams(a.Batch, b.Batch) })
+	slices.SortStableFunc(group, func(a, b *queue.Job) int { return compareStreams(a.Batch, b.Batch) })
 	patience := s.patience
 	for _, j := range group {
 		patience += time.Duration(j.Bytes>>20) * time.Second
@@ -52,8 +53,8 @@ func (s *Store) writeGroup(group []*sqlstore.Job) {
 		return
 	}
 	for _, j := range group {
-		done, err := s.transact(ctx, []*sqlstore.Job{j})
-		s.settle([]*sqlstore.Job{j}, done, err)
+		done, err := s.transact(ctx, []*queue.Job{j})
+		s.settle([]*queue.Job{j}, done, err)
 	}
 }
 
@@ -63,7 +64,7 @@ func compareStreams(a, b *server.Batch) int {
 }
 
 // settle answers a group's jobs and announces its changes.
-func (s *Store) settle(group []*sqlstore.Job, done []stored, err error) {
+func (s *Store) settle(group []*queue.Job, done []stored, err error) {
 	for i, j := range group {
 		h := &j.Batch.Head
 		switch {
@@ -85,7 +86,7 @@ func (s *Store) settle(group []*sqlstore.Job, done []stored, err error) {
 }
 
 // transact stores a group and returns once it is durable.
-func (s *Store) transact(ctx context.Context, group []*sqlstore.Job) (done []stored, err error) {
+func (s *Store) transact(ctx context.Context, group []*queue.Job) (done []stored, err error) {
 	err = s.withTx(ctx, func(tx pgx.Tx) error {
 		admitted, refused, err := admitGroup(ctx, tx, group)
 		if err != nil {
@@ -109,7 +110,7 @@ func (s *Store) transact(ctx context.Context, group []*sqlstore.Job) (done []sto
 // admitGroup finds the batches that exceed no limit of their users. refused has an error for each of the others, in
 // the order of group.
 func admitGroup(ctx context.Context, tx pgx.Tx,
-	group []*sqlstore.Job) (admitted []*sqlstore.Job, refused []error, err error) {
+	group []*queue.Job) (admitted []*queue.Job, refused []error, err error) {
 	refused = make([]error, len(group))
 	admission := sqlstore.NewAdmission(dialect{tx})
 	if err := lockUsers(ctx, tx, group); err != nil {
@@ -130,7 +131,7 @@ func admitGroup(ctx context.Context, tx pgx.Tx,
 }
 
 // lockUsers locks the users with limits whose batches a group has, in one order for all servers.
-func lockUsers(ctx context.Context, tx pgx.Tx, group []*sqlstore.Job) error {
+func lockUsers(ctx context.Context, tx pgx.Tx, group []*queue.Job) error {
 	var users []int64
 	for _, j := range group {
 		if j.Batch.Quota != (server.Quota{}) {
@@ -154,11 +155,11 @@ type stored struct {
 }
 
 // storeGroup writes a group in a transaction.
-func (s *Store) storeGroup(ctx context.Context, tx pgx.Tx, group []*sqlstore.Job) ([]stored, error) {
+func (s *Store) storeGroup(ctx context.Context, tx pgx.Tx, group []*queue.Job) ([]stored, error) {
 	done := make([]stored, len(group))
 	var waves []heads.Wave
 	for _, places := range waved(group) {
-		jobs := make([]*sqlstore.Job, len(places))
+		jobs := make([]*queue.Job, len(places))
 		for i, at := range places {
 			jobs[i] = group[at]
 		}
@@ -179,7 +180,7 @@ func (s *Store) storeGroup(ctx context.Context, tx pgx.Tx, group []*sqlstore.Job
 }
 
 // waved divides a group so that no two batches of a wave are of one stream. Those of a stream stay in order.
-func waved(group []*sqlstore.Job) (waves [][]int) {
+func waved(group []*queue.Job) (waves [][]int) {
 	type name struct {
 		owner            int64
 		session, machine string
@@ -197,7 +198,7 @@ func waved(group []*sqlstore.Job) (waves [][]int) {
 }
 
 // storeWave writes batches of different streams, but for their streams' rows.
-func (s *Store) storeWave(ctx context.Context, tx pgx.Tx, group []*sqlstore.Job) ([]stored, error) {
+func (s *Store) storeWave(ctx context.Context, tx pgx.Tx, group []*queue.Job) ([]stored, error) {
 	entered, err := heads.Enter(ctx, tx, group)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/postgres/refusal"
+	"github.com/ccship/ccship/server/store/queue"
 	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/server/store/sums"
 	"github.com/ccship/ccship/server/store/textindex"
@@ -56,7 +57,7 @@ func WithReplica(ctx context.Context, s *Store, url string) (*Replicated, error)
 	}
 	config.ConnConfig.ValidateConnect = nil // a standby is welcome
 	most := int(config.MaxConns)
-	of.open, of.queue, of.direct = sqlstore.NewPlaces(max(1, most/2)), sqlstore.NewQueue(1), config.ConnConfig
+	of.open, of.queue, of.direct = sqlstore.NewPlaces(max(1, most/2)), queue.New(1), config.ConnConfig
 	if of.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, refusal.Explain(err, config.ConnConfig)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/ccship/ccship/server/store/masks"
 	"github.com/ccship/ccship/server/store/postgres/heads"
 	"github.com/ccship/ccship/server/store/postgres/refusal"
+	"github.com/ccship/ccship/server/store/queue"
 	"github.com/ccship/ccship/server/store/retention"
 	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/server/store/sums"
@@ -34,7 +35,7 @@ type Store struct {
 	patience time.Duration
 	notes    []string
 	texts    *textindex.Index
-	queue    sqlstore.Queue
+	queue    queue.Queue
 	held     *lines.Lines
 	sealer   *lines.Sealer
 	*cold.Tier
@@ -80,7 +81,7 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 	}
 	most := int(config.MaxConns)
 	s.open = sqlstore.NewPlaces(max(1, most/2))
-	s.queue = sqlstore.NewQueue(max(1, most/4))
+	s.queue = queue.New(max(1, most/4))
 	if err := s.prepare(ctx, s.direct, how); err != nil {
 		return nil, refusal.Explain(err, s.direct)
 	}

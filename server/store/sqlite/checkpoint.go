@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/ccship/ccship/server/store/queue"
 	"github.com/ccship/ccship/server/store/sqlite/connection"
-	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 // checkpoints brings pages of the log into the file beside those who write: lines would wait behind a commit that does.
 type checkpoints struct {
 	db    *sql.DB
-	queue *sqlstore.Queue
+	queue *queue.Queue
 	pages int64
 	due   chan struct{}
 	stop  context.CancelFunc

@@ -22,6 +22,7 @@ import (
 	"github.com/ccship/ccship/server/store/keep"
 	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/masks"
+	"github.com/ccship/ccship/server/store/queue"
 	"github.com/ccship/ccship/server/store/retention"
 	"github.com/ccship/ccship/server/store/sqlite/connection"
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -57,7 +58,7 @@ type Store struct {
 	write *sql.DB
 	conn  *sql.Conn
 	stmts statements
-	queue sqlstore.Queue
+	queue queue.Queue
 	log   *checkpoints
 	held  *lines.Lines
 	*packer
@@ -94,7 +95,7 @@ func OpenWith(ctx context.Context, path string, how sqlstore.Opening) (*Store, e
 	if err := createFile(path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, queue: sqlstore.NewQueue(1), open: sqlstore.NewPlaces(snapshots)}
+	s := &Store{path: path, queue: queue.New(1), open: sqlstore.NewPlaces(snapshots)}
 	if err := s.connect(ctx, how); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), s.Close())
 	}

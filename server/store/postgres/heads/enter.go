@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ccship/ccship/server/store/queue"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -67,7 +68,7 @@ type names struct {
 	generations                []int64
 }
 
-func namesOf(group []*sqlstore.Job) (n names) {
+func namesOf(group []*queue.Job) (n names) {
 	for _, j := range group {
 		h := &j.Batch.Head
 		n.owners, n.generations = append(n.owners, j.Batch.Owner), append(n.generations, h.Generation)
@@ -80,7 +81,7 @@ func namesOf(group []*sqlstore.Job) (n names) {
 
 // Enter finds or makes streams and epochs, locks the streams, and tells where they stand. No two batches are of one
 // stream.
-func Enter(ctx context.Context, tx pgx.Tx, group []*sqlstore.Job) ([]Head, error) {
+func Enter(ctx context.Context, tx pgx.Tx, group []*queue.Job) ([]Head, error) {
 	out := make([]Head, len(group))
 	gone := make([]bool, len(group))
 	batch := &pgx.Batch{}
@@ -121,7 +122,7 @@ func Enter(ctx context.Context, tx pgx.Tx, group []*sqlstore.Job) ([]Head, error
 }
 
 // queueForgotten asks which batches are of sessions that were forgotten.
-func queueForgotten(batch *pgx.Batch, group []*sqlstore.Job, gone []bool) {
+func queueForgotten(batch *pgx.Batch, group []*queue.Job, gone []bool) {
 	var at, owners []int64
 	var keys [][]byte
 	for i, j := range group {
@@ -142,8 +143,8 @@ func queueForgotten(batch *pgx.Batch, group []*sqlstore.Job, gone []bool) {
 }
 
 // queueRead locks and reads some of the batches' streams.
-func queueRead(batch *pgx.Batch, group []*sqlstore.Job, some []int, out []Head) {
-	jobs := make([]*sqlstore.Job, len(some))
+func queueRead(batch *pgx.Batch, group []*queue.Job, some []int, out []Head) {
+	jobs := make([]*queue.Job, len(some))
 	for i, at := range some {
 		jobs[i] = group[at]
 	}
@@ -166,11 +167,11 @@ func queueRead(batch *pgx.Batch, group []*sqlstore.Job, some []int, out []Head) 
 }
 
 // queueNew makes what is missing of streams and epochs.
-func queueNew(batch *pgx.Batch, group []*sqlstore.Job, missing []int) {
+func queueNew(batch *pgx.Batch, group []*queue.Job, missing []int) {
 	var texts [8][]string
 	var epochs []string
 	var received []int64
-	jobs := make([]*sqlstore.Job, len(missing))
+	jobs := make([]*queue.Job, len(missing))
 	for i, at := range missing {
 		jobs[i] = group[at]
 		h := sqlstore.Clean(group[at].Batch.Head)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ccship/ccship/server/store/queue"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -58,7 +59,7 @@ WHERE s.owner = x.owner AND s.id = x.id`
 )
 
 // QueueGenerations writes the generations of batches, with what their fresh lines add.
-func QueueGenerations(batch *pgx.Batch, group []*sqlstore.Job, heads []Head) {
+func QueueGenerations(batch *pgx.Batch, group []*queue.Job, heads []Head) {
 	var numbers [10][]int64
 	var newline []bool
 	for i, j := range group {
@@ -103,7 +104,7 @@ func Finish(ctx context.Context, tx pgx.Tx, in Ledgers, waves ...Wave) error {
 
 // Wave is batches of different streams.
 type Wave struct {
-	Group []*sqlstore.Job
+	Group []*queue.Job
 	Heads []Head
 }
 
@@ -140,7 +141,7 @@ type Ledgers struct {
 
 // one is a batch that is counted.
 type one struct {
-	job  *sqlstore.Job
+	job  *queue.Job
 	head *Head
 }
 
@@ -182,7 +183,7 @@ func (l Ledgers) count(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, waves [
 	return nil
 }
 
-func compareLedgers(a, b *sqlstore.Job) int {
+func compareLedgers(a, b *queue.Job) int {
 	return cmp.Or(cmp.Compare(a.Batch.Owner, b.Batch.Owner), strings.Compare(a.Batch.Head.Machine, b.Batch.Head.Machine))
 }
 

@@ -1,4 +1,5 @@
-package sqlstore
+// Package queue lets batches that come at the same time share a transaction.
+package queue
 
 import (
 	"context"
@@ -47,8 +48,8 @@ type Queue struct {
 	crowded bool      // crowd of them came within the time before
 }
 
-// NewQueue returns an empty queue for that many writers at once.
-func NewQueue(writers int) Queue { return Queue{Lead: make(chan struct{}, writers)} }
+// New returns an empty queue for that many writers at once.
+func New(writers int) Queue { return Queue{Lead: make(chan struct{}, writers)} }
 
 // Put has a batch written by write, which must answer every job of its group; blocks are its lines, if they are packed.
 // A caller that finds a writer's place free takes all batches that wait as one group. It waits for more only in a

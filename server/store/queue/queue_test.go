@@ -1,4 +1,4 @@
-package sqlstore_test
+package queue_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/sqlstore"
+	"github.com/ccship/ccship/server/store/queue"
 )
 
 // puts gives a queue of some writers n batches of so many bytes, one each interval, and tells how many groups they
@@ -16,7 +16,7 @@ import (
 func puts(t *testing.T, writers, n, bytes int, every, writing time.Duration) (
 	groups, most int, slowest time.Duration) {
 	t.Helper()
-	q := sqlstore.NewQueue(writers)
+	q := queue.New(writers)
 	b := &server.Batch{Lines: []server.Line{{Raw: make([]byte, bytes)}}}
 	var mu sync.Mutex
 	var now int
@@ -24,7 +24,7 @@ func puts(t *testing.T, writers, n, bytes int, every, writing time.Duration) (
 	for range n {
 		all.Go(func() {
 			began := time.Now()
-			err := q.Put(context.Background(), b, nil, func(group []*sqlstore.Job) {
+			err := q.Put(context.Background(), b, nil, func(jobs []*queue.Job) {
 				mu.Lock()
 				groups, now = groups+1, now+1
 				most = max(most, now)
@@ -33,7 +33,7 @@ func puts(t *testing.T, writers, n, bytes int, every, writing time.Duration) (
 				mu.Lock()
 				now--
 				mu.Unlock()
-				sqlstore.AnswerAll(group, nil)
+				queue.AnswerAll(jobs, nil)
 			})
 			mu.Lock()
 			defer mu.Unlock()
