@@ -29,7 +29,7 @@ func puts(t *testing.T, writers, n, bytes int, every, writing time.Duration) (
 				groups, now = groups+1, now+1
 				most = max(most, now)
 				mu.Unlock()
-				time.Sleep(writing)
+				<-time.After(writing)
 				mu.Lock()
 				now--
 				mu.Unlock()
@@ -42,7 +42,7 @@ func puts(t *testing.T, writers, n, bytes int, every, writing time.Duration) (
 			}
 			slowest = max(slowest, time.Since(began))
 		})
-		time.Sleep(every) // of a bubble's clock
+		<-time.After(every) // of a bubble's clock
 	}
 	all.Wait()
 	return groups, most, slowest
