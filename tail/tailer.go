@@ -186,6 +186,8 @@ func (t *Tailer) serveRequests(ctx context.Context) {
 	t.requests.full, t.requests.reason, t.scan.toList = false, "", nil
 	if len(hints) > 0 {
 		t.requests.hints = map[string]struct{}{}
+	} else {
+		hints = nil // the watcher goes on writing into it
 	}
 	t.mu.Unlock()
 	t.scanFolders(ctx, begin)
