@@ -65,20 +65,19 @@ SELECT EXISTS (SELECT FROM streams WHERE version > derived AND derived > 0 AND l
 func lease(ctx context.Context, tx pgx.Tx, now time.Time, n int) ([]server.Task, error) {
 	rows, err := tx.Query(ctx, `
 WITH live AS (
-  SELECT owner, id, redo FROM streams WHERE version > derived AND derived > 0 AND leased < $1
+  SELECT owner, id, redo, leased FROM streams WHERE version > derived AND derived > 0 AND leased < $1
   ORDER BY leased LIMIT $2 FOR UPDATE SKIP LOCKED
 ), whole AS (
-  SELECT owner, id, redo FROM streams WHERE version > derived AND derived <= 0 AND leased < $1
+  SELECT owner, id, redo, leased FROM streams WHERE version > derived AND derived <= 0 AND leased < $1
   ORDER BY derived DESC, last_received DESC LIMIT $2 - (SELECT count(*) FROM live) FOR UPDATE SKIP LOCKED
 ), chosen AS (
   SELECT * FROM live UNION ALL SELECT * FROM whole
 ), gone AS (
   DELETE FROM folds WHERE (owner, stream) IN (SELECT owner, id FROM chosen WHERE redo)
 ), s AS (
-  UPDATE streams x SET leased = $3, redo = false FROM chosen c, streams before
-  WHERE x.owner = c.owner AND x.id = c.id AND before.owner = c.owner AND before.id = c.id
+  UPDATE streams x SET leased = $3, redo = false FROM chosen c WHERE x.owner = c.owner AND x.id = c.id
   RETURNING x.id, x.session_id, x.owner, x.machine, x.version, x.masked, x.last_received, x.derived,
-    before.leased AS waits, c.redo
+    c.leased AS waits, c.redo
 )
 SELECT `+sqlstore.TaskColumns+`
 FROM s LEFT JOIN folds d ON d.owner = s.owner AND d.stream = s.id AND NOT s.redo

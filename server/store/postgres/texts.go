@@ -28,13 +28,15 @@ WHERE (excluded.sidechain, -excluded.output) <= (a.sidechain, -a.output)`
 	// Of all copies that an owner has, one counts: not a sidechain's, the most output, an agent's own, the earliest, the
 	// oldest stream.
 	countAnswers = `
-WITH best AS (
-  SELECT DISTINCT ON (n.key) n.key, n.stream FROM answers n JOIN streams s ON s.owner = n.owner AND s.id = n.stream
-  WHERE n.owner = $1 AND n.key = ANY ($2)
-  ORDER BY n.key, n.sidechain, n.output DESC, n.sidechain AND s.parent = '', n.time, n.stream
-)
-UPDATE answers a SET counted = (a.stream = b.stream) FROM best b
-WHERE a.owner = $1 AND a.key = b.key AND a.counted <> (a.stream = b.stream)`
+UPDATE answers a SET counted = r.best
+FROM (
+  SELECT n.key, n.stream, n.counted, row_number() OVER (PARTITION BY n.key
+    ORDER BY n.sidechain, n.output DESC,
+      n.sidechain AND (SELECT s.parent = '' FROM streams s WHERE s.owner = n.owner AND s.id = n.stream), n.time, n.stream
+  ) = 1 AS best
+  FROM answers n WHERE n.owner = $1 AND n.key = ANY ($2)
+) r
+WHERE r.counted <> r.best AND a.owner = $1 AND a.key = r.key AND a.stream = r.stream`
 )
 
 // queueAnswers stores the answers of derivations, which are in the order of their owners, and decides anew which copies

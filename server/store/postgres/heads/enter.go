@@ -23,20 +23,29 @@ SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('en
 SELECT x.n FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) WITH ORDINALITY x (owner, session_key, machine_key, n)
 JOIN streams s ON s.owner = x.owner AND s.session_key = x.session_key AND s.machine_key = x.machine_key
 ORDER BY x.n FOR NO KEY UPDATE OF s`
-	// A statement of its own: it sees what those left whose locks were waited for.
+	// A statement of its own: it sees what those left whose locks were waited for. Subqueries with a limit are not
+	// reordered: while the tables have no statistics, the planner would read all epochs of an owner to find one.
 	readHeads = `
 SELECT x.n, s.id, s.project_hash, s.masked, e.rank,
   e.rank = (SELECT max(o.rank) FROM epochs o WHERE o.owner = s.owner AND o.stream = s.id), n.generation IS NULL,
   coalesce(n.generation, 0), coalesce(n.rewound_to, 0), coalesce(n.line, 0), coalesce(g.stored_to, 0)
 FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bigint[])
   WITH ORDINALITY x (owner, session_key, machine_key, name_key, generation, n)
-JOIN streams s ON s.owner = x.owner AND s.session_key = x.session_key AND s.machine_key = x.machine_key
-JOIN epochs e ON e.owner = s.owner AND e.stream = s.id AND e.name_key = x.name_key
+CROSS JOIN LATERAL (
+  SELECT owner, id, project_hash, masked FROM streams o
+  WHERE o.owner = x.owner AND o.session_key = x.session_key AND o.machine_key = x.machine_key LIMIT 1
+) s
+CROSS JOIN LATERAL (
+  SELECT rank FROM epochs o WHERE o.owner = s.owner AND o.stream = s.id AND o.name_key = x.name_key LIMIT 1
+) e
 LEFT JOIN LATERAL (
   SELECT generation, rewound_to, greatest(end_line, rewound_to) AS line FROM generations o
   WHERE o.owner = s.owner AND o.stream = s.id AND o.epoch = e.rank ORDER BY generation DESC LIMIT 1
 ) n ON true
-LEFT JOIN generations g ON g.owner = s.owner AND g.stream = s.id AND g.epoch = e.rank AND g.generation = x.generation`
+LEFT JOIN LATERAL (
+  SELECT stored_to FROM generations o
+  WHERE o.owner = s.owner AND o.stream = s.id AND o.epoch = e.rank AND o.generation = x.generation LIMIT 1
+) g ON true`
 	findForgotten = `
 SELECT x.n FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) x (n, owner, session_key)
 JOIN forgotten f ON f.owner = x.owner AND f.session_key = x.session_key`
