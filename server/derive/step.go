@@ -103,7 +103,7 @@ func (w *derivation) step(ctx context.Context) (*server.Derivation, error) {
 }
 
 func (w *derivation) view(ctx context.Context, epoch string) (server.Snapshot, error) {
-	return w.store.View(ctx, server.Scope{All: true}, server.Ref{Stream: w.task.Stream, Epoch: epoch})
+	return w.store.View(ctx, server.Scope{All: true}, server.Ref{Stream: w.task.Stream, Owner: w.task.Owner, Epoch: epoch})
 }
 
 // next finds where to continue, and opens the snapshot of its epoch; front, of the newest epoch, is that snapshot or

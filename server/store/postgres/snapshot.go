@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,34 +27,25 @@ func (s *Store) View(ctx context.Context, scope server.Scope, ref server.Ref) (s
 	if err != nil {
 		return nil, err
 	}
-	snap, err := s.snapshot(ctx, free)
+	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		free()
 		return nil, fmt.Errorf("open snapshot: %w", err)
 	}
-	if err := snap.load(ctx, scope, ref); err != nil {
+	snap := &pgSnapshot{conn: conn, free: free, held: s.held}
+	if scope.All && ref.Stream != 0 && ref.Owner != 0 && ref.Epoch == "" {
+		err = snap.loadStream(ctx, ref)
+	} else {
+		err = snap.load(ctx, scope, ref)
+	}
+	if err != nil {
 		return nil, errors.Join(err, snap.Close())
 	}
 	return snap, nil
 }
 
-// snapshot opens a transaction that sees one state until it ends, and calls free then. Reading a long stream may take
-// as long as it takes.
-func (s *Store) snapshot(ctx context.Context, free func()) (*pgSnapshot, error) {
-	conn, err := s.pool.Acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	_, err = conn.Exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0`,
-		pgx.QueryExecModeSimpleProtocol)
-	if err != nil {
-		conn.Release()
-		return nil, err
-	}
-	return &pgSnapshot{conn: conn, free: free, held: s.held}, nil
-}
-
-// pgSnapshot is a read transaction on a connection of its own.
+// pgSnapshot is a read transaction on a connection of its own. It sees one state until it ends. Reading a long stream
+// may take as long as it takes.
 type pgSnapshot struct {
 	conn        *pgxpool.Conn
 	free        func() // gives its place back
@@ -66,30 +56,81 @@ type pgSnapshot struct {
 	generations []server.Generation
 }
 
+const (
+	beginSnapshot     = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
+	unboundTime       = `SELECT set_config('statement_timeout', '0', true)`
+	selectEpochs      = `SELECT rank, name, first_seen FROM epochs WHERE owner = $1 AND stream = $2 ORDER BY rank DESC`
+	selectGenerations = `
+SELECT generation, rewound_to, end_line, end_offset, eof_newline, first_seen
+FROM generations WHERE owner = $1 AND stream = $2 AND epoch = $3 ORDER BY generation`
+	newestGenerations = `
+SELECT generation, rewound_to, end_line, end_offset, eof_newline, first_seen FROM generations
+WHERE owner = $1 AND stream = $2 AND epoch = (SELECT max(rank) FROM epochs WHERE owner = $1 AND stream = $2)
+ORDER BY generation`
+)
+
+// load opens the snapshot of what a ref names.
 func (n *pgSnapshot) load(ctx context.Context, scope server.Scope, ref server.Ref) error {
+	batch := &pgx.Batch{}
+	batch.Queue(beginSnapshot)
+	batch.Queue(unboundTime)
+	if err := n.conn.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("open snapshot: %w", err)
+	}
 	x, err := sqlstore.Resolve(ctx, dialect{n.conn}, scope, ref, sqlstore.WithLines(ref))
 	if err != nil {
 		return err
 	}
 	sql, args := numbered(pgSelectSession+`WHERE s.id = ?`, []any{ref.Epoch, sqlstore.Key(ref.Epoch), x.Stream})
-	found, epoch, err := sqlstore.ScanSession(n.conn.QueryRow(ctx, sql, args...))
-	n.session, n.epoch = found.Session, epoch
-	if err != nil {
-		return fmt.Errorf("session %q: %w", ref.SessionID, translate(err))
+	if err := n.scanSession(ref)(n.conn.QueryRow(ctx, sql, args...)); err != nil {
+		return err
 	}
-	if err := cmp.Or(n.loadEpochs(ctx), n.loadGenerations(ctx)); err != nil {
+	rows, err := n.conn.Query(ctx, selectEpochs, n.session.Owner, n.session.ID)
+	if err == nil {
+		err = n.scanEpochs(rows)
+	}
+	if err != nil {
 		return fmt.Errorf("read epochs: %w", err)
+	}
+	rows, err = n.conn.Query(ctx, selectGenerations, n.session.Owner, n.session.ID, n.epoch)
+	if err == nil {
+		err = n.scanGenerations(rows)
+	}
+	if err != nil {
+		return fmt.Errorf("read generations: %w", err)
 	}
 	return nil
 }
 
-func (n *pgSnapshot) loadEpochs(ctx context.Context) error {
-	rows, err := n.conn.Query(ctx,
-		`SELECT rank, name, first_seen FROM epochs WHERE owner = $1 AND stream = $2 ORDER BY rank DESC`,
-		n.session.Owner, n.session.ID)
-	if err != nil {
-		return err
+// loadStream opens the snapshot of a stream that is known by owner and id, in one round trip: derivers open one for
+// each stream that is written.
+func (n *pgSnapshot) loadStream(ctx context.Context, ref server.Ref) error {
+	batch := &pgx.Batch{}
+	batch.Queue(beginSnapshot)
+	batch.Queue(unboundTime)
+	sql, args := numbered(pgSelectSession+`WHERE s.owner = ? AND s.id = ?`,
+		[]any{"", sqlstore.Key(""), ref.Owner, ref.Stream})
+	batch.Queue(sql, args...).QueryRow(n.scanSession(ref))
+	batch.Queue(selectEpochs, ref.Owner, ref.Stream).Query(n.scanEpochs)
+	batch.Queue(newestGenerations, ref.Owner, ref.Stream).Query(n.scanGenerations)
+	if err := n.conn.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("open snapshot: %w", err)
 	}
+	return nil
+}
+
+func (n *pgSnapshot) scanSession(ref server.Ref) func(pgx.Row) error {
+	return func(row pgx.Row) error {
+		found, epoch, err := sqlstore.ScanSession(row)
+		n.session, n.epoch = found.Session, epoch
+		if err != nil {
+			return fmt.Errorf("session %q: %w", ref.SessionID, translate(err))
+		}
+		return nil
+	}
+}
+
+func (n *pgSnapshot) scanEpochs(rows pgx.Rows) (err error) {
 	n.epochs, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e server.Epoch, err error) {
 		var first int64
 		err = row.Scan(&e.Rank, &e.Name, &first)
@@ -99,14 +140,7 @@ func (n *pgSnapshot) loadEpochs(ctx context.Context) error {
 	return err
 }
 
-func (n *pgSnapshot) loadGenerations(ctx context.Context) error {
-	rows, err := n.conn.Query(ctx, `
-SELECT generation, rewound_to, end_line, end_offset, eof_newline, first_seen
-FROM generations WHERE owner = $1 AND stream = $2 AND epoch = $3 ORDER BY generation`,
-		n.session.Owner, n.session.ID, n.epoch)
-	if err != nil {
-		return err
-	}
+func (n *pgSnapshot) scanGenerations(rows pgx.Rows) (err error) {
 	n.generations, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (g server.Generation, err error) {
 		var first int64
 		err = row.Scan(&g.Number, &g.RewoundTo, &g.EndLine, &g.EndOffset, &g.EOFNewline, &first)
