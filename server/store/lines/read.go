@@ -15,6 +15,9 @@ const (
 	pageRows = 500
 	// pageBlocks is how many blocks are. The first page has one: who reads a line, or stops soon, needs no more.
 	pageBlocks = 8
+	// fewLines and fewBytes are what a read of hot lines alone may have.
+	fewLines = 16
+	fewBytes = 256 << 10
 )
 
 // reading is one pass over the lines of a place.
@@ -24,10 +27,18 @@ type reading struct {
 	at    Place
 	wait  bool // for blocks that are not at hand
 	yield func(block.Line) error
+
+	packed bool // no line of the span is hot
 }
 
 // all yields the lines from from up to before to.
 func (r *reading) all(ctx context.Context, from, to int64) error {
+	if from < to && to-from <= fewLines {
+		done, err := r.few(ctx, from, to)
+		if done || err != nil {
+			return err
+		}
+	}
 	for limit := 1; from < to; limit = min(2*limit, pageBlocks) {
 		page, err := r.x.blocks(ctx, r.d, r.at, [2]int64{from, to}, limit)
 		if err == nil {
@@ -48,35 +59,71 @@ func (r *reading) all(ctx context.Context, from, to int64) error {
 	return nil
 }
 
+// few yields the lines of a short span if all of them are hot, as those that were just written are: blocks need not be
+// asked for then. If it is not done, it has yielded none.
+func (r *reading) few(ctx context.Context, from, to int64) (done bool, err error) {
+	var all []block.Line
+	n, size := 0, 0
+	err = r.hot(ctx, from, to, func(l block.Line) error {
+		n++
+		if size += len(l.Raw); size <= fewBytes && l.Index == from+int64(len(all)) {
+			all = append(all, l)
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	r.packed = n == 0
+	if int64(len(all)) < to-from {
+		return false, nil
+	}
+	for _, l := range all {
+		if err := r.yield(l); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// hot calls yield with the first pageRows hot lines of a span. Their bytes stay.
+func (r *reading) hot(ctx context.Context, from, to int64, yield func(block.Line) error) error {
+	where, args := r.x.hot(r.at)
+	return r.d.Query(ctx, `SELECT line, kind, received, raw FROM lines WHERE `+where+
+		` AND line >= ? AND line < ? ORDER BY line LIMIT ?`, append(args, from, to, pageRows),
+		func(row sqlstore.Scanner) error {
+			var l block.Line
+			var kind int64
+			if err := row.Scan(&l.Index, &kind, &l.Received, &l.Raw); err != nil {
+				return fmt.Errorf("read lines: %w", err)
+			}
+			l.Kind = uint8(kind)
+			return yield(l)
+		})
+}
+
 // page yields the lines of a span, of which page has all blocks.
 func (r *reading) page(ctx context.Context, page []block.Block, from, to int64) error {
 	c := cursor{r: r, blocks: page, next: from}
 	defer c.close()
-	where, args := r.x.hot(r.at)
-	for {
+	for !r.packed {
 		n := 0
-		err := r.d.Query(ctx, `SELECT line, kind, received, raw FROM lines WHERE `+where+
-			` AND line >= ? AND line < ? ORDER BY line LIMIT ?`, append(args[:len(args):len(args)], c.next, to, pageRows),
-			func(row sqlstore.Scanner) error {
-				var l block.Line
-				var kind int64
-				if err := row.Scan(&l.Index, &kind, &l.Received, &l.Raw); err != nil {
-					return fmt.Errorf("read lines: %w", err)
-				}
-				l.Kind, n = uint8(kind), n+1
-				if err := c.upTo(l.Index); err != nil {
-					return err
-				}
-				c.next = l.Index + 1 // whatever a block has there
-				return r.yield(l)
-			})
+		err := r.hot(ctx, c.next, to, func(l block.Line) error {
+			n++
+			if err := c.upTo(l.Index); err != nil {
+				return err
+			}
+			c.next = l.Index + 1 // whatever a block has there
+			return r.yield(l)
+		})
 		if err != nil {
 			return err
 		}
 		if n < pageRows {
-			return c.upTo(to)
+			break
 		}
 	}
+	return c.upTo(to)
 }
 
 // cursor goes through the lines of blocks.
