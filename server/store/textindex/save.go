@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -150,16 +152,30 @@ func beginRounds(ctx context.Context, d sqlstore.Dialect, p *Prepared) (map[int6
 			return nil, err
 		}
 	}
+	return readRounds(ctx, d, p)
+}
+
+// roundsAtOnce is how many streams one statement reads; fewer are asked for again to fill it, so that there is one
+// statement to prepare.
+const roundsAtOnce = 16
+
+// readRounds gives the rounds of the streams that have docs.
+func readRounds(ctx context.Context, d sqlstore.Dialect, p *Prepared) (map[int64]int64, error) {
 	rounds := map[int64]int64{}
+	var streams []any
 	for i := range p.docs {
-		stream := p.docs[i].Stream
-		if _, known := rounds[stream]; known {
-			continue
+		if stream := p.docs[i].Stream; i == 0 || stream != p.docs[i-1].Stream {
+			streams = append(streams, stream)
 		}
-		args := []any{p.owner, stream}
-		err := d.Query(ctx, `SELECT round FROM streams WHERE {owner = ? AND} id = ?`, args, func(row sqlstore.Scanner) error {
-			var round int64
-			err := row.Scan(&round)
+	}
+	for some := range slices.Chunk(streams, roundsAtOnce) {
+		args := append([]any{p.owner}, some...)
+		for len(args) <= roundsAtOnce {
+			args = append(args, some[0])
+		}
+		err := d.Query(ctx, selectRounds, args, func(row sqlstore.Scanner) error {
+			var stream, round int64
+			err := row.Scan(&stream, &round)
 			rounds[stream] = round
 			return err
 		})
@@ -169,6 +185,9 @@ func beginRounds(ctx context.Context, d sqlstore.Dialect, p *Prepared) (map[int6
 	}
 	return rounds, nil
 }
+
+var selectRounds = `SELECT id, round FROM streams WHERE {owner = ? AND} id IN (` +
+	strings.TrimSuffix(strings.Repeat("?, ", roundsAtOnce), ", ") + `)`
 
 // newID is the id of a new segment: newer ones have higher ids, and no two processes make the same.
 func newID() int64 { return time.Now().UnixMilli()<<20 | rand.Int64N(1<<20) }
