@@ -12,6 +12,33 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
+// FindKey implements server.Keyring. Every request asks for one: those of a crowd share a statement.
+func (a *accounts) FindKey(ctx context.Context, hash [32]byte) (server.Key, error) {
+	k, ok, err := a.keys.Find(ctx, hash)
+	if err == nil && !ok {
+		err = server.ErrNotFound
+	}
+	if err != nil {
+		return server.Key{}, fmt.Errorf("find key: %w", err)
+	}
+	return k, nil
+}
+
+func (s *Store) findKeys(ctx context.Context, hashes [][32]byte) (map[[32]byte]server.Key, error) {
+	list := make([][]byte, len(hashes))
+	for i := range hashes {
+		list[i] = hashes[i][:]
+	}
+	found := make(map[[32]byte]server.Key, len(hashes))
+	err := dialect{s.pool}.Query(ctx, sqlstore.SelectKey+`WHERE k.hash = ANY (?::bytea[])`, []any{list},
+		func(row sqlstore.Scanner) error {
+			k, err := sqlstore.ScanKey(row)
+			found[k.Hash] = k
+			return err
+		})
+	return found, err
+}
+
 // TouchKey implements server.Keyring.
 func (a *accounts) TouchKey(ctx context.Context, id int64, at time.Time) error {
 	return a.edit(ctx, "note use of key", `UPDATE keys SET used = greatest(used, $1) WHERE id = $2`,

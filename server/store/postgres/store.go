@@ -81,7 +81,7 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 	}
 	most := int(config.MaxConns)
 	s.open = sqlstore.NewPlaces(max(1, most/2))
-	s.queue = queue.New(max(1, most/4))
+	s.queue = queue.New(max(1, most/4), groupPace)
 	if err := s.prepare(ctx, s.direct, how); err != nil {
 		return nil, refusal.Explain(err, s.direct)
 	}
@@ -94,7 +94,7 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 	}
 	s.Masks = masks.New(dialect{s.pool}, maskDatabase{s}, s.held, s.Tier, s.tell)
 	s.texts, s.Sums = textindex.New(textDatabase{s}), sums.New(textDatabase{s})
-	s.accounts = accounts{sqlstore.NewPeople(dialect{s.pool}), s}
+	s.accounts = newAccounts(s)
 	s.Timelines = sqlstore.Timelines{On: dialect{s.pool}}
 	s.Quotas = sqlstore.NewQuotas(dialect{s.pool}, s.writeArtifacts)
 	s.Policy = retention.New(retention.Of{Reader: dialect{s.pool}, DB: retentionDatabase{s}, Lines: s.held, Cooler: s.Tier,

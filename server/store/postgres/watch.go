@@ -21,6 +21,8 @@ const (
 	payload = 7999
 	// noticesRoom bounds how many changes wait to be announced to other servers; more are dropped.
 	noticesRoom = 1024
+	// gather is how long changes are collected after the first, to be announced together.
+	gather = 10 * time.Millisecond
 	// relisten is how long a broken connection for listening rests.
 	relisten = time.Second
 )
@@ -101,6 +103,11 @@ func (s *Store) notify(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.notices.wake:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(gather):
 		}
 		if payloads := s.notices.take(); len(payloads) > 0 {
 			_, _ = s.pool.Exec(ctx, `

@@ -15,13 +15,13 @@ import (
 // written does not wait long behind it.
 const groupBytes = 8 << 20
 
-// When crowd batches or more come within apart, transactions begin at least apart from each other, unless fullBytes
-// wait: a thousand daemons that write a line each then share a hundred transactions a second instead of paying for a
-// thousand. That is for one writer: with four on PostgreSQL the slowest of a hundred posts took three times as long.
+// In a crowd one group is written at a time, and groups begin at least a pace apart from each other, unless fullBytes
+// wait: a thousand daemons that write a line each share some transactions instead of paying for a thousand. Several
+// writers at once would only wait for each other's rows. A group that takes longer than stuck does not keep others
+// waiting.
 const (
-	crowd     = 4
-	apart     = 10 * time.Millisecond
 	fullBytes = 1 << 20
+	stuck     = time.Second
 )
 
 // Job is one batch on its way into a transaction. Done is sent exactly one answer.
@@ -39,17 +39,21 @@ type Queue struct {
 	// Lead has room for as many tokens as groups may be written at once.
 	Lead chan struct{}
 
+	pace  time.Duration
+	alone chan struct{} // has room for the one that writes in a crowd
+
 	mu      sync.Mutex
 	pending []*Job    // batches not taken yet; guarded by mu, as all below
 	bytes   int       // of theirs
 	taken   time.Time // when the last group was taken
-	counted time.Time // since when batches are counted
-	came    int       // how many came since
-	crowded bool      // crowd of them came within the time before
+	crowd   meter
 }
 
-// New returns an empty queue for that many writers at once.
-func New(writers int) Queue { return Queue{Lead: make(chan struct{}, writers)} }
+// New returns an empty queue for that many writers at once. In a crowd groups begin pace apart: about as long as a
+// transaction takes.
+func New(writers int, pace time.Duration) Queue {
+	return Queue{Lead: make(chan struct{}, writers), alone: make(chan struct{}, 1), pace: pace}
+}
 
 // Put has a batch written by write, which must answer every job of its group; blocks are its lines, if they are packed.
 // A caller that finds a writer's place free takes all batches that wait as one group. It waits for more only in a
@@ -88,16 +92,21 @@ func (q *Queue) add(j *Job) {
 	defer q.mu.Unlock()
 	q.pending = append(q.pending, j)
 	q.bytes += j.Bytes
-	if now := time.Now(); now.Sub(q.counted) >= apart {
-		q.crowded = q.came >= crowd && now.Sub(q.counted) < 2*apart
-		q.counted, q.came = now, 0
-	}
-	q.came++
+	q.crowd.count(time.Now())
 }
 
 // lead writes the next group when it is time. It tells whether j was taken, by this caller or by another.
 func (q *Queue) lead(ctx context.Context, j *Job, write func(group []*Job)) bool {
 	defer func() { <-q.Lead }()
+	if q.isCrowded() {
+		select {
+		case q.alone <- struct{}{}:
+			defer func() { <-q.alone }()
+		case <-time.After(stuck):
+		case <-ctx.Done():
+			return q.isTaken(j)
+		}
+	}
 	for wait := q.due(j); wait > 0; wait = q.due(j) {
 		select {
 		case <-time.After(wait):
@@ -112,6 +121,13 @@ func (q *Queue) lead(ctx context.Context, j *Job, write func(group []*Job)) bool
 	return q.isTaken(j)
 }
 
+// isCrowded tells whether batches come in a crowd.
+func (q *Queue) isCrowded() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.crowd.crowded
+}
+
 // isTaken tells whether a job is being written, or was.
 func (q *Queue) isTaken(j *Job) bool {
 	q.mu.Lock()
@@ -123,10 +139,10 @@ func (q *Queue) isTaken(j *Job) bool {
 func (q *Queue) due(j *Job) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if cap(q.Lead) > 1 || !q.crowded || q.bytes >= fullBytes || j.taken {
+	if !q.crowd.crowded || q.bytes >= fullBytes || j.taken {
 		return 0
 	}
-	return apart - time.Since(q.taken)
+	return q.pace - time.Since(q.taken)
 }
 
 // withdraw removes a job that is not taken yet.

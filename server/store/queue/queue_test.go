@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,7 @@ import (
 func puts(t *testing.T, writers, n, bytes int, every, writing time.Duration) (
 	groups, most int, slowest time.Duration) {
 	t.Helper()
-	q := queue.New(writers)
+	q := queue.New(writers, 10*time.Millisecond)
 	b := &server.Batch{Lines: []server.Line{{Raw: make([]byte, bytes)}}}
 	var mu sync.Mutex
 	var now int
@@ -61,7 +62,7 @@ func TestCrowd(t *testing.T) {
 		"slow database":   {1, 1000, time.Millisecond, 30 * time.Millisecond, 30, 1, 70 * time.Millisecond},
 		"few":             {1, 1000, 5 * time.Millisecond, 0, 300, 1, 0},
 		"import":          {1, 1 << 20, time.Millisecond, 0, 300, 1, 0},
-		"several writers": {4, 1000, time.Millisecond, 30 * time.Millisecond, 300, 4, 70 * time.Millisecond},
+		"several writers": {4, 1000, time.Millisecond, 30 * time.Millisecond, 40, 4, 70 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			groups, most, slowest := puts(t, c.writers, 300, c.bytes, c.every, c.writes)
@@ -70,4 +71,35 @@ func TestCrowd(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStuck: in a crowd, a group that takes very long does not hold up batches that come later.
+func TestStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := queue.New(4, 10*time.Millisecond)
+		var all sync.WaitGroup
+		var held, late atomic.Int64
+		for range 100 {
+			all.Go(func() {
+				began := time.Now()
+				err := q.Put(context.Background(), &server.Batch{}, nil, func(jobs []*queue.Job) {
+					if len(jobs) > 1 && held.CompareAndSwap(0, int64(len(jobs))) {
+						<-time.After(time.Minute)
+					}
+					queue.AnswerAll(jobs, nil)
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				if time.Since(began) > 10*time.Second {
+					late.Add(1)
+				}
+			})
+			<-time.After(time.Millisecond)
+		}
+		all.Wait()
+		if held.Load() == 0 || late.Load() != held.Load() {
+			t.Errorf("%d batches were late, of which %d were in the group that was held", late.Load(), held.Load())
+		}
+	})
 }
