@@ -26,7 +26,9 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		defer func() {
 			took := time.Since(began)
 			s.counts.End(r.Pattern, out.code(), took)
-			s.logOf(r).Debug("request", "status", out.code(), "bytes", out.bytes, "took", took)
+			if s.Log.Enabled(r.Context(), slog.LevelDebug) {
+				s.logOf(r).Debug("request", "status", out.code(), "bytes", out.bytes, "took", took)
+			}
 		}()
 		next.ServeHTTP(out, r)
 	})
