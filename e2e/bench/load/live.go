@@ -19,6 +19,8 @@ type Live struct {
 	User     func(owner int) *Client
 	Sessions []corpus.Session
 	Every    time.Duration
+	// Begin is how long they begin: what they send by then is told apart. All sessions are new, and made at once.
+	Begin time.Duration
 	// Quiet daemons, the first ones, stop QuietFor before the others: what they sent must be derived when all end.
 	Quiet    int
 	QuietFor time.Duration
@@ -52,13 +54,14 @@ type Lived struct {
 	Posts, Lines, Refused, Failed int64
 	Waiting                       int64 // lines not sent when time was up
 	P50, P99, Max                 time.Duration
+	BeginP99, BeginMax            time.Duration // of posts while they began, which count nowhere else
 }
 
 // Run lets the daemons write for a while, then returns; no request is left under way.
 func (l *Live) Run(ctx context.Context, d time.Duration) Lived {
 	var total Lived
 	var mu sync.Mutex
-	var took []time.Duration
+	var took, first []time.Duration
 	var group sync.WaitGroup
 	began := time.Now()
 	l.began.Store(&began)
@@ -73,8 +76,8 @@ func (l *Live) Run(ctx context.Context, d time.Duration) Lived {
 			one.run(ctx, until, l.after(n))
 			mu.Lock()
 			defer mu.Unlock()
-			took = append(took, one.took...)
-			total.Lines += one.lines
+			took, first = append(took, one.took...), append(first, one.first...)
+			total.Lines += one.lines - one.early
 			total.Refused += one.refused
 			total.Failed += one.failed
 			total.Waiting += one.waiting
@@ -82,11 +85,19 @@ func (l *Live) Run(ctx context.Context, d time.Duration) Lived {
 	}
 	group.Wait()
 	slices.Sort(took)
-	if total.Posts = int64(len(took)); total.Posts > 0 {
-		at := func(q float64) time.Duration { return took[int(q*float64(len(took)-1))] }
-		total.P50, total.P99, total.Max = at(.5), at(.99), at(1)
-	}
+	slices.Sort(first)
+	total.Posts = int64(len(took))
+	total.P50, total.P99, total.Max = at(took, .5), at(took, .99), at(took, 1)
+	total.BeginP99, total.BeginMax = at(first, .99), at(first, 1)
 	return total
+}
+
+// at is a quantile of what is sorted, 0 of nothing.
+func at(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[int(q*float64(len(sorted)-1))]
 }
 
 // daemon is one of them.
@@ -94,15 +105,16 @@ type daemon struct {
 	l                               *Live
 	s                               *corpus.Session
 	next                            func() string
-	took                            []time.Duration
+	took, first                     []time.Duration // first: while all begin
 	lines, waiting, refused, failed int64
+	early                           int64 // lines that were sent while all began
 }
 
 // run begins after a while of its own.
 func (d *daemon) run(ctx context.Context, until time.Time, after time.Duration) {
 	user := d.l.User(d.s.Owner)
 	began := time.Now().Add(after)
-	at := span{}
+	now := span{}
 	timer := time.NewTimer(after)
 	defer timer.Stop()
 	for {
@@ -115,11 +127,11 @@ func (d *daemon) run(ctx context.Context, until time.Time, after time.Duration) 
 			break
 		}
 		due := int64(time.Since(began)/d.l.Every) + 1
-		at.lines = at.lines[:0]
-		for n := d.lines; n < due && len(at.lines) < mostEntries; n++ {
-			at.lines = append(at.lines, d.next())
+		now.lines = now.lines[:0]
+		for n := d.lines; n < due && len(now.lines) < mostEntries; n++ {
+			now.lines = append(now.lines, d.next())
 		}
-		d.post(ctx, user, &at)
+		d.post(ctx, user, &now)
 		timer.Reset(time.Until(began.Add(time.Duration(d.lines) * d.l.Every)))
 	}
 	if due := int64(until.Sub(began)/d.l.Every) + 1; due > d.lines {
@@ -132,9 +144,17 @@ func (d *daemon) post(ctx context.Context, user *Client, at *span) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := user.put(ctx, d.s, at)
-		d.took = append(d.took, time.Since(began))
+		early := began.Sub(*d.l.began.Load()) < d.l.Begin
+		if early {
+			d.first = append(d.first, time.Since(began))
+		} else {
+			d.took = append(d.took, time.Since(began))
+		}
 		if err == nil {
 			d.lines += int64(len(at.lines))
+			if early {
+				d.early += int64(len(at.lines))
+			}
 			d.l.sent.Add(int64(len(at.lines)))
 			at.line, at.offset = at.line+len(at.lines), at.offset+at.bytes()
 			return
