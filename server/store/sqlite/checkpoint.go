@@ -10,12 +10,15 @@ import (
 )
 
 const (
-	// logPages is from how many pages of the log on they are brought into the file. What changes often, as the inner
-	// pages of indexes, is in a longer log more often, and written into the file once. The log takes that much of the
-	// disk, 164 MB, and is read whole when the server was killed.
+	// logPages is from how many pages of the log on they are brought into the file, and an eighth of the file's pages if
+	// that is more, up to logLarge: what changes often, as the inner pages of indexes, is in a longer log more often, and
+	// written into the file once. The log takes that much of the disk, 164 to 490 MB, and is read whole when the server was
+	// killed.
 	logPages = 20000
+	logShare = 8
+	logLarge = 3 * logPages
 	// logMost is from how many pages on SQLite does it within a commit, when nothing else has.
-	logMost = 3 * logPages
+	logMost = 5 * logPages
 	// logLook is the least time between two looks at how long the log is, logRest the least between two checkpoints: a
 	// reader may keep the log from being used again.
 	logLook = 50 * time.Millisecond
@@ -63,6 +66,11 @@ func (c *checkpoints) look(ctx context.Context, conn *sql.Conn) {
 	var busy, pages, done int64
 	err := conn.QueryRowContext(ctx, `PRAGMA wal_checkpoint(NOOP)`).Scan(&busy, &pages, &done)
 	if err != nil || pages < c.pages {
+		return
+	}
+	var file int64
+	err = conn.QueryRowContext(ctx, `PRAGMA page_count`).Scan(&file)
+	if err != nil || pages < min(file/logShare, logLarge) {
 		return
 	}
 	select {
