@@ -94,9 +94,13 @@ func (b *bench) questions(plan corpus.Plan) []read {
 		all = append(all, read{fmt.Sprintf("session page of %d MB", mb), pages, at},
 			read{fmt.Sprintf("session page of %d MB, its end", mb), pages, at + "?from=end"})
 	}
+	kit.Pass(sumsEvery)
 	b.quiet()
 	return all
 }
+
+// sumsEvery is how often the server puts what changed into its sums. Until then answers add it, stream by stream.
+const sumsEvery = 30 * time.Second
 
 // ask asks a question again and again, and returns the processor time and the median time of an answer in seconds.
 func (b *bench) ask(q read, idle float64) (cpu, wall float64, err error) {
