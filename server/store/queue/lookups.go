@@ -7,7 +7,7 @@ import (
 )
 
 // lookupPace is how far apart statements of Lookups begin in a crowd.
-const lookupPace = 5 * time.Millisecond
+const lookupPace = 10 * time.Millisecond
 
 // Lookups lets lookups that come in a crowd share a statement. Each sees the database as it is after the lookup began.
 // The zero value is ready once Ask is set. Safe for concurrent use.
@@ -24,6 +24,7 @@ type Lookups[K comparable, V any] struct {
 // lookup is one statement.
 type lookup[K comparable, V any] struct {
 	keys  map[K]bool
+	calls int
 	done  chan struct{} // closed when it has an answer
 	found map[K]V
 	err   error
@@ -33,13 +34,14 @@ type lookup[K comparable, V any] struct {
 func (l *Lookups[K, V]) Find(ctx context.Context, key K) (v V, ok bool, err error) {
 	l.mu.Lock()
 	now := time.Now()
-	crowded := l.crowd.count(now)
+	l.crowd.count(now)
 	x := l.next
 	switch wait := lookupPace - now.Sub(l.began); {
 	case x != nil:
 		x.keys[key] = true
-	case crowded && wait > 0:
-		x = &lookup[K, V]{keys: map[K]bool{key: true}, done: make(chan struct{})}
+		x.calls++
+	case wait > 0 && l.crowd.waits(now):
+		x = &lookup[K, V]{keys: map[K]bool{key: true}, calls: 1, done: make(chan struct{})}
 		l.next = x
 		// A caller that goes away takes nobody's answer with it.
 		time.AfterFunc(wait, func() { l.begin(context.WithoutCancel(ctx), x) })
@@ -64,6 +66,7 @@ func (l *Lookups[K, V]) Find(ctx context.Context, key K) (v V, ok bool, err erro
 func (l *Lookups[K, V]) begin(ctx context.Context, x *lookup[K, V]) {
 	l.mu.Lock()
 	l.next, l.began = nil, time.Now()
+	l.crowd.together(x.calls, l.began)
 	l.mu.Unlock()
 	keys := make([]K, 0, len(x.keys))
 	for key := range x.keys {

@@ -17,7 +17,7 @@ func TestLookups(t *testing.T) {
 		every, asks, wait time.Duration // between lookups; for a statement; at most for a lookup
 		statements        int           // at most
 	}{
-		"crowd": {time.Millisecond, 2 * time.Millisecond, 7 * time.Millisecond, 90},
+		"crowd": {time.Millisecond, 2 * time.Millisecond, 12 * time.Millisecond, 60},
 		"few":   {4 * time.Millisecond, time.Millisecond, time.Millisecond, 300},
 	} {
 		synctest.Test(t, func(t *testing.T) {

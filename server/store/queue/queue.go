@@ -39,8 +39,8 @@ type Queue struct {
 	// Lead has room for as many tokens as groups may be written at once.
 	Lead chan struct{}
 
-	pace  time.Duration
-	alone chan struct{} // has room for the one that writes in a crowd
+	pace   time.Duration
+	single chan struct{} // has room for the one that writes in a crowd
 
 	mu      sync.Mutex
 	pending []*Job    // batches not taken yet; guarded by mu, as all below
@@ -52,7 +52,7 @@ type Queue struct {
 // New returns an empty queue for that many writers at once. In a crowd groups begin pace apart: about as long as a
 // transaction takes.
 func New(writers int, pace time.Duration) Queue {
-	return Queue{Lead: make(chan struct{}, writers), alone: make(chan struct{}, 1), pace: pace}
+	return Queue{Lead: make(chan struct{}, writers), single: make(chan struct{}, 1), pace: pace}
 }
 
 // Put has a batch written by write, which must answer every job of its group; blocks are its lines, if they are packed.
@@ -100,8 +100,8 @@ func (q *Queue) lead(ctx context.Context, j *Job, write func(group []*Job)) bool
 	defer func() { <-q.Lead }()
 	if q.isCrowded() {
 		select {
-		case q.alone <- struct{}{}:
-			defer func() { <-q.alone }()
+		case q.single <- struct{}{}:
+			defer func() { <-q.single }()
 		case <-time.After(stuck):
 		case <-ctx.Done():
 			return q.isTaken(j)
@@ -125,7 +125,7 @@ func (q *Queue) lead(ctx context.Context, j *Job, write func(group []*Job)) bool
 func (q *Queue) isCrowded() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.crowd.crowded
+	return q.crowd.waits(time.Now())
 }
 
 // isTaken tells whether a job is being written, or was.
@@ -139,7 +139,7 @@ func (q *Queue) isTaken(j *Job) bool {
 func (q *Queue) due(j *Job) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.crowd.crowded || q.bytes >= fullBytes || j.taken {
+	if !q.crowd.waits(time.Now()) || q.bytes >= fullBytes || j.taken {
 		return 0
 	}
 	return q.pace - time.Since(q.taken)
@@ -173,8 +173,11 @@ func (q *Queue) Take() []*Job {
 	for _, j := range group {
 		j.taken = true
 	}
-	if n > 0 {
-		q.taken = time.Now()
+	if now := time.Now(); n > 0 {
+		if q.crowd.waits(now) {
+			q.crowd.together(n, now)
+		}
+		q.taken = now
 	}
 	return group
 }

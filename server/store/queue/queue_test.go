@@ -73,6 +73,42 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
+// TestFewCallers: callers that each come again once they are answered, as those of an import do, wait for nothing most
+// of the time: waiting gains them nothing.
+func TestFewCallers(t *testing.T) {
+	for _, writers := range []int{1, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			q := queue.New(writers, 10*time.Millisecond)
+			l := queue.Lookups[int, int]{Ask: func(context.Context, []int) (map[int]int, error) {
+				<-time.After(100 * time.Microsecond)
+				return nil, nil
+			}}
+			began := time.Now()
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					for range 1000 {
+						if _, _, err := l.Find(t.Context(), 1); err != nil {
+							t.Error(err)
+						}
+						err := q.Put(t.Context(), &server.Batch{}, nil, func(jobs []*queue.Job) {
+							<-time.After(time.Millisecond)
+							queue.AnswerAll(jobs, nil)
+						})
+						if err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("%d writers: 4000 batches of 1.1 ms took four callers %s", writers, took)
+			}
+		})
+	}
+}
+
 // TestStuck: in a crowd, a group that takes very long does not hold up batches that come later.
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
