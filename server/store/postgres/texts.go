@@ -32,7 +32,8 @@ UPDATE answers a SET counted = r.best
 FROM (
   SELECT n.key, n.stream, n.counted, row_number() OVER (PARTITION BY n.key
     ORDER BY n.sidechain, n.output DESC,
-      n.sidechain AND (SELECT s.parent = '' FROM streams s WHERE s.owner = n.owner AND s.id = n.stream), n.time, n.stream
+      n.sidechain AND (SELECT s.parent = '' FROM streams s WHERE s.owner = n.owner AND s.id = n.stream),
+      n.time, n.stream
   ) = 1 AS best
   FROM answers n WHERE n.owner = $1 AND n.key = ANY ($2)
 ) r

@@ -12,8 +12,8 @@ import (
 const (
 	// logPages is from how many pages of the log on they are brought into the file, and an eighth of the file's pages if
 	// that is more, up to logLarge: what changes often, as the inner pages of indexes, is in a longer log more often, and
-	// written into the file once. The log takes that much of the disk, 164 to 490 MB, and is read whole when the server was
-	// killed.
+	// written into the file once. The log takes that much of the disk, 164 to 490 MB, and is read whole when the server
+	// was killed.
 	logPages = 20000
 	logShare = 8
 	logLarge = 3 * logPages
