@@ -95,7 +95,7 @@ func (c *conn) find(ctx context.Context, query string) (*compiled, error) {
 		c.order.MoveToFront(e)
 		return s, nil
 	}
-	if !keepable(query) {
+	if c.most == 0 || !keepable(query) {
 		return nil, nil //nolint:nilnil // see keepable
 	}
 	x, err := c.PrepareContext(ctx, query)

@@ -81,10 +81,16 @@ func TestNested(t *testing.T) {
 
 // TestBounded: no more statements than asked for stay, and those let go of work again.
 func TestBounded(t *testing.T) {
-	const most = 4
+	for _, most := range []int{0, 1, 4} {
+		bounded(t, most)
+	}
+}
+
+func bounded(t *testing.T, most int) {
+	t.Helper()
 	db := open(t, most)
 	for range 2 {
-		for n := range 3 * most {
+		for n := range 3*most + 1 {
 			var got int
 			err := db.QueryRow(fmt.Sprintf(`SELECT n + %d FROM a WHERE n = ?`, n), 2).Scan(&got)
 			if err != nil || got != 2+n {
