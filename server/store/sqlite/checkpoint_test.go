@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,6 +54,51 @@ func TestLogIsBounded(t *testing.T) {
 	}
 	if whole := int64(pages / 2 * pageSize); info.Size() < whole {
 		t.Errorf("the file has %d bytes after %d lines of two pages", info.Size(), written)
+	}
+}
+
+// TestLogGrowsWithFile: of a large file the log may be an eighth before it is brought there.
+func TestLogGrowsWithFile(t *testing.T) {
+	s := openTexts(t)
+	s.log.stop()
+	<-s.log.ended
+	db, err := sql.Open("sqlite", s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	due := func(more int) bool {
+		t.Helper()
+		_, err := conn.ExecContext(t.Context(), `INSERT INTO filler VALUES (zeroblob(?))`, more*pageSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.log.looked = time.Time{}
+		s.log.look(t.Context(), conn)
+		select {
+		case <-s.log.due:
+			return true
+		default:
+			return false
+		}
+	}
+	if _, err := conn.ExecContext(t.Context(), `CREATE TABLE filler (x)`); err != nil {
+		t.Fatal(err)
+	}
+	s.log.pages = 1 << 20
+	due(1000)
+	s.log.checkpoint(t.Context())
+	s.log.pages = 10
+	if due(50) {
+		t.Error("a log of some 50 pages is due, of a file of 1000")
+	}
+	if !due(150) {
+		t.Error("a log of more than 200 pages is not due, of a file of 1000")
 	}
 }
 
