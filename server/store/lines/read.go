@@ -15,7 +15,7 @@ const (
 	pageRows = 500
 	// pageBlocks is how many blocks are. The first page has one: who reads a line, or stops soon, needs no more.
 	pageBlocks = 8
-	// fewLines and fewBytes are what a read of hot lines alone may have.
+	// fewLines and fewBytes are what a read of hot lines alone may have; one line may be of any size.
 	fewLines = 16
 	fewBytes = 256 << 10
 )
@@ -66,7 +66,8 @@ func (r *reading) few(ctx context.Context, from, to int64) (done bool, err error
 	n, size := 0, 0
 	err = r.hot(ctx, from, to, func(l block.Line) error {
 		n++
-		if size += len(l.Raw); size <= fewBytes && l.Index == from+int64(len(all)) {
+		size += len(l.Raw)
+		if (n == 1 || size <= fewBytes) && l.Index == from+int64(len(all)) {
 			all = append(all, l)
 		}
 		return nil

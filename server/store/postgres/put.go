@@ -25,8 +25,7 @@ const (
 	copyAbove = 16
 )
 
-// groupPace is how far apart transactions begin when batches come in a crowd: each costs PostgreSQL about three
-// milliseconds.
+// groupPace is how far apart transactions begin when batches come in a crowd.
 const groupPace = 30 * time.Millisecond
 
 // Put implements server.Ingester. Groups are written by several connections at once. While the database fails over, a

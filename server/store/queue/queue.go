@@ -49,8 +49,7 @@ type Queue struct {
 	crowd   meter
 }
 
-// New returns an empty queue for that many writers at once. In a crowd groups begin pace apart: about as long as a
-// transaction takes.
+// New returns an empty queue for that many writers at once. In a crowd groups begin pace apart.
 func New(writers int, pace time.Duration) Queue {
 	return Queue{Lead: make(chan struct{}, writers), single: make(chan struct{}, 1), pace: pace}
 }
