@@ -85,3 +85,28 @@ func TestRests(t *testing.T) {
 		return f.awake == nil
 	})
 }
+
+// TestCopiedHistoryRests: files that were just put here, with the times of where they came from, rest once they are
+// read. Awake, each of them takes twice the memory for two minutes, in which a fast import has a hundred thousand.
+func TestCopiedHistoryRests(t *testing.T) {
+	w := newWorld(t)
+	w.prep = func(tl *Tailer) { tl.restAt = time.Hour }
+	w.old() // their change time is now
+	w.until("they rest", func() bool {
+		w.tail.mu.Lock()
+		defer w.tail.mu.Unlock()
+		for _, f := range w.tail.table.byID {
+			if f.awake != nil {
+				return false
+			}
+		}
+		return len(w.tail.table.byID) == 2
+	})
+	w.add("p/s.jsonl", lines("b", 1, 100))
+	w.main("p/s.jsonl")
+	w.tail.mu.Lock()
+	defer w.tail.mu.Unlock()
+	if w.tail.table.folders[w.path("p")].files["s.jsonl"].awake == nil {
+		t.Error("what was written rests right after it")
+	}
+}

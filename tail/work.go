@@ -190,7 +190,11 @@ func (t *Tailer) record(l *inspection, err error, r Result) bool {
 	delete(t.table.unread, f)
 	f.fails, k.long, k.partial, f.pastHolds = 0, l.long, l.partial, l.verified
 	f.partialTried = l.partialTried && l.chunk == nil
-	if k.File.Stat != l.st {
+	switch k.File.Stat {
+	case l.st:
+	case Stat{}: // never looked at before: when it was put here says nothing of when it was written
+		k.changed = max(k.changed, t.since(l.st.ModTime))
+	default:
 		k.changed = max(k.changed, t.since(max(l.st.ModTime, l.st.ChangeTime)))
 	}
 	k.File.Stat = l.st
