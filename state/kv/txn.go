@@ -303,7 +303,10 @@ func (db *DB) View(ctx context.Context, fn func(*Snapshot) error) error {
 		return err
 	}
 	defer db.Wake()
-	return db.viewQuietly(fn)
+	return db.viewQuietly(func(s *Snapshot) error {
+		defer s.Moved(around) // however little it reads, its pages come with those around them
+		return fn(s)
+	})
 }
 
 // viewQuietly is View without waking Run: reads by Run itself are no activity, or it would never sleep.
