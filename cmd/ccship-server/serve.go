@@ -39,7 +39,7 @@ func newServe() *cobra.Command {
 const garbage = 48 << 20
 
 func serve(c *cobra.Command, f serveFlags) (err error) {
-	heap.Bound(garbage)
+	heap.Bound(garbage, 200)
 	set, err := f.check(c)
 	if err != nil {
 		return err

@@ -13,11 +13,11 @@ import (
 const least = 40
 
 // Bound has the heap grow less than Go lets it, from now on, unless GOGC says how much. room is how much garbage may
-// gather in a heap larger than that, before it is collected: Go lets a heap grow to twice what is alive, and that is
-// memory which nobody needs.
-func Bound(room uint64) {
+// gather before it is collected, and most how much in percent of what is alive, if that is less: Go lets a heap grow to
+// twice what is alive, which of a large heap is memory that nobody needs, and has a small one collected often.
+func Bound(room uint64, most int) {
 	if os.Getenv("GOGC") == "" {
-		p := &pacer{room: room, percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+		p := &pacer{room: room, most: uint64(most), percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
 		runtime.SetFinalizer(&bell{p}, rung)
 	}
 }
@@ -32,6 +32,7 @@ func rung(b *bell) {
 
 type pacer struct {
 	room    uint64
+	most    uint64
 	percent int
 	sample  []metrics.Sample
 }
@@ -42,7 +43,7 @@ func (p *pacer) collected() {
 	if p.sample[0].Value.Kind() != metrics.KindUint64 {
 		return
 	}
-	percent := percentOf(p.sample[0].Value.Uint64(), p.room)
+	percent := percentOf(p.sample[0].Value.Uint64(), p.room, p.most)
 	if d := percent - p.percent; d < -5 || d > 5 { // each change stops the program for a moment
 		p.percent = percent
 		debug.SetGCPercent(percent)
@@ -50,6 +51,6 @@ func (p *pacer) collected() {
 }
 
 // percentOf is how much of garbage may gather, in percent of what is alive.
-func percentOf(alive, room uint64) int {
-	return int(max(least, min(100, 100*room/max(1, alive))))
+func percentOf(alive, room, most uint64) int {
+	return int(max(least, min(most, 100*room/max(1, alive))))
 }

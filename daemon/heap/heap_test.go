@@ -7,21 +7,31 @@ import (
 	"time"
 )
 
-const room = 12 << 20
+const (
+	room = 12 << 20
+	most = 200
+)
 
 func TestPercentOf(t *testing.T) {
-	for alive, want := range map[uint64]int{0: 100, 1 << 20: 100, room: 100, room + room/2: 66, 2 * room: 50, 100 * room: least} {
-		if got := percentOf(alive, room); got != want {
-			t.Errorf("of %d bytes alive %d %%, want %d", alive, got, want)
+	for _, c := range []struct {
+		alive, most uint64
+		want        int
+	}{
+		{0, 100, 100}, {1 << 20, 100, 100}, {room, 100, 100},
+		{0, 200, 200}, {room / 2, 200, 200}, {room * 2 / 3, 200, 150}, {room, 200, 100},
+		{room + room/2, 100, 66}, {2 * room, 200, 50}, {100 * room, 200, least},
+	} {
+		if got := percentOf(c.alive, room, c.most); got != c.want {
+			t.Errorf("of %d bytes alive, at most %d %%: %d %%, want %d", c.alive, c.most, got, c.want)
 		}
 	}
 }
 
-// TestBound: with much alive garbage takes a smaller share, and with little Go's own again.
+// TestBound: with much alive garbage takes a smaller share, and with little the most.
 func TestBound(t *testing.T) {
 	t.Setenv("GOGC", "")
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	Bound(room)
+	Bound(room, most)
 	percent := func() int {
 		p := debug.SetGCPercent(100)
 		debug.SetGCPercent(p)
@@ -37,5 +47,5 @@ func TestBound(t *testing.T) {
 	alive := make([]byte, 3*room)
 	until("much is alive", func(p int) bool { return p >= least && p <= 60 })
 	runtime.KeepAlive(alive)
-	until("little is alive", func(p int) bool { return p == 100 })
+	until("little is alive", func(p int) bool { return p == most })
 }
