@@ -145,6 +145,7 @@ func (db *DB) copyRows(to *bbolt.DB) error {
 		return err
 	}
 	defer release()
+	defer db.keepGivingBack(from, to)() // the copy touches every page of both
 	return db.guard(func() error {
 		if err := bbolt.Compact(to, from, compactBytes); err != nil {
 			return err
@@ -202,6 +203,7 @@ func (db *DB) reopen() (err error) {
 	return db.guard(func() error {
 		return b.View(func(tx *bbolt.Tx) error {
 			db.lastTx.Store(int64(tx.ID()))
+			db.giveBack(tx) // to open the file, bbolt reads it all: it looks for free pages
 			return nil
 		})
 	})

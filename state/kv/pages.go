@@ -1,6 +1,11 @@
 package kv
 
-import "go.etcd.io/bbolt"
+import (
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
 
 // The file is mapped into memory, and each touched page counts as memory of the process until the system needs it:
 // after an import a daemon would seem to use hundreds of megabytes. So touched pages are returned early.
@@ -37,4 +42,44 @@ func (db *DB) givePagesBack() {
 func (db *DB) giveBack(tx *bbolt.Tx) {
 	giveBack(tx)
 	db.mapped.Store(mapped())
+}
+
+// giveBackPause is how long a reader of the whole file, which cannot count what it touches, goes on before somebody looks.
+const giveBackPause = 5 * time.Millisecond
+
+// keepGivingBack returns touched pages of files in the background until stop is called, which waits for it.
+func (db *DB) keepGivingBack(files ...*bbolt.DB) (stop func()) {
+	done := make(chan struct{})
+	var background sync.WaitGroup
+	background.Go(func() {
+		tick := time.NewTicker(giveBackPause)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			if db.touch(giveBackEvery) {
+				db.giveBackAll(files)
+			}
+		}
+	})
+	return func() { close(done); background.Wait() }
+}
+
+// giveBackAll returns the pages of files. What fails here fails for their user, too, who reports it.
+func (db *DB) giveBackAll(files []*bbolt.DB) {
+	_ = db.guard(func() error {
+		for _, f := range files {
+			err := f.View(func(tx *bbolt.Tx) error {
+				db.giveBack(tx)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
