@@ -192,7 +192,7 @@ func (t *Tailer) record(l *inspection, err error, r Result) bool {
 	f.partialTried = l.partialTried && l.chunk == nil
 	switch k.File.Stat {
 	case l.st:
-	case Stat{}: // never looked at before: when it was put here says nothing of when it was written
+	case Stat{}: // its first inspection: the change time may be that of a copy, the content older
 		k.changed = max(k.changed, t.since(l.st.ModTime))
 	default:
 		k.changed = max(k.changed, t.since(max(l.st.ModTime, l.st.ChangeTime)))

@@ -12,9 +12,9 @@ import (
 // its memory is worth.
 const least = 40
 
-// Bound has the heap grow less than Go lets it, from now on, unless GOGC says how much. room is how much garbage may
-// gather before it is collected, and most how much in percent of what is alive, if that is less: Go lets a heap grow to
-// twice what is alive, which of a large heap is memory that nobody needs, and has a small one collected often.
+// Bound limits the garbage that gathers before it is collected, from now on, unless GOGC says how much: to room bytes, and
+// to most percent of what is alive. Go's own limit is 100 percent. For a large heap that is memory which nobody needs, and
+// a small one is collected more often than it has to be.
 func Bound(room uint64, most int) {
 	if os.Getenv("GOGC") == "" {
 		p := &pacer{room: room, most: uint64(most), percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
