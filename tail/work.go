@@ -212,9 +212,7 @@ func (t *Tailer) record(l *inspection, err error, r Result) bool {
 		}
 		t.countDelivered(l)
 	}
-	if l.reread {
-		f.reread = false
-	}
+	f.reread = f.reread && !l.reread
 	if !f.changedAgain && k.seen.sameFile(l.st) {
 		k.seen = l.st // newer than the last listing's, because none has seen a change since the inspection began
 	}
@@ -236,8 +234,7 @@ func (t *Tailer) countDelivered(l *inspection) {
 // deferUnreadable schedules a retry for a file that could not be read.
 func (t *Tailer) deferUnreadable(f *file, l *inspection, err error) {
 	k := f.facts()
-	k.long = nil
-	f.deep = f.deep || l.deep
+	f.deep, k.long = f.deep || l.deep, nil
 	if notExist(err) {
 		f.fails = max(f.fails, 1) // if it exists after all, a listing will find it
 		t.hint(k.File.Path)
