@@ -12,9 +12,9 @@ import (
 // its memory is worth.
 const least = 40
 
-// Bound limits the garbage that gathers before it is collected, from now on, unless GOGC says how much: to room bytes, and
-// to most percent of what is alive. Go's own limit is 100 percent. For a large heap that is memory which nobody needs, and
-// a small one is collected more often than it has to be.
+// Bound limits the garbage that gathers before it is collected, from now on, unless GOGC says how much: to room bytes,
+// and to most percent of what is alive. Go's own limit is 100 percent. For a large heap that is memory which nobody
+// needs, and a small one is collected more often than it has to be.
 func Bound(room uint64, most int) {
 	if os.Getenv("GOGC") == "" {
 		p := &pacer{room: room, most: uint64(most), percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}

@@ -44,7 +44,8 @@ func (db *DB) giveBack(tx *bbolt.Tx) {
 	db.mapped.Store(mapped())
 }
 
-// giveBackPause is how long a reader of the whole file, which cannot count what it touches, goes on before somebody looks.
+// giveBackPause is how long a reader of the whole file, which cannot count what it touches, goes on before pages are
+// returned.
 const giveBackPause = 5 * time.Millisecond
 
 // keepGivingBack returns touched pages of files in the background until stop is called, which waits for it.
