@@ -17,9 +17,7 @@ import (
 const asServer = "CCSHIP_SERVER_TEST_MAIN"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(killAt) != "" {
-		os.Exit(run(diesAtStep(os.Getenv(killAt)), os.Args[1:], os.Stdout, os.Stderr))
-	}
+	asKilled()
 	if os.Getenv(asServer) != "" {
 		main()
 	}

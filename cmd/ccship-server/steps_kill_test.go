@@ -22,6 +22,13 @@ import (
 // third time that it comes to that step.
 const killAt = "CCSHIP_SERVER_TEST_KILL_AT"
 
+// asKilled ends as that server if the environment says so.
+func asKilled() {
+	if where := os.Getenv(killAt); where != "" {
+		os.Exit(run(diesAtStep(where), os.Args[1:], os.Stdout, os.Stderr))
+	}
+}
+
 func diesAtStep(where string) context.Context {
 	times, name, _ := strings.Cut(where, " ")
 	left := &atomic.Int64{}
