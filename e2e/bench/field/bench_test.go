@@ -181,11 +181,8 @@ func (w *world) scenario(t *testing.T, table *league.Table, key string) {
 	if part.once {
 		rounds = 1
 	}
-	measured := fmt.Sprintf("rounds: %d; load when it began: %s", rounds, busy())
-	if s.Measured != "" {
-		measured = s.Measured + ". Of the sizes that came last, " + measured
-	}
-	s.Base, s.Measured = part.base, measured
+	s.Base, s.ByRow = part.base, of(s) != ""
+	s.Measured = fmt.Sprintf("rounds: %d; load when it began: %s", rounds, busy())
 	for what, why := range part.skipped {
 		s.Skip(what, why)
 	}

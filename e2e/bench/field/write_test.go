@@ -4,6 +4,7 @@ package field_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -141,8 +142,12 @@ func growth(s *league.Scenario) string {
 			continue
 		}
 		fit := league.Grow(x, y)
-		fmt.Fprintf(&b, "\nFitted: %s = %s + %s for each %d %s; as a power of %s, %.2f.\n", column,
-			league.Number(fit.Base, ""), league.Number(fit.Each*float64(step), ""), step, what, what, fit.Power)
+		sign := "+"
+		if fit.Each < 0 {
+			sign = "−"
+		}
+		fmt.Fprintf(&b, "\nFitted: %s = %s %s %s for each %d %s; as a power of %s, %.2f.\n", column,
+			league.Number(fit.Base, ""), sign, league.Number(math.Abs(fit.Each)*float64(step), ""), step, what, what, fit.Power)
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package league
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,12 +29,12 @@ type Scenario struct {
 	Turned bool `json:"turned,omitempty"`
 	// Base is the contestant that ratios are to; "": the one that the table names.
 	Base string `json:"base,omitempty"`
-	// Measured says in what circumstances.
+	// Measured says in what circumstances figures are added from now on.
 	Measured string `json:"measured,omitempty"`
+	// ByRow: rows are sizes of one contestant, and not compared with each other. A resumed run replaces its rows only.
+	ByRow bool `json:"-"`
 	// Skipped is what was left out, and why.
 	Skipped map[string]string `json:"skipped,omitempty"`
-
-	old map[string]bool // columns of an earlier run, which go with the first value of a new one
 }
 
 // Figure is one contestant's values of one column, one for each round.
@@ -44,6 +45,10 @@ type Figure struct {
 	Values []float64 `json:"values"`
 	// Held is a column that Worse compares: less is better, and rounds of one machine differ little.
 	Held bool `json:"held,omitempty"`
+	// Measured says in what circumstances.
+	Measured string `json:"measured,omitempty"`
+
+	old bool // of an earlier run: it goes with the first new value of its column
 }
 
 // Load reads a table from a file that has one for each form; one that is not there is empty.
@@ -109,9 +114,9 @@ func (t *Table) Resume(key, title, text string) *Scenario {
 	before := t.scenario(key)
 	s := t.Begin(key, title, text)
 	if before != nil {
-		s.Figures, s.Skipped, s.Measured, s.old = before.Figures, before.Skipped, before.Measured, map[string]bool{}
-		for _, column := range s.Columns() {
-			s.old[column] = true
+		s.Figures, s.Skipped = before.Figures, before.Skipped
+		for _, f := range s.Figures {
+			f.old, f.Measured = true, cmp.Or(f.Measured, before.Measured)
 		}
 	}
 	return s
@@ -138,14 +143,16 @@ func (t *Table) Order(keys []string) {
 
 // Add adds a round's value.
 func (s *Scenario) Add(by, column, unit string, value float64) *Figure {
-	if s.old[column] {
-		delete(s.old, column)
-		s.Figures = slices.DeleteFunc(s.Figures, func(f *Figure) bool { return f.Column == column })
-	}
+	replaced := func(f *Figure) bool { return f.old && f.Column == column && (!s.ByRow || f.By == by) }
+	at := slices.IndexFunc(s.Figures, replaced)
+	s.Figures = slices.DeleteFunc(s.Figures, replaced)
 	f := s.Figure(by, column)
 	if f == nil {
-		f = &Figure{Column: column, Unit: unit, By: by}
-		s.Figures = append(s.Figures, f)
+		f = &Figure{Column: column, Unit: unit, By: by, Measured: s.Measured}
+		if at < 0 {
+			at = len(s.Figures)
+		}
+		s.Figures = slices.Insert(s.Figures, at, f)
 	}
 	f.Values = append(f.Values, value)
 	return f

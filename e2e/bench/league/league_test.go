@@ -96,11 +96,12 @@ func TestGrow(t *testing.T) {
 // TestResume: a run of some columns leaves the others, and mixes no figures of two runs in one column.
 func TestResume(t *testing.T) {
 	all := table(2, 0)
+	all.Scenarios[0].Measured = "3 rounds"
 	s := all.Resume("import", "Import", "Part of it.")
+	s.Base, s.Measured = "we", "2 rounds"
 	s.Add("we", "CPU", "s", 3)
 	s.Add("we", "CPU", "s", 5)
 	s.Skip("they", "not there today")
-	s.Base, s.Measured = "we", "2 rounds"
 	if f := s.Figure("we", "CPU"); len(all.Scenarios) != 1 || len(f.Values) != 2 || s.Figure("they", "CPU") != nil {
 		t.Errorf("%+v", s)
 	}
@@ -111,12 +112,31 @@ func TestResume(t *testing.T) {
 		t.Error("Only")
 	}
 	got := all.Markdown("nobody", func(*league.Scenario) string { return "" })
-	for _, want := range []string{"\nNot measured: they (not there today).\n", "\nMeasured: 2 rounds.\n"} {
+	for _, want := range []string{"\nNot measured: they (not there today).\n", "\nMeasured, we: 2 rounds.\n", "\nMeasured, we: 3 rounds.\n",
+		"| | CPU | lost |"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
 	if s := (&league.Table{}).Resume("new", "", ""); len(s.Figures) != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestResumeByRow: where rows are sizes of one contestant, a run of one size leaves the others, and says when each was
+// measured.
+func TestResumeByRow(t *testing.T) {
+	all := &league.Table{}
+	s := all.Begin("grow", "Growth", "With files.")
+	s.Measured = "before"
+	for _, size := range []string{"10 files", "100 files"} {
+		s.Add(size, "RSS", "MiB", 1)
+	}
+	s = all.Resume("grow", "Growth", "With files.")
+	s.ByRow, s.Measured = true, "later"
+	s.Add("10 files", "RSS", "MiB", 2)
+	want := "| 10 files | 2 MiB |\n| 100 files | 1 MiB |\n\nMeasured, 10 files: later.\n\nMeasured, 100 files: before.\n"
+	if got := all.Markdown("", func(*league.Scenario) string { return "" }); !strings.Contains(got, want) {
+		t.Errorf("no %q in\n%s", want, got)
 	}
 }

@@ -34,9 +34,37 @@ func (s *Scenario) notes(b *strings.Builder) {
 	for _, what := range slices.Sorted(maps.Keys(s.Skipped)) {
 		fmt.Fprintf(b, "\nNot measured: %s (%s).\n", what, s.Skipped[what])
 	}
-	if s.Measured != "" {
-		fmt.Fprintf(b, "\nMeasured: %s.\n", s.Measured)
+	order, sizes := s.circumstances()
+	for _, m := range order {
+		of := ""
+		if len(order) > 1 {
+			of = ", " + strings.Join(sizes[m], ", ")
+		}
+		fmt.Fprintf(b, "\nMeasured%s: %s.\n", of, m)
 	}
+}
+
+// circumstances are those in which figures were measured, and the sizes that each is about: what stands before the
+// colon of a column's name, or else the row.
+func (s *Scenario) circumstances() (order []string, sizes map[string][]string) {
+	sizes = map[string][]string{}
+	for _, f := range s.Figures {
+		m := cmp.Or(f.Measured, s.Measured)
+		if m == "" {
+			continue
+		}
+		size, _, ok := strings.Cut(f.Column, ": ")
+		if !ok {
+			size = f.By
+		}
+		if sizes[m] == nil {
+			order = append(order, m)
+		}
+		if !slices.Contains(sizes[m], size) {
+			sizes[m] = append(sizes[m], size)
+		}
+	}
+	return order, sizes
 }
 
 func (s *Scenario) write(b *strings.Builder, to string) {
