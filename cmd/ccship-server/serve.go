@@ -36,10 +36,14 @@ func newServe() *cobra.Command {
 }
 
 // garbage is how much may gather in memory: that much is alive while an import comes in, more with a thousand daemons.
-const garbage = 48 << 20
+// Up to there it may be twice what is alive, or a small import would have its memory collected too often.
+const (
+	garbage        = 48 << 20
+	garbagePercent = 200
+)
 
 func serve(c *cobra.Command, f serveFlags) (err error) {
-	heap.Bound(garbage, 200)
+	heap.Bound(garbage, garbagePercent)
 	set, err := f.check(c)
 	if err != nil {
 		return err

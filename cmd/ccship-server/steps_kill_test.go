@@ -22,7 +22,7 @@ import (
 // third time that it comes to that step.
 const killAt = "CCSHIP_SERVER_TEST_KILL_AT"
 
-// asKilled ends as that server if the environment says so.
+// asKilled runs that server and ends the process, if the environment asks for it.
 func asKilled() {
 	if where := os.Getenv(killAt); where != "" {
 		os.Exit(run(diesAtStep(where), os.Args[1:], os.Stdout, os.Stderr))

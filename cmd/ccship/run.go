@@ -44,8 +44,11 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
-// garbage is how much may gather in memory.
-const garbage = 12 << 20
+// garbage is how much may gather in memory, and never more than is alive: it runs all day.
+const (
+	garbage        = 12 << 20
+	garbagePercent = 100
+)
 
 // runDaemon runs the daemon until it is asked to end.
 func (a *app) runDaemon(ctx context.Context) error {
@@ -60,7 +63,7 @@ func (a *app) runDaemon(ctx context.Context) error {
 	a.warnRoots(c)
 	ctx, reloads, stop := cli.UntilSignalOrReload(ctx)
 	defer stop()
-	heap.Bound(garbage, 100)
+	heap.Bound(garbage, garbagePercent)
 	c.Hangup, c.Managed = reloads, service.Managed()
 	return service.Host(ctx, func(ctx context.Context) error { return daemon.Run(ctx, c) })
 }

@@ -15,9 +15,9 @@ const least = 40
 // Bound limits the garbage that gathers before it is collected, from now on, unless GOGC says how much: to room bytes,
 // and to most percent of what is alive. Go's own limit is 100 percent. For a large heap that is memory which nobody
 // needs, and a small one is collected more often than it has to be.
-func Bound(room uint64, most int) {
+func Bound(room, most uint64) {
 	if os.Getenv("GOGC") == "" {
-		p := &pacer{room: room, most: uint64(most), percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+		p := &pacer{room: room, most: most, percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
 		runtime.SetFinalizer(&bell{p}, rung)
 	}
 }

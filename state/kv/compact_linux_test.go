@@ -9,19 +9,27 @@ import (
 	"time"
 )
 
-// TestCopyReturnsPages: the copy of a compaction touches every page of two files, but few of them count as memory at once.
-func TestCopyReturnsPages(t *testing.T) {
-	const rows, size = 64, 1 << 20
-	s := open(t, Options{Path: filepath.Join(t.TempDir(), "state.db")})
-	for i := range rows {
-		var small []string
+const rowCount, rowBytes = 64 << 8, 4 << 10
+
+// manyRows is a file of 64 MiB none of which counts as memory, and what counts as memory of the process.
+func manyRows(t *testing.T) (s store, before int64) {
+	t.Helper()
+	s = open(t, Options{Path: filepath.Join(t.TempDir(), "state.db")})
+	for i := range rowCount >> 8 {
+		var some []string
 		for k := range 256 {
-			small = append(small, fmt.Sprintf("row%d.%d", i, k))
+			some = append(some, fmt.Sprintf("row%d.%d", i, k))
 		}
-		put(t, s, size/256, small...)
+		put(t, s, rowBytes, some...)
 	}
 	s.givePagesBack()
-	before := mapped()
+	return s, mapped()
+}
+
+// TestCopyReturnsPages: the copy of a compaction touches every page of two files, but few of them count as memory at
+// once. Nor do they afterwards, though the new file was read to open it.
+func TestCopyReturnsPages(t *testing.T) {
+	s, before := manyRows(t)
 	var most atomic.Int64
 	var watch sync.WaitGroup
 	done := make(chan struct{})
@@ -41,8 +49,35 @@ func TestCopyReturnsPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d of %d bytes at once", most.Load()-before, rows*size)
-	if most.Load()-before > rows*size*3/4 { // without, it is one and a half of it
-		t.Errorf("%d of %d bytes counted as memory", most.Load()-before, rows*size)
+	if got := most.Load() - before; got > rowCount*rowBytes*3/4 { // without, it is one and a half of it
+		t.Errorf("%d of %d bytes counted as memory", got, rowCount*rowBytes)
+	}
+	if err := s.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := mapped() - before; got > rowCount*rowBytes/4 {
+		t.Errorf("%d of %d bytes count as memory after a compaction", got, rowCount*rowBytes)
+	}
+}
+
+// TestSmallReadsReturnPages: reads of a row each bring in the pages around it, and those are returned too.
+func TestSmallReadsReturnPages(t *testing.T) {
+	s, before := manyRows(t)
+	var most int64
+	for i := range rowCount {
+		key := fmt.Appendf(nil, "row%d.%d", i>>8, i&255)
+		err := s.View(t.Context(), func(tx *Snapshot) error {
+			if tx.Bucket(rows).Get(key) == nil {
+				t.Errorf("no row %s", key)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, mapped()-before)
+	}
+	if most > rowCount*rowBytes/2 {
+		t.Errorf("%d of %d bytes counted as memory", most, rowCount*rowBytes)
 	}
 }
