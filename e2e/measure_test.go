@@ -11,18 +11,16 @@ import (
 	"strings"
 )
 
-// The rules of size. Lines of packages and functions are those of non-test files; files of tests have a length too.
+// The rules of size. Lines of functions are those of non-test files; files of tests have a length too.
 const (
-	packageFiles = "files a package"
-	packageLines = "lines a package"
-	fileLines    = "lines a file"
-	funcLines    = "lines a function"
-	parameters   = "parameters"
-	typeMethods  = "exported methods a type"
-	funcFields   = "function-typed fields a struct"
+	fileLines   = "lines a file"
+	funcLines   = "lines a function"
+	parameters  = "parameters"
+	typeMethods = "exported methods a type"
+	funcFields  = "function-typed fields a struct"
 )
 
-// subject is one thing that a rule measures: a package ("tail"), a file ("tail/scan.go"), or a declaration ("tail.Run").
+// subject is one thing that a rule measures: a file ("tail/scan.go"), or a declaration ("tail.Run").
 type subject struct{ Rule, Where string }
 
 // measures is how large everything is.
@@ -62,8 +60,6 @@ func measureFiles(files map[string][]byte) (measures, error) {
 		if s.test() {
 			continue
 		}
-		m.add(packageFiles, s.room, 1)
-		m.add(packageLines, s.room, lines)
 		for _, decl := range s.tree.Decls {
 			m.declaration(s, decl, named)
 		}
