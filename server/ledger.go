@@ -7,7 +7,7 @@ import (
 
 // A ledger counts the writes that a store took from one machine of one user. Client and store both keep the count, so
 // each notices when the other, or it itself, went back in time: a database restored from a backup, a state file put
-// back, a clone of a machine. See docs/adr/0041-ledger.md.
+// back, a clone of a machine. See docs/internals/adr/0041-ledger.md.
 
 // Writer is what a request says about the daemon that sends it. The zero Writer is a client that keeps no ledger:
 // nothing is checked for it.

@@ -12,7 +12,7 @@ import (
 )
 
 // Rejoin moves a file to what its server has: the lines before Cursor are there, and the file continues after them in a
-// new generation. See docs/adr/0041-ledger.md.
+// new generation. See docs/internals/adr/0041-ledger.md.
 type Rejoin struct {
 	Expect tail.Cursor // must equal the stored cursor, else nothing happens (tail.ErrStale)
 	Epoch  string      // in front at the server; "": this state's

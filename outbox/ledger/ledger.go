@@ -1,5 +1,5 @@
 // Package ledger has the words in which client and server tell each other which writes they know: what the headers
-// say, and the codes of refusals. It does not know how requests are made. See docs/adr/0041-ledger.md.
+// say, and the codes of refusals. It does not know how requests are made. See docs/internals/adr/0041-ledger.md.
 package ledger
 
 import (
@@ -11,7 +11,7 @@ import (
 )
 
 // Ledger is how many writes of this machine a server's store has, according to its last answer. Client and server both
-// keep it, so that each detects when either of them was set back in time (docs/adr/0041-ledger.md).
+// keep it, so that each detects when either of them was set back in time (docs/internals/adr/0041-ledger.md).
 type Ledger struct {
 	Store   string `json:",omitempty"` // id of the store; "" before its first answer
 	Count   int64  `json:",omitempty"`

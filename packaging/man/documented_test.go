@@ -188,7 +188,7 @@ func brokenLinks(page, text string) []string {
 
 // TestDocumentLinks: every link of the documentation leads to a file of this tree, and to a heading in it.
 func TestDocumentLinks(t *testing.T) {
-	records, err := filepath.Glob(filepath.Join("..", "..", "docs", "adr", "*.md"))
+	records, err := filepath.Glob(filepath.Join("..", "..", "docs", "internals", "adr", "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
