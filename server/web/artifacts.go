@@ -114,7 +114,7 @@ func (v *Viewer) recent(list []server.LinkRequest, s server.Session) []linkReque
 			continue
 		}
 		seen[w.Path] = true
-		if w.State == server.LinkRequestWaiting || v.now().Sub(w.Answered) < showAnswered {
+		if w.State == server.LinkRequestWaiting || v.Now().Sub(w.Answered) < showAnswered {
 			out = append(out, linkRequestRow{w, cmp.Or(w.Host, s.Host, w.Machine)})
 		}
 	}
@@ -210,7 +210,7 @@ func (v *Viewer) requestLink(w http.ResponseWriter, r *http.Request, who server.
 		return server.ErrNotFound
 	}
 	ask := server.LinkRequestInput{Path: r.PostForm.Get("path"), Link: r.PostForm.Get("do") != "unlink",
-		By: who.User.ID, At: v.now()}
+		By: who.User.ID, At: v.Now()}
 	if ask.Link { // it was typed
 		ask.Path = strings.TrimSpace(ask.Path)
 	}

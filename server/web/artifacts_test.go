@@ -301,9 +301,9 @@ func TestLinkRequests(t *testing.T) {
 	if err != nil || len(list) != 2 || list[0].Link || !list[1].Link {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	no := server.DocumentEvent{Path: list[1].Path, Change: server.Refused, By: "viewer", At: time.Now(), Reason: "there is no such <i>file</i>", LinkRequest: list[1].ID, Line: -1}
-	yes := server.DocumentEvent{Path: list[0].Path, Change: server.Unlinked, By: "viewer", At: time.Now(), Version: 2, LinkRequest: list[0].ID, Line: -1}
-	if err := s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: head(tourID), Owner: s.owner.ID, Events: []server.DocumentEvent{no, yes}, Received: time.Now()}); err != nil {
+	no := server.DocumentEvent{Path: list[1].Path, Change: server.Refused, By: "viewer", At: today, Reason: "there is no such <i>file</i>", LinkRequest: list[1].ID, Line: -1}
+	yes := server.DocumentEvent{Path: list[0].Path, Change: server.Unlinked, By: "viewer", At: today, Version: 2, LinkRequest: list[0].ID, Line: -1}
+	if err := s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: head(tourID), Owner: s.owner.ID, Events: []server.DocumentEvent{no, yes}, Received: today}); err != nil {
 		t.Fatal(err)
 	}
 	page := s.get(t, sessionPath(tourID, "/artifacts"))

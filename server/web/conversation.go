@@ -214,7 +214,7 @@ func (v *Viewer) marked(ctx context.Context, who server.Login, h *header, s thre
 		return err
 	}
 	h.Drops = int64(len(drops))
-	if h.Keeping, err = v.store.KeptUntil(ctx, h.S.ID, v.now()); err != nil {
+	if h.Keeping, err = v.store.KeptUntil(ctx, h.S.ID, v.Now()); err != nil {
 		return err
 	}
 	marks, err := v.store.Marks(ctx, who.User.ID, []int64{h.S.ID})
@@ -222,7 +222,7 @@ func (v *Viewer) marked(ctx context.Context, who server.Login, h *header, s thre
 	return err
 }
 
-func (v *Viewer) isLive(last time.Time) bool { return v.now().Sub(last) < liveFor }
+func (v *Viewer) isLive(last time.Time) bool { return v.Now().Sub(last) < liveFor }
 
 // sum adds tokens up and says what they cost.
 func (v *Viewer) sum(rows []server.UsageRow) (t server.Tokens, c price.Cost) {

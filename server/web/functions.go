@@ -17,7 +17,7 @@ func (v *Viewer) functions() template.FuncMap {
 	return template.FuncMap{
 		"session":  func(x server.Session) string { return v.Base + thread.StreamOf(x).Path("") },
 		"size":     format.Size,
-		"ago":      func(t time.Time) string { return format.Ago(v.now().Sub(t)) },
+		"ago":      func(t time.Time) string { return format.Ago(v.Now().Sub(t)) },
 		"stamp":    format.Stamp,
 		"iso":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"clock":    func(t time.Time) string { return t.UTC().Format("15:04") },

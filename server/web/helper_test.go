@@ -39,6 +39,9 @@ type site struct {
 	base   string
 }
 
+// today is the time of the pages, and when lines are received: some days after the conversations of testdata.
+var today = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
 // newSite serves a viewer after change has set its fields.
 func newSite(t testing.TB, change func(*web.Viewer)) *site {
 	t.Helper()
@@ -55,7 +58,7 @@ func newSite(t testing.TB, change func(*web.Viewer)) *site {
 		t.Fatal(err)
 	}
 	hub := hub.New(st)
-	s.viewer.Log, s.viewer.Hub = log, hub
+	s.viewer.Log, s.viewer.Hub, s.viewer.Now = log, hub, func() time.Time { return today }
 	if change != nil {
 		change(s.viewer)
 	}
@@ -157,7 +160,7 @@ func (s *site) put(t testing.TB, h server.Head, lines ...string) {
 
 func (s *site) putAs(t testing.TB, owner server.User, h server.Head, lines ...string) {
 	t.Helper()
-	b := &server.Batch{Owner: owner.ID, Received: time.Now(), Head: h}
+	b := &server.Batch{Owner: owner.ID, Received: today, Head: h}
 	for i, l := range lines {
 		kind := server.Object
 		if !strings.HasPrefix(l, "{") {

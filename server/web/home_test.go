@@ -25,7 +25,7 @@ func sections(t *testing.T, page string) (out []string) {
 }
 
 // ago is the time of a record.
-func ago(d time.Duration) string { return time.Now().Add(-d).UTC().Format(time.RFC3339) }
+func ago(d time.Duration) string { return today.Add(-d).UTC().Format(time.RFC3339) }
 
 // TestListOrder: sessions stand by day; by project when the reader wants it, and then again. A worktree below its
 // repository stands with it, whatever its project_hash is; one elsewhere has that of its repository.

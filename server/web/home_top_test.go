@@ -18,7 +18,7 @@ func TestTopSessions(t *testing.T) {
 	put := func(id, parent string, ago, took time.Duration, output int) {
 		h := head(id)
 		h.Parent = parent
-		end := time.Now().Add(-ago)
+		end := today.Add(-ago)
 		at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 		s.put(t, h, fmt.Sprintf(`{"type":"user","uuid":"a","timestamp":%q,"message":{"role":"user","content":"the %s one"}}`, at(end.Add(-took)), id),
 			fmt.Sprintf(`{"type":"assistant","uuid":"b","requestId":"r-%s","timestamp":%q,"message":{"id":"m-%s","role":"assistant","model":"claude-opus-4-5","content":[{"type":"text","text":"ok"}],"usage":{"input_tokens":10,"output_tokens":%d}}}`, id, at(end), id, output))

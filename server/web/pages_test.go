@@ -44,7 +44,7 @@ func TestList(t *testing.T) {
 	mustHave(t, page, "alpha", "beta", "gamma", "delta", "host-m1", "host-m2", "a plain client", "opus-4-8", "sonnet-4-5", "b-alpha", "2 messages",
 		`data-session="s1" data-machine="m1"`, `href="/sessions/s1?machine=m1&amp;owner=1"`, "2.0M tokens")
 	mustLack(t, page, `class="row live"`)
-	s.put(t, head("now"), prompt("epsilon", "claude-opus-4-8", time.Now().UTC().Format(time.RFC3339))...)
+	s.put(t, head("now"), prompt("epsilon", "claude-opus-4-8", today.UTC().Format(time.RFC3339))...)
 	mustHave(t, s.get(t, "/?q=epsilon"), `class="row live"`)
 	var groups []string
 	nodes(t, page, func(n *html.Node) {
@@ -82,7 +82,7 @@ func TestListChoices(t *testing.T) {
 func TestListPages(t *testing.T) {
 	s := loggedIn(t)
 	for i := range 70 {
-		b := &server.Batch{Owner: s.owner.ID, Received: time.Now().Add(time.Duration(i) * time.Second), Head: head(fmt.Sprintf("session-%02d", i)), Lines: []server.Line{{Raw: []byte(`{}`)}}}
+		b := &server.Batch{Owner: s.owner.ID, Received: today.Add(time.Duration(i) * time.Second), Head: head(fmt.Sprintf("session-%02d", i)), Lines: []server.Line{{Raw: []byte(`{}`)}}}
 		b.Head.EndLine = 1
 		if err := s.store.Put(t.Context(), b); err != nil {
 			t.Fatal(err)
@@ -372,7 +372,7 @@ func TestExportFarLine(t *testing.T) {
 	prompt := func(text string) []byte {
 		return []byte(`{"type":"user","message":{"role":"user","content":"` + text + `"}}`)
 	}
-	err := s.store.Put(t.Context(), &server.Batch{Owner: s.owner.ID, Received: time.Now(), Head: h, Lines: []server.Line{
+	err := s.store.Put(t.Context(), &server.Batch{Owner: s.owner.ID, Received: today, Head: h, Lines: []server.Line{
 		{Index: 0, Raw: prompt("the first")}, {Index: 1 << 40, Raw: prompt("the second")}, {Index: far, Raw: prompt("the last")},
 	}})
 	if err != nil {

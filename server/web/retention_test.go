@@ -11,7 +11,7 @@ import (
 // TestRetentionOnPages: the page of a session says what rules took of it, and when one takes it or why none does.
 func TestRetentionOnPages(t *testing.T) {
 	s := loggedIn(t)
-	at := time.Now().UTC().Truncate(time.Second).Add(-10 * 24 * time.Hour)
+	at := today.UTC().Truncate(time.Second).Add(-10 * 24 * time.Hour)
 	stamp := at.Format(time.RFC3339)
 	for _, id := range []string{"gone", "starred", "waiting", "rewound"} {
 		s.put(t, head(id), append(prompt(id, "claude-opus-4-8", stamp),
@@ -24,13 +24,13 @@ func TestRetentionOnPages(t *testing.T) {
 		mustLack(t, s.get(t, "/sessions/"+id), `id="retired"`, `id="due"`)
 	}
 	rule := func(r server.RetentionRule) {
-		r.Action, r.At, r.By = server.ActionDrop, time.Now(), "kim"
+		r.Action, r.At, r.By = server.ActionDrop, today, "kim"
 		if _, err := s.store.AddRetentionRule(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	apply := func() {
-		_, err := s.store.Retire(t.Context(), server.Retiring{By: "kim", Now: time.Now().Add(100 * 24 * time.Hour)})
+		_, err := s.store.Retire(t.Context(), server.Retiring{By: "kim", Now: today.Add(100 * 24 * time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestRetentionOnPages(t *testing.T) {
 	mustLack(t, s.get(t, "/sessions/rewound"), `id="due"`)
 	mustLack(t, s.get(t, "/sessions/gone"), `id="retired"`)
 	hold := func(session string) {
-		_, err := s.store.AddHold(t.Context(), server.Hold{Session: session, By: "kim", Why: "a case", At: time.Now()})
+		_, err := s.store.AddHold(t.Context(), server.Hold{Session: session, By: "kim", Why: "a case", At: today})
 		if err != nil {
 			t.Fatal(err)
 		}

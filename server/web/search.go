@@ -145,7 +145,7 @@ func (v *Viewer) searchChips(q url.Values, p *found) {
 
 func (v *Viewer) find(r *http.Request, scope server.Scope, p *found) error {
 	q := r.URL.Query()
-	f := p.Filter.Query(page.Zone(r))
+	f := p.Filter.Query(v.Now(), page.Zone(r))
 	sq := server.SearchQuery{Text: p.Text, Project: f.Project, Machine: f.Machine, User: f.User, Model: f.Model,
 		Session: p.Session, Since: f.Since, Until: f.Until, Superseded: p.Superseded, After: q.Get("after"),
 		Limit: searchPage, Kinds: p.KindParams, Tool: p.Tool, File: p.File}

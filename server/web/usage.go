@@ -134,7 +134,7 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	p.Nothing = len(rows) == 0
 	v.daily(&p, ask, rows)
 	v.breakdowns(&p, ask, rows)
-	if p.Week, p.Year, err = home.Heat(r.Context(), v.store, scope, ask.query, v.now()); err != nil {
+	if p.Week, p.Year, err = home.Heat(r.Context(), v.store, scope, ask.query, v.Now()); err != nil {
 		return err
 	}
 	v.Render(w, http.StatusOK, "usage.html", p)
@@ -193,7 +193,7 @@ func (v *Viewer) ask(r *http.Request, p *usagePage, groups []server.Group, users
 		p.Stacks = append(p.Stacks, page.Choice{Name: s.Name, On: s.Key == a.stack,
 			URL: v.Base + page.Address("/usage", q, "by", s.Key)})
 	}
-	a.read(q, groups, users, page.Zone(r), v.now())
+	a.read(q, groups, users, page.Zone(r), v.Now())
 	return a
 }
 
@@ -268,7 +268,7 @@ func (v *Viewer) daily(p *usagePage, a usageAsk, rows []server.UsageRow) {
 	p.Legend = largest(totals)
 	c := chart.Stacked{ID: "daily", Title: a.measure.Name + " per day",
 		Desc: "Columns of " + a.stack + "s; the table below has the numbers.", Series: p.Legend, Format: a.measure.format}
-	days := a.calendar(byDay, v.now())
+	days := a.calendar(byDay, v.Now())
 	for i, day := range days {
 		c.Columns = append(c.Columns, column(day, i, len(days), p.Legend, cells[day]))
 		if d := byDay[day]; d != nil {

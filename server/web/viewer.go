@@ -40,12 +40,13 @@ type Viewer struct {
 	Prices *price.List
 	// Quota is how much a user without limits of its own may store.
 	Quota server.Quota
+	// Now is the clock of the pages; New sets time.Now.
+	Now func() time.Time
 
 	store    Store
 	access   *auth.Access
 	accounts *account.Pages
 	shared   *share.Pages
-	now      func() time.Time
 
 	series   seriesCache
 	coloured markup.Cache
@@ -54,7 +55,7 @@ type Viewer struct {
 
 // New makes a viewer of store. access decides who may log in.
 func New(store Store, access *auth.Access) (*Viewer, error) {
-	v := &Viewer{store: store, access: access, now: time.Now}
+	v := &Viewer{store: store, access: access, Now: time.Now}
 	var err error
 	if v.Site, err = page.New(assets, access, v.functions()); err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (v *Viewer) Handler() http.Handler {
 		"GET /drops":                          v.drops,
 		"GET /events":                         v.events,
 	}
-	first := home.New(v.Site, v.store, func() time.Time { return v.now() })
+	first := home.New(v.Site, v.store, v.Now)
 	first.Prices = v.Prices
 	maps.Copy(pages, first.Routes())
 	maps.Copy(pages, v.shared.Routes())

@@ -26,7 +26,7 @@ func (p *Pages) beside(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	find := narrow.Read(q, p.site.Base, "/", users).Query(page.Zone(r))
+	find := narrow.Read(q, p.site.Base, "/", users).Query(p.now(), page.Zone(r))
 	p.stands(&find, q.Get("view"))
 	find.Reader, find.Tag = who.User.ID, q.Get("tag")
 	find.Page = server.Page{After: q.Get("after"), Limit: besidePage, Recent: true}

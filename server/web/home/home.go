@@ -119,7 +119,7 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request, who server.Login) e
 	if err := p.offer(r, scope, &l); err != nil {
 		return err
 	}
-	find := l.Filter.Query(page.Zone(r))
+	find := l.Filter.Query(p.now(), page.Zone(r))
 	p.stands(&find, l.View.Key)
 	find.Reader, find.Tag = who.User.ID, q.Get("tag")
 	find.Page = server.Page{After: q.Get("after"), Limit: listPage, Recent: true}

@@ -63,8 +63,8 @@ func MachineParam(m string) string {
 	return m
 }
 
-// Query is the filter for the store. Values that mean nothing are ignored.
-func (f Filter) Query(east time.Duration) server.SessionQuery {
+// Query is the filter for the store, in a zone east of UTC. Values that mean nothing are ignored.
+func (f Filter) Query(now time.Time, east time.Duration) server.SessionQuery {
 	q := server.SessionQuery{Text: f.Text, Project: f.Project, Model: f.Model, Branch: f.Branch}
 	if f.Machine != "" {
 		m := f.Machine
@@ -78,14 +78,8 @@ func (f Filter) Query(east time.Duration) server.SessionQuery {
 			q.User = u.ID
 		}
 	}
-	q.Since, q.Until = Dates(f.Since, f.Until, east)
+	q.Since, q.Until = server.Days(f.Since, f.Until, now, east)
 	return q
-}
-
-// Dates reads days, in the reader's zone: from the beginning of the first to the end of the last. The first may be 7d,
-// for the last seven days.
-func Dates(since, until string, east time.Duration) (from, to time.Time) {
-	return server.Days(since, until, time.Now(), east)
 }
 
 // UserFinder finds users of the server.
