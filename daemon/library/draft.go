@@ -71,17 +71,6 @@ func (d *draft) age() error {
 	return nil
 }
 
-// extend gives the draft its name in place of a file that is a beginning of it. same is as for keep.
-func (d *draft) extend() (same bool, err error) {
-	if err := d.age(); err != nil {
-		return false, err
-	}
-	if same, err = equalFiles(d.Name(), d.path); err != nil || same {
-		return same, err
-	}
-	return false, d.replace()
-}
-
 func fileExists(path string) error {
 	return control.NewError(CodeFileExists, path+" exists",
 		"choose another file, or replace it with --force")

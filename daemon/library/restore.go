@@ -189,6 +189,11 @@ func (l *Library) putBackOnce(ctx context.Context, ref remote.Ref, path string,
 		return one, 0, err
 	}
 	defer draft.Discard()
+	if !w.Force { // the download took a while
+		if err := l.refuseLive(ref.Session, path, time.Now()); err != nil {
+			return one, 0, err
+		}
+	}
 	one.Same, one.Aside, err = draft.keep(w.To != "", w.Force)
 	return one, generation, err
 }

@@ -113,8 +113,8 @@ type resumption struct {
 // staged is a file that is complete, under a name that nobody looks for.
 type staged struct {
 	*draft
-	file     RestoredFile
-	replaces bool // the file at its path is a beginning of it
+	file       RestoredFile
+	attachment bool // written once: the one that is here stays
 }
 
 func (r *resumption) discard() {
@@ -149,6 +149,10 @@ func (r *resumption) choosePlace() error {
 	if _, err := below(filepath.Dir(r.project), filepath.Base(r.project)+"/"+r.session.SessionID+".jsonl"); err != nil {
 		return err
 	}
+	return r.refuseLiveHere()
+}
+
+func (r *resumption) refuseLiveHere() error {
 	if r.request.Force {
 		return nil
 	}
@@ -311,21 +315,19 @@ func (r *resumption) fetchAgent(ctx context.Context, a *remote.Session, path str
 	if err := r.stage(raw, one); err != nil {
 		return err
 	}
-	return r.compareWith(&r.staged[len(r.staged)-1], path)
+	return r.compareWith(r.staged[len(r.staged)-1].draft, path)
 }
 
-// keep gives the files their names, the session's transcript last.
+// keep gives the files their names, the session's transcript last. The session may have gone on here during the download:
+// everything is compared again first.
 func (r *resumption) keep() (Resumed, error) {
+	if err := r.compareAgain(); err != nil {
+		return Resumed{}, err
+	}
 	slices.Reverse(r.staged)
 	for i := range r.staged {
-		s := &r.staged[i]
 		var err error
-		if s.replaces {
-			s.file.Same, err = s.extend()
-		} else {
-			s.file.Same, s.file.Aside, err = s.draft.keep(false, false)
-		}
-		if err != nil {
+		if r.staged[i].file, err = r.put(&r.staged[i]); err != nil {
 			return Resumed{}, err
 		}
 	}
@@ -334,6 +336,25 @@ func (r *resumption) keep() (Resumed, error) {
 		r.out.Files = append(r.out.Files, s.file)
 	}
 	return r.out, nil
+}
+
+// put gives a file its name. What it replaces is compared once it is aside, and removed if the file has all of it: a line
+// that came at the last moment stays there.
+func (r *resumption) put(s *staged) (one RestoredFile, err error) {
+	one = s.file
+	one.Same, one.Aside, err = s.draft.keep(false, false)
+	if err != nil || one.Aside == "" {
+		return one, err
+	}
+	_, more, err := beyond(one.Aside, one.Path)
+	if err != nil || more > 0 {
+		return one, err
+	}
+	if err := os.Remove(one.Aside); err != nil {
+		return one, fmt.Errorf("remove what %s replaced: %w", one.Path, err)
+	}
+	one.Aside = ""
+	return one, nil
 }
 
 // bytesTrimNewline is a line without its newline.

@@ -23,14 +23,13 @@ import (
 
 // compare refuses to bring a session that has lines on this disk which the server's copy lacks, in any project folder.
 func (r *resumption) compare() error {
-	main := &r.staged[0]
+	main := r.staged[0].draft
 	if err := r.compareWith(main, r.path()); err != nil {
 		return err
 	}
 	for _, f := range r.found.Files {
 		if f.Path != r.path() {
-			other := staged{draft: main.draft, file: main.file}
-			if err := r.compareWith(&other, f.Path); err != nil {
+			if err := r.compareWith(main, f.Path); err != nil {
 				return err
 			}
 		}
@@ -38,21 +37,40 @@ func (r *resumption) compare() error {
 	return nil
 }
 
+// compareAgain refuses if the session or one of its agents went on here since the comparison before the download. It
+// leaves out attachments that are here by now.
+func (r *resumption) compareAgain() error {
+	if err := r.compare(); err != nil {
+		return err
+	}
+	var kept []staged
+	for i, s := range r.staged {
+		switch {
+		case s.attachment && !notThere(s.path):
+			s.Discard()
+			continue
+		case i > 0 && !s.attachment:
+			if err := r.compareWith(s.draft, s.path); err != nil {
+				return err
+			}
+		}
+		kept = append(kept, s)
+	}
+	r.staged = kept
+	return r.refuseLiveHere()
+}
+
 // compareWith compares a staged transcript with the file at path, which need not exist. Working directories do not
 // count.
-func (r *resumption) compareWith(s *staged, path string) error {
+func (r *resumption) compareWith(d *draft, path string) error {
 	if notThere(path) {
 		return nil
 	}
-	common, more, err := beyond(path, s.Name())
-	if err != nil {
+	common, more, err := beyond(path, d.Name())
+	if err != nil || more == 0 || r.request.Force {
 		return err
 	}
-	s.replaces = more == 0
-	if more == 0 || r.request.Force {
-		return nil
-	}
-	_, incoming, err := beyond(s.Name(), path)
+	_, incoming, err := beyond(d.Name(), path)
 	if err != nil {
 		return err
 	}
@@ -151,7 +169,7 @@ func (r *resumption) fetchBlob(ctx context.Context, b remote.Blob) error {
 	var tokens redact.Counter
 	_, _ = tokens.Write(content) // it never fails
 	r.out.Masked += tokens.N
-	r.staged = append(r.staged, staged{draft: d, file: RestoredFile{
+	r.staged = append(r.staged, staged{draft: d, attachment: true, file: RestoredFile{
 		Session: r.session.SessionID, Path: path, Bytes: int64(len(content)), Masked: tokens.N,
 	}})
 	if _, err := d.Write(content); err != nil {

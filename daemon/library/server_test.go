@@ -40,6 +40,7 @@ type stored struct {
 type fakeServer struct {
 	sessions []*stored
 	down     bool
+	asked    func(path string) // before each answer; nil: nothing happens
 }
 
 func (s *fakeServer) find(id, machine string) *stored {
@@ -61,6 +62,9 @@ func (x *stored) answer() map[string]any {
 
 func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
+	if s.asked != nil {
+		s.asked(r.URL.Path)
+	}
 	if s.down {
 		w.WriteHeader(http.StatusBadGateway)
 		return
