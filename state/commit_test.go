@@ -216,3 +216,23 @@ func TestSetRoutingsKeepsWatched(t *testing.T) {
 		t.Errorf("%+v %v", f, err)
 	}
 }
+
+// After a commit of which only the answer failed, what is in memory is what the disk has.
+func TestHalfFailedCommit(t *testing.T) {
+	f := &fault{}
+	db := open(t, Options{Fault: f.at})
+	prepare(t, db)
+	before := describe(&db.index)
+	f.step, f.call = "commit sync", 1
+	if _, err := db.Commit(t.Context(), []Step{advance(3, 0, 2, 10)}); !errors.Is(err, errInjected) {
+		t.Fatal(err)
+	}
+	if cmp.Equal(before, describe(&db.index)) {
+		t.Error("memory is as before, the disk is not")
+	}
+	checkIndex(t, db)
+	if got, err := db.Files.Reload(t.Context(), 3); err != nil || got.Cursor != cursorAt(2, 0) {
+		t.Errorf("%+v, %v", got.Cursor, err)
+	}
+	commit(t, db, advance(3, 2, 3, 10))
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -93,6 +94,38 @@ func TestGroupsAreBounded(t *testing.T) {
 	took := together(t, s, 5, func(i int) { put(t, s, groupBytes/3, fmt.Sprint(i)) })
 	if took != 3 { // 1, then 3 that fit, then 1
 		t.Errorf("%d transactions", took)
+	}
+}
+
+// Requests keep their order: one that would fit does not overtake a larger one that waits for the next transaction.
+func TestGroupsKeepTheOrder(t *testing.T) {
+	g := newGate()
+	s := open(t, Options{Fault: g.fault})
+	var all sync.WaitGroup
+	var order []int64
+	update := func(size int64) {
+		all.Go(func() {
+			err := s.Update(context.Background(), size, func(tx *Tx) error {
+				order = append(order, size) // one transaction at a time
+				tx.Changes(s.owner).(*changes).put[fmt.Sprint(size)] = 1
+				return tx.Put("put row", tx.Bucket(rows), []byte(fmt.Sprint(size)), value(fmt.Sprint(size), 1))
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	update(1)
+	<-g.reached
+	want := []int64{1, 2, groupBytes, 3, groupBytes - 1, 4}
+	for i, size := range want[1:] {
+		update(size)
+		waitFor(t, "it to queue", func() bool { return s.group.queued() == i+1 })
+	}
+	close(g.open)
+	all.Wait()
+	if !slices.Equal(order, want) {
+		t.Errorf("%v", order)
 	}
 }
 

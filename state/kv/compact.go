@@ -189,7 +189,7 @@ func (db *DB) reopen() (err error) {
 	if err := db.fault("compact sync dir"); err != nil {
 		return err
 	}
-	if err := syncDir(filepath.Dir(db.opt.Path)); err != nil {
+	if err := db.syncDir(filepath.Dir(db.opt.Path)); err != nil {
 		return err
 	}
 	if err := db.fault("compact reopen"); err != nil {

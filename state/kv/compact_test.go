@@ -84,6 +84,32 @@ func TestCompactionInterrupted(t *testing.T) {
 	}
 }
 
+// Without a durable name the new file takes no commit: a power cut could bring the old one back.
+func TestCompactionIsDurableBeforeCommits(t *testing.T) {
+	s, want := drained(t, Options{})
+	broken, synced := true, 0
+	s.syncDir = func(dir string) error {
+		if dir != filepath.Dir(s.opt.Path) {
+			t.Errorf("%s is synced", dir)
+		}
+		if synced++; broken {
+			return errInjected
+		}
+		return nil
+	}
+	if err := s.Compact(t.Context()); !errors.Is(err, errInjected) {
+		t.Errorf("compaction: %v", err)
+	}
+	if err := s.putRows(t.Context(), 10, "c"); !errors.Is(err, errInjected) {
+		t.Errorf("a commit to it: %v", err)
+	}
+	broken = false
+	if diff := cmp.Diff(want, dump(t, s)); diff != "" || synced < 2 {
+		t.Errorf("%d syncs %s", synced, diff)
+	}
+	put(t, s, 10, "c")
+}
+
 // copyFiles copies a file and what lies aside.
 func copyFiles(t *testing.T, from, to string) {
 	t.Helper()

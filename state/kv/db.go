@@ -89,6 +89,8 @@ type DB struct {
 	aside string // where Open put a damaged file; "" if there was none
 	lock  *fileLock
 
+	syncDir func(dir string) error // tests put another in its place
+
 	// A transaction holds handle for reading, so that the file cannot be swapped under it.
 	handle sync.RWMutex
 	bolt   *bbolt.DB   // guarded by handle; nil after Close, or when reopening the file after a swap failed

@@ -20,13 +20,17 @@ func plenty(string) (free, total uint64, err error) { return 1 << 40, 1 << 41, n
 
 // owner keeps the sizes of all rows of the bucket rows in memory.
 type owner struct {
-	mu    sync.Mutex
-	sizes map[string]int
+	mu         sync.Mutex
+	sizes      map[string]int
+	unreadable bool // Load fails
 }
 
 const rows = "rows"
 
 func (o *owner) Load(tx *Snapshot) error {
+	if o.unreadable {
+		return errInjected
+	}
 	sizes := map[string]int{}
 	err := tx.Bucket(rows).ForEach(func(k, v []byte) error {
 		v, err := Unseal(k, v, 1)

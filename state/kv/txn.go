@@ -240,7 +240,10 @@ func (db *DB) transact(b *bbolt.DB, fn func(*bbolt.Tx) error) (committed bool, e
 	}
 	b.AllocSize = growth(tx.Size())
 	id := tx.ID()
-	if err := tx.Commit(); err != nil {
+	if err = tx.Commit(); err == nil {
+		err = db.fault("commit sync") // the root is written by now
+	}
+	if err != nil {
 		return true, unusable(err)
 	}
 	db.lastTx.Store(int64(id))

@@ -1,7 +1,10 @@
 package kv
 
 import (
+	"encoding/binary"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,33 +45,79 @@ func TestStepsFailWhole(t *testing.T) {
 	}
 }
 
-// After a commit that failed half-way the disk may or may not have it. Memory follows the disk.
+// After a commit of which only the answer failed the disk has it, and memory follows the disk: at once, or before the next
+// write if the file cannot be read now.
 func TestMemoryFollowsAHalfFailedCommit(t *testing.T) {
-	s := open(t, Options{})
-	put(t, s, 10, "a")
-	b, release, err := s.acquire()
-	if err != nil {
-		t.Fatal(err)
-	}
-	release()
-	// The root is written and then its fsync fails: as if another had committed behind the owner's back.
-	err = b.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(rows)).Put([]byte("b"), value("b", 7)) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.group.write.Lock()
-	s.stale = true
-	s.group.write.Unlock()
-	err = s.Update(t.Context(), 0, func(tx *Tx) error {
-		if got := s.held(); got["b"] != 7 {
-			t.Errorf("memory of the next transaction: %v", got)
+	for _, unreadable := range []bool{false, true} {
+		fails := false
+		s := open(t, Options{Fault: func(step string) error {
+			if step == "commit sync" && fails {
+				return errInjected
+			}
+			return nil
+		}})
+		put(t, s, 10, "a")
+		fails, s.owner.unreadable = true, unreadable
+		if err := s.putRows(t.Context(), 7, "a", "b"); !errors.Is(err, errInjected) {
+			t.Fatal(err)
 		}
-		return tx.Delete("delete row", tx.Bucket(rows), []byte("none"))
-	})
-	if err != nil {
-		t.Fatal(err)
+		fails, s.owner.unreadable = false, false
+		if got := s.held(); !unreadable && (got["a"] != 7 || got["b"] != 7) {
+			t.Errorf("the file has the rows, memory has %v", got)
+		}
+		err := s.Update(t.Context(), 0, func(tx *Tx) error {
+			if got := s.held(); got["b"] != 7 {
+				t.Errorf("memory of the next transaction: %v", got)
+			}
+			return tx.Put("put row", tx.Bucket(BucketMeta), []byte("x"), nil)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkMemory(t, s)
+		if err := Check(t.Context(), s.opt.Path); err != nil {
+			t.Error(err)
+		}
 	}
-	checkMemory(t, s)
+}
+
+// A transaction begins only at the root that the last one left: neither behind one of somebody else, nor at an older one.
+func TestRootOfAnother(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, s store){
+		"newer": func(t *testing.T, s store) {
+			err := s.bolt.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(rows)).Put([]byte("b"), value("b", 7)) })
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+		"older": func(t *testing.T, s store) {
+			b, err := os.ReadFile(s.opt.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			newer := int64(0)
+			if binary.NativeEndian.Uint64(b[4096+64:]) > binary.NativeEndian.Uint64(b[64:]) {
+				newer = 4096
+			}
+			overwrite(t, s.opt.Path, newer, make([]byte, 4096))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := tryOpen(t.Context(), Options{FreeDisk: plenty, Path: filepath.Join(t.TempDir(), "state.db")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, s, 10, "a")
+			change(t, s)
+			if err := s.putRows(t.Context(), 10, "c"); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("the write: %v", err)
+			}
+			if err := s.putRows(t.Context(), 10, "c"); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("the next write: %v", err)
+			}
+			_ = s.Close() // it may have given up
+		})
+	}
 }
 
 func TestKeys(t *testing.T) {
