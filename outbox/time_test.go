@@ -3,6 +3,7 @@ package outbox
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -58,6 +59,40 @@ func TestRetryAfterHolds(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestNothingAcceptedForDays: however often the server refuses an entry, nothing is buried while it has accepted nothing
+// in between. Then it is, once it is refused again.
+func TestNothingAcceptedForDays(t *testing.T) {
+	for name, rows := range map[string][]Batch{"one entry": rowsOf(0, 1, 1), "two": rowsOf(0, 2, 2), "a document": {NewPacker().Documents(itemsOf(`{"n":0}`))}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+				took(r)
+				r.queue.learned.Accepts, r.accept = Kinds(0).With(Documents), acceptsAll
+				var items atomic.Int64
+				r.beside = func(w http.ResponseWriter, _ *http.Request) { items.Add(1); w.WriteHeader(400) }
+				r.set(func(q *seen) *canned {
+					if q.session == "session-1" {
+						return status(400)
+					}
+					return nil
+				})
+				r.queue.add(conversation(1), rows...)
+				r.start()
+				pass(72 * time.Hour)
+				synctest.Wait()
+				if sum := r.queue.total(); len(sum.Dead) > 0 || r.queue.waiting() == 0 || r.count()+int(items.Load()) < 20 {
+					t.Fatalf("%d dead letters, %d rows wait after %d requests, %d of items", len(sum.Dead), r.queue.waiting(), r.count(), items.Load())
+				}
+				r.add(conversation(2), rowsOf(0, 1, 1)...)
+				pass(time.Hour)
+				synctest.Wait()
+				if sum := r.queue.total(); len(sum.Dead) == 0 || r.queue.waiting() > 0 {
+					t.Errorf("%d dead letters, %d rows wait", len(sum.Dead), r.queue.waiting())
+				}
+			})
+		})
 	}
 }
 
