@@ -38,8 +38,7 @@ func Restore(ctx context.Context, path string, from io.Reader, force bool, block
 }
 
 func restore(ctx context.Context, path string, from io.Reader, force bool, blocks string) (err error) {
-	there, err := replaceable(ctx, path, force)
-	if err != nil {
+	if err := replaceable(ctx, path, force); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -67,15 +66,26 @@ func restore(ctx context.Context, path string, from io.Reader, force bool, block
 			return err
 		}
 	}
-	if there { // it was closed a moment ago, and must still be
-		if _, err := replaceable(ctx, path, force); err != nil {
-			return err
-		}
+	if err := replaceable(ctx, path, force); err != nil { // another may have come, or been opened, meanwhile
+		return err
+	}
+	return putInPlace(temp, path)
+}
+
+// putInPlace gives a whole database file its name. SQLite would apply a log that lies there, whosever it is: no crash
+// or power cut leaves one beside the new file.
+func putInPlace(temp, path string) error {
+	dir := filepath.Dir(path)
+	if err := removeLog(path); err != nil {
+		return err
+	}
+	if err := syncDir(dir); err != nil {
+		return err
 	}
 	if err := os.Rename(temp, path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return syncDir(dir)
 }
 
 // opened returns the database in a backup, and the archive that has it, if it has more.
@@ -103,35 +113,32 @@ func restoreCold(ctx context.Context, path, blocks string, archive *tar.Reader) 
 	return cold.Restore(ctx, dialect{db}, blocks, archive)
 }
 
-// replaceable says whether there is a database at path. No other process may have it open. replaceable puts the
-// write-ahead log into the database and removes it: SQLite would apply it to the new one.
-func replaceable(ctx context.Context, path string, force bool) (there bool, err error) {
+// replaceable refuses to replace the database at path unasked, and one that another process has open. It puts the
+// write-ahead log into the database: if nothing comes of the restore, that is whole.
+func replaceable(ctx context.Context, path string, force bool) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return false, nil
+		return nil
 	case err != nil:
-		return false, err
+		return err
 	case info.Size() == 0:
-		return true, nil
+		return nil
 	case !force:
-		return true, os.ErrExist
+		return os.ErrExist
 	}
 	db, err := sql.Open("sqlite", "file:"+uriPath(path)+"?_busy_timeout=1000")
 	if err != nil {
-		return true, err
+		return err
 	}
 	defer db.Close()
 	// Only who is alone with a database can end its log.
 	var mode string
 	err = db.QueryRowContext(ctx, `PRAGMA journal_mode = DELETE`).Scan(&mode)
-	switch {
-	case isBusy(err) || err == nil && mode != "delete":
-		return true, ErrInUse
-	case err != nil:
-		return true, removeLog(path) // no database: it is not in use
+	if isBusy(err) || err == nil && mode != "delete" {
+		return ErrInUse
 	}
-	return true, nil
+	return nil // or it is no database, and not in use
 }
 
 func removeLog(path string) error {
