@@ -97,6 +97,14 @@ func (db *DB) openOnce() error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		// A marker that lies here is of a file that was moved away. Left, it would have the new one set aside.
+		err := os.Remove(path + suffixBroken)
+		if err == nil {
+			err = syncDir(filepath.Dir(path))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 		if err := create(path, &db.opt.Schema); err != nil {
 			return err
 		}

@@ -75,3 +75,30 @@ func TestDamageFoundInUse(t *testing.T) {
 		t.Errorf("set aside: %v", aside)
 	}
 }
+
+// A marker of damage, and what a crash left of a copy, belong to the file they lie beside: once that was moved away,
+// the one that is made in its place is as good as any.
+func TestMadeBesideLeftovers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := open(t, Options{Path: path})
+	s.fail(ErrCorrupt)
+	<-s.marked
+	closeNow(t, s)
+	for _, suffix := range []string{suffixNew, suffixAside} {
+		copyFiles(t, path, path+suffix)
+	}
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, Options{Path: path})
+	put(t, s, 300, "a")
+	epoch := s.Epoch()
+	closeNow(t, s)
+	if err := Check(t.Context(), path); err != nil {
+		t.Error(err)
+	}
+	s = open(t, Options{Path: path})
+	if s.SetAside() != "" || s.Epoch() != epoch || s.held()["a"] != 300 {
+		t.Errorf("a new file is set aside as %q, holds %v", s.SetAside(), s.held())
+	}
+}
