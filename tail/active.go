@@ -63,7 +63,7 @@ func (t *Tailer) scanActive(ctx context.Context) {
 	}
 	polling := t.watch.mode == "poll"
 	for _, d := range t.table.folders {
-		if polling && (d.level == projectLevel || d.level == rootLevel) {
+		if polling && d.level != historyLevel && !d.ofSession() {
 			folders = append(folders, d)
 		}
 	}

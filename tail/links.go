@@ -5,7 +5,6 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // A symbolic link below a root is followed to a transcript, or to a folder, of the same user. Each file is read once,
@@ -13,12 +12,14 @@ import (
 // one place the one that was followed before counts, else the first by name. So no loop is entered: a link to a folder
 // above it is another name of that one.
 
-// Reasons why a link is not followed.
+// Reasons why a name below a root is not followed.
 const (
 	whyMissing = "the target of this link does not exist"
 	whyForeign = "the target of this link belongs to another user"
 	whyKind    = "the target of this link is neither a file nor a folder"
 	whyLoop    = "this link leads to itself"
+	whyDeep    = "this folder is more than 12 folders below the projects folder"
+	whyStray   = "this file is not named like a session and lies in no project folder"
 )
 
 // place identifies a file or folder, whatever its name.
@@ -36,9 +37,10 @@ type linkedFolder struct {
 // refuse records that a name in a folder is not followed. The caller holds mu.
 func (p *listing) refuse(d *folder, e *entry, why string) {
 	path := joinPath(d.path, e.name)
-	d.settled = false // what the link leads to changes without the folder
+	e.why = why
+	d.settled = false // what a link leads to changes without the folder
 	if _, ok := p.t.table.refused[path]; !ok {
-		p.t.log.Warn("link is not followed", "path", path, "reason", why)
+		p.t.log.Warn("not followed", "path", path, "reason", why)
 	}
 	p.t.table.refused[path] = why
 }
@@ -206,11 +208,17 @@ func (t *Tailer) unwatchLinks() {
 	}
 }
 
-// notFollowed lists the links that are not followed, each with the reason. The caller holds mu.
-func (tb *table) notFollowed() (all []string) {
+// notFollowed lists the links and folders that are not followed, each with the reason, and the files that are named
+// *.jsonl but are no transcripts. The caller holds mu.
+func (tb *table) notFollowed() (all, stray []string) {
 	for path, why := range tb.refused {
-		all = append(all, path+": "+why)
+		if why == whyStray {
+			stray = append(stray, path)
+		} else {
+			all = append(all, path+": "+why)
+		}
 	}
-	slices.SortFunc(all, strings.Compare)
-	return all
+	slices.Sort(all)
+	slices.Sort(stray)
+	return all, stray
 }

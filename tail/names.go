@@ -1,6 +1,9 @@
 package tail
 
-import "strings"
+import (
+	"path/filepath"
+	"strings"
+)
 
 // level is the kind of a folder, which decides what it may contain.
 type level uint8
@@ -8,7 +11,7 @@ type level uint8
 const (
 	rootLevel    level = iota // holds project folders
 	projectLevel              // holds main transcripts, older agents' transcripts and session folders
-	sessionLevel              // of interest only for its subagents folder
+	sessionLevel              // below a project folder: a session's, or one in which somebody filed transcripts
 	agentsLevel               // subagents and all folders below it: holds agents' transcripts
 	historyLevel              // the folder of a history.jsonl: of interest only for that file
 )
@@ -17,59 +20,81 @@ const (
 	suffix      = ".jsonl"
 	agentPrefix = "agent-"
 	agentsName  = "subagents"
-	maxDepth    = 12 // folders below a root; deeper files are not transcripts
+	journalName = "journal.jsonl" // what a workflow's agents were asked: each agent's transcript repeats it
+	maxDepth    = 12              // folders below a root
 )
 
-// transcript returns which transcript a file of this name in the folder is, if it is one. Temporary files of Claude
-// Code's garbage collection (<id>.jsonl.compact.tmp.<hex>), workflow journals and hidden files are not transcripts.
+// stemOf returns the name of a *.jsonl file without its suffix. Temporary files of Claude Code's garbage collection
+// (<id>.jsonl.compact.tmp.<hex>) and hidden files are none.
+func stemOf(name string) (stem string, ok bool) {
+	stem, ok = strings.CutSuffix(name, suffix)
+	return stem, ok && stem != "" && stem[0] != '.' && !strings.Contains(stem, ".compact.tmp.")
+}
+
+// transcript returns which transcript a file of this name in the folder is, if it is one. Directly in a project folder
+// every *.jsonl file is a session's; elsewhere only one that is named like a session.
 func (d *folder) transcript(name string) (kind Kind, called string, ok bool) {
-	stem, ok := strings.CutSuffix(name, suffix)
-	if !ok || stem == "" || stem[0] == '.' || strings.Contains(stem, ".compact.tmp.") {
-		return 0, "", false
-	}
-	switch d.level {
-	case projectLevel:
-		if strings.HasPrefix(stem, agentPrefix) {
-			return Agent, stem, true
-		}
+	stem, ok := stemOf(name)
+	agent := strings.HasPrefix(stem, agentPrefix)
+	switch {
+	case !ok:
+	case d.level == historyLevel:
+		return History, stem, name == d.history
+	case agent && d.level == agentsLevel:
+		return Agent, d.session + "/" + stem, true
+	case agent:
+		return Agent, stem, true
+	case d.level == projectLevel || namesSession(stem):
 		return Main, stem, true
-	case agentsLevel:
-		if strings.HasPrefix(stem, agentPrefix) {
-			return Agent, d.session + "/" + stem, true
-		}
-	case historyLevel:
-		if name == d.history {
-			return History, "history", true
-		}
 	}
 	return 0, "", false
 }
 
-// below returns the level of a subfolder of this name, if it is of interest. The name may still be a file's, so it
-// refuses names that look like a file's.
+// stray reports whether a file of this name in the folder may hold lines although it is no transcript.
+func (d *folder) stray(name string) bool {
+	_, jsonl := stemOf(name)
+	_, _, is := d.transcript(name)
+	return jsonl && !is && d.level != historyLevel && (d.level != agentsLevel || name != journalName)
+}
+
+// namesSession reports whether a name begins with a UUID, as those of sessions and of their copies do.
+func namesSession(stem string) bool {
+	const form = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+	if len(stem) < len(form) {
+		return false
+	}
+	for i := range form {
+		hex := strings.IndexByte("0123456789abcdefABCDEF", stem[i]) >= 0
+		if form[i] == 'x' && !hex || form[i] != 'x' && stem[i] != form[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// below returns the level of a subfolder of this name, if it is of interest: it may hold transcripts. The name may
+// still be a file's, so it refuses names that look like those of the files beside transcripts. tool-results holds
+// output of tools, which is delivered as attachments.
 func (d *folder) below(name string) (l level, ok bool) {
-	if d.depth >= maxDepth {
+	switch ext := filepath.Ext(name); {
+	case d.level == historyLevel, name == ".git", ext == ".json", ext == ".txt", ext == ".md":
 		return 0, false
+	case d.level == rootLevel:
+		return projectLevel, true
+	case d.level == projectLevel:
+		return sessionLevel, true
+	case d.level == sessionLevel && name != agentsName:
+		return sessionLevel, name != "tool-results"
 	}
-	switch d.level {
-	case rootLevel:
-		return projectLevel, !strings.HasSuffix(name, suffix)
-	case projectLevel:
-		return sessionLevel, !strings.Contains(name, ".")
-	case sessionLevel:
-		return agentsLevel, name == agentsName
-	case agentsLevel:
-		return agentsLevel, !strings.HasSuffix(name, suffix) && !strings.HasSuffix(name, ".json")
-	}
-	return 0, false
+	return agentsLevel, true
 }
 
 // wants reports whether a name in the folder is worth a question to the file system.
 func (d *folder) wants(name string) bool {
-	if _, ok := d.below(name); ok {
-		return true
+	if d.level == historyLevel {
+		return name == d.history
 	}
-	_, _, ok := d.transcript(name)
+	_, ok := d.below(name)
 	return ok
 }
 

@@ -217,9 +217,6 @@ func (p *listing) failed(d *folder, err error) {
 func (p *listing) compare(d *folder, entries []entry, deep bool) []*folder {
 	var subs []*folder
 	files, folders := 0, 0
-	if len(p.t.table.refused) > 0 {
-		p.t.table.forgetRefused(d, entries)
-	}
 	for i := range entries {
 		e := &entries[i]
 		switch s, fresh := p.entry(d, e); {
@@ -235,6 +232,9 @@ func (p *listing) compare(d *folder, entries []entry, deep bool) []*folder {
 		case e.kind == regular && d.files[e.name] != nil:
 			files++
 		}
+	}
+	if len(p.t.table.refused) > 0 {
+		p.t.table.forgetRefused(d, entries)
 	}
 	if files < len(d.files) {
 		for _, f := range d.files {
@@ -301,10 +301,15 @@ func (p *listing) entry(d *folder, e *entry) (s *folder, fresh bool) {
 			p.found = append(p.found, finding{
 				d: d, name: e.name, kind: kind, called: called, stat: e.stat, link: d.link || e.link,
 			})
+		} else if e.stat.Size > 0 && d.stray(e.name) {
+			p.refuse(d, e, whyStray)
 		}
 	case directory:
 		l, ok := d.below(e.name)
-		if !ok {
+		if ok && d.depth == maxDepth {
+			p.refuse(d, e, whyDeep)
+		}
+		if !ok || d.depth == maxDepth {
 			return nil, false
 		}
 		if s = d.subs[e.name]; s != nil {

@@ -25,8 +25,10 @@ type Stats struct {
 	WatchLimit   int    // the most that are; 0 while there are no events
 	// Unreadable is the transcripts that cannot be opened or read, each with its error.
 	Unreadable []string
-	// NotFollowed is the symbolic links that are not followed, each with the reason.
+	// NotFollowed is the symbolic links and the folders that are not followed, each with the reason.
 	NotFollowed []string
+	// Stray is the *.jsonl files below a root that are not read, because their place and name are no transcript's.
+	Stray []string
 	// NotTaken is why the sink failed to take chunks the last time; nil when it took them.
 	NotTaken  error
 	Importing bool // what was there before the start is not all read yet
@@ -88,7 +90,7 @@ func (t *Tailer) Stats() Stats {
 	if s.Watch == "events" {
 		s.Watches, s.WatchLimit = int(t.scan.watches.Load()), maxWatches
 	}
-	s.NotFollowed = t.table.notFollowed()
+	s.NotFollowed, s.Stray = t.table.notFollowed()
 	for f, err := range t.table.unread {
 		if f.folder != nil {
 			s.Unreadable = append(s.Unreadable, f.view().File.Path+": "+reasonOf(err))

@@ -26,7 +26,7 @@ type FileID uint64
 type Kind uint8
 
 const (
-	Main    Kind = iota // <project>/<session>.jsonl
+	Main    Kind = iota // <project>/<session>.jsonl, and <session>.jsonl in any other folder
 	Agent               // <project>/<session>/subagents/**/agent-<id>.jsonl, or the older <project>/agent-<id>.jsonl
 	History             // history.jsonl beside the projects folder
 )
@@ -55,14 +55,17 @@ func (f File) RelPath() string {
 	return filepath.ToSlash(rel)
 }
 
-// ProjectFolder is the folder directly below the root that the file lies in, however deep.
+// ProjectFolder is the folder that holds the session's main transcript.
 func (f File) ProjectFolder() string {
-	rel, err := filepath.Rel(f.Root, f.Path)
-	if err != nil {
-		return filepath.Dir(f.Path)
+	dir := filepath.Dir(f.Path)
+	session, _, below := strings.Cut(f.Name, "/")
+	if !below {
+		return dir
 	}
-	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-	return filepath.Join(f.Root, first)
+	for len(dir) > len(f.Root) && filepath.Base(dir) != session {
+		dir = filepath.Dir(dir)
+	}
+	return filepath.Dir(dir)
 }
 
 // Stat is what the file system reports about a file. Comparable; times are Unix nanoseconds.

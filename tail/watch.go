@@ -111,7 +111,7 @@ func (t *Tailer) watchFolder(d *folder) {
 	t.mu.Lock()
 	lost := d.unwatched
 	d.unwatched = false
-	keep := d.level != sessionLevel && d.level != agentsLevel || t.now()-d.touched < watchKeep
+	keep := !d.ofSession() || t.now()-d.touched < watchKeep
 	t.mu.Unlock()
 	if lost {
 		t.unwatch(d)
@@ -164,8 +164,7 @@ func (p *listing) trusts(d *folder) bool {
 	if !p.events || d.level == rootLevel || d.level == historyLevel {
 		return false
 	}
-	session := d.level == sessionLevel || d.level == agentsLevel
-	resting := session && !d.watched && d.project().attended && d.project().local &&
+	resting := d.ofSession() && !d.watched && d.project().attended && d.project().local &&
 		(p.number+uint32(d.turn))%restTurns != 0
 	told := d.watched && d.attended && d.local && d.settled
 	if !resting && !told || !p.sound(d, resting) {
@@ -177,6 +176,11 @@ func (p *listing) trusts(d *folder) bool {
 	}
 	self, kind, err := statEntry(d.path)
 	return err == nil && kind == directory && self == d.self
+}
+
+// ofSession reports whether a folder belongs to a session, and holds no main transcripts.
+func (d *folder) ofSession() bool {
+	return d.level == agentsLevel || d.level == sessionLevel && len(d.files) == 0
 }
 
 // sound reports whether nothing happened to a folder lately, and no file in it is in trouble.
