@@ -39,6 +39,20 @@ func TestFiledAway(t *testing.T) {
 	if left := w.tail.Stats().Stray; len(left) > 0 {
 		t.Errorf("stray: %v", left)
 	}
+	known := map[string]File{}
+	for _, f := range w.tail.Files() {
+		f.File.ID, f.File.Copy, f.File.Stat = 0, 0, Stat{}
+		known[f.File.Path] = f.File
+	}
+	Walk(w.root, func(f File) {
+		if f.Stat = (Stat{}); f != known[f.Path] {
+			t.Errorf("walked: %+v, followed: %+v", f, known[f.Path])
+		}
+		delete(known, f.Path)
+	}, func(dir string, err error) { t.Errorf("%s: %v", dir, err) })
+	if len(known) > 0 {
+		t.Errorf("not walked: %v", known)
+	}
 }
 
 // A *.jsonl that is no transcript by its place and name is named, until it is gone.

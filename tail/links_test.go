@@ -42,6 +42,11 @@ func (w *world) followed(rels ...string) {
 	for _, rel := range rels {
 		w.main(rel)
 	}
+	walked := 0
+	Walk(w.root, func(File) { walked++ }, func(dir string, err error) { w.t.Errorf("walk %s: %v", dir, err) })
+	if walked != len(rels) {
+		w.t.Errorf("%d transcripts walked, want %v", walked, rels)
+	}
 }
 
 func TestLinksAreFollowedOnce(t *testing.T) {

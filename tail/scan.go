@@ -331,13 +331,8 @@ func (p *listing) entry(d *folder, e *entry) (s *folder, fresh bool) {
 
 // addFolder starts following a folder.
 func (p *listing) addFolder(d *folder, l level, e *entry) *folder {
-	s := &folder{
-		path: joinPath(d.path, e.name), root: d.root, parent: d, level: l, depth: d.depth + 1,
-		session: d.session, touched: p.t.since(e.stat.ModTime), link: d.link || e.link, turn: uint8(len(d.subs)),
-	}
-	if l == sessionLevel {
-		s.session = e.name
-	}
+	s := d.child(e.name, l, e.link)
+	s.touched, s.turn = p.t.since(e.stat.ModTime), uint8(len(d.subs))
 	if d.subs == nil {
 		d.subs = map[string]*folder{}
 	}

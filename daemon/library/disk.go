@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -27,36 +28,18 @@ type File struct {
 // Disk lists the main transcripts below roots, the last changed first. It skips folders that cannot be read.
 func Disk(roots []string) (files []File) {
 	for _, root := range roots {
-		folders, _ := os.ReadDir(root) // a root need not exist
-		for _, folder := range folders {
-			dir := filepath.Join(root, folder.Name())
-			entries, err := os.ReadDir(dir)
-			if err != nil {
-				continue
+		tail.Walk(root, func(f tail.File) {
+			if f.Kind == tail.Main {
+				files = append(files, File{
+					Session: f.Name, Path: f.Path, Root: root, Bytes: f.Stat.Size, Changed: time.Unix(0, f.Stat.ModTime),
+				})
 			}
-			for _, e := range entries {
-				if stem, ok := mainName(e.Name()); ok {
-					if info, err := os.Stat(filepath.Join(dir, e.Name())); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-						files = append(files, File{
-							Session: stem, Path: filepath.Join(dir, e.Name()), Root: root,
-							Bytes: info.Size(), Changed: info.ModTime(),
-						})
-					}
-				}
-			}
-		}
+		}, func(string, error) {})
 	}
 	slices.SortFunc(files, func(a, b File) int {
 		return cmp.Or(b.Changed.Compare(a.Changed), cmp.Compare(a.Path, b.Path))
 	})
 	return files
-}
-
-// mainName is the session id in a main transcript's file name.
-func mainName(name string) (string, bool) {
-	stem, ok := strings.CutSuffix(name, ".jsonl")
-	return stem, ok && stem != "" && stem[0] != '.' && !strings.HasPrefix(stem, "agent-") && !strings.Contains(stem,
-		".compact.tmp.")
 }
 
 // headBytes is how much of a transcript is read for its title and project.

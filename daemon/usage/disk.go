@@ -37,7 +37,7 @@ func (d Disk) Sum(ctx context.Context, q Query) (Report, error) {
 	}
 	files := find(d.Roots, c.fault)
 	for i := range files {
-		c.total += files[i].bytes
+		c.total += files[i].Stat.Size
 	}
 	for i := range files {
 		if err := c.file(ctx, &files[i]); err != nil {
@@ -91,10 +91,10 @@ func (c *counter) fault(f Fault) {
 
 // file counts the answers of a file.
 func (c *counter) file(ctx context.Context, f *file) error {
-	in, err := os.Open(f.path)
+	in, err := os.Open(f.Path)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) { // else it was removed meanwhile
-			c.fault(Fault{Path: f.path, Why: reason(err)})
+			c.fault(Fault{Path: f.Path, Why: reason(err)})
 		}
 		return nil
 	}
@@ -115,16 +115,16 @@ func (c *counter) file(ctx context.Context, f *file) error {
 		line, ended, long, err := c.lines.next()
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				c.fault(Fault{Path: f.path, Line: n, Why: reason(err)})
+				c.fault(Fault{Path: f.Path, Line: n, Why: reason(err)})
 			}
 			break
 		}
 		if why := c.line(line, ended, long); why != "" {
 			c.report.Skipped++
-			c.fault(Fault{Path: f.path, Line: n, Why: why})
+			c.fault(Fault{Path: f.Path, Line: n, Why: why})
 		}
 	}
-	c.done += f.bytes
+	c.done += f.Stat.Size
 	return nil
 }
 
@@ -248,11 +248,11 @@ func (c *counter) setProject(cwd string) {
 	if !c.query.by(Project) {
 		return
 	}
-	key := [2]string{cwd, c.in.parts[0]}
+	key := [2]string{cwd, c.in.folder}
 	if _, ok := c.projects[key]; !ok {
 		top := repository(cwd)
-		hash, main := c.disk.Project(top, c.in.parts[0])
-		c.projects[key] = [2]string{hash, projectName(cmp.Or(main, top), c.in.parts[0])}
+		hash, main := c.disk.Project(top, c.in.folder)
+		c.projects[key] = [2]string{hash, projectName(cmp.Or(main, top), c.in.folder)}
 	}
 	c.project = c.projects[key]
 }
