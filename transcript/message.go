@@ -11,7 +11,8 @@ type Message struct {
 	Role       string
 	Model      string
 	StopReason string
-	Usage      *Usage // nil if the line has none
+	Usage      *Usage   // nil if the line has none
+	Billing    *Billing // nil if the usage is billed as the model's, and is all there is
 	blocks     []RawBlock
 }
 

@@ -256,7 +256,7 @@ func (p *parsed) pickMessage(w *walker) {
 			p.texts[textStop] = stringContents(value)
 		case "usage":
 			if value[0] == '{' {
-				p.message.usage = parseUsage(value)
+				p.message.usage, p.message.Billing = parseUsage(value)
 				p.message.Usage = &p.message.usage
 			}
 		case "content":

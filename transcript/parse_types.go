@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"bytes"
 	"time"
 )
 
@@ -108,9 +107,10 @@ func agentAnswer(data []byte) *UsageSample {
 	if len(usage) == 0 || usage[0] != '{' || model == SyntheticModel {
 		return nil
 	}
+	tokens, billing := parseUsage(usage)
 	return &UsageSample{
-		MessageID: text(field(message, "id")), RequestID: text(field(record, "requestId")), Model: model,
-		UUID: text(field(record, "uuid")), Time: parseTime(field(record, "timestamp")), Usage: parseUsage(usage),
+		MessageID: text(field(message, "id")), RequestID: text(field(record, "requestId")), Model: billing.name(model),
+		UUID: text(field(record, "uuid")), Time: parseTime(field(record, "timestamp")), Usage: tokens,
 		Sidechain: true, Final: text(field(message, "stop_reason")) != "",
 	}
 }
@@ -150,36 +150,3 @@ func (p *parsed) extendAttachment(r *Record) {
 func promptText(value []byte) string {
 	return joinText(appendBlocks(nil, value))
 }
-
-func parseUsage(object []byte) Usage {
-	var u Usage
-	var flat int64
-	w := walkerOf(object)
-	for key, value, ok := w.member(); ok; key, value, ok = w.member() {
-		switch string(key) {
-		case "input_tokens":
-			u.Input = tokens(value)
-		case "output_tokens":
-			u.Output = tokens(value)
-		case "cache_read_input_tokens":
-			u.CacheRead = tokens(value)
-		case "cache_creation_input_tokens":
-			flat = tokens(value)
-		case "cache_creation":
-			if !bytes.HasPrefix(value, []byte("{")) {
-				continue
-			}
-			u.CacheWrite5m = tokens(field(value, "ephemeral_5m_input_tokens"))
-			u.CacheWrite1h = tokens(field(value, "ephemeral_1h_input_tokens"))
-		case "server_tool_use":
-			u.WebSearches = tokens(field(value, "web_search_requests"))
-			u.WebFetches = tokens(field(value, "web_fetch_requests"))
-		}
-	}
-	// The flat number was sometimes 0 before 2.1.152; older builds have only the flat number.
-	u.CacheWrite5m += max(0, flat-u.CacheWrite5m-u.CacheWrite1h)
-	return u
-}
-
-// tokens limits a count so that sums of counts cannot overflow.
-func tokens(value []byte) int64 { return min(max(0, integer(value)), 1<<40) }

@@ -1,6 +1,10 @@
 package transcript
 
-import "time"
+import (
+	"cmp"
+	"strconv"
+	"time"
+)
 
 // Usage is the consumption of one request to the model, in tokens.
 type Usage struct {
@@ -19,6 +23,7 @@ type UsageSample struct {
 	Time                        time.Time
 	Usage                       Usage
 	Line                        int64
+	Part                        int // 0: the answer itself; further requests that were made for it count from 1
 	Sidechain                   bool
 	Final                       bool // the line has a stop reason: its numbers are not placeholders
 }
@@ -48,19 +53,18 @@ func (u Usage) Minus(v Usage) Usage {
 }
 
 // Key identifies the answer: the message id (a replay has the same one, but another request id), otherwise the request
-// id, otherwise the line's uuid.
+// id, otherwise the line's uuid; "" if it has none. Further requests of an answer have a number behind it.
 func (u UsageSample) Key() string {
-	switch {
-	case u.MessageID != "":
-		return u.MessageID
-	case u.RequestID != "":
-		return u.RequestID
+	key := cmp.Or(u.MessageID, u.RequestID, u.UUID)
+	if u.Part > 0 && key != "" {
+		key += "#" + strconv.Itoa(u.Part)
 	}
-	return u.UUID
+	return key
 }
 
 // Supersedes reports which of two samples with the same Key counts, independent of their order: the main chain's before
-// a sidechain's, then the one with more output, then the one with more tokens in total, then the later line.
+// a sidechain's, then the one with more output, then the one with more tokens in total, then the earlier one. So an
+// answer whose lines are alike belongs to the day of its first.
 func (u UsageSample) Supersedes(v UsageSample) bool {
 	switch {
 	case u.Sidechain != v.Sidechain:
@@ -69,6 +73,8 @@ func (u UsageSample) Supersedes(v UsageSample) bool {
 		return u.Usage.Output > v.Usage.Output
 	case u.Usage.Total() != v.Usage.Total():
 		return u.Usage.Total() > v.Usage.Total()
+	case !u.Time.Equal(v.Time):
+		return u.Time.Before(v.Time)
 	}
-	return u.Line > v.Line
+	return u.Line < v.Line
 }

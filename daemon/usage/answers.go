@@ -32,16 +32,16 @@ type answer struct {
 	request uint32 // hash of the request id, or of the session
 	session uint32 // hash of the session's id
 	group   int32  // of sums; -1: outside the query's time
-	tokens  [5]uint32
+	tokens  [6]uint32
 	side    bool // of a sidechain
 	copied  bool // out of another session's history
 }
 
-// usage is the tokens as they are in lines.
+// usage is the tokens and searches as they are in lines.
 func (a *answer) usage() transcript.Usage {
 	return transcript.Usage{
 		Input: int64(a.tokens[0]), Output: int64(a.tokens[1]), CacheRead: int64(a.tokens[2]),
-		CacheWrite5m: int64(a.tokens[3]), CacheWrite1h: int64(a.tokens[4]),
+		CacheWrite5m: int64(a.tokens[3]), CacheWrite1h: int64(a.tokens[4]), WebSearches: int64(a.tokens[5]),
 	}
 }
 
@@ -52,8 +52,8 @@ func (t *answers) newAnswer(s *transcript.UsageSample, session string) answer {
 	a := answer{
 		message: hash("", s.Key()), request: uint32(hash("request ", s.RequestID)),
 		session: uint32(hash("session ", session)), side: s.Sidechain,
-		tokens: [5]uint32{fit(s.Usage.Input), fit(s.Usage.Output), fit(s.Usage.CacheRead), fit(s.Usage.CacheWrite5m),
-			fit(s.Usage.CacheWrite1h)},
+		tokens: [6]uint32{fit(s.Usage.Input), fit(s.Usage.Output), fit(s.Usage.CacheRead), fit(s.Usage.CacheWrite5m),
+			fit(s.Usage.CacheWrite1h), fit(s.Usage.WebSearches)},
 	}
 	if s.RequestID == "" {
 		a.request = a.session
@@ -62,10 +62,14 @@ func (t *answers) newAnswer(s *transcript.UsageSample, session string) answer {
 }
 
 // supersedes says whether of two copies a counts instead of b, which was found first: the main conversation's before a
-// sidechain's, then the one with more tokens, because earlier lines of an answer hold placeholders, then the original.
+// sidechain's, then the one with more output, then the one with more tokens, because earlier lines of an answer hold
+// placeholders, then the original.
 func (a *answer) supersedes(b *answer) bool {
 	if a.side != b.side {
 		return b.side
+	}
+	if a.tokens[1] != b.tokens[1] {
+		return a.tokens[1] > b.tokens[1]
 	}
 	if x, y := a.usage().Total(), b.usage().Total(); x != y {
 		return x > y

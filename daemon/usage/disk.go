@@ -163,37 +163,27 @@ func (c *counter) object(line []byte, l transcript.Line) {
 		return
 	}
 	r := transcript.ParseScanned(line, l)
-	sample := sampleOf(&r)
-	if sample == nil || sample.Key() == "" {
-		return
+	for sample := range r.Answers() {
+		if sample.Key() != "" {
+			c.answer(&sample, &r)
+		}
 	}
+}
+
+// answer counts what a record reports of an answer.
+func (c *counter) answer(sample *transcript.UsageSample, r *transcript.Record) {
 	if sample.Time.IsZero() {
 		sample.Time = cmp.Or(r.Time, c.clock)
 	}
 	c.clock = sample.Time
 	a := c.answers.newAnswer(sample, cmp.Or(r.SessionID, c.in.session()))
-	a.group, a.copied = c.groupOf(sample, &r), r.Lineage != nil && r.Lineage.ForkedFrom != ""
+	a.group, a.copied = c.groupOf(sample, r), r.Lineage != nil && r.Lineage.ForkedFrom != ""
 	counts, before := c.answers.add(a)
 	if before != nil {
 		c.add(before, -1)
 	}
 	if counts {
 		c.add(&a, 1)
-	}
-}
-
-// sampleOf is what a record says about an answer; nil: nothing.
-func sampleOf(r *transcript.Record) *transcript.UsageSample {
-	switch m := r.Message; {
-	case r.Type == "progress":
-		return r.AgentAnswer
-	case r.Type != "assistant" || m == nil || m.Usage == nil || m.Synthetic() || r.APIError:
-		return nil
-	default:
-		return &transcript.UsageSample{
-			MessageID: m.ID, RequestID: r.RequestID, Model: m.Model, UUID: r.UUID, Time: r.Time, Usage: *m.Usage,
-			Sidechain: r.Sidechain,
-		}
 	}
 }
 

@@ -64,6 +64,38 @@ func TestOnce(t *testing.T) {
 	}
 }
 
+// TestBilled: fast mode, an adviser's tokens, web searches and regions count, each answer once.
+func TestBilled(t *testing.T) {
+	for usages, want := range map[string]struct {
+		tokens int64
+		cost   float64
+	}{
+		`{"input_tokens":100000,"output_tokens":10000,"speed":"fast"}`:                                                                                         {110_000, 1.5},
+		`{"input_tokens":1000000,"inference_geo":"us"}`:                                                                                                        {1_000_000, 5.5},
+		`{"input_tokens":100,"output_tokens":100,"server_tool_use":{"web_search_requests":50}}`:                                                                {200, 0.503},
+		`{"input_tokens":10,"iterations":[{"type":"message","input_tokens":10},{"type":"advisor_message","model":"claude-haiku-4-5","input_tokens":1000000}]}`: {1_000_010, 1.00005},
+	} {
+		line := `{"type":"assistant","requestId":"r","uuid":"u","sessionId":"s","cwd":"/work/shop","timestamp":"2026-11-20T09:00:00Z",` +
+			`"message":{"id":"m","model":"claude-opus-4-8","usage":` + usages + "}}\n"
+		r := sum(t, put(t, map[string]string{one: line + line}), usage.Model)
+		if r.Total.Total != want.tokens || r.Total.Cost == nil || math.Abs(*r.Total.Cost-want.cost) > 1e-9 {
+			t.Errorf("%s: %+v, want %+v", usages, r.Total, want)
+		}
+	}
+}
+
+// TestDayOfAnswer: an answer over midnight belongs to the day of the first of its lines with the whole usage.
+func TestDayOfAnswer(t *testing.T) {
+	line := func(at string, output int) string {
+		return fmt.Sprintf(`{"type":"assistant","requestId":"r","uuid":"u%s","sessionId":"s","timestamp":"%s","message":{"id":"m",`+
+			`"model":"claude-opus-4-8","usage":{"input_tokens":1,"output_tokens":%d}}}`+"\n", at, at, output)
+	}
+	root := put(t, map[string]string{one: line("2026-11-20T23:59:58Z", 1) + line("2026-11-20T23:59:59Z", 7) + line("2026-11-21T00:00:01Z", 7)})
+	if rows := sum(t, root, usage.Day).Rows; len(rows) != 1 || rows[0].Day != "2026-11-20" || rows[0].Output != 7 {
+		t.Errorf("%+v", rows)
+	}
+}
+
 // TestAgents: the answers of agents are their session's, in every place where Claude Code puts them.
 func TestAgents(t *testing.T) {
 	const session = "11111111-0000-4000-8000-000000000001"

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"strings"
 	"sync"
 
@@ -34,6 +33,10 @@ type Price struct {
 	Match string `json:"match"` // the model's name; * stands for anything, and there may be several
 	Rates
 	Long *Rates `json:"long_context"` // of requests above LongContext; nil: the same
+	// Fast is how many times as much fast mode costs; 0: not known, so that it has no price.
+	Fast float64 `json:"fast"`
+	// Regional is how many times as much a request costs that is kept in one region; 0: the same.
+	Regional float64 `json:"regional"`
 }
 
 // Rates are what a million tokens of a kind cost, in US dollars.
@@ -47,15 +50,16 @@ type Rates struct {
 
 // List is a price list. It does not guess: an unknown model has no price. Safe for concurrent use.
 type List struct {
-	AsOf string // the day it is of
-	list []Price
+	AsOf   string // the day it is of
+	list   []Price
+	search *float64 // of a thousand web searches; nil: not known
 }
 
 // Cost is what tokens cost, as far as that is known.
 type Cost struct {
 	USD      float64
 	Priced   int64 // tokens that USD is for
-	Unpriced int64 // tokens of models without a price
+	Unpriced int64 // tokens of models without a price, and web searches if theirs is not known
 }
 
 // Known reports whether the cost is meaningful: a price is known for some tokens, or there are none.
@@ -85,12 +89,13 @@ func Read(r io.Reader) (*List, error) {
 		return nil, fmt.Errorf("read prices: larger than %d bytes", maxFile)
 	}
 	var doc struct {
-		Schema    int     `json:"schema_version"`
-		Currency  string  `json:"currency"`
-		PerTokens int64   `json:"per_tokens"`
-		AsOf      string  `json:"as_of"`
-		Note      string  `json:"note"`
-		Models    []Price `json:"models"`
+		Schema    int      `json:"schema_version"`
+		Currency  string   `json:"currency"`
+		PerTokens int64    `json:"per_tokens"`
+		AsOf      string   `json:"as_of"`
+		Note      string   `json:"note"`
+		Search    *float64 `json:"web_searches_per_1000"`
+		Models    []Price  `json:"models"`
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -110,14 +115,17 @@ func Read(r io.Reader) (*List, error) {
 			return nil, fmt.Errorf("read prices: %w", err)
 		}
 	}
-	return &List{AsOf: doc.AsOf, list: doc.Models}, nil
+	if doc.Search != nil && *doc.Search < 0 {
+		return nil, errors.New("read prices: web_searches_per_1000 is below 0")
+	}
+	return &List{AsOf: doc.AsOf, list: doc.Models, search: doc.Search}, nil
 }
 
 func (p Price) check() error {
 	if p.Match == "" {
 		return errors.New("a model has no match")
 	}
-	rates := []Rates{p.Rates}
+	rates := []Rates{p.Rates, {Input: p.Fast, Output: p.Regional}}
 	if p.Long != nil {
 		rates = append(rates, *p.Long)
 	}
@@ -131,32 +139,43 @@ func (p Price) check() error {
 	return nil
 }
 
-// decoration is what clouds and settings append to a model's name: a date, a version, "[1m]".
-var decoration = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(\[[^\]]*\]|[-@]\d{8}|[-@]latest|-v\d+(:\d+)?|:\d+)$`)
-})
-
-// plainModel is a model's name in lower case, without decoration.
-func plainModel(model string) string {
-	model = strings.ToLower(model)
-	for {
-		at := decoration().FindStringIndex(model)
-		if at == nil || at[0] == 0 {
-			return model
-		}
-		model = model[:at[0]]
-	}
-}
-
-// Of returns a model's price: the first that matches its name, with or without decoration, in any case.
+// Of returns a model's price: the first that matches its name as Anthropic writes it, with the surcharges of its region and
+// speed, or as it is written.
 func (p *List) Of(model string) (Price, bool) {
-	whole, plain := strings.ToLower(model), plainModel(model)
+	whole, plain := strings.ToLower(model), parseName(model)
 	for _, x := range p.list {
-		if m := strings.ToLower(x.Match); matches(m, plain) || matches(m, whole) {
+		switch m := strings.ToLower(x.Match); {
+		case matches(m, plain.model):
+			return x.times(plain)
+		case matches(m, whole):
 			return x, true
 		}
 	}
 	return Price{}, false
+}
+
+// times is the price with the surcharges of a name; false if one of them is not known.
+func (p Price) times(n name) (Price, bool) {
+	factor := 1.0
+	if n.fast {
+		factor *= p.Fast
+	}
+	if n.regional && p.Regional != 0 {
+		factor *= p.Regional
+	}
+	p.Rates = p.Rates.times(factor)
+	if p.Long != nil {
+		long := p.Long.times(factor)
+		p.Long = &long
+	}
+	return p, factor > 0
+}
+
+func (r Rates) times(factor float64) Rates {
+	return Rates{
+		Input: factor * r.Input, Output: factor * r.Output, CacheRead: factor * r.CacheRead,
+		CacheWrite5m: factor * r.CacheWrite5m, CacheWrite1h: factor * r.CacheWrite1h,
+	}
 }
 
 // matches compares name with a pattern in which * stands for any text.
@@ -182,7 +201,7 @@ func matches(pattern, name string) bool {
 	}
 }
 
-// Cost is what a model's tokens cost. long says that each of the requests they are of was above LongContext.
+// Cost is what a model's tokens and web searches cost. long says that each of the requests they are of was above LongContext.
 func (p *List) Cost(model string, u transcript.Usage, long bool) Cost {
 	x, ok := p.Of(model)
 	if !ok {
@@ -194,5 +213,12 @@ func (p *List) Cost(model string, u transcript.Usage, long bool) Cost {
 	}
 	usd := r.Input*float64(u.Input) + r.Output*float64(u.Output) + r.CacheRead*float64(u.CacheRead) +
 		r.CacheWrite5m*float64(u.CacheWrite5m) + r.CacheWrite1h*float64(u.CacheWrite1h)
-	return Cost{USD: usd / 1e6, Priced: u.Total()}
+	cost := Cost{USD: usd / 1e6, Priced: u.Total()}
+	switch {
+	case p.search != nil:
+		cost.USD += *p.search * float64(u.WebSearches) / 1e3
+	case u.WebSearches > 0:
+		cost.Unpriced = u.WebSearches
+	}
+	return cost
 }

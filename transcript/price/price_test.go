@@ -19,7 +19,27 @@ func TestPriceOf(t *testing.T) {
 		{"claude-opus-5", 5},
 		{"claude-opus-5-20260724", 5},
 		{"claude-opus-5@20260724", 5},
-		{"us.anthropic.claude-opus-4-5-20251101-v1:0", 5},
+		{"us.anthropic.claude-opus-4-5-20251101-v1:0", 5.5}, // kept in one region
+		{"global.anthropic.claude-opus-4-5-20251101-v1:0", 5},
+		{"eu.anthropic.claude-sonnet-4-5-20250929-v1:0", 3.3},
+		{"us.anthropic.claude-sonnet-4-20250514-v1:0", 3}, // older than regional prices
+		{"arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-opus-4-8-v1:0", 5.5},
+		{"us/claude-opus-4-8", 5.5},
+		{"anthropic/claude-opus-4.8", 5},
+		{"openrouter/anthropic/claude-sonnet-4.5:beta", 3},
+		{"openrouter/anthropic/claude-3.5-haiku", 0.8},
+		{"claude-haiku-3-5", 0.8},
+		{"claude-4.5-sonnet", 3},
+		{"claude-4-opus", 15},
+		{"claude-sonnet-4-5-thinking", 3},
+		{"databricks/databricks-claude-opus-4-8", 5},
+		{"vertex_ai/claude-haiku-4-5@20251001", 1},
+		{"claude-opus-4-8-fast", 10},
+		{"us/claude-opus-4-8-fast", 11},
+		{"claude-opus-4-6-fast", 30},
+		{"claude-sonnet-5-fast", 0}, // no price of fast mode is known
+		{"claude-opus-4-8-priority", 0},
+		{"glm-4.6", 0},
 		{"claude-opus-4-20250514", 15},
 		{"claude-opus-4-1-20250805", 15},
 		{"CLAUDE-Sonnet-5", 2},
@@ -35,7 +55,7 @@ func TestPriceOf(t *testing.T) {
 	}
 	for _, test := range tests {
 		p, ok := price.Default().Of(test.model)
-		if ok != (test.input > 0) || p.Input != test.input {
+		if ok != (test.input > 0) || ok && math.Abs(p.Input-test.input) > 1e-9 {
 			t.Errorf("%q: %v %v, want %v", test.model, p.Input, ok, test.input)
 		}
 	}
@@ -56,6 +76,21 @@ func TestCost(t *testing.T) {
 	}
 	if !(price.Cost{}).Known() {
 		t.Error("nothing costs something unknown")
+	}
+}
+
+// TestWebSearches: they cost extra; a list without their price leaves a mark.
+func TestWebSearches(t *testing.T) {
+	tokens := transcript.Usage{Input: 1_000_000, WebSearches: 50}
+	if c := price.Default().Cost("claude-opus-4-8", tokens, false); math.Abs(c.USD-5.5) > 1e-9 || c.Unpriced != 0 {
+		t.Errorf("cost is %+v", c)
+	}
+	p, err := price.Read(strings.NewReader(`{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[{"match":"*","input":1}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := p.Cost("x", tokens, false); c.USD != 1 || c.Unpriced != 50 {
+		t.Errorf("without a price of searches the cost is %+v", c)
 	}
 }
 
@@ -117,6 +152,7 @@ func TestReadPricesRefuses(t *testing.T) {
 		{`"input":1`, `"input":-1`},
 		{`"input":1`, `"inptu":1`},
 		{`"input":1`, `"input":"1"`},
+		{`"input":1`, `"input":1,"fast":-2`},
 		{`"input":1`, `"input":1,"long_context":{"output":-1}`},
 		{`]}`, ``},
 		{`"x"`, `"` + strings.Repeat("x", 1<<20) + `"`},

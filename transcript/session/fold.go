@@ -257,21 +257,19 @@ func (s *Fold) rewinds(g *treeRecord, r *transcript.Record) {
 // sidechain handles a sidechain's record inside a main transcript: its tokens count, but it is not part of the
 // conversation.
 func (s *Fold) sidechain(line int64, r *transcript.Record) {
-	if u := usageOf(r); u != nil {
-		s.countUsage(line, r, *u)
+	if usageOf(r) != nil {
+		s.countAnswers(line, r)
 	}
 }
 
 // agentAnswer reports the tokens of an agent's answer that a progress record repeats. They are not added to this
 // transcript's: the agent's own transcript may have them too.
 func (s *Fold) agentAnswer(line int64, r *transcript.Record) {
-	if r.AgentAnswer == nil {
-		return
+	for sample := range r.Answers() {
+		sample.Line = line
+		if sample.Time.IsZero() {
+			sample.Time = r.Time
+		}
+		s.event(UsageEvent, line, r).Usage = &sample
 	}
-	sample := *r.AgentAnswer
-	sample.Line = line
-	if sample.Time.IsZero() {
-		sample.Time = r.Time
-	}
-	s.event(UsageEvent, line, r).Usage = &sample
 }

@@ -2,33 +2,40 @@ package session
 
 import "github.com/ccship/ccship/transcript"
 
-// countUsage counts an answer's tokens once: of several lines with one message id, the one with the highest numbers
-// counts. known reports whether the answer had been seen before.
-func (s *Fold) countUsage(line int64, r *transcript.Record, u transcript.Usage) (key uint64, known bool) {
-	sample := transcript.UsageSample{
-		MessageID: r.Message.ID, RequestID: r.RequestID, Model: r.Message.Model, UUID: r.UUID, Time: r.Time, Usage: u,
-		Line: line, Sidechain: r.Sidechain, Final: r.Message.StopReason != "",
+// countAnswers counts the tokens of what a record reports of answers, each once: of several lines with one message id, the
+// one with the highest numbers counts. key is of the answer itself, known reports whether it had been seen before.
+func (s *Fold) countAnswers(line int64, r *transcript.Record) (key uint64, known bool) {
+	for sample := range r.Answers() {
+		sample.Line = line
+		k, seen := s.countAnswer(&sample)
+		if sample.Part == 0 {
+			key, known = k, seen
+		}
+		s.event(UsageEvent, line, r).Usage = &sample
 	}
-	key = hash(sample.Key())
+	return key, known
+}
+
+func (s *Fold) countAnswer(a *transcript.UsageSample) (key uint64, known bool) {
+	key = hash(a.Key())
 	before, known := s.answers.get(key)
-	main := !r.Sidechain || s.ownership.agent
-	if main && !before.main {
+	main := !a.Sidechain || s.ownership.agent
+	if main && !before.main && a.Part == 0 {
 		s.sum.Answers++
 	}
-	if !known || main && !before.main || main == before.main && u.Output >= before.usage.Output {
-		added := u.Minus(before.usage)
+	if !known || main && !before.main || main == before.main && a.Usage.Output >= before.usage.Output {
+		added := a.Usage.Minus(before.usage)
 		s.sum.Usage = s.sum.Usage.Plus(added)
 		s.turn.Usage = s.turn.Usage.Plus(added)
-		s.answers.set(key, counted{u, main})
+		s.answers.set(key, counted{a.Usage, main})
 	}
-	s.event(UsageEvent, line, r).Usage = &sample
 	return key, known
 }
 
 // modelAnswered records which model answered and how many tokens were in use. A late line of an older answer says
 // nothing about the present.
 func (s *Fold) modelAnswered(line int64, r *transcript.Record, u transcript.Usage) {
-	key, known := s.countUsage(line, r, u)
+	key, known := s.countAnswers(line, r)
 	context := u.Context()
 	if context == 0 || known && key != s.newest {
 		return

@@ -1,0 +1,160 @@
+package transcript
+
+import (
+	"bytes"
+	"iter"
+)
+
+// Billing is what changes the price of a request beyond its model, and what else it was billed for.
+type Billing struct {
+	Speed, Tier, Geo string      // as the usage says; "" for what every request has
+	Further          []Iteration // requests of its own that the usage does not include, such as those to an advisor
+}
+
+// Iteration is a request to a model that was made while another one was answered.
+type Iteration struct {
+	Model string // "": the answer's
+	Usage Usage
+	Billing
+}
+
+// name is the model's name with what changes its price: "us/claude-opus-5-fast", as price lists write it.
+func (b *Billing) name(model string) string {
+	if b == nil || model == "" {
+		return model
+	}
+	for _, s := range []string{b.Speed, b.Tier} {
+		if s != "" {
+			model += "-" + s
+		}
+	}
+	if b.Geo != "" {
+		model = b.Geo + "/" + model
+	}
+	return model
+}
+
+// Answers yields what an assistant or progress record reports of answers: the usage of its own request, under the name
+// that the price depends on, then that of further requests. Line is not set.
+func (r *Record) Answers() iter.Seq[UsageSample] {
+	return func(yield func(UsageSample) bool) {
+		m := r.Message
+		switch {
+		case r.AgentAnswer != nil:
+			yield(*r.AgentAnswer)
+			return
+		case r.Type != "assistant" || m == nil || m.Usage == nil || m.Synthetic() || r.APIError:
+			return
+		}
+		sample := UsageSample{
+			MessageID: m.ID, RequestID: r.RequestID, Model: m.Billing.name(m.Model), UUID: r.UUID, Time: r.Time,
+			Usage: *m.Usage, Sidechain: r.Sidechain, Final: m.StopReason != "",
+		}
+		if !yield(sample) || m.Billing == nil {
+			return
+		}
+		for _, further := range m.Billing.Further {
+			sample.Part++
+			sample.Usage = further.Usage
+			if sample.Model = further.name(further.Model); further.Model == "" {
+				sample.Model = m.Billing.name(m.Model)
+			}
+			if !yield(sample) {
+				return
+			}
+		}
+	}
+}
+
+// parseUsage reads a usage object. The billing is nil for an ordinary request.
+func parseUsage(object []byte) (u Usage, extra *Billing) {
+	var flat int64
+	var b Billing
+	w := walkerOf(object)
+	for key, value, ok := w.member(); ok; key, value, ok = w.member() {
+		switch string(key) {
+		case "input_tokens":
+			u.Input = tokens(value)
+		case "output_tokens":
+			u.Output = tokens(value)
+		case "cache_read_input_tokens":
+			u.CacheRead = tokens(value)
+		case "cache_creation_input_tokens":
+			flat = tokens(value)
+		case "cache_creation":
+			if bytes.HasPrefix(value, []byte("{")) {
+				u.CacheWrite5m = tokens(field(value, "ephemeral_5m_input_tokens"))
+				u.CacheWrite1h = tokens(field(value, "ephemeral_1h_input_tokens"))
+			}
+		case "server_tool_use":
+			u.WebSearches = tokens(field(value, "web_search_requests"))
+			u.WebFetches = tokens(field(value, "web_fetch_requests"))
+		default:
+			b.read(key, value)
+		}
+	}
+	// The flat number was sometimes 0 before 2.1.152; older builds have only the flat number.
+	u.CacheWrite5m += max(0, flat-u.CacheWrite5m-u.CacheWrite1h)
+	if b.Speed != "" || b.Tier != "" || b.Geo != "" || b.Further != nil {
+		extra = &b
+	}
+	return u, extra
+}
+
+// read takes a member of a usage object that changes prices.
+func (b *Billing) read(key, value []byte) {
+	switch string(key) {
+	case "speed":
+		b.Speed = modifier(value)
+	case "service_tier":
+		b.Tier = modifier(value)
+	case "inference_geo":
+		b.Geo = modifier(value)
+	case "iterations":
+		b.Further = iterations(value)
+	}
+}
+
+// modifier is a setting that changes prices; "" if it is the ordinary one, or no word.
+func modifier(value []byte) string {
+	switch s := text(value); s {
+	case "standard", "not_available", "global":
+		return ""
+	default:
+		return s[:min(len(s), 32)]
+	}
+}
+
+// maxIterations is how many further requests of one answer count.
+const maxIterations = 64
+
+// iterations are the elements of usage.iterations that the usage around them does not include: those that are no step of
+// the answer itself.
+func iterations(value []byte) (further []Iteration) {
+	if !bytes.HasPrefix(value, []byte("[")) {
+		return nil
+	}
+	w := walkerOf(value)
+	for w.skipComma(); w.i < len(w.b) && w.b[w.i] != ']' && len(further) < maxIterations; w.skipComma() {
+		element := w.value(w.i)
+		if len(element) == 0 {
+			break
+		}
+		if kind := text(field(element, "type")); kind == "message" || kind == "" {
+			continue
+		}
+		it := Iteration{Model: text(field(element, "model"))}
+		usage, billing := parseUsage(element)
+		it.Usage = usage
+		if billing != nil {
+			it.Speed, it.Tier, it.Geo = billing.Speed, billing.Tier, billing.Geo
+		}
+		if usage != (Usage{}) {
+			further = append(further, it)
+		}
+	}
+	return further
+}
+
+// tokens limits a count so that sums of counts cannot overflow.
+func tokens(value []byte) int64 { return min(max(0, integer(value)), 1<<40) }
