@@ -3,8 +3,10 @@ package usage_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -195,7 +197,7 @@ func TestCCUsage(t *testing.T) {
 	if len(command) == 0 {
 		t.Skip("`make ccusage` sets CCSHIP_CCUSAGE")
 	}
-	for _, root := range corpora(t) {
+	for _, root := range append(corpora(t), billed(t)) {
 		home := t.TempDir()
 		if err := os.CopyFS(filepath.Join(home, "projects"), os.DirFS(root)); err != nil {
 			t.Fatal(err)
@@ -216,6 +218,7 @@ func TestCCUsage(t *testing.T) {
 					InputTokens, OutputTokens, CacheCreationTokens, CacheReadTokens int64
 				}
 			}
+			Totals struct{ TotalCost float64 }
 		}
 		if err := json.Unmarshal(text, &said); err != nil {
 			t.Fatal(err)
@@ -228,6 +231,9 @@ func TestCCUsage(t *testing.T) {
 		}
 		got := ours(t, root)
 		equal(t, got, want)
+		if cost := sum(t, root, usage.Day).Total.Cost; cost == nil || math.Abs(*cost-said.Totals.TotalCost) > 1e-6 {
+			t.Errorf("%s costs %v, want %v", root, *cost, said.Totals.TotalCost)
+		}
 		var all tokens
 		for _, x := range got {
 			for i := range all {
@@ -237,4 +243,25 @@ func TestCCUsage(t *testing.T) {
 		t.Logf("%s: %d days and models, input %d, output %d, cache writes %d, cache reads %d", root, len(got), all[0], all[1],
 			all[2], all[3])
 	}
+}
+
+// billed is a folder of invented answers whose price depends on more than the model and the tokens.
+func billed(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	for i, a := range []struct{ at, more string }{
+		{"2026-11-20T10:00:00Z", `,"speed":"fast"`},
+		{"2026-11-20T11:00:00Z", `,"iterations":[{"type":"message","input_tokens":1000,"output_tokens":10},` +
+			`{"type":"advisor_message","model":"claude-haiku-4-5","input_tokens":500,"output_tokens":7}]`},
+		{"2026-11-20T12:00:00Z", `,"cache_creation_input_tokens":100,"cache_creation":{"ephemeral_1h_input_tokens":60,"ephemeral_5m_input_tokens":40}`},
+	} {
+		fmt.Fprintf(&text, `{"type":"assistant","requestId":"r%d","uuid":"u%d","sessionId":"s","cwd":"/w","timestamp":"%s","version":"2.1.300",`+
+			`"message":{"id":"m%d","role":"assistant","model":"claude-opus-4-8","usage":{"input_tokens":1000,"output_tokens":10%s},"content":[]}}`+"\n",
+			i, i, a.at, i, a.more)
+	}
+	for i, at := range []string{"2026-11-20T23:59:59Z", "2026-11-21T00:00:01Z"} {
+		fmt.Fprintf(&text, `{"type":"assistant","requestId":"o","uuid":"o%d","sessionId":"s","cwd":"/w","timestamp":"%s","version":"2.1.300",`+
+			`"message":{"id":"o","role":"assistant","model":"claude-opus-4-8","usage":{"input_tokens":5,"output_tokens":6},"content":[]}}`+"\n", i, at)
+	}
+	return put(t, map[string]string{one: text.String()})
 }
