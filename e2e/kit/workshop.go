@@ -116,10 +116,11 @@ func build(name, version string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(workshop, name+version)
-	args := []string{"build", "-trimpath", "-o", path}
+	flags := "-s -w" // to link without what debuggers read takes half as long
 	if version != "" {
-		args = append(args, "-ldflags", "-X main.version="+version)
+		flags += " -X main.version=" + version
 	}
+	args := []string{"build", "-trimpath", "-ldflags", flags, "-o", path}
 	cmd := exec.CommandContext(context.Background(), "go", append(args, "./cmd/"+name)...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
