@@ -184,14 +184,7 @@ func (h *harness) write(session, text string) {
 	if err := os.MkdirAll(filepath.Dir(h.path(session)), 0o700); err != nil {
 		h.t.Fatal(err)
 	}
-	f, err := os.OpenFile(h.path(session), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Close()); err != nil {
-		h.t.Fatal(err)
-	}
+	daemontest.Append(h.t, h.path(session), text)
 }
 
 // rewrite replaces a transcript's content in place.

@@ -3,6 +3,7 @@ package document
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -188,7 +189,8 @@ func saveFile(t *testing.T, dir, name, text string) string {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	now := time.Now() // which need not be the time of the disk
+	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, now, now)); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -28,7 +28,7 @@ func TestSavedViews(t *testing.T) {
 		return out
 	}
 	path := func(name string) string { return "/api/views/" + url.PathEscape(name) }
-	ann.send("PUT", path("Anchors / ü"), `{"query":"?q=anchor&after=1&since=90d"}`, http.StatusOK)
+	ann.send("PUT", path("Anchors / ü"), `{"query":"?q=anchor&after=1&since=9000d"}`, http.StatusOK)
 	ann.send("PUT", path("Words"), `{"page":"search","query":"q=cargo&kind=prompt&kind=answer"}`, http.StatusOK)
 	ann.send("PUT", path("Days"), `{"query":"since=2026-10-30&until=2026-10-31&view=costly"}`, http.StatusOK)
 	ann.send("PUT", path("Old"), `{"query":"view=expired&machine=-"}`, http.StatusOK)
@@ -37,7 +37,7 @@ func TestSavedViews(t *testing.T) {
 		ann.send("PUT", path(name), body, http.StatusBadRequest)
 	}
 	views := saved(ann, "?zone=%2B02:00")
-	if len(views) != 4 || !strings.HasSuffix(views["Anchors / ü"].URL, "/?q=anchor&since=90d") || !strings.HasSuffix(views["Words"].URL, "/search?kind=prompt&kind=answer&q=cargo") {
+	if len(views) != 4 || !strings.HasSuffix(views["Anchors / ü"].URL, "/?q=anchor&since=9000d") || !strings.HasSuffix(views["Words"].URL, "/search?kind=prompt&kind=answer&q=cargo") {
 		t.Fatalf("%+v", views)
 	}
 	if got := string(ann.get(views["Anchors / ü"].API).body); !strings.Contains(got, `"anchor"`) || strings.Contains(got, "cargo") {

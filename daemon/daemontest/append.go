@@ -1,0 +1,45 @@
+package daemontest
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Append appends text to a file, as Claude Code does. Where this program's clock is not the disk's (make test-ahead) the
+// file has the time of the clock, and a new one appears with it: the daemon must not see another one meanwhile.
+func Append(t testing.TB, path, text string) {
+	t.Helper()
+	at := path
+	_, err := os.Stat(path)
+	if now := time.Now(); errors.Is(err, os.ErrNotExist) && now.Sub(diskTime(t)).Abs() > time.Hour {
+		at = filepath.Join(t.TempDir(), "new")
+	}
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if at == path {
+		return
+	}
+	now := time.Now()
+	if err := errors.Join(os.Chtimes(at, now, now), os.Rename(at, path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// diskTime is the time that the disk gives what is written now.
+func diskTime(t testing.TB) time.Time {
+	t.Helper()
+	info, err := os.Stat(t.TempDir()) // a new folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.ModTime()
+}
