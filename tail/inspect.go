@@ -19,8 +19,8 @@ type inspection struct {
 	expect         Stat // device and inode the path is expected to have
 	budget         int64
 	deep           bool // check all marks, not only the last bytes
-	reread         bool // from line 0 in a new generation
-	reload         bool // the stored cursor was loaded, since somebody else changed it
+	wishes         wishes // of the file when the inspection began
+	wakes          uint64 // of the queue then
 	alone          bool // the only file of its job, so it may take long
 	live           bool
 	before         int64

@@ -35,6 +35,7 @@ type queue struct {
 	importing     int // files in imports or being imported
 	noRoom        [2]bool
 	noRoomAt      time.Duration
+	wakes         uint64 // calls of Wake that were heeded: an answer from before one is out of date
 	due           timers.Schedule[*file]
 }
 
@@ -141,13 +142,14 @@ func (t *Tailer) next(ctx context.Context) (j job, ok bool) {
 		if j.class != live {
 			t.queue.bulk++
 		}
+		wakes := t.queue.wakes
 		t.mu.Unlock()
 		room := t.sink.Room(j.class != imported)
 		t.mu.Lock()
 		if room {
 			return j, true
 		}
-		t.putBack(j)
+		t.putBack(j, wakes == t.queue.wakes)
 	}
 	return job{}, false
 }
@@ -223,15 +225,14 @@ func (t *Tailer) done(f *file) {
 	}
 }
 
-// putBack returns a job for which there was no room. The files wait until room comes back.
-func (t *Tailer) putBack(j job) {
+// putBack returns a job for which there was no room. The files wait until room comes back, unless it may have meanwhile.
+func (t *Tailer) putBack(j job, waits bool) {
 	q := &t.queue
-	if j.class == imported {
-		q.noRoom[1] = true
-	} else {
-		q.noRoom[0] = true
+	if waits {
+		q.noRoom[0] = q.noRoom[0] || j.class != imported
+		q.noRoom[1] = q.noRoom[1] || j.class == imported
+		q.noRoomAt = t.now()
 	}
-	q.noRoomAt = t.now()
 	t.release(j)
 	for _, f := range j.files {
 		t.done(f)
@@ -271,6 +272,7 @@ func (t *Tailer) wakeWaiting() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.queue.noRoom = [2]bool{}
+	t.queue.wakes++
 	for _, f := range t.table.byID {
 		if f.waiting {
 			t.enqueue(f)

@@ -125,7 +125,7 @@ func (p *listing) queueIfChanged(f *file, c *finding) {
 	t.count(f, 1)
 	k.changed = at
 	read := k.Cursor.Offset + k.Provisional.Length
-	if f.stored && c.stat.Size == read && (c.stat == k.Verified || c.stat == k.File.Stat) && !f.reread && !f.reload {
+	if f.stored && c.stat.Size == read && (c.stat == k.Verified || c.stat == k.File.Stat) && !f.wishes.open() {
 		if c.stat != k.Verified {
 			t.scheduleScrub(f, t.now()+t.cfg.ScrubAfter)
 		}
@@ -167,7 +167,7 @@ func (p *listing) matchKnown(c *File, st Stat) *file {
 		// Another file with this name, and the old one is gone: checking its bytes tells how much is the same.
 		k := best.facts()
 		k.seen.Device, k.seen.Inode = st.Device, st.Inode
-		best.deep = true
+		best.wishes.deep.ask()
 	}
 	return best
 }
@@ -215,7 +215,8 @@ func (p *listing) resolveReplaced(s finding) {
 		t.count(f, -1)
 		f.facts().seen = s.stat
 		t.count(f, 1)
-		f.pathTaken, f.deep = false, true
+		f.pathTaken = false
+		f.wishes.deep.ask()
 		t.fileChanged(f)
 	}
 }

@@ -22,7 +22,7 @@ func (l *inspection) decideRewind(ctx context.Context, h *handle, a *arena.Arena
 	suspect := l.deep || !last.sameFile(l.st) || l.st.Size < l.base.Offset ||
 		last != (Stat{}) && last != l.st && last.Size == l.st.Size && l.base.Offset <= maxSharedProof
 	switch {
-	case l.reread:
+	case l.wishes.reread.open():
 		l.base, proven = Cursor{Generation: l.known.Cursor.Generation + 1}, true
 	case suspect && l.base.Offset > 0:
 		if err := l.verifyPast(ctx, h, a); err != nil || l.deferred {

@@ -85,7 +85,7 @@ func (t *Tailer) scrubFile(ctx context.Context, f *file, pace *timers.Pacer) {
 		}
 	case !holds:
 		t.log.Info("past of transcript changed", "path", k.File.Path)
-		f.deep = true
+		f.wishes.deep.ask()
 		t.enqueue(f)
 	case seen.age() < seen.settleTime():
 		t.scheduleScrub(f, t.now()+max(t.cfg.ScrubAfter, seen.settleTime())) // too young to prove anything for good

@@ -45,7 +45,9 @@ func (t *Tailer) Sync(ctx context.Context) error {
 	for _, f := range t.table.byID {
 		if f.folder != nil && f.needsSync() {
 			k := f.glance()
-			f.deep = f.deep || k.Verified != k.seen
+			if k.Verified != k.seen {
+				f.wishes.deep.ask()
+			}
 			s.left[f] = k.seen.Size
 			t.enqueue(f)
 		}
@@ -81,7 +83,7 @@ func (t *Tailer) waitFor(ctx context.Context, c <-chan struct{}) error {
 // needsSync reports whether the file may have undelivered lines or unverified changes.
 func (f *file) needsSync() bool {
 	k := f.glance()
-	return f.state != idle || k.inspectAt != 0 || f.waiting || f.reread || f.reload || f.deep || f.pathTaken ||
+	return f.state != idle || k.inspectAt != 0 || f.waiting || f.wishes.open() || f.pathTaken ||
 		f.changedAgain || f.fails > 0 || k.Verified != k.seen || k.seen.Size != k.Cursor.Offset+k.partial
 }
 
@@ -91,7 +93,7 @@ func (t *Tailer) completeSyncs(f *file, l *inspection, err error, r Result) {
 	if len(t.syncs) == 0 || err != nil && !gone || r.Err != nil || l.replaced || l.deferred {
 		return
 	}
-	if !gone && (f.deep || f.reread || f.reload || f.pathTaken) || f.changedAgain {
+	if !gone && (f.wishes.open() || f.pathTaken) || f.changedAgain {
 		return
 	}
 	for s := range t.syncs {

@@ -25,9 +25,7 @@ type file struct {
 	stored           bool // the sink knows it
 	waiting          bool // answered ErrLater, until it changes or the owner wakes us
 	pathTaken        bool // another file is at its path: do not read it before a full listing
-	reread           bool // from line 0 in a new generation
-	reload           bool // somebody else changed its stored cursor
-	deep             bool // verify all bytes before the cursor at the next inspection
+	wishes           wishes
 	alone            bool // its next inspection takes long
 	pastHolds        bool // everything before the cursor is verified for File.Stat
 	partialTried     bool // its last line is no JSON object yet

@@ -246,7 +246,7 @@ func (t *Tailer) Reload(ids ...FileID) {
 	defer t.mu.Unlock()
 	for _, id := range ids {
 		if f := t.table.byID[id]; f != nil {
-			f.reload = true
+			f.wishes.reload.ask()
 			if f.folder != nil {
 				t.enqueue(f)
 			}
@@ -257,7 +257,7 @@ func (t *Tailer) Reload(ids ...FileID) {
 func (t *Tailer) rereadLocked(ids []FileID) {
 	for _, id := range ids {
 		if f := t.table.byID[id]; f != nil {
-			f.reread = true
+			f.wishes.reread.ask()
 			if f.folder != nil {
 				t.enqueue(f)
 			}

@@ -35,7 +35,7 @@ func (t *Tailer) runJob(ctx context.Context, j job) {
 	t.prepare(j, looks)
 	for i := range looks {
 		l := &looks[i]
-		if l.reload {
+		if l.wishes.reload.open() {
 			t.reload(ctx, l)
 		}
 		l.budget = max(left, min(past.MarkGap, t.cfg.TurnBytes))
@@ -102,18 +102,17 @@ func (t *Tailer) prepare(j job, looks []inspection) {
 	for i, f := range j.files {
 		k := f.facts()
 		looks[i] = inspection{
-			t: t, f: f, known: k.Tracked, expect: k.seen, deep: f.deep, reread: f.reread, reload: f.reload,
+			t: t, f: f, known: k.Tracked, expect: k.seen, deep: f.wishes.deep.open(), wishes: f.wishes, wakes: t.queue.wakes,
 			alone: len(j.files) == 1, live: j.class != imported, unchangedSince: k.changed, pastHolds: f.pastHolds, long: k.long,
 			before: t.table.before[f],
 		}
-		f.deep, f.changedAgain, f.alone, f.reload = false, false, false, false
+		f.changedAgain, f.alone = false, false
 	}
 }
 
 // reload loads the cursor that somebody else changed.
 func (t *Tailer) reload(ctx context.Context, l *inspection) {
 	known, err := t.cursors.Reload(ctx, l.known.File.ID)
-	l.reload = l.reload && err != nil
 	if err != nil {
 		if ctx.Err() == nil {
 			t.log.Warn("cannot reload cursor; retrying", "path", l.known.File.Path, "err", err)
@@ -127,13 +126,13 @@ func (t *Tailer) reload(ctx context.Context, l *inspection) {
 	t.count(l.f, -1)
 	k := l.f.facts()
 	k.Cursor, k.Provisional, k.Verified, l.f.pastHolds = known.Cursor, known.Provisional, Stat{}, false
+	l.f.wishes.reload.grant(l.wishes.reload)
 	t.count(l.f, 1)
 }
 
 // finishInspection records what an inspection found, and schedules the next one. The caller holds mu.
 func (t *Tailer) finishInspection(l *inspection, err error, r Result) {
 	f := l.f
-	f.reload = f.reload || l.reload // it failed
 	t.done(f)
 	t.count(f, -1)
 	ready := t.record(l, err, r)
@@ -150,7 +149,7 @@ func (t *Tailer) finishInspection(l *inspection, err error, r Result) {
 	case l.deferred:
 		f.alone = true
 		t.push(f, max(l.f.class, backlog))
-	case f.changedAgain || f.reread || f.reload || f.deep || f.facts().inspectAt == 0 && r.Err == nil && l.more:
+	case f.changedAgain || f.wishes.open() || f.facts().inspectAt == 0 && r.Err == nil && l.more:
 		t.pushMore(f, l)
 	default:
 		t.scheduleNext(f, l)
@@ -182,7 +181,7 @@ func (t *Tailer) record(l *inspection, err error, r Result) bool {
 		t.hint(k.File.Path)
 		return false
 	case l.deferred:
-		f.deep = l.deep
+		f.keepDeep(l)
 		return true
 	case r.Err != nil:
 		return t.deferRefused(f, l, r)
@@ -212,7 +211,8 @@ func (t *Tailer) record(l *inspection, err error, r Result) bool {
 		}
 		t.countDelivered(l)
 	}
-	f.reread = f.reread && !l.reread
+	f.wishes.reread.grant(l.wishes.reread)
+	f.wishes.deep.grant(l.wishes.deep)
 	if !f.changedAgain && k.seen.sameFile(l.st) {
 		k.seen = l.st // newer than the last listing's, because none has seen a change since the inspection began
 	}
@@ -221,7 +221,7 @@ func (t *Tailer) record(l *inspection, err error, r Result) bool {
 
 // countDelivered counts and logs what was delivered.
 func (t *Tailer) countDelivered(l *inspection) {
-	if l.rewound && !l.reread {
+	if l.rewound && !l.wishes.reread.open() {
 		t.stats.rewinds++
 		t.log.Info("transcript rewound", "path", l.f.facts().File.Path, "from", l.known.Cursor.Offset, "to", l.base.Offset,
 			"generation", l.base.Generation)
@@ -231,10 +231,18 @@ func (t *Tailer) countDelivered(l *inspection) {
 	}
 }
 
+// keepDeep asks again for what an inspection that came to nothing found necessary by itself.
+func (f *file) keepDeep(l *inspection) {
+	if l.deep && !f.wishes.deep.open() {
+		f.wishes.deep.ask()
+	}
+}
+
 // deferUnreadable schedules a retry for a file that could not be read.
 func (t *Tailer) deferUnreadable(f *file, l *inspection, err error) {
 	k := f.facts()
-	f.deep, k.long = f.deep || l.deep, nil
+	f.keepDeep(l)
+	k.long = nil
 	if notExist(err) {
 		f.fails = max(f.fails, 1) // if it exists after all, a listing will find it
 		t.hint(k.File.Path)
@@ -253,10 +261,11 @@ func (t *Tailer) deferUnreadable(f *file, l *inspection, err error) {
 // deferRefused schedules a retry for a file whose chunk was not taken.
 func (t *Tailer) deferRefused(f *file, l *inspection, r Result) bool {
 	k := f.facts()
-	f.deep, k.long = f.deep || l.deep, l.long
+	f.keepDeep(l)
+	k.long = l.long
 	switch {
 	case errors.Is(r.Err, ErrReread):
-		f.reread = true
+		f.wishes.reread.ask()
 		return true
 	case errors.Is(r.Err, ErrStale):
 		k.Cursor, k.Provisional, f.pastHolds = l.known.Cursor, l.known.Provisional, false
@@ -265,6 +274,7 @@ func (t *Tailer) deferRefused(f *file, l *inspection, r Result) bool {
 	case errors.Is(r.Err, ErrLater) && r.After > 0:
 		t.scheduleInspection(f, t.now()+r.After)
 	case errors.Is(r.Err, ErrLater):
+		f.changedAgain = f.changedAgain || l.wakes != t.queue.wakes // the answer may be out of date
 		f.waiting = !f.changedAgain
 		return f.changedAgain
 	default:
