@@ -18,10 +18,10 @@ type inspection struct {
 	known          Tracked
 	expect         Stat // device and inode the path is expected to have
 	budget         int64
-	deep           bool // check all marks, not only the last bytes
+	deep           bool   // check all marks, not only the last bytes
 	wishes         wishes // of the file when the inspection began
 	wakes          uint64 // of the queue then
-	alone          bool // the only file of its job, so it may take long
+	alone          bool   // the only file of its job, so it may take long
 	live           bool
 	before         int64
 	unchangedSince time.Duration // when the last change was seen

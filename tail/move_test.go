@@ -3,6 +3,7 @@ package tail
 import (
 	"os"
 	"runtime"
+	"sync"
 	"testing"
 )
 
@@ -295,4 +296,47 @@ func TestRootGoneIsNoMove(t *testing.T) {
 	if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) {
 		t.Errorf("sent %d", k.sent)
 	}
+}
+
+// TestMovedWhileDelivered: a file that moves while a chunk of it is made durable is stored with its new path in the end.
+func TestMovedWhileDelivered(t *testing.T) {
+	for name, first := range map[string]bool{"its first": true, "a later one": false} {
+		t.Run(name, func(t *testing.T) { movedWhileDelivered(t, first) })
+	}
+}
+
+func movedWhileDelivered(t *testing.T, first bool) {
+	w := newWorld(t)
+	var once sync.Once
+	move := func([]Chunk) {
+		once.Do(func() {
+			w.rename("p/a.jsonl", "q/a.jsonl")
+			w.until("the move is seen", func() bool {
+				if stored := w.mem.named("a"); !first {
+					return stored[0].File.Path == w.path("q/a.jsonl")
+				}
+				w.tail.mu.Lock()
+				defer w.tail.mu.Unlock()
+				for _, f := range w.tail.table.byID {
+					return f.view().File.Path == w.path("q/a.jsonl") && len(w.tail.table.unsaved) == 0
+				}
+				return false
+			})
+		})
+	}
+	if first {
+		w.mem.note = move
+	}
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.start()
+	if !first {
+		w.main("p/a.jsonl")
+		w.mem.do(func() { w.mem.note = move })
+		w.add("p/a.jsonl", lines("b", 3, 100))
+	}
+	w.until("it is stored where it is", func() bool {
+		all := w.mem.named("a")
+		return len(all) == 1 && all[0].File.Path == w.path("q/a.jsonl")
+	})
+	w.main("q/a.jsonl")
 }

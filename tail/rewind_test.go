@@ -184,9 +184,12 @@ func TestChangedWhileRead(t *testing.T) {
 	old := lines("a", n, 300)
 	changes := map[string]func(w *world){
 		"other lines of the same size": func(w *world) { w.write("p/a.jsonl", lines("b", n, 300)) },
-		"shorter":                      func(w *world) { w.write("p/a.jsonl", lines("b", n/2, 300)) },
-		"longer":                       func(w *world) { w.write("p/a.jsonl", lines("b", 2*n, 300)) },
-		"end rewritten":                func(w *world) { w.write("p/a.jsonl", lines("a", n-1, 300)+lines("b", 5, 300)) },
+		"same size, both ends the same": func(w *world) {
+			w.write("p/a.jsonl", lines("a", n/2, 300)+lines("b", 1, 300)+lines("a", n, 300)[300*(n/2+1):])
+		},
+		"shorter":       func(w *world) { w.write("p/a.jsonl", lines("b", n/2, 300)) },
+		"longer":        func(w *world) { w.write("p/a.jsonl", lines("b", 2*n, 300)) },
+		"end rewritten": func(w *world) { w.write("p/a.jsonl", lines("a", n-1, 300)+lines("b", 5, 300)) },
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -209,6 +212,53 @@ func TestChangedWhileRead(t *testing.T) {
 				t.Errorf("sent %d of %d bytes, %+v", k.sent, len(k.content), k.Cursor)
 			}
 		})
+	}
+}
+
+// TestPastChangedWhileRead changes the bytes before the cursor, and appends, between the reading of new lines and their proof:
+// nothing is delivered as what follows a past that is no more.
+func TestPastChangedWhileRead(t *testing.T) {
+	w := newWorld(t)
+	const n = 50
+	old := lines("a", n, 300)
+	w.write("p/a.jsonl", old)
+	w.start()
+	w.main("p/a.jsonl")
+	w.stop()
+	w.add("p/a.jsonl", lines("b", n, 300))
+	var once sync.Once
+	w.prep = func(t *Tailer) {
+		t.faults.read = func(string) error {
+			once.Do(func() { w.write("p/a.jsonl", lines("a", n-1, 300)+lines("c", 1, 300)+lines("b", 2*n, 300)) })
+			return nil
+		}
+	}
+	w.mem.note = func(chunks []Chunk) {
+		if c := &chunks[0]; c.From.Generation == 0 {
+			t.Errorf("delivered %+v to %+v", c.From, c.To)
+		}
+	}
+	w.start()
+	w.until("all is read", func() bool { return w.mem.named("a")[0].Cursor.Line == 3*n })
+	if k := w.main("p/a.jsonl"); k.Cursor.Generation != 1 {
+		t.Errorf("%+v", k.Cursor)
+	}
+}
+
+// TestPastBeforeTheAnchor: an edit before the last AnchorSize bytes, but after the last mark, is found before anything is
+// read behind it.
+func TestPastBeforeTheAnchor(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.ScrubAfter = patience
+	w.write("p/a.jsonl", lines("a", 100, 300))
+	w.start()
+	w.main("p/a.jsonl")
+	w.stop()
+	w.write("p/a.jsonl", lines("c", 1, 300)+lines("a", 100, 300)[300:]+lines("b", 1, 300))
+	w.start()
+	w.until("the new line arrives", func() bool { return w.mem.named("a")[0].Cursor.Line > 100 })
+	if k := w.mem.named("a")[0]; k.Cursor.Generation != 1 || string(k.content) != string(w.read("p/a.jsonl")) {
+		t.Errorf("%+v", k.Cursor)
 	}
 }
 

@@ -24,3 +24,14 @@ func TestSettled(t *testing.T) {
 		}
 	}
 }
+
+// TestFreshStatProvesNothing: what was verified counts for a stat only if no other write can have left it as it is.
+func TestFreshStatProvesNothing(t *testing.T) {
+	for age, want := range map[time.Duration]bool{-time.Hour: false, 0: false, time.Hour: true} {
+		st := Stat{Size: 3, ChangeTime: time.Now().Add(-age).UnixNano()}
+		l := inspection{st: st, verified: true, chunk: &Chunk{}}
+		if err := l.fillTracked(); err != nil || l.verified != want || (l.chunk.Tracked.Verified == st) != want {
+			t.Errorf("changed %s ago: verified %t, %+v, %v", age, l.verified, l.chunk.Tracked.Verified, err)
+		}
+	}
+}
