@@ -38,7 +38,8 @@ type inspection struct {
 	verified       bool        // everything up to the end of this inspection is verified for st
 	chunk          *Chunk
 	partial        int64 // bytes after the last newline, when the end was reached
-	more           bool  // the end was not reached
+	reached        bool  // the end was reached, as it was when the inspection began
+	more           bool  // the end was not reached, or is elsewhere by now
 	deferred       bool  // not done: it would delay the other files of the job
 	replaced       bool  // another file is at the path
 	partialTried   bool  // the partial line is not a JSON object, or was delivered
@@ -183,6 +184,7 @@ func (l *inspection) confirm(h *handle, lines []byte, a *arena.Arena) error {
 	if err != nil {
 		return fmt.Errorf("read transcript: %w", err)
 	}
+	l.reached = !l.more
 	if now != l.st {
 		if now.Size <= l.st.Size || !now.sameFile(l.st) {
 			return errChanged

@@ -248,6 +248,51 @@ func TestUpdateIsTriedAgain(t *testing.T) {
 	w.until("the vanishing is stored", func() bool { return w.mem.named("a")[0].Gone != 0 })
 }
 
+// TestSyncBesideAppends: Sync ends although a file is appended to whenever it is read, with what was there at the call.
+func TestSyncBesideAppends(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 300, 1000))
+	w.write("p/b.jsonl", lines("a", 3, 1000))
+	over := make(chan struct{})
+	w.prep = func(tl *Tailer) {
+		tl.faults.read = func(path string) error {
+			select {
+			case <-over:
+				return nil
+			default:
+			}
+			if path != w.path("p/a.jsonl") {
+				return nil
+			}
+			w.add("p/a.jsonl", lines("b", 1, 1000))
+			w.until("the change is seen", func() bool {
+				tl.mu.Lock()
+				defer tl.mu.Unlock()
+				for _, f := range tl.table.byID {
+					if f.base == "a.jsonl" && f.changedAgain {
+						return true
+					}
+				}
+				return false
+			})
+			return nil
+		}
+	}
+	ended := sync.OnceFunc(func() { close(over) })
+	defer ended()
+	w.start()
+	w.until("it is written to", func() bool { all := w.mem.named("a"); return len(all) == 1 && all[0].chunks > 3 })
+	for range 3 {
+		before := len(w.read("p/a.jsonl"))
+		w.sync()
+		if got := w.mem.named("a")[0].Cursor.Offset; got < int64(before) {
+			t.Errorf("it ended at %d, when %d bytes had been there", got, before)
+		}
+	}
+	ended()
+	w.main("p/a.jsonl")
+}
+
 func TestSyncEndsWithRun(t *testing.T) {
 	w := newWorld(t)
 	w.start()

@@ -24,8 +24,14 @@ var ErrStopped = errors.New("the tailer has stopped")
 
 // syncWaiter is a running Sync.
 type syncWaiter struct {
-	left map[*file]int64 // files still to be inspected, with their size at the call
+	left map[*file]target // files still to be inspected
 	bell chan struct{}
+}
+
+// target is what a Sync waits for of a file.
+type target struct {
+	size int64 // at the call
+	look wish  // as asked for by the call
 }
 
 // Sync lists everything now, verifies every file whose stat changed since its last full check, and returns when every
@@ -37,7 +43,7 @@ func (t *Tailer) Sync(ctx context.Context) error {
 	t.requests.scanned = append(t.requests.scanned, listed)
 	t.askFullLocked("sync")
 	t.mu.Unlock()
-	s := &syncWaiter{left: map[*file]int64{}, bell: make(chan struct{}, 1)}
+	s := &syncWaiter{left: map[*file]target{}, bell: make(chan struct{}, 1)}
 	if err := t.waitFor(ctx, listed); err != nil {
 		return err
 	}
@@ -48,7 +54,8 @@ func (t *Tailer) Sync(ctx context.Context) error {
 			if k.Verified != k.seen {
 				f.wishes.deep.ask()
 			}
-			s.left[f] = k.seen.Size
+			f.wishes.look.ask()
+			s.left[f] = target{k.seen.Size, f.wishes.look}
 			t.enqueue(f)
 		}
 	}
@@ -87,17 +94,19 @@ func (f *file) needsSync() bool {
 		f.changedAgain || f.fails > 0 || k.Verified != k.seen || k.seen.Size != k.Cursor.Offset+k.partial
 }
 
-// completeSyncs removes the file from all Syncs that waited for this inspection. The caller holds mu.
+// completeSyncs removes the file from all Syncs that waited for this inspection: it began after their call, and read all
+// that was there when it began, or at the call. What was written since does not matter. The caller holds mu.
 func (t *Tailer) completeSyncs(f *file, l *inspection, err error, r Result) {
 	gone := err != nil && notExist(err) // no line of it is on disk
 	if len(t.syncs) == 0 || err != nil && !gone || r.Err != nil || l.replaced || l.deferred {
 		return
 	}
-	if !gone && (f.wishes.open() || f.pathTaken) || f.changedAgain {
+	if !gone && (f.wishes.reload.open() || f.pathTaken) || gone && f.changedAgain {
 		return
 	}
 	for s := range t.syncs {
-		if size, ok := s.left[f]; ok && (!l.more || f.glance().Cursor.Offset >= size) {
+		w, ok := s.left[f]
+		if ok && (gone || f.wishes.look.grantedSince(w.look) && (l.reached || f.glance().Cursor.Offset >= w.size)) {
 			delete(s.left, f)
 		}
 	}

@@ -49,7 +49,7 @@ func TestWishesSurviveAnInspection(t *testing.T) {
 		for _, before := range []bool{true, false} {
 			tl := New(Config{}, nil, nil)
 			f := newFile(&Tracked{File: File{ID: 1, Path: "/r/p/s.jsonl"}}, Stat{})
-			ask := func() { f.wishes.deep.ask(); f.wishes.reread.ask(); f.wishes.reload.ask() }
+			ask := func() { f.wishes.deep.ask(); f.wishes.reread.ask(); f.wishes.reload.ask(); f.wishes.look.ask() }
 			if before {
 				ask()
 			}
@@ -59,7 +59,7 @@ func TestWishesSurviveAnInspection(t *testing.T) {
 			}
 			tl.record(&c.l, c.err, c.r)
 			granted := before && name == "done" // the cursor is loaded elsewhere
-			if w := f.wishes; w.deep.open() == granted || w.reread.open() == granted || !w.reload.open() {
+			if w := f.wishes; w.deep.open() == granted || w.reread.open() == granted || w.look.open() == granted || !w.reload.open() {
 				t.Errorf("%s, asked before %t: %+v", name, before, w)
 			}
 		}

@@ -213,6 +213,7 @@ func (t *Tailer) record(l *inspection, err error, r Result) bool {
 	}
 	f.wishes.reread.grant(l.wishes.reread)
 	f.wishes.deep.grant(l.wishes.deep)
+	f.wishes.look.grant(l.wishes.look)
 	if !f.changedAgain && k.seen.sameFile(l.st) {
 		k.seen = l.st // newer than the last listing's, because none has seen a change since the inspection began
 	}
