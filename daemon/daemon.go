@@ -103,6 +103,8 @@ type Daemon struct {
 	reloading   sync.Mutex                     // held while conf is exchanged
 	editing     sync.Mutex                     // held while the configuration file is edited
 
+	elsewhere atomic.Pointer[[]control.Home] // conversations that are not below the roots; nil: not looked for yet
+
 	memoryUsed atomic.Bool // by a request; it can be returned to the system
 
 	mu        sync.Mutex

@@ -68,9 +68,10 @@ func (d *Daemon) reloadUnattended(ctx context.Context) { _, _ = d.Reload(ctx) }
 // surroundings is what the last check found.
 type surroundings struct {
 	wall, mono time.Time
-	keys       string // stamps of the key files
-	config     string // stamp of the configuration file; it is read once it has stayed the same for a check
-	moved      int64  // bytes read and sent when memory was last given back; math.MinInt64 before the first time
+	keys       string    // stamps of the key files
+	config     string    // stamp of the configuration file; it is read once it has stayed the same for a check
+	homes      time.Time // when conversations elsewhere were looked for
+	moved      int64     // bytes read and sent when memory was last given back; math.MinInt64 before the first time
 }
 
 func (d *Daemon) check(ctx context.Context, seen *surroundings) {
@@ -100,6 +101,10 @@ func (d *Daemon) check(ctx context.Context, seen *surroundings) {
 	}
 	d.tailer.Reread(d.router.History.Readmitted()...)
 	d.giveBack(seen)
+	if now.Sub(seen.homes) > time.Hour {
+		seen.homes = now
+		d.lookElsewhere()
+	}
 }
 
 // giveBack returns the memory of an import to the system once the import is over: an idle daemon does not need it.

@@ -79,6 +79,7 @@ func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []
 	}
 	d.router.ExclusionEnded()
 	d.tailer.Wake()
+	d.lookElsewhere()
 	if len(changed) > 0 {
 		d.servers.Retry(has("server_url", "api_key_file"))
 	}

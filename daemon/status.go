@@ -32,7 +32,7 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 		},
 		Watch: &control.Watch{
 			Mode: stats.Watch, Reason: stats.WatchReason, Roots: conf.Roots, Unread: d.syncer.Unlisted(),
-			Watches: stats.Watches, Limit: stats.WatchLimit,
+			Watches: stats.Watches, Limit: stats.WatchLimit, NotReadFiles: d.notRead(stats),
 		},
 		Process: processFigures(),
 	}
@@ -77,6 +77,7 @@ func (d *Daemon) advice(s *control.Status, stats tail.Stats, usage state.Usage) 
 		out = append(out, control.Advice{Kind: "link_not_followed", Text: text,
 			Hint: "replace the link by its target, or remove it"})
 	}
+	out = append(out, notReadAdvice(s.Watch)...)
 	for _, f := range d.servers.RetiredServers(usage) {
 		out = append(out, control.Advice{
 			Kind: "retired_server", Text: f.URL + " is not your server any more, but batches still wait for it",

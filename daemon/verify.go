@@ -49,6 +49,8 @@ func (c comparer) Verify(ctx context.Context, req control.VerifyRequest,
 				clear = append(clear, t.Path)
 			}
 		}
+		c.d.lookElsewhere()
+		report.NotReadFiles = c.d.notRead(c.d.tailer.Stats())
 		err = c.d.clear.note(ctx, clear, true)
 	}
 	return report, err

@@ -34,7 +34,7 @@ func house() plan {
 			"daemon/amount":        {},
 			"daemon/atomicfile":    {},
 			"daemon/claude":        {},
-			"daemon/config":        {"daemon/amount", "daemon/atomicfile", "daemon/place", "daemon/project", "outbox", "transcript/redact"},
+			"daemon/config":        {"daemon/amount", "daemon/atomicfile", "daemon/claude", "daemon/place", "daemon/project", "outbox", "transcript/redact"},
 			"daemon/attachment":    {"daemon/route", "outbox", "state", "state/projection", "tail", "transcript", "transcript/redact"},
 			"daemon/control":       {},
 			"daemon/daemontest":    {},

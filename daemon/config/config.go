@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/place"
 )
 
@@ -225,6 +226,15 @@ func localeOf(env Env) string {
 		}
 	}
 	return "en"
+}
+
+// Elsewhere lists the folders with conversations that are below none of some roots. It reads names and sizes only. A
+// configuration that Load did not make knows none.
+func (c Config) Elsewhere(roots []string) []claude.Home {
+	if c.env == nil {
+		return nil
+	}
+	return claude.Elsewhere(c.home, c.env.Get, roots)
 }
 
 // projectsFolder returns the folder that a root means: people name either Claude's own folder or the projects folder in

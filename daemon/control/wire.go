@@ -105,6 +105,20 @@ type Watch struct {
 	Unread  []string `json:"unread,omitempty" doc:"folders that could not be listed, with the error"`
 	Watches int      `json:"watches,omitempty" doc:"folders watched; 0 when polling. The others are found by listing"`
 	Limit   int      `json:"limit,omitempty"`
+	NotReadFiles
+}
+
+// NotReadFiles names what is not read, although it may be conversations.
+type NotReadFiles struct {
+	Stray       []string `json:"stray,omitempty" doc:"*.jsonl files below the roots that are no transcripts by place and name"`
+	NotFollowed []string `json:"not_followed,omitempty" doc:"links and folders that are not followed, with the reason"`
+	Elsewhere   []Home   `json:"elsewhere,omitempty" doc:"folders with conversations that are not among the roots"`
+}
+
+// Home is a folder with conversations.
+type Home struct {
+	Path        string `json:"path"`
+	Transcripts int    `json:"transcripts" doc:"of sessions"`
 }
 
 // Process is the daemon's resource usage.
@@ -191,6 +205,7 @@ type VerifyReport struct {
 	Clear         int64             `json:"clear,omitempty" doc:"lines sent before their secrets were masked"`
 	Waiting       int64             `json:"waiting"`
 	Vanished      int               `json:"vanished" doc:"no longer on disk; not compared"`
+	Unfinished    int               `json:"unfinished,omitempty" doc:"transcripts whose last line has no end, so is not sent"`
 	Resumed       bool              `json:"resumed,omitempty" doc:"the sync before ended the user's pause"`
 	Retired       []RetiredServer   `json:"retired,omitempty" doc:"as in the result of a sync"`
 	Attachments   AttachmentsReport `json:"attachments"`
@@ -199,6 +214,7 @@ type VerifyReport struct {
 	Repaired      *ResendResult     `json:"repaired,omitempty" doc:"what a repair sent before the comparison"`
 	Differences   []FileDifference  `json:"differences,omitempty"`
 	Transcripts   []FileReport      `json:"transcripts,omitempty"`
+	NotReadFiles
 }
 
 // AttachmentsReport counts the files beside transcripts: tool output too long for a line, and metadata of agents.

@@ -97,7 +97,7 @@ func checkNotices(_ context.Context, x *exam) []Finding {
 	var found []Finding
 	for _, n := range x.daemon().status.Advice {
 		switch n.Kind {
-		case "config", "restart", "full", "dead_letters", "unreadable", "state_corrupt":
+		case "config", "restart", "full", "dead_letters", "unreadable", "state_corrupt", "elsewhere":
 			continue // other checks cover these
 		}
 		found = append(found, Finding{Level: Warn, Text: strings.TrimSuffix(n.Text, "."), Fix: n.Hint})

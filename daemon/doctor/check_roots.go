@@ -39,11 +39,6 @@ func checkRoots(_ context.Context, x *exam) []Finding {
 		}
 	}
 	found = append(found, x.unread()...)
-	for _, n := range x.daemon().status.Advice {
-		if n.Kind == "link_not_followed" {
-			found = append(found, Finding{Level: Note, Text: n.Text, Fix: n.Hint})
-		}
-	}
 	switch {
 	case len(found) > 0:
 		return found
@@ -56,6 +51,17 @@ func checkRoots(_ context.Context, x *exam) []Finding {
 		return []Finding{unreadable("cannot list " + d.err.Error())}
 	}
 	return fine(amount.Counted(int64(d.Sessions), "session", "sessions") + " in " + strings.Join(x.roots(), ", "))
+}
+
+// checkElsewhere names the folders with conversations that are not among the roots.
+func checkElsewhere(_ context.Context, x *exam) (found []Finding) {
+	for _, h := range x.o.Config.Elsewhere(x.roots()) {
+		found = append(found, Finding{Level: Note,
+			Text: "not delivered: " + amount.Counted(int64(h.Transcripts), "session", "sessions") + " in " + h.Path +
+				", which is not among the roots",
+			Fix: "`ccship config set roots " + strings.Join(x.roots(), " ") + " " + h.Path + "` has them delivered"})
+	}
+	return found
 }
 
 // unread are the folders and files that the daemon cannot read.

@@ -166,9 +166,8 @@ func checks() []check {
 		{"socket", checkSocket}, {"config", checkConfig}, {"key", checkKey}, {"environment", checkEnvironment},
 		{"server", checkServer}, {"proxy", checkProxy}, {"clock", checkClock}, {"delivery", checkDelivery},
 		{"outbox", checkOutbox}, {"dead_letters", checkDead}, {"pause", checkPause}, {"withheld", checkWithheld},
-		{"masking", checkMasking},
-		{"retention", checkRetention}, {"roots", checkRoots}, {"watch", checkWatch}, {"wsl", checkWSL}, {"excluded",
-			checkExcluded},
+		{"masking", checkMasking}, {"retention", checkRetention}, {"roots", checkRoots}, {"elsewhere", checkElsewhere},
+		{"watch", checkWatch}, {"wsl", checkWSL}, {"excluded", checkExcluded},
 		{"state", checkState}, {"disk", checkDisk}, {"recording", checkRecording}, {"hooks", checkHooks}, {"advice",
 			checkNotices},
 	}

@@ -20,6 +20,13 @@ func TestRoots(t *testing.T) {
 	w.wants(w.examine(), "roots", Fail, "is not a folder", "config set roots")
 }
 
+func TestElsewhere(t *testing.T) {
+	w := newWorld(t)
+	w.silent(w.examine(), "elsewhere")
+	w.write(".claude-work/projects/-p/x.jsonl", "{}\n", 0)
+	w.wants(w.examine(), "elsewhere", Note, "1 session in "+filepath.Join(w.home, ".claude-work", "projects"), "config set roots")
+}
+
 // The daemon's roots count, whatever the configuration of whoever asks; of much that it cannot read some is named.
 func TestRootsOfTheDaemon(t *testing.T) {
 	w := newWorld(t)

@@ -80,6 +80,13 @@ func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Routin
 		v.report.addExcluded(report)
 		return nil, nil
 	}
+	unfinished, whole := v.unfinished(&t)
+	if unfinished {
+		v.report.unfinished()
+	}
+	if !f.Decided && !whole {
+		return nil, nil
+	}
 	if !f.Decided {
 		report.Note = detailUndelivered
 		v.report.add(report, nil, difference(report, report.Note))

@@ -56,6 +56,23 @@ func (v *verifier) eachLine(ctx context.Context, t tail.Tracked, f func(diskLine
 	}
 }
 
+// unfinished reports whether the last line of a transcript has no end, so that it is not delivered, and whether there is
+// any whole line. Of a file that cannot be read it answers as of a finished one.
+func (v *verifier) unfinished(t *tail.Tracked) (unfinished, whole bool) {
+	read := t.Cursor.Offset + t.Provisional.Length
+	file, err := os.Open(t.File.Path)
+	if err != nil {
+		return false, true
+	}
+	defer file.Close()
+	end, err := wholeLines(file, read)
+	info, statErr := file.Stat()
+	if err != nil || statErr != nil {
+		return false, true
+	}
+	return info.Size() > read && end == read, end > 0
+}
+
 // wholeLines returns the offset after the last newline of a file; least if no newline follows that.
 func wholeLines(file *os.File, least int64) (int64, error) {
 	info, err := file.Stat()

@@ -85,6 +85,13 @@ func (r *recorder) addVanished() {
 	r.Vanished++
 }
 
+// unfinished counts a transcript whose last line has no end.
+func (r *recorder) unfinished() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Unfinished++
+}
+
 // unproven notes that a server cannot be asked what it holds.
 func (r *recorder) unproven() {
 	r.mu.Lock()

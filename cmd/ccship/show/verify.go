@@ -18,6 +18,9 @@ func Verify(r control.VerifyReport) string {
 	if !r.Equal {
 		verdict = "NOT equal"
 	}
+	if r.Unfinished > 0 {
+		verdict += ", all but the unfinished last line of " + amount.Counted(int64(r.Unfinished), "file", "files")
+	}
 	proof := "proven by sha256"
 	if !r.Proven {
 		proof = "acknowledged, not proven"
@@ -114,7 +117,7 @@ func apartText(r control.VerifyReport) string {
 			amount.Counted(r.Clear, "line", "lines"))
 	}
 	b.WriteString(besideText(r.Attachments) + RetiredServers(r.Retired))
-	b.WriteString(excludedText(r.ExcludedWhy))
+	b.WriteString(excludedText(r.ExcludedWhy) + notReadText(r.NotReadFiles))
 	for _, t := range r.Transcripts {
 		if why, held := strings.CutPrefix(t.Note, heldBack); held && !differs(r, t) {
 			fmt.Fprintf(&b, "    held back: %s  %s%s\n", t.SessionID, t.Path, term.OneLine(why))
@@ -125,6 +128,22 @@ func apartText(r control.VerifyReport) string {
 			amount.Counted(int64(r.Vanished), "transcript", "transcripts"))
 	}
 	return b.String()
+}
+
+// notReadText names what may be conversations and is not read.
+func notReadText(n control.NotReadFiles) string {
+	text := ""
+	for _, path := range n.Stray {
+		text += "  not read: " + term.OneLine(path) + ", which is no transcript by its place and name\n"
+	}
+	for _, why := range n.NotFollowed {
+		text += "  not read: " + term.OneLine(why) + "\n"
+	}
+	for _, h := range n.Elsewhere {
+		text += "  not read: " + amount.Counted(int64(h.Transcripts), "session", "sessions") + " in " + term.OneLine(h.Path) +
+			", which is not among the roots\n"
+	}
+	return text
 }
 
 // excludedText counts what each rule leaves out.

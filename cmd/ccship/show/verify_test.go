@@ -1,6 +1,7 @@
 package show
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/ccship/ccship/cmd/ccship/showtest"
@@ -14,5 +15,28 @@ func TestReportText(t *testing.T) {
 	held.Transcripts = append(held.Transcripts, showtest.VerifyReport().Transcripts[3])
 	for name, r := range map[string]control.VerifyReport{"unequal": showtest.VerifyReport(), "equal": showtest.EqualReport(), "held": held} {
 		showtest.Golden(t, "verify_"+name+".txt", Verify(r))
+	}
+}
+
+// Neither a status nor a report says that all is well beside files that nobody reads.
+func TestNotRead(t *testing.T) {
+	n := control.NotReadFiles{
+		Stray: []string{"/c/projects/p/x/notes.jsonl"}, NotFollowed: []string{"/c/projects/p/a.jsonl: no target"},
+		Elsewhere: []control.Home{{Path: "/c2/projects", Transcripts: 3}},
+	}
+	text := Verify(control.VerifyReport{Equal: true, Proven: true, Files: 2, Unfinished: 2, NotReadFiles: n})
+	for _, want := range []string{
+		"equal, all but the unfinished last line of 2 files: 2 transcripts", "not read: /c/projects/p/x/notes.jsonl",
+		"not read: /c/projects/p/a.jsonl: no target", "not read: 3 sessions in /c2/projects",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	for _, n := range []control.NotReadFiles{{Stray: n.Stray}, {NotFollowed: n.NotFollowed}, {Elsewhere: n.Elsewhere}} {
+		s := control.Status{State: "watching", Files: &control.Files{Tracked: 1}, Watch: &control.Watch{NotReadFiles: n}}
+		if _, _, words := watching(s); strings.Contains(words, "everything is") {
+			t.Errorf("%+v: %s", n, words)
+		}
 	}
 }

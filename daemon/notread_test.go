@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// utf16le encodes ASCII text as PowerShell's > writes it.
+func utf16le(text string) string {
+	out := []byte{0xff, 0xfe}
+	for i := range len(text) {
+		out = append(out, text[i], 0)
+	}
+	return string(out)
+}
+
+// Verify counts the files whose last line has no end: the server lacks those bytes, and nothing else is wrong.
+func TestVerifyLastLineWithoutEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	whole := records("/home/kim/shop", 0, 3)
+	w.write("-p/"+sessionA+".jsonl", whole+`{"type":"user","message":{"content":"torn`)
+	w.write("-p/"+sessionB+".jsonl", utf16le(whole))
+	w.write("-p/00000000-0000-4000-8000-0000000000e1.jsonl", `{"type":"us`) // nothing else yet
+	w.write("-p/00000000-0000-4000-8000-0000000000e2.jsonl", whole+`{"type":"user","cwd":"/home/kim/shop"}`)
+	w.write("-p/00000000-0000-4000-8000-0000000000e3.jsonl", whole)
+	w.start()
+	w.sync()
+	w.until("the last line without a newline arrives", func() bool {
+		return w.server.newest("00000000-0000-4000-8000-0000000000e2") != whole
+	})
+	if r := w.verify(); !r.Equal || r.Unfinished != 3 || len(r.Differences) > 0 {
+		t.Errorf("equal %v, %d unfinished, %+v", r.Equal, r.Unfinished, r.Differences)
+	}
+}
+
+// A *.jsonl file that is no transcript, and folders with conversations that are not watched, are named by status and
+// verify.
+func TestNotRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
+	stray := w.write("-p/folder/notes.jsonl", "{}\n")
+	other := filepath.Join(filepath.Dir(filepath.Dir(w.root)), ".claude-work", "projects")
+	w.write("../../.claude-work/projects/-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 3))
+	w.start()
+	w.sync()
+	if r := w.verify(); !r.Equal || !slices.Equal(r.Stray, []string{stray}) || len(r.Elsewhere) != 1 ||
+		filepath.Base(filepath.Dir(r.Elsewhere[0].Path)) != ".claude-work" || r.Elsewhere[0].Transcripts != 1 {
+		t.Errorf("verify: %+v", r)
+	}
+	s := w.status()
+	if !slices.Equal(s.Watch.Stray, []string{stray}) || len(s.Watch.Elsewhere) != 1 {
+		t.Errorf("watch: %+v", s.Watch)
+	}
+	var kinds []string
+	for _, a := range s.Advice {
+		kinds = append(kinds, a.Kind)
+	}
+	if !slices.Equal(kinds, []string{"stray", "elsewhere"}) {
+		t.Errorf("advice: %v", kinds)
+	}
+	if err := os.RemoveAll(filepath.Dir(other)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(stray); err != nil {
+		t.Fatal(err)
+	}
+	w.sync()
+	if r := w.verify(); len(r.Stray)+len(r.Elsewhere) > 0 {
+		t.Errorf("verify: %+v", r)
+	}
+}
