@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -72,4 +73,37 @@ func TestNotRead(t *testing.T) {
 	if r := w.verify(); len(r.Stray)+len(r.Elsewhere) > 0 {
 		t.Errorf("verify: %+v", r)
 	}
+}
+
+// Odd lines are counted as long as they are on disk: after a restart, not after a rewind or when the file is gone.
+func TestOddLinesOnDisk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.cfg.LineCap = 1 << 20
+	head := records("/home/kim/shop", 0, 2) + "no json\n" + records("/home/kim/shop", 2, 3)
+	long := `{"type":"user","text":"` + strings.Repeat("x", 1<<20) + "\"}\n"
+	path := w.write("-p/"+sessionA+".jsonl", head+"nor this\n\n"+long+`{"cut":`+"\n")
+	w.write("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 2)+"no json\n")
+	check := func(malformed, oversize int64) {
+		t.Helper()
+		w.sync()
+		if f := w.status().Files; f.Malformed != malformed || f.Oversize != oversize {
+			t.Errorf("%d malformed and %d too long, want %d and %d", f.Malformed, f.Oversize, malformed, oversize)
+		}
+	}
+	w.start()
+	check(4, 1)
+	w.stop()
+	w.start()
+	check(4, 1)
+	if err := os.Truncate(path, int64(len(head))); err != nil {
+		t.Fatal(err)
+	}
+	check(2, 0)
+	w.write("-p/"+sessionA+".jsonl", "no json\n")
+	check(3, 0)
+	if err := os.Remove(filepath.Join(w.root, "-p", sessionB+".jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	check(2, 0)
 }

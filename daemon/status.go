@@ -24,7 +24,7 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 		Files: &control.Files{
 			Tracked: stats.Tracked, Sessions: stats.Mains, Excluded: len(d.router.ExcludedOnDisk(d.tailer)),
 			Bytes: stats.Bytes, ReadBytes: stats.ReadBytes, Lines: stats.Lines, Vanished: stats.Vanished,
-			Rewinds: stats.Rewinds, Malformed: d.relay.Malformed(), Oversize: d.relay.Oversize(),
+			Rewinds: stats.Rewinds, Malformed: usage.Malformed, Oversize: usage.Oversize,
 		},
 		Outbox: &control.Outbox{
 			Batches: usage.Batches, Entries: usage.Entries, Bytes: usage.Raw, Stored: usage.Stored,

@@ -79,8 +79,9 @@ func (t *Tx) step(s *Step) error {
 	row.routing.Stream.ID = uint64(id)
 	// An acknowledgement may have counted since the caller read the routing; only a start from line 0 begins anew.
 	row.routing.Withheld, row.routing.Plain = old.routing.Withheld, old.routing.Plain
-	if s.From != s.Prev && s.From.Offset == 0 {
-		row.routing.Withheld, row.routing.Plain = 0, false
+	if s.From != s.Prev {
+		row.routing.Withheld = min(row.routing.Withheld, s.Routing.Odd.Before(s.From.Line).Total())
+		row.routing.Plain = row.routing.Plain && s.From.Offset > 0
 	}
 	if row.dest, err = t.destID(s.Routing.Dest); err != nil {
 		return err

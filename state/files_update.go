@@ -82,7 +82,7 @@ func (t *Tx) forget(id tail.FileID) error {
 		return err
 	}
 	t.delta.countFile(old.dest, -1)
-	t.delta.withheld -= old.routing.Withheld
+	t.delta.odd.add(&old, -1)
 	return nil
 }
 
@@ -109,7 +109,7 @@ func (t *Tx) setRouting(id tail.FileID, r Routing) error {
 	}
 	was := &old.routing
 	r.Stream.ID = uint64(id)
-	r.Withheld, r.Plain = was.Withheld, was.Plain
+	r.Withheld, r.Plain, r.Odd = was.Withheld, was.Plain, was.Odd
 	r.Watched, r.WatchedFrom, r.Compacted = was.Watched, was.WatchedFrom, was.Compacted
 	row := fileRow{tracked: old.tracked, routing: r}
 	if row.dest, err = t.destID(r.Dest); err != nil {

@@ -20,7 +20,7 @@ type index struct {
 	total    sums
 	dead     int64
 	deadSize int64
-	withheld int64
+	odd      oddSums
 	// lastTaken is when rows last left the outbox; not in the file.
 	lastTaken time.Time
 	requeued  uint64 // dead letters that were queued again since Open
@@ -68,7 +68,7 @@ type delta struct {
 	files          map[uint32]int64
 	dead           int64
 	deadBytes      int64
-	withheld       int64
+	odd            oddSums
 	tookRows       bool
 	requeued       uint64
 }
@@ -131,7 +131,9 @@ func (x *index) apply(d *delta) {
 	}
 	x.dead += d.dead
 	x.deadSize += d.deadBytes
-	x.withheld += d.withheld
+	x.odd.withheld += d.odd.withheld
+	x.odd.malformed += d.odd.malformed
+	x.odd.oversize += d.odd.oversize
 	x.requeued += d.requeued
 	if d.tookRows {
 		x.lastTaken = time.Now()

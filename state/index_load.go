@@ -21,7 +21,7 @@ func (m *memory) Load(tx *kv.Snapshot) error {
 	old.mu.Lock()
 	defer old.mu.Unlock()
 	old.names, old.urls, old.queues, old.files = x.names, x.urls, x.queues, x.files
-	old.total, old.dead, old.deadSize, old.withheld = x.total, x.dead, x.deadSize, x.withheld
+	old.total, old.dead, old.deadSize, old.odd = x.total, x.dead, x.deadSize, x.odd
 	return nil
 }
 
@@ -39,7 +39,7 @@ func readDests(x *index, tx *kv.Snapshot) error {
 func readFiles(x *index, tx *kv.Snapshot) error {
 	return eachFileRow(tx, func(r *fileRow) error {
 		x.files[r.dest]++
-		x.withheld += r.routing.Withheld
+		x.odd.add(r, 1)
 		return nil
 	})
 }

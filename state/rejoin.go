@@ -63,7 +63,7 @@ func (t *Tx) rejoin(id tail.FileID, r *Rejoin) error {
 	row := old
 	row.tracked.Cursor, row.tracked.Provisional, row.tracked.Verified = r.Cursor, tail.Provisional{}, tail.Stat{}
 	row.routing.Stream.Epoch, row.routing.RewoundTo = r.Epoch, r.Cursor.Line
-	row.routing.Withheld, row.routing.Plain = 0, false
+	row.routing.Withheld, row.routing.Plain, row.routing.Odd = 0, false, old.routing.Odd.Before(r.Cursor.Line)
 	if err := t.putFile("rejoin", row, old, true); err != nil {
 		return err
 	}

@@ -11,9 +11,10 @@ type Routing struct {
 	Dest      string        // normalised URL that its cursor and rows belong to; "" while nothing may be queued
 	RewoundTo int64         // first line of the current generation
 	Decided   bool          // working directory, project and stream name are fixed
-	Withheld  int64         // entries that a plain server did not get; Settle adds, a step that begins at line 0 clears
+	Withheld  int64         // entries that a plain server did not get; Settle adds, a rewind takes away
 	Plain     bool          // a server without the extension acknowledged some entries; cleared as Withheld is
 	Excluded  int64         // lines left out by exclude_types since line 0 was read last
+	Odd       OddLines      // lines up to the cursor that are no JSON objects
 	// SentBefore is the number of first lines that the server already had before the file was first seen: they are
 	// not queued in generation 0.
 	SentBefore int64

@@ -8,9 +8,9 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// fileRowVersion 2 added Routing.WatchedFrom, 3 the epoch of the stream. Rows of earlier versions are still read, and
+// fileRowVersion 2 added Routing.WatchedFrom, 3 the epoch of the stream, 4 the odd lines. Rows of earlier versions are still read, and
 // rewritten when their file changes.
-const fileRowVersion = 3
+const fileRowVersion = 4
 
 // fileRow is a row of the bucket files.
 type fileRow struct {
@@ -44,6 +44,7 @@ func (r *fileRow) encode() []byte {
 	b = kv.AppendFlags(b, f.Decided, f.Plain, f.Watched, f.Compacted)
 	b = kv.AppendInt(b, f.WatchedFrom)
 	b = kv.AppendString(b, f.Stream.Epoch)
+	b = kv.AppendString(b, string(f.Odd))
 	return kv.Seal(fileKey(t.File.ID), b)
 }
 
@@ -88,6 +89,9 @@ func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRo
 	}
 	if version > 2 {
 		f.Stream.Epoch = d.Shared()
+	}
+	if version > 3 {
+		f.Odd = OddLines(d.String())
 	}
 	if err := d.End(); err != nil {
 		return fileRow{}, fmt.Errorf("read file row: %w", err)

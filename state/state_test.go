@@ -168,7 +168,7 @@ func checkIndex(t testing.TB, db *DB) {
 func describe(x *index) (lines []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	lines = append(lines, fmt.Sprintf("total %+v dead %d %d withheld %d", x.total, x.dead, x.deadSize, x.withheld))
+	lines = append(lines, fmt.Sprintf("total %+v dead %d %d odd %+v", x.total, x.dead, x.deadSize, x.odd))
 	for id, q := range x.queues {
 		if q.rows == 0 {
 			continue

@@ -81,7 +81,8 @@ func (t *Tx) putFile(step string, r, old fileRow, found bool) error {
 	if err := t.Put(step, t.files, fileKey(r.tracked.File.ID), r.encode()); err != nil {
 		return err
 	}
-	t.delta.withheld += r.routing.Withheld - old.routing.Withheld
+	t.delta.odd.add(&old, -1)
+	t.delta.odd.add(&r, 1)
 	if found {
 		t.delta.countFile(old.dest, -1)
 	}

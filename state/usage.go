@@ -12,11 +12,12 @@ import (
 // Usage counts what is in the outbox and among the dead letters. It comes from memory.
 type Usage struct {
 	Waiting
-	Stored   int64              // bytes of outbox and dead letters, as the cap counts them
-	Cap      int64              // bytes
-	Dead     int64              // dead letters
-	Withheld int64              // entries that plain servers did not get
-	ByDest   map[string]Waiting // by normalised URL; those with rows waiting
+	Stored              int64              // bytes of outbox and dead letters, as the cap counts them
+	Cap                 int64              // bytes
+	Dead                int64              // dead letters
+	Withheld            int64              // entries that plain servers did not get
+	Malformed, Oversize int64              // lines of the files on disk that are no JSON, and that are longer than the cap
+	ByDest              map[string]Waiting // by normalised URL; those with rows waiting
 	// Full is why nothing more is taken in: "cap" or "disk"; "" while there is capacity.
 	Full string
 }
@@ -38,7 +39,7 @@ func (o *Outbox) Usage() Usage {
 	defer x.mu.Unlock()
 	u.Waiting = x.total.waiting(0)
 	u.Stored = x.total.stored + x.deadSize
-	u.Dead, u.Withheld = x.dead, x.withheld
+	u.Dead, u.Withheld, u.Malformed, u.Oversize = x.dead, x.odd.withheld, x.odd.malformed, x.odd.oversize
 	for id, q := range x.queues {
 		if q.rows == 0 {
 			continue

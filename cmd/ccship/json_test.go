@@ -111,6 +111,7 @@ func fullStatus() control.Status {
 	s.Files.Malformed, s.Files.Masked = 4, 7
 	s.Outbox.Stored, s.Outbox.Cap, s.Outbox.OldestAt = 500_000, 2<<30, showtest.Before(time.Minute)
 	s.Watch.Unread, s.Watch.Watches, s.Watch.Limit = []string{"/b/p: permission denied"}, 17, 4096
+	s.Watch.NotReadFiles = showtest.NotRead()
 	s.Config, s.Pause = "/home/me/.config/ccship/config.toml", &control.Pause{Since: *showtest.Before(time.Hour), Until: showtest.After(time.Hour)}
 	return s
 }

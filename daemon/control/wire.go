@@ -50,8 +50,8 @@ type Files struct {
 	Lines     int64 `json:"lines" doc:"lines before the cursors"`
 	Vanished  int   `json:"vanished" doc:"remembered, no longer on disk"`
 	Rewinds   int64 `json:"rewinds" doc:"found since start"`
-	Malformed int64 `json:"malformed" doc:"lines that are not JSON objects, since start"`
-	Oversize  int64 `json:"oversize" doc:"lines longer than line_cap, since start"`
+	Malformed int64 `json:"malformed" doc:"lines on disk that are not JSON"`
+	Oversize  int64 `json:"oversize" doc:"lines on disk that are longer than line_cap"`
 	Masked    int64 `json:"masked,omitempty" doc:"secrets masked in lines, since start"`
 }
 

@@ -36,10 +36,10 @@ type batcher struct {
 	raw     []byte          // its entries, joined by commas
 	frames  []byte          // compressed frames of the closed ones, which point into it
 
-	excluded            int64          // lines of this chunk that were left out
-	compaction          bool           // a line of this chunk may be a compaction's record
-	malformed, oversize int64          // lines of all chunks since release
-	masked              []redact.Range // in all chunks since release; offsets have no meaning here
+	excluded   int64          // lines of this chunk that were left out
+	compaction bool           // a line of this chunk may be a compaction's record
+	odd        state.OddList  // lines of this chunk that are no entries of their own record
+	masked     []redact.Range // in all chunks since release; offsets have no meaning here
 }
 
 // build returns the batches of a chunk. facts are the file's, with RewoundTo already set for its generation.
@@ -55,6 +55,7 @@ func (b *batcher) build(c *tail.Chunk, facts *state.Routing) []outbox.Batch {
 	b.at = outbox.Position{Offset: c.From.Offset, Line: c.From.Line}
 	b.batches, b.open, b.from, b.raw = nil, outbox.Batch{}, b.at, b.raw[:0]
 	b.excluded, b.compaction = 0, false
+	b.odd.Clear()
 
 	lines := c.Lines
 	if c.Sealed {
@@ -92,7 +93,9 @@ func (b *batcher) add(line []byte, index int64) {
 	l := transcript.Scan(line)
 	switch {
 	case l.Shape == transcript.Malformed:
-		b.malformed++
+		b.odd.Add(index, state.OddMalformed)
+	case l.Shape != transcript.Object:
+		b.odd.Add(index, state.OddBlank)
 	case string(l.Type) == "system" && bytes.Contains(line, []byte("compact_boundary")):
 		b.compaction = true
 	}
@@ -152,7 +155,7 @@ func (b *batcher) addOversize(c *tail.Chunk) {
 	b.close(b.at)
 	index := b.at.Line
 	b.at = outbox.Position{Offset: c.To.Offset, Line: c.To.Line}
-	b.oversize++
+	b.odd.Add(index, state.OddOversize)
 	b.begin(outbox.Opaque, 0)
 	b.raw = transcript.AppendOversize(b.raw, index, c.Oversize.Offset, c.Oversize.Length, c.Oversize.SHA256)
 }
@@ -185,6 +188,6 @@ func (b *batcher) release() {
 	if b.frames = b.frames[:0]; cap(b.frames) > keep {
 		b.frames = nil
 	}
-	b.batches, b.facts, b.malformed, b.oversize = nil, nil, 0, 0
+	b.batches, b.facts = nil, nil
 	b.masked = b.masked[:0]
 }

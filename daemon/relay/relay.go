@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/outbox"
@@ -63,8 +62,7 @@ type Relay struct {
 	masking     Masking
 	log         *slog.Logger
 
-	batchers            sync.Pool // of *batcher
-	malformed, oversize atomic.Int64
+	batchers sync.Pool // of *batcher
 }
 
 var _ tail.Sink = (*Relay)(nil)
@@ -76,12 +74,6 @@ func New(d Deps) *Relay {
 		batchers: sync.Pool{New: func() any { return &batcher{packer: outbox.NewPacker()} }},
 	}
 }
-
-// Malformed is the number of lines since the start that are not JSON.
-func (r *Relay) Malformed() int64 { return r.malformed.Load() }
-
-// Oversize is the number of lines since the start that are longer than the cap.
-func (r *Relay) Oversize() int64 { return r.oversize.Load() }
 
 // Room reports whether reading makes sense: there is a server, and space in the outbox.
 func (r *Relay) Room(live bool) bool { return r.router.AnyServer() && r.db.HasCapacity(live) }
@@ -124,8 +116,6 @@ func (r *Relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 	if err := r.commit(ctx, all); err != nil {
 		return nil, err
 	}
-	r.malformed.Add(b.malformed)
-	r.oversize.Add(b.oversize)
 	r.masking.Count(b.masked)
 	for i := range all {
 		if all[i].result.Err != nil {
@@ -143,7 +133,7 @@ func (r *Relay) stage(ctx context.Context, s *staged, b *batcher) {
 	c, facts := s.chunk, &s.decision.Facts
 	r.copies.Watch(facts, c, s.decision.DestinationChanged)
 	if c.From != c.Prev {
-		facts.RewoundTo = c.From.Line
+		facts.RewoundTo, facts.Odd = c.From.Line, facts.Odd.Before(c.From.Line)
 		if c.From.Offset == 0 {
 			facts.Excluded = 0
 		}
@@ -163,6 +153,7 @@ func (r *Relay) stage(ctx context.Context, s *staged, b *batcher) {
 		s.batches = append(s.batches, r.checkpointsAgain(ctx, c.File.ID, b.packer)...)
 	}
 	facts.Excluded += b.excluded
+	facts.Odd = facts.Odd.Plus(&b.odd)
 	facts.Compacted = facts.Compacted || b.compaction
 	s.decision.Compaction = b.compaction
 }

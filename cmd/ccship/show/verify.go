@@ -18,7 +18,7 @@ func Verify(r control.VerifyReport) string {
 	if !r.Equal {
 		verdict = "NOT equal"
 	}
-	if r.Unfinished > 0 {
+	if r.Unfinished > 0 && r.Equal {
 		verdict += ", all but the unfinished last line of " + amount.Counted(int64(r.Unfinished), "file", "files")
 	}
 	proof := "proven by sha256"
@@ -117,7 +117,7 @@ func apartText(r control.VerifyReport) string {
 			amount.Counted(r.Clear, "line", "lines"))
 	}
 	b.WriteString(besideText(r.Attachments) + RetiredServers(r.Retired))
-	b.WriteString(excludedText(r.ExcludedWhy) + notReadText(r.NotReadFiles))
+	b.WriteString(excludedText(r.ExcludedWhy) + notReadText(&r))
 	for _, t := range r.Transcripts {
 		if why, held := strings.CutPrefix(t.Note, heldBack); held && !differs(r, t) {
 			fmt.Fprintf(&b, "    held back: %s  %s%s\n", t.SessionID, t.Path, term.OneLine(why))
@@ -131,8 +131,11 @@ func apartText(r control.VerifyReport) string {
 }
 
 // notReadText names what may be conversations and is not read.
-func notReadText(n control.NotReadFiles) string {
+func notReadText(n *control.VerifyReport) string {
 	text := ""
+	if n.Unfinished > 0 && !n.Equal {
+		text += "  not sent: the unfinished last line of " + amount.Counted(int64(n.Unfinished), "file", "files") + "\n"
+	}
 	for _, path := range n.Stray {
 		text += "  not read: " + term.OneLine(path) + ", which is no transcript by its place and name\n"
 	}

@@ -8,13 +8,21 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
+// NotRead names one of everything that is not read.
+func NotRead() control.NotReadFiles {
+	return control.NotReadFiles{
+		Stray: []string{"/r/p/x/notes.jsonl"}, NotFollowed: []string{"/r/p/a.jsonl: the target of this link does not exist"},
+		Elsewhere: []control.Home{{Path: "/home/me/.claude-work/projects", Transcripts: 3}},
+	}
+}
+
 // VerifyReport has every member set, as a verify that found everything there can be.
 func VerifyReport() control.VerifyReport {
 	return control.VerifyReport{
 		SchemaVersion: 1, Incomplete: "the time limit has passed", Files: 2, Lines: 48211, Bytes: 61_200_000, Excluded: 3,
 		ExcludedFiles: 2,
 		Dead:          1, Withheld: 4, Oversize: 1, Masked: 6, ByServer: 7, ByPolicy: 8, ByPolicyOnly: 2, Unproven: 1,
-		Clear: 2, Waiting: 5, Vanished: 1, Resumed: true,
+		Clear: 2, Waiting: 5, Vanished: 1, Resumed: true, Unfinished: 2, NotReadFiles: NotRead(),
 		Retired: RetiredServers(),
 		ExcludedWhy: []control.ExclusionCount{
 			{Why: "its project has opted out", Transcripts: 1, Lines: 8},
