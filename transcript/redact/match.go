@@ -11,7 +11,7 @@ func (m *Masker) inText(s *scratch, text []byte) {
 	inParts(s, text, window{0, len(text)}, func(part window) {
 		in := text[part.from:part.to]
 		s.hits = m.likely(m.search.find(s.hits[:0], in), in)
-		if len(s.hits) == 0 && len(m.always) == 0 && !hidesLiterals(in) {
+		if len(s.hits) == 0 && len(m.always) == 0 && s.known == nil && !hidesLiterals(in) {
 			return
 		}
 		s.levels[0].reset(in, part.from)
@@ -98,13 +98,15 @@ func (m *Masker) follow(dst, hits []hit, t *text) []hit {
 	return dst
 }
 
-// inLevels searches the first level, whose hits are in s.hits, and then what remains when each further layer of escapes
-// is removed.
+// inLevels searches the first level, whose hits are in s.hits, and then what remains when each further layer is removed.
 func (m *Masker) inLevels(s *scratch) {
-	n := 1
-	for n < maxLevels && hasEscapes(s.levels[n-1].b) {
+	if len(s.hits) == 0 && len(m.always) == 0 && s.known == nil && !hidesLiterals(s.levels[0].b) {
+		return
+	}
+	n, first := 1, s.levels[0].prefix()
+	for n < maxLevels && hasLayer(s.levels[n-1].b, first) {
 		s.levels[n].begin("", 0)
-		s.levels[n].unescape(s.levels[n-1].b, 0)
+		s.levels[n].remove(s.levels[n-1].b, 0, first)
 		n++
 	}
 	for i := range n {
@@ -152,6 +154,13 @@ func (m *Masker) inLevel(s *scratch, levels []text, level int) {
 	s.touched = s.touched[:0]
 	for _, r := range m.always {
 		f.search(r, window{0, len(b)})
+	}
+	if s.known != nil {
+		s.known.find(b, func(rule string, from, to int) {
+			if f.masked(from, to) == 0 {
+				f.record(rule, from, to)
+			}
+		})
 	}
 }
 
@@ -295,15 +304,20 @@ func (f *finder) add(r *rule, part []byte, loc []int, offset int) (next int) {
 	if end := f.masked(from, to); end > 0 {
 		return min(end, next) // what a token interrupts may begin again behind it
 	}
+	f.record(r.Name, from, to)
+	return next
+}
+
+// record adds the place of a secret in the source.
+func (f *finder) record(rule string, from, to int) {
 	deeper := f.levels[f.level+1:]
 	from, to = snap(deeper, from, true), snap(deeper, to, false)
 	for i := f.level; i >= 0 && from < to; i-- {
 		from, to = f.levels[i].down(from, true), f.levels[i].down(to, false)
 	}
 	if from < to {
-		f.s.ranges = append(f.s.ranges, Range{Start: from, End: to, Rule: r.Name})
+		f.s.ranges = append(f.s.ranges, Range{Start: from, End: to, Rule: rule})
 	}
-	return next
 }
 
 // masked returns the end of what was masked before in a match: the match itself, or the first token that it overlaps;

@@ -39,7 +39,7 @@ func (m *Masker) File(path string, content []byte) ([]byte, []Range) {
 	if m == nil || !isText {
 		return content, nil
 	}
-	return m.document(path, o, content)
+	return m.document(path, o, content, len(content) > segment+margin)
 }
 
 // kind is how a file's text is encoded that begins with b; false: it is no text, as it begins with a zero byte, with
@@ -122,7 +122,7 @@ func (r *reader) load(at int64) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	masked, _ := r.masker.document(r.path, r.order, b[:n])
+	masked, _ := r.masker.document(r.path, r.order, b[:n], r.size > segment+margin)
 	core := masked[min(at-from, int64(n)):]
 	r.at, r.masked = at, core[:min(length, int64(len(core)))]
 	return nil

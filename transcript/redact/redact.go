@@ -108,10 +108,10 @@ func (m *Masker) Text(text []byte) ([]byte, []Range) {
 	return m.mask(text, m.inAny)
 }
 
-// document masks a part of a file's text. Rules that are limited to some paths apply to it.
-func (m *Masker) document(path string, o order, text []byte) ([]byte, []Range) {
+// document masks a file's text or a part of it. Rules that are limited to some paths apply to it.
+func (m *Masker) document(path string, o order, text []byte, partial bool) ([]byte, []Range) {
 	return m.mask(text, func(s *scratch, text []byte) {
-		s.path, s.order = path, o
+		s.path, s.order, s.partial = path, o, partial
 		m.inAny(s, text)
 	})
 }
@@ -132,14 +132,17 @@ const rounds = 4
 func (m *Masker) mask(in []byte, find func(*scratch, []byte)) ([]byte, []Range) {
 	s := m.scratch.Get().(*scratch)
 	defer m.scratch.Put(s)
-	s.path, s.order = "", narrow
+	s.path, s.order, s.partial = "", narrow, false
 	out := in
 	var all []Range
 	for range rounds {
-		s.ranges = s.ranges[:0]
+		s.ranges, s.known = s.ranges[:0], nil
 		find(s, out)
 		if len(s.ranges) == 0 {
 			break
+		}
+		if s.known = newKnown(out, s.ranges); s.known != nil && !s.partial {
+			find(s, out) // and what was found, wherever else it is
 		}
 		if all == nil {
 			out = bytes.Clone(in)
@@ -197,6 +200,8 @@ type scratch struct {
 	done    []int      // by rule: where the last match ended
 	touched []int      // the rules that have windows
 	ranges  []Range
+	known   *known   // what was found already; nil: nothing, or nothing is looked for again
+	partial bool     // the text is a part of a longer one: what was found in it may not be in the next part
 	work    int      // how many bytes expressions have looked at
 	names   []string // of the open containers
 }

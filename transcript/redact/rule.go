@@ -78,7 +78,7 @@ func newRule(def Rule) (*rule, error) {
 		return nil, fmt.Errorf("rule %q: the name may have lower-case letters, digits and hyphens only", def.Name)
 	}
 	for _, l := range def.Literals {
-		if len(l) < block {
+		if len(l) < shortest {
 			return nil, fmt.Errorf("rule %q: the keyword %q is too short", def.Name, l)
 		}
 	}
@@ -155,7 +155,7 @@ func (r *rule) likely(b []byte, at int) bool {
 	switch r.near {
 	case assignment:
 		for _, c := range b[at:min(len(b), at+48)] {
-			if c == '=' || c == ':' {
+			if c == '=' || c == ':' || c == '%' || c == '&' {
 				return true
 			}
 		}
@@ -176,6 +176,9 @@ func startsWord(b []byte, at int) bool {
 	if at == 0 || !isAlnum(b[at-1]) && b[at-1] != '_' {
 		return true
 	}
+	if at >= 3 && b[at-3] == '%' {
+		return true
+	}
 	return at >= 2 && b[at-2] == '\\' || at >= 6 && b[at-6] == '\\' && b[at-5] == 'u' || endsSequence(b[:at])
 }
 
@@ -193,7 +196,7 @@ func isAssigned(b []byte, at int) bool {
 		at++
 	}
 	if at == len(b) || b[at] != '=' && b[at] != ':' {
-		return at < len(b) && b[at] == '\\'
+		return at < len(b) && b[at] != '\n' && begins[b[at]]
 	}
 	if at++; at < len(b) && isSpace(b[at]) {
 		at++
@@ -201,7 +204,7 @@ func isAssigned(b []byte, at int) bool {
 	value := b[at:min(len(b), at+leastValue)]
 	for i, c := range value {
 		switch {
-		case c == '\\', i == 0 && (c == '"' || c == '\''): // a quoted value may have spaces
+		case begins[c] && c != '\n', i == 0 && (c == '"' || c == '\''): // a quoted value may have spaces
 			return true
 		case isSpace(c):
 			return false

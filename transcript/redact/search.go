@@ -2,7 +2,10 @@ package redact
 
 import (
 	"bytes"
+	"encoding/binary"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // literal is a text that a secret's surroundings contain.
@@ -43,76 +46,71 @@ func lower(c byte) byte {
 // hit is a literal found in a text.
 type hit struct{ at, literal int }
 
-// search finds many literals in one pass, by Wu and Manber's algorithm on blocks of two bytes: nearly every block
-// occurs in no literal, and lets the search jump. It looks for a part of each literal: the rarest one that is as long
-// as the window. A literal that is one byte shorter than the window stands for itself with any byte before it.
+// search finds many literals in one pass. It looks at every second place of a text: three bytes there, in lower case,
+// are in no literal nearly always, which one bit tells.
 type search struct {
 	literals []literal
-	parts    []int // where the part of each literal starts; -1 if it is shorter than the window
-	window   int   // the length of the parts
-	longest  int   // the length of the longest literal
-	// jumps has an entry for every block: how far the search jumps, or 0 if parts end in the block.
-	jumps   [1 << 16]uint8
-	bucket  [1 << 16]uint16 // of a block in which parts end
-	buckets [][]int         // literals whose part ends in one block; the first is empty
+	longest  int                     // the length of the longest literal
+	bits     [grams / 64]uint64      // by the hash of three bytes
+	bucket   [grams]uint16           // the bucket of a hash
+	buckets  [][]struct{ n, at int } // a literal, and where in it the three bytes are; the first is empty
 }
 
-const block = 2
+const (
+	grams = 1 << 17
+	// shortest is the length of the shortest literal.
+	shortest = 3
+	// folded is the bit in which the cases of a letter differ, in eight bytes.
+	folded = 0x2020202020202020
+)
+
+// gram is the hash of the first three bytes of a word, whose letters are in lower case.
+func gram(word uint64) uint32 { return uint32(word) & 0xffffff * 0x9e3779b1 >> 15 }
 
 func newSearch(literals []literal) *search {
-	s := &search{literals: literals, window: 64, parts: make([]int, len(literals)), buckets: make([][]int, 1)}
-	for _, l := range literals {
-		s.window, s.longest = min(s.window, len(l.text)+1), max(s.longest, len(l.text))
-	}
-	for i := range s.jumps {
-		s.jumps[i] = uint8(s.window - block + 1)
-	}
+	s := &search{literals: literals, buckets: make([][]struct{ n, at int }, 1)}
 	for n, l := range literals {
-		part := l.text
-		if s.parts[n] = -1; len(part) >= s.window {
-			s.parts[n] = rarest(l.text, s.window)
-			part = l.text[s.parts[n]:][:s.window]
-		} else {
-			s.enterShort(part[0], l.fold)
-		}
-		for end := block; end <= len(part); end++ {
-			for _, b := range spellings(part[end-block:end], l.fold) {
-				s.enter(b, len(part)-end, n)
+		s.longest = max(s.longest, len(l.text))
+		if len(l.text) == shortest { // with any byte behind it
+			s.enter(l.text, n, 0)
+			for c := range 256 {
+				s.enter(l.text[1:]+string([]byte{byte(c)}), n, 1)
 			}
+			continue
 		}
+		at := rarest(l.text)
+		s.enter(l.text[at:], n, at)
+		s.enter(l.text[at+1:], n, at+1)
 	}
 	return s
 }
 
-// enter notes that a block is in a literal, at some distance from its part's end.
-func (s *search) enter(b uint16, distance, literal int) {
-	if s.jumps[b] = min(s.jumps[b], uint8(distance)); distance > 0 {
-		return
-	}
-	if s.bucket[b] == 0 {
-		s.bucket[b] = uint16(len(s.buckets))
+// enter notes that three bytes are in a literal.
+func (s *search) enter(text string, literal, at int) {
+	h := gram(uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | folded)
+	if s.bucket[h] == 0 {
+		s.bucket[h] = uint16(len(s.buckets))
 		s.buckets = append(s.buckets, nil)
+		s.bits[h/64] |= 1 << (h % 64)
 	}
-	s.buckets[s.bucket[b]] = append(s.buckets[s.bucket[b]], literal)
-}
-
-// enterShort notes that a literal which is shorter than the window begins in the second byte of a block.
-func (s *search) enterShort(first byte, fold bool) {
-	for _, c := range spellings(string(first), fold) {
-		for before := range uint16(256) {
-			b := before<<8 | c
-			s.jumps[b] = min(s.jumps[b], uint8(s.window-block))
-		}
+	all := &s.buckets[s.bucket[h]]
+	if e := (struct{ n, at int }{literal, at}); !slices.Contains(*all, e) {
+		*all = append(*all, e)
 	}
 }
 
-// rarest is where the part of a literal starts whose bytes are the least frequent in text.
-func rarest(text string, length int) int {
+// rarest is where the four bytes of a literal start that are the least frequent in text.
+func rarest(text string) int {
 	best, least := 0, 1<<30
-	for i := 0; i+length <= len(text); i++ {
-		score := 0
-		for k := range length {
-			score += frequency(text[i+k]) << min(k, 2)
+	for i := 0; i+4 <= len(text); i++ {
+		four, score := strings.ToLower(text[i:i+4]), 0
+		for _, c := range []byte(four) {
+			score += frequency(c)
+		}
+		for _, three := range []string{four[:3], four[1:]} {
+			if strings.Contains(frequent, three) {
+				score += 100
+			}
 		}
 		if score < least {
 			best, least = i, score
@@ -120,6 +118,12 @@ func rarest(text string, length int) int {
 	}
 	return best
 }
+
+// frequent are three letters that many words and names have.
+const frequent = "ion tio ati ess est typ fil mit wor oke ken tok ead ist ret cre pat ach sto iss att ror lic mod ass ref " +
+	"esu ack ook ool cor sec ese gin msg act ace dev fie emo hea fin con ser ser ver err cti the ing and ent ter tin tur " +
+	"per pro com str cont nam ame ode cod key use con ers tes rea res sta int urn for men all set get ect edi sag mes " +
+	"ont nte ten rom fro rec ord num ber str ine lin dat ata val alu lue inp put out url htt doc ser cli eat orm pas"
 
 // frequency is roughly how often a byte occurs in transcripts.
 func frequency(c byte) int {
@@ -132,61 +136,79 @@ func frequency(c byte) int {
 	return 3
 }
 
-// spellings are the blocks that a part of a literal matches.
-func spellings(part string, fold bool) []uint16 {
-	all := []uint16{0}
-	for i := range len(part) {
-		var next []uint16
-		for _, b := range all {
-			next = append(next, b<<8|uint16(part[i]))
-			if fold && part[i] >= 'a' && part[i] <= 'z' {
-				next = append(next, b<<8|uint16(part[i]-0x20))
-			}
-		}
-		all = next
-	}
-	return all
-}
-
-// find appends the hits in a text, in order of the places of their parts.
+// find appends the hits in a text, nearly in the order of their places.
 func (s *search) find(hits []hit, text []byte) []hit {
-	if i := s.window - 2; i >= 1 && i < len(text) {
-		hits = s.endingAt(hits, text, i) // a short literal, with no byte before it
-	}
-	for i := s.window - 1; i < len(text); {
-		n := s.jumps[uint16(text[i-1])<<8|uint16(text[i])]
-		if n > 0 {
-			i += int(n)
+	i := 0
+	for ; i+8 <= len(text); i += 6 {
+		w := binary.LittleEndian.Uint64(text[i:]) | folded
+		a, b, c := gram(w), gram(w>>16), gram(w>>32)
+		if (s.bits[a/64]>>(a%64)|s.bits[b/64]>>(b%64)|s.bits[c/64]>>(c%64))&1 == 0 {
 			continue
 		}
-		hits = s.endingAt(hits, text, i)
-		i++
+		for n, h := range [...]uint32{a, b, c} {
+			if s.bits[h/64]>>(h%64)&1 != 0 {
+				hits = s.at(hits, text, i+2*n, h)
+			}
+		}
+	}
+	var rest [16]byte
+	copy(rest[:], text[i:])
+	for n := i; n < len(text); n += 2 {
+		hits = s.at(hits, text, n, gram(binary.LittleEndian.Uint64(rest[n-i:])|folded))
 	}
 	return hits
 }
 
-// endingAt appends the hits whose parts end at a place.
-func (s *search) endingAt(hits []hit, text []byte, end int) []hit {
-	for _, l := range s.buckets[s.bucket[uint16(text[end-1])<<8|uint16(text[end])]] {
-		if at := end - s.window + 1 - s.parts[l]; at >= 0 && s.literals[l].matches(text[at:]) {
-			hits = append(hits, hit{at, l})
+// at appends the hits that three bytes at a place are in.
+func (s *search) at(hits []hit, text []byte, place int, h uint32) []hit {
+	for _, e := range s.buckets[s.bucket[h]] {
+		if at := place - e.at; at >= 0 && s.literals[e.n].matches(text[at:]) {
+			hits = append(hits, hit{at, e.n})
 		}
 	}
 	return hits
 }
 
-// hidesLiterals reports whether a line has escapes that can split a literal: \/ and \u0020 to \u007f.
-func hidesLiterals(line []byte) bool {
+// hidesLiterals reports whether a text has escapes that can split a literal: \/ and \u0020 to \u007f, percent-encoding,
+// references of HTML, and invisible characters.
+func hidesLiterals(text []byte) bool {
+	return hasByteEscape(text, '\\') || hasByteEscape(text, '%') || hasByteEscape(text, '&') ||
+		hasByteEscape(text, 0xc2) || hasByteEscape(text, 0xef) ||
+		(bytes.Contains(text, []byte("\xe2\x80")) || bytes.Contains(text, []byte("\xe2\x81"))) && hasByteEscape(text, 0xe2)
+}
+
+// hasByteEscape reports whether a text has such an escape that begins with a byte.
+func hasByteEscape(text []byte, first byte) bool {
 	for {
-		i := bytes.IndexByte(line, '\\')
-		if i < 0 || i+1 >= len(line) {
+		i := bytes.IndexByte(text, first)
+		if i < 0 || i+1 >= len(text) {
 			return false
 		}
-		if line = line[i+1:]; line[0] == '/' {
-			return true
+		text = text[i:]
+		switch first {
+		case '\\':
+			if text[1] == '/' || text[1] == 'u' && hidesAsUnicode(text) {
+				return true
+			}
+		case '%':
+			if c, size := percent(text); size > 0 && c >= ' ' && c < 0x7f {
+				return true
+			}
+		case '&':
+			if _, size := reference(text); size > 0 {
+				return true
+			}
+		default:
+			if invisible(text) > 0 {
+				return true
+			}
 		}
-		if len(line) > 3 && line[0] == 'u' && line[1] == '0' && line[2] == '0' && line[3] >= '2' && line[3] <= '7' {
-			return true
-		}
+		text = text[1:]
 	}
+}
+
+// hidesAsUnicode reports whether \uXXXX at the start of a text is an ASCII character or an invisible one.
+func hidesAsUnicode(text []byte) bool {
+	r, ok := hex4(text)
+	return ok && (r >= ' ' && r < 0x7f || invisible(utf8.AppendRune(nil, r)) > 0)
 }

@@ -2,13 +2,14 @@ package redact
 
 import (
 	"bytes"
+	"slices"
 	"sort"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// maxLevels is how many texts are searched for one string: as it is decoded, and three layers of escapes below that.
-const maxLevels = 4
+// maxLevels is how many texts are searched for one string: as it is decoded, and four layers below that.
+const maxLevels = 5
 
 // text is a decoded text that knows where its bytes come from.
 type text struct {
@@ -39,50 +40,66 @@ func (t *text) begin(prefix string, offset int) {
 	}
 }
 
-// unescape appends the decoded form of a source that starts at an offset: JSON's escapes are decoded, sequences that
-// control a terminal left out. What is neither stays as it is, so that any text can be decoded.
-func (t *text) unescape(src []byte, offset int) {
+// unescape appends the decoded form of a source that starts at an offset: JSON's escapes are decoded. Anything
+// else stays as it is, so that any text can be decoded.
+func (t *text) unescape(src []byte, offset int) { t.decode(src, offset, false, -1) }
+
+// remove appends a source without its next layer: what unescape decodes, percent-encoding, HTML's character references,
+// invisible characters, sequences that control a terminal, and what tools write before each line. The first line begins
+// at a place.
+func (t *text) remove(src []byte, offset, first int) { t.decode(src, offset, true, first) }
+
+// decode appends a source without its escapes, of JSON only or of all kinds. A negative first: lines have no marks.
+func (t *text) decode(src []byte, offset int, all bool, first int) {
 	t.segs = append(t.segs, seg{at: len(t.b), src: offset})
 	t.end = offset + len(src)
-	coloured := bytes.IndexByte(src, esc) >= 0
-	for i := 0; i < len(src); {
-		n := nextEscape(src[i:], coloured)
-		if n < 0 {
-			t.b = append(t.b, src[i:]...)
-			return
-		}
-		t.b = append(t.b, src[i:i+n]...)
-		i += n
+	from := 0 // what is not copied yet
+	skip := func(i int, decoded []byte, size int) {
+		t.b = append(t.b, src[from:i]...)
 		at := len(t.b)
-		var size int
-		if t.b, size = appendEscape(t.b, src[i:]); size == 0 {
-			t.b = append(t.b, src[i])
-			i++
-			continue
-		}
-		t.segs = append(t.segs, seg{at: at, src: offset + i, escape: true}, seg{at: len(t.b), src: offset + i + size})
-		i += size
+		t.b = append(t.b, decoded...)
+		from = i + size
+		t.segs = append(t.segs, seg{at: at, src: offset + i, escape: true}, seg{at: len(t.b), src: offset + from})
 	}
+	if first >= 0 {
+		if size := lineMark(src[first:]); size > 0 {
+			skip(first, nil, size)
+		}
+	}
+	var buf [utf8.UTFMax]byte
+	for i := from; i < len(src); {
+		n := nextEscape(src[i:], all)
+		if n < 0 {
+			break
+		}
+		i += n
+		decoded, size := appendEscape(buf[:0], src[i:], all)
+		switch {
+		case size > 0:
+			skip(i, decoded, size)
+			i += size
+		case src[i] == '\n' && first >= 0:
+			i++
+			if size := lineMark(src[i:]); size > 0 {
+				skip(i, nil, size)
+				i += size
+			}
+		default:
+			i++
+		}
+	}
+	t.b = append(t.b, src[from:]...)
 }
+
+// begins are the bytes that begin an escape of any kind, or a line.
+var begins = [256]bool{'\\': true, esc: true, '%': true, '&': true, '\n': true, 0xe2: true, 0xef: true, 0xc2: true}
 
 // nextEscape is where an escape may start; negative: nowhere.
-func nextEscape(src []byte, coloured bool) int {
-	n := bytes.IndexByte(src, '\\')
-	if !coloured {
-		return n
+func nextEscape(src []byte, all bool) int {
+	if !all {
+		return bytes.IndexByte(src, '\\')
 	}
-	if n < 0 {
-		return bytes.IndexByte(src, esc)
-	}
-	if m := bytes.IndexByte(src[:n], esc); m >= 0 {
-		return m
-	}
-	return n
-}
-
-// hasEscapes reports whether there is something to decode in a text.
-func hasEscapes(text []byte) bool {
-	return bytes.IndexByte(text, '\\') >= 0 || bytes.Contains(text, []byte{esc, '['})
+	return slices.IndexFunc(src, func(c byte) bool { return begins[c] })
 }
 
 // esc begins the sequences that control a terminal.
@@ -137,16 +154,38 @@ func (t *text) finish(suffix string) {
 	t.b = append(t.b, suffix...)
 }
 
+// prefix is the length of the decoded text without a source at the beginning.
+func (t *text) prefix() int {
+	if len(t.segs) > 1 && t.segs[0].escape {
+		return t.segs[1].at
+	}
+	return 0
+}
+
 // source is where the source starts.
 func (t *text) source() int { return t.segs[0].src }
 
-// appendEscape decodes the escape at the start of src. The size is 0 if there is none.
-func appendEscape(dst, src []byte) ([]byte, int) {
+// appendEscape decodes the escape at the start of src. The size is 0 if there is none. With all, it may be of any kind
+// that remove knows.
+func appendEscape(dst, src []byte, all bool) ([]byte, int) {
 	if len(src) < 2 {
 		return dst, 0
 	}
-	if src[0] == esc {
+	switch src[0] {
+	case esc:
 		return dst, sequenceSize(src)
+	case '\\':
+		if all && src[1] == '\n' { // a shell's line goes on
+			return append(dst, ' '), 2
+		}
+	case '%':
+		c, size := percent(src)
+		return appendKnown(dst, c, size)
+	case '&':
+		c, size := reference(src)
+		return appendKnown(dst, c, size)
+	default:
+		return dst, invisible(src)
 	}
 	switch c := src[1]; c {
 	case '"', '\\', '/':
@@ -185,28 +224,23 @@ func hex4(src []byte) (rune, bool) {
 	}
 	var r rune
 	for _, c := range src[2:6] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
+		d := hexDigit(c)
+		if d < 0 {
 			return 0, false
 		}
-		r = r<<4 | rune(c)
+		r = r<<4 | d
 	}
 	return r, true
 }
 
-// plain removes every layer of escapes that is searched.
+// plain removes every layer that is searched.
 func plain(b []byte) []byte {
 	for range maxLevels {
-		if !hasEscapes(b) {
-			break
-		}
 		var t text
 		t.begin("", 0)
-		t.unescape(b, 0)
+		if t.decode(b, 0, true, len(b)); len(t.segs) == 1 {
+			break
+		}
 		b = t.b
 	}
 	return b

@@ -1,0 +1,188 @@
+package redact
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// percent decodes a byte in percent-encoding (RFC 3986, section 2.1) at the start of a text.
+func percent(text []byte) (c rune, size int) {
+	if len(text) < 3 || text[0] != '%' {
+		return 0, 0
+	}
+	high, low := hexDigit(text[1]), hexDigit(text[2])
+	if high < 0 || low < 0 {
+		return 0, 0
+	}
+	return high<<4 | low, 3
+}
+
+// hexDigit is the value of a digit; negative if it is none.
+func hexDigit(c byte) rune {
+	switch {
+	case c >= '0' && c <= '9':
+		return rune(c - '0')
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return rune(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+// references are HTML's names of the characters that cannot be written as they are.
+var references = []struct {
+	name string
+	c    rune
+}{{"&quot;", '"'}, {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&apos;", '\''}, {"&nbsp;", ' '}, {"&NewLine;", '\n'}}
+
+// reference decodes a character reference of HTML at the start of a text.
+func reference(text []byte) (c rune, size int) {
+	for _, r := range references {
+		if len(text) >= len(r.name) && string(text[:len(r.name)]) == r.name {
+			return r.c, len(r.name)
+		}
+	}
+	if len(text) < 4 || text[1] != '#' {
+		return 0, 0
+	}
+	i, base := 2, rune(10)
+	if text[2]|0x20 == 'x' {
+		i, base = 3, 16
+	}
+	for start := i; i < len(text) && i < start+5; i++ {
+		d := hexDigit(text[i])
+		if text[i] == ';' && i > start {
+			return c, i + 1
+		}
+		if d < 0 || d >= base {
+			break
+		}
+		c = c*base + d
+	}
+	return 0, 0
+}
+
+// appendKnown appends an ASCII character that occurs in texts; any other is no escape.
+func appendKnown(dst []byte, c rune, size int) ([]byte, int) {
+	if size == 0 || c >= utf8.RuneSelf || !isWritten(byte(c)) {
+		return dst, 0
+	}
+	return append(dst, byte(c)), size
+}
+
+// invisible is the length of a character without width at the start of a text: a soft hyphen, a zero-width space or
+// joiner, a mark of direction, or a byte order mark.
+func invisible(text []byte) int {
+	switch {
+	case len(text) >= 2 && text[0] == 0xc2 && text[1] == 0xad:
+		return 2
+	case len(text) < 3:
+		return 0
+	case text[0] == 0xe2 && text[1] == 0x80 && (text[2] >= 0x8b && text[2] <= 0x8f || text[2] >= 0xaa && text[2] <= 0xae),
+		text[0] == 0xe2 && text[1] == 0x81 && text[2] >= 0xa0 && text[2] <= 0xa9,
+		text[0] == 0xef && text[1] == 0xbb && text[2] == 0xbf:
+		return 3
+	}
+	return 0
+}
+
+// hasLayer reports whether remove would change a text, whose first line begins at a place.
+func hasLayer(text []byte, first int) bool {
+	if bytes.IndexByte(text, '\\') >= 0 || bytes.Contains(text, []byte{esc, '['}) || lineMark(text[first:]) > 0 {
+		return true
+	}
+	var buf [utf8.UTFMax]byte
+	for i, c := range text {
+		if !begins[c] {
+			continue
+		}
+		if _, size := appendEscape(buf[:0], text[i:], true); size > 0 || c == '\n' && lineMark(text[i+1:]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	longestNumber = 7   // digits of a line's number
+	longestPath   = 256 // bytes of the path that grep writes before a line
+)
+
+// lineMark is the length of what a tool writes before the text of a line: the number that Claude's Read, cat -n and nl
+// write, the path and the number that grep writes, the sign of a patch, or the name of a container.
+func lineMark(line []byte) int {
+	i := 0
+	for i < len(line) && i < 12 && (line[i] == ' ' || line[i] == '\t') {
+		i++
+	}
+	if i == len(line) {
+		return 0
+	}
+	if size := numberMark(line[i:]); size > 0 {
+		return i + size
+	}
+	switch c := line[0]; {
+	case i > 0:
+		return 0
+	case c == '+' || c == '-' || c == '>': // of a patch, or a quotation
+		if len(line) > 1 && line[1] != c {
+			return 1
+		}
+		return 0
+	case isPathByte(c):
+		return pathMark(line)
+	}
+	return 0
+}
+
+// numberMark is the length of a line's number and what parts it from the line.
+func numberMark(line []byte) int {
+	n := 0
+	for n < len(line) && n <= longestNumber && line[n]-'0' <= 9 {
+		n++
+	}
+	if n == 0 || n > longestNumber || n == len(line) {
+		return 0
+	}
+	switch rest := line[n:]; {
+	case rest[0] == '\t', rest[0] == ':', rest[0] == '-':
+		return n + 1
+	case bytes.HasPrefix(rest, []byte("→")):
+		return n + len("→")
+	case bytes.HasPrefix(bytes.TrimLeft(rest[:min(len(rest), 8)], " "), []byte("|")):
+		return n + bytes.IndexByte(rest, '|') + 1
+	case bytes.HasPrefix(bytes.TrimLeft(rest[:min(len(rest), 8)], " "), []byte("│")):
+		return n + bytes.Index(rest, []byte("│")) + len("│")
+	}
+	return 0
+}
+
+func isPathByte(c byte) bool {
+	return isAlnum(c) || c == '/' || c == '.' || c == '_' || c == '-' || c == '~' || c == '@' || c == '+'
+}
+
+// pathMark is the length of a path before a line, with a number or without one.
+func pathMark(line []byte) int {
+	n, named := 0, false
+	for n < len(line) && n < longestPath && isPathByte(line[n]) {
+		named = named || line[n] == '/' || line[n] == '.'
+		if line[n] == '-' && named { // grep's context: path-12-text
+			if size := numberMark(line[n+1:]); size > 0 && line[n+size] == '-' {
+				return n + 1 + size
+			}
+		}
+		n++
+	}
+	switch {
+	case n == len(line):
+		return 0
+	case line[n] == ':' && named:
+		n++
+		return n + max(0, numberMark(line[n:]))
+	case line[n] == ' ': // a container of docker compose
+		bar := bytes.TrimLeft(line[n:min(len(line), n+24)], " ")
+		if bytes.HasPrefix(bar, []byte("| ")) {
+			return n + bytes.IndexByte(line[n:], '|') + 2
+		}
+	}
+	return 0
+}
