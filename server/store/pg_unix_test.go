@@ -47,18 +47,20 @@ func onPostgres(t *testing.T, through func(url string) string) suite {
 		urls.Store(s, url)
 		return s
 	}
+	again := func(t *testing.T, s full, how store.Opening) full {
+		if err := s.(*postgres.Store).Close(); err != nil {
+			t.Fatal(err)
+		}
+		url, _ := urls.Load(s)
+		again := openPostgresWith(t, url.(string), how)
+		urls.Store(again, url)
+		return again
+	}
 	return suite{
-		with: with,
-		open: func(t *testing.T) full { return with(t, store.Opening{}) },
-		reopen: func(t *testing.T, s full) full {
-			if err := s.(*postgres.Store).Close(); err != nil {
-				t.Fatal(err)
-			}
-			url, _ := urls.Load(s)
-			again := openPostgres(t, url.(string))
-			urls.Store(again, url)
-			return again
-		},
+		with:   with,
+		open:   func(t *testing.T) full { return with(t, store.Opening{}) },
+		again:  again,
+		reopen: func(t *testing.T, s full) full { return again(t, s, store.Opening{}) },
 		query: func(t *testing.T, s full, query string) (n int64) {
 			url, _ := urls.Load(s)
 			config, err := pgx.ParseConfig(url.(string))

@@ -44,18 +44,20 @@ func TestSQLite(t *testing.T) {
 		}
 		return s
 	}
+	again := func(t *testing.T, s full, how store.Opening) full {
+		if err := s.(*sqlite.Store).Close(); err != nil {
+			t.Fatal(err)
+		}
+		path, _ := paths.Load(s)
+		again := openWith(t, path.(string), how)
+		paths.Store(again, path)
+		return again
+	}
 	suite{
-		with: with,
-		open: func(t *testing.T) full { return with(t, store.Opening{}) },
-		reopen: func(t *testing.T, s full) full {
-			if err := s.(*sqlite.Store).Close(); err != nil {
-				t.Fatal(err)
-			}
-			path, _ := paths.Load(s)
-			again := openAt(t, path.(string))
-			paths.Store(again, path)
-			return again
-		},
+		with:   with,
+		open:   func(t *testing.T) full { return with(t, store.Opening{}) },
+		again:  again,
+		reopen: func(t *testing.T, s full) full { return again(t, s, store.Opening{}) },
 		query: func(t *testing.T, s full, query string) (n int64) {
 			db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: s.(*sqlite.Store).Path()}).EscapedPath())
 			if err != nil {

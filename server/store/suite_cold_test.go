@@ -147,16 +147,16 @@ func (s suite) cold(t *testing.T) {
 		t.Errorf("moved again: %+v", again)
 	}
 	st = s.reopen(t, st) // it remembers its place, and has an empty cache
-	snap := openSession(t, st, "s")
-	if got := dump(t, snap, 0); !slices.Equal(got, listed(all)) {
+	if got := dumpOf(t, st, "s"); !slices.Equal(got, listed(all)) {
 		t.Errorf("%d lines can be read, want %d", len(got), len(all))
 	}
 	if is, err := st.Cold(t.Context()); err != nil || is.Objects != done.Objects || is.Pending != 0 || is.Err != nil {
 		t.Errorf("cold storage is said to have %+v, %v", is, err)
 	}
 
-	m := &server.Masking{Stream: snap.Session().ID, At: start, Lines: []server.LineMask{lineMask(t, snap, 1500, `{"key":"`+needle+`"}`)}}
-	mask(t, st, m)
+	opened(t, st, "s", func(snap server.Snapshot) {
+		mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 1500, `{"key":"`+needle+`"}`)}})
+	})
 	if err := st.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func (s suite) cold(t *testing.T) {
 	if kept := slices.DeleteFunc(slices.Clone(before), func(x string) bool { return slices.Contains(after, x) }); len(kept) != 1 {
 		t.Errorf("masking one line gave up %d objects of %d, want the one that had it", len(kept), len(before))
 	}
-	if text := strings.Join(dump(t, openSession(t, st, "s"), 0), "\n"); strings.Contains(text, needle) || s.local(t, st) != 0 {
+	if text := strings.Join(dumpOf(t, st, "s"), "\n"); strings.Contains(text, needle) || s.local(t, st) != 0 {
 		t.Error("the masked line can be read, or was not moved again")
 	}
 	if _, err := st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
@@ -195,10 +195,9 @@ func (s suite) coldFiles(t *testing.T) {
 	if len(inFolder(t, dir)) != 4 || s.local(t, st) != 0 || blobContent(t, st, sum) != string(content) {
 		t.Fatalf("%d objects, %d bytes in the database", len(inFolder(t, dir)), s.local(t, st))
 	}
-	snap := openSession(t, st, "s")
 	f := server.FileMask{Tokens: []server.Token{{Start: 1<<20 - 5, Text: ownToken}}}
 	f.SHA256 = uploadOf(0, "s", "a.txt", content).SHA256
-	mask(t, st, &server.Masking{Stream: snap.Session().ID, At: start, Files: []server.FileMask{f}})
+	mask(t, st, &server.Masking{Stream: idOf(t, st, "s"), Files: []server.FileMask{f}})
 	copy(content[1<<20-5:], ownToken)
 	cool(t, st)
 	now := fmt.Sprintf("%x", uploadOf(0, "s", "a.txt", content).SHA256)

@@ -36,52 +36,87 @@ AND EXISTS (SELECT 1 FROM cold_blocks c WHERE c.owner = s.owner AND c.stream = s
 	}
 }
 
-// away is an object of blocks, and one of them.
-type away struct {
-	at          lines.Place
-	first, size int64
-}
-
 func (t *Tier) returnStream(ctx context.Context, s stream, done *server.Returned) error {
-	all, err := sqlstore.List(ctx, t.reader, `SELECT epoch, generation, min(first), CAST(sum(size) AS bigint)
-FROM cold_blocks WHERE owner = ? AND stream = ? GROUP BY epoch, generation, object ORDER BY 1, 2, 3`,
-		[]any{s.owner, s.id}, func(row sqlstore.Scanner) (a away, err error) {
-			a.at.Owner, a.at.Stream = s.owner, s.id
-			return a, row.Scan(&a.at.Epoch, &a.at.Generation, &a.first, &a.size)
+	all, err := sqlstore.List(ctx, t.reader, `SELECT id, size, sha256 FROM cold_objects
+WHERE owner = ? AND stream = ? AND state IN (1, 3) ORDER BY at, id`, []any{s.owner, s.id},
+		func(row sqlstore.Scanner) (o object, err error) {
+			o.owner, o.stream = s.owner, s.id
+			return o, row.Scan(&o.id, &o.size, &o.sha256)
 		})
 	if err != nil {
-		return fmt.Errorf("look for cold blocks: %w", err)
+		return fmt.Errorf("look for cold objects: %w", err)
 	}
-	for _, a := range all {
-		switch err := t.returnObject(ctx, a); {
+	for _, o := range all {
+		switch err := t.returnObject(ctx, o); {
 		case errors.Is(err, errDamaged):
 			done.Damaged++ // verify names its lines
 		case err != nil:
 			return err
 		default:
-			done.Objects, done.Bytes = done.Objects+1, done.Bytes+a.size
+			done.Objects, done.Bytes = done.Objects+1, done.Bytes+o.size
 		}
 	}
 	return nil
 }
 
-// returnObject puts an object's bytes back into the blocks, in one transaction, after which the object is removed.
-func (t *Tier) returnObject(ctx context.Context, a away) error {
-	return t.Retry(ctx, func() error {
-		return t.db.Write(ctx, func(d sqlstore.Dialect) error {
-			err := d.Query(ctx, `SELECT id FROM streams WHERE owner = ? AND id = ?`+d.Lock(), []any{a.at.Owner, a.at.Stream},
-				func(sqlstore.Scanner) error { return nil })
-			if err == nil {
-				err = t.Thaw(ctx, d, a.at, a.first)
-			}
-			if err == nil {
-				err = t.step("return object")
-			}
-			if err != nil {
-				return err
-			}
-			_, err = d.Exec(ctx, `DELETE FROM cold_streams WHERE owner = ? AND stream = ?`, a.at.Owner, a.at.Stream)
+// returnObject puts what is used of an object back into the blocks, in one transaction, after which the object is
+// removed.
+func (t *Tier) returnObject(ctx context.Context, o object) error {
+	data, err := t.fetch(ctx, o)
+	if errors.Is(err, sqlstore.ErrSwept) {
+		return nil // returned by another
+	}
+	if err != nil {
+		return err
+	}
+	return t.db.Write(ctx, func(d sqlstore.Dialect) error {
+		err := d.Query(ctx, `SELECT id FROM streams WHERE owner = ? AND id = ?`+d.Lock(), []any{o.owner, o.stream},
+			func(sqlstore.Scanner) error { return nil })
+		if err == nil {
+			err = thaw(ctx, d, o, data)
+		}
+		if err == nil {
+			err = t.step("return object")
+		}
+		if err != nil {
 			return err
-		})
+		}
+		_, err = d.Exec(ctx, `DELETE FROM cold_streams WHERE owner = ? AND stream = ?`, o.owner, o.stream)
+		return err
 	})
+}
+
+// part of an object that a block uses.
+type usedPart struct {
+	at                 lines.Place
+	first, place, size int64
+}
+
+// thaw puts an object's bytes back into the blocks that use them.
+func thaw(ctx context.Context, d sqlstore.Dialect, o object, data []byte) error {
+	all, err := sqlstore.List(ctx, d, `SELECT epoch, generation, first, place, size FROM cold_blocks
+WHERE owner = ? AND stream = ? AND object = ?`, []any{o.owner, o.stream, o.id},
+		func(row sqlstore.Scanner) (x usedPart, err error) {
+			return x, row.Scan(&x.at.Epoch, &x.at.Generation, &x.first, &x.place, &x.size)
+		})
+	if err != nil {
+		return fmt.Errorf("look for cold blocks: %w", err)
+	}
+	for _, x := range all {
+		if x.place+x.size > int64(len(data)) {
+			return errDamaged
+		}
+		_, err := d.Exec(ctx, `UPDATE blocks SET data = ?
+WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first = ?`,
+			data[x.place:x.place+x.size], o.owner, o.stream, x.at.Epoch, x.at.Generation, x.first)
+		if err != nil {
+			return fmt.Errorf("bring block back: %w", err)
+		}
+	}
+	_, err = d.Exec(ctx, `DELETE FROM cold_blocks WHERE owner = ? AND stream = ? AND object = ?`,
+		o.owner, o.stream, o.id)
+	if err != nil {
+		return fmt.Errorf("bring block back: %w", err)
+	}
+	return doom(ctx, d, o)
 }

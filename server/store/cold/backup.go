@@ -46,7 +46,7 @@ func (t *Tier) Hold(ctx context.Context) (release func() error, err error) {
 
 // InUse lists the objects that a database uses at the moment that d sees.
 func InUse(ctx context.Context, d sqlstore.Dialect) (List, error) {
-	out, err := sqlstore.List(ctx, d, `SELECT owner, stream, blob, id, size, sha256 FROM cold_objects WHERE state = 1
+	out, err := sqlstore.List(ctx, d, `SELECT owner, stream, blob, id, size, sha256 FROM cold_objects WHERE state IN (1, 3)
 ORDER BY owner, stream, blob, id`, nil, func(row sqlstore.Scanner) (o object, err error) {
 		return o, row.Scan(&o.owner, &o.stream, &o.blob, &o.id, &o.size, &o.sha256)
 	})
@@ -123,7 +123,7 @@ func Restore(ctx context.Context, d sqlstore.Dialect, place string, from *tar.Re
 		return err
 	}
 	_, err = d.Exec(ctx, `UPDATE cold SET id = ?, place = ?`, t.id, t.place)
-	for _, query := range []string{`DELETE FROM cold_objects WHERE state <> 1`, `DELETE FROM leases`} {
+	for _, query := range []string{`DELETE FROM cold_objects WHERE state IN (0, 2)`, `DELETE FROM leases`} {
 		if err == nil {
 			_, err = d.Exec(ctx, query) // they are of the place of before
 		}

@@ -89,6 +89,12 @@ WHERE {owner = ? AND} blob = ? AND place = ? AND length(data) = ?`, f.owner, f.i
 	return err
 }
 
+// located is a piece of a file, and the object that has it.
+type located struct {
+	place  int64
+	object object
+}
+
 // chunk is the first piece of a file, from one place on, that is not in the database; none if all others are.
 func chunk(ctx context.Context, d sqlstore.Dialect, of object, from int64) ([]located, error) {
 	out, err := sqlstore.List(ctx, d, `SELECT c.place, o.id, o.size, o.sha256 FROM cold_chunks c

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/block"
 	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/objects"
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -80,13 +79,13 @@ func (o object) proves(data []byte) bool {
 // missing says why an object is not there. nil: it is lost.
 func (t *Tier) missing(ctx context.Context, o object) error {
 	in := false
-	err := t.reader.Query(ctx, `SELECT state = 1 FROM cold_objects`+ofObject, o.key(),
+	err := t.reader.Query(ctx, `SELECT state IN (1, 3) FROM cold_objects`+ofObject, o.key(),
 		func(row sqlstore.Scanner) error { return row.Scan(&in) })
 	if err != nil {
 		return fmt.Errorf("look for object: %w", err)
 	}
 	if !in {
-		return fmt.Errorf("%w: what was read changed meanwhile; try again", server.ErrCold)
+		return fmt.Errorf("%w: %w", server.ErrCold, sqlstore.ErrSwept)
 	}
 	return t.prove(ctx)
 }
@@ -105,136 +104,38 @@ func (t *Tier) prove(ctx context.Context) error {
 	return err
 }
 
-// located is where the data of a block is.
-type located struct {
-	first, place, size int64
-	object             object
-}
-
-// locate finds the data of blocks of a place, from first to last.
-func locate(ctx context.Context, d sqlstore.Dialect, at lines.Place, first, last int64) (map[int64]located, error) {
-	out := map[int64]located{}
-	err := d.Query(ctx, `
-SELECT c.first, c.place, c.size, o.id, o.size, o.sha256 FROM cold_blocks c
-JOIN cold_objects o ON o.owner = c.owner AND o.stream = c.stream AND o.blob = 0 AND o.id = c.object
-WHERE c.owner = ? AND c.stream = ? AND c.epoch = ? AND c.generation = ? AND c.first >= ? AND c.first <= ?`,
-		[]any{at.Owner, at.Stream, at.Epoch, at.Generation, first, last}, func(row sqlstore.Scanner) error {
-			x := located{object: object{owner: at.Owner, stream: at.Stream}}
-			err := row.Scan(&x.first, &x.place, &x.size, &x.object.id, &x.object.size, &x.object.sha256)
-			out[x.first] = x
-			return err
-		})
-	if err != nil {
-		return nil, fmt.Errorf("look for cold blocks: %w", err)
-	}
-	return out, nil
-}
-
-// Load implements lines.Cold. What is lost or damaged stays without data.
-func (t *Tier) Load(ctx context.Context, d sqlstore.Dialect, at lines.Place, list []block.Block, wait bool) error {
-	var first, last int64 = -1, -1
-	for i := range list {
-		if list[i].Away() {
-			if first < 0 {
-				first = list[i].First
-			}
-			last = list[i].First
-		}
-	}
-	if first < 0 {
-		return nil
-	}
-	where, err := locate(ctx, d, at, first, last)
-	if err != nil {
-		return err
-	}
-	for i := range list {
-		x, ok := where[list[i].First]
-		if !list[i].Away() || !ok {
-			continue
-		}
-		data, err := t.data(ctx, x.object, wait)
-		if err != nil {
-			return err
-		}
-		if x.place+x.size <= int64(len(data)) {
-			list[i].Data = data[x.place : x.place+x.size : x.place+x.size]
-		}
-	}
-	return nil
-}
-
-// data returns an object's bytes. Who does not wait gets a *MissError instead of what is not at hand.
-func (t *Tier) data(ctx context.Context, o object, wait bool) ([]byte, error) {
+// Fetch implements lines.Cold.
+func (t *Tier) Fetch(ctx context.Context, at lines.Place, a lines.Away, wait bool) (data []byte, err error) {
+	o := object{owner: at.Owner, stream: at.Stream, id: a.Object, size: a.Size, sha256: a.SHA256}
 	if wait {
-		return t.fetch(ctx, o)
+		data, err = t.fetch(ctx, o)
+	} else if have, ok := t.cache.find(o.id); ok {
+		data = have
+	} else {
+		err = &MissError{o}
 	}
-	if data, ok := t.cache.find(o.id); ok {
-		return data, nil
+	if err != nil || a.Place+a.Part > int64(len(data)) {
+		return nil, err
 	}
-	return nil, &MissError{o}
+	return data[a.Place : a.Place+a.Part : a.Place+a.Part], nil
 }
 
-// Thaw implements lines.Cold.
-func (t *Tier) Thaw(ctx context.Context, d sqlstore.Dialect, at lines.Place, first int64) error {
-	where, err := locate(ctx, d, at, first, first)
-	if err != nil || len(where) == 0 {
-		return err
-	}
-	o := where[first].object
-	data, err := t.data(ctx, o, false)
-	if err != nil {
-		return err
-	}
-	all, err := sqlstore.List(ctx, d, `SELECT first, place, size FROM cold_blocks
-WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND object = ?`,
-		[]any{at.Owner, at.Stream, at.Epoch, at.Generation, o.id},
-		func(row sqlstore.Scanner) (x located, err error) { return x, row.Scan(&x.first, &x.place, &x.size) })
-	if err != nil {
-		return fmt.Errorf("look for cold blocks: %w", err)
-	}
-	for _, x := range all {
-		if x.place+x.size > int64(len(data)) {
-			return errDamaged
-		}
-		_, err := d.Exec(ctx, `UPDATE blocks SET data = ?
-WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first = ?`,
-			data[x.place:x.place+x.size], at.Owner, at.Stream, at.Epoch, at.Generation, x.first)
-		if err != nil {
-			return fmt.Errorf("bring block back: %w", err)
-		}
-	}
-	_, err = d.Exec(ctx, `DELETE FROM cold_blocks
-WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND object = ?`,
-		at.Owner, at.Stream, at.Epoch, at.Generation, o.id)
-	if err != nil {
-		return fmt.Errorf("bring block back: %w", err)
-	}
-	return doom(ctx, d, o)
-}
-
-// Release implements lines.Cold. Other blocks of the same object come back into the database.
+// Release implements lines.Cold. What else the object has comes back into the database when Sweep removes it.
 func (t *Tier) Release(ctx context.Context, d sqlstore.Dialect, at lines.Place, first int64) error {
-	where, err := locate(ctx, d, at, first, first)
-	if err != nil || len(where) == 0 {
-		return err
+	o := object{owner: at.Owner, stream: at.Stream}
+	err := d.Query(ctx, `DELETE FROM cold_blocks
+WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first = ? RETURNING object`,
+		[]any{at.Owner, at.Stream, at.Epoch, at.Generation, first},
+		func(row sqlstore.Scanner) error { return row.Scan(&o.id) })
+	if err == nil {
+		_, err = d.Exec(ctx, `UPDATE cold_objects SET state = CASE WHEN EXISTS (SELECT 1 FROM cold_blocks
+  WHERE owner = ? AND stream = ? AND object = ?) THEN 3 ELSE 2 END, at = ?`+ofObject,
+			o.with(o.owner, o.stream, o.id, now())...)
 	}
-	o, others := where[first].object, int64(0)
-	err = d.Query(ctx, `SELECT count(*) FROM cold_blocks WHERE owner = ? AND stream = ? AND object = ?`,
-		[]any{at.Owner, at.Stream, o.id}, func(row sqlstore.Scanner) error { return row.Scan(&others) })
-	if err != nil {
-		return fmt.Errorf("look for cold blocks: %w", err)
-	}
-	if others > 1 {
-		return t.Thaw(ctx, d, at, first)
-	}
-	_, err = d.Exec(ctx, `DELETE FROM cold_blocks
-WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first = ?`,
-		at.Owner, at.Stream, at.Epoch, at.Generation, first)
 	if err != nil {
 		return fmt.Errorf("release block: %w", err)
 	}
-	return doom(ctx, d, o)
+	return nil
 }
 
 // doom notes, in the transaction that stops using it, that an object is to be removed.

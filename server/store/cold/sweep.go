@@ -1,8 +1,11 @@
 package cold
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -12,35 +15,102 @@ import (
 const pagePending = 100
 
 // Sweep implements server.Cooler: it removes objects that nothing uses any more, and those that a crash left behind.
+// What is still used of one comes back into the database before. One that an open snapshot may show stays for a later
+// sweep.
 func (t *Tier) Sweep(ctx context.Context) error {
-	for {
-		list, err := t.pending(ctx)
-		if err != nil || len(list) == 0 {
-			return err
-		}
-		for _, o := range list {
-			if err := t.remove(ctx, o); err != nil {
+	t.sweeping.Lock()
+	defer t.sweeping.Unlock()
+	seen, wait := map[string]int64{}, sweepWait
+	err := t.pending(ctx, holed, math.MaxInt64, func(page []object, _ int64) error {
+		for _, o := range page {
+			err := t.returnObject(ctx, o)
+			if err != nil && !errors.Is(err, errDamaged) { // verify names the lines of what is damaged
 				return err
 			}
 		}
-		if len(list) < pagePending {
-			return nil
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = t.pending(ctx, unused, math.MaxInt64, func(page []object, now int64) error {
+		oldest, err := t.oldest(ctx, now, &wait)
+		for _, o := range page {
+			if err != nil {
+				return err
+			}
+			since, known := t.doomed[o.id]
+			if !known {
+				since = now
+			}
+			if o.stream != 0 && oldest < since { // no snapshot shows files
+				seen[o.id] = since
+				continue
+			}
+			err = t.remove(ctx, o)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	t.doomed = seen
+	return t.pending(ctx, writing, sqlstore.Micros(time.Now().Add(-abandoned)),
+		func(page []object, _ int64) (err error) {
+			for _, o := range page {
+				err = cmp.Or(err, t.remove(ctx, o))
+			}
+			return err
+		})
+}
+
+// sweepWait is how long a sweep waits for snapshots to be closed: most are open for milliseconds.
+const sweepWait = 200 * time.Millisecond
+
+// oldest is Database.Oldest, or once that is, now.
+func (t *Tier) oldest(ctx context.Context, now int64, wait *time.Duration) (oldest int64, err error) {
+	const pause = 10 * time.Millisecond
+	for {
+		if oldest, err = t.db.Oldest(ctx); err != nil || oldest >= now || *wait <= 0 {
+			return oldest, err
+		}
+		*wait -= pause
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return 0, ctx.Err()
 		}
 	}
 }
 
-// pending are objects to be removed. None is while a backup reads them.
-func (t *Tier) pending(ctx context.Context) ([]object, error) {
-	list, err := sqlstore.List(ctx, t.reader, `SELECT owner, stream, blob, id FROM cold_objects
-WHERE state <> 1 AND (state = 2 OR at < ?) AND NOT EXISTS (SELECT 1 FROM leases WHERE name LIKE ? AND until >= ?)
-ORDER BY owner, at LIMIT ?`, []any{sqlstore.Micros(time.Now().Add(-abandoned)), backingUp + "%", now(), pagePending},
-		func(row sqlstore.Scanner) (o object, err error) {
-			return o, row.Scan(&o.owner, &o.stream, &o.blob, &o.id)
-		})
-	if err != nil {
-		return nil, fmt.Errorf("look for cold objects: %w", err)
+// pending calls each with objects that are in a state since before a time, a page at a time, and with Database.Now after
+// it was read. None is while a backup reads them.
+func (t *Tier) pending(ctx context.Context, state, before int64, each func(page []object, now int64) error) error {
+	after := []any{state, before, 0, int64(math.MinInt64), ""}
+	for {
+		var at int64
+		page, err := sqlstore.List(ctx, t.reader, `SELECT owner, stream, blob, id, size, sha256, at FROM cold_objects
+WHERE state <> 1 AND state = ? AND at < ? AND (owner, at, id) > (?, ?, ?)
+AND NOT EXISTS (SELECT 1 FROM leases WHERE name LIKE ? AND until >= ?) ORDER BY owner, at, id LIMIT ?`,
+			append(after, backingUp+"%", now(), pagePending), func(row sqlstore.Scanner) (o object, err error) {
+				return o, row.Scan(&o.owner, &o.stream, &o.blob, &o.id, &o.size, &o.sha256, &at)
+			})
+		if err != nil {
+			return fmt.Errorf("look for cold objects: %w", err)
+		}
+		if len(page) == 0 {
+			return nil
+		}
+		mark, err := t.db.Now(ctx)
+		if err == nil {
+			err = each(page, mark)
+		}
+		if err != nil || len(page) < pagePending {
+			return err
+		}
+		last := page[len(page)-1]
+		after = []any{state, before, last.owner, at, last.id}
 	}
-	return list, nil
 }
 
 // undo removes an object that was written and will not be used.
@@ -64,7 +134,7 @@ func (t *Tier) remove(ctx context.Context, o object) error {
 	}
 	var n int64
 	err := t.db.Write(ctx, func(d sqlstore.Dialect) (err error) {
-		n, err = d.Exec(ctx, `UPDATE cold_objects SET state = 2`+ofObject+` AND state <> 1`, o.key()...)
+		n, err = d.Exec(ctx, `UPDATE cold_objects SET state = 2`+ofObject+` AND state IN (0, 2)`, o.key()...)
 		return err
 	})
 	if err != nil {
@@ -96,7 +166,7 @@ func (t *Tier) remove(ctx context.Context, o object) error {
 // Remove implements lines.Cold.
 func (t *Tier) Remove(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
 	// What is being written stays noted until its writer finds the stream gone.
-	_, err := d.Exec(ctx, `UPDATE cold_objects SET state = 2, at = ? WHERE owner = ? AND stream = ? AND state = 1`,
+	_, err := d.Exec(ctx, `UPDATE cold_objects SET state = 2, at = ? WHERE owner = ? AND stream = ? AND state IN (1, 3)`,
 		now(), owner, stream)
 	for _, table := range []string{"cold_blocks", "cold_streams"} {
 		if err == nil {

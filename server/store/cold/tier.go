@@ -39,7 +39,8 @@ const (
 const (
 	writing = 0 // nothing uses it yet
 	used    = 1
-	doomed  = 2 // nothing uses it any more
+	unused  = 2 // nothing uses it any more
+	holed   = 3 // a part of it is used: that has to come back before it is removed
 )
 
 // Database is what the two databases do differently.
@@ -47,6 +48,11 @@ type Database interface {
 	// Write runs fn in a transaction, which may be retried: fn then starts afresh. It lets what comes in pass. Removed
 	// bytes are overwritten as far as the database can.
 	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
+	// Now is a number that snapshots have which are opened from now on, or a larger one; those that are open have a
+	// smaller one.
+	Now(ctx context.Context) (int64, error)
+	// Oldest is the number of the snapshot that was opened first of those that are open, Now without one.
+	Oldest(ctx context.Context) (int64, error)
 }
 
 // Tier implements server.Cooler, and reads what it moved. Safe for concurrent use.
@@ -62,6 +68,9 @@ type Tier struct {
 	place   string
 	id      string        // of the database, there
 	objects objects.Store // nil: there is no place
+
+	sweeping sync.Mutex
+	doomed   map[string]int64 // objects that a sweep left, and Database.Now then; guarded by sweeping
 
 	mu      sync.Mutex
 	failed  error     // of the last use of the place; guarded by mu

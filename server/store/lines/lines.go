@@ -39,14 +39,20 @@ func sealed(at Place) (string, []any) {
 		[]any{at.Owner, at.Stream, at.Epoch, at.Generation}
 }
 
+// Away is where the data of a block is that the database does not have: a part of an object.
+type Away struct {
+	Object      string // "": it is lost
+	Size        int64  // of the object, as its hash is
+	SHA256      []byte
+	Place, Part int64 // where the data begins, and how long it is
+}
+
 // Cold has the data of blocks that the database does not have.
 type Cold interface {
-	// Load fills in the data of blocks of a place that lack it. What is lost stays without. A transaction that others wait
-	// for does not wait: its error names what is not at hand, and it begins again once that is.
-	Load(ctx context.Context, d sqlstore.Dialect, at Place, blocks []block.Block, wait bool) error
-	// Thaw puts the data of a block back into the database, and of those that are kept together with it. It does not wait.
-	Thaw(ctx context.Context, d sqlstore.Dialect, at Place, first int64) error
-	// Release has the data of a block removed that is no more. It does not read it.
+	// Fetch returns the data of a block of a place; none if it is lost. A transaction that others wait for does not wait:
+	// its error names what is not at hand, and it begins again once that is.
+	Fetch(ctx context.Context, at Place, a Away, wait bool) ([]byte, error)
+	// Release has the data of a block removed that uses it no more. It does not read it.
 	Release(ctx context.Context, d sqlstore.Dialect, at Place, first int64) error
 	// Remove has everything of a stream removed once the transaction is durable.
 	Remove(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
@@ -86,21 +92,48 @@ func overlapping(columns string, at Place, from, to int64) (string, []any) {
 	return query, append(append(out, args...), from)
 }
 
-const wholeBlock = `first, last, lines, raw_bytes, sha256, header, data`
-
-func scanBlock(row sqlstore.Scanner) (b block.Block, err error) {
-	return b, row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data)
+// held is a block as the database has it. It is read in the statement that says where its data is, and is as old as
+// that: what changes blocks reads each right before.
+type held struct {
+	block.Block
+	away Away
 }
 
-// blocks are up to limit blocks with lines of a span.
-func (x *Lines) blocks(ctx context.Context, d sqlstore.Dialect, at Place, span [2]int64,
-	limit int) ([]block.Block, error) {
-	query, args := overlapping(wholeBlock, at, span[0], span[1])
-	out, err := sqlstore.List(ctx, d, query+` LIMIT ?`, append(args, limit), scanBlock)
+// blocks are up to limit blocks with lines of a span. fetch brings the data of those that want it.
+func (x *Lines) blocks(ctx context.Context, d sqlstore.Dialect, at Place, span [2]int64, limit int) ([]held, error) {
+	inner, args := overlapping(`first, last, lines, raw_bytes, sha256, header, data`, at, span[0], span[1])
+	out, err := sqlstore.List(ctx, d, `SELECT b.first, b.last, b.lines, b.raw_bytes, b.sha256, b.header, b.data,
+  coalesce(o.id, ''), coalesce(o.size, 0), o.sha256, coalesce(c.place, 0), coalesce(c.size, 0)
+FROM (`+inner+` LIMIT ?) b
+LEFT JOIN cold_blocks c ON c.owner = ? AND c.stream = ? AND c.epoch = ? AND c.generation = ? AND c.first = b.first
+LEFT JOIN cold_objects o ON o.owner = c.owner AND o.stream = c.stream AND o.blob = 0 AND o.id = c.object
+ORDER BY b.first`, append(args, limit, at.Owner, at.Stream, at.Epoch, at.Generation),
+		func(row sqlstore.Scanner) (b held, err error) {
+			a := &b.away
+			return b, row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data, &a.Object, &a.Size,
+				&a.SHA256, &a.Place, &a.Part)
+		})
 	if err != nil {
 		return nil, fmt.Errorf("read blocks: %w", err)
 	}
 	return out, nil
+}
+
+// fetch brings a block's data if the database does not have it. What is lost stays without.
+func (x *Lines) fetch(ctx context.Context, at Place, b *held, wait bool) (err error) {
+	if b.Away() && b.away.Object != "" {
+		b.Data, err = x.cold.Fetch(ctx, at, b.away, wait)
+	}
+	return err
+}
+
+// whole is the block in whose span a line is, with its data; nil without one. It does not wait.
+func (x *Lines) whole(ctx context.Context, d sqlstore.Dialect, at Place, line int64) (*held, error) {
+	page, err := x.blocks(ctx, d, at, [2]int64{line, line + 1}, 1)
+	if err != nil || len(page) == 0 {
+		return nil, err
+	}
+	return &page[0], x.fetch(ctx, at, &page[0], false)
 }
 
 // One returns a line. ok is false if it is not stored.

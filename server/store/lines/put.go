@@ -138,7 +138,7 @@ type comparison struct {
 	hot   map[int64]bool
 }
 
-func (c *comparison) block(ctx context.Context, b *block.Block) error {
+func (c *comparison) block(ctx context.Context, b *held) error {
 	entries, err := b.Index()
 	wanted := false
 	for _, e := range entries {
@@ -147,11 +147,10 @@ func (c *comparison) block(ctx context.Context, b *block.Block) error {
 	if err != nil || !wanted {
 		return nil
 	}
-	one := []block.Block{*b}
-	if err := c.x.cold.Load(ctx, c.d, c.at, one, false); err != nil {
+	if err := c.x.fetch(ctx, c.at, b, false); err != nil {
 		return err
 	}
-	open, err := c.x.codec.Open(&one[0])
+	open, err := c.x.codec.Open(&b.Block)
 	if err != nil {
 		return nil
 	}

@@ -2,6 +2,7 @@ package lines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ccship/ccship/server"
@@ -40,10 +41,7 @@ func (r *reading) all(ctx context.Context, from, to int64) error {
 		}
 	}
 	for limit := 1; from < to; limit = min(2*limit, pageBlocks) {
-		page, err := r.x.blocks(ctx, r.d, r.at, [2]int64{from, to}, limit)
-		if err == nil {
-			err = r.x.cold.Load(ctx, r.d, r.at, page, r.wait)
-		}
+		page, err := r.blocks(ctx, [2]int64{from, to}, limit)
 		if err != nil {
 			return err
 		}
@@ -57,6 +55,25 @@ func (r *reading) all(ctx context.Context, from, to int64) error {
 		from = upTo
 	}
 	return nil
+}
+
+// blocks are blocks with their data. One that was moved after it was found is looked for again; only in a snapshot,
+// which goes on seeing it, that is in vain.
+func (r *reading) blocks(ctx context.Context, span [2]int64, limit int) (page []held, err error) {
+	for range 3 {
+		if page, err = r.x.blocks(ctx, r.d, r.at, span, limit); err != nil {
+			return nil, err
+		}
+		for i := range page {
+			if err == nil {
+				err = r.x.fetch(ctx, r.at, &page[i], r.wait)
+			}
+		}
+		if !errors.Is(err, sqlstore.ErrSwept) {
+			break
+		}
+	}
+	return page, err
 }
 
 // few yields the lines of a short span if all of them are hot, as those that were just written are: blocks need not be
@@ -104,7 +121,7 @@ func (r *reading) hot(ctx context.Context, from, to int64, yield func(block.Line
 }
 
 // page yields the lines of a span, of which page has all blocks.
-func (r *reading) page(ctx context.Context, page []block.Block, from, to int64) error {
+func (r *reading) page(ctx context.Context, page []held, from, to int64) error {
 	c := cursor{r: r, blocks: page, next: from}
 	defer c.close()
 	for !r.packed {
@@ -130,8 +147,8 @@ func (r *reading) page(ctx context.Context, page []block.Block, from, to int64) 
 // cursor goes through the lines of blocks.
 type cursor struct {
 	r      *reading
-	blocks []block.Block // from the one that is open on
-	next   int64         // the next line that may be yielded
+	blocks []held // from the one that is open on
+	next   int64  // the next line that may be yielded
 	open   *block.Content
 	i      int // the next line of open
 }
@@ -148,7 +165,7 @@ func (c *cursor) upTo(to int64) error {
 	for len(c.blocks) > 0 && c.blocks[0].First < to && c.next < to {
 		b := &c.blocks[0]
 		if b.Last >= c.next {
-			if err := c.block(b, to); err != nil {
+			if err := c.block(&b.Block, to); err != nil {
 				return err
 			}
 		}

@@ -11,14 +11,11 @@ import (
 // Packed returns a line as a block has it, whether or not a hot row is in force. ok is false if no block has it.
 func (x *Lines) Packed(ctx context.Context, d sqlstore.Dialect, at Place,
 	line int64) (l block.Line, ok bool, err error) {
-	page, err := x.blocks(ctx, d, at, [2]int64{line, line + 1}, 1)
-	if err == nil {
-		err = x.cold.Load(ctx, d, at, page, false)
-	}
-	if err != nil || len(page) == 0 {
+	b, err := x.whole(ctx, d, at, line)
+	if err != nil || b == nil {
 		return l, false, err
 	}
-	all, err := x.unpack(&page[0])
+	all, err := x.unpack(&b.Block)
 	for _, l := range all {
 		if l.Index == line {
 			return l, true, nil
@@ -29,14 +26,11 @@ func (x *Lines) Packed(ctx context.Context, d sqlstore.Dialect, at Place,
 
 // Replace puts other bytes in the place of those that a block has of a line, by making the block anew.
 func (x *Lines) Replace(ctx context.Context, d sqlstore.Dialect, at Place, line int64, raw []byte) error {
-	page, err := x.blocks(ctx, d, at, [2]int64{line, line + 1}, 1)
-	if err != nil || len(page) == 0 {
+	b, err := x.whole(ctx, d, at, line)
+	if err != nil || b == nil {
 		return err
 	}
-	if err := x.thaw(ctx, d, at, &page[0]); err != nil {
-		return err
-	}
-	all, err := x.unpack(&page[0])
+	all, err := x.unpack(&b.Block)
 	if err != nil {
 		return err
 	}
@@ -45,31 +39,31 @@ func (x *Lines) Replace(ctx context.Context, d sqlstore.Dialect, at Place, line 
 			all[i].Raw = raw
 		}
 	}
+	if err := x.remove(ctx, d, at, b); err != nil {
+		return err
+	}
+	return x.pack(ctx, d, at, all)
+}
+
+// remove takes a block out of the database, and its data from where that is.
+func (x *Lines) remove(ctx context.Context, d sqlstore.Dialect, at Place, b *held) error {
+	where, args := sealed(at)
+	if _, err := d.Exec(ctx, `DELETE FROM blocks WHERE `+where+` AND first = ?`, append(args, b.First)...); err != nil {
+		return fmt.Errorf("remove block: %w", err)
+	}
+	if b.away.Object == "" {
+		return nil
+	}
+	return x.cold.Release(ctx, d, at, b.First)
+}
+
+// pack stores lines as one block.
+func (x *Lines) pack(ctx context.Context, d sqlstore.Dialect, at Place, all []block.Line) error {
 	b, err := x.codec.Build(all)
 	if err != nil {
 		return fmt.Errorf("pack lines: %w", err)
 	}
-	where, args := sealed(at)
-	args = append([]any{b.RawBytes, b.SHA256, b.Header, b.Data}, append(args, b.First)...)
-	_, err = d.Exec(ctx, `UPDATE blocks SET raw_bytes = ?, sha256 = ?, header = ?, data = ? WHERE `+where+
-		` AND first = ?`, args...)
-	if err != nil {
-		return fmt.Errorf("write block: %w", err)
-	}
-	return nil
-}
-
-// thaw puts the data of a block back into the database if it is not there, and into b.
-func (x *Lines) thaw(ctx context.Context, d sqlstore.Dialect, at Place, b *block.Block) error {
-	if !b.Away() {
-		return nil
-	}
-	one := []block.Block{*b}
-	if err := x.cold.Load(ctx, d, at, one, false); err != nil {
-		return err
-	}
-	b.Data = one[0].Data
-	return x.cold.Thaw(ctx, d, at, b.First)
+	return x.Insert(ctx, d, at, []block.Block{b})
 }
 
 // unpack copies a block's lines.

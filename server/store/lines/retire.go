@@ -46,27 +46,27 @@ func (x *Lines) Retire(ctx context.Context, d sqlstore.Dialect, at Place, r *ser
 	return retired.Insert(ctx, d, retired.Place(at), r)
 }
 
-// unpackWithout takes lines out of the blocks of a run, and returns how many.
+// unpackWithout takes lines out of the blocks of a run, and returns how many. Each block is read as the ones before
+// left it.
 func (x *Lines) unpackWithout(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun,
 	gone map[int64]bool) (n int64, err error) {
 	for from := r.First; from <= r.Last; {
-		page, err := x.blocks(ctx, d, at, [2]int64{from, r.Last + 1}, pageBlocks)
+		page, err := x.blocks(ctx, d, at, [2]int64{from, r.Last + 1}, 1)
 		if err != nil || len(page) == 0 {
 			return n, err
 		}
-		for i := range page {
-			some, err := x.without(ctx, d, at, &page[i], gone)
-			if err != nil {
-				return n, err
-			}
-			n, from = n+some, page[i].Last+1
+		some, err := x.without(ctx, d, at, &page[0], gone)
+		if err != nil {
+			return n, err
 		}
+		n, from = n+some, page[0].Last+1
 	}
 	return n, nil
 }
 
-// without makes a block anew without some lines, and returns how many those are. A block of which nothing remains goes.
-func (x *Lines) without(ctx context.Context, d sqlstore.Dialect, at Place, b *block.Block,
+// without makes a block anew without some lines, and returns how many those are. A block of which nothing remains goes,
+// unread.
+func (x *Lines) without(ctx context.Context, d sqlstore.Dialect, at Place, b *held,
 	gone map[int64]bool) (n int64, err error) {
 	entries, err := b.Index()
 	if err != nil {
@@ -80,40 +80,21 @@ func (x *Lines) without(ctx context.Context, d sqlstore.Dialect, at Place, b *bl
 	if n == 0 {
 		return 0, nil
 	}
-	rest, err := x.rest(ctx, d, at, b, gone)
-	if err != nil {
-		return 0, err
+	var rest []block.Line
+	if n < int64(len(entries)) {
+		if err := x.fetch(ctx, at, b, false); err != nil {
+			return 0, err
+		}
+		all, err := x.unpack(&b.Block)
+		if err != nil {
+			return 0, err
+		}
+		rest = slices.DeleteFunc(all, func(l block.Line) bool { return gone[l.Index] })
 	}
-	where, args := sealed(at)
-	if _, err := d.Exec(ctx, `DELETE FROM blocks WHERE `+where+` AND first = ?`, append(args, b.First)...); err != nil {
-		return 0, fmt.Errorf("remove block: %w", err)
+	if err := x.remove(ctx, d, at, b); err != nil || len(rest) == 0 {
+		return n, err
 	}
-	if len(rest) == 0 {
-		return n, nil
-	}
-	made, err := x.codec.Build(rest)
-	if err != nil {
-		return 0, fmt.Errorf("pack lines: %w", err)
-	}
-	return n, x.Insert(ctx, d, at, []block.Block{made})
-}
-
-// rest is the lines of a block but for some. Of a block that is kept elsewhere nothing is read if none remains.
-func (x *Lines) rest(ctx context.Context, d sqlstore.Dialect, at Place, b *block.Block,
-	gone map[int64]bool) (rest []block.Line, err error) {
-	entries, err := b.Index()
-	kept := slices.ContainsFunc(entries, func(e block.Entry) bool { return !gone[e.Index] })
-	if !kept && b.Away() {
-		return nil, errors.Join(err, x.cold.Release(ctx, d, at, b.First))
-	}
-	if !kept || err != nil {
-		return nil, err
-	}
-	if err := x.thaw(ctx, d, at, b); err != nil {
-		return nil, err
-	}
-	all, err := x.unpack(b)
-	return slices.DeleteFunc(all, func(l block.Line) bool { return gone[l.Index] }), err
+	return n, x.pack(ctx, d, at, rest)
 }
 
 // Measure counts lines of a span that retention can remove, and their bytes: all but notes of oversize lines.

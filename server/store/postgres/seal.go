@@ -58,6 +58,26 @@ func (c coldDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error
 	})
 }
 
+// Now implements cold.Database. The numbers of snapshots are those of transactions.
+func (c coldDatabase) Now(ctx context.Context) (n int64, err error) {
+	err = c.s.pool.QueryRow(ctx, `SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint`).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("number snapshots: %w", err)
+	}
+	return n, nil
+}
+
+// Oldest implements cold.Database. It knows of all servers on the database, and of replicas that send feedback.
+func (c coldDatabase) Oldest(ctx context.Context) (n int64, err error) {
+	err = c.s.pool.QueryRow(ctx, `SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint - coalesce((
+  SELECT max(age(backend_xmin)) FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
+  AND (datname = current_database() AND backend_type = 'client backend' OR backend_type = 'walsender')), 0)`).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("look for snapshots: %w", err)
+	}
+	return n, nil
+}
+
 // openCold opens what is kept outside of the database.
 func (s *Store) openCold(ctx context.Context, how sqlstore.Opening) (err error) {
 	s.Tier, err = cold.Open(ctx, cold.Of{Reader: dialect{s.pool}, DB: coldDatabase{s}, Lines: s.held}, how)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -61,6 +62,49 @@ func (p *packer) Seal(ctx context.Context, before time.Time) (int64, error) {
 		p.pace.took(time.Since(began), false)
 		return made, more, err
 	})
+}
+
+// numbers are those of the snapshots that are open, ascending in the order in which they were opened.
+type numbers struct {
+	mu   sync.Mutex
+	next int64              // guarded by mu
+	open map[int64]struct{} // guarded by mu
+}
+
+// take gives a snapshot its number, which it has until free is called. It is called before the snapshot is opened.
+func (n *numbers) take() (free func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	mine := n.next
+	if n.next++; n.open == nil {
+		n.open = map[int64]struct{}{}
+	}
+	n.open[mine] = struct{}{}
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.open, mine)
+	}
+}
+
+// Now implements cold.Database.
+func (p *packer) Now(context.Context) (int64, error) {
+	n := &p.store.numbers
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.next, nil
+}
+
+// Oldest implements cold.Database. It does not know of other processes.
+func (p *packer) Oldest(context.Context) (int64, error) {
+	n := &p.store.numbers
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	oldest := n.next
+	for open := range n.open {
+		oldest = min(oldest, open)
+	}
+	return oldest, nil
 }
 
 // Write implements cold.Database. It leaves lines that come in most of the time. What it removes is overwritten, as by

@@ -26,6 +26,7 @@ func (t textDatabase) Read(ctx context.Context, fn func(sqlstore.Dialect) error)
 		return err
 	}
 	defer conn.Close()
+	defer t.s.numbers.take()()
 	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return err
 	}

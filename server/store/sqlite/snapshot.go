@@ -26,6 +26,8 @@ func (s *Store) View(ctx context.Context, scope server.Scope, ref server.Ref) (s
 	if err != nil {
 		return nil, err
 	}
+	place, number := free, s.numbers.take()
+	free = func() { number(); place() }
 	conn, err := s.read.Conn(ctx)
 	if err != nil {
 		free()

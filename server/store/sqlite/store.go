@@ -79,6 +79,7 @@ type Store struct {
 	ingested  atomic.Int64 // when the last one ended, Unix nanoseconds
 	derived   pace
 	packing   gathering
+	numbers   numbers
 }
 
 // Open opens or creates the database at path: the file 0600, a directory that is missing 0700.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -361,18 +362,26 @@ type blobReader struct {
 	rest []byte
 }
 
+// chunk reads the next chunk, wherever it is. It may be moved between two looks.
+func (r *blobReader) chunk() (err error) {
+	for range 3 {
+		err = r.l.Query(r.ctx, `SELECT data FROM blob_chunks WHERE {owner = ? AND} blob = ? AND place = ?`,
+			[]any{r.owner, r.id, r.at}, func(row Scanner) error { return row.Scan(&r.rest) })
+		if err == nil && len(r.rest) == 0 {
+			r.rest, err = r.cold.Chunk(r.ctx, r.owner, r.id, r.at)
+		}
+		if len(r.rest) > 0 || err != nil && !errors.Is(err, ErrSwept) {
+			break
+		}
+	}
+	return err
+}
+
 // Read implements io.Reader.
 func (r *blobReader) Read(b []byte) (int, error) {
 	if len(r.rest) == 0 && r.at < r.size {
-		err := r.l.Query(r.ctx, `SELECT data FROM blob_chunks WHERE {owner = ? AND} blob = ? AND place = ?`,
-			[]any{r.owner, r.id, r.at}, func(row Scanner) error { return row.Scan(&r.rest) })
-		if err != nil {
+		if err := r.chunk(); err != nil {
 			return 0, fmt.Errorf("read file: %w", err)
-		}
-		if len(r.rest) == 0 {
-			if r.rest, err = r.cold.Chunk(r.ctx, r.owner, r.id, r.at); err != nil {
-				return 0, fmt.Errorf("read file: %w", err)
-			}
 		}
 		if len(r.rest) == 0 || int64(len(r.rest)) > r.size-r.at {
 			return 0, fmt.Errorf("read file at %d: %w", r.at, io.ErrUnexpectedEOF)

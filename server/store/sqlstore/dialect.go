@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/ccship/ccship/server"
@@ -50,6 +51,9 @@ func first[T any](ctx context.Context, l Dialect, query string, args []any, scan
 	}
 	return out[0], nil
 }
+
+// ErrSwept says that an object of cold storage is gone which had what was read: that is elsewhere now, or is no more.
+var ErrSwept = errors.New("what was read changed meanwhile; try again")
 
 // Flag is a bool in the stored form.
 func Flag(b bool) int64 {
