@@ -99,9 +99,10 @@ type Text struct {
 	Carried    bool // the line alone does not tell it
 }
 
-// TextKinds are the kinds of texts that a search without kinds looks through: what was said and done.
+// TextKinds are the kinds of texts that a search without kinds looks through: what was said and done. A prompt is the
+// person's words, a message those of another session, an agent, a schedule or a background task.
 func TextKinds() []string {
-	return []string{"prompt", "answer", "thinking", "tool", "result", "title", "other"}
+	return []string{"prompt", "message", "answer", "thinking", "tool", "result", "title", "other"}
 }
 
 // PlaceKinds are the kinds of texts that only say what a line touched, in words that a text of another kind has too:

@@ -1,6 +1,9 @@
 package transcript
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // RawBlock is a Block whose strings are not decoded: pass them to CutEscaped or Unquote. Its slices point into the
 // line.
@@ -11,16 +14,22 @@ type RawBlock struct {
 	Failed                      bool
 }
 
-// appendBlocks appends the blocks of a message's content, a string or an array. A string is one text block.
+// appendBlocks appends the blocks of a message's content: a string, an array or one object. A string is one text block.
 func appendBlocks(dst []RawBlock, content []byte) []RawBlock {
-	if len(content) > 0 && content[0] == '"' {
-		return append(dst, RawBlock{Kind: TextBlock, Text: stringContents(content), Raw: content})
-	}
-	if len(content) == 0 || content[0] != '[' {
+	if len(content) == 0 {
 		return dst
 	}
 	w := walker{b: content}
-	return w.appendBlocks(dst)
+	switch content[0] {
+	case '"':
+		return append(dst, RawBlock{Kind: TextBlock, Text: stringContents(content), Raw: content})
+	case '[':
+		return w.appendBlocks(dst)
+	case '{':
+		dst = append(dst, RawBlock{})
+		dst[len(dst)-1].read(&w)
+	}
+	return dst
 }
 
 // appendBlocks does the same for the array at w.i, and moves w behind it.
@@ -79,6 +88,7 @@ func (p *RawBlock) read(w *walker) {
 		p.Text = thinking
 	case ToolResultBlock:
 		p.ID = result
+		p.Failed = p.Failed || bytes.HasSuffix(stringContents(field(p.Content, "type")), []byte("_error"))
 	}
 }
 
@@ -106,6 +116,9 @@ func kindOf(typ []byte) BlockKind {
 // Blocks decodes the content. A plain string is one TextBlock.
 func (m *Message) Blocks() []Block { return blocksOf(m.blocks, 0) }
 
+// maxResult is how much is read of a result's content of another type than text, in characters.
+const maxResult = 1 << 20
+
 // maxNesting is how deep tool results inside tool results are decoded.
 const maxNesting = 3
 
@@ -126,6 +139,9 @@ func blocksOf(pieces []RawBlock, depth int) []Block {
 		}
 		if p.Kind == ToolResultBlock && depth < maxNesting {
 			b.Content = blocksOf(appendBlocks(nil, p.Content), depth+1)
+		}
+		if s := p.resultText(maxResult); depth > 0 && s != "" {
+			b.Kind, b.Text = TextBlock, s
 		}
 		out = append(out, b)
 	}
@@ -156,20 +172,21 @@ func (b Block) Output() string {
 			all = append(all, c.Text)
 		}
 	}
-	return strings.Join(all, "\n")
+	return WithoutToolsUsed(strings.Join(all, "\n"))
 }
 
 // Output is Block.Output cut at limit characters; images and documents are named.
 func (p *RawBlock) Output(limit int) string {
 	if c := stringContents(p.Content); c != nil {
-		return CutEscaped(c, limit)
+		return CutEscaped(skipToolsUsed(c), limit)
 	}
 	inner := appendBlocks(nil, p.Content)
 	if len(inner) == 1 && inner[0].Kind == TextBlock {
-		return CutEscaped(inner[0].Text, limit)
+		return CutEscaped(skipToolsUsed(inner[0].Text), limit)
 	}
 	var all []string
-	for _, q := range inner {
+	for i := range inner {
+		q := &inner[i]
 		switch q.Kind {
 		case TextBlock:
 			all = append(all, Unquote(q.Text))
@@ -177,7 +194,11 @@ func (p *RawBlock) Output(limit int) string {
 			all = append(all, "[image]")
 		case DocumentBlock:
 			all = append(all, "[document]")
+		case OtherBlock:
+			if s := q.resultText(limit); s != "" {
+				all = append(all, s)
+			}
 		}
 	}
-	return Cut(strings.Join(all, "\n"), limit)
+	return Cut(WithoutToolsUsed(strings.Join(all, "\n")), limit)
 }

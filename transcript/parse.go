@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"strings"
-	"time"
 )
 
 // parsed is where the parts of a Record are in the line. Texts are the contents of JSON strings, still escaped.
@@ -16,6 +15,7 @@ type parsed struct {
 	timestamp, duration, number, origin, forked  []byte
 	worktree, data, snapshot                     []byte
 	meta, sidechain, summary, visible, api, plan bool
+	scheduled, companion                         bool
 	titleKind                                    TitleKind
 }
 
@@ -48,6 +48,8 @@ const (
 	textRelocated
 	textRequestSession
 	textOperation
+	textTurnOrigin
+	textOriginName
 	textCount
 )
 
@@ -134,6 +136,10 @@ func (p *parsed) pick(key, value []byte) (known bool) {
 		p.plan = len(stringContents(value)) > 0
 	case "toolUseResult":
 		p.toolUseResult = value
+	case "scheduledTaskId":
+		p.scheduled = len(stringContents(value)) > 0
+	case "turnCompanion":
+		p.companion = isTrue(value)
 	default:
 		return p.pickRare(key, value)
 	}
@@ -187,6 +193,8 @@ func textMember(key []byte) (int, bool) {
 		return textRelocated, true
 	case "operation":
 		return textOperation, true
+	case "turnOrigin":
+		return textTurnOrigin, true
 	}
 	return 0, false
 }
@@ -290,9 +298,7 @@ func (p *parsed) copies() (out [textCount]string) {
 
 // fill sets the fields that records of any type may have.
 func (p *parsed) fill(r *Record) {
-	if at := field(p.origin, "kind"); at != nil {
-		p.texts[textOrigin] = stringContents(at)
-	}
+	p.texts[textOrigin], p.texts[textOriginName] = originOf(p.origin)
 	t := p.copies()
 	r.Type, r.Subtype = t[textType], t[textSubtype]
 	r.UUID, r.ParentUUID, r.LogicalParentUUID = t[textUUID], t[textParent], t[textLogicalParent]
@@ -302,6 +308,10 @@ func (p *parsed) fill(r *Record) {
 	r.TeamName, r.LeafUUID, r.SourceID = t[textTeam], t[textLeaf], t[textSourceID]
 	r.Meta, r.Sidechain, r.CompactSummary = p.meta, p.sidechain, p.summary
 	r.VisibleOnly, r.APIError, r.FromPlan = p.visible, p.api, p.plan
+	r.TurnOrigin, r.OriginName, r.Scheduled, r.Companion = t[textTurnOrigin], t[textOriginName], p.scheduled, p.companion
+	if r.TeamName != "" {
+		r.TeamAgent = text(p.label)
+	}
 	r.Time = parseTime(p.timestamp)
 	r.ToolResult = p.toolUseResult
 	if p.message != nil && (r.Type == "user" || r.Type == "assistant") {
@@ -316,6 +326,32 @@ func (p *parsed) fill(r *Record) {
 	if r.Type == "queue-operation" {
 		r.Subtype = t[textOperation]
 	}
+}
+
+// originOf is the kind of an origin and who that is, as far as it says.
+func originOf(object []byte) (kind, name []byte) {
+	w := walkerOf(object)
+	if len(object) > 0 && object[0] != '{' {
+		return nil, nil
+	}
+	best := 0
+	for key, value, ok := w.member(); ok; key, value, ok = w.member() {
+		rank := 0
+		switch string(key) {
+		case "kind":
+			kind = stringContents(value)
+		case "name":
+			rank = 3
+		case "server", "subkind":
+			rank = 2
+		case "from":
+			rank = 1
+		}
+		if s := stringContents(value); rank > best && len(s) > 0 {
+			name, best = s, rank
+		}
+	}
+	return kind, name
 }
 
 // messageSpace is a Message with room for its usage and its first block; most messages have no more.
@@ -333,57 +369,4 @@ func (p *parsed) lineage(requested, continued, relocated string) *Lineage {
 		RelocatedTo:       relocated,
 		WorktreePath:      text(field(p.worktree, "worktreePath")),
 	}
-}
-
-// parseTime parses a time in RFC 3339 or milliseconds since 1970. Invalid or implausible times are zero.
-func parseTime(value []byte) time.Time { return PlausibleTime(writtenTime(value)) }
-
-// PlausibleTime returns t, or the zero time if t lies outside the years 1970 to 9999 in UTC. No record is from then,
-// and encoding/json cannot encode times after year 9999, which a zone offset can reach.
-func PlausibleTime(t time.Time) time.Time {
-	if y := t.Year(); y < 1970 || y > 9999 {
-		return time.Time{}
-	}
-	return t
-}
-
-// writtenTime is the time that a value states, in UTC.
-func writtenTime(value []byte) time.Time {
-	s := stringContents(value)
-	if s == nil {
-		if ms := integer(value); ms > 0 {
-			return time.UnixMilli(ms).UTC()
-		}
-		return time.Time{}
-	}
-	if t, ok := plainTime(s); ok {
-		return t
-	}
-	t, err := time.Parse(time.RFC3339Nano, string(s))
-	if err != nil {
-		return time.Time{}
-	}
-	return t.UTC()
-}
-
-// plainTime parses the form that Claude Code writes: 2026-08-20T09:00:00.101Z.
-func plainTime(s []byte) (time.Time, bool) {
-	if len(s) != 24 || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[19] != '.' ||
-		s[23] != 'Z' {
-		return time.Time{}, false
-	}
-	bad := false
-	number := func(from, to int) (n int) {
-		for _, c := range s[from:to] {
-			bad = bad || c-'0' > 9
-			n = n*10 + int(c-'0')
-		}
-		return n
-	}
-	year, month, day := number(0, 4), number(5, 7), number(8, 10)
-	hour, minute, second, ms := number(11, 13), number(14, 16), number(17, 19), number(20, 23)
-	if bad || month < 1 || month > 12 || day < 1 || day > 28 || hour > 23 || minute > 59 || second > 59 {
-		return time.Time{}, false // leave the last days of a month to time.Parse, which knows the calendar
-	}
-	return time.Date(year, time.Month(month), day, hour, minute, second, ms*1e6, time.UTC), true
 }

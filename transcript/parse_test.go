@@ -90,7 +90,7 @@ func TestBlocks(t *testing.T) {
 			{Kind: RedactedThinkingBlock, Type: "redacted_thinking"},
 			{Kind: TextBlock, Type: "text", Text: "a\nb" + long},
 			{Kind: ToolUseBlock, Type: "server_tool_use", ToolID: "t1", ToolName: "web_search", Input: json.RawMessage(`{"query":"q"}`)},
-			{Kind: ToolResultBlock, Type: "web_search_tool_result", ToolID: "t1", Content: []Block{{Type: "web_search_result"}}},
+			{Kind: ToolResultBlock, Type: "web_search_tool_result", ToolID: "t1", Content: []Block{{Kind: TextBlock, Type: "web_search_result", Text: "u"}}},
 			{Kind: ToolResultBlock, Type: "tool_result", ToolID: "t2", Error: true, Content: []Block{
 				{Kind: TextBlock, Type: "text", Text: "o"}, {Kind: ImageBlock, Type: "image", MediaType: "image/png", Data: []byte("iVBO")},
 			}},

@@ -41,10 +41,8 @@ func (p *parsed) extendSystem(r *Record) {
 		r.Compact = compaction(p.compact)
 	case "microcompact_boundary":
 		r.Compact = compaction(p.micro)
-		r.Compact.Micro = true
-		if saved := integer(field(p.micro, "tokensSaved")); saved > 0 && saved < r.Compact.Pre {
-			r.Compact.Post = r.Compact.Pre - saved
-		}
+		r.Compact.Micro, r.Compact.Pre, r.Compact.Post = true, 0, 0
+		r.Compact.Saved = max(0, integer(field(p.micro, "tokensSaved")))
 	case "turn_duration":
 		r.Duration = milliseconds(p.duration)
 	case "api_error":
@@ -131,7 +129,10 @@ func (p *parsed) extendAttachment(r *Record) {
 		case "commandMode":
 			r.Queued = text(value)
 		case "origin":
-			r.Origin = text(field(value, "kind"))
+			kind, name := originOf(value)
+			r.Origin, r.OriginName = Unquote(kind), Unquote(name)
+		case "isMeta":
+			r.Meta = r.Meta || isTrue(value)
 		case "timestamp":
 			at = value
 		}

@@ -2,39 +2,17 @@ package transcript
 
 import "strings"
 
-// Prompt is what a human typed, in whatever form the line holds it: a user record, one with a tool result beside it, or
-// a queued command. A plan that a human accepted is one too, although Claude Code sends it. ok is false for everything
-// else written by Claude Code or an agent. text is "" for an image without text. Prompts that exist only as queue
-// operations are found by session.Fold.
+// Prompt is what the person says, in whatever form the line holds it: a user record, one with a tool result beside it,
+// or a queued command. A plan that somebody accepted is one too, although Claude Code sends it. ok is false for
+// everything else. text is "" for an image without text. Prompts that exist only as queue operations are found by
+// session.Fold.
 func (r *Record) Prompt() (text string, ok bool) {
-	if r.Sidechain || r.Meta || r.CompactSummary || r.VisibleOnly {
+	s := r.Speech()
+	if !s.Speaker.Human() {
 		return "", false
 	}
-	switch {
-	case r.Type == "attachment":
-		ok = r.Queued == "prompt" && !notHuman(r.Origin) && !FromProgram(r.Text)
-		return r.Text, ok && r.Text != ""
-	case r.Type != "user" || r.Message == nil || notHuman(r.Origin) && !r.FromPlan || r.PromptSource == "system":
-		return "", false
-	}
-	text, pictures, results := r.Message.typedText()
-	switch {
-	case text == "" && (!pictures || results):
-		return "", false
-	case strings.HasPrefix(text, commandMessage):
-		if name, args, ok := command(text); ok {
-			return strings.TrimSpace("/" + name + " " + args), true
-		}
-	}
-	sure := r.PromptSource == "typed" || r.PromptSource == "queued" || r.Origin == "human"
-	if fromProgramOnly(text) || !sure && FromProgram(text) {
-		return "", false
-	}
-	return text, true
+	return s.Text, true
 }
-
-// notHuman reports whether an origin names something other than a human.
-func notHuman(origin string) bool { return origin != "" && origin != "human" }
 
 const (
 	commandName    = "<command-name>"
@@ -52,10 +30,15 @@ func fromProgramOnly(text string) bool {
 	return false
 }
 
-// FromProgram reports whether text looks like Claude Code's rather than a human's. A record that says it was typed
-// (PromptSource) overrides this.
-func FromProgram(text string) bool {
-	return fromProgramOnly(text) || strings.HasPrefix(text, "<task-notification>") || strings.HasPrefix(text, interruption)
+// QueuedSpeech is who speaks a text of which only the queue is known.
+func QueuedSpeech(text string) Speech {
+	if fromProgramOnly(text) || strings.HasPrefix(text, interruption) {
+		return Speech{}
+	}
+	if s, ok := unwrap(text); ok {
+		return s
+	}
+	return Speech{Person, "", text}
 }
 
 // typedText is the text of a user message without the context that Claude Code adds. results reports whether it answers

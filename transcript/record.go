@@ -24,9 +24,11 @@ type Record struct {
 	Time                             time.Time // of the event, UTC; zero if absent
 	Cwd, Branch, Version, Entrypoint string
 	Origin                           string // origin.kind: "human", "task-notification", …
+	OriginName                       string // who that is: a session's name, a channel's, a subkind
+	TurnOrigin                       string // of the record that begins a turn: "human", "scheduled", …
 	PromptSource                     string // "typed", "queued", "system"
 	PermissionMode                   string
-	TeamName                         string
+	TeamName, TeamAgent              string
 
 	Meta           bool // isMeta: written by Claude Code for the model
 	Sidechain      bool
@@ -34,6 +36,8 @@ type Record struct {
 	VisibleOnly    bool // isVisibleInTranscriptOnly
 	APIError       bool // isApiErrorMessage
 	FromPlan       bool // a prompt made from an accepted plan
+	Scheduled      bool // scheduledTaskId: a schedule started the turn
+	Companion      bool // turnCompanion: context that goes with the next record
 
 	// Message is set on user and assistant records only: in other types it repeats another record's.
 	Message *Message
@@ -76,10 +80,11 @@ type Labels struct {
 	PRNumber       int64
 }
 
-// Compact describes a compaction. Pre and Post are tokens. What is not recorded is 0.
+// Compact describes a compaction. Pre, Post and Saved are tokens. What is not recorded is 0.
 type Compact struct {
 	Trigger   string // "auto", "manual"
-	Pre, Post int64
+	Pre, Post int64  // in use before and after; of a microcompact_boundary both are 0
+	Saved     int64  // of a microcompact_boundary, which says how many results could be cleared, not what is in use
 	Took      time.Duration
 	Micro     bool // only tool results were cleared; no new epoch
 }

@@ -55,8 +55,11 @@ func summaryMembers(name string, input []byte, visit func(key, value []byte)) {
 }
 
 // ToolSummary is a tool call's input on one line: the path of Read, Edit, Write, NotebookEdit; description and first
-// line of Bash; pattern and path of Glob and Grep; otherwise the values. Each is cut at limit characters (0: MaxInput).
+// line of Bash; pattern and path of Glob and Grep; the questions of AskUserQuestion; otherwise the values. Each is cut at limit characters (0: MaxInput).
 func ToolSummary(name string, input []byte, limit int) string {
+	if questions := questionsOf(name, input); questions != "" {
+		return OneLine(questions, limitOr(limit)+32)
+	}
 	var parts []string
 	summaryMembers(name, input, func(key, value []byte) {
 		if s := OneLine(memberText(name, key, value, limit), limitOr(limit)+32); s != "" {
@@ -71,6 +74,19 @@ func ToolSummary(name string, input []byte, limit int) string {
 		separator = " in "
 	}
 	return strings.Join(parts, separator)
+}
+
+// questionsOf are the questions of a call that asks the user; "" of other calls.
+func questionsOf(name string, input []byte) string {
+	if name != "AskUserQuestion" {
+		return ""
+	}
+	var all []string
+	w := walkerOf(field(input, "questions"))
+	for w.skipComma(); w.i < len(w.b) && w.b[w.i] == '{'; w.skipComma() {
+		all = append(all, StringField(w.value(w.i), "question"))
+	}
+	return strings.Join(all, " ")
 }
 
 // ToolInput is what ToolSummary keeps, as a JSON object with the original member names.

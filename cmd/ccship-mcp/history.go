@@ -48,7 +48,7 @@ func (t *tools) historyTools(s *mcp.Server) {
 			`,"session":{"type":"string","description":"Only in this session"}` +
 			`,"project":{"type":"string","description":"Only in this project"}` +
 			`,"kind":{"type":"string","description":"Only these kinds, separated by commas: ` +
-			`prompt, answer, thinking, tool, result, title, other, edit, read, command, error"}` +
+			`prompt, message, answer, thinking, tool, result, title, other, edit, read, command, error"}` +
 			`,"tool":{"type":"string","description":"Only calls of this tool; may end in *"}` +
 			`,"file":{"type":"string","description":"Only calls about this path, or its end"}` +
 			`,"since":{"type":"string","description":"2026-11-01, 36h or 7d"}` +

@@ -66,7 +66,7 @@ func unixMilli(t time.Time) int64 {
 
 // wireMessage converts a message to the wire type.
 func wireMessage(m *session.Message) control.Message {
-	w := control.Message{Line: m.Line, UUID: m.UUID, Timestamp: unixMilli(m.Time), Content: m.Content}
+	w := control.Message{Line: m.Line, UUID: m.UUID, Timestamp: unixMilli(m.Time), Content: m.Content, From: m.From}
 	switch m.Kind {
 	case session.UserMessage:
 		w.Role, w.Type = "user", "text"
@@ -81,6 +81,8 @@ func wireMessage(m *session.Message) control.Message {
 				w.Error = &m.Error
 			}
 		}
+	case session.OthersMessage:
+		w.Role, w.Type = "system", string(m.Kind)
 	case session.ErrorMessage:
 		w.Role, w.Type = "system", "error"
 	case session.ResultMessage:

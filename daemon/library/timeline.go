@@ -35,6 +35,7 @@ type Moment struct {
 	Kind    string    `json:"kind"`
 	At      time.Time `json:"at,omitzero"`
 	Text    string    `json:"text"`
+	From    string    `json:"from,omitempty"` // who sent a message, or the channel of a prompt
 	Tool    string    `json:"tool,omitempty"`
 	Turn    int64     `json:"turn"`
 	Took    int64     `json:"duration_ms,omitempty"` // without Waited
@@ -89,7 +90,7 @@ func (l *Library) Timeline(ctx context.Context, session string, which Copy, kind
 }
 
 func momentOf(m *remote.Moment) Moment {
-	x := Moment{Line: m.Line, Kind: m.Kind, Text: m.Text, Tool: m.Tool, Turn: m.Turn, Took: m.Took, Waited: m.Waited,
+	x := Moment{Line: m.Line, Kind: m.Kind, Text: m.Text, From: m.From, Tool: m.Tool, Turn: m.Turn, Took: m.Took, Waited: m.Waited,
 		MayWait: m.MayWait, Running: m.Running, Queued: m.Queued, Agent: m.Agent, Before: m.Before, After: m.After,
 		URL: m.URL}
 	if m.At != nil {
@@ -124,7 +125,7 @@ func timelineOnDisk(ctx context.Context, file File) (Timeline, error) {
 	}
 	out.Read = out.Lines
 	for _, m := range t.Moments() {
-		out.Moments = append(out.Moments, Moment{Line: m.Line, Kind: string(m.Kind), At: m.At, Text: m.Text, Tool: m.Tool,
+		out.Moments = append(out.Moments, Moment{Line: m.Line, Kind: string(m.Kind), At: m.At, Text: m.Text, From: m.From, Tool: m.Tool,
 			Turn: m.Turn, Took: m.Took, Waited: m.Waited, MayWait: m.MayWait, Running: m.Running, Queued: m.Queued,
 			Agent: m.Agent, Before: m.Before, After: m.After})
 	}

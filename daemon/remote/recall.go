@@ -13,6 +13,7 @@ type Moment struct {
 	Kind    string     `json:"kind"`
 	At      *time.Time `json:"at"`
 	Text    string     `json:"text"`
+	From    string     `json:"from"` // who sent a message, or the channel of a prompt
 	Tool    string     `json:"tool"`
 	Turn    int64      `json:"turn"`
 	Took    int64      `json:"duration_ms"` // without Waited

@@ -75,8 +75,8 @@ func (h *extractor) record(line int64, r transcript.Record) {
 				e.Usage.Time = cmp.Or(e.Usage.Time, at).Add(copied)
 			}
 			h.answer(*e.Usage, e.SessionID, at)
-		case e.Kind == session.PromptEvent && r.Type == "queue-operation":
-			h.carried(line, at, e.Text)
+		case r.Type == "queue-operation" && (e.Kind == session.PromptEvent || e.Kind == session.MessageEvent):
+			h.carried(line, at, extract.KindOf(e.Speaker), e.Text)
 		}
 	}
 	h.texts.Record(line, at, &r)
@@ -122,10 +122,10 @@ func (h *extractor) answer(u transcript.UsageSample, session string, at time.Tim
 	}
 }
 
-// carried keeps a prompt that the model received from the queue: its line does not have it.
-func (h *extractor) carried(line int64, at time.Time, text string) {
+// carried keeps what the model received from the queue: its line does not have it.
+func (h *extractor) carried(line int64, at time.Time, kind, text string) {
 	from := len(h.texts.List)
-	if h.texts.Add(line, at, "prompt", text); len(h.texts.List) > from {
+	if h.texts.Add(line, at, kind, text); len(h.texts.List) > from {
 		h.texts.List[from].Carried = true
 	}
 }

@@ -30,9 +30,9 @@ var unread = map[string]bool{
 const maxUnbroken = 1 << 10
 
 // attached adds what an attachment says.
-func (t *Texts) attached(line int64, at time.Time, r *transcript.Record, typed bool) {
+func (t *Texts) attached(line int64, at time.Time, r *transcript.Record, known bool) {
 	switch {
-	case typed || unsearched[r.Subtype]:
+	case known || unsearched[r.Subtype]:
 	case r.Subtype == "queued_command":
 		t.Add(line, at, "other", r.Text)
 	default:

@@ -47,9 +47,11 @@ func Records(l server.Line) []transcript.Record {
 
 // Record adds the texts of a record.
 func (t *Texts) Record(line int64, at time.Time, r *transcript.Record) {
-	prompt, typed := r.Prompt()
-	if typed {
-		t.Add(line, at, "prompt", prompt)
+	said := r.Speech()
+	known := said.Speaker != transcript.NoSpeaker
+	t.Add(line, at, KindOf(said.Speaker), said.Text)
+	for _, reply := range r.Replies() {
+		t.Add(line, at, "prompt", reply.Text)
 	}
 	var blocks []transcript.Block
 	if r.Message != nil {
@@ -58,11 +60,11 @@ func (t *Texts) Record(line int64, at time.Time, r *transcript.Record) {
 	t.places(line, at, r, blocks)
 	switch r.Type {
 	case "user", "assistant":
-		t.blocks(line, at, r, blocks, typed)
+		t.blocks(line, at, r, blocks, known)
 	case "attachment":
-		t.attached(line, at, r, typed)
+		t.attached(line, at, r, known)
 	case "queue-operation": // a prompt that may never have left the queue
-		if r.Subtype == "enqueue" && !transcript.FromProgram(r.Text) {
+		if r.Subtype == "enqueue" && transcript.QueuedSpeech(r.Text).Speaker.Human() {
 			t.Add(line, at, "other", r.Text)
 		}
 	case "file-history-snapshot", "file-history-delta":
@@ -79,7 +81,15 @@ func (t *Texts) Record(line int64, at time.Time, r *transcript.Record) {
 	}
 }
 
-func (t *Texts) blocks(line int64, at time.Time, r *transcript.Record, blocks []transcript.Block, typed bool) {
+// KindOf is the kind of text that a speaker says.
+func KindOf(s transcript.Speaker) string {
+	if s == transcript.Peer || s == transcript.Background {
+		return "message"
+	}
+	return "prompt"
+}
+
+func (t *Texts) blocks(line int64, at time.Time, r *transcript.Record, blocks []transcript.Block, known bool) {
 	for i := range blocks {
 		b := &blocks[i]
 		switch b.Kind {
@@ -87,7 +97,7 @@ func (t *Texts) blocks(line int64, at time.Time, r *transcript.Record, blocks []
 			switch {
 			case r.Type == "assistant" && !r.APIError && !r.Message.Synthetic():
 				t.Add(line, at, "answer", b.Text)
-			case !typed:
+			case !known:
 				t.Add(line, at, "other", b.Text)
 			}
 		case transcript.ThinkingBlock:

@@ -40,7 +40,20 @@ func TestOf(t *testing.T) {
 		{server.Object, attachment(`"type":"diagnostics","files":[{"uri":"file:///a","diagnostics":[{"message":"undefined: x"}]}]`),
 			[]string{"other undefined: x\nfile:///a"}},
 		{server.Object, attachment(`"type":"queued_command","commandMode":"prompt","prompt":"and then?"`), []string{"prompt and then?"}},
-		{server.Object, attachment(`"type":"queued_command","commandMode":"task-notification","prompt":"it ended"`), []string{"other it ended"}},
+		{server.Object, attachment(`"type":"queued_command","commandMode":"task-notification","prompt":"it ended"`), []string{"message it ended"}},
+		{server.Object, `{"type":"user","isMeta":true,"message":{"role":"user","content":"<teammate-message teammate_id=\"tester\">all green</teammate-message>"}}`,
+			[]string{"message all green"}},
+		{server.Object, `{"type":"user","isMeta":true,"origin":{"kind":"channel","server":"telegram"},"message":{"role":"user","content":"deploy"}}`,
+			[]string{"prompt deploy"}},
+		{server.Object, `{"type":"user","isMeta":true,"turnOrigin":"scheduled","message":{"role":"user","content":"look"}}`, []string{"message look"}},
+		{server.Object, `{"type":"user","toolUseResult":{"questions":[{}],"answers":{"Which?":"neither"}},"message":{"role":"user","content":[` +
+			`{"type":"tool_result","tool_use_id":"t","content":"answered"}]}}`, []string{"prompt neither", "result answered"}},
+		{server.Object, `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","is_error":true,"content":` +
+			`"The user doesn't want to proceed with this tool use. The user said:\nkeep it"}]}}`,
+			[]string{"prompt keep it", "error The user doesn't want to proceed with this tool use. The user said:\nkeep it",
+				"result The user doesn't want to proceed with this tool use. The user said:\nkeep it"}},
+		{server.Object, `{"type":"assistant","message":{"role":"assistant","content":[{"type":"advisor_tool_result","tool_use_id":"t","content":` +
+			`{"type":"advisor_result","text":"take the second"}}]}}`, []string{"result take the second"}},
 		{server.Object, attachment(`"type":"skill_listing","content":"all skills"`), nil},
 		{server.Object, attachment(`"type":"deferred_tools_delta","addedNames":["x"]`), nil},
 		{server.Object, attachment(`"type":"agent_listing_delta","addedTypes":["x"]`), nil},

@@ -3,6 +3,8 @@ package session
 import (
 	"cmp"
 	"encoding/binary"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // branches is the message tree over (uuid, parentUuid) and what follows from it: the leaf of each session in the file,
@@ -73,8 +75,8 @@ type treeRecord struct {
 	uuid, parentUUID string
 	logical          string // the parent of a compaction's record, which has none
 	session          string
-	text             string // of a prompt
-	message          bool   // a user or assistant record
+	said             transcript.Speech
+	message          bool // a user or assistant record
 }
 
 // hash maps a name to a number; "" maps to 0, other names never do.

@@ -115,7 +115,7 @@ func golden(t *testing.T, file, got string) {
 
 var eventNames = []string{
 	"", "prompt", "task", "command", "answer", "tool-start", "tool-complete", "interrupt", "error", "turn", "compaction",
-	"title", "usage", "rewind", "rewind-undone", "context", "agent", "file", "link", "unlink",
+	"title", "usage", "rewind", "rewind-undone", "context", "agent", "file", "link", "unlink", "clear", "message", "reply",
 }
 
 // eventLine is an event without what is its kind's zero.
@@ -126,7 +126,7 @@ func eventLine(e Event) string {
 		fmt.Fprintf(&b, " «%s»", e.UUID[len(e.UUID)-2:])
 	}
 	for _, f := range []struct{ name, value string }{
-		{"", shorten(e.Text)}, {"message", e.MessageID}, {"tool", e.ToolID}, {"", e.ToolName}, {"", shorten(e.Input)}, {"path", e.Path},
+		{"", shorten(e.Text)}, {"message", e.MessageID}, {"tool", e.ToolID}, {"", e.ToolName}, {"", shorten(e.Input)}, {"path", e.Path}, {"from", e.From},
 	} {
 		if f.value != "" {
 			fmt.Fprintf(&b, " %s", strings.TrimPrefix(f.name+"="+fmt.Sprintf("%q", f.value), "="))

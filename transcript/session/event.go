@@ -11,7 +11,7 @@ import (
 type EventKind uint8
 
 const (
-	// PromptEvent: a human sent a prompt. Text is the prompt, cut at MaxText.
+	// PromptEvent: the person sent a prompt. Text is the prompt, cut at MaxText; Speaker, From.
 	PromptEvent EventKind = iota + 1
 	// TaskEvent: an agent received its task, in Text.
 	TaskEvent
@@ -55,6 +55,10 @@ const (
 	// ClearEvent: the context was cleared, and the conversation goes on in the same transcript with an accepted plan. What
 	// was said before stays.
 	ClearEvent
+	// MessageEvent: somebody else than the person, or something, said Text to the model (cut at MaxText); Speaker, From.
+	MessageEvent
+	// ReplyEvent: the person answered a question, or said why a tool must not run, in Text; ToolID.
+	ReplyEvent
 )
 
 // Limits on texts in events, in characters.
@@ -79,8 +83,10 @@ type Event struct {
 	Path      string // file that the tool works on, as the call names it; "" if none
 	Nonce     string // of a link's answer; "" if it has none
 	Success   bool
-	Queued    bool // a prompt typed while the model was working
-	Synthetic bool // an answer that Claude Code made up
+	Queued    bool // a prompt or a message that came while the model was working
+	Speaker   transcript.Speaker
+	From      string // as Speech.From
+	Synthetic bool   // an answer that Claude Code made up
 	TitleKind transcript.TitleKind
 
 	Turn    *Turn
@@ -91,12 +97,13 @@ type Event struct {
 	Agent   *Agent
 }
 
-// Turn is a prompt and the work on it.
+// Turn is a prompt or a message, and the work on it.
 type Turn struct {
 	Number      int64            // from 1; 0 is what preceded the first prompt
 	Duration    time.Duration    // as recorded, otherwise the time between the first and the last record
 	Usage       transcript.Usage // of its answers, each counted once
 	Interrupted bool
+	Unanswered  bool // a message to which the model did nothing
 }
 
 // Rewind is a step back in the conversation: the next prompt's parent is an older message, and what followed that

@@ -29,7 +29,8 @@ type Fold struct {
 	models        []modelState       // in order of first use
 	model         string
 	newest        uint64   // message id of the newest answer
-	queue         []string // prompts waiting in the queue
+	queue         []string // what waits in the queue
+	dequeued      bool     // one of the queue was taken, and its record follows
 	queuedPrompts []uint64 // hashes of this turn's prompts that came from the queue
 	queueTime     time.Time
 	turn          turnState
@@ -82,6 +83,8 @@ type turnState struct {
 	open           bool // the model is still working
 	active         bool // something has happened in it
 	durationStated bool // Claude Code recorded the duration
+	others         bool // somebody else than the person began it
+	answered       bool // the model has done something in it
 	from           time.Time
 	to             time.Time
 	line           int64 // of its last record, like uuid
@@ -109,7 +112,7 @@ func (s *Fold) Add(line int64, r transcript.Record) []Event {
 		s.sidechain(line, &r)
 		return s.events
 	}
-	if g.flags&isPrompt == 0 && (r.Message != nil || r.Type == "system") {
+	if g.said.Speaker == transcript.NoSpeaker && (r.Message != nil || r.Type == "system") {
 		s.turn.at(line, &r)
 	}
 	if u := usageOf(&r); u != nil {
@@ -126,9 +129,7 @@ func (s *Fold) Add(line int64, r transcript.Record) []Event {
 	case "system":
 		s.system(line, &r)
 	case "attachment":
-		if g.flags&isPrompt != 0 {
-			s.prompt(line, &r, g.text, true)
-		}
+		s.spoken(line, &r, g.said)
 	case "progress":
 		s.agentAnswer(line, &r)
 	}
@@ -181,6 +182,9 @@ func (s *Fold) envelope(r *transcript.Record) {
 		if r.Time.After(s.sum.Ended) {
 			s.sum.Ended = r.Time
 		}
+	}
+	if r.TeamAgent != "" && s.sum.Labels.AgentName == "" {
+		s.sum.Labels.AgentName = clone(r.TeamAgent)
 	}
 	if r.Cwd != "" && s.sum.FirstCwd == "" {
 		s.sum.FirstCwd = r.Cwd

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -19,22 +20,66 @@ func (s *Fold) user(line int64, r *transcript.Record, g *treeRecord) {
 			s.toolResult(line, r, p)
 		}
 	}
+	for _, reply := range r.Replies() {
+		e := s.event(ReplyEvent, line, r)
+		e.ToolID, e.Text = reply.ToolID, transcript.Cut(reply.Text, MaxText)
+	}
 	switch {
-	case g.flags&isPrompt != 0:
-		s.prompt(line, r, g.text, r.PromptSource == "queued")
 	case r.Interrupted():
 		s.interrupt(line, r)
-	case r.Origin == "task-notification" || r.PromptSource == "system":
-		s.notification(line, r)
 	case s.ownership.agent && !r.Meta && r.ParentUUID == "" && s.sum.FirstPrompt == "":
-		text := r.Message.Text()
-		s.sum.FirstPrompt = transcript.OneLine(text, maxPrompt)
-		s.title(line, r, transcript.PromptTitle, s.sum.FirstPrompt)
-		s.event(TaskEvent, line, r).Text = transcript.Cut(text, MaxText)
-		s.openTurn(line, r)
+		s.task(line, r)
+	case g.said.Speaker != transcript.NoSpeaker:
+		s.spoken(line, r, g.said)
 	case !r.Meta:
 		s.command(line, r)
 	}
+}
+
+// task handles what an agent is to do.
+func (s *Fold) task(line int64, r *transcript.Record) {
+	text := r.Message.Text()
+	s.sum.FirstPrompt = transcript.OneLine(text, maxPrompt)
+	s.title(line, r, transcript.PromptTitle, s.sum.FirstPrompt)
+	s.event(TaskEvent, line, r).Text = transcript.Cut(text, MaxText)
+	s.openTurn(line, r)
+}
+
+// spoken handles what somebody says to the model.
+func (s *Fold) spoken(line int64, r *transcript.Record, said transcript.Speech) {
+	raw := r.Text
+	if r.Message != nil {
+		raw = r.Message.Text()
+	}
+	if !s.leaveQueue(raw) {
+		s.leaveQueue(said.Text)
+	}
+	switch {
+	case said.Speaker.Human():
+		s.prompt(line, r, said)
+	case said.Speaker != transcript.NoSpeaker:
+		s.message(line, r, said, raw)
+	}
+}
+
+// message handles what somebody else than the person says, or something. raw is how the record has it.
+func (s *Fold) message(line int64, r *transcript.Record, said transcript.Speech, raw string) {
+	id := promptHash(raw)
+	if slices.Contains(s.queuedPrompts, id) {
+		return
+	}
+	queued := r.Type == "attachment" || r.Type == "queue-operation"
+	if queued {
+		s.rememberQueued(id)
+	}
+	if !queued || !s.turn.open {
+		s.nextTurn(line, r)
+		s.turn.others = true
+	}
+	e := s.event(MessageEvent, line, r)
+	e.Speaker, e.From, e.Queued = said.Speaker, said.From, queued
+	e.SessionID, e.Text = cmp.Or(r.SessionID, s.sum.SessionID), transcript.Cut(said.Text, MaxText)
+	s.agentEnded(line, r, raw)
 }
 
 // promptHash identifies a prompt by the beginning of its text. Records of one prompt differ in the space around it.
@@ -43,8 +88,9 @@ func promptHash(text string) uint64 {
 	return hash(text[:min(len(text), minQueueText)])
 }
 
-// prompt handles what a human typed. A prompt from the queue is recorded up to three times.
-func (s *Fold) prompt(line int64, r *transcript.Record, text string, fromQueue bool) {
+// prompt handles what the person says. A prompt from the queue is recorded up to three times.
+func (s *Fold) prompt(line int64, r *transcript.Record, said transcript.Speech) {
+	text, fromQueue := said.Text, r.Type == "attachment" || r.PromptSource == "queued"
 	id := promptHash(text)
 	if slices.Contains(s.queuedPrompts, id) {
 		return
@@ -52,6 +98,7 @@ func (s *Fold) prompt(line int64, r *transcript.Record, text string, fromQueue b
 	middle := fromQueue || r.SourceID != ""
 	if !middle || !s.turn.open {
 		s.nextTurn(line, r)
+		s.sum.Turns++
 	}
 	if fromQueue {
 		s.rememberQueued(id)
@@ -59,6 +106,7 @@ func (s *Fold) prompt(line int64, r *transcript.Record, text string, fromQueue b
 	s.sum.Prompts++
 	e := s.event(PromptEvent, line, r)
 	e.Text, e.Queued = r.WithImages(transcript.Cut(text, MaxText)), middle
+	e.Speaker, e.From = said.Speaker, said.From
 	s.namePrompt(line, r, text)
 }
 
@@ -84,10 +132,12 @@ func (s *Fold) rememberQueued(id uint64) {
 
 func (s *Fold) command(line int64, r *transcript.Record) {
 	name, args, ok := r.Command()
-	if !ok {
+	text := strings.TrimSpace("/" + name + " " + args)
+	if !ok || slices.Contains(s.queuedPrompts, promptHash(text)) {
 		return
 	}
-	s.event(CommandEvent, line, r).Text = transcript.Cut(strings.TrimSpace("/"+name+" "+args), transcript.MaxInput)
+	s.leaveQueue(text)
+	s.event(CommandEvent, line, r).Text = transcript.Cut(text, transcript.MaxInput)
 }
 
 // assistant handles one or more blocks of an answer.
@@ -98,6 +148,7 @@ func (s *Fold) assistant(line int64, r *transcript.Record) {
 	}
 	if r.APIError {
 		s.sum.APIErrors++
+		s.answered()
 		e := s.event(ErrorEvent, line, r)
 		if e.Text = transcript.Cut(m.Text(), MaxText); e.Text == "" {
 			e.Text = r.Error
@@ -105,12 +156,11 @@ func (s *Fold) assistant(line int64, r *transcript.Record) {
 		s.endTurn(line, r)
 		return
 	}
-	u := usageOf(r)
-	if u != nil {
-		s.modelAnswered(line, r, *u)
+	if !m.Synthetic() {
+		s.worked(line, r)
 	}
-	if !s.turn.open && !m.Synthetic() {
-		s.openTurn(line, r)
+	if u := usageOf(r); u != nil {
+		s.modelAnswered(line, r, *u)
 	}
 	hasText := false
 	blocks := m.RawBlocks()
@@ -140,10 +190,13 @@ func (s *Fold) system(line int64, r *transcript.Record) {
 	case "compact_boundary":
 		s.compacted(line, r)
 	case "microcompact_boundary":
-		if r.Compact.Post > 0 {
-			s.setContext(line, r, r.Compact.Post, CompactionCause)
+		if left := s.sum.Context.Tokens - r.Compact.Saved; s.sum.Context.Known && left > 0 {
+			s.setContext(line, r, left, CompactionCause)
 		}
 	case "turn_duration":
+		if s.turn.durationStated && !s.turn.open {
+			return // of something that was no turn
+		}
 		if r.Duration > 0 {
 			s.turn.Duration, s.turn.durationStated = r.Duration, true
 		}
@@ -154,6 +207,8 @@ func (s *Fold) system(line int64, r *transcript.Record) {
 		}
 	case "local_command":
 		s.command(line, r)
+	case "agents_killed":
+		s.agentsKilled(line, r)
 	}
 }
 
@@ -168,13 +223,37 @@ func (s *Fold) interrupt(line int64, r *transcript.Record) {
 	s.endTurn(line, r)
 }
 
-// nextTurn starts a turn with a prompt.
+// nextTurn starts a turn with a prompt or a message.
 func (s *Fold) nextTurn(line int64, r *transcript.Record) {
 	s.closeTurn()
 	s.queuedPrompts = s.queuedPrompts[:0]
 	s.turn = turnState{Turn: Turn{Number: s.turn.Number + 1}, open: true, active: true, from: r.Time}
 	s.turn.at(line, r)
-	s.sum.Turns++
+}
+
+// worked notes that the model does something. After the end of a turn that has its duration, that is a turn of its own;
+// after another end, the turn goes on.
+func (s *Fold) worked(line int64, r *transcript.Record) {
+	if !s.turn.open {
+		_, known := s.answers.get(hash((&transcript.UsageSample{MessageID: r.Message.ID, RequestID: r.RequestID}).Key()))
+		if s.turn.durationStated && !known {
+			s.nextTurn(line, r)
+			s.turn.others = true
+			e := s.event(MessageEvent, line, r)
+			e.Speaker, e.Text = transcript.Background, "goes on"
+		} else {
+			s.openTurn(line, r)
+		}
+	}
+	s.answered()
+}
+
+// answered notes that the turn has a result. Only then does one count that the person did not begin.
+func (s *Fold) answered() {
+	if s.turn.others && !s.turn.answered {
+		s.sum.Turns++
+	}
+	s.turn.answered = true
 }
 
 // openTurn notes that the model is working although no prompt has started a turn.
@@ -215,6 +294,7 @@ func (s *Fold) endTurn(line int64, r *transcript.Record) {
 		s.calls.items[i].value.done = true
 	}
 	t := s.turn.Turn
+	t.Unanswered = s.turn.others && !s.turn.answered
 	if !s.turn.durationStated && !s.turn.from.IsZero() && s.turn.to.After(s.turn.from) {
 		t.Duration = s.turn.to.Sub(s.turn.from)
 	}

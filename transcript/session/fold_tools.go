@@ -73,16 +73,24 @@ func (s *Fold) toolResult(line int64, r *transcript.Record, p *transcript.RawBlo
 	}
 }
 
-// notification handles Claude Code's note that a background task has ended.
-func (s *Fold) notification(line int64, r *transcript.Record) {
-	text := r.Message.Text()
-	id := transcript.Element(text, "tool-use-id")
-	if id == "" || transcript.Element(text, "status") == "running" {
+// agentEnded looks for the end of an agent in what a background task, or the agent itself, says.
+func (s *Fold) agentEnded(line int64, r *transcript.Record, text string) {
+	end, ok := transcript.AgentEndOf(text)
+	if !ok {
 		return
 	}
 	for _, a := range s.sum.Agents {
-		if a.ToolID == id && !a.Done {
-			s.agent(line, r, Agent{ToolID: id, Done: true})
+		if !a.Done && (a.ToolID == end.ToolID && end.ToolID != "" || a.ID == end.AgentID && end.AgentID != "") {
+			s.agent(line, r, Agent{ToolID: a.ToolID, Done: true})
+		}
+	}
+}
+
+// agentsKilled ends all agents in the background.
+func (s *Fold) agentsKilled(line int64, r *transcript.Record) {
+	for _, a := range s.sum.Agents {
+		if a.Background && !a.Done {
+			s.agent(line, r, Agent{ToolID: a.ToolID, Done: true})
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -27,6 +28,7 @@ const (
 	CompactionMessage   MessageKind = "compaction"  // the conversation was compacted
 	ClearedMessage      MessageKind = "cleared"     // the context was cleared, and an accepted plan follows
 	InterruptedMessage  MessageKind = "interrupted" // the user interrupted the model
+	OthersMessage       MessageKind = "message"     // of another session, an agent, a schedule, a background task
 )
 
 // Message is one message of a session's recent history.
@@ -35,7 +37,8 @@ type Message struct {
 	Line    int64
 	UUID    string
 	Time    time.Time
-	Content string // of UserMessage, AssistantMessage, ErrorMessage, CommandMessage ("/name args")
+	Content string // of UserMessage, AssistantMessage, ErrorMessage, OthersMessage, CommandMessage ("/name args")
+	From    string // of an OthersMessage, or of a UserMessage over a channel: as transcript.Speech has it
 
 	ToolID    string
 	ToolName  string
@@ -71,10 +74,14 @@ type logEntry struct {
 func (l *Log) Add(e Event) {
 	m := Message{Line: e.Line, UUID: e.UUID, Time: e.Time, Content: e.Text}
 	switch e.Kind {
-	case PromptEvent, TaskEvent:
+	case PromptEvent, TaskEvent, ReplyEvent:
+		m.From = e.From
 		if m.Kind = UserMessage; m.Content == "" {
 			m.Content = transcript.ImageOnly
 		}
+		l.append(m)
+	case MessageEvent:
+		m.Kind, m.From = OthersMessage, cmp.Or(e.From, "Claude Code")
 		l.append(m)
 	case AnswerEvent:
 		if !e.Synthetic { // Claude Code's fillers are left out; its error notices are ErrorEvents
@@ -89,7 +96,9 @@ func (l *Log) Add(e Event) {
 	case ToolCompleteEvent:
 		l.complete(e)
 	case TurnEvent:
-		l.result(e)
+		if !e.Turn.Unanswered {
+			l.result(e)
+		}
 	case CommandEvent:
 		m.Kind = CommandMessage
 		l.append(m)
@@ -107,12 +116,7 @@ func (l *Log) Add(e Event) {
 	case RewindEvent:
 		l.hide(e.Rewind)
 	case RewindUndoneEvent:
-		for i := range l.messages {
-			if l.messages[i].hidden == e.Rewind.Number {
-				l.messages[i].hidden = 0
-			}
-		}
-		l.trim()
+		l.show(e.Rewind)
 	}
 }
 
@@ -234,6 +238,16 @@ func (l *Log) hide(r *Rewind) {
 	l.trim()
 }
 
+// show undoes hide.
+func (l *Log) show(r *Rewind) {
+	for i := range l.messages {
+		if l.messages[i].hidden == r.Number {
+			l.messages[i].hidden = 0
+		}
+	}
+	l.trim()
+}
+
 // Messages returns up to limit messages (0: all), oldest first, ending offset messages before the newest. The caller
 // owns them.
 func (l *Log) Messages(limit, offset int) []Message {
@@ -265,7 +279,7 @@ func (l *Log) Len() int {
 // Clear removes all messages. Later events are logged again.
 func (l *Log) Clear() { l.messages, l.dropped = nil, 0 }
 
-const logVersion = 2
+const logVersion = 3
 
 // MarshalBinary encodes the log. The error is always nil.
 func (l *Log) MarshalBinary() ([]byte, error) { return encode(logVersion, l.layout), nil }
@@ -284,7 +298,7 @@ func (l *Log) layout(c *codec) {
 	c.int(&l.dropped)
 	list(c, &l.messages, 2*MaxLogSize, func(m *logEntry) {
 		kind, input := string(m.Kind), string(m.ToolInput)
-		c.text(&kind, &m.UUID, &m.Content, &m.ToolID, &m.ToolName, &input, &m.Output, &m.Error)
+		c.text(&kind, &m.UUID, &m.Content, &m.From, &m.ToolID, &m.ToolName, &input, &m.Output, &m.Error)
 		m.Kind = MessageKind(kind)
 		if m.ToolInput = nil; input != "" {
 			m.ToolInput = json.RawMessage(input)

@@ -15,7 +15,8 @@ func TestPlanInNewTranscript(t *testing.T) {
 		`"message":{"content":"Implement the following plan"}}`
 	other := `{"type":"user","uuid":"3","parentUuid":"2","origin":{"kind":"auto-continuation"},"message":{"content":"Go on"}}`
 	got := logged(t, []string{leftover, plan, below("1", answerText("2", "Done.")), other}, nil)
-	if diff := cmp.Diff([]string{"1 user Implement the following plan", "2 assistant Done."}, got); diff != "" {
+	want := []string{"1 user Implement the following plan", "2 assistant Done.", "2 result", "3 message Go on"}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 }

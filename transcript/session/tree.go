@@ -97,8 +97,9 @@ func treeRecordOf(line int64, r *transcript.Record) treeRecord {
 	case r.Type == "assistant" && r.Message != nil && !r.Message.Synthetic() && !r.APIError && hasText(r.Message):
 		g.flags = isAnswer
 	case r.Type == "user" || r.Type == "attachment":
-		if text, ok := r.Prompt(); ok {
-			g.flags, g.promptHash, g.text = isPrompt, uint32(hash(text)), text
+		g.said = r.Speech()
+		if g.said.Speaker.Human() {
+			g.flags, g.promptHash = isPrompt, uint32(hash(g.said.Text))
 			if r.Type == "attachment" || r.PromptSource == "queued" {
 				g.flags |= isQueued
 			}

@@ -33,6 +33,7 @@ type state struct {
 	Mode   string    `json:"mode"`
 	Open   *kept     `json:"open,omitempty"` // the moment that began the turn
 	Known  int64     `json:"known"`          // milliseconds of the turn that were waited for sure
+	Asked  int64     `json:"asked"`          // milliseconds in which the user may have been asked
 	Stated bool      `json:"stated"`         // the turn's duration is on record
 	Dim    bool      `json:"dim"`            // more calls of the turn may have waited than Slow has
 	Calls  []pending `json:"calls,omitempty"`
@@ -95,7 +96,11 @@ func (b *Builder) Add(line int64, r *transcript.Record, events []session.Event) 
 func (b *Builder) event(r *transcript.Record, e *session.Event) {
 	switch e.Kind {
 	case session.PromptEvent:
-		b.prompt(e)
+		b.said(e, Prompt)
+	case session.MessageEvent:
+		b.said(e, Message)
+	case session.ReplyEvent:
+		b.add(e, Reply, e.Text)
 	case session.TaskEvent:
 		b.begin(b.add(e, Task, e.Text))
 	case session.CommandEvent:
@@ -143,7 +148,7 @@ func (b *Builder) add(e *session.Event, kind Kind, text string) *Moment {
 func (b *Builder) begin(m *Moment) {
 	m.Running = true
 	b.Open = keep(m, "")
-	b.Known, b.Slow, b.Dim, b.Stated = 0, nil, false, false
+	b.Known, b.Asked, b.Slow, b.Dim, b.Stated = 0, 0, nil, false, false
 }
 
 // keep remembers a moment that may change.
@@ -164,17 +169,21 @@ func (b *Builder) again(k *kept) {
 	b.out = append(b.out, m)
 }
 
-func (b *Builder) prompt(e *session.Event) {
+// said makes the moment of a prompt or a message. It begins a turn, unless it came in the middle of one.
+func (b *Builder) said(e *session.Event, kind Kind) {
 	text := e.Text
-	if text == "" {
+	if text == "" && kind == Prompt {
 		text = transcript.ImageOnly
 	}
-	if e.Queued && b.Open != nil && b.Open.Moment.Running {
-		b.add(e, Prompt, text).Queued = true
-		return
+	begins := !e.Queued || b.Open == nil || !b.Open.Moment.Running
+	if begins {
+		b.Turn++
 	}
-	b.Turn++
-	b.begin(b.add(e, Prompt, text))
+	m := b.add(e, kind, text)
+	m.From, m.Queued = transcript.Cut(e.From, maxLabel), !begins
+	if begins {
+		b.begin(m)
+	}
 }
 
 func (b *Builder) compaction(e *session.Event) {

@@ -9,7 +9,9 @@ type Kind string
 
 // The kinds of moments. Checkpoint is not derived from a transcript: who has the checkpoints adds them.
 const (
-	Prompt     Kind = "prompt"     // a human wrote a prompt; it took as long as its turn
+	Prompt     Kind = "prompt"     // the person wrote a prompt; it took as long as its turn
+	Message    Kind = "message"    // of another session, an agent, a schedule, a background task; the same
+	Reply      Kind = "reply"      // the person answered a question, or said why a tool must not run
 	Task       Kind = "task"       // an agent received its task; the same
 	Command    Kind = "command"    // a built-in command, such as /model
 	Compaction Kind = "compaction" // the conversation was compacted
@@ -26,7 +28,7 @@ const (
 
 // Kinds are all kinds, in the order in which help texts name them.
 func Kinds() []Kind {
-	return []Kind{Prompt, Task, Command, Compaction, Clear, Rewind, Interrupt, Refusal, Checkpoint, Document, Agent, Tool,
+	return []Kind{Prompt, Message, Reply, Task, Command, Compaction, Clear, Rewind, Interrupt, Refusal, Checkpoint, Document, Agent, Tool,
 		Error}
 }
 
@@ -43,8 +45,9 @@ type Moment struct {
 	Line int64     `json:"-"` // 0-based, on which it is recorded
 	Part int       `json:"-"` // of several on one line, from 0
 	Kind Kind      `json:"kind"`
-	At   time.Time `json:"at,omitzero"` // when it began; zero when no record tells
-	Text string    `json:"text"`        // one line
+	At   time.Time `json:"at,omitzero"`    // when it began; zero when no record tells
+	Text string    `json:"text"`           // one line
+	From string    `json:"from,omitempty"` // who sent a message, or the channel of a prompt: as transcript.Speech has it
 	Tool string    `json:"tool,omitempty"`
 	// Turn is the turn in which it happened, from 1; 0 before the first prompt.
 	Turn int64 `json:"turn"`
@@ -56,7 +59,7 @@ type Moment struct {
 	// MayWait says that Took may contain more of such waiting: the records do not tell.
 	MayWait bool   `json:"may_include_waiting,omitempty"`
 	Running bool   `json:"running,omitempty"`       // not ended, as far as the transcript says
-	Queued  bool   `json:"queued,omitempty"`        // a prompt written while the model was working
+	Queued  bool   `json:"queued,omitempty"`        // a prompt or a message that came while the model was working
 	Agent   string `json:"agent,omitempty"`         // id of the agent's transcript
 	Before  int64  `json:"tokens_before,omitempty"` // of a compaction
 	After   int64  `json:"tokens_after,omitempty"`

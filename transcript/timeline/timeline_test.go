@@ -79,6 +79,9 @@ func show(list []timeline.Moment) string {
 	var out []string
 	for _, m := range list {
 		line := fmt.Sprintf("%d %s %s", m.Line, m.Kind, m.Text)
+		if m.From != "" {
+			line += " from " + m.From
+		}
 		if m.Took > 0 {
 			line += fmt.Sprintf(" took %gs", float64(m.Took)/1000)
 		}
@@ -137,7 +140,14 @@ func TestDurations(t *testing.T) {
 			"0 prompt go took 4s waited 58s\n2 tool https://example.invalid took 2s waited 58s"},
 		{"a failed call", (&script{}).prompt(0, "go").call(1, "a", "Bash", bash).result(1.5, "a", "Exit code 1\nno rule", true, "").answer(2, "no"),
 			"0 prompt go took 2s\n2 error Exit code 1 no rule took 0.5s"},
-		{"a turn goes on after its record", (&script{}).prompt(0, "go").answer(3, "a").ended(3, 3).answer(900, "later"), "0 prompt go took 3s"},
+		{"a turn goes on after its record", (&script{}).prompt(0, "go").answer(3, "a").ended(3, 3).answer(900, "later"),
+			"0 prompt go took 3s\n3 message goes on"},
+		{"a schedule's hours and a usage limit are nobody's wait",
+			(&script{}).prompt(0, "go").call(1, "a", "Bash", bash).result(3, "a", "ok", false, "").answer(4, "a").ended(10004, 4).
+				add(20000, `"type":"user","isMeta":true,"turnOrigin":"scheduled","message":{"content":"look"}`).answer(20005, "b").ended(20005, 5),
+			"0 prompt go took 4s waited 2s\n5 message look from scheduled task took 5s"},
+		{"a later duration is another turn's",
+			(&script{}).prompt(0, "go").answer(3, "a").ended(3, 3).ended(900, 4), "0 prompt go took 3s"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()

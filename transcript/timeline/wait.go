@@ -13,7 +13,8 @@ import (
 // the user may have been asked for permission. What the records tell:
 //
 //   - A turn_duration record has the time of its turn without such waits. The time between prompt and record, less
-//     that, is what the turn waited. When that is nothing, none of its calls waited. When one call was long enough for
+//     that, is what the turn waited, but no longer than its calls in which the user may have been asked: the rest is
+//     nobody's wait, a schedule's hours or a usage limit. When that is nothing, none of its calls waited. When one call was long enough for
 //     it, and the other calls together took less than a twentieth of it, that call waited.
 //   - AskUserQuestion and ExitPlanMode do nothing but wait for the user, and so does a call that the user refuses.
 //   - A few results state how long the tool ran.
@@ -51,7 +52,7 @@ func (b *Builder) result(r *transcript.Record, e *session.Event) {
 		m.At = e.Time
 	}
 	isAgent := c.Tool == "Task" || c.Tool == "Agent"
-	refused := !e.Success && refusedByUser(e.Text)
+	refused := !e.Success && transcript.Rejected(e.Text)
 	switch stated := statedTime(r); {
 	case refused || c.Tool == "AskUserQuestion" || c.Tool == "ExitPlanMode":
 		m.setTook(elapsed, elapsed)
@@ -62,6 +63,10 @@ func (b *Builder) result(r *transcript.Record, e *session.Event) {
 	default:
 		m.setTook(elapsed, 0)
 		m.MayWait = elapsed >= tolerance && !c.Free && !b.free()
+	}
+	b.Asked += m.Waited
+	if m.MayWait {
+		b.Asked += m.Took
 	}
 	switch {
 	case refused:
@@ -93,12 +98,6 @@ func (b *Builder) mayWait(m Moment) {
 // free reports whether nobody is asked before any call.
 func (b *Builder) free() bool { return !transcript.MayAsk(b.Mode, "", "", "") }
 
-// refusedByUser reports whether a failed result says that the user did not let the tool run.
-func refusedByUser(text string) bool {
-	return strings.HasPrefix(text, "The user doesn't want to") || strings.HasPrefix(text, "User rejected tool use") ||
-		strings.Contains(text, "The user doesn't want to proceed with this tool use")
-}
-
 // statedTime is how long a tool ran by its own result; 0 when that does not say.
 func statedTime(r *transcript.Record) time.Duration {
 	if len(r.ToolResult) == 0 || r.ToolResult[0] != '{' {
@@ -124,11 +123,13 @@ func (b *Builder) endTurn(r *transcript.Record, e *session.Event) {
 	m.Running = false
 	elapsed, known := max(e.Time.Sub(m.At), 0), time.Duration(b.Known)*time.Millisecond
 	switch {
-	case r.Type == "system" && r.Subtype == "turn_duration" && r.Duration > 0:
-		waited := max(elapsed-r.Duration, 0)
+	case !b.Stated && r.Type == "system" && r.Subtype == "turn_duration" && r.Duration > 0:
+		waited := min(max(elapsed-r.Duration, 0), time.Duration(b.Asked)*time.Millisecond)
 		m.Took, m.Waited, m.MayWait = r.Duration.Milliseconds(), waited.Milliseconds(), false
 		b.Stated = true
 		b.settle(waited - known)
+	case e.Turn.Unanswered:
+		m.Took, m.Waited, m.MayWait = 0, 0, false
 	case b.Stated: // what follows is not the user's turn any more
 	default:
 		m.setTook(elapsed, known)

@@ -171,7 +171,7 @@ func grouped(hits []remote.Hit) []*hitGroup {
 
 // rank orders kinds of lines by how much they say about a session.
 func rank(kind string) int {
-	order := []string{"prompt", "answer", "error", "edit", "command", "tool", "result", "thinking", "read"}
+	order := []string{"prompt", "message", "answer", "error", "edit", "command", "tool", "result", "thinking", "read"}
 	if at := slices.Index(order, kind); at >= 0 {
 		return at
 	}

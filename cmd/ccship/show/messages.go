@@ -75,9 +75,14 @@ func describeMessage(m *control.Message) (who, colour, text string) {
 		return "—", faint, "context cleared; the conversation goes on with the accepted plan"
 	case "interrupted":
 		return "—", faint, "interrupted by the user"
+	case "message":
+		return "other", faint, m.From + ": " + m.Content
 	}
 	if m.Role == "assistant" {
 		return "claude", good, m.Content
+	}
+	if m.From != "" {
+		return m.Role, bold, "(via " + m.From + ") " + m.Content
 	}
 	return m.Role, bold, m.Content
 }

@@ -26,6 +26,8 @@ func TestMessagesView(t *testing.T) {
 09:05  user    /model opus
 09:05  —       conversation auto-compacted at 167k tokens, 9k tokens left
 09:05  —       context cleared; the conversation goes on with the accepted plan
+09:05  other   session checkout: stop editing
+09:05  user    (via telegram) deploy
 there are 1 older one: --limit, or --offset 12
 `
 	if text != strings.Replace(want, "are 1 older one", "are 1 older one", 1) {

@@ -31,6 +31,9 @@ func (v View) Timeline(t library.Timeline) string {
 			at = local.Format("15:04:05")
 		}
 		text := m.Text
+		if m.From != "" {
+			text = m.From + ": " + text
+		}
 		if m.Tool != "" && m.Kind != "prompt" {
 			text = strings.TrimSpace(m.Tool + ": " + text)
 		}

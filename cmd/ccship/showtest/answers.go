@@ -112,7 +112,7 @@ func Messages() control.Messages {
 	at := time.Date(2026, 8, 20, 9, 5, 0, 0, time.UTC).UnixMilli()
 	yes, no, refused := true, false, "permission denied\x1b[2J\nsecond line"
 	return control.Messages{
-		SchemaVersion: control.SchemaVersion, Session: "3f2a9c01-0000-4000-8000-000000000001", Title: "장바구니 반올림", Total: 13,
+		SchemaVersion: control.SchemaVersion, Session: "3f2a9c01-0000-4000-8000-000000000001", Title: "장바구니 반올림", Total: 15,
 		UpdatedAt: at,
 		Messages: []control.Message{
 			{Role: "user", Type: "text", Line: 1, UUID: "u1", Timestamp: at, Content: "장바구니의 반올림을\n고쳐 주세요"},
@@ -132,6 +132,8 @@ func Messages() control.Messages {
 			{Role: "system", Type: "compaction", Line: 11, Timestamp: at, Trigger: "auto", TokensBefore: 167_000,
 				TokensAfter: 9000},
 			{Role: "system", Type: "cleared", Line: 12, Timestamp: at},
+			{Role: "system", Type: "message", Line: 13, Timestamp: at, From: "session checkout", Content: "stop editing"},
+			{Role: "user", Type: "text", Line: 14, Timestamp: at, From: "telegram", Content: "deploy"},
 		},
 	}
 }

@@ -65,7 +65,7 @@ func (s *standing) decide(r *transcript.Record, answered map[string]bool, quiet 
 				answered[b.ToolID], results = true, true
 			}
 		}
-		if _, typed := r.Prompt(); typed || results {
+		if results || r.Speech().Speaker != transcript.NoSpeaker {
 			s.works(quiet)
 		}
 	case r.Type == "assistant" && !r.Message.Synthetic():

@@ -3,6 +3,7 @@
 package outline
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -76,6 +77,12 @@ func row(s thread.Stream, m *timeline.Moment) thread.Prompt {
 // tag says how long a moment took, and how much of it was waiting for the user.
 func tag(m *timeline.Moment) string {
 	var parts []string
+	switch {
+	case m.Kind == timeline.Prompt && m.From != "":
+		parts = append(parts, "via "+m.From)
+	case m.Kind == timeline.Message:
+		parts = append(parts, cmp.Or(m.From, "Claude Code"))
+	}
 	if m.Queued {
 		parts = append(parts, "queued")
 	}

@@ -74,7 +74,7 @@ type Builder struct {
 	at          StoredLine
 	cut         bool
 	ofLine      int            // items of the line so far
-	event       *session.Event // the prompt that the record is; nil: none, or a copy of one
+	event       *session.Event // the prompt or message that the record is; nil: none, or a copy of one
 	today       string         // the day of the items so far
 	permission  string         // mode of permissions in the lines so far
 }
@@ -239,7 +239,7 @@ func (b *Builder) line(l StoredLine) {
 	for _, rec := range list {
 		b.event, b.permission = nil, cmp.Or(rec.PermissionMode, b.permission)
 		for _, e := range b.fold.Add(l.Index, rec) {
-			if e.Kind == session.PromptEvent {
+			if e.Kind == session.PromptEvent || e.Kind == session.MessageEvent {
 				b.event = &e
 			}
 		}

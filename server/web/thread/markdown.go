@@ -62,7 +62,7 @@ func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view 
 func (n *markdownWriter) printf(format string, args ...any) { _, _ = fmt.Fprintf(n.w, format, args...) }
 
 func (n *markdownWriter) heading(who string, line int64, t time.Time) {
-	if who == n.speaker && who != "You" {
+	if who == n.speaker && who == "Claude" {
 		n.printf("\n<!-- -->\n") // ends a list, which what follows would be a part of
 		return
 	}
@@ -108,23 +108,30 @@ func (n *markdownWriter) record(line int64, rec transcript.Record) {
 	}
 }
 
-// prompts writes what a human said with a record, and reports whether a human said it.
+// prompts writes what somebody said with a record, and reports whether it was the person.
 func (n *markdownWriter) prompts(line int64, rec transcript.Record) bool {
-	text, typed := rec.Prompt()
+	said := rec.Speech()
 	for _, e := range n.fold.Add(line, rec) {
 		switch e.Kind {
-		case session.PromptEvent:
-			n.heading("You", line, e.Time)
-			if !typed { // only the queue has it
+		case session.PromptEvent, session.MessageEvent:
+			if rec.Type == "assistant" {
+				continue // it begins a turn by itself
+			}
+			text := said.Text
+			if said.Speaker == transcript.NoSpeaker { // only the queue has it
 				text = e.Text
 			}
+			n.heading(inline(transcript.SpeakerLabel(e.Speaker, e.From)), line, e.Time)
 			n.text(cmp.Or(text, "*(image)*"))
+		case session.ReplyEvent:
+			n.heading("You", line, e.Time)
+			n.text(e.Text)
 		case session.ClearEvent:
 			n.speaker = ""
 			n.printf("\n---\n\n*Context cleared*\n")
 		}
 	}
-	return typed
+	return said.Speaker.Human()
 }
 
 func (n *markdownWriter) call(b transcript.Block) {

@@ -26,20 +26,30 @@ func (b *Builder) user(rec transcript.Record, it Item) {
 		b.push(it)
 		return
 	}
-	if text, ok := rec.Prompt(); ok {
-		b.prompt(rec, it, text)
+	said := rec.Speech()
+	if said.Speaker == transcript.NoSpeaker || rec.Sidechain && rec.ParentUUID == "" && !rec.Meta {
+		b.program(rec, it)
 		return
 	}
-	b.program(rec, it)
+	b.said(rec, it, said)
 }
 
-// prompt shows what a human said. A prompt from the queue may have several records.
-func (b *Builder) prompt(rec transcript.Record, it Item, text string) {
+// said shows what somebody said. What came from the queue may have several records.
+func (b *Builder) said(rec transcript.Record, it Item, said transcript.Speech) {
 	if b.event == nil {
 		b.noise(rec, it)
 		return
 	}
-	it.Kind, it.Who = "prompt", "You"
+	it.Kind, it.Who = "prompt", said.Label()
+	text := said.Text
+	if !said.Speaker.Human() {
+		it.Kind, it.Parts = "message", []Part{b.markdown(text)}
+		if rec.Queued != "" {
+			it.Tags = append(it.Tags, "queued")
+		}
+		b.push(it)
+		return
+	}
 	if rec.FromPlan {
 		it.Tags = append(it.Tags, "from a plan")
 	}
@@ -74,10 +84,6 @@ func (b *Builder) program(rec transcript.Record, it Item) {
 		it.Parts = append([]Part{b.markdown(text)}, b.pictures(rec.Message.Blocks())...)
 		b.push(it)
 	case b.command(rec, it, text):
-	case rec.Origin == "task-notification" || strings.HasPrefix(text, "<task-notification>"):
-		it.Kind, it.Who = "note", "task"
-		it.Parts = []Part{{Kind: "note", Title: cmp.Or(tagged(text, "summary"), "A background task ended")}}
-		b.push(it)
 	case text == "" || onlyResults(rec):
 		return
 	default:
@@ -207,14 +213,17 @@ func (b *Builder) other(rec transcript.Record, it Item) {
 		it.Parts = []Part{{Kind: "note", Title: CompactionText(rec.Compact)}}
 		b.push(it)
 	case rec.Type == "attachment":
-		if text, ok := rec.Prompt(); ok {
-			b.prompt(rec, it, text)
+		if said := rec.Speech(); said.Speaker != transcript.NoSpeaker {
+			b.said(rec, it, said)
 			return
 		}
 		b.noise(rec, it)
 	case rec.Type == "queue-operation" && b.event != nil:
-		it.Kind, it.Who, it.Tags = "prompt", "You", []string{"queued"}
+		it.Kind, it.Who, it.Tags = "prompt", transcript.SpeakerLabel(b.event.Speaker, b.event.From), []string{"queued"}
 		it.Parts = b.typed(b.event.Text)
+		if !b.event.Speaker.Human() {
+			it.Kind, it.Parts = "message", []Part{b.markdown(b.event.Text)}
+		}
 		b.push(it)
 	case rec.Type == "system" && rec.Subtype == "local_command":
 		text := strings.TrimSpace(rec.Text)

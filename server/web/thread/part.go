@@ -11,7 +11,7 @@ import (
 // Item is what a page shows for a line, or for a run of skipped lines.
 type Item struct {
 	Line  int64
-	Kind  string // "prompt", "answer", "result", "divider", "note", "error", "other", "gap", "day"
+	Kind  string // "prompt", "message", "answer", "result", "divider", "note", "error", "other", "gap", "day"
 	Time  time.Time
 	Who   string // heading; "" when the item before it has the same
 	Model string

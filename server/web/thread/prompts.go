@@ -35,7 +35,12 @@ func Prompts(ctx context.Context, snap server.Snapshot, view server.View, s Stre
 		}
 		row := Prompt{Line: e.Line, URL: s.LinePath(e.Line), Time: e.Time,
 			Text: strings.Clone(format.OneLine(e.Text, 400))}
-		if e.Queued && !beside {
+		switch {
+		case e.Kind == session.ReplyEvent:
+			row.Tag = "reply"
+		case e.From != "":
+			row.Tag = "via " + e.From
+		case e.Queued && !beside:
 			row.Tag = "queued"
 		}
 		out = append(out, row)
@@ -45,7 +50,7 @@ func Prompts(ctx context.Context, snap server.Snapshot, view server.View, s Stre
 		err := snap.Lines(ctx, span, func(l server.Line) (err error) {
 			for _, rec := range Records(l) {
 				for _, e := range fold.Add(l.Index, rec) {
-					if e.Kind == session.PromptEvent && e.Line >= from && err == nil {
+					if (e.Kind == session.PromptEvent || e.Kind == session.ReplyEvent) && e.Line >= from && err == nil {
 						err = add(&e, rec.SourceID != "")
 					}
 				}

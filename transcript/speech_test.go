@@ -1,0 +1,136 @@
+package transcript_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/transcript"
+)
+
+// TestSpeech says of records who speaks in them, and what. Each row is a line without what all lines have.
+func TestSpeech(t *testing.T) {
+	const peer = "Another Claude session sent a message:\\n<cross-session-message from=\\\"uds:/run/7\\\" name=\\\"checkout\\\">\\nstop\\n" +
+		"</cross-session-message>\\n\\nThis came from another Claude session."
+	for _, x := range []struct{ line, want string }{
+		{`"message":{"content":"fix it"}`, "You: fix it"},
+		{`"message":{"content":"fix it"},"origin":{"kind":"human"},"promptSource":"typed","turnOrigin":"human"`, "You: fix it"},
+		{`"message":{"content":"fix it"},"promptSource":"sdk","turnOrigin":"sdk"`, "You: fix it"},
+		{`"message":{"content":"<task-notification> is a tag"},"promptSource":"typed"`, "You: <task-notification> is a tag"},
+		{`"message":{"content":"<teammate-message teammate_id=\"x\">pasted</teammate-message>"},"origin":{"kind":"human"}`,
+			`You: <teammate-message teammate_id="x">pasted</teammate-message>`},
+		{`"message":{"content":"what is <teammate-message> for?"}`, "You: what is <teammate-message> for?"},
+		{`"message":{"content":"<channel>5</channel> does not parse"}`, "You: <channel>5</channel> does not parse"},
+		{`"message":{"content":"{\"task_id\": broken"}`, `You: {"task_id": broken`},
+		{`"message":{"content":"skill text"},"isMeta":true`, ""},
+		{`"message":{"content":"skill text"},"isMeta":true,"origin":{"kind":"human"},"turnOrigin":"human"`, ""},
+		{`"message":{"content":"<system-reminder>\n<tools-used-before-summary>Bash</tools-used-before-summary>\n</system-reminder>"},` +
+			`"isMeta":true,"turnCompanion":true,"turnOrigin":"task_notification"`, ""},
+
+		{`"message":{"content":"<channel source=\"plugin:telegram:telegram\" chat_id=\"77\" user=\"kim\">\ndeploy\n</channel>"},` +
+			`"isMeta":true,"origin":{"kind":"channel","server":"plugin:telegram:telegram"}`, "You via telegram: deploy"},
+		{`"message":{"content":"deploy"},"isMeta":true,"origin":{"kind":"channel","server":"slack"}`, "You via slack: deploy"},
+		{`"message":{"content":"<channel source=\"imessage\">deploy</channel>"},"isMeta":true`, "You via imessage: deploy"},
+
+		{`"message":{"content":"<teammate-message teammate_id=\"tester\" color=\"blue\">\nall green\n</teammate-message>"}`,
+			"Message of teammate tester: all green"},
+		{`"message":{"content":"<teammate-message teammate_id=\"a\">one</teammate-message>\n\n<teammate-message teammate_id=\"a\">two</teammate-message>"}`,
+			"Message of teammate a: one\ntwo"},
+		{`"message":{"content":"<teammate-message teammate_id=\"tester\">\n{\"type\":\"idle_notification\",\"idleReason\":\"available\"}\n</teammate-message>"}`,
+			"Message of teammate tester: idle notification: available"},
+		{`"message":{"content":"` + peer + `"},"isMeta":true,"origin":{"kind":"peer","from":"uds:/run/7","name":"checkout"}`,
+			"Message of session checkout: stop"},
+		{`"message":{"content":"` + peer + `"}`, "Message of session checkout: stop"},
+		{`"message":{"content":"stop"},"isMeta":true,"origin":{"kind":"peer","from":"uds:/run/user/1000/cc-socks/413"}`,
+			"Message of another session: stop"},
+		{`"message":{"content":"stop"},"turnOrigin":"peer"`, "Message of another session: stop"},
+		{`"message":{"content":"go on with the tests"},"isSidechain":true,"agentId":"a1","isMeta":true,"origin":{"kind":"coordinator"}`,
+			"Message of another coordinator: go on with the tests"},
+		{`"message":{"content":"<agent-message from=\"a2f0\">\n[Subagent hand-back] The text below is the final report. The report follows:\n` +
+			`  <tools-used-before-summary>Bash</tools-used-before-summary>\n  Both are done.\n    - one\n</agent-message>"},"isMeta":true`,
+			"Message of agent a2f0: Both are done.\n  - one"},
+
+		{`"message":{"content":"look at the deploy"},"isMeta":true,"promptSource":"system","scheduledTaskId":"f5","turnOrigin":"scheduled"`,
+			"Scheduled task: look at the deploy"},
+		{`"message":{"content":"look at the deploy"},"isMeta":true,"turnOrigin":"scheduled"`, "Scheduled task: look at the deploy"},
+		{`"message":{"content":"Your usage limit has reset"},"isMeta":true,"origin":{"kind":"auto-continuation"}`,
+			"Auto continuation: Your usage limit has reset"},
+		{`"message":{"content":"<task-notification>\n<task-id>b7</task-id>\n<status>completed</status>\n<summary>Tests ended</summary>\n` +
+			`<result>12 pass</result>\n</task-notification>"},"origin":{"kind":"task-notification"},"promptSource":"sdk"`,
+			"Background task: Tests ended\n\n12 pass"},
+		{`"message":{"content":"[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis is an automated event.\n<task-notification>\n<summary>Tests ended</summary>\n` +
+			`</task-notification>"}`, "Background task: Tests ended"},
+		{`"message":{"content":"{\"task_id\":\"b7\",\"description\":\"run tests\",\"task_type\":\"local_bash\"}"}`, "Background task: run tests"},
+		{`"message":{"content":"hi"},"origin":{"kind":"something-new"}`, "Something new: hi"},
+		{`"message":{"content":"hi"},"promptSource":"system"`, "Claude Code: hi"},
+	} {
+		r := transcript.Parse(fmt.Appendf(nil, `{"type":"user","uuid":"1",%s}`, x.line))
+		s := r.Speech()
+		got := ""
+		if s.Speaker != transcript.NoSpeaker {
+			got = s.Label() + ": " + s.Text
+		}
+		if got != x.want {
+			t.Errorf("%s\ngot  %q\nwant %q", x.line, got, x.want)
+		}
+		if _, prompt := r.Prompt(); prompt != s.Speaker.Human() {
+			t.Errorf("%s: a prompt: %v", x.line, prompt)
+		}
+	}
+}
+
+// TestQueuedSpeech is the same of what waited in the queue.
+func TestQueuedSpeech(t *testing.T) {
+	for _, x := range []struct{ attachment, want string }{
+		{`"commandMode":"prompt","prompt":"and the docs"`, "You: and the docs"},
+		{`"commandMode":"prompt","prompt":"and the docs","origin":{"kind":"human"}`, "You: and the docs"},
+		{`"commandMode":"prompt","prompt":[{"type":"text","text":"and the docs"}]`, "You: and the docs"},
+		{`"commandMode":"prompt","isMeta":true,"prompt":"A peer session sent a message while you were working:\n` +
+			`<cross-session-message from-name=\"checkout\">stop</cross-session-message>"`, "Message of session checkout: stop"},
+		{`"commandMode":"prompt","isMeta":true,"prompt":"context"`, ""},
+		{`"commandMode":"prompt","prompt":"Goal set: done","origin":{"kind":"auto-continuation"}`, "Auto continuation: Goal set: done"},
+		{`"commandMode":"prompt","isMeta":true,"prompt":"<channel source=\"telegram\">and the docs</channel>"`, "You via telegram: and the docs"},
+		{`"commandMode":"task-notification","prompt":"<task-notification><summary>Tests ended</summary></task-notification>"`,
+			"Background task: Tests ended"},
+		{`"commandMode":"bash","prompt":"ls"`, ""},
+	} {
+		r := transcript.Parse(fmt.Appendf(nil, `{"type":"attachment","uuid":"1","attachment":{"type":"queued_command",%s}}`, x.attachment))
+		got := ""
+		if s := r.Speech(); s.Speaker != transcript.NoSpeaker {
+			got = s.Label() + ": " + s.Text
+		}
+		if got != x.want {
+			t.Errorf("%s\ngot  %q\nwant %q", x.attachment, got, x.want)
+		}
+	}
+}
+
+// TestReplies: what the person says in the results of tools.
+func TestReplies(t *testing.T) {
+	const rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the " +
+		"new_string was NOT written to the file). "
+	for _, x := range []struct{ result, more, want string }{
+		{`"content":"User has answered your questions: \"Which?\"=\"neither\""`,
+			`{"questions":[{"question":"Which?"}],"answers":{"Which?":"neither"},"annotations":{"Which?":{"notes":"ask me again"}}}`, "neither\nask me again"},
+		{`"content":"ok"`, `{"questions":[{"question":"Which?"}],"answers":{"Which?":["a","b"]}}`, "a\nb"},
+		{`"content":"ok"`, `{"stdout":"ok"}`, ""},
+		{`"is_error":true,"content":"` + rejected + `To tell you how to proceed, the user said:\nkeep 19 percent"`, `"User rejected tool use"`, "keep 19 percent"},
+		{`"is_error":true,"content":[{"type":"text","text":"` + rejected + `The user provided the following reason for the rejection:  keep it` +
+			`\n\nNote: The user's next message may contain more"}]`, `"x"`, "keep it"},
+		{`"is_error":true,"content":"Permission for this tool use was denied. The tool use was rejected. The user said:\nnot now"`, `"x"`, "not now"},
+		{`"is_error":true,"content":"` + rejected + `"`, `"x"`, ""},
+		{`"is_error":true,"content":"grep: the user said:\nhello"`, `"x"`, ""},
+		{`"content":"the user said:\nhello"`, `"x"`, ""},
+	} {
+		r := transcript.Parse(fmt.Appendf(nil, `{"type":"user","uuid":"1","message":{"content":[{"type":"tool_result","tool_use_id":"t",%s}]},"toolUseResult":%s}`,
+			x.result, x.more))
+		got := ""
+		for _, reply := range r.Replies() {
+			got += reply.Text
+		}
+		if diff := cmp.Diff(x.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", x.result, diff)
+		}
+	}
+}
