@@ -28,7 +28,7 @@ func TestMessagesView(t *testing.T) {
 09:05  —       context cleared; the conversation goes on with the accepted plan
 09:05  other   session checkout: stop editing
 09:05  user    (via telegram) deploy
-there are 1 older one: --limit, or --offset 12
+there are 1 older one: --limit, or --offset 14
 `
 	if text != strings.Replace(want, "are 1 older one", "are 1 older one", 1) {
 		t.Errorf("got:\n%s", text)
