@@ -187,6 +187,8 @@ func openState(ctx context.Context, cfg config.Config, log *slog.Logger) (*proje
 		return nil, ErrAlreadyRunning
 	case errors.Is(err, state.ErrNewer):
 		return nil, control.Failed(err.Error(), "run the newer ccship, or name another folder with --state-dir")
+	case errors.Is(err, state.ErrEarlier):
+		return nil, control.Failed(err.Error(), "ccship verify says when the server has everything")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
 		return nil, &config.Error{Message: err.Error(),
 			Hint: "the state folder must belong to this user; name another one with state_dir or CCSHIP_STATE_DIR"}

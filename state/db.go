@@ -15,13 +15,14 @@ import (
 
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/kv"
-	"github.com/ccship/ccship/state/migration"
 	"github.com/ccship/ccship/tail"
 )
 
 var (
 	// ErrNewer means that a newer ccship wrote the file. Open leaves it as it is.
 	ErrNewer = kv.ErrNewer
+	// ErrEarlier means that an earlier ccship wrote the file, with another layout. Open leaves it as it is.
+	ErrEarlier = kv.ErrEarlier
 	// ErrLocked means that another process has the file open.
 	ErrLocked = kv.ErrLocked
 	// ErrCorrupt means that the file is damaged. Open sets such a file aside. Damage found later ends Run, and the next
@@ -56,8 +57,7 @@ type Options struct {
 	// FreeDisk returns the free and total bytes of the disk that dir is on. nil: the system is asked.
 	FreeDisk func(dir string) (free, total uint64, err error)
 
-	maxSize    int            // of the file, for tests: it stands for a full disk
-	migrations []kv.Migration // for tests; nil: those of migrate.go
+	maxSize int // of the file, for tests: it stands for a full disk
 }
 
 // Advice is something a person should know about the state, with what to do about it.
@@ -107,16 +107,13 @@ func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.migrations == nil {
-		o.migrations = migration.Steps(destinationOfFile)
-	}
 	return o
 }
 
 // Open opens the state at opt.Path, or creates it. It waits at most three seconds for another process that has the file
 // open (ErrLocked), unless told not to. A damaged file is renamed to <path>.corrupt-<time>, and an empty state with a
-// new epoch replaces it; Advice reports that. A file of a newer ccship is not touched (ErrNewer). Open starts nothing
-// in the background: Run does.
+// new epoch replaces it; Advice reports that. A file of a newer ccship is not touched (ErrNewer), nor
+// one of an earlier layout (ErrEarlier). Open starts nothing in the background: Run does.
 func Open(ctx context.Context, opt Options) (*DB, error) {
 	opt = opt.withDefaults()
 	db := &DB{opt: opt, log: opt.Log, index: newIndex(), dependents: opt.Dependents}
@@ -130,7 +127,7 @@ func Open(ctx context.Context, opt Options) (*DB, error) {
 		owners = append(owners, db.dependents)
 	}
 	file, err := kv.Open(ctx, kv.Options{
-		Path: opt.Path, Schema: kv.Schema{Buckets: bucketNames(), Migrations: opt.migrations, Summed: 5}, Memory: owners,
+		Path: opt.Path, Schema: kv.Schema{Buckets: bucketNames(), Version: schemaVersion}, Memory: owners,
 		CompactAbove: opt.CompactAbove, Drained: db.index.drained, NoWait: opt.NoWait, Log: opt.Log, Fault: opt.Fault,
 		FreeDisk: opt.FreeDisk, MaxSize: opt.maxSize,
 	})

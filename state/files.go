@@ -130,16 +130,6 @@ func splitFileKey(k []byte) (tail.FileID, error) {
 	return tail.FileID(binary.BigEndian.Uint64(k)), nil
 }
 
-// destinationOfFile implements migration.DestinationOf.
-func destinationOfFile(k, v []byte) (uint32, error) {
-	id, err := splitFileKey(k)
-	if err != nil {
-		return 0, err
-	}
-	row, err := decodeFileRow(id, v, nil)
-	return row.dest, err
-}
-
 func (f *Files) get(ctx context.Context, id tail.FileID) (r fileRow, found bool, err error) {
 	err = f.db.View(ctx, func(tx *kv.Snapshot) (err error) {
 		r, found, err = f.read(tx, id)

@@ -116,7 +116,7 @@ func decodeBatchRow(key, v []byte) (b outbox.Batch, at int64, sum uint32, err er
 	for ; edges > 0 && d.OK(); edges-- {
 		b.Edges = append(b.Edges, outbox.Edge{Line: d.Int(), Before: d.Bytes(), After: d.Bytes()})
 	}
-	if flags&2 != 0 { // absent in rows of lines, which are as the first version wrote them
+	if flags&2 != 0 { // absent in rows of lines
 		b.Items = int(d.Int())
 		b.Blob = outbox.BlobRef{
 			SHA256: d.String(), Name: d.String(), Media: d.String(), Root: d.String(), Path: d.String(), Size: d.Int(),

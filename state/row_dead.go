@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	deadRowVersion = 2 // 2 added the epoch
+	deadRowVersion = 2
 	destRowVersion = 1
 )
 
@@ -40,11 +40,7 @@ func (r *deadRow) encode() []byte {
 
 // decodeDeadRow reads a row. The batch points into v.
 func decodeDeadRow(k, v []byte) (deadRow, error) {
-	version := byte(deadRowVersion)
-	if len(v) > 0 && v[0] == 1 {
-		version = 1
-	}
-	v, err := kv.Unseal(k, v, version)
+	v, err := kv.Unseal(k, v, deadRowVersion)
 	if err != nil {
 		return deadRow{}, fmt.Errorf("read dead letter: %w", err)
 	}
@@ -55,9 +51,7 @@ func decodeDeadRow(k, v []byte) (deadRow, error) {
 	r.stream.ID = id
 	r.letter = outbox.DeadLetter{Line: d.Int(), Status: int(d.Int()), Reason: d.String(), Answer: d.String(), At: d.Int()}
 	row := d.Bytes()
-	if version > 1 {
-		r.stream.Epoch = d.String()
-	}
+	r.stream.Epoch = d.String()
 	if err := d.End(); err != nil {
 		return deadRow{}, fmt.Errorf("read dead letter: %w", err)
 	}

@@ -8,8 +8,6 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// fileRowVersion 2 added Routing.WatchedFrom, 3 the epoch of the stream, 4 the odd lines. Rows of earlier versions are still read, and
-// rewritten when their file changes.
 const fileRowVersion = 4
 
 // fileRow is a row of the bucket files.
@@ -40,7 +38,6 @@ func (r *fileRow) encode() []byte {
 	b = kv.AppendInt(b, f.Withheld)
 	b = kv.AppendInt(b, f.Excluded)
 	b = kv.AppendInt(b, f.SentBefore)
-	b = kv.AppendInt(b, f.SentBefore)
 	b = kv.AppendFlags(b, f.Decided, f.Plain, f.Watched, f.Compacted)
 	b = kv.AppendInt(b, f.WatchedFrom)
 	b = kv.AppendString(b, f.Stream.Epoch)
@@ -50,11 +47,7 @@ func (r *fileRow) encode() []byte {
 
 // decodeFileRow reads a row. interned may be nil. The caller sets routing.Dest, which the row holds as a number.
 func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRow, error) {
-	version := byte(fileRowVersion)
-	if len(v) > 0 && v[0] > 0 && v[0] < fileRowVersion {
-		version = v[0]
-	}
-	v, err := kv.Unseal(fileKey(id), v, version)
+	v, err := kv.Unseal(fileKey(id), v, fileRowVersion)
 	if err != nil {
 		return fileRow{}, fmt.Errorf("read file row: %w", err)
 	}
@@ -81,18 +74,11 @@ func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRo
 	f.Withheld = d.Int()
 	f.Excluded = d.Int()
 	f.SentBefore = d.Int()
-	f.SentBefore = d.Int()
 	flags := d.Byte()
 	f.Decided, f.Plain, f.Watched, f.Compacted = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
-	if version > 1 {
-		f.WatchedFrom = d.Int()
-	}
-	if version > 2 {
-		f.Stream.Epoch = d.Shared()
-	}
-	if version > 3 {
-		f.Odd = OddLines(d.String())
-	}
+	f.WatchedFrom = d.Int()
+	f.Stream.Epoch = d.Shared()
+	f.Odd = OddLines(d.String())
 	if err := d.End(); err != nil {
 		return fileRow{}, fmt.Errorf("read file row: %w", err)
 	}

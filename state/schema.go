@@ -9,7 +9,10 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// The schema, version 5. Integers in keys are big endian, so that byte order is number order. "sealed" values begin
+// schemaVersion is that of the layout. Whoever changes the layout counts it up: a file of another version is refused.
+const schemaVersion = 6
+
+// The layout. Integers in keys are big endian, so that byte order is number order. "sealed" values begin
 // with a version byte and the CRC-32C of the key and what follows: the key is part of the sum, so that a row that ends
 // up under another key is found. u is unsigned.
 //
@@ -23,8 +26,7 @@ import (
 //	                                                                destination is set
 //	dead_letters  u64 seq | u64 line → sealed {dest, stream, row}   deadRow
 //
-// The buckets of state/projection are described there. Their names are here because the file has one schema and one
-// chain of migrations.
+// The buckets of state/projection are described there. Their names are here because the file has one schema.
 const (
 	bucketDests       = "destinations"
 	bucketFiles       = "files"

@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -25,11 +24,11 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// TestServeWhileMigrating: a server that waits for one of an older version answers meanwhile, and says why it refuses.
-// Once that one has stopped it updates the schema and serves, and tells the service manager both.
+// TestServeWhileMigrating: a server that waits for one that changes the schema answers meanwhile, and says why it refuses.
+// Once that one is done it makes the schema and serves, and tells the service manager both.
 func TestServeWhileMigrating(t *testing.T) {
 	c := pgtest.New(t, pgtest.Fast)
-	older := olderServer(t, c.URL("postgres"))
+	other := changer(t, c.URL("postgres"))
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +57,7 @@ func TestServeWhileMigrating(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := bufio.NewReader(words)
-	if line, err := log.ReadString('\n'); err != nil || !strings.Contains(line, "503") || !strings.Contains(line, "older version") {
+	if line, err := log.ReadString('\n'); err != nil || !strings.Contains(line, "503") || !strings.Contains(line, "another server updates the schema") {
 		t.Fatalf("it says %q, %v", line, err)
 	}
 	for path, want := range map[string]string{"/healthz": `"state":"starting"`, "/api/sessions": `"code":"starting"`} {
@@ -69,12 +68,12 @@ func TestServeWhileMigrating(t *testing.T) {
 		body, err := io.ReadAll(a.Body)
 		a.Body.Close()
 		if err != nil || a.StatusCode != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" || !json.Valid(body) ||
-			!strings.Contains(string(body), want) || !strings.Contains(string(body), "older version") {
+			!strings.Contains(string(body), want) || !strings.Contains(string(body), "another server updates the schema") {
 			t.Errorf("%s: %d %v %s %v", path, a.StatusCode, a.Header, body, err)
 		}
 	}
 	expectTold(t, told, "EXTEND_TIMEOUT_USEC=")
-	if err := older.Close(); err != nil {
+	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -96,11 +95,9 @@ func TestServeWhileMigrating(t *testing.T) {
 	}
 }
 
-// olderServer is what is seen of a server of an older version on a database: a schema that newer servers may not update
-// beside it, and a connection.
-func olderServer(t *testing.T, at string) io.Closer {
+// changer is what is seen of a server that changes the schema of a database: it has the turn.
+func changer(t *testing.T, at string) io.Closer {
 	t.Helper()
-	const schema = 14 // the one behind it breaks servers that serve
 	config, err := pgx.ParseConfig(at)
 	if err != nil {
 		t.Fatal(err)
@@ -110,18 +107,10 @@ func olderServer(t *testing.T, at string) io.Closer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.UpTo(t.Context(), schema); err != nil {
+	if _, err := m.Turn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	config.RuntimeParams["application_name"] = fmt.Sprintf("ccship-server, schema %d", schema)
-	serves := stdlib.OpenDB(*config)
-	if err := serves.PingContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return serves
+	return db
 }
 
 // expectTold waits until the service manager is told something.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -221,5 +223,26 @@ func TestPublicURL(t *testing.T) {
 	res.Body.Close()
 	if res.StatusCode != http.StatusMisdirectedRequest {
 		t.Errorf("by another name: %d", res.StatusCode)
+	}
+}
+
+// TestOtherBuild: every command refuses a database of a build with another schema in one line, with what to do, and ends
+// with 1.
+func TestOtherBuild(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	tool(t, 0, "migrate", "--store", "sqlite:"+path)
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		_, err = db.Exec(`UPDATE store_identity SET schema = 'another'`)
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"user list", "migrate", "serve --listen 127.0.0.1:0"} {
+		_, words := tool(t, 1, append(strings.Fields(command), "--store", "sqlite:"+path)...)
+		if !strings.Contains(words, "start with a new database") || strings.Count(words, "\n") != 2 {
+			t.Errorf("%s says %q", command, words)
+		}
 	}
 }

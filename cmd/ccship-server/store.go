@@ -79,6 +79,8 @@ func explainOpen(err error) error {
 	case errors.Is(err, store.ErrOlderServes):
 		return hinted{err, "stop them, then run this again; if the machine of one is gone, end its session with " +
 			"SELECT pg_terminate_backend(SESSION)"}
+	case errors.Is(err, store.ErrOtherBuild):
+		return hinted{err, "name one with --store sqlite:PATH, or move the old file away"}
 	case errors.Is(err, store.ErrNewer):
 		return hinted{err, "the newest version is at https://github.com/ccship/ccship/releases"}
 	}

@@ -4,23 +4,17 @@ package store_test
 
 import (
 	"bytes"
-	"database/sql"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/fstest"
 	"unicode/utf8"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/pgtest"
-	"github.com/ccship/ccship/server/store/postgres/migrations"
-	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // TestPostgresNames: names that a text column or an index does not take are kept apart all the same, and lines with
@@ -97,72 +91,6 @@ func TestPostgresPoison(t *testing.T) {
 	}
 	if _, err := s.Open(t.Context(), server.Ref{SessionID: "bad"}); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("a refused batch left its session: %v", err)
-	}
-}
-
-// TestPostgresMigrations: from every earlier schema, with data in it.
-func TestPostgresMigrations(t *testing.T) {
-	files, err := filepath.Glob("postgres/migrations/*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for version := 1; version < len(files); version++ {
-		c := pgtest.Shared(t)
-		url := c.Database(t)
-		db, err := sql.Open("pgx", url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		older := fstest.MapFS{}
-		for _, path := range files[:version] {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			older[filepath.Base(path)] = &fstest.MapFile{Data: b}
-		}
-		m, err := migrations.Of(db, older, false, sqlstore.Opening{})
-		switch {
-		case err != nil:
-		case version < 17:
-			err = m.UpTo(t.Context(), int64(version))
-		default: // what a migration alone does not make
-			err = m.Run(t.Context())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		owner := "" // a trigger fills it in, until servers write it themselves
-		if version >= 17 {
-			owner = ", 1"
-		}
-		c.Exec(t, name(url), strings.ReplaceAll(`
-INSERT INTO users (name, role, created) VALUES ('ann', 'member', 1);
-INSERT INTO keys ("user", name, hash, created) VALUES (1, 'laptop', sha256('k'), 1);
-INSERT INTO streams (owner, session_key, machine_key, session_id, machine, project_hash, host, project, cwd, path, parent,
-  first_received, last_received) VALUES (1, sha256('s'), sha256('m'), 's', 'm', '', '', '', '', '', '', 5, 6);
-INSERT INTO epochs VALUES (1, 1, 'e', sha256('e'), 5 OWNER);
-INSERT INTO generations VALUES (1, 1, 0, 0, 1, 0, true, 4, 1, 5 OWNER);
-INSERT INTO lines VALUES (1, 1, 0, 0, 5, 0, 'old' OWNER);`, " OWNER", owner))
-		s := openPostgres(t, url)
-		if v, err := s.Version(t.Context()); err != nil || v != int64(len(files)) {
-			t.Errorf("from %d to %d (%v), want %d", version, v, err, len(files))
-		}
-		b := batch("s", object(1, "new"))
-		b.Owner = 1
-		put(t, s, b)
-		if got := dump(t, openSession(t, s, "s"), 0); !slices.Equal(got, []string{"0:object:old", "1:object:new"}) {
-			t.Errorf("from %d: %q", version, got)
-		}
-		if tasks, err := s.Lagging(t.Context(), 5); err != nil || len(tasks) != 1 || tasks[0].Position != (server.Position{}) {
-			t.Errorf("from %d: to derive %+v, %v", version, tasks, err)
-		}
-		if keys, err := s.Keys(t.Context(), 1); err != nil || len(keys) != 1 || keys[0].User.Name != "ann" {
-			t.Errorf("from %d: keys %+v, %v", version, keys, err)
-		}
 	}
 }
 

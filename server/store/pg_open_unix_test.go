@@ -79,6 +79,18 @@ func TestPostgresRefusals(t *testing.T) {
 	if _, err := store.Open(t.Context(), newer); !errors.Is(err, store.ErrNewer) {
 		t.Errorf("from the future: %v", err)
 	}
+	for _, earlier := range []string{"ALTER TABLE store_identity DROP COLUMN schema; UPDATE goose_db_version SET version_id = 25 WHERE version_id = 1",
+		"UPDATE store_identity SET schema = 'another'", "DROP TABLE store_identity"} {
+		url := c.Database(t)
+		if err := openPostgres(t, url).Close(); err != nil {
+			t.Fatal(err)
+		}
+		c.Exec(t, name(url), earlier)
+		_, err := store.Open(t.Context(), url)
+		if !errors.Is(err, store.ErrOtherBuild) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", earlier, err)
+		}
+	}
 	for _, url := range []string{"postgres://u:sesame@:x/", "postgres://h/db?target_session_attrs=sesame", "postgres://h/db?pool_max_conns=sesame"} {
 		_, err := store.Open(t.Context(), url)
 		if !errors.Is(err, store.ErrBadURL) || strings.Contains(err.Error(), "u:sesame") || strings.Contains(err.Error(), "\n") {

@@ -109,24 +109,54 @@ func TestBadURLs(t *testing.T) {
 	}
 }
 
-// TestNewerSchema: a database from the future is left alone.
-func TestNewerSchema(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "server.db")
-	if err := openAt(t, path).Close(); err != nil {
-		t.Fatal(err)
+// TestOtherSchema: a database from the future is left alone, and so is one of an earlier build. What is said is one line.
+func TestOtherSchema(t *testing.T) {
+	for alter, want := range map[string]error{
+		`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, 1)`: store.ErrNewer,
+		`UPDATE store_identity SET schema = 'another'`:                          store.ErrOtherBuild,
+		`UPDATE goose_db_version SET version_id = 22 WHERE version_id = 1;
+ALTER TABLE store_identity DROP COLUMN schema`: store.ErrOtherBuild,
+		`DROP TABLE store_identity`: store.ErrOtherBuild,
+	} {
+		path := filepath.Join(t.TempDir(), "server.db")
+		if err := openAt(t, path).Close(); err != nil {
+			t.Fatal(err)
+		}
+		alterAt(t, path, alter)
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, how := range []store.Opening{{}, {AsIs: true}} {
+			_, err = store.OpenWith(t.Context(), "sqlite:"+path, how)
+			if !errors.Is(err, want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: opened %+v: %v", alter, how, err)
+			}
+		}
+		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("%s: it was written to, %v", alter, err)
+		}
 	}
+}
+
+// alterAt changes a database that nobody has open.
+func alterAt(t *testing.T, path, statement string) {
+	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, 1)`); err != nil {
+	_, err = db.Exec(statement)
+	if err = errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Open(t.Context(), "sqlite:"+path); !errors.Is(err, store.ErrNewer) {
-		t.Errorf("opened: %v", err)
+}
+
+// TestFreshHasNoUser: a new database has no user.
+func TestFreshHasNoUser(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
+	if list, err := s.Users(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
 	}
 }
 

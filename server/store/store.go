@@ -1,7 +1,7 @@
 // Package store opens the databases that keep what the reference server was sent: sqlite and postgres are the two,
 // and sqlstore has what they share. Nothing else knows a database driver.
 //
-// The schemas are in the migrations of both. Lines are packed into blocks, see package lines; those that came last are
+// Each has its schema in one file. Lines are packed into blocks, see package lines; those that came last are
 // rows. Both are clustered by epoch, generation and line, so that a file is read in one sweep. Nothing that was
 // superseded is deleted. The tests here are the contract, run against both.
 package store
@@ -22,6 +22,8 @@ import (
 var (
 	// ErrNewer means that a newer version of this program made the schema.
 	ErrNewer = sqlstore.ErrNewer
+	// ErrOtherBuild means that another build of this program made the schema.
+	ErrOtherBuild = sqlstore.ErrOtherBuild
 	// ErrOutdated means that Opening.AsIs was asked for, and that the schema would have to be updated.
 	ErrOutdated = sqlstore.ErrOutdated
 	// ErrBadURL is for store URLs that name no store; its text says what would.

@@ -48,7 +48,7 @@ type checker struct {
 
 	bucket []byte // the name of the one being walked; nil: that of all buckets
 	sum    uint64 // of the rows so far
-	stored []byte // the row that holds the sum; nil: a file of an early schema, or not found yet
+	stored []byte // the row that holds the sum; nil: not found yet
 }
 
 // metaPage is a root of the file: the page that the tree of buckets begins with, as one transaction left it.

@@ -12,7 +12,7 @@ import (
 //	u8 version | u32 CRC-32C | value
 //
 // Of bbolt's pages only the roots have checksums: without ours, bit rot would reach a server as part of a conversation.
-// This layout is part of every schema, and of the migrations from older ones.
+// This layout is part of the schema.
 
 // sealSize is the length of the version byte and the checksum in front of a sealed value.
 const sealSize = 5

@@ -27,6 +27,8 @@ import (
 var (
 	// ErrNewer means that a newer ccship wrote the file. Open leaves it as it is.
 	ErrNewer = errors.New("state is from a newer ccship")
+	// ErrEarlier means that an earlier ccship wrote the file, with another layout. Open leaves it as it is.
+	ErrEarlier = errors.New("state is from an earlier ccship")
 	// ErrLocked means that another process has the file open.
 	ErrLocked = errors.New("state is in use by another process")
 	// ErrCorrupt means that the file is damaged. Open sets such a file aside. Damage found later ends Run, and the next

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
 )
 
 // overwrite changes bytes of a file that is in use.
@@ -258,7 +259,7 @@ func TestProgrammingErrorsAreNoDamage(t *testing.T) {
 	}
 	panics(func() { _ = s.viewQuietly(func(*Snapshot) error { return errors.New(string(rune(none[3]))) }) })
 	panics(func() {
-		_, _ = s.transact(s.bolt, func(*RawTx) error { return errors.New(string(rune(none[3]))) })
+		_, _ = s.transact(s.bolt, func(*bbolt.Tx) error { return errors.New(string(rune(none[3]))) })
 	})
 	put(t, s, 10, "b")
 	if diff := cmp.Diff(map[string]int{"a": 10, "b": 10}, s.held()); diff != "" {

@@ -92,7 +92,7 @@ func open(t testing.TB, opt Options) store {
 func tryOpen(ctx context.Context, opt Options) (store, error) {
 	s := store{owner: &owner{}}
 	if opt.Schema.Buckets == nil {
-		opt.Schema.Buckets = []string{rows}
+		opt.Schema = Schema{Buckets: []string{rows}, Version: 2}
 	}
 	opt.Memory = []Memory{s.owner}
 	var err error

@@ -31,8 +31,8 @@ const (
 
 // Open opens the file at opt.Path, and makes it if there is none. It waits at most three seconds for another process
 // that has it open (ErrLocked), unless NoWait is set. It moves a damaged file to <path>.corrupt-<time>, and replaces it
-// by an empty one with a new epoch; SetAside returns the path. It does not touch a file of a newer ccship (ErrNewer).
-// It starts nothing: Run does.
+// by an empty one with a new epoch; SetAside returns the path. It does not touch a file of a newer ccship (ErrNewer)
+// nor one of an earlier layout (ErrEarlier). It starts nothing: Run does.
 func Open(ctx context.Context, opt Options) (*DB, error) {
 	opt = opt.withDefaults()
 	if opt.Path == "" {
@@ -131,17 +131,10 @@ func (db *DB) openOnce() error {
 	return catch(func() error { return db.load(b) })
 }
 
-// load brings the schema up to date, and loads what the owners keep in memory. A file that needs no migration is not
-// written.
+// load checks the schema, and loads what the owners keep in memory.
 func (db *DB) load(b *bbolt.DB) error {
-	err := b.Update(func(tx *bbolt.Tx) error {
-		changed, err := migrate(tx, &db.opt.Schema)
-		if err == nil && !changed {
-			err = errNothing
-		}
-		return err
-	})
-	if err != nil && !errors.Is(err, errNothing) {
+	err := b.View(func(tx *bbolt.Tx) error { return checkSchema(tx, db.opt.Schema.Version) })
+	if err != nil {
 		return err
 	}
 	if err := db.reload(b); err != nil {
@@ -193,7 +186,7 @@ func openBolt(path string, maxSize int) (b *bbolt.DB, info os.FileInfo, err erro
 	return b, info, err
 }
 
-// create makes an empty file of the newest schema. It works under another name and renames the file once it is on disk,
+// create makes an empty file. It works under another name and renames the file once it is on disk,
 // because a power cut while bbolt initialises a file leaves one that cannot be opened.
 func create(path string, schema *Schema) error {
 	fresh := path + suffixNew
@@ -219,7 +212,7 @@ func create(path string, schema *Schema) error {
 			if err := meta.Put(key, Seal(key, append(NewSealed(1, 32), hex.EncodeToString(epoch)...))); err != nil {
 				return err
 			}
-			err = meta.Put([]byte(keySchema), binary.BigEndian.AppendUint32(nil, schema.version()))
+			err = meta.Put([]byte(keySchema), binary.BigEndian.AppendUint32(nil, schema.Version))
 			if err != nil {
 				return err
 			}

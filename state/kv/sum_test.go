@@ -103,7 +103,7 @@ func TestAnyFlippedBitOfThePages(t *testing.T) {
 				damaged := filepath.Join(dir, "damaged.db")
 				write(damaged, whole)
 				got := rowsOf(t, damaged)
-				refuses := got == nil || got["meta/"+keySum] == "" // Open does: TestSumIsAddedOnce
+				refuses := got == nil || got["meta/"+keySum] == "" // Open does: TestSumIsMissing
 				if !refuses && !maps.Equal(got, want) {
 					t.Errorf("byte %d of page %d, bit %d: other rows", at%4096, at/4096, bit)
 				}
@@ -215,8 +215,8 @@ func TestSumFollows(t *testing.T) {
 	}
 }
 
-// A file of a schema before the sum gets one with its migration. One of a later schema must have it.
-func TestSumIsAddedOnce(t *testing.T) {
+// A file must have its sum.
+func TestSumIsMissing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := open(t, Options{Path: path})
 	put(t, s, 10, "a")
@@ -229,26 +229,7 @@ func TestSumIsAddedOnce(t *testing.T) {
 	if err = errors.Join(err, b.Close()); err != nil {
 		t.Fatal(err)
 	}
-	schema := Schema{Buckets: []string{rows}, Migrations: []Migration{func(*RawTx) error { return nil }}, Summed: 2}
-	s = open(t, Options{Path: path, Schema: schema})
-	if err := Check(t.Context(), path); err != nil || s.SetAside() != "" || dump(t, s)["meta/"+keySum] == "" {
-		t.Errorf("migrated: %v, set aside %q", err, s.SetAside())
-	}
-	closeNow(t, s)
-	schema.Summed = 1
-	if s = open(t, Options{Path: path, Schema: schema}); s.SetAside() != "" {
-		t.Errorf("set aside %q", s.SetAside())
-	}
-	closeNow(t, s)
-	b, _, err = openBolt(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = b.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(BucketMeta)).Delete([]byte(keySum)) })
-	if err = errors.Join(err, b.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if s = open(t, Options{Path: path, Schema: schema}); s.SetAside() == "" {
+	if s = open(t, Options{Path: path}); s.SetAside() == "" {
 		t.Error("a file without its sum is taken")
 	}
 }

@@ -4,7 +4,6 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"io/fs"
 	"net/url"
@@ -23,37 +22,13 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// released is the schema of the version before.
-const released = 8
-
-// nextSchema are the migrations and one more.
-func nextSchema(t *testing.T, text string) fs.FS {
-	t.Helper()
-	files := fstest.MapFS{}
-	names, err := fs.Glob(migrations.Files(), "*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		b, err := fs.ReadFile(migrations.Files(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[name] = &fstest.MapFile{Data: b}
-	}
-	files["99999_next.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + text)}
-	return files
+// nextSchema is a migration behind the schema.
+func nextSchema(text string) fs.FS {
+	return fstest.MapFS{"99999_next.sql": &fstest.MapFile{Data: []byte("-- +goose Up\n" + text)}}
 }
 
 // migrationIn is a migration of a database to what files make.
 func migrationIn(t *testing.T, url string, files fs.FS, how sqlstore.Opening) *migrations.Migration {
-	t.Helper()
-	m, _ := migrationOn(t, url, files, how)
-	return m
-}
-
-// migrationOn is migrationIn with the connections it uses.
-func migrationOn(t *testing.T, url string, files fs.FS, how sqlstore.Opening) (*migrations.Migration, *sql.DB) {
 	t.Helper()
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -65,7 +40,7 @@ func migrationOn(t *testing.T, url string, files fs.FS, how sqlstore.Opening) (*
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m, db
+	return m
 }
 
 // TestMigratesBesideTraffic: while somebody reads a table for long, its migration waits, and lines are stored all the
@@ -81,7 +56,7 @@ func TestMigratesBesideTraffic(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits, done := make(chan string, 1000), make(chan error, 1)
-	m := migrationIn(t, at, nextSchema(t, "-- beside: yes\nALTER TABLE streams ADD COLUMN next bigint NOT NULL DEFAULT 0;"),
+	m := migrationIn(t, at, nextSchema("-- beside: yes\nALTER TABLE streams ADD COLUMN next bigint NOT NULL DEFAULT 0;"),
 		sqlstore.Opening{Say: func(text string) {
 			select {
 			case waits <- text:
@@ -127,7 +102,7 @@ func TestOlderServers(t *testing.T) {
 AND datname = current_database()`, migrations.ServingName()).Scan(&n)
 		return err == nil && n == 1
 	})
-	files := nextSchema(t, "SELECT 1;")
+	files := nextSchema("SELECT 1;")
 	if err := migrationIn(t, at, files, sqlstore.Opening{}).Run(t.Context()); !errors.Is(err, sqlstore.ErrOlderServes) {
 		t.Errorf("beside a server that it may break: %v", err)
 	}
@@ -157,78 +132,6 @@ AND datname = current_database()`, migrations.ServingName()).Scan(&n)
 		t.Errorf("a server that starts on a newer schema: %v", err)
 	}
 }
-
-// TestMigrationsMoveNoRows: migrations from the version before neither write the rows of the tables that grow, but for
-// their owner, nor rewrite their files, so they hold their locks for as long whatever the size. The test sees those that
-// do.
-func TestMigrationsMoveNoRows(t *testing.T) {
-	c := pgtest.New(t, pgtest.Fast)
-	if wrong := moves(t, c, migrations.Files()); len(wrong) != 0 {
-		t.Error(wrong)
-	}
-	if !testing.Short() {
-		wrong := moves(t, c, nextSchema(t, "UPDATE streams SET host = 'x'; ALTER TABLE superseded ALTER COLUMN line TYPE numeric;"))
-		if len(wrong) != 2 {
-			t.Errorf("a migration that writes rows and one that rewrites a table: %q", wrong)
-		}
-	}
-}
-
-// moves fills a database of the version before, migrates it, and says what that moved.
-func moves(t *testing.T, c *pgtest.Cluster, to fs.FS) (wrong []string) {
-	t.Helper()
-	at := c.Database(t)
-	m, db := migrationOn(t, at, to, sqlstore.Opening{})
-	db.SetMaxOpenConns(1) // its one session counts what it did, and tells once it ends
-	if err := m.UpTo(t.Context(), released); err != nil {
-		t.Fatal(err)
-	}
-	base := strings.TrimPrefix(at, "postgres:///")
-	base = base[:strings.IndexByte(base, '?')]
-	c.Exec(t, base, fillReleased)
-	count := func(tables string) string {
-		return c.Exec(t, base, `SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_all_tables WHERE relname ~ '`+tables+`'`)
-	}
-	waitUntil(t, "what filled the tables is counted", func() bool { return count("^"+growing) == "2000" })
-	before := c.Exec(t, base, `SELECT string_agg(relname || ' ' || pg_relation_filenode(oid), ',' ORDER BY relname) FROM pg_class
-WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname ~ '^`+growing+`'`)
-	if err := m.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.ExecContext(t.Context(), `INSERT INTO tickets (ticket, "user", until) VALUES ('x', 1, 1)`); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	waitUntil(t, "what the migration did is counted", func() bool { return count("^tickets$") == "1" })
-	// Each row of the three below streams is written once, to get its owner, beside servers that go on.
-	if n := count("^" + growing); n != "3500" {
-		wrong = append(wrong, "migrations write rows: "+n+" instead of 2000 and 1500")
-	}
-	for _, was := range strings.Split(before, ",") {
-		name, node, _ := strings.Cut(was, " ")
-		now := c.Exec(t, base, `SELECT pg_relation_filenode(oid) FROM pg_class WHERE relname = '`+name+`'`)
-		if now != "" && now != node {
-			wrong = append(wrong, "a migration rewrites the file of "+name)
-		}
-	}
-	return wrong
-}
-
-// growing are the tables that grow with what is stored.
-const growing = `(lines|texts|answers|moments|superseded|streams|epochs|generations)($|_[0-9])`
-
-// fillReleased fills a database of the version before with 2 000 rows.
-const fillReleased = `INSERT INTO users (id, name, role, created) VALUES (1, 'ann', 'owner', 1);
-INSERT INTO streams (owner, session_key, machine_key, session_id, machine, project_hash, host, project, cwd, path, parent,
-  first_received, last_received)
-SELECT 1, decode(md5(g::text), 'hex'), '\x00', 's' || g, 'm', 'p', 'h', 'p', '/', '/', '', 1, 1 FROM generate_series(1, 500) g;
-INSERT INTO lines (stream, epoch, generation, line, kind, raw, received)
-SELECT id, 1, 0, 0, 0, '\x7b7d', 1 FROM streams;
-INSERT INTO epochs (stream, rank, name, name_key, first_seen) SELECT id, 1, 'e', '\x01', 1 FROM streams;
-INSERT INTO generations (stream, epoch, generation, rewound_to, end_line, end_offset, eof_newline, bytes, stored_to, first_seen)
-SELECT id, 1, 0, 0, 1, 3, true, 0, 1, 1 FROM streams`
 
 // TestForgetHoldsUpNobody: while Forget looks for a session's streams, lines of others are stored.
 func TestForgetHoldsUpNobody(t *testing.T) {

@@ -3,73 +3,73 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"embed"
+	_ "embed"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/pressly/goose/v3"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-//go:embed migrations/*.sql
-var sqliteMigrations embed.FS
+// schema makes a database. It is edited in place until version 1.0, see sqlstore.SchemaSum.
+//
+//go:embed schema.sql
+var schema string
 
-// migrate brings the schema up to date. Two processes may want to at once (serve and key create on a fresh path): they
-// take turns, for a step that runs twice fails, or changes its rows twice.
-func migrate(ctx context.Context, db *sql.DB, path string, how sqlstore.Opening) error {
+// migrate makes the schema of a new database, and refuses one that another build made. Two processes may want to at once
+// (serve and key create on a fresh path): the one that comes second finds it made.
+func migrate(ctx context.Context, db *sql.DB, how sqlstore.Opening) error {
 	p, err := provider(db)
 	if err != nil {
 		return err
 	}
-	for {
-		if done, err := settled(ctx, p, how); done || how.AsIs {
-			return err // else it may be of a file that is being made right now
-		}
-		t, err := takeTurn(ctx, path)
-		if errors.Is(err, errTurnOver) {
-			continue // who had it before has done everything
-		}
-		if err != nil {
-			return err
-		}
-		if err := upgrade(ctx, p, how); err != nil {
-			return errors.Join(err, t.end(false))
-		}
-		return t.end(true)
+	if done, err := settled(ctx, db, p, how); done || how.AsIs {
+		return err // else it may be of a file that is being made right now
 	}
+	_, err = p.Up(ctx)
+	done, now := settled(ctx, db, p, how)
+	if done {
+		return now
+	}
+	return fmt.Errorf("make schema: %w", errors.Join(err, now))
 }
 
-// settled reports whether there is nothing to do, or nothing that can be done. A database whose version
-// can't be read is not settled.
-func settled(ctx context.Context, p *goose.Provider, how sqlstore.Opening) (bool, error) {
-	have, want, err := p.GetVersions(ctx)
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("read schema version: %w", err)
-	case have == want:
-		return true, nil
-	case have > want:
-		return true, fmt.Errorf("schema %d, this program knows %d: %w", have, want, sqlstore.ErrNewer)
-	case how.AsIs:
-		return true, fmt.Errorf("schema %d, this program wants %d: %w", have, want, sqlstore.ErrOutdated)
-	}
-	return false, nil
-}
-
-// upgrade runs the steps that are missing. It must have the turn.
-func upgrade(ctx context.Context, p *goose.Provider, how sqlstore.Opening) error {
-	if done, err := settled(ctx, p, how); done || err != nil {
-		return err
-	}
+// settled reports whether there is nothing to do, or nothing that can be done. A database whose version can't be read is
+// not settled.
+func settled(ctx context.Context, db *sql.DB, p *goose.Provider, how sqlstore.Opening) (bool, error) {
 	have, want, err := p.GetVersions(ctx)
 	if err != nil {
-		return fmt.Errorf("read schema version: %w", err)
+		return false, fmt.Errorf("read schema version: %w", err)
 	}
-	how.Migrating(have, want)
-	if _, err := p.Up(ctx); err != nil {
-		return fmt.Errorf("migrate schema: %w", err)
+	if have > 0 {
+		err = sameSchema(ctx, db)
+	}
+	switch {
+	case err != nil:
+		return true, err
+	case have > want:
+		return true, fmt.Errorf("schema %d, this program knows %d: %w", have, want, sqlstore.ErrNewer)
+	case have < want && how.AsIs:
+		return true, sqlstore.ErrOutdated
+	}
+	return have == want, nil
+}
+
+// sameSchema is ErrOtherBuild unless this build's text made the database.
+func sameSchema(ctx context.Context, db *sql.DB) error {
+	var known bool
+	err := db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM pragma_table_info('store_identity') WHERE name = 'schema')`).
+		Scan(&known)
+	sum := ""
+	if err == nil && known {
+		err = db.QueryRowContext(ctx, `SELECT schema FROM store_identity`).Scan(&sum)
+	}
+	if err != nil {
+		return fmt.Errorf("read which schema it is: %w", err)
+	}
+	if sum != sqlstore.SchemaSum(schema) {
+		return sqlstore.ErrOtherBuild
 	}
 	return nil
 }
@@ -89,24 +89,19 @@ func (s *Store) Version(ctx context.Context) (int64, error) {
 	return v, nil
 }
 
+// provider applies the schema as version 1, in one transaction.
 func provider(db *sql.DB) (*goose.Provider, error) {
-	dir, err := fs.Sub(sqliteMigrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, dir,
+	first := goose.NewGoMigration(1, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, schema); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE store_identity SET schema = ?`, sqlstore.SchemaSum(schema))
+		return err
+	}}, nil)
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithGoMigrations(first),
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
-		return nil, fmt.Errorf("read migrations: %w", err)
+		return nil, fmt.Errorf("read the schema: %w", err)
 	}
 	return p, nil
-}
-
-// latestSQLite is the version of the schema that this program makes.
-func latestSQLite() (int64, error) {
-	names, err := fs.Glob(sqliteMigrations, "migrations/*.sql")
-	if err != nil {
-		return 0, err
-	}
-	return int64(len(names)), nil
 }

@@ -181,31 +181,24 @@ func check(ctx context.Context, path string) (err error) {
 	if err := integrity(ctx, db); err != nil {
 		return err
 	}
-	var version int64
-	err = db.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version)
+	p, err := provider(db)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+		return err
 	}
-	latest, err := latestSQLite()
-	if err == nil && version > latest {
-		return fmt.Errorf("schema %d, this program knows %d: %w", version, latest, sqlstore.ErrNewer)
+	done, err := settled(ctx, db, p, sqlstore.Opening{AsIs: true})
+	if !done || errors.Is(err, sqlstore.ErrOutdated) {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return err
 }
 
-// renewIdentity gives a database file that no other process uses a new id, so that every client compares what it has. A
-// backup of a schema without one gets its id when it is opened.
+// renewIdentity gives a database file that no other process uses a new id, so that every client compares what it has.
 func renewIdentity(ctx context.Context, path string) (err error) {
 	db, err := sql.Open("sqlite", "file:"+uriPath(path))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close(), removeLog(path)) }()
-	var known bool
-	err = db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'store_identity')`).Scan(&known)
-	if err != nil || !known {
-		return err
-	}
 	_, err = db.ExecContext(ctx, `UPDATE store_identity SET id = lower(hex(randomblob(16)))`)
 	return err
 }

@@ -112,7 +112,7 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 		return err
 	}
 	s.write.SetMaxOpenConns(1)
-	if err := migrate(ctx, s.write, s.path, how); err != nil {
+	if err := migrate(ctx, s.write, how); err != nil {
 		return err
 	}
 	if s.conn, err = s.write.Conn(ctx); err != nil {

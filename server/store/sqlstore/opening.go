@@ -1,8 +1,11 @@
 package sqlstore
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Opening is how a store is opened.
@@ -39,6 +42,23 @@ func (o Opening) Migrating(have, want int64) {
 
 // ErrNewer means that a newer version of this program made the schema.
 var ErrNewer = errors.New("written by a newer ccship-server; upgrade this one")
+
+// ErrOtherBuild means that another build of this program made the schema. Until version 1.0 no build reads the database
+// of one with another schema.
+var ErrOtherBuild = errors.New("made by another build of ccship-server, with a schema that this one does not read; " +
+	"start with a new database: ccship verify then sends everything anew")
+
+// SchemaSum tells one text of a schema from another. Comments and spaces do not count.
+func SchemaSum(text string) string {
+	h := sha256.New()
+	for line := range strings.Lines(text) {
+		code, _, _ := strings.Cut(line, "--")
+		for _, word := range strings.Fields(code) {
+			fmt.Fprintln(h, word)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
 
 // ErrOutdated means that the schema would have to be updated, and that this was not wished.
 var ErrOutdated = errors.New("the store has the schema of an older version")

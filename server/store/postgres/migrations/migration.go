@@ -20,17 +20,24 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-//go:embed *.sql
-var files embed.FS
+// schema makes a database: it is version 1, and is edited in place until version 1.0 of the program, see
+// sqlstore.SchemaSum.
+//
+//go:embed schema.sql
+var schema string
 
-// Files are the migrations.
-func Files() fs.FS { return files }
+// later are the migrations from version 2 on. There are none before version 1.0 of the program.
+var later embed.FS
 
 // LockSchema is the class of the advisory locks of who changes the schema.
 const LockSchema = 0x6363_0000
 
-// lockNotAvailable is PostgreSQL's code for a lock that was not had within lock_timeout.
-const lockNotAvailable = "55P03"
+// Codes of PostgreSQL: for a lock that was not had within lock_timeout, and for what the schema does not have.
+const (
+	lockNotAvailable = "55P03"
+	undefinedTable   = "42P01"
+	undefinedColumn  = "42703"
+)
 
 const (
 	// lockPatience is how long a migration waits for the lock on a table. Whoever uses the table meanwhile waits behind
@@ -54,8 +61,9 @@ const (
 func ServingName() string { return nameServing + strconv.FormatInt(latest(), 10) }
 
 // latest is the version of the schema that this program makes.
-func latest() (v int64) {
-	names, _ := fs.Glob(files, "*.sql")
+func latest() int64 {
+	v := int64(1)
+	names, _ := fs.Glob(later, "*.sql")
 	for _, name := range names {
 		v = max(v, versionOf(name))
 	}
@@ -92,17 +100,28 @@ type Migration struct {
 
 // New is a migration to the newest schema. pooled says that servers reach the database through a pooler.
 func New(db *sql.DB, pooled bool, how sqlstore.Opening) (*Migration, error) {
-	return Of(db, files, pooled, how)
+	return Of(db, later, pooled, how)
 }
 
-// Of is a migration to what files make.
+// Of is a migration to what files make of the schema.
 func Of(db *sql.DB, files fs.FS, pooled bool, how sqlstore.Opening) (*Migration, error) {
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files,
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithGoMigrations(first()),
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
 	return &Migration{db, files, p, how, pooled}, nil
+}
+
+// first is version 1: the schema, in one transaction.
+func first() *goose.Migration {
+	return goose.NewGoMigration(1, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, schema); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE store_identity SET schema = $1`, sqlstore.SchemaSum(schema))
+		return err
+	}}, nil)
 }
 
 // Settled says that there is nothing to do. It only reads.
@@ -116,16 +135,33 @@ func (m *Migration) Settled(ctx context.Context) (bool, error) {
 	return have == want, err
 }
 
-// versions are those that the schema has and is to have. A schema of a newer program is an error.
+// versions are those that the schema has and is to have. A schema of a newer program, or of another build, is an error.
 func (m *Migration) versions(ctx context.Context) (have, want int64, err error) {
 	have, want, err = m.goose.GetVersions(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, 0, fmt.Errorf("read schema version: %w", err)
-	case have > want:
-		return 0, 0, fmt.Errorf("schema %d, this program knows %d: %w", have, want, sqlstore.ErrNewer)
 	}
-	return have, want, nil
+	if have > 0 {
+		err = m.sameSchema(ctx)
+	}
+	if err == nil && have > want {
+		err = fmt.Errorf("schema %d, this program knows %d: %w", have, want, sqlstore.ErrNewer)
+	}
+	return have, want, err
+}
+
+// sameSchema is ErrOtherBuild unless this build's text made the database.
+func (m *Migration) sameSchema(ctx context.Context) error {
+	var sum string
+	err := m.db.QueryRowContext(ctx, `SELECT schema FROM store_identity`).Scan(&sum)
+	p, refused := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case refused && (p.Code == undefinedTable || p.Code == undefinedColumn), err == nil && sum != sqlstore.SchemaSum(schema):
+		return sqlstore.ErrOtherBuild
+	case err != nil:
+		return fmt.Errorf("read which schema it is: %w", err)
+	}
+	return nil
 }
 
 // Turn waits until no other server prepares the database. The turn ends with the connection. It asks again and again: a
@@ -163,30 +199,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Run brings the schema up to date. It is tried again for as long as others hold a lock on what it changes; between
-// two tries they go on.
+// Run brings the schema up to date, once that harms no server that is running. It is tried again for as long as others
+// hold a lock on what it changes; between two tries they go on.
 func (m *Migration) Run(ctx context.Context) error {
 	have, want, err := m.versions(ctx)
 	if err != nil || have == want {
 		return err
 	}
-	fresh := have == 0
-	if have < withOwners {
-		if err := m.raise(ctx, have, withOwners); err != nil {
-			return err
-		}
-		have = withOwners
-	}
-	if have == withOwners {
-		if err := m.giveOwners(ctx, fresh); err != nil {
-			return fmt.Errorf("migrate schema: %w", err)
-		}
-	}
-	return m.raise(ctx, have, want)
-}
-
-// raise makes the migrations from one version to another, once that harms no server that is running.
-func (m *Migration) raise(ctx context.Context, have, want int64) error {
 	if err := m.awaitOlder(ctx, have, want); err != nil {
 		return err
 	}
@@ -264,10 +283,4 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 		return "", fmt.Errorf("look for older servers: %w", err)
 	}
 	return pids, nil
-}
-
-// UpTo brings the schema to an older version. For tests.
-func (m *Migration) UpTo(ctx context.Context, version int64) error {
-	_, err := m.goose.UpTo(ctx, version)
-	return err
 }
