@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
 )
 
 // noise is lines that do not compress below half of their size.
@@ -113,5 +115,74 @@ func (s suite) retireMasked(t *testing.T) {
 		if n := s.query(t, st, `SELECT count(*) FROM `+table); n != 0 {
 			t.Errorf("after forgetting, %s has %d rows", table, n)
 		}
+	}
+}
+
+// retireColdBlocks: blocks of one object are retired one after the other, wholly or in part.
+func (s suite) retireColdBlocks(t *testing.T) {
+	if s.with == nil || s.cooling {
+		t.Skip("one way is enough")
+	}
+	st, _ := s.onFolder(t, store.Opening{})
+	old, now := prose(0, 3000, 400), prose(250, 900, 1000) // runs end within blocks
+	put(t, st, batch("s", old...))
+	cool(t, st)
+	put(t, st, generationOf("s", 1, 250, server.Writer{}, now...))
+	cool(t, st)
+	if n := s.query(t, st, `SELECT max(n) FROM (SELECT count(*) AS n FROM cold_blocks GROUP BY object) c`); n < 5 {
+		t.Fatalf("an object has only %d blocks", n)
+	}
+	before, _ := views(t, st, "s")
+	for i, what := range []string{server.RetireGenerations, server.RetireSessions} {
+		addRule(t, st, server.RetentionRule{What: what, Age: day})
+		retire(t, st)
+		want := [][]string{listed(append(old[:250:250], now...)), nil}[i]
+		if got := slices.Concat(lines(t, st, "s", 0), lines(t, st, "s", 1)); !slices.Equal(got, want) {
+			t.Errorf("%s: %d lines are left", what, len(got))
+		}
+		if after, _ := views(t, st, "s"); fmt.Sprint(before) != fmt.Sprint(after) {
+			t.Errorf("%s: digests were\n%+v, are\n%+v", what, before, after)
+		}
+		if found := audited(t, st); len(found) != 0 {
+			t.Error(found)
+		}
+	}
+}
+
+// retireFails: what fails for one session is said, and ends nothing for other sessions and other users.
+func (s suite) retireFails(t *testing.T) {
+	if s.with == nil || s.cooling {
+		t.Skip("one way is enough")
+	}
+	failing := true
+	st := s.with(t, store.Opening{Step: func(name string) error {
+		if name == "retire" && failing {
+			failing = false
+			return errStep
+		}
+		return nil
+	}})
+	for owner := range int64(2) {
+		for _, name := range []string{"a", "b"} {
+			b := batch(name, prose(0, 20, 500)...)
+			b.Owner = owner + 1
+			put(t, st, b)
+		}
+	}
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
+	report, err := st.Retire(t.Context(), server.Retiring{By: "ann", Now: later, Every: time.Hour})
+	if !errors.Is(err, errStep) || len(report.Counts) != 2 || report.Counts[0].Sessions != 1 || report.Counts[1].Sessions != 2 {
+		t.Errorf("%+v, %v", report.Counts, err)
+	}
+	if n := s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`); n != 3 {
+		t.Errorf("%d sessions of 4 are retired, one failed", n)
+	}
+	// One that fails again and again is not tried at every look.
+	if report, err = st.Retire(t.Context(), server.Retiring{By: "ann", Now: later, Every: time.Hour}); err != nil || !report.Busy {
+		t.Errorf("applied again at once: %+v, %v", report, err)
+	}
+	retire(t, st)
+	if n := s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`); n != 4 {
+		t.Errorf("%d sessions of 4 are retired", n)
 	}
 }

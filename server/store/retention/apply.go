@@ -33,8 +33,8 @@ func (p *Policy) Retire(ctx context.Context, how server.Retiring) (report server
 		}
 		defer func() {
 			_, free := p.lease(context.WithoutCancel(ctx), 0)
-			if err = errors.Join(err, free); err == nil {
-				err = p.rest(ctx, how)
+			if err = errors.Join(err, free); ctx.Err() == nil { // what failed is no reason to try all again at once
+				err = errors.Join(err, p.rest(ctx, how))
 			}
 		}()
 	}
@@ -43,17 +43,22 @@ func (p *Policy) Retire(ctx context.Context, how server.Retiring) (report server
 	if err != nil {
 		return report, fmt.Errorf("list users: %w", err)
 	}
+	var failed []error
 	for _, owner := range owners {
 		if err := p.retire(ctx, how, rules, owner, &report); err != nil {
-			return report, fmt.Errorf("apply retention: %w", err)
+			failed = append(failed, fmt.Errorf("apply retention: %w", err))
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return report, nil
+	return report, errors.Join(failed...)
 }
 
-// retire applies the rules to what one owner has.
+// retire applies the rules to what one owner has. What fails for one session ends nothing for the others.
 func (p *Policy) retire(ctx context.Context, how server.Retiring, rules []server.RetentionRule, owner int64,
 	report *server.RetentionReport) (err error) {
+	var failed []error
 	x := &pass{Policy: p, how: how, owner: owner, taken: map[*unit]bool{}, report: report}
 	for i := range rules {
 		r := &rules[i]
@@ -73,15 +78,18 @@ func (p *Policy) retire(ctx context.Context, how server.Retiring, rules []server
 		}
 		chosen, err := x.choose(ctx, r)
 		if err != nil {
-			return err
+			return errors.Join(append(failed, err)...)
 		}
 		for _, t := range chosen {
 			if err := x.take(ctx, t); err != nil {
-				return err
+				failed = append(failed, fmt.Errorf("session %s: %w", t.unit.name, err))
+			}
+			if ctx.Err() != nil {
+				return errors.Join(failed...)
 			}
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // take applies a rule to one session, or counts it.
