@@ -17,12 +17,29 @@ func NativeWindow(model string) int64 {
 	switch {
 	case family == "":
 		return 0
-	case asked, family == "fable", family == "sonnet" && version >= 500:
+	case asked, family == "fable", family == "mythos", family == "sonnet" && version >= 500,
+		family == "haiku" && version >= 505:
 		return LargeWindow
 	case family == "opus" && version == 407, family == "opus" && version > 407 && !elsewhere:
 		return LargeWindow
 	}
 	return StandardWindow
+}
+
+// AskedWindow is the size of the window that was asked for beside a model's name; 0 if none was. said is a name like
+// AskedModel, or what Claude Code prints when the model is chosen.
+func AskedWindow(said string) int64 {
+	if strings.Contains(said, "[1m]") || strings.Contains(said, "1M context") {
+		return LargeWindow
+	}
+	return 0
+}
+
+// SameModel reports whether an answer's model is the one that was asked for. Names like "opus[1m]" are any of a family,
+// "" is any.
+func SameModel(asked, model string) bool {
+	base, _, _ := strings.Cut(asked, "[")
+	return base == "" || strings.Contains(model, base)
 }
 
 // modelFamily splits a model's name: claude-opus-4-7-20260101 is "opus" and 407, claude-3-5-sonnet-20241022 is "sonnet"
@@ -31,7 +48,7 @@ func modelFamily(model string) (family string, version int) {
 	parts := strings.FieldsFunc(model, func(r rune) bool { return !isWord(r) })
 	for i, part := range parts {
 		switch part {
-		case "opus", "sonnet", "haiku", "fable":
+		case "opus", "sonnet", "haiku", "fable", "mythos":
 			after := i + 1
 			for after < len(parts) && after < i+3 && isVersion(parts[after]) {
 				after++

@@ -50,6 +50,7 @@ const (
 	textOperation
 	textTurnOrigin
 	textOriginName
+	textAsked
 	textCount
 )
 
@@ -195,6 +196,8 @@ func textMember(key []byte) (int, bool) {
 		return textOperation, true
 	case "turnOrigin":
 		return textTurnOrigin, true
+	case "requestedModel":
+		return textAsked, true
 	}
 	return 0, false
 }
@@ -309,6 +312,7 @@ func (p *parsed) fill(r *Record) {
 	r.Meta, r.Sidechain, r.CompactSummary = p.meta, p.sidechain, p.summary
 	r.VisibleOnly, r.APIError, r.FromPlan = p.visible, p.api, p.plan
 	r.TurnOrigin, r.OriginName, r.Scheduled, r.Companion = t[textTurnOrigin], t[textOriginName], p.scheduled, p.companion
+	r.AskedModel = t[textAsked]
 	if r.TeamName != "" {
 		r.TeamAgent = text(p.label)
 	}

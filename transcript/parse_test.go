@@ -138,7 +138,7 @@ func TestPreview(t *testing.T) {
 
 func TestNativeWindow(t *testing.T) {
 	for model, want := range map[string]int64{
-		"claude-fable-5": 1e6, "claude-sonnet-5": 1e6, "claude-sonnet-5-20260301": 1e6, "claude-opus-5": 1e6,
+		"claude-fable-5": 1e6, "claude-haiku-5-5": 1e6, "claude-mythos-1": 1e6, "claude-sonnet-5": 1e6, "claude-sonnet-5-20260301": 1e6, "claude-opus-5": 1e6,
 		"claude-opus-4-7": 1e6, "claude-opus-4-8-20260501": 1e6, "claude-opus-4-8@20260501": 2e5, "anthropic.claude-opus-5-v1:0": 2e5,
 		"claude-opus-4-6": 2e5, "claude-opus-4-6[1m]": 1e6, "claude-opus-4-20250514": 2e5, "claude-opus-4-1-20250805": 2e5,
 		"claude-sonnet-4-6": 2e5, "claude-sonnet-4-5-20250929": 2e5, "claude-3-5-sonnet-20241022": 2e5, "claude-3-opus-20240229": 2e5,

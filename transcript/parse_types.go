@@ -133,6 +133,8 @@ func (p *parsed) extendAttachment(r *Record) {
 			r.Origin, r.OriginName = Unquote(kind), Unquote(name)
 		case "isMeta":
 			r.Meta = r.Meta || isTrue(value)
+		case "identity":
+			r.AskedModel = text(field(value, "modelId"))
 		case "timestamp":
 			at = value
 		}

@@ -29,6 +29,9 @@ type Record struct {
 	PromptSource                     string // "typed", "queued", "system"
 	PermissionMode                   string
 	TeamName, TeamAgent              string
+	// AskedModel is the model that was asked for, as its name tells the size of the window: "claude-opus-4-6[1m]". Answers
+	// have it, and the attachment that tells the model its own name.
+	AskedModel string
 
 	Meta           bool // isMeta: written by Claude Code for the model
 	Sidechain      bool

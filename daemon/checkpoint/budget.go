@@ -168,7 +168,7 @@ func wireBudget(b session.Budget) control.Budget {
 
 func windowSource(s session.BudgetSource) string {
 	switch s {
-	case session.ModelBudget:
+	case session.ModelBudget, session.StatedBudget:
 		return "model"
 	case session.SeenBudget:
 		return "seen"

@@ -16,6 +16,7 @@ const (
 	DerivedBudget                  // computed from the window
 	DefaultBudget                  // nothing is known: 200 000
 	NoCompactionLimit              // automatic compaction is off: the limit is the window
+	StatedBudget                   // the transcript says that a larger one was asked for
 )
 
 // BudgetOptions is what is known from outside the transcript. The zero value is nothing.
@@ -25,6 +26,7 @@ type BudgetOptions struct {
 	Limit      int64         // configured
 	Learned    LearnedLimits // may be nil; only read
 	NoCompact  bool          // automatic compaction is switched off
+	Stated     int64         // window that was asked for, as far as the transcript tells
 	// Pins are limits set by the user, by model; "" applies to all models and takes precedence. A pin above the
 	// inferred window means that the window is larger. May be nil; only read.
 	Pins map[string]int64
@@ -72,6 +74,8 @@ func window(model string, most, boundary int64, o BudgetOptions) (int64, BudgetS
 		return o.StatusLine, StatusLineBudget
 	case o.Window > 0:
 		return o.Window, ConfiguredBudget
+	case o.Stated > 0 && o.Stated >= most:
+		return o.Stated, StatedBudget
 	case native > 0 && native >= most:
 		return native, ModelBudget
 	case most > transcript.StandardWindow:

@@ -31,6 +31,7 @@ func TestBudget(t *testing.T) {
 		{"nothing known", "", 0, 0, BudgetOptions{}, Budget{200 * k, 167 * k, DefaultBudget, DerivedBudget}},
 		{"native", "claude-sonnet-5", 0, 0, BudgetOptions{}, Budget{1000 * k, 967 * k, ModelBudget, DerivedBudget}},
 		{"native, elsewhere", "us.anthropic.claude-opus-4-8-v1:0", 0, 0, BudgetOptions{}, Budget{200 * k, 167 * k, ModelBudget, DerivedBudget}},
+		{"asked for", "claude-sonnet-4-6", 134 * k, 0, BudgetOptions{Stated: 1000 * k}, Budget{1000 * k, 967 * k, StatedBudget, DerivedBudget}},
 		{"more than native", "claude-opus-4-6", 230 * k, 0, BudgetOptions{}, Budget{1000 * k, 967 * k, SeenBudget, DerivedBudget}},
 		{"boundary", "gateway-model", 174 * k, 167_412, BudgetOptions{}, Budget{200 * k, 167_412, BoundaryBudget, BoundaryBudget}},
 		{"boundary of a large window", "gateway-model", 967 * k, 967 * k, BudgetOptions{}, Budget{1000 * k, 967 * k, SeenBudget, BoundaryBudget}},

@@ -178,7 +178,9 @@ func printable(r rune) rune {
 func (s *Fold) TokenBudget() Budget {
 	for i := range s.models {
 		if m := &s.models[i]; m.name == s.model && s.model != "" {
-			return BudgetFor(m.name, m.most, m.boundary, s.Budget)
+			o := s.Budget
+			o.Stated = m.stated
+			return BudgetFor(m.name, m.most, m.boundary, o)
 		}
 	}
 	return BudgetFor("", 0, 0, s.Budget)

@@ -28,6 +28,7 @@ type Fold struct {
 	files         []fileCall         // file tool calls of which only the call or only the result was seen
 	models        []modelState       // in order of first use
 	model         string
+	asked         string   // the model that was asked for last, as AskedModel has it
 	newest        uint64   // message id of the newest answer
 	queue         []string // what waits in the queue
 	dequeued      bool     // one of the queue was taken, and its record follows
@@ -75,6 +76,7 @@ type counted struct {
 type modelState struct {
 	name           string
 	most, boundary int64 // most tokens in use; fewest tokens at an automatic compaction
+	stated         int64 // the window that was asked for; 0: none
 }
 
 // turnState is the current turn, or the last one.
@@ -185,6 +187,9 @@ func (s *Fold) envelope(r *transcript.Record) {
 	}
 	if r.TeamAgent != "" && s.sum.Labels.AgentName == "" {
 		s.sum.Labels.AgentName = clone(r.TeamAgent)
+	}
+	if r.AskedModel != "" {
+		s.asked = clone(r.AskedModel)
 	}
 	if r.Cwd != "" && s.sum.FirstCwd == "" {
 		s.sum.FirstCwd = r.Cwd

@@ -44,6 +44,9 @@ func (s *Fold) modelAnswered(line int64, r *transcript.Record, u transcript.Usag
 	if name := r.Message.Model; name != "" {
 		m := s.modelState(name)
 		m.most = max(m.most, context)
+		if s.asked != "" && transcript.SameModel(s.asked, name) {
+			m.stated = transcript.AskedWindow(s.asked)
+		}
 		s.model = m.name
 	}
 	s.setContext(line, r, context, AnswerCause)

@@ -131,6 +131,7 @@ func (s *Fold) rememberQueued(id uint64) {
 }
 
 func (s *Fold) command(line int64, r *transcript.Record) {
+	s.modelChosen(r)
 	name, args, ok := r.Command()
 	text := strings.TrimSpace("/" + name + " " + args)
 	if !ok || slices.Contains(s.queuedPrompts, promptHash(text)) {
@@ -138,6 +139,21 @@ func (s *Fold) command(line int64, r *transcript.Record) {
 	}
 	s.leaveQueue(text)
 	s.event(CommandEvent, line, r).Text = transcript.Cut(text, transcript.MaxInput)
+}
+
+// modelChosen notes the model that Claude Code says was chosen: "Set model to Opus 4.6 (1M context)".
+func (s *Fold) modelChosen(r *transcript.Record) {
+	said := r.Text
+	if r.Message != nil {
+		said = r.Message.Text()
+	}
+	said, found := strings.CutPrefix(said, "<local-command-stdout>Set model to ")
+	if !found {
+		return
+	}
+	if s.asked = "[default]"; transcript.AskedWindow(said) > 0 {
+		s.asked = "[1m]"
+	}
 }
 
 // assistant handles one or more blocks of an answer.

@@ -63,13 +63,6 @@ func (s *Fold) Summary() Summary {
 			sum.OpenTools++
 		}
 	}
-	for _, m := range s.models {
-		if m.name == s.model {
-			sum.Budget = BudgetFor(m.name, m.most, m.boundary, s.Budget)
-		}
-	}
-	if s.model == "" {
-		sum.Budget = BudgetFor("", 0, 0, s.Budget)
-	}
+	sum.Budget = s.TokenBudget()
 	return sum
 }
