@@ -196,8 +196,6 @@ func textMember(key []byte) (int, bool) {
 		return textOperation, true
 	case "turnOrigin":
 		return textTurnOrigin, true
-	case "requestedModel":
-		return textAsked, true
 	}
 	return 0, false
 }
@@ -237,6 +235,8 @@ func (p *parsed) pickRare(key, value []byte) bool {
 		p.label = value
 	case "prNumber":
 		p.number = value
+	case "requestedModel":
+		p.texts[textAsked] = stringContents(value)
 	default:
 		return false
 	}

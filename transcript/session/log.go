@@ -67,7 +67,8 @@ type Log struct {
 
 type logEntry struct {
 	Message
-	hidden int64 // number of the rewind that hid it; 0: visible
+	hidden int64  // number of the rewind that hid it; 0: visible
+	answer uint64 // hash of the id of the model's answer that it is a part of; 0: of none
 }
 
 // Add folds the next event.
@@ -87,6 +88,7 @@ func (l *Log) Add(e Event) {
 		if !e.Synthetic { // Claude Code's fillers are left out; its error notices are ErrorEvents
 			m.Kind = AssistantMessage
 			l.append(m)
+			l.messages[len(l.messages)-1].answer = hash(e.MessageID)
 		}
 	case ErrorEvent:
 		m.Kind = ErrorMessage
@@ -171,36 +173,42 @@ func (l *Log) forget(n int, hidden bool) {
 	l.messages = l.messages[begin:]
 }
 
-// tool is the message of a tool call; nil if there is none.
-func (l *Log) tool(id string) *Message {
+// tool is where the message of a tool call is; -1 if there is none.
+func (l *Log) tool(id string) int {
 	for i := len(l.messages) - 1; i >= 0; i-- {
-		m := &l.messages[i].Message
-		if m.ToolID == id && id != "" {
-			return m
+		if l.messages[i].ToolID == id && id != "" {
+			return i
 		}
 	}
-	return nil
+	return -1
 }
 
 func (l *Log) start(e Event) {
-	m := l.tool(e.ToolID)
-	if m == nil {
+	i, answer := l.tool(e.ToolID), hash(e.MessageID)
+	if i < 0 {
 		l.append(Message{
 			Kind: ToolStartMessage, Line: e.Line, UUID: e.UUID, Time: e.Time,
 			ToolID: e.ToolID, ToolName: e.ToolName, ToolInput: json.RawMessage(e.Input),
 		})
+		l.messages[len(l.messages)-1].answer = answer
 		return
 	}
-	// the result came first
+	// The result came first. What the same answer said before the call goes before it, what followed stays behind it.
+	for ; i+1 < len(l.messages) && answer != 0 && l.messages[i+1].answer == answer; i++ {
+		l.messages[i], l.messages[i+1] = l.messages[i+1], l.messages[i]
+	}
+	m := &l.messages[i]
 	m.Line, m.UUID, m.Time, m.ToolName, m.ToolInput = e.Line, e.UUID, e.Time, e.ToolName, json.RawMessage(e.Input)
+	m.answer = answer
 }
 
 func (l *Log) complete(e Event) {
-	m := l.tool(e.ToolID)
-	if m == nil {
+	i := l.tool(e.ToolID)
+	if i < 0 {
 		l.append(Message{Line: e.Line, UUID: e.UUID, Time: e.Time, ToolID: e.ToolID})
-		m = &l.messages[len(l.messages)-1].Message
+		i = len(l.messages) - 1
 	}
+	m := &l.messages[i]
 	m.Kind, m.Success, m.Aborted, m.Output, m.Error = ToolCompleteMessage, e.Success, false, e.Text, ""
 	if !e.Success {
 		m.Output, m.Error = "", e.Text
@@ -304,6 +312,7 @@ func (l *Log) layout(c *codec) {
 			m.ToolInput = json.RawMessage(input)
 		}
 		c.ints(&m.Line, (*int64)(&m.Duration), &m.Turn, &m.hidden)
+		c.fixed(&m.answer)
 		if c.flag(m.Usage != transcript.Usage{}) {
 			layoutUsage(c, &m.Usage)
 		}

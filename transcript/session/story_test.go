@@ -190,3 +190,25 @@ func TestLogSaysWhatItDropped(t *testing.T) {
 		t.Error("the default size is larger")
 	}
 }
+
+// TestResultBeforeCall: a result may be written before its call. What the same answer said before the call stands before
+// it, and what followed stays behind it.
+func TestResultBeforeCall(t *testing.T) {
+	result := `{"type":"user","uuid":"r","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}}`
+	call := `{"type":"assistant","uuid":"c","message":{"id":"m1","model":"m","content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]}}`
+	text := `{"type":"assistant","uuid":"a","message":{"id":"m1","model":"m","content":[{"type":"text","text":"I look."}]}}`
+	for _, x := range []struct {
+		lines, want []string
+	}{
+		{[]string{result, text, call}, []string{"0 user go", "2 assistant I look.", "3 tool_complete"}},
+		{[]string{result, answerText("n", "Found."), call}, []string{"0 user go", "3 tool_complete", "2 assistant Found."}},
+		{[]string{result, text, answerText("n", "Found."), call},
+			[]string{"0 user go", "2 assistant I look.", "4 tool_complete", "3 assistant Found."}},
+		{[]string{call, text, result}, []string{"0 user go", "1 tool_complete", "2 assistant I look."}},
+	} {
+		got := logged(t, append([]string{promptLine("1", "2.1.98", "go")}, x.lines...), nil)
+		if diff := cmp.Diff(x.want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
