@@ -207,6 +207,7 @@ func house() plan {
 			"github.com/rogpeppe/go-internal":          {},                      // tests only
 			"github.com/google/go-cmp":                 {"cmd/ccship/showtest"}, // tests only
 			"github.com/santhosh-tekuri/jsonschema/v6": {},                      // tests only
+			"golang.org/x/text":                        {"transcript"},
 			"golang.org/x/net":                         {},                      // tests only
 			"github.com/Shopify/toxiproxy/v2":          {},                      // tests only
 			"github.com/hanwen/go-fuse/v2":             {},                      // tests only

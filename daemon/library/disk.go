@@ -76,9 +76,9 @@ func (h head) matches(file File, f *Filter, project string) bool {
 	case f.Project != "" && f.Project != project && f.Project != folder:
 		return false
 	}
-	text := strings.ToLower(f.Text)
+	text := strings.ToLower(transcript.Compose(f.Text))
 	return text == "" || slices.ContainsFunc([]string{h.Title, h.FirstPrompt, project, file.Session}, func(s string) bool {
-		return strings.Contains(strings.ToLower(s), text)
+		return strings.Contains(strings.ToLower(transcript.Compose(s)), text)
 	})
 }
 

@@ -20,7 +20,7 @@ type Calls struct {
 // file; any other is every file whose path ends with it. Upper and lower case are the same. "" is any.
 func CallsOf(tool, file string) Calls {
 	var c Calls
-	c.tool, c.prefix = strings.CutSuffix(strings.ToLower(tool), "*")
+	c.tool, c.prefix = strings.CutSuffix(folded(tool), "*")
 	if file == "" {
 		return c
 	}
@@ -29,7 +29,7 @@ func CallsOf(tool, file string) Calls {
 	if strings.HasPrefix(file, "/") || len(file) > 1 && file[1] == ':' {
 		c.file = "<" + file + ">"
 	}
-	c.file = strings.ToLower(c.file)
+	c.file = folded(c.file)
 	return c
 }
 
@@ -48,15 +48,18 @@ func (c Calls) Needles() (out []string) {
 
 // Match reports whether a call is chosen.
 func (c Calls) Match(b *transcript.Block) bool {
-	name := strings.ToLower(b.ToolName)
+	name := folded(b.ToolName)
 	if c.prefix && !strings.HasPrefix(name, c.tool) || !c.prefix && c.tool != "" && name != c.tool {
 		return false
 	}
 	return c.touches(transcript.ToolPath(b.ToolName, b.Input))
 }
 
+// folded is a name as names are compared.
+func folded(name string) string { return strings.ToLower(transcript.Compose(name)) }
+
 func (c Calls) touches(path string) bool {
-	return c.file == "" || strings.Contains(strings.ToLower(framed(path)), c.file)
+	return c.file == "" || strings.Contains(folded(framed(path)), c.file)
 }
 
 // Of is the texts of a line's chosen calls and of the results of chosen calls. known says of calls by their id whether

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/ccship/ccship/server"
 )
 
@@ -70,6 +72,8 @@ func (s suite) search(t *testing.T) {
 		"emoji 🚀🔥 here",                                        // 10
 		"q",                                                    // 11
 		"abcd bcde",                                            // 12
+		"정산 결과 re\u0301serve\u0301",                            // 13
+		norm.NFD.String("정산 결과 réservé"),                       // 14
 	)
 	for query, want := range map[string][]int64{
 		"quick":                     {0},
@@ -118,6 +122,10 @@ func (s suite) search(t *testing.T) {
 		`"unbalanced brown`:         nil,
 		`"brown bread`:              {8},
 		"nowhere":                   nil,
+		"정산":                        {13, 14},
+		norm.NFD.String("정산 결과"):    {13, 14},
+		"RÉSERVÉ":                   {13, 14},
+		"re\u0301serve\u0301":       {13, 14},
 		"abcde":                     nil, // all of its parts are there
 		"abcd":                      {12},
 	} {

@@ -5,14 +5,17 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/transcript"
 )
 
-// FoldText returns text in its searchable form: valid, in lower case, with one space for any run of white space and
+// FoldText returns text in its searchable form: valid, composed, in lower case, with one space for any run of white space and
 // control characters, and none at the ends.
 func FoldText(text string) string { return string(AppendFolded(make([]byte, 0, len(text)), text)) }
 
 // AppendFolded appends FoldText of a text.
 func AppendFolded(to []byte, text string) []byte {
+	text = transcript.Compose(text)
 	to = slices.Grow(to, len(text))
 	from, space := len(to), false
 	for i := 0; i < len(text); {

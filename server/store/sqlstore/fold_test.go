@@ -5,13 +5,16 @@ import (
 	"testing"
 	"unicode"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// TestFoldText: each character is folded as it is alone, whatever stands around it.
+// TestFoldText: each composed character is folded as it is alone, whatever stands around it.
 func TestFoldText(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", " \t\n": "", "Ab": "ab", "  A\x00\x7f\u00a0B  ": "a b", "ÄÖ ẞ İ": "äö ß i", "검색 \u3000 x": "검색 x", "a\xffb": "a\ufffdb",
+		"E\u0301te\u0301": "été", "\u1112\u1161\u11ab": "한",
 		"\xff": "\ufffd", "A\u0085Z[`{": "a z[`{",
 	} {
 		if got := sqlstore.FoldText(text); got != want {
@@ -22,7 +25,7 @@ func TestFoldText(t *testing.T) {
 		}
 	}
 	for r := range rune(0x3000) {
-		want := string(unicode.ToLower(r))
+		want := strings.Map(unicode.ToLower, norm.NFC.String(string(r)))
 		if unicode.IsSpace(r) || unicode.IsControl(r) {
 			want = ""
 		}

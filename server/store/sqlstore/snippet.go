@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 const (
@@ -62,6 +64,7 @@ func Snippet(text string, needles []string) string {
 
 // squeeze is a text on one line, as it is shown and as it is searched: both of the same length.
 func squeeze(text string) (shown, folded []rune) {
+	text = transcript.Compose(text)
 	n := utf8.RuneCountInString(text)
 	shown, folded = make([]rune, 0, n), make([]rune, 0, n)
 	space := false
