@@ -42,7 +42,6 @@ func exceptions() []exception {
 		{subject{parameters, "server/store/sqlstore.Artifacts.PutBlob"}, 6, older},
 		{subject{parameters, "server/web/chart.svg.open"}, 6, older},
 		{subject{parameters, "server/web/chart.svg.rect"}, 6, older},
-		{subject{parameters, "server/web/markup.appendSame"}, 6, older},
 		{subject{parameters, "transcript/session.Fold.fileEvent"}, 6, older},
 		{subject{parameters, "transcript/session.Fold.fileStart"}, 6, older},
 	}

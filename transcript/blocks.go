@@ -14,6 +14,10 @@ type RawBlock struct {
 	Failed                      bool
 }
 
+// maxBlocks is how many blocks of a message, or of a tool result, are read. Claude Code writes a few; a block takes a
+// hundred times as much memory as the shortest has bytes.
+const maxBlocks = 1000
+
 // appendBlocks appends the blocks of a message's content: a string, an array or one object. A string is one text block.
 func appendBlocks(dst []RawBlock, content []byte) []RawBlock {
 	if len(content) == 0 {
@@ -35,7 +39,7 @@ func appendBlocks(dst []RawBlock, content []byte) []RawBlock {
 // appendBlocks does the same for the array at w.i, and moves w behind it.
 func (w *walker) appendBlocks(dst []RawBlock) []RawBlock {
 	start := w.enter()
-	for w.skipComma(); w.i < len(w.b) && w.b[w.i] != ']'; w.skipComma() {
+	for w.skipComma(); w.i < len(w.b) && w.b[w.i] != ']' && len(dst) < maxBlocks; w.skipComma() {
 		if w.b[w.i] == '{' {
 			dst = append(dst, RawBlock{})
 			dst[len(dst)-1].read(w)
@@ -114,7 +118,10 @@ func kindOf(typ []byte) BlockKind {
 }
 
 // Blocks decodes the content. A plain string is one TextBlock.
-func (m *Message) Blocks() []Block { return blocksOf(m.blocks, 0) }
+func (m *Message) Blocks() []Block {
+	left := maxBlocks
+	return blocksOf(m.blocks, 0, &left)
+}
 
 // maxResult is how much is read of a result's content of another type than text, in characters.
 const maxResult = 1 << 20
@@ -122,8 +129,13 @@ const maxResult = 1 << 20
 // maxNesting is how deep tool results inside tool results are decoded.
 const maxNesting = 3
 
-func blocksOf(pieces []RawBlock, depth int) []Block {
-	var out []Block
+// blocksOf decodes pieces, and left of them and of what is in them.
+func blocksOf(pieces []RawBlock, depth int, left *int) []Block {
+	pieces = pieces[:min(len(pieces), max(*left, 0))]
+	if *left -= len(pieces); len(pieces) == 0 {
+		return nil
+	}
+	out := make([]Block, 0, len(pieces))
 	for _, p := range pieces {
 		b := Block{
 			Kind: p.Kind, Type: Unquote(p.Type), Text: Unquote(p.Text), ToolID: Unquote(p.ID), ToolName: Unquote(p.Name),
@@ -137,8 +149,8 @@ func blocksOf(pieces []RawBlock, depth int) []Block {
 			b.Data = stringContents(field(p.Source, "data"))
 			b.URL = text(field(p.Source, "url"))
 		}
-		if p.Kind == ToolResultBlock && depth < maxNesting {
-			b.Content = blocksOf(appendBlocks(nil, p.Content), depth+1)
+		if p.Kind == ToolResultBlock && depth < maxNesting && *left > 0 {
+			b.Content = blocksOf(appendBlocks(nil, p.Content), depth+1, left)
 		}
 		if s := p.resultText(maxResult); depth > 0 && s != "" {
 			b.Kind, b.Text = TextBlock, s

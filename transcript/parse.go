@@ -245,11 +245,14 @@ func (p *parsed) pickRare(key, value []byte) bool {
 
 // pickMessage stores what is understood of the message at w.i.
 func (p *parsed) pickMessage(w *walker) {
-	p.message = &messageSpace{}
+	if p.message == nil {
+		p.message = &messageSpace{}
+	}
+	*p.message = messageSpace{Message: Message{blocks: p.message.blocks[:0]}} // the last of several counts
 	start := w.enter()
 	for key, ok := w.key(); ok; key, ok = w.key() {
 		if string(key) == "content" && w.i < len(w.b) && w.b[w.i] == '[' {
-			p.message.blocks = w.appendBlocks(p.message.first[:0])
+			p.message.blocks = w.appendBlocks(p.message.room())
 			continue
 		}
 		value := w.value(w.i)
@@ -271,7 +274,7 @@ func (p *parsed) pickMessage(w *walker) {
 				p.message.Usage = &p.message.usage
 			}
 		case "content":
-			p.message.blocks = appendBlocks(p.message.first[:0], value)
+			p.message.blocks = appendBlocks(p.message.room(), value)
 		}
 	}
 	w.leave(start)
@@ -363,6 +366,14 @@ type messageSpace struct {
 	Message
 	usage Usage
 	first [1]RawBlock
+}
+
+// room is where blocks go.
+func (m *messageSpace) room() []RawBlock {
+	if cap(m.blocks) > 0 {
+		return m.blocks[:0]
+	}
+	return m.first[:0]
 }
 
 func (p *parsed) lineage(requested, continued, relocated string) *Lineage {

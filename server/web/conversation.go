@@ -135,7 +135,7 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 			Facts: format.Count(a.Facts.Tools, "tool call")}
 	}
 	b.Live, b.Secrets, b.East = p.header.Live, p.secrets, p.east
-	b.Keep(&v.coloured)
+	b.Budget().Cache = &v.coloured
 	var err error
 	if b.Story, err = thread.ReadStory(ctx, snap, view); err != nil {
 		return nil, err
@@ -284,8 +284,13 @@ func (v *Viewer) permalink(w http.ResponseWriter, r *http.Request, who server.Lo
 			return server.ErrNotFound
 		}
 		b := thread.NewBuilder(v.Base, s, thread.Focused)
-		if _, err := b.Fill(r.Context(), snap, view, from, from+thread.PageLines); err != nil {
+		w, err := b.Fill(r.Context(), snap, view, from, from+thread.PageLines)
+		if err != nil {
 			return err
+		}
+		if line >= w.To { // the page ends before it
+			from = line
+			return nil
 		}
 		if !thread.Lands(b.Done(), line) {
 			show = string(thread.Everything)

@@ -46,9 +46,9 @@ type documentPage struct {
 	Source   string // address of the text of what is shown rendered, or the other way round
 	Rendered bool
 	Versions []versionRow
-	Earlier  string        // more of them
-	Compare  string        // address of the form
-	Hidden   []thread.Pair // its fields
+	Earlier  string   // more of them
+	Compare  string   // address of the form
+	Hidden   []hidden // its fields
 	Download string
 	MayAsk   bool
 	Action   string
@@ -132,6 +132,9 @@ func (v *Viewer) findDocument(ctx context.Context, who server.Login, p *document
 	return server.ErrNotFound
 }
 
+// hidden is a field of a form that readers do not see.
+type hidden struct{ Name, Value string }
+
 // listVersions makes the rows of the list. The version shown and the one before it are chosen to be compared.
 func (v *Viewer) listVersions(p *documentPage, s thread.Stream, list server.Versions) {
 	p.Compare = v.Base + s.Path("/document/compare")
@@ -139,12 +142,12 @@ func (v *Viewer) listVersions(p *documentPage, s thread.Stream, list server.Vers
 		p.Compare = p.Compare[:i]
 	}
 	if s.User != 0 {
-		p.Hidden = append(p.Hidden, thread.Pair{Name: thread.UserParam, Value: strconv.FormatInt(s.User, 10)})
+		p.Hidden = append(p.Hidden, hidden{Name: thread.UserParam, Value: strconv.FormatInt(s.User, 10)})
 	}
 	if s.Machine != nil {
-		p.Hidden = append(p.Hidden, thread.Pair{Name: "machine", Value: *s.Machine})
+		p.Hidden = append(p.Hidden, hidden{Name: "machine", Value: *s.Machine})
 	}
-	p.Hidden = append(p.Hidden, thread.Pair{Name: "path", Value: p.Document.Path})
+	p.Hidden = append(p.Hidden, hidden{Name: "path", Value: p.Document.Path})
 	for _, x := range list.List {
 		row := versionRow{Version: x, URL: v.Base + s.DocumentPath(p.Document.Path, "version", strconv.FormatInt(x.N, 10)),
 			On: x.N == p.Version.N}
@@ -205,12 +208,15 @@ func show(from io.Reader, name string, length int64, rendered bool) (content, er
 	}
 	head, _ := format.Cut(text, thread.FullText)
 	c.More = max(length-int64(len(head)), 0)
-	highlighter := markup.NewHighlighter(thread.HighlightBytes, thread.HighlightTime)
+	budget, left := markup.NewBudget(), int64(0)
 	if markdownName(name) && rendered {
-		c.Kind, c.HTML = "md", template.HTML(below.Replace(string(highlighter.Markdown(head))))
-		return c, nil
+		c.HTML, left = budget.Markdown(head)
+		c.Kind, c.HTML = "md", template.HTML(below.Replace(string(c.HTML)))
+	} else {
+		c.HTML, left = budget.Code(head, name)
+		c.Kind = "code"
 	}
-	c.Kind, c.HTML = "code", highlighter.Code(head, name)
+	c.More += left
 	return c, nil
 }
 

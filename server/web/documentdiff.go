@@ -50,7 +50,7 @@ func (v *Viewer) compareVersions(w http.ResponseWriter, r *http.Request, who ser
 	p.A, p.B = before.Version, after.Version
 	if p.Reason = cmp.Or(before.reason, after.reason); p.Reason == "" {
 		p.Equal = before.text == after.text
-		lines, more := markup.Diff(before.text, after.text, thread.DiffContext, thread.FullDiffLines)
+		lines, more := markup.NewBudget().Diff(before.text, after.text, thread.DiffContext, thread.FullDiffLines)
 		p.Parts = []thread.Part{{Kind: "diff", Title: p.Document.Path, Diff: lines, More: int64(more)}}
 	}
 	list, err := v.store.Versions(r.Context(), scope, ref, p.Document.Path, server.VersionPage{Limit: versionPage})

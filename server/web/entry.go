@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
@@ -46,89 +44,103 @@ type entryPage struct {
 // entry is GET /sessions/{id}/entry/{line}: everything known about a line.
 func (v *Viewer) entry(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
-	l, p, err := v.readLine(r, who, true)
+	p, err := v.readEntry(r, who)
 	if err != nil {
 		return err
 	}
 	s.Pin(p.S)
-	p.Layout = v.Layout(r, who, fmt.Sprintf("Line %d", l.Index+1), "sessions")
-	sum := sha256.Sum256(l.Raw)
-	p.Sum, p.Length, p.Kind, p.Line = hex.EncodeToString(sum[:]), int64(len(l.Raw)), l.Kind.String(), l.Index
-	if p.Received, err = v.store.Received(r.Context(), p.S.ID, p.Epoch.ID, l.Generation, l.Index); err != nil {
+	p.Layout = v.Layout(r, who, fmt.Sprintf("Line %d", p.Line+1), "sessions")
+	if p.Received, err = v.store.Received(r.Context(), p.S.ID, p.Epoch.ID, p.Generation, p.Line); err != nil {
 		return err
 	}
-	p.Generation = l.Generation
-	p.Back, p.Bytes = v.Base+s.LinePath(l.Index), v.Base+s.Path("/bytes/"+strconv.FormatInt(l.Index, 10))
-	p.Next = v.Base + s.Path("/entry/"+strconv.FormatInt(l.Index+1, 10))
-	if l.Index > 0 {
-		p.Prev = v.Base + s.Path("/entry/"+strconv.FormatInt(l.Index-1, 10))
+	p.Back, p.Bytes = v.Base+s.LinePath(p.Line), v.Base+s.Path("/bytes/"+strconv.FormatInt(p.Line, 10))
+	p.Next = v.Base + s.Path("/entry/"+strconv.FormatInt(p.Line+1, 10))
+	if p.Line > 0 {
+		p.Prev = v.Base + s.Path("/entry/"+strconv.FormatInt(p.Line-1, 10))
 	}
-	p.Raw, p.RawMore = pretty(l.Raw)
 	v.Render(w, http.StatusOK, "entry.html", p)
 	return nil
 }
 
-// pretty is a line's JSON, indented; other text as it is.
-func pretty(raw []byte) (template.HTML, int64) {
-	var b bytes.Buffer
-	if len(raw) > maxRaw || json.Indent(&b, raw, "", "  ") != nil {
-		b.Reset()
-		b.Write(raw)
-	}
-	head, more := format.Cut(b.String(), maxRaw)
-	return markup.NewHighlighter(thread.HighlightBytes, thread.HighlightTime).Code(head, "json"), more
-}
-
-// readLine reads the line that a request names, and when it is asked for, its meaning and its place in the file.
-func (v *Viewer) readLine(r *http.Request, who server.Login,
-	meaning bool) (l thread.StoredLine, p entryPage, err error) {
+// number is the line that a request names.
+func number(r *http.Request) (int64, error) {
 	line, err := strconv.ParseInt(r.PathValue("line"), 10, 64)
 	if err != nil || line < 0 {
-		return l, p, server.ErrNotFound
+		return 0, server.ErrNotFound
+	}
+	return line, nil
+}
+
+// readEntry reads everything about the line that a request names.
+func (v *Viewer) readEntry(r *http.Request, who server.Login) (p entryPage, err error) {
+	line, err := number(r)
+	if err != nil {
+		return p, err
 	}
 	s := requested(r)
-	var spills []*thread.Overflow
-	err = v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
-		if l, err = thread.ReadLine(r.Context(), snap, view, line); err != nil {
-			return err
-		}
-		p.S, p.Shown = snap.Session(), view.Generation.Number
-		p.Epoch = epochOf(snap, s)
-		if !meaning {
-			return nil
-		}
+	var b *thread.Builder
+	err = v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) (err error) {
+		p.S, p.Shown, p.Epoch = snap.Session(), view.Generation.Number, epochOf(snap, s)
 		s.Pin(p.S)
-		b := thread.NewBuilder(v.Base, s, thread.Everything)
-		b.Full = true
+		b = thread.NewBuilder(v.Base, s, thread.Everything)
+		b.Full, b.Seen = true, func(l server.Line) { p.stored(l, b.Budget().Half()) }
 		if b.Story, err = thread.ReadStory(r.Context(), snap, view); err != nil {
 			return err
 		}
-		if _, err := b.Fill(r.Context(), snap, view, line, line+1); err != nil {
+		w, err := b.Fill(r.Context(), snap, view, line, line+1)
+		if err != nil {
 			return err
 		}
-		p.Items, spills = b.Done(), b.Overflows
+		if len(w.Lines) == 0 {
+			return server.ErrNotFound
+		}
+		p.Items, p.Generation = b.Done(), w.Lines[0].Generation
 		p.Offset, err = thread.Offset(r.Context(), snap, view, line)
 		return err
 	})
 	if err == nil {
-		s.Pin(p.S)
-		err = v.findOverflows(r.Context(), who, s, spills)
+		err = v.findOverflows(r.Context(), who, s, b.Overflows)
 	}
-	return l, p, err
+	return p, err
+}
+
+// stored shows the bytes of the line.
+func (p *entryPage) stored(l server.Line, budget *markup.Budget) {
+	sum := sha256.Sum256(l.Raw)
+	p.Sum, p.Length, p.Kind, p.Line = hex.EncodeToString(sum[:]), int64(len(l.Raw)), l.Kind.String(), l.Index
+	p.Raw, p.RawMore = budget.JSON(l.Raw, maxRaw)
+}
+
+// readLine calls fn with the line that a request names, and returns its session.
+func (v *Viewer) readLine(r *http.Request, who server.Login, fn func(server.Line) error) (x server.Session, err error) {
+	line, err := number(r)
+	if err != nil {
+		return x, err
+	}
+	err = v.open(r.Context(), who, requested(r), func(snap server.Snapshot, view server.View) error {
+		x = snap.Session()
+		return thread.ReadLine(r.Context(), snap, view, line, fn)
+	})
+	return x, err
 }
 
 // bytes is GET /sessions/{id}/bytes/{line}: the line exactly as it is in the file, without its newline.
 func (v *Viewer) bytes(w http.ResponseWriter, r *http.Request, who server.Login) error {
-	l, p, err := v.readLine(r, who, false)
+	var raw []byte
+	var index int64
+	x, err := v.readLine(r, who, func(l server.Line) error {
+		raw, index = bytes.Clone(l.Raw), l.Index
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-line-%d.json"`,
-		thread.FileName(p.S.SessionID), l.Index+1))
-	h.Set("Content-Length", strconv.Itoa(len(l.Raw)))
-	_, _ = w.Write(l.Raw) // the browser may be gone
+		thread.FileName(x.SessionID), index+1))
+	h.Set("Content-Length", strconv.Itoa(len(raw)))
+	_, _ = w.Write(raw) // the browser may be gone
 	return nil
 }
 

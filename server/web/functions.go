@@ -29,7 +29,6 @@ func (v *Viewer) functions() template.FuncMap {
 		"duration": format.Duration,
 		"percent":  func(part, whole int64) int64 { return min(max(format.Percent(part, whole), 0), 100) },
 		"model":    modelName,
-		"text":     markup.Text,
 		"short":    func(s string, n int) string { return format.Short(s, n) },
 		"firstOf":  cmp.Or[string],
 		"add":      func(a, b int64) int64 { return a + b },
@@ -59,14 +58,19 @@ func hitKind(kind string) string {
 // markHits puts what a search found between marks.
 func markHits(snippet string) template.HTML {
 	var b strings.Builder
+	budget := markup.NewBudget()
+	text := func(s string) string {
+		html, _ := budget.Text(s) // a snippet is short
+		return string(html)
+	}
 	for snippet != "" {
 		before, rest, found := strings.Cut(snippet, "\u0002")
-		b.WriteString(string(markup.Text(strings.ReplaceAll(before, "\u0003", ""))))
+		b.WriteString(text(strings.ReplaceAll(before, "\u0003", "")))
 		if !found {
 			break
 		}
 		hit, after, _ := strings.Cut(rest, "\u0003")
-		b.WriteString("<mark>" + string(markup.Text(strings.ReplaceAll(hit, "\u0002", ""))) + "</mark>")
+		b.WriteString("<mark>" + text(strings.ReplaceAll(hit, "\u0002", "")) + "</mark>")
 		snippet = after
 	}
 	return template.HTML(b.String()) //nolint:gosec // escaped by Text

@@ -15,11 +15,12 @@ func (v *Viewer) image(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return server.ErrNotFound
 	}
-	l, _, err := v.readLine(r, who, false)
-	if err != nil {
+	var kind string
+	var picture []byte
+	_, err = v.readLine(r, who, func(l server.Line) (err error) {
+		kind, picture, err = thread.Decoded(l, n)
 		return err
-	}
-	kind, picture, err := thread.Decoded(l.Line, n)
+	})
 	if err == nil {
 		page.WriteImage(w, kind, picture)
 	}

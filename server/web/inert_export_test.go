@@ -99,11 +99,11 @@ func TestMarkdownExportInert(t *testing.T) {
 // TestInertKeepsCode: code is not changed, and text without HTML is not either.
 func TestInertKeepsCode(t *testing.T) {
 	for _, want := range []string{"a < b and `<b>` and\n\n```go\nif a < b {\n<script>\n```\n\nrest", "# Title\n\n- a\n  - b <https://example.org>", ""} {
-		if got, ok := markup.Inert(want); !ok || got != want {
+		if got, ok := markup.NewBudget().Inert(want); !ok || got != want {
 			t.Errorf("%q became %q, %v", want, got, ok)
 		}
 	}
-	if got, _ := markup.Inert("a <b>c</b>"); got != "a &lt;b>c&lt;/b>" {
+	if got, _ := markup.NewBudget().Inert("a <b>c</b>"); got != "a &lt;b>c&lt;/b>" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -120,7 +120,7 @@ func TestInertMixed(t *testing.T) {
 			for range 1 + r.IntN(14) {
 				one.WriteString(pieces[r.IntN(len(pieces))])
 			}
-			if inert, ok := markup.Inert(one.String()); ok {
+			if inert, ok := markup.NewBudget().Inert(one.String()); ok {
 				all.WriteString("\n<!-- -->\n\n" + inert + "\n")
 			}
 		}
@@ -151,7 +151,7 @@ func TestInertKeepsLinks(t *testing.T) {
 		"[a]\n\n[a]: https://e.org":                                "[a]\n\n[a]: https://e.org",
 		"a[0] and [not a link]":                                    "a[0] and [not a link]",
 	} {
-		if got, ok := markup.Inert(source); !ok || got != want {
+		if got, ok := markup.NewBudget().Inert(source); !ok || got != want {
 			t.Errorf("%q became %q, %v; want %q", source, got, ok, want)
 		}
 	}

@@ -35,7 +35,7 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 		s.Pin(x)
 		b = thread.NewBuilder(v.Base, s, thread.ModeOf(q.Get("mode")))
 		b.Live, b.Secrets, b.East = v.isLive(x.Active), v.secrets.For(who.User, x.Owner), page.Zone(r)
-		b.Keep(&v.coloured)
+		b.Budget().Cache = &v.coloured
 		if b.Story, err = thread.ReadStory(r.Context(), snap, view); err != nil {
 			return err
 		}

@@ -8,34 +8,34 @@ import (
 )
 
 // ANSI is a terminal's output: colours and attributes (SGR) become spans with classes, every other control sequence is
-// left out, and what a carriage return or a backspace overwrote does not show.
-func ANSI(s string) template.HTML {
+// left out, and what a carriage return or a backspace overwrote does not show. left is how much of s is left out for
+// want of room, in bytes.
+func (p *Budget) ANSI(s string) (html template.HTML, left int64) {
 	if !strings.ContainsAny(s, "\x1b\r\b\u009b") {
-		return Text(s)
+		return p.Text(s)
 	}
-	p := terminal{}
-	p.b.Grow(len(s) + len(s)/8)
-	for len(s) > 0 {
+	t := terminal{out: p.open(len(s))}
+	for len(s) > 0 && !t.out.full {
 		at := strings.IndexAny(s, "\x1b\u009b")
 		if at < 0 {
-			p.line = append(p.line, s...)
+			t.line = append(t.line, s...)
+			s = ""
 			break
 		}
-		p.text(s[:at])
+		t.line = append(t.line, s[:at]...)
 		s = s[at:]
-		s = s[p.sequence(s):]
+		s = s[t.sequence(s):]
 	}
-	p.flush()
-	p.close()
-	return template.HTML(p.b.String()) //nolint:gosec // escaped by writeText
+	t.flush()
+	return p.close(t.out), int64(len(s)) + t.left
 }
 
 // terminal writes runs of text of one style. The text in line may still be overwritten.
 type terminal struct {
-	b     strings.Builder
+	out   *output
 	line  []byte // of the current style
 	style style
-	open  bool // a span is
+	left  int64 // bytes for which there was no room
 }
 
 // style is a set of attributes. Colours are 1 + their number; 0 is the default.
@@ -44,27 +44,14 @@ type style struct {
 	bold, dim, italic, underline, inverse, struckCh bool
 }
 
-func (p *terminal) text(s string) { p.line = append(p.line, s...) }
-
 // flush writes the text of the current style.
 func (p *terminal) flush() {
 	if len(p.line) == 0 {
 		return
 	}
-	if c := p.style.classes(); c != "" {
-		p.b.WriteString(`<span class="` + c + `">`)
-		p.open = true
-	}
-	writeText(&p.b, overwrite(string(p.line)))
-	p.close()
+	text := overwrite(string(p.line))
+	p.left += int64(len(text) - p.out.span(p.style.classes(), text))
 	p.line = p.line[:0]
-}
-
-func (p *terminal) close() {
-	if p.open {
-		p.b.WriteString("</span>")
-		p.open = false
-	}
 }
 
 // sequence reads the control sequence that s begins with and answers its length, at least one character.
@@ -243,29 +230,32 @@ func nearest(r, g, b int) int {
 
 // classes names a style: f0 to f15 and b0 to b15 for colours, one word for each attribute.
 func (s style) classes() string {
+	if s == (style{}) {
+		return ""
+	}
 	fg, bg := s.fg, s.bg
-	var out []string
+	out := make([]byte, 0, 32)
 	if s.inverse {
 		fg, bg = bg, fg
 		if fg == 0 && bg == 0 {
-			out = append(out, "inv")
+			out = append(out, " inv"...)
 		}
 	}
 	if fg > 0 {
-		out = append(out, "f"+strconv.Itoa(fg-1))
+		out = strconv.AppendInt(append(out, " f"...), int64(fg-1), 10)
 	}
 	if bg > 0 {
-		out = append(out, "b"+strconv.Itoa(bg-1))
+		out = strconv.AppendInt(append(out, " b"...), int64(bg-1), 10)
 	}
-	for _, a := range []struct {
+	for _, a := range [...]struct {
 		on   bool
 		name string
-	}{{s.bold, "bo"}, {s.dim, "di"}, {s.italic, "it"}, {s.underline, "un"}, {s.struckCh, "st"}} {
+	}{{s.bold, " bo"}, {s.dim, " di"}, {s.italic, " it"}, {s.underline, " un"}, {s.struckCh, " st"}} {
 		if a.on {
-			out = append(out, a.name)
+			out = append(out, a.name...)
 		}
 	}
-	return strings.Join(out, " ")
+	return strings.TrimPrefix(string(out), " ")
 }
 
 // overwrite carries out carriage returns and backspaces within one run of text.

@@ -3,8 +3,6 @@ package markup_test
 import (
 	"strings"
 	"testing"
-
-	"github.com/ccship/ccship/server/web/markup"
 )
 
 func TestANSI(t *testing.T) {
@@ -38,7 +36,7 @@ func TestANSI(t *testing.T) {
 		"é\b\b\by":             "y",
 		"\x1b[31m<b>\x1b[0m":   `<span class="f1">&lt;b&gt;</span>`,
 	} {
-		if got := string(markup.ANSI(in)); got != want {
+		if got := ansiOf(in); got != want {
 			t.Errorf("%q is %q, want %q", in, got, want)
 		}
 	}
@@ -51,7 +49,7 @@ func FuzzANSI(f *testing.F) {
 	}
 	f.Add("\x1b[31;;;38;5m\x1b[\x1b[m\x1b]\x1b")
 	f.Fuzz(func(t *testing.T, s string) {
-		got := string(markup.ANSI(s))
+		got := ansiOf(s)
 		for _, tag := range tags(t, got) {
 			if tag != "span class" {
 				t.Errorf("%q has <%s>: %s", s, tag, got)

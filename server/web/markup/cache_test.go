@@ -11,28 +11,28 @@ import (
 // TestCache: code from the cache is what it would be without, and takes no time.
 func TestCache(t *testing.T) {
 	var cache markup.Cache
-	with := func(patience time.Duration) *markup.Highlighter {
-		h := markup.NewHighlighter(1<<20, patience)
+	with := func(patience time.Duration) *markup.Budget {
+		h := markup.Colours(1<<20, patience)
 		h.Cache = &cache
 		return h
 	}
 	text := "package a // <b>\n" + strings.Repeat("var x = \"y\"\n", 20)
-	want := highlighter().Code(text, "go")
-	if got := with(time.Minute).Code(text, "go"); got != want || !strings.Contains(string(got), "<span") {
+	want := codeOf(highlighter(), text, "go")
+	if got := codeOf(with(time.Minute), text, "go"); got != want || !strings.Contains(string(got), "<span") {
 		t.Errorf("it is kept as something else: %s", got)
 	}
-	if got := with(1).Code(text, "go"); got != want { // too little time to colour it
+	if got := codeOf(with(1), text, "go"); got != want { // too little time to colour it
 		t.Errorf("it is not taken from the cache: %s", got)
 	}
-	if got := with(1).Code(text, "python"); got == want {
+	if got := codeOf(with(1), text, "python"); got == want {
 		t.Errorf("it is taken for another language: %s", got)
 	}
-	if got, want := with(time.Minute).Code(text, "python"), highlighter().Code(text, "python"); got != want {
+	if got, want := codeOf(with(time.Minute), text, "python"), codeOf(highlighter(), text, "python"); got != want {
 		t.Errorf("what there was no time for is kept: %s", got)
 	}
 	cut := text + strings.Repeat("z", 60<<10) // longer than what is coloured
 	for range 2 {
-		if got, want := with(time.Minute).Code(cut, "go"), highlighter().Code(cut, "go"); got != want {
+		if got, want := codeOf(with(time.Minute), cut, "go"), codeOf(highlighter(), cut, "go"); got != want {
 			t.Errorf("what is coloured in part differs: %.300s", got)
 		}
 	}

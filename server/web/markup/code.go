@@ -21,72 +21,71 @@ const (
 	codePatience = time.Second
 )
 
-// Highlighter colours code until it has coloured so many bytes or spent so much time; from then on code is plain. For
-// one goroutine.
-type Highlighter struct {
-	Cache *Cache // nil: none
-
-	bytes    int
-	patience time.Duration
-}
-
-// NewHighlighter makes a highlighter for one page. patience bounds texts that are made to be slow; for others bytes
-// is the limit.
-func NewHighlighter(bytes int, patience time.Duration) *Highlighter {
-	return &Highlighter{bytes: bytes, patience: patience}
-}
-
 // Code is source text with its tokens in spans. language is a name as it stands behind ``` in Markdown, or a name of a
-// file; one that is not known leaves the text plain.
-func (p *Highlighter) Code(text, language string) template.HTML {
+// file; one that is not known leaves the text plain, as does a page that has coloured enough. left is how many bytes are
+// left out.
+func (p *Budget) Code(text, language string) (html template.HTML, left int64) {
 	lexer := lexerOf(language)
 	head := text
-	if limit := min(maxCode, p.bytes); len(text) > limit {
+	if limit := min(maxCode, p.code); len(text) > limit {
 		head = text[:strings.LastIndexByte(text[:max(limit, 0)], '\n')+1] // whole lines
 		if len(head) < leastCode {
 			head = ""
 		}
 	}
 	if lexer == nil || head == "" || p.patience <= 0 {
-		return Text(text)
+		return p.Text(text)
 	}
-	p.bytes -= len(head)
+	p.code -= len(head)
 	key := cacheKey(head, language)
 	code, have := p.Cache.get(key)
-	if !have {
-		var whole bool
-		if code, whole = p.colour(lexer, head); whole {
+	if have && len(code) <= p.html {
+		p.html -= len(code)
+	} else {
+		var all bool
+		var n int
+		if code, n, all = p.colour(lexer, head); all {
 			p.Cache.put(key, code)
+		}
+		if n < len(head) {
+			return code, int64(len(text) - n)
 		}
 	}
 	if len(head) == len(text) {
-		return code
+		return code, 0
 	}
-	return code + Text(text[len(head):])
+	rest, left := p.Text(text[len(head):])
+	return code + rest, left
 }
 
-// colour puts the tokens of code in spans. whole: it had the time to do so.
-func (p *Highlighter) colour(lexer chroma.Lexer, head string) (code template.HTML, whole bool) {
+// colour puts the tokens of code in spans, as far as there is room: n bytes of it. all: it had the time to colour all.
+func (p *Budget) colour(lexer chroma.Lexer, head string) (code template.HTML, n int, all bool) {
 	began := time.Now()
 	defer func() { p.patience -= time.Since(began) }()
 	tokens, err := lexer.Tokenise(&chroma.TokeniseOptions{State: "root"}, head)
 	if err != nil {
-		return Text(head), true
+		html, left := p.Text(head)
+		return html, len(head) - int(left), left == 0
 	}
-	var b strings.Builder
-	b.Grow(2 * len(head))
-	done := 0
-	for until := began.Add(min(codePatience, p.patience)); time.Now().Before(until); {
+	o := p.open(2 * len(head))
+	done, next := 0, 0 // written, and read by the lexer
+	class := ""
+	for until := began.Add(min(codePatience, p.patience)); time.Now().Before(until) && !o.full && p.tokens > 0; p.tokens-- {
 		t := tokens()
-		if t == chroma.EOF || !strings.HasPrefix(head[done:], t.Value) {
-			whole = true
+		if t == chroma.EOF || !strings.HasPrefix(head[next:], t.Value) {
+			all = true
 			break // the end, or a lexer that changes the text
 		}
-		done += len(t.Value)
-		writeToken(&b, t)
+		if c := tokenClass(t.Type); c != class {
+			done += o.span(class, head[done:next])
+			class = c
+		}
+		next += len(t.Value)
 	}
-	writeText(&b, head[done:])
-	return template.HTML(b.String()), whole //nolint:gosec // escaped by writeText
+	if done += o.span(class, head[done:next]); !o.full {
+		done += o.text(head[done:])
+	}
+	return p.close(o), done, all && !o.full
 }
 
 // languages finds lexers by name and by file name. The library's own search matches hundreds of patterns for each.
@@ -130,21 +129,10 @@ func lexerOf(language string) chroma.Lexer {
 	file := strings.ToLower(path.Base(strings.ReplaceAll(language, `\`, "/")))
 	for _, x := range []chroma.Lexer{l.names[strings.ToLower(language)], l.files[file], l.endings[path.Ext(file)]} {
 		if x != nil && x.Config().Name != "plaintext" {
-			return chroma.Coalesce(x)
+			return x
 		}
 	}
 	return nil
-}
-
-func writeToken(b *strings.Builder, t chroma.Token) {
-	c := tokenClass(t.Type)
-	if c == "" {
-		writeText(b, t.Value)
-		return
-	}
-	b.WriteString(`<span class="` + c + `">`)
-	writeText(b, t.Value)
-	b.WriteString("</span>")
 }
 
 // tokenClass reduces the many token types of lexers to a few classes, one for each colour.

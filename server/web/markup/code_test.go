@@ -1,6 +1,7 @@
 package markup_test
 
 import (
+	"html/template"
 	"strings"
 	"testing"
 	"time"
@@ -8,7 +9,27 @@ import (
 	"github.com/ccship/ccship/server/web/markup"
 )
 
-func highlighter() *markup.Highlighter { return markup.NewHighlighter(1<<20, time.Minute) }
+func highlighter() *markup.Budget { return markup.Colours(1<<20, time.Minute) }
+
+func codeOf(p *markup.Budget, text, language string) template.HTML {
+	html, _ := p.Code(text, language)
+	return html
+}
+
+func textOf(s string) string {
+	html, _ := markup.NewBudget().Text(s)
+	return string(html)
+}
+
+func ansiOf(s string) string {
+	html, _ := markup.NewBudget().ANSI(s)
+	return string(html)
+}
+
+func markdownOf(s string) string {
+	html, _ := highlighter().Markdown(s)
+	return string(html)
+}
 
 func TestCode(t *testing.T) {
 	for _, test := range []struct{ text, language, want string }{
@@ -23,7 +44,7 @@ func TestCode(t *testing.T) {
 		{"plain", "", "plain"},
 		{"plain", "text", "plain"},
 	} {
-		if got := string(highlighter().Code(test.text, test.language)); !strings.Contains(got, test.want) {
+		if got := string(codeOf(highlighter(), test.text, test.language)); !strings.Contains(got, test.want) {
 			t.Errorf("%q as %s: %s, want %s", test.text, test.language, got, test.want)
 		}
 	}
@@ -33,7 +54,7 @@ func TestCode(t *testing.T) {
 func TestCodeKeepsText(t *testing.T) {
 	for _, language := range []string{"go", "python", "js", "html", "bash", "json", "markdown", "yaml", "sql", "rust", "c", "diff", "xml", "php", "ruby", "make"} {
 		for _, text := range hostile {
-			if got, want := unmarked(t, string(highlighter().Code(text, language))), unmarked(t, string(markup.Text(text))); got != want {
+			if got, want := unmarked(t, string(codeOf(highlighter(), text, language))), unmarked(t, textOf(text)); got != want {
 				t.Errorf("%s: %q became %q, want %q", language, text, got, want)
 			}
 		}
@@ -41,21 +62,21 @@ func TestCodeKeepsText(t *testing.T) {
 }
 
 func TestSpentBrush(t *testing.T) {
-	for _, spent := range []*markup.Highlighter{{}, markup.NewHighlighter(10, time.Minute), markup.NewHighlighter(1000, 0)} {
-		if got := spent.Code("func f() {}", "go"); strings.Contains(string(got), "span") {
+	for _, spent := range []*markup.Budget{{}, markup.Colours(10, time.Minute), markup.Colours(1000, 0)} {
+		if got := codeOf(spent, "func f() {}", "go"); strings.Contains(string(got), "span") {
 			t.Errorf("a spent highlighter colours: %s", got)
 		}
 	}
-	few := markup.NewHighlighter(25, time.Minute)
-	if one, two, three := few.Code("func f() {}", "go"), few.Code("func f() {}", "go"), few.Code("func f() {}", "go"); one != two || one == three {
+	few := markup.Colours(25, time.Minute)
+	if one, two, three := codeOf(few, "func f() {}", "go"), codeOf(few, "func f() {}", "go"), codeOf(few, "func f() {}", "go"); one != two || one == three {
 		t.Errorf("a highlighter for two: %s %s %s", one, two, three)
 	}
-	if got := highlighter().Code(strings.Repeat("func ", 20_000), "go"); strings.Contains(string(got), "span") {
+	if got := codeOf(highlighter(), strings.Repeat("func ", 20_000), "go"); strings.Contains(string(got), "span") {
 		t.Error("a long line is coloured")
 	}
 	// Of a long text the beginning is coloured, and nothing is lost.
 	long := strings.Repeat("func f() {}\n", 10_000)
-	got := string(highlighter().Code(long, "go"))
+	got := string(codeOf(highlighter(), long, "go"))
 	if n := strings.Count(got, `<span class="tk">func</span>`); n < 100 || n > 4200 || strings.Count(got, "func") != 10_000 {
 		t.Errorf("of a long text %d lines are coloured, %d are there", n, strings.Count(got, "func"))
 	}

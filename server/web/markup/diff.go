@@ -1,5 +1,7 @@
 package markup
 
+import "math"
+
 // Op says where a line stands.
 type Op byte
 
@@ -21,8 +23,15 @@ type Edit struct {
 // memory for it grows with its square, to 16 MB.
 const maxDistance = 2000
 
-// Compare finds a shortest way from a to b (Myers 1986). Both are numbers that stand for lines or words.
+// Compare finds a shortest way from a to b (Myers 1986). Both are numbers that stand for lines.
 func Compare[T comparable](a, b []T) []Edit {
+	edits, _ := compare(a, b, math.MaxInt)
+	return edits
+}
+
+// compare is Compare in at most about most steps, and says how many it took. A step compares two elements or keeps a
+// number.
+func compare[T comparable](a, b []T, most int) ([]Edit, int) {
 	head := 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
 		head++
@@ -33,11 +42,12 @@ func Compare[T comparable](a, b []T) []Edit {
 	}
 	var out []Edit
 	out = join(out, Edit{Same, 0, head, 0, head})
-	for _, e := range middle(a[head:len(a)-tail], b[head:len(b)-tail]) {
+	edits, steps := middle(a[head:len(a)-tail], b[head:len(b)-tail], most)
+	for _, e := range edits {
 		e.A, e.AEnd, e.B, e.BEnd = e.A+head, e.AEnd+head, e.B+head, e.BEnd+head
 		out = join(out, e)
 	}
-	return join(out, Edit{Same, len(a) - tail, len(a), len(b) - tail, len(b)})
+	return join(out, Edit{Same, len(a) - tail, len(a), len(b) - tail, len(b)}), steps
 }
 
 // join appends e, to the last run when it goes on with it.
@@ -53,16 +63,17 @@ func join(list []Edit, e Edit) []Edit {
 }
 
 // middle compares what begins and ends differently.
-func middle[T comparable](a, b []T) []Edit {
+func middle[T comparable](a, b []T, most int) (edits []Edit, steps int) {
 	all := []Edit{{Removed, 0, len(a), 0, 0}, {Added, len(a), len(a), 0, len(b)}}
 	if len(a) == 0 || len(b) == 0 {
-		return all
+		return all, 0
 	}
 	limit := min(len(a)+len(b), maxDistance)
 	// v[k+limit] is the furthest x on diagonal k = x - y; trace keeps what it was before each step.
 	v := make([]int32, 2*limit+2)
 	var trace [][]int32
-	for d := 0; d <= limit; d++ {
+	for d := 0; d <= limit && steps < most; d++ {
+		steps += 2*d + 1
 		trace = append(trace, append([]int32(nil), v[limit-d:limit+d+1]...))
 		for k := -d; k <= d; k += 2 {
 			x := step(v, limit, k, d)
@@ -70,14 +81,15 @@ func middle[T comparable](a, b []T) []Edit {
 			for int(x) < len(a) && y < len(b) && a[x] == b[y] {
 				x++
 				y++
+				steps++
 			}
 			v[limit+k] = x
 			if int(x) >= len(a) && y >= len(b) {
-				return walkBack(trace, len(a), len(b))
+				return walkBack(trace, len(a), len(b)), steps
 			}
 		}
 	}
-	return all
+	return all, steps
 }
 
 // step is where diagonal k begins in round d: from the better of its neighbours.

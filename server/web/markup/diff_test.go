@@ -93,17 +93,17 @@ func TestDiff(t *testing.T) {
 		"appended": {before + "eleven\n", "(7)\n8 8  eight\n9 9  nine\n10 10  ten\n0 11 +eleven\n"},
 		"emptied":  {"", "1 0 -one\n"},
 	} {
-		lines, more := markup.Diff(before, test.after, 3, 100)
+		lines, more := markup.NewBudget().Diff(before, test.after, 3, 100)
 		if got := show(lines); !strings.HasPrefix(got, test.want) && name != "equal" || more != 0 {
 			t.Errorf("%s:\n%swant\n%s", name, got, test.want)
 		}
 	}
-	lines, _ := markup.Diff("\ttotal := float64(n) * 2\n", "\ttotal := int64(n) * 2\n", 3, 100)
+	lines, _ := markup.NewBudget().Diff("\ttotal := float64(n) * 2\n", "\ttotal := int64(n) * 2\n", 3, 100)
 	want := "1 0 -\ttotal := <mark>float64</mark>(n) * 2\n0 1 +\ttotal := <mark>int64</mark>(n) * 2\n"
 	if got := show(lines); got != want {
 		t.Errorf("marks:\n%swant\n%s", got, want)
 	}
-	lines, more := markup.Diff(strings.Repeat("x\n", 500), strings.Repeat("y\n", 500), 3, 50)
+	lines, more := markup.NewBudget().Diff(strings.Repeat("x\n", 500), strings.Repeat("y\n", 500), 3, 50)
 	if len(lines) != 50 || more != 950 {
 		t.Errorf("%d lines and %d more", len(lines), more)
 	}

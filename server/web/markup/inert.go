@@ -23,14 +23,17 @@ var commonMark = goldmark.New()
 // Inert returns Markdown that shows the same, with raw HTML escaped so that no renderer uses it, without links other
 // than those to http, https and mailto addresses, without pictures, which a renderer would fetch, and with code blocks
 // closed, so that what follows is read as it stands. Code stays as it is. It returns false for a text that it cannot
-// make inert in a few steps, or that is too long or too deeply nested.
-func Inert(s string) (string, bool) {
+// make inert in a few steps, that is too long or too deeply nested, or takes more than the page has.
+func (p *Budget) Inert(s string) (string, bool) {
 	if len(s) > maxMarkdown || nested(s) {
 		return "", false
 	}
 	// A NUL and a lone CR mean different things to different renderers.
 	s = strings.NewReplacer("\x00", "\ufffd", "\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(s, "\ufffd"))
 	for range inertTries {
+		if !p.parse(s) {
+			return "", false
+		}
 		source := []byte(s + "\n\n" + probe + "\n")
 		context := parser.NewContext()
 		doc := commonMark.Parser().Parse(text.NewReader(source), parser.WithContext(context))

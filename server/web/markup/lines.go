@@ -31,47 +31,98 @@ func (l DiffLine) Class() string {
 	return "same"
 }
 
+// lineFrame is about what a template writes around a line of a difference, in bytes.
+const lineFrame = 120
+
 // Diff compares two texts line by line. Around each change context equal lines stay; the others are folded. It has at
-// most about limit lines, and says how many there are more.
-func Diff(before, after string, context, limit int) (lines []DiffLine, more int) {
-	a, b := split(before), split(after)
-	for i, edits := 0, Compare(a, b); i < len(edits); i++ {
+// most about limit lines, fewer when there is no room, and says how many there are more.
+func (p *Budget) Diff(before, after string, context, limit int) (lines []DiffLine, more int) {
+	a, moreA := p.split(before)
+	b, moreB := p.split(after)
+	d := difference{Budget: p, a: a, b: b}
+	for i, edits := 0, p.compare(a, b); i < len(edits); i++ {
 		e := edits[i]
-		if len(lines) > limit {
+		if len(d.lines) > limit || p.html <= 0 {
 			more += max(e.AEnd-e.A, e.BEnd-e.B)
 			continue
 		}
 		switch {
 		case e.Op == Same:
-			lines = appendSame(lines, a, e, context, i == 0, i == len(edits)-1)
+			d.same(e, context, i == 0, i == len(edits)-1)
 		case e.Op == Removed && i+1 < len(edits) && edits[i+1].Op == Added:
-			lines = appendPair(lines, a[e.A:e.AEnd], b[edits[i+1].B:edits[i+1].BEnd], e.A, edits[i+1].B)
+			d.pair(Edit{A: e.A, AEnd: e.AEnd, B: edits[i+1].B, BEnd: edits[i+1].BEnd}, limit)
 			i++
-		case e.Op == Removed:
-			lines = appendPair(lines, a[e.A:e.AEnd], nil, e.A, 0)
-		case i+1 < len(edits) && edits[i+1].Op == Removed:
-			lines = appendPair(lines, a[edits[i+1].A:edits[i+1].AEnd], b[e.B:e.BEnd], edits[i+1].A, e.B)
+		case e.Op == Added && i+1 < len(edits) && edits[i+1].Op == Removed:
+			d.pair(Edit{A: edits[i+1].A, AEnd: edits[i+1].AEnd, B: e.B, BEnd: e.BEnd}, limit)
 			i++
 		default:
-			lines = appendPair(lines, nil, b[e.B:e.BEnd], 0, e.B)
+			d.pair(e, limit)
 		}
 	}
-	if n := len(lines) - limit; n > 0 {
-		lines, more = lines[:limit], more+n
+	if n := len(d.lines) - limit; n > 0 {
+		d.lines, more = d.lines[:limit], more+n
 	}
+	return d.lines, more + d.more + max(moreA, moreB)
+}
+
+// compare is Compare, with the page's share of work.
+func (p *Budget) compare(a, b []string) []Edit {
+	edits, steps := compare(a, b, p.steps)
+	p.steps -= steps
+	return edits
+}
+
+// split cuts a text into lines, as many as a page compares, and says how many there are more; a newline at its end makes
+// no empty one.
+func (p *Budget) split(s string) (lines []string, more int) {
+	if s == "" {
+		return nil, 0
+	}
+	s = strings.TrimSuffix(s, "\n")
+	lines = strings.SplitN(s, "\n", max(min(p.lines, maxDiff), 1)+1)
+	if n := len(lines) - 1; n >= max(min(p.lines, maxDiff), 1) {
+		lines, more = lines[:n], strings.Count(lines[n], "\n")+1
+	}
+	p.lines -= len(lines)
 	return lines, more
 }
 
-// split cuts a text into lines; a newline at its end makes no empty one.
-func split(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+// maxDiff is how many lines of a text are compared.
+const maxDiff = 50_000
+
+// difference collects the lines of one.
+type difference struct {
+	*Budget
+	a, b  []string
+	lines []DiffLine
+	more  int
 }
 
-// appendSame shows context lines on the sides where something changes.
-func appendSame(lines []DiffLine, a []string, e Edit, context int, first, last bool) []DiffLine {
+// add appends a line, if there is room.
+func (d *difference) add(l DiffLine, html func() template.HTML) {
+	if d.html -= lineFrame; d.html <= 0 {
+		d.more++
+		return
+	}
+	if html != nil {
+		l.HTML = html()
+	}
+	d.lines = append(d.lines, l)
+}
+
+// whole is a line without marks.
+func (d *difference) whole(s string) func() template.HTML {
+	return func() template.HTML {
+		html, left := d.Text(s)
+		if left > 0 {
+			html += "…"
+		}
+		return html
+	}
+}
+
+// same shows context lines on the sides where something changes.
+func (d *difference) same(e Edit, context int, first, last bool) {
 	head, tail := context, context
 	if first {
 		head = 0
@@ -82,51 +133,62 @@ func appendSame(lines []DiffLine, a []string, e Edit, context int, first, last b
 	for i := e.A; i < e.AEnd; i++ {
 		at := i - e.A
 		if left := e.AEnd - i - tail; at >= head && left > 1 {
-			lines = append(lines, DiffLine{Op: Same, Folded: left})
+			d.add(DiffLine{Op: Same, Folded: left}, nil)
 			i = e.AEnd - tail - 1
 			continue
 		}
-		lines = append(lines, DiffLine{Op: Same, Old: i + 1, New: e.B + at + 1, HTML: Text(a[i])})
+		d.add(DiffLine{Op: Same, Old: i + 1, New: e.B + at + 1}, d.whole(d.a[i]))
 	}
-	return lines
 }
 
-// appendPair shows removed lines and the ones that came in their place. Lines of equal rank are compared word by word.
-func appendPair(lines []DiffLine, removed, added []string, a, b int) []DiffLine {
+// pair shows removed lines and the ones that came in their place, about limit of each. Lines of equal rank are compared
+// word by word.
+func (d *difference) pair(e Edit, limit int) {
+	removed, added := d.a[e.A:e.AEnd], d.b[e.B:e.BEnd]
+	limit++ // one that is too many is counted by who cuts them
+	for _, side := range []*[]string{&removed, &added} {
+		if n := len(*side) - limit; n > 0 {
+			*side, d.more = (*side)[:limit], d.more+n
+		}
+	}
 	var marked [2][]template.HTML
-	pairs := len(removed) == len(added) || len(removed) > 0 && len(added) > 0 && len(removed)+len(added) <= 8
+	pairs := e.AEnd-e.A == e.BEnd-e.B || len(removed) > 0 && len(added) > 0 && len(removed)+len(added) <= 8
 	for i := range min(len(removed), len(added)) {
-		if !pairs {
+		if !pairs || d.html <= 0 {
 			break
 		}
-		x, y := words(removed[i], added[i])
+		x, y := d.words(removed[i], added[i])
 		marked[0], marked[1] = append(marked[0], x), append(marked[1], y)
 	}
-	html := func(side int, i int, s string) template.HTML {
+	html := func(side int, i int, s string) func() template.HTML {
 		if i < len(marked[side]) {
-			return marked[side][i]
+			return func() template.HTML { return marked[side][i] }
 		}
-		return Text(s)
+		return d.whole(s)
 	}
 	for i, s := range removed {
-		lines = append(lines, DiffLine{Op: Removed, Old: a + i + 1, HTML: html(0, i, s)})
+		d.add(DiffLine{Op: Removed, Old: e.A + i + 1}, html(0, i, s))
 	}
 	for i, s := range added {
-		lines = append(lines, DiffLine{Op: Added, New: b + i + 1, HTML: html(1, i, s)})
+		d.add(DiffLine{Op: Added, New: e.B + i + 1}, html(1, i, s))
 	}
-	return lines
 }
 
 // maxMarked is the longest line in which changes are marked, in bytes.
 const maxMarked = 2000
 
 // words marks what differs between two lines, unless that is most of them.
-func words(before, after string) (x, y template.HTML) {
-	if len(before) > maxMarked || len(after) > maxMarked {
-		return Text(before), Text(after)
+func (p *Budget) words(before, after string) (x, y template.HTML) {
+	whole := func() (template.HTML, template.HTML) {
+		x, _ := p.Text(before)
+		y, _ := p.Text(after)
+		return x, y
+	}
+	if len(before) > maxMarked || len(after) > maxMarked || p.steps <= 0 {
+		return whole()
 	}
 	a, b := tokens(before), tokens(after)
-	edits := Compare(a, b)
+	edits := p.compare(a, b)
 	same := 0
 	for _, e := range edits {
 		if e.Op == Same {
@@ -134,27 +196,30 @@ func words(before, after string) (x, y template.HTML) {
 		}
 	}
 	if 3*same < max(len(strings.TrimSpace(before)), len(strings.TrimSpace(after))) {
-		return Text(before), Text(after)
+		return whole()
 	}
-	var bx, by strings.Builder
-	for _, e := range edits {
-		mark(&bx, strings.Join(a[e.A:e.AEnd], ""), e.Op != Same)
-		mark(&by, strings.Join(b[e.B:e.BEnd], ""), e.Op != Same)
-	}
-	return template.HTML(bx.String()), template.HTML(by.String()) //nolint:gosec // escaped by writeText
+	return p.side(a, edits, true), p.side(b, edits, false)
 }
 
-func mark(b *strings.Builder, s string, on bool) {
-	if s == "" {
-		return
+// side is one side of a comparison, with what only it has between marks.
+func (p *Budget) side(tokens []string, edits []Edit, old bool) template.HTML {
+	o := p.open(2 * maxMarked)
+	for _, e := range edits {
+		from, to := e.B, e.BEnd
+		if old {
+			from, to = e.A, e.AEnd
+		}
+		s := strings.Join(tokens[from:to], "")
+		switch {
+		case s == "":
+		case e.Op == Same:
+			o.text(s)
+		case o.write("<mark>"):
+			o.text(s)
+			o.WriteString("</mark>")
+		}
 	}
-	if !on {
-		writeText(b, s)
-		return
-	}
-	b.WriteString("<mark>")
-	writeText(b, s)
-	b.WriteString("</mark>")
+	return p.close(o)
 }
 
 // tokens cuts a line into words, runs of blanks and single other characters.

@@ -2,9 +2,11 @@ package markup
 
 import (
 	"bytes"
+	"errors"
 	"html/template"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
@@ -23,19 +25,108 @@ const (
 )
 
 // Markdown renders GitHub's dialect. HTML in it is shown, not used; pictures become links, for a browser must fetch
-// nothing. Too long or too deeply nested text is shown as it is.
-func (p *Highlighter) Markdown(s string) template.HTML {
-	if len(s) > maxMarkdown || nested(s) {
-		return plain(s)
+// nothing. Text that is too long or too deeply nested, or takes more than the page has, is shown as it is. left is how
+// many bytes are left out.
+func (p *Budget) Markdown(s string) (html template.HTML, left int64) {
+	if len(s) > maxMarkdown || nested(s) || !p.parse(s) {
+		return p.plain(s)
 	}
 	source := []byte(strings.ToValidUTF8(s, "\ufffd"))
 	doc := dialect.Parser().Parse(text.NewReader(source))
-	doc.SetAttributeString(highlighterKey, p)
-	var b bytes.Buffer
-	if err := dialect.Renderer().Render(&b, source, doc); err != nil {
-		return plain(s)
+	doc.SetAttributeString(budgetKey, p)
+	room := p.html // code inside takes of it, and is counted as a part of all
+	b := bounded{room: room / 2}
+	err := dialect.Renderer().Render(&b, source, doc)
+	if p.html = room; err != nil {
+		return p.plain(s)
 	}
-	return template.HTML(policy.SanitizeBytes(b.Bytes())) //nolint:gosec // sanitised
+	clean := policy.SanitizeBytes(b.Bytes())
+	if p.html -= len(clean); p.html < 0 {
+		p.html = room
+		return p.plain(s)
+	}
+	return template.HTML(clean), 0 //nolint:gosec // sanitised
+}
+
+// parse takes the room for parsing a text as Markdown.
+func (p *Budget) parse(s string) bool {
+	marks := 0
+	for i := range len(s) {
+		if c := s[i]; c < '0' && c != ' ' || c > '9' && c < 'A' || c > 'Z' && c < 'a' || c > 'z' && c < utf8.RuneSelf {
+			marks++
+		}
+	}
+	if marks += 2 * cells(s); marks > p.marks {
+		return false
+	}
+	p.marks -= marks
+	return true
+}
+
+// cells is about how many cells the tables of a text have: a row that lacks some gets as many as the first.
+func cells(s string) (n int) {
+	columns := 0
+	for line := range strings.SplitSeq(s, "\n") {
+		switch {
+		case strings.Trim(line, " \t\r>") == "":
+			columns = 0
+		case strings.Contains(line, "-") && strings.Trim(line, " \t\r>|:-+*.)0123456789") == "":
+			columns = max(columns, strings.Count(line, "|")+1)
+		}
+		n += columns
+	}
+	return n
+}
+
+// bounded is a util.BufWriter that takes no more than it has room for.
+type bounded struct {
+	bytes.Buffer
+	room int
+	full bool
+}
+
+var errFull = errors.New("no room for more")
+
+// take reports what hinders n more bytes.
+func (b *bounded) take(n int) error {
+	if b.full = b.full || b.Len()+n > b.room; b.full {
+		return errFull
+	}
+	return nil
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if err := b.take(len(p)); err != nil {
+		return 0, err
+	}
+	return b.Buffer.Write(p)
+}
+
+func (b *bounded) WriteString(s string) (int, error) {
+	if err := b.take(len(s)); err != nil {
+		return 0, err
+	}
+	return b.Buffer.WriteString(s)
+}
+
+func (b *bounded) WriteByte(c byte) error {
+	if err := b.take(1); err != nil {
+		return err
+	}
+	return b.Buffer.WriteByte(c)
+}
+
+func (b *bounded) WriteRune(r rune) (int, error) { return b.WriteString(string(r)) }
+
+// Buffered is nothing: all is written at once.
+func (b *bounded) Buffered() int { return 0 }
+
+// Flush does nothing. It reports that something was left out: renderers do not look at what each write answers.
+func (b *bounded) Flush() error {
+	if b.full {
+		return errFull
+	}
+	return nil
 }
 
 // A <pre> may scroll, so the keyboard must reach it, and it says what it is.
@@ -44,7 +135,10 @@ const (
 	codeOpen  = `<pre class="code" tabindex="0" role="group" aria-label="Code">`
 )
 
-func plain(s string) template.HTML { return plainOpen + Text(s) + `</pre>` }
+func (p *Budget) plain(s string) (template.HTML, int64) {
+	html, left := p.Text(s)
+	return plainOpen + html + `</pre>`, left
+}
 
 // nested says whether a line opens more than any writer would.
 func nested(s string) bool {
@@ -91,8 +185,17 @@ func newPolicy() *bluemonday.Policy {
 	return p
 }
 
-// highlighterKey is the attribute of a document that has the page's highlighter. It is not rendered.
-const highlighterKey = "highlighter"
+// budgetKey is the attribute of a document that has the page's budget. It is not rendered.
+const budgetKey = "budget"
+
+// budgetOf is the page's budget.
+func budgetOf(n ast.Node) *Budget {
+	x, _ := n.OwnerDocument().AttributeString(budgetKey)
+	if p, ok := x.(*Budget); ok {
+		return p
+	}
+	return &Budget{} // nothing is left
+}
 
 // nodes renders what the page has its own way for.
 type nodes struct{}
@@ -113,12 +216,8 @@ func codeBlock(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.
 	if f, ok := n.(*ast.FencedCodeBlock); ok {
 		language = string(f.Language(source))
 	}
-	highlighter := &Highlighter{}
-	if x, ok := n.OwnerDocument().AttributeString(highlighterKey); ok {
-		highlighter, _ = x.(*Highlighter)
-	}
-	_, err := w.WriteString(codeOpen + `<code>` + string(highlighter.Code(blockText(n, source), language)) +
-		"</code></pre>\n")
+	code, _ := budgetOf(n).Code(blockText(n, source), language) // what is too much, Markdown finds
+	_, err := w.WriteString(codeOpen + `<code>` + string(code) + "</code></pre>\n")
 	return ast.WalkSkipChildren, err
 }
 
@@ -130,7 +229,8 @@ func htmlBlock(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.
 	if h, ok := n.(*ast.HTMLBlock); ok && h.HasClosure() {
 		html += string(h.ClosureLine.Value(source))
 	}
-	_, err := w.WriteString(string(plain(strings.TrimSuffix(html, "\n"))) + "\n")
+	shown, _ := budgetOf(n).plain(strings.TrimSuffix(html, "\n"))
+	_, err := w.WriteString(string(shown) + "\n")
 	return ast.WalkSkipChildren, err
 }
 
@@ -154,7 +254,8 @@ func rawHTML(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.Wa
 	}
 	for i := range raw.Segments.Len() {
 		segment := raw.Segments.At(i)
-		if _, err := w.WriteString(string(Text(string(segment.Value(source))))); err != nil {
+		html, _ := budgetOf(n).Text(string(segment.Value(source)))
+		if _, err := w.WriteString(string(html)); err != nil {
 			return ast.WalkStop, err
 		}
 	}

@@ -25,7 +25,7 @@ func TestMarkdown(t *testing.T) {
 		"7. seven":                                    `<ol start="7">`,
 		"<script>alert(1)</script>\n\nafter **that**": `<p>after <strong>that</strong></p>`,
 	} {
-		if got := string(highlighter().Markdown(in)); !strings.Contains(got, want) {
+		if got := markdownOf(in); !strings.Contains(got, want) {
 			t.Errorf("%q is\n%s\nwant\n%s", in, got, want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestMarkdownBounds(t *testing.T) {
 		"long": strings.Repeat("a **b** ", 20_000), "quotes": strings.Repeat(">", 10_000), "brackets": strings.Repeat("[", 10_000),
 		"stars": strings.Repeat("*a_", 10_000), "lists": strings.Repeat("- ", 10_000), "ticks": strings.Repeat("`a", 10_000),
 	} {
-		if got := string(highlighter().Markdown(in)); !strings.HasPrefix(got, `<pre class="plain" tabindex="0" role="group" aria-label="Text">`) {
+		if got := markdownOf(in); !strings.HasPrefix(got, `<pre class="plain" tabindex="0" role="group" aria-label="Text">`) {
 			t.Errorf("%s: %.80s", name, got)
 		}
 	}
@@ -50,7 +50,7 @@ var fromMarkdown = map[string]bool{"span class": true, "pre class tabindex role 
 
 func checkMarkdown(t *testing.T, in string) {
 	t.Helper()
-	got := string(highlighter().Markdown(in))
+	got := markdownOf(in)
 	for _, tag := range tags(t, got) {
 		if !fromMarkdown[tag] {
 			t.Errorf("%q has <%s>: %s", in, tag, got)

@@ -63,7 +63,7 @@ func TestText(t *testing.T) {
 		"é\xffü":         "é\ufffdü",
 		"한국어 🎉":          "한국어 🎉",
 	} {
-		if got := string(markup.Text(in)); got != want {
+		if got := textOf(in); got != want {
 			t.Errorf("%q is %q, want %q", in, got, want)
 		}
 	}
@@ -73,11 +73,11 @@ func TestNothingGetsOut(t *testing.T) {
 	allowed := map[string]bool{"span class": true, "mark": true}
 	for _, text := range hostile {
 		diff := ""
-		lines, _ := markup.Diff(text, "x"+text+"\ny", 3, 100)
+		lines, _ := markup.NewBudget().Diff(text, "x"+text+"\ny", 3, 100)
 		for _, l := range lines {
 			diff += string(l.HTML)
 		}
-		for name, got := range map[string]string{"Text": string(markup.Text(text)), "ANSI": string(markup.ANSI(text)), "Diff": diff} {
+		for name, got := range map[string]string{"Text": textOf(text), "ANSI": ansiOf(text), "Diff": diff} {
 			for _, tag := range tags(t, got) {
 				if !allowed[tag] {
 					t.Errorf("%s of %q has <%s>: %s", name, text, tag, got)

@@ -239,16 +239,15 @@ func (p *Pages) entry(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	x := entryPage{Layout: p.site.Layout(r, server.Login{}, fmt.Sprintf("Line %d", line+1), ""), Line: line}
 	err = p.look(r, v, func(s seen) error {
-		if _, err := thread.ReadLine(r.Context(), s, s.View, line); err != nil {
-			return err
-		}
 		b, err := s.builder(r.Context(), v)
 		if err != nil {
 			return err
 		}
 		b.Full, x.Back = true, v.base+s.stream.LinePath(line)
-		_, err = b.Fill(r.Context(), s, s.View, line, line+1)
-		x.Items = b.Done()
+		win, err := b.Fill(r.Context(), s, s.View, line, line+1)
+		if x.Items = b.Done(); err == nil && len(win.Lines) == 0 {
+			return server.ErrNotFound
+		}
 		return err
 	})
 	if err != nil {
@@ -269,15 +268,16 @@ func (p *Pages) image(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return server.ErrNotFound
 	}
-	return p.look(r, v, func(s seen) error {
-		l, err := thread.ReadLine(r.Context(), s, s.View, line)
-		if err != nil {
+	var kind string
+	var picture []byte
+	err = p.look(r, v, func(s seen) error {
+		return thread.ReadLine(r.Context(), s, s.View, line, func(l server.Line) (err error) {
+			kind, picture, err = thread.Decoded(l, n)
 			return err
-		}
-		kind, picture, err := thread.Decoded(l.Line, n)
-		if err == nil {
-			page.WriteImage(w, kind, picture)
-		}
-		return err
+		})
 	})
+	if err == nil {
+		page.WriteImage(w, kind, picture)
+	}
+	return err
 }

@@ -38,11 +38,10 @@ const (
 	// pageText is how much text a page shows before each one is cut to fewText.
 	pageText = 512 << 10
 	fewText  = 1 << 10
-	// HighlightBytes is how much code of a page is coloured, and HighlightTime how long that may take at most.
-	HighlightBytes = 96 << 10
-	HighlightTime  = 3 * time.Second
-	// maxParse is the longest line that is looked into.
-	maxParse = 32 << 20
+	// maxParse is the longest line that is looked into: decoded, it takes several times as much.
+	maxParse = 10 << 20
+	// maxWords is the longest text of a heading, in characters.
+	maxWords = 400
 )
 
 // Builder makes items of lines.
@@ -61,96 +60,34 @@ type Builder struct {
 	// Secrets finds secrets in the lines of the page, which are in SecretLines then; nil: none are looked for.
 	Secrets     *Secrets
 	SecretLines []SecretLine
+	Seen        func(server.Line) // nil, or what is called with each line of the page; its bytes are valid meanwhile
 
-	highlighter *markup.Highlighter
-	room        int
-	calls       map[string]*Tool // of this page, by id
-	folded      *Tool            // the first call whose result is in the line; nil: none
-	earlier     map[string]call  // of lines before it
-	fold        session.Fold     // of the lines that were read
-	items       []Item
-	Overflows   []*Overflow
-	Hidden      int64
-	at          StoredLine
-	cut         bool
-	ofLine      int            // items of the line so far
-	event       *session.Event // the prompt or message that the record is; nil: none, or a copy of one
-	today       string         // the day of the items so far
-	permission  string         // mode of permissions in the lines so far
+	budget     *markup.Budget
+	room       int
+	calls      map[string]*Tool // of this page, by id
+	folded     *Tool            // the first call whose result is in the line; nil: none
+	earlier    map[string]call  // of lines before it
+	fold       session.Fold     // of the lines that were read
+	items      []Item
+	Overflows  []*Overflow
+	Hidden     int64
+	at         StoredLine
+	blocks     []transcript.Block // of the record
+	images     []transcript.Block // of the line; nil: not looked for yet
+	cut        bool
+	ofLine     int            // items of the line so far
+	event      *session.Event // the prompt or message that the record is; nil: none, or a copy of one
+	today      string         // the day of the items so far
+	permission string         // mode of permissions in the lines so far
 }
 
 func NewBuilder(base string, s Stream, m Mode) *Builder {
-	return &Builder{base: base, stream: s, mode: m, highlighter: markup.NewHighlighter(HighlightBytes, HighlightTime),
-		room: pageText, calls: map[string]*Tool{}, earlier: map[string]call{}}
+	return &Builder{base: base, stream: s, mode: m, budget: markup.NewBudget(), room: pageText,
+		calls: map[string]*Tool{}, earlier: map[string]call{}}
 }
 
-// Keep makes the builder take coloured code from a cache, and add to it.
-func (b *Builder) Keep(coloured *markup.Cache) { b.highlighter.Cache = coloured }
-
-// before takes lines that are not shown, to know their calls and the prompts that wait in the queue.
-func (b *Builder) before(w Window) {
-	for _, l := range w.Lines {
-		for _, rec := range Records(l.Line) {
-			b.fold.Add(l.Index, rec)
-			b.permission = cmp.Or(rec.PermissionMode, b.permission)
-			if rec.Type != "assistant" || rec.Message == nil {
-				continue
-			}
-			for _, x := range rec.Message.Blocks() {
-				if x.Kind == transcript.ToolUseBlock {
-					b.earlier[x.ToolID] = call{l.Index, x.ToolName, x.Input, rec.Cwd}
-				}
-			}
-		}
-	}
-}
-
-// add makes items of a window's lines.
-func (b *Builder) add(w Window, view server.View) {
-	next := w.From
-	for _, l := range w.Lines {
-		b.gap(next, l.Index, w.retired)
-		next = l.Index + 1
-		b.generationStart(l, view)
-		items := len(b.items)
-		b.folded = nil
-		b.line(l)
-		if b.folded != nil && len(b.items) == items {
-			b.folded.Anchor = Item{Line: l.Index}.ID()
-		}
-		b.markSecrets(l, items)
-	}
-	b.gap(next, w.To, w.retired)
-}
-
-// after takes lines behind the page, for results of its calls.
-func (b *Builder) after(w Window) {
-	for _, l := range w.Lines {
-		if !b.waiting() {
-			return
-		}
-		b.at = l
-		for _, rec := range Records(l.Line) {
-			if rec.Type != "user" || rec.Message == nil {
-				continue
-			}
-			for _, x := range rec.Message.Blocks() {
-				if t := b.calls[x.ToolID]; x.Kind == transcript.ToolResultBlock && t != nil && t.ResultLine < 0 {
-					b.finish(t, rec, x)
-				}
-			}
-		}
-	}
-}
-
-func (b *Builder) waiting() bool {
-	for _, t := range b.calls {
-		if t.ResultLine < 0 {
-			return true
-		}
-	}
-	return false
-}
+// Budget is what the builder's page may still take.
+func (b *Builder) Budget() *markup.Budget { return b.budget }
 
 // Done closes what is still open and answers all items.
 func (b *Builder) Done() []Item {
@@ -229,8 +166,11 @@ func Records(l server.Line) []transcript.Record {
 
 // line makes the items of one line.
 func (b *Builder) line(l StoredLine) {
-	b.at, b.ofLine = l, 0
-	list := Records(l.Line)
+	b.at, b.ofLine, b.images = l, 0, nil
+	var list []transcript.Record
+	if l.Length == len(l.Raw) {
+		list = Records(l.Line)
+	}
 	if len(list) == 0 {
 		b.unread(l)
 		return
@@ -265,7 +205,7 @@ func (b *Builder) unread(l StoredLine) {
 	switch {
 	case l.Kind == server.Oversize:
 		title = "line too long to send; only its length and hash are stored"
-	case len(l.Raw) > maxParse:
+	case l.Length > len(l.Raw):
 		title = "very long line"
 	case len(bytes.TrimSpace(l.Raw)) == 0:
 		title = "blank line"
@@ -273,10 +213,10 @@ func (b *Builder) unread(l StoredLine) {
 			return
 		}
 	}
-	head, more := b.shown(string(l.Raw))
-	it := Item{Line: l.Index, Kind: "other", Tags: []string{title, format.Size(int64(len(l.Raw)))}}
-	if head != "" {
-		it.Parts = []Part{{Kind: "text", HTML: markup.Text(head), More: more}}
+	it := Item{Line: l.Index, Kind: "other", Tags: []string{title, format.Size(int64(l.Length))}}
+	if len(l.Raw) > 0 {
+		it.Parts = []Part{b.plain(string(l.Raw))}
+		it.Parts[0].More += int64(l.Length - len(l.Raw))
 	}
 	b.push(it)
 }
@@ -296,6 +236,7 @@ func (b *Builder) rewound(r *session.Rewind) {
 // record makes the item of a record.
 func (b *Builder) record(rec transcript.Record) {
 	it := Item{Line: b.at.Index, Time: rec.Time}
+	b.blocks = b.decode(rec)
 	switch rec.Type {
 	case "user":
 		b.user(rec, it)
@@ -304,6 +245,16 @@ func (b *Builder) record(rec transcript.Record) {
 	default:
 		b.other(rec, it)
 	}
+}
+
+// decode decodes the blocks of a record's message.
+func (b *Builder) decode(rec transcript.Record) []transcript.Block {
+	if rec.Message == nil {
+		return nil
+	}
+	blocks := rec.Message.Blocks()
+	b.budget.Blocks(len(blocks))
+	return blocks
 }
 
 // push appends an item that is always shown.
@@ -320,6 +271,12 @@ func (b *Builder) push(it Item) {
 			it.Mark = fmt.Sprintf("-%d", b.ofLine)
 		}
 	}
+	it.Who, it.Model = short(it.Who), short(it.Model)
+	for i := range it.Tags {
+		it.Tags[i] = short(it.Tags[i])
+	}
+	b.budget.Piece(append(it.Tags, it.Link, it.Who, it.Model)...)
+	b.trim(it.Parts)
 	b.day(it.Time, it.Line)
 	if n := len(b.items); n > 0 && it.Kind == "answer" && b.items[n-1].Kind == "answer" && b.items[n-1].Left == it.Left {
 		it.Cont = true
@@ -340,41 +297,6 @@ func (b *Builder) noise(rec transcript.Record, it Item) {
 		it.Parts = []Part{{Kind: "note", Title: p}}
 	}
 	b.push(it)
-}
-
-// shown is as much of a text as there is room for, and how many bytes are left out.
-func (b *Builder) shown(s string) (string, int64) {
-	limit := textLimit
-	switch {
-	case b.Full:
-		limit = FullText
-	case b.room <= 0:
-		limit = fewText
-	}
-	head, rest := format.Cut(s, limit)
-	b.room -= len(head)
-	b.cut = b.cut || rest > 0
-	return head, rest
-}
-
-func (b *Builder) markdown(s string) Part {
-	head, more := b.shown(s)
-	return Part{Kind: "md", HTML: b.highlighter.Markdown(head), More: more}
-}
-
-func (b *Builder) plain(s string) Part {
-	head, more := b.shown(s)
-	return Part{Kind: "text", HTML: markup.Text(head), More: more}
-}
-
-func (b *Builder) code(s, language string) Part {
-	head, more := b.shown(s)
-	return Part{Kind: "code", HTML: b.highlighter.Code(head, language), More: more}
-}
-
-func (b *Builder) terminal(s string) Part {
-	head, more := b.shown(s)
-	return Part{Kind: "text", HTML: markup.ANSI(head), More: more}
 }
 
 // between is how long something took; 0 when that is not known.

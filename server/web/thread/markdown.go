@@ -31,6 +31,7 @@ type markdownWriter struct {
 	calls   map[string]string // names of tools by call
 	speaker string
 	fold    session.Fold
+	budget  *markup.Budget // of a line
 }
 
 // WriteMarkdown writes what was said and done: prompts, answers, calls in a line with their results behind them.
@@ -38,7 +39,7 @@ func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view 
 	x := snap.Session()
 	n := markdownWriter{w: bufio.NewWriterSize(w, 64<<10), calls: map[string]string{}}
 	n.printf("# %s\n\n", inline(cmp.Or(format.OneLine(x.Project, 200), "Session")+" · "+format.OneLine(x.SessionID, 500)))
-	for _, p := range []Pair{
+	for _, p := range []struct{ Name, Value string }{
 		{"Directory", x.Cwd}, {"Host", x.Host}, {"Lines", strconv.FormatInt(view.Total, 10)},
 		{"Last received", format.Stamp(x.Last)},
 	} {
@@ -47,6 +48,7 @@ func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view 
 		}
 	}
 	err := EachLine(ctx, snap, view, func(l server.Line) error {
+		n.budget = markup.NewBudget()
 		for _, rec := range Records(l) {
 			n.record(l.Index, rec)
 		}
@@ -173,7 +175,7 @@ func inline(s string) string {
 
 // text writes somebody's Markdown so that no renderer takes HTML from it; what cannot be made so is a code block.
 func (n *markdownWriter) text(s string) {
-	if inert, ok := markup.Inert(s); ok {
+	if inert, ok := n.budget.Inert(s); ok {
 		n.printf("\n%s\n", inert)
 		return
 	}

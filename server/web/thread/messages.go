@@ -57,14 +57,14 @@ func (b *Builder) said(rec transcript.Record, it Item, said transcript.Speech) {
 		it.Tags = append(it.Tags, "queued")
 	}
 	if name, args, ok := rec.Command(); ok {
-		it.Parts = append(it.Parts, Part{Kind: "command", Title: "/" + name})
+		it.Parts = append(it.Parts, Part{Kind: "command", Title: words("/" + name)})
 		text = args
 	}
 	if text != "" {
 		it.Parts = append(it.Parts, b.typed(text)...)
 	}
 	if rec.Message != nil {
-		it.Parts = append(it.Parts, b.pictures(rec.Message.Blocks())...)
+		it.Parts = append(it.Parts, b.pictures(b.blocks)...)
 	}
 	b.push(it)
 }
@@ -81,7 +81,7 @@ func (b *Builder) program(rec transcript.Record, it Item) {
 	switch {
 	case rec.Sidechain && rec.ParentUUID == "" && !rec.Meta:
 		it.Kind, it.Who = "prompt", "Task"
-		it.Parts = append([]Part{b.markdown(text)}, b.pictures(rec.Message.Blocks())...)
+		it.Parts = append([]Part{b.markdown(text)}, b.pictures(b.blocks)...)
 		b.push(it)
 	case b.command(rec, it, text):
 	case text == "" || onlyResults(rec):
@@ -93,7 +93,7 @@ func (b *Builder) program(rec transcript.Record, it Item) {
 
 // onlyResults says whether the record's results, which are shown elsewhere, are all it has.
 func onlyResults(rec transcript.Record) bool {
-	for _, x := range rec.Message.Blocks() {
+	for _, x := range rec.Message.RawBlocks() {
 		if x.Kind != transcript.ToolResultBlock {
 			return false
 		}
@@ -105,12 +105,12 @@ func onlyResults(rec transcript.Record) bool {
 func (b *Builder) command(rec transcript.Record, it Item, text string) bool {
 	it.Kind, it.Who = "note", "command"
 	if name, args, ok := rec.Command(); ok {
-		it.Parts = []Part{{Kind: "command", Title: strings.TrimSpace("/" + name + " " + args)}}
+		it.Parts = []Part{{Kind: "command", Title: words("/" + name + " " + args)}}
 		b.push(it)
 		return true
 	}
 	if s := tagged(text, "bash-input"); s != "" {
-		it.Parts = []Part{{Kind: "command", Title: "! " + s}}
+		it.Parts = []Part{{Kind: "command", Title: words("! " + s)}}
 		b.push(it)
 		return true
 	}
@@ -161,7 +161,11 @@ func (b *Builder) assistant(rec transcript.Record, it Item) {
 		return
 	}
 	it.Kind, it.Who, it.Model = "answer", "Claude", rec.Message.Model
-	for _, x := range rec.Message.Blocks() {
+	for _, x := range b.blocks {
+		if !b.budget.Piece() {
+			it.Parts = append(it.Parts, b.rest())
+			break
+		}
 		it.Parts = append(it.Parts, b.block(rec, x)...)
 	}
 	if len(it.Parts) == 0 {
@@ -191,11 +195,17 @@ func (b *Builder) block(rec transcript.Record, x transcript.Block) []Part {
 	case transcript.ToolUseBlock:
 		return []Part{{Kind: "tool", Tool: b.call(rec, x)}}
 	case transcript.ToolResultBlock:
-		return b.output(call{}, rec, x)
+		return b.output(call{}, readOutcome(rec.ToolResult), x)
 	case transcript.ImageBlock, transcript.DocumentBlock:
 		return b.pictures([]transcript.Block{x})
 	}
-	return []Part{{Kind: "fold", Title: cmp.Or(x.Type, "block"), Parts: []Part{b.json(x.Raw)}}}
+	return []Part{{Kind: "fold", Title: words(cmp.Or(x.Type, "block")), Parts: []Part{b.json(x.Raw)}}}
+}
+
+// rest stands for what a page has no room for.
+func (b *Builder) rest() Part {
+	b.cut = true
+	return Part{Kind: "note", Title: "This line has more than a page can show"}
 }
 
 func (b *Builder) ifEverything(words string) []Part {
@@ -276,6 +286,9 @@ func (b *Builder) pictures(blocks []transcript.Block) []Part {
 		if x.Kind != transcript.ImageBlock && x.Kind != transcript.DocumentBlock {
 			continue
 		}
+		if !b.budget.Piece() {
+			return append(out, b.rest())
+		}
 		out = append(out, b.picture(x))
 	}
 	return out
@@ -283,7 +296,10 @@ func (b *Builder) pictures(blocks []transcript.Block) []Part {
 
 // picture shows one. Each image of a line has a number, its place in what imagesOf answers.
 func (b *Builder) picture(x transcript.Block) Part {
-	n := numberOf(x, Images(b.at.Line))
+	if b.images == nil {
+		b.images = Images(b.at.Line)
+	}
+	n := numberOf(x, b.images)
 	p := &Picture{Kind: x.MediaType, Size: int64(len(x.Data)) * 3 / 4,
 		Alt: fmt.Sprintf("Image %d of line %d", n+1, b.at.Index+1)}
 	if x.Kind == transcript.DocumentBlock {

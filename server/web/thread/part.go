@@ -80,7 +80,12 @@ type Todo struct {
 	Text  string
 }
 
-type Pair struct{ Name, Value string }
+// Pair is a member of an object.
+type Pair struct {
+	Name  string
+	Value template.HTML
+	More  int64 // bytes that are left out
+}
 
 // Picture is an image of a message.
 type Picture struct {
@@ -125,6 +130,7 @@ type call struct {
 	Name  string
 	Input []byte
 	Cwd   string
+	in    *input // Input, once it was read
 }
 
 // Lands says whether the address of a line leads to one of the items, or to the result of a call in them.

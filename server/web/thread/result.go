@@ -17,7 +17,7 @@ type outcome struct {
 	Stdout      string          `json:"stdout"`
 	Stderr      string          `json:"stderr"`
 	Interrupted bool            `json:"interrupted"`
-	Patch       []hunk          `json:"structuredPatch"`
+	Patch       few[hunk]       `json:"structuredPatch"`
 	File        *readFile       `json:"file"`
 	AgentID     string          `json:"agentId"`
 	Status      string          `json:"status"`
@@ -30,9 +30,9 @@ type outcome struct {
 }
 
 type hunk struct {
-	OldStart int      `json:"oldStart"`
-	NewStart int      `json:"newStart"`
-	Lines    []string `json:"lines"`
+	OldStart int         `json:"oldStart"`
+	NewStart int         `json:"newStart"`
+	Lines    few[string] `json:"lines"`
 }
 
 type readFile struct {
@@ -49,7 +49,7 @@ func readOutcome(raw []byte) (o outcome) {
 // results shows the tool results of a user record: with their calls where these are on the page.
 func (b *Builder) results(rec transcript.Record, it Item) {
 	var alone []Part
-	for _, x := range rec.Message.Blocks() {
+	for _, x := range b.blocks {
 		if x.Kind != transcript.ToolResultBlock {
 			continue
 		}
@@ -58,11 +58,16 @@ func (b *Builder) results(rec transcript.Record, it Item) {
 			b.folded = cmp.Or(b.folded, t)
 			continue
 		}
-		t := &Tool{ID: x.ToolID, Name: "Result", State: "none", ResultLine: -1, Word: "call not on this page"}
+		id, _ := format.Cut(x.ToolID, idSize)
+		t := &Tool{ID: id, Name: "Result", State: "none", ResultLine: -1, Word: "call not on this page"}
 		if c, ok := b.earlier[x.ToolID]; ok {
 			t.call = c
-			t.title()
+			b.title(t)
 			t.CallLine, t.CallURL = c.Line, b.base+b.stream.LinePath(c.Line)
+		}
+		if !b.budget.Piece() {
+			alone = append(alone, b.rest())
+			break
 		}
 		b.finish(t, rec, x)
 		alone = append(alone, Part{Kind: "tool", Tool: t})
@@ -85,14 +90,16 @@ func (b *Builder) finish(t *Tool, rec transcript.Record, x transcript.Block) {
 		t.State, t.Word = "error", "interrupted"
 	}
 	b.took(t, between(t.began, rec.Time), o)
-	t.Result = b.output(t.call, rec, x)
+	t.Result = b.output(t.call, o, x)
 	b.overflow(t, x.Output())
 	if len(o.Patch) > 0 && (t.call.Name == "Edit" || t.call.Name == "MultiEdit" || t.call.Name == "Write") && !x.Error {
-		t.Input, t.Result = b.patch(o, t.call.relative(readInput(t.call.Input).FilePath)), nil
+		t.Input, t.Result = b.patch(o, t.call.relative(t.call.input().FilePath)), nil
 	}
 	if id := o.AgentID; id != "" && IsPlainID(id) {
 		t.Agent = b.agent(id, o)
 	}
+	b.trim(t.Input)
+	b.trim(t.Result)
 }
 
 var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -121,8 +128,7 @@ func (b *Builder) agent(id string, o outcome) *AgentLink {
 }
 
 // output shows what a tool answered.
-func (b *Builder) output(c call, rec transcript.Record, x transcript.Block) []Part {
-	o := readOutcome(rec.ToolResult)
+func (b *Builder) output(c call, o outcome, x transcript.Block) []Part {
 	out := b.pictures(x.Content)
 	text := x.Output()
 	if x.Error {
@@ -182,7 +188,7 @@ var numbered = regexp.MustCompile(`(?m)^ *\d+(→|\t)`)
 
 // file shows what was read of a file, coloured by its name.
 func (b *Builder) file(o outcome, c call, text string) []Part {
-	path := readInput(c.Input).FilePath
+	path := c.input().FilePath
 	if o.File != nil && o.File.Content != "" {
 		p := b.code(o.File.Content, cmp.Or(o.File.FilePath, path))
 		if o.File.StartLine > 1 {
@@ -218,7 +224,9 @@ func (b *Builder) patch(o outcome, path string) []Part {
 		p := b.diff(before.String(), after.String())
 		p.Title = path
 		renumber(p.Diff, h)
-		out = append(out, p)
+		if out = append(out, p); b.budget.Room() == 0 {
+			break
+		}
 	}
 	return out
 }

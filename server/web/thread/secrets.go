@@ -54,7 +54,12 @@ func (s *Secrets) in(l server.Line) []string {
 // markSecrets notes what a line holds, and marks its last item, if it has one of its own. A result stands in the item
 // of its call.
 func (b *Builder) markSecrets(l StoredLine, items int) {
-	rules := b.Secrets.in(l.Line)
+	var rules []string
+	if b.Secrets != nil && !b.budget.Escapes(l.Raw) {
+		rules = []string{"not searched, too many escapes"}
+	} else {
+		rules = b.Secrets.in(l.Line)
+	}
 	if rules == nil {
 		return
 	}

@@ -22,6 +22,8 @@ type Story struct {
 const (
 	lagBytes = 2 << 20  // of the newest view: what is not derived yet; until it is, the page says so
 	oldBytes = 64 << 20 // of an older one, which has no fold
+	// blockBytes is what a block of a message counts besides.
+	blockBytes = 256
 )
 
 // ReadStory returns the story of a view, from the fold of its stream and the lines behind it.
@@ -54,6 +56,9 @@ func storyOf(ctx context.Context, snap server.Snapshot, spans []server.Span, f *
 			}
 			for _, rec := range Records(l) {
 				f.Add(l.Index, rec)
+				if rec.Message != nil && bytes < math.MaxInt/2 {
+					bytes -= blockBytes * len(rec.Message.RawBlocks())
+				}
 			}
 			return nil
 		})

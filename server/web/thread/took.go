@@ -46,7 +46,7 @@ func (b *Builder) took(t *Tool, elapsed time.Duration, o outcome) {
 
 // mayAsk reports whether Claude Code may have asked the user before a call.
 func (b *Builder) mayAsk(t *Tool) bool {
-	in := readInput(t.call.Input)
+	in := t.call.input()
 	path := cmp.Or(in.FilePath, in.NotebookPath, transcript.StringField(t.call.Input, "path"))
 	return transcript.MayAsk(b.permission, t.call.Name, path, t.call.Cwd)
 }

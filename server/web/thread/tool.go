@@ -3,29 +3,29 @@ package thread
 import (
 	"bytes"
 	"encoding/json"
+	"html/template"
 	"strings"
 
 	"github.com/ccship/ccship/server/web/format"
-	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/transcript"
 )
 
 // input is what the tools that are known take. What a call has as another kind than expected is left out.
 type input struct {
-	Command      string        `json:"command"`
-	Description  string        `json:"description"`
-	FilePath     string        `json:"file_path"`
-	NotebookPath string        `json:"notebook_path"`
-	OldString    string        `json:"old_string"`
-	NewString    string        `json:"new_string"`
-	NewSource    string        `json:"new_source"`
-	Content      string        `json:"content"`
-	Edits        []replacement `json:"edits"`
-	Prompt       string        `json:"prompt"`
-	SubagentType string        `json:"subagent_type"`
-	Plan         string        `json:"plan"`
-	Todos        []todoInput   `json:"todos"`
-	Background   bool          `json:"run_in_background"`
+	Command      string           `json:"command"`
+	Description  string           `json:"description"`
+	FilePath     string           `json:"file_path"`
+	NotebookPath string           `json:"notebook_path"`
+	OldString    string           `json:"old_string"`
+	NewString    string           `json:"new_string"`
+	NewSource    string           `json:"new_source"`
+	Content      string           `json:"content"`
+	Edits        few[replacement] `json:"edits"`
+	Prompt       string           `json:"prompt"`
+	SubagentType string           `json:"subagent_type"`
+	Plan         string           `json:"plan"`
+	Todos        few[todoInput]   `json:"todos"`
+	Background   bool             `json:"run_in_background"`
 }
 
 type replacement struct {
@@ -49,16 +49,17 @@ const (
 	diffLines     = 300
 	FullDiffLines = 20_000
 	summarySize   = 160 // characters
+	idSize        = 200 // bytes
 )
 
 // call shows a tool call; its result is attached when it comes.
 func (b *Builder) call(rec transcript.Record, x transcript.Block) *Tool {
 	t := &Tool{
 		ID: x.ToolID, State: "none", Word: "no result", ResultLine: -1, began: rec.Time,
-		call: call{b.at.Index, x.ToolName, x.Input, rec.Cwd},
+		call: call{Line: b.at.Index, Name: x.ToolName, Input: x.Input, Cwd: rec.Cwd},
 	}
-	t.title()
-	in := readInput(x.Input)
+	b.title(t)
+	in := t.call.input()
 	switch x.ToolName {
 	case "Bash", "PowerShell":
 		t.Input = []Part{b.code(in.Command, "bash")}
@@ -76,7 +77,7 @@ func (b *Builder) call(rec transcript.Record, x transcript.Block) *Tool {
 		t.Input = b.pairs(x.Input)
 	case "TodoWrite":
 		t.Open = true
-		t.Input = []Part{{Kind: "todo", Todos: todos(in.Todos)}}
+		t.Input = []Part{{Kind: "todo", Todos: b.todos(in.Todos)}}
 	case "Task", "Agent":
 		t.Input = []Part{b.markdown(in.Prompt)}
 		if a, ok := b.Agents[AgentKey(in.Prompt)]; ok {
@@ -91,19 +92,21 @@ func (b *Builder) call(rec transcript.Record, x transcript.Block) *Tool {
 	if t.ID != "" {
 		b.calls[t.ID] = t
 	}
+	t.ID, _ = format.Cut(t.ID, idSize)
 	return t
 }
 
 // title names the call and sums it up in a line, with paths as seen from the working directory.
-func (t *Tool) title() {
-	t.Name = t.call.Name
+func (b *Builder) title(t *Tool) {
+	defer func() { b.budget.Piece(t.Name, t.Summary, t.Note) }()
+	t.Name = format.OneLine(t.call.Name, summarySize)
 	if rest, mcp := strings.CutPrefix(t.Name, "mcp__"); mcp {
 		if server, name, ok := strings.Cut(rest, "__"); ok {
 			t.Name = server + " · " + name
 		}
 	}
 	summary := transcript.ToolSummary(t.call.Name, t.call.Input, 0)
-	switch in := readInput(t.call.Input); t.call.Name {
+	switch in := t.call.input(); t.call.Name {
 	case "Bash", "PowerShell":
 		summary, t.Note = in.Command, format.OneLine(in.Description, summarySize)
 	case "Task", "Agent":
@@ -112,6 +115,15 @@ func (t *Tool) title() {
 		summary = "" // all of it stands below
 	}
 	t.Summary = format.OneLine(t.call.relative(summary), summarySize)
+}
+
+// input is what the call takes.
+func (c *call) input() *input {
+	if c.in == nil {
+		in := readInput(c.Input)
+		c.in = &in
+	}
+	return c.in
 }
 
 // relative takes the working directory out of paths.
@@ -123,7 +135,7 @@ func (c call) relative(s string) string {
 }
 
 // edits shows replacements as differences.
-func (b *Builder) edits(in input, path string) []Part {
+func (b *Builder) edits(in *input, path string) []Part {
 	list := in.Edits
 	if in.OldString != "" || in.NewString != "" || len(list) == 0 {
 		list = []replacement{{Old: in.OldString, New: in.NewString}}
@@ -135,19 +147,25 @@ func (b *Builder) edits(in input, path string) []Part {
 			p.Diff[i].Old, p.Diff[i].New = 0, 0 // where in the file they are is not known yet
 		}
 		p.Title = path
-		out = append(out, p)
+		if out = append(out, p); b.budget.Room() == 0 {
+			break
+		}
 	}
 	return out
 }
 
 func (b *Builder) diff(before, after string) Part {
+	if !b.budget.Piece() {
+		b.cut = true
+		return Part{Kind: "diff", More: int64(strings.Count(before, "\n") + strings.Count(after, "\n") + 1)}
+	}
 	limit := diffLines
 	if b.Full {
 		limit = FullDiffLines
 	} else if b.room <= 0 {
 		limit = 20
 	}
-	lines, more := markup.Diff(before, after, DiffContext, limit)
+	lines, more := b.budget.Diff(before, after, DiffContext, limit)
 	for _, l := range lines {
 		b.room -= len(l.HTML)
 	}
@@ -155,7 +173,7 @@ func (b *Builder) diff(before, after string) Part {
 	return Part{Kind: "diff", Diff: lines, More: int64(more)}
 }
 
-func todos(list []todoInput) []Todo {
+func (b *Builder) todos(list []todoInput) []Todo {
 	out := make([]Todo, 0, len(list))
 	for _, t := range list {
 		state := "open"
@@ -165,7 +183,12 @@ func todos(list []todoInput) []Todo {
 		case "in_progress":
 			state = "now"
 		}
-		out = append(out, Todo{state, t.Content})
+		text := format.Short(t.Content, maxWords)
+		if !b.budget.Piece(text) {
+			b.cut = true
+			break
+		}
+		out = append(out, Todo{state, text})
 	}
 	return out
 }
@@ -188,19 +211,21 @@ func (b *Builder) pairs(raw []byte) []Part {
 		if value[0] == '"' {
 			text = transcript.Unquote(value[1 : len(value)-1])
 		}
-		head, _ := b.shown(text)
-		list = append(list, Pair{key, head})
+		p := b.plain(text)
+		list = append(list, Pair{format.Short(key, summarySize), p.HTML, p.More})
+		if b.budget.Room() == 0 {
+			break
+		}
 	}
 	return []Part{{Kind: "pairs", Pairs: list}}
 }
 
 // json shows a value indented.
 func (b *Builder) json(raw []byte) Part {
-	var buf bytes.Buffer
-	if len(raw) > FullText || json.Indent(&buf, raw, "", "  ") != nil {
-		return b.plain(string(raw))
-	}
-	return b.code(buf.String(), "json")
+	limit := b.limit()
+	p := b.part("code", "", func(string) (template.HTML, int64) { return b.budget.JSON(raw, limit) })
+	b.room -= min(len(raw), limit)
+	return p
 }
 
 // AgentKey identifies a task by the beginning of its agent's prompt.

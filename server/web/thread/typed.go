@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/format"
 )
 
 const fence = "```"
@@ -14,17 +14,23 @@ func (b *Builder) typed(s string) (out []Part) {
 	head, more := b.shown(s)
 	for head != "" {
 		before, language, code, rest, found := fenced(head)
+		if !b.budget.Piece() {
+			out, more = append(out, Part{Kind: "typed"}), more+int64(len(head))
+			break
+		}
 		if strings.TrimSpace(before) != "" {
-			out = append(out, Part{Kind: "typed", HTML: markup.Text(strings.Trim(before, "\n"))})
+			html, left := b.budget.Text(strings.Trim(before, "\n"))
+			out, more = append(out, Part{Kind: "typed", HTML: html}), more+left
 		}
 		if !found {
 			break
 		}
-		out = append(out, Part{Kind: "code", HTML: b.highlighter.Code(code, language)})
+		html, left := b.budget.Code(code, language)
+		out, more = append(out, Part{Kind: "code", HTML: html}), more+left
 		head = rest
 	}
 	if n := len(out); n > 0 {
-		out[n-1].More = more
+		out[n-1].More, b.cut = more, b.cut || more > 0
 	}
 	return out
 }
@@ -54,6 +60,9 @@ func fenced(s string) (before, language, code, rest string, found bool) {
 	_, rest, _ = strings.Cut(body[at+1:], "\n")
 	return s[:open], strings.TrimSpace(first), body[:at], rest, true
 }
+
+// words is a text on one line, as a heading has it.
+func words(s string) string { return format.OneLine(s, maxWords) }
 
 // day says on which day what follows happened, in the reader's zone, when that is another than before.
 func (b *Builder) day(at time.Time, line int64) {

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,12 +17,25 @@ const (
 	// results.
 	aroundLines = 200
 	aroundBytes = 1 << 20
+	// aroundBlocks is how many blocks before its beginning are decoded.
+	aroundBlocks = 2000
 )
 
-// StoredLine is a line as it is stored. Its bytes are a copy.
+// StoredLine is a line as it is stored. Of one that is too long to be looked into, the bytes are the beginning.
 type StoredLine struct {
 	server.Line
 	Generation int64
+	Length     int // of the whole line, in bytes
+}
+
+// stored copies a line.
+func stored(l server.Line, generation int64) StoredLine {
+	x := StoredLine{l, generation, len(l.Raw)}
+	if x.Length > maxParse {
+		x.Raw = x.Raw[:FullText]
+	}
+	x.Raw = bytes.Clone(x.Raw)
+	return x
 }
 
 // Window is the stored lines of a view from From to before To.
@@ -38,32 +52,43 @@ var errFull = errors.New("window full")
 type lineRange struct {
 	from, to int64
 	bytes    int
+	seen     func(server.Line) // nil, or what is called with each of them, whole
 }
 
-// ReadLine reads one line; server.ErrNotFound when the view has none of that number.
-func ReadLine(ctx context.Context, snap server.Snapshot, view server.View, line int64) (StoredLine, error) {
-	w, err := readWindow(ctx, snap, view, lineRange{line, line + 1, pageBytes})
-	if err != nil {
-		return StoredLine{}, err
+// ReadLine calls fn with one line, whose bytes are fn's until it returns; server.ErrNotFound when the view has none of
+// that number.
+func ReadLine(ctx context.Context, snap server.Snapshot, view server.View, line int64,
+	fn func(server.Line) error) error {
+	found := false
+	for _, span := range view.Between(line, min(line+1, view.Total)) {
+		err := snap.Lines(ctx, span, func(l server.Line) error {
+			found = true
+			return fn(l)
+		})
+		if err != nil {
+			return err
+		}
 	}
-	if len(w.Lines) == 0 {
-		return StoredLine{}, server.ErrNotFound
+	if !found {
+		return server.ErrNotFound
 	}
-	return w.Lines[0], nil
+	return nil
 }
 
 // readWindow reads a range of lines.
 func readWindow(ctx context.Context, snap server.Snapshot, view server.View, r lineRange) (Window, error) {
 	w := Window{From: r.from, To: max(r.from, min(r.to, view.Total))}
-	bytes := 0
+	read := 0
 	for _, span := range view.Between(w.From, w.To) {
 		err := snap.Lines(ctx, span, func(l server.Line) error {
-			if bytes += len(l.Raw); bytes > r.bytes && len(w.Lines) > 0 {
+			if read += len(l.Raw); read > r.bytes && len(w.Lines) > 0 {
 				w.To = l.Index
 				return errFull
 			}
-			l.Raw = append([]byte(nil), l.Raw...)
-			w.Lines = append(w.Lines, StoredLine{l, span.Generation})
+			if r.seen != nil {
+				r.seen(l)
+			}
+			w.Lines = append(w.Lines, stored(l, span.Generation))
 			return nil
 		})
 		if errors.Is(err, errFull) {
@@ -86,21 +111,21 @@ func (s Stream) View(snap server.Snapshot) (server.View, error) {
 
 // Fill reads a window with what is around it into b.
 func (b *Builder) Fill(ctx context.Context, snap server.Snapshot, view server.View, from, to int64) (Window, error) {
-	before, err := readWindow(ctx, snap, view, lineRange{max(0, from-aroundLines), from, aroundBytes})
+	before, err := readWindow(ctx, snap, view, lineRange{from: max(0, from-aroundLines), to: from, bytes: aroundBytes})
 	if err != nil {
 		return Window{}, err
 	}
 	b.before(before)
-	w, err := readWindow(ctx, snap, view, lineRange{from, to, pageBytes})
+	w, err := readWindow(ctx, snap, view, lineRange{from, to, pageBytes, b.Seen})
 	if err != nil {
 		return w, err
 	}
 	if w.retired, err = retiredIn(ctx, snap, view, w); err != nil {
 		return w, err
 	}
-	b.add(w, view)
+	b.add(&w, view)
 	if b.waiting() && w.To < view.Total {
-		after, err := readWindow(ctx, snap, view, lineRange{w.To, w.To + aroundLines, aroundBytes})
+		after, err := readWindow(ctx, snap, view, lineRange{from: w.To, to: w.To + aroundLines, bytes: aroundBytes})
 		if err != nil {
 			return w, err
 		}
