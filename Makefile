@@ -33,6 +33,8 @@ FIELD    = CCSHIP_FIELD_PARTS='$(PARTS)' CCSHIP_FIELD_ONLY='$(ONLY)' CCSHIP_FIEL
 # What the race detector looks at: where goroutines share memory. SQLite's own code, translated from C, would cost it ten
 # times as much as ours.
 RACE    ?= ./tail/... ./outbox/... ./state/... ./daemon/... ./server/api/... ./server/auth ./server/derive ./server/hub
+# The cases of the store in which goroutines meet.
+MEET     = Concurrent|Crowding|Crowd|Changes|Derivers|SealMeanwhile|ColdMeanwhile|ForgetMeanwhile|ForgetDuringUpload|UploadsAtOnce|Tickets|QuotaOthers
 RACING   = CGO_ENABLED=1 $(GO) test -race '-gcflags=modernc.org/...=-race=false' -vet=off -timeout 30m
 
 .PHONY: help build run check lint vulnerabilities race test test-ahead test-short nightly fuzz bench bench-server bench-field bench-check crash damage model chaos chaos-page soak failover failover-patroni cold kill kill-page viewer screenshots gallery axe ccusage e2e-claude e2e-systemd e2e-wine first-minutes beside \
@@ -72,9 +74,9 @@ nightly: ## what test leaves out, and the race detector over every package
 test-short: ## the tests of every package except the end-to-end ones
 	$(GO) test -short -p $(AT_ONCE) -timeout 10m $$($(GO) list ./... | grep -v /e2e)
 
-race: ## what shares memory between goroutines under the race detector, the SQLite store without repeating it on packed and cold lines
+race: ## what shares memory between goroutines under the race detector
 	$(RACING) $(RACE)
-	$(RACING) -run SQLite -skip '/^(Sealed|Cooled)' ./server/store
+	$(RACING) -run 'TestSQLite/^($(MEET))$$' ./server/store
 
 lint: ## gofmt, golangci-lint with go vet, go vet for macOS and Windows, actionlint
 	.ci/lint
