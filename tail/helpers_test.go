@@ -126,7 +126,7 @@ func (w *world) read(rel string) []byte {
 // age sets a file's times back, so that it counts as old.
 func (w *world) age(rel string, by time.Duration) {
 	w.t.Helper()
-	at := time.Now().Add(-by)
+	at := w.diskTime().Add(-by)
 	w.must(os.Chtimes(w.path(rel), at, at))
 }
 
