@@ -143,38 +143,41 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// markNewer makes a state file one of a schema that does not exist yet.
-func markNewer(t *testing.T, file string) {
+// markVersion makes a state file one of another schema.
+func markVersion(t *testing.T, file string, version byte) {
 	t.Helper()
 	db, err := bbolt.Open(file, 0o600, &bbolt.Options{NoFreelistSync: true})
 	must(t, err)
 	must(t, db.Update(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket([]byte(kv.BucketMeta))
-		return errors.Join(meta.Put([]byte("schema"), []byte{0, 0, 0, 0x63}), kv.SumRows(tx))
+		return errors.Join(meta.Put([]byte("schema"), []byte{0, 0, 0, version}), kv.SumRows(tx))
 	}))
 	must(t, db.Close())
 }
 
-// TestStateOfANewerVersion is refused and left as it is, so that going back to the newer program loses nothing.
-func TestStateOfANewerVersion(t *testing.T) {
+// TestStateOfAnotherVersion is refused and left as it is, so that going back to the other program loses nothing.
+func TestStateOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	w := exactWorld(t)
 	c, path := shipped(w, 84, 20)
 	w.d.MustStop(w.t)
 	file := stateFile(w.home)
 	ours := w.read(file)
-	markNewer(t, file)
-	newer := w.read(file)
-	p := w.launch(kit.Program(t, "ccship"), "run")
-	eventually(t, "the daemon refuses the state", time.Minute, p.Ended)
-	if code := p.Code(); code != 1 {
-		t.Errorf("exit %d, want 1", code)
-	}
-	if said := p.Log.String(); !contains("newer", said) || !contains("hint: ", said) {
-		t.Errorf("it said %q; want a line on the newer version, and a hint", said)
-	}
-	if !bytes.Equal(w.read(file), newer) {
-		t.Error("the newer state file was changed")
+	for version, says := range map[byte]string{0x63: "run the newer ccship", 1: "everything is then sent anew"} {
+		must(t, os.WriteFile(file, ours, 0o600))
+		markVersion(t, file, version)
+		other := w.read(file)
+		p := w.launch(kit.Program(t, "ccship"), "run")
+		eventually(t, "the daemon refuses the state", time.Minute, p.Ended)
+		if code := p.Code(); code != 1 {
+			t.Errorf("version %d: exit %d, want 1", version, code)
+		}
+		if said := p.Log.String(); !contains(says, said) || !contains("hint: ", said) {
+			t.Errorf("version %d: it said %q; want a line on the version, and a hint", version, said)
+		}
+		if !bytes.Equal(w.read(file), other) {
+			t.Errorf("version %d: the state file was changed", version)
+		}
 	}
 	must(t, os.WriteFile(file, ours, 0o600))
 	w.add(path, c.even(1, 900))
