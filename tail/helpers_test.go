@@ -42,7 +42,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) start() {
 	w.t.Helper()
 	w.tail = New(w.cfg, w.mem, w.mem)
-	w.tail.restAt = 0 // files rest whenever they may
+	w.tail.restAt = 0                                                      // files rest whenever they may
 	if ahead := time.Since(w.diskTime()).Truncate(time.Hour); ahead != 0 { // make test-ahead
 		w.tail.wall = func() time.Time { return time.Now().Round(0).Add(-ahead) }
 	}
