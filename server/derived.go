@@ -63,6 +63,7 @@ type Tokens struct {
 	CacheRead    int64
 	CacheWrite5m int64
 	CacheWrite1h int64
+	Searches     int64 // of the web, which cost extra; no tokens
 }
 
 // All is the number of tokens of every kind.
@@ -75,7 +76,7 @@ func (t Tokens) Add(o Tokens) Tokens {
 	return Tokens{
 		Answers: t.Answers + o.Answers, Input: t.Input + o.Input, Output: t.Output + o.Output,
 		CacheRead: t.CacheRead + o.CacheRead, CacheWrite5m: t.CacheWrite5m + o.CacheWrite5m,
-		CacheWrite1h: t.CacheWrite1h + o.CacheWrite1h,
+		CacheWrite1h: t.CacheWrite1h + o.CacheWrite1h, Searches: t.Searches + o.Searches,
 	}
 }
 

@@ -20,6 +20,7 @@ type tokensAnswer struct {
 	CacheRead    int64 `json:"cache_read_tokens"`
 	CacheWrite5m int64 `json:"cache_write_5m_tokens"`
 	CacheWrite1h int64 `json:"cache_write_1h_tokens"`
+	Searches     int64 `json:"web_searches"`
 }
 
 // costAnswer is what tokens cost. CostUSD is null when no price is known for any of them.

@@ -11,6 +11,7 @@ func Cost(p *price.List, row server.UsageRow) price.Cost {
 	t := row.Tokens
 	u := transcript.Usage{
 		Input: t.Input, Output: t.Output, CacheRead: t.CacheRead, CacheWrite5m: t.CacheWrite5m, CacheWrite1h: t.CacheWrite1h,
+		WebSearches: t.Searches,
 	}
 	return p.Cost(row.Model, u, row.Long)
 }

@@ -53,7 +53,7 @@ func TestDerive(t *testing.T) {
 		f.Ended.Equal(noon.Add(8*time.Minute)), f.Prompts, f.Messages, f.Tools, f.Errors, f.Context, f.Window, f.Lines),
 		"Needle work|needle: fix the cart|claude-x[claude-x]main2.1.0true true 1 3 1 1 140 200000 10")
 	s.expect("usage", fmt.Sprintf("%+v", x.Usage[0].Tokens),
-		"{Answers:2 Input:20 Output:47 CacheRead:200 CacheWrite5m:20 CacheWrite1h:40}")
+		"{Answers:2 Input:20 Output:47 CacheRead:200 CacheWrite5m:20 CacheWrite1h:40 Searches:0}")
 }
 
 // TestDeriveOn: in pieces it comes to the same as at once.

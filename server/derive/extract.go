@@ -144,6 +144,7 @@ func (h *extractor) into(d *server.Derivation) {
 			Tokens: server.Tokens{
 				Answers: 1, Input: u.Usage.Input, Output: u.Usage.Output, CacheRead: u.Usage.CacheRead,
 				CacheWrite5m: u.Usage.CacheWrite5m, CacheWrite1h: u.Usage.CacheWrite1h,
+				Searches: u.Usage.WebSearches,
 			},
 		})
 	}

@@ -77,6 +77,7 @@ func (h *usageHistory) derive(r *rapid.T) {
 			x := answer(rapid.SampledFrom([]string{"1", "2", "3", "4", "5"}).Draw(r, "key"), rapid.Int64Range(0, 3).Draw(r, "output"))
 			x.Sidechain = rapid.Bool().Draw(r, "sidechain")
 			x.Model = rapid.SampledFrom([]string{"m", strings.Repeat("long", 900)}).Draw(r, "model")
+			x.Tokens.Searches = rapid.SampledFrom([]int64{0, 0, 4}).Draw(r, "searches")
 			x.Tokens.CacheRead = rapid.SampledFrom([]int64{0, 300_000}).Draw(r, "read")
 			x.Time = start.Add(time.Duration(rapid.IntRange(-90, 90).Draw(r, "minutes")) * time.Minute)
 			if rapid.IntRange(0, 9).Draw(r, "old") == 0 {

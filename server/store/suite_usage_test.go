@@ -141,6 +141,22 @@ func (s suite) uncounted(t *testing.T) {
 	}
 }
 
+// answerDay: of lines of an answer that say the same the earliest counts, in one step or in several, in any order.
+func (s suite) answerDay(t *testing.T) {
+	st := s.open(t)
+	before, after := answer("k", 5), answer("k", 5)
+	before.Time = start.Truncate(24 * time.Hour).Add(-time.Second)
+	after.Time = before.Time.Add(2 * time.Second)
+	day := before.Time.Format(time.DateOnly)
+	for _, step := range [][]server.Answer{{before, after}, {after, before}, {after}, {before}} {
+		putFor(t, st, 1, "a", step...)
+		rows, err := st.Usage(t.Context(), all, server.UsageQuery{By: []string{"day"}})
+		if err != nil || len(rows) != 1 || rows[0].Day != day {
+			t.Errorf("%+v, %v, want %s", rows, err, day)
+		}
+	}
+}
+
 // usageContexts: answers of long contexts are summed apart from others of their model, in sums and in lists.
 func (s suite) usageContexts(t *testing.T) {
 	st := s.open(t)
@@ -165,7 +181,7 @@ func (s suite) usage(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	at := func(key, model string, when time.Time) server.Answer {
 		return server.Answer{Key: key, Model: model, Time: when, Tokens: server.Tokens{
-			Answers: 1, Input: 1, Output: 10, CacheRead: 100, CacheWrite5m: 1000, CacheWrite1h: 10000,
+			Answers: 1, Input: 1, Output: 10, CacheRead: 100, CacheWrite5m: 1000, CacheWrite1h: 10000, Searches: 7,
 		}}
 	}
 	monday := time.Date(2026, 11, 16, 23, 30, 0, 0, time.UTC)
@@ -210,7 +226,7 @@ func (s suite) usage(t *testing.T) {
 		}
 	}
 	rows, err := st.Usage(ctx, all, server.UsageQuery{By: []string{"model"}, Model: "x"})
-	if want := (server.Tokens{Answers: 3, Input: 3, Output: 30, CacheRead: 300, CacheWrite5m: 3000, CacheWrite1h: 30000}); err != nil || rows[0].Tokens != want {
+	if want := (server.Tokens{Answers: 3, Input: 3, Output: 30, CacheRead: 300, CacheWrite5m: 3000, CacheWrite1h: 30000, Searches: 21}); err != nil || rows[0].Tokens != want {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	if _, err := st.Usage(ctx, all, server.UsageQuery{By: []string{"day; DROP TABLE answers"}}); err == nil {

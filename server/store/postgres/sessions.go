@@ -195,7 +195,7 @@ WHERE a.counted GROUP BY 1, 2, 3 ORDER BY a.stream, a.model COLLATE "C", 3`, own
 
 // tokenSums are tokenColumns of answers; a sum of bigint would be numeric.
 const tokenSums = `count(*), sum(input)::bigint, sum(output)::bigint, sum(cache_read)::bigint,
-  sum(cache_write_5m)::bigint, sum(cache_write_1h)::bigint`
+  sum(cache_write_5m)::bigint, sum(cache_write_1h)::bigint, sum(searches)::bigint`
 
 func (s *Store) countAgents(ctx context.Context, at map[int64]*server.FoundSession, ids []int64) error {
 	rows, err := s.pool.Query(ctx, `

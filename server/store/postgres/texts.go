@@ -15,16 +15,18 @@ const (
 	// it was added takes its place twice. NOT EXISTS might be answered by reading all answers of the owner.
 	upsertAnswers = `
 INSERT INTO answers AS a (owner, key, stream, counted, sidechain, model, time, input, output, cache_read,
-  cache_write_5m, cache_write_1h)
+  cache_write_5m, cache_write_1h, searches)
 SELECT $1::bigint, n.key, n.stream,
   coalesce((SELECT false FROM answers o WHERE o.owner = $1 AND o.key = n.key LIMIT 1), true), n.sidechain,
-  n.model, n.time, n.input, n.output, n.cache_read, n.w5, n.w1
+  n.model, n.time, n.input, n.output, n.cache_read, n.w5, n.w1, n.searches
 FROM unnest($2::bigint[], $3::text[], $4::boolean[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
-  $10::bigint[], $11::bigint[]) n (stream, key, sidechain, model, time, input, output, cache_read, w5, w1)
+  $10::bigint[], $11::bigint[], $12::bigint[])
+  n (stream, key, sidechain, model, time, input, output, cache_read, w5, w1, searches)
 ON CONFLICT (owner, key, stream) DO UPDATE SET sidechain = excluded.sidechain, model = excluded.model,
   time = excluded.time, input = excluded.input, output = excluded.output, cache_read = excluded.cache_read,
-  cache_write_5m = excluded.cache_write_5m, cache_write_1h = excluded.cache_write_1h
-WHERE (excluded.sidechain, -excluded.output) <= (a.sidechain, -a.output)`
+  cache_write_5m = excluded.cache_write_5m, cache_write_1h = excluded.cache_write_1h, searches = excluded.searches
+WHERE (excluded.sidechain, -excluded.output,
+  -(excluded.input + excluded.cache_read + excluded.cache_write_5m + excluded.cache_write_1h), excluded.time) <= (a.sidechain, -a.output, -(a.input + a.cache_read + a.cache_write_5m + a.cache_write_1h), a.time)`
 	// Of all copies that an owner has, one counts: not a sidechain's, the most output, an agent's own, the earliest, the
 	// oldest stream.
 	countAnswers = `
@@ -57,14 +59,14 @@ func queueAnswers(batch *pgx.Batch, list []*server.Derivation) {
 func queueAnswersOf(batch *pgx.Batch, owner int64, list []*server.Derivation) {
 	var keys, models []string
 	var sidechain []bool
-	var numbers [7][]int64
+	var numbers [8][]int64
 	for _, d := range list {
 		for _, a := range bestAnswers(d.Answers) {
 			keys, models = append(keys, a.Key), append(models, sqlstore.CleanText(a.Model))
 			sidechain = append(sidechain, a.Sidechain)
 			t := a.Tokens
 			for c, v := range []int64{d.Task.Stream, sqlstore.Micros(a.Time), t.Input, t.Output, t.CacheRead, t.CacheWrite5m,
-				t.CacheWrite1h} {
+				t.CacheWrite1h, t.Searches} {
 				numbers[c] = append(numbers[c], v)
 			}
 		}
@@ -74,7 +76,7 @@ func queueAnswersOf(batch *pgx.Batch, owner int64, list []*server.Derivation) {
 	}
 	batch.Queue(`SELECT pg_advisory_xact_lock($1, $2)`, lockOwner, int32(owner))
 	batch.Queue(upsertAnswers, owner, numbers[0], keys, sidechain, models,
-		numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6])
+		numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], numbers[7])
 	batch.Queue(countAnswers, owner, keys)
 }
 
@@ -100,9 +102,15 @@ func bestAnswers(answers []server.Answer) []server.Answer {
 	return out[:n]
 }
 
+// worse reports whether b stays where a has the same key, as the statement above decides.
 func worse(a, b server.Answer) bool {
-	if a.Sidechain != b.Sidechain {
+	switch x, y := a.Tokens.All(), b.Tokens.All(); {
+	case a.Sidechain != b.Sidechain:
 		return a.Sidechain
+	case a.Tokens.Output != b.Tokens.Output:
+		return a.Tokens.Output < b.Tokens.Output
+	case x != y:
+		return x < y
 	}
-	return a.Tokens.Output < b.Tokens.Output
+	return b.Time.Before(a.Time)
 }

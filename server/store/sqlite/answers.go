@@ -11,8 +11,8 @@ import (
 const (
 	insertAnswers = `
 INSERT INTO answers (owner, key, stream, counted, sidechain, model, time, input, output, cache_read, cache_write_5m,
-  cache_write_1h) VALUES `
-	newAnswer = `(?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?)`
+  cache_write_1h, searches) VALUES `
+	newAnswer = `(?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	// mostAnswers is how many new answers one statement adds; fewer are added in quarters of it: few statements are
 	// compiled.
 	mostAnswers = 64
@@ -20,12 +20,14 @@ INSERT INTO answers (owner, key, stream, counted, sidechain, model, time, input,
 	// it was added costs its indexes twice.
 	upsertAnswer = `
 INSERT INTO answers (owner, key, stream, counted, sidechain, model, time, input, output, cache_read, cache_write_5m,
-  cache_write_1h)
-VALUES (?1, ?2, ?3, NOT EXISTS (SELECT 1 FROM answers WHERE owner = ?1 AND key = ?2), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+  cache_write_1h, searches)
+VALUES (?1, ?2, ?3, NOT EXISTS (SELECT 1 FROM answers WHERE owner = ?1 AND key = ?2), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
+  ?12)
 ON CONFLICT DO UPDATE SET sidechain = excluded.sidechain, model = excluded.model, time = excluded.time,
   input = excluded.input, output = excluded.output, cache_read = excluded.cache_read,
-  cache_write_5m = excluded.cache_write_5m, cache_write_1h = excluded.cache_write_1h
-WHERE (excluded.sidechain, -excluded.output) <= (sidechain, -output)`
+  cache_write_5m = excluded.cache_write_5m, cache_write_1h = excluded.cache_write_1h, searches = excluded.searches
+WHERE (excluded.sidechain, -excluded.output,
+  -(excluded.input + excluded.cache_read + excluded.cache_write_5m + excluded.cache_write_1h), excluded.time) <= (sidechain, -output, -(input + cache_read + cache_write_5m + cache_write_1h), time)`
 	// Of all copies that an owner has, one counts: not a sidechain's, the most output, an agent's own, the earliest, the
 	// oldest stream.
 	countAnswer = `
@@ -90,7 +92,7 @@ SELECT j.value FROM json_each(?1) j WHERE EXISTS (SELECT 1 FROM answers WHERE ow
 	for i, a := range d.Answers {
 		t := sqlstore.ClampTokens(a.Tokens)
 		args := []any{d.Task.Owner, keys[i], d.Task.Stream, a.Sidechain, sqlstore.CleanText(a.Model),
-			sqlstore.Micros(a.Time), t.Input, t.Output, t.CacheRead, t.CacheWrite5m, t.CacheWrite1h}
+			sqlstore.Micros(a.Time), t.Input, t.Output, t.CacheRead, t.CacheWrite5m, t.CacheWrite1h, t.Searches}
 		if known[keys[i]] {
 			others = append(others, args)
 			continue

@@ -252,7 +252,7 @@ CREATE TABLE answers (
   owner INTEGER NOT NULL, key TEXT NOT NULL, stream INTEGER NOT NULL, counted INTEGER NOT NULL,
   sidechain INTEGER NOT NULL, model TEXT NOT NULL, time INTEGER NOT NULL, input INTEGER NOT NULL,
   output INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write_5m INTEGER NOT NULL,
-  cache_write_1h INTEGER NOT NULL, PRIMARY KEY (stream, key)
+  cache_write_1h INTEGER NOT NULL, searches INTEGER NOT NULL, PRIMARY KEY (stream, key)
 ) WITHOUT ROWID;
 CREATE INDEX answers_key ON answers (owner, key);
 -- For the half hours at both ends of a question.
@@ -266,11 +266,12 @@ CREATE TABLE usage_sums (
   model TEXT NOT NULL,   -- its first 200 characters
   long INTEGER NOT NULL, -- requests above 200 000 tokens
   answers INTEGER NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL, cache_read INTEGER NOT NULL,
-  cache_write_5m INTEGER NOT NULL, cache_write_1h INTEGER NOT NULL,
+  cache_write_5m INTEGER NOT NULL, cache_write_1h INTEGER NOT NULL, searches INTEGER NOT NULL,
   -- What of the row is in the totals; total is 1 while that is all of it.
   total INTEGER NOT NULL DEFAULT 0, t_answers INTEGER NOT NULL DEFAULT 0, t_input INTEGER NOT NULL DEFAULT 0,
   t_output INTEGER NOT NULL DEFAULT 0, t_cache_read INTEGER NOT NULL DEFAULT 0,
   t_cache_write_5m INTEGER NOT NULL DEFAULT 0, t_cache_write_1h INTEGER NOT NULL DEFAULT 0,
+  t_searches INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (owner, slot, project_hash, project, machine, model, long)
 ) WITHOUT ROWID;
 CREATE INDEX usage_sums_untotalled ON usage_sums (owner, slot) WHERE total = 0;
@@ -279,7 +280,7 @@ CREATE INDEX usage_sums_untotalled ON usage_sums (owner, slot) WHERE total = 0;
 CREATE TABLE usage_totals (
   slot INTEGER NOT NULL, model TEXT NOT NULL, long INTEGER NOT NULL, answers INTEGER NOT NULL,
   input INTEGER NOT NULL, output INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write_5m INTEGER NOT NULL,
-  cache_write_1h INTEGER NOT NULL, PRIMARY KEY (slot, model, long)
+  cache_write_1h INTEGER NOT NULL, searches INTEGER NOT NULL, PRIMARY KEY (slot, model, long)
 ) WITHOUT ROWID;
 
 CREATE TABLE usage_days (
@@ -287,7 +288,7 @@ CREATE TABLE usage_days (
   day INTEGER NOT NULL,  -- since 1970, there
   model TEXT NOT NULL, long INTEGER NOT NULL, answers INTEGER NOT NULL, input INTEGER NOT NULL,
   output INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write_5m INTEGER NOT NULL,
-  cache_write_1h INTEGER NOT NULL, PRIMARY KEY (zone, day, model, long)
+  cache_write_1h INTEGER NOT NULL, searches INTEGER NOT NULL, PRIMARY KEY (zone, day, model, long)
 ) WITHOUT ROWID;
 
 CREATE TABLE usage_zones (
@@ -297,47 +298,47 @@ INSERT INTO usage_zones VALUES (0);
 
 -- Who changes usage_sums, inserts here: n is 1 for an answer that counts from now on, -1 for one that does no more.
 CREATE VIEW usage_changes AS SELECT 0 AS n, '' AS project_hash, '' AS project, '' AS machine, owner, time, model, input,
-  output, cache_read, cache_write_5m, cache_write_1h FROM answers WHERE 0;
+  output, cache_read, cache_write_5m, cache_write_1h, searches FROM answers WHERE 0;
 CREATE TRIGGER usage_changes INSTEAD OF INSERT ON usage_changes BEGIN
   INSERT INTO usage_sums (owner, slot, project_hash, project, machine, model, long, answers, input, output, cache_read,
-    cache_write_5m, cache_write_1h)
+    cache_write_5m, cache_write_1h, searches)
   VALUES (new.owner, (new.time - (new.time % 1800000000 + 1800000000) % 1800000000) / 1800000000, new.project_hash,
     new.project, new.machine, substr(new.model, 1, 200),
     new.input + new.cache_read + new.cache_write_5m + new.cache_write_1h > 200000,
     new.n, new.n * new.input, new.n * new.output, new.n * new.cache_read, new.n * new.cache_write_5m,
-    new.n * new.cache_write_1h)
+    new.n * new.cache_write_1h, new.n * new.searches)
   ON CONFLICT DO UPDATE SET answers = answers + excluded.answers, input = input + excluded.input,
     output = output + excluded.output, cache_read = cache_read + excluded.cache_read,
     cache_write_5m = cache_write_5m + excluded.cache_write_5m,
-    cache_write_1h = cache_write_1h + excluded.cache_write_1h, total = 0;
+    cache_write_1h = cache_write_1h + excluded.cache_write_1h, searches = searches + excluded.searches, total = 0;
   DELETE FROM usage_sums WHERE new.n < 0 AND answers = 0 AND t_answers = 0 AND owner = new.owner
     AND slot = (new.time - (new.time % 1800000000 + 1800000000) % 1800000000) / 1800000000
     AND project_hash = new.project_hash AND project = new.project AND machine = new.machine;
 END;
 CREATE TRIGGER usage_added AFTER INSERT ON answers WHEN new.counted BEGIN
   INSERT INTO usage_changes SELECT 1, project_hash, project, machine, new.owner, new.time, new.model, new.input,
-    new.output, new.cache_read, new.cache_write_5m, new.cache_write_1h FROM streams WHERE id = new.stream;
+    new.output, new.cache_read, new.cache_write_5m, new.cache_write_1h, new.searches FROM streams WHERE id = new.stream;
 END;
 CREATE TRIGGER usage_removed AFTER DELETE ON answers WHEN old.counted BEGIN
   INSERT INTO usage_changes SELECT -1, project_hash, project, machine, old.owner, old.time, old.model, old.input,
-    old.output, old.cache_read, old.cache_write_5m, old.cache_write_1h FROM streams WHERE id = old.stream;
+    old.output, old.cache_read, old.cache_write_5m, old.cache_write_1h, old.searches FROM streams WHERE id = old.stream;
 END;
 CREATE TRIGGER usage_changed AFTER UPDATE ON answers WHEN (old.counted OR new.counted) AND (old.counted, old.time,
-  old.model, old.input, old.output, old.cache_read, old.cache_write_5m, old.cache_write_1h) <> (new.counted, new.time,
-  new.model, new.input, new.output, new.cache_read, new.cache_write_5m, new.cache_write_1h) BEGIN
+  old.model, old.input, old.output, old.cache_read, old.cache_write_5m, old.cache_write_1h, old.searches) <> (new.counted,
+  new.time, new.model, new.input, new.output, new.cache_read, new.cache_write_5m, new.cache_write_1h, new.searches) BEGIN
   INSERT INTO usage_changes SELECT -1, project_hash, project, machine, old.owner, old.time, old.model, old.input,
-    old.output, old.cache_read, old.cache_write_5m, old.cache_write_1h FROM streams
+    old.output, old.cache_read, old.cache_write_5m, old.cache_write_1h, old.searches FROM streams
     WHERE id = old.stream AND old.counted;
   INSERT INTO usage_changes SELECT 1, project_hash, project, machine, new.owner, new.time, new.model, new.input,
-    new.output, new.cache_read, new.cache_write_5m, new.cache_write_1h FROM streams
+    new.output, new.cache_read, new.cache_write_5m, new.cache_write_1h, new.searches FROM streams
     WHERE id = new.stream AND new.counted;
 END;
 CREATE TRIGGER usage_moved AFTER UPDATE OF project_hash, project ON streams
 WHEN old.project_hash <> new.project_hash OR old.project <> new.project BEGIN
   INSERT INTO usage_changes SELECT -1, old.project_hash, old.project, old.machine, owner, time, model, input, output,
-    cache_read, cache_write_5m, cache_write_1h FROM answers WHERE stream = old.id AND counted;
+    cache_read, cache_write_5m, cache_write_1h, searches FROM answers WHERE stream = old.id AND counted;
   INSERT INTO usage_changes SELECT 1, new.project_hash, new.project, new.machine, owner, time, model, input, output,
-    cache_read, cache_write_5m, cache_write_1h FROM answers WHERE stream = new.id AND counted;
+    cache_read, cache_write_5m, cache_write_1h, searches FROM answers WHERE stream = new.id AND counted;
 END;
 
 -- Projects

@@ -127,7 +127,7 @@ func (s *Store) addUsage(ctx context.Context, list []server.FoundSession) error 
 	}
 	rows, err := s.read.QueryContext(ctx, `
 SELECT stream, model, `+sqlstore.LongContext+`, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write_5m),
-  sum(cache_write_1h)
+  sum(cache_write_1h), sum(searches)
 FROM answers a WHERE stream IN (SELECT value FROM json_each(?)) AND counted = 1
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, jsonList(ids))
 	if err != nil {

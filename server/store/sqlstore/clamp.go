@@ -20,7 +20,7 @@ func CleanKey(key string) string {
 
 // ClampTokens limits the tokens of an answer.
 func ClampTokens(t server.Tokens) server.Tokens {
-	for _, n := range []*int64{&t.Input, &t.Output, &t.CacheRead, &t.CacheWrite5m, &t.CacheWrite1h} {
+	for _, n := range []*int64{&t.Input, &t.Output, &t.CacheRead, &t.CacheWrite5m, &t.CacheWrite1h, &t.Searches} {
 		*n = min(max(*n, 0), maxTokens)
 	}
 	return t

@@ -95,5 +95,5 @@ func (f *Filter) Page(p server.Page) (order string, err error) {
 
 // TokenColumns are where to scan a count of answers and its sums of tokens to.
 func TokenColumns(t *server.Tokens) []any {
-	return []any{&t.Answers, &t.Input, &t.Output, &t.CacheRead, &t.CacheWrite5m, &t.CacheWrite1h}
+	return []any{&t.Answers, &t.Input, &t.Output, &t.CacheRead, &t.CacheWrite5m, &t.CacheWrite1h, &t.Searches}
 }

@@ -132,7 +132,9 @@ func (p usagePart) total(q server.UsageQuery) (string, []any) {
 	}
 	columns := `0 AS owner, '' AS project_hash, '' AS project, '' AS machine, s.model AS model, s.long AS long, ` +
 		seconds + ` AS at`
-	for _, sum := range []string{"answers", "input", "output", "cache_read", "cache_write_5m", "cache_write_1h"} {
+	for _, sum := range []string{
+		"answers", "input", "output", "cache_read", "cache_write_5m", "cache_write_1h", "searches",
+	} {
 		columns += `, s.` + sum
 		if less != "" {
 			columns += less + sum

@@ -43,10 +43,11 @@ type total struct {
 }
 
 func (t *total) values() []any {
-	return []any{t.sum.Answers, t.sum.Input, t.sum.Output, t.sum.CacheRead, t.sum.CacheWrite5m, t.sum.CacheWrite1h}
+	s := t.sum
+	return []any{s.Answers, s.Input, s.Output, s.CacheRead, s.CacheWrite5m, s.CacheWrite1h, s.Searches}
 }
 
-const tokens = `answers, input, output, cache_read, cache_write_5m, cache_write_1h`
+const tokens = `answers, input, output, cache_read, cache_write_5m, cache_write_1h, searches`
 
 // totals sums up some usage, and reports whether there may be more. An owner whose answers somebody changes is left
 // out.
@@ -95,7 +96,8 @@ func (x *Sums) ofOwner(ctx context.Context, d sqlstore.Dialect, owner int64) ([]
 	list, err := differences(ctx, d, where, args)
 	if err == nil {
 		_, err = d.Exec(ctx, `UPDATE usage_sums SET total = 1, t_answers = answers, t_input = input, t_output = output,
-  t_cache_read = cache_read, t_cache_write_5m = cache_write_5m, t_cache_write_1h = cache_write_1h
+  t_cache_read = cache_read, t_cache_write_5m = cache_write_5m, t_cache_write_1h = cache_write_1h,
+  t_searches = searches
 WHERE `+where, args...)
 	}
 	if err == nil {
@@ -109,7 +111,8 @@ func differences(ctx context.Context, d sqlstore.Dialect, where string, args []a
 	return sqlstore.List(ctx, d, `
 SELECT slot, model, long, CAST(sum(answers - t_answers) AS bigint), CAST(sum(input - t_input) AS bigint),
   CAST(sum(output - t_output) AS bigint), CAST(sum(cache_read - t_cache_read) AS bigint),
-  CAST(sum(cache_write_5m - t_cache_write_5m) AS bigint), CAST(sum(cache_write_1h - t_cache_write_1h) AS bigint)
+  CAST(sum(cache_write_5m - t_cache_write_5m) AS bigint), CAST(sum(cache_write_1h - t_cache_write_1h) AS bigint),
+  CAST(sum(searches - t_searches) AS bigint)
 FROM usage_sums WHERE `+where+` GROUP BY slot, model, long`, args, func(row sqlstore.Scanner) (t total, err error) {
 		return t, row.Scan(append([]any{&t.slot, &t.model, &t.long}, sqlstore.TokenColumns(&t.sum)...)...)
 	})
@@ -124,7 +127,7 @@ func add(ctx context.Context, d sqlstore.Dialect, list []total, zones []int64) e
 			continue
 		}
 		_, err := d.Exec(ctx, `INSERT INTO usage_totals AS t (slot, model, long, `+tokens+`)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (slot, model, long) DO UPDATE SET `+added,
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (slot, model, long) DO UPDATE SET `+added,
 			append([]any{t.slot, t.model, t.long}, t.values()...)...)
 		if err != nil {
 			return err
@@ -161,7 +164,7 @@ func merged(list []total) (out []total) {
 const added = `answers = t.answers + excluded.answers, input = t.input + excluded.input,
   output = t.output + excluded.output, cache_read = t.cache_read + excluded.cache_read,
   cache_write_5m = t.cache_write_5m + excluded.cache_write_5m,
-  cache_write_1h = t.cache_write_1h + excluded.cache_write_1h`
+  cache_write_1h = t.cache_write_1h + excluded.cache_write_1h, searches = t.searches + excluded.searches`
 
 // addDays adds differences to a zone's days.
 func addDays(ctx context.Context, d sqlstore.Dialect, list []total, zone int64) error {
@@ -186,7 +189,7 @@ func addDays(ctx context.Context, d sqlstore.Dialect, list []total, zone int64) 
 			continue
 		}
 		_, err := d.Exec(ctx, `INSERT INTO usage_days AS t (zone, day, model, long, `+tokens+`)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (zone, day, model, long) DO UPDATE SET `+added,
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (zone, day, model, long) DO UPDATE SET `+added,
 			append([]any{zone, k.day, k.model, k.long}, days[k].values()...)...)
 		if err != nil {
 			return err
@@ -216,7 +219,7 @@ func (x *Sums) zones(ctx context.Context, d sqlstore.Dialect) ([]int64, error) {
 		if err == nil {
 			_, err = d.Exec(ctx, `INSERT INTO usage_days (zone, day, model, long, `+tokens+`)
 SELECT zone, (slot + zone - ((slot + zone) % 48 + 48) % 48) / 48, model, long, sum(answers), sum(input), sum(output),
-  sum(cache_read), sum(cache_write_5m), sum(cache_write_1h)
+  sum(cache_read), sum(cache_write_5m), sum(cache_write_1h), sum(searches)
 FROM usage_totals CROSS JOIN usage_zones WHERE zone = ? GROUP BY 1, 2, 3, 4`, zone)
 		}
 		if err != nil {

@@ -51,7 +51,7 @@ func Usage(ctx context.Context, l sqlstore.Dialect, t UsageTerms, scope server.S
 		columns, group = append(columns, column), append(group, fmt.Sprint(i+1))
 	}
 	columns = append(columns, `max(u.project)`, `CAST(coalesce(sum(u.answers), 0) AS bigint)`)
-	for _, sum := range []string{"input", "output", "cache_read", "cache_write_5m", "cache_write_1h"} {
+	for _, sum := range []string{"input", "output", "cache_read", "cache_write_5m", "cache_write_1h", "searches"} {
 		columns = append(columns, `coalesce(sum(CAST(u.`+sum+` AS double precision)), 0.0)`)
 	}
 	var from []string
@@ -153,7 +153,7 @@ func (p usagePart) query(t UsageTerms, scope server.Scope, q server.UsageQuery) 
 	unit := int64(usageSlot / time.Microsecond)
 	columns := `s.model AS model, s.long AS long, s.slot * 1800 AS at, s.answers AS answers, s.input AS input,
   s.output AS output, s.cache_read AS cache_read, s.cache_write_5m AS cache_write_5m,
-  s.cache_write_1h AS cache_write_1h, '' AS session_id`
+  s.cache_write_1h AS cache_write_1h, s.searches AS searches, '' AS session_id`
 	switch p.from {
 	case fromTotals, fromDays, fromDifferences:
 		return p.total(q)
@@ -165,7 +165,7 @@ func (p usagePart) query(t UsageTerms, scope server.Scope, q server.UsageQuery) 
 		columns = model + ` AS model, (` + sqlstore.LongContext + `) AS long,
   (a.time - (a.time % 1000000 + 1000000) % 1000000) / 1000000 AS at, 1 AS answers, a.input AS input,
   a.output AS output, a.cache_read AS cache_read, a.cache_write_5m AS cache_write_5m,
-  a.cache_write_1h AS cache_write_1h, s.session_id AS session_id`
+  a.cache_write_1h AS cache_write_1h, a.searches AS searches, s.session_id AS session_id`
 		f.Add(`a.counted`)
 		if q.Session != "" {
 			t.Session(&f, q.Session, q.Agents)
@@ -218,7 +218,7 @@ func scanUsage(row sqlstore.Scanner, by []string) (server.UsageRow, error) {
 		to = append(to, fields[name])
 	}
 	var name *string
-	var sums [5]float64
+	var sums [6]float64
 	to = append(to, &name, &u.Tokens.Answers)
 	for i := range sums {
 		to = append(to, &sums[i])
@@ -230,7 +230,7 @@ func scanUsage(row sqlstore.Scanner, by []string) (server.UsageRow, error) {
 		u.Name = *name
 	}
 	t := &u.Tokens
-	for i, at := range []*int64{&t.Input, &t.Output, &t.CacheRead, &t.CacheWrite5m, &t.CacheWrite1h} {
+	for i, at := range []*int64{&t.Input, &t.Output, &t.CacheRead, &t.CacheWrite5m, &t.CacheWrite1h, &t.Searches} {
 		*at = int64(sums[i])
 	}
 	return u, nil

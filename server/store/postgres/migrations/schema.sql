@@ -267,7 +267,7 @@ CREATE TABLE answers (
   owner bigint NOT NULL, key text COLLATE "C" NOT NULL, stream bigint NOT NULL, counted boolean NOT NULL,
   sidechain boolean NOT NULL, model text COLLATE "C" NOT NULL, time bigint NOT NULL, input bigint NOT NULL,
   output bigint NOT NULL, cache_read bigint NOT NULL, cache_write_5m bigint NOT NULL,
-  cache_write_1h bigint NOT NULL, PRIMARY KEY (owner, key, stream)
+  cache_write_1h bigint NOT NULL, searches bigint NOT NULL, PRIMARY KEY (owner, key, stream)
 );
 CREATE INDEX answers_time ON answers (owner, time) WHERE counted;
 CREATE INDEX answers_stream ON answers (owner, stream);
@@ -281,11 +281,12 @@ CREATE TABLE usage_sums (
   long boolean NOT NULL,           -- requests above 200 000 tokens
   project_hash text COLLATE "C" NOT NULL, project text COLLATE "C" NOT NULL, machine text COLLATE "C" NOT NULL,
   answers bigint NOT NULL, input bigint NOT NULL, output bigint NOT NULL, cache_read bigint NOT NULL,
-  cache_write_5m bigint NOT NULL, cache_write_1h bigint NOT NULL,
+  cache_write_5m bigint NOT NULL, cache_write_1h bigint NOT NULL, searches bigint NOT NULL,
   -- What of the row is in the totals; total is 1 while that is all of it.
   total bigint NOT NULL DEFAULT 0, t_answers bigint NOT NULL DEFAULT 0, t_input bigint NOT NULL DEFAULT 0,
   t_output bigint NOT NULL DEFAULT 0, t_cache_read bigint NOT NULL DEFAULT 0,
   t_cache_write_5m bigint NOT NULL DEFAULT 0, t_cache_write_1h bigint NOT NULL DEFAULT 0,
+  t_searches bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (owner, slot, place, model, long)
 );
 CREATE INDEX usage_sums_empty ON usage_sums (owner) WHERE answers = 0;
@@ -295,7 +296,7 @@ CREATE INDEX usage_sums_untotalled ON usage_sums (owner, slot) WHERE total = 0;
 CREATE TABLE usage_totals (
   slot bigint NOT NULL, model text COLLATE "C" NOT NULL, long boolean NOT NULL, answers bigint NOT NULL,
   input bigint NOT NULL, output bigint NOT NULL, cache_read bigint NOT NULL, cache_write_5m bigint NOT NULL,
-  cache_write_1h bigint NOT NULL, PRIMARY KEY (slot, model, long)
+  cache_write_1h bigint NOT NULL, searches bigint NOT NULL, PRIMARY KEY (slot, model, long)
 );
 
 CREATE TABLE usage_days (
@@ -303,7 +304,7 @@ CREATE TABLE usage_days (
   day bigint NOT NULL,  -- since 1970, there
   model text COLLATE "C" NOT NULL, long boolean NOT NULL, answers bigint NOT NULL, input bigint NOT NULL,
   output bigint NOT NULL, cache_read bigint NOT NULL, cache_write_5m bigint NOT NULL,
-  cache_write_1h bigint NOT NULL, PRIMARY KEY (zone, day, model, long)
+  cache_write_1h bigint NOT NULL, searches bigint NOT NULL, PRIMARY KEY (zone, day, model, long)
 );
 
 CREATE TABLE usage_zones (
@@ -323,17 +324,18 @@ CREATE FUNCTION usage_apply(come answers[], gone answers[]) RETURNS void LANGUAG
   SELECT a.owner, usage_slot(a.time), usage_place(s.project_hash, s.project, s.machine), left(a.model, 200),
     a.input + a.cache_read + a.cache_write_5m + a.cache_write_1h > 200000, s.project_hash, s.project, s.machine,
     sum(a.n), sum(a.n * a.input), sum(a.n * a.output), sum(a.n * a.cache_read), sum(a.n * a.cache_write_5m),
-    sum(a.n * a.cache_write_1h)
+    sum(a.n * a.cache_write_1h), sum(a.n * a.searches)
   FROM (SELECT 1 AS n, x.* FROM unnest(come) x UNION ALL SELECT -1, x.* FROM unnest(gone) x) a
   JOIN streams s ON s.owner = a.owner AND s.id = a.stream
   GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
   HAVING (sum(a.n), sum(a.n * a.input), sum(a.n * a.output), sum(a.n * a.cache_read), sum(a.n * a.cache_write_5m),
-    sum(a.n * a.cache_write_1h)) <> (0, 0, 0, 0, 0, 0)
+    sum(a.n * a.cache_write_1h), sum(a.n * a.searches)) <> (0, 0, 0, 0, 0, 0, 0)
   ORDER BY 1, 2, 3, 4, 5
   ON CONFLICT (owner, slot, place, model, long) DO UPDATE SET answers = u.answers + excluded.answers,
     input = u.input + excluded.input, output = u.output + excluded.output,
     cache_read = u.cache_read + excluded.cache_read, cache_write_5m = u.cache_write_5m + excluded.cache_write_5m,
-    cache_write_1h = u.cache_write_1h + excluded.cache_write_1h, total = 0;
+    cache_write_1h = u.cache_write_1h + excluded.cache_write_1h, searches = u.searches + excluded.searches,
+    total = 0;
   IF cardinality(gone) > 0 THEN
     DELETE FROM usage_sums WHERE answers = 0 AND t_answers = 0 AND owner IN (SELECT x.owner FROM unnest(gone) x);
   END IF;
@@ -365,7 +367,7 @@ CREATE FUNCTION usage_moved() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   SELECT a.owner, usage_slot(a.time), usage_place(p.hash, p.project, NEW.machine), left(a.model, 200),
     a.input + a.cache_read + a.cache_write_5m + a.cache_write_1h > 200000, p.hash, p.project, NEW.machine,
     sum(p.n), sum(p.n * a.input), sum(p.n * a.output), sum(p.n * a.cache_read), sum(p.n * a.cache_write_5m),
-    sum(p.n * a.cache_write_1h)
+    sum(p.n * a.cache_write_1h), sum(p.n * a.searches)
   FROM (VALUES (-1, OLD.project_hash, OLD.project), (1, NEW.project_hash, NEW.project)) p (n, hash, project)
   CROSS JOIN answers a WHERE a.owner = NEW.owner AND a.stream = NEW.id AND a.counted
   GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
@@ -373,7 +375,8 @@ CREATE FUNCTION usage_moved() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   ON CONFLICT (owner, slot, place, model, long) DO UPDATE SET answers = u.answers + excluded.answers,
     input = u.input + excluded.input, output = u.output + excluded.output,
     cache_read = u.cache_read + excluded.cache_read, cache_write_5m = u.cache_write_5m + excluded.cache_write_5m,
-    cache_write_1h = u.cache_write_1h + excluded.cache_write_1h, total = 0;
+    cache_write_1h = u.cache_write_1h + excluded.cache_write_1h, searches = u.searches + excluded.searches,
+    total = 0;
   DELETE FROM usage_sums WHERE answers = 0 AND t_answers = 0 AND owner = NEW.owner;
   RETURN NULL;
 END $$;
