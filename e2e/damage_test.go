@@ -270,7 +270,7 @@ func (d *damaged) end() (how string) {
 	}
 	select {
 	case <-d.d.Done():
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		d.d.Signal(syscall.SIGQUIT)
 		d.d.Kill()
 		d.t.Fatalf("the daemon hangs:\n%s", kit.Tail(d.d.Log.String(), 30000))

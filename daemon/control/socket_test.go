@@ -128,13 +128,9 @@ func TestFrozenDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	begun := time.Now()
 	_, err = Dial(path).Status(t.Context())
 	if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeNoAnswer || e.Hint == "" {
 		t.Errorf("%v, want a %s error with a hint", err, CodeNoAnswer)
-	}
-	if took := time.Since(begun); took > 5*statusTimeout {
-		t.Errorf("gave up after %v", took)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 // patience is how much longer than on a machine with nothing else to do a test waits: a limit is there to end a test
 // that hangs, not to measure.
-const patience = 4
+const patience = 12
 
 // Eventually asks until cond holds. It ends the test when cond does not hold within limit, which is that of a quiet
 // machine.
