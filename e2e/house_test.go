@@ -208,12 +208,12 @@ func house() plan {
 			"github.com/google/go-cmp":                 {"cmd/ccship/showtest"}, // tests only
 			"github.com/santhosh-tekuri/jsonschema/v6": {},                      // tests only
 			"golang.org/x/text":                        {"transcript"},
-			"golang.org/x/net":                         {},                      // tests only
-			"github.com/Shopify/toxiproxy/v2":          {},                      // tests only
-			"github.com/hanwen/go-fuse/v2":             {},                      // tests only
-			"github.com/rs/zerolog":                    {},                      // tests only
-			"go.yaml.in/yaml/v3":                       {},                      // tests only
-			"pgregory.net/rapid":                       {},                      // tests only
+			"golang.org/x/net":                         {}, // tests only
+			"github.com/Shopify/toxiproxy/v2":          {}, // tests only
+			"github.com/hanwen/go-fuse/v2":             {}, // tests only
+			"github.com/rs/zerolog":                    {}, // tests only
+			"go.yaml.in/yaml/v3":                       {}, // tests only
+			"pgregory.net/rapid":                       {}, // tests only
 		},
 		Apart: map[string][]string{
 			"cmd/ccship": {"modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "database/sql", "github.com/modelcontextprotocol/go-sdk"},

@@ -225,7 +225,8 @@ func (t *Tailer) done(f *file) {
 	}
 }
 
-// putBack returns a job for which there was no room. The files wait until room comes back, unless it may have meanwhile.
+// putBack returns a job for which there was no room. The files wait until room comes back, unless it may have
+// meanwhile.
 func (t *Tailer) putBack(j job, waits bool) {
 	q := &t.queue
 	if waits {

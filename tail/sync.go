@@ -94,8 +94,8 @@ func (f *file) needsSync() bool {
 		f.changedAgain || f.fails > 0 || k.Verified != k.seen || k.seen.Size != k.Cursor.Offset+k.partial
 }
 
-// completeSyncs removes the file from all Syncs that waited for this inspection: it began after their call, and read all
-// that was there when it began, or at the call. What was written since does not matter. The caller holds mu.
+// completeSyncs removes the file from all Syncs that waited for this inspection: it began after their call, and read
+// all that was there when it began, or at the call. What was written since does not matter. The caller holds mu.
 func (t *Tailer) completeSyncs(f *file, l *inspection, err error, r Result) {
 	gone := err != nil && notExist(err) // no line of it is on disk
 	if len(t.syncs) == 0 || err != nil && !gone || r.Err != nil || l.replaced || l.deferred {

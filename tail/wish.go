@@ -1,7 +1,7 @@
 package tail
 
-// wish is something that is asked of a file's next inspection. It counts, so that one which comes while another is being
-// granted is not lost.
+// wish is something that is asked of a file's next inspection. It counts, so that one which comes while another is
+// being granted is not lost.
 type wish struct{ asked, granted uint16 }
 
 func (w *wish) ask() { w.asked++ }

@@ -128,8 +128,8 @@ func modifier(value []byte) string {
 // maxIterations is how many further requests of one answer count.
 const maxIterations = 64
 
-// iterations are the elements of usage.iterations that the usage around them does not include: those that are no step of
-// the answer itself.
+// iterations are the elements of usage.iterations that the usage around them does not include: those that are no step
+// of the answer itself.
 func iterations(value []byte) (further []Iteration) {
 	if !bytes.HasPrefix(value, []byte("[")) {
 		return nil

@@ -30,7 +30,8 @@ type Speech struct {
 // Label is a heading for the speaker.
 func (s Speech) Label() string { return SpeakerLabel(s.Speaker, s.From) }
 
-// SpeakerLabel is the heading for a speaker: "You", "You via telegram", "Message of session checkout", "Scheduled task".
+// SpeakerLabel is the heading for a speaker: "You", "You via telegram", "Message of session checkout", "Scheduled
+// task".
 func SpeakerLabel(s Speaker, from string) string {
 	switch {
 	case s == Channel:
@@ -137,7 +138,8 @@ func (r *Record) stated() (speaker Speaker, from string) {
 
 // named is what a speaker is and its name, if it has one that people read.
 func named(what, name string) string {
-	if name == "" || strings.ContainsAny(name, "/:-") && what == "session" && len(name) > 24 || name == "peer-send-message" {
+	if name == "" || strings.ContainsAny(name, "/:-") && what == "session" && len(name) > 24 ||
+		name == "peer-send-message" {
 		return "another " + what
 	}
 	return what + " " + OneLine(name, 80)
@@ -202,7 +204,8 @@ func unwrap(text string) (s Speech, ok bool) {
 	}
 	if isTask(text) {
 		task := []byte(text)
-		return Speech{Background, backgroundTask, cmp.Or(StringField(task, "description"), StringField(task, "summary"))}, true
+		return Speech{Background, backgroundTask,
+			cmp.Or(StringField(task, "description"), StringField(task, "summary"))}, true
 	}
 	return elements(text)
 }

@@ -55,7 +55,8 @@ func summaryMembers(name string, input []byte, visit func(key, value []byte)) {
 }
 
 // ToolSummary is a tool call's input on one line: the path of Read, Edit, Write, NotebookEdit; description and first
-// line of Bash; pattern and path of Glob and Grep; the questions of AskUserQuestion; otherwise the values. Each is cut at limit characters (0: MaxInput).
+// line of Bash; pattern and path of Glob and Grep; the questions of AskUserQuestion; otherwise the values. Each is cut
+// at limit characters (0: MaxInput).
 func ToolSummary(name string, input []byte, limit int) string {
 	if questions := questionsOf(name, input); questions != "" {
 		return OneLine(questions, limitOr(limit)+32)

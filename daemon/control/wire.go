@@ -110,7 +110,7 @@ type Watch struct {
 
 // NotReadFiles names what is not read, although it may be conversations.
 type NotReadFiles struct {
-	Stray       []string `json:"stray,omitempty" doc:"*.jsonl files below the roots that are no transcripts by place and name"`
+	Stray       []string `json:"stray,omitempty" doc:"*.jsonl files below the roots that are no transcripts"`
 	NotFollowed []string `json:"not_followed,omitempty" doc:"links and folders that are not followed, with the reason"`
 	Elsewhere   []Home   `json:"elsewhere,omitempty" doc:"folders with conversations that are not among the roots"`
 }
@@ -205,7 +205,7 @@ type VerifyReport struct {
 	Clear         int64             `json:"clear,omitempty" doc:"lines sent before their secrets were masked"`
 	Waiting       int64             `json:"waiting"`
 	Vanished      int               `json:"vanished" doc:"no longer on disk; not compared"`
-	Unfinished    int               `json:"unfinished,omitempty" doc:"transcripts whose last line has no end, so is not sent"`
+	Unfinished    int               `json:"unfinished,omitempty" doc:"transcripts whose last line has no end: not sent"`
 	Resumed       bool              `json:"resumed,omitempty" doc:"the sync before ended the user's pause"`
 	Retired       []RetiredServer   `json:"retired,omitempty" doc:"as in the result of a sync"`
 	Attachments   AttachmentsReport `json:"attachments"`

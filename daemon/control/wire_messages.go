@@ -23,13 +23,13 @@ type Messages struct {
 // Message is one message of a short history. Which members are set depends on Type.
 type Message struct {
 	Role      string `json:"role" enum:"user,assistant,system"`
-	Type      string `json:"type" enum:"text,tool_start,tool_complete,error,result,command,compaction,cleared,interrupted,message"`
+	Type      string `json:"type" enum:"text,tool_start,tool_complete,error,result,command,compaction,cleared,interrupted,message"` //nolint:lll // one value
 	Line      int64  `json:"line"`
 	UUID      string `json:"uuid,omitempty"`
 	Timestamp int64  `json:"timestamp" doc:"Unix milliseconds"`
 
 	Content string `json:"content,omitempty" doc:"of text, error, message and command (/name args)"`
-	From    string `json:"from,omitempty" doc:"who sent a message: another session, an agent, a schedule, a background task; of text: the channel"`
+	From    string `json:"from,omitempty" doc:"of message: who or what sent it; of text: the channel"`
 
 	ToolUseID string          `json:"toolUseId,omitempty" doc:"toolUseId to aborted: of tool_start and tool_complete"`
 	ToolName  string          `json:"toolName,omitempty"`

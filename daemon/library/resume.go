@@ -318,8 +318,8 @@ func (r *resumption) fetchAgent(ctx context.Context, a *remote.Session, path str
 	return r.compareWith(r.staged[len(r.staged)-1].draft, path)
 }
 
-// keep gives the files their names, the session's transcript last. The session may have gone on here during the download:
-// everything is compared again first.
+// keep gives the files their names, the session's transcript last. The session may have gone on here during the
+// download: everything is compared again first.
 func (r *resumption) keep() (Resumed, error) {
 	if err := r.compareAgain(); err != nil {
 		return Resumed{}, err
@@ -338,8 +338,8 @@ func (r *resumption) keep() (Resumed, error) {
 	return r.out, nil
 }
 
-// put gives a file its name. What it replaces is compared once it is aside, and removed if the file has all of it: a line
-// that came at the last moment stays there.
+// put gives a file its name. What it replaces is compared once it is aside, and removed if the file has all of it: a
+// line that came at the last moment stays there.
 func (r *resumption) put(s *staged) (one RestoredFile, err error) {
 	one = s.file
 	one.Same, one.Aside, err = s.draft.keep(false, false)

@@ -90,7 +90,8 @@ func (l *Library) Timeline(ctx context.Context, session string, which Copy, kind
 }
 
 func momentOf(m *remote.Moment) Moment {
-	x := Moment{Line: m.Line, Kind: m.Kind, Text: m.Text, From: m.From, Tool: m.Tool, Turn: m.Turn, Took: m.Took, Waited: m.Waited,
+	x := Moment{Line: m.Line, Kind: m.Kind, Text: m.Text, From: m.From, Tool: m.Tool, Turn: m.Turn,
+		Took: m.Took, Waited: m.Waited,
 		MayWait: m.MayWait, Running: m.Running, Queued: m.Queued, Agent: m.Agent, Before: m.Before, After: m.After,
 		URL: m.URL}
 	if m.At != nil {
@@ -125,7 +126,8 @@ func timelineOnDisk(ctx context.Context, file File) (Timeline, error) {
 	}
 	out.Read = out.Lines
 	for _, m := range t.Moments() {
-		out.Moments = append(out.Moments, Moment{Line: m.Line, Kind: string(m.Kind), At: m.At, Text: m.Text, From: m.From, Tool: m.Tool,
+		out.Moments = append(out.Moments, Moment{Line: m.Line, Kind: string(m.Kind), At: m.At, Text: m.Text, From: m.From,
+			Tool: m.Tool,
 			Turn: m.Turn, Took: m.Took, Waited: m.Waited, MayWait: m.MayWait, Running: m.Running, Queued: m.Queued,
 			Agent: m.Agent, Before: m.Before, After: m.After})
 	}

@@ -56,8 +56,8 @@ func (v *verifier) eachLine(ctx context.Context, t tail.Tracked, f func(diskLine
 	}
 }
 
-// unfinished reports whether the last line of a transcript has no end, so that it is not delivered, and whether there is
-// any whole line. Of a file that cannot be read it answers as of a finished one.
+// unfinished reports whether the last line of a transcript has no end, so that it is not delivered, and whether there
+// is any whole line. Of a file that cannot be read it answers as of a finished one.
 func (v *verifier) unfinished(t *tail.Tracked) (unfinished, whole bool) {
 	read := t.Cursor.Offset + t.Provisional.Length
 	file, err := os.Open(t.File.Path)

@@ -23,7 +23,8 @@ const (
 
 // searchKinds are the kinds that can be searched separately, with their names for people.
 var searchKinds = []struct{ Kind, Name string }{
-	{"prompt", "Prompts"}, {"message", "Messages of others"}, {"answer", "Responses"}, {"thinking", "Thinking"}, {"tool", "Tool calls"},
+	{"prompt", "Prompts"}, {"message", "Messages of others"}, {"answer", "Responses"},
+	{"thinking", "Thinking"}, {"tool", "Tool calls"},
 	{"result", "Results"}, {"title", "Titles"}, {"other", "Attachments, snapshots, other"},
 	{server.CommandKind, "Commands run"}, {server.EditKind, "Files changed"}, {server.ReadKind, "Files read"},
 	{server.ErrorKind, "Errors only"},

@@ -47,7 +47,8 @@ func lockFile(ctx context.Context, path string) (*fileLock, error) {
 }
 
 // release releases the lock. The file stays: removing it would let two processes lock two files of one name.
-// The lock is dropped by itself: a child process that is being started has the descriptor until it executes its program.
+// The lock is dropped by itself: a child process that is being started has the descriptor until it executes its
+// program.
 func (l *fileLock) release() error {
 	return errors.Join(unix.Flock(int(l.f.Fd()), unix.LOCK_UN), l.f.Close())
 }

@@ -139,8 +139,8 @@ func (p Price) check() error {
 	return nil
 }
 
-// Of returns a model's price: the first that matches its name as Anthropic writes it, with the surcharges of its region and
-// speed, or as it is written.
+// Of returns a model's price: the first that matches its name as Anthropic writes it, with the surcharges of its region
+// and speed, or as it is written.
 func (p *List) Of(model string) (Price, bool) {
 	whole, plain := strings.ToLower(model), parseName(model)
 	for _, x := range p.list {
@@ -201,7 +201,8 @@ func matches(pattern, name string) bool {
 	}
 }
 
-// Cost is what a model's tokens and web searches cost. long says that each of the requests they are of was above LongContext.
+// Cost is what a model's tokens and web searches cost. long says that each of the requests they are of was above
+// LongContext.
 func (p *List) Cost(model string, u transcript.Usage, long bool) Cost {
 	x, ok := p.Of(model)
 	if !ok {

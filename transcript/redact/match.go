@@ -98,7 +98,8 @@ func (m *Masker) follow(dst, hits []hit, t *text) []hit {
 	return dst
 }
 
-// inLevels searches the first level, whose hits are in s.hits, and then what remains when each further layer is removed.
+// inLevels searches the first level, whose hits are in s.hits, and then what remains when each further layer is
+// removed.
 func (m *Masker) inLevels(s *scratch) {
 	if len(s.hits) == 0 && len(m.always) == 0 && s.known == nil && !hidesLiterals(s.levels[0].b) {
 		return

@@ -120,9 +120,10 @@ func rarest(text string) int {
 }
 
 // frequent are three letters that many words and names have.
-const frequent = "ion tio ati ess est typ fil mit wor oke ken tok ead ist ret cre pat ach sto iss att ror lic mod ass ref " +
-	"esu ack ook ool cor sec ese gin msg act ace dev fie emo hea fin con ser ser ver err cti the ing and ent ter tin tur " +
-	"per pro com str cont nam ame ode cod key use con ers tes rea res sta int urn for men all set get ect edi sag mes " +
+const frequent = "ion tio ati ess est typ fil mit wor oke ken tok ead ist ret cre pat ach sto iss att ror lic " +
+	"mod ass ref esu ack ook ool cor sec ese gin msg act ace dev fie emo hea fin con ser ser ver err " +
+	"cti the ing and ent ter tin tur per pro com str cont nam ame ode cod key use con ers tes rea res " +
+	"sta int urn for men all set get ect edi sag mes " +
 	"ont nte ten rom fro rec ord num ber str ine lin dat ata val alu lue inp put out url htt doc ser cli eat orm pas"
 
 // frequency is roughly how often a byte occurs in transcripts.

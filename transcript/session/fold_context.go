@@ -2,8 +2,8 @@ package session
 
 import "github.com/ccship/ccship/transcript"
 
-// countAnswers counts the tokens of what a record reports of answers, each once: of several lines with one message id, the
-// one with the highest numbers counts. key is of the answer itself, known reports whether it had been seen before.
+// countAnswers counts the tokens of what a record reports of answers, each once: of several lines with one message id,
+// the one with the highest numbers counts. key is of the answer itself, known reports whether it had been seen before.
 func (s *Fold) countAnswers(line int64, r *transcript.Record) (key uint64, known bool) {
 	for sample := range r.Answers() {
 		sample.Line = line

@@ -9,9 +9,9 @@ import (
 )
 
 // What is typed while the model works waits in a queue, and so do notices of background tasks. The records of the queue
-// say what came and that something left. What left they often do not say; what the model received as a record of its own
-// left as well, and some of that is not recorded at all. So the queue is matched by content where there is any, and what
-// the person typed goes before what nobody typed.
+// say what came and that something left. What left they often do not say; what the model received as a record of its
+// own left as well, and some of that is not recorded at all. So the queue is matched by content where there is any, and
+// what the person typed goes before what nobody typed.
 
 // queueOperation follows the queue.
 func (s *Fold) queueOperation(line int64, r *transcript.Record) {

@@ -28,7 +28,8 @@ const (
 
 // Kinds are all kinds, in the order in which help texts name them.
 func Kinds() []Kind {
-	return []Kind{Prompt, Message, Reply, Task, Command, Compaction, Clear, Rewind, Interrupt, Refusal, Checkpoint, Document, Agent, Tool,
+	return []Kind{Prompt, Message, Reply, Task, Command, Compaction, Clear, Rewind,
+		Interrupt, Refusal, Checkpoint, Document, Agent, Tool,
 		Error}
 }
 

@@ -14,8 +14,8 @@ import (
 //
 //   - A turn_duration record has the time of its turn without such waits. The time between prompt and record, less
 //     that, is what the turn waited, but no longer than its calls in which the user may have been asked: the rest is
-//     nobody's wait, a schedule's hours or a usage limit. When that is nothing, none of its calls waited. When one call was long enough for
-//     it, and the other calls together took less than a twentieth of it, that call waited.
+//     nobody's wait, a schedule's hours or a usage limit. When that is nothing, none of its calls waited. When one call
+//     was long enough for it, and the other calls together took less than a twentieth of it, that call waited.
 //   - AskUserQuestion and ExitPlanMode do nothing but wait for the user, and so does a call that the user refuses.
 //   - A few results state how long the tool ran.
 //   - Before some calls nobody is asked: transcript.MayAsk.

@@ -74,7 +74,8 @@ func watching(s control.Status) (symbol, colour, words string) {
 		return "!", uneasy, "what can be read is on the server; some folders can't be listed"
 	case s.Watch != nil && len(s.Watch.Stray)+len(s.Watch.NotFollowed) > 0:
 		n := int64(len(s.Watch.Stray) + len(s.Watch.NotFollowed))
-		return "!", uneasy, "what is read is on the server; " + amount.Counted(n, "file or folder is", "files or folders are") + " not"
+		return "!", uneasy, "what is read is on the server; " +
+			amount.Counted(n, "file or folder is", "files or folders are") + " not"
 	case s.Files != nil && s.Files.Tracked == 0:
 		return "●", good, "watching; there are no conversations yet"
 	case s.Watch != nil && len(s.Watch.Elsewhere) > 0:

@@ -83,8 +83,8 @@ func (t *Tier) oldest(ctx context.Context, now int64, wait *time.Duration) (olde
 	}
 }
 
-// pending calls each with objects that are in a state since before a time, a page at a time, and with Database.Now after
-// it was read. None is while a backup reads them.
+// pending calls each with objects that are in a state since before a time, a page at a time, and with Database.Now
+// after it was read. None is while a backup reads them.
 func (t *Tier) pending(ctx context.Context, state, before int64, each func(page []object, now int64) error) error {
 	after := []any{state, before, 0, int64(math.MinInt64), ""}
 	for {

@@ -17,8 +17,8 @@ import (
 //go:embed schema.sql
 var schema string
 
-// migrate makes the schema of a new database, and refuses one that another build made. Two processes may want to at once
-// (serve and key create on a fresh path): the one that comes second finds it made.
+// migrate makes the schema of a new database, and refuses one that another build made. Two processes may want to at
+// once (serve and key create on a fresh path): the one that comes second finds it made.
 func migrate(ctx context.Context, db *sql.DB, how sqlstore.Opening) error {
 	p, err := provider(db)
 	if err != nil {
@@ -35,8 +35,8 @@ func migrate(ctx context.Context, db *sql.DB, how sqlstore.Opening) error {
 	return fmt.Errorf("make schema: %w", errors.Join(err, now))
 }
 
-// settled reports whether there is nothing to do, or nothing that can be done. A database whose version can't be read is
-// not settled.
+// settled reports whether there is nothing to do, or nothing that can be done. A database whose version can't be read
+// is not settled.
 func settled(ctx context.Context, db *sql.DB, p *goose.Provider, how sqlstore.Opening) (bool, error) {
 	have, want, err := p.GetVersions(ctx)
 	if err != nil {
@@ -59,7 +59,8 @@ func settled(ctx context.Context, db *sql.DB, p *goose.Provider, how sqlstore.Op
 // sameSchema is ErrOtherBuild unless this build's text made the database.
 func sameSchema(ctx context.Context, db *sql.DB) error {
 	var known bool
-	err := db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM pragma_table_info('store_identity') WHERE name = 'schema')`).
+	err := db.QueryRowContext(ctx,
+		`SELECT EXISTS (SELECT 1 FROM pragma_table_info('store_identity') WHERE name = 'schema')`).
 		Scan(&known)
 	sum := ""
 	if err == nil && known {

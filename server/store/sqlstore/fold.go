@@ -9,8 +9,8 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// FoldText returns text in its searchable form: valid, composed, in lower case, with one space for any run of white space and
-// control characters, and none at the ends.
+// FoldText returns text in its searchable form: valid, composed, in lower case, with one space for any run of white
+// space and control characters, and none at the ends.
 func FoldText(text string) string { return string(AppendFolded(make([]byte, 0, len(text)), text)) }
 
 // AppendFolded appends FoldText of a text.

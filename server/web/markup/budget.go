@@ -42,7 +42,8 @@ type Budget struct {
 
 // NewBudget returns the budget of a page.
 func NewBudget() *Budget {
-	return &Budget{html: pageHTML, code: pageCode, tokens: pageTokens, marks: pageMarks, steps: pageSteps, lines: pageLines,
+	return &Budget{html: pageHTML, code: pageCode, tokens: pageTokens, marks: pageMarks,
+		steps: pageSteps, lines: pageLines,
 		blocks: pageBlocks, escapes: pageEscapes, patience: codeTime}
 }
 
@@ -124,8 +125,8 @@ func (o *output) write(html string) bool {
 	return !o.full
 }
 
-// text escapes s for the content of an element, as far as there is room, and returns how much of s that is. It may write
-// elements, so it is not for attributes.
+// text escapes s for the content of an element, as far as there is room, and returns how much of s that is. It may
+// write elements, so it is not for attributes.
 func (o *output) text(s string) int {
 	start := 0
 	for i := 0; i < len(s); {

@@ -22,8 +22,8 @@ const (
 )
 
 // Code is source text with its tokens in spans. language is a name as it stands behind ``` in Markdown, or a name of a
-// file; one that is not known leaves the text plain, as does a page that has coloured enough. left is how many bytes are
-// left out.
+// file; one that is not known leaves the text plain, as does a page that has coloured enough. left is how many bytes
+// are left out.
 func (p *Budget) Code(text, language string) (html template.HTML, left int64) {
 	lexer := lexerOf(language)
 	head := text
@@ -70,7 +70,8 @@ func (p *Budget) colour(lexer chroma.Lexer, head string) (code template.HTML, n 
 	o := p.open(2 * len(head))
 	done, next := 0, 0 // written, and read by the lexer
 	class := ""
-	for until := began.Add(min(codePatience, p.patience)); time.Now().Before(until) && !o.full && p.tokens > 0; p.tokens-- {
+	until := began.Add(min(codePatience, p.patience))
+	for ; time.Now().Before(until) && !o.full && p.tokens > 0; p.tokens-- {
 		t := tokens()
 		if t == chroma.EOF || !strings.HasPrefix(head[next:], t.Value) {
 			all = true

@@ -10,8 +10,8 @@ import (
 // square of its depth.
 const maxIndent = 32
 
-// JSON is a value indented and coloured, or the text as it is when it is none or is longer than limit bytes. left is how
-// many bytes are left out.
+// JSON is a value indented and coloured, or the text as it is when it is none or is longer than limit bytes. left is
+// how many bytes are left out.
 func (p *Budget) JSON(raw []byte, limit int) (html template.HTML, left int64) {
 	if len(raw) > limit || !json.Valid(raw) {
 		text := string(raw[:min(len(raw), limit)])

@@ -72,8 +72,8 @@ func (p *Budget) compare(a, b []string) []Edit {
 	return edits
 }
 
-// split cuts a text into lines, as many as a page compares, and says how many there are more; a newline at its end makes
-// no empty one.
+// split cuts a text into lines, as many as a page compares, and says how many there are more; a newline at its end
+// makes no empty one.
 func (p *Budget) split(s string) (lines []string, more int) {
 	if s == "" {
 		return nil, 0

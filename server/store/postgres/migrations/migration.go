@@ -156,7 +156,8 @@ func (m *Migration) sameSchema(ctx context.Context) error {
 	err := m.db.QueryRowContext(ctx, `SELECT schema FROM store_identity`).Scan(&sum)
 	p, refused := errors.AsType[*pgconn.PgError](err)
 	switch {
-	case refused && (p.Code == undefinedTable || p.Code == undefinedColumn), err == nil && sum != sqlstore.SchemaSum(schema):
+	case refused && (p.Code == undefinedTable || p.Code == undefinedColumn),
+		err == nil && sum != sqlstore.SchemaSum(schema):
 		return sqlstore.ErrOtherBuild
 	case err != nil:
 		return fmt.Errorf("read which schema it is: %w", err)

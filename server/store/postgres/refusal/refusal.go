@@ -51,7 +51,8 @@ func Explain(err error, c *pgx.ConnConfig) error {
 		return say("see the log of PostgreSQL", "%s (%s)", p.Message, p.Code)
 	}
 	switch {
-	case errors.Is(err, sqlstore.ErrNewer), errors.Is(err, sqlstore.ErrOtherBuild), errors.Is(err, ErrEncoding), errors.Is(err, ErrTooOld):
+	case errors.Is(err, sqlstore.ErrNewer), errors.Is(err, sqlstore.ErrOtherBuild),
+		errors.Is(err, ErrEncoding), errors.Is(err, ErrTooOld):
 		return &OpenError{fmt.Errorf("%s: %w", where, err), hintOf(err)}
 	case strings.Contains(err.Error(), "read only connection"):
 		return say("is a standby named alone? name all hosts: postgres://user@one,two/database",
