@@ -30,6 +30,8 @@ type memServer struct {
 	status      int    // answers every request with it, when not 0
 	busy        bool   // takes nothing now, but can be asked
 	asked       func() // before a digest is answered, without the lock
+	taking      func() // before a batch is taken, without the lock
+	refusals    int    // so many batches are not taken now
 	streams     map[string]map[uint32]*memGeneration
 	order       []string // session ids in the order of their requests
 	hashes      map[string]string
@@ -53,6 +55,7 @@ type memGeneration struct {
 	end     int64
 	newline bool
 	lines   map[int64][]byte
+	notes   map[int64]transcript.Oversize
 }
 
 func newMemServer() *memServer {
@@ -62,6 +65,9 @@ func newMemServer() *memServer {
 func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.asked != nil && (strings.HasSuffix(r.URL.Path, "/digest") || r.URL.Path == "/api/digests") {
 		s.asked()
+	}
+	if s.taking != nil && r.URL.Path == "/api/conversations" {
+		s.taking()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +79,8 @@ func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.status != 0:
 		w.WriteHeader(s.status)
-	case r.URL.Path == "/api/conversations" && s.busy:
+	case r.URL.Path == "/api/conversations" && (s.busy || s.refusals > 0):
+		s.refusals--
 		w.WriteHeader(http.StatusTooManyRequests)
 	case r.URL.Path == "/api/conversations" && r.Method == http.MethodPost:
 		s.take(w, r)
@@ -161,7 +168,9 @@ func (s *memServer) take(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		if kind != transcript.OversizeEntry {
+		if kind == transcript.OversizeEntry {
+			g.notes[i], _ = transcript.ParseOversize(entry)
+		} else {
 			g.lines[i] = bytes.Clone(raw)
 		}
 		g.end = max(g.end, i+1)
@@ -186,7 +195,7 @@ func (s *memServer) generation(session string, number uint32, start int64) *memG
 	}
 	g := s.streams[session][number]
 	if g == nil {
-		g = &memGeneration{start: start, end: start, newline: true, lines: map[int64][]byte{}}
+		g = &memGeneration{start: start, end: start, newline: true, lines: map[int64][]byte{}, notes: map[int64]transcript.Oversize{}}
 		s.streams[session][number] = g
 	}
 	return g
@@ -199,16 +208,19 @@ func (s *memServer) view(session string, number uint32) (lines [][]byte, newline
 		return nil, true
 	}
 	for i := range top.end {
-		var line []byte
-		for n := int64(number); n >= 0; n-- {
-			if g := s.streams[session][uint32(n)]; g != nil && g.start <= i {
-				line = g.lines[i]
-				break
-			}
-		}
-		lines = append(lines, line)
+		lines = append(lines, s.holder(session, number, i).lines[i])
 	}
 	return lines, top.newline
+}
+
+// holder is the generation from which a view has a line.
+func (s *memServer) holder(session string, number uint32, line int64) *memGeneration {
+	for n := int64(number); n >= 0; n-- {
+		if g := s.streams[session][uint32(n)]; g != nil && g.start <= line {
+			return g
+		}
+	}
+	return &memGeneration{}
 }
 
 // newest is the bytes of a stream's newest generation.
@@ -269,15 +281,23 @@ func (s *memServer) account(session string) remote.Digest {
 		lines, newline := s.view(session, number)
 		g := remote.Generation{Generation: number, RewoundTo: s.streams[session][number].start, EndLine: int64(len(lines)), EOFNewline: newline}
 		sum := sha256.New()
-		for _, l := range lines {
-			if l != nil {
+		var layout transcript.Layout
+		for i, l := range lines {
+			i := int64(i)
+			note, over := s.holder(session, number, i).notes[i]
+			switch {
+			case over:
+				layout.Oversize(i, note)
+				g.Oversize = append(g.Oversize, remote.OversizeLine{Line: i, Offset: note.Offset, Length: note.Length, SHA256: hex.EncodeToString(note.SHA256[:])})
+			case l != nil:
 				g.Lines++
 				g.Bytes += int64(len(l)) + 1
 				sum.Write(append(bytes.Clone(l), '\n'))
+				layout.Line(i)
 			}
 		}
 		g.Missing = g.EndLine - g.Lines
-		g.SHA256 = hex.EncodeToString(sum.Sum(nil))
+		g.SHA256 = hex.EncodeToString(layout.Sum(g.EndLine, sum.Sum(nil)))
 		out.Generations = append(out.Generations, g)
 	}
 	return out
@@ -314,7 +334,7 @@ func (s *memServer) raw(w http.ResponseWriter, r *http.Request) {
 	session, _ := url.PathUnescape(escaped)
 	number, _ := strconv.Atoi(r.URL.Query().Get("generation"))
 	lines, newline := s.view(session, uint32(number))
-	if slices.ContainsFunc(lines, func(l []byte) bool { return l == nil }) {
+	if !r.URL.Query().Has("partial") && slices.ContainsFunc(lines, func(l []byte) bool { return l == nil }) {
 		w.WriteHeader(http.StatusConflict)
 		io.WriteString(w, `{"error":{"code":"incomplete","message":"some lines are not stored"}}`)
 		return

@@ -28,7 +28,7 @@ func (d *Daemon) wireComparer() {
 				Attachments: verifyAttachments{d}, Masking: d.masking, Origin: d.origin, LineCap: d.cfg.LineCap,
 			}
 		},
-		Sync: d.syncer.Sync,
+		Syncer: d.syncer,
 		Session: func(name string) (string, error) {
 			s, err := d.router.Lookup(name, d.tailer)
 			return s.Name, err

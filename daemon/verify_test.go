@@ -12,6 +12,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/syncer"
+	"github.com/ccship/ccship/transcript"
 )
 
 // TestVerifyNamesLines damages what the server has, and wants exactly the damaged lines named.
@@ -76,6 +77,159 @@ func TestVerifyExcludedTypes(t *testing.T) {
 	w.server.mu.Unlock()
 	if r := w.verify(); r.Equal || len(r.Differences) != 1 || r.Differences[0].Missing[0].First != 2 {
 		t.Errorf("verify with line 2 lost: %+v", r)
+	}
+}
+
+// TestVerifyBindsPlaces: the same lines at other places are another transcript, wherever lines may rightly be missing.
+func TestVerifyBindsPlaces(t *testing.T) {
+	t.Parallel()
+	first, second, noise := record("/home/kim/shop", 0), record("/home/kim/shop", 1), "{\"type\":\"noise\"}\n"
+	move := func(from, to int64) func(g *memGeneration) {
+		return func(g *memGeneration) { g.lines[to] = g.lines[from]; delete(g.lines, from) }
+	}
+	for name, c := range map[string]struct {
+		text   string
+		damage func(g *memGeneration) // nil: none
+	}{
+		"as it is":                    {noise + first + noise + second + noise + noise, nil},
+		"nothing left out":            {first + second, nil},
+		"everything left out":         {noise + noise, nil},
+		"before the line between":     {first + noise + second, move(2, 1)},
+		"a view a line shorter":       {first + noise + second, func(g *memGeneration) { move(2, 1)(g); g.end = 2 }},
+		"behind a line that is there": {first + second + noise, move(1, 2)},
+		"from the start":              {noise + first, move(1, 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.cfg.ExcludeTypes = []string{"noise"}
+			w.write("-p/"+sessionA+".jsonl", c.text)
+			w.start()
+			w.sync()
+			w.server.mu.Lock()
+			if c.damage != nil {
+				c.damage(w.server.streams[sessionA][0])
+			}
+			w.server.mu.Unlock()
+			if r := w.verify(); r.Equal != (c.damage == nil) || r.Equal == (len(r.Differences) > 0) {
+				t.Errorf("equal %t, %+v", r.Equal, r.Differences)
+			}
+		})
+	}
+}
+
+// TestVerifyOversize: of a line beyond the cap the note is compared, and a line below the cap is a line, whatever the cap is.
+func TestVerifyOversize(t *testing.T) {
+	t.Parallel()
+	long := func(n int) string { return `{"type":"user","text":"` + strings.Repeat("x", n) + "\"}\n" }
+	text := record("/home/kim/shop", 0) + long(2000) + long(200) + long(300<<10) + record("/home/kim/shop", 1)
+	note := func(change func(*transcript.Oversize)) func(g *memGeneration) {
+		return func(g *memGeneration) { n := g.notes[1]; change(&n); g.notes[1] = n }
+	}
+	for name, c := range map[string]struct {
+		limit  int64
+		over   int64
+		damage func(g *memGeneration) // of line 1; nil: none
+	}{
+		"far below the buffer": {1 << 10, 2, nil},
+		"above it":             {1 << 20, 0, nil},
+		"at a line's length":   {int64(len(long(2000)) - 1), 1, nil},
+		"another digest":       {1 << 10, 2, note(func(n *transcript.Oversize) { n.SHA256[0] ^= 1 })},
+		"another length":       {1 << 10, 2, note(func(n *transcript.Oversize) { n.Length++ })},
+		"another place":        {1 << 10, 2, note(func(n *transcript.Oversize) { n.Offset++ })},
+		"no note":              {1 << 10, 2, func(g *memGeneration) { delete(g.notes, 1) }},
+		"another line":         {1 << 10, 2, func(g *memGeneration) { delete(g.notes, 1); g.lines[1] = []byte("{}") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.cfg.LineCap = c.limit
+			w.write("-p/"+sessionA+".jsonl", text)
+			w.start()
+			w.sync()
+			w.server.mu.Lock()
+			if c.damage != nil {
+				c.damage(w.server.streams[sessionA][0])
+			}
+			w.server.mu.Unlock()
+			r := w.verify()
+			if r.Equal != (c.damage == nil) || r.Oversize != c.over || r.Lines != 5-c.over {
+				t.Errorf("equal %t, %d oversize, %d lines: %+v", r.Equal, r.Oversize, r.Lines, r.Differences)
+			}
+			if !r.Equal && (len(r.Differences) != 1 || len(r.Differences[0].Missing)+len(r.Differences[0].Differ) != 1) {
+				t.Errorf("%+v", r.Differences)
+			}
+		})
+	}
+}
+
+// TestVerifyLowerCap: what was sent whole when the cap was higher is compared whole.
+func TestVerifyLowerCap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0)+strings.Repeat("y", 5000)+"\n")
+	w.start()
+	w.sync()
+	w.stop()
+	w.cfg.LineCap = 1 << 10
+	w.start()
+	if r := w.verify(); !r.Equal || r.Oversize != 1 {
+		t.Errorf("%+v", r)
+	}
+	w.server.mu.Lock()
+	w.server.streams[sessionA][0].lines[1][7] = 'z'
+	w.server.mu.Unlock()
+	if r := w.verify(); r.Equal || len(r.Differences) != 1 || len(r.Differences[0].Differ) != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestVerifyAsterisks: asterisks stand for a secret only where secrets are masked.
+func TestVerifyAsterisks(t *testing.T) {
+	t.Parallel()
+	for _, masked := range []bool{true, false} {
+		w := newWorld(t)
+		if w.cfg.Redact = "off"; masked {
+			w.cfg.Redact = "on"
+		}
+		w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 10))
+		w.start()
+		w.sync()
+		w.server.mu.Lock()
+		g := w.server.streams[sessionA][0]
+		g.lines[7] = bytes.Replace(g.lines[7], []byte("user"), []byte("****"), 1)
+		w.server.mu.Unlock()
+		if r := w.verify(); r.Equal != masked || masked != (r.Unproven == 1) {
+			t.Errorf("masked %t: equal %t, %d unproven, %+v", masked, r.Equal, r.Unproven, r.Differences)
+		}
+		w.stop()
+	}
+}
+
+// TestVerifyMeanwhile: sessions that go on and begin between the delivery and the comparison are no difference.
+func TestVerifyMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.server.taking = sync.OnceFunc(func() {
+		w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 3, 6))
+		w.write("-p/"+sessionB+".jsonl", `{"type":"user","text":"its first line`)
+		w.until("it is read", func() bool {
+			s := w.status()
+			return s.Outbox.Entries == 6 && s.Files.Tracked == 2
+		})
+		w.server.mu.Lock()
+		w.server.refusals = 2
+		w.server.mu.Unlock()
+	})
+	w.start()
+	if _, err := w.client.Pause(t.Context(), control.PauseRequest{}); err != nil { // until the sync
+		t.Fatal(err)
+	}
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
+	w.until("it is read", func() bool { return w.status().Outbox.Entries == 3 })
+	if r := w.verify(); !r.Equal || r.Began != 1 || r.Lines != 6 {
+		t.Errorf("%+v", r)
+	}
+	if r := w.verify(); r.Equal || r.Began != 0 {
+		t.Errorf("half a line that was there before: %+v", r)
 	}
 }
 

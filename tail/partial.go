@@ -56,7 +56,7 @@ func (l *inspection) readLong(ctx context.Context, h *handle, a *arena.Arena, le
 		return nil, err
 	}
 	length := max(end, l.long.scanned) - l.base.Offset
-	if length > l.t.cfg.Cap {
+	if past.Over(length, l.t.cfg.Cap) {
 		return nil, l.oversize(ctx, h, a, end)
 	}
 	n := length + 1
@@ -167,7 +167,7 @@ func (l *inspection) quiet() bool {
 
 // offerProvisional adds a last line without newline to the chunk if it is a complete JSON object and the file is quiet.
 func (l *inspection) offerProvisional(line []byte) {
-	if !l.quiet() || int64(len(line)) > l.t.cfg.Cap || l.provisionalNow.Length > 0 {
+	if !l.quiet() || past.Over(int64(len(line)), l.t.cfg.Cap) || l.provisionalNow.Length > 0 {
 		return
 	}
 	l.partialTried = true

@@ -11,6 +11,7 @@ package tail
 import (
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -82,6 +83,17 @@ type (
 	Mark   = past.Mark
 	Prefix = past.Prefix
 )
+
+// A file's lines as they are delivered, for whoever compares it.
+type (
+	Line       = past.Line
+	LineReader = past.LineReader
+)
+
+// NewLineReader is past.NewLineReader.
+func NewLineReader(r io.Reader, limit, size int64) *LineReader {
+	return past.NewLineReader(r, limit, size)
+}
 
 // AnchorSize is the largest number of bytes that an Anchor covers.
 const AnchorSize = past.AnchorSize

@@ -206,6 +206,7 @@ type VerifyReport struct {
 	Waiting       int64             `json:"waiting"`
 	Vanished      int               `json:"vanished" doc:"no longer on disk; not compared"`
 	Unfinished    int               `json:"unfinished,omitempty" doc:"transcripts whose last line has no end: not sent"`
+	Began         int               `json:"began,omitempty" doc:"began meanwhile; not compared"`
 	Resumed       bool              `json:"resumed,omitempty" doc:"the sync before ended the user's pause"`
 	Retired       []RetiredServer   `json:"retired,omitempty" doc:"as in the result of a sync"`
 	Attachments   AttachmentsReport `json:"attachments"`

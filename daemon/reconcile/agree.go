@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,6 +14,7 @@ import (
 	"github.com/ccship/ccship/daemon/verify"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
@@ -103,32 +103,32 @@ func (c *comparison) measure(ctx context.Context, t *tail.Tracked, f *state.Rout
 	if err != nil || whole {
 		return err
 	}
-	hashes, held := verify.NewHashes(c.reader, v.ref), verify.NewHeld(c.reader, v.ref, c.LineCap)
+	hashes, held := verify.NewHashes(c.reader, v.ref), verify.NewHeld(c.reader, v.ref)
 	defer held.Close()
 	at.prefix, at.lines = &tail.Prefix{}, 0
-	byServer := v.digest.MaskedLines()
-	index := int64(-1)
-	return c.eachLine(ctx, t, func(l *line) (bool, error) {
-		if index++; index >= v.digest.EndLine {
+	byServer, notes := v.digest.MaskedLines(), verify.Notes(&v.digest)
+	return c.eachLine(ctx, t, func(l *tail.Line) (bool, error) {
+		if l.Index >= v.digest.EndLine {
 			return false, nil
 		}
-		want, err := hashes.At(ctx, index, v.digest.EndLine)
+		want, err := hashes.At(ctx, l.Index, v.digest.EndLine)
 		if err != nil {
 			return false, err
 		}
-		excused := l.oversize || c.excused(t, f, index, l.raw)
-		if want == nil && !excused && !c.remask {
-			return false, nil
+		there, same := want != nil, true
+		switch {
+		case l.Oversize:
+			there, same = verify.HoldsOversize(l, want, notes)
+		case there:
+			as := seen{l.Raw, l.Index, *want, byServer[l.Index], v.digest.IsRetired(l.Index)}
+			same, err = c.same(ctx, held, as, c.Masking.For(f.Dest, f.Stream.Cwd), at)
 		}
-		if want != nil && !l.oversize {
-			as := seen{l.raw, index, *want, byServer[index], v.digest.IsRetired(index)}
-			same, err := c.same(ctx, held, as, c.Masking.For(f.Dest, f.Stream.Cwd), at)
-			if err != nil || !same && !c.remask {
-				return false, err
-			}
+		agrees := same && (there || c.excused(t, f, l))
+		if err != nil || !agrees && !c.remask {
+			return false, err
 		}
 		if !c.remask || at.remasked == 0 {
-			at.prefix.Add(l.whole)
+			at.prefix.Add(l.Whole)
 			at.lines++
 		}
 		return true, nil
@@ -167,7 +167,7 @@ func (c *comparison) same(ctx context.Context, held *verify.Held, l seen, m *red
 	if l.retired {
 		return false, nil
 	}
-	_, _, explained, err := held.Explain(ctx, c.Masking.Proof(), l.index, l.raw, l.hash)
+	_, _, explained, err := held.Explain(ctx, verify.ProofOf(c.Masking.Proof(), m), l.index, l.raw, l.hash)
 	if explained {
 		at.remasked++
 	}
@@ -178,60 +178,56 @@ func (c *comparison) same(ctx context.Context, held *verify.Held, l seen, m *red
 func (c *comparison) holds(ctx context.Context, t *tail.Tracked, f *state.Routing, at *agreement,
 	v view) (bool, error) {
 	sum := sha256.New()
-	var stored int64
+	var layout transcript.Layout
 	at.prefix, at.lines = &tail.Prefix{}, 0
 	masker := c.Masking.For(f.Dest, f.Stream.Cwd)
-	err := c.eachLine(ctx, t, func(l *line) (bool, error) {
-		if at.lines >= v.digest.EndLine {
+	err := c.eachLine(ctx, t, func(l *tail.Line) (bool, error) {
+		switch {
+		case l.Index >= v.digest.EndLine:
 			return false, nil
-		}
-		if !l.oversize && !c.excused(t, f, at.lines, l.raw) {
-			stored++
-			sent, _ := masker.Line(l.raw)
+		case l.Oversize:
+			layout.Oversize(l.Index, verify.NoteOf(l))
+		case !c.excused(t, f, l):
+			layout.Line(l.Index)
+			sent, _ := masker.Line(l.Raw)
 			sum.Write(sent)
 			sum.Write([]byte{'\n'})
 		}
-		at.prefix.Add(l.whole)
+		at.prefix.Add(l.Whole)
 		at.lines++
 		return true, nil
 	})
-	same := at.lines == v.digest.EndLine && stored == v.digest.Lines && hex.EncodeToString(sum.Sum(nil)) == v.digest.SHA256
+	same := at.lines == v.digest.EndLine && hex.EncodeToString(layout.Sum(at.lines, sum.Sum(nil))) == v.digest.SHA256
 	return same, err
 }
 
 // excused reports whether a server may rightly lack a line.
-func (c *comparison) excused(t *tail.Tracked, f *state.Routing, index int64, raw []byte) bool {
-	return index < f.SentBefore || c.dead[uint64(t.File.ID)][index] || c.Rules.LeavesOut(&t.File, raw)
+func (c *comparison) excused(t *tail.Tracked, f *state.Routing, l *tail.Line) bool {
+	return c.dead[uint64(t.File.ID)][l.Index] ||
+		!l.Oversize && (l.Index < f.SentBefore || c.Rules.LeavesOut(&t.File, l.Raw))
 }
 
-// line is a line of a file with its newline. Its bytes are valid until the next line.
-type line struct {
-	whole    []byte // with its newline
-	raw      []byte // without
-	oversize bool
-}
-
-// eachLine calls fn with the whole lines of a file, from the first, until it returns false.
-func (c *comparison) eachLine(ctx context.Context, t *tail.Tracked, fn func(*line) (bool, error)) error {
+// eachLine calls fn with the whole lines of a file, from the first, until it returns false. Text without a newline is not
+// a line yet.
+func (c *comparison) eachLine(ctx context.Context, t *tail.Tracked, fn func(*tail.Line) (bool, error)) error {
 	file, err := os.Open(t.File.Path)
 	if err != nil {
 		return fmt.Errorf("compare transcript: %w", err)
 	}
 	defer file.Close()
-	r := bufio.NewReaderSize(file, 256<<10)
+	lines := tail.NewLineReader(file, c.LineCap, t.Cursor.Offset)
+	lines.Keep = true
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		whole, err := r.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil // text without a newline is not a line yet
+		l, err := lines.Next()
+		if errors.Is(err, io.EOF) || err == nil && !l.Newline {
+			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("compare transcript: %w", err)
 		}
-		l := line{whole: whole, raw: whole[:len(whole)-1]}
-		l.oversize = int64(len(l.raw)) > c.LineCap
 		if on, err := fn(&l); err != nil || !on {
 			return err
 		}

@@ -29,7 +29,8 @@ type Epoch struct {
 	Generations []Generation `json:"generations"`
 }
 
-// Generation is the digest of one view. SHA256 covers each stored line and a newline.
+// Generation is the digest of one view. SHA256 covers each stored line and a newline, and where they stand if not all
+// are there: see transcript.Layout.
 type Generation struct {
 	Generation uint32 `json:"generation"`
 	RewoundTo  int64  `json:"rewound_to"`
@@ -42,10 +43,16 @@ type Generation struct {
 	// Masked are the lines in which the server itself replaced secrets by tokens.
 	Masked []int64 `json:"masked"`
 	// Retired are lines of which the server has only hashes: its policy removed them. Lines and Bytes count them.
-	Retired  []Stretch `json:"retired"`
-	Oversize []struct {
-		Line int64 `json:"line"`
-	} `json:"oversize"`
+	Retired  []Stretch      `json:"retired"`
+	Oversize []OversizeLine `json:"oversize"` // of which the server has only this
+}
+
+// OversizeLine is a line that was longer than the client's cap.
+type OversizeLine struct {
+	Line   int64  `json:"line"`
+	Offset int64  `json:"offset"`
+	Length int64  `json:"length"`
+	SHA256 string `json:"sha256"`
 }
 
 // Stretch is lines that a server's policy removed.

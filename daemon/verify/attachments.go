@@ -151,7 +151,8 @@ func (v *verifier) explained(ctx context.Context, root *os.Root, h *projection.A
 		case err != nil:
 			return false, err
 		}
-		if _, ok := v.Masking.Proof().Explain(disk, held); ok {
+		f := v.facts[has.file.File.ID]
+		if _, ok := ProofOf(v.Masking.Proof(), v.Masking.For(f.Dest, f.Stream.Cwd)).explains(disk, held); ok {
 			return true, nil
 		}
 	}

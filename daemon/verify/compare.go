@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"sync"
@@ -87,6 +86,10 @@ func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Routin
 	if !f.Decided && !whole {
 		return nil, nil
 	}
+	if !f.Decided && v.options.Delivered.began(t.File.ID) {
+		v.report.addBegan()
+		return nil, nil
+	}
 	if !f.Decided {
 		report.Note = detailUndelivered
 		v.report.add(report, nil, difference(report, report.Note))
@@ -103,7 +106,7 @@ func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Routin
 	case err != nil:
 		return nil, err
 	}
-	report.Lines, report.Bytes, report.SHA256 = s.lines, s.bytes, hex.EncodeToString(s.sum.Sum(nil))
+	report.Lines, report.Bytes, report.SHA256 = s.lines, s.bytes, s.digest(s.end)
 	c := &candidate{report, s, t, f}
 	if !v.Servers.SpeaksExtension(f.Dest) {
 		return nil, v.comparePlain(ctx, c)
@@ -170,7 +173,7 @@ func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.D
 	newline := t.Provisional.Length == 0
 	s.retired = min(g.RetiredLines(), s.lines)
 	switch {
-	case ok && g.Lines == s.lines && g.SHA256 == c.report.SHA256 && g.EndLine <= s.end && g.EOFNewline == newline,
+	case ok && g.Lines == s.lines && g.SHA256 != "" && g.SHA256 == s.digest(g.EndLine) && g.EOFNewline == newline,
 		!ok && s.lines == 0:
 		v.add(c, nil)
 		return nil
@@ -181,7 +184,7 @@ func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.D
 		return nil
 	}
 	s.refused = stillRefused(v.deadLines[c.facts.Stream.ID], has.Generations, t.Cursor.Generation)
-	s.maskedThere, s.retiredThere = g.MaskedLines(), g.IsRetired
+	s.maskedThere, s.retiredThere, s.notes = g.MaskedLines(), g.IsRetired, Notes(&g)
 	ref, generation := v.ref(c), int64(g.Generation)
 	ref.Epoch, ref.Generation = has.Epoch, &generation
 	lines, err := v.compareLines(ctx, c, NewHashes(v.reader(c.facts.Dest), ref))

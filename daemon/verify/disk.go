@@ -1,10 +1,10 @@
 package verify
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -13,44 +13,36 @@ import (
 
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// diskLine is one line of a transcript on disk.
-type diskLine struct {
-	index    int64
-	raw      []byte // without the newline; valid until the next line
-	oversize bool   // longer than the cap: raw is empty
-}
-
 // eachLine calls f for every line of a file in order: from byte 0 up to its cursor, and a last line that was delivered
 // without its newline. When delivery is incomplete it reads to the last newline on disk.
-func (v *verifier) eachLine(ctx context.Context, t tail.Tracked, f func(diskLine) error) error {
+func (v *verifier) eachLine(ctx context.Context, t tail.Tracked, f func(tail.Line) error) error {
 	file, err := os.Open(t.File.Path)
 	if err != nil {
 		return fmt.Errorf("open transcript: %w", err)
 	}
 	defer file.Close()
-	limit, end := v.LineCap, t.Cursor.Offset+t.Provisional.Length
+	end := t.Cursor.Offset + t.Provisional.Length
 	if v.options.Incomplete != "" {
 		if end, err = wholeLines(file, end); err != nil {
 			return fmt.Errorf("read transcript: %w", err)
 		}
 	}
-	r := bufio.NewReaderSize(io.LimitReader(file, end), int(min(end+1, 256<<10))) // most files are small
-	var long []byte
-	for index := int64(0); ; index++ {
+	for lines := tail.NewLineReader(io.LimitReader(file, end), v.LineCap, end); ; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		line, oversize, err := readLine(r, &long, limit)
+		line, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("read transcript: %w", err)
 		}
-		if err := f(diskLine{index: index, raw: line, oversize: oversize}); err != nil {
+		if err := f(line); err != nil {
 			return err
 		}
 	}
@@ -93,52 +85,22 @@ func wholeLines(file *os.File, least int64) (int64, error) {
 	return least, nil
 }
 
-// readLine returns the next line without its newline. It skips a line longer than limit and flags it. long is scratch
-// space that is kept between calls.
-func readLine(r *bufio.Reader, long *[]byte, limit int64) (line []byte, oversize bool, err error) {
-	part, err := r.ReadSlice('\n')
-	if err == nil {
-		return part[:len(part)-1], false, nil
-	}
-	buf, total := (*long)[:0], int64(0)
-	for {
-		total += int64(len(part))
-		if total <= limit+1 {
-			buf = append(buf, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			break
-		}
-		part, err = r.ReadSlice('\n')
-	}
-	*long = buf
-	if err != nil && (!errors.Is(err, io.EOF) || total == 0) {
-		return nil, false, err
-	}
-	if err == nil {
-		total--
-		buf = bytes.TrimSuffix(buf, []byte("\n"))
-	}
-	if total > limit {
-		return nil, true, nil
-	}
-	return buf, false, nil
-}
-
 // summary is what a server should hold of a transcript.
 type summary struct {
-	lines, bytes       int64 // that should be there
-	excluded, oversize int64 // lines that should not
-	sentBefore         int64 // of excluded, lines that were sent before ccship was installed
-	clear              int64 // lines with secrets that the server holds unmasked; set when lines are compared
-	masked             int64 // secrets in the lines that should be there
-	unproven           int64 // those of them that are too short for a hash
-	end                int64 // all lines
-	sum                hash.Hash
-	refused            map[int64]bool // lines that the server refused; set when lines are compared
-	maskedThere        map[int64]bool // lines that the server itself masked; set when lines are compared
-	retired            int64          // lines of which the server has only hashes
-	retiredUnproven    int64          // those of them that differ, for secrets that are masked some other way
+	lines, bytes       int64                         // that should be there
+	excluded, oversize int64                         // lines that should not
+	sentBefore         int64                         // of excluded, lines that were sent before ccship was installed
+	clear              int64                         // lines with secrets that the server holds unmasked; set when lines are compared
+	masked             int64                         // secrets in the lines that should be there
+	unproven           int64                         // those of them that are too short for a hash
+	end                int64                         // all lines
+	sum                hash.Hash                     // of the lines that should be there
+	layout             transcript.Layout             // where they stand, and those beyond the cap
+	refused            map[int64]bool                // lines that the server refused; set when lines are compared
+	maskedThere        map[int64]bool                // lines that the server itself masked; set when lines are compared
+	notes              map[int64]transcript.Oversize // what the server has of lines beyond the cap; set when lines are compared
+	retired            int64                         // lines of which the server has only hashes
+	retiredUnproven    int64                         // those of them that differ, for secrets that are masked some other way
 	retiredThere       func(int64) bool
 	byServer           int64 // those of them that differ only in tokens; set when lines are compared
 }
@@ -146,21 +108,23 @@ type summary struct {
 // summarize reads a transcript and applies the rules in force.
 func (v *verifier) summarize(ctx context.Context, t tail.Tracked, f *state.Routing) (*summary, error) {
 	s, masker := &summary{sum: sha256.New()}, v.Masking.For(f.Dest, f.Stream.Cwd)
-	err := v.eachLine(ctx, t, func(l diskLine) error {
-		v.report.read(int64(len(l.raw)) + 1)
+	err := v.eachLine(ctx, t, func(l tail.Line) error {
+		v.report.read(l.Length + 1)
 		s.end++
 		switch {
-		case l.oversize:
+		case l.Oversize:
 			s.oversize++
-		case wasSentBefore(l, &t, f):
+			s.layout.Oversize(l.Index, NoteOf(&l))
+		case wasSentBefore(l.Index, &t, f):
 			s.excluded++
 			s.sentBefore++
-		case v.Rules.LeavesOut(&t.File, l.raw):
+		case v.Rules.LeavesOut(&t.File, l.Raw):
 			s.excluded++
 		default:
 			s.lines++
-			s.bytes += int64(len(l.raw)) + 1
-			sent, ranges := masker.Line(l.raw)
+			s.bytes += l.Length + 1
+			s.layout.Line(l.Index)
+			sent, ranges := masker.Line(l.Raw)
 			s.count(ranges)
 			s.sum.Write(sent)
 			s.sum.Write([]byte{'\n'})
@@ -168,6 +132,20 @@ func (v *verifier) summarize(ctx context.Context, t tail.Tracked, f *state.Routi
 		return nil
 	})
 	return s, err
+}
+
+// digest is what the digest of a view should be that ends before line end. Only lines that a server need not have may
+// follow it.
+func (s *summary) digest(end int64) string {
+	if end < s.layout.Next() || end > s.end {
+		return ""
+	}
+	return hex.EncodeToString(s.layout.Sum(end, s.sum.Sum(nil)))
+}
+
+// NoteOf is what a server has of a line beyond the cap.
+func NoteOf(l *tail.Line) transcript.Oversize {
+	return transcript.Oversize{Offset: l.Offset, Length: l.Length, SHA256: l.SHA256}
 }
 
 // count adds the secrets masked in a line.
@@ -181,12 +159,12 @@ func (s *summary) count(ranges []redact.Range) {
 }
 
 // leavesOut reports whether the server may rightly lack a line.
-func (v *verifier) leavesOut(l diskLine, t *tail.Tracked, f *state.Routing) bool {
-	return wasSentBefore(l, t, f) || v.Rules.LeavesOut(&t.File, l.raw)
+func (v *verifier) leavesOut(l *tail.Line, t *tail.Tracked, f *state.Routing) bool {
+	return !l.Oversize && (wasSentBefore(l.Index, t, f) || v.Rules.LeavesOut(&t.File, l.Raw))
 }
 
 // wasSentBefore reports whether a line was sent before ccship was installed. A generation that begins before such a
 // line sends it again.
-func wasSentBefore(l diskLine, t *tail.Tracked, f *state.Routing) bool {
-	return l.index < f.SentBefore && (t.Cursor.Generation == 0 || l.index < f.RewoundTo)
+func wasSentBefore(index int64, t *tail.Tracked, f *state.Routing) bool {
+	return index < f.SentBefore && (t.Cursor.Generation == 0 || index < f.RewoundTo)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/tail"
 )
 
 // No hashes are kept here for generations of another epoch, and for those from before a transcript was sent again. The
@@ -23,14 +24,14 @@ func (h *historyCheck) onDisk(ctx context.Context) ([]diskHash, error) {
 		return h.disk, nil
 	}
 	masker := h.v.Masking.For(h.facts.Dest, h.facts.Stream.Cwd)
-	err := h.v.eachLine(ctx, h.file, func(l diskLine) error {
-		sent, masked := masker.Line(l.raw)
+	err := h.v.eachLine(ctx, h.file, func(l tail.Line) error {
+		sent, masked := masker.Line(l.Raw)
 		line := diskHash{sent: LineHash(sent)}
 		if len(masked) > 0 {
-			line.raw = LineHash(l.raw)
+			line.raw = LineHash(l.Raw)
 		}
-		line.excused = l.oversize || h.v.leavesOut(l, &h.file, &h.facts)
-		if _, dead := h.v.deadLines[h.facts.Stream.ID][l.index]; dead {
+		line.excused = l.Oversize || h.v.leavesOut(&l, &h.file, &h.facts)
+		if _, dead := h.v.deadLines[h.facts.Stream.ID][l.Index]; dead {
 			line.excused = true
 		}
 		h.disk = append(h.disk, line)
@@ -85,6 +86,8 @@ func (h *historyCheck) judge(ctx context.Context, epoch string, g remote.Generat
 		h.unproven(g, whyReplaced)
 	case found.rewound:
 		h.unproven(g, why)
+	case len(g.Oversize) > 0:
+		h.unproven(g, whyOversize)
 	default:
 		add(&h.equal, g)
 	}

@@ -1,13 +1,14 @@
 package verify
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
@@ -15,18 +16,30 @@ import (
 type Held struct {
 	reader *remote.Client
 	ref    remote.Ref
-	limit  int64 // of a line, in bytes
 
 	file  *remote.File // nil: nothing was requested yet
-	lines *bufio.Reader
-	long  []byte
-	next  int64 // the line that is read next
+	lines *tail.LineReader
 }
 
-// NewHeld returns the lines of the view that ref names; it skips lines longer than limit bytes. The caller closes it.
-func NewHeld(reader *remote.Client, ref remote.Ref, limit int64) *Held {
-	return &Held{reader: reader, ref: ref, limit: limit}
+// explains reports whether a server's bytes are those of the disk with secrets masked.
+func (p Proof) explains(disk, held []byte) (e redact.Explanation, explained bool) {
+	e, explained = p.Tokens.Explain(disk, held)
+	return e, explained && (p.Asterisks || e.Unproven == 0)
 }
+
+// NewHeld returns the lines of the view that ref names. The caller closes it.
+func NewHeld(reader *remote.Client, ref remote.Ref) *Held {
+	return &Held{reader: reader, ref: ref}
+}
+
+// Proof is what proves that a line has its secrets masked.
+type Proof struct {
+	Tokens    *redact.Masker // nil: nothing does
+	Asterisks bool           // secrets too short for a token are asterisks, which nothing proves
+}
+
+// ProofOf is the proof by a key, where rules mask secrets. Where none do, asterisks are a damaged line.
+func ProofOf(key, rules *redact.Masker) Proof { return Proof{key, rules != nil} }
 
 // Close ends reading.
 func (h *Held) Close() {
@@ -36,17 +49,16 @@ func (h *Held) Close() {
 }
 
 // Explain reports whether a line for which the server has another hash is the disk's line with secrets masked by any
-// rules. held is the server's line, valid until the next call. Ask for lines in ascending order. A nil masker explains
-// nothing.
-func (h *Held) Explain(ctx context.Context, m *redact.Masker, index int64, disk []byte,
+// rules. held is the server's line, valid until the next call. Ask for lines in ascending order.
+func (h *Held) Explain(ctx context.Context, proof Proof, index int64, disk []byte,
 	hash string) (held []byte, e redact.Explanation, explained bool, err error) {
-	if m == nil {
+	if proof.Tokens == nil {
 		return nil, e, false, nil
 	}
 	if held, err = h.line(ctx, index); err != nil || held == nil || LineHash(held) != hash {
 		return nil, e, false, err
 	}
-	e, explained = m.Explain(disk, held)
+	e, explained = proof.explains(disk, held)
 	return held, e, explained, nil
 }
 
@@ -70,19 +82,16 @@ func (h *Held) line(ctx context.Context, index int64) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		h.file, h.lines = file, bufio.NewReaderSize(file, 64<<10)
+		h.file, h.lines = file, tail.NewLineReader(file, math.MaxInt64, 64<<10)
 	}
-	for ; ; h.next++ {
-		line, _, err := readLine(h.lines, &h.long, h.limit)
-		if errors.Is(err, io.EOF) {
+	for {
+		switch line, err := h.lines.Next(); {
+		case errors.Is(err, io.EOF):
 			return nil, nil
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
-		}
-		if h.next == index {
-			h.next++
-			return line, nil
+		case line.Index == index:
+			return line.Raw, nil
 		}
 	}
 }

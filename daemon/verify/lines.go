@@ -8,6 +8,8 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
@@ -50,62 +52,78 @@ type lineDiff struct{ missing, differ []control.Range }
 // too long may be missing, but not different.
 func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) (*lineDiff, error) {
 	diff, masker := &lineDiff{}, v.Masking.For(c.facts.Dest, c.facts.Stream.Cwd)
-	held := NewHeld(has.reader, has.ref, v.LineCap)
+	held, proof := NewHeld(has.reader, has.ref), ProofOf(v.Masking.Proof(), masker)
 	defer held.Close()
-	err := v.eachLine(ctx, c.file, func(l diskLine) error {
-		hash, err := has.At(ctx, l.index, c.summary.end)
+	err := v.eachLine(ctx, c.file, func(l tail.Line) error {
+		hash, err := has.At(ctx, l.Index, c.summary.end)
 		if err != nil {
 			return err
 		}
-		excused := l.oversize || c.summary.refused[l.index] || v.leavesOut(l, &c.file, &c.facts)
-		sent, masked := masker.Line(l.raw)
-		same := hash == nil || l.oversize || LineHash(sent) == *hash
+		excused := c.summary.refused[l.Index] || v.leavesOut(&l, &c.file, &c.facts)
+		if l.Oversize {
+			there, same := HoldsOversize(&l, hash, c.summary.notes)
+			diff.check(l.Index, there, same, excused)
+			return nil
+		}
+		sent, masked := masker.Line(l.Raw)
+		same := hash == nil || LineHash(sent) == *hash
 		if !same {
-			if same, err = c.summary.explained(ctx, held, v.Masking.Proof(), explicable{l, *hash, sent, masked}); err != nil {
+			if same, err = c.summary.explained(ctx, held, proof, explicable{l, *hash, sent, masked}); err != nil {
 				return err
 			}
 		}
-		diff.check(l, hash != nil, same, excused)
+		diff.check(l.Index, hash != nil, same, excused)
 		return nil
 	})
 	return diff, err
 }
 
+// HoldsOversize reports whether a server has something of a line beyond the cap, and whether it is of this line: its
+// digest, or all of it from when the cap was higher. One with secrets masked counts as another. hash is the server's of a
+// line that it has, notes are the digests that it has.
+func HoldsOversize(l *tail.Line, hash *string, notes map[int64]transcript.Oversize) (there, same bool) {
+	if hash != nil {
+		return true, *hash == hex.EncodeToString(l.Hash[:])
+	}
+	note, there := notes[l.Index]
+	return there, !there || note == NoteOf(l)
+}
+
 // explicable is a line for which the server has another hash than expected.
 type explicable struct {
-	diskLine
+	tail.Line
 	hash   string
 	sent   []byte         // as the rules in force mask it
 	masked []redact.Range // what they mask in it
 }
 
 // explained reports whether the server holds the disk's line unmasked, or masked by other rules, and counts that.
-func (s *summary) explained(ctx context.Context, held *Held, m *redact.Masker, l explicable) (bool, error) {
-	if LineHash(l.raw) == l.hash {
+func (s *summary) explained(ctx context.Context, held *Held, proof Proof, l explicable) (bool, error) {
+	if LineHash(l.Raw) == l.hash {
 		s.clear++ // sent before secrets were masked: otherwise the hash would be the expected one
 		s.masked -= int64(len(l.masked))
 		return true, nil
 	}
-	if s.retiredThere != nil && s.retiredThere(l.index) {
+	if s.retiredThere != nil && s.retiredThere(l.Index) {
 		// No bytes are left to explain the hash.
-		if s.maskedThere[l.index] {
+		if s.maskedThere[l.Index] {
 			s.countByServer(l.masked)
 			return true, nil
 		}
-		if len(l.masked) == 0 && !redact.HasTokens(l.raw) {
+		if len(l.masked) == 0 && !redact.HasTokens(l.Raw) {
 			return false, nil
 		}
 		s.retiredUnproven++
 		return true, nil
 	}
-	if s.maskedThere[l.index] {
-		same, err := held.SameButTokens(ctx, l.index, l.hash, l.raw, l.sent)
+	if s.maskedThere[l.Index] {
+		same, err := held.SameButTokens(ctx, l.Index, l.hash, l.Raw, l.sent)
 		if same {
 			s.countByServer(l.masked)
 		}
 		return same, err
 	}
-	has, e, ok, err := held.Explain(ctx, m, l.index, l.raw, l.hash)
+	has, e, ok, err := held.Explain(ctx, proof, l.Index, l.Raw, l.hash)
 	if err != nil || !ok {
 		return false, err
 	}
@@ -115,7 +133,7 @@ func (s *summary) explained(ctx context.Context, held *Held, m *redact.Masker, l
 		if !r.Proven {
 			s.unproven--
 		}
-		if bytes.Equal(has[r.Start:r.End], l.raw[r.Start:r.End]) {
+		if bytes.Equal(has[r.Start:r.End], l.Raw[r.Start:r.End]) {
 			s.clear++
 			break
 		}
@@ -135,13 +153,26 @@ func (s *summary) countByServer(masked []redact.Range) {
 }
 
 // check notes a line that the server lacks or holds differently.
-func (d *lineDiff) check(l diskLine, has, same, excused bool) {
+func (d *lineDiff) check(line int64, has, same, excused bool) {
 	switch {
 	case !has && !excused:
-		d.missing = widen(d.missing, l.index)
+		d.missing = widen(d.missing, line)
 	case !same:
-		d.differ = widen(d.differ, l.index)
+		d.differ = widen(d.differ, line)
 	}
+}
+
+// Notes are the oversize lines of a view by their numbers. What is no digest is one of no line.
+func Notes(g *remote.Generation) map[int64]transcript.Oversize {
+	notes := make(map[int64]transcript.Oversize, len(g.Oversize))
+	for _, o := range g.Oversize {
+		n := transcript.Oversize{Offset: o.Offset, Length: o.Length}
+		if sum, err := hex.DecodeString(o.SHA256); err == nil {
+			copy(n.SHA256[:], sum)
+		}
+		notes[o.Line] = n
+	}
+	return notes
 }
 
 // LineHash is the hash of a line without its newline, as a server computes it.

@@ -1,11 +1,11 @@
 package verify
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -183,14 +183,12 @@ func (h *historyCheck) masked(ctx context.Context, g remote.Generation, ref remo
 		return false, err
 	}
 	defer file.Close()
-	r := bufio.NewReader(file)
-	var long []byte
-	for {
-		line, _, err := readLine(r, &long, h.v.LineCap)
+	for lines := tail.NewLineReader(file, math.MaxInt64, 64<<10); ; {
+		line, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			return false, nil
 		}
-		if err != nil || redact.HasTokens(line) {
+		if err != nil || redact.HasTokens(line.Raw) {
 			return err == nil, err
 		}
 	}

@@ -92,6 +92,13 @@ func (r *recorder) unfinished() {
 	r.Unfinished++
 }
 
+// addBegan counts a transcript that began after the delivery before the comparison.
+func (r *recorder) addBegan() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Began++
+}
+
 // unproven notes that a server cannot be asked what it holds.
 func (r *recorder) unproven() {
 	r.mu.Lock()

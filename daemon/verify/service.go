@@ -14,9 +14,16 @@ import (
 // Parts is what a Service needs. Every field is required.
 type Parts struct {
 	Deps     func() Deps // for one run, whose rules do not change
-	Sync     func(context.Context, control.SyncRequest) (control.SyncResult, error)
+	Syncer   Syncer
 	Session  func(name string) (string, error) // the full name of a session; an error for an unknown one
 	Repairer Repairer
+}
+
+// Syncer waits for delivery; *syncer.Syncer is one.
+type Syncer interface {
+	Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error)
+	// Drained returns when every row up to seq has left the outbox.
+	Drained(ctx context.Context, seq uint64) error
 }
 
 // Service answers the requests to compare, and to send differences again. Safe for concurrent use.
@@ -53,7 +60,9 @@ func (s *Service) Verify(ctx context.Context, req control.VerifyRequest,
 // compare syncs and compares.
 func (s *Service) compare(ctx context.Context, req control.VerifyRequest,
 	progress func(control.VerifyProgress)) (r control.VerifyReport, repairs wrong, err error) {
-	synced, err := s.parts.Sync(ctx, control.SyncRequest{Wait: true, Timeout: req.Timeout})
+	deps := s.parts.Deps()
+	before := deps.Files.Files()
+	synced, err := s.parts.Syncer.Sync(ctx, control.SyncRequest{Wait: true, Timeout: req.Timeout})
 	if err != nil {
 		return r, repairs, err
 	}
@@ -66,8 +75,13 @@ func (s *Service) compare(ctx context.Context, req control.VerifyRequest,
 		return r, repairs, err
 	}
 	options := Options{Session: session, Deep: req.Deep, Progress: progress, Waiting: synced.Waiting}
-	if !synced.Done { // folders that cannot be listed cannot be compared either
+	switch {
+	case !synced.Done: // folders that cannot be listed cannot be compared either
 		options.Incomplete, options.Reason, options.Hint = synced.Detail, synced.Reason, synced.Hint
+	case synced.Done:
+		if options.Delivered, err = s.delivered(ctx, deps, before); err != nil {
+			options.Incomplete, options.Reason = "what came meanwhile waits: "+err.Error(), reasonTimeout
+		}
 	}
 	if r, repairs, err = run(ctx, s.parts.Deps(), options); err != nil {
 		return r, repairs, err
@@ -154,7 +168,7 @@ func (s *Service) deliver(ctx context.Context, req control.VerifyRequest, sent *
 	}()
 	defer func() { close(stop); <-stopped }()
 	for waiting := int64(-1); ; {
-		r, err := s.parts.Sync(ctx, control.SyncRequest{Wait: true, Timeout: req.Timeout})
+		r, err := s.parts.Syncer.Sync(ctx, control.SyncRequest{Wait: true, Timeout: req.Timeout})
 		if err != nil || r.Done || r.Reason != reasonTimeout || waiting >= 0 && r.Waiting >= waiting {
 			return err
 		}

@@ -88,6 +88,7 @@ type Options struct {
 	Reason     string                       // of Incomplete, as in control.SyncResult
 	Hint       string                       // what to do about it; "" when only the reason is known
 	Waiting    int64                        // lines that were not delivered
+	Delivered  *Delivered                   // nil when Incomplete is set
 	Progress   func(control.VerifyProgress) // called from one goroutine at a time; may be nil
 }
 
@@ -229,7 +230,11 @@ func (v *verifier) loadDeadLetters(ctx context.Context) error {
 func (v *verifier) choose() []tail.Tracked {
 	var chosen []tail.Tracked
 	session := v.options.Session
-	for _, t := range v.Files.Files() {
+	files := v.Files.Files
+	if d := v.options.Delivered; d != nil {
+		files = func() []tail.Tracked { return d.files }
+	}
+	for _, t := range files() {
 		name := v.facts[t.File.ID].Stream.SessionID
 		if session != "" && !strings.HasPrefix(name, session) && !strings.HasPrefix(t.File.Name, session) {
 			continue

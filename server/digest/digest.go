@@ -18,8 +18,8 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// View is proof of one view: SHA256 over each stored line and a newline, in order. Lines that retention removed count
-// as stored ones.
+// View is proof of one view: SHA256 over each stored line and a newline, in order, and over where they stand if not all
+// are there (transcript.Layout). Lines that retention removed count as stored ones.
 type View struct {
 	Generation int64          `json:"generation"`
 	RewoundTo  int64          `json:"rewound_to"`
@@ -124,6 +124,7 @@ type digester struct {
 type Running struct {
 	before   int64
 	hash     hash.Hash
+	layout   transcript.Layout
 	broken   bool // some of the lines are known only by hashes of their own
 	lines    int64
 	bytes    int64
@@ -131,7 +132,7 @@ type Running struct {
 	retired  []Stretch
 }
 
-// Sum is the digest; nil when it is not known.
+// Sum is the digest of the lines, wherever they stand; nil when it is not known.
 func (r *Running) Sum() []byte {
 	if r.broken {
 		return nil
@@ -220,6 +221,7 @@ func (d *digester) run(r *server.RetiredRun, s server.Span) error {
 		}
 		d.now.broken = true // for a view that begins like this one up to a line of the run
 		d.now.lines, d.now.bytes = d.now.lines+1, d.now.bytes+l.Size+1
+		d.now.layout.Line(l.Index)
 		d.now.retire(l.Index, r.At)
 	}
 	h := sha256.New()
@@ -278,6 +280,7 @@ func (d *digester) add(l *server.Line) error {
 	}
 	d.now.hash.Write(l.Raw)
 	d.now.hash.Write(lineEnd)
+	d.now.layout.Line(l.Index)
 	d.now.lines++
 	d.now.bytes += int64(len(l.Raw)) + 1
 	return nil
@@ -287,6 +290,7 @@ func (d *digester) add(l *server.Line) error {
 // no client will take for its own line.
 func (d *digester) addOversize(l *server.Line) {
 	o, _ := transcript.ParseOversize(l.Raw)
+	d.now.layout.Oversize(l.Index, o)
 	d.now.oversize = append(d.now.oversize,
 		OversizeLine{l.Index, o.Offset, o.Length, hex.EncodeToString(o.SHA256[:])})
 }
@@ -294,9 +298,12 @@ func (d *digester) addOversize(l *server.Line) {
 func (d *digester) answer(g server.Generation, end int64) View {
 	a := View{
 		Generation: g.Number, RewoundTo: g.RewoundTo, Lines: d.now.lines, EndLine: end,
-		Missing: end - d.now.lines, Bytes: d.now.bytes, SHA256: hex.EncodeToString(d.now.Sum()),
+		Missing: end - d.now.lines, Bytes: d.now.bytes,
 		EOFNewline: g.EOFNewline, Oversize: slices.Clone(d.now.oversize),
 		Retired: slices.Clone(d.now.retired),
+	}
+	if sum := d.now.Sum(); sum != nil {
+		a.SHA256 = hex.EncodeToString(d.now.layout.Sum(end, sum))
 	}
 	if a.Oversize == nil {
 		a.Oversize = []OversizeLine{}

@@ -96,7 +96,7 @@ func (w *Walker) Cursor(generation uint32) Cursor {
 
 // FirstOver is where the first line longer than limit begins, or -1.
 func FirstOver(lines []byte, limit int64) int {
-	if int64(len(lines)) <= limit {
+	if !Over(int64(len(lines)), limit) {
 		return -1
 	}
 	for pos := 0; pos < len(lines); {
@@ -104,7 +104,7 @@ func FirstOver(lines []byte, limit int64) int {
 		if n < 0 {
 			n = len(lines) - pos
 		}
-		if int64(n) > limit {
+		if Over(int64(n), limit) {
 			return pos
 		}
 		pos += n + 1

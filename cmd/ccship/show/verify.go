@@ -127,6 +127,9 @@ func apartText(r control.VerifyReport) string {
 		fmt.Fprintf(&b, "  not compared: %s no longer on disk\n",
 			amount.Counted(int64(r.Vanished), "transcript", "transcripts"))
 	}
+	if r.Began > 0 {
+		fmt.Fprintf(&b, "  began meanwhile: %s, not compared\n", amount.Counted(int64(r.Began), "transcript", "transcripts"))
+	}
 	return b.String()
 }
 

@@ -1,0 +1,72 @@
+package transcript
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"testing"
+)
+
+// TestLayout: different views never have one digest, whatever is left out where, and one of which every line is there
+// has that of its bytes.
+func TestLayout(t *testing.T) {
+	notes := map[string]Oversize{
+		"long": {Offset: 1, Length: 2}, "later": {Offset: 2, Length: 2}, "longer": {Offset: 1, Length: 3}, "other": {Offset: 1, Length: 2, SHA256: [32]byte{1}},
+	}
+	kinds := []string{"", "a", "b", "g", "missing", "long", "later", "longer", "other"}
+	seen := map[string][]string{}
+	var try func(view []string)
+	try = func(view []string) {
+		h, whole := sha256.New(), true
+		var layout Layout
+		for i, what := range view {
+			note, over := notes[what]
+			switch {
+			case what == "missing":
+				whole = false
+			case over:
+				whole = false
+				layout.Oversize(int64(i), note)
+			default:
+				layout.Line(int64(i))
+				h.Write([]byte(what + "\n"))
+			}
+		}
+		bytes := h.Sum(nil)
+		sum := string(layout.Sum(int64(len(view)), bytes))
+		if other, twice := seen[sum]; twice {
+			t.Errorf("%q and %q have one digest", other, view)
+		}
+		if seen[sum] = append([]string{}, view...); whole != (sum == string(bytes)) {
+			t.Errorf("%q: all there %t, the digest of the bytes %t", view, whole, sum == string(bytes))
+		}
+		if len(view) == 4 {
+			return
+		}
+		for _, k := range kinds {
+			try(append(view, k))
+		}
+	}
+	try(nil)
+	if len(seen) != 1+9+81+729+6561 {
+		t.Errorf("%d digests", len(seen))
+	}
+}
+
+// TestLayoutGoesOn: a copy goes on by itself, and missing lines count the same however they are told.
+func TestLayoutGoesOn(t *testing.T) {
+	var a Layout
+	a.Line(0)
+	b := a
+	b.Line(3)
+	a.Line(2)
+	if x, y := fmt.Sprint(a.Sum(5, nil)), fmt.Sprint(b.Sum(5, nil)); x == y || a.Next() != 3 || b.Next() != 4 {
+		t.Error("copies are one")
+	}
+	c := Layout{}
+	c.Line(0)
+	_ = c.Sum(2, nil) // a digest on the way changes nothing
+	c.Line(2)
+	if string(a.Sum(5, nil)) != string(c.Sum(5, nil)) {
+		t.Error("a digest on the way counts")
+	}
+}
