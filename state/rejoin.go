@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/kv"
@@ -169,11 +170,34 @@ func (o *Outbox) Stored(ctx context.Context, id tail.FileID, generation uint32, 
 	return entries, nil
 }
 
+// Rewinds returns the lowest line at which a queued generation of a file begins, math.MaxInt64 without any: what its
+// server has from there on will be replaced.
+func (o *Outbox) Rewinds(ctx context.Context, id tail.FileID) (int64, error) {
+	line := int64(math.MaxInt64)
+	err := o.eachQueued(ctx, id, func(b *outbox.Batch) bool {
+		if b.From.Line <= b.RewoundTo {
+			line = min(line, b.RewoundTo)
+		}
+		return true
+	})
+	return line, err
+}
+
 // FirstQueued returns the first queued batch of a file's lines, without its content. ok is false when none waits.
 func (o *Outbox) FirstQueued(ctx context.Context, id tail.FileID) (first outbox.Batch, ok bool, err error) {
+	err = o.eachQueued(ctx, id, func(b *outbox.Batch) bool {
+		first, ok = *b, true
+		return false
+	})
+	return first, ok, err
+}
+
+// eachQueued calls fn with the queued batches of a file's lines, in order and without their content, until it returns
+// false.
+func (o *Outbox) eachQueued(ctx context.Context, id tail.FileID, fn func(b *outbox.Batch) bool) error {
 	file, found, err := o.db.Files.get(ctx, id)
 	if err != nil || !found {
-		return outbox.Batch{}, false, err
+		return err
 	}
 	err = o.db.View(ctx, func(s *kv.Snapshot) error {
 		rows := s.Bucket(bucketOutbox)
@@ -182,18 +206,16 @@ func (o *Outbox) FirstQueued(ctx context.Context, id tail.FileID) (first outbox.
 			if err != nil {
 				return err
 			}
-			if b.Items == 0 {
-				b.Frame, b.Edges = nil, nil
-				first, ok = b, true
+			if b.Frame, b.Edges = nil, nil; b.Items == 0 && !fn(&b) {
 				return nil
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return outbox.Batch{}, false, fmt.Errorf("read queue of file %d: %w", id, err)
+		return fmt.Errorf("read queue of file %d: %w", id, err)
 	}
-	return first, ok, nil
+	return nil
 }
 
 // Renumber moves the queued lines of a file that is gone after what its server has: they continue in epoch ("": this

@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"math"
 	"path/filepath"
 	"testing"
 
@@ -186,5 +187,37 @@ func TestRejoinSendsLetters(t *testing.T) {
 	p := peek(t, db, 1, 0, outbox.Limits{})
 	if len(p.Batches) != 1 || p.Batches[0].Generation != g+1 || p.Batches[0].RewoundTo != 2 || p.Batches[0].From.Line != 2 {
 		t.Errorf("queued first %+v", p.Batches)
+	}
+}
+
+// TestRewinds: the lowest line at which a queued generation begins, and not one whose beginning was sent.
+func TestRewinds(t *testing.T) {
+	db := open(t, Options{})
+	line := func() int64 {
+		t.Helper()
+		n, err := db.Outbox.Rewinds(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	first := commit(t, db, advance(1, 0, 5, 100))
+	commit(t, db, advance(1, 5, 9, 100))
+	if got := line(); got != 0 {
+		t.Errorf("nothing is sent: %d", got)
+	}
+	settle(t, db, 1, first...)
+	if got := line(); got != math.MaxInt64 {
+		t.Errorf("it goes on: %d", got)
+	}
+	for generation, at := range []int64{7, 3, 6} {
+		was, _ := db.Files.Reload(t.Context(), 1)
+		to := cursorAt(9, was.Cursor.Generation+1)
+		b := batch(at, 9, to.Generation, 100)
+		b.RewoundTo = at
+		commit(t, db, Step{Prev: was.Cursor, From: cursorAt(at, to.Generation), Tracked: tracked(1, to), Routing: factsFor(1, server), Batches: []outbox.Batch{b}})
+		if got, want := line(), []int64{7, 3, 3}[generation]; got != want {
+			t.Errorf("generation %d: %d, want %d", generation, got, want)
+		}
 	}
 }

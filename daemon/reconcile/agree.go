@@ -46,7 +46,7 @@ func (c *comparison) agreed(ctx context.Context, t *tail.Tracked, f *state.Routi
 	if c.repair && at.unfinished && t.Provisional.Length == 0 {
 		g.EndLine-- // the server lacks the newline of its last line
 	}
-	g.EndLine = min(g.EndLine, c.before)
+	g.EndLine = min(g.EndLine, c.before, c.limit)
 	return at, c.measure(ctx, t, f, at, view{ref: ref, digest: g})
 }
 

@@ -39,7 +39,7 @@ func (r *Reconciler) Remask(ctx context.Context, files []tail.Tracked, dry bool)
 			if c, err = r.newComparison(ctx, f.Dest); err != nil {
 				return sum, err
 			}
-			c.remask = true
+			c.remask, c.sending = true, true
 			comparisons[f.Dest] = c
 		}
 		if err := c.remaskFile(ctx, t, dry, &sum); err != nil {
@@ -52,6 +52,9 @@ func (r *Reconciler) Remask(ctx context.Context, files []tail.Tracked, dry bool)
 // remaskFile is Remask for one transcript.
 func (c *comparison) remaskFile(ctx context.Context, t tail.Tracked, dry bool, sum *Remasked) error {
 	f := c.routings[t.File.ID]
+	if err := c.beside(ctx, t.File.ID); err != nil {
+		return err
+	}
 	has, err := c.reader.Digest(ctx, c.ref(t.File.ID))
 	if remote.Is(err, control.CodeNoSession) || err == nil && len(has.Generations) == 0 {
 		return nil

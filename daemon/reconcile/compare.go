@@ -36,6 +36,9 @@ type comparison struct {
 
 	otherBytes bool // the server stores other bytes than those the queue continues
 
+	sending bool  // lines are sent meanwhile: nobody has stopped for this comparison
+	limit   int64 // of the lines of a transcript that count as common: see beside
+
 	repair    bool // what follows the newline of the last line counts too
 	fromStart bool // send everything again
 	result    control.ResendResult
@@ -51,7 +54,7 @@ func (r *Reconciler) newComparison(ctx context.Context, dest string) (*compariso
 		return nil, err
 	}
 	c := &comparison{Reconciler: r, dest: dest, reader: r.Servers.Reader(dest).Of(known.Store),
-		dead: map[uint64]map[int64]bool{}, seen: map[tail.FileID]bool{}, before: math.MaxInt64}
+		dead: map[uint64]map[int64]bool{}, seen: map[tail.FileID]bool{}, before: math.MaxInt64, limit: math.MaxInt64}
 	if c.routings, err = r.State.Files.Routings(ctx); err != nil {
 		return nil, err
 	}
@@ -224,8 +227,35 @@ func (c *comparison) file(ctx context.Context, t tail.Tracked, has *remote.Diges
 			return nil
 		}
 		t = now
+		if has, err = c.askAgain(ctx, &t, has); err != nil {
+			return err
+		}
 	}
 	return errRewound
+}
+
+// beside is called before a server is asked about a transcript. While lines are sent, what the server has may be replaced
+// after its answer by a generation that was queued before: lines from there on do not count as common.
+func (c *comparison) beside(ctx context.Context, id tail.FileID) (err error) {
+	if c.sending {
+		c.limit, err = c.State.Outbox.Rewinds(ctx, id)
+	}
+	return err
+}
+
+// askAgain renews the server's answer about a transcript that has changed, if the answer may have changed too.
+func (c *comparison) askAgain(ctx context.Context, t *tail.Tracked, has *remote.Digest) (*remote.Digest, error) {
+	if !c.sending || c.fromStart {
+		return has, nil
+	}
+	if err := c.beside(ctx, t.File.ID); err != nil {
+		return nil, err
+	}
+	d, err := c.reader.Digest(ctx, c.ref(t.File.ID))
+	if remote.Is(err, control.CodeNoSession) {
+		return nil, nil
+	}
+	return &d, err
 }
 
 func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.Digest) error {

@@ -36,6 +36,7 @@ func (r *Reconciler) RetryLetters(ctx context.Context, letters []state.DeadLette
 		if err != nil {
 			return n, err
 		}
+		c.sending = true
 		m, err := c.retryStream(ctx, tail.FileID(at.id), some)
 		if n += m; err != nil {
 			return n, err
@@ -60,7 +61,7 @@ func (c *comparison) retryReplaced(ctx context.Context, only ...tail.FileID) err
 			if err != nil {
 				return err
 			}
-			sub.reader = c.reader
+			sub.reader, sub.sending = c.reader, c.sending
 			n, err := sub.retryStream(ctx, id, letters)
 			c.rejoined, c.copied = c.rejoined+sub.rejoined, c.copied+sub.copied
 			if err != nil {
@@ -96,6 +97,9 @@ func (c *comparison) retryStream(ctx context.Context, id tail.FileID, letters []
 	t, ok := c.Files.File(id)
 	if !ok || t.Gone != 0 { // nothing continues after them
 		return c.queueAgain(ctx, letters)
+	}
+	if err := c.beside(ctx, id); err != nil {
+		return 0, err
 	}
 	has, err := c.reader.Digest(ctx, c.ref(id))
 	switch {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -249,6 +250,44 @@ func TestReplacedIsLeft(t *testing.T) {
 		h.deliver(a)
 		h.noLetters(a)
 		h.hasAll(a, "a", lost)
+	})
+}
+
+// TestRepairBesideSending: while a transcript is compared in order to be sent again, what waits of it goes on, and replaces
+// what the server has said that it has.
+func TestRepairBesideSending(t *testing.T) {
+	script(t, func(h *history, a, _ *modelMachine) {
+		large := func() string { // a request of its own
+			return strings.Replace(a.text(1), `"/w"`, `"/w","text":"`+strings.Repeat("x", 3<<20)+`"`, 1)
+		}
+		whole := a.text(4) + large() + large() + a.text(2)
+		must(os.WriteFile(a.path("a"), []byte(whole), 0o600))
+		h.deliver(a)
+		h.server.setCut("ccship/A", true)
+		a.rewind("a", 4, 2)
+		_ = a.sync(time.Second)
+		must(os.WriteFile(a.path("a"), []byte(whole), 0o600))
+		_ = a.sync(time.Second)
+		waiting := func() int64 {
+			s, err := a.client().Status(context.Background())
+			must(err)
+			return s.Outbox.Entries
+		}
+		if n := waiting(); n != 14 { // without a mark, all of it is sent again
+			h.fail("%d lines wait", n)
+		}
+		h.server.allow(0)
+		h.server.setCut("ccship/A", false)
+		h.server.whenDigested(func() {
+			h.server.allow(2) // the other lines, and the first large one
+			for began := time.Now(); waiting() > 3 && time.Since(began) < patience; {
+				_, _ = a.client().Flush(context.Background())
+			}
+		})
+		_, err := a.client().Resend(context.Background(), control.ResendRequest{Session: "a"})
+		must(err)
+		h.server.allow(-1)
+		h.deliver(a)
 	})
 }
 

@@ -3,11 +3,13 @@ package reconcile_test
 import (
 	"bytes"
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,6 +63,8 @@ type modelServer struct {
 	lose     map[string]int  // machines whose next answers are lost: the server stores and nobody hears of it
 	unasked  chan struct{}   // unless nil, who asks for the ledger is refused, and rings
 	late     chan struct{}   // unless nil, the next write rings and then waits until it is closed
+	allowed  *int            // unless nil, so many writes are taken, and then none
+	digested func()          // unless nil, it is called once before the next answer with digests
 }
 
 // template is an empty database with a key, made once: migrating costs more than a history.
@@ -156,7 +160,16 @@ func (s *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if lost && !cut {
 		s.lose[who]--
 	}
-	unasked := s.unasked
+	unasked, full, digested := s.unasked, false, s.digested
+	if r.URL.Path == "/api/conversations" && s.allowed != nil && !cut {
+		full = *s.allowed == 0
+		*s.allowed = max(0, *s.allowed-1)
+	}
+	if strings.HasSuffix(r.URL.Path, "/digests") {
+		s.digested = nil
+	} else {
+		digested = nil
+	}
 	s.asked.Unlock()
 	if cut {
 		panic(http.ErrAbortHandler)
@@ -175,7 +188,36 @@ func (s *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.handler.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
 	}
-	s.handler.ServeHTTP(w, r)
+	if full {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	if digested == nil {
+		s.handler.ServeHTTP(w, r)
+		return
+	}
+	answer := httptest.NewRecorder()
+	s.handler.ServeHTTP(answer, r)
+	digested()
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
+}
+
+// allow has the server take so many writes and then none; -1: all.
+func (s *modelServer) allow(n int) {
+	s.asked.Lock()
+	defer s.asked.Unlock()
+	if s.allowed = &n; n < 0 {
+		s.allowed = nil
+	}
+}
+
+// whenDigested has fn called before the next answer with digests.
+func (s *modelServer) whenDigested(fn func()) {
+	s.asked.Lock()
+	defer s.asked.Unlock()
+	s.digested = fn
 }
 
 // counts are the requests so far.

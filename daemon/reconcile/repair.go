@@ -18,11 +18,14 @@ func (r *Reconciler) Repair(ctx context.Context, dest string, ids []tail.FileID,
 	if err != nil {
 		return control.ResendResult{}, err
 	}
-	c.repair, c.fromStart = true, fromStart
+	c.repair, c.fromStart, c.sending = true, fromStart, true
 	for _, id := range ids {
 		t, ok := r.Files.File(id)
 		if !ok || t.Gone != 0 {
 			continue
+		}
+		if err = c.beside(ctx, id); err != nil {
+			break
 		}
 		if err = c.some(ctx, []tail.Tracked{t}); err != nil {
 			break
