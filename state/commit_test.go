@@ -20,7 +20,7 @@ func TestStepSurvivesReopen(t *testing.T) {
 	s.Tracked.File.Kind, s.Tracked.File.Copy = tail.Agent, 2
 	s.Tracked.Provisional = tail.Provisional{Length: 5, Hash: 1 << 63}
 	s.Tracked.Verified = tail.Stat{Device: 1 << 63, Inode: 2, Size: 3, ModTime: -4, ChangeTime: 5}
-	s.Tracked.Gone, s.Tracked.Listings = 6, 7
+	s.Tracked.Gone, s.Tracked.Missed = 6, 7
 	s.Tracked.Cursor = tail.Cursor{Offset: 30, Line: 3, Generation: 1<<32 - 1, Anchor: 1<<64 - 1, Mark: 30, Segment: 9}
 	s.Routing.Stream.Parent, s.Routing.Stream.MaxEntries, s.Routing.Stream.Extended = "main", 5, true
 	s.Routing.RewoundTo, s.Routing.Excluded = 2, 4

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/kv"
@@ -31,7 +32,7 @@ func (r *fileRow) encode() []byte {
 	b = kv.AppendFixed(b, t.Provisional.Hash)
 	b = appendStat(b, t.Verified)
 	b = kv.AppendInt(b, t.Gone)
-	b = kv.AppendInt(b, t.Listings)
+	b = kv.AppendInt(b, int64(t.Missed))
 	b = appendStream(b, f.Stream)
 	b = kv.AppendInt(b, int64(r.dest))
 	b = kv.AppendInt(b, f.RewoundTo)
@@ -66,7 +67,7 @@ func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRo
 	t.Provisional.Hash = d.Fixed()
 	t.Verified = statFrom(d)
 	t.Gone = d.Int()
-	t.Listings = d.Int()
+	t.Missed = time.Duration(d.Int())
 	f.Stream = streamFrom(d)
 	f.Stream.ID = uint64(id)
 	r.dest = uint32(d.Int())

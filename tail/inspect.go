@@ -228,7 +228,7 @@ func (l *inspection) fillTracked() error {
 	tr := l.known
 	tr.File, tr.Cursor = l.chunk.File, l.chunk.To
 	tr.Provisional = Provisional{Length: int64(len(l.chunk.Provisional)), Hash: past.Sum(l.chunk.Provisional)}
-	tr.Gone, tr.Listings = 0, 0
+	tr.Gone, tr.Missed = 0, 0
 	if l.verified && !l.more {
 		tr.Verified = l.st
 	}

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestMoveToAnotherFolder(t *testing.T) {
@@ -229,15 +230,18 @@ func TestForgottenInTheEnd(t *testing.T) {
 	w.must(os.Remove(w.path("p/a.jsonl")))
 	w.must(os.Remove(w.path("p/b.jsonl")))
 	w.mem.do(func() {
-		w.mem.files[old.File.ID].Gone, w.mem.files[old.File.ID].Listings = 1, goneListings-1
-		w.mem.files[young.File.ID].Gone, w.mem.files[young.File.ID].Listings = 1, 5
+		w.mem.files[old.File.ID].Gone, w.mem.files[old.File.ID].Missed = 1, goneFor-time.Nanosecond
+		w.mem.files[young.File.ID].Gone, w.mem.files[young.File.ID].Missed = 1, 5
 	})
+	w.prep = func(tl *Tailer) { // the clock is set forward
+		tl.wall = func() time.Time { return time.Now().Round(0).AddDate(50, 0, 0) }
+	}
 	w.start()
 	w.until("the one missed long enough is forgotten", func() bool { return len(w.mem.named("a")) == 0 })
 	w.stop()
 	k := w.mem.named("b")
-	if len(k) != 1 || k[0].Listings <= 5 {
-		t.Errorf("missed too few times, but %+v", k)
+	if len(k) != 1 || k[0].Missed <= 5 {
+		t.Errorf("missed for too short a time, but %+v", k)
 	}
 }
 

@@ -28,7 +28,7 @@ func (p *listing) finish(ctx context.Context) {
 	var forget []FileID
 	if p.full {
 		p.markUnseenGone()
-		forget = p.countListings()
+		forget = p.countMissed()
 		t.unwatchLinks()
 	}
 	t.mu.Unlock()
@@ -268,7 +268,7 @@ func (p *listing) markGone(f *file) {
 		return
 	}
 	k := f.facts()
-	k.Gone, k.Listings, k.long = t.wall().Unix(), 1, nil
+	k.Gone, k.Missed, k.long = t.wall().Unix(), 0, nil
 	t.table.gone[f] = struct{}{}
 	t.table.unsaved[f] = struct{}{}
 	t.stats.vanished++
@@ -317,22 +317,25 @@ func (p *listing) dropFolder(d *folder) {
 	}
 }
 
-// countListings counts a full listing for the missing files, and returns those to forget.
-func (p *listing) countListings() []FileID {
+// countMissed counts the time since the last full listing for the missing files, and returns those to forget.
+func (p *listing) countMissed() []FileID {
 	t := p.t
 	var forget []FileID
-	const storeEvery = 250 // listings: a few hours
+	const storeEvery = 4 * time.Hour
+	passed := t.now() - t.scan.missedAt
+	t.scan.missedAt += passed
 	for f := range t.table.gone {
 		k := f.facts()
 		if is, listed := t.table.configured(k.File.Root); !is || !listed {
 			continue
 		}
-		k.Listings++
-		if f.listingsUnsaved = true; k.Listings%storeEvery == 0 {
-			f.listingsUnsaved = false
+		before := k.Missed
+		k.Missed += passed
+		if f.missedUnsaved = true; k.Missed/storeEvery != before/storeEvery {
+			f.missedUnsaved = false
 			t.table.unsaved[f] = struct{}{}
 		}
-		if k.Listings >= goneListings && t.wall().Sub(time.Unix(k.Gone, 0)) > goneFor && f.state != working {
+		if k.Missed > goneFor && f.state != working {
 			forget = append(forget, f.id)
 		}
 	}

@@ -92,7 +92,7 @@ func (t *Tailer) rest(f *file) {
 		return
 	}
 	if k.long != nil || k.inspectAt != 0 || k.scrubAt != 0 || k.partial != 0 || k.Provisional != (Provisional{}) ||
-		k.Gone != 0 || k.Listings != 0 || f.inspectScheduled || f.scrubScheduled {
+		k.Gone != 0 || k.Missed != 0 || f.inspectScheduled || f.scrubScheduled {
 		return
 	}
 	kind, name, ok := d.transcript(f.base)

@@ -23,7 +23,8 @@ type scanner struct {
 	thorough   time.Duration // cost of the last thorough listing
 	looked     int           // folders with files that the last listing of everything did not take as they were
 	listings   uint32
-	quicks     int // quick listings of everything since the last thorough one
+	missedAt   time.Duration // when the time that files were missed was counted last
+	quicks     int           // quick listings of everything since the last thorough one
 	entries    []entry
 	toList     []*folder // folders of sessions that are active again; guarded by Tailer.mu
 	watcher    *fsnotify.Watcher

@@ -29,7 +29,7 @@ type file struct {
 	alone            bool // its next inspection takes long
 	pastHolds        bool // everything before the cursor is verified for File.Stat
 	partialTried     bool // its last line is no JSON object yet
-	listingsUnsaved  bool // Listings has grown since it was stored
+	missedUnsaved    bool // Missed has grown since it was stored
 	inspectScheduled bool // a timer in queue.due exists
 	scrubScheduled   bool // a timer in scrub.due exists
 	drowsy           bool // it is in Tailer.drowsy
@@ -256,8 +256,8 @@ func (tb *table) attach(f *file, d *folder, n *counters) {
 		delete(tb.gone, f)
 		n.vanished--
 	}
-	if k.Gone != 0 || k.Listings != 0 {
-		k.Gone, k.Listings = 0, 0
+	if k.Gone != 0 || k.Missed != 0 {
+		k.Gone, k.Missed = 0, 0
 		tb.unsaved[f] = struct{}{}
 	}
 }

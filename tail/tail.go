@@ -109,9 +109,9 @@ type Tracked struct {
 	File        File
 	Cursor      Cursor
 	Provisional Provisional
-	Verified    Stat  // the file's stat when all of its marks were last verified
-	Gone        int64 // Unix seconds at which the path was first missing; 0: it exists
-	Listings    int64 // successful listings without it since then
+	Verified    Stat          // the file's stat when all of its marks were last verified
+	Gone        int64         // Unix seconds at which the path was first missing; 0: it exists
+	Missed      time.Duration // how long listings have missed it since then, while the program ran
 }
 
 // Chunk is a piece of a file: whole lines, with the cursors before and after them.

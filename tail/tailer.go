@@ -109,7 +109,7 @@ func (t *Tailer) Run(ctx context.Context) error {
 	defer t.stopWatching()
 	t.loop(ctx)
 	cancel()
-	t.keepListings()
+	t.keepMissed()
 	return nil
 }
 
@@ -300,11 +300,11 @@ func (t *Tailer) flush(ctx context.Context) {
 	}
 }
 
-// keepListings stores at the end how often vanished files were missed, which is not worth a write each time.
-func (t *Tailer) keepListings() {
+// keepMissed stores at the end how long vanished files were missed, which is not worth a write each time.
+func (t *Tailer) keepMissed() {
 	t.mu.Lock()
 	for f := range t.table.gone {
-		if f.listingsUnsaved {
+		if f.missedUnsaved {
 			t.table.unsaved[f] = struct{}{}
 		}
 	}
