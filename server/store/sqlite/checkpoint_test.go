@@ -1,11 +1,13 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,6 +56,98 @@ func TestLogIsBounded(t *testing.T) {
 	}
 	if whole := int64(pages / 2 * pageSize); info.Size() < whole {
 		t.Errorf("the file has %d bytes after %d lines of two pages", info.Size(), written)
+	}
+}
+
+// logSize is how many bytes the log's file has.
+func logSize(t *testing.T, s *Store) int64 {
+	t.Helper()
+	info, err := os.Stat(s.path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// putLarge stores a line of some pages.
+func putLarge(t *testing.T, s *Store, line, pages int) {
+	t.Helper()
+	raw := fmt.Appendf(nil, `{"n":%d,"text":%q}`, line, strings.Repeat("x", pages*pageSize))
+	b := &server.Batch{Owner: 1, Received: time.Now(), Head: server.Head{SessionID: "s", EndLine: int64(line + 1)},
+		Lines: []server.Line{{Index: int64(line), Raw: raw}}}
+	if err := s.Put(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLogIsBoundedBesideReaders: while there is always a snapshot open, each opened before the one before is closed,
+// the log is used again. Its file keeps the size that it had at most.
+func TestLogIsBoundedBesideReaders(t *testing.T) {
+	s := openTexts(t)
+	const pages = 50
+	s.queue.Lead <- struct{}{}
+	s.log.pages = pages
+	<-s.queue.Lead
+	putLarge(t, s, 0, 2)
+	ctx, stop := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	put := make(chan struct{}, 1)
+	readers.Go(func() {
+		var open server.Snapshot
+		for ctx.Err() == nil {
+			next, err := s.Open(t.Context(), server.Ref{SessionID: "s"})
+			if err != nil {
+				t.Error(err)
+				break
+			}
+			select { // something is written that the next one does not show, unless writers wait
+			case <-put:
+			case <-time.After(20 * time.Millisecond):
+			}
+			if open != nil {
+				_ = open.Close()
+			}
+			open = next
+		}
+		if open != nil {
+			_ = open.Close()
+		}
+	})
+	written, size := int64(0), int64(0)
+	for line := 1; line <= 10000 && (line < 1000 || size > written); line++ {
+		putLarge(t, s, line, 2)
+		ring(put)
+		written, size = written+2*pageSize, logSize(t, s)
+	}
+	stop()
+	readers.Wait()
+	t.Logf("after %d bytes of lines the log's file has %d", written, size)
+	if size > written {
+		t.Error("it is never used again")
+	}
+}
+
+// TestLogIsCut: once nothing is written the log's file is empty, also if a reader was in the way at first.
+func TestLogIsCut(t *testing.T) {
+	s := openTexts(t)
+	for line := range 20 {
+		putLarge(t, s, line, 2)
+	}
+	snap, err := s.Open(t.Context(), server.Ref{SessionID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	putLarge(t, s, 20, 2)
+	if s.log.cut(t.Context()) || logSize(t, s) == 0 {
+		t.Error("the log is cut beside writers")
+	}
+	if err := snap.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(2 * time.Minute); logSize(t, s) > 0; <-time.After(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("at rest the log has %d bytes", logSize(t, s))
+		}
 	}
 }
 
