@@ -190,7 +190,11 @@ func (c *committer) handOver() {
 	c.busy = false
 }
 
-// lead runs the group of r, and tells its callers the result.
+// errPanicked is for those that share a transaction with a request that panicked. Nothing of it was written.
+var errPanicked = errors.New("commit state: a programming error ended the transaction")
+
+// lead runs the group of r, and tells its callers the result. A panic of a request goes on, and whoever serves its caller
+// may recover from it: nobody is left waiting for it.
 func (db *DB) lead(r *request) {
 	if !db.group.write.lockUnless(db.broken) { // the holder may hang
 		db.finish(db.group.take(r), db.cause)
@@ -198,6 +202,14 @@ func (db *DB) lead(r *request) {
 		return
 	}
 	group := db.group.take(r)
+	defer func() {
+		if left := slices.DeleteFunc(group, (*request).finished); len(left) > 0 {
+			db.stale = true // what is in memory is read again
+			db.finish(left, errPanicked)
+		}
+		db.group.write.Unlock()
+		db.group.handOver()
+	}()
 	err := db.runGroup(group)
 	var own *applyError
 	if len(group) > 1 && errors.As(err, &own) {
@@ -208,8 +220,16 @@ func (db *DB) lead(r *request) {
 	} else {
 		db.finish(group, err)
 	}
-	db.group.write.Unlock()
-	db.group.handOver()
+}
+
+// finished reports whether a request has its result.
+func (r *request) finished() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // finish tells the callers of a group the result.

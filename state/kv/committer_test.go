@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // gate holds the first commit back until it is opened.
@@ -163,4 +165,48 @@ func TestClosed(t *testing.T) {
 		t.Error(err)
 	}
 	closeNow(t, s)
+}
+
+// A request that panics on a goroutine whose caller recovers, as those of a socket do, keeps nobody from committing.
+func TestPanicEndsItsGroup(t *testing.T) {
+	s := open(t, Options{})
+	put(t, s, 10, "a")
+	s.group.write.Lock() // so that the next ones share a transaction
+	var callers sync.WaitGroup
+	errs := make(chan error, 3)
+	var none []int
+	for i := range 3 {
+		queued := make(chan struct{})
+		callers.Go(func() {
+			defer func() {
+				if recover() != nil {
+					errs <- errPanicked
+				}
+			}()
+			close(queued)
+			errs <- s.Update(t.Context(), 1, func(tx *Tx) error {
+				if i == 0 {
+					return errors.New(string(rune(none[3])))
+				}
+				return nil
+			})
+		})
+		<-queued
+		waitFor(t, "it waits", func() bool {
+			s.group.mu.Lock()
+			defer s.group.mu.Unlock()
+			return len(s.group.waiting) == i+1
+		})
+	}
+	s.group.write.Unlock()
+	callers.Wait()
+	for range 3 {
+		if err := <-errs; !errors.Is(err, errPanicked) {
+			t.Errorf("who shared a transaction with a panic got %v", err)
+		}
+	}
+	put(t, s, 10, "b")
+	if diff := cmp.Diff(map[string]int{"a": 10, "b": 10}, s.held()); diff != "" {
+		t.Error(diff)
+	}
 }
