@@ -3,6 +3,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -116,8 +117,29 @@ func (q *Queue) lead(ctx context.Context, j *Job, write func(group []*Job)) bool
 	if q.isTaken(j) {
 		return true
 	}
-	write(q.Take())
+	q.run(write)
 	return q.isTaken(j)
+}
+
+// errPanicked is for those that share a group with a panic, which goes on: whoever serves its caller recovers from it.
+var errPanicked = errors.New("a programming error ended the transaction")
+
+// run writes the next group. Nobody is left waiting for it.
+func (q *Queue) run(write func(group []*Job)) {
+	group, done := q.Take(), false
+	defer func() {
+		for _, j := range group {
+			if done {
+				break
+			}
+			select {
+			case j.Done <- errPanicked:
+			default: // it has its answer
+			}
+		}
+	}()
+	write(group)
+	done = true
 }
 
 // isCrowded tells whether batches come in a crowd.

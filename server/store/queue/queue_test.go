@@ -139,3 +139,29 @@ func TestStuck(t *testing.T) {
 		}
 	})
 }
+
+// TestPanic: a panic goes on to its caller, and keeps nobody waiting: not those of its group, nor who comes next.
+func TestPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := queue.New(1, 0)
+		q.Lead <- struct{}{} // so that both are in one group
+		ended := make(chan bool, 2)
+		for range 2 {
+			go func() {
+				defer func() { ended <- recover() != nil }()
+				err := q.Put(t.Context(), &server.Batch{}, nil, func([]*queue.Job) { panic("a mistake") })
+				if err == nil {
+					t.Error("what was not written is said to be")
+				}
+			}()
+		}
+		synctest.Wait()
+		<-q.Lead
+		if <-ended == <-ended {
+			t.Error("not one of two panicked")
+		}
+		if err := q.Put(t.Context(), &server.Batch{}, nil, func(g []*queue.Job) { queue.AnswerAll(g, nil) }); err != nil {
+			t.Error(err)
+		}
+	})
+}

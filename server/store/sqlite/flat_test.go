@@ -181,3 +181,26 @@ func TestFlat(t *testing.T) {
 		}
 	}
 }
+
+// TestPanicRollsBack: what panicked is undone, and others write.
+func TestPanicRollsBack(t *testing.T) {
+	s := openTexts(t)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic does not go on")
+			}
+		}()
+		_ = s.withWriter(t.Context(), func(c *sql.Conn) error {
+			if _, err := c.ExecContext(t.Context(), `INSERT INTO scrub (due) VALUES (7)`); err != nil {
+				t.Error(err)
+			}
+			panic("a mistake")
+		})
+	}()
+	putText(t, s, 1, "s", 0, "a")
+	var n int
+	if err := s.read.QueryRowContext(t.Context(), `SELECT count(*) FROM scrub`).Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d rows of what panicked, %v", n, err)
+	}
+}

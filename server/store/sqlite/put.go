@@ -114,17 +114,22 @@ func (s *Store) exclusively(ctx context.Context, fn func() error) error {
 	if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
-	err := fn()
-	if err == nil {
-		if _, err = s.conn.ExecContext(ctx, "COMMIT"); err == nil {
-			s.log.look(ctx, s.conn)
-			return nil
+	committed := false
+	defer func() { // also behind a panic, which the one who serves a request recovers from
+		if !committed {
+			// Some errors (a full disk) have rolled back already; then this one fails, and there is nothing to undo.
+			_, _ = s.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		}
-		err = fmt.Errorf("commit transaction: %w", err)
+	}()
+	if err := fn(); err != nil {
+		return err
 	}
-	// Some errors (a full disk) have rolled back already; then this one fails, and there is nothing to undo.
-	_, _ = s.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-	return err
+	if _, err := s.conn.ExecContext(ctx, "COMMIT"); err != nil {
+		return fmt.Errorf("commit transaction: %w", err)
+	}
+	committed = true
+	s.log.look(ctx, s.conn)
+	return nil
 }
 
 // withWriter runs fn in a write transaction of its own, once no other writer is active.
