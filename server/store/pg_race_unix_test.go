@@ -3,6 +3,7 @@
 package store_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -10,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/pgtest"
 	"github.com/ccship/ccship/server/store/postgres"
 )
@@ -152,5 +156,70 @@ func TestPostgresSealLater(t *testing.T) {
 	}
 	if n := seal(t, st, endOfTime); n != 1 {
 		t.Errorf("%d blocks, want 1", n)
+	}
+}
+
+// TestPostgresKeptMeanwhile: a star, a link or a hold that is set while rules remove lines is there before, and they
+// remove nothing, or after.
+func TestPostgresKeptMeanwhile(t *testing.T) {
+	url := pgtest.Shared(t).Database(t)
+	var set func() error // while rules are at the step
+	var waits func() bool
+	ended := make(chan error, 1)
+	st := openPostgresWith(t, url, store.Opening{Step: func(name string) error {
+		if name != "retire what nothing keeps" || set == nil {
+			return nil
+		}
+		keep := set
+		set = nil
+		go func() { ended <- keep() }()
+		for end := time.Now().Add(time.Minute); !waits() && time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+			select {
+			case err := <-ended:
+				ended <- err
+				return errors.Join(errors.New("it is set although the session is being removed"), err)
+			default:
+			}
+		}
+		return nil
+	}})
+	other := openPostgres(t, url)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	waits = func() bool {
+		var n int
+		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
+		return err != nil || n > 0
+	}
+	ann := addUser(t, st, "ann", server.Owner)
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
+	for name, keep := range map[string]func(id int64) error{
+		"star": func(id int64) error { return other.SetMark(t.Context(), ann.ID, server.Mark{Stream: id, Star: true}) },
+		"link": func(id int64) error {
+			_, err := other.AddShareLink(t.Context(), server.ShareLink{Stream: id, By: ann, Created: later, Until: later.Add(day)})
+			return err
+		},
+		"hold": func(int64) error {
+			_, err := other.AddHold(t.Context(), server.Hold{Session: "x", By: "ann", Why: "a case", At: later})
+			return err
+		},
+	} {
+		b := batch(name, prose(0, 20, 500)...)
+		agent := batch(name+"/agent-1", prose(0, 20, 500)...)
+		b.Owner, agent.Owner = ann.ID, ann.ID
+		put(t, st, b)
+		put(t, st, agent)
+		id := idOf(t, st, name)
+		set = func() error { return keep(id) }
+		if _, err := st.Retire(t.Context(), server.Retiring{By: "ann", Now: later}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

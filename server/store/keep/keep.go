@@ -56,6 +56,9 @@ func (k *Keeper) SetMark(ctx context.Context, reader int64, m server.Mark) error
 			_, err := l.Exec(ctx, `DELETE FROM marks WHERE reader = ? AND stream = ?`, reader, m.Stream)
 			return err
 		}
+		if err := sqlstore.Keeping(ctx, l); err != nil {
+			return err
+		}
 		n, err := l.Exec(ctx, `
 INSERT INTO marks ({owner,} reader, stream, star, name, note, tags, updated)
 SELECT {s.owner,} ?, s.id, ?, ?, ?, ?, ? FROM streams s WHERE s.id = ?

@@ -12,7 +12,10 @@ import (
 // AddShareLink implements server.ShareLinks. It also removes links that have been over for long.
 func (k *Keeper) AddShareLink(ctx context.Context, x server.ShareLink) (id int64, err error) {
 	err = k.writer(ctx, func(l sqlstore.Dialect) error {
-		_, err := l.Exec(ctx, `DELETE FROM share_links WHERE until < ?`, sqlstore.Micros(x.Created.Add(-sqlstore.LongOver)))
+		err := sqlstore.Keeping(ctx, l)
+		if err == nil {
+			_, err = l.Exec(ctx, `DELETE FROM share_links WHERE until < ?`, sqlstore.Micros(x.Created.Add(-sqlstore.LongOver)))
+		}
 		if err != nil {
 			return err
 		}

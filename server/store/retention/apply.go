@@ -198,6 +198,9 @@ func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sql
 		if err := a.db.Enter(ctx, d, s.owner, s.id); err != nil {
 			return err
 		}
+		if err := sqlstore.Keeping(ctx, d); err != nil {
+			return err
+		}
 		now, err := stampOf(ctx, d, s, d.Lock())
 		if err != nil {
 			return err
@@ -211,6 +214,9 @@ func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sql
 		}
 		if g.keeps(a.unit, a.rule) != "" {
 			return errMoved
+		}
+		if err := a.step("retire what nothing keeps"); err != nil {
+			return err
 		}
 		return fn(d)
 	})

@@ -31,6 +31,12 @@ type Dialect interface {
 	Enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error)
 }
 
+// Keeping is called in a transaction before it writes, or looks for, a reason to keep sessions: retention removes nothing
+// between its look for such reasons and its end.
+func Keeping(ctx context.Context, d Dialect) error {
+	return d.Query(ctx, `SELECT 1 FROM leases WHERE name = 'retention'`+d.Lock(), nil, func(Scanner) error { return nil })
+}
+
 // List runs a query on either database and scans each of its rows.
 func List[T any](ctx context.Context, l Dialect, query string, args []any, scan func(Scanner) (T, error)) (out []T,
 	err error) {
