@@ -223,3 +223,28 @@ WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
 		}
 	}
 }
+
+// TestPostgresEpochsAtOnce: several servers get the first lines of a stream at the same time, of several epochs.
+func TestPostgresEpochsAtOnce(t *testing.T) {
+	url := pgtest.Shared(t).Database(t)
+	servers := []*postgres.Store{openPostgres(t, url), openPostgres(t, url), openPostgres(t, url)}
+	for round := range 15 {
+		session := fmt.Sprint("s", round)
+		var writers sync.WaitGroup
+		for n := range 12 {
+			writers.Go(func() {
+				b := batch(session, object(0, "x"))
+				b.Head.Epoch = fmt.Sprint("e", n)
+				if err := servers[n%len(servers)].Put(t.Context(), b); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		writers.Wait()
+		opened(t, servers[0], session, func(snap server.Snapshot) {
+			if n := len(snap.Epochs()); n != 12 {
+				t.Errorf("%s has %d epochs of 12", session, n)
+			}
+		})
+	}
+}

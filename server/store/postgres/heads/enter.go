@@ -192,5 +192,7 @@ func queueNew(batch *pgx.Batch, group []*queue.Job, missing []int) {
 	n := namesOf(jobs)
 	batch.Queue(insertStreams, n.sessions, n.owners, n.machines, texts[0], texts[1], texts[2], texts[3], texts[4],
 		texts[5], texts[6], texts[7], received)
+	// A stream that came since it was looked for is another's: its next epoch has the next rank, one after the other.
+	batch.Queue(lockStreams, n.owners, n.sessions, n.machines)
 	batch.Queue(insertEpochs, n.sessions, n.owners, n.machines, epochs, n.epochs, received)
 }
