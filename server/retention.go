@@ -79,7 +79,8 @@ type Hold struct {
 type Retiring struct {
 	Dry bool
 	By  string // who applies them
-	// Every is how long the rules rest after they were applied; 0: not at all.
+	// Every is how long the rules rest after they were applied; 0: not at all. Where they rest nobody looks at what they
+	// take: if the clock jumps ahead, they count only three days of that.
 	Every time.Duration
 	Now   time.Time
 	// Progress is called now and then; may be nil.

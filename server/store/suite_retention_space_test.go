@@ -186,3 +186,38 @@ func (s suite) retireFails(t *testing.T) {
 		t.Errorf("%d sessions of 4 are retired", n)
 	}
 }
+
+// retireJump: where nobody looks at what rules take, a clock that jumps ahead has them take nothing for it, also when
+// the server begins with such a clock. By hand they take what is old by the clock.
+func (s suite) retireJump(t *testing.T) {
+	st := s.open(t)
+	put(t, st, batch("s", prose(0, 20, 500)...))
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
+	left := func(now time.Time, every time.Duration) int {
+		t.Helper()
+		if _, err := st.Retire(t.Context(), server.Retiring{By: "ann", Now: now, Every: every}); err != nil {
+			t.Fatal(err)
+		}
+		return len(lines(t, st, "s", 0))
+	}
+	const often = time.Nanosecond // they are due again at once
+	for _, now := range []time.Duration{time.Hour, 400 * day, 400*day + time.Hour, 402 * day} {
+		if left(start.Add(now), often) != 20 {
+			t.Fatalf("the clock jumped to %s after the lines: they are gone", now)
+		}
+	}
+	if st = s.reopen(t, st); left(start.Add(400*day), often) != 20 {
+		t.Error("the server began after the clock had jumped: the lines are gone")
+	}
+	for now := start; now.Before(start.Add(91 * day)); now = now.Add(2 * day) {
+		left(now, often)
+	}
+	if left(start.Add(92*day), often) != 0 {
+		t.Error("what became old day by day is still there")
+	}
+	put(t, st, batch("s2", prose(0, 20, 500)...))
+	left(later, 0)
+	if n := len(lines(t, st, "s2", 0)); n != 0 {
+		t.Errorf("by hand %d lines were left", n)
+	}
+}

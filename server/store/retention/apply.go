@@ -23,6 +23,9 @@ func (p *Policy) Retire(ctx context.Context, how server.Retiring) (report server
 	if err != nil || len(rules) == 0 {
 		return report, err
 	}
+	if how.Every > 0 {
+		how.Now = p.clock.at(how.Now)
+	}
 	if !how.Dry {
 		mine, err := p.due(ctx, how)
 		if err == nil && mine {

@@ -57,6 +57,7 @@ type Policy struct {
 	notify func(server.Change)
 	step   func(string) error
 	self   string // who holds the lease
+	clock  *clock
 }
 
 // Of is what a Policy is made of.
@@ -74,7 +75,8 @@ func New(of Of) Policy {
 	if of.Step == nil {
 		of.Step = func(string) error { return nil }
 	}
-	return Policy{of.Reader, of.DB, of.Lines, of.Cooler, of.Notify, of.Step, rand.Text()}
+	return Policy{reader: of.Reader, db: of.DB, held: of.Lines, cooler: of.Cooler, notify: of.Notify, step: of.Step,
+		self: rand.Text(), clock: new(clock)}
 }
 
 // errRule refuses a rule that says nothing that can be done.
