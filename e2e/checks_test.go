@@ -40,10 +40,10 @@ func TestChecksCanFail(t *testing.T) {
 	}
 }
 
-// TestPlainServerIsStrict: requests that the base protocol does not allow are refused, the extension is passed over.
+// TestPlainServerIsStrict: requests that the base protocol does not allow are refused, and so is the extension.
 func TestPlainServerIsStrict(t *testing.T) {
 	t.Parallel()
-	const good = `{"project_hash":"p","session_id":"s","entries":[{"line_index":0,"a":1}],"ccship":{"v":1}}`
+	const good = `{"project_hash":"p","session_id":"s","entries":[{"line_index":0,"a":1}]}`
 	many := strings.TrimSuffix(strings.Repeat(`{"line_index":1},`, 101), ",")
 	tests := []struct {
 		name, body string
@@ -51,6 +51,7 @@ func TestPlainServerIsStrict(t *testing.T) {
 		ok         bool
 	}{
 		{"good", good, nil, true},
+		{"the extension", strings.Replace(good, "]", `],"ccship":{"v":1}`, 1), nil, false},
 		{"no entries", `{"project_hash":"p","session_id":"s","entries":[]}`, nil, false},
 		{"101 entries", `{"project_hash":"p","session_id":"s","entries":[` + many + `]}`, nil, false},
 		{"twice the same line", `{"project_hash":"p","session_id":"s","entries":[{"line_index":1},{"line_index":1}]}`, nil, false},
@@ -58,12 +59,13 @@ func TestPlainServerIsStrict(t *testing.T) {
 		{"not JSON", good[1:], nil, false},
 		{"wrong key", good, func(r *http.Request) { r.Header.Set("X-API-Key", "other") }, false},
 		{"compressed", good, func(r *http.Request) { r.Header.Set("Content-Encoding", "zstd") }, false},
+		{"another header", good, func(r *http.Request) { r.Header.Set("User-Agent", "ccship/1") }, false},
 		{"wrong type", good, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, false},
 	}
 	for _, test := range tests {
 		s := newPlainServer(t, "k")
 		r := httptest.NewRequest(http.MethodPost, "/api/conversations", nil)
-		r.Header = http.Header{"Content-Type": {"application/json"}, "X-Api-Key": {"k"}, "User-Agent": {"ccship/test"}}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "X-Api-Key": {"k"}}
 		if test.change != nil {
 			test.change(r)
 		}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -60,7 +59,9 @@ func (s *plainServer) store(r *http.Request, body []byte) (int, error) {
 		SessionID   string            `json:"session_id"`
 		Entries     []json.RawMessage `json:"entries"`
 	}
-	if err := json.Unmarshal(body, &request); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&request); err != nil {
 		return 0, fmt.Errorf("body: %w", err)
 	}
 	switch n := len(request.Entries); {
@@ -109,8 +110,11 @@ func (s *plainServer) checkRequest(r *http.Request) error {
 		return fmt.Errorf("Content-Encoding %q for a server that announced none", r.Header.Get("Content-Encoding"))
 	case r.Header.Get("X-API-Key") != s.key:
 		return fmt.Errorf("X-API-Key %q", r.Header.Get("X-API-Key"))
-	case !strings.HasPrefix(r.Header.Get("User-Agent"), "ccship/"):
-		return fmt.Errorf("User-Agent %q", r.Header.Get("User-Agent"))
+	}
+	for name := range r.Header {
+		if name != "Content-Type" && name != "X-Api-Key" && name != "Content-Length" {
+			return fmt.Errorf("header %s", name)
+		}
 	}
 	return nil
 }

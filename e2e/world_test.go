@@ -132,9 +132,10 @@ func objectsMissing(content []byte, lines map[int64][]byte) []string {
 	return slices.Clip(wrong[:min(len(wrong), 5)])
 }
 
-// isObject says whether a line is one JSON object, and so goes to a plain server.
+// isObject says whether a line is one JSON object, and so goes to a plain server: one without a line_index of its own,
+// which would be there twice.
 func isObject(line []byte) bool {
-	return len(line) > 0 && line[0] == '{' && json.Valid(line) && utf8.Valid(line)
+	return len(line) > 0 && line[0] == '{' && json.Valid(line) && utf8.Valid(line) && !bytes.Contains(line, []byte(`"line_index"`))
 }
 
 // firstDifference describes where two contents part.

@@ -45,8 +45,9 @@ func (k *capabilities) disable(kind Kind, now time.Time) {
 	k.Accepts &^= k.disabled
 }
 
-// bare: send requests without the extension.
-func (k *capabilities) bare() bool { return k.plain || k.Plain }
+// bare: send requests without the extension. Only a server that announced it gets what the base protocol does not name:
+// the machine's name, paths, headers.
+func (k *capabilities) bare() bool { return k.plain || !k.Extension }
 
 func (k *capabilities) protocol() string {
 	switch {
@@ -80,9 +81,6 @@ func (k *capabilities) learn(a announcement, entries int64, probe bool) (announc
 	}
 	announced = a.extension && k.Took && !k.Extension
 	k.Extension, k.Zstd, k.Gzip, k.Accepts = a.extension, a.zstd, a.gzip, a.accepts&^k.disabled
-	if a.extension {
-		k.Plain = false
-	}
 	k.Took = k.Took || !probe && entries > 0
 	return announced
 }

@@ -123,7 +123,6 @@ type Learned struct {
 	Took      bool   // has answered 2xx to entries at least once
 	Config    uint64 // fingerprint of the address and key with which it last did
 	Extension bool   // announced the extension in its last 2xx answer
-	Plain     bool   // a request without the extension object passed where one with it was refused
 	Zstd      bool   // announced Accept-Encoding
 	Gzip      bool
 	Accepts   Kinds `json:",omitempty"` // announced Ccship-Accept in its last 2xx answer

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -56,36 +57,19 @@ func TestPlainServer(t *testing.T) {
 			return h.Protocol == "plain" && h.Withheld == 4
 		})
 		for _, q := range r.all() {
-			if q.encoding != "" || (q.ccship == nil) != configured {
-				t.Errorf("coding %q, extension %v", q.encoding, q.ccship)
+			for name := range q.header {
+				if !slices.Contains([]string{"Accept-Encoding", "Content-Type", "Content-Length", "X-Api-Key"}, name) {
+					t.Errorf("header %s", name)
+				}
+			}
+			if q.ccship != nil {
+				t.Errorf("extension %v", q.ccship)
 			}
 		}
 		r.until("it is remembered", func() bool {
 			l := r.queue.remembered()
-			return l.Took && !l.Extension && !l.Plain
+			return l.Took && !l.Extension
 		})
-	}
-}
-
-// TestLearnedPlain: a server that refuses the extension object and takes the same without it.
-func TestLearnedPlain(t *testing.T) {
-	r := newRig(t)
-	r.announce = false
-	r.set(func(q *seen) *canned {
-		if q.ccship != nil {
-			return status(422)
-		}
-		return nil
-	})
-	r.queue.add(conversation(1), mixed()...)
-	r.start()
-	r.drained()
-	r.holds("session-1", 0, 1, 3, 4)
-	r.until("it is remembered", func() bool { l := r.queue.remembered(); return l.Plain && l.Took })
-	r.add(conversation(1), rowsOf(5, 6, 1)...)
-	r.drained()
-	if n := r.count(); n > 3 {
-		t.Errorf("%d requests: what was learned was not used", n)
 	}
 }
 

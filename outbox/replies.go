@@ -87,8 +87,15 @@ func (l *loop) attempt(ctx context.Context, r *result, known *capabilities) {
 		}
 	}
 	r.request = &request{
-		stream: &w.stream, batches: w.pieces[0], bare: w.bare || known.bare(), encoding: known.encoding(),
-		speaks: known.spoke(),
+		stream: &w.stream, batches: w.pieces[0], bare: known.bare(), encoding: known.encoding(), speaks: known.spoke(),
+	}
+	if known.unknown() {
+		asked := l.sender.probe(ctx)
+		if asked.verdict != acknowledged {
+			r.reply = asked
+			return
+		}
+		r.request.bare = !asked.announced.extension
 	}
 	r.reply = l.sender.send(ctx, r.request)
 }
@@ -232,10 +239,6 @@ func (l *loop) acknowledge(now time.Time, r result) {
 	artifact := w.firstKind().artifact()
 	entries, _ := w.acknowledge(r.request.bare || !r.reply.announced.extension)
 	w.settlement.Forgotten = w.settlement.Forgotten || r.reply.forgotten
-	if w.bare && !k.Plain {
-		k.Plain, w.bare = true, false
-		l.acks.learn = true
-	}
 	if artifact {
 		k.tookItem[r.request.kind()] = max(k.tookItem[r.request.kind()], r.request.itemSize())
 	} else {
@@ -328,9 +331,6 @@ func (l *loop) handleTooLarge(now time.Time, r result) bool {
 func (l *loop) handleRejected(now time.Time, r result) bool {
 	w, k := r.transfer, &l.server
 	switch {
-	case !k.Took && !r.request.bare && !r.reply.announced.extension:
-		w.bare = true // perhaps it refuses the extension
-		return true
 	case !k.proven || k.refusedInRow >= maxRefusedInRow:
 		r.reply.verdict = refused
 		return l.handleFailure(now, r)

@@ -119,13 +119,15 @@ func (s *sender) do(ctx context.Context, r *request, c *call) (reply, []byte) {
 	req.ContentLength = c.body.length
 	req.GetBody = func() (io.ReadCloser, error) { return c.body.open(), nil }
 	req.Header.Set("Content-Type", c.media)
-	req.Header.Set("User-Agent", s.origin.UserAgent)
 	if key != "" {
 		req.Header.Set("X-API-Key", key)
 	}
+	agent := "" // sends none
 	if !r.bare {
+		agent = s.origin.UserAgent
 		s.writer.Load().Set(req.Header)
 	}
+	req.Header.Set("User-Agent", agent)
 	if c.encoding != identity {
 		req.Header.Set("Content-Encoding", string(c.encoding))
 	}
@@ -203,7 +205,7 @@ func (s *sender) probe(ctx context.Context) reply {
 	if err != nil {
 		return reply{verdict: retryLater, kind: KindUnreachable, summary: err.Error()}
 	}
-	req.Header.Set("User-Agent", s.origin.UserAgent)
+	req.Header.Set("User-Agent", "") // none: it may be a plain server
 	resp, _, err := s.roundTrip(req) //nolint:bodyclose // roundTrip reads and closes it
 	if err != nil {
 		return (&request{}).noAnswer(err)

@@ -21,7 +21,6 @@ type transfer struct {
 	artifact    bool   // of artifacts
 	objectsOnly bool   // fetched with OnlyObjects: batches in between were skipped
 	splitFirst  bool   // halve the first piece before sending it
-	bare        bool   // try without the extension; nothing is learned yet
 	progressed  bool   // keep it over a failure
 
 	suspects []suspect // entries that were refused alone; the pieces after them went on

@@ -153,7 +153,11 @@ func (s *Servers) contactOf(ctx context.Context, dest string) control.Probe {
 	if err != nil {
 		return control.Probe{Kind: outbox.KindUnreachable, Detail: err.Error()}
 	}
-	req.Header.Set("User-Agent", reader.Agent)
+	agent := "" // sends none: a plain server gets what its protocol names
+	if s.SpeaksExtension(dest) {
+		agent = reader.Agent
+	}
+	req.Header.Set("User-Agent", agent)
 	if key != "" {
 		req.Header.Set("X-API-Key", key)
 	}

@@ -145,7 +145,11 @@ func (p *probe) ask(ctx context.Context, method, path, body string) (*http.Respo
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask server: %w", err)
 	}
-	req.Header.Set("User-Agent", p.agent)
+	agent := "" // sends none: a plain server gets what its protocol names
+	if p.proven {
+		agent = p.agent
+	}
+	req.Header.Set("User-Agent", agent)
 	if p.key != "" && path != "healthz" {
 		req.Header.Set("X-API-Key", p.key)
 	}

@@ -94,7 +94,7 @@ func (b *batcher) add(line []byte, index int64) {
 	switch {
 	case l.Shape == transcript.Malformed:
 		b.odd.Add(index, state.OddMalformed)
-	case l.Shape != transcript.Object:
+	case l.Shape != transcript.Object || l.HasLineIndex:
 		b.odd.Add(index, state.OddBlank)
 	case string(l.Type) == "system" && bytes.Contains(line, []byte("compact_boundary")):
 		b.compaction = true
@@ -106,7 +106,7 @@ func (b *batcher) add(line []byte, index int64) {
 	}
 	line, masked := b.masker.Line(line)
 	b.masked = append(b.masked, masked...)
-	if l.Shape != transcript.Object {
+	if l.Shape != transcript.Object || l.HasLineIndex { // two of them would leave it open which one counts
 		b.begin(outbox.Opaque, len(line)*4/3)
 		b.raw = transcript.AppendOpaque(b.raw, line, index)
 		return

@@ -88,6 +88,10 @@ func TestBatches(t *testing.T) {
 			{Kind: outbox.Opaque, From: "{8 1}", To: "{9 2}", Entries: 1, Body: `{"line_index":1,"type":"ccship.opaque","encoding":"base64","data":""}`},
 			{From: "{9 2}", To: "{17 3}", Entries: 1, Body: `{"line_index":2,"b":2}`},
 		}},
+		"a record with a line_index of its own": {chunkOf("{\"a\":1,\"line_\\u0069ndex\":7}\n", tail.Cursor{}), []shown{{
+			Kind: outbox.Opaque, From: "{0 0}", To: "{28 1}", Entries: 1,
+			Body: `{"line_index":0,"type":"ccship.opaque","encoding":"base64","data":"eyJhIjoxLCJsaW5lX1x1MDA2OW5kZXgiOjd9"}`,
+		}}},
 		"left out": {chunkOf("{\"type\":\"noise\"}\n{\"b\":2}\n{\"type\":\"noise\"}\n", tail.Cursor{}), []shown{
 			{From: "{0 0}", To: "{42 3}", Entries: 1, Body: `{"line_index":1,"b":2}`},
 		}},
