@@ -39,8 +39,9 @@ func (s *Endpoint) documents(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Endpoint) init(w http.ResponseWriter, r *http.Request) {
-	q := InitQuery{Session: r.URL.Query().Get("session"), Cwd: r.URL.Query().Get("cwd")}
-	q.Confirm = r.URL.Query().Get("confirm") == "true"
+	values := r.URL.Query()
+	q := InitQuery{Session: values.Get("session"), Cwd: values.Get("cwd"), Confirm: values.Get("confirm") == "true",
+		Title: values.Get("title"), Source: values.Get("source")}
 	if q.Session == "" {
 		s.fail(w, noSessionNamed())
 		return

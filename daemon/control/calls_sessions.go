@@ -72,6 +72,12 @@ func (c *Client) Init(ctx context.Context, q InitQuery) (Init, error) {
 	if q.Confirm {
 		v.Set("confirm", "true")
 	}
+	if q.Title != "" {
+		v.Set("title", q.Title)
+	}
+	if q.Source != "" {
+		v.Set("source", q.Source)
+	}
 	return ask[Init](ctx, c, statusTimeout, http.MethodGet, "/v1/init?"+v.Encode(), nil)
 }
 

@@ -283,6 +283,8 @@ func (s *Endpoint) inbox() []operation {
 				needed("session", "the session's whole id"),
 				optional("cwd", "where the session was started; for a session that is not known yet"),
 				optional("confirm", "true: return the receipt to /v1/pending, or a later hook gets the text"),
+				optional("title", "the name that the user gave the session"),
+				optional("source", "why the session starts, as Claude Code says it: startup, resume, fork, clear, compact"),
 			},
 		},
 		{

@@ -48,7 +48,9 @@ type LinkAnswer struct {
 type InitQuery struct {
 	Session string
 	Cwd     string
-	Confirm bool // return a receipt
+	Confirm bool   // return a receipt
+	Title   string // the name that the user gave the session; "" if none is known
+	Source  string // why the session starts, as Claude Code says it: "startup", "resume", "fork", …
 }
 
 // Init is the answer of GET /v1/init: what a session's Claude is told at its start. The text is the same at every start

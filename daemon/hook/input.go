@@ -15,6 +15,8 @@ type input struct {
 	agent        string // set in a subagent
 	prompt       string // id; versions since 2.1.196 say it
 	tool         string // id of the call
+	title        string // the name that the user gave the session
+	source       string // why a session starts: "startup", "resume", "fork", …
 }
 
 // readInput reads the members it knows of the object at the beginning of r, in any order. whole: it has read all of the
@@ -23,7 +25,7 @@ func readInput(r io.Reader) (in input, whole bool) {
 	d := json.NewDecoder(io.LimitReader(r, MaxHead))
 	members := map[string]*string{
 		"session_id": &in.session, "cwd": &in.cwd, "agent_id": &in.agent, "prompt_id": &in.prompt,
-		"tool_use_id": &in.tool,
+		"tool_use_id": &in.tool, "session_title": &in.title, "source": &in.source,
 	}
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return in, false

@@ -93,7 +93,8 @@ func (h *Hook) ask(ctx context.Context, paths []string, in input) (d *daemon, sa
 
 func (h *Hook) askOne(ctx context.Context, d *daemon, in input) (answer, error) {
 	if h.event == "SessionStart" {
-		q := url.Values{"session": {in.session}, "cwd": {in.cwd}, "confirm": {"true"}}
+		q := url.Values{"session": {in.session}, "cwd": {in.cwd}, "confirm": {"true"},
+			"title": {in.title}, "source": {in.source}}
 		return d.get(ctx, "/v1/init?"+q.Encode())
 	}
 	req := request{Session: in.session, Cwd: in.cwd, Event: h.event, Confirm: true}

@@ -118,7 +118,7 @@ func (b *Inbox) missed(ctx context.Context, req control.PendingRequest) (text st
 	if b.deps.Sessions.Forgotten(session) || !b.deps.Introductions.missing(ctx, session) {
 		return "", nil
 	}
-	text, linked, err := b.introduction(ctx, session, req.Cwd)
+	text, linked, err := b.introduction(ctx, session, control.InitQuery{Cwd: req.Cwd})
 	if err != nil {
 		return "", nil // the working directory is not known yet
 	}

@@ -31,7 +31,7 @@ func (b *Inbox) Init(ctx context.Context, q control.InitQuery) (control.Init, er
 		return a, control.Usage("no session is named", "name one with ?session=")
 	}
 	session := transcript.MainSession(q.Session, "")
-	text, linked, err := b.introduction(ctx, session, q.Cwd)
+	text, linked, err := b.introduction(ctx, session, q)
 	if err != nil {
 		return a, err
 	}
@@ -46,28 +46,38 @@ func (b *Inbox) Init(ctx context.Context, q control.InitQuery) (control.Init, er
 	return a, nil
 }
 
-// introduction returns the text of a session's introduction, and the documents that it names.
-func (b *Inbox) introduction(ctx context.Context, session, cwd string) (text string, linked []string, err error) {
+// introduction returns the text of a session's introduction, and the documents that it names. The name that the user
+// gave the session goes before its first name, and a session whose Claude may believe in documents that are not linked
+// is told when there are none.
+func (b *Inbox) introduction(ctx context.Context, session string, q control.InitQuery) (text string, linked []string, err error) {
 	i, found, err := b.deps.Introductions.Get(ctx, session)
 	if err != nil {
 		return "", nil, err
 	}
 	if !found {
-		if i, err = b.introduce(ctx, session, cwd); err != nil {
+		if i, err = b.introduce(ctx, session, q); err != nil {
 			return "", nil, err
 		}
 		if !b.deps.Sessions.Forgotten(session) { // nothing of a forgotten session is stored
 			i = b.deps.Introductions.add(i)
 		}
 	}
+	title := oneLine(q.Title, maxTitle)
+	if id, ok := b.deps.Sessions.StreamID(session); ok && title == "" && found {
+		title = b.userTitle(ctx, id)
+	}
+	i.Name = cmp.Or(title, i.Name)
+	i.Copied = i.Copied || b.deps.Introductions.wentBack(session)
 	linked = b.deps.Documents.Linked(session)
 	text, named := initText(b.deps.Settings.Locale(), i, linked)
 	return text, linked[:named], nil
 }
 
-// introduce makes the introduction of a session. cwd counts if no transcript has a working directory.
-func (b *Inbox) introduce(ctx context.Context, session, cwd string) (projection.Introduction, error) {
-	i := projection.Introduction{Session: session, At: time.Now().UnixMilli(), Untold: true}
+// introduce makes the introduction of a session. The folder that q names counts if no transcript has one.
+func (b *Inbox) introduce(ctx context.Context, session string, q control.InitQuery) (projection.Introduction, error) {
+	i := projection.Introduction{Session: session, At: time.Now().UnixMilli(), Untold: true, Name: oneLine(q.Title, maxTitle),
+		Copied: q.Source == "fork" || q.Source == "resume"}
+	cwd := q.Cwd
 	if id, ok := b.deps.Sessions.StreamID(session); ok {
 		facts, _, err := b.deps.Projections.State.Files.Routing(ctx, id)
 		if err != nil {
@@ -75,7 +85,7 @@ func (b *Inbox) introduce(ctx context.Context, session, cwd string) (projection.
 		}
 		cwd = cmp.Or(facts.Stream.Cwd, cwd)
 		if facts.Watched {
-			i.Name = b.userTitle(ctx, id)
+			i.Name = cmp.Or(i.Name, b.userTitle(ctx, id))
 		}
 	}
 	if !filepath.IsAbs(cwd) {
@@ -106,14 +116,15 @@ func (b *Inbox) userTitle(ctx context.Context, id tail.FileID) (title string) {
 }
 
 // initWords are the words of an introduction in one language.
-type initWords struct{ started, name, cwd, documents, more string }
+type initWords struct{ started, name, cwd, documents, more, none string }
 
 func initWordsIn(locale string) initWords {
 	if locale == korean {
-		return initWords{"[세션 시작]", "세션 이름", "작업 디렉토리", "연결된 문서 (Read 도구로 읽을 것)", "외 %d개"}
+		return initWords{"[세션 시작]", "세션 이름", "작업 디렉토리", "연결된 문서 (Read 도구로 읽을 것)", "외 %d개", "연결된 문서: 없음"}
 	}
 	return initWords{
 		"[Session started]", "Session", "Working directory", "Linked documents (read them with the Read tool)", "and %d more",
+		"Linked documents: none",
 	}
 }
 
@@ -123,6 +134,9 @@ func initText(locale string, i projection.Introduction, documents []string) (tex
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n- %s: %s\n- %s: %s", w.started, w.name, i.Name, w.cwd, oneLine(i.Cwd, maxInitText/2))
 	if len(documents) == 0 {
+		if i.Copied {
+			b.WriteString("\n- " + w.none)
+		}
 		return b.String(), 0
 	}
 	fmt.Fprintf(&b, "\n- %s:", w.documents)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // introductionsKept is how long the introduction of a session without documents is stored: much longer than Claude Code
@@ -32,6 +33,8 @@ type Introductions struct {
 	mu      sync.Mutex
 	unsaved map[string]projection.Introduction // by session, not durable yet; guarded by mu
 	knows   map[string]bool                    // by session: whether its Claude was told; some of them; guarded by mu
+	toldAt  map[string]int64                   // by session: line on which it was told of documents last; guarded by mu
+	back    map[string]bool                    // sessions of which a rewind took what was told; guarded by mu
 }
 
 // maxKnown is how many sessions are remembered as told or not.
@@ -44,7 +47,8 @@ func LoadIntroductions(ctx context.Context, projections *projection.DB, log *slo
 		return nil, err
 	}
 	return &Introductions{projections: projections, log: log, bell: newBell(),
-		unsaved: map[string]projection.Introduction{}, knows: map[string]bool{}}, nil
+		unsaved: map[string]projection.Introduction{}, knows: map[string]bool{},
+		toldAt: map[string]int64{}, back: map[string]bool{}}, nil
 }
 
 // Get returns how a session was introduced; false if it was not.
@@ -99,6 +103,37 @@ func (s *Introductions) told(ctx context.Context, session string) {
 	defer s.mu.Unlock()
 	s.unsaved[session] = i
 	s.bell.ring()
+}
+
+// toldOn notes the line on which a transcript shows that its Claude was told of documents, or asked for a link.
+func (s *Introductions) toldOn(session string, line int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.toldAt) >= maxKnown {
+		clear(s.toldAt)
+	}
+	s.toldAt[session] = line
+}
+
+// rewound notes a rewind: when it took what a session's Claude was told of documents, or may have, that is told again.
+func (s *Introductions) rewound(name string, r *session.Rewind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, known := s.toldAt[name]; known && !r.Leaves(at) {
+		return
+	}
+	if len(s.back) >= maxKnown {
+		clear(s.back)
+	}
+	s.back[name] = true
+	s.know(name, false)
+}
+
+// wentBack reports whether a rewind took what a session's Claude was told.
+func (s *Introductions) wentBack(session string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.back[session]
 }
 
 // know remembers whether a session's Claude was told. The caller holds mu.

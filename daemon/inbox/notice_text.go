@@ -20,13 +20,14 @@ type noticeWords struct {
 const korean = "ko"
 
 func noticeWordsIn(locale string) noticeWords {
+	refusedEnglish, refusedKorean := session.LinkRefused()
 	if locale == korean {
 		return noticeWords{
 			at80: "💾 [ccship] 자동 체크포인트 생성됨 (토큰 사용량 %d%%)\n   체크포인트: %s\n   Compact 발생 시 이 시점으로 복구 가능",
 			at90: "⚠️ [ccship] 토큰 사용량 위험 수준 (%d%%)\n   💡 현재 작업을 마무리하고 새 세션으로 분리하는 것을 권장합니다.\n" +
 				"   📋 checkpoint_list 도구로 체크포인트 확인 가능 (%s)",
 			compact:  "💾 [ccship] 대화가 Compact됨\n   체크포인트: %s\n   checkpoint_get 도구로 Compact 이전 작업 확인 가능",
-			document: "[문서 연결됨]", refused: "[문서 연결 거부됨]",
+			document: "[문서 연결됨]", refused: refusedKorean,
 		}
 	}
 	return noticeWords{
@@ -37,7 +38,7 @@ func noticeWordsIn(locale string) noticeWords {
 			"   📋 The checkpoint_list tool lists the checkpoints (%s)",
 		compact: "💾 [ccship] The conversation was compacted\n   Checkpoint: %s\n   The checkpoint_get tool shows the " +
 			"work before it",
-		document: "[Document linked]", refused: "[Document not linked]",
+		document: "[Document linked]", refused: refusedEnglish,
 	}
 }
 

@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -50,6 +49,10 @@ func (o *observer) Event(s *derive.FoldStep, e *session.Event, watched bool) {
 		o.tools = append(o.tools, e.ToolID)
 	case e.Kind == session.ContextEvent:
 		o.tokens, o.changed = e.Context.Tokens, true
+	case e.Kind == session.LinkEvent, e.Kind == session.UnlinkEvent:
+		o.notices.introductions.toldOn(s.Facts.Stream.SessionID, e.Line)
+	case e.Kind == session.RewindEvent:
+		o.notices.introductions.rewound(s.Facts.Stream.SessionID, e.Rewind)
 	}
 }
 
@@ -86,37 +89,20 @@ func (o *observer) Record(s *derive.FoldStep, r *transcript.Record, watched bool
 	name := s.Facts.Stream.SessionID
 	switch {
 	case r.Type == "attachment":
-		text := hookText(r)
+		text := transcript.HookText(r)
 		if text == "" {
 			return
 		}
 		s.Effects.Told = append(s.Effects.Told, o.notices.shown(name, text)...)
+		if introduces(text) || ofDocuments(text) {
+			o.notices.introductions.toldOn(name, s.Line-1)
+		}
 		if introduces(text) {
 			o.notices.introductions.told(context.Background(), name)
 		}
 	case r.Type == "assistant" && !r.Sidechain && r.Message != nil && !r.APIError:
 		o.notices.answered(name, r.Message.ID, r.Version)
 	}
-}
-
-// hookText returns what an attachment says that a hook has told the model; "" if it says nothing of the kind. Claude
-// Code writes down what hooks print that it waits for in another way than what others print.
-func hookText(r *transcript.Record) string {
-	var a struct {
-		Content  []string `json:"content"`
-		Response struct {
-			Output struct {
-				Context string `json:"additionalContext"`
-			} `json:"hookSpecificOutput"`
-		} `json:"response"`
-	}
-	switch r.Subtype {
-	case "hook_additional_context", "async_hook_response":
-		if json.Unmarshal(r.Attached, &a) == nil {
-			return strings.Join(append(a.Content, a.Response.Output.Context), "\n")
-		}
-	}
-	return ""
 }
 
 // contains reports whether a text that the model was told has a notice in it.
@@ -126,6 +112,17 @@ func contains(text string, p *projection.Notice) bool {
 	}
 	line := documentLine(p)
 	return slices.ContainsFunc(strings.Split(text, "\n"), func(s string) bool { return strings.TrimLeft(s, " ") == line })
+}
+
+// ofDocuments reports whether a text that the model was told has notices of documents in it.
+func ofDocuments(text string) bool {
+	for _, locale := range []string{"en", korean} {
+		w := noticeWordsIn(locale)
+		if strings.Contains(text, w.document) || strings.Contains(text, w.refused) {
+			return true
+		}
+	}
+	return false
 }
 
 // introduces reports whether a text that the model was told has an introduction in it.

@@ -17,7 +17,7 @@ func TestHookText(t *testing.T) {
 		`{"type":"attachment","attachment":"hook_additional_context"}`:                                                                                                                                                       "",
 	} {
 		r := transcript.Parse([]byte(line))
-		if got := hookText(&r); got != want {
+		if got := transcript.HookText(&r); got != want {
 			t.Errorf("%s says %q, want %q", line, got, want)
 		}
 	}

@@ -19,6 +19,8 @@ type Introduction struct {
 	Name    string `json:"name"`
 	Cwd     string `json:"cwd"`
 	At      int64  `json:"at"` // Unix milliseconds
+	// Copied means that the session began with another's history, in which documents may have been linked.
+	Copied bool `json:"copied,omitempty"`
 	// Untold means that no hook has passed the introduction on yet.
 	Untold bool `json:"untold,omitempty"`
 }

@@ -115,7 +115,7 @@ func golden(t *testing.T, file, got string) {
 
 var eventNames = []string{
 	"", "prompt", "task", "command", "answer", "tool-start", "tool-complete", "interrupt", "error", "turn", "compaction",
-	"title", "usage", "rewind", "rewind-undone", "context", "agent", "file", "link", "unlink", "clear", "message", "reply",
+	"title", "usage", "rewind", "rewind-undone", "context", "agent", "file", "link", "unlink", "clear", "message", "reply", "refused-link",
 }
 
 // eventLine is an event without what is its kind's zero.

@@ -59,6 +59,8 @@ const (
 	MessageEvent
 	// ReplyEvent: the person answered a question, or said why a tool must not run, in Text; ToolID.
 	ReplyEvent
+	// RefusedLinkEvent: the model was told that a file was not linked to the session. Text is its path and the reason.
+	RefusedLinkEvent
 )
 
 // Limits on texts in events, in characters.

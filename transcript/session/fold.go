@@ -132,6 +132,7 @@ func (s *Fold) Add(line int64, r transcript.Record) []Event {
 		s.system(line, &r)
 	case "attachment":
 		s.spoken(line, &r, g.said)
+		s.refusedLinks(line, &r)
 	case "progress":
 		s.agentAnswer(line, &r)
 	}

@@ -153,3 +153,23 @@ func (c *fileCall) layout(k *codec) {
 	k.text(&c.name, &c.path, &c.nonce)
 	k.byte((*uint8)(&c.kind))
 }
+
+// LinkRefused returns the lines under which ccship tells the model, in a language that it speaks, what was not linked.
+func LinkRefused() (english, korean string) {
+	return "[Document not linked]", "[문서 연결 거부됨]"
+}
+
+// refusedLinks looks in what a hook told the model for files that were not linked, which the model's tool had not known.
+func (s *Fold) refusedLinks(line int64, r *transcript.Record) {
+	if r.Subtype != "hook_additional_context" && r.Subtype != "async_hook_response" {
+		return
+	}
+	refused := false
+	english, korean := LinkRefused()
+	for text := range strings.SplitSeq(transcript.HookText(r), "\n") {
+		item, listed := strings.CutPrefix(text, "- ")
+		if refused = text == english || text == korean || refused && listed; refused && listed {
+			s.event(RefusedLinkEvent, line, r).Text = transcript.Cut(item, MaxOutput)
+		}
+	}
+}

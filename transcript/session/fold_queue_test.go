@@ -148,3 +148,13 @@ func TestTurnsOfOthers(t *testing.T) {
 		t.Errorf("%d prompts, %d turns, title %q", sum.Prompts, sum.Turns, sum.Title)
 	}
 }
+
+// TestTeammateIsNamed: a session that nobody prompted has the name of the teammate that it is, not what it was told.
+func TestTeammateIsNamed(t *testing.T) {
+	var s Fold
+	s.Add(0, transcript.Parse([]byte(`{"type":"user","uuid":"1","teamName":"cart","agentName":"tester","message":{"content":`+
+		`"<teammate-message teammate_id=\"team-lead\">write tests</teammate-message>"}}`)))
+	if sum := s.Summary(); sum.Title != "tester" || sum.Prompts != 0 || sum.FirstPrompt != "" {
+		t.Errorf("title %q, %d prompts, first %q", sum.Title, sum.Prompts, sum.FirstPrompt)
+	}
+}

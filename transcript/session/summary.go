@@ -49,7 +49,9 @@ type Summary struct {
 // Summary returns what the records added so far mean together. The caller owns it.
 func (s *Fold) Summary() Summary {
 	sum := s.sum
-	sum.Title, sum.TitleKind = s.titled()
+	if sum.Title, sum.TitleKind = s.titled(); sum.Title == "" && sum.Labels.AgentName != "" {
+		sum.Title, sum.TitleKind = sum.Labels.AgentName, transcript.AITitle // of a teammate, whom no person prompts
+	}
 	sum.Model = s.model
 	sum.Models = make([]string, 0, len(s.models))
 	for _, m := range s.models {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ccship/ccship/transcript"
@@ -17,7 +18,7 @@ const (
 	maxCalls  = 48 // tool calls without a result
 	maxSlow   = 32 // calls of a turn of which it is not known whether they waited
 	maxAgents = 24
-	maxBack   = 8   // rewinds
+	maxBack   = 8   // rewinds, and links
 	maxLabel  = 120 // characters of a name or a call
 )
 
@@ -40,6 +41,7 @@ type state struct {
 	Slow   []kept    `json:"slow,omitempty"`
 	Agents []kept    `json:"agents,omitempty"`
 	Back   []kept    `json:"back,omitempty"`
+	Links  []kept    `json:"links,omitempty"`
 
 	out []Moment
 }
@@ -126,7 +128,9 @@ func (b *Builder) event(r *transcript.Record, e *session.Event) {
 	case session.AgentEvent:
 		b.agent(e)
 	case session.LinkEvent:
-		b.add(e, Document, "linked "+e.Path)
+		b.Links = bounded(append(b.Links, *keep(b.add(e, Document, "linked "+e.Path), e.Path)), maxBack)
+	case session.RefusedLinkEvent:
+		b.refusedLink(e)
 	case session.UnlinkEvent:
 		b.add(e, Document, "unlinked "+e.Path)
 	case session.TurnEvent:
@@ -224,6 +228,19 @@ func (b *Builder) rewind(e *session.Event) {
 			b.Back[i].Moment.Gone = true
 			b.again(&b.Back[i])
 			b.Back = slices.Delete(b.Back, i, i+1)
+			return
+		}
+	}
+}
+
+// refusedLink corrects the moment of a link that was refused after the model's tool had said that it is one.
+func (b *Builder) refusedLink(e *session.Event) {
+	for i := range slices.Backward(b.Links) {
+		k := &b.Links[i]
+		if k.Key == e.Text || strings.HasPrefix(e.Text, k.Key+": ") {
+			k.Moment.Text = transcript.OneLine("not linked "+e.Text, MaxText)
+			b.again(k)
+			b.Links = slices.Delete(b.Links, i, i+1)
 			return
 		}
 	}

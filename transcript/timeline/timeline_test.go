@@ -314,3 +314,20 @@ func TestRealTranscripts(t *testing.T) {
 		t.Error(err, sessions, stated)
 	}
 }
+
+// TestRefusedLink: what ccship did not link is not linked in the timeline, although Claude's tool said so.
+func TestRefusedLink(t *testing.T) {
+	link := func(s *script, id, path string) {
+		s.call(1, id, "mcp__plugin_ccship_ccship__link_document", fmt.Sprintf(`{"path":%q}`, path)).
+			result(1.2, id, fmt.Sprintf(`{"action":"link","path":%q}`, path), false, "")
+	}
+	s := (&script{}).prompt(0, "go")
+	link(s, "a", "a.md")
+	link(s, "b", "b: c.md")
+	s.add(2, `"type":"attachment","attachment":{"type":"hook_additional_context","content":[`+
+		`"[Document not linked]\n- b: c.md: it is too large; split it\n[Document linked]\n- a.md"]}`)
+	const want = "0 prompt go running\n2 document linked a.md\n4 document not linked b: c.md: it is too large; split it"
+	if got := s.moments(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -31,7 +31,10 @@ func (v View) Timeline(t library.Timeline) string {
 			at = local.Format("15:04:05")
 		}
 		text := m.Text
-		if m.From != "" {
+		switch {
+		case m.From != "" && m.Kind == "prompt":
+			text = "(via " + m.From + ") " + text
+		case m.From != "":
 			text = m.From + ": " + text
 		}
 		if m.Tool != "" && m.Kind != "prompt" {
