@@ -43,7 +43,7 @@ func house() plan {
 			"daemon/disk":          {},
 			"daemon/document":      {"daemon/config", "daemon/control", "daemon/derive", "daemon/document/file", "daemon/project", "daemon/remote", "outbox", "state", "state/projection", "tail", "transcript", "transcript/session", "transcript/redact"},
 			"daemon/document/file": {},
-			"daemon/doctor":        {"daemon/amount", "daemon/claude", "daemon/config", "daemon/control", "daemon/delivery", "daemon/service", "state", "daemon/project", "here"},
+			"daemon/doctor":        {"daemon/amount", "daemon/claude", "daemon/config", "daemon/control", "daemon/delivery", "daemon/service", "state", "daemon/project", "here", "transcript"},
 			"daemon/heap":          {},
 			"daemon/events":        {"daemon/control", "daemon/route", "tail"},
 			"daemon/remask":        {"daemon/control", "daemon/remote", "transcript/redact"},

@@ -167,7 +167,7 @@ func checks() []check {
 		{"server", checkServer}, {"proxy", checkProxy}, {"clock", checkClock}, {"delivery", checkDelivery},
 		{"outbox", checkOutbox}, {"dead_letters", checkDead}, {"pause", checkPause}, {"withheld", checkWithheld},
 		{"masking", checkMasking}, {"retention", checkRetention}, {"roots", checkRoots}, {"elsewhere", checkElsewhere},
-		{"watch", checkWatch}, {"wsl", checkWSL}, {"excluded", checkExcluded},
+		{"records", checkRecords}, {"watch", checkWatch}, {"wsl", checkWSL}, {"excluded", checkExcluded},
 		{"state", checkState}, {"disk", checkDisk}, {"recording", checkRecording}, {"hooks", checkHooks}, {"advice",
 			checkNotices},
 	}
