@@ -31,6 +31,7 @@ import (
 	"github.com/ccship/ccship/daemon/inbox"
 	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/masking"
+	"github.com/ccship/ccship/daemon/place"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/reconcile"
 	"github.com/ccship/ccship/daemon/relay"
@@ -139,7 +140,7 @@ func run(ctx context.Context, cfg config.Config) (err error) {
 			err = e
 		}
 	}()
-	ln, err := control.Listen(cfg.Socket)
+	ln, err := listen(cfg)
 	if err != nil {
 		return err
 	}
@@ -148,6 +149,19 @@ func run(ctx context.Context, cfg config.Config) (err error) {
 	err = d.serve(ctx, ln)
 	d.log.Info("stopped", "err", err)
 	return err
+}
+
+// listen opens the control socket. Where nobody named one and another user has taken its place, it is in the state
+// folder, where clients look too.
+func listen(cfg config.Config) (net.Listener, error) {
+	ln, err := control.Listen(cfg.Socket)
+	if control.UnusablePath(err) && cfg.OriginOf("socket") == config.FromDefault {
+		if at := place.Unnamed(cfg.Socket, cfg.StateDir)[1]; at != cfg.Socket {
+			cfg.Logger().Warn("another place for the control socket", "path", at, "err", err)
+			return control.Listen(at)
+		}
+	}
+	return ln, err
 }
 
 // open wires every part. It starts nothing.

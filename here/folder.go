@@ -7,17 +7,29 @@ import (
 	"os"
 )
 
-// ownFolder makes a folder that only this user can use, or checks that it is one.
-func ownFolder(dir string) (string, error) {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
+// ownFolder returns the first of some folders that only this user can use, else makes the first that can be made: where
+// another user has taken one, all processes of this one agree on the next.
+func ownFolder(dirs ...string) (string, error) {
+	for _, dir := range dirs {
+		if isOwn(dir) {
+			return dir, nil
+		}
 	}
+	var taken []error
+	for _, dir := range dirs {
+		err := os.Mkdir(dir, 0o700)
+		if err == nil || isOwn(dir) { // another process of this user made it just now
+			return dir, nil
+		}
+		if errors.Is(err, fs.ErrExist) {
+			err = fmt.Errorf("%s is not a folder that only this user can use: remove it, or have its owner or root do so", dir)
+		}
+		taken = append(taken, err)
+	}
+	return "", errors.Join(taken...)
+}
+
+func isOwn(dir string) bool {
 	info, err := os.Lstat(dir)
-	if err != nil {
-		return "", err
-	}
-	if !info.IsDir() || !private(info) {
-		return "", fmt.Errorf("%s is not a private folder of this user", dir)
-	}
-	return dir, nil
+	return err == nil && info.IsDir() && private(info)
 }

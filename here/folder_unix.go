@@ -16,7 +16,7 @@ func Folder() (string, error) {
 	if info, err := os.Stat("/run/user/" + uid); err == nil && info.IsDir() && private(info) {
 		return "/run/user/" + uid, nil
 	}
-	return ownFolder("/tmp/ccship-" + uid)
+	return ownFolder("/tmp/ccship-"+uid, "/var/tmp/ccship-"+uid)
 }
 
 // private reports whether a folder belongs to this user and no other user can use it.

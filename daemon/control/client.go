@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/ccship/ccship/daemon/peer"
 )
 
 const (
@@ -56,8 +58,7 @@ func newClient(path string, connect time.Duration) *Client {
 	transport := &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			dialer := net.Dialer{Timeout: connect}
-			conn, err := dialer.DialContext(ctx, "unix", path)
+			conn, err := peer.Dial(ctx, net.Dialer{Timeout: connect}, path)
 			if err != nil {
 				return nil, dialError(path, err)
 			}
@@ -81,7 +82,7 @@ func dialError(path string, err error) error {
 	switch {
 	case busy(err):
 		return noAnswer(path)
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, peer.ErrForeign):
 		return notOurs(path)
 	}
 	return NewError(CodeNotRunning, ErrNotRunning.Error(),
@@ -205,11 +206,10 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		return noAnswer(c.path)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case foreign(c.path):
+	case peer.Foreign(c.path):
 		return notOurs(c.path)
 	}
-	dialer := net.Dialer{Timeout: dialTimeout}
-	if conn, gone := dialer.DialContext(ctx, "unix", c.path); gone == nil {
+	if conn, gone := peer.Dial(ctx, net.Dialer{Timeout: dialTimeout}, c.path); gone == nil {
 		_ = conn.Close()
 	} else if e := dialError(c.path, gone); errors.Is(e, ErrNotRunning) {
 		return e // the daemon ended during the request

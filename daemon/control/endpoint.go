@@ -11,11 +11,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ccship/ccship/daemon/peer"
 )
 
 const (
@@ -108,15 +109,13 @@ func (l *ownerListener) Accept() (net.Conn, error) {
 		if !ok {
 			return conn, nil // not a Unix socket: the listener's creator is responsible
 		}
-		uid, err := peer(unix)
-		if err == nil && allowed(uid) {
+		uid, err := peer.Of(unix)
+		if err == nil && peer.Trusted(uid) {
 			return conn, nil
 		}
 		l.log.Warn("refused control connection", "uid", uid, "err", errors.Join(err, conn.Close()))
 	}
 }
-
-func allowed(uid int) bool { return uid == os.Geteuid() || uid == 0 }
 
 // connection is a caller's connection: what is to be done when it ends.
 type connection struct {

@@ -177,36 +177,6 @@ func TestVerifyStall(t *testing.T) {
 	})
 }
 
-func TestAllowed(t *testing.T) {
-	for uid, want := range map[int]bool{os.Geteuid(): true, 0: true, os.Geteuid() + 4711: false} {
-		if allowed(uid) != want {
-			t.Errorf("allowed(%d) = %v", uid, !want)
-		}
-	}
-}
-
-// The kernel tells who is at the other end.
-func TestPeer(t *testing.T) {
-	ln, err := Listen(socketPath(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	client, err := net.Dial("unix", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	conn, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if uid, err := peer(conn.(*net.UnixConn)); err != nil || uid != os.Geteuid() {
-		t.Errorf("peer: %d %v, want %d", uid, err, os.Geteuid())
-	}
-}
-
 // A daemon that ends while it is asked is one that does not run.
 func TestEndsWhileAsked(t *testing.T) {
 	path := socketPath(t)

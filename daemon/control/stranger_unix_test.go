@@ -3,10 +3,13 @@
 package control
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +20,9 @@ import (
 
 // strangerVariable makes the test binary ask for the status of a socket, as another user runs it.
 const strangerVariable = "CCSHIP_TEST_STRANGER"
+
+// squatterVariable makes the test binary listen on a socket, as another user runs it.
+const squatterVariable = "CCSHIP_TEST_SQUATTER"
 
 // nobody is a user id that owns nothing.
 const nobody = 65534
@@ -30,7 +36,29 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if path := os.Getenv(squatterVariable); path != "" {
+		squat(path)
+	}
 	os.Exit(m.Run())
+}
+
+// squat listens as a daemon would, until its input ends.
+func squat(path string) {
+	ln, err := net.Listen("unix", path)
+	if err == nil {
+		err = os.Chmod(path, 0o777)
+	}
+	fmt.Println("listens", err)
+	if err != nil {
+		os.Exit(1)
+	}
+	go func() {
+		_ = http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { // ends with the process
+			_, _ = io.WriteString(w, `{"schema_version":1,"running":true}`)
+		}))
+	}()
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
 }
 
 // program is this test binary where every user may run it.
@@ -98,5 +126,51 @@ func TestStranger(t *testing.T) {
 	}
 	if status, err := Dial(path).Status(t.Context()); err != nil || !status.Running {
 		t.Errorf("the owner: %+v %v", status, err)
+	}
+}
+
+// TestSquatter: another user who listens where this one looks for its daemon is not asked, whoever owns the folder, and
+// no daemon listens in a folder of another user.
+func TestSquatter(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be another user too: run the tests as root for this one")
+	}
+	binary := program(t)
+	for name, owner := range map[string]int{"folder of another": nobody, "folder that all may write": 0} {
+		dir, err := os.MkdirTemp("", "ccs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		if err := errors.Join(os.Chown(dir, owner, owner), os.Chmod(dir, 0o777)); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "ccship.sock")
+		other := exec.CommandContext(t.Context(), binary)
+		other.Env, other.Dir = []string{squatterVariable + "=" + path}, "/"
+		other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		in, errIn := other.StdinPipe()
+		out, errOut := other.StdoutPipe()
+		if err := errors.Join(errIn, errOut, other.Start()); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); line != "listens <nil>\n" {
+			t.Fatalf("%s: %v %q", name, err, line)
+		}
+		_, asked := Dial(path).Status(t.Context())
+		_, _, reached := Reach(t.Context(), []string{path})
+		_, listened := Listen(path)
+		for what, err := range map[string]error{"ask": asked, "reach": reached, "listen": listened} {
+			if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeSocket || !strings.Contains(e.Message, "belongs to someone else") {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+		}
+		if err := errors.Join(in.Close(), other.Wait()); err != nil {
+			t.Fatal(err)
+		}
+		_, listened = Listen(path) // nobody listens there any more
+		if (listened != nil) != (owner == nobody) {
+			t.Errorf("%s, afterwards: %v", name, listened)
+		}
 	}
 }

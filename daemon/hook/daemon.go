@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ccship/ccship/daemon/peer"
 )
 
 var (
@@ -31,8 +33,7 @@ type daemon struct {
 }
 
 func dial(ctx context.Context, path string) (*daemon, error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", path)
+	conn, err := peer.Dial(ctx, net.Dialer{}, path)
 	switch {
 	case err == nil:
 		return &daemon{conn, bufio.NewReader(conn)}, nil

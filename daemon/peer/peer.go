@@ -1,0 +1,65 @@
+// Package peer connects to programs of the same user on Unix sockets. The kernel says who listens: a socket that another
+// user put where this user looks for its own is never asked.
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+)
+
+// ErrForeign means that a socket, or the folder that it is in, belongs to another user.
+var ErrForeign = errors.New("it belongs to another user")
+
+// Dial connects to the Unix socket at path. The error wraps ErrForeign, and nothing was sent, if neither this user nor
+// root, who could become this user, listens there or owns its folder. On Windows, which does not say who listens, the
+// access lists of the folder are all there is.
+func Dial(ctx context.Context, dialer net.Dialer, path string) (net.Conn, error) {
+	if err := Folder(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	conn, err := dialer.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	unix, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, errors.Join(errors.New("dial: not a Unix socket"), conn.Close())
+	}
+	uid, err := Of(unix)
+	if err == nil && !Trusted(uid) {
+		err = fmt.Errorf("user %d listens on %s: %w", uid, path, ErrForeign)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// Trusted reports whether a user is this one, or root.
+func Trusted(uid int) bool { return uid == os.Geteuid() || uid == 0 }
+
+// Folder returns an error that wraps ErrForeign for a folder of another user. One that is missing is nobody's.
+func Folder(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	if uid, known := owner(info); known && !Trusted(uid) {
+		return fmt.Errorf("%s is user %d's: %w", path, uid, ErrForeign)
+	}
+	return nil
+}
+
+// Foreign reports whether the socket at path belongs to another user, whose program hangs up on this one.
+func Foreign(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	uid, known := owner(info)
+	return known && uid != os.Geteuid() && os.Geteuid() != 0
+}
