@@ -29,7 +29,7 @@ func house() plan {
 			"cmd/ccship/showtest":  {"daemon/control", "daemon/doctor"},
 			"cmd/ccship-hook":      {"daemon/hook", "daemon/place"},
 			"cmd/ccship-mcp":       {"daemon/control"},
-			"cmd/ccship-server":    {"cmd/ccship-server/policy", "cmd/help", "daemon/amount", "daemon/atomicfile", "daemon/config", "daemon/heap", "server", "server/api", "server/audit", "server/auth", "server/derive", "server/fair", "server/hub", "server/limit", "server/scan", "server/starting", "server/store", "server/store/postgres", "server/store/sqlite", "server/upkeep", "server/web", "server/web/page", "transcript", "transcript/price", "transcript/redact", "daemon/control", "daemon/service"},
+			"cmd/ccship-server":    {"cmd/ccship-server/policy", "cmd/ccship/term", "cmd/help", "daemon/amount", "daemon/atomicfile", "daemon/config", "daemon/heap", "server", "server/api", "server/audit", "server/auth", "server/derive", "server/fair", "server/hub", "server/limit", "server/scan", "server/starting", "server/store", "server/store/postgres", "server/store/sqlite", "server/upkeep", "server/web", "server/web/page", "transcript", "transcript/price", "transcript/redact", "daemon/control", "daemon/service"},
 			"daemon":               {"daemon/events", "daemon/forget", "daemon/syncer", "daemon/checkpoint", "daemon/config", "daemon/control", "daemon/delivery", "daemon/derive", "daemon/disk", "daemon/document", "daemon/inbox", "daemon/machine", "daemon/place", "daemon/project", "daemon/remote", "daemon/relay", "daemon/reconcile", "daemon/remask", "daemon/rewrite", "daemon/route", "state", "state/projection", "tail", "outbox", "outbox/ledger", "transcript", "transcript/session", "daemon/attachment", "daemon/library", "daemon/verify", "daemon/document/file", "daemon/service", "daemon/singleton", "transcript/redact", "daemon/masking", "here", "keyproof"},
 			"daemon/amount":        {},
 			"daemon/atomicfile":    {},
@@ -170,7 +170,7 @@ func house() plan {
 			"server/store/sums":      {"server", "server/store/sqlstore"},
 			"server/store/textindex": {"server", "server/extract", "server/grams", "server/store/sqlstore"},
 
-			"cmd/ccship-server/policy":         {"daemon/amount", "server", "server/store"},
+			"cmd/ccship-server/policy":         {"cmd/ccship/term", "daemon/amount", "server", "server/store"},
 			"server/store/postgres/migrations": {"server/store/sqlstore"},
 			"server/store/postgres/refusal":    {"server/store/sqlstore"},
 			"server/store/postgres/heads":      {"server/store/queue", "server/store/sqlstore"},

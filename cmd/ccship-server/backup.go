@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/atomicfile"
 	"github.com/ccship/ccship/server"
@@ -36,11 +37,11 @@ func newBackup() *cobra.Command {
 					return hinted{errors.New("backup is for SQLite stores; back up PostgreSQL with its own tools"),
 						"pg_dump --format=custom --file=ccship.dump DATABASE"}
 				}
-				size, err := backUp(c.Context(), b, to, c.OutOrStdout(), newProgress(c.ErrOrStderr()))
+				size, err := backUp(c.Context(), b, to, term.Bytes(c.OutOrStdout()), newProgress(c.ErrOrStderr()))
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.ErrOrStderr(), "backed up: %s\n", amount.Size(size))
+				_, err = term.Printf(c.ErrOrStderr(), "backed up: %s\n", amount.Size(size))
 				return err
 			})
 		},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
@@ -71,7 +72,7 @@ func known(t time.Time) *time.Time {
 
 func (r *coldReport) print(w io.Writer) error {
 	if r.Problem != "" {
-		_, err := fmt.Fprintf(w, "cold     cannot be looked at: %s\n", r.Problem)
+		_, err := term.Printf(w, "cold     cannot be looked at: %s\n", r.Problem)
 		return err
 	}
 	ago := func(t *time.Time, what string) string {
@@ -80,11 +81,11 @@ func (r *coldReport) print(w io.Writer) error {
 		}
 		return fmt.Sprintf(", %s %s", what, amount.Ago(time.Now(), *t))
 	}
-	fmt.Fprintf(w, "cold     %s, %s in %s", r.Place, amount.Size(r.Bytes), amount.Counted(r.Objects, "object", "objects"))
+	term.Printf(w, "cold     %s, %s in %s", r.Place, amount.Size(r.Bytes), amount.Counted(r.Objects, "object", "objects"))
 	if r.Pending > 0 {
-		fmt.Fprintf(w, " (%d being written or removed)", r.Pending)
+		term.Printf(w, " (%d being written or removed)", r.Pending)
 	}
-	_, err := fmt.Fprintf(w, "\nnot cold %s%s; %s not packed yet%s\n",
+	_, err := term.Printf(w, "\nnot cold %s%s; %s not packed yet%s\n",
 		amount.Counted(r.Left, "transcript", "transcripts"), ago(r.Since, "the oldest got its last lines"),
 		amount.Counted(r.Unpacked, "line", "lines"), ago(r.Oldest, "the oldest came"))
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 )
@@ -70,7 +71,7 @@ func (o *forgetOptions) forgetSession(c *cobra.Command, session string) error {
 				Lines     int64  `json:"lines_removed"`
 			}{schemaVersion, gone.SessionID, gone.Lines})
 		}
-		_, err = fmt.Fprintf(c.ErrOrStderr(), "%s is forgotten: %d lines removed\n", gone.SessionID, gone.Lines)
+		_, err = term.Printf(c.ErrOrStderr(), "%s is forgotten: %d lines removed\n", gone.SessionID, gone.Lines)
 		return err
 	})
 }

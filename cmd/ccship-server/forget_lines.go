@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/scan"
@@ -101,6 +102,6 @@ func (r *linesReport) print(c *cobra.Command) error {
 	default:
 		words += "; add --yes to mask them in place. Backups still contain them"
 	}
-	_, err := fmt.Fprintln(c.ErrOrStderr(), words)
+	_, err := term.Printf(c.ErrOrStderr(), "%s\n", words)
 	return err
 }

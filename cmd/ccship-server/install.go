@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
 )
@@ -83,10 +84,10 @@ func install(c *cobra.Command, f *serveFlags, asJSON bool) error {
 		}{schemaVersion, at.URL, f.store, out.UnitPath})
 	}
 	if out.Written && out.UnitPath != "" {
-		fmt.Fprintf(c.ErrOrStderr(), "wrote %s\n", out.UnitPath)
+		term.Printf(c.ErrOrStderr(), "wrote %s\n", out.UnitPath)
 	}
 	sayLinger(c, s)
-	_, err = fmt.Fprintf(c.OutOrStdout(), "ccship-server is installed and answers at %s; it starts automatically from "+
+	_, err = term.Printf(c.OutOrStdout(), "ccship-server is installed and answers at %s; it starts automatically from "+
 		"now on\nnext: `ccship setup` connects this machine to it\n", at.URL)
 	return err
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/store"
@@ -44,7 +44,7 @@ func newKeyCreate() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintln(c.OutOrStdout(), key)
+				_, err = term.Printf(c.OutOrStdout(), "%s\n", key)
 				return err
 			})
 		},
@@ -125,11 +125,11 @@ func newKeyList() *cobra.Command {
 				if asJSON {
 					return printJSON(c.OutOrStdout(), keysDocument(keys))
 				}
-				return table(c.OutOrStdout(), "NAME\tUSER\tCREATED\tLAST USED\tREVOKED", func(w *tabwriter.Writer) {
-					for _, k := range keys {
-						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.Name, k.User.Name, stamp(k.Created), stamp(k.Used), stamp(k.Revoked))
-					}
-				})
+				t := term.NewTable(c.OutOrStdout(), "NAME", "USER", "CREATED", "LAST USED", "REVOKED")
+				for _, k := range keys {
+					t.Row(k.Name, k.User.Name, stamp(k.Created), stamp(k.Used), stamp(k.Revoked))
+				}
+				return t.Flush()
 			})
 		},
 	}
@@ -181,8 +181,8 @@ func newKeyRotate() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(c.ErrOrStderr(), "the old key works until %s\n", stamp(now.Add(d)))
-				_, err = fmt.Fprintln(c.OutOrStdout(), key)
+				term.Printf(c.ErrOrStderr(), "the old key works until %s\n", stamp(now.Add(d)))
+				_, err = term.Printf(c.OutOrStdout(), "%s\n", key)
 				return err
 			})
 		},
@@ -211,7 +211,7 @@ func newKeyRevoke() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.ErrOrStderr(), "key %q is revoked\n", name)
+				_, err = term.Printf(c.ErrOrStderr(), "key %q is revoked\n", name)
 				return err
 			})
 		},

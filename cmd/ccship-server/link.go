@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/store"
@@ -45,8 +46,8 @@ func newLink() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(c.ErrOrStderr(), "works once, until %s\n", stamp(until))
-				_, err = fmt.Fprintln(c.OutOrStdout(), auth.TicketURL(base, ticket))
+				term.Printf(c.ErrOrStderr(), "works once, until %s\n", stamp(until))
+				_, err = term.Printf(c.OutOrStdout(), "%s\n", auth.TicketURL(base, ticket))
 				return err
 			})
 		},

@@ -2,10 +2,10 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/server/store"
 )
 
@@ -21,7 +21,7 @@ func newMigrate() *cobra.Command {
 			"that could not go on, it changes nothing and says so; --wait waits until they have stopped.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			say := func(text string) { fmt.Fprintln(c.ErrOrStderr(), text) }
+			say := func(text string) { term.Printf(c.ErrOrStderr(), "%s\n", text) }
 			s, err := openStoreWith(c.Context(), url, store.Opening{Say: say, Wait: wait})
 			if err != nil {
 				return err
@@ -31,7 +31,7 @@ func newMigrate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.ErrOrStderr(), "the schema is at version %d\n", v)
+			_, err = term.Printf(c.ErrOrStderr(), "the schema is at version %d\n", v)
 			return err
 		},
 	}

@@ -1,9 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"time"
+
+	"github.com/ccship/ccship/cmd/ccship/term"
 )
 
 // progressEvery is how often a long piece of work says how far it is.
@@ -20,6 +21,6 @@ func newProgress(w io.Writer) *progress { return &progress{w, time.Now().Add(pro
 func (p *progress) say(format string, args ...any) {
 	if now := time.Now(); now.After(p.next) {
 		p.next = now.Add(progressEvery)
-		fmt.Fprintf(p.w, format+"\n", args...)
+		term.Printf(p.w, format+"\n", args...)
 	}
 }

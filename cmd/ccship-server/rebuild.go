@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/store"
 )
@@ -36,7 +36,7 @@ func newRebuild() *cobra.Command {
 					return err
 				}
 				took := time.Since(began).Round(time.Millisecond)
-				_, err = fmt.Fprintf(c.ErrOrStderr(), "%d transcripts derived in %v\n", all, took)
+				_, err = term.Printf(c.ErrOrStderr(), "%d transcripts derived in %v\n", all, took)
 				return err
 			})
 		},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlite"
 )
@@ -33,7 +34,7 @@ func newRestore() *cobra.Command {
 			if err := restoreFrom(c, path, from, force, blocks); err != nil {
 				return explainRestore(err)
 			}
-			_, err := fmt.Fprintf(c.ErrOrStderr(), "%s is restored from %s\n", path, from)
+			_, err := term.Printf(c.ErrOrStderr(), "%s is restored from %s\n", path, from)
 			return err
 		},
 	}

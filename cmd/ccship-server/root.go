@@ -8,12 +8,12 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship-server/policy"
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/cmd/help"
 )
 
@@ -47,6 +47,7 @@ func (e hinted) Unwrap() error { return e.error }
 
 // run is the whole program but its exit.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	stdout, stderr = term.SafeWriter(stdout, false), term.SafeWriter(stderr, false)
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -69,9 +70,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		_ = printJSON(stdout, errorDocument(err, hint, code))
 		return code
 	}
-	fmt.Fprintf(stderr, "ccship-server: %v\n", err)
+	term.Printf(stderr, "ccship-server: %v\n", err)
 	if hint != "" {
-		fmt.Fprintf(stderr, "hint: %s\n", hint)
+		term.Printf(stderr, "hint: %s\n", hint)
 	}
 	return code
 }
@@ -165,21 +166,18 @@ func jsonFlag(c *cobra.Command, asJSON *bool) {
 }
 
 func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var text strings.Builder
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
+	err := e.Encode(v)
+	if err == nil {
+		_, err = io.WriteString(w, term.EscapeJSON(text.String()))
+	}
+	if err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	return nil
-}
-
-// table prints rows below a head.
-func table(w io.Writer, head string, rows func(*tabwriter.Writer)) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, head)
-	rows(t)
-	return t.Flush()
 }
 
 func stamp(t time.Time) string {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/server/scan"
@@ -117,7 +118,7 @@ func (r *scanReport) print(c *cobra.Command) error {
 	out := c.OutOrStdout()
 	for _, f := range r.Findings {
 		if f.Place != "" {
-			fmt.Fprintf(out, "%q of %q, machine %q, %q: %s\n", f.SessionID, f.User, f.Machine, f.Place,
+			term.Printf(out, "%q of %q, machine %q, %q: %s\n", f.SessionID, f.User, f.Machine, f.Place,
 				strings.Join(f.Rules, ", "))
 			continue
 		}
@@ -125,16 +126,16 @@ func (r *scanReport) print(c *cobra.Command) error {
 		if f.Replaced {
 			replaced = " (replaced)"
 		}
-		fmt.Fprintf(out, "%q of %q, machine %q, epoch %q, generation %d, line %d%s: %s\n", f.SessionID, f.User, f.Machine,
+		term.Printf(out, "%q of %q, machine %q, epoch %q, generation %d, line %d%s: %s\n", f.SessionID, f.User, f.Machine,
 			f.Epoch, f.Generation, f.Line+1, replaced, strings.Join(f.Rules, ", "))
 	}
 	if r.Skipped > 0 {
-		fmt.Fprintf(out, "%d files are too large to be read\n", r.Skipped)
+		term.Printf(out, "%d files are too large to be read\n", r.Skipped)
 	}
 	if more := r.WithSecrets - int64(len(r.Findings)); more > 0 {
-		fmt.Fprintf(out, "and %d more places\n", more)
+		term.Printf(out, "and %d more places\n", more)
 	}
-	_, err := fmt.Fprintf(c.ErrOrStderr(), "read %d transcripts, %d lines, %s\n", r.Transcripts, r.Lines,
+	_, err := term.Printf(c.ErrOrStderr(), "read %d transcripts, %d lines, %s\n", r.Transcripts, r.Lines,
 		amount.Size(r.Bytes))
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/heap"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
@@ -71,7 +72,7 @@ func serve(c *cobra.Command, f serveFlags) (err error) {
 	if err := servedAt(ln, f).keep(f.store); err != nil {
 		set.log.Warn("cannot write the address down, so `link` needs --public-url", "err", err)
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "listening on %s://%s%s\n", scheme, ln.Addr(), f.base)
+	term.Printf(c.ErrOrStderr(), "listening on %s://%s%s\n", scheme, ln.Addr(), f.base)
 	if noted, ok := st.(interface{ Notes() []string }); ok {
 		for _, note := range noted.Notes() {
 			set.log.Warn(note)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
 )
@@ -27,13 +28,13 @@ func newUninstall() *cobra.Command {
 				return err
 			}
 			if !r.Was {
-				_, err = fmt.Fprintln(c.OutOrStdout(), "ccship-server was not installed as a service")
+				_, err = term.Printf(c.OutOrStdout(), "%s\n", "ccship-server was not installed as a service")
 				return err
 			}
 			for _, path := range r.Removed {
-				fmt.Fprintf(c.OutOrStdout(), "removed %s\n", path)
+				term.Printf(c.OutOrStdout(), "removed %s\n", path)
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "the service is stopped and removed; what it stored stays\n")
+			_, err = term.Printf(c.OutOrStdout(), "the service is stopped and removed; what it stored stays\n")
 			return err
 		})
 }
@@ -46,7 +47,7 @@ func newStart() *cobra.Command {
 		}
 		at, err := awaitServer(c.Context(), s, url)
 		if err == nil {
-			_, err = fmt.Fprintf(c.OutOrStdout(), "ccship-server answers at %s\n", at.URL)
+			_, err = term.Printf(c.OutOrStdout(), "ccship-server answers at %s\n", at.URL)
 		}
 		return err
 	})
@@ -60,8 +61,7 @@ func newStop() *cobra.Command {
 			if err := s.Stop(c.Context()); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(c.OutOrStdout(),
-				"stopped; nothing is lost: daemons keep what is new until it runs again")
+			_, err := term.Printf(c.OutOrStdout(), "stopped; nothing is lost: daemons keep what is new until it runs again\n")
 			return err
 		})
 }
@@ -172,16 +172,16 @@ func (r serverReport) print(w io.Writer) error {
 			at = r.URL + " (answers)"
 		}
 	}
-	fmt.Fprintf(w, "service  %s\naddress  %s\n", state, at)
+	term.Printf(w, "service  %s\naddress  %s\n", state, at)
 	if r.Public != "" {
-		fmt.Fprintf(w, "browser  %s\n", r.Public)
+		term.Printf(w, "browser  %s\n", r.Public)
 	}
-	_, err := fmt.Fprintf(w, "store    %s\n", r.Store)
+	_, err := term.Printf(w, "store    %s\n", r.Store)
 	if r.Cold != nil {
 		err = r.Cold.print(w)
 	}
 	if r.Unit != "" {
-		_, err = fmt.Fprintf(w, "unit     %s\n", r.Unit)
+		_, err = term.Printf(w, "unit     %s\n", r.Unit)
 	}
 	return err
 }
@@ -259,6 +259,6 @@ func sayLinger(c *cobra.Command, s *service.Service) {
 	if name == "" {
 		name = "$USER"
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "it runs while you are logged in; to keep it running without that: `sudo loginctl "+
+	term.Printf(c.ErrOrStderr(), "it runs while you are logged in; to keep it running without that: `sudo loginctl "+
 		"enable-linger %s`\n", name)
 }

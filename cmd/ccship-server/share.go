@@ -3,11 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/store"
@@ -78,7 +78,7 @@ func newShareAdd() *cobra.Command {
 				if err := s.AddShare(c.Context(), x); err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.ErrOrStderr(), "%q may see %q of %q\n", f.with, x.Project, f.owner)
+				_, err = term.Printf(c.ErrOrStderr(), "%q may see %q of %q\n", f.with, x.Project, f.owner)
 				return err
 			})
 		},
@@ -111,7 +111,7 @@ func newShareRemove() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.ErrOrStderr(), "%q no longer sees %q of %q\n", f.with, f.project, f.owner)
+				_, err = term.Printf(c.ErrOrStderr(), "%q no longer sees %q of %q\n", f.with, f.project, f.owner)
 				return err
 			})
 		},
@@ -144,12 +144,11 @@ func newShareList() *cobra.Command {
 				if asJSON {
 					return printJSON(c.OutOrStdout(), sharesDocument(shares, names))
 				}
-				return table(c.OutOrStdout(), "OWNER\tWITH\tPROJECT\tDOCUMENTS\tHASH\tSINCE", func(w *tabwriter.Writer) {
-					for _, x := range shares {
-						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", names[x.Owner], names[x.With], x.Project,
-							yesNo(x.Documents), x.ProjectHash, stamp(x.Created))
-					}
-				})
+				t := term.NewTable(c.OutOrStdout(), "OWNER", "WITH", "PROJECT", "DOCUMENTS", "HASH", "SINCE")
+				for _, x := range shares {
+					t.Row(names[x.Owner], names[x.With], x.Project, yesNo(x.Documents), x.ProjectHash, stamp(x.Created))
+				}
+				return t.Flush()
 			})
 		},
 	}

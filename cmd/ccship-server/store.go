@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/postgres"
@@ -106,7 +106,7 @@ func withStore(c *cobra.Command, url string, work func(store.Store) error) (err 
 // removeCold removes from cold storage what was forgotten or masked, which the server otherwise does within a minute.
 func removeCold(c *cobra.Command, s store.Store) {
 	if err := s.Sweep(c.Context()); err != nil {
-		fmt.Fprintf(c.ErrOrStderr(), "not removed from cold storage yet: %v; the server goes on trying\n", err)
+		term.Printf(c.ErrOrStderr(), "not removed from cold storage yet: %v; the server goes on trying\n", err)
 	}
 }
 

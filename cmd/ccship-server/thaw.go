@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
@@ -72,7 +73,7 @@ func sayReturned(c *cobra.Command, r server.Returned, asJSON bool) (err error) {
 			Damaged int64 `json:"damaged"`
 		}{schemaVersion, r.Objects, r.Bytes, r.Damaged})
 	} else {
-		_, err = fmt.Fprintf(c.OutOrStdout(), "%s brought back into the database, %s\n",
+		_, err = term.Printf(c.OutOrStdout(), "%s brought back into the database, %s\n",
 			amount.Counted(r.Objects, "object", "objects"), amount.Size(r.Bytes))
 	}
 	if err == nil && r.Damaged > 0 {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/store"
@@ -45,7 +45,7 @@ func newUserAdd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.ErrOrStderr(), "user %q is added as %s\n", u.Name, u.Role)
+				_, err = term.Printf(c.ErrOrStderr(), "user %q is added as %s\n", u.Name, u.Role)
 				return err
 			})
 		},
@@ -71,11 +71,11 @@ func newUserList() *cobra.Command {
 				if asJSON {
 					return printJSON(c.OutOrStdout(), usersDocument(users))
 				}
-				return table(c.OutOrStdout(), "NAME\tROLE\tCREATED\tDISABLED", func(w *tabwriter.Writer) {
-					for _, u := range users {
-						fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", u.Name, u.Role, stamp(u.Created), stamp(u.Disabled))
-					}
-				})
+				t := term.NewTable(c.OutOrStdout(), "NAME", "ROLE", "CREATED", "DISABLED")
+				for _, u := range users {
+					t.Row(u.Name, u.Role, stamp(u.Created), stamp(u.Disabled))
+				}
+				return t.Flush()
 			})
 		},
 	}
@@ -115,7 +115,7 @@ func changeUser(c *cobra.Command, url, name, done string, change func(*auth.Acce
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(c.ErrOrStderr(), "user %q %s\n", u.Name, done)
+		_, err = term.Printf(c.ErrOrStderr(), "user %q %s\n", u.Name, done)
 		return err
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
@@ -99,7 +100,7 @@ func showQuota(c *cobra.Command, s store.Store, u server.User, asJSON bool) erro
 			Sessions string `json:"sessions"`
 		}{limitText(u.Quota.Bytes, amount.ExactSize), limitText(u.Quota.Sessions, plain)}})
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "bytes     %s stored, limit: %s\nsessions  %d stored, limit: %s\n",
+	_, err = term.Printf(c.OutOrStdout(), "bytes     %s stored, limit: %s\nsessions  %d stored, limit: %s\n",
 		amount.Size(has.Bytes), limitText(u.Quota.Bytes, amount.ExactSize), has.Sessions, limitText(u.Quota.Sessions, plain))
 	return err
 }

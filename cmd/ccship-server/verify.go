@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
@@ -124,15 +125,15 @@ func (r *report) print(c *cobra.Command) error {
 		if f.SessionID != "" {
 			where = fmt.Sprintf("%s, machine %q, epoch %q, generation %d", f.SessionID, f.Machine, f.Epoch, f.Generation)
 		}
-		fmt.Fprintf(out, "%s: %s\n", where, f.Problem)
+		term.Printf(out, "%s: %s\n", where, f.Problem)
 	}
 	if more := r.Problems - int64(len(r.Findings)); more > 0 {
-		fmt.Fprintf(out, "and %d more\n", more)
+		term.Printf(out, "and %d more\n", more)
 	}
 	if r.Retired > 0 {
-		fmt.Fprintf(c.ErrOrStderr(), "%s retired by policy\n", amount.Counted(r.Retired, "line was", "lines were"))
+		term.Printf(c.ErrOrStderr(), "%s retired by policy\n", amount.Counted(r.Retired, "line was", "lines were"))
 	}
-	_, err := fmt.Fprintf(c.ErrOrStderr(), "read %d transcripts, %d generations, %d lines, %s; %d files, %s\n",
+	_, err := term.Printf(c.ErrOrStderr(), "read %d transcripts, %d generations, %d lines, %s; %d files, %s\n",
 		r.Transcripts, r.Generations, r.Lines, amount.Size(r.Bytes), r.Files, amount.Size(r.FileBytes))
 	return err
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/cmd/ccship/term"
 )
 
 func newVersion() *cobra.Command {
@@ -12,7 +12,7 @@ func newVersion() *cobra.Command {
 		Short: "Print the version",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(c.OutOrStdout(), "ccship-server %s\n", version)
+			_, err := term.Printf(c.OutOrStdout(), "ccship-server %s\n", version)
 			return err
 		},
 	}

@@ -135,7 +135,7 @@ func (x commands) newRetentionLog() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return LogJSON(c.OutOrStdout(), list, who)
+				return x.PrintJSON(c.OutOrStdout(), LogDocument(list, who))
 			}
 			return Log(c.OutOrStdout(), list, who)
 		})

@@ -3,13 +3,12 @@ package policy
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/server"
 )
@@ -68,17 +67,16 @@ func NewReport(rules []server.RetentionRule, done server.RetentionReport, who Us
 // Print writes a report for people: what counts to out, what to do next to words.
 func (r *Report) Print(out, words io.Writer) error {
 	if len(r.Counts) > 0 {
-		t := newTable(out, "RULE\tUSER\tSESSIONS\tGENERATIONS\tLINES\tFILES\tBYTES\tTHE RULE SAYS")
+		t := term.NewTable(out, "RULE", "USER", "SESSIONS", "GENERATIONS", "LINES", "FILES", "BYTES", "THE RULE SAYS")
 		for _, n := range r.Counts {
-			fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", n.Rule, n.User, n.Sessions, n.Generations, n.Lines, n.Files,
-				amount.Size(n.Bytes), n.Says)
+			t.Row(n.Rule, n.User, n.Sessions, n.Generations, n.Lines, n.Files, amount.Size(n.Bytes), n.Says)
 		}
 		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
 	for _, k := range r.Kept {
-		fmt.Fprintf(out, "rule %d keeps %s: %s\n", k.Rule, amount.Counted(k.Sessions, "session", "sessions"), k.Why)
+		term.Printf(out, "rule %d keeps %s: %s\n", k.Rule, amount.Counted(k.Sessions, "session", "sessions"), k.Why)
 	}
 	next := "nothing was done; add --yes to apply the rules"
 	switch {
@@ -89,22 +87,22 @@ func (r *Report) Print(out, words io.Writer) error {
 	case len(r.Counts) == 0:
 		next = "the rules take nothing now"
 	}
-	_, err := fmt.Fprintln(words, next)
+	_, err := term.Printf(words, "%s\n", next)
 	return err
 }
 
 // Log writes what was applied to which sessions.
 func Log(out io.Writer, list []server.RetentionEntry, who Users) error {
-	t := newTable(out, "AT\tBY\tUSER\tSESSION\tGENERATIONS\tLINES\tFILES\tBYTES\tRULE")
+	t := term.NewTable(out, "AT", "BY", "USER", "SESSION", "GENERATIONS", "LINES", "FILES", "BYTES", "RULE")
 	for _, e := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%d: %s\n", e.At.Format(time.RFC3339), e.By, who[e.User], e.SessionID,
-			e.Generations, e.Lines, e.Files, amount.Size(e.Bytes), e.Rule, e.Says)
+		t.Row(e.At.Format(time.RFC3339), e.By, who[e.User], e.SessionID, e.Generations, e.Lines, e.Files,
+			amount.Size(e.Bytes), fmt.Sprintf("%d: %s", e.Rule, e.Says))
 	}
 	return t.Flush()
 }
 
-// LogJSON is Log for programs.
-func LogJSON(out io.Writer, list []server.RetentionEntry, who Users) error {
+// LogDocument is what Log writes, for programs.
+func LogDocument(list []server.RetentionEntry, who Users) any {
 	type entry struct {
 		At      time.Time `json:"at"`
 		Run     time.Time `json:"run"`
@@ -119,31 +117,27 @@ func LogJSON(out io.Writer, list []server.RetentionEntry, who Users) error {
 		all = append(all, entry{e.At, e.Run, e.By, e.Machine, e.SessionID, e.Action,
 			Count{e.Rule, e.Says, who[e.User], 1, e.Generations, e.Lines, e.Bytes, e.Files}})
 	}
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(struct {
+	return struct {
 		Schema int     `json:"schema_version"`
 		Log    []entry `json:"log"`
-	}{schemaVersion, all})
+	}{schemaVersion, all}
 }
 
 // Rules writes the rules in force.
 func Rules(out io.Writer, list []server.RetentionRule, who Users) error {
-	t := newTable(out, "RULE\tUSER\tSINCE\tBY\tSAYS")
+	t := term.NewTable(out, "RULE", "USER", "SINCE", "BY", "SAYS")
 	for i := range list {
 		r := &list[i]
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", r.ID, who.all(r.User), r.At.Format(time.RFC3339), r.By, r.Says())
+		t.Row(r.ID, who.all(r.User), r.At.Format(time.RFC3339), r.By, r.Says())
 	}
 	return t.Flush()
 }
 
 // Holds writes the holds in force.
 func Holds(out io.Writer, list []server.Hold, who Users) error {
-	t := newTable(out, "HOLD\tSESSION\tUSER\tPROJECT\tSINCE\tBY\tWHY")
+	t := term.NewTable(out, "HOLD", "SESSION", "USER", "PROJECT", "SINCE", "BY", "WHY")
 	for _, h := range list {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", h.ID, cmp.Or(h.Session, "all"), who.all(h.User),
-			cmp.Or(h.Project, "all"), h.At.Format(time.RFC3339), h.By, h.Why)
+		t.Row(h.ID, cmp.Or(h.Session, "all"), who.all(h.User), cmp.Or(h.Project, "all"), h.At.Format(time.RFC3339), h.By, h.Why)
 	}
 	return t.Flush()
 }
@@ -154,10 +148,4 @@ func (u Users) all(id int64) string {
 		return "all"
 	}
 	return u[id]
-}
-
-func newTable(out io.Writer, head string) *tabwriter.Writer {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, head)
-	return t
 }

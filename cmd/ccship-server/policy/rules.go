@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
@@ -68,7 +69,7 @@ func (x commands) addRule(c *cobra.Command, s store.Store, r *server.RetentionRu
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.ErrOrStderr(), "rule %d: %s\n"+
+	_, err = term.Printf(c.ErrOrStderr(), "rule %d: %s\n"+
 		"ccship-server retention counts what it takes; serve applies it within a day\n", id, r.Says())
 	return err
 }
@@ -159,7 +160,7 @@ func (x commands) newHoldAdd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.ErrOrStderr(), "hold %d is in force\n", id)
+				_, err = term.Printf(c.ErrOrStderr(), "hold %d is in force\n", id)
 				return err
 			})
 		},
@@ -212,7 +213,7 @@ func (x commands) newVacuum() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.ErrOrStderr(), "the database had %s, and has %s\n", amount.Size(before), amount.Size(after))
+				_, err = term.Printf(c.ErrOrStderr(), "the database had %s, and has %s\n", amount.Size(before), amount.Size(after))
 				return err
 			})
 		},

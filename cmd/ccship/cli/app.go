@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -66,30 +65,12 @@ func (a *App) PrintJSON(document any) error {
 	e.SetEscapeHTML(false)
 	err := e.Encode(document)
 	if err == nil {
-		_, err = io.WriteString(a.Stdout, escapeJSON(text.String()))
+		_, err = io.WriteString(a.Stdout, term.EscapeJSON(text.String()))
 	}
 	if err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
-}
-
-// escapeJSON escapes the characters of a document that could steer a terminal; they are in its strings only.
-func escapeJSON(document string) string {
-	if !strings.ContainsFunc(strings.TrimSuffix(document, "\n"), term.Steers) {
-		return document
-	}
-	var b strings.Builder
-	for _, r := range document {
-		if r == '\n' || !term.Steers(r) {
-			b.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&b, "\\u%04x", unit)
-		}
-	}
-	return b.String()
 }
 
 // Print writes data for people. Whatever others wrote in it cannot steer the terminal.
@@ -111,17 +92,10 @@ func (a *App) View() show.View { return show.On(a.Stdout) }
 
 // Say writes words about what happens. Arguments stay within their line. A closed stderr stops nothing.
 func (a *App) Say(format string, args ...any) {
-	for i, arg := range args {
-		switch arg := arg.(type) {
-		case string:
-			args[i] = term.Harmless(arg)
-		case error:
-			args[i] = term.Harmless(arg.Error())
-		}
-	}
 	columns, _ := term.Columns(a.Stderr)
-	text := term.Hang(term.Safe(fmt.Sprintf(format, args...), false), columns, 2)
-	_, _ = io.WriteString(a.Stderr, text+"\n")
+	var text strings.Builder
+	_, _ = term.Printf(&text, format, args...) // a builder takes everything
+	_, _ = io.WriteString(a.Stderr, term.Hang(term.Safe(text.String(), false), columns, 2)+"\n")
 }
 
 // ConfigPath is the configuration file's path. A file that was named and is not there yet is no mistake for a command

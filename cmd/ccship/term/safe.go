@@ -88,3 +88,11 @@ func (s *safeWriter) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// Bytes is what a SafeWriter writes to, for bytes that are no text; another writer is itself.
+func Bytes(w io.Writer) io.Writer {
+	if s, ok := w.(*safeWriter); ok {
+		return s.w
+	}
+	return w
+}

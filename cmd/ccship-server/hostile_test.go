@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlite"
+)
+
+// hostileName sets the clipboard, clears the screen, turns letters around, hides some, and begins lines and cells of its
+// own. Names of sessions, projects and keys are whatever somebody sent.
+const hostileName = "T\x1b]52;c;aGk=\x07\x1b[2J\u009b2J\u202egnp.exe\u2066\U000e0041\r\nINJECTED\tCELL\u2028\x7f\x1b[8m"
+
+// TestHostileNames: what others chose cannot steer the operator's terminal, nor look like a line of ours.
+func TestHostileNames(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	at := "sqlite:" + path
+	s, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ann, err := s.AddUser(t.Context(), "ann", server.Member, time.Now())
+	must(err)
+	bob, err := s.AddUser(t.Context(), "bob\u202e", server.Member, time.Now())
+	must(err)
+	must(s.AddKey(t.Context(), ann.ID, hostileName, [32]byte{1}, time.Now()))
+	must(s.AddShare(t.Context(), server.Share{Owner: ann.ID, With: bob.ID, ProjectHash: hostileName, Project: hostileName, Created: time.Now()}))
+	for _, id := range []string{hostileName, "s"} {
+		must(s.Put(t.Context(), &server.Batch{Owner: ann.ID, Received: time.Now(), Lines: []server.Line{{Raw: []byte(`{"a":"AKIA` + "Q3EGRIJ7T6FGM2XY" + `"}`)}},
+			Head: server.Head{SessionID: id, Machine: hostileName, Epoch: "e", Host: hostileName, Project: hostileName, Path: hostileName, Cwd: hostileName, EndLine: 1}}))
+	}
+	must(s.Close())
+	shown := 0
+	for _, args := range [][]string{
+		{"user", "list"}, {"key", "list"}, {"share", "list"}, {"verify"}, {"scan"}, {"retention"},
+		{"retention", "hold", "add", "--project", hostileName, "--why", hostileName}, {"retention", "hold", "list"},
+		{"retention", "log"}, {"key", "revoke", "--name", "no" + hostileName}, {"key", "revoke", "--name", hostileName},
+		{"forget", "no" + hostileName, "--yes"}, {"forget", hostileName, "--yes"}, {hostileName},
+	} {
+		for _, more := range [][]string{nil, {"--json"}} {
+			var out, words strings.Builder
+			_ = run(t.Context(), append(append(append([]string{}, args...), more...), "--store", at), &out, &words)
+			all := out.String() + words.String()
+			shown += strings.Count(all, "INJECTED")
+			for _, r := range all {
+				if r != '\n' && r != '\t' && term.Steers(r) {
+					t.Fatalf("%q %q prints %q:\n%q", args, more, r, all)
+				}
+			}
+			for line := range strings.Lines(all) {
+				if strings.HasPrefix(line, "INJECTED") {
+					t.Errorf("%q: a line is not ours:\n%s", args, all)
+				}
+			}
+			if more != nil && out.Len() > 0 && !json.Valid([]byte(out.String())) {
+				t.Errorf("%q prints no JSON: %s", args, out.String())
+			}
+		}
+	}
+	if shown < 10 {
+		t.Errorf("the name is shown %d times", shown)
+	}
+}
+
+// TestPrintsThroughTerm: nothing is printed past package term.
+func TestPrintsThroughTerm(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	more, e := filepath.Glob("policy/*.go")
+	if err := errors.Join(err, e); err != nil || len(files) < 20 || len(more) < 2 {
+		t.Fatal(err, files, more)
+	}
+	for _, file := range append(files, more...) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, past := range []string{"fmt.Fprint", "fmt.Print", "os.Stdout", "os.Stderr", "tabwriter"} {
+			if !strings.HasSuffix(file, "_test.go") && file != "main.go" && strings.Contains(string(text), past) {
+				t.Errorf("%s prints with %s", file, past)
+			}
+		}
+	}
+}
