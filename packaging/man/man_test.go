@@ -25,6 +25,18 @@ func script(t *testing.T, body string) string {
 	return path
 }
 
+// build builds one of the programs as releases and other tests do, so that nothing is compiled a second time.
+func build(t *testing.T, name string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "../../cmd/"+name)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return program
+}
+
 func write(t *testing.T, program string) string {
 	t.Helper()
 	page, err := man.Page{Program: program, Version: "1.2.3", Date: time.Unix(1_700_000_000, 0), Extra: ".SH FILES\nnone\n"}.Write(t.Context())
@@ -147,10 +159,8 @@ printf 'x\n\nUsage:\n  x [command]\n\nAvailable Commands:\n  sub         does it
 func TestPrograms(t *testing.T) {
 	for name, extra := range map[string]string{"ccship": man.CCShip, "ccship-server": man.Server} {
 		t.Run(name, func(t *testing.T) {
-			program := filepath.Join(t.TempDir(), name)
-			if out, err := exec.Command("go", "build", "-o", program, "../../cmd/"+name).CombinedOutput(); err != nil {
-				t.Fatalf("build: %v\n%s", err, out)
-			}
+			t.Parallel()
+			program := build(t, name)
 			p := man.Page{Program: program, Version: "1.2.3", Date: time.Unix(1_700_000_000, 0), Extra: extra}
 			page, err := p.Write(t.Context())
 			if err != nil {

@@ -3,7 +3,6 @@ package man_test
 import (
 	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -18,11 +17,8 @@ var update = flag.Bool("update", false, "write the pages of the documentation an
 func TestCommandPages(t *testing.T) {
 	for name, file := range map[string]string{"ccship": "commands.md", "ccship-server": "server-commands.md"} {
 		t.Run(name, func(t *testing.T) {
-			program := filepath.Join(t.TempDir(), name)
-			if out, err := exec.Command("go", "build", "-o", program, "../../cmd/"+name).CombinedOutput(); err != nil {
-				t.Fatalf("build: %v\n%s", err, out)
-			}
-			got, err := man.Page{Program: program}.Markdown(t.Context())
+			t.Parallel()
+			got, err := man.Page{Program: build(t, name)}.Markdown(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
