@@ -81,6 +81,7 @@ func ask(ctx context.Context, h http.Handler, call [2]string, key string) (int, 
 // TestPostgresAway: while the database can't be reached every call of the API says that it may be made later, whether
 // its key can't be looked up or, with a key, what it asks for; no call says that the server is at fault.
 func TestPostgresAway(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.New(t, pgtest.Fast)
 	st := openPostgres(t, cluster.Database(t))
 	put(t, st, batch("s", object(0, "x")))

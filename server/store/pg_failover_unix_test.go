@@ -82,6 +82,7 @@ func expectLines(t *testing.T, s full, session string, n int64) {
 
 // TestPostgresRestart: the database crashes and recovers, twice, under load.
 func TestPostgresRestart(t *testing.T) {
+	t.Parallel()
 	c := pgtest.New(t, nil)
 	ingest(t, openPostgres(t, c.URL("postgres")), func() {
 		for range 2 {
@@ -94,6 +95,7 @@ func TestPostgresRestart(t *testing.T) {
 
 // TestPostgresFailover: the primary is killed under load, the synchronous standby takes over.
 func TestPostgresFailover(t *testing.T) {
+	t.Parallel()
 	one := pgtest.New(t, nil)
 	two := one.Standby(t, "two")
 	one.Confirm(t, "two")

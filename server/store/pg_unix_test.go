@@ -30,6 +30,7 @@ func openPostgresWith(t *testing.T, url string, how store.Opening) *postgres.Sto
 }
 
 func TestPostgres(t *testing.T) {
+	t.Parallel()
 	onPostgres(t, func(url string) string { return url }).run(t)
 }
 

@@ -34,6 +34,7 @@ func openWith(t *testing.T, path string, how store.Opening) *sqlite.Store {
 }
 
 func TestSQLite(t *testing.T) {
+	t.Parallel()
 	var paths sync.Map // a store's file
 	with := func(t *testing.T, how store.Opening) full {
 		path := filepath.Join(t.TempDir(), "odd ?name#%41", "server.db")
