@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"maps"
 	"os"
 	"os/exec"
 	"regexp"
@@ -45,12 +47,8 @@ func main() {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	if err = errors.Join(err, cmd.Start()); err != nil {
+		log.Fatal(err)
 	}
 	r := run{output: map[[2]string][]string{}, skipped: map[string][]string{}}
 	for lines := bufio.NewReader(out); ; {
@@ -72,8 +70,7 @@ func main() {
 		os.Exit(exit.ExitCode())
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
 
@@ -82,7 +79,9 @@ func (r *run) take(e event) {
 	key := [2]string{e.Package, e.Test}
 	switch e.Action {
 	case "output":
-		r.output[key] = append(r.output[key], e.Output)
+		if !strings.HasPrefix(e.Output, "=== ") { // began, waits, goes on
+			r.output[key] = append(r.output[key], e.Output)
+		}
 	case "build-output":
 		fmt.Print(e.Output)
 	case "pass", "skip", "fail":
@@ -135,13 +134,8 @@ func reason(lines []string) string {
 }
 
 func (r *run) close(left []string) {
-	why := make([]string, 0, len(r.skipped))
-	for w := range r.skipped {
-		why = append(why, w)
-	}
-	slices.Sort(why)
 	fmt.Printf("\nskipped, and why:\n")
-	for _, w := range append(left, why...) {
+	for _, w := range append(left, slices.Sorted(maps.Keys(r.skipped))...) {
 		if tests := r.skipped[w]; len(tests) > 4 {
 			w += fmt.Sprintf(" (%s and %d more)", strings.Join(tests[:3], ", "), len(tests)-3)
 		} else if len(tests) > 0 {
