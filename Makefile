@@ -35,7 +35,7 @@ FIELD    = CCSHIP_FIELD_PARTS='$(PARTS)' CCSHIP_FIELD_ONLY='$(ONLY)' CCSHIP_FIEL
 RACE    ?= ./tail/... ./outbox/... ./state/... ./daemon/... ./server/api/... ./server/auth ./server/derive ./server/hub
 # The cases of the store in which goroutines meet.
 MEET     = Concurrent|Crowding|Crowd|Changes|Derivers|SealMeanwhile|ColdMeanwhile|ForgetMeanwhile|ForgetDuringUpload|UploadsAtOnce|Tickets|QuotaOthers
-RACING   = CGO_ENABLED=1 $(GO) test -race '-gcflags=modernc.org/...=-race=false' -vet=off -timeout 30m
+RACING   = CGO_ENABLED=1 $(GO) test -race '-gcflags=modernc.org/...=-race=false' -vet=off -timeout 60m
 
 .PHONY: help build run check lint vulnerabilities race test test-ahead test-short nightly fuzz bench bench-server bench-field bench-check crash damage model chaos chaos-page soak failover failover-patroni cold kill kill-page viewer screenshots gallery axe ccusage e2e-claude e2e-systemd e2e-wine first-minutes beside \
 	packages release release-twice docs clean
@@ -61,14 +61,14 @@ check: ## what must hold before a change is merged: lint (it vets), race, test w
 
 test: ## every test, end to end included, but those of nightly; the longest ones in short (see crash, damage, failover, viewer)
 	CGO_ENABLED=0 $(GO) run .ci/tested.go 'make nightly runs it, every night ($(subst |,$(comma) ,$(NIGHTLY)))' -- \
-		-p $(AT_ONCE) -timeout 20m -skip '^($(NIGHTLY))$$' $(TESTFLAGS) $(LONGEST) ./...
+		-p $(AT_ONCE) -timeout 60m -skip '^($(NIGHTLY))$$' $(TESTFLAGS) $(LONGEST) ./...
 
 test-ahead: ## every test with the clock DAYS (default 40) ahead, in the tests and in the programs that they build
-	GOFLAGS="$$(.ci/ahead $(DAYS))" CGO_ENABLED=0 $(GO) run .ci/tested.go -- -vet=off -p $(AT_ONCE) -timeout 30m $(TESTFLAGS) \
+	GOFLAGS="$$(.ci/ahead $(DAYS))" CGO_ENABLED=0 $(GO) run .ci/tested.go -- -vet=off -p $(AT_ONCE) -timeout 60m $(TESTFLAGS) \
 		$(or $(PACKAGES),./...)
 
 nightly: ## what test leaves out, and the race detector over every package
-	CGO_ENABLED=0 $(GO) run .ci/tested.go -- -p $(AT_ONCE) -timeout 30m -run '^($(NIGHTLY))$$' ./packaging/release ./e2e/bench/field ./e2e/viewer
+	CGO_ENABLED=0 $(GO) run .ci/tested.go -- -p $(AT_ONCE) -timeout 60m -run '^($(NIGHTLY))$$' ./packaging/release ./e2e/bench/field ./e2e/viewer
 	$(RACING) $$($(GO) list ./... | grep -v /e2e)
 
 test-short: ## the tests of every package except the end-to-end ones
