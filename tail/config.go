@@ -43,8 +43,8 @@ type Root struct {
 const (
 	// activeFor is how long a folder counts as active after a change in it, and a file as live after one of its own.
 	activeFor = 2 * time.Minute
-	// goneFor is how long listings must have missed a vanished file before it is forgotten. It is time in which the program
-	// ran: a clock that was set forward forgets nothing.
+	// goneFor is how long listings must have missed a vanished file before it is forgotten. It is time in which the
+	// program ran: a clock that was set forward forgets nothing.
 	goneFor = 45 * 24 * time.Hour
 	// roomEvery is how often the sink is asked for room again when it had none.
 	roomEvery = time.Second

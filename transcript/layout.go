@@ -6,8 +6,8 @@ import (
 )
 
 // Layout is where the lines of a file stand that somebody holds: what is between them, and what is known of those that
-// were too long. Client and server make it of the same lines in the same order. The zero Layout is of no line; a copy goes
-// on by itself.
+// were too long. Client and server make it of the same lines in the same order. The zero Layout is of no line; a copy
+// goes on by itself.
 type Layout struct {
 	next int64
 	sum  [sha256.Size]byte // over what is no line; zero: there is nothing else so far

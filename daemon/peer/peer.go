@@ -1,5 +1,5 @@
-// Package peer connects to programs of the same user on Unix sockets. The kernel says who listens: a socket that another
-// user put where this user looks for its own is never asked.
+// Package peer connects to programs of the same user on Unix sockets. The kernel says who listens: a socket that
+// another user put where this user looks for its own is never asked.
 package peer
 
 import (

@@ -207,8 +207,8 @@ func (c *comparison) excused(t *tail.Tracked, f *state.Routing, l *tail.Line) bo
 		!l.Oversize && (l.Index < f.SentBefore || c.Rules.LeavesOut(&t.File, l.Raw))
 }
 
-// eachLine calls fn with the whole lines of a file, from the first, until it returns false. Text without a newline is not
-// a line yet.
+// eachLine calls fn with the whole lines of a file, from the first, until it returns false. Text without a newline is
+// not a line yet.
 func (c *comparison) eachLine(ctx context.Context, t *tail.Tracked, fn func(*tail.Line) (bool, error)) error {
 	file, err := os.Open(t.File.Path)
 	if err != nil {

@@ -234,8 +234,8 @@ func (c *comparison) file(ctx context.Context, t tail.Tracked, has *remote.Diges
 	return errRewound
 }
 
-// beside is called before a server is asked about a transcript. While lines are sent, what the server has may be replaced
-// after its answer by a generation that was queued before: lines from there on do not count as common.
+// beside is called before a server is asked about a transcript. While lines are sent, what the server has may be
+// replaced after its answer by a generation that was queued before: lines from there on do not count as common.
 func (c *comparison) beside(ctx context.Context, id tail.FileID) (err error) {
 	if c.sending {
 		c.limit, err = c.State.Outbox.Rewinds(ctx, id)

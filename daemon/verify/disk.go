@@ -90,7 +90,7 @@ type summary struct {
 	lines, bytes       int64                         // that should be there
 	excluded, oversize int64                         // lines that should not
 	sentBefore         int64                         // of excluded, lines that were sent before ccship was installed
-	clear              int64                         // lines with secrets that the server holds unmasked; set when lines are compared
+	clear              int64                         // lines with secrets that the server holds unmasked
 	masked             int64                         // secrets in the lines that should be there
 	unproven           int64                         // those of them that are too short for a hash
 	end                int64                         // all lines
@@ -98,9 +98,9 @@ type summary struct {
 	layout             transcript.Layout             // where they stand, and those beyond the cap
 	refused            map[int64]bool                // lines that the server refused; set when lines are compared
 	maskedThere        map[int64]bool                // lines that the server itself masked; set when lines are compared
-	notes              map[int64]transcript.Oversize // what the server has of lines beyond the cap; set when lines are compared
+	notes              map[int64]transcript.Oversize // what the server has of lines beyond the cap
 	retired            int64                         // lines of which the server has only hashes
-	retiredUnproven    int64                         // those of them that differ, for secrets that are masked some other way
+	retiredUnproven    int64                         // those of them that differ: secrets masked in another way
 	retiredThere       func(int64) bool
 	byServer           int64 // those of them that differ only in tokens; set when lines are compared
 }

@@ -79,8 +79,8 @@ func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) 
 }
 
 // HoldsOversize reports whether a server has something of a line beyond the cap, and whether it is of this line: its
-// digest, or all of it from when the cap was higher. One with secrets masked counts as another. hash is the server's of a
-// line that it has, notes are the digests that it has.
+// digest, or all of it from when the cap was higher. One with secrets masked counts as another. hash is the server's of
+// a line that it has, notes are the digests that it has.
 func HoldsOversize(l *tail.Line, hash *string, notes map[int64]transcript.Oversize) (there, same bool) {
 	if hash != nil {
 		return true, *hash == hex.EncodeToString(l.Hash[:])

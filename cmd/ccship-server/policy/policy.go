@@ -137,7 +137,8 @@ func Rules(out io.Writer, list []server.RetentionRule, who Users) error {
 func Holds(out io.Writer, list []server.Hold, who Users) error {
 	t := term.NewTable(out, "HOLD", "SESSION", "USER", "PROJECT", "SINCE", "BY", "WHY")
 	for _, h := range list {
-		t.Row(h.ID, cmp.Or(h.Session, "all"), who.all(h.User), cmp.Or(h.Project, "all"), h.At.Format(time.RFC3339), h.By, h.Why)
+		t.Row(h.ID, cmp.Or(h.Session, "all"), who.all(h.User), cmp.Or(h.Project, "all"),
+			h.At.Format(time.RFC3339), h.By, h.Why)
 	}
 	return t.Flush()
 }

@@ -80,8 +80,7 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 		throughPooler(config)
 	}
 	most := int(config.MaxConns)
-	s.open = sqlstore.NewPlaces(max(1, most/2))
-	s.queue = queue.New(max(1, most/4), groupPace)
+	s.open, s.queue = sqlstore.NewPlaces(max(1, most/2)), queue.New(max(1, most/4), groupPace)
 	if err := s.prepare(ctx, s.direct, how); err != nil {
 		return nil, refusal.Explain(err, s.direct)
 	}

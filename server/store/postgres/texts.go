@@ -26,7 +26,8 @@ ON CONFLICT (owner, key, stream) DO UPDATE SET sidechain = excluded.sidechain, m
   time = excluded.time, input = excluded.input, output = excluded.output, cache_read = excluded.cache_read,
   cache_write_5m = excluded.cache_write_5m, cache_write_1h = excluded.cache_write_1h, searches = excluded.searches
 WHERE (excluded.sidechain, -excluded.output,
-  -(excluded.input + excluded.cache_read + excluded.cache_write_5m + excluded.cache_write_1h), excluded.time) <= (a.sidechain, -a.output, -(a.input + a.cache_read + a.cache_write_5m + a.cache_write_1h), a.time)`
+  -(excluded.input + excluded.cache_read + excluded.cache_write_5m + excluded.cache_write_1h), excluded.time)
+  <= (a.sidechain, -a.output, -(a.input + a.cache_read + a.cache_write_5m + a.cache_write_1h), a.time)`
 	// Of all copies that an owner has, one counts: not a sidechain's, the most output, an agent's own, the earliest, the
 	// oldest stream.
 	countAnswers = `

@@ -27,7 +27,8 @@ ON CONFLICT DO UPDATE SET sidechain = excluded.sidechain, model = excluded.model
   input = excluded.input, output = excluded.output, cache_read = excluded.cache_read,
   cache_write_5m = excluded.cache_write_5m, cache_write_1h = excluded.cache_write_1h, searches = excluded.searches
 WHERE (excluded.sidechain, -excluded.output,
-  -(excluded.input + excluded.cache_read + excluded.cache_write_5m + excluded.cache_write_1h), excluded.time) <= (sidechain, -output, -(input + cache_read + cache_write_5m + cache_write_1h), time)`
+  -(excluded.input + excluded.cache_read + excluded.cache_write_5m + excluded.cache_write_1h), excluded.time)
+  <= (sidechain, -output, -(input + cache_read + cache_write_5m + cache_write_1h), time)`
 	// Of all copies that an owner has, one counts: not a sidechain's, the most output, an agent's own, the earliest, the
 	// oldest stream.
 	countAnswer = `

@@ -25,8 +25,8 @@ const (
 	// reader kept from having the log used again.
 	logLook = 50 * time.Millisecond
 	logRest = 500 * time.Millisecond
-	// logWait is how long writers wait, at a checkpoint, for readers that keep the log from being used again; twice as long
-	// for each time that the log is twice as long as it should be, up to logWaitMost.
+	// logWait is how long writers wait, at a checkpoint, for readers that keep the log from being used again; twice as
+	// long for each time that the log is twice as long as it should be, up to logWaitMost.
 	logWait     = 100 * time.Millisecond
 	logWaitMost = time.Second
 	// logQuiet is how long nothing was written when the log is cut.
@@ -149,8 +149,8 @@ func (c *checkpoints) lead(ctx context.Context) bool {
 	}
 }
 
-// bring has SQLite bring the log into the file, and wait for readers for a while. It returns how many pages the log has.
-// ok is false if readers kept it from what the mode is for.
+// bring has SQLite bring the log into the file, and wait for readers for a while. It returns how many pages the log
+// has. ok is false if readers kept it from what the mode is for.
 func (c *checkpoints) bring(ctx context.Context, mode string, wait time.Duration) (pages int64, ok bool) {
 	busy, done := int64(1), int64(0)
 	_, err := c.db.ExecContext(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d`, wait.Milliseconds()))

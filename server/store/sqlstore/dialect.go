@@ -31,8 +31,8 @@ type Dialect interface {
 	Enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error)
 }
 
-// Keeping is called in a transaction before it writes, or looks for, a reason to keep sessions: retention removes nothing
-// between its look for such reasons and its end.
+// Keeping is called in a transaction before it writes, or looks for, a reason to keep sessions: retention removes
+// nothing between its look for such reasons and its end.
 func Keeping(ctx context.Context, d Dialect) error {
 	return d.Query(ctx, `SELECT 1 FROM leases WHERE name = 'retention'`+d.Lock(), nil, func(Scanner) error { return nil })
 }
