@@ -200,3 +200,26 @@ func lines(tag string, n, size int) string {
 	}
 	return b.String()
 }
+
+// followed demands that exactly these files are on disk and followed.
+func (w *world) followed(rels ...string) {
+	w.t.Helper()
+	for range 2 { // the second listing sees what the first one left
+		w.sync()
+	}
+	var have []string
+	for _, f := range w.tail.Present() {
+		have = append(have, strings.TrimPrefix(f.File.Path, w.root+"/"))
+	}
+	if len(have) != len(rels) {
+		w.t.Errorf("followed: %v, want %v", have, rels)
+	}
+	for _, rel := range rels {
+		w.main(rel)
+	}
+	walked := 0
+	Walk(w.root, func(File) { walked++ }, func(dir string, err error) { w.t.Errorf("walk %s: %v", dir, err) })
+	if walked != len(rels) {
+		w.t.Errorf("%d transcripts walked, want %v", walked, rels)
+	}
+}
