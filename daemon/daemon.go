@@ -239,6 +239,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 		Masking: d.masking, Log: d.log,
 	})
 	d.tailer = tail.New(d.tailConfig(), d.db.Files, d.relay)
+	d.router.Remembered = d.tailer
 	d.wireReconciler(self.Former)
 	d.counter = &rewrite.Counter{List: d.rewrites, Files: d.tailer, Servers: d.servers, Origin: d.origin}
 	d.wireAttachments()

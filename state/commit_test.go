@@ -161,7 +161,7 @@ func TestForgetKeepsWhatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	settle(t, db, 3, seqs[2])
-	if err := db.Files.Forget(t.Context(), []tail.FileID{1, 2, 3, 4}); err != nil {
+	if _, err := db.Files.Forget(t.Context(), []tail.FileID{1, 2, 3, 4}); err != nil {
 		t.Fatal(err)
 	}
 	for id, known := range map[tail.FileID]bool{1: true, 2: true, 3: false} {
@@ -175,7 +175,7 @@ func TestForgetKeepsWhatWaits(t *testing.T) {
 	if n, err := db.DeadLetters.Drop(t.Context(), []DeadKey{{Seq: seqs[1], Line: 0}}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if err := db.Files.Forget(t.Context(), []tail.FileID{1, 2}); err != nil {
+	if _, err := db.Files.Forget(t.Context(), []tail.FileID{1, 2}); err != nil {
 		t.Fatal(err)
 	}
 	if all, _ := db.Files.Load(context.Background()); len(all) != 0 {

@@ -54,7 +54,7 @@ func TestEveryStepFailsWhole(t *testing.T) {
 			f.Excluded = 8
 			return db.Files.SetRoutings(ctx, map[tail.FileID]Routing{1: f})
 		}},
-		{"forget", []string{"forget file", "commit"}, func(db *DB) error { return db.Files.Forget(ctx, []tail.FileID{5}) }},
+		{"forget", []string{"forget file", "commit"}, func(db *DB) error { _, err := db.Files.Forget(ctx, []tail.FileID{5}); return err }},
 		{"learn", []string{"put learned", "put destination", "commit"}, func(db *DB) error {
 			return db.Outbox.Learn(ctx, "https://three.example/", outbox.Learned{Took: true})
 		}},

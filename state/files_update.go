@@ -42,12 +42,13 @@ func (t *Tx) updateFile(f *tail.Tracked) error {
 }
 
 // Forget implements tail.Cursors. It keeps a file with lines in the outbox or among the dead letters: what was read is
-// still sent. The next Load returns that file again.
-func (f *Files) Forget(ctx context.Context, ids []tail.FileID) error {
+// still sent.
+func (f *Files) Forget(ctx context.Context, ids []tail.FileID) (forgotten []tail.FileID, err error) {
 	if len(ids) == 0 {
-		return nil
+		return nil, nil
 	}
-	return f.db.update(ctx, 0, func(t *Tx) error {
+	err = f.db.update(ctx, 0, func(t *Tx) error {
+		forgotten = nil
 		dead, err := t.deadStreams()
 		if err != nil {
 			return err
@@ -59,9 +60,11 @@ func (f *Files) Forget(ctx context.Context, ids []tail.FileID) error {
 			if err := t.forget(id); err != nil {
 				return err
 			}
+			forgotten = append(forgotten, id)
 		}
 		return nil
 	})
+	return forgotten, err
 }
 
 func (t *Tx) forget(id tail.FileID) error {

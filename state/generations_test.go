@@ -62,7 +62,7 @@ func TestPasts(t *testing.T) {
 			db = open(t, Options{Path: path})
 		}
 	}
-	if err := db.Files.Forget(t.Context(), []tail.FileID{1}); err != nil {
+	if _, err := db.Files.Forget(t.Context(), []tail.FileID{1}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.Files.History(t.Context(), 1); !errors.Is(err, ErrUnknownFile) {

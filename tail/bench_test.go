@@ -35,12 +35,12 @@ func (d *discard) Deliver(_ context.Context, chunks []Chunk) ([]Result, error) {
 	return make([]Result, len(chunks)), nil
 }
 
-func (d *discard) Room(bool) bool                                  { return true }
-func (d *discard) Load(context.Context) ([]Tracked, error)         { return nil, nil }
-func (d *discard) Reload(context.Context, FileID) (Tracked, error) { return Tracked{}, os.ErrNotExist }
-func (d *discard) Marks(context.Context, FileID) ([]Mark, error)   { return nil, nil }
-func (d *discard) Update(context.Context, []Tracked) error         { return nil }
-func (d *discard) Forget(context.Context, []FileID) error          { return nil }
+func (d *discard) Room(bool) bool                                     { return true }
+func (d *discard) Load(context.Context) ([]Tracked, error)            { return nil, nil }
+func (d *discard) Reload(context.Context, FileID) (Tracked, error)    { return Tracked{}, os.ErrNotExist }
+func (d *discard) Marks(context.Context, FileID) ([]Mark, error)      { return nil, nil }
+func (d *discard) Update(context.Context, []Tracked) error            { return nil }
+func (d *discard) Forget(context.Context, []FileID) ([]FileID, error) { return nil, nil }
 
 // runDiscard reads until so many bytes have come, and answers the tailer, which has stopped.
 func runDiscard(t testing.TB, cfg Config, sink *discard, want int64) *Tailer {

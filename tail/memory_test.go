@@ -29,6 +29,7 @@ type memory struct {
 	note   func(chunks []Chunk)                         // before anything happens, without the lock
 	update func(ctx context.Context, f []Tracked) error // in place of storing
 	asked  func()                                       // before marks are answered, without the lock
+	keeps  func(id FileID) bool                         // what cannot be forgotten; nil: nothing
 	bell   chan struct{}
 }
 
@@ -241,15 +242,16 @@ func (m *memory) Update(ctx context.Context, files []Tracked) error {
 	return nil
 }
 
-func (m *memory) Forget(_ context.Context, ids []FileID) error {
+func (m *memory) Forget(_ context.Context, ids []FileID) ([]FileID, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer m.ring()
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id FileID) bool { return m.keeps != nil && m.keeps(id) })
 	m.forgot = append(m.forgot, ids...)
 	for _, id := range ids {
 		delete(m.files, id)
 	}
-	return nil
+	return ids, nil
 }
 
 // named answers copies of what is held of all files of a name, the plain one first.

@@ -245,6 +245,34 @@ func TestForgottenInTheEnd(t *testing.T) {
 	}
 }
 
+// TestNotForgottenWhileItsLinesWait: what the cursors' keeper cannot forget yet stays the same file when it comes back.
+func TestNotForgottenWhileItsLinesWait(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", "{}\n")
+	w.start()
+	old := w.main("p/a.jsonl")
+	w.stop()
+	w.must(os.Remove(w.path("p/a.jsonl")))
+	asked := make(chan struct{}, 1)
+	w.mem.do(func() {
+		w.mem.files[old.File.ID].Gone, w.mem.files[old.File.ID].Missed = 1, goneFor
+		w.mem.keeps = func(FileID) bool {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			return true
+		}
+	})
+	w.start()
+	<-asked
+	<-asked // it is tried again
+	w.write("p/a.jsonl", "{}\n{}\n")
+	if k := w.main("p/a.jsonl"); k.File.ID != old.File.ID || k.sent != int64(len(k.content)) {
+		t.Errorf("%+v, %d bytes sent", k.File, k.sent)
+	}
+}
+
 // TestStubSeenFirst lets the stub be seen before the moved file is: until everything was listed, it must not be taken
 // for the file cut short.
 func TestStubSeenFirst(t *testing.T) {

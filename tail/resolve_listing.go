@@ -347,7 +347,8 @@ func (t *Tailer) forget(ctx context.Context, ids []FileID) {
 	if len(ids) == 0 {
 		return
 	}
-	if err := t.cursors.Forget(ctx, ids); err != nil {
+	ids, err := t.cursors.Forget(ctx, ids)
+	if err != nil {
 		t.log.Warn("cannot forget vanished transcripts yet", "err", err)
 		return
 	}

@@ -179,5 +179,6 @@ type Cursors interface {
 	Reload(ctx context.Context, id FileID) (Tracked, error) // one file, after ErrStale
 	Marks(ctx context.Context, id FileID) ([]Mark, error)   // all marks of a file, ascending
 	Update(ctx context.Context, files []Tracked) error      // moved and missing files; never changes a Cursor
-	Forget(ctx context.Context, ids []FileID) error         // files that will not return
+	// Forget removes files that will not return. It answers those that it could remove; the others stay as they are.
+	Forget(ctx context.Context, ids []FileID) ([]FileID, error)
 }

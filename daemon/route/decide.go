@@ -75,7 +75,7 @@ func (r *Router) decide(ctx context.Context, c *tail.Chunk) (Decision, error) {
 		return Decision{Verdict: t.verdict, Exclusion: t.exclusion}, nil
 	}
 	if fresh {
-		facts.Stream.SessionID = r.streams.claim(c.File, r.machine, facts.Stream.Parent)
+		facts.Stream.SessionID = r.claim(c.File, facts.Stream.Parent)
 		if t.namedByProject() {
 			facts.SentBefore = sentBefore(t.policy, facts.Stream.SessionID, c.File.Path)
 		}

@@ -39,6 +39,7 @@ type Config struct {
 type Router struct {
 	Tombstones *Tombstones    // sessions that were forgotten; immutable pointer
 	History    *HistoryFilter // lines of prompt histories that stay here; immutable pointer
+	Remembered Remembered     // set before the first chunk; nil: every file is remembered
 
 	db           *state.DB
 	projects     *project.Finder

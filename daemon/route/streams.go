@@ -37,17 +37,27 @@ func (s *streams) id(name string) (tail.FileID, bool) {
 	return id, ok
 }
 
-// claim gives a file its stream name. Two files never share a name: the second of a kind gets "~2" and so on,
-// permanently.
-func (s *streams) claim(file tail.File, machine, parent string) string {
+// Remembered are the transcripts that are remembered; *tail.Tailer is one.
+type Remembered interface {
+	File(id tail.FileID) (tail.Tracked, bool)
+}
+
+// claim gives a file its stream name. Two remembered files never share a name: the second of a kind gets "~2" and so on,
+// permanently. The name of one that was forgotten is free.
+func (r *Router) claim(file tail.File, parent string) string {
+	s := &r.streams
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ids == nil {
 		s.ids = map[string]tail.FileID{}
 	}
 	for n := max(file.Copy, 1); ; n++ {
-		name := streamName(file, machine, parent, n)
-		if owner, taken := s.ids[name]; !taken || owner == file.ID {
+		name := streamName(file, r.machine, parent, n)
+		owner, taken := s.ids[name]
+		if taken && r.Remembered != nil {
+			_, taken = r.Remembered.File(owner)
+		}
+		if !taken || owner == file.ID {
 			s.ids[name] = file.ID
 			return name
 		}

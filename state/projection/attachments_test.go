@@ -119,7 +119,7 @@ func TestDropTakesBlobs(t *testing.T) {
 	if err := db.State.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 2, Seqs: []uint64{2}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.State.Files.Forget(t.Context(), []tail.FileID{1, 2}); err != nil {
+	if _, err := db.State.Files.Forget(t.Context(), []tail.FileID{1, 2}); err != nil {
 		t.Fatal(err)
 	}
 	if _, known, _ := db.State.Files.Routing(t.Context(), 2); !known {

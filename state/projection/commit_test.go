@@ -208,7 +208,7 @@ func TestDrop(t *testing.T) {
 		t.Errorf("a late fold of it: %v", errs[0])
 	}
 	settle(t, db, 2, peek(t, db, 2, 0, outbox.Limits{Entries: 100}).Batches[0].Seq)
-	if err := db.State.Files.Forget(t.Context(), []tail.FileID{2}); err != nil {
+	if _, err := db.State.Files.Forget(t.Context(), []tail.FileID{2}); err != nil {
 		t.Fatal(err)
 	}
 	if n := db.memory.foldBytes(); n != 0 {
