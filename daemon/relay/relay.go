@@ -95,7 +95,8 @@ func (r *Relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 		b.release()
 		r.batchers.Put(b)
 	}()
-	b.excludeTypes = r.router.Rules().ExcludeTypes
+	rules := r.router.Rules()
+	b.excludeTypes = rules.ExcludeTypes
 	for i := range chunks {
 		d, err := r.router.Decide(ctx, &chunks[i])
 		switch {
@@ -121,6 +122,7 @@ func (r *Relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 		if all[i].result.Err != nil {
 			continue
 		}
+		r.restarted(ctx, all[i].chunk, rules)
 		for _, l := range r.Listeners {
 			l.Committed(all[i].chunk, &all[i].decision)
 		}
@@ -167,6 +169,20 @@ func (r *Relay) checkpointsAgain(ctx context.Context, id tail.FileID, p *outbox.
 	return batches
 }
 
+// restarted notes what is delivered again from line 0.
+func (r *Relay) restarted(ctx context.Context, c *tail.Chunk, by *route.Rules) {
+	if c.From == c.Prev || c.From.Offset > 0 {
+		return
+	}
+	err := r.router.Restarted(ctx, c.File.ID, by)
+	if err == nil && c.File.Kind == tail.History {
+		err = r.router.History.Restarted(ctx, c.File.ID)
+	}
+	if err != nil {
+		r.log.Warn("a transcript may be delivered once more at the next start", "path", c.File.Path, "err", err)
+	}
+}
+
 // commit makes staged chunks durable, and with them what is left out of prompt histories. The chunks get their results;
 // after an error none of them is durable.
 func (r *Relay) commit(ctx context.Context, all []staged) error {
@@ -189,14 +205,7 @@ func (r *Relay) commit(ctx context.Context, all []staged) error {
 		return err
 	}
 	for i, err := range errs {
-		c := all[i].chunk
 		all[i].result.Err = err
-		if err != nil || !histories || c.File.Kind != tail.History || c.From == c.Prev || c.From.Offset > 0 {
-			continue
-		}
-		if err := r.router.History.Restarted(ctx, c.File.ID); err != nil {
-			r.log.Warn("a history may be delivered once more at the next start", "err", err)
-		}
 	}
 	return nil
 }

@@ -52,8 +52,8 @@ type Router struct {
 	places     places
 	advice     adviceByProject
 	exclusions exclusions
-	types      *state.Persisted[[]string] // record types that were left out at the last Reroute
-	retyped    bool                       // types cannot be read: counts as a change
+	leftOut    *state.Persisted[leftOut]
+	retyped    bool // leftOut cannot be read: counts as a change of types
 
 	mu      sync.Mutex
 	waiting map[tail.FileID]time.Time // since when a file waits for its working directory; guarded by mu
@@ -85,7 +85,7 @@ func New(ctx context.Context, c Config) (*Router, error) {
 	if r.History, err = loadHistoryFilter(ctx, r.db, r.Tombstones, r.projects, facts); err != nil {
 		return nil, err
 	}
-	return r, r.loadTypes(ctx)
+	return r, r.loadLeftOut(ctx)
 }
 
 // StreamID returns the file that has a stream's name.

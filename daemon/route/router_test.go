@@ -309,7 +309,22 @@ func TestExcludedTypesIncluded(t *testing.T) {
 	b.rules.ExcludeTypes = nil
 	b.load()
 	reroute("one type fewer", 1)
-	reroute("for the second time")
+	b.load()
+	reroute("for the second time, before it was delivered", 1)
+	old := b.router.Rules()
+	b.router.SetRules(b.rules)
+	restarted := func(by *Rules) {
+		t.Helper()
+		if err := b.router.Restarted(t.Context(), 1, by); err != nil {
+			t.Error(err)
+		}
+	}
+	restarted(old)
+	reroute("it was delivered by other rules", 1)
+	restarted(b.router.Rules())
+	reroute("it was delivered")
+	b.load()
+	reroute("after a restart")
 	if err := b.db.PutMeta(context.Background(), "exclude_types", []byte("progress mode")); err != nil {
 		t.Fatal(err)
 	}

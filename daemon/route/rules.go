@@ -48,7 +48,7 @@ func (r *Router) Reroute(ctx context.Context) (again []tail.FileID, err error) {
 		}
 		speaks[dest] = learned.Extension
 	}
-	included, err := r.typesIncluded(ctx)
+	readmitted, err := r.readmit(ctx, facts)
 	if err != nil {
 		return again, err
 	}
@@ -61,7 +61,7 @@ func (r *Router) Reroute(ctx context.Context) (again []tail.FileID, err error) {
 			r.exclusions.add(id, t.exclusion)
 		}
 		moves := t.verdict == Take && (f.Dest != "" && f.Dest != t.dest || tookPlain(&f) && speaks[f.Dest])
-		if moves || included && f.Excluded > f.SentBefore && !f.Stream.Extended {
+		if moves || slices.Contains(readmitted, id) {
 			again = append(again, id)
 		}
 	}
@@ -82,25 +82,51 @@ func (r *Router) ExcludedNow(facts map[tail.FileID]state.Routing) map[tail.FileI
 	return out
 }
 
-// loadTypes reads which record types were left out when the daemon ran last.
-func (r *Router) loadTypes(ctx context.Context) (err error) {
-	r.types, err = state.LoadPersisted[[]string](ctx, r.db, "exclude_types")
+// leftOut is which record types are left out, and which files lack lines of other types: they are to be delivered again
+// from line 0. It outlives a restart before that is done.
+type leftOut struct {
+	Types []string
+	Again []tail.FileID
+}
+
+// loadLeftOut reads what was left out when the daemon ran last.
+func (r *Router) loadLeftOut(ctx context.Context) (err error) {
+	r.leftOut, err = state.LoadPersisted[leftOut](ctx, r.db, "exclude_types")
 	if errors.Is(err, state.ErrUnreadable) {
 		r.retyped, err = true, nil
 	}
 	return err
 }
 
-// typesIncluded reports whether record types that were left out before are included now. It reports each change once.
-func (r *Router) typesIncluded(ctx context.Context) (included bool, err error) {
+// readmit returns the files that lack lines of record types that were left out when they were read and are not any more.
+func (r *Router) readmit(ctx context.Context, facts map[tail.FileID]state.Routing) (again []tail.FileID, err error) {
 	types := r.rules.Load().ExcludeTypes
-	err = r.types.Change(ctx, func(before []string) ([]string, bool) {
-		included = r.retyped || slices.ContainsFunc(before, func(t string) bool { return !types[t] })
+	err = r.leftOut.Change(ctx, func(before leftOut) (leftOut, bool) {
+		included := r.retyped || slices.ContainsFunc(before.Types, func(t string) bool { return !types[t] })
+		again = nil
+		for id, f := range facts {
+			lacks := included && f.Decided && f.Excluded > f.SentBefore && !f.Stream.Extended
+			if lacks || slices.Contains(before.Again, id) {
+				again = append(again, id)
+			}
+		}
+		slices.Sort(again)
 		now := slices.Sorted(maps.Keys(types))
-		return now, r.retyped || !slices.Equal(before, now)
+		return leftOut{now, again}, r.retyped || !slices.Equal(before.Types, now) || !slices.Equal(before.Again, again)
 	})
 	if err == nil {
 		r.retyped = false
 	}
-	return included, err
+	return again, err
+}
+
+// Restarted notes that a file was delivered again from line 0 by some rules. Call it after that is committed.
+func (r *Router) Restarted(ctx context.Context, id tail.FileID, by *Rules) error {
+	if !slices.Contains(r.leftOut.Get().Again, id) {
+		return nil
+	}
+	return r.leftOut.Change(ctx, func(before leftOut) (leftOut, bool) {
+		again := slices.DeleteFunc(slices.Clone(before.Again), func(x tail.FileID) bool { return x == id })
+		return leftOut{before.Types, again}, r.rules.Load() == by // else the rules have changed meanwhile
+	})
 }
