@@ -3,7 +3,7 @@ package tail
 import (
 	"os"
 	"runtime"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -339,31 +339,30 @@ func TestMovedWhileDelivered(t *testing.T) {
 
 func movedWhileDelivered(t *testing.T, first bool) {
 	w := newWorld(t)
-	var once sync.Once
-	move := func([]Chunk) {
-		once.Do(func() {
-			w.rename("p/a.jsonl", "q/a.jsonl")
-			w.until("the move is seen", func() bool {
-				if stored := w.mem.named("a"); !first {
-					return stored[0].File.Path == w.path("q/a.jsonl")
-				}
-				w.tail.mu.Lock()
-				defer w.tail.mu.Unlock()
-				for _, f := range w.tail.table.byID {
-					return f.view().File.Path == w.path("q/a.jsonl") && len(w.tail.table.unsaved) == 0
-				}
-				return false
-			})
+	var armed atomic.Bool
+	armed.Store(first)
+	w.mem.note = func([]Chunk) {
+		if !armed.Swap(false) {
+			return
+		}
+		w.rename("p/a.jsonl", "q/a.jsonl")
+		w.until("the move is seen", func() bool {
+			if stored := w.mem.named("a"); !first {
+				return stored[0].File.Path == w.path("q/a.jsonl")
+			}
+			w.tail.mu.Lock()
+			defer w.tail.mu.Unlock()
+			for _, f := range w.tail.table.byID {
+				return f.view().File.Path == w.path("q/a.jsonl") && len(w.tail.table.unsaved) == 0
+			}
+			return false
 		})
-	}
-	if first {
-		w.mem.note = move
 	}
 	w.write("p/a.jsonl", lines("a", 3, 100))
 	w.start()
 	if !first {
 		w.main("p/a.jsonl")
-		w.mem.do(func() { w.mem.note = move })
+		armed.Store(true)
 		w.add("p/a.jsonl", lines("b", 3, 100))
 	}
 	w.until("it is stored where it is", func() bool {

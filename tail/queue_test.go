@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -290,7 +291,9 @@ func TestSyncBesideAppends(t *testing.T) {
 		}
 	}
 	ended()
-	w.main("p/a.jsonl")
+	w.until("the rest arrives", func() bool { // a line may come just now
+		return bytes.Equal(w.mem.named("a")[0].content, w.read("p/a.jsonl"))
+	})
 }
 
 func TestSyncEndsWithRun(t *testing.T) {

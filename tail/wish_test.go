@@ -11,22 +11,23 @@ import (
 // changed its mind about the lines that are under way.
 func TestRereadWhileOneIsDelivered(t *testing.T) {
 	w := newWorld(t)
+	var once sync.Once
+	w.mem.note = func(chunks []Chunk) {
+		if c := &chunks[0]; c.From.Generation == 1 {
+			once.Do(func() { w.tail.Reread(c.File.ID) })
+		}
+	}
 	w.write("p/a.jsonl", lines("a", 300, 1000))
 	w.start()
 	id := w.main("p/a.jsonl").File.ID
-	var once sync.Once
-	w.mem.do(func() {
-		w.mem.note = func(chunks []Chunk) {
-			if chunks[0].From.Generation == 1 {
-				once.Do(func() { w.tail.Reread(id) })
-			}
-		}
-	})
 	w.tail.Reread(id)
 	w.until("it comes a second time", func() bool { return w.mem.named("a")[0].Cursor.Generation == 2 })
 	w.sync()
-	if k := w.main("p/a.jsonl"); k.Cursor.Generation != 2 || w.tail.table.byID[id].wishes.open() {
-		t.Errorf("%+v, %+v", k.Cursor, w.tail.table.byID[id].wishes)
+	k := w.main("p/a.jsonl")
+	w.tail.mu.Lock()
+	defer w.tail.mu.Unlock()
+	if left := w.tail.table.byID[id].wishes; k.Cursor.Generation != 2 || left.open() {
+		t.Errorf("%+v, %+v", k.Cursor, left)
 	}
 }
 
