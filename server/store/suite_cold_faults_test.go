@@ -157,6 +157,7 @@ func (s suite) coldDown(t *testing.T) {
 
 // coldDamage: an object that is lost or changed is named, by the lines in it.
 func (s suite) coldDamage(t *testing.T) {
+	t.Run("while it is moved", s.coldReadBack)
 	for name, hurt := range map[string]func(path string) error{
 		"lost": os.Remove,
 		"cut":  func(path string) error { return os.Truncate(path, 100) },

@@ -55,7 +55,7 @@ func (s suite) runAs(t *testing.T, prefix string) {
 			"Damage":     s.damage, "SealMeanwhile": s.sealMeanwhile, "SealSteps": s.sealSteps,
 			"Cold": s.cold, "ColdSteps": s.coldSteps, "ColdDown": s.coldDown, "ColdDamage": s.coldDamage,
 			"ColdMeanwhile": s.coldMeanwhile, "ColdReturn": s.coldReturn, "ColdFiles": s.coldFiles, "ColdPlaces": s.coldPlaces,
-			"ColdSealed": s.coldSealed, "Histories": s.histories,
+			"ColdSealed": s.coldSealed, "BlockOverRows": s.blockOverRows, "Histories": s.histories,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -76,7 +76,7 @@ func (s suite) runAs(t *testing.T, prefix string) {
 		"Urgency": s.urgency, "Together": s.together, "KeptState": s.keptState, "Resting": s.resting,
 		"RetireSession": s.retireSession, "RetireGenerations": s.retireGenerations, "RetireKeeps": s.retireKeeps,
 		"RetireSizes": s.retireSizes, "RetireFiles": s.retireFiles, "RetireSteps": s.retireSteps, "RetireUsage": s.retireUsage,
-		"RetireCopies": s.retireCopies, "RetireReplaced": s.retireReplaced, "RetireCold": s.retireCold, "RetireColdBlocks": s.retireColdBlocks, "RetireFails": s.retireFails, "RetireJump": s.retireJump, "RetireSpace": s.retireSpace,
+		"RetireCopies": s.retireCopies, "RetireReplaced": s.retireReplaced, "RetireCold": s.retireCold, "RetireColdBlocks": s.retireColdBlocks, "RetireFails": s.retireFails, "RetireJump": s.retireJump, "RetireMeanwhile": s.retireMeanwhile, "RetireSpace": s.retireSpace,
 		"RetireMasked": s.retireMasked, "RetireForks": s.retireForks,
 		"Moments": s.moments, "Marks": s.marks, "ShareLinks": s.shareLinks, "SavedViews": s.savedViews, "Tops": s.tops,
 		"Search": s.search, "Inert": s.inert, "SearchFilters": s.searchFilters, "SearchPages": s.searchPages, "Crowd": s.crowd,

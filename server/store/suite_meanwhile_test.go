@@ -1,0 +1,178 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/retired"
+)
+
+// blockOverRows: an import that begins among lines which came one by one replaces those that differ, and keeps what they
+// replace.
+func (s suite) blockOverRows(t *testing.T) {
+	st := s.open(t)
+	var first []server.Line
+	for i := range int64(10) {
+		first = append(first, object(i, fmt.Sprintf(`{"alone":%d}`, i)))
+		put(t, st, batch("s", first[i]))
+	}
+	imported := prose(5, 300, 1000)
+	imported[2] = first[7] // the same again
+	put(t, st, batch("s", imported...))
+	want := slices.Concat(first[:5], imported)
+	for range 2 {
+		opened(t, st, "s", func(snap server.Snapshot) {
+			if got := dump(t, snap, 0); !slices.Equal(got, listed(want)) {
+				t.Errorf("%d lines of %d; line 5 is %.20q", len(got), len(want), got[5])
+			}
+			if old := replacedOf(t, snap); len(old) != 4 {
+				t.Errorf("replaced are %q, want 4 lines", old)
+			}
+			if n, _, err := snap.Count(t.Context(), server.Span{To: 999}); n != 305 || err != nil {
+				t.Errorf("%d lines are counted: %v", n, err)
+			}
+			if got := snap.Session().Bytes; got != size(want) {
+				t.Errorf("%d bytes are counted, want %d", got, size(want))
+			}
+		})
+		seal(t, st, endOfTime)
+	}
+	if found := audited(t, st); len(found) > 0 {
+		t.Error(found)
+	}
+}
+
+// coldReadBack: what the place does not give back as it was written stays in the database.
+func (s suite) coldReadBack(t *testing.T) {
+	for name, hurt := range map[string]func(path string) error{
+		"lost":    os.Remove,
+		"cut":     func(path string) error { return os.Truncate(path, 100) },
+		"emptied": func(path string) error { return os.Truncate(path, 0) },
+		"longer":  func(path string) error { return appendTo(path, "x") },
+		"changed": func(path string) error {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			b[len(b)/2] ^= 4
+			return os.WriteFile(path, b, 0o600)
+		},
+	} {
+		dir, hurting := "", true
+		st, at := s.onFolder(t, store.Opening{Step: func(step string) error {
+			if step != "read object back" || !hurting {
+				return nil
+			}
+			for _, path := range inFolder(t, dir) {
+				if err := hurt(path); err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
+		}})
+		dir = at
+		all := prose(0, 300, 1000)
+		put(t, st, batch("s", all...))
+		sum := upload(t, st, 0, "s", "a.txt", []byte("content"))
+		seal(t, st, endOfTime)
+		before := s.local(t, st)
+		if _, err := st.Cool(t.Context(), endOfTime); !errors.Is(err, server.ErrCold) {
+			t.Errorf("%s: moving ends with %v", name, err)
+		}
+		if now := s.local(t, st); now != before {
+			t.Errorf("%s: %d bytes of %d are left in the database", name, now, before)
+		}
+		st = s.again(t, st, store.Opening{})
+		if got := dumpOf(t, st, "s"); !slices.Equal(got, listed(all)) || blobContent(t, st, sum) != "content" {
+			t.Errorf("%s: %d lines can be read", name, len(got))
+		}
+		hurting = false
+		cool(t, st)
+		if now := s.local(t, st); now != 0 || len(audited(t, st)) > 0 {
+			t.Errorf("%s: moved at last, %d bytes are left", name, now)
+		}
+	}
+}
+
+func appendTo(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// retireMeanwhile: between reading lines and removing them one is masked, or replaced, or the session goes on. What was
+// not read is not removed, and no hash of other bytes is kept.
+func (s suite) retireMeanwhile(t *testing.T) {
+	if s.with == nil {
+		t.Skip("the steps of lines as they come, and of what is cold, are those")
+	}
+	secret, other := `{"key":"`+needle+`"}`, `{"key":"something else of it"}`
+	for name, c := range map[string]struct {
+		do   func(st full)
+		now  string // what line 150 is then
+		kept bool   // the session is running
+	}{
+		"masked": {func(st full) {
+			opened(t, st, "s", func(snap server.Snapshot) {
+				mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 150, secret)}})
+			})
+		}, masked(secret), false},
+		"replaced": {func(st full) { put(t, st, batch("s", object(150, other))) }, other, false},
+		"goes on": {func(st full) {
+			b := generationOf("s", 1, 100, server.Writer{}, object(300, "new"))
+			b.Received = later.Add(-time.Hour)
+			put(t, st, b)
+		}, secret, true},
+	} {
+		do := func(full) {}
+		var st full
+		st = s.with(t, store.Opening{Step: func(step string) error {
+			if now := do; step == "retire" {
+				do = func(full) {}
+				now(st)
+			}
+			return nil
+		}})
+		all := prose(0, 200, 900)
+		all[150] = object(150, secret)
+		put(t, st, batch("s", all...))
+		put(t, st, generationOf("s", 1, 100, server.Writer{}, prose(100, 50, 800)...))
+		addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: day})
+		do = c.do
+		for range 2 { // the second one sees what there is
+			if _, err := st.Retire(t.Context(), server.Retiring{By: "ann", Now: later}); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			var sum []byte
+			opened(t, st, "s", func(snap server.Snapshot) {
+				err := snap.Retired(t.Context(), server.Span{To: 999}, true, func(r *server.RetiredRun) error {
+					for _, l := range r.Lines {
+						if l.Index == 150 {
+							sum = slices.Clone(l.SHA256)
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				left := slices.Contains(dump(t, snap, 0), "150:object:"+c.now)
+				if sum == nil && !left || c.kept && !left || sum != nil && !slices.Equal(sum, retired.Hash([]byte(c.now))) {
+					t.Errorf("%s: line 150 is there: %v; retired: %v, with the hash of other bytes", name, left, sum != nil)
+				}
+			})
+		}
+		if left := len(lines(t, st, "s", 0)); !c.kept && left != 100 {
+			t.Errorf("%s: %d lines are left of the first generation", name, left)
+		}
+	}
+}
