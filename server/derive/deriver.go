@@ -37,7 +37,7 @@ const (
 	// leaseFirst is how many it begins with, and the least.
 	leaseMost, leaseFirst = 64, 4
 	// rest is how long the lines of a stream gather when many streams are written at once.
-	rest = 3 * time.Second
+	rest = 1500 * time.Millisecond
 )
 
 // Format is the format of everything that a Deriver of this program derives.
