@@ -61,6 +61,29 @@ func reference(text []byte) (c rune, size int) {
 	return 0, 0
 }
 
+// isForm reports whether a plus sign, given by its place, stands for a space: a form is encoded around it, as an escape
+// in percent-encoding or the beginning of a parameter shows.
+func isForm(text []byte, at int) bool {
+	for i := at + 1; i < len(text) && i < at+longestForm && !isSpace(text[i]); i++ {
+		if _, size := percent(text[i:]); size > 0 {
+			return true
+		}
+	}
+	for i := at - 1; i >= 0 && i > at-longestForm && !isSpace(text[i]); i-- {
+		if _, size := percent(text[i:]); size > 0 || text[i] == '?' {
+			return true
+		}
+		if text[i] == '&' {
+			_, size := reference(text[i:])
+			return size == 0
+		}
+	}
+	return false
+}
+
+// longestForm bounds how far from a plus sign the other escapes of a form are, in bytes.
+const longestForm = 96
+
 // appendKnown appends an ASCII character that occurs in texts; any other is no escape.
 func appendKnown(dst []byte, c rune, size int) ([]byte, int) {
 	if size == 0 || c >= utf8.RuneSelf || !isWritten(byte(c)) {
@@ -95,7 +118,8 @@ func hasLayer(text []byte, first int) bool {
 		if !begins[c] {
 			continue
 		}
-		if _, size := appendEscape(buf[:0], text[i:], true); size > 0 || c == '\n' && lineMark(text[i+1:]) > 0 {
+		if _, size := appendEscape(buf[:0], text[i:], true); size > 0 || c == '\n' && lineMark(text[i+1:]) > 0 ||
+			c == '+' && isForm(text, i) {
 			return true
 		}
 	}

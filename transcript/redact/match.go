@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"bytes"
 	"slices"
 	"sort"
 )
@@ -135,10 +134,11 @@ func (m *Masker) inLevel(s *scratch, levels []text, level int) {
 	}
 	clear(s.long)
 	clear(s.done)
+	var a ahead
 	for _, h := range s.hits {
 		for _, r := range m.byLit[h.literal] {
 			switch {
-			case !r.likely(b, h.at):
+			case !r.likely(b, h.at, &a):
 			case r.Token:
 				f.token(r, h.at)
 			default:
@@ -167,8 +167,9 @@ func (m *Masker) inLevel(s *scratch, levels []text, level int) {
 
 // likely keeps the hits that a rule can begin with.
 func (m *Masker) likely(hits []hit, text []byte) []hit {
+	var a ahead
 	return slices.DeleteFunc(hits, func(h hit) bool {
-		return !slices.ContainsFunc(m.byLit[h.literal], func(r *rule) bool { return r.likely(text, h.at) })
+		return !slices.ContainsFunc(m.byLit[h.literal], func(r *rule) bool { return r.likely(text, h.at, &a) })
 	})
 }
 
@@ -325,7 +326,7 @@ func (f *finder) record(rule string, from, to int) {
 // 0: nothing was.
 func (f *finder) masked(from, to int) (end int) {
 	b := f.text()
-	if len(bytes.Trim(b[from:to], "*")) == 0 {
+	if isMasked(b[from:to]) {
 		return to
 	}
 	if !f.walled {

@@ -2,7 +2,9 @@ package redact
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
+	"sync"
 )
 
 // placeholder reports whether a text stands in the place of a secret in an example, a template or code. loose: nothing
@@ -20,34 +22,73 @@ func placeholder(b []byte, loose bool) bool {
 			return true
 		}
 	}
-	text := bytes.ToLower(b)
-	for _, word := range placeholderWords {
-		if bytes.Contains(text, []byte(word)) {
-			return true
-		}
-	}
-	return bytes.ContainsAny(b[:1], "/~$%")
+	return placeholderWords().Match(b) || templateForm().Match(b)
 }
 
 // templateParts occur in code and templates that insert a secret.
 var templateParts = []string{
-	"${", "$(", "{{", "}}", "<", "process.env", "environ", "getenv", "Getenv", "secrets.", "://", "():",
+	"${", "{{", "}}", "process.env", "environ", "getenv", "Getenv", "secrets.", "://", "():",
 }
+
+// templateForm is a variable, what a program prints, an angle-bracketed name, a path, or an encoded quote, behind which a
+// deeper layer shows the value.
+var templateForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[$%]\w*[%)]?$|^\$[A-Za-z_][\w.>:(-]*|\$\([\w ./-]+\)|<[^<>]*>|^<|^&(?:#|quot;|apos;)|^%2[27]|^[/~](?:[a-z0-9._-]+/)*[a-z0-9._-]+$`)
+})
 
 // placeholderWords occur in what documentation writes for a secret.
-var placeholderWords = []string{
-	"example", "your", "changeme", "change-me", "change_me", "placeholder", "dummy", "redacted", "replace", "insert",
-	"todo",
+var placeholderWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)example|changeme|change[-_]me|placeholder|redacted|(?:^|[^a-z0-9])(?:your|dummy|replace|insert)|` +
+		`(?:^|[^a-z0-9])todo(?:[^a-z0-9]|$)`)
+})
+
+// ordinary reports whether a text that only its surroundings make a secret is a word, a number, a usual password, or
+// code. In a URL or behind an option, any other word can be a password.
+func ordinary(b []byte, where near) bool {
+	switch where {
+	case userinfo, command, words, slashed, quoted:
+		return slices.Contains(usualPasswords, string(bytes.ToLower(b))) || len(bytes.Trim(b, "0123456789")) == 0 && len(b) < 6
+	}
+	return len(bytes.Trim(b, "0123456789.,_:-")) == 0 || wordsForm().Match(b) && isPronounced(b) || codeForm().Match(b)
 }
 
-// ordinary reports whether a text that only its surroundings make a secret is a word, a number or a usual password. In
-// a URL, any other word can be a password.
-func ordinary(b []byte, where near) bool {
-	if where == userinfo {
-		return slices.Contains(usualPasswords, string(bytes.ToLower(b)))
+// isPronounced reports whether vowels and consonants alternate as in words: what is random has too few vowels, too many
+// consonants in a row, or changes its case too often.
+func isPronounced(b []byte) bool {
+	letters, vowels, parts, run, longest := 0, 0, 1, 0, 0
+	for i, c := range b {
+		switch {
+		case c|0x20 < 'a' || c|0x20 > 'z':
+			run = 0
+			continue
+		case bytes.IndexByte([]byte("aeiouy"), c|0x20) >= 0:
+			vowels++
+			run = 0
+		default:
+			run++
+		}
+		letters++
+		if c < 'a' && i > 0 && b[i-1] >= 'a' {
+			parts++
+			run = min(run, 1)
+		}
+		longest = max(longest, run)
 	}
-	return !mixed(b)
+	return longest < 5 && 100*vowels >= 15*letters && (100*vowels >= 25*letters || letters >= 4*parts)
 }
+
+var (
+	// wordsForm is words, alone or as parts of a name or of an expression.
+	wordsForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[^A-Za-z0-9]*(?:(?:[A-Z]?[a-z]+(?:[A-Z]{1,4}[a-z]{2,}|Id|Db|Is|To|Of|In|Or|At|By|On|No|My|Go|Up|It|If|As)*` +
+			`[A-Z]{0,4}[0-9]?|[A-Z]{1,5}[a-z]{2,}|[A-Z]+)(?:[_./:,;&*(){}\[\]<>= -]+|$))+$`)
+	})
+	// codeForm is an expression of a program: a call, an element, a composite literal, a member, a constant, a version.
+	codeForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+[0-9]{0,2}|[A-Z0-9_]+)(?:(?:\.|::|->)(?:[A-Za-z_]+[0-9]{0,2}|[A-Z][A-Z0-9_]+))+[,;)]*$|` +
+			`^[*&!+]?[A-Za-z_][\w.]*(?:\(|\[|\{|\))|^\[\w*\]|^v?\d+(?:\.\d+)+|^0x[0-9A-Fa-f]{1,16}[,;)]*$|^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|^[a-z]+(?:[-_][a-z0-9]{1,12})+$`)
+	})
+)
 
 // usualPasswords are what documentation and local setups write into URLs.
 var usualPasswords = []string{
@@ -65,14 +106,4 @@ func distinct(b []byte) int {
 		}
 	}
 	return n
-}
-
-// mixed reports whether a text has letters and digits, as words and numbers do not.
-func mixed(b []byte) bool {
-	var letters, numbers bool
-	for _, c := range b {
-		numbers = numbers || c >= '0' && c <= '9'
-		letters = letters || c|0x20 >= 'a' && c|0x20 <= 'z'
-	}
-	return letters && numbers
 }

@@ -55,7 +55,7 @@ func NewAllowing(key Key, common []Allow, further ...Rule) (*Masker, error) {
 			m.always = append(m.always, r)
 		}
 		for _, text := range def.Literals {
-			l := newLiteral(text, def.Fold)
+			l := newLiteral(text, def.Fold, def.Token)
 			n, known := lits[l]
 			if !known {
 				n = len(order)
@@ -138,6 +138,7 @@ func (m *Masker) mask(in []byte, find func(*scratch, []byte)) ([]byte, []Range) 
 	for range rounds {
 		s.ranges, s.known = s.ranges[:0], nil
 		find(s, out)
+		s.ranges = slices.DeleteFunc(s.ranges, func(r Range) bool { return isMasked(r.order.decoded(out[r.Start:r.End])) })
 		if len(s.ranges) == 0 {
 			break
 		}
@@ -160,6 +161,9 @@ func (m *Masker) mask(in []byte, find func(*scratch, []byte)) ([]byte, []Range) 
 	slices.SortFunc(all, func(a, b Range) int { return cmp.Compare(a.Start, b.Start) })
 	return out, all
 }
+
+// isMasked reports whether a text is what a secret becomes that is too short for a token.
+func isMasked(text []byte) bool { return len(bytes.Trim(text, "*")) == 0 }
 
 // merge sorts ranges and joins those that overlap. The longest one names the rule. What overlaps in another encoding
 // is left out: it is found again if a secret is left.

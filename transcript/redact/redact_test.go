@@ -173,15 +173,18 @@ func TestLikely(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 12).Draw(t, "parts"), ""))
 		for _, r := range m.rules {
-			found := r.expression().FindIndex(text)
+			found := r.expression().FindSubmatchIndex(text)
 			if found == nil || r.near == anything {
+				continue
+			}
+			if from, to := r.secret(found); !r.allowed(text, found, text[from:to], "") {
 				continue
 			}
 			likely := false
 			for at := found[0]; at < found[1]; at++ {
 				likely = likely || slices.ContainsFunc(r.Literals, func(literal string) bool {
 					n := len(literal)
-					return at+n <= len(text) && strings.EqualFold(literal, string(text[at:at+n])) && r.likely(text, at)
+					return at+n <= len(text) && strings.EqualFold(literal, string(text[at:at+n])) && r.likely(text, at, &ahead{})
 				})
 			}
 			if !likely {

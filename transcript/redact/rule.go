@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"regexp"
@@ -31,17 +30,6 @@ type Rule struct {
 	near  near // what must follow the literal, checked before the pattern
 	loose bool // the pattern matches by context: placeholders must be told from secrets
 }
-
-// near is a cheap check of what follows a literal.
-type near uint8
-
-const (
-	anything near = iota
-	assignment
-	variable
-	userinfo
-	option
-)
 
 // Allow lists what a rule must not mask.
 type Allow struct {
@@ -146,111 +134,6 @@ func compileAll(patterns []string) ([]*regexp.Regexp, error) {
 	}
 	return all, nil
 }
-
-// likely reports whether a hit can belong to a match, by what is beside it. It must hold for escaped text as well.
-func (r *rule) likely(b []byte, at int) bool {
-	if r.Token && !startsWord(b, at) {
-		return false
-	}
-	switch r.near {
-	case assignment:
-		for _, c := range b[at:min(len(b), at+48)] {
-			if c == '=' || c == ':' || c == '%' || c == '&' {
-				return true
-			}
-		}
-		return false
-	case variable:
-		return isAssigned(b, at)
-	case option:
-		return isOption(b, at)
-	case userinfo:
-		return hasUserinfo(b, at)
-	}
-	return true
-}
-
-// startsWord reports whether no letter or digit is before an offset. The letter of an escape does not count, nor does
-// that of a terminal's sequence.
-func startsWord(b []byte, at int) bool {
-	if at == 0 || !isAlnum(b[at-1]) && b[at-1] != '_' {
-		return true
-	}
-	if at >= 3 && b[at-3] == '%' {
-		return true
-	}
-	return at >= 2 && b[at-2] == '\\' || at >= 6 && b[at-6] == '\\' && b[at-5] == 'u' || endsSequence(b[:at])
-}
-
-const (
-	leastValue  = 6   // the length of the shortest value of a variable that counts, in bytes
-	longestRest = 128 // no variable's name is longer
-)
-
-// isAssigned reports whether a variable, given by a place in its name, is assigned a value. An escape may hide that.
-func isAssigned(b []byte, at int) bool {
-	for most := min(len(b), at+longestRest); at < most && isUpper(b[at]); {
-		at++
-	}
-	if at < len(b) && isSpace(b[at]) {
-		at++
-	}
-	if at == len(b) || b[at] != '=' && b[at] != ':' {
-		return at < len(b) && b[at] != '\n' && begins[b[at]]
-	}
-	if at++; at < len(b) && isSpace(b[at]) {
-		at++
-	}
-	value := b[at:min(len(b), at+leastValue)]
-	for i, c := range value {
-		switch {
-		case begins[c] && c != '\n', i == 0 && (c == '"' || c == '\''): // a quoted value may have spaces
-			return true
-		case isSpace(c):
-			return false
-		}
-	}
-	return true
-}
-
-// isUpper reports whether a byte may be part of a variable's name.
-func isUpper(c byte) bool { return c-'0' <= 9 || c >= 'A' && c <= 'Z' || c == '_' }
-
-func isSpace(c byte) bool { return bytes.IndexByte([]byte(" \t\n\f\r"), c) >= 0 }
-
-// longestOption bounds the names of options, in bytes.
-const longestOption = 40
-
-// isOption reports whether a word, given by its place, is in a name that begins with a hyphen.
-func isOption(b []byte, at int) bool {
-	for i := at; i >= max(0, at-longestOption); i-- {
-		switch c := b[i]; {
-		case c == '-' && (i == 0 || !isAlnum(b[i-1])):
-			return true
-		case c != '-' && !isAlnum(c):
-			return false
-		}
-	}
-	return false
-}
-
-// hasUserinfo reports whether a URL, given by the place of its "://", names a user and a password.
-func hasUserinfo(b []byte, at int) bool {
-	colon := false
-	for _, c := range b[at+3 : min(len(b), at+3+256)] {
-		switch c {
-		case ':':
-			colon = true
-		case '@':
-			return colon
-		case '/', ' ', '"', '\'', '<', '>', '\\', '\n', '\t', '?', '#', '`', '(', ')':
-			return false
-		}
-	}
-	return false
-}
-
-func isAlnum(c byte) bool { return c-'0' <= 9 || c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // secret is where the secret of a match is.
 func (r *rule) secret(loc []int) (from, to int) {

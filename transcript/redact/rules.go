@@ -4,8 +4,8 @@ import "slices"
 
 // builtin is the table of built-in rules. Every rule names the document that it is written from.
 func builtin() []Rule {
-	return slices.Concat(cloudRules, serviceRules, forgeRules, chatRules, paymentRules, registryRules,
-		modelRules, genericRules)
+	return slices.Concat(cloudRules, serviceRules, prefixRules, forgeRules, chatRules, paymentRules, registryRules,
+		modelRules, fileRules, commandRules, genericRules)
 }
 
 // Kinds are the names of the built-in rules.
@@ -118,7 +118,8 @@ var serviceRules = []Rule{
 		`PMAK-[a-f0-9]{24}-[a-f0-9]{34}\b`, "PMAK-"),
 	token("linear", "https://linear.app/developers/graphql",
 		`lin_(?:api|oauth)_[A-Za-z0-9]{40,64}\b`, "lin_api_", "lin_oauth_"),
-	token("notion", "https://developers.notion.com/docs/authorization", `ntn_[A-Za-z0-9]{40,50}\b`, "ntn_"),
+	token("notion", "https://developers.notion.com/docs/authorization",
+		`(?:ntn_[A-Za-z0-9]{40,50}|secret_[A-Za-z0-9]{43})\b`, "ntn_", "secret_"),
 	token("figma",
 		"https://www.figma.com/developers/api#access-tokens", `fig[dor]_[\w-]{40,}`, "figd_", "figo_", "figr_"),
 	token("atlassian",
@@ -174,12 +175,6 @@ var chatRules = []Rule{
 		Literals: []string{"hooks.slack.com"},
 	},
 	{
-		Name:     "discord",
-		Source:   "https://discord.com/developers/docs/reference#authentication",
-		Pattern:  `(?i)(?:discord|bot)[^\r\n]{0,60}?[^\w.-]([MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40})`,
-		Literals: []string{"discord", "bot_token", "bot ", "bot\""}, Fold: true, Before: 4, After: 192,
-	},
-	{
 		Name:     "discord-webhook",
 		Source:   "https://discord.com/developers/docs/resources/webhook",
 		Pattern:  `discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{17,20}/([\w-]{60,80})`,
@@ -201,7 +196,7 @@ var chatRules = []Rule{
 		Name:     "twilio",
 		Source:   "https://www.twilio.com/docs/iam/api-keys",
 		Pattern:  `(?i:twilio)[^\r\n]{0,60}?\b((?:SK)?[0-9a-f]{32})\b`,
-		Literals: []string{"twilio"}, Fold: true, near: assignment, After: 160,
+		Literals: []string{"twilio"}, Fold: true, near: nearby, After: 160,
 	},
 }
 
@@ -227,8 +222,8 @@ var registryRules = []Rule{
 	{
 		Name:     "npmrc",
 		Source:   "https://docs.npmjs.com/cli/configuring-npm/npmrc#auth-related-configuration",
-		Pattern:  `:_(?:authToken|auth|password)\s*=\s*["']?([^\s"'\\$]{8,})`,
-		Literals: []string{":_authToken", ":_auth", ":_password"}, loose: true,
+		Pattern:  `(?::_|\b_|npm)(?:[aA]uthToken|auth|password)\s*[=:]\s*["']?([^\s"'\\$]{8,})`,
+		Literals: []string{"_authToken", "_auth", "_password", "npmAuthToken"}, Before: 8, near: assignment, loose: true,
 	},
 	token("pypi", "https://pypi.org/help/#apitoken", `pypi-Ag[\w-]{50,}`, "pypi-Ag"),
 	token("rubygems", "https://guides.rubygems.org/api-key-scopes/", `rubygems_[a-f0-9]{48}\b`, "rubygems_"),

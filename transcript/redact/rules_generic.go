@@ -1,11 +1,29 @@
 package redact
 
-// Names that hold secrets: of members and of environment variables.
+import "slices"
+
+// Names that hold secrets: of members, variables and settings, and of environment variables.
 const (
-	names = `(?:password|passwd|passphrase|client_?secret|secret_?key|api_?secret|api_?key|api-key|apikey|access_?token|` +
-		`auth_?token|refresh_?token|bot_?token|private_?key|access_?key|secret)`
-	variables = `(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|_PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
-		`AUTH_KEY|ENCRYPTION_KEY|SIGNING_KEY|CREDENTIALS?)`
+	keyKinds = `(?:api|app|application|access|account|auth|client|consumer|encryption|hmac|license|master|private|secret|` +
+		`security|server|service|shared|signing|storage|subscription|admin|write|deploy|crypto|aes|session|cookie|webhook|` +
+		`validation|decryption|preshared|rsa)`
+	tokenKinds = `(?:access|auth|refresh|bot|api|bearer|session|security|personal|service|deploy|user|private|admin|oauth|` +
+		`registry|github|gitlab|slack|npm|vault|login|client|jwt|sas|push|id)`
+	// passwords are names for which a short value will do.
+	passwords = `(?:password|passwd|passphrase|passcode|passwort|(?:^|[^a-z])pass|(?-i:[a-z]Pass)|pwd|secrets?|` +
+		`(?:^|[^a-z])(?:psk|creds|credential))`
+	names = `(?:` + passwords + `|` + keyKinds + `[_. -]?key|` + tokenKinds + `[_.-]?token)` +
+		`(?:[_.-]?(?:key|base|value|string|access|prod|dev|live|test|staging|hash|salt|id|[0-9]{1,2}))*`
+	variables = `(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
+		`AUTH_KEY|APP_KEY|MASTER_KEY|ENCRYPTION_KEY|SIGNING_KEY|LICENSE_KEY|ACCOUNT_KEY|SERVICE_KEY|KEY_BASE|` +
+		`CREDENTIALS?|CREDS|_AUTH|_PSK|_SALT|_PW)`
+	variableEnd = `(?:_?[0-9]+|_(?:PROD|PRODUCTION|DEV|LIVE|TEST|STAGING|HASH|ID|VALUE|STRING))?`
+	// quotedValue is one without spaces, in quotes; a backslash does not end it.
+	quotedValue = `(?:"((?:[^"\s\\]|\\[^"\s]){6,})"|'((?:[^'\s\\]|\\[^'\s]){6,})'|` + "`([^`\\s]{6,})`)"
+	bareValue   = `([^\s"'\\` + "`" + `;,)(&|<>{}\[\]]{6,})`
+	// assigned is what parts a name from its value.
+	assigned  = `["')\]]{0,3}\s*(?::\s*&?[A-Za-z][\w<>.?| ]{0,24}\s?=|:=|=>|==?|\?=|\|\|=|:|\s(?:string|String)\s?=)\s*(?:[brfu]|@|N|\(|\[)?`
+	lineStart = `(?:^|[?&]\w{1,20}=|[{\[,:(=]\s?["'])[ \t>+-]*`
 )
 
 // keyBreak is what is between two lines of a key: quotes, line breaks, and what tools write at the start of a line.
@@ -55,73 +73,157 @@ var genericRules = []Rule{
 	{
 		Name:   "query",
 		Source: "https://www.rfc-editor.org/rfc/rfc6750#section-2.3",
-		Pattern: `(?i)[?&](?:amp;)?(?:(?:access_|auth_|id_|refresh_)?token|api_?key|client_secret|password|passwd)=` +
-			`([^&\s"'<>\\` + "`" + `(){}\[\],;]{8,})`,
-		Literals: []string{"token=", "api_key=", "apikey=", "client_secret=", "password=", "passwd="},
-		Fold:     true, Before: 24, loose: true,
+		Pattern: `(?i)[?&#](?:amp;)?(?:(?:access_|auth_|id_|refresh_|private_|job_|session_)?token|api_?key|client_secret|password|` +
+			`passwd|pwd|secret|sig|signature|x-(?:amz|goog|oss)-(?:signature|security-token)|hapikey|subscription-key|` +
+			`authkey|auth|jwt|assertion|sas)=([^&\s"'<>\\` + "`" + `(){}\[\],;#]{8,})`,
+		Literals: []string{"token=", "key=", "secret=", "password=", "passwd=", "pwd=", "sig=", "signature=", "auth=", "jwt=",
+			"assertion=", "&sas="},
+		Fold: true, Before: 24, After: 2048, near: query, loose: true,
+	},
+	{
+		Name:     "aws-credentials",
+		Source:   "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_access-keys.html",
+		Pattern:  `(?:AKIA|ASIA)[A-Z2-7]{16}\b[\s\S]{0,120}?(?:^|[^A-Za-z0-9/+=])([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|\z)`,
+		Literals: []string{"AKIA", "ASIA"}, Before: 2, After: 200, Entropy: 4, near: keyID,
+	},
+	{
+		Name:     "aws-credentials",
+		Source:   "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_access-keys.html",
+		Pattern:  `(?:^|[^A-Za-z0-9/+=])([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=][\s\S]{0,60}?|)(?:AKIA|ASIA)[A-Z2-7]{16}\b`,
+		Literals: []string{"AKIA", "ASIA"}, Before: 110, After: 24, Entropy: 4, near: keyID,
 	},
 	{
 		Name:   "authorization",
 		Source: "https://www.rfc-editor.org/rfc/rfc9110#section-11.6.2",
-		Pattern: `(?i)authorization["']?\s*[:=,]\s*["']?(?:basic|token|bot|apikey|api-key|digest|key|bearer)[ =]+["']?` +
-			`([^\s"',\\` + "`" + `]{8,})`,
-		Literals: []string{"authorization"}, Fold: true, near: assignment, Before: 8, loose: true,
+		Pattern: `(?i)authorization["']?\s*[:=,]\s*["']?(?:(?:basic|token|bot|apikey|api-key|digest|key|bearer|negotiate|` +
+			`ghtoken|sso-key|aws4-hmac-sha256\s+\S+\s+\S+\s+signature)[ =]+["']?)?([^\s"',\\` + "`" + `]{8,})`,
+		Literals: []string{"authorization"}, Fold: true, near: nearby, Before: 8, loose: true,
 	},
 	{
-		Name:     "api-key-header",
-		Source:   "https://swagger.io/docs/specification/v3_0/authentication/api-keys/",
-		Pattern:  `(?i)\b(?:x-[a-z-]{0,20}(?:key|token)|private-token|api-key)["']?\s*[:=]\s*["']?([A-Za-z0-9._~+/=-]{12,})`,
-		Literals: []string{"-token", "-key"}, Fold: true,
+		Name:   "api-key-header",
+		Source: "https://swagger.io/docs/specification/v3_0/authentication/api-keys/",
+		Pattern: `(?i)\b(?:x-[a-z-]{0,30}(?:key|token|secret|auth|signature|password)|[a-z]{1,20}-token|api-?key|` +
+			`(?:subscription|functions|service|master|admin|access|secret|auth|private|signing)-key)` +
+			`["']?\s*[:=,]\s*["']?([A-Za-z0-9._~+/=|!-]{12,})`,
+		Literals: []string{"-token", "-key", "-secret", "-auth", "-signature", "-password", "apikey"}, Fold: true,
 		near: assignment, Before: 32, loose: true,
-	},
-	{
-		Name:     "basic",
-		Source:   "https://curl.se/docs/manpage.html#-u",
-		Pattern:  `\bcurl\b[^\r\n]{0,300}?\s(?:-u|--user)[ =]["']?[^\s:"'$]+:([^\s"'$\\]{6,})`,
-		Literals: []string{"curl "}, Before: 4, loose: true,
 	},
 	{
 		Name:     "cookie",
 		Source:   "https://www.rfc-editor.org/rfc/rfc6265",
 		Pattern:  `(?i)\bcookie["']?\s*[:,]\s*["']?([^\s"'=;:,(){}<>]+=[^\r\n"'\\<>{}` + "`" + `]{8,})`,
 		Literals: []string{"cookie"}, Fold: true,
-		near: assignment, Before: 12, loose: true,
+		near: nearby, Before: 12, loose: true,
 	},
 	{
 		Name:   "env",
 		Source: "https://12factor.net/config",
-		Pattern: `(?:^|[^A-Za-z0-9_])[A-Z0-9_]*` + variables +
-			`(?:_?[0-9]+|_(?:PROD|PRODUCTION|DEV|LIVE|TEST|STAGING))?\s?[=:]\s?(?:` +
-			`"([^"\r\n\\]{6,})"|'([^'\r\n\\]{6,})'|([^\s"'\\` + "`" + `;,)&|]{6,}))`,
-		Literals: []string{"PASS", "_PWD", "SECRET", "TOKEN", "API_KEY", "APIKEY", "_KEY", "CREDENTIAL"},
-		near:     variable, Before: 64, loose: true,
+		Pattern: `(?:^|[^A-Za-z0-9_])[A-Z0-9_]*` + variables + variableEnd + `["']?\]?\s?(?:\?=|:=|=>|=|:)\s?(?:` +
+			quotedValue + `|([^\s"'\\` + "`" + `;,)&|]{6,}))`,
+		Literals: []string{"PASS", "PWD", "SECRET", "TOKEN", "API_KEY", "APIKEY", "_KEY", "CREDENTIAL", "CREDS", "KEY_BASE",
+			"_AUTH", "_PSK", "_SALT", "_PW"},
+		near: variable, Before: 64, After: 96, loose: true,
 	},
 	{
-		Name:    "secret",
-		Source:  "https://spec.openapis.org/oas/v3.1.0#security-scheme-object",
-		Pattern: `(?i)` + names + `["']?\s*(?::|=|=>|:=)\s*(?:"([^"\s\\]{8,})"|'([^'\s\\]{8,})')`,
-		Literals: []string{
-			"passw", "passphrase", "secret", "api_key", "api-key", "apikey", "access_token", "accesstoken", "auth_token",
-			"authtoken", "refresh_token", "refreshtoken", "bot_token", "bottoken", "private_key", "privatekey", "access_key",
-			"accesskey",
-		},
-		Fold: true, near: assignment, Before: 16, loose: true,
+		Name:   "env",
+		Source: "https://docs.docker.com/reference/dockerfile/#env",
+		Pattern: `(?i)\b(?:env|setx|setenv|set -x|set -gx|set-item|heroku config:set)[ \t]+(?:/[ms][ \t]+)?["']?` +
+			`(?-i:[A-Z0-9_]*` + variables + variableEnd + `)["']?[ \t]+(?:` + quotedValue + `|([^\s"'\\` + "`" + `;,)&|]{6,}))`,
+		Literals: []string{"PASS", "PWD", "SECRET", "TOKEN", "API_KEY", "APIKEY", "_KEY", "CREDENTIAL", "CREDS", "_AUTH"},
+		near:     spaced, Before: 80, After: 96, loose: true,
+	},
+	{ // any other key: what is as random as one
+		Name:     "env-key",
+		Source:   "https://12factor.net/config",
+		Pattern:  `(?:^|[^A-Za-z0-9_])[A-Z0-9_]+_KEY\s?[=:]\s?["']?((?:base64:)?[A-Za-z0-9+/_-]{20,}={0,2})(?:[^A-Za-z0-9+/_=.-]|\z)`,
+		Literals: []string{"_KEY"}, near: variable, Before: 64, Entropy: 3.5, loose: true,
+	},
+	{
+		Name:     "secret",
+		Source:   "https://spec.openapis.org/oas/v3.1.0#security-scheme-object",
+		Pattern:  `(?i)` + names + assigned + quotedValue,
+		Literals: nameLiterals, Fold: true, near: quotation, Before: 24, After: 96, loose: true,
+	},
+	{
+		Name:     "token",
+		Source:   "https://www.rfc-editor.org/rfc/rfc6750",
+		Pattern:  `(?i)(?:^|[^a-z])token` + assigned + `["']([A-Za-z0-9._~+/=-]{16,})["']`,
+		Literals: []string{"token"}, Fold: true, near: quotation, Before: 4, After: 96, Entropy: 3, loose: true,
+	},
+	{
+		Name:     "secret",
+		Source:   "https://docs.python.org/3/library/stdtypes.html#mapping-types-dict",
+		Pattern:  `(?i)` + names + `["']\s*,\s*` + quotedValue,
+		Literals: nameLiterals, Fold: true, near: call, Before: 24, After: 96, loose: true,
+	},
+	{
+		Name:   "setter",
+		Source: "https://docs.oracle.com/javase/8/docs/api/javax/sql/DataSource.html",
+		Pattern: `(?i)(?:(?:set|with|use|put|add)_?\w{0,20}?` + names + `|\.(?:password|passwd|passphrase|pass|secret|token)|` +
+			`ConvertTo-SecureString(?:\s+-String)?)(?:\s*\(\s*|\s+)` + quotedValue,
+		Literals: append(slices.Clone(nameLiterals), "token", "securestring"), Fold: true, near: call, Before: 40, After: 96, loose: true,
+	},
+	{ // a user and a password that a program is given one after the other
+		Name:   "basic-auth",
+		Source: "https://requests.readthedocs.io/en/latest/user/authentication/",
+		Pattern: `(?i)(?:basic_?auth|\bauth|credentials?|networkcredential|digestauth|\.login|getconnection|connect|\bpdo|` +
+			`authenticate)\s*[=(:]\s*[(\[]?\s*(?:(?:["'][^"'\r\n]{1,100}["']|[\w.$]{1,40})\s*,\s*){1,2}` + quotedValue + `\s*[,)\]]`,
+		Literals: []string{"basicauth", "basic_auth", "auth", "credential", ".login", "getconnection", "connect", "pdo"},
+		Fold:     true, near: arguments, Before: 12, After: 160, loose: true,
+	},
+	{
+		Name:     "xml",
+		Source:   "https://maven.apache.org/settings.html#servers",
+		Pattern:  `(?i)` + names + `["']?>\s*(?:<!\[CDATA\[)?([^<>\s]{6,}?)(?:\]\]>)?\s*</`,
+		Literals: nameLiterals, Fold: true, near: assignment, Before: 24, After: 96, loose: true,
+	},
+	{
+		Name:     "xml",
+		Source:   "https://learn.microsoft.com/dotnet/framework/configure-apps/file-schema/appsettings/",
+		Pattern:  `(?i)["'][\w:.-]{0,60}?` + names + `["']\s+(?:value|defaultvalue|content)\s*=\s*["']([^"'<>\s]{6,})["']`,
+		Literals: nameLiterals, Fold: true, near: quotation, Before: 64, After: 96, loose: true,
+	},
+	{ // key=value among others: connection strings, options, forms, settings of charts
+		Name:   "key-value",
+		Source: "https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-KEYWORD-VALUE",
+		Pattern: `(?i)(?:^|[\s;,&?"'|=({:@/-])[\w.\[\]-]{0,60}?` + names + `\s?=\s?([^\s"'\\` + "`" +
+			`;,)(&|<>{}\[\]]{6,})(?:[\s"';,&|)<}\\` + "`" + `]|\z)`,
+		Literals: nameLiterals, Fold: true, near: keyValue, Before: 64, After: 96, loose: true,
+	},
+	{
+		Name:   "sql",
+		Source: "https://dev.mysql.com/doc/refman/8.4/en/create-user.html",
+		Pattern: `(?i)(?:identified\s+(?:with\s+\S+\s+)?(?:by|as)(?:\s+password|\s+values)?|\bwith\s+(?:encrypted\s+)?password\s*=?|` +
+			`\bset\s+password(?:\s+for\s+\S+)?\s*=|\b(?:encrypted\s+|login\s+)?password(?:\s+|\s*\())\s*` +
+			`(?:[EN]?'([^'\r\n]{5,})'|"([^"\s]{5,})")`,
+		Literals: []string{"identified", "password '", "password('", "password ('", "password =", "password e'", "password n'",
+			"password for"},
+		Fold: true, Before: 24, near: quoted, loose: true,
+	},
+	{
+		Name:     "sql",
+		Source:   "https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/CREATE-USER.html",
+		Pattern:  `(?i)identified\s+by\s+([^\s"';,()]{6,})`,
+		Literals: []string{"identified"}, Fold: true, Before: 4, loose: true,
 	},
 	{
 		Name:   "flag",
 		Source: "https://www.gnu.org/software/libc/manual/html_node/Argument-Syntax.html",
-		Pattern: `(?i)\B--?(?:[a-z0-9]+-)*(?:password|passwd|passphrase|secret|token|api-?key|access-?key|secret-?key)` +
-			`(?:=|\s+)["']?([^\s"'\\` + "`" + `;,)(&|<>{}\[\]]{8,})`,
+		Pattern: `(?i)\B--?(?:[a-z0-9]+-)*(?:password|passwd|passphrase|pass|pwd|secret|token|api-?key|access-?key|secret-?key|` +
+			`apikey|account-?key|auth-?key|master-?key|license-?key|encryption-?key|oauth2-bearer|storepass|keypass|` +
+			`srcstorepass|deststorepass|secret-string|secret-id|psk|credentials?|userpass)` +
+			`(?:=|[ \t]+|:)(?:"([^"\s]{6,})"|'([^'\s]{6,})'|([^\s"'\\` + "`" + `;,)(&|<>{}\[\]]{6,}))`,
 		Literals: []string{
-			"password", "passwd", "passphrase", "-secret", "-token", "api-key", "-apikey", "access-key", "-accesskey",
-			"secret-key", "-secretkey",
+			"password", "passwd", "passphrase", "-pass", "-pwd", "-secret", "-token", "api-key", "apikey", "access-key",
+			"accesskey", "secret-key", "account-key", "auth-key", "master-key", "license-key", "encryption-key", "oauth2-bearer",
+			"storepass", "keypass", "-psk", "credential", "userpass",
 		},
 		Fold: true, near: option, Before: 48, loose: true,
 	},
 	{
 		Name:     "netrc",
 		Source:   "https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html",
-		Pattern:  `\blogin\s+\S+\s+password\s+([^\s"'\\` + "`" + `]{6,})`, // a quote ends the string around it
+		Pattern:  `\blogin\s+\S+\s+(?:account\s+\S+\s+)?password\s+([^\s"'\\` + "`" + `]{6,})`, // a quote ends the string around it
 		Literals: []string{"login "}, Before: 4, After: 256, loose: true,
 	},
 	{
@@ -134,10 +236,47 @@ var genericRules = []Rule{
 	{
 		Name:   "password",
 		Source: "https://yaml.org/spec/1.2.2/",
-		Pattern: `(?im)(?:^|": ")[ \t>+-]*(?:(?:export|set) +)?[\w.-]*` +
-			`(?:(?:password|passwd|passphrase|secret|api_?key)\s*|token ?)[:=]\s*` +
-			`([^\s"'\\` + "`" + `;,(){}\[\]]{8,})[ \t]*(?:$|"\z)`,
-		Literals: []string{"password", "passwd", "passphrase", "secret", "api_key", "apikey", "token:", "token=", "token ="},
-		Fold:     true, near: assignment, Before: 64, loose: true,
+		Pattern: `(?im)` + lineStart + `(?:(?:export|set|local|const|let|var|declare|-e|--env|environment:) +)?` +
+			`[\w.:/\[\]"'-]{0,80}?(?:` + names + `["'\]]{0,2}\s*|(?:^|[^a-z])token ?)(?::|=|=>|:=)\s*` +
+			`(?:![\w!-]+\s+)?([^\s"'\\` + "`" + `]{6,}?)[;,]?(?:$|[\s"'])`,
+		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: assignment, Before: 96, After: 96, loose: true,
 	},
+	{ // in the middle of a line, what has letters and digits
+		Name:     "password",
+		Source:   "https://yaml.org/spec/1.2.2/",
+		Pattern:  `(?i)(?:^|[^\w])[\w.-]{0,40}?` + names + `["']?\s?[:=]\s?([A-Za-z0-9!@#%^*_+.=/-]{8,}?)(?:$|[\s"'<&]|\\n)`,
+		Literals: nameLiterals, Fold: true, near: assignment, Before: 56, After: 96, Entropy: 3, loose: true,
+	},
+	{ // settings whose value is the next word
+		Name:   "password",
+		Source: "https://redis.io/docs/latest/operate/oss_and_stack/management/security/",
+		Pattern: `(?im)` + lineStart + `(?:requirepass|masterauth|bindpw|rootpw|olcRootPW:|default_password|snmp-server community|` +
+			`enable (?:secret|password)(?: \d)?|username \S+ (?:privilege \d+ )?(?:secret|password)(?: \d)?|authtoken|rpcpassword=)` +
+			`[ \t]+["']?([^\s"'` + "`" + `]{6,})["']?[ \t]*(?:$|")`,
+		Literals: []string{"requirepass", "masterauth", "bindpw", "rootpw", "default_password", "snmp-server", "enable secret",
+			"enable password", "username ", "authtoken"},
+		Fold: true, near: spaced, Before: 64, After: 96, loose: true,
+	},
+	{
+		Name:     "password",
+		Source:   "https://www.postfix.org/SASL_README.html#client_sasl_enable",
+		Pattern:  `(?m)` + lineStart + `\[?[\w.-]+\]?:(?:25|465|587|2525)\s+[^\s:]+:([^\s"']{6,})|static:[^\s:]+:([^\s"']{6,})`,
+		Literals: []string{":587", ":465", ":2525", "static:"}, Before: 120, After: 200, loose: true,
+	},
+	{ // the name and the value are members of their own
+		Name:   "name-value",
+		Source: "https://kubernetes.io/docs/tasks/inject-data-application/define-environment-variable-container/",
+		Pattern: `(?i)["']?(?:name|key|id|field|parameterkey)["']?\s*[:=]\s*["']?[\w.-]{0,60}?(?:` + names + `|token)["']?\s*,?\s*` +
+			`["']?(?:value|parametervalue|default)["']?\s*[:=]\s*(?:` + quotedValue + `|([^\s"'\\,{}]{6,}))`,
+		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: valued, Before: 80, After: 128, loose: true,
+	},
+}
+
+// nameLiterals are parts of names, in lower case.
+var nameLiterals = []string{
+	"passw", "passphrase", "passcode", "pass", "pwd", "secret", "psk", "creds", "credential", "_key", "-key", "apikey",
+	"accesskey", "privatekey", "authkey", "masterkey", "accountkey", "sharedkey", "clientkey", "encryptionkey", "signingkey",
+	"licensekey", "serverkey", "sessionkey", "validationkey", "decryptionkey", "subscriptionkey", "storagekey", "servicekey",
+	"presharedkey", "_token", "-token", "accesstoken", "authtoken", "refreshtoken", "bottoken", "apitoken", "bearertoken",
+	"sessiontoken", "deploytoken", "usertoken", "privatetoken", "oauthtoken", "slacktoken", "githubtoken", "clienttoken",
 }

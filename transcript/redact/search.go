@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -12,17 +13,24 @@ import (
 type literal struct {
 	text string // in lower case if it folds
 	fold bool
+	// token: what follows is a part of a secret.
+	token bool
 }
 
-func newLiteral(text string, fold bool) literal {
+func newLiteral(text string, fold, token bool) literal {
 	if fold {
 		text = strings.ToLower(text)
 	}
-	return literal{text, fold}
+	return literal{text, fold, token}
 }
 
 func (l literal) matches(b []byte) bool {
-	if len(b) < len(l.text) {
+	switch {
+	case l.text == discordForm:
+		return isDiscord(b)
+	case l.text == airtableForm:
+		return isAirtable(b)
+	case len(b) < len(l.text):
 		return false
 	}
 	if !l.fold {
@@ -50,10 +58,18 @@ type hit struct{ at, literal int }
 // are in no literal nearly always, which one bit tells.
 type search struct {
 	literals []literal
-	longest  int                     // the length of the longest literal
-	bits     [grams / 64]uint64      // by the hash of three bytes
-	bucket   [grams]uint16           // the bucket of a hash
-	buckets  [][]struct{ n, at int } // a literal, and where in it the three bytes are; the first is empty
+	discord  int                // the literal discordForm; -1: there is none
+	airtable int                // the literal airtableForm; -1: there is none
+	longest  int                // the length of the longest literal
+	bits     [grams / 64]uint64 // by the hash of three bytes
+	bucket   [grams]uint16      // the bucket of a hash
+	buckets  [][]entry          // the first is empty
+}
+
+// entry is a literal, and where in it some three bytes are.
+type entry struct {
+	want, mask uint32 // the literal's first bytes in lower case, and those of them that count
+	n, at      int
 }
 
 const (
@@ -68,13 +84,23 @@ const (
 func gram(word uint64) uint32 { return uint32(word) & 0xffffff * 0x9e3779b1 >> 15 }
 
 func newSearch(literals []literal) *search {
-	s := &search{literals: literals, buckets: make([][]struct{ n, at int }, 1)}
+	s := &search{literals: literals, discord: -1, airtable: -1, buckets: make([][]entry, 1)}
 	for n, l := range literals {
+		switch l.text {
+		case discordForm:
+			s.discord, s.longest = n, max(s.longest, discordLength)
+			continue
+		case airtableForm:
+			s.airtable, s.longest = n, max(s.longest, discordLength)
+			continue
+		}
 		s.longest = max(s.longest, len(l.text))
 		if len(l.text) == shortest { // with any byte behind it
 			s.enter(l.text, n, 0)
 			for c := range 256 {
-				s.enter(l.text[1:]+string([]byte{byte(c)}), n, 1)
+				if !l.token || c == 0 || mayFollow(byte(c)) { // a zero is behind the end
+					s.enter(l.text[1:]+string([]byte{byte(c)}), n, 1)
+				}
 			}
 			continue
 		}
@@ -85,6 +111,9 @@ func newSearch(literals []literal) *search {
 	return s
 }
 
+// mayFollow reports whether a token may go on with a byte.
+func mayFollow(c byte) bool { return isTokenByte(c) || begins[c] || strings.IndexByte("./+~$", c) >= 0 }
+
 // enter notes that three bytes are in a literal.
 func (s *search) enter(text string, literal, at int) {
 	h := gram(uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | folded)
@@ -94,7 +123,12 @@ func (s *search) enter(text string, literal, at int) {
 		s.bits[h/64] |= 1 << (h % 64)
 	}
 	all := &s.buckets[s.bucket[h]]
-	if e := (struct{ n, at int }{literal, at}); !slices.Contains(*all, e) {
+	start := []byte(strings.ToLower(s.literals[literal].text) + "\x00")
+	e := entry{binary.LittleEndian.Uint32(start) | folded&math.MaxUint32, math.MaxUint32, literal, at}
+	if len(start) == 4 {
+		e.mask = 0xffffff
+	}
+	if e.want &= e.mask; !slices.Contains(*all, e) {
 		*all = append(*all, e)
 	}
 }
@@ -119,12 +153,20 @@ func rarest(text string) int {
 	return best
 }
 
-// frequent are three letters that many words and names have.
-const frequent = "ion tio ati ess est typ fil mit wor oke ken tok ead ist ret cre pat ach sto iss att ror lic " +
-	"mod ass ref esu ack ook ool cor sec ese gin msg act ace dev fie emo hea fin con ser ser ver err " +
-	"cti the ing and ent ter tin tur per pro com str cont nam ame ode cod key use con ers tes rea res " +
-	"sta int urn for men all set get ect edi sag mes " +
-	"ont nte ten rom fro rec ord num ber str ine lin dat ata val alu lue inp put out url htt doc ser cli eat orm pas"
+// frequent are sequences of three letters that many words and names have.
+const frequent = "tok oke ken cre ion put log " +
+	"abl ace ack add ade age ags ain ake ali all als alu amd ame and ang ant app ara are arg ars ase ask ass ata atc " +
+	"ate ath ati att atu aux bas bit ble blo boo bre buf byt cal can cas cat ces cha che cka clo cod com con cop cti " +
+	"dar dat dda ddr def der dir dst ead eak eam eat eck eco ect ele enc end eng ens ent equ era ere erg ern err ers " +
+	"ert erv ese ess est esu eth etu eva eve ewr exp ext fal fer fff ffs fie fil fla flo for fro fse fun gen get ght " +
+	"gle got gth han has hat hea hec her his htt ice igh ign ile ime imp ina ind ine inf ing ink ins int ion ire ist " +
+	"ite ith its ive ize kag ked key lag len les lic lin llo loa loc lse lti lue man map mas mat max mem men mer met " +
+	"min mod mov mpl mpo nal nam nar nde ned ner net new nge ngt nil not nse nst nte nti ntp ntr nts oad oau obj ock " +
+	"ode off oin omm omp ond one ons ont ool opa ope ore orm ort ose oun out ove pac pam par pat pec pen per pes ple " +
+	"poi por pos pre pri pro ptr que rac ram ran rat rea rec red ref reg ren req res ret rew rge rgs rig rin rit rno " +
+	"rom ror rro rsi ruc rue run rve sca sec ser set sig sin sio siz ske sta ste sti sto str sub sul sym sys tal tar " +
+	"tat tch ted ten ter tes tev tex tha the thi tho tim tin tio tiv toa tor tpt tra tre tri tru tto ttp tur typ uct " +
+	"uin ult unc und uns unt ure urn use uxi val var vec ver vpm wan wit wri xin ype ysc yte "
 
 // frequency is roughly how often a byte occurs in transcripts.
 func frequency(c byte) int {
@@ -157,13 +199,78 @@ func (s *search) find(hits []hit, text []byte) []hit {
 	for n := i; n < len(text); n += 2 {
 		hits = s.at(hits, text, n, gram(binary.LittleEndian.Uint64(rest[n-i:])|folded))
 	}
+	if s.discord >= 0 {
+		hits = s.dotted(hits, text)
+	}
 	return hits
 }
+
+const (
+	// discordForm stands for a token of Discord, which begins with no literal: three words in base64 with dots between.
+	discordForm               = "M..."
+	discordMiddle             = len(".123456")
+	discordLeast, discordMost = 24, 28 // bytes of the first word
+	discordLength             = discordMost + discordMiddle + 1
+	// airtableForm stands for a token of Airtable, whose three first letters are in too many words.
+	airtableForm  = "pat."
+	airtableFirst = len("pat") + 14
+)
+
+// dotted appends the hits of discordForm and airtableForm: two dots with six bytes between, or one behind 17 bytes.
+func (s *search) dotted(hits []hit, text []byte) []hit {
+	for i := airtableFirst; i+discordMiddle < len(text); i++ {
+		n := bytes.IndexByte(text[i:len(text)-discordMiddle], '.')
+		if n < 0 {
+			break
+		}
+		i += n
+		if at := i - airtableFirst; at >= 0 && s.airtable >= 0 && isAirtable(text[at:]) {
+			hits = append(hits, hit{at, s.airtable})
+		}
+		if text[i+discordMiddle] != '.' {
+			continue
+		}
+		at := i
+		for at > 0 && i-at < discordMost && isTokenByte(text[at-1]) {
+			at--
+		}
+		for ; i-at >= discordLeast; at++ { // a letter of an escape may be before it
+			if isDiscord(text[at:]) {
+				hits = append(hits, hit{at, s.discord})
+			}
+		}
+	}
+	return hits
+}
+
+// isDiscord reports whether a text begins as a token of Discord does, up to the second dot.
+func isDiscord(b []byte) bool {
+	if len(b) < discordLeast+discordMiddle || b[0] < 'M' || b[0] > 'O' {
+		return false
+	}
+	n := 1
+	for n < len(b) && n <= discordMost && isTokenByte(b[n]) {
+		n++
+	}
+	return n >= discordLeast && n <= discordMost && n+discordMiddle < len(b) && b[n] == '.' && b[n+discordMiddle] == '.'
+}
+
+// isAirtable reports whether a text begins as a token of Airtable does, up to its dot.
+func isAirtable(b []byte) bool {
+	return len(b) > airtableFirst && string(b[:3]) == "pat" && b[airtableFirst] == '.' &&
+		!slices.ContainsFunc(b[:airtableFirst], func(c byte) bool { return !isAlnum(c) })
+}
+
+func isTokenByte(c byte) bool { return isAlnum(c) || c == '_' || c == '-' }
 
 // at appends the hits that three bytes at a place are in.
 func (s *search) at(hits []hit, text []byte, place int, h uint32) []hit {
 	for _, e := range s.buckets[s.bucket[h]] {
-		if at := place - e.at; at >= 0 && s.literals[e.n].matches(text[at:]) {
+		at := place - e.at
+		if at < 0 || at+4 <= len(text) && (binary.LittleEndian.Uint32(text[at:])|folded&math.MaxUint32)&e.mask != e.want {
+			continue
+		}
+		if s.literals[e.n].matches(text[at:]) {
 			hits = append(hits, hit{at, e.n})
 		}
 	}

@@ -13,7 +13,7 @@ func TestSearchFindsAll(t *testing.T) {
 	m := masker(t)
 	s := m.search
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 20_000 {
+	for range 4_000 {
 		var text []byte
 		for range rng.IntN(6) {
 			l := s.literals[rng.IntN(len(s.literals))].text
@@ -34,7 +34,13 @@ func TestSearchFindsAll(t *testing.T) {
 				}
 			}
 		}
-		got := s.find(nil, text)
+		// No token goes on with such a byte: whether it is found does not matter.
+		noToken := func(h hit) bool {
+			l := s.literals[h.literal]
+			return l.token && len(l.text) == shortest && h.at+shortest < len(text) && !mayFollow(text[h.at+shortest])
+		}
+		got := slices.DeleteFunc(s.find(nil, text), noToken)
+		want = slices.DeleteFunc(want, noToken)
 		byPlace := func(a, b hit) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.literal, b.literal)) }
 		slices.SortFunc(got, byPlace)
 		slices.SortFunc(want, byPlace)

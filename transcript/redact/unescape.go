@@ -78,6 +78,9 @@ func (t *text) decode(src []byte, offset int, all bool, first int) {
 		case size > 0:
 			skip(i, decoded, size)
 			i += size
+		case all && src[i] == '+' && isForm(src, i):
+			skip(i, []byte{' '}, 1)
+			i++
 		case src[i] == '\n' && first >= 0:
 			i++
 			if size := lineMark(src[i:]); size > 0 {
@@ -92,7 +95,10 @@ func (t *text) decode(src []byte, offset int, all bool, first int) {
 }
 
 // begins are the bytes that begin an escape of any kind, or a line.
-var begins = [256]bool{'\\': true, esc: true, '%': true, '&': true, '\n': true, 0xe2: true, 0xef: true, 0xc2: true}
+var begins = [256]bool{'\\': true, '+': true, esc: true, '%': true, '&': true, '\n': true, 0xe2: true, 0xef: true, 0xc2: true}
+
+// mayHide reports whether a byte begins an escape that stands for a character or for nothing.
+func mayHide(c byte) bool { return begins[c] && c != '\n' && c != '+' }
 
 // nextEscape is where an escape may start; negative: nowhere.
 func nextEscape(src []byte, all bool) int {

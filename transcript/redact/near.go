@@ -1,0 +1,256 @@
+package redact
+
+import (
+	"bytes"
+	"slices"
+)
+
+// near is a cheap check of what is beside a literal. It must hold for escaped text as well.
+type near uint8
+
+const (
+	anything   near = iota
+	nearby          // a sign of an assignment follows soon
+	assignment      // the name ends, and is assigned what may be a secret
+	quotation       // the same, in quotes
+	keyValue        // the same, behind an equals sign
+	spaced          // the name ends, and a space or a quote follows
+	call            // the name ends, and what may be a secret follows in quotes, as an argument
+	arguments       // the name ends, and a list follows that has something in quotes
+	valued          // the name ends, and the member named value follows
+	quoted          // a quote follows soon
+	query           // a parameter of a URL
+	keyID           // the identifier of a key, as long as they are
+	variable
+	userinfo
+	option
+	command // an option follows on the line
+	piped   // something is written into a pipe before
+	words   // the value is a word behind others
+	hashed  // a hash follows
+	slashed // a slash follows
+	keyFile // the name of a file with a key
+)
+
+// likely reports whether a hit can belong to a match, by what is beside it. It must hold for escaped text as well.
+func (r *rule) likely(b []byte, at int, a *ahead) bool {
+	return (!r.Token || startsWord(b, at) && isLong(b[at:])) && (r.near == anything || r.near.holds(b, at, a))
+}
+
+// holds checks what is beside a place in a text.
+func (n near) holds(b []byte, at int, a *ahead) bool {
+	switch n {
+	case assignment, quotation, keyValue, call:
+		return n.isAssigned(b, at, a.look(b, at))
+	case variable:
+		return isAssigned(b, at) && a.look(b, at).promising
+	case option:
+		return isOption(b, at)
+	case userinfo:
+		return hasUserinfo(b, at)
+	case command:
+		return hasOption(b[at:min(len(b), at+longestCommand)])
+	case arguments:
+		return hasArguments(b, at)
+	case valued:
+		c := chars{b: b, at: at}
+		c.word()
+		return bytes.Contains(bytes.ToLower(b[c.at:min(len(b), c.at+32)]), []byte("value")) ||
+			bytes.Contains(b[c.at:min(len(b), c.at+32)], []byte("default"))
+	case spaced:
+		c := chars{b: b, at: at}
+		c.word()
+		return c.skip(" \t\"'", 4) > 0
+	case keyID:
+		return startsWord(b, at) && isLong(b[at:])
+	case keyFile:
+		return at > 5 && isAlnum(b[at-1]) && at+36 < len(b)
+	case hashed:
+		return b[at] != 'm' || at+35 <= len(b) && isHex(b[at+3:at+35])
+	}
+	return n.sees(b, at)
+}
+
+// sees looks for signs beside a place.
+func (n near) sees(b []byte, at int) bool {
+	after := b[at:min(len(b), at+120)]
+	switch n {
+	case nearby:
+		return hasAny(after[:min(len(after), 48)], "=:,%&")
+	case quoted:
+		return hasAny(after[:min(len(after), 80)], "'\"\\%&")
+	case query:
+		return hasAny(b[max(0, at-32):at], "?&#;%")
+	case slashed:
+		return hasAny(after, "/")
+	case piped:
+		before := b[max(0, at-200):at]
+		return bytes.Contains(before, []byte("echo")) || bytes.Contains(before, []byte("printf")) || bytes.Contains(before, []byte("<<<"))
+	}
+	return true
+}
+
+// isAssigned reports whether a name, given by a place in it, is assigned a value that may be a secret.
+func (n near) isAssigned(b []byte, at int, a *ahead) bool {
+	switch {
+	case a.unsure:
+		return true
+	case a.sign == 0 && n == call: // behind a space
+		c := chars{b: b, at: at}
+		c.word()
+		if c.skip(" \t", 4) == 0 {
+			return c.deeper
+		}
+		var buf [64]byte
+		_, quoted, value := c.assigned('(', buf[:0])
+		return c.deeper || quoted && isPromising(value)
+	case a.sign == 0, n == keyValue && a.sign != '=', n == quotation && !a.quoted,
+		n == call && (!a.quoted || a.sign != '(' && a.sign != ','):
+		return false
+	}
+	return a.promising
+}
+
+// hasArguments reports whether a list follows a name, of which not the first element is in quotes.
+func hasArguments(b []byte, at int) bool {
+	c := chars{b: b, at: at}
+	c.word()
+	c.skip(" \t\"'", 3)
+	if sign, _ := c.peek(); bytes.IndexByte([]byte("(=:"), sign) < 0 {
+		return false
+	}
+	for i := 0; i < 120; i++ {
+		r, size := c.peek()
+		if c.at += size; size == 0 || r == '\n' {
+			return false
+		}
+		if r == ',' {
+			c.skip(" \t", 2)
+			if q, _ := c.peek(); q == '"' || q == '\'' || q == '`' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isHex(b []byte) bool {
+	return !slices.ContainsFunc(b, func(c byte) bool { return hexDigit(c) < 0 })
+}
+
+func hasAny(b []byte, signs string) bool { return bytes.IndexAny(b, signs) >= 0 }
+
+// longestCommand bounds how far from a program's name an option is looked for, in bytes.
+const longestCommand = 400
+
+// hasOption reports whether a text has an option on its first line, or a pipe.
+func hasOption(b []byte) bool {
+	for i := 1; i+1 < len(b); i++ {
+		switch c := b[i]; {
+		case c == '\n':
+			return b[i-1] == '\\'
+		case (c == '-' || c == '/' || c == '|') && isSpace(b[i-1]), c == '\\', c == ':' && b[i-1] != ' ', c == '%', c == '&':
+			return true
+		}
+	}
+	return false
+}
+
+// startsWord reports whether no letter or digit is before an offset. The letter of an escape does not count, nor does
+// that of a terminal's sequence.
+func startsWord(b []byte, at int) bool {
+	if at == 0 || !isAlnum(b[at-1]) && b[at-1] != '_' {
+		return true
+	}
+	if at >= 3 && b[at-3] == '%' {
+		return true
+	}
+	return at >= 2 && b[at-2] == '\\' || at >= 6 && b[at-6] == '\\' && b[at-5] == 'u' || endsSequence(b[:at])
+}
+
+// leastToken is the length of the shortest token, in bytes.
+const leastToken = 16
+
+// isLong reports whether a text begins with as many bytes as a token has, or with an escape after some of them.
+func isLong(b []byte) bool {
+	for i, c := range b {
+		switch {
+		case i == leastToken, mayHide(c):
+			return true
+		case c == ' ' && i == len("SSWS"):
+		case c <= ' ', c == '"', c == '\'', c == '`', c == ',', c == ')':
+			return false
+		}
+	}
+	return len(b) >= leastToken
+}
+
+const (
+	leastValue  = 6   // the length of the shortest value of a variable that counts, in bytes
+	longestRest = 128 // no variable's name is longer
+)
+
+// isAssigned reports whether a variable, given by a place in its name, is assigned a value. An escape may hide that.
+func isAssigned(b []byte, at int) bool {
+	for most := min(len(b), at+longestRest); at < most && isUpper(b[at]); {
+		at++
+	}
+	for start := at; at < len(b) && at-start < 4 && hasAny(b[at:at+1], "\"'] ?"); {
+		at++
+	}
+	if at == len(b) || b[at] != '=' && b[at] != ':' {
+		return at < len(b) && mayHide(b[at])
+	}
+	for at++; at < len(b) && hasAny(b[at:at+1], "=> "); {
+		at++
+	}
+	value := b[at:min(len(b), at+leastValue)]
+	for i, c := range value {
+		switch {
+		case mayHide(c), i == 0 && hasAny([]byte{c}, "\"'`"): // a quoted value may have spaces
+			return true
+		case isSpace(c):
+			return false
+		}
+	}
+	return true
+}
+
+// isUpper reports whether a byte may be part of a variable's name.
+func isUpper(c byte) bool { return c-'0' <= 9 || c >= 'A' && c <= 'Z' || c == '_' }
+
+func isSpace(c byte) bool { return bytes.IndexByte([]byte(" \t\n\f\r"), c) >= 0 }
+
+// longestOption bounds the names of options, in bytes.
+const longestOption = 40
+
+// isOption reports whether a word, given by its place, is in a name that begins with a hyphen.
+func isOption(b []byte, at int) bool {
+	for i := at; i >= max(0, at-longestOption); i-- {
+		switch c := b[i]; {
+		case c == '-' && (i == 0 || !isAlnum(b[i-1])):
+			return true
+		case c != '-' && !isAlnum(c):
+			return false
+		}
+	}
+	return false
+}
+
+// hasUserinfo reports whether a URL, given by the place of its "://", names a user and a password.
+func hasUserinfo(b []byte, at int) bool {
+	colon := false
+	for _, c := range b[at+3 : min(len(b), at+3+256)] {
+		switch c {
+		case ':':
+			colon = true
+		case '@':
+			return colon
+		case '/', ' ', '"', '\'', '<', '>', '\\', '\n', '\t', '?', '#', '`', '(', ')':
+			return false
+		}
+	}
+	return false
+}
+
+func isAlnum(c byte) bool { return c-'0' <= 9 || c|0x20 >= 'a' && c|0x20 <= 'z' }

@@ -1,0 +1,103 @@
+package redact
+
+// What a program is given as a password: quoted in either way, or a word.
+const commandValue = `(?:"((?:[^"\\\r\n]|\\[^\r\n"]){4,})"|'([^'\r\n]{4,})'|([^\s"'\\` + "`" + `|<>;&]{4,}))`
+
+// onLine is what may be between a program's name and an option.
+const onLine = `\b(?:[^\n|;]|\|\||\\\n){0,300}?[ \t]`
+
+// program is a rule for what follows an option of some programs.
+func program(source, programs, option string, literals ...string) Rule {
+	return Rule{
+		Name: "command", Source: source, Pattern: `(?:^|[^\w.-])(?:` + programs + `)` + onLine + option + commandValue,
+		Literals: literals, Before: 32, After: 480, near: command, loose: true,
+	}
+}
+
+// commandRules are for secrets that programs are given on their command lines.
+var commandRules = []Rule{
+	program("https://dev.mysql.com/doc/refman/8.4/en/password-security-user.html",
+		`(?:mysql|mariadb)(?:dump|admin|import|pump|sh|check|show|slap|binlog|-dump|-admin|-import|-check)?|mycli|percona-xtrabackup|xtrabackup`,
+		`-p`, "mysql", "mariadb", "mycli", "xtrabackup"),
+	program("https://man7.org/linux/man-pages/man1/sshpass.1.html", `sshpass`, `-p[ \t]*`, "sshpass"),
+	program("https://docs.docker.com/reference/cli/docker/login/",
+		`(?:docker|podman|nerdctl|buildah|skopeo|crane|oras|regctl|helm|az|cf|oc|ibmcloud|tabcmd|argocd|bx|heroku|rancher|snyk)\s+(?:registry\s+|auth\s+|acr\s+)?login`,
+		`(?:-p|-t)[= ]?[ \t]*`, " login"),
+	program("https://redis.io/docs/latest/develop/tools/cli/", `(?:redis|valkey|keydb)-(?:cli|benchmark)`, `-a[ \t]*`,
+		"redis-cli", "valkey-cli", "keydb-cli", "redis-benchmark"),
+	program("https://www.mongodb.com/docs/mongodb-shell/reference/options/",
+		`mongo(?:sh|dump|restore|export|import|stat|top|files)?|cqlsh|clickhouse-client|influx|twine\s+upload|ncftpput|rdesktop|xfreerdp|`+
+			`crackmapexec|netexec|nxc|evil-winrm|smbmap|hydra|psexec(?:64)?|ftp|vncdo|svn|snowsql|vsql|bteq|kinit|nordvpn|`+
+			`security\s+unlock-keychain|useradd|usermod|htdigest|mc|freerdp|wmiexec\.py|impacket-\w+|msfconsole|pscp|plink|putty|neo4j-admin|cypher-shell|arangosh|dse|presto|trino`,
+		`-p[= ]?[ \t]*`, "mongo", "cqlsh", "clickhouse-client", "influx", "twine", "ncftpput", "rdesktop", "freerdp", "crackmapexec", "netexec",
+		"nxc ", "evil-winrm", "smbmap", "hydra", "psexec", "snowsql", "vsql", "unlock-keychain", "useradd", "usermod", "wmiexec",
+		"impacket", "pscp", "plink", "cypher-shell", "arangosh", "trino "),
+	program("https://learn.microsoft.com/sql/tools/sqlcmd/sqlcmd-utility",
+		`sqlcmd|bcp|osql|isql|tsql|zip|unzip|mosquitto_(?:pub|sub)|ipmitool|freebcp|mssql-cli|fisql|ssh-keygen|pdftk|zipcloak|qpdf|usql`, `-P[ \t]*`,
+		"sqlcmd", "bcp ", "osql", "isql", "tsql", "zip ", "mosquitto_", "ipmitool", "mssql-cli", "ssh-keygen"),
+	program("https://man.openbsd.org/ssh-keygen.1", `ssh-keygen`, `-N[ \t]*`, "ssh-keygen"),
+	program("https://documentation.help/7-Zip/password.htm", `7z[azr]?|7zz|7za|p7zip|rar|unrar|arj`, `-h?p`, "7z ", "7za ", "7zr ", "7zz ", "7zip", "rar "),
+	program("https://www.openldap.org/software/man.cgi?query=ldapsearch",
+		`ldap(?:search|modify|add|delete|passwd|whoami|compare|modrdn|exop|vi)|slappasswd|kadmin(?:\.local)?|security\s+add-[a-z]+-password`,
+		`(?:-w|-s)[ \t]*`, "ldap", "slappasswd", "kadmin", "security add-"),
+	program("https://curl.se/docs/manpage.html#-u", `curl|wget|http|https|xh|lwp-request|curlie|siege|ab|hey|etcdctl|nats|rclone|lftp|gsutil|vegeta|httpie`,
+		`(?:-u|-U|-a|-A|--user|--proxy-user|--auth|--auth-user)[= ]?[ \t]*["']?[^\s:"'$,]{1,100}[:,]`, "curl", "wget ", "http ", "https ", "xh ", "etcdctl",
+		"nats ", "lftp", "siege "),
+	program("https://curl.se/docs/manpage.html#-b", `curl|wget|http|https|xh|curlie`,
+		`(?:-b|--cookie)[= ]?[ \t]*["']?[\w.-]{1,60}=`, "curl"),
+	program("https://www.samba.org/samba/docs/current/man-html/smbclient.1.html",
+		`smbclient|rpcclient|net|smbget|mount\.cifs|wmic|winexe|smbpasswd`, `(?:-U|--user)[= ]?[ \t]*["']?[^\s%"']{1,100}%`, "smbclient", "rpcclient", "winexe", "smbget"),
+	program("https://linux.die.net/man/1/snmpwalk", `snmp(?:walk|get|set|bulkwalk|getnext|table)`, `-[AX][ \t]*`, "snmp"),
+	{
+		Name:     "command",
+		Source:   "https://docs.openssl.org/master/man1/openssl-passphrase-options/",
+		Pattern:  `(?:^|[\s="'])pass:` + commandValue,
+		Literals: []string{"pass:"}, Before: 4, near: words, loose: true,
+	},
+	program("https://docs.openssl.org/master/man1/openssl-enc/", `openssl\s+(?:enc|aes|des|rsa|pkcs)[\w-]*`, `-k[ \t]+`, "openssl "),
+	{
+		Name:   "command",
+		Source: "https://learn.microsoft.com/windows-server/administration/windows-commands/net-use",
+		Pattern: `(?i)\bnet\s+use\b[^\n|;]{0,200}?\s\\{1,4}[^\s"']+\s+(?:/\w+:\S+\s+)?` + commandValue + `|` +
+			`\bnet\s+user\s+[^\s/]+\s+` + commandValue + `|\bnet\s+use\b[^\n|;]{0,200}?/user:\S+\s+` + commandValue,
+		Literals: []string{"net use"}, Fold: true, Before: 2, loose: true, near: command,
+	},
+	{
+		Name:     "command",
+		Source:   "https://learn.microsoft.com/windows-server/administration/windows-commands/cmdkey",
+		Pattern:  `(?i)\s/(?:pass|password|rp|p|pw):` + commandValue,
+		Literals: []string{"/pass:", "/password:", "/rp:", "/p:", "/pw:"}, Fold: true, Before: 2, loose: true, near: words,
+	},
+	{
+		Name:   "command",
+		Source: "https://man7.org/linux/man-pages/man8/chpasswd.8.html",
+		Pattern: `(?:echo|printf)\s+(?:-[neE]+\s+)?["']?[\w.$@{}-]{1,64}:([^\s"'|]{4,})["']?\s*\|\s*(?:sudo\s+)?(?:\S*/)?(?:chpasswd|newusers)|` +
+			`chpasswd\b[^\n]{0,40}<<<\s*["']?[\w.-]{1,64}:([^\s"']{4,})|chpasswd\b[^\n]{0,40}<<-?\s*["']?\w+["']?\n[\w.-]{1,64}:([^\s"']{4,})`,
+		Literals: []string{"chpasswd", "newusers"}, Before: 200, After: 200, loose: true, near: words,
+	},
+	{ // what is piped into a program that reads a password
+		Name:   "command",
+		Source: "https://docs.docker.com/reference/cli/docker/login/#password-stdin",
+		Pattern: `(?:echo|printf|<<<)\s*(?:-[neE]+\s+)?(?:["']%s(?:\\n)?["']\s+)?` + commandValue + `\s*\|\s*(?:[^\n|]{0,120}?)` +
+			`(?:--password-stdin|--with-token|--passphrase-fd|--stdin|sudo\s+(?:-\w+\s+)*-S|-pass(?:in)?\s+stdin|secret\s+(?:create|set|put)|cryptsetup|gh\s+auth|kinit|su\b)`,
+		Literals: []string{"-stdin", "--with-token", "--passphrase-fd", "--stdin", "sudo -S", " stdin", "cryptsetup", "gh auth", "kinit", "secret create", "secret set", "secret put", "sudo -k"},
+		Before:   220, After: 60, loose: true, near: piped,
+	},
+	{ // the word behind others
+		Name:   "command",
+		Source: "https://docs.npmjs.com/cli/commands/npm-config",
+		Pattern: `(?:cargo\s+login|vault\s+login|(?:htpasswd\s+-\w*b\w*|wpa_passphrase|rabbitmqctl\s+(?:add_user|change_password)|` +
+			`poetry\s+config\s+http-basic\.\S+|composer\s+config\s+(?:-\S+\s+)*http-basic\.\S+|bw\s+login|smbpasswd|mysql_config_editor)\s+\S+(?:\s+\S+)??|` +
+			`rclone\s+obscure|bw\s+unlock|poetry\s+config\s+pypi-token\.\S+|npm\s+config\s+set\s+\S*(?:_auth\w*|_password|[tT]oken)|` +
+			`composer\s+config\s+(?:-\S+\s+)*(?:github-oauth|gitlab-token|bearer)\.\S+|aws\s+configure\s+set\s+\S*(?:secret|token)\w*|` +
+			`mc\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+\S+|dotnet\s+user-secrets\s+set\s+\S+|wifi\s+connect\s+\S+\s+password|` +
+			`gh\s+secret\s+set\s+\S+\s+(?:-b|--body)|doctl\s+auth\s+init\s+-t|ssm\s+put-parameter[^\n|;]{0,200}\s--value|` +
+			`keyvault\s+secret\s+set[^\n|;]{0,200}\s--value|gpg\b[^\n|;]{0,200}\s--passphrase|dvc\s+remote\s+modify\s+(?:--local\s+)?\S+\s+(?:password|secret_access_key)|` +
+			`nuget\s+(?:push|setapikey)(?:\s+[^-\s]\S*)?(?:\s+-k|\s+-ApiKey)?|git\s+config\s+(?:--\w+\s+)*\S*(?:[tT]oken|[pP]assword)|pulumi\s+config\s+set\s+--secret\s+\S+|` +
+			`heroku\s+config:set\s+\w+=|fly(?:ctl)?\s+secrets\s+set\s+\w+=|wrangler\s+secret\s+put\s+\w+)[= ]?[ \t]*` + commandValue,
+		Literals: []string{"cargo login", "vault login", "htpasswd -", "wpa_passphrase", "rabbitmqctl", "poetry config", "composer config", "bw login",
+			"bw unlock", "rclone obscure", "npm config", "aws configure", "mc alias", "mc config", "user-secrets", "wifi connect", "gh secret",
+			"doctl auth", "put-parameter", "keyvault secret", "gpg ", "nuget ", "git config", "pulumi config", "config:set", "secrets set", "dvc remote"},
+		Before: 48, After: 400, loose: true, near: words,
+	},
+}

@@ -1,0 +1,104 @@
+package redact
+
+// fileRules are for secrets in the formats of files that hold them.
+var fileRules = []Rule{
+	{
+		Name:   "password-hash",
+		Source: "https://man7.org/linux/man-pages/man5/crypt.5.html",
+		Pattern: `(?:^|[^\w$])(\$(?:apr1|1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}|\$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}|` +
+			`\$[56]\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43,86}|\$g?y\$[./A-Za-z0-9]+\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}|` +
+			`\$argon2(?:id?|d)\$v=\d+\$[mtp=,\d]+\$[A-Za-z0-9+/]{8,}\$[A-Za-z0-9+/]{16,}|\$7\$[./A-Za-z0-9]{20,}\$[./A-Za-z0-9]{43}|` +
+			`\$scrypt\$[^\s$]+\$[A-Za-z0-9+/=]{8,}\$[A-Za-z0-9+/=]{16,})`,
+		Literals: []string{"$apr1$", "$1$", "$2a$", "$2b$", "$2x$", "$2y$", "$5$", "$6$", "$7$", "$y$", "$gy$", "$argon2", "$scrypt$"},
+		Before:   4, After: 320,
+	},
+	{
+		Name:   "password-hash",
+		Source: "https://docs.djangoproject.com/en/stable/topics/auth/passwords/",
+		Pattern: `(?:pbkdf2_sha(?:1|256)\$\d+\$[A-Za-z0-9]{1,64}\$[A-Za-z0-9+/]{20,}={0,2}|` +
+			`pbkdf2:sha(?:1|256|512)(?::\d+)?\$[A-Za-z0-9]{1,64}\$[a-f0-9]{40,128}|scrypt:\d+:\d+:\d+\$[A-Za-z0-9]{1,64}\$[a-f0-9]{64,128}|` +
+			`\{(?:SHA|SSHA|SSHA256|SSHA512|SMD5|CRYPT)\}[A-Za-z0-9+/.$]{24,}={0,2}|SCRAM-SHA-256\$\d+:[A-Za-z0-9+/=]+\$[A-Za-z0-9+/=:]+|` +
+			`\bmd5[a-f0-9]{32}\b)`,
+		Literals: []string{"pbkdf2_sha", "pbkdf2:sha", "scrypt:", "{SHA}", "{SSHA", "{SMD5}", "{CRYPT}", "SCRAM-SHA-256$", "md5"},
+		Before:   4, After: 256, near: hashed,
+	},
+	{
+		Name:     "pgpass",
+		Source:   "https://www.postgresql.org/docs/current/libpq-pgpass.html",
+		Pattern:  `(?m)` + lineStart + `[\w.*/-]+:(?:\d{2,5}|\*):[\w.*$-]+:[\w.*@-]+:([^\s"'` + "`" + `]{4,})[ \t]*(?:$|")`,
+		Literals: []string{":5432:", ":5433:", ":6432:", ":6543:", ":*:", ":3306:", ":1521:"}, Before: 280, After: 280, loose: true,
+	},
+	{
+		Name:     "laravel-key",
+		Source:   "https://laravel.com/docs/encryption",
+		Pattern:  `\bbase64:([A-Za-z0-9+/]{43}=)`,
+		Literals: []string{"base64:"}, Before: 2, After: 64,
+	},
+	{
+		Name:     "machine-key",
+		Source:   "https://learn.microsoft.com/previous-versions/dotnet/netframework-4.0/w8h3skw9(v=vs.100)",
+		Pattern:  `(?i)(?:validationKey|decryptionKey)\s*=\s*["']([0-9A-F]{32,256})["']`,
+		Literals: []string{"validationkey", "decryptionkey"}, Fold: true, Before: 4,
+	},
+	{
+		Name:     "wp-config",
+		Source:   "https://developer.wordpress.org/advanced-administration/security/secret-keys/",
+		Pattern:  `(?i)define\(\s*["']\w*(?:_KEY|_SALT|PASSWORD|SECRET|TOKEN)["']\s*,\s*(?:'([^'\r\n]{8,})'|"([^"\r\n]{8,})")`,
+		Literals: []string{"define("}, Fold: true, Before: 2, near: quoted, loose: true,
+	},
+	{
+		Name:     "rails-master-key",
+		Source:   "https://guides.rubyonrails.org/security.html#custom-credentials",
+		Pattern:  `(?:master|credentials/\w+|production|staging)\.key\b[^\w]{0,12}(?:\d{1,4}[:\t→-])?\s*([0-9a-f]{32})\b`,
+		Literals: []string{".key"}, Before: 24, After: 80, near: keyFile,
+	},
+	{
+		Name:     "openssh-key",
+		Source:   "https://github.com/openssh/openssh-portable/blob/master/PROTOCOL.key",
+		Pattern:  `b3BlbnNzaC1rZXktdjE[A-Za-z0-9+/]{20,}={0,2}(?:` + keyBreak + `[A-Za-z0-9+/]{4,}={0,2})*`,
+		Literals: []string{"b3BlbnNzaC1rZXktdjE"}, Before: 4, After: 8192,
+	},
+	{
+		Name:     "encoded-key",
+		Source:   "https://kubernetes.io/docs/concepts/configuration/secret/#tls-secrets",
+		Pattern:  `LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0Eg|BPUEVO|BFQyBQ|BFTkNS|BEU0Eg|BQR1AgUFJJ)[A-Za-z0-9+/]{20,}={0,2}(?:` + keyBreak + `[A-Za-z0-9+/]{4,}={0,2})*`,
+		Literals: []string{"LS0tLS1CRUdJTi"}, Before: 4, After: 16384,
+	},
+	{
+		Name:     "docker-auth",
+		Source:   "https://docs.docker.com/reference/cli/docker/login/",
+		Pattern:  `"(?:auth|identitytoken|registrytoken)"\s*:\s*"([A-Za-z0-9+/._-]{12,}={0,2})"`,
+		Literals: []string{"auth", "identitytoken", "registrytoken"}, Before: 4, near: quotation, loose: true,
+	},
+	{
+		Name:     "wireguard",
+		Source:   "https://man7.org/linux/man-pages/man8/wg.8.html",
+		Pattern:  `(?i)(?:private|preshared)_?key["']?\s*[=:]\s*["']?([A-Za-z0-9+/]{43}=)`,
+		Literals: []string{"privatekey", "presharedkey", "private_key", "preshared_key"}, Fold: true, near: assignment, Before: 4,
+	},
+	{
+		Name:     "wifi",
+		Source:   "https://w1.fi/cgit/hostap/plain/wpa_supplicant/wpa_supplicant.conf",
+		Pattern:  `(?i)\b(?:psk|wpa_passphrase|wep_key\d|sae_password)\s*[=:]\s*(?:"([^"\r\n]{8,63})"|([^\s"']{8,64}))`,
+		Literals: []string{"psk", "wpa_passphrase", "wep_key", "sae_password"}, Fold: true, near: keyValue, Before: 4, loose: true,
+	},
+	{
+		Name:     "oracle",
+		Source:   "https://docs.oracle.com/en/database/oracle/oracle-database/19/sqpug/starting-SQL-Plus.html",
+		Pattern:  `(?i)(?:\b(?:sqlplus|sqlldr|expdp|impdp|exp|imp|rman\s+target|sqlcl?)\s+(?:-\w+\s+)*["']?(?:userid=)?|jdbc:oracle:\w+:)[\w$#"]{1,60}/["']?([^\s"'/@]{4,})["']?(?:@|\s|$)|\bconn(?:ect)?\s+[\w$#"]{1,60}/["']?([^\s"'/@]{4,})["']?@`,
+		Literals: []string{"sqlplus", "sqlldr", "expdp", "impdp", "rman ", "jdbc:oracle", "sqlcl", "connect ", "conn "}, Fold: true, Before: 2, near: slashed, loose: true,
+	},
+	{
+		Name:     "jdbc",
+		Source:   "https://learn.microsoft.com/sql/connect/odbc/dsn-connection-string-attribute",
+		Pattern:  `(?i)(?:^|[;?&"'\s,({])(?:password|pwd|secret|sharedaccesskey|accountkey)\s*=\s*(?:\{([^}\r\n]{6,})\}|'([^'\r\n]{6,})'|"([^"\r\n]{6,})"|([^;&"'\s\\` + "`" + `<>]{6,}))`,
+		Literals: []string{"password", "pwd", "sharedaccesskey", "accountkey"}, Fold: true, Before: 4, near: keyValue, loose: true,
+	},
+	{
+		Name:     "ansible-vault",
+		Source:   "https://docs.ansible.com/ansible/latest/vault_guide/vault_using_encrypted_content.html",
+		Pattern:  `(?:vault_password|ansible_(?:ssh_pass|password|become_pass(?:word)?|sudo_pass))["']?\s*[=:]\s*["']?([^\s"'\\]{6,})`,
+		Literals: []string{"vault_password", "ansible_ssh_pass", "ansible_password", "ansible_become_pass", "ansible_sudo_pass"},
+		near:     assignment, Before: 4, loose: true,
+	},
+}

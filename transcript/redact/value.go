@@ -1,0 +1,145 @@
+package redact
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// chars reads characters of a text through their escapes, of one layer, without decoding the text.
+type chars struct {
+	b      []byte
+	at     int
+	deeper bool // an escape stands for what begins another one
+}
+
+// peek is the next character and its length in the text; 0 at the end, and for what stands for nothing.
+func (c *chars) peek() (r byte, size int) {
+	if c.at >= len(c.b) {
+		return 0, 0
+	}
+	if begins[c.b[c.at]] {
+		var buf [utf8.UTFMax]byte
+		if d, size := appendEscape(buf[:0], c.b[c.at:], true); size > 0 {
+			if len(d) == 0 {
+				return 0, size
+			}
+			next := c.b[min(len(c.b)-1, c.at+size)]
+			c.deeper = c.deeper || mayHide(d[0]) && (d[0] != '\\' || next == 'u')
+			return d[0], size
+		}
+	}
+	return c.b[c.at], 1
+}
+
+// skip passes characters of a set, at most some, and those that stand for nothing.
+func (c *chars) skip(set string, most int) (n int) {
+	for ; n < most; n++ {
+		r, size := c.peek()
+		if size == 0 || r != 0 && strings.IndexByte(set, r) < 0 {
+			break
+		}
+		c.at += size
+	}
+	return n
+}
+
+// word passes the characters of a name.
+func (c *chars) word() (n int) {
+	for ; n < longestRest; n++ {
+		r, size := c.peek()
+		if size == 0 || r != 0 && !isTokenByte(r) && r != '.' && r < utf8.RuneSelf {
+			break
+		}
+		c.at += size
+	}
+	return n
+}
+
+// closers may be between a name and a sign, besides a type.
+const closers = "\"')]` \t\\"
+
+// ahead is what follows a name. Rules that look at one place share it.
+type ahead struct {
+	known     bool
+	at        int
+	sign      byte // of an assignment; 0: there is none
+	quoted    bool // the value
+	promising bool // it may be a secret
+	unsure    bool // more than one layer of escapes hides it
+}
+
+// look parses what follows a name in a text, given by a place in it.
+func (a *ahead) look(b []byte, at int) *ahead {
+	if a.known && a.at == at {
+		return a
+	}
+	*a = ahead{known: true, at: at}
+	c := chars{b: b, at: at}
+	c.word()
+	if bytes.HasSuffix(b[at:c.at], []byte("okens")) { // a number of tokens
+		return a
+	}
+	n := c.skip(closers, 8)
+	sign, _ := c.peek()
+	if n > 0 && isAlnum(sign) { // a type, or an attribute
+		c.word()
+		c.skip(" \t", 2)
+		sign, _ = c.peek()
+	}
+	var buf [64]byte
+	value := buf[:0]
+	a.sign, a.quoted, value = c.assigned(sign, value)
+	if a.sign == ':' && len(value) > 0 && !a.quoted { // perhaps a type
+		c.skip(" \t", 2)
+		if next, _ := c.peek(); next == '=' {
+			a.sign, a.quoted, value = c.assigned(next, buf[:0])
+		}
+	}
+	a.promising, a.unsure = c.deeper || isPromising(value), c.deeper
+	return a
+}
+
+// assigned parses a value behind a sign, as far as there is room for it.
+func (c *chars) assigned(sign byte, value []byte) (byte, bool, []byte) {
+	if sign == 0 || strings.IndexByte("=:>,|?(", sign) < 0 {
+		return 0, false, value
+	}
+	c.skip("=:>,|?(", 4)
+	c.skip(" \t\\([@", 12)
+	quote, size := c.peek()
+	quoted := quote == '"' || quote == '\'' || quote == '`'
+	if quoted {
+		c.at += size
+	}
+	for len(value) < cap(value) {
+		r, size := c.peek()
+		if size == 0 || isSpace(r) || r == '"' || r == '\'' || r == '`' || r == '<' {
+			break
+		}
+		if c.at += size; r != 0 {
+			value = append(value, r)
+		}
+	}
+	return sign, quoted, value
+}
+
+// isPromising reports whether a value may be a secret: it is neither short, nor a number, nor words. It is cheaper than
+// ordinary, and never stricter.
+func isPromising(value []byte) bool {
+	if len(value) < leastValue {
+		return false
+	}
+	letters, digits, others := 0, 0, 0
+	for _, c := range value {
+		switch {
+		case isAlnum(c) && c > '9':
+			letters++
+		case isAlnum(c):
+			digits++
+		case strings.IndexByte("_./:,;&*(){}[]<>= -", c) < 0:
+			others++
+		}
+	}
+	return letters > 0 && (digits > 0 || others > 0 || !isPronounced(value) || !wordsForm().Match(value))
+}
