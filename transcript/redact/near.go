@@ -34,7 +34,7 @@ const (
 
 // likely reports whether a hit can belong to a match, by what is beside it. It must hold for escaped text as well.
 func (r *rule) likely(b []byte, at int, a *ahead) bool {
-	return (!r.Token || startsWord(b, at) && isLong(b[at:])) && (r.near == anything || r.near.holds(b, at, a))
+	return (!r.Token || startsWord(b, at) && isLong(b[at:]) && !inBase64(b[:at])) && (r.near == anything || r.near.holds(b, at, a))
 }
 
 // holds checks what is beside a place in a text.
@@ -166,6 +166,13 @@ func startsWord(b []byte, at int) bool {
 		return true
 	}
 	return at >= 2 && b[at-2] == '\\' || at >= 6 && b[at-6] == '\\' && b[at-5] == 'u' || endsSequence(b[:at])
+}
+
+// inBase64 reports whether a text ends within base64, where any word may begin behind a sign.
+func inBase64(b []byte) bool {
+	const long = 24
+	return len(b) > long && (b[len(b)-1] == '/' || b[len(b)-1] == '+') &&
+		!slices.ContainsFunc(b[len(b)-long:], func(c byte) bool { return !isAlnum(c) && c != '/' && c != '+' })
 }
 
 // leastToken is the length of the shortest token, in bytes.

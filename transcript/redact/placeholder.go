@@ -49,7 +49,7 @@ func ordinary(b []byte, where near) bool {
 	case userinfo, command, words, slashed, quoted:
 		return slices.Contains(usualPasswords, string(bytes.ToLower(b))) || len(bytes.Trim(b, "0123456789")) == 0 && len(b) < 6
 	}
-	return len(bytes.Trim(b, "0123456789.,_:-")) == 0 || wordsForm().Match(b) && isPronounced(b) || codeForm().Match(b)
+	return !slices.ContainsFunc(b, func(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }) || wordsForm().Match(b) && isPronounced(b) || codeForm().Match(b)
 }
 
 // isPronounced reports whether vowels and consonants alternate as in words: what is random has too few vowels, too many
@@ -74,7 +74,7 @@ func isPronounced(b []byte) bool {
 		}
 		longest = max(longest, run)
 	}
-	return longest < 5 && 100*vowels >= 15*letters && (100*vowels >= 25*letters || letters >= 4*parts)
+	return (longest < 5 || longest == 5 && parts == 1) && 100*vowels >= 15*letters && (100*vowels >= 25*letters || letters >= 4*parts)
 }
 
 var (
@@ -85,8 +85,9 @@ var (
 	})
 	// codeForm is an expression of a program: a call, an element, a composite literal, a member, a constant, a version.
 	codeForm = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+[0-9]{0,2}|[A-Z0-9_]+)(?:(?:\.|::|->)(?:[A-Za-z_]+[0-9]{0,2}|[A-Z][A-Z0-9_]+))+[,;)]*$|` +
-			`^[*&!+]?[A-Za-z_][\w.]*(?:\(|\[|\{|\))|^\[\w*\]|^v?\d+(?:\.\d+)+|^0x[0-9A-Fa-f]{1,16}[,;)]*$|^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|^[a-z]+(?:[-_][a-z0-9]{1,12})+$`)
+		return regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+[0-9]{0,2}|[a-z]+[0-9]{1,5}|[A-Z0-9_]+)(?:(?:\.|::|->)(?:[A-Za-z_]+[0-9]{0,2}|[A-Z][A-Z0-9_]+))+[,;)]*$|` +
+			`^[*&!+]?[A-Za-z_][\w.]*(?:\(|\[|\{|\))|^\[\w*\]|^v?\d+(?:\.\d+)+|^0x[0-9A-Fa-f]{1,16}[,;)]*$|^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|^[a-z]+(?:[-_][a-z0-9]{1,12})+$|^(?:Test|Benchmark|Fuzz|Example)(?:[A-Z]|[^\x00-\x7f])|` +
+			`^[*&]?[A-Za-z_][\w.]*[a-z0-9](?:Key|Token|Secret|Password|Passphrase|Cert|Certificate)[0-9]*[,;)}]*$`)
 	})
 )
 

@@ -29,13 +29,13 @@ var cloudRules = []Rule{
 	{
 		Name:     "aws-secret",
 		Source:   "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_access-keys.html",
-		Pattern:  `(?i)secret_?(?:access_?)?key["']?\s*(?:[:=]|=>)\s*["']?([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|\z)`,
+		Pattern:  `(?i)secret_?(?:access_?)?key["']?[ \t]*(?:[:=]|=>)\s*["']?([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|\z)`,
 		Literals: []string{"secret_access_key", "secretaccesskey", "secret_key", "secretkey"}, Fold: true, near: assignment,
 	},
 	{
 		Name:     "aws-session",
 		Source:   "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_temp_use-resources.html",
-		Pattern:  `(?i)session_?token["']?\s*(?:[:=]|=>)\s*["']?([A-Za-z0-9/+]{100,}={0,2})`,
+		Pattern:  `(?i)session_?token["']?[ \t]*(?:[:=]|=>)\s*["']?([A-Za-z0-9/+]{100,}={0,2})`,
 		Literals: []string{"session_token", "sessiontoken"}, Fold: true, near: assignment, After: 1500,
 	},
 	token("gcp-api-key", "https://cloud.google.com/docs/authentication/api-keys", `AIza[\w-]{35}`, "AIza"),
@@ -222,7 +222,7 @@ var registryRules = []Rule{
 	{
 		Name:     "npmrc",
 		Source:   "https://docs.npmjs.com/cli/configuring-npm/npmrc#auth-related-configuration",
-		Pattern:  `(?::_|\b_|npm)(?:[aA]uthToken|auth|password)\s*[=:]\s*["']?([^\s"'\\$]{8,})`,
+		Pattern:  `(?::_|\b_|npm)(?:[aA]uthToken|auth|password)[ \t]*[=:]\s*["']?([^\s"'\\$]{8,})`,
 		Literals: []string{"_authToken", "_auth", "_password", "npmAuthToken"}, Before: 8, near: assignment, loose: true,
 	},
 	token("pypi", "https://pypi.org/help/#apitoken", `pypi-Ag[\w-]{50,}`, "pypi-Ag"),

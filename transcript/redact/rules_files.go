@@ -67,19 +67,19 @@ var fileRules = []Rule{
 	{
 		Name:     "docker-auth",
 		Source:   "https://docs.docker.com/reference/cli/docker/login/",
-		Pattern:  `"(?:auth|identitytoken|registrytoken)"\s*:\s*"([A-Za-z0-9+/._-]{12,}={0,2})"`,
+		Pattern:  `"(?:auth|identitytoken|registrytoken)"[ \t]*:\s*"([A-Za-z0-9+/._-]{12,}={0,2})"`,
 		Literals: []string{"auth", "identitytoken", "registrytoken"}, Before: 4, near: quotation, loose: true,
 	},
 	{
 		Name:     "wireguard",
 		Source:   "https://man7.org/linux/man-pages/man8/wg.8.html",
-		Pattern:  `(?i)(?:private|preshared)_?key["']?\s*[=:]\s*["']?([A-Za-z0-9+/]{43}=)`,
+		Pattern:  `(?i)(?:private|preshared)_?key["']?[ \t]*[=:]\s*["']?([A-Za-z0-9+/]{43}=)`,
 		Literals: []string{"privatekey", "presharedkey", "private_key", "preshared_key"}, Fold: true, near: assignment, Before: 4,
 	},
 	{
 		Name:     "wifi",
 		Source:   "https://w1.fi/cgit/hostap/plain/wpa_supplicant/wpa_supplicant.conf",
-		Pattern:  `(?i)\b(?:psk|wpa_passphrase|wep_key\d|sae_password)\s*[=:]\s*(?:"([^"\r\n]{8,63})"|([^\s"']{8,64}))`,
+		Pattern:  `(?i)\b(?:psk|wpa_passphrase|wep_key\d|sae_password)[ \t]*[=:]\s*(?:"([^"\r\n]{8,63})"|([^\s"']{8,64}))`,
 		Literals: []string{"psk", "wpa_passphrase", "wep_key", "sae_password"}, Fold: true, near: keyValue, Before: 4, loose: true,
 	},
 	{
@@ -91,13 +91,13 @@ var fileRules = []Rule{
 	{
 		Name:     "jdbc",
 		Source:   "https://learn.microsoft.com/sql/connect/odbc/dsn-connection-string-attribute",
-		Pattern:  `(?i)(?:^|[;?&"'\s,({])(?:password|pwd|secret|sharedaccesskey|accountkey)\s*=\s*(?:\{([^}\r\n]{6,})\}|'([^'\r\n]{6,})'|"([^"\r\n]{6,})"|([^;&"'\s\\` + "`" + `<>]{6,}))`,
-		Literals: []string{"password", "pwd", "sharedaccesskey", "accountkey"}, Fold: true, Before: 4, near: keyValue, loose: true,
+		Pattern:  `(?i)(?:^|[;?&"'\s,({])(?:password|pwd|secret|sharedaccesskey|accountkey)[ \t]*=[ \t]*(?:\{([^}\r\n]{6,})\}|'([^'\r\n]{6,})'|"([^"\r\n]{6,})"|([^;&"'\s\\` + "`" + `<>]{6,}))`,
+		Literals: []string{"password", "pwd", "secret", "sharedaccesskey", "accountkey"}, Fold: true, Before: 4, near: keyValue, loose: true,
 	},
 	{
 		Name:     "ansible-vault",
 		Source:   "https://docs.ansible.com/ansible/latest/vault_guide/vault_using_encrypted_content.html",
-		Pattern:  `(?:vault_password|ansible_(?:ssh_pass|password|become_pass(?:word)?|sudo_pass))["']?\s*[=:]\s*["']?([^\s"'\\]{6,})`,
+		Pattern:  `(?:vault_password|ansible_(?:ssh_pass|password|become_pass(?:word)?|sudo_pass))["']?[ \t]*[=:]\s*["']?([^\s"'\\]{6,})`,
 		Literals: []string{"vault_password", "ansible_ssh_pass", "ansible_password", "ansible_become_pass", "ansible_sudo_pass"},
 		near:     assignment, Before: 4, loose: true,
 	},

@@ -14,7 +14,7 @@ const (
 		`(?:^|[^a-z])(?:psk|creds|credential))`
 	names = `(?:` + passwords + `|` + keyKinds + `[_. -]?key|` + tokenKinds + `[_.-]?token)` +
 		`(?:[_.-]?(?:key|base|value|string|access|prod|dev|live|test|staging|hash|salt|id|[0-9]{1,2}))*`
-	variables = `(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
+	variables = `(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|[A-Z0-9_]PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
 		`AUTH_KEY|APP_KEY|MASTER_KEY|ENCRYPTION_KEY|SIGNING_KEY|LICENSE_KEY|ACCOUNT_KEY|SERVICE_KEY|KEY_BASE|` +
 		`CREDENTIALS?|CREDS|_AUTH|_PSK|_SALT|_PW)`
 	variableEnd = `(?:_?[0-9]+|_(?:PROD|PRODUCTION|DEV|LIVE|TEST|STAGING|HASH|ID|VALUE|STRING))?`
@@ -104,7 +104,7 @@ var genericRules = []Rule{
 		Source: "https://swagger.io/docs/specification/v3_0/authentication/api-keys/",
 		Pattern: `(?i)\b(?:x-[a-z-]{0,30}(?:key|token|secret|auth|signature|password)|[a-z]{1,20}-token|api-?key|` +
 			`(?:subscription|functions|service|master|admin|access|secret|auth|private|signing)-key)` +
-			`["']?\s*[:=,]\s*["']?([A-Za-z0-9._~+/=|!-]{12,})`,
+			`["']?[ \t]*[:=,]\s*["']?([A-Za-z0-9._~+/=|!-]{12,})`,
 		Literals: []string{"-token", "-key", "-secret", "-auth", "-signature", "-password", "apikey"}, Fold: true,
 		near: assignment, Before: 32, loose: true,
 	},
@@ -118,7 +118,7 @@ var genericRules = []Rule{
 	{
 		Name:   "env",
 		Source: "https://12factor.net/config",
-		Pattern: `(?:^|[^A-Za-z0-9_])[A-Z0-9_]*` + variables + variableEnd + `["']?\]?\s?(?:\?=|:=|=>|=|:)\s?(?:` +
+		Pattern: `(?:^|[^A-Za-z0-9_])[A-Z0-9_]*` + variables + variableEnd + `["']?\]?[ \t]?(?:\?=|:=|=>|=|:)[ \t]?(?:` +
 			quotedValue + `|([^\s"'\\` + "`" + `;,)&|]{6,}))`,
 		Literals: []string{"PASS", "PWD", "SECRET", "TOKEN", "API_KEY", "APIKEY", "_KEY", "CREDENTIAL", "CREDS", "KEY_BASE",
 			"_AUTH", "_PSK", "_SALT", "_PW"},
@@ -135,7 +135,7 @@ var genericRules = []Rule{
 	{ // any other key: what is as random as one
 		Name:     "env-key",
 		Source:   "https://12factor.net/config",
-		Pattern:  `(?:^|[^A-Za-z0-9_])[A-Z0-9_]+_KEY\s?[=:]\s?["']?((?:base64:)?[A-Za-z0-9+/_-]{20,}={0,2})(?:[^A-Za-z0-9+/_=.-]|\z)`,
+		Pattern:  `(?:^|[^A-Za-z0-9_])[A-Z0-9_]+_KEY[ \t]?[=:][ \t]?["']?((?:base64:)?[A-Za-z0-9+/_-]{20,}={0,2})(?:[^A-Za-z0-9+/_=.-]|\z)`,
 		Literals: []string{"_KEY"}, near: variable, Before: 64, Entropy: 3.5, loose: true,
 	},
 	{
@@ -186,7 +186,7 @@ var genericRules = []Rule{
 	{ // key=value among others: connection strings, options, forms, settings of charts
 		Name:   "key-value",
 		Source: "https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-KEYWORD-VALUE",
-		Pattern: `(?i)(?:^|[\s;,&?"'|=({:@/-])[\w.\[\]-]{0,60}?` + names + `\s?=\s?([^\s"'\\` + "`" +
+		Pattern: `(?i)(?:^|[\s;,&?"'|=({:@/-])[\w.\[\]-]{0,60}?` + names + `[ \t]?=[ \t]?([^\s"'\\` + "`" +
 			`;,)(&|<>{}\[\]]{6,})(?:[\s"';,&|)<}\\` + "`" + `]|\z)`,
 		Literals: nameLiterals, Fold: true, near: keyValue, Before: 64, After: 96, loose: true,
 	},
@@ -194,8 +194,8 @@ var genericRules = []Rule{
 		Name:   "sql",
 		Source: "https://dev.mysql.com/doc/refman/8.4/en/create-user.html",
 		Pattern: `(?i)(?:identified\s+(?:with\s+\S+\s+)?(?:by|as)(?:\s+password|\s+values)?|\bwith\s+(?:encrypted\s+)?password\s*=?|` +
-			`\bset\s+password(?:\s+for\s+\S+)?\s*=|\b(?:encrypted\s+|login\s+)?password(?:\s+|\s*\())\s*` +
-			`(?:[EN]?'([^'\r\n]{5,})'|"([^"\s]{5,})")`,
+			`\bset\s+password(?:\s+for\s+\S+)?\s*=(?:\s*password\s*\()?|\b(?:encrypted\s+|login\s+)?password\s+)\s*` +
+			`(?:[EN]?'([^'\s]{5,})'|"([^"\s]{5,})")`,
 		Literals: []string{"identified", "password '", "password('", "password ('", "password =", "password e'", "password n'",
 			"password for"},
 		Fold: true, Before: 24, near: quoted, loose: true,
@@ -237,14 +237,14 @@ var genericRules = []Rule{
 		Name:   "password",
 		Source: "https://yaml.org/spec/1.2.2/",
 		Pattern: `(?im)` + lineStart + `(?:(?:export|set|local|const|let|var|declare|-e|--env|environment:) +)?` +
-			`[\w.:/\[\]"'-]{0,80}?(?:` + names + `["'\]]{0,2}\s*|(?:^|[^a-z])token ?)(?::|=|=>|:=)\s*` +
+			`[\w.:/\[\]"'-]{0,80}?(?:` + names + `["'\]]{0,2}[ \t]*|(?:^|[^a-z])token ?)(?::|=|=>|:=)\s*` +
 			`(?:![\w!-]+\s+)?([^\s"'\\` + "`" + `]{6,}?)[;,]?(?:$|[\s"'])`,
 		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: assignment, Before: 96, After: 96, loose: true,
 	},
 	{ // in the middle of a line, what has letters and digits
 		Name:     "password",
 		Source:   "https://yaml.org/spec/1.2.2/",
-		Pattern:  `(?i)(?:^|[^\w])[\w.-]{0,40}?` + names + `["']?\s?[:=]\s?([A-Za-z0-9!@#%^*_+.=/-]{8,}?)(?:$|[\s"'<&]|\\n)`,
+		Pattern:  `(?i)(?:^|[^\w])[\w.-]{0,40}?` + names + `["']?[ \t]?[:=][ \t]?([A-Za-z0-9!@#%^*_+.=/-]{8,}?)(?:$|[\s"'<&]|\\n)`,
 		Literals: nameLiterals, Fold: true, near: assignment, Before: 56, After: 96, Entropy: 3, loose: true,
 	},
 	{ // settings whose value is the next word

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ccship/ccship/transcript/planted"
@@ -95,3 +96,75 @@ func TestShares(t *testing.T) {
 	}
 	t.Logf("%d shapes in %d places", len(shapes), len(shown))
 }
+
+// TestNoSecrets leaves code, locks, hashes and prose as they are.
+func TestNoSecrets(t *testing.T) {
+	t.Parallel()
+	m, r := masker(t), rand.New(rand.NewPCG(13, 14))
+	digits := func(n int, from string) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = from[r.IntN(len(from))]
+		}
+		return string(b)
+	}
+	const hex, base64 = "0123456789abcdef", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	var all []string
+	for range 400 {
+		all = append(all, digits(40, hex)+" refs/heads/main", "github.com/a/b v1.2.3 h1:"+digits(43, base64)+"=",
+			`"integrity": "sha512-`+digits(86, base64)+`==",`, "sha256:"+digits(64, hex), digits(76, base64),
+			`  "resolved": "https://registry.npmjs.org/a/-/a-1.2.3.tgz#`+digits(40, hex)+`",`, `"key": "`+digits(32, hex)+`"`,
+			digits(8, hex)+"-"+digits(4, hex)+"-"+digits(4, hex)+"-"+digits(4, hex)+"-"+digits(12, hex))
+	}
+	all = append(all, strings.Split(noSecrets, "\n")...)
+	for _, line := range all {
+		for _, in := range []string{line, quote(line), "     7→" + line} {
+			if out, ranges := m.Text([]byte(in)); len(ranges) > 0 {
+				t.Errorf("%s: %q became %q", ranges[0].Rule, in, out)
+			}
+		}
+	}
+}
+
+// noSecrets are lines that have the names of secrets, and none.
+const noSecrets = `	password := os.Getenv("DB_PASSWORD")
+	token, err := client.GetToken(ctx, "read:org")
+	Token: []string{"module", "a"},
+	srcConnID, token: token, SecretKey: []byte{0x01, 0x02},
+	type PrivateKey = ed25519.PrivateKey
+	FS_IOC_ADD_ENCRYPTION_KEY = 0xc0506617
+	config.PrivateKey = testRSA2048PrivateKey
+	r.passphrase = passphrase
+	pk.PrivateKey = &ecdsa.PrivateKey{PublicKey: pub}
+	c.Authorization = &Authorization{Credentials: c.BearerToken}
+	if sslOptions.GetSSLPassword == GetSSLPassword {
+	req.Header.Set("Authorization", "Bearer "+token.AccessToken)
+	response.headers.set('x-local-cache-key', encodeURIComponent(this.key))
+	password: process.env.DB_PASSWORD,
+	const secret = config.get('session.secret')
+	password = getpass.getpass("Password: ")
+	secretName: db-credentials
+	valueFrom: {secretKeyRef: {name: db, key: password}}
+	DB_PASSWORD=${DB_PASSWORD:-changeme}
+	PASSWORD=$(cat /run/secrets/db)
+	password: "{{ vault_db_password }}"
+	<password>${env.MAVEN_PASSWORD}</password>
+	mysql -u root -p app < dump.sql
+	docker run -p 8080:80 -e POSTGRES_PASSWORD nginx
+	ssh -p 2222 kim@host && mkdir -p a/b && zip -r a.zip b
+	curl -u "$USER:$PASSWORD" https://h/ && curl -b cookies.txt https://h/
+	7z x a.7z && unzip a.zip -d b && openssl rsa -passin env:PASS -in k
+	CREATE USER kim IDENTIFIED BY :password
+	the password is secret, and the token is in the keychain; secret: none
+	max_tokens: 4096, input_tokens=12000, "cache_read_input_tokens": 81234
+	--token-limit 32000 --password-file /run/secret --max-tokens=8192
+	--- PASS: TestMaskedTokens2024 (0.00s)
+	passed=128 failed=0 bypass=true compass: north passenger: 2b
+	import { Token, SecretStore, PasswordField } from './auth2/tokens'
+	"@babel/plugin-transform-token": "^7.24.1", "keytar": "7.9.0"
+	color: #a1b2c3d4; background: url(data:image/png;base64,iVBORw0KGgo=)
+	https://example.com/login?next=/a&page_token=abcdef123456&tab=keys
+	primaryKey: "user:123:profile", cacheKey: 'v2:main', sortKey: "created2"
+	key=value pair; keys = sorted(d.keys()); api_key_header: X-Api-Key
+	monkey: 12ab34cd56ef, turkey=istanbul2024, hockey: a1b2c3d4e5f6
+	-----BEGIN CERTIFICATE----- and ssh-ed25519 keys are public`

@@ -90,7 +90,7 @@ func (a *ahead) look(b []byte, at int) *ahead {
 	var buf [64]byte
 	value := buf[:0]
 	a.sign, a.quoted, value = c.assigned(sign, value)
-	if a.sign == ':' && len(value) > 0 && !a.quoted { // perhaps a type
+	if a.sign == ':' && len(value) > 0 && !a.quoted && !isPromising(value) { // perhaps a type
 		c.skip(" \t", 2)
 		if next, _ := c.peek(); next == '=' {
 			a.sign, a.quoted, value = c.assigned(next, buf[:0])
@@ -106,7 +106,10 @@ func (c *chars) assigned(sign byte, value []byte) (byte, bool, []byte) {
 		return 0, false, value
 	}
 	c.skip("=:>,|?(", 4)
-	c.skip(" \t\\([@", 12)
+	c.skip(" \t\r\n\\([", 12)
+	if rest := c.b[min(len(c.b), c.at):]; len(rest) > 1 && strings.IndexByte("@NbrfuE", rest[0]) >= 0 && strings.IndexByte("\"'`\\", rest[1]) >= 0 {
+		c.at++ // of a kind of string
+	}
 	quote, size := c.peek()
 	quoted := quote == '"' || quote == '\'' || quote == '`'
 	if quoted {
@@ -114,7 +117,7 @@ func (c *chars) assigned(sign byte, value []byte) (byte, bool, []byte) {
 	}
 	for len(value) < cap(value) {
 		r, size := c.peek()
-		if size == 0 || isSpace(r) || r == '"' || r == '\'' || r == '`' || r == '<' {
+		if size == 0 || isSpace(r) || r == quote || !quoted && strings.IndexByte("\"'`<", r) >= 0 {
 			break
 		}
 		if c.at += size; r != 0 {
