@@ -49,9 +49,8 @@ func (b *Inbox) Init(ctx context.Context, q control.InitQuery) (control.Init, er
 // introduction returns the text of a session's introduction, and the documents that it names. The name that the user
 // gave the session goes before its first name, and a session whose Claude may believe in documents that are not linked
 // is told when there are none.
-func (b *Inbox) introduction(
-	ctx context.Context, session string, q control.InitQuery,
-) (text string, linked []string, err error) {
+func (b *Inbox) introduction(ctx context.Context, session string,
+	q control.InitQuery) (text string, linked []string, err error) {
 	i, found, err := b.deps.Introductions.Get(ctx, session)
 	if err != nil {
 		return "", nil, err
@@ -78,8 +77,7 @@ func (b *Inbox) introduction(
 // introduce makes the introduction of a session. The folder that q names counts if no transcript has one.
 func (b *Inbox) introduce(ctx context.Context, session string, q control.InitQuery) (projection.Introduction, error) {
 	i := projection.Introduction{Session: session, At: time.Now().UnixMilli(), Untold: true,
-		Name:   oneLine(q.Title, maxTitle),
-		Copied: q.Source == "fork" || q.Source == "resume"}
+		Name: oneLine(q.Title, maxTitle), Copied: q.Source == "fork" || q.Source == "resume"}
 	cwd := q.Cwd
 	if id, ok := b.deps.Sessions.StreamID(session); ok {
 		facts, _, err := b.deps.Projections.State.Files.Routing(ctx, id)

@@ -169,7 +169,8 @@ func (s *Fold) refusedLinks(line int64, r *transcript.Record) {
 	english, korean := LinkRefused()
 	for text := range strings.SplitSeq(transcript.HookText(r), "\n") {
 		item, listed := strings.CutPrefix(text, "- ")
-		if refused = text == english || text == korean || refused && listed; refused && listed {
+		refused = text == english || text == korean || refused && listed
+		if refused && listed {
 			s.event(RefusedLinkEvent, line, r).Text = transcript.Cut(item, MaxOutput)
 		}
 	}
