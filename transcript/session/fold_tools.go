@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/ccship/ccship/transcript"
 )
@@ -61,15 +62,25 @@ func (s *Fold) toolResult(line int64, r *transcript.Record, p *transcript.RawBlo
 	e := s.event(ToolCompleteEvent, line, r)
 	e.ToolID, e.Success, e.Text = id, !p.Failed, p.Output(cmp.Or(s.OutputLimit, MaxOutput))
 	s.fileResult(line, r, id, p)
-	if agent && len(r.ToolResult) > 0 && r.ToolResult[0] == '{' {
-		if agentID := transcript.StringField(r.ToolResult, "agentId"); agentID != "" {
-			status := transcript.StringField(r.ToolResult, "status")
-			s.agent(line, r, Agent{
-				ID: clone(agentID), ToolID: clone(id), Type: clone(transcript.StringField(r.ToolResult, "agentType")),
-				Background: transcript.BoolField(r.ToolResult, "isAsync") || status == "async_launched",
-				Done:       status == "completed",
-			})
-		}
+	if agent {
+		s.agentAnswered(line, r, id, c.agent)
+	}
+}
+
+// agentAnswered handles the result of a call that starts an agent: what the agent reports, or that it works in the
+// background. A call that failed, or that somebody rejected, has no agent any more. called says that it is such a call.
+func (s *Fold) agentAnswered(line int64, r *transcript.Record, id string, called bool) {
+	update := Agent{ToolID: clone(id), Done: true}
+	if len(r.ToolResult) > 0 && r.ToolResult[0] == '{' {
+		status := transcript.StringField(r.ToolResult, "status")
+		started := strings.HasSuffix(status, "_launched") || strings.HasSuffix(status, "_spawned")
+		update.ID = clone(transcript.StringField(r.ToolResult, "agentId"))
+		update.Type = clone(transcript.StringField(r.ToolResult, "agentType"))
+		update.Background = transcript.BoolField(r.ToolResult, "isAsync") || started
+		update.Done = !update.Background
+	}
+	if called || update.ID != "" {
+		s.agent(line, r, update)
 	}
 }
 
