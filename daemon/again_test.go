@@ -1,0 +1,52 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A rewind to before a link was told has Claude told again what is linked, once; a later rewind does not.
+func TestLinkIsToldAgainAfterRewind(t *testing.T) {
+	t.Parallel()
+	w, _, cwd := newDocumentWorld(t)
+	saveFile(t, cwd, "spec.md", "# Spec\n")
+	c := &talk{session: sessionA, cwd: cwd}
+	shown := func(text string) string {
+		line := c.line("attachment", `""`)
+		return strings.Replace(line, `"uuid":`, fmt.Sprintf(`"attachment":{"type":"hook_additional_context","content":[%q]},"uuid":`, text), 1)
+	}
+	turn := func(text string) string { return c.prompt(text) + c.line("assistant", `[{"type":"text","text":"done"}]`) }
+	back := func(to int, text string) string {
+		line := turn(text)
+		uuid := func(n int) string { return fmt.Sprintf(`{"parentUuid":"%08d-`, n) }
+		return strings.Replace(line, uuid(c.n-2), uuid(to), 1)
+	}
+	write := func(lines string) {
+		w.write("-p/"+sessionA+".jsonl", lines)
+		w.sync()
+	}
+	w.write("-p/"+sessionA+".jsonl", turn("hello"))
+	w.start()
+	w.sync()
+	write(shown(w.init(sessionA, cwd)) + turn("one"))
+	before := c.n
+	w.link(sessionA, "spec.md")
+	w.noticed(sessionA, "[Document linked]\n- spec.md")
+	write(shown("[Document linked]\n- spec.md") + turn("two"))
+	behind := c.n
+	write(turn("three"))
+	write(back(behind, "four"))
+	if got := w.hook(sessionA, true).Text; got != "" {
+		t.Errorf("after a rewind behind the link Claude is told %q", got)
+	}
+	write(back(before, "five"))
+	var got string
+	w.until("Claude is told again", func() bool { got = w.hook(sessionA, true).Text; return got != "" })
+	if !strings.HasPrefix(got, "[Session started]\n") || !strings.HasSuffix(got, "\n  - spec.md") {
+		t.Errorf("after a rewind before the link Claude is told %q", got)
+	}
+	if got := w.hook(sessionA, true).Text; got != "" {
+		t.Errorf("Claude is told once more: %q", got)
+	}
+}
