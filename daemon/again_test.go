@@ -16,7 +16,9 @@ func TestLinkIsToldAgainAfterRewind(t *testing.T) {
 		line := c.line("attachment", `""`)
 		return strings.Replace(line, `"uuid":`, fmt.Sprintf(`"attachment":{"type":"hook_additional_context","content":[%q]},"uuid":`, text), 1)
 	}
-	turn := func(text string) string { return c.prompt(text) + c.line("assistant", `[{"type":"text","text":"done"}]`) }
+	turn := func(text string) string {
+		return c.prompt(text) + c.line("assistant", `[{"type":"text","text":"done"}]`)
+	}
 	back := func(to int, text string) string {
 		line := turn(text)
 		uuid := func(n int) string { return fmt.Sprintf(`{"parentUuid":"%08d-`, n) }
