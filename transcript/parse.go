@@ -137,8 +137,8 @@ func (p *parsed) pick(key, value []byte) (known bool) {
 		p.plan = len(stringContents(value)) > 0
 	case "toolUseResult":
 		p.toolUseResult = value
-	case "scheduledTaskId":
-		p.scheduled = len(stringContents(value)) > 0
+	case "scheduledTaskId", "wakeupSource":
+		p.scheduled = p.scheduled || string(value) != "null"
 	case "turnCompanion":
 		p.companion = isTrue(value)
 	default:

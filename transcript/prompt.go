@@ -1,6 +1,9 @@
 package transcript
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Prompt is what the person says, in whatever form the line holds it: a user record, one with a tool result beside it,
 // or a queued command. A plan that somebody accepted is one too, although Claude Code sends it. ok is false for
@@ -138,11 +141,8 @@ const previewSize = 200
 const ImageOnly = "[image]"
 
 func (r *Record) preview() string {
-	if text, ok := r.Prompt(); ok {
-		if text == "" {
-			return ImageOnly
-		}
-		return text
+	if s := r.Speech(); s.Speaker != NoSpeaker {
+		return cmp.Or(s.Text, ImageOnly)
 	}
 	if name, args, ok := r.Command(); ok {
 		return "/" + name + " " + args

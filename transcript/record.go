@@ -39,7 +39,7 @@ type Record struct {
 	VisibleOnly    bool // isVisibleInTranscriptOnly
 	APIError       bool // isApiErrorMessage
 	FromPlan       bool // a prompt made from an accepted plan
-	Scheduled      bool // scheduledTaskId: a schedule started the turn
+	Scheduled      bool // scheduledTaskId, wakeupSource: a schedule started the turn
 	Companion      bool // turnCompanion: context that goes with the next record
 
 	// Message is set on user and assistant records only: in other types it repeats another record's.

@@ -112,9 +112,11 @@ func (r *Record) stated() (speaker Speaker, from string) {
 		kind = strings.ReplaceAll(r.TurnOrigin, "_", "-")
 	}
 	switch {
+	case r.Scheduled:
+		return Background, scheduledTask
 	case kind == "human" || kind == "sdk" || kind == "unknown" || r.FromPlan && r.PromptSource != "system":
 		return NoSpeaker, ""
-	case r.Scheduled || kind == "scheduled" || kind == "task-notification" && r.OriginName == "scheduled-trigger":
+	case kind == "scheduled" || kind == "task-notification" && r.OriginName == "scheduled-trigger":
 		return Background, scheduledTask
 	case kind == "channel":
 		return Channel, channelName(r.OriginName)

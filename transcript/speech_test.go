@@ -53,6 +53,7 @@ func TestSpeech(t *testing.T) {
 
 		{`"message":{"content":"look at the deploy"},"isMeta":true,"promptSource":"system","scheduledTaskId":"f5","turnOrigin":"scheduled"`,
 			"Scheduled task: look at the deploy"},
+		{`"message":{"content":"go on"},"isMeta":true,"origin":{"kind":"human"},"wakeupSource":"loop"`, "Scheduled task: go on"},
 		{`"message":{"content":"look at the deploy"},"isMeta":true,"turnOrigin":"scheduled"`, "Scheduled task: look at the deploy"},
 		{`"message":{"content":"Your usage limit has reset"},"isMeta":true,"origin":{"kind":"auto-continuation"}`,
 			"Auto continuation: Your usage limit has reset"},

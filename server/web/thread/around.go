@@ -71,7 +71,7 @@ func (b *Builder) after(w Window) {
 		}
 		b.at, b.images = l, nil
 		for _, rec := range Records(l.Line) {
-			if rec.Type != "user" || rec.Message == nil || !b.fits(l) {
+			if rec.Message == nil || !b.fits(l) {
 				continue
 			}
 			b.blocks = b.decode(rec)

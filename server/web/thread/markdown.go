@@ -106,6 +106,8 @@ func (n *markdownWriter) record(line int64, rec transcript.Record) {
 		case b.Kind == transcript.ToolUseBlock:
 			n.heading("Claude", line, rec.Time)
 			n.call(b)
+		case b.Kind == transcript.ToolResultBlock: // of a tool that ran on the server
+			n.result(b)
 		}
 	}
 }
@@ -150,22 +152,24 @@ func (n *markdownWriter) call(b transcript.Block) {
 
 func (n *markdownWriter) results(rec transcript.Record) {
 	for _, b := range rec.Message.Blocks() {
-		if b.Kind != transcript.ToolResultBlock {
-			continue
+		if b.Kind == transcript.ToolResultBlock {
+			n.result(b)
 		}
-		word := "Result"
-		if b.Error {
-			word = "Failed"
-		}
-		text := b.Output()
-		if name := n.calls[b.ToolID]; name != "" {
-			word += " of " + template.HTMLEscapeString(name)
-		}
-		n.printf("\n<details><summary>%s</summary>\n", word)
-		n.fence("", text)
-		n.printf("\n</details>\n")
-		delete(n.calls, b.ToolID)
 	}
+}
+
+func (n *markdownWriter) result(b transcript.Block) {
+	word := "Result"
+	if b.Error {
+		word = "Failed"
+	}
+	if name := n.calls[b.ToolID]; name != "" {
+		word += " of " + template.HTMLEscapeString(name)
+	}
+	n.printf("\n<details><summary>%s</summary>\n", word)
+	n.fence("", b.Output())
+	n.printf("\n</details>\n")
+	delete(n.calls, b.ToolID)
 }
 
 // inline is a line of somebody else's words within ours: it begins no tag, no code and no link.

@@ -19,6 +19,7 @@ func (b *Builder) user(rec transcript.Record, it Item) {
 		return
 	}
 	b.results(rec, it)
+	b.replies(rec, it)
 	if rec.CompactSummary {
 		it.Kind, it.Who = "divider", "summary"
 		it.Parts = []Part{{Kind: "fold", Title: "Summary of the conversation so far",
@@ -32,6 +33,18 @@ func (b *Builder) user(rec transcript.Record, it Item) {
 		return
 	}
 	b.said(rec, it, said)
+}
+
+// replies shows what the person said in the results of tools.
+func (b *Builder) replies(rec transcript.Record, it Item) {
+	for _, reply := range rec.Replies() {
+		it.Kind, it.Who, it.Tags = "prompt", "You", []string{"reply"}
+		if reply.Rejected {
+			it.Tags = []string{"with a rejection"}
+		}
+		it.Parts = b.typed(reply.Text)
+		b.push(it)
+	}
 }
 
 // said shows what somebody said. What came from the queue may have several records.
@@ -194,8 +207,12 @@ func (b *Builder) block(rec transcript.Record, x transcript.Block) []Part {
 		return b.ifEverything("thinking, redacted")
 	case transcript.ToolUseBlock:
 		return []Part{{Kind: "tool", Tool: b.call(rec, x)}}
-	case transcript.ToolResultBlock:
-		return b.output(call{}, readOutcome(rec.ToolResult), x)
+	case transcript.ToolResultBlock: // of a tool that ran on the server
+		if t := b.calls[x.ToolID]; t != nil && t.ResultLine < 0 {
+			b.finish(t, rec, x)
+			return nil
+		}
+		return b.output(b.earlier[x.ToolID], readOutcome(rec.ToolResult), x)
 	case transcript.ImageBlock, transcript.DocumentBlock:
 		return b.pictures([]transcript.Block{x})
 	}

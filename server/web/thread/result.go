@@ -143,7 +143,7 @@ func (b *Builder) output(c call, o outcome, x transcript.Block) []Part {
 		return append(out, b.file(o, c, text)...)
 	case "Edit", "MultiEdit", "Write", "TodoWrite", "NotebookEdit":
 		return out // that it was done the call says
-	case "Task", "Agent", "WebFetch", "WebSearch", "ExitPlanMode":
+	case "Task", "Agent", "WebFetch", "WebSearch", "ExitPlanMode", "advisor", "web_fetch", "web_search":
 		if strings.TrimSpace(text) != "" {
 			out = append(out, b.markdown(text))
 		}
