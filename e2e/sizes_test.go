@@ -36,7 +36,6 @@ func exceptions() []exception {
 		{subject{funcFields, "daemon/doctor.exam"}, 4, older},
 		{subject{parameters, "daemon/control.Client.call"}, 6, older},
 		{subject{parameters, "daemon/control.ask"}, 6, older},
-		{subject{parameters, "daemon/library.Library.onDisk"}, 6, older},
 		{subject{parameters, "daemon/remote.Client.document"}, 6, older},
 		{subject{parameters, "server.BlobIngester"}, 6, older},
 		{subject{parameters, "server/api.Server.answerStored"}, 6, older},

@@ -46,6 +46,10 @@ type Summary struct {
 	Window      int64 // tokens the model can take
 	Limit       int64 // tokens at which Claude Code compacts by itself
 	Lines       int64 // derived so far
+	// Origin is the session that the records name and the id of the first of them: copies of a session have the same. ""
+	// is not known. Copy is set if the stream's own name is another one.
+	Origin string
+	Copy   bool
 }
 
 // Behind reports whether so much of a session's lines is not derived yet that the numbers would mislead. A live session

@@ -79,6 +79,13 @@ type FoundSession struct {
 	Summary Summary
 	Usage   []UsageRow // by model and Long
 	Agents  int64      // transcripts of its agents
+	Copies  []Copy     // that have nothing which this one has not
+}
+
+// Copy is another transcript of a session.
+type Copy struct {
+	SessionID string `json:"session_id"`
+	Machine   string `json:"machine"`
 }
 
 // SessionQuery chooses sessions. The zero value of a field chooses all.

@@ -18,7 +18,7 @@ import (
 
 // File is a main transcript on disk.
 type File struct {
-	Session string // its name without .jsonl
+	Session string // its name without .jsonl, as its stream is named
 	Path    string
 	Root    string
 	Bytes   int64
@@ -31,7 +31,7 @@ func Disk(roots []string) (files []File) {
 		tail.Walk(root, func(f tail.File) {
 			if f.Kind == tail.Main {
 				files = append(files, File{
-					Session: f.Name, Path: f.Path, Root: root, Bytes: f.Stat.Size, Changed: time.Unix(0, f.Stat.ModTime),
+					Session: transcript.EscapeName(f.Name), Path: f.Path, Root: root, Bytes: f.Stat.Size, Changed: time.Unix(0, f.Stat.ModTime),
 				})
 			}
 		}, func(string, error) {})

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,9 +86,10 @@ func (l *Library) List(ctx context.Context, f Filter) (items []Item, more bool, 
 		return nil, false, err
 	}
 	disk := Disk(l.Roots)
-	items, more, err = l.onServer(ctx, f, machine, disk)
+	listed := map[string]bool{} // sessions of this machine
+	items, more, err = l.onServer(ctx, f, machine, bySession(disk), listed)
 	if (machine == nil || *machine == l.Machine) && !f.Served() {
-		local, e := l.onDisk(ctx, f, disk, items, more && err == nil, err == nil)
+		local, e := l.onDisk(ctx, f, disk, given{items, listed, more && err == nil, err == nil})
 		items, err = append(items, local...), cmp.Or(err, e)
 	}
 	if f.Most == "" && f.Saved == nil {
@@ -101,13 +103,9 @@ func (l *Library) List(ctx context.Context, f Filter) (items []Item, more bool, 
 
 // onServer lists sessions on the server.
 func (l *Library) onServer(ctx context.Context, f Filter, machine *string,
-	disk []File) (items []Item, more bool, err error) {
+	paths map[string]File, listed map[string]bool) (items []Item, more bool, err error) {
 	if l.Server == nil {
 		return nil, false, nil
-	}
-	paths := map[string]File{}
-	for _, file := range disk {
-		paths[file.Session] = file
 	}
 	q := remote.Query{Machine: machine, Text: f.Text, Recent: f.Most == "", Most: f.Most, Failed: f.Failed,
 		Starred: f.Starred, Tag: f.Tag, Saved: f.Saved}
@@ -126,6 +124,9 @@ func (l *Library) onServer(ctx context.Context, f Filter, machine *string,
 			return false
 		}
 		items = append(items, l.item(s, paths))
+		for _, name := range l.names(s) {
+			listed[name] = true
+		}
 		return true
 	})
 	return items, more, err
@@ -138,13 +139,39 @@ func (l *Library) item(s *remote.Session, disk map[string]File) Item {
 		Machine: s.Machine, Host: s.Host, ChangedAt: s.Last, Messages: s.Summary.Messages, Tokens: s.Tokens(), Cost: s.Cost,
 		Bytes: s.Bytes, Agents: s.Agents, Generation: s.Generation, Counts: countsOf(s),
 	}
-	if file, ok := disk[s.SessionID]; ok && s.Machine == l.Machine {
+	for _, name := range l.names(s) {
+		file, ok := fileOf(disk, name)
+		if !ok || i.State == OnBoth {
+			continue
+		}
 		i.State, i.Path = OnBoth, file.Path
 		if file.Changed.After(i.ChangedAt) { // lines may be on their way
 			i.ChangedAt = laterOf(i.ChangedAt, file.active())
 		}
 	}
 	return i
+}
+
+// bySession are transcripts by session. Of several with one name each but the first is also known as its copy.
+func bySession(disk []File) map[string]File {
+	out := map[string]File{}
+	for _, file := range disk {
+		name := file.Session
+		for n := 2; out[name].Path != ""; n++ {
+			name = file.Session + "~" + strconv.Itoa(n)
+		}
+		out[name] = file
+	}
+	return out
+}
+
+// fileOf is the transcript on disk of a session. A copy that was numbered while there were more of them is the session's.
+func fileOf(disk map[string]File, session string) (File, bool) {
+	file, ok := disk[session]
+	if base, number, copied := strings.Cut(session, "~"); !ok && copied && strings.Trim(number, "0123456789") == "" {
+		file, ok = disk[base]
+	}
+	return file, ok
 }
 
 func laterOf(a, b time.Time) time.Time {
@@ -154,14 +181,29 @@ func laterOf(a, b time.Time) time.Time {
 	return a
 }
 
-// onDisk lists the sessions on disk that are not in have, at most one more than the limit. full means that the server
-// has more than have, so it is asked about each. asked means that the server has answered so far.
-func (l *Library) onDisk(ctx context.Context, f Filter, disk []File, have []Item, full,
-	asked bool) (items []Item, err error) {
-	listed := map[string]bool{}
+// names are those of a session's transcripts on this machine.
+func (l *Library) names(s *remote.Session) (names []string) {
+	for _, c := range append([]remote.SessionCopy{{SessionID: s.SessionID, Machine: s.Machine}}, s.Copies...) {
+		if c.Machine == l.Machine {
+			names = append(names, c.SessionID)
+		}
+	}
+	return names
+}
+
+// given is what the server listed.
+type given struct {
+	have   []Item
+	listed map[string]bool // sessions of this machine
+	full   bool            // the server has more, so it is asked about each
+	asked  bool            // the server has answered so far
+}
+
+// onDisk lists the sessions on disk that the server did not list, at most one more than the limit.
+func (l *Library) onDisk(ctx context.Context, f Filter, disk []File, g given) (items []Item, err error) {
+	listed, full, asked := g.listed, g.full, g.asked
 	oldest := time.Time{}
-	for _, i := range have {
-		listed[i.Session] = listed[i.Session] || i.Machine == l.Machine
+	for _, i := range g.have {
 		oldest = i.ChangedAt
 	}
 	files := byActivity(disk, f.Since, func(file *File) bool {

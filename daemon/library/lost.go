@@ -60,13 +60,14 @@ func (l *Library) Lost(ctx context.Context) (Lost, error) {
 			return out, err
 		}
 	}
-	here := map[string]bool{}
-	for _, f := range Disk(l.Roots) {
-		here[f.Session] = true
+	disk := bySession(Disk(l.Roots))
+	isHere := func(session string) bool {
+		_, is := fileOf(disk, session)
+		return is
 	}
 	err := l.Server.Sessions(ctx, remote.Query{}, 1000, func(s *remote.Session) bool {
 		delete(named, s.SessionID)
-		if s.Machine == l.Machine && !here[s.SessionID] && conversation(s) {
+		if s.Machine == l.Machine && !isHere(s.SessionID) && conversation(s) {
 			out.Restorable = append(out.Restorable, l.item(s, nil))
 		}
 		return true
@@ -75,7 +76,7 @@ func (l *Library) Lost(ctx context.Context) (Lost, error) {
 		return out, err
 	}
 	for session, g := range named {
-		if !here[session] {
+		if !isHere(session) {
 			out.Gone = append(out.Gone, *g)
 		}
 	}

@@ -30,6 +30,7 @@ const (
 // stored is a session as the server of a test has it.
 type stored struct {
 	id, machine, path, parent, text string
+	copies                          [][2]string // names and machines
 	at                              time.Time
 	sum                             string      // what it says the sha256 is; "": the truth
 	cwd                             string      // "": /nowhere/shop
@@ -53,7 +54,11 @@ func (s *fakeServer) find(id, machine string) *stored {
 }
 
 func (x *stored) answer() map[string]any {
-	return map[string]any{
+	copies := []map[string]string{}
+	for _, c := range x.copies {
+		copies = append(copies, map[string]string{"session_id": c[0], "machine": c[1]})
+	}
+	return map[string]any{"copies": copies,
 		"session_id": x.id, "machine": x.machine, "host": "host-" + x.machine, "project": "shop", "cwd": cmp.Or(x.cwd, "/nowhere/shop"), "path": x.path,
 		"parent_session_id": x.parent, "epoch": "e", "bytes": len(x.text), "last_active": x.at, "summary": map[string]any{"title": "Title of " + x.id[:4]},
 		"generations": []any{map[string]any{"generation": 0, "end_line": strings.Count(x.text, "\n"), "eof_newline": true}},

@@ -15,27 +15,34 @@ const maxPage = 1000
 
 // Session is a transcript on the server, with its derived summary.
 type Session struct {
-	SessionID   string    `json:"session_id"`
-	User        string    `json:"user"`
-	Machine     string    `json:"machine"`
-	Host        string    `json:"host"`
-	Project     string    `json:"project"`
-	Cwd         string    `json:"cwd"`
-	Path        string    `json:"path"` // below the projects folder
-	Parent      string    `json:"parent_session_id"`
-	Epoch       string    `json:"epoch"`
-	Epochs      int       `json:"epochs"`
-	Generation  int64     `json:"generation"`
-	Lines       int64     `json:"lines"`
-	Bytes       int64     `json:"bytes"`
-	Last        time.Time `json:"last_active"`
-	Agents      int       `json:"agents"`
-	Summary     Summary   `json:"summary"`
-	Usage       []Usage   `json:"usage"`
-	Cost        *float64  `json:"cost_usd"`    // nil: no price is known
-	ForkedFrom  string    `json:"forked_from"` // session; not in lists
-	Retention   Retention `json:"retention"`   // not in lists
-	Generations []Past    `json:"generations"` // of one epoch; not in lists
+	SessionID   string        `json:"session_id"`
+	User        string        `json:"user"`
+	Machine     string        `json:"machine"`
+	Host        string        `json:"host"`
+	Project     string        `json:"project"`
+	Cwd         string        `json:"cwd"`
+	Path        string        `json:"path"` // below the projects folder
+	Parent      string        `json:"parent_session_id"`
+	Epoch       string        `json:"epoch"`
+	Epochs      int           `json:"epochs"`
+	Generation  int64         `json:"generation"`
+	Lines       int64         `json:"lines"`
+	Bytes       int64         `json:"bytes"`
+	Last        time.Time     `json:"last_active"`
+	Agents      int           `json:"agents"`
+	Copies      []SessionCopy `json:"copies"` // in lists only
+	Summary     Summary       `json:"summary"`
+	Usage       []Usage       `json:"usage"`
+	Cost        *float64      `json:"cost_usd"`    // nil: no price is known
+	ForkedFrom  string        `json:"forked_from"` // session; not in lists
+	Retention   Retention     `json:"retention"`   // not in lists
+	Generations []Past        `json:"generations"` // of one epoch; not in lists
+}
+
+// SessionCopy is another transcript of a session, which has nothing that the session has not.
+type SessionCopy struct {
+	SessionID string `json:"session_id"`
+	Machine   string `json:"machine"`
 }
 
 // Retention is what the server's policy did to a session, and what it will do.

@@ -75,14 +75,15 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 	}
 	type listed struct {
 		foundAnswer
-		Agents int64 `json:"agents"` // transcripts of its agents
+		Agents int64         `json:"agents"` // transcripts of its agents
+		Copies []server.Copy `json:"copies,omitempty"`
 	}
 	a := struct {
 		Sessions []listed `json:"sessions"`
 		Next     *string  `json:"next"` // null on the last page
 	}{Sessions: make([]listed, 0, len(found.List))}
 	for _, x := range found.List {
-		a.Sessions = append(a.Sessions, listed{s.answerFound(x.Session, x.Summary, x.Usage, names), x.Agents})
+		a.Sessions = append(a.Sessions, listed{s.answerFound(x.Session, x.Summary, x.Usage, names), x.Agents, x.Copies})
 	}
 	if found.Next != "" {
 		a.Next = &found.Next

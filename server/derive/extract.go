@@ -56,6 +56,7 @@ func (h *extractor) record(line int64, r transcript.Record) {
 		h.w.clock = r.Time
 		h.date()
 	}
+	h.w.origin.add(h.w.task.SessionID, &r)
 	events := h.fold.Add(line, r)
 	h.happened(line, &r, events)
 	if !h.keep {

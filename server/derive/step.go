@@ -36,6 +36,7 @@ type derivation struct {
 	task    server.Task
 	facts   server.Summary
 	before  server.Summary // as stored when the task was leased
+	origin  origin         // of the newest view, as far as it is folded
 	last    bool           // the step after which the task is given back
 	clock   time.Time      // the latest time seen: of records that have none
 	arrived time.Time      // of records that come before any time
@@ -224,6 +225,7 @@ func (w *derivation) begin(s *segment) *server.Derivation {
 func (w *derivation) finish(h extractor, out *server.Derivation) (*server.Derivation, error) {
 	h.into(out)
 	w.facts = factsOf(w.fold.Summary(), out.Position.Line)
+	w.facts.Origin, w.facts.Copy = w.origin.name, w.origin.copy
 	if out.Summary = w.facts; !out.Done && w.before.Lines > w.facts.Lines {
 		out.Summary = w.before // what was known of the session shows until all of it is derived again
 	}
@@ -247,7 +249,7 @@ func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view serv
 	if w.fold != nil && s.from > 0 {
 		return nil
 	}
-	w.fold, w.times = &session.Fold{}, &timeline.Builder{}
+	w.fold, w.times, w.origin = &session.Fold{}, &timeline.Builder{}, origin{}
 	w.state, w.since = 0, 0
 	if s.from == 0 {
 		return nil
@@ -258,7 +260,7 @@ func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view serv
 	}
 	from := int64(0)
 	if at.Generation == s.generation().Number && at.Line <= s.from && decodeState(state, w.fold, w.times) == nil {
-		from, w.state = at.Line, len(state)
+		from, w.state, w.origin = at.Line, len(state), origin{w.before.Origin, w.before.Copy}
 	}
 	h := extractor{w: w, fold: w.fold, times: w.times}
 	for _, span := range view.Between(from, s.from) {

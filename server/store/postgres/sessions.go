@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -83,7 +84,7 @@ func (s *Store) Find(ctx context.Context, scope server.Scope, q server.SessionQu
 	}
 	out, err := sqlstore.FindParts(ctx, dialect{s.pool}, scope, q.Page, page)
 	if err == nil {
-		err = s.addUsage(ctx, out.List)
+		err = cmp.Or(s.addUsage(ctx, out.List), sqlstore.AddCopies(ctx, dialect{s.pool}, out.List))
 	}
 	if err != nil {
 		return server.Found{}, fmt.Errorf("find sessions: %w", err)
@@ -99,6 +100,7 @@ func (s *Store) sources(ctx context.Context, part sqlstore.Part, scope server.Sc
 	})
 	f.Select(part, scope)
 	filterSessions(&f, q, projects)
+	f.HideCopies(part, scope, q)
 	return f, err
 }
 
@@ -164,7 +166,10 @@ func filterSessions(f *sqlstore.Filter, q server.SessionQuery, projects []string
 	}
 }
 
-// addUsage adds what each session's answers used, and counts its agents.
+// withCopies is sqlstore.WithCopies.
+var withCopies, _ = numbered(sqlstore.WithCopies(), nil)
+
+// addUsage adds what each session's answers used, and those of its copies, and counts its agents.
 func (s *Store) addUsage(ctx context.Context, list []server.FoundSession) error {
 	if len(list) == 0 {
 		return nil
@@ -174,9 +179,13 @@ func (s *Store) addUsage(ctx context.Context, list []server.FoundSession) error 
 		at[list[i].ID], ids, owners = &list[i], append(ids, list[i].ID), append(owners, list[i].Owner)
 	}
 	rows, err := s.pool.Query(ctx, `
-SELECT a.stream, a.model, `+sqlstore.LongContext+`, `+tokenSums+`
-FROM unnest($1::bigint[], $2::bigint[]) x (owner, stream) JOIN answers a ON a.owner = x.owner AND a.stream = x.stream
-WHERE a.counted GROUP BY 1, 2, 3 ORDER BY a.stream, a.model COLLATE "C", 3`, owners, ids)
+WITH j AS (SELECT * FROM unnest($1::bigint[], $2::bigint[]) j (owner, stream)),
+x (owner, id, stream) AS (SELECT owner, stream, stream FROM j UNION ALL
+  SELECT s.owner, s.id, t.stream FROM j JOIN streams s ON s.owner = j.owner AND s.id = j.stream
+  JOIN facts f ON f.owner = s.owner AND f.stream = s.id `+withCopies+`)
+SELECT x.id, a.model, `+sqlstore.LongContext+`, `+tokenSums+`
+FROM x JOIN answers a ON a.owner = x.owner AND a.stream = x.stream
+WHERE a.counted GROUP BY 1, 2, 3 ORDER BY x.id, a.model COLLATE "C", 3`, owners, ids)
 	if err != nil {
 		return err
 	}

@@ -28,15 +28,15 @@ ON CONFLICT (owner, key, stream) DO UPDATE SET sidechain = excluded.sidechain, m
 WHERE (excluded.sidechain, -excluded.output,
   -(excluded.input + excluded.cache_read + excluded.cache_write_5m + excluded.cache_write_1h), excluded.time)
   <= (a.sidechain, -a.output, -(a.input + a.cache_read + a.cache_write_5m + a.cache_write_1h), a.time)`
-	// Of all copies that an owner has, one counts: not a sidechain's, the most output, an agent's own, the earliest, the
-	// oldest stream.
+	// Of all copies that an owner has, one counts: not a sidechain's, the most output, an agent's own, the earliest, that
+	// of the session before those of its copies, the oldest stream.
 	countAnswers = `
 UPDATE answers a SET counted = r.best
 FROM (
   SELECT n.key, n.stream, n.counted, row_number() OVER (PARTITION BY n.key
     ORDER BY n.sidechain, n.output DESC,
       n.sidechain AND (SELECT s.parent = '' FROM streams s WHERE s.owner = n.owner AND s.id = n.stream),
-      n.time, n.stream
+      n.time, coalesce((SELECT f.copy FROM facts f WHERE f.owner = n.owner AND f.stream = n.stream), 0), n.stream
   ) = 1 AS best
   FROM answers n WHERE n.owner = $1 AND n.key = ANY ($2)
 ) r

@@ -29,12 +29,12 @@ ON CONFLICT DO UPDATE SET sidechain = excluded.sidechain, model = excluded.model
 WHERE (excluded.sidechain, -excluded.output,
   -(excluded.input + excluded.cache_read + excluded.cache_write_5m + excluded.cache_write_1h), excluded.time)
   <= (sidechain, -output, -(input + cache_read + cache_write_5m + cache_write_1h), time)`
-	// Of all copies that an owner has, one counts: not a sidechain's, the most output, an agent's own, the earliest, the
-	// oldest stream.
+	// Of all copies that an owner has, one counts: not a sidechain's, the most output, an agent's own, the earliest, that
+	// of the session before those of its copies, the oldest stream.
 	countAnswer = `
 WITH best AS MATERIALIZED (SELECT a.stream FROM answers a JOIN streams s ON s.id = a.stream
-  WHERE a.owner = ?1 AND a.key = ?2
-  ORDER BY a.sidechain, a.output DESC, a.sidechain AND s.parent = '', a.time, a.stream LIMIT 1)
+  LEFT JOIN facts f ON f.stream = a.stream WHERE a.owner = ?1 AND a.key = ?2
+  ORDER BY a.sidechain, a.output DESC, a.sidechain AND s.parent = '', a.time, coalesce(f.copy, 0), a.stream LIMIT 1)
 UPDATE answers SET counted = NOT counted
 WHERE owner = ?1 AND key = ?2 AND counted <> (stream = (SELECT stream FROM best))`
 )

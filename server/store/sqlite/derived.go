@@ -152,6 +152,10 @@ func saveDerived(ctx context.Context, c executor, d *server.Derivation) error {
 	if err := checkStale(ctx, c, d); err != nil {
 		return err
 	}
+	// Facts first: which of several answers counts goes by them.
+	if err := sqlstore.SaveFacts(ctx, dialect{c}, d); err != nil {
+		return fmt.Errorf("facts: %w", err)
+	}
 	if err := saveAnswers(ctx, c, d); err != nil {
 		return fmt.Errorf("answers: %w", err)
 	}
@@ -166,9 +170,6 @@ ON CONFLICT DO UPDATE SET first_line = excluded.first_line, last_line = excluded
 	}
 	if err := sqlstore.SaveMoments(ctx, dialect{c}, d); err != nil {
 		return fmt.Errorf("moments: %w", err)
-	}
-	if err := sqlstore.SaveFacts(ctx, dialect{c}, d); err != nil {
-		return fmt.Errorf("facts: %w", err)
 	}
 	if err := sqlstore.SaveFold(ctx, dialect{c}, d); err != nil {
 		return fmt.Errorf("place: %w", err)

@@ -197,8 +197,11 @@ CREATE TABLE facts (
   branch TEXT NOT NULL, version TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL,
   prompts INTEGER NOT NULL, messages INTEGER NOT NULL, tools INTEGER NOT NULL, errors INTEGER NOT NULL,
   compactions INTEGER NOT NULL, context INTEGER NOT NULL, window INTEGER NOT NULL, compact_at INTEGER NOT NULL,
-  lines INTEGER NOT NULL
+  lines INTEGER NOT NULL,
+  origin TEXT NOT NULL, -- the session and the id of its first record: copies of a session have the same; '' unknown
+  copy INTEGER NOT NULL -- 1: its name is not that of its records' session
 );
+CREATE INDEX facts_origin ON facts (origin) WHERE origin <> '';
 
 -- What happened in the newest view of a stream, in the order of its lines.
 CREATE TABLE moments (

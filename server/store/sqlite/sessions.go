@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -56,7 +57,7 @@ func (s *Store) Find(ctx context.Context, scope server.Scope, q server.SessionQu
 	}
 	out, err := sqlstore.FindParts(ctx, dialect{s.read}, scope, q.Page, page)
 	if err == nil {
-		err = s.addUsage(ctx, out.List)
+		err = cmp.Or(s.addUsage(ctx, out.List), sqlstore.AddCopies(ctx, dialect{s.read}, out.List))
 	}
 	if err != nil {
 		return server.Found{}, fmt.Errorf("find sessions: %w", err)
@@ -72,6 +73,7 @@ func (s *Store) sources(ctx context.Context, part sqlstore.Part, scope server.Sc
 	})
 	f.Select(part, scope)
 	filterSessions(&f, q, projects)
+	f.HideCopies(part, scope, q)
 	return f, err
 }
 
@@ -116,7 +118,10 @@ func jsonList[T int64 | string](list []T) string {
 	return string(b)
 }
 
-// addUsage adds what each session's answers used, and counts its agents.
+// withCopies is sqlstore.WithCopies.
+var withCopies, _ = sqlstore.WithoutOwners(sqlstore.WithCopies(), nil)
+
+// addUsage adds what each session's answers used, and those of its copies, and counts its agents.
 func (s *Store) addUsage(ctx context.Context, list []server.FoundSession) error {
 	if len(list) == 0 {
 		return nil
@@ -126,9 +131,12 @@ func (s *Store) addUsage(ctx context.Context, list []server.FoundSession) error 
 		at[list[i].ID], ids = &list[i], append(ids, list[i].ID)
 	}
 	rows, err := s.read.QueryContext(ctx, `
-SELECT stream, model, `+sqlstore.LongContext+`, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write_5m),
+WITH x (id, stream) AS MATERIALIZED (SELECT value, value FROM json_each(?1) UNION ALL
+  SELECT s.id, t.stream FROM json_each(?1) j JOIN streams s ON s.id = j.value JOIN facts f ON f.stream = s.id
+  `+withCopies+`)
+SELECT x.id, model, `+sqlstore.LongContext+`, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write_5m),
   sum(cache_write_1h), sum(searches)
-FROM answers a WHERE stream IN (SELECT value FROM json_each(?)) AND counted = 1
+FROM x CROSS JOIN answers a ON a.stream = x.stream WHERE counted = 1
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, jsonList(ids))
 	if err != nil {
 		return err

@@ -32,17 +32,25 @@ func SaveFacts(ctx context.Context, l Dialect, d *server.Derivation) error {
 	title, prompt := CleanText(f.Title), CleanText(f.FirstPrompt)
 	_, err := l.Exec(ctx, `
 INSERT INTO facts ({owner,} stream, title, first_prompt, folded, model, models, branch, version, started, ended,
-  prompts, messages, tools, errors, compactions, context, "window", compact_at, lines)
-VALUES ({?,} ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  prompts, messages, tools, errors, compactions, context, "window", compact_at, lines, origin, copy)
+VALUES ({?,} ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT ({owner,} stream) DO UPDATE SET title = excluded.title, first_prompt = excluded.first_prompt,
   folded = excluded.folded, model = excluded.model, models = excluded.models, branch = excluded.branch,
   version = excluded.version, started = excluded.started, ended = excluded.ended, prompts = excluded.prompts,
   messages = excluded.messages, tools = excluded.tools, errors = excluded.errors, compactions = excluded.compactions,
-  context = excluded.context, "window" = excluded."window", compact_at = excluded.compact_at, lines = excluded.lines`,
+  context = excluded.context, "window" = excluded."window", compact_at = excluded.compact_at, lines = excluded.lines,
+  origin = excluded.origin, copy = excluded.copy`,
 		d.Task.Owner, d.Task.Stream, title, prompt, FoldText(title)+"\n"+FoldText(prompt), CleanText(f.Model),
 		StoredModels(f.Models), CleanText(f.Branch), CleanText(f.Version), Micros(f.Started), Micros(f.Ended), f.Prompts,
-		f.Messages, f.Tools, f.Errors, f.Compactions, f.Context, f.Window, f.Limit, f.Lines)
+		f.Messages, f.Tools, f.Errors, f.Compactions, f.Context, f.Window, f.Limit, f.Lines, CleanKey(f.Origin), oneIf(f.Copy))
 	return err
+}
+
+func oneIf(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // SaveFold stores how far a stream is derived, in the transaction of a derivation.

@@ -185,6 +185,64 @@ func NewCounter(reader Dialect, drops string,
 	return Counter{reader, drops, sources}
 }
 
+// holds is that the stream of the facts whole has all that the copy with the facts part has: it goes on as long. Of two
+// that are alike, the one named like its records' session does, then the longer, then the older.
+func holds(whole, part string) string {
+	return strings.NewReplacer("w.", whole+".", "p.", part+".").Replace(`w.origin <> '' AND p.origin = w.origin
+  AND p.stream <> w.stream AND w.ended >= p.ended AND (w.copy, -w.lines, w.stream) < (p.copy, -p.lines, p.stream)`)
+}
+
+// HideCopies leaves out the streams s, with facts f, that are copies of a session which the query lists anyway, with
+// all that they have. A name in full is that of a copy, too.
+func (f *Filter) HideCopies(part Part, scope server.Scope, q server.SessionQuery) {
+	if scope.Only != 0 || q.Agents || q.Parent != "" || len(q.Names) > 0 {
+		return
+	}
+	var p Filter
+	if len(part.Projects) > 0 {
+		p.Add(`p.project_hash = s.project_hash`)
+	}
+	if q.Project != "" {
+		p.Add(`(p.project_hash = ? OR p.project = ?)`, q.Project, q.Project)
+	}
+	if q.Machine != nil {
+		p.Add(`p.machine = ?`, *q.Machine)
+	}
+	p.Add(holds("o", "f"))
+	f.Add(`(s.session_id = ? OR NOT EXISTS (SELECT 1 FROM facts o
+  JOIN streams p ON {p.owner = o.owner AND} p.id = o.stream AND p.owner = s.owner `+p.Where()+`))`,
+		append([]any{q.Text}, p.Args...)...)
+}
+
+// WithCopies joins the facts f of a stream s with those of copies t whose answers count for it too.
+func WithCopies() string {
+	return `JOIN facts t ON {t.owner = f.owner AND} ` + holds("f", "t") + `
+  JOIN streams c ON {c.owner = t.owner AND} c.id = t.stream AND c.owner = s.owner`
+}
+
+// AddCopies adds the copies of sessions.
+func AddCopies(ctx context.Context, l Dialect, list []server.FoundSession) error {
+	at, ids := map[int64]*server.FoundSession{}, []any{}
+	for i := range list {
+		if list[i].Summary.Origin != "" {
+			at[list[i].ID], ids = &list[i], append(ids, list[i].ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return l.Query(ctx, `SELECT s.id, c.session_id, c.machine
+FROM streams s JOIN facts f ON {f.owner = s.owner AND} f.stream = s.id `+WithCopies()+`
+WHERE s.id IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(ids)), ", ")+`) ORDER BY c.id`, ids,
+		func(row Scanner) error {
+			var id int64
+			var c server.Copy
+			err := row.Scan(&id, &c.SessionID, &c.Machine)
+			at[id].Copies = append(at[id].Copies, c)
+			return err
+		})
+}
+
 // Count implements server.SessionFinder.
 func (c *Counter) Count(ctx context.Context, scope server.Scope, q server.SessionQuery,
 	most int64) (n int64, err error) {

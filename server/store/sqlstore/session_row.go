@@ -14,7 +14,7 @@ const MoreColumns = `,
   coalesce(f.branch, ''), coalesce(f.version, ''), coalesce(f.started, 0), coalesce(f.ended, 0),
   coalesce(f.prompts, 0), coalesce(f.messages, 0), coalesce(f.tools, 0), coalesce(f.errors, 0),
   coalesce(f.compactions, 0), coalesce(f.context, 0), coalesce(f.window, 0), coalesce(f.compact_at, 0),
-  coalesce(f.lines, 0)`
+  coalesce(f.lines, 0), coalesce(f.origin, ''), coalesce(f.copy, 0)`
 
 // LongContext says of an answer a whether its request was above server.LongContext.
 var LongContext = fmt.Sprintf(`a.input + a.cache_read + a.cache_write_5m + a.cache_write_1h > %d`, server.LongContext)
@@ -31,10 +31,12 @@ func ScanSession(row Scanner) (x server.FoundSession, epoch int64, err error) {
 
 // scanWithFacts scans a row that ends with MoreColumns.
 func scanWithFacts(row Scanner, to []any, f *server.Summary) error {
-	var started, ended int64
+	var started, ended, named int64
 	var models string
 	err := row.Scan(append(to, &f.Title, &f.FirstPrompt, &f.Model, &models, &f.Branch, &f.Version, &started, &ended,
-		&f.Prompts, &f.Messages, &f.Tools, &f.Errors, &f.Compactions, &f.Context, &f.Window, &f.Limit, &f.Lines)...)
+		&f.Prompts, &f.Messages, &f.Tools, &f.Errors, &f.Compactions, &f.Context, &f.Window, &f.Limit, &f.Lines, &f.Origin,
+		&named)...)
+	f.Copy = named != 0
 	f.Started, f.Ended, f.Models = Moment(started), Moment(ended), splitModels(models)
 	return err
 }

@@ -1,9 +1,11 @@
 package textindex
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"slices"
 	"time"
@@ -37,8 +39,10 @@ type search struct {
 	only  map[int64]bool // streams of a session; nil: any
 
 	streams map[int64]*stream
-	hits    []hit // in their order, one more than the page at most
-	used    int   // bytes
+	alike   map[alike]place // where the text of a session was found that has copies, or may have some
+	hits    []hit           // in their order, one more than the page at most
+	seed    maphash.Seed
+	used    int // bytes
 	began   time.Time
 	floor   int64 // the time of what was looked at last
 	cut     bool  // the budget ended before the page was full
@@ -48,6 +52,32 @@ type search struct {
 type hit struct {
 	place
 	text server.Hit
+}
+
+// alike is what the hits of a session and of its copies have in common.
+type alike struct {
+	origin, kind string
+	time         int64
+	text         uint64
+}
+
+// elsewhere reports whether a copy of the hit's session has the same text, and is the one that is shown. One that is
+// not shown any more is removed.
+func (s *search) elsewhere(h *hit, text string) bool {
+	st := s.streams[h.stream]
+	if st == nil || st.origin == "" {
+		return false
+	}
+	key := alike{st.origin, h.kind, h.time, maphash.String(s.seed, text)}
+	old, known := s.alike[key]
+	if other := s.streams[old.stream]; known && old.stream != h.stream {
+		if cmp.Or(cmp.Compare(other.copy, st.copy), cmp.Compare(old.stream, h.stream)) < 0 {
+			return true
+		}
+		s.hits = slices.DeleteFunc(s.hits, func(x hit) bool { return x.place == old })
+	}
+	s.alike[key] = h.place
+	return false
 }
 
 // read counts what was read.
@@ -60,7 +90,8 @@ func (s *search) spent() bool { return s.used > s.x.budget || time.Since(s.began
 func (x *Index) Search(ctx context.Context, scope server.Scope, q server.SearchQuery) (server.Hits, error) {
 	s := &search{x: x, scope: scope, q: q, words: sqlstore.Needles(q.Text), kinds: bitsOf(q.KindsOrAll()),
 		calls: extract.CallsOf(q.Tool, q.File),
-		since: math.MinInt64, upper: math.MaxInt64, streams: map[int64]*stream{}, began: time.Now()}
+		since: math.MinInt64, upper: math.MaxInt64, streams: map[int64]*stream{}, began: time.Now(),
+		alike: map[alike]place{}, seed: maphash.MakeSeed()}
 	var err error
 	if s.after, err = parsePlace(q.After); err != nil || len(s.words) == 0 && s.calls.All() || q.Limit < 1 ||
 		s.kinds == 0 {
@@ -151,11 +182,13 @@ func (s *search) planned() {
 
 // add keeps a hit if its text has what is looked for.
 func (s *search) add(h hit, text string) {
-	if bitsOf([]string{h.kind})&s.kinds == 0 || s.after != nil && compare(h.place, *s.after) >= 0 {
+	shown := s.after != nil && compare(h.place, *s.after) >= 0 // on the page before
+	if bitsOf([]string{h.kind})&s.kinds == 0 || shown && h.time > s.after.time || !sqlstore.HoldsAll(text, s.words) ||
+		s.elsewhere(&h, text) || shown {
 		return
 	}
 	i, known := slices.BinarySearchFunc(s.hits, h, func(a, b hit) int { return compare(b.place, a.place) })
-	if known || i > s.q.Limit || !sqlstore.HoldsAll(text, s.words) {
+	if known || i > s.q.Limit {
 		return
 	}
 	h.text.Snippet = sqlstore.Snippet(text, s.shown)

@@ -16,6 +16,8 @@ type stream struct {
 	round  int64
 	at     server.Position // derived so far
 	epochs []epoch         // newest first
+	origin string          // see server.Summary
+	copy   int64
 }
 
 type epoch struct {
@@ -74,13 +76,14 @@ func (s *search) stream(ctx context.Context, id int64) (*stream, error) {
 	f := s.chosen()
 	f.Add(`s.id = ?`, id)
 	var x *stream
-	err := s.d.Query(ctx, `SELECT s.owner, `+derived+`, coalesce(m.models, '')
+	err := s.d.Query(ctx, `SELECT s.owner, `+derived+`, coalesce(m.models, ''), coalesce(m.origin, ''), coalesce(m.copy, 0)
 FROM streams s LEFT JOIN folds p ON {p.owner = s.owner AND} p.stream = s.id
 LEFT JOIN facts m ON {m.owner = s.owner AND} m.stream = s.id `+f.Where(), f.Args,
 		func(row sqlstore.Scanner) error {
 			var found stream
 			var models string
-			err := row.Scan(&found.owner, &found.round, &found.at.Epoch, &found.at.Generation, &found.at.Line, &models)
+			err := row.Scan(&found.owner, &found.round, &found.at.Epoch, &found.at.Generation, &found.at.Line, &models,
+				&found.origin, &found.copy)
 			if err == nil && (s.q.Model == "" || strings.Contains(models, "\n"+s.q.Model+"\n")) {
 				x = &found
 			}

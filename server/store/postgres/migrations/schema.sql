@@ -212,8 +212,12 @@ CREATE TABLE facts (
   branch text COLLATE "C" NOT NULL, version text COLLATE "C" NOT NULL, started bigint NOT NULL,
   ended bigint NOT NULL, prompts bigint NOT NULL, messages bigint NOT NULL, tools bigint NOT NULL,
   errors bigint NOT NULL, compactions bigint NOT NULL, context bigint NOT NULL, "window" bigint NOT NULL,
-  compact_at bigint NOT NULL, lines bigint NOT NULL, PRIMARY KEY (owner, stream)
+  compact_at bigint NOT NULL, lines bigint NOT NULL,
+  origin text COLLATE "C" NOT NULL, -- the session and the id of its first record: copies have the same; '' unknown
+  copy smallint NOT NULL,           -- 1: its name is not that of its records' session
+  PRIMARY KEY (owner, stream)
 );
+CREATE INDEX facts_origin ON facts (owner, origin) WHERE origin <> '';
 
 -- What happened in the newest view of a stream, in the order of its lines.
 CREATE TABLE moments (
