@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,44 +18,99 @@ import (
 // cleanupDefault is how many days Claude Code keeps a transcript if cleanupPeriodDays is not set.
 const cleanupDefault = 30
 
-// CleanupDays is how many days after its last change Claude Code deletes a transcript, for the settings in its folder
-// (~/.claude): an administrator's setting, else the smallest of the user's, else the default. source is the file with
-// that setting; "" is the default. A file that cannot be parsed counts as one without the setting: Claude Code then
-// deletes nothing, so the answer errs on the safe side.
+// CleanupDays is how many days after its last change Claude Code deletes a transcript, for the settings that it reads
+// with its folder (~/.claude): an administrator's setting, else the smallest of all others, else the default. source is
+// the file with that setting; "" is the default. A file that cannot be parsed counts as one without the setting: Claude
+// Code then deletes nothing, so the answer errs on the safe side. It does not read what only the system keeps: managed
+// preferences of macOS and the registry of Windows.
 func CleanupDays(configDir string) (days int, source string) {
-	return cleanupDays(SettingsFiles(configDir)...)
+	return cleanupDays(administrators(configDir), append(users(configDir), ofProjects(configDir)...))
 }
 
 // SettingsFiles are Claude Code's settings files that apply wherever it is started: the administrator's, then those in
-// its folder (~/.claude). They need not exist. The local one applies to sessions in that folder's parent only, but such
-// a session deletes everybody's transcripts.
+// its folder (~/.claude). They need not exist.
 func SettingsFiles(configDir string) []string {
-	return []string{managedSettings(), filepath.Join(configDir, "settings.local.json"),
-		filepath.Join(configDir, "settings.json")}
+	return append(slices.Concat(administrators(configDir)...), users(configDir)...)
 }
 
-// cleanupDays is the setting of the first file, which is the administrator's; else the smallest of the others.
-func cleanupDays(files ...string) (days int, source string) {
-	days = cleanupDefault
-	for i, path := range files {
+// users are the settings files in Claude Code's folder. The local one applies to sessions in that folder's parent only,
+// but such a session deletes everybody's transcripts.
+func users(configDir string) []string {
+	return []string{filepath.Join(configDir, "settings.local.json"), filepath.Join(configDir, "settings.json")}
+}
+
+// ofProjects are the settings files of the projects in which Claude Code was started: a session in one of them deletes
+// everybody's transcripts. Claude Code keeps their list in its folder, or beside ~/.claude.
+func ofProjects(configDir string) (files []string) {
+	for _, path := range []string{filepath.Join(configDir, ".claude.json"), configDir + ".json"} {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			continue
 		}
-		var settings struct {
-			Days *float64 `json:"cleanupPeriodDays"`
+		var state struct {
+			Projects map[string]json.RawMessage `json:"projects"`
 		}
-		if json.Unmarshal(text, &settings) != nil || settings.Days == nil || *settings.Days < 0 || *settings.Days >= 1e6 {
-			continue
+		_ = json.Unmarshal(text, &state) // of a damaged file nothing is known
+		for _, dir := range slices.Sorted(maps.Keys(state.Projects)) {
+			files = append(files, filepath.Join(dir, ".claude", "settings.local.json"), filepath.Join(dir, ".claude", "settings.json"))
 		}
-		if n := int(*settings.Days); source == "" || n < days {
+	}
+	return files
+}
+
+// administrators are the sources of an administrator's settings, the first that has any counts: what Claude Code keeps
+// of its service's, then the files of this machine. Of several files in one source the last that has a setting counts.
+func administrators(configDir string) [][]string {
+	return [][]string{{filepath.Join(configDir, "remote-settings.json")}, withDropIns(managedSettings())}
+}
+
+// withDropIns is a settings file and those in the folder beside it, in the order in which they are read.
+func withDropIns(base string) []string {
+	dir := strings.TrimSuffix(base, ".json") + ".d"
+	entries, _ := os.ReadDir(dir) // sorted by name; it need not exist
+	files := []string{base}
+	for _, e := range entries {
+		if name := e.Name(); strings.HasSuffix(name, ".json") && name[0] != '.' {
+			files = append(files, filepath.Join(dir, name))
+		}
+	}
+	return files
+}
+
+// cleanupDays is the last setting of the first administrator's source that has one; else the smallest of the others.
+func cleanupDays(managed [][]string, others []string) (days int, source string) {
+	for _, files := range managed {
+		for _, path := range files {
+			if n, ok := daysIn(path); ok {
+				days, source = n, path
+			}
+		}
+		if source != "" {
+			return days, source
+		}
+	}
+	days = cleanupDefault
+	for _, path := range others {
+		if n, ok := daysIn(path); ok && (source == "" || n < days) {
 			days, source = n, path
-		}
-		if i == 0 {
-			break
 		}
 	}
 	return days, source
+}
+
+// daysIn reads the setting of one file.
+func daysIn(path string) (days int, ok bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	var settings struct {
+		Days *float64 `json:"cleanupPeriodDays"`
+	}
+	if json.Unmarshal(text, &settings) != nil || settings.Days == nil || *settings.Days < 0 || *settings.Days >= 1e6 {
+		return 0, false
+	}
+	return int(*settings.Days), true
 }
 
 // managedSettings is the path of the administrator's settings for Claude Code.

@@ -47,7 +47,7 @@ func TestCleanupDays(t *testing.T) {
 				put(t, path, text, 0, time.Now())
 			}
 		}
-		if days, source := cleanupDays(managed, own); days != c.days || source != c.source {
+		if days, source := cleanupDays([][]string{{managed}}, []string{own}); days != c.days || source != c.source {
 			t.Errorf("%+v: %d %q", c, days, source)
 		}
 	}
@@ -55,11 +55,11 @@ func TestCleanupDays(t *testing.T) {
 	for text, want := range map[string]int{`{"cleanupPeriodDays":3}`: 3, `{"cleanupPeriodDays":70}`: 12, `{}`: 12} {
 		put(t, local, text, 0, time.Now())
 		put(t, own, `{"cleanupPeriodDays":12}`, 0, time.Now())
-		if days, _ := cleanupDays(filepath.Join(dir, "none.json"), local, own); days != want {
+		if days, _ := cleanupDays(nil, []string{local, own}); days != want {
 			t.Errorf("%s: %d days", text, days)
 		}
 		put(t, managed, `{"cleanupPeriodDays":90}`, 0, time.Now())
-		if days, source := cleanupDays(managed, local, own); days != 90 || source != managed {
+		if days, source := cleanupDays([][]string{{filepath.Join(dir, "none.json")}, {managed}}, []string{local, own}); days != 90 || source != managed {
 			t.Errorf("managed: %d %q", days, source)
 		}
 	}
@@ -123,5 +123,40 @@ func TestExpiring(t *testing.T) {
 	}
 	if err := os.Chmod(filepath.Join(root, "q"), 0o700); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Of an administrator's source the last file counts, of two sources the first; without one the least of all others,
+// those of projects too.
+func TestCleanupSources(t *testing.T) {
+	dir := t.TempDir()
+	config, now := filepath.Join(dir, ".claude"), time.Now()
+	project := filepath.Join(dir, "shop")
+	put(t, config+".json", `{"projects":{"`+filepath.ToSlash(project)+`":{},"/nowhere":{}}}`, 0, now)
+	put(t, filepath.Join(config, "settings.json"), `{"cleanupPeriodDays":60}`, 0, now)
+	set := func(path string, text string) { t.Helper(); put(t, path, text, 0, now) }
+	check := func(want int, managed ...string) {
+		t.Helper()
+		if days, source := cleanupDays([][]string{nil, managed}, append(users(config), ofProjects(config)...)); days != want {
+			t.Errorf("%d days by %s, want %d", days, source, want)
+		}
+	}
+	check(60)
+	set(filepath.Join(project, ".claude", "settings.json"), `{"cleanupPeriodDays":9}`)
+	check(9)
+	set(filepath.Join(project, ".claude", "settings.local.json"), `{"cleanupPeriodDays":8}`)
+	check(8)
+	base := filepath.Join(dir, "managed-settings.json")
+	set(base, `{"cleanupPeriodDays":90}`)
+	check(90, withDropIns(base)...)
+	set(filepath.Join(dir, "managed-settings.d", "20.json"), `{}`)
+	set(filepath.Join(dir, "managed-settings.d", "10.json"), `{"cleanupPeriodDays":91}`)
+	set(filepath.Join(dir, "managed-settings.d", ".30.json"), `{"cleanupPeriodDays":1}`)
+	check(91, withDropIns(base)...)
+	set(filepath.Join(dir, "managed-settings.d", "20.json"), `{"cleanupPeriodDays":7}`)
+	check(7, withDropIns(base)...)
+	if files := administrators(config); len(files) != 2 || files[0][0] != filepath.Join(config, "remote-settings.json") ||
+		files[1][0] != managedSettings() {
+		t.Errorf("%v", files)
 	}
 }
