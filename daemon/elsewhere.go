@@ -39,7 +39,8 @@ func notReadAdvice(w *control.Watch) (out []control.Advice) {
 	}
 	for _, h := range w.Elsewhere {
 		out = append(out, control.Advice{Kind: "elsewhere",
-			Text: fmt.Sprintf("not delivered: %d sessions in %s, which is not among the roots", h.Transcripts, h.Path),
+			Text: fmt.Sprintf("not delivered: %s, which is not among the roots, has %d", h.Path, h.Transcripts) +
+				map[bool]string{true: " session", false: " sessions"}[h.Transcripts == 1],
 			Hint: "`ccship config set roots " + strings.Join(append(w.Roots[:len(w.Roots):len(w.Roots)], h.Path), " ") +
 				"` has them delivered"})
 	}

@@ -89,12 +89,10 @@ func (l *Library) project(h *head, file File) string {
 	}
 	if l.Repository != nil {
 		if repository := l.Repository(h.FirstCwd); repository != "" {
-			return filepath.Base(repository)
+			return transcript.FolderName(repository)
 		}
 	}
-	place := string(filepath.Separator) + filepath.Join(".claude", "worktrees") + string(filepath.Separator)
-	repository, _, _ := strings.Cut(h.FirstCwd, place)
-	return filepath.Base(repository)
+	return transcript.FolderName(transcript.RepositoryOf(h.FirstCwd))
 }
 
 // diskItem is a session on disk. Numbers of its beginning would be wrong, so a long one has none.

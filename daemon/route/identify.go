@@ -52,7 +52,7 @@ func (r *Router) identify(ctx context.Context, c *tail.Chunk) (state.Routing, ti
 	facts.Stream.Cwd = cwd
 	policy, _ := r.projects.Find(cwd)
 	if cwd != "" {
-		facts.Stream.Project = filepath.Base(cmp.Or(policy.Repository, cwd))
+		facts.Stream.Project = transcript.FolderName(cmp.Or(policy.Repository, cwd))
 	}
 	facts.Stream.ProjectHash = project.Hash(cwd, folder, policy, r.rules.Load().TrustedProjects)
 	if !policy.Gone {

@@ -240,9 +240,9 @@ func (c *counter) setProject(cwd string) {
 	}
 	key := [2]string{cwd, c.in.folder}
 	if _, ok := c.projects[key]; !ok {
-		top := repository(cwd)
+		top := transcript.RepositoryOf(cwd)
 		hash, main := c.disk.Project(top, c.in.folder)
-		c.projects[key] = [2]string{hash, projectName(cmp.Or(main, top), c.in.folder)}
+		c.projects[key] = [2]string{hash, cmp.Or(transcript.FolderName(cmp.Or(main, top)), c.in.folder)}
 	}
 	c.project = c.projects[key]
 }

@@ -61,7 +61,7 @@ func (v View) Hits(hits []remote.Hit, limit int, more bool) string {
 			b.WriteString(v.hitLine(l))
 		}
 		if rest := len(g.lines) - len(shown); rest > 0 {
-			others := fmt.Sprintf("    and %d more: --session %s", rest, ids[i])
+			others := fmt.Sprintf("    and %d more: --session %s", rest, pasted(full[i]))
 			if len(groups) == 1 {
 				others = fmt.Sprintf("    and %d more: --limit", rest)
 			}
