@@ -105,10 +105,14 @@ type Text struct {
 }
 
 // TextKinds are the kinds of texts that a search without kinds looks through: what was said and done. A prompt is the
-// person's words, a message those of another session, an agent, a schedule or a background task.
+// person's words, a message those of another session, an agent, a schedule or a background task. One of the history is
+// a prompt of a session that is not stored.
 func TextKinds() []string {
-	return []string{"prompt", "message", "answer", "thinking", "tool", "result", "title", "other"}
+	return []string{"prompt", "message", "answer", "thinking", "tool", "result", "title", "other", HistoryKind}
 }
+
+// HistoryKind is the kind of a prompt that only the prompt history has.
+const HistoryKind = "history"
 
 // PlaceKinds are the kinds of texts that only say what a line touched, in words that a text of another kind has too:
 // files changed and files read (each path between < and >, with slashes), commands run, and errors.

@@ -38,6 +38,9 @@ func (w *derivation) extractor(snap server.Snapshot) extractor {
 // line adds a stored line. errStepFull means that it is the step's last.
 func (h *extractor) line(l server.Line) error {
 	from := len(h.texts.List)
+	if h.keep {
+		h.texts.Past(l)
+	}
 	for _, r := range extract.Records(l) {
 		h.record(l.Index, r)
 	}

@@ -24,6 +24,7 @@ type Texts struct {
 // Of is the texts of a line.
 func Of(l server.Line) []server.Text {
 	var t Texts
+	t.Past(l)
 	for _, r := range Records(l) {
 		t.Record(l.Index, time.Time{}, &r)
 	}

@@ -26,6 +26,7 @@ var searchKinds = []struct{ Kind, Name string }{
 	{"prompt", "Prompts"}, {"message", "Messages of others"}, {"answer", "Responses"},
 	{"thinking", "Thinking"}, {"tool", "Tool calls"},
 	{"result", "Results"}, {"title", "Titles"}, {"other", "Attachments, snapshots, other"},
+	{server.HistoryKind, "Prompts of sessions that are gone"},
 	{server.CommandKind, "Commands run"}, {server.EditKind, "Files changed"}, {server.ReadKind, "Files read"},
 	{server.ErrorKind, "Errors only"},
 }

@@ -71,7 +71,7 @@ func (a verbs) searchCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&f.Kind, "kind", "",
 		"only these, separated by commas: prompt, message, answer, thinking, tool, result, title, other, "+
-			"edit, read, command, "+
+			"history, edit, read, command, "+
 			"error")
 	cmd.Flags().StringVar(&f.File, "file", "",
 		"only tool calls that read or changed this `file`: its path, or the end of it")

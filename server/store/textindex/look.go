@@ -1,6 +1,7 @@
 package textindex
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/extract"
 	"github.com/ccship/ccship/server/grams"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // results are the kinds of texts that tools answer.
@@ -25,6 +27,19 @@ type candidate struct {
 	times map[int64]int64 // of the lines that may be shown, by index
 	known map[string]bool // calls by id: whether the query chooses them
 	later []server.Line   // with results of calls that are not known yet
+	past  []past          // of the prompt history
+}
+
+// ofOwner is a session of an owner.
+type ofOwner struct {
+	owner   int64
+	session string
+}
+
+// past is a line of the prompt history.
+type past struct {
+	line int64
+	extract.Past
 }
 
 // look reads the lines of a candidate.
@@ -53,6 +68,12 @@ func (s *search) look(ctx context.Context, c *cursor) error {
 		return nil
 	}
 	err = s.lines(ctx, &x, server.Span{Generation: d.Generation, From: from, To: to}, s.line)
+	for _, p := range x.past {
+		stored, e := s.stored(ctx, st.owner, p.Session)
+		if err = cmp.Or(err, e); err == nil && !stored {
+			s.found(&x, p.line, []server.Text{{Kind: server.HistoryKind, Text: p.Text}})
+		}
+	}
 	if err == nil && len(x.later) > 0 {
 		err = s.late(ctx, &x)
 	}
@@ -86,6 +107,10 @@ func (s *search) line(x *candidate, l server.Line) {
 		x.later = append(x.later, l)
 		return
 	}
+	if p, ok := extract.PastOf(l); ok {
+		x.past = append(x.past, past{l.Index, p})
+		return
+	}
 	texts := extract.Of(l)
 	for _, c := range x.doc.Carried {
 		if c.Line == l.Index && x.doc.Round == x.st.round {
@@ -93,6 +118,25 @@ func (s *search) line(x *candidate, l server.Line) {
 		}
 	}
 	s.found(x, l.Index, texts)
+}
+
+// stored reports whether an owner has a session, or had it forgotten: then its prompts are not looked for elsewhere.
+func (s *search) stored(ctx context.Context, owner int64, session string) (bool, error) {
+	key := ofOwner{owner, session}
+	if is, known := s.sessions[key]; known {
+		return is, nil
+	}
+	is := false
+	found := func(sqlstore.Scanner) error { is = true; return nil }
+	var f sqlstore.Filter
+	f.Add(`s.owner = ?`, owner)
+	f.Add(s.d.Named(session))
+	err := s.d.Query(ctx, `SELECT 1 FROM streams s `+f.Where(), f.Args, found)
+	if err == nil && !is {
+		err = s.d.Query(ctx, `SELECT 1 FROM forgotten f WHERE f.owner = ? AND f.session_id = ?`, []any{owner, session}, found)
+	}
+	s.sessions[key] = is
+	return is, err
 }
 
 // found keeps those texts of a line that have what is looked for.

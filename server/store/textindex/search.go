@@ -38,14 +38,15 @@ type search struct {
 	after *place
 	only  map[int64]bool // streams of a session; nil: any
 
-	streams map[int64]*stream
-	alike   map[alike]place // where the text of a session was found that has copies, or may have some
-	hits    []hit           // in their order, one more than the page at most
-	seed    maphash.Seed
-	used    int // bytes
-	began   time.Time
-	floor   int64 // the time of what was looked at last
-	cut     bool  // the budget ended before the page was full
+	streams  map[int64]*stream
+	sessions map[ofOwner]bool // that lines of prompt histories name: whether they are stored
+	alike    map[alike]place  // where the text of a session was found that has copies, or may have some
+	hits     []hit            // in their order, one more than the page at most
+	seed     maphash.Seed
+	used     int // bytes
+	began    time.Time
+	floor    int64 // the time of what was looked at last
+	cut      bool  // the budget ended before the page was full
 }
 
 // hit is a line that was found.
@@ -91,7 +92,7 @@ func (x *Index) Search(ctx context.Context, scope server.Scope, q server.SearchQ
 	s := &search{x: x, scope: scope, q: q, words: sqlstore.Needles(q.Text), kinds: bitsOf(q.KindsOrAll()),
 		calls: extract.CallsOf(q.Tool, q.File),
 		since: math.MinInt64, upper: math.MaxInt64, streams: map[int64]*stream{}, began: time.Now(),
-		alike: map[alike]place{}, seed: maphash.MakeSeed()}
+		alike: map[alike]place{}, sessions: map[ofOwner]bool{}, seed: maphash.MakeSeed()}
 	var err error
 	if s.after, err = parsePlace(q.After); err != nil || len(s.words) == 0 && s.calls.All() || q.Limit < 1 ||
 		s.kinds == 0 {

@@ -1,0 +1,45 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+)
+
+// Prompts that only the prompt history has are found as such: not those of sessions that are stored, or were forgotten.
+func (s suite) pastPrompts(t *testing.T) {
+	st := s.open(t)
+	line := func(i int64, session string) server.Line {
+		return object(i, fmt.Sprintf(`{"display":"fix rounding in %s","timestamp":%d,"project":"/p","sessionId":%q}`, session, start.UnixMilli(), session))
+	}
+	put(t, st, batch("stored", object(0, says("prompt", "fix rounding in stored"))))
+	put(t, st, batch("forgotten", object(0, says("prompt", "fix rounding in forgotten"))))
+	h := batch("history~m", line(0, "swept"), line(1, "stored"), line(2, "forgotten"))
+	put(t, st, h)
+	for name, task := range lease(t, st) {
+		d := server.Derivation{Texts: said(object(0, says("prompt", "fix rounding in "+name)), start)}
+		if name == "history~m" {
+			d.Texts = nil
+			for _, l := range h.Lines {
+				d.Texts = append(d.Texts, said(l, start)...)
+			}
+		}
+		save(t, st, task, d)
+	}
+	if _, err := st.Forget(t.Context(), all, "forgotten", 0, start); err != nil {
+		t.Fatal(err)
+	}
+	hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "rounding", Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, x := range hits.List {
+		got[x.Kind+" of "+x.Session.SessionID] += x.Snippet
+	}
+	if len(got) != 2 || !strings.Contains(got["history of history~m"], "swept") || got["prompt of stored"] == "" {
+		t.Errorf("found: %q", got)
+	}
+}
