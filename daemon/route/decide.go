@@ -67,8 +67,8 @@ func (r *Router) decide(ctx context.Context, c *tail.Chunk) (Decision, error) {
 		if r.Tombstones.has(r.StreamName(&facts, c.File)) {
 			return Decision{Verdict: Excluded, Exclusion: Exclusion{Why: Forgotten}}, nil
 		}
-	} else if facts.Stream.Cwd == "" {
-		learnCwd(&facts, c)
+	} else if facts.Stream.Cwd == "" || c.From != c.Prev && c.From.Offset == 0 {
+		r.learnCwd(&facts, c)
 	}
 	t := r.target(&facts)
 	if t.verdict != Take {

@@ -118,12 +118,16 @@ func firstBytes(c *tail.Chunk) []byte {
 	return c.Provisional
 }
 
-// learnCwd finds the working directory of a file whose first lines named none. The name and hash of its stream stay.
-func learnCwd(f *state.Routing, c *tail.Chunk) {
-	if f.Stream.Extended {
+// learnCwd finds the working directory of a file whose first lines named none, or that was written anew: whoever moves a
+// project rewrites its paths. The stream's name stays, and the hash: it is still the same project.
+func (r *Router) learnCwd(f *state.Routing, c *tail.Chunk) {
+	cwd, ok := transcript.FirstCwd(firstBytes(c))
+	if f.Stream.Extended || !ok || cwd == f.Stream.Cwd {
 		return
 	}
-	if cwd, ok := transcript.FirstCwd(firstBytes(c)); ok {
-		f.Stream.Cwd = cwd
+	if f.Stream.Cwd != "" {
+		policy, _ := r.projects.Find(cwd)
+		f.Stream.Project = transcript.FolderName(cmp.Or(policy.Repository, cwd))
 	}
+	f.Stream.Cwd = cwd
 }

@@ -331,3 +331,26 @@ func TestExcludedTypesIncluded(t *testing.T) {
 	b.load()
 	reroute("a list of an earlier version", 1)
 }
+
+// A project that was moved, with the paths in its transcripts rewritten, has its new folder and keeps its hash. Reading
+// on from the middle changes nothing: a session may change its folder.
+func TestDecideMovedProject(t *testing.T) {
+	b := newBench(t)
+	before, after := t.TempDir(), filepath.Join(t.TempDir(), "store")
+	c := chunk(1, lineIn(before))
+	first := b.decide(c)
+	b.commit(c, first)
+	first.Facts.Stream.ID = 1
+	on := chunk(1, lineIn(after))
+	on.Prev, on.From, on.To = c.To, c.To, tail.Cursor{Offset: c.To.Offset + 10, Line: 2}
+	if s := b.decide(on).Facts.Stream; s != first.Facts.Stream {
+		t.Errorf("a line in another folder: %+v, not %+v", s, first.Facts.Stream)
+	}
+	again := chunk(1, lineIn(after))
+	again.Prev, again.From.Generation, again.To.Generation = c.To, 1, 1
+	want := first.Facts.Stream
+	want.Cwd, want.Project = after, "store"
+	if s := b.decide(again).Facts.Stream; s != want {
+		t.Errorf("rewritten: %+v, want %+v", s, want)
+	}
+}
