@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -209,8 +210,8 @@ func (a *usageAsk) read(q url.Values, groups []server.Group, users []server.User
 		}
 		a.query.Machine = &m
 	}
+	maps.Copy(a.names, narrow.Names(groups))
 	for _, g := range groups {
-		a.names[g.ProjectHash] = narrow.ProjectName(g.Project, g.Cwd, g.ProjectHash)
 		a.names[g.Machine] = cmp.Or(g.Host, g.Machine, "a plain client")
 	}
 	for _, u := range users {

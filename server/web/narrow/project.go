@@ -21,7 +21,6 @@ type Project struct {
 	Sessions  int64
 	Last      time.Time
 	On        bool
-	cwd       string
 }
 
 // Shown is how many groups a page lists or offers: those that were heard last.
@@ -42,14 +41,14 @@ func Groups(ctx context.Context, st server.SessionFinder, scope server.Scope, q 
 
 // Projects lists every project once, most recently active first, with addresses of the page at base and path.
 func Projects(groups []server.Group, q url.Values, base, path string) []Project {
-	at := map[string]int{}
+	at, names := map[string]int{}, Names(groups)
 	var out []Project
 	for _, g := range groups {
 		i, known := at[g.ProjectHash]
 		if !known {
 			i = len(out)
 			at[g.ProjectHash] = i
-			out = append(out, Project{Key: g.ProjectHash, Name: ProjectName(g.Project, g.Cwd, g.ProjectHash),
+			out = append(out, Project{Key: g.ProjectHash, Name: names[g.ProjectHash],
 				On:  q.Get("project") == g.ProjectHash,
 				URL: base + page.Address(path, q, "project", g.ProjectHash, "after", "")})
 		}
@@ -57,23 +56,40 @@ func Projects(groups []server.Group, q url.Values, base, path string) []Project 
 		if g.Last.After(out[i].Last) {
 			out[i].Last = g.Last
 		}
-		out[i].cwd = g.Cwd
 	}
-	return apart(out)
+	return out
 }
 
-// apart distinguishes projects of one name by their parent directory.
-func apart(list []Project) []Project {
-	names := map[string]int{}
-	for _, p := range list {
-		names[p.Name]++
-	}
-	for i, p := range list {
-		if dir := path.Base(path.Dir(slashed(p.cwd))); names[p.Name] > 1 && len(dir) > 1 {
-			list[i].Name = dir + "/" + p.Name
+// Names are what projects are called, by their hashes: where several have one name, as much of the folders above it as
+// tells them apart, and where that is the same too, the hash.
+func Names(groups []server.Group) map[string]string {
+	names, folders := map[string]string{}, map[string]string{} // a project without a folder left has its hash in its name
+	for _, g := range groups {
+		if _, known := names[g.ProjectHash]; !known {
+			names[g.ProjectHash] = ProjectName(g.Project, g.Cwd, g.ProjectHash)
+			folders[g.ProjectHash] = path.Dir(slashed(g.Cwd))
 		}
 	}
-	return list
+	for again := true; again; {
+		again = false
+		alike := map[string]int{}
+		for _, name := range names {
+			alike[name]++
+		}
+		for hash, name := range names {
+			if alike[name] == 1 || folders[hash] == "" {
+				continue
+			}
+			again = true
+			dir, above := path.Base(folders[hash]), path.Dir(folders[hash])
+			if above == folders[hash] || len(dir) < 2 {
+				names[hash], folders[hash] = name+" ("+format.Short(hash, 12)+")", ""
+				continue
+			}
+			names[hash], folders[hash] = dir+"/"+name, above
+		}
+	}
+	return names
 }
 
 // ProjectName is what a project is called, whatever of it is known.
