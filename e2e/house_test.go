@@ -129,7 +129,7 @@ func house() plan {
 			"server/web/narrow":    {"server", "server/web/format", "server/web/page"},
 			"server/web/outline":   {"server", "server/recall", "server/web/format", "server/web/thread", "transcript/timeline"},
 			"server/web/page":      {"server", "server/auth"},
-			"server/web/share":     {"server", "server/auth", "server/web/format", "server/web/page", "server/web/thread", "transcript/redact"},
+			"server/web/share":     {"server", "server/auth", "server/limit", "server/web/format", "server/web/page", "server/web/thread", "transcript/redact"},
 			"server/web/thread":    {"server", "server/derive", "server/web/format", "server/web/markup", "transcript", "transcript/redact", "transcript/session"},
 			"packaging":            {},
 			"packaging/man":        {},

@@ -45,11 +45,11 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request, who server.Key) 
 		s.answer(w, http.StatusOK, a)
 		return nil
 	}
-	return s.open(r, who, func(ctx context.Context, snap server.Snapshot) error {
+	return s.read(w, r, who, func(ctx context.Context, snap server.Snapshot) (any, error) {
 		a := newDigestAnswer(snap)
 		v, err := pickView(q, snap)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if q.Has("from") || q.Has("to") {
 			a.LineHashes, err = lineHashes(ctx, snap, v, q)
@@ -58,11 +58,7 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request, who server.Key) 
 				return g.Generation != v.Generation.Number
 			})
 		}
-		if err != nil {
-			return err
-		}
-		s.answer(w, http.StatusOK, a)
-		return nil
+		return a, err
 	})
 }
 

@@ -137,28 +137,28 @@ type generationAnswer struct {
 // session is GET /api/sessions/{id}?user&machine&epoch: one stream with its epochs, newest first, and the
 // generations of the one in front or named.
 func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	return s.open(r, who, func(ctx context.Context, snap server.Snapshot) error {
+	return s.read(w, r, who, func(ctx context.Context, snap server.Snapshot) (any, error) {
 		x := snap.Session()
 		names, err := s.store.UserNames(ctx, []int64{x.Owner})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		facts, err := s.store.SummaryOf(ctx, x.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		usage, err := s.store.Usage(ctx, server.ScopeOf(who.User),
 			server.UsageQuery{By: []string{"model", "long"}, Session: x.SessionID, Machine: &x.Machine, User: x.Owner})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		origin, err := derive.Origin(ctx, snap)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		keeping, err := s.store.KeptUntil(ctx, x.ID, time.Now())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		a := struct {
 			foundAnswer
@@ -174,8 +174,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key)
 			a.Generations = append(a.Generations,
 				generationAnswer{g.Number, g.RewoundTo, max(g.EndLine, g.RewoundTo), g.EOFNewline, g.First})
 		}
-		s.answer(w, http.StatusOK, a)
-		return nil
+		return a, nil
 	})
 }
 
@@ -188,6 +187,21 @@ func refOf(r *http.Request) server.Ref {
 		ref.Machine = &m
 	}
 	return ref
+}
+
+// read answers what fn finds of the stream that the request names. The snapshot is closed before that: the reader may
+// be slow.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, who server.Key,
+	fn func(context.Context, server.Snapshot) (any, error)) error {
+	var answer any
+	err := s.open(r, who, func(ctx context.Context, snap server.Snapshot) (err error) {
+		answer, err = fn(ctx, snap)
+		return err
+	})
+	if err == nil {
+		s.answer(w, http.StatusOK, answer)
+	}
+	return err
 }
 
 // open pins the stream that the request names for as long as fn runs.

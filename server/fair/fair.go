@@ -1,13 +1,15 @@
-// Package fair keeps questions that read much (searches, sums of usage, lists) from holding up what daemons send and
-// what others ask: it bounds how many run at once, in all and for one user, and how long each may take. It does not
-// know how a store answers them.
+// Package fair keeps questions that read much (searches, sums of usage, lists) and slow readers from holding up what
+// daemons send and what others ask: it bounds how many run at once, in all and for one user, and how long each may
+// take. It does not know how a store answers them.
 package fair
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -23,13 +25,47 @@ type Store struct {
 	server.Store
 	Patience time.Duration // 0: DefaultPatience
 
-	slots *limit.Slots
+	slots     *limit.Slots
+	snapshots *limit.Slots
 }
 
 // New bounds the questions to st. Half of the processors answer them at most, two at least, and for one user half of
 // those: the others are for lines that come in.
 func New(st server.Store) *Store {
-	return &Store{Store: st, slots: limit.NewUserSlots(atOnce(), PerUser())}
+	return &Store{Store: st, slots: limit.NewUserSlots(atOnce(), PerUser()),
+		snapshots: limit.NewUserSlots(1<<10, snapshotsOfOne)}
+}
+
+// snapshotsOfOne is how many snapshots one user, or the links that a user made, may have open: a store has few, and who
+// reads a download slowly keeps one.
+const snapshotsOfOne = 3
+
+// View implements server.Library. It waits for one of the user's places, at most for Patience: server.ErrBusy then.
+func (s *Store) View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
+	if scope.User == 0 { // the server's own work
+		return s.Store.View(ctx, scope, ref)
+	}
+	if err := s.snapshots.Acquire(ctx, scope.User, cmp.Or(s.Patience, DefaultPatience)); err != nil {
+		return nil, cmp.Or(ctx.Err(), fmt.Errorf("open a session, of which this user has %d open: %w", snapshotsOfOne,
+			server.ErrBusy))
+	}
+	snap, err := s.Store.View(ctx, scope, ref)
+	if err != nil {
+		s.snapshots.Release(scope.User)
+		return nil, err
+	}
+	return &placed{snap, sync.OnceFunc(func() { s.snapshots.Release(scope.User) })}, nil
+}
+
+// placed is a snapshot that gives back its place when it is closed.
+type placed struct {
+	server.Snapshot
+	release func()
+}
+
+func (p *placed) Close() error {
+	defer p.release()
+	return p.Snapshot.Close()
 }
 
 func atOnce() int { return max(2, runtime.GOMAXPROCS(0)/2) }

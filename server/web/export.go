@@ -70,13 +70,13 @@ func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Log
 			map[string]string{"filename": thread.FileName(snap.Session().SessionID) + "." + format}))
 		h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every writer has deadlines (tests)
-		p := &patient{w: w}
+		p := &begun{w: w}
 		out := bufio.NewWriterSize(p, exportBuffer)
 		err := v.write(r.Context(), out, snap, view, format)
 		if err == nil {
 			err = out.Flush()
 		}
-		if err != nil && !p.begun { // cold storage, for one, cannot be reached
+		if err != nil && !p.done { // cold storage, for one, cannot be reached
 			clear(h)
 			maps.Copy(h, before)
 			return err
@@ -93,15 +93,14 @@ func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Log
 // exportBuffer is how much of an export is written at once. As long as nothing is, an error can still be told.
 const exportBuffer = 256 << 10
 
-// patient gives the reader time for each piece, not for the whole.
-type patient struct {
-	w     http.ResponseWriter
-	begun bool
+// begun notes that an answer has begun.
+type begun struct {
+	w    io.Writer
+	done bool
 }
 
-func (p *patient) Write(b []byte) (int, error) {
-	p.begun = true
-	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(time.Minute)) // tests have none
+func (p *begun) Write(b []byte) (int, error) {
+	p.done = true
 	return p.w.Write(b)
 }
 

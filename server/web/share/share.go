@@ -1,6 +1,8 @@
 package share
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/limit"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 	"github.com/ccship/ccship/transcript/redact"
@@ -21,8 +24,13 @@ type Store interface {
 	server.ShareLinks
 }
 
-// mostAtOnce is how many pages of links are made at once: their readers are nobody whom the server knows.
-const mostAtOnce = 4
+const (
+	// mostAtOnce is how many pages of links are made at once: their readers are nobody whom the server knows. Half of
+	// them may be of the links of one user.
+	mostAtOnce = 4
+	// patience is how long a page may wait to be made.
+	patience = 20 * time.Second
+)
 
 // Pages are the pages of links.
 type Pages struct {
@@ -30,7 +38,7 @@ type Pages struct {
 	store  Store
 	access *auth.Access
 	masker *redact.Masker
-	slots  chan struct{}
+	slots  *limit.Slots
 	now    func() time.Time
 }
 
@@ -41,7 +49,7 @@ func New(site *page.Site, store Store, access *auth.Access) (*Pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load rules of secrets: %w", err)
 	}
-	return &Pages{site: site, store: store, access: access, masker: masker, slots: make(chan struct{}, mostAtOnce),
+	return &Pages{site: site, store: store, access: access, masker: masker, slots: limit.NewSlots(mostAtOnce),
 		now: time.Now}, nil
 }
 
@@ -101,16 +109,41 @@ func (p *Pages) open(show shower) http.HandlerFunc {
 			p.site.Answer(w, r, err)
 			return
 		}
-		select {
-		case p.slots <- struct{}{}:
-			defer func() { <-p.slots }()
-		case <-r.Context().Done():
+		made := &made{header: h}
+		v := visit{l, p.site.Base + "/s/" + secret, server.Scope{Only: l.Stream, User: l.By.ID}}
+		if err := p.make(made, r, show, v); err != nil {
+			p.site.Answer(w, r, err)
 			return
 		}
-		if err := show(w, r, visit{l, p.site.Base + "/s/" + secret, server.Scope{Only: l.Stream}}); err != nil {
-			p.site.Answer(w, r, err)
-		}
+		made.writeTo(w) // nothing is held meanwhile: the reader may be slow
 	}
+}
+
+// make makes a page in one of the places of the user who made the link.
+func (p *Pages) make(w http.ResponseWriter, r *http.Request, show shower, v visit) error {
+	if err := p.slots.Acquire(r.Context(), v.By.ID, patience); err != nil {
+		return cmp.Or(r.Context().Err(), server.ErrBusy)
+	}
+	defer p.slots.Release(v.By.ID)
+	return show(w, r, v)
+}
+
+// made is an answer that is kept until it is whole.
+type made struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (m *made) Header() http.Header { return m.header }
+
+func (m *made) WriteHeader(status int) { m.status = cmp.Or(m.status, status) }
+
+func (m *made) Write(b []byte) (int, error) { return m.body.Write(b) }
+
+func (m *made) writeTo(w http.ResponseWriter) {
+	w.WriteHeader(cmp.Or(m.status, http.StatusOK))
+	_, _ = w.Write(m.body.Bytes()) // the browser may be gone
 }
 
 // look pins the session that an address names while fn runs. There is nothing but what the link shows.
