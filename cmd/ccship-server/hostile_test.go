@@ -36,7 +36,7 @@ func TestHostileNames(t *testing.T) {
 	must(err)
 	bob, err := s.AddUser(t.Context(), "bob\u202e", server.Member, time.Now())
 	must(err)
-	must(s.AddKey(t.Context(), ann.ID, hostileName, [32]byte{1}, time.Now()))
+	must(s.AddKey(t.Context(), server.Key{User: ann, Name: hostileName, Hash: [32]byte{1}, Created: time.Now()}))
 	must(s.AddShare(t.Context(), server.Share{Owner: ann.ID, With: bob.ID, ProjectHash: hostileName, Project: hostileName, Created: time.Now()}))
 	for _, id := range []string{hostileName, "s"} {
 		must(s.Put(t.Context(), &server.Batch{Owner: ann.ID, Received: time.Now(), Lines: []server.Line{{Raw: []byte(`{"a":"AKIA` + "Q3EGRIJ7T6FGM2XY" + `"}`)}},

@@ -37,7 +37,7 @@ func newKeyCreate() *cobra.Command {
 					return err
 				}
 				key, hash := auth.NewKey()
-				err = s.AddKey(c.Context(), owner.ID, name, hash, time.Now())
+				err = s.AddKey(c.Context(), server.Key{User: owner, Name: name, Hash: hash, Created: time.Now()})
 				if errors.Is(err, server.ErrExists) {
 					return hinted{err, "choose another --name; names of revoked keys cannot be reused"}
 				}
@@ -174,7 +174,7 @@ func newKeyRotate() *cobra.Command {
 			return withStore(c, url, func(s store.Store) error {
 				key, hash := auth.NewKey()
 				now := time.Now()
-				err := s.RotateKey(c.Context(), name, hash, now, now.Add(d))
+				err := s.RotateKey(c.Context(), server.Key{Name: name, Hash: hash, Created: now}, now.Add(d))
 				if errors.Is(err, server.ErrNotFound) {
 					return hinted{err, "ccship-server key list shows the names"}
 				}
@@ -197,7 +197,7 @@ func newKeyRevoke() *cobra.Command {
 	var url, name string
 	c := &cobra.Command{
 		Use:   "revoke --name NAME",
-		Short: "Revoke a key for good, and end the logins made with it",
+		Short: "Revoke a key for good, with all that came from it: rotated and new keys, logins, links",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if name == "" {
@@ -211,7 +211,7 @@ func newKeyRevoke() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = term.Printf(c.ErrOrStderr(), "key %q is revoked\n", name)
+				_, err = term.Printf(c.ErrOrStderr(), "key %q is revoked, with all that came from it\n", name)
 				return err
 			})
 		},

@@ -70,7 +70,7 @@ func newKeyIn(t *testing.T, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := st.AddKey(t.Context(), u.ID, "test", hash, time.Now()); err != nil {
+	if err := st.AddKey(t.Context(), server.Key{User: u, Name: "test", Hash: hash, Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {

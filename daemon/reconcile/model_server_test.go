@@ -78,7 +78,7 @@ var template = sync.OnceValues(func() (data []byte, key string) {
 	key, hash := auth.NewKey()
 	u, err := st.AddUser(context.Background(), "owner", server.Owner, time.Now())
 	must(err)
-	must(st.AddKey(context.Background(), u.ID, "test", hash, time.Now()))
+	must(st.AddKey(context.Background(), server.Key{User: u, Name: "test", Hash: hash, Created: time.Now()}))
 	must(st.Close())
 	data, err = os.ReadFile(path)
 	must(err)

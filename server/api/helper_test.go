@@ -46,7 +46,7 @@ func newRig(t testing.TB, set ...func(*api.Server)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.store.AddKey(t.Context(), u.ID, "test", hash, time.Now()); err != nil {
+	if err := r.store.AddKey(t.Context(), server.Key{User: u, Name: "test", Hash: hash, Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.stop() })

@@ -29,7 +29,7 @@ func (r *rig) person(name string, role server.Role) *rig {
 		r.t.Fatal(err)
 	}
 	key, hash := auth.NewKey()
-	if err := r.store.AddKey(r.t.Context(), u.ID, name+"'s key", hash, time.Now()); err != nil {
+	if err := r.store.AddKey(r.t.Context(), server.Key{User: u, Name: name + "'s key", Hash: hash, Created: time.Now()}); err != nil {
 		r.t.Fatal(err)
 	}
 	return r.as(key)

@@ -32,8 +32,8 @@ func CheckAccountName(name string) error {
 	return nil
 }
 
-// MaxGrace is the longest time that a rotated key may keep working.
-const MaxGrace = 30 * 24 * time.Hour
+// MaxGrace is the longest time that a rotated key may keep working: what a thief may choose, too.
+const MaxGrace = 72 * time.Hour
 
 // ParseGrace reads how long a rotated key keeps working: a Go duration, "" for not at all.
 func ParseGrace(s string) (time.Duration, error) {

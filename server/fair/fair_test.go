@@ -133,7 +133,7 @@ func newSite(t testing.TB, wrap func(server.Store, *site) server.Store) *site {
 		}
 		var hash [32]byte
 		*key, hash = auth.NewKey()
-		if err := st.AddKey(t.Context(), u.ID, name, hash, time.Now()); err != nil {
+		if err := st.AddKey(t.Context(), server.Key{User: u, Name: name, Hash: hash, Created: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		if name == "eve" {

@@ -206,7 +206,7 @@ func (l *load) server(b *testing.B, s store.Store) func() {
 	key, hash := auth.NewKey()
 	u, err := s.AddUser(b.Context(), "owner", server.Owner, time.Now())
 	if err == nil {
-		err = s.AddKey(b.Context(), u.ID, "bench", hash, time.Now())
+		err = s.AddKey(b.Context(), server.Key{User: u, Name: "bench", Hash: hash, Created: time.Now()})
 	}
 	if err != nil {
 		b.Fatal(err)

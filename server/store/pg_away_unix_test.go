@@ -27,7 +27,7 @@ import (
 func apiOn(t *testing.T, st, keys full) (http.Handler, string) {
 	t.Helper()
 	key, hash := auth.NewKey()
-	if err := keys.AddKey(t.Context(), addUser(t, keys, "ann", server.Owner).ID, "ann", hash, start); err != nil {
+	if err := keys.AddKey(t.Context(), server.Key{User: addUser(t, keys, "ann", server.Owner), Name: "ann", Hash: hash, Created: start}); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -31,7 +32,7 @@ func addUser(t *testing.T, st full, name string, role server.Role) server.User {
 func addKey(t *testing.T, st full, user int64, name string) (server.Key, [32]byte) {
 	t.Helper()
 	_, hash := auth.NewKey()
-	if err := st.AddKey(t.Context(), user, name, hash, start); err != nil {
+	if err := st.AddKey(t.Context(), server.Key{User: server.User{ID: user}, Name: name, Hash: hash, Created: start}); err != nil {
 		t.Fatal(err)
 	}
 	k, err := st.FindKey(t.Context(), hash)
@@ -107,10 +108,10 @@ func (s suite) keys(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	_, other := auth.NewKey()
-	if err := st.AddKey(ctx, bob.ID, "laptop", other, start); !errors.Is(err, server.ErrExists) {
+	if err := st.AddKey(ctx, server.Key{User: bob, Name: "laptop", Hash: other, Created: start}); !errors.Is(err, server.ErrExists) {
 		t.Errorf("a second laptop: %v", err)
 	}
-	if err := st.AddKey(ctx, 999, "desktop", other, start); !errors.Is(err, server.ErrNotFound) {
+	if err := st.AddKey(ctx, server.Key{User: server.User{ID: 999}, Name: "desktop", Hash: other, Created: start}); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("a key of nobody: %v", err)
 	}
 	if _, err := st.FindKey(ctx, other); !errors.Is(err, server.ErrNotFound) {
@@ -129,7 +130,7 @@ func (s suite) keys(t *testing.T) {
 	if err := st.RevokeKey(ctx, "desktop", start); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("revoke unknown: %v", err)
 	}
-	if err := st.AddKey(ctx, ann.ID, "laptop", other, start); !errors.Is(err, server.ErrExists) {
+	if err := st.AddKey(ctx, server.Key{User: ann, Name: "laptop", Hash: other, Created: start}); !errors.Is(err, server.ErrExists) {
 		t.Errorf("a revoked key's name is free: %v", err)
 	}
 	addKey(t, st, bob.ID, "phone")
@@ -142,13 +143,69 @@ func (s suite) keys(t *testing.T) {
 	}
 }
 
+// revokeAll: revoking a key ends all that it was rotated to and from, and what came from any of these, and nothing else.
+func (s suite) revokeAll(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann, bob := addUser(t, st, "ann", server.Owner), addUser(t, st, "bob", server.Member)
+	hashes := map[string][32]byte{}
+	idOf := func(name string) int64 {
+		k, err := st.FindKey(ctx, hashes[name])
+		if err != nil && name != "" {
+			t.Fatal(name, err)
+		}
+		return k.ID
+	}
+	add := func(user server.User, name, by string) {
+		_, hash := auth.NewKey()
+		hashes[name] = hash
+		if err := st.AddKey(ctx, server.Key{User: user, Name: name, Hash: hash, Created: start, By: idOf(by)}); err != nil {
+			t.Fatal(name, err)
+		}
+	}
+	rotate := func(name, to, by string) {
+		_, hash := auth.NewKey()
+		hashes[to] = hash
+		next := server.Key{Name: name, Hash: hash, Created: start, By: idOf(by)}
+		if err := st.RotateKey(ctx, next, start.Add(time.Hour)); err != nil {
+			t.Fatal(name, err)
+		}
+	}
+	add(ann, "laptop", "")
+	add(ann, "other", "")
+	add(bob, "bobs", "other")
+	rotate("laptop", "thief", "laptop") // with a stolen key
+	rotate("laptop", "thief2", "thief")
+	add(ann, "made", "laptop")
+	add(bob, "made for bob", "made")
+	rotate("made", "made2", "made")
+	rotate("bobs", "bobs by thief", "thief") // an owner's key may
+	token := sha256.Sum256([]byte("login"))
+	login := server.Login{User: ann, Key: idOf("made2"), Until: start.Add(time.Hour)}
+	if err := st.AddLogin(ctx, token, login); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.RevokeKey(ctx, "laptop", start); err != nil {
+		t.Fatal(err)
+	}
+	for name, ended := range map[string]bool{"laptop": true, "thief": true, "thief2": true, "made": true, "made for bob": true, "made2": true,
+		"bobs by thief": true, "bobs": false, "other": false} {
+		k, err := st.FindKey(ctx, hashes[name])
+		if err != nil || k.Revoked.Equal(start) != ended {
+			t.Errorf("%s: revoked %v, %v; want ended %v", name, k.Revoked, err, ended)
+		}
+	}
+	if _, err := st.FindLogin(ctx, token, start.Add(time.Second)); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("the login of a key that came from it: %v", err)
+	}
+}
+
 func (s suite) rotate(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann := addUser(t, st, "ann", server.Owner)
 	_, first := addKey(t, st, ann.ID, "laptop")
 	_, next := auth.NewKey()
 	at, grace := start.Add(time.Hour), start.Add(2*time.Hour)
-	if err := st.RotateKey(ctx, "laptop", next, at, grace); err != nil {
+	if err := st.RotateKey(ctx, server.Key{Name: "laptop", Hash: next, Created: at}, grace); err != nil {
 		t.Fatal(err)
 	}
 	old, err := st.FindKey(ctx, first)
@@ -160,17 +217,17 @@ func (s suite) rotate(t *testing.T) {
 		t.Errorf("the new key is %+v, %v", k, err)
 	}
 	_, third := auth.NewKey()
-	if err := st.RotateKey(ctx, "laptop", third, at, at); err != nil { // at once, without grace
+	if err := st.RotateKey(ctx, server.Key{Name: "laptop", Hash: third, Created: at}, at); err != nil { // at once, without grace
 		t.Errorf("again: %v", err)
 	}
 	if err := st.RevokeKey(ctx, "laptop", at); err != nil {
 		t.Error(err)
 	}
 	_, fourth := auth.NewKey()
-	if err := st.RotateKey(ctx, "laptop", fourth, at.Add(time.Second), grace); !errors.Is(err, server.ErrNotFound) {
+	if err := st.RotateKey(ctx, server.Key{Name: "laptop", Hash: fourth, Created: at.Add(time.Second)}, grace); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("a revoked key was rotated: %v", err)
 	}
-	if err := st.RotateKey(ctx, "phone", fourth, at, grace); !errors.Is(err, server.ErrNotFound) {
+	if err := st.RotateKey(ctx, server.Key{Name: "phone", Hash: fourth, Created: at}, grace); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("an unknown key was rotated: %v", err)
 	}
 	if list, err := st.Keys(ctx, ann.ID); err != nil || len(list) != 3 {

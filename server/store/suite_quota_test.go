@@ -228,7 +228,7 @@ func (s suite) quotaHTTP(t *testing.T) {
 	keys := map[string]string{}
 	for _, name := range []string{"ann", "ben"} {
 		key, hash := auth.NewKey()
-		if err := st.AddKey(t.Context(), quotaUser(t, st, name).ID, name, hash, start); err != nil {
+		if err := st.AddKey(t.Context(), server.Key{User: quotaUser(t, st, name), Name: name, Hash: hash, Created: start}); err != nil {
 			t.Fatal(err)
 		}
 		keys[name] = key

@@ -16,7 +16,7 @@ func (s suite) shareLinks(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	boss, ann := addUser(t, st, "boss", server.Owner), addUser(t, st, "ann", server.Member)
 	other := addUser(t, st, "other", server.Member)
-	if err := st.AddKey(ctx, ann.ID, "laptop", sha256.Sum256([]byte("k")), start); err != nil {
+	if err := st.AddKey(ctx, server.Key{User: ann, Name: "laptop", Hash: sha256.Sum256([]byte("k")), Created: start}); err != nil {
 		t.Fatal(err)
 	}
 	keys, err := st.Keys(ctx, ann.ID)
@@ -103,6 +103,15 @@ func (s suite) shareLinks(t *testing.T) {
 		works("mine", start, step.want)
 	}
 	works("second", start, true)
+	for role, want := range map[server.Role]bool{server.Viewer: false, ann.Role: true} { // a viewer makes none
+		if err := st.SetRole(ctx, ann.ID, role); err != nil {
+			t.Fatal(err)
+		}
+		works("second", start, want)
+		if err := st.SetRole(ctx, ann.ID, ann.Role); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := st.SetRole(ctx, boss.ID, server.Member); err != nil {
 		t.Fatal(err)
 	}

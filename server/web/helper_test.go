@@ -134,7 +134,7 @@ func (s *site) addUser(t testing.TB, name string, role server.Role) server.User 
 func (s *site) addKey(t testing.TB, u server.User, name string) string {
 	t.Helper()
 	key, hash := auth.NewKey()
-	if err := s.store.AddKey(t.Context(), u.ID, name, hash, time.Now()); err != nil {
+	if err := s.store.AddKey(t.Context(), server.Key{User: u, Name: name, Hash: hash, Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	return key

@@ -81,7 +81,8 @@ func AddKey(q *Request) (status int, answer any, err error) {
 	}
 	key, hash := auth.NewKey()
 	k := server.Key{Name: in.Name, User: user, Created: time.Now().UTC()}
-	if err := q.Store.AddKey(q.Context(), user.ID, k.Name, hash, k.Created); err != nil {
+	k.Hash, k.By = hash, q.Who.ID
+	if err := q.Store.AddKey(q.Context(), k); err != nil {
 		return 0, nil, err
 	}
 	q.Log.Info("key added", "key", k.Name, "user", user.Name, "by", q.Who.User.Name)
@@ -109,7 +110,7 @@ func (q *Request) ownKey() (server.Key, error) {
 	return server.Key{}, fmt.Errorf("key %q: %w", name, server.ErrNotFound)
 }
 
-// RevokeKey is DELETE /api/keys/{name}: at once and permanently.
+// RevokeKey is DELETE /api/keys/{name}: at once and permanently, with all that came from the key.
 func RevokeKey(q *Request) (status int, answer any, err error) {
 	k, err := q.ownKey()
 	if err != nil {
@@ -146,7 +147,8 @@ func RotateKey(q *Request) (status int, answer any, err error) {
 	}
 	key, hash := auth.NewKey()
 	now := time.Now().UTC()
-	if err := q.Store.RotateKey(q.Context(), k.Name, hash, now, now.Add(grace)); err != nil {
+	next := server.Key{Name: k.Name, Hash: hash, Created: now, By: q.Who.ID}
+	if err := q.Store.RotateKey(q.Context(), next, now.Add(grace)); err != nil {
 		return 0, nil, err
 	}
 	q.Log.Info("key rotated", "key", k.Name, "by", q.Who.User.Name)

@@ -41,7 +41,7 @@ const shareLinks = sqlstore.SelectUser + `, l.id, l.hash, l.stream, s.session_id
   CASE WHEN coalesce(f.title, '') <> '' THEN f.title ELSE coalesce(f.first_prompt, '') END, l."key", l.created, l.until
 FROM share_links l JOIN users u ON u.id = l.maker JOIN streams s ON {s.owner = l.owner AND} s.id = l.stream
 LEFT JOIN facts f ON {f.owner = s.owner AND} f.stream = s.id
-WHERE l.until > ? AND u.disabled = 0 AND (s.owner = u.id OR u.role = 'owner')
+WHERE l.until > ? AND u.disabled = 0 AND (u.role = 'owner' OR u.role = 'member' AND s.owner = u.id)
   AND (l."key" = 0 OR EXISTS (SELECT 1 FROM keys k WHERE k.id = l."key" AND (k.revoked = 0 OR k.revoked > ?)))`
 
 func scanShareLink(row sqlstore.Scanner) (x server.ShareLink, err error) {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,25 +47,33 @@ func (a *accounts) TouchKey(ctx context.Context, id int64, at time.Time) error {
 }
 
 // AddKey implements server.Accounts.
-func (a *accounts) AddKey(ctx context.Context, user int64, name string, hash [32]byte, at time.Time) error {
-	return a.edit(ctx, fmt.Sprintf("add key %q", name), `
-INSERT INTO keys ("user", name, hash, created) SELECT id, $1, $2, $3 FROM users WHERE id = $4`,
-		sqlstore.CleanText(name), hash[:], sqlstore.Micros(at), user)
+func (a *accounts) AddKey(ctx context.Context, k server.Key) error {
+	return a.edit(ctx, fmt.Sprintf("add key %q", k.Name), `
+INSERT INTO keys ("user", name, hash, created, made_by) SELECT id, $1, $2, $3, $4 FROM users WHERE id = $5`,
+		sqlstore.CleanText(k.Name), k.Hash[:], sqlstore.Micros(k.Created), k.By, k.User.ID)
 }
 
 // RevokeKey implements server.Accounts.
 func (a *accounts) RevokeKey(ctx context.Context, name string, at time.Time) error {
-	return a.edit(ctx, fmt.Sprintf("revoke key %q", name),
-		`UPDATE keys SET revoked = CASE WHEN revoked = 0 OR revoked > $1 THEN $1 ELSE revoked END WHERE name = $2`,
-		sqlstore.Micros(at), sqlstore.CleanText(name))
+	err := a.store.once(ctx, func(tx pgx.Tx) error {
+		done, err := tx.Exec(ctx, sqlstore.RevokeKeys, sqlstore.Micros(at), sqlstore.CleanText(name))
+		if err == nil && done.RowsAffected() == 0 {
+			err = server.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("revoke key %q: %w", name, err)
+	}
+	return nil
 }
 
 // RotateKey implements server.Accounts. The old hash stays under the name with the time until which it is valid.
-func (a *accounts) RotateKey(ctx context.Context, name string, hash [32]byte, at, grace time.Time) error {
-	name = sqlstore.CleanText(name)
+func (a *accounts) RotateKey(ctx context.Context, next server.Key, grace time.Time) error {
+	name := sqlstore.CleanText(next.Name)
 	err := a.store.once(ctx, func(tx pgx.Tx) error {
 		k, err := sqlstore.ScanKey(tx.QueryRow(ctx, sqlstore.SelectKey+
-			`WHERE k.name = $1 AND (k.revoked = 0 OR k.revoked > $2) FOR UPDATE OF k`, name, sqlstore.Micros(at)))
+			`WHERE k.name = $1 AND (k.revoked = 0 OR k.revoked > $2) FOR UPDATE OF k`, name, sqlstore.Micros(next.Created)))
 		if err != nil {
 			return translate(err)
 		}
@@ -77,8 +86,9 @@ func (a *accounts) RotateKey(ctx context.Context, name string, hash [32]byte, at
 		if err != nil {
 			return err
 		}
-		return editPg(ctx, tx, `INSERT INTO keys ("user", name, hash, created) VALUES ($1, $2, $3, $4)`,
-			k.User.ID, name, hash[:], sqlstore.Micros(at))
+		return editPg(ctx, tx, `INSERT INTO keys ("user", name, hash, created, made_by, chain)
+VALUES ($1, $2, $3, $4, $5, $6)`, k.User.ID, name, next.Hash[:], sqlstore.Micros(next.Created), next.By,
+			cmp.Or(k.Chain, k.ID))
 	})
 	if err != nil {
 		return fmt.Errorf("rotate key %q: %w", name, err)

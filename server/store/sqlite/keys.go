@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -17,26 +18,37 @@ func (a *accounts) TouchKey(ctx context.Context, id int64, at time.Time) error {
 }
 
 // AddKey implements server.Accounts.
-func (a *accounts) AddKey(ctx context.Context, user int64, name string, hash [32]byte, at time.Time) error {
-	return a.edit(ctx, fmt.Sprintf("add key %q", name), `
-INSERT INTO keys (user, name, hash, created) SELECT id, ?, ?, ? FROM users WHERE id = ?`,
-		sqlstore.CleanText(name), hash[:], sqlstore.Micros(at), user)
+func (a *accounts) AddKey(ctx context.Context, k server.Key) error {
+	return a.edit(ctx, fmt.Sprintf("add key %q", k.Name), `
+INSERT INTO keys (user, name, hash, created, made_by) SELECT id, ?, ?, ?, ? FROM users WHERE id = ?`,
+		sqlstore.CleanText(k.Name), k.Hash[:], sqlstore.Micros(k.Created), k.By, k.User.ID)
 }
 
 // RevokeKey implements server.Accounts.
 func (a *accounts) RevokeKey(ctx context.Context, name string, at time.Time) error {
-	return a.edit(ctx, fmt.Sprintf("revoke key %q", name),
-		`UPDATE keys SET revoked = CASE WHEN revoked = 0 OR revoked > ?1 THEN ?1 ELSE revoked END WHERE name = ?2`,
-		sqlstore.Micros(at), sqlstore.CleanText(name))
+	err := a.store.withWriter(ctx, func(c *sql.Conn) error {
+		done, err := c.ExecContext(ctx, sqlstore.RevokeKeys, sqlstore.Micros(at), sqlstore.CleanText(name))
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil || n == 0 {
+			return cmp.Or(err, error(server.ErrNotFound))
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("revoke key %q: %w", name, err)
+	}
+	return nil
 }
 
 // RotateKey implements server.Accounts. The old hash stays under the name with the time until which it is valid.
-func (a *accounts) RotateKey(ctx context.Context, name string, hash [32]byte, at, grace time.Time) error {
-	name = sqlstore.CleanText(name)
+func (a *accounts) RotateKey(ctx context.Context, next server.Key, grace time.Time) error {
+	name := sqlstore.CleanText(next.Name)
 	err := a.store.withWriter(ctx, func(c *sql.Conn) error {
 		k, err := sqlstore.ScanKey(c.QueryRowContext(ctx,
 			sqlstore.SelectKey+`WHERE k.name = ? AND (k.revoked = 0 OR k.revoked > ?)`,
-			name, sqlstore.Micros(at)))
+			name, sqlstore.Micros(next.Created)))
 		if err != nil {
 			return translate(err)
 		}
@@ -49,8 +61,8 @@ func (a *accounts) RotateKey(ctx context.Context, name string, hash [32]byte, at
 		if err != nil {
 			return err
 		}
-		return editOne(ctx, c, `INSERT INTO keys (user, name, hash, created) VALUES (?, ?, ?, ?)`,
-			k.User.ID, name, hash[:], sqlstore.Micros(at))
+		return editOne(ctx, c, `INSERT INTO keys (user, name, hash, created, made_by, chain) VALUES (?, ?, ?, ?, ?, ?)`,
+			k.User.ID, name, next.Hash[:], sqlstore.Micros(next.Created), next.By, cmp.Or(k.Chain, k.ID))
 	})
 	if err != nil {
 		return fmt.Errorf("rotate key %q: %w", name, err)

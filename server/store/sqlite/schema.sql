@@ -21,7 +21,9 @@ CREATE TABLE users (
 CREATE TABLE keys (
   id INTEGER PRIMARY KEY, user INTEGER NOT NULL DEFAULT 1, name TEXT NOT NULL UNIQUE,
   hash BLOB NOT NULL UNIQUE, -- sha256 of the key
-  created INTEGER NOT NULL, used INTEGER NOT NULL DEFAULT 0, revoked INTEGER NOT NULL DEFAULT 0
+  created INTEGER NOT NULL, used INTEGER NOT NULL DEFAULT 0, revoked INTEGER NOT NULL DEFAULT 0,
+  made_by INTEGER NOT NULL DEFAULT 0, -- key; 0: none
+  chain INTEGER NOT NULL DEFAULT 0    -- the first key that it was rotated from; 0: itself
 );
 
 CREATE TABLE shares (

@@ -130,7 +130,7 @@ func (p *People) Shares(ctx context.Context) ([]server.Share, error) {
 }
 
 // SelectKey begins a query of keys k with their users u, for ScanKey.
-const SelectKey = SelectUser + `, k.id, k.name, k.hash, k.created, k.used, k.revoked
+const SelectKey = SelectUser + `, k.id, k.name, k.hash, k.created, k.used, k.revoked, k.made_by, k.chain
 FROM keys k JOIN users u ON u.id = k."user" `
 
 // ScanKey scans a row of SelectKey.
@@ -139,11 +139,20 @@ func ScanKey(row Scanner) (server.Key, error) {
 	var user UserRow
 	var hash []byte
 	var created, used, revoked int64
-	err := row.Scan(append(user.Columns(), &k.ID, &k.Name, &hash, &created, &used, &revoked)...)
+	err := row.Scan(append(user.Columns(), &k.ID, &k.Name, &hash, &created, &used, &revoked, &k.By, &k.Chain)...)
 	copy(k.Hash[:], hash)
 	k.User, k.Created, k.Used, k.Revoked = user.User(), Moment(created), Moment(used), Moment(revoked)
 	return k, err
 }
+
+// RevokeKeys revokes a key and all that came from it. Its values are the time and the name, in this order, in both
+// dialects.
+const RevokeKeys = `WITH RECURSIVE gone (id) AS (
+  SELECT k.id FROM keys k JOIN keys named ON named.name = $2
+  WHERE coalesce(nullif(k.chain, 0), k.id) = coalesce(nullif(named.chain, 0), named.id)
+  UNION SELECT k.id FROM keys k JOIN gone g ON k.made_by = g.id)
+UPDATE keys SET revoked = CASE WHEN revoked = 0 OR revoked > $1 THEN $1 ELSE revoked END
+WHERE id IN (SELECT id FROM gone)`
 
 // FindKey implements server.Keyring.
 func (p *People) FindKey(ctx context.Context, hash [32]byte) (server.Key, error) {

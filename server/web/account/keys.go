@@ -37,7 +37,8 @@ func (p *Pages) addKey(r *http.Request, who server.Login) (notice, secret string
 		return "", "", err
 	}
 	key, hash := auth.NewKey()
-	if err := p.store.AddKey(r.Context(), who.User.ID, name, hash, p.now()); err != nil {
+	k := server.Key{User: who.User, Name: name, Hash: hash, Created: p.now(), By: who.Key}
+	if err := p.store.AddKey(r.Context(), k); err != nil {
 		return "", "", err
 	}
 	return "This is the key " + name + ". Copy it now: the server keeps only a hash of it.", key, nil
@@ -69,7 +70,7 @@ func (p *Pages) revokeKey(r *http.Request, who server.Login) (notice, secret str
 	if err := p.store.RevokeKey(r.Context(), k.Name, p.now()); err != nil {
 		return "", "", err
 	}
-	return "The key " + k.Name + " is revoked.", "", nil
+	return "The key " + k.Name + " is revoked, with all that came from it.", "", nil
 }
 
 func (p *Pages) rotateKey(r *http.Request, who server.Login) (notice, secret string, err error) {
@@ -78,7 +79,8 @@ func (p *Pages) rotateKey(r *http.Request, who server.Login) (notice, secret str
 		return "", "", err
 	}
 	key, hash := auth.NewKey()
-	if err := p.store.RotateKey(r.Context(), k.Name, hash, p.now(), p.now().Add(rotateGrace)); err != nil {
+	next := server.Key{Name: k.Name, Hash: hash, Created: p.now(), By: who.Key}
+	if err := p.store.RotateKey(r.Context(), next, p.now().Add(rotateGrace)); err != nil {
 		return "", "", err
 	}
 	return "This is the new value of the key " + k.Name + ". Copy it now: the server keeps only a hash of it. " +
