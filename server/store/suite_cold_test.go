@@ -56,7 +56,7 @@ var cooledAlike = []string{
 	"DocumentOrder", "DocumentNames", "LinkRequests", "ManyLinkRequests", "Crowding", "Changes", "Leases", "Stale", "Renew",
 	"Lags", "Reset", "Urgency", "Together", "Groups", "Filters", "Paging", "Once", "UsageSums", "Uncounted", "Usage",
 	"UsageContexts", "QuotaOthers", "QuotaHTTP", "Ledger", "LedgerArtifacts", "Marks", "Moments", "ShareLinks", "UploadRoom",
-	"UploadLies", "ManyVersions", "SavedViews",
+	"UploadLies", "ManyVersions", "SavedViews", "Digests",
 }
 
 // cooled is a suite on stores that move everything at once.

@@ -78,6 +78,7 @@ func (s suite) runAs(t *testing.T, prefix string) {
 		"RetireSizes": s.retireSizes, "RetireFiles": s.retireFiles, "RetireSteps": s.retireSteps, "RetireUsage": s.retireUsage,
 		"RetireCopies": s.retireCopies, "RetireReplaced": s.retireReplaced, "RetireCold": s.retireCold, "RetireColdBlocks": s.retireColdBlocks, "RetireFails": s.retireFails, "RetireJump": s.retireJump, "RetireMeanwhile": s.retireMeanwhile, "RetireSpace": s.retireSpace,
 		"RetireMasked": s.retireMasked, "RetireForks": s.retireForks,
+		"Digests": s.digests,
 		"Moments": s.moments, "Marks": s.marks, "ShareLinks": s.shareLinks, "SavedViews": s.savedViews, "Tops": s.tops,
 		"Search": s.search, "Inert": s.inert, "SearchFilters": s.searchFilters, "SearchPages": s.searchPages, "Crowd": s.crowd,
 		"Calls": s.calls, "Snippets": s.snippets, "Superseded": s.superseded, "Rederived": s.rederived,
