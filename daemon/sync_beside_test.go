@@ -1,0 +1,43 @@
+package daemon
+
+import (
+	"errors"
+	"os"
+	"testing"
+)
+
+// TestSyncBesideWriter: sync and verify end beside a session that is written to without a pause.
+func TestSyncBesideWriter(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	path := w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
+	w.start()
+	w.sync()
+	over, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		const most = 200_000 // lines, for a slow machine
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		for n := 0; err == nil && n < most; n++ {
+			select {
+			case <-over:
+				ended <- f.Close()
+				return
+			default:
+				_, err = f.WriteString(record("/home/kim/shop", 3))
+			}
+		}
+		ended <- errors.Join(err, f.Close())
+	}()
+	for range 3 {
+		if r := w.sync(); !r.Done {
+			t.Errorf("sync: %+v", r)
+		}
+	}
+	if r := w.verify(); !r.Equal {
+		t.Errorf("verify: %+v", r.Differences)
+	}
+	close(over)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
