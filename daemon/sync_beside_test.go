@@ -15,7 +15,7 @@ func TestSyncBesideWriter(t *testing.T) {
 	w.sync()
 	over, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		const most = 200_000 // lines, for a slow machine
+		const most = 50_000 // lines, for a slow machine
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 		for n := 0; err == nil && n < most; n++ {
 			select {

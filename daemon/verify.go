@@ -77,8 +77,8 @@ func (r verifyRules) LeavesOut(f *tail.File, line []byte) bool {
 	if len(r.rules.ExcludeTypes) == 0 {
 		return false
 	}
-	s := transcript.Scan(line)
-	return s.Shape == transcript.Object && r.rules.ExcludeTypes[string(s.Type)]
+	l := transcript.Scan(line)
+	return r.rules.LeavesOut(&l)
 }
 
 func (r verifyRules) Forget(id tail.FileID) { r.d.forgetter.AtServer(uint64(id)) }

@@ -18,10 +18,10 @@ const batchBytes = 512 << 10
 // batcher turns the lines of chunks into batches: consecutive entries of one kind, spliced and compressed. It is for
 // one goroutine at a time; the batches that it returns are valid until release.
 type batcher struct {
-	packer       *outbox.Packer
-	excludeTypes map[string]bool      // record types that are left out
-	history      *route.HistoryFilter // leaves out further lines; nil: none
-	masker       *redact.Masker       // masks secrets in this chunk; nil: none
+	packer  *outbox.Packer
+	rules   *route.Rules         // leave out lines of some record types
+	history *route.HistoryFilter // leaves out further lines; nil: none
+	masker  *redact.Masker       // masks secrets in this chunk; nil: none
 
 	facts      *state.Routing // of this chunk's file
 	file       tail.FileID
@@ -99,7 +99,7 @@ func (b *batcher) add(line []byte, index int64) {
 	case string(l.Type) == "system" && bytes.Contains(line, []byte("compact_boundary")):
 		b.compaction = true
 	}
-	if index < b.sentBefore || l.Shape == transcript.Object && b.excludeTypes[string(l.Type)] ||
+	if index < b.sentBefore || b.rules.LeavesOut(&l) ||
 		b.history != nil && b.history.Excludes(b.file, line) {
 		b.excluded++
 		return

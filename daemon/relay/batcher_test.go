@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -110,7 +111,7 @@ func TestBatches(t *testing.T) {
 		}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &batcher{packer: outbox.NewPacker(), excludeTypes: map[string]bool{"noise": true}}
+			b := &batcher{packer: outbox.NewPacker(), rules: &route.Rules{ExcludeTypes: map[string]bool{"noise": true}}}
 			got := show(t, b.build(c.chunk, &state.Routing{}))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("batches (-want +got):\n%s", diff)
@@ -132,7 +133,7 @@ func TestBatchesAreCut(t *testing.T) {
 		"one longer one": {`{"text":"` + strings.Repeat("x", 2*batchBytes) + "\"}\n{}\n", 100, []int{1, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &batcher{packer: outbox.NewPacker()}
+			b := &batcher{packer: outbox.NewPacker(), rules: &route.Rules{}}
 			chunk := chunkOf(c.lines, tail.Cursor{})
 			batches := b.build(chunk, &state.Routing{Stream: outbox.Stream{MaxEntries: c.max}})
 			var entries []int
@@ -156,7 +157,7 @@ func TestBatchesAreCut(t *testing.T) {
 
 // TestBatchesSentBefore leaves out what an earlier hook has sent, in the first generation only.
 func TestBatchesSentBefore(t *testing.T) {
-	b := &batcher{packer: outbox.NewPacker()}
+	b := &batcher{packer: outbox.NewPacker(), rules: &route.Rules{}}
 	facts := &state.Routing{SentBefore: 2}
 	lines := strings.Repeat("{\"a\":1}\n", 3)
 	if got := b.build(chunkOf(lines, tail.Cursor{}), facts); len(got) != 1 || got[0].Entries != 1 {

@@ -95,8 +95,7 @@ func (r *Relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 		b.release()
 		r.batchers.Put(b)
 	}()
-	rules := r.router.Rules()
-	b.excludeTypes = rules.ExcludeTypes
+	b.rules = r.router.Rules()
 	for i := range chunks {
 		d, err := r.router.Decide(ctx, &chunks[i])
 		switch {
@@ -122,7 +121,7 @@ func (r *Relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 		if all[i].result.Err != nil {
 			continue
 		}
-		r.restarted(ctx, all[i].chunk, rules)
+		r.restarted(ctx, all[i].chunk, b.rules)
 		for _, l := range r.Listeners {
 			l.Committed(all[i].chunk, &all[i].decision)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 )
 
 // Rules is what the configuration says about where lines go.
@@ -26,6 +27,11 @@ type Rules struct {
 func (r *Router) SetRules(rules Rules) {
 	r.projects.Exclude(rules.ExcludeProjects)
 	r.rules.Store(&rules)
+}
+
+// LeavesOut reports whether a line is of a record type that is left out.
+func (r *Rules) LeavesOut(l *transcript.Line) bool {
+	return len(r.ExcludeTypes) > 0 && l.Shape == transcript.Object && r.ExcludeTypes[string(l.Type)]
 }
 
 // Rules returns the rules in force. They are shared: the caller must not change them.
