@@ -228,7 +228,7 @@ func TestVerifyMeanwhile(t *testing.T) {
 	if r := w.verify(); !r.Equal || r.Began != 1 || r.Lines != 6 {
 		t.Errorf("%+v", r)
 	}
-	if r := w.verify(); r.Equal || r.Began != 0 {
+	if r := w.verify(); !r.Equal || r.Began != 0 || r.Unfinished != 1 {
 		t.Errorf("half a line that was there before: %+v", r)
 	}
 }

@@ -79,15 +79,15 @@ func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Routin
 		v.report.addExcluded(report)
 		return nil, nil
 	}
+	if !f.Decided && v.options.Delivered.began(t.File.ID) {
+		v.report.addBegan()
+		return nil, nil
+	}
 	unfinished, whole := v.unfinished(&t)
 	if unfinished {
 		v.report.unfinished()
 	}
 	if !f.Decided && !whole {
-		return nil, nil
-	}
-	if !f.Decided && v.options.Delivered.began(t.File.ID) {
-		v.report.addBegan()
 		return nil, nil
 	}
 	if !f.Decided {

@@ -75,13 +75,10 @@ func (s *Service) compare(ctx context.Context, req control.VerifyRequest,
 		return r, repairs, err
 	}
 	options := Options{Session: session, Deep: req.Deep, Progress: progress, Waiting: synced.Waiting}
-	switch {
-	case !synced.Done: // folders that cannot be listed cannot be compared either
+	if !synced.Done { // folders that cannot be listed cannot be compared either
 		options.Incomplete, options.Reason, options.Hint = synced.Detail, synced.Reason, synced.Hint
-	case synced.Done:
-		if options.Delivered, err = s.delivered(ctx, deps, before); err != nil {
-			options.Incomplete, options.Reason = "what came meanwhile waits: "+err.Error(), reasonTimeout
-		}
+	} else if options.Delivered, err = s.delivered(ctx, deps, before); err != nil {
+		options.Incomplete, options.Reason = "what came meanwhile waits: "+err.Error(), reasonTimeout
 	}
 	if r, repairs, err = run(ctx, s.parts.Deps(), options); err != nil {
 		return r, repairs, err
