@@ -192,34 +192,57 @@ func (db *DB) begin(tx *bbolt.Tx) *Tx {
 }
 
 // update runs a write transaction. The caller holds group.write. If the commit itself fails, the disk may or may not
-// have it (a failed fsync leaves the new root readable), so the memory is loaded again.
+// have it (a failed fsync leaves the new root readable), and the map may show what the disk does not have: bbolt would
+// take pages for free that are in use. So the file is opened again, and the memory is loaded again.
 func (db *DB) update(fn func(*bbolt.Tx) error) error {
+	committing, err := db.tryUpdate(fn)
+	if err == nil || !committing || db.failure() != nil {
+		return err
+	}
+	db.stale = true
+	db.letGo()
+	b, release, e := db.acquire()
+	if e == nil {
+		e = db.guard(func() error { return db.reload(b) })
+		release()
+	}
+	if e != nil {
+		db.log.Warn("reading the state again failed", "path", db.opt.Path, "error", e)
+	}
+	return err
+}
+
+// letGo closes the file, for the next transaction to open again.
+func (db *DB) letGo() {
+	db.handle.Lock()
+	defer db.handle.Unlock()
+	if db.bolt != nil {
+		_ = db.bolt.Close() // nothing is written by it
+		db.bolt = nil
+	}
+}
+
+// tryUpdate runs a write transaction. committing: it failed in the commit, not before.
+func (db *DB) tryUpdate(fn func(*bbolt.Tx) error) (committing bool, err error) {
 	b, release, err := db.acquire()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer release()
 	if db.stale {
 		if err := db.guard(func() error { return db.reload(b) }); err != nil {
-			return err
+			return false, err
 		}
 	}
-	done := false
 	err = db.guard(func() (err error) {
-		done, err = db.transact(b, fn)
+		committing, err = db.transact(b, fn)
 		if err == nil {
 			s := b.Stats()
 			db.empty.Store(int64(s.FreePageN+s.PendingPageN) * int64(b.Info().PageSize)) // Info touches the map
 		}
 		return err
 	})
-	if err != nil && done && db.failure() == nil {
-		db.stale = true
-		if e := db.guard(func() error { return db.reload(b) }); e != nil {
-			db.log.Warn("reading the state again failed", "path", db.opt.Path, "error", e)
-		}
-	}
-	return err
+	return committing, err
 }
 
 // transact is bbolt's Update with two differences. It leaves a transaction open that panics over a damaged page: to

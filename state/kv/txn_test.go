@@ -3,6 +3,7 @@ package kv
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -136,5 +137,55 @@ func TestKeys(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The disk may not have a commit that failed, although it was read back for a while: what bbolt holds in memory is of no
+// use then. It would write over pages that are in use.
+func TestCommitThatTheDiskDoesNotKeep(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	var roots []byte // as they were before
+	s := open(t, Options{Path: path, Fault: func(step string) error {
+		if step != "commit sync" || roots == nil {
+			return nil
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.WriteAt(roots, 0)
+			err = errors.Join(err, f.Close())
+		}
+		return errors.Join(errInjected, err)
+	}})
+	for i := range 40 {
+		put(t, s, 3000, fmt.Sprint("row ", i))
+	}
+	for round := range 5 {
+		before := make([]byte, 2*os.Getpagesize())
+		f, err := os.Open(path)
+		if err == nil {
+			_, err = f.ReadAt(before, 0)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots = before
+		if err := s.putRows(t.Context(), 2000, "row 1", "row 20", "row 30"); !errors.Is(err, errInjected) {
+			t.Fatal(err)
+		}
+		roots = nil
+		if got := s.held(); got["row 20"] != 3000 {
+			t.Errorf("round %d: memory has %d, and the file has not", round, got["row 20"])
+		}
+		for i := range 20 {
+			put(t, s, 3000, fmt.Sprint("row ", i))
+		}
+	}
+	closeNow(t, s)
+	if err := Check(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	if s = open(t, Options{Path: path}); s.SetAside() != "" || len(s.held()) != 40 {
+		t.Errorf("%d rows of 40, set aside as %q", len(s.held()), s.SetAside())
 	}
 }
