@@ -104,7 +104,8 @@ func (r *Router) loadLeftOut(ctx context.Context) (err error) {
 	return err
 }
 
-// readmit returns the files that lack lines of record types that were left out when they were read and are not any more.
+// readmit returns the files that lack lines of record types that were left out when they were read, and are not any
+// more.
 func (r *Router) readmit(ctx context.Context, facts map[tail.FileID]state.Routing) (again []tail.FileID, err error) {
 	types := r.rules.Load().ExcludeTypes
 	err = r.leftOut.Change(ctx, func(before leftOut) (leftOut, bool) {

@@ -42,8 +42,8 @@ type Remembered interface {
 	File(id tail.FileID) (tail.Tracked, bool)
 }
 
-// claim gives a file its stream name. Two remembered files never share a name: the second of a kind gets "~2" and so on,
-// permanently. The name of one that was forgotten is free.
+// claim gives a file its stream name. Two remembered files never share a name: the second of a kind gets "~2" and so
+// on, permanently. The name of one that was forgotten is free.
 func (r *Router) claim(file tail.File, parent string) string {
 	s := &r.streams
 	s.mu.Lock()
