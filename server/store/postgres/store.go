@@ -98,13 +98,10 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 	s.Quotas = sqlstore.NewQuotas(dialect{s.pool}, s.writeArtifacts)
 	s.Policy = retention.New(retention.Of{Reader: dialect{s.pool}, DB: retentionDatabase{s}, Lines: s.held, Cooler: s.Tier,
 		Notify: s.tell, Step: how.Step})
-	if err = s.Policy.Begin(ctx); err != nil {
-		s.pool.Close()
-		return nil, refusal.Explain(err, config.ConnConfig)
-	}
 	s.Keeper = keep.New(dialect{s.pool}, s.writeArtifacts)
 	s.Counter = sqlstore.NewCounter(dialect{s.pool}, dropsOf, s.sources)
-	if s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.pool}, s.writeArtifacts, s.tell, s.Tier); err != nil {
+	s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.pool}, s.writeArtifacts, s.tell, s.Tier)
+	if err = errors.Join(err, s.Policy.Begin(ctx)); err != nil {
 		s.pool.Close()
 		return nil, refusal.Explain(err, config.ConnConfig)
 	}
