@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -80,22 +81,24 @@ func TestHouseSizes(t *testing.T) {
 	}
 }
 
-// TestHouseSeesSizes proves that each rule can fail: the example has one of everything that is forbidden.
-// TestHouseLines finds at once what the linter finds in minutes: lines above 120 characters, tests apart.
+// TestHouseLines finds at once what the linter finds in minutes: lines above 120 characters. Tests and tables of
+// expressions may have them.
 func TestHouseLines(t *testing.T) {
 	t.Parallel()
+	tables := regexp.MustCompile(`^transcript/(redact/(rules|placeholder)|planted/)`) // as in .golangci.yml
 	for name, text := range tree(t) {
 		n := 0
 		for line := range strings.Lines(string(text)) {
 			n++
 			long := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > 120 && !strings.Contains(line, "//nolint:lll ")
-			if long && !strings.HasSuffix(name, "_test.go") {
+			if long && !strings.HasSuffix(name, "_test.go") && !tables.MatchString(name) {
 				t.Errorf("%s:%d is longer than 120 characters", name, n)
 			}
 		}
 	}
 }
 
+// TestHouseSeesSizes proves that each rule can fail: the example has one of everything that is forbidden.
 func TestHouseSeesSizes(t *testing.T) {
 	t.Parallel()
 	text := func(lines ...string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }

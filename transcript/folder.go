@@ -14,8 +14,8 @@ func FolderName(dir string) string {
 	return dir
 }
 
-// RepositoryOf is the folder that a working directory belongs to: itself, or for one in a worktree that Claude Code made
-// the repository.
+// RepositoryOf is the folder that a working directory belongs to: itself, or for one in a worktree that Claude Code
+// made the repository.
 func RepositoryOf(cwd string) string {
 	if i := strings.Index(slashed(cwd), "/.claude/worktrees/"); i >= 0 {
 		return cwd[:i]

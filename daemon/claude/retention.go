@@ -52,7 +52,8 @@ func ofProjects(configDir string) (files []string) {
 		}
 		_ = json.Unmarshal(text, &state) // of a damaged file nothing is known
 		for _, dir := range slices.Sorted(maps.Keys(state.Projects)) {
-			files = append(files, filepath.Join(dir, ".claude", "settings.local.json"), filepath.Join(dir, ".claude", "settings.json"))
+			own := filepath.Join(dir, ".claude")
+			files = append(files, filepath.Join(own, "settings.local.json"), filepath.Join(own, "settings.json"))
 		}
 	}
 	return files

@@ -22,9 +22,9 @@ const (
 	maxInitText = 9000 // bytes; Claude Code cuts the output of a hook at 10 000 characters
 )
 
-// Init returns the introduction of a session's Claude. It uses the folder of the session's first start and the name that
-// the user gave it, so the text changes only when that or the documents do. It stands for the notices of the documents
-// that it names. With q.Confirm it counts as passed on when the receipt comes back: see Pending.
+// Init returns the introduction of a session's Claude. It uses the folder of the session's first start and the name
+// that the user gave it, so the text changes only when that or the documents do. It stands for the notices of the
+// documents that it names. With q.Confirm it counts as passed on when the receipt comes back: see Pending.
 func (b *Inbox) Init(ctx context.Context, q control.InitQuery) (control.Init, error) {
 	a := control.Init{SchemaVersion: control.SchemaVersion}
 	if !transcript.ValidSession(q.Session) {

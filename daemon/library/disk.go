@@ -31,7 +31,8 @@ func Disk(roots []string) (files []File) {
 		tail.Walk(root, func(f tail.File) {
 			if f.Kind == tail.Main {
 				files = append(files, File{
-					Session: transcript.EscapeName(f.Name), Path: f.Path, Root: root, Bytes: f.Stat.Size, Changed: time.Unix(0, f.Stat.ModTime),
+					Session: transcript.EscapeName(f.Name), Path: f.Path, Root: root, Bytes: f.Stat.Size,
+					Changed: time.Unix(0, f.Stat.ModTime),
 				})
 			}
 		}, func(string, error) {})

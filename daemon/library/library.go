@@ -165,7 +165,8 @@ func bySession(disk []File) map[string]File {
 	return out
 }
 
-// fileOf is the transcript on disk of a session. A copy that was numbered while there were more of them is the session's.
+// fileOf is the transcript on disk of a session. A copy that was numbered while there were more of them is the
+// session's.
 func fileOf(disk map[string]File, session string) (File, bool) {
 	file, ok := disk[session]
 	if base, number, copied := strings.Cut(session, "~"); !ok && copied && strings.Trim(number, "0123456789") == "" {

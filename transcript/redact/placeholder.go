@@ -30,8 +30,8 @@ var templateParts = []string{
 	"${", "{{", "}}", "process.env", "environ", "getenv", "Getenv", "secrets.", "://", "():",
 }
 
-// templateForm is a variable, what a program prints, an angle-bracketed name, a path, or an encoded quote, behind which a
-// deeper layer shows the value.
+// templateForm is a variable, what a program prints, an angle-bracketed name, a path, or an encoded quote, behind which
+// a deeper layer shows the value.
 var templateForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[$%]\w*[%)]?$|^\$[A-Za-z_][\w.>:(-]*|\$\([\w ./-]+\)|<[^<>]*>|^<|^&(?:#|quot;|apos;)|^%2[27]|^[/~](?:[a-z0-9._-]+/)*[a-z0-9._-]+$`)
 })

@@ -42,7 +42,8 @@ ON CONFLICT ({owner,} stream) DO UPDATE SET title = excluded.title, first_prompt
   origin = excluded.origin, copy = excluded.copy`,
 		d.Task.Owner, d.Task.Stream, title, prompt, FoldText(title)+"\n"+FoldText(prompt), CleanText(f.Model),
 		StoredModels(f.Models), CleanText(f.Branch), CleanText(f.Version), Micros(f.Started), Micros(f.Ended), f.Prompts,
-		f.Messages, f.Tools, f.Errors, f.Compactions, f.Context, f.Window, f.Limit, f.Lines, CleanKey(f.Origin), oneIf(f.Copy))
+		f.Messages, f.Tools, f.Errors, f.Compactions, f.Context, f.Window, f.Limit, f.Lines, CleanKey(f.Origin),
+		oneIf(f.Copy))
 	return err
 }
 
