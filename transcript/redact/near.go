@@ -34,7 +34,8 @@ const (
 
 // likely reports whether a hit can belong to a match, by what is beside it. It must hold for escaped text as well.
 func (r *rule) likely(b []byte, at int, a *ahead) bool {
-	return (!r.Token || startsWord(b, at) && isLong(b[at:]) && !inBase64(b[:at])) && (r.near == anything || r.near.holds(b, at, a))
+	return (!r.Token || startsWord(b, at) && isLong(b[at:]) && !inBase64(b[:at])) &&
+		(r.near == anything || r.near.holds(b, at, a))
 }
 
 // holds checks what is beside a place in a text.
@@ -85,7 +86,8 @@ func (n near) sees(b []byte, at int) bool {
 		return hasAny(after, "/")
 	case piped:
 		before := b[max(0, at-200):at]
-		return bytes.Contains(before, []byte("echo")) || bytes.Contains(before, []byte("printf")) || bytes.Contains(before, []byte("<<<"))
+		return bytes.Contains(before, []byte("echo")) || bytes.Contains(before, []byte("printf")) ||
+			bytes.Contains(before, []byte("<<<"))
 	}
 	return true
 }

@@ -95,7 +95,9 @@ func (t *text) decode(src []byte, offset int, all bool, first int) {
 }
 
 // begins are the bytes that begin an escape of any kind, or a line.
-var begins = [256]bool{'\\': true, '+': true, esc: true, '%': true, '&': true, '\n': true, 0xe2: true, 0xef: true, 0xc2: true}
+var begins = [256]bool{
+	'\\': true, '+': true, esc: true, '%': true, '&': true, '\n': true, 0xe2: true, 0xef: true, 0xc2: true,
+}
 
 // mayHide reports whether a byte begins an escape that stands for a character or for nothing.
 func mayHide(c byte) bool { return begins[c] && c != '\n' && c != '+' }

@@ -107,7 +107,8 @@ func (c *chars) assigned(sign byte, value []byte) (byte, bool, []byte) {
 	}
 	c.skip("=:>,|?(", 4)
 	c.skip(" \t\r\n\\([", 12)
-	if rest := c.b[min(len(c.b), c.at):]; len(rest) > 1 && strings.IndexByte("@NbrfuE", rest[0]) >= 0 && strings.IndexByte("\"'`\\", rest[1]) >= 0 {
+	rest := c.b[min(len(c.b), c.at):]
+	if len(rest) > 1 && strings.IndexByte("@NbrfuE", rest[0]) >= 0 && strings.IndexByte("\"'`\\", rest[1]) >= 0 {
 		c.at++ // of a kind of string
 	}
 	quote, size := c.peek()
