@@ -233,22 +233,31 @@ func TestVerifyMeanwhile(t *testing.T) {
 	}
 }
 
-// TestVerifyRewound compares with the generation that is on disk now.
+// TestVerifyRewound compares with the generation that is on disk now, whether it begins at line 0 or behind a mark.
 func TestVerifyRewound(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	path := w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 40))
-	w.start()
-	w.sync()
-	if err := os.Truncate(path, int64(len(records("/home/kim/shop", 0, 30)))); err != nil {
-		t.Fatal(err)
-	}
-	w.sync()
-	if r := w.verify(); !r.Equal || r.Transcripts[0].Generation != 1 || r.Lines != 30 {
-		t.Errorf("verify after a shrink: %+v", r)
-	}
-	if got, want := w.server.newest(sessionA), records("/home/kim/shop", 0, 30); got != want {
-		t.Errorf("the server has %d bytes, want %d", len(got), len(want))
+	for _, all := range []int{40, 3000} {
+		w := newWorld(t)
+		path := w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, all))
+		w.start()
+		w.sync()
+		left := records("/home/kim/shop", 0, all-10)
+		if err := os.Truncate(path, int64(len(left))); err != nil {
+			t.Fatal(err)
+		}
+		w.sync()
+		if r := w.verify(); !r.Equal || r.Transcripts[0].Generation != 1 || r.Lines != int64(all-10) {
+			t.Errorf("verify after a shrink: %+v", r)
+		}
+		if got := w.server.newest(sessionA); got != left {
+			t.Errorf("the server has %d bytes, want %d", len(got), len(left))
+		}
+		w.server.mu.Lock()
+		if start := w.server.streams[sessionA][1].start; (start > 0) != (len(left) > 64<<10) || start > int64(all-10) {
+			t.Errorf("of %d lines, the generation begins at %d", all-10, start)
+		}
+		w.server.mu.Unlock()
+		w.stop()
 	}
 }
 
