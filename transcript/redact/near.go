@@ -118,8 +118,15 @@ func hasArguments(b []byte, at int) bool {
 	c := chars{b: b, at: at}
 	c.word()
 	c.skip(" \t\"'", 3)
-	if sign, _ := c.peek(); bytes.IndexByte([]byte("(=:"), sign) < 0 {
-		return false
+	switch sign, _ := c.peek(); sign {
+	case '(':
+	case '=', ':':
+		c.skip("=: \t", 3)
+		if open, _ := c.peek(); open != '(' && open != '[' {
+			return c.deeper
+		}
+	default:
+		return c.deeper
 	}
 	for i := 0; i < 120; i++ {
 		r, size := c.peek()

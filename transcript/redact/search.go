@@ -54,34 +54,50 @@ func lower(c byte) byte {
 // hit is a literal found in a text.
 type hit struct{ at, literal int }
 
-// search finds many literals in one pass. It looks at every second place of a text: three bytes there, in lower case,
-// are in no literal nearly always, which one bit tells.
+// search finds many literals in one pass. It looks at every second place of a text: three or four bytes there, in lower
+// case, are in no literal nearly always, which one bit tells.
 type search struct {
 	literals []literal
-	discord  int                // the literal discordForm; -1: there is none
-	airtable int                // the literal airtableForm; -1: there is none
-	longest  int                // the length of the longest literal
-	bits     [grams / 64]uint64 // by the hash of three bytes
-	bucket   [grams]uint16      // the bucket of a hash
-	buckets  [][]entry          // the first is empty
+	discord  int                   // the literal discordForm; -1: there is none
+	airtable int                   // the literal airtableForm; -1: there is none
+	longest  int                   // the length of the longest literal
+	bits     [3][grams / 64]uint64 // by the hash of three bytes, by that of four, and by another of either
+	bucket   [grams]uint16         // the bucket of a hash
+	buckets  [][]entry             // the first is empty
 }
 
-// entry is a literal, and where in it some three bytes are.
+// entry is a literal, and where in it some bytes are.
 type entry struct {
 	want, mask uint32 // the literal's first bytes in lower case, and those of them that count
-	n, at      int
+	n, at      int32
 }
 
 const (
 	grams = 1 << 17
-	// shortest is the length of the shortest literal.
-	shortest = 3
+	// shortest is the length of the shortest literal; a long one is found by four bytes.
+	shortest, long = 3, 5
 	// folded is the bit in which the cases of a letter differ, in eight bytes.
 	folded = 0x2020202020202020
 )
 
-// gram is the hash of the first three bytes of a word, whose letters are in lower case.
-func gram(word uint64) uint32 { return uint32(word) & 0xffffff * 0x9e3779b1 >> 15 }
+// three is the hash of the first three bytes of a word, whose letters are in lower case: short literals are found by
+// them.
+func three(word uint64) uint32 { return uint32(word) & 0xffffff * 0x9e3779b1 >> 15 }
+
+// four is the hash of the first four bytes of a word.
+func four(word uint64) uint32 { return uint32(word) * 0x85ebca6b >> 15 }
+
+// second is another hash of what has one of these: most of what shares a bit of the first does not share this one.
+func second(word uint64, three bool) uint32 {
+	if three {
+		word &= 0xffffff
+	}
+	return uint32(word) * 0xc2b2ae35 >> 15
+}
+
+func (s *search) has(n int, h uint32) bool { return s.bits[n][h/64]>>(h%64)&1 != 0 }
+
+func (s *search) set(n int, h uint32) { s.bits[n][h/64] |= 1 << (h % 64) }
 
 func newSearch(literals []literal) *search {
 	s := &search{literals: literals, discord: -1, airtable: -1, buckets: make([][]entry, 1)}
@@ -98,7 +114,7 @@ func newSearch(literals []literal) *search {
 		if len(l.text) == shortest { // with any byte behind it
 			s.enter(l.text, n, 0)
 			for c := range 256 {
-				if !l.token || c == 0 || mayFollow(byte(c)) { // a zero is behind the end
+				if c == 0 || l.mayFollow(byte(c)) { // a zero is behind the end
 					s.enter(l.text[1:]+string([]byte{byte(c)}), n, 1)
 				}
 			}
@@ -111,20 +127,39 @@ func newSearch(literals []literal) *search {
 	return s
 }
 
-// mayFollow reports whether a token may go on with a byte.
-func mayFollow(c byte) bool { return isTokenByte(c) || begins[c] || strings.IndexByte("./+~$", c) >= 0 }
+// mayFollow reports whether a byte may be behind a literal, in a secret or after a name.
+func (l literal) mayFollow(c byte) bool {
+	if !l.token && !strings.ContainsAny(l.text, "$~") && l.text != ":AA" {
+		return c < utf8.RuneSelf || begins[c]
+	}
+	if strings.HasPrefix(l.text, "SK") || strings.HasPrefix(l.text, "AC") {
+		return hexDigit(c) >= 0 || begins[c]
+	}
+	return isTokenByte(c) || begins[c] || strings.IndexByte("./+~$", c) >= 0
+}
 
-// enter notes that three bytes are in a literal.
+// enter notes that the first bytes of a text are in a literal.
 func (s *search) enter(text string, literal, at int) {
-	h := gram(uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | folded)
+	word := uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16
+	short := len(s.literals[literal].text) < long
+	h := three(word | folded)
+	if !short {
+		word |= uint64(text[3]) << 24
+		h = four(word | folded)
+	}
+	if short {
+		s.set(0, h)
+	} else {
+		s.set(1, h)
+	}
+	s.set(2, second(word|folded, short))
 	if s.bucket[h] == 0 {
 		s.bucket[h] = uint16(len(s.buckets))
 		s.buckets = append(s.buckets, nil)
-		s.bits[h/64] |= 1 << (h % 64)
 	}
 	all := &s.buckets[s.bucket[h]]
 	start := []byte(strings.ToLower(s.literals[literal].text) + "\x00")
-	e := entry{binary.LittleEndian.Uint32(start) | folded&math.MaxUint32, math.MaxUint32, literal, at}
+	e := entry{binary.LittleEndian.Uint32(start) | folded&math.MaxUint32, math.MaxUint32, int32(literal), int32(at)}
 	if len(start) == 4 {
 		e.mask = 0xffffff
 	}
@@ -133,16 +168,17 @@ func (s *search) enter(text string, literal, at int) {
 	}
 }
 
-// rarest is where the four bytes of a literal start that are the least frequent in text.
+// rarest is where the bytes of a literal start that are the least frequent in text: two runs of three or of four.
 func rarest(text string) int {
 	best, least := 0, 1<<30
-	for i := 0; i+4 <= len(text); i++ {
-		four, score := strings.ToLower(text[i:i+4]), 0
-		for _, c := range []byte(four) {
+	size := min(len(text), long)
+	for i := 0; i+size <= len(text); i++ {
+		part, score := strings.ToLower(text[i:i+size]), 0
+		for _, c := range []byte(part) {
 			score += frequency(c)
 		}
-		for _, three := range []string{four[:3], four[1:]} {
-			if strings.Contains(frequent, three) {
+		for n := range size - 2 {
+			if strings.Contains(frequent, part[n:n+3]) {
 				score += 100
 			}
 		}
@@ -181,23 +217,31 @@ func frequency(c byte) int {
 
 // find appends the hits in a text, nearly in the order of their places.
 func (s *search) find(hits []hit, text []byte) []hit {
-	i := 0
+	i, short, long := 0, &s.bits[0], &s.bits[1]
 	for ; i+8 <= len(text); i += 6 {
 		w := binary.LittleEndian.Uint64(text[i:]) | folded
-		a, b, c := gram(w), gram(w>>16), gram(w>>32)
-		if (s.bits[a/64]>>(a%64)|s.bits[b/64]>>(b%64)|s.bits[c/64]>>(c%64))&1 == 0 {
+		a, b, c, d, e, f := three(w), three(w>>16), three(w>>32), four(w), four(w>>16), four(w>>32)
+		x := (short[a/64]>>(a%64))&1 | (long[d/64]>>(d%64))&1<<1
+		y := (short[b/64]>>(b%64))&1 | (long[e/64]>>(e%64))&1<<1
+		z := (short[c/64]>>(c%64))&1 | (long[f/64]>>(f%64))&1<<1
+		if x|y|z == 0 {
 			continue
 		}
-		for n, h := range [...]uint32{a, b, c} {
-			if s.bits[h/64]>>(h%64)&1 != 0 {
-				hits = s.at(hits, text, i+2*n, h)
-			}
+		if x != 0 {
+			hits = s.near(hits, text, i, w)
+		}
+		if y != 0 {
+			hits = s.near(hits, text, i+2, w>>16)
+		}
+		if z != 0 {
+			hits = s.near(hits, text, i+4, w>>32)
 		}
 	}
 	var rest [16]byte
 	copy(rest[:], text[i:])
 	for n := i; n < len(text); n += 2 {
-		hits = s.at(hits, text, n, gram(binary.LittleEndian.Uint64(rest[n-i:])|folded))
+		w := binary.LittleEndian.Uint64(rest[n-i:]) | folded
+		hits = s.near(hits, text, n, w)
 	}
 	if s.discord >= 0 {
 		hits = s.dotted(hits, text)
@@ -263,15 +307,26 @@ func isAirtable(b []byte) bool {
 
 func isTokenByte(c byte) bool { return isAlnum(c) || c == '_' || c == '-' }
 
-// at appends the hits that three bytes at a place are in.
+// near appends the hits that a word at a place begins or is in.
+func (s *search) near(hits []hit, text []byte, place int, w uint64) []hit {
+	if h := three(w); s.has(0, h) && s.has(2, second(w, true)) {
+		hits = s.at(hits, text, place, h)
+	}
+	if h := four(w); s.has(1, h) && s.has(2, second(w, false)) {
+		hits = s.at(hits, text, place, h)
+	}
+	return hits
+}
+
+// at appends the hits that the bytes at a place are in.
 func (s *search) at(hits []hit, text []byte, place int, h uint32) []hit {
 	for _, e := range s.buckets[s.bucket[h]] {
-		at := place - e.at
+		at := place - int(e.at)
 		if at < 0 || at+4 <= len(text) && (binary.LittleEndian.Uint32(text[at:])|folded&math.MaxUint32)&e.mask != e.want {
 			continue
 		}
 		if s.literals[e.n].matches(text[at:]) {
-			hits = append(hits, hit{at, e.n})
+			hits = append(hits, hit{at, int(e.n)})
 		}
 	}
 	return hits
