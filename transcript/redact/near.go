@@ -54,6 +54,9 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 	case arguments:
 		return hasArguments(b, at)
 	case valued:
+		if a.look(b, at).plural {
+			return false
+		}
 		c := chars{b: b, at: at}
 		c.word()
 		return bytes.Contains(bytes.ToLower(b[c.at:min(len(b), c.at+32)]), []byte("value")) ||
@@ -95,6 +98,8 @@ func (n near) sees(b []byte, at int) bool {
 // isAssigned reports whether a name, given by a place in it, is assigned a value that may be a secret.
 func (n near) isAssigned(b []byte, at int, a *ahead) bool {
 	switch {
+	case a.plural:
+		return false
 	case a.unsure:
 		return true
 	case a.sign == 0 && n == call: // behind a space

@@ -66,6 +66,7 @@ type ahead struct {
 	sign      byte // of an assignment; 0: there is none
 	quoted    bool // the value
 	promising bool // it may be a secret
+	plural    bool // the name is that of a number of tokens
 	unsure    bool // more than one layer of escapes hides it
 }
 
@@ -75,11 +76,15 @@ func (a *ahead) look(b []byte, at int) *ahead {
 		return a
 	}
 	*a = ahead{known: true, at: at}
-	c := chars{b: b, at: at}
-	c.word()
-	if bytes.HasSuffix(b[at:c.at], []byte("okens")) { // a number of tokens
+	end := at
+	for end < len(b) && isTokenByte(b[end]) {
+		end++
+	}
+	if a.plural = bytes.HasSuffix(b[at:end], []byte("okens")); a.plural {
 		return a
 	}
+	c := chars{b: b, at: at}
+	c.word()
 	n := c.skip(closers, 8)
 	sign, _ := c.peek()
 	if n > 0 && isAlnum(sign) { // a type, or an attribute
@@ -118,7 +123,7 @@ func (c *chars) assigned(sign byte, value []byte) (byte, bool, []byte) {
 	}
 	for len(value) < cap(value) {
 		r, size := c.peek()
-		if size == 0 || isSpace(r) || r == quote || !quoted && strings.IndexByte("\"'`<", r) >= 0 {
+		if size == 0 || isSpace(r) || quoted && r == quote || !quoted && strings.IndexByte("\"'`<", r) >= 0 {
 			break
 		}
 		if c.at += size; r != 0 {
