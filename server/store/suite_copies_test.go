@@ -80,6 +80,12 @@ func (s suite) copies(t *testing.T) {
 	slices.Sort(pages)
 	same("search by pages", pages, "fork", "x")
 
+	for _, name := range []string{"x~2", "x 3"} {
+		if from, err := openSession(t, st, name).CopiedFrom(t.Context()); err != nil || from != "" {
+			t.Errorf("%s is a fork of %q, %v", name, from, err)
+		}
+	}
+
 	// One that goes on elsewhere has more, and takes the place of what it continues, with its cost.
 	b := batch("x", line, object(1, says("answer", "later")))
 	b.Head.Machine = "n"

@@ -12,7 +12,8 @@ import (
 // all of the other session's history, and goes on at once: so of two sessions with answers in common, the fork is the
 // one that went on first. The other one has gone on later, or not at all. Of two that have not, the later stream is the
 // fork. Of several, it is the one with most in common, and then the one that went on last: the others are forks of it
-// too. An answer that comes later than its copy was copied from it: see package derive.
+// too. An answer that comes later than its copy was copied from it: see package derive. A copy of a session is no other
+// session.
 const copiedFrom = `
 WITH others AS (
   SELECT o.owner, o.stream, count(*) AS shared FROM answers a
@@ -20,6 +21,8 @@ WITH others AS (
   JOIN streams s ON {s.owner = o.owner AND} s.id = o.stream
   WHERE {a.owner = ? AND} a.stream = ? AND NOT a.sidechain AND NOT o.sidechain
     AND s.parent = '' AND s.session_id <> ?
+    AND NOT EXISTS (SELECT 1 FROM facts f WHERE {f.owner = o.owner AND} f.stream = o.stream AND (f.copy = 1
+      OR f.origin <> '' AND f.origin = (SELECT t.origin FROM facts t WHERE {t.owner = a.owner AND} t.stream = a.stream)))
   GROUP BY o.owner, o.stream
 ), ages AS (
   SELECT x.owner, x.stream, x.shared,
