@@ -107,3 +107,19 @@ func TestOddLinesOnDisk(t *testing.T) {
 	}
 	check(2, 0)
 }
+
+// TestAttachmentsOfFiledSession: a session that was filed away keeps its files, also those written while nobody watched.
+func TestAttachmentsOfFiledSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.server.attachments.accept = "checkpoints, documents, blobs"
+	folder := "archive/2026/-work-shop/" + attachmentSession
+	w.write(folder+".jsonl", attachmentLine(1))
+	w.write(folder+"/tool-results/toolu_1.txt", "spilled text")
+	w.start()
+	w.hasBlob("tool-results/toolu_1.txt", "spilled text")
+	w.stop()
+	w.write(folder+"/tool-results/toolu_2.txt", "more")
+	w.start()
+	w.hasBlob("tool-results/toolu_2.txt", "more")
+}

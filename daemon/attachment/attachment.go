@@ -241,17 +241,24 @@ func (c *Collector) listDue(ctx context.Context, now bool) error {
 // files that the tailer may remember.
 func (c *Collector) markAll() {
 	for _, root := range c.settings.Roots() {
-		projects, _ := os.ReadDir(root) // status reports folders that cannot be listed; new lines list them again
-		for _, p := range projects {
-			sessions, _ := os.ReadDir(filepath.Join(root, p.Name()))
-			for _, s := range sessions {
-				if !s.IsDir() {
-					continue
-				}
-				if id, ok := c.mainOf(s.Name(), filepath.Join(root, p.Name(), s.Name())); ok {
-					c.mark(id)
-				}
-			}
+		c.markBelow(root, 0)
+	}
+}
+
+// markBelow marks those in a folder, and in the folders below it that belong to no session. Folders that cannot be
+// listed are in the status; new lines list them again.
+func (c *Collector) markBelow(dir string, depth int) {
+	const deepest = 12 // as deep as transcripts are looked for
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		below := filepath.Join(dir, e.Name())
+		if id, ok := c.mainOf(e.Name(), below); ok {
+			c.mark(id)
+		} else if depth < deepest && e.Name() != "subagents" && e.Name() != "tool-results" && e.Name() != ".git" {
+			c.markBelow(below, depth+1)
 		}
 	}
 }
