@@ -188,8 +188,8 @@ func NewCounter(reader Dialect, drops string,
 // holds is that the stream of the facts whole has all that the copy with the facts part has: it goes on as long. Of two
 // that are alike, the one named like its records' session does, then the longer, then the older.
 func holds(whole, part string) string {
-	return strings.NewReplacer("w.", whole+".", "p.", part+".").Replace(`w.origin <> '' AND p.origin <> '' AND p.origin = w.origin
-  AND p.stream <> w.stream AND w.ended >= p.ended AND (w.copy, -w.lines, w.stream) < (p.copy, -p.lines, p.stream)`)
+	return strings.NewReplacer("w.", whole+".", "p.", part+".").Replace(`w.origin <> '' AND p.origin <> ''
+  AND p.origin = w.origin AND p.stream <> w.stream AND w.ended >= p.ended AND (w.copy, -w.lines, w.stream) < (p.copy, -p.lines, p.stream)`)
 }
 
 // HideCopies leaves out the streams s, with facts f, that are copies of a session which the query lists anyway, with

@@ -22,7 +22,8 @@ WITH others AS (
   WHERE {a.owner = ? AND} a.stream = ? AND NOT a.sidechain AND NOT o.sidechain
     AND s.parent = '' AND s.session_id <> ?
     AND NOT EXISTS (SELECT 1 FROM facts f WHERE {f.owner = o.owner AND} f.stream = o.stream AND (f.copy = 1
-      OR f.origin <> '' AND f.origin = (SELECT t.origin FROM facts t WHERE {t.owner = a.owner AND} t.stream = a.stream)))
+      OR f.origin <> '' AND f.origin = (
+        SELECT t.origin FROM facts t WHERE {t.owner = a.owner AND} t.stream = a.stream)))
   GROUP BY o.owner, o.stream
 ), ages AS (
   SELECT x.owner, x.stream, x.shared,
