@@ -17,6 +17,7 @@ import (
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // mostNamed is the largest number of missing attachments that a difference names.
@@ -152,7 +153,9 @@ func (v *verifier) explained(ctx context.Context, root *os.Root, h *projection.A
 			return false, err
 		}
 		f := v.facts[has.file.File.ID]
-		if _, ok := ProofOf(v.Masking.Proof(), v.Masking.For(f.Dest, f.Stream.Cwd)).explains(disk, held); ok {
+		proof := ProofOf(v.Masking.Proof(), v.Masking.For(f.Dest, f.Stream.Cwd))
+		by := func(text []byte) ([]byte, []redact.Range) { return proof.Tokens.File(h.Name, text) }
+		if _, ok := proof.explains(disk, held, by); ok {
 			return true, nil
 		}
 	}

@@ -21,12 +21,6 @@ type Held struct {
 	lines *tail.LineReader
 }
 
-// explains reports whether a server's bytes are those of the disk with secrets masked.
-func (p Proof) explains(disk, held []byte) (e redact.Explanation, explained bool) {
-	e, explained = p.Tokens.Explain(disk, held)
-	return e, explained && (p.Asterisks || e.Unproven == 0)
-}
-
 // NewHeld returns the lines of the view that ref names. The caller closes it.
 func NewHeld(reader *remote.Client, ref remote.Ref) *Held {
 	return &Held{reader: reader, ref: ref}
@@ -38,8 +32,27 @@ type Proof struct {
 	Asterisks bool           // secrets too short for a token are asterisks, which nothing proves
 }
 
-// ProofOf is the proof by a key, where rules mask secrets. Where none do, asterisks are a damaged line.
+// ProofOf is the proof by a key, where rules mask secrets; nil: none do, and asterisks count only where the built-in
+// rules would put them. Anywhere else they are damage.
 func ProofOf(key, rules *redact.Masker) Proof { return Proof{key, rules != nil} }
+
+// masking is how a text is masked.
+type masking func(text []byte) (masked []byte, ranges []redact.Range)
+
+// explains reports whether a server's bytes are those of the disk with secrets masked. by is how the key's rules mask.
+func (p Proof) explains(disk, held []byte, by masking) (e redact.Explanation, explained bool) {
+	if e, explained = p.Tokens.Explain(disk, held); !explained || e.Unproven == 0 || p.Asterisks {
+		return e, explained
+	}
+	_, ranges := by(disk)
+	for i := range disk {
+		within := func(r redact.Range) bool { return r.Start <= i && i < r.End }
+		if held[i] == '*' && disk[i] != '*' && !slices.ContainsFunc(ranges, within) {
+			return e, false
+		}
+	}
+	return e, true
+}
 
 // Close ends reading.
 func (h *Held) Close() {
@@ -58,7 +71,7 @@ func (h *Held) Explain(ctx context.Context, proof Proof, index int64, disk []byt
 	if held, err = h.line(ctx, index); err != nil || held == nil || LineHash(held) != hash {
 		return nil, e, false, err
 	}
-	e, explained = proof.explains(disk, held)
+	e, explained = proof.explains(disk, held, proof.Tokens.Line)
 	return held, e, explained, nil
 }
 
