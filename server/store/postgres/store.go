@@ -101,7 +101,7 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 	s.Keeper = keep.New(dialect{s.pool}, s.writeArtifacts)
 	s.Counter = sqlstore.NewCounter(dialect{s.pool}, dropsOf, s.sources)
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.pool}, s.writeArtifacts, s.tell, s.Tier)
-	if err = errors.Join(err, s.Policy.Begin(ctx)); err != nil {
+	if err != nil {
 		s.pool.Close()
 		return nil, refusal.Explain(err, config.ConnConfig)
 	}

@@ -141,9 +141,6 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 	s.Quotas = sqlstore.NewQuotas(dialect{s.read}, s.writeArtifacts)
 	s.Policy = retention.New(retention.Of{Reader: dialect{s.read}, DB: retentionDatabase{s}, Lines: s.held, Cooler: s.Tier,
 		Notify: s.changes.Tell, Step: how.Step})
-	if err = s.Policy.Begin(ctx); err != nil {
-		return err
-	}
 	s.Keeper = keep.New(dialect{s.read}, s.writeArtifacts)
 	s.Counter = sqlstore.NewCounter(dialect{s.read}, dropsOf, s.sources)
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.read}, s.writeArtifacts, s.changes.Tell, s.Tier)
