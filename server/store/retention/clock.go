@@ -8,8 +8,8 @@ import (
 // mostForward is how far the clock may be ahead between two looks at it: behind a long weekend, or a laptop's sleep.
 const mostForward = 3 * 24 * time.Hour
 
-// clock is the time by which rules are applied that nobody looks at. A machine whose clock jumps years ahead would have
-// them take everything: of a longer step, while the server runs, the clock counts only mostForward. Somebody who applies
+// clock is the time by which rules are applied that nobody looks at. A machine whose clock jumps years ahead would
+// have them take everything: of a longer step, while the server runs, the clock counts only mostForward. Who applies
 // rules by hand has seen what they take.
 type clock struct {
 	mu   sync.Mutex
