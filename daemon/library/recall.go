@@ -16,6 +16,7 @@ type Turns struct {
 // Turn is a turn that read or changed a file.
 type Turn struct {
 	Session string     `json:"session"`
+	User    string     `json:"user"` // whose session it is
 	Machine string     `json:"machine"`
 	Project string     `json:"project"`
 	Title   string     `json:"title"`
@@ -33,7 +34,7 @@ type Turn struct {
 func BlameOf(schema int, turns []remote.Touch, more bool) Turns {
 	out := Turns{SchemaVersion: schema, Turns: []Turn{}, More: more}
 	for _, t := range turns {
-		out.Turns = append(out.Turns, Turn{Session: t.Session.SessionID, Machine: t.Session.Machine,
+		out.Turns = append(out.Turns, Turn{Session: t.Session.SessionID, User: t.Session.User, Machine: t.Session.Machine,
 			Project: t.Session.Project, Title: t.Title, Line: t.Line, At: t.Time, Kind: t.Kind, Path: t.Path, Edits: t.Edits,
 			Reads: t.Reads, Prompt: promptOf(t.Prompt), URL: t.URL})
 	}
@@ -57,6 +58,7 @@ type Episodes struct {
 // Episode is an error, and what was done about it.
 type Episode struct {
 	Session string         `json:"session"`
+	User    string         `json:"user"` // whose session it is
 	Machine string         `json:"machine"`
 	Project string         `json:"project"`
 	Title   string         `json:"title"`
@@ -93,9 +95,9 @@ func FixOf(schema int, list []remote.Episode) Episodes {
 		return &Step{Line: s.Line, At: s.Time, Kind: s.Kind, Text: s.Text, Failed: s.Failed, URL: s.URL}
 	}
 	for _, e := range list {
-		x := Episode{Session: e.Session.SessionID, Machine: e.Session.Machine, Project: e.Session.Project, Title: e.Title,
-			Line: e.Line, At: e.Time, Outcome: e.Outcome, Snippet: e.Snippet, Prompt: promptOf(e.Prompt), Call: step(e.Call),
-			Again: e.Again, Steps: []Step{}, Success: step(e.Success), Cut: e.Cut, URL: e.URL}
+		x := Episode{Session: e.Session.SessionID, User: e.Session.User, Machine: e.Session.Machine,
+			Project: e.Session.Project, Title: e.Title, Line: e.Line, At: e.Time, Outcome: e.Outcome, Snippet: e.Snippet,
+			Prompt: promptOf(e.Prompt), Call: step(e.Call), Again: e.Again, Steps: []Step{}, Success: step(e.Success), Cut: e.Cut, URL: e.URL}
 		for i := range e.Steps {
 			x.Steps = append(x.Steps, *step(&e.Steps[i]))
 		}

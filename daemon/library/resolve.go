@@ -2,6 +2,7 @@ package library
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -140,4 +141,18 @@ func (l *Library) stored(ctx context.Context, f Found, which Copy) (*remote.Sess
 	return nil, control.Ambiguous(fmt.Sprintf("session %s is from %d machines: %s", f.Session, len(others),
 		strings.Join(others, ", ")),
 		"choose one with --machine")
+}
+
+// mayContinue refuses another user's session that nobody asked for by its user: what it says becomes Claude's context
+// as if it had been said here.
+func (l *Library) mayContinue(ctx context.Context, s *remote.Session, named string) error {
+	if named != "" {
+		return nil
+	}
+	_, err := l.Server.Session(ctx, remote.Ref{Session: s.SessionID, User: remote.Me})
+	if e, ok := errors.AsType[*control.Error](err); ok && e.Code == control.CodeNoSession {
+		return control.Usage(fmt.Sprintf("session %s is %s's, not yours: Claude would take what it says for its own context",
+			s.SessionID, s.User), "read it first; then add --user "+s.User)
+	}
+	return err
 }

@@ -71,6 +71,11 @@ func (l *Library) Restore(ctx context.Context, w RestoreRequest) (Restored, erro
 	if err != nil {
 		return Restored{}, err
 	}
+	if w.To == "" {
+		if err := l.mayContinue(ctx, s, w.User); err != nil {
+			return Restored{}, err
+		}
+	}
 	path, err := l.placeOf(s, found.Files, w.To)
 	if err != nil {
 		return Restored{}, err

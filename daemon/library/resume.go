@@ -60,6 +60,9 @@ func (l *Library) Resume(ctx context.Context, w ResumeRequest) (Resumed, error) 
 	if err != nil {
 		return Resumed{}, err
 	}
+	if err := l.mayContinue(ctx, s, w.User); err != nil {
+		return Resumed{}, err
+	}
 	if s.Parent != "" {
 		return Resumed{}, control.Usage(s.SessionID+" is an agent's transcript",
 			"resume its session: `ccship sessions resume "+s.Parent+"`")

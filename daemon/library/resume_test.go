@@ -81,6 +81,26 @@ func TestResumeHere(t *testing.T) {
 	}
 }
 
+// TestResumeOthers: another user's session becomes Claude's context only if that user is named.
+func TestResumeOthers(t *testing.T) {
+	dir, project := folder(t, "shop")
+	x := &stored{id: one, machine: abroad, user: "ann", cwd: dir, path: "-theirs/" + one + ".jsonl", text: line(dir, "a")}
+	r := newRoom(t, x)
+	_, resumed := r.Resume(t.Context(), ResumeRequest{Session: one})
+	_, restored := r.Restore(t.Context(), RestoreRequest{Session: one, Machine: abroad})
+	for what, err := range map[string]error{"resume": resumed, "restore": restored} {
+		if !remote.Is(err, control.CodeUsage) || !strings.Contains(err.Error(), "is ann's, not yours") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if len(r.files()) != 0 {
+		t.Errorf("files were written: %v", r.files())
+	}
+	if _, err := r.Resume(t.Context(), ResumeRequest{Session: one, User: "ann"}); err != nil || r.text(project+"/"+one+".jsonl") != x.text {
+		t.Errorf("with the user: %v", err)
+	}
+}
+
 // TestResumeInItsFolder needs no --here where the session's folder exists, and says what to do where it does not.
 func TestResumeInItsFolder(t *testing.T) {
 	dir, project := folder(t, "shop")

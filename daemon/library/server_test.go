@@ -34,6 +34,7 @@ type stored struct {
 	at                              time.Time
 	sum                             string      // what it says the sha256 is; "": the truth
 	cwd                             string      // "": /nowhere/shop
+	user                            string      // "": the key's
 	blobs                           [][2]string // names and contents
 }
 
@@ -59,7 +60,7 @@ func (x *stored) answer() map[string]any {
 		copies = append(copies, map[string]string{"session_id": c[0], "machine": c[1]})
 	}
 	return map[string]any{"copies": copies,
-		"session_id": x.id, "machine": x.machine, "host": "host-" + x.machine, "project": "shop", "cwd": cmp.Or(x.cwd, "/nowhere/shop"), "path": x.path,
+		"session_id": x.id, "user": cmp.Or(x.user, "kim"), "machine": x.machine, "host": "host-" + x.machine, "project": "shop", "cwd": cmp.Or(x.cwd, "/nowhere/shop"), "path": x.path,
 		"parent_session_id": x.parent, "epoch": "e", "bytes": len(x.text), "last_active": x.at, "summary": map[string]any{"title": "Title of " + x.id[:4]},
 		"generations": []any{map[string]any{"generation": 0, "end_line": strings.Count(x.text, "\n"), "eof_newline": true}},
 	}
@@ -107,7 +108,7 @@ func (s *fakeServer) file(w http.ResponseWriter, rest string, q url.Values) {
 	}
 	what := rest[strings.LastIndex(rest, "/")+1:]
 	x := s.find(strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(rest, "/raw"), "/digest"), "/blobs"), q.Get("machine"))
-	if x == nil {
+	if x == nil || q.Get("user") == remote.Me && x.user != "" || q.Get("user") == "ann" && x.user != "ann" {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, `{"error":{"code":"not_found","message":"no"}}`)
 		return

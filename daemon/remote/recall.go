@@ -62,6 +62,7 @@ type Recall struct {
 	Kind    string // with commas: edit, read
 	Project string
 	Session string
+	User    string // "": all whose sessions the key's user may see
 	Since   string
 	Limit   int
 }
@@ -69,7 +70,7 @@ type Recall struct {
 func (r Recall) query() url.Values {
 	q := url.Values{"limit": {strconv.Itoa(r.Limit)}}
 	for name, value := range map[string]string{"kind": r.Kind, "project": r.Project, "session": r.Session,
-		"since": r.Since} {
+		"since": r.Since, "user": r.User} {
 		if value != "" {
 			q.Set(name, value)
 		}

@@ -239,6 +239,7 @@ type Find struct {
 	Kind       string // with commas
 	Project    string
 	Session    string
+	User       string // "": all whose sessions the key's user may see
 	Since      string
 	Superseded bool // lines that a rewind took out too
 	Limit      int
@@ -252,7 +253,7 @@ func (f *Find) values() url.Values {
 	}
 	q := url.Values{"q": {f.Text}}
 	for name, value := range map[string]string{"kind": f.Kind, "file": f.File, "tool": f.Tool, "project": f.Project,
-		"session": f.Session, "since": f.Since} {
+		"session": f.Session, "since": f.Since, "user": f.User} {
 		if value != "" {
 			q.Set(name, value)
 		}

@@ -81,6 +81,7 @@ func (a verbs) fixCommand() *cobra.Command {
 func (a verbs) addRecallFlags(cmd *cobra.Command, o *recallOptions) {
 	cmd.Flags().StringVar(&o.Project, "project", "", "only in this project, by its `name`")
 	cmd.Flags().StringVar(&o.Session, "session", "", "only in this `session` and its agents")
+	cmd.Flags().StringVar(&o.User, "user", "", whoseUsage)
 	cmd.Flags().StringVar(&o.since, "since", "", "only lines written since then: 2026-11-01, 36h or 7d")
 	cmd.Flags().IntVar(&o.Limit, "limit", o.Limit, "how many at most, up to 100")
 	a.AddJSON(cmd)

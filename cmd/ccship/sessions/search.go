@@ -26,6 +26,7 @@ const maxHits = 1000
 // hit is a line that was found.
 type hit struct {
 	Session    string         `json:"session"`
+	User       string         `json:"user"` // whose session it is
 	Machine    string         `json:"machine"`
 	Project    string         `json:"project"`
 	Title      string         `json:"title"`
@@ -80,6 +81,7 @@ func (a verbs) searchCommand() *cobra.Command {
 	cmd.Flags().StringVar(&command, "command", "", "only `commands` that Claude ran and that contain these words")
 	cmd.Flags().StringVar(&f.Project, "project", "", "only in this project, by its `name`")
 	cmd.Flags().StringVar(&f.Session, "session", "", "only in this `session` and its agents")
+	cmd.Flags().StringVar(&f.User, "user", "", whoseUsage)
 	cmd.Flags().StringVar(&since, "since", "", "only lines written since then: 2026-11-01, 36h or 7d")
 	cmd.Flags().BoolVar(&f.Superseded, "superseded", false, "also search lines that a rewind removed")
 	cmd.Flags().IntVar(&f.Limit, "limit", 20, "how many at most")
@@ -127,8 +129,8 @@ func (a verbs) found(ctx context.Context, l *library.Library, f remote.Find) err
 	doc := hitList{SchemaVersion: control.SchemaVersion, Hits: []hit{}, More: more}
 	for _, h := range hits {
 		doc.Hits = append(doc.Hits, hit{
-			Session: h.Session.SessionID, Machine: h.Session.Machine, Project: h.Session.Project, Title: h.Title,
-			Generation: h.Generation, Line: h.Line, At: h.Time, Kind: h.Kind, Current: h.Current, Snippet: h.Snippet, URL: h.URL,
+			Session: h.Session.SessionID, User: h.Session.User, Machine: h.Session.Machine, Project: h.Session.Project,
+			Title: h.Title, Generation: h.Generation, Line: h.Line, At: h.Time, Kind: h.Kind, Current: h.Current, Snippet: h.Snippet, URL: h.URL,
 		})
 	}
 	return a.PrintJSON(doc)

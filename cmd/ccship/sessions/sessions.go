@@ -23,6 +23,8 @@ import (
 )
 
 // userUsage describes the flag that names whose session is meant.
+const whoseUsage = "only conversations of this `user` of the server; @me: your own"
+
 const userUsage = "of this `user` of the server; needed when several have a session of that id"
 
 func (a verbs) sessionsCommand() *cobra.Command {
