@@ -89,10 +89,20 @@ func TestPrivateNames(t *testing.T) {
 	}
 }
 
+// TestPrivatePaths: what a file is for may be said by its path, and a copy holds what the file does.
+func TestPrivatePaths(t *testing.T) {
+	for _, path := range []string{"/p/.git/config", "/home/kim/.config/gh/hosts.yml", "/p/.yarnrc.yml", "/p/.env.bak", "/p/id_rsa.old", "/p/server.key~", "/p/.npmrc.orig.bak",
+		"/p/.git/config.bak", "/p/secrets.yml.swp", "/p/credentials.json.save"} {
+		if !file.Private(path) {
+			t.Errorf("%s does not count as private", path)
+		}
+	}
+}
+
 // Files that only look a little like them are documents like any other.
 func TestNotPrivate(t *testing.T) {
 	for _, path := range []string{"/p/environment.md", "/p/ssh/notes.md", "/p/keys.md", "/p/key", "/p/pem.txt", "/p/docs/keyring.md", "/p/aws.md", "/p/credentials.md",
-		"/p/secrets.md", "/p/env", "/p/tfstate.md"} {
+		"/p/secrets.md", "/p/env", "/p/config", "/p/gh/hosts.md", "/p/plan.md.bak", "/p/git/config", "/p/~", "/p/tfstate.md"} {
 		if file.Private(path) {
 			t.Errorf("%s counts as private", path)
 		}

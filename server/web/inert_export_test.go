@@ -60,7 +60,7 @@ var hostileMarkdown = []string{
 	"[a]\n\n[a]: javascript:alert(1)", "[a][b] [b][] ![b]", "> [b]: <data:text/html,x>", "- [c]:\n  javascript:alert(1)\n\n[c]",
 	"<javascript:alert(1)>", "<JAVASCRIPT:alert(1)> `<javascript:alert(1)>`", "![x](https://example.org/pixel.png)", "!\\[x](file:///etc/passwd)",
 	"[![x](data:image/png;base64,AA)](javascript:alert(1))", "\\\\[x](javascript:alert(1))", "\\[x](javascript:alert(1))",
-	"[d]: https://example.org/d.png", "![d]", "[x \\[ y](javascript:alert(1))", "[x]\n(javascript:alert(1))", "`[`x](javascript:alert(1))",
+	"a\n\n[x](javascript:alert(1))\n\n![p](https://example.org/p.png)", "[d]: https://example.org/d.png", "![d]", "[x \\[ y](javascript:alert(1))", "[x]\n(javascript:alert(1))", "`[`x](javascript:alert(1))",
 }
 
 // TestMarkdownExportInert: no HTML of a transcript is used by whoever renders an exported .md, whatever surrounds it.

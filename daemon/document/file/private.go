@@ -19,9 +19,15 @@ var privateNames = []string{
 	"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk",
 	"credentials", "credentials.json", "credentials.toml", ".credentials.json", "application_default_credentials.json",
 	".htpasswd", ".my.cnf", ".s3cfg", ".boto", ".dockercfg", "kubeconfig", ".kubeconfig", ".claude.json",
-	"secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml",
+	".yarnrc.yml", ".yarnrc", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml",
 	".bash_history", ".zsh_history", ".python_history", ".psql_history", ".mysql_history", ".node_repl_history",
 }
+
+// privatePaths are the ends of paths of such files, whose names alone say nothing.
+var privatePaths = []string{"/.git/config", "/gh/hosts.yml", "/glab-cli/config.yml", "/.config/hub", "/.cargo/config.toml"}
+
+// copies are what editors and people put behind the name of a file of which they keep a copy.
+var copies = []string{"~", ".bak", ".old", ".orig", ".save", ".backup", ".swp"}
 
 // privateEnds are ends of the names of such files.
 var privateEnds = []string{
@@ -35,8 +41,26 @@ func Private(path string) bool {
 	parts := strings.Split(filepath.ToSlash(strings.ToLower(path)), "/")
 	folders, name := parts[:len(parts)-1], parts[len(parts)-1]
 	file, _, _ := strings.Cut(name, ":")
+	whole := "/" + strings.Join(folders, "/") + "/" + original(strings.TrimRight(file, ". "))
+	if slices.ContainsFunc(privatePaths, func(end string) bool { return strings.HasSuffix(whole, end) }) {
+		return true
+	}
 	return slices.ContainsFunc(folders, func(f string) bool { return slices.Contains(privateFolders, f) }) ||
-		privateName(name) || privateName(strings.TrimRight(file, ". "))
+		privateName(original(name)) || privateName(original(strings.TrimRight(file, ". ")))
+}
+
+// original is a name without what marks it as a copy.
+func original(name string) string {
+	for {
+		short := name
+		for _, end := range copies {
+			short = strings.TrimSuffix(short, end)
+		}
+		if short = strings.TrimSuffix(short, "."); short == name || short == "" {
+			return name
+		}
+		name = short
+	}
 }
 
 func privateName(name string) bool {

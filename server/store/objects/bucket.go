@@ -31,12 +31,12 @@ type bucket struct {
 
 func openBucket(u *url.URL) (Store, error) {
 	bad := func(why string) error {
-		return fmt.Errorf("%w %q: %s; want s3://bucket/prefix?endpoint=https://host", ErrBadURL, u.Redacted(), why)
+		return fmt.Errorf("%w: %s; want s3://bucket/prefix?endpoint=https://host", ErrBadURL, why) // u may hold a key
 	}
 	query := u.Query()
 	for key := range query {
 		if key != "endpoint" && key != "region" && key != "lookup" {
-			return nil, bad("unknown option " + key)
+			return nil, bad("the options are endpoint, region and lookup")
 		}
 	}
 	endpoint := &url.URL{Scheme: "https", Host: "s3.amazonaws.com"}

@@ -117,8 +117,9 @@ func TestAddresses(t *testing.T) {
 	}
 	for bad, why := range map[string]string{
 		"": "want s3://", "/srv": "want s3://", "http://x/y": "want s3://", "file:///": "absolute", "file://srv/x": "absolute",
-		"s3:///p": "bucket is missing", "s3://b?x=1": "unknown option x", "s3://b?endpoint=host": "no address",
-		"s3://key:secret@b": "AWS_ACCESS_KEY_ID", "s3://b?lookup=no": "path or host",
+		"s3:///p": "bucket is missing", "s3://b?x=1": "the options are endpoint", "s3://b?endpoint=host": "no address",
+		"s3://key:secret@b": "AWS_ACCESS_KEY_ID", "secret@key": "want s3://", "AKIA:secret@/b": "want s3://", "s3://b?secret@=x": "the options are",
+		"s3://b?endpoint=https://u:secret@h": "no address", "s3://b?lookup=secret@": "path or host", "s3://b?lookup=no": "path or host",
 	} {
 		err := objects.Check(bad)
 		if !errors.Is(err, objects.ErrBadURL) || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "secret@") {

@@ -70,7 +70,7 @@ func (s *Site) Answer(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, server.ErrBusy):
 		s.Fail(w, r, http.StatusServiceUnavailable, "The search took too long. Try again in a moment, or search for less.")
 	case errors.Is(err, server.ErrCold):
-		s.Log.Warn("cold storage was needed", "path", r.URL.Path, "error", err)
+		s.Log.Warn("cold storage was needed", "path", auth.LoggedPath(r.URL.Path), "error", err)
 		s.Fail(w, r, http.StatusServiceUnavailable, "This is in cold storage, which can't be reached now. Try again later.")
 	case errors.Is(err, server.ErrTooManyListeners):
 		s.Fail(w, r, http.StatusServiceUnavailable, "Too many pages are following live. Close some and reload.")

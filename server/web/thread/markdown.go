@@ -164,7 +164,7 @@ func (n *markdownWriter) result(b transcript.Block) {
 		word = "Failed"
 	}
 	if name := n.calls[b.ToolID]; name != "" {
-		word += " of " + template.HTMLEscapeString(name)
+		word += " of " + template.HTMLEscapeString(inline(format.OneLine(name, 200))) // a blank line would end the HTML
 	}
 	n.printf("\n<details><summary>%s</summary>\n", word)
 	n.fence("", b.Output())
