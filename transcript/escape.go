@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// maxStreamName is the longest name of a stream before copies are numbered, in bytes. Servers accept 32 KiB.
-const maxStreamName = 16 << 10
+// maxStreamName is the longest escaped name of a file, in bytes. A stream may have two, of a session and its agent, and a
+// number. Servers accept 1 KiB.
+const maxStreamName = 480
 
 // EscapeName returns a name that every server accepts: control characters, bytes that are not UTF-8, and "%" itself are
 // percent-encoded, so that url.PathUnescape gives the name back. A longer name is cut, and ends in "%~" and the hash of

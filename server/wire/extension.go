@@ -61,8 +61,13 @@ func (x *extension) check() error {
 			return BadRequest("bad_extension", "ccship: a number is negative or out of range")
 		}
 	}
-	for _, s := range []string{x.Machine, x.Host, x.Epoch, x.Path, x.Cwd, x.Project} {
+	for _, s := range []string{x.Machine, x.Host, x.Epoch} {
 		if err := CheckName(s, "ccship: a name"); err != nil {
+			return err
+		}
+	}
+	for _, s := range []string{x.Path, x.Cwd, x.Project} {
+		if err := checkText(s, "ccship: a path", maxPath); err != nil {
 			return err
 		}
 	}

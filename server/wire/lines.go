@@ -16,8 +16,10 @@ const (
 	maxEntries = 100_000
 	// MaxNumber bounds line numbers, offsets and generations: what every JSON reader can hold exactly.
 	MaxNumber = 1 << 53
-	// maxName bounds the names in a request, in bytes.
-	maxName = 32 << 10
+	// maxName bounds the names in a request, in bytes: they are kept with every stream, and stand in indexes. maxPath
+	// bounds paths and names of projects, which come from what a transcript says.
+	maxName = 1 << 10
+	maxPath = 32 << 10
 )
 
 // ParseLines reads the body of POST /api/conversations. The lines point into body where they can; body is not changed.
@@ -124,13 +126,21 @@ func decodeName(value []byte, name string, to *string) error {
 // CheckName refuses names that are too long or not UTF-8, and session ids with control characters: they would break
 // addresses and pages. name is the field, for the error.
 func CheckName(s, name string) error {
-	if len(s) > maxName || !utf8.ValidString(s) {
-		return BadRequest("bad_request", name+" is too long or not UTF-8")
+	if err := checkText(s, name, maxName); err != nil {
+		return err
 	}
 	for _, r := range s {
 		if unicode.IsControl(r) && name == "session_id" {
 			return BadRequest("bad_request", name+" has control characters")
 		}
+	}
+	return nil
+}
+
+// checkText refuses a text that is longer than most bytes or not UTF-8.
+func checkText(s, name string, most int) error {
+	if len(s) > most || !utf8.ValidString(s) {
+		return BadRequest("bad_request", name+" is too long or not UTF-8")
 	}
 	return nil
 }
