@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxStreamName is the longest escaped name of a file, in bytes. A stream may have two, of a session and its agent, and a
-// number. Servers accept 1 KiB.
+// maxStreamName is the longest escaped name of a file, in bytes. A stream may have two, of a session and its agent, and
+// a number. Servers accept 1 KiB.
 const maxStreamName = 480
 
 // EscapeName returns a name that every server accepts: control characters, bytes that are not UTF-8, and "%" itself are

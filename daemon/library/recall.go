@@ -97,7 +97,8 @@ func FixOf(schema int, list []remote.Episode) Episodes {
 	for _, e := range list {
 		x := Episode{Session: e.Session.SessionID, User: e.Session.User, Machine: e.Session.Machine,
 			Project: e.Session.Project, Title: e.Title, Line: e.Line, At: e.Time, Outcome: e.Outcome, Snippet: e.Snippet,
-			Prompt: promptOf(e.Prompt), Call: step(e.Call), Again: e.Again, Steps: []Step{}, Success: step(e.Success), Cut: e.Cut, URL: e.URL}
+			Prompt: promptOf(e.Prompt), Call: step(e.Call), Again: e.Again, Steps: []Step{},
+			Success: step(e.Success), Cut: e.Cut, URL: e.URL}
 		for i := range e.Steps {
 			x.Steps = append(x.Steps, *step(&e.Steps[i]))
 		}

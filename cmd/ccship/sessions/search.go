@@ -130,7 +130,8 @@ func (a verbs) found(ctx context.Context, l *library.Library, f remote.Find) err
 	for _, h := range hits {
 		doc.Hits = append(doc.Hits, hit{
 			Session: h.Session.SessionID, User: h.Session.User, Machine: h.Session.Machine, Project: h.Session.Project,
-			Title: h.Title, Generation: h.Generation, Line: h.Line, At: h.Time, Kind: h.Kind, Current: h.Current, Snippet: h.Snippet, URL: h.URL,
+			Title: h.Title, Generation: h.Generation, Line: h.Line, At: h.Time, Kind: h.Kind, Current: h.Current,
+			Snippet: h.Snippet, URL: h.URL,
 		})
 	}
 	return a.PrintJSON(doc)

@@ -19,12 +19,14 @@ var privateNames = []string{
 	"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk",
 	"credentials", "credentials.json", "credentials.toml", ".credentials.json", "application_default_credentials.json",
 	".htpasswd", ".my.cnf", ".s3cfg", ".boto", ".dockercfg", "kubeconfig", ".kubeconfig", ".claude.json",
-	".yarnrc.yml", ".yarnrc", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml",
+	".yarnrc.yml", ".yarnrc",
+	"secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml",
 	".bash_history", ".zsh_history", ".python_history", ".psql_history", ".mysql_history", ".node_repl_history",
 }
 
 // privatePaths are the ends of paths of such files, whose names alone say nothing.
-var privatePaths = []string{"/.git/config", "/gh/hosts.yml", "/glab-cli/config.yml", "/.config/hub", "/.cargo/config.toml"}
+var privatePaths = []string{"/.git/config", "/gh/hosts.yml", "/glab-cli/config.yml", "/.config/hub",
+	"/.cargo/config.toml"}
 
 // copies are what editors and people put behind the name of a file of which they keep a copy.
 var copies = []string{"~", ".bak", ".old", ".orig", ".save", ".backup", ".swp"}

@@ -1,6 +1,7 @@
 package keep
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -48,6 +49,9 @@ func AddShareLink(q *Request) (status int, answer any, err error) {
 	}
 	secret, l, err := q.Access.NewShareLink(q.Context(),
 		server.ShareLink{Stream: at.Stream, By: q.Who.User, Key: q.Who.ID, Session: at.SessionID}, ttl)
+	if errors.Is(err, auth.ErrHasMany) {
+		err = wire.Refuse(http.StatusConflict, "too_many", err.Error())
+	}
 	if err != nil {
 		return 0, nil, err
 	}

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -82,7 +83,10 @@ func AddKey(q *Request) (status int, answer any, err error) {
 	key, hash := auth.NewKey()
 	k := server.Key{Name: in.Name, User: user, Created: time.Now().UTC()}
 	k.Hash, k.By = hash, q.Who.ID
-	if err := q.Store.AddKey(q.Context(), k); err != nil {
+	if err := q.Access.AddKey(q.Context(), k); err != nil {
+		if errors.Is(err, auth.ErrHasMany) {
+			err = wire.Refuse(http.StatusConflict, "too_many", err.Error())
+		}
 		return 0, nil, err
 	}
 	q.Log.Info("key added", "key", k.Name, "user", user.Name, "by", q.Who.User.Name)

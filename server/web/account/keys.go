@@ -1,6 +1,7 @@
 package account
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -38,7 +39,10 @@ func (p *Pages) addKey(r *http.Request, who server.Login) (notice, secret string
 	}
 	key, hash := auth.NewKey()
 	k := server.Key{User: who.User, Name: name, Hash: hash, Created: p.now(), By: who.Key}
-	if err := p.store.AddKey(r.Context(), k); err != nil {
+	if err := p.access.AddKey(r.Context(), k); err != nil {
+		if errors.Is(err, auth.ErrHasMany) {
+			err = page.BadRequestError("You have " + err.Error() + ".")
+		}
 		return "", "", err
 	}
 	return "This is the key " + name + ". Copy it now: the server keeps only a hash of it.", key, nil

@@ -1,6 +1,7 @@
 package share
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 
@@ -89,6 +90,9 @@ func (p *Pages) add(w http.ResponseWriter, r *http.Request, who server.Login) er
 	}
 	link := server.ShareLink{Stream: at.Stream, By: who.User, Key: who.Key}
 	secret, _, err := p.access.NewShareLink(r.Context(), link, ttl)
+	if errors.Is(err, auth.ErrHasMany) {
+		err = page.BadRequestError("You have " + err.Error() + ".")
+	}
 	if err != nil {
 		return err
 	}
