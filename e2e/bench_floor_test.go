@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/e2e/bench/floor"
+	"github.com/ccship/ccship/e2e/floor"
 )
 
 // floorEnv turns the test binary into the benchmark's floor: its value is the server's URL, a space, and the folder.

@@ -134,24 +134,10 @@ func house() plan {
 			"packaging":            {},
 			"packaging/man":        {},
 			"packaging/release":    {"packaging/man"},
-			"e2e":                  {"e2e/bench/floor", "e2e/bench/report", "e2e/kit"},
-			"e2e/bench/beside":     {}, // tests only
-			"e2e/bench/corpus":     {},
-			"e2e/bench/field":      {}, // tests only
-			"e2e/bench/floor":      {},
-			"e2e/bench/gauge":      {},
-			"e2e/bench/league":     {},
-			"e2e/bench/plot":       {},
-			"e2e/bench/sink":       {},
-			"e2e/bench/load":       {"e2e/bench/corpus"},
-			"e2e/bench/report":     {},
-			"e2e/bench/server":     {}, // tests only
-			"e2e/cast":             {},
-			"e2e/chaos":            {"e2e/kit"},
-			"e2e/claude":           {"e2e/kit"},
+			"e2e":                  {"e2e/floor", "e2e/kit"},
+			"e2e/floor":            {},
 			"e2e/kit":              {"e2e/kit/scratch"},
 			"e2e/kit/scratch":      {},
-			"e2e/systemd":          {"e2e/kit"},
 			"e2e/viewer":           {"e2e/kit"},
 
 			"server/store/block":     {},
@@ -186,7 +172,7 @@ func house() plan {
 			"github.com/cenkalti/backoff/v4":           {"outbox/gate"},
 			"github.com/BurntSushi/toml":               {"daemon/config", "daemon/place"},
 			"github.com/bmatcuk/doublestar/v4":         {"daemon/project"},
-			"github.com/klauspost/compress":            {"outbox", "outbox/entries", "outbox/frame", "server/compress", "server/grams", "server/limit", "server/store/block", "e2e/bench/load"},
+			"github.com/klauspost/compress":            {"outbox", "outbox/entries", "outbox/frame", "server/compress", "server/grams", "server/limit", "server/store/block"},
 			"modernc.org/sqlite":                       {"server/store/sqlite", "server/store/sqlite/connection"},
 			"github.com/minio/minio-go/v7":             {"server/store/objects"},
 			"github.com/jackc/pgx/v5":                  {"server/store/postgres", "server/store/postgres/heads", "server/store/postgres/migrations", "server/store/postgres/refusal"},
@@ -210,9 +196,6 @@ func house() plan {
 			"github.com/santhosh-tekuri/jsonschema/v6": {},                      // tests only
 			"golang.org/x/text":                        {"transcript"},
 			"golang.org/x/net":                         {}, // tests only
-			"github.com/Shopify/toxiproxy/v2":          {}, // tests only
-			"github.com/hanwen/go-fuse/v2":             {}, // tests only
-			"github.com/rs/zerolog":                    {}, // tests only
 			"go.yaml.in/yaml/v3":                       {}, // tests only
 			"pgregory.net/rapid":                       {}, // tests only
 		},

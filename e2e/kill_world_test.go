@@ -239,7 +239,7 @@ func newBucket(t *testing.T, used, needed bool) *bucket {
 		b.program = os.Getenv("CCSHIP_VERSITYGW")
 	}
 	if needed && b.program == "" {
-		t.Skip("no S3 server: use make kill, or set CCSHIP_VERSITYGW to a versitygw")
+		t.Skip("no S3 server: lab kill has one")
 	}
 	if b.program == "" {
 		return b

@@ -185,7 +185,7 @@ func TestColdUnreachable(t *testing.T) {
 }
 
 // TestColdKilled kills the server, and in every other round the storage, in the middle of moving lines there: none is
-// lost, none is wrong, and in the end all are in cold storage. make cold runs it long, on S3.
+// lost, none is wrong, and in the end all are in cold storage. lab cold runs it long, on S3.
 func TestColdKilled(t *testing.T) {
 	rounds := 1
 	if n, err := strconv.Atoi(os.Getenv("CCSHIP_COLD_ROUNDS")); err == nil {

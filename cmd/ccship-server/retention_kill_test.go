@@ -56,7 +56,7 @@ func (p *program) digestOf(t *testing.T, key, session string) string {
 }
 
 // TestRetentionKilled kills the server in the middle of what rules of retention remove: what is kept is whole, what was
-// removed is known, and in the end nothing is left to remove. make kill does it long, and kills databases too.
+// removed is known, and in the end nothing is left to remove. lab kill does it long, and kills databases too.
 func TestRetentionKilled(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()

@@ -44,7 +44,7 @@ func diesAtStep(where string) context.Context {
 }
 
 // TestKilledAtSteps kills the server at each step of packing lines and, if it is run long, of moving them to cold
-// storage. The next one does the rest, and every line is there. make kill runs it long, on both databases.
+// storage. The next one does the rest, and every line is there. lab kill runs it long, on both databases.
 func TestKilledAtSteps(t *testing.T) {
 	rounds, err := strconv.Atoi(os.Getenv("CCSHIP_KILL_ROUNDS"))
 	t.Run("SQLite", func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestKilledAtSteps(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
 		if err != nil {
-			t.Skip("make kill does it")
+			t.Skip("lab kill runs it")
 		}
 		at := pgtest.New(t, pgtest.Fast).URL("postgres")
 		newStepped(t, at, "pgx", at).run(rounds)

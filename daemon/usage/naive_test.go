@@ -195,7 +195,7 @@ func TestNaiveReal(t *testing.T) {
 func TestCCUsage(t *testing.T) {
 	command := strings.Fields(os.Getenv("CCSHIP_CCUSAGE"))
 	if len(command) == 0 {
-		t.Skip("`make ccusage` sets CCSHIP_CCUSAGE")
+		t.Skip("lab ccusage runs it")
 	}
 	for _, root := range append(corpora(t), billed(t)) {
 		home := t.TempDir()

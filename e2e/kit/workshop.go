@@ -83,19 +83,19 @@ func touchSources() error {
 	})
 }
 
-// Root is the folder of the module.
+// Root is the folder of the module that has the programs, also for a test in the module lab below it.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		if text, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && strings.HasPrefix(string(text), "module github.com/ccship/ccship\n") {
 			return dir, nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("no go.mod above the working directory")
+			return "", errors.New("no go.mod of ccship above the working directory")
 		}
 		dir = parent
 	}

@@ -10,11 +10,11 @@ import (
 )
 
 // TestAxe looks at every kind of page with axe-core, in both looks and at three widths: nothing may be serious. It runs
-// where CCSHIP_AXE names axe.min.js; `make axe` does that.
+// where CCSHIP_AXE names axe.min.js; `lab axe` does that.
 func TestAxe(t *testing.T) {
 	path := os.Getenv("CCSHIP_AXE")
 	if path == "" {
-		t.Skip("CCSHIP_AXE names no axe.min.js; see make axe")
+		t.Skip("CCSHIP_AXE names no axe.min.js; lab axe runs it")
 	}
 	axe, err := os.ReadFile(path)
 	must(t, err)

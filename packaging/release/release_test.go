@@ -249,7 +249,7 @@ func compareReleases(t *testing.T, first, second string, atLeast int) {
 // the bytes must be the same. It takes minutes: CCSHIP_RELEASE_TWICE=1 asks for it. TestDeb compares the debs.
 func TestReproducible(t *testing.T) {
 	if os.Getenv("CCSHIP_RELEASE_TWICE") != "1" {
-		t.Skip("make release-twice runs it")
+		t.Skip("lab release-twice runs it")
 	}
 	needNFPM(t)
 	one, other := copies(t)

@@ -1,4 +1,4 @@
-// versitygw, an S3 server for tests. It is never linked: make cold
+// versitygw, an S3 server for tests. It is never linked: lab cold, lab kill
 module github.com/ccship/ccship/ci/tools/versitygw
 
 go 1.26.0

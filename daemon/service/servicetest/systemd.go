@@ -1,5 +1,5 @@
 // Package servicetest is a user's systemd for tests: programs that take the place of systemctl, journalctl and
-// loginctl. Only tests import it. What only a real systemd shows is tested with one, in e2e/systemd.
+// loginctl. Only tests import it. What only a real systemd shows is tested with one, in lab/systemd.
 package servicetest
 
 import (

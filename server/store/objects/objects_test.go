@@ -28,7 +28,7 @@ func TestBucket(t *testing.T) {
 	case program != "":
 		at = gateway(t, program)
 	default:
-		t.Skip("CCSHIP_S3 names no storage, and CCSHIP_VERSITYGW no program: make cold")
+		t.Skip("CCSHIP_S3 names no storage, and CCSHIP_VERSITYGW no program: lab cold runs it")
 	}
 	contract(t, at)
 }

@@ -1,0 +1,174 @@
+//go:build linux
+
+package field_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/ccship/ccship/e2e/kit"
+)
+
+// contestant is a program that carries lines from files to a server. It is found or built once.
+type contestant struct {
+	name    string
+	short   string                             // as only= has it
+	find    func() (program string, err error) // an error says why it is not measured
+	follows bool                               // it runs all the time; else deliver is called
+	command func(p *place) *exec.Cmd           // of one that follows
+	deliver func(p *place) error               // sends what is on disk
+	program string
+}
+
+// The names, as the page has them.
+const (
+	ccship    = "ccship"
+	theFloor  = "floor (no durability)"
+	theHook   = "hook at each prompt"
+	collector = "OpenTelemetry Collector"
+)
+
+// contestants are all that are known.
+func contestants() []*contestant {
+	return []*contestant{
+		{name: ccship, short: "ccship", find: func() (string, error) { return kit.Build("ccship") }, follows: true, command: daemon},
+		{name: theFloor, short: "floor", find: os.Executable, deliver: floorOnce},
+		{name: theHook, short: "hook", find: installed("node", "node"), deliver: hookAll},
+		{name: collector, short: "collector", find: buildCollector, follows: true, command: configured("collector.yaml", func(p *place, file string) []string {
+			return []string{"--config", "file:" + file}
+		})},
+		{name: "syslog-ng", short: "syslog-ng", find: installed("syslog-ng", "syslog-ng-core and syslog-ng-mod-http"), follows: true,
+			command: configured("syslog-ng.conf", func(p *place, file string) []string {
+				in := func(name string) string { return filepath.Join(p.state, name) }
+				return []string{"-F", "--no-caps", "-f", file, "-R", in("persist"), "-c", in("ctl"), "-p", in("pid")}
+			})},
+	}
+}
+
+// installed finds a program in PATH.
+func installed(name, source string) func() (string, error) {
+	return func() (string, error) {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return "", fmt.Errorf("%s is not installed", source)
+		}
+		return path, nil
+	}
+}
+
+// daemon is ccship, with its defaults.
+func daemon(p *place) *exec.Cmd {
+	key := filepath.Join(p.state, "key")
+	kit.Must(p.t, os.WriteFile(key, []byte("field"), 0o600))
+	cmd := exec.CommandContext(context.Background(), p.c.program, "run")
+	cmd.Dir = p.dir
+	cmd.Env = []string{
+		"HOME=" + p.dir, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "XDG_RUNTIME_DIR=" + p.state,
+		"XDG_CONFIG_HOME=" + p.state, "XDG_STATE_HOME=" + p.state, "CCSHIP_CONFIG=" + filepath.Join(p.state, "config.toml"),
+		"CCSHIP_ROOTS=" + p.projects, "CCSHIP_STATE_DIR=" + filepath.Join(p.state, "s"),
+		"CCSHIP_SOCKET=" + filepath.Join(p.state, "sock"), "CCSHIP_API_KEY_FILE=" + key, "CCSHIP_SERVER_URL=" + p.sink.URL,
+	}
+	return cmd
+}
+
+// configured is a program with a file of setups.
+func configured(setup string, args func(p *place, file string) []string) func(p *place) *exec.Cmd {
+	return func(p *place) *exec.Cmd {
+		text, err := os.ReadFile(filepath.Join("setups", setup))
+		kit.Must(p.t, err)
+		at, err := url.Parse(p.sink.URL)
+		kit.Must(p.t, err)
+		filled := strings.NewReplacer("{{PROJECTS}}", p.projects, "{{STATE}}", p.state, "{{URL}}", p.sink.URL,
+			"{{HOST}}", at.Hostname(), "{{PORT}}", at.Port()).Replace(string(text))
+		file := filepath.Join(p.state, setup)
+		kit.Must(p.t, os.WriteFile(file, []byte(filled), 0o600))
+		return exec.CommandContext(context.Background(), p.c.program, args(p, file)...)
+	}
+}
+
+// buildCollector builds it from the module in the folder collector, in a copy: a module within ours would be in the way of
+// tools that look at all packages.
+func buildCollector() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, "ccship-field")
+	source, path := filepath.Join(dir, "collector-source"), filepath.Join(dir, "collector")
+	err = os.MkdirAll(source, 0o755)
+	for _, name := range []string{"main.go", "go.mod", "go.sum"} {
+		text, e := os.ReadFile(filepath.Join("collector", name+".txt"))
+		err = errors.Join(err, e, os.WriteFile(filepath.Join(source, name), text, 0o600))
+	}
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", path, ".")
+	cmd.Dir = source
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+		return "", errors.New("it cannot be built: " + first)
+	}
+	return path, nil
+}
+
+// floorEnv turns the test binary into the floor: its value is the server's URL, a space, and the folder.
+const floorEnv = "CCSHIP_FIELD_FLOOR"
+
+func floorOnce(p *place) error {
+	cmd := exec.CommandContext(context.Background(), p.c.program)
+	cmd.Env = append(os.Environ(), floorEnv+"="+p.sink.URL+" "+p.projects)
+	return p.run(cmd)
+}
+
+// hookAll calls the hook for each transcript as often as its lines need, a hundred at a call, but no more: called when
+// there is nothing new, it begins from the first line again.
+func hookAll(p *place) error {
+	for _, path := range p.transcripts() {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for range bytes.Count(text, []byte("\n"))/100 + 1 {
+			before := p.sink.Lines.Load()
+			if err := p.hook(path); err != nil {
+				return err
+			}
+			if p.sink.Lines.Load()-before < 100 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// hook calls the hook once, as Claude Code does at a prompt.
+func (p *place) hook(path string) error {
+	script, err := filepath.Abs(filepath.Join("setups", "hook.js"))
+	if err != nil {
+		return err
+	}
+	session := strings.TrimSuffix(filepath.Base(path), ".jsonl")
+	cwd := filepath.Join(p.state, "cwd", session) // a project has one session at a time
+	folder := filepath.Join(cwd, ".codetracker")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	options := fmt.Sprintf(`{"server_url":%q,"conversation_tracking":{"max_entries_per_request":100}}`, p.sink.URL)
+	err = errors.Join(os.WriteFile(filepath.Join(folder, "config.json"), []byte(options), 0o600),
+		os.WriteFile(filepath.Join(folder, "credentials.json"), []byte(`{"api_key":"field","current_project_hash":"p"}`), 0o600))
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(context.Background(), p.c.program, script)
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"transcript_path":%q,"session_id":%q,"cwd":%q}`, path, session, cwd))
+	return p.run(cmd)
+}

@@ -1,0 +1,168 @@
+//go:build linux
+
+package field_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/lab/bench/gauge"
+	"github.com/ccship/ccship/lab/bench/sink"
+)
+
+// place is where one contestant works in one measurement: folders and a server of its own.
+type place struct {
+	t        *testing.T
+	c        *contestant
+	dir      string
+	projects string
+	state    string
+	sink     *sink.Sink
+	proc     *kit.Process
+	spent    time.Duration // processor time of processes that have ended
+	peak     int64
+	ever     map[string]bool // lines that were once whole in a file
+}
+
+// newPlace makes a place. With a workload the contestant reads its files where they are, else an empty folder.
+func (w *world) newPlace(t *testing.T, c *contestant, l *workload) *place {
+	t.Helper()
+	dir, err := os.MkdirTemp(kit.Workshop(), "p")
+	kit.Must(t, err)
+	p := &place{t: t, c: c, dir: dir, projects: filepath.Join(dir, "projects"), state: filepath.Join(dir, "state"),
+		sink: sink.New(), ever: map[string]bool{}}
+	kit.Must(t, errors.Join(os.MkdirAll(p.projects, 0o755), os.MkdirAll(p.state, 0o700)))
+	if l != nil {
+		p.projects = l.dir
+	}
+	t.Cleanup(func() {
+		p.sink.Close()
+		kit.Must(t, os.RemoveAll(dir))
+	})
+	return p
+}
+
+// start starts the contestant if it is one that runs all the time.
+func (p *place) start() {
+	p.t.Helper()
+	if p.c.follows {
+		p.proc = kit.Launch(p.t, p.c.command(p))
+	}
+}
+
+// kill ends it as a power switch would.
+func (p *place) kill() {
+	if p.proc != nil {
+		p.count()
+		p.proc.Kill()
+		p.proc = nil
+	}
+}
+
+// count keeps what the running process has used, before it ends.
+func (p *place) count() {
+	if u, err := gauge.Tree(p.proc.Cmd.Process.Pid); err == nil {
+		p.spent += u.CPU
+	}
+	if m, err := gauge.Look(p.proc.Cmd.Process.Pid); err == nil {
+		p.peak = max(p.peak, m.Peak)
+	}
+}
+
+// cpu is the processor time of all that ran for the contestant here.
+func (p *place) cpu() time.Duration {
+	if p.proc == nil {
+		return p.spent
+	}
+	u, err := gauge.Tree(p.proc.Cmd.Process.Pid)
+	kit.Must(p.t, err)
+	return p.spent + u.CPU
+}
+
+// highest is the most memory that it held at once.
+func (p *place) highest() int64 {
+	if p.proc != nil {
+		if m, err := gauge.Look(p.proc.Cmd.Process.Pid); err == nil {
+			p.peak = max(p.peak, m.Peak)
+		}
+	}
+	return p.peak
+}
+
+// run runs a program to its end and counts what it used.
+func (p *place) run(cmd *exec.Cmd) error {
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState != nil {
+		p.spent += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+		if use, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+			p.peak = max(p.peak, use.Maxrss<<10)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", p.c.name, err, kit.Tail(string(out), 500))
+	}
+	return nil
+}
+
+// deliver waits until so many lines came, after it has started or called the contestant, and reports whether they did.
+func (p *place) deliver(lines int64, limit time.Duration) bool {
+	p.t.Helper()
+	if !p.c.follows {
+		if err := p.c.deliver(p); err != nil {
+			say("    %v", err)
+			return false
+		}
+	}
+	return p.sink.Until(limit, func() bool { return p.sink.Lines.Load() >= lines || p.ended() }) && !p.ended()
+}
+
+// ended reports whether a program that should run all the time has ended.
+func (p *place) ended() bool { return p.proc != nil && p.proc.Ended() }
+
+// path is a transcript's.
+func (p *place) path(folder, name string) string {
+	dir := filepath.Join(p.projects, folder)
+	kit.Must(p.t, os.MkdirAll(dir, 0o755))
+	return filepath.Join(dir, name+".jsonl")
+}
+
+// transcripts are the files below the projects folder.
+func (p *place) transcripts() (all []string) {
+	kit.Must(p.t, filepath.WalkDir(p.projects, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".jsonl" {
+			all = append(all, path)
+		}
+		return err
+	}))
+	return all
+}
+
+// lines makes lines with the marks from first to before end, and remembers them.
+func (p *place) lines(first, end, length int) (text []byte) {
+	for n := first; n < end; n++ {
+		line := sink.Line(n, length, p.dir)
+		p.ever[line] = true
+		text = append(append(text, line...), '\n')
+	}
+	return text
+}
+
+// add appends to a file.
+func (p *place) add(path string, text []byte) {
+	p.t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	kit.Must(p.t, err)
+	_, err = f.Write(text)
+	kit.Must(p.t, errors.Join(err, f.Close()))
+}
+
+// session is a name of a transcript.
+func session(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }

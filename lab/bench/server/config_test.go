@@ -1,0 +1,77 @@
+//go:build linux
+
+package server_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/lab/bench/corpus"
+	"github.com/ccship/ccship/lab/bench/table"
+	"github.com/ccship/ccship/lab/setting"
+)
+
+// settings say what is measured.
+type settings struct {
+	sizes   []float64 // GB of raw bytes
+	stores  []string
+	before  string // another ccship-server, measured beside
+	folder  string // of transcripts to take instead of invented ones
+	parts   []string
+	many    int      // sessions to list
+	daemons []int    // that write at once
+	seconds int      // for how long they write
+	pages   []int    // MB of the sessions whose pages are opened
+	serve   []string // further options of this checkout's serve
+}
+
+func newSettings(t *testing.T) settings {
+	t.Helper()
+	const parts = "shape,import,reads,plans,live,keep,many"
+	s := settings{stores: setting.Words(t, "stores", "SQLite,PostgreSQL", "SQLite", "PostgreSQL"),
+		before: setting.Text("before", ""), folder: setting.Text("folder", ""),
+		parts: setting.Words(t, "parts", parts, strings.Split(parts, ",")...), many: setting.Number(t, "many", 130_000),
+		daemons: setting.Numbers(t, "daemons", 1000, 100), seconds: 30, pages: []int{5, 100}, serve: setting.Words(t, "serve", "")}
+	sizes := "0.1,1"
+	if setting.IsQuick() {
+		sizes, s.many, s.daemons, s.seconds, s.pages = "0.02", 1000, []int{20}, 5, []int{2}
+	}
+	for _, word := range setting.Words(t, "sizes", sizes) {
+		size, err := strconv.ParseFloat(word, 64)
+		kit.Must(t, err)
+		s.sizes = append(s.sizes, size)
+	}
+	return s
+}
+
+func (s settings) has(part string) bool { return slices.Contains(s.parts, part) }
+
+// world is what all measurements share.
+type world struct {
+	settings
+	source *corpus.Source
+	now    string // the program of this checkout
+	tables []*table.Table
+}
+
+// sessions are the transcripts of a size.
+func (w *world) sessions(t *testing.T, size float64) (corpus.Plan, []corpus.Session) {
+	t.Helper()
+	plan := corpus.Plan{Seed: 1, Bytes: int64(size * 1e9)}
+	if w.folder == "" {
+		return plan, plan.Sessions()
+	}
+	all, err := plan.Folder(w.folder)
+	kit.Must(t, err)
+	return plan, all
+}
+
+// say shows progress.
+func say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s\n", fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,164 @@
+//go:build linux
+
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/lab/bench/gauge"
+	"github.com/ccship/ccship/lab/bench/load"
+)
+
+func TestMain(m *testing.M) { os.Exit(kit.Main(m, "ccb")) }
+
+// execute runs a program to its end.
+func execute(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(context.Background(), program, args...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s%s", program, args[0], err, out, kit.Tail(stderr.String(), 2000))
+	}
+	return string(out)
+}
+
+// bench is a server on one database, with its users.
+type bench struct {
+	*world
+	t        *testing.T
+	program  string
+	db       database
+	listen   string // its address, the same after each start
+	proc     *kit.Process
+	spent    gauge.Use // by processes of the server that have ended
+	owner    *load.Client
+	ownerKey string
+	members  []*load.Client
+	keys     []string
+}
+
+func newBench(t *testing.T, w *world, program, store string) *bench {
+	t.Helper()
+	b := &bench{world: w, t: t, program: program}
+	if store == "SQLite" {
+		b.db = newLite(t, program)
+	} else {
+		b.db = newElephant(t)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	kit.Must(t, err)
+	b.listen = free.Addr().String()
+	kit.Must(t, free.Close())
+	key := strings.TrimSpace(execute(t, program, "key", "create", "--name", "bench", "--store", b.db.store()))
+	b.ownerKey = key
+	b.owner = load.NewClient("http://"+b.listen, key, 2048)
+	t.Cleanup(b.owner.Close)
+	b.start()
+	return b
+}
+
+// start starts the server and returns how long it took to listen.
+func (b *bench) start() time.Duration {
+	b.t.Helper()
+	began := time.Now()
+	flags := []string{"serve", "--listen", b.listen, "--store", b.db.store(), "--log-level", "warn",
+		"--max-connections", "4096"}
+	if b.program == b.now {
+		flags = append(flags, b.serve...)
+	}
+	b.proc = kit.Launch(b.t, exec.CommandContext(context.Background(), b.program, flags...))
+	// What the server logs differs from version to version; that it answers does not.
+	if !kit.Within(20*time.Minute, func() bool {
+		_, err := b.owner.Get(context.Background(), "/healthz")
+		return err == nil || b.proc.Ended()
+	}) || b.proc.Ended() {
+		b.t.Fatalf("the server does not answer:\n%s", kit.Tail(b.proc.Log.String(), 4000))
+	}
+	return time.Since(began)
+}
+
+// stop ends the server; what it used stays counted.
+func (b *bench) stop() {
+	b.t.Helper()
+	b.count()
+	b.proc.MustStop(b.t)
+}
+
+func (b *bench) count() {
+	if u, err := gauge.Tree(b.proc.Cmd.Process.Pid); err == nil {
+		u.RSS, u.Anon = 0, 0
+		b.spent = b.spent.Add(u)
+	}
+}
+
+// server is what all processes of the server have used so far.
+func (b *bench) server() gauge.Use {
+	b.t.Helper()
+	u, err := gauge.Tree(b.proc.Cmd.Process.Pid)
+	kit.Must(b.t, err)
+	return b.spent.Add(u)
+}
+
+// use is what server and database have used so far.
+func (b *bench) use() gauge.Use { return b.server().Add(b.db.use()) }
+
+// users makes users until there are n.
+func (b *bench) users(n int) {
+	b.t.Helper()
+	for i := len(b.members); i < n; i++ {
+		key, err := b.owner.AddUser(context.Background(), fmt.Sprintf("user%d", i))
+		kit.Must(b.t, err)
+		b.keys = append(b.keys, key)
+		b.members = append(b.members, b.owner.As(key))
+	}
+}
+
+func (b *bench) user(owner int) *load.Client { return b.members[owner%len(b.members)] }
+
+// lag is how many streams are not wholly derived.
+func (b *bench) lag() float64 {
+	n, err := b.owner.Metric(context.Background(), "ccship_server_derive_lag_streams")
+	if err != nil {
+		return -1 // a busy server; asked again
+	}
+	return n
+}
+
+// derived waits until everything stored is derived.
+func (b *bench) derived() {
+	b.t.Helper()
+	said := time.Now()
+	for b.lag() != 0 {
+		if b.proc.Ended() {
+			b.t.Fatalf("the server has ended:\n%s", kit.Tail(b.proc.Log.String(), 4000))
+		}
+		kit.Pass(500 * time.Millisecond)
+		if time.Since(said) > 15*time.Second {
+			said = time.Now()
+			say("    %g streams left to derive", b.lag())
+		}
+	}
+}
+
+// quiet waits until server and database have nothing to do, for some minutes at most: what goes on behind is part of
+// what an import costs.
+func (b *bench) quiet() {
+	const look, most = 3 * time.Second, 20 * time.Minute
+	for end := time.Now().Add(most); time.Now().Before(end); {
+		before := b.use()
+		kit.Pass(look)
+		if b.use().Sub(before).CPU < look/25 {
+			return
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package sink_test
+
+import (
+	"encoding/binary"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/lab/bench/sink"
+)
+
+// field is a length-delimited protobuf field.
+func field(number uint64, value string) string {
+	b := binary.AppendUvarint(nil, number<<3|2)
+	return string(binary.AppendUvarint(b, uint64(len(value)))) + value
+}
+
+// TestDialects: what every protocol carries is found whole, counted the same without looking inside, and compared.
+func TestDialects(t *testing.T) {
+	one, two := sink.Line(1, 200, "/work"), sink.Line(2, 100, "/work")
+	record := func(line string) string { return field(2, "\x09abcdefgh"+field(3, "INFO")+field(5, field(1, line))) }
+	bodies := map[string]string{
+		sink.Conversations: `{"session_id":"s","entries":[{"line_index":0,` + one[1:] + `,{"line_index":71,` + two[1:] + `]}`,
+		sink.OTLP:          field(1, field(1, "resource")+field(2, record(one)+record(two))),
+		sink.Raw:           one + "\n" + two,
+	}
+	for path, body := range bodies {
+		for _, keep := range []bool{true, false} {
+			s := sink.New()
+			if keep {
+				s.Keep()
+			}
+			post(t, s.URL+path, body, http.StatusOK)
+			if s.Lines.Load() != 2 || s.Marked(1).IsZero() || s.Marked(2).IsZero() || !s.Marked(3).IsZero() {
+				t.Errorf("%s, keep %t: %d lines, marks %v %v", path, keep, s.Lines.Load(), s.Marked(1), s.Marked(2))
+			}
+			if keep {
+				compare(t, s, path, map[string]bool{one: true, two: true}, 0, 0, 0)
+				compare(t, s, path, map[string]bool{one: true, "other": true}, 1, 0, 1)
+				post(t, s.URL+path, body, http.StatusOK)
+				compare(t, s, path, map[string]bool{one: true, two: true}, 0, 2, 0)
+			}
+			s.Close()
+		}
+	}
+}
+
+func compare(t *testing.T, s *sink.Sink, path string, ever map[string]bool, lost, again, wrong int) {
+	t.Helper()
+	if l, a, w := s.Compare(ever); l != lost || a != again || w != wrong {
+		t.Errorf("%s: %d lost, %d again, %d wrong (%q), want %d %d %d", path, l, a, w, s.Wrong(ever), lost, again, wrong)
+	}
+}
+
+func post(t *testing.T, url, body string, want int) {
+	t.Helper()
+	answer, err := http.Post(url, "application/octet-stream", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil || answer.StatusCode != want {
+		t.Fatalf("%s answers %d, %v", url, answer.StatusCode, err)
+	}
+}
+
+// TestDown: what is refused is not counted, and waiting ends when something came.
+func TestDown(t *testing.T) {
+	s := sink.New()
+	defer s.Close()
+	s.Down(true)
+	post(t, s.URL+sink.Raw, "a\nb\n", http.StatusServiceUnavailable)
+	if s.Lines.Load() != 0 || s.Until(time.Millisecond, func() bool { return s.Lines.Load() > 0 }) {
+		t.Error("refused lines are counted")
+	}
+	s.Down(false)
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		if answer, err := http.Post(s.URL+sink.Raw, "", strings.NewReader("a\nb\n")); err == nil {
+			_ = answer.Body.Close() // what counts is whether the lines came
+		}
+	}()
+	if !s.Until(time.Minute, func() bool { return s.Lines.Load() == 2 }) {
+		t.Error("lines that came are not seen")
+	}
+	<-sent
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// row is something that lab can do.
+type row struct {
+	name, what  string
+	time, needs string
+	words       string // that it takes
+	do          func(r row, c call) error
+}
+
+const nothing = "nothing more"
+
+var rows = []row{
+	{"floor", "imports beside a program that posts lines and keeps nothing", "a minute; quick: seconds", nothing, "imports rounds folder", floor},
+	{"field", "ccship beside programs that ship logs", "hours; quick: ten minutes", "node, syslog-ng, the network for a collector, where there are any",
+		"parts only rounds imports files folder", tests("./bench/field", "TestField")},
+	{"server", "ccship-server on both databases: storage, CPU, reads, daemons", "hours; quick: minutes", "PostgreSQL",
+		"sizes stores parts daemons many before folder serve version", tests("./bench/server", "TestServer")},
+	{"turns", "a turn of Claude Code with and without ccship, in pairs", "minutes", "npm, node", "pairs programs", turns},
+	{"chaos", "every kind of fault for the real programs, in turn", "hours; quick: minutes", "Linux, root and /dev/fuse for a part", "test runs tears", chaos},
+	{"soak", "sixty busy sessions: the daemon's memory, descriptors, goroutines and state stay flat", "an hour; quick: a minute", "Linux", "for",
+		tests("./chaos", "TestSoak")},
+	{"kill", "server, database, S3 server killed while lines are derived, packed, moved, retired, forgotten", "hours; quick: minutes", "PostgreSQL",
+		"test rounds", kill},
+	{"cold", "cold storage on an S3 server: its contract, then server and storage killed", "minutes", nothing, "rounds", cold},
+	{"failover", "two servers on PostgreSQL: a server, the database, the primary killed mid-import", "minutes", "PostgreSQL", "rounds",
+		above("../e2e", "TestPostgres", variable{"CCSHIP_FAILOVER_ROUNDS", "rounds", "20", "2"})},
+	{"patroni", "three nodes: the primary killed and switched over", "half an hour", "patroni, python3-etcd, etcd-server, haproxy", "rounds",
+		above("../e2e", "TestPatroni$", variable{"CCSHIP_PATRONI_ROUNDS", "rounds", "5", "1"})},
+	{"claude", "the real Claude Code against a stub: lines, hooks, plugin, tools", "an hour", "npm, node, tmux, git", "test rounds pairs programs", claude},
+	{"systemd", "both .deb packages in a Debian whose process 1 is systemd", "ten minutes", "root, debootstrap, systemd-container", "test", systemd},
+	{"first-minutes", "a newcomer's way on a clean Debian; svg= is the file of the picture", "minutes", "as systemd, and Chromium", "svg",
+		tests("./systemd", "TestFirstMinutes")},
+	{"wine", "what reads, keeps and sends, as Windows programs", "minutes", "wine64, gcc-mingw-w64-x86-64", "", script("lab/wine/run")},
+	{"breaks", "deliberate breaks of the core, each caught by a test; only= names some", "an hour", "python3", "only", breaks},
+	{"screenshots", "the pictures in docs/screenshots, of invented conversations", "a minute", "Chromium", "", pictures("TestScreenshots", "CCSHIP_SCREENSHOTS", "docs/screenshots")},
+	{"gallery", "every page at three widths, light and dark, in the folder out=", "minutes", "Chromium", "out", pictures("TestGalleryPictures", "CCSHIP_GALLERY", "gallery")},
+	{"axe", "axe-core on every page: nothing serious", "a minute", "npm, Chromium", "", axe},
+	{"ccusage", "`ccship usage` beside ccusage, on transcripts in folder=", "minutes", "npm, node", "folder", ccusage},
+	{"release-twice", "the release built twice from nothing: the same bytes", "half an hour", nothing, "",
+		above("../packaging/release", "TestReproducible", variable{"CCSHIP_RELEASE_TWICE", "", "1", "1"})},
+}
+
+// tests runs tests of this module.
+func tests(dir, pattern string) func(row, call) error {
+	return func(_ row, c call) error { return c.test(c.told(), "-run="+pattern, dir) }
+}
+
+// variable tells a test of the module above a word's value.
+type variable struct{ name, word, full, quick string }
+
+// above runs tests of the module above.
+func above(dir, pattern string, vars ...variable) func(row, call) error {
+	return func(_ row, c call) error { return c.test(c.set(vars...), "-run="+pattern, dir) }
+}
+
+func (c call) set(vars ...variable) (env []string) {
+	for _, v := range vars {
+		usual := v.full
+		if c.quick {
+			usual = v.quick
+		}
+		env = append(env, v.name+"="+c.value(v.word, usual))
+	}
+	return env
+}
+
+// script runs a program of ours.
+func script(path string, args ...string) func(row, call) error {
+	return func(_ row, c call) error { return c.command(".", nil, filepath.Join(c.root, path), args...).Run() }
+}
+
+func floor(_ row, c call) error {
+	more := []string{"parts=import", "only=ccship,floor"}
+	if c.quick {
+		more = append(more, "imports=2", "rounds=1")
+	}
+	return c.test(c.told(more...), "-run=TestField", "./bench/field")
+}
+
+func turns(_ row, c call) error {
+	return c.test(c.told(), "-run=^$", "-bench=ClaudeTurn", "-benchtime="+c.value("pairs", "20")+"x", "./claude")
+}
+
+func chaos(_ row, c call) error {
+	return c.test(c.told(), "-run="+c.value("test", "."), "-skip=TestSoak$", "./chaos")
+}
+
+func claude(_ row, c call) error {
+	return c.test(c.told(), "-run="+c.value("test", "."), "./claude")
+}
+
+func systemd(_ row, c call) error {
+	return c.test(c.told(), "-run="+c.value("test", "."), "-skip=TestFirstMinutes", "./systemd")
+}
+
+func breaks(_ row, c call) error {
+	var only []string
+	if name := c.value("only", ""); name != "" {
+		only = []string{name}
+	}
+	return script("lab/breaks", only...)(row{}, c)
+}
+
+func kill(_ row, c call) error {
+	env, err := c.s3()
+	if err != nil {
+		return err
+	}
+	env = append(env, c.set(variable{"CCSHIP_KILL_ROUNDS", "rounds", "20", "1"})...)
+	pattern := "TestKill$|TestKilledAtSteps"
+	if test := c.value("test", ""); test != "" {
+		pattern = "TestKill$/" + test
+	}
+	return c.test(env, "-run="+pattern, "../cmd/ccship-server", "../e2e")
+}
+
+func cold(_ row, c call) error {
+	env, err := c.s3()
+	if err != nil {
+		return err
+	}
+	if err := c.test(env, "-run=TestBucket", "../server/store/objects"); err != nil {
+		return err
+	}
+	env = append(env, c.set(variable{"CCSHIP_COLD_ROUNDS", "rounds", "14", "2"})...)
+	return c.test(env, "-run=TestColdKilled", "../cmd/ccship-server")
+}
+
+// pictures has the viewer's tests take pictures into a folder.
+func pictures(pattern, name, folder string) func(row, call) error {
+	return func(_ row, c call) error {
+		at := c.value("out", folder)
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(c.root, at)
+		}
+		return c.test([]string{name + "=" + at}, "-run="+pattern, "../e2e/viewer")
+	}
+}
+
+func axe(_ row, c call) error {
+	dir, err := os.MkdirTemp("", "axe-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(c.root, "e2e/viewer/axe"))); err != nil {
+		return err
+	}
+	if err := c.command(".", nil, "npm", "ci", "--silent", "--ignore-scripts", "--prefix", dir).Run(); err != nil {
+		return err
+	}
+	return c.test([]string{"CCSHIP_AXE=" + filepath.Join(dir, "node_modules/axe-core/axe.min.js")}, "-run=TestAxe", "../e2e/viewer")
+}
+
+func ccusage(_ row, c call) error {
+	env := append(c.set(variable{"CCSHIP_CORPUS", "folder", "", ""}), "CCSHIP_CCUSAGE=npx --yes ccusage@20.0.24")
+	return c.test(env, "-run=TestCCUsage", "../daemon/usage")
+}

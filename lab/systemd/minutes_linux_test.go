@@ -1,0 +1,166 @@
+package systemd
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/lab/bench/table"
+	"github.com/ccship/ccship/lab/cast"
+	"github.com/ccship/ccship/lab/setting"
+)
+
+// minutes is the way of a newcomer, as docs/first-minutes.md has it.
+type minutes struct {
+	*desk
+	began time.Time
+	steps []step
+}
+
+// step is a part of the way.
+type step struct {
+	name string
+	took time.Duration
+	keys int // that answered a question or chose something
+	text string
+}
+
+// TestFirstMinutes goes from two package files to a conversation found again, on a clean Debian and in a real browser:
+// install, setup, the first session in sight, a search, the command that resumes it. How long it took is printed and not
+// tested; that it takes six decisions at most is.
+func TestFirstMinutes(t *testing.T) {
+	b := newBox(t)
+	chromium := chromiumPath(t)
+	b.boot()
+	write(b)
+	folders, err := built()
+	must(t, err)
+	for _, program := range []string{"ccship", "ccship-server"} {
+		name := fmt.Sprintf("%s_%s_%s.deb", program, older, runtime.GOARCH)
+		b.copyIn(filepath.Join(folders[older], name), home+"/"+name)
+	}
+	m := &minutes{desk: &desk{box: b, columns: 96}, began: time.Now()}
+
+	m.step("Install", 0, func() { m.run("#", "apt-get install ./ccship_*.deb ./ccship-server_*.deb") })
+	m.step("Set up", 2, func() { // the package brings the service's unit: whether to install it is no question
+		m.run("$", "ccship setup", answer{"server address (empty: start a server on this machine): ", "\r"},
+			answer{"import everything now? (Y/n): ", "\r"})
+	})
+	link := regexp.MustCompile(`http://\S+/login\?ticket=\S+`).FindString(m.text())
+	said := strings.Join(strings.Fields(m.last()), " ") // lines break where the terminal ends
+	if !strings.Contains(said, "all 5 sessions (") || !strings.Contains(said, "are on your server; Claude Code would have deleted 2 of them within 7 days") || link == "" {
+		t.Fatalf("setup does not end with what was saved and a link:\n%s", m.text())
+	}
+	var seen browsed
+	m.step("See them in the browser", 1, func() { seen = m.browse(chromium, link) })
+	m.step("Find one again", 0, func() { m.run("$", "ccship search off by one cent") })
+	id := regexp.MustCompile(`(?m)^  ([0-9a-f]{8})  shop`).FindStringSubmatch(m.last())
+	if id == nil || !strings.Contains(m.last(), "off by one cent") {
+		t.Fatalf("the search does not find it:\n%s", m.last())
+	}
+	m.step("Resume it", 0, func() { m.run("$", "ccship sessions resume "+id[1]) })
+	if !strings.Contains(m.last(), "cd /home/kim/shop && claude --resume "+id[1]) {
+		t.Fatalf("there is no command that resumes it:\n%s", m.last())
+	}
+	m.step("See that it stays so", 0, func() { m.run("$", "ccship status") })
+	if !strings.Contains(m.last(), "everything is on the server") {
+		t.Errorf("the status is\n%s", m.last())
+	}
+	if !strings.Contains(strings.Join(seen.Titles, "\n"), "Fix the rounding of the cart total") || seen.Hits == 0 || !strings.Contains(seen.Resume, "claude --resume ") {
+		t.Errorf("the browser shows %+v", seen)
+	}
+	m.tell(seen)
+}
+
+// step does a part and notes how long it took.
+func (m *minutes) step(name string, keys int, do func()) {
+	m.t.Helper()
+	from, before := time.Now(), len(m.record.Events)
+	do()
+	m.steps = append(m.steps, step{name, time.Since(from), keys, cast.Recording{Columns: m.columns, Events: m.record.Events[before:]}.Text()})
+	m.t.Logf("%s: %.1f s\n%s", name, time.Since(from).Seconds(), m.steps[len(m.steps)-1].text)
+}
+
+// last is what the newest step showed.
+func (m *minutes) last() string {
+	m.t.Helper()
+	return m.desk.since
+}
+
+// tell prints what the steps took and showed, and writes the picture where svg= says.
+func (m *minutes) tell(seen browsed) {
+	m.t.Helper()
+	found := &table.Table{Title: "The first five minutes, without typing"}
+	total, keys := time.Duration(0), 0
+	for _, s := range m.steps {
+		total, keys = total+s.took, keys+s.keys
+		found.Add("time", s.name, "s", s.took.Seconds())
+		found.Add("keys that decide something", s.name, "", float64(s.keys))
+	}
+	found.Add("time", "altogether", "s", total.Seconds())
+	found.Add("keys that decide something", "altogether", "", float64(keys))
+	found.Note(fmt.Sprintf("In the browser: %q; %d lines found; %s", seen.Titles, seen.Hits, seen.Resume))
+	found.Print(os.Stdout)
+	if keys > 6 {
+		m.t.Errorf("it takes %d decisions", keys)
+	}
+	if file := setting.Text("svg", ""); file != "" {
+		must(m.t, os.WriteFile(file, m.record.SVG(), 0o644))
+	}
+}
+
+// write writes a month of conversations, of which Claude Code is about to delete two.
+func write(b *box) {
+	b.t.Helper()
+	for i, c := range []struct {
+		project, title, prompt, answer string
+		ago                            time.Duration
+	}{
+		{"shop", "Fix the rounding of the cart total", "The cart total is off by one cent for three items. Find out why.", "Each item was rounded by itself. The total is summed in cents now.", 3 * time.Hour},
+		{"shop", "Add a test for empty carts", "Add a test for a cart without items", "Added TestEmptyCart; it passes.", 26 * time.Hour},
+		{"clock", "Draw the departures board in dark", "The board is unreadable at night", "It follows prefers-color-scheme now.", 4 * 24 * time.Hour},
+		{"clock", "Find out why the clock drifts", "Why does the clock drift by a second a day?", "It was read once, at the start.", 24 * 24 * time.Hour},
+		{"notes", "Index the notes by tag", "Make an index of all notes by tag", "Wrote index.md with 41 tags.", 25 * 24 * time.Hour},
+	} {
+		id := fmt.Sprintf("%08x-5a1b-4c2d-8e3f-0123456789ab", 0x3f2a9c01+i*0x1111)
+		at := time.Now().Add(-c.ago)
+		cwd := home + "/" + c.project
+		b.ok(b.userDo("mkdir", "-p", cwd))
+		var text strings.Builder
+		for n, message := range []string{
+			fmt.Sprintf(`"type":"user","message":{"role":"user","content":%q}`, c.prompt),
+			fmt.Sprintf(`"type":"assistant","requestId":"r%d","message":{"id":"m%d","type":"message","role":"assistant","model":"claude-opus-4-5-20251101","content":[{"type":"text","text":%q}],"usage":{"input_tokens":1200,"output_tokens":300,"cache_read_input_tokens":40000}}`, i, i, c.answer),
+		} {
+			fmt.Fprintf(&text, `{"parentUuid":null,"uuid":"u%d-%d","sessionId":%q,"cwd":%q,"version":"2.1.143","gitBranch":"main","timestamp":%q,%s}`+"\n",
+				i, n, id, cwd, at.Add(time.Duration(n)*time.Minute).UTC().Format("2006-01-02T15:04:05.000Z"), message)
+		}
+		fmt.Fprintf(&text, `{"type":"ai-title","aiTitle":%q,"sessionId":%q}`+"\n", c.title, id)
+		name := home + "/.claude/projects/" + strings.ReplaceAll(cwd, "/", "-") + "/" + id + ".jsonl"
+		b.put(name, text.String(), 0o600)
+		must(b.t, os.Chtimes(filepath.Join(b.root, name), at, at))
+	}
+}
+
+// browse has a browser open the link. It runs in this test's binary, in the network of the box.
+func (m *minutes) browse(chromium, link string) (seen browsed) {
+	m.t.Helper()
+	cmd := exec.Command("nsenter", "--target", strconv.Itoa(m.leader), "--net", "--", os.Args[0])
+	cmd.Env = append(os.Environ(), browseLink+"="+link, "CCSHIP_CHROMIUM="+chromium)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &seen)
+	}
+	if err != nil {
+		m.t.Fatalf("browse: %v\n%s", err, out)
+	}
+	return seen
+}
