@@ -1,5 +1,5 @@
-// Lab runs what takes long, needs much, or measures: faults for hours, kills of databases, the real Claude Code, programs of
-// others, a Debian with systemd. What must hold at each change is tested in the module above, by make test.
+// Lab runs what takes long, needs much, or measures: faults for hours, kills of databases, the real Claude Code,
+// programs of others, a Debian with systemd. What must hold at each change is tested in the module above, by make test.
 //
 //	go run . NAME [-quick] [WORD=VALUE...]
 //
@@ -8,7 +8,7 @@ package main
 
 import (
 	"bufio"
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -74,7 +74,8 @@ func words(r row) string {
 func list(w io.Writer) {
 	fmt.Fprint(w, "Usage, in the folder lab: go run . NAME [-quick] [WORD=VALUE...]\n\n")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%-15s %s\n%15s takes %s; needs %s\n%15s words: %s\n", r.name, r.what, "", r.time, r.needs, "", words(r))
+		fmt.Fprintf(w, "%-15s %s\n", r.name, r.what)
+		fmt.Fprintf(w, "%15s takes %s; needs %s\n%15s words: %s\n", "", r.time, r.needs, "", words(r))
 	}
 }
 
@@ -90,7 +91,7 @@ func (c call) value(word, otherwise string) string {
 
 // command is a program that shows what it says, in a folder below the module above.
 func (c call) command(dir string, env []string, name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
+	cmd := exec.CommandContext(context.Background(), name, args...)
 	cmd.Dir = filepath.Join(c.root, dir)
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -161,9 +162,9 @@ func (c call) s3() ([]string, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, "ccship-lab", "versitygw")
-	err = c.command(".", nil, "go", "build", "-modfile=.ci/tools/versitygw/go.mod", "-o", path, "github.com/versity/versitygw/cmd/versitygw").Run()
-	if err != nil {
-		return nil, errors.New("the S3 server can't be built: " + err.Error())
+	const program, versions = "github.com/versity/versitygw/cmd/versitygw", "-modfile=.ci/tools/versitygw/go.mod"
+	if err := c.command(".", nil, "go", "build", versions, "-o", path, program).Run(); err != nil {
+		return nil, fmt.Errorf("build the S3 server: %w", err)
 	}
 	return []string{"CCSHIP_VERSITYGW=" + path}, nil
 }

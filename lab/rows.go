@@ -16,30 +16,43 @@ type row struct {
 const nothing = "nothing more"
 
 var rows = []row{
-	{"floor", "imports beside a program that posts lines and keeps nothing", "a minute; quick: seconds", nothing, "imports rounds folder", floor},
-	{"field", "ccship beside programs that ship logs", "hours; quick: ten minutes", "node, syslog-ng, the network for a collector, where there are any",
-		"parts only rounds imports files folder", tests("./bench/field", "TestField")},
+	{"floor", "imports beside a program that posts lines and keeps nothing",
+		"a minute; quick: seconds", nothing, "imports rounds folder", floor},
+	{"field", "ccship beside programs that ship logs", "hours; quick: ten minutes",
+		"node, syslog-ng, the network for a collector, where there are any", "parts only rounds imports files folder",
+		tests("./bench/field", "TestField")},
 	{"server", "ccship-server on both databases: storage, CPU, reads, daemons", "hours; quick: minutes", "PostgreSQL",
 		"sizes stores parts daemons many before folder serve version", tests("./bench/server", "TestServer")},
-	{"turns", "a turn of Claude Code with and without ccship, in pairs", "minutes", "npm, node", "pairs programs", turns},
-	{"chaos", "every kind of fault for the real programs, in turn", "hours; quick: minutes", "Linux, root and /dev/fuse for a part", "test runs tears", chaos},
-	{"soak", "sixty busy sessions: the daemon's memory, descriptors, goroutines and state stay flat", "an hour; quick: a minute", "Linux", "for",
-		tests("./chaos", "TestSoak")},
-	{"kill", "server, database, S3 server killed while lines are derived, packed, moved, retired, forgotten", "hours; quick: minutes", "PostgreSQL",
-		"test rounds", kill},
-	{"cold", "cold storage on an S3 server: its contract, then server and storage killed", "minutes", nothing, "rounds", cold},
-	{"failover", "two servers on PostgreSQL: a server, the database, the primary killed mid-import", "minutes", "PostgreSQL", "rounds",
+	{"turns", "a turn of Claude Code with and without ccship, in pairs",
+		"minutes", "npm, node", "pairs programs", turns},
+	{"chaos", "every kind of fault for the real programs, in turn",
+		"hours; quick: minutes", "Linux, root and /dev/fuse for a part", "test runs tears", chaos},
+	{"soak", "sixty busy sessions: the daemon's memory, descriptors, goroutines and state stay flat",
+		"an hour; quick: a minute", "Linux", "for", tests("./chaos", "TestSoak")},
+	{"kill", "server, database, S3 server killed while lines are derived, packed, moved, retired, forgotten",
+		"hours; quick: minutes", "PostgreSQL", "test rounds", kill},
+	{"cold", "cold storage on an S3 server: its contract, then server and storage killed",
+		"minutes", nothing, "rounds", cold},
+	{"failover", "two servers on PostgreSQL: a server, the database, the primary killed mid-import",
+		"minutes", "PostgreSQL", "rounds",
 		above("../e2e", "TestPostgres", variable{"CCSHIP_FAILOVER_ROUNDS", "rounds", "20", "2"})},
-	{"patroni", "three nodes: the primary killed and switched over", "half an hour", "patroni, python3-etcd, etcd-server, haproxy", "rounds",
+	{"patroni", "three nodes: the primary killed and switched over",
+		"half an hour", "patroni, python3-etcd, etcd-server, haproxy", "rounds",
 		above("../e2e", "TestPatroni$", variable{"CCSHIP_PATRONI_ROUNDS", "rounds", "5", "1"})},
-	{"claude", "the real Claude Code against a stub: lines, hooks, plugin, tools", "an hour", "npm, node, tmux, git", "test rounds pairs programs", claude},
-	{"systemd", "both .deb packages in a Debian whose process 1 is systemd", "ten minutes", "root, debootstrap, systemd-container", "test", systemd},
-	{"first-minutes", "a newcomer's way on a clean Debian; svg= is the file of the picture", "minutes", "as systemd, and Chromium", "svg",
-		tests("./systemd", "TestFirstMinutes")},
-	{"wine", "what reads, keeps and sends, as Windows programs", "minutes", "wine64, gcc-mingw-w64-x86-64", "", script("lab/wine/run")},
-	{"breaks", "deliberate breaks of the core, each caught by a test; only= names some", "an hour", "python3", "only", breaks},
-	{"screenshots", "the pictures in docs/screenshots, of invented conversations", "a minute", "Chromium", "", pictures("TestScreenshots", "CCSHIP_SCREENSHOTS", "docs/screenshots")},
-	{"gallery", "every page at three widths, light and dark, in the folder out=", "minutes", "Chromium", "out", pictures("TestGalleryPictures", "CCSHIP_GALLERY", "gallery")},
+	{"claude", "the real Claude Code against a stub: lines, hooks, plugin, tools",
+		"an hour", "npm, node, tmux, git", "test rounds pairs programs", claude},
+	{"systemd", "both .deb packages in a Debian whose process 1 is systemd",
+		"ten minutes", "root, debootstrap, systemd-container", "test", systemd},
+	{"first-minutes", "a newcomer's way on a clean Debian; svg= is the file of the picture",
+		"minutes", "as systemd, and Chromium", "svg", tests("./systemd", "TestFirstMinutes")},
+	{"wine", "what reads, keeps and sends, as Windows programs",
+		"minutes", "wine64, gcc-mingw-w64-x86-64", "", script("lab/wine/run")},
+	{"breaks", "deliberate breaks of the core, each caught by a test; only= names one",
+		"an hour", "python3", "only", breaks},
+	{"screenshots", "the pictures in docs/screenshots, of invented conversations",
+		"a minute", "Chromium", "", pictures("TestScreenshots", "CCSHIP_SCREENSHOTS", "docs/screenshots")},
+	{"gallery", "every page at three widths, light and dark, in the folder out=",
+		"minutes", "Chromium", "out", pictures("TestGalleryPictures", "CCSHIP_GALLERY", "gallery")},
 	{"axe", "axe-core on every page: nothing serious", "a minute", "npm, Chromium", "", axe},
 	{"ccusage", "`ccship usage` beside ccusage, on transcripts in folder=", "minutes", "npm, node", "folder", ccusage},
 	{"release-twice", "the release built twice from nothing: the same bytes", "half an hour", nothing, "",
@@ -148,14 +161,15 @@ func axe(_ row, c call) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(c.root, "e2e/viewer/axe"))); err != nil {
 		return err
 	}
 	if err := c.command(".", nil, "npm", "ci", "--silent", "--ignore-scripts", "--prefix", dir).Run(); err != nil {
 		return err
 	}
-	return c.test([]string{"CCSHIP_AXE=" + filepath.Join(dir, "node_modules/axe-core/axe.min.js")}, "-run=TestAxe", "../e2e/viewer")
+	script := filepath.Join(dir, "node_modules/axe-core/axe.min.js")
+	return c.test([]string{"CCSHIP_AXE=" + script}, "-run=TestAxe", "../e2e/viewer")
 }
 
 func ccusage(_ row, c call) error {

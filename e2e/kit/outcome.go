@@ -20,7 +20,8 @@ type Outcome struct {
 }
 
 // OutcomeHead is the head of the table that the lines of Record make.
-const OutcomeHead = "| fault | runs | lost | wrong | hung | recovery, median and most, s | people read |\n|---|--:|--:|--:|--:|--:|---|\n"
+const OutcomeHead = "| fault | runs | lost | wrong | hung | recovery, median and most, s | people read |\n" +
+	"|---|--:|--:|--:|--:|--:|---|\n"
 
 // Record logs an outcome at the end of t as a row of a table.
 func Record(t testing.TB, o *Outcome) {
@@ -55,6 +56,6 @@ func (o *Outcome) String() string {
 			told = text
 		}
 	}
-	return fmt.Sprintf("| %s: %s | %d | %d | %d | %d | %s | %s |", o.Group, o.Fault, o.Runs, o.Lost, o.Wrong, o.Hung, recovery,
-		strings.NewReplacer("|", "\\|", "\n", " ").Replace(told))
+	return fmt.Sprintf("| %s: %s | %d | %d | %d | %d | %s | %s |",
+		o.Group, o.Fault, o.Runs, o.Lost, o.Wrong, o.Hung, recovery, strings.NewReplacer("|", "\\|", "\n", " ").Replace(told))
 }

@@ -90,7 +90,8 @@ func Root() (string, error) {
 		return "", err
 	}
 	for {
-		if text, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && strings.HasPrefix(string(text), "module github.com/ccship/ccship\n") {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module github.com/ccship/ccship\n") {
 			return dir, nil
 		}
 		parent := filepath.Dir(dir)

@@ -1,5 +1,5 @@
-// Package setting reads what the program lab was told. It passes its words, as rounds=3, in one variable to the tests that it
-// runs. Without them a test that takes long is skipped, and one with a short form runs that.
+// Package setting reads what the program lab was told. Its words, as rounds=3, reach the tests that it runs in one
+// variable. Without it a test that takes long is skipped, and one with a short form runs that.
 package setting
 
 import (

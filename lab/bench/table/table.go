@@ -69,7 +69,8 @@ func (t *Table) Print(w io.Writer) {
 		fmt.Fprintf(w, "%s\n\n", t.Text)
 	}
 	if len(t.rows) > 0 {
-		fmt.Fprintf(w, "| | %s | wanted |\n|---|%s---|\n", strings.Join(t.columns, " | "), strings.Repeat("---|", len(t.columns)))
+		rule := strings.Repeat("---|", len(t.columns)+2)
+		fmt.Fprintf(w, "| | %s | wanted |\n|%s\n", strings.Join(t.columns, " | "), rule)
 	}
 	for _, r := range t.rows {
 		fmt.Fprintf(w, "| %s |", r.Name)
