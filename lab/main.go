@@ -120,7 +120,7 @@ func (c call) test(env []string, args ...string) error {
 	}
 	outcomes := show(os.Stdout, out)
 	err = cmd.Wait()
-	if len(outcomes) > 0 {
+	if slices.Sort(outcomes); len(outcomes) > 0 {
 		fmt.Printf("\n%s%s\n", kit.OutcomeHead, strings.Join(outcomes, "\n"))
 	}
 	return err
