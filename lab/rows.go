@@ -22,9 +22,9 @@ var rows = []row{
 		"node, syslog-ng, the network for a collector, where there are any", "parts only rounds imports files folder",
 		tests("./bench/field", "TestField")},
 	{"server", "ccship-server on both databases: storage, CPU, reads, daemons", "hours; quick: minutes", "PostgreSQL",
-		"sizes stores parts daemons many before folder serve version", tests("./bench/server", "TestServer")},
-	{"turns", "a turn of Claude Code with and without ccship, in pairs",
-		"minutes", "npm, node", "pairs programs", turns},
+		"sizes stores parts daemons before folder serve version", tests("./bench/server", "TestServer")},
+	{"turns", "a turn of Claude Code with and without ccship and its plugin, in pairs",
+		"minutes", "npm, node", "pairs programs", tests("./claude", "TestTurns")},
 	{"chaos", "every kind of fault for the real programs, in turn",
 		"hours; quick: minutes", "Linux, root and /dev/fuse for a part", "test runs tears", chaos},
 	{"soak", "sixty busy sessions: the daemon's memory, descriptors, goroutines and state stay flat",
@@ -40,7 +40,7 @@ var rows = []row{
 		"half an hour", "patroni, python3-etcd, etcd-server, haproxy", "rounds",
 		above("../e2e", "TestPatroni$", variable{"CCSHIP_PATRONI_ROUNDS", "rounds", "5", "1"})},
 	{"claude", "the real Claude Code against a stub: lines, hooks, plugin, tools",
-		"an hour", "npm, node, tmux, git", "test rounds pairs programs", claude},
+		"an hour", "npm, node, tmux, git", "test rounds programs", claude},
 	{"systemd", "both .deb packages in a Debian whose process 1 is systemd",
 		"ten minutes", "root, debootstrap, systemd-container", "test", systemd},
 	{"first-minutes", "a newcomer's way on a clean Debian; svg= is the file of the picture",
@@ -96,16 +96,12 @@ func floor(_ row, c call) error {
 	return c.test(c.told(more...), "-run=TestField", "./bench/field")
 }
 
-func turns(_ row, c call) error {
-	return c.test(c.told(), "-run=^$", "-bench=ClaudeTurn", "-benchtime="+c.value("pairs", "20")+"x", "./claude")
-}
-
 func chaos(_ row, c call) error {
 	return c.test(c.told(), "-run="+c.value("test", "."), "-skip=TestSoak$", "./chaos")
 }
 
 func claude(_ row, c call) error {
-	return c.test(c.told(), "-run="+c.value("test", "."), "./claude")
+	return c.test(c.told(), "-run="+c.value("test", "."), "-skip=TestTurns", "./claude")
 }
 
 func systemd(_ row, c call) error {

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -124,24 +123,6 @@ func changes(before, after map[string]mark) []string {
 		}
 	}
 	return out
-}
-
-var random = regexp.MustCompile(`(?:agent-)?[0-9a-f]{8}-[0-9a-f-]{27}|\d{6,}|agent-[0-9a-z]+|[0-9a-z]{9,}(\.txt)`)
-
-// shapes is the kinds of names below a folder: what is random in a name is left out.
-func shapes(t testing.TB, root string) map[string]bool {
-	t.Helper()
-	kinds := map[string]bool{}
-	for path := range inventory(t, root) {
-		rel, err := filepath.Rel(root, path)
-		must(t, err)
-		parts := strings.Split(rel, string(filepath.Separator))
-		if parts[0] == "projects" && len(parts) > 1 {
-			parts[1] = "PROJECT" // named after the working folder
-		}
-		kinds[random.ReplaceAllString(strings.Join(parts, "/"), "*$1")] = true
-	}
-	return kinds
 }
 
 // firstDifference describes where two contents part.

@@ -51,7 +51,6 @@ func shipStory(t *testing.T, version string) {
 	if counts[compaction] < 2 || len(strange) > 0 {
 		t.Errorf("%d compactions, unknown requests %q", counts[compaction], strange)
 	}
-	t.Run("names", func(t *testing.T) { onlyClaudesNames(t, h) })
 }
 
 // lend has a step's failures told to the step's own test until the returned function is called.
@@ -104,21 +103,4 @@ func (w *world) equal() (files int, lines int64) {
 		w.t.Errorf("the server has the streams\n%s\nand on disk are\n%s", strings.Join(streams, "\n"), strings.Join(names, "\n"))
 	}
 	return len(onDisk), lines
-}
-
-// onlyClaudesNames lives the story once more without ccship, and demands that the first life left no name behind
-// that this one does not know.
-func onlyClaudesNames(t *testing.T, with *home) {
-	without := newHome(t, with.program, newStub(t, scripts()...))
-	without.version = with.version
-	s := &story{home: without}
-	for _, step := range steps() {
-		step.tell(s)
-	}
-	known := shapes(t, without.claudeDir())
-	for name := range shapes(t, with.claudeDir()) {
-		if !known[name] {
-			t.Errorf("%s is there only when ccship runs", name)
-		}
-	}
 }

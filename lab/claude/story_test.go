@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// story is a working day with Claude Code, step by step. It is told twice: with ccship beside it, and without.
+// story is a working day with Claude Code, step by step, with ccship beside it.
 type story struct {
 	*home
-	w     *world // nil: without ccship
+	w     *world
 	first string // session of the first prompt
 	big   string // session with large prompts
 }
@@ -169,9 +169,7 @@ func (s *story) twoAtOnce() {
 		if a.IsError || b.IsError || a.SessionID == b.SessionID {
 			s.t.Fatalf("side by side: %+v and %+v", a, b)
 		}
-		if s.w != nil {
-			s.w.verify() // while both are there
-		}
+		s.w.verify() // while both are there
 	}
 	one.end()
 	two.end()
@@ -199,7 +197,7 @@ func (s *story) compactLarge() {
 	if replaced != s.replaces() {
 		s.t.Errorf("the transcript was replaced: %v, want %v", replaced, s.replaces())
 	}
-	if s.w == nil || !replaced {
+	if !replaced {
 		return
 	}
 	s.w.verify()
@@ -226,14 +224,10 @@ func (s *story) killed() {
 	defer cancel()
 	d := s.converse(ctx)
 	d.prompt("with ccship")
-	if s.w != nil {
-		s.w.daemon.Kill()
-	}
+	s.w.daemon.Kill()
 	d.prompt("without ccship")
 	d.prompt(`@Bash {"command":"seq 9000","description":"Count"}`)
-	if s.w != nil {
-		s.w.start()
-	}
+	s.w.start()
 	s.expect(d.prompt("with ccship again"), "again")
 	d.end()
 }

@@ -101,6 +101,6 @@ func (w *world) part(key string) part {
 	return map[string]func() part{
 		"import": w.importPart, "files": w.filesPart, "append": w.appendPart, "active": w.activePart, "first": w.firstPart,
 		"idle": w.idlePart, "rewind": w.rewindPart, "probes": w.probesPart, "outage": w.outagePart, "prompt": w.promptPart,
-		"chain": w.chainPart, "verify": w.verifyPart, "grow": w.growPart, "sessions": w.activeGrowth, "bytes": w.bytesGrowth,
+		"chain": w.chainPart, "verify": w.verifyPart, "grow": w.growPart, "sessions": w.activeGrowth,
 	}[key]()
 }

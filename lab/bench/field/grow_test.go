@@ -4,7 +4,6 @@ package field_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -75,38 +74,6 @@ func (w *world) inUse(t *testing.T, s *table.Table, c *contestant, sessions int)
 	s.Add(row, "CPU a line", "ms", cpu.Seconds()*1000/float64(len(took)))
 	s.Add(row, "p50", "ms", table.Median(took))
 	s.Add(row, "RSS", "MiB", float64(use.RSS)/(1<<20))
-	p.kill()
-}
-
-// bytesGrowth is how an import grows with what is imported.
-func (w *world) bytesGrowth() part {
-	return part{
-		title: "Growth with bytes",
-		text:  "ccship alone: the first import of more and more conversations, and what it keeps of them.",
-		once:  true,
-		who:   ours,
-		run: func(t *testing.T, s *table.Table, c *contestant) {
-			for _, mb := range w.bytes {
-				w.amount(t, s, c, mb)
-				w.drop(t)
-			}
-		},
-	}
-}
-
-func (w *world) amount(t *testing.T, s *table.Table, c *contestant, mb int) {
-	l := w.history(t, mb)
-	p := w.newPlace(t, c, l)
-	p.start()
-	if !p.deliver(l.lines, w.limit) {
-		failOurs(t, c, "not every line came")
-		return
-	}
-	kit.Pass(afterwards)
-	row := fmt.Sprintf("%d MB", mb)
-	s.Add(row, "CPU", "s", p.cpu().Seconds())
-	s.Add(row, "peak memory", "MiB", float64(p.highest())/(1<<20))
-	s.Add(row, "state file", "MB", float64(weight(filepath.Join(p.state, "s", "state.db")))/1e6)
 	p.kill()
 }
 

@@ -36,13 +36,12 @@ type settings struct {
 	verify  int   // MB that are verified
 	grow    []int // files, for the growth of memory and idle time
 	active  []int // sessions that are written to
-	bytes   []int // MB of an import
 	limit   time.Duration
 }
 
 // scenarios are all parts.
 var scenarios = []string{"import", "files", "append", "active", "first", "idle", "rewind", "probes", "outage", "prompt", "chain", "verify",
-	"grow", "sessions", "bytes"}
+	"grow", "sessions"}
 
 func newSettings(t *testing.T) settings {
 	t.Helper()
@@ -50,13 +49,13 @@ func newSettings(t *testing.T) settings {
 		rounds: 3, imports: []int{20, 100, 1000}, hookMB: 20, many: 10_000, appends: 100, files: []int{2000, 10_000},
 		idle: time.Minute, quiet: 150 * time.Second, rewinds: []int{1, 10, 100}, outage: 50, away: 20 * time.Second,
 		grow: []int{1000, 10_000, 50_000, 100_000}, chain: 100, verify: 1000, active: []int{10, 100, 300, 1000},
-		bytes: []int{20, 100, 300, 1000}, limit: 10 * time.Minute,
+		limit: 10 * time.Minute,
 	}
 	if setting.IsQuick() {
 		s = settings{
 			rounds: 2, imports: []int{20}, hookMB: 5, many: 1000, appends: 20, files: []int{1000},
 			idle: 5 * time.Second, quiet: 5 * time.Second, rewinds: []int{1, 10}, outage: 5, away: 3 * time.Second,
-			grow: []int{100, 1000, 4000}, chain: 5, verify: 5, active: []int{5, 20, 50}, bytes: []int{2, 5, 10},
+			grow: []int{100, 1000, 4000}, chain: 5, verify: 5, active: []int{5, 20, 50},
 			limit: 2 * time.Minute,
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/lab/bench/corpus"
-	"github.com/ccship/ccship/lab/bench/load"
 	"github.com/ccship/ccship/lab/bench/table"
 	"github.com/ccship/ccship/lab/setting"
 )
@@ -28,9 +27,6 @@ func TestServer(t *testing.T) {
 	kit.Must(t, err)
 	fmt.Printf("%s/%s, %d processors, %s, load %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), average)
 	t.Cleanup(w.print)
-	if w.has("shape") {
-		w.shape(t)
-	}
 	for _, size := range w.sizes {
 		for _, store := range w.stores {
 			for _, program := range []string{w.before, w.now} {
@@ -88,12 +84,7 @@ func (w *world) one(t *testing.T, program, store string, size float64) {
 	}
 	t.Run(f.column, func(t *testing.T) {
 		say("%s, %s", f.column, strings.TrimSpace(execute(t, program, "version")))
-		if w.has("import") || w.has("reads") || w.has("live") || w.has("keep") {
-			w.filled(t, f)
-		}
-		if w.has("many") && size == w.sizes[0] {
-			newBench(t, w, program, store).lists(f)
-		}
+		w.filled(t, f)
 	})
 }
 
@@ -105,9 +96,6 @@ func (w *world) filled(t *testing.T, f *figures) {
 	if w.has("reads") {
 		b.reads(f, plan)
 	}
-	if w.has("plans") {
-		b.plans()
-	}
 	if w.has("live") {
 		for _, n := range w.daemons {
 			b.lives(f, n)
@@ -117,32 +105,4 @@ func (w *world) filled(t *testing.T, f *figures) {
 		b.keeps(f)
 	}
 	b.stop()
-}
-
-// shape compares the invented conversations with real ones, where a folder of them is given.
-func (w *world) shape(t *testing.T) {
-	t.Helper()
-	const most = 50_000_000
-	plan := corpus.Plan{Seed: 1, Bytes: most}
-	add := func(column string, s corpus.Shape) {
-		f := &figures{w: w, column: column}
-		const group = "Conversations"
-		f.Add(group, "half of the lines are shorter than", float64(s.P50), "bytes")
-		f.Add(group, "nine of ten lines are shorter than", float64(s.P90), "bytes")
-		f.Add(group, "99 of 100 lines are shorter than", float64(s.P99), "bytes")
-		f.Add(group, "lines above 64 KiB", 100*s.Long, "%")
-		f.Add(group, "bytes of tools' results", 100*s.Share["user/tool_result"], "%")
-		f.Add(group, "bytes of thinking and its signatures", 100*s.Share["assistant/thinking"], "%")
-		f.Add(group, "text to search", 100*s.Text, "%")
-		f.Add(group, "128 KiB compressed by zstd's fastest level", s.PackedToRawPct, "%")
-		f.Add(group, "different three-character pieces in 4 KiB of text", s.DocGrams, "")
-		f.Add(group, "… in 2 MiB", float64(s.GramsAtMB[2]), "")
-		f.Add(group, "… of them in one piece of 4 KiB only", 100*s.Once, "%")
-	}
-	add("invented", corpus.Measure(plan.Sessions(), w.source, most, load.Pack))
-	if w.folder != "" {
-		real, err := corpus.Plan{Seed: 1}.Folder(w.folder)
-		kit.Must(t, err)
-		add("real", corpus.Measure(real, w.source, most, load.Pack))
-	}
 }

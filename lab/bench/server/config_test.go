@@ -20,10 +20,9 @@ import (
 type settings struct {
 	sizes   []float64 // GB of raw bytes
 	stores  []string
-	before  string // another ccship-server, measured beside
-	folder  string // of transcripts to take instead of invented ones
-	parts   []string
-	many    int      // sessions to list
+	before  string   // another ccship-server, measured beside
+	folder  string   // of transcripts to take instead of invented ones
+	parts   []string // beside the import
 	daemons []int    // that write at once
 	seconds int      // for how long they write
 	pages   []int    // MB of the sessions whose pages are opened
@@ -32,14 +31,14 @@ type settings struct {
 
 func newSettings(t *testing.T) settings {
 	t.Helper()
-	const parts = "shape,import,reads,plans,live,keep,many"
+	const parts = "reads,live,keep"
 	s := settings{stores: setting.Words(t, "stores", "SQLite,PostgreSQL", "SQLite", "PostgreSQL"),
 		before: setting.Text("before", ""), folder: setting.Text("folder", ""),
-		parts: setting.Words(t, "parts", parts, strings.Split(parts, ",")...), many: setting.Number(t, "many", 130_000),
+		parts:   setting.Words(t, "parts", parts, strings.Split(parts, ",")...),
 		daemons: setting.Numbers(t, "daemons", 1000, 100), seconds: 30, pages: []int{5, 100}, serve: setting.Words(t, "serve", "")}
 	sizes := "0.1,1"
 	if setting.IsQuick() {
-		sizes, s.many, s.daemons, s.seconds, s.pages = "0.02", 1000, []int{20}, 5, []int{2}
+		sizes, s.daemons, s.seconds, s.pages = "0.02", []int{20}, 5, []int{2}
 	}
 	for _, word := range setting.Words(t, "sizes", sizes) {
 		size, err := strconv.ParseFloat(word, 64)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -81,21 +80,5 @@ func TestLiveCounts(t *testing.T) {
 	}
 	if lived.Lines == 0 || lived.Lines != stored || lived.Failed > 0 || lived.P99 < lived.P50 {
 		t.Errorf("%+v, the server stored %d lines", lived, stored)
-	}
-}
-
-// TestSlowest: the plans that are shown are those of the slowest queries, each query once.
-func TestSlowest(t *testing.T) {
-	entry := func(ms, query string) string {
-		return "2026-11-21 LOG:  duration: " + ms + " ms  plan:\n\tQuery Text: " + query + "\n\tSeq Scan on lines  (cost=0.00..1)\n"
-	}
-	log := entry("3.1", "SELECT a") + "other line\n" + entry("20.5", "SELECT b\n\tFROM c") + entry("7", "SELECT a") +
-		entry("90", "UPDATE x") + entry("1", "SELECT d") + entry("1", "SELECT e") + entry("1", "SELECT f") + entry("1", "SELECT g")
-	got := slowest(log)
-	if len(got) != plansShown || got[0].ms != 20.5 || got[1].ms != 7 {
-		t.Fatalf("%d plans: %+v", len(got), got)
-	}
-	if !strings.Contains(got[0].text, "FROM c") || !strings.Contains(got[0].text, "Seq Scan") {
-		t.Errorf("the plan is %q", got[0].text)
 	}
 }
