@@ -43,7 +43,7 @@ run: ## server, daemon, import, viewer: try it now
 check: ## what must hold before a change is merged: lint (it vets), race, test with 25 times kill -9
 	$(MAKE) lint
 	$(MAKE) race
-	CCSHIP_CRASH_KILLS=25 $(MAKE) test TESTFLAGS='-vet=off $(TESTFLAGS)'
+	CCSHIP_TEST=kills=25 $(MAKE) test TESTFLAGS='-vet=off $(TESTFLAGS)'
 
 test: ## every test, end to end included, but those of nightly; the longest ones in short (see crash, damage, viewer, lab)
 	CGO_ENABLED=0 $(GO) run .ci/tested.go 'make nightly runs it, every night ($(subst |,$(comma) ,$(NIGHTLY)))' -- \
@@ -76,17 +76,17 @@ bench: ## the benchmarks of every package, then the table of promises
 	$(GO) test -run '^$$' -bench Promises -benchtime 1x -timeout 60m ./e2e
 
 crash: ## kill -9 the daemon KILLS times (default 200) against each of two servers, and who writes state as often
-	CCSHIP_CRASH_KILLS=$(KILLS) $(GO) test -run TestKilledWhile -v -count 1 -timeout 60m ./state/...
-	CCSHIP_CRASH_KILLS=$(KILLS) $(GO) test -run TestCrash -v -count 1 -timeout 90m ./e2e
+	CCSHIP_TEST=kills=$(KILLS) $(GO) test -run TestKilledWhile -v -count 1 -timeout 60m ./state/...
+	CCSHIP_TEST=kills=$(KILLS) $(GO) test -run TestCrash -v -count 1 -timeout 90m ./e2e
 
 damage: ## the state file damaged in 16 ways under a running daemon, ROUNDS times (default 14) each
-	CCSHIP_DAMAGE_ROUNDS=$(ROUNDS) $(GO) test -run TestDamagedInUse -v -count 1 -timeout 90m ./e2e
+	CCSHIP_TEST=rounds=$(ROUNDS) $(GO) test -run TestDamagedInUse -v -count 1 -timeout 90m ./e2e
 
 model: ## HISTORIES (default 2000) of two machines and a server, all of which go back in time, are cloned and cut off
-	CCSHIP_MODEL_HISTORIES=$(HISTORIES) $(GO) test -run TestModel -v -count 1 -timeout 180m ./daemon/reconcile
+	CCSHIP_TEST=histories=$(HISTORIES) $(GO) test -run TestModel -v -count 1 -timeout 180m ./daemon/reconcile
 
 viewer: ## the viewer in headless Chromium, with every hostile text on every page and a session of 100 MB
-	CCSHIP_VIEWER_LONG=1 $(GO) test -v -count 1 -timeout 30m ./e2e/viewer
+	CCSHIP_TEST=long $(GO) test -v -count 1 -timeout 30m ./e2e/viewer
 
 packages: ## dist/: only the deb and rpm packages
 	$(GO) run ./packaging/release -version '$(VERSION)' -only deb,rpm

@@ -3,7 +3,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -23,21 +22,19 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/daemontest"
 	"github.com/ccship/ccship/daemon/relay"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // BenchmarkImport is what understanding costs an import: the processor time of one with the deriver, beside that of one
-// without, of the same files. CCSHIP_BENCH_MB says how much; real transcripts are taken when there are some.
+// without, of the same files. CCSHIP_TEST=mb=N says how much; real transcripts are taken when there are some.
 func BenchmarkImport(b *testing.B) {
-	megabytes := 64
-	if _, err := fmt.Sscan(os.Getenv("CCSHIP_BENCH_MB"), &megabytes); err != nil && os.Getenv("CCSHIP_BENCH_MB") != "" {
-		b.Fatal(err)
-	}
+	megabytes := setting.Number("mb", 64)
 	b.Run("conversations", func(b *testing.B) { benchImport(b, conversations(b, megabytes, 0)) })
 	b.Run("a tenth compacted", func(b *testing.B) { benchImport(b, conversations(b, megabytes, 10)) })
 	b.Run("real", func(b *testing.B) {
-		root := cmp.Or(os.Getenv("CCSHIP_TRANSCRIPTS"), "../../shared/transcripts")
+		root := setting.Text("corpus", "../../shared/transcripts")
 		if _, err := os.Stat(root); err != nil {
-			b.Skip("no real transcripts here; CCSHIP_TRANSCRIPTS names a folder of them")
+			b.Skip("no real transcripts here; CCSHIP_TEST=corpus=FOLDER names some")
 		}
 		benchImport(b, copied(b, root))
 	})

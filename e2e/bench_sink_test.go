@@ -10,11 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // sink is the cheapest server there can be: it takes everything and keeps nothing.
@@ -50,14 +51,6 @@ func (s *sheet) print() {
 		strings.Repeat("-", 60), strings.Repeat("-", 30), strings.Repeat("-", 22), strings.Join(s.rows, "\n"))
 }
 
-// setting is a whole number from the environment.
-func setting(name string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
-	}
-	return otherwise
-}
-
 // quantile is the value below which a part p of the values lies; it sorts them.
 func quantile[T int64 | float64](values []T, p float64) T {
 	slices.Sort(values)
@@ -90,9 +83,9 @@ func benchWorld(b *testing.B) (*world, *sink) {
 	return w, s
 }
 
-// copyCorpus copies the real conversations below CCSHIP_CORPUS, if it is set, and returns their size in bytes.
+// copyCorpus copies the real conversations of CCSHIP_TEST=corpus=FOLDER and returns their size in bytes.
 func copyCorpus(h *home) (written int64) {
-	dir := os.Getenv("CCSHIP_CORPUS")
+	dir := setting.Text("corpus", "")
 	if dir == "" {
 		return 0
 	}
@@ -104,7 +97,7 @@ func copyCorpus(h *home) (written int64) {
 		if err != nil {
 			return err
 		}
-		for n := range setting("CCSHIP_BENCH_COPIES", 1) {
+		for n := range setting.Number("copies", 1) {
 			h.add(h.path(fmt.Sprintf("-corpus-%d", n), filepath.Base(path)), data)
 			written += int64(len(data))
 		}

@@ -10,16 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
-
-// killsEnv is how often the daemon is killed against each server; `make crash` sets 200.
-const killsEnv = "CCSHIP_CRASH_KILLS"
 
 // killsPerArena is how many kills one home lives through, so that what is compared in the end stays small, and a state
 // file can still become mostly empty.
@@ -29,10 +26,7 @@ const killsPerArena = 50
 // loses its answer to another one in five. In the end nothing is missing and nothing is wrong.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	kills := 10
-	if n, err := strconv.Atoi(os.Getenv(killsEnv)); err == nil {
-		kills = n
-	}
+	kills := setting.Number("kills", 10)
 	for name, newWorld := range map[string]func(testing.TB) *world{"plain server": plainWorld, "ccship-server": exactWorld} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // The layout of bbolt's pages, as far as the damage needs it.
@@ -159,14 +160,11 @@ func (f *victim) replaced() error {
 }
 
 // TestDamagedInUse damages the state file of a daemon while lines are written: it ends by itself, or goes on and ends
-// when it is told to, and afterwards everything on disk is on the server. CCSHIP_DAMAGE_ROUNDS is how often each kind
+// when it is told to, and afterwards everything on disk is on the server. CCSHIP_TEST=rounds=N is how often each kind
 // of damage is done.
 func TestDamagedInUse(t *testing.T) {
 	t.Parallel()
-	rounds := 1
-	if n, err := strconv.Atoi(os.Getenv("CCSHIP_DAMAGE_ROUNDS")); err == nil {
-		rounds = n
-	}
+	rounds := setting.Number("rounds", 1)
 	var mu sync.Mutex
 	ends := map[string]int{}
 	t.Cleanup(func() { t.Logf("%d runs: %v", rounds*len(damages), ends) })

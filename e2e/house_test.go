@@ -138,6 +138,7 @@ func house() plan {
 			"e2e/floor":            {},
 			"e2e/kit":              {"e2e/kit/scratch"},
 			"e2e/kit/scratch":      {},
+			"e2e/kit/setting":      {},
 			"e2e/viewer":           {"e2e/kit"},
 
 			"server/store/block":     {},

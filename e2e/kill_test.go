@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
-)
 
-// killRoundsEnv is how often each of these kills is made; `lab kill` sets it. Without it only some are made, once.
-const killRoundsEnv = "CCSHIP_KILL_ROUNDS"
+	"github.com/ccship/ccship/e2e/kit/setting"
+)
 
 // What kills end.
 const (
@@ -62,10 +59,10 @@ func killRows() []killRow {
 // that is to be kept is as it is on disk; in the end everything that verifies finds nothing.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	rounds, err := strconv.Atoi(os.Getenv(killRoundsEnv))
+	rounds := setting.Number("rounds", 0) // 0: some of them, once
 	for _, row := range killRows() {
 		for store := range strings.FieldsSeq(row.stores) {
-			if err != nil && (!row.short || store != "SQLite") {
+			if rounds == 0 && (!row.short || store != "SQLite") {
 				continue
 			}
 			t.Run(strings.ReplaceAll(row.killed+"/"+row.during+"/"+store, " ", "_"), func(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
@@ -223,7 +224,7 @@ func (c *campaign) verify() {
 	}
 }
 
-// bucket is where cold storage is: on an S3 server, which CCSHIP_VERSITYGW is, or in a folder.
+// bucket is where cold storage is: on an S3 server, which CCSHIP_TEST=versitygw=PATH is, or in a folder.
 type bucket struct {
 	t            *testing.T
 	dir, address string
@@ -236,7 +237,7 @@ func newBucket(t *testing.T, used, needed bool) *bucket {
 	t.Helper()
 	b := &bucket{t: t, dir: t.TempDir()}
 	if used {
-		b.program = os.Getenv("CCSHIP_VERSITYGW")
+		b.program = setting.Text("versitygw", "")
 	}
 	if needed && b.program == "" {
 		t.Skip("no S3 server: lab kill has one")

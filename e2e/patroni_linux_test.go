@@ -6,18 +6,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/outbox/ledger"
 )
-
-// patroniEnv is how often the primary is killed, and how often another node takes over by request; `lab
-// patroni` sets it.
-const patroniEnv = "CCSHIP_PATRONI_ROUNDS"
 
 // way is a home whose daemon ships to a server of its own, which reaches the database in one of the ways that
 // docs/scale.md names.
@@ -118,8 +114,8 @@ func (w *way) check() {
 // takes over; in every second round it takes over by request. The killed node comes back. After each round everything
 // is there: through HAProxy, and through a connection that names all nodes.
 func TestPatroni(t *testing.T) {
-	rounds, err := strconv.Atoi(os.Getenv(patroniEnv))
-	if err != nil {
+	rounds := setting.Number("rounds", 0)
+	if rounds == 0 {
 		t.Skip("lab patroni runs it")
 	}
 	seed := uint64(time.Now().UnixNano())

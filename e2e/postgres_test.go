@@ -6,24 +6,16 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
-// roundsEnv is how often trouble is made in each of these tests; `lab failover` sets 20.
-const roundsEnv = "CCSHIP_FAILOVER_ROUNDS"
-
-func rounds() int {
-	if n, err := strconv.Atoi(os.Getenv(roundsEnv)); err == nil {
-		return n
-	}
-	return 2
-}
+// rounds is how often trouble is made in each of these tests; `lab failover` wants 20.
+func rounds() int { return setting.Number("rounds", 2) }
 
 // cluster is a home whose daemon ships to two servers on one PostgreSQL, behind one address.
 type cluster struct {

@@ -19,7 +19,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/lab/setting"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 func main() {
@@ -146,25 +146,25 @@ func show(to io.Writer, from io.Reader) (outcomes []string) {
 	}
 }
 
-// told is the variable that tells tests of this module what was asked for; more comes first, so that words win.
+// told is the variable that tells tests what was asked for; more comes first, so that words win.
 func (c call) told(more ...string) []string {
-	form := "full"
+	form := setting.Full
 	if c.quick {
 		form = setting.Quick
 	}
 	return []string{setting.Variable + "=" + strings.Join(slices.Concat([]string{form}, more, c.words), " ")}
 }
 
-// s3 builds an S3 server and returns the variable that names it.
-func (c call) s3() ([]string, error) {
+// s3 builds an S3 server and returns the word that names it.
+func (c call) s3() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	path := filepath.Join(dir, "ccship-lab", "versitygw")
 	const program, versions = "github.com/versity/versitygw/cmd/versitygw", "-modfile=.ci/tools/versitygw/go.mod"
 	if err := c.command(".", nil, "go", "build", versions, "-o", path, program).Run(); err != nil {
-		return nil, fmt.Errorf("build the S3 server: %w", err)
+		return "", fmt.Errorf("build the S3 server: %w", err)
 	}
-	return []string{"CCSHIP_VERSITYGW=" + path}, nil
+	return "versitygw=" + path, nil
 }

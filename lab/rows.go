@@ -35,10 +35,10 @@ var rows = []row{
 		"minutes", nothing, "rounds", cold},
 	{"failover", "two servers on PostgreSQL: a server, the database, the primary killed mid-import",
 		"minutes", "PostgreSQL", "rounds",
-		above("../e2e", "TestPostgres", variable{"CCSHIP_FAILOVER_ROUNDS", "rounds", "20", "2"})},
+		above("../e2e", "TestPostgres", "rounds=20", "rounds=2")},
 	{"patroni", "three nodes: the primary killed and switched over",
 		"half an hour", "patroni, python3-etcd, etcd-server, haproxy", "rounds",
-		above("../e2e", "TestPatroni$", variable{"CCSHIP_PATRONI_ROUNDS", "rounds", "5", "1"})},
+		above("../e2e", "TestPatroni$", "rounds=5", "rounds=1")},
 	{"claude", "the real Claude Code against a stub: lines, hooks, plugin, tools",
 		"an hour", "npm, node, tmux, git", "test rounds programs", claude},
 	{"systemd", "both .deb packages in a Debian whose process 1 is systemd",
@@ -50,13 +50,16 @@ var rows = []row{
 	{"breaks", "deliberate breaks of the core, each caught by a test; only= names one",
 		"an hour", "python3", "only", breaks},
 	{"screenshots", "the pictures in docs/screenshots, of invented conversations",
-		"a minute", "Chromium", "", pictures("TestScreenshots", "CCSHIP_SCREENSHOTS", "docs/screenshots")},
+		"a minute", "Chromium", "", pictures("TestScreenshots", "screenshots", "docs/screenshots")},
 	{"gallery", "every page at three widths, light and dark, in the folder out=",
-		"minutes", "Chromium", "out", pictures("TestGalleryPictures", "CCSHIP_GALLERY", "gallery")},
+		"minutes", "Chromium", "out", pictures("TestGalleryPictures", "gallery", "gallery")},
 	{"axe", "axe-core on every page: nothing serious", "a minute", "npm, Chromium", "", axe},
-	{"ccusage", "`ccship usage` beside ccusage, on transcripts in folder=", "minutes", "npm, node", "folder", ccusage},
+	{"ccusage", "`ccship usage` beside ccusage, on transcripts in corpus=", "minutes", "npm, node", "corpus",
+		above("../daemon/usage", "TestCCUsage", "ccusage=ccusage@20.0.24", "ccusage=ccusage@20.0.24")},
+	{"gitleaks", "what is masked beside what gitleaks finds", "minutes", "the network", "",
+		above("../transcript/redact", "TestGitleaks", "gitleaks", "gitleaks")},
 	{"release-twice", "the release built twice from nothing: the same bytes", "half an hour", nothing, "",
-		above("../packaging/release", "TestReproducible", variable{"CCSHIP_RELEASE_TWICE", "", "1", "1"})},
+		above("../packaging/release", "TestReproducible", "twice", "twice")},
 }
 
 // tests runs tests of this module.
@@ -64,23 +67,14 @@ func tests(dir, pattern string) func(row, call) error {
 	return func(_ row, c call) error { return c.test(c.told(), "-run="+pattern, dir) }
 }
 
-// variable tells a test of the module above a word's value.
-type variable struct{ name, word, full, quick string }
-
-// above runs tests of the module above.
-func above(dir, pattern string, vars ...variable) func(row, call) error {
-	return func(_ row, c call) error { return c.test(c.set(vars...), "-run="+pattern, dir) }
-}
-
-func (c call) set(vars ...variable) (env []string) {
-	for _, v := range vars {
-		usual := v.full
+// above runs tests of the module above, which have no forms: words are what each form tells them.
+func above(dir, pattern, full, quick string) func(row, call) error {
+	return func(_ row, c call) error {
 		if c.quick {
-			usual = v.quick
+			full = quick
 		}
-		env = append(env, v.name+"="+c.value(v.word, usual))
+		return c.test(c.told(full), "-run="+pattern, dir)
 	}
-	return env
 }
 
 // script runs a program of ours.
@@ -117,28 +111,29 @@ func breaks(_ row, c call) error {
 }
 
 func kill(_ row, c call) error {
-	env, err := c.s3()
+	program, err := c.s3()
 	if err != nil {
 		return err
 	}
-	env = append(env, c.set(variable{"CCSHIP_KILL_ROUNDS", "rounds", "20", "1"})...)
-	pattern := "TestKill$|TestKilledAtSteps"
+	pattern, rounds := "TestKill$|TestKilledAtSteps", "rounds=20"
+	if c.quick {
+		rounds = "rounds=1"
+	}
 	if test := c.value("test", ""); test != "" {
 		pattern = "TestKill$/" + test
 	}
-	return c.test(env, "-run="+pattern, "../cmd/ccship-server", "../e2e")
+	return c.test(c.told(program, rounds), "-run="+pattern, "../cmd/ccship-server", "../e2e")
 }
 
 func cold(_ row, c call) error {
-	env, err := c.s3()
+	program, err := c.s3()
 	if err != nil {
 		return err
 	}
-	if err := c.test(env, "-run=TestBucket", "../server/store/objects"); err != nil {
+	if err := c.test(c.told(program), "-run=TestBucket", "../server/store/objects"); err != nil {
 		return err
 	}
-	env = append(env, c.set(variable{"CCSHIP_COLD_ROUNDS", "rounds", "14", "2"})...)
-	return c.test(env, "-run=TestColdKilled", "../cmd/ccship-server")
+	return above("../cmd/ccship-server", "TestColdKilled", program+" rounds=14", program+" rounds=2")(row{}, c)
 }
 
 // pictures has the viewer's tests take pictures into a folder.
@@ -148,7 +143,7 @@ func pictures(pattern, name, folder string) func(row, call) error {
 		if !filepath.IsAbs(at) {
 			at = filepath.Join(c.root, at)
 		}
-		return c.test([]string{name + "=" + at}, "-run="+pattern, "../e2e/viewer")
+		return c.test(c.told(name+"="+at), "-run="+pattern, "../e2e/viewer")
 	}
 }
 
@@ -165,10 +160,5 @@ func axe(_ row, c call) error {
 		return err
 	}
 	script := filepath.Join(dir, "node_modules/axe-core/axe.min.js")
-	return c.test([]string{"CCSHIP_AXE=" + script}, "-run=TestAxe", "../e2e/viewer")
-}
-
-func ccusage(_ row, c call) error {
-	env := append(c.set(variable{"CCSHIP_CORPUS", "folder", "", ""}), "CCSHIP_CCUSAGE=npx --yes ccusage@20.0.24")
-	return c.test(env, "-run=TestCCUsage", "../daemon/usage")
+	return c.test(c.told("axe="+script), "-run=TestAxe", "../e2e/viewer")
 }

@@ -11,15 +11,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
-// place is where cold storage is in a test: a folder, or the S3 server that CCSHIP_VERSITYGW is.
+// place is where cold storage is in a test: a folder, or the S3 server that CCSHIP_TEST=versitygw=PATH is.
 type place struct {
 	dir, program, address string
 	gateway               *exec.Cmd // nil: it does not run
@@ -27,7 +27,7 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	p := &place{dir: t.TempDir(), program: os.Getenv("CCSHIP_VERSITYGW")}
+	p := &place{dir: t.TempDir(), program: setting.Text("versitygw", "")}
 	if p.program == "" {
 		return p
 	}
@@ -187,10 +187,7 @@ func TestColdUnreachable(t *testing.T) {
 // TestColdKilled kills the server, and in every other round the storage, in the middle of moving lines there: none is
 // lost, none is wrong, and in the end all are in cold storage. lab cold runs it long, on S3.
 func TestColdKilled(t *testing.T) {
-	rounds := 1
-	if n, err := strconv.Atoi(os.Getenv("CCSHIP_COLD_ROUNDS")); err == nil {
-		rounds = n
-	}
+	rounds := setting.Number("rounds", 1)
 	at, path := newPlace(t), filepath.Join(t.TempDir(), "server.db")
 	made := &kit.Outcome{Group: "databases", Fault: "the server killed while lines move to S3, every other time after the S3 server"}
 	if at.program != "" {

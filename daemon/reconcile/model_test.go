@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // history is two machines and a server that anything may happen to.
@@ -150,16 +150,10 @@ const parallel = 16
 // TestModel: whatever happens to two machines and a server, once all of them are well and synchronised the server shows
 // what is on their disks, verify says so, all that was acknowledged can be read, and nobody has anything to send.
 //
-// CCSHIP_MODEL_HISTORIES is how many histories are tried.
+// CCSHIP_TEST=histories=N is how many histories are tried.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	n := 100
-	if text := os.Getenv("CCSHIP_MODEL_HISTORIES"); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	n := setting.Number("histories", 100)
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		must(flag.Set("rapid.checks", itoa(max(n/parallel, 1))))
 	}

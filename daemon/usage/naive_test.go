@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/usage"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // cell is what sums are compared by.
@@ -132,11 +133,12 @@ func ours(t *testing.T, root string) map[cell]tokens {
 	return out
 }
 
-// corpora are folders of real transcripts, where there are any: those beside the repository, and CCSHIP_CORPUS.
+// corpora are folders of real transcripts, where there are any: those beside the repository, and that of
+// CCSHIP_TEST=corpus=FOLDER.
 func corpora(t *testing.T) []string {
 	t.Helper()
 	var roots []string
-	for _, root := range []string{"../../../shared/transcripts", os.Getenv("CCSHIP_CORPUS")} {
+	for _, root := range []string{"../../../shared/transcripts", setting.Text("corpus", "")} {
 		if info, err := os.Stat(root); root != "" && err == nil && info.IsDir() {
 			roots = append(roots, root)
 		}
@@ -191,10 +193,10 @@ func TestNaiveReal(t *testing.T) {
 	}
 }
 
-// TestCCUsage: ccusage agrees on real transcripts, to the token. CCSHIP_CCUSAGE is the command that runs it.
+// TestCCUsage: ccusage agrees on real transcripts, to the token. npx runs it.
 func TestCCUsage(t *testing.T) {
-	command := strings.Fields(os.Getenv("CCSHIP_CCUSAGE"))
-	if len(command) == 0 {
+	program := setting.Text("ccusage", "")
+	if program == "" {
 		t.Skip("lab ccusage runs it")
 	}
 	for _, root := range append(corpora(t), billed(t)) {
@@ -202,7 +204,7 @@ func TestCCUsage(t *testing.T) {
 		if err := os.CopyFS(filepath.Join(home, "projects"), os.DirFS(root)); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command(command[0], append(command[1:], "claude", "daily", "--json", "--offline", "--timezone", "UTC")...)
+		cmd := exec.Command("npx", "--yes", program, "claude", "daily", "--json", "--offline", "--timezone", "UTC")
 		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+home)
 		var stderr strings.Builder
 		cmd.Stderr = &stderr

@@ -7,14 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // TestAxe looks at every kind of page with axe-core, in both looks and at three widths: nothing may be serious. It runs
-// where CCSHIP_AXE names axe.min.js; `lab axe` does that.
+// where CCSHIP_TEST=axe=FILE names axe.min.js; `lab axe` does that.
 func TestAxe(t *testing.T) {
-	path := os.Getenv("CCSHIP_AXE")
+	path := setting.Text("axe", "")
 	if path == "" {
-		t.Skip("CCSHIP_AXE names no axe.min.js; lab axe runs it")
+		t.Skip("lab axe runs it")
 	}
 	axe, err := os.ReadFile(path)
 	must(t, err)
@@ -48,11 +50,11 @@ func axeFaults(b *tab) (out []string) {
 }
 
 // TestGalleryPictures takes a picture of every kind of page, in both looks and at three widths, for people to look at.
-// CCSHIP_GALLERY names the folder that they are written to.
+// CCSHIP_TEST=gallery=FOLDER names where they are written to.
 func TestGalleryPictures(t *testing.T) {
-	dir := os.Getenv("CCSHIP_GALLERY")
+	dir := setting.Text("gallery", "")
 	if dir == "" {
-		t.Skip("CCSHIP_GALLERY names no folder")
+		t.Skip("lab gallery runs it")
 	}
 	must(t, os.MkdirAll(dir, 0o755))
 	b, s := reader(t)

@@ -10,17 +10,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
-// longEnv, when it is set, has every payload shown on every kind of page, and a session of 100 MB opened.
-const longEnv = "CCSHIP_VIEWER_LONG"
-
-// long says whether longEnv is set.
-func long() bool { return os.Getenv(longEnv) != "" }
+// long has every payload shown on every kind of page, and a session of 100 MB opened.
+func long() bool { return setting.Has("long") }
 
 // payloads are what would run, load or lead somewhere if a page let it. What runs calls canary or opens a dialog.
 var payloads = []string{

@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // mostShot is the size a picture may have, in bytes: they stand in the README.
 const mostShot = 300 << 10
 
-// TestScreenshots takes the pictures of docs/screenshots. They are kept only where CCSHIP_SCREENSHOTS says, a folder from
-// the top of the source; without it they are looked at all the same, for a page that can't be shown.
+// TestScreenshots takes the pictures of docs/screenshots. `lab screenshots` keeps them; without it
+// they are looked at all the same, for a page that can't be shown.
 func TestScreenshots(t *testing.T) {
 	b, s := reader(t)
 	call(b, emulation.SetLocaleOverride, emulation.SetLocaleOverrideParams{Locale: "en-GB"})
@@ -87,8 +89,7 @@ func keep(b *tab, name string) {
 	if len(data) > mostShot {
 		b.t.Errorf("the picture %s has %d KB", name, len(data)>>10)
 	}
-	if dir := os.Getenv("CCSHIP_SCREENSHOTS"); dir != "" {
-		dir = filepath.Join("../..", dir)
+	if dir := setting.Text("screenshots", ""); dir != "" {
 		must(b.t, os.MkdirAll(dir, 0o755))
 		must(b.t, os.WriteFile(filepath.Join(dir, name+".png"), data, 0o644))
 	}

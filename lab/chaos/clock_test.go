@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/lab/setting"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // clockEnv names the file from which a program with another clock reads by how many seconds its clock is wrong.

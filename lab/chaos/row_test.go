@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/lab/setting"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // row is one kind of fault. A run makes the trouble, has lines written meanwhile, and ends it with r.over; the proof
@@ -28,7 +28,7 @@ func rows(t *testing.T, all []row) {
 		t.Run(row.fault, func(t *testing.T) {
 			runs := row.short
 			if !setting.IsQuick() {
-				runs = min(row.long, setting.Number(t, "runs", row.long))
+				runs = min(row.long, setting.Number("runs", row.long))
 			}
 			if runs == 0 {
 				t.Skip("only in the long form")

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/lab/bench/table"
-	"github.com/ccship/ccship/lab/setting"
 )
 
 // sample is what one look at a running daemon shows.

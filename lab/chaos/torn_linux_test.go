@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/lab/setting"
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -32,7 +32,7 @@ func TestTorn(t *testing.T) {
 	t.Parallel()
 	enough, every := 300, 100
 	if !setting.IsQuick() {
-		enough, every = setting.Number(t, "tears", 5000), 50
+		enough, every = setting.Number("tears", 5000), 50
 	}
 	out := &kit.Outcome{Group: "state file", Fault: "torn at each page of each write, the daemon goes on"}
 	opened := &kit.Outcome{Group: "state file", Fault: "torn at each page of each write, reopened"}

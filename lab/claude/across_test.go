@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/lab/setting"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // TestRealClaudeAcross goes back to before a compaction at a terminal, in each version that offers it: what was said before

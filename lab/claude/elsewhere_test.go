@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/lab/setting"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // TestRealClaudeElsewhere begins a session on one machine and goes on with it on another, in each version: the model

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/lab/setting"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // lookalike has the form of an access key. As a text it is masked; in the base64 of an image it is chance.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/lab/setting"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // versions are those that people run: what npm gives to a new Node, what it gives to an old one, and the last of the

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/lab/setting"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // busyLoops is how many processes compute beside Claude Code for nothing.
@@ -23,7 +23,7 @@ const busyLoops = 4
 // that is killed.
 func TestRealClaudeHooks(t *testing.T) {
 	setting.Asked(t)
-	n := setting.Number(t, "rounds", 3)
+	n := setting.Number("rounds", 3)
 	for _, version := range allVersions() {
 		t.Run(version, func(t *testing.T) {
 			program := installed(t, version)

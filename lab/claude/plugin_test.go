@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/lab/setting"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // TestRealClaudePlugin lives with the plugin in each version: what the session's Claude is told, what its tools do, and

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/lab/bench/table"
-	"github.com/ccship/ccship/lab/setting"
 )
 
 // turnPrompt is what every turn says: a tool is called, so that a turn has a few lines to write.
@@ -101,7 +101,7 @@ func timed(turn func()) time.Duration {
 // pairs times turns without and with something, and adds both and their differences.
 func pairs(t *testing.T, found *table.Table, what string, turn func(with bool) time.Duration) {
 	t.Helper()
-	for i := range setting.Number(t, "pairs", map[bool]int{true: 3, false: 20}[setting.IsQuick()]) {
+	for i := range setting.Number("pairs", map[bool]int{true: 3, false: 20}[setting.IsQuick()]) {
 		took := map[bool]float64{}
 		for _, with := range []bool{i%2 == 1, i%2 == 0} {
 			took[with] = turn(with).Seconds() * 1000

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/lab/setting"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // box is one machine: a copy of the base system, and the systemd-nspawn that runs it while it is up.

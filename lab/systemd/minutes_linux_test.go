@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/lab/bench/table"
 	"github.com/ccship/ccship/lab/cast"
-	"github.com/ccship/ccship/lab/setting"
 )
 
 // minutes is the way of a newcomer, as docs/first-minutes.md has it.

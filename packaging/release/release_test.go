@@ -20,6 +20,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/packaging"
 )
 
@@ -246,9 +247,9 @@ func compareReleases(t *testing.T, first, second string, atLeast int) {
 }
 
 // TestReproducible builds the release for every system in two folders, the second time with nothing compiled before;
-// the bytes must be the same. It takes minutes: CCSHIP_RELEASE_TWICE=1 asks for it. TestDeb compares the debs.
+// the bytes must be the same. It takes minutes. TestDeb compares the debs.
 func TestReproducible(t *testing.T) {
-	if os.Getenv("CCSHIP_RELEASE_TWICE") != "1" {
+	if !setting.Has("twice") {
 		t.Skip("lab release-twice runs it")
 	}
 	needNFPM(t)

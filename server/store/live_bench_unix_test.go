@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/store"
@@ -24,12 +24,9 @@ const (
 	liveFor     = 20 * time.Second // one line a second
 )
 
-// liveStreams is how many sessions are written at once; CCSHIP_BENCH_STREAMS is another number.
+// liveStreams is how many sessions are written at once; CCSHIP_TEST=streams=N is another number.
 func liveStreams() int {
-	if n, err := strconv.Atoi(os.Getenv("CCSHIP_BENCH_STREAMS")); err == nil {
-		return n
-	}
-	return 1000
+	return setting.Number("streams", 1000)
 }
 
 // liveLine is a line of a session as Claude Code writes it: a prompt, an answer in two records, a call and its result.

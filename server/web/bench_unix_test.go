@@ -10,14 +10,16 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // BenchmarkConversation is what the first page of a session of 5 MB costs the server, compressed answers and the client
 // of the test left out: the first time, and again. The CPU counts of a busy machine count too; its times do not. With
-// CCSHIP_SESSION it is the session of that file.
+// CCSHIP_TEST=session=FILE it is the session of that file.
 func BenchmarkConversation(b *testing.B) {
 	lines := longSession(5 << 20)
-	if path := os.Getenv("CCSHIP_SESSION"); path != "" {
+	if path := setting.Text("session", ""); path != "" {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			b.Fatal(err)

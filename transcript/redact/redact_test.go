@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/transcript/planted"
 )
 
@@ -293,7 +294,7 @@ func FuzzUnescape(f *testing.F) {
 
 // corpus is the folders with real conversations, if there are any.
 func corpus() []string {
-	if dir := os.Getenv("CCSHIP_CORPUS"); dir != "" {
+	if dir := setting.Text("corpus", ""); dir != "" {
 		return []string{dir}
 	}
 	return []string{filepath.Join("..", "..", "..", "shared", "transcripts")}
@@ -323,7 +324,7 @@ func corpusLines(t testing.TB) (lines [][]byte, size int64) {
 		}
 	}
 	if len(lines) == 0 {
-		t.Skip("no conversations: set CCSHIP_CORPUS to a folder")
+		t.Skip("no conversations: CCSHIP_TEST=corpus=FOLDER names some")
 	}
 	return lines, size
 }
@@ -347,7 +348,7 @@ func TestCorpus(t *testing.T) {
 	}
 	t.Logf("%d lines, %d bytes: %d masked, %.2f a MiB, by rule %v", len(lines), size, total,
 		float64(total)/float64(size)*(1<<20), byRule)
-	if os.Getenv("CCSHIP_CORPUS") == "" && total > 1 {
+	if setting.Text("corpus", "") == "" && total > 1 {
 		t.Errorf("%d false positives, want one at most: %v", total, byRule)
 	}
 }

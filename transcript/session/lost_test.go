@@ -9,12 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
 
 // corpus is the shapes, the transcripts beside the project, if they are there, and those of the folder that
-// CCSHIP_CORPUS names.
+// CCSHIP_TEST=corpus=FOLDER names.
 func corpus(t *testing.T) (files []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -25,7 +26,7 @@ func corpus(t *testing.T) (files []string) {
 		}
 		files = append(files, path)
 	}
-	for _, root := range []string{"../../../shared/transcripts", os.Getenv("CCSHIP_CORPUS")} {
+	for _, root := range []string{"../../../shared/transcripts", setting.Text("corpus", "")} {
 		if root == "" {
 			continue
 		}

@@ -14,18 +14,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
 
-// realFiles are the transcripts of a folder that is no part of the project: CCSHIP_TRANSCRIPTS names it. Without one
+// realFiles are the transcripts of a folder that is no part of the project: CCSHIP_TEST=corpus=FOLDER names it. Without one
 // the test is skipped.
 func realFiles(t testing.TB) (root string, files []string) {
 	t.Helper()
-	root = os.Getenv("CCSHIP_TRANSCRIPTS")
-	if root == "" {
-		root = "../../../shared/transcripts"
-	}
+	root = setting.Text("corpus", "../../../shared/transcripts")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".jsonl") {
 			files = append(files, path)
@@ -33,7 +31,7 @@ func realFiles(t testing.TB) (root string, files []string) {
 		return err
 	})
 	if err != nil || len(files) == 0 {
-		t.Skip("no real transcripts here; CCSHIP_TRANSCRIPTS names a folder of them")
+		t.Skip("no real transcripts here; CCSHIP_TEST=corpus=FOLDER names some")
 	}
 	return root, files
 }
@@ -104,7 +102,7 @@ func compareTable(t *testing.T, got string) {
 	}
 	rows := strings.SplitAfter(want, "\n")
 	header, want := strings.Join(rows[:min(2, len(rows))], ""), strings.Join(rows[min(2, len(rows)):], "")
-	if os.Getenv("CCSHIP_TRANSCRIPTS") != "" {
+	if setting.Text("corpus", "") != "" {
 		return // others than those in the table
 	}
 	if os.Getenv("CCSHIP_UPDATE_GOLDEN") == "1" {

@@ -1,5 +1,5 @@
 // gitleaks, which a test compares the rules of masking with. It is never linked:
-// CCSHIP_GITLEAKS=1 go test -run Gitleaks ./transcript/redact
+// CCSHIP_TEST=gitleaks go test -run Gitleaks ./transcript/redact
 module github.com/ccship/ccship/ci/tools/gitleaks
 
 go 1.26.0

@@ -12,9 +12,9 @@ import (
 
 	"github.com/ccship/ccship/e2e/floor"
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/lab/bench/corpus"
 	"github.com/ccship/ccship/lab/bench/table"
-	"github.com/ccship/ccship/lab/setting"
 )
 
 // TestMain: as the floor the test binary is its own second program.
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // TestField measures what is asked for, and prints a table for each part.
 func TestField(t *testing.T) {
 	setting.Asked(t)
-	w := &world{settings: newSettings(t), made: map[string]*workload{}}
+	w := &world{settings: newSettings(), made: map[string]*workload{}}
 	var err error
 	w.source, err = corpus.Standard()
 	kit.Must(t, err)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/lab/bench/corpus"
-	"github.com/ccship/ccship/lab/setting"
 )
 
 // settings say what is measured. What is not given is as the form says: quick, or in full.
@@ -43,8 +43,7 @@ type settings struct {
 var scenarios = []string{"import", "files", "append", "active", "first", "idle", "rewind", "probes", "outage", "prompt", "chain", "verify",
 	"grow", "sessions"}
 
-func newSettings(t *testing.T) settings {
-	t.Helper()
+func newSettings() settings {
 	s := settings{
 		rounds: 3, imports: []int{20, 100, 1000}, hookMB: 20, many: 10_000, appends: 100, files: []int{2000, 10_000},
 		idle: time.Minute, quiet: 150 * time.Second, rewinds: []int{1, 10, 100}, outage: 50, away: 20 * time.Second,
@@ -59,12 +58,12 @@ func newSettings(t *testing.T) settings {
 			limit: 2 * time.Minute,
 		}
 	}
-	s.parts = setting.Words(t, "parts", strings.Join(scenarios, ","), scenarios...)
-	s.only = setting.Words(t, "only", "")
+	s.parts = setting.Words("parts", scenarios...)
+	s.only = setting.Words("only")
 	s.folder = setting.Text("folder", "")
-	s.rounds = setting.Number(t, "rounds", s.rounds)
-	s.imports = setting.Numbers(t, "imports", s.imports...)
-	s.files, s.grow = setting.Numbers(t, "files", s.files...), setting.Numbers(t, "files", s.grow...)
+	s.rounds = setting.Number("rounds", s.rounds)
+	s.imports = setting.Numbers("imports", s.imports...)
+	s.files, s.grow = setting.Numbers("files", s.files...), setting.Numbers("files", s.grow...)
 	return s
 }
 

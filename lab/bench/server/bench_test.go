@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/lab/bench/corpus"
 	"github.com/ccship/ccship/lab/bench/table"
-	"github.com/ccship/ccship/lab/setting"
 )
 
 // TestServer measures what is asked for, one store after the other, and prints a table for each subject.

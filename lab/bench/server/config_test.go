@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/lab/bench/corpus"
 	"github.com/ccship/ccship/lab/bench/table"
-	"github.com/ccship/ccship/lab/setting"
 )
 
 // settings say what is measured.
@@ -31,16 +31,15 @@ type settings struct {
 
 func newSettings(t *testing.T) settings {
 	t.Helper()
-	const parts = "reads,live,keep"
-	s := settings{stores: setting.Words(t, "stores", "SQLite,PostgreSQL", "SQLite", "PostgreSQL"),
+	s := settings{stores: setting.Words("stores", "SQLite", "PostgreSQL"),
 		before: setting.Text("before", ""), folder: setting.Text("folder", ""),
-		parts:   setting.Words(t, "parts", parts, strings.Split(parts, ",")...),
-		daemons: setting.Numbers(t, "daemons", 1000, 100), seconds: 30, pages: []int{5, 100}, serve: setting.Words(t, "serve", "")}
+		parts:   setting.Words("parts", "reads", "live", "keep"),
+		daemons: setting.Numbers("daemons", 1000, 100), seconds: 30, pages: []int{5, 100}, serve: setting.Words("serve")}
 	sizes := "0.1,1"
 	if setting.IsQuick() {
 		sizes, s.daemons, s.seconds, s.pages = "0.02", []int{20}, 5, []int{2}
 	}
-	for _, word := range setting.Words(t, "sizes", sizes) {
+	for word := range strings.SplitSeq(setting.Text("sizes", sizes), ",") {
 		size, err := strconv.ParseFloat(word, 64)
 		kit.Must(t, err)
 		s.sizes = append(s.sizes, size)

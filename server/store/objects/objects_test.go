@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/server/store/objects"
 )
 
@@ -19,16 +20,16 @@ func TestFolder(t *testing.T) {
 	contract(t, "file://"+filepath.ToSlash(filepath.Join("/", t.TempDir(), "new", "place")))
 }
 
-// TestBucket is the contract on the S3-compatible storage that CCSHIP_S3 names, as --blocks does, or on the program that
-// CCSHIP_VERSITYGW is.
+// TestBucket is the contract on the S3-compatible storage that CCSHIP_TEST=s3=URL names, as --blocks does, or on the
+// program that versitygw= is.
 func TestBucket(t *testing.T) {
-	at, program := os.Getenv("CCSHIP_S3"), os.Getenv("CCSHIP_VERSITYGW")
+	at, program := setting.Text("s3", ""), setting.Text("versitygw", "")
 	switch {
 	case at != "":
 	case program != "":
 		at = gateway(t, program)
 	default:
-		t.Skip("CCSHIP_S3 names no storage, and CCSHIP_VERSITYGW no program: lab cold runs it")
+		t.Skip("lab cold runs it")
 	}
 	contract(t, at)
 }
