@@ -189,7 +189,8 @@ func NewCounter(reader Dialect, drops string,
 // that are alike, the one named like its records' session does, then the longer, then the older.
 func holds(whole, part string) string {
 	return strings.NewReplacer("w.", whole+".", "p.", part+".").Replace(`w.origin <> '' AND p.origin <> ''
-  AND p.origin = w.origin AND p.stream <> w.stream AND w.ended >= p.ended AND (w.copy, -w.lines, w.stream) < (p.copy, -p.lines, p.stream)`)
+  AND p.origin = w.origin AND p.stream <> w.stream AND w.ended >= p.ended
+  AND (w.copy, -w.lines, w.stream) < (p.copy, -p.lines, p.stream)`)
 }
 
 // HideCopies leaves out the streams s, with facts f, that are copies of a session which the query lists anyway, with
