@@ -31,7 +31,7 @@ func newConversation(seed uint64, cwd string) *conversation {
 // prose is n bytes of words, with what transcripts have in them: escapes, other scripts, emoji come from line.
 func prose(rng *rand.Rand, n int) string {
 	words := strings.Fields("the cart rounds each item before it sums so a total can be a cent off fix Round in cart.go run go test ./... " +
-		"FAIL ok PASS error: expected 10.05 got 10.04 func (c *Cart) Total() Money { return c.sum.Round(2) } internal/shop/cart_test.go:41 " +
+		"FAIL ok passed error: expected 10.05 got 10.04 func (c *Cart) Total() Money { return c.sum.Round(2) } internal/shop/cart_test.go:41 " +
 		"because when then which returns nil err if != for range := append package import main string int64 bytes.Buffer")
 	var b strings.Builder
 	b.Grow(n + 16)

@@ -61,7 +61,7 @@ kind: Secret⏎data:⏎  password: ‹«a20»=›
 kind: Secret⏎stringData:⏎  api-key: ‹«a32»›
 "auths": {"registry.example.com": {"auth": "‹«a32»=›"}}
 .dockerconfigjson: ‹eyJhdXRocyI6«a90»›
-//registry.npmjs.org/:_authToken=‹«a36»›
+//registry.example/:_authToken=‹«a36»›
 //npm.pkg.example.com/:_password=‹«a24»=›
 _auth = ‹«a32»=›
 npmAuthToken: "‹«a36»›"

@@ -83,11 +83,13 @@ var (
 		return regexp.MustCompile(`^[^A-Za-z0-9]*(?:(?:[A-Z]?[a-z]+(?:[A-Z]{1,4}[a-z]{2,}|Id|Db|Is|To|Of|In|Or|At|By|On|No|My|Go|Up|It|If|As)*` +
 			`[A-Z]{0,4}[0-9]?|[A-Z]{1,5}[a-z]{2,}|[A-Z]+)(?:[_./:,;&*(){}\[\]<>= -]+|$))+$`)
 	})
-	// codeForm is an expression of a program: a call, an element, a composite literal, a member, a constant, a version.
+	// codeForm is an expression of a program: a call, an element, a composite literal, a member, a constant, a version, a
+	// line of a file.
 	codeForm = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+[0-9]{0,2}|[a-z]+[0-9]{1,5}|[A-Z0-9_]+)(?:(?:\.|::|->)(?:[A-Za-z_]+[0-9]{0,2}|[A-Z][A-Z0-9_]+))+[,;)]*$|` +
 			`^[*&!+]?[A-Za-z_][\w.]*(?:\(|\[|\{|\))|^\[\w*\]|^v?\d+(?:\.\d+)+|^0x[0-9A-Fa-f]{1,16}[,;)]*$|^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|^[a-z]+(?:[-_][a-z0-9]{1,12})+$|^(?:Test|Benchmark|Fuzz|Example)(?:[A-Z]|[^\x00-\x7f])|` +
-			`^[*&]?[A-Za-z_][\w.]*[a-z0-9](?:Key|Token|Secret|Password|Passphrase|Cert|Certificate)[0-9]*[,;)}]*$`)
+			`^[*&]?[A-Za-z_][\w.]*[a-z0-9](?:Key|Token|Secret|Password|Passphrase|Cert|Certificate)[0-9]*[,;)}]*$|` +
+			`^(?:[\w.-]+/)*[\w.-]+\.[A-Za-z]{1,5}:\d+(?::\d+)?[,;:)]*$`)
 	})
 )
 
