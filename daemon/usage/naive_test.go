@@ -3,6 +3,7 @@ package usage_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -133,20 +134,44 @@ func ours(t *testing.T, root string) map[cell]tokens {
 	return out
 }
 
-// corpora are folders of real transcripts, where there are any: those beside the repository, and that of
+// corpora are projects folders of real transcripts, where there are any: those beside the repository, and that of
 // CCSHIP_TEST=corpus=FOLDER.
 func corpora(t *testing.T) []string {
 	t.Helper()
 	var roots []string
 	for _, root := range []string{"../../../shared/transcripts", setting.Text("corpus", "")} {
 		if info, err := os.Stat(root); root != "" && err == nil && info.IsDir() {
-			roots = append(roots, root)
+			roots = append(roots, laidOut(t, root))
 		}
 	}
 	if len(roots) == 0 {
 		t.Skip("no real transcripts here")
 	}
 	return roots
+}
+
+// laidOut is a projects folder with every *.jsonl file below a folder: a collection has them at any depth, under names
+// that Claude Code would not give them.
+func laidOut(t *testing.T, from string) string {
+	t.Helper()
+	project := filepath.Join(t.TempDir(), "-corpus")
+	err := os.Mkdir(project, 0o700)
+	n := 0
+	walked := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || !strings.HasSuffix(path, ".jsonl") {
+			return err
+		}
+		n++
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(project, fmt.Sprintf("%06d-%s", n, d.Name())), text, 0o600)
+	})
+	if err = errors.Join(err, walked); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Dir(project)
 }
 
 // equal reports every difference between two counts.

@@ -312,11 +312,11 @@ func TestDeafListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	listener := owner.listen("", nil)
-	long := strings.Repeat("x", 2000)
-	for i := range 200 {
+	long := strings.Repeat("x", 1000)
+	for i := range 400 {
 		owner.post(piece{lines: objects("a", 0, 1)}.body(fmt.Sprint(long, i)))
 	}
-	for i := range 200 {
+	for i := range 400 {
 		if c := listener.change(); c["session_id"] != fmt.Sprint(long, i) {
 			t.Fatalf("change %d is of another session", i)
 		}

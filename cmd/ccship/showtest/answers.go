@@ -22,7 +22,7 @@ func VerifyReport() control.VerifyReport {
 		SchemaVersion: 1, Incomplete: "the time limit has passed", Files: 2, Lines: 48211, Bytes: 61_200_000, Excluded: 3,
 		ExcludedFiles: 2,
 		Dead:          1, Withheld: 4, Oversize: 1, Masked: 6, ByServer: 7, ByPolicy: 8, ByPolicyOnly: 2, Unproven: 1,
-		Clear: 2, Waiting: 5, Vanished: 1, Resumed: true, Unfinished: 2, NotReadFiles: NotRead(),
+		Clear: 2, Waiting: 5, Vanished: 1, Began: 1, Resumed: true, Unfinished: 2, NotReadFiles: NotRead(),
 		Retired: RetiredServers(),
 		ExcludedWhy: []control.ExclusionCount{
 			{Why: "its project has opted out", Transcripts: 1, Lines: 8},
