@@ -71,7 +71,7 @@ func TestNothingAcceptedForDays(t *testing.T) {
 				took(r)
 				r.queue.learned.Accepts, r.accept = Kinds(0).With(Documents), acceptsAll
 				var items atomic.Int64
-				r.beside = func(w http.ResponseWriter, _ *http.Request) { items.Add(1); w.WriteHeader(400) }
+				r.beside = func(w http.ResponseWriter, _ *http.Request) { items.Add(1); w.WriteHeader(http.StatusBadRequest) }
 				r.set(func(q *seen) *canned {
 					if q.session == "session-1" {
 						return status(400)

@@ -306,28 +306,33 @@ func (p *listing) entry(d *folder, e *entry) (s *folder, fresh bool) {
 			p.refuse(d, e, whyStray)
 		}
 	case directory:
-		l, ok := d.below(e.name)
-		if ok && d.depth == maxDepth {
-			p.refuse(d, e, whyDeep)
-		}
-		if !ok || d.depth == maxDepth {
-			return nil, false
-		}
-		if s = d.subs[e.name]; s != nil {
-			s.link = d.link || e.link
-			return s, false
-		}
-		if e.link {
-			p.links = append(p.links, linkedFolder{d, l, *e})
-			return nil, false
-		}
-		return p.addFolder(d, l, e), true
+		return p.subfolder(d, e)
 	case other:
 		if e.why != "" && d.wants(e.name) {
 			p.refuse(d, e, e.why)
 		}
 	}
-	return s, false
+	return nil, false
+}
+
+// subfolder is entry for a folder.
+func (p *listing) subfolder(d *folder, e *entry) (s *folder, fresh bool) {
+	l, ok := d.below(e.name)
+	if ok && d.depth == maxDepth {
+		p.refuse(d, e, whyDeep)
+	}
+	if !ok || d.depth == maxDepth {
+		return nil, false
+	}
+	if s = d.subs[e.name]; s != nil {
+		s.link = d.link || e.link
+		return s, false
+	}
+	if e.link {
+		p.links = append(p.links, linkedFolder{d, l, *e})
+		return nil, false
+	}
+	return p.addFolder(d, l, e), true
 }
 
 // addFolder starts following a folder.

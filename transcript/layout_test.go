@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"crypto/sha256"
-	"fmt"
 	"testing"
 )
 
@@ -59,7 +58,7 @@ func TestLayoutGoesOn(t *testing.T) {
 	b := a
 	b.Line(3)
 	a.Line(2)
-	if x, y := fmt.Sprint(a.Sum(5, nil)), fmt.Sprint(b.Sum(5, nil)); x == y || a.Next() != 3 || b.Next() != 4 {
+	if x, y := string(a.Sum(5, nil)), string(b.Sum(5, nil)); x == y || a.Next() != 3 || b.Next() != 4 {
 		t.Error("copies are one")
 	}
 	c := Layout{}

@@ -67,11 +67,10 @@ func newestTranscripts(roots []string) []string {
 	var files []file
 	for _, root := range roots {
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() || filepath.Ext(path) != ".jsonl" {
-				return nil
-			}
-			if info, err := d.Info(); err == nil {
-				files = append(files, file{path, info.ModTime()})
+			if err == nil && d.Type().IsRegular() && filepath.Ext(path) == ".jsonl" {
+				if info, err := d.Info(); err == nil {
+					files = append(files, file{path, info.ModTime()})
+				}
 			}
 			return nil
 		})

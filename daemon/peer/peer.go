@@ -44,12 +44,10 @@ func Trusted(uid int) bool { return uid == os.Geteuid() || uid == 0 }
 
 // Folder returns an error that wraps ErrForeign for a folder of another user. One that is missing is nobody's.
 func Folder(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	if uid, known := owner(info); known && !Trusted(uid) {
-		return fmt.Errorf("%s is user %d's: %w", path, uid, ErrForeign)
+	if info, err := os.Stat(path); err == nil {
+		if uid, known := owner(info); known && !Trusted(uid) {
+			return fmt.Errorf("%s is user %d's: %w", path, uid, ErrForeign)
+		}
 	}
 	return nil
 }

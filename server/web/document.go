@@ -208,7 +208,8 @@ func show(from io.Reader, name string, length int64, rendered bool) (content, er
 	}
 	head, _ := format.Cut(text, thread.FullText)
 	c.More = max(length-int64(len(head)), 0)
-	budget, left := markup.NewBudget(), int64(0)
+	var left int64
+	budget := markup.NewBudget()
 	if markdownName(name) && rendered {
 		c.HTML, left = budget.Markdown(head)
 		c.Kind, c.HTML = "md", template.HTML(below.Replace(string(c.HTML)))

@@ -152,7 +152,7 @@ func isHex(b []byte) bool {
 	return !slices.ContainsFunc(b, func(c byte) bool { return hexDigit(c) < 0 })
 }
 
-func hasAny(b []byte, signs string) bool { return bytes.IndexAny(b, signs) >= 0 }
+func hasAny(b []byte, signs string) bool { return bytes.ContainsAny(b, signs) }
 
 // longestCommand bounds how far from a program's name an option is looked for, in bytes.
 const longestCommand = 400

@@ -157,7 +157,7 @@ func TestPanic(t *testing.T) {
 		}
 		synctest.Wait()
 		<-q.Lead
-		if <-ended == <-ended {
+		if first := <-ended; first == <-ended {
 			t.Error("not one of two panicked")
 		}
 		if err := q.Put(t.Context(), &server.Batch{}, nil, func(g []*queue.Job) { queue.AnswerAll(g, nil) }); err != nil {

@@ -32,7 +32,7 @@ func (a *accounts) RevokeKey(ctx context.Context, name string, at time.Time) err
 			return err
 		}
 		if n, err := done.RowsAffected(); err != nil || n == 0 {
-			return cmp.Or(err, error(server.ErrNotFound))
+			return cmp.Or(err, server.ErrNotFound)
 		}
 		return nil
 	})

@@ -131,7 +131,7 @@ func (o *output) text(s string) int {
 	start := 0
 	for i := 0; i < len(s); {
 		n := 1
-		seen := ""
+		var seen string
 		if c := s[i]; c < utf8.RuneSelf {
 			seen = asciiEscape(c)
 		} else {

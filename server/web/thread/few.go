@@ -16,10 +16,8 @@ type few[T any] []T
 func (f *few[T]) UnmarshalJSON(raw []byte) error {
 	*f = nil
 	d := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return nil
-	}
-	for d.More() && len(*f) < maxFew {
+	begin, _ := d.Token() // nil for what is no JSON
+	for begin == json.Delim('[') && d.More() && len(*f) < maxFew {
 		var x T
 		if err := d.Decode(&x); err != nil {
 			return err
