@@ -8,10 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/outbox/frame"
-	"github.com/ccship/ccship/outbox/header"
 	"github.com/ccship/ccship/outbox/ledger"
-	"github.com/ccship/ccship/outbox/problem"
+
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -70,15 +68,15 @@ type reply struct {
 	summary      string // may be logged: holds no text of the server
 	message      string // the server's text; shown, not logged
 	hint         string
-	answer       string             // first bytes of the answer, for dead letters
-	forgotten    bool               // with acknowledged: the server has forgotten the stream
-	linkRequests bool               // link requests wait at the server
-	ledger       ledger.Ledger      // of the answer
-	foreign      bool               // from a proxy or another server, not from the known one
-	counted      bool               // with acknowledged: it names the number of the entries sent
-	entry        bool               // the refusal is about the request's content, in the protocol's words
-	refusal      ledger.Refusal     // with outOfStep
-	damage       *frame.DamageError // with damagedRow
+	answer       string         // first bytes of the answer, for dead letters
+	forgotten    bool           // with acknowledged: the server has forgotten the stream
+	linkRequests bool           // link requests wait at the server
+	ledger       ledger.Ledger  // of the answer
+	foreign      bool           // from a proxy or another server, not from the known one
+	counted      bool           // with acknowledged: it names the number of the entries sent
+	entry        bool           // the refusal is about the request's content, in the protocol's words
+	refusal      ledger.Refusal // with outOfStep
+	damage       *damageError   // with damagedRow
 }
 
 // detail is summary and message on one line.
@@ -100,9 +98,9 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 	r := reply{
 		status:       resp.StatusCode,
 		announced:    announcementOf(resp.Header),
-		linkRequests: header.HasToken(resp.Header.Values(protocol.LinkRequests), "1"),
+		linkRequests: hasToken(resp.Header.Values(protocol.LinkRequests), "1"),
 		ledger:       ledger.Of(resp.Header),
-		retryAfter:   header.RetryAfter(resp.Header, time.Now()),
+		retryAfter:   retryAfter(resp.Header, time.Now()),
 		summary:      "answered " + statusText(resp.StatusCode),
 		answer:       string(text[:min(len(text), answerShown)]),
 	}
@@ -117,7 +115,7 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 		return r
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
 		r.verdict, r.kind = retryLater, KindBusy
-	case code == http.StatusInsufficientStorage && problem.Code(text) == protocol.CodeOverQuota:
+	case code == http.StatusInsufficientStorage && problemCode(text) == protocol.CodeOverQuota:
 		r.verdict, r.kind, r.hint = refused, KindOverQuota, hintQuota
 	case code >= 500, code < 200:
 		r.verdict, r.kind = retryLater, KindServerError
@@ -132,15 +130,15 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
 		r.verdict, r.kind = rejected, KindRefused
 		r.hint = "the server refuses every request; check its log"
-	case code == http.StatusConflict && ledger.IsRefusal(problem.Code(text)):
-		r.outOfStep(problem.Code(text))
+	case code == http.StatusConflict && ledger.IsRefusal(problemCode(text)):
+		r.outOfStep(problemCode(text))
 	case code == http.StatusUnsupportedMediaType && sent != identity:
 		r.verdict, r.kind = unsupportedEncoding, KindRefused
 	default:
 		r.verdict, r.kind = refused, KindRefused
 		r.hint = "check server_url and any proxy between here and the server"
 	}
-	r.message = problem.Message(text)
+	r.message = problemMessage(text)
 	return r
 }
 
@@ -165,7 +163,7 @@ func (r *reply) success(text []byte, n int) {
 		r.hint = "check server_url: another program may be answering there"
 	case !*a.Success:
 		r.summary += " with success:false"
-		r.message = problem.Message(text)
+		r.message = problemMessage(text)
 	case r.announced.extension && a.Forgot:
 		r.verdict, r.kind, r.forgotten = acknowledged, "", true
 	case r.announced.extension && a.Stored != nil && *a.Stored != float64(n):
@@ -193,7 +191,7 @@ func statusText(code int) string {
 // in every answer, counts what it stored, and names each refusal in JSON. Any other answer comes from a proxy, or from
 // another program at its address: it acknowledges nothing, and no entry is blamed for it.
 func (r *reply) judgeOrigin(text []byte, speaks, lines bool) {
-	own := r.announced.extension || problem.Code(text) != ""
+	own := r.announced.extension || problemCode(text) != ""
 	switch r.verdict {
 	case acknowledged:
 		if lines && (speaks || r.announced.extension) && !r.forgotten && !r.counted {
@@ -216,17 +214,17 @@ func (r *reply) judgeOrigin(text []byte, speaks, lines bool) {
 func Announced(h http.Header) bool { return announcementOf(h).extension }
 
 func announcementOf(h http.Header) announcement {
-	if !header.HasToken(h.Values(protocol.Version), strconv.Itoa(protocolVersion)) {
+	if !hasToken(h.Values(protocol.Version), strconv.Itoa(protocolVersion)) {
 		return announcement{}
 	}
 	codings := h.Values("Accept-Encoding")
 	a := announcement{
 		extension: true,
-		zstd:      header.HasToken(codings, string(zstdCoding)),
-		gzip:      header.HasToken(codings, string(gzipCoding)),
+		zstd:      hasToken(codings, string(zstdCoding)),
+		gzip:      hasToken(codings, string(gzipCoding)),
 	}
 	for _, k := range artifactKinds() {
-		if header.HasToken(h.Values(protocol.Accept), k.announced()) {
+		if hasToken(h.Values(protocol.Accept), k.announced()) {
 			a.accepts = a.accepts.With(k)
 		}
 	}

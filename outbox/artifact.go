@@ -2,8 +2,6 @@ package outbox
 
 import (
 	"time"
-
-	"github.com/ccship/ccship/outbox/gate"
 )
 
 // uploadOf returns the upload of the blob in batch seq, a new one if none has begun.
@@ -29,7 +27,7 @@ func (l *loop) judgeArtifact(now time.Time, r result) (on, judged bool) {
 	case partial:
 		l.requestSucceeded(now, r.lane)
 		if n := r.lane.upload.setbacks; n > 0 {
-			r.lane.notBefore = now.Add(min(gate.MinWait<<n, time.Minute))
+			r.lane.notBefore = now.Add(min(minWait<<n, time.Minute))
 		}
 		return false, true
 	case contentGone:

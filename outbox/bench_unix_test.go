@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/ccship/ccship/outbox/entries"
 )
 
 // record is JSON much like a transcript's: prose, paths, ids.
@@ -107,7 +105,7 @@ func BenchmarkSplitEntries(b *testing.B) {
 	}
 	b.SetBytes(int64(len(raw)))
 	for b.Loop() {
-		if _, err := entries.Split(raw); err != nil {
+		if _, err := splitEntries(raw); err != nil {
 			b.Fatal(err)
 		}
 	}

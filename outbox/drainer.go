@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ccship/ccship/outbox/address"
 	"github.com/ccship/ccship/outbox/ledger"
 )
 
@@ -228,7 +227,7 @@ func (d *Drainer) Run(ctx context.Context) error {
 	learned, err := d.memory.Learned(ctx, d.dest.Key)
 	if err != nil {
 		// Everything in it can be learned again.
-		d.Log.Warn("cannot read learned server limits", "server", address.Spell(d.dest.URL), "err", err)
+		d.Log.Warn("cannot read learned server limits", "server", spellAddress(d.dest.URL), "err", err)
 	}
 	d.writer.Store(&ledger.Writer{Incarnation: d.origin.Incarnation, Known: learned.Ledger})
 	return newLoop(d, learned).run(ctx)

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"testing"
 	"time"
-
-	"github.com/ccship/ccship/outbox/header"
 )
 
 func TestRetryAfterOf(t *testing.T) {
@@ -24,7 +22,7 @@ func TestRetryAfterOf(t *testing.T) {
 	}
 	for _, test := range tests {
 		h := http.Header{"Retry-After": {test.after}, "Date": {test.date}}
-		if got := header.RetryAfter(h, now); got != test.want {
+		if got := retryAfter(h, now); got != test.want {
 			t.Errorf("Retry-After %q, Date %q: %s, want %s", test.after, test.date, got, test.want)
 		}
 	}

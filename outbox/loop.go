@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/ccship/ccship/outbox/address"
-	"github.com/ccship/ccship/outbox/gate"
 	"github.com/ccship/ccship/outbox/ledger"
 )
 
@@ -22,7 +20,7 @@ type loop struct {
 	codecs *codecs
 	sender *sender
 
-	gate      gate.Gate
+	gate      gate
 	failure   reply // the last one, while the gate is closed
 	server    capabilities
 	lanes     lanes
@@ -52,10 +50,10 @@ type loop struct {
 func newLoop(d *Drainer, learned Learned) *loop {
 	c := &codecs{}
 	l := &loop{
-		d: d, name: address.Spell(d.dest.URL), codecs: c,
+		d: d, name: spellAddress(d.dest.URL), codecs: c,
 		sender: newSender(d, c),
-		gate:   gate.New(), lanes: lanes{}, acks: acks{backoff: gate.NewBackOff(time.Minute)},
-		probeBackoff: gate.NewBackOff(time.Minute),
+		gate:   newGate(), lanes: lanes{}, acks: acks{backoff: newBackOff(time.Minute)},
+		probeBackoff: newBackOff(time.Minute),
 		health:       d.Health(),
 		results:      make(chan result), flushes: make(chan flushJob),
 		crew: newCrew(d.InFlight + 1), // and a flush
@@ -306,7 +304,7 @@ func (l *loop) flushFinished(f flushJob) {
 		a.failing = false
 		return
 	}
-	a.notBefore = now.Add(max(a.backoff.NextBackOff(), gate.MinWait))
+	a.notBefore = now.Add(max(a.backoff.NextBackOff(), minWait))
 	if !a.failing {
 		l.d.Log.Error("cannot record acknowledgements; retrying", "server", l.name, "err", f.err)
 	}

@@ -2,21 +2,18 @@ package outbox
 
 import (
 	"errors"
-
-	"github.com/ccship/ccship/outbox/entries"
-	"github.com/ccship/ccship/outbox/frame"
 )
 
 // Packer compresses the entries of a batch, joined by commas. Not safe for concurrent use: one for each goroutine.
-type Packer struct{ *frame.Packer }
+type Packer struct{ *packer }
 
 // NewPacker returns a packer. It holds about 1.5 MiB after its first use.
-func NewPacker() *Packer { return &Packer{frame.NewPacker()} }
+func NewPacker() *Packer { return &Packer{newPacker()} }
 
 // codecs pools encoders and decoders for the requests of a drainer.
-type codecs struct{ frame.Pool }
+type codecs struct{ framePool }
 
-func (b *Batch) row() frame.Row { return frame.Row{Seq: b.Seq, Raw: b.Raw, Frame: b.Frame} }
+func (b *Batch) row() frameRow { return frameRow{Seq: b.Seq, Raw: b.Raw, Frame: b.Frame} }
 
 // halve splits a batch of at least two entries or items into its first and second half. Both keep the whole's span.
 // Its error is a *frame.DamageError.
@@ -25,19 +22,19 @@ func (c *codecs) halve(b *Batch) (first, second Batch, err error) {
 	if err != nil {
 		return first, second, err
 	}
-	parts, err := entries.Split(raw)
+	parts, err := splitEntries(raw)
 	if err == nil && len(parts) < 2 {
 		err = errors.New("fewer entries than the header says")
 	}
 	if err != nil {
-		return first, second, &frame.DamageError{Seq: b.Seq, Err: err}
+		return first, second, &damageError{Seq: b.Seq, Err: err}
 	}
 	middle := len(parts) / 2
 	var line int64
 	if !b.Kind.artifact() {
 		var ok bool
-		if line, ok = entries.LineIndex(parts[middle]); !ok {
-			return first, second, &frame.DamageError{Seq: b.Seq, Err: errors.New("entry without line_index")}
+		if line, ok = lineIndex(parts[middle]); !ok {
+			return first, second, &damageError{Seq: b.Seq, Err: errors.New("entry without line_index")}
 		}
 	}
 	// Entries lie side by side in raw, a comma between them.

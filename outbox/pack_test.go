@@ -7,9 +7,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"github.com/ccship/ccship/outbox/entries"
-	"github.com/ccship/ccship/outbox/frame"
 )
 
 func TestSplitEntries(t *testing.T) {
@@ -26,7 +23,7 @@ func TestSplitEntries(t *testing.T) {
 		{`{},`, nil}, {`,{}`, nil}, {`{}{}`, nil}, {`{`, nil}, {`{"a`, nil}, {`{"a\"`, nil}, {`[]`, nil}, {`{}, {}`, nil}, {`x`, nil},
 	}
 	for _, test := range tests {
-		got, err := entries.Split([]byte(test.raw))
+		got, err := splitEntries([]byte(test.raw))
 		if (err != nil) != (test.want == nil) {
 			t.Errorf("%s: %v", test.raw, err)
 			continue
@@ -43,7 +40,7 @@ func TestLineIndex(t *testing.T) {
 		`{"line_index":}`: -1, `{"line_index":12`: -1, `{"line_index":-1}`: -1, `{"line_index":1.5}`: -1, `{}`: -1, ``: -1,
 		`{"line_index":1234567890123456789}`: -1,
 	} {
-		got, ok := entries.LineIndex([]byte(entry))
+		got, ok := lineIndex([]byte(entry))
 		if ok != (want >= 0) || ok && got != want {
 			t.Errorf("%s: %d, %t", entry, got, ok)
 		}
@@ -56,7 +53,7 @@ func FuzzSplitEntries(f *testing.F) {
 	f.Add([]byte(`{"a":[{},"\\\""]}`), []byte(`{}`))
 	f.Add([]byte("{\"\xff\":\"\\ud83d\"}"), []byte(`{"line_index":7}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		if parts, err := entries.Split(a); err == nil {
+		if parts, err := splitEntries(a); err == nil {
 			if got := bytes.Join(parts, []byte{','}); !bytes.Equal(got, a) {
 				t.Fatalf("%q came apart as %q", a, parts)
 			}
@@ -64,7 +61,7 @@ func FuzzSplitEntries(f *testing.F) {
 		if !object(a) || !object(b) {
 			return
 		}
-		parts, err := entries.Split(bytes.Join([][]byte{a, b, a}, []byte{','}))
+		parts, err := splitEntries(bytes.Join([][]byte{a, b, a}, []byte{','}))
 		if err != nil || len(parts) != 3 || !bytes.Equal(parts[0], a) || !bytes.Equal(parts[1], b) {
 			t.Fatalf("%q and %q came apart as %q, %v", a, b, parts, err)
 		}
@@ -80,7 +77,7 @@ func TestPack(t *testing.T) {
 	p, c := NewPacker(), &codecs{}
 	random := rand.New(rand.NewPCG(1, 2))
 	prefix := []byte("kept")
-	for _, n := range []int{1, 100, 10 << 10, frame.Window - 1, frame.Window, frame.Window + 1, frame.Whole, frame.Whole + 1, 5 << 20} {
+	for _, n := range []int{1, 100, 10 << 10, frameWindow - 1, frameWindow, frameWindow + 1, wholeFrame, wholeFrame + 1, 5 << 20} {
 		raw := make([]byte, n)
 		for i := range raw {
 			raw[i] = byte(random.IntN(64)) + ' '
@@ -96,7 +93,7 @@ func TestPack(t *testing.T) {
 		}
 		var req request
 		row := b.row()
-		stream := newPayload(&req, c, []frame.Part{{Packed: &row}})
+		stream := newPayload(&req, c, []framePart{{Packed: &row}})
 		got, err := io.ReadAll(stream.open())
 		if err != nil || !bytes.Equal(got, raw) || stream.length != int64(n) {
 			t.Errorf("%d: streamed %d bytes, %v", n, len(got), err)
@@ -105,7 +102,7 @@ func TestPack(t *testing.T) {
 		for _, lie := range []int64{-1, 1} {
 			wrong := row
 			wrong.Raw += lie
-			if _, err := io.ReadAll(newPayload(&req, c, []frame.Part{{Packed: &wrong}}).open()); err == nil || req.damaged.Load() == nil {
+			if _, err := io.ReadAll(newPayload(&req, c, []framePart{{Packed: &wrong}}).open()); err == nil || req.damaged.Load() == nil {
 				t.Errorf("%d: length %+d passed", n, lie)
 			}
 		}
@@ -187,7 +184,7 @@ func TestLineIndexOfEmptyObjects(t *testing.T) {
 		`{"line_index":0}`: 0, `{"line_index":7,"a":1}`: 7, `{"line_index":11 }`: 11, "{\"line_index\":12\t}": 12, "{\"line_index\":13\r}": 13,
 		`{"line_index":1x}`: -1, `{"line_index":}`: -1, `{"a":1}`: -1, `{"line_index":5`: -1,
 	} {
-		if n, ok := entries.LineIndex([]byte(entry)); ok != (want >= 0) || ok && n != want {
+		if n, ok := lineIndex([]byte(entry)); ok != (want >= 0) || ok && n != want {
 			t.Errorf("%s: %d %v, want %d", entry, n, ok, want)
 		}
 	}

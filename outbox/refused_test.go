@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ccship/ccship/outbox/entries"
 )
 
 // took prepares a server that has taken entries before, so that it may refuse some.
@@ -91,7 +89,7 @@ func (r *rig) buried(lines []int64, code int, reason string) {
 	for _, d := range sum.Dead {
 		got = append(got, d.Line)
 		raw, err := (&codecs{}).Unpack(nil, d.Batch.row())
-		if n, _ := entries.LineIndex(raw); err != nil || n != d.Line || d.Batch.Entries != 1 {
+		if n, _ := lineIndex(raw); err != nil || n != d.Line || d.Batch.Entries != 1 {
 			r.t.Errorf("dead letter of line %d holds %.60s, %v", d.Line, raw, err)
 		}
 		if d.Status != code || d.Reason != reason || d.At == 0 {

@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/ccship/ccship/outbox/frame"
-	"github.com/ccship/ccship/outbox/gate"
 )
 
 // result is the result of one request, or of the attempt to make one.
@@ -81,7 +78,7 @@ func (l *loop) attempt(ctx context.Context, r *result, known *capabilities) {
 		if err := w.split(l.codecs); err != nil {
 			r.reply = reply{verdict: damagedRow}
 			if !errors.As(err, &r.reply.damage) {
-				r.reply.damage = &frame.DamageError{Seq: w.pieces[0][0].Seq, Err: err}
+				r.reply.damage = &damageError{Seq: w.pieces[0][0].Seq, Err: err}
 			}
 			return
 		}
@@ -268,12 +265,12 @@ func (l *loop) requestSucceeded(now time.Time, lane *lane) {
 // closeGate makes requests wait after a failure. quick backs off by seconds even after a refusal, as after an answer
 // that is not the server's own.
 func (l *loop) closeGate(now time.Time, r *result, quick bool) {
-	pace := gate.BackOff
+	pace := backOff
 	switch {
 	case r.reply.entry:
-		pace = gate.AtOnce // only the stream that it refused waits
+		pace = atOnce // only the stream that it refused waits
 	case r.reply.verdict == refused && !quick && !r.reply.foreign:
-		pace = gate.Probing
+		pace = probing
 	}
 	if l.gate.Fail(now, r.round, pace, r.reply.retryAfter) {
 		l.failure = r.reply

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
-
-	"github.com/ccship/ccship/outbox/frame"
 )
 
 // protocolVersion is the extension version of this client, which a server must announce.
@@ -67,8 +65,8 @@ type request struct {
 	speaks   bool // the server announced the extension before
 	encoding encoding
 
-	wire    int64                             // bytes of the body as it was sent; 0: it was not
-	damaged atomic.Pointer[frame.DamageError] // set while the body is read
+	wire    int64                       // bytes of the body as it was sent; 0: it was not
+	damaged atomic.Pointer[damageError] // set while the body is read
 }
 
 func (r *request) entries() (n int) {
@@ -212,12 +210,12 @@ func (r *request) payload(o *Origin, c *codecs) (payload, error) {
 	if err := w.Close(); err != nil {
 		return payload{}, fmt.Errorf("compress request: %w", err)
 	}
-	return newPayload(r, c, []frame.Part{{Literal: b.Bytes()}}), nil
+	return newPayload(r, c, []framePart{{Literal: b.Bytes()}}), nil
 }
 
 // frames returns the body as zstd frames: those of the batches, joined by small ones. Nothing is compressed again.
-func (r *request) frames(c *codecs, head, tail []byte) []frame.Part {
-	parts := []frame.Part{{Literal: c.Pack(nil, head)}}
+func (r *request) frames(c *codecs, head, tail []byte) []framePart {
+	parts := []framePart{{Literal: c.Pack(nil, head)}}
 	var comma []byte
 	for i := range r.batches {
 		b := &r.batches[i]
@@ -227,36 +225,36 @@ func (r *request) frames(c *codecs, head, tail []byte) []frame.Part {
 		if comma == nil {
 			comma = c.Pack(nil, []byte{','})
 		} else {
-			parts = append(parts, frame.Part{Literal: comma})
+			parts = append(parts, framePart{Literal: comma})
 		}
-		parts = append(parts, frame.Part{Literal: b.Frame})
+		parts = append(parts, framePart{Literal: b.Frame})
 	}
-	return append(parts, frame.Part{Literal: c.Pack(nil, tail)})
+	return append(parts, framePart{Literal: c.Pack(nil, tail)})
 }
 
 // parts returns the uncompressed body.
-func (r *request) parts(head, tail []byte) []frame.Part {
-	parts := []frame.Part{{Literal: head}}
+func (r *request) parts(head, tail []byte) []framePart {
+	parts := []framePart{{Literal: head}}
 	for i := range r.batches {
 		b := &r.batches[i]
 		if b.Entries+b.Items == 0 {
 			continue
 		}
 		if len(parts) > 1 {
-			parts = append(parts, frame.Part{Literal: []byte{','}})
+			parts = append(parts, framePart{Literal: []byte{','}})
 		}
 		row := b.row()
-		parts = append(parts, frame.Part{Packed: &row})
+		parts = append(parts, framePart{Packed: &row})
 	}
-	return append(parts, frame.Part{Literal: tail})
+	return append(parts, framePart{Literal: tail})
 }
 
-func newPayload(r *request, c *codecs, parts []frame.Part) payload {
+func newPayload(r *request, c *codecs, parts []framePart) payload {
 	var length int64
 	for _, p := range parts {
 		length += p.Length()
 	}
 	return payload{length: length, open: func() io.ReadCloser {
-		return frame.Body(parts, &c.Pool, &r.damaged)
+		return frameBody(parts, &c.framePool, &r.damaged)
 	}}
 }

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ccship/ccship/outbox/address"
-	"github.com/ccship/ccship/outbox/header"
 	"github.com/ccship/ccship/outbox/ledger"
 )
 
@@ -51,14 +49,14 @@ func newSender(d *Drainer, c *codecs) *sender {
 }
 
 // NormalizeURL is address.Parse.
-func NormalizeURL(raw string) (*url.URL, string, error) { return address.Parse(raw) }
+func NormalizeURL(raw string) (*url.URL, string, error) { return parseAddress(raw) }
 
 // NewClient returns an HTTP client for drainers and for other requests to the same servers. It keeps up to idle
 // connections per server and follows redirects by SameServer. Requests set their own time-outs.
 func NewClient(idle int) *http.Client {
-	d := &address.Dialer{Dialer: net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}}
+	d := &dialer{Dialer: net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}}
 	return &http.Client{CheckRedirect: SameServer, Transport: &http.Transport{
-		Proxy: address.Proxy, DialContext: d.Dial, ForceAttemptHTTP2: true,
+		Proxy: proxyOf, DialContext: d.Dial, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: idle, IdleConnTimeout: 90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second, DisableCompression: true,
 	}}
@@ -70,7 +68,7 @@ func NewClient(idle int) *http.Client {
 func SameServer(req *http.Request, via []*http.Request) error {
 	from, to, status := via[0].URL, req.URL, req.Response.StatusCode
 	kept := status == http.StatusTemporaryRedirect || status == http.StatusPermanentRedirect
-	same := address.NormalHost(from) == address.NormalHost(to) &&
+	same := normalHost(from) == normalHost(to) &&
 		(from.Scheme == to.Scheme || from.Scheme == "http" && to.Scheme == "https")
 	if !kept || len(via) > 5 || !same {
 		return http.ErrUseLastResponse
@@ -212,6 +210,6 @@ func (s *sender) probe(ctx context.Context) reply {
 	}
 	return reply{
 		verdict: acknowledged, status: resp.StatusCode, announced: announcementOf(resp.Header),
-		retryAfter: header.RetryAfter(resp.Header, time.Now()),
+		retryAfter: retryAfter(resp.Header, time.Now()),
 	}
 }

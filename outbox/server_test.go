@@ -14,8 +14,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/ccship/ccship/outbox/entries"
 )
 
 // seen is one POST as the server got it.
@@ -224,7 +222,7 @@ func (s *server) read(r *http.Request) (*seen, bool) {
 	}
 	q.session, q.entries, q.ccship = doc.Session, doc.Entries, doc.Ccship
 	for _, e := range doc.Entries {
-		n, ok := entries.LineIndex(e)
+		n, ok := lineIndex(e)
 		if !ok || len(q.lines) > 0 && n <= q.lines[len(q.lines)-1] {
 			s.t.Errorf("entry %.60s out of order", e)
 		}

@@ -2,9 +2,6 @@ package outbox
 
 import (
 	"time"
-
-	"github.com/ccship/ccship/outbox/entries"
-	"github.com/ccship/ccship/outbox/frame"
 )
 
 // maxRaw is the limit of uncompressed bytes in a request; one larger entry is sent alone.
@@ -146,7 +143,7 @@ func (w *transfer) deadLetterFirst(c *codecs, r *reply, reason string) {
 func firstLine(b *Batch, c *codecs) int64 {
 	const head = 64 // bytes: enough for any line_index
 	if text, err := c.First(b.row(), head); err == nil && !b.Kind.artifact() {
-		if n, ok := entries.LineIndex(text); ok {
+		if n, ok := lineIndex(text); ok {
 			return n
 		}
 	}
@@ -154,7 +151,7 @@ func firstLine(b *Batch, c *codecs) int64 {
 }
 
 // deadLetterDamaged moves a damaged batch from the first piece to the dead letters. It reports whether it was there.
-func (w *transfer) deadLetterDamaged(d *frame.DamageError) bool {
+func (w *transfer) deadLetterDamaged(d *damageError) bool {
 	p := w.pieces[0]
 	for i := range p {
 		if p[i].Seq != d.Seq {

@@ -12,8 +12,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-
-	"github.com/ccship/ccship/outbox/frame"
 )
 
 const (
@@ -66,7 +64,7 @@ type blobTransfer struct {
 func (s *sender) upload(ctx context.Context, r *request, u *upload) reply {
 	content, err := s.content(&r.batches[0], r.stream.Cwd)
 	if err != nil {
-		var d *frame.DamageError
+		var d *damageError
 		if errors.As(err, &d) {
 			return reply{verdict: damagedRow, damage: d, summary: d.Error()}
 		}
@@ -86,7 +84,7 @@ func (s *sender) content(b *Batch, cwd string) (Content, error) {
 	if len(b.Frame) > 0 || b.Blob.Size == 0 {
 		raw, err := s.codecs.Unpack(nil, b.row())
 		if err == nil && int64(len(raw)) != b.Blob.Size {
-			err = &frame.DamageError{Seq: b.Seq, Err: frame.ErrLength}
+			err = &damageError{Seq: b.Seq, Err: errLength}
 		}
 		return inRow{bytes.NewReader(raw)}, err
 	}

@@ -1,7 +1,5 @@
 package state
 
-import "github.com/ccship/ccship/state/heaporder"
-
 // Outbox is the batches that wait for a server, of all destinations, and what each server taught. What is asked often
 // is answered from memory: an idle daemon must not read the disk, and one with a million rows must not walk them.
 type Outbox struct{ db *DB }
@@ -43,7 +41,7 @@ func (o *Outbox) PickBlobs(dest string, skip func(stream, last uint64) bool) (st
 
 // pickOldest returns the stream that waits longest and is not skipped.
 func (q *destQueue) pickOldest(skip func(stream, last uint64) bool) (stream uint64, ok bool) {
-	heaporder.Walk(len(q.oldest), q.oldest.Less, func(place int) bool {
+	walkHeap(len(q.oldest), q.oldest.Less, func(place int) bool {
 		w := q.oldest[place]
 		stream, ok = w.stream, !skip(w.stream, w.last)
 		return !ok

@@ -3,8 +3,6 @@ package tail
 import (
 	"sync"
 	"testing"
-
-	"github.com/ccship/ccship/tail/past"
 )
 
 // Before tells what was there when a run began from what was written while it looked on.
@@ -65,7 +63,7 @@ func TestBefore(t *testing.T) {
 func TestCursorEnds(t *testing.T) {
 	text := []byte(lines("a", 100, 100))
 	for _, n := range []int{0, 1, 100, AnchorSize, AnchorSize + 1, len(text)} {
-		c := Cursor{Offset: int64(n), Anchor: past.AnchorOf(nil, text[:n])}
+		c := Cursor{Offset: int64(n), Anchor: anchorOf(nil, text[:n])}
 		if !c.Ends(text[max(0, n-AnchorSize):n]) || !c.Ends(text[:n]) {
 			t.Errorf("%d bytes do not end as they do", n)
 		}

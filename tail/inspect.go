@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"time"
-
-	"github.com/ccship/ccship/tail/arena"
-	"github.com/ccship/ccship/tail/past"
 )
 
 // inspection is one check of one file by one worker: what was known before, and what it found. It reads what is new.
@@ -31,7 +28,7 @@ type inspection struct {
 	// Found:
 	st             Stat
 	anchorBytes    []byte // copy of the bytes before the base; valid during the inspection
-	walk           past.Walker
+	walk           prefixWalker
 	base           Cursor // where reading starts: known.Cursor, or the end of the unchanged prefix after a rewind
 	sealed         bool
 	provisionalNow Provisional // delivered before and still unchanged
@@ -53,7 +50,7 @@ const maxSharedProof = 4 << 20
 const maxTries = 4
 
 // run inspects the file. Afterwards chunk is what to deliver, or nil.
-func (l *inspection) run(ctx context.Context, a *arena.Arena) error {
+func (l *inspection) run(ctx context.Context, a *arena) error {
 	for range maxTries {
 		again := *l
 		err := again.inspect(ctx, a)
@@ -68,7 +65,7 @@ func (l *inspection) run(ctx context.Context, a *arena.Arena) error {
 }
 
 // inspect opens the file, verifies the bytes before the cursor, reads on, and confirms that nothing changed meanwhile.
-func (l *inspection) inspect(ctx context.Context, a *arena.Arena) error {
+func (l *inspection) inspect(ctx context.Context, a *arena) error {
 	h, err := l.t.open(l.known.File.Path)
 	if err != nil {
 		return fmt.Errorf("open transcript: %w", err)
@@ -97,7 +94,7 @@ func (l *inspection) inspect(ctx context.Context, a *arena.Arena) error {
 }
 
 // read reads whole lines from the base, as many as the budget allows, and builds the chunk.
-func (l *inspection) read(ctx context.Context, h *handle, a *arena.Arena) ([]byte, error) {
+func (l *inspection) read(ctx context.Context, h *handle, a *arena) ([]byte, error) {
 	left := l.st.Size - l.base.Offset
 	if left < 0 {
 		return nil, errChanged // it was short when the inspection began, and is longer again
@@ -119,7 +116,7 @@ func (l *inspection) read(ctx context.Context, h *handle, a *arena.Arena) ([]byt
 		return nil, err
 	}
 	cut := lastLine(buf)
-	if cut == 0 && n < left || past.FirstOver(buf, l.t.cfg.Cap) == 0 {
+	if cut == 0 && n < left || firstOver(buf, l.t.cfg.Cap) == 0 {
 		a.Unread(n)
 		l.long = &longLine{base: l.base} // the first line exceeds the budget or the cap
 		return l.readLong(ctx, h, a, left)
@@ -130,7 +127,7 @@ func (l *inspection) read(ctx context.Context, h *handle, a *arena.Arena) ([]byt
 // split takes the whole lines of buf, the first cut bytes. left is how many bytes the file has from the base on.
 func (l *inspection) split(buf []byte, cut int, left int64) ([]byte, error) {
 	lines := buf[:cut]
-	if over := past.FirstOver(lines, l.t.cfg.Cap); over > 0 {
+	if over := firstOver(lines, l.t.cfg.Cap); over > 0 {
 		lines = lines[:over]
 	}
 	rest := left - int64(len(lines))
@@ -140,7 +137,7 @@ func (l *inspection) split(buf []byte, cut int, left int64) ([]byte, error) {
 	l.more = rest > l.partial
 	l.long = nil
 	if len(lines) == 0 && l.partial >= longFrom {
-		l.long = &longLine{base: l.base, scanned: l.st.Size, tail: past.AnchorOf(nil, buf)}
+		l.long = &longLine{base: l.base, scanned: l.st.Size, tail: anchorOf(nil, buf)}
 	}
 	if l.sealed && len(lines) == 0 {
 		return nil, errChanged
@@ -161,7 +158,7 @@ func (l *inspection) buildChunk(lines []byte) {
 	l.beginChunk()
 	l.chunk.Lines = lines
 	l.chunk.Sealed = l.sealed
-	l.endChunk(l.walk.Cursor(l.base.Generation), past.AnchorOf(l.anchorBytes, lines))
+	l.endChunk(l.walk.Cursor(l.base.Generation), anchorOf(l.anchorBytes, lines))
 }
 
 // beginChunk makes an empty chunk at the base.
@@ -179,7 +176,7 @@ func (l *inspection) endChunk(to Cursor, anchor uint64) {
 
 // confirm checks after reading that all bytes read were in the file at the same time. Unless the file only grew, and
 // both ends of what was read are unchanged, the inspection starts again.
-func (l *inspection) confirm(h *handle, lines []byte, a *arena.Arena) error {
+func (l *inspection) confirm(h *handle, lines []byte, a *arena) error {
 	now, _, err := h.stat()
 	if err != nil {
 		return fmt.Errorf("read transcript: %w", err)
@@ -204,7 +201,7 @@ func (l *inspection) confirm(h *handle, lines []byte, a *arena.Arena) error {
 }
 
 // holdsAt reports whether the file has these bytes at an offset.
-func holdsAt(h *handle, want []byte, off int64, a *arena.Arena) bool {
+func holdsAt(h *handle, want []byte, off int64, a *arena) bool {
 	for len(want) > 0 {
 		n := min(len(want), len(a.Scratch))
 		got := a.Scratch[:n]
@@ -227,7 +224,7 @@ func (l *inspection) fillTracked() error {
 	}
 	tr := l.known
 	tr.File, tr.Cursor = l.chunk.File, l.chunk.To
-	tr.Provisional = Provisional{Length: int64(len(l.chunk.Provisional)), Hash: past.Sum(l.chunk.Provisional)}
+	tr.Provisional = Provisional{Length: int64(len(l.chunk.Provisional)), Hash: hashOf(l.chunk.Provisional)}
 	tr.Gone, tr.Missed = 0, 0
 	if l.verified && !l.more {
 		tr.Verified = l.st

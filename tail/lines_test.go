@@ -7,9 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/ccship/ccship/tail/arena"
-	"github.com/ccship/ccship/tail/past"
 )
 
 // walkAll walks over text in pieces that end where cuts say, at line ends.
@@ -21,12 +18,12 @@ func walkAll(text []byte, piece int) (Cursor, []Mark) {
 		for end < int64(len(text)) && end-c.Offset < int64(piece) {
 			end += int64(bytes.IndexByte(text[end:], '\n') + 1)
 		}
-		var w past.Walker
+		var w prefixWalker
 		w.Start(c, text[c.Mark:c.Offset])
 		w.Add(text[c.Offset:end])
 		before := text[max(0, c.Offset-AnchorSize):c.Offset]
 		to := w.Cursor(c.Generation)
-		to.Anchor = past.AnchorOf(before, text[c.Offset:end])
+		to.Anchor = anchorOf(before, text[c.Offset:end])
 		c, marks = to, append(marks, w.Marks()...)
 	}
 	return c, marks
@@ -38,22 +35,22 @@ func checkWalk(t *testing.T, text []byte, c Cursor, marks []Mark, whole bool) {
 	last := int64(0)
 	for _, m := range marks {
 		part := text[last:m.Offset]
-		if m.Offset <= last || text[m.Offset-1] != '\n' || m.Hash != past.Sum(part) || m.Line != int64(bytes.Count(text[:m.Offset], []byte{'\n'})) {
+		if m.Offset <= last || text[m.Offset-1] != '\n' || m.Hash != hashOf(part) || m.Line != int64(bytes.Count(text[:m.Offset], []byte{'\n'})) {
 			t.Fatalf("mark %+v after %d", m, last)
 		}
-		if longest := longestLine(part); len(part) > 2*past.MarkGap && len(part)-longest > past.MarkGap {
+		if longest := longestLine(part); len(part) > 2*markGap && len(part)-longest > markGap {
 			t.Fatalf("%d bytes without a mark, the longest line has %d", len(part), longest)
 		}
-		if longest := longestLine(part); longest >= past.MarkGap && longest < len(part) && whole {
+		if longest := longestLine(part); longest >= markGap && longest < len(part) && whole {
 			t.Fatalf("a line of %d bytes shares its mark with %d others", longest, len(part)-longest)
 		}
 		last = m.Offset
 	}
 	want := Cursor{
 		Offset: int64(len(text)), Line: int64(bytes.Count(text, []byte{'\n'})), Mark: last,
-		Anchor: past.Sum(text[max(0, len(text)-AnchorSize):]), Segment: past.Sum(text[last:]),
+		Anchor: hashOf(text[max(0, len(text)-AnchorSize):]), Segment: hashOf(text[last:]),
 	}
-	if c != want || len(text)-int(last) >= past.MarkGap {
+	if c != want || len(text)-int(last) >= markGap {
 		t.Fatalf("cursor %+v, want %+v", c, want)
 	}
 }
@@ -69,8 +66,8 @@ func TestWalk(t *testing.T) {
 	texts := map[string]string{
 		"nothing": "", "blank": "\n\n\n", "short": lines("s", 2000, 150), "one long": lines("l", 1, 1<<20),
 		"mixed":            strings.Repeat(lines("s", 90, 700)+lines("l", 2, 70<<10)+lines("s", 3, 20), 5),
-		"just the gap":     strings.Repeat(strings.Repeat("x", past.MarkGap-1)+"\n", 4),
-		"just below":       strings.Repeat(strings.Repeat("x", past.MarkGap-2)+"\n", 4),
+		"just the gap":     strings.Repeat(strings.Repeat("x", markGap-1)+"\n", 4),
+		"just below":       strings.Repeat(strings.Repeat("x", markGap-2)+"\n", 4),
 		"long, then short": lines("l", 1, 300<<10) + lines("s", 1, 10),
 	}
 	for name, text := range texts {
@@ -89,7 +86,7 @@ func TestFirstOver(t *testing.T) {
 	}{
 		{"", 3, -1}, {"abc\n", 3, -1}, {"abcd\n", 3, 0}, {"a\nabcd\nb\n", 3, 2}, {"a\nabc\nabc\n", 3, -1}, {"a\nabcd", 3, 2}, {"abc", 3, -1},
 	} {
-		if got := past.FirstOver([]byte(tt.text), tt.limit); got != tt.want {
+		if got := firstOver([]byte(tt.text), tt.limit); got != tt.want {
 			t.Errorf("past.FirstOver(%q, %d) = %d, want %d", tt.text, tt.limit, got, tt.want)
 		}
 	}
@@ -110,7 +107,7 @@ func TestHolds(t *testing.T) {
 		if ok, err := Holds(path, marks, c); ok != (at < 0) || err != nil {
 			t.Errorf("byte %d changed: %v, %v", at, ok, err)
 		}
-		proof := past.Proof{From: bytes.NewReader(changed), Marks: marks, Cursor: c, Scratch: make([]byte, 1000)}
+		proof := prefixProof{From: bytes.NewReader(changed), Marks: marks, Cursor: c, Scratch: make([]byte, 1000)}
 		last, all, err := proof.Unchanged(context.Background())
 		if err != nil || all != (at < 0) || at >= 0 && int(last.Offset) > at {
 			t.Errorf("byte %d changed: unchanged up to %d, all %v, %v", at, last.Offset, all, err)
@@ -158,7 +155,7 @@ func FuzzSplit(f *testing.F) {
 			}
 			st, _, _ := statEntry(path)
 			l := inspection{t: tl, known: tr, expect: st, budget: 8, alone: true, unchangedSince: -1 << 62, long: long}
-			if err := l.run(t.Context(), arena.New(8, AnchorSize)); err != nil {
+			if err := l.run(t.Context(), newArena(8, AnchorSize)); err != nil {
 				t.Fatal(err)
 			}
 			more, long, tr.File.Stat = l.more, l.long, l.st

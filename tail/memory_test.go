@@ -9,8 +9,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-
-	"github.com/ccship/ccship/tail/past"
 )
 
 // memory is a Sink and its Cursors in memory that holds the tailer to its contract: every chunk is checked against
@@ -114,7 +112,7 @@ func check(k *kept, c *Chunk) error {
 		return errors.New("sealed line is not the provisional one")
 	case c.From == c.Prev && k.Provisional.Length > 0 && !c.Sealed:
 		return errors.New("provisional line neither sealed nor rewound")
-	case c.Provisional != nil && (c.Tracked.Provisional != Provisional{int64(len(c.Provisional)), past.Sum(c.Provisional)}):
+	case c.Provisional != nil && (c.Tracked.Provisional != Provisional{int64(len(c.Provisional)), hashOf(c.Provisional)}):
 		return errors.New("provisional line not in tracked")
 	case c.File.ID == 0 || c.File.Copy < 1 || c.File != c.Tracked.File:
 		return fmt.Errorf("file %+v", c.File)
@@ -143,18 +141,18 @@ func checkHashes(k *kept, c *Chunk) error {
 		if m.Offset <= last || m.Offset <= c.From.Offset || m.Offset > c.To.Offset || all[m.Offset-1] != '\n' {
 			return fmt.Errorf("mark %+v after %d in %+v to %+v", m, last, c.From, c.To)
 		}
-		if m.Hash != past.Sum(all[last:m.Offset]) || m.Line != int64(bytes.Count(all[:m.Offset], []byte{'\n'})) {
+		if m.Hash != hashOf(all[last:m.Offset]) || m.Line != int64(bytes.Count(all[:m.Offset], []byte{'\n'})) {
 			return fmt.Errorf("mark %+v is wrong", m)
 		}
-		if m.Offset-last > 2*past.MarkGap && bytes.Count(all[last:m.Offset], []byte{'\n'}) > 2*past.MarkGap {
+		if m.Offset-last > 2*markGap && bytes.Count(all[last:m.Offset], []byte{'\n'}) > 2*markGap {
 			return fmt.Errorf("mark %+v is too far from %d", m, last)
 		}
 		last = m.Offset
 	}
 	to := c.To
 	dotted := len(k.oversize) > 0 && k.oversize[len(k.oversize)-1].Offset+k.oversize[len(k.oversize)-1].Length > to.Offset-AnchorSize
-	anchored := dotted || to.Anchor == past.Sum(all[max(0, len(all)-AnchorSize):])
-	if to.Mark != last || to.Segment != past.Sum(all[last:]) || !anchored {
+	anchored := dotted || to.Anchor == hashOf(all[max(0, len(all)-AnchorSize):])
+	if to.Mark != last || to.Segment != hashOf(all[last:]) || !anchored {
 		return fmt.Errorf("cursor %+v is wrong, last mark %d", to, last)
 	}
 	return nil

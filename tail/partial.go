@@ -6,9 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"hash"
-
-	"github.com/ccship/ccship/tail/arena"
-	"github.com/ccship/ccship/tail/past"
 )
 
 // lastLine returns the length of the whole lines in b.
@@ -30,23 +27,23 @@ type longLine struct {
 type lineSum struct {
 	upto int64
 	sha  hash.Hash
-	open past.Digest // from the last Mark on
+	open digest // from the last Mark on
 }
 
 // fits reports whether what is remembered applies to this line and state of the file.
-func (g *longLine) fits(base Cursor, st Stat, h *handle, a *arena.Arena) bool {
+func (g *longLine) fits(base Cursor, st Stat, h *handle, a *arena) bool {
 	if g.base != base || st.Size < g.scanned {
 		return false
 	}
 	from := max(base.Offset, g.scanned-AnchorSize)
 	b := a.Scratch[:g.scanned-from]
 	k, _ := h.ReadAt(b, from)
-	return k == len(b) && past.Sum(b) == g.tail
+	return k == len(b) && hashOf(b) == g.tail
 }
 
 // readLong reads when the first line exceeds the budget: it finds the end of the line first, and reads the line only
 // once it is complete.
-func (l *inspection) readLong(ctx context.Context, h *handle, a *arena.Arena, left int64) ([]byte, error) {
+func (l *inspection) readLong(ctx context.Context, h *handle, a *arena, left int64) ([]byte, error) {
 	if !l.alone && left > l.budget {
 		l.deferred = true
 		return nil, nil
@@ -56,7 +53,7 @@ func (l *inspection) readLong(ctx context.Context, h *handle, a *arena.Arena, le
 		return nil, err
 	}
 	length := max(end, l.long.scanned) - l.base.Offset
-	if past.Over(length, l.t.cfg.Cap) {
+	if overCap(length, l.t.cfg.Cap) {
 		return nil, l.oversize(ctx, h, a, end)
 	}
 	n := length + 1
@@ -82,7 +79,7 @@ func (l *inspection) readLong(ctx context.Context, h *handle, a *arena.Arena, le
 }
 
 // findNewline returns the offset of the newline that ends the long line, or -1.
-func (l *inspection) findNewline(ctx context.Context, h *handle, a *arena.Arena) (int64, error) {
+func (l *inspection) findNewline(ctx context.Context, h *handle, a *arena) (int64, error) {
 	g := *l.long // a copy: a failed inspection must not be remembered
 	l.long = &g
 	if g.scanned < g.base.Offset {
@@ -106,12 +103,12 @@ func (l *inspection) findNewline(ctx context.Context, h *handle, a *arena.Arena)
 	if k, err := h.ReadAt(b, from); k < len(b) {
 		return 0, err
 	}
-	g.tail = past.Sum(b)
+	g.tail = hashOf(b)
 	return -1, nil
 }
 
 // oversize hashes a line beyond the cap as far as it exists, and delivers its description once it has ended.
-func (l *inspection) oversize(ctx context.Context, h *handle, a *arena.Arena, end int64) error {
+func (l *inspection) oversize(ctx context.Context, h *handle, a *arena, end int64) error {
 	g := l.long
 	if g.sum == nil {
 		g.sum = &lineSum{upto: g.base.Offset, sha: sha256.New(), open: l.walk.Open()}
@@ -140,7 +137,7 @@ func (l *inspection) oversize(ctx context.Context, h *handle, a *arena.Arena, en
 }
 
 // oversizeChunk builds the chunk for a line beyond the cap.
-func (l *inspection) oversizeChunk(h *handle, a *arena.Arena, end int64) error {
+func (l *inspection) oversizeChunk(h *handle, a *arena, end int64) error {
 	o := &Oversize{Offset: l.base.Offset, Length: end - l.base.Offset}
 	l.long.sum.sha.Sum(o.SHA256[:0])
 	open := l.long.sum.open // a copy: the line may be offered again
@@ -155,7 +152,7 @@ func (l *inspection) oversizeChunk(h *handle, a *arena.Arena, end int64) error {
 	}
 	l.beginChunk()
 	l.chunk.Oversize = o
-	l.endChunk(l.walk.Cursor(l.base.Generation), past.Sum(b))
+	l.endChunk(l.walk.Cursor(l.base.Generation), hashOf(b))
 	l.more, l.partial = l.st.Size > end+1, 0
 	return nil
 }
@@ -167,7 +164,7 @@ func (l *inspection) quiet() bool {
 
 // offerProvisional adds a last line without newline to the chunk if it is a complete JSON object and the file is quiet.
 func (l *inspection) offerProvisional(line []byte) {
-	if !l.quiet() || past.Over(int64(len(line)), l.t.cfg.Cap) || l.provisionalNow.Length > 0 {
+	if !l.quiet() || overCap(int64(len(line)), l.t.cfg.Cap) || l.provisionalNow.Length > 0 {
 		return
 	}
 	l.partialTried = true
@@ -183,7 +180,7 @@ func (l *inspection) offerProvisional(line []byte) {
 
 // checkProvisional checks a last line that was delivered without its newline. If it is neither unchanged nor followed
 // by its newline, that is a rewind to its start.
-func (l *inspection) checkProvisional(h *handle, a *arena.Arena) error {
+func (l *inspection) checkProvisional(h *handle, a *arena) error {
 	p := l.known.Provisional
 	if p.Length == 0 || l.base != l.known.Cursor {
 		return nil
@@ -191,7 +188,7 @@ func (l *inspection) checkProvisional(h *handle, a *arena.Arena) error {
 	left := l.st.Size - l.base.Offset
 	same := false
 	if left >= p.Length {
-		whole := past.Proof{From: h, Scratch: a.Scratch}
+		whole := prefixProof{From: h, Scratch: a.Scratch}
 		got, err := whole.Hash(context.Background(), l.base.Offset, l.base.Offset+p.Length)
 		if err != nil {
 			return err

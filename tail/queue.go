@@ -3,9 +3,6 @@ package tail
 import (
 	"context"
 	"time"
-
-	"github.com/ccship/ccship/tail/lanes"
-	"github.com/ccship/ccship/tail/timers"
 )
 
 // workState is the state of a file in the queue.
@@ -28,15 +25,15 @@ const (
 
 // queue holds the files that wait for a worker. Level-triggered: a file is in it once, however often it changed.
 type queue struct {
-	live, backlog lanes.FIFO[*file]
-	imports       lanes.Newest[*file]
+	live, backlog fifo[*file]
+	imports       newestFirst[*file]
 	limit         int // workers that may do other work than first turns of live files
 	bulk          int // those that do
 	importing     int // files in imports or being imported
 	noRoom        [2]bool
 	noRoomAt      time.Duration
 	wakes         uint64 // calls of Wake that were heeded: an answer from before one is out of date
-	due           timers.Schedule[*file]
+	due           schedule[*file]
 }
 
 // job is a set of files that a worker inspects with one Deliver.

@@ -2,8 +2,6 @@ package tail
 
 import (
 	"time"
-
-	"github.com/ccship/ccship/tail/packed"
 )
 
 // facts is what is known of a file. Most files of a history are quiet for good: they rest, with their facts in a few
@@ -59,7 +57,7 @@ func (f *file) glance() (k facts) {
 	}
 	if flags&packedCopy != 0 {
 		var n int64
-		b = packed.Take(b, &n)
+		b = takePacked(b, &n)
 		k.File.Copy = int(n)
 	}
 	if flags&packedCursor != 0 {
@@ -142,7 +140,7 @@ func (k *facts) pack() string {
 	}
 	if k.File.Copy != 1 {
 		b[0] |= packedCopy
-		b = packed.Append(b, int64(k.File.Copy))
+		b = appendPacked(b, int64(k.File.Copy))
 	}
 	if k.Cursor != (Cursor{}) {
 		b[0] |= packedCursor
@@ -152,23 +150,23 @@ func (k *facts) pack() string {
 }
 
 func packStat(b []byte, s Stat) []byte {
-	return packed.Append(b, int64(s.Device), int64(s.Inode), s.Size, s.ModTime, s.ChangeTime-s.ModTime)
+	return appendPacked(b, int64(s.Device), int64(s.Inode), s.Size, s.ModTime, s.ChangeTime-s.ModTime)
 }
 
 func unpackStat(b []byte) (left []byte, s Stat) {
 	var device, inode int64
-	b = packed.Take(b, &device, &inode, &s.Size, &s.ModTime, &s.ChangeTime)
+	b = takePacked(b, &device, &inode, &s.Size, &s.ModTime, &s.ChangeTime)
 	s.Device, s.Inode, s.ChangeTime = uint64(device), uint64(inode), s.ChangeTime+s.ModTime
 	return b, s
 }
 
 func packCursor(b []byte, c Cursor) []byte {
-	return packed.Append(b, c.Offset, c.Line, int64(c.Generation), int64(c.Anchor), c.Mark, int64(c.Segment))
+	return appendPacked(b, c.Offset, c.Line, int64(c.Generation), int64(c.Anchor), c.Mark, int64(c.Segment))
 }
 
 func unpackCursor(b []byte) (c Cursor) {
 	var generation, anchor, segment int64
-	packed.Take(b, &c.Offset, &c.Line, &generation, &anchor, &c.Mark, &segment)
+	takePacked(b, &c.Offset, &c.Line, &generation, &anchor, &c.Mark, &segment)
 	c.Generation, c.Anchor, c.Segment = uint32(generation), uint64(anchor), uint64(segment)
 	return c
 }

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/ccship/ccship/tail/arena"
-	"github.com/ccship/ccship/tail/past"
 )
 
 // errChanged means that a file changed while it was read. The inspection starts again.
@@ -15,7 +12,7 @@ var errChanged = errors.New("file changed while it was read")
 
 // decideRewind decides where reading continues: at the cursor if the bytes before it are unchanged, else, after a
 // rewind, at the end of the unchanged prefix in a new generation.
-func (l *inspection) decideRewind(ctx context.Context, h *handle, a *arena.Arena) error {
+func (l *inspection) decideRewind(ctx context.Context, h *handle, a *arena) error {
 	l.base = l.known.Cursor
 	proven := l.base.Offset == 0 || l.known.Verified == l.st || l.pastHolds && l.known.File.Stat == l.st
 	last := l.known.File.Stat
@@ -48,7 +45,7 @@ func (l *inspection) decideRewind(ctx context.Context, h *handle, a *arena.Arena
 			return err
 		}
 	}
-	l.base.Anchor = past.Sum(g.anchor())
+	l.base.Anchor = hashOf(g.anchor())
 	l.anchorBytes = a.Prior[:copy(a.Prior, g.anchor())]
 	l.walk.Start(l.base, g.segment(l.base))
 	l.verified = proven
@@ -56,7 +53,7 @@ func (l *inspection) decideRewind(ctx context.Context, h *handle, a *arena.Arena
 }
 
 // verifyPast checks all bytes before the cursor, and after a rewind moves the base to the end of the unchanged prefix.
-func (l *inspection) verifyPast(ctx context.Context, h *handle, a *arena.Arena) error {
+func (l *inspection) verifyPast(ctx context.Context, h *handle, a *arena) error {
 	c := l.known.Cursor
 	if c.Offset > maxSharedProof && !l.alone {
 		l.deferred = true
@@ -69,7 +66,7 @@ func (l *inspection) verifyPast(ctx context.Context, h *handle, a *arena.Arena) 
 			return fmt.Errorf("load marks: %w", err)
 		}
 	}
-	proof := past.Proof{From: h, Marks: marks, Cursor: c, Scratch: a.Scratch}
+	proof := prefixProof{From: h, Marks: marks, Cursor: c, Scratch: a.Scratch}
 	last, all, err := proof.Unchanged(ctx)
 	if err != nil {
 		return err
@@ -88,14 +85,14 @@ func Holds(path string, marks []Mark, c Cursor) (bool, error) {
 		return false, fmt.Errorf("check transcript: %w", err)
 	}
 	defer h.Close()
-	before := past.Proof{From: h, Marks: marks, Cursor: c, Scratch: make([]byte, arena.ScratchSize)}
+	before := prefixProof{From: h, Marks: marks, Cursor: c, Scratch: make([]byte, scratchSize)}
 	_, all, err := before.Unchanged(context.Background())
 	return all, err
 }
 
 // VerifyPrefix is past.Verify: what Holds asks of a path it asks of a reader.
 func VerifyPrefix(r io.Reader, marks []Mark, c Cursor) (last Mark, all bool, err error) {
-	return past.Verify(r, marks, c)
+	return verifyMarks(r, marks, c)
 }
 
 // prefixRegion is the bytes before a cursor that every inspection reads: from its Mark, or AnchorSize bytes.
@@ -104,7 +101,7 @@ type prefixRegion struct {
 	bytes []byte
 }
 
-func readRegion(r io.ReaderAt, c Cursor, a *arena.Arena) (prefixRegion, error) {
+func readRegion(r io.ReaderAt, c Cursor, a *arena) (prefixRegion, error) {
 	g := prefixRegion{start: min(c.Mark, max(0, c.Offset-AnchorSize))}
 	g.bytes = a.Room(c.Offset - g.start)
 	if len(g.bytes) == 0 {
@@ -124,5 +121,5 @@ func (g prefixRegion) anchor() []byte { return g.bytes[max(0, len(g.bytes)-Ancho
 
 // proves reports whether the region is what was read when the cursor was stored.
 func (g prefixRegion) proves(c Cursor) bool {
-	return past.Sum(g.anchor()) == c.Anchor && past.Sum(g.segment(c)) == c.Segment
+	return hashOf(g.anchor()) == c.Anchor && hashOf(g.segment(c)) == c.Segment
 }

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/ccship/ccship/tail/past"
 )
 
 // rewinds are ways to change what was read already. Each is tried while the tailer runs, and while it does not.
@@ -83,7 +81,7 @@ func TestRewind(t *testing.T) {
 				w.sync()
 				k := w.main("p/a.jsonl")
 				// A change in several writes may be seen in its middle, and is then two.
-				if got, limit := k.sent-sent, r.changed+2*past.MarkGap; got > limit && while == "stopped" {
+				if got, limit := k.sent-sent, r.changed+2*markGap; got > limit && while == "stopped" {
 					t.Errorf("%d bytes sent again, not %d at the most", got, limit)
 				}
 				if (k.Cursor.Generation == 0) != r.same {
@@ -114,7 +112,7 @@ func TestRewindOfALargeFileSendsLittle(t *testing.T) {
 	w.start()
 	w.sync()
 	k := w.main("p/a.jsonl")
-	if got, limit := k.sent-sent, int64(len(body))-at+2*past.MarkGap; got > limit || k.Cursor.Generation != 1 {
+	if got, limit := k.sent-sent, int64(len(body))-at+2*markGap; got > limit || k.Cursor.Generation != 1 {
 		t.Errorf("%d bytes sent again in generation %d, limit %d", got, k.Cursor.Generation, limit)
 	}
 }

@@ -9,13 +9,11 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
-
-	"github.com/ccship/ccship/tail/timers"
 )
 
 // scanner is the main loop's state between listings. Owned by it, except toList.
 type scanner struct {
-	clock      timers.Clock
+	clock      clock
 	lastAll    time.Duration // when the last listing of everything ended
 	lastActive time.Duration
 	cost       time.Duration // of the last listing of everything

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/ccship/ccship/tail/arena"
-	"github.com/ccship/ccship/tail/past"
-	"github.com/ccship/ccship/tail/timers"
 )
 
 // scrubQueue holds files of which all bytes before the cursor are to be checked again in the background: nothing else
 // finds an edit far behind the cursor. Scrubbing has its own goroutine, so it does not delay files being written.
 type scrubQueue struct {
-	due  timers.Schedule[*file]
+	due  schedule[*file]
 	bell chan struct{}
 }
 
@@ -27,7 +23,7 @@ var errScrubObsolete = errors.New("file changed")
 func (t *Tailer) runScrub(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	pace := timers.Pacer{Rate: scrubRate}
+	pace := pacer{Rate: scrubRate}
 	for {
 		f, wait := t.nextScrub()
 		if f != nil {
@@ -60,7 +56,7 @@ func (t *Tailer) nextScrub() (*file, time.Duration) {
 }
 
 // scrubFile checks all bytes before a file's cursor. If some changed, a worker finds that again and rewinds.
-func (t *Tailer) scrubFile(ctx context.Context, f *file, pace *timers.Pacer) {
+func (t *Tailer) scrubFile(ctx context.Context, f *file, pace *pacer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.rest(f)
@@ -95,7 +91,7 @@ func (t *Tailer) scrubFile(ctx context.Context, f *file, pace *timers.Pacer) {
 	}
 }
 
-func (t *Tailer) pastHolds(ctx context.Context, f *file, was *Tracked, seen Stat, pace *timers.Pacer) (bool, error) {
+func (t *Tailer) pastHolds(ctx context.Context, f *file, was *Tracked, seen Stat, pace *pacer) (bool, error) {
 	h, err := t.open(was.File.Path)
 	if err != nil {
 		return false, err
@@ -110,8 +106,8 @@ func (t *Tailer) pastHolds(ctx context.Context, f *file, was *Tracked, seen Stat
 			return false, err
 		}
 	}
-	size := min(arena.ScratchSize, max(was.Cursor.Offset, 1))
-	proof := past.Proof{
+	size := min(scratchSize, max(was.Cursor.Offset, 1))
+	proof := prefixProof{
 		From: h, Marks: marks, Cursor: was.Cursor, Scratch: make([]byte, size),
 		Pace: func(n int) error { return t.pace(ctx, f, was, pace, n) },
 	}
@@ -126,7 +122,7 @@ func (t *Tailer) pastHolds(ctx context.Context, f *file, was *Tracked, seen Stat
 }
 
 // pace delays a scrub to scrubRate, and stops one that is obsolete.
-func (t *Tailer) pace(ctx context.Context, f *file, was *Tracked, p *timers.Pacer, n int) error {
+func (t *Tailer) pace(ctx context.Context, f *file, was *Tracked, p *pacer, n int) error {
 	t.mu.Lock()
 	moot := f.glance().Cursor != was.Cursor || f.folder == nil
 	t.mu.Unlock()

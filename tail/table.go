@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
-
-	"github.com/ccship/ccship/tail/past"
 )
 
 // file is a remembered transcript, on disk now or not. Guarded by Tailer.mu.
@@ -45,7 +43,7 @@ func newFile(tr *Tracked, seen Stat) *file {
 // key is where the file is in table.byKey.
 func (f *file) key() uint64 {
 	k := f.view()
-	return past.Sum([]byte(k.File.key()))
+	return hashOf([]byte(k.File.key()))
 }
 
 // moved takes over a new path of the facts.
@@ -192,7 +190,7 @@ func (tb *table) drop(f *file) {
 // named are the remembered files of a key.
 func (tb *table) named(key string) iter.Seq2[*file, facts] {
 	return func(yield func(*file, facts) bool) {
-		for f := tb.byKey[past.Sum([]byte(key))]; f != nil; f = f.next {
+		for f := tb.byKey[hashOf([]byte(key))]; f != nil; f = f.next {
 			if k := f.view(); k.File.key() == key && !yield(f, k) {
 				return
 			}

@@ -11,12 +11,9 @@ package tail
 import (
 	"context"
 	"errors"
-	"io"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/ccship/ccship/tail/past"
 )
 
 // FileID identifies a file for as long as it is remembered, across moves, rewinds and restarts. Never reused. Those of
@@ -76,27 +73,6 @@ type Stat struct {
 	ModTime       int64
 	ChangeTime    int64 // equals ModTime where the system has none
 }
-
-// What proves that the beginning of a file is still what was read.
-type (
-	Cursor = past.Cursor
-	Mark   = past.Mark
-	Prefix = past.Prefix
-)
-
-// A file's lines as they are delivered, for whoever compares it.
-type (
-	Line       = past.Line
-	LineReader = past.LineReader
-)
-
-// NewLineReader is past.NewLineReader.
-func NewLineReader(r io.Reader, limit, size int64) *LineReader {
-	return past.NewLineReader(r, limit, size)
-}
-
-// AnchorSize is the largest number of bytes that an Anchor covers.
-const AnchorSize = past.AnchorSize
 
 // Provisional describes a last line that was delivered before its newline was written. Zero: none.
 type Provisional struct {

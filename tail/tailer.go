@@ -8,10 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/ccship/ccship/tail/arena"
-	"github.com/ccship/ccship/tail/lanes"
-	"github.com/ccship/ccship/tail/timers"
 )
 
 // Tailer follows transcripts. Its methods are safe for concurrent use, also before and after Run.
@@ -43,7 +39,7 @@ type Tailer struct {
 	stats    counters
 	syncs    map[*syncWaiter]struct{}
 	scrub    scrubQueue
-	drowsy   lanes.FIFO[doze]
+	drowsy   fifo[doze]
 }
 
 // requests is what the main loop is asked to do.
@@ -67,7 +63,7 @@ func New(cfg Config, cursors Cursors, sink Sink) *Tailer {
 		ended: make(chan struct{}),
 		syncs: map[*syncWaiter]struct{}{},
 	}
-	t.arenas.New = func() any { return arena.New(cfg.TurnBytes, AnchorSize) }
+	t.arenas.New = func() any { return newArena(cfg.TurnBytes, AnchorSize) }
 	t.cond.L = &t.mu
 	t.requests.hints = map[string]struct{}{}
 	t.table = newTable(cfg.Roots)
@@ -131,7 +127,7 @@ func (t *Tailer) loop(ctx context.Context) {
 	defer tick.Stop()
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
-	t.scan.clock = timers.Clock{Wall: t.wall(), Mono: t.now()}
+	t.scan.clock = clock{Wall: t.wall(), Mono: t.now()}
 	t.scanAll(ctx, "start")
 	for ctx.Err() == nil {
 		t.heartbeat()

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/ccship/ccship/tail/arena"
-	"github.com/ccship/ccship/tail/past"
 )
 
 // runWorker takes jobs until ctx is done.
@@ -22,7 +19,7 @@ func (t *Tailer) runWorker(ctx context.Context) {
 
 // runJob inspects the files of a job and delivers what it found in one call.
 func (t *Tailer) runJob(ctx context.Context, j job) {
-	a := t.arenas.Get().(*arena.Arena)
+	a := t.arenas.Get().(*arena)
 	defer func() {
 		a.Reset()
 		t.arenas.Put(a)
@@ -38,7 +35,7 @@ func (t *Tailer) runJob(ctx context.Context, j job) {
 		if l.wishes.reload.open() {
 			t.reload(ctx, l)
 		}
-		l.budget = max(left, min(past.MarkGap, t.cfg.TurnBytes))
+		l.budget = max(left, min(markGap, t.cfg.TurnBytes))
 		if errs[i] = l.run(ctx, a); errs[i] == nil && l.chunk != nil {
 			left -= int64(len(l.chunk.Lines))
 			chunks, at = append(chunks, *l.chunk), append(at, i)

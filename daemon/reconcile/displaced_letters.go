@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/daemon/verify"
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/outbox/entries"
+
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
@@ -175,7 +175,7 @@ func (c *comparison) linesOf(ctx context.Context, key state.DeadKey) (lines []le
 	if err != nil || !ok {
 		return nil, err
 	}
-	unpacked, err := entries.Unpack(l.Batch.Frame)
+	unpacked, err := outbox.UnpackEntries(l.Batch.Frame)
 	if err != nil {
 		return nil, nil //nolint:nilerr // sent as it is, and the outbox reports the damage
 	}

@@ -1,0 +1,22 @@
+package outbox
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestMessage(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{`{"error":{"code":"x","message":"two\nlines"}}`, "two lines"},
+		{`{"error":"plain words"}`, "plain words"},
+		{`{"message":"outer"}`, "outer"},
+		{`{"error":{"code":"x"},"message":"outer"}`, "outer"},
+		{`{"error":7}`, ""}, {`<html>`, ""}, {``, ""}, {`[1]`, ""},
+		{`{"message":"` + strings.Repeat("ö", 500) + `"}`, strings.Repeat("ö", 100) + "…"},
+	}
+	for _, test := range tests {
+		if got := problemMessage([]byte(test.text)); got != test.want {
+			t.Errorf("%.40s: %q, want %q", test.text, got, test.want)
+		}
+	}
+}

@@ -1,2 +1,0 @@
-// Package lanes has the orders in which files wait for a worker.
-package lanes
