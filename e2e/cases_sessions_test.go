@@ -112,6 +112,8 @@ func (w *world) inPlace(session, path, agent string, contents [][]byte) {
 	must(w.t, os.Chtimes(path, now, now))
 	w.restore(1, session) // written to just now
 	age(w.t, path)
+	w.restore(1, session) // its agent's was
+	age(w.t, agent)
 	r := w.restore(0, session[:13], "--generation", "0")
 	if got := w.read(path); !bytes.Equal(got, whole(contents[0])) || len(r.Files) != 2 || !r.Files[1].Same {
 		w.t.Errorf("in place: %s; %+v", firstDifference(got, contents[0]), r)
