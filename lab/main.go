@@ -1,5 +1,6 @@
-// Command lab runs what takes long, needs much, or measures: faults for hours, kills of databases, the real Claude Code,
-// programs of others, a Debian with systemd. What must hold at each change is tested in the module above, by make test.
+// Command lab runs what takes long, needs much, or measures: faults for hours, kills of databases,
+// the real Claude Code, programs of others, a Debian with systemd. What must hold at each change is tested in the
+// module above, by make test.
 //
 //	go run . NAME [-quick] [WORD=VALUE...]
 //
