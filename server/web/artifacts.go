@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/format"
+
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
@@ -123,7 +123,7 @@ func (v *Viewer) recent(list []server.LinkRequest, s server.Session) []linkReque
 
 // checkpoint finds the line of a checkpoint: in this view, or in the older generation it was made in.
 func (v *Viewer) checkpoint(c server.Checkpoint, s thread.Stream, view server.View) checkpointRow {
-	row := checkpointRow{Checkpoint: c, Name: triggerName(c.Trigger), Percent: format.Percent(c.TokensUsed, c.TokenBudget)}
+	row := checkpointRow{Checkpoint: c, Name: triggerName(c.Trigger), Percent: page.Percent(c.TokensUsed, c.TokenBudget)}
 	if c.Line < 0 {
 		return row
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/chart"
-	"github.com/ccship/ccship/server/web/format"
+
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
@@ -107,7 +107,7 @@ func (v *Viewer) chartOf(c *contextSeries, s thread.Stream, h *header) contextCh
 	g.Events = v.eventRows(c, s)
 	g.Words = g.words(len(h.Artifacts.Checkpoints))
 	for _, x := range c.samples(tableRows) {
-		g.Rows = append(g.Rows, sampleRow{x.Answer, x.Line, x.Tokens, format.Percent(x.Tokens, g.Budget),
+		g.Rows = append(g.Rows, sampleRow{x.Answer, x.Line, x.Tokens, page.Percent(x.Tokens, g.Budget),
 			x.Time, v.Base + s.LinePath(x.Line)})
 	}
 	marks := v.marks(c, list, g.Events, h)
@@ -141,16 +141,16 @@ func (g contextChart) words(checkpoints int) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Tokens used over %s: at most %s of %s (%d %%)",
-		format.Count(g.Answers, "response"), format.Tokens(g.Most), format.Tokens(g.Budget), format.Percent(g.Most, g.Budget))
+		page.Count(g.Answers, "response"), page.Tokens(g.Most), page.Tokens(g.Budget), page.Percent(g.Most, g.Budget))
 	if g.Now > 0 {
-		fmt.Fprintf(&b, ", now %s (%d %%)", format.Tokens(g.Now), format.Percent(g.Now, g.Budget))
+		fmt.Fprintf(&b, ", now %s (%d %%)", page.Tokens(g.Now), page.Percent(g.Now, g.Budget))
 	}
 	for _, x := range []struct {
 		n    int64
 		noun string
 	}{{int64(checkpoints), "checkpoint"}, {compactions, "compaction"}, {rewinds, "rewind"}} {
 		if x.n > 0 {
-			b.WriteString(", " + format.Count(x.n, x.noun))
+			b.WriteString(", " + page.Count(x.n, x.noun))
 		}
 	}
 	return b.String() + "."
@@ -218,7 +218,7 @@ func legend(checkpoints []checkpointRow, events []eventRow) []legendRow {
 // draw makes a drawing with a plot of this width; 0 is the widest.
 func (g contextChart) draw(id string, wide float64, list []sample, answers int64, marks []chart.Mark) template.HTML {
 	c := chart.Area{ID: id, Title: "Context over the session’s life", Desc: g.Words, Wide: wide, End: float64(answers),
-		Marks: marks, Format: func(f float64) string { return format.Tokens(int64(f)) }}
+		Marks: marks, Format: func(f float64) string { return page.Tokens(int64(f)) }}
 	for _, x := range list {
 		c.Points = append(c.Points, chart.Point{X: float64(x.Answer), Y: float64(x.Tokens)})
 	}
@@ -237,7 +237,7 @@ func (g contextChart) draw(id string, wide float64, list []sample, answers int64
 		if n := len(c.Ticks); n > 0 && (float64(x.Answer)-c.Ticks[n-1].X)*float64(ticks) < .7*c.End {
 			continue
 		}
-		c.Ticks = append(c.Ticks, chart.Tick{X: float64(x.Answer), Label: fmt.Sprintf("line %s", format.Digits(x.Line+1))})
+		c.Ticks = append(c.Ticks, chart.Tick{X: float64(x.Answer), Label: fmt.Sprintf("line %s", page.Digits(x.Line+1))})
 	}
 	return c.SVG()
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/web/format"
-	"github.com/ccship/ccship/server/web/outline"
+
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 	"github.com/ccship/ccship/transcript/price"
@@ -132,7 +131,7 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 	b.Agents = map[string]thread.AgentLink{}
 	for _, a := range p.Agents {
 		b.Agents[thread.AgentKey(a.Facts.FirstPrompt)] = thread.AgentLink{URL: a.URL, Name: "agent",
-			Facts: format.Count(a.Facts.Tools, "tool call")}
+			Facts: page.Count(a.Facts.Tools, "tool call")}
 	}
 	b.Live, b.Secrets, b.East = p.header.Live, p.secrets, p.east
 	b.Budget().Cache = &v.coloured
@@ -141,7 +140,7 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 		return nil, err
 	}
 	if !p.Older { // moments are of the newest view
-		if b.Times, err = outline.Times(ctx, v.store, snap.Session(), from, from+thread.PageLines); err != nil {
+		if b.Times, err = outlineTimes(ctx, v.store, snap.Session(), from, from+thread.PageLines); err != nil {
 			return nil, err
 		}
 	}

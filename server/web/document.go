@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/format"
+
 	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
@@ -206,7 +206,7 @@ func show(from io.Reader, name string, length int64, rendered bool) (content, er
 	case !ok:
 		return c, nil
 	}
-	head, _ := format.Cut(text, thread.FullText)
+	head, _ := page.Cut(text, thread.FullText)
 	c.More = max(length-int64(len(head)), 0)
 	var left int64
 	budget := markup.NewBudget()

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/format"
+
 	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
@@ -93,7 +93,7 @@ func (v *Viewer) versionText(ctx context.Context, scope server.Scope, ref server
 	case err != nil:
 		return x, err
 	case x.Size > thread.FullText:
-		x.reason = fmt.Sprintf("Version %d has %s: too large to compare on a page.", n, format.Size(x.Size))
+		x.reason = fmt.Sprintf("Version %d has %s: too large to compare on a page.", n, page.Size(x.Size))
 		return x, nil
 	}
 	b, err := io.ReadAll(io.LimitReader(from, thread.FullText+utf8.UTFMax))

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
@@ -16,20 +16,20 @@ import (
 func (v *Viewer) functions() template.FuncMap {
 	return template.FuncMap{
 		"session":  func(x server.Session) string { return v.Base + thread.StreamOf(x).Path("") },
-		"size":     format.Size,
-		"ago":      func(t time.Time) string { return format.Ago(v.Now().Sub(t)) },
-		"stamp":    format.Stamp,
+		"size":     page.Size,
+		"ago":      func(t time.Time) string { return page.Ago(v.Now().Sub(t)) },
+		"stamp":    page.Stamp,
 		"iso":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"clock":    func(t time.Time) string { return t.UTC().Format("15:04") },
-		"count":    format.Count,
-		"tokens":   format.Tokens,
-		"digits":   format.Digits,
-		"cost":     format.Cost,
-		"span":     format.Span,
-		"duration": format.Duration,
-		"percent":  func(part, whole int64) int64 { return min(max(format.Percent(part, whole), 0), 100) },
+		"count":    page.Count,
+		"tokens":   page.Tokens,
+		"digits":   page.Digits,
+		"cost":     page.Cost,
+		"span":     page.Span,
+		"duration": page.Duration,
+		"percent":  func(part, whole int64) int64 { return min(max(page.Percent(part, whole), 0), 100) },
 		"model":    modelName,
-		"short":    func(s string, n int) string { return format.Short(s, n) },
+		"short":    func(s string, n int) string { return page.Short(s, n) },
 		"firstOf":  cmp.Or[string],
 		"add":      func(a, b int64) int64 { return a + b },
 		"markHits": markHits,

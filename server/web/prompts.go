@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/outline"
+
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
@@ -51,8 +51,8 @@ func (v *Viewer) prompts(w http.ResponseWriter, r *http.Request, who server.Logi
 func (v *Viewer) outlined(r *http.Request, who server.Login, s *thread.Stream, p *outlinePage) error {
 	ctx, after, bare := r.Context(), r.URL.Query().Get("after"), r.URL.Query().Get("bare") != ""
 	if s.Generation < 0 && s.Epoch == "" {
-		list, err := outline.List(ctx, v.store, server.ScopeOf(who.User), s,
-			outline.Query{After: after, Short: bare})
+		list, err := outlineList(ctx, v.store, server.ScopeOf(who.User), s,
+			outlineQuery{After: after, Short: bare})
 		if errors.Is(err, server.ErrBadPage) {
 			return page.BadRequestError("after must come from a link of this page.")
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/narrow"
+
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
@@ -33,15 +33,15 @@ var searchKinds = []struct{ Kind, Name string }{
 
 type found struct {
 	page.Layout
-	narrow.Filter
+	filter
 	Kinds      []page.Choice
-	Chips      []narrow.Chip
-	Saved      narrow.Saved
+	Chips      []narrowChip
+	Saved      saved
 	Superseded bool
 	Session    string
 	Tool, File string
 	Tools      []string // that are offered
-	Projects   []narrow.Project
+	Projects   []chipProject
 	Groups     []hitGroup
 	Next       string
 	More       bool // the search goes on there: it was to become too much work
@@ -73,11 +73,11 @@ var commonTools = []string{"Bash", "Edit", "Glob", "Grep", "Read", "Skill", "Tas
 func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	q := r.URL.Query()
 	scope := server.ScopeOf(who.User)
-	groups, err := narrow.Groups(r.Context(), v.store, scope, q)
+	groups, err := groups(r.Context(), v.store, scope, q)
 	if err != nil {
 		return err
 	}
-	users, err := narrow.Users(r.Context(), v.store, who, q, narrow.AllUsers)
+	users, err := userChips(r.Context(), v.store, who, q, allUsers)
 	if err != nil {
 		return err
 	}
@@ -85,17 +85,17 @@ func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login
 	if err != nil {
 		return err
 	}
-	p := found{Layout: v.Layout(r, who, "Search", "search"), Filter: narrow.Read(q, v.Base, "/search", users),
+	p := found{Layout: v.Layout(r, who, "Search", "search"), filter: readFilter(q, v.Base, "/search", users),
 		Superseded: q.Get("superseded") != "", Session: q.Get("session"),
 		Tool: strings.TrimSpace(q.Get("tool")), File: strings.TrimSpace(q.Get("file")), Tools: commonTools,
-		Projects: narrow.Projects(groups, q, v.Base, "/")}
+		Projects: projects(groups, q, v.Base, "/")}
 	p.Layout.Query, p.Asked = p.Text, p.Text+p.Tool+p.File != ""
 	p.Offer(groups, models)
 	if p.owner, err = v.ownerOf(r, who); err != nil {
 		return err
 	}
 	v.searchChips(q, &p)
-	if p.Saved, err = narrow.ReadSaved(r, v.store, who.User.ID, v.Base, server.SearchPage); err != nil {
+	if p.Saved, err = readSaved(r, v.store, who.User.ID, v.Base, server.SearchPage); err != nil {
 		return err
 	}
 	if p.Asked {
@@ -129,25 +129,25 @@ func (v *Viewer) searchChips(q url.Values, p *found) {
 	}
 	all := page.Choice{Name: "All", URL: with(nil), On: len(p.KindParams) == 0}
 	p.Kinds = append([]page.Choice{all}, p.Kinds...)
-	for _, c := range []narrow.Chip{{Name: "tool", Value: p.Tool}, {Name: "file", Value: p.File}} {
+	for _, c := range []narrowChip{{Name: "tool", Value: p.Tool}, {Name: "file", Value: p.File}} {
 		if c.URL = v.Base + page.Address("/search", q, c.Name, "", "after", ""); c.Value != "" {
 			p.Chips = append(p.Chips, c)
 		}
 	}
-	p.Chips = append(p.Chips, p.Filter.Chips(q, v.Base, "/search", p.Projects)...)
+	p.Chips = append(p.Chips, p.filter.Chips(q, v.Base, "/search", p.Projects)...)
 	if p.Session != "" {
-		p.Chips = append(p.Chips, narrow.Chip{Name: "session", Value: p.Session,
+		p.Chips = append(p.Chips, narrowChip{Name: "session", Value: p.Session,
 			URL: v.Base + page.Address("/search", q, "session", "", "owner", "", "after", "")})
 	}
 	if p.Superseded {
-		p.Chips = append(p.Chips, narrow.Chip{Name: "with", Value: "superseded lines",
+		p.Chips = append(p.Chips, narrowChip{Name: "with", Value: "superseded lines",
 			URL: v.Base + page.Address("/search", q, "superseded", "", "after", "")})
 	}
 }
 
 func (v *Viewer) find(r *http.Request, scope server.Scope, p *found) error {
 	q := r.URL.Query()
-	f := p.Filter.Query(v.Now(), page.Zone(r))
+	f := p.filter.Query(v.Now(), page.Zone(r))
 	sq := server.SearchQuery{Text: p.Text, Project: f.Project, Machine: f.Machine, User: f.User, Model: f.Model,
 		Session: p.Session, Since: f.Since, Until: f.Until, Superseded: p.Superseded, After: q.Get("after"),
 		Limit: searchPage, Kinds: p.KindParams, Tool: p.Tool, File: p.File}

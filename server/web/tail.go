@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/outline"
+
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
@@ -40,7 +40,7 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 			return err
 		}
 		to := min(after+1+thread.PageLines, page.Number(q.Get("to"), view.Total))
-		if b.Times, err = outline.Times(r.Context(), v.store, x, after+1, to); err != nil {
+		if b.Times, err = outlineTimes(r.Context(), v.store, x, after+1, to); err != nil {
 			return err
 		}
 		win, err := b.Fill(r.Context(), snap, view, min(after+1, view.Total), max(to, after+1))

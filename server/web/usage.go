@@ -14,9 +14,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/chart"
-	"github.com/ccship/ccship/server/web/format"
-	"github.com/ccship/ccship/server/web/home"
-	"github.com/ccship/ccship/server/web/narrow"
+
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript/price"
 )
@@ -24,8 +22,8 @@ import (
 // usagePage is what was used, as charts and as tables.
 type usagePage struct {
 	page.Layout
-	narrow.Filter
-	Projects []narrow.Project
+	filter
+	Projects []chipProject
 	Ranges   []page.Choice
 	Measures []page.Choice
 	Stacks   []page.Choice
@@ -70,9 +68,9 @@ type measure struct {
 }
 
 func (v *Viewer) measures() []measure {
-	count := func(f float64) string { return format.Tokens(int64(f)) }
+	count := func(f float64) string { return page.Tokens(int64(f)) }
 	return []measure{
-		{"cost", "Cost", func(r server.UsageRow) float64 { return derive.Cost(v.Prices, r).USD }, format.Dollars},
+		{"cost", "Cost", func(r server.UsageRow) float64 { return derive.Cost(v.Prices, r).USD }, page.Dollars},
 		{"tokens", "All tokens", func(r server.UsageRow) float64 { return float64(r.Tokens.All()) }, count},
 		{"output", "Output", func(r server.UsageRow) float64 { return float64(r.Tokens.Output) }, count},
 	}
@@ -104,16 +102,16 @@ type usageAsk struct {
 // usage is GET /usage?range&measure&by&project&machine&user&model.
 func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	scope := server.ScopeOf(who.User)
-	groups, err := narrow.Groups(r.Context(), v.store, scope, r.URL.Query())
+	groups, err := groups(r.Context(), v.store, scope, r.URL.Query())
 	if err != nil {
 		return err
 	}
-	users, err := narrow.Users(r.Context(), v.store, who, r.URL.Query(), narrow.AllUsers)
+	users, err := userChips(r.Context(), v.store, who, r.URL.Query(), allUsers)
 	if err != nil {
 		return err
 	}
 	p := usagePage{Layout: v.Layout(r, who, "Usage", "usage"),
-		Projects: narrow.Projects(groups, r.URL.Query(), v.Base, "/"), AsOf: v.Prices.AsOf}
+		Projects: projects(groups, r.URL.Query(), v.Base, "/"), AsOf: v.Prices.AsOf}
 	ask := v.ask(r, &p, groups, users)
 	rows, err := v.store.Usage(r.Context(), scope, with(ask.query, ask.columns()...))
 	if err != nil {
@@ -129,13 +127,13 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	p.Filter = narrow.Read(r.URL.Query(), v.Base, "/", users)
+	p.filter = readFilter(r.URL.Query(), v.Base, "/", users)
 	p.Offer(groups, all)
 	p.Tokens, p.Cost = v.sum(rows)
 	p.Nothing = len(rows) == 0
 	v.daily(&p, ask, rows)
 	v.breakdowns(&p, ask, rows)
-	if p.Week, p.Year, err = home.Heat(r.Context(), v.store, scope, ask.query, v.Now()); err != nil {
+	if p.Week, p.Year, err = heatOf(r.Context(), v.store, scope, ask.query, v.Now()); err != nil {
 		return err
 	}
 	v.Render(w, http.StatusOK, "usage.html", p)
@@ -162,7 +160,7 @@ func with(q server.UsageQuery, by ...string) server.UsageQuery {
 // ask reads the reader's request, and sets the choices.
 func (v *Viewer) ask(r *http.Request, p *usagePage, groups []server.Group, users []server.User) usageAsk {
 	q := r.URL.Query()
-	a := usageAsk{days: 30, stack: "model", names: map[string]string{}, many: len(groups) >= narrow.Shown}
+	a := usageAsk{days: 30, stack: "model", names: map[string]string{}, many: len(groups) >= shown}
 	picked := cmp.Or(q.Get("range"), "30")
 	for _, x := range ranges {
 		if x.Key == picked {
@@ -205,12 +203,12 @@ func (a *usageAsk) read(q url.Values, groups []server.Group, users []server.User
 		a.query.Since = today.AddDate(0, 0, 1-a.days).Add(-east)
 	}
 	if m := q.Get("machine"); m != "" {
-		if m == narrow.MachineParam("") {
+		if m == machineParam("") {
 			m = ""
 		}
 		a.query.Machine = &m
 	}
-	maps.Copy(a.names, narrow.Names(groups))
+	maps.Copy(a.names, chipNames(groups))
 	for _, g := range groups {
 		a.names[g.Machine] = cmp.Or(g.Host, g.Machine, "a plain client")
 	}
@@ -239,7 +237,7 @@ func (a *usageAsk) nameUsers(ctx context.Context, st server.Users, rows []server
 func (a *usageAsk) name(by string, r server.UsageRow) string {
 	switch by {
 	case "project":
-		return cmp.Or(a.names[r.Project], r.Name, format.Short(r.Project, 12), "(no project)")
+		return cmp.Or(a.names[r.Project], r.Name, page.Short(r.Project, 12), "(no project)")
 	case "machine":
 		return cmp.Or(a.names[r.Machine], r.Machine, "a plain client")
 	case "user":

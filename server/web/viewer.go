@@ -8,11 +8,10 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/web/account"
-	"github.com/ccship/ccship/server/web/home"
+
 	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/server/web/page"
-	"github.com/ccship/ccship/server/web/share"
+
 	"github.com/ccship/ccship/server/web/thread"
 	"github.com/ccship/ccship/transcript/price"
 )
@@ -45,8 +44,8 @@ type Viewer struct {
 
 	store    Store
 	access   *auth.Access
-	accounts *account.Pages
-	shared   *share.Pages
+	accounts *accountPages
+	shared   *sharePages
 
 	series   seriesCache
 	coloured markup.Cache
@@ -63,11 +62,11 @@ func New(store Store, access *auth.Access) (*Viewer, error) {
 	if v.secrets, err = thread.NewSecrets(); err != nil {
 		return nil, err
 	}
-	if v.shared, err = share.New(v.Site, store, access); err != nil {
+	if v.shared, err = newSharePages(v.Site, store, access); err != nil {
 		return nil, err
 	}
 	v.Users = store
-	v.accounts = account.New(v.Site, store, access)
+	v.accounts = newAccountPages(v.Site, store, access)
 	return v, nil
 }
 
@@ -104,7 +103,7 @@ func (v *Viewer) Handler() http.Handler {
 		"GET /drops":                          v.drops,
 		"GET /events":                         v.events,
 	}
-	first := home.New(v.Site, v.store, v.Now)
+	first := newHomePages(v.Site, v.store, v.Now)
 	first.Prices = v.Prices
 	maps.Copy(pages, first.Routes())
 	maps.Copy(pages, v.shared.Routes())

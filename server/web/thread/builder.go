@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -213,7 +213,7 @@ func (b *Builder) unread(l StoredLine) {
 			return
 		}
 	}
-	it := Item{Line: l.Index, Kind: "other", Tags: []string{title, format.Size(int64(l.Length))}}
+	it := Item{Line: l.Index, Kind: "other", Tags: []string{title, page.Size(int64(l.Length))}}
 	if len(l.Raw) > 0 {
 		it.Parts = []Part{b.plain(string(l.Raw))}
 		it.Parts[0].More += int64(l.Length - len(l.Raw))
@@ -291,7 +291,7 @@ func (b *Builder) noise(rec transcript.Record, it Item) {
 		return
 	}
 	it.Kind = "other"
-	it.Tags = slices.DeleteFunc([]string{rec.Type, rec.Subtype, format.Size(int64(len(b.at.Raw)))},
+	it.Tags = slices.DeleteFunc([]string{rec.Type, rec.Subtype, page.Size(int64(len(b.at.Raw)))},
 		func(s string) bool { return s == "" })
 	if p := rec.Preview(); p != "" && p != rec.Type && p != strings.TrimSpace(rec.Type+" "+rec.Subtype) {
 		it.Parts = []Part{{Kind: "note", Title: p}}

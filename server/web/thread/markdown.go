@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -38,13 +38,13 @@ type markdownWriter struct {
 func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
 	x := snap.Session()
 	n := markdownWriter{w: bufio.NewWriterSize(w, 64<<10), calls: map[string]string{}}
-	n.printf("# %s\n\n", inline(cmp.Or(format.OneLine(x.Project, 200), "Session")+" · "+format.OneLine(x.SessionID, 500)))
+	n.printf("# %s\n\n", inline(cmp.Or(page.OneLine(x.Project, 200), "Session")+" · "+page.OneLine(x.SessionID, 500)))
 	for _, p := range []struct{ Name, Value string }{
 		{"Directory", x.Cwd}, {"Host", x.Host}, {"Lines", strconv.FormatInt(view.Total, 10)},
-		{"Last received", format.Stamp(x.Last)},
+		{"Last received", page.Stamp(x.Last)},
 	} {
 		if p.Value != "" {
-			n.printf("- %s: `%s`\n", p.Name, strings.ReplaceAll(format.OneLine(p.Value, 500), "`", "'"))
+			n.printf("- %s: `%s`\n", p.Name, strings.ReplaceAll(page.OneLine(p.Value, 500), "`", "'"))
 		}
 	}
 	err := EachLine(ctx, snap, view, func(l server.Line) error {
@@ -71,7 +71,7 @@ func (n *markdownWriter) heading(who string, line int64, t time.Time) {
 	n.speaker = who
 	at := ""
 	if !t.IsZero() {
-		at = " · " + format.Stamp(t)
+		at = " · " + page.Stamp(t)
 	}
 	n.printf("\n## %s\n\n<!-- line %d%s -->\n", who, line+1, at)
 }
@@ -92,7 +92,7 @@ func (n *markdownWriter) record(line int64, rec transcript.Record) {
 		return
 	}
 	if rec.APIError {
-		n.printf("\n> **Error:** %s\n", inline(format.OneLine(rec.Message.Text(), 500)))
+		n.printf("\n> **Error:** %s\n", inline(page.OneLine(rec.Message.Text(), 500)))
 		return
 	}
 	if rec.Message.Synthetic() {
@@ -143,8 +143,8 @@ func (n *markdownWriter) call(b transcript.Block) {
 		clear(n.calls)
 	}
 	n.calls[b.ToolID] = b.ToolName
-	n.printf("\n**%s** %s\n", inline(format.OneLine(b.ToolName, 200)),
-		inline(format.OneLine(transcript.ToolSummary(b.ToolName, b.Input, 0), 300)))
+	n.printf("\n**%s** %s\n", inline(page.OneLine(b.ToolName, 200)),
+		inline(page.OneLine(transcript.ToolSummary(b.ToolName, b.Input, 0), 300)))
 	if in := readInput(b.Input); in.Command != "" {
 		n.fence("bash", in.Command)
 	}
@@ -164,7 +164,7 @@ func (n *markdownWriter) result(b transcript.Block) {
 		word = "Failed"
 	}
 	if name := n.calls[b.ToolID]; name != "" {
-		word += " of " + template.HTMLEscapeString(inline(format.OneLine(name, 200))) // a blank line would end the HTML
+		word += " of " + template.HTMLEscapeString(inline(page.OneLine(name, 200))) // a blank line would end the HTML
 	}
 	n.printf("\n<details><summary>%s</summary>\n", word)
 	n.fence("", b.Output())
@@ -188,10 +188,10 @@ func (n *markdownWriter) text(s string) {
 
 // fence writes the beginning of a text as a code block.
 func (n *markdownWriter) fence(language, text string) {
-	head, more := format.Cut(text, markdownResult)
+	head, more := page.Cut(text, markdownResult)
 	n.block(language, head)
 	if more > 0 {
-		n.printf("\n*%s more*\n", format.Size(more))
+		n.printf("\n*%s more*\n", page.Size(more))
 	}
 }
 

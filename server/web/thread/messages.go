@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -275,9 +275,9 @@ func CompactionText(c *transcript.Compact) string {
 		words = "Conversation auto-compacted"
 	}
 	if c.Pre > 0 {
-		words += " at " + format.Tokens(c.Pre) + " tokens"
+		words += " at " + page.Tokens(c.Pre) + " tokens"
 		if c.Post > 0 {
-			words += ", " + format.Tokens(c.Post) + " left"
+			words += ", " + page.Tokens(c.Post) + " left"
 		}
 	}
 	return words
@@ -334,7 +334,7 @@ func (b *Builder) picture(x transcript.Block) Part {
 		q := b.code(source, "xml")
 		return Part{Kind: "fold", Title: p.Alt + " (SVG, as source)", Parts: []Part{q}}
 	}
-	return Part{Kind: "note", Title: fmt.Sprintf("%s: %s, %s", p.Alt, cmp.Or(p.Kind, "unknown kind"), format.Size(p.Size))}
+	return Part{Kind: "note", Title: fmt.Sprintf("%s: %s, %s", p.Alt, cmp.Or(p.Kind, "unknown kind"), page.Size(p.Size))}
 }
 
 // pictureURL is where an image is: here, or in the page itself.

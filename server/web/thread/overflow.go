@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
 )
 
 // Overflow is the full text of a tool's result that was too long for the transcript.
@@ -23,7 +23,7 @@ func (b *Builder) overflow(t *Tool, text string) {
 	if !found || b.Inline || b.Public {
 		return
 	}
-	head, _ := format.Cut(rest, 4<<10)
+	head, _ := page.Cut(rest, 4<<10)
 	if m := overflowPath.FindStringSubmatch(head); m != nil && m[1] != ".." {
 		t.Overflow = &Overflow{Name: "tool-results/" + m[1]}
 		b.Overflows = append(b.Overflows, t.Overflow)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript/session"
 )
 
@@ -34,7 +34,7 @@ func Prompts(ctx context.Context, snap server.Snapshot, view server.View, s Stre
 			return errFull
 		}
 		row := Prompt{Line: e.Line, URL: s.LinePath(e.Line), Time: e.Time,
-			Text: strings.Clone(format.OneLine(e.Text, 400))}
+			Text: strings.Clone(page.OneLine(e.Text, 400))}
 		switch {
 		case e.Kind == session.ReplyEvent:
 			row.Tag = "reply"

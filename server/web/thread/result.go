@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -58,7 +58,7 @@ func (b *Builder) results(rec transcript.Record, it Item) {
 			b.folded = cmp.Or(b.folded, t)
 			continue
 		}
-		id, _ := format.Cut(x.ToolID, idSize)
+		id, _ := page.Cut(x.ToolID, idSize)
 		t := &Tool{ID: id, Name: "Result", State: "none", ResultLine: -1, Word: "call not on this page"}
 		if c, ok := b.earlier[x.ToolID]; ok {
 			t.call = c
@@ -111,14 +111,14 @@ func IsPlainID(id string) bool { return plainID.MatchString(id) }
 func (b *Builder) agent(id string, o outcome) *AgentLink {
 	parent, _, _ := strings.Cut(b.stream.ID, "/")
 	s := Stream{ID: parent + "/agent-" + id, Machine: b.stream.Machine, Generation: -1}
-	a := &AgentLink{Name: "agent " + format.Short(id, 8), URL: b.base + s.Path(""),
+	a := &AgentLink{Name: "agent " + page.Short(id, 8), URL: b.base + s.Path(""),
 		Inside: b.base + s.Path("/tail", "after", "-1", "inside", "1")}
 	var facts []string
 	if o.Uses > 0 {
-		facts = append(facts, format.Count(o.Uses, "tool call"))
+		facts = append(facts, page.Count(o.Uses, "tool call"))
 	}
 	if o.Tokens > 0 {
-		facts = append(facts, format.Tokens(o.Tokens)+" tokens")
+		facts = append(facts, page.Tokens(o.Tokens)+" tokens")
 	}
 	if o.Status == "async_launched" {
 		facts = append(facts, "in the background")

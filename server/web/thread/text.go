@@ -3,7 +3,7 @@ package thread
 import (
 	"html/template"
 
-	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
 )
 
 // limit is how much of a text is shown now, in bytes.
@@ -19,7 +19,7 @@ func (b *Builder) limit() int {
 
 // shown is as much of a text as there is room for, and how many bytes are left out.
 func (b *Builder) shown(s string) (string, int64) {
-	head, rest := format.Cut(s, b.limit())
+	head, rest := page.Cut(s, b.limit())
 	b.room -= len(head)
 	b.cut = b.cut || rest > 0
 	return head, rest
@@ -55,8 +55,8 @@ const maxLink = 4 << 10
 
 // short is the beginning of a name or heading.
 func short(s string) string {
-	head, _ := format.Cut(s, 4*maxWords)
-	return format.Short(head, maxWords)
+	head, _ := page.Cut(s, 4*maxWords)
+	return page.Short(head, maxWords)
 }
 
 // trim shortens what templates write of parts, and takes the room for it.

@@ -6,7 +6,7 @@ import (
 	"html/template"
 	"strings"
 
-	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -92,14 +92,14 @@ func (b *Builder) call(rec transcript.Record, x transcript.Block) *Tool {
 	if t.ID != "" {
 		b.calls[t.ID] = t
 	}
-	t.ID, _ = format.Cut(t.ID, idSize)
+	t.ID, _ = page.Cut(t.ID, idSize)
 	return t
 }
 
 // title names the call and sums it up in a line, with paths as seen from the working directory.
 func (b *Builder) title(t *Tool) {
 	defer func() { b.budget.Piece(t.Name, t.Summary, t.Note) }()
-	t.Name = format.OneLine(t.call.Name, summarySize)
+	t.Name = page.OneLine(t.call.Name, summarySize)
 	if rest, mcp := strings.CutPrefix(t.Name, "mcp__"); mcp {
 		if server, name, ok := strings.Cut(rest, "__"); ok {
 			t.Name = server + " · " + name
@@ -108,13 +108,13 @@ func (b *Builder) title(t *Tool) {
 	summary := transcript.ToolSummary(t.call.Name, t.call.Input, 0)
 	switch in := t.call.input(); t.call.Name {
 	case "Bash", "PowerShell":
-		summary, t.Note = in.Command, format.OneLine(in.Description, summarySize)
+		summary, t.Note = in.Command, page.OneLine(in.Description, summarySize)
 	case "Task", "Agent":
 		summary = strings.TrimPrefix(in.SubagentType+": "+in.Description, ": ")
 	case "TodoWrite", "ExitPlanMode":
 		summary = "" // all of it stands below
 	}
-	t.Summary = format.OneLine(t.call.relative(summary), summarySize)
+	t.Summary = page.OneLine(t.call.relative(summary), summarySize)
 }
 
 // input is what the call takes.
@@ -183,7 +183,7 @@ func (b *Builder) todos(list []todoInput) []Todo {
 		case "in_progress":
 			state = "now"
 		}
-		text := format.Short(t.Content, maxWords)
+		text := page.Short(t.Content, maxWords)
 		if !b.budget.Piece(text) {
 			b.cut = true
 			break
@@ -212,7 +212,7 @@ func (b *Builder) pairs(raw []byte) []Part {
 			text = transcript.Unquote(value[1 : len(value)-1])
 		}
 		p := b.plain(text)
-		list = append(list, Pair{format.Short(key, summarySize), p.HTML, p.More})
+		list = append(list, Pair{page.Short(key, summarySize), p.HTML, p.More})
 		if b.budget.Room() == 0 {
 			break
 		}
@@ -229,4 +229,4 @@ func (b *Builder) json(raw []byte) Part {
 }
 
 // AgentKey identifies a task by the beginning of its agent's prompt.
-func AgentKey(task string) string { return format.OneLine(task, 120) }
+func AgentKey(task string) string { return page.OneLine(task, 120) }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
 )
 
 const fence = "```"
@@ -62,7 +62,7 @@ func fenced(s string) (before, language, code, rest string, found bool) {
 }
 
 // words is a text on one line, as a heading has it.
-func words(s string) string { return format.OneLine(s, maxWords) }
+func words(s string) string { return page.OneLine(s, maxWords) }
 
 // day says on which day what follows happened, in the reader's zone, when that is another than before.
 func (b *Builder) day(at time.Time, line int64) {

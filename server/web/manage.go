@@ -1,4 +1,4 @@
-package share
+package web
 
 import (
 	"errors"
@@ -35,12 +35,12 @@ type linksPage struct {
 }
 
 // ofSession is GET /sessions/{id}/share: the links to a session.
-func (p *Pages) ofSession(w http.ResponseWriter, r *http.Request, who server.Login) error {
+func (p *sharePages) ofSession(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	return p.links(w, r, who, "")
 }
 
 // stream is what the address of a session names, for its reader.
-func (p *Pages) stream(r *http.Request, who server.Login) (thread.Stream, server.Address, error) {
+func (p *sharePages) stream(r *http.Request, who server.Login) (thread.Stream, server.Address, error) {
 	q := r.URL.Query()
 	s := thread.Stream{ID: r.PathValue("id"), User: page.Number(q.Get(thread.UserParam), 0), Generation: -1}
 	if q.Has("machine") {
@@ -52,7 +52,7 @@ func (p *Pages) stream(r *http.Request, who server.Login) (thread.Stream, server
 	return s, at, err
 }
 
-func (p *Pages) links(w http.ResponseWriter, r *http.Request, who server.Login, secret string) error {
+func (p *sharePages) links(w http.ResponseWriter, r *http.Request, who server.Login, secret string) error {
 	s, at, err := p.stream(r, who)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (p *Pages) links(w http.ResponseWriter, r *http.Request, who server.Login, 
 }
 
 // add is POST /sessions/{id}/share with expires: makes a link, and shows its address this once.
-func (p *Pages) add(w http.ResponseWriter, r *http.Request, who server.Login) error {
+func (p *sharePages) add(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	if err := page.ParseForm(w, r); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (p *Pages) add(w http.ResponseWriter, r *http.Request, who server.Login) er
 }
 
 // all is GET /share-links: the reader's links, and those to the reader's sessions.
-func (p *Pages) all(w http.ResponseWriter, r *http.Request, who server.Login) error {
+func (p *sharePages) all(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	x := linksPage{Layout: p.site.Layout(r, who, "Shared links", "account"), Back: p.site.Base + "/account",
 		Here: "/share-links"}
 	var err error
@@ -112,7 +112,7 @@ func (p *Pages) all(w http.ResponseWriter, r *http.Request, who server.Login) er
 }
 
 // end is POST /share-links/end with id and next.
-func (p *Pages) end(w http.ResponseWriter, r *http.Request, who server.Login) error {
+func (p *sharePages) end(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	if err := page.ParseForm(w, r); err != nil {
 		return err
 	}

@@ -1,11 +1,11 @@
-package home
+package web
 
 import (
 	"errors"
 	"net/http"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/narrow"
+
 	"github.com/ccship/ccship/server/web/page"
 )
 
@@ -20,13 +20,13 @@ type beside struct {
 }
 
 // beside is GET /beside?current&after, with what the list is narrowed to: sessions beside a conversation.
-func (p *Pages) beside(w http.ResponseWriter, r *http.Request, who server.Login) error {
+func (p *homePages) beside(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	q := r.URL.Query()
-	users, err := narrow.Users(r.Context(), p.store, who, q, narrow.AnyUsers)
+	users, err := userChips(r.Context(), p.store, who, q, anyUsers)
 	if err != nil {
 		return err
 	}
-	find := narrow.Read(q, p.site.Base, "/", users).Query(p.now(), page.Zone(r))
+	find := readFilter(q, p.site.Base, "/", users).Query(p.now(), page.Zone(r))
 	p.stands(&find, q.Get("view"))
 	find.Reader, find.Tag = who.User.ID, q.Get("tag")
 	find.Page = server.Page{After: q.Get("after"), Limit: besidePage, Recent: true}

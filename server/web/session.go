@@ -1,4 +1,4 @@
-package share
+package web
 
 import (
 	"cmp"
@@ -9,13 +9,13 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/format"
+
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
-// maxAgents is how many agents of a session are listed.
-const maxAgents = 200
+// shareMaxAgents is how many agents of a session are listed.
+const shareMaxAgents = 200
 
 // sharedPage is a conversation.
 type sharedPage struct {
@@ -28,15 +28,15 @@ type sharedPage struct {
 	Items     []thread.Item
 	From, To  int64
 	Total     int64
-	Pager     pager
+	Pager     sharePager
 	Tail      string
 	Prompts   string
 	Agents    []agent
 	firstSeen map[string]thread.AgentLink
 }
 
-// pager leads to other windows; "" is none.
-type pager struct{ First, Prev, Next, Last string }
+// sharePager leads to other windows; "" is none.
+type sharePager struct{ First, Prev, Next, Last string }
 
 type agent struct {
 	Title, URL string
@@ -45,7 +45,7 @@ type agent struct {
 }
 
 // first is GET /s/{secret}.
-func (p *Pages) first(w http.ResponseWriter, r *http.Request, v visit) error {
+func (p *sharePages) first(w http.ResponseWriter, r *http.Request, v visit) error {
 	return p.pin(r.Context(), v, server.Ref{Stream: v.Stream}, func(s seen) error {
 		http.Redirect(w, r, v.base+s.stream.Path(""), http.StatusSeeOther)
 		return nil
@@ -53,7 +53,7 @@ func (p *Pages) first(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 // conversation is GET /s/{secret}/sessions/{id}?from: a window of a file. from may be "end".
-func (p *Pages) conversation(w http.ResponseWriter, r *http.Request, v visit) error {
+func (p *sharePages) conversation(w http.ResponseWriter, r *http.Request, v visit) error {
 	x := sharedPage{Link: v.ShareLink}
 	err := p.look(r, v, func(s seen) (err error) {
 		if x.S, x.Total = s.Session(), s.Total; x.S.Parent != "" {
@@ -75,13 +75,13 @@ func (p *Pages) conversation(w http.ResponseWriter, r *http.Request, v visit) er
 }
 
 // head reads what is known of the session, and its agents.
-func (p *Pages) head(ctx context.Context, v visit, x *sharedPage) error {
+func (p *sharePages) head(ctx context.Context, v visit, x *sharedPage) error {
 	var err error
 	if x.Facts, err = p.store.SummaryOf(ctx, x.S.ID); err != nil {
 		return err
 	}
 	x.Heading = p.masker.String(cmp.Or(x.Facts.Title, x.Facts.FirstPrompt, "A session of Claude Code"))
-	found, err := p.store.Find(ctx, v.scope, server.SessionQuery{Page: server.Page{Limit: maxAgents}, User: x.S.Owner,
+	found, err := p.store.Find(ctx, v.scope, server.SessionQuery{Page: server.Page{Limit: shareMaxAgents}, User: x.S.Owner,
 		Parent: x.S.SessionID, Agents: true})
 	x.firstSeen = map[string]thread.AgentLink{}
 	for _, a := range found.List {
@@ -89,7 +89,7 @@ func (p *Pages) head(ctx context.Context, v visit, x *sharedPage) error {
 		x.Agents = append(x.Agents, agent{p.masker.String(cmp.Or(a.Summary.Title, a.Summary.FirstPrompt, "Agent")), to,
 			a.Summary, false})
 		x.firstSeen[thread.AgentKey(p.masker.String(a.Summary.FirstPrompt))] = thread.AgentLink{URL: to, Name: "agent",
-			Facts: format.Count(a.Summary.Tools, "tool call")}
+			Facts: page.Count(a.Summary.Tools, "tool call")}
 	}
 	return err
 }
@@ -122,21 +122,21 @@ func (x *sharedPage) window(r *http.Request, v visit, s seen) error {
 	return nil
 }
 
-// fragment is items without a page around them.
-type fragment struct {
+// shareFragment is items without a page around them.
+type shareFragment struct {
 	Items  []thread.Item
 	More   string
 	Inside bool
 }
 
 // tail is GET /s/{secret}/sessions/{id}/tail?after&to&inside: the lines after one and before another, as the viewer's.
-func (p *Pages) tail(w http.ResponseWriter, r *http.Request, v visit) error {
+func (p *sharePages) tail(w http.ResponseWriter, r *http.Request, v visit) error {
 	q := r.URL.Query()
 	after, err := strconv.ParseInt(q.Get("after"), 10, 64)
 	if err != nil || after < -1 {
 		return page.BadRequestError("after must be a line number.")
 	}
-	f := fragment{Inside: q.Get("inside") != ""}
+	f := shareFragment{Inside: q.Get("inside") != ""}
 	err = p.look(r, v, func(s seen) error {
 		b, err := s.builder(r.Context(), v)
 		if err != nil {
@@ -166,7 +166,7 @@ func (p *Pages) tail(w http.ResponseWriter, r *http.Request, v visit) error {
 	return nil
 }
 
-type outline struct {
+type shareOutline struct {
 	page.Layout
 	Heading, Root string
 	Prompts       []thread.Prompt
@@ -174,8 +174,8 @@ type outline struct {
 }
 
 // prompts is GET /s/{secret}/sessions/{id}/prompts?after&bare: what the human said, one line each.
-func (p *Pages) prompts(w http.ResponseWriter, r *http.Request, v visit) error {
-	x := outline{Layout: p.site.Layout(r, server.Login{}, "Outline", ""), Heading: "Outline", Root: v.base}
+func (p *sharePages) prompts(w http.ResponseWriter, r *http.Request, v visit) error {
+	x := shareOutline{Layout: p.site.Layout(r, server.Login{}, "Outline", ""), Heading: "Outline", Root: v.base}
 	err := p.look(r, v, func(s seen) error {
 		list, more, err := thread.Prompts(r.Context(), s, s.View, s.stream, page.Number(r.URL.Query().Get("after"), -1)+1)
 		for _, row := range list {
@@ -209,7 +209,7 @@ func lineOf(r *http.Request) (int64, error) {
 }
 
 // permalink is GET /s/{secret}/sessions/{id}/L/{line}: the window with the line.
-func (p *Pages) permalink(w http.ResponseWriter, r *http.Request, v visit) error {
+func (p *sharePages) permalink(w http.ResponseWriter, r *http.Request, v visit) error {
 	line, err := lineOf(r)
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func (p *Pages) permalink(w http.ResponseWriter, r *http.Request, v visit) error
 	})
 }
 
-type entryPage struct {
+type shareEntryPage struct {
 	page.Layout
 	Items []thread.Item
 	Line  int64
@@ -232,12 +232,12 @@ type entryPage struct {
 }
 
 // entry is GET /s/{secret}/sessions/{id}/entry/{line}: all of a line that is said or done in it.
-func (p *Pages) entry(w http.ResponseWriter, r *http.Request, v visit) error {
+func (p *sharePages) entry(w http.ResponseWriter, r *http.Request, v visit) error {
 	line, err := lineOf(r)
 	if err != nil {
 		return err
 	}
-	x := entryPage{Layout: p.site.Layout(r, server.Login{}, fmt.Sprintf("Line %d", line+1), ""), Line: line}
+	x := shareEntryPage{Layout: p.site.Layout(r, server.Login{}, fmt.Sprintf("Line %d", line+1), ""), Line: line}
 	err = p.look(r, v, func(s seen) error {
 		b, err := s.builder(r.Context(), v)
 		if err != nil {
@@ -259,7 +259,7 @@ func (p *Pages) entry(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 // image is GET /s/{secret}/sessions/{id}/image/{line}/{n}.
-func (p *Pages) image(w http.ResponseWriter, r *http.Request, v visit) error {
+func (p *sharePages) image(w http.ResponseWriter, r *http.Request, v visit) error {
 	line, err := lineOf(r)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package home
+package web
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 )
 
 // mark adds what the reader keeps about the sessions of a list.
-func (p *Pages) mark(ctx context.Context, reader int64, groups []group) error {
+func (p *homePages) mark(ctx context.Context, reader int64, groups []group) error {
 	var streams []int64
 	for _, g := range groups {
 		for i := range g.Sessions {
@@ -36,7 +36,7 @@ func (p *Pages) mark(ctx context.Context, reader int64, groups []group) error {
 
 // setMark is POST /sessions/{id}/mark?machine&owner with star, name, tags and note: what the reader keeps about a
 // session. With only=star the rest stays.
-func (p *Pages) setMark(w http.ResponseWriter, r *http.Request, who server.Login) error {
+func (p *homePages) setMark(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	if err := page.ParseForm(w, r); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package narrow
+package web
 
 import (
 	"net/http"
@@ -7,17 +7,17 @@ import (
 	"github.com/ccship/ccship/server/web/page"
 )
 
-// Saved is the views that the reader has saved, and what can be done with the page at hand: saved under a name, or, if
+// saved is the views that the reader has saved, and what can be done with the page at hand: saved under a name, or, if
 // it shows a saved view, removed.
-type Saved struct {
+type saved struct {
 	Views []page.Choice
 	Page  string // server.SessionsPage or server.SearchPage
 	Query string // of the page; "": it filters nothing, so it can't be saved
 	Name  string // of the saved view that the page shows
 }
 
-// ReadSaved reads a user's views for what a page of a site at base shows with a query.
-func ReadSaved(r *http.Request, st server.SavedViews, reader int64, base, of string) (s Saved, err error) {
+// readSaved reads a user's views for what a page of a site at base shows with a query.
+func readSaved(r *http.Request, st server.SavedViews, reader int64, base, of string) (s saved, err error) {
 	q := r.URL.Query()
 	list, err := st.SavedViews(r.Context(), reader)
 	if err != nil {

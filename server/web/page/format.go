@@ -1,5 +1,4 @@
-// Package format makes words of numbers, sizes, times and long texts, as pages and exports show them. It knows no HTML.
-package format
+package page
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package account
+package web
 
 import (
 	"context"
@@ -13,31 +13,31 @@ import (
 	"github.com/ccship/ccship/server/web/page"
 )
 
-// Store is what the pages read and change.
-type Store interface {
+// accountStore is what the pages read and change.
+type accountStore interface {
 	server.Accounts
 	server.Quotas
 	// Groups lists projects by machine.
 	Groups(ctx context.Context, scope server.Scope, q server.GroupQuery) (server.Groups, error)
 }
 
-// Pages are the login and account pages.
-type Pages struct {
+// accountPages are the login and account pages.
+type accountPages struct {
 	Quota server.Quota // of each user without limits of its own; set before Route
 
 	site   *page.Site
-	store  Store
+	store  accountStore
 	access *auth.Access
 	now    func() time.Time
 }
 
-// New makes the pages. access checks keys, one-time links and logins.
-func New(site *page.Site, store Store, access *auth.Access) *Pages {
-	return &Pages{site: site, store: store, access: access, now: time.Now}
+// newAccountPages makes the pages. access checks keys, one-time links and logins.
+func newAccountPages(site *page.Site, store accountStore, access *auth.Access) *accountPages {
+	return &accountPages{site: site, store: store, access: access, now: time.Now}
 }
 
 // Route adds the login form and the account page to mux.
-func (p *Pages) Route(mux *http.ServeMux) {
+func (p *accountPages) Route(mux *http.ServeMux) {
 	mux.HandleFunc("GET /login", p.loginForm)
 	mux.HandleFunc("POST /login", p.takeLogin)
 	mux.HandleFunc("POST /logout", p.logout)
@@ -71,7 +71,7 @@ func owner(a action) action {
 }
 
 // act runs an action and shows the account page.
-func (p *Pages) act(a action) page.Handler {
+func (p *accountPages) act(a action) page.Handler {
 	return func(w http.ResponseWriter, r *http.Request, who server.Login) error {
 		if err := page.ParseForm(w, r); err != nil {
 			return err
@@ -100,11 +100,12 @@ type accountPage struct {
 	Projects []server.Group // own ones, to share
 }
 
-func (p *Pages) account(w http.ResponseWriter, r *http.Request, who server.Login) error {
+func (p *accountPages) account(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	return p.showAccount(w, r, who, "", "")
 }
 
-func (p *Pages) showAccount(w http.ResponseWriter, r *http.Request, who server.Login, notice, secret string) error {
+func (p *accountPages) showAccount(w http.ResponseWriter, r *http.Request, who server.Login, notice,
+	secret string) error {
 	view := accountPage{Layout: p.site.Layout(r, who, "Account", "account"), Secret: secret,
 		Owner: who.User.Role == server.Owner,
 		Roles: []server.Role{server.Member, server.Viewer, server.Owner}}

@@ -1,4 +1,4 @@
-package home
+package web
 
 import (
 	"context"
@@ -9,24 +9,24 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/most"
 	"github.com/ccship/ccship/server/web/chart"
-	"github.com/ccship/ccship/server/web/format"
+
 	"github.com/ccship/ccship/server/web/page"
 )
 
-// Usage sums what answers used.
-type Usage interface {
+// usageOf sums what answers used.
+type usageOf interface {
 	Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error)
 }
 
-// Heat draws when work was done: by hour of the week for what q chooses, and a year of days.
-func Heat(ctx context.Context, st Usage, scope server.Scope, q server.UsageQuery,
+// heatOf draws when work was done: by hour of the week for what q chooses, and a year of days.
+func heatOf(ctx context.Context, st usageOf, scope server.Scope, q server.UsageQuery,
 	now time.Time) (byHour, byDay template.HTML, err error) {
 	q.By = []string{"hour"}
 	hours, err := st.Usage(ctx, scope, q)
 	if err != nil {
 		return "", "", err
 	}
-	answers := func(f float64) string { return format.Count(int64(f), "answer") }
+	answers := func(f float64) string { return page.Count(int64(f), "answer") }
 	week := chart.Week{ID: "week", Title: "Activity by hour", Desc: "Responses in each hour of the week.", Format: answers}
 	for _, h := range hours {
 		if h.Hour >= 0 && h.Hour < 7*24 {
@@ -52,16 +52,19 @@ func dayOf(at time.Time, zone time.Duration) time.Time {
 }
 
 // top lists the sessions that a view puts first, at most n. What they used is with their agents.
-func (p *Pages) top(ctx context.Context, scope server.Scope, q server.SessionQuery, view string, n int) ([]row, error) {
+func (p *homePages) top(ctx context.Context, scope server.Scope, q server.SessionQuery, view string, n int) ([]row,
+	error) {
 	q.Page = server.Page{Limit: n}
 	list, err := p.most().Find(ctx, scope, q, server.OrderOf(view))
 	return p.topRows(list), err
 }
 
-func (p *Pages) most() most.Finder { return most.Finder{Store: p.store, Prices: p.Prices, Now: p.now} }
+func (p *homePages) most() most.Finder {
+	return most.Finder{Store: p.store, Prices: p.Prices, Now: p.now}
+}
 
 // topRows are the rows of sessions that have the most of something.
-func (p *Pages) topRows(list []most.Session) []row {
+func (p *homePages) topRows(list []most.Session) []row {
 	found := make([]server.FoundSession, len(list))
 	for i, x := range list {
 		found[i] = x.FoundSession
@@ -96,21 +99,21 @@ type topRow struct {
 const fewTop = 5
 
 // activity is GET /activity?bare: as a piece of the list or as a page of its own.
-func (p *Pages) activity(w http.ResponseWriter, r *http.Request, who server.Login) error {
+func (p *homePages) activity(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	scope, now := server.ScopeOf(who.User), p.now()
 	a := activity{Layout: p.site.Layout(r, who, "Activity", "sessions"), Bare: r.URL.Query().Get("bare") != ""}
 	q := server.UsageQuery{Zone: page.Zone(r), Since: dayOf(now.Add(-most.Back), page.Zone(r))}
 	var err error
-	if a.Week, a.Year, err = Heat(r.Context(), p.store, scope, q, now); err != nil {
+	if a.Week, a.Year, err = heatOf(r.Context(), p.store, scope, q, now); err != nil {
 		return err
 	}
 	tops := []struct {
 		view, name string
 		value      func(*row) string
 	}{
-		{"costly", "Most expensive", func(s *row) string { return format.Cost(s.Cost) }},
-		{"tokens", "Most tokens", func(s *row) string { return format.Tokens(s.Tokens.All()) }},
-		{"long", "Longest", func(s *row) string { return format.Span(s.Summary.Started, s.Summary.Ended) }},
+		{"costly", "Most expensive", func(s *row) string { return page.Cost(s.Cost) }},
+		{"tokens", "Most tokens", func(s *row) string { return page.Tokens(s.Tokens.All()) }},
+		{"long", "Longest", func(s *row) string { return page.Span(s.Summary.Started, s.Summary.Ended) }},
 	}
 	var of []string
 	for _, x := range tops {

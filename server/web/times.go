@@ -1,4 +1,4 @@
-package outline
+package web
 
 import (
 	"context"
@@ -14,8 +14,9 @@ import (
 // mostTimes is how many calls of a page are asked for.
 const mostTimes = 2 * thread.PageLines
 
-// Times reads how long the calls took whose results are on some lines of a stream's newest view.
-func Times(ctx context.Context, st server.Moments, x server.Session, from, to int64) (map[int64][]thread.Times, error) {
+// outlineTimes reads how long the calls took whose results are on some lines of a stream's newest view.
+func outlineTimes(ctx context.Context, st server.Moments, x server.Session, from,
+	to int64) (map[int64][]thread.Times, error) {
 	list, err := st.Moments(ctx, server.MomentQuery{Owner: x.Owner, Stream: x.ID, From: from, To: to, Limit: mostTimes,
 		Kinds: []string{string(timeline.Tool), string(timeline.Error), string(timeline.Refusal)}})
 	if err != nil {

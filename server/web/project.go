@@ -1,4 +1,4 @@
-package narrow
+package web
 
 import (
 	"cmp"
@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/format"
+
 	"github.com/ccship/ccship/server/web/page"
 )
 
-// Project is a project that a listing can be narrowed to.
-type Project struct {
+// chipProject is a project that a listing can be narrowed to.
+type chipProject struct {
 	Key       string // project_hash
 	Name, URL string
 	Sessions  int64
@@ -23,32 +23,32 @@ type Project struct {
 	On        bool
 }
 
-// Shown is how many groups a page lists or offers: those that were heard last.
-const Shown = 200
+// shown is how many groups a page lists or offers: those that were heard last.
+const shown = 200
 
-// Groups are what a page offers to choose from, and what its query has chosen.
-func Groups(ctx context.Context, st server.SessionFinder, scope server.Scope, q url.Values) ([]server.Group, error) {
-	page, err := st.Groups(ctx, scope, server.GroupQuery{Limit: Shown})
+// groups are what a page offers to choose from, and what its query has chosen.
+func groups(ctx context.Context, st server.SessionFinder, scope server.Scope, q url.Values) ([]server.Group, error) {
+	page, err := st.Groups(ctx, scope, server.GroupQuery{Limit: shown})
 	chosen := q.Get("project")
 	if err != nil || page.Next == "" || chosen == "" || slices.ContainsFunc(page.List, func(g server.Group) bool {
 		return g.ProjectHash == chosen
 	}) {
 		return page.List, err
 	}
-	more, err := st.Groups(ctx, scope, server.GroupQuery{Project: chosen, Limit: Shown})
+	more, err := st.Groups(ctx, scope, server.GroupQuery{Project: chosen, Limit: shown})
 	return append(page.List, more.List...), err
 }
 
-// Projects lists every project once, most recently active first, with addresses of the page at base and path.
-func Projects(groups []server.Group, q url.Values, base, path string) []Project {
-	at, names := map[string]int{}, Names(groups)
-	var out []Project
+// projects lists every project once, most recently active first, with addresses of the page at base and path.
+func projects(groups []server.Group, q url.Values, base, path string) []chipProject {
+	at, names := map[string]int{}, chipNames(groups)
+	var out []chipProject
 	for _, g := range groups {
 		i, known := at[g.ProjectHash]
 		if !known {
 			i = len(out)
 			at[g.ProjectHash] = i
-			out = append(out, Project{Key: g.ProjectHash, Name: names[g.ProjectHash],
+			out = append(out, chipProject{Key: g.ProjectHash, Name: names[g.ProjectHash],
 				On:  q.Get("project") == g.ProjectHash,
 				URL: base + page.Address(path, q, "project", g.ProjectHash, "after", "")})
 		}
@@ -60,13 +60,13 @@ func Projects(groups []server.Group, q url.Values, base, path string) []Project 
 	return out
 }
 
-// Names are what projects are called, by their hashes: where several have one name, as much of the folders above it as
-// tells them apart, and where that is the same too, the hash.
-func Names(groups []server.Group) map[string]string {
+// chipNames are what projects are called, by their hashes: where several have one name, as much of the folders above it
+// as tells them apart, and where that is the same too, the hash.
+func chipNames(groups []server.Group) map[string]string {
 	names, folders := map[string]string{}, map[string]string{} // a project without a folder left has its hash in its name
 	for _, g := range groups {
 		if _, known := names[g.ProjectHash]; !known {
-			names[g.ProjectHash] = ProjectName(g.Project, g.Cwd, g.ProjectHash)
+			names[g.ProjectHash] = projectName(g.Project, g.Cwd, g.ProjectHash)
 			folders[g.ProjectHash] = path.Dir(slashed(g.Cwd))
 		}
 	}
@@ -83,7 +83,7 @@ func Names(groups []server.Group) map[string]string {
 			again = true
 			dir, above := path.Base(folders[hash]), path.Dir(folders[hash])
 			if above == folders[hash] || len(dir) < 2 {
-				names[hash], folders[hash] = name+" ("+format.Short(hash, 12)+")", ""
+				names[hash], folders[hash] = name+" ("+page.Short(hash, 12)+")", ""
 				continue
 			}
 			names[hash], folders[hash] = dir+"/"+name, above
@@ -92,17 +92,17 @@ func Names(groups []server.Group) map[string]string {
 	return names
 }
 
-// ProjectName is what a project is called, whatever of it is known.
-func ProjectName(name, cwd, hash string) string {
-	return cmp.Or(name, cwd, format.Short(hash, 12), "(no project)")
+// projectName is what a project is called, whatever of it is known.
+func projectName(name, cwd, hash string) string {
+	return cmp.Or(name, cwd, page.Short(hash, 12), "(no project)")
 }
 
 // worktrees are where Claude Code, and by habit people, put a repository's worktrees, below it.
 var worktrees = []string{"/.claude/worktrees/", "/.worktrees/"}
 
-// Repository is the folder that a working directory belongs to, and the name of its worktree there; "" when its path
+// repository is the folder that a working directory belongs to, and the name of its worktree there; "" when its path
 // tells of none.
-func Repository(cwd string) (folder, worktree string) {
+func repository(cwd string) (folder, worktree string) {
 	for _, place := range worktrees {
 		if at := strings.Index(slashed(cwd), place); at >= 0 {
 			worktree, _, _ = strings.Cut(slashed(cwd)[at+len(place):], "/")

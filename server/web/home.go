@@ -1,4 +1,4 @@
-package home
+package web
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/narrow"
+
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript/price"
 )
@@ -19,32 +19,32 @@ const listPage = 60
 // listTopMost is how many sessions a view of those that have the most lists.
 const listTopMost = 30
 
-// Store is what the pages read.
-type Store interface {
+// homeStore is what the pages read.
+type homeStore interface {
 	server.SessionFinder
 	Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error)
-	narrow.UserFinder
+	userFinder
 	UserNames(ctx context.Context, ids []int64) (map[int64]string, error)
 	server.Marks
 	server.SavedViews
 }
 
-// Pages are the list of sessions and its parts. Set Prices before serving.
-type Pages struct {
+// homePages are the list of sessions and its parts. Set Prices before serving.
+type homePages struct {
 	Prices *price.List // what tokens cost
 
 	site  *page.Site
-	store Store
+	store homeStore
 	now   func() time.Time
 }
 
-// New makes the pages.
-func New(site *page.Site, store Store, now func() time.Time) *Pages {
-	return &Pages{site: site, store: store, now: now}
+// newHomePages makes the pages.
+func newHomePages(site *page.Site, store homeStore, now func() time.Time) *homePages {
+	return &homePages{site: site, store: store, now: now}
 }
 
 // Routes are the pages by pattern.
-func (p *Pages) Routes() map[string]page.Handler {
+func (p *homePages) Routes() map[string]page.Handler {
 	return map[string]page.Handler{
 		"GET /{$}":    p.list,
 		"GET /now":    p.running,
@@ -60,10 +60,10 @@ func (p *Pages) Routes() map[string]page.Handler {
 // list is the page of sessions.
 type list struct {
 	page.Layout
-	narrow.Filter
+	filter
 	Tags   []page.Choice
-	Chips  []narrow.Chip
-	Saved  narrow.Saved
+	Chips  []narrowChip
+	Saved  saved
 	View   view
 	Views  []page.Choice
 	Orders []page.Choice
@@ -99,17 +99,17 @@ func views() []view {
 }
 
 // list is GET /?by&view&q&project&machine&user&model&branch&since&until&after: sessions, most recently active first.
-func (p *Pages) list(w http.ResponseWriter, r *http.Request, who server.Login) error {
+func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	q, scope := r.URL.Query(), server.ScopeOf(who.User)
-	most := narrow.AnyUsers
+	most := anyUsers
 	if offers(q) {
-		most = narrow.AllUsers
+		most = allUsers
 	}
-	users, err := narrow.Users(r.Context(), p.store, who, q, most)
+	users, err := userChips(r.Context(), p.store, who, q, most)
 	if err != nil {
 		return err
 	}
-	l := list{Layout: p.site.Layout(r, who, "Sessions", "sessions"), Filter: narrow.Read(q, p.site.Base, "/", users),
+	l := list{Layout: p.site.Layout(r, who, "Sessions", "sessions"), filter: readFilter(q, p.site.Base, "/", users),
 		Side:  p.site.Base + page.Address("/projects", q, "after", ""),
 		Piece: p.site.Base + page.Address("/projects", q, "after", "", "bare", "1")}
 	p.choose(w, r, &l)
@@ -119,7 +119,7 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request, who server.Login) e
 	if err := p.offer(r, scope, &l); err != nil {
 		return err
 	}
-	find := l.Filter.Query(p.now(), page.Zone(r))
+	find := l.filter.Query(p.now(), page.Zone(r))
 	p.stands(&find, l.View.Key)
 	find.Reader, find.Tag = who.User.ID, q.Get("tag")
 	find.Page = server.Page{After: q.Get("after"), Limit: listPage, Recent: true}
@@ -145,7 +145,7 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request, who server.Login) e
 }
 
 // kept adds what the reader keeps to choose by: tags and saved views.
-func (p *Pages) kept(r *http.Request, reader int64, l *list) error {
+func (p *homePages) kept(r *http.Request, reader int64, l *list) error {
 	q := r.URL.Query()
 	tags, err := p.store.Tags(r.Context(), reader)
 	if err != nil {
@@ -159,12 +159,12 @@ func (p *Pages) kept(r *http.Request, reader int64, l *list) error {
 		l.Tags = append(l.Tags, page.Choice{Name: t, On: next == "",
 			URL: p.site.Base + page.Address("/", q, "tag", next, "after", "")})
 	}
-	l.Saved, err = narrow.ReadSaved(r, p.store, reader, p.site.Base, server.SessionsPage)
+	l.Saved, err = readSaved(r, p.store, reader, p.site.Base, server.SessionsPage)
 	return err
 }
 
 // listTop shows the sessions that have the most of something.
-func (p *Pages) listTop(w http.ResponseWriter, r *http.Request, who server.Login, l *list,
+func (p *homePages) listTop(w http.ResponseWriter, r *http.Request, who server.Login, l *list,
 	find server.SessionQuery) error {
 	rows, err := p.top(r.Context(), server.ScopeOf(who.User), find, l.View.Key, listTopMost)
 	if err != nil {
@@ -182,9 +182,9 @@ func (p *Pages) listTop(w http.ResponseWriter, r *http.Request, who server.Login
 }
 
 // fill adds the sessions, and on the first page of all what stands above them.
-func (p *Pages) fill(r *http.Request, scope server.Scope, l *list, found server.Found) error {
+func (p *homePages) fill(r *http.Request, scope server.Scope, l *list, found server.Found) error {
 	q := r.URL.Query()
-	drops, err := p.store.Dropped(r.Context(), scope, found.List, maxDrops)
+	drops, err := p.store.Dropped(r.Context(), scope, found.List, maxUsageDrops)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ const (
 )
 
 // choose reads the view and the order, and remembers the order in the browser.
-func (p *Pages) choose(w http.ResponseWriter, r *http.Request, l *list) {
+func (p *homePages) choose(w http.ResponseWriter, r *http.Request, l *list) {
 	q := r.URL.Query()
 	for _, v := range views() {
 		on := q.Get("view") == v.Key
@@ -249,23 +249,23 @@ func (p *Pages) choose(w http.ResponseWriter, r *http.Request, l *list) {
 
 // offers says whether the reader of a page's address narrows the list.
 func offers(q url.Values) bool {
-	f := narrow.Read(q, "", "/", nil)
+	f := readFilter(q, "", "/", nil)
 	return f.Narrow || f.Project != "" || q.Has("filters")
 }
 
 // offer adds what the list can be narrowed to, when the reader narrows it: that takes a look at everything.
-func (p *Pages) offer(r *http.Request, scope server.Scope, l *list) error {
+func (p *homePages) offer(r *http.Request, scope server.Scope, l *list) error {
 	q := r.URL.Query()
 	if !offers(q) {
 		l.Offer = p.site.Base + page.Address("/", q, "filters", "1", "after", "")
 		return nil
 	}
-	groups, err := narrow.Groups(r.Context(), p.store, scope, q)
+	groups, err := groups(r.Context(), p.store, scope, q)
 	if err != nil {
 		return err
 	}
 	usage, err := p.store.Usage(r.Context(), scope, server.UsageQuery{By: []string{"model"}})
-	l.Filter.Offer(groups, usage)
-	l.Chips = l.Filter.Chips(q, p.site.Base, "/", narrow.Projects(groups, q, p.site.Base, "/"))
+	l.filter.Offer(groups, usage)
+	l.Chips = l.filter.Chips(q, p.site.Base, "/", projects(groups, q, p.site.Base, "/"))
 	return err
 }

@@ -1,4 +1,4 @@
-package account
+package web
 
 import (
 	"errors"
@@ -9,14 +9,14 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/web/format"
+
 	"github.com/ccship/ccship/server/web/page"
 )
 
 const cookieName = "ccship_login"
 
 // Guard shows a page to a reader who is logged in, and the login form to others.
-func (p *Pages) Guard(show page.Handler) http.HandlerFunc {
+func (p *accountPages) Guard(show page.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := p.Login(r)
 		if errors.Is(err, auth.ErrUnauthorized) {
@@ -34,7 +34,7 @@ func (p *Pages) Guard(show page.Handler) http.HandlerFunc {
 }
 
 // Missing answers addresses where there is no page.
-func (p *Pages) Missing(w http.ResponseWriter, r *http.Request) {
+func (p *accountPages) Missing(w http.ResponseWriter, r *http.Request) {
 	if who, err := p.Login(r); err == nil {
 		r = page.Of(r, who)
 	}
@@ -42,7 +42,7 @@ func (p *Pages) Missing(w http.ResponseWriter, r *http.Request) {
 }
 
 // Login finds the login of a request's cookie. auth.ErrUnauthorized when there is none.
-func (p *Pages) Login(r *http.Request) (server.Login, error) {
+func (p *accountPages) Login(r *http.Request) (server.Login, error) {
 	c, err := r.Cookie(cookieName)
 	if err != nil {
 		return server.Login{}, auth.ErrUnauthorized
@@ -56,7 +56,7 @@ type loginPage struct {
 }
 
 // askKey shows the form in place of the page, which comes after the login.
-func (p *Pages) askKey(w http.ResponseWriter, r *http.Request, status int, message string) {
+func (p *accountPages) askKey(w http.ResponseWriter, r *http.Request, status int, message string) {
 	next := "/"
 	if r.Method == http.MethodGet {
 		next = r.URL.RequestURI()
@@ -66,13 +66,13 @@ func (p *Pages) askKey(w http.ResponseWriter, r *http.Request, status int, messa
 }
 
 // loginForm is GET /login. With ?ticket it only asks: a mail program that fetches a one-time link must not use it up.
-func (p *Pages) loginForm(w http.ResponseWriter, r *http.Request) {
+func (p *accountPages) loginForm(w http.ResponseWriter, r *http.Request) {
 	p.site.Render(w, http.StatusOK, "login.html", loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""),
 		Next: page.LocalPath(r.URL.Query().Get("next")), Ticket: r.URL.Query().Get("ticket")})
 }
 
 // takeLogin is POST /login with a key or a ticket.
-func (p *Pages) takeLogin(w http.ResponseWriter, r *http.Request) {
+func (p *accountPages) takeLogin(w http.ResponseWriter, r *http.Request) {
 	if err := page.ParseForm(w, r); err != nil {
 		p.site.Answer(w, r, err)
 		return
@@ -97,7 +97,7 @@ func (p *Pages) takeLogin(w http.ResponseWriter, r *http.Request) {
 		p.site.Render(w, http.StatusTooManyRequests, "login.html",
 			loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""),
 				Message: "Too many failed logins from this address. Try again in " +
-					format.Count(int64(tooMany.Seconds()), "second") + ".",
+					page.Count(int64(tooMany.Seconds()), "second") + ".",
 				Next: next})
 	case errors.Is(err, auth.ErrUnauthorized):
 		p.site.Render(w, http.StatusUnauthorized, "login.html",
@@ -107,7 +107,7 @@ func (p *Pages) takeLogin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (p *Pages) logout(w http.ResponseWriter, r *http.Request) {
+func (p *accountPages) logout(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookieName); err == nil {
 		if err := p.access.Logout(r.Context(), c.Value); err != nil {
 			p.site.Answer(w, r, err)
@@ -120,7 +120,7 @@ func (p *Pages) logout(w http.ResponseWriter, r *http.Request) {
 
 // setCookie stores the login in the browser. It is Lax, so that links from other sites find the reader logged in; every
 // change is a POST, which other sites cannot send with the cookie.
-func (p *Pages) setCookie(w http.ResponseWriter, r *http.Request, token string, seconds int) {
+func (p *accountPages) setCookie(w http.ResponseWriter, r *http.Request, token string, seconds int) {
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: token, Path: p.site.Base + "/", MaxAge: seconds,
 		HttpOnly: true,
 		SameSite: http.SameSiteLaxMode, Secure: p.access.Secure(r)})

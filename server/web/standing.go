@@ -1,9 +1,9 @@
-package home
+package web
 
 import (
 	"time"
 
-	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -17,8 +17,8 @@ type standing struct {
 }
 
 const (
-	// patience is how long a call may be without a result before it may be waiting for permission.
-	patience = 20 * time.Second
+	// homePatience is how long a call may be without a result before it may be waiting for permission.
+	homePatience = 20 * time.Second
 	// silence is how long Claude Code may write nothing before it counts as gone.
 	silence = 10 * time.Minute
 )
@@ -76,7 +76,7 @@ func (s *standing) decide(r *transcript.Record, answered map[string]bool, quiet 
 func (s *standing) works(quiet time.Duration) {
 	s.State, s.Words = "working", "Working"
 	if quiet > silence {
-		s.State, s.Words = "done", "Nothing written for "+format.Duration(quiet.Truncate(time.Second))
+		s.State, s.Words = "done", "Nothing written for "+page.Duration(quiet.Truncate(time.Second))
 	}
 }
 
@@ -91,13 +91,13 @@ func (s *standing) answer(r *transcript.Record, answered map[string]bool, quiet 
 		if answered[b.ToolID] {
 			continue
 		}
-		took := format.Duration(quiet.Truncate(time.Second))
+		took := page.Duration(quiet.Truncate(time.Second))
 		switch {
 		case b.ToolName == "AskUserQuestion":
 			s.State, s.Words, s.Needs = "waits", "Waiting: Claude asks a question", true
 		case b.ToolName == "ExitPlanMode":
 			s.State, s.Words, s.Needs = "waits", "Waiting: a plan needs approval", true
-		case quiet <= patience || mode == "bypassPermissions":
+		case quiet <= homePatience || mode == "bypassPermissions":
 			s.works(quiet)
 		default:
 			s.State, s.Needs = "maybe", true

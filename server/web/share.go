@@ -1,4 +1,4 @@
-package share
+package web
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// Store is what the pages read, and the links they make.
-type Store interface {
+// shareStore is what the pages read, and the links they make.
+type shareStore interface {
 	server.SessionFinder
 	server.ShareLinks
 }
@@ -28,33 +28,33 @@ const (
 	// mostAtOnce is how many pages of links are made at once: their readers are nobody whom the server knows. Half of
 	// them may be of the links of one user.
 	mostAtOnce = 4
-	// patience is how long a page may wait to be made.
-	patience = 20 * time.Second
+	// sharePatience is how long a page may wait to be made.
+	sharePatience = 20 * time.Second
 )
 
-// Pages are the pages of links.
-type Pages struct {
+// sharePages are the pages of links.
+type sharePages struct {
 	site   *page.Site
-	store  Store
+	store  shareStore
 	access *auth.Access
 	masker *redact.Masker
 	slots  *limit.Slots
 	now    func() time.Time
 }
 
-// New makes the pages. access checks and makes links.
-func New(site *page.Site, store Store, access *auth.Access) (*Pages, error) {
+// newSharePages makes the pages. access checks and makes links.
+func newSharePages(site *page.Site, store shareStore, access *auth.Access) (*sharePages, error) {
 	// Tokens in place of secrets say no more than that: the key is of this process.
 	masker, err := redact.New(redact.NewKey())
 	if err != nil {
 		return nil, fmt.Errorf("load rules of secrets: %w", err)
 	}
-	return &Pages{site: site, store: store, access: access, masker: masker, slots: limit.NewSlots(mostAtOnce),
+	return &sharePages{site: site, store: store, access: access, masker: masker, slots: limit.NewSlots(mostAtOnce),
 		now: time.Now}, nil
 }
 
 // Route adds what a link shows to mux.
-func (p *Pages) Route(mux *http.ServeMux) {
+func (p *sharePages) Route(mux *http.ServeMux) {
 	for path, show := range map[string]shower{
 		"":                                p.first,
 		"/sessions/{id}":                  p.conversation,
@@ -69,7 +69,7 @@ func (p *Pages) Route(mux *http.ServeMux) {
 }
 
 // Routes are the pages on which users make and end links.
-func (p *Pages) Routes() map[string]page.Handler {
+func (p *sharePages) Routes() map[string]page.Handler {
 	return map[string]page.Handler{
 		"GET /sessions/{id}/share":  p.ofSession,
 		"POST /sessions/{id}/share": p.add,
@@ -88,7 +88,7 @@ type visit struct {
 type shower func(w http.ResponseWriter, r *http.Request, v visit) error
 
 // open shows a page to who has a link that works.
-func (p *Pages) open(show shower) http.HandlerFunc {
+func (p *sharePages) open(show shower) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Robots-Tag", "noindex, nofollow, noarchive")
@@ -120,8 +120,8 @@ func (p *Pages) open(show shower) http.HandlerFunc {
 }
 
 // make makes a page in one of the places of the user who made the link.
-func (p *Pages) make(w http.ResponseWriter, r *http.Request, show shower, v visit) error {
-	if err := p.slots.Acquire(r.Context(), v.By.ID, patience); err != nil {
+func (p *sharePages) make(w http.ResponseWriter, r *http.Request, show shower, v visit) error {
+	if err := p.slots.Acquire(r.Context(), v.By.ID, sharePatience); err != nil {
 		return cmp.Or(r.Context().Err(), server.ErrBusy)
 	}
 	defer p.slots.Release(v.By.ID)
@@ -147,7 +147,7 @@ func (m *made) writeTo(w http.ResponseWriter) {
 }
 
 // look pins the session that an address names while fn runs. There is nothing but what the link shows.
-func (p *Pages) look(r *http.Request, v visit, fn func(seen) error) error {
+func (p *sharePages) look(r *http.Request, v visit, fn func(seen) error) error {
 	q := r.URL.Query()
 	s := thread.Stream{ID: r.PathValue("id"), User: page.Number(q.Get(thread.UserParam), 0), Generation: -1}
 	if q.Has("machine") {
@@ -165,7 +165,7 @@ type seen struct {
 	masker *redact.Masker
 }
 
-func (p *Pages) pin(ctx context.Context, v visit, ref server.Ref, fn func(seen) error) (err error) {
+func (p *sharePages) pin(ctx context.Context, v visit, ref server.Ref, fn func(seen) error) (err error) {
 	snap, err := p.store.View(ctx, v.scope, ref)
 	if err != nil {
 		return err

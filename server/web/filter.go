@@ -1,4 +1,4 @@
-package narrow
+package web
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 	"github.com/ccship/ccship/server/web/page"
 )
 
-// Filter is the reader's choice for a listing, and the possible choices.
-type Filter struct {
+// filter is the reader's choice for a listing, and the possible choices.
+type filter struct {
 	Text, Project, Machine, User, Model, Branch string
 	Since, Until                                string // 2026-11-21
 	Narrow                                      bool   // by something else than text
@@ -26,11 +26,11 @@ type Filter struct {
 	Clear                                       string
 }
 
-// Read reads the filter of an address below base. users are those whose sessions the reader may choose.
-func Read(q url.Values, base, path string, users []server.User) Filter {
-	f := Filter{Text: q.Get("q"), Project: q.Get("project"), Machine: q.Get("machine"), User: q.Get("user"),
+// readFilter reads the filter of an address below base. users are those whose sessions the reader may choose.
+func readFilter(q url.Values, base, path string, users []server.User) filter {
+	f := filter{Text: q.Get("q"), Project: q.Get("project"), Machine: q.Get("machine"), User: q.Get("user"),
 		Model: q.Get("model"), Branch: q.Get("branch"), Since: q.Get("since"), Until: q.Get("until"), Users: users,
-		Typed: len(users) > Shown}
+		Typed: len(users) > shown}
 	f.Narrow = f.Machine+f.User+f.Model+f.Branch+f.Since+f.Until != ""
 	f.Any = f.Narrow || f.Text != ""
 	f.Clear = base + page.Address(path, url.Values{}, "project", f.Project)
@@ -38,13 +38,13 @@ func Read(q url.Values, base, path string, users []server.User) Filter {
 }
 
 // Offer adds the machines and models that there are.
-func (f *Filter) Offer(groups []server.Group, usage []server.UsageRow) {
+func (f *filter) Offer(groups []server.Group, usage []server.UsageRow) {
 	seen := map[string]bool{}
 	for _, g := range groups {
 		if !seen[g.Machine] {
 			seen[g.Machine] = true
 			f.Machines = append(f.Machines, page.Choice{Name: cmp.Or(g.Host, g.Machine, "(a plain client)"),
-				URL: MachineParam(g.Machine), On: f.Machine == MachineParam(g.Machine)})
+				URL: machineParam(g.Machine), On: f.Machine == machineParam(g.Machine)})
 		}
 	}
 	for _, u := range usage {
@@ -55,8 +55,8 @@ func (f *Filter) Offer(groups []server.Group, usage []server.UsageRow) {
 	slices.Sort(f.Models)
 }
 
-// MachineParam is a machine in an address, where "" means any of them.
-func MachineParam(m string) string {
+// machineParam is a machine in an address, where "" means any of them.
+func machineParam(m string) string {
 	if m == "" {
 		return "-"
 	}
@@ -64,7 +64,7 @@ func MachineParam(m string) string {
 }
 
 // Query is the filter for the store, in a zone east of UTC. Values that mean nothing are ignored.
-func (f Filter) Query(now time.Time, east time.Duration) server.SessionQuery {
+func (f filter) Query(now time.Time, east time.Duration) server.SessionQuery {
 	q := server.SessionQuery{Text: f.Text, Project: f.Project, Model: f.Model, Branch: f.Branch}
 	if f.Machine != "" {
 		m := f.Machine
@@ -82,27 +82,27 @@ func (f Filter) Query(now time.Time, east time.Duration) server.SessionQuery {
 	return q
 }
 
-// UserFinder finds users of the server.
-type UserFinder interface {
+// userFinder finds users of the server.
+type userFinder interface {
 	FirstUsers(ctx context.Context, most int) ([]server.User, error)
 	FindUser(ctx context.Context, name string) (server.User, error)
 }
 
-// AllUsers and AnyUsers are how many users a page reads that offers them, and one that only says whether there are
+// allUsers and AnyUsers are how many users a page reads that offers them, and one that only says whether there are
 // several.
 const (
-	AllUsers = Shown + 1
-	AnyUsers = 2
+	allUsers = shown + 1
+	anyUsers = 2
 )
 
-// Users lists users that an owner may filter by, as many as most or fewer, and with them the one that q has chosen. It
-// is empty for others, and when there is only one user.
-func Users(ctx context.Context, st UserFinder, who server.Login, q url.Values, most int) ([]server.User, error) {
+// userChips lists users that an owner may filter by, as many as most or fewer, and with them the one that q has chosen.
+// It is empty for others, and when there is only one user.
+func userChips(ctx context.Context, st userFinder, who server.Login, q url.Values, most int) ([]server.User, error) {
 	if who.User.Role != server.Owner {
 		return nil, nil
 	}
 	users, err := st.FirstUsers(ctx, most)
-	if err != nil || len(users) < AnyUsers {
+	if err != nil || len(users) < anyUsers {
 		return nil, err
 	}
 	chosen := q.Get("user")
@@ -116,18 +116,18 @@ func Users(ctx context.Context, st UserFinder, who server.Login, q url.Values, m
 	return append(users, u), err
 }
 
-// Chip is one thing that a listing is narrowed to. URL is the page without it.
-type Chip struct{ Name, Value, URL string }
+// narrowChip is one thing that a listing is narrowed to. URL is the page without it.
+type narrowChip struct{ Name, Value, URL string }
 
 // Chips are what the address q of a page narrows its listing to. Call it after Offer, which knows names.
-func (f Filter) Chips(q url.Values, base, path string, projects []Project) (out []Chip) {
+func (f filter) Chips(q url.Values, base, path string, projects []chipProject) (out []narrowChip) {
 	add := func(name, value string, params ...string) {
 		change := []string{"after", ""}
 		for _, p := range params {
 			change = append(change, p, "")
 		}
 		if value != "" {
-			out = append(out, Chip{name, value, base + page.Address(path, q, change...)})
+			out = append(out, narrowChip{name, value, base + page.Address(path, q, change...)})
 		}
 	}
 	project, machine := f.Project, f.Machine

@@ -1,4 +1,4 @@
-package account
+package web
 
 import (
 	"errors"
@@ -28,7 +28,7 @@ func ownProjects(groups []server.Group, user int64) []server.Group {
 }
 
 // formShare reads which project is shared with which user. Members share only their own.
-func (p *Pages) formShare(r *http.Request, who server.Login) (server.Share, string, error) {
+func (p *accountPages) formShare(r *http.Request, who server.Login) (server.Share, string, error) {
 	s := server.Share{Owner: who.User.ID, ProjectHash: r.PostForm.Get("project"), Created: p.now()}
 	if from := r.PostForm.Get("owner"); from != "" && from != who.User.Name {
 		u, err := p.store.FindUser(r.Context(), from)
@@ -50,7 +50,7 @@ func (p *Pages) formShare(r *http.Request, who server.Login) (server.Share, stri
 	return s, with.Name, nil
 }
 
-func (p *Pages) addShare(r *http.Request, who server.Login) (notice, secret string, err error) {
+func (p *accountPages) addShare(r *http.Request, who server.Login) (notice, secret string, err error) {
 	s, with, err := p.formShare(r, who)
 	if err != nil {
 		return "", "", err
@@ -74,7 +74,7 @@ func (p *Pages) addShare(r *http.Request, who server.Login) (notice, secret stri
 	return "", "", page.BadRequestError("No such project.")
 }
 
-func (p *Pages) removeShare(r *http.Request, who server.Login) (notice, secret string, err error) {
+func (p *accountPages) removeShare(r *http.Request, who server.Login) (notice, secret string, err error) {
 	s, with, err := p.formShare(r, who)
 	if err != nil {
 		return "", "", err

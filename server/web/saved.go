@@ -1,4 +1,4 @@
-package home
+package web
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 // saveView is POST /views with name, page and query: what a page shows, under a name. With remove the view of that name
 // is removed, and the page stays as it is.
-func (p *Pages) saveView(w http.ResponseWriter, r *http.Request, who server.Login) error {
+func (p *homePages) saveView(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	if err := page.ParseForm(w, r); err != nil {
 		return err
 	}

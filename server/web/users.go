@@ -1,4 +1,4 @@
-package account
+package web
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 )
 
 // addLink makes a one-time link: for the reader, or when an owner asks, for another user.
-func (p *Pages) addLink(r *http.Request, who server.Login) (notice, secret string, err error) {
+func (p *accountPages) addLink(r *http.Request, who server.Login) (notice, secret string, err error) {
 	user := who.User
 	if name := r.PostForm.Get("user"); name != "" && name != user.Name {
 		if who.User.Role != server.Owner {
@@ -33,7 +33,7 @@ func (p *Pages) addLink(r *http.Request, who server.Login) (notice, secret strin
 		user.Name, auth.DefaultTicket/time.Minute), p.site.Origin(r) + p.site.Base + "/login?ticket=" + ticket, nil
 }
 
-func (p *Pages) addUser(r *http.Request, _ server.Login) (notice, secret string, err error) {
+func (p *accountPages) addUser(r *http.Request, _ server.Login) (notice, secret string, err error) {
 	name, err := formName(r, "name")
 	if err != nil {
 		return "", "", err
@@ -57,7 +57,7 @@ func formRole(r *http.Request) (server.Role, error) {
 }
 
 // otherUser is the user that an owner changes, never the owner itself: a server must keep its last owner.
-func (p *Pages) otherUser(r *http.Request, who server.Login) (server.User, error) {
+func (p *accountPages) otherUser(r *http.Request, who server.Login) (server.User, error) {
 	u, err := p.store.FindUser(r.Context(), r.PostForm.Get("user"))
 	if err != nil {
 		return u, err
@@ -68,7 +68,7 @@ func (p *Pages) otherUser(r *http.Request, who server.Login) (server.User, error
 	return u, nil
 }
 
-func (p *Pages) setRole(r *http.Request, who server.Login) (notice, secret string, err error) {
+func (p *accountPages) setRole(r *http.Request, who server.Login) (notice, secret string, err error) {
 	u, err := p.otherUser(r, who)
 	if err != nil {
 		return "", "", err
@@ -80,7 +80,7 @@ func (p *Pages) setRole(r *http.Request, who server.Login) (notice, secret strin
 	return u.Name + " is now " + string(role) + ".", "", p.store.SetRole(r.Context(), u.ID, role)
 }
 
-func (p *Pages) disableUser(r *http.Request, who server.Login) (notice, secret string, err error) {
+func (p *accountPages) disableUser(r *http.Request, who server.Login) (notice, secret string, err error) {
 	u, err := p.otherUser(r, who)
 	if err != nil {
 		return "", "", err

@@ -1,4 +1,4 @@
-package home
+package web
 
 import (
 	"cmp"
@@ -9,15 +9,15 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/web/narrow"
+
 	"github.com/ccship/ccship/transcript/price"
 )
 
 const (
-	// liveFor is how long after its last line a session counts as live.
-	liveFor = time.Minute
-	// maxDrops is up to how many rewrites a page counts.
-	maxDrops = 200
+	// homeLiveFor is how long after its last line a session counts as live.
+	homeLiveFor = time.Minute
+	// maxUsageDrops is up to how many rewrites a page counts.
+	maxUsageDrops = 200
 )
 
 // group is sessions of one day, or of one project.
@@ -43,13 +43,13 @@ type row struct {
 }
 
 // rows are those of sessions. names are their users', as far as rows say whose they are.
-func (p *Pages) rows(list []server.FoundSession, names map[int64]string, dropped map[int64]bool) []row {
+func (p *homePages) rows(list []server.FoundSession, names map[int64]string, dropped map[int64]bool) []row {
 	var out []row
 	for _, x := range list {
 		s := row{FoundSession: x, Title: cmp.Or(x.Summary.Title, x.Summary.FirstPrompt), Who: names[x.Owner],
-			Live: p.now().Sub(x.Active) < liveFor, Dropped: dropped[x.ID], Where: machineName(x.Session)}
-		folder, worktree := narrow.Repository(x.Cwd)
-		s.Name, s.Worktree = narrow.ProjectName(x.Project, folder, x.ProjectHash), worktree
+			Live: p.now().Sub(x.Active) < homeLiveFor, Dropped: dropped[x.ID], Where: machineName(x.Session)}
+		folder, worktree := repository(x.Cwd)
+		s.Name, s.Worktree = projectName(x.Project, folder, x.ProjectHash), worktree
 		for _, u := range x.Usage {
 			s.Tokens = s.Tokens.Add(u.Tokens)
 		}
@@ -63,7 +63,7 @@ func (p *Pages) rows(list []server.FoundSession, names map[int64]string, dropped
 }
 
 // who names the users of sessions, where there are several.
-func (p *Pages) who(ctx context.Context, l *list, found []server.FoundSession) (map[int64]string, error) {
+func (p *homePages) who(ctx context.Context, l *list, found []server.FoundSession) (map[int64]string, error) {
 	if len(l.Users) == 0 {
 		return nil, nil //nolint:nilnil // no names
 	}
@@ -118,11 +118,11 @@ func byProject(rows []row) []group {
 		if !known {
 			i = len(out)
 			at[key] = i
-			folder, _ := narrow.Repository(s.Cwd)
+			folder, _ := repository(s.Cwd)
 			out = append(out, group{Name: s.Name, Where: folder})
 		}
 		// The folder that has the project's name is the repository, others are worktrees of it.
-		if folder, _ := narrow.Repository(s.Cwd); named(folder, s.Project) && !named(out[i].Where, s.Project) {
+		if folder, _ := repository(s.Cwd); named(folder, s.Project) && !named(out[i].Where, s.Project) {
 			out[i].Where = folder
 		}
 		out[i].Sessions = append(out[i].Sessions, s)
@@ -137,7 +137,7 @@ func named(folder, name string) bool {
 
 // projectKey is the project_hash of a session, or for one in a worktree that of its repository if it is known.
 func projectKey(s row, rows []row) string {
-	folder, worktree := narrow.Repository(s.Cwd)
+	folder, worktree := repository(s.Cwd)
 	if worktree == "" {
 		return s.ProjectHash
 	}

@@ -1,6 +1,4 @@
-// Package outline lists what happened in a conversation, for its table of contents and the page of its prompts. It
-// reads what is derived, so a long session costs no more than a short one.
-package outline
+package web
 
 import (
 	"cmp"
@@ -11,20 +9,20 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/recall"
-	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 	"github.com/ccship/ccship/transcript/timeline"
 )
 
-// Page is a part of an outline. URLs are paths below the viewer's base.
-type Page struct {
+// outlinePart is a part of an outline. URLs are paths below the viewer's base.
+type outlinePart struct {
 	Rows []thread.Prompt
 	Next string // to be given as after; "" on the last page
 	Read int64  // lines that are derived
 }
 
-// Query chooses a part of an outline.
-type Query struct {
+// outlineQuery chooses a part of an outline.
+type outlineQuery struct {
 	After string // a Next, or a line's number; "" is the beginning
 	Short bool   // without tool calls and commands
 }
@@ -32,9 +30,9 @@ type Query struct {
 // lastPart is behind every moment of a line.
 const lastPart = ".1000000000"
 
-// List lists what happened behind a place, at most thread.MaxPrompts, and pins s to its machine.
-func List(ctx context.Context, st recall.Store, scope server.Scope, s *thread.Stream,
-	from Query) (out Page, err error) {
+// outlineList lists what happened behind a place, at most thread.MaxPrompts, and pins s to its machine.
+func outlineList(ctx context.Context, st recall.Store, scope server.Scope, s *thread.Stream,
+	from outlineQuery) (out outlinePart, err error) {
 	after := from.After
 	q := recall.TimelineQuery{Ref: s.Ref(), After: after, Limit: thread.MaxPrompts}
 	switch line, err := strconv.ParseInt(after, 10, 64); {
@@ -55,12 +53,12 @@ func List(ctx context.Context, st recall.Store, scope server.Scope, s *thread.St
 	s.Pin(t.Session)
 	out.Next, out.Read = t.Next, t.Read
 	for i := range t.Moments {
-		out.Rows = append(out.Rows, row(*s, &t.Moments[i]))
+		out.Rows = append(out.Rows, outlineRow(*s, &t.Moments[i]))
 	}
 	return out, nil
 }
 
-func row(s thread.Stream, m *timeline.Moment) thread.Prompt {
+func outlineRow(s thread.Stream, m *timeline.Moment) thread.Prompt {
 	x := thread.Prompt{Line: m.Line, URL: s.LinePath(m.Line), Time: m.At, Text: m.Text, Tag: tag(m)}
 	if m.Kind != timeline.Prompt && m.Kind != timeline.Task {
 		x.Kind = string(m.Kind)
@@ -90,19 +88,19 @@ func tag(m *timeline.Moment) string {
 		parts = append(parts, "running")
 	}
 	if m.Took >= 1000 {
-		text := format.Duration(time.Duration(m.Took) * time.Millisecond)
+		text := page.Duration(time.Duration(m.Took) * time.Millisecond)
 		if m.MayWait {
 			text += " with any wait for you"
 		}
 		parts = append(parts, text)
 	}
 	if m.Waited >= 1000 {
-		parts = append(parts, "waited "+format.Duration(time.Duration(m.Waited)*time.Millisecond)+" for you")
+		parts = append(parts, "waited "+page.Duration(time.Duration(m.Waited)*time.Millisecond)+" for you")
 	}
 	if m.Before > 0 {
-		text := format.Tokens(m.Before) + " tokens"
+		text := page.Tokens(m.Before) + " tokens"
 		if m.After > 0 {
-			text = format.Tokens(m.Before) + " → " + format.Tokens(m.After) + " tokens"
+			text = page.Tokens(m.Before) + " → " + page.Tokens(m.After) + " tokens"
 		}
 		parts = append(parts, text)
 	}

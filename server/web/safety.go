@@ -1,4 +1,4 @@
-package home
+package web
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/web/narrow"
+
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript/price"
 )
@@ -27,8 +27,8 @@ type amount struct {
 	URL  string
 }
 
-func (p *Pages) safety(ctx context.Context, scope server.Scope, drops int64) (s safety, err error) {
-	s.Rewritten = amount{drops, drops == maxDrops, p.site.Base + "/drops"}
+func (p *homePages) safety(ctx context.Context, scope server.Scope, drops int64) (s safety, err error) {
+	s.Rewritten = amount{drops, drops == maxUsageDrops, p.site.Base + "/drops"}
 	for _, x := range []struct {
 		to   *amount
 		view string
@@ -45,13 +45,13 @@ func (p *Pages) safety(ctx context.Context, scope server.Scope, drops int64) (s 
 }
 
 // stands narrows a query to a view that everybody has.
-func (p *Pages) stands(q *server.SessionQuery, view string) { q.Stand(view, p.now()) }
+func (p *homePages) stands(q *server.SessionQuery, view string) { q.Stand(view, p.now()) }
 
-// side is all projects, with sums.
-type side struct {
+// homeSide is all projects, with sums.
+type homeSide struct {
 	page.Layout
-	narrow.Filter
-	Projects []narrow.Project
+	filter
+	Projects []chipProject
 	Sessions int64
 	Machines int64
 	Bytes    int64
@@ -64,9 +64,9 @@ type side struct {
 }
 
 // projects is GET /projects?bare&after: projects, beside the list or as a page of its own.
-func (p *Pages) projects(w http.ResponseWriter, r *http.Request, who server.Login) error {
+func (p *homePages) projects(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	q, scope := r.URL.Query(), server.ScopeOf(who.User)
-	groups, err := p.store.Groups(r.Context(), scope, server.GroupQuery{After: q.Get("after"), Limit: narrow.Shown})
+	groups, err := p.store.Groups(r.Context(), scope, server.GroupQuery{After: q.Get("after"), Limit: shown})
 	if errors.Is(err, server.ErrBadPage) {
 		return page.BadRequestError("after must come from a link of this list.")
 	}
@@ -79,8 +79,8 @@ func (p *Pages) projects(w http.ResponseWriter, r *http.Request, who server.Logi
 	}
 	bare, part := q.Get("bare") != "", q.Get("after") != "" || groups.Next != ""
 	q.Del("bare")
-	s := side{Layout: p.site.Layout(r, who, "Projects", "sessions"), Filter: narrow.Read(q, p.site.Base, "/", nil),
-		Projects: narrow.Projects(groups.List, q, p.site.Base, "/"), Bare: bare,
+	s := homeSide{Layout: p.site.Layout(r, who, "Projects", "sessions"), filter: readFilter(q, p.site.Base, "/", nil),
+		Projects: projects(groups.List, q, p.site.Base, "/"), Bare: bare,
 		Part: part, All: p.site.Base + page.Address("/", q, "project", "", "after", "")}
 	if groups.Next != "" {
 		s.Next = p.site.Base + page.Address("/projects", q, "after", groups.Next)
@@ -90,7 +90,7 @@ func (p *Pages) projects(w http.ResponseWriter, r *http.Request, who server.Logi
 	return nil
 }
 
-func (s *side) sum(groups []server.Group, usage []server.UsageRow, prices *price.List) {
+func (s *homeSide) sum(groups []server.Group, usage []server.UsageRow, prices *price.List) {
 	machines := map[string]bool{}
 	for _, g := range groups {
 		s.Sessions += g.Sessions

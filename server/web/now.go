@@ -1,4 +1,4 @@
-package home
+package web
 
 import (
 	"cmp"
@@ -39,7 +39,7 @@ type wall struct {
 }
 
 // running is GET /now?bare: the wall, as a piece of the list or as a page of its own.
-func (p *Pages) running(w http.ResponseWriter, r *http.Request, who server.Login) error {
+func (p *homePages) running(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	x := wall{Layout: p.site.Layout(r, who, "Running now", "sessions"), Bare: r.URL.Query().Get("bare") != ""}
 	var err error
 	if x.Now, err = p.cards(r.Context(), server.ScopeOf(who.User)); err != nil {
@@ -50,7 +50,7 @@ func (p *Pages) running(w http.ResponseWriter, r *http.Request, who server.Login
 }
 
 // cards are the sessions that run, wait or have just ended. Those that need somebody come first.
-func (p *Pages) cards(ctx context.Context, scope server.Scope) ([]card, error) {
+func (p *homePages) cards(ctx context.Context, scope server.Scope) ([]card, error) {
 	found, err := p.store.Find(ctx, scope, server.SessionQuery{Since: p.now().Add(-recent),
 		Page: server.Page{Limit: mostCards, Recent: true}})
 	if err != nil {
@@ -83,7 +83,8 @@ func rank(c card) int {
 }
 
 // tail is the last records of a session, in order.
-func (p *Pages) tail(ctx context.Context, scope server.Scope, x server.Session) (out []transcript.Record, err error) {
+func (p *homePages) tail(ctx context.Context, scope server.Scope, x server.Session) (out []transcript.Record,
+	err error) {
 	snap, err := p.store.View(ctx, scope, server.Ref{Stream: x.ID})
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package account
+package web
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ type keyRow struct {
 	Until time.Time // zero: for ever
 }
 
-func (p *Pages) keyRows(r *http.Request, who server.Login, names map[int64]string) ([]keyRow, error) {
+func (p *accountPages) keyRows(r *http.Request, who server.Login, names map[int64]string) ([]keyRow, error) {
 	keys, err := p.store.Keys(r.Context(), who.User.ID)
 	if who.User.Role == server.Owner {
 		keys, err = p.store.Keys(r.Context(), 0)
@@ -32,7 +32,7 @@ func (p *Pages) keyRows(r *http.Request, who server.Login, names map[int64]strin
 	return out, err
 }
 
-func (p *Pages) addKey(r *http.Request, who server.Login) (notice, secret string, err error) {
+func (p *accountPages) addKey(r *http.Request, who server.Login) (notice, secret string, err error) {
 	name, err := formName(r, "name")
 	if err != nil {
 		return "", "", err
@@ -49,7 +49,7 @@ func (p *Pages) addKey(r *http.Request, who server.Login) (notice, secret string
 }
 
 // ownKey finds a key that the reader may change: one's own, or for owners any.
-func (p *Pages) ownKey(r *http.Request, who server.Login) (server.Key, error) {
+func (p *accountPages) ownKey(r *http.Request, who server.Login) (server.Key, error) {
 	user := who.User.ID
 	if who.User.Role == server.Owner {
 		user = 0
@@ -66,7 +66,7 @@ func (p *Pages) ownKey(r *http.Request, who server.Login) (server.Key, error) {
 	return server.Key{}, page.BadRequestError("No such key.")
 }
 
-func (p *Pages) revokeKey(r *http.Request, who server.Login) (notice, secret string, err error) {
+func (p *accountPages) revokeKey(r *http.Request, who server.Login) (notice, secret string, err error) {
 	k, err := p.ownKey(r, who)
 	if err != nil {
 		return "", "", err
@@ -77,7 +77,7 @@ func (p *Pages) revokeKey(r *http.Request, who server.Login) (notice, secret str
 	return "The key " + k.Name + " is revoked, with all that came from it.", "", nil
 }
 
-func (p *Pages) rotateKey(r *http.Request, who server.Login) (notice, secret string, err error) {
+func (p *accountPages) rotateKey(r *http.Request, who server.Login) (notice, secret string, err error) {
 	k, err := p.ownKey(r, who)
 	if err != nil {
 		return "", "", err

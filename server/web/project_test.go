@@ -1,4 +1,4 @@
-package narrow
+package web
 
 import (
 	"testing"
@@ -18,7 +18,7 @@ func TestNames(t *testing.T) {
 		"1": "kim/work/shop", "2": "play/shop", "3": "src/work/shop", "4": "api", "5": "bare (5)", "6": "bare (6)",
 		"9": "one/main (2)", "10": "two/main (2)",
 	}
-	got := Names(groups)
+	got := chipNames(groups)
 	for hash, name := range want {
 		if got[hash] != name {
 			t.Errorf("%s: %q, want %q", hash, got[hash], name)
