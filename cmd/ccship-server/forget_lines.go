@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/scan"
+	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/transcript"
 )
@@ -42,14 +42,14 @@ func (o *forgetOptions) maskLines(c *cobra.Command, session string) error {
 
 func (o *forgetOptions) forgetLines(ctx context.Context, s store.Store, session string,
 	p *progress) (*linesReport, error) {
-	to := scan.MaskOptions{DryRun: !o.yes, Progress: func(read scan.Progress, found scan.Found) {
+	to := audit.MaskOptions{DryRun: !o.yes, Progress: func(read audit.ScanProgress, found audit.Found) {
 		p.say("%d transcripts, %d lines, %s; %d secrets", read.Streams, read.Lines, amount.Size(read.Bytes), found.Secrets)
 	}}
 	seen, err := o.choose(ctx, s, session, &to)
 	if err != nil {
 		return nil, err
 	}
-	found, err := scan.Mask(ctx, s, to)
+	found, err := audit.Mask(ctx, s, to)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (o *forgetOptions) forgetLines(ctx context.Context, s store.Store, session 
 
 // choose limits what is masked to a session and its agents, and to a user. seen becomes true with the first transcript.
 func (o *forgetOptions) choose(ctx context.Context, s store.Store, session string,
-	to *scan.MaskOptions) (seen *bool, err error) {
+	to *audit.MaskOptions) (seen *bool, err error) {
 	var owner int64
 	if o.user != "" {
 		u, err := findUser(ctx, s, o.user)

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ccship/ccship/server/starting"
 	"github.com/ccship/ccship/server/store"
 )
 
@@ -23,7 +22,7 @@ type stepKey struct{}
 // openServing opens the store of a server. Meanwhile ln answers: its health, and to everything else that it is to be
 // sent again. The service manager waits for it too.
 func openServing(ctx context.Context, f serveFlags, set settings, ln net.Listener) (st store.Store, err error) {
-	first := &starting.Server{Version: version, TLS: set.tls, Log: set.log}
+	first := &startingServer{Version: version, TLS: set.tls, Log: set.log}
 	stop, err := first.Run(ln)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/config"
-	"github.com/ccship/ccship/server/scan"
+	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
 	masking "github.com/ccship/ccship/transcript/redact"
 )
@@ -95,14 +95,14 @@ func scanStore(ctx context.Context, s store.Store, masker *masking.Masker, p *pr
 	for _, u := range users {
 		names[u.ID] = u.Name
 	}
-	read, err := scan.Run(ctx, s, masker, func(f scan.Finding) {
+	read, err := audit.ScanSecrets(ctx, s, masker, func(f audit.SecretFinding) {
 		r.Secrets += int64(f.Secrets)
 		if r.WithSecrets++; r.WithSecrets <= maxFindings {
 			x := f.Session
 			r.Findings = append(r.Findings, scanFinding{x.SessionID, names[x.Owner], x.Machine, f.Epoch, f.Generation, f.Line,
 				f.Place, f.Replaced, f.Secrets, f.Rules})
 		}
-	}, func(a scan.Progress) {
+	}, func(a audit.ScanProgress) {
 		p.say("%d transcripts, %d lines, %s; %d secrets", a.Streams, a.Lines, amount.Size(a.Bytes), r.Secrets)
 	})
 	if err != nil {

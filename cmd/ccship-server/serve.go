@@ -13,11 +13,11 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/heap"
+	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/fair"
-	"github.com/ccship/ccship/server/hub"
+	"github.com/ccship/ccship/server/limit"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/upkeep"
 	"github.com/ccship/ccship/server/web"
@@ -89,14 +89,14 @@ func serve(c *cobra.Command, f serveFlags) (err error) {
 }
 
 // assemble puts the server together.
-func assemble(f serveFlags, set settings, st store.Store) (*api.Server, *hub.Hub, error) {
+func assemble(f serveFlags, set settings, st store.Store) (*api.Server, *server.Hub, error) {
 	access := auth.New(st, set.log)
 	access.Proxies = set.proxies
 	if f.endLogins {
 		access.Run = rand.Text()
 	}
-	changes := hub.New(st)
-	bounded := fair.New(st)
+	changes := server.NewHub(st)
+	bounded := limit.NewFair(st)
 	viewer, err := web.New(bounded, access)
 	if err != nil {
 		return nil, nil, err

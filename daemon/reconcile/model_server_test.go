@@ -17,7 +17,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/hub"
+
 	"github.com/ccship/ccship/server/store/sqlite"
 )
 
@@ -129,7 +129,7 @@ func (s *modelServer) open() {
 	st, err := sqlite.Open(context.Background(), s.now.path)
 	must(err)
 	ctx, cancel := context.WithCancel(context.Background())
-	changes := hub.New(st)
+	changes := server.NewHub(st)
 	var wg sync.WaitGroup
 	wg.Go(func() { must(changes.Run(ctx)) })
 	s.store, s.end = st, func() { cancel(); wg.Wait(); must(st.Close()) }

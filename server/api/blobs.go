@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/query"
+
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -58,7 +58,7 @@ func (s *Server) putBlob(w http.ResponseWriter, r *http.Request, who server.Key)
 	if err != nil {
 		return err
 	}
-	offset, err := query.Number(r.URL.Query(), "offset", -1)
+	offset, err := numberOf(r.URL.Query(), "offset", -1)
 	if err != nil || offset < 0 {
 		return wire.BadRequest("bad_query", "offset is not a number from 0")
 	}

@@ -5,8 +5,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/people"
-	"github.com/ccship/ccship/server/api/reply"
+
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -55,14 +54,14 @@ func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who s
 	if err != nil {
 		return err
 	}
-	names, err := people.Of(r, s.store, list.List, func(c *server.Checkpoint) int64 { return c.Owner })
+	names, err := ownersOf(r, s.store, list.List, func(c *server.Checkpoint) int64 { return c.Owner })
 	if err != nil {
 		return err
 	}
 	a := struct {
-		Checkpoints []reply.Checkpoint `json:"checkpoints"`
+		Checkpoints []checkpointAnswer `json:"checkpoints"`
 		Next        *string            `json:"next"` // null on the last page
-	}{Checkpoints: each(list.List, func(c server.Checkpoint) reply.Checkpoint { return reply.CheckpointOf(c, names) })}
+	}{Checkpoints: each(list.List, func(c server.Checkpoint) checkpointAnswer { return checkpointAnswerOf(c, names) })}
 	if list.Next != "" {
 		a.Next = &list.Next
 	}
@@ -85,6 +84,6 @@ func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request, who server.K
 	if err != nil {
 		return err
 	}
-	s.answer(w, http.StatusOK, reply.CheckpointOf(c, names))
+	s.answer(w, http.StatusOK, checkpointAnswerOf(c, names))
 	return nil
 }

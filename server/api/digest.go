@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/query"
+
 	"github.com/ccship/ccship/server/digest"
 	"github.com/ccship/ccship/server/wire"
 )
@@ -32,7 +32,7 @@ type digestAnswer struct {
 // the stored bytes.
 func (s *Server) digest(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q := r.URL.Query()
-	f := query.New(q, nil)
+	f := newQuery(q, nil)
 	all := f.OneOf("epochs", "one", "all") == "all"
 	if f.Err != nil {
 		return f.Err
@@ -64,11 +64,11 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request, who server.Key) 
 
 // lineHashes hashes the lines that the query asks for.
 func lineHashes(ctx context.Context, snap server.Snapshot, v server.View, q url.Values) ([]*string, error) {
-	from, err := query.Number(q, "from", 0)
+	from, err := numberOf(q, "from", 0)
 	if err != nil {
 		return nil, err
 	}
-	to, err := query.Number(q, "to", min(from+maxHashes, max(v.Total, from)))
+	to, err := numberOf(q, "to", min(from+maxHashes, max(v.Total, from)))
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/hub"
+
 	"github.com/ccship/ccship/server/store/sqlite"
 )
 
@@ -45,7 +45,7 @@ func TestPageCost(t *testing.T) {
 	r.post(piece{lines: objects("a", 0, 100)}.body("s"))
 	r.post(piece{gen: 1, rewound: 50, first: 50, lines: objects("b", 50, 100)}.body("s"))
 	counting := &lineCounter{Store: r.store}
-	handler := api.New(counting, auth.New(r.store, slog.New(slog.DiscardHandler)), hub.New(r.store)).Handler()
+	handler := api.New(counting, auth.New(r.store, slog.New(slog.DiscardHandler)), server.NewHub(r.store)).Handler()
 	for query, want := range map[string]int64{
 		"?generation=1&from=48&to=52": 4, "?from=99": 1, "?generation=0&from=100": 0, "": 150,
 	} {

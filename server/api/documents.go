@@ -7,8 +7,7 @@ import (
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/query"
-	"github.com/ccship/ccship/server/api/reply"
+
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -61,8 +60,8 @@ func (s *Server) documents(w http.ResponseWriter, r *http.Request, who server.Ke
 		Documents []documentAnswer `json:"documents"`
 	}{make([]documentAnswer, 0, len(list))}
 	for _, d := range list {
-		a.Documents = append(a.Documents, documentAnswer{d.Path, d.Linked, reply.Time(d.AddedAt), d.AddedBy,
-			reply.Time(d.UnlinkedAt), reply.Time(d.ChangedAt), d.ChangedBy, d.Versions, d.Size, d.SHA256, d.Deleted,
+		a.Documents = append(a.Documents, documentAnswer{d.Path, d.Linked, timeAnswer(d.AddedAt), d.AddedBy,
+			timeAnswer(d.UnlinkedAt), timeAnswer(d.ChangedAt), d.ChangedBy, d.Versions, d.Size, d.SHA256, d.Deleted,
 			d.TooLarge, d.Stored})
 	}
 	s.answer(w, http.StatusOK, a)
@@ -85,13 +84,13 @@ type versionAnswer struct {
 
 // versions is GET /api/sessions/{id}/documents/{path}/versions?machine&before&limit: the newest first.
 func (s *Server) versions(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	f := query.New(r.URL.Query(), nil)
+	f := newQuery(r.URL.Query(), nil)
 	page := server.VersionPage{Limit: f.Limit()}
 	if f.Err != nil {
 		return f.Err
 	}
 	var err error
-	if page.Before, err = query.Number(r.URL.Query(), "before", 0); err != nil || page.Before < 0 {
+	if page.Before, err = numberOf(r.URL.Query(), "before", 0); err != nil || page.Before < 0 {
 		return wire.BadRequest("bad_query", "before is not a number from 0")
 	}
 	list, err := s.store.Versions(r.Context(), server.ScopeOf(who.User), refOf(r), r.PathValue("path"), page)
@@ -104,7 +103,7 @@ func (s *Server) versions(w http.ResponseWriter, r *http.Request, who server.Key
 	}{Versions: make([]versionAnswer, 0, len(list.List))}
 	for _, v := range list.List {
 		a.Versions = append(a.Versions, versionAnswer{v.N, v.At, v.Change, v.By, v.Size, v.SHA256, v.TooLarge, v.Stored,
-			reply.LineOrNull(v.Line), v.Epoch})
+			lineOrNull(v.Line), v.Epoch})
 	}
 	if list.Next != 0 {
 		a.Next = &list.Next
@@ -115,7 +114,7 @@ func (s *Server) versions(w http.ResponseWriter, r *http.Request, who server.Key
 
 // document is GET /api/sessions/{id}/documents/{path}?machine&version: its content as it was.
 func (s *Server) document(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	n, err := query.Number(r.URL.Query(), "version", 0)
+	n, err := numberOf(r.URL.Query(), "version", 0)
 	if err != nil || n < 0 {
 		return wire.BadRequest("bad_query", "version is not a number from 0")
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/query"
+
 	"github.com/ccship/ccship/server/wire"
 	"github.com/ccship/ccship/transcript"
 )
@@ -33,7 +33,7 @@ func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key)
 	if err := applyCursor(q, &ref); err != nil {
 		return err
 	}
-	after, err := query.Number(q, "after", 0)
+	after, err := numberOf(q, "after", 0)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key)
 	if q.Has("after") {
 		from = after + 1
 	}
-	limit, err := query.Number(q, "limit", query.PageDefault)
+	limit, err := numberOf(q, "limit", pageDefault)
 	if err != nil || limit < 1 {
 		return wire.BadRequest("bad_query", "limit is not a number from 1")
 	}
@@ -53,7 +53,7 @@ func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key)
 		if err != nil {
 			return err
 		}
-		p := entryPage{limit: int(min(limit, query.PageMax)), last: -1}
+		p := entryPage{limit: int(min(limit, pageMax)), last: -1}
 		if err := p.read(ctx, snap, v.Between(from, v.Total), q.Get("replaced") == "1"); err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/query"
+
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -63,7 +63,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who server.Key) 
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // nginx would keep events to itself
-	stream := &eventStream{w: w, control: http.NewResponseController(w), names: query.Names{}}
+	stream := &eventStream{w: w, control: http.NewResponseController(w), names: namesOf{}}
 	changes := s.hub.Listen(r.Context(), wanted)
 	if err := stream.begin(r.Header.Get("Last-Event-ID") != ""); err != nil {
 		return nil // gone
@@ -106,7 +106,7 @@ func (s *Server) sendChanges(r *http.Request, to *eventStream, changes <-chan se
 }
 
 // learn adds the name of a user that is not known yet.
-func (s *Server) learn(ctx context.Context, names query.Names, user int64) error {
+func (s *Server) learn(ctx context.Context, names namesOf, user int64) error {
 	if _, known := names[user]; known {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (s *Server) learn(ctx context.Context, names query.Names, user int64) error
 }
 
 // wantedChanges is the query's filter.
-func wantedChanges(f *query.Filter) func(server.Change) bool {
+func wantedChanges(f *filterOf) func(server.Change) bool {
 	session, project, machine, user := f.Text("session"), f.Text("project"), f.Machine(), f.User()
 	return func(c server.Change) bool {
 		return (session == "" || c.SessionID == session) && (project == "" || c.Project == project) &&
@@ -128,7 +128,7 @@ func wantedChanges(f *query.Filter) func(server.Change) bool {
 type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	names   query.Names // of those whose changes were sent
+	names   namesOf // of those whose changes were sent
 }
 
 func (e *eventStream) begin(again bool) error {

@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/query"
-	"github.com/ccship/ccship/server/api/reply"
+
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -27,7 +26,7 @@ var exportTypes = map[string]string{
 
 // export is GET or POST /api/sessions/{id}/export?format&machine&epoch: the newest view as a file to keep.
 func (s *Server) export(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	f := query.New(r.URL.Query(), nil)
+	f := newQuery(r.URL.Query(), nil)
 	format := f.OneOf("format", "jsonl", "json", "md", "html")
 	if f.Err != nil {
 		return f.Err
@@ -52,7 +51,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, who server.Key) 
 		case "jsonl":
 			err = exportLines(ctx, out, snap)
 		case "json":
-			err = exportDocument(ctx, out, snap, reply.SessionOf(snap.Session(), names))
+			err = exportDocument(ctx, out, snap, sessionAnswerOf(snap.Session(), names))
 		default:
 			err = s.Export(ctx, out, snap, format)
 		}
@@ -109,7 +108,7 @@ func exportLines(ctx context.Context, w io.Writer, snap server.Snapshot) error {
 }
 
 // exportDocument writes one JSON document: the session and its entries.
-func exportDocument(ctx context.Context, w io.Writer, snap server.Snapshot, session reply.Session) error {
+func exportDocument(ctx context.Context, w io.Writer, snap server.Snapshot, session sessionAnswer) error {
 	head, err := json.Marshal(session)
 	if err != nil {
 		return err

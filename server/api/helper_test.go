@@ -21,7 +21,7 @@ import (
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/hub"
+
 	"github.com/ccship/ccship/server/store/sqlite"
 )
 
@@ -60,7 +60,7 @@ func (r *rig) start(set ...func(*api.Server)) {
 		r.t.Fatal(err)
 	}
 	log := discard()
-	hub := hub.New(r.store)
+	hub := server.NewHub(r.store)
 	s := api.New(r.store, auth.New(r.store, log), hub)
 	for _, f := range set {
 		f(s)

@@ -21,7 +21,6 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/hub"
 )
 
 // siege is a server on a real listener, with a client that behaves and must never fail.
@@ -35,7 +34,7 @@ type siege struct {
 func newSiege(t *testing.T, set func(*api.Server)) *siege {
 	t.Helper()
 	r := newRig(t)
-	s := api.New(r.store, auth.New(r.store, discard()), hub.New(r.store))
+	s := api.New(r.store, auth.New(r.store, discard()), server.NewHub(r.store))
 	s.Patience = 200 * time.Millisecond
 	set(s)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,7 +12,6 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/hub"
 )
 
 // FuzzIngest sends anything to the handler, with a real store behind it. Whatever comes, the answer is one of the
@@ -33,7 +32,7 @@ func FuzzIngest(f *testing.F) {
 	f.Add([]byte("\x28\xb5\x2f\xfd"), "zstd")
 	f.Add([]byte(piece{gen: 1, rewound: 3, lines: []string{"{}"}}.body("s/agent-1")), "")
 	r := newRig(f)
-	s := api.New(r.store, auth.New(r.store, discard()), hub.New(r.store))
+	s := api.New(r.store, auth.New(r.store, discard()), server.NewHub(r.store))
 	s.MaxBody = 1 << 20
 	h := s.Handler()
 	f.Fuzz(func(t *testing.T, body []byte, encoding string) {

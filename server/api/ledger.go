@@ -10,9 +10,9 @@ import (
 	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/query"
+
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/streamcopy"
+
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -105,11 +105,11 @@ type changedAnswer struct {
 // changed after count since, in the order of their changes.
 func (s *Server) ledger(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q := r.URL.Query()
-	since, err := query.Number(q, "since", 0)
+	since, err := numberOf(q, "since", 0)
 	if err != nil {
 		return err
 	}
-	limit, err := query.Number(q, "limit", maxChanged)
+	limit, err := numberOf(q, "limit", maxChanged)
 	if err != nil || limit < 1 {
 		return wire.BadRequest("bad_query", "limit is not a number from 1")
 	}
@@ -159,7 +159,7 @@ func (s *Server) copyLines(w http.ResponseWriter, r *http.Request, who server.Ke
 	if err != nil {
 		return err
 	}
-	c := streamcopy.Copy{Store: s.store, Owner: who.User.ID, Quota: s.Quota.For(who.User), Machine: q.To, Host: q.Host,
+	c := copyStream{Store: s.store, Owner: who.User.ID, Quota: s.Quota.For(who.User), Machine: q.To, Host: q.Host,
 		Epoch: q.Epoch, First: q.Lines, Writer: writer}
 	ref := server.Ref{SessionID: r.PathValue("id"), Machine: &q.From, Owner: who.User.ID}
 	if err := s.view(r, who, ref, c.Write); err != nil {

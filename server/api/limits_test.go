@@ -18,7 +18,6 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/hub"
 )
 
 // stuckStore stores nothing until it is let go, and says when somebody waits.
@@ -42,7 +41,7 @@ func (s *stuckStore) Put(ctx context.Context, b *server.Batch) error {
 func TestGracefulStop(t *testing.T) {
 	r := newRig(t)
 	stuck := &stuckStore{r.store, make(chan struct{}), make(chan struct{})}
-	s := api.New(stuck, auth.New(r.store, slog.New(slog.DiscardHandler)), hub.New(r.store))
+	s := api.New(stuck, auth.New(r.store, slog.New(slog.DiscardHandler)), server.NewHub(r.store))
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +133,7 @@ func (s *countingStore) Put(ctx context.Context, b *server.Batch) error {
 func TestMaxRequests(t *testing.T) {
 	r := newRig(t)
 	counting := &countingStore{Store: r.store}
-	s := api.New(counting, auth.New(r.store, slog.New(slog.DiscardHandler)), hub.New(r.store))
+	s := api.New(counting, auth.New(r.store, slog.New(slog.DiscardHandler)), server.NewHub(r.store))
 	s.MaxRequests = 2
 	r.http.Config.Handler = s.Handler()
 	var wg sync.WaitGroup
@@ -178,7 +177,7 @@ func TestThousandDaemons(t *testing.T) {
 	const daemons, atOnce, queue = 1000, 16, 200
 	r := newRig(t)
 	slow := &manyStore{Store: r.store, let: make(chan struct{})}
-	s := api.New(slow, auth.New(r.store, discard()), hub.New(r.store))
+	s := api.New(slow, auth.New(r.store, discard()), server.NewHub(r.store))
 	s.MaxRequests, s.MaxQueue, s.MaxIntake, s.Patience = atOnce, queue, 4<<20, 10*time.Minute
 	web := httptest.NewServer(s.Handler())
 	t.Cleanup(web.Close)

@@ -9,9 +9,7 @@ import (
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/people"
-	"github.com/ccship/ccship/server/api/query"
-	"github.com/ccship/ccship/server/api/reply"
+
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -122,9 +120,9 @@ type linkRequestAnswer struct {
 	Answered *time.Time `json:"answered_at"`
 }
 
-func answerLinkRequest(x server.LinkRequest, names query.Names) linkRequestAnswer {
+func answerLinkRequest(x server.LinkRequest, names namesOf) linkRequestAnswer {
 	return linkRequestAnswer{x.ID, x.Path, x.Link, names[x.By], x.Machine, x.Host, x.Created, string(x.State), x.Reason,
-		reply.Time(x.Answered)}
+		timeAnswer(x.Answered)}
 }
 
 // link is POST /api/sessions/{id}/documents {path}: asks the session's daemon to link a document.
@@ -176,7 +174,7 @@ func (s *Server) linkRequests(w http.ResponseWriter, r *http.Request, who server
 	if err != nil {
 		return err
 	}
-	names, err := people.Of(r, s.store, list, func(x *server.LinkRequest) int64 { return x.By })
+	names, err := ownersOf(r, s.store, list, func(x *server.LinkRequest) int64 { return x.By })
 	if err != nil {
 		return err
 	}

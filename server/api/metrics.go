@@ -2,8 +2,6 @@ package api
 
 import (
 	"net/http"
-
-	"github.com/ccship/ccship/server/metrics"
 )
 
 // showMetrics is GET /metrics, in Prometheus' text format.
@@ -14,7 +12,7 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	var p metrics.Page
+	var p metricsPage
 	open, idle := s.conns.Count()
 	p.One("ccship_server_info", "gauge", "1, with the version", 1, "version", s.Version)
 	p.One("ccship_server_connections", "gauge", "open connections", float64(open))

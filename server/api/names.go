@@ -5,21 +5,19 @@ import (
 	"net/http"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/people"
-	"github.com/ccship/ccship/server/api/query"
 )
 
 // filter reads a request's query, with the name of the user that it names.
-func (s *Server) filter(r *http.Request) *query.Filter {
-	named, err := people.Named(r, s.store)
-	f := query.New(r.URL.Query(), named)
+func (s *Server) filter(r *http.Request) *filterOf {
+	named, err := namedUser(r, s.store)
+	f := newQuery(r.URL.Query(), named)
 	f.Err = err
 	return f
 }
 
 // userOf is the named user, else the one whose session a listing is narrowed to: of several users' sessions with one id
 // a listing shows one user's, as reading does. 0: nothing is narrowed, or there is no such session.
-func (s *Server) userOf(r *http.Request, who server.Key, f *query.Filter, session string) (int64, error) {
+func (s *Server) userOf(r *http.Request, who server.Key, f *filterOf, session string) (int64, error) {
 	user := f.User()
 	if user != 0 || session == "" || f.Err != nil {
 		return user, f.Err

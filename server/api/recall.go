@@ -7,9 +7,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/people"
-	"github.com/ccship/ccship/server/api/query"
-	"github.com/ccship/ccship/server/api/reply"
+
 	"github.com/ccship/ccship/server/recall"
 	"github.com/ccship/ccship/transcript/timeline"
 )
@@ -18,7 +16,7 @@ import (
 const maxRecall = 100
 
 // lineURL is where a browser shows lines.
-func (s *Server) lineURL(r *http.Request) reply.Link {
+func (s *Server) lineURL(r *http.Request) linkAnswer {
 	base := s.publicBase(r)
 	return func(x server.Session, line int64) string {
 		q := url.Values{"machine": {x.Machine}}
@@ -53,7 +51,7 @@ func (s *Server) publicBase(r *http.Request) string {
 // timeline is GET /api/sessions/{id}/timeline?user&machine&kind&after&limit: what happened in a session, and how long
 // it took.
 func (s *Server) timeline(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	f := query.New(r.URL.Query(), nil)
+	f := newQuery(r.URL.Query(), nil)
 	q := recall.TimelineQuery{Ref: refOf(r), After: f.Text("after"), Limit: f.Limit()}
 	var known []string
 	for _, k := range timeline.Kinds() {
@@ -73,7 +71,7 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request, who server.Key
 	if err != nil {
 		return err
 	}
-	s.answer(w, http.StatusOK, reply.TimelineOf(t, names, s.lineURL(r)))
+	s.answer(w, http.StatusOK, timelineAnswerOf(t, names, s.lineURL(r)))
 	return nil
 }
 
@@ -93,7 +91,7 @@ func (s *Server) blame(w http.ResponseWriter, r *http.Request, who server.Key) e
 	if err != nil {
 		return err
 	}
-	f := query.New(r.URL.Query(), nil)
+	f := newQuery(r.URL.Query(), nil)
 	file := f.Text("file")
 	q.Kinds = f.List("kind", server.EditKind, server.ReadKind)
 	if f.Err == nil && strings.TrimSpace(file) == "" {
@@ -106,11 +104,11 @@ func (s *Server) blame(w http.ResponseWriter, r *http.Request, who server.Key) e
 	if err != nil {
 		return err
 	}
-	names, err := people.Of(r, s.store, touches, func(t *recall.Touch) int64 { return t.Session.Owner })
+	names, err := ownersOf(r, s.store, touches, func(t *recall.Touch) int64 { return t.Session.Owner })
 	if err != nil {
 		return err
 	}
-	s.answer(w, http.StatusOK, reply.Blame(touches, more, names, s.lineURL(r)))
+	s.answer(w, http.StatusOK, blameAnswer(touches, more, names, s.lineURL(r)))
 	return nil
 }
 
@@ -122,7 +120,7 @@ func (s *Server) fix(w http.ResponseWriter, r *http.Request, who server.Key) err
 		return err
 	}
 	if strings.TrimSpace(strings.ReplaceAll(q.Text, `"`, "")) == "" {
-		f := query.New(r.URL.Query(), nil)
+		f := newQuery(r.URL.Query(), nil)
 		f.Fail("q", "the text of an error")
 		return f.Err
 	}
@@ -130,10 +128,10 @@ func (s *Server) fix(w http.ResponseWriter, r *http.Request, who server.Key) err
 	if err != nil {
 		return err
 	}
-	names, err := people.Of(r, s.store, episodes, func(e *recall.Episode) int64 { return e.Session.Owner })
+	names, err := ownersOf(r, s.store, episodes, func(e *recall.Episode) int64 { return e.Session.Owner })
 	if err != nil {
 		return err
 	}
-	s.answer(w, http.StatusOK, reply.Fix(episodes, names, s.lineURL(r)))
+	s.answer(w, http.StatusOK, fixAnswer(episodes, names, s.lineURL(r)))
 	return nil
 }

@@ -4,14 +4,12 @@ import (
 	"net/http"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/keep"
-	"github.com/ccship/ccship/server/api/people"
 )
 
 // kept makes a call of what answers one.
-func (s *Server) kept(to func(*keep.Request) (status int, answer any, err error)) call {
+func (s *Server) kept(to func(*keepRequest) (status int, answer any, err error)) call {
 	return func(w http.ResponseWriter, r *http.Request, who server.Key) error {
-		status, answer, err := to(&keep.Request{Request: r, Who: who, Ref: refOf(r), Base: s.publicBase(r),
+		status, answer, err := to(&keepRequest{Request: r, Who: who, Ref: refOf(r), Base: s.publicBase(r),
 			Store: s.store, Access: s.access, Log: s.logOf(r), Read: func(to any) error { return s.readJSON(w, r, to) }})
 		if err == nil {
 			s.answer(w, status, answer)
@@ -21,9 +19,9 @@ func (s *Server) kept(to func(*keep.Request) (status int, answer any, err error)
 }
 
 // peopled makes a call of what answers one about people.
-func (s *Server) peopled(to func(*people.Request) (status int, answer any, err error)) call {
+func (s *Server) peopled(to func(*accountRequest) (status int, answer any, err error)) call {
 	return func(w http.ResponseWriter, r *http.Request, who server.Key) error {
-		status, answer, err := to(&people.Request{Request: r, Who: who, Quota: s.Quota,
+		status, answer, err := to(&accountRequest{Request: r, Who: who, Quota: s.Quota,
 			Store: s.store, Access: s.access, Log: s.logOf(r), Read: func(to any) error { return s.readJSON(w, r, to) }})
 		if err == nil {
 			s.answer(w, status, answer)

@@ -13,8 +13,7 @@ import (
 	"github.com/ccship/ccship/here"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/keep"
-	"github.com/ccship/ccship/server/api/people"
+
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/wire"
 )
@@ -81,32 +80,32 @@ func (s *Server) routes() []route {
 // keptRoutes are the calls about what users keep about sessions, and about links.
 func (s *Server) keptRoutes() []route {
 	return []route{
-		{"GET /api/sessions/{id}/mark", anyone, false, s.kept(keep.Marked)},
-		{"PUT /api/sessions/{id}/mark", anyone, false, s.kept(keep.Marked)},
-		{"POST /api/sessions/{id}/share-links", anyone, false, s.kept(keep.AddShareLink)},
-		{"GET /api/share-links", anyone, false, s.kept(keep.ShareLinks)},
-		{"DELETE /api/share-links/{id}", anyone, false, s.kept(keep.RemoveShareLink)},
-		{"GET /api/views", anyone, false, s.kept(keep.SavedViews)},
-		{"PUT /api/views/{name}", anyone, false, s.kept(keep.SaveView)},
-		{"DELETE /api/views/{name}", anyone, false, s.kept(keep.RemoveView)},
-		{"POST /api/tickets", anyone, false, s.kept(keep.AddTicket)},
+		{"GET /api/sessions/{id}/mark", anyone, false, s.kept(marked)},
+		{"PUT /api/sessions/{id}/mark", anyone, false, s.kept(marked)},
+		{"POST /api/sessions/{id}/share-links", anyone, false, s.kept(addShareLink)},
+		{"GET /api/share-links", anyone, false, s.kept(shareLinks)},
+		{"DELETE /api/share-links/{id}", anyone, false, s.kept(removeShareLink)},
+		{"GET /api/views", anyone, false, s.kept(savedViews)},
+		{"PUT /api/views/{name}", anyone, false, s.kept(saveView)},
+		{"DELETE /api/views/{name}", anyone, false, s.kept(removeView)},
+		{"POST /api/tickets", anyone, false, s.kept(addTicket)},
 	}
 }
 
 // peopleRoutes are the calls about who uses the server.
 func (s *Server) peopleRoutes() []route {
 	return []route{
-		{"GET /api/me", anyone, false, s.peopled(people.Me)},
-		{"GET /api/users", manager, false, s.peopled(people.Users)},
-		{"POST /api/users", manager, false, s.peopled(people.AddUser)},
-		{"PATCH /api/users/{name}", manager, false, s.peopled(people.ChangeUser)},
-		{"GET /api/keys", anyone, false, s.peopled(people.Keys)},
-		{"POST /api/keys", anyone, false, s.peopled(people.AddKey)},
-		{"DELETE /api/keys/{name}", anyone, false, s.peopled(people.RevokeKey)},
-		{"POST /api/keys/{name}/rotate", anyone, false, s.peopled(people.RotateKey)},
-		{"GET /api/shares", anyone, false, s.peopled(people.Shares)},
-		{"POST /api/shares", shipper, false, s.peopled(people.AddShare)},
-		{"DELETE /api/shares", shipper, false, s.peopled(people.RemoveShare)},
+		{"GET /api/me", anyone, false, s.peopled(answerMe)},
+		{"GET /api/users", manager, false, s.peopled(listUsers)},
+		{"POST /api/users", manager, false, s.peopled(addUser)},
+		{"PATCH /api/users/{name}", manager, false, s.peopled(changeUser)},
+		{"GET /api/keys", anyone, false, s.peopled(listKeys)},
+		{"POST /api/keys", anyone, false, s.peopled(addKey)},
+		{"DELETE /api/keys/{name}", anyone, false, s.peopled(revokeKey)},
+		{"POST /api/keys/{name}/rotate", anyone, false, s.peopled(rotateKey)},
+		{"GET /api/shares", anyone, false, s.peopled(listShares)},
+		{"POST /api/shares", shipper, false, s.peopled(addShare)},
+		{"DELETE /api/shares", shipper, false, s.peopled(removeShare)},
 	}
 }
 

@@ -5,20 +5,18 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/people"
-	"github.com/ccship/ccship/server/api/reply"
 )
 
 // hitAnswer is one line that was found.
 type hitAnswer struct {
-	Session    reply.Session `json:"session"`
+	Session    sessionAnswer `json:"session"`
 	Title      string        `json:"title"`
 	Prompt     string        `json:"first_prompt"`
 	Generation int64         `json:"generation"`
 	Line       int64         `json:"line_index"`
 	Time       *time.Time    `json:"time"`
 	Kind       string        `json:"kind"`
-	Snippet    []reply.Piece `json:"snippet"`
+	Snippet    []pieceAnswer `json:"snippet"`
 	Current    bool          `json:"current"`
 	URL        string        `json:"url"`
 }
@@ -49,7 +47,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if err != nil {
 		return err
 	}
-	names, err := people.Of(r, s.store, hits.List, func(h *server.Hit) int64 { return h.Session.Owner })
+	names, err := ownersOf(r, s.store, hits.List, func(h *server.Hit) int64 { return h.Session.Owner })
 	if err != nil {
 		return err
 	}
@@ -60,8 +58,8 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 	}{Hits: make([]hitAnswer, 0, len(hits.List)), More: hits.More}
 	for _, h := range hits.List {
 		a.Hits = append(a.Hits, hitAnswer{
-			reply.SessionOf(h.Session, names), h.Summary.Title, h.Summary.FirstPrompt, h.Generation, h.Line,
-			reply.Time(h.Time), h.Kind, reply.Pieces(h.Snippet), h.Current, s.hitURL(r, h)})
+			sessionAnswerOf(h.Session, names), h.Summary.Title, h.Summary.FirstPrompt, h.Generation, h.Line,
+			timeAnswer(h.Time), h.Kind, piecesAnswer(h.Snippet), h.Current, s.hitURL(r, h)})
 	}
 	if hits.Next != "" {
 		a.Next = &hits.Next
@@ -71,7 +69,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 }
 
 type dropAnswer struct {
-	Session    reply.Session `json:"session"`
+	Session    sessionAnswer `json:"session"`
 	Epoch      string        `json:"epoch"`
 	Generation int64         `json:"generation"`
 	At         time.Time     `json:"at"`
@@ -97,7 +95,7 @@ func (s *Server) drops(w http.ResponseWriter, r *http.Request, who server.Key) e
 	if err != nil {
 		return err
 	}
-	names, err := people.Of(r, s.store, list, func(d *server.Drop) int64 { return d.Session.Owner })
+	names, err := ownersOf(r, s.store, list, func(d *server.Drop) int64 { return d.Session.Owner })
 	if err != nil {
 		return err
 	}
@@ -107,7 +105,7 @@ func (s *Server) drops(w http.ResponseWriter, r *http.Request, who server.Key) e
 	}{make([]dropAnswer, 0, len(list)), lags}
 	for _, d := range list {
 		a.Drops = append(a.Drops,
-			dropAnswer{reply.SessionOf(d.Session, names), d.Epoch, d.Generation, d.At, d.First, d.Last, d.Lines})
+			dropAnswer{sessionAnswerOf(d.Session, names), d.Epoch, d.Generation, d.At, d.First, d.Last, d.Lines})
 	}
 	s.answer(w, http.StatusOK, a)
 	return nil

@@ -15,9 +15,9 @@ import (
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/compress"
+
 	"github.com/ccship/ccship/server/limit"
-	"github.com/ccship/ccship/server/metrics"
+
 	"github.com/ccship/ccship/transcript/price"
 )
 
@@ -75,7 +75,7 @@ type Server struct {
 	intake    *limit.Intake // before lines are read
 	rates     *limit.Rates
 	bodies    *limit.Bodies
-	counts    *metrics.Counts
+	counts    *metricCounts
 	conns     *limit.Conns
 	linkCache linkRequestCache
 	beat      time.Duration // between heartbeats of /api/events
@@ -100,7 +100,7 @@ func (s *Server) Handler() http.Handler {
 	if s.Viewer != nil {
 		mux.Handle("/", s.Viewer)
 	}
-	return announce(compress.Answers(s.rebase(s.observe(s.checkHost(mux)))))
+	return announce(compressAnswers(s.rebase(s.observe(s.checkHost(mux)))))
 }
 
 // fill sets what was left at zero.
@@ -127,7 +127,7 @@ func (s *Server) fill() {
 	s.intake = limit.NewIntake(s.MaxRequests, s.MaxIntake, s.MaxQueue)
 	s.rates = limit.NewRates(s.UserRate)
 	s.bodies = limit.NewBodies(s.MaxBody, s.Patience)
-	s.counts = metrics.New()
+	s.counts = newMetrics()
 	s.conns = limit.NewConns(s.MaxConns)
 }
 

@@ -8,26 +8,24 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/people"
-	"github.com/ccship/ccship/server/api/query"
-	"github.com/ccship/ccship/server/api/reply"
+
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/most"
+	"github.com/ccship/ccship/server/recall"
 	"github.com/ccship/ccship/server/wire"
 )
 
 // foundAnswer is a session with what is derived of it and what its answers used.
 type foundAnswer struct {
-	reply.Session
-	Summary reply.Summary `json:"summary"`
+	sessionAnswer
+	Summary summaryAnswer `json:"summary"`
 	Usage   []usageAnswer `json:"usage"` // by model
 	costAnswer
 }
 
 func (s *Server) answerFound(x server.Session, f server.Summary, usage []server.UsageRow,
-	names query.Names) foundAnswer {
+	names namesOf) foundAnswer {
 	a := foundAnswer{
-		Session: reply.SessionOf(x, names), Summary: reply.SummaryOf(f), Usage: []usageAnswer{},
+		sessionAnswer: sessionAnswerOf(x, names), Summary: summaryAnswerOf(f), Usage: []usageAnswer{},
 		costAnswer: answerCost(derive.CostOfAll(s.Prices, usage)),
 	}
 	by := []string{"model"}
@@ -50,7 +48,7 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 		Since: f.Moment("since"), Until: f.Moment("until"), Before: f.Moment("before"),
 		Text: f.Text("text"), Parent: f.Text("parent"), Agents: f.Flag("agents", true),
 	}
-	order := f.OneOf("order", "first", "recent", most.Cost, most.Tokens, most.Time)
+	order := f.OneOf("order", "first", "recent", recall.ByCost, recall.ByTokens, recall.ByTime)
 	q.Recent = order == "recent"
 	if f.Err != nil {
 		return f.Err
@@ -63,13 +61,13 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 	if order == "first" || q.Recent {
 		found, err = s.store.Find(r.Context(), server.ScopeOf(who.User), q)
 	} else {
-		finder := most.Finder{Store: s.store, Prices: s.Prices, Now: time.Now}
+		finder := recall.Finder{Store: s.store, Prices: s.Prices, Now: time.Now}
 		found.List, err = finder.List(r.Context(), server.ScopeOf(who.User), q, order)
 	}
 	if err != nil {
 		return err
 	}
-	names, err := people.Of(r, s.store, found.List, func(x *server.FoundSession) int64 { return x.Owner })
+	names, err := ownersOf(r, s.store, found.List, func(x *server.FoundSession) int64 { return x.Owner })
 	if err != nil {
 		return err
 	}
@@ -94,7 +92,7 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 
 // groups is GET /api/groups?after&limit: projects by machine.
 func (s *Server) groups(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	f := query.New(r.URL.Query(), nil)
+	f := newQuery(r.URL.Query(), nil)
 	q := server.GroupQuery{After: f.Text("after"), Limit: f.Limit()}
 	if f.Err != nil {
 		return f.Err
@@ -103,19 +101,19 @@ func (s *Server) groups(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if err != nil {
 		return err
 	}
-	names, err := people.Of(r, s.store, list.List, func(g *server.Group) int64 { return g.Owner })
+	names, err := ownersOf(r, s.store, list.List, func(g *server.Group) int64 { return g.Owner })
 	if err != nil {
 		return err
 	}
 	a := struct {
-		Groups []reply.Group `json:"groups"`
+		Groups []groupAnswer `json:"groups"`
 		Next   *string       `json:"next"` // null on the last page
-	}{Groups: make([]reply.Group, 0, len(list.List))}
+	}{Groups: make([]groupAnswer, 0, len(list.List))}
 	if list.Next != "" {
 		a.Next = &list.Next
 	}
 	for i := range list.List {
-		a.Groups = append(a.Groups, reply.GroupOf(&list.List[i], names))
+		a.Groups = append(a.Groups, groupAnswerOf(&list.List[i], names))
 	}
 	s.answer(w, http.StatusOK, a)
 	return nil
@@ -163,10 +161,10 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key)
 		a := struct {
 			foundAnswer
 			ForkedFrom  string             `json:"forked_from"` // "" for none
-			Retention   reply.Retention    `json:"retention"`
+			Retention   retentionAnswer    `json:"retention"`
 			EpochList   []epochAnswer      `json:"epoch_list"`
 			Generations []generationAnswer `json:"generations"`
-		}{foundAnswer: s.answerFound(x, facts, usage, names), ForkedFrom: origin, Retention: reply.RetentionOf(keeping)}
+		}{foundAnswer: s.answerFound(x, facts, usage, names), ForkedFrom: origin, Retention: retentionAnswerOf(keeping)}
 		for _, e := range snap.Epochs() {
 			a.EpochList = append(a.EpochList, epochAnswer{e.Name, e.First})
 		}
@@ -227,7 +225,7 @@ func (s *Server) view(r *http.Request, who server.Key, ref server.Ref,
 // pickView returns the view of the generation in the query, or of the newest.
 func pickView(q url.Values, snap server.Snapshot) (server.View, error) {
 	gens := snap.Generations()
-	g, err := query.Number(q, "generation", gens[len(gens)-1].Number)
+	g, err := numberOf(q, "generation", gens[len(gens)-1].Number)
 	if err != nil {
 		return server.View{}, err
 	}
@@ -251,11 +249,11 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if err != nil {
 		return err
 	}
-	names := query.Names{}
+	names := namesOf{}
 	for _, u := range list {
 		names[u.ID] = u.Name
 	}
-	f := query.New(r.URL.Query(), names)
+	f := newQuery(r.URL.Query(), names)
 	owner := f.User()
 	if f.Err != nil {
 		return f.Err
@@ -268,7 +266,7 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request, who server.Key) 
 		return err
 	}
 	s.logOf(r).Info("session forgotten", "session", id, "lines", gone.Lines, "by", who.User.Name)
-	s.answer(w, http.StatusOK, reply.ForgottenOf(gone, names))
+	s.answer(w, http.StatusOK, forgottenAnswerOf(gone, names))
 	return nil
 }
 
@@ -278,19 +276,19 @@ func (s *Server) forgotten(w http.ResponseWriter, r *http.Request, who server.Ke
 	if err != nil {
 		return err
 	}
-	names, err := people.Of(r, s.store, list, func(f *server.Forgotten) int64 { return f.Owner })
+	names, err := ownersOf(r, s.store, list, func(f *server.Forgotten) int64 { return f.Owner })
 	if err != nil {
 		return err
 	}
 	a := struct {
-		Forgotten []reply.Forgotten `json:"forgotten"`
-	}{each(list, func(f server.Forgotten) reply.Forgotten { return reply.ForgottenOf(f, names) })}
+		Forgotten []forgottenAnswer `json:"forgotten"`
+	}{each(list, func(f server.Forgotten) forgottenAnswer { return forgottenAnswerOf(f, names) })}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }
 
 func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, to any) error {
-	return query.Body(w, r, maxDocument, to)
+	return readBody(w, r, maxDocument, to)
 }
 
 // maxDocument limits a request that carries no lines, in bytes.

@@ -6,8 +6,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/api/people"
-	"github.com/ccship/ccship/server/api/query"
+
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/transcript/price"
 )
@@ -52,7 +51,7 @@ type usageAnswer struct {
 }
 
 // answerUsage makes the response of a row grouped by certain columns. Its cost is that of row.Model and row.Long.
-func (s *Server) answerUsage(row server.UsageRow, by []string, names query.Names) usageAnswer {
+func (s *Server) answerUsage(row server.UsageRow, by []string, names namesOf) usageAnswer {
 	a := usageAnswer{
 		tokensAnswer: tokensAnswer(row.Tokens), costAnswer: answerCost(derive.Cost(s.Prices, row)),
 	}
@@ -104,7 +103,7 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) e
 	if err != nil {
 		return err
 	}
-	names, err := people.Of(r, s.store, rows, func(x *server.UsageRow) int64 { return x.User })
+	names, err := ownersOf(r, s.store, rows, func(x *server.UsageRow) int64 { return x.User })
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/digest"
-	"github.com/ccship/ccship/server/walk"
+
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -33,7 +33,7 @@ type Progress struct {
 // progress now and then. Both are called on the caller's goroutine.
 func Run(ctx context.Context, store server.Catalog, found func(Finding), progress func(Progress)) (Progress, error) {
 	a := auditor{found: found}
-	err := walk.Epochs(ctx, store, func(snap server.Snapshot) error { return a.epoch(ctx, snap) }, func() {
+	err := Epochs(ctx, store, func(snap server.Snapshot) error { return a.epoch(ctx, snap) }, func() {
 		a.read.Streams++
 		progress(a.read)
 	})

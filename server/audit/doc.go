@@ -1,3 +1,3 @@
-// Package audit reads stored lines back: it computes the digests of generations and reports what does not fit
-// together in a store. It changes nothing.
+// Package audit reads everything that a store holds: Run reports what does not fit together, ScanSecrets finds secrets
+// by the rules that daemons mask with. Only Mask changes what is stored.
 package audit

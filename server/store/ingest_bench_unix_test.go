@@ -27,7 +27,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/hub"
+
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
@@ -212,7 +212,7 @@ func (l *load) server(b *testing.B, s store.Store) func() {
 		b.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	srv := httptest.NewServer(api.New(s, auth.New(s, log), hub.New(s)).Handler())
+	srv := httptest.NewServer(api.New(s, auth.New(s, log), server.NewHub(s)).Handler())
 	b.Cleanup(srv.Close)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: benchWriters}}
 	return func() {

@@ -19,7 +19,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/hub"
+
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
@@ -31,7 +31,7 @@ func apiOn(t *testing.T, st, keys full) (http.Handler, string) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	a := api.New(st, auth.New(keys, log), hub.New(st))
+	a := api.New(st, auth.New(keys, log), server.NewHub(st))
 	a.Log = log
 	return a.Handler(), key
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/hub"
 )
 
 // quotaUser adds a user.
@@ -202,7 +201,7 @@ func (s suite) quotaOthers(t *testing.T) {
 // lets it, and another user notices nothing.
 func (s suite) quotaHTTP(t *testing.T) {
 	st := s.open(t)
-	api := api.New(st, auth.New(st, slog.New(slog.DiscardHandler)), hub.New(st))
+	api := api.New(st, auth.New(st, slog.New(slog.DiscardHandler)), server.NewHub(st))
 	api.Quota = server.Quota{Bytes: 300, Sessions: 1}
 	web := httptest.NewServer(api.Handler())
 	t.Cleanup(web.Close)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/most"
+	"github.com/ccship/ccship/server/recall"
 	"github.com/ccship/ccship/server/web/chart"
 
 	"github.com/ccship/ccship/server/web/page"
@@ -59,12 +59,12 @@ func (p *homePages) top(ctx context.Context, scope server.Scope, q server.Sessio
 	return p.topRows(list), err
 }
 
-func (p *homePages) most() most.Finder {
-	return most.Finder{Store: p.store, Prices: p.Prices, Now: p.now}
+func (p *homePages) most() recall.Finder {
+	return recall.Finder{Store: p.store, Prices: p.Prices, Now: p.now}
 }
 
 // topRows are the rows of sessions that have the most of something.
-func (p *homePages) topRows(list []most.Session) []row {
+func (p *homePages) topRows(list []recall.TopSession) []row {
 	found := make([]server.FoundSession, len(list))
 	for i, x := range list {
 		found[i] = x.FoundSession
@@ -102,7 +102,7 @@ const fewTop = 5
 func (p *homePages) activity(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	scope, now := server.ScopeOf(who.User), p.now()
 	a := activity{Layout: p.site.Layout(r, who, "Activity", "sessions"), Bare: r.URL.Query().Get("bare") != ""}
-	q := server.UsageQuery{Zone: page.Zone(r), Since: dayOf(now.Add(-most.Back), page.Zone(r))}
+	q := server.UsageQuery{Zone: page.Zone(r), Since: dayOf(now.Add(-recall.BackOf), page.Zone(r))}
 	var err error
 	if a.Week, a.Year, err = heatOf(r.Context(), p.store, scope, q, now); err != nil {
 		return err

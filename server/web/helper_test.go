@@ -20,7 +20,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/hub"
+
 	"github.com/ccship/ccship/server/store/sqlite"
 	"github.com/ccship/ccship/server/web"
 )
@@ -57,7 +57,7 @@ func newSite(t testing.TB, change func(*web.Viewer)) *site {
 	if s.viewer, err = web.New(st, s.access); err != nil {
 		t.Fatal(err)
 	}
-	hub := hub.New(st)
+	hub := server.NewHub(st)
 	s.viewer.Log, s.viewer.Hub, s.viewer.Now = log, hub, func() time.Time { return today }
 	if change != nil {
 		change(s.viewer)

@@ -1,0 +1,190 @@
+package api
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ccship/ccship/server/wire"
+)
+
+const (
+	// pageDefault and PageMax are how many items a page has.
+	pageDefault = 100
+	pageMax     = 1000
+	// maxFilter bounds one value of a query, in bytes.
+	maxFilter = 4 << 10
+)
+
+// namesOf is users' names by ID.
+type namesOf map[int64]string
+
+// unknownUser is the ID of no user. A filter for an unknown user matches nothing, like one for a user whose sessions
+// are not visible.
+const unknownUser = -1
+
+// ID is the user of that name, or UnknownUser.
+func (n namesOf) ID(name string) int64 {
+	for id, x := range n {
+		if x == name {
+			return id
+		}
+	}
+	return unknownUser
+}
+
+// filterOf reads a query's values and keeps the first error. For one goroutine.
+type filterOf struct {
+	Err   error // nil: all values read so far can be used
+	q     url.Values
+	names namesOf
+}
+
+// newQuery makes a filter of a query. names may be nil when the query has no user.
+func newQuery(q url.Values, names namesOf) *filterOf { return &filterOf{q: q, names: names} }
+
+// Fail refuses the request unless it is refused already: name is not what is wanted.
+func (f *filterOf) Fail(name, want string) {
+	if f.Err == nil {
+		f.Err = wire.BadRequest("bad_query", name+" is not "+want)
+	}
+}
+
+// Text is a value as it is. NUL and invalid UTF-8 are in no name, and not every database takes them.
+func (f *filterOf) Text(name string) string {
+	v := f.q.Get(name)
+	if len(v) > maxFilter || !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
+		f.Fail(name, "a text of UTF-8 without NUL, of at most "+strconv.Itoa(maxFilter)+" bytes")
+		return ""
+	}
+	return v
+}
+
+// Machine distinguishes plain clients ("machine=") from all clients (no parameter).
+func (f *filterOf) Machine() *string {
+	if !f.q.Has("machine") {
+		return nil
+	}
+	m := f.Text("machine")
+	return &m
+}
+
+// User is the ID of the named user, 0 when none is named.
+func (f *filterOf) User() int64 {
+	name := f.Text("user")
+	if name == "" {
+		return 0
+	}
+	return f.names.ID(name)
+}
+
+// Moment reads a time, or a day, which begins at midnight UTC.
+func (f *filterOf) Moment(name string) time.Time {
+	v := f.Text(name)
+	if v == "" {
+		return time.Time{}
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, v); err == nil && t.Year() > 0 {
+			return t
+		}
+	}
+	f.Fail(name, "a time such as 2026-11-21T08:00:00Z or a day such as 2026-11-21")
+	return time.Time{}
+}
+
+// Zone reads an offset from UTC: Z, +09:00, -0330.
+func (f *filterOf) Zone() time.Duration {
+	v := f.Text("zone")
+	if v == "" {
+		return 0
+	}
+	v = strings.Replace(v, " ", "+", 1) // what an unescaped + has become
+	for _, layout := range []string{"Z07:00", "Z0700"} {
+		if t, err := time.Parse(layout, v); err == nil {
+			_, seconds := t.Zone()
+			return time.Duration(seconds) * time.Second
+		}
+	}
+	f.Fail("zone", "an offset from UTC such as +09:00")
+	return 0
+}
+
+// Flag reads 1 or 0; absent when there is none.
+func (f *filterOf) Flag(name string, absent bool) bool {
+	switch f.q.Get(name) {
+	case "":
+		return absent
+	case "1", "true":
+		return true
+	case "0", "false":
+		return false
+	}
+	f.Fail(name, "1 or 0")
+	return absent
+}
+
+// OneOf reads one of some words; the first when there is none.
+func (f *filterOf) OneOf(name string, words ...string) string {
+	v := f.q.Get(name)
+	if v == "" {
+		return words[0]
+	}
+	for _, w := range words {
+		if v == w {
+			return v
+		}
+	}
+	f.Fail(name, "one of "+strings.Join(words, ", "))
+	return words[0]
+}
+
+// List reads words separated by commas, all of which must be known.
+func (f *filterOf) List(name string, known ...string) []string {
+	v := f.Text(name)
+	if v == "" {
+		return nil
+	}
+	var out []string
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(v, ",") {
+		part = strings.TrimSpace(part)
+		ok := false
+		for _, k := range known {
+			ok = ok || part == k
+		}
+		if !ok {
+			f.Fail(name, "a list of "+strings.Join(known, ", "))
+			return nil
+		}
+		if !seen[part] {
+			out = append(out, part)
+		}
+		seen[part] = true
+	}
+	return out
+}
+
+// Limit is how many items a page may have.
+func (f *filterOf) Limit() int {
+	n, err := numberOf(f.q, "limit", pageDefault)
+	if err != nil || n < 1 {
+		f.Fail("limit", "a number from 1")
+		return 1
+	}
+	return int(min(n, pageMax))
+}
+
+// numberOf reads a whole number ≥ 0 from the query.
+func numberOf(q url.Values, name string, absent int64) (int64, error) {
+	if !q.Has(name) {
+		return absent, nil
+	}
+	n, err := strconv.ParseInt(q.Get(name), 10, 64)
+	if err != nil || n < 0 || n > wire.MaxNumber {
+		return 0, wire.BadRequest("bad_query", name+" is not a whole number from 0")
+	}
+	return n, nil
+}

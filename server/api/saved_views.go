@@ -1,0 +1,69 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/ccship/ccship/server"
+
+	"github.com/ccship/ccship/server/wire"
+)
+
+// savedViewAnswer is a saved view in answers.
+type savedViewAnswer struct {
+	Name    string    `json:"name"`
+	Page    string    `json:"page"`  // "sessions" or "search"
+	Query   string    `json:"query"` // of the page's address
+	URL     string    `json:"url"`   // the page
+	API     string    `json:"api"`   // the call that answers the same, as of now
+	Updated time.Time `json:"updated"`
+}
+
+func (q *keepRequest) answerView(v server.SavedView, zone time.Duration) savedViewAnswer {
+	return savedViewAnswer{v.Name, v.Page, v.Query, q.Base + v.Path(), v.Call(time.Now(), zone), v.Updated}
+}
+
+// savedViews is GET /api/views?zone: the caller's own.
+func savedViews(q *keepRequest) (status int, answer any, err error) {
+	f := newQuery(q.URL.Query(), nil)
+	zone := f.Zone()
+	if f.Err != nil {
+		return 0, nil, f.Err
+	}
+	list, err := q.Store.SavedViews(q.Context(), q.Who.User.ID)
+	a := struct {
+		Views []savedViewAnswer `json:"views"`
+	}{[]savedViewAnswer{}}
+	for _, v := range list {
+		a.Views = append(a.Views, q.answerView(v, zone))
+	}
+	return http.StatusOK, a, err
+}
+
+// saveView is PUT /api/views/{name} {page, query}: a view in place of the caller's one of that name.
+func saveView(q *keepRequest) (status int, answer any, err error) {
+	var body struct {
+		Page  string `json:"page"`
+		Query string `json:"query"`
+	}
+	if err := q.Read(&body); err != nil {
+		return 0, nil, err
+	}
+	v := server.SavedView{Name: q.PathValue("name"), Page: body.Page, Query: body.Query, Updated: time.Now().UTC()}
+	if err = v.Tidy(); err == nil {
+		err = q.Store.SaveView(q.Context(), q.Who.User.ID, v)
+	}
+	if bad, ok := errors.AsType[server.ViewError](err); ok {
+		return 0, nil, wire.BadRequest("invalid_view", bad.Error())
+	}
+	return http.StatusOK, q.answerView(v, 0), err
+}
+
+// removeView is DELETE /api/views/{name}.
+func removeView(q *keepRequest) (status int, answer any, err error) {
+	name := q.PathValue("name")
+	return http.StatusOK, struct {
+		Name string `json:"name"`
+	}{name}, q.Store.RemoveView(q.Context(), q.Who.User.ID, name)
+}

@@ -1,0 +1,278 @@
+package limit_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/limit"
+
+	"github.com/ccship/ccship/server/store/sqlite"
+)
+
+// slow is a real store in which questions of some users are held until they are let go or given up.
+type slow struct {
+	server.Store
+	held int64 // user
+
+	mu      sync.Mutex
+	running int // guarded by mu, as is most
+	most    int
+	entered chan struct{}
+	let     chan struct{}
+}
+
+// hold holds up a question of the user who is held.
+func (s *slow) hold(ctx context.Context, scope server.Scope) error {
+	if scope.User != s.held {
+		return nil
+	}
+	s.mu.Lock()
+	s.running++
+	s.most = max(s.most, s.running)
+	s.mu.Unlock()
+	defer func() { s.mu.Lock(); s.running--; s.mu.Unlock() }()
+	s.entered <- struct{}{}
+	select {
+	case <-s.let:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ended waits until no question is held.
+func (s *slow) ended(t *testing.T) {
+	t.Helper()
+	running := func() int { s.mu.Lock(); defer s.mu.Unlock(); return s.running }
+	for late := time.After(time.Minute); running() > 0; runtime.Gosched() {
+		select {
+		case <-late:
+			t.Fatalf("%d questions that were given up run still", running())
+		default:
+		}
+	}
+}
+
+func (s *slow) Search(ctx context.Context, scope server.Scope, q server.SearchQuery) (server.Hits, error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return server.Hits{}, err
+	}
+	return s.Store.Search(ctx, scope, q)
+}
+
+func (s *slow) Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return nil, err
+	}
+	return s.Store.Usage(ctx, scope, q)
+}
+
+func (s *slow) Find(ctx context.Context, scope server.Scope, q server.SessionQuery) (server.Found, error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return server.Found{}, err
+	}
+	return s.Store.Find(ctx, scope, q)
+}
+
+func (s *slow) Groups(ctx context.Context, scope server.Scope, q server.GroupQuery) (server.Groups, error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return server.Groups{}, err
+	}
+	return s.Store.Groups(ctx, scope, q)
+}
+
+func (s *slow) Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return nil, err
+	}
+	return s.Store.Drops(ctx, scope, q)
+}
+
+func (s *slow) Checkpoints(ctx context.Context, scope server.Scope, q server.CheckpointQuery) (server.CheckpointPage,
+	error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return server.CheckpointPage{}, err
+	}
+	return s.Store.Checkpoints(ctx, scope, q)
+}
+
+// site is a server with two users.
+type site struct {
+	t        testing.TB
+	url      string
+	store    *sqlite.Store
+	viewer   server.User
+	ann, eve string // keys: of a member, of a viewer
+}
+
+func newSite(t testing.TB, wrap func(server.Store, *site) server.Store) *site {
+	t.Helper()
+	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, store: st}
+	for name, key := range map[string]*string{"ann": &s.ann, "eve": &s.eve} {
+		u, err := st.AddUser(t.Context(), name, server.Member, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hash [32]byte
+		*key, hash = auth.NewKey()
+		if err := st.AddKey(t.Context(), server.Key{User: u, Name: name, Hash: hash, Created: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		if name == "eve" {
+			s.viewer = u
+		}
+	}
+	web := httptest.NewServer(api.New(wrap(st, s), auth.New(st, nil), server.NewHub(st)).Handler())
+	s.url = web.URL
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// ask makes a request and answers its status; 0 for one that was given up.
+func (s *site) ask(ctx context.Context, key, method, path, body string) (int, http.Header) {
+	req, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Error(err)
+		return 0, nil
+	}
+	req.Header.Set("X-API-Key", key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, res.Header
+}
+
+func lineOf(session string, n int, text string) string {
+	return fmt.Sprintf(`{"project_hash":"ph","session_id":%q,"entries":[{"line_index":%d,"type":"user","message":{"role":"user","content":%q}}]}`,
+		session, n, text)
+}
+
+// questions are what one user may not ask so often that others wait.
+var questions = []string{
+	"/api/search?q=wombat", "/api/usage?by=day", "/api/sessions", "/api/groups", "/api/drops", "/api/checkpoints",
+}
+
+// TestQuestionsOfOne: forty questions of one user are answered one after the other, and hold up neither lines nor
+// questions of others. Those that are given up make room at once.
+func TestQuestionsOfOne(t *testing.T) {
+	for _, path := range questions {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			var gate *slow
+			s := newSite(t, func(st server.Store, s *site) server.Store {
+				gate = &slow{Store: st, held: s.viewer.ID, entered: make(chan struct{}, 100), let: make(chan struct{})}
+				return limit.NewFair(gate)
+			})
+			given, giveUp := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			for range 40 {
+				wg.Go(func() { s.ask(given, s.eve, "GET", path, "") })
+			}
+			<-gate.entered
+			if code, _ := s.ask(t.Context(), s.ann, "POST", "/api/conversations", lineOf("s", 0, "a wombat")); code != 200 {
+				t.Errorf("a line beside the questions: %d", code)
+			}
+			for _, other := range questions {
+				if code, _ := s.ask(t.Context(), s.ann, "GET", other, ""); code != 200 {
+					t.Errorf("%s of another user: %d", other, code)
+				}
+			}
+			giveUp()
+			wg.Wait()
+			close(gate.let)
+			if code, _ := s.ask(t.Context(), s.eve, "GET", path, ""); code != 200 {
+				t.Errorf("after the others were given up: %d", code)
+			}
+			gate.ended(t)
+			if want := limit.PerUser(); gate.most > want {
+				t.Errorf("%d questions of one user were asked at once, want at most %d", gate.most, want)
+			}
+		})
+	}
+}
+
+// TestDeadline: a question that takes too long is ended, and its user is told to try again.
+func TestDeadline(t *testing.T) {
+	for _, path := range questions {
+		s := newSite(t, func(st server.Store, s *site) server.Store {
+			f := limit.NewFair(&slow{Store: st, held: s.viewer.ID, entered: make(chan struct{}, 9), let: make(chan struct{})})
+			f.Patience = 20 * time.Millisecond
+			return f
+		})
+		if code, h := s.ask(t.Context(), s.eve, "GET", path, ""); code != 503 || h.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %v, want 503 with Retry-After", path, code, h)
+		}
+	}
+}
+
+// BenchmarkIngest measures how long a line takes beside forty searches of one user, which read everything.
+func BenchmarkIngest(b *testing.B) {
+	for name, wrap := range map[string]func(server.Store, *site) server.Store{
+		"unbounded": func(st server.Store, _ *site) server.Store { return st },
+		"fair":      func(st server.Store, _ *site) server.Store { return limit.NewFair(st) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := newSite(b, wrap)
+			for i := range 200 {
+				text := strings.Repeat("lorem ipsum dolor sit amet ", 2000)
+				if code, _ := s.ask(b.Context(), s.eve, "POST", "/api/conversations", lineOf("old", i, text)); code != 200 {
+					b.Fatal(code)
+				}
+			}
+			deriver := derive.Deriver{Store: s.store}
+			ctx, stop := context.WithCancel(context.Background())
+			var wg sync.WaitGroup
+			wg.Go(func() { _ = deriver.Run(ctx) })
+			for lag := int64(1); lag > 0; {
+				lag, _ = s.store.Lag(b.Context())
+			}
+			for range 40 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						s.ask(ctx, s.eve, "GET", "/api/search?q=zz+qq", "")
+					}
+				})
+			}
+			var took []time.Duration
+			for i := 0; b.Loop(); i++ {
+				began := time.Now()
+				if code, _ := s.ask(b.Context(), s.ann, "POST", "/api/conversations", lineOf("new", i, "a line")); code != 200 {
+					b.Error(code)
+				}
+				took = append(took, time.Since(began))
+			}
+			stop()
+			wg.Wait()
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Milliseconds()), "ms/median")
+			b.ReportMetric(float64(took[len(took)*99/100].Milliseconds()), "ms/p99")
+		})
+	}
+}
