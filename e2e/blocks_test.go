@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/server/store/block"
+	"github.com/ccship/ccship/server/store/lines"
 )
 
 // unpack turns the blocks of a SQLite store into rows of lines, which a statement can change.
 func unpack(t testing.TB, db *sql.DB) {
 	t.Helper()
-	codec, err := block.NewCodec()
+	codec, err := lines.NewCodec()
 	must(t, err)
 	tx, err := db.Begin()
 	must(t, err)
@@ -24,7 +24,7 @@ func unpack(t testing.TB, db *sql.DB) {
 	defer rows.Close()
 	for rows.Next() {
 		var epoch, generation int64
-		var b block.Block
+		var b lines.Block
 		must(t, rows.Scan(&epoch, &generation, &b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data))
 		content, err := codec.Open(&b)
 		must(t, err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
-	"github.com/ccship/ccship/server/store/cold"
+	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/sqlite"
 )
 
@@ -35,7 +35,7 @@ func TestBackupCold(t *testing.T) {
 		"changed": slices.Concat(copied.Bytes()[:copied.Len()-100<<10], []byte("?"), copied.Bytes()[copied.Len()-100<<10+1:]),
 	} {
 		err := sqlite.Restore(t.Context(), path, bytes.NewReader(damaged), false, "")
-		if _, there := os.Stat(path); !errors.Is(err, cold.ErrBackup) || there == nil {
+		if _, there := os.Stat(path); !errors.Is(err, lines.ErrBackup) || there == nil {
 			t.Errorf("%s: %v, %v", name, err, there)
 		}
 	}

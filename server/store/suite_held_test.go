@@ -14,7 +14,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
-	"github.com/ccship/ccship/server/store/retired"
+	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -341,7 +341,7 @@ func (h *heldModel) check(r *rapid.T) {
 	opened(h.t, h.st, h.name(), func(snap server.Snapshot) { h.compare(r, "now", snap, h.shown()) })
 	for n, taken := range h.retired(r) {
 		for i, l := range h.made[n].lines {
-			if sum := taken[i]; (sum != nil) != l.gone || sum != nil && !slices.Equal(sum, retired.Hash([]byte(l.now))) {
+			if sum := taken[i]; (sum != nil) != l.gone || sum != nil && !slices.Equal(sum, lines.RetiredHash([]byte(l.now))) {
 				r.Fatalf("line %d of generation %d is retired: %v, and should be %v", i, n, sum != nil, l.gone)
 			}
 		}

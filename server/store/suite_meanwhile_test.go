@@ -10,7 +10,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
-	"github.com/ccship/ccship/server/store/retired"
+	"github.com/ccship/ccship/server/store/lines"
 )
 
 // blockOverRows: an import that begins among lines which came one by one replaces those that differ, and keeps what they
@@ -166,12 +166,12 @@ func (s suite) retireMeanwhile(t *testing.T) {
 					t.Fatal(err)
 				}
 				left := slices.Contains(dump(t, snap, 0), "150:object:"+c.now)
-				if sum == nil && !left || c.kept && !left || sum != nil && !slices.Equal(sum, retired.Hash([]byte(c.now))) {
+				if sum == nil && !left || c.kept && !left || sum != nil && !slices.Equal(sum, lines.RetiredHash([]byte(c.now))) {
 					t.Errorf("%s: line 150 is there: %v; retired: %v, with the hash of other bytes", name, left, sum != nil)
 				}
 			})
 		}
-		if left := len(lines(t, st, "s", 0)); !c.kept && left != 100 {
+		if left := len(linesOf(t, st, "s", 0)); !c.kept && left != 100 {
 			t.Errorf("%s: %d lines are left of the first generation", name, left)
 		}
 	}

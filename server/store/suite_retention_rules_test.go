@@ -58,17 +58,17 @@ func (s suite) retireKeeps(t *testing.T) {
 		t.Errorf("kept: %s", got)
 	}
 	for _, name := range names {
-		n := len(lines(t, st, name, 0))
+		n := len(linesOf(t, st, name, 0))
 		if want := map[bool]int{true: 0, false: 10}[name == "fork" || name == "plain"]; n != want {
 			t.Errorf("%s has %d lines, want %d", name, n, want)
 		}
 	}
-	if n := len(lines(t, st, "starred/agent-a", 0)); n != 5 {
+	if n := len(linesOf(t, st, "starred/agent-a", 0)); n != 5 {
 		t.Errorf("the agent of a kept session has %d lines", n)
 	}
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: time.Hour, Checkpoints: true})
 	retire(t, st)
-	if n := len(lines(t, st, "checked", 0)); n != 0 {
+	if n := len(linesOf(t, st, "checked", 0)); n != 0 {
 		t.Errorf("a rule for sessions with checkpoints leaves %d lines", n)
 	}
 }
@@ -87,7 +87,7 @@ func (s suite) retireSizes(t *testing.T) {
 	retire(t, st)
 	var got []int
 	for i := range 6 {
-		got = append(got, len(lines(t, st, fmt.Sprint("s", i), 0)))
+		got = append(got, len(linesOf(t, st, fmt.Sprint("s", i), 0)))
 	}
 	if fmt.Sprint(got) != "[0 0 10 0 10 10]" {
 		t.Errorf("lines %v", got)
@@ -183,7 +183,7 @@ func (s suite) retireSteps(t *testing.T) {
 	if left := s.query(t, st, `SELECT (SELECT count(*) FROM blob_chunks) + (SELECT count(*) FROM cold_chunks)`); left != 0 {
 		t.Errorf("%d pieces of files are left", left)
 	}
-	if got := lines(t, st, "s", 0); len(got) != 1 {
+	if got := linesOf(t, st, "s", 0); len(got) != 1 {
 		t.Errorf("%d lines are left", len(got))
 	}
 }
@@ -281,13 +281,13 @@ func (s suite) retireReplaced(t *testing.T) {
 	if n := s.query(t, st, `SELECT count(*) FROM superseded`); n != 0 {
 		t.Errorf("%d replaced lines are left", n)
 	}
-	if n := len(lines(t, st, "s", 0)); n != 20 {
+	if n := len(linesOf(t, st, "s", 0)); n != 20 {
 		t.Errorf("%d lines", n)
 	}
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
 	retire(t, st)
 	put(t, st, batch("s", object(2, `{"again":2}`), object(4, `{"more":4}`), prose(5, 1, 300)[0]))
-	if got := lines(t, st, "s", 0); !slices.Equal(got[:2], []string{`2:object:{"again":2}`, `4:object:{"more":4}`}) {
+	if got := linesOf(t, st, "s", 0); !slices.Equal(got[:2], []string{`2:object:{"again":2}`, `4:object:{"more":4}`}) {
 		t.Errorf("lines %q", got)
 	}
 	v, n := views(t, st, "s")
@@ -317,7 +317,7 @@ func (s suite) retireCold(t *testing.T) {
 		t.Fatal(err)
 	}
 	retire(t, st)
-	got := slices.Concat(lines(t, st, "s", 0)[:100], lines(t, st, "s", 1)[:30], lines(t, st, "s", 2))
+	got := slices.Concat(linesOf(t, st, "s", 0)[:100], linesOf(t, st, "s", 1)[:30], linesOf(t, st, "s", 2))
 	if first != 2 || len(inFolder(t, dir)) != 4 || !slices.Equal(got, listed(now)) || s.local(t, st) == 0 {
 		t.Errorf("%d objects, then %d; %d lines", first, len(inFolder(t, dir)), len(got))
 	}
@@ -347,7 +347,7 @@ func (s suite) retireForks(t *testing.T) {
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
 	left := func() (out string) {
 		for _, session := range []string{"origin", "fork", "forked again", "alone"} {
-			out += fmt.Sprint(len(lines(t, st, session, 0)))
+			out += fmt.Sprint(len(linesOf(t, st, session, 0)))
 		}
 		return out
 	}

@@ -100,7 +100,7 @@ func (s suite) retireMasked(t *testing.T) {
 	again := batch("s", object(9, secret))
 	again.Head.EndLine, again.Head.Writer = 200, ledgerOf(b)
 	put(t, st, again)
-	if got := lines(t, st, "s", 0); len(got) != 0 {
+	if got := linesOf(t, st, "s", 0); len(got) != 0 {
 		t.Errorf("stored again: %q", got)
 	}
 	other := batch("s", object(9, secret+" "))
@@ -137,7 +137,7 @@ func (s suite) retireColdBlocks(t *testing.T) {
 		addRule(t, st, server.RetentionRule{What: what, Age: day})
 		retire(t, st)
 		want := [][]string{listed(append(old[:250:250], now...)), nil}[i]
-		if got := slices.Concat(lines(t, st, "s", 0), lines(t, st, "s", 1)); !slices.Equal(got, want) {
+		if got := slices.Concat(linesOf(t, st, "s", 0), linesOf(t, st, "s", 1)); !slices.Equal(got, want) {
 			t.Errorf("%s: %d lines are left", what, len(got))
 		}
 		if after, _ := views(t, st, "s"); fmt.Sprint(before) != fmt.Sprint(after) {
@@ -197,7 +197,7 @@ func (s suite) retireJump(t *testing.T) {
 		if _, err := st.Retire(t.Context(), server.Retiring{By: "ann", Now: now, Every: every}); err != nil {
 			t.Fatal(err)
 		}
-		return len(lines(t, st, "s", 0))
+		return len(linesOf(t, st, "s", 0))
 	}
 	const often = time.Nanosecond // they are due again at once
 	for _, now := range []time.Duration{time.Hour, 400 * day, 400*day + time.Hour, 402 * day} {
@@ -213,7 +213,7 @@ func (s suite) retireJump(t *testing.T) {
 	}
 	put(t, st, batch("s2", prose(0, 20, 500)...))
 	left(later, 0)
-	if n := len(lines(t, st, "s2", 0)); n != 0 {
+	if n := len(linesOf(t, st, "s2", 0)); n != 0 {
 		t.Errorf("by hand %d lines were left", n)
 	}
 }

@@ -64,7 +64,7 @@ func opened(t *testing.T, st full, session string, use func(server.Snapshot)) {
 }
 
 // lines are those of some generations.
-func lines(t *testing.T, st full, session string, generations ...int64) (out []string) {
+func linesOf(t *testing.T, st full, session string, generations ...int64) (out []string) {
 	t.Helper()
 	opened(t, st, session, func(snap server.Snapshot) {
 		for _, g := range generations {
@@ -166,7 +166,7 @@ func (s suite) retireSession(t *testing.T) {
 	if fmt.Sprint(before) != fmt.Sprint(after) || n != 199+149+169 {
 		t.Errorf("%d lines are retired; digests were\n%+v, are\n%+v", n, before, after)
 	}
-	if got := lines(t, st, "s", 0, 1, 2); len(got) != 1 || !strings.HasPrefix(got[0], "7:oversize") {
+	if got := linesOf(t, st, "s", 0, 1, 2); len(got) != 1 || !strings.HasPrefix(got[0], "7:oversize") {
 		t.Errorf("still stored: %d lines", len(got))
 	}
 	if hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "word1", Session: "s", Superseded: true, Limit: 5}); err != nil || len(hits.List) != 0 {
@@ -183,7 +183,7 @@ func (s suite) retireSession(t *testing.T) {
 		put(t, st, b)
 		w = ledgerOf(b)
 	}
-	if got := lines(t, st, "s", 2); len(got) != 0 {
+	if got := linesOf(t, st, "s", 2); len(got) != 0 {
 		t.Errorf("%d lines were stored again", len(got))
 	}
 	// Others in their place are refused, as for stored lines.
@@ -236,7 +236,7 @@ func (s suite) retireGenerations(t *testing.T) {
 	if len(report.Counts) != 1 || report.Counts[0].Lines != 120 || report.Counts[0].Generations != 2 {
 		t.Errorf("%+v", report)
 	}
-	got := lines(t, st, "s", 0, 1, 2)
+	got := linesOf(t, st, "s", 0, 1, 2)
 	if !slices.Equal(got, listed(now)) {
 		t.Errorf("%d lines remain, want the %d of the newest view", len(got), len(now))
 	}

@@ -5,8 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/block"
-	"github.com/ccship/ccship/server/store/retired"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -21,7 +20,7 @@ type Database interface {
 	// stream's version and the time it was last heard of.
 	NextHot(after Place) (query string, args []any)
 	// InsertRow makes a line hot unless it is.
-	InsertRow(ctx context.Context, d sqlstore.Dialect, at Place, l block.Line) error
+	InsertRow(ctx context.Context, d sqlstore.Dialect, at Place, l Line) error
 }
 
 // Place is a generation of a stream, in the terms of the store: Epoch is server.Epoch.ID.
@@ -60,7 +59,7 @@ type Cold interface {
 
 // Lines reads and packs lines. Safe for concurrent use; each call uses the dialect that it is given.
 type Lines struct {
-	codec *block.Codec
+	codec *codec
 	db    Database
 	cold  Cold
 	// step is called before each step of packing, by its name. An error ends it there. For tests.
@@ -72,7 +71,7 @@ func (x *Lines) Keep(cold Cold) { x.cold = cold }
 
 // New returns the lines of a database. step is as sqlstore.Opening has it.
 func New(db Database, step func(name string) error) (*Lines, error) {
-	codec, err := block.NewCodec()
+	codec, err := NewCodec()
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +94,7 @@ func overlapping(columns string, at Place, from, to int64) (string, []any) {
 // held is a block as the database has it. It is read in the statement that says where its data is, and is as old as
 // that: what changes blocks reads each right before.
 type held struct {
-	block.Block
+	Block
 	away Away
 }
 
@@ -137,18 +136,18 @@ func (x *Lines) whole(ctx context.Context, d sqlstore.Dialect, at Place, line in
 }
 
 // One returns a line. ok is false if it is not stored.
-func (x *Lines) One(ctx context.Context, d sqlstore.Dialect, at Place, line int64) (l block.Line, ok bool, err error) {
+func (x *Lines) One(ctx context.Context, d sqlstore.Dialect, at Place, line int64) (l Line, ok bool, err error) {
 	return x.one(ctx, reading{x: x, d: d, at: at, wait: true}, line)
 }
 
 // AtHand is One in a transaction that others wait for.
 func (x *Lines) AtHand(ctx context.Context, d sqlstore.Dialect, at Place,
-	line int64) (l block.Line, ok bool, err error) {
+	line int64) (l Line, ok bool, err error) {
 	return x.one(ctx, reading{x: x, d: d, at: at}, line)
 }
 
-func (x *Lines) one(ctx context.Context, r reading, line int64) (l block.Line, ok bool, err error) {
-	r.yield = func(got block.Line) error {
+func (x *Lines) one(ctx context.Context, r reading, line int64) (l Line, ok bool, err error) {
+	r.yield = func(got Line) error {
 		ok = true
 		got.Raw = append([]byte{}, got.Raw...)
 		l = got
@@ -163,7 +162,7 @@ func (x *Lines) one(ctx context.Context, r reading, line int64) (l block.Line, o
 func (x *Lines) Read(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span,
 	yield func(server.Line) error) error {
 	at.Generation = s.Generation
-	r := reading{x: x, d: d, at: at, wait: true, yield: func(l block.Line) error {
+	r := reading{x: x, d: d, at: at, wait: true, yield: func(l Line) error {
 		return yield(server.Line{Index: l.Index, Kind: server.Kind(l.Kind), Raw: l.Raw})
 	}}
 	return r.all(ctx, s.From, s.To)
@@ -186,7 +185,7 @@ func (x *Lines) Count(ctx context.Context, d sqlstore.Dialect, at Place, s serve
 	}
 	n -= oversize
 	query, blockArgs := overlapping(`first, last, lines, raw_bytes, header`, at, s.From, s.To)
-	all, err := sqlstore.List(ctx, d, query, blockArgs, func(row sqlstore.Scanner) (b block.Block, err error) {
+	all, err := sqlstore.List(ctx, d, query, blockArgs, func(row sqlstore.Scanner) (b Block, err error) {
 		return b, row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &b.Header)
 	})
 	if err != nil || len(all) == 0 {
@@ -262,7 +261,7 @@ func (x *Lines) Remove(ctx context.Context, d sqlstore.Dialect, owner, stream in
 	if _, err := d.Exec(ctx, `DELETE FROM blocks WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
 		return 0, fmt.Errorf("remove blocks: %w", err)
 	}
-	if err := retired.Remove(ctx, d, owner, stream); err != nil {
+	if err := removeRetired(ctx, d, owner, stream); err != nil {
 		return 0, err
 	}
 	return n, x.cold.Remove(ctx, d, owner, stream)

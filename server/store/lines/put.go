@@ -6,8 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/block"
-	"github.com/ccship/ccship/server/store/retired"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -21,7 +20,7 @@ const (
 
 // Pack packs the lines of a batch, if they are so many that they are an import. nil: they stay hot. It is done before
 // a batch waits for its turn to be written.
-func (x *Lines) Pack(b *server.Batch) ([]block.Block, error) {
+func (x *Lines) Pack(b *server.Batch) ([]Block, error) {
 	size, last := 0, int64(-1)
 	for _, l := range b.Lines {
 		if l.Index <= last {
@@ -32,14 +31,14 @@ func (x *Lines) Pack(b *server.Batch) ([]block.Block, error) {
 	if size < leastOfSeveral || size < leastToPack && len(b.Lines) < several {
 		return nil, nil
 	}
-	all := make([]block.Line, len(b.Lines))
+	all := make([]Line, len(b.Lines))
 	for i, l := range b.Lines {
-		all[i] = block.Line{Index: l.Index, Received: b.Received.UnixMicro(), Kind: uint8(l.Kind), Raw: l.Raw}
+		all[i] = Line{Index: l.Index, Received: b.Received.UnixMicro(), Kind: uint8(l.Kind), Raw: l.Raw}
 	}
-	return x.build(block.Cut(all))
+	return x.build(cutBlock(all))
 }
 
-func (x *Lines) build(pieces [][]block.Line) (out []block.Block, err error) {
+func (x *Lines) build(pieces [][]Line) (out []Block, err error) {
 	for _, piece := range pieces {
 		b, err := x.codec.Build(piece)
 		if err != nil {
@@ -56,7 +55,7 @@ INSERT INTO blocks (owner, stream, epoch, generation, first, last, lines, raw_by
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // Insert stores blocks, in which no line is that is stored.
-func (x *Lines) Insert(ctx context.Context, d sqlstore.Dialect, at Place, blocks []block.Block) error {
+func (x *Lines) Insert(ctx context.Context, d sqlstore.Dialect, at Place, blocks []Block) error {
 	for _, b := range blocks {
 		_, err := d.Exec(ctx, InsertBlock, at.Owner, at.Stream, at.Epoch, at.Generation,
 			b.First, b.Last, b.Lines, b.RawBytes, b.SHA256, b.Header, b.Data)
@@ -75,7 +74,7 @@ func (x *Lines) End(ctx context.Context, d sqlstore.Dialect, at Place) (end int6
 	if err != nil {
 		return 0, fmt.Errorf("look for blocks: %w", err)
 	}
-	gone, err := retired.End(ctx, d, retired.Place(at))
+	gone, err := retiredEnd(ctx, d, RetiredPlace(at))
 	return max(end, gone), err
 }
 
@@ -85,7 +84,7 @@ func (x *Lines) End(ctx context.Context, d sqlstore.Dialect, at Place) (end int6
 //
 // Lines that were retired with the same bytes need not be written either.
 func (x *Lines) Settle(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch) ([]server.Line, error) {
-	lines, err := retired.Settle(ctx, d, retired.Place(at), b)
+	lines, err := settleRetired(ctx, d, RetiredPlace(at), b)
 	if err != nil || len(lines) == 0 {
 		return lines, err
 	}

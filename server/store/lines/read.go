@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/block"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -27,7 +27,7 @@ type reading struct {
 	d     sqlstore.Dialect
 	at    Place
 	wait  bool // for blocks that are not at hand
-	yield func(block.Line) error
+	yield func(Line) error
 
 	packed bool // no line of the span is hot
 }
@@ -79,9 +79,9 @@ func (r *reading) blocks(ctx context.Context, span [2]int64, limit int) (page []
 // few yields the lines of a short span if all of them are hot, as those that were just written are: blocks need not be
 // asked for then. If it is not done, it has yielded none.
 func (r *reading) few(ctx context.Context, from, to int64) (done bool, err error) {
-	var all []block.Line
+	var all []Line
 	n, size := 0, 0
-	err = r.hot(ctx, from, to, func(l block.Line) error {
+	err = r.hot(ctx, from, to, func(l Line) error {
 		n++
 		size += len(l.Raw)
 		if (n == 1 || size <= fewBytes) && l.Index == from+int64(len(all)) {
@@ -105,12 +105,12 @@ func (r *reading) few(ctx context.Context, from, to int64) (done bool, err error
 }
 
 // hot calls yield with the first pageRows hot lines of a span. Their bytes stay.
-func (r *reading) hot(ctx context.Context, from, to int64, yield func(block.Line) error) error {
+func (r *reading) hot(ctx context.Context, from, to int64, yield func(Line) error) error {
 	where, args := r.x.hot(r.at)
 	return r.d.Query(ctx, `SELECT line, kind, received, raw FROM lines WHERE `+where+
 		` AND line >= ? AND line < ? ORDER BY line LIMIT ?`, append(args, from, to, pageRows),
 		func(row sqlstore.Scanner) error {
-			var l block.Line
+			var l Line
 			var kind int64
 			if err := row.Scan(&l.Index, &kind, &l.Received, &l.Raw); err != nil {
 				return fmt.Errorf("read lines: %w", err)
@@ -126,7 +126,7 @@ func (r *reading) page(ctx context.Context, page []held, from, to int64) error {
 	defer c.close()
 	for !r.packed {
 		n := 0
-		err := r.hot(ctx, c.next, to, func(l block.Line) error {
+		err := r.hot(ctx, c.next, to, func(l Line) error {
 			n++
 			if err := c.upTo(l.Index); err != nil {
 				return err
@@ -149,7 +149,7 @@ type cursor struct {
 	r      *reading
 	blocks []held // from the one that is open on
 	next   int64  // the next line that may be yielded
-	open   *block.Content
+	open   *content
 	i      int // the next line of open
 }
 
@@ -180,7 +180,7 @@ func (c *cursor) upTo(to int64) error {
 }
 
 // block yields lines of the first block up to before to.
-func (c *cursor) block(b *block.Block, to int64) error {
+func (c *cursor) block(b *Block, to int64) error {
 	if c.open == nil {
 		open, err := c.r.x.codec.Open(b)
 		if err != nil {

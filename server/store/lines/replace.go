@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ccship/ccship/server/store/block"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // Packed returns a line as a block has it, whether or not a hot row is in force. ok is false if no block has it.
 func (x *Lines) Packed(ctx context.Context, d sqlstore.Dialect, at Place,
-	line int64) (l block.Line, ok bool, err error) {
+	line int64) (l Line, ok bool, err error) {
 	b, err := x.whole(ctx, d, at, line)
 	if err != nil || b == nil {
 		return l, false, err
@@ -58,23 +57,23 @@ func (x *Lines) remove(ctx context.Context, d sqlstore.Dialect, at Place, b *hel
 }
 
 // pack stores lines as one block.
-func (x *Lines) pack(ctx context.Context, d sqlstore.Dialect, at Place, all []block.Line) error {
+func (x *Lines) pack(ctx context.Context, d sqlstore.Dialect, at Place, all []Line) error {
 	b, err := x.codec.Build(all)
 	if err != nil {
 		return fmt.Errorf("pack lines: %w", err)
 	}
-	return x.Insert(ctx, d, at, []block.Block{b})
+	return x.Insert(ctx, d, at, []Block{b})
 }
 
 // unpack copies a block's lines.
-func (x *Lines) unpack(b *block.Block) ([]block.Line, error) {
+func (x *Lines) unpack(b *Block) ([]Line, error) {
 	open, err := x.codec.Open(b)
 	if err != nil {
 		return nil, fmt.Errorf("open lines %d to %d: %w", b.First, b.Last, err)
 	}
 	defer x.codec.Release(open)
 	raw := make([]byte, 0, b.RawBytes)
-	out := make([]block.Line, 0, len(open.Entries))
+	out := make([]Line, 0, len(open.Entries))
 	for i := range open.Entries {
 		l := open.Line(i)
 		raw = append(raw, l.Raw...)

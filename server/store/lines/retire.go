@@ -7,8 +7,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/block"
-	"github.com/ccship/ccship/server/store/retired"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -43,7 +42,7 @@ func (x *Lines) Retire(ctx context.Context, d sqlstore.Dialect, at Place, r *ser
 		append([]any{bytes}, args...)...); err != nil {
 		return fmt.Errorf("count bytes: %w", err)
 	}
-	return retired.Insert(ctx, d, retired.Place(at), r)
+	return InsertRetired(ctx, d, RetiredPlace(at), r)
 }
 
 // unpackWithout takes lines out of the blocks of a run, and returns how many. Each block is read as the ones before
@@ -80,7 +79,7 @@ func (x *Lines) without(ctx context.Context, d sqlstore.Dialect, at Place, b *he
 	if n == 0 {
 		return 0, nil
 	}
-	var rest []block.Line
+	var rest []Line
 	if n < int64(len(entries)) {
 		if err := x.fetch(ctx, at, b, false); err != nil {
 			return 0, err
@@ -89,7 +88,7 @@ func (x *Lines) without(ctx context.Context, d sqlstore.Dialect, at Place, b *he
 		if err != nil {
 			return 0, err
 		}
-		rest = slices.DeleteFunc(all, func(l block.Line) bool { return gone[l.Index] })
+		rest = slices.DeleteFunc(all, func(l Line) bool { return gone[l.Index] })
 	}
 	if err := x.remove(ctx, d, at, b); err != nil || len(rest) == 0 {
 		return n, err
@@ -116,7 +115,7 @@ func (x *Lines) Measure(ctx context.Context, d sqlstore.Dialect, at Place, s ser
 	}
 	query, args := overlapping(`first, last, lines, raw_bytes, header`, at, s.From, s.To)
 	err = d.Query(ctx, query, args, func(row sqlstore.Scanner) error {
-		var b block.Block
+		var b Block
 		if err := row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &b.Header); err != nil {
 			return err
 		}

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ccship/ccship/server/store/block"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 const (
 	// sealRows and sealBytes bound what one transaction packs: lines that arrive do not wait long for it.
 	sealRows  = 2000
-	sealBytes = 8 * block.Size
+	sealBytes = 8 * size
 )
 
 var (
@@ -29,7 +28,7 @@ func (x *Lines) Seal(ctx context.Context, d sqlstore.Dialect, at Place, all bool
 		return 0, false, err
 	}
 	for i, run := range runs {
-		pieces := block.Cut(run)
+		pieces := cutBlock(run)
 		// The next lines of the stream belong to the end of the last run, also of one that was cut off here.
 		if last := i == len(runs)-1; last && (more || !all) {
 			pieces = full(run)
@@ -55,7 +54,7 @@ func (x *Lines) Seal(ctx context.Context, d sqlstore.Dialect, at Place, all bool
 }
 
 // unrow removes rows that are packed now.
-func (x *Lines) unrow(ctx context.Context, d sqlstore.Dialect, at Place, b block.Block) error {
+func (x *Lines) unrow(ctx context.Context, d sqlstore.Dialect, at Place, b Block) error {
 	if err := x.step("remove packed lines"); err != nil {
 		return err
 	}
@@ -69,10 +68,10 @@ func (x *Lines) unrow(ctx context.Context, d sqlstore.Dialect, at Place, b block
 }
 
 // full are the pieces of lines that fill a block.
-func full(lines []block.Line) (out [][]block.Line) {
+func full(lines []Line) (out [][]Line) {
 	from, sum := 0, 0
 	for i, l := range lines {
-		if sum += len(l.Raw); sum >= block.Size {
+		if sum += len(l.Raw); sum >= size {
 			out, from, sum = append(out, lines[from:i+1]), i+1, 0
 		}
 	}
@@ -81,14 +80,14 @@ func full(lines []block.Line) (out [][]block.Line) {
 
 // sealable are hot lines that are in no block: runs between which there are blocks. more says that there are others.
 func (x *Lines) sealable(ctx context.Context, d sqlstore.Dialect,
-	at Place) (runs [][]block.Line, more bool, err error) {
+	at Place) (runs [][]Line, more bool, err error) {
 	where, args := x.hot(at)
 	behind, rows, size := int64(-2), 0, 0
 	err = d.Query(ctx, `SELECT line, kind, received, raw, behind FROM (
   SELECT l.line, l.kind, l.received, l.raw, `+before+` AS behind FROM lines l WHERE `+where+`) hot
 WHERE behind < line ORDER BY line LIMIT ?`, append(append([]any{at.Owner, at.Stream}, args...), sealRows),
 		func(row sqlstore.Scanner) error {
-			var l block.Line
+			var l Line
 			var kind, last int64
 			if err := row.Scan(&l.Index, &kind, &l.Received, &l.Raw, &last); err != nil {
 				return err

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ccship/ccship/server/store/block"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -65,7 +64,7 @@ func (s *Sealer) one(ctx context.Context, reader sqlstore.Dialect, at Place, all
 	seal func(at Place, all bool) (made int, more bool, err error)) (blocks int64, err error) {
 	if !all {
 		size, err := s.lines.Size(ctx, reader, at)
-		if err != nil || size < block.Size {
+		if err != nil || size < size {
 			return 0, err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/block"
+
 	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/postgres/heads"
 	"github.com/ccship/ccship/server/store/queue"
@@ -59,7 +59,7 @@ type pgPlace = lines.Place
 // linesToWrite are a group's lines, sorted by what has to be looked at first.
 type linesToWrite struct {
 	fresh   [][]any // rows of lineColumns that can't be stored yet
-	blocks  map[pgPlace][]block.Block
+	blocks  map[pgPlace][]lines.Block
 	replace []repeat
 }
 
@@ -126,7 +126,7 @@ func send(ctx context.Context, tx pgx.Tx, batch *pgx.Batch) error {
 
 // sortLines keeps the order of batches where it matters: what is not fresh is written last, in order.
 func sortLines(group []*queue.Job, done []stored) *linesToWrite {
-	w := &linesToWrite{blocks: map[pgPlace][]block.Block{}}
+	w := &linesToWrite{blocks: map[pgPlace][]lines.Block{}}
 	for i, j := range group {
 		b := j.Batch
 		if done[i].Stream == 0 || len(b.Lines) == 0 {

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server"
+
 	"github.com/ccship/ccship/server/store/lines"
-	"github.com/ccship/ccship/server/store/retention"
-	"github.com/ccship/ccship/server/store/retired"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/server/store/textindex"
 )
@@ -34,7 +34,7 @@ func (r retentionDatabase) Enter(ctx context.Context, d sqlstore.Dialect, owner,
 
 // Unindex implements retention.Database.
 func (r retentionDatabase) Unindex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
-	how retention.Unindexing) error {
+	how lines.Unindexing) error {
 	if err := textindex.Removed(ctx, d, owner, stream); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (r retentionDatabase) EpochID() string { return lineDatabase{}.EpochID() }
 // noteRetired keeps what a copy knows of retired lines.
 func noteRetired(ctx context.Context, tx pgx.Tx, at lines.Place, runs []*server.RetiredRun) error {
 	for _, r := range runs {
-		if err := retired.Insert(ctx, dialect{tx}, retired.Place(at), r); err != nil {
+		if err := lines.InsertRetired(ctx, dialect{tx}, lines.RetiredPlace(at), r); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, grow, at.Stream, at.Epoch, at.Generation, 0, r.Last+1, at.Owner); err != nil {

@@ -8,8 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ccship/ccship/server/store/block"
-	"github.com/ccship/ccship/server/store/cold"
 	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/postgres/heads"
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -35,7 +33,7 @@ JOIN streams s ON s.owner = l.owner AND s.id = l.stream`,
 }
 
 // InsertRow implements lines.Database.
-func (lineDatabase) InsertRow(ctx context.Context, d sqlstore.Dialect, at lines.Place, l block.Line) error {
+func (lineDatabase) InsertRow(ctx context.Context, d sqlstore.Dialect, at lines.Place, l lines.Line) error {
 	_, err := d.Exec(ctx, `
 INSERT INTO lines (owner, stream, epoch, generation, line, received, kind, raw) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING`, at.Owner, at.Stream, at.Epoch, at.Generation, l.Index, l.Received, int16(l.Kind),
@@ -80,7 +78,7 @@ func (c coldDatabase) Oldest(ctx context.Context) (n int64, err error) {
 
 // openCold opens what is kept outside of the database.
 func (s *Store) openCold(ctx context.Context, how sqlstore.Opening) (err error) {
-	s.Tier, err = cold.Open(ctx, cold.Of{Reader: dialect{s.pool}, DB: coldDatabase{s}, Lines: s.held}, how)
+	s.Tier, err = lines.OpenCold(ctx, lines.ColdOf{Reader: dialect{s.pool}, DB: coldDatabase{s}, Lines: s.held}, how)
 	if err == nil {
 		s.held.Keep(s.Tier)
 	}

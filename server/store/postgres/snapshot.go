@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ccship/ccship/server"
+
 	"github.com/ccship/ccship/server/store/lines"
-	"github.com/ccship/ccship/server/store/masks"
-	"github.com/ccship/ccship/server/store/retired"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -181,13 +181,13 @@ func (n *pgSnapshot) Retired(ctx context.Context, s server.Span, hashes bool,
 	yield func(*server.RetiredRun) error) error {
 	at := n.at()
 	at.Generation = s.Generation
-	q := retired.Query{Place: retired.Place(at), From: s.From, To: s.To, Hashes: hashes}
-	return retired.Read(ctx, dialect{n.conn}, q, yield)
+	q := lines.RetiredQuery{RetiredPlace: lines.RetiredPlace(at), From: s.From, To: s.To, Hashes: hashes}
+	return lines.ReadRetired(ctx, dialect{n.conn}, q, yield)
 }
 
 // Masked implements server.Snapshot.
 func (n *pgSnapshot) Masked(ctx context.Context) ([]server.MaskedLine, error) {
-	return masks.List(ctx, dialect{n.conn}, n.at())
+	return lines.ListMasks(ctx, dialect{n.conn}, n.at())
 }
 
 // CopiedFrom implements server.Snapshot.

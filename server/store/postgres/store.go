@@ -11,14 +11,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/cold"
+
 	"github.com/ccship/ccship/server/store/keep"
 	"github.com/ccship/ccship/server/store/lines"
-	"github.com/ccship/ccship/server/store/masks"
+
 	"github.com/ccship/ccship/server/store/postgres/heads"
 	"github.com/ccship/ccship/server/store/postgres/refusal"
 	"github.com/ccship/ccship/server/store/queue"
-	"github.com/ccship/ccship/server/store/retention"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/server/store/sums"
 	"github.com/ccship/ccship/server/store/textindex"
@@ -38,14 +38,14 @@ type Store struct {
 	queue    queue.Queue
 	held     *lines.Lines
 	sealer   *lines.Sealer
-	*cold.Tier
+	*lines.Tier
 	sqlstore.Artifacts
-	masks.Masks
+	lines.Masks
 	sqlstore.Quotas
 	sqlstore.Counter
 	*sums.Sums
 	keep.Keeper
-	retention.Policy
+	lines.Policy
 	accounts
 	sqlstore.Timelines
 	notices *notices
@@ -91,12 +91,13 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 		s.pool.Close()
 		return nil, refusal.Explain(err, config.ConnConfig)
 	}
-	s.Masks = masks.New(dialect{s.pool}, maskDatabase{s}, s.held, s.Tier, s.tell)
+	s.Masks = lines.NewMasks(dialect{s.pool}, maskDatabase{s}, s.held, s.Tier, s.tell)
 	s.texts, s.Sums = textindex.New(textDatabase{s}), sums.New(textDatabase{s})
 	s.accounts = newAccounts(s)
 	s.Timelines = sqlstore.Timelines{On: dialect{s.pool}}
 	s.Quotas = sqlstore.NewQuotas(dialect{s.pool}, s.writeArtifacts)
-	s.Policy = retention.New(retention.Of{Reader: dialect{s.pool}, DB: retentionDatabase{s}, Lines: s.held, Cooler: s.Tier,
+	s.Policy = lines.NewPolicy(lines.PolicyOf{Reader: dialect{s.pool}, DB: retentionDatabase{s}, Lines: s.held,
+		Cooler: s.Tier,
 		Notify: s.tell, Step: how.Step})
 	s.Keeper = keep.New(dialect{s.pool}, s.writeArtifacts)
 	s.Counter = sqlstore.NewCounter(dialect{s.pool}, dropsOf, s.sources)

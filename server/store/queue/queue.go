@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/block"
+	"github.com/ccship/ccship/server/store/lines"
 )
 
 // groupBytes bounds one transaction: enough that a backlog costs few syncs, little enough that a line that was just
@@ -28,7 +28,7 @@ const (
 // Job is one batch on its way into a transaction. Done is sent exactly one answer.
 type Job struct {
 	Batch  *server.Batch
-	Blocks []block.Block // all lines of the batch, packed; nil: they stay hot
+	Blocks []lines.Block // all lines of the batch, packed; nil: they stay hot
 	Bytes  int
 	Done   chan error
 
@@ -58,7 +58,7 @@ func New(writers int, pace time.Duration) Queue {
 // Put has a batch written by write, which must answer every job of its group; blocks are its lines, if they are packed.
 // A caller that finds a writer's place free takes all batches that wait as one group. It waits for more only in a
 // crowd: a lone batch is not delayed.
-func (q *Queue) Put(ctx context.Context, b *server.Batch, blocks []block.Block, write func(group []*Job)) error {
+func (q *Queue) Put(ctx context.Context, b *server.Batch, blocks []lines.Block, write func(group []*Job)) error {
 	j := &Job{Batch: b, Blocks: blocks, Done: make(chan error, 1)}
 	for _, l := range b.Lines {
 		j.Bytes += len(l.Raw)

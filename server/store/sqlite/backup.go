@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/ccship/ccship/server/store/cold"
+	"github.com/ccship/ccship/server/store/lines"
 )
 
 // Backup implements server.Backuper: it writes the database's pages as of one moment. Lines are stored meanwhile; the
@@ -35,7 +35,7 @@ const databaseEntry = "server.db"
 
 // backup writes what one transaction sees.
 func (s *Store) backup(ctx context.Context, tx *sql.Tx, to io.Writer, progress func(done, total int64)) error {
-	away, err := cold.InUse(ctx, dialect{tx})
+	away, err := lines.ColdInUse(ctx, dialect{tx})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/block"
+
 	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
@@ -31,7 +31,7 @@ JOIN epochs e ON e.id = l.epoch JOIN streams s ON s.id = e.stream`, []any{after.
 }
 
 // InsertRow implements lines.Database.
-func (lineDatabase) InsertRow(ctx context.Context, d sqlstore.Dialect, at lines.Place, l block.Line) error {
+func (lineDatabase) InsertRow(ctx context.Context, d sqlstore.Dialect, at lines.Place, l lines.Line) error {
 	_, err := d.Exec(ctx, insertLine, at.Epoch, at.Generation, l.Index, int64(l.Kind), sqlstore.NotNil(l.Raw), l.Received)
 	return err
 }
@@ -125,7 +125,7 @@ func (p *packer) Write(ctx context.Context, fn func(sqlstore.Dialect) error) err
 
 // writeLines writes a batch's lines and counts their bytes: those of an import as blocks, others as rows.
 func (s *statements) writeLines(ctx context.Context, at lines.Place, b *server.Batch,
-	blocks []block.Block) (w sqlstore.Written, err error) {
+	blocks []lines.Block) (w sqlstore.Written, err error) {
 	if len(b.Lines) == 0 {
 		return w, nil
 	}
@@ -153,7 +153,7 @@ func (s *statements) writeLines(ctx context.Context, at lines.Place, b *server.B
 }
 
 // writeBlocks writes blocks behind everything that is stored of their generation.
-func (s *statements) writeBlocks(ctx context.Context, at lines.Place, blocks []block.Block) (w sqlstore.Written,
+func (s *statements) writeBlocks(ctx context.Context, at lines.Place, blocks []lines.Block) (w sqlstore.Written,
 	err error) {
 	grown := int64(0)
 	for _, b := range blocks {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/block"
+	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/queue"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
@@ -31,7 +31,7 @@ func (s *Store) Put(ctx context.Context, b *server.Batch) error {
 }
 
 // pack packs lines of an import, and then waits for others that are being packed.
-func (s *Store) pack(ctx context.Context, b *server.Batch) ([]block.Block, error) {
+func (s *Store) pack(ctx context.Context, b *server.Batch) ([]lines.Block, error) {
 	s.packing.begin()
 	blocks, err := s.held.Pack(b)
 	s.packing.end()

@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/ccship/ccship/server/store/cold"
+	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -110,7 +110,7 @@ func restoreCold(ctx context.Context, path, blocks string, archive *tar.Reader) 
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close(), removeLog(path)) }()
-	return cold.Restore(ctx, dialect{db}, blocks, archive)
+	return lines.RestoreCold(ctx, dialect{db}, blocks, archive)
 }
 
 // replaceable refuses to replace the database at path unasked, and one that another process has open. It puts the

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/retention"
+	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/server/store/textindex"
 )
@@ -24,7 +24,7 @@ func (r retentionDatabase) Enter(context.Context, sqlstore.Dialect, int64, int64
 // Unindex implements retention.Database. The index of texts keeps runs of three characters of what is removed until it
 // is merged, which Scrub sees to.
 func (r retentionDatabase) Unindex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
-	how retention.Unindexing) error {
+	how lines.Unindexing) error {
 	if err := textindex.Removed(ctx, d, owner, stream); err != nil {
 		return err
 	}

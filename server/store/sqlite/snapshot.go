@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+
 	"github.com/ccship/ccship/server/store/lines"
-	"github.com/ccship/ccship/server/store/masks"
-	"github.com/ccship/ccship/server/store/retired"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -142,13 +142,13 @@ func (n *snapshot) Retired(ctx context.Context, s server.Span, hashes bool,
 	yield func(*server.RetiredRun) error) error {
 	at := n.at()
 	at.Generation = s.Generation
-	q := retired.Query{Place: retired.Place(at), From: s.From, To: s.To, Hashes: hashes}
-	return retired.Read(ctx, dialect{n.db}, q, yield)
+	q := lines.RetiredQuery{RetiredPlace: lines.RetiredPlace(at), From: s.From, To: s.To, Hashes: hashes}
+	return lines.ReadRetired(ctx, dialect{n.db}, q, yield)
 }
 
 // Masked implements server.Snapshot.
 func (n *snapshot) Masked(ctx context.Context) ([]server.MaskedLine, error) {
-	return masks.List(ctx, dialect{n.db}, n.at())
+	return lines.ListMasks(ctx, dialect{n.db}, n.at())
 }
 
 // Folded implements server.Snapshot.

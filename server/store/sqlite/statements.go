@@ -7,10 +7,10 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/server"
+
 	"github.com/ccship/ccship/server/store/lines"
-	"github.com/ccship/ccship/server/store/masks"
+
 	"github.com/ccship/ccship/server/store/queue"
-	"github.com/ccship/ccship/server/store/retired"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -81,11 +81,11 @@ type statements struct {
 	findEnd, findHotEnd, insertBlock                                                *sql.Stmt
 
 	conn  *sql.Conn
-	masks *masks.Masks
+	masks *lines.Masks
 	held  *lines.Lines
 }
 
-func prepare(ctx context.Context, conn *sql.Conn, m *masks.Masks, held *lines.Lines) (s statements, err error) {
+func prepare(ctx context.Context, conn *sql.Conn, m *lines.Masks, held *lines.Lines) (s statements, err error) {
 	s.conn, s.masks, s.held = conn, m, held
 	for _, p := range []struct {
 		at    **sql.Stmt
@@ -156,7 +156,7 @@ func (s *statements) store(ctx context.Context, j *queue.Job) (server.Change, er
 		return c, err
 	}
 	for _, r := range b.Retired {
-		if err := retired.Insert(ctx, dialect{s.conn}, retired.Place(at), r); err != nil {
+		if err := lines.InsertRetired(ctx, dialect{s.conn}, lines.RetiredPlace(at), r); err != nil {
 			return c, err
 		}
 	}

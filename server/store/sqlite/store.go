@@ -18,12 +18,12 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/cold"
+
 	"github.com/ccship/ccship/server/store/keep"
 	"github.com/ccship/ccship/server/store/lines"
-	"github.com/ccship/ccship/server/store/masks"
+
 	"github.com/ccship/ccship/server/store/queue"
-	"github.com/ccship/ccship/server/store/retention"
+
 	"github.com/ccship/ccship/server/store/sqlite/connection"
 	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/server/store/sums"
@@ -62,15 +62,15 @@ type Store struct {
 	log   *checkpoints
 	held  *lines.Lines
 	*packer
-	*cold.Tier
+	*lines.Tier
 	sqlstore.Artifacts
 	sqlstore.Quotas
 	sqlstore.Counter
 	*sums.Sums
 	keep.Keeper
-	retention.Policy
+	lines.Policy
 	accounts
-	masks.Masks
+	lines.Masks
 	sqlstore.Timelines
 	changes sqlstore.Changes
 	texts   *textindex.Index
@@ -130,16 +130,18 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
 	s.read.SetConnMaxIdleTime(readerIdle)
-	if s.Tier, err = cold.Open(ctx, cold.Of{Reader: dialect{s.read}, DB: s.packer, Lines: s.held}, how); err != nil {
+	if s.Tier, err = lines.OpenCold(ctx, lines.ColdOf{Reader: dialect{s.read}, DB: s.packer, Lines: s.held},
+		how); err != nil {
 		return err
 	}
 	s.held.Keep(s.Tier)
-	s.Masks = masks.New(dialect{s.read}, maskDatabase{s}, s.held, s.Tier, s.changes.Tell)
+	s.Masks = lines.NewMasks(dialect{s.read}, maskDatabase{s}, s.held, s.Tier, s.changes.Tell)
 	s.accounts = accounts{sqlstore.NewPeople(dialect{brief{s.read}}), s}
 	s.texts, s.Sums = textindex.New(textDatabase{s}), sums.New(textDatabase{s})
 	s.Timelines = sqlstore.Timelines{On: dialect{s.read}}
 	s.Quotas = sqlstore.NewQuotas(dialect{s.read}, s.writeArtifacts)
-	s.Policy = retention.New(retention.Of{Reader: dialect{s.read}, DB: retentionDatabase{s}, Lines: s.held, Cooler: s.Tier,
+	s.Policy = lines.NewPolicy(lines.PolicyOf{Reader: dialect{s.read}, DB: retentionDatabase{s}, Lines: s.held,
+		Cooler: s.Tier,
 		Notify: s.changes.Tell, Step: how.Step})
 	s.Keeper = keep.New(dialect{s.read}, s.writeArtifacts)
 	s.Counter = sqlstore.NewCounter(dialect{s.read}, dropsOf, s.sources)

@@ -1,4 +1,4 @@
-package cold
+package lines
 
 import (
 	"container/list"
@@ -18,7 +18,7 @@ type cache struct {
 	flying map[string]*flight
 }
 
-type held struct {
+type coldBytes struct {
 	id   string
 	data []byte
 }
@@ -47,7 +47,7 @@ func (c *cache) look(id string) ([]byte, bool) {
 		return nil, false
 	}
 	c.newest.MoveToFront(e)
-	return e.Value.(held).data, true
+	return e.Value.(coldBytes).data, true
 }
 
 // get returns an object, which read reads unless it is there or somebody reads it. read goes on when ctx is done:
@@ -89,7 +89,7 @@ func (c *cache) add(id string, data []byte) {
 	if c.byID[id] != nil || int64(len(data)) > c.most {
 		return
 	}
-	c.byID[id] = c.newest.PushFront(held{id, data})
+	c.byID[id] = c.newest.PushFront(coldBytes{id, data})
 	c.size += int64(len(data))
 	for c.size > c.most {
 		c.drop(c.newest.Back())
@@ -97,7 +97,7 @@ func (c *cache) add(id string, data []byte) {
 }
 
 func (c *cache) drop(e *list.Element) {
-	h := c.newest.Remove(e).(held)
+	h := c.newest.Remove(e).(coldBytes)
 	delete(c.byID, h.id)
 	c.size -= int64(len(h.data))
 }

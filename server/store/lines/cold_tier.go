@@ -1,4 +1,4 @@
-package cold
+package lines
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/lines"
+
 	"github.com/ccship/ccship/server/store/objects"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
@@ -22,9 +22,9 @@ const (
 	// abandoned is how old an object must be that nothing uses yet, before it counts as left behind by a crash. It is far
 	// longer than writing one takes.
 	abandoned = time.Hour
-	// leaseFor is how long a process that died keeps others from moving anything. Two that move at once do no harm: what
-	// one of them drops, the other finds changed.
-	leaseFor = 20 * time.Second
+	// objectLease is how long a process that died keeps others from moving anything. Two that move at once do no harm:
+	// what one of them drops, the other finds changed.
+	objectLease = 20 * time.Second
 	// holdFor is how long a backup that died keeps others from removing anything.
 	holdFor = 2 * time.Minute
 	// sulk is for how long nothing is asked of a place that did not answer: readers get their error at once.
@@ -43,8 +43,8 @@ const (
 	holed   = 3 // a part of it is used: that has to come back before it is removed
 )
 
-// Database is what the two databases do differently.
-type Database interface {
+// coldDatabase is what the two databases do differently.
+type coldDatabase interface {
 	// Write runs fn in a transaction, which may be retried: fn then starts afresh. It lets what comes in pass. Removed
 	// bytes are overwritten as far as the database can.
 	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
@@ -58,8 +58,8 @@ type Database interface {
 // Tier implements server.Cooler, and reads what it moved. Safe for concurrent use.
 type Tier struct {
 	reader sqlstore.Dialect
-	db     Database
-	held   *lines.Lines
+	db     coldDatabase
+	held   *Lines
 	cache  *cache
 	self   string // who holds leases
 	// step is called before each step that changes something, by its name. An error ends it there. For tests.
@@ -79,15 +79,15 @@ type Tier struct {
 	counts  server.Cold
 }
 
-// Of is what a tier is made of.
-type Of struct {
+// ColdOf is what a tier is made of.
+type ColdOf struct {
 	Reader sqlstore.Dialect
-	DB     Database
-	Lines  *lines.Lines
+	DB     coldDatabase
+	Lines  *Lines
 }
 
-// Open returns the tier of a database, which remembers its place. A place in how replaces that.
-func Open(ctx context.Context, of Of, how sqlstore.Opening) (*Tier, error) {
+// OpenCold returns the tier of a database, which remembers its place. A place in how replaces that.
+func OpenCold(ctx context.Context, of ColdOf, how sqlstore.Opening) (*Tier, error) {
 	t := &Tier{reader: of.Reader, db: of.DB, held: of.Lines, cache: newCache(cacheSize), self: rand.Text(), step: how.Step}
 	if t.step == nil {
 		t.step = func(string) error { return nil }

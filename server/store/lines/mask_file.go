@@ -1,4 +1,4 @@
-package masks
+package lines
 
 import (
 	"bytes"

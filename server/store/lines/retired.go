@@ -1,6 +1,4 @@
-// Package retired keeps what is known of lines that retention removed: that they were there, and the hash of each. It
-// knows neither rules nor the lines that are stored.
-package retired
+package lines
 
 import (
 	"bytes"
@@ -11,36 +9,36 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/block"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// Place is a generation of a stream, in the terms of the store.
-type Place struct{ Owner, Stream, Epoch, Generation int64 }
+// RetiredPlace is a generation of a stream, in the terms of the store.
+type RetiredPlace struct{ Owner, Stream, Epoch, Generation int64 }
 
 const ofPlace = ` WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ?`
 
-func (p Place) args(more ...any) []any {
+func (p RetiredPlace) args(more ...any) []any {
 	return append([]any{p.Owner, p.Stream, p.Epoch, p.Generation}, more...)
 }
 
-// Hash is the hash of a line, by which it is known again.
-func Hash(raw []byte) []byte {
+// RetiredHash is the hash of a line, by which it is known again.
+func RetiredHash(raw []byte) []byte {
 	h := sha256.New()
 	h.Write(raw)
 	h.Write([]byte{'\n'})
 	return h.Sum(nil)
 }
 
-// Query asks for runs that have lines from From up to before To, with the hash of each line or without.
-type Query struct {
-	Place
+// RetiredQuery asks for runs that have lines from From up to before To, with the hash of each line or without.
+type RetiredQuery struct {
+	RetiredPlace
 	From, To int64
 	Hashes   bool
 }
 
-// Read calls yield with runs, ascending.
-func Read(ctx context.Context, d sqlstore.Dialect, q Query, yield func(*server.RetiredRun) error) error {
+// ReadRetired calls yield with runs, ascending.
+func ReadRetired(ctx context.Context, d sqlstore.Dialect, q RetiredQuery, yield func(*server.RetiredRun) error) error {
 	column := `hashes`
 	if !q.Hashes {
 		column = `header`
@@ -60,7 +58,7 @@ func Read(ctx context.Context, d sqlstore.Dialect, q Query, yield func(*server.R
 }
 
 func scan(row sqlstore.Scanner, hashes bool) (*server.RetiredRun, error) {
-	var b block.Block
+	var b Block
 	var when int64
 	var sums []byte
 	r := &server.RetiredRun{}
@@ -70,7 +68,7 @@ func scan(row sqlstore.Scanner, hashes bool) (*server.RetiredRun, error) {
 	}
 	entries, err := b.Index()
 	if err == nil && hashes && len(sums) != sha256.Size*len(entries) {
-		err = block.ErrDamaged
+		err = errDamaged
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lines %d to %d: %w", b.First, b.Last, err)
@@ -86,16 +84,16 @@ func scan(row sqlstore.Scanner, hashes bool) (*server.RetiredRun, error) {
 	return r, nil
 }
 
-// Insert notes a run, whose lines have hashes.
-func Insert(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun) error {
+// InsertRetired notes a run, whose lines have hashes.
+func InsertRetired(ctx context.Context, d sqlstore.Dialect, at RetiredPlace, r *server.RetiredRun) error {
 	if len(r.Lines) == 0 {
 		return nil
 	}
-	var entries []block.Entry
+	var entries []entry
 	var hashes bytes.Buffer
 	size := int64(0)
 	for _, l := range r.Lines {
-		entries = append(entries, block.Entry{Index: l.Index, Received: l.Received, Kind: uint8(l.Kind), Size: l.Size})
+		entries = append(entries, entry{Index: l.Index, Received: l.Received, Kind: uint8(l.Kind), Size: l.Size})
 		hashes.Write(l.SHA256)
 		size += l.Size
 	}
@@ -103,7 +101,7 @@ func Insert(ctx context.Context, d sqlstore.Dialect, at Place, r *server.Retired
 	_, err := d.Exec(ctx, `INSERT INTO retired (owner, stream, epoch, generation, first, last, lines, raw_bytes, at,
   header, hashes, before, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (owner, stream, epoch, generation, first) DO NOTHING`,
-		at.args(r.Lines[0].Index, r.Lines[n-1].Index, n, size, sqlstore.Micros(r.At), block.Header(entries), hashes.Bytes(),
+		at.args(r.Lines[0].Index, r.Lines[n-1].Index, n, size, sqlstore.Micros(r.At), header(entries), hashes.Bytes(),
 			sqlstore.NotNil(r.Before), sqlstore.NotNil(r.State))...)
 	if err != nil {
 		return fmt.Errorf("note retired lines: %w", err)
@@ -111,8 +109,8 @@ ON CONFLICT (owner, stream, epoch, generation, first) DO NOTHING`,
 	return nil
 }
 
-// End is one past the last line of a place that was retired; 0 without one.
-func End(ctx context.Context, d sqlstore.Dialect, at Place) (end int64, err error) {
+// retiredEnd is one past the last line of a place that was retired; 0 without one.
+func retiredEnd(ctx context.Context, d sqlstore.Dialect, at RetiredPlace) (end int64, err error) {
 	err = d.Query(ctx, `SELECT last + 1 FROM retired`+ofPlace+` ORDER BY first DESC LIMIT 1`, at.args(),
 		func(row sqlstore.Scanner) error { return row.Scan(&end) })
 	if err != nil {
@@ -121,10 +119,10 @@ func End(ctx context.Context, d sqlstore.Dialect, at Place) (end int64, err erro
 	return end, nil
 }
 
-// Settle returns those of a batch's lines that have to be stored: not the ones that were retired with the same bytes.
-// A batch with a Writer that has other bytes for a retired line is refused: its writer begins a new generation. From a
-// client without one such a line is stored, and is not retired any more.
-func Settle(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch) ([]server.Line, error) {
+// settleRetired returns those of a batch's lines that have to be stored: not the ones that were retired with the same
+// bytes. A batch with a Writer that has other bytes for a retired line is refused: its writer begins a new generation.
+// From a client without one such a line is stored, and is not retired any more.
+func settleRetired(ctx context.Context, d sqlstore.Dialect, at RetiredPlace, b *server.Batch) ([]server.Line, error) {
 	if len(b.Lines) == 0 {
 		return nil, nil
 	}
@@ -133,7 +131,7 @@ func Settle(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch) 
 		from, to = min(from, l.Index), max(to, l.Index)
 	}
 	var runs []*server.RetiredRun
-	err := Read(ctx, d, Query{at, from, to + 1, true}, func(r *server.RetiredRun) error {
+	err := ReadRetired(ctx, d, RetiredQuery{at, from, to + 1, true}, func(r *server.RetiredRun) error {
 		runs = append(runs, r)
 		return nil
 	})
@@ -168,12 +166,12 @@ func Settle(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch) 
 
 // known reports whether a line is one that was retired. Of one that the server had masked by itself only the length is
 // known: tokens are as long as what they replace.
-func known(ctx context.Context, d sqlstore.Dialect, at Place, have *server.RetiredLine,
+func known(ctx context.Context, d sqlstore.Dialect, at RetiredPlace, have *server.RetiredLine,
 	l server.Line) (same bool, err error) {
 	if have.Kind != l.Kind || have.Size != int64(len(l.Raw)) {
 		return false, nil
 	}
-	if bytes.Equal(Hash(l.Raw), have.SHA256) {
+	if bytes.Equal(RetiredHash(l.Raw), have.SHA256) {
 		return true, nil
 	}
 	err = d.Query(ctx, `SELECT 1 FROM masked_lines
@@ -187,7 +185,8 @@ WHERE {owner = ? AND} stream = ? AND line = ? AND epoch = ? AND generation = ?`,
 }
 
 // cut takes lines that are stored now out of the runs in which they lie, and divides those there.
-func cut(ctx context.Context, d sqlstore.Dialect, at Place, runs []*server.RetiredRun, stored []server.Line) error {
+func cut(ctx context.Context, d sqlstore.Dialect, at RetiredPlace, runs []*server.RetiredRun,
+	stored []server.Line) error {
 	now := map[int64]bool{}
 	for _, l := range stored {
 		now[l.Index] = true
@@ -204,7 +203,7 @@ func cut(ctx context.Context, d sqlstore.Dialect, at Place, runs []*server.Retir
 			return fmt.Errorf("divide retired lines: %w", err)
 		}
 		for _, part := range divide(r, now) {
-			if err := Insert(ctx, d, at, part); err != nil {
+			if err := InsertRetired(ctx, d, at, part); err != nil {
 				return err
 			}
 		}
@@ -227,8 +226,8 @@ func divide(r *server.RetiredRun, stored map[int64]bool) (parts []*server.Retire
 	return append(parts, part)
 }
 
-// Remove forgets everything about a stream.
-func Remove(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
+// removeRetired forgets everything about a stream.
+func removeRetired(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
 	for _, table := range []string{"retired", "retired_streams"} {
 		if _, err := d.Exec(ctx, `DELETE FROM `+table+` WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
 			return fmt.Errorf("remove retired lines: %w", err)

@@ -1,4 +1,4 @@
-package masks
+package lines
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/lines"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/redact"
@@ -18,8 +18,8 @@ type maskTx struct {
 	sqlstore.Dialect
 	in     *server.Masking
 	lineAt string
-	held   *lines.Lines
-	files  Files
+	held   *Lines
+	files  maskFiles
 	owner  int64
 	change server.Change
 }
@@ -93,7 +93,7 @@ const packed = "blocks"
 
 // rows are a line's bytes: those in force, and those that others replaced. Where a row is in force, a block may hold
 // what it replaced, besides superseded.
-func (t *maskTx) rows(ctx context.Context, place lines.Place, at []any) (rows []stored, err error) {
+func (t *maskTx) rows(ctx context.Context, place Place, at []any) (rows []stored, err error) {
 	hot := false
 	for _, table := range []string{"lines", "superseded"} {
 		err := t.Query(ctx, `SELECT kind, raw FROM `+table+` WHERE `+t.lineAt, at, func(row sqlstore.Scanner) error {
@@ -117,7 +117,7 @@ func (t *maskTx) rows(ctx context.Context, place lines.Place, at []any) (rows []
 
 // write puts masked bytes in the place of a row's. It returns how many rows that changed: what a block holds under a
 // row in force was counted with superseded.
-func (t *maskTx) write(ctx context.Context, place lines.Place, at []any, x stored, now []byte) (int64, error) {
+func (t *maskTx) write(ctx context.Context, place Place, at []any, x stored, now []byte) (int64, error) {
 	if x.table != packed {
 		return t.Exec(ctx, `UPDATE `+x.table+` SET raw = ? WHERE `+t.lineAt+` AND raw = ?`,
 			append(append([]any{now}, at...), x.raw)...)
@@ -132,7 +132,7 @@ func (t *maskTx) write(ctx context.Context, place lines.Place, at []any, x store
 // line masks a line's rows that hold the expected bytes: the one in force, and those that others replaced.
 func (t *maskTx) line(ctx context.Context, l *server.LineMask) (masked int64, err error) {
 	at := []any{t.owner, t.in.Stream, l.Epoch, l.Generation, l.Line}
-	place := lines.Place{Owner: t.owner, Stream: t.in.Stream, Epoch: l.Epoch, Generation: l.Generation}
+	place := Place{Owner: t.owner, Stream: t.in.Stream, Epoch: l.Epoch, Generation: l.Generation}
 	rows, err := t.rows(ctx, place, at)
 	if err != nil {
 		return 0, err

@@ -1,4 +1,4 @@
-package block
+package lines
 
 import (
 	"encoding/binary"
@@ -8,8 +8,8 @@ import (
 // version is that of the header's format, its first byte.
 const version = 1
 
-// Entry is what a header says about a line.
-type Entry struct {
+// entry is what a header says about a line.
+type entry struct {
 	Index    int64
 	Received int64 // Unix microseconds
 	Kind     uint8
@@ -21,9 +21,9 @@ const kinds = 4
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// Header writes what ascending lines are: their number, and for each the distance from the line before it, its kind,
+// header writes what ascending lines are: their number, and for each the distance from the line before it, its kind,
 // its time of arrival where that differs from the one before, and its size. A checksum ends it.
-func Header(lines []Entry) []byte {
+func header(lines []entry) []byte {
 	out := make([]byte, 0, 16+4*len(lines))
 	out = append(out, version)
 	out = binary.AppendUvarint(out, uint64(len(lines)))
@@ -44,32 +44,32 @@ func Header(lines []Entry) []byte {
 }
 
 // Index reads the header: the lines of the block, ascending. An ErrDamaged says that it is not what was written.
-func (b *Block) Index() ([]Entry, error) {
+func (b *Block) Index() ([]entry, error) {
 	body := len(b.Header) - crc32.Size
 	if body < 1 || b.Header[0] != version ||
 		crc32.Checksum(b.Header[:body], castagnoli()) != binary.LittleEndian.Uint32(b.Header[body:]) {
-		return nil, ErrDamaged
+		return nil, errDamaged
 	}
 	r := reader{rest: b.Header[1:body]}
 	n := r.uvarint()
 	if n == 0 || n > uint64(len(r.rest)) || n != uint64(b.Lines) {
-		return nil, ErrDamaged
+		return nil, errDamaged
 	}
-	out := make([]Entry, 0, n)
+	out := make([]entry, 0, n)
 	next, received, total := b.First, int64(0), int64(0)
 	for range n {
 		word := r.uvarint()
 		if word&1 != 0 {
 			received += r.varint()
 		}
-		e := Entry{Index: next + int64(word>>3), Received: received, Kind: uint8(word>>1) % kinds, Size: int64(r.uvarint())}
+		e := entry{Index: next + int64(word>>3), Received: received, Kind: uint8(word>>1) % kinds, Size: int64(r.uvarint())}
 		if e.Index < next || e.Size < 0 || e.Size > b.RawBytes {
-			return nil, ErrDamaged
+			return nil, errDamaged
 		}
 		out, next, total = append(out, e), e.Index+1, total+e.Size
 	}
 	if r.failed || len(r.rest) > 0 || total != b.RawBytes || next != b.Last+1 {
-		return nil, ErrDamaged
+		return nil, errDamaged
 	}
 	return out, nil
 }

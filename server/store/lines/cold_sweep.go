@@ -1,4 +1,4 @@
-package cold
+package lines
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ func (t *Tier) Sweep(ctx context.Context) error {
 	err := t.pending(ctx, holed, math.MaxInt64, func(page []object, _ int64) error {
 		for _, o := range page {
 			err := t.returnObject(ctx, o)
-			if err != nil && !errors.Is(err, errDamaged) { // verify names the lines of what is damaged
+			if err != nil && !errors.Is(err, errObjectDamaged) { // verify names the lines of what is damaged
 				return err
 			}
 		}

@@ -1,4 +1,4 @@
-package cold
+package lines
 
 import (
 	"bytes"
@@ -8,16 +8,16 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/lines"
+
 	"github.com/ccship/ccship/server/store/objects"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// MissError ends a transaction that needs something that is not at hand: bringing it would hold others up. Retry
+// missError ends a transaction that needs something that is not at hand: bringing it would hold others up. Retry
 // brings it and begins again.
-type MissError struct{ object object }
+type missError struct{ object object }
 
-func (m *MissError) Error() string {
+func (m *missError) Error() string {
 	return "what is needed is in cold storage, and has to be brought first"
 }
 
@@ -28,7 +28,7 @@ const bringsMost = 200
 func (t *Tier) Retry(ctx context.Context, fn func() error) error {
 	for range bringsMost {
 		err := fn()
-		m, missed := errors.AsType[*MissError](err)
+		m, missed := errors.AsType[*missError](err)
 		if !missed {
 			return err
 		}
@@ -69,7 +69,7 @@ func (t *Tier) fetch(ctx context.Context, o object) ([]byte, error) {
 	})
 }
 
-var errDamaged = errors.New("the object is damaged")
+var errObjectDamaged = errors.New("the object is damaged")
 
 func (o object) proves(data []byte) bool {
 	sum := sha256.Sum256(data)
@@ -105,14 +105,14 @@ func (t *Tier) prove(ctx context.Context) error {
 }
 
 // Fetch implements lines.Cold.
-func (t *Tier) Fetch(ctx context.Context, at lines.Place, a lines.Away, wait bool) (data []byte, err error) {
+func (t *Tier) Fetch(ctx context.Context, at Place, a Away, wait bool) (data []byte, err error) {
 	o := object{owner: at.Owner, stream: at.Stream, id: a.Object, size: a.Size, sha256: a.SHA256}
 	if wait {
 		data, err = t.fetch(ctx, o)
 	} else if have, ok := t.cache.find(o.id); ok {
 		data = have
 	} else {
-		err = &MissError{o}
+		err = &missError{o}
 	}
 	if err != nil || a.Place+a.Part > int64(len(data)) {
 		return nil, err
@@ -121,7 +121,7 @@ func (t *Tier) Fetch(ctx context.Context, at lines.Place, a lines.Away, wait boo
 }
 
 // Release implements lines.Cold. What else the object has comes back into the database when Sweep removes it.
-func (t *Tier) Release(ctx context.Context, d sqlstore.Dialect, at lines.Place, first int64) error {
+func (t *Tier) Release(ctx context.Context, d sqlstore.Dialect, at Place, first int64) error {
 	o := object{owner: at.Owner, stream: at.Stream}
 	err := d.Query(ctx, `DELETE FROM cold_blocks
 WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first = ? RETURNING object`,

@@ -1,4 +1,4 @@
-package cold
+package lines
 
 import (
 	"archive/tar"
@@ -44,8 +44,8 @@ func (t *Tier) Hold(ctx context.Context) (release func() error, err error) {
 	return func() error { stop(); return <-ended }, nil
 }
 
-// InUse lists the objects that a database uses at the moment that d sees.
-func InUse(ctx context.Context, d sqlstore.Dialect) (List, error) {
+// ColdInUse lists the objects that a database uses at the moment that d sees.
+func ColdInUse(ctx context.Context, d sqlstore.Dialect) (listCold, error) {
 	out, err := sqlstore.List(ctx, d, `SELECT owner, stream, blob, id, size, sha256 FROM cold_objects WHERE state IN (1, 3)
 ORDER BY owner, stream, blob, id`, nil, func(row sqlstore.Scanner) (o object, err error) {
 		return o, row.Scan(&o.owner, &o.stream, &o.blob, &o.id, &o.size, &o.sha256)
@@ -56,8 +56,8 @@ ORDER BY owner, stream, blob, id`, nil, func(row sqlstore.Scanner) (o object, er
 	return out, nil
 }
 
-// List is objects.
-type List []object
+// listCold is objects.
+type listCold []object
 
 // entry is the name of an object in a backup.
 func (o object) entry() string {
@@ -65,7 +65,7 @@ func (o object) entry() string {
 }
 
 // CopyTo writes the objects of a list to a backup.
-func (t *Tier) CopyTo(ctx context.Context, to *tar.Writer, list List) error {
+func (t *Tier) CopyTo(ctx context.Context, to *tar.Writer, list listCold) error {
 	for _, o := range list {
 		var data []byte
 		err := t.use(func() (err error) {
@@ -73,7 +73,7 @@ func (t *Tier) CopyTo(ctx context.Context, to *tar.Writer, list List) error {
 			return err
 		})
 		if err == nil && !o.proves(data) {
-			err = errDamaged
+			err = errObjectDamaged
 		}
 		if err == nil {
 			err = to.WriteHeader(&tar.Header{Name: o.entry(), Mode: 0o600, Size: o.size, Typeflag: tar.TypeReg})
@@ -88,9 +88,9 @@ func (t *Tier) CopyTo(ctx context.Context, to *tar.Writer, list List) error {
 	return nil
 }
 
-// Restore puts the objects of a backup into a place, in a new folder there: the database that the backup was made of
-// may go on using its own. place is a URL; "": the place of before. d is the database as it is in the backup.
-func Restore(ctx context.Context, d sqlstore.Dialect, place string, from *tar.Reader) error {
+// RestoreCold puts the objects of a backup into a place, in a new folder there: the database that the backup was made
+// of may go on using its own. place is a URL; "": the place of before. d is the database as it is in the backup.
+func RestoreCold(ctx context.Context, d sqlstore.Dialect, place string, from *tar.Reader) error {
 	t := &Tier{id: strings.ToLower(rand.Text()), place: place}
 	if place == "" {
 		err := d.Query(ctx, `SELECT place FROM cold`, nil, func(row sqlstore.Scanner) error { return row.Scan(&t.place) })
@@ -102,7 +102,7 @@ func Restore(ctx context.Context, d sqlstore.Dialect, place string, from *tar.Re
 	if t.objects, err = objects.Open(t.place); err != nil {
 		return err
 	}
-	list, err := InUse(ctx, d)
+	list, err := ColdInUse(ctx, d)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package block_test
+package lines
 
 import (
 	"bytes"
@@ -8,20 +8,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/ccship/ccship/server/store/block"
 )
 
-func codec(t testing.TB) *block.Codec {
+func blockCodec(t testing.TB) *codec {
 	t.Helper()
-	c, err := block.NewCodec()
+	c, err := NewCodec()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func build(t testing.TB, c *block.Codec, lines []block.Line) block.Block {
+func build(t testing.TB, c *codec, lines []Line) Block {
 	t.Helper()
 	b, err := c.Build(lines)
 	if err != nil {
@@ -30,18 +28,18 @@ func build(t testing.TB, c *block.Codec, lines []block.Line) block.Block {
 	return b
 }
 
-func same(a, b block.Line) bool {
+func same(a, b Line) bool {
 	return a.Index == b.Index && a.Received == b.Received && a.Kind == b.Kind && bytes.Equal(a.Raw, b.Raw)
 }
 
 // opened are a block's lines.
-func opened(c *block.Codec, b block.Block) ([]block.Line, error) {
+func opened(c *codec, b Block) ([]Line, error) {
 	x, err := c.Open(&b)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Release(x)
-	var out []block.Line
+	var out []Line
 	for i := range x.Entries {
 		l := x.Line(i)
 		l.Raw = bytes.Clone(l.Raw)
@@ -51,13 +49,13 @@ func opened(c *block.Codec, b block.Block) ([]block.Line, error) {
 }
 
 // some are lines of every sort: with gaps, empty ones, of different kinds and times, larger than a block.
-func some() []block.Line {
+func some() []Line {
 	r := rand.New(rand.NewPCG(1, 2))
 	noise := make([]byte, 300<<10)
 	for i := range noise {
 		noise[i] = byte(r.Uint32())
 	}
-	return []block.Line{
+	return []Line{
 		{Index: 7, Received: 1_700_000_000_000_000, Raw: []byte(`{"a":1}`)},
 		{Index: 8, Received: 1_700_000_000_000_000, Kind: 1, Raw: nil},
 		{Index: 9, Received: 1_699_999_000_000_000, Kind: 2, Raw: []byte("note\r\x00\xff\n")},
@@ -67,7 +65,7 @@ func some() []block.Line {
 }
 
 func TestRoundTrip(t *testing.T) {
-	c := codec(t)
+	c := blockCodec(t)
 	for n := 1; n <= len(some()); n++ {
 		want := some()[:n]
 		b := build(t, c, want)
@@ -82,8 +80,8 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	c := codec(t)
-	for name, lines := range map[string][]block.Line{
+	c := blockCodec(t)
+	for name, lines := range map[string][]Line{
 		"nothing": nil, "twice": {{Index: 1}, {Index: 1}}, "descending": {{Index: 2}, {Index: 1}},
 		"negative": {{Index: -1}}, "unknown kind": {{Kind: 4}},
 	} {
@@ -95,17 +93,17 @@ func TestRefuses(t *testing.T) {
 
 // TestDamage: whatever single bit of a block changes is noticed.
 func TestDamage(t *testing.T) {
-	c := codec(t)
+	c := blockCodec(t)
 	b := build(t, c, some()[:4])
-	whole := func(x block.Block, what string) {
-		if _, err := opened(c, x); !errors.Is(err, block.ErrDamaged) {
+	whole := func(x Block, what string) {
+		if _, err := opened(c, x); !errors.Is(err, errDamaged) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for name, at := range map[string]func(*block.Block) *[]byte{
-		"hash":   func(b *block.Block) *[]byte { return &b.SHA256 },
-		"header": func(b *block.Block) *[]byte { return &b.Header },
-		"data":   func(b *block.Block) *[]byte { return &b.Data },
+	for name, at := range map[string]func(*Block) *[]byte{
+		"hash":   func(b *Block) *[]byte { return &b.SHA256 },
+		"header": func(b *Block) *[]byte { return &b.Header },
+		"data":   func(b *Block) *[]byte { return &b.Data },
 	} {
 		for i := range *at(&b) {
 			x := b
@@ -113,7 +111,7 @@ func TestDamage(t *testing.T) {
 			*p = bytes.Clone(*p)
 			(*p)[i] ^= 1 << (i % 8)
 			whole(x, fmt.Sprintf("%s, byte %d", name, i))
-			if _, err := x.Index(); name == "header" && !errors.Is(err, block.ErrDamaged) {
+			if _, err := x.Index(); name == "header" && !errors.Is(err, errDamaged) {
 				t.Errorf("header, byte %d: its index was read: %v", i, err)
 			}
 			x = b
@@ -121,9 +119,9 @@ func TestDamage(t *testing.T) {
 			whole(x, fmt.Sprintf("%s, cut to %d", name, i))
 		}
 	}
-	for i, at := range []func(*block.Block) *int64{
-		func(b *block.Block) *int64 { return &b.First }, func(b *block.Block) *int64 { return &b.Last },
-		func(b *block.Block) *int64 { return &b.Lines }, func(b *block.Block) *int64 { return &b.RawBytes },
+	for i, at := range []func(*Block) *int64{
+		func(b *Block) *int64 { return &b.First }, func(b *Block) *int64 { return &b.Last },
+		func(b *Block) *int64 { return &b.Lines }, func(b *Block) *int64 { return &b.RawBytes },
 	} {
 		x := b
 		*at(&x)++
@@ -135,7 +133,7 @@ func TestDamage(t *testing.T) {
 func TestCut(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 300 {
-		var lines []block.Line
+		var lines []Line
 		largest := 0
 		for i := range r.IntN(400) {
 			n := r.IntN(3000)
@@ -143,15 +141,15 @@ func TestCut(t *testing.T) {
 				n = r.IntN(400 << 10)
 			}
 			largest = max(largest, n)
-			lines = append(lines, block.Line{Index: int64(i), Raw: make([]byte, n)})
+			lines = append(lines, Line{Index: int64(i), Raw: make([]byte, n)})
 		}
-		var all []block.Line
-		for _, piece := range block.Cut(lines) {
+		var all []Line
+		for _, piece := range cutBlock(lines) {
 			size := 0
 			for _, l := range piece {
 				size += len(l.Raw)
 			}
-			if len(piece) == 0 || len(piece) > 1 && size > 2*block.Size+largest {
+			if len(piece) == 0 || len(piece) > 1 && size > 2*size+largest {
 				t.Fatalf("round %d: a piece of %d lines has %d bytes", round, len(piece), size)
 			}
 			all = append(all, piece...)
@@ -160,18 +158,18 @@ func TestCut(t *testing.T) {
 			t.Fatalf("round %d: the pieces are not the lines", round)
 		}
 	}
-	if got := block.Cut([]block.Line{{Raw: make([]byte, 3*block.Size)}, {Index: 1, Raw: []byte("x")}}); len(got) > 2 {
+	if got := cutBlock([]Line{{Raw: make([]byte, 3*size)}, {Index: 1, Raw: []byte("x")}}); len(got) > 2 {
 		t.Errorf("%d pieces of two lines", len(got))
 	}
 }
 
 // FuzzOpen: no bytes make the codec panic or give lines that were not put in.
 func FuzzOpen(f *testing.F) {
-	c := codec(f)
+	c := blockCodec(f)
 	b := build(f, c, some()[:3])
 	f.Add(b.Header, b.Data, b.First, b.Last, b.Lines, b.RawBytes)
 	f.Fuzz(func(t *testing.T, header, data []byte, first, last, lines, raw int64) {
-		x := block.Block{First: first, Last: last, Lines: lines, RawBytes: raw, SHA256: b.SHA256, Header: header, Data: data}
+		x := Block{First: first, Last: last, Lines: lines, RawBytes: raw, SHA256: b.SHA256, Header: header, Data: data}
 		if entries, err := x.Index(); err == nil && int64(len(entries)) != lines {
 			t.Errorf("%d entries of %d lines", len(entries), lines)
 		}
@@ -187,12 +185,12 @@ func FuzzOpen(f *testing.F) {
 
 // FuzzLines: whatever lines go in come out.
 func FuzzLines(f *testing.F) {
-	c := codec(f)
+	c := blockCodec(f)
 	f.Add([]byte("a\nbb\n\nccc"), int64(3), int64(5))
 	f.Fuzz(func(t *testing.T, text []byte, first, received int64) {
-		var lines []block.Line
+		var lines []Line
 		for i, raw := range bytes.Split(text, []byte("\n")) {
-			lines = append(lines, block.Line{Index: first + int64(i*(1+len(raw)%3)), Received: received * int64(len(raw)%2),
+			lines = append(lines, Line{Index: first + int64(i*(1+len(raw)%3)), Received: received * int64(len(raw)%2),
 				Kind: uint8(len(raw) % 3), Raw: raw})
 		}
 		b, err := c.Build(lines)
@@ -206,10 +204,10 @@ func FuzzLines(f *testing.F) {
 }
 
 func BenchmarkLine(b *testing.B) {
-	c := codec(b)
-	var lines []block.Line
+	c := blockCodec(b)
+	var lines []Line
 	for i := range int64(80) {
-		lines = append(lines, block.Line{Index: i, Raw: []byte(strings.Repeat(fmt.Sprintf(`{"line":%d,"text":"words"}`, i), 60))})
+		lines = append(lines, Line{Index: i, Raw: []byte(strings.Repeat(fmt.Sprintf(`{"line":%d,"text":"words"}`, i), 60))})
 	}
 	x := build(b, c, lines)
 	for b.Loop() {

@@ -1,4 +1,4 @@
-package cold
+package lines
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/lines"
+
 	"github.com/ccship/ccship/server/store/objects"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// errMoved says that what an object was made of has changed since. The next pass sees what is there then.
-var errMoved = errors.New("it changed meanwhile")
+// errColdMoved says that what an object was made of has changed since. The next pass sees what is there then.
+var errColdMoved = errors.New("it changed meanwhile")
 
 func now() int64 { return sqlstore.Micros(time.Now()) }
 
@@ -30,7 +30,7 @@ func (t *Tier) Cool(ctx context.Context, before time.Time) (done server.Cooled, 
 	if t.objects == nil {
 		return done, nil
 	}
-	mine, err := t.lease(ctx, cooling, leaseFor)
+	mine, err := t.lease(ctx, cooling, objectLease)
 	if err != nil || !mine {
 		return done, err
 	}
@@ -54,11 +54,11 @@ func (t *Tier) Cool(ctx context.Context, before time.Time) (done server.Cooled, 
 // CoolOf moves blocks and files of streams of an owner, however old they are: of only some generations, and then no
 // files, if those are named.
 func (t *Tier) CoolOf(ctx context.Context, owner int64, streams []int64,
-	only []lines.Place) (done server.Cooled, err error) {
+	only []Place) (done server.Cooled, err error) {
 	if t.objects == nil {
 		return done, fmt.Errorf("%w: this store has no place for blocks; start the server with --blocks", server.ErrCold)
 	}
-	mine, err := t.lease(ctx, cooling, leaseFor)
+	mine, err := t.lease(ctx, cooling, objectLease)
 	if err != nil || !mine {
 		return done, err
 	}
@@ -68,7 +68,7 @@ func (t *Tier) CoolOf(ctx context.Context, owner int64, streams []int64,
 	}
 	m := mover{t, now(), &done}
 	for _, at := range only {
-		if err := m.generation(ctx, at); err != nil && !errors.Is(err, errMoved) {
+		if err := m.generation(ctx, at); err != nil && !errors.Is(err, errColdMoved) {
 			return done, fmt.Errorf("move blocks: %w", err)
 		}
 	}
@@ -85,7 +85,7 @@ func (t *Tier) CoolOf(ctx context.Context, owner int64, streams []int64,
 
 // named moves all of one stream.
 func (m *mover) named(ctx context.Context, owner, id int64) error {
-	s := stream{owner: owner, id: id}
+	s := objectStream{owner: owner, id: id}
 	err := m.reader.Query(ctx, `SELECT version FROM streams WHERE owner = ? AND id = ?`, []any{owner, id},
 		func(row sqlstore.Scanner) error { return row.Scan(&s.version) })
 	if err == nil {
@@ -97,14 +97,14 @@ func (m *mover) named(ctx context.Context, owner, id int64) error {
 	list, err := sqlstore.List(ctx, m.reader, `SELECT DISTINCT b.owner, b.id, b.sha256 FROM blob_refs r
 JOIN blobs b ON b.owner = ? AND b.sha256 = r.sha256 WHERE {r.owner = ? AND} r.stream = ? AND b.stored > 0
   AND EXISTS (SELECT 1 FROM blob_chunks c WHERE {c.owner = b.owner AND} c.blob = b.id) ORDER BY b.id`,
-		[]any{owner, owner, id}, func(row sqlstore.Scanner) (f file, err error) {
+		[]any{owner, owner, id}, func(row sqlstore.Scanner) (f objectFile, err error) {
 			return f, row.Scan(&f.owner, &f.id, &f.sha256)
 		})
 	if err != nil {
 		return fmt.Errorf("look for files: %w", err)
 	}
 	for _, f := range list {
-		if err := m.file(ctx, f); err != nil && !errors.Is(err, errMoved) {
+		if err := m.file(ctx, f); err != nil && !errors.Is(err, errColdMoved) {
 			return fmt.Errorf("move files: %w", err)
 		}
 	}
@@ -138,8 +138,8 @@ type mover struct {
 	done   *server.Cooled
 }
 
-// stream is one that may have something to move.
-type stream struct{ owner, id, version int64 }
+// objectStream is one that may have something to move.
+type objectStream struct{ owner, id, version int64 }
 
 func (m *mover) streams(ctx context.Context) error {
 	for last := int64(0); ; {
@@ -147,7 +147,7 @@ func (m *mover) streams(ctx context.Context) error {
 SELECT s.owner, s.id, s.version FROM streams s LEFT JOIN cold_streams c ON c.owner = s.owner AND c.stream = s.id
 WHERE s.id > ? AND s.last_received < ? AND (c.version IS NULL OR c.version <> s.version) ORDER BY s.id LIMIT ?`,
 			[]any{last, m.before, pageStreams},
-			func(row sqlstore.Scanner) (s stream, err error) { return s, row.Scan(&s.owner, &s.id, &s.version) })
+			func(row sqlstore.Scanner) (s objectStream, err error) { return s, row.Scan(&s.owner, &s.id, &s.version) })
 		if err != nil {
 			return fmt.Errorf("look for old streams: %w", err)
 		}
@@ -164,8 +164,8 @@ WHERE s.id > ? AND s.last_received < ? AND (c.version IS NULL OR c.version <> s.
 }
 
 // stream moves a stream's blocks, and notes that nothing is left.
-func (m *mover) stream(ctx context.Context, s stream) error {
-	if mine, err := m.lease(ctx, cooling, leaseFor); err != nil || !mine {
+func (m *mover) stream(ctx context.Context, s objectStream) error {
+	if mine, err := m.lease(ctx, cooling, objectLease); err != nil || !mine {
 		return errors.Join(err, ctx.Err())
 	}
 	// Looked for first: lines that are packed from here on are in blocks that may not be seen below.
@@ -175,7 +175,7 @@ func (m *mover) stream(ctx context.Context, s stream) error {
 	}
 	places, err := sqlstore.List(ctx, m.reader, `
 SELECT DISTINCT epoch, generation FROM blocks WHERE owner = ? AND stream = ? ORDER BY epoch, generation`,
-		[]any{s.owner, s.id}, func(row sqlstore.Scanner) (at lines.Place, err error) {
+		[]any{s.owner, s.id}, func(row sqlstore.Scanner) (at Place, err error) {
 			at.Owner, at.Stream = s.owner, s.id
 			return at, row.Scan(&at.Epoch, &at.Generation)
 		})
@@ -183,7 +183,7 @@ SELECT DISTINCT epoch, generation FROM blocks WHERE owner = ? AND stream = ? ORD
 		return fmt.Errorf("look for blocks: %w", err)
 	}
 	for _, at := range places {
-		if err := m.generation(ctx, at); errors.Is(err, errMoved) {
+		if err := m.generation(ctx, at); errors.Is(err, errColdMoved) {
 			return nil
 		} else if err != nil {
 			return err
@@ -206,7 +206,7 @@ type part struct {
 	place, size int64
 }
 
-func (m *mover) generation(ctx context.Context, at lines.Place) error {
+func (m *mover) generation(ctx context.Context, at Place) error {
 	for after := int64(-1); ; {
 		parts, data, err := m.gather(ctx, at, after)
 		if err != nil || len(parts) == 0 {
@@ -223,7 +223,7 @@ func (m *mover) generation(ctx context.Context, at lines.Place) error {
 }
 
 // gather reads blocks that have their data, behind one, until they fill an object.
-func (m *mover) gather(ctx context.Context, at lines.Place, after int64) (parts []part, data []byte, err error) {
+func (m *mover) gather(ctx context.Context, at Place, after int64) (parts []part, data []byte, err error) {
 	const few = 8 // of about 25 KB each
 	for len(data) < objectSize {
 		n := 0
@@ -257,12 +257,12 @@ func newObject(data []byte) object {
 }
 
 // dropBlocks takes the data of blocks out of the database.
-func dropBlocks(ctx context.Context, d sqlstore.Dialect, at lines.Place, o object, parts []part) error {
+func dropBlocks(ctx context.Context, d sqlstore.Dialect, at Place, o object, parts []part) error {
 	n := int64(0)
 	err := d.Query(ctx, `SELECT id FROM streams WHERE owner = ? AND id = ?`+d.Lock(), []any{at.Owner, at.Stream},
 		func(row sqlstore.Scanner) error { return row.Scan(&n) })
 	if err == nil && n == 0 {
-		err = errMoved
+		err = errColdMoved
 	}
 	if err != nil {
 		return err
@@ -272,7 +272,7 @@ func dropBlocks(ctx context.Context, d sqlstore.Dialect, at lines.Place, o objec
 AND first = ? AND sha256 = ? AND length(data) = ?`, []byte{}, at.Owner, at.Stream, at.Epoch, at.Generation, p.first,
 			p.sha256, p.size)
 		if err == nil && n != 1 {
-			err = errMoved
+			err = errColdMoved
 		}
 		if err != nil {
 			return err
@@ -302,7 +302,7 @@ func (m *mover) move(ctx context.Context, o object, data []byte, drop func(sqlst
 		m.done.Objects, m.done.Bytes = m.done.Objects+1, m.done.Bytes+o.size
 		return m.step("dropped what is cold")
 	}
-	if errors.Is(err, errMoved) { // others, that may be over soon, leave the object to Sweep
+	if errors.Is(err, errColdMoved) { // others, that may be over soon, leave the object to Sweep
 		return errors.Join(err, m.undo(ctx, o))
 	}
 	return err
@@ -359,7 +359,7 @@ func (m *mover) drop(ctx context.Context, o object, drop func(sqlstore.Dialect) 
 		case state == used:
 			return nil // by the try before, whose answer was lost
 		case state != writing:
-			return errMoved
+			return errColdMoved
 		}
 		if err := drop(d); err != nil {
 			return err

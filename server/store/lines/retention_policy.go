@@ -1,9 +1,4 @@
-// Package retention applies the rules by which a store removes lines and files, or moves them to cold storage, the same
-// in both databases. What it removes stays known by hash, see package retired. It knows no driver.
-//
-// Everything is done in transactions of a few thousand lines, each of which leaves the store whole: the lines of a run
-// are gone and known as retired, or they are there. So an application may end at any time, and the next one goes on.
-package retention
+package lines
 
 import (
 	"context"
@@ -13,12 +8,12 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/lines"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// Database is what the two databases do differently.
-type Database interface {
+// retentionDatabase is what the two databases do differently.
+type retentionDatabase interface {
 	// Write runs fn in a transaction, which may be retried: fn then starts afresh, also to bring what is cold before. It
 	// lets what comes in pass. Removed bytes are overwritten as far as the database can.
 	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
@@ -43,35 +38,35 @@ type Unindexing struct {
 	Again  time.Time // when it may be derived again
 }
 
-// Cooler moves to cold storage what is named.
-type Cooler interface {
-	CoolOf(ctx context.Context, owner int64, streams []int64, only []lines.Place) (server.Cooled, error)
+// cooler moves to cold storage what is named.
+type cooler interface {
+	CoolOf(ctx context.Context, owner int64, streams []int64, only []Place) (server.Cooled, error)
 }
 
 // Policy implements server.Retention. It is set once, when a store opens.
 type Policy struct {
 	reader sqlstore.Dialect
-	db     Database
-	held   *lines.Lines
-	cooler Cooler
+	db     retentionDatabase
+	held   *Lines
+	cooler cooler
 	notify func(server.Change)
 	step   func(string) error
 	self   string // who holds the lease
 	clock  *clock
 }
 
-// Of is what a Policy is made of.
-type Of struct {
+// PolicyOf is what a Policy is made of.
+type PolicyOf struct {
 	Reader sqlstore.Dialect
-	DB     Database
-	Lines  *lines.Lines
-	Cooler Cooler
+	DB     retentionDatabase
+	Lines  *Lines
+	Cooler cooler
 	Notify func(server.Change) // announces a durable change
 	Step   func(string) error  // called before each step; nil: nobody asks. For tests.
 }
 
-// New returns the policy of a store.
-func New(of Of) Policy {
+// NewPolicy returns the policy of a store.
+func NewPolicy(of PolicyOf) Policy {
 	if of.Step == nil {
 		of.Step = func(string) error { return nil }
 	}

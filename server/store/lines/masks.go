@@ -1,4 +1,4 @@
-package masks
+package lines
 
 import (
 	"context"
@@ -6,13 +6,13 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/lines"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// Database is what the two databases do differently.
-type Database interface {
+// maskDatabase is what the two databases do differently.
+type maskDatabase interface {
 	// Write runs fn in a transaction, which may be retried: fn then starts afresh, also to bring what is cold before.
 	// Removed bytes are overwritten as far as
 	// the database can.
@@ -30,21 +30,22 @@ type Database interface {
 // Masks implements server.Masker. It is set once, when a store opens.
 type Masks struct {
 	reader sqlstore.Dialect
-	db     Database
-	held   *lines.Lines
-	files  Files
+	db     maskDatabase
+	held   *Lines
+	files  maskFiles
 	notify func(server.Change)
 }
 
-// Files has contents of files that the database does not have.
-type Files interface {
+// maskFiles has contents of files that the database does not have.
+type maskFiles interface {
 	// Whole returns nil if all of a file is in the database. Its error ends the transaction, which begins again once the
 	// file is there.
 	Whole(ctx context.Context, d sqlstore.Dialect, owner, blob int64) error
 }
 
-// New returns the masks of a store. notify announces a durable change.
-func New(reader sqlstore.Dialect, db Database, held *lines.Lines, files Files, notify func(server.Change)) Masks {
+// NewMasks returns the masks of a store. notify announces a durable change.
+func NewMasks(reader sqlstore.Dialect, db maskDatabase, held *Lines, files maskFiles,
+	notify func(server.Change)) Masks {
 	return Masks{reader, db, held, files, notify}
 }
 
@@ -112,8 +113,8 @@ ORDER BY m.at DESC, s.id, m.asked_by`, f.Args,
 	return out, nil
 }
 
-// List returns the lines of an epoch that the server masked by itself.
-func List(ctx context.Context, d sqlstore.Dialect, at lines.Place) ([]server.MaskedLine, error) {
+// ListMasks returns the lines of an epoch that the server masked by itself.
+func ListMasks(ctx context.Context, d sqlstore.Dialect, at Place) ([]server.MaskedLine, error) {
 	out, err := sqlstore.List(ctx, d, `
 SELECT generation, line FROM masked_lines WHERE {owner = ? AND} stream = ? AND epoch = ? ORDER BY generation, line`,
 		[]any{at.Owner, at.Stream, at.Epoch}, func(row sqlstore.Scanner) (l server.MaskedLine, err error) {

@@ -1,11 +1,11 @@
-package masks
+package lines
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/lines"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/transcript/redact"
 )
@@ -37,7 +37,7 @@ ORDER BY line, epoch, generation`, []any{b.Owner, stream, from, to},
 	}
 	held := map[int64][][]byte{}
 	for _, p := range places {
-		at := lines.Place{Owner: b.Owner, Stream: stream, Epoch: p[0], Generation: p[1]}
+		at := Place{Owner: b.Owner, Stream: stream, Epoch: p[0], Generation: p[1]}
 		l, ok, err := m.held.AtHand(ctx, d, at, p[2])
 		if err != nil {
 			return b, nil, fmt.Errorf("read masked line: %w", err)
@@ -69,7 +69,7 @@ func swap(b *server.Batch, held map[int64][][]byte) (*server.Batch, []int64) {
 }
 
 // Note lists lines of a generation as masked by the server.
-func (m *Masks) Note(ctx context.Context, d sqlstore.Dialect, at lines.Place, list []int64) error {
+func (m *Masks) Note(ctx context.Context, d sqlstore.Dialect, at Place, list []int64) error {
 	if len(list) == 0 {
 		return nil
 	}

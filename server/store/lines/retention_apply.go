@@ -1,4 +1,4 @@
-package retention
+package lines
 
 import (
 	"context"
@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/lines"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // again is for how long a stream is not derived while more of it is removed.
 const again = time.Minute
 
-// errMoved says that a session changed, or is kept now. The next application sees it as it is then.
-var errMoved = errors.New("it changed meanwhile")
+// errRetainedMoved says that a session changed, or is kept now. The next application sees it as it is then.
+var errRetainedMoved = errors.New("it changed meanwhile")
 
 // Retire implements server.Retention.
 func (p *Policy) Retire(ctx context.Context, how server.Retiring) (report server.RetentionReport, err error) {
@@ -102,7 +102,7 @@ func (x *pass) take(ctx context.Context, t *target) (err error) {
 		if mine, err := x.lease(ctx, leaseFor); err != nil || !mine {
 			return errors.Join(err, ctx.Err())
 		}
-		a := &applying{pass: x, target: t, seen: map[lines.Place]bool{},
+		a := &applying{pass: x, target: t, seen: map[Place]bool{},
 			done: server.RetentionCount{Rule: t.rule.ID, User: t.unit.owner}}
 		err = a.run(ctx)
 		if count = a.done; count.Any() {
@@ -116,7 +116,7 @@ func (x *pass) take(ctx context.Context, t *target) (err error) {
 		}
 	}
 	x.count(count)
-	if errors.Is(err, errMoved) || errors.Is(err, lines.ErrGone) {
+	if errors.Is(err, errRetainedMoved) || errors.Is(err, ErrGone) {
 		return nil
 	}
 	return err
@@ -143,7 +143,7 @@ type applying struct {
 	*pass
 	*target
 	done server.RetentionCount
-	seen map[lines.Place]bool // generations that count already
+	seen map[Place]bool // generations that count already
 }
 
 func (a *applying) run(ctx context.Context) error {
@@ -187,7 +187,7 @@ func stampOf(ctx context.Context, d sqlstore.Dialect, s *stream, lock string) (x
 			return row.Scan(&x.version, &x.masked, &x.last)
 		})
 	if err == nil && !found {
-		err = errMoved
+		err = errRetainedMoved
 	}
 	return x, err
 }
@@ -209,14 +209,14 @@ func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sql
 			return err
 		}
 		if was != nil && now != *was || now.last != s.last {
-			return errMoved
+			return errRetainedMoved
 		}
 		g, err := guardOf(ctx, d, s.owner, a.unit.ids(), a.how.Now)
 		if err != nil {
 			return err
 		}
 		if g.keeps(a.unit, a.rule) != "" {
-			return errMoved
+			return errRetainedMoved
 		}
 		if err := a.step("retire what nothing keeps"); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package cold
+package lines
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// file is one that may be moved.
-type file struct {
+// objectFile is one that may be moved.
+type objectFile struct {
 	owner, id int64
 	sha256    []byte // of all of it
 }
 
-// piece is a chunk of a file.
-type piece struct {
+// objectPiece is a chunk of a file.
+type objectPiece struct {
 	place int64
 	data  []byte
 }
@@ -27,12 +27,12 @@ func (m *mover) files(ctx context.Context) error {
 WHERE b.id > ? AND b.stored > 0 AND b.touched < ? AND EXISTS (SELECT 1 FROM blob_chunks c
   WHERE {c.owner = b.owner AND} c.blob = b.id)
 ORDER BY b.id LIMIT ?`, []any{last, m.before, pageStreams},
-			func(row sqlstore.Scanner) (f file, err error) { return f, row.Scan(&f.owner, &f.id, &f.sha256) })
+			func(row sqlstore.Scanner) (f objectFile, err error) { return f, row.Scan(&f.owner, &f.id, &f.sha256) })
 		if err != nil {
 			return fmt.Errorf("look for old files: %w", err)
 		}
 		for _, f := range page {
-			if err := m.file(ctx, f); err != nil && !errors.Is(err, errMoved) {
+			if err := m.file(ctx, f); err != nil && !errors.Is(err, errColdMoved) {
 				return err
 			}
 			last = f.id
@@ -43,14 +43,14 @@ ORDER BY b.id LIMIT ?`, []any{last, m.before, pageStreams},
 	}
 }
 
-func (m *mover) file(ctx context.Context, f file) error {
+func (m *mover) file(ctx context.Context, f objectFile) error {
 	for {
-		if mine, err := m.lease(ctx, cooling, leaseFor); err != nil || !mine {
+		if mine, err := m.lease(ctx, cooling, objectLease); err != nil || !mine {
 			return errors.Join(err, ctx.Err())
 		}
 		list, err := sqlstore.List(ctx, m.reader, `SELECT place, data FROM blob_chunks WHERE {owner = ? AND} blob = ?
 ORDER BY place LIMIT 1`, []any{f.owner, f.id},
-			func(row sqlstore.Scanner) (p piece, err error) { return p, row.Scan(&p.place, &p.data) })
+			func(row sqlstore.Scanner) (p objectPiece, err error) { return p, row.Scan(&p.place, &p.data) })
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -66,12 +66,12 @@ ORDER BY place LIMIT 1`, []any{f.owner, f.id},
 }
 
 // dropPiece takes a chunk of a file out of the database.
-func dropPiece(ctx context.Context, d sqlstore.Dialect, f file, o object, p piece) error {
+func dropPiece(ctx context.Context, d sqlstore.Dialect, f objectFile, o object, p objectPiece) error {
 	same := false
 	err := d.Query(ctx, `SELECT 1 FROM blobs WHERE owner = ? AND id = ? AND sha256 = ? AND stored > 0`+d.Lock(),
 		[]any{f.owner, f.id, f.sha256}, func(sqlstore.Scanner) error { same = true; return nil })
 	if err == nil && !same {
-		err = errMoved // forgotten or masked
+		err = errColdMoved // forgotten or masked
 	}
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func dropPiece(ctx context.Context, d sqlstore.Dialect, f file, o object, p piec
 	n, err := d.Exec(ctx, `DELETE FROM blob_chunks
 WHERE {owner = ? AND} blob = ? AND place = ? AND length(data) = ?`, f.owner, f.id, p.place, len(p.data))
 	if err == nil && n != 1 {
-		err = errMoved
+		err = errColdMoved
 	}
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (t *Tier) Whole(ctx context.Context, d sqlstore.Dialect, owner, blob int64)
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	return &MissError{found[0].object}
+	return &missError{found[0].object}
 }
 
 // thawFile brings a file back into the database, chunk after chunk. It counts as new, so that it stays a while.
@@ -138,7 +138,7 @@ func (t *Tier) thawFile(ctx context.Context, owner, blob int64) error {
 		x := found[0]
 		data, err := t.fetch(ctx, x.object)
 		if err == nil && len(data) == 0 {
-			err = errDamaged
+			err = errObjectDamaged
 		}
 		if err != nil {
 			return fmt.Errorf("bring file back: %w", err)

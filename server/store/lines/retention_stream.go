@@ -1,4 +1,4 @@
-package retention
+package lines
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/lines"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/transcript"
 )
@@ -235,7 +235,7 @@ func subtract(pieces []piece, epoch int64, spans []server.Span) (out []piece) {
 // measure counts what is stored of pieces, and leaves out those of which nothing is.
 func (p *Policy) measure(ctx context.Context, s *stream, pieces []piece) (out []piece, err error) {
 	for _, x := range pieces {
-		at := lines.Place{Owner: s.owner, Stream: s.id, Epoch: x.epoch}
+		at := Place{Owner: s.owner, Stream: s.id, Epoch: x.epoch}
 		if x.lines, x.bytes, err = p.held.Measure(ctx, p.reader, at, x.span); err != nil {
 			return nil, err
 		}

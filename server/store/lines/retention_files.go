@@ -1,4 +1,4 @@
-package retention
+package lines
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/lines"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -84,11 +84,11 @@ func (p *Policy) in(d sqlstore.Dialect) *Policy {
 
 // cool moves what a rule takes to cold storage.
 func (a *applying) cool(ctx context.Context) error {
-	var only []lines.Place
+	var only []Place
 	if a.rule.What == server.RetireGenerations {
 		for _, w := range a.work {
 			for _, p := range w.pieces {
-				only = append(only, lines.Place{Owner: a.unit.owner, Stream: w.stream.id, Epoch: p.epoch,
+				only = append(only, Place{Owner: a.unit.owner, Stream: w.stream.id, Epoch: p.epoch,
 					Generation: p.span.Generation})
 			}
 		}

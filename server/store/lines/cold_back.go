@@ -1,4 +1,4 @@
-package cold
+package lines
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/lines"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -19,7 +19,7 @@ func (t *Tier) Return(ctx context.Context, since, until time.Time,
 SELECT s.owner, s.id FROM streams s WHERE s.id > ? AND s.last_received >= ? AND s.last_received < ?
 AND EXISTS (SELECT 1 FROM cold_blocks c WHERE c.owner = s.owner AND c.stream = s.id) ORDER BY s.id LIMIT ?`,
 			[]any{last, since.UnixMicro(), until.UnixMicro(), pageStreams},
-			func(row sqlstore.Scanner) (s stream, err error) { return s, row.Scan(&s.owner, &s.id) })
+			func(row sqlstore.Scanner) (s objectStream, err error) { return s, row.Scan(&s.owner, &s.id) })
 		if err != nil {
 			return done, fmt.Errorf("look for what is in cold storage: %w", err)
 		}
@@ -36,7 +36,7 @@ AND EXISTS (SELECT 1 FROM cold_blocks c WHERE c.owner = s.owner AND c.stream = s
 	}
 }
 
-func (t *Tier) returnStream(ctx context.Context, s stream, done *server.Returned) error {
+func (t *Tier) returnStream(ctx context.Context, s objectStream, done *server.Returned) error {
 	all, err := sqlstore.List(ctx, t.reader, `SELECT id, size, sha256 FROM cold_objects
 WHERE owner = ? AND stream = ? AND state IN (1, 3) ORDER BY at, id`, []any{s.owner, s.id},
 		func(row sqlstore.Scanner) (o object, err error) {
@@ -48,7 +48,7 @@ WHERE owner = ? AND stream = ? AND state IN (1, 3) ORDER BY at, id`, []any{s.own
 	}
 	for _, o := range all {
 		switch err := t.returnObject(ctx, o); {
-		case errors.Is(err, errDamaged):
+		case errors.Is(err, errObjectDamaged):
 			done.Damaged++ // verify names its lines
 		case err != nil:
 			return err
@@ -88,7 +88,7 @@ func (t *Tier) returnObject(ctx context.Context, o object) error {
 
 // part of an object that a block uses.
 type usedPart struct {
-	at                 lines.Place
+	at                 Place
 	first, place, size int64
 }
 
@@ -104,7 +104,7 @@ WHERE owner = ? AND stream = ? AND object = ?`, []any{o.owner, o.stream, o.id},
 	}
 	for _, x := range all {
 		if x.place+x.size > int64(len(data)) {
-			return errDamaged
+			return errObjectDamaged
 		}
 		_, err := d.Exec(ctx, `UPDATE blocks SET data = ?
 WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first = ?`,

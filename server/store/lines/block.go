@@ -1,4 +1,4 @@
-package block
+package lines
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// Size is how many bytes of lines a block should have: larger ones compress a little better, and reading one line of
+	// size is how many bytes of lines a block should have: larger ones compress a little better, and reading one line of
 	// them costs more.
-	Size = 160 << 10
+	size = 160 << 10
 	// window is how far back a frame refers.
 	window = 512 << 10
 	// encoders is how many blocks are packed at once at most: each encoder has tables of 5 MB.
@@ -23,8 +23,8 @@ const (
 )
 
 var (
-	// ErrDamaged is for a block that is not as it was built.
-	ErrDamaged = errors.New("the block is damaged")
+	// errDamaged is for a block that is not as it was built.
+	errDamaged = errors.New("the block is damaged")
 	errLines   = errors.New("a block has lines, ascending, of known kinds")
 )
 
@@ -49,15 +49,15 @@ type Block struct {
 // Away says that a block's data is kept elsewhere, and was not loaded.
 func (b *Block) Away() bool { return len(b.Data) == 0 && b.RawBytes > 0 }
 
-// Codec builds and opens blocks. Safe for concurrent use.
-type Codec struct {
+// codec builds and opens blocks. Safe for concurrent use.
+type codec struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
 	buffers sync.Pool // of *[]byte
 }
 
 // NewCodec returns a codec. It has no goroutines and needs no closing.
-func NewCodec() (*Codec, error) {
+func NewCodec() (*codec, error) {
 	// The next level makes blocks a fortieth smaller, for twice the time. Literals are packed wherever that saves a byte.
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(window),
 		zstd.WithAllLitEntropyCompression(true),
@@ -70,31 +70,31 @@ func NewCodec() (*Codec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make block decoder: %w", err)
 	}
-	return &Codec{encoder: e, decoder: d, buffers: sync.Pool{New: func() any { return new([]byte) }}}, nil
+	return &codec{encoder: e, decoder: d, buffers: sync.Pool{New: func() any { return new([]byte) }}}, nil
 }
 
 // Build packs lines, which must ascend.
-func (c *Codec) Build(lines []Line) (Block, error) {
+func (c *codec) Build(lines []Line) (Block, error) {
 	if len(lines) == 0 {
 		return Block{}, errLines
 	}
 	buf := c.buffers.Get().(*[]byte)
 	defer c.buffers.Put(buf)
 	raw, last := (*buf)[:0], lines[0].Index-1
-	entries := make([]Entry, 0, len(lines))
+	entries := make([]entry, 0, len(lines))
 	for _, l := range lines {
 		if l.Index <= last || l.Index < 0 || l.Kind >= kinds {
 			return Block{}, errLines
 		}
 		raw, last = append(raw, l.Raw...), l.Index
-		entries = append(entries, Entry{l.Index, l.Received, l.Kind, int64(len(l.Raw))})
+		entries = append(entries, entry{l.Index, l.Received, l.Kind, int64(len(l.Raw))})
 	}
 	*buf = raw
 	packed := c.buffers.Get().(*[]byte)
 	defer c.buffers.Put(packed)
 	*packed = c.encoder.EncodeAll(raw, (*packed)[:0])
 	b := Block{First: lines[0].Index, Last: last, Lines: int64(len(lines)), RawBytes: int64(len(raw)),
-		Header: Header(entries), Data: bytes.Clone(*packed)} // a block may wait in memory: without what was reserved
+		Header: header(entries), Data: bytes.Clone(*packed)} // a block may wait in memory: without what was reserved
 	b.SHA256 = b.sum()
 	return b, nil
 }
@@ -112,18 +112,18 @@ func (b *Block) sum() []byte {
 	return h.Sum(nil)
 }
 
-// Content is an opened block.
-type Content struct {
-	Entries []Entry
+// content is an opened block.
+type content struct {
+	Entries []entry
 	raw     []byte
 	buf     *[]byte
 	ends    []int64
 }
 
 // Open proves a block and unpacks it. ErrDamaged says that it is not what was built. The caller releases the content.
-func (c *Codec) Open(b *Block) (*Content, error) {
+func (c *codec) Open(b *Block) (*content, error) {
 	if !bytes.Equal(b.sum(), b.SHA256) {
-		return nil, ErrDamaged
+		return nil, errDamaged
 	}
 	entries, err := b.Index()
 	if err != nil {
@@ -136,9 +136,9 @@ func (c *Codec) Open(b *Block) (*Content, error) {
 	raw, err := c.decoder.DecodeAll(b.Data, (*buf)[:0:b.RawBytes])
 	if err != nil || int64(len(raw)) != b.RawBytes {
 		c.buffers.Put(buf)
-		return nil, ErrDamaged
+		return nil, errDamaged
 	}
-	x := &Content{Entries: entries, raw: raw, buf: buf, ends: make([]int64, len(entries))}
+	x := &content{Entries: entries, raw: raw, buf: buf, ends: make([]int64, len(entries))}
 	end := int64(0)
 	for i, e := range entries {
 		end += e.Size
@@ -148,13 +148,13 @@ func (c *Codec) Open(b *Block) (*Content, error) {
 }
 
 // Line returns the i-th line. Its bytes are valid until the content is released.
-func (x *Content) Line(i int) Line {
+func (x *content) Line(i int) Line {
 	e := x.Entries[i]
 	return Line{e.Index, e.Received, e.Kind, x.raw[x.ends[i]-e.Size : x.ends[i] : x.ends[i]]}
 }
 
 // Release ends the use of a content.
-func (c *Codec) Release(x *Content) {
+func (c *codec) Release(x *content) {
 	const most = 4 << 20 // a buffer of a huge line is not kept
 	if x.buf != nil && cap(*x.buf) <= most {
 		c.buffers.Put(x.buf)
@@ -162,13 +162,13 @@ func (c *Codec) Release(x *Content) {
 	x.raw, x.buf = nil, nil
 }
 
-// Cut cuts ascending lines into as many pieces as give blocks of about Size, all about as large.
-func Cut(lines []Line) [][]Line {
+// cutBlock cuts ascending lines into as many pieces as give blocks of about Size, all about as large.
+func cutBlock(lines []Line) [][]Line {
 	total := 0
 	for _, l := range lines {
 		total += len(l.Raw)
 	}
-	pieces := max(1, (total+Size/2)/Size)
+	pieces := max(1, (total+size/2)/size)
 	var out [][]Line
 	from, done, sum := 0, 0, 0
 	for i, l := range lines {

@@ -1,4 +1,4 @@
-package retention
+package lines
 
 import (
 	"context"
@@ -7,8 +7,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/digest"
-	"github.com/ccship/ccship/server/store/lines"
-	"github.com/ccship/ccship/server/store/retired"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -49,7 +48,7 @@ type collector struct {
 	pieces []piece
 	starts []int64 // of generations: a run ends there, so that their digests go on
 	run    *server.RetiredRun
-	at     lines.Place
+	at     Place
 	bytes  int64
 }
 
@@ -73,11 +72,11 @@ func (c *collector) visit(generation int64, l *server.Line, before *digest.Runni
 	}
 	if c.run == nil {
 		c.run = &server.RetiredRun{First: l.Index, At: c.a.how.Now, Before: before.Sum()}
-		c.at = lines.Place{Owner: c.s.owner, Stream: c.s.id, Epoch: c.pieces[i].epoch, Generation: generation}
+		c.at = Place{Owner: c.s.owner, Stream: c.s.id, Epoch: c.pieces[i].epoch, Generation: generation}
 	}
 	c.run.Last = l.Index
 	c.run.Lines = append(c.run.Lines, server.RetiredLine{Index: l.Index, Size: int64(len(l.Raw)), Kind: l.Kind,
-		SHA256: retired.Hash(l.Raw)})
+		SHA256: RetiredHash(l.Raw)})
 	c.bytes += int64(len(l.Raw)) + 1
 	return nil
 }
