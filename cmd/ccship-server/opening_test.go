@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/ccship/ccship/server/store/pgtest"
-	"github.com/ccship/ccship/server/store/postgres/migrations"
+	"github.com/ccship/ccship/server/store/postgres"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -102,8 +102,8 @@ func changer(t *testing.T, at string) io.Closer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := stdlib.OpenDB(*migrations.Configure(config))
-	m, err := migrations.New(db, false, sqlstore.Opening{})
+	db := stdlib.OpenDB(*postgres.Configure(config))
+	m, err := postgres.New(db, false, sqlstore.Opening{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlite"
-	"github.com/ccship/ccship/server/store/textindex"
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // onDisk reports in which files of a database a text is.
@@ -47,7 +47,7 @@ func indexed(t *testing.T, path, run string) bool {
 		if err := rows.Scan(&data); err != nil {
 			t.Fatal(err)
 		}
-		if has, err := textindex.Holds(data, run); err != nil {
+		if has, err := search.Holds(data, run); err != nil {
 			t.Fatal(err)
 		} else if has {
 			return true

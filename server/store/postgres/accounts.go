@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/queue"
+	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -18,11 +18,11 @@ import (
 type accounts struct {
 	sqlstore.People
 	store *Store
-	keys  *queue.Lookups[[32]byte, server.Key]
+	keys  *lines.Lookups[[32]byte, server.Key]
 }
 
 func newAccounts(s *Store) accounts {
-	return accounts{sqlstore.NewPeople(dialect{s.pool}), s, &queue.Lookups[[32]byte, server.Key]{Ask: s.findKeys}}
+	return accounts{sqlstore.NewPeople(dialect{s.pool}), s, &lines.Lookups[[32]byte, server.Key]{Ask: s.findKeys}}
 }
 
 // edit runs one statement in its own transaction and returns server.ErrNotFound when it changed no row.

@@ -12,9 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/ccship/ccship/server/store/postgres/migrations"
-	"github.com/ccship/ccship/server/store/postgres/refusal"
 )
 
 const (
@@ -45,7 +42,7 @@ func Check(url string) error {
 	}
 	for _, url := range []string{w.url, w.direct} {
 		if _, err := pgxpool.ParseConfig(url); err != nil {
-			return refusal.BadURL(err)
+			return badURL(err)
 		}
 	}
 	return nil
@@ -55,7 +52,7 @@ func Check(url string) error {
 func (s *Store) configure(url string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, refusal.BadURL(err)
+		return nil, badURL(err)
 	}
 	if !strings.Contains(url, "pool_max_conns") {
 		config.MaxConns = pgConns
@@ -66,7 +63,7 @@ func (s *Store) configure(url string) (*pgxpool.Config, error) {
 		c.ConnectTimeout = connTimeout
 	}
 	if c.RuntimeParams["application_name"] == "" {
-		c.RuntimeParams["application_name"] = migrations.NameServer
+		c.RuntimeParams["application_name"] = nameServer
 	}
 	if c.ValidateConnect == nil { // a standby takes no lines, alone or among others
 		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite

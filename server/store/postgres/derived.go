@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/postgres/heads"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/textindex"
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // Classes of advisory locks: one deriver at a time for a stream, and for an owner's answers; one transaction at a time
@@ -108,13 +108,13 @@ func (s *Store) SaveDerived(ctx context.Context, list ...*server.Derivation) err
 	list = slices.SortedFunc(slices.Values(list), func(a, b *server.Derivation) int {
 		return cmp.Or(cmp.Compare(a.Task.Owner, b.Task.Owner), cmp.Compare(a.Task.Stream, b.Task.Stream))
 	})
-	texts, err := textindex.Prepare(list)
+	texts, err := search.Prepare(list)
 	if err != nil {
 		return err
 	}
 	committed := false
 	err = s.withLazyTx(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, heads.ByKey)
+		_, err := tx.Exec(ctx, byKey)
 		if err == nil {
 			err = saveDerived(ctx, tx, list)
 		}

@@ -10,12 +10,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/ccship/ccship/server/store/postgres/refusal"
 )
 
 // OpenError says why a store can't be opened, in one line, and what to do about it.
-type OpenError = refusal.OpenError
+type OpenError = openError
 
 // again says whether another try can help: a connection that broke, a server that starts, stops or was demoted, a
 // deadlock. What was tried must change nothing when it was done already.

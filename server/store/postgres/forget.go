@@ -9,7 +9,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/textindex"
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // Forget implements server.Library in two steps. The first leaves a note that refuses more lines; all storing waits
@@ -123,7 +123,7 @@ func (s *Store) removeStream(ctx context.Context, x sqlstore.OwnedStream, sessio
 			removed = max(removed, 0) // by another server, or by the try before, whose answer was lost
 			return nil
 		}
-		if err := textindex.Removed(ctx, dialect{tx}, x.Owner, x.Stream); err != nil {
+		if err := search.Removed(ctx, dialect{tx}, x.Owner, x.Stream); err != nil {
 			return fmt.Errorf("remove texts: %w", err)
 		}
 		if err := removeAnswers(ctx, tx, x); err != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/queue"
+	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // verifyGroup answers the first *server.LedgerError that a batch would be refused with.
-func verifyGroup(ctx context.Context, l *sqlstore.Ledgers, d sqlstore.Dialect, group []*queue.Job) error {
+func verifyGroup(ctx context.Context, l *sqlstore.Ledgers, d sqlstore.Dialect, group []*lines.Job) error {
 	for _, j := range group {
 		if err := l.CheckWrite(ctx, d, j.Batch.Owner, &j.Batch.Head); err != nil {
 			return err
@@ -23,7 +23,7 @@ func verifyGroup(ctx context.Context, l *sqlstore.Ledgers, d sqlstore.Dialect, g
 }
 
 // checkFronts is statements.checkFront for a group. An epoch that a batch began is in front already.
-func checkFronts(ctx context.Context, tx pgx.Tx, group []*queue.Job, done []stored) error {
+func checkFronts(ctx context.Context, tx pgx.Tx, group []*lines.Job, done []stored) error {
 	for i, j := range group {
 		h, e := &j.Batch.Head, &done[i].End
 		if h.Writer.Incarnation == "" || done[i].Stream == 0 {

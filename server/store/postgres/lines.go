@@ -9,8 +9,7 @@ import (
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/store/lines"
-	"github.com/ccship/ccship/server/store/postgres/heads"
-	"github.com/ccship/ccship/server/store/queue"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -72,7 +71,7 @@ type repeat struct {
 
 // writeLines writes the lines of a group in few round trips: what lies past everything stored at once, the rest with
 // a look at what is there.
-func (s *Store) writeLines(ctx context.Context, tx pgx.Tx, group []*queue.Job, done []stored) error {
+func (s *Store) writeLines(ctx context.Context, tx pgx.Tx, group []*lines.Job, done []stored) error {
 	w := sortLines(group, done)
 	if len(w.fresh) > copyAbove {
 		_, err := tx.CopyFrom(ctx, pgx.Identifier{"lines"}, lineColumns, pgx.CopyFromRows(w.fresh))
@@ -90,11 +89,11 @@ func (s *Store) writeLines(ctx context.Context, tx pgx.Tx, group []*queue.Job, d
 				b.SHA256, b.Header, b.Data)
 		}
 	}
-	entered := make([]heads.Head, len(done))
+	entered := make([]head, len(done))
 	for i := range done {
-		entered[i] = done[i].Head
+		entered[i] = done[i].head
 	}
-	heads.QueueGenerations(batch, group, entered)
+	queueGenerations(batch, group, entered)
 	if err := send(ctx, tx, batch); err != nil {
 		return err
 	}
@@ -125,7 +124,7 @@ func send(ctx context.Context, tx pgx.Tx, batch *pgx.Batch) error {
 }
 
 // sortLines keeps the order of batches where it matters: what is not fresh is written last, in order.
-func sortLines(group []*queue.Job, done []stored) *linesToWrite {
+func sortLines(group []*lines.Job, done []stored) *linesToWrite {
 	w := &linesToWrite{blocks: map[pgPlace][]lines.Block{}}
 	for i, j := range group {
 		b := j.Batch
@@ -143,7 +142,7 @@ func sortLines(group []*queue.Job, done []stored) *linesToWrite {
 }
 
 // add takes a batch of fresh lines.
-func (w *linesToWrite) add(at pgPlace, j *queue.Job, done *stored) {
+func (w *linesToWrite) add(at pgPlace, j *lines.Job, done *stored) {
 	b := j.Batch
 	if j.Blocks != nil {
 		w.blocks[at] = j.Blocks

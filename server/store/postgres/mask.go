@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server/store/lines"
-	"github.com/ccship/ccship/server/store/queue"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/textindex"
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // maskDatabase implements masks.Database.
@@ -30,7 +30,7 @@ func (m maskDatabase) Enter(ctx context.Context, d sqlstore.Dialect, stream int6
 
 // Underive implements masks.Database.
 func (m maskDatabase) Underive(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
-	if err := textindex.Removed(ctx, d, owner, stream); err != nil {
+	if err := search.Removed(ctx, d, owner, stream); err != nil {
 		return err
 	}
 	for _, query := range []string{
@@ -57,7 +57,7 @@ func (m maskDatabase) Scrub(ctx context.Context, _ func(done, total int64)) erro
 }
 
 // writeKnown is writeLines; lines that the server has masked get their tokens again.
-func (s *Store) writeKnown(ctx context.Context, tx pgx.Tx, group []*queue.Job, done []stored) error {
+func (s *Store) writeKnown(ctx context.Context, tx pgx.Tx, group []*lines.Job, done []stored) error {
 	now, again := group, make([][]int64, len(group))
 	for i, j := range group {
 		if done[i].Stream == 0 || done[i].Masked == 0 && len(j.Batch.Masked) == 0 {
@@ -69,9 +69,9 @@ func (s *Store) writeKnown(ctx context.Context, tx pgx.Tx, group []*queue.Job, d
 		}
 		if len(list) > 0 {
 			if &now[0] == &group[0] {
-				now = append([]*queue.Job(nil), group...)
+				now = append([]*lines.Job(nil), group...)
 			}
-			now[i], again[i] = &queue.Job{Batch: b}, list // what was packed lacks the tokens
+			now[i], again[i] = &lines.Job{Batch: b}, list // what was packed lacks the tokens
 			if b == j.Batch {
 				now[i].Blocks = j.Blocks
 			}

@@ -8,8 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/ccship/ccship/server/store/postgres/migrations"
-	"github.com/ccship/ccship/server/store/postgres/refusal"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -19,12 +17,12 @@ const oldestPostgres = 140000
 // prepare brings the schema up to date and looks for what the database lacks. Servers that start at once take turns.
 // Where there is nothing to do it changes nothing and waits for nobody.
 func (s *Store) prepare(ctx context.Context, config *pgx.ConnConfig, how sqlstore.Opening) (err error) {
-	db := stdlib.OpenDB(*migrations.Configure(config))
+	db := stdlib.OpenDB(*Configure(config))
 	defer db.Close()
 	if err := pgFit(ctx, db); err != nil {
 		return err
 	}
-	m, err := migrations.New(db, s.pooled, how)
+	m, err := New(db, s.pooled, how)
 	if err != nil {
 		return err
 	}
@@ -60,9 +58,9 @@ func pgFit(ctx context.Context, db *sql.DB) error {
 	case err != nil:
 		return fmt.Errorf("connect: %w", err)
 	case version < oldestPostgres:
-		return refusal.ErrTooOld
+		return errTooOld
 	case encoding != "UTF8":
-		return refusal.ErrEncoding
+		return errEncoding
 	}
 	return nil
 }

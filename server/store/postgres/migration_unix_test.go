@@ -18,7 +18,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/pgtest"
-	"github.com/ccship/ccship/server/store/postgres/migrations"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -28,15 +28,15 @@ func nextSchema(text string) fs.FS {
 }
 
 // migrationIn is a migration of a database to what files make.
-func migrationIn(t *testing.T, url string, files fs.FS, how sqlstore.Opening) *migrations.Migration {
+func migrationIn(t *testing.T, url string, files fs.FS, how sqlstore.Opening) *migration {
 	t.Helper()
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := stdlib.OpenDB(*migrations.Configure(config))
+	db := stdlib.OpenDB(*Configure(config))
 	t.Cleanup(func() { _ = db.Close() })
-	m, err := migrations.Of(db, files, false, how)
+	m, err := of(db, files, false, how)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestOlderServers(t *testing.T) {
 	waitUntil(t, "the server listens", func() bool {
 		n := 0
 		err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1
-AND datname = current_database()`, migrations.ServingName()).Scan(&n)
+AND datname = current_database()`, servingName()).Scan(&n)
 		return err == nil && n == 1
 	})
 	files := nextSchema("SELECT 1;")

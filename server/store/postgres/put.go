@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/postgres/heads"
-	"github.com/ccship/ccship/server/store/queue"
+	"github.com/ccship/ccship/server/store/lines"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -41,9 +41,9 @@ func (s *Store) Put(ctx context.Context, b *server.Batch) error {
 
 // writeGroup writes a group in one transaction. When that fails for good every batch is tried alone, so that a batch
 // which cannot be stored does not take others with it.
-func (s *Store) writeGroup(group []*queue.Job) {
+func (s *Store) writeGroup(group []*lines.Job) {
 	// Two servers that lock streams in one order can't wait for each other.
-	slices.SortStableFunc(group, func(a, b *queue.Job) int { return compareStreams(a.Batch, b.Batch) })
+	slices.SortStableFunc(group, func(a, b *lines.Job) int { return compareStreams(a.Batch, b.Batch) })
 	patience := s.patience
 	for _, j := range group {
 		patience += time.Duration(j.Bytes>>20) * time.Second
@@ -56,8 +56,8 @@ func (s *Store) writeGroup(group []*queue.Job) {
 		return
 	}
 	for _, j := range group {
-		done, err := s.transact(ctx, []*queue.Job{j})
-		s.settle([]*queue.Job{j}, done, err)
+		done, err := s.transact(ctx, []*lines.Job{j})
+		s.settle([]*lines.Job{j}, done, err)
 	}
 }
 
@@ -67,7 +67,7 @@ func compareStreams(a, b *server.Batch) int {
 }
 
 // settle answers a group's jobs and announces its changes.
-func (s *Store) settle(group []*queue.Job, done []stored, err error) {
+func (s *Store) settle(group []*lines.Job, done []stored, err error) {
 	for i, j := range group {
 		h := &j.Batch.Head
 		switch {
@@ -89,7 +89,7 @@ func (s *Store) settle(group []*queue.Job, done []stored, err error) {
 }
 
 // transact stores a group and returns once it is durable.
-func (s *Store) transact(ctx context.Context, group []*queue.Job) (done []stored, err error) {
+func (s *Store) transact(ctx context.Context, group []*lines.Job) (done []stored, err error) {
 	err = s.withTx(ctx, func(tx pgx.Tx) error {
 		admitted, refused, err := admitGroup(ctx, tx, group)
 		if err != nil {
@@ -113,7 +113,7 @@ func (s *Store) transact(ctx context.Context, group []*queue.Job) (done []stored
 // admitGroup finds the batches that exceed no limit of their users. refused has an error for each of the others, in
 // the order of group.
 func admitGroup(ctx context.Context, tx pgx.Tx,
-	group []*queue.Job) (admitted []*queue.Job, refused []error, err error) {
+	group []*lines.Job) (admitted []*lines.Job, refused []error, err error) {
 	refused = make([]error, len(group))
 	admission := sqlstore.NewAdmission(dialect{tx})
 	if err := lockUsers(ctx, tx, group); err != nil {
@@ -134,7 +134,7 @@ func admitGroup(ctx context.Context, tx pgx.Tx,
 }
 
 // lockUsers locks the users with limits whose batches a group has, in one order for all servers.
-func lockUsers(ctx context.Context, tx pgx.Tx, group []*queue.Job) error {
+func lockUsers(ctx context.Context, tx pgx.Tx, group []*lines.Job) error {
 	var users []int64
 	for _, j := range group {
 		if j.Batch.Quota != (server.Quota{}) {
@@ -152,38 +152,38 @@ func lockUsers(ctx context.Context, tx pgx.Tx, group []*queue.Job) error {
 
 // stored is what a batch met and what it did.
 type stored struct {
-	heads.Head
+	head
 	refused error // exceeds a limit; nothing else counts
 	written sqlstore.Written
 }
 
 // storeGroup writes a group in a transaction.
-func (s *Store) storeGroup(ctx context.Context, tx pgx.Tx, group []*queue.Job) ([]stored, error) {
+func (s *Store) storeGroup(ctx context.Context, tx pgx.Tx, group []*lines.Job) ([]stored, error) {
 	done := make([]stored, len(group))
-	var waves []heads.Wave
+	var waves []wave
 	for _, places := range waved(group) {
-		jobs := make([]*queue.Job, len(places))
+		jobs := make([]*lines.Job, len(places))
 		for i, at := range places {
 			jobs[i] = group[at]
 		}
-		wave, err := s.storeWave(ctx, tx, jobs)
+		stored, err := s.storeWave(ctx, tx, jobs)
 		if _, refused := errors.AsType[*server.StreamError](err); refused {
 			return nil, errors.Join(verifyGroup(ctx, s.Ledgers, dialect{tx}, group), err)
 		}
 		if err != nil {
 			return nil, err
 		}
-		w := heads.Wave{Group: jobs, Heads: make([]heads.Head, len(jobs))}
+		w := wave{Group: jobs, Heads: make([]head, len(jobs))}
 		for i, at := range places {
-			done[at], w.Heads[i] = wave[i], wave[i].Head
+			done[at], w.Heads[i] = stored[i], stored[i].head
 		}
 		waves = append(waves, w)
 	}
-	return done, heads.Finish(ctx, tx, heads.Ledgers{Ledgers: s.Ledgers, On: dialect{tx}}, waves...)
+	return done, finish(ctx, tx, ledgers{Ledgers: s.Ledgers, On: dialect{tx}}, waves...)
 }
 
 // waved divides a group so that no two batches of a wave are of one stream. Those of a stream stay in order.
-func waved(group []*queue.Job) (waves [][]int) {
+func waved(group []*lines.Job) (waves [][]int) {
 	type name struct {
 		owner            int64
 		session, machine string
@@ -201,14 +201,14 @@ func waved(group []*queue.Job) (waves [][]int) {
 }
 
 // storeWave writes batches of different streams, but for their streams' rows.
-func (s *Store) storeWave(ctx context.Context, tx pgx.Tx, group []*queue.Job) ([]stored, error) {
-	entered, err := heads.Enter(ctx, tx, group)
+func (s *Store) storeWave(ctx context.Context, tx pgx.Tx, group []*lines.Job) ([]stored, error) {
+	entered, err := enter(ctx, tx, group)
 	if err != nil {
 		return nil, err
 	}
 	done := make([]stored, len(group))
 	for i, h := range entered {
-		done[i].Head = h
+		done[i].head = h
 	}
 	if err := checkFronts(ctx, tx, group, done); err != nil {
 		return nil, err

@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/postgres/refusal"
-	"github.com/ccship/ccship/server/store/queue"
+	"github.com/ccship/ccship/server/store/lines"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/sums"
-	"github.com/ccship/ccship/server/store/textindex"
+
+	"github.com/ccship/ccship/server/store/search"
 )
 
 const (
@@ -57,13 +57,13 @@ func WithReplica(ctx context.Context, s *Store, url string) (*Replicated, error)
 	}
 	config.ConnConfig.ValidateConnect = nil // a standby is welcome
 	most := int(config.MaxConns)
-	of.open, of.queue, of.direct = sqlstore.NewPlaces(max(1, most/2)), queue.New(1, groupPace), config.ConnConfig
+	of.open, of.queue, of.direct = sqlstore.NewPlaces(max(1, most/2)), lines.NewQueue(1, groupPace), config.ConnConfig
 	if of.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return nil, refusal.Explain(err, config.ConnConfig)
+		return nil, explain(err, config.ConnConfig)
 	}
 	of.held, of.Timelines = s.held, sqlstore.Timelines{On: dialect{of.pool}}
 	of.Counter = sqlstore.NewCounter(dialect{of.pool}, dropsOf, of.sources)
-	of.texts, of.Sums = textindex.New(textDatabase{of}), sums.New(textDatabase{of})
+	of.texts, of.Sums = search.New(textDatabase{of}), sqlstore.NewSums(textDatabase{of})
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Replicated{Store: s, replica: of, stop: stop, began: time.Now(), wrote: map[int64]time.Duration{}}
 	changes := s.notices.changes.Listen(following)

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/server/store/lines"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/textindex"
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // retentionDatabase implements retention.Database.
@@ -35,7 +35,7 @@ func (r retentionDatabase) Enter(ctx context.Context, d sqlstore.Dialect, owner,
 // Unindex implements retention.Database.
 func (r retentionDatabase) Unindex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
 	how lines.Unindexing) error {
-	if err := textindex.Removed(ctx, d, owner, stream); err != nil {
+	if err := search.Removed(ctx, d, owner, stream); err != nil {
 		return err
 	}
 	if !how.Forget {

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server/store/lines"
-	"github.com/ccship/ccship/server/store/postgres/heads"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -49,7 +49,7 @@ func (c coldDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error
 	ctx, cancel := context.WithTimeout(ctx, pgPatience)
 	defer cancel()
 	return c.s.inBackground(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, heads.ByKey); err != nil {
+		if _, err := tx.Exec(ctx, byKey); err != nil {
 			return fmt.Errorf("begin transaction: %w", err)
 		}
 		return fn(dialect{tx})
@@ -92,7 +92,7 @@ func (s *Store) Seal(ctx context.Context, before time.Time) (int64, error) {
 		defer cancel()
 		err = s.withTx(ctx, func(tx pgx.Tx) error {
 			made, more = 0, false
-			if _, err := tx.Exec(ctx, heads.ByKey); err != nil {
+			if _, err := tx.Exec(ctx, byKey); err != nil {
 				return fmt.Errorf("begin transaction: %w", err)
 			}
 			var id int64

@@ -12,16 +12,11 @@ import (
 
 	"github.com/ccship/ccship/server"
 
-	"github.com/ccship/ccship/server/store/keep"
 	"github.com/ccship/ccship/server/store/lines"
 
-	"github.com/ccship/ccship/server/store/postgres/heads"
-	"github.com/ccship/ccship/server/store/postgres/refusal"
-	"github.com/ccship/ccship/server/store/queue"
-
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/sums"
-	"github.com/ccship/ccship/server/store/textindex"
+
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // Store is a store in a PostgreSQL database. Safe for concurrent use, also by several processes.
@@ -34,8 +29,8 @@ type Store struct {
 	// patience is how long a group of batches is retried: pgPatience except in tests.
 	patience time.Duration
 	notes    []string
-	texts    *textindex.Index
-	queue    queue.Queue
+	texts    *search.Index
+	queue    lines.Queue
 	held     *lines.Lines
 	sealer   *lines.Sealer
 	*lines.Tier
@@ -43,8 +38,8 @@ type Store struct {
 	lines.Masks
 	sqlstore.Quotas
 	sqlstore.Counter
-	*sums.Sums
-	keep.Keeper
+	*sqlstore.Sums
+	sqlstore.Keeper
 	lines.Policy
 	accounts
 	sqlstore.Timelines
@@ -80,31 +75,31 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 		throughPooler(config)
 	}
 	most := int(config.MaxConns)
-	s.open, s.queue = sqlstore.NewPlaces(max(1, most/2)), queue.New(max(1, most/4), groupPace)
+	s.open, s.queue = sqlstore.NewPlaces(max(1, most/2)), lines.NewQueue(max(1, most/4), groupPace)
 	if err := s.prepare(ctx, s.direct, how); err != nil {
-		return nil, refusal.Explain(err, s.direct)
+		return nil, explain(err, s.direct)
 	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return nil, refusal.Explain(err, config.ConnConfig)
+		return nil, explain(err, config.ConnConfig)
 	}
 	if err = errors.Join(s.lookPooled(ctx), s.openCold(ctx, how)); err != nil {
 		s.pool.Close()
-		return nil, refusal.Explain(err, config.ConnConfig)
+		return nil, explain(err, config.ConnConfig)
 	}
 	s.Masks = lines.NewMasks(dialect{s.pool}, maskDatabase{s}, s.held, s.Tier, s.tell)
-	s.texts, s.Sums = textindex.New(textDatabase{s}), sums.New(textDatabase{s})
+	s.texts, s.Sums = search.New(textDatabase{s}), sqlstore.NewSums(textDatabase{s})
 	s.accounts = newAccounts(s)
 	s.Timelines = sqlstore.Timelines{On: dialect{s.pool}}
 	s.Quotas = sqlstore.NewQuotas(dialect{s.pool}, s.writeArtifacts)
 	s.Policy = lines.NewPolicy(lines.PolicyOf{Reader: dialect{s.pool}, DB: retentionDatabase{s}, Lines: s.held,
 		Cooler: s.Tier,
 		Notify: s.tell, Step: how.Step})
-	s.Keeper = keep.New(dialect{s.pool}, s.writeArtifacts)
+	s.Keeper = sqlstore.NewKeeper(dialect{s.pool}, s.writeArtifacts)
 	s.Counter = sqlstore.NewCounter(dialect{s.pool}, dropsOf, s.sources)
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.pool}, s.writeArtifacts, s.tell, s.Tier)
 	if err != nil {
 		s.pool.Close()
-		return nil, refusal.Explain(err, config.ConnConfig)
+		return nil, explain(err, config.ConnConfig)
 	}
 	return s, nil
 }
@@ -162,8 +157,8 @@ func (s *Store) writeArtifacts(ctx context.Context, fn func(sqlstore.Dialect) er
 	defer cancel()
 	return s.withTx(ctx, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
-		batch.Queue(heads.ByKey)
-		batch.Queue(heads.ShareForgotten)
+		batch.Queue(byKey)
+		batch.Queue(shareForgotten)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("begin transaction: %w", err)
 		}

@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/sums"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 const usageWhen = `(timestamp '1970-01-01' +
   least(greatest(u.at + ?::bigint, -62135596800), 253402300799) * interval '1 second')`
 
-var usageTerms = sums.UsageTerms{
+var usageTerms = sqlstore.UsageTerms{
 	Day:     `to_char(` + usageWhen + `, 'YYYY-MM-DD')`,
 	Hour:    `((extract(isodow FROM ` + usageWhen + `)::int - 1) * 24 + extract(hour FROM ` + usageWhen + `)::int)`,
 	Session: filterSession,
@@ -20,5 +20,5 @@ var usageTerms = sums.UsageTerms{
 func (s *Store) Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
 	terms := usageTerms
 	terms.Want = s.Want
-	return sums.Usage(ctx, dialect{s.pool}, terms, scope, q)
+	return sqlstore.Usage(ctx, dialect{s.pool}, terms, scope, q)
 }

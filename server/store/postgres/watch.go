@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/postgres/migrations"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -131,7 +131,7 @@ func (s *Store) listen(ctx context.Context) {
 func (s *Store) hear(ctx context.Context) error {
 	config := s.direct.Copy()
 	config.BuildContextWatcherHandler = closing // there is no query to cancel
-	config.RuntimeParams["application_name"] = migrations.ServingName()
+	config.RuntimeParams["application_name"] = servingName()
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err

@@ -7,8 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ccship/ccship/server/store/queue"
-	"github.com/ccship/ccship/server/store/sqlite/connection"
+	"github.com/ccship/ccship/server/store/lines"
 )
 
 const (
@@ -36,7 +35,7 @@ const (
 // checkpoints brings pages of the log into the file beside those who write: lines would wait behind a commit that does.
 type checkpoints struct {
 	db    *sql.DB
-	queue *queue.Queue
+	queue *lines.Queue
 	pages int64
 	due   chan struct{}
 	wrote chan struct{} // has room for one
@@ -49,7 +48,7 @@ type checkpoints struct {
 
 // checkpointing begins to.
 func (s *Store) checkpointing() (*checkpoints, error) {
-	db, err := connection.Open(dsn(s.path, false), 0)
+	db, err := openConnection(dsn(s.path, false), 0)
 	if err != nil {
 		return nil, err
 	}

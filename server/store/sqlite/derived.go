@@ -9,7 +9,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/textindex"
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // Lag implements server.DerivationStore.
@@ -89,7 +89,7 @@ ORDER BY j.key`, []any{list}, sqlstore.ScanTask)
 
 // SaveDerived implements server.DerivationStore. It waits while lines are being stored, so that it does not delay them.
 func (s *Store) SaveDerived(ctx context.Context, list ...*server.Derivation) error {
-	texts, err := textindex.Prepare(list)
+	texts, err := search.Prepare(list)
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (s *Store) ResetDerived(ctx context.Context) error {
 				return err
 			}
 		}
-		return textindex.Reset(ctx, dialect{c})
+		return search.Reset(ctx, dialect{c})
 	})
 	if err != nil {
 		return fmt.Errorf("drop what is derived: %w", err)

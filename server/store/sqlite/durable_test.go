@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/queue"
+	"github.com/ccship/ccship/server/store/lines"
 )
 
 // TestDurability pins what COMMIT promises; no test can pull the plug.
@@ -63,7 +63,7 @@ func TestPutGivenUp(t *testing.T) {
 			answers <- s.Put(ctx, &server.Batch{Head: server.Head{SessionID: session}, Lines: []server.Line{{Raw: []byte("x")}}})
 		}()
 	}
-	taken := func() []*queue.Job {
+	taken := func() []*lines.Job {
 		for {
 			if g := s.queue.Take(); len(g) > 0 {
 				return g

@@ -12,8 +12,8 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/sums"
-	"github.com/ccship/ccship/server/store/textindex"
+
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // counter counts what is asked of a database, and keeps how it is answered.
@@ -119,15 +119,15 @@ func TestFlat(t *testing.T) {
 		ask  func(d counted, s *Store) (int, error)
 	}{
 		{"the newest hits", true, func(d counted, s *Store) (int, error) {
-			h, err := textindex.New(d).Search(t.Context(), everyone, server.SearchQuery{Text: "needle", Limit: 5})
+			h, err := search.New(d).Search(t.Context(), everyone, server.SearchQuery{Text: "needle", Limit: 5})
 			return len(h.List), err
 		}},
 		{"hits of two characters", true, func(d counted, s *Store) (int, error) {
-			h, err := textindex.New(d).Search(t.Context(), everyone, server.SearchQuery{Text: "ne", Limit: 5})
+			h, err := search.New(d).Search(t.Context(), everyone, server.SearchQuery{Text: "ne", Limit: 5})
 			return len(h.List), err
 		}},
 		{"a member's hits", false, func(d counted, s *Store) (int, error) {
-			h, err := textindex.New(d).Search(t.Context(), member, server.SearchQuery{Text: "needle", Limit: 5})
+			h, err := search.New(d).Search(t.Context(), member, server.SearchQuery{Text: "needle", Limit: 5})
 			return len(h.List), err
 		}},
 		{"names of users", false, func(d counted, s *Store) (int, error) {
@@ -146,17 +146,17 @@ func TestFlat(t *testing.T) {
 			return int(x.Count), err
 		}},
 		{"usage by day", true, func(d counted, s *Store) (int, error) {
-			rows, err := sums.Usage(t.Context(), d.counter, usageTerms, everyone, server.UsageQuery{By: []string{"day"},
+			rows, err := sqlstore.Usage(t.Context(), d.counter, usageTerms, everyone, server.UsageQuery{By: []string{"day"},
 				Since: said.AddDate(0, -1, 0).Truncate(24 * time.Hour)})
 			return len(rows), err
 		}},
 		{"a member's usage, from within a half hour on", false, func(d counted, s *Store) (int, error) {
-			rows, err := sums.Usage(t.Context(), d.counter, usageTerms, member, server.UsageQuery{By: []string{"day"},
+			rows, err := sqlstore.Usage(t.Context(), d.counter, usageTerms, member, server.UsageQuery{By: []string{"day"},
 				Since: said.AddDate(0, -1, 0).Add(time.Minute)})
 			return len(rows), err
 		}},
 		{"projects", true, func(d counted, s *Store) (int, error) {
-			g, err := sums.New(d).Groups(t.Context(), everyone, server.GroupQuery{Limit: 5})
+			g, err := sqlstore.NewSums(d).Groups(t.Context(), everyone, server.GroupQuery{Limit: 5})
 			return len(g.List), err
 		}},
 	} {

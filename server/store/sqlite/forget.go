@@ -9,7 +9,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/textindex"
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // Forget implements server.Library. Removed data is overwritten in the file.
@@ -123,7 +123,7 @@ func (s *Store) removeStream(ctx context.Context, c *sql.Conn, x sqlstore.OwnedS
 	if err := sqlstore.RemoveArtifacts(ctx, dialect{c}, x); err != nil {
 		return 0, fmt.Errorf("remove artifacts: %w", err)
 	}
-	if err := textindex.Removed(ctx, dialect{c}, x.Owner, x.Stream); err != nil {
+	if err := search.Removed(ctx, dialect{c}, x.Owner, x.Stream); err != nil {
 		return 0, fmt.Errorf("remove texts: %w", err)
 	}
 	const epochs = ` IN (SELECT id FROM epochs WHERE stream = ?)`

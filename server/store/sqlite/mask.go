@@ -5,7 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/textindex"
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // maskDatabase implements masks.Database.
@@ -26,7 +26,7 @@ func (m maskDatabase) Enter(context.Context, sqlstore.Dialect, int64) error { re
 // Underive implements masks.Database. The index of texts keeps runs of three characters of what is removed until it is
 // merged, which Scrub sees to.
 func (m maskDatabase) Underive(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
-	if err := textindex.Removed(ctx, d, owner, stream); err != nil {
+	if err := search.Removed(ctx, d, owner, stream); err != nil {
 		return err
 	}
 	for _, query := range []string{

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/lines"
-	"github.com/ccship/ccship/server/store/queue"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -44,14 +44,14 @@ func (s *Store) pack(ctx context.Context, b *server.Batch) ([]lines.Block, error
 // writeGroup writes a group in one transaction. When that fails every batch is tried alone, so that a batch which
 // cannot be stored does not take others with it. The caller holds lead. No request's context is used: the group is
 // not one request's.
-func (s *Store) writeGroup(group []*queue.Job) {
+func (s *Store) writeGroup(group []*lines.Job) {
 	done, err := s.transact(context.Background(), group)
 	if err == nil {
 		s.settle(group, done)
 		return
 	}
 	if len(group) == 1 {
-		queue.AnswerAll(group, err)
+		lines.AnswerAll(group, err)
 		return
 	}
 	for i := range group {
@@ -66,7 +66,7 @@ type outcome struct {
 }
 
 // settle answers a durable group and announces its changes.
-func (s *Store) settle(group []*queue.Job, done []outcome) {
+func (s *Store) settle(group []*lines.Job, done []outcome) {
 	for i, j := range group {
 		j.Done <- done[i].err
 		if done[i].err == nil {
@@ -76,7 +76,7 @@ func (s *Store) settle(group []*queue.Job, done []outcome) {
 }
 
 // transact stores a group and returns once it is durable (synchronous=FULL syncs the WAL at COMMIT).
-func (s *Store) transact(ctx context.Context, group []*queue.Job) (done []outcome, err error) {
+func (s *Store) transact(ctx context.Context, group []*lines.Job) (done []outcome, err error) {
 	err = s.exclusively(ctx, func() error {
 		admission := sqlstore.NewAdmission(dialect{s.conn})
 		for _, j := range group {
@@ -97,7 +97,7 @@ func (s *Store) transact(ctx context.Context, group []*queue.Job) (done []outcom
 
 // storeOne stores a batch and counts it in its machine's ledger. Of two reasons to refuse a batch the ledger's comes
 // first: what the writer learns from it covers the other.
-func (s *Store) storeOne(ctx context.Context, j *queue.Job) (server.Change, error) {
+func (s *Store) storeOne(ctx context.Context, j *lines.Job) (server.Change, error) {
 	d, b := dialect{s.conn}, j.Batch
 	c, err := s.stmts.store(ctx, j)
 	if _, refused := errors.AsType[*server.StreamError](err); refused {

@@ -7,7 +7,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/textindex"
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // retentionDatabase implements retention.Database.
@@ -25,7 +25,7 @@ func (r retentionDatabase) Enter(context.Context, sqlstore.Dialect, int64, int64
 // is merged, which Scrub sees to.
 func (r retentionDatabase) Unindex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
 	how lines.Unindexing) error {
-	if err := textindex.Removed(ctx, d, owner, stream); err != nil {
+	if err := search.Removed(ctx, d, owner, stream); err != nil {
 		return err
 	}
 	if _, err := d.Exec(ctx, `INSERT INTO scrub (due) VALUES (random())`); err != nil {

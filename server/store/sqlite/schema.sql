@@ -223,7 +223,7 @@ CREATE TABLE drops (
 ) WITHOUT ROWID;
 CREATE INDEX drops_owner ON drops (owner, epoch, generation) WHERE lines > 0;
 
--- An index of texts by owner, of which only the program knows the format; see package textindex. Texts themselves are
+-- An index of texts by owner, of which only the program knows the format; see package search. Texts themselves are
 -- read from lines.
 CREATE TABLE gram_segments (
   owner INTEGER NOT NULL, id INTEGER NOT NULL,

@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/textindex"
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // Search implements server.Library.
@@ -16,10 +16,10 @@ func (s *Store) Search(ctx context.Context, scope server.Scope, q server.SearchQ
 	return s.texts.Search(ctx, scope, q)
 }
 
-// textDatabase implements textindex.Database and sums.Database.
+// textDatabase implements search.Database and sums.Database.
 type textDatabase struct{ s *Store }
 
-// Read implements textindex.Database.
+// Read implements search.Database.
 func (t textDatabase) Read(ctx context.Context, fn func(sqlstore.Dialect) error) error {
 	conn, err := t.s.read.Conn(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (t textDatabase) Read(ctx context.Context, fn func(sqlstore.Dialect) error)
 	return errors.Join(err, end)
 }
 
-// Write implements textindex.Database. It waits while lines are being stored, so that it does not delay them.
+// Write implements search.Database. It waits while lines are being stored, so that it does not delay them.
 func (t textDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
 	if err := t.s.derived.wait(ctx, t.s.idle); err != nil {
 		return err
@@ -62,24 +62,24 @@ func (t textDatabase) Size() string {
   ORDER BY e.rank DESC, g.generation DESC LIMIT 1)`
 }
 
-// Lines implements textindex.Database.
-func (t textDatabase) Lines(ctx context.Context, d sqlstore.Dialect, at textindex.Place, s server.Span,
+// Lines implements search.Database.
+func (t textDatabase) Lines(ctx context.Context, d sqlstore.Dialect, at search.Place, s server.Span,
 	yield func(server.Line) error) error {
 	return t.s.held.Read(ctx, d, lines.Place{Owner: at.Owner, Stream: at.Stream, Epoch: at.Epoch}, s, yield)
 }
 
-// OfSession implements textindex.Database.
+// OfSession implements search.Database.
 func (t textDatabase) OfSession(f *sqlstore.Filter, session string) {
 	f.Add(`(s.session_id = ? OR s.parent = ?)`, session, session)
 }
 
-// Epochs implements textindex.Database.
+// Epochs implements search.Database.
 func (t textDatabase) Epochs() string {
 	return `SELECT e.stream, e.id, e.rank, e.name, g.generation, g.rewound_to
 FROM epochs e JOIN generations g ON g.epoch = e.id WHERE`
 }
 
-// Sessions implements textindex.Database.
+// Sessions implements search.Database.
 func (t textDatabase) Sessions(ctx context.Context, ids []int64) (map[int64]server.FoundSession, error) {
 	return t.s.sessionsByID(ctx, ids)
 }

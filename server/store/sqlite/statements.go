@@ -10,7 +10,6 @@ import (
 
 	"github.com/ccship/ccship/server/store/lines"
 
-	"github.com/ccship/ccship/server/store/queue"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -120,7 +119,7 @@ func (s *statements) close() error {
 
 // store writes one batch inside the open transaction and returns the change to announce. server.ErrForgotten
 // leaves nothing behind.
-func (s *statements) store(ctx context.Context, j *queue.Job) (server.Change, error) {
+func (s *statements) store(ctx context.Context, j *lines.Job) (server.Change, error) {
 	b := j.Batch
 	h, now := &b.Head, b.Received.UnixMicro()
 	if err := s.remembered(ctx, b); err != nil {
@@ -227,7 +226,7 @@ func (s *statements) checkFront(ctx context.Context, stream int64, h *server.Hea
 
 // known is writeLines, for a stream of which something was masked: lines that the server has masked get their tokens
 // again.
-func (s *statements) known(ctx context.Context, at lines.Place, j *queue.Job,
+func (s *statements) known(ctx context.Context, at lines.Place, j *lines.Job,
 	masked bool) (w sqlstore.Written, err error) {
 	if !masked {
 		return s.writeLines(ctx, at, j.Batch, j.Blocks)

@@ -19,15 +19,11 @@ import (
 
 	"github.com/ccship/ccship/server"
 
-	"github.com/ccship/ccship/server/store/keep"
 	"github.com/ccship/ccship/server/store/lines"
 
-	"github.com/ccship/ccship/server/store/queue"
-
-	"github.com/ccship/ccship/server/store/sqlite/connection"
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/sums"
-	"github.com/ccship/ccship/server/store/textindex"
+
+	"github.com/ccship/ccship/server/store/search"
 )
 
 const (
@@ -58,7 +54,7 @@ type Store struct {
 	write *sql.DB
 	conn  *sql.Conn
 	stmts statements
-	queue queue.Queue
+	queue lines.Queue
 	log   *checkpoints
 	held  *lines.Lines
 	*packer
@@ -66,14 +62,14 @@ type Store struct {
 	sqlstore.Artifacts
 	sqlstore.Quotas
 	sqlstore.Counter
-	*sums.Sums
-	keep.Keeper
+	*sqlstore.Sums
+	sqlstore.Keeper
 	lines.Policy
 	accounts
 	lines.Masks
 	sqlstore.Timelines
 	changes sqlstore.Changes
-	texts   *textindex.Index
+	texts   *search.Index
 
 	ingesting atomic.Int64 // Puts that are under way
 	ingested  atomic.Int64 // when the last one ended, Unix nanoseconds
@@ -96,7 +92,7 @@ func OpenWith(ctx context.Context, path string, how sqlstore.Opening) (*Store, e
 	if err := createFile(path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, queue: queue.New(1, groupPace), open: sqlstore.NewPlaces(snapshots)}
+	s := &Store{path: path, queue: lines.NewQueue(1, groupPace), open: sqlstore.NewPlaces(snapshots)}
 	if err := s.connect(ctx, how); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), s.Close())
 	}
@@ -108,7 +104,7 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 		return err
 	}
 	s.packer = &packer{store: s, sealer: lines.NewSealer(s.held)}
-	if s.write, err = connection.Open(dsn(s.path, false), keptByWriter); err != nil {
+	if s.write, err = openConnection(dsn(s.path, false), keptByWriter); err != nil {
 		return err
 	}
 	s.write.SetMaxOpenConns(1)
@@ -124,7 +120,7 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 	if s.stmts, err = prepare(ctx, s.conn, &s.Masks, s.held); err != nil {
 		return err
 	}
-	if s.read, err = connection.Open(dsn(s.path, true), keptByReader); err != nil {
+	if s.read, err = openConnection(dsn(s.path, true), keptByReader); err != nil {
 		return err
 	}
 	s.read.SetMaxOpenConns(readers)
@@ -137,13 +133,13 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 	s.held.Keep(s.Tier)
 	s.Masks = lines.NewMasks(dialect{s.read}, maskDatabase{s}, s.held, s.Tier, s.changes.Tell)
 	s.accounts = accounts{sqlstore.NewPeople(dialect{brief{s.read}}), s}
-	s.texts, s.Sums = textindex.New(textDatabase{s}), sums.New(textDatabase{s})
+	s.texts, s.Sums = search.New(textDatabase{s}), sqlstore.NewSums(textDatabase{s})
 	s.Timelines = sqlstore.Timelines{On: dialect{s.read}}
 	s.Quotas = sqlstore.NewQuotas(dialect{s.read}, s.writeArtifacts)
 	s.Policy = lines.NewPolicy(lines.PolicyOf{Reader: dialect{s.read}, DB: retentionDatabase{s}, Lines: s.held,
 		Cooler: s.Tier,
 		Notify: s.changes.Tell, Step: how.Step})
-	s.Keeper = keep.New(dialect{s.read}, s.writeArtifacts)
+	s.Keeper = sqlstore.NewKeeper(dialect{s.read}, s.writeArtifacts)
 	s.Counter = sqlstore.NewCounter(dialect{s.read}, dropsOf, s.sources)
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.read}, s.writeArtifacts, s.changes.Tell, s.Tier)
 	return err

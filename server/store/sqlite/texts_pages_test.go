@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/textindex"
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // TestTinyBudget: a search that may read next to nothing a page finds each line once and newest first, over more pages,
@@ -33,7 +33,7 @@ func TestTinyBudget(t *testing.T) {
 	}
 	for _, when := range []string{"before segments are merged", "after"} {
 		for _, budget := range []int{0, 1000, 100_000_000} {
-			got, cut, empty := walk(t, textindex.NewWithin(textDatabase{s}, budget))
+			got, cut, empty := walk(t, search.NewWithin(textDatabase{s}, budget))
 			if !slices.Equal(got, want) {
 				t.Errorf("%s, with %d bytes a page: found %q, want %q", when, budget, got, want)
 			}
@@ -44,14 +44,14 @@ func TestTinyBudget(t *testing.T) {
 				t.Errorf("%s: no page found nothing", when)
 			}
 		}
-		if err := textindex.New(textDatabase{s}).Merge(t.Context(), 1); err != nil {
+		if err := search.New(textDatabase{s}).Merge(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // walk goes through all pages of a search: what it finds, how many of them ended early, and how many found nothing.
-func walk(t *testing.T, x *textindex.Index) (found []string, cut, empty int) {
+func walk(t *testing.T, x *search.Index) (found []string, cut, empty int) {
 	t.Helper()
 	q := server.SearchQuery{Text: "needle", Limit: 4}
 	for range 500 {

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/extract"
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/textindex"
+	"github.com/ccship/ccship/server/store/search"
 )
 
 var everyone = server.Scope{All: true}
@@ -136,7 +136,7 @@ func TestMergeKilled(t *testing.T) {
 		t.Fatalf("%d segments", n)
 	}
 	for n, done := 0, false; !done; n++ {
-		x := textindex.New(&killed{textDatabase{s}, n})
+		x := search.New(&killed{textDatabase{s}, n})
 		err := x.Merge(t.Context(), 1)
 		if done = err == nil; !done && !errors.Is(err, errKilled) {
 			t.Fatal(err)
@@ -164,7 +164,7 @@ func TestForgottenLeaves(t *testing.T) {
 	s := openTexts(t)
 	say(t, s, 1, "kept", "a word that stays")
 	say(t, s, 1, "gone", "a word that goes", "xylophone")
-	x := textindex.New(textDatabase{s})
+	x := search.New(textDatabase{s})
 	if _, err := s.Forget(t.Context(), everyone, "gone", 1, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestForgottenLeaves(t *testing.T) {
 		if err := rows.Scan(&data); err != nil {
 			t.Fatal(err)
 		}
-		if has, err := textindex.Holds(data, "xylo"); err != nil || has {
+		if has, err := search.Holds(data, "xylo"); err != nil || has {
 			t.Errorf("the index knows it: %t, %v", has, err)
 		}
 	}
@@ -234,7 +234,7 @@ func TestSavedTogether(t *testing.T) {
 	if _, err := s.Forget(t.Context(), everyone, "gone", 1, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := textindex.New(textDatabase{s}).Purge(t.Context()); err != nil {
+	if err := search.New(textDatabase{s}).Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	found("common", 3)
@@ -268,7 +268,7 @@ func TestCostIsOwn(t *testing.T) {
 	s := openTexts(t)
 	say(t, s, 1, "mine", "a needle", "hay", "another needle")
 	c := &counting{textDatabase: textDatabase{s}}
-	x := textindex.New(c)
+	x := search.New(c)
 	cost := func(text string) int {
 		c.rows = 0
 		hits, err := x.Search(t.Context(), server.Scope{User: 1}, server.SearchQuery{Text: text, Limit: 10})

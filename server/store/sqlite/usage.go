@@ -5,12 +5,11 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlstore"
-	"github.com/ccship/ccship/server/store/sums"
 )
 
 const usageWhen = `min(max(u.at + ?, -62135596800), 253402300799)`
 
-var usageTerms = sums.UsageTerms{
+var usageTerms = sqlstore.UsageTerms{
 	Day: `strftime('%Y-%m-%d', ` + usageWhen + `, 'unixepoch')`,
 	// 1970 began on a Thursday.
 	Hour: `((((` + usageWhen + ` - (` + usageWhen + ` % 3600 + 3600) % 3600) / 3600 + 72) % 168 + 168) % 168)`,
@@ -27,5 +26,5 @@ var usageTerms = sums.UsageTerms{
 func (s *Store) Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
 	terms := usageTerms
 	terms.Want = s.Want
-	return sums.Usage(ctx, dialect{s.read}, terms, scope, q)
+	return sqlstore.Usage(ctx, dialect{s.read}, terms, scope, q)
 }

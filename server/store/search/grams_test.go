@@ -1,0 +1,336 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+// segment is one as it is stored, with the texts of its docs by place.
+type gramsSegment struct{ docs, grams []page }
+
+func (s *gramsSegment) keep(p page) error {
+	if p.Part == docPage {
+		s.docs = append(s.docs, p)
+	} else {
+		s.grams = append(s.grams, p)
+	}
+	return nil
+}
+
+func (s *gramsSegment) all(t fataler) (out []doc) {
+	for _, p := range s.docs {
+		if p.First != int64(len(out)) {
+			t.Fatalf("a page of docs from %d on begins at %d", len(out), p.First)
+		}
+		docs, err := readDocs(p)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		out = append(out, docs...)
+	}
+	return out
+}
+
+func (s *gramsSegment) source(t fataler) source {
+	i := 0
+	return source{Docs: s.all(t), Next: func() (page, bool, error) {
+		if i++; i > len(s.grams) {
+			return page{}, false, nil
+		}
+		return s.grams[i-1], true, nil
+	}}
+}
+
+// candidates are the docs that a plan leads to.
+func (s *gramsSegment) candidates(t fataler, plan plan) []uint32 {
+	var lists [][]uint32
+	for _, k := range plan.All {
+		lists = append(lists, s.between(t, k, k))
+	}
+	for _, r := range plan.Any {
+		lists = append(lists, s.between(t, r.From, r.To))
+	}
+	if len(lists) == 0 {
+		var out []uint32
+		for i := range s.all(t) {
+			out = append(out, uint32(i))
+		}
+		return out
+	}
+	for len(lists) > 1 {
+		lists = append(lists[2:], both(lists[0], lists[1]))
+	}
+	return lists[0]
+}
+
+func (s *gramsSegment) between(t fataler, from, to key) (out []uint32) {
+	for i, p := range s.grams {
+		if key(p.First) > to || i+1 < len(s.grams) && key(s.grams[i+1].First) <= from {
+			continue
+		}
+		for g := readGrams(p); ; {
+			k, docs, more, err := g.Next(func(k key) bool { return k >= from && k <= to })
+			if err != nil {
+				t.Fatalf("%v", err)
+			}
+			if !more {
+				break
+			}
+			if len(docs) > 0 && (k < from || k > to) {
+				t.Fatalf("gram %x is not asked for", k)
+			}
+			out = append(out, docs...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+type fataler interface{ Fatalf(string, ...any) }
+
+// text is what was indexed.
+type text struct {
+	stream, line int64
+	folded       string
+}
+
+// build indexes texts, whose lines ascend.
+func build(t fataler, texts []text) *gramsSegment {
+	var b builder
+	for _, x := range texts {
+		d := b.Last()
+		at := line{Index: x.line, Time: x.stream*7919%100 + x.line}
+		switch {
+		case d == nil || d.Stream != x.stream || !d.Room(x.line, int64(len(x.folded))):
+			b.Begin(doc{Stream: x.stream, Epoch: 3, Generation: 1, Round: 2, Kinds: 5, Lines: []line{at}})
+			d = b.Last()
+		default:
+			d.Lines = append(d.Lines, at)
+		}
+		d.Size += int64(len(x.folded))
+		b.Text([]byte(x.folded))
+	}
+	var s gramsSegment
+	if err := b.Write(newWriter(s.keep)); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return &s
+}
+
+func genTexts(t *rapid.T) []text {
+	words := rapid.SampledFrom([]string{"a", "ab", "abc", "needle", "needles", "검색", "확", "ä", "😀", "func (s *x)", "  ", "the", "zq"})
+	var out []text
+	for stream := range int64(rapid.IntRange(1, 4).Draw(t, "streams")) {
+		line := int64(0)
+		for range rapid.IntRange(0, 12).Draw(t, "lines") {
+			line += int64(rapid.IntRange(1, 20).Draw(t, "step"))
+			x := strings.Join(rapid.SliceOfN(words, 1, 5).Draw(t, "words"), rapid.SampledFrom([]string{"", " "}).Draw(t, "sep"))
+			if rapid.IntRange(0, 9).Draw(t, "long") == 0 {
+				x = strings.Repeat(x, 500)
+			}
+			out = append(out, text{stream, line, x})
+		}
+	}
+	return out
+}
+
+// complete: every text that holds what is looked for is in a candidate.
+func complete(t fataler, s *gramsSegment, texts []text, needles []string) {
+	docs := s.all(t)
+	found := map[[2]int64]bool{}
+	last := int64(-1 << 62)
+	for i := range docs {
+		if n := docs[i].Newest(); n < last {
+			t.Fatalf("doc %d is older than the one before", i)
+		} else {
+			last = n
+		}
+	}
+	for _, n := range s.candidates(t, planOf(needles)) {
+		for _, l := range docs[n].Lines {
+			if l.Time != docs[n].Stream*7919%100+l.Index {
+				t.Fatalf("line %d has time %d", l.Index, l.Time)
+			}
+			found[[2]int64{docs[n].Stream, l.Index}] = true
+		}
+	}
+	for _, x := range texts {
+		has := true
+		for _, n := range needles {
+			has = has && strings.Contains(x.folded, n)
+		}
+		if has && !found[[2]int64{x.stream, x.line}] {
+			t.Fatalf("%q in %.100q is not found", needles, x.folded)
+		}
+	}
+}
+
+func needlesOf(t *rapid.T, texts []text) []string {
+	var out []string
+	for range rapid.IntRange(1, 3).Draw(t, "needles") {
+		r := []rune("xyz")
+		if len(texts) > 0 {
+			r = []rune(rapid.SampledFrom(texts).Draw(t, "of").folded)
+		}
+		from := rapid.IntRange(0, len(r)-1).Draw(t, "from")
+		out = append(out, string(r[from:min(len(r), from+rapid.IntRange(1, 8).Draw(t, "len"))]))
+	}
+	return out
+}
+
+// TestFinds: what a scan of the texts finds is found with the index, with one segment and with merged ones.
+func TestFinds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		texts := genTexts(t)
+		whole := build(t, texts)
+		var parts []source
+		for rest := texts; len(rest) > 0; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "part")
+			parts = append(parts, build(t, rest[:n]).source(t))
+			rest = rest[n:]
+		}
+		var merged gramsSegment
+		if err := merge(parts, newWriter(merged.keep)); err != nil {
+			t.Fatalf("%v", err)
+		}
+		for range 5 {
+			needles := needlesOf(t, texts)
+			complete(t, whole, texts, needles)
+			complete(t, &merged, texts, needles)
+		}
+		lines := 0
+		for _, d := range merged.all(t) {
+			lines += len(d.Lines)
+		}
+		if lines != len(texts) {
+			t.Fatalf("%d lines of %d are left", lines, len(texts))
+		}
+	})
+}
+
+// TestOrder: grams come in the order of their keys, however many there are and whatever characters they have.
+func TestOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, from := range []rune{1, 0x700, 0xac00, 0x1f600} {
+		var texts []text
+		for line := range int64(40) {
+			x := []byte{}
+			for range 400 {
+				x = utf8.AppendRune(x, from+rune(r.IntN(300)))
+			}
+			texts = append(texts, text{1, line, string(x)})
+		}
+		s := build(t, texts)
+		before, n := int64(-1), 0
+		for _, p := range s.grams {
+			for g := readGrams(p); ; n++ {
+				k, _, more, err := g.Next(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !more {
+					break
+				}
+				if int64(k) <= before {
+					t.Fatalf("gram %x follows %x", k, before)
+				}
+				before = int64(k)
+			}
+		}
+		if n < 10_000 {
+			t.Errorf("%d grams", n)
+		}
+		for _, x := range texts {
+			c := []rune(x.folded)
+			complete(t, s, texts, []string{string(c[7:10]), string(c[len(c)-2:])})
+		}
+	}
+}
+
+// TestFew: a rare word leads to few docs, not to all.
+func TestFew(t *testing.T) {
+	var texts []text
+	for i := range int64(1000) {
+		texts = append(texts, text{1, i * 100, fmt.Sprintf("common words and number %d", i)})
+	}
+	texts[500].folded += " xylophone"
+	s := build(t, texts)
+	for _, n := range []string{"xylophone", "xy", "number 77"} {
+		if got := s.candidates(t, planOf([]string{n})); len(got) == 0 || len(got) > 30 {
+			t.Errorf("%q: %d candidates", n, len(got))
+		}
+	}
+}
+
+// TestMergeLeavesOut: nothing remains of docs that are left out, in docs or grams.
+func TestMergeLeavesOut(t *testing.T) {
+	s := build(t, []text{{1, 1, "the secret word"}, {2, 1, "the other one"}})
+	src := s.source(t)
+	src.Keep = func(d *doc) bool { return d.Stream == 2 }
+	var out gramsSegment
+	if err := merge([]source{src}, newWriter(out.keep)); err != nil {
+		t.Fatal(err)
+	}
+	if docs := out.all(t); len(docs) != 1 || docs[0].Stream != 2 {
+		t.Errorf("%+v", docs)
+	}
+	if got := out.between(t, 0, 1<<63-1); !slices.Equal(got, []uint32{0}) {
+		t.Errorf("docs %v", got)
+	}
+	if k := planOf([]string{"secret"}).All[0]; len(out.between(t, k, k)) > 0 {
+		t.Error("grams of the secret are left")
+	}
+}
+
+// TestJoin: small docs of consecutive lines become larger ones, and no line goes to another generation.
+func TestJoin(t *testing.T) {
+	var parts []source
+	for i := range int64(40) {
+		parts = append(parts, build(t, []text{{1, i, "a text of a line"}}).source(t))
+	}
+	other := build(t, []text{{1, 40, "later"}}).source(t)
+	other.Docs[0].Generation++
+	var out gramsSegment
+	if err := merge(append(parts, other), newWriter(out.keep)); err != nil {
+		t.Fatal(err)
+	}
+	if docs := out.all(t); len(docs) != 2 || len(docs[0].Lines)+len(docs[1].Lines) != 41 {
+		t.Errorf("%+v", docs)
+	}
+}
+
+// FuzzRead: whatever bytes are read, the answer is docs and grams, or ErrCorrupt.
+func FuzzRead(f *testing.F) {
+	s := build(f, []text{{1, 1, "a text"}, {1, 2, "another text"}, {9, 1, strings.Repeat("long ", 99)}})
+	f.Add(s.docs[0].Data, s.grams[0].Data)
+	f.Add([]byte{1, 2, 3}, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0xff})
+	f.Fuzz(func(t *testing.T, docs, grams []byte) {
+		list, err := readDocs(page{Data: docs})
+		if err != nil && !errors.Is(err, errCorrupt) {
+			t.Fatal(err)
+		}
+		for _, d := range list {
+			if len(d.Lines) == 0 {
+				t.Error("a doc without lines")
+			}
+		}
+		src := source{Docs: list}
+		once := true
+		src.Next = func() (page, bool, error) {
+			was := once
+			once = false
+			return page{Data: grams}, was, nil
+		}
+		var out gramsSegment
+		if err := merge([]source{src}, newWriter(out.keep)); err != nil && !errors.Is(err, errCorrupt) {
+			t.Fatal(err)
+		}
+	})
+}

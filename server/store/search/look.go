@@ -1,0 +1,200 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/extract"
+
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// results are the kinds of texts that tools answer.
+var results = bitsOf([]string{"result", server.ErrorKind})
+
+// callsBefore are how many lines before a result its call is looked for in, one step after the other.
+var callsBefore = []int64{16, 64, 200}
+
+// candidate is a doc whose lines are looked at.
+type candidate struct {
+	doc   *doc
+	st    *stream
+	epoch string
+	times map[int64]int64 // of the lines that may be shown, by index
+	known map[string]bool // calls by id: whether the query chooses them
+	later []server.Line   // with results of calls that are not known yet
+	past  []past          // of the prompt history
+}
+
+// ofOwner is a session of an owner.
+type ofOwner struct {
+	owner   int64
+	session string
+}
+
+// past is a line of the prompt history.
+type past struct {
+	line int64
+	extract.Past
+}
+
+// look reads the lines of a candidate.
+func (s *search) look(ctx context.Context, c *cursor) error {
+	d := c.doc
+	if d.Kinds&s.kinds == 0 || d.Oldest() > s.upper || d.Newest() < s.since || s.only != nil && !s.only[d.Stream] {
+		return nil
+	}
+	st, err := s.stream(ctx, d.Stream)
+	if err != nil || st == nil {
+		return err
+	}
+	epoch, ok := st.epochOf(d)
+	if !ok {
+		return nil
+	}
+	x := candidate{doc: d, st: st, epoch: epoch, times: map[int64]int64{}, known: map[string]bool{}}
+	from, to := int64(math.MaxInt64), int64(0)
+	for _, l := range d.Lines {
+		if l.Time >= s.since && l.Time <= s.upper && st.counts(d, l.Index) && (s.q.Superseded || st.shows(d, l.Index)) {
+			x.times[l.Index] = l.Time
+			from, to = min(from, l.Index), max(to, l.Index+1)
+		}
+	}
+	if len(x.times) == 0 {
+		return nil
+	}
+	err = s.lines(ctx, &x, server.Span{Generation: d.Generation, From: from, To: to}, s.line)
+	for _, p := range x.past {
+		stored, e := s.stored(ctx, st.owner, p.Session)
+		if err = cmp.Or(err, e); err == nil && !stored {
+			s.found(&x, p.line, []server.Text{{Kind: server.HistoryKind, Text: p.Text}})
+		}
+	}
+	if err == nil && len(x.later) > 0 {
+		err = s.late(ctx, &x)
+	}
+	if _, damaged := errors.AsType[*server.DamagedError](err); damaged {
+		return nil // what cannot be read is not found
+	}
+	return err
+}
+
+func (s *search) lines(ctx context.Context, x *candidate, span server.Span, each func(*candidate, server.Line)) error {
+	at := Place{x.st.owner, x.doc.Stream, x.doc.Epoch}
+	return s.x.db.Lines(ctx, s.d, at, span, func(l server.Line) error {
+		s.read(len(l.Raw))
+		each(x, l)
+		return nil
+	})
+}
+
+// line looks at a line of a candidate.
+func (s *search) line(x *candidate, l server.Line) {
+	if _, wanted := x.times[l.Index]; !wanted {
+		return
+	}
+	if !s.calls.All() {
+		texts, sure := s.calls.Of(l, x.known)
+		if sure || s.kinds&results == 0 {
+			s.found(x, l.Index, texts)
+			return
+		}
+		l.Raw = slices.Clone(l.Raw)
+		x.later = append(x.later, l)
+		return
+	}
+	if p, ok := extract.PastOf(l); ok {
+		x.past = append(x.past, past{l.Index, p})
+		return
+	}
+	texts := extract.Of(l)
+	for _, c := range x.doc.Carried {
+		if c.Line == l.Index && x.doc.Round == x.st.round {
+			texts = append(texts, server.Text{Kind: kindOf(c.Kind), Text: c.Text})
+		}
+	}
+	s.found(x, l.Index, texts)
+}
+
+// stored reports whether an owner has a session, or had it forgotten: then its prompts are not looked for elsewhere.
+func (s *search) stored(ctx context.Context, owner int64, session string) (bool, error) {
+	key := ofOwner{owner, session}
+	if is, known := s.sessions[key]; known {
+		return is, nil
+	}
+	is := false
+	found := func(sqlstore.Scanner) error { is = true; return nil }
+	var f sqlstore.Filter
+	f.Add(`s.owner = ?`, owner)
+	f.Add(s.d.Named(session))
+	err := s.d.Query(ctx, `SELECT 1 FROM streams s `+f.Where(), f.Args, found)
+	if err == nil && !is {
+		err = s.d.Query(ctx, `SELECT 1 FROM forgotten f WHERE f.owner = ? AND f.session_id = ?`, []any{owner, session}, found)
+	}
+	s.sessions[key] = is
+	return is, err
+}
+
+// found keeps those texts of a line that have what is looked for.
+func (s *search) found(x *candidate, line int64, texts []server.Text) {
+	d := x.doc
+	for _, t := range texts {
+		s.add(hit{place: place{x.times[line], d.Stream, d.Epoch, d.Generation, line, t.Kind},
+			text: server.Hit{Epoch: x.epoch, Current: x.st.shows(d, line)}}, t.Text)
+	}
+}
+
+// late looks at lines with results whose calls were not seen: they are some lines before, as a rule.
+func (s *search) late(ctx context.Context, x *candidate) error {
+	first, last := x.later[0].Index, x.later[len(x.later)-1].Index
+	from, to := first, last
+	for step := 0; ; step++ {
+		for _, span := range x.st.spans(x.doc, from, to) {
+			err := s.lines(ctx, x, span, func(x *candidate, l server.Line) { s.calls.Of(l, x.known) })
+			if err != nil {
+				return err
+			}
+		}
+		all := true
+		for _, l := range x.later {
+			_, sure := s.calls.Of(l, x.known)
+			all = all && sure
+		}
+		if all || from == 0 || step == len(callsBefore) {
+			break
+		}
+		from, to = max(0, from-callsBefore[step]), from
+	}
+	for _, l := range x.later {
+		texts, _ := s.calls.Of(l, x.known)
+		s.found(x, l.Index, texts)
+	}
+	return nil
+}
+
+// spans are where the lines from one up to another are stored that the generation of a doc has.
+func (s *stream) spans(d *doc, from, to int64) (out []server.Span) {
+	i := slices.IndexFunc(s.epochs, func(e epoch) bool { return e.id == d.Epoch })
+	list := slices.Clone(s.epochs[i].generations)
+	slices.SortFunc(list, func(a, b generation) int { return int(b.number - a.number) })
+	for _, g := range list {
+		if begin := max(from, g.from); g.number <= d.Generation && begin < to {
+			out = append(out, server.Span{Generation: g.number, From: begin, To: to})
+			to = begin
+		}
+	}
+	return out
+}
+
+func kindOf(bits uint32) string {
+	for i, k := range kinds {
+		if bits&(1<<i) != 0 {
+			return k
+		}
+	}
+	return ""
+}

@@ -1,0 +1,239 @@
+package search
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/extract"
+
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+const (
+	// budgetBytes is the budget of a page, and patience how long it may take.
+	budgetBytes = 24 << 20
+	patience    = 10 * time.Second
+)
+
+// search is one page of a search.
+type search struct {
+	x     *Index
+	d     sqlstore.Dialect
+	scope server.Scope
+	q     server.SearchQuery
+	words []string
+	shown []string // what snippets mark
+	calls extract.Calls
+	plan  plan
+	kinds uint32
+	since int64 // oldest time
+	upper int64 // newest time
+	after *place
+	only  map[int64]bool // streams of a session; nil: any
+
+	streams  map[int64]*stream
+	sessions map[ofOwner]bool // that lines of prompt histories name: whether they are stored
+	alike    map[alike]place  // where the text of a session was found that has copies, or may have some
+	hits     []hit            // in their order, one more than the page at most
+	seed     maphash.Seed
+	used     int // bytes
+	began    time.Time
+	floor    int64 // the time of what was looked at last
+	cut      bool  // the budget ended before the page was full
+}
+
+// hit is a line that was found.
+type hit struct {
+	place
+	text server.Hit
+}
+
+// alike is what the hits of a session and of its copies have in common.
+type alike struct {
+	origin, kind string
+	time         int64
+	text         uint64
+}
+
+// elsewhere reports whether a copy of the hit's session has the same text, and is the one that is shown. One that is
+// not shown any more is removed.
+func (s *search) elsewhere(h *hit, text string) bool {
+	st := s.streams[h.stream]
+	if st == nil || st.origin == "" {
+		return false
+	}
+	key := alike{st.origin, h.kind, h.time, maphash.String(s.seed, text)}
+	old, known := s.alike[key]
+	if other := s.streams[old.stream]; known && old.stream != h.stream {
+		if cmp.Or(cmp.Compare(other.copy, st.copy), cmp.Compare(old.stream, h.stream)) < 0 {
+			return true
+		}
+		s.hits = slices.DeleteFunc(s.hits, func(x hit) bool { return x.place == old })
+	}
+	s.alike[key] = h.place
+	return false
+}
+
+// read counts what was read.
+func (s *search) read(bytes int) { s.used += bytes }
+
+// spent reports whether the budget is used up.
+func (s *search) spent() bool { return s.used > s.x.budget || time.Since(s.began) > patience }
+
+// Search implements server.Searcher.
+func (x *Index) Search(ctx context.Context, scope server.Scope, q server.SearchQuery) (server.Hits, error) {
+	s := &search{x: x, scope: scope, q: q, words: sqlstore.Needles(q.Text), kinds: bitsOf(q.KindsOrAll()),
+		calls: extract.CallsOf(q.Tool, q.File),
+		since: math.MinInt64, upper: math.MaxInt64, streams: map[int64]*stream{}, began: time.Now(),
+		alike: map[alike]place{}, sessions: map[ofOwner]bool{}, seed: maphash.MakeSeed()}
+	var err error
+	if s.after, err = parsePlace(q.After); err != nil || len(s.words) == 0 && s.calls.All() || q.Limit < 1 ||
+		s.kinds == 0 {
+		return server.Hits{}, err
+	}
+	s.planned()
+	if !q.Since.IsZero() {
+		s.since = q.Since.UnixMicro()
+	}
+	if !q.Until.IsZero() {
+		s.upper = q.Until.UnixMicro() - 1
+	}
+	if s.after != nil {
+		s.upper = min(s.upper, s.after.time)
+	}
+	err = x.db.Read(ctx, func(d sqlstore.Dialect) error {
+		s.d = d
+		return s.run(ctx)
+	})
+	if err != nil {
+		return server.Hits{}, fmt.Errorf("search: %w", err)
+	}
+	return s.answer(ctx)
+}
+
+// run walks through candidates from the newest on. Docs overlap in time, so a hit is not shown before every doc that
+// could have a newer one was looked at.
+func (s *search) run(ctx context.Context) error {
+	x, err := s.segments(ctx)
+	if err != nil {
+		return err
+	}
+	s.floor = math.MaxInt64
+	for {
+		c, err := s.top(ctx, x)
+		if err != nil || c == nil {
+			return err
+		}
+		at := c.newestNext()
+		if at > s.upper {
+			s.used, s.began = 0, time.Now() // the page before has read it: this one must come further than that
+		}
+		if len(s.hits) > s.q.Limit && s.hits[s.q.Limit].time > at {
+			return nil
+		}
+		if at < s.floor && s.floor <= s.upper && s.spent() {
+			s.cut, s.floor = true, at
+			return nil
+		}
+		if at <= s.upper {
+			s.floor = at
+		}
+		if c.doc != nil {
+			if err := s.look(ctx, c); err != nil {
+				return err
+			}
+		}
+		more, err := s.next(ctx, c)
+		if err != nil {
+			return err
+		}
+		if !more {
+			heap.Pop(&x.cursors)
+			continue
+		}
+		heap.Fix(&x.cursors, 0)
+	}
+}
+
+// planned sets how candidates are found. A line with a call has the words and what the call is known by; one with a
+// result only the words.
+func (s *search) planned() {
+	needles := s.words
+	if s.shown = s.words; !s.calls.All() {
+		var known []string
+		for _, n := range s.calls.Needles() {
+			known = append(known, sqlstore.Needles(`"`+n+`"`)...)
+		}
+		if s.kinds&results == 0 {
+			needles = slices.Concat(s.words, known)
+		}
+		if len(s.words) == 0 {
+			s.shown = known
+		}
+	}
+	s.plan = planOf(needles)
+}
+
+// add keeps a hit if its text has what is looked for.
+func (s *search) add(h hit, text string) {
+	shown := s.after != nil && compare(h.place, *s.after) >= 0 // on the page before
+	if bitsOf([]string{h.kind})&s.kinds == 0 || shown && h.time > s.after.time || !sqlstore.HoldsAll(text, s.words) ||
+		s.elsewhere(&h, text) || shown {
+		return
+	}
+	i, known := slices.BinarySearchFunc(s.hits, h, func(a, b hit) int { return compare(b.place, a.place) })
+	if known || i > s.q.Limit {
+		return
+	}
+	h.text.Snippet = sqlstore.Snippet(text, s.shown)
+	s.hits = slices.Insert(s.hits, i, h)
+	s.hits = s.hits[:min(len(s.hits), s.q.Limit+1)]
+}
+
+// answer shows what was found.
+func (s *search) answer(ctx context.Context) (server.Hits, error) {
+	var out server.Hits
+	if s.cut {
+		n := 0
+		for n < len(s.hits) && s.hits[n].time > s.floor {
+			n++
+		}
+		s.hits = s.hits[:n]
+		out.Next, out.More = timePlace(s.floor), true
+	}
+	if len(s.hits) > s.q.Limit {
+		s.hits = s.hits[:s.q.Limit]
+		out.Next, out.More = s.hits[s.q.Limit-1].String(), false
+	}
+	var ids []int64
+	for _, h := range s.hits {
+		ids = append(ids, h.stream)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if len(ids) == 0 {
+		return out, nil
+	}
+	sessions, err := s.x.db.Sessions(ctx, ids)
+	if err != nil {
+		return server.Hits{}, fmt.Errorf("search: %w", err)
+	}
+	for _, h := range s.hits {
+		session, ok := sessions[h.stream]
+		if !ok {
+			continue // forgotten meanwhile
+		}
+		x := h.text
+		x.Session, x.Summary = session.Session, session.Summary
+		x.Generation, x.Line, x.Kind, x.Time = h.generation, h.line, h.kind, sqlstore.Moment(h.time)
+		out.List = append(out.List, x)
+	}
+	return out, nil
+}

@@ -1,0 +1,159 @@
+package sqlite
+
+import (
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"testing"
+)
+
+func open(t *testing.T, most int) *sql.DB {
+	t.Helper()
+	db, err := openConnection("file:"+filepath.ToSlash(filepath.Join(t.TempDir(), "a.db"))+"?_journal_mode=WAL", most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	db.SetMaxOpenConns(1)
+	exec(t, db, `CREATE TABLE a (n INTEGER PRIMARY KEY, s TEXT)`)
+	for n := range 10 {
+		exec(t, db, `INSERT INTO a VALUES (?, ?)`, n, fmt.Sprint("s", n))
+	}
+	return db
+}
+
+func exec(t *testing.T, db interface {
+	Exec(string, ...any) (sql.Result, error)
+}, query string, args ...any) {
+	t.Helper()
+	if _, err := db.Exec(query, args...); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// look calls fn with the one connection.
+func look(t *testing.T, db *sql.DB, fn func(*conn)) {
+	t.Helper()
+	c, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Raw(func(x any) error { fn(x.(*conn)); return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNested: a statement whose rows are being read is compiled once more, and both go on.
+func TestNested(t *testing.T) {
+	db := open(t, 8)
+	c, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const query = `SELECT n FROM a WHERE n >= ? ORDER BY n`
+	outer, err := c.QueryContext(t.Context(), query, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outer.Close()
+	for want := 3; want < 10; want++ {
+		var first, second int
+		if !outer.Next() {
+			t.Fatalf("ended before %d: %v", want, outer.Err())
+		}
+		if err := outer.Scan(&first); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.QueryRowContext(t.Context(), query, 1).Scan(&second); err != nil {
+			t.Fatal(err)
+		}
+		if first != want || second != 1 {
+			t.Errorf("%d and %d, want %d and 1", first, second, want)
+		}
+	}
+}
+
+// TestBounded: no more statements than asked for stay, and those let go of work again.
+func TestBounded(t *testing.T) {
+	for _, most := range []int{0, 1, 4} {
+		bounded(t, most)
+	}
+}
+
+func bounded(t *testing.T, most int) {
+	t.Helper()
+	db := open(t, most)
+	for range 2 {
+		for n := range 3*most + 1 {
+			var got int
+			err := db.QueryRow(fmt.Sprintf(`SELECT n + %d FROM a WHERE n = ?`, n), 2).Scan(&got)
+			if err != nil || got != 2+n {
+				t.Fatalf("%d, %v, want %d", got, err, 2+n)
+			}
+		}
+	}
+	look(t, db, func(c *conn) {
+		if c.order.Len() != most || len(c.kept) != most {
+			t.Errorf("%d and %d statements are kept, want %d", c.order.Len(), len(c.kept), most)
+		}
+	})
+}
+
+// TestSchemaChanges: a statement that was compiled for an older schema gives what the newer one has.
+func TestSchemaChanges(t *testing.T) {
+	db := open(t, 8)
+	columns := func() int {
+		rows, err := db.Query(`SELECT * FROM a WHERE n = ?`, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		names, err := rows.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	if n := columns(); n != 2 {
+		t.Fatalf("%d columns", n)
+	}
+	exec(t, db, `ALTER TABLE a ADD COLUMN b INTEGER NOT NULL DEFAULT 7`)
+	if n := columns(); n != 3 {
+		t.Errorf("%d columns after one was added", n)
+	}
+	exec(t, db, `DROP TABLE a`)
+	if err := db.QueryRow(`SELECT * FROM a WHERE n = ?`, 1).Scan(new(int)); err == nil {
+		t.Error("a table that is gone was read")
+	}
+	exec(t, db, `VACUUM`)
+}
+
+// TestFails: a statement that failed works the next time, and its transaction is as it was.
+func TestFails(t *testing.T) {
+	db := open(t, 8)
+	const insert = `INSERT INTO a (n, s) VALUES (?, ?) RETURNING n`
+	for n := range 3 {
+		var got int
+		if err := db.QueryRow(insert, 5, "again").Scan(&got); err == nil {
+			t.Fatal("two rows have one key")
+		}
+		if err := db.QueryRow(insert, 20+n, "new").Scan(&got); err != nil || got != 20+n {
+			t.Fatalf("%d, %v", got, err)
+		}
+	}
+	var n int
+	if err := db.QueryRow(`SELECT count(*) FROM a`).Scan(&n); err != nil || n != 13 {
+		t.Errorf("%d rows, %v, want 13", n, err)
+	}
+}

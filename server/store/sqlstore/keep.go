@@ -1,0 +1,107 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ccship/ccship/server"
+)
+
+// Keeper keeps marks. Set once, when a store opens.
+type Keeper struct {
+	reader Dialect
+	writer func(ctx context.Context, fn func(Dialect) error) error
+}
+
+// NewKeeper returns the marks of a store. writer runs a function in a transaction, which may be retried.
+func NewKeeper(reader Dialect, writer func(context.Context, func(Dialect) error) error) Keeper {
+	return Keeper{reader, writer}
+}
+
+// Marks implements server.Marks.
+func (k *Keeper) Marks(ctx context.Context, reader int64, streams []int64) (map[int64]server.Mark, error) {
+	out := map[int64]server.Mark{}
+	if len(streams) == 0 {
+		return out, nil
+	}
+	args := []any{reader}
+	for _, s := range streams {
+		args = append(args, s)
+	}
+	err := k.reader.Query(ctx, `SELECT stream, star, name, note, tags, updated FROM marks
+WHERE reader = ? AND stream IN (?`+strings.Repeat(", ?", len(streams)-1)+`)`, args, func(row Scanner) error {
+		var m server.Mark
+		var star, updated int64
+		var tags string
+		err := row.Scan(&m.Stream, &star, &m.Name, &m.Note, &tags, &updated)
+		m.Star, m.Tags, m.Updated = star != 0, split(tags), Moment(updated)
+		out[m.Stream] = m
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read marks: %w", err)
+	}
+	return out, nil
+}
+
+// SetMark implements server.Marks.
+func (k *Keeper) SetMark(ctx context.Context, reader int64, m server.Mark) error {
+	err := k.writer(ctx, func(l Dialect) error {
+		if m.Empty() {
+			_, err := l.Exec(ctx, `DELETE FROM marks WHERE reader = ? AND stream = ?`, reader, m.Stream)
+			return err
+		}
+		if err := Keeping(ctx, l); err != nil {
+			return err
+		}
+		n, err := l.Exec(ctx, `
+INSERT INTO marks ({owner,} reader, stream, star, name, note, tags, updated)
+SELECT {s.owner,} ?, s.id, ?, ?, ?, ?, ? FROM streams s WHERE s.id = ?
+ON CONFLICT ({owner,} reader, stream) DO UPDATE SET star = excluded.star, name = excluded.name,
+  note = excluded.note, tags = excluded.tags, updated = excluded.updated`,
+			reader, Flag(m.Star), CleanText(m.Name), CleanText(m.Note),
+			CleanText(join(m.Tags)), Micros(m.Updated), m.Stream)
+		if err == nil && n == 0 {
+			err = server.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("keep mark: %w", err)
+	}
+	return nil
+}
+
+// Tags implements server.Marks.
+func (k *Keeper) Tags(ctx context.Context, reader int64) ([]string, error) {
+	var out []string
+	err := k.reader.Query(ctx, `SELECT DISTINCT tags FROM marks WHERE reader = ? AND tags <> ''`, []any{reader},
+		func(row Scanner) error {
+			var tags string
+			err := row.Scan(&tags)
+			out = append(out, split(tags)...)
+			return err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("list tags: %w", err)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// join and split keep tags in one text, in which each can be looked for.
+func join(tags []string) string {
+	if len(tags) == 0 {
+		return ""
+	}
+	return "\n" + strings.Join(tags, "\n") + "\n"
+}
+
+func split(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.Trim(text, "\n"), "\n")
+}

@@ -1,0 +1,66 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ccship/ccship/server"
+)
+
+// SavedViews implements server.SavedViews.
+func (k *Keeper) SavedViews(ctx context.Context, owner int64) ([]server.SavedView, error) {
+	const query = `SELECT name, page, query, updated FROM saved_views WHERE owner = ? ORDER BY name`
+	scan := func(row Scanner) (v server.SavedView, err error) {
+		var updated int64
+		err = row.Scan(&v.Name, &v.Page, &v.Query, &updated)
+		v.Updated = Moment(updated)
+		return v, err
+	}
+	list, err := List(ctx, k.reader, query, []any{owner}, scan)
+	if err != nil {
+		return nil, fmt.Errorf("list saved views: %w", err)
+	}
+	return list, nil
+}
+
+// SaveView implements server.SavedViews.
+func (k *Keeper) SaveView(ctx context.Context, owner int64, v server.SavedView) error {
+	err := k.writer(ctx, func(l Dialect) error {
+		n, err := l.Exec(ctx, `
+INSERT INTO saved_views (owner, name, page, query, updated) SELECT u.id, ?, ?, ?, ? FROM users u WHERE u.id = ?
+ON CONFLICT (owner, name) DO UPDATE SET page = excluded.page, query = excluded.query, updated = excluded.updated`,
+			CleanText(v.Name), v.Page, CleanText(v.Query), Micros(v.Updated), owner)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return server.ErrNotFound
+		}
+		var have int64
+		err = l.Query(ctx, `SELECT count(*) FROM saved_views WHERE owner = ?`, []any{owner},
+			func(row Scanner) error { return row.Scan(&have) })
+		if err == nil && have > server.MaxSavedViews {
+			err = server.ViewError(fmt.Sprintf("You have %d saved views already: remove one first.", server.MaxSavedViews))
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("save view: %w", err)
+	}
+	return nil
+}
+
+// RemoveView implements server.SavedViews.
+func (k *Keeper) RemoveView(ctx context.Context, owner int64, name string) error {
+	err := k.writer(ctx, func(l Dialect) error {
+		n, err := l.Exec(ctx, `DELETE FROM saved_views WHERE owner = ? AND name = ?`, owner, CleanText(name))
+		if err == nil && n == 0 {
+			err = server.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("remove view: %w", err)
+	}
+	return nil
+}

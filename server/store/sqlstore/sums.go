@@ -1,0 +1,109 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// database is what the two databases do differently.
+type database interface {
+	// Read runs fn on one state of the database.
+	Read(ctx context.Context, fn func(Dialect) error) error
+	// Write runs fn in a transaction that need not survive a crash. It may be retried: fn then starts afresh.
+	Write(ctx context.Context, fn func(Dialect) error) error
+	// Alone reports whether no other server sums up. None begins to before the transaction ends.
+	Alone(ctx context.Context, d Dialect) (bool, error)
+	// Hold keeps others from changing what an owner used, until the transaction ends, unless somebody does so already.
+	Hold(ctx context.Context, d Dialect, owner int64) (bool, error)
+	// Size asks how many bytes the newest file of a stream s has; NULL when it has no lines.
+	Size() string
+	// Unsummed lets through the streams s that the sums do not have as they are now.
+	Unsummed() string
+	// Free is appended to a SELECT of rows to change: those that others change are left out.
+	Free() string
+}
+
+// Sums are the sums of a database. Safe for concurrent use.
+type Sums struct {
+	db     database
+	wanted sync.Map // zones whose days are to be summed up
+}
+
+// NewSums returns the sums of a database.
+func NewSums(db database) *Sums { return &Sums{db: db} }
+
+// foldMost is how many streams are summed up in one transaction: it holds up whoever writes them.
+const foldMost = 200
+
+// SumUp implements server.Summer. Streams and usage are summed up in transactions of their own, for others lock them in
+// another order.
+func (x *Sums) SumUp(ctx context.Context) (more bool, err error) {
+	var streams, usage bool
+	err = x.db.Read(ctx, func(d Dialect) error {
+		if streams, err = x.unsummed(ctx, d); err == nil {
+			usage, err = x.untotalled(ctx, d)
+		}
+		return err
+	})
+	part := func(some bool, do func(context.Context, Dialect) (bool, error)) {
+		if err != nil || !some {
+			return
+		}
+		again := false
+		err = x.db.Write(ctx, func(d Dialect) error {
+			again, err = do(ctx, d)
+			return err
+		})
+		more = more || again
+	}
+	part(streams, x.fold)
+	part(usage, x.totals)
+	if err != nil {
+		return false, fmt.Errorf("sum up: %w", err)
+	}
+	return more, nil
+}
+
+// unsummed says whether there is anything to sum up.
+func (x *Sums) unsummed(ctx context.Context, d Dialect) (some bool, err error) {
+	err = d.Query(ctx, `SELECT EXISTS (SELECT 1 FROM streams s WHERE `+x.db.Unsummed()+`)
+  OR EXISTS (SELECT 1 FROM project_sums p WHERE p.newest = 0)`, nil,
+		func(row Scanner) error { return row.Scan(&some) })
+	return some, err
+}
+
+// fold sums up some of what changed, and reports whether there may be more.
+func (x *Sums) fold(ctx context.Context, d Dialect) (more bool, err error) {
+	if alone, err := x.db.Alone(ctx, d); err != nil || !alone {
+		return false, err
+	}
+	ids, err := List(ctx, d, `
+SELECT s.id FROM streams s WHERE `+x.db.Unsummed()+` ORDER BY s.owner, s.id LIMIT ?`+x.db.Free(), []any{foldMost},
+		func(row Scanner) (id int64, err error) { return id, row.Scan(&id) })
+	if err != nil {
+		return false, err
+	}
+	// A second question: what others had not committed while a row was waited for is seen only by it.
+	var list []stream
+	if len(ids) > 0 {
+		var f Filter
+		f.Add(`s.id IN (`+sumMarks(len(ids))+`)`, anys(ids)...)
+		if list, err = x.streams(ctx, d, f); err != nil {
+			return false, err
+		}
+	}
+	groups := tally(list)
+	if err := headless(ctx, d, groups, Filter{}); err != nil {
+		return false, err
+	}
+	if err := saveGroups(ctx, d, groups); err != nil {
+		return false, err
+	}
+	for i := range list {
+		if err := list[i].summed(ctx, d); err != nil {
+			return false, err
+		}
+	}
+	return len(ids) == foldMost, nil
+}

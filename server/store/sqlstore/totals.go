@@ -1,0 +1,234 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/ccship/ccship/server"
+)
+
+const (
+	// totalMost is about how many rows of usage are summed up in one transaction: derivers of their owners wait.
+	totalMost = 500
+	// mostZone is how far a zone is from UTC at most, in half hours.
+	mostZone = 28
+)
+
+// Want has days of a zone, in half hours east of UTC, summed up from the next time on.
+func (x *Sums) Want(zone int64) {
+	if zone >= -mostZone && zone <= mostZone {
+		x.wanted.Store(zone, true)
+	}
+}
+
+// untotalled says whether there is usage to sum up.
+func (x *Sums) untotalled(ctx context.Context, d Dialect) (some bool, err error) {
+	x.wanted.Range(func(any, any) bool { some = true; return false })
+	if some {
+		return true, nil
+	}
+	err = d.Query(ctx, `SELECT EXISTS (SELECT 1 FROM usage_sums s WHERE s.total = 0)`, nil,
+		func(row Scanner) error { return row.Scan(&some) })
+	return some, err
+}
+
+// total is a difference of a row of usage_totals.
+type total struct {
+	slot  int64
+	model string
+	long  bool
+	sum   server.Tokens
+}
+
+func (t *total) values() []any {
+	s := t.sum
+	return []any{s.Answers, s.Input, s.Output, s.CacheRead, s.CacheWrite5m, s.CacheWrite1h, s.Searches}
+}
+
+const tokens = `answers, input, output, cache_read, cache_write_5m, cache_write_1h, searches`
+
+// totals sums up some usage, and reports whether there may be more. An owner whose answers somebody changes is left
+// out.
+func (x *Sums) totals(ctx context.Context, d Dialect) (more bool, err error) {
+	if alone, err := x.db.Alone(ctx, d); err != nil || !alone {
+		return false, err
+	}
+	zones, err := x.zones(ctx, d)
+	if err != nil {
+		return false, err
+	}
+	var all []total
+	for owner := int64(-1); len(all) < totalMost; {
+		next, err := number(ctx, d,
+			`SELECT s.owner FROM usage_sums s WHERE s.total = 0 AND s.owner > ? ORDER BY s.owner LIMIT 1`, owner)
+		if err != nil {
+			return false, err
+		}
+		if len(next) == 0 {
+			break
+		}
+		owner = next[0]
+		some, err := x.ofOwner(ctx, d, owner)
+		if err != nil {
+			return false, err
+		}
+		all = append(all, some...)
+	}
+	return len(all) >= totalMost, add(ctx, d, all, zones)
+}
+
+// ofOwner takes what the totals lack of an owner, at most about totalMost rows of it.
+func (x *Sums) ofOwner(ctx context.Context, d Dialect, owner int64) ([]total, error) {
+	if free, err := x.db.Hold(ctx, d, owner); err != nil || !free {
+		return nil, err
+	}
+	where, args := `owner = ? AND total = 0`, []any{owner}
+	bound, err := number(ctx, d, `SELECT slot FROM usage_sums WHERE `+where+` ORDER BY slot LIMIT 1 OFFSET ?`,
+		owner, totalMost)
+	if err != nil {
+		return nil, err
+	}
+	if len(bound) > 0 {
+		where, args = where+` AND slot <= ?`, append(args, bound[0])
+	}
+	list, err := differences(ctx, d, where, args)
+	if err == nil {
+		_, err = d.Exec(ctx, `UPDATE usage_sums SET total = 1, t_answers = answers, t_input = input, t_output = output,
+  t_cache_read = cache_read, t_cache_write_5m = cache_write_5m, t_cache_write_1h = cache_write_1h,
+  t_searches = searches
+WHERE `+where, args...)
+	}
+	if err == nil {
+		_, err = d.Exec(ctx, `DELETE FROM usage_sums WHERE owner = ? AND answers = 0 AND total = 1`, owner)
+	}
+	return list, err
+}
+
+// differences are what the totals lack of rows of usage.
+func differences(ctx context.Context, d Dialect, where string, args []any) ([]total, error) {
+	return List(ctx, d, `
+SELECT slot, model, long, CAST(sum(answers - t_answers) AS bigint), CAST(sum(input - t_input) AS bigint),
+  CAST(sum(output - t_output) AS bigint), CAST(sum(cache_read - t_cache_read) AS bigint),
+  CAST(sum(cache_write_5m - t_cache_write_5m) AS bigint), CAST(sum(cache_write_1h - t_cache_write_1h) AS bigint),
+  CAST(sum(searches - t_searches) AS bigint)
+FROM usage_sums WHERE `+where+` GROUP BY slot, model, long`, args, func(row Scanner) (t total, err error) {
+		return t, row.Scan(append([]any{&t.slot, &t.model, &t.long}, TokenColumns(&t.sum)...)...)
+	})
+}
+
+// add adds differences to the totals, and to the days of zones.
+func add(ctx context.Context, d Dialect, list []total, zones []int64) error {
+	list = merged(list)
+	for i := range list {
+		t := &list[i]
+		if t.sum == (server.Tokens{}) {
+			continue
+		}
+		_, err := d.Exec(ctx, `INSERT INTO usage_totals AS t (slot, model, long, `+tokens+`)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (slot, model, long) DO UPDATE SET `+added,
+			append([]any{t.slot, t.model, t.long}, t.values()...)...)
+		if err != nil {
+			return err
+		}
+	}
+	for _, zone := range zones {
+		if err := addDays(ctx, d, list, zone); err != nil {
+			return err
+		}
+	}
+	_, err := d.Exec(ctx, `DELETE FROM usage_totals WHERE answers = 0`)
+	return err
+}
+
+// merged has one difference for each row of totals, in their order.
+func merged(list []total) (out []total) {
+	slices.SortFunc(list, func(a, b total) int {
+		return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(a.model, b.model))
+	})
+	for _, t := range list {
+		i := len(out) - 1
+		for i >= 0 && out[i].slot == t.slot && out[i].model == t.model && out[i].long != t.long {
+			i--
+		}
+		if i >= 0 && out[i].slot == t.slot && out[i].model == t.model {
+			out[i].sum = out[i].sum.Add(t.sum)
+		} else {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+const added = `answers = t.answers + excluded.answers, input = t.input + excluded.input,
+  output = t.output + excluded.output, cache_read = t.cache_read + excluded.cache_read,
+  cache_write_5m = t.cache_write_5m + excluded.cache_write_5m,
+  cache_write_1h = t.cache_write_1h + excluded.cache_write_1h, searches = t.searches + excluded.searches`
+
+// addDays adds differences to a zone's days.
+func addDays(ctx context.Context, d Dialect, list []total, zone int64) error {
+	type key struct {
+		day   int64
+		model string
+		long  bool
+	}
+	days := map[key]*total{}
+	var order []key
+	for i := range list {
+		t := &list[i]
+		k := key{dayOf(t.slot, zone), t.model, t.long}
+		if days[k] == nil {
+			days[k] = &total{}
+			order = append(order, k)
+		}
+		days[k].sum = days[k].sum.Add(t.sum)
+	}
+	for _, k := range order {
+		if days[k].sum == (server.Tokens{}) {
+			continue
+		}
+		_, err := d.Exec(ctx, `INSERT INTO usage_days AS t (zone, day, model, long, `+tokens+`)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (zone, day, model, long) DO UPDATE SET `+added,
+			append([]any{zone, k.day, k.model, k.long}, days[k].values()...)...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// zones are those of which days are kept, with those that were asked for meanwhile.
+func (x *Sums) zones(ctx context.Context, d Dialect) ([]int64, error) {
+	zones, err := number(ctx, d, selectZones)
+	if err != nil {
+		return nil, err
+	}
+	var wanted []int64
+	x.wanted.Range(func(zone, _ any) bool {
+		wanted = append(wanted, zone.(int64))
+		return true
+	})
+	for _, zone := range wanted {
+		x.wanted.Delete(zone)
+		if slices.Contains(zones, zone) {
+			continue
+		}
+		zones = append(zones, zone)
+		_, err := d.Exec(ctx, `INSERT INTO usage_zones (zone) VALUES (?)`, zone)
+		if err == nil {
+			_, err = d.Exec(ctx, `INSERT INTO usage_days (zone, day, model, long, `+tokens+`)
+SELECT zone, (slot + zone - ((slot + zone) % 48 + 48) % 48) / 48, model, long, sum(answers), sum(input), sum(output),
+  sum(cache_read), sum(cache_write_5m), sum(cache_write_1h), sum(searches)
+FROM usage_totals CROSS JOIN usage_zones WHERE zone = ? GROUP BY 1, 2, 3, 4`, zone)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return zones, nil
+}
+
+// number lists the numbers of a query.
+func number(ctx context.Context, d Dialect, query string, args ...any) ([]int64, error) {
+	return List(ctx, d, query, args, func(row Scanner) (n int64, err error) { return n, row.Scan(&n) })
+}
