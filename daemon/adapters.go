@@ -7,14 +7,14 @@ import (
 	"github.com/ccship/ccship/daemon/forget"
 	"github.com/ccship/ccship/daemon/remask"
 	"github.com/ccship/ccship/daemon/syncer"
-	"github.com/ccship/ccship/here"
+	"github.com/ccship/ccship/internal/samehost"
 	"github.com/ccship/ccship/tail"
 )
 
 // prover asks servers to prove that they run on this machine.
 type prover struct{}
 
-func (prover) Prove(ctx context.Context, server string) error { return here.Ask(ctx, server) }
+func (prover) Prove(ctx context.Context, server string) error { return samehost.Ask(ctx, server) }
 
 // settings gives other packages the configuration in force.
 type settings struct{ d *Daemon }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/config"
-	"github.com/ccship/ccship/daemon/service"
-	"github.com/ccship/ccship/daemon/singleton"
+	"github.com/ccship/ccship/internal/service"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 )
 
 // heldError is ErrAlreadyRunning, and describes the daemon that runs.
-type heldError struct{ *singleton.HeldError }
+type heldError struct{ *sys.HeldError }
 
 func (heldError) Is(target error) bool { return target == ErrAlreadyRunning }
 
@@ -26,20 +26,20 @@ func (heldError) Is(target error) bool { return target == ErrAlreadyRunning }
 // foreground it returns an error that is ErrAlreadyRunning when there is another one. A service waits until that one
 // ends; it gets nil if ctx is done first. Where locks do not work, the daemon runs without one: the server's ledger
 // detects a second daemon as well.
-func aloneOn(ctx context.Context, cfg config.Config) (*singleton.Lock, error) {
+func aloneOn(ctx context.Context, cfg config.Config) (*sys.Lock, error) {
 	log := cfg.Logger()
 	manager := service.NewNotifier(os.Getenv, log)
 	began, waits := time.Now(), false
 	for {
-		me := singleton.Holder{PID: os.Getpid(), State: cfg.StateDir, Socket: cfg.Socket, Since: time.Now()}
-		lock, err := singleton.Acquire(cfg.Roots, me)
+		me := sys.Holder{PID: os.Getpid(), State: cfg.StateDir, Socket: cfg.Socket, Since: time.Now()}
+		lock, err := sys.AcquireLock(cfg.Roots, me)
 		if err == nil {
 			return lock, nil
 		}
-		var held *singleton.HeldError
+		var held *sys.HeldError
 		if !errors.As(err, &held) {
 			log.Warn("cannot make sure that no other ccship delivers the same folders", "err", err)
-			return &singleton.Lock{}, nil
+			return &sys.Lock{}, nil
 		}
 		pause := takeOverEvery
 		switch looks := held.Holder.PID == 0 && time.Since(began) < lookTime; {

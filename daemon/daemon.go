@@ -24,22 +24,22 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/daemon/derive"
-	"github.com/ccship/ccship/daemon/disk"
+
 	"github.com/ccship/ccship/daemon/document"
 	"github.com/ccship/ccship/daemon/events"
 	"github.com/ccship/ccship/daemon/forget"
 	"github.com/ccship/ccship/daemon/inbox"
-	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/masking"
-	"github.com/ccship/ccship/daemon/place"
+	"github.com/ccship/ccship/internal/sys"
+
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/reconcile"
 	"github.com/ccship/ccship/daemon/relay"
 	"github.com/ccship/ccship/daemon/remask"
 	"github.com/ccship/ccship/daemon/rewrite"
 	"github.com/ccship/ccship/daemon/route"
-	"github.com/ccship/ccship/daemon/service"
 	"github.com/ccship/ccship/daemon/syncer"
+	"github.com/ccship/ccship/internal/service"
 	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
@@ -156,7 +156,7 @@ func run(ctx context.Context, cfg config.Config) (err error) {
 func listen(cfg config.Config) (net.Listener, error) {
 	ln, err := control.Listen(cfg.Socket)
 	if control.UnusablePath(err) && cfg.OriginOf("socket") == config.FromDefault {
-		if at := place.Unnamed(cfg.Socket, cfg.StateDir)[1]; at != cfg.Socket {
+		if at := sys.Unnamed(cfg.Socket, cfg.StateDir)[1]; at != cfg.Socket {
 			cfg.Logger().Warn("another place for the control socket", "path", at, "err", err)
 			return control.Listen(at)
 		}
@@ -211,7 +211,7 @@ func openState(ctx context.Context, cfg config.Config, log *slog.Logger) (*proje
 }
 
 func (d *Daemon) wire(ctx context.Context) error {
-	self, err := machine.Load(d.cfg.StateDir)
+	self, err := sys.LoadIdentity(d.cfg.StateDir)
 	if err != nil {
 		return err
 	}
@@ -325,7 +325,7 @@ func (d *Daemon) notifyManager(ctx context.Context) error {
 
 // tailRoots are the configured projects folders, each with the prompt history that lies beside it.
 func (d *Daemon) tailConfig() tail.Config {
-	return tail.Config{Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Local: disk.Tells, Cap: d.cfg.LineCap, Log: d.log}
+	return tail.Config{Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Local: diskTells, Cap: d.cfg.LineCap, Log: d.log}
 }
 
 func tailRoots(cfg config.Config) []tail.Root {

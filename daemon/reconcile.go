@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/ccship/ccship/daemon/delivery"
-	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/reconcile"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -27,7 +27,7 @@ func (n *ownName) Former() string { return n.former }
 
 // Change gives this machine a new name and restarts the daemon's parts.
 func (n *ownName) Change() error {
-	if err := machine.Change(n.stateDir); err != nil {
+	if err := sys.ChangeIdentity(n.stateDir); err != nil {
 		return err
 	}
 	n.once.Do(func() { close(n.changed) })

@@ -12,8 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/ccship/ccship/daemon/service/servicetest"
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/internal/service/servicetest"
 )
 
 // TestSetup goes the way of a newcomer with the real programs and a stand-in for systemd: from nothing to

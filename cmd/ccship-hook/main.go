@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/ccship/ccship/daemon/hook"
-	"github.com/ccship/ccship/daemon/place"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 func main() { run(hook.Beats) }
@@ -19,6 +19,6 @@ func run(beats int) {
 	}
 	h := hook.New(beats)
 	h.Stdin, h.Stdout = os.Stdin, os.Stdout
-	h.Sockets = func() ([]string, error) { return place.Sockets(nil) }
+	h.Sockets = func() ([]string, error) { return sys.Sockets(nil) }
 	hook.Within(h, func(ctx context.Context) { _ = h.Answer(ctx, os.Args[1]) })
 }

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ccship/ccship/daemon/atomicfile"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // served is the address that a server of a store has, or had last. It is kept beside the store, so that other commands
@@ -48,7 +48,7 @@ func (s served) keep(store string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return atomicfile.Write(path, append(text, '\n'))
+	return sys.WriteFile(path, append(text, '\n'))
 }
 
 // lastServed reads the address; ok is false while no server has used the store.

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
-	"github.com/ccship/ccship/daemon/atomicfile"
+	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 )
@@ -61,7 +61,7 @@ func backUp(ctx context.Context, b server.Backuper, to string, stdout io.Writer,
 	if to == "-" {
 		return size, b.Backup(ctx, stdout, report)
 	}
-	f, err := atomicfile.Create(to)
+	f, err := sys.CreateFile(to)
 	if err != nil {
 		return 0, fmt.Errorf("make backup: %w", err)
 	}

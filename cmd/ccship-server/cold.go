@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ccship/ccship/cmd/help/helptest"
-	"github.com/ccship/ccship/daemon/service/servicetest"
+	"github.com/ccship/ccship/internal/service/servicetest"
 )
 
 // asServer in the environment makes the test binary be the program, for tests that need to kill it.

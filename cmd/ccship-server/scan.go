@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
 	masking "github.com/ccship/ccship/transcript/redact"

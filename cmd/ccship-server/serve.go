@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/heap"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
@@ -44,7 +44,7 @@ const (
 )
 
 func serve(c *cobra.Command, f serveFlags) (err error) {
-	heap.Bound(garbage, garbagePercent)
+	sys.BoundHeap(garbage, garbagePercent)
 	set, err := f.check(c)
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/daemon/amount"
-	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/internal/service"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"

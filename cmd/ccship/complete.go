@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/show"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // Completions that need the daemon offer nothing when it does not answer.

@@ -17,7 +17,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/doctor"
-	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/internal/service"
 )
 
 func (a *app) doctorCommand() *cobra.Command {

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/hook"
-	"github.com/ccship/ccship/daemon/place"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // runHook is the command line of `ccship hook`, which plugins call that do not know ccship-hook. Whatever happens, it
@@ -20,7 +20,7 @@ import (
 func runHook(args []string, beats int) int {
 	h := hook.New(beats)
 	h.Stdin, h.Stdout = os.Stdin, os.Stdout
-	h.Sockets = func() ([]string, error) { return place.Sockets(nil) }
+	h.Sockets = func() ([]string, error) { return sys.Sockets(nil) }
 	hook.Within(h, func(ctx context.Context) {
 		if len(args) == 2 { // as the plugin calls it: a turn pays for every part of the command line that is used
 			_ = h.Answer(ctx, args[1])

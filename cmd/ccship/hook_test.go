@@ -12,7 +12,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/config"
-	"github.com/ccship/ccship/daemon/place"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // patientCCShip is ccship whose hooks have all the time they need: on a busy machine the time of a real one is up before
@@ -99,7 +99,7 @@ func TestHookSockets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := place.Sockets(env)
+		got, err := sys.Sockets(env)
 		cfg, wrong := config.Load(nil, env)
 		if (err == nil) != (wrong == nil) {
 			t.Errorf("%s: %v, but the configuration says %v", c.name, err, wrong)

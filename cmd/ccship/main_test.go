@@ -15,7 +15,7 @@ import (
 	"github.com/ccship/ccship/cmd/help/helptest"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/hook"
-	"github.com/ccship/ccship/daemon/service/servicetest"
+	"github.com/ccship/ccship/internal/service/servicetest"
 )
 
 // hung is how long something may take before a test calls it hung. It is no measure of speed: a busy machine must not

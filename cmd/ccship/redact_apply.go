@@ -7,8 +7,8 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 func (a *app) redactApply() *cobra.Command {

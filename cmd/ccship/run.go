@@ -11,8 +11,8 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
-	"github.com/ccship/ccship/daemon/heap"
-	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/internal/service"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -63,7 +63,7 @@ func (a *app) runDaemon(ctx context.Context) error {
 	a.warnRoots(c)
 	ctx, reloads, stop := cli.UntilSignalOrReload(ctx)
 	defer stop()
-	heap.Bound(garbage, garbagePercent)
+	sys.BoundHeap(garbage, garbagePercent)
 	c.Hangup, c.Managed = reloads, service.Managed()
 	return service.Host(ctx, func(ctx context.Context) error { return daemon.Run(ctx, c) })
 }

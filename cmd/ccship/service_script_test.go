@@ -15,7 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/ccship/ccship/daemon/service/servicetest"
+	"github.com/ccship/ccship/internal/service/servicetest"
 )
 
 // TestServiceScripts runs the verbs around the service against a fake systemd, and setup against a real HTTP server.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 func (a *app) syncCommand() *cobra.Command {

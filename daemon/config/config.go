@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/claude"
-	"github.com/ccship/ccship/daemon/place"
+	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // Config is the daemon's whole configuration. Load makes one from flags, environment, file and defaults; all paths in
@@ -67,7 +67,7 @@ type Config struct {
 
 // Error is a mistake in flags, environment or configuration file. A retry without a change cannot help; commands end
 // with exit code 2.
-type Error = place.Error
+type Error = sys.PlaceError
 
 // Origin says which kind of source a value came from.
 type Origin string
@@ -100,7 +100,7 @@ type Value struct {
 }
 
 // Env looks up an environment variable.
-type Env = place.Env
+type Env = sys.PlaceEnv
 
 // Load reads the configuration. Flags (option name → text; "config" names the file) override CCSHIP_* variables, these
 // override the file, and the file overrides the defaults. env nil is the environment of the process. A mistake is a
@@ -109,7 +109,7 @@ func Load(flags map[string]string, env Env) (Config, error) {
 	if env == nil {
 		env = os.LookupEnv
 	}
-	p, err := place.Find(env)
+	p, err := sys.FindPlaces(env)
 	if err != nil {
 		return Config{}, err
 	}
@@ -133,7 +133,7 @@ func Load(flags map[string]string, env Env) (Config, error) {
 }
 
 // newConfig returns a configuration without any values.
-func newConfig(path string, p place.Places, flags map[string]string, env Env) Config {
+func newConfig(path string, p sys.Places, flags map[string]string, env Env) Config {
 	c := Config{
 		Path: path, origins: map[string]provenance{}, home: p.Home, level: &slog.LevelVar{},
 		flags: maps.Clone(flags), env: env, stamp: Stamp(path),
@@ -160,7 +160,7 @@ func Path(named string, env Env) (string, error) {
 	if env == nil {
 		env = os.LookupEnv
 	}
-	p, err := place.Find(env)
+	p, err := sys.FindPlaces(env)
 	if err != nil {
 		return "", err
 	}
@@ -187,7 +187,7 @@ func strongest(o Option, flags map[string]string, env Env, file map[string]setti
 }
 
 // fillDefaults sets the paths whose defaults depend on the system or on other options.
-func (c *Config) fillDefaults(p place.Places, env Env) {
+func (c *Config) fillDefaults(p sys.Places, env Env) {
 	if c.StateDir == "" {
 		c.StateDir = p.State
 	}

@@ -13,8 +13,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/ccship/ccship/daemon/atomicfile"
-	"github.com/ccship/ccship/daemon/place"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // readFile reads the settings of a configuration file. A missing file has none; with must it is an error.
@@ -134,7 +133,7 @@ func WriteOption(path, name string, texts []string, env Env) error {
 	if !o.List() && len(texts) != 1 {
 		return &Error{Message: name + " takes one value", Hint: "ccship config set " + name + " " + example(o)}
 	}
-	p, err := place.Find(env)
+	p, err := sys.FindPlaces(env)
 	if err != nil {
 		return err
 	}
@@ -224,5 +223,5 @@ func replaceFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make configuration folder: %w", err)
 	}
-	return atomicfile.Write(path, text)
+	return sys.WriteFile(path, text)
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/ccship/ccship/daemon/place"
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // ListEdit is the result of EditList. Values are as written in the file.
@@ -31,7 +31,7 @@ func EditList(path, name string, add, remove []string, env Env) (ListEdit, error
 	if !ok || !o.List() {
 		return ListEdit{}, unknownOption(name, "")
 	}
-	p, err := place.Find(env)
+	p, err := sys.FindPlaces(env)
 	if err != nil {
 		return ListEdit{}, err
 	}
@@ -66,7 +66,7 @@ func (c *Config) EditList(name string, add, remove []string) (ListEdit, error) {
 }
 
 // sameValue reports whether two texts mean the same.
-func sameValue(o Option, a, b string, p place.Places) bool {
+func sameValue(o Option, a, b string, p sys.Places) bool {
 	x, errX := parse(o, a, p)
 	y, errY := parse(o, b, p)
 	return errX == nil && errY == nil && x == y

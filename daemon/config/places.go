@@ -4,15 +4,15 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ccship/ccship/daemon/place"
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // HomeVariable is the environment variable that names the home folder.
-const HomeVariable = place.HomeVariable
+const HomeVariable = sys.HomeVariable
 
 // pattern expands ~ and checks a pattern of folders.
-func pattern(p place.Places, text string) (string, error) {
+func pattern(p sys.Places, text string) (string, error) {
 	if text == "~" || strings.HasPrefix(text, "~/") || strings.HasPrefix(text, `~\`) && filepath.Separator == '\\' {
 		text = project.Literal(p.Home) + filepath.ToSlash(text[1:])
 	}
@@ -30,7 +30,7 @@ func (c *Config) OwnFolders() (dirs []string) {
 	if up := filepath.Dir(c.StateDir); filepath.Base(up) == "up" {
 		all = append(all, up) // a daemon of `ccship up` has its state beside the server's
 	}
-	if p, err := place.Find(c.env); err == nil {
+	if p, err := sys.FindPlaces(c.env); err == nil {
 		all = append(all, p.Config, p.State, filepath.Join(filepath.Dir(p.State), "ccship-server"),
 			filepath.Join(p.Home, ".local", "state", "ccship-server"))
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/ccship/ccship/daemon/atomicfile"
-	"github.com/ccship/ccship/daemon/place"
+	"github.com/ccship/ccship/internal/sys"
+
 	"github.com/ccship/ccship/transcript/redact"
 )
 
@@ -62,7 +62,7 @@ func (c *Config) newRedactKey(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := atomicfile.Create(path)
+	f, err := sys.CreateFile(path)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (c *Config) WriteRedactKey(key redact.Key, replace bool) error {
 	}
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
-		err = atomicfile.Write(path, []byte(key.Text()+"\n"))
+		err = sys.WriteFile(path, []byte(key.Text()+"\n"))
 	}
 	if err != nil {
 		return redactKeyError(path, err)
@@ -262,7 +262,7 @@ func (c *Config) readRules(path string) (ruleSet, error) {
 		return set, errors.New("[extend] is not supported: name the other file in redact_rules too")
 	}
 	for _, dir := range file.Projects {
-		abs, err := place.Places{Home: c.Home()}.Absolute(dir)
+		abs, err := sys.Places{Home: c.Home()}.Absolute(dir)
 		if err != nil {
 			return set, fmt.Errorf("projects: %w", err)
 		}

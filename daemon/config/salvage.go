@@ -8,7 +8,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/ccship/ccship/daemon/place"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // Salvage is Load for callers that only read: invalid settings count as not set. The error is the first mistake, as
@@ -21,7 +21,7 @@ func Salvage(flags map[string]string, env Env) (Config, error) {
 	if mistake == nil {
 		return c, nil
 	}
-	p, err := place.Find(env)
+	p, err := sys.FindPlaces(env)
 	if err != nil {
 		return Config{}, mistake
 	}

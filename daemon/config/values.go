@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ccship/ccship/daemon/amount"
-	"github.com/ccship/ccship/daemon/place"
+	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/outbox"
 )
 
 // set parses an option's text and sets its field.
-func (c *Config) set(o Option, s setting, p place.Places) error {
+func (c *Config) set(o Option, s setting, p sys.Places) error {
 	c.origins[o.Name] = s.provenance
 	if len(s.texts) == 0 {
 		return nil
@@ -112,7 +112,7 @@ func split(o Option, text string) []string {
 }
 
 // understand converts the texts of one option to values of its kind.
-func understand(o Option, texts []string, p place.Places) ([]any, error) {
+func understand(o Option, texts []string, p sys.Places) ([]any, error) {
 	var values []any
 	for _, text := range texts {
 		value, err := parse(o, text, p)
@@ -124,7 +124,7 @@ func understand(o Option, texts []string, p place.Places) ([]any, error) {
 	return values, nil
 }
 
-func parse(o Option, text string, p place.Places) (any, error) {
+func parse(o Option, text string, p sys.Places) (any, error) {
 	switch o.Kind {
 	case kindURL:
 		if text == "" {

@@ -13,7 +13,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/ccship/ccship/daemon/peer"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 const (
@@ -58,7 +58,7 @@ func newClient(path string, connect time.Duration) *Client {
 	transport := &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			conn, err := peer.Dial(ctx, net.Dialer{Timeout: connect}, path)
+			conn, err := sys.DialPeer(ctx, net.Dialer{Timeout: connect}, path)
 			if err != nil {
 				return nil, dialError(path, err)
 			}
@@ -82,7 +82,7 @@ func dialError(path string, err error) error {
 	switch {
 	case busy(err):
 		return noAnswer(path)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, peer.ErrForeign):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, sys.ErrForeign):
 		return notOurs(path)
 	}
 	return NewError(CodeNotRunning, ErrNotRunning.Error(),
@@ -206,10 +206,10 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		return noAnswer(c.path)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case peer.Foreign(c.path):
+	case sys.Foreign(c.path):
 		return notOurs(c.path)
 	}
-	if conn, gone := peer.Dial(ctx, net.Dialer{Timeout: dialTimeout}, c.path); gone == nil {
+	if conn, gone := sys.DialPeer(ctx, net.Dialer{Timeout: dialTimeout}, c.path); gone == nil {
 		_ = conn.Close()
 	} else if e := dialError(c.path, gone); errors.Is(e, ErrNotRunning) {
 		return e // the daemon ended during the request

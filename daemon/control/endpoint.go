@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ccship/ccship/daemon/peer"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 const (
@@ -109,8 +109,8 @@ func (l *ownerListener) Accept() (net.Conn, error) {
 		if !ok {
 			return conn, nil // not a Unix socket: the listener's creator is responsible
 		}
-		uid, err := peer.Of(unix)
-		if err == nil && peer.Trusted(uid) {
+		uid, err := sys.PeerOf(unix)
+		if err == nil && sys.TrustedPeer(uid) {
 			return conn, nil
 		}
 		l.log.Warn("refused control connection", "uid", uid, "err", errors.Join(err, conn.Close()))

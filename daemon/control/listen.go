@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ccship/ccship/daemon/peer"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // dialTimeout limits how long a client waits for a connection. The kernel connects or refuses at once; the time is for
@@ -28,7 +28,7 @@ func Listen(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, unusable(fmt.Sprintf("make folder of control socket: %v", err))
 	}
-	if err := peer.Folder(filepath.Dir(path)); err != nil {
+	if err := sys.SocketFolder(filepath.Dir(path)); err != nil {
 		return nil, notOurs(path)
 	}
 	if err := RemoveStale(path); err != nil {
@@ -60,7 +60,7 @@ func RemoveStale(path string) error {
 	if info.Mode().Type()&fs.ModeSocket == 0 && !oddSocket(info) {
 		return unusable(fmt.Sprintf("%s exists and is not a socket; it was left alone", path))
 	}
-	conn, err := peer.Dial(context.Background(), net.Dialer{Timeout: dialTimeout}, path)
+	conn, err := sys.DialPeer(context.Background(), net.Dialer{Timeout: dialTimeout}, path)
 	if err == nil {
 		return errors.Join(NewError(CodeInUse, "a daemon is running already (it answers on "+path+")",
 			"see it with `ccship status`"), conn.Close())
@@ -69,7 +69,7 @@ func RemoveStale(path string) error {
 		return NewError(CodeInUse, "a daemon is running already, but does not answer on "+path,
 			"stop that process before another is started")
 	}
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, peer.ErrForeign) {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, sys.ErrForeign) {
 		return notOurs(path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // When a queue is a finding.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/transcript"
 )
 

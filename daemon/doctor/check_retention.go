@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // checkRetention finds the transcripts that Claude Code is about to delete and the server does not have.

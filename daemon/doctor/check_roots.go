@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // mostNamed is how many findings of a kind are listed one by one; `ccship status` lists all.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/internal/service"
 )
 
 func checkServer(ctx context.Context, x *exam) []Finding {

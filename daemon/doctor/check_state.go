@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/state"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/internal/service"
 )
 
 // Level is how serious a finding is.

@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/delivery"
-	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/internal/service"
 )
 
 // exam is one examination. Facts that several checks need are fetched once, when the first check needs them.

@@ -21,7 +21,7 @@ import (
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/internal/service"
 	"github.com/ccship/ccship/keyproof"
 )
 

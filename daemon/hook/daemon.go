@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ccship/ccship/daemon/peer"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 var (
@@ -33,7 +33,7 @@ type daemon struct {
 }
 
 func dial(ctx context.Context, path string) (*daemon, error) {
-	conn, err := peer.Dial(ctx, net.Dialer{}, path)
+	conn, err := sys.DialPeer(ctx, net.Dialer{}, path)
 	switch {
 	case err == nil:
 		return &daemon{conn, bufio.NewReader(conn)}, nil

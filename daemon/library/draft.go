@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/ccship/ccship/daemon/atomicfile"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // draft is a restored file without its final name. Its mode is 0600; missing folders are created with 0700.
 type draft struct {
-	*atomicfile.File
+	*sys.AtomicFile
 	path string
 }
 
@@ -23,7 +23,7 @@ func newDraft(path string) (*draft, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
-	f, err := atomicfile.Create(path) // under a name that no transcript has
+	f, err := sys.CreateFile(path) // under a name that no transcript has
 	if err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}

@@ -15,9 +15,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/transcript/redact"
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/machine"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 )
@@ -90,7 +90,7 @@ func (m *modelMachine) nameState() {
 	if _, err := os.Stat(path); err == nil {
 		return
 	}
-	text, err := json.Marshal(machine.Identity{Name: m.name, Host: m.name})
+	text, err := json.Marshal(sys.Identity{Name: m.name, Host: m.name})
 	must(err)
 	must(os.WriteFile(path, text, 0o600))
 }
@@ -291,8 +291,8 @@ func (m *modelMachine) verify() (r control.VerifyReport, err error) {
 }
 
 // identity is the name that the machine has now.
-func (m *modelMachine) identity() machine.Identity {
-	id, err := machine.Load(m.cfg.StateDir)
+func (m *modelMachine) identity() sys.Identity {
+	id, err := sys.LoadIdentity(m.cfg.StateDir)
 	must(err)
 	return id
 }

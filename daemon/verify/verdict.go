@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // Kinds of findings.

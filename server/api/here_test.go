@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ccship/ccship/here"
+	"github.com/ccship/ccship/internal/samehost"
 )
 
 // here asks for the proof that the server is on this machine, as a client of this user does, and as another one.
 func (r *rig) here() {
 	r.t.Helper()
-	dir, err := here.Folder()
+	dir, err := samehost.Folder()
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/here"
+	"github.com/ccship/ccship/internal/samehost"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 
@@ -237,7 +237,7 @@ func (s *Server) checkHost(next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/healthz" && !here.OverSocket(r) && !s.knows(r.Host) {
+		if r.URL.Path != "/healthz" && !samehost.OverSocket(r) && !s.knows(r.Host) {
 			s.refuse(w, r, wire.Refuse(http.StatusMisdirectedRequest, "wrong_host", "this server does not go by that name"))
 			return
 		}

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/ccship/ccship/here"
+	"github.com/ccship/ccship/internal/samehost"
 	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
@@ -92,7 +92,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /metrics", s.showMetrics)
-	mux.HandleFunc("GET "+here.Path, here.Answer)
+	mux.HandleFunc("GET "+samehost.Path, samehost.Answer)
 	mux.HandleFunc("GET "+keyproof.Path, s.proof)
 	for _, r := range s.routes() {
 		mux.HandleFunc(r.pattern, s.guard(r))

@@ -6,11 +6,11 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/place"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // UpDir is where `ccship up` keeps its own things.
-func UpDir(c config.Config) string { return place.UpDir(c.StateDir) }
+func UpDir(c config.Config) string { return sys.UpDir(c.StateDir) }
 
 // UpSocket is where the daemon of `ccship up` listens.
 func UpSocket(c config.Config) string {
@@ -25,7 +25,7 @@ func Sockets(c config.Config) []string {
 	if c.OriginOf("socket") != config.FromDefault {
 		return []string{c.Socket}
 	}
-	return place.Unnamed(c.Socket, c.StateDir)
+	return sys.Unnamed(c.Socket, c.StateDir)
 }
 
 // DaemonClient is the client for commands that need a daemon.

@@ -11,9 +11,9 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/transcript/redact"
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
-	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/transcript/price"
 )
@@ -87,7 +87,7 @@ func (a verbs) onServer(ctx context.Context, session *string) (*library.Library,
 // newLibrary reads the sessions on disk and on the user's own server, as the daemon would see them; no daemon needs to
 // run.
 func newLibrary(c config.Config) (*library.Library, error) {
-	self, err := machine.Load(c.StateDir)
+	self, err := sys.LoadIdentity(c.StateDir)
 	if err != nil {
 		return nil, err
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/usage"
+	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/transcript/price"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // sweepSoon is how far ahead the first sentences look for what Claude Code will delete.

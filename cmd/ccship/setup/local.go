@@ -17,7 +17,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/daemon/remote"
-	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/internal/service"
 	"github.com/ccship/ccship/outbox"
 )
 

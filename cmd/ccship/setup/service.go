@@ -16,7 +16,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/internal/service"
 )
 
 const (

@@ -10,11 +10,11 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/internal/service"
 )
 
 // setup is one run of `ccship setup`.

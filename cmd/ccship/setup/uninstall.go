@@ -13,10 +13,10 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/singleton"
+	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 func (a verbs) uninstallCommand() *cobra.Command {
@@ -113,7 +113,7 @@ func (t *theService) removeTraces(ctx context.Context) (removed []string) {
 			removed = append(removed, path)
 		}
 	}
-	if locks, err := singleton.Remove(t.config.Roots); err == nil { // else a daemon without the service uses them
+	if locks, err := sys.RemoveLock(t.config.Roots); err == nil { // else a daemon without the service uses them
 		removed = append(removed, locks...)
 	}
 	dir := filepath.Dir(t.config.Socket)

@@ -3,8 +3,8 @@ package show
 import (
 	"time"
 
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // contactTrouble says what is wrong with a server that nothing may be waiting for; "" when all are well.

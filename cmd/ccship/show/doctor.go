@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/doctor"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // nameWidth is the column behind symbol and name.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // linesEach is how many lines of one session are shown when several sessions have some.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // Timeline lists what happened in a session, one moment a line.

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // Resend is the answer to a resend for people.

@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // Excludes lists what is excluded, and why.

@@ -3,8 +3,8 @@ package show
 import (
 	"cmp"
 
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // Resumed says in lines what was brought to this machine.

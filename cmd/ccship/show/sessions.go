@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // Sessions lists sessions, one a line; more says that there are others.

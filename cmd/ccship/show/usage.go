@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/usage"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // usageColumns are the columns of sums, with what they are called in a table and in comma-separated values.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // Verify is a verify report for people: the verdict, then every difference, then what was not compared.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // View writes answers as they look at one moment on one output.

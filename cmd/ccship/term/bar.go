@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // Progress is one picture of a progress bar, width columns wide, and the sizes behind it.

@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 
-	"github.com/ccship/ccship/daemon/atomicfile"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // pageName is the file in the folder of `ccship up` that leads a browser to a one-time link.
@@ -27,7 +27,7 @@ func openBrowser(ctx context.Context, home Home, link string) error {
 	page := fmt.Sprintf("<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n"+
 		"<meta http-equiv=\"refresh\" content=\"0;url=%[1]s\">\n<title>ccship</title>\n<a href=\"%[1]s\">Open ccship</a>\n",
 		html.EscapeString(link))
-	if err := atomicfile.Write(home.File(pageName), []byte(page)); err != nil {
+	if err := sys.WriteFile(home.File(pageName), []byte(page)); err != nil {
 		return fmt.Errorf("write page for the browser: %w", err)
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program[0], program[1:]...)

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
-	"github.com/ccship/ccship/daemon/atomicfile"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // firstAddress is where the server listens when nothing else was asked for and nobody else does.
@@ -85,7 +85,7 @@ func (h Home) Address(ctx context.Context, asked string) (string, error) {
 	if address == remembered {
 		return address, nil
 	}
-	return address, atomicfile.Write(h.File("listen"), []byte(address+"\n"))
+	return address, sys.WriteFile(h.File("listen"), []byte(address+"\n"))
 }
 
 // remembered is the address of the last run; "" when there was none.
@@ -148,7 +148,7 @@ func (h Home) EnsureKey(ctx context.Context, program string) (fresh bool, err er
 	if err != nil {
 		return false, control.Failed("create a key: "+lastWords(err), "see `"+program+" key create --help`")
 	}
-	return fresh, atomicfile.Write(h.File("api_key"), append(bytes.TrimSpace(out), '\n'))
+	return fresh, sys.WriteFile(h.File("api_key"), append(bytes.TrimSpace(out), '\n'))
 }
 
 // lastWords is what a program said before it failed, or how it failed.

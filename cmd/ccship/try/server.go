@@ -14,7 +14,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/here"
+	"github.com/ccship/ccship/internal/samehost"
 )
 
 const (
@@ -117,7 +117,7 @@ func (s *serverChild) waitHealthy(ctx context.Context) error {
 		control.Failed("ccship-server does not answer on "+s.url, "its log is "+s.logPath))
 	defer cancel()
 	for {
-		if here.Ask(ctx, s.url) == nil {
+		if samehost.Ask(ctx, s.url) == nil {
 			return nil
 		}
 		if failed := s.failed.Load(); failed != nil {

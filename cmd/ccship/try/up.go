@@ -16,10 +16,10 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
-	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/singleton"
+	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // Options are what a person chooses for a run.
@@ -45,7 +45,7 @@ func Up(ctx context.Context, a *cli.App, c config.Config, o Options) error {
 func alreadyUp(ctx context.Context, a *cli.App, c config.Config) (bool, error) {
 	own := cli.UpSocket(c)
 	paths := cli.Sockets(c)
-	if holder, there := singleton.Find(c.Roots); there && !slices.Contains(paths, holder.Socket) {
+	if holder, there := sys.FindHolder(c.Roots); there && !slices.Contains(paths, holder.Socket) {
 		paths = append(paths, holder.Socket) // it has another state folder
 	}
 	for _, path := range paths {

@@ -1,0 +1,12 @@
+package samehost
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Folder is a folder of this machine that only this user can use: the same for all processes of the user.
+func Folder() (string, error) { return ownFolder(filepath.Join(os.TempDir(), "ccship")) }
+
+func private(fs.FileInfo) bool { return true }

@@ -1,0 +1,228 @@
+package samehost
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// serve is a server on this machine.
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestProof has a server of this user prove that it is here, below its base path too.
+func TestProof(t *testing.T) {
+	dir, err := Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string // that the questions named; other processes of this user ask too
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		files = append(files, keyFile(dir, r.URL.Query().Get("id")))
+		Answer(w, r)
+	}
+	if err := Ask(t.Context(), serve(t, answer)); err != nil {
+		t.Error(err)
+	}
+	below := serve(t, http.StripPrefix("/base", http.HandlerFunc(answer)).ServeHTTP)
+	if err := Ask(t.Context(), below+"/base"); err != nil {
+		t.Error("below a base path:", err)
+	}
+	if len(files) != 2 {
+		t.Errorf("asked with %q", files)
+	}
+	for _, path := range files {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", path, err)
+		}
+	}
+}
+
+// serveSocket is a server on a Unix socket.
+func serveSocket(t *testing.T, at string, h http.HandlerFunc) {
+	t.Helper()
+	ln, err := net.Listen("unix", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(h)
+	_ = s.Listener.Close()
+	s.Listener = ln
+	s.Start()
+	t.Cleanup(s.Close)
+}
+
+// TestSocket has a server on a Unix socket prove that it is here, under any name of its folder. Whoever passes the
+// question on from another socket proves nothing.
+func TestSocket(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no links")
+	}
+	dir, err := os.MkdirTemp("", "here") // short enough for every system
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	own, tunnel := filepath.Join(dir, "own"), filepath.Join(dir, "tunnel")
+	serveSocket(t, own, Answer)
+	if err := Ask(t.Context(), "unix://"+own); err != nil {
+		t.Error(err)
+	}
+	if err := os.Symlink(dir, dir+"-too"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(dir + "-too") })
+	if err := Ask(t.Context(), "unix://"+dir+"-too/own"); err != nil {
+		t.Error("by another name of its folder:", err)
+	}
+	ln, err := net.Listen("unix", tunnel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			from, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("unix", own)
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(to, from); _ = to.Close() }()
+			go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
+		}
+	}()
+	if err := Ask(t.Context(), "unix://"+tunnel); !errors.Is(err, ErrElsewhere) {
+		t.Errorf("through another socket: %v", err)
+	}
+	if err := Ask(t.Context(), "unix://"+filepath.Join(dir, "none")); err == nil {
+		t.Error("nobody proves that it is here")
+	}
+}
+
+// TestNoProof: whoever passes the question on to a server that can answer it proves nothing, nor does anybody who
+// cannot read the file.
+func TestNoProof(t *testing.T) {
+	own := serve(t, Answer)
+	to, err := url.Parse(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, address := range map[string]string{
+		"tunnel": tunnel(t, to.Host),
+		"proxy":  serve(t, httputil.NewSingleHostReverseProxy(to).ServeHTTP),
+		"redirect": serve(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, own+r.URL.RequestURI(), http.StatusSeeOther)
+		}),
+		"silent":    serve(t, func(http.ResponseWriter, *http.Request) {}),
+		"echo":      serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.URL.Query().Get("id")) }),
+		"no server": "http://127.0.0.1:1",
+		"elsewhere": "http://192.0.2.1:9",
+		"no URL":    "http://%zz",
+	} {
+		ctx := t.Context()
+		if name == "elsewhere" {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithCancel(ctx)
+			cancel()
+		}
+		if err := Ask(ctx, address); err == nil {
+			t.Errorf("%s proves that it is here", name)
+		}
+	}
+	if err := Ask(t.Context(), serve(t, http.NotFound)); !errors.Is(err, ErrElsewhere) {
+		t.Errorf("a server without an answer: %v", err)
+	}
+}
+
+// tunnel passes connections on, as ssh -L does, and returns its address.
+func tunnel(t *testing.T, to string) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open sync.WaitGroup
+	t.Cleanup(func() { ln.Close(); open.Wait() })
+	open.Go(func() {
+		for {
+			in, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() {
+				defer in.Close()
+				out, err := net.Dial("tcp", to)
+				if err != nil {
+					return
+				}
+				defer out.Close()
+				go io.Copy(out, in)
+				io.Copy(in, out)
+			})
+		}
+	})
+	return "http://" + ln.Addr().String()
+}
+
+// TestAnswer reads only what a client of this user made.
+func TestAnswer(t *testing.T) {
+	dir, err := Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := "aa" + hex.EncodeToString([]byte(rand.Text()[:15])) // not that of another run
+	path := keyFile(dir, id)
+	t.Cleanup(func() { os.Remove(path) })
+	own := serve(t, Answer)
+	ask := func(id string) int {
+		t.Helper()
+		resp, err := http.Get(own + "?id=" + url.QueryEscape(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	for _, bad := range []string{"", "../x", id, strings.ToUpper(id), id + "/../" + id} {
+		if status := ask(bad); status != http.StatusNotFound {
+			t.Errorf("%q: %d", bad, status)
+		}
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, make([]byte, keySize), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, path); err == nil {
+		if status := ask(id); status != http.StatusNotFound {
+			t.Errorf("a link: %d", status)
+		}
+		os.Remove(path)
+	}
+	if err := os.WriteFile(path, make([]byte, keySize), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status := ask(id); status != http.StatusOK {
+		t.Errorf("a key: %d", status)
+	}
+}

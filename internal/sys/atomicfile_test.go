@@ -1,0 +1,136 @@
+package sys
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// only fails unless a folder holds these names and no others.
+func only(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if !slices.Equal(got, names) {
+		t.Errorf("the folder holds %q, want %q", got, names)
+	}
+}
+
+// A step that fails leaves the old file whole until the new one has its name, and nothing beside it. The content is
+// durable before the name is given, and the name at the end.
+func TestFaults(t *testing.T) {
+	steps := []string{"sync", "close", "name", "sync folder"}
+	for i, failing := range append(steps, "none") {
+		path := filepath.Join(t.TempDir(), "settings")
+		if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := CreateFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString("new"); err != nil {
+			t.Fatal(err)
+		}
+		var taken []string
+		broken := errors.New("broken disk")
+		f.fault = func(step string) error {
+			if taken = append(taken, step); step == failing {
+				return broken
+			}
+			return nil
+		}
+		if err := f.Commit(); errors.Is(err, broken) != (failing != "none") {
+			t.Errorf("%s fails: %v", failing, err)
+		}
+		want := "old"
+		if i > slices.Index(steps, "name") {
+			want = "new"
+		}
+		if got := read(t, path); got != want {
+			t.Errorf("%s fails: the file holds %q, want %q", failing, got, want)
+		}
+		if failing == "none" && !slices.Equal(taken, steps) {
+			t.Errorf("the steps are %q, want %q", taken, steps)
+		}
+		only(t, filepath.Dir(path), "settings")
+	}
+}
+
+func TestCommitNew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "export")
+	for i, want := range []error{nil, fs.ErrExist} {
+		f, err := CreateFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString([]string{"first", "second"}[i]); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.CommitNew(); !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+		if got := read(t, path); got != "first" {
+			t.Errorf("it holds %q", got)
+		}
+		only(t, filepath.Dir(path), "export")
+	}
+}
+
+func TestWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings")
+	if err := os.WriteFile(path, []byte("a longer text than the new one"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(path, []byte("new")); err != nil || read(t, path) != "new" {
+		t.Errorf("%v, %q", err, read(t, path))
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	if err := WriteFile(filepath.Join(path, "below a file"), nil); err == nil {
+		t.Error("a file below a file was written")
+	}
+}
+
+// A link stays a link, and leads to the new content.
+func TestWriteThroughLink(t *testing.T) {
+	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "kept")
+	if err := os.WriteFile(elsewhere, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "settings")
+	if err := os.Symlink(elsewhere, link); err != nil {
+		t.Skip(err)
+	}
+	if err := WriteFile(link, []byte("new")); err != nil || read(t, elsewhere) != "new" {
+		t.Errorf("%v, the file holds %q", err, read(t, elsewhere))
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != fs.ModeSymlink {
+		t.Errorf("the link is %v, %v", info.Mode(), err)
+	}
+	only(t, dir, "settings")
+}

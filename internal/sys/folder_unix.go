@@ -1,0 +1,25 @@
+//go:build !windows
+
+package sys
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// syncFolder makes the names in a folder durable, where the file system can: some network file systems cannot.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	if err = d.Sync(); errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	if err = errors.Join(err, d.Close()); err != nil {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package sys
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestMain is also the other process: with a root in its environment it takes the lock until its input ends.
+func TestMain(m *testing.M) {
+	root := os.Getenv("SINGLETON_ROOT")
+	if root == "" {
+		os.Exit(m.Run())
+	}
+	l, err := AcquireLock([]string{root}, Holder{PID: os.Getpid(), State: "/other/state", Since: time.Now()})
+	if err != nil {
+		os.Exit(1)
+	}
+	_, _ = os.Stdout.WriteString("locked\n")
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	_ = l.Release()
+	os.Exit(0)
+}
+
+// TestTwoProcesses: the second learns who the first is, also by another path to the root; when the first ends, even by
+// a kill, the root is free.
+func TestTwoProcesses(t *testing.T) {
+	dir := t.TempDir()
+	root, link := filepath.Join(dir, "root"), filepath.Join(dir, "link")
+	if err := os.Mkdir(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(root, link); err != nil {
+		link = root
+	}
+	other := exec.Command(os.Args[0])
+	other.Env = append(os.Environ(), "SINGLETON_ROOT="+root, "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+dir)
+	in, err := other.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := other.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := bufio.NewReader(out).ReadString('\n'); err != nil || text != "locked\n" {
+		t.Fatalf("the other process: %q, %v", text, err)
+	}
+	var held *HeldError
+	if _, err := AcquireLock([]string{dir, link}, Holder{PID: 1}); !errors.As(err, &held) {
+		t.Fatalf("the second: %v", err)
+	}
+	if held.Holder.PID != other.Process.Pid || held.Holder.State != "/other/state" || held.Root != link {
+		t.Errorf("held: %+v", held)
+	}
+	if h, ok := FindHolder([]string{root}); !ok || h.PID != other.Process.Pid {
+		t.Errorf("found %+v, %t", h, ok)
+	}
+	if err := other.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Wait() // it was killed
+	l, err := AcquireLock([]string{dir, link}, Holder{PID: 1})
+	if err != nil {
+		t.Fatalf("after its end: %v", err)
+	}
+	if err := l.Release(); err != nil {
+		t.Error(err)
+	}
+	if _, ok := FindHolder([]string{root}); ok {
+		t.Error("a released root is held")
+	}
+}
+
+// TestMissingRoot: a root that does not exist has a lock, too, and it is not that of its parent.
+func TestMissingRoot(t *testing.T) {
+	dir := t.TempDir()
+	l, err := AcquireLock([]string{filepath.Join(dir, "a", "b")}, Holder{PID: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	if h, ok := FindHolder([]string{filepath.Join(dir, "a", "b")}); !ok || h.PID != 7 {
+		t.Errorf("found %+v, %t", h, ok)
+	}
+	if _, ok := FindHolder([]string{dir}); ok {
+		t.Error("the parent is held")
+	}
+}
+
+// TestReplacedRoot: a root whose folder was replaced is still held, and the folder that was moved away is not.
+func TestReplacedRoot(t *testing.T) {
+	dir := t.TempDir()
+	root, away := filepath.Join(dir, "root"), filepath.Join(dir, "away")
+	if err := os.Mkdir(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := AcquireLock([]string{root}, Holder{PID: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	if err := os.Rename(root, away); err != nil {
+		t.Fatal(err)
+	}
+	if h, ok := FindHolder([]string{away}); ok {
+		t.Errorf("a folder that nobody delivers any more is held by %+v", h)
+	}
+	if err := os.Mkdir(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if h, ok := FindHolder([]string{root}); !ok || h.PID != 7 {
+		t.Errorf("found %+v, %t", h, ok)
+	}
+}

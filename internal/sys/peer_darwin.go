@@ -1,0 +1,27 @@
+package sys
+
+import (
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// PeerOf is the user id at the other end.
+func PeerOf(conn *net.UnixConn) (int, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("read peer credentials: %w", err)
+	}
+	var cred *unix.Xucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		cred, failed = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
+	}); err != nil {
+		return 0, fmt.Errorf("read peer credentials: %w", err)
+	}
+	if failed != nil {
+		return 0, fmt.Errorf("read peer credentials: %w", failed)
+	}
+	return int(cred.Uid), nil
+}

@@ -1,0 +1,100 @@
+//go:build unix
+
+package sys
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// TestRemove: the files of a root that nobody delivers go; those of one that a daemon delivers stay.
+func TestRemove(t *testing.T) {
+	root := t.TempDir()
+	l, err := AcquireLock([]string{root}, Holder{PID: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held *HeldError
+	if removed, err := RemoveLock([]string{root}); !errors.As(err, &held) || len(removed) != 0 {
+		t.Errorf("removed %q while a daemon delivers the root: %v", removed, err)
+	}
+	if _, ok := FindHolder([]string{root}); !ok {
+		t.Error("the lock is gone")
+	}
+	names := []string{l.files[0].Name(), l.files[1].Name()}
+	if err := l.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := RemoveLock([]string{root}); err != nil || len(removed) != 2 {
+		t.Errorf("removed %q: %v", removed, err)
+	}
+	for _, name := range names {
+		if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestRemoveBesideAcquire: while the files are removed over and over, no two acquire a root at once.
+func TestRemoveBesideAcquire(t *testing.T) {
+	root := t.TempDir()
+	var mu sync.Mutex // held by whoever has the root
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 300 {
+				if _, err := RemoveLock([]string{root}); err != nil && !isHeld(err) {
+					t.Error(err)
+				}
+				l, err := AcquireLock([]string{root}, Holder{PID: 7})
+				if err != nil {
+					if !isHeld(err) {
+						t.Error(err)
+					}
+					continue
+				}
+				if !mu.TryLock() {
+					t.Error("two have the root")
+					_ = l.Release()
+					return
+				}
+				for range 20 {
+					runtime.Gosched()
+				}
+				mu.Unlock()
+				if err := l.Release(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	_, _ = RemoveLock([]string{root})
+}
+
+// TestNamed: a file that was removed, or replaced, has not its name any more.
+func TestNamed(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	f, err := openLocked(name)
+	if err != nil || !isNamed(f, name) {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := os.Remove(name); err != nil || isNamed(f, name) {
+		t.Error("the removed file has its name", err)
+	}
+	other, err := openLocked(name)
+	if err != nil || isNamed(f, name) || !isNamed(other, name) {
+		t.Error("the replaced file has its name", err)
+	}
+	_ = other.Close()
+}
+
+func isHeld(err error) bool {
+	_, ok := errors.AsType[*HeldError](err)
+	return ok
+}
