@@ -3,10 +3,10 @@ package daemon
 import (
 	"context"
 
-	"github.com/ccship/ccship/daemon/attachment"
-	"github.com/ccship/ccship/daemon/forget"
-	"github.com/ccship/ccship/daemon/remask"
-	"github.com/ccship/ccship/daemon/syncer"
+	"github.com/ccship/ccship/daemon/document"
+
+	"github.com/ccship/ccship/daemon/proof"
+
 	"github.com/ccship/ccship/internal/samehost"
 	"github.com/ccship/ccship/tail"
 )
@@ -25,7 +25,7 @@ func (s settings) BlobCap() int64  { return s.d.conf.Load().BlobCap }
 
 // wireAttachments makes the collector of attachments. Call it after the tailer is made.
 func (d *Daemon) wireAttachments() {
-	d.attachments = attachment.New(attachment.Deps{
+	d.attachments = document.NewAttachments(document.AttachmentDeps{
 		Projections: d.projections, Files: d.tailer, Router: d.router, Servers: d.servers, Settings: settings{d},
 		Masking: d.masking, Log: d.log,
 	})
@@ -41,15 +41,15 @@ func (d *Daemon) deliverAttachments(ctx context.Context, id tail.FileID) error {
 
 // wireRequests makes the parts that work only on request. Call it after every part that stores something of sessions.
 func (d *Daemon) wireRequests() {
-	d.syncer = syncer.New(syncer.Deps{
+	d.syncer = proof.NewSyncer(proof.SyncerDeps{
 		State: d.db, Files: d.tailer, Router: d.router, Servers: d.servers, Pause: d.pause, Reconciler: d.reconciler,
 		Derived: d.derive, Documents: d.documents, Attachments: d.attachments, Log: d.log,
 	})
-	d.forgetter = forget.New(forget.Deps{
+	d.forgetter = proof.NewForgetter(proof.ForgetterDeps{
 		State: d.db, Files: d.tailer, Router: d.router, Servers: d.servers, Derived: d.derive, Documents: d.documents,
 		Inbox: d.inbox, Rewrites: d.rewrites, Log: d.log,
 	})
-	d.remasker = remask.New(remask.Deps{
+	d.remasker = proof.NewRemasker(proof.RemaskerDeps{
 		Servers: d.servers, Masking: d.masking, Machine: d.origin.Machine,
 	})
 	d.wireComparer()

@@ -18,7 +18,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/daemontest"
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/state"
@@ -134,7 +133,7 @@ func TestCheckpointsOverACrash(t *testing.T) {
 	t.Cleanup(func() { projections.State.Close() })
 	file := slices.Collect(maps.Keys(loadFacts(t, projections.State)))
 	visit := func() error {
-		v := derive.New(derive.Config{LineCap: w.cfg.LineCap, Log: w.cfg.Log}, projections, noFiles{}, noPolicy{}, checkpoint.NewCheckpointer(projections))
+		v := derive.New(derive.Config{LineCap: w.cfg.LineCap, Log: w.cfg.Log}, projections, noFiles{}, noPolicy{}, derive.NewCheckpointer(projections))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		defer func() { cancel(); <-ended }()

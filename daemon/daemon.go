@@ -18,27 +18,21 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ccship/ccship/daemon/attachment"
-	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/daemon/derive"
 
 	"github.com/ccship/ccship/daemon/document"
-	"github.com/ccship/ccship/daemon/events"
-	"github.com/ccship/ccship/daemon/forget"
-	"github.com/ccship/ccship/daemon/inbox"
-	"github.com/ccship/ccship/daemon/masking"
+
 	"github.com/ccship/ccship/internal/sys"
 
 	"github.com/ccship/ccship/daemon/project"
-	"github.com/ccship/ccship/daemon/reconcile"
-	"github.com/ccship/ccship/daemon/relay"
-	"github.com/ccship/ccship/daemon/remask"
-	"github.com/ccship/ccship/daemon/rewrite"
+
+	"github.com/ccship/ccship/daemon/proof"
+
 	"github.com/ccship/ccship/daemon/route"
-	"github.com/ccship/ccship/daemon/syncer"
+
 	"github.com/ccship/ccship/internal/service"
 	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
@@ -62,37 +56,37 @@ type Daemon struct {
 	db          *state.DB
 	projections *projection.DB // in the file of db
 	tailer      *tail.Tailer
-	relay       *relay.Relay
+	relay       *route.Relay
 	router      *route.Router
 	servers     *delivery.Servers
 	pause       *delivery.Pause // the user's
-	masking     *masking.Masking
-	remasker    *remask.Remasker
+	masking     *masking
+	remasker    *proof.Remasker
 	derive      *derive.Deriver
-	inbox       *inbox.Inbox
+	inbox       *derive.Inbox
 
-	checkpoints       *checkpoint.Checkpoints
-	storedCheckpoints checkpoint.Stored
+	checkpoints       *derive.Checkpoints
+	storedCheckpoints derive.Stored
 
-	introductions *inbox.Introductions
+	introductions *derive.Introductions
 
 	documents    *document.Tracker
 	linkRequests *document.LinkRequests
 	guard        *document.Guard
 	client       *http.Client
 
-	events  *events.Bus
+	events  *bus
 	manager *service.Notifier
 
 	projects    *project.Finder
-	rewrites    *rewrite.List
-	counter     *rewrite.Counter
-	attachments *attachment.Collector
+	rewrites    *list
+	counter     *counter
+	attachments *document.Collector
 
 	clear      clearList // what servers have with secrets in clear
-	reconciler *reconcile.Reconciler
-	syncer     *syncer.Syncer
-	forgetter  *forget.Forgetter
+	reconciler *proof.Reconciler
+	syncer     *proof.SyncWaiter
+	forgetter  *proof.Forgetter
 	comparer   comparer
 	name       *ownName
 
@@ -167,7 +161,7 @@ func listen(cfg config.Config) (net.Listener, error) {
 // open wires every part. It starts nothing.
 func open(ctx context.Context, cfg config.Config) (*Daemon, error) {
 	d := &Daemon{cfg: cfg, log: cfg.Logger(), started: time.Now(), client: outbox.NewClient(idleConns),
-		events: events.NewBus()}
+		events: newBus()}
 	d.manager = service.NewNotifier(os.Getenv, d.log)
 	d.conf.Store(&cfg)
 	stamp := cfg.Stamp()
@@ -230,28 +224,28 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.rewrites, err = rewrite.Load(ctx, d.db); err != nil {
+	if d.rewrites, err = load(ctx, d.db); err != nil {
 		return err
 	}
 	d.storedCheckpoints.Projections = d.projections
-	d.relay = relay.New(relay.Deps{
+	d.relay = route.NewRelay(route.Deps{
 		State: d.db, Router: d.router, Copies: &derive.CopyDetector{}, Checkpoints: d.storedCheckpoints,
 		Masking: d.masking, Log: d.log,
 	})
 	d.tailer = tail.New(d.tailConfig(), d.db.Files, d.relay)
 	d.router.Remembered = d.tailer
 	d.wireReconciler(self.Former)
-	d.counter = &rewrite.Counter{List: d.rewrites, Files: d.tailer, Servers: d.servers, Origin: d.origin}
+	d.counter = &counter{List: d.rewrites, Files: d.tailer, Servers: d.servers, Origin: d.origin}
 	d.wireAttachments()
-	if d.introductions, err = inbox.LoadIntroductions(ctx, d.projections, d.log); err != nil {
+	if d.introductions, err = derive.LoadIntroductions(ctx, d.projections, d.log); err != nil {
 		return err
 	}
 	if err := d.wireDocuments(ctx); err != nil {
 		return err
 	}
-	notices := inbox.NewNotices(d.projections, d.introductions, d.log)
-	d.wireDeriver(checkpoint.NewCheckpointer(d.projections), d.documents.Observer(), notices.Observer())
-	d.inbox = inbox.New(inbox.Deps{
+	notices := derive.NewNotices(d.projections, d.introductions, d.log)
+	d.wireDeriver(derive.NewCheckpointer(d.projections), d.documents.Observer(), notices.Observer())
+	d.inbox = derive.NewInbox(derive.Deps{
 		Projections: d.projections, Deriver: d.derive, Introductions: d.introductions, Notices: notices, Sessions: d.router,
 		Documents: d.documents, Settings: settings{d}, Log: d.log,
 	})
@@ -270,7 +264,7 @@ func (d *Daemon) wireServers() (err error) {
 		Proven: keyproof.Memory{Path: d.cfg.ProvenServersFile()}, Plain: d.cfg.Protocol == "plain", Log: d.log,
 	})
 	d.servers.SetOwn(&d.cfg)
-	d.masking, err = masking.New(&d.cfg, d.servers, prover{})
+	d.masking, err = newMasking(&d.cfg, d.servers, prover{})
 	return err
 }
 

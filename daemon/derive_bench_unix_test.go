@@ -21,7 +21,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/daemontest"
-	"github.com/ccship/ccship/daemon/relay"
+	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
@@ -151,7 +151,7 @@ func importWith(b *testing.B, cfg config.Config, understand bool) time.Duration 
 	}
 	defer d.db.Close()
 	if !understand {
-		d.relay.Listeners = slices.DeleteFunc(d.relay.Listeners, func(l relay.Listener) bool { return l == d.derive })
+		d.relay.Listeners = slices.DeleteFunc(d.relay.Listeners, func(l route.Listener) bool { return l == d.derive })
 	}
 	ln, err := control.Listen(cfg.Socket)
 	if err != nil {

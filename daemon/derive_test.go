@@ -14,7 +14,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/daemontest"
 	"github.com/ccship/ccship/daemon/derive"
-	"github.com/ccship/ccship/daemon/syncer"
+	"github.com/ccship/ccship/daemon/proof"
 )
 
 // An import folds nothing, but for what has a compaction in it; a question folds what it asks for, once; what is
@@ -213,7 +213,7 @@ func TestSyncWaitsForFolding(t *testing.T) {
 	<-looking // nothing is folded until the gate opens
 	w.write(transcriptOf(sessionB), b.Prompt("one")+b.Compaction())
 	r, err := w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: "500ms"})
-	if err != nil || r.Done || r.Reason != syncer.ReasonTimeout {
+	if err != nil || r.Done || r.Reason != proof.ReasonTimeout {
 		t.Errorf("while nothing is folded: %+v %v", r, err)
 	}
 	close(gate)

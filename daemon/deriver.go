@@ -1,9 +1,8 @@
 package daemon
 
 import (
-	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/derive"
-	"github.com/ccship/ccship/daemon/relay"
+	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/redact"
@@ -34,6 +33,6 @@ func (p derivePolicy) MessageLimits() derive.MessageLimits {
 func (d *Daemon) wireDeriver(observers ...derive.Observer) {
 	d.derive = derive.New(derive.Config{LineCap: d.cfg.LineCap, Log: d.log}, d.projections, d.tailer, derivePolicy{d},
 		observers...)
-	d.relay.Listeners = []relay.Listener{d.attachments, d.rewrites, d.events, d.derive}
-	d.checkpoints = checkpoint.New(d.projections, d.derive)
+	d.relay.Listeners = []route.Listener{d.attachments, d.rewrites, d.events, d.derive}
+	d.checkpoints = derive.NewCheckpoints(d.projections, d.derive)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/syncer"
+	"github.com/ccship/ccship/daemon/proof"
 )
 
 func (w *world) pause(length string) control.PauseState {
@@ -107,7 +107,7 @@ func TestSyncEndsPause(t *testing.T) {
 		w.pause("1h")
 		select {
 		case r := <-answer:
-			if r.Done || r.Reason != syncer.ReasonPaused || r.Resumed && r.Waiting != 1 {
+			if r.Done || r.Reason != proof.ReasonPaused || r.Resumed && r.Waiting != 1 {
 				t.Errorf("sync: %+v", r)
 			}
 			return

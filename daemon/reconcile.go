@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/ccship/ccship/daemon/delivery"
-	"github.com/ccship/ccship/daemon/reconcile"
+	"github.com/ccship/ccship/daemon/proof"
 	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/tail"
 )
@@ -47,7 +47,7 @@ func (n *ownName) await(ctx context.Context) error {
 // wireReconciler makes the reconciler. former is this machine's name before the last change.
 func (d *Daemon) wireReconciler(former string) {
 	d.name = &ownName{stateDir: d.cfg.StateDir, former: former, changed: make(chan struct{})}
-	d.reconciler = reconcile.New(reconcile.Deps{
+	d.reconciler = proof.NewReconciler(proof.ReconcilerDeps{
 		State: d.db, Files: d.tailer, Servers: delivery.Steps{Servers: d.servers}, Rules: rulesInForce{d}, Masking: d.masking,
 		Machine: d.name, Origin: d.origin, LineCap: d.cfg.LineCap, Log: d.log,
 	})

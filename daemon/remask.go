@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/verify"
+	"github.com/ccship/ccship/daemon/proof"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
 )
@@ -28,7 +28,7 @@ func (d *Daemon) Remask(ctx context.Context, req control.RemaskRequest) (control
 			return result, err
 		}
 		if !synced.Done {
-			return result, verify.SyncError(synced)
+			return result, proof.SyncError(synced)
 		}
 	}
 	if req.Old {

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/forget"
+
+	"github.com/ccship/ccship/daemon/proof"
 	"github.com/ccship/ccship/daemon/route"
-	"github.com/ccship/ccship/daemon/syncer"
 )
 
 // socket answers the control socket. Most requests go to the package they concern; the daemon answers the rest.
@@ -16,8 +16,8 @@ type socket struct {
 	checkpointList
 	documentList
 	comparer
-	*syncer.Syncer
-	*forget.Forgetter
+	*proof.SyncWaiter
+	*proof.Forgetter
 	control.Inbox
 }
 

@@ -5,8 +5,8 @@ import (
 	"os"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/proof"
 	"github.com/ccship/ccship/daemon/route"
-	"github.com/ccship/ccship/daemon/verify"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
@@ -16,14 +16,14 @@ import (
 // comparer answers the requests to compare the disk with the servers and to send lines again.
 type comparer struct {
 	d *Daemon
-	*verify.Service
+	*proof.Service
 }
 
 // wireComparer makes the parts that compare on request. Call it after the syncer is made.
 func (d *Daemon) wireComparer() {
-	d.comparer = comparer{d, verify.NewService(verify.Parts{
-		Deps: func() verify.Deps {
-			return verify.Deps{
+	d.comparer = comparer{d, proof.NewService(proof.Parts{
+		Deps: func() proof.Deps {
+			return proof.Deps{
 				State: d.db, Files: d.tailer, Servers: d.servers, Rules: verifyRules{d, d.router.Rules()},
 				Attachments: verifyAttachments{d}, Masking: d.masking, Origin: d.origin, LineCap: d.cfg.LineCap,
 			}
@@ -56,7 +56,7 @@ func (c comparer) Verify(ctx context.Context, req control.VerifyRequest,
 	return report, err
 }
 
-// verifyRules adapts the daemon to verify.Rules.
+// verifyRules adapts the daemon to proof.Rules.
 type verifyRules struct {
 	d     *Daemon
 	rules *route.Rules
@@ -83,7 +83,7 @@ func (r verifyRules) LeavesOut(f *tail.File, line []byte) bool {
 
 func (r verifyRules) Forget(id tail.FileID) { r.d.forgetter.AtServer(uint64(id)) }
 
-// verifyAttachments adapts the daemon to verify.Attachments.
+// verifyAttachments adapts the daemon to proof.Attachments.
 type verifyAttachments struct{ d *Daemon }
 
 func (a verifyAttachments) OnDisk(root *os.Root, f tail.File,

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/syncer"
+	"github.com/ccship/ccship/daemon/proof"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -307,7 +307,7 @@ func TestRootAway(t *testing.T) {
 	if err := os.Rename(w.root, w.root+".away"); err != nil {
 		t.Fatal(err)
 	}
-	if r := w.sync(); r.Done || r.Reason != syncer.ReasonUnreadable {
+	if r := w.sync(); r.Done || r.Reason != proof.ReasonUnreadable {
 		t.Errorf("sync without the root: %+v", r)
 	}
 	if r := w.verify(); r.Equal || r.Incomplete == "" {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/internal/sys"
 )
@@ -230,11 +229,11 @@ func localeOf(env Env) string {
 
 // Elsewhere lists the folders with conversations that are below none of some roots. It reads names and sizes only. A
 // configuration that Load did not make knows none.
-func (c Config) Elsewhere(roots []string) []claude.Home {
+func (c Config) Elsewhere(roots []string) []ClaudeHome {
 	if c.env == nil {
 		return nil
 	}
-	return claude.Elsewhere(c.home, c.env.Get, roots)
+	return elsewhere(c.home, c.env.Get, roots)
 }
 
 // projectsFolder returns the folder that a root means: people name either Claude's own folder or the projects folder in

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ccship/ccship/daemon/claude"
+	"github.com/ccship/ccship/daemon/config"
 )
 
 // noTranscripts is the variable that stops Claude Code from writing transcripts.
@@ -26,7 +26,7 @@ type claudeSettings struct {
 func (x *exam) settings() (all []claudeSettings, bad []string) {
 	seen := map[string]bool{}
 	for _, root := range x.roots() {
-		for _, path := range claude.SettingsFiles(filepath.Dir(root)) {
+		for _, path := range config.SettingsFiles(filepath.Dir(root)) {
 			text, err := os.ReadFile(path)
 			if seen[path] || errors.Is(err, fs.ErrNotExist) {
 				continue

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/daemon/claude"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/amount"
 )
@@ -93,7 +93,7 @@ func periodOf(path string, roots []string) string {
 	for _, root := range roots {
 		if real, err := filepath.EvalSymlinks(root); err == nil && strings.HasPrefix(path,
 			real+string(filepath.Separator)) || strings.HasPrefix(path, root+string(filepath.Separator)) {
-			days, source := claude.CleanupDays(filepath.Dir(root))
+			days, source := config.CleanupDays(filepath.Dir(root))
 			if source == "" {
 				source = "by default"
 			}
@@ -129,7 +129,7 @@ func (x *exam) risks(ctx context.Context) ([]risk, error) {
 	}
 	days := map[string]int{}
 	for _, root := range x.roots() {
-		days[root], _ = claude.CleanupDays(filepath.Dir(root))
+		days[root], _ = config.CleanupDays(filepath.Dir(root))
 	}
 	if len(days) == 0 {
 		return nil, nil

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/delivery"
@@ -47,7 +46,7 @@ type probed struct {
 
 // retention is what Claude Code keeps and deletes below the roots.
 type retention struct {
-	claude.Retention
+	config.Retention
 	err error // of the first folder that cannot be read
 }
 
@@ -63,7 +62,7 @@ func newExam(ctx context.Context, o Options) *exam {
 	})
 	x.server = sync.OnceValue(func() probed { return probe(ctx, o) })
 	x.retention = sync.OnceValue(func() retention {
-		d, err := claude.Expiring(x.roots(), time.Duration(o.Days)*24*time.Hour, x.now)
+		d, err := config.Expiring(x.roots(), time.Duration(o.Days)*24*time.Hour, x.now)
 		return retention{d, err}
 	})
 	return x

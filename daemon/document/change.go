@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/projection"
 )
@@ -17,11 +16,11 @@ type change struct {
 	by        string
 	line      int64 // of the transcript; -1: none
 	requestID string
-	reason    string        // of a refusal
-	content   *file.Content // nil: none is sent
-	root      string        // absolute path of the folder that content lies in
-	notice    bool          // the session's Claude gets a notice
-	catch     string        // in the notice: what is not as Claude would expect
+	reason    string   // of a refusal
+	content   *content // nil: none is sent
+	root      string   // absolute path of the folder that content lies in
+	notice    bool     // the session's Claude gets a notice
+	catch     string   // in the notice: what is not as Claude would expect
 	asks      []projection.LinkRequest
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/projection"
 )
@@ -17,7 +16,7 @@ const maxChanging = 30 * time.Second
 type check struct {
 	t        *Tracker
 	loc      Location
-	folder   *file.Folder
+	folder   *folder
 	document trackedDocument
 	edited   bool  // one of Claude's tools has changed the file
 	line     int64 // of that tool's result; -1: none
@@ -31,7 +30,7 @@ func (c *check) run(ctx context.Context) (again bool, err error) {
 	}
 	stamp, err := c.folder.Stamp(d.Path)
 	switch {
-	case errors.Is(err, file.ErrGone):
+	case errors.Is(err, errGone):
 		return c.gone(ctx)
 	case err != nil:
 		d.missing = false
@@ -43,7 +42,7 @@ func (c *check) run(ctx context.Context) (again bool, err error) {
 		return d.unproven || !d.changingSince.IsZero(), nil
 	}
 	content, err := c.folder.Read(d.Path, c.t.settings.Config().DocumentCap, outbox.BlobInRow)
-	if errors.Is(err, file.ErrGone) {
+	if errors.Is(err, errGone) {
 		return true, nil
 	}
 	if err != nil {
@@ -64,7 +63,7 @@ func (c *check) problem(why string) error {
 }
 
 // changing notes that the file is being written.
-func (c *check) changing(stamp file.Stamp) {
+func (c *check) changing(stamp fileStamp) {
 	d := &c.document
 	if d.newStamp = stamp; d.changingSince.IsZero() {
 		d.changingSince = time.Now()
@@ -73,10 +72,10 @@ func (c *check) changing(stamp file.Stamp) {
 }
 
 // ready reports whether to read the file now: it has changed and is no longer being written, or the server lacks it.
-func (c *check) ready(stamp file.Stamp) bool {
+func (c *check) ready(stamp fileStamp) bool {
 	d := &c.document
-	if stamp == file.Stamp(d.Stat) && !d.Deleted {
-		d.newStamp, d.changingSince = file.Stamp{}, time.Time{}
+	if stamp == fileStamp(d.Stat) && !d.Deleted {
+		d.newStamp, d.changingSince = fileStamp{}, time.Time{}
 		readable := d.TooLarge && d.Size <= c.t.settings.Config().DocumentCap
 		return readable || c.edited || c.unsent() || d.unproven && stamp.Settled(time.Now())
 	}
@@ -93,12 +92,12 @@ func (c *check) unsent() bool {
 }
 
 // compare compares a content with the last version, and publishes a new version.
-func (c *check) compare(ctx context.Context, content *file.Content) (again bool, err error) {
+func (c *check) compare(ctx context.Context, content *content) (again bool, err error) {
 	d := c.document
 	c.loc = c.t.locationOf(c.loc, content.Path)
 	same := !d.Deleted && content.Size == d.Size && content.SHA256 == d.SHA256 && content.TooLarge == d.TooLarge
 	if content.TooLarge { // it was not read: compare the stamp
-		same = same && content.Stamp == file.Stamp(d.Stat)
+		same = same && content.Stamp == fileStamp(d.Stat)
 	}
 	n := change{kind: kindModified, by: byOther, line: c.line, content: content, root: c.folder.Root()}
 	if c.edited {
@@ -140,7 +139,7 @@ func (c *check) gone(ctx context.Context) (again bool, err error) {
 		d.ChangedAt, d.By = time.Now().UnixMilli(), n.by
 	}
 	d.Deleted, d.missing, d.Size, d.SHA256, d.TooLarge = true, false, 0, "", false
-	d.Stat, d.newStamp, d.changingSince = projection.Stamp{}, file.Stamp{}, time.Time{}
+	d.Stat, d.newStamp, d.changingSince = projection.Stamp{}, fileStamp{}, time.Time{}
 	n.document = d
 	return false, c.t.publish(ctx, c.loc, &n)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/document/file"
 )
 
 // List returns the documents linked to a session, given its full name.
@@ -58,7 +57,7 @@ func userRequest(req control.DocumentRequest) linkRequest {
 
 // controlError turns a refusal into an error of the control socket. It returns other errors as they are.
 func controlError(err error) error {
-	if r, ok := errors.AsType[*file.RefusedError](err); ok {
+	if r, ok := errors.AsType[*refusedError](err); ok {
 		return control.BadDocument(r.Message, r.Hint)
 	}
 	return err

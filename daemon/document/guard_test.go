@@ -8,14 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/daemon/project"
 )
 
 func (h *harness) refuses(what, name, says string) {
 	h.t.Helper()
 	err := h.link(h.t.Context(), linkRequest{session: sessionA, path: name, by: byUser, line: -1})
-	if r, ok := errors.AsType[*file.RefusedError](err); !ok || !strings.Contains(r.Message, says) {
+	if r, ok := errors.AsType[*refusedError](err); !ok || !strings.Contains(r.Message, says) {
 		h.t.Errorf("%s is linked, or refused otherwise: %v", what, err)
 	}
 }
@@ -146,7 +145,7 @@ func TestDocumentOfExcludedFolder(t *testing.T) {
 	}
 	saveFile(t, h.cwd, "a/other.md", "client")
 	err := h.link(t.Context(), linkRequest{session: sessionA, path: "a/other.md", by: byViewer, line: -1, id: "w1"})
-	if r, ok := errors.AsType[*file.RefusedError](err); !ok || !strings.Contains(r.Message, "stays") {
+	if r, ok := errors.AsType[*refusedError](err); !ok || !strings.Contains(r.Message, "stays") {
 		t.Errorf("a link request of the viewer: %v", err)
 	}
 	saveFile(t, h.cwd, "open.md", "public")

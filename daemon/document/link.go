@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/projection"
 )
@@ -46,7 +45,7 @@ func (t *Tracker) link(ctx context.Context, r linkRequest) error {
 	}
 	loc = t.locationOf(loc, folder.Path(name))
 	if r.id != "" && loc.Withheld != "" { // this answer, and no other, can be sent
-		return &file.RefusedError{Message: name + " stays on that machine", Hint: "its folder is excluded there"}
+		return &refusedError{Message: name + " stays on that machine", Hint: "its folder is excluded there"}
 	}
 	d, linked := t.lookUp(loc.Session, folder, name)
 	c := change{by: r.by, line: r.line, requestID: r.id, asks: r.asks}
@@ -58,7 +57,7 @@ func (t *Tracker) link(ctx context.Context, r linkRequest) error {
 		return t.publish(ctx, loc, &c)
 	}
 	if !d.Linked && linked >= maxLinked {
-		return &file.RefusedError{
+		return &refusedError{
 			Message: fmt.Sprintf("the session has %d linked documents, and can have no more",
 				linked), Hint: "`ccship link rm PATH` ends a link",
 		}
@@ -69,7 +68,7 @@ func (t *Tracker) link(ctx context.Context, r linkRequest) error {
 
 // find returns the name of the file that a request means. Claude may be in a subfolder, and mean a path below the
 // folder in which it began.
-func find(folder *file.Folder, r *linkRequest) (string, error) {
+func find(folder *folder, r *linkRequest) (string, error) {
 	name, err := folder.Find(r.base, r.path)
 	if err != nil && r.by == byMCP {
 		if other, e := folder.Find("", r.path); e == nil {
@@ -80,7 +79,7 @@ func find(folder *file.Folder, r *linkRequest) (string, error) {
 }
 
 // lookUp returns what is known of a file of a session, and how many documents the session has.
-func (t *Tracker) lookUp(session string, folder *file.Folder, name string) (d trackedDocument, linked int) {
+func (t *Tracker) lookUp(session string, folder *folder, name string) (d trackedDocument, linked int) {
 	d.Session, d.Path = session, name
 	for _, known := range t.list(session, false) {
 		if known.Linked {
@@ -95,7 +94,7 @@ func (t *Tracker) lookUp(session string, folder *file.Folder, name string) (d tr
 
 // confirm makes c the answer to a viewer that asks for an existing link. It carries the content of the last version if
 // the file still has it.
-func (t *Tracker) confirm(c *change, folder *file.Folder) {
+func (t *Tracker) confirm(c *change, folder *folder) {
 	c.kind = kindLinked
 	content, err := t.read(folder, c.document.Path)
 	if err == nil && !content.Torn && content.SHA256 == c.document.SHA256 {
@@ -104,7 +103,7 @@ func (t *Tracker) confirm(c *change, folder *file.Folder) {
 }
 
 // linkNew links a file that is not linked, or was linked in another folder.
-func (t *Tracker) linkNew(ctx context.Context, loc Location, folder *file.Folder, name string, c *change) error {
+func (t *Tracker) linkNew(ctx context.Context, loc Location, folder *folder, name string, c *change) error {
 	content, err := t.read(folder, name)
 	if err != nil {
 		return err
@@ -133,11 +132,11 @@ func (t *Tracker) introduced(ctx context.Context, loc Location) bool {
 }
 
 // read reads a document for a new version. If the file is being written, it tries a few times.
-func (t *Tracker) read(folder *file.Folder, name string) (*file.Content, error) {
+func (t *Tracker) read(folder *folder, name string) (*content, error) {
 	for tries := 3; ; tries-- {
 		c, err := folder.Read(name, t.settings.Config().DocumentCap, outbox.BlobInRow)
-		if errors.Is(err, file.ErrGone) {
-			return nil, &file.RefusedError{Message: name + " was removed", Hint: "a document must exist when it is linked"}
+		if errors.Is(err, errGone) {
+			return nil, &refusedError{Message: name + " was removed", Hint: "a document must exist when it is linked"}
 		}
 		if err != nil || !c.Torn || tries == 0 {
 			return &c, err
@@ -167,12 +166,12 @@ func (t *Tracker) unlink(ctx context.Context, r linkRequest) error {
 		return t.publish(ctx, loc, &change{document: d, kind: kindUnlinked, by: r.by, line: r.line, requestID: r.id,
 			asks: r.asks})
 	}
-	return &file.RefusedError{Message: r.path + " is not linked to the session", Hint: "`ccship link list` names what is"}
+	return &refusedError{Message: r.path + " is not linked to the session", Hint: "`ccship link list` names what is"}
 }
 
 // names returns the names that a request to unlink may mean.
 func (t *Tracker) names(loc Location, r *linkRequest) []string {
-	names := append(file.Names(r.base, r.path, loc.Cwd), r.path)
+	names := append(names(r.base, r.path, loc.Cwd), r.path)
 	folder, err := t.open(&loc)
 	if err != nil {
 		return names

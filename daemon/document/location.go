@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/config"
-	"github.com/ccship/ccship/daemon/document/file"
+
 	"github.com/ccship/ccship/tail"
 )
 
@@ -41,8 +41,8 @@ func (l *Location) path(d *trackedDocument) string {
 
 // open opens the working directory of a session. It does not read ccship's own files, and masks secrets in others for
 // the session's server.
-func (t *Tracker) open(loc *Location) (*file.Folder, error) {
-	folder, err := file.OpenFolder(loc.Cwd)
+func (t *Tracker) open(loc *Location) (*folder, error) {
+	folder, err := openFolder(loc.Cwd)
 	if err == nil {
 		folder.Guard, folder.Mask = t.guard.Check, t.masking.For(loc.Dest, loc.Cwd).ReaderAt
 	}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/ccship/ccship/daemon/config"
-	"github.com/ccship/ccship/daemon/document/file"
+
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
@@ -28,7 +28,7 @@ func (g *Guard) Check(path string, info fs.FileInfo) error {
 	if !g.isOwn(path, info) {
 		return nil
 	}
-	return &file.RefusedError{
+	return &refusedError{
 		Message: fmt.Sprintf("%s is one of ccship's own files",
 			path), Hint: "its state, its configuration and its keys are never sent",
 	}
@@ -84,8 +84,8 @@ func andAbove(dir string) func(yield func(string) bool) {
 }
 
 // Open opens a file to send it, through a mask, unless the file belongs to ccship by now.
-func (g *Guard) Open(root, name string, mask file.Mask) (outbox.Content, error) {
-	c, err := file.OpenToSend(root, name, g.Check, mask)
+func (g *Guard) Open(root, name string, mask mask) (outbox.Content, error) {
+	c, err := openToSend(root, name, g.Check, mask)
 	if err != nil {
 		return nil, err // not a nil *file.OpenFile in an interface
 	}

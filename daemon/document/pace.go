@@ -5,8 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"time"
-
-	"github.com/ccship/ccship/daemon/document/file"
 )
 
 // Documents are checked by the clock: that finds the changes of any program on every file system, including editors
@@ -107,5 +105,5 @@ func (t *Tracker) documentUnchanged(loc Location, d *trackedDocument) bool {
 	if d.Deleted {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	return err == nil && info.Mode().IsRegular() && file.StampOf(info) == file.Stamp(d.Stat)
+	return err == nil && info.Mode().IsRegular() && stampOf(info) == fileStamp(d.Stat)
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/document/file"
 )
 
 // TestPrivateFiles: files for keys and passwords are linked for nobody, by no name, but for a person who insists.
@@ -28,7 +27,7 @@ func TestPrivateFiles(t *testing.T) {
 		for _, path := range []string{name, "innocent.md"} {
 			for _, by := range []string{byUser, byMCP, byViewer} {
 				err := h.link(t.Context(), linkRequest{session: sessionA, path: path, by: by, private: by != byUser, line: -1, id: "w"})
-				if r, ok := errors.AsType[*file.RefusedError](err); !ok || !strings.Contains(r.Message, "keys or passwords") {
+				if r, ok := errors.AsType[*refusedError](err); !ok || !strings.Contains(r.Message, "keys or passwords") {
 					t.Errorf("%s, which is %s, is linked for %s: %v", path, name, by, err)
 				}
 			}
@@ -83,7 +82,7 @@ func TestPrivateFileInADocumentsPlace(t *testing.T) {
 // On Windows, other names are the same file.
 func TestPrivateNames(t *testing.T) {
 	for _, path := range []string{"/p/id_rsa.", "/p/ID_RSA ", "/p/server.key::$DATA", "/p/a:b.key"} {
-		if !file.Private(path) {
+		if !private(path) {
 			t.Errorf("%q does not count as private", path)
 		}
 	}
@@ -93,7 +92,7 @@ func TestPrivateNames(t *testing.T) {
 func TestPrivatePaths(t *testing.T) {
 	for _, path := range []string{"/p/.git/config", "/home/kim/.config/gh/hosts.yml", "/p/.yarnrc.yml", "/p/.env.bak", "/p/id_rsa.old", "/p/server.key~", "/p/.npmrc.orig.bak",
 		"/p/.git/config.bak", "/p/secrets.yml.swp", "/p/credentials.json.save"} {
-		if !file.Private(path) {
+		if !private(path) {
 			t.Errorf("%s does not count as private", path)
 		}
 	}
@@ -103,7 +102,7 @@ func TestPrivatePaths(t *testing.T) {
 func TestNotPrivate(t *testing.T) {
 	for _, path := range []string{"/p/environment.md", "/p/ssh/notes.md", "/p/keys.md", "/p/key", "/p/pem.txt", "/p/docs/keyring.md", "/p/aws.md", "/p/credentials.md",
 		"/p/secrets.md", "/p/env", "/p/config", "/p/gh/hosts.md", "/p/plan.md.bak", "/p/git/config", "/p/~", "/p/tfstate.md"} {
-		if file.Private(path) {
+		if private(path) {
 			t.Errorf("%s counts as private", path)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/state/projection"
 )
 
@@ -51,13 +50,13 @@ func (s *sessionDocuments) unsent() bool {
 // trackedDocument is a document, and what is known of its file beyond the last version.
 type trackedDocument struct {
 	projection.Document
-	newStamp      file.Stamp // at the previous check, if it is not the version's
-	changingSince time.Time  // when the file was first seen to differ from the version
-	missing       bool       // it did not exist at the previous check
-	unproven      bool       // its bytes may have changed although the stamp has not
-	problem       string     // why it cannot be read or sent now
-	failures      int        // how often its newest version could not be sent
-	placed        bool       // this daemon has seen that the working directory is the one it was linked in
+	newStamp      fileStamp // at the previous check, if it is not the version's
+	changingSince time.Time // when the file was first seen to differ from the version
+	missing       bool      // it did not exist at the previous check
+	unproven      bool      // its bytes may have changed although the stamp has not
+	problem       string    // why it cannot be read or sent now
+	failures      int       // how often its newest version could not be sent
+	placed        bool      // this daemon has seen that the working directory is the one it was linked in
 }
 
 // compare orders documents by when they were linked.
@@ -66,7 +65,7 @@ func (d *trackedDocument) compare(other *trackedDocument) int {
 }
 
 // newVersion makes a content the next version.
-func (d *trackedDocument) newVersion(c *file.Content, by string) {
+func (d *trackedDocument) newVersion(c *content, by string) {
 	d.Version++
 	d.ChangedAt, d.By = time.Now().UnixMilli(), by
 	d.Size, d.SHA256, d.TooLarge, d.Deleted = c.Size, c.SHA256, c.TooLarge, false
@@ -74,14 +73,14 @@ func (d *trackedDocument) newVersion(c *file.Content, by string) {
 }
 
 // setStamp notes which state of the file the version was read from.
-func (d *trackedDocument) setStamp(c *file.Content) {
+func (d *trackedDocument) setStamp(c *content) {
 	d.Stat, d.unproven = projection.Stamp(c.Stamp), c.Torn || !c.Stamp.Settled(time.Now())
-	d.newStamp, d.changingSince, d.missing, d.problem = file.Stamp{}, time.Time{}, false, ""
+	d.newStamp, d.changingSince, d.missing, d.problem = fileStamp{}, time.Time{}, false, ""
 }
 
 // elsewhere reports whether the working directory is not the folder in which the document was linked. The folder's
 // device may have another number after a restart.
-func (d *trackedDocument) elsewhere(id file.Identity) bool {
+func (d *trackedDocument) elsewhere(id identity) bool {
 	now := projection.Folder(id)
 	if now.Inode == 0 || d.Folder.Inode != 0 && (d.Folder.Inode != now.Inode || d.placed &&
 		d.Folder.Device != now.Device) {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/config"
-	"github.com/ccship/ccship/daemon/document/file"
+
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/transcript"
@@ -108,7 +108,7 @@ func newTracker(d Deps) *Tracker {
 
 func (t *Tracker) load(ctx context.Context) error {
 	err := t.projections.Documents.Each(ctx, func(d projection.Document) {
-		unproven := !file.Stamp(d.Stat).Settled(time.UnixMilli(d.ChangedAt))
+		unproven := !fileStamp(d.Stat).Settled(time.UnixMilli(d.ChangedAt))
 		t.session(d.Session).documents[d.Path] = trackedDocument{Document: d, unproven: unproven}
 	}, func(session string) { t.session(session).requested = true })
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/document/file"
+
 	"github.com/ccship/ccship/state/projection"
 )
 
@@ -168,7 +168,7 @@ func (t *Tracker) checkAll(ctx context.Context, loc Location, edits []edit) (soo
 }
 
 // editLines returns the line of the last edit of each file, under every name that the file may have.
-func editLines(folder *file.Folder, edits []edit) map[string]int64 {
+func editLines(folder *folder, edits []edit) map[string]int64 {
 	lines := map[string]int64{}
 	for _, e := range edits {
 		for _, name := range folder.Names("", e.path) {

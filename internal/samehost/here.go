@@ -1,5 +1,5 @@
-// Package samehost proves over a connection that the process at its other end runs on this machine, for the same user. A
-// loopback address proves nothing: a tunnel ends there too. It does not know what follows from the proof.
+// Package samehost proves over a connection that the process at its other end runs on this machine, for the same user.
+// A loopback address proves nothing: a tunnel ends there too. It does not know what follows from the proof.
 //
 // The client makes a file with a random key in a folder that only this user can read, and names the file to the server.
 // The server answers with an HMAC, under that key, of both ends of its own connection. Behind a tunnel or a proxy the
@@ -24,6 +24,8 @@ import (
 	"regexp"
 	"sync"
 	"time"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // Path is where a server answers, below its base path.
@@ -83,7 +85,7 @@ func Ask(ctx context.Context, address string) error {
 
 // challenge makes the file with the key; remove removes it.
 func challenge() (id string, key []byte, remove func(), err error) {
-	dir, err := Folder()
+	dir, err := sys.UserFolder()
 	if err != nil {
 		return "", nil, nil, err
 	}
@@ -200,7 +202,7 @@ func readKey(id string) ([]byte, error) {
 	if !idForm.MatchString(id) {
 		return nil, errors.New("not an id")
 	}
-	dir, err := Folder()
+	dir, err := sys.UserFolder()
 	if err != nil {
 		return nil, err
 	}

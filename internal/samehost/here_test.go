@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // serve is a server on this machine.
@@ -30,7 +32,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 
 // TestProof has a server of this user prove that it is here, below its base path too.
 func TestProof(t *testing.T) {
-	dir, err := Folder()
+	dir, err := sys.UserFolder()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +189,7 @@ func tunnel(t *testing.T, to string) string {
 
 // TestAnswer reads only what a client of this user made.
 func TestAnswer(t *testing.T) {
-	dir, err := Folder()
+	dir, err := sys.UserFolder()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ type AtomicFile struct {
 	fault  func(step string) error // tests fail a step here; nil fails none
 }
 
-// CreateFile begins a file that is to be named path, in the same folder, with mode 0600. The caller ends it with Commit,
-// CommitNew or Discard.
+// CreateFile begins a file that is to be named path, in the same folder, with mode 0600. The caller ends it with
+// Commit, CommitNew or Discard.
 func CreateFile(path string) (*AtomicFile, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*") // 0600
 	if err != nil {

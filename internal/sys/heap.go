@@ -11,9 +11,9 @@ import (
 // its memory is worth.
 const least = 40
 
-// BoundHeap limits the garbage that gathers before it is collected, from now on, unless GOGC says how much: to room bytes,
-// and to most percent of what is alive. Go's own limit is 100 percent. For a large heap that is memory which nobody
-// needs, and a small one is collected more often than it has to be.
+// BoundHeap limits the garbage that gathers before it is collected, from now on, unless GOGC says how much: to room
+// bytes, and to most percent of what is alive. Go's own limit is 100 percent. For a large heap that is memory which
+// nobody needs, and a small one is collected more often than it has to be.
 func BoundHeap(room, most uint64) {
 	if os.Getenv("GOGC") == "" {
 		p := &pacer{room: room, most: most, percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}

@@ -40,8 +40,8 @@ func LoadIdentity(stateDir string) (Identity, error) {
 	return id, nil
 }
 
-// ChangeIdentity gives this machine a new name, because another one uses the name it has: a clone, or a second daemon with a
-// state of its own. It keeps the former one and numbers the host, as in "laptop (2)".
+// ChangeIdentity gives this machine a new name, because another one uses the name it has: a clone, or a second daemon
+// with a state of its own. It keeps the former one and numbers the host, as in "laptop (2)".
 func ChangeIdentity(stateDir string) error {
 	was, err := LoadIdentity(stateDir)
 	if err != nil {

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/ccship/ccship/internal/samehost"
 )
 
 // Holder describes a daemon that delivers a root. It is the content of the lock file.
@@ -45,8 +43,8 @@ var errLocked = errors.New("locked")
 // Lock is held until Release, or until the process ends in any way.
 type Lock struct{ files []*os.File }
 
-// AcquireLock takes the locks of each root for the daemon that me describes. It does not wait: the error is a *HeldError if
-// another daemon has one of them. Any other error means that locks do not work on this system.
+// AcquireLock takes the locks of each root for the daemon that me describes. It does not wait: the error is a
+// *HeldError if another daemon has one of them. Any other error means that locks do not work on this system.
 func AcquireLock(roots []string, me Holder) (*Lock, error) {
 	me.Roots = roots
 	text, err := json.Marshal(me)
@@ -166,7 +164,7 @@ type named struct{ root, key, file string }
 
 // files returns the lock files of the roots, each once, in an order that all processes share.
 func files(roots []string) ([]named, error) {
-	dir, err := samehost.Folder()
+	dir, err := UserFolder()
 	if err != nil {
 		return nil, err
 	}

@@ -12,9 +12,9 @@ import (
 // ErrForeign means that a socket, or the folder that it is in, belongs to another user.
 var ErrForeign = errors.New("it belongs to another user")
 
-// DialPeer connects to the Unix socket at path. The error wraps ErrForeign, and nothing was sent, if neither this user nor
-// root, who could become this user, listens there or owns its folder. On Windows, which does not say who listens, the
-// access lists of the folder are all there is.
+// DialPeer connects to the Unix socket at path. The error wraps ErrForeign, and nothing was sent, if neither this user
+// nor root, who could become this user, listens there or owns its folder. On Windows, which does not say who listens,
+// the access lists of the folder are all there is.
 func DialPeer(ctx context.Context, dialer net.Dialer, path string) (net.Conn, error) {
 	if err := SocketFolder(filepath.Dir(path)); err != nil {
 		return nil, err

@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ccship/ccship/internal/samehost"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // here asks for the proof that the server is on this machine, as a client of this user does, and as another one.
 func (r *rig) here() {
 	r.t.Helper()
-	dir, err := samehost.Folder()
+	dir, err := sys.UserFolder()
 	if err != nil {
 		r.t.Fatal(err)
 	}

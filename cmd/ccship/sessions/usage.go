@@ -17,7 +17,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/project"
-	"github.com/ccship/ccship/daemon/usage"
+
 	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/transcript/price"
 )
@@ -32,7 +32,7 @@ type usageOptions struct {
 // usageReport is what `usage --json` prints.
 type usageReport struct {
 	SchemaVersion int `json:"schema_version"`
-	usage.Report
+	library.Report
 	// Incomplete says why the server could not be asked; then the sums are of this machine's disk.
 	Incomplete *control.Error `json:"incomplete,omitempty"`
 }
@@ -64,24 +64,24 @@ func (a verbs) usageCommand() *cobra.Command {
 			return a.usage(ctx, o, q)
 		},
 	}
-	cmd.Flags().StringSliceVar(&o.by, "by", []string{usage.Day},
-		"`columns` to sum by, separated by commas: "+strings.Join(usage.Columns(), ", "))
+	cmd.Flags().StringSliceVar(&o.by, "by", []string{library.Day},
+		"`columns` to sum by, separated by commas: "+strings.Join(library.Columns(), ", "))
 	cmd.Flags().StringVar(&o.since, "since", "", "only responses since then: 2026-11-01, 36h or 7d")
 	cmd.Flags().StringVar(&o.until, "until", "", "only responses until then; a day is included")
 	cmd.Flags().BoolVar(&o.offline, "offline", false, "sum the transcripts on this disk, not those on the server")
 	cmd.Flags().BoolVar(&o.csv, "csv", false, "print comma-separated values")
 	a.AddJSON(cmd)
-	complete := cobra.FixedCompletions(usage.Columns(), cobra.ShellCompDirectiveNoFileComp)
+	complete := cobra.FixedCompletions(library.Columns(), cobra.ShellCompDirectiveNoFileComp)
 	_ = cmd.RegisterFlagCompletionFunc("by", complete) // the flag exists
 	return cmd
 }
 
 // query is what the flags ask for.
-func (o usageOptions) query(now time.Time) (q usage.Query, err error) {
+func (o usageOptions) query(now time.Time) (q library.Query, err error) {
 	for _, by := range o.by {
 		by = strings.TrimSpace(by)
-		if !slices.Contains(usage.Columns(), by) {
-			return q, control.Usage(fmt.Sprintf("--by %q is unknown", by), "it is one of "+strings.Join(usage.Columns(), ", "))
+		if !slices.Contains(library.Columns(), by) {
+			return q, control.Usage(fmt.Sprintf("--by %q is unknown", by), "it is one of "+strings.Join(library.Columns(), ", "))
 		}
 		if !slices.Contains(q.By, by) {
 			q.By = append(q.By, by)
@@ -101,7 +101,7 @@ func (o usageOptions) query(now time.Time) (q usage.Query, err error) {
 }
 
 // usage prints the sums of the server, or else of the disk.
-func (a verbs) usage(ctx context.Context, o usageOptions, q usage.Query) error {
+func (a verbs) usage(ctx context.Context, o usageOptions, q library.Query) error {
 	l, err := a.library(ctx)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (a verbs) usage(ctx context.Context, o usageOptions, q usage.Query) error {
 	doc := usageReport{SchemaVersion: control.SchemaVersion}
 	var trouble error
 	if l.Server != nil && !o.offline {
-		doc.Report, trouble = usage.Server(ctx, l.Server, q)
+		doc.Report, trouble = library.Server(ctx, l.Server, q)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -129,21 +129,21 @@ func (a verbs) usage(ctx context.Context, o usageOptions, q usage.Query) error {
 }
 
 // usageOnDisk sums what is on disk, with a bar while it reads.
-func (a verbs) usageOnDisk(ctx context.Context, l *library.Library, q usage.Query) (usage.Report, error) {
+func (a verbs) usageOnDisk(ctx context.Context, l *library.Library, q library.Query) (library.Report, error) {
 	c, err := a.Config()
 	if err != nil {
-		return usage.Report{}, err
+		return library.Report{}, err
 	}
 	prices, err := priceList(c)
 	if err != nil {
-		return usage.Report{}, err
+		return library.Report{}, err
 	}
 	host, _ := os.Hostname() // only the machine's name is shown without it
 	bar := term.NewBar(a.Stderr, "reading")
 	defer bar.Clear()
 	finder := project.NewFinder()
 	var drawn time.Time
-	disk := usage.Disk{
+	disk := library.UsageDisk{
 		Roots: l.Roots, Machine: l.Machine, Host: host, Prices: prices,
 		Project: func(cwd, folder string) (hash, repository string) {
 			policy, _ := finder.Find(cwd) // what it says of delivery does not matter here

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
-	"github.com/ccship/ccship/daemon/claude"
+
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/amount"
@@ -32,7 +32,7 @@ func readKey() (string, error) {
 // saved is what setup ends with: what is safe now, and what would have been lost soon.
 func (s *setup) saved(c config.Config, status control.Status, r control.SyncResult) string {
 	var b strings.Builder
-	kept, err := claude.Expiring(c.Roots, sweepSoon, time.Now())
+	kept, err := config.Expiring(c.Roots, sweepSoon, time.Now())
 	switch {
 	case status.Files == nil || status.Files.Tracked == 0:
 		fmt.Fprintf(&b, "no conversations yet in %s; the first will be delivered as it is written\n",
@@ -70,7 +70,7 @@ func (s *setup) tellHowToRun(ctx context.Context, t *theService) error {
 		return s.app.Tell(fmt.Sprintf("the running daemon (pid %d) delivers there from now on; "+
 			"`ccship status` shows the progress\n", status.PID))
 	}
-	kept, err := claude.Expiring(t.config.Roots, sweepSoon, time.Now())
+	kept, err := config.Expiring(t.config.Roots, sweepSoon, time.Now())
 	if err != nil {
 		s.app.Say("not everything could be counted: %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
-	"github.com/ccship/ccship/daemon/claude"
+
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/packaging"
@@ -91,7 +91,7 @@ func (a verbs) installPlugin(c config.Config) error {
 // uninstallPlugin removes the plugin. Claude Code before 2.1 cannot uninstall a plugin whose folder is gone.
 func (a verbs) uninstallPlugin(c config.Config) error {
 	dir := pluginDir(c)
-	known := func(root string) bool { return claude.KnowsMarketplace(filepath.Dir(root), dir) }
+	known := func(root string) bool { return config.KnowsMarketplace(filepath.Dir(root), dir) }
 	if slices.ContainsFunc(c.Roots, known) {
 		return control.Failed("Claude Code still has the plugin",
 			"run `"+leaveCommand+"`, then this command again")

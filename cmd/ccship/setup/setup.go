@@ -10,7 +10,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/claude"
+
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/amount"
@@ -113,7 +113,7 @@ func (s *setup) introduce(c config.Config) {
 		return
 	}
 	what := "what Claude Code writes from now on"
-	if kept, err := claude.Expiring(c.Roots, sweepSoon, time.Now()); err == nil && kept.Sessions > 0 {
+	if kept, err := config.Expiring(c.Roots, sweepSoon, time.Now()); err == nil && kept.Sessions > 0 {
 		what = "the " + amount.Counted(int64(kept.Sessions), "session", "sessions") + " (" + amount.Size(kept.Bytes) +
 			") of Claude Code on this machine"
 	}

@@ -8,13 +8,12 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/library"
-	"github.com/ccship/ccship/daemon/usage"
 )
 
 // A narrow terminal shows what matters: of sessions the title, of sums the cost. No line is cut where columns can go.
 func TestNarrow(t *testing.T) {
 	cost := 921.99
-	row := usage.Row{
+	row := library.Row{
 		Day: "2026-11-20", Session: "3f2a9c01-0000-4000-8000-000000000001", Answers: 1234, Input: 1_234_567, Output: 345_678, CacheWrite5m: 9_876_543,
 		CacheRead: 123_456_789, Total: 134_913_577, Cost: &cost,
 	}
@@ -22,7 +21,7 @@ func TestNarrow(t *testing.T) {
 	items := []library.Item{{Session: row.Session, State: library.OnBoth, Title: "Fix the rounding of the cart total", Project: "shop", ChangedAt: at, Messages: 34, Tokens: 1e6, Cost: &cost}}
 	for _, columns := range []int{60, 80, 120} {
 		v := View{Now: at, Zone: time.UTC, Columns: columns}
-		sums := v.Usage(usage.Report{By: []string{usage.Day}, Rows: []usage.Row{row}, Total: row, Prices: "2026-11-21"})
+		sums := v.Usage(library.Report{By: []string{library.Day}, Rows: []library.Row{row}, Total: row, Prices: "2026-11-21"})
 		if !strings.Contains(sums, "$921.99") || !strings.Contains(sums, "134 913 577") || strings.Contains(sums, "…") {
 			t.Errorf("%d columns:\n%s", columns, sums)
 		}
@@ -33,7 +32,7 @@ func TestNarrow(t *testing.T) {
 			t.Errorf("%d columns:\n%s", columns, list)
 		}
 	}
-	by := View{Now: at, Zone: time.UTC}.Usage(usage.Report{By: []string{usage.Session}, Rows: []usage.Row{row}, Total: row})
+	by := View{Now: at, Zone: time.UTC}.Usage(library.Report{By: []string{library.Session}, Rows: []library.Row{row}, Total: row})
 	if !strings.Contains(by, "\n3f2a9c01  ") {
 		t.Errorf("a session's id is not short:\n%s", by)
 	}

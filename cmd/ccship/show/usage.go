@@ -9,26 +9,26 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/usage"
+	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/internal/amount"
 )
 
 // usageColumns are the columns of sums, with what they are called in a table and in comma-separated values.
 var usageColumns = []struct {
 	head, name string
-	of         func(usage.Row) int64
+	of         func(library.Row) int64
 }{
-	{"responses", "answers", func(r usage.Row) int64 { return r.Answers }},
-	{"input", "input_tokens", func(r usage.Row) int64 { return r.Input }},
-	{"output", "output_tokens", func(r usage.Row) int64 { return r.Output }},
-	{"write 5m", "cache_write_5m_tokens", func(r usage.Row) int64 { return r.CacheWrite5m }},
-	{"write 1h", "cache_write_1h_tokens", func(r usage.Row) int64 { return r.CacheWrite1h }},
-	{"cache read", "cache_read_tokens", func(r usage.Row) int64 { return r.CacheRead }},
-	{"total", "total_tokens", func(r usage.Row) int64 { return r.Total }},
+	{"responses", "answers", func(r library.Row) int64 { return r.Answers }},
+	{"input", "input_tokens", func(r library.Row) int64 { return r.Input }},
+	{"output", "output_tokens", func(r library.Row) int64 { return r.Output }},
+	{"write 5m", "cache_write_5m_tokens", func(r library.Row) int64 { return r.CacheWrite5m }},
+	{"write 1h", "cache_write_1h_tokens", func(r library.Row) int64 { return r.CacheWrite1h }},
+	{"cache read", "cache_read_tokens", func(r library.Row) int64 { return r.CacheRead }},
+	{"total", "total_tokens", func(r library.Row) int64 { return r.Total }},
 }
 
 // Usage is a table of sums, with the total below.
-func (v View) Usage(r usage.Report) string {
+func (v View) Usage(r library.Report) string {
 	r = plain(r)
 	if r.Total.Answers == 0 {
 		return "no responses yet\n"
@@ -41,7 +41,7 @@ func (v View) Usage(r usage.Report) string {
 	for _, row := range r.Rows {
 		table = append(table, usageCells(r.By, row, false))
 	}
-	if at := slices.Index(r.By, usage.Session); at >= 0 {
+	if at := slices.Index(r.By, library.Session); at >= 0 {
 		full := make([]string, len(r.Rows))
 		for i, row := range r.Rows {
 			full[i] = row.Session
@@ -73,23 +73,23 @@ func (v View) Usage(r usage.Report) string {
 }
 
 // usageSource says what the sums are of.
-func usageSource(r usage.Report) string {
+func usageSource(r library.Report) string {
 	source := "your sessions on the server"
-	if r.Source == usage.FromDisk {
+	if r.Source == library.FromDisk {
 		source = amount.Counted(int64(r.Files), "transcript", "transcripts") + " on this disk"
 	}
 	return source + "; list prices of " + r.Prices
 }
 
 // usageCells are a row's cells. exact is for programs: names in full, numbers without spaces.
-func usageCells(by []string, row usage.Row, exact bool) []string {
+func usageCells(by []string, row library.Row, exact bool) []string {
 	var cells []string
 	for _, name := range by {
 		cell := map[string]string{
-			usage.Day: row.Day, usage.Project: row.Project, usage.Model: row.Model, usage.Machine: row.Machine,
-			usage.Session: row.Session,
+			library.Day: row.Day, library.Project: row.Project, library.Model: row.Model, library.Machine: row.Machine,
+			library.Session: row.Session,
 		}[name]
-		if name == usage.Machine && row.Host != "" && !exact {
+		if name == library.Machine && row.Host != "" && !exact {
 			cell = row.Host
 		}
 		if !exact {
@@ -115,7 +115,7 @@ func usageCells(by []string, row usage.Row, exact bool) []string {
 }
 
 // usageCost is what a row's tokens cost.
-func usageCost(row usage.Row) string {
+func usageCost(row library.Row) string {
 	if row.Cost == nil {
 		return "–"
 	}
@@ -131,7 +131,7 @@ func usageCost(row usage.Row) string {
 
 // UsageCSV writes the rows as comma-separated values, without the total. A name that a spreadsheet would take for a
 // formula begins with an apostrophe: others chose it.
-func UsageCSV(w io.Writer, r usage.Report) error {
+func UsageCSV(w io.Writer, r library.Report) error {
 	out := csv.NewWriter(w)
 	head := append([]string{}, r.By...)
 	for _, c := range usageColumns {
@@ -154,7 +154,7 @@ func UsageCSV(w io.Writer, r usage.Report) error {
 }
 
 // UsageFault says in one line what could not be read.
-func UsageFault(f usage.Fault) string {
+func UsageFault(f library.Fault) string {
 	where := f.Path
 	if f.Line > 0 {
 		where += ":" + strconv.FormatInt(f.Line, 10)

@@ -1,0 +1,82 @@
+package daemon
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// someFile is the only transcript on disk.
+type someFile struct{ tail.Tracked }
+
+func (f someFile) File(tail.FileID) (tail.Tracked, bool) { return f.Tracked, true }
+
+// oneServer speaks the extension at an address.
+type oneServer struct{ base *url.URL }
+
+func (oneServer) Protocol(string) string { return "ccship" }
+
+func (s oneServer) Reader(string) *remote.Client {
+	return &remote.Client{Base: s.base, HTTP: http.DefaultClient, Key: func() (string, error) { return "", nil }}
+}
+
+// TestCountOfRejoinedStream: a transcript that rejoined goes on in the epoch in front, and its rewrites are counted there.
+func TestCountOfRejoinedStream(t *testing.T) {
+	const dest, session, generation, lost = "http://server", "s1", 4, 12
+	ctx := t.Context()
+	db, err := state.Open(ctx, state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	file := tail.Tracked{File: tail.File{ID: 1, Path: "/r/p/s1.jsonl", Root: "/r", Name: session, Copy: 1}}
+	file.Cursor = tail.Cursor{Offset: 30, Line: 3}
+	step := state.Step{Tracked: file, Routing: state.Routing{Dest: dest, Decided: true,
+		Stream: outbox.Stream{ID: 1, SessionID: session}}}
+	if errs, err := db.Commit(ctx, []state.Step{step}); err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	there := tail.Cursor{Offset: 20, Line: 2, Generation: generation}
+	err = db.Rejoin(ctx, 1, state.Rejoin{Expect: file.Cursor, Epoch: "front", Cursor: there})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"drops":[{"session":{"session_id":"s1","machine":"m"},"epoch":"front","generation":`+
+			strconv.Itoa(generation)+`,"lines":`+strconv.Itoa(lost)+`}]}`)
+	}))
+	t.Cleanup(web.Close)
+	base, err := url.Parse(web.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := load(ctx, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	list.list = []rewrite{{File: 1, Session: session, Generation: generation - 1, Next: generation, From: 2, To: 20,
+		At: now.Add(-time.Hour)}}
+	c := counter{List: list, Files: someFile{file}, Servers: oneServer{base},
+		Origin: outbox.Origin{Machine: "m", Epoch: "own"}}
+	if err := c.Count(ctx, now); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.list) != 1 || list.list[0].Lines != lost {
+		t.Errorf("rewrites %+v, want one that took %d lines", list.list, lost)
+	}
+}

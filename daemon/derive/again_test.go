@@ -1,0 +1,86 @@
+package derive
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/transcript/session"
+)
+
+// linked is one document of every session.
+type linked struct{ nothing }
+
+func (linked) Linked(string) []string { return []string{"/w/a.md"} }
+
+// A rewind that takes what a session's Claude was told of documents has it told again with the next hook; another does
+// not. What was told is told once.
+func TestToldAgainAfterRewind(t *testing.T) {
+	n, stop := noticesOf(t, nil)
+	defer stop()
+	b := NewInbox(Deps{Projections: n.projections, Introductions: n.introductions, Notices: n, Sessions: nothing{},
+		Documents: linked{}, Settings: nothing{}, Log: n.log})
+	if _, err := b.Init(t.Context(), control.InitQuery{Session: "s", Cwd: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	n.introductions.told(t.Context(), "s") // the transcript shows it
+	n.introductions.toldOn("s", 3)
+	told := func() string {
+		t.Helper()
+		a, err := b.Pending(t.Context(), control.PendingRequest{Session: "s", Cwd: "/w", Confirm: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Receipt != "" {
+			if _, err := b.Pending(t.Context(), control.PendingRequest{Session: "s", Receipt: a.Receipt}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return a.Text
+	}
+	back := func(first, last int64) {
+		n.introductions.rewound("s", &session.Rewind{Left: []session.Span{{First: first, Last: last}}})
+	}
+	if got := told(); got != "" {
+		t.Errorf("told %q before any rewind", got)
+	}
+	back(5, 9)
+	if got := told(); got != "" {
+		t.Errorf("told %q after a rewind behind it", got)
+	}
+	n.introductions.toldOn("s", 12) // a link that Claude asked for
+	back(11, 14)
+	if got := told(); !strings.Contains(got, "/w/a.md") {
+		t.Errorf("told %q after a rewind before the link", got)
+	}
+	if got := told(); got != "" {
+		t.Errorf("told %q once more", got)
+	}
+}
+
+// A session's name is what the user calls it. One that begins with another's history says that it has no documents.
+func TestIntroductionsNameAndCopy(t *testing.T) {
+	n, stop := noticesOf(t, nil)
+	defer stop()
+	b := NewInbox(Deps{Projections: n.projections, Introductions: n.introductions, Notices: n, Sessions: nothing{},
+		Documents: nothing{}, Settings: nothing{}, Log: n.log})
+	for _, x := range []struct {
+		q    control.InitQuery
+		want string
+	}{
+		{control.InitQuery{Session: "a", Cwd: "/w", Source: "startup"}, "- Session: w\n- Working directory: /w"},
+		{control.InitQuery{Session: "b", Cwd: "/w", Title: "cart\nrounding"}, "- Session: cart rounding\n- Working directory: /w"},
+		{control.InitQuery{Session: "b", Cwd: "/w", Source: "resume"}, "- Session: cart rounding\n- Working directory: /w"},
+		{control.InitQuery{Session: "a", Cwd: "/w", Title: "renamed", Source: "resume"}, "- Session: renamed\n- Working directory: /w"},
+		{control.InitQuery{Session: "c", Cwd: "/w", Source: "fork"}, "- Session: w\n- Working directory: /w\n- Linked documents: none"},
+		{control.InitQuery{Session: "c", Cwd: "/w", Source: "resume"}, "- Session: w\n- Working directory: /w\n- Linked documents: none"},
+	} {
+		a, err := b.Init(t.Context(), x.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimPrefix(a.Text, "[Session started]\n"); got != x.want {
+			t.Errorf("%+v\ngot  %q\nwant %q", x.q, got, x.want)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package derive
+
+import (
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
+	"github.com/ccship/ccship/tail"
+)
+
+// nothing knows no sessions and no documents, and speaks English.
+type nothing struct{}
+
+func (nothing) StreamID(string) (tail.FileID, bool) { return 0, false }
+func (nothing) Forgotten(session string) bool       { return session == "forgotten" }
+func (nothing) Linked(string) []string              { return nil }
+func (nothing) Locale() string                      { return "en" }
+
+// The first introduction holds before it is durable. When the session is forgotten, nothing of it is left in memory.
+func TestIntroductionIsKept(t *testing.T) {
+	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer projections.State.Close()
+	introductions, err := LoadIntroductions(t.Context(), projections, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	b := NewInbox(Deps{
+		Projections: projections, Introductions: introductions, Notices: NewNotices(projections, introductions, log), Sessions: nothing{}, Documents: nothing{}, Settings: nothing{},
+		Log: log,
+	})
+	introduced := func(session, cwd string) string {
+		t.Helper()
+		a, err := b.Init(t.Context(), control.InitQuery{Session: session, Cwd: cwd})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Text
+	}
+	if first, second := introduced("new", "/w"), introduced("new", "/elsewhere"); first != second {
+		t.Errorf("introduced as %q, then as %q", first, second)
+	}
+	introduced("durable", "/w")
+	introduced("forgotten", "/w")
+	if _, found, _ := introductions.Get(t.Context(), "forgotten"); found {
+		t.Error("the introduction of a forgotten session is stored")
+	}
+	b.Forget("new")
+	if _, found, _ := introductions.Get(t.Context(), "new"); found {
+		t.Error("something is left of a session that was forgotten")
+	}
+	if !introductions.save(t.Context()) || len(introductions.unsaved) > 0 {
+		t.Error("not saved")
+	}
+	if i, found, err := projections.Introductions.Get(t.Context(), "durable"); err != nil || !found || i.Cwd != "/w" {
+		t.Errorf("%+v, %v, %v", i, found, err)
+	}
+}
+
+// A session whose start missed its introduction gets it with the next hook, until one has printed it. A later start that
+// misses it, as after a compaction, counts as well.
+func TestMissedIntroduction(t *testing.T) {
+	n, stop := noticesOf(t, nil)
+	with := func(n *notices) *Inbox {
+		return NewInbox(Deps{
+			Projections: n.projections, Introductions: n.introductions, Notices: n, Sessions: nothing{}, Documents: nothing{},
+			Settings: nothing{}, Log: n.log,
+		})
+	}
+	b := with(n)
+	next := func(b *Inbox, session, cwd string, print bool) string {
+		t.Helper()
+		a, err := b.Pending(t.Context(), control.PendingRequest{Session: session, Cwd: cwd, Confirm: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Receipt == "" {
+			return a.Text
+		}
+		if !print {
+			n.expire(a.Receipt)
+		} else if _, err := b.Pending(t.Context(), control.PendingRequest{Session: session, Receipt: a.Receipt}); err != nil {
+			t.Fatal(err)
+		}
+		return a.Text
+	}
+	started := "[Session started]\n- Session: w\n- Working directory: /w"
+	n.add(t, "s", "a.md")
+	both := started + "\n[Document linked]\n- a.md"
+	for i, c := range []struct {
+		session, cwd string
+		print        bool
+		want         string
+	}{
+		{"s", "/w", false, both}, {"s", "/elsewhere", true, both}, {"s", "/w", true, ""},
+		{"forgotten", "/w", true, ""}, {"not started anywhere", "", true, ""}, {"x\ny", "/w", true, ""},
+	} {
+		if got := next(b, c.session, c.cwd, c.print); got != c.want {
+			t.Errorf("%d: a hook gets %q, want %q", i, got, c.want)
+		}
+	}
+	start := func(session string, print bool) {
+		t.Helper()
+		a, err := b.Init(t.Context(), control.InitQuery{Session: session, Cwd: "/w", Confirm: true})
+		if err != nil || a.Text != started || a.Receipt == "" {
+			t.Errorf("started with %+v, %v", a, err)
+		}
+		if got := next(b, session, "/w", true); got != "" {
+			t.Errorf("while another hook has it, a hook gets %q", got)
+		}
+		if print {
+			n.confirm(t.Context(), a.Receipt)
+		} else {
+			n.expire(a.Receipt)
+		}
+	}
+	start("s", false)
+	start("printed", true)
+	if got := next(b, "s", "/w", true) + next(b, "printed", "/w", true); got != started {
+		t.Errorf("after a second start hooks get %q", got)
+	}
+	start("lost", false)
+	n.introductions.save(t.Context())
+	stop()
+	introductions, err := LoadIntroductions(t.Context(), n.projections, n.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = with(NewNotices(n.projections, introductions, n.log))
+	if got := next(b, "lost", "/w", false) + next(b, "printed", "/w", false) + next(b, "s", "/w", false); got != started {
+		t.Errorf("after a restart hooks get %q", got)
+	}
+}
+
+// TestInitIsBounded tells of as many documents as Claude Code passes on.
+func TestInitIsBounded(t *testing.T) {
+	var names []string
+	for range 100 {
+		names = append(names, strings.Repeat("한", 100))
+	}
+	if got, n := initText("en", projection.Introduction{Name: "w", Cwd: "/w"}, names); n != 29 || len(got) > maxInitText+100 || !strings.Contains(got, "and 7") {
+		t.Errorf("%d bytes, ends with %q", len(got), got[max(0, len(got)-30):])
+	}
+	if got, n := initText("en", projection.Introduction{Name: "w", Cwd: "/w"}, names[:29]); n != 29 || strings.Count(got, "\n") != 32 {
+		t.Errorf("some of 29 are left out: %d lines", strings.Count(got, "\n"))
+	}
+}

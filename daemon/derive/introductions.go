@@ -1,0 +1,245 @@
+package derive
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ccship/ccship/state/projection"
+	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
+)
+
+// introductionsKept is how long the introduction of a session without documents is stored: much longer than Claude Code
+// keeps a transcript.
+const introductionsKept = 400 * 24 * time.Hour
+
+// retryAfter is how long after a failure a save is tried again.
+const retryAfter = 2 * time.Second
+
+// Introductions stores how sessions were introduced at their first start. Callers do not wait for the disk. Its methods
+// are safe for concurrent use.
+type Introductions struct {
+	projections *projection.DB
+	log         *slog.Logger
+	bell        inboxBell
+
+	saving  sync.Mutex // held while one is saved, so that its session is not forgotten meanwhile; taken before mu
+	failing bool       // the last save failed; guarded by saving
+
+	mu      sync.Mutex
+	unsaved map[string]projection.Introduction // by session, not durable yet; guarded by mu
+	knows   map[string]bool                    // by session: whether its Claude was told; some of them; guarded by mu
+	toldAt  map[string]int64                   // by session: line on which it was told of documents last; guarded by mu
+	back    map[string]bool                    // sessions of which a rewind took what was told; guarded by mu
+}
+
+// maxKnown is how many sessions are remembered as told or not.
+const maxKnown = 4096
+
+// LoadIntroductions returns the introductions in the state, and removes those that are too old. An inbox's Run saves
+// new ones.
+func LoadIntroductions(ctx context.Context, projections *projection.DB, log *slog.Logger) (*Introductions, error) {
+	if err := projections.Introductions.Forget(ctx, time.Now().Add(-introductionsKept).UnixMilli()); err != nil {
+		return nil, err
+	}
+	return &Introductions{projections: projections, log: log, bell: newInboxBell(),
+		unsaved: map[string]projection.Introduction{}, knows: map[string]bool{},
+		toldAt: map[string]int64{}, back: map[string]bool{}}, nil
+}
+
+// Get returns how a session was introduced; false if it was not.
+func (s *Introductions) Get(ctx context.Context, session string) (projection.Introduction, bool, error) {
+	s.mu.Lock()
+	i, unsaved := s.unsaved[session]
+	s.mu.Unlock()
+	if unsaved {
+		return i, true, nil
+	}
+	i, found, err := s.projections.Introductions.Get(ctx, session)
+	if err != nil {
+		return i, false, fmt.Errorf("read introduction: %w", err)
+	}
+	return i, found, nil
+}
+
+// add stores how a session is introduced, unless another request came first. It returns the stored introduction.
+func (s *Introductions) add(i projection.Introduction) projection.Introduction {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first, ok := s.unsaved[i.Session]; ok {
+		return first
+	}
+	s.unsaved[i.Session] = i
+	s.bell.ring()
+	return i
+}
+
+// started notes that a session starts: its Claude was not told this time.
+func (s *Introductions) started(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.know(session, false)
+}
+
+// told notes that a session's Claude was told its introduction.
+func (s *Introductions) told(ctx context.Context, session string) {
+	s.mu.Lock()
+	known := s.knows[session]
+	s.know(session, true)
+	s.mu.Unlock()
+	if known {
+		return
+	}
+	i, found, err := s.Get(ctx, session)
+	if err != nil || !found || !i.Untold {
+		return // after an error it is told once more
+	}
+	i.Untold = false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsaved[session] = i
+	s.bell.ring()
+}
+
+// toldOn notes the line on which a transcript shows that its Claude was told of documents, or asked for a link.
+func (s *Introductions) toldOn(session string, line int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.toldAt) >= maxKnown {
+		clear(s.toldAt)
+	}
+	s.toldAt[session] = line
+}
+
+// rewound notes a rewind: when it took what a session's Claude was told of documents, or may have, that is told again.
+func (s *Introductions) rewound(name string, r *session.Rewind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, known := s.toldAt[name]; known && !r.Leaves(at) {
+		return
+	}
+	if len(s.back) >= maxKnown {
+		clear(s.back)
+	}
+	s.back[name] = true
+	s.know(name, false)
+}
+
+// wentBack reports whether a rewind took what a session's Claude was told.
+func (s *Introductions) wentBack(session string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.back[session]
+}
+
+// know remembers whether a session's Claude was told. The caller holds mu.
+func (s *Introductions) know(session string, told bool) {
+	if len(s.knows) >= maxKnown {
+		clear(s.knows) // the state has most of it
+	}
+	s.knows[session] = told
+}
+
+// missing reports whether a session's Claude was not told its introduction.
+func (s *Introductions) missing(ctx context.Context, session string) bool {
+	s.mu.Lock()
+	told, known := s.knows[session]
+	s.mu.Unlock()
+	if known {
+		return !told
+	}
+	i, found, err := s.Get(ctx, session)
+	if err != nil {
+		return false
+	}
+	told = found && !i.Untold
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now, known := s.knows[session]; known {
+		return !now
+	}
+	s.know(session, told)
+	return !told
+}
+
+// forget drops what is not durable yet of a session and its further files.
+func (s *Introductions) forget(session string) {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.unsaved {
+		if slices.Contains(transcript.ForgetNames(name), session) {
+			delete(s.unsaved, name)
+		}
+	}
+	for name := range s.knows {
+		if slices.Contains(transcript.ForgetNames(name), session) {
+			delete(s.knows, name)
+		}
+	}
+}
+
+// run makes introductions durable until ctx is done and all are tried.
+func (s *Introductions) run(ctx context.Context) {
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			s.save(context.WithoutCancel(ctx))
+			return
+		case <-s.bell:
+		case <-retry.C:
+		}
+		if !s.save(ctx) {
+			retry.Reset(retryAfter)
+		}
+	}
+}
+
+// save makes all introductions durable. It stops and returns false at the first failure.
+func (s *Introductions) save(ctx context.Context) bool {
+	for {
+		saved, more := s.saveOne(ctx)
+		if !saved || !more {
+			return saved
+		}
+	}
+}
+
+func (s *Introductions) saveOne(ctx context.Context) (saved, more bool) {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	i, found := s.nextUnsaved()
+	if !found {
+		return true, false
+	}
+	if _, err := s.projections.Introductions.Introduce(ctx, i); err != nil {
+		if !s.failing {
+			s.log.Warn("cannot save how a session was introduced; retrying", "session", i.Session, "err", err)
+		}
+		s.failing = true
+		return false, true
+	}
+	s.failing = false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unsaved[i.Session] == i {
+		delete(s.unsaved, i.Session)
+	}
+	return true, true
+}
+
+func (s *Introductions) nextUnsaved() (projection.Introduction, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range s.unsaved {
+		return i, true
+	}
+	return projection.Introduction{}, false
+}

@@ -1,0 +1,101 @@
+//go:build unix
+
+package document
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestSpecialFiles finds and reads pipes, sockets, devices and files without permission: each is said to be what it is,
+// at once.
+func TestSpecialFiles(t *testing.T) {
+	p := newPlace(t)
+	fifo := filepath.Join(p.dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(p.dir) // a short name for the socket
+	ln, err := net.Listen("unix", "socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	f := p.open()
+	for name, says := range map[string]string{"fifo": "pipe", "socket": "socket"} {
+		_, err := f.Find("", name)
+		refused(t, name, err, says)
+		_, err = f.Read(name, 1000, 100)
+		refused(t, name, err, says)
+	}
+	devices, err := filepath.EvalSymlinks("/dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.dir = devices
+	_, err = p.open().Find("", "null")
+	refused(t, "device", err, "device")
+	if os.Geteuid() == 0 {
+		return // may read everything
+	}
+	p = newPlace(t)
+	path := p.write("locked.md", "x")
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.open().Find("", "locked.md")
+	refused(t, "unreadable", err, "permission")
+}
+
+// TestSwapped has somebody put links, pipes and folders in a document's place as fast as possible: nothing blocks, and
+// nothing from outside is ever read.
+func TestSwapped(t *testing.T) {
+	p := newPlace(t)
+	f := p.open()
+	doc := filepath.Join(p.dir, "docs", "spec.md")
+	stop := make(chan struct{})
+	var swapping sync.WaitGroup
+	swapping.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			next := doc + ".next"
+			os.RemoveAll(next)
+			switch n % 4 {
+			case 0:
+				os.Symlink("../../secret", next)
+			case 1:
+				syscall.Mkfifo(next, 0o600)
+			case 2:
+				os.WriteFile(next, []byte("# Spec\n"), 0o600)
+			case 3:
+				os.Symlink(p.outside, next)
+			}
+			os.Rename(next, doc)
+		}
+	})
+	read := 0
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
+		c, err := f.Read("docs/spec.md", 1000, 100)
+		if err == nil && len(c.Bytes) > 0 {
+			read++
+			if string(c.Bytes) != "# Spec\n" {
+				t.Errorf("read %q", c.Bytes)
+				break
+			}
+		}
+	}
+	close(stop)
+	swapping.Wait()
+	if read == 0 {
+		t.Error("the file itself was never read")
+	}
+}

@@ -1,0 +1,47 @@
+package proof
+
+import (
+	"testing"
+
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/outbox/ledger"
+)
+
+// TestJudge: which ledger of a server is what this daemon expects, and what else happened.
+func TestJudge(t *testing.T) {
+	before := ledger.Ledger{Store: "s", Count: 5, Writer: "before"}
+	mine := ledger.Ledger{Store: "s", Count: 5, Writer: "me"}
+	known := mine
+	known.Token = "mine"
+	doubted := mine
+	doubted.Doubt = true
+	tests := []struct {
+		name   string
+		known  ledger.Ledger
+		store  string
+		count  int64
+		writer string
+		want   string
+		since  string
+	}{
+		{"nothing happened", before, "s", 5, "before", "", ""},
+		{"own write on its way", before, "s", 6, "me", "", ""},
+		{"own writes", mine, "s", 7, "me", "", ""},
+		{"another database", before, "t", 5, "before", ledger.CodeOtherStore, ""},
+		{"an older copy", mine, "s", 4, "me", ledger.CodeStoreBehind, ""},
+		{"another daemon wrote", before, "s", 6, "other", ledger.CodeWriterBehind, ""},
+		{"as many writes, but others", before, "s", 5, "other", ledger.CodeWriterBehind, ""},
+		{"counts that agree prove nothing", doubted, "s", 5, "me", ledger.CodeStoreBehind, ""},
+		{"another daemon took over", mine, "s", 6, "other", ledger.CodeWriterReplaced, ""},
+		{"as many writes, of another history", known, "s", 5, "me", ledger.CodeStoreBehind, "other"},
+		{"more writes, after another history", known, "s", 7, "me", ledger.CodeStoreBehind, "other"},
+		{"the same history", known, "s", 7, "me", "", "mine"},
+		{"a write that was long ago", known, "s", 99, "me", "", ""},
+	}
+	for _, test := range tests {
+		at := remote.Ledger{Store: test.store, Count: test.count, Writer: test.writer, Since: test.since}
+		if got := judge(&at, &test.known, "me"); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// candidate is a transcript that was read and waits to be compared with what its server holds.
+type candidate struct {
+	report  control.FileReport
+	summary *summary
+	file    tail.Tracked
+	facts   state.Routing
+}
+
+// compareFiles compares transcripts: two goroutines read, one asks servers about what was read.
+func (v *verifier) compareFiles(ctx context.Context, files []tail.Tracked) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	todo, read := make(chan tail.Tracked), make(chan *candidate, mostAsked)
+	var readers, asker sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for t := range todo {
+				if err := v.readFile(ctx, t, v.facts[t.File.ID], read); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	asker.Go(func() {
+		if err := v.askServers(ctx, read); err != nil {
+			cancel(err)
+		}
+	})
+feed:
+	for _, t := range files {
+		select {
+		case todo <- t:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(todo)
+	readers.Wait()
+	close(read)
+	asker.Wait()
+	return context.Cause(ctx)
+}
+
+// readFile reads a transcript and passes it on, unless its comparison needs no server.
+func (v *verifier) readFile(ctx context.Context, t tail.Tracked, f state.Routing, read chan<- *candidate) error {
+	c, err := v.candidate(ctx, t, f)
+	if c == nil || err != nil {
+		v.report.fileDone()
+		return err
+	}
+	select {
+	case read <- c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// candidate reads a transcript. It returns nil if no comparison with a server is needed.
+func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Routing) (*candidate, error) {
+	report := reportOf(&t, &f)
+	if why, excluded := v.excluded[t.File.ID]; excluded {
+		report.Note = why
+		v.report.addExcluded(report)
+		return nil, nil
+	}
+	if !f.Decided && v.options.Delivered.began(t.File.ID) {
+		v.report.addBegan()
+		return nil, nil
+	}
+	unfinished, whole := v.unfinished(&t)
+	if unfinished {
+		v.report.unfinished()
+	}
+	if !f.Decided && !whole {
+		return nil, nil
+	}
+	if !f.Decided {
+		report.Note = detailUndelivered
+		v.report.add(report, nil, difference(report, report.Note))
+		return nil, nil
+	}
+	s, err := v.summarize(ctx, t, &f)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		v.report.addVanished()
+		return nil, nil
+	case err != nil && ctx.Err() == nil: // the others can still be compared
+		v.report.add(report, nil, difference(report, err.Error()))
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	report.Lines, report.Bytes, report.SHA256 = s.lines, s.bytes, s.digest(s.end)
+	c := &candidate{report, s, t, f}
+	if !v.Servers.SpeaksExtension(f.Dest) {
+		return nil, v.comparePlain(ctx, c)
+	}
+	if f.Stream.Extended || s.end > 0 {
+		return c, nil
+	}
+	v.report.add(report, s, nil)
+	return nil, nil
+}
+
+// comparePlain proves only that the disk holds what was acknowledged: the plain protocol has no way to ask for more.
+func (v *verifier) comparePlain(ctx context.Context, c *candidate) error {
+	marks, err := v.State.Files.Marks(ctx, c.file.File.ID)
+	if err != nil {
+		return err
+	}
+	c.report.Note = "acknowledged, not proven"
+	var diff *control.FileDifference
+	if waiting := v.State.Outbox.QueuedEntries(c.file.File.ID); waiting > 0 {
+		diff = difference(c.report, "lines still wait to be acknowledged")
+	} else if ok, err := tail.Holds(c.file.File.Path, marks, c.file.Cursor); err != nil || !ok {
+		diff = difference(c.report, "the file is not what was acknowledged")
+	}
+	v.report.unproven()
+	v.report.add(c.report, c.summary, diff)
+	return nil
+}
+
+// compareUnmoved compares a transcript with its server's digest. If the transcript is rewound meanwhile, it reads the
+// transcript and asks the server again.
+func (v *verifier) compareUnmoved(ctx context.Context, c *candidate, has remote.Digest) error {
+	defer v.report.fileDone()
+	const tries = 3
+	for range tries {
+		err := v.compareDigest(ctx, c, has)
+		if !errors.Is(err, errMoved) {
+			return err
+		}
+		if c, err = v.candidate(ctx, c.file, c.facts); c == nil || err != nil {
+			return err
+		}
+		has, err = v.reader(c.facts.Dest).Digest(ctx, v.ref(c))
+		if err != nil && !remote.Is(err, control.CodeNoSession) {
+			return err
+		}
+	}
+	v.report.add(c.report, nil, difference(c.report, detailMoves))
+	return nil
+}
+
+// errMoved means that a transcript was rewound, or its last line was delivered without newline, during the comparison.
+var errMoved = errors.New("transcript changed while comparing")
+
+// compareDigest compares digests, and where they differ line by line.
+func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.Digest) error {
+	s, t := c.summary, &c.file
+	now, ok := v.Files.File(t.File.ID)
+	if ok && (now.Cursor.Generation != t.Cursor.Generation || now.Provisional != t.Provisional) {
+		*t = now
+		return errMoved
+	}
+	g, ok := has.Newest()
+	newline := t.Provisional.Length == 0
+	s.retired = min(g.RetiredLines(), s.lines)
+	switch {
+	case ok && g.Lines == s.lines && g.SHA256 != "" && g.SHA256 == s.digest(g.EndLine) && g.EOFNewline == newline,
+		!ok && s.lines == 0:
+		v.add(c, nil)
+		return nil
+	case !ok:
+		diff := difference(c.report, detailNothing)
+		diff.Missing = []control.Range{{First: 0, Last: s.end - 1}}
+		v.add(c, diff)
+		return nil
+	}
+	s.refused = stillRefused(v.deadLines[c.facts.Stream.ID], has.Generations, t.Cursor.Generation)
+	s.maskedThere, s.retiredThere, s.notes = g.MaskedLines(), g.IsRetired, Notes(&g)
+	ref, generation := v.ref(c), int64(g.Generation)
+	ref.Epoch, ref.Generation = has.Epoch, &generation
+	lines, err := v.compareLines(ctx, c, NewHashes(v.reader(c.facts.Dest), ref))
+	if err != nil {
+		return err
+	}
+	diff := v.explain(c, g, lines)
+	if diff != nil && diff.Detail == "" && (g.Generation != t.Cursor.Generation ||
+		has.Epoch != v.Origin.EpochOf(&c.facts.Stream)) {
+		diff.Detail = detailOtherView
+	}
+	v.add(c, diff)
+	return nil
+}
+
+// Details of differences.
+const (
+	detailMoves        = "the file changes faster than it can be compared"
+	detailUndelivered  = "not delivered yet"
+	detailNothing      = "the server has nothing of this transcript"
+	detailNoGeneration = "the server does not have this generation"
+	detailEarlier      = "damaged on the server: the lines before and after are the same as on disk"
+	detailOtherView    = "the server shows another generation than the one on disk"
+)
+
+// explain turns the lines that differ into a difference; nil if the digests differ for a harmless reason.
+func (v *verifier) explain(c *candidate, g remote.Generation, lines *lineDiff) *control.FileDifference {
+	s, t := c.summary, &c.file
+	diff := difference(c.report, "")
+	diff.Missing, diff.Differ = lines.missing, lines.differ
+	end, grown := s.end, false
+	if now, ok := v.Files.File(t.File.ID); ok && now.Cursor.Offset > t.Cursor.Offset {
+		end, grown = now.Cursor.Line, true
+	}
+	if g.EndLine > end {
+		diff.Extra = []control.Range{{First: end, Last: g.EndLine - 1}}
+	}
+	if len(diff.Missing)+len(diff.Differ)+len(diff.Extra) > 0 {
+		return diff
+	}
+	if newline := t.Provisional.Length == 0; g.EOFNewline != newline && s.lines > 0 && !grown {
+		diff.Detail = "only the newline at the end differs"
+		return diff
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
+)
+
+// historyCheck compares the past generations of one file.
+type historyCheck struct {
+	v      *verifier
+	reader *remote.Client
+	facts  state.Routing
+	ref    remote.Ref
+	file   tail.Tracked
+	disk   []diskHash // of the file's lines, once they are read
+	findings
+}
+
+// pastGeneration is what is known of a generation that is not on disk.
+type pastGeneration struct {
+	cursor  tail.Cursor // at its end
+	marks   []tail.Mark
+	marked  bool // the marks are kept
+	leftOut bool // some of its lines may rightly be missing
+	count   *control.DeepCount
+}
+
+// runUnmoved compares, and adds the findings to the report. If the file is rewound meanwhile it asks the server again.
+func (h *historyCheck) runUnmoved(ctx context.Context, has remote.Digest) error {
+	const tries = 3
+	for try := 1; ; try++ {
+		h.findings = findings{why: map[string]int{}}
+		if err := h.run(ctx, has); err != nil {
+			return err
+		}
+		now, ok := h.v.Files.File(h.file.File.ID)
+		if len(h.diffs) == 0 || try == tries || !ok || now.Cursor == h.file.Cursor {
+			h.v.report.addDeep(&h.findings)
+			return nil
+		}
+		again, err := allEpochs(ctx, h.reader, []remote.Ref{h.ref})
+		if err != nil {
+			return err
+		}
+		h.file, h.disk, has = now, nil, again[0]
+	}
+}
+
+func (h *historyCheck) run(ctx context.Context, has remote.Digest) error {
+	known, err := h.v.State.Files.History(ctx, h.file.File.ID)
+	if errors.Is(err, state.ErrUnknownFile) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	expected := h.expected(&known)
+	held := map[uint32]remote.Generation{}
+	for _, e := range has.Epochs {
+		for _, g := range e.Generations {
+			switch {
+			case e.Epoch != h.v.Origin.EpochOf(&h.facts.Stream):
+				err = h.judge(ctx, e.Epoch, g, e.Generations)
+			case expected[g.Generation] != nil:
+				held[g.Generation] = g
+			case g.Generation != known.Tracked.Cursor.Generation:
+				err = h.judge(ctx, "", g, e.Generations)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	for _, generation := range slices.Sorted(maps.Keys(expected)) {
+		past := expected[generation]
+		g, ok := held[generation]
+		if !ok {
+			h.differs(generation, detailNoGeneration).Missing = []control.Range{{First: 0, Last: past.cursor.Line - 1}}
+			continue
+		}
+		if err := h.compare(ctx, g, past); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expected returns the generations that this server should hold, except for the one on disk.
+func (h *historyCheck) expected(known *state.History) map[uint32]*pastGeneration {
+	all := map[uint32]*pastGeneration{}
+	for _, p := range known.Past {
+		if p.Dest != h.facts.Dest {
+			continue // it went to another server
+		}
+		e := &pastGeneration{cursor: p.Cursor, leftOut: p.LeftOut || h.incomplete(), count: &h.past}
+		e.marks, e.marked = known.MarksOf(p.Generation)
+		all[p.Generation] = e
+	}
+	if t := known.Tracked; t.Gone != 0 && t.Cursor.Line > 0 {
+		all[t.Cursor.Generation] = &pastGeneration{
+			cursor: t.Cursor, marks: known.Marks, marked: true, leftOut: h.incomplete(), count: &h.vanished,
+		}
+	}
+	return all
+}
+
+// incomplete reports whether some lines of the file may rightly be missing on the server.
+func (h *historyCheck) incomplete() bool {
+	f := &h.facts
+	return f.Excluded > 0 || f.SentBefore > 0 || f.Withheld > 0 || f.Plain ||
+		len(h.v.deadLines[f.Stream.ID]) > 0 || h.v.State.Outbox.QueuedEntries(h.file.File.ID) > 0
+}
+
+// compare compares one generation with what was known when it ended.
+func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *pastGeneration) error {
+	if g.EndLine < past.cursor.Line {
+		h.differs(g.Generation, "").Missing = []control.Range{{First: g.EndLine, Last: past.cursor.Line - 1}}
+		return nil
+	}
+	if g.RetiredLines() > 0 && (g.Missing <= int64(len(g.Oversize)) || past.leftOut) {
+		add(&h.retired, g) // the hashes taken when the lines were read cannot prove what only hashes are left of
+		return nil
+	}
+	switch missing := g.Missing - int64(len(g.Oversize)); {
+	case missing > 0 && !past.leftOut:
+		return h.nameMissing(ctx, g, missing)
+	case missing > 0:
+		h.unproven(g, whyLeftOut)
+		return nil
+	case len(g.Oversize) > 0:
+		h.unproven(g, whyOversize)
+		return nil
+	case !past.marked:
+		h.unproven(g, whyNotKept)
+		return nil
+	}
+	file, err := h.reader.Raw(ctx, h.refOf(g), false)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	last, same, err := tail.VerifyPrefix(file, past.marks, past.cursor)
+	if err != nil {
+		return err
+	}
+	if !same {
+		if masked, err := h.masked(ctx, g, h.refOf(g)); masked || err != nil {
+			h.unproven(g, whyMasked)
+			return err
+		}
+		d := h.differs(g.Generation, "somewhere in these lines, by the hashes taken when they were read")
+		d.Differ = []control.Range{{First: last.Line, Last: max(last.Line, past.lineAfter(last)-1)}}
+		return nil
+	}
+	add(past.count, g)
+	return nil
+}
+
+// masked reports whether the server's copy of a generation has tokens in place of secrets. The hashes taken when the
+// lines were read cannot prove such a copy.
+func (h *historyCheck) masked(ctx context.Context, g remote.Generation, ref remote.Ref) (bool, error) {
+	if len(g.Masked) > 0 {
+		return true, nil
+	}
+	if g.RetiredLines() > 0 {
+		return false, nil
+	}
+	if h.v.Masking.For(h.facts.Dest, h.facts.Stream.Cwd) == nil && h.v.Masking.Proof() == nil {
+		return false, nil
+	}
+	file, err := h.reader.Raw(ctx, ref, true)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	for lines := tail.NewLineReader(file, math.MaxInt64, 64<<10); ; {
+		line, err := lines.Next()
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil || redact.HasTokens(line.Raw) {
+			return err == nil, err
+		}
+	}
+}
+
+// refOf names a generation of the file at its server.
+func (h *historyCheck) refOf(g remote.Generation) remote.Ref {
+	number := int64(g.Generation)
+	return remote.Ref{
+		Session: h.ref.Session, User: remote.Me, Machine: h.ref.Machine,
+		Epoch: h.v.Origin.EpochOf(&h.facts.Stream), Generation: &number,
+	}
+}
+
+// lineAfter is the first line after the segment that begins at a mark.
+func (p *pastGeneration) lineAfter(last tail.Mark) int64 {
+	for _, m := range p.marks {
+		if m.Offset > last.Offset {
+			return m.Line
+		}
+	}
+	return p.cursor.Line
+}
+
+// nameMissing finds the lines of a generation that are not stored.
+func (h *historyCheck) nameMissing(ctx context.Context, g remote.Generation, missing int64) error {
+	d := h.differs(g.Generation, "")
+	oversize := map[int64]bool{}
+	for _, o := range g.Oversize {
+		oversize[o.Line] = true
+	}
+	has := NewHashes(h.reader, h.refOf(g))
+	for line := int64(0); line < g.EndLine && missing > 0; line++ {
+		hash, err := has.At(ctx, line, g.EndLine)
+		if err != nil {
+			return err
+		}
+		if hash == nil && !oversize[line] {
+			d.Missing = widen(d.Missing, line)
+			missing--
+		}
+	}
+	return nil
+}
+
+// differs adds a difference, for the caller to complete.
+func (h *historyCheck) differs(generation uint32, detail string) *control.FileDifference {
+	h.diffs = append(h.diffs, control.FileDifference{
+		SessionID: h.facts.Stream.SessionID, Path: h.file.File.Path, Generation: generation, Past: true, Detail: detail,
+	})
+	return &h.diffs[len(h.diffs)-1]
+}

@@ -1,0 +1,51 @@
+package proof
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/outbox/ledger"
+)
+
+// names is a machine whose changes of name are counted.
+type names struct{ changes int }
+
+func (n *names) Former() string { return "" }
+func (n *names) Change() error  { n.changes++; return nil }
+
+// TestOwnName: the first time that another daemon took over this one takes over again; the second time within an hour
+// both are alive, and this one changes its name. A comparison that is repeated is not a second time.
+func TestOwnName(t *testing.T) {
+	n := &names{}
+	r := NewReconciler(ReconcilerDeps{Machine: n, Log: slog.New(slog.DiscardHandler)})
+	why := ledger.Refusal{Code: ledger.CodeWriterReplaced}
+	for range 3 { // repeated, since it failed
+		if w, err := r.writer("dest", why); w == "" || err != nil || n.changes != 0 {
+			t.Fatalf("writer %q, %v, %d changes", w, err, n.changes)
+		}
+	}
+	r.replaced["dest"] = time.Now() // it succeeded
+	if _, err := r.writer("dest", why); !errors.Is(err, errNewName) || n.changes != 1 {
+		t.Errorf("the second time: %v, %d changes", err, n.changes)
+	}
+	if _, err := r.writer("other", why); err != nil || n.changes != 1 {
+		t.Errorf("another server: %v, %d changes", err, n.changes)
+	}
+	r.replaced["dest"] = time.Now().Add(-2 * memoryOf)
+	if _, err := r.writer("dest", why); err != nil || n.changes != 1 {
+		t.Errorf("hours later: %v, %d changes", err, n.changes)
+	}
+}
+
+// TestNewestRefusalCounts: a comparison that failed does not displace what was asked for meanwhile.
+func TestNewestRefusalCounts(t *testing.T) {
+	r := NewReconciler(ReconcilerDeps{Log: slog.New(slog.DiscardHandler)})
+	r.OutOfStep("dest", ledger.Refusal{Code: ledger.CodeWriterReplaced})
+	r.OutOfStep("dest", ledger.Refusal{Code: ledger.CodeOtherBytes, Stream: 7})
+	r.again(t.Context(), "dest", ledger.Refusal{Code: ledger.CodeStoreBehind}, errors.New("no answer"))
+	if got := r.servers["dest"].Code; got != ledger.CodeWriterReplaced || !r.streams["dest"][7] {
+		t.Errorf("to be compared: %q, streams %v", got, r.streams)
+	}
+}

@@ -1,0 +1,88 @@
+package proof
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/daemon/route"
+	"github.com/ccship/ccship/tail"
+)
+
+// forgetAnswers sums up what servers answer when they are asked to forget a session.
+type forgetAnswers struct {
+	lines int64    // removed
+	found bool     // a server had the session
+	kept  []string // addresses of the servers that will never remove it
+}
+
+// askServers asks servers to forget a session. A server that answered is no longer pending, even if it refuses
+// permanently. The error is the first one.
+func (f *Forgetter) askServers(ctx context.Context, session string, dests []string) (a forgetAnswers, first error) {
+	var done []string
+	for _, dest := range dests {
+		gone, err := f.Servers.Reader(dest).Forget(ctx, session)
+		final := remote.Is(err, remote.CodeNoReading) || remote.Is(err, remote.CodeNotAllowed)
+		switch {
+		case err == nil:
+			a.lines, a.found = a.lines+gone.Lines, true
+		case remote.Is(err, control.CodeNoSession):
+		default:
+			first = cmp.Or(first, err)
+		}
+		if final {
+			a.kept = append(a.kept, project.ServerURL(dest))
+		}
+		if final || err == nil || remote.Is(err, control.CodeNoSession) {
+			done = append(done, dest)
+		}
+	}
+	if len(done) == 0 {
+		return a, first
+	}
+	return a, errors.Join(first, f.Router.Tombstones.Asked(ctx, session, done))
+}
+
+// Settle asks the pending servers, and asks once more those that may have received a request since.
+func (f *Forgetter) Settle(ctx context.Context, now time.Time) error {
+	for _, x := range f.Router.Tombstones.Due(now) {
+		dests := x.Pending
+		if x.AgainDue(now) {
+			dests = x.Dests
+			if err := f.Router.Tombstones.AskAgain(ctx, x.Session); err != nil {
+				return err
+			}
+		}
+		if _, err := f.askServers(ctx, x.Session, dests); err != nil {
+			f.Log.Debug("cannot ask a server yet to forget a session", "session", x.Session, "err", err)
+			return err
+		}
+	}
+	return nil
+}
+
+// AtServer leaves a tombstone for a stream that a server refuses as forgotten: it was forgotten there, or here before
+// the state was lost.
+func (f *Forgetter) AtServer(stream uint64) {
+	ctx := context.Background()
+	facts, known, err := f.State.Files.Routing(ctx, tail.FileID(stream))
+	if err == nil && known && facts.Decided && !f.Router.Forgotten(facts.Stream.SessionID) {
+		err = f.Router.Tombstones.Put(ctx, route.Tombstone{Session: facts.Stream.SessionID, At: time.Now().UTC().Round(0)})
+		f.Rewrites.Forget(facts.Stream.SessionID)
+		f.Log.Info("the server has forgotten a session: it is not sent any more", "session", facts.Stream.SessionID)
+	}
+	if err == nil && known && facts.Decided && facts.Stream.Parent == "" {
+		f.Inbox.Forget(facts.Stream.SessionID)
+		err = f.Documents.Forget(ctx, facts.Stream.SessionID)
+	}
+	if t, ok := f.Files.File(tail.FileID(stream)); ok && err == nil {
+		_, err = f.dropFiles(ctx, []tail.Tracked{t})
+	}
+	if err != nil {
+		f.Log.Warn("cannot store that a session was forgotten", "err", err)
+	}
+}

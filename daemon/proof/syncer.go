@@ -1,0 +1,202 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/delivery"
+	"github.com/ccship/ccship/daemon/route"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// defaultLimit is how long a sync waits by default.
+const defaultLimit = time.Minute
+
+// poll is the time between two checks of the outbox during a sync.
+const poll = 10 * time.Millisecond
+
+// syncTarget is a part that processes what was read.
+type syncTarget interface {
+	// Wait returns when everything read so far is processed and queued.
+	Wait(ctx context.Context) error
+}
+
+// syncAttachments are the files that belong to transcripts.
+type syncAttachments interface {
+	// Queue puts the undelivered ones into the outbox.
+	Queue(ctx context.Context) error
+	// Pending reports whether some are not in the outbox yet.
+	Pending() bool
+}
+
+// syncReconciler compares what servers store with what is here.
+type syncReconciler interface {
+	// Check asks a server for its ledger, and returns once a difference was compared. The error says why the server cannot
+	// be asked.
+	Check(ctx context.Context, dest string) error
+	// Changes changes whenever lines leave the outbox without being sent, to be read again.
+	Changes() uint64
+}
+
+// SyncerDeps is what a Syncer needs. All fields are required.
+type SyncerDeps struct {
+	State       *state.DB
+	Files       *tail.Tailer
+	Router      *route.Router
+	Servers     *delivery.Servers
+	Pause       *delivery.Pause
+	Reconciler  syncReconciler
+	Derived     syncTarget
+	Documents   syncTarget
+	Attachments syncAttachments
+	Log         *slog.Logger
+}
+
+// SyncWaiter waits for delivery. Its methods may be called at any time.
+type SyncWaiter struct{ SyncerDeps }
+
+// NewSyncer returns a Syncer. It starts nothing.
+func NewSyncer(d SyncerDeps) *SyncWaiter { return &SyncWaiter{d} }
+
+// Sync reads every file at once, verifies what was read earlier of files that changed, and ends back-off and pauses,
+// including the user's. With Wait it returns when every whole line that was on disk at the call is acknowledged, or
+// known not to be sent.
+func (s *SyncWaiter) Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error) {
+	limit := defaultLimit
+	if req.Timeout != "" {
+		t, err := time.ParseDuration(req.Timeout)
+		if err != nil {
+			return control.SyncResult{}, control.Usage(fmt.Sprintf("%q is not a duration", req.Timeout), "for example 20s or 2m")
+		}
+		limit = t
+	}
+	resumed, err := s.Pause.End(ctx)
+	if err != nil {
+		return control.SyncResult{}, err
+	}
+	s.Servers.Retry(false)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		changes := s.Reconciler.Changes()
+		if err = s.ReadAll(ctx); err == nil && req.Wait {
+			err = s.waitDelivered(ctx)
+		}
+		if err != nil || changes == s.Reconciler.Changes() {
+			break
+		}
+	}
+	result := s.result(ctx, err)
+	result.Resumed = resumed
+	return result, nil
+}
+
+// waitDelivered returns when everything that was read, and everything derived from it, is acknowledged.
+func (s *SyncWaiter) waitDelivered(ctx context.Context) error {
+	if err := s.Derived.Wait(ctx); err != nil {
+		return err
+	}
+	if err := s.Documents.Wait(ctx); err != nil {
+		return err
+	}
+	if err := s.delivered(ctx); err != nil {
+		return err
+	}
+	return s.checkServers(ctx)
+}
+
+// checkServers returns when no server is known to lack lines that it acknowledged. It trusts the acknowledgements of a
+// server that does not answer.
+func (s *SyncWaiter) checkServers(ctx context.Context) error {
+	for _, dest := range s.State.Outbox.Destinations() {
+		if s.Servers.Retired(dest) {
+			continue
+		}
+		if err := s.Reconciler.Check(ctx, dest); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil {
+			s.Log.Debug("cannot ask for the ledger", "server", dest, "err", err)
+		}
+	}
+	return nil
+}
+
+// ReadAll returns when every whole line on disk is in the outbox, or in a file that is not read.
+func (s *SyncWaiter) ReadAll(ctx context.Context) error {
+	for {
+		err := s.Files.Sync(ctx)
+		waiting, ok := errors.AsType[*tail.WaitingError](err)
+		if !ok {
+			return err
+		}
+		if waiting.Room+waiting.Unread == 0 && s.allExcluded(waiting.Files) {
+			return nil
+		}
+		if !s.Router.AnyServer() {
+			return err
+		}
+		if err := pause(ctx, 10*poll); err != nil {
+			return err
+		}
+	}
+}
+
+// allExcluded reports whether all of some files are excluded.
+func (s *SyncWaiter) allExcluded(ids []tail.FileID) bool {
+	excluded := s.Router.ExcludedOnDisk(s.Files)
+	return !slices.ContainsFunc(ids, func(id tail.FileID) bool { _, ok := excluded[id]; return !ok })
+}
+
+// errPaused means that the user paused sending during the wait.
+var errPaused = errors.New("paused by the user")
+
+// delivered returns when everything that was read, and its attachments, have left the outbox. A new server announces
+// only in its first answers that it accepts attachments, and its first answer has the dead letters queued again.
+func (s *SyncWaiter) delivered(ctx context.Context) error {
+	const rounds = 3 // sessions may keep writing
+	for range rounds {
+		requeued := s.State.Outbox.Requeued()
+		if err := s.Attachments.Queue(ctx); err != nil {
+			return err
+		}
+		if err := s.Drained(ctx, s.State.Outbox.LastSeq()); err != nil {
+			return err
+		}
+		if !s.Attachments.Pending() && requeued == s.State.Outbox.Requeued() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Drained returns when every row up to seq has left the outbox, or when the user pauses. It does not wait for rows of
+// retired servers.
+func (s *SyncWaiter) Drained(ctx context.Context, seq uint64) error {
+	defer s.Servers.Hasten()()
+	for s.State.Outbox.FirstSeq(s.Servers.Retired) <= seq {
+		if s.Pause.Current() != nil {
+			return errPaused
+		}
+		if err := pause(ctx, poll); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, t time.Duration) error {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

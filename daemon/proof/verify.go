@@ -1,0 +1,255 @@
+// Package proof compares the transcripts on disk with what servers hold of them: by digests, and where those differ
+// line by line. It reads every file from byte 0 and applies the rules in force. It does not know how lines are
+// delivered or how a server is reached.
+package proof
+
+import (
+	"context"
+	"os"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
+)
+
+// Deps is what a comparison reads. Every field is required.
+type Deps struct {
+	State       *state.DB
+	Files       Files
+	Servers     Servers
+	Rules       Rules
+	Attachments Attachments
+	Masking     Masking
+	Origin      outbox.Origin // names this machine and its state at the servers
+	LineCap     int64         // bytes; a longer line was delivered as a digest
+}
+
+// Files are the remembered transcripts; *tail.Tailer is one.
+type Files interface {
+	Files() []tail.Tracked
+	File(id tail.FileID) (tail.Tracked, bool)
+}
+
+// Servers are the destinations.
+type Servers interface {
+	// Own is the user's own server; "" when none is set.
+	Own() string
+	// SpeaksExtension reports whether a server is known to speak the extension, so that it can be asked what it holds.
+	SpeaksExtension(dest string) bool
+	// Takes reports whether a server is known to take a kind of row.
+	Takes(dest string, kind outbox.Kind) bool
+	// Reader returns a client of a server's reading API, never nil.
+	Reader(dest string) *remote.Client
+}
+
+// Rules decides what is not delivered. The rules of one Run do not change.
+type Rules interface {
+	// Excluded are the transcripts that are not delivered, with the reasons.
+	Excluded(facts map[tail.FileID]state.Routing) map[tail.FileID]string
+	// LeavesOut reports whether a line of a file is not delivered. Two goroutines may call it at once.
+	LeavesOut(f *tail.File, line []byte) bool
+	// Forget notes that a server has forgotten a file's session: it is no longer delivered.
+	Forget(id tail.FileID)
+}
+
+// Masking decides where secrets are masked.
+type Masking interface {
+	// For returns the masker for texts of a project, given its folder, on their way to a server; nil: no masking.
+	For(dest, cwd string) *redact.Masker
+	// Proof returns the masker that proves tokens, whether or not masking is on; nil without a key.
+	Proof() *redact.Masker
+}
+
+// Attachments are the files beside transcripts.
+type Attachments interface {
+	// OnDisk hashes the attachments of a main transcript that are small enough to be sent, as a server gets them;
+	// tooLarge counts the others. unread is why a file or folder cannot be read.
+	OnDisk(root *os.Root, f tail.File, to *state.Routing) (files []projection.Attachment, tooLarge int, unread error)
+	// Deliver returns when the attachments of a transcript, as they are on disk now, have left the outbox.
+	Deliver(ctx context.Context, id tail.FileID) error
+	// Requeue makes the next Deliver send all attachments of a transcript again.
+	Requeue(ctx context.Context, dest string, id tail.FileID) error
+}
+
+// Options chooses what is compared.
+type Options struct {
+	Session string // only transcripts whose session begins with it; "" all
+	Deep    bool   // past generations and vanished transcripts too
+	// Incomplete is why not everything on disk was delivered before; "" if it was. If set, every file is compared to its
+	// end on disk, and what follows the cursors counts as missing.
+	Incomplete string
+	Reason     string                       // of Incomplete, as in control.SyncResult
+	Hint       string                       // what to do about it; "" when only the reason is known
+	Waiting    int64                        // lines that were not delivered
+	Delivered  *Delivered                   // nil when Incomplete is set
+	Progress   func(control.VerifyProgress) // called from one goroutine at a time; may be nil
+}
+
+// verifier is one run of verify.
+type verifier struct {
+	Deps
+	options Options
+	report  *recorder
+
+	facts    map[tail.FileID]state.Routing
+	excluded map[tail.FileID]string // transcripts that are not delivered, with the reasons
+	// deadLines are the lines of a stream that its server refused, each with the generation of the refusal.
+	deadLines map[uint64]map[int64]uint32
+	// deadAttachments are the attachments that a server refused: name to sha256.
+	deadAttachments map[tail.FileID]map[string]string
+
+	mu      sync.Mutex
+	wrong   wrong                     // guarded by mu
+	readers map[string]*remote.Client // guarded by mu; by destination, each of one database
+}
+
+// wrong is what a repair can send again.
+type wrong struct {
+	lines       map[string][]tail.FileID // transcripts with lines that differ, by destination
+	attachments map[tail.FileID]string   // transcripts with attachments that differ, with their destinations
+}
+
+// Run compares. What differs is in the report; an error means that the comparison could not be finished.
+func Run(ctx context.Context, deps Deps, options Options) (control.VerifyReport, error) {
+	report, _, err := run(ctx, deps, options)
+	return report, err
+}
+
+// run is Run, and also returns what a repair can send again.
+func run(ctx context.Context, deps Deps, options Options) (r control.VerifyReport, repairs wrong, err error) {
+	v := &verifier{
+		Deps: deps, options: options, report: newRecorder(&options),
+		deadLines: map[uint64]map[int64]uint32{}, deadAttachments: map[tail.FileID]map[string]string{},
+		wrong: wrong{map[string][]tail.FileID{}, map[tail.FileID]string{}}, readers: map[string]*remote.Client{},
+	}
+	if v.facts, err = v.State.Files.Routings(ctx); err != nil {
+		return r, repairs, err
+	}
+	if err := v.loadDeadLetters(ctx); err != nil {
+		return r, repairs, err
+	}
+	if err := v.chooseStores(ctx); err != nil {
+		return r, repairs, err
+	}
+	v.excluded = v.Rules.Excluded(v.facts)
+	files := v.choose()
+	if err := v.compareFiles(ctx, files); err != nil {
+		return r, repairs, err
+	}
+	if err := v.compareAttachments(ctx, files); err != nil {
+		return r, repairs, err
+	}
+	if options.Deep {
+		if err := v.compareHistory(ctx); err != nil {
+			return r, repairs, err
+		}
+	}
+	return v.report.finish(&options), v.wrong, nil
+}
+
+// add records a compared transcript. diff is nil when nothing differs; otherwise a repair can send it again.
+func (v *verifier) add(c *candidate, diff *control.FileDifference) {
+	v.report.add(c.report, c.summary, diff)
+	if diff == nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.wrong.lines[c.facts.Dest] = append(v.wrong.lines[c.facts.Dest], c.file.File.ID)
+}
+
+// chooseStores decides which database of each server is asked: the one that the lines were sent to. Two may answer in
+// turn at one address, and half an answer of each looks like a server that has everything, or like one that lost it.
+func (v *verifier) chooseStores(ctx context.Context) error {
+	for _, f := range v.facts {
+		if v.readers[f.Dest] != nil || f.Dest == "" {
+			continue
+		}
+		learned, err := v.State.Outbox.Learned(ctx, f.Dest)
+		if err != nil {
+			return err
+		}
+		v.readers[f.Dest] = v.Servers.Reader(f.Dest).Of(learned.Ledger.Store)
+	}
+	return nil
+}
+
+// reader answers a client of the one database of a server that this run asks.
+func (v *verifier) reader(dest string) *remote.Client {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.readers[dest] == nil {
+		v.readers[dest] = v.Servers.Reader(dest).Of("")
+	}
+	return v.readers[dest]
+}
+
+// loadDeadLetters finds the lines and files that servers refused: they may be missing there.
+func (v *verifier) loadDeadLetters(ctx context.Context) error {
+	letters, err := v.State.DeadLetters.List(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range letters {
+		l := &letters[i]
+		f, known := v.facts[tail.FileID(l.Stream.ID)]
+		if known && f.Dest != l.Dest || !strings.HasPrefix(l.Stream.SessionID, v.options.Session) {
+			continue // of a retired server, or not requested
+		}
+		switch {
+		case l.Reason == outbox.ReasonDamaged: // not refused by a server: they count as missing
+			continue
+		case l.Reason == state.ReasonReplaced: // no longer on disk, so they excuse no current line
+		case l.Batch.Kind == outbox.Blob:
+			id := tail.FileID(l.Stream.ID)
+			if v.deadAttachments[id] == nil {
+				v.deadAttachments[id] = map[string]string{}
+			}
+			v.deadAttachments[id][l.Batch.Blob.Name] = l.Batch.Blob.SHA256
+		case l.Batch.Items == 0:
+			lines := v.deadLines[l.Stream.ID]
+			if lines == nil {
+				lines = map[int64]uint32{}
+				v.deadLines[l.Stream.ID] = lines
+			}
+			lines[l.Line] = max(lines[l.Line], l.Batch.Generation)
+		}
+		v.report.Dead += int64(max(1, l.Batch.Entries))
+	}
+	return nil
+}
+
+// choose picks the transcripts on disk to compare, in the order of their paths.
+func (v *verifier) choose() []tail.Tracked {
+	var chosen []tail.Tracked
+	session := v.options.Session
+	files := v.Files.Files
+	if d := v.options.Delivered; d != nil {
+		files = func() []tail.Tracked { return d.files }
+	}
+	for _, t := range files() {
+		name := v.facts[t.File.ID].Stream.SessionID
+		if session != "" && !strings.HasPrefix(name, session) && !strings.HasPrefix(t.File.Name, session) {
+			continue
+		}
+		if t.Gone != 0 {
+			v.report.Vanished++
+			continue
+		}
+		if f := v.facts[t.File.ID]; !f.Stream.Extended {
+			v.report.Withheld += f.Withheld
+		}
+		chosen = append(chosen, t)
+		v.report.at.BytesTotal += t.Cursor.Offset
+	}
+	v.report.at.FilesTotal = len(chosen)
+	sort.Slice(chosen, func(i, j int) bool { return chosen[i].File.Path < chosen[j].File.Path })
+	return chosen
+}

@@ -1,0 +1,43 @@
+//go:build unix
+
+package sys
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSquattedFolder: where somebody has taken the folder, all processes use the next one, also when the first is free
+// again; with none left the error says what is in the way.
+func TestSquattedFolder(t *testing.T) {
+	first, second := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
+	squat := func(path string) {
+		t.Helper()
+		if err := os.Mkdir(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	squat(first)
+	if got, err := ownFolder(first, second); got != second || err != nil {
+		t.Fatalf("%q %v", got, err)
+	}
+	if err := os.Remove(first); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ownFolder(first, second); got != second || err != nil {
+		t.Errorf("the first is free again: %q %v", got, err)
+	}
+	if err := os.Remove(second); err != nil {
+		t.Fatal(err)
+	}
+	squat(first)
+	squat(second)
+	if _, err := ownFolder(first, second); err == nil || !strings.Contains(err.Error(), first+" is not a folder that only this user can use: remove it") {
+		t.Errorf("both are taken: %v", err)
+	}
+}
