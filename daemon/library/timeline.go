@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/remote"
-	"github.com/ccship/ccship/transcript/timeline"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // maxLine is how much of one line is read: of a longer one, nothing.
@@ -52,7 +52,7 @@ type Moment struct {
 // TimelineKinds are the kinds of moments.
 func TimelineKinds() []string {
 	var out []string
-	for _, k := range timeline.Kinds() {
+	for _, k := range session.MomentKinds() {
 		out = append(out, string(k))
 	}
 	return out
@@ -108,7 +108,7 @@ func timelineOnDisk(ctx context.Context, file File) (Timeline, error) {
 	}
 	defer f.Close()
 	out := Timeline{Session: file.Session, Source: OnDisk, Moments: []Moment{}}
-	var t timeline.Reader
+	var t session.TimelineReader
 	in := bufio.NewReaderSize(f, 256<<10)
 	for ctx.Err() == nil {
 		line, err := wholeLine(in)

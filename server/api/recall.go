@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/recall"
-	"github.com/ccship/ccship/transcript/timeline"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // maxRecall is how many turns or episodes one answer has at most.
@@ -54,11 +54,11 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request, who server.Key
 	f := newQuery(r.URL.Query(), nil)
 	q := recall.TimelineQuery{Ref: refOf(r), After: f.Text("after"), Limit: f.Limit()}
 	var known []string
-	for _, k := range timeline.Kinds() {
+	for _, k := range session.MomentKinds() {
 		known = append(known, string(k))
 	}
 	for _, k := range f.List("kind", known...) {
-		q.Kinds = append(q.Kinds, timeline.Kind(k))
+		q.Kinds = append(q.Kinds, session.MomentKind(k))
 	}
 	if f.Err != nil {
 		return f.Err

@@ -6,7 +6,7 @@ import (
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/recall"
-	"github.com/ccship/ccship/transcript/timeline"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // linkAnswer is where a browser shows a line of a session.
@@ -15,7 +15,7 @@ type linkAnswer func(x server.Session, line int64) string
 // moment is one entry of a timeline.
 type moment struct {
 	Line int64 `json:"line_index"`
-	timeline.Moment
+	session.Moment
 	URL string `json:"url"`
 }
 
@@ -39,7 +39,7 @@ func timelineAnswerOf(t recall.Timeline, names namesOf, link linkAnswer) timelin
 	return a
 }
 
-func promptOf(x server.Session, m *timeline.Moment, link linkAnswer) *moment {
+func promptOf(x server.Session, m *session.Moment, link linkAnswer) *moment {
 	if m == nil {
 		return nil
 	}
@@ -72,7 +72,7 @@ func blameAnswer(turns []recall.Touch, more bool, names namesOf, link linkAnswer
 	for _, t := range turns {
 		a.Turns = append(a.Turns, touch{
 			Session: sessionAnswerOf(t.Session, names), Title: t.Summary.Title, Line: t.Line, Time: timeAnswer(t.Time),
-				Kind: t.Kind,
+			Kind: t.Kind,
 			Path: t.Path, Edits: t.Edits, Reads: t.Reads, Prompt: promptOf(t.Session, t.Prompt, link),
 			URL: link(t.Session, t.Line),
 		})

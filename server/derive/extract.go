@@ -10,7 +10,6 @@ import (
 	"github.com/ccship/ccship/server/extract"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
-	"github.com/ccship/ccship/transcript/timeline"
 )
 
 // extractor collects texts and answers from the lines of a step.
@@ -19,14 +18,14 @@ type extractor struct {
 	session string // the stream's: an agent's is that of its parent
 	agent   bool   // the transcript is an agent's
 	fold    *session.Fold
-	times   *timeline.Builder // nil: no moments
-	keep    bool              // texts and answers, not only the fold
-	bytes   int               // of lines
-	text    int               // bytes of texts
+	times   *session.TimelineBuilder // nil: no moments
+	keep    bool                     // texts and answers, not only the fold
+	bytes   int                      // of lines
+	text    int                      // bytes of texts
 	texts   extract.Texts
 	undated int // texts, the first ones, that came before any time
 	answers map[string]transcript.UsageSample
-	moments map[momentPlace]timeline.Moment
+	moments map[momentPlace]session.Moment
 }
 
 // extractor begins to collect from a stream.

@@ -10,7 +10,6 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
-	"github.com/ccship/ccship/transcript/timeline"
 )
 
 // momentPlace identifies a moment in its stream.
@@ -26,7 +25,7 @@ func (h *extractor) happened(line int64, r *transcript.Record, events []session.
 	}
 	for _, m := range h.times.Add(line, r, events) {
 		if h.moments == nil {
-			h.moments = map[momentPlace]timeline.Moment{}
+			h.moments = map[momentPlace]session.Moment{}
 		}
 		h.moments[momentPlace{m.Line, m.Part}] = m
 	}
@@ -35,7 +34,7 @@ func (h *extractor) happened(line int64, r *transcript.Record, events []session.
 // momentsOf are the moments of a step in their stored form, in order.
 func (h *extractor) momentsOf() []server.Moment {
 	var out []server.Moment
-	for _, m := range slices.SortedFunc(maps.Values(h.moments), timeline.Compare) {
+	for _, m := range slices.SortedFunc(maps.Values(h.moments), session.CompareMoments) {
 		x := server.Moment{Line: m.Line, Part: int64(m.Part)}
 		if !m.Gone {
 			data, err := json.Marshal(m)
@@ -52,7 +51,7 @@ func (h *extractor) momentsOf() []server.Moment {
 var errDerivedState = errors.New("not a state of this version")
 
 // encodeState is the state of a stream's fold and of its timeline.
-func encodeState(fold *session.Fold, times *timeline.Builder) ([]byte, error) {
+func encodeState(fold *session.Fold, times *session.TimelineBuilder) ([]byte, error) {
 	f, err := fold.MarshalBinary()
 	if err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func encodeState(fold *session.Fold, times *timeline.Builder) ([]byte, error) {
 }
 
 // decodeState reads what encodeState wrote. After an error both are empty.
-func decodeState(state []byte, fold *session.Fold, times *timeline.Builder) error {
+func decodeState(state []byte, fold *session.Fold, times *session.TimelineBuilder) error {
 	n, size := binary.Uvarint(state)
 	if size <= 0 || n > uint64(len(state)-size) {
 		return errDerivedState
@@ -77,7 +76,7 @@ func decodeState(state []byte, fold *session.Fold, times *timeline.Builder) erro
 		err = times.UnmarshalBinary(rest[n:])
 	}
 	if err != nil {
-		*fold, *times = session.Fold{}, timeline.Builder{}
+		*fold, *times = session.Fold{}, session.TimelineBuilder{}
 	}
 	return err
 }

@@ -8,20 +8,20 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/transcript/timeline"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // timeline is what is stored of a session's timeline, one moment a line.
-func (s shelf) timeline(session string) string {
+func (s shelf) timeline(name string) string {
 	s.Helper()
-	list, err := s.Moments(s.Context(), server.MomentQuery{Owner: s.session(session).Owner,
-		Stream: s.session(session).ID, Limit: 10_000})
+	list, err := s.Moments(s.Context(), server.MomentQuery{Owner: s.session(name).Owner,
+		Stream: s.session(name).ID, Limit: 10_000})
 	if err != nil {
 		s.Fatal(err)
 	}
 	var out []string
 	for _, x := range list {
-		var m timeline.Moment
+		var m session.Moment
 		if err := json.Unmarshal(x.Data, &m); err != nil || string(m.Kind) != x.Kind {
 			s.Errorf("%s: %v", x.Data, err)
 		}

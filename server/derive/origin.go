@@ -5,7 +5,6 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/session"
-	"github.com/ccship/ccship/transcript/timeline"
 )
 
 // FoldOf returns the fold of the newest view of a snapshot's epoch, and up to where it goes. Both are zero as long as
@@ -13,7 +12,7 @@ import (
 func FoldOf(ctx context.Context, snap server.Snapshot) (*session.Fold, server.Position, error) {
 	at, state, err := snap.Folded(ctx)
 	var fold session.Fold
-	var times timeline.Builder
+	var times session.TimelineBuilder
 	if err != nil || decodeState(state, &fold, &times) != nil {
 		return &session.Fold{}, server.Position{}, err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
-	"github.com/ccship/ccship/transcript/timeline"
 )
 
 const (
@@ -43,7 +42,7 @@ type derivation struct {
 	// fold is that of the newest view up to task.Place, nil when it has to be read from task.State.
 	fold *session.Fold
 	// times is what the fold's lines make of the timeline; nil when fold is.
-	times *timeline.Builder
+	times *session.TimelineBuilder
 	// state is the length of the stored state, 0 for none; since is the bytes of lines folded after it.
 	state, since int
 	drop         *pendingDrop // of the newest generation; nil: not looked for
@@ -249,7 +248,7 @@ func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view serv
 	if w.fold != nil && s.from > 0 {
 		return nil
 	}
-	w.fold, w.times, w.origin = &session.Fold{}, &timeline.Builder{}, origin{}
+	w.fold, w.times, w.origin = &session.Fold{}, &session.TimelineBuilder{}, origin{}
 	w.state, w.since = 0, 0
 	if s.from == 0 {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/transcript/timeline"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // Bounds of one answer.
@@ -20,7 +20,7 @@ type Touch struct {
 	Path   string // as a tool named it, with slashes
 	Edits  int    // of the file in this turn, as far as they were looked at
 	Reads  int
-	Prompt *timeline.Moment // that the turn began with; nil when none is known
+	Prompt *session.Moment // that the turn began with; nil when none is known
 }
 
 // Blame lists the turns that read or changed a file, newest first. q chooses sessions, its File is set here; Limit is

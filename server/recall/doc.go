@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/transcript/timeline"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // Patience is how long one answer may take.
@@ -39,10 +39,10 @@ func within(ctx context.Context, fn func(context.Context) error) error {
 }
 
 // decode reads moments as they are stored. One that cannot be read is left out: it is derived again some day.
-func decode(stored []server.Moment) []timeline.Moment {
-	out := make([]timeline.Moment, 0, len(stored))
+func decode(stored []server.Moment) []session.Moment {
+	out := make([]session.Moment, 0, len(stored))
 	for _, x := range stored {
-		var m timeline.Moment
+		var m session.Moment
 		if json.Unmarshal(x.Data, &m) == nil {
 			m.Line, m.Part = x.Line, int(x.Part)
 			out = append(out, m)
@@ -52,9 +52,9 @@ func decode(stored []server.Moment) []timeline.Moment {
 }
 
 // promptBefore is the prompt that a line of a session's newest view follows; nil when none is known.
-func promptBefore(ctx context.Context, st Store, x *server.Session, line int64) (*timeline.Moment, error) {
+func promptBefore(ctx context.Context, st Store, x *server.Session, line int64) (*session.Moment, error) {
 	list, err := st.Moments(ctx, server.MomentQuery{Owner: x.Owner, Stream: x.ID, To: line + 1, Backwards: true,
-		Limit: 1, Kinds: []string{string(timeline.Prompt), string(timeline.Task)}})
+		Limit: 1, Kinds: []string{string(session.TimelinePrompt), string(session.TimelineTask)}})
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
-	"github.com/ccship/ccship/transcript/timeline"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // Bounds of one answer.
@@ -46,11 +46,11 @@ type Step struct {
 // Episode is an error, and what was done until it did not occur any more.
 type Episode struct {
 	server.Hit
-	Prompt  *timeline.Moment // that the turn began with
-	Call    *Step            // that failed; nil: not a tool call's error
-	Again   int              // how often the error occurred again
-	Steps   []Step           // edits and commands after the first occurrence, up to Success
-	Success *Step            // the call that shows the error is gone
+	Prompt  *session.Moment // that the turn began with
+	Call    *Step           // that failed; nil: not a tool call's error
+	Again   int             // how often the error occurred again
+	Steps   []Step          // edits and commands after the first occurrence, up to Success
+	Success *Step           // the call that shows the error is gone
 	Outcome string
 	Cut     bool // the episode goes on behind what was read
 

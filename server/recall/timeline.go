@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/transcript/timeline"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // maxMarks is how many checkpoints of a session a timeline shows, the latest.
@@ -20,15 +20,15 @@ const maxMarks = 1000
 // TimelineQuery chooses a page of a session's timeline.
 type TimelineQuery struct {
 	Ref   server.Ref
-	Kinds []timeline.Kind // none: all
-	After string          // Next of the page before
+	Kinds []session.MomentKind // none: all
+	After string               // Next of the page before
 	Limit int
 }
 
 // Timeline is a page of what happened in a session, in the order of its lines.
 type Timeline struct {
 	Session server.Session
-	Moments []timeline.Moment
+	Moments []session.Moment
 	Next    string // "" on the last page
 	Read    int64  // lines of the file that are derived
 }
@@ -74,11 +74,11 @@ func (t *Timeline) fill(ctx context.Context, st Store, q TimelineQuery, after *s
 		ask.From = after.Line
 	}
 	for _, k := range q.Kinds {
-		if k != timeline.Checkpoint {
+		if k != session.TimelineCheckpoint {
 			ask.Kinds = append(ask.Kinds, string(k))
 		}
 	}
-	var list []timeline.Moment
+	var list []session.Moment
 	if len(q.Kinds) == 0 || len(ask.Kinds) > 0 {
 		stored, err := st.Moments(ctx, ask)
 		if err != nil {
@@ -96,7 +96,7 @@ func (t *Timeline) fill(ctx context.Context, st Store, q TimelineQuery, after *s
 	if err != nil {
 		return err
 	}
-	marks = slices.DeleteFunc(marks, func(m timeline.Moment) bool {
+	marks = slices.DeleteFunc(marks, func(m session.Moment) bool {
 		before := after != nil && (len(list) == 0 || m.At.Before(list[0].At))
 		return before || t.Next != "" && !m.At.Before(until)
 	})
@@ -106,20 +106,20 @@ func (t *Timeline) fill(ctx context.Context, st Store, q TimelineQuery, after *s
 
 // marks are the checkpoints of a session, and the documents that somebody other than Claude linked to it: a
 // transcript has only what Claude linked.
-func (t *Timeline) marks(ctx context.Context, st Store, q TimelineQuery) (out []timeline.Moment, err error) {
+func (t *Timeline) marks(ctx context.Context, st Store, q TimelineQuery) (out []session.Moment, err error) {
 	all := server.Scope{All: true} // the session is visible; so are its marks
-	wanted := func(k timeline.Kind) bool { return len(q.Kinds) == 0 || slices.Contains(q.Kinds, k) }
-	if wanted(timeline.Checkpoint) {
+	wanted := func(k session.MomentKind) bool { return len(q.Kinds) == 0 || slices.Contains(q.Kinds, k) }
+	if wanted(session.TimelineCheckpoint) {
 		page, err := st.Checkpoints(ctx, all, server.CheckpointQuery{Stream: t.Session.ID, Limit: maxMarks})
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range page.List {
-			out = append(out, timeline.Moment{Line: c.Line, Kind: timeline.Checkpoint, At: c.Created,
+			out = append(out, session.Moment{Line: c.Line, Kind: session.TimelineCheckpoint, At: c.Created,
 				Text: c.Trigger, Before: c.TokensUsed})
 		}
 	}
-	if !wanted(timeline.Document) {
+	if !wanted(session.TimelineDocument) {
 		return out, nil
 	}
 	documents, err := st.Documents(ctx, all, server.Ref{Stream: t.Session.ID})
@@ -128,7 +128,7 @@ func (t *Timeline) marks(ctx context.Context, st Store, q TimelineQuery) (out []
 	}
 	for _, d := range documents {
 		if d.AddedBy != "claude" && !d.AddedAt.IsZero() {
-			out = append(out, timeline.Moment{Line: -1, Kind: timeline.Document, At: d.AddedAt, Text: "linked " + d.Path})
+			out = append(out, session.Moment{Line: -1, Kind: session.TimelineDocument, At: d.AddedAt, Text: "linked " + d.Path})
 		}
 	}
 	return out, nil
@@ -136,9 +136,9 @@ func (t *Timeline) marks(ctx context.Context, st Store, q TimelineQuery) (out []
 
 // Merge puts marks between the moments of a transcript, by their times. A mark without a line of its own gets that of
 // the moment before it.
-func Merge(list, marks []timeline.Moment) []timeline.Moment {
-	slices.SortStableFunc(marks, func(a, b timeline.Moment) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
-	out := make([]timeline.Moment, 0, len(list)+len(marks))
+func Merge(list, marks []session.Moment) []session.Moment {
+	slices.SortStableFunc(marks, func(a, b session.Moment) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
+	out := make([]session.Moment, 0, len(list)+len(marks))
 	var line int64
 	for _, m := range list {
 		for len(marks) > 0 && !m.At.IsZero() && marks[0].At.Before(m.At) {
@@ -152,7 +152,7 @@ func Merge(list, marks []timeline.Moment) []timeline.Moment {
 	return out
 }
 
-func placed(m timeline.Moment, line int64) timeline.Moment {
+func placed(m session.Moment, line int64) session.Moment {
 	if m.Line < 0 {
 		m.Line = line
 	}

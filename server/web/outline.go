@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/server/recall"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
-	"github.com/ccship/ccship/transcript/timeline"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // outlinePart is a part of an outline. URLs are paths below the viewer's base.
@@ -41,8 +41,8 @@ func outlineList(ctx context.Context, st recall.Store, scope server.Scope, s *th
 	case err == nil:
 		q.After += lastPart
 	}
-	for _, k := range timeline.Kinds() {
-		if !from.Short || k != timeline.Tool && k != timeline.Command {
+	for _, k := range session.MomentKinds() {
+		if !from.Short || k != session.TimelineTool && k != session.TimelineCommand {
 			q.Kinds = append(q.Kinds, k)
 		}
 	}
@@ -58,9 +58,9 @@ func outlineList(ctx context.Context, st recall.Store, scope server.Scope, s *th
 	return out, nil
 }
 
-func outlineRow(s thread.Stream, m *timeline.Moment) thread.Prompt {
+func outlineRow(s thread.Stream, m *session.Moment) thread.Prompt {
 	x := thread.Prompt{Line: m.Line, URL: s.LinePath(m.Line), Time: m.At, Text: m.Text, Tag: tag(m)}
-	if m.Kind != timeline.Prompt && m.Kind != timeline.Task {
+	if m.Kind != session.TimelinePrompt && m.Kind != session.TimelineTask {
 		x.Kind = string(m.Kind)
 	}
 	if x.Kind != "" && m.Tool != "" {
@@ -73,18 +73,18 @@ func outlineRow(s thread.Stream, m *timeline.Moment) thread.Prompt {
 }
 
 // tag says how long a moment took, and how much of it was waiting for the user.
-func tag(m *timeline.Moment) string {
+func tag(m *session.Moment) string {
 	var parts []string
 	switch {
-	case m.Kind == timeline.Prompt && m.From != "":
+	case m.Kind == session.TimelinePrompt && m.From != "":
 		parts = append(parts, "via "+m.From)
-	case m.Kind == timeline.Message:
+	case m.Kind == session.TimelineMessage:
 		parts = append(parts, cmp.Or(m.From, "Claude Code"))
 	}
 	if m.Queued {
 		parts = append(parts, "queued")
 	}
-	if m.Running && m.Kind == timeline.Agent {
+	if m.Running && m.Kind == session.TimelineAgent {
 		parts = append(parts, "running")
 	}
 	if m.Took >= 1000 {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/thread"
-	"github.com/ccship/ccship/transcript/timeline"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // mostTimes is how many calls of a page are asked for.
@@ -18,13 +18,13 @@ const mostTimes = 2 * thread.PageLines
 func outlineTimes(ctx context.Context, st server.Moments, x server.Session, from,
 	to int64) (map[int64][]thread.Times, error) {
 	list, err := st.Moments(ctx, server.MomentQuery{Owner: x.Owner, Stream: x.ID, From: from, To: to, Limit: mostTimes,
-		Kinds: []string{string(timeline.Tool), string(timeline.Error), string(timeline.Refusal)}})
+		Kinds: []string{string(session.TimelineTool), string(session.ToolError), string(session.ToolRefusal)}})
 	if err != nil {
 		return nil, fmt.Errorf("read times of calls: %w", err)
 	}
 	out := map[int64][]thread.Times{}
 	for _, raw := range list {
-		var m timeline.Moment
+		var m session.Moment
 		if err := json.Unmarshal(raw.Data, &m); err != nil {
 			return nil, fmt.Errorf("read times of calls: %w", err)
 		}

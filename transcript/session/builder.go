@@ -1,4 +1,4 @@
-package timeline
+package session
 
 import (
 	"encoding/json"
@@ -10,21 +10,20 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/transcript"
-	"github.com/ccship/ccship/transcript/session"
 )
 
 // Limits on what a Builder remembers. What is forgotten keeps the figures it had.
 const (
-	maxCalls  = 48 // tool calls without a result
-	maxSlow   = 32 // calls of a turn of which it is not known whether they waited
-	maxAgents = 24
-	maxBack   = 8   // rewinds, and links
-	maxLabel  = 120 // characters of a name or a call
+	timelineMaxCalls  = 48 // tool calls without a result
+	maxSlow           = 32 // calls of a turn of which it is not known whether they waited
+	timelineMaxAgents = 24
+	maxBack           = 8   // rewinds, and links
+	maxLabel          = 120 // characters of a name or a call
 )
 
-// Builder makes moments. The zero value is at the beginning of a transcript. It is bounded: its encoded state is at
+// TimelineBuilder makes moments. The zero value is at the beginning of a transcript. It is bounded: its encoded state is at
 // most about 64 KiB, an ordinary session's a few KiB. For one goroutine.
-type Builder struct{ state }
+type TimelineBuilder struct{ state }
 
 // state is what a Builder remembers.
 type state struct {
@@ -67,10 +66,10 @@ type pending struct {
 var errState = errors.New("not the state of a timeline")
 
 // MarshalBinary encodes the state, so that another Builder can continue from it. The error is always nil.
-func (b *Builder) MarshalBinary() ([]byte, error) { return json.Marshal(&b.state) }
+func (b *TimelineBuilder) MarshalBinary() ([]byte, error) { return json.Marshal(&b.state) }
 
 // UnmarshalBinary replaces the state. After an error the Builder is at the beginning of a transcript.
-func (b *Builder) UnmarshalBinary(data []byte) error {
+func (b *TimelineBuilder) UnmarshalBinary(data []byte) error {
 	b.state = state{}
 	if err := json.Unmarshal(data, &b.state); err != nil {
 		b.state = state{}
@@ -81,7 +80,7 @@ func (b *Builder) UnmarshalBinary(data []byte) error {
 
 // Add returns the moments that a record makes or changes. events are those that session.Fold.Add returned for the
 // same record. The slice is valid until the next call.
-func (b *Builder) Add(line int64, r *transcript.Record, events []session.Event) []Moment {
+func (b *TimelineBuilder) Add(line int64, r *transcript.Record, events []Event) []Moment {
 	b.out = b.out[:0]
 	if line != b.Line {
 		b.Line, b.Part = line, 0
@@ -95,61 +94,61 @@ func (b *Builder) Add(line int64, r *transcript.Record, events []session.Event) 
 	return b.out
 }
 
-func (b *Builder) event(r *transcript.Record, e *session.Event) {
+func (b *TimelineBuilder) event(r *transcript.Record, e *Event) {
 	switch e.Kind {
-	case session.PromptEvent:
-		b.said(e, Prompt)
-	case session.MessageEvent:
-		b.said(e, Message)
-	case session.ReplyEvent:
-		b.add(e, Reply, e.Text)
-	case session.TaskEvent:
-		b.begin(b.add(e, Task, e.Text))
-	case session.CommandEvent:
-		kind := Command
+	case PromptEvent:
+		b.said(e, TimelinePrompt)
+	case MessageEvent:
+		b.said(e, TimelineMessage)
+	case ReplyEvent:
+		b.add(e, reply, e.Text)
+	case TaskEvent:
+		b.begin(b.add(e, TimelineTask, e.Text))
+	case CommandEvent:
+		kind := TimelineCommand
 		if e.Text == "/clear" {
-			kind = Clear
+			kind = timelineClear
 		}
 		b.add(e, kind, e.Text)
-	case session.CompactionEvent:
+	case CompactionEvent:
 		b.compaction(e)
-	case session.ClearEvent:
-		b.add(e, Clear, "the context was cleared, and an accepted plan goes on")
-	case session.RewindEvent, session.RewindUndoneEvent:
+	case ClearEvent:
+		b.add(e, timelineClear, "the context was cleared, and an accepted plan goes on")
+	case RewindEvent, RewindUndoneEvent:
 		b.rewind(e)
-	case session.InterruptEvent:
-		b.add(e, Interrupt, "interrupted by the user")
-	case session.ErrorEvent:
-		b.add(e, Error, e.Text)
-	case session.ToolStartEvent:
+	case InterruptEvent:
+		b.add(e, interrupt, "interrupted by the user")
+	case ErrorEvent:
+		b.add(e, ToolError, e.Text)
+	case ToolStartEvent:
 		b.call(r, e)
-	case session.ToolCompleteEvent:
+	case ToolCompleteEvent:
 		b.result(r, e)
-	case session.AgentEvent:
+	case AgentEvent:
 		b.agent(e)
-	case session.LinkEvent:
-		b.Links = bounded(append(b.Links, *keep(b.add(e, Document, "linked "+e.Path), e.Path)), maxBack)
-	case session.RefusedLinkEvent:
+	case LinkEvent:
+		b.Links = bounded(append(b.Links, *keep(b.add(e, TimelineDocument, "linked "+e.Path), e.Path)), maxBack)
+	case RefusedLinkEvent:
 		b.refusedLink(e)
-	case session.UnlinkEvent:
-		b.add(e, Document, "unlinked "+e.Path)
-	case session.TurnEvent:
+	case UnlinkEvent:
+		b.add(e, TimelineDocument, "unlinked "+e.Path)
+	case TurnEvent:
 		b.endTurn(r, e)
-	case session.AnswerEvent, session.TitleEvent, session.UsageEvent, session.ContextEvent, session.FileEvent:
+	case AnswerEvent, TitleEvent, UsageEvent, ContextEvent, FileEvent:
 	}
 }
 
 // add makes a moment.
-func (b *Builder) add(e *session.Event, kind Kind, text string) *Moment {
+func (b *TimelineBuilder) add(e *Event, kind MomentKind, text string) *Moment {
 	b.out = append(b.out, Moment{
-		Line: b.Line, Part: b.Part, Kind: kind, At: e.Time, Text: transcript.OneLine(text, MaxText), Turn: b.Turn,
+		Line: b.Line, Part: b.Part, Kind: kind, At: e.Time, Text: transcript.OneLine(text, MaxMomentText), Turn: b.Turn,
 	})
 	b.Part++
 	return &b.out[len(b.out)-1]
 }
 
 // begin makes a moment the one that has the turn's duration.
-func (b *Builder) begin(m *Moment) {
+func (b *TimelineBuilder) begin(m *Moment) {
 	m.Running = true
 	b.Open = keep(m, "")
 	b.Known, b.Asked, b.Slow, b.Dim, b.Stated = 0, 0, nil, false, false
@@ -161,7 +160,7 @@ func keep(m *Moment, key string) *kept {
 }
 
 // again emits a moment that has changed.
-func (b *Builder) again(k *kept) {
+func (b *TimelineBuilder) again(k *kept) {
 	m := k.Moment
 	m.Line, m.Part = k.Line, k.Part
 	for i := range b.out {
@@ -174,9 +173,9 @@ func (b *Builder) again(k *kept) {
 }
 
 // said makes the moment of a prompt or a message. It begins a turn, unless it came in the middle of one.
-func (b *Builder) said(e *session.Event, kind Kind) {
+func (b *TimelineBuilder) said(e *Event, kind MomentKind) {
 	text := e.Text
-	if text == "" && kind == Prompt {
+	if text == "" && kind == TimelinePrompt {
 		text = transcript.ImageOnly
 	}
 	begins := !e.Queued || b.Open == nil || !b.Open.Moment.Running
@@ -190,16 +189,16 @@ func (b *Builder) said(e *session.Event, kind Kind) {
 	}
 }
 
-func (b *Builder) compaction(e *session.Event) {
+func (b *TimelineBuilder) compaction(e *Event) {
 	text := "compacted"
 	if e.Compact == nil {
-		b.add(e, Compaction, text)
+		b.add(e, compaction, text)
 		return
 	}
 	if e.Compact.Trigger != "" {
 		text = e.Compact.Trigger
 	}
-	m := b.add(e, Compaction, text)
+	m := b.add(e, compaction, text)
 	m.Before, m.After = e.Compact.Pre, e.Compact.Post
 	if took := e.Compact.Took; took > 0 {
 		m.Took = took.Milliseconds()
@@ -210,17 +209,17 @@ func (b *Builder) compaction(e *session.Event) {
 }
 
 // rewind makes a moment, or takes it back when the abandoned branch goes on.
-func (b *Builder) rewind(e *session.Event) {
+func (b *TimelineBuilder) rewind(e *Event) {
 	if e.Rewind == nil {
 		return
 	}
 	key := strconv.FormatInt(e.Rewind.Number, 10)
-	if e.Kind == session.RewindEvent {
+	if e.Kind == RewindEvent {
 		text := "back to the beginning"
 		if e.Rewind.ToLine >= 0 {
 			text = "back to line " + strconv.FormatInt(e.Rewind.ToLine+1, 10) // people count from 1
 		}
-		b.Back = bounded(append(b.Back, *keep(b.add(e, Rewind, text), key)), maxBack)
+		b.Back = bounded(append(b.Back, *keep(b.add(e, rewind, text), key)), maxBack)
 		return
 	}
 	for i := range b.Back {
@@ -234,11 +233,11 @@ func (b *Builder) rewind(e *session.Event) {
 }
 
 // refusedLink corrects the moment of a link that was refused after the model's tool had said that it is one.
-func (b *Builder) refusedLink(e *session.Event) {
+func (b *TimelineBuilder) refusedLink(e *Event) {
 	for i := range slices.Backward(b.Links) {
 		k := &b.Links[i]
 		if k.Key == e.Text || strings.HasPrefix(e.Text, k.Key+": ") {
-			k.Moment.Text = transcript.OneLine("not linked "+e.Text, MaxText)
+			k.Moment.Text = transcript.OneLine("not linked "+e.Text, MaxMomentText)
 			b.again(k)
 			b.Links = slices.Delete(b.Links, i, i+1)
 			return
@@ -247,20 +246,20 @@ func (b *Builder) refusedLink(e *session.Event) {
 }
 
 // agent keeps the moment of an agent in step with what is known of it.
-func (b *Builder) agent(e *session.Event) {
+func (b *TimelineBuilder) agent(e *Event) {
 	a := e.Agent
 	i := slices.IndexFunc(b.Agents, func(k kept) bool { return k.Key == a.ToolID })
 	if i < 0 {
-		m := b.add(e, Agent, a.Description)
+		m := b.add(e, TimelineAgent, a.Description)
 		m.Running = true
-		b.Agents = bounded(append(b.Agents, *keep(m, a.ToolID)), maxAgents)
+		b.Agents = bounded(append(b.Agents, *keep(m, a.ToolID)), timelineMaxAgents)
 		i = len(b.Agents) - 1
 	}
 	k := &b.Agents[i]
 	m := &k.Moment
 	m.Tool, m.Agent = transcript.Cut(a.Type, maxLabel), transcript.Cut(a.ID, maxLabel)
 	if m.Text == "" {
-		m.Text = transcript.OneLine(a.Description, MaxText)
+		m.Text = transcript.OneLine(a.Description, MaxMomentText)
 	}
 	if a.Done && m.Running {
 		m.Running = false

@@ -1,4 +1,4 @@
-package timeline_test
+package session
 
 import (
 	"bytes"
@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/transcript"
-	"github.com/ccship/ccship/transcript/session"
-	"github.com/ccship/ccship/transcript/timeline"
 )
 
 var start = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
@@ -68,14 +66,14 @@ func (s *script) ended(at, took float64) *script {
 
 // moments are the timeline, one line each.
 func (s *script) moments() string {
-	var t timeline.Reader
+	var t TimelineReader
 	for i, l := range s.lines {
 		t.Line(int64(i), []byte(l))
 	}
 	return show(t.Moments())
 }
 
-func show(list []timeline.Moment) string {
+func show(list []Moment) string {
 	var out []string
 	for _, m := range list {
 		line := fmt.Sprintf("%d %s %s", m.Line, m.Kind, m.Text)
@@ -176,7 +174,7 @@ func TestKinds(t *testing.T) {
 	if got := s.moments(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	var r timeline.Reader
+	var r TimelineReader
 	for i, l := range s.lines {
 		r.Line(int64(i), []byte(l))
 	}
@@ -206,11 +204,11 @@ func TestRewind(t *testing.T) {
 // TestInPieces: a Builder that continues from the state of another comes to the same, and its state is bounded.
 func TestInPieces(t *testing.T) {
 	t.Parallel()
-	whole, pieces := map[string]timeline.Moment{}, map[string]timeline.Moment{}
+	whole, pieces := map[string]Moment{}, map[string]Moment{}
 	var most int
-	run := func(lines []string, every int, into map[string]timeline.Moment) {
-		var fold session.Fold
-		var b timeline.Builder
+	run := func(lines []string, every int, into map[string]Moment) {
+		var fold Fold
+		var b TimelineBuilder
 		for i, l := range lines {
 			r := transcript.Parse([]byte(l))
 			for _, m := range b.Add(int64(i), &r, fold.Add(int64(i), r)) {
@@ -225,7 +223,7 @@ func TestInPieces(t *testing.T) {
 					t.Fatal(err)
 				}
 				most = max(most, len(state))
-				b = timeline.Builder{}
+				b = TimelineBuilder{}
 				if err := b.UnmarshalBinary(state); err != nil {
 					t.Fatal(err)
 				}
@@ -249,29 +247,29 @@ func TestInPieces(t *testing.T) {
 	}
 	run(s.lines, len(s.lines)+1, whole)
 	run(s.lines, 7, pieces)
-	if a, b := list(whole), list(pieces); a != b || len(whole) < 30*30 {
+	if a, b := timelineList(whole), timelineList(pieces); a != b || len(whole) < 30*30 {
 		t.Errorf("%d moments at once, %d in pieces; equal: %t", len(whole), len(pieces), a == b)
 	}
 	if most > 64<<10 {
 		t.Errorf("a state has %d bytes", most)
 	}
-	if err := new(timeline.Builder).UnmarshalBinary([]byte("\x01\x02")); err == nil {
+	if err := new(TimelineBuilder).UnmarshalBinary([]byte("\x01\x02")); err == nil {
 		t.Error("damaged state is taken")
 	}
 }
 
-func list(all map[string]timeline.Moment) string {
-	var out []timeline.Moment
+func timelineList(all map[string]Moment) string {
+	var out []Moment
 	for _, m := range all {
 		out = append(out, m)
 	}
-	slices.SortFunc(out, timeline.Compare)
+	slices.SortFunc(out, CompareMoments)
 	return show(out)
 }
 
-// TestRealTranscripts: in real sessions no moment has a negative time, turns that state their duration have it, and
+// TestRealTimelines: in real sessions no moment has a negative time, turns that state their duration have it, and
 // the timeline has every prompt of the fold.
-func TestRealTranscripts(t *testing.T) {
+func TestRealTimelines(t *testing.T) {
 	t.Parallel()
 	root := "../../../shared/transcripts"
 	if _, err := os.Stat(root); err != nil {
@@ -287,7 +285,7 @@ func TestRealTranscripts(t *testing.T) {
 			return err
 		}
 		sessions++
-		var r timeline.Reader
+		var r TimelineReader
 		n, records := int64(0), map[int64]bool{}
 		for l := range bytes.Lines(data) {
 			var x struct {
@@ -304,7 +302,7 @@ func TestRealTranscripts(t *testing.T) {
 			if m.Took < 0 || m.Waited < 0 || m.Line < 0 || m.Line >= n {
 				t.Errorf("%s: %+v", path, m)
 			}
-			if m.Kind == timeline.Prompt && records[m.Took] {
+			if m.Kind == TimelinePrompt && records[m.Took] {
 				stated++
 			}
 		}

@@ -1,4 +1,4 @@
-package timeline
+package session
 
 import (
 	"slices"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/transcript"
-	"github.com/ccship/ccship/transcript/session"
 )
 
 // A record of a tool call has the time at which the model asked for it, and the time of its result. Between the two,
@@ -26,16 +25,16 @@ import (
 const tolerance = time.Second
 
 // call remembers a tool call.
-func (b *Builder) call(r *transcript.Record, e *session.Event) {
+func (b *TimelineBuilder) call(r *transcript.Record, e *Event) {
 	b.Calls = bounded(append(b.Calls, pending{
 		ID: transcript.Cut(e.ToolID, maxLabel), Tool: transcript.Cut(e.ToolName, maxLabel), At: e.Time,
 		Label: transcript.ToolSummary(e.ToolName, []byte(e.Input), maxLabel),
 		Free:  !transcript.MayAsk(b.Mode, e.ToolName, e.Path, r.Cwd),
-	}), maxCalls)
+	}), timelineMaxCalls)
 }
 
 // result ends a tool call. It makes a moment of one that was long, failed or was refused.
-func (b *Builder) result(r *transcript.Record, e *session.Event) {
+func (b *TimelineBuilder) result(r *transcript.Record, e *Event) {
 	id := transcript.Cut(e.ToolID, maxLabel)
 	i := slices.IndexFunc(b.Calls, func(c pending) bool { return c.ID == id })
 	var c pending
@@ -47,7 +46,7 @@ func (b *Builder) result(r *transcript.Record, e *session.Event) {
 	if !c.At.IsZero() && e.Time.After(c.At) {
 		elapsed = e.Time.Sub(c.At)
 	}
-	m := Moment{Line: b.Line, Part: -1, Kind: Tool, At: c.At, Tool: c.Tool, Text: c.Label, Turn: b.Turn}
+	m := Moment{Line: b.Line, Part: -1, Kind: TimelineTool, At: c.At, Tool: c.Tool, Text: c.Label, Turn: b.Turn}
 	if m.At.IsZero() {
 		m.At = e.Time
 	}
@@ -70,10 +69,10 @@ func (b *Builder) result(r *transcript.Record, e *session.Event) {
 	}
 	switch {
 	case refused:
-		m.Kind = Refusal
+		m.Kind = ToolRefusal
 	case !e.Success:
-		m.Kind, m.Text = Error, transcript.OneLine(strings.TrimSpace(e.Text), MaxText)
-	case elapsed < Long || isAgent:
+		m.Kind, m.Text = ToolError, transcript.OneLine(strings.TrimSpace(e.Text), MaxMomentText)
+	case elapsed < maxLong || isAgent:
 		b.mayWait(m)
 		return
 	}
@@ -84,7 +83,7 @@ func (b *Builder) result(r *transcript.Record, e *session.Event) {
 }
 
 // mayWait remembers a call until its turn ends: then it may be known whether it waited.
-func (b *Builder) mayWait(m Moment) {
+func (b *TimelineBuilder) mayWait(m Moment) {
 	if !m.MayWait {
 		return
 	}
@@ -96,7 +95,7 @@ func (b *Builder) mayWait(m Moment) {
 }
 
 // free reports whether nobody is asked before any call.
-func (b *Builder) free() bool { return !transcript.MayAsk(b.Mode, "", "", "") }
+func (b *TimelineBuilder) free() bool { return !transcript.MayAsk(b.Mode, "", "", "") }
 
 // statedTime is how long a tool ran by its own result; 0 when that does not say.
 func statedTime(r *transcript.Record) time.Duration {
@@ -114,7 +113,7 @@ func statedTime(r *transcript.Record) time.Duration {
 }
 
 // endTurn gives the moment that began a turn its duration, and its calls theirs.
-func (b *Builder) endTurn(r *transcript.Record, e *session.Event) {
+func (b *TimelineBuilder) endTurn(r *transcript.Record, e *Event) {
 	k := b.Open
 	if k == nil || e.Time.IsZero() || k.Moment.At.IsZero() {
 		return
@@ -139,7 +138,7 @@ func (b *Builder) endTurn(r *transcript.Record, e *session.Event) {
 }
 
 // settle says of the turn's calls how long they waited, from how long they waited together.
-func (b *Builder) settle(together time.Duration) {
+func (b *TimelineBuilder) settle(together time.Duration) {
 	if b.Dim {
 		return
 	}
@@ -157,7 +156,7 @@ func (b *Builder) settle(together time.Duration) {
 }
 
 // longest is the longest call that may have waited, and how long the others took together.
-func (b *Builder) longest() (longest *kept, others time.Duration) {
+func (b *TimelineBuilder) longest() (longest *kept, others time.Duration) {
 	for i := range b.Slow {
 		k := &b.Slow[i]
 		others += k.Moment.elapsed()
@@ -172,7 +171,7 @@ func (b *Builder) longest() (longest *kept, others time.Duration) {
 }
 
 // settled emits a call of which it is known now how long it waited.
-func (b *Builder) settled(k *kept, waited time.Duration) {
+func (b *TimelineBuilder) settled(k *kept, waited time.Duration) {
 	k.Moment.setTook(k.Moment.elapsed(), waited)
 	k.Moment.MayWait = false
 	if k.Part >= 0 {

@@ -1,18 +1,17 @@
-package timeline
+package session
 
 import (
 	"cmp"
 	"slices"
 
 	"github.com/ccship/ccship/transcript"
-	"github.com/ccship/ccship/transcript/session"
 )
 
-// Reader makes the timeline of a transcript from its lines. The zero value has no lines. Its memory grows with the
+// TimelineReader makes the timeline of a transcript from its lines. The zero value has no lines. Its memory grows with the
 // number of moments, not with the transcript. For one goroutine.
-type Reader struct {
-	fold    session.Fold
-	builder Builder
+type TimelineReader struct {
+	fold    Fold
+	builder TimelineBuilder
 	moments map[place]Moment
 }
 
@@ -23,7 +22,7 @@ type place struct {
 }
 
 // Line adds a line (0-based), without its newline. What is no record is passed over.
-func (t *Reader) Line(line int64, raw []byte) {
+func (t *TimelineReader) Line(line int64, raw []byte) {
 	if transcript.Scan(raw).IsObject() {
 		t.record(line, transcript.Parse(raw))
 		return
@@ -33,7 +32,7 @@ func (t *Reader) Line(line int64, raw []byte) {
 	}
 }
 
-func (t *Reader) record(line int64, r transcript.Record) {
+func (t *TimelineReader) record(line int64, r transcript.Record) {
 	if t.moments == nil {
 		t.moments = map[place]Moment{}
 	}
@@ -47,16 +46,16 @@ func (t *Reader) record(line int64, r transcript.Record) {
 }
 
 // Moments returns the moments so far, in the order of their lines.
-func (t *Reader) Moments() []Moment {
+func (t *TimelineReader) Moments() []Moment {
 	out := make([]Moment, 0, len(t.moments))
 	for _, m := range t.moments {
 		out = append(out, m)
 	}
-	slices.SortFunc(out, Compare)
+	slices.SortFunc(out, CompareMoments)
 	return out
 }
 
-// Compare orders moments as their transcript has them.
-func Compare(a, b Moment) int {
+// CompareMoments orders moments as their transcript has them.
+func CompareMoments(a, b Moment) int {
 	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Part, b.Part))
 }
