@@ -16,20 +16,14 @@ import (
 func house() plan {
 	return plan{
 		Arrows: map[string][]string{
-			"cmd/ccship":                   {"internal/sys", "cmd/help", "cmd/ccship/bundle", "cmd/ccship/cli", "cmd/ccship/sessions", "cmd/ccship/setup", "cmd/ccship/show", "cmd/ccship/term", "cmd/ccship/try", "daemon", "internal/amount", "daemon/config", "daemon/control", "daemon/doctor", "daemon/hook", "internal/service", "transcript/redact"},
-			"cmd/ccship/bundle":            {"transcript/redact"},
-			"cmd/help/helptest":            {},
-			"cmd/help":                     {"cmd/ccship/term"}, // how both programs show the help of their commands
+			"cmd/ccship":                   {"internal/sys", "cmd/ccship/term", "cmd/ccship/show", "cmd/ccship/setup", "daemon", "internal/amount", "daemon/config", "daemon/control", "daemon/doctor", "daemon/hook", "internal/service", "transcript/redact", "daemon/library", "daemon/project", "daemon/remote", "outbox", "transcript/price"},
 			"cmd/ccship/term":              {"internal/amount"},
-			"cmd/ccship/cli":               {"cmd/ccship/show", "cmd/ccship/term", "daemon", "daemon/config", "daemon/control", "daemon/library", "internal/sys"},
-			"cmd/ccship/try":               {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "daemon", "internal/amount", "internal/sys", "daemon/config", "daemon/control", "daemon/remote", "internal/samehost"},
-			"cmd/ccship/setup":             {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "internal/amount", "daemon/config", "daemon/control", "daemon/delivery", "daemon/remote", "internal/service", "internal/sys", "outbox", "packaging"},
-			"cmd/ccship/sessions":          {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "cmd/ccship/try", "internal/amount", "daemon/config", "daemon/control", "daemon/library", "internal/sys", "daemon/project", "daemon/remote", "outbox", "transcript/price", "transcript/redact"},
-			"cmd/ccship/show":              {"cmd/ccship/term", "internal/amount", "daemon/control", "daemon/doctor", "daemon/library", "daemon/remote"},
+			"cmd/ccship/setup":             {"cmd/ccship/show", "cmd/ccship/term", "internal/amount", "daemon/config", "daemon/control", "daemon/delivery", "daemon/remote", "internal/service", "internal/sys", "outbox", "packaging", "daemon", "internal/samehost"},
+			"cmd/ccship/show":              {"cmd/ccship/term", "internal/amount", "daemon/control", "daemon/doctor", "daemon/library", "daemon/remote", "daemon", "daemon/config", "internal/sys"},
 			"cmd/ccship/showtest":          {"daemon/control", "daemon/doctor"},
 			"cmd/ccship-hook":              {"daemon/hook", "internal/sys"},
 			"cmd/ccship-mcp":               {"daemon/control"},
-			"cmd/ccship-server":            {"cmd/ccship-server/policy", "cmd/ccship/term", "cmd/help", "internal/amount", "internal/sys", "daemon/config", "server", "server/api", "server/audit", "server/auth", "server/derive", "server/limit", "server/store", "server/store/postgres", "server/store/sqlite", "server/upkeep", "server/web", "server/web/page", "transcript", "transcript/price", "transcript/redact", "daemon/control", "internal/service", "protocol"},
+			"cmd/ccship-server":            {"cmd/ccship/term", "internal/amount", "internal/sys", "daemon/config", "server", "server/api", "server/audit", "server/auth", "server/derive", "server/limit", "server/store", "server/store/postgres", "server/store/sqlite", "server/upkeep", "server/web", "server/web/page", "transcript", "transcript/price", "transcript/redact", "daemon/control", "internal/service", "protocol"},
 			"internal/amount":              {},
 			"internal/sys":                 {},
 			"internal/samehost":            {"internal/sys"},
@@ -97,7 +91,6 @@ func house() plan {
 			"server/store/sqlstore": {"server", "server/store/lines", "transcript"},
 			"server/store/search":   {"server", "server/extract", "server/store/sqlstore"},
 
-			"cmd/ccship-server/policy": {"cmd/ccship/term", "internal/amount", "server", "server/store"},
 		},
 		Doors: map[string][]string{
 			"github.com/fsnotify/fsnotify":             {"tail"},
@@ -116,8 +109,8 @@ func house() plan {
 			"github.com/yuin/goldmark":                 {"server/web/markup"},
 			"github.com/alecthomas/chroma/v2":          {"server/web/markup"},
 			"github.com/microcosm-cc/bluemonday":       {"server/web/markup"},
-			"github.com/spf13/cobra":                   {"cmd/ccship", "cmd/ccship/cli", "cmd/ccship/sessions", "cmd/ccship/setup", "cmd/ccship-server", "cmd/ccship-server/policy", "cmd/help", "cmd/help/helptest"},
-			"github.com/spf13/pflag":                   {"cmd/ccship", "cmd/ccship/cli", "cmd/ccship-server", "cmd/help", "cmd/help/helptest"},
+			"github.com/spf13/cobra":                   {"cmd/ccship", "cmd/ccship/show", "cmd/ccship/setup", "cmd/ccship-server", "cmd/ccship/term", "cmd/ccship/showtest"},
+			"github.com/spf13/pflag":                   {"cmd/ccship", "cmd/ccship/show", "cmd/ccship-server", "cmd/ccship/term", "cmd/ccship/showtest"},
 			"github.com/clipperhouse/displaywidth":     {"cmd/ccship/term"},
 			"github.com/dustin/go-humanize":            {"internal/amount", "server/web/page"},
 			"github.com/modelcontextprotocol/go-sdk":   {"cmd/ccship-mcp"},

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/ccship/ccship/cmd/help/helptest"
+	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/internal/service/servicetest"
 )
 
@@ -59,4 +59,4 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // TestFlagWords: what a flag takes is one word, neither the flag's own name nor a type of Go.
-func TestFlagWords(t *testing.T) { helptest.FlagWords(t, newRoot()) }
+func TestFlagWords(t *testing.T) { showtest.FlagWords(t, newRoot()) }

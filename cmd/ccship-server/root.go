@@ -12,9 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship-server/policy"
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/cmd/help"
 )
 
 // Exit codes.
@@ -110,9 +108,9 @@ func newRoot() *cobra.Command {
 	root.AddCommand(newServe(), newInstall(), newUninstall(), newStart(), newStop(), newStatus(),
 		newUser(), newKey(), newShare(), newLink(), newMigrate(), newRebuild(), newBackup(),
 		newRestore(), newForget(), newVerify(), newThaw(), newScan(), newVersion())
-	root.AddCommand(policy.Commands(room{})...)
+	root.AddCommand(policyCommands(room{})...)
 	sort(root)
-	help.Dress(root)
+	term.Dress(root)
 	return root
 }
 

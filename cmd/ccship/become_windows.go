@@ -6,7 +6,7 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 )
 
 // become runs another program, which has this one's standard input and output, to its end.
@@ -16,7 +16,7 @@ func become(program string, args []string) error {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return cli.SilentError{Code: exit.ExitCode()}
+		return show.SilentError{Code: exit.ExitCode()}
 	}
 	if err != nil {
 		return fmt.Errorf("run %s: %w", program, err)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -19,7 +19,7 @@ func TestCheckpointMistakes(t *testing.T) {
 		{"budget", "--model", "m", "--set", "0"}, {"budget", "--model", "m", "--set", "many"}, {"budget", "--model", "m", "--set", "5000", "--unset"},
 	} {
 		code, out, words := inProcess(t, append([]string{"checkpoint"}, args...)...)
-		if code != cli.ExitUsage || out != "" || !strings.HasPrefix(words, "ccship: ") {
+		if code != show.ExitUsage || out != "" || !strings.HasPrefix(words, "ccship: ") {
 			t.Errorf("%v: exit code %d, stdout %q, stderr %q", args, code, out, words)
 		}
 	}
@@ -29,21 +29,21 @@ func TestCheckpointMistakes(t *testing.T) {
 func TestCheckpointLatest(t *testing.T) {
 	jsonHome(t)
 	socket := listen(t, spoken{document: control.Checkpoints{SchemaVersion: 1, Checkpoints: []control.Checkpoint{showtest.Checkpoint()}}})
-	if code, out, words := inProcess(t, "checkpoint", "show", "latest", "--socket", socket); code != cli.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
+	if code, out, words := inProcess(t, "checkpoint", "show", "latest", "--socket", socket); code != show.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, words)
 	}
 	socket = listen(t, spoken{document: control.Checkpoints{SchemaVersion: 1, Checkpoints: []control.Checkpoint{}}})
-	if code, _, words := inProcess(t, "checkpoint", "show", "latest", "--session", "a", "--socket", socket); code != cli.ExitFailed || !strings.Contains(words, "there is no checkpoint yet") {
+	if code, _, words := inProcess(t, "checkpoint", "show", "latest", "--session", "a", "--socket", socket); code != show.ExitFailed || !strings.Contains(words, "there is no checkpoint yet") {
 		t.Errorf("exit code %d, stderr %q", code, words)
 	}
 	// Claude Code names the session to what it runs.
 	t.Setenv("CLAUDE_CODE_SESSION_ID", "3f2a")
 	socket = listen(t, spoken{document: control.CheckpointAnswer{Checkpoint: showtest.Checkpoint()}})
-	if code, out, words := inProcess(t, "checkpoint", "create", "--socket", socket); code != cli.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
+	if code, out, words := inProcess(t, "checkpoint", "create", "--socket", socket); code != show.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, words)
 	}
 	socket = listen(t, spoken{document: control.CheckpointAnswer{Checkpoint: showtest.Checkpoint()}})
-	if code, out, words := inProcess(t, "checkpoint", "create", "3f", "--socket", socket); code != cli.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
+	if code, out, words := inProcess(t, "checkpoint", "create", "3f", "--socket", socket); code != show.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
 		t.Errorf("with the beginning of an id: exit code %d, stdout %q, stderr %q", code, out, words)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 )
 
 // sgr is what changes colours; everything else that a terminal is told moves its cursor.
@@ -35,19 +35,19 @@ func everyCommand(t *testing.T, opened func() (w *os.File, written func() string
 	out := map[string]string{}
 	execute := func(words []string) {
 		w, written := opened()
-		a := &app{App: cli.App{Stdout: w, Stderr: w, Version: "1.2.3"}}
+		a := &app{App: show.App{Stdout: w, Stderr: w, Version: "1.2.3"}}
 		a.execute(t.Context(), words)
 		out[strings.Join(words, " ")] = written()
 	}
 	execute([]string{"--help"})
 	execute([]string{"no-such-command"})
-	leaves((&app{App: cli.App{Stdout: io.Discard, Stderr: io.Discard}}).root(), func(words []string) {
+	leaves((&app{App: show.App{Stdout: io.Discard, Stderr: io.Discard}}).root(), func(words []string) {
 		if slices.Contains(notOnTerminal, words[0]) {
 			return
 		}
 		command := strings.Join(words, " ")
 		w, written := opened()
-		a := &app{App: cli.App{Stdout: w, Stderr: w, Version: "1.2.3"}}
+		a := &app{App: show.App{Stdout: w, Stderr: w, Version: "1.2.3"}}
 		a.execute(t.Context(), slices.Concat(words, args[command], flags))
 		out[command] = written()
 		execute(append(words, "--help"))

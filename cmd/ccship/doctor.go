@@ -11,9 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/bundle"
-	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/setup"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/doctor"
@@ -38,7 +37,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			if days < 0 || days > 3650 {
 				return control.Usage("--days must be from 0 to 3650", "7 is a week")
 			}
-			ctx, stop := cli.UntilSignal(cmd.Context())
+			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
 			if report != "" {
 				return a.bundle(ctx, report, days)
@@ -49,7 +48,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&fix, "fix", false, "fix what is safe to fix, and say what was done")
 	cmd.Flags().IntVar(&days, "days", 7, "warn about what Claude Code will delete within this many `days`")
 	cmd.Flags().StringVar(&report, "bundle", "", "write an archive for a report of a problem into this `file`")
-	cmd.Flags().Lookup("bundle").NoOptDefVal = bundle.Folder + ".tar.gz"
+	cmd.Flags().Lookup("bundle").NoOptDefVal = folder + ".tar.gz"
 	cmd.MarkFlagsMutuallyExclusive("bundle", "fix")
 	a.AddJSON(cmd)
 	return cmd
@@ -74,12 +73,12 @@ func (a *app) bundle(ctx context.Context, file string, days int) error {
 	for _, v := range c.Values() {
 		fmt.Fprintf(&values, "%s # %s\n", v.TOML(), v.Origin)
 	}
-	parts := []bundle.Part{
+	parts := []part{
 		{Name: "version.json", Text: document(a.build)},
 		{Name: "config.toml", Text: values.String(), Err: options.ConfigErr},
 		{Name: "doctor.json", Text: checks, Err: err},
 	}
-	client, status, err := control.Reach(ctx, cli.Sockets(c))
+	client, status, err := control.Reach(ctx, show.Sockets(c))
 	metrics, now := "", ""
 	servers := []string{c.ServerURL}
 	if err == nil {
@@ -90,9 +89,9 @@ func (a *app) bundle(ctx context.Context, file string, days int) error {
 		}
 	}
 	log, logErr := setup.Log(ctx, &a.App, logLines)
-	parts = append(parts, bundle.Part{Name: "status.json", Text: now, Err: err},
-		bundle.Part{Name: "metrics.txt", Text: metrics, Err: err}, bundle.Part{Name: "log.txt", Text: log, Err: logErr})
-	contents, err := bundle.Write(file, time.Now(), bundle.NewNames(home, user, machine, servers), parts...)
+	parts = append(parts, part{Name: "status.json", Text: now, Err: err},
+		part{Name: "metrics.txt", Text: metrics, Err: err}, part{Name: "log.txt", Text: log, Err: logErr})
+	contents, err := write(file, time.Now(), newNames(home, user, machine, servers), parts...)
 	if errors.Is(err, os.ErrExist) {
 		return control.Usage(file+" exists", "name another file with --bundle=FILE, or remove that one")
 	}
@@ -151,7 +150,7 @@ func (a *app) doctor(ctx context.Context, fix bool, days int) error {
 		err = a.Print(a.View().Doctor(report, fix))
 	}
 	if err == nil && !report.OK {
-		return cli.SilentError{Code: cli.ExitFailed}
+		return show.SilentError{Code: show.ExitFailed}
 	}
 	return err
 }
@@ -160,15 +159,15 @@ func (a *app) doctor(ctx context.Context, fix bool, days int) error {
 func (a *app) doctorOptions(days int) (doctor.Options, error) {
 	o := doctor.Options{Version: a.Version, Days: days}
 	var err error
-	if o.Program, err = cli.OwnPath(); err != nil {
+	if o.Program, err = show.OwnPath(); err != nil {
 		return o, err
 	}
 	if o.Config, o.ConfigErr = a.SalvagedConfig(); o.Config.Path == "" {
 		return o, o.ConfigErr
 	}
-	o.Sockets = cli.Sockets(o.Config)
+	o.Sockets = show.Sockets(o.Config)
 	if o.Config.OriginOf("socket") == config.FromDefault {
-		o.ForeignSocket = cli.UpSocket(o.Config)
+		o.ForeignSocket = show.UpSocket(o.Config)
 	}
 	if o.ConfigErr != nil {
 		o.Service, err = service.New(service.Options{Program: service.Daemon, Binary: o.Program}) // to look only

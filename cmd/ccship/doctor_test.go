@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 )
 
 func TestDoctorJSON(t *testing.T) {
 	var out strings.Builder
-	a := &app{App: cli.App{Stdout: &out}}
+	a := &app{App: show.App{Stdout: &out}}
 	r := showtest.DoctorReports()["fixed"]
 	if err := a.PrintJSON(r); err != nil {
 		t.Fatal(err)

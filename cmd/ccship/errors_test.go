@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
@@ -38,16 +38,16 @@ func TestErrorHints(t *testing.T) {
 		errs = append(errs, &control.Error{Code: code, Message: "code " + code})
 	}
 	for _, reason := range []string{"timeout", "unreachable", "refused_key", "refused", "no_server", "full", ""} {
-		errs = append(errs, cli.Unfinished(control.SyncResult{Reason: reason, Detail: "a detail"}))
+		errs = append(errs, show.Unfinished(control.SyncResult{Reason: reason, Detail: "a detail"}))
 	}
 	var b bytes.Buffer
 	for _, err := range errs {
-		e := cli.Describe(err)
+		e := show.Describe(err)
 		if e.Hint == "" {
 			t.Errorf("%v: no hint", err)
 		}
-		cli.PrintError(&b, e)
-		fmt.Fprintf(&b, "exit code %d\n\n", cli.ExitCode(e))
+		show.PrintError(&b, e)
+		fmt.Fprintf(&b, "exit code %d\n\n", show.ExitCode(e))
 	}
 	text := b.String()
 	for _, word := range []string{syscall.ENOSPC.Error(), syscall.EROFS.Error()} {

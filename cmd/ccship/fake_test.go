@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/samehost"
 	"github.com/ccship/ccship/keyproof"
@@ -22,7 +22,7 @@ import (
 // fakeDaemon is the program fake-daemon SOCKET: it answers on a control socket until it is stopped. With a second
 // argument it never answers, as a daemon does that was stopped (SIGSTOP): the kernel goes on connecting callers.
 func fakeDaemon() {
-	ctx, stop := cli.UntilSignal(context.Background())
+	ctx, stop := show.UntilSignal(context.Background())
 	ln, err := control.Listen(os.Args[1])
 	if err == nil && len(os.Args) > 2 {
 		<-ctx.Done()
@@ -139,7 +139,7 @@ func fakeServer() {
 		fmt.Fprintln(os.Stderr, "ccship-server: the database is broken")
 		os.Exit(1)
 	}
-	ctx, stop := cli.UntilSignal(context.Background())
+	ctx, stop := show.UntilSignal(context.Background())
 	defer stop()
 	server := &http.Server{Addr: os.Args[3], Handler: http.HandlerFunc(take), ReadHeaderTimeout: time.Minute}
 	ln, err := net.Listen("tcp", server.Addr)

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/try"
+	"github.com/ccship/ccship/cmd/ccship/setup"
 )
 
 func (a *app) guardCommand() *cobra.Command {
@@ -14,6 +14,6 @@ func (a *app) guardCommand() *cobra.Command {
 		Args:   cobra.MinimumNArgs(1),
 
 		DisableFlagParsing: true,
-		RunE:               func(cmd *cobra.Command, args []string) error { return try.Guard(cmd.Context(), args) },
+		RunE:               func(cmd *cobra.Command, args []string) error { return setup.Guard(cmd.Context(), args) },
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/hook"
 	"github.com/ccship/ccship/internal/sys"
@@ -26,10 +26,10 @@ func runHook(args []string, beats int) int {
 			_ = h.Answer(ctx, args[1])
 			return
 		}
-		a := &app{App: cli.App{Stdout: os.Stdout, Stderr: io.Discard}, hook: h}
+		a := &app{App: show.App{Stdout: os.Stdout, Stderr: io.Discard}, hook: h}
 		a.execute(ctx, args)
 	})
-	return cli.ExitOK
+	return show.ExitOK
 }
 
 func (a *app) hookCommand() *cobra.Command {
@@ -59,7 +59,7 @@ func (a *app) hookCommand() *cobra.Command {
 			h.Stdin, h.Stdout = os.Stdin, a.Stdout
 			h.Sockets = func() ([]string, error) {
 				c, err := a.Config()
-				return cli.Sockets(c), err
+				return show.Sockets(c), err
 			}
 			return h.Answer(cmd.Context(), args[0])
 		},

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/internal/sys"
 )
@@ -104,7 +104,7 @@ func TestHookSockets(t *testing.T) {
 		if (err == nil) != (wrong == nil) {
 			t.Errorf("%s: %v, but the configuration says %v", c.name, err, wrong)
 		}
-		if want := cli.Sockets(cfg); err == nil && strings.Join(got, "\n") != strings.Join(want, "\n") {
+		if want := show.Sockets(cfg); err == nil && strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("%s: a hook asks %q, other commands %q", c.name, got, want)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
@@ -184,11 +184,11 @@ func TestHostileTexts(t *testing.T) {
 				if strings.Contains(out+words, "INJECTED") {
 					shown++
 				}
-				if code == cli.ExitUsage && strings.Contains(words, "unknown") && !strings.Contains(strings.Join(command, ""), hostileText) {
+				if code == show.ExitUsage && strings.Contains(words, "unknown") && !strings.Contains(strings.Join(command, ""), hostileText) {
 					t.Errorf("%q is no command: %s", command, words)
 				}
 				code, out, _ = inProcess(t, append(args, "--json")...)
-				if code != cli.ExitUsage && command[0] != "__complete" {
+				if code != show.ExitUsage && command[0] != "__complete" {
 					checkExact(t, command, out)
 				}
 			}

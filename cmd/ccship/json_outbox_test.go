@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -125,7 +125,7 @@ func TestJSONOutbox(t *testing.T) {
 	for _, d := range documents {
 		t.Run(d.name, func(t *testing.T) {
 			code, out, words := inProcess(t, append(d.args, "--json", "--socket", listen(t, spoken{document: d.document}))...)
-			if code != cli.ExitOK || words != "" {
+			if code != show.ExitOK || words != "" {
 				t.Errorf("exit code %d; stderr %q", code, words)
 			}
 			showtest.Golden(t, filepath.Join("json", d.name+".json"), out)
@@ -141,13 +141,13 @@ func TestJSONOutboxFails(t *testing.T) {
 			continue // the configuration answers then
 		}
 		code, out, words := inProcess(t, append(d.args, "--json", "--socket", socketPath(t))...)
-		if code != cli.ExitNotRunning || words != "" {
+		if code != show.ExitNotRunning || words != "" {
 			t.Errorf("%v: exit code %d; stderr %q", d.args, code, words)
 		}
 		showtest.Golden(t, filepath.Join("json", "error_not_running.json"), out)
 	}
 	code, out, _ := inProcess(t, "reload", "--json", "--socket", listen(t, brokenConfig{spoken{}}))
-	if code != cli.ExitUsage {
+	if code != show.ExitUsage {
 		t.Errorf("reload with a mistake: exit code %d", code)
 	}
 	showtest.Golden(t, filepath.Join("json", "error_reload.json"), out)

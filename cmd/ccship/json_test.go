@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -92,7 +92,7 @@ func listen(t *testing.T, d control.Daemon) (socket string) {
 func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, words bytes.Buffer
-	a := &app{App: cli.App{Stdout: &out, Stderr: &words, Version: "1.2.3"}, build: build{
+	a := &app{App: show.App{Stdout: &out, Stderr: &words, Version: "1.2.3"}, build: build{
 		SchemaVersion: control.SchemaVersion, Version: "1.2.3", Commit: "0123456789ab", Go: "go1.26", OS: "linux", Arch: "amd64",
 	}}
 	code = a.execute(t.Context(), args)
@@ -167,17 +167,17 @@ func TestJSON(t *testing.T) {
 		args []string
 		code int
 	}{
-		{"status", scripted{status: fullStatus()}, []string{"status"}, cli.ExitOK},
-		{"status_not_running", nil, []string{"status"}, cli.ExitNotRunning},
-		{"sync", scripted{sync: control.SyncResult{SchemaVersion: 1, Done: true, Lines: 10, Acknowledged: 7, Dead: 1, Excluded: 2}}, []string{"sync", "--wait"}, cli.ExitOK},
-		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Hint: "see its log", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Retired: showtest.RetiredServers()}}, []string{"sync", "--wait"}, cli.ExitFailed},
-		{"verify_equal", scripted{report: showtest.EqualReport()}, []string{"verify"}, cli.ExitOK},
-		{"verify_unequal", scripted{report: showtest.VerifyReport()}, []string{"verify", "a"}, cli.ExitFailed},
-		{"error_not_running", nil, []string{"verify"}, cli.ExitNotRunning},
-		{"error_no_session", scripted{report: control.VerifyReport{Equal: true, Proven: true, Dead: 3}}, []string{"verify", "nosuch"}, cli.ExitFailed},
-		{"error_refused_key", scripted{err: refused}, []string{"verify"}, cli.ExitRefusedKey},
-		{"error_usage", nil, []string{"status", "extra"}, cli.ExitUsage},
-		{"version", nil, []string{"version"}, cli.ExitOK},
+		{"status", scripted{status: fullStatus()}, []string{"status"}, show.ExitOK},
+		{"status_not_running", nil, []string{"status"}, show.ExitNotRunning},
+		{"sync", scripted{sync: control.SyncResult{SchemaVersion: 1, Done: true, Lines: 10, Acknowledged: 7, Dead: 1, Excluded: 2}}, []string{"sync", "--wait"}, show.ExitOK},
+		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Hint: "see its log", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Retired: showtest.RetiredServers()}}, []string{"sync", "--wait"}, show.ExitFailed},
+		{"verify_equal", scripted{report: showtest.EqualReport()}, []string{"verify"}, show.ExitOK},
+		{"verify_unequal", scripted{report: showtest.VerifyReport()}, []string{"verify", "a"}, show.ExitFailed},
+		{"error_not_running", nil, []string{"verify"}, show.ExitNotRunning},
+		{"error_no_session", scripted{report: control.VerifyReport{Equal: true, Proven: true, Dead: 3}}, []string{"verify", "nosuch"}, show.ExitFailed},
+		{"error_refused_key", scripted{err: refused}, []string{"verify"}, show.ExitRefusedKey},
+		{"error_usage", nil, []string{"status", "extra"}, show.ExitUsage},
+		{"version", nil, []string{"version"}, show.ExitOK},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			socket := socketPath(t)
@@ -201,7 +201,7 @@ func TestJSONConfig(t *testing.T) {
 	jsonHome(t)
 	for _, name := range []string{"paths", "config show"} {
 		code, out, words := inProcess(t, append(strings.Fields(name), "--json")...)
-		if code != cli.ExitOK || words != "" {
+		if code != show.ExitOK || words != "" {
 			t.Errorf("%s: %d %s", name, code, words)
 		}
 		showtest.Golden(t, filepath.Join("json", strings.ReplaceAll(name, " ", "_")+".json"), out)
@@ -214,14 +214,14 @@ func TestJSONConfig(t *testing.T) {
 	t.Setenv("CCSHIP_EXCLUDE_TYPES", "progress,summary")
 	for _, name := range []string{"paths", "config show"} {
 		code, out, words := inProcess(t, append(strings.Fields(name), "--json", "--config", file, "--state-dir", "/var/lib/ccship")...)
-		if code != cli.ExitOK || words != "" {
+		if code != show.ExitOK || words != "" {
 			t.Errorf("%s: %d %s %s", name, code, out, words)
 		}
 		out = strings.ReplaceAll(out, filepath.Dir(file), "/etc/ccship") // where the file lies changes with each run
 		showtest.Golden(t, filepath.Join("json", strings.ReplaceAll(name, " ", "_")+"_given.json"), out)
 	}
 	code, out, _ := inProcess(t, "config", "show", "--json", "--log-level", "loud")
-	if code != cli.ExitUsage {
+	if code != show.ExitUsage {
 		t.Errorf("exit code %d", code)
 	}
 	showtest.Golden(t, filepath.Join("json", "error_config.json"), out)
@@ -229,7 +229,7 @@ func TestJSONConfig(t *testing.T) {
 
 // A mistake in the configuration without a hint of its own gets one.
 func TestJSONConfigHint(t *testing.T) {
-	if e := cli.Describe(&config.Error{Message: "no"}); e.Code != control.CodeConfig || e.Hint == "" {
+	if e := show.Describe(&config.Error{Message: "no"}); e.Code != control.CodeConfig || e.Hint == "" {
 		t.Errorf("%+v", e)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -89,26 +89,26 @@ func TestLinkSession(t *testing.T) {
 		t.Setenv("CLAUDE_CODE_SESSION_ID", test.env)
 		l.reqs = nil
 		code, out, words := inProcess(t, append([]string{"link", "add", "a.md", "b.md", "--socket", socket}, test.args...)...)
-		if code != cli.ExitOK || out != "" || len(l.reqs) != 2 || l.reqs[0].Session != test.want || l.reqs[1].Path != "b.md" ||
+		if code != show.ExitOK || out != "" || len(l.reqs) != 2 || l.reqs[0].Session != test.want || l.reqs[1].Path != "b.md" ||
 			l.reqs[0].Base != filepath.Join(here, "shop", "docs") || strings.Contains(words, "newest") != test.words {
 			t.Errorf("%q %v: exit code %d, %+v\n%s", test.env, test.args, code, l.reqs, words)
 		}
 	}
 	l.sessions = l.sessions[:4]
-	if code, _, words := inProcess(t, "link", "list", "--socket", socket); code != cli.ExitFailed || !strings.Contains(words, "no session was started in") {
+	if code, _, words := inProcess(t, "link", "list", "--socket", socket); code != show.ExitFailed || !strings.Contains(words, "no session was started in") {
 		t.Errorf("no session around: exit code %d\n%s", code, words)
 	}
 	l.reqs = nil
 	code, _, words := inProcess(t, "link", "add", "a.md", "bad", "b.md", "--session", "a", "--socket", socket)
-	if code != cli.ExitFailed || len(l.reqs) != 1 || !strings.Contains(words, "bad is a directory") || !strings.Contains(words, "link files inside it instead") {
+	if code != show.ExitFailed || len(l.reqs) != 1 || !strings.Contains(words, "bad is a directory") || !strings.Contains(words, "link files inside it instead") {
 		t.Errorf("a refusal: exit code %d, %+v\n%s", code, l.reqs, words)
 	}
 	l.reqs = nil // what runs here has no terminal, like Claude's shell or a script
 	code, _, words = inProcess(t, "link", "add", ".env", "--allow-secret", "--session", "a", "--socket", socket)
-	if code != cli.ExitUsage || len(l.reqs) != 0 || !strings.Contains(words, "a person at a terminal") {
+	if code != show.ExitUsage || len(l.reqs) != 0 || !strings.Contains(words, "a person at a terminal") {
 		t.Errorf("--allow-secret without a person: exit code %d, %+v\n%s", code, l.reqs, words)
 	}
-	if code, _, words := inProcess(t, "link", "add"); code != cli.ExitUsage || words == "" {
+	if code, _, words := inProcess(t, "link", "add"); code != show.ExitUsage || words == "" {
 		t.Errorf("nothing to link: exit code %d", code)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/hook"
 )
 
@@ -27,6 +27,6 @@ func command(beats int) int {
 	if len(os.Args) > 1 && os.Args[1] == "hook" && !slices.Contains(os.Args, "--help") {
 		return runHook(os.Args[1:], beats)
 	}
-	a := &app{App: cli.App{Stdout: os.Stdout, Stderr: os.Stderr, Version: version}, build: thisBuild()}
+	a := &app{App: show.App{Stdout: os.Stdout, Stderr: os.Stderr, Version: version}, build: thisBuild()}
 	return a.execute(context.Background(), os.Args[1:])
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/ccship/ccship/cmd/help/helptest"
+	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/hook"
 	"github.com/ccship/ccship/internal/service/servicetest"
@@ -50,7 +50,7 @@ func TestFlagWords(t *testing.T) {
 	a := app{}
 	root := a.root()
 	strict(root, nil)
-	helptest.FlagWords(t, root)
+	showtest.FlagWords(t, root)
 }
 
 // TestScripts runs the command line against testdata/script, one home a script.

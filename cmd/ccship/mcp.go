@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -32,7 +32,7 @@ func (a *app) mcpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			self, err := cli.OwnPath()
+			self, err := show.OwnPath()
 			if err != nil {
 				return err
 			}
@@ -41,7 +41,7 @@ func (a *app) mcpCommand() *cobra.Command {
 				return err
 			}
 			args := []string{"-ccship", self}
-			for _, path := range cli.Sockets(c) {
+			for _, path := range show.Sockets(c) {
 				args = append(args, "-socket", path)
 			}
 			return become(program, append(append(args, "--"), a.givenFlags()...))

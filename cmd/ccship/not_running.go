@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/service"
 )
@@ -29,7 +29,7 @@ func (a *app) withStart(ctx context.Context, err error) error {
 
 // startHint is how an installed service is made to answer; "" when there is none, or nobody can tell.
 func startHint(ctx context.Context) string {
-	program, err := cli.OwnPath()
+	program, err := show.OwnPath()
 	if err != nil {
 		return ""
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/setup"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -38,7 +38,7 @@ func (a *app) pathsCommand() *cobra.Command {
 			p := places{
 				SchemaVersion: control.SchemaVersion, Config: c.Path, APIKeyFile: c.APIKeyFile,
 				StateDir: c.StateDir, State: filepath.Join(c.StateDir, "state.db"), Socket: c.Socket,
-				Log: setup.LogPath(c), Up: cli.UpDir(c), Roots: c.Roots,
+				Log: setup.LogPath(c), Up: show.UpDir(c), Roots: c.Roots,
 			}
 			if p.Log == "" {
 				p.Log = "journal"

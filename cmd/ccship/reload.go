@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -53,7 +52,7 @@ func (a *app) takeOver(ctx context.Context, path, key string) error {
 	switch {
 	case err != nil:
 		return err
-	case !cli.SamePath(result.Config, path):
+	case !show.SamePath(result.Config, path):
 		a.Say("the running daemon reads %s: it does not see the change", result.Config)
 	case !o.Live:
 		a.Say("restart needed: the running daemon goes on with the value it has")

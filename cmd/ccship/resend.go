@@ -3,8 +3,6 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
-	"github.com/ccship/ccship/cmd/ccship/sessions"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -19,7 +17,7 @@ func (a *app) resendCommand() *cobra.Command {
 			"generation: nothing on the server is overwritten. Excluded and forgotten sessions are not sent. " +
 			"The command does not wait for the delivery; `ccship sync --wait` does.",
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: sessions.Complete(&a.App),
+		ValidArgsFunction: complete(&a.App),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if req.All == (len(args) > 0) {
 				return control.Usage("name a session, or all of them with --all", "`ccship sessions list` lists them")
@@ -27,7 +25,7 @@ func (a *app) resendCommand() *cobra.Command {
 			if len(args) > 0 {
 				req.Session = args[0]
 			}
-			ctx, stop := cli.UntilSignal(cmd.Context())
+			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
 			client, _, err := a.DaemonClient(ctx)
 			if err != nil {

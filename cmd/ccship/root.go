@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
-	"github.com/ccship/ccship/cmd/ccship/sessions"
+	"github.com/ccship/ccship/cmd/ccship/show"
+
 	"github.com/ccship/ccship/cmd/ccship/setup"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/config"
@@ -17,7 +17,7 @@ import (
 
 // app is one run of the command line.
 type app struct {
-	cli.App
+	show.App
 	build   build // of the running program
 	started bool  // a subcommand's code was reached: what fails from there on is no usage error
 
@@ -33,10 +33,10 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	strict(root, args)
 	err := root.ExecuteContext(ctx)
 	if a.hook != nil {
-		return cli.ExitOK // nobody reads how it ended, and a turn would wait for finding out what to say
+		return show.ExitOK // nobody reads how it ended, and a turn would wait for finding out what to say
 	}
 	if err != nil && !a.started {
-		err = cli.UsageError(err)
+		err = show.UsageError(err)
 		for _, arg := range args { // the flag itself may come after the mistake
 			a.JSON = a.JSON || arg == "--json"
 		}
@@ -71,7 +71,7 @@ func (a *app) root() *cobra.Command {
 		a.configCommand(), a.versionCommand(), a.guardCommand(),
 	)
 	root.AddCommand(setup.Commands(&a.App)...)
-	root.AddCommand(sessions.Commands(&a.App)...)
+	root.AddCommand(commands(&a.App)...)
 	group(root)
 	return root
 }

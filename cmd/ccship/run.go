@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/internal/service"
@@ -26,16 +26,16 @@ func (a *app) runCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if logPath != "" {
-				log, err := openLogFile(logPath, cli.MaxLog)
+				log, err := openLogFile(logPath, show.MaxLog)
 				if err != nil {
 					return err
 				}
 				a.Stderr = log // not closed: the error that ends the run is written to it
 			}
 			err := a.runDaemon(cmd.Context())
-			if err != nil && service.RestartsAnyFailure() && cli.ExitCode(cli.Describe(err)) == cli.ExitUsage {
+			if err != nil && service.RestartsAnyFailure() && show.ExitCode(show.Describe(err)) == show.ExitUsage {
 				a.Report(err)
-				return cli.SilentError{Code: cli.ExitOK}
+				return show.SilentError{Code: show.ExitOK}
 			}
 			return err
 		},
@@ -61,7 +61,7 @@ func (a *app) runDaemon(ctx context.Context) error {
 	}
 	c.Log = c.TextLog(a.Stderr)
 	a.warnRoots(c)
-	ctx, reloads, stop := cli.UntilSignalOrReload(ctx)
+	ctx, reloads, stop := show.UntilSignalOrReload(ctx)
 	defer stop()
 	sys.BoundHeap(garbage, garbagePercent)
 	c.Hangup, c.Managed = reloads, service.Managed()

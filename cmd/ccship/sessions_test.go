@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 )
 
@@ -97,15 +97,15 @@ func TestSessionsJSON(t *testing.T) {
 		code int
 		args []string
 	}{
-		{"sessions_list", cli.ExitOK, []string{"sessions", "list"}},
-		{"sessions_show", cli.ExitOK, []string{"sessions", "show", "3f2a"}},
-		{"sessions_search", cli.ExitOK, []string{"search", "cart"}},
-		{"sessions_lost", cli.ExitOK, []string{"sessions", "lost"}},
-		{"sessions_restore", cli.ExitOK, []string{"sessions", "restore", storedSession}},
-		{"error_no_generation", cli.ExitFailed, []string{"sessions", "show", "3f2a", "--generation", "7"}},
-		{"error_too_short", cli.ExitUsage, []string{"sessions", "show", "3f"}},
-		{"error_no_such_session", cli.ExitFailed, []string{"sessions", "show", "abcdef"}},
-		{"error_session_live", cli.ExitFailed, []string{"sessions", "restore", "3f2a"}},
+		{"sessions_list", show.ExitOK, []string{"sessions", "list"}},
+		{"sessions_show", show.ExitOK, []string{"sessions", "show", "3f2a"}},
+		{"sessions_search", show.ExitOK, []string{"search", "cart"}},
+		{"sessions_lost", show.ExitOK, []string{"sessions", "lost"}},
+		{"sessions_restore", show.ExitOK, []string{"sessions", "restore", storedSession}},
+		{"error_no_generation", show.ExitFailed, []string{"sessions", "show", "3f2a", "--generation", "7"}},
+		{"error_too_short", show.ExitUsage, []string{"sessions", "show", "3f"}},
+		{"error_no_such_session", show.ExitFailed, []string{"sessions", "show", "abcdef"}},
+		{"error_session_live", show.ExitFailed, []string{"sessions", "restore", "3f2a"}},
 	} {
 		if c.name == "error_session_live" {
 			writeNow(t, filepath.Join(dir, "projects", "-nowhere-shop", storedSession+".jsonl"))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -33,7 +33,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if c.Path == "" {
 				return mistake
 			}
-			paths := cli.Sockets(c)
+			paths := show.Sockets(c)
 			if watch {
 				return a.watchStatus(cmd.Context(), paths, mistake)
 			}
@@ -59,7 +59,7 @@ func (a *app) showStatus(s control.Status, mistake error) error {
 		err = a.Print(a.View().Status(s))
 	}
 	if err == nil && mistake != nil {
-		return cli.SilentError{Code: cli.ExitUsage}
+		return show.SilentError{Code: show.ExitUsage}
 	}
 	return err
 }
@@ -69,19 +69,19 @@ func (a *app) showStatus(s control.Status, mistake error) error {
 func (a *app) noStatus(ctx context.Context, err, mistake error) error {
 	switch {
 	case !a.JSON && mistake != nil:
-		cli.PrintError(a.Stderr, cli.Describe(a.withStart(ctx, err)))
+		show.PrintError(a.Stderr, show.Describe(a.withStart(ctx, err)))
 		return mistake
 	case !a.JSON || !errors.Is(err, control.ErrNotRunning):
 		return err
 	}
-	code := cli.ExitNotRunning
+	code := show.ExitNotRunning
 	if mistake != nil {
-		code = cli.ExitUsage
+		code = show.ExitUsage
 	}
 	if err := a.PrintJSON(withMistake(control.Status{SchemaVersion: control.SchemaVersion}, mistake)); err != nil {
 		return err
 	}
-	return cli.SilentError{Code: code}
+	return show.SilentError{Code: code}
 }
 
 // withMistake is a status that names a mistake in the configuration, which may be nil, unless the daemon has said so.
@@ -89,7 +89,7 @@ func withMistake(s control.Status, mistake error) control.Status {
 	if mistake == nil {
 		return s
 	}
-	e := cli.Describe(mistake)
+	e := show.Describe(mistake)
 	said := func(n control.Advice) bool { return strings.Contains(n.Text, e.Message) }
 	if !slices.ContainsFunc(s.Advice, said) {
 		s.Advice = append([]control.Advice{{Kind: control.CodeConfig, Text: e.Message, Hint: e.Hint}}, s.Advice...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
@@ -14,19 +13,19 @@ import (
 // waits for no server.
 func (a *app) statusLine(ctx context.Context) error {
 	c, mistake := a.SalvagedConfig()
-	line, code := "ccship: ?", cli.ExitUsage
+	line, code := "ccship: ?", show.ExitUsage
 	if c.Path != "" {
-		line, code = a.lineOf(ctx, cli.Sockets(c))
+		line, code = a.lineOf(ctx, show.Sockets(c))
 	}
 	after := ""
 	if mistake != nil {
-		after, code = ", mistake in the configuration", cli.ExitUsage
+		after, code = ", mistake in the configuration", show.ExitUsage
 	}
 	if err := a.Print(term.Cut(line, show.LineWidth-len(after)) + after + "\n"); err != nil {
 		return err
 	}
-	if code != cli.ExitOK {
-		return cli.SilentError{Code: code}
+	if code != show.ExitOK {
+		return show.SilentError{Code: code}
 	}
 	return nil
 }
@@ -36,15 +35,15 @@ func (a *app) lineOf(ctx context.Context, sockets []string) (line string, code i
 	_, status, err := control.ReachFor(ctx, sockets, control.StatusQuery{Probe: control.ProbeBehind})
 	e := control.Error{}
 	if err != nil {
-		e = *cli.Describe(err)
+		e = *show.Describe(err)
 	}
 	switch {
 	case err == nil:
-		return a.View().StatusLine(status), cli.ExitOK
+		return a.View().StatusLine(status), show.ExitOK
 	case errors.Is(err, control.ErrNotRunning):
-		return "ccship: off", cli.ExitNotRunning
+		return "ccship: off", show.ExitNotRunning
 	case e.Code == control.CodeNoAnswer:
-		return "ccship: no answer", cli.ExitCode(&e)
+		return "ccship: no answer", show.ExitCode(&e)
 	}
-	return "ccship: ?", cli.ExitCode(&e)
+	return "ccship: ?", show.ExitCode(&e)
 }

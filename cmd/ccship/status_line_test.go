@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -35,7 +35,7 @@ func TestStatusProbes(t *testing.T) {
 		var waits []bool
 		socket := listen(t, asking{scripted{status: showtest.Healthy()}, &waits})
 		code, _, words := inProcess(t, append([]string{"status", "--socket", socket}, test.flags...)...)
-		if code != cli.ExitOK || !slices.Equal(waits, test.want) {
+		if code != show.ExitOK || !slices.Equal(waits, test.want) {
 			t.Errorf("%v: exit code %d, %s; waited %v, want %v", test.flags, code, words, waits, test.want)
 		}
 	}
@@ -60,11 +60,11 @@ func TestStatusLine(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{listen(t, scripted{status: healthy}), nil, cli.ExitOK, "● ccship: up to date\n"},
-		{listen(t, scripted{status: long}), nil, cli.ExitOK, ""},
-		{socketPath(t), nil, cli.ExitNotRunning, "ccship: off\n"},
-		{file, nil, cli.ExitUsage, "ccship: ?\n"},
-		{socketPath(t), []string{"--log-level", "loud"}, cli.ExitUsage, "ccship: off, mistake in the configuration\n"},
+		{listen(t, scripted{status: healthy}), nil, show.ExitOK, "● ccship: up to date\n"},
+		{listen(t, scripted{status: long}), nil, show.ExitOK, ""},
+		{socketPath(t), nil, show.ExitNotRunning, "ccship: off\n"},
+		{file, nil, show.ExitUsage, "ccship: ?\n"},
+		{socketPath(t), []string{"--log-level", "loud"}, show.ExitUsage, "ccship: off, mistake in the configuration\n"},
 	} {
 		code, out, words := inProcess(t, append(test.args, "status", "--line", "--socket", test.socket)...)
 		if code != test.code || words != "" || test.want != "" && out != test.want {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
@@ -14,16 +13,16 @@ import (
 // watchStatus shows the status again each second until Ctrl-C: on a terminal in place, elsewhere as a line whenever
 // something changed, with --json as a document a second.
 func (a *app) watchStatus(ctx context.Context, paths []string, mistake error) (err error) {
-	ctx, stop := cli.UntilSignal(ctx)
+	ctx, stop := show.UntilSignal(ctx)
 	defer stop()
-	show := a.watchLines()
+	display := a.watchLines()
 	switch _, live := term.Columns(a.Stdout); {
 	case a.JSON:
-		show = func(s control.Status, _ error) error { return a.PrintJSON(s) }
+		display = func(s control.Status, _ error) error { return a.PrintJSON(s) }
 	case live:
 		s := term.NewScreen(a.Stdout)
 		defer func() { err = errors.Join(err, s.Close()) }()
-		show = a.watchScreen(s)
+		display = a.watchScreen(s)
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -32,13 +31,13 @@ func (a *app) watchStatus(ctx context.Context, paths []string, mistake error) (e
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil && (first || !cli.Temporary(err)) {
+		if err != nil && (first || !show.Temporary(err)) {
 			return a.noStatus(ctx, err, mistake)
 		}
 		if err != nil {
 			status = control.Status{SchemaVersion: control.SchemaVersion}
 		}
-		if err := show(withMistake(status, mistake), err); err != nil {
+		if err := display(withMistake(status, mistake), err); err != nil {
 			return err
 		}
 		select {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/help"
+	"github.com/ccship/ccship/cmd/ccship/term"
 )
 
 // guessable is how many letters a mistyped command has at least for others with two other letters to be offered.
@@ -19,7 +19,7 @@ func strict(root *cobra.Command, args []string) {
 		root.SuggestionsMinimumDistance = 1
 	}
 	root.InitDefaultCompletionCmd()
-	help.Dress(root)
+	term.Dress(root)
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
 		cmd.Args = cobra.NoArgs
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

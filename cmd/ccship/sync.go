@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/amount"
@@ -26,7 +25,7 @@ func (a *app) syncCommand() *cobra.Command {
 			if err := positive("timeout", timeout); err != nil {
 				return err
 			}
-			ctx, stop := cli.UntilSignal(cmd.Context())
+			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
 			client, _, err := a.DaemonClient(ctx)
 			if err != nil {
@@ -61,7 +60,7 @@ func (a *app) showSync(r control.SyncResult, wait bool) error {
 		if !wait || r.Done {
 			return nil
 		}
-		return cli.SilentError{Code: cli.ExitCode(cli.Unfinished(r))}
+		return show.SilentError{Code: show.ExitCode(show.Unfinished(r))}
 	}
 	a.sayResumed(r.Resumed)
 	if !wait {
@@ -77,7 +76,7 @@ func (a *app) showSync(r control.SyncResult, wait bool) error {
 	if r.Done {
 		return nil
 	}
-	return cli.Unfinished(r)
+	return show.Unfinished(r)
 }
 
 // sayResumed says that a sync has ended a pause.

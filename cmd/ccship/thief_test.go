@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 )
 
 // thief listens at a server's address, and notes what it is asked and whether it is shown a key.
@@ -102,14 +102,14 @@ func TestThief(t *testing.T) {
 			flags, file := thiefHome(t, th.URL)
 			args := thiefArgs(file)
 			asking := map[string]bool{}
-			leaves((&app{App: cli.App{Stdout: io.Discard, Stderr: io.Discard}}).root(), func(words []string) {
+			leaves((&app{App: show.App{Stdout: io.Discard, Stderr: io.Discard}}).root(), func(words []string) {
 				command := strings.Join(words, " ")
 				all := append(append(words, args[command]...), flags...)
 				if command == "setup" {
 					all = append(all, "--server-url", th.URL)
 				}
 				code, _, said := inProcess(t, all...)
-				if code == cli.ExitUsage && strings.Contains(said, "arg(s)") {
+				if code == show.ExitUsage && strings.Contains(said, "arg(s)") {
 					t.Errorf("%s needs arguments here: %s", command, said)
 				}
 				asked, keys := th.took()

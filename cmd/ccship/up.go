@@ -3,12 +3,12 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
-	"github.com/ccship/ccship/cmd/ccship/try"
+	"github.com/ccship/ccship/cmd/ccship/setup"
+	"github.com/ccship/ccship/cmd/ccship/show"
 )
 
 func (a *app) upCommand() *cobra.Command {
-	var o try.Options
+	var o setup.Options
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Try it now: a server on this machine, the import of everything, and the viewer's address",
@@ -22,9 +22,9 @@ func (a *app) upCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := cli.UntilSignal(cmd.Context())
+			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
-			return try.Up(ctx, &a.App, c, o)
+			return setup.Up(ctx, &a.App, c, o)
 		},
 	}
 	cmd.Flags().StringVar(&o.Listen, "listen", "", "loopback `address` of the server; it is remembered")

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
-	"github.com/ccship/ccship/cmd/ccship/try"
+	"github.com/ccship/ccship/cmd/ccship/setup"
+	"github.com/ccship/ccship/cmd/ccship/show"
 )
 
 // upRun is one `ccship up` under test.
@@ -214,7 +214,7 @@ func TestUp(t *testing.T) {
 	if listening("http://" + address) {
 		t.Error("the server outlives Ctrl-C")
 	}
-	if code, _, _ := ccship(t, env, "status"); code != cli.ExitNotRunning {
+	if code, _, _ := ccship(t, env, "status"); code != show.ExitNotRunning {
 		t.Errorf("status after the end: %d", code)
 	}
 
@@ -279,14 +279,14 @@ func TestUpAddress(t *testing.T) {
 		t.Errorf("taken: %d %s", code, words)
 	}
 	for _, address := range []string{"0.0.0.0:5000", "example.org:80", "127.0.0.1", "127.0.0.1:0", ":5000"} {
-		if code, _, words := ccship(t, env, "up", "--listen", address); code != cli.ExitUsage || !strings.Contains(words, "hint: ") {
+		if code, _, words := ccship(t, env, "up", "--listen", address); code != show.ExitUsage || !strings.Contains(words, "hint: ") {
 			t.Errorf("--listen %s: %d %s", address, code, words)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(home, ".local", "state", "ccship", "up", "listen")); err == nil {
 		t.Error("an address that cannot be used is remembered")
 	}
-	h := try.Home{Dir: t.TempDir()}
+	h := setup.Home{Dir: t.TempDir()}
 	first, err := h.Address(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +298,7 @@ func TestUpAddress(t *testing.T) {
 
 // A new database gets every line: state that says they were sent belongs to the one that is gone.
 func TestUpNewDatabase(t *testing.T) {
-	h := try.Home{Dir: t.TempDir()}
+	h := setup.Home{Dir: t.TempDir()}
 	program, err := exec.LookPath("ccship-server")
 	if err != nil {
 		t.Fatal(err)

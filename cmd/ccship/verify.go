@@ -6,8 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
-	"github.com/ccship/ccship/cmd/ccship/sessions"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
@@ -30,7 +28,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			"transcripts that are no longer on disk. Their bytes are read back from the server and compared with the " +
 			"hashes taken when they were read, or with the lines that are still on disk.",
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: sessions.Complete(&a.App),
+		ValidArgsFunction: complete(&a.App),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := positive("timeout", timeout); err != nil {
 				return err
@@ -39,7 +37,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			if len(args) > 0 {
 				req.Session = args[0]
 			}
-			ctx, stop := cli.UntilSignal(cmd.Context())
+			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
 			client, _, err := a.DaemonClient(ctx)
 			if err != nil {
@@ -88,7 +86,7 @@ func (a *app) showReport(r control.VerifyReport, session string) error {
 		err = a.Print(show.Verify(r))
 	}
 	if err == nil && !r.Equal {
-		return cli.SilentError{Code: cli.ExitFailed}
+		return show.SilentError{Code: show.ExitFailed}
 	}
 	return err
 }

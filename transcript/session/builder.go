@@ -21,8 +21,8 @@ const (
 	maxLabel          = 120 // characters of a name or a call
 )
 
-// TimelineBuilder makes moments. The zero value is at the beginning of a transcript. It is bounded: its encoded state is at
-// most about 64 KiB, an ordinary session's a few KiB. For one goroutine.
+// TimelineBuilder makes moments. The zero value is at the beginning of a transcript. It is bounded: its encoded state
+// is at most about 64 KiB, an ordinary session's a few KiB. For one goroutine.
 type TimelineBuilder struct{ state }
 
 // state is what a Builder remembers.

@@ -28,7 +28,8 @@ const (
 
 // MomentKinds are all kinds, in the order in which help texts name them.
 func MomentKinds() []MomentKind {
-	return []MomentKind{TimelinePrompt, TimelineMessage, reply, TimelineTask, TimelineCommand, compaction, timelineClear, rewind,
+	return []MomentKind{TimelinePrompt, TimelineMessage, reply, TimelineTask, TimelineCommand, compaction,
+		timelineClear, rewind,
 		interrupt, ToolRefusal, TimelineCheckpoint, TimelineDocument, TimelineAgent, TimelineTool,
 		ToolError}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// TimelineReader makes the timeline of a transcript from its lines. The zero value has no lines. Its memory grows with the
-// number of moments, not with the transcript. For one goroutine.
+// TimelineReader makes the timeline of a transcript from its lines. The zero value has no lines. Its memory grows with
+// the number of moments, not with the transcript. For one goroutine.
 type TimelineReader struct {
 	fold    Fold
 	builder TimelineBuilder

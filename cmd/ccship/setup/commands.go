@@ -5,15 +5,15 @@ package setup
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/internal/service"
 )
 
 // verbs makes the commands.
-type verbs struct{ *cli.App }
+type verbs struct{ *show.App }
 
 // Commands are the verbs of this package.
-func Commands(a *cli.App) []*cobra.Command {
+func Commands(a *show.App) []*cobra.Command {
 	v := verbs{a}
 	return []*cobra.Command{
 		v.setupCommand(), v.installCommand(), v.uninstallCommand(), v.startCommand(), v.stopCommand(), v.restartCommand(),
@@ -22,7 +22,7 @@ func Commands(a *cli.App) []*cobra.Command {
 }
 
 // OwnService is the service of the user who runs this program. The service manager is not asked yet.
-func OwnService(a *cli.App) (*service.Service, error) {
+func OwnService(a *show.App) (*service.Service, error) {
 	t, err := verbs{a}.service(which{})
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -78,7 +78,7 @@ func (s *setup) server(ctx context.Context, c *config.Config, given bool) (serve
 		}
 		url, err := config.NormalizeURL(withScheme(ctx, text))
 		if err != nil {
-			cli.PrintError(s.app.Stderr, cli.Describe(err))
+			show.PrintError(s.app.Stderr, show.Describe(err))
 			continue
 		}
 		if use, err := s.answers(ctx, c, url); use || err != nil {
@@ -97,11 +97,11 @@ func (s *setup) answers(ctx context.Context, c *config.Config, url string) (bool
 		return true, nil
 	}
 	_, err := delivery.Probe(ctx, delivery.CandidateOf(c, url, ""))
-	problem := cli.Describe(err)
+	problem := show.Describe(err)
 	if err == nil || problem.Code != control.CodeUnreachable {
 		return true, ctx.Err() // it is slow; what else is wrong depends on the key
 	}
-	cli.PrintError(s.app.Stderr, problem)
+	show.PrintError(s.app.Stderr, problem)
 	wanted, err := s.ask.Yes(ctx, "save this address anyway?", false)
 	s.evenIfBad = wanted
 	return wanted, err
@@ -156,7 +156,7 @@ func (s *setup) key(ctx context.Context, c config.Config) (string, error) {
 		return readKey()
 	}
 	old, err := config.ReadAPIKey(c.APIKeyFile)
-	if err != nil && cli.Exists(c.APIKeyFile) {
+	if err != nil && show.Exists(c.APIKeyFile) {
 		return "", err
 	}
 	if s.ask == nil {
@@ -174,7 +174,7 @@ func (s *setup) key(ctx context.Context, c config.Config) (string, error) {
 }
 
 // declinedError ends an attempt whose server or key somebody does not want to keep. It has been printed.
-type declinedError struct{ cli.SilentError }
+type declinedError struct{ show.SilentError }
 
 func (e declinedError) Unwrap() error { return e.SilentError }
 
@@ -198,11 +198,11 @@ func (s *setup) check(ctx context.Context, c *config.Config, server, key string)
 		if ctx.Err() != nil {
 			return chosen{}, ctx.Err()
 		}
-		problem := cli.Describe(err)
+		problem := show.Describe(err)
 		if s.ask == nil || s.evenIfBad {
 			return s.despite(server, key, problem)
 		}
-		cli.PrintError(s.app.Stderr, problem)
+		show.PrintError(s.app.Stderr, problem)
 		if problem.Code == control.CodeRefusedKey && s.keyFile == "" {
 			text, err := s.ask.Secret(ctx, "API key (empty: no other)")
 			if err != nil {
@@ -215,7 +215,7 @@ func (s *setup) check(ctx context.Context, c *config.Config, server, key string)
 		}
 		keep, err := s.ask.Yes(ctx, "save server and key anyway?", false)
 		if err == nil && !keep {
-			err = declinedError{cli.SilentError{Code: cli.ExitCode(problem)}}
+			err = declinedError{show.SilentError{Code: show.ExitCode(problem)}}
 		}
 		return chosen{server: server, key: key}, err
 	}

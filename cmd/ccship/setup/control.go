@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -57,7 +57,7 @@ func (a verbs) controlCommand(verb, short string, do func(context.Context, *theS
 		Short: short,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := cli.UntilSignal(cmd.Context())
+			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
 			t, err := a.service(w)
 			if err != nil {

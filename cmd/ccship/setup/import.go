@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 
 	"github.com/ccship/ccship/daemon/config"
@@ -63,7 +62,7 @@ func (s *setup) saved(c config.Config, status control.Status, r control.SyncResu
 // tellHowToRun ends a setup without a service. A running daemon starts to use the server at once. Without one, it says
 // what there is to save, and how.
 func (s *setup) tellHowToRun(ctx context.Context, t *theService) error {
-	if client, status, err := control.Reach(ctx, t.sockets()); err == nil && cli.SamePath(status.Config, t.config.Path) {
+	if client, status, err := control.Reach(ctx, t.sockets()); err == nil && show.SamePath(status.Config, t.config.Path) {
 		if _, err := client.Reload(ctx); err != nil {
 			return err
 		}

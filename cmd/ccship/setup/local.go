@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/delivery"
@@ -36,7 +36,7 @@ const toolTime = 2 * time.Minute
 // findLocal looks for a server on this machine: this user's own, then any behind the usual addresses. No key is shown.
 func (s *setup) findLocal(ctx context.Context) localServer {
 	var l localServer
-	if program, err := cli.FindServer(); err == nil {
+	if program, err := show.FindServer(); err == nil {
 		l.program = program
 		var said struct {
 			Manager   string `json:"manager"`
@@ -87,7 +87,7 @@ func usualAddresses() []string {
 // none is kept yet.
 func (s *setup) useLocal(ctx context.Context, c *config.Config, l localServer) (server, key string, err error) {
 	if l.program == "" {
-		_, err := cli.FindServer() // says where it was looked for
+		_, err := show.FindServer() // says where it was looked for
 		return "", "", err
 	}
 	if !l.own {
@@ -126,7 +126,7 @@ func awaitKey(ctx context.Context, c delivery.Candidate) {
 	for {
 		_, err := delivery.Probe(ctx, c)
 		e, refused := errors.AsType[*control.Error](err)
-		if !refused || e.Code != control.CodeRefusedKey || cli.Sleep(ctx, 100*time.Millisecond) != nil {
+		if !refused || e.Code != control.CodeRefusedKey || show.Sleep(ctx, 100*time.Millisecond) != nil {
 			return
 		}
 	}

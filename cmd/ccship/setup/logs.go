@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/service"
 )
@@ -53,7 +53,7 @@ func (a verbs) logsCommand() *cobra.Command {
 
 // show runs a program on this one's terminal. Ctrl-C reaches both, and ends a program that follows the log.
 func (a verbs) show(ctx context.Context, argv []string) error {
-	ignored, stop := cli.IgnoreInterrupts()
+	ignored, stop := show.IgnoreInterrupts()
 	defer stop()
 	child := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, a.Stdout, a.Stderr
@@ -71,7 +71,7 @@ func (a verbs) show(ctx context.Context, argv []string) error {
 }
 
 // Log returns the last lines of the service's log.
-func Log(ctx context.Context, a *cli.App, lines int) (string, error) {
+func Log(ctx context.Context, a *show.App, lines int) (string, error) {
 	t, err := OwnService(a)
 	if err != nil {
 		return "", err

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 
 	"github.com/ccship/ccship/daemon/config"
@@ -78,11 +77,11 @@ func (a verbs) installPlugin(c config.Config) error {
 	if err != nil {
 		return err
 	}
-	self, err := cli.OwnPath()
+	self, err := show.OwnPath()
 	if err != nil {
 		return err
 	}
-	if found, err := exec.LookPath("ccship"); err != nil || !cli.SamePath(found, self) {
+	if found, err := exec.LookPath("ccship"); err != nil || !show.SamePath(found, self) {
 		a.Say("the plugin runs `ccship` from PATH, but PATH does not lead to %s: put its folder first on PATH", self)
 	}
 	return nil

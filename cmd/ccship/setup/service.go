@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/service"
@@ -76,7 +76,7 @@ func (a verbs) service(w which) (*theService, error) {
 		o.Args = append(o.Args, "--config", file)
 	}
 	o.Writable = []string{t.config.StateDir, filepath.Dir(t.config.Socket)}
-	if o.Binary, err = cli.OwnPath(); err != nil {
+	if o.Binary, err = show.OwnPath(); err != nil {
 		return nil, err
 	}
 	t.Service, err = service.New(o)
@@ -137,8 +137,8 @@ func (t *theService) foreign(ctx context.Context, st service.Status) error {
 
 // sockets are the places where the service may listen: not where `ccship up` does.
 func (t *theService) sockets() []string {
-	own := cli.UpSocket(t.config)
-	return slices.DeleteFunc(cli.Sockets(t.config), func(path string) bool {
+	own := show.UpSocket(t.config)
+	return slices.DeleteFunc(show.Sockets(t.config), func(path string) bool {
 		return path == own && t.config.OriginOf("socket") == config.FromDefault
 	})
 }
@@ -152,7 +152,7 @@ func (t *theService) answered(ctx context.Context) (*control.Client, control.Sta
 		if err == nil {
 			return client, status, nil
 		}
-		if cli.Sleep(ctx, serviceBeat) == nil {
+		if show.Sleep(ctx, serviceBeat) == nil {
 			continue
 		}
 		e := control.NewError(service.CodeNotStarted, "the service was started, but its daemon does not answer: "+err.Error(),

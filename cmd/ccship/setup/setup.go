@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 
 	"github.com/ccship/ccship/daemon/config"
@@ -44,7 +44,7 @@ func (a verbs) setupCommand() *cobra.Command {
 			"  ccship setup --server-url https://ccship.example.org --key-file key --yes",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := cli.UntilSignal(cmd.Context())
+			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
 			for _, both := range [][2]string{{"key-file", "key-stdin"}, {"install", "no-install"}} {
 				if cmd.Flags().Changed(both[0]) && cmd.Flags().Changed(both[1]) {
@@ -139,7 +139,7 @@ func (s *setup) mayInstall(ctx context.Context, t *theService, st service.Status
 	if err != nil {
 		if !s.install && ctx.Err() == nil {
 			if s.manager { // without one, the end of setup says what to do instead
-				cli.PrintError(s.app.Stderr, cli.Describe(err))
+				show.PrintError(s.app.Stderr, show.Describe(err))
 			}
 			return false, nil
 		}
@@ -205,7 +205,7 @@ func (s *setup) waitForImport(ctx context.Context, t *theService, client *contro
 	}
 	if !result.Done && !arrived(status) {
 		s.app.Say("the import goes on by itself as soon as it can; `ccship status` shows it")
-		return cli.Unfinished(result)
+		return show.Unfinished(result)
 	}
 	if status, err = client.Status(ctx); err != nil {
 		return fmt.Errorf("ask daemon: %w", err)

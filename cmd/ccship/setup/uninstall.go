@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -29,7 +29,7 @@ func (a verbs) uninstallCommand() *cobra.Command {
 			"removes the state as well; a later install then delivers every transcript again from its first line.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := cli.UntilSignal(cmd.Context())
+			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
 			t, err := a.service(w)
 			if err != nil {
@@ -52,7 +52,7 @@ func (a verbs) uninstallCommand() *cobra.Command {
 
 // confirmPurge asks whether the state is to go.
 func (a verbs) confirmPurge(ctx context.Context, dir string) error {
-	if !cli.Exists(dir) {
+	if !show.Exists(dir) {
 		return nil
 	}
 	ask := term.NewAsker(a.Stderr)
@@ -85,7 +85,7 @@ func (a verbs) uninstall(ctx context.Context, t *theService, purge bool) error {
 	for _, path := range removal.Kept {
 		b.WriteString("left " + path + ", which the package owns\n")
 	}
-	if purge && cli.Exists(t.config.StateDir) {
+	if purge && show.Exists(t.config.StateDir) {
 		if err := t.purge(ctx); err != nil {
 			return errors.Join(a.Print(b.String()), err)
 		}
@@ -95,7 +95,7 @@ func (a verbs) uninstall(ctx context.Context, t *theService, purge bool) error {
 		{"configuration", t.config.Path}, {"key", t.config.APIKeyFile}, {"masking key", t.config.RedactKeyFile()},
 		{"state", t.config.StateDir},
 	} {
-		if cli.Exists(left.path) {
+		if show.Exists(left.path) {
 			b.WriteString("left " + left.what + ": " + left.path + " (" + amount.Size(fileSize(left.path)) + ")\n")
 		}
 	}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+)
+
+func (x commands) newRuleAdd() *cobra.Command {
+	var url, age, over, user string
+	var cold bool
+	r := server.RetentionRule{Action: server.ActionDrop}
+	c := &cobra.Command{
+		Use:   "add generations|sessions (--older-than AGE | --over SIZE)",
+		Short: "Add a rule: drop what rewinds left, or whole sessions, or move them to cold storage",
+		Args:  x.Args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if r.What = args[0]; r.What != server.RetireGenerations && r.What != server.RetireSessions {
+				return x.Usage(c, fmt.Errorf("%q is neither generations nor sessions", r.What))
+			}
+			if age == "" && over == "" {
+				return x.Usage(c, errors.New("give --older-than, --over or both"))
+			}
+			if age != "" {
+				if r.Age, err = amount.ParseAge(age); err != nil || r.Age <= 0 {
+					return x.Usage(c, fmt.Errorf("bad --older-than %q: want an age such as 90d", age))
+				}
+			}
+			if over != "" {
+				if r.Over, err = amount.ParseSize(over); err != nil || r.Over <= 0 {
+					return x.Usage(c, fmt.Errorf("bad --over %q: want a size such as 50GiB", over))
+				}
+			}
+			if cold {
+				r.Action = server.ActionCold
+			}
+			return x.WithStore(c, url, func(s store.Store) error { return x.addRule(c, s, &r, user) })
+		},
+	}
+	c.Flags().StringVar(&age, "older-than", "", "`AGE` since the session was active, or since the rewind")
+	c.Flags().StringVar(&over, "over", "", "`SIZE` that a user may have; what is above it goes, oldest first")
+	c.Flags().StringVar(&user, "user", "", "only this user's")
+	c.Flags().StringVar(&r.Project, "project", "", "only of this project, by name or hash")
+	c.Flags().BoolVar(&cold, "cold", false, "move to cold storage, whatever --cold-after of serve says; remove nothing")
+	c.Flags().BoolVar(&r.Checkpoints, "with-checkpoints", false, "drop sessions that have checkpoints too; those stay")
+	c.Flags().BoolVar(&r.Usage, "with-usage", false, "take what dropped sessions used out of the sums too")
+	x.StoreFlag(c, &url)
+	return c
+}
+
+func (x commands) addRule(c *cobra.Command, s store.Store, r *server.RetentionRule, name string) error {
+	if name != "" {
+		u, err := x.User(c.Context(), s, name)
+		if err != nil {
+			return err
+		}
+		r.User = u.ID
+	}
+	r.By, r.At = whoAsks(), time.Now()
+	id, err := s.AddRetentionRule(c.Context(), *r)
+	if err != nil {
+		return err
+	}
+	_, err = term.Printf(c.ErrOrStderr(), "rule %d: %s\n"+
+		"ccship-server retention counts what it takes; serve applies it within a day\n", id, r.Says())
+	return err
+}
+
+// listing is a command that lists something.
+func (x commands) listing(short string, list func(*cobra.Command, store.Store, users) error) *cobra.Command {
+	var url string
+	c := &cobra.Command{
+		Use:   "list",
+		Short: short,
+		Args:  x.Args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return x.WithStore(c, url, func(s store.Store) error {
+				who, err := names(c.Context(), s)
+				if err != nil {
+					return err
+				}
+				return list(c, s, who)
+			})
+		},
+	}
+	x.StoreFlag(c, &url)
+	return c
+}
+
+func (x commands) newRuleList() *cobra.Command {
+	return x.listing("List the rules in force", func(c *cobra.Command, s store.Store, who users) error {
+		list, err := s.RetentionRules(c.Context())
+		if err != nil {
+			return err
+		}
+		return rules(c.OutOrStdout(), list, who)
+	})
+}
+
+// removing is a command that removes what has a number.
+func (x commands) removing(what, short string, remove func(*cobra.Command, store.Store, int64) error) *cobra.Command {
+	var url string
+	c := &cobra.Command{
+		Use:   "rm NUMBER",
+		Short: short,
+		Args:  x.Args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil {
+				return x.Usage(c, fmt.Errorf("%q is no number of a %s", args[0], what))
+			}
+			return x.WithStore(c, url, func(s store.Store) error {
+				err := remove(c, s, id)
+				if errors.Is(err, server.ErrNotFound) {
+					return x.Hinted(fmt.Errorf("there is no %s %d", what, id), "ccship-server retention "+what+" list shows them")
+				}
+				return err
+			})
+		},
+	}
+	x.StoreFlag(c, &url)
+	return c
+}
+
+func (x commands) newRuleRemove() *cobra.Command {
+	return x.removing("rule", "End a rule", func(c *cobra.Command, s store.Store, id int64) error {
+		return s.RemoveRetentionRule(c.Context(), id)
+	})
+}
+
+func (x commands) newHoldAdd() *cobra.Command {
+	var url, user string
+	var h server.Hold
+	c := &cobra.Command{
+		Use:   "add (--session ID | --user NAME | --project PROJECT) --why TEXT",
+		Short: "Keep a session, a user or a project from every rule until the hold is removed",
+		Args:  x.Args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if h.Session == "" && user == "" && h.Project == "" || h.Why == "" {
+				return x.Usage(c, errors.New("give --why, and --session, --user or --project"))
+			}
+			return x.WithStore(c, url, func(s store.Store) error {
+				if user != "" {
+					u, err := x.User(c.Context(), s, user)
+					if err != nil {
+						return err
+					}
+					h.User = u.ID
+				}
+				h.By, h.At = whoAsks(), time.Now()
+				id, err := s.AddHold(c.Context(), h)
+				if err != nil {
+					return err
+				}
+				_, err = term.Printf(c.ErrOrStderr(), "hold %d is in force\n", id)
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&h.Session, "session", "", "`ID` of a session; its agents are kept too")
+	c.Flags().StringVar(&user, "user", "", "everything of this user, or with --project of that project")
+	c.Flags().StringVar(&h.Project, "project", "", "a project, by name or hash")
+	c.Flags().StringVar(&h.Why, "why", "", "the `reason`, for those who look later")
+	x.StoreFlag(c, &url)
+	return c
+}
+
+func (x commands) newHoldList() *cobra.Command {
+	return x.listing("List the holds in force", func(c *cobra.Command, s store.Store, who users) error {
+		list, err := s.Holds(c.Context())
+		if err != nil {
+			return err
+		}
+		return holds(c.OutOrStdout(), list, who)
+	})
+}
+
+func (x commands) newHoldRemove() *cobra.Command {
+	return x.removing("hold", "End a hold", func(c *cobra.Command, s store.Store, id int64) error {
+		return s.RemoveHold(c.Context(), id)
+	})
+}
+
+func (x commands) newVacuum() *cobra.Command {
+	var url string
+	var full bool
+	c := &cobra.Command{
+		Use:   "vacuum",
+		Short: "Give space that is free in the database back to the disk",
+		Long: "Give space that is free in the database back to the disk, after sessions were forgotten or retired.\n" +
+			"SQLite writes the file anew, which needs as much free disk; lines wait meanwhile, and are sent again.\n" +
+			"PostgreSQL's VACUUM waits for nobody and makes the space usable again; with --full it writes each table\n" +
+			"anew, which gives all of it back and locks the table meanwhile.",
+		Args: x.Args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return x.WithStore(c, url, func(s store.Store) error {
+				before, err := sizeOf(c, s)
+				if err != nil {
+					return err
+				}
+				if err := s.Vacuum(c.Context(), full); err != nil {
+					return err
+				}
+				after, err := sizeOf(c, s)
+				if err != nil {
+					return err
+				}
+				_, err = term.Printf(c.ErrOrStderr(), "the database had %s, and has %s\n", amount.Size(before), amount.Size(after))
+				return err
+			})
+		},
+	}
+	c.Flags().BoolVar(&full, "full", false, "PostgreSQL: VACUUM FULL")
+	x.StoreFlag(c, &url)
+	return c
+}
+
+func sizeOf(c *cobra.Command, s store.Store) (int64, error) {
+	n, err := s.(server.Sizer).Sizes(c.Context())
+	return n.Bytes, err
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// sessionVariable is set by Claude Code for what it runs: the session's id.
+const sessionVariable = "CLAUDE_CODE_SESSION_ID"
+
+func (a verbs) checkpointCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "checkpoint",
+		Short: "List, show and create checkpoints: how full the context was, and what it was about",
+		Long: "A checkpoint is created when a session has used 80 % and 90 % of its token budget, at every compaction, and " +
+			"on request. Name a session by its id or a unique prefix of it.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.checkpointList(), a.checkpointShow(), a.checkpointCreate(), a.checkpointBudget())
+	return cmd
+}
+
+func (a verbs) checkpointList() *cobra.Command {
+	q := control.CheckpointsQuery{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List checkpoints, newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.Offset < 0 || q.Limit < 1 {
+				return control.Usage("--limit must be 1 or more, and --offset 0 or more",
+					"see `ccship checkpoint list --help`")
+			}
+			client, _, err := a.DaemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			list, err := client.Checkpoints(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.PrintJSON(list)
+			}
+			return a.Print(a.View().Checkpoints(list))
+		},
+	}
+	cmd.Flags().StringVar(&q.Session, "session", "", "only of this `session`")
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, "how many at most, up to 1000")
+	cmd.Flags().IntVar(&q.Offset, "offset", 0, "how many to skip")
+	a.AddJSON(cmd)
+	return cmd
+}
+
+func (a verbs) checkpointShow() *cobra.Command {
+	var session string
+	cmd := &cobra.Command{
+		Use:   "show ID|latest",
+		Short: "Show one checkpoint",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if session != "" && args[0] != latest {
+				return control.Usage("--session only goes with latest", "leave out --session: an id names one checkpoint")
+			}
+			client, _, err := a.DaemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			answer, err := a.oneCheckpoint(cmd, client, args[0], session)
+			if err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.PrintJSON(answer)
+			}
+			return a.Print(a.View().Checkpoint(answer.Checkpoint))
+		},
+	}
+	cmd.Flags().StringVar(&session, "session", "", "with latest: the newest of this `session`")
+	a.AddJSON(cmd)
+	return cmd
+}
+
+// latest stands for the id of the newest checkpoint.
+const latest = "latest"
+
+// oneCheckpoint is the checkpoint with an id, or for latest the newest of a session, or of all.
+func (a verbs) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, session string) (
+	control.CheckpointAnswer, error) {
+	if id != latest {
+		return client.Checkpoint(cmd.Context(), id)
+	}
+	newest := control.CheckpointsQuery{Session: session, Page: control.Page{Limit: 1}}
+	list, err := client.Checkpoints(cmd.Context(), newest)
+	if err == nil && len(list.Checkpoints) == 0 {
+		err = control.NewError(control.CodeNoCheckpoint, "there is no checkpoint yet",
+			"`ccship checkpoint create ID` creates one")
+	}
+	if err != nil {
+		return control.CheckpointAnswer{}, err
+	}
+	return control.CheckpointAnswer{SchemaVersion: list.SchemaVersion, Checkpoint: list.Checkpoints[0]}, nil
+}
+
+func (a verbs) checkpointCreate() *cobra.Command {
+	var req control.CheckpointRequest
+	cmd := &cobra.Command{
+		Use:   "create [SESSION]",
+		Short: "Create a checkpoint of a session now",
+		Long: "Create a checkpoint of a session now. SESSION is its id or the beginning of it. Without one: the " +
+			"session that this command runs in, else the one written last that was started in this folder or above it.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && req.Session != "" {
+				return control.Usage("the session is given twice", "leave --session out")
+			}
+			if len(args) > 0 {
+				req.Session = args[0]
+			}
+			client, name, err := a.linkSession(cmd.Context(), req.Session)
+			if err != nil {
+				return err
+			}
+			req.Session = name
+			answer, err := client.CreateCheckpoint(cmd.Context(), req)
+			if err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.PrintJSON(answer)
+			}
+			return a.Print(a.View().Checkpoint(answer.Checkpoint))
+		},
+	}
+	cmd.Flags().StringVar(&req.Session, "session", "", "the `session`, as the argument")
+	cmd.Flags().StringVar(&req.Trigger, "trigger", control.TriggerManual, "why: manual or pre_heavy")
+	cmd.Flags().StringVar(&req.Summary, "summary", "", "what it is about; by default taken from the conversation")
+	cmd.Flags().StringVar(&req.PortID, "port", "", "your own `name` for the work")
+	a.AddJSON(cmd)
+	return cmd
+}

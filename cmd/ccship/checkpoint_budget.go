@@ -1,0 +1,81 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (a verbs) checkpointBudget() *cobra.Command {
+	var req control.BudgetRequest
+	var unset bool
+	cmd := &cobra.Command{
+		Use:   "budget",
+		Short: "Show or set how many tokens a conversation can hold",
+		Long: "Checkpoints are created at 80 % and 90 % of the token budget: where Claude Code compacts by itself, not the " +
+			"model's whole window. The budget is learned from automatic compactions; before the first one it is derived " +
+			"from the model.\n\n" +
+			"A transcript does not show the settings of Claude Code that change the budget (" +
+			"CLAUDE_CODE_AUTO_COMPACT_WINDOW, CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, autoCompactWindow, DISABLE_AUTO_COMPACT …): " +
+			"set the budget here if you use them.\n\n" +
+			"Without --session and --model, all known budgets are listed.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			set := cmd.Flags().Changed("set")
+			if err := checkBudget(&req, set, unset); err != nil {
+				return err
+			}
+			client, _, err := a.DaemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var budgets control.Budgets
+			if set || unset {
+				budgets, err = client.SetBudget(cmd.Context(), req)
+			} else {
+				budgets, err = client.Budgets(cmd.Context(), req.Session)
+			}
+			if err != nil {
+				return err
+			}
+			if req.Model != "" && !set && !unset {
+				budgets.Budgets = ofModel(budgets.Budgets, req.Model)
+			}
+			if a.JSON {
+				return a.PrintJSON(budgets)
+			}
+			return a.Print(a.View().Budgets(budgets))
+		},
+	}
+	cmd.Flags().StringVar(&req.Session, "session", "", "of this `session`")
+	cmd.Flags().StringVar(&req.Model, "model", "", "of all sessions with this `model`")
+	cmd.Flags().Int64Var(&req.Limit, "set", 0, "how many `tokens` it can hold")
+	cmd.Flags().BoolVar(&unset, "unset", false, "forget what was set")
+	a.AddJSON(cmd)
+	return cmd
+}
+
+func checkBudget(req *control.BudgetRequest, set, unset bool) error {
+	switch {
+	case req.Session != "" && req.Model != "":
+		return control.Usage("--session and --model cannot be combined", "leave one of them out")
+	case set && unset:
+		return control.Usage("--set and --unset cannot be combined", "leave one of them out")
+	case (set || unset) && req.Session+req.Model == "":
+		return control.Usage("a budget is set for a session or for a model", "name it with --session or --model")
+	case set && req.Limit <= 0:
+		return control.Usage("--set is a number of tokens", "--unset forgets what was set")
+	}
+	return nil
+}
+
+// ofModel are the budgets of a model: none when nothing is known of it.
+func ofModel(all []control.Budget, model string) []control.Budget {
+	found := []control.Budget{}
+	for _, b := range all {
+		if b.Session == "" && b.Model == model {
+			found = append(found, b)
+		}
+	}
+	return found
+}

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/cmd/ccship/show"
+)
+
+// verbs makes the commands.
+type verbs struct{ *show.App }
+
+// commands are the verbs of this package.
+func commands(a *show.App) []*cobra.Command {
+	v := verbs{a}
+	return []*cobra.Command{
+		v.sessionsCommand(), v.searchCommand(), v.blameCommand(), v.fixCommand(),
+		v.usageCommand(), v.forgetCommand(), v.messagesCommand(),
+		v.checkpointCommand(), v.linkCommand(),
+	}
+}
+
+// complete offers the ids of sessions on disk, which the daemon lists.
+func complete(a *show.App) cobra.CompletionFunc { return verbs{a}.completeSession }

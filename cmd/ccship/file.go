@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/transcript/redact"
+)
+
+// formats are what a session can be exported as.
+func formats() []string { return []string{"md", "html", "json", "jsonl"} }
+
+func (a verbs) sessionsExport() *cobra.Command {
+	var format, output string
+	var which library.Copy
+	var force bool
+	cmd := &cobra.Command{
+		Use:               "export SESSION",
+		Short:             "Write a conversation as Markdown, HTML, JSON or JSON Lines",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeSession,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(formats(), format) {
+				return control.Usage(fmt.Sprintf("--format %q is unknown", format),
+					"it is one of "+strings.Join(formats(), ", "))
+			}
+			ctx, stop := show.UntilSignal(cmd.Context())
+			defer stop()
+			l, err := a.library(ctx)
+			if err != nil {
+				return err
+			}
+			var tokens redact.Counter
+			export := func(w io.Writer) error {
+				return l.Export(ctx, args[0], which, format, io.MultiWriter(w, &tokens))
+			}
+			if output == "" || output == "-" {
+				err = export(term.SafeWriter(a.Stdout, true))
+			} else {
+				var n int64
+				if n, err = library.WriteFile(output, force, export); err == nil {
+					a.Say("wrote %s (%s)", output, amount.Size(n))
+				}
+			}
+			if err == nil && tokens.N > 0 {
+				a.Say("%s masked in it: tokens are in their place", amount.Counted(tokens.N, "secret is", "secrets are"))
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "md", "md, html, json or jsonl")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to write; otherwise to standard output")
+	cmd.Flags().StringVar(&which.User, "user", "", userUsage)
+	cmd.Flags().StringVar(&which.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
+	cmd.Flags().BoolVar(&force, "force", false, "replace the file")
+	complete := cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc("format", complete) // the flag exists
+	return cmd
+}
+
+func (a verbs) sessionsRestore() *cobra.Command {
+	var w library.RestoreRequest
+	var generation int64
+	cmd := &cobra.Command{
+		Use:   "restore SESSION",
+		Short: "Restore a conversation's files from the server, so that it can be resumed",
+		Long: "Write the session's transcript and those of its agents below the projects folder, byte for byte as the " +
+			"server has them. A file gets its name only when its digest is right. A different file with that name is " +
+			"moved aside. " +
+			"Refused while the session is live, unless with --force or --to.",
+		Example: "  ccship sessions restore 3f2a9c01\n" +
+			"  ccship sessions restore 3f2a9c01 --generation 2 --to before-the-rewind.jsonl",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeSession,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := chosenGeneration(cmd, generation, &w.Generation); err != nil {
+				return err
+			}
+			ctx, stop := show.UntilSignal(cmd.Context())
+			defer stop()
+			l, err := a.library(ctx)
+			if err != nil {
+				return err
+			}
+			w.Session = args[0]
+			done, err := l.Restore(ctx, w)
+			if err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.PrintJSON(struct {
+					SchemaVersion int `json:"schema_version"`
+					library.Restored
+				}{control.SchemaVersion, done})
+			}
+			return a.Print(show.Restored(done, w.To != ""))
+		},
+	}
+	cmd.Flags().Int64Var(&generation, "generation", 0,
+		"an older `generation`, from before a rewind; `ccship sessions show` lists them")
+	cmd.Flags().StringVar(&w.User, "user", "", userUsage)
+	cmd.Flags().StringVar(&w.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
+	cmd.Flags().StringVar(&w.To, "to", "", "write to this `file` instead, without the agents' transcripts")
+	cmd.Flags().BoolVar(&w.Force, "force", false, "restore even while the session is live, and overwrite the file of --to")
+	cmd.Flags().BoolVar(&w.Partial, "partial", false, "restore even if the server lacks some lines; those are blank")
+	cmd.Flags().BoolVar(&w.NoAgents, "no-agents", false, "do not restore the agents' transcripts")
+	a.AddJSON(cmd)
+	return cmd
+}
+
+func (a verbs) sessionsLost() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lost",
+		Short: "Find conversations that are gone from this machine",
+		Long: "List the sessions that are in Claude Code's prompt history (history.jsonl) but neither on disk nor on the " +
+			"server, with their prompts; and this machine's sessions that only the server has, which can be restored.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := show.UntilSignal(cmd.Context())
+			defer stop()
+			l, err := a.library(ctx)
+			if err != nil {
+				return err
+			}
+			lost, err := l.Lost(ctx)
+			if err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.PrintJSON(struct {
+					SchemaVersion int `json:"schema_version"`
+					library.Lost
+				}{control.SchemaVersion, lost})
+			}
+			return a.Print(a.View().Lost(lost))
+		},
+	}
+	a.AddJSON(cmd)
+	return cmd
+}
+
+// completeSession offers the ids of sessions on disk, from the daemon.
+func (a verbs) completeSession(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var ids []string
+	client, _, err := a.DaemonClient(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for q := (control.SessionsQuery{Page: control.Page{Limit: 1000}}); ; {
+		page, err := client.Sessions(cmd.Context(), q)
+		if err != nil {
+			return ids, cobra.ShellCompDirectiveNoFileComp
+		}
+		for _, s := range page.Sessions {
+			if strings.HasPrefix(s.Session, begun) {
+				ids = append(ids, cobra.CompletionWithDesc(term.Printable(s.Session), term.Printable(s.Project)))
+			}
+		}
+		if q.Offset = page.Next; q.Offset == 0 {
+			return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/daemon/remote"
+)
+
+// wholeID is the length of a session's id: it means one session, whether the server can be asked or not.
+const wholeID = 36
+
+func (a verbs) forgetCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "forget SESSION",
+		Short: "Remove a conversation from the server for good, and never send it again",
+		Long: "Remove a session and its agents from the server, from the outbox and from the dead letters, for good. " +
+			"Its id is noted here and on the server, so that it is never sent or stored again. The files on disk stay as " +
+			"they are, and so does what the server has of the prompt history (history.jsonl).",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeSession,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := show.UntilSignal(cmd.Context())
+			defer stop()
+			client, _, err := a.DaemonClient(ctx)
+			if err != nil {
+				return err
+			}
+			l, err := a.library(ctx)
+			if err != nil {
+				return err
+			}
+			found, err := l.Find(ctx, args[0])
+			whole := len(args[0]) >= wholeID && remote.Is(err, control.CodeUnreachable)
+			if whole || remote.Is(err, control.CodeNoSession) { // the daemon may remember more than disk and server have
+				found, err = library.Found{Session: args[0]}, nil
+			}
+			if err != nil {
+				return err
+			}
+			if !yes {
+				if err := a.confirmForget(ctx, found); err != nil {
+					return err
+				}
+			}
+			result, err := client.Forget(ctx, control.ForgetRequest{Session: found.Session})
+			if err != nil {
+				return err
+			}
+			return a.showForgotten(result)
+		},
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	a.AddJSON(cmd)
+	return cmd
+}
+
+// confirmForget asks before what cannot be undone.
+func (a verbs) confirmForget(ctx context.Context, f library.Found) error {
+	k := term.NewAsker(a.Stderr)
+	if k == nil {
+		return control.Usage("this removes session "+f.Session+" for good",
+			"add --yes to confirm")
+	}
+	title := ""
+	for _, s := range f.Stored {
+		title = term.Printable(cmp.Or(s.Summary.Title, s.Summary.FirstPrompt))
+	}
+	if title != "" {
+		a.Say("%s", term.Cut(title, 100))
+	}
+	sure, err := k.Yes(ctx, "remove session "+f.Session+" from the server for good?", false)
+	if err == nil && !sure {
+		return control.NewError("interrupted", "nothing was removed", "run it again, or with --yes")
+	}
+	return err
+}
+
+func (a verbs) showForgotten(r control.ForgetResult) error {
+	var err error
+	if a.JSON {
+		err = a.PrintJSON(r)
+	} else {
+		err = a.Print(show.Forgotten(r))
+	}
+	switch {
+	case err == nil && len(r.Pending) > 0:
+		return show.SilentError{Code: show.ExitUnreachable}
+	case err == nil && len(r.Kept) > 0:
+		return show.SilentError{Code: show.ExitFailed}
+	}
+	return err
+}

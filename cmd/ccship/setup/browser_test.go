@@ -1,0 +1,62 @@
+//go:build unix && !darwin
+
+package setup
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestBrowserArguments: every user of the machine can read the arguments of a process, so the link is in a file that
+// only its user can read.
+func TestBrowserArguments(t *testing.T) {
+	dir := t.TempDir()
+	said := filepath.Join(dir, "said")
+	script := "#!/bin/sh\necho \"$@\" >" + said + ".part && mv " + said + ".part " + said + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("DISPLAY", ":0")
+	home := Home{Dir: t.TempDir()}
+	const link = "http://127.0.0.1:5000/login?ticket=s3cret&a"
+	if err := openBrowser(t.Context(), home, link); err != nil {
+		t.Fatal(err)
+	}
+	var arguments []byte
+	for limit := time.After(time.Minute); len(arguments) == 0; {
+		select {
+		case <-limit:
+			t.Fatal("no browser was started")
+		case <-time.After(10 * time.Millisecond):
+			arguments, _ = os.ReadFile(said)
+		}
+	}
+	page := strings.TrimSpace(string(arguments))
+	if strings.Contains(page, "s3cret") {
+		t.Errorf("the link is in the arguments: %q", page)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(text), "ticket=s3cret&amp;a") {
+		t.Errorf("the page is %q %v", text, err)
+	}
+	if info, err := os.Stat(page); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others may read the page: %v %v", info, err)
+	}
+}
+
+// Without a desktop nothing is started, and no link is left in a file.
+func TestNoBrowser(t *testing.T) {
+	t.Setenv("DISPLAY", "")
+	t.Setenv("WAYLAND_DISPLAY", "")
+	home := Home{Dir: t.TempDir()}
+	if err := openBrowser(t.Context(), home, "http://127.0.0.1:5000/login?ticket=s3cret"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(home.File(pageName)); err == nil {
+		t.Error("the link is in a file")
+	}
+}

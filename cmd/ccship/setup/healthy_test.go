@@ -1,0 +1,39 @@
+package setup
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/ccship/ccship/internal/samehost"
+)
+
+// TestWaitHealthy: any user of the machine can take the port between the look at it and the start of the server, and
+// answer as the server would. It cannot prove to run for this user.
+func TestWaitHealthy(t *testing.T) {
+	ctx, enough := context.WithCancel(t.Context())
+	asked := 0
+	impostor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-API-Key") != "" {
+			t.Error("the impostor is shown the key")
+		}
+		_, _ = io.WriteString(w, `{"ok":true}`)
+		if asked++; asked == 3 {
+			enough()
+		}
+	}))
+	defer impostor.Close()
+	if err := (&serverChild{url: impostor.URL}).waitHealthy(ctx); err == nil {
+		t.Error("whoever answers is taken for the server")
+	}
+	if _, err := loginLink(t.Context(), Home{Dir: t.TempDir()}, impostor.URL); err == nil {
+		t.Error("whoever answers is asked for a link")
+	}
+	own := httptest.NewServer(http.HandlerFunc(samehost.Answer))
+	defer own.Close()
+	if err := (&serverChild{url: own.URL}).waitHealthy(t.Context()); err != nil {
+		t.Errorf("the server itself: %v", err)
+	}
+}

@@ -1,0 +1,151 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/samehost"
+)
+
+const (
+	healthWait   = 20 * time.Second // for a server to answer after its start
+	farewell     = 5 * time.Second  // for a server to end after it was asked to
+	calm         = time.Minute      // a server that lived so long may be restarted at once again
+	restartsMost = 5                // in a row, each sooner than calm
+)
+
+// serverChild keeps ccship-server running as a child.
+type serverChild struct {
+	app     *show.App
+	program string
+	args    []string
+	url     string
+	logPath string
+	failed  atomic.Pointer[error] // why Run has given up
+}
+
+func newServerChild(a *show.App, program, address string, home Home) *serverChild {
+	return &serverChild{
+		app: a, program: program, url: "http://" + address, logPath: home.File("server.log"),
+		args: []string{"serve", "--listen", address, "--store", home.store(), "--end-logins"},
+	}
+}
+
+// Run starts the server, restarts it when it ends by itself, and stops it when ctx is done. It returns an error once
+// the server has ended five times in a row within a minute of its start.
+func (s *serverChild) Run(ctx context.Context) error {
+	// The system sends the child its signal when the thread that started it ends, not the process: this goroutine
+	// keeps its thread for as long as there can be a child.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for quick := 0; ; {
+		began := time.Now()
+		err := s.once(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if time.Since(began) > calm {
+			quick = 0
+		}
+		if quick++; quick >= restartsMost {
+			return s.giveUp(err)
+		}
+		s.app.Say("ccship: ccship-server ended (%s); starting it again", endOf(err))
+		if show.Sleep(ctx, time.Duration(quick)*200*time.Millisecond) != nil {
+			return nil
+		}
+	}
+}
+
+// once runs one server until it ends or, ctx done, is made to.
+func (s *serverChild) once(ctx context.Context) error {
+	log, err := openLog(s.logPath)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(ctx, s.program, s.args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.WaitDelay = farewell
+	done, err := tie(cmd)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("run ccship-server: %w", err)
+	}
+	return nil
+}
+
+// giveUp makes the error of a server that does not stay up, with the last thing it said.
+func (s *serverChild) giveUp(err error) error {
+	message := "ccship-server does not keep running: " + endOf(err)
+	if line := lastLine(s.logPath); line != "" {
+		message += ": " + line
+	}
+	var failed error = control.Failed(message, "its log is "+s.logPath)
+	s.failed.Store(&failed)
+	return failed
+}
+
+func endOf(err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.String()
+	}
+	if err == nil {
+		return "exit status 0"
+	}
+	return err.Error()
+}
+
+// waitHealthy returns when the server answers and has proven to run for this user: every user of the machine can listen
+// on its port.
+func (s *serverChild) waitHealthy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, healthWait,
+		control.Failed("ccship-server does not answer on "+s.url, "its log is "+s.logPath))
+	defer cancel()
+	for {
+		if samehost.Ask(ctx, s.url) == nil {
+			return nil
+		}
+		if failed := s.failed.Load(); failed != nil {
+			return *failed
+		}
+		if show.Sleep(ctx, 20*time.Millisecond) != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// lastLine is the last line of a log that says anything; "" when there is none.
+func lastLine(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	const enough = 4 << 10
+	if info, err := f.Stat(); err == nil && info.Size() > enough {
+		if _, err := f.Seek(-enough, io.SeekEnd); err != nil {
+			return ""
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, enough))
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}

@@ -1,0 +1,38 @@
+package show
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/sys"
+)
+
+// UpDir is where `ccship up` keeps its own things.
+func UpDir(c config.Config) string { return sys.UpDir(c.StateDir) }
+
+// UpSocket is where the daemon of `ccship up` listens.
+func UpSocket(c config.Config) string {
+	if c.OriginOf("socket") != config.FromDefault {
+		return c.Socket
+	}
+	return filepath.Join(UpDir(c), "ccship.sock")
+}
+
+// Sockets are the places where a daemon may listen; a socket that was named is the only one.
+func Sockets(c config.Config) []string {
+	if c.OriginOf("socket") != config.FromDefault {
+		return []string{c.Socket}
+	}
+	return sys.Unnamed(c.Socket, c.StateDir)
+}
+
+// DaemonClient is the client for commands that need a daemon.
+func (a *App) DaemonClient(ctx context.Context) (*control.Client, control.Status, error) {
+	c, err := a.Config()
+	if err != nil {
+		return nil, control.Status{}, err
+	}
+	return control.Reach(ctx, Sockets(c))
+}

@@ -1,0 +1,65 @@
+package term
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func tree() (*cobra.Command, *bytes.Buffer) {
+	root := &cobra.Command{Use: "thing", Short: "Do a thing", Run: func(*cobra.Command, []string) {}}
+	c := &cobra.Command{Use: "pause", Short: "Stop for a while", Long: "Stop sending, for a while or until it is ended, whatever comes first of the two.", Run: func(*cobra.Command, []string) {}}
+	c.Flags().Duration("for", 0, "how long; without it, until `thing resume`")
+	c.Flags().String("since", "", "only since then, which may be a day or a number of hours or days before now")
+	c.Flags().Int("limit", 20, "how many")
+	c.Flags().String("session", "", "only of this `session`")
+	c.Flags().StringSlice("by", nil, "columns")
+	c.Flags().Bool("json", false, "print JSON")
+	root.AddCommand(c)
+	var out bytes.Buffer
+	root.SetOut(&out)
+	Dress(root)
+	return root, &out
+}
+
+// A flag's placeholder is one word, and neither its name nor a type.
+func TestPlaceholders(t *testing.T) {
+	root, out := tree()
+	root.SetArgs([]string{"pause", "--help"})
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"--for duration ", "how long; without it, until thing resume\n", "--since when ", "--limit number ", "(default 20)\n", "--session id ", "--by list ", "--json ",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	root.SetArgs([]string{"pause", "--limit", "3", "--by", "a,b", "--session", "x"})
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// On a terminal no line is longer than it, and no word is lost.
+func TestFit(t *testing.T) {
+	root, _ := tree()
+	text := root.Commands()[1].Long + "\n\n" + root.Commands()[1].UsageString()
+	for _, columns := range []int{40, 60, 80} {
+		got := fit(text, columns)
+		if strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(text), " ") {
+			t.Errorf("%d columns: other words:\n%s", columns, got)
+		}
+		for line := range strings.Lines(got) {
+			if Width(strings.TrimSuffix(line, "\n")) > columns {
+				t.Errorf("%d columns: %q", columns, line)
+			}
+		}
+	}
+	if fit(text, 0) != text {
+		t.Error("without a terminal it is another text")
+	}
+}
