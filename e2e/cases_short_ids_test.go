@@ -5,7 +5,6 @@ package e2e
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,17 +74,12 @@ func TestShortIDsAreAllTried(t *testing.T) {
 	must(t, err)
 	command, taking := "", []string{}
 	for line := range strings.Lines(string(page)) {
-		if use, ok := strings.CutPrefix(line, "ccship "); ok {
-			words := strings.Fields(use)
-			if end := slices.IndexFunc(words, func(s string) bool { return strings.ToLower(s) != s }); end >= 0 {
-				words = words[:end]
-			}
-			command, _, _ = strings.Cut(strings.Join(words, " "), " [")
-			if strings.Contains(use, "SESSION") {
-				taking = append(taking, command)
-			}
+		if name, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " ccship "); ok {
+			command = strings.TrimSpace(name)
 		}
-		if strings.HasPrefix(line, "| `--session id`") {
+		usage := strings.HasPrefix(line, "ccship ") && strings.Contains(line, "SESSION")
+		flag := strings.Contains(line, "`--session id`") && command != ""
+		if usage || flag {
 			taking = append(taking, command)
 		}
 	}

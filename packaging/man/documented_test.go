@@ -46,19 +46,27 @@ func commandFlags(t *testing.T) map[string][]string {
 					title = program
 				}
 				known[title] = append(known[title], "--help", "-h")
-			case strings.HasPrefix(line, "| `-"):
-				known[title] = append(known[title], regexp.MustCompile(`(?:^| )--?[a-z][a-z-]*`).FindAllString(
-					strings.ReplaceAll(strings.Split(line, "` |")[0], "`", " "), -1)...)
+			case strings.HasPrefix(line, "- `-"):
+				name, _, _ := strings.Cut(line, "`: ")
+				known[title] = append(known[title], flagNames(name)...)
+			case strings.HasPrefix(line, "Also "):
+				known[title] = append(known[title], flagNames(line)...)
+				if _, like, ok := strings.Cut(line, "all flags of `"); ok {
+					known[title] = append(known[title], known[strings.TrimSuffix(like, "`.")]...)
+				}
 			}
 		}
 	}
-	for title, flags := range known {
-		for i := range flags {
-			flags[i] = strings.TrimSpace(flags[i])
-		}
-		known[title] = flags
-	}
 	return known
+}
+
+// flagNames lists the flags that a line names.
+func flagNames(line string) []string {
+	names := regexp.MustCompile(`(?:^| )--?[a-z][a-z-]*`).FindAllString(strings.ReplaceAll(line, "`", " "), -1)
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	return names
 }
 
 // TestDocumentedCommands: each command line in the documentation names a command that exists, with flags it takes.

@@ -3,59 +3,154 @@ package man
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
 // Markdown asks the program and returns a page with all its commands, for the documentation. Extra is not in it.
+// Flags that say the same in several commands are described once, at the top.
 func (p Page) Markdown(ctx context.Context) (string, error) {
 	root, err := p.ask(ctx)
 	if err != nil {
 		return "", err
 	}
 	name, _, _ := strings.Cut(root.usage[0], " ")
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Commands of %s\n\n%s. `make docs` writes this page from `%s --help`.\n\n", name, root.about, name)
-	if err := p.markdownCommands(ctx, &b, root, []string{name}); err != nil {
+	all, err := p.collect(ctx, root, []string{name})
+	if err != nil {
 		return "", err
 	}
-	b.WriteString("## Flags of every command\n")
+	shared := sharedFlags(all)
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Commands of %s\n\n%s. `make docs` writes this page from `%s --help`.\n", name, root.about, name)
+	b.WriteString("\n## Flags of every command\n")
 	writeFlags(&b, root.flags)
+	if len(shared) > 0 {
+		b.WriteString("\n## Flags of several commands\n")
+		writeFlags(&b, shared)
+	}
+	for i := range all {
+		all[i].write(&b, shared, all)
+	}
 	return b.String(), nil
 }
 
-// markdownCommands writes the subcommands of a command. The first word of path is the program's name.
-func (p Page) markdownCommands(ctx context.Context, b *strings.Builder, parent help, path []string) error {
-	for _, command := range parent.commands {
-		if command.name == "help" {
+// command is one command and its help. The first word of path is the program's name.
+type command struct {
+	path []string
+	help
+}
+
+func (c command) name() string { return strings.Join(c.path, " ") }
+
+// collect asks for all commands below parent, each before its own subcommands.
+func (p Page) collect(ctx context.Context, parent help, path []string) ([]command, error) {
+	var all []command
+	for _, item := range parent.commands {
+		if item.name == "help" {
 			continue
 		}
-		below := append(path[:len(path):len(path)], command.name)
+		below := append(path[:len(path):len(path)], item.name)
 		h, err := p.ask(ctx, below[1:]...)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		fmt.Fprintf(b, "%s %s\n\n", strings.Repeat("#", min(len(below), 4)), strings.Join(below, " "))
-		fmt.Fprintf(b, "```\n%s\n```\n\n", strings.Join(h.usage, "\n"))
-		if command.name == "completion" {
-			fmt.Fprintf(b, "%s. One subcommand for each shell: `%s bash --help` says how to load it.\n\n", command.about,
-				strings.Join(below, " "))
-			continue
+		h.flags = withoutHelp(h.flags)
+		if item.name == "completion" { // its subcommands are all alike, one for each shell
+			h.about = item.about + ".\n`" + strings.Join(below, " ") + " bash --help` says how to load it."
+			h.usage, h.commands = nil, nil
 		}
-		writeParagraphs(b, h.about)
-		if h.examples != "" {
-			fmt.Fprintf(b, "\n```console\n%s```\n", prompts(h.examples))
+		all = append(all, command{below, h})
+		children, err := p.collect(ctx, h, below)
+		if err != nil {
+			return nil, err
 		}
-		writeFlags(b, withoutHelp(h.flags))
-		b.WriteString("\n")
-		if err := p.markdownCommands(ctx, b, h, below); err != nil {
-			return err
+		all = append(all, children...)
+	}
+	return all, nil
+}
+
+// sharedFlags returns the flags that at least three commands have with the same meaning, sorted; of each name, the
+// meaning that most commands have.
+func sharedFlags(all []command) []item {
+	count, most := map[item]int{}, map[string]item{}
+	for _, c := range all {
+		for _, f := range c.flags {
+			if count[f]++; count[f] >= 3 && count[f] > count[most[f.name]] {
+				most[f.name] = f
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(most), func(a, b item) int { return strings.Compare(a.name, b.name) })
+}
+
+// write writes a command's section: its form, its text, its examples, and the flags that are not described elsewhere.
+func (c command) write(b *strings.Builder, shared []item, all []command) {
+	fmt.Fprintf(b, "\n%s %s\n\n", strings.Repeat("#", min(len(c.path), 4)), c.name())
+	if forms := c.forms(); forms != "" {
+		fmt.Fprintf(b, "```\n%s```\n\n", forms)
+	}
+	writeParagraphs(b, c.about)
+	if c.examples != "" {
+		fmt.Fprintf(b, "\n```console\n%s```\n", prompts(c.examples))
+	}
+	flags, like := c.flags, c.superset(all)
+	if like != nil {
+		flags = without(flags, like.flags)
+	}
+	writeFlags(b, without(flags, shared))
+	var also []string
+	for _, f := range shared {
+		if slices.Contains(flags, f) {
+			also = append(also, "`"+f.name+"`")
+		}
+	}
+	if like != nil {
+		also = append(also, "all flags of `"+like.name()+"`")
+	}
+	if len(also) > 0 {
+		fmt.Fprintf(b, "\nAlso %s.\n", strings.Join(also, ", "))
+	}
+}
+
+// forms returns the forms of the command line that say more than the command's name.
+func (c command) forms() string {
+	var b strings.Builder
+	for _, usage := range c.usage {
+		usage = strings.TrimSuffix(usage, " [flags]")
+		if usage != c.name() && !strings.HasSuffix(usage, "[command]") {
+			b.WriteString(usage + "\n")
+		}
+	}
+	return b.String()
+}
+
+// superset returns another command, with many flags, all of which this one has too.
+func (c command) superset(all []command) *command {
+	for i, other := range all {
+		if len(other.flags) > 8 && len(other.flags) < len(c.flags) && len(without(other.flags, c.flags)) == 0 {
+			return &all[i]
 		}
 	}
 	return nil
 }
 
-// writeParagraphs writes a text. Indented lines stay as they are.
+// without returns the flags that are not in the list.
+func without(flags, list []item) []item {
+	var kept []item
+	for _, f := range flags {
+		if !slices.Contains(list, f) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// writeParagraphs writes a text. Indented lines stay as they are. The options have a page of their own.
 func writeParagraphs(b *strings.Builder, text string) {
+	if before, _, ok := strings.Cut(text, "\n\n  server_url "); ok {
+		text = before + "\n\nEvery key: [configuration](configuration.md)."
+	}
 	verbatim := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
@@ -80,14 +175,10 @@ func prompts(examples string) string {
 }
 
 func writeFlags(b *strings.Builder, flags []item) {
-	if len(flags) == 0 {
-		return
+	if len(flags) > 0 {
+		b.WriteString("\n")
 	}
-	b.WriteString("\n| flag | |\n|---|---|\n")
 	for _, f := range flags {
-		fmt.Fprintf(b, "| `%s` | %s |\n", cell(f.name), cell(f.about))
+		fmt.Fprintf(b, "- `%s`: %s\n", f.name, f.about)
 	}
 }
-
-// cell keeps a text within its cell of a table.
-func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
