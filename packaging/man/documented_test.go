@@ -9,20 +9,20 @@ import (
 	"testing"
 )
 
-// pages are the documents that people read, from the top folder and docs. The records of decisions tell of commands of
-// their time.
+// pages are the documents that people read: those of the top folder, docs and docs/internals, without the records of
+// decisions, which name commands of their time.
 func pages(t *testing.T) []string {
 	t.Helper()
 	top := filepath.Join("..", "..")
-	found, err := filepath.Glob(filepath.Join(top, "*.md"))
-	if err != nil {
-		t.Fatal(err)
+	var found []string
+	for _, folder := range []string{".", "docs", "docs/internals"} {
+		more, err := filepath.Glob(filepath.Join(top, folder, "*.md"))
+		if err != nil || len(more) == 0 {
+			t.Fatalf("no pages in %s: %v", folder, err)
+		}
+		found = append(found, more...)
 	}
-	more, err := filepath.Glob(filepath.Join(top, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(found, more...)
+	return found
 }
 
 // commandFlags reads the pages of all commands: each command with the flags it takes.
