@@ -27,17 +27,16 @@ func TestDocumentedOptions(t *testing.T) {
 		t.Fatalf("%s has no table between %q and %q", path, begin, end)
 	}
 	var b strings.Builder
-	b.WriteString("| key | value | default | applied | |\n|---|---|---|---|---|\n")
+	b.WriteString("| key | value; default | |\n|---|---|---|\n")
 	for _, o := range Options() {
-		applied := "at once"
-		if !o.Live {
-			applied = "after a restart"
-		}
-		given := ""
+		given, doc := "", o.Doc
 		if o.Default != "" {
-			given = "`" + o.Default + "`"
+			given = "; `" + o.Default + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", o.Name, strings.ReplaceAll(o.Type(), "|", "or"), given, applied, o.Doc)
+		if !o.Live {
+			doc += " Needs a restart."
+		}
+		fmt.Fprintf(&b, "| `%s` | %s%s | %s |\n", o.Name, strings.ReplaceAll(o.Type(), "|", "or"), given, doc)
 	}
 	if *update {
 		if err := os.WriteFile(path, []byte(before+begin+b.String()+end+after), 0o644); err != nil {
