@@ -47,12 +47,11 @@ func (x commands) newRetention() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "retention [--yes]",
 		Short: "Count what the rules of retention take, and take it",
-		Long: "Count what the rules of retention would remove or move to cold storage, by rule and user, and what they " +
-			"must\nkeep. With --yes, do it; `serve` does it by itself once a day. Without rules everything is kept for " +
-			"ever.\n\n" +
-			"No client sends again what a rule removed: the server keeps the hash of each line, and `ccship verify` counts\n" +
-			"such lines apart. What somebody needs is kept: what is on hold, in use, has a star, a name, a note, a tag, a\n" +
-			"share link, a linked document or a checkpoint, and sessions that share history with one that is kept.",
+		Long: "Count what the rules would remove or move to cold storage, by rule and user, and what they must " +
+			"keep. With --yes, do it; `serve` does it once a day. Without rules everything is kept for ever.\n\nNo " +
+			"client sends again what a rule removed: the server keeps the hash of each line. Rules keep what is on " +
+			"hold, in use, has a star, name, note, tag, share link, linked document or checkpoint, and sessions " +
+			"that share history with one that is kept.",
 		Example: `  ccship-server retention rule add generations --older-than 90d
   ccship-server retention rule add sessions --older-than 365d --user ann
   ccship-server retention rule add sessions --over 50GiB --cold

@@ -25,11 +25,11 @@ func newForget() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forget SESSION --yes | forget --lines [SESSION]",
 		Short: "Remove a user's session and its agents for good, or mask the secrets in stored lines",
-		Long: "Remove a user's session and its agents. They are never stored again.\n\n" +
-			"With --lines, count the secrets in stored lines, of all sessions or of one and its agents, by the built-in\n" +
-			"rules that daemons mask with. With --yes too, replace each by a token of the same length: in every generation,\n" +
-			"in bytes that others replaced, and in what is derived from them. The tokens are made with a key that nobody\n" +
-			"keeps. When a daemon sends such a line again, it is stored with the same tokens; `ccship verify` counts it apart.",
+		Long: "Remove a user's session and its agents. They are never stored again.\n\nWith --lines, count the " +
+			"secrets in stored lines by the built-in rules, of all sessions or of one and its agents. With --yes " +
+			"too, replace each by a token of the same length, in every generation and in what is derived from it. " +
+			"When a daemon sends such a line again, it is stored with the same tokens; `ccship verify` counts it " +
+			"apart.",
 		Args: wrapArgs(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			session := ""

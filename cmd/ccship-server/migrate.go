@@ -15,10 +15,9 @@ func newMigrate() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "migrate",
 		Short: "Update the store's schema, as serve does when it starts",
-		Long: "Update the store's schema, as serve does when it starts. Where the server's role in PostgreSQL may not\n" +
-			"change the schema, run this as a role that may, such as the tables' owner, before you start a newer server.\n" +
-			"It waits for tables that others use, and lets them pass meanwhile. While servers of an older version run\n" +
-			"that could not go on, it changes nothing and says so; --wait waits until they have stopped.",
+		Long: "Update the store's schema, as serve does when it starts. Run this as the tables' owner where the " +
+			"server's role in PostgreSQL may not change the schema. It lets others pass that use a table. While " +
+			"older servers run that could not go on, it changes nothing and says so.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			say := func(text string) { term.Printf(c.ErrOrStderr(), "%s\n", text) }

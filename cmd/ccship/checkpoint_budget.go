@@ -12,13 +12,12 @@ func (a verbs) checkpointBudget() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "budget",
 		Short: "Show or set how many tokens a conversation can hold",
-		Long: "Checkpoints are created at 80 % and 90 % of the token budget: where Claude Code compacts by itself, not the " +
-			"model's whole window. The budget is learned from automatic compactions; before the first one it is derived " +
-			"from the model.\n\n" +
-			"A transcript does not show the settings of Claude Code that change the budget (" +
-			"CLAUDE_CODE_AUTO_COMPACT_WINDOW, CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, autoCompactWindow, DISABLE_AUTO_COMPACT …): " +
-			"set the budget here if you use them.\n\n" +
-			"Without --session and --model, all known budgets are listed.",
+		Long: "Show or set token budgets. Checkpoints are created at 80 % and 90 % of the budget: where Claude " +
+			"Code compacts by itself, not the model's whole window. It is learned from automatic compactions, " +
+			"before the first one derived from the model. Set it if you change Claude Code's own settings " +
+			"(CLAUDE_CODE_AUTO_COMPACT_WINDOW, CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, autoCompactWindow, " +
+			"DISABLE_AUTO_COMPACT …), which no transcript shows. Without --session and --model, list all known " +
+			"budgets.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			set := cmd.Flags().Changed("set")

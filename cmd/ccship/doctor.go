@@ -26,12 +26,12 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that can go wrong, and say how to fix it",
-		Long: "Check service, daemon, socket, state, configuration, key, folders, clock, server and outbox, and what " +
-			"Claude Code is about to delete, in less than three seconds. With --fix, fix first what is safe to fix: " +
-			"permissions, a stale socket, an outdated unit, a stopped service, queued lines. " +
-			"Exits 0 when no check fails, even with warnings; 1 when one fails. With --bundle, write what ccship says of " +
-			"itself into one archive for a report of a problem: versions, configuration, checks, status, metrics and log, " +
-			"without conversations, keys, and names of people, machines, servers, projects and folders.",
+		Long: "Check the daemon, its service and configuration, the server, and what Claude Code is about to " +
+			"delete, in less than three seconds. Exit 0 when no check fails, even with warnings; 1 when one " +
+			"fails.\n\nWith --fix, first fix what is safe to fix: permissions, a stale socket, an outdated unit, a " +
+			"stopped service, queued lines. With --bundle, write an archive for a report of a problem: versions, " +
+			"configuration, checks, status, metrics and log, without conversations, keys, and names of people, " +
+			"machines, servers, projects and folders.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if days < 0 || days > 3650 {

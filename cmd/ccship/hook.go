@@ -37,10 +37,9 @@ func (a *app) hookCommand() *cobra.Command {
 		Use:   "hook EVENT",
 		Short: "Answer a hook of Claude Code, for the plugin",
 		Long: "Read what Claude Code tells a hook from standard input, and print the notices for the session. " +
-			"Once it has its input it takes 20 ms at most where Claude Code waits for it, otherwise and at the start of a " +
-			"session one second. It prints nothing when there is nothing to say, and always succeeds. " +
-			"Events: session-start, user-prompt-submit, pre-tool-use, post-tool-use. " +
-			"The plugin calls the program ccship-hook, which does the same and starts sooner.",
+			"Events: session-start, user-prompt-submit, pre-tool-use, post-tool-use. It ends within 20 ms where " +
+			"Claude Code waits for it, otherwise and at the start of a session within one second, and always " +
+			"succeeds. The plugin calls the program ccship-hook, which does the same and starts sooner.",
 		Args: cobra.ExactArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {

@@ -16,13 +16,12 @@ func (a *app) redactApply() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply",
 		Short: "Count the lines that were sent with secrets, or masked by other rules; with --yes, send them again",
-		Long: "Compare what servers have with what they would get by the rules in force. With --yes, send each transcript " +
-			"that differs again from its first such line, as a new generation, and read documents and attachments again. " +
-			"Servers keep the earlier generations and versions.\n\n" +
-			"With --forget-old, count what servers have stored in the clear: in lines of every generation, in checkpoints, " +
-			"attachments and versions of documents. With --yes too, have it masked in place first: nothing else changes, " +
-			"the history of rewinds stays, and the lines are as they would be sent now. Only a ccship-server can do that, " +
-			"and only for your own transcripts of this machine. Its backups still contain the secrets.",
+		Long: "Compare what servers have with what they would get by the rules in force. With --yes, send each " +
+			"transcript that differs again from its first such line, as a new generation, and read documents and " +
+			"attachments again.\n\nWith --forget-old, count what servers have stored in the clear: in lines of " +
+			"every generation, checkpoints, attachments and versions of documents. With --yes too, have a " +
+			"ccship-server mask it in place first, for your transcripts of this machine; nothing else changes. " +
+			"Backups still contain the secrets.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := show.UntilSignal(cmd.Context())

@@ -12,10 +12,10 @@ func (a *app) resendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resend SESSION | --all",
 		Short: "Send a session again from the first line that the server lacks",
-		Long: "Compare the transcripts of a session and its agents, or all, with the server, and send each again from the " +
-			"first line that the server lacks or has differently. With --from-start, send every line. The lines go to a new " +
-			"generation: nothing on the server is overwritten. Excluded and forgotten sessions are not sent. " +
-			"The command does not wait for the delivery; `ccship sync --wait` does.",
+		Long: "Compare the transcripts of a session and its agents, or all, with the server, and send each again " +
+			"from the first line that the server lacks or has differently, in a new generation: nothing on the " +
+			"server is overwritten. Excluded and forgotten sessions are not sent. `ccship sync --wait` waits for " +
+			"the delivery.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: complete(&a.App),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -17,10 +17,10 @@ func (a *app) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what the daemon is doing",
-		Long: "Show what the daemon is doing. A server that has not answered for 10 seconds is tried first, for at most " +
-			"one second; --line and --watch do not wait for it. " +
-			"Exit code 0: the daemon answers, whatever it says of the servers; 1: it does not answer; 3: it is not running; " +
-			"2: the configuration has a mistake, which is shown beside the status.",
+		Long: "Show what the daemon is doing. A server that has not answered for 10 seconds is tried first, for " +
+			"at most one second; --line and --watch do not wait for it. Exit 0: the daemon answers, whatever it " +
+			"says of the servers; 1: it does not answer; 2: the configuration has a mistake, which is shown with " +
+			"the status; 3: it is not running.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {

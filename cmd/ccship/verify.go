@@ -18,15 +18,12 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use:   "verify [SESSION]",
 		Short: "Prove that the server has every line that is on disk",
 		Long: "Sync, read every transcript again from its first byte, and compare it with what the server shows. " +
-			"Lines count from 1, in JSON from 0.\n\n" +
-			"Exit 0: the server shows every line on disk. What the configuration excludes is named and counted. " +
-			"Exit 1: lines are missing, different, not delivered, withheld or refused (dead letters); each is counted, with " +
-			"the command that fixes it. Exit 4: the server cannot be reached. Exit 5: it rejects the API key.\n\n" +
-			"With --repair, transcripts that differ are sent again from the first difference, in a new generation, and " +
-			"compared once more. Nothing that the server stores is overwritten.\n\n" +
-			"With --deep, compare the past too: every generation that a rewind ended, generations of earlier states, and " +
-			"transcripts that are no longer on disk. Their bytes are read back from the server and compared with the " +
-			"hashes taken when they were read, or with the lines that are still on disk.",
+			"Lines count from 1, in JSON from 0.\n\nExit 0: the server shows every line on disk; what the " +
+			"configuration excludes is named. 1: lines are missing, different, not delivered, withheld or refused; " +
+			"each is counted, with the command that fixes it. 4: the server cannot be reached. 5: it rejects the " +
+			"API key.\n\nWith --repair, send transcripts again from the first difference, in a new generation, and " +
+			"compare once more; nothing stored is overwritten. With --deep, compare the past too: generations that " +
+			"a rewind ended, and transcripts that are no longer on disk.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: complete(&a.App),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -37,9 +37,9 @@ func (a verbs) setupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "Connect to your server: save its address and key, install the service, import everything",
-		Long: "Ask for the server's address and key, check both, save them in the configuration, install the service, and " +
-			"wait until every conversation is imported. Values given by flags are not asked for; without a terminal nothing " +
-			"is asked. Running it again changes the values you give and keeps the rest.",
+		Long: "Ask for the server's address and key, check both, save them, install the service, and wait until " +
+			"every conversation is imported. What flags give is not asked; without a terminal nothing is asked. Run" +
+			" it again to change what you give and keep the rest.",
 		Example: "  ccship setup\n  ccship setup --local --yes\n" +
 			"  ccship setup --server-url https://ccship.example.org --key-file key --yes",
 		Args: cobra.NoArgs,
