@@ -5,6 +5,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -74,12 +75,12 @@ func TestShortIDsAreAllTried(t *testing.T) {
 	must(t, err)
 	command, taking := "", []string{}
 	for line := range strings.Lines(string(page)) {
-		if name, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " ccship "); ok {
-			command = strings.TrimSpace(name)
+		form, heading := strings.CutPrefix(strings.TrimLeft(line, "#"), " ccship ")
+		if heading {
+			command = strings.TrimSpace(regexp.MustCompile(`^([a-z-]+( |$))*`).FindString(form))
 		}
-		usage := strings.HasPrefix(line, "ccship ") && strings.Contains(line, "SESSION")
 		flag := strings.Contains(line, "`--session id`") && command != ""
-		if usage || flag {
+		if heading && strings.Contains(form, "SESSION") || flag {
 			taking = append(taking, command)
 		}
 	}

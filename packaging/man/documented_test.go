@@ -41,8 +41,8 @@ func commandFlags(t *testing.T) map[string][]string {
 			case strings.HasPrefix(line, "# Commands of "):
 				program = strings.TrimPrefix(line, "# Commands of ")
 			case strings.HasPrefix(line, "#"):
-				title = strings.TrimLeft(line, "# ")
-				if title == "Flags of every command" {
+				title = strings.TrimSpace(commandName.FindString(line))
+				if strings.HasSuffix(line, "Flags of every command") {
 					title = program
 				}
 				known[title] = append(known[title], "--help", "-h")
@@ -59,6 +59,9 @@ func commandFlags(t *testing.T) map[string][]string {
 	}
 	return known
 }
+
+// commandName is a command in a heading, without its arguments.
+var commandName = regexp.MustCompile(`\bccship(-server)?( [a-z][a-z-]*\b)*( |$)`)
 
 // flagNames lists the flags that a line names.
 func flagNames(line string) []string {

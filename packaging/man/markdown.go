@@ -84,12 +84,10 @@ func sharedFlags(all []command) []item {
 	return slices.SortedFunc(maps.Values(most), func(a, b item) int { return strings.Compare(a.name, b.name) })
 }
 
-// write writes a command's section: its form, its text, its examples, and the flags that are not described elsewhere.
+// write writes a command's section: its form as the heading, its text, its examples, and the flags that are not described
+// elsewhere.
 func (c command) write(b *strings.Builder, shared []item, all []command) {
-	fmt.Fprintf(b, "\n%s %s\n\n", strings.Repeat("#", min(len(c.path), 4)), c.name())
-	if forms := c.forms(); forms != "" {
-		fmt.Fprintf(b, "```\n%s```\n\n", forms)
-	}
+	fmt.Fprintf(b, "\n%s %s\n\n", strings.Repeat("#", min(len(c.path), 4)), c.form())
 	writeParagraphs(b, c.about)
 	if c.examples != "" {
 		fmt.Fprintf(b, "\n```console\n%s```\n", prompts(c.examples))
@@ -113,16 +111,12 @@ func (c command) write(b *strings.Builder, shared []item, all []command) {
 	}
 }
 
-// forms returns the forms of the command line that say more than the command's name.
-func (c command) forms() string {
-	var b strings.Builder
-	for _, usage := range c.usage {
-		usage = strings.TrimSuffix(usage, " [flags]")
-		if usage != c.name() && !strings.HasSuffix(usage, "[command]") {
-			b.WriteString(usage + "\n")
-		}
+// form returns the command line with its arguments.
+func (c command) form() string {
+	if len(c.usage) == 0 || strings.HasSuffix(c.usage[0], "[command]") {
+		return c.name()
 	}
-	return b.String()
+	return strings.TrimSuffix(c.usage[0], " [flags]")
 }
 
 // superset returns another command, with many flags, all of which this one has too.
