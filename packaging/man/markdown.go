@@ -84,7 +84,8 @@ func sharedFlags(all []command) []item {
 	return slices.SortedFunc(maps.Values(most), func(a, b item) int { return strings.Compare(a.name, b.name) })
 }
 
-// write writes a command's section: its form as the heading, its text, its examples, and the flags that are not described
+// write writes a command's section: its form as the heading, its text, its examples, its flags that no other place
+// describes.
 // elsewhere.
 func (c command) write(b *strings.Builder, shared []item, all []command) {
 	fmt.Fprintf(b, "\n%s %s\n\n", strings.Repeat("#", min(len(c.path), 4)), c.form())
