@@ -86,7 +86,6 @@ func sharedFlags(all []command) []item {
 
 // write writes a command's section: its form as the heading, its text, its examples, its flags that no other place
 // describes.
-// elsewhere.
 func (c command) write(b *strings.Builder, shared []item, all []command) {
 	fmt.Fprintf(b, "\n%s %s\n\n", strings.Repeat("#", min(len(c.path), 4)), c.form())
 	writeParagraphs(b, c.about)
