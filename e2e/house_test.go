@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// house is the plan. A new arrow or door needs a reason in ARCHITECTURE.md.
+// house is the plan. A new arrow or door needs a reason in its commit.
 func house() plan {
 	return plan{
 		Arrows: map[string][]string{
