@@ -15,124 +15,139 @@ import (
 // house is the plan. A new arrow or door needs a reason in its commit.
 func house() plan {
 	return plan{
-		Arrows: map[string][]string{
-			"cmd/ccship":                   {"internal/sys", "cmd/ccship/term", "cmd/ccship/show", "cmd/ccship/setup", "daemon", "internal/amount", "daemon/config", "daemon/control", "daemon/doctor", "daemon/hook", "internal/service", "transcript/redact", "daemon/library", "daemon/project", "daemon/remote", "outbox", "transcript/price"},
-			"cmd/ccship/term":              {"internal/amount"},
-			"cmd/ccship/setup":             {"cmd/ccship/show", "cmd/ccship/term", "internal/amount", "daemon/config", "daemon/control", "daemon/delivery", "daemon/remote", "internal/service", "internal/sys", "outbox", "packaging", "daemon", "internal/samehost"},
-			"cmd/ccship/show":              {"cmd/ccship/term", "internal/amount", "daemon/control", "daemon/doctor", "daemon/library", "daemon/remote", "daemon", "daemon/config", "internal/sys"},
-			"cmd/ccship/showtest":          {"daemon/control", "daemon/doctor"},
-			"cmd/ccship-hook":              {"daemon/hook", "internal/sys"},
-			"cmd/ccship-mcp":               {"daemon/control"},
-			"cmd/ccship-server":            {"cmd/ccship/term", "internal/amount", "internal/sys", "daemon/config", "server", "server/api", "server/audit", "server/auth", "server/derive", "server/limit", "server/store", "server/store/postgres", "server/store/sqlite", "server/upkeep", "server/web", "server/web/page", "transcript", "transcript/price", "transcript/redact", "daemon/control", "internal/service", "protocol"},
-			"internal/amount":              {},
-			"internal/sys":                 {},
-			"internal/samehost":            {"internal/sys"},
-			"internal/service":             {"daemon/control", "packaging"},
-			"internal/service/servicetest": {},
-			"daemon":                       {"daemon/proof", "daemon/derive", "daemon/config", "daemon/control", "daemon/delivery", "daemon/document", "internal/sys", "daemon/project", "daemon/remote", "daemon/route", "state", "state/projection", "tail", "outbox", "outbox/ledger", "transcript", "transcript/session", "daemon/library", "internal/service", "transcript/redact", "internal/samehost", "keyproof"},
-			"daemon/config":                {"internal/amount", "internal/sys", "daemon/project", "outbox", "transcript/redact"},
-			"daemon/control":               {"internal/sys"},
-			"daemon/daemontest":            {},
-			"daemon/delivery":              {"keyproof", "daemon/config", "daemon/control", "daemon/project", "daemon/remote", "outbox", "outbox/ledger", "state", "tail"},
-			"daemon/derive":                {"daemon/control", "daemon/route", "outbox", "state", "state/projection", "tail", "transcript", "transcript/session", "transcript/redact"},
-			"daemon/document":              {"daemon/config", "daemon/control", "daemon/derive", "daemon/project", "daemon/remote", "outbox", "state", "state/projection", "tail", "transcript", "transcript/session", "transcript/redact", "daemon/route"},
-			"daemon/doctor":                {"internal/amount", "daemon/config", "daemon/control", "daemon/delivery", "internal/service", "state", "daemon/project", "internal/samehost", "transcript"},
-			"daemon/hook":                  {"internal/sys"},
-			"daemon/library":               {"internal/amount", "internal/sys", "daemon/control", "daemon/remote", "tail", "transcript", "transcript/price", "transcript/session", "transcript/redact"},
-			"daemon/project":               {"outbox"},
-			"daemon/proof":                 {"daemon/control", "daemon/delivery", "daemon/project", "daemon/remote", "daemon/route", "internal/amount", "outbox", "outbox/ledger", "state", "state/projection", "tail", "transcript", "transcript/redact"},
-			"daemon/remote":                {"daemon/control", "keyproof", "outbox", "protocol"},
-			"daemon/route":                 {"daemon/control", "daemon/project", "outbox", "state", "tail", "transcript", "transcript/redact"},
-			"state":                        {"state/kv", "tail", "outbox", "outbox/ledger"},
-			"keyproof":                     {},
-			"protocol":                     {},
-			"state/kv":                     {},
-			"state/projection":             {"outbox", "state", "state/kv", "tail"},
-			"tail":                         {},
-			"outbox":                       {"outbox/ledger", "protocol"},
-			"outbox/ledger":                {"protocol"},
-			"transcript":                   {},
-			"transcript/planted":           {},
-			"transcript/price":             {"transcript"},
-			"transcript/redact":            {"transcript"},
-			"transcript/session":           {"transcript"},
-			"server":                       {},
-			"server/api":                   {"server", "server/audit", "server/auth", "server/derive", "server/digest", "server/limit", "server/recall", "server/wire", "transcript", "transcript/session", "transcript/price", "internal/samehost", "keyproof", "protocol"},
-			"server/audit":                 {"server", "server/digest", "transcript", "transcript/redact"},
-			"server/digest":                {"server", "transcript"},
-			"server/auth":                  {"server", "keyproof"},
-			"server/derive":                {"server", "server/extract", "transcript", "transcript/price", "transcript/session"},
-			"server/recall":                {"server", "transcript", "transcript/session", "server/derive", "transcript/price"},
-			"server/extract":               {"server", "transcript"},
-			"server/limit":                 {"server/wire", "server"},
-			"server/wire":                  {"server", "transcript"},
-			"server/upkeep":                {"server"},
-			"server/store":                 {"server", "server/store/objects", "server/store/postgres", "server/store/sqlite", "server/store/sqlstore"},
-			"server/store/pgtest":          {"e2e/kit/scratch"},
-			"server/web":                   {"server", "server/auth", "server/derive", "server/web/chart", "server/web/page", "server/web/markup", "server/web/thread", "transcript", "transcript/price", "transcript/session", "server/recall", "server/limit", "transcript/redact"},
-			"server/web/chart":             {},
-			"server/web/markup":            {},
-			"server/web/page":              {"server", "server/auth", "transcript/price"},
-			"server/web/thread":            {"server", "server/derive", "server/web/page", "server/web/markup", "transcript", "transcript/redact", "transcript/session"},
-			"packaging":                    {},
-			"packaging/man":                {},
-			"packaging/release":            {"packaging/man"},
-			"e2e":                          {"e2e/floor", "e2e/kit"},
-			"e2e/floor":                    {},
-			"e2e/kit":                      {"e2e/kit/scratch"},
-			"e2e/kit/scratch":              {},
-			"e2e/kit/setting":              {},
-			"e2e/viewer":                   {"e2e/kit"},
-
-			"server/store/objects":  {},
-			"server/store/lines":    {"server", "server/store/sqlstore", "server/store/objects", "server/digest", "transcript", "transcript/redact"},
-			"server/store/postgres": {"server", "server/store/lines", "server/store/sqlstore", "server/store/search", "transcript"},
-			"server/store/sqlite":   {"server", "server/store/lines", "server/store/sqlstore", "server/store/search", "transcript"},
-			"server/store/sqlstore": {"server", "server/store/lines", "transcript"},
-			"server/store/search":   {"server", "server/extract", "server/store/sqlstore"},
-
-		},
-		Doors: map[string][]string{
-			"github.com/fsnotify/fsnotify":             {"tail"},
-			"github.com/cespare/xxhash/v2":             {"tail"},
-			"go.etcd.io/bbolt":                         {"state/kv"},
-			"github.com/kardianos/service":             {"internal/service"},
-			"github.com/cenkalti/backoff/v4":           {"outbox"},
-			"github.com/BurntSushi/toml":               {"daemon/config", "internal/sys"},
-			"github.com/bmatcuk/doublestar/v4":         {"daemon/project"},
-			"github.com/klauspost/compress":            {"outbox", "server/api", "server/store/search", "server/limit", "server/store/lines"},
-			"modernc.org/sqlite":                       {"server/store/sqlite"},
-			"github.com/minio/minio-go/v7":             {"server/store/objects"},
-			"github.com/jackc/pgx/v5":                  {"server/store/postgres"},
-			"github.com/pressly/goose/v3":              {"server/store/postgres", "server/store/sqlite"},
-			"database/sql":                             {"server/store/postgres", "server/store/sqlite"},
-			"github.com/yuin/goldmark":                 {"server/web/markup"},
-			"github.com/alecthomas/chroma/v2":          {"server/web/markup"},
-			"github.com/microcosm-cc/bluemonday":       {"server/web/markup"},
-			"github.com/spf13/cobra":                   {"cmd/ccship", "cmd/ccship/show", "cmd/ccship/setup", "cmd/ccship-server", "cmd/ccship/term", "cmd/ccship/showtest"},
-			"github.com/spf13/pflag":                   {"cmd/ccship", "cmd/ccship/show", "cmd/ccship-server", "cmd/ccship/term", "cmd/ccship/showtest"},
-			"github.com/clipperhouse/displaywidth":     {"cmd/ccship/term"},
-			"github.com/dustin/go-humanize":            {"internal/amount", "server/web/page"},
-			"github.com/modelcontextprotocol/go-sdk":   {"cmd/ccship-mcp"},
-			"golang.org/x/term":                        {"cmd/ccship/term"},
-			"golang.org/x/sync":                        {"tail", "outbox", "daemon", "server"},
-			"golang.org/x/sys":                         {"tail", "state/kv", "daemon", "daemon/control", "internal/sys", "internal/service", "cmd/ccship"},
-			"github.com/chromedp/chromedp":             {},                      // tests only
-			"github.com/chromedp/cdproto":              {},                      // tests only
-			"github.com/rogpeppe/go-internal":          {},                      // tests only
-			"github.com/google/go-cmp":                 {"cmd/ccship/showtest"}, // tests only
-			"github.com/santhosh-tekuri/jsonschema/v6": {},                      // tests only
-			"golang.org/x/text":                        {"transcript"},
-			"golang.org/x/net":                         {}, // tests only
-			"go.yaml.in/yaml/v3":                       {}, // tests only
-			"pgregory.net/rapid":                       {}, // tests only
-		},
+		Arrows: table(arrows),
+		Doors:  table(doors),
 		Apart: map[string][]string{
 			"cmd/ccship": {"modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "database/sql", "github.com/modelcontextprotocol/go-sdk"},
 			// A turn of Claude Code pays for the start of every hook.
 			"cmd/ccship-hook": {"net/http", "crypto/tls", "regexp", "log/slog", "github.com/spf13/cobra", "go.etcd.io/bbolt"},
 		},
 	}
+}
+
+// arrows says which of our packages each package may import.
+const arrows = `
+cmd/ccship: internal/sys cmd/ccship/term cmd/ccship/show cmd/ccship/setup daemon internal/amount daemon/config daemon/control daemon/doctor daemon/hook internal/service transcript/redact daemon/library daemon/project daemon/remote outbox transcript/price
+cmd/ccship-hook: daemon/hook internal/sys
+cmd/ccship-mcp: daemon/control
+cmd/ccship-server: cmd/ccship/term internal/amount internal/sys daemon/config server server/api server/audit server/auth server/derive server/limit server/store server/store/postgres server/store/sqlite server/upkeep server/web server/web/page transcript transcript/price transcript/redact daemon/control internal/service protocol
+cmd/ccship/setup: cmd/ccship/show cmd/ccship/term internal/amount daemon/config daemon/control daemon/delivery daemon/remote internal/service internal/sys outbox packaging daemon internal/samehost
+cmd/ccship/show: cmd/ccship/term internal/amount daemon/control daemon/doctor daemon/library daemon/remote daemon daemon/config internal/sys
+cmd/ccship/showtest: daemon/control daemon/doctor
+cmd/ccship/term: internal/amount
+daemon: daemon/proof daemon/derive daemon/config daemon/control daemon/delivery daemon/document internal/sys daemon/project daemon/remote daemon/route state state/projection tail outbox outbox/ledger transcript transcript/session daemon/library internal/service transcript/redact internal/samehost keyproof
+daemon/config: internal/amount internal/sys daemon/project outbox transcript/redact
+daemon/control: internal/sys
+daemon/daemontest:
+daemon/delivery: keyproof daemon/config daemon/control daemon/project daemon/remote outbox outbox/ledger state tail
+daemon/derive: daemon/control daemon/route outbox state state/projection tail transcript transcript/session transcript/redact
+daemon/doctor: internal/amount daemon/config daemon/control daemon/delivery internal/service state daemon/project internal/samehost transcript
+daemon/document: daemon/config daemon/control daemon/derive daemon/project daemon/remote outbox state state/projection tail transcript transcript/session transcript/redact daemon/route
+daemon/hook: internal/sys
+daemon/library: internal/amount internal/sys daemon/control daemon/remote tail transcript transcript/price transcript/session transcript/redact
+daemon/project: outbox
+daemon/proof: daemon/control daemon/delivery daemon/project daemon/remote daemon/route internal/amount outbox outbox/ledger state state/projection tail transcript transcript/redact
+daemon/remote: daemon/control keyproof outbox protocol
+daemon/route: daemon/control daemon/project outbox state tail transcript transcript/redact
+e2e: e2e/floor e2e/kit
+e2e/floor:
+e2e/kit: e2e/kit/scratch
+e2e/kit/scratch:
+e2e/kit/setting:
+e2e/viewer: e2e/kit
+internal/amount:
+internal/samehost: internal/sys
+internal/service: daemon/control packaging
+internal/service/servicetest:
+internal/sys:
+keyproof:
+outbox: outbox/ledger protocol
+outbox/ledger: protocol
+packaging:
+packaging/man:
+packaging/release: packaging/man
+protocol:
+server: server/query
+server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price internal/samehost keyproof protocol
+server/audit: server server/digest transcript transcript/redact
+server/auth: server keyproof
+server/derive: server server/extract transcript transcript/price transcript/session
+server/digest: server transcript
+server/extract: server transcript
+server/limit: server/wire server
+server/query:
+server/recall: server transcript transcript/session server/derive transcript/price
+server/store: server server/store/objects server/store/postgres server/store/sqlite server/store/sqlstore
+server/store/lines: server server/store/sqlstore server/store/objects server/digest transcript transcript/redact
+server/store/objects:
+server/store/pgtest: e2e/kit/scratch
+server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript
+server/store/search: server server/extract server/store/sqlstore
+server/store/sqlite: server server/store/lines server/store/sqlstore server/store/search transcript
+server/store/sqlstore: server server/store/lines transcript
+server/upkeep: server
+server/web: server server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/price transcript/session server/recall server/limit transcript/redact
+server/web/chart:
+server/web/markup:
+server/web/page: server server/auth transcript/price
+server/web/thread: server server/derive server/web/page server/web/markup transcript transcript/redact transcript/session
+server/wire: server transcript
+state: state/kv tail outbox outbox/ledger
+state/kv:
+state/projection: outbox state state/kv tail
+tail:
+transcript:
+transcript/planted:
+transcript/price: transcript
+transcript/redact: transcript
+transcript/session: transcript
+`
+
+// doors says which packages may import each outside module. One without a package is for tests only.
+const doors = `
+database/sql: server/store/postgres server/store/sqlite
+github.com/BurntSushi/toml: daemon/config internal/sys
+github.com/alecthomas/chroma/v2: server/web/markup
+github.com/bmatcuk/doublestar/v4: daemon/project
+github.com/cenkalti/backoff/v4: outbox
+github.com/cespare/xxhash/v2: tail
+github.com/chromedp/cdproto:
+github.com/chromedp/chromedp:
+github.com/clipperhouse/displaywidth: cmd/ccship/term
+github.com/dustin/go-humanize: internal/amount server/web/page
+github.com/fsnotify/fsnotify: tail
+github.com/google/go-cmp: cmd/ccship/showtest
+github.com/jackc/pgx/v5: server/store/postgres
+github.com/kardianos/service: internal/service
+github.com/klauspost/compress: outbox server/api server/store/search server/limit server/store/lines
+github.com/microcosm-cc/bluemonday: server/web/markup
+github.com/minio/minio-go/v7: server/store/objects
+github.com/modelcontextprotocol/go-sdk: cmd/ccship-mcp
+github.com/pressly/goose/v3: server/store/postgres server/store/sqlite
+github.com/rogpeppe/go-internal:
+github.com/santhosh-tekuri/jsonschema/v6:
+github.com/spf13/cobra: cmd/ccship cmd/ccship/show cmd/ccship/setup cmd/ccship-server cmd/ccship/term cmd/ccship/showtest
+github.com/spf13/pflag: cmd/ccship cmd/ccship/show cmd/ccship-server cmd/ccship/term cmd/ccship/showtest
+github.com/yuin/goldmark: server/web/markup
+go.etcd.io/bbolt: state/kv
+go.yaml.in/yaml/v3:
+golang.org/x/net:
+golang.org/x/sync: tail outbox daemon server
+golang.org/x/sys: tail state/kv daemon daemon/control internal/sys internal/service cmd/ccship
+golang.org/x/term: cmd/ccship/term
+golang.org/x/text: transcript
+modernc.org/sqlite: server/store/sqlite
+pgregory.net/rapid:
+`
+
+// table reads rows of a name, a colon and what belongs to it. One row a line merges well.
+func table(text string) map[string][]string {
+	rows := map[string][]string{}
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		name, list, _ := strings.Cut(line, ":")
+		rows[name] = strings.Fields(list)
+	}
+	return rows
 }
 
 // TestHouse holds the packages to the plan, on every system ccship is built for.

@@ -1,0 +1,131 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// written is a query in short: its clauses, what is excluded, filters, times, and how many notes.
+func written(q Query) string {
+	one := func(t Term) string {
+		switch {
+		case t.Regexp != nil:
+			return "/" + t.Text + "/"
+		case t.Exact:
+			return "'" + t.Text + "'"
+		}
+		return t.Text
+	}
+	var out []string
+	for _, c := range q.Clauses {
+		var alternatives []string
+		for _, t := range c {
+			alternatives = append(alternatives, one(t))
+		}
+		out = append(out, strings.Join(alternatives, "|"))
+	}
+	for _, t := range q.Not {
+		out = append(out, "-"+one(t))
+	}
+	for _, f := range Filters() {
+		if list := q.Only[f.Name]; list != nil {
+			out = append(out, f.Name+"="+strings.Join(list, "+"))
+		}
+	}
+	for name, at := range map[string]time.Time{"<": q.Before, ">": q.After} {
+		if !at.IsZero() {
+			out = append(out, name+at.Format("2006-01-02T15"))
+		}
+	}
+	if n := len(q.Notes); n > 0 {
+		out = append(out, fmt.Sprintf("(%d)", n))
+	}
+	return strings.Join(out, " ")
+}
+
+// TestParse reads every form of the language, and what only looks like one as words.
+func TestParse(t *testing.T) {
+	for text, want := range map[string]string{
+		``:                                      ``,
+		`  rounding   cart `:                    `rounding cart`,
+		`"off by one" cart`:                     `cart 'off by one'`,
+		`foo"bar baz"qux`:                       `foo 'bar baz' qux`,
+		`“off by one”`:                          `'off by one'`,
+		`"never closed cart`:                    `never closed cart (1)`,
+		`""`:                                    ``,
+		`cart OR basket docs`:                   `cart|basket docs`,
+		`a OR "b c" OR /d+/`:                    `a|'b c'|/d+/`,
+		`OR cart`:                               `OR cart (1)`,
+		`cart OR`:                               `cart OR (1)`,
+		`cart OR OR basket`:                     `cart OR OR basket (1)`,
+		`cart OR -basket`:                       `cart OR -basket (1)`,
+		`cart or basket`:                        `cart or basket`,
+		`-docs -"a b" -/x/ cart`:                `cart -docs -'a b' -/x/`,
+		`- cart`:                                `- cart`,
+		`/retr(y|ies) \d+/ x`:                   `x /retr(y|ies) \d+/`,
+		`/a\/b/`:                                `/a/b/`,
+		`/usr/local/bin and /etc/`:              `/usr/local/bin and /etc/`,
+		`/broken( [a/`:                          `broken a (1)`,
+		`project:shop kind:prompt,answer x`:     `x project=shop kind=prompt+answer`,
+		`project:"my shop" Project:other`:       `project=my shop+other`,
+		`kind:prompt kind:answer kind:prompt`:   `kind=prompt+answer`,
+		`is:lost IS:starred`:                    `is=lost+starred`,
+		`is:lost,purple`:                        `purple is=lost (1)`,
+		`before:2026-11 after:2026-10-05`:       `<2026-11-01T00 >2026-10-05T00`,
+		`after:36h`:                             `>2026-11-19T22`,
+		`after:1w before:today`:                 `<2026-11-21T00 >2026-11-14T10`,
+		`after:tuesday`:                         `tuesday (1)`,
+		`after:NaNd`:                            `NaNd (1)`,
+		`projekt:shop`:                          `projekt shop (1)`,
+		`-project:shop`:                         `project shop (1)`,
+		`https://x.y std::vector C:\src error:`: `https://x.y std::vector C:\src error:`,
+		`tool:mcp__github__* file:src/cart.go`:  `file=src/cart.go tool=mcp__github__*`,
+	} {
+		got := strings.Fields(written(Parse(text, now)))
+		slices.Sort(got)
+		expected := strings.Fields(want)
+		slices.Sort(expected)
+		if !slices.Equal(got, expected) {
+			t.Errorf("%s: %q, want %q", text, got, expected)
+		}
+	}
+}
+
+// TestParseBounds: a text of any length becomes a query of bounded size, and says so.
+func TestParseBounds(t *testing.T) {
+	q := Parse(strings.Repeat("word ", 1000)+strings.Repeat("é", 1000), now)
+	if len(q.Clauses) != maxTokens || len(q.Notes) != 1 {
+		t.Errorf("%d clauses, notes %q", len(q.Clauses), q.Notes)
+	}
+	if q := Parse(strings.Repeat("é", 1000), now); len([]rune(q.Clauses[0][0].Text)) != maxText {
+		t.Errorf("%d characters", len([]rune(q.Clauses[0][0].Text)))
+	}
+}
+
+// TestEdit adds and removes filters as chips do: what is written is read again as what it was.
+func TestEdit(t *testing.T) {
+	text := With(`rounding "a b"`, "project", "my shop")
+	text = With(With(text, "kind", "prompt"), "project", "my shop")
+	if want := `rounding "a b" project:"my shop" kind:prompt`; text != want {
+		t.Fatalf("%s, want %s", text, want)
+	}
+	if got := Without(text, "project", "my shop"); got != `rounding "a b" kind:prompt` {
+		t.Error(got)
+	}
+	if got := Without(text+" kind:answer,tool", "kind", "tool"); got != text+" kind:answer" {
+		t.Error(got)
+	}
+	if got := Without(`x kind:answer,tool kind:prompt`, "kind", ""); got != "x" {
+		t.Error(got)
+	}
+	for _, value := range []string{"/abs/path.go", ":odd", "a,b", "", "-x", "ü ü"} {
+		if got := Parse(Format("project", value), now); len(got.Notes) > 0 || !slices.Equal(got.Only["project"], []string{value}) {
+			t.Errorf("%q: %v %q", value, got.Only, got.Notes)
+		}
+	}
+}
