@@ -64,7 +64,7 @@ func (v *SavedView) Tidy() error {
 				kept = append(kept, x)
 			}
 		}
-		if q[name] = kept; len(kept) == 0 || passing(name) {
+		if q[name] = kept; len(kept) == 0 || passing(name) || v.Page == SearchPage && name != "q" {
 			delete(q, name)
 		}
 	}
@@ -76,8 +76,8 @@ func (v *SavedView) Tidy() error {
 		return ViewError("The name of a view has at most 80 bytes of text.")
 	case v.Page != SessionsPage && v.Page != SearchPage:
 		return ViewError("A view is of sessions or of a search.")
-	case v.Page == SearchPage && q.Get("q")+q.Get("file")+q.Get("tool") == "":
-		return ViewError("A search needs words, a file or a tool.")
+	case v.Page == SearchPage && q.Get("q") == "":
+		return ViewError("A search needs words or a filter.")
 	case v.Query == "":
 		return ViewError("A view needs at least one filter.")
 	case len(v.Query) > maxViewQuery:
@@ -112,26 +112,24 @@ func (v *SavedView) Path() string {
 // Call is the call of the API that answers what the page of the view shows at now, for a reader east of UTC.
 func (v *SavedView) Call(now time.Time, east time.Duration) string {
 	q, _ := url.ParseQuery(v.Query) // Tidy wrote it
-	from, to := Days(q.Get("since"), q.Get("until"), now, east)
-	call := "/api/search?"
-	if v.Page == SessionsPage {
-		find := SessionQuery{Since: from, Until: to}
-		find.Stand(q.Get("view"), now)
-		from = find.Since
-		if q.Has("q") {
-			q.Set("text", q.Get("q"))
-		}
-		set(q, "failed", find.Failed, "1")
-		set(q, "starred", find.Starred, "1")
-		set(q, "before", !find.Before.IsZero(), stamp(find.Before))
-		q.Set("order", cmp.Or(OrderOf(q.Get("view")), "recent"))
-		q.Set("agents", "0")
-		q.Del("q")
-		q.Del("view")
-		call = "/api/sessions?"
-	} else if kinds := q["kind"]; len(kinds) > 0 {
-		q.Set("kind", strings.Join(kinds, ","))
+	if v.Page == SearchPage {
+		zone := time.FixedZone("", int(east/time.Second))
+		return "/api/search?" + url.Values{"q": q["q"], "zone": {now.In(zone).Format("Z07:00")}}.Encode()
 	}
+	from, to := Days(q.Get("since"), q.Get("until"), now, east)
+	find := SessionQuery{Since: from, Until: to}
+	find.Stand(q.Get("view"), now)
+	from = find.Since
+	if q.Has("q") {
+		q.Set("text", q.Get("q"))
+	}
+	set(q, "failed", find.Failed, "1")
+	set(q, "starred", find.Starred, "1")
+	set(q, "before", !find.Before.IsZero(), stamp(find.Before))
+	q.Set("order", cmp.Or(OrderOf(q.Get("view")), "recent"))
+	q.Set("agents", "0")
+	q.Del("q")
+	q.Del("view")
 	q.Del("since")
 	q.Del("until")
 	set(q, "since", !from.IsZero(), stamp(from))
@@ -139,7 +137,7 @@ func (v *SavedView) Call(now time.Time, east time.Duration) string {
 	if q.Get("machine") == "-" {
 		q["machine"] = []string{""} // a plain client
 	}
-	return call + q.Encode()
+	return "/api/sessions?" + q.Encode()
 }
 
 func set(q url.Values, name string, is bool, value string) {

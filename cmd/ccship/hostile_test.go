@@ -133,7 +133,7 @@ func hostileServer(t *testing.T, flag, fails bool) string {
 			w.WriteHeader(http.StatusConflict)
 			answer = map[string]any{"error": map[string]string{"code": hostileText, "message": hostileText}}
 		case r.URL.Path == "/api/search":
-			answer = map[string]any{"hits": []any{hostileAnswer(remote.Hit{}, flag)}}
+			answer = hostileAnswer(remote.Ranked{}, flag)
 		case strings.HasSuffix(r.URL.Path, "/entries"):
 			answer = map[string]any{"entries": []any{hostileAnswer(remote.Entry{}, flag)}}
 		case r.URL.Path == "/api/sessions":

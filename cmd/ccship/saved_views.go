@@ -64,6 +64,9 @@ func (a verbs) printViews(list []remote.SavedView) error {
 	return a.Print(a.View().SavedViews(list))
 }
 
+// maxListed is how many sessions a view shows at most.
+const maxListed = 1000
+
 func (a verbs) showView() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
@@ -72,7 +75,7 @@ func (a verbs) showView() *cobra.Command {
 		Example: "  ccship sessions views show \"Broken shop\"",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if limit < 1 || limit > maxHits {
+			if limit < 1 || limit > maxListed {
 				return control.Usage("--limit must be 1 to 1000", "")
 			}
 			return a.onKeeper(cmd, func(ctx context.Context, l *library.Library, keeper remote.Keeper) error {
@@ -100,7 +103,7 @@ func (a verbs) runView(ctx context.Context, l *library.Library, keeper remote.Ke
 		return fmt.Errorf("read the view's call: %w", err)
 	}
 	if list[i].Page == "search" {
-		return a.found(ctx, l, remote.Find{Saved: q, Limit: limit})
+		return a.found(ctx, l, remote.Find{Text: q.Get("q"), Limit: min(limit, maxFound)})
 	}
 	items, more, err := l.List(ctx, library.Filter{Saved: q, Limit: limit})
 	return a.showList(items, more, err)
@@ -114,10 +117,8 @@ func noView(name string) error {
 // viewAsk is what `sessions views save` is asked for.
 type viewAsk struct {
 	library.Filter
-	since, kinds, words, file, tool string
+	since, words string
 }
-
-func (q *viewAsk) searches() bool { return q.words+q.file+q.tool != "" }
 
 // days is how a view says when it begins: a day, or how many days ago.
 var days = regexp.MustCompile(`^(\d{4}-\d\d-\d\d|\d{1,4}d)?$`)
@@ -127,11 +128,11 @@ func (a verbs) saveView() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "save NAME",
 		Short: "Save a list of sessions, or a search, under a name",
-		Long: "Save filters under a name, in place of your view of that name. With --search, --file or " +
-			"--tool the view is a search, otherwise a list of sessions. --since 7d stays the last seven days, " +
-			"whenever the view is shown.",
+		Long: "Save filters under a name, in place of your view of that name. With --search the view is a search, in the " +
+			"language of ccship search, otherwise a list of sessions. --since 7d stays the last seven days, whenever the " +
+			"view is shown.",
 		Example: "  ccship sessions views save \"Broken shop\" --project shop --failed --since 7d\n" +
-			"  ccship sessions views save Timeouts --search 'deadline exceeded' --kind error,result",
+			"  ccship sessions views save Timeouts --search 'deadline exceeded kind:error,result'",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := ask.check(); err != nil {
@@ -143,10 +144,8 @@ func (a verbs) saveView() *cobra.Command {
 					return err
 				}
 				page := "sessions"
-				if ask.searches() {
-					page = "search"
-					q["q"], q["file"], q["tool"] = []string{ask.words}, []string{ask.file}, []string{ask.tool}
-					q["kind"] = strings.FieldsFunc(ask.kinds, func(r rune) bool { return r == ',' || r == ' ' })
+				if ask.words != "" {
+					page, q = "search", url.Values{"q": {ask.words}}
 				}
 				v, err := keeper.SaveView(ctx, args[0], page, q)
 				if err != nil {
@@ -162,9 +161,6 @@ func (a verbs) saveView() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&ask.words, "search", "", "a search for these `words`")
-	f.StringVar(&ask.file, "file", "", "a search for what touched this `file`")
-	f.StringVar(&ask.tool, "tool", "", "a search for the calls of this tool, by its `name`")
-	f.StringVar(&ask.kinds, "kind", "", "of a search: only these `kinds`, as in ccship search")
 	f.StringVar(&ask.Project, "project", "", "only of this project, by its `name`")
 	f.StringVar(&ask.Machine, "machine", "", "only of this `machine`: its host name, or the beginning of its id")
 	f.StringVar(&ask.since, "since", "", "only since then: 2026-11-01 or 7d")
@@ -182,10 +178,8 @@ func (q *viewAsk) check() error {
 		return control.Usage("--most must be cost, tokens or time", see)
 	case !days.MatchString(q.since):
 		return control.Usage("--since of a view is a day such as 2026-11-01, or 7d", see)
-	case !q.searches() && q.kinds != "":
-		return control.Usage("--kind needs --search, --file or --tool", see)
-	case q.searches() && (f.Text != "" || f.Served()):
-		return control.Usage("a search cannot be combined with --text, --most, --failed, --starred or --tag", see)
+	case q.words != "" && (f.Text+f.Project+f.Machine+q.since != "" || f.Served()):
+		return control.Usage("a search has its filters in its words", "for example --search 'cart project:shop after:7d'")
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ func readingServer(t *testing.T) string {
 		at + "/raw":     storedText,
 		at + "/export":  "# Fix the cart\n",
 		"/api/usage":    `{"rows":[{"answers":3,"input_tokens":2000,"output_tokens":900,"cache_read_tokens":1800000,"cache_write_5m_tokens":1,"cache_write_1h_tokens":2,"cost_usd":0.83}]}`,
-		"/api/search": `{"hits":[{"session":` + storedDocument + `,"title":"Fix the cart","generation":0,"line_index":4,"time":"2026-11-19T10:00:00Z","kind":"prompt","current":false,
-"snippet":[{"text":"please fix the ","match":false},{"text":"ca\u001brt","match":true}]}],"next":"more"}`,
+		"/api/search": `{"sessions":[{"session":` + storedDocument + `,"title":"Fix the cart","branch":"main","missing":[],"hits":[{"session_id":"s","generation":0,"line_index":4,"time":"2026-11-19T10:00:00Z","kind":"prompt","current":false,
+"snippet":[{"text":"please fix the ","match":false},{"text":"ca\u001brt","match":true}]}]}],"total":30,"missing":[],"notes":[],"next":"more"}`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("parent") {

@@ -211,11 +211,31 @@ func (c *Client) entries(ctx context.Context, ref Ref, q url.Values, f func(*Ent
 	}
 }
 
-// Hit is a line that search found.
+// Ranked is a page of sessions that a search found, the best first.
+type Ranked struct {
+	Sessions []RankedSession `json:"sessions"`
+	Total    int64           `json:"total"`
+	Missing  []string        `json:"missing"` // words that the best lacks, when no session has all
+	Notes    []string        `json:"notes"`   // what of the query was not understood
+	Facets   *Facets         `json:"facets"`
+	Next     *string         `json:"next"`       // nil on the last page
+	More     bool            `json:"incomplete"` // it was to become too much work: there may be further sessions
+}
+
+// RankedSession is a session that a search found, and the best of its lines.
+type RankedSession struct {
+	Session Session  `json:"session"`
+	Title   string   `json:"title"`
+	Prompt  string   `json:"first_prompt"`
+	Branch  string   `json:"branch"`
+	Gone    *string  `json:"gone_session_id"` // that a prompt history names, and that is not stored
+	Missing []string `json:"missing"`         // words that it lacks
+	Hits    []Hit    `json:"hits"`
+}
+
+// Hit is a line that was found.
 type Hit struct {
-	Session    Session    `json:"session"`
-	Title      string     `json:"title"`
-	Prompt     string     `json:"first_prompt"` // the session's; older servers do not tell it
+	SessionID  string     `json:"session_id"` // an agent's, perhaps
 	Generation int64      `json:"generation"`
 	Line       int64      `json:"line_index"`
 	Time       *time.Time `json:"time"`
@@ -223,6 +243,19 @@ type Hit struct {
 	Snippet    []Piece    `json:"snippet"`
 	Current    bool       `json:"current"` // the newest view shows it
 	URL        string     `json:"url"`
+}
+
+// Facets are how many of the found sessions each value has.
+type Facets struct {
+	Projects []Count `json:"projects"`
+	Kinds    []Count `json:"kinds"`
+	Months   []Count `json:"months"`
+}
+
+// Count is a value, and how many sessions have it.
+type Count struct {
+	Value string `json:"value"`
+	Count int64  `json:"count"`
 }
 
 // Piece is a part of a snippet.
@@ -233,61 +266,28 @@ type Piece struct {
 
 // Find is what to search for.
 type Find struct {
-	Text       string // words, all of them; in double quotes: next to each other
-	File       string // only tool calls that touched this file, and their results; then Text may be empty
-	Tool       string // only calls of this tool, and their results; a * ends the beginning of a name
-	Kind       string // with commas
-	Project    string
-	Session    string
-	User       string // "": all whose sessions the key's user may see
-	Since      string
-	Superseded bool // lines that a rewind took out too
-	Limit      int
-	// Saved are the parameters of a saved view's call, in place of all but Limit.
-	Saved url.Values
+	Text   string // in the language of server/query
+	Limit  int    // sessions; 0: what the server gives
+	Each   int    // lines of each; 0: what the server gives
+	Facets bool
+	After  string // Next of the page before
 }
 
-func (f *Find) values() url.Values {
-	if f.Saved != nil {
-		return maps.Clone(f.Saved)
-	}
-	q := url.Values{"q": {f.Text}}
-	for name, value := range map[string]string{"kind": f.Kind, "file": f.File, "tool": f.Tool, "project": f.Project,
-		"session": f.Session, "since": f.Since, "user": f.User} {
-		if value != "" {
-			q.Set(name, value)
+// Search finds sessions.
+func (c *Client) Search(ctx context.Context, f Find) (found Ranked, err error) {
+	q := url.Values{"q": {f.Text}, "zone": {time.Now().Format("Z07:00")}}
+	for name, n := range map[string]int{"limit": f.Limit, "each": f.Each} {
+		if n > 0 {
+			q.Set(name, strconv.Itoa(n))
 		}
 	}
-	if f.Superseded {
-		q.Set("superseded", "1")
+	if f.Facets {
+		q.Set("facets", "1")
 	}
-	return q
-}
-
-// searchTries is how often a search goes on that the server ended before its page was full.
-const searchTries = 10
-
-// Search returns the first hits, and whether there are more.
-func (c *Client) Search(ctx context.Context, f Find) (hits []Hit, more bool, err error) {
-	q := f.values()
-	q.Set("limit", strconv.Itoa(f.Limit))
-	for range searchTries {
-		var a struct {
-			Hits       []Hit   `json:"hits"`
-			Next       *string `json:"next"`
-			Incomplete bool    `json:"incomplete"`
-		}
-		if err := c.get(ctx, "/api/search", q, &a); err != nil {
-			return nil, false, err
-		}
-		hits, more = append(hits, a.Hits...), a.Next != nil
-		if !a.Incomplete || a.Next == nil || len(hits) >= f.Limit {
-			break
-		}
-		q.Set("after", *a.Next)
-		q.Set("limit", strconv.Itoa(f.Limit-len(hits)))
+	if f.After != "" {
+		q.Set("after", f.After)
 	}
-	return hits, more, nil
+	return found, c.get(ctx, "/api/search", q, &found)
 }
 
 // Forgotten is a session that the server has removed.

@@ -55,7 +55,7 @@ func TestEveryCall(t *testing.T) {
 		"/healthz", "/metrics", "/api/sessions", "/api/sessions?order=recent&limit=1", "/api/groups", "/api/sessions/s", "/api/sessions/s/entries?limit=2",
 		"/api/sessions/s/raw", "/api/sessions/s/digest", "/api/sessions/s/digest?epochs=all", "/api/sessions/s/digest?from=0&to=2",
 		"/api/sessions/s/export", "/api/sessions/s/export?format=json", "/api/sessions/s/export?format=md", "/api/sessions/s/export?format=html",
-		"/api/search?q=elephant", "/api/search?q=answer&superseded=1&limit=1", "/api/sessions/s/mark", "/api/views", "/api/sessions?order=cost&limit=2", "/api/sessions?order=time&failed=1&starred=1&tag=b", "/api/usage", "/api/usage?by=day,hour,project,model,machine,user,session",
+		"/api/search?q=elephant", "/api/search?q=answer&facets=1&limit=1", "/api/sessions/s/mark", "/api/views", "/api/sessions?order=cost&limit=2", "/api/sessions?order=time&failed=1&starred=1&tag=b", "/api/usage", "/api/usage?by=day,hour,project,model,machine,user,session",
 		"/api/drops", "/api/sessions/s/timeline", "/api/blame?file=cart.go", "/api/fix?q=undefined", "/api/forgotten", "/api/ledger?machine=m1", "/api/me", "/api/users", "/api/keys", "/api/shares", "/api/openapi.yaml",
 	} {
 		if a := r.get(path); a.status != 200 {
@@ -188,27 +188,31 @@ func TestSearchCall(t *testing.T) {
 	r := newRig(t)
 	r.talk("s")
 	var a struct {
-		Hits []struct {
+		Sessions []struct {
 			Session struct {
 				SessionID string `json:"session_id"`
 			}
-			Prompt  string `json:"first_prompt"`
-			Line    int    `json:"line_index"`
-			Kind    string
-			Snippet []struct {
-				Text  string
-				Match bool
+			Prompt string `json:"first_prompt"`
+			Hits   []struct {
+				Line    int `json:"line_index"`
+				Kind    string
+				Snippet []struct {
+					Text  string
+					Match bool
+				}
+				Current bool
 			}
-			Current bool
 		}
+		Total  int
+		Facets struct{ Kinds []server.Count }
 	}
 	r.getJSON("/api/search?q=elephant", &a)
-	if len(a.Hits) == 0 {
+	if len(a.Sessions) == 0 || len(a.Sessions[0].Hits) == 0 {
 		t.Fatal("nothing was found")
 	}
-	h := a.Hits[0]
-	if h.Prompt == "" {
-		t.Error("a hit does not say how its session begins")
+	h := a.Sessions[0].Hits[0]
+	if a.Sessions[0].Prompt == "" {
+		t.Error("the answer does not say how the session begins")
 	}
 	text, matched := "", ""
 	for _, p := range h.Snippet {
@@ -217,13 +221,13 @@ func TestSearchCall(t *testing.T) {
 			matched += p.Text
 		}
 	}
-	if h.Session.SessionID != "s" || h.Line != 0 || h.Kind != "prompt" || !h.Current || matched != "elephant" || !strings.Contains(text, "<b>elephant</b>") {
+	if a.Sessions[0].Session.SessionID != "s" || h.Line != 0 || h.Kind != "prompt" || !h.Current || matched != "elephant" || !strings.Contains(text, "<b>elephant</b>") {
 		t.Errorf("%+v", h)
 	}
 	for query, want := range map[string]int{
-		"q=": 400, "": 400, "q=%20": 400, "q=x&kind=shoes": 400, "q=x&after=nonsense": 400, "q=x&limit=0": 400, "q=%ff": 400, "q=%00": 400,
-		"q=%22": 200, "q=%22elephant": 200, "q=*": 200, "q=NEAR(": 200, "q=a+OR+b": 200, "q='--": 200, "q=%25": 200, "kind=prompt,answer&q=purple": 200,
-		"tool=%20": 400, "file=%20": 400, "tool=": 400, "tool=%00": 400, "tool=Bash": 200, "tool=*": 200, "tool=mcp__*&file=x&q=y": 200,
+		"q=": 400, "": 400, "q=%20": 400, "q=x+kind:shoes": 200, "q=x&after=nonsense": 400, "q=x&limit=0": 400, "q=%ff": 400, "q=%00": 400,
+		"q=%22": 400, "q=%22elephant": 200, "q=*": 200, "q=NEAR(": 200, "q=a+OR+b": 200, "q='--": 200, "q=%25": 200, "q=kind:prompt,answer+purple": 200,
+		"q=tool:Bash": 200, "q=tool:*": 200, "q=tool:mcp__*+file:x+y": 200, "q=is:lost": 200, "q=/x(/": 200, "q=x&each=0": 400,
 	} {
 		if a := r.get("/api/search?" + query); a.status != want {
 			t.Errorf("%s: %d %s", query, a.status, a.body)

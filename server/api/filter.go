@@ -167,14 +167,17 @@ func (f *filterOf) List(name string, known ...string) []string {
 	return out
 }
 
-// Limit is how many items a page may have.
-func (f *filterOf) Limit() int {
-	n, err := numberOf(f.q, "limit", pageDefault)
+// Limit is how many items a page has.
+func (f *filterOf) Limit() int { return f.Number("limit", pageDefault, pageMax) }
+
+// Number is a number from 1; a larger one than most is most.
+func (f *filterOf) Number(name string, absent, most int64) int {
+	n, err := numberOf(f.q, name, absent)
 	if err != nil || n < 1 {
-		f.Fail("limit", "a number from 1")
+		f.Fail(name, "a number from 1")
 		return 1
 	}
-	return int(min(n, pageMax))
+	return int(min(n, most))
 }
 
 // numberOf reads a whole number ≥ 0 from the query.

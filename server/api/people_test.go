@@ -88,7 +88,7 @@ func TestOthersSessions(t *testing.T) {
 		}
 		for path, nothing := range map[string]string{
 			"/api/sessions": `"sessions":[]`, "/api/sessions?text=purple": `"sessions":[]`, "/api/groups": `"groups":[]`,
-			"/api/search?q=purple": `"hits":[]`, "/api/search?q=purple&superseded=1": `"hits":[]`, "/api/usage?by=session": `"rows":[]`,
+			"/api/search?q=purple&facets=1": `"sessions":[],"total":0`, "/api/usage?by=session": `"rows":[]`,
 			"/api/drops": `"drops":[]`, "/api/drops?session=anns": `"drops":[]`, "/api/forgotten": `"forgotten":[]`,
 			"/api/sessions?user=ann": `"sessions":[]`, "/api/sessions?user=nobody": `"sessions":[]`,
 		} {

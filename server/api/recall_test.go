@@ -144,11 +144,15 @@ func TestBlame(t *testing.T) {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
-	var found struct{ Hits []struct{ Kind string } }
-	for query, want := range map[string]int{"file=cart.go": 3, "tool=Bash": 4, "tool=bash&kind=command": 4, "tool=Bash&q=cart": 6,
-		"tool=Bash&kind=error": 2, "tool=E*": 2, "tool=Edit&file=mycart.go": 0, "file=cart.go&q=total": 1, "tool=Read&q=package": 1} {
-		r.getJSON("/api/search?session=old&"+query, &found)
-		if len(found.Hits) != want {
+	for query, want := range map[string]int{"file:cart.go": 3, "tool:Bash": 4, "tool:bash kind:command": 4, "tool:Bash cart": 6,
+		"tool:Bash kind:error": 2, "tool:E*": 2, "tool:Edit file:mycart.go": 0, "file:cart.go total": 1, "tool:Read package": 1} {
+		var found struct{ Sessions []struct{ Hits []struct{ Kind string } } }
+		r.getJSON("/api/search?each=50&q="+url.QueryEscape("session:old "+query), &found)
+		hits := 0
+		for _, x := range found.Sessions {
+			hits += len(x.Hits)
+		}
+		if hits != want {
 			t.Errorf("%s finds %+v, want %d", query, found, want)
 		}
 	}

@@ -29,7 +29,7 @@ func TestSavedViews(t *testing.T) {
 	}
 	path := func(name string) string { return "/api/views/" + url.PathEscape(name) }
 	ann.send("PUT", path("Anchors / ü"), `{"query":"?q=anchor&after=1&since=9000d"}`, http.StatusOK)
-	ann.send("PUT", path("Words"), `{"page":"search","query":"q=cargo&kind=prompt&kind=answer"}`, http.StatusOK)
+	ann.send("PUT", path("Words"), `{"page":"search","query":"q=cargo+kind:prompt,answer&kind=gone"}`, http.StatusOK)
 	ann.send("PUT", path("Days"), `{"query":"since=2026-10-30&until=2026-10-31&view=costly"}`, http.StatusOK)
 	ann.send("PUT", path("Old"), `{"query":"view=expired&machine=-"}`, http.StatusOK)
 	for name, body := range map[string]string{"Nothing": `{"query":"by=day"}`, "Page": `{"page":"usage","query":"q=x"}`,
@@ -37,7 +37,7 @@ func TestSavedViews(t *testing.T) {
 		ann.send("PUT", path(name), body, http.StatusBadRequest)
 	}
 	views := saved(ann, "?zone=%2B02:00")
-	if len(views) != 4 || !strings.HasSuffix(views["Anchors / ü"].URL, "/?q=anchor&since=9000d") || !strings.HasSuffix(views["Words"].URL, "/search?kind=prompt&kind=answer&q=cargo") {
+	if len(views) != 4 || !strings.HasSuffix(views["Anchors / ü"].URL, "/?q=anchor&since=9000d") || !strings.HasSuffix(views["Words"].URL, "/search?q=cargo+kind%3Aprompt%2Canswer") {
 		t.Fatalf("%+v", views)
 	}
 	if got := string(ann.get(views["Anchors / ü"].API).body); !strings.Contains(got, `"anchor"`) || strings.Contains(got, "cargo") {
@@ -47,7 +47,7 @@ func TestSavedViews(t *testing.T) {
 		t.Errorf("%s answers %s", views["Words"].API, got)
 	}
 	for name, want := range map[string]string{
-		"Words": "/api/search?kind=prompt%2Canswer&q=cargo",
+		"Words": "/api/search?q=cargo+kind%3Aprompt%2Canswer&zone=%2B02%3A00",
 		"Days":  "/api/sessions?agents=0&order=cost&since=2026-10-29T22%3A00%3A00Z&until=2026-10-31T22%3A00%3A00Z",
 	} {
 		if got := views[name].API; got != want {

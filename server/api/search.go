@@ -5,13 +5,23 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/query"
 )
+
+// rankedAnswer is a session that a search found, and the best of its lines.
+type rankedAnswer struct {
+	Session sessionAnswer `json:"session"`
+	Title   string        `json:"title"`
+	Prompt  string        `json:"first_prompt"`
+	Branch  string        `json:"branch"`
+	Gone    *string       `json:"gone_session_id"` // that the prompt history names, and that is not stored
+	Missing []string      `json:"missing"`         // words that it lacks
+	Hits    []hitAnswer   `json:"hits"`
+}
 
 // hitAnswer is one line that was found.
 type hitAnswer struct {
-	Session    sessionAnswer `json:"session"`
-	Title      string        `json:"title"`
-	Prompt     string        `json:"first_prompt"`
+	SessionID  string        `json:"session_id"` // an agent's, perhaps
 	Generation int64         `json:"generation"`
 	Line       int64         `json:"line_index"`
 	Time       *time.Time    `json:"time"`
@@ -21,51 +31,86 @@ type hitAnswer struct {
 	URL        string        `json:"url"`
 }
 
-// search is GET /api/search?q&file&tool&kind&project&machine&user&model&session&since&until&superseded&after&limit.
+// facetsAnswer is how many of the found sessions a value has.
+type facetsAnswer struct {
+	Projects []server.Count `json:"projects"`
+	Kinds    []server.Count `json:"kinds"`
+	Months   []server.Count `json:"months"`
+}
+
+// searchAnswer is one page of sessions, the best first.
+type searchAnswer struct {
+	Sessions []rankedAnswer `json:"sessions"`
+	Total    int64          `json:"total"`
+	Missing  []string       `json:"missing"` // words that the best session lacks, when no session has all
+	Notes    []string       `json:"notes"`   // what of the query was not understood
+	Facets   *facetsAnswer  `json:"facets"`  // null unless asked for
+	Next     *string        `json:"next"`    // null on the last page
+	More     bool           `json:"incomplete"`
+}
+
+const (
+	// defaultFound and mostFound are how many sessions a page has, defaultEach and mostEach how many lines of each.
+	defaultFound = 20
+	mostFound    = 100
+	defaultEach  = 3
+	mostEach     = 50
+)
+
+// search is GET /api/search?q&zone&facets&each&after&limit.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	f := s.filter(r)
-	q := server.SearchQuery{
-		Text:    f.Text("q"),
-		Kinds:   f.List("kind", append(server.TextKinds(), server.PlaceKinds()...)...),
-		Tool:    f.Text("tool"),
-		File:    f.Text("file"),
-		Project: f.Text("project"), Machine: f.Machine(), Model: f.Text("model"),
-		Session: f.Text("session"), Since: f.Moment("since"), Until: f.Moment("until"),
-		Superseded: f.Flag("superseded", false), After: f.Text("after"), Limit: f.Limit(),
-	}
-	if f.Err == nil && q.Empty() {
-		f.Fail("q", "a text to look for, and neither file nor tool is given")
+	a := server.Ask{Reader: who.User.ID, Zone: f.Zone(), After: f.Text("after"), Limit: f.Number("limit", defaultFound,
+		mostFound), Each: f.Number("each", defaultEach, mostEach), Facets: f.Flag("facets", false)}
+	a.Query = query.Parse(f.Text("q"), time.Now().In(time.FixedZone("", int(a.Zone/time.Second))))
+	if f.Err == nil && a.Query.Empty() {
+		f.Fail("q", "a text to look for")
 	}
 	if f.Err != nil {
 		return f.Err
 	}
-	var err error
-	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
-		return err
-	}
-	hits, err := s.store.Search(r.Context(), server.ScopeOf(who.User), q)
+	found, err := s.store.Rank(r.Context(), server.ScopeOf(who.User), a)
 	if err != nil {
 		return err
 	}
-	names, err := ownersOf(r, s.store, hits.List, func(h *server.Hit) int64 { return h.Session.Owner })
+	names, err := ownersOf(r, s.store, found.List, func(x *server.RankedSession) int64 { return x.Owner })
 	if err != nil {
 		return err
 	}
-	a := struct {
-		Hits []hitAnswer `json:"hits"`
-		Next *string     `json:"next"` // null on the last page
-		More bool        `json:"incomplete"`
-	}{Hits: make([]hitAnswer, 0, len(hits.List)), More: hits.More}
-	for _, h := range hits.List {
-		a.Hits = append(a.Hits, hitAnswer{
-			sessionAnswerOf(h.Session, names), h.Summary.Title, h.Summary.FirstPrompt, h.Generation, h.Line,
-			timeAnswer(h.Time), h.Kind, piecesAnswer(h.Snippet), h.Current, s.hitURL(r, h)})
+	out := searchAnswer{Sessions: make([]rankedAnswer, 0, len(found.List)), Total: found.Total,
+		Missing: list(found.Missing), Notes: list(a.Query.Notes), More: found.More}
+	for i := range found.List {
+		out.Sessions = append(out.Sessions, s.rankedAnswer(r, &found.List[i], names))
 	}
-	if hits.Next != "" {
-		a.Next = &hits.Next
+	if x := found.Facets; a.Facets {
+		out.Facets = &facetsAnswer{list(x.Projects), list(x.Kinds), list(x.Months)}
 	}
-	s.answer(w, http.StatusOK, a)
+	if found.Next != "" {
+		out.Next = &found.Next
+	}
+	s.answer(w, http.StatusOK, out)
 	return nil
+}
+
+func (s *Server) rankedAnswer(r *http.Request, x *server.RankedSession, names namesOf) rankedAnswer {
+	a := rankedAnswer{Session: sessionAnswerOf(x.Session, names), Title: x.Summary.Title, Prompt: x.Summary.FirstPrompt,
+		Branch: x.Summary.Branch, Missing: list(x.Missing), Hits: make([]hitAnswer, 0, len(x.Hits))}
+	if x.Gone != "" {
+		a.Gone = &x.Gone
+	}
+	for _, h := range x.Hits {
+		a.Hits = append(a.Hits, hitAnswer{h.Session.SessionID, h.Generation, h.Line, timeAnswer(h.Time), h.Kind,
+			piecesAnswer(h.Snippet), h.Current, s.hitURL(r, h)})
+	}
+	return a
+}
+
+// list is never null in an answer.
+func list[T any](some []T) []T {
+	if some == nil {
+		return []T{}
+	}
+	return some
 }
 
 type dropAnswer struct {

@@ -42,7 +42,7 @@ var sessionReads = []string{
 	"/api/sessions/s/digest?epochs=all", "/api/sessions/s/digest?from=0", "/api/sessions/s/export",
 	"/api/sessions/s/export?format=json", "/api/sessions/s/checkpoints", "/api/sessions/s/documents",
 	"/api/sessions/s/documents/plan.md", "/api/sessions/s/documents/plan.md/versions", "/api/sessions/s/blobs",
-	"/api/sessions/s/link-requests", "/api/checkpoints/cp-1", "/api/checkpoints?session=s", "/api/search?q=wombat&session=s",
+	"/api/sessions/s/link-requests", "/api/checkpoints/cp-1", "/api/checkpoints?session=s",
 	"/api/usage?by=user&session=s", "/api/drops?session=s", "/api/sessions?parent=s",
 }
 

@@ -76,6 +76,13 @@ func (s *fairStore) Search(ctx context.Context, scope server.Scope, q server.Sea
 	})
 }
 
+// Rank implements server.Searcher.
+func (s *fairStore) Rank(ctx context.Context, scope server.Scope, a server.Ask) (server.Ranked, error) {
+	return bounded(ctx, s, scope, "search", func(ctx context.Context) (server.Ranked, error) {
+		return s.Store.Rank(ctx, scope, a)
+	})
+}
+
 // Usage implements server.Searcher.
 func (s *fairStore) Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
 	return bounded(ctx, s, scope, "sum usage", func(ctx context.Context) ([]server.UsageRow, error) {

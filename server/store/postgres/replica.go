@@ -186,6 +186,11 @@ func (r *Replicated) Search(ctx context.Context, scope server.Scope, q server.Se
 	return readFrom(ctx, r, scope.User, func(s *Store) (server.Hits, error) { return s.Search(ctx, scope, q) })
 }
 
+// Rank implements server.Library.
+func (r *Replicated) Rank(ctx context.Context, scope server.Scope, a server.Ask) (server.Ranked, error) {
+	return readFrom(ctx, r, scope.User, func(s *Store) (server.Ranked, error) { return s.Rank(ctx, scope, a) })
+}
+
 // Usage implements server.Library.
 func (r *Replicated) Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
 	return readFrom(ctx, r, scope.User, func(s *Store) ([]server.UsageRow, error) { return s.Usage(ctx, scope, q) })

@@ -16,6 +16,11 @@ func (s *Store) Search(ctx context.Context, scope server.Scope, q server.SearchQ
 	return s.texts.Search(ctx, scope, q)
 }
 
+// Rank implements server.Library.
+func (s *Store) Rank(ctx context.Context, scope server.Scope, a server.Ask) (server.Ranked, error) {
+	return s.texts.Rank(ctx, scope, a)
+}
+
 // textDatabase implements search.Database and sums.Database.
 type textDatabase struct{ s *Store }
 
