@@ -9,13 +9,13 @@ type arena struct {
 	used    int
 	turn    int // size of a usual block
 	Scratch []byte
-	Prior   []byte // Room for the bytes before a cursor
+	Prior   []byte // space for the bytes before a cursor
 }
 
 // scratchSize is enough for the bytes between a Mark and a cursor, and for streaming.
 const scratchSize = 256 << 10
 
-// newArena makes the memory of jobs that read turn bytes at once, with room for prior bytes before a cursor.
+// newArena makes the memory of jobs that read turn bytes at once, with space for prior bytes before a cursor.
 func newArena(turn int64, prior int) *arena {
 	return &arena{turn: int(turn), Scratch: make([]byte, scratchSize), Prior: make([]byte, prior)}
 }

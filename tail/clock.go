@@ -2,7 +2,7 @@ package tail
 
 import "time"
 
-// clock notices that the clock on the wall and the monotonic one went apart: the machine slept, or somebody set the
+// clock notices that the clock on the wall and the monotonic one went apart: the machine slept, or the user set the
 // time. Timers stand still while a machine sleeps, so whatever was due is overdue by then.
 type clock struct {
 	Wall time.Time

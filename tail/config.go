@@ -33,7 +33,7 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Root is a projects folder. It may not exist yet, and may be a symbolic link; links inside it are not followed.
+// Root is a projects folder. It may not exist yet, and may be a symbolic link; for links inside it see links.go.
 type Root struct {
 	Dir string
 	// History is the path of a history.jsonl to follow as a transcript of its own; "" none.
@@ -46,7 +46,7 @@ const (
 	// goneFor is how long listings must have missed a vanished file before it is forgotten. It is time in which the
 	// program ran: a clock that was set forward forgets nothing.
 	goneFor = 45 * 24 * time.Hour
-	// roomEvery is how often the sink is asked for room again when it had none.
+	// roomEvery is how often the sink is asked for space again when it had none.
 	roomEvery = time.Second
 )
 

@@ -9,7 +9,7 @@ import (
 
 const filedID = "00000000-0000-4000-8000-0000000000"
 
-// Transcripts that somebody filed away below a root are delivered wherever they lie, with their agents.
+// Transcripts that a user moved below a root are delivered wherever they lie, with their agents.
 func TestFiledAway(t *testing.T) {
 	w := newWorld(t)
 	here := []string{

@@ -12,10 +12,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// happening is a change on disk, and the events that come of it on macOS, in their order. A kqueue tells of a folder only
-// that it was written to: fsnotify lists it then and makes a Create of each new name. Of files it tells a write, however
-// many there were since the last look; a removal, without the write before it; and a cut as a change of attributes. A
-// name that is taken over is a Remove of the old file, then a Create.
+// happening is a change on disk, and the events that come of it on macOS, in their order. A kqueue reports of a folder
+// only that it was written to: fsnotify lists it then and makes a Create of each new name. Of files it tells a write,
+// however many there were since the last look; a removal, without the write before it; and a cut as a change of
+// attributes. A name that is taken over is a Remove of the old file, then a Create.
 type happening struct {
 	name string
 	do   func(w *world)
@@ -84,8 +84,8 @@ func TestKqueueSequences(t *testing.T) {
 	}
 }
 
-// TestKqueueNewNames: of a new folder only its name is told, and what is in it may be older than its watch; of a new file
-// nothing but its name, however much is written before it is watched itself.
+// TestKqueueNewNames: of a new folder only its name is reported, and what is in it may be older than its watch; of a
+// new file nothing but its name, however much is written before it is watched itself.
 func TestKqueueNewNames(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Watch, w.cfg.ScanAll, w.cfg.ScanActive, w.cfg.PollInterval = "poll", time.Hour, time.Hour, time.Hour
@@ -109,9 +109,9 @@ func TestKqueueNewNames(t *testing.T) {
 	w.main("q/second.jsonl")
 }
 
-// TestKqueueDescriptors: a kqueue needs a descriptor for each file in a watched folder. When there are none left, adding
-// a folder fails in the middle of its files, with an error that names the file. Everything is polled then, status says
-// why, and when there are descriptors again, so are the events.
+// TestKqueueDescriptors: a kqueue needs a descriptor for each file in a watched folder. When there are none left,
+// adding a folder fails in the middle of its files, with an error that names the file. Everything is polled then,
+// status says why, and when there are descriptors again, so are the events.
 func TestKqueueDescriptors(t *testing.T) {
 	none := syscall.EMFILE
 	if runtime.GOOS == "windows" {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outside is a folder beside the root.
+// outside is a folder next to the root.
 func (w *world) outside(rel string) string { return filepath.Join(w.root+"-outside", rel) }
 
 func (w *world) writeOutside(rel, content string) {

@@ -24,7 +24,7 @@ type walk struct {
 	links  []linkedFolder // links whose turn comes when everything with a real name is seen
 }
 
-// fresh reports whether a file or folder is seen for the first time, as far as the system tells them apart.
+// fresh reports whether a file or folder is seen for the first time, as far as the system distinguishes them.
 func (w *walk) fresh(s Stat) bool {
 	again := s.known() && w.seen[s.place()]
 	w.seen[s.place()] = true

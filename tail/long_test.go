@@ -106,7 +106,7 @@ func TestOversize(t *testing.T) {
 		t.Errorf("generation %d, %d oversize", k.Cursor.Generation, w.tail.Stats().Oversize)
 	}
 	w.stop()
-	w.start() // the marks beside such lines hold
+	w.start() // the marks next to such lines hold
 	w.add("p/b.jsonl", "{}\n")
 	if k := check("p/b.jsonl", "b", 2); k.Cursor.Generation != 0 {
 		t.Errorf("generation %d after a restart", k.Cursor.Generation)

@@ -25,7 +25,7 @@ type memory struct {
 	answer func(*Chunk) Result                          // nil: durable
 	fail   func(n int) error                            // of the n-th call, from 1
 	note   func(chunks []Chunk)                         // before anything happens, without the lock
-	update func(ctx context.Context, f []Tracked) error // in place of storing
+	update func(ctx context.Context, f []Tracked) error // instead of storing
 	asked  func()                                       // before marks are answered, without the lock
 	keeps  func(id FileID) bool                         // what cannot be forgotten; nil: nothing
 	bell   chan struct{}

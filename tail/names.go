@@ -11,7 +11,7 @@ type level uint8
 const (
 	rootLevel    level = iota // holds project folders
 	projectLevel              // holds main transcripts, older agents' transcripts and session folders
-	sessionLevel              // below a project folder: a session's, or one in which somebody filed transcripts
+	sessionLevel              // below a project folder: a session's, or one into which a user moved transcripts
 	agentsLevel               // subagents and all folders below it: holds agents' transcripts
 	historyLevel              // the folder of a history.jsonl: of interest only for that file
 )
@@ -73,7 +73,7 @@ func namesSession(stem string) bool {
 }
 
 // below returns the level of a subfolder of this name, if it is of interest: it may hold transcripts. The name may
-// still be a file's, so it refuses names that look like those of the files beside transcripts. tool-results holds
+// still be a file's, so it refuses names that look like those of the files next to transcripts. tool-results holds
 // output of tools, which is delivered as attachments.
 func (d *folder) below(name string) (l level, ok bool) {
 	switch ext := filepath.Ext(name); {

@@ -28,7 +28,7 @@ func goOn(t *testing.T, rewritten bool) {
 	if p.Cursor(0).Offset != int64(half) || len(p.Marks()) == 0 {
 		t.Fatalf("cursor %+v, %d marks", p.Cursor(0), len(p.Marks()))
 	}
-	w.mem.do(func() { // somebody set it to the middle, in another generation
+	w.mem.do(func() { // another caller set it to the middle, in another generation
 		f := w.mem.files[k.File.ID]
 		f.Cursor, f.Verified = p.Cursor(7), Stat{}
 		f.content, f.marks = bytes.Clone(f.content[:half]), p.Marks()

@@ -42,7 +42,7 @@ type job struct {
 	class priority
 }
 
-// noRoomFor reports whether the sink had no room for files of the class when last asked.
+// noRoomFor reports whether the sink had no space for files of the class when last asked.
 func (q *queue) noRoomFor(c priority) bool { return q.noRoom[0] || c == imported && q.noRoom[1] }
 
 const maxJobFiles = 256
@@ -126,7 +126,7 @@ func (t *Tailer) push(f *file, c priority) {
 	t.cond.Signal()
 }
 
-// next waits for something to do, and for room for it. ok is false when ctx is done.
+// next waits for something to do, and for space for it. ok is false when ctx is done.
 func (t *Tailer) next(ctx context.Context) (j job, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -222,7 +222,7 @@ func (t *Tailer) done(f *file) {
 	}
 }
 
-// putBack returns a job for which there was no room. The files wait until room comes back, unless it may have
+// putBack returns a job for which there was no space. The files wait until space comes back, unless it may have
 // meanwhile.
 func (t *Tailer) putBack(j job, waits bool) {
 	q := &t.queue
@@ -248,14 +248,14 @@ func (t *Tailer) release(j job) {
 	}
 }
 
-// waitsForRoom reports whether files wait for room.
+// waitsForRoom reports whether files wait for space.
 func (q *queue) waitsForRoom(t *Tailer) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return q.noRoom[0] || q.noRoom[1]
 }
 
-// retryRoom asks the sink for room again now and then, in case the owner does not call Wake.
+// retryRoom asks the sink for space again now and then, in case the owner does not call Wake.
 func (t *Tailer) retryRoom(now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -265,7 +265,7 @@ func (t *Tailer) retryRoom(now time.Duration) {
 	}
 }
 
-// wakeWaiting queues all files that were answered ErrLater, and asks for room again.
+// wakeWaiting queues all files that were answered ErrLater, and asks for space again.
 func (t *Tailer) wakeWaiting() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -95,7 +95,7 @@ func TestStale(t *testing.T) {
 	w.write("p/a.jsonl", body)
 	w.start()
 	k := w.main("p/a.jsonl")
-	w.mem.do(func() { // somebody set it back to the start
+	w.mem.do(func() { // another caller set it back to the start
 		f := w.mem.files[k.File.ID]
 		f.Cursor, f.content, f.marks = Cursor{Generation: 7}, nil, nil
 	})

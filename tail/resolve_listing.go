@@ -164,7 +164,7 @@ func (p *listing) matchKnown(c *File, st Stat) *file {
 		}
 	}
 	if best != nil && best.facts().File.Path != c.Path {
-		// Another file with this name, and the old one is gone: checking its bytes tells how much is the same.
+		// Another file with this name, and the old one is gone: checking its bytes shows how much is the same.
 		k := best.facts()
 		k.seen.Device, k.seen.Inode = st.Device, st.Inode
 		best.wishes.deep.ask()
@@ -196,7 +196,7 @@ func (p *listing) vanished(f *file) bool {
 	return err != nil && notExist(err)
 }
 
-// resolveReplaced handles another file at the path of a known one. Only a full listing tells whether the known file was
+// resolveReplaced handles another file at the path of a known one. Only a full listing shows whether the known file was
 // moved; until then the path is not read, or a stub would count as the file cut short.
 func (p *listing) resolveReplaced(s finding) {
 	f, t := s.f, p.t

@@ -19,7 +19,7 @@ type facts struct {
 // longAgo is when a file changed that rests.
 const longAgo = -24 * time.Hour
 
-// facts wakes the file. Whoever makes it active sees to it that it rests again: see rest.
+// facts wakes the file. The caller that makes it active has it rest again: see rest.
 func (f *file) facts() *facts {
 	if f.awake == nil {
 		k := f.view()

@@ -37,7 +37,7 @@ func (l *inspection) decideRewind(ctx context.Context, h *handle, a *arena) erro
 		}
 		if proven = true; l.base == l.known.Cursor {
 			if !l.deep {
-				return errChanged // it is unchanged again: somebody is writing there
+				return errChanged // it is unchanged again: another process is writing there
 			}
 			l.base.Generation++ // the cursor is damaged, its marks are not
 		}

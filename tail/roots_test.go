@@ -62,7 +62,7 @@ func TestSetRoots(t *testing.T) {
 	w.main("p/a.jsonl")
 }
 
-// The prompt history beside a root can be left out and taken in again.
+// The prompt history next to a root can be left out and taken in again.
 func TestSetRootsHistory(t *testing.T) {
 	w := newWorld(t)
 	with := Root{Dir: w.root, History: filepath.Join(filepath.Dir(w.root), "history.jsonl")}

@@ -47,8 +47,8 @@ type counters struct {
 	notTaken                  error
 }
 
-// count adds (sign 1) or takes away (-1) what a file on disk contributes to the counters. Whoever changes a field it
-// reads takes the file away before and adds it after. The caller holds mu.
+// count adds (sign 1) or takes away (-1) what a file on disk contributes to the counters. A caller that changes a field
+// it reads takes the file away before and adds it after. The caller holds mu.
 func (t *Tailer) count(f *file, sign int) {
 	if f.folder == nil {
 		return

@@ -9,7 +9,7 @@ import (
 // WaitingError is returned by Sync when everything that can be delivered now was, and some files still wait.
 type WaitingError struct {
 	Later  int      // files the sink does not take now (ErrLater with no After), and those of Unread
-	Room   int      // files that are not read because the sink has no room
+	Room   int      // files that are not read because the sink has no space
 	Unread int      // files that cannot be opened or read
 	Files  []FileID // those that are not taken now, unreadable ones aside
 }

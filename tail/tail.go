@@ -26,7 +26,7 @@ type Kind uint8
 const (
 	Main    Kind = iota // <project>/<session>.jsonl, and <session>.jsonl in any other folder
 	Agent               // <project>/<session>/subagents/**/agent-<id>.jsonl, or the older <project>/agent-<id>.jsonl
-	History             // history.jsonl beside the projects folder
+	History             // history.jsonl next to the projects folder
 )
 
 // File is a transcript on disk, as last seen.
@@ -144,8 +144,8 @@ type Sink interface {
 	// Deliver makes the chunks durable in as few steps as it can. It returns one Result per chunk, in order. An error
 	// means that nothing happened; the tailer waits and offers all of them again.
 	Deliver(ctx context.Context, chunks []Chunk) ([]Result, error)
-	// Room reports whether more may be read now. live: for files written just now, which may use room that an import may
-	// not. When room returns, the owner calls Tailer.Wake.
+	// Room reports whether more may be read now. live: for files written just now, which may use space that an import may
+	// not. When space is free again, the owner calls Tailer.Wake.
 	Room(live bool) bool
 }
 

@@ -218,7 +218,7 @@ func (t *Tailer) askFullLocked(reason string) {
 	t.ring()
 }
 
-// Wake says that the sink may have room again, or may take files it answered ErrLater. It never blocks.
+// Wake says that the sink may have space again, or may take files it answered ErrLater. It never blocks.
 func (t *Tailer) Wake() {
 	t.woken.Store(true)
 	t.ring()

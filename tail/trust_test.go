@@ -55,8 +55,8 @@ func sees(w *world, tl *Tailer, rel string) bool {
 	return f.view().seen.Size > before
 }
 
-// TestWatchedFoldersAreTrusted: what events would have told is not asked for again in quick listings, and is in thorough
-// ones.
+// TestWatchedFoldersAreTrusted: what events would have reported is not asked for again in quick listings, and is in
+// thorough ones.
 func TestWatchedFoldersAreTrusted(t *testing.T) {
 	w := newWorld(t)
 	w.old()

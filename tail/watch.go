@@ -158,8 +158,8 @@ func (t *Tailer) eventsTell() bool {
 }
 
 // trusts reports whether a quick listing takes a folder as it was last seen. Of a watched folder on a local disk events
-// have told everything since it was looked at; its own stat says whether names came or went. A session's folder without
-// a watch rests: who writes there writes to the session's transcript too, whose events wake the folder.
+// have reported everything since it was looked at; its own stat says whether names came or went. A session's folder
+// without a watch rests: who writes there writes to the session's transcript too, whose events wake the folder.
 func (p *listing) trusts(d *folder) bool {
 	if !p.events || d.level == rootLevel || d.level == historyLevel {
 		return false

@@ -19,7 +19,7 @@ func (w wish) grantedSince(then wish) bool { return int16(w.granted-then.asked) 
 type wishes struct {
 	deep   wish // verify all bytes before the cursor
 	reread wish // from line 0 in a new generation
-	reload wish // somebody else changed the stored cursor
+	reload wish // another part of the daemon changed the stored cursor
 	look   wish // Sync waits for an inspection that begins after its call
 }
 

@@ -94,7 +94,7 @@ func TestWakeDuringDelivery(t *testing.T) {
 	w.main("p/a.jsonl")
 }
 
-// TestWakeWhileAskedForRoom: no file waits for room by an answer from before a call of Wake.
+// TestWakeWhileAskedForRoom: no file waits for space by an answer from before a call of Wake.
 func TestWakeWhileAskedForRoom(t *testing.T) {
 	w := newWorld(t)
 	var once sync.Once
@@ -126,7 +126,7 @@ func TestWakeWhileAskedForRoom(t *testing.T) {
 	}
 }
 
-// roomOf is a memory whose room is asked of somebody else.
+// roomOf is a memory whose space is asked of another caller.
 type roomOf struct {
 	*memory
 	room func() bool

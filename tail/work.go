@@ -107,7 +107,7 @@ func (t *Tailer) prepare(j job, looks []inspection) {
 	}
 }
 
-// reload loads the cursor that somebody else changed.
+// reload loads the cursor that another part of the daemon changed.
 func (t *Tailer) reload(ctx context.Context, l *inspection) {
 	known, err := t.cursors.Reload(ctx, l.known.File.ID)
 	if err != nil {
