@@ -40,7 +40,7 @@ const (
 	KindRefused     = "refused"      // any other 4xx
 	KindNotFound    = "not_found"    // 404, 405, 410
 	KindRedirect    = "redirect"     // to a server that must not get the key
-	KindUnproven    = "unproven"     // whoever answers does not prove to be the server that was there
+	KindUnproven    = "unproven"     // the server does not prove to be the server that was there
 	KindOutOfStep   = "out_of_step"  // what the server stores is being compared
 	KindOverQuota   = "over_quota"   // 507: the user stores as much as the server allows
 )

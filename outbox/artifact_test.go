@@ -18,7 +18,7 @@ import (
 
 const acceptsAll = "checkpoints, documents, blobs"
 
-// shelf keeps what lies beside lines, unless answer says otherwise.
+// shelf keeps what lies next to lines, unless answer says otherwise.
 type shelf struct {
 	t testing.TB
 
@@ -31,7 +31,7 @@ type shelf struct {
 	answer  func(what string, body []byte) *canned
 }
 
-// newShelf makes a server that keeps lines and what lies beside them.
+// newShelf makes a server that keeps lines and what lies next to them.
 func newShelf(t testing.TB) (*rig, *shelf) {
 	r, s := newRig(t), &shelf{t: t, partial: map[string][]byte{}, whole: map[string]string{}}
 	r.accept, r.beside = acceptsAll, s.ServeHTTP
@@ -283,7 +283,7 @@ func TestServerWithoutKindsWithholds(t *testing.T) {
 	}
 }
 
-// A server that begins to take a kind is told of once, before that is remembered, and once more when telling failed.
+// A server that begins to take a kind is reported once, before that is remembered, and once more when telling failed.
 func TestBeginningToAcceptIsTold(t *testing.T) {
 	r, _ := newShelf(t)
 	r.accept = ""

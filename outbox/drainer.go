@@ -116,8 +116,8 @@ func (d *Drainer) Retry(configChanged bool) {
 	signal(d.retry)
 }
 
-// Hasten has acknowledgements recorded at once until done is called: somebody waits for the queue to become empty. It
-// never blocks.
+// Hasten has acknowledgements recorded at once until done is called, because a caller waits for the queue to become
+// empty. It never blocks.
 func (d *Drainer) Hasten() (done func()) {
 	d.hasty.Add(1)
 	signal(d.wake)

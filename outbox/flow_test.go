@@ -43,7 +43,8 @@ func TestOrderAndConcurrency(t *testing.T) {
 	})
 }
 
-// TestLiveBeforeBacklog: a line written now does not wait behind a backlog, and the backlog goes on beside live ones.
+// TestLiveBeforeBacklog: a line written now does not wait behind a backlog, and the backlog goes on along with live
+// ones.
 func TestLiveBeforeBacklog(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
 		took(r)

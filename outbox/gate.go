@@ -141,7 +141,7 @@ func (g *gate) Open(now time.Time) {
 	}
 }
 
-// Arrived says that new rows wait: somebody works, so a server that is back is found soon again. It ends neither a
+// Arrived says that new rows wait: a session is in use, so a server that is back is found soon again. It ends neither a
 // Retry-After nor the waiting for a server that refuses.
 func (g *gate) Arrived(now time.Time) {
 	if !g.closed || g.pace != backOff {

@@ -76,8 +76,8 @@ func TestArrived(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: a thousand clients whose server went away in the same moment do not come back in the same moment, minutes
-// later or, because somebody writes, hours later.
+// TestManyAtOnce: a thousand clients whose server went away in the same moment do not come back in the same moment,
+// minutes later or, because a session is written to, hours later.
 func TestManyAtOnce(t *testing.T) {
 	const clients = 1000
 	start := time.Unix(1_000_000, 0)

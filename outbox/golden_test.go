@@ -83,7 +83,7 @@ func TestGoldenRequests(t *testing.T) {
 	}
 }
 
-// TestGoldenBeside pins the bytes of requests for what lies beside lines.
+// TestGoldenBeside pins the bytes of requests for what lies next to lines.
 func TestGoldenBeside(t *testing.T) {
 	agent := conversation(2)
 	agent.SessionID, agent.Path = "1c0e5a52-0000-4000-8000-000000000001/agent-a0b1", "-work-shop/1c0e5a52-0000-4000-8000-000000000001/subagents/agent-a0b1.jsonl"

@@ -18,7 +18,7 @@ func (l *loop) greets() bool {
 	return l.gate.Closed() && away && l.greeted < maxGreetings
 }
 
-// greet returns why rows need not be sent now; nil: somebody answers. An answer of 5xx counts only if the server is
+// greet returns why rows need not be sent now; nil: a server answers. An answer of 5xx counts only if the server is
 // known to answer greetings.
 func (s *sender) greet(ctx context.Context, speaks bool) *reply {
 	r := s.probe(ctx)

@@ -154,7 +154,7 @@ func TestStreamOutOfStep(t *testing.T) {
 	r.holds("session-1", numbers(0, 5)...)
 }
 
-// TestStepBack: told that the server stores something else, an idle drainer sends nothing until both were compared.
+// TestStepBack: notified that the server stores something else, an idle drainer sends nothing until both were compared.
 func TestStepBack(t *testing.T) {
 	r := newRig(t)
 	r.drainer.origin.Incarnation = "run-2"
@@ -195,8 +195,8 @@ func TestStepBack(t *testing.T) {
 	}
 }
 
-// TestComparedWhenQuiet: the comparison begins when the requests in flight are answered and what they delivered has left
-// the queue. Another store may have acknowledged it, and a comparison that takes it for queued would miss that.
+// TestComparedWhenQuiet: the comparison begins when the requests in flight are answered and what they delivered has
+// left the queue. Another store may have acknowledged it, and a comparison that takes it for queued would miss that.
 func TestComparedWhenQuiet(t *testing.T) {
 	r := newRig(t)
 	r.drainer.origin.Incarnation = "run"

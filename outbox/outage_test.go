@@ -48,8 +48,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestBackSoon: however the server is away, what waits is stored within 5 s of its return; 30 s when nothing new came for
-// hours, and then too at once when something does, or somebody asks.
+// TestBackSoon: however the server is away, what waits is stored within 5 s of its return; 30 s when nothing new came
+// for hours, and then too at once when something does, or a caller asks.
 func TestBackSoon(t *testing.T) {
 	for name, test := range map[string]struct {
 		away   time.Duration
@@ -91,8 +91,8 @@ func TestBackSoon(t *testing.T) {
 	}
 }
 
-// TestGreeted: a server that is known to answer greetings gets rows only now and then while it answers them with 503, and
-// then one batch.
+// TestGreeted: a server that is known to answer greetings gets rows only now and then while it answers them with 503,
+// and then one batch.
 func TestGreeted(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
 		took(r)

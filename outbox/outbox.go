@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/outbox/ledger"
 )
 
-// Stream is what every request of one transcript repeats. The ID only tells streams apart; it has no order.
+// Stream is what every request of one transcript repeats. The ID only distinguishes streams; it has no order.
 type Stream struct {
 	ID          uint64
 	SessionID   string // the stream's name on the wire

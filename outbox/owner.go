@@ -6,7 +6,7 @@ import (
 	"github.com/ccship/ccship/outbox/ledger"
 )
 
-// Owner of the queue learns from a drainer what concerns more than the batch at hand, and opens files for it. dest is
+// Owner of the queue learns from a drainer what concerns more than the current batch, and opens files for it. dest is
 // the key of the drainer's destination. Methods are called from goroutines of Run, several at once.
 type Owner interface {
 	// Announced is called when a server that accepted entries without the extension begins to speak it. Everything it

@@ -46,7 +46,7 @@ func (c *codecs) halve(b *Batch) (first, second Batch, err error) {
 	if first.Entries, second.Entries = middle, len(parts)-middle; b.Kind.artifact() {
 		first.Items, second.Items = first.Entries, second.Entries
 		first.Entries, second.Entries = 0, 0
-		second.From.Line += int64(middle) // tells apart the dead letters of one batch
+		second.From.Line += int64(middle) // distinguishes the dead letters of one batch
 	}
 	first.Raw, second.Raw = int64(cut-1), int64(len(raw)-cut)
 	first.Frame, second.Frame = c.Pack(nil, raw[:cut-1]), c.Pack(nil, raw[cut:])

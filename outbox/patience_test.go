@@ -10,7 +10,7 @@ import (
 // waits has settlements wait until they must not, as a state does to which nothing is written.
 func (r *rig) waits() { r.queue.later = func(now <-chan struct{}) { <-now } }
 
-// TestPatience: a small acknowledgement waits half a second for a write to share, and what somebody waits for does not.
+// TestPatience: a small acknowledgement waits half a second for a write to share, and what a caller waits for does not.
 func TestPatience(t *testing.T) {
 	for name, test := range map[string]struct {
 		rows []Batch

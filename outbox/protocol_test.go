@@ -120,7 +120,7 @@ func TestCompressionRefused(t *testing.T) {
 	}
 }
 
-// TestAnnouncedLater: a server that took entries as a plain one begins to speak the extension. Whoever is told finds
+// TestAnnouncedLater: a server that took entries as a plain one begins to speak the extension. The listener finds
 // all of them recorded.
 func TestAnnouncedLater(t *testing.T) {
 	r := newRig(t)
@@ -155,7 +155,7 @@ func TestAnnouncedLater(t *testing.T) {
 	}
 }
 
-// TestAnnouncedWhileInFlight: entries withheld before the announcement, and answered after it, are told of as well.
+// TestAnnouncedWhileInFlight: entries withheld before the announcement, and answered after it, are reported as well.
 func TestAnnouncedWhileInFlight(t *testing.T) {
 	r := newRig(t)
 	r.announce = false

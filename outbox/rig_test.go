@@ -171,7 +171,7 @@ func (p *pipes) setDown(down bool) {
 	p.down = down
 }
 
-// dialled is how often somebody dialled.
+// dialled is how often a client dialled.
 func (p *pipes) dialled() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

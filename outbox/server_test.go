@@ -125,7 +125,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, q, s.decide(q))
 }
 
-// accepts changes what it announces beside lines.
+// accepts changes what it announces next to lines.
 func (s *server) accepts(kinds string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

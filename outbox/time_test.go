@@ -21,7 +21,7 @@ func inBubble(t *testing.T, f func(t *testing.T, r *rig, p *pipes)) {
 	})
 }
 
-// TestRetryAfterHolds: nothing is sent before it, whoever asks for it.
+// TestRetryAfterHolds: nothing is sent before it, whatever the caller.
 func TestRetryAfterHolds(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -62,8 +62,8 @@ func TestRetryAfterHolds(t *testing.T) {
 	}
 }
 
-// TestNothingAcceptedForDays: however often the server refuses an entry, nothing is buried while it has accepted nothing
-// in between. Then it is, once it is refused again.
+// TestNothingAcceptedForDays: however often the server refuses an entry, nothing is buried while it has accepted
+// nothing in between. Then it is, once it is refused again.
 func TestNothingAcceptedForDays(t *testing.T) {
 	for name, rows := range map[string][]Batch{"one entry": rowsOf(0, 1, 1), "two": rowsOf(0, 2, 2), "a document": {NewPacker().Documents(itemsOf(`{"n":0}`))}} {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestRetryAfterOutlastsSuccess(t *testing.T) {
 	})
 }
 
-// TestPauseProbes each minute, not more often, and goes on at once when it is told to.
+// TestPauseProbes each minute, not more often, and goes on at once on request.
 func TestPauseProbes(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
 		r.set(func(*seen) *canned { return status(401) })

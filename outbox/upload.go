@@ -317,6 +317,6 @@ func (r *request) blobBody(o *Origin, rest any) ([]byte, error) {
 	if err := writeJSON(b, rest); err != nil {
 		return nil, err
 	}
-	b.Bytes()[at] = ',' // in place of the brace
+	b.Bytes()[at] = ',' // instead of the brace
 	return b.Bytes(), nil
 }
