@@ -95,7 +95,7 @@ func (db *DB) recheckCapacity() {
 	}
 }
 
-// capacityBlocked reports whether somebody was refused and waits.
+// capacityBlocked reports whether a caller was refused and waits.
 func (db *DB) capacityBlocked() bool {
 	db.capacity.mu.Lock()
 	defer db.capacity.mu.Unlock()

@@ -65,8 +65,8 @@ type Advice struct {
 	Kind, Text, Hint string
 }
 
-// Listener is told what happened. The methods run while the state is locked for writing, after the disk has the
-// transaction: they must not block, and must not call the DB.
+// Listener gets notified of what happened. The methods run while the state is locked for writing, after the disk has
+// the transaction: they must not block, and must not call the DB.
 type Listener interface {
 	// RowsQueued reports that rows for a destination, named by its normalised URL, entered the outbox.
 	RowsQueued(dest string)
@@ -111,9 +111,9 @@ func (o Options) withDefaults() Options {
 }
 
 // Open opens the state at opt.Path, or creates it. It waits at most three seconds for another process that has the file
-// open (ErrLocked), unless told not to. A damaged file is renamed to <path>.corrupt-<time>, and an empty state with a
-// new epoch replaces it; Advice reports that. A file of a newer ccship is not touched (ErrNewer), nor
-// one of an earlier layout (ErrEarlier). Open starts nothing in the background: Run does.
+// open (ErrLocked), unless it must not wait. A damaged file is renamed to <path>.corrupt-<time>, and an empty state
+// with a new epoch replaces it; Advice reports that. A file of a newer ccship is not touched (ErrNewer), nor one of an
+// earlier layout (ErrEarlier). Open starts nothing in the background: Run does.
 func Open(ctx context.Context, opt Options) (*DB, error) {
 	opt = opt.withDefaults()
 	db := &DB{opt: opt, log: opt.Log, index: newIndex(), dependents: opt.Dependents}

@@ -8,7 +8,7 @@ import (
 
 // Update implements tail.Cursors. It takes over where a file is and what was seen of it, but never its cursor: only
 // Commit moves that, together with the lines. A file that is not known yet is added if its cursor is zero. One with
-// another cursor is left out, because nothing tells where the lines before that cursor went.
+// another cursor is left out, because nothing shows where the lines before that cursor went.
 func (f *Files) Update(ctx context.Context, files []tail.Tracked) error {
 	if len(files) == 0 {
 		return nil

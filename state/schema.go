@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// schemaVersion is that of the layout. Whoever changes the layout counts it up: a file of another version is refused.
+// schemaVersion is that of the layout. A change of the layout counts it up: a file of another version is refused.
 const schemaVersion = 6
 
 // The layout. Integers in keys are big endian, so that byte order is number order. "sealed" values begin

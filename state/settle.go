@@ -100,7 +100,7 @@ func (t *Tx) ackRows(s *outbox.Settlement) error {
 	}
 	for i := range s.Dead {
 		if slices.Contains(gone, s.Dead[i].Batch.Seq) {
-			continue // acknowledged before; somebody may have retried or dropped the dead letter since
+			continue // acknowledged before; a caller may have retried or dropped the dead letter since
 		}
 		if err := t.putDeadLetter(dest, s.Stream, &s.Dead[i]); err != nil {
 			return err

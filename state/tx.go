@@ -76,7 +76,7 @@ func (t *Tx) file(id tail.FileID) (r fileRow, found bool, err error) {
 	return r, err == nil, err
 }
 
-// putFile stores a file's row in place of old; found is false when there was none. step is as in kv.Tx.Put.
+// putFile stores a file's row instead of old; found is false when there was none. step is as in kv.Tx.Put.
 func (t *Tx) putFile(step string, r, old fileRow, found bool) error {
 	if err := t.Put(step, t.files, fileKey(r.tracked.File.ID), r.encode()); err != nil {
 		return err

@@ -100,7 +100,7 @@ func (o *Outbox) LastSeq() (last uint64) {
 }
 
 // Requeued returns how many dead letters were queued again since the state was opened. Their rows are behind all
-// others, also behind those that were the last when somebody began to wait.
+// others, also behind those that were the last when the caller began to wait.
 func (o *Outbox) Requeued() uint64 {
 	x := &o.db.index
 	x.mu.Lock()

@@ -66,7 +66,7 @@ func checkFile(path string) error {
 }
 
 // checkPages is checkFile for an open file; stat returns its size. It returns the transaction that it checked, so that
-// a caller can tell damage from a file that a daemon wrote to meanwhile.
+// a caller can distinguish damage from a file that a daemon wrote to meanwhile.
 func checkPages(f io.ReaderAt, stat func() (os.FileInfo, error)) (txid uint64, err error) {
 	m, err := newestMeta(f)
 	if err != nil {

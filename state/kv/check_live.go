@@ -41,7 +41,7 @@ func Check(ctx context.Context, path string) error {
 	}
 }
 
-// reading is an io.ReaderAt made of its only method.
+// reading is an io.ReaderAt made from its only method.
 type reading func(p []byte, off int64) (int, error)
 
 func (r reading) ReadAt(p []byte, off int64) (int, error) { return r(p, off) }

@@ -45,7 +45,7 @@ func (db *DB) Update(ctx context.Context, size int64, apply func(*Tx) error) err
 	return db.UpdateLater(ctx, size, nil, apply)
 }
 
-// UpdateLater is Update for what need not be on disk soon: until now is closed it waits for somebody else's
+// UpdateLater is Update for what need not be on disk soon: until now is closed it waits for someone else's
 // transaction to share. nil: it does not wait.
 func (db *DB) UpdateLater(ctx context.Context, size int64, now <-chan struct{}, apply func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
@@ -129,7 +129,7 @@ func (c *committer) hasten(r *request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.later = false
-	if c.busy || !slices.Contains(c.waiting, r) { // whoever leads takes it, or has taken it
+	if c.busy || !slices.Contains(c.waiting, r) { // the leader takes it, or has taken it
 		return false
 	}
 	c.busy = true

@@ -56,7 +56,7 @@ func (db *DB) Scrub() {
 	db.Wake()
 }
 
-// compactionDue reports whether the file is large and mostly empty, or must be scrubbed, and the disk has room for a
+// compactionDue reports whether the file is large and mostly empty, or must be scrubbed, and the disk has space for a
 // second copy.
 func (db *DB) compactionDue() bool {
 	size, live, err := db.liveSize()

@@ -86,7 +86,7 @@ func rescue(err *error, undo func()) {
 	*err = fmt.Errorf("%w: %s", ErrCorrupt, inWords(p))
 }
 
-// inWords is what a person is told of a panic over a damaged file.
+// inWords returns the text that reports a panic over a damaged file.
 func inWords(p any) string {
 	e, ok := p.(runtime.Error)
 	switch {

@@ -39,8 +39,8 @@ func TestLater(t *testing.T) {
 	checkMemory(t, s)
 }
 
-// TestLaterBehindOthers: who waits for others does not lead those that came while somebody led, and is not left behind when
-// it must not wait any longer.
+// TestLaterBehindOthers: a caller that waits for others does not lead those that came while another led, and is not
+// left behind when it must not wait any longer.
 func TestLaterBehindOthers(t *testing.T) {
 	for _, hastened := range []bool{false, true} {
 		g := newGate()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// fileLock is a lock on a file beside the state. bbolt locks the state file itself, but that file is replaced when it
+// fileLock is a lock on a file next to the state. bbolt locks the state file itself, but that file is replaced when it
 // is compacted or set aside: a second process could then open the new file while the first still has the old one. The
 // system drops the lock when the process ends, however it ends, so there is no stale lock to clean up.
 type fileLock struct{ f *os.File }

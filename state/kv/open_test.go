@@ -19,7 +19,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// Whoever is told not to wait for another process is told at once.
+// A caller that must not wait for another process gets the error at once.
 func TestNoWait(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := open(t, Options{Path: path})
@@ -76,7 +76,7 @@ func TestDamageFoundInUse(t *testing.T) {
 	}
 }
 
-// A marker of damage, and what a crash left of a copy, belong to the file they lie beside: once that was moved away,
+// A marker of damage, and what a crash left of a copy, belong to the file they lie next to: once that was moved away,
 // the one that is made in its place is as good as any.
 func TestMadeBesideLeftovers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")

@@ -14,7 +14,7 @@ import (
 // half as many were touched.
 const giveBackEvery = 4 << 20
 
-// around is what the system maps with a page that is touched: those beside it that it has, on Linux sixteen pages.
+// around is what the system maps with a page that is touched: those next to it that it has, on Linux sixteen pages.
 const around = 64 << 10
 
 // touch counts bytes, and reports whether it is time to return pages: many were touched, and are not the same again and

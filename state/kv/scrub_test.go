@@ -37,7 +37,7 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// A disk without room for a second file, and one that fails, leave the file as it is.
+// A disk without space for a second file, and one that fails, leave the file as it is.
 func TestScrubWithoutRoom(t *testing.T) {
 	s := open(t, Options{FreeDisk: func(string) (uint64, uint64, error) { return 1 << 10, 1 << 30, nil }})
 	if s.Scrub(); s.compactionDue() {

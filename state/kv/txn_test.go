@@ -46,8 +46,8 @@ func TestStepsFailWhole(t *testing.T) {
 	}
 }
 
-// After a commit of which only the answer failed the disk has it, and memory follows the disk: at once, or before the next
-// write if the file cannot be read now.
+// After a commit of which only the answer failed the disk has it, and memory follows the disk: at once, or before the
+// next write if the file cannot be read now.
 func TestMemoryFollowsAHalfFailedCommit(t *testing.T) {
 	for _, unreadable := range []bool{false, true} {
 		fails := false
@@ -82,7 +82,8 @@ func TestMemoryFollowsAHalfFailedCommit(t *testing.T) {
 	}
 }
 
-// A transaction begins only at the root that the last one left: neither behind one of somebody else, nor at an older one.
+// A transaction begins only at the root that the last one left: neither behind one of another writer, nor at an older
+// one.
 func TestRootOfAnother(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, s store){
 		"newer": func(t *testing.T, s store) {
@@ -140,8 +141,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// The disk may not have a commit that failed, although it was read back for a while: what bbolt holds in memory is of no
-// use then. It would write over pages that are in use.
+// The disk may not have a commit that failed, although it was read back for a while: what bbolt holds in memory is of
+// no use then. It would write over pages that are in use.
 func TestCommitThatTheDiskDoesNotKeep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	var roots []byte // as they were before

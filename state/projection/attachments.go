@@ -18,7 +18,7 @@ import (
 
 const attachmentVersion = 1
 
-// Attachment is a file in the folder beside a transcript, as it was when it was queued.
+// Attachment is a file in the folder next to a transcript, as it was when it was queued.
 type Attachment struct {
 	Name          string // path below the session's folder, slashes; at most MaxAttachmentName bytes
 	Size, ModTime int64  // bytes; Unix nanoseconds

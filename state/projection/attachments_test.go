@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// besides queues files of these names beside a transcript, each with its name as its content.
+// besides queues files of these names next to a transcript, each with its name as its content.
 func queueAttachments(t *testing.T, db *DB, id tail.FileID, names ...string) (seqs []uint64) {
 	t.Helper()
 	files, batches := attachments(names...)

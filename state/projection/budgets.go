@@ -25,7 +25,7 @@ const (
 const (
 	compactionsPerModel = 8 // the newest: settings and versions of Claude Code move the limit
 	compactionModels    = 256
-	leastCompaction     = 50_000 // tokens; a smaller one tells nothing about the model
+	leastCompaction     = 50_000 // tokens; a smaller one says nothing about the model
 )
 
 // Compaction is an automatic compaction of a session.

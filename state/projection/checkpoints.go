@@ -56,7 +56,7 @@ type Checkpoint struct {
 	Generation  uint32      `json:"generation"`
 	Line        int64       `json:"line"`
 	Model       string      `json:"model,omitempty"`
-	// Automatic means that Claude Code compacted by itself at this many tokens, which tells the budget of its model.
+	// Automatic means that Claude Code compacted by itself at this many tokens, which shows the budget of its model.
 	Automatic bool `json:"automatic,omitempty"`
 
 	repeated bool // it was stored before this transaction

@@ -213,7 +213,7 @@ func TestNotices(t *testing.T) {
 	if got := take(db, "s"); got != nil {
 		t.Errorf("taken twice: %v", got)
 	}
-	// The same checkpoint again: its session was told.
+	// The same checkpoint again: its session was shown.
 	mustDerive(t, db, Derivation{File: 1, Checkpoints: []Checkpoint{milestone("cp-a", 1)}, Notices: []Notice{notice("s", "cp-a")}})
 	if got := take(db, "s"); got != nil {
 		t.Errorf("told twice: %v", got)
@@ -233,7 +233,7 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// Notices of yesterday are not told.
+// Notices of yesterday are not shown.
 func TestNoticesExpire(t *testing.T) {
 	db := open(t, state.Options{})
 	write := func(at int64, sessions ...string) {

@@ -20,7 +20,7 @@ const documentVersion = 1
 // Documents is the documents of sessions.
 type Documents struct{ db *DB }
 
-// Document is a file that is or was linked to a session: what the server was told of it last, so that versions
+// Document is a file that is or was linked to a session: what the server got of it last, so that versions
 // continue.
 type Document struct {
 	Session string `json:"-"` // its stream's name
@@ -73,7 +73,7 @@ func unsealJSON(key, v []byte, row any) error {
 	return nil
 }
 
-// putDocuments stores a derivation's documents in place of what was stored of them.
+// putDocuments stores a derivation's documents instead of what was stored of them.
 func (t *tx) putDocuments(d *Derivation) error {
 	for i := range d.Documents {
 		doc := &d.Documents[i]

@@ -9,10 +9,10 @@ import (
 	"github.com/ccship/ccship/state/kv"
 )
 
-// Introductions is what sessions were told about themselves.
+// Introductions is what sessions were shown about themselves.
 type Introductions struct{ db *DB }
 
-// Introduction is what a session's Claude was told about the session at its first start. It is told the same at every
+// Introduction is what a session's Claude was shown about the session at its first start. It gets the same at every
 // later start.
 type Introduction struct {
 	Session string `json:"-"`

@@ -26,7 +26,7 @@ const (
 	noticesInAll      = 1000
 )
 
-// Notices is what sessions are to be told, and what they were told without the transcript showing it yet.
+// Notices is what sessions are to be shown, and what they were shown although the transcript does not show it yet.
 type Notices struct{ db *DB }
 
 // Kinds of a Notice that are not triggers of checkpoints.
@@ -35,7 +35,7 @@ const (
 	NoticeRefused  = "document_refused" // was not linked as Claude asked
 )
 
-// Notice is something that a session's Claude is to be told. It holds what happened, not the wording.
+// Notice is something that a session's Claude is to be shown. It holds what happened, not the wording.
 type Notice struct {
 	Session string `json:"-"`    // its stream's name
 	Seq     uint64 `json:"-"`    // its number, never reused; set by Commit
@@ -71,7 +71,7 @@ func decodeNotice(k, v []byte) (p Notice, err error) {
 }
 
 // putNotices stores a derivation's notices, except for those of checkpoints that were stored before: a transcript that
-// is folded again must not tell its session the same twice. It removes those that the session has been told.
+// is folded again must not show its session the same twice. It removes those that the session has been shown.
 func (t *tx) putNotices(d *Derivation) error {
 	b := t.Bucket(state.BucketNotices)
 	for i := range d.Told {

@@ -242,8 +242,8 @@ func (t *tx) dropProjection(id tail.FileID) error {
 }
 
 // boundFolds removes the folds that were written the longest ago when there are too many bytes of them, but none of the
-// derivations at hand. It removes an eighth more than needed, or every commit would have to. Their places stay: effects
-// that happened must not happen again when the transcript is folded from its beginning.
+// derivations of the call. It removes an eighth more than needed, or every commit would have to. Their places stay:
+// effects that happened must not happen again when the transcript is folded from its beginning.
 func (t *tx) boundFolds(fresh []Derivation) error {
 	size := func() int64 { return t.delta.memory.foldBytes() + t.delta.folds }
 	if size() <= t.delta.memory.db.foldCap {
