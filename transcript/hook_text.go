@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// HookText returns what an attachment says that a hook has told the model; "" if it says nothing of the kind. Claude
+// HookText returns what an attachment says that a hook has shown the model; "" if it says nothing of the kind. Claude
 // Code writes down what hooks print that it waits for in another way than what others print.
 func HookText(r *Record) string {
 	var a struct {

@@ -49,7 +49,7 @@ func first(lines, name []byte, of func(*Line) []byte) (string, bool) {
 }
 
 // StreamName is the name of a transcript on the wire. name is "<session>" for a main transcript, "<session>/agent-<id>"
-// for an agent's in its session's folder, and "agent-<id>" for an older one beside the sessions, which is placed under
+// for an agent's in its session's folder, and "agent-<id>" for an older one next to the sessions, which is placed under
 // its parent if that is known; parent is escaped already. copies above 1 distinguishes further files of the same name.
 func StreamName(name, parent string, copies int) string {
 	name = EscapeName(name)
@@ -123,8 +123,8 @@ func withoutCopy(name string) string {
 	return name[:i]
 }
 
-// HistoryName is the stream of the prompt history beside a projects folder. The history belongs to no session, so it is
-// named after the machine and the folder's path.
+// HistoryName is the stream of the prompt history next to a projects folder. The history belongs to no session, so it
+// is named after the machine and the folder's path.
 func HistoryName(machine, root string) string {
 	sum := sha256.Sum256([]byte(root))
 	return "history-" + machine + "-" + hex.EncodeToString(sum[:4])

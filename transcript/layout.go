@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// Layout is where the lines of a file stand that somebody holds: what is between them, and what is known of those that
+// Layout describes where the lines of a file are: what is between them, and what is known of those that
 // were too long. Client and server make it of the same lines in the same order. The zero Layout is of no line; a copy
 // goes on by itself.
 type Layout struct {

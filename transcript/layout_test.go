@@ -51,7 +51,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestLayoutGoesOn: a copy goes on by itself, and missing lines count the same however they are told.
+// TestLayoutGoesOn: a copy goes on by itself, and missing lines count the same however they are given.
 func TestLayoutGoesOn(t *testing.T) {
 	var a Layout
 	a.Line(0)

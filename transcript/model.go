@@ -26,7 +26,7 @@ func NativeWindow(model string) int64 {
 	return StandardWindow
 }
 
-// AskedWindow is the size of the window that was asked for beside a model's name; 0 if none was. said is a name like
+// AskedWindow is the size of the window that was asked for next to a model's name; 0 if none was. said is a name like
 // AskedModel, or what Claude Code prints when the model is chosen.
 func AskedWindow(said string) int64 {
 	if strings.Contains(said, "[1m]") || strings.Contains(said, "1M context") {

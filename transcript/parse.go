@@ -361,7 +361,7 @@ func originOf(object []byte) (kind, name []byte) {
 	return kind, name
 }
 
-// messageSpace is a Message with room for its usage and its first block; most messages have no more.
+// messageSpace is a Message with space for its usage and its first block; most messages have no more.
 type messageSpace struct {
 	Message
 	usage Usage

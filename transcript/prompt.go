@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Prompt is what the person says, in whatever form the line holds it: a user record, one with a tool result beside it,
-// or a queued command. A plan that somebody accepted is one too, although Claude Code sends it. ok is false for
+// Prompt is what the person says, in whatever form the line holds it: a user record, one with a tool result next to it,
+// or a queued command. A plan that the person accepted is one too, although Claude Code sends it. ok is false for
 // everything else. text is "" for an image without text. Prompts that exist only as queue operations are found by
 // session.Fold.
 func (r *Record) Prompt() (text string, ok bool) {

@@ -29,7 +29,7 @@ type Record struct {
 	PromptSource                     string // "typed", "queued", "system"
 	PermissionMode                   string
 	TeamName, TeamAgent              string
-	// AskedModel is the model that was asked for, as its name tells the size of the window: "claude-opus-4-6[1m]". Answers
+	// AskedModel is the model that was asked for, as its name says the size of the window: "claude-opus-4-6[1m]". Answers
 	// have it, and the attachment that tells the model its own name.
 	AskedModel string
 
@@ -70,7 +70,7 @@ type TitleKind uint8
 
 const (
 	NoTitle      TitleKind = iota
-	PromptTitle            // the first prompt, in place of a title
+	PromptTitle            // the first prompt, instead of a title
 	SummaryTitle           // summary, written by old versions
 	AITitle                // ai-title
 	CustomTitle            // custom-title: set by the user

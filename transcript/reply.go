@@ -71,7 +71,7 @@ func rejectionWords(result string) string {
 	return ""
 }
 
-// answersOf are the answers to questions in a tool's result, and notes beside them, one on a line.
+// answersOf are the answers to questions in a tool's result, and notes next to them, one on a line.
 func answersOf(result []byte) string {
 	if len(result) == 0 || result[0] != '{' {
 		return ""

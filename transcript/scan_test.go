@@ -132,7 +132,7 @@ func TestScanEveryByte(t *testing.T) {
 	}
 }
 
-// Every byte at every place of a long string, where eight are judged at once.
+// Every byte at every position of a long string, where eight are judged at once.
 func TestScanStrings(t *testing.T) {
 	for at := range 20 {
 		for c := range 256 {

@@ -20,7 +20,7 @@ const (
 // Human reports whether the person speaks: only that is a prompt.
 func (s Speaker) Human() bool { return s == Person || s == Channel }
 
-// Speech is what somebody says to the model.
+// Speech is what a speaker says to the model.
 type Speech struct {
 	Speaker Speaker
 	From    string // "telegram", "session checkout", "teammate tester", "scheduled task"; "" of a Person
@@ -52,9 +52,9 @@ const (
 	backgroundTask = "background task"
 )
 
-// Speech is what the record says to the model in somebody's name; its Speaker is NoSpeaker if it says nothing. What the
-// record states of its origin goes before what the text looks like. Answers to questions, and words with which somebody
-// rejects a tool, are Replies.
+// Speech is what the record says to the model in a speaker's name; its Speaker is NoSpeaker if it says nothing. What
+// the record states of its origin goes before what the text looks like. Answers to questions, and words with which
+// somebody rejects a tool, are Replies.
 func (r *Record) Speech() Speech {
 	if r.CompactSummary || r.VisibleOnly || r.Companion {
 		return Speech{}

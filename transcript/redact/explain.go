@@ -5,10 +5,10 @@ import "bytes"
 // Explanation counts the tokens by which a text differs from the bytes on a disk.
 type Explanation struct {
 	Proven   int // they are what this key makes of the disk's bytes, whatever rule found them
-	Unproven int // asterisks in the place of secrets that are too short for a hash
+	Unproven int // asterisks instead of secrets that are too short for a hash
 }
 
-// mostAsterisks is the longest secret that has no room for a hash, in bytes.
+// mostAsterisks is the longest secret that has no space for a hash, in bytes.
 const mostAsterisks = len("[:]") + shortHash - 1
 
 // Explain reports whether a held text is the disk's with some bytes masked, by whatever rules. Every difference must
@@ -60,7 +60,7 @@ func (m *Masker) end(p place, disk, held []byte, at int) int {
 	return 0
 }
 
-// differs is the first place from an offset on where two texts of one length differ; their length if there is none.
+// differs is the first position from an offset on where two texts of one length differ; their length if there is none.
 func differs(a, b []byte, from int) int {
 	const step = 4 << 10
 	for ; from < len(a); from += step {

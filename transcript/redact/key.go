@@ -42,7 +42,7 @@ func (k Key) Text() string { return hex.EncodeToString(k[:]) }
 // Lengths of the hash in a token, in characters of five bits.
 const (
 	fullHash  = 26
-	namedHash = 10 // the fewest beside a rule's name
+	namedHash = 10 // the fewest next to a rule's name
 	shortHash = 8  // the fewest at all
 )
 

@@ -22,7 +22,7 @@ const (
 	mostSimilar = 32 // secrets that begin alike
 )
 
-// newKnown collects the secrets of some ranges; nil if none can be told from other words.
+// newKnown collects the secrets of some ranges; nil if none can be distinguished from other words.
 func newKnown(text []byte, ranges []Range) *known {
 	var k *known
 	for _, r := range ranges {
@@ -46,7 +46,7 @@ func newKnown(text []byte, ranges []Range) *known {
 
 func hash16(word uint64) uint64 { return word * 0x9e3779b97f4a7c15 >> 48 }
 
-// find calls found with every place of a secret in a text.
+// find calls found with every position of a secret in a text.
 func (k *known) find(text []byte, found func(rule string, from, to int)) {
 	for i := 0; i+leastKnown <= len(text); i++ {
 		first := binary.LittleEndian.Uint64(text[i:])

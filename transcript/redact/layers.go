@@ -61,8 +61,8 @@ func reference(text []byte) (c rune, size int) {
 	return 0, 0
 }
 
-// isForm reports whether a plus sign, given by its place, stands for a space: a form is encoded around it, as an escape
-// in percent-encoding or the beginning of a parameter shows.
+// isForm reports whether a plus sign, given by its position, stands for a space: a form is encoded around it, as an
+// escape in percent-encoding or the beginning of a parameter shows.
 func isForm(text []byte, at int) bool {
 	for i := at + 1; i < len(text) && i < at+longestForm && !isSpace(text[i]); i++ {
 		if _, size := percent(text[i:]); size > 0 {
@@ -108,7 +108,7 @@ func invisible(text []byte) int {
 	return 0
 }
 
-// hasLayer reports whether remove would change a text, whose first line begins at a place.
+// hasLayer reports whether remove would change a text, whose first line begins at a position.
 func hasLayer(text []byte, first int) bool {
 	if bytes.IndexByte(text, '\\') >= 0 || bytes.Contains(text, []byte{esc, '['}) || lineMark(text[first:]) > 0 {
 		return true

@@ -98,7 +98,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestKnown masks a value wherever else a line has it, if some place shows that it is a secret.
+// TestKnown masks a value wherever else a line has it, if some position shows that it is a secret.
 func TestKnown(t *testing.T) {
 	t.Parallel()
 	m := masker(t)

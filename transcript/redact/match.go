@@ -18,7 +18,7 @@ func (m *Masker) inText(s *scratch, text []byte) {
 	})
 }
 
-// inString searches a JSON string, given by its place without its quotes. The name of its member is part of what the
+// inString searches a JSON string, given by its position without its quotes. The name of its member is part of what the
 // rules see. hits are those in the line; with nil the string is searched for literals once it is decoded.
 func (m *Masker) inString(s *scratch, w *walker, hits []hit) {
 	inParts(s, w.line, window{w.start, w.end}, func(part window) {
@@ -244,7 +244,7 @@ func (f *finder) adjacent(at int) (end int) {
 	return end
 }
 
-// tokenAt records the match of a rule that starts at a place, and returns where it ends; 0 if there is none.
+// tokenAt records the match of a rule that starts at a position, and returns where it ends; 0 if there is none.
 func (f *finder) tokenAt(r *rule, at int) int {
 	b := f.text()
 	for size := r.After; ; size *= 4 {
@@ -310,7 +310,7 @@ func (f *finder) add(r *rule, part []byte, loc []int, offset int) (next int) {
 	return next
 }
 
-// record adds the place of a secret in the source.
+// record adds the position of a secret in the source.
 func (f *finder) record(rule string, from, to int) {
 	deeper := f.levels[f.level+1:]
 	from, to = snap(deeper, from, true), snap(deeper, to, false)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// near is a cheap check of what is beside a literal. It must hold for escaped text as well.
+// near is a cheap check of what is next to a literal. It must hold for escaped text as well.
 type near uint8
 
 const (
@@ -32,13 +32,13 @@ const (
 	keyFile // the name of a file with a key
 )
 
-// likely reports whether a hit can belong to a match, by what is beside it. It must hold for escaped text as well.
+// likely reports whether a hit can belong to a match, by what is next to it. It must hold for escaped text as well.
 func (r *rule) likely(b []byte, at int, a *ahead) bool {
 	return (!r.Token || startsWord(b, at) && isLong(b[at:]) && !inBase64(b[:at])) &&
 		(r.near == anything || r.near.holds(b, at, a))
 }
 
-// holds checks what is beside a place in a text.
+// holds checks what is next to a position in a text.
 func (n near) holds(b []byte, at int, a *ahead) bool {
 	switch n {
 	case assignment, quotation, keyValue, call:
@@ -75,7 +75,7 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 	return n.sees(b, at)
 }
 
-// sees looks for signs beside a place.
+// sees looks for signs next to a position.
 func (n near) sees(b []byte, at int) bool {
 	after := b[at:min(len(b), at+120)]
 	switch n {
@@ -95,7 +95,7 @@ func (n near) sees(b []byte, at int) bool {
 	return true
 }
 
-// isAssigned reports whether a name, given by a place in it, is assigned a value that may be a secret.
+// isAssigned reports whether a name, given by a position in it, is assigned a value that may be a secret.
 func (n near) isAssigned(b []byte, at int, a *ahead) bool {
 	switch {
 	case a.plural:
@@ -211,7 +211,7 @@ const (
 	longestRest = 128 // no variable's name is longer
 )
 
-// isAssigned reports whether a variable, given by a place in its name, is assigned a value. An escape may hide that.
+// isAssigned reports whether a variable, given by a position in its name, is assigned a value. An escape may hide that.
 func isAssigned(b []byte, at int) bool {
 	for most := min(len(b), at+longestRest); at < most && isUpper(b[at]); {
 		at++
@@ -245,7 +245,7 @@ func isSpace(c byte) bool { return bytes.IndexByte([]byte(" \t\n\f\r"), c) >= 0 
 // longestOption bounds the names of options, in bytes.
 const longestOption = 40
 
-// isOption reports whether a word, given by its place, is in a name that begins with a hyphen.
+// isOption reports whether a word, given by its position, is in a name that begins with a hyphen.
 func isOption(b []byte, at int) bool {
 	for i := at; i >= max(0, at-longestOption); i-- {
 		switch c := b[i]; {
@@ -258,7 +258,7 @@ func isOption(b []byte, at int) bool {
 	return false
 }
 
-// hasUserinfo reports whether a URL, given by the place of its "://", names a user and a password.
+// hasUserinfo reports whether a URL, given by the position of its "://", names a user and a password.
 func hasUserinfo(b []byte, at int) bool {
 	colon := false
 	for _, c := range b[at+3 : min(len(b), at+3+256)] {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Token is masked text, and the place of its first byte.
+// Token is masked text, and the position of its first byte.
 type Token struct {
 	Start int
 	Text  string

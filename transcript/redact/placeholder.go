@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// placeholder reports whether a text stands in the place of a secret in an example, a template or code. loose: nothing
+// placeholder reports whether a text replaces a secret in an example, a template or code. loose: nothing
 // but its surroundings makes the text a secret.
 func placeholder(b []byte, loose bool) bool {
 	if distinct(b) < min(6, len(b)/2) || bytes.Contains(b, []byte("EXAMPLE")) || bytes.Contains(b, []byte("xxxxxx")) ||

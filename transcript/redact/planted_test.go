@@ -50,7 +50,7 @@ var places = map[string]func(text string) string{
 	},
 }
 
-// TestPlanted masks secrets of every kind in every place.
+// TestPlanted masks secrets of every kind in every position.
 func TestPlanted(t *testing.T) {
 	t.Parallel()
 	m := masker(t)

@@ -25,7 +25,7 @@ func (m *Masker) ReaderAt(path string, content io.ReaderAt, size int64) io.Reade
 		return content
 	}
 	b := make([]byte, sniffed)
-	n, _ := content.ReadAt(b, 0) // an error is met again by whoever reads
+	n, _ := content.ReadAt(b, 0) // an error is met again by the reader
 	o, isText := kind(b[:n])
 	if !isText {
 		return content
@@ -107,7 +107,7 @@ func (r *reader) segmentOf(at int64) int64 {
 	return at - at%segment
 }
 
-// load masks the segment that starts at an offset, unless it is at hand.
+// load masks the segment that starts at an offset, unless it is loaded.
 func (r *reader) load(at int64) error {
 	if at == r.at {
 		return nil

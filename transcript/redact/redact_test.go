@@ -164,7 +164,7 @@ func TestBuiltin(t *testing.T) {
 	}
 }
 
-// TestLikely: no rule passes over a place where its expression finds a secret.
+// TestLikely: no rule passes over a position where its expression finds a secret.
 func TestLikely(t *testing.T) {
 	m := masker(t)
 	parts := []string{
@@ -196,7 +196,7 @@ func TestLikely(t *testing.T) {
 	})
 }
 
-// TestProperties masks lines made of pieces that are hard to tell apart.
+// TestProperties masks lines made from pieces that are hard to distinguish.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	m := masker(t)

@@ -28,7 +28,7 @@ type Rule struct {
 	Allow         []Allow
 
 	near  near // what must follow the literal, checked before the pattern
-	loose bool // the pattern matches by context: placeholders must be told from secrets
+	loose bool // the pattern matches by context: placeholders must be distinguished from secrets
 }
 
 // Allow lists what a rule must not mask.

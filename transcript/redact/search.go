@@ -54,8 +54,8 @@ func lower(c byte) byte {
 // hit is a literal found in a text.
 type hit struct{ at, literal int }
 
-// search finds many literals in one pass. It looks at every second place of a text: three or four bytes there, in lower
-// case, are in no literal nearly always, which one bit tells.
+// search finds many literals in one pass. It looks at every second position of a text: three or four bytes there, in
+// lower case, are in no literal nearly always, which one bit shows.
 type search struct {
 	literals []literal
 	discord  int                   // the literal discordForm; -1: there is none
@@ -307,7 +307,7 @@ func isAirtable(b []byte) bool {
 
 func isTokenByte(c byte) bool { return isAlnum(c) || c == '_' || c == '-' }
 
-// near appends the hits that a word at a place begins or is in.
+// near appends the hits that a word at a position begins or is in.
 func (s *search) near(hits []hit, text []byte, place int, w uint64) []hit {
 	if h := three(w); s.has(0, h) && s.has(2, second(w, true)) {
 		hits = s.at(hits, text, place, h)
@@ -318,7 +318,7 @@ func (s *search) near(hits []hit, text []byte, place int, w uint64) []hit {
 	return hits
 }
 
-// at appends the hits that the bytes at a place are in.
+// at appends the hits that the bytes at a position are in.
 func (s *search) at(hits []hit, text []byte, place int, h uint32) []hit {
 	for _, e := range s.buckets[s.bucket[h]] {
 		at := place - int(e.at)

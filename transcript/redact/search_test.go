@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSearchFindsAll compares the search with a naive one, over texts made of pieces of the literals: those at the very
-// beginning and end of a text, overlapping ones, and literals of the shortest and of longer lengths.
+// TestSearchFindsAll compares the search with a naive one, over texts made from pieces of the literals: those at the
+// very beginning and end of a text, overlapping ones, and literals of the shortest and of longer lengths.
 func TestSearchFindsAll(t *testing.T) {
 	m := masker(t)
 	s := m.search

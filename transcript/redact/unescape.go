@@ -46,7 +46,7 @@ func (t *text) unescape(src []byte, offset int) { t.decode(src, offset, false, -
 
 // remove appends a source without its next layer: what unescape decodes, percent-encoding, HTML's character references,
 // invisible characters, sequences that control a terminal, and what tools write before each line. The first line begins
-// at a place.
+// at a position.
 func (t *text) remove(src []byte, offset, first int) { t.decode(src, offset, true, first) }
 
 // decode appends a source without its escapes, of JSON only or of all kinds. A negative first: lines have no marks.

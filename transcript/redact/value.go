@@ -59,7 +59,7 @@ func (c *chars) word() (n int) {
 // closers may be between a name and a sign, besides a type.
 const closers = "\"')]` \t\\"
 
-// ahead is what follows a name. Rules that look at one place share it.
+// ahead is what follows a name. Rules that look at one position share it.
 type ahead struct {
 	known     bool
 	at        int
@@ -70,7 +70,7 @@ type ahead struct {
 	unsure    bool // more than one layer of escapes hides it
 }
 
-// look parses what follows a name in a text, given by a place in it.
+// look parses what follows a name in a text, given by a position in it.
 func (a *ahead) look(b []byte, at int) *ahead {
 	if a.known && a.at == at {
 		return a
@@ -105,7 +105,7 @@ func (a *ahead) look(b []byte, at int) *ahead {
 	return a
 }
 
-// assigned parses a value behind a sign, as far as there is room for it.
+// assigned parses a value behind a sign, as far as there is space for it.
 func (c *chars) assigned(sign byte, value []byte) (byte, bool, []byte) {
 	if sign == 0 || strings.IndexByte("=:>,|?(", sign) < 0 {
 		return 0, false, value

@@ -52,7 +52,7 @@ func (o order) narrowed(dst, text []byte) []byte {
 	return dst
 }
 
-// widened puts ASCII characters in the place of a text's units.
+// widened puts ASCII characters instead of a text's units.
 func (o order) widened(text, ascii []byte) {
 	for i, c := range ascii {
 		text[2*i], text[2*i+1] = c, 0
@@ -253,8 +253,9 @@ func (p place) at(text []byte, i int) window {
 	return window{}
 }
 
-// asterisks returns the place of the asterisks at an offset that stand for a secret which is too short for a token; an
-// empty one if there are none. It begins at the offset, or with the high byte before it, unless that is before after.
+// asterisks returns the position of the asterisks at an offset that stand for a secret which is too short for a token;
+// an empty one if there are none. It begins at the offset, or with the high byte before it, unless that is before
+// after.
 func asterisks(text, masked []byte, i, after int) window {
 	most := wideAsterisks(text, masked, i, little)
 	if masked[i] == '*' && i-1 >= after {

@@ -221,7 +221,7 @@ func TestNotWide(t *testing.T) {
 	}
 }
 
-// TestWideTokens: a token in UTF-16 has no place in a text that is not.
+// TestWideTokens: a token in UTF-16 has no position in a text that is not.
 func TestWideTokens(t *testing.T) {
 	t.Parallel()
 	token := "[a:" + strings.Repeat("b", 10) + "]"

@@ -26,7 +26,7 @@ type BudgetOptions struct {
 	Limit      int64         // configured
 	Learned    LearnedLimits // may be nil; only read
 	NoCompact  bool          // automatic compaction is switched off
-	Stated     int64         // window that was asked for, as far as the transcript tells
+	Stated     int64         // window that was asked for, as far as the transcript says
 	// Pins are limits set by the user, by model; "" applies to all models and takes precedence. A pin above the
 	// inferred window means that the window is larger. May be nil; only read.
 	Pins map[string]int64
@@ -41,7 +41,7 @@ type Budget struct {
 // LearnedLimits holds, by model, the fewest tokens in use at an automatic compaction.
 type LearnedLimits map[string]int64
 
-// reserve is what Claude Code keeps free before it compacts: room for an answer, and 13 000 tokens.
+// reserve is what Claude Code keeps free before it compacts: space for an answer, and 13 000 tokens.
 const reserve = 20_000 + 13_000
 
 // BudgetFor determines a model's budget. most is the highest number of tokens in use so far, boundary the lowest at an

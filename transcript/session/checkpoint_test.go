@@ -13,10 +13,10 @@ import (
 	. "github.com/ccship/ccship/transcript/session"
 )
 
-// dialog writes a conversation's lines, and says of each whether it was written while somebody looked on.
+// dialog writes a conversation's lines, and says of each whether it was written while watched.
 type dialog struct {
 	lines   [][]byte
-	seen    []bool // written while somebody looked on
+	seen    []bool // written while watched
 	n       int
 	leaf    string
 	model   string

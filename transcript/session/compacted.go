@@ -17,7 +17,7 @@ func (b *branches) before(g *treeRecord, l *leaf) uint64 {
 }
 
 // moveTo gives a record the parent that a copy of it has. When the parent is below the record, because a compaction
-// kept it, the compaction moves to the record's place.
+// kept it, the compaction moves to the record's position.
 func (b *branches) moveTo(n *node, parent uint64) {
 	compaction := int32(-1)
 	below := false

@@ -7,7 +7,7 @@ import (
 	. "github.com/ccship/ccship/transcript/session"
 )
 
-// BenchmarkDerive is what deriving costs beside the scan that delivery pays anyway. The import as a whole takes about
+// BenchmarkDerive is what deriving costs next to the scan that delivery pays anyway. The import as a whole takes about
 // ten times as long as its scan.
 func BenchmarkDerive(b *testing.B) {
 	conversations := map[string][][]byte{}

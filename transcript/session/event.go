@@ -55,11 +55,11 @@ const (
 	// ClearEvent: the context was cleared, and the conversation goes on in the same transcript with an accepted plan. What
 	// was said before stays.
 	ClearEvent
-	// MessageEvent: somebody else than the person, or something, said Text to the model (cut at MaxText); Speaker, From.
+	// MessageEvent: another speaker than the person said Text to the model (cut at MaxText); Speaker, From.
 	MessageEvent
 	// ReplyEvent: the person answered a question, or said why a tool must not run, in Text; ToolID.
 	ReplyEvent
-	// RefusedLinkEvent: the model was told that a file was not linked to the session. Text is its path and the reason.
+	// RefusedLinkEvent: the model was shown that a file was not linked to the session. Text is its path and the reason.
 	RefusedLinkEvent
 )
 

@@ -85,7 +85,7 @@ type turnState struct {
 	open           bool // the model is still working
 	active         bool // something has happened in it
 	durationStated bool // Claude Code recorded the duration
-	others         bool // somebody else than the person began it
+	others         bool // another speaker than the person began it
 	answered       bool // the model has done something in it
 	from           time.Time
 	to             time.Time

@@ -334,7 +334,7 @@ func TestLogForgetsHidden(t *testing.T) {
 	}
 }
 
-// TestRepeatedCalls sees one call in two answers, as a broken stream leaves it, and images beside a result.
+// TestRepeatedCalls sees one call in two answers, as a broken stream leaves it, and images next to a result.
 func TestRepeatedCalls(t *testing.T) {
 	var s Fold
 	for i, line := range []string{

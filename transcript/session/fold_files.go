@@ -159,7 +159,7 @@ func LinkRefused() (english, korean string) {
 	return "[Document not linked]", "[문서 연결 거부됨]"
 }
 
-// refusedLinks looks in what a hook told the model for files that were not linked, which the model's tool did not
+// refusedLinks looks in what a hook showed the model for files that were not linked, which the model's tool did not
 // know.
 func (s *Fold) refusedLinks(line int64, r *transcript.Record) {
 	if r.Subtype != "hook_additional_context" && r.Subtype != "async_hook_response" {

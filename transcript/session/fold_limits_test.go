@@ -9,7 +9,7 @@ import (
 	. "github.com/ccship/ccship/transcript/session"
 )
 
-// The limits of a session and the size of a log are those they are told, also of a state that is read again.
+// The limits of a session and the size of a log are those they are given, also of a state that is read again.
 func TestConfiguredLimits(t *testing.T) {
 	s, log := Fold{InputLimit: 5, OutputLimit: 7}, Log{Size: 3}
 	add := func(line int64, text string) {

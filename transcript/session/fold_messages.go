@@ -45,7 +45,7 @@ func (s *Fold) task(line int64, r *transcript.Record) {
 	s.openTurn(line, r)
 }
 
-// spoken handles what somebody says to the model.
+// spoken handles what a speaker says to the model.
 func (s *Fold) spoken(line int64, r *transcript.Record, said transcript.Speech) {
 	raw := r.Text
 	if r.Message != nil {
@@ -62,7 +62,7 @@ func (s *Fold) spoken(line int64, r *transcript.Record, said transcript.Speech) 
 	}
 }
 
-// message handles what somebody else than the person says, or something. raw is how the record has it.
+// message handles what another speaker than the person says. raw is how the record has it.
 func (s *Fold) message(line int64, r *transcript.Record, said transcript.Speech, raw string) {
 	id := promptHash(raw)
 	if slices.Contains(s.queuedPrompts, id) {

@@ -83,8 +83,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestTurnsOfOthers: a schedule, a background task, a session that writes to this one and Claude Code itself begin turns
-// of their own when the model does something; the first duration that a turn has stays.
+// TestTurnsOfOthers: a schedule, a background task, a session that writes to this one and Claude Code itself begin
+// turns of their own when the model does something; the first duration that a turn has stays.
 func TestTurnsOfOthers(t *testing.T) {
 	var s Fold
 	var log Log
@@ -149,7 +149,7 @@ func TestTurnsOfOthers(t *testing.T) {
 	}
 }
 
-// TestTeammateIsNamed: a session that nobody prompted has the name of the teammate that it is, not what it was told.
+// TestTeammateIsNamed: a session that nobody prompted has the name of the teammate that it is, not what it was asked.
 func TestTeammateIsNamed(t *testing.T) {
 	var s Fold
 	s.Add(0, transcript.Parse([]byte(`{"type":"user","uuid":"1","teamName":"cart","agentName":"tester","message":{"content":`+

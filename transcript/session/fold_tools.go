@@ -68,7 +68,8 @@ func (s *Fold) toolResult(line int64, r *transcript.Record, p *transcript.RawBlo
 }
 
 // agentAnswered handles the result of a call that starts an agent: what the agent reports, or that it works in the
-// background. A call that failed, or that somebody rejected, has no agent any more. called says that it is such a call.
+// background. A call that failed, or that the person rejected, has no agent any more. called says that it is such a
+// call.
 func (s *Fold) agentAnswered(line int64, r *transcript.Record, id string, called bool) {
 	update := Agent{ToolID: clone(id), Done: true}
 	if len(r.ToolResult) > 0 && r.ToolResult[0] == '{' {

@@ -14,7 +14,7 @@ import (
 	. "github.com/ccship/ccship/transcript/session"
 )
 
-// corpus is the shapes, the transcripts beside the project, if they are there, and those of the folder that
+// corpus is the shapes, the transcripts next to the project, if they are there, and those of the folder that
 // CCSHIP_TEST=corpus=FOLDER names.
 func corpus(t *testing.T) (files []string) {
 	t.Helper()
@@ -50,7 +50,7 @@ func corpus(t *testing.T) (files []string) {
 type naiveLine struct {
 	at           int64
 	uuid, parent string
-	message      bool // somebody said it
+	message      bool // a speaker said it
 	prompt, plan bool
 }
 
@@ -121,8 +121,8 @@ func explained(all []naiveLine, lost naiveLine) bool {
 	return false
 }
 
-// TestNoMessageIsLost: whatever a transcript says is an event, and is part of the conversation unless a later prompt goes
-// on from before it.
+// TestNoMessageIsLost: whatever a transcript says is an event, and is part of the conversation unless a later prompt
+// goes on from before it.
 func TestNoMessageIsLost(t *testing.T) {
 	said, left := 0, 0
 	for _, file := range corpus(t) {
@@ -143,7 +143,7 @@ func TestNoMessageIsLost(t *testing.T) {
 				continue
 			}
 			said++
-			if !told[n.at] && n.prompt { // of a queued prompt's records, one is told
+			if !told[n.at] && n.prompt { // of a queued prompt's records, one is shown
 				queue++
 			} else if !told[n.at] {
 				t.Errorf("%s: line %d says something and is no message", file, n.at+1)

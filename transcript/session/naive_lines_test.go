@@ -36,8 +36,8 @@ func objects(t testing.TB, file string) (lines [][]byte) {
 	return lines
 }
 
-// pieces are the whole records of a damaged line: those before the damage, and those behind it from the first place on
-// from which the rest of the line is whole.
+// pieces are the whole records of a damaged line: those before the damage, and those behind it from the first position
+// on from which the rest of the line is whole.
 func pieces(line []byte) (found [][]byte) {
 	line = bytes.ReplaceAll(line, []byte{0}, nil)
 	found, rest := wholeObjects(line)

@@ -46,8 +46,8 @@ func turnEnd(uuid string) string {
 	return fmt.Sprintf(`{"type":"system","subtype":"turn_duration","uuid":%q,"durationMs":5}`, uuid)
 }
 
-// TestQueuedPromptsStandWhereUsed: before Claude Code 2.1.97 a prompt that the model received in the middle of a turn has
-// no record. It is shown there, and at once.
+// TestQueuedPromptsStandWhereUsed: before Claude Code 2.1.97 a prompt that the model received in the middle of a turn
+// has no record. It is shown there, and at once.
 func TestQueuedPromptsStandWhereUsed(t *testing.T) {
 	got := logged(t, []string{
 		promptLine("1", "2.1.42", "first"), answerText("2", "one"), queueLine("enqueue", "second", 1), answerText("3", "two"),
@@ -68,7 +68,8 @@ func below(parent, line string) string {
 	return strings.Replace(line, `"uuid"`, fmt.Sprintf(`"parentUuid":%q,"uuid"`, parent), 1)
 }
 
-// TestQueuedPromptRecordedLater: when a queued prompt has a record of its own in its turn, the prompt is not shown twice.
+// TestQueuedPromptRecordedLater: when a queued prompt has a record of its own in its turn, the prompt is not shown
+// twice.
 func TestQueuedPromptRecordedLater(t *testing.T) {
 	first, enqueue, remove := promptLine("1", "2.1.42", "first"), queueLine("enqueue", "second\n", 1), queueLine("remove", "", 2)
 	answer := below("8", answerText("4", "two"))
@@ -152,7 +153,7 @@ func TestLogTellsTheStory(t *testing.T) {
 	}
 }
 
-// TestTurnTokensAreSplit: a turn's input is told apart by what it costs.
+// TestTurnTokensAreSplit: a turn's input is distinguished by what it costs.
 func TestTurnTokensAreSplit(t *testing.T) {
 	var s Fold
 	var log Log
@@ -191,8 +192,8 @@ func TestLogSaysWhatItDropped(t *testing.T) {
 	}
 }
 
-// TestResultBeforeCall: a result may be written before its call. What the same answer said before the call stands before
-// it, and what followed stays behind it.
+// TestResultBeforeCall: a result may be written before its call. What the same answer said before the call stands
+// before it, and what followed stays behind it.
 func TestResultBeforeCall(t *testing.T) {
 	result := `{"type":"user","uuid":"r","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}}`
 	call := `{"type":"assistant","uuid":"c","message":{"id":"m1","model":"m","content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]}}`

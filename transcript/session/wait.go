@@ -19,7 +19,7 @@ import (
 //   - A few results state how long the tool ran.
 //   - Before some calls nobody is asked: transcript.MayAsk.
 //
-// Where none of these tells, MayWait is set.
+// Where none of these shows it, MayWait is set.
 
 // tolerance is by how much times of records may differ without meaning.
 const tolerance = time.Second
