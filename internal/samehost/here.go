@@ -194,7 +194,7 @@ func Answer(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain")
 	w.Header().Set("Cache-Control", "no-store")
 	server, client := ends(local, r.RemoteAddr)
-	_, _ = w.Write(proof(key, id, server, client)) // whoever has gone gets no proof
+	_, _ = w.Write(proof(key, id, server, client)) // a caller that has gone gets no proof
 }
 
 // readKey reads the key of a client of this user.

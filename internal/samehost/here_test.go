@@ -72,8 +72,8 @@ func serveSocket(t *testing.T, at string, h http.HandlerFunc) {
 	t.Cleanup(s.Close)
 }
 
-// TestSocket has a server on a Unix socket prove that it is here, under any name of its folder. Whoever passes the
-// question on from another socket proves nothing.
+// TestSocket has a server on a Unix socket prove that it is here, under any name of its folder. A server that passes
+// the question on from another socket proves nothing.
 func TestSocket(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no links")
@@ -122,7 +122,7 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestNoProof: whoever passes the question on to a server that can answer it proves nothing, nor does anybody who
+// TestNoProof: a server that passes the question on to a server that can answer it proves nothing, nor does anybody who
 // cannot read the file.
 func TestNoProof(t *testing.T) {
 	own := serve(t, Answer)

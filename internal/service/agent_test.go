@@ -80,7 +80,7 @@ func plistValue(d *xml.Decoder, start xml.StartElement) (any, error) {
 	return nil, fmt.Errorf("unknown element %s", start.Name.Local)
 }
 
-// What launchd must be told, read the way it reads it.
+// What launchd must get, read the way it reads it.
 func TestAgentSays(t *testing.T) {
 	o := Options{Program: Daemon, Binary: "/Users/k & <m>/bin/ccship", LogFile: "/Users/k/Library/Logs/ccship/ccship.log", Args: []string{"run", "--config", "/Users/k/{{c}}.toml"}}
 	text, err := renderAgent(o)

@@ -31,7 +31,7 @@ func TestPackagedUnits(t *testing.T) {
 	}
 }
 
-// What systemd must be told, whatever else changes in the units.
+// What systemd must get, whatever else changes in the units.
 func TestUnitSays(t *testing.T) {
 	both := []string{
 		"Type=notify", "Restart=on-failure", "RestartSec=5", "StartLimitIntervalSec=0", "RestartPreventExitStatus=2",
@@ -109,7 +109,7 @@ func TestUnitWritable(t *testing.T) {
 	}
 }
 
-// systemd itself finds nothing wrong, where it is at hand.
+// systemd itself finds nothing wrong, where it is installed.
 func TestUnitVerifies(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("no systemd-analyze here")

@@ -35,7 +35,7 @@ func only(t *testing.T, dir string, names ...string) {
 	}
 }
 
-// A step that fails leaves the old file whole until the new one has its name, and nothing beside it. The content is
+// A step that fails leaves the old file whole until the new one has its name, and nothing next to it. The content is
 // durable before the name is given, and the name at the end.
 func TestFaults(t *testing.T) {
 	steps := []string{"sync", "close", "name", "sync folder"}

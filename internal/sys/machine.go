@@ -32,7 +32,7 @@ func MachineName(stateDir string) (string, error) {
 	return hex.EncodeToString(mac.Sum(nil)[:16]), nil
 }
 
-// persistedID reads the random id beside the state, made at the first call.
+// persistedID reads the random id next to the state, made at the first call.
 func persistedID(path string) (string, error) {
 	if b, err := os.ReadFile(path); err == nil && len(strings.TrimSpace(string(b))) > 0 {
 		return strings.TrimSpace(string(b)), nil

@@ -42,7 +42,7 @@ func TestRemove(t *testing.T) {
 // TestRemoveBesideAcquire: while the files are removed over and over, no two acquire a root at once.
 func TestRemoveBesideAcquire(t *testing.T) {
 	root := t.TempDir()
-	var mu sync.Mutex // held by whoever has the root
+	var mu sync.Mutex // held by the owner of the root
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {

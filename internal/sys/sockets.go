@@ -11,7 +11,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Socket is where a daemon listens that is told nothing else.
+// Socket is where a daemon listens that is configured with nothing else.
 func (p Places) Socket(stateDir string) string {
 	if p.Runtime != "" {
 		return filepath.Join(p.Runtime, "ccship", "ccship.sock")

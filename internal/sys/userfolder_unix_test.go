@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSquattedFolder: where somebody has taken the folder, all processes use the next one, also when the first is free
-// again; with none left the error says what is in the way.
+// TestSquattedFolder: where another user has taken the folder, all processes use the next one, also when the first is
+// free again; with none left the error says what is in the way.
 func TestSquattedFolder(t *testing.T) {
 	first, second := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
 	squat := func(path string) {

@@ -4,7 +4,7 @@ package servicetest
 
 import "syscall"
 
-// ownSession keeps a service apart from the terminal of whoever started it, as a real manager does. Package testscript
+// ownSession keeps a service apart from the terminal of its caller, as a real manager does. Package testscript
 // hands that terminal down as file 3.
 func ownSession() *syscall.SysProcAttr {
 	syscall.CloseOnExec(3)
