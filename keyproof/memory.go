@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Memory is a file with the addresses at which a server with the proof was seen. Whoever answers there later must prove
-// itself, whatever it claims to be. Processes may use the file at the same time: lines are only added.
+// Memory is a file with the addresses at which a server with the proof was seen. A server that answers there later must
+// prove itself, whatever it claims to be. Processes may use the file at the same time: lines are only added.
 type Memory struct {
 	Path string
 }

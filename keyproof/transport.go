@@ -110,7 +110,7 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("ask for proof: the server answers %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// movedError says that the server sends on whoever asks for the proof.
+// movedError says that the server redirects requests for the proof.
 type movedError struct {
 	status int
 	to     *url.URL // nil: nobody knows where
