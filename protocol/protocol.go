@@ -12,7 +12,7 @@ const (
 // Headers of answers to writes.
 const (
 	Version      = "Ccship-Protocol"      // versions of the extension that the server speaks
-	Accept       = "Ccship-Accept"        // kinds of entries that it takes beside lines
+	Accept       = "Ccship-Accept"        // kinds of entries that it takes next to lines
 	Ledger       = "Ccship-Ledger"        // the store's id, the count of the ledger after the request, and its token
 	Server       = "Ccship-Server"        // the server's own version
 	LinkRequests = "Ccship-Link-Requests" // 1: some wait to be fetched
