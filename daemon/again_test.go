@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A rewind to before a link was told has Claude told again what is linked, once; a later rewind does not.
+// A rewind to before a link was shown has Claude shown again what is linked, once; a later rewind does not.
 func TestLinkIsToldAgainAfterRewind(t *testing.T) {
 	t.Parallel()
 	w, _, cwd := newDocumentWorld(t)

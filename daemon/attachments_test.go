@@ -20,7 +20,7 @@ func attachmentLine(n int) string {
 	return fmt.Sprintf(`{"type":"user","cwd":"/work/shop","sessionId":%q,"n":%d}`+"\n", attachmentSession, n)
 }
 
-// attachmentWorld has a server that takes blobs, and a session with files beside its transcript.
+// attachmentWorld has a server that takes blobs, and a session with files next to its transcript.
 func attachmentWorld(t *testing.T) *world {
 	w := newWorld(t)
 	w.server.attachments.accept = "checkpoints, documents, blobs"
@@ -36,7 +36,7 @@ func attachmentWorld(t *testing.T) *world {
 	return w
 }
 
-// hasBlob waits until the server has a file beside the session, or fails when it has other bytes.
+// hasBlob waits until the server has a file next to the session, or fails when it has other bytes.
 func (w *world) hasBlob(name, want string) {
 	w.t.Helper()
 	w.until(name+" is on the server", func() bool {
@@ -257,7 +257,8 @@ func TestForgetTakesAttachments(t *testing.T) {
 	}
 }
 
-// TestRetiredServer changes the server while rows wait for one that is down: they are told apart, and can be given up.
+// TestRetiredServer changes the server while rows wait for one that is down: they are distinguished, and can be given
+// up.
 func TestRetiredServer(t *testing.T) {
 	t.Parallel()
 	w := attachmentWorld(t)
@@ -314,7 +315,7 @@ func TestAttachmentsOfExcludedProject(t *testing.T) {
 	}
 }
 
-// Files wait while there is no room, and go out when there is.
+// Files wait while there is no space, and go out when there is.
 func TestAttachmentsWaitForRoom(t *testing.T) {
 	t.Parallel()
 	w := attachmentWorld(t)

@@ -86,7 +86,7 @@ func TestCreateCheckpoint(t *testing.T) {
 	}
 }
 
-// A question about a session that nothing was understood of finds what lies in it, and tells nobody.
+// A question about a session that nothing was understood of finds what lies in it, and notifies no one.
 func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -72,7 +72,7 @@ func (w *world) checkpointServer() (sent func() []sentCheckpoint) {
 	return keepCheckpoints(w.t, w.server, true)
 }
 
-// From 60 % over 82 and 91 to a compaction: exactly three checkpoints, told once each and in order, and sent.
+// From 60 % over 82 and 91 to a compaction: exactly three checkpoints, shown once each and in order, and sent.
 func TestCheckpoints(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,5 +1,5 @@
 // Package daemon puts ccship together: it reads the configuration, opens the state, and runs the tailer, the relay,
-// one drainer per server and the control socket until it is told to stop. All wiring is in Run.
+// one drainer per server and the control socket until it must stop. All wiring is in Run.
 package daemon
 
 import (
@@ -317,7 +317,7 @@ func (d *Daemon) notifyManager(ctx context.Context) error {
 	return nil
 }
 
-// tailRoots are the configured projects folders, each with the prompt history that lies beside it.
+// tailRoots are the configured projects folders, each with the prompt history that lies next to it.
 func (d *Daemon) tailConfig() tail.Config {
 	return tail.Config{Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Local: diskTells, Cap: d.cfg.LineCap, Log: d.log}
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
-// BenchmarkImport is what understanding costs an import: the processor time of one with the deriver, beside that of one
-// without, of the same files. CCSHIP_TEST=mb=N says how much; real transcripts are taken when there are some.
+// BenchmarkImport is what understanding costs an import: the processor time of one with the deriver, compared with that
+// of one without, of the same files. CCSHIP_TEST=mb=N says how much; real transcripts are taken when there are some.
 func BenchmarkImport(b *testing.B) {
 	megabytes := setting.Number("mb", 64)
 	b.Run("conversations", func(b *testing.B) { benchImport(b, conversations(b, megabytes, 0)) })

@@ -15,7 +15,7 @@ const (
 	sessionD = "0d0d0d0d-0000-4000-8000-000000000004"
 )
 
-// silent says that nothing passed a part of a session's budget, and that nobody is told of it.
+// silent says that nothing passed a part of a session's budget, and that no one is notified.
 func (w *world) silent(session string) {
 	w.t.Helper()
 	if got := w.triggers(session); got != "" {
@@ -26,7 +26,7 @@ func (w *world) silent(session string) {
 	}
 }
 
-// A transcript that is copied while a daemon watches is no news, whatever was made of its ids. What is written behind
+// A transcript that is copied while a daemon watches is no news, whatever was made from its ids. What is written behind
 // the copy is.
 func TestCopiedTranscriptIsHistory(t *testing.T) {
 	t.Parallel()
@@ -165,7 +165,7 @@ func TestLinesOfAnotherSession(t *testing.T) {
 	}
 }
 
-// Sessions that are new beside others fire, also when all of their first lines are there at once.
+// Sessions that are new next to others fire, also when all of their first lines are there at once.
 func TestNewSessionsAreNoCopies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -228,7 +228,7 @@ func TestSyncWaitsForFolding(t *testing.T) {
 	}
 }
 
-// Delivering everything to another server is not news: no one is told again what was told.
+// Delivering everything to another server is not news: no one is shown again what was shown.
 func TestAnotherServerIsNotNews(t *testing.T) {
 	t.Parallel()
 	w := newFileWorld(t)

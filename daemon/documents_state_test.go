@@ -102,7 +102,7 @@ func TestDocumentsForgotten(t *testing.T) {
 	}
 }
 
-// TestDocumentsLater links while the server takes no documents: what is known is told when it does.
+// TestDocumentsLater links while the server takes no documents: what is known is sent when it does.
 func TestDocumentsLater(t *testing.T) {
 	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
@@ -127,8 +127,8 @@ func TestDocumentsLater(t *testing.T) {
 	w.until("it is told", func() bool { got, _ := s.content(sessionA, "spec.md"); return got == "# Spec\n" })
 }
 
-// TestDocumentInTrouble puts what cannot be read in a document's place: nothing of it is sent, the list says why, and it
-// goes on when the file is back.
+// TestDocumentInTrouble puts what cannot be read in a document's place: nothing of it is sent, the list says why, and
+// it goes on when the file is back.
 func TestDocumentInTrouble(t *testing.T) {
 	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestExcludedBeginsWithoutCwd keeps a transcript here from the line on that says where it belongs, and one that never
-// says so because of those beside it.
+// says so because of those next to it.
 func TestExcludedBeginsWithoutCwd(t *testing.T) {
 	t.Parallel()
 	w := newFileWorld(t)

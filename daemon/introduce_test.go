@@ -18,7 +18,7 @@ func (w *world) init(session, cwd string) string {
 	return a.Text
 }
 
-// noticed waits until a session is told something: a disk that is slow lets it wait for another hook.
+// noticed waits until a session is shown something: a disk that is slow lets it wait for another hook.
 func (w *world) noticed(session, want string) {
 	w.t.Helper()
 	got := ""
@@ -28,7 +28,7 @@ func (w *world) noticed(session, want string) {
 	}
 }
 
-// notices takes what a session is to be told.
+// notices takes what a session is to be shown.
 func (w *world) notices(session string) string {
 	w.t.Helper()
 	a, err := w.client.Pending(w.t.Context(), control.PendingRequest{Session: session})

@@ -91,7 +91,7 @@ func TestMasksDocuments(t *testing.T) {
 	})
 }
 
-// TestMasksAttachments sends files beside a transcript with tokens in the place of secrets, and proves them.
+// TestMasksAttachments sends files next to a transcript with tokens instead of secrets, and proves them.
 func TestMasksAttachments(t *testing.T) {
 	t.Parallel()
 	w := attachmentWorld(t)

@@ -168,7 +168,7 @@ func TestMessagesOfWhatIsGone(t *testing.T) {
 	w := newWorld(t)
 	a, b := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
 	w.start()
-	w.sync() // what the first listing finds is not kept before somebody asks for it
+	w.sync() // what the first listing finds is not kept before a caller asks for it
 	path := w.write(transcriptOf(sessionA), a.Prompt("kept words"))
 	w.write(transcriptOf(sessionB), b.Prompt("secret words"))
 	w.sync()

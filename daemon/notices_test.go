@@ -30,7 +30,7 @@ func (w *world) hook(session string, prints bool) control.Pending {
 	return a
 }
 
-// shows is a record that says that a hook told the model something.
+// shows is a record that says that a hook showed the model something.
 func shows(c *daemontest.Chat, text string) string {
 	return c.Record(map[string]any{"type": "attachment", "attachment": map[string]any{
 		"type": "async_hook_response", "hookEvent": "PostToolUse", "exitCode": 0,
@@ -38,8 +38,8 @@ func shows(c *daemontest.Chat, text string) string {
 	}})
 }
 
-// A hook that ends before it has printed costs nobody a notice, and what the transcript shows is never told again: also
-// when the daemon is killed in between.
+// A hook that ends before it has printed costs nobody a notice, and what the transcript shows is never shown again:
+// also when the daemon is killed in between.
 func TestNoticeUntilItIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -90,7 +90,7 @@ func (w *world) keptNotices(session string) int {
 	return len(projections.Notices.Of(session))
 }
 
-// What Claude asked for and did not get it is told, with the reason: its tool had to answer before the daemon knew.
+// What Claude asked for and did not get it is shown, with the reason: its tool had to answer before the daemon knew.
 func TestRefusedLinkIsTold(t *testing.T) {
 	t.Parallel()
 	w, _, cwd := newDocumentWorld(t)

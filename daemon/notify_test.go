@@ -36,7 +36,7 @@ func TestNotify(t *testing.T) {
 			}
 		}
 		messages.Next(t, "WATCHDOG=1")
-		_, _ = w.client.Reload(t.Context()) // told whatever it finds
+		_, _ = w.client.Reload(t.Context()) // notified whatever it finds
 		if m := messages.Next(t, "RELOADING=1"); !strings.HasPrefix(m, "RELOADING=1\nMONOTONIC_USEC=") {
 			t.Errorf("told %q", m)
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// fileWorld is a world that is told everything but its places by a configuration file.
+// fileWorld is a world that gets everything but its folders from a configuration file.
 type fileWorld struct {
 	*world
 	lines map[string]string // the file, by key
@@ -249,7 +249,7 @@ func TestReloadRestart(t *testing.T) {
 	}
 }
 
-// TestReloadRoots follows another root, with the history beside it, and lets go of the one before.
+// TestReloadRoots follows another root, with the history next to it, and lets go of the one before.
 func TestReloadRoots(t *testing.T) {
 	t.Parallel()
 	w := newFileWorld(t)

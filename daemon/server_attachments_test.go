@@ -98,7 +98,7 @@ func (s *attachmentServer) list(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(list)
 }
 
-// blob is what the server has of a file beside a transcript.
+// blob is what the server has of a file next to a transcript.
 func (s *memServer) blob(session, name string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -103,7 +103,7 @@ func fullAdvice(what string) (control.Advice, bool) {
 	return control.Advice{}, false
 }
 
-// notTakenAdvice explains why nothing can be queued, although there seems to be room.
+// notTakenAdvice explains why nothing can be queued, although there seems to be space.
 func notTakenAdvice(err error) control.Advice {
 	a := control.Advice{Kind: "not_queued",
 		Hint: "nothing to do, the daemon keeps trying; its log says more if this stays",

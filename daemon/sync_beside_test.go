@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSyncBesideWriter: sync and verify end beside a session that is written to without a pause.
+// TestSyncBesideWriter: sync and verify end while a session is written to without a pause.
 func TestSyncBesideWriter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -22,7 +22,7 @@ func (b *bus) Subscribe(ctx context.Context, source source) (<-chan control.Even
 	return b.Listen(ctx, control.Event{Type: control.EventStatus, Status: &now})
 }
 
-// Watch publishes changes of the status while somebody listens, until ctx is done.
+// Watch publishes changes of the status while a caller listens, until ctx is done.
 func (b *bus) Watch(ctx context.Context, source source) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

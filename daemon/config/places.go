@@ -28,7 +28,7 @@ func pattern(p sys.Places, text string) (string, error) {
 func (c *Config) OwnFolders() (dirs []string) {
 	all := []string{c.StateDir}
 	if up := filepath.Dir(c.StateDir); filepath.Base(up) == "up" {
-		all = append(all, up) // a daemon of `ccship up` has its state beside the server's
+		all = append(all, up) // a daemon of `ccship up` has its state next to the server's
 	}
 	if p, err := sys.FindPlaces(c.env); err == nil {
 		all = append(all, p.Config, p.State, filepath.Join(filepath.Dir(p.State), "ccship-server"),

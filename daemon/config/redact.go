@@ -18,7 +18,7 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// RedactKeyFile is the file with the key for tokens of secrets: beside the configuration, outside the state.
+// RedactKeyFile is the file with the key for tokens of secrets: next to the configuration, outside the state.
 func (c *Config) RedactKeyFile() string {
 	return filepath.Join(filepath.Dir(c.Path), "redact_key")
 }

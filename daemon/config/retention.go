@@ -38,7 +38,7 @@ func users(configDir string) []string {
 }
 
 // ofProjects are the settings files of the projects in which Claude Code was started: a session in one of them deletes
-// everybody's transcripts. Claude Code keeps their list in its folder, or beside ~/.claude.
+// everybody's transcripts. Claude Code keeps their list in its folder, or next to ~/.claude.
 func ofProjects(configDir string) (files []string) {
 	for _, path := range []string{filepath.Join(configDir, ".claude.json"), configDir + ".json"} {
 		text, err := os.ReadFile(path)
@@ -63,7 +63,7 @@ func administrators(configDir string) [][]string {
 	return [][]string{{filepath.Join(configDir, "remote-settings.json")}, withDropIns(managedSettings())}
 }
 
-// withDropIns is a settings file and those in the folder beside it, in the order in which they are read.
+// withDropIns is a settings file and those in the folder next to it, in the order in which they are read.
 func withDropIns(base string) []string {
 	dir := strings.TrimSuffix(base, ".json") + ".d"
 	entries, _ := os.ReadDir(dir) // sorted by name; it need not exist
@@ -135,7 +135,7 @@ type Retention struct {
 }
 
 // Expiring counts the transcripts below the projects folders that Claude Code will delete within the given time, by the
-// settings beside each folder. It reads only names, sizes and times. A folder that does not exist is empty. The error
+// settings next to each folder. It reads only names, sizes and times. A folder that does not exist is empty. The error
 // is about the first folder that cannot be read; everything else is counted all the same.
 func Expiring(roots []string, within time.Duration, now time.Time) (Retention, error) {
 	var r Retention

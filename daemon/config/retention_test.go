@@ -104,7 +104,7 @@ func TestExpiring(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return
 	}
-	link := filepath.Join(t.TempDir(), "projects") // settings lie beside the folder that was named
+	link := filepath.Join(t.TempDir(), "projects") // settings lie next to the folder that was named
 	if err := os.Symlink(root, link); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func homeOnly(home string) Env {
 	}
 }
 
-// TestSalvage: what is beside a mistake is in force, and the mistake is named with its place.
+// TestSalvage: what is next to a mistake is in force, and the mistake is named with its place.
 func TestSalvage(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, "config.toml")

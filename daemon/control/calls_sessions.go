@@ -81,8 +81,8 @@ func (c *Client) Init(ctx context.Context, q InitQuery) (Init, error) {
 	return ask[Init](ctx, c, statusTimeout, http.MethodGet, "/v1/init?"+v.Encode(), nil)
 }
 
-// Pending takes what a session's Claude has not been told yet. With req.Confirm the caller confirms the receipt once it
-// has passed the text on, in another call.
+// Pending takes what a session's Claude has not been shown yet. With req.Confirm the caller confirms the receipt once
+// it has passed the text on, in another call.
 func (c *Client) Pending(ctx context.Context, req PendingRequest) (Pending, error) {
 	return ask[Pending](ctx, c, statusTimeout, http.MethodPost, "/v1/pending", req)
 }

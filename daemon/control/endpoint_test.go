@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fake is a Daemon whose answers a test chooses. What it is not told it cannot do.
+// fake is a Daemon whose answers a test chooses. What it has no answer for it cannot do.
 type fake struct {
 	Daemon
 	status  Status

@@ -63,7 +63,7 @@ func TestListenOverSocket(t *testing.T) {
 	conn.Close()
 }
 
-// What is no socket is somebody's file: it stays.
+// What is no socket is a user's file: it stays.
 func TestListenOverForeign(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	target := filepath.Join(t.TempDir(), "target")

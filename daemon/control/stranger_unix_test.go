@@ -129,8 +129,8 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestSquatter: another user who listens where this one looks for its daemon is not asked, whoever owns the folder, and
-// no daemon listens in a folder of another user.
+// TestSquatter: another user who listens where this one looks for its daemon is not asked, regardless of who owns the
+// folder, and no daemon listens in a folder of another user.
 func TestSquatter(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be another user too: run the tests as root for this one")

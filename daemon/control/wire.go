@@ -218,7 +218,7 @@ type VerifyReport struct {
 	NotReadFiles
 }
 
-// AttachmentsReport counts the files beside transcripts: tool output too long for a line, and metadata of agents.
+// AttachmentsReport counts the files next to transcripts: tool output too long for a line, and metadata of agents.
 type AttachmentsReport struct {
 	Files    int   `json:"files" doc:"compared"`
 	Bytes    int64 `json:"bytes" doc:"bytes of the files compared"`

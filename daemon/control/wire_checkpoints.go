@@ -77,7 +77,7 @@ type BudgetRequest struct {
 	Limit   int64  `json:"limit" doc:"tokens; 0 removes the user's setting"`
 }
 
-// PendingRequest is the body of POST /v1/pending: a hook of the session takes what its Claude has not been told yet.
+// PendingRequest is the body of POST /v1/pending: a hook of the session takes what its Claude has not been shown yet.
 type PendingRequest struct {
 	Session string `json:"session"`
 	Cwd     string `json:"cwd,omitempty" doc:"of the hook; for the introduction of a session that is not known yet"`

@@ -53,8 +53,8 @@ type InitQuery struct {
 	Source  string // why the session starts, as Claude Code says it: "startup", "resume", "fork", …
 }
 
-// Init is the answer of GET /v1/init: what a session's Claude is told at its start. The text is the same at every start
-// of the session until its documents or its name change.
+// Init is the answer of GET /v1/init: what a session's Claude is shown at its start. The text is the same at every
+// start of the session until its documents or its name change.
 type Init struct {
 	SchemaVersion int    `json:"schema_version"`
 	Text          string `json:"text" doc:"in the language of option locale"`

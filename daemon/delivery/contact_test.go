@@ -110,7 +110,7 @@ func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// TestContactLost: a server that answered and does not any more is told apart from one that never did.
+// TestContactLost: a server that answered and does not any more is distinguished from one that never did.
 func TestContactLost(t *testing.T) {
 	s, _, closeWeb := probing(t, status(200))
 	s.Probe(t.Context(), true)
@@ -196,7 +196,7 @@ func TestContactStalled(t *testing.T) {
 	}
 	close(free)
 	s.later(time.Minute)
-	s.contacts.ask(s.Own()) // a probe that nothing makes: the servers were not told
+	s.contacts.ask(s.Own()) // a probe that nothing makes: the servers were not notified
 	done := make(chan struct{})
 	go func() { defer close(done); s.Probe(t.Context(), true) }()
 	select {
@@ -206,7 +206,7 @@ func TestContactStalled(t *testing.T) {
 	}
 }
 
-// TestContactUnproven: a server that was known, and does not prove to know the key now, is told with what it is.
+// TestContactUnproven: a server that was known, and does not prove to know the key now, is reported with what it is.
 func TestContactUnproven(t *testing.T) {
 	for code, want := range map[string][2]string{
 		keyproof.CodeUnknownKey: {outbox.KindRefusedKey, outbox.StateRefused},
@@ -241,7 +241,7 @@ func TestContactWhilePaused(t *testing.T) {
 	}
 }
 
-// TestContactWithoutKey: a key that cannot be used is told with what fixes it, and nothing is sent.
+// TestContactWithoutKey: a key that cannot be used is reported with what fixes it, and nothing is sent.
 func TestContactWithoutKey(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no modes")

@@ -77,7 +77,7 @@ func RetryDead(ctx context.Context, db *state.DB, displaced Retrier,
 	return a, err
 }
 
-// isDisplaced reports whether the server may store other lines in place of a dead letter's, because its file has
+// isDisplaced reports whether the server may store other lines instead of a dead letter's, because its file has
 // rejoined since.
 func isDisplaced(l *state.DeadLetter, facts map[tail.FileID]state.Routing) bool {
 	f, known := facts[tail.FileID(l.Stream.ID)]

@@ -31,12 +31,12 @@ type Probed struct {
 	Skew time.Duration
 }
 
-// Candidate is a server that somebody wants to use.
+// Candidate is a server that a user wants to use.
 type Candidate struct {
 	Server string // its URL
 	Key    string // "": none
 	Agent  string // User-Agent
-	Proven bool   // a server with the proof was there before, so whoever answers must prove itself over plain HTTP
+	Proven bool   // a server with the proof was there before, so the answering server must prove itself over plain HTTP
 }
 
 // CandidateOf returns the server of a configuration.
@@ -63,7 +63,7 @@ func Probe(ctx context.Context, c Candidate) (Probed, error) {
 	return p.run(ctx)
 }
 
-// Greet asks who answers at a server's URL, without a key: there is somebody, and it is a ccship-server.
+// Greet asks who answers at a server's URL, without a key: a server answers, and it is a ccship-server.
 func Greet(ctx context.Context, server string) (there, ours bool) {
 	base, name, err := outbox.NormalizeURL(server)
 	if err != nil {

@@ -25,8 +25,8 @@ func (s *Servers) clientOf(dest string, base *url.URL) *http.Client {
 }
 
 // knownBefore returns whether a server with a store of its own was at a destination, in this run or by the state.
-// A plain server has none, so it cannot be told from another. What is known is noted for commands that do not ask the
-// daemon.
+// A plain server has none, so it cannot be distinguished from another. What is known is noted for commands that do not
+// ask the daemon.
 func (s *Servers) knownBefore(dest string) func() bool {
 	server := project.ServerURL(dest)
 	var noted atomic.Bool

@@ -13,8 +13,8 @@ type linked struct{ nothing }
 
 func (linked) Linked(string) []string { return []string{"/w/a.md"} }
 
-// A rewind that takes what a session's Claude was told of documents has it told again with the next hook; another does
-// not. What was told is told once.
+// A rewind that takes what a session's Claude was shown documents has it shown again with the next hook; another does
+// not. What was shown is shown once.
 func TestToldAgainAfterRewind(t *testing.T) {
 	n, stop := noticesOf(t, nil)
 	defer stop()

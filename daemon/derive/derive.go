@@ -27,14 +27,14 @@ type Observer interface {
 	// steps. A query calls Begin alone.
 	Begin(s *FoldStep)
 	// Event is called for each event, after s.Session has processed its record. watched reports that the line was written
-	// while a daemon watched, and has had no effects yet: only then may a person or a server be told about it.
+	// while a daemon watched, and has had no effects yet: only then may a person or a server be notified of it.
 	Event(s *FoldStep, e *session.Event, watched bool)
 	// End is called after the last line of a step. Its effects are committed together with the offset behind that line.
 	// After an error nothing of the step is kept, and the same lines are folded again.
 	End(s *FoldStep) error
 }
 
-// SaveObserver is an Observer that is also told which effects are durable.
+// SaveObserver is an Observer that also learns which effects are durable.
 type SaveObserver interface {
 	Observer
 	// Saved is called once a transaction is committed. It must not block, and must not change d.

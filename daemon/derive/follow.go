@@ -8,8 +8,8 @@ import (
 )
 
 // Claude Code starts the hook before a tool some 50 ms before it writes down the answer that calls the tool. A hook
-// that nobody waits for lets the daemon read that answer first when it may exceed a mark: the model is told a request
-// earlier.
+// that nobody waits for lets the daemon read that answer first when it may exceed a mark: the model is notified a
+// request earlier.
 
 const (
 	// nearPercent is the part of the token budget from which on the next answer may exceed a mark.
@@ -43,7 +43,7 @@ func (f *follow) context(session string, tokens, limit int64) {
 	s := f.sessions[session]
 	switch near := limit > 0 && tokens >= limit/100*nearPercent; {
 	case near && s == nil:
-		for other, x := range f.sessions { // any: its Claude is told a request later
+		for other, x := range f.sessions { // any: its Claude is notified a request later
 			if len(f.sessions) < sessionsFollowed {
 				break
 			}

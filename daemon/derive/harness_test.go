@@ -125,7 +125,7 @@ func (h *harness) start(observers ...Observer) {
 	h.t.Cleanup(h.stop)
 }
 
-// Room is the tailer's: there is always some.
+// Room is the tailer's: there is always space.
 func (h *harness) Room(bool) bool { return true }
 
 // Deliver commits chunks without batches, as a relay does.

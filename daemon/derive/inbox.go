@@ -70,7 +70,7 @@ func (b *Inbox) Forget(session string) {
 	b.deps.Introductions.forget(session)
 }
 
-// Pending returns what a session's Claude is to be told now: the introduction if the session's start missed it, and
+// Pending returns what a session's Claude is to be shown now: the introduction if the session's start missed it, and
 // notices. A request with a receipt confirms that an earlier answer was printed.
 func (b *Inbox) Pending(ctx context.Context, req control.PendingRequest) (control.Pending, error) {
 	a := control.Pending{SchemaVersion: control.SchemaVersion}
@@ -105,8 +105,8 @@ func (b *Inbox) Pending(ctx context.Context, req control.PendingRequest) (contro
 	return a, nil
 }
 
-// missed returns the introduction of a session whose Claude was not told it, and the documents in it; "" if it was
-// told.
+// missed returns the introduction of a session whose Claude was not shown it, and the documents in it; "" if it was
+// shown.
 func (b *Inbox) missed(ctx context.Context, req control.PendingRequest) (text string, linked []string) {
 	if !transcript.ValidSession(req.Session) {
 		return "", nil

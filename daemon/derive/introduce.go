@@ -48,7 +48,7 @@ func (b *Inbox) Init(ctx context.Context, q control.InitQuery) (control.Init, er
 
 // introduction returns the text of a session's introduction, and the documents that it names. The name that the user
 // gave the session goes before its first name, and a session whose Claude may believe in documents that are not linked
-// is told when there are none.
+// is shown when there are none.
 func (b *Inbox) introduction(ctx context.Context, session string,
 	q control.InitQuery) (text string, linked []string, err error) {
 	i, found, err := b.deps.Introductions.Get(ctx, session)

@@ -32,12 +32,12 @@ type Introductions struct {
 
 	mu      sync.Mutex
 	unsaved map[string]projection.Introduction // by session, not durable yet; guarded by mu
-	knows   map[string]bool                    // by session: whether its Claude was told; some of them; guarded by mu
-	toldAt  map[string]int64                   // by session: line on which it was told of documents last; guarded by mu
-	back    map[string]bool                    // sessions of which a rewind took what was told; guarded by mu
+	knows   map[string]bool                    // by session: whether its Claude was introduced; some; guarded by mu
+	toldAt  map[string]int64                   // by session: line on which it was shown documents last; guarded by mu
+	back    map[string]bool                    // sessions of which a rewind took what was shown; guarded by mu
 }
 
-// maxKnown is how many sessions are remembered as told or not.
+// maxKnown is how many sessions are remembered as introduced or not.
 const maxKnown = 4096
 
 // LoadIntroductions returns the introductions in the state, and removes those that are too old. An inbox's Run saves
@@ -78,14 +78,14 @@ func (s *Introductions) add(i projection.Introduction) projection.Introduction {
 	return i
 }
 
-// started notes that a session starts: its Claude was not told this time.
+// started notes that a session starts: its Claude was not introduced this time.
 func (s *Introductions) started(session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.know(session, false)
 }
 
-// told notes that a session's Claude was told its introduction.
+// told notes that a session's Claude was shown its introduction.
 func (s *Introductions) told(ctx context.Context, session string) {
 	s.mu.Lock()
 	known := s.knows[session]
@@ -96,7 +96,7 @@ func (s *Introductions) told(ctx context.Context, session string) {
 	}
 	i, found, err := s.Get(ctx, session)
 	if err != nil || !found || !i.Untold {
-		return // after an error it is told once more
+		return // after an error it is shown once more
 	}
 	i.Untold = false
 	s.mu.Lock()
@@ -105,7 +105,7 @@ func (s *Introductions) told(ctx context.Context, session string) {
 	s.bell.ring()
 }
 
-// toldOn notes the line on which a transcript shows that its Claude was told of documents, or asked for a link.
+// toldOn notes the line on which a transcript shows that its Claude was shown documents, or asked for a link.
 func (s *Introductions) toldOn(session string, line int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *Introductions) toldOn(session string, line int64) {
 	s.toldAt[session] = line
 }
 
-// rewound notes a rewind: when it took what a session's Claude was told of documents, or may have, that is told again.
+// rewound notes a rewind: when it took what a session's Claude was shown documents, or may have, that is shown again.
 func (s *Introductions) rewound(name string, r *session.Rewind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,14 +129,14 @@ func (s *Introductions) rewound(name string, r *session.Rewind) {
 	s.know(name, false)
 }
 
-// wentBack reports whether a rewind took what a session's Claude was told.
+// wentBack reports whether a rewind took what a session's Claude was shown.
 func (s *Introductions) wentBack(session string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.back[session]
 }
 
-// know remembers whether a session's Claude was told. The caller holds mu.
+// know remembers whether a session's Claude was introduced. The caller holds mu.
 func (s *Introductions) know(session string, told bool) {
 	if len(s.knows) >= maxKnown {
 		clear(s.knows) // the state has most of it
@@ -144,7 +144,7 @@ func (s *Introductions) know(session string, told bool) {
 	s.knows[session] = told
 }
 
-// missing reports whether a session's Claude was not told its introduction.
+// missing reports whether a session's Claude was not shown its introduction.
 func (s *Introductions) missing(ctx context.Context, session string) bool {
 	s.mu.Lock()
 	told, known := s.knows[session]

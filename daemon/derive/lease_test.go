@@ -61,7 +61,7 @@ func TestLeaseExpires(t *testing.T) {
 	waitUntil(t, "the lease ends by itself", func() bool { paths, _ := n.lent("s"); return len(paths) == 3 })
 }
 
-// A hook that prints late has printed all the same. Then the text was told twice, and is never told again.
+// A hook that prints late has printed all the same. Then the text was shown twice, and is never shown again.
 func TestLateConfirmation(t *testing.T) {
 	n, _ := noticesOf(t, nil)
 	n.add(t, "s", "a")

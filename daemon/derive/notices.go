@@ -143,7 +143,7 @@ func (n *notices) print(session string, list []projection.Notice) {
 const finished = -1
 
 // answered notes that the model has answered. In a version that does not write down what hooks print, what was printed
-// counts as told then.
+// counts as shown then.
 func (n *notices) answered(session, message, version string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -165,7 +165,7 @@ func (n *notices) answered(session, message, version string) {
 	}
 }
 
-// writesHooks reports whether a version of Claude Code writes into the transcript what the model was told by hooks:
+// writesHooks reports whether a version of Claude Code writes into the transcript what the model was shown by hooks:
 // those from 2.1.98 on were seen to. A version that is not known does.
 func writesHooks(version string) bool {
 	first := [3]int{2, 1, 98}

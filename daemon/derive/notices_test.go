@@ -100,7 +100,7 @@ func TestToldAtMostTwice(t *testing.T) {
 	waitUntil(t, "only what the transcript shows waits for its fold", func() bool { return len(n.projections.Notices.Of("s")) == 1 })
 }
 
-// Versions that do not write down what hooks tell are told once.
+// Versions that do not write down what hooks tell are shown once.
 func TestToldOnceToOldVersions(t *testing.T) {
 	n, _ := noticesOf(t, nil)
 	n.againAfter = 0

@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// observer finds in transcripts what the model was told by hooks, and which tools it has called. Its fields belong to
+// observer finds in transcripts what the model was shown by hooks, and which tools it has called. Its fields belong to
 // the current step, but for unsaved.
 type observer struct {
 	notices *notices
@@ -55,7 +55,7 @@ func (o *observer) Event(s *FoldStep, e *session.Event, watched bool) {
 	}
 }
 
-// End lets hooks go on that wait for the step's tool calls: at once when nothing of it is to be told, otherwise once
+// End lets hooks go on that wait for the step's tool calls: at once when nothing of it is to be shown, otherwise once
 // that is saved.
 func (o *observer) End(s *FoldStep) error {
 	name := s.Facts.Stream.SessionID
@@ -80,7 +80,7 @@ func (o *observer) Saved(d *projection.Derivation) {
 	}
 }
 
-// Record looks at what a hook has told the model, and counts the model's answers.
+// Record looks at what a hook has shown the model, and counts the model's answers.
 func (o *observer) Record(s *FoldStep, r *transcript.Record, watched bool) {
 	if !watched || s.File.File.Kind != tail.Main {
 		return
@@ -104,7 +104,7 @@ func (o *observer) Record(s *FoldStep, r *transcript.Record, watched bool) {
 	}
 }
 
-// contains reports whether a text that the model was told has a notice in it.
+// contains reports whether a text that the model was shown has a notice in it.
 func contains(text string, p *projection.Notice) bool {
 	if p.Checkpoint != "" {
 		return strings.Contains(text, p.Checkpoint)
@@ -113,7 +113,7 @@ func contains(text string, p *projection.Notice) bool {
 	return slices.ContainsFunc(strings.Split(text, "\n"), func(s string) bool { return strings.TrimLeft(s, " ") == line })
 }
 
-// ofDocuments reports whether a text that the model was told has notices of documents in it.
+// ofDocuments reports whether a text that the model was shown has notices of documents in it.
 func ofDocuments(text string) bool {
 	for _, locale := range []string{"en", korean} {
 		w := noticeWordsIn(locale)
@@ -124,7 +124,7 @@ func ofDocuments(text string) bool {
 	return false
 }
 
-// introduces reports whether a text that the model was told has an introduction in it.
+// introduces reports whether a text that the model was shown has an introduction in it.
 func introduces(text string) bool {
 	return strings.Contains(text, initWordsIn("en").started) || strings.Contains(text, initWordsIn(korean).started)
 }

@@ -118,8 +118,8 @@ func (d *Deriver) limit(p *liveProjection) {
 	p.session.InputLimit, p.session.OutputLimit, p.log.Size = l.Input, l.Output, l.Kept
 }
 
-// discard removes a projection whose folding failed: the next one starts from what is stored. Whoever waits for its
-// save gets err.
+// discard removes a projection whose folding failed: the next one starts from what is stored. The callers that wait for
+// its save gets err.
 func (d *Deriver) discard(p *liveProjection, err error) {
 	for _, w := range p.saveWaiters {
 		w <- err

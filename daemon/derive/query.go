@@ -17,7 +17,7 @@ type query struct {
 	ctx  context.Context
 	file tail.FileID
 	look func(*FoldStep) error // nil: drop the projection from memory
-	done chan error            // gets one answer; has room for it
+	done chan error            // gets one answer; has space for it
 
 	taken  atomic.Bool   // by Run, which calls look, or by the caller, who has given up
 	looked chan struct{} // closed when look has returned

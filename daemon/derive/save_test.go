@@ -211,7 +211,7 @@ func TestDiscardedWhileSaved(t *testing.T) {
 	}
 }
 
-// Before Run knows what an earlier daemon has left, nobody is told that all is folded.
+// Before Run knows what an earlier daemon has left, no one is notified that all is folded.
 func TestNotCaughtUpBeforeRun(t *testing.T) {
 	h := newHarness(t)
 	h.open()

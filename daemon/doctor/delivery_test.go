@@ -218,7 +218,7 @@ func TestPauseAndOutbox(t *testing.T) {
 	w.silent(r, "outbox")
 }
 
-// An outbox that waits for an hour is tried again; one that fills up is told before reading stops, and then.
+// An outbox that waits for an hour is tried again; one that fills up is reported before reading stops, and then.
 func TestOutbox(t *testing.T) {
 	w := newWorld(t)
 	w.serve(refuse(503))

@@ -197,8 +197,8 @@ func TestWedged(t *testing.T) {
 	}
 }
 
-// Nothing that hangs keeps the rest from being told: a server that never answers, a daemon that does not, and a manager
-// that does not even care that time is up.
+// Nothing that hangs keeps the rest from being reported: a server that never answers, a daemon that does not, and a
+// manager that does not even care that time is up.
 func TestEverythingHangs(t *testing.T) {
 	w := newWorld(t)
 	w.opts.patience = 0

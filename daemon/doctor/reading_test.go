@@ -27,7 +27,7 @@ func TestElsewhere(t *testing.T) {
 	w.wants(w.examine(), "elsewhere", Note, "1 session in "+filepath.Join(w.home, ".claude-work", "projects"), "config set roots")
 }
 
-// The daemon's roots count, whatever the configuration of whoever asks; of much that it cannot read some is named.
+// The daemon's roots count, whatever the caller's configuration; of much that it cannot read some is named.
 func TestRootsOfTheDaemon(t *testing.T) {
 	w := newWorld(t)
 	w.start()

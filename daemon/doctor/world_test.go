@@ -220,7 +220,7 @@ func (w *world) fixed(r Report, id string) {
 	}
 }
 
-// manager is a service manager that says what it is told.
+// manager is a service manager that says what it is asked to say.
 type manager struct {
 	st      service.Status
 	err     error

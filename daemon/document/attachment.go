@@ -134,7 +134,7 @@ func (c *Collector) ring() {
 	}
 }
 
-// mainOf finds the main transcript beside a session's folder.
+// mainOf finds the main transcript next to a session's folder.
 func (c *Collector) mainOf(session, folder string) (tail.FileID, bool) {
 	const copies = 8 // a session that was moved may have left a file of its name elsewhere
 	for n := 1; n <= copies; n++ {

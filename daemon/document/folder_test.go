@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// place is a working directory with something beside it.
+// place is a working directory with something next to it.
 type place struct {
 	t            *testing.T
 	dir, outside string

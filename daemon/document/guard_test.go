@@ -55,7 +55,7 @@ func (h *harness) secretFiles() map[string]string {
 	return files
 }
 
-// TestOwnFilesUnderOtherNames has ccship's own files come by as hard links, by links and in the place of documents:
+// TestOwnFilesUnderOtherNames has ccship's own files come by as hard links, by links and instead of documents:
 // none is linked, read for a version, or opened to be sent.
 func TestOwnFilesUnderOtherNames(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestDocumentOfExcludedFolder(t *testing.T) {
 	}
 }
 
-// TestWorkingDirectoryReplaced puts another folder in the place of the working directory: that is no change of the
+// TestWorkingDirectoryReplaced puts another folder in place of the working directory: that is no change of the
 // documents, until they are linked again.
 func TestWorkingDirectoryReplaced(t *testing.T) {
 	t.Parallel()

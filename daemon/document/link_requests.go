@@ -14,7 +14,7 @@ import (
 
 const (
 	slowPoll    = time.Minute      // between requests to a server that accepts documents
-	fastPoll    = 5 * time.Second  // while a session is being written: somebody may be looking at it
+	fastPoll    = 5 * time.Second  // while a session is being written: a user may be looking at it
 	fastFor     = 30 * time.Second // after a session was written
 	requestTime = 20 * time.Second // for the answer of a server
 	maxDone     = 1000             // requests that are remembered as done

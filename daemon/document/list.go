@@ -29,7 +29,7 @@ type listedFile struct {
 // openProject opens the folder that a main transcript lies in, which may be a link. The caller closes it.
 func openProject(f tail.File) (*os.Root, error) { return os.OpenRoot(filepath.Dir(f.Path)) }
 
-// sessionFolder is the name of the folder beside a main transcript.
+// sessionFolder is the name of the folder next to a main transcript.
 func sessionFolder(f tail.File) string { return strings.TrimSuffix(filepath.Base(f.Path), ".jsonl") }
 
 // list lists the attachments of a main transcript: regular files, in folders that are not links. A folder that does not

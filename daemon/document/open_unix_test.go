@@ -46,7 +46,7 @@ func TestOpenToSend(t *testing.T) {
 		}
 		must(c.Close())
 	}
-	must(os.MkdirAll(filepath.Join(dir, "docs"), 0o700)) // between two pieces another folder comes in the place of this one
+	must(os.MkdirAll(filepath.Join(dir, "docs"), 0o700)) // between two pieces another folder replaces this one
 	must(os.WriteFile(filepath.Join(dir, "docs", "large.md"), []byte("secret"), 0o600))
 	must(os.Rename(filepath.Join(root, "docs"), filepath.Join(root, "was")))
 	must(os.Symlink(filepath.Join(dir, "docs"), filepath.Join(root, "docs")))

@@ -58,7 +58,7 @@ func TestPrivateFiles(t *testing.T) {
 	}
 }
 
-// TestPrivateFileInADocumentsPlace: a link in the place of a document leads to no secret.
+// TestPrivateFileInADocumentsPlace: a link instead of a document leads to no secret.
 func TestPrivateFileInADocumentsPlace(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -17,7 +17,7 @@ import (
 // batchBytes is how many stored bytes of attachments are queued in one transaction.
 const batchBytes = 1 << 20
 
-// queueFolder queues the new files beside a main transcript. done reports whether all of them are queued.
+// queueFolder queues the new files next to a main transcript. done reports whether all of them are queued.
 func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *outbox.Packer,
 	now bool) (done bool, err error) {
 	t, ok := c.files.File(id)

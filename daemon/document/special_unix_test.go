@@ -52,7 +52,7 @@ func TestSpecialFiles(t *testing.T) {
 	refused(t, "unreadable", err, "permission")
 }
 
-// TestSwapped has somebody put links, pipes and folders in a document's place as fast as possible: nothing blocks, and
+// TestSwapped puts links, pipes and folders in a document's place as fast as possible: nothing blocks, and
 // nothing from outside is ever read.
 func TestSwapped(t *testing.T) {
 	p := newPlace(t)

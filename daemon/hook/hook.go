@@ -61,7 +61,7 @@ func New(beats int) *Hook { return &Hook{beats: beats, complete: make(chan int, 
 // after its input is complete: Claude Code shows a hook that fails, and one that exits with 2 stops people's work. Work
 // may be left behind: the process ends.
 func Within(h *Hook, work func(ctx context.Context)) {
-	signal.Ignore(syscall.SIGPIPE) // whoever closed stdout does not want to be told
+	signal.Ignore(syscall.SIGPIPE) // a caller that closed stdout does not want the output
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make(chan struct{})

@@ -12,11 +12,11 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// agents finds the transcripts of sessions' agents on disk. Old versions of Claude Code put them beside the sessions,
+// agents finds the transcripts of sessions' agents on disk. Old versions of Claude Code put them next to the sessions,
 // and only their lines say whose they are: each folder is read once.
 type agents map[string]map[string][]string // paths, by folder and session
 
-// of are the transcripts of a session's agents, in whatever folder below the session's, and beside it.
+// of are the transcripts of a session's agents, in whatever folder below the session's, and next to it.
 func (a agents) of(file File) (paths []string) {
 	//nolint:errcheck // what cannot be listed has no transcripts
 	filepath.WalkDir(filepath.Join(strings.TrimSuffix(file.Path, ".jsonl"), "subagents"),

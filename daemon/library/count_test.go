@@ -58,7 +58,7 @@ func TestNumbersOfDisk(t *testing.T) {
 	}
 }
 
-// TestOldAgentsOfDisk: agents' transcripts of old versions of Claude Code lie beside their sessions.
+// TestOldAgentsOfDisk: agents' transcripts of old versions of Claude Code lie next to their sessions.
 func TestOldAgentsOfDisk(t *testing.T) {
 	r := newRoom(t)
 	r.Server = nil
@@ -77,7 +77,8 @@ func TestOldAgentsOfDisk(t *testing.T) {
 	}
 }
 
-// TestCostOfDisk: a session that is only on disk costs what its requests do, long ones too, by the list that is in force.
+// TestCostOfDisk: a session that is only on disk costs what its requests do, long ones too, by the list that is in
+// force.
 func TestCostOfDisk(t *testing.T) {
 	r := newRoom(t)
 	r.Server = nil

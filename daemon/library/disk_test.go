@@ -183,8 +183,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestBadLines: a bad line is told and skipped, what can be recovered of it counts; a line that is being written is not
-// told.
+// TestBadLines: a bad line is reported and skipped, what can be recovered of it counts; a line that is being written is
+// not reported.
 func TestBadLines(t *testing.T) {
 	a, b, c := said{message: "a", output: 1}.line(), said{message: "b", output: 2}.line(), said{message: "c", output: 4}.line()
 	root := put(t, map[string]string{
@@ -198,7 +198,7 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
-// TestUnreadable: a file or folder that cannot be read is told, and stops nothing.
+// TestUnreadable: a file or folder that cannot be read is reported, and stops nothing.
 func TestUnreadable(t *testing.T) {
 	if os.Getuid() <= 0 {
 		t.Skip("root, and Windows, may read everything")

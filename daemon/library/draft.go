@@ -79,7 +79,7 @@ func fileExists(path string) error {
 // link gives the draft its name; no file may have it.
 func (d *draft) link() error { return d.named(d.CommitNew()) }
 
-// replace gives the draft its name, in place of the file that has it.
+// replace gives the draft its name, and replaces the file that has it.
 func (d *draft) replace() error { return d.named(d.Commit()) }
 
 // named explains why the draft did not get its name.

@@ -70,7 +70,7 @@ type Filter struct {
 	Failed  bool   // with errors
 	Starred bool
 	Tag     string
-	Saved   url.Values // the parameters of a saved view's call, in place of all but Limit
+	Saved   url.Values // the parameters of a saved view's call, instead of all but Limit
 }
 
 // Served reports whether only the server can answer.

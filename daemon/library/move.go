@@ -23,7 +23,7 @@ type move struct {
 // pair is a folder there, and what it is here.
 type pair struct{ old, now string }
 
-// newMove maps the folder old, and for one in a worktree its repository too, to now: whoever resumes a session in a
+// newMove maps the folder old, and for one in a worktree its repository too, to now: a user who resumes a session in a
 // folder means that folder.
 func newMove(old, now string) move {
 	old = trimSeparators(old)
@@ -103,7 +103,7 @@ func trimSeparators(path string) string {
 const longestFolder = 200
 
 // folderName is the name that Claude Code gives the project folder of a working directory. ok is false if it cannot be
-// told: for a long path, and for characters that Unicode can compose.
+// shown: for a long path, and for characters that Unicode can compose.
 func folderName(cwd string) (name string, ok bool) {
 	var b strings.Builder
 	for _, unit := range utf16.Encode([]rune(cwd)) {

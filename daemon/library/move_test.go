@@ -36,7 +36,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestMoveLine changes working directories only, and no byte beside them.
+// TestMoveLine changes working directories only, and no byte next to them.
 func TestMoveLine(t *testing.T) {
 	m := newMove("/home/kim/shop", "/w")
 	for line, want := range map[string]string{

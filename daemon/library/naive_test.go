@@ -133,7 +133,7 @@ func ours(t *testing.T, root string) map[cell]tokens {
 	return out
 }
 
-// corpora are projects folders of real transcripts, where there are any: those beside the repository, and that of
+// corpora are projects folders of real transcripts, where there are any: those next to the repository, and that of
 // CCSHIP_TEST=corpus=FOLDER.
 func corpora(t *testing.T) []string {
 	t.Helper()

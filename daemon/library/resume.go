@@ -46,8 +46,8 @@ type Resumed struct {
 }
 
 // Resume writes a session of any machine below the project folder of a working directory of this machine, with its
-// agents' transcripts and the files beside it, so that Claude Code resumes it there. Working directories in the records
-// are mapped; what was said stays as it is.
+// agents' transcripts and the files next to it, so that Claude Code resumes it there. Working directories in the
+// records are mapped; what was said stays as it is.
 //
 // Everything is downloaded and checked before the first file gets its name, and the session's transcript gets its name
 // last: after a crash Claude Code finds the session as it was before, or whole.
@@ -284,7 +284,7 @@ func (r *resumption) stage(raw *draft, one RestoredFile) error {
 	return nil
 }
 
-// fetchAgents stages the transcripts of the session's agents, in the places that they have beside it.
+// fetchAgents stages the transcripts of the session's agents, in the places that they have next to it.
 func (r *resumption) fetchAgents(ctx context.Context) error {
 	var agents []remote.Session
 	q := remote.Query{User: r.session.User, Machine: &r.session.Machine, Parent: r.session.SessionID}

@@ -118,10 +118,10 @@ func beyond(path, other string) (common, more int64, err error) {
 	return common, more, err
 }
 
-// maxAttachment is the largest file beside a session that is brought, in bytes.
+// maxAttachment is the largest file next to a session that is brought, in bytes.
 const maxAttachment = 256 << 20
 
-// fetchBlobs stages the files beside the session: large tool results, and how agents were started.
+// fetchBlobs stages the files next to the session: large tool results, and how agents were started.
 func (r *resumption) fetchBlobs(ctx context.Context) error {
 	list, err := r.Server.Blobs(ctx, remote.Ref{
 		Session: r.session.SessionID, User: r.session.User, Machine: &r.session.Machine,

@@ -73,7 +73,7 @@ func TestResumeMeanwhile(t *testing.T) {
 	}
 }
 
-// holds reports whether a line is in any file of the room.
+// holds reports whether a line is in any file of the home.
 func (r *room) holds(line string) bool {
 	return slices.ContainsFunc(r.files(), func(name string) bool { return strings.Contains(r.text(name), line) })
 }

@@ -28,7 +28,7 @@ type UsageDisk struct {
 }
 
 // Sum reads every transcript below the roots, and needs memory for the answers only. What cannot be read is left out
-// and told in the report. The error is that of ctx.
+// and named in the report. The error is that of ctx.
 func (d UsageDisk) Sum(ctx context.Context, q Query) (Report, error) {
 	r := Report{Source: FromDisk, By: q.By, Prices: d.Prices.AsOf, Zone: q.Zone.String(), Rows: []Row{}, Faults: []Fault{}}
 	c := counter{

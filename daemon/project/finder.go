@@ -48,7 +48,7 @@ func (f *Finder) Exclude(globs []string) {
 
 // Find returns what applies to a working directory: what the nearest .codetracker folder with a config.json or
 // credentials.json says, from cwd up to the root of the file system. An opt-out in any folder above applies too: a
-// nested project, which may be somebody's clone, cannot undo it. The same is true of an excluded folder and of a file
+// nested project, which may be a clone, cannot undo it. The same is true of an excluded folder and of a file
 // named IgnoreName. If nothing is found, the project is enabled with the defaults.
 //
 // A config.json that cannot be read or parsed may be an opt-out, so its project is held back: Find returns an error

@@ -101,7 +101,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// What may be an opt-out is held back until it can be told.
+// What may be an opt-out is held back until it is known.
 func TestConfigUnknown(t *testing.T) {
 	for name, config := range map[string]string{
 		"empty file":              "",

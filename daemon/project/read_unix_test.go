@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A pipe in a cloned repository must not block whoever asks.
+// A pipe in a cloned repository must not block the caller.
 func TestConfigPipe(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".codetracker", "config.json")

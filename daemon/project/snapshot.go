@@ -17,7 +17,7 @@ func LastSent(dir, sessionID string) (line int64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	// Decode into a map: in the older shape file names stand beside "transcript" and must match exactly.
+	// Decode into a map: in the older shape file names stand next to "transcript" and must match exactly.
 	var snapshot map[string]json.RawMessage
 	if json.Unmarshal(text, &snapshot) != nil {
 		return 0, false

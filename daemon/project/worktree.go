@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// maxListed limits the folders beside a folder that is gone, and the work trees of a repository, that are looked at.
+// maxListed limits the folders next to a folder that is gone, and the work trees of a repository, that are looked at.
 const maxListed = 1024
 
 // findRepository returns the main work tree of the linked git work tree that dir lies in; "" if it lies in none. A
@@ -46,7 +46,7 @@ func findRepository(dir string, gone bool) (string, error) {
 }
 
 // lister returns the repository that lists a work tree which is gone, and in which dir was: the one around it, or one
-// beside it. git forgets a work tree when it is removed with `git worktree remove`, and others after some months.
+// next to it. git forgets a work tree when it is removed with `git worktree remove`, and others after some months.
 func lister(dir, around string) (string, error) {
 	repos := []string{}
 	if around != "" {

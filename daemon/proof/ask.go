@@ -82,7 +82,7 @@ func (v *verifier) ref(c *candidate) remote.Ref {
 	return remote.Ref{Session: c.report.SessionID, User: remote.Me, Machine: &v.Origin.Machine}
 }
 
-// forgottenBy returns the sessions that a server was told to forget.
+// forgottenBy returns the sessions that a server has to forget.
 func (v *verifier) forgottenBy(ctx context.Context, dest string) (map[string]bool, error) {
 	list, err := v.reader(dest).Forgotten(ctx)
 	if err != nil && !remote.Is(err, remote.CodeNoReading) { // an older server forgets nothing

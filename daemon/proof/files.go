@@ -49,7 +49,7 @@ func notThere(err error) error {
 	return err
 }
 
-// files masks the files beside the transcript, and every version of its documents.
+// files masks the files next to the transcript, and every version of its documents.
 func (p *pass) files(ctx context.Context) error {
 	list, err := p.reader.Blobs(ctx, p.ref)
 	if notThere(err) != nil {

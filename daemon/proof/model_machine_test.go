@@ -46,7 +46,7 @@ type modelMachine struct {
 // machineSnapshot is a copy of a machine's folders.
 type machineSnapshot struct{ state, root map[string][]byte }
 
-// trace is what happened, for whoever reads a failure.
+// trace is what happened, for the reader of a failure.
 type trace struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -17,7 +17,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// script runs one history that is told step by step, and checks what every history must end with.
+// script runs one history that is given step by step, and checks what every history must end with.
 func script(t *testing.T, steps func(h *history, a, b *modelMachine)) {
 	t.Parallel()
 	h := newHistory(t)
@@ -253,8 +253,8 @@ func TestReplacedIsLeft(t *testing.T) {
 	})
 }
 
-// TestRepairBesideSending: while a transcript is compared in order to be sent again, what waits of it goes on, and replaces
-// what the server has said that it has.
+// TestRepairBesideSending: while a transcript is compared in order to be sent again, what waits of it goes on, and
+// replaces what the server has said that it has.
 func TestRepairBesideSending(t *testing.T) {
 	script(t, func(h *history, a, _ *modelMachine) {
 		large := func() string { // a request of its own

@@ -239,7 +239,7 @@ func (s *modelServer) loseAnswers(who string, n int) {
 	s.lose[who] = n
 }
 
-// refuseLedger refuses whoever asks for the ledger, or no longer. The channel rings when somebody did.
+// refuseLedger refuses requests for the ledger, or no longer. The channel rings at a request.
 func (s *modelServer) refuseLedger(refuse bool) <-chan struct{} {
 	s.asked.Lock()
 	defer s.asked.Unlock()

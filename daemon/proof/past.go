@@ -166,7 +166,7 @@ func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *p
 	return nil
 }
 
-// masked reports whether the server's copy of a generation has tokens in place of secrets. The hashes taken when the
+// masked reports whether the server's copy of a generation has tokens instead of secrets. The hashes taken when the
 // lines were read cannot prove such a copy.
 func (h *historyCheck) masked(ctx context.Context, g remote.Generation, ref remote.Ref) (bool, error) {
 	if len(g.Masked) > 0 {

@@ -37,7 +37,7 @@ type comparison struct {
 	otherBytes bool // the server stores other bytes than those the queue continues
 
 	sending bool  // lines are sent meanwhile: nobody has stopped for this comparison
-	limit   int64 // of the lines of a transcript that count as common: see beside
+	limit   int64 // of the lines of a transcript that count as common: see next to
 
 	repair    bool // what follows the newline of the last line counts too
 	fromStart bool // send everything again

@@ -15,7 +15,7 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// old is a ccship-server that cannot mask, and a plain server beside it.
+// old is a ccship-server that cannot mask, and a plain server next to it.
 type old struct {
 	t   testing.TB
 	url string
@@ -45,8 +45,8 @@ func (o old) For(dest, _ string) *redact.Masker {
 	return m
 }
 
-// TestCannot names servers that speak only the base protocol, leaves out those for which nothing is masked, and says what
-// to do about a server that is too old.
+// TestCannot names servers that speak only the base protocol, leaves out those for which nothing is masked, and says
+// what to do about a server that is too old.
 func TestCannot(t *testing.T) {
 	t.Parallel()
 	sessions := `{"sessions":[],"next":null}`

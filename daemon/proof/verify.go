@@ -67,7 +67,7 @@ type Masking interface {
 	Proof() *redact.Masker
 }
 
-// Attachments are the files beside transcripts.
+// Attachments are the files next to transcripts.
 type Attachments interface {
 	// OnDisk hashes the attachments of a main transcript that are small enough to be sent, as a server gets them;
 	// tooLarge counts the others. unread is why a file or folder cannot be read.

@@ -8,14 +8,14 @@ import (
 	"net/url"
 )
 
-// Blob is a complete file beside a transcript that the server stores.
+// Blob is a complete file next to a transcript that the server stores.
 type Blob struct {
 	SHA256 string `json:"sha256"` // lower-case hex
 	Name   string `json:"name"`   // path below the session's folder, slashes
 	Size   int64  `json:"size"`   // bytes
 }
 
-// Blobs lists the files beside a session. A name may occur several times, each time with other content.
+// Blobs lists the files next to a session. A name may occur several times, each time with other content.
 func (c *Client) Blobs(ctx context.Context, ref Ref) (list []Blob, err error) {
 	ref.Epoch, ref.Generation = "", nil
 	err = c.get(ctx, ref.path("blobs"), ref.query(), &list)

@@ -56,7 +56,7 @@ func New(base *url.URL, name string, key func() (string, error), agent string) *
 	return &Client{Base: base, Key: key, HTTP: client, Agent: agent}
 }
 
-// Me is the caller's own name where a transcript's user is named. Whoever asks for what this machine sent asks with it:
+// Me is the caller's own name where a transcript's user is named. A request for what this machine sent has it:
 // an owner sees also what others sent under the same names.
 const Me = "@me"
 

@@ -38,7 +38,7 @@ func answer(code int, body string) http.HandlerFunc {
 	}
 }
 
-// TestErrors gives each answer the code that decides what a person is told, and how a command ends.
+// TestErrors gives each answer the code that decides what a person reads, and how a command ends.
 func TestErrors(t *testing.T) {
 	said := func(code string) string { return `{"error":{"code":"` + code + `","message":"in words"}}` }
 	for name, c := range map[string]struct {

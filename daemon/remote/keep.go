@@ -30,7 +30,7 @@ func (k Keeper) SetMark(ctx context.Context, ref Ref, m Mark) (kept Mark, err er
 	return kept, k.Client.document(ctx, http.MethodPut, ref.path("mark"), ref.query(), m, &kept)
 }
 
-// ShareLink is an address that shows one session to whoever has it.
+// ShareLink is an address that shows one session to anyone with it.
 type ShareLink struct {
 	ID        int64     `json:"id"`
 	URL       string    `json:"url,omitempty"` // only when it is made

@@ -26,7 +26,7 @@ func (k Keeper) SavedViews(ctx context.Context, now time.Time) ([]SavedView, err
 	return a.Views, err
 }
 
-// SaveView keeps a view in place of the one of that name, and returns it as the server keeps it.
+// SaveView keeps a view instead of the one of that name, and returns it as the server keeps it.
 func (k Keeper) SaveView(ctx context.Context, name, page string, q url.Values) (v SavedView, err error) {
 	body := struct {
 		Page  string `json:"page"`

@@ -106,7 +106,7 @@ type Query struct {
 	Failed  bool   // only with errors
 	Starred bool   // only those that the key's user has starred
 	Tag     string // only those to which the key's user has given this tag
-	// Saved are the parameters of a saved view's call, in place of all of these.
+	// Saved are the parameters of a saved view's call, instead of all of these.
 	Saved url.Values
 }
 

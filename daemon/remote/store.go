@@ -9,8 +9,8 @@ import (
 )
 
 // Of returns a client that takes answers of one database only: several may answer in turn at one address, and what one
-// has says nothing about the other. "": the one that answers first. Servers that never name their database are not told
-// apart; an answer without a name among answers with one is refused.
+// has says nothing about the other. "": the one that answers first. Servers that never name their database are not
+// distinguished apart; an answer without a name among answers with one is refused.
 func (c *Client) Of(store string) *Client {
 	one := *c
 	one.store = &pin{store: store}

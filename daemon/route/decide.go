@@ -32,9 +32,9 @@ type Decision struct {
 	Facts              state.Routing // of the file, as they are to be committed with the chunk
 	New                bool          // the file has no stream yet: a new transcript
 	DestinationChanged bool          // the whole file goes to another server, or again to its own; this is not a rewind
-	Compaction         bool          // a line may be a compaction's record; set by whoever reads the lines
+	Compaction         bool          // a line may be a compaction's record; set by the reader of the lines
 	// CleanBy searched every line for secrets and found none; nil: it found some, or did not search every line. Set by
-	// whoever reads the lines.
+	// the reader of the lines.
 	CleanBy *redact.Masker
 }
 

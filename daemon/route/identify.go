@@ -118,8 +118,8 @@ func firstBytes(c *tail.Chunk) []byte {
 	return c.Provisional
 }
 
-// learnCwd finds the working directory of a file whose first lines named none, or that was written anew: whoever moves
-// a project rewrites its paths. The stream's name stays, and the hash: it is still the same project.
+// learnCwd finds the working directory of a file whose first lines named none, or that was written anew: a user who
+// moves a project rewrites its paths. The stream's name stays, and the hash: it is still the same project.
 func (r *Router) learnCwd(f *state.Routing, c *tail.Chunk) {
 	cwd, ok := transcript.FirstCwd(firstBytes(c))
 	if f.Stream.Extended || !ok || cwd == f.Stream.Cwd {
