@@ -27,7 +27,7 @@ func (t *tools) server() *mcp.Server {
 // loaded makes Claude Code show a tool to the model at once. Without it, newer versions hide it behind a tool search.
 var loaded = mcp.Meta{"anthropic/alwaysLoad": true}
 
-// tool is what the model is told of a tool.
+// tool is what the model reads of a tool.
 type tool struct {
 	name, description string
 	properties        string   // members of the JSON schema's "properties", without the braces

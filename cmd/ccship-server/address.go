@@ -14,15 +14,15 @@ import (
 	"github.com/ccship/ccship/internal/sys"
 )
 
-// served is the address that a server of a store has, or had last. It is kept beside the store, so that other commands
-// need not be told it.
+// served is the address that a server of a store has, or had last. It is kept next to the store, so that other commands
+// need no flag for it.
 type served struct {
 	Listen string `json:"listen"`               // as --listen takes it, with the port that was chosen
 	URL    string `json:"url"`                  // on this machine; unix:///PATH for a socket
 	Public string `json:"public_url,omitempty"` // where browsers reach it, if that was given
 }
 
-// servedFile is the file beside a store that keeps the address; "" where there is no folder for it.
+// servedFile is the file next to a store that keeps the address; "" where there is no folder for it.
 func servedFile(store string) string {
 	if path, ok := strings.CutPrefix(store, "sqlite:"); ok {
 		return path + ".address"

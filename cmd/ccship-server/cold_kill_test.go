@@ -149,7 +149,7 @@ func (p *program) told(t *testing.T, key, session, what string) string {
 	return res.Status + ", " + answer.Error.Message
 }
 
-// TestColdUnreachable: while cold storage cannot be reached, whoever asks for what is there is told so, whatever is asked.
+// TestColdUnreachable: while cold storage cannot be reached, every request for what is there says so.
 func TestColdUnreachable(t *testing.T) {
 	at, path := newPlace(t), filepath.Join(t.TempDir(), "server.db")
 	key := newKeyIn(t, path)

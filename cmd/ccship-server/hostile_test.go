@@ -14,8 +14,8 @@ import (
 	"github.com/ccship/ccship/server/store/sqlite"
 )
 
-// hostileName sets the clipboard, clears the screen, turns letters around, hides some, and begins lines and cells of its
-// own. Names of sessions, projects and keys are whatever somebody sent.
+// hostileName sets the clipboard, clears the screen, turns letters around, hides some, and begins lines and cells of
+// its own. Names of sessions, projects and keys are whatever a client sent.
 const hostileName = "T\x1b]52;c;aGk=\x07\x1b[2J\u009b2J\u202egnp.exe\u2066\U000e0041\r\nINJECTED\tCELL\u2028\x7f\x1b[8m"
 
 // TestHostileNames: what others chose cannot steer the operator's terminal, nor look like a line of ours.

@@ -78,7 +78,7 @@ func keyUser(c *cobra.Command, s store.Store, name string) (server.User, error) 
 		return server.User{}, errWhichUser
 	}
 	u, err := s.AddUser(ctx, firstUser, server.Owner, time.Now())
-	if errors.Is(err, server.ErrExists) { // somebody else was quicker
+	if errors.Is(err, server.ErrExists) { // another process was quicker
 		return findUser(ctx, s, firstUser)
 	}
 	return u, err

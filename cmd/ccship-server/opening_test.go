@@ -24,8 +24,8 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// TestServeWhileMigrating: a server that waits for one that changes the schema answers meanwhile, and says why it refuses.
-// Once that one is done it makes the schema and serves, and tells the service manager both.
+// TestServeWhileMigrating: a server that waits for one that changes the schema answers meanwhile, and says why it
+// refuses. Once that one is done it makes the schema and serves, and tells the service manager both.
 func TestServeWhileMigrating(t *testing.T) {
 	c := pgtest.New(t, pgtest.Fast)
 	other := changer(t, c.URL("postgres"))
@@ -113,7 +113,7 @@ func changer(t *testing.T, at string) io.Closer {
 	return db
 }
 
-// expectTold waits until the service manager is told something.
+// expectTold waits until the service manager gets something.
 func expectTold(t *testing.T, from *net.UnixConn, what string) {
 	t.Helper()
 	if err := from.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {

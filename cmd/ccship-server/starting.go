@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// retryAfter, in seconds, is when whoever was refused is to ask again.
+	// retryAfter, in seconds, is when a refused client is to ask again.
 	retryAfter = "5"
 	// patience is how long a request may take, and those that run may take to end.
 	patience = 5 * time.Second

@@ -37,7 +37,7 @@ func defaultStore() string {
 	return "sqlite:" + filepath.Join(dir, "server.db")
 }
 
-// stateDir is where the server keeps what nobody named a place for; "" where the user has no home.
+// stateDir is where the server keeps what nobody named a location for; "" where the user has no home.
 func stateDir() string {
 	dir := os.Getenv("XDG_STATE_HOME")
 	if dir == "" {

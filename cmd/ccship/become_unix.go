@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// become runs another program in the place of this one.
+// become runs another program instead of this one.
 func become(program string, args []string) error {
 	err := syscall.Exec(program, append([]string{program}, args...), os.Environ())
 	return fmt.Errorf("run %s: %w", program, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/show"
 )
 
-// sgr is what changes colours; everything else that a terminal is told moves its cursor.
+// sgr is what changes colours; everything else that a terminal gets moves its cursor.
 var sgr = regexp.MustCompile("\x1b\\[[0-9;:]*m")
 
 // notOnTerminal are commands that TestNoColour does not run: programs that stay, and those that need a service manager.

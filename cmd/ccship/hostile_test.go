@@ -147,7 +147,7 @@ func hostileServer(t *testing.T, flag, fails bool) string {
 	return server.URL
 }
 
-// hostileCommands is every command that shows what somebody else wrote.
+// hostileCommands is every command that shows what another user wrote.
 func hostileCommands() [][]string {
 	return [][]string{
 		{"status"}, {"status", "--line"}, {"sync", "--wait"}, {"verify"}, {"verify", "--deep"}, {"pause"}, {"resume"}, {"flush"}, {"reload"},
@@ -212,7 +212,7 @@ func checkHarmless(t *testing.T, command []string, shown string) {
 	}
 }
 
-// checkExact holds a JSON document to the texts it was made of, and to what may reach a terminal.
+// checkExact holds a JSON document to its source texts, and to what may reach a terminal.
 func checkExact(t *testing.T, command []string, document string) {
 	t.Helper()
 	checkHarmless(t, command, document)
@@ -232,7 +232,7 @@ func checkExact(t *testing.T, command []string, document string) {
 	}
 }
 
-// TestHostileConfiguration: what is wrong with a configuration is told without steering the terminal.
+// TestHostileConfiguration: what is wrong with a configuration is reported without steering the terminal.
 func TestHostileConfiguration(t *testing.T) {
 	jsonHome(t)
 	path := filepath.Join(t.TempDir(), "config.toml")

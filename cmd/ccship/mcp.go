@@ -60,7 +60,7 @@ func (a *app) givenFlags() []string {
 	return given
 }
 
-// findMCP is the path of the program: beside this one, where packages and archives put it, else on PATH.
+// findMCP is the path of the program: next to this one, where packages and archives put it, else on PATH.
 func findMCP() (string, error) {
 	name := mcpProgram
 	if runtime.GOOS == "windows" {

@@ -136,7 +136,7 @@ func (a verbs) printFollowed(view show.View, m control.Messages, fresh []control
 	return err
 }
 
-// messageKey tells messages apart; a call that has its result is another one than before.
+// messageKey distinguishes messages; a call that has its result is another one than before.
 type messageKey struct {
 	line             int64
 	kind, uuid, tool string

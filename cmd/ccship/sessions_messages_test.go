@@ -6,7 +6,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 )
 
-// Following tells each message once, and a call once more when it has its result.
+// Following shows each message once, and a call once more when it has its result.
 func TestFreshMessages(t *testing.T) {
 	var seen seenMessages
 	all := showtest.Messages().Messages

@@ -119,7 +119,7 @@ func TestSessionsJSON(t *testing.T) {
 	}
 }
 
-// writeNow makes a file look as if somebody had just written to it.
+// writeNow makes a file look as if a program had just written to it.
 func writeNow(t *testing.T, path string) {
 	t.Helper()
 	now := time.Now()

@@ -80,7 +80,7 @@ func leaves(cmd *cobra.Command, f func(words []string)) {
 	}
 }
 
-// TestThief runs every command while somebody else listens at the server's address on plain HTTP, who claims to be the
+// TestThief runs every command while another user listens at the server's address on plain HTTP, who claims to be the
 // server, or another kind of server: none of the commands shows the key.
 func TestThief(t *testing.T) {
 	jsonHome(t)

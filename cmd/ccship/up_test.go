@@ -230,7 +230,7 @@ func TestUp(t *testing.T) {
 	}
 }
 
-// Whoever kills the parent with -9 leaves no server behind.
+// A kill of the parent with -9 leaves no server behind.
 func TestUpKilled(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("untested on Windows")

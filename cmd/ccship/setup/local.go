@@ -23,7 +23,7 @@ import (
 
 // localServer is what is known of a server on this machine.
 type localServer struct {
-	program string // ccship-server; "" where it is not at hand
+	program string // ccship-server; "" where it is not found
 	manager bool   // it could be installed as a service
 	there   bool   // its service is installed
 	url     string // where one answers; "" for nowhere

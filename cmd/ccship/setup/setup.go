@@ -107,7 +107,7 @@ func (s *setup) run(ctx context.Context) error {
 	return s.bringUp(ctx, t, chosen.usable)
 }
 
-// introduce says in one sentence what will happen, to whoever sits at the terminal.
+// introduce says in one sentence what will happen, to the user at the terminal.
 func (s *setup) introduce(c config.Config) {
 	if s.ask == nil {
 		return

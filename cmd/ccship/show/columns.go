@@ -12,7 +12,7 @@ const unknown = "–"
 // leastLast is how many columns the last cell of a row is worth: for fewer, others give way.
 const leastLast = 28
 
-// squeezed leaves out columns, in the order that says which is needed least, until the last one has room for some
+// squeezed leaves out columns, in the order that says which is needed least, until the last one has space for some
 // words. columns 0 leaves all.
 func squeezed(signs string, rows [][]string, columns int, order []int) (string, [][]string) {
 	widths := make([]int, len(signs))

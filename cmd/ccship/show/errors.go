@@ -90,7 +90,7 @@ func (a *App) Report(err error) int {
 	return ExitCode(e)
 }
 
-// PrintError writes the line and the hint. Whoever closed stderr does not want them.
+// PrintError writes the line and the hint. A caller that closed stderr does not want them.
 func PrintError(w io.Writer, e *control.Error) {
 	columns, _ := term.Columns(w)
 	text := term.Hang("ccship: "+term.Printable(e.Message), columns, 2) + "\n"

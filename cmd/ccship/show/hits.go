@@ -82,7 +82,8 @@ func (v View) hitLine(l *remote.Hit) string {
 	return strings.TrimRight(v.fit(head+v.snippet(within(l.Snippet, room))), " ") + "\n"
 }
 
-// within cuts the beginning of a snippet as long as what matched would otherwise not be seen in room columns. 0: any.
+// within cuts the beginning of a snippet as long as what matched would otherwise not be seen in that many columns. 0:
+// any.
 func within(pieces []remote.Piece, room int) []remote.Piece {
 	before, first := 0, slices.IndexFunc(pieces, func(p remote.Piece) bool { return p.Match })
 	if first < 1 || room == 0 {

@@ -65,7 +65,7 @@ func filters(query string) string {
 	return strings.Join(out, "; ")
 }
 
-// Mark is what somebody keeps about a session.
+// Mark is what a user keeps about a session.
 func Mark(m remote.Mark) string {
 	var b strings.Builder
 	row := func(name, text string) { b.WriteString(term.Pad(name, 6) + text + "\n") }

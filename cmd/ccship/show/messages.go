@@ -87,7 +87,7 @@ func describeMessage(m *control.Message) (who, colour, text string) {
 	return m.Role, bold, m.Content
 }
 
-// describeTurn is a turn's time and tokens. The input is told apart by what it costs.
+// describeTurn is a turn's time and tokens. The input is distinguished by what it costs.
 func describeTurn(m *control.Message) string {
 	text := fmt.Sprintf("%.1f s, %s in", m.Duration, humanTokens(m.InputTokens))
 	var parts []string

@@ -37,7 +37,7 @@ func (v View) Outbox(l control.OutboxList) string {
 	return b.String()
 }
 
-// rowText says what waits: lines, files beside the transcript, or only what was derived of lines.
+// rowText says what waits: lines, files next to the transcript, or only what was derived of lines.
 func rowText(r control.OutboxRow) string {
 	switch {
 	case r.Kind == "blobs":

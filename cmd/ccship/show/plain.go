@@ -11,7 +11,7 @@ func plain[T any](answer T) T {
 	v := reflect.New(reflect.TypeFor[T]()).Elem()
 	v.Set(reflect.ValueOf(answer))
 	clean(v)
-	return v.Interface().(T) //nolint:forcetypeassert // it was made of that type
+	return v.Interface().(T) //nolint:forcetypeassert // it has that type
 }
 
 // clean replaces the texts in v. What v points to is copied first.

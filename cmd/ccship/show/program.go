@@ -61,7 +61,7 @@ func serverName() string {
 	return "ccship-server"
 }
 
-// FindServer is the path of ccship-server: beside this program, whose links are followed, or on PATH.
+// FindServer is the path of ccship-server: next to this program, whose links are followed, or on PATH.
 func FindServer() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -80,7 +80,7 @@ func FindServer() (string, error) {
 	return lookPath(filepath.Dir(self))
 }
 
-// lookPath finds the server on PATH. beside is where it was looked for before.
+// lookPath finds the server on PATH. next to is where it was looked for before.
 func lookPath(beside string) (string, error) {
 	path, err := exec.LookPath(serverName())
 	if err != nil {

@@ -32,7 +32,7 @@ func shortened(ids []string) []string {
 // isAgentOf says whether an id is of an agent of a session.
 func isAgentOf(id, session string) bool { return strings.HasPrefix(id, session+"/") }
 
-// pasted is an id as a shell takes it, in full: what tells it apart from others on a page may not do so from all.
+// pasted is an id as a shell takes it, in full: what distinguishes it from others on a page may not do so from all.
 func pasted(id string) string {
 	id = term.Printable(id)
 	plain := func(r rune) bool {

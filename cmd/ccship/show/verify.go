@@ -78,8 +78,8 @@ func deepText(d *control.DeepReport) string {
 	return b.String()
 }
 
-// heldBack is how the note of a transcript begins that is not sent until it can be told whether its project has opted
-// out: somebody has to fix it, so it is listed.
+// heldBack is how the note of a transcript begins that is not sent until it is known whether its project has opted
+// out: the user has to fix it, so it is listed.
 const heldBack = "held back"
 
 // apartText counts what was not compared, or not whole.
@@ -168,7 +168,7 @@ func excludedText(list []control.ExclusionCount) string {
 	return text
 }
 
-// besideText counts the files beside transcripts.
+// besideText counts the files next to transcripts.
 func besideText(r control.AttachmentsReport) string {
 	text := ""
 	if r.Files > 0 {

@@ -18,7 +18,7 @@ func TestReportText(t *testing.T) {
 	}
 }
 
-// Neither a status nor a report says that all is well beside files that nobody reads.
+// Neither a status nor a report says that all is well next to files that nobody reads.
 func TestNotRead(t *testing.T) {
 	n := showtest.NotRead()
 	text := Verify(control.VerifyReport{Equal: true, Proven: true, Files: 2, Unfinished: 2, NotReadFiles: n})

@@ -59,7 +59,7 @@ func (b *Bar) forward(done, total int64) int64 {
 	return max(done, int64(b.best*float64(total)))
 }
 
-// Note shows words in place of the bar.
+// Note shows words instead of the bar.
 func (b *Bar) Note(words string) {
 	if b == nil {
 		return

@@ -32,7 +32,7 @@ func Dress(root *cobra.Command) {
 		}
 		text += "\n\n" + c.UsageString()
 		width := columns(c.OutOrStdout())
-		if width > 0 && c.HasParent() { // somebody reads it: the same eight lines below every command hide what matters
+		if width > 0 && c.HasParent() { // a person reads it: the same eight lines below every command hide what matters
 			text = global.ReplaceAllString(text, "Flags of every command: `"+root.Name()+" --help`\n")
 		}
 		_, _ = io.WriteString(c.OutOrStdout(), fit(text, width)) // nobody is left to tell

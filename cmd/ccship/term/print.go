@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 )
 
-// Printf writes words for people. Arguments stay within their line and steer nothing, whoever wrote them.
+// Printf writes words for people. Arguments stay within their line and steer nothing, regardless of who wrote them.
 func Printf(w io.Writer, format string, args ...any) (int, error) {
 	return fmt.Fprintf(w, format, harmless(args)...)
 }

@@ -10,9 +10,9 @@ import (
 // colour is a colour that ccship itself writes. No other escape sequence reaches a terminal through Safe.
 var colour = regexp.MustCompile("\x1b\\[(?:0|1|2|31|32|33|36)m")
 
-// Safe is text as a terminal may get it, whoever wrote it: lines and tabs stay, other control characters, bytes that
-// are not UTF-8, and characters that turn the order of others around or hide become spaces. With colours, those of
-// ccship stay too.
+// Safe is text as a terminal may get it, regardless of who wrote it: lines and tabs stay, other control characters,
+// bytes that are not UTF-8, and characters that turn the order of others around or hide become spaces. With colours,
+// those of ccship stay too.
 func Safe(text string, colours bool) string {
 	if !colours || !strings.Contains(text, "\x1b[") {
 		return safe(text)

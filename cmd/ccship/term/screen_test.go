@@ -76,7 +76,7 @@ func tall() string {
 	return "ccship: sending\n" + strings.Repeat("  server   http://127.0.0.1:5000, not reachable, next try in 4 s\n", 29)
 }
 
-// The screen shows each text in place of the one before, at every size, and gives the cursor back.
+// The screen shows each text instead of the one before, at every size, and gives the cursor back.
 func TestScreen(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {20, 24}, {80, 5}, {1, 2}, {40, 3}} {
 		d := &terminalOf{t: t, columns: size[0], rows: size[1]}
