@@ -99,6 +99,7 @@ tail:
 transcript:
 transcript/planted:
 transcript/price: transcript
+transcript/provenance: transcript transcript/session
 transcript/redact: transcript
 transcript/session: transcript
 `

@@ -18,7 +18,7 @@ func (p *parsed) extend(r *Record) {
 	case "file-history-snapshot", "file-history-delta":
 		r.Snapshot = p.snapshot
 	case "progress":
-		r.AgentAnswer = agentAnswer(p.data)
+		r.AgentAnswer, r.AgentRecord = agentAnswer(p.data), field(p.data, "message")
 	case "queue-operation", "last-prompt":
 		r.Text = text(p.content)
 	case "custom-title", "ai-title", "summary":

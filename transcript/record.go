@@ -61,6 +61,8 @@ type Record struct {
 	// AgentAnswer is set on a progress record that repeats an answer of a subagent, as Claude Code 2.1.12 to 2.1.76
 	// wrote them. Sometimes no other record has the answer. Its Line is 0.
 	AgentAnswer *UsageSample
+	// AgentRecord is the record of a subagent that a progress record of those versions repeats, as written.
+	AgentRecord json.RawMessage
 	// ToolResult is toolUseResult as written: an object, a string or an array.
 	ToolResult json.RawMessage
 }

@@ -214,6 +214,9 @@ func field(object []byte, name string) []byte {
 // that Scan accepted, otherwise the result is meaningless.
 func StringField(object []byte, name string) string { return text(field(object, name)) }
 
+// Member is the member name of a JSON object as written, nil if there is none. object must be as for StringField.
+func Member(object []byte, name string) []byte { return field(object, name) }
+
 // NumberField is the number member name of a JSON object; 0 if there is none. object must be as for StringField.
 func NumberField(object []byte, name string) float64 {
 	n, err := strconv.ParseFloat(string(field(object, name)), 64)

@@ -1,0 +1,64 @@
+// Package provenance tells which tool call wrote a line of a file. A Builder reads from a transcript what each call
+// added to which file; Attribute compares that with the lines that a commit adds. Lines are compared by hashes of their
+// text, so that neither side has to show the other a text.
+package provenance
+
+import (
+	"crypto/sha256"
+	"hash/fnv"
+	"strings"
+	"unicode"
+)
+
+// SumSize is the length of a Sum.
+const SumSize = 16
+
+// Sum stands for the text of a line. The first bytes are a hash of the text as formatters leave it alone, the last one
+// is a checksum of the text as it is.
+type Sum [SumSize]byte
+
+// Key is the part of a Sum that lines have in common which only a formatter tells apart.
+type Key [SumSize - 1]byte
+
+// Key returns the part by which lines are compared.
+func (s Sum) Key() Key { return Key(s[:SumSize-1]) }
+
+// SumOf returns the sum of a line, without its newline. plain: the line says so little that it proves nothing alone.
+// ok is false for a line without any text.
+func SumOf(line string) (s Sum, plain, ok bool) {
+	line = strings.TrimRight(line, "\r")
+	text, letters := normalised(line)
+	if len(text) == 0 {
+		return s, true, false
+	}
+	full := sha256.Sum256(text)
+	copy(s[:], full[:SumSize-1])
+	check := fnv.New32a()
+	_, _ = check.Write([]byte(line))
+	s[SumSize-1] = byte(check.Sum32())
+	return s, letters < leastLetters, true
+}
+
+// leastLetters is how many letters and digits a line has that proves something alone.
+const leastLetters = 12
+
+// normalised is a line without what formatters change: white space, the kind of quotes, a last comma or semicolon.
+// letters counts its letters and digits.
+func normalised(line string) (text []byte, letters int) {
+	text = make([]byte, 0, len(line))
+	for _, r := range line {
+		switch {
+		case unicode.IsSpace(r) || r == '\ufeff':
+			continue
+		case r == '\'' || r == '`':
+			r = '"'
+		case unicode.IsLetter(r) || unicode.IsDigit(r):
+			letters++
+		}
+		text = append(text, string(r)...)
+	}
+	for len(text) > 1 && (text[len(text)-1] == ',' || text[len(text)-1] == ';') {
+		text = text[:len(text)-1]
+	}
+	return text, letters
+}
