@@ -43,6 +43,20 @@ func Disk(roots []string) (files []File) {
 	return files
 }
 
+// Folder is the working directory in which Claude Code finds a transcript; "" if it does not say.
+func (f File) Folder() string {
+	project := filepath.Base(filepath.Dir(f.Path))
+	first := readHead(f.Path).FirstCwd
+	if name, _ := folderName(first); name == project {
+		return first
+	}
+	last, err := oldFolder(f.Path, project)
+	if err != nil {
+		return first
+	}
+	return last
+}
+
 // headBytes is how much of a transcript is read for its title and project.
 const headBytes = 256 << 10
 
@@ -88,12 +102,17 @@ func (l *Library) project(h *head, file File) string {
 	if h.FirstCwd == "" {
 		return filepath.Base(filepath.Dir(file.Path))
 	}
+	return l.ProjectOf(h.FirstCwd)
+}
+
+// ProjectOf is the name of a working directory's project.
+func (l *Library) ProjectOf(cwd string) string {
 	if l.Repository != nil {
-		if repository := l.Repository(h.FirstCwd); repository != "" {
+		if repository := l.Repository(cwd); repository != "" {
 			return transcript.FolderName(repository)
 		}
 	}
-	return transcript.FolderName(transcript.RepositoryOf(h.FirstCwd))
+	return transcript.FolderName(transcript.RepositoryOf(cwd))
 }
 
 // diskItem is a session on disk. Numbers of its beginning would be wrong, so a long one has none.

@@ -265,10 +265,8 @@ func (l *Library) refuseLive(session, path string, now time.Time) error {
 	if info, err := os.Stat(path); err == nil && now.Sub(info.ModTime()) < quiet && info.ModTime().Sub(now) < quiet {
 		return refuse("its transcript was written to " + now.Sub(info.ModTime()).Round(time.Second).String() + " ago")
 	}
-	for _, root := range l.Roots {
-		if pid := runningIn(filepath.Join(filepath.Dir(root), "sessions"), session); pid != 0 {
-			return refuse(fmt.Sprintf("process %d has it open", pid))
-		}
+	if p, ok := l.Running()[session]; ok {
+		return refuse(fmt.Sprintf("process %d has it open", p.PID))
 	}
 	return nil
 }

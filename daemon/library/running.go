@@ -3,6 +3,7 @@ package library
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,9 +12,25 @@ import (
 	"syscall"
 )
 
-// runningIn is the process that has a session open, according to Claude Code's list (<folder>/<pid>.json); 0: none.
-// Claude Code leaves entries of ended processes behind.
-func runningIn(folder, session string) (pid int) {
+// Process is a Claude Code that has a session open.
+type Process struct {
+	PID    int
+	Status string // "idle", "busy" or "shell"; "" where it does not say
+}
+
+// Running are the processes that have sessions open on this machine, by session.
+func (l *Library) Running() map[string]Process {
+	all := map[string]Process{}
+	for _, root := range l.Roots {
+		maps.Copy(all, runningIn(filepath.Join(filepath.Dir(root), "sessions")))
+	}
+	return all
+}
+
+// runningIn are the processes of Claude Code's list (<folder>/<pid>.json), by session. Claude Code leaves entries of
+// ended processes behind.
+func runningIn(folder string) map[string]Process {
+	all := map[string]Process{}
 	entries, _ := os.ReadDir(folder) // versions before 2.1 have none
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), ".json")
@@ -24,12 +41,13 @@ func runningIn(folder, session string) (pid int) {
 		text, err := os.ReadFile(filepath.Join(folder, e.Name()))
 		var said struct {
 			Session string `json:"sessionId"`
+			Status  string `json:"status"`
 		}
-		if err == nil && json.Unmarshal(text, &said) == nil && said.Session == session {
-			return n
+		if err == nil && json.Unmarshal(text, &said) == nil && said.Session != "" {
+			all[said.Session] = Process{n, said.Status}
 		}
 	}
-	return 0
+	return all
 }
 
 // alive says whether a process exists.

@@ -210,29 +210,34 @@ func (m *messages) add(line int64, raw []byte) {
 func (m *messages) last(n int) []Message {
 	out := []Message{}
 	for _, x := range m.log.Messages(n, 0) {
-		message := Message{Kind: string(x.Kind), Line: x.Line, Text: x.Content}
-		switch x.Kind {
-		case session.ToolStartMessage:
-			message.Text = x.ToolName + " " + transcript.ToolSummary(x.ToolName, x.ToolInput, 120)
-		case session.ToolCompleteMessage:
-			message.Text = x.ToolName + ": " + cmp.Or(x.Error, x.Output)
-		case session.ResultMessage:
-			message.Text = x.Duration.Round(time.Second).String()
-		case session.ErrorMessage:
-			message.Text = cmp.Or(x.Error, x.Content)
-		case session.CompactionMessage:
-			message.Text = describeCompaction(&x.Compact)
-		case session.ClearedMessage:
-			message.Text = "the context; the conversation goes on with the accepted plan"
-		case session.InterruptedMessage:
-			message.Text = "by the user"
-		}
-		if !x.Time.IsZero() {
-			message.At = &x.Time
-		}
-		out = append(out, message)
+		out = append(out, messageOf(&x))
 	}
 	return out
+}
+
+// messageOf is a message in short.
+func messageOf(x *session.Message) Message {
+	message := Message{Kind: string(x.Kind), Line: x.Line, Text: x.Content}
+	switch x.Kind {
+	case session.ToolStartMessage:
+		message.Text = x.ToolName + " " + transcript.ToolSummary(x.ToolName, x.ToolInput, 120)
+	case session.ToolCompleteMessage:
+		message.Text = x.ToolName + ": " + cmp.Or(x.Error, x.Output)
+	case session.ResultMessage:
+		message.Text = x.Duration.Round(time.Second).String()
+	case session.ErrorMessage:
+		message.Text = cmp.Or(x.Error, x.Content)
+	case session.CompactionMessage:
+		message.Text = describeCompaction(&x.Compact)
+	case session.ClearedMessage:
+		message.Text = "the context; the conversation goes on with the accepted plan"
+	case session.InterruptedMessage:
+		message.Text = "by the user"
+	}
+	if !x.Time.IsZero() {
+		message.At = &x.Time
+	}
+	return message
 }
 
 // describeCompaction is why the conversation was compacted, and the tokens in use before and after, if recorded.

@@ -1,0 +1,186 @@
+package library
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/remote"
+)
+
+// Match is a session on disk in which a text was found: the line that says most, and a part of it.
+type Match struct {
+	Item
+	Line    int64
+	Kind    string // as a server names it: prompt, answer, tool, result, message, error
+	At      *time.Time
+	Snippet []remote.Piece
+}
+
+// Recent lists the sessions on disk whose files changed last, of a project or, with "", of all. They have no numbers:
+// only the beginning of each is read.
+func (l *Library) Recent(ctx context.Context, project string, limit int) []Item {
+	var items []Item
+	for _, file := range Disk(l.Roots) {
+		if len(items) == limit || ctx.Err() != nil {
+			break
+		}
+		h := readHead(file.Path)
+		if project == "" || l.project(&h, file) == project {
+			items = append(items, l.fileItem(&h, activeFile{file, file.active()}, 0))
+		}
+	}
+	return items
+}
+
+// Grep finds lines on disk that hold all words of a text, whatever their case; words in double quotes stand next to
+// each other. It returns one match a session, the last changed first.
+func (l *Library) Grep(ctx context.Context, text, project string, limit int) []Match {
+	words := wanted(text)
+	var found []Match
+	if len(words) == 0 {
+		return nil
+	}
+	for _, file := range Disk(l.Roots) {
+		if len(found) == limit || ctx.Err() != nil {
+			break
+		}
+		m := grep(ctx, file, words)
+		if m == nil {
+			continue
+		}
+		h := readHead(file.Path)
+		m.Item = l.fileItem(&h, activeFile{file, file.active()}, 0)
+		if project == "" || m.Project == project {
+			found = append(found, *m)
+		}
+	}
+	return found
+}
+
+// wanted are the words and phrases of a text, in lower case.
+func wanted(text string) (words []string) {
+	for i, part := range strings.Split(strings.ToLower(text), `"`) {
+		if i%2 == 1 {
+			words = append(words, strings.Join(strings.Fields(part), " "))
+			continue
+		}
+		words = append(words, strings.Fields(part)...)
+	}
+	kept := words[:0]
+	for _, w := range words {
+		if w != "" {
+			kept = append(kept, w)
+		}
+	}
+	return kept
+}
+
+// grep finds the best line of a file: the first that a person or Claude said, else the first.
+func grep(ctx context.Context, file File, words []string) (best *Match) {
+	in, err := os.Open(file.Path)
+	if err != nil {
+		return nil
+	}
+	defer in.Close()
+	raw := make([][]byte, len(words))
+	for i, w := range words { // as a record has it
+		quoted, _ := json.Marshal(w) // a string has no error
+		raw[i] = quoted[1 : len(quoted)-1]
+	}
+	var lower []byte
+	lines := bufio.NewReaderSize(in, 256<<10)
+	for n := int64(0); ctx.Err() == nil; n++ {
+		line, err := lines.ReadBytes('\n')
+		if lower = lowered(lower[:0], line); holdsAll(lower, raw) {
+			if m := matchIn(n, bytes.TrimSuffix(line, []byte("\n")), words); m != nil {
+				if m.Kind == "prompt" || m.Kind == "answer" {
+					return m
+				}
+				best = cmp.Or(best, m)
+			}
+		}
+		if errors.Is(err, io.EOF) || err != nil {
+			break
+		}
+	}
+	return best
+}
+
+// lowered appends a line in lower case.
+func lowered(to, line []byte) []byte {
+	for _, c := range line {
+		if c >= 0x80 {
+			return append(to[:0], bytes.ToLower(line)...)
+		}
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		to = append(to, c)
+	}
+	return to
+}
+
+func holdsAll(line []byte, words [][]byte) bool {
+	for _, w := range words {
+		if !bytes.Contains(line, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// matchIn is the message of a line that holds all words; nil: they are only in what nobody reads.
+func matchIn(n int64, line []byte, words []string) *Match {
+	var w window
+	w.add(n, line)
+	for _, p := range w.passages() {
+		text := strings.ToLower(p.Text)
+		if len(text) != len(p.Text) { // positions would be wrong
+			p.Text = text
+		}
+		at := strings.Index(text, words[0])
+		for _, word := range words {
+			if at >= 0 && !strings.Contains(text, word) {
+				at = -1
+			}
+		}
+		if at >= 0 {
+			return &Match{Line: n, Kind: kindOf(p.Kind), At: p.At, Snippet: snippet(p.Text, at, len(words[0]))}
+		}
+	}
+	return nil
+}
+
+func kindOf(kind string) string {
+	switch kind {
+	case "user":
+		return "prompt"
+	case "assistant":
+		return "answer"
+	case "tool_start":
+		return "tool"
+	case "tool_complete":
+		return "result"
+	}
+	return kind
+}
+
+// snippetBytes is how much of a text is shown before and after a word.
+const snippetBytes = 120
+
+// snippet is a part of a text around a word.
+func snippet(text string, at, n int) []remote.Piece {
+	from, to := max(0, at-snippetBytes), min(len(text), at+n+snippetBytes)
+	return []remote.Piece{
+		{Text: strings.ToValidUTF8(text[from:at], "")}, {Text: text[at : at+n], Match: true},
+		{Text: strings.ToValidUTF8(text[at+n:to], "")},
+	}
+}
