@@ -27,7 +27,8 @@ func house() plan {
 
 // arrows says which of our packages each package may import.
 const arrows = `
-cmd/ccship: internal/sys cmd/ccship/term cmd/ccship/show cmd/ccship/setup daemon internal/amount daemon/config daemon/control daemon/doctor daemon/hook internal/service transcript/redact daemon/library daemon/project daemon/remote outbox transcript/price
+cmd/ccship: internal/sys cmd/ccship/term cmd/ccship/show cmd/ccship/setup daemon internal/amount daemon/config daemon/control daemon/doctor daemon/hook internal/service transcript/redact daemon/library daemon/project daemon/remote outbox transcript/price cmd/ccship/screen
+cmd/ccship/screen: cmd/ccship/show cmd/ccship/term internal/amount daemon/control daemon/library daemon/remote
 cmd/ccship-hook: daemon/hook internal/sys
 cmd/ccship-mcp: daemon/control
 cmd/ccship-server: cmd/ccship/term internal/amount internal/sys daemon/config server server/api server/audit server/auth server/derive server/limit server/store server/store/postgres server/store/sqlite server/upkeep server/web server/web/page transcript transcript/price transcript/redact daemon/control internal/service protocol
@@ -106,6 +107,7 @@ transcript/session: transcript
 
 // doors says which packages may import each outside module. One without a package is for tests only.
 const doors = `
+charm.land/bubbletea/v2: cmd/ccship/screen
 database/sql: server/store/postgres server/store/sqlite
 github.com/BurntSushi/toml: daemon/config internal/sys
 github.com/alecthomas/chroma/v2: server/web/markup

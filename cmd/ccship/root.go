@@ -54,7 +54,12 @@ func (a *app) root() *cobra.Command {
 		PersistentPreRun: func(*cobra.Command, []string) {
 			a.started = true
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !a.interactive() {
+				return cmd.Help()
+			}
+			return a.screen(cmd.Context())
+		},
 	}
 	a.Flags = root.PersistentFlags()
 	a.Flags.String("config", "", "configuration `file`")

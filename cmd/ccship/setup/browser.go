@@ -17,7 +17,7 @@ const pageName = "open.html"
 // openBrowser shows a one-time link in the user's browser. On a system without a desktop nothing happens. Every user of
 // the machine can read the arguments of a process, so the link itself is in a file that only this user can read.
 func openBrowser(ctx context.Context, home Home, link string) error {
-	program := browserCommand(home.File(pageName))
+	program := BrowserCommand(home.File(pageName))
 	if program == nil {
 		return nil
 	}
@@ -39,8 +39,8 @@ func openBrowser(ctx context.Context, home Home, link string) error {
 	return nil
 }
 
-// browserCommand is the command that opens a file in the user's browser; nil where there is no desktop.
-func browserCommand(path string) []string {
+// BrowserCommand is the command that opens a file or an address in the user's browser; nil where there is no desktop.
+func BrowserCommand(path string) []string {
 	switch runtime.GOOS {
 	case "windows":
 		return []string{"rundll32", "url.dll,FileProtocolHandler", path}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"os/exec"
+
+	"github.com/ccship/ccship/cmd/ccship/screen"
+	"github.com/ccship/ccship/cmd/ccship/setup"
+	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// interactive reports whether there is a terminal to show the screen on, and somebody who types.
+func (a *app) interactive() bool {
+	_, out := term.Columns(a.Stdout)
+	return out && term.IsTerminal(os.Stdin) && os.Getenv("TERM") != "dumb"
+}
+
+// screen shows the screen, and then becomes Claude Code with the session that was chosen, if one was.
+func (a *app) screen(ctx context.Context) error {
+	v := verbs{&a.App}
+	l, err := v.library(ctx)
+	if err != nil {
+		return err
+	}
+	folder, _ := os.Getwd() // of a folder that is gone there are no sessions
+	chosen, err := screen.Open(ctx, screen.Desk{Library: l, Folder: folder, Project: l.ProjectOf(folder),
+		Colours: term.Colours(a.Stdout), Notice: v.notice, Browse: browse}, os.Stdin, a.Stdout)
+	if err != nil || chosen.Session == "" {
+		return err
+	}
+	if chosen.Brought != nil {
+		for _, line := range show.Resumed(*chosen.Brought) {
+			a.Say("%s", line)
+		}
+	}
+	claude, err := exec.LookPath("claude")
+	err = cmp.Or(err, os.Chdir(chosen.Folder), os.Setenv("PWD", chosen.Folder))
+	if err != nil {
+		return control.Failed("the session is here, and Claude Code does not start: "+err.Error(),
+			"type `"+show.ResumeCommand(chosen.Folder, chosen.Session)+"` where it does")
+	}
+	return become(claude, []string{"--resume", chosen.Session})
+}
+
+// browse shows an address in a browser, which outlives the screen. Without a desktop the person opens it.
+func browse(_ context.Context, address string) (string, error) {
+	program := setup.BrowserCommand(address)
+	if program == nil {
+		return "open " + address, nil
+	}
+	cmd := exec.Command(program[0], program[1:]...)
+	if err := cmd.Start(); err != nil {
+		return "open " + address, nil //nolint:nilerr // no desktop
+	}
+	go func() { _ = cmd.Wait() }() // how it ends says nothing
+	return "opened in the browser", nil
+}
+
+// notice is what the daemon wants somebody to do.
+func (a verbs) notice(ctx context.Context) string {
+	c, err := a.Config()
+	if err != nil {
+		return ""
+	}
+	_, status, err := control.Reach(ctx, show.Sockets(c))
+	switch {
+	case err != nil:
+		return "the daemon does not run: what is said is not delivered; `ccship up` starts it"
+	case status.Pause != nil:
+		return "sending is paused"
+	case len(status.Advice) > 0:
+		return status.Advice[0].Text
+	}
+	return ""
+}

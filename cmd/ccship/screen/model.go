@@ -1,0 +1,158 @@
+package screen
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/ccship/ccship/daemon/library"
+)
+
+// conversation is what was read at a row.
+type conversation struct {
+	passages []library.Passage
+	err      error
+}
+
+// model is the state of the screen. Only Update changes it; commands read what they were given.
+type model struct {
+	ctx    context.Context //nolint:containedctx // of the program, which has no other way to its commands
+	source *source
+
+	width, height int
+	box           box
+	inList        bool   // keys are for the list
+	project       string // narrows the list; "": all
+	help          bool
+	said          string // what the last action did
+	wrong         bool   // said is a failure
+	busy          bool   // an action is under way
+	notice        string // what waits for somebody
+
+	asks     asker
+	page     page
+	at       int // the selected row
+	top      int // the first line of the list in sight
+	passages map[string]conversation
+	reading  string // the key of the row that is being read
+	scroll   int    // lines that the preview is moved down from where it begins
+
+	chosen Chosen
+}
+
+func newModel(ctx context.Context, d Desk) *model {
+	return &model{ctx: ctx, source: &source{Desk: d}, passages: map[string]conversation{}, width: 80, height: 24}
+}
+
+// query is what to look for.
+func (m *model) query() string { return strings.TrimSpace(m.box.String()) }
+
+func (r *row) key() string {
+	return fmt.Sprint(r.user, "\n", r.Machine, "\n", r.Session, "\n", r.line, r.spot.Path == "")
+}
+
+// selected is the row that actions are about; nil: there is none.
+func (m *model) selected() *row {
+	if m.at >= len(m.page.rows) {
+		return nil
+	}
+	return &m.page.rows[m.at]
+}
+
+// noticeMsg is what waits for somebody.
+type noticeMsg string
+
+// Init asks for what ran last, the server and the disk at once.
+func (m *model) Init() tea.Cmd {
+	all := []tea.Cmd{m.ask()}
+	if m.source.Notice != nil {
+		all = append(all, func() tea.Msg { return noticeMsg(m.source.Notice(m.ctx)) })
+	}
+	if m.source.Library.Server != nil {
+		all = append(all, func() tea.Msg { return diskMsg{m.source.stored(m.ctx, "", "")} })
+	}
+	return tea.Batch(all...)
+}
+
+// Update takes what happened.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tea.KeyPressMsg:
+		return m, m.key(msg)
+	case tea.PasteMsg:
+		m.box.insert(msg.Content)
+		return m, m.changed()
+	case tea.MouseWheelMsg:
+		return m, m.wheel(tea.Mouse(msg))
+	case tea.MouseClickMsg:
+		return m, m.click(tea.Mouse(msg))
+	case pageMsg:
+		return m, m.answered(msg)
+	case diskMsg:
+		if m.asks.shown == 0 {
+			m.show(msg.page)
+			return m, m.read()
+		}
+	case overdueMsg:
+		return m, m.late(msg.number)
+	case readMsg:
+		return m, m.keep(msg)
+	case noticeMsg:
+		m.notice = string(msg)
+	case doneMsg:
+		return m, m.done(msg)
+	}
+	return m, nil
+}
+
+// changed asks again after the query changed.
+func (m *model) changed() tea.Cmd {
+	m.inList, m.said = false, ""
+	return m.ask()
+}
+
+// show replaces the list. The same list with more in it keeps its selection.
+func (m *model) show(p page) {
+	before := m.selected()
+	same := m.page.text == p.text && m.page.project == p.project && before != nil
+	key := ""
+	if same {
+		key = before.Session + before.Machine
+	}
+	m.page, m.at, m.top = p, firstChoice(p.rows), 0
+	if same && m.inList {
+		for i, r := range p.rows {
+			if r.Session+r.Machine == key {
+				m.at = i
+				break
+			}
+		}
+	}
+	if now := m.selected(); now == nil || !same || now.Session+now.Machine != key {
+		m.scroll = 0
+	}
+}
+
+// firstChoice is the row that Enter takes when nothing was selected: the first that does not run already.
+func firstChoice(rows []row) int {
+	for i, r := range rows {
+		if r.state == "" {
+			return i
+		}
+	}
+	return 0
+}
+
+// move selects another row.
+func (m *model) move(by int) tea.Cmd {
+	to := min(max(0, m.at+by), max(0, len(m.page.rows)-1))
+	if to == m.at {
+		return nil
+	}
+	m.at, m.scroll, m.said = to, 0, ""
+	return m.read()
+}

@@ -1,0 +1,105 @@
+package screen
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+func jsonPID() string { return strconv.Itoa(os.Getpid()) }
+
+// TestBox edits a line as shells do.
+func TestBox(t *testing.T) {
+	ctrl := func(r rune) tea.KeyPressMsg { return tea.KeyPressMsg{Code: r, Mod: tea.ModCtrl} }
+	var b box
+	b.insert("fix the\ncart\x1b[31m 반올림")
+	for _, c := range []struct {
+		key  tea.KeyPressMsg
+		want string
+	}{
+		{special(tea.KeyBackspace), "fix the cart[31m 반올"}, {ctrl('w'), "fix the cart[31m "}, {ctrl('w'), "fix the "},
+		{special(tea.KeyHome), "fix the "}, {special(tea.KeyDelete), "ix the "}, {tea.KeyPressMsg{Code: 'F', Text: "F"}, "Fix the "},
+		{special(tea.KeyRight), "Fix the "}, {ctrl('k'), "Fi"}, {special(tea.KeyLeft), "Fi"}, {ctrl('u'), "i"}, {ctrl('x'), "i"},
+	} {
+		if b.key(c.key); b.String() != c.want {
+			t.Errorf("after %s: %q, want %q", c.key, b.String(), c.want)
+		}
+	}
+	b.insert(strings.Repeat("long ", 20))
+	if text, at := b.show(10); at >= 10 || !strings.HasSuffix(text, "i") {
+		t.Errorf("shown is %q, the cursor at %d", text, at)
+	}
+}
+
+// TestMarkdown writes it for a terminal.
+func TestMarkdown(t *testing.T) {
+	w := writer{columns: 24}
+	w.markdown(1, "# Title\nwords that are many more than a line\n> said\n1. one\n- [x] done\n---\n| a | b |\n"+
+		"~~~diff\n- old\n+ new\n~~~\nthe\tend "+strings.Repeat("x", 30))
+	want := " Title\n words that are many\n more than a line\n │ said\n 1. one\n • ☑ done\n ────────────────────\n | a | b |\n" +
+		"   - old\n   + new\n the end\n xxxxxxxxxxxxxxxxxxxxxxx\n xxxxxxx"
+	if got := strings.Join(w.lines, "\n"); got != want {
+		t.Errorf("written is\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestAgo takes four columns at most.
+func TestAgo(t *testing.T) {
+	for d, want := range map[time.Duration]string{time.Second: "now", 59 * time.Minute: "59m", 47 * time.Hour: "47h",
+		72 * time.Hour: "3d", 200 * 24 * time.Hour: "6mo", 3000 * 24 * time.Hour: "8y"} {
+		if got := ago(now, now.Add(-d)); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
+	}
+}
+
+// TestMouse moves what it is over, and selects what it clicks.
+func TestMouse(t *testing.T) {
+	h := sit(t, desk(t, serve(t, &answers{})))
+	h.take(tea.WindowSizeMsg{Width: 80, Height: 16})
+	wheel := func(y int, b tea.MouseButton) { h.take(tea.MouseWheelMsg{X: 3, Y: y, Button: b}) }
+	wheel(3, tea.MouseWheelDown)
+	if h.m.at != 1 {
+		t.Errorf("row %d is selected", h.m.at)
+	}
+	h.until("the conversation", h.quiet)
+	_, begin := h.m.conversation(80)
+	wheel(12, tea.MouseWheelUp)
+	if h.m.at != 1 || begin == 0 || h.m.scroll != -min(wheelLines, begin) {
+		t.Errorf("row %d, preview moved by %d from %d", h.m.at, h.m.scroll, begin)
+	}
+	h.take(tea.MouseClickMsg{X: 3, Y: 3, Button: tea.MouseLeft}) // below the heading
+	if h.m.at != 0 || !h.m.inList {
+		t.Errorf("row %d is selected", h.m.at)
+	}
+}
+
+// TestKeys gives letters to the box, and to the list where it has the keys.
+func TestKeys(t *testing.T) {
+	d := desk(t, serve(t, &answers{}))
+	h := sit(t, d)
+	h.write("o")
+	h.until("what was found", h.quiet)
+	h.keys(special(tea.KeyDown))
+	h.write("o") // opens; there is no browser
+	h.until("the answer", h.quiet)
+	if h.m.box.String() != "o" || !h.m.wrong {
+		t.Errorf("the box has %q, said is %q", h.m.box.String(), h.m.said)
+	}
+	h.write("y")
+	if want := `copied: eval "$(ccship sessions resume ` + clock + ` --here)"`; h.m.said != want {
+		t.Errorf("said %q", h.m.said)
+	}
+	h.write("x") // is no key of the list
+	h.until("what was found", h.quiet)
+	if h.m.box.String() != "ox" || h.m.inList {
+		t.Errorf("the box has %q", h.m.box.String())
+	}
+	if _, cmd := h.m.Update(special(tea.KeyEscape)); cmd == nil {
+		t.Error("Esc does not leave")
+	}
+}

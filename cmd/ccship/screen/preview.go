@@ -1,0 +1,154 @@
+package screen
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/library"
+)
+
+// How many lines of a result and of an edit are shown.
+const (
+	resultLines = 5
+	changeLines = 14
+)
+
+// conversation is what was said at the selected row, in lines of some columns, and the line where the preview begins:
+// at what was found, or so that the conversation's end is seen.
+func (m *model) conversation(columns int) (lines []string, begin int) {
+	r := m.selected()
+	if r == nil {
+		return nil, 0
+	}
+	c, known := m.passages[r.key()]
+	switch {
+	case !known:
+		return []string{"reading …"}, 0
+	case c.err != nil:
+		return wrapped(clean(c.err.Error()), columns), 0
+	}
+	w := writer{painter: painter{colours: m.source.Colours, words: r.words()}, columns: columns}
+	begin = -1
+	for _, p := range c.passages {
+		if r.line >= 0 && p.Line <= r.line {
+			begin = len(w.lines)
+		}
+		w.passage(&p)
+	}
+	if len(w.lines) == 0 {
+		return []string{"nothing was said"}, 0
+	}
+	if last := max(0, len(w.lines)-m.layout().preview); begin < 0 || begin > last {
+		begin = last
+	}
+	return w.lines, begin
+}
+
+// words are those that were found, in lower case.
+func (r *row) words() (words []string) {
+	for _, p := range r.snippet {
+		if word := strings.ToLower(strings.TrimSpace(p.Text)); p.Match && word != "" && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// passage writes a message.
+func (w *writer) passage(p *library.Passage) {
+	switch p.Kind {
+	case "result":
+		return
+	case "user":
+		w.speaker("You", added, p.At)
+		w.markdown(2, p.Text)
+	case "assistant":
+		w.speaker("Claude", code, p.At)
+		w.markdown(2, p.Text)
+	case "tool_start", "tool_complete":
+		w.call(p)
+		return
+	case "error":
+		for _, line := range wrapped(clean("error: "+p.Text), w.columns-2) {
+			w.add(2, w.line(removed, line))
+		}
+	default:
+		for _, line := range wrapped(clean("— "+p.Kind+": "+p.Text), w.columns) {
+			w.add(0, w.line(faint, line))
+		}
+	}
+	w.lines = append(w.lines, "")
+}
+
+func (w *writer) speaker(name, style string, at *time.Time) {
+	when := ""
+	if at != nil {
+		when = "  " + at.Local().Format("2 Jan 15:04")
+	}
+	w.add(0, w.paint(style, name)+w.paint(faint, when))
+}
+
+// call writes a tool's call: what it works on in one line, then what it changed, or the beginning of what came out.
+func (w *writer) call(p *library.Passage) {
+	head, out, _ := strings.Cut(p.Text, "\n")
+	style, mark := faint, "· "
+	if p.Failed {
+		style, mark = removed, "✗ "
+	}
+	w.add(2, w.paint(style, mark+p.Tool+" ")+w.line(faint, cut(clean(head), max(1, w.columns-len(p.Tool)-5))))
+	left := changeLines
+	for _, c := range p.Changes {
+		left = w.change(c, left)
+	}
+	if len(p.Changes) == 0 || p.Failed {
+		shown := 0
+		for line := range strings.SplitSeq(strings.TrimSpace(clean(out)), "\n") {
+			if shown == resultLines {
+				w.add(4, w.paint(faint, "…"))
+				break
+			}
+			if line != "" {
+				w.add(4, w.line(style, cut(line, w.columns-4)))
+				shown++
+			}
+		}
+	}
+	w.lines = append(w.lines, "")
+}
+
+// change writes what an edit took away and what it put there, without the lines that both begin and end with. It
+// returns how many more lines may be shown.
+func (w *writer) change(c library.Change, left int) int {
+	before, after := linesOf(c.Old), linesOf(c.New)
+	for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
+		before, after = before[1:], after[1:]
+	}
+	for len(before) > 0 && len(after) > 0 && before[len(before)-1] == after[len(after)-1] {
+		before, after = before[:len(before)-1], after[:len(after)-1]
+	}
+	for _, side := range []struct {
+		lines       []string
+		sign, style string
+	}{{before, "- ", removed}, {after, "+ ", added}} {
+		for _, line := range side.lines {
+			if left == 0 {
+				w.add(4, w.paint(faint, "…"))
+				return left - 1
+			}
+			if left < 0 {
+				return left
+			}
+			left--
+			w.add(4, w.line(side.style, cut(side.sign+line, w.columns-4)))
+		}
+	}
+	return left
+}
+
+func linesOf(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(clean(text), "\n"), "\n")
+}

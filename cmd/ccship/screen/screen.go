@@ -1,0 +1,55 @@
+// Package screen is what `ccship` without arguments shows on a terminal: a box to search in, the sessions that were
+// found, and the conversation at the place. A session is resumed, opened in the browser, copied or exported from it. It
+// asks the library; while the server is away, it shows what is on disk. It does not know the verbs.
+package screen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/ccship/ccship/daemon/library"
+)
+
+// Desk is what a screen works with.
+type Desk struct {
+	Library *library.Library
+	Folder  string // the current one
+	Project string // its project
+	Colours bool
+	// Browse shows an address of the viewer in a browser, and returns a line to show.
+	Browse func(ctx context.Context, address string) (string, error)
+	Notice func(ctx context.Context) string // what waits for somebody, in one line; "": nothing
+	Now    func() time.Time                 // nil: time.Now
+}
+
+// Chosen is the session that the person wants to go on with. It is on this disk. The zero value: none.
+type Chosen struct {
+	Session string
+	Folder  string           // to resume it in
+	Brought *library.Resumed // nil: it was here already
+}
+
+// Open shows the screen on a terminal until the person leaves it or chooses a session.
+func Open(ctx context.Context, d Desk, in io.Reader, out io.Writer) (Chosen, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	end, err := tea.NewProgram(newModel(ctx, d), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
+		tea.WithEnvironment(os.Environ())).Run()
+	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {
+		return Chosen{}, nil
+	}
+	if err != nil {
+		return Chosen{}, fmt.Errorf("show screen: %w", err)
+	}
+	m, ok := end.(*model)
+	if !ok {
+		return Chosen{}, nil
+	}
+	return m.chosen, nil
+}
