@@ -21,7 +21,8 @@ type asker struct {
 	last    int // number of the last question
 	shown   int // number of the question whose answer is shown
 	flying  []flight
-	waiting bool // the newest query is not asked for yet
+	waiting bool      // the newest query is not asked for yet
+	query   [2]string // of the last question: text and project
 }
 
 // mostFlying is how many questions are under way at once; overdue, how long the older may hold up a newer one.
@@ -45,13 +46,19 @@ type overdueMsg struct{ number int }
 
 // ask asks for what the box says now, or notes that it must be asked.
 func (m *model) ask() tea.Cmd {
-	if len(m.asks.flying) >= mostFlying {
+	text, project := m.query(), m.project
+	query := [2]string{text, project}
+	switch {
+	case m.asks.last > 0 && m.asks.query == query:
+		m.asks.waiting = false
+		return nil
+	case len(m.asks.flying) >= mostFlying:
 		m.asks.waiting = true
 		return nil
 	}
-	m.asks.waiting = false
+	m.asks.query, m.asks.waiting = query, false
 	m.asks.last++
-	n, text, project := m.asks.last, m.query(), m.project
+	n := m.asks.last
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.asks.flying = append(m.asks.flying, flight{n, cancel})
 	return tea.Batch(func() tea.Msg {
@@ -131,6 +138,6 @@ func (m *model) keep(r readMsg) tea.Cmd {
 	if len(m.passages) >= mostRead {
 		clear(m.passages)
 	}
-	m.passages[r.key] = conversation{r.passages, r.err}
+	m.passages[r.key] = &conversation{passages: r.passages, err: r.err}
 	return m.read()
 }

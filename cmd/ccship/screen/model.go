@@ -14,6 +14,11 @@ import (
 type conversation struct {
 	passages []library.Passage
 	err      error
+
+	columns int    // of lines
+	words   string // that are marked in them
+	lines   []string
+	begin   int // the line where what was found begins; -1: nothing was found
 }
 
 // model is the state of the screen. Only Update changes it; commands read what they were given.
@@ -35,7 +40,7 @@ type model struct {
 	page     page
 	at       int // the selected row
 	top      int // the first line of the list in sight
-	passages map[string]conversation
+	passages map[string]*conversation
 	reading  string // the key of the row that is being read
 	scroll   int    // lines that the preview is moved down from where it begins
 
@@ -43,11 +48,17 @@ type model struct {
 }
 
 func newModel(ctx context.Context, d Desk) *model {
-	return &model{ctx: ctx, source: &source{Desk: d}, passages: map[string]conversation{}, width: 80, height: 24}
+	return &model{ctx: ctx, source: &source{Desk: d}, passages: map[string]*conversation{}, width: 80, height: 24}
 }
 
-// query is what to look for.
-func (m *model) query() string { return strings.TrimSpace(m.box.String()) }
+// query is what to look for. One letter is nothing yet: it is nearly everywhere, and finding it is much work.
+func (m *model) query() string {
+	text := strings.TrimSpace(m.box.String())
+	if len(text) < 2 {
+		return ""
+	}
+	return text
+}
 
 func (r *row) key() string {
 	return fmt.Sprint(r.user, "\n", r.Machine, "\n", r.Session, "\n", r.line, r.spot.Path == "")

@@ -82,12 +82,12 @@ func TestMouse(t *testing.T) {
 func TestKeys(t *testing.T) {
 	d := desk(t, serve(t, &answers{}))
 	h := sit(t, d)
-	h.write("o")
+	h.write("ho")
 	h.until("what was found", h.quiet)
 	h.keys(special(tea.KeyDown))
 	h.write("o") // opens; there is no browser
 	h.until("the answer", h.quiet)
-	if h.m.box.String() != "o" || !h.m.wrong {
+	if h.m.box.String() != "ho" || !h.m.wrong {
 		t.Errorf("the box has %q, said is %q", h.m.box.String(), h.m.said)
 	}
 	h.write("y")
@@ -96,7 +96,7 @@ func TestKeys(t *testing.T) {
 	}
 	h.write("x") // is no key of the list
 	h.until("what was found", h.quiet)
-	if h.m.box.String() != "ox" || h.m.inList {
+	if h.m.box.String() != "hox" || h.m.inList {
 		t.Errorf("the box has %q", h.m.box.String())
 	}
 	if _, cmd := h.m.Update(special(tea.KeyEscape)); cmd == nil {

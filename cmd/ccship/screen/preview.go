@@ -28,21 +28,31 @@ func (m *model) conversation(columns int) (lines []string, begin int) {
 	case c.err != nil:
 		return wrapped(clean(c.err.Error()), columns), 0
 	}
-	w := writer{painter: painter{colours: m.source.Colours, words: r.words()}, columns: columns}
-	begin = -1
+	if words := strings.Join(r.words(), "\n"); c.columns != columns || c.words != words {
+		c.draw(r, columns, m.source.Colours)
+		c.columns, c.words = columns, words
+	}
+	begin = c.begin
+	if last := max(0, len(c.lines)-m.layout().preview); begin < 0 || begin > last {
+		begin = last
+	}
+	return c.lines, begin
+}
+
+// draw writes the conversation at a row in lines of some columns.
+func (c *conversation) draw(r *row, columns int, colours bool) {
+	w := writer{painter: painter{colours: colours, words: r.words()}, columns: columns}
+	c.begin = -1
 	for _, p := range c.passages {
 		if r.line >= 0 && p.Line <= r.line {
-			begin = len(w.lines)
+			c.begin = len(w.lines)
 		}
 		w.passage(&p)
 	}
 	if len(w.lines) == 0 {
-		return []string{"nothing was said"}, 0
+		w.add(0, "nothing was said")
 	}
-	if last := max(0, len(w.lines)-m.layout().preview); begin < 0 || begin > last {
-		begin = last
-	}
-	return w.lines, begin
+	c.lines = w.lines
 }
 
 // words are those that were found, in lower case.

@@ -73,12 +73,12 @@ func TestColours(t *testing.T) {
 // TestLateAnswers holds answers back: one that comes late never replaces that of a later question.
 func TestLateAnswers(t *testing.T) {
 	s := &answers{}
-	first, second := s.gate("t"), s.gate("to")
+	first, second := s.gate("to"), s.gate("tot")
 	h := sit(t, desk(t, serve(t, s)))
+	h.write("to")
 	h.write("t")
-	h.write("o")
 	h.until("two questions", func() bool { return len(s.all()) == 2 })
-	h.write("tal") // waits, whatever is written meanwhile
+	h.write("al") // waits, whatever is written meanwhile
 	if !h.m.asks.waiting || len(h.m.asks.flying) != 2 {
 		t.Fatalf("%+v", h.m.asks)
 	}
@@ -86,7 +86,7 @@ func TestLateAnswers(t *testing.T) {
 	h.until("the answer to the second question, and to the last", func() bool { return h.m.page.text == "total" })
 	got := s.all()
 	slices.Sort(got[:2]) // they are under way at once
-	if !slices.Equal(got, []string{"t", "to", "total"}) {
+	if !slices.Equal(got, []string{"to", "tot", "total"}) {
 		t.Errorf("asked for %q", got)
 	}
 	close(first)
@@ -99,19 +99,19 @@ func TestLateAnswers(t *testing.T) {
 // TestGivenUp gives up the oldest question when it holds up a newer one.
 func TestGivenUp(t *testing.T) {
 	s := &answers{}
-	defer close(s.gate("t"))
 	defer close(s.gate("to"))
+	defer close(s.gate("tot"))
 	h := sit(t, desk(t, serve(t, s)))
-	h.write("to")
+	h.write("tot")
 	h.until("two questions", func() bool { return len(s.all()) == 2 })
 	oldest := h.m.asks.flying[0].number
 	h.take(overdueMsg{oldest}) // nothing waits for it
 	if len(h.m.asks.flying) != 2 {
 		t.Fatal("a question that holds up nothing is given up")
 	}
-	h.write("t")
+	h.write("a")
 	h.take(overdueMsg{oldest})
-	h.until("the answer to the last", func() bool { return h.m.page.text == "tot" })
+	h.until("the answer to the last", func() bool { return h.m.page.text == "tota" })
 }
 
 // TestAway shows what is on disk while the server is away, and says so; then the server again.
