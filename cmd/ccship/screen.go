@@ -22,13 +22,14 @@ func (a *app) interactive() bool {
 // screen shows the screen, and then becomes Claude Code with the session that was chosen, if one was.
 func (a *app) screen(ctx context.Context) error {
 	v := verbs{&a.App}
-	l, err := v.library(ctx)
-	if err != nil {
-		return err
-	}
-	folder, _ := os.Getwd() // of a folder that is gone there are no sessions
-	chosen, err := screen.Open(ctx, screen.Desk{Library: l, Folder: folder, Project: l.ProjectOf(folder),
-		Colours: term.Colours(a.Stdout), Notice: v.notice, Browse: browse}, os.Stdin, a.Stdout)
+	chosen, err := screen.Open(ctx, func(ctx context.Context) (screen.Desk, error) {
+		l, err := v.library(ctx)
+		if err != nil {
+			return screen.Desk{}, err
+		}
+		folder, _ := os.Getwd() // of a folder that is gone there are no sessions
+		return screen.Desk{Library: l, Folder: folder, Project: l.ProjectOf(folder), Notice: v.notice, Browse: browse}, nil
+	}, term.Colours(a.Stdout), os.Stdin, a.Stdout)
 	if err != nil || chosen.Session == "" {
 		return err
 	}

@@ -37,7 +37,7 @@ type Change struct{ Old, New string }
 // A window is what Around reads of a conversation: lines before the one that is asked for, and of all at most.
 const (
 	windowBefore = 30
-	windowLines  = 120
+	windowLines  = 90
 	windowBytes  = 1 << 20 // of the end of a file
 )
 

@@ -49,6 +49,8 @@ func (m *model) ask() tea.Cmd {
 	text, project := m.query(), m.project
 	query := [2]string{text, project}
 	switch {
+	case m.source == nil:
+		return nil
 	case m.asks.last > 0 && m.asks.query == query:
 		m.asks.waiting = false
 		return nil

@@ -24,7 +24,7 @@ func (m *model) listLines() (lines []int) {
 func (m *model) list(l layout) []string {
 	lines := m.listLines()
 	m.top = topOf(lines, m.at, m.top, l.list)
-	p := painter{colours: m.source.Colours}
+	p := painter{colours: m.colours}
 	columns := m.columns(l.listWidth)
 	out := make([]string, l.list)
 	for i := range out {

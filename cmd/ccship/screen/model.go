@@ -24,8 +24,11 @@ type conversation struct {
 // model is the state of the screen. Only Update changes it; commands read what they were given.
 type model struct {
 	ctx    context.Context //nolint:containedctx // of the program, which has no other way to its commands
-	source *source
+	source *source         // nil: the desk is not there yet
+	desk   func(context.Context) (Desk, error)
+	failed error // why there is no desk
 
+	colours       bool
 	width, height int
 	box           box
 	inList        bool   // keys are for the list
@@ -47,8 +50,22 @@ type model struct {
 	chosen Chosen
 }
 
-func newModel(ctx context.Context, d Desk) *model {
-	return &model{ctx: ctx, source: &source{Desk: d}, passages: map[string]*conversation{}, width: 80, height: 24}
+func newModel(ctx context.Context, desk func(context.Context) (Desk, error), colours bool) *model {
+	return &model{ctx: ctx, desk: desk, colours: colours, passages: map[string]*conversation{}, width: 80, height: 24}
+}
+
+// openedMsg has the desk.
+type openedMsg struct {
+	desk Desk
+	err  error
+}
+
+// Init gets the desk.
+func (m *model) Init() tea.Cmd {
+	return func() tea.Msg {
+		d, err := m.desk(m.ctx)
+		return openedMsg{d, err}
+	}
 }
 
 // query is what to look for. One letter is nothing yet: it is nearly everywhere, and finding it is much work.
@@ -75,8 +92,12 @@ func (m *model) selected() *row {
 // noticeMsg is what waits for somebody.
 type noticeMsg string
 
-// Init asks for what ran last, the server and the disk at once.
-func (m *model) Init() tea.Cmd {
+// opened asks for what ran last, the server and the disk at once.
+func (m *model) opened(o openedMsg) tea.Cmd {
+	if m.failed = o.err; o.err != nil {
+		return tea.Quit
+	}
+	m.source = &source{Desk: o.desk}
 	all := []tea.Cmd{m.ask()}
 	if m.source.Notice != nil {
 		all = append(all, func() tea.Msg { return noticeMsg(m.source.Notice(m.ctx)) })
@@ -112,6 +133,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.late(msg.number)
 	case readMsg:
 		return m, m.keep(msg)
+	case openedMsg:
+		return m, m.opened(msg)
 	case noticeMsg:
 		m.notice = string(msg)
 	case doneMsg:

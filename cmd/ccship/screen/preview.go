@@ -29,7 +29,7 @@ func (m *model) conversation(columns int) (lines []string, begin int) {
 		return wrapped(clean(c.err.Error()), columns), 0
 	}
 	if words := strings.Join(r.words(), "\n"); c.columns != columns || c.words != words {
-		c.draw(r, columns, m.source.Colours)
+		c.draw(r, columns, m.colours)
 		c.columns, c.words = columns, words
 	}
 	begin = c.begin

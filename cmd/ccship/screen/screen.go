@@ -21,7 +21,6 @@ type Desk struct {
 	Library *library.Library
 	Folder  string // the current one
 	Project string // its project
-	Colours bool
 	// Browse shows an address of the viewer in a browser, and returns a line to show.
 	Browse func(ctx context.Context, address string) (string, error)
 	Notice func(ctx context.Context) string // what waits for somebody, in one line; "": nothing
@@ -35,11 +34,13 @@ type Chosen struct {
 	Brought *library.Resumed // nil: it was here already
 }
 
-// Open shows the screen on a terminal until the person leaves it or chooses a session.
-func Open(ctx context.Context, d Desk, in io.Reader, out io.Writer) (Chosen, error) {
+// Open shows the screen on a terminal until the person leaves it or chooses a session. The first frame does not wait for
+// the desk.
+func Open(ctx context.Context, desk func(context.Context) (Desk, error), colours bool, in io.Reader,
+	out io.Writer) (Chosen, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	end, err := tea.NewProgram(newModel(ctx, d), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
+	end, err := tea.NewProgram(newModel(ctx, desk, colours), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
 		tea.WithEnvironment(os.Environ())).Run()
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {
 		return Chosen{}, nil
@@ -51,5 +52,5 @@ func Open(ctx context.Context, d Desk, in io.Reader, out io.Writer) (Chosen, err
 	if !ok {
 		return Chosen{}, nil
 	}
-	return m.chosen, nil
+	return m.chosen, m.failed
 }

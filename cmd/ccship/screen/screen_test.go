@@ -57,9 +57,8 @@ func TestFrames(t *testing.T) {
 
 // TestColours has them where they are wanted, and none where they are not.
 func TestColours(t *testing.T) {
-	d := desk(t, serve(t, &answers{}))
-	d.Colours = true
-	h := sit(t, d)
+	h := sit(t, desk(t, serve(t, &answers{})))
+	h.m.colours = true
 	h.write("total")
 	h.until("what was found", h.quiet)
 	h.keys(special(tea.KeyPgDown))

@@ -56,7 +56,7 @@ func (l layout) inPreview(x, y int) bool {
 // View draws the screen.
 func (m *model) View() tea.View {
 	l := m.layout()
-	p := painter{colours: m.source.Colours}
+	p := painter{colours: m.colours}
 	head, cursor := m.box.show(l.width - 3)
 	first := p.paint(bold, "› ") + head
 	if head == "" {
@@ -84,7 +84,7 @@ func (m *model) body(l layout) []string {
 	preview, begin := m.conversation(l.previewWidth)
 	from := min(max(begin+m.scroll, 0), max(len(preview)-1, 0))
 	preview = fill(preview[min(from, len(preview)):], l.preview, l.previewWidth)
-	p := painter{colours: m.source.Colours}
+	p := painter{colours: m.colours}
 	if !l.beside {
 		return append(append(list, p.paint(faint, m.title(l.width))), preview...)
 	}
@@ -117,7 +117,7 @@ func (m *model) title(width int) string {
 
 // status is the line below the box: what was done, what is wrong, or what the list is.
 func (m *model) status(l layout) string {
-	p := painter{colours: m.source.Colours}
+	p := painter{colours: m.colours}
 	style, text := faint, m.listed()
 	switch {
 	case m.said != "" && m.wrong:

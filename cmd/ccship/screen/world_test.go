@@ -182,7 +182,8 @@ type hand struct {
 func sit(t *testing.T, d Desk) *hand {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	h := &hand{t, newModel(ctx, d), make(chan tea.Msg)}
+	open := func(context.Context) (Desk, error) { return d, nil }
+	h := &hand{t, newModel(ctx, open, false), make(chan tea.Msg)}
 	t.Cleanup(cancel)
 	h.run(h.m.Init())
 	h.until("what ran last", func() bool { return h.m.asks.shown > 0 && h.quiet() })
