@@ -47,17 +47,14 @@ func (a *app) screen(ctx context.Context) error {
 	return become(claude, []string{"--resume", chosen.Session})
 }
 
-// browse shows an address in a browser, which outlives the screen. Without a desktop the person opens it.
-func browse(_ context.Context, address string) (string, error) {
-	program := setup.BrowserCommand(address)
-	if program == nil {
+// browse shows an address of the viewer in a browser. Without a desktop the person opens it.
+func browse(ctx context.Context, address string) (string, error) {
+	switch ok, err := setup.Browse(ctx, address); {
+	case err != nil:
+		return "", err
+	case !ok:
 		return "open " + address, nil
 	}
-	cmd := exec.Command(program[0], program[1:]...)
-	if err := cmd.Start(); err != nil {
-		return "open " + address, nil //nolint:nilerr // no desktop
-	}
-	go func() { _ = cmd.Wait() }() // how it ends says nothing
 	return "opened in the browser", nil
 }
 

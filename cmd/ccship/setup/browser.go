@@ -17,12 +17,9 @@ const pageName = "open.html"
 // openBrowser shows a one-time link in the user's browser. On a system without a desktop nothing happens. Every user of
 // the machine can read the arguments of a process, so the link itself is in a file that only this user can read.
 func openBrowser(ctx context.Context, home Home, link string) error {
-	program := BrowserCommand(home.File(pageName))
-	if program == nil {
+	cmd := browser(ctx, home.File(pageName))
+	if cmd == nil {
 		return nil
-	}
-	if _, err := exec.LookPath(program[0]); err != nil {
-		return nil //nolint:nilerr // no desktop
 	}
 	page := fmt.Sprintf("<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n"+
 		"<meta http-equiv=\"refresh\" content=\"0;url=%[1]s\">\n<title>ccship</title>\n<a href=\"%[1]s\">Open ccship</a>\n",
@@ -30,8 +27,34 @@ func openBrowser(ctx context.Context, home Home, link string) error {
 	if err := sys.WriteFile(home.File(pageName), []byte(page)); err != nil {
 		return fmt.Errorf("write page for the browser: %w", err)
 	}
+	return start(cmd)
+}
+
+// Browse shows an address without secrets in the user's browser. ok is false on a system without a desktop.
+func Browse(ctx context.Context, address string) (ok bool, err error) {
+	cmd := browser(ctx, address)
+	if cmd == nil {
+		return false, nil
+	}
+	return true, start(cmd)
+}
+
+// browser is the process that opens a file or an address in the user's browser; nil where there is no desktop. Ctrl-C is
+// not for it.
+func browser(ctx context.Context, address string) *exec.Cmd {
+	program := browserCommand(address)
+	if program == nil {
+		return nil
+	}
+	if _, err := exec.LookPath(program[0]); err != nil {
+		return nil
+	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program[0], program[1:]...)
-	cmd.SysProcAttr = apart() // Ctrl-C is for us
+	cmd.SysProcAttr = apart()
+	return cmd
+}
+
+func start(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("open browser: %w", err)
 	}
@@ -39,8 +62,8 @@ func openBrowser(ctx context.Context, home Home, link string) error {
 	return nil
 }
 
-// BrowserCommand is the command that opens a file or an address in the user's browser; nil where there is no desktop.
-func BrowserCommand(path string) []string {
+// browserCommand is the command for that.
+func browserCommand(path string) []string {
 	switch runtime.GOOS {
 	case "windows":
 		return []string{"rundll32", "url.dll,FileProtocolHandler", path}
