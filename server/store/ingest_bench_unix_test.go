@@ -131,7 +131,7 @@ func run(pg *pgtest.Cluster, fn func()) measured {
 }
 
 // BenchmarkIngest stores the same lines in both stores, through the store alone and through the server's HTTP handler,
-// beside a floor that does nothing but write these rows durably. It prints one table, of medians.
+// next to a floor that does nothing but write these rows durably. It prints one table, of medians.
 func BenchmarkIngest(b *testing.B) {
 	l := newLoad()
 	pg := pgtest.New(b, pgtest.Settings{"shared_buffers = 256MB", "max_wal_size = 4GB"})

@@ -109,7 +109,7 @@ func TestPostgresFailover(t *testing.T) {
 	})
 }
 
-// TestPostgresConnectionsEnd: somebody ends all connections, again and again.
+// TestPostgresConnectionsEnd: an administrator ends all connections, again and again.
 func TestPostgresConnectionsEnd(t *testing.T) {
 	c := pgtest.Shared(t)
 	url := c.Database(t)

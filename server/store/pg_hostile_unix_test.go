@@ -94,7 +94,7 @@ func TestPostgresPoison(t *testing.T) {
 	}
 }
 
-// TestPostgresFewConnections: however few it may use, somebody who reads a stream can ask for other things meanwhile,
+// TestPostgresFewConnections: however few it may use, a reader of a stream can ask for other things meanwhile,
 // and lines come in.
 func TestPostgresFewConnections(t *testing.T) {
 	s := openPostgres(t, pgtest.Shared(t).Database(t)+"&pool_max_conns=1")

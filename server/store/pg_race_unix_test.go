@@ -130,7 +130,7 @@ func TestPostgresLeasesRace(t *testing.T) {
 	}
 }
 
-// TestPostgresSealLater: lines of a stream that somebody else has when it is to be packed are packed at the next pass,
+// TestPostgresSealLater: lines of a stream that another worker has when it is to be packed are packed at the next pass,
 // though nothing comes to it any more.
 func TestPostgresSealLater(t *testing.T) {
 	url := pgtest.Shared(t).Database(t)

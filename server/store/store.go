@@ -28,7 +28,7 @@ var (
 	ErrOutdated = sqlstore.ErrOutdated
 	// ErrBadURL is for store URLs that name no store; its text says what would.
 	ErrBadURL = sqlstore.ErrBadURL
-	// ErrBadBlocks is for an Opening.Blocks that names no place; its text says what would.
+	// ErrBadBlocks is for an Opening.Blocks that names no location; its text says what would.
 	ErrBadBlocks = objects.ErrBadURL
 	// ErrOlderServes means that servers of an older version use the database, which must stop before it is updated.
 	ErrOlderServes = sqlstore.ErrOlderServes
@@ -83,7 +83,7 @@ func Check(url string) error {
 	return nil
 }
 
-// CheckBlocks returns the ErrBadBlocks of a place that Opening.Blocks could not be.
+// CheckBlocks returns the ErrBadBlocks of a location that Opening.Blocks could not be.
 func CheckBlocks(place string) error { return objects.Check(place) }
 
 func onPostgres(scheme string) bool { return scheme == "postgres" || scheme == "postgresql" }

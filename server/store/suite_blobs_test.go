@@ -172,7 +172,7 @@ func (s suite) uploadsAtOnce(t *testing.T) {
 			for {
 				err := push(t, st, u, content, 100_000)
 				if _, elsewhere := errors.AsType[*server.OffsetError](err); elsewhere {
-					continue // somebody was faster
+					continue // another was faster
 				}
 				if err != nil {
 					t.Error(err)

@@ -91,7 +91,7 @@ func (s suite) coldSteps(t *testing.T) {
 	}
 }
 
-// coldDown: while the place does not answer, lines are stored and read; what is there is ErrCold.
+// coldDown: while the location does not answer, lines are stored and read; what is there is ErrCold.
 func (s suite) coldDown(t *testing.T) {
 	st, dir := s.onFolder(t, store.Opening{})
 	all := prose(0, 300, 1000)

@@ -49,8 +49,8 @@ func (c cooling) cool(ctx context.Context) error {
 	return err
 }
 
-// cooledAlike are the cases that read neither lines nor files, or only those that they wrote a moment before: moving them
-// tests nothing more.
+// cooledAlike are the cases that read neither lines nor files, or only those that they wrote a moment before: moving
+// them tests nothing more.
 var cooledAlike = []string{
 	"Users", "Keys", "Rotate", "Shares", "Logins", "Tickets", "SameNames", "Checkpoints", "CheckpointPages",
 	"DocumentOrder", "DocumentNames", "LinkRequests", "ManyLinkRequests", "Crowding", "Changes", "Leases", "Stale", "Renew",
@@ -76,7 +76,7 @@ func (s suite) cooled() suite {
 
 func folderURL(dir string) string { return "file://" + filepath.ToSlash(filepath.Join("/", dir)) }
 
-// onFolder opens a store with a place in a folder.
+// onFolder opens a store with a location in a folder.
 func (s suite) onFolder(t *testing.T, how store.Opening) (st full, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -146,7 +146,7 @@ func (s suite) cold(t *testing.T) {
 	if again := cool(t, st); again.Objects != 0 {
 		t.Errorf("moved again: %+v", again)
 	}
-	st = s.reopen(t, st) // it remembers its place, and has an empty cache
+	st = s.reopen(t, st) // it remembers its location, and has an empty cache
 	if got := dumpOf(t, st, "s"); !slices.Equal(got, listed(all)) {
 		t.Errorf("%d lines can be read, want %d", len(got), len(all))
 	}
@@ -217,7 +217,7 @@ func (s suite) coldFiles(t *testing.T) {
 	}
 }
 
-// coldPlaces: an address of another place is refused as such, and nothing counts as lost.
+// coldPlaces: an address of another location is refused as such, and nothing counts as lost.
 func (s suite) coldPlaces(t *testing.T) {
 	st, _ := s.onFolder(t, store.Opening{})
 	put(t, st, batch("s", prose(0, 300, 1000)...))

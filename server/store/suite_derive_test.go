@@ -238,7 +238,7 @@ var redoSteps = []struct {
 	}},
 }
 
-// redo: lines stored behind the end, in an older generation or epoch, or in place of others, let a stream begin again;
+// redo: lines stored behind the end, in an older generation or epoch, or instead of others, let a stream begin again;
 // appended ones and repetitions do not.
 func (s suite) redo(t *testing.T) {
 	st := s.open(t)

@@ -136,7 +136,7 @@ func (s suite) manyVersions(t *testing.T) {
 	}
 }
 
-// documentNames: whatever somebody calls a document, it is that document's and no other's.
+// documentNames: whatever the name of a document, it is that document's and no other's.
 func (s suite) documentNames(t *testing.T) {
 	st := s.open(t)
 	names := append([]string{strings.Repeat("k/", 2047) + "kk", "회의록.md", "A.md", "a.md", "%2e%2e", "b\\..\\c", "a.md/versions"}, hostile...)

@@ -188,7 +188,7 @@ func (s suite) maskedAgain(t *testing.T) {
 	}
 }
 
-// maskStale: what was read before a masking cannot be saved after it, whoever derives meanwhile.
+// maskStale: what was read before a masking cannot be saved after it, regardless of who derives meanwhile.
 func (s suite) maskStale(t *testing.T) {
 	st := s.open(t)
 	put(t, st, batch("s", object(0, prompt)))

@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/server/store"
 )
 
-// retireKeeps: what somebody needs is kept, and the report says why.
+// retireKeeps: what a user needs is kept, and the report says why.
 func (s suite) retireKeeps(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann := addUser(t, st, "ann", server.Owner)

@@ -271,7 +271,7 @@ func (s suite) searchPages(t *testing.T) {
 	}
 }
 
-// crowd: so many lines of one moment that ids made of it collide.
+// crowd: so many lines of one moment that ids made from it collide.
 func (s suite) crowd(t *testing.T) {
 	st := s.open(t)
 	const lines = 6000

@@ -64,14 +64,14 @@ func (s suite) shareLinks(t *testing.T) {
 	mine := add(ann, keys[0].ID, "mine")
 	add(ann, 0, "second")
 	add(boss, 0, "boss")
-	add(other, 0, "thief") // nobody makes one of what is not theirs; if somebody could, it would not work
+	add(other, 0, "thief") // nobody makes one of what is not theirs; if a user could, it would not work
 	works("mine", start, true)
 	works("mine", start.Add(time.Hour), false)
 	works("boss", start, true)
 	works("thief", start, false)
 	works("unknown", start, false)
 	lists(server.ShareLinksOf(boss), "boss ann ann")
-	lists(server.ShareLinksOf(ann), "boss ann ann") // a link to her session, whoever made it
+	lists(server.ShareLinksOf(ann), "boss ann ann") // a link to her session, by any user
 	lists(server.ShareLinksOf(other), "")
 	lists(server.ShareLinkQuery{Stream: at.Stream + 1}, "")
 	if err := st.RemoveShareLink(ctx, server.ShareLinksOf(other), mine); !errors.Is(err, server.ErrNotFound) {

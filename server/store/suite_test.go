@@ -229,7 +229,7 @@ func (s suite) snapshot(t *testing.T) {
 }
 
 // concurrent: many writers of many streams, all repeating; each ends whole.
-// crowding: one user can't open so many snapshots that there is no room for another's and for the server's own.
+// crowding: one user can't open so many snapshots that there is no space for another's and for the server's own.
 func (s suite) crowding(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	for user := range int64(2) {

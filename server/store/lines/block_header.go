@@ -16,7 +16,7 @@ type entry struct {
 	Size     int64 // of its bytes
 }
 
-// kinds is how many kinds of lines a header can tell apart.
+// kinds is how many kinds of lines a header can distinguish.
 const kinds = 4
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }

@@ -88,8 +88,9 @@ func (t *Tier) CopyTo(ctx context.Context, to *tar.Writer, list listCold) error 
 	return nil
 }
 
-// RestoreCold puts the objects of a backup into a place, in a new folder there: the database that the backup was made
-// of may go on using its own. place is a URL; "": the place of before. d is the database as it is in the backup.
+// RestoreCold puts the objects of a backup into a location, in a new folder there: the database that the backup was
+// made of may go on using its own. location is a URL; "": the location of before. d is the database as it is in the
+// backup.
 func RestoreCold(ctx context.Context, d sqlstore.Dialect, place string, from *tar.Reader) error {
 	t := &Tier{id: strings.ToLower(rand.Text()), place: place}
 	if place == "" {
@@ -125,7 +126,7 @@ func RestoreCold(ctx context.Context, d sqlstore.Dialect, place string, from *ta
 	_, err = d.Exec(ctx, `UPDATE cold SET id = ?, place = ?`, t.id, t.place)
 	for _, query := range []string{`DELETE FROM cold_objects WHERE state IN (0, 2)`, `DELETE FROM leases`} {
 		if err == nil {
-			_, err = d.Exec(ctx, query) // they are of the place of before
+			_, err = d.Exec(ctx, query) // they are of the location of before
 		}
 	}
 	if err != nil {

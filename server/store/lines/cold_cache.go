@@ -50,7 +50,7 @@ func (c *cache) look(id string) ([]byte, bool) {
 	return e.Value.(coldBytes).data, true
 }
 
-// get returns an object, which read reads unless it is there or somebody reads it. read goes on when ctx is done:
+// get returns an object, which read reads unless it is there or a caller reads it. read goes on when ctx is done:
 // others may wait for it.
 func (c *cache) get(ctx context.Context, id string, read func(context.Context) ([]byte, error)) ([]byte, error) {
 	c.mu.Lock()

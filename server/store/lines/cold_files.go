@@ -95,7 +95,7 @@ type located struct {
 	object object
 }
 
-// chunk is the first piece of a file, from one place on, that is not in the database; none if all others are.
+// chunk is the first piece of a file, from one position on, that is not in the database; none if all others are.
 func chunk(ctx context.Context, d sqlstore.Dialect, of object, from int64) ([]located, error) {
 	out, err := sqlstore.List(ctx, d, `SELECT c.place, o.id, o.size, o.sha256 FROM cold_chunks c
 JOIN cold_objects o ON o.owner = c.owner AND o.stream = 0 AND o.blob = c.blob AND o.id = c.object
@@ -158,7 +158,7 @@ func thawPiece(ctx context.Context, d sqlstore.Dialect, x located, data []byte) 
 	n, err := d.Exec(ctx, `DELETE FROM cold_chunks WHERE owner = ? AND blob = ? AND place = ? AND object = ?`,
 		o.owner, o.blob, x.place, o.id)
 	if err != nil || n == 0 {
-		return err // forgotten, or brought by somebody else
+		return err // forgotten, or brought by another
 	}
 	_, err = d.Exec(ctx, `INSERT INTO blob_chunks ({owner,} blob, place, data) VALUES ({?,} ?, ?, ?)`,
 		o.owner, o.blob, x.place, data)

@@ -14,7 +14,7 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// errColdMoved says that what an object was made of has changed since. The next pass sees what is there then.
+// errColdMoved says that what an object was made from has changed since. The next pass sees what is there then.
 var errColdMoved = errors.New("it changed meanwhile")
 
 func now() int64 { return sqlstore.Micros(time.Now()) }
@@ -111,7 +111,7 @@ JOIN blobs b ON b.owner = ? AND b.sha256 = r.sha256 WHERE {r.owner = ? AND} r.st
 	return nil
 }
 
-// ready marks a place that nothing is in yet, and refuses one of another database.
+// ready marks a location that nothing is in yet, and refuses one of another database.
 func (t *Tier) ready(ctx context.Context) error {
 	err := t.prove(ctx)
 	if err == nil || !errors.Is(err, server.ErrCold) {
@@ -123,7 +123,7 @@ func (t *Tier) ready(ctx context.Context) error {
 		return fmt.Errorf("look for cold objects: %w", err)
 	}
 	if noted {
-		return t.prove(ctx) // again: another pass may have marked the place and moved something since
+		return t.prove(ctx) // again: another pass may have marked the location and moved something since
 	}
 	if err := t.step("mark place"); err != nil {
 		return err
@@ -325,7 +325,7 @@ VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (owner, stream, blob, id) DO NOTHING
 	return nil
 }
 
-// put writes an object and proves that the place has it.
+// put writes an object and proves that the location has it.
 func (m *mover) put(ctx context.Context, o object, data []byte) error {
 	if err := m.step("write object"); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// missError ends a transaction that needs something that is not at hand: bringing it would hold others up. Retry
+// missError ends a transaction that needs something that is not in memory: bringing it would hold others up. Retry
 // brings it and begins again.
 type missError struct{ object object }
 
@@ -50,7 +50,7 @@ func (t *Tier) bring(ctx context.Context, o object) error {
 // fetch returns the bytes of an object; none if they are lost, or are not those that were written.
 func (t *Tier) fetch(ctx context.Context, o object) ([]byte, error) {
 	if data, ok := t.cache.find(o.id); ok && len(data) == 0 {
-		t.cache.forget(o.id) // somebody may have put it back
+		t.cache.forget(o.id) // another process may have put it back
 	}
 	return t.cache.get(ctx, o.id, func(ctx context.Context) (data []byte, err error) {
 		ctx, cancel := context.WithTimeout(ctx, readTime)
@@ -90,7 +90,7 @@ func (t *Tier) missing(ctx context.Context, o object) error {
 	return t.prove(ctx)
 }
 
-// prove returns nil if the place is that of this database.
+// prove returns nil if the location is that of this database.
 func (t *Tier) prove(ctx context.Context) error {
 	var said []byte
 	err := t.use(func() (err error) {

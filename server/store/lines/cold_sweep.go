@@ -127,7 +127,7 @@ func (t *Tier) undo(ctx context.Context, o object) error {
 	return t.remove(ctx, o)
 }
 
-// remove removes an object unless it is in use: first from its place, then the note of it.
+// remove removes an object unless it is in use: first from its location, then the note of it.
 func (t *Tier) remove(ctx context.Context, o object) error {
 	if err := t.step("give object up"); err != nil {
 		return err

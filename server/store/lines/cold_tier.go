@@ -27,7 +27,7 @@ const (
 	objectLease = 20 * time.Second
 	// holdFor is how long a backup that died keeps others from removing anything.
 	holdFor = 2 * time.Minute
-	// sulk is for how long nothing is asked of a place that did not answer: readers get their error at once.
+	// sulk is for how long nothing is asked of a location that did not answer: readers get their error at once.
 	sulk = 5 * time.Second
 	// readTime is how long a reader waits for an object.
 	readTime = 20 * time.Second
@@ -67,26 +67,26 @@ type Tier struct {
 
 	place   string
 	id      string        // of the database, there
-	objects objects.Store // nil: there is no place
+	objects objects.Store // nil: there is no location
 
 	sweeping sync.Mutex
 	doomed   map[string]int64 // objects that a sweep left, and Database.Now then; guarded by sweeping
 
 	mu      sync.Mutex
-	failed  error     // of the last use of the place; guarded by mu
+	failed  error     // of the last use of the location; guarded by mu
 	rest    time.Time // until then nothing is asked of it; guarded by mu
 	counted time.Time // guarded by mu, as is what follows
 	counts  server.Cold
 }
 
-// ColdOf is what a tier is made of.
+// ColdOf is what a tier is made from.
 type ColdOf struct {
 	Reader sqlstore.Dialect
 	DB     coldDatabase
 	Lines  *Lines
 }
 
-// OpenCold returns the tier of a database, which remembers its place. A place in how replaces that.
+// OpenCold returns the tier of a database, which remembers its location. A location in how replaces that.
 func OpenCold(ctx context.Context, of ColdOf, how sqlstore.Opening) (*Tier, error) {
 	t := &Tier{reader: of.Reader, db: of.DB, held: of.Lines, cache: newCache(cacheSize), self: rand.Text(), step: how.Step}
 	if t.step == nil {
@@ -120,7 +120,7 @@ func OpenCold(ctx context.Context, of ColdOf, how sqlstore.Opening) (*Tier, erro
 	return t, nil
 }
 
-// use runs fn, which asks something of the place, unless that did not answer a moment ago. Errors become
+// use runs fn, which asks something of the location, unless that did not answer a moment ago. Errors become
 // server.ErrCold; objects.ErrMissing stays.
 func (t *Tier) use(fn func() error) error {
 	if t.objects == nil {
@@ -191,7 +191,7 @@ type object struct {
 	sha256              []byte
 }
 
-// name is where an object is in the place.
+// name is where an object is in the location.
 func (t *Tier) name(o object) string {
 	kind, of := "s", o.stream
 	if o.stream == 0 {
@@ -200,7 +200,7 @@ func (t *Tier) name(o object) string {
 	return fmt.Sprintf("%s/%d/%s%d/%s", t.id, o.owner, kind, of, o.id)
 }
 
-// marker is the object by which a database knows its place again.
+// marker is the object by which a database knows its location again.
 func (t *Tier) marker() string { return t.id + "/store" }
 
 const ofObject = ` WHERE owner = ? AND stream = ? AND blob = ? AND id = ?`

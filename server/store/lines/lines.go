@@ -49,7 +49,7 @@ type Away struct {
 // Cold has the data of blocks that the database does not have.
 type Cold interface {
 	// Fetch returns the data of a block of a place; none if it is lost. A transaction that others wait for does not wait:
-	// its error names what is not at hand, and it begins again once that is.
+	// its error names what is not in memory, and it begins again once that is.
 	Fetch(ctx context.Context, at Place, a Away, wait bool) ([]byte, error)
 	// Release has the data of a block removed that uses it no more. It does not read it.
 	Release(ctx context.Context, d sqlstore.Dialect, at Place, first int64) error

@@ -65,7 +65,7 @@ func TestLookups(t *testing.T) {
 	}
 }
 
-// TestLookupLeft: whoever began a shared lookup may go away; others get their answers.
+// TestLookupLeft: the caller that began a shared lookup may go away; others get their answers.
 func TestLookupLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := Lookups[int, int]{Ask: func(ctx context.Context, keys []int) (map[int]int, error) {

@@ -50,7 +50,7 @@ ORDER BY line, epoch, generation`, []any{b.Owner, stream, from, to},
 	return now, list, nil
 }
 
-// swap puts held bytes in the place of lines that differ from them only where those have tokens.
+// swap replaces lines by held bytes that differ from them only where those have tokens.
 func swap(b *server.Batch, held map[int64][][]byte) (*server.Batch, []int64) {
 	now := *b
 	now.Lines = append([]server.Line(nil), b.Lines...)

@@ -63,8 +63,8 @@ func (t *maskTx) all(ctx context.Context) (done server.Masked, err error) {
 	return done, nil
 }
 
-// record counts what was done. The stream's row says how often it was masked: whoever derives what it had before is
-// refused.
+// record counts what was done. The stream's row says how often it was masked: a worker that derives what it had before
+// is refused.
 func (t *maskTx) record(ctx context.Context, done server.Masked) error {
 	_, err := t.Exec(ctx, `
 INSERT INTO maskings AS m ({owner,} stream, asked_by, at, lines, checkpoints, files) VALUES ({?,} ?, ?, ?, ?, ?, ?)
@@ -115,7 +115,7 @@ func (t *maskTx) rows(ctx context.Context, place Place, at []any) (rows []stored
 	return rows, err
 }
 
-// write puts masked bytes in the place of a row's. It returns how many rows that changed: what a block holds under a
+// write replaces a row's bytes by masked ones. It returns how many rows that changed: what a block holds under a
 // row in force was counted with superseded.
 func (t *maskTx) write(ctx context.Context, place Place, at []any, x stored, now []byte) (int64, error) {
 	if x.table != packed {

@@ -12,7 +12,7 @@ const (
 	alone = time.Second
 )
 
-// meter tells whether calls come in a crowd that gains by waiting for each other. The zero value is ready.
+// meter reports whether calls come in a crowd that gains by waiting for each other. The zero value is ready.
 type meter struct {
 	since   time.Time // when it began to count
 	came    int       // how many came since
@@ -31,7 +31,7 @@ func (m *meter) count(now time.Time) {
 	m.came++
 }
 
-// waits tells whether calls shall wait for each other.
+// waits reports whether calls shall wait for each other.
 func (m *meter) waits(now time.Time) bool { return m.crowded && !now.Before(m.rest) }
 
 // together notes how many calls waited for each other.

@@ -35,11 +35,11 @@ type Job struct {
 
 // Queue is where batches wait that will share a transaction.
 type Queue struct {
-	// Lead has room for as many tokens as groups may be written at once.
+	// Lead has space for as many tokens as groups may be written at once.
 	Lead chan struct{}
 
 	pace   time.Duration
-	single chan struct{} // has room for the one that writes in a crowd
+	single chan struct{} // has space for the one that writes in a crowd
 
 	mu      sync.Mutex
 	pending []*Job    // batches not taken yet; guarded by mu, as all below
@@ -93,7 +93,7 @@ func (q *Queue) add(j *Job) {
 	q.crowd.count(time.Now())
 }
 
-// lead writes the next group when it is time. It tells whether j was taken, by this caller or by another.
+// lead writes the next group when it is time. It reports whether j was taken, by this caller or by another.
 func (q *Queue) lead(ctx context.Context, j *Job, write func(group []*Job)) bool {
 	defer func() { <-q.Lead }()
 	if q.isCrowded() {
@@ -119,7 +119,7 @@ func (q *Queue) lead(ctx context.Context, j *Job, write func(group []*Job)) bool
 	return q.isTaken(j)
 }
 
-// errPanicked is for those that share a group with a panic, which goes on: whoever serves its caller recovers from it.
+// errPanicked is for those that share a group with a panic, which goes on: the server of its caller recovers from it.
 var errPanicked = errors.New("a programming error ended the transaction")
 
 // run writes the next group. Nobody is left waiting for it.
@@ -140,14 +140,14 @@ func (q *Queue) run(write func(group []*Job)) {
 	done = true
 }
 
-// isCrowded tells whether batches come in a crowd.
+// isCrowded reports whether batches come in a crowd.
 func (q *Queue) isCrowded() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.crowd.waits(time.Now())
 }
 
-// isTaken tells whether a job is being written, or was.
+// isTaken reports whether a job is being written, or was.
 func (q *Queue) isTaken(j *Job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -26,7 +26,7 @@ type reading struct {
 	x     *Lines
 	d     sqlstore.Dialect
 	at    Place
-	wait  bool // for blocks that are not at hand
+	wait  bool // for blocks that are not in memory
 	yield func(Line) error
 
 	packed bool // no line of the span is hot

@@ -23,7 +23,7 @@ func (x *Lines) Packed(ctx context.Context, d sqlstore.Dialect, at Place,
 	return l, false, err
 }
 
-// Replace puts other bytes in the place of those that a block has of a line, by making the block anew.
+// Replace replaces by other bytes those that a block has of a line, by making the block anew.
 func (x *Lines) Replace(ctx context.Context, d sqlstore.Dialect, at Place, line int64, raw []byte) error {
 	b, err := x.whole(ctx, d, at, line)
 	if err != nil || b == nil {

@@ -68,7 +68,7 @@ func (p *Policy) retire(ctx context.Context, how server.Retiring, rules []server
 		if r.User != 0 && r.User != owner {
 			continue
 		}
-		if x.units == nil { // whoever no rule is about is not looked at
+		if x.units == nil { // a user without rules is not looked at
 			if x.units, err = p.units(ctx, owner); err != nil {
 				return err
 			}

@@ -55,7 +55,7 @@ type Policy struct {
 	clock  *clock
 }
 
-// PolicyOf is what a Policy is made of.
+// PolicyOf is what a Policy is made from.
 type PolicyOf struct {
 	Reader sqlstore.Dialect
 	DB     retentionDatabase

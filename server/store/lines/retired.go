@@ -109,7 +109,7 @@ ON CONFLICT (owner, stream, epoch, generation, first) DO NOTHING`,
 	return nil
 }
 
-// retiredEnd is one past the last line of a place that was retired; 0 without one.
+// retiredEnd is one past the last line of a generation that was retired; 0 without one.
 func retiredEnd(ctx context.Context, d sqlstore.Dialect, at RetiredPlace) (end int64, err error) {
 	err = d.Query(ctx, `SELECT last + 1 FROM retired`+ofPlace+` ORDER BY first DESC LIMIT 1`, at.args(),
 		func(row sqlstore.Scanner) error { return row.Scan(&end) })

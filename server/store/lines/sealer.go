@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// ErrBusy says that somebody else has a stream at the moment. It is packed at the next pass.
+// ErrBusy says that another worker has a stream at the moment. It is packed at the next pass.
 var ErrBusy = errors.New("somebody else has the stream")
 
 // Sealer goes through all generations with hot lines. It remembers those that it could not make smaller.

@@ -11,11 +11,11 @@ import (
 var (
 	// ErrMissing is for an object that is not there.
 	ErrMissing = errors.New("the object is missing")
-	// ErrBadURL is for URLs that name no place for objects; its text says what would.
+	// ErrBadURL is for URLs that name no location for objects; its text says what would.
 	ErrBadURL = errors.New("bad place for blocks")
 )
 
-// Store is a place for objects. Safe for concurrent use. Every error but ErrMissing may be over soon.
+// Store is a location for objects. Safe for concurrent use. Every error but ErrMissing may be over soon.
 type Store interface {
 	// Put returns once an object is durable. Another Put of the name with the same bytes changes nothing.
 	Put(ctx context.Context, name string, data []byte) error
@@ -25,7 +25,7 @@ type Store interface {
 	Delete(ctx context.Context, name string) error
 }
 
-// Open returns the place that a URL names, s3://bucket/prefix or file:///folder. It connects to nothing.
+// Open returns the location that a URL names, s3://bucket/prefix or file:///folder. It connects to nothing.
 func Open(place string) (Store, error) {
 	u, err := parse(place)
 	if err != nil {

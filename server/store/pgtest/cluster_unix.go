@@ -68,7 +68,7 @@ func newCluster(in installation, settings Settings) (*Cluster, error) {
 			"listen_addresses = ''",
 			"unix_socket_directories = '" + c.dir + "'",
 			"port = " + strconv.Itoa(port),
-			"max_connections = 300", // tests that run beside each other keep their stores open to their end
+			"max_connections = 300", // tests that run at the same time keep their stores open to their end
 			"shared_buffers = 64MB",
 			"max_wal_size = 1GB",
 			"log_min_messages = warning",

@@ -107,7 +107,7 @@ func Programs(t testing.TB) (bin string, who *syscall.Credential) {
 	return in.bin, in.who
 }
 
-// own gives a file to whoever runs the programs.
+// own gives a file to the user that runs the programs.
 func (in installation) own(path string) error {
 	if in.who == nil {
 		return nil
@@ -115,7 +115,7 @@ func (in installation) own(path string) error {
 	return os.Chown(path, int(in.who.Uid), int(in.who.Gid))
 }
 
-// command is one of PostgreSQL's programs, to be run as whoever may.
+// command is one of PostgreSQL's programs, to be run as a user who may.
 func (in installation) command(program string, args ...string) *exec.Cmd {
 	//nolint:noctx // a cluster outlives what starts it; what stops it waits for its end
 	cmd := exec.Command(filepath.Join(in.bin, program), args...)

@@ -73,7 +73,7 @@ func (c *Cluster) Confirm(t testing.TB, name string) {
 	}
 }
 
-// signal makes one of the empty files by which PostgreSQL is told what it is.
+// signal makes one of the empty files that say to PostgreSQL what it is.
 func (c *Cluster) signal(name string) error {
 	path := filepath.Join(c.data(), name)
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

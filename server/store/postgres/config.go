@@ -18,7 +18,7 @@ const (
 	// pgConns is how many connections a server opens at most, one for listening apart; pool_max_conns in the URL says
 	// otherwise. A quarter of them may write, half may be snapshots.
 	pgConns = 16
-	// connsLeast leaves a connection beside those of a writer and of snapshots, for the queries that a reader of a
+	// connsLeast leaves a connection next to those of a writer and of snapshots, for the queries that a reader of a
 	// snapshot makes meanwhile.
 	connsLeast  = 4
 	connTimeout = 5 * time.Second
@@ -27,7 +27,7 @@ const (
 )
 
 // limits are the settings of a connection, or with SET LOCAL of a transaction, for work of a class. Reading a whole
-// stream lifts the limit for itself. A database that says "acknowledged" before its log is on disk is told to wait
+// stream lifts the limit for itself. A database that says "acknowledged" before its log is on disk has to wait
 // for it.
 func limits(c class, set, local string) string {
 	return c.set(set) + `; ` + set + ` idle_in_transaction_session_timeout = '10min'; ` + set + ` TimeZone = 'UTC';

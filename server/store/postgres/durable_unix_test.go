@@ -25,7 +25,7 @@ func pgBatch(session, raw string) *server.Batch {
 	return &server.Batch{Head: server.Head{SessionID: session}, Lines: []server.Line{{Raw: []byte(raw)}}, Received: time.Now()}
 }
 
-// TestPostgresWaitsForItsDisk: a database set up to acknowledge before its log is on disk is told not to.
+// TestPostgresWaitsForItsDisk: a database set up to acknowledge before its log is on disk does not.
 func TestPostgresWaitsForItsDisk(t *testing.T) {
 	c := pgtest.New(t, pgtest.Settings{"synchronous_commit = off"})
 	s := openPg(t, c.Database(t))
@@ -43,8 +43,8 @@ func TestPostgresWaitsForItsDisk(t *testing.T) {
 	}
 }
 
-// TestPostgresUnconfirmed: when the wait for the synchronous standby is cut short PostgreSQL says "committed". It is not
-// where it should be, and Put must not say that it is.
+// TestPostgresUnconfirmed: when the wait for the synchronous standby is cut short PostgreSQL says "committed". It is
+// not where it should be, and Put must not say that it is.
 func TestPostgresUnconfirmed(t *testing.T) {
 	c := pgtest.New(t, nil)
 	s := openPg(t, c.Database(t))

@@ -85,7 +85,7 @@ SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.Where()+` ORDER 
 	return found, nil
 }
 
-// leaveNote keeps an owner's session from being stored again. Once it returns, whoever stores sees the note: all
+// leaveNote keeps an owner's session from being stored again. Once it returns, every writer sees the note: all
 // storing waits while it takes its lock, which it gives up for a moment when it does not get it soon.
 func (s *Store) leaveNote(ctx context.Context, owner int64, session string, at time.Time) error {
 	err := s.persist(ctx, func(ctx context.Context) error {

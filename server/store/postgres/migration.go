@@ -39,7 +39,7 @@ const (
 )
 
 const (
-	// lockPatience is how long a migration waits for the lock on a table. Whoever uses the table meanwhile waits behind
+	// lockPatience is how long a migration waits for the lock on a table. Others that use the table meanwhile wait behind
 	// it, so it gives up soon, lets them pass, and tries again. It may run for as long as it likes once it has its locks:
 	// it moves no rows while it holds one.
 	lockPatience = 2 * time.Second
@@ -47,7 +47,7 @@ const (
 	olderLook = time.Second
 	// turnLook is about the time between two looks whether another server that changes the schema is done.
 	turnLook = 200 * time.Millisecond
-	// besideMark in a migration's file says that servers of the version before go on beside what it makes.
+	// besideMark in a migration's file says that servers of the version before go on along with what it makes.
 	besideMark = "-- beside: yes"
 
 	// nameServer is the name of every connection of a server but those named below.
@@ -269,7 +269,8 @@ func (m *migration) breaks(have, want int64) (bool, error) {
 }
 
 // older lists the database's sessions of servers that know the schema as it is: this one has none before it is updated.
-// The first versions did not say what they know; behind a pooler theirs can't be told from what the pooler kept.
+// The first versions did not say what they know; behind a pooler theirs can't be distinguished from what the pooler
+// kept.
 func (m *migration) older(ctx context.Context) (pids string, err error) {
 	first := nameServer
 	if m.pooled {

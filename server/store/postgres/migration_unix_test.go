@@ -43,7 +43,7 @@ func migrationIn(t *testing.T, url string, files fs.FS, how sqlstore.Opening) *m
 	return m
 }
 
-// TestMigratesBesideTraffic: while somebody reads a table for long, its migration waits, and lines are stored all the
+// TestMigratesBesideTraffic: while a reader holds a table for long, its migration waits, and lines are stored all the
 // same: nobody stands in a queue behind the migration. It is made once the table is free.
 func TestMigratesBesideTraffic(t *testing.T) {
 	at := pgtest.Shared(t).Database(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // A pooler in transaction mode, such as pgbouncer, gives each transaction whatever connection to the database is free.
-// What lives in a session (settings, prepared statements, locks, listening) is lost or belongs to somebody else. A URL
+// What lives in a session (settings, prepared statements, locks, listening) is lost or belongs to another client. A URL
 // with pool_mode=transaction says that it leads to one; direct_host and direct_port then name the database itself, for
 // what needs a session: the schema and listening.
 const (
@@ -41,7 +41,7 @@ type way struct {
 func wayOf(text string) (way, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return way{url: text, direct: text}, nil //nolint:nilerr // whoever parses it next says so better
+		return way{url: text, direct: text}, nil //nolint:nilerr // the next parser says so better
 	}
 	q := u.Query()
 	mode, host, port := q.Get(paramMode), q.Get(paramHost), q.Get(paramPort)
@@ -73,7 +73,7 @@ func wayOf(text string) (way, error) {
 }
 
 // throughPooler makes a connection fit a pooler in transaction mode: no statement is prepared under a name, because
-// the next transaction may not find it, and no setting is left behind for whoever gets the connection next. A query
+// the next transaction may not find it, and no setting is left behind for the next user of the connection. A query
 // of a reader who has left ends with its connection: requests to cancel end pgbouncer 1.18 ("bad client state").
 func throughPooler(config *pgxpool.Config) {
 	c := config.ConnConfig

@@ -60,7 +60,7 @@ func (s *search) next(ctx context.Context, c *cursor) (bool, error) {
 	return true, nil
 }
 
-// openBytes is what opening a segment costs beside reading it, in bytes of the budget: of everybody there are many.
+// openBytes is what opening a segment costs next to reading it, in bytes of the budget: of everybody there are many.
 const openBytes = 4 << 10
 
 // openSegment finds the candidates.

@@ -21,7 +21,7 @@ type source struct {
 }
 
 // merge gives one segment with the docs of all sources to a writer. Docs that follow each other become one where a doc
-// has room.
+// has space.
 func merge(sources []source, to *writer) error {
 	docs := joined(sources)
 	for i := range docs {

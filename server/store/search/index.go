@@ -60,7 +60,7 @@ func NewWithin(db Database, budget int) *Index {
 // Close ends what runs in the background.
 func (x *Index) Close() { x.tend.close() }
 
-// States of a segment beside its level.
+// States of a segment next to its level.
 const (
 	making = -1 // nobody reads it yet
 	gone   = -2 // nobody reads it any more

@@ -185,7 +185,7 @@ func (x *Index) purged(ctx context.Context, owner int64, purges map[int64]int64)
 	})
 }
 
-// perform makes the new segment, and puts it in the place of the others.
+// perform makes the new segment, and replaces the others by it.
 func (x *Index) perform(ctx context.Context, j *job) error {
 	b := &batch{x: x, s: &j.out}
 	err := x.db.Read(ctx, func(d sqlstore.Dialect) error {

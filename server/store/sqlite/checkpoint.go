@@ -32,13 +32,13 @@ const (
 	logQuiet = 3 * time.Second
 )
 
-// checkpoints brings pages of the log into the file beside those who write: lines would wait behind a commit that does.
+// checkpoints brings pages of the log into the file while others write: lines would wait behind a commit that does.
 type checkpoints struct {
 	db    *sql.DB
 	queue *lines.Queue
 	pages int64
 	due   chan struct{}
-	wrote chan struct{} // has room for one
+	wrote chan struct{} // has space for one
 	stop  context.CancelFunc
 	ended chan struct{}
 
@@ -159,7 +159,7 @@ func (c *checkpoints) bring(ctx context.Context, mode string, wait time.Duration
 	return pages, err == nil && busy == 0
 }
 
-// checkpoint moves nearly all beside writers, and the rest while none of them is active: only then is the log used
+// checkpoint moves nearly all while others write, and the rest while none of them is active: only then is the log used
 // again from its beginning, and only once no reader needs it. One that begins while it is waited for others reads the
 // file. It reports whether the log is used again; if not, that is tried when the log is looked at next.
 func (c *checkpoints) checkpoint(ctx context.Context) bool {

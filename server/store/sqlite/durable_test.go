@@ -48,8 +48,8 @@ func TestDurability(t *testing.T) {
 	}
 }
 
-// TestPutGivenUp: a batch not yet taken by the writer is withdrawn; one that is being written is waited for, for its bytes are
-// in use.
+// TestPutGivenUp: a batch not yet taken by the writer is withdrawn; one that is being written is waited for, for its
+// bytes are in use.
 func TestPutGivenUp(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
 	if err != nil {
@@ -71,7 +71,7 @@ func TestPutGivenUp(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	s.queue.Lead <- struct{}{} // somebody else writes
+	s.queue.Lead <- struct{}{} // another writer is active
 	put("written")
 	group := taken()
 	cancel()

@@ -22,10 +22,10 @@ var (
 	ErrDamaged = errors.New("damaged, or no database of ccship-server")
 )
 
-// Restore puts a backup in place of the database at path: the file 0600, written next to it, checked whole and only
+// Restore puts a backup instead of the database at path: the file 0600, written next to it, checked whole and only
 // then given its name. fs.ErrExist when there is a database already and force is not set; with it, ErrInUse when
-// somebody has it open.
-// What the backup has of cold storage goes to blocks, a place for it; "": the place of before.
+// another process has it open.
+// What the backup has of cold storage goes to blocks, a location for it; "": the location of before.
 func Restore(ctx context.Context, path string, from io.Reader, force bool, blocks string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -73,7 +73,7 @@ func restore(ctx context.Context, path string, from io.Reader, force bool, block
 }
 
 // putInPlace gives a whole database file its name. SQLite would apply a log that lies there, whosever it is: no crash
-// or power cut leaves one beside the new file.
+// or power cut leaves one next to the new file.
 func putInPlace(temp, path string) error {
 	dir := filepath.Dir(path)
 	if err := removeLog(path); err != nil {
@@ -103,7 +103,7 @@ func opened(from io.Reader) (database io.Reader, archive *tar.Reader, err error)
 	return archive, archive, nil
 }
 
-// restoreCold puts what a backup has of cold storage into its place.
+// restoreCold puts what a backup has of cold storage into its location.
 func restoreCold(ctx context.Context, path, blocks string, archive *tar.Reader) (err error) {
 	db, err := sql.Open("sqlite", "file:"+uriPath(path))
 	if err != nil {

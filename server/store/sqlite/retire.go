@@ -61,8 +61,8 @@ func (r retentionDatabase) Open(ctx context.Context, ref server.Ref) (server.Sna
 // EpochID implements retention.Database.
 func (r retentionDatabase) EpochID() string { return lineDatabase{}.EpochID() }
 
-// Vacuum implements retention.Database. It writes the file anew without its free pages, and empties the log. Whoever
-// stores waits.
+// Vacuum implements retention.Database. It writes the file anew without its free pages, and empties the log. A caller
+// that stores waits.
 func (r retentionDatabase) Vacuum(ctx context.Context, _ bool) error {
 	s := r.s
 	select {

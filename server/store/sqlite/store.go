@@ -50,7 +50,7 @@ type Store struct {
 	read *sql.DB
 	open *sqlstore.Places // of snapshots
 	// write has one connection, conn, held from Open to Close. conn and stmts belong to the goroutine that has put a
-	// token into lead, which has room for one.
+	// token into lead, which has space for one.
 	write *sql.DB
 	conn  *sql.Conn
 	stmts statements

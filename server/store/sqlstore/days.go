@@ -26,7 +26,7 @@ func ofTotals(scope server.Scope, q server.UsageQuery) bool {
 		})
 }
 
-// totalParts takes totals in place of sums: whole days where days of a zone will do, half hours else. What they lack is
+// totalParts takes totals instead of sums: whole days where days of a zone will do, half hours else. What they lack is
 // a part too.
 func totalParts(ctx context.Context, l Dialect, t UsageTerms, q server.UsageQuery,
 	parts []usagePart) (out []usagePart, err error) {
@@ -55,7 +55,7 @@ func totalParts(ctx context.Context, l Dialect, t UsageTerms, q server.UsageQuer
 	return out, nil
 }
 
-// dayZone is a zone whose days the answer can be made of, if there is one.
+// dayZone is a zone whose days the answer can be made from, if there is one.
 func dayZone(ctx context.Context, l Dialect, t UsageTerms,
 	q server.UsageQuery) (zone int64, ok bool, err error) {
 	if slices.Contains(q.By, "hour") {

@@ -10,8 +10,8 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// replacedKept is how many replaced incarnations of a machine are remembered. An older one that still writes is told
-// that it is behind, and is then replaced again.
+// replacedKept is how many replaced incarnations of a machine are remembered. An older one that still writes gets an
+// error that it is behind, and is then replaced again.
 const replacedKept = 64
 
 // Ledgers counts the writes of machines, the same in both databases. Set once, when a store opens.

@@ -19,7 +19,7 @@ type Opening struct {
 	AsIs bool
 	// Replica is the URL of a standby for reads that may be a few seconds old; "": none. PostgreSQL only.
 	Replica string
-	// Blocks is the URL of a place for what is old; "": the one that the store had last, if any.
+	// Blocks is the URL of a location for what is old; "": the one that the store had last, if any.
 	Blocks string
 	// Step is called before each step of packing lines, of moving what is old and of retention, by its name; an error ends
 	// it there. For tests.
@@ -66,6 +66,6 @@ var ErrOutdated = errors.New("the store has the schema of an older version")
 // ErrBadURL is for store URLs that name no store; its text says what would.
 var ErrBadURL = errors.New("bad store URL")
 
-// ErrOlderServes means that servers of an older version use the database, and that they could not go on beside what
+// ErrOlderServes means that servers of an older version use the database, and that they could not go on along with what
 // the schema would become.
 var ErrOlderServes = errors.New("servers of an older version still use this database")

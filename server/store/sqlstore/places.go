@@ -6,7 +6,7 @@ import (
 )
 
 // Places bounds how many snapshots are open: in all, and for one user half as many, so that one who reads slowly
-// leaves room for the others. Safe for concurrent use.
+// leaves space for the others. Safe for concurrent use.
 type Places struct {
 	all     chan struct{}
 	perUser int

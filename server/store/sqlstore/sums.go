@@ -14,7 +14,7 @@ type database interface {
 	Write(ctx context.Context, fn func(Dialect) error) error
 	// Alone reports whether no other server sums up. None begins to before the transaction ends.
 	Alone(ctx context.Context, d Dialect) (bool, error)
-	// Hold keeps others from changing what an owner used, until the transaction ends, unless somebody does so already.
+	// Hold keeps others from changing what an owner used, until the transaction ends, unless another does so already.
 	Hold(ctx context.Context, d Dialect, owner int64) (bool, error)
 	// Size asks how many bytes the newest file of a stream s has; NULL when it has no lines.
 	Size() string
@@ -33,7 +33,7 @@ type Sums struct {
 // NewSums returns the sums of a database.
 func NewSums(db database) *Sums { return &Sums{db: db} }
 
-// foldMost is how many streams are summed up in one transaction: it holds up whoever writes them.
+// foldMost is how many streams are summed up in one transaction: it holds up their writers.
 const foldMost = 200
 
 // SumUp implements server.Summer. Streams and usage are summed up in transactions of their own, for others lock them in

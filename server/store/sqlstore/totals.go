@@ -48,7 +48,7 @@ func (t *total) values() []any {
 
 const tokens = `answers, input, output, cache_read, cache_write_5m, cache_write_1h, searches`
 
-// totals sums up some usage, and reports whether there may be more. An owner whose answers somebody changes is left
+// totals sums up some usage, and reports whether there may be more. An owner whose answers another changes is left
 // out.
 func (x *Sums) totals(ctx context.Context, d Dialect) (more bool, err error) {
 	if alone, err := x.db.Alone(ctx, d); err != nil || !alone {

@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// usageSlot is the time that a row of usage_sums is for. Days and hours of a zone are made of whole ones unless it
+// usageSlot is the time that a row of usage_sums is for. Days and hours of a zone are made from whole ones unless it
 // is a quarter of an hour off.
 const usageSlot = 30 * time.Minute
 
@@ -21,7 +21,7 @@ type UsageTerms struct {
 	Day, Hour string
 	// Session selects the streams s of a session, and of its agents.
 	Session func(f *Filter, session string, agents bool)
-	// Want is told the zone of a question, in half hours east of UTC, whose days are not summed up.
+	// Want gets the zone of a question, in half hours east of UTC, whose days are not summed up.
 	Want func(zone int64)
 }
 
