@@ -76,7 +76,7 @@ const (
 	Viewer Role = "viewer" // sends nothing; sees what is shared with it
 )
 
-// User is somebody who sends sessions or reads them.
+// User sends sessions or reads them.
 type User struct {
 	ID       int64
 	Name     string

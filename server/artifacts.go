@@ -169,7 +169,7 @@ const (
 // MaxLinkRequests is how many link requests of a session are listed, and how many may wait.
 const MaxLinkRequests = 100
 
-// LinkRequestInput is what somebody asks for.
+// LinkRequestInput is what a user asks for.
 type LinkRequestInput struct {
 	Path string
 	Link bool  // false: unlink

@@ -10,11 +10,11 @@ import (
 // answered, and lines are stored.
 var ErrCold = errors.New("cold storage can't be reached now")
 
-// Cooler moves what is old out of the database, to a place that costs less. Reading gives the same before and after,
+// Cooler moves what is old out of the database, to a location that costs less. Reading gives the same before and after,
 // and when it is interrupted. Several processes may use it at once.
 type Cooler interface {
 	// Cool moves blocks of streams that got no lines since before, and files that came before it, and removes what is not
-	// used any more from the place. Without a place it does nothing.
+	// used any more from the location. Without a location it does nothing.
 	Cool(ctx context.Context, before time.Time) (Cooled, error)
 	// Return brings blocks of streams back into the database that got their last lines from since on and before until. It
 	// tells how far it is.
@@ -39,7 +39,7 @@ type Cold struct {
 	Objects int64
 	Bytes   int64
 	Pending int64 // objects that are being written, or are still to be removed
-	Err     error // of the last use of the place; nil: it answers
+	Err     error // of the last use of the location; nil: it answers
 }
 
 // Warm is what a store still has in its database.

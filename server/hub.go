@@ -152,6 +152,6 @@ func (l *listener) coalesce(last Change) {
 		waiting = []Change{{At: last.At}}
 	}
 	for _, c := range waiting {
-		l.out <- c // there is room: only the holder of mu sends
+		l.out <- c // there is space: only the holder of mu sends
 	}
 }

@@ -91,7 +91,7 @@ func TestHubSlowListener(t *testing.T) {
 	}
 }
 
-// TestHubLost: more streams than there is room for become "anything may have changed".
+// TestHubLost: more streams than there is space for become "anything may have changed".
 func TestHubLost(t *testing.T) {
 	hub, source := runHub(t)
 	slow := hub.Listen(t.Context(), nil)

@@ -59,7 +59,7 @@ const (
 	// LedgerStoreBehind: the writer knows of writes that the store does not have: the store went back in time.
 	LedgerStoreBehind = "store_behind"
 	// LedgerWriterBehind: the store has writes that the writer does not know: the writer's state went back in time, or
-	// somebody else wrote in its name.
+	// another writer used its name.
 	LedgerWriterBehind = "writer_behind"
 	// LedgerReplaced: another incarnation took over from this one, and still this one writes: two daemons use the name
 	// of one machine.

@@ -11,7 +11,7 @@ import (
 type Mark struct {
 	Stream  int64
 	Star    bool
-	Name    string // in place of the session's title
+	Name    string // instead of the session's title
 	Note    string
 	Tags    []string
 	Updated time.Time

@@ -28,7 +28,7 @@ type SavedView struct {
 type SavedViews interface {
 	// SavedViews lists a user's views, by name.
 	SavedViews(ctx context.Context, owner int64) ([]SavedView, error)
-	// SaveView keeps a view in place of the user's one of that name. A ViewError when there are too many,
+	// SaveView keeps a view, and replaces the user's one of that name. A ViewError when there are too many,
 	// ErrNotFound when there is no such user.
 	SaveView(ctx context.Context, owner int64, v SavedView) error
 	// RemoveView returns ErrNotFound when the user has no view of that name.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ShareLink lets whoever has it read one session and its agents' transcripts, without a login. The store keeps a hash
+// ShareLink lets anyone with it read one session and its agents' transcripts, without a login. The store keeps a hash
 // of its secret.
 type ShareLink struct {
 	ID      int64

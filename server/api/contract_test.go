@@ -49,7 +49,7 @@ var theContract = sync.OnceValues(func() (*contract, error) {
 	return c, nil
 })
 
-// readContract reads a YAML document as the JSON values that a schema is made of.
+// readContract reads a YAML document as the JSON values that a schema is made from.
 func readContract(path string) (any, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

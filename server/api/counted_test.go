@@ -8,7 +8,8 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// TestKeysAreCounted: a user has a hundred keys at most; one that is revoked makes room, and others are not hindered.
+// TestKeysAreCounted: a user has a hundred keys at most; one that is revoked frees its slot, and others are not
+// hindered.
 func TestKeysAreCounted(t *testing.T) {
 	owner := newRig(t)
 	eve := owner.person("eve", server.Viewer) // with a key

@@ -124,7 +124,7 @@ func TestEventsBusy(t *testing.T) {
 	}
 }
 
-// TestListenersEach: one user who listens too often leaves room for others.
+// TestListenersEach: one user who listens too often leaves space for others.
 func TestListenersEach(t *testing.T) {
 	owner := newRig(t)
 	ann := owner.person("ann", server.Member)

@@ -6,7 +6,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// forgottenAnswer is a session that somebody had removed.
+// forgottenAnswer is a session that a user had removed.
 type forgottenAnswer struct {
 	SessionID string    `json:"session_id"`
 	User      string    `json:"user"`

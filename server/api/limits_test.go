@@ -20,7 +20,7 @@ import (
 	"github.com/ccship/ccship/server/auth"
 )
 
-// stuckStore stores nothing until it is let go, and says when somebody waits.
+// stuckStore stores nothing until it is let go, and says when a request waits.
 type stuckStore struct {
 	server.Store
 	waiting chan struct{}
@@ -172,7 +172,8 @@ func (s *manyStore) Put(ctx context.Context, b *server.Batch) error {
 }
 
 // TestThousandDaemons: a thousand daemons send at once to a database that hangs. Few of their requests are read into
-// memory, some wait, the others are told when to come back; reading goes on. In the end every line is stored.
+// memory, some wait, the others get an answer that says when to come back; reading goes on. In the end every line is
+// stored.
 func TestThousandDaemons(t *testing.T) {
 	const daemons, atOnce, queue = 1000, 16, 200
 	r := newRig(t)

@@ -41,7 +41,7 @@ func savedViews(q *keepRequest) (status int, answer any, err error) {
 	return http.StatusOK, a, err
 }
 
-// saveView is PUT /api/views/{name} {page, query}: a view in place of the caller's one of that name.
+// saveView is PUT /api/views/{name} {page, query}: a view that replaces the caller's one of that name.
 func saveView(q *keepRequest) (status int, answer any, err error) {
 	var body struct {
 		Page  string `json:"page"`

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// DefaultMaxBody limits a decompressed request: a line of 64 MiB in base64, with room to spare.
+	// DefaultMaxBody limits a decompressed request: a line of 64 MiB in base64, with space to spare.
 	DefaultMaxBody = 128 << 20
 	// DefaultMaxRequests is how many requests run at once; more wait.
 	DefaultMaxRequests = 64

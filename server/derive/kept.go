@@ -30,7 +30,7 @@ func (k *kept) take(store Derivable, task *server.Task) *derivation {
 	}
 	w := k.remove(e)
 	if w.task.Position != task.Position || w.task.Masked != task.Masked || w.task.Version != task.Derived {
-		return fresh // somebody else derived it since, maybe from other lines
+		return fresh // another worker derived it since, maybe from other lines
 	}
 	w.task, w.before = *task, task.Summary
 	return w

@@ -68,7 +68,7 @@ func TestDeriveEpochs(t *testing.T) {
 	}
 }
 
-// TestDeriveBehind: lines that come late or in place of others are derived too.
+// TestDeriveBehind: lines that come late or instead of others are derived too.
 func TestDeriveBehind(t *testing.T) {
 	s := newShelf(t)
 	s.put("s", 0, 0, prompt(0, "first"))

@@ -53,7 +53,7 @@ func (s *shift) derive(ctx context.Context, tasks []server.Task) {
 	s.save(ctx)
 }
 
-// failed keeps the first error. Somebody else has the stream, it has changed, or it was forgotten: that is none.
+// failed keeps the first error. Another worker has the stream, it has changed, or it was forgotten: that is none.
 func (s *shift) failed(task *server.Task, err error) {
 	if errors.Is(err, server.ErrStale) || errors.Is(err, server.ErrNotFound) || s.first != nil {
 		return

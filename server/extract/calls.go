@@ -94,7 +94,7 @@ func (c Calls) Of(l server.Line, known map[string]bool) (list []server.Text, sur
 	return t.List, sure
 }
 
-// attachedPath is the path of a file that somebody attached; "" of other records.
+// attachedPath is the path of a file that the person attached; "" of other records.
 func attachedPath(r *transcript.Record) string {
 	if r.Type != "attachment" || r.Subtype != "file" {
 		return ""

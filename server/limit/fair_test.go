@@ -180,7 +180,7 @@ var questions = []string{
 }
 
 // TestQuestionsOfOne: forty questions of one user are answered one after the other, and hold up neither lines nor
-// questions of others. Those that are given up make room at once.
+// questions of others. Those that are given up free their slots at once.
 func TestQuestionsOfOne(t *testing.T) {
 	for _, path := range questions {
 		t.Run(path, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestQuestionsOfOne(t *testing.T) {
 	}
 }
 
-// TestDeadline: a question that takes too long is ended, and its user is told to try again.
+// TestDeadline: a question that takes too long is ended, and its user gets an answer to try again.
 func TestDeadline(t *testing.T) {
 	for _, path := range questions {
 		s := newSite(t, func(st server.Store, s *site) server.Store {
@@ -232,7 +232,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// BenchmarkIngest measures how long a line takes beside forty searches of one user, which read everything.
+// BenchmarkIngest measures how long a line takes under forty searches of one user, which read everything.
 func BenchmarkIngest(b *testing.B) {
 	for name, wrap := range map[string]func(server.Store, *site) server.Store{
 		"unbounded": func(st server.Store, _ *site) server.Store { return st },

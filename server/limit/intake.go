@@ -145,7 +145,7 @@ func (i *Intake) queue(p *Pass) error {
 	return nil
 }
 
-// letIn lets in those that wait, as far as there is room. The caller has the lock.
+// letIn lets in those that wait, as far as there is space. The caller has the lock.
 func (i *Intake) letIn() {
 	for {
 		first, second := i.next(0), i.next(1)

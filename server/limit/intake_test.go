@@ -71,7 +71,7 @@ func TestIntakeOrder(t *testing.T) {
 	}
 }
 
-// TestIntakeBounds: neither requests nor their bytes exceed the bounds; imports leave room for lines just written.
+// TestIntakeBounds: neither requests nor their bytes exceed the bounds; imports leave space for lines just written.
 func TestIntakeBounds(t *testing.T) {
 	const mib = 1 << 20
 	i := NewIntake(100, 32*mib, 2)
@@ -109,7 +109,7 @@ func TestIntakeBounds(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	if p, err := i.Enter(sent(gone, 10), 9, time.Hour); err == nil {
-		p.Leave() // there was room
+		p.Leave() // there was space
 	}
 	for _, p := range held {
 		p.Leave()

@@ -56,7 +56,7 @@ func (r *Rates) Take(user int64, now time.Time) error {
 	return nil
 }
 
-// sweep forgets users who may ask for as much as somebody new.
+// sweep forgets users who may ask for as much as a new one.
 func (r *Rates) sweep(now time.Time) {
 	if now.Sub(r.swept) < time.Minute {
 		return

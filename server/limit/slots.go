@@ -10,7 +10,7 @@ import (
 )
 
 // Slots limits how many requests run at once, in total and for each user, so that a client that sends slowly or too
-// much leaves room for the others. Safe for concurrent use.
+// much leaves space for the others. Safe for concurrent use.
 type Slots struct {
 	all     chan struct{}
 	perUser int

@@ -137,7 +137,7 @@ func (f Finder) sums(ctx context.Context, scope server.Scope, q server.SessionQu
 	return out, err
 }
 
-// names are the names with the largest values, whoever has a session of that name.
+// names are the names with the largest values, regardless of who has a session of that name.
 func names(sums map[named]sum, of func(sum) float64, most int) []string {
 	values := map[string]float64{}
 	var out []string

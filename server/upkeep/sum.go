@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// sumEvery is how often what changed is put into sums. Until then whoever asks for a sum adds it.
+// sumEvery is how often what changed is put into sums. Until then each reader of a sum adds it.
 const sumEvery = 30 * time.Second
 
 // Summer keeps sums of what is stored. Of several servers on one store one does it at a time.

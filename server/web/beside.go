@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/server/web/page"
 )
 
-// besidePage is how many sessions stand beside a conversation at first.
+// besidePage is how many sessions stand next to a conversation at first.
 const besidePage = 40
 
 // beside is sessions in few words.
@@ -19,7 +19,7 @@ type beside struct {
 	Next    string
 }
 
-// beside is GET /beside?current&after, with what the list is narrowed to: sessions beside a conversation.
+// beside is GET /beside?current&after, with what the list is narrowed to: sessions next to a conversation.
 func (p *homePages) beside(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	q := r.URL.Query()
 	users, err := userChips(r.Context(), p.store, who, q, anyUsers)

@@ -41,7 +41,7 @@ type conversationPage struct {
 	Beside string
 
 	SecretLines []thread.SecretLine
-	secrets     *thread.Secrets // nil for readers who are not told of secrets
+	secrets     *thread.Secrets // nil for readers to whom secrets are not marked
 	east        time.Duration   // of UTC, where the reader is
 }
 

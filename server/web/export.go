@@ -90,7 +90,7 @@ func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Log
 	})
 }
 
-// exportBuffer is how much of an export is written at once. As long as nothing is, an error can still be told.
+// exportBuffer is how much of an export is written at once. As long as nothing is, an error can still be reported.
 const exportBuffer = 256 << 10
 
 // begun notes that an answer has begun.

@@ -94,7 +94,7 @@ func TestSafety(t *testing.T) {
 	}
 }
 
-// TestWall: what runs stands above the list with what it does, what needs somebody first. An agent is not a session.
+// TestWall: what runs stands above the list with what it does, what needs a person first. An agent is not a session.
 func TestWall(t *testing.T) {
 	s := loggedIn(t)
 	call := func(name, at string) string {

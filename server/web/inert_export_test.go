@@ -63,7 +63,7 @@ var hostileMarkdown = []string{
 	"a\n\n[x](javascript:alert(1))\n\n![p](https://example.org/p.png)", "[d]: https://example.org/d.png", "![d]", "[x \\[ y](javascript:alert(1))", "[x]\n(javascript:alert(1))", "`[`x](javascript:alert(1))",
 }
 
-// TestMarkdownExportInert: no HTML of a transcript is used by whoever renders an exported .md, whatever surrounds it.
+// TestMarkdownExportInert: no HTML of a transcript is used by a renderer of an exported .md, whatever surrounds it.
 func TestMarkdownExportInert(t *testing.T) {
 	s := loggedIn(t)
 	quote := func(s string) string {

@@ -43,7 +43,7 @@ var payloads = []string{
 	"\xff\xfe<script>alert(20)</script>",
 }
 
-// ownSVG is what our drawings are made of.
+// ownSVG is what our drawings are made from.
 var ownSVG = []string{"svg", "path", "rect", "circle", "line", "text", "title", "desc", "a", "g"}
 
 // inert reports whatever in a page is not ours and could do something.

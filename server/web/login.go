@@ -55,7 +55,7 @@ type loginPage struct {
 	Message, Next, Ticket string
 }
 
-// askKey shows the form in place of the page, which comes after the login.
+// askKey shows the form instead of the page, which comes after the login.
 func (p *accountPages) askKey(w http.ResponseWriter, r *http.Request, status int, message string) {
 	next := "/"
 	if r.Method == http.MethodGet {

@@ -7,7 +7,7 @@ import (
 	"github.com/ccship/ccship/server/web/page"
 )
 
-// saved is the views that the reader has saved, and what can be done with the page at hand: saved under a name, or, if
+// saved is the views that the reader has saved, and what can be done with the current page: saved under a name, or, if
 // it shows a saved view, removed.
 type saved struct {
 	Views []page.Choice

@@ -289,7 +289,7 @@ func TestFollow(t *testing.T) {
 	mustHave(t, s.get(t, sessionPath(agentID, "/tail", "after", "-1", "inside", "1")), "Task", "Three templates", `class="inside"`)
 }
 
-// TestFollowersEach: one user who follows too often leaves room for others, and may come back.
+// TestFollowersEach: one user who follows too often leaves space for others, and may come back.
 func TestFollowersEach(t *testing.T) {
 	s := newSite(t, nil)
 	s.login(t, s.key)

@@ -61,7 +61,7 @@ func projects(groups []server.Group, q url.Values, base, path string) []chipProj
 }
 
 // chipNames are what projects are called, by their hashes: where several have one name, as much of the folders above it
-// as tells them apart, and where that is the same too, the hash.
+// as distinguishes them, and where that is the same too, the hash.
 func chipNames(groups []server.Group) map[string]string {
 	names, folders := map[string]string{}, map[string]string{} // a project without a folder left has its hash in its name
 	for _, g := range groups {

@@ -63,7 +63,7 @@ type homeSide struct {
 	Next     string
 }
 
-// projects is GET /projects?bare&after: projects, beside the list or as a page of its own.
+// projects is GET /projects?bare&after: projects, next to the list or as a page of its own.
 func (p *homePages) projects(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	q, scope := r.URL.Query(), server.ScopeOf(who.User)
 	groups, err := p.store.Groups(r.Context(), scope, server.GroupQuery{After: q.Get("after"), Limit: shown})

@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// TestSavedViews: a reader saves a list with its filters and a search, finds them beside the other views, and removes
+// TestSavedViews: a reader saves a list with its filters and a search, finds them next to the other views, and removes
 // them. Nobody else sees them.
 func TestSavedViews(t *testing.T) {
 	s := loggedIn(t)

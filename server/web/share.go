@@ -44,7 +44,7 @@ type sharePages struct {
 
 // newSharePages makes the pages. access checks and makes links.
 func newSharePages(site *page.Site, store shareStore, access *auth.Access) (*sharePages, error) {
-	// Tokens in place of secrets say no more than that: the key is of this process.
+	// Tokens instead of secrets say no more than that: the key is of this process.
 	masker, err := redact.New(redact.NewKey())
 	if err != nil {
 		return nil, fmt.Errorf("load rules of secrets: %w", err)

@@ -50,7 +50,7 @@ func spoken(kind, text string) string {
 	return fmt.Sprintf(`{"type":%q,"uuid":"u-%s-%d","timestamp":"2026-11-20T08:00:00Z","message":{"role":%q,"content":%q}}`, kind, kind, len(text), kind, text)
 }
 
-// visit fetches a page as somebody without a login.
+// visit fetches a page without a login.
 func (s *sharing) visit(t *testing.T, path string) answer {
 	t.Helper()
 	mine := s.client

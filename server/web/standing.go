@@ -7,13 +7,13 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// standing is what a session does now, as far as its last records tell. Claude Code writes nothing while it waits for a
+// standing is what a session does now, as far as its last records say. Claude Code writes nothing while it waits for a
 // permission, so a call without a result is either running or waiting.
 type standing struct {
 	State string // "working", "waits", "maybe", "failed", "done"; "" when the records do not tell
 	Words string
 	Last  string // the last thing said or done
-	Needs bool   // somebody has to look
+	Needs bool   // a person has to look
 }
 
 const (

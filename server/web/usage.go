@@ -82,7 +82,7 @@ var ranges = []struct {
 	Days      int
 }{{"7", "7 days", 7}, {"30", "30 days", 30}, {"90", "90 days", 90}, {"365", "A year", 365}, {"all", "All", 0}}
 
-// stacks are what the columns are made of.
+// stacks are what the columns are made from.
 var stacks = []struct{ Key, Name string }{
 	{"model", "Model"}, {"project", "Project"}, {"machine", "Machine"}, {"user", "User"}}
 
@@ -140,7 +140,7 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	return nil
 }
 
-// columns are what is asked for at once. Of many projects it is only what the columns are made of: all of it would be
+// columns are what is asked for at once. Of many projects it is only what the columns are made from: all of it would be
 // everything that there is.
 func (a *usageAsk) columns() []string {
 	switch {

@@ -33,7 +33,7 @@ func (c crowd) FirstUsers(ctx context.Context, most int) ([]server.User, error) 
 	return c.Store.FirstUsers(ctx, most)
 }
 
-// TestManyUsers: with more users than a list can offer a page asks for a name, and shows sessions of whoever it is. It
+// TestManyUsers: with more users than a list can offer a page asks for a name, and shows sessions of that user. It
 // never reads all users.
 func TestManyUsers(t *testing.T) {
 	s := loggedIn(t)

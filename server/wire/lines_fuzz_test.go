@@ -43,7 +43,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// checkAgainstDecoder compares with encoding/json, unless names differ in case only, which it does not tell apart.
+// checkAgainstDecoder compares with encoding/json, unless names differ in case only, which it does not distinguish.
 func checkAgainstDecoder(t *testing.T, body []byte, batch *server.Batch) {
 	var want map[string]json.RawMessage
 	if err := json.Unmarshal(body, &want); err != nil {

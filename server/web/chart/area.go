@@ -60,7 +60,7 @@ type areaDrawing struct {
 	svg
 	top     float64 // of the plot
 	ceiling float64
-	lanes   []int // of each mark's pin; -1: no room
+	lanes   []int // of each mark's pin; -1: no space
 }
 
 // SVG draws the chart. It is a group, not an image, because its marks are links.
@@ -109,7 +109,7 @@ func (p *areaDrawing) y(v float64) float64 {
 	return p.top + areaHeight*(1-min(max(v/p.ceiling, 0), 1))
 }
 
-// assign gives each pin a lane in which it touches no other, and returns how many lanes are used. A pin without room
+// assign gives each pin a lane in which it touches no other, and returns how many lanes are used. A pin without space
 // is drawn without a head.
 func (p *areaDrawing) assign() int {
 	order := make([]int, len(p.Marks))
@@ -229,7 +229,7 @@ func (p *areaDrawing) glyph(glyph string, x, y float64) {
 // head is the height of the middle of a pin in a lane.
 func (p *areaDrawing) head(at int) float64 { return p.top - 4 - lane*float64(at) - pinRadius }
 
-// pin is a head in a lane, with a stem down to the value; without room only the point at the value.
+// pin is a head in a lane, with a stem down to the value; without space only the point at the value.
 func (p *areaDrawing) pin(m Mark, x float64, at int) {
 	y := p.y(m.Y)
 	if at < 0 {

@@ -118,7 +118,7 @@ func TestCourse(t *testing.T) {
 	marks(t, chart.Area{ID: "e", Format: plain}.SVG()) // nothing is no accident
 }
 
-// TestCourseLanes: pins that would touch stand in different lanes; what finds no room there is a point on the line.
+// TestCourseLanes: pins that would touch stand in different lanes; what finds no space there is a point on the line.
 func TestCourseLanes(t *testing.T) {
 	c := chart.Area{ID: "c", End: 100, Format: plain, Points: []chart.Point{{X: 0, Y: 1}, {X: 100, Y: 1}}}
 	for range 5 {

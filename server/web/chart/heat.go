@@ -16,7 +16,7 @@ type Week struct {
 
 // SVG draws it.
 func (c Week) SVG() template.HTML {
-	const cell, step, label, top = 20.0, 23.0, 46.0, 22.0 // room for the larger letters of a phone
+	const cell, step, label, top = 20.0, 23.0, 46.0, 22.0 // space for the larger letters of a phone
 	var s svg
 	s.open(c.ID, "heat week", label+24*step, top+7*step, c.Title, c.Desc)
 	most := 0.0

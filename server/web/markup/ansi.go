@@ -9,7 +9,7 @@ import (
 
 // ANSI is a terminal's output: colours and attributes (SGR) become spans with classes, every other control sequence is
 // left out, and what a carriage return or a backspace overwrote does not show. left is how much of s is left out for
-// want of room, in bytes.
+// lack of space, in bytes.
 func (p *Budget) ANSI(s string) (html template.HTML, left int64) {
 	if !strings.ContainsAny(s, "\x1b\r\b\u009b") {
 		return p.Text(s)
@@ -35,7 +35,7 @@ type terminal struct {
 	out   *output
 	line  []byte // of the current style
 	style style
-	left  int64 // bytes for which there was no room
+	left  int64 // bytes for which there was no space
 }
 
 // style is a set of attributes. Colours are 1 + their number; 0 is the default.

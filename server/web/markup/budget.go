@@ -31,7 +31,7 @@ const (
 )
 
 // Budget is what the content of one page may still take: bytes of HTML, time, and what is kept meanwhile. Everything
-// that renders content is a method of it, so nothing can be rendered for which there is no room; what is left out is
+// that renders content is a method of it, so nothing can be rendered for which there is no space; what is left out is
 // said. For one goroutine.
 type Budget struct {
 	Cache *Cache // of coloured code; nil: none
@@ -61,11 +61,11 @@ func (p *Budget) Half() *Budget {
 	return &half
 }
 
-// Room is how many bytes of HTML there is room for.
+// Room is how many bytes of HTML there is space for.
 func (p *Budget) Room() int { return max(p.html, 0) }
 
-// Piece takes the room for a piece of content in its frame, with texts that a template writes. It reports whether there
-// was room for it: if not, the piece is to be left out.
+// Piece takes the space for a piece of content in its frame, with texts that a template writes. It reports whether
+// there was space for it: if not, the piece is to be left out.
 func (p *Budget) Piece(texts ...string) bool {
 	if p.html <= 0 {
 		return false
@@ -77,7 +77,7 @@ func (p *Budget) Piece(texts ...string) bool {
 	return p.html > 0
 }
 
-// Blocks takes n blocks of a message, and reports whether there is room for more.
+// Blocks takes n blocks of a message, and reports whether there is space for more.
 func (p *Budget) Blocks(n int) bool {
 	p.blocks -= n
 	return p.blocks > 0
@@ -89,7 +89,7 @@ func (p *Budget) Escapes(line []byte) bool {
 	return p.escapes > 0
 }
 
-// Text is as much of s as there is room for, as it is, with what can't be seen made visible: control characters and
+// Text is as much of s as there is space for, as it is, with what can't be seen made visible: control characters and
 // those that turn the direction of text around, with which code can be made to look like other code. left is how many
 // bytes of s are left out.
 func (p *Budget) Text(s string) (html template.HTML, left int64) {
@@ -98,7 +98,7 @@ func (p *Budget) Text(s string) (html template.HTML, left int64) {
 	return p.close(o), int64(len(s) - n)
 }
 
-// output collects HTML as long as there is room.
+// output collects HTML as long as there is space.
 type output struct {
 	strings.Builder
 	room int
@@ -125,7 +125,7 @@ func (o *output) write(html string) bool {
 	return !o.full
 }
 
-// text escapes s for the content of an element, as far as there is room, and returns how much of s that is. It may
+// text escapes s for the content of an element, as far as there is space, and returns how much of s that is. It may
 // write elements, so it is not for attributes.
 func (o *output) text(s string) int {
 	start := 0
@@ -148,7 +148,7 @@ func (o *output) text(s string) int {
 	return start + o.plain(s[start:])
 }
 
-// plain writes the beginning of s that there is room for, up to the edge of a character, and returns its length.
+// plain writes the beginning of s that there is space for, up to the edge of a character, and returns its length.
 func (o *output) plain(s string) int {
 	if o.full {
 		return 0

@@ -58,7 +58,7 @@ func (p *Budget) Code(text, language string) (html template.HTML, left int64) {
 	return code + rest, left
 }
 
-// colour puts the tokens of code in spans, as far as there is room: n bytes of it. all: it had the time to colour all.
+// colour puts the tokens of code in spans, as far as there is space: n bytes of it. all: it had the time to colour all.
 func (p *Budget) colour(lexer chroma.Lexer, head string) (code template.HTML, n int, all bool) {
 	began := time.Now()
 	defer func() { p.patience -= time.Since(began) }()

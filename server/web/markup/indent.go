@@ -23,7 +23,7 @@ func (p *Budget) JSON(raw []byte, limit int) (html template.HTML, left int64) {
 	return p.close(o), int64(len(raw) - done)
 }
 
-// indent writes a valid value with its members on lines of their own, as far as there is room, and returns how much of
+// indent writes a valid value with its members on lines of their own, as far as there is space, and returns how much of
 // it that is.
 func (o *output) indent(s string) int {
 	depth := 0

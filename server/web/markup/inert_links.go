@@ -10,7 +10,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// What is written in place of, or before, what would begin a link.
+// What is written instead of, or before, what would begin a link.
 const (
 	backslash = `\`
 	entity    = "&lt;"

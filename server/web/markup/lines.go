@@ -35,7 +35,7 @@ func (l DiffLine) Class() string {
 const lineFrame = 120
 
 // Diff compares two texts line by line. Around each change context equal lines stay; the others are folded. It has at
-// most about limit lines, fewer when there is no room, and says how many there are more.
+// most about limit lines, fewer when there is no space, and says how many there are more.
 func (p *Budget) Diff(before, after string, context, limit int) (lines []DiffLine, more int) {
 	a, moreA := p.split(before)
 	b, moreB := p.split(after)
@@ -98,7 +98,7 @@ type difference struct {
 	more  int
 }
 
-// add appends a line, if there is room.
+// add appends a line, if there is space.
 func (d *difference) add(l DiffLine, html func() template.HTML) {
 	if d.html -= lineFrame; d.html <= 0 {
 		d.more++

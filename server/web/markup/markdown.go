@@ -48,7 +48,7 @@ func (p *Budget) Markdown(s string) (html template.HTML, left int64) {
 	return template.HTML(clean), 0 //nolint:gosec // sanitised
 }
 
-// parse takes the room for parsing a text as Markdown.
+// parse takes the space for parsing a text as Markdown.
 func (p *Budget) parse(s string) bool {
 	marks := 0
 	for i := range len(s) {
@@ -78,7 +78,7 @@ func cells(s string) (n int) {
 	return n
 }
 
-// bounded is a util.BufWriter that takes no more than it has room for.
+// bounded is a util.BufWriter that takes no more than it has space for.
 type bounded struct {
 	bytes.Buffer
 	room int

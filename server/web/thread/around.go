@@ -32,7 +32,7 @@ func (b *Builder) before(w Window) {
 	}
 }
 
-// fits reports whether there is room for a line that the page may also leave to the next one.
+// fits reports whether there is space for a line that the page may also leave to the next one.
 func (b *Builder) fits(l StoredLine) bool {
 	need := len(l.Raw)
 	if !b.Full {
@@ -41,7 +41,7 @@ func (b *Builder) fits(l StoredLine) bool {
 	return b.budget.Blocks(0) && b.budget.Room() > 2*need
 }
 
-// add makes items of a window's lines, as many as there is room for, and ends the window behind them.
+// add makes items of a window's lines, as many as there is space for, and ends the window behind them.
 func (b *Builder) add(w *Window, view server.View) {
 	next := w.From
 	for i, l := range w.Lines {

@@ -112,7 +112,7 @@ func (n *markdownWriter) record(line int64, rec transcript.Record) {
 	}
 }
 
-// prompts writes what somebody said with a record, and reports whether it was the person.
+// prompts writes what a speaker said with a record, and reports whether it was the person.
 func (n *markdownWriter) prompts(line int64, rec transcript.Record) bool {
 	said := rec.Speech()
 	for _, e := range n.fold.Add(line, rec) {
@@ -172,12 +172,12 @@ func (n *markdownWriter) result(b transcript.Block) {
 	delete(n.calls, b.ToolID)
 }
 
-// inline is a line of somebody else's words within ours: it begins no tag, no code and no link.
+// inline is a line of another author's words within ours: it begins no tag, no code and no link.
 func inline(s string) string {
 	return strings.NewReplacer("<", "&lt;", "`", "'", `\`, `\\`, "[", `\[`, "]", `\]`).Replace(s)
 }
 
-// text writes somebody's Markdown so that no renderer takes HTML from it; what cannot be made so is a code block.
+// text writes another author's Markdown so that no renderer takes HTML from it; what cannot be made so is a code block.
 func (n *markdownWriter) text(s string) {
 	if inert, ok := n.budget.Inert(s); ok {
 		n.printf("\n%s\n", inert)

@@ -47,7 +47,7 @@ func (b *Builder) replies(rec transcript.Record, it Item) {
 	}
 }
 
-// said shows what somebody said. What came from the queue may have several records.
+// said shows what a speaker said. What came from the queue may have several records.
 func (b *Builder) said(rec transcript.Record, it Item, said transcript.Speech) {
 	if b.event == nil {
 		b.noise(rec, it)
@@ -219,7 +219,7 @@ func (b *Builder) block(rec transcript.Record, x transcript.Block) []Part {
 	return []Part{{Kind: "fold", Title: words(cmp.Or(x.Type, "block")), Parts: []Part{b.json(x.Raw)}}}
 }
 
-// rest stands for what a page has no room for.
+// rest stands for what a page has no space for.
 func (b *Builder) rest() Part {
 	b.cut = true
 	return Part{Kind: "note", Title: "This line has more than a page can show"}

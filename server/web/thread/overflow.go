@@ -14,7 +14,7 @@ type Overflow struct {
 	Size int64
 }
 
-// overflowPath finds the file in what a result says in place of the text.
+// overflowPath finds the file in what a result says instead of the text.
 var overflowPath = regexp.MustCompile(`tool-results[/\\]([A-Za-z0-9_.-]{1,160}\.(?:txt|json|md|log))`)
 
 // overflow notes that a result's full text lies in a file of its own.

@@ -48,7 +48,7 @@ func (i Item) Self() string {
 // Part is a piece of an item. Kind says which of the fields are set:
 //
 //	md      HTML is block elements
-//	typed   HTML is text as somebody typed it
+//	typed   HTML is text as typed
 //	text    HTML is text for a <pre>
 //	code    the same, coloured
 //	think   HTML, folded

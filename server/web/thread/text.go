@@ -17,7 +17,7 @@ func (b *Builder) limit() int {
 	return textLimit
 }
 
-// shown is as much of a text as there is room for, and how many bytes are left out.
+// shown is as much of a text as there is space for, and how many bytes are left out.
 func (b *Builder) shown(s string) (string, int64) {
 	head, rest := page.Cut(s, b.limit())
 	b.room -= len(head)
@@ -28,7 +28,7 @@ func (b *Builder) shown(s string) (string, int64) {
 // renderer makes HTML of a text, and says how many bytes of it are left out.
 type renderer func(string) (template.HTML, int64)
 
-// part is a text as far as there is room for it.
+// part is a text as far as there is space for it.
 func (b *Builder) part(kind, s string, render renderer) Part {
 	if !b.budget.Piece() {
 		b.cut = true
@@ -59,7 +59,7 @@ func short(s string) string {
 	return page.Short(head, maxWords)
 }
 
-// trim shortens what templates write of parts, and takes the room for it.
+// trim shortens what templates write of parts, and takes the space for it.
 func (b *Builder) trim(parts []Part) {
 	for i := range parts {
 		p := &parts[i]
