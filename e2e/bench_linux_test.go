@@ -15,7 +15,8 @@ import (
 )
 
 // BenchmarkPromises measures what the daemon costs and how fast it is, each figure as the median of several runs, and
-// prints them in one table. CCSHIP_TEST="runs=1 mb=30 files=1000 idle=5 appends=30" makes them smaller for a quick look.
+// prints them in one table. CCSHIP_TEST="runs=1 mb=30 files=1000 idle=5 appends=30" makes them smaller for a quick
+// look.
 func BenchmarkPromises(b *testing.B) {
 	table := &sheet{}
 	b.Run("rewind", func(b *testing.B) { benchRewind(b, table) })
@@ -113,7 +114,7 @@ func shippedTo(w *world, seed uint64, n int) (*conversation, string) {
 	return c, path
 }
 
-// benchImport is P6: the first import of a history, beside a loop that only reads, validates and posts.
+// benchImport is P6: the first import of a history, under a loop that only reads, validates and posts.
 func benchImport(b *testing.B, table *sheet) {
 	w, _ := benchWorld(b)
 	size := history(w.home, setting.Number("mb", 300)<<20, 8<<20)

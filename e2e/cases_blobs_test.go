@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// besides is what the server lists of the files beside a session: name → content.
+// besides is what the server lists of the files next to a session: name → content.
 func (w *world) besides(session string) map[string][]byte {
 	w.t.Helper()
 	code, body := w.exact.get("/api/sessions/" + url.PathEscape(session) + "/blobs")
@@ -37,7 +37,7 @@ func (w *world) besides(session string) map[string][]byte {
 	return have
 }
 
-// spilled writes a session with files beside it, and answers them by name.
+// spilled writes a session with files next to it, and answers them by name.
 func spilled(w *world, seed uint64, large int) (c *conversation, folder string, files map[string][]byte) {
 	c = newConversation(seed, w.cwd())
 	w.add(w.path("-work-shop", c.session+".jsonl"), c.even(20, 1500))
@@ -71,8 +71,8 @@ func (w *world) haveBlobs(session string, files map[string][]byte) {
 	}
 }
 
-// TestFilesBesideReachTheServer holds every file beside a transcript against what the server has, on a server that takes
-// them and on one that does not.
+// TestFilesBesideReachTheServer holds every file next to a transcript against what the server has, on a server that
+// takes them and on one that does not.
 func TestFilesBesideReachTheServer(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		c, folder, files := spilled(w, 401, 3<<20)

@@ -56,8 +56,8 @@ func (p *takenPort) noting(answer http.HandlerFunc) http.Handler {
 	})
 }
 
-// TestImpostor: whoever listens at the server's address after it, another user's program or the end of another tunnel,
-// gets neither the key nor a line, and status says so. When the server is back, everything goes on.
+// TestImpostor: a program that listens at the server's address after it, another user's program or the end of another
+// tunnel, gets neither the key nor a line, and status says so. When the server is back, everything goes on.
 func TestImpostor(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{

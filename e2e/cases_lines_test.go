@@ -75,7 +75,7 @@ func TestDamagedLines(t *testing.T) {
 	})
 }
 
-// TestExcludedTypes: left out by the configuration, numbered all the same, and told apart from missing lines.
+// TestExcludedTypes: left out by the configuration, numbered all the same, and distinguished from missing lines.
 func TestExcludedTypes(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.configure("exclude_types = [\"last-prompt\"]\n")

@@ -69,7 +69,7 @@ func (r *rolledBack) restart() {
 }
 
 // healed checks that the server shows what is on disk, that verify agrees, and that since the daemon started not much
-// more was sent than what was written since and what the server lacked beside that.
+// more was sent than what was written since and what the server lacked next to that.
 func (r *rolledBack) healed(beside int64) {
 	r.t.Helper()
 	r.sync()

@@ -97,8 +97,8 @@ var secretLines = map[string]func(text string) string{
 	},
 }
 
-// secretSession writes a session with secrets of every kind in its transcript, and some in files beside it, documents and
-// the prompt history. It returns the session and its transcript.
+// secretSession writes a session with secrets of every kind in its transcript, and some in files next to it, documents
+// and the prompt history. It returns the session and its transcript.
 func secretSession(w *world, s *secrets) (c *conversation, path string, documents []string) {
 	c = newConversation(77, w.cwd())
 	path = w.path("-work-shop", c.session+".jsonl")
@@ -125,7 +125,8 @@ func secretSession(w *world, s *secrets) (c *conversation, path string, document
 }
 
 // TestSecretsStayHere plants more than 300 secrets of every kind wherever Claude Code and a person can put them: the
-// server gets tokens of the same length, through restarts, rewinds, a lost state, and from a second machine with the key.
+// server gets tokens of the same length, through restarts, rewinds, a lost state, and from a second machine with the
+// key.
 func TestSecretsStayHere(t *testing.T) {
 	t.Parallel()
 	w := exactWorld(t)

@@ -54,7 +54,7 @@ func (w *world) pasts(path string, contents ...[]byte) {
 }
 
 // TestRestoreEveryGeneration writes files of every kind of content, rewinds them, and wants each generation back byte
-// for byte: beside, and in place.
+// for byte: next to, and in place.
 func TestRestoreEveryGeneration(t *testing.T) {
 	t.Parallel()
 	w := exactWorld(t)

@@ -319,7 +319,7 @@ func TestLinkedDocument(t *testing.T) {
 	}
 	w.sync()
 	w.document(sessionA, "docs/spec.md", "# One\n")
-	must(t, os.WriteFile(spec, []byte("# Two\n"), 0o600)) // somebody else
+	must(t, os.WriteFile(spec, []byte("# Two\n"), 0o600)) // another program
 	w.eventuallyDocument(sessionA, "docs/spec.md", "# Two\n")
 	large := strings.Repeat("0123456789abcdef", 20_000) // above what goes inline
 	w.add(path, c.calls(11_000, "toolu_w", "Write", map[string]any{"file_path": spec, "content": large}))

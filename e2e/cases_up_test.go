@@ -17,7 +17,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// visitor is somebody with a browser who can reach the server of `ccship up`.
+// visitor is a person with a browser who can reach the server of `ccship up`.
 type visitor struct {
 	t      *testing.T
 	base   string
@@ -69,8 +69,8 @@ func runningUp(t *testing.T, h *home) (up *kit.Process, base, session, link stri
 	return up, base, c.session, link
 }
 
-// storesNoneOf demands that the database of `up` holds neither its key, nor the visitor's login, nor a ticket: whoever
-// gets a copy of it cannot log in.
+// storesNoneOf demands that the database of `up` holds neither its key, nor the visitor's login, nor a ticket: a user
+// who gets a copy of it cannot log in.
 func (v *visitor) storesNoneOf(dir, ticket string) {
 	v.t.Helper()
 	key, err := os.ReadFile(filepath.Join(dir, "api_key"))
@@ -136,8 +136,8 @@ func TestUpIsClosed(t *testing.T) {
 	reader.storesNoneOf(filepath.Join(h.dir, "xdg", "state", "ccship", "up"), ticket)
 }
 
-// TestUpForgetsLogins: a browser shows its cookie to whoever listens on the port while `up` does not run. So a login
-// ends with the server that it was made at.
+// TestUpForgetsLogins: a browser shows its cookie to any program that listens on the port while `up` does not run. So a
+// login ends with the server that it was made at.
 func TestUpForgetsLogins(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

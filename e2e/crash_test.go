@@ -281,7 +281,7 @@ func (a *arena) killAcknowledge() bool {
 }
 
 // killCompact lets a backlog grow and drain, so that the state file is mostly empty, and kills the daemon while the
-// compacted copy lies beside it.
+// compacted copy lies next to it.
 func (a *arena) killCompact() bool {
 	a.gate.set(refuse(503))
 	a.d = a.daemon()

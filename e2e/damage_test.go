@@ -160,7 +160,7 @@ func (f *victim) replaced() error {
 }
 
 // TestDamagedInUse damages the state file of a daemon while lines are written: it ends by itself, or goes on and ends
-// when it is told to, and afterwards everything on disk is on the server. CCSHIP_TEST=rounds=N is how often each kind
+// on request, and afterwards everything on disk is on the server. CCSHIP_TEST=rounds=N is how often each kind
 // of damage is done.
 func TestDamagedInUse(t *testing.T) {
 	t.Parallel()
@@ -213,7 +213,7 @@ func newDamaged(t *testing.T, seed uint64) *damaged {
 }
 
 // round damages the file of the running daemon once, and has it run again afterwards. It answers how the daemon ended,
-// and what people were told: by the daemon when it ended by itself, and by status when it ran again.
+// and what was reported: by the daemon when it ended by itself, and by status when it ran again.
 func (d *damaged) round(damage func(*victim) error) (how, told string) {
 	d.t.Helper()
 	path := filepath.Join(d.state(), "state.db")

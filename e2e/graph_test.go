@@ -19,10 +19,10 @@ type node struct {
 }
 
 // plan says who may import whom. A package of ours that is no key of Arrows has no place in the house; an outside
-// module that is no key of Doors has no room.
+// module that is no key of Doors has no space.
 type plan struct {
-	Arrows map[string][]string // room → rooms it may import
-	Doors  map[string][]string // outside module (or standard package) → rooms that may import it
+	Arrows map[string][]string // package → packages it may import
+	Doors  map[string][]string // outside module (or standard package) → packages that may import it
 	Apart  map[string][]string // binary → modules or packages that must not be linked into it
 }
 

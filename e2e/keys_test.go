@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// clientRooms are the packages of the client's side that make HTTP clients, and why none of these shows a key to whoever
-// listens at an address.
+// clientRooms are the packages of the client's side that make HTTP clients, and why none of these shows a key to a
+// server that listens at an address.
 func clientRooms() map[string]string {
 	return map[string]string{
 		"keyproof":       "makes clients that ask for the proof",
@@ -26,8 +26,8 @@ func clientRooms() map[string]string {
 // keyRooms are the packages that put a key into a request. Their clients come from keyproof.
 func keyRooms() []string { return []string{"keyproof", "outbox", "daemon/remote", "daemon/delivery"} }
 
-// TestKeysNeedProof holds the client's side to a few rooms that make HTTP clients and show keys, so that no command can
-// forget to ask a server for the proof.
+// TestKeysNeedProof holds the client's side to a few packages that make HTTP clients and show keys, so that no command
+// can forget to ask a server for the proof.
 func TestKeysNeedProof(t *testing.T) {
 	seen := 0
 	for _, n := range importGraph(t, "linux") {

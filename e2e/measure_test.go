@@ -203,7 +203,7 @@ func funcTypes(sources []source) map[string]bool {
 		"path/filepath.WalkFunc", "io/fs.WalkDirFunc", "bufio.SplitFunc"} {
 		named[outside] = true
 	}
-	for grown := true; grown; { // a named function type may be made of another
+	for grown := true; grown; { // a named function type may be made from another
 		grown = false
 		for _, s := range sources {
 			for _, decl := range s.tree.Decls {
@@ -224,7 +224,7 @@ func funcTypes(sources []source) map[string]bool {
 	return named
 }
 
-// sorted is the subjects in the order in which they are told.
+// sorted is the subjects in the order in which they are reported.
 func (m measures) sorted() []subject {
 	var all []subject
 	for s := range m {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// formAt is the page that asks who somebody is, whatever page was wanted.
+// formAt is the page that asks who the reader is, whatever page was wanted.
 const formAt = `document.readyState === "complete" && document.querySelector("#key")`
 
 // TestLogin: a wrong key is refused, the right one leads to the page that was wanted, and after logging out nothing is

@@ -172,7 +172,7 @@ func sendRewritten(s *site, now time.Time) error {
 	return s.send(s.key, x, q.lines[kept:])
 }
 
-// sendRobins is a session of somebody else.
+// sendRobins is a session of another user.
 func sendRobins(s *site, now time.Time) error {
 	p := &script{id: "e2c94b07-10ad-4f6e-8b35-97d0c4f1a682", cwd: "/home/robin/lighthouse", branch: "main", model: "claude-sonnet-5-5", at: now.Add(-26 * time.Hour), context: 9000, fresh: 3000}
 	p.prompt("Make a page of the lamps that are due for service")

@@ -25,7 +25,7 @@ func quoted(s string) string {
 func one(selector string) string { return "document.querySelector(" + quoted(selector) + ")" }
 
 // click presses the mouse on the first element that matches, where it can be seen. A page that still loads can move
-// between the look and the press; a press that fell beside the element is made again, as a person would.
+// between the look and the press; a press that fell next to the element is made again, as a person would.
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.wait(selector+" is there", one(selector))
@@ -38,7 +38,7 @@ func (b *tab) click(selector string) {
 	b.t.Fatalf("no click reaches %s\n%s", selector, b.excerpt())
 }
 
-// pressed tells whether the press reached the element. A page that it left was reached too.
+// pressed reports whether the press reached the element. A page that it left was reached too.
 func (b *tab) pressed(selector string) bool {
 	b.t.Helper()
 	eval[any](b, `((e) => {

@@ -25,7 +25,8 @@ func largeBytes() int {
 	return 12 << 20
 }
 
-// largeScript is a session of n bytes, as long days of work leave behind: many short lines, some of hundreds of kilobytes.
+// largeScript is a session of n bytes, as long days of work leave behind: many short lines, some of hundreds of
+// kilobytes.
 func largeScript(n int) *script {
 	r := rand.New(rand.NewPCG(5, 11))
 	s := &script{id: largeID, cwd: "/home/kim/src/harbour", branch: "main", model: "claude-opus-5-5", at: t0, context: 20_000}
@@ -59,7 +60,7 @@ func largeScript(n int) *script {
 }
 
 // TestLarge opens a long session at its beginning, at its end and in the middle. A page has a part of it only, however
-// long the session is. How long that takes is told; nothing is held to it here.
+// long the session is. How long that takes is reported; nothing is held to it here.
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// person is somebody's machine: a home with Claude Code's transcripts in it, and the daemon that ships them.
+// person is one person's machine: a home with Claude Code's transcripts in it, and the daemon that ships them.
 type person struct {
 	t   testing.TB
 	dir string

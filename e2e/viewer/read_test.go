@@ -19,7 +19,7 @@ func reader(t testing.TB) (*tab, *site) {
 	return b, s
 }
 
-// TestReading goes the way of somebody who looks for something that was said: list, conversation, tool, agent, search,
+// TestReading goes the way of a reader who looks for something that was said: list, conversation, tool, agent, search,
 // the very line, and where it comes from.
 func TestReading(t *testing.T) {
 	b, _ := reader(t)

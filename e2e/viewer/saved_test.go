@@ -4,7 +4,7 @@ package viewer_test
 
 import "testing"
 
-// TestSaveView goes the way of somebody on a phone who filters the list, saves it, comes back to it and removes it. The
+// TestSaveView goes the way of a reader on a phone who filters the list, saves it, comes back to it and removes it. The
 // member of the gallery sees no session of others, and keeps views of their own.
 func TestSaveView(t *testing.T) {
 	s := needGallery(t)

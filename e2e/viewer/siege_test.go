@@ -25,14 +25,15 @@ import (
 )
 
 const (
-	// siegeMemory bounds the server's memory under all attacks at once. Two bodies of the largest size are taken at a time.
+	// siegeMemory bounds the server's memory under all attacks at once. Two bodies of the largest size are taken at a
+	// time.
 	siegeMemory = 600 << 20
 	idleConns   = 5000
-	mostConns   = 2048      // that the server keeps, unless it is told otherwise
+	mostConns   = 2048      // that the server keeps, unless it is configured otherwise
 	bombBytes   = 400 << 20 // more than a request may have
 )
 
-// siege is a server, somebody who behaves, and a member who does not.
+// siege is a server, a member who behaves, and a member who does not.
 type siege struct {
 	*site
 	t       testing.TB
@@ -113,7 +114,7 @@ func TestSiege(t *testing.T) {
 		wg.Go(attack)
 	}
 	wg.Wait()
-	g.idle() // apart: room for these is made by closing such as the slow ones
+	g.idle() // apart: space for these is made by closing such as the slow ones
 	close(stop)
 	report(g, done())
 }
@@ -145,7 +146,7 @@ func (s *spaces) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// hugeBodies sends 5 GB, with the length told and without, with a key and without.
+// hugeBodies sends 5 GB, with the length given and without, with a key and without.
 func (g *siege) hugeBodies() {
 	var wg sync.WaitGroup
 	for _, c := range []struct {
@@ -277,7 +278,7 @@ func (g *siege) idle() {
 		}
 		open = append(open, conn)
 	}
-	// Whoever comes last is answered when all before have been taken: by then the first ones must have given way.
+	// The last one is answered when all before have been taken: by then the first ones must have given way.
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	metrics := g.good(client, "GET", "/metrics", nil)
 	_, rest, _ := strings.Cut(metrics, "\nccship_server_connections ")

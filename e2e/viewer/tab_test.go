@@ -25,7 +25,8 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// tab is a browser tab with cookies of its own, which is watched: at the end of the test there must have been no trouble.
+// tab is a browser tab with cookies of its own, which is watched: at the end of the test there must have been no
+// trouble.
 type tab struct {
 	t    testing.TB
 	ctx  context.Context
@@ -204,7 +205,8 @@ func try[T any](b *tab, expression string) (out T, ok bool) {
 	return out, json.Unmarshal(raw, &out) == nil
 }
 
-// eval is what an expression is on the page. When the page is left meanwhile, it is what the expression is on the next one.
+// eval is what an expression is on the page. When the page is left meanwhile, it is what the expression is on the next
+// one.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -224,7 +226,7 @@ func eval[T any](b *tab, expression string) T {
 	}
 }
 
-// left tells whether the browser could not answer because the page was being left.
+// left reports whether the browser could not answer because the page was being left.
 func left(err error) bool {
 	var told *cdproto.Error
 	return errors.As(err, &told) && slices.Contains([]string{

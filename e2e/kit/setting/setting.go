@@ -1,5 +1,5 @@
-// Package setting reads what a run of tests was told, in words as long or rounds=3. All are in one variable, which make
-// and the program lab set. Without it a test that takes long runs its short form, or is skipped.
+// Package setting reads what a run of tests is asked for, in words as long or rounds=3. All are in one variable, which
+// make and the program lab set. Without it a test that takes long runs its short form, or is skipped.
 package setting
 
 import (
