@@ -188,7 +188,7 @@ func TestDeb(t *testing.T) {
 	}
 }
 
-// checkControl looks at what dpkg is told: version, sums of all files, scripts that can be run.
+// checkControl looks at what dpkg gets: version, sums of all files, scripts that can be run.
 func checkControl(t *testing.T, program string, control, data map[string]packed) {
 	t.Helper()
 	text := string(control["/control"].content)

@@ -47,7 +47,7 @@ func (r *release) sbomName() string {
 	return "ccship_" + strings.TrimPrefix(r.version, "v") + "_sbom.cdx.json"
 }
 
-// sbom writes what the programs are made of.
+// sbom writes what the programs are made from.
 func (r *release) sbom(context.Context) error {
 	linked := map[string][]*debug.BuildInfo{}
 	for _, program := range binaries {

@@ -19,7 +19,7 @@ func (r *release) formula(context.Context) error {
 	return r.fill("packaging/ccship.rb.in", "ccship.rb", 0o644, values)
 }
 
-// installer writes the install script. The checksums of the archives and the public key are in it, so whoever trusts
+// installer writes the install script. The checksums of the archives and the public key are in it, so a user who trusts
 // the script need not trust where the archive comes from.
 func (r *release) installer(context.Context) error {
 	values, err := r.values()

@@ -50,9 +50,9 @@ func fakeRelease(t *testing.T) *release {
 // one with a uname of a machine that has no archive.
 type installation struct {
 	name, url string
-	path      string   // beside the usual one
+	path      string   // besides the usual one
 	before    string   // what ~/.local/bin/ccship was
-	env       []string // beside the usual one
+	env       []string // besides the usual one
 	code      int
 	says      []string
 }
@@ -173,8 +173,8 @@ func checkInstalled(t *testing.T, program, before string, ok bool) {
 	}
 }
 
-// TestFormula: every archive with its own sum, every file the formula installs is in the archives, a service that Homebrew
-// keeps alive.
+// TestFormula: every archive with its own sum, every file the formula installs is in the archives, a service that
+// Homebrew keeps alive.
 func TestFormula(t *testing.T) {
 	r := fakeRelease(t)
 	text, err := os.ReadFile(filepath.Join(r.out, "ccship.rb"))
