@@ -123,8 +123,8 @@ func (r *room) wrongBy(by time.Duration) {
 
 const day = 24 * time.Hour
 
-// TestClocks: the wall clock of a daemon or a server is set while it works, and stays wrong until after the proof. Only in
-// the long form: another package time has everything built again.
+// TestClocks: the wall clock of a daemon or a server is set while it works, and stays wrong until after the proof. Only
+// in the long form: another package time has everything built again.
 func TestClocks(t *testing.T) {
 	t.Parallel()
 	const group = "clocks"
@@ -179,7 +179,8 @@ func TestClocks(t *testing.T) {
 	})
 }
 
-// TestClockIsWrong: the clock of a program that is built for it does what it is told, or the rows would prove nothing.
+// TestClockIsWrong: the clock of a program that is built for it does what it is set to, or the rows would prove
+// nothing.
 func TestClockIsWrong(t *testing.T) {
 	t.Parallel()
 	if setting.IsQuick() {

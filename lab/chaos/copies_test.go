@@ -144,7 +144,7 @@ func copiedRoom(t testing.TB, out *kit.Outcome) *room {
 	return r
 }
 
-// copiedMachine lets a copy of the machine go on beside it. Each has on the server what it has on its disk.
+// copiedMachine lets a copy of the machine go on along with it. Each has on the server what it has on its disk.
 func (r *room) copiedMachine() {
 	r.t.Helper()
 	r.settle()

@@ -14,7 +14,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// mount is a folder of a room that is seen through the file system of faults.
+// mount is a folder of a space that is seen through the file system of faults.
 type mount struct {
 	t        testing.TB
 	Back, At string

@@ -68,7 +68,7 @@ func TestConnections(t *testing.T) {
 	})
 }
 
-// meanwhile has lines written for some time, and asks in the middle what people are told.
+// meanwhile has lines written for some time, and asks in the middle what is reported.
 func (r *room) meanwhile(d time.Duration) {
 	r.t.Helper()
 	for begin := time.Now(); time.Since(begin) < d; {
@@ -144,7 +144,7 @@ func known(from, to int) (statuses []int) {
 	return statuses
 }
 
-// endless answers one byte now and then, for as long as somebody reads.
+// endless answers one byte now and then, for as long as a client reads.
 func endless(w http.ResponseWriter, r *http.Request, _ func()) {
 	w.Header().Set("Content-Type", "application/json")
 	for {

@@ -37,7 +37,7 @@ type room struct {
 	began time.Time // when the trouble of this run was over
 
 	large   bool   // what it holds takes long
-	machine string // whose transcripts are compared; "": those of whoever wrote last
+	machine string // whose transcripts are compared; "": those of the last writer
 	wrap    func(*exec.Cmd)
 	mount   *mount // of one of the folders
 

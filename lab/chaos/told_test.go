@@ -33,7 +33,7 @@ func (r *room) words() string {
 	var found struct {
 		Findings []struct{ ID, Level, Text string }
 	}
-	_ = json.Unmarshal([]byte(r.ccship("doctor", "--json").stdout), &found) // no finding: nothing is told
+	_ = json.Unmarshal([]byte(r.ccship("doctor", "--json").stdout), &found) // no finding: nothing is reported
 	for _, f := range found.Findings {
 		if (f.Level == "fail" || f.Level == "warn" && f.ID != "service") && !ofRewinds(f.Text) {
 			said = append(said, "doctor: "+f.Text)
@@ -47,7 +47,7 @@ func (r *room) words() string {
 func (r *room) advice() string {
 	r.t.Helper()
 	var known struct{ Advice []struct{ Text string } }
-	_ = json.Unmarshal([]byte(r.ccship("status", "--json").stdout), &known) // no advice: nothing is told
+	_ = json.Unmarshal([]byte(r.ccship("status", "--json").stdout), &known) // no advice: nothing is reported
 	for _, a := range known.Advice {
 		if !ofRewinds(a.Text) {
 			return a.Text

@@ -27,7 +27,7 @@ type home struct {
 	version string // of Claude Code
 	folder  string // to work in
 	flags   []string
-	env     []string // beside the usual one
+	env     []string // besides the usual one
 }
 
 const apiKey = "sk-ant-e2e-0000000000000000000000000"

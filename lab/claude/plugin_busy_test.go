@@ -15,11 +15,11 @@ import (
 	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
-// busyLoops is how many processes compute beside Claude Code for nothing.
+// busyLoops is how many processes compute along with Claude Code for nothing.
 const busyLoops = 4
 
 // TestRealClaudeHooks holds what hooks promise, without a second try, on a machine that is busy: the first request of
-// each session has the introduction, each checkpoint is told within three requests, and no notice is lost by a daemon
+// each session has the introduction, each checkpoint is shown within three requests, and no notice is lost by a daemon
 // that is killed.
 func TestRealClaudeHooks(t *testing.T) {
 	setting.Asked(t)
@@ -98,10 +98,10 @@ var fillScript = script{when: "Fill it", says: slices.Concat(
 // crossings are the answers of fillScript that exceed a mark.
 var crossings = map[string]int{"auto_80": 1, "auto_90": 5}
 
-// checkpointsInTime fills the context again and again: each of the two checkpoints is told within three requests after
+// checkpointsInTime fills the context again and again: each of the two checkpoints is shown within three requests after
 // the answer that exceeded its mark, once.
 func (s *tale) checkpointsInTime(n int) {
-	later := map[int]int{} // number of checkpoints, by how many requests later they were told
+	later := map[int]int{} // number of checkpoints, by how many requests later they were shown
 	for range n {
 		from := s.requests()
 		session := s.expect(s.prompt("Fill it"), "It is full.").SessionID
@@ -120,12 +120,12 @@ func (s *tale) checkpointsInTime(n int) {
 	s.t.Logf("checkpoints by the number of requests after which they were told: %v", later)
 }
 
-// kills kills the daemon while the context fills, at any moment, and starts it again: in the end the model was told of
+// kills kills the daemon while the context fills, at any moment, and starts it again: in the end the model was shown
 // each checkpoint, at most twice.
 func (s *tale) kills(n int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	times := map[int]int{} // number of checkpoints, by how often they were told
+	times := map[int]int{} // number of checkpoints, by how often they were shown
 	for range n {
 		d := s.converse(ctx)
 		from := s.requests()

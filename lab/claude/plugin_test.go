@@ -17,8 +17,8 @@ import (
 	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
-// TestRealClaudePlugin lives with the plugin in each version: what the session's Claude is told, what its tools do, and
-// that every line is on the server all the same.
+// TestRealClaudePlugin lives with the plugin in each version: what the session's Claude is shown, what its tools do,
+// and that every line is on the server all the same.
 func TestRealClaudePlugin(t *testing.T) {
 	setting.Asked(t)
 	for _, version := range allVersions() {
@@ -107,8 +107,8 @@ func (s *tale) validate() {
 
 const started = "[Session started]"
 
-// tellAgain tries something until it goes well. A hook has little time, and on a busy machine it is up before the daemon
-// has answered: then the model is not told. What is wrong itself is wrong each time.
+// tellAgain tries something until it goes well. A hook has little time, and on a busy machine it is up before the
+// daemon has answered: then the model is not shown it. What is wrong itself is wrong each time.
 func (s *tale) tellAgain(try func() (wrong string)) {
 	s.t.Helper()
 	for n := range 5 {
@@ -163,7 +163,7 @@ func (s *tale) link() {
 	}
 }
 
-// edit: the resumed session is told of the document at once, and its edit arrives as a new version.
+// edit: the resumed session is shown the document at once, and its edit arrives as a new version.
 func (s *tale) edit() {
 	s.tellAgain(func() string {
 		from := s.requests()
@@ -187,7 +187,7 @@ func (s *tale) edit() {
 	}
 }
 
-// fill has the context filled in one turn: two checkpoints, and the model is told of each while the turn goes on.
+// fill has the context filled in one turn: two checkpoints, and the model is shown each while the turn goes on.
 func (s *tale) fill() {
 	s.tellAgain(func() string {
 		from := s.requests()
@@ -201,10 +201,10 @@ func (s *tale) fill() {
 	})
 }
 
-// toldOf says what is wrong with when the model is told of a checkpoint: next is the request after the answer that
-// crossed the mark. Claude Code writes that answer down some 50 ms after it has started the hook before the tool, so the
-// one after the tool tells. Versions that wait for it tell the model in the next request; those that do not, in the one
-// behind it.
+// toldOf says what is wrong with when the model is shown a checkpoint: next is the request after the answer that
+// crossed the mark. Claude Code writes that answer down some 50 ms after it has started the hook before the tool, so
+// the one after the tool tells. Versions that wait for it tell the model in the next request; those that do not, in the
+// one behind it.
 func (s *tale) toldOf(told []string, c checkpoint, used int64, next int) string {
 	s.t.Helper()
 	if c.Used != used || c.Budget != limit {
@@ -221,7 +221,7 @@ func (s *tale) toldOf(told []string, c checkpoint, used int64, next int) string 
 	return ""
 }
 
-// compaction makes the third checkpoint and no other one; the init message is not told twice.
+// compaction makes the third checkpoint and no other one; the init message is not shown twice.
 func (s *tale) compaction() {
 	s.prompt("/compact", "--resume", s.filled)
 	list := s.madeCheckpoints(s.filled, "compact", "auto_90", "auto_80")
@@ -262,7 +262,7 @@ func (s *tale) killed() {
 	})
 }
 
-// killedOnce is how often the model was told.
+// killedOnce is how often the model was shown it.
 func (s *tale) killedOnce() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

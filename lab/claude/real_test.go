@@ -53,7 +53,7 @@ func shipStory(t *testing.T, version string) {
 	}
 }
 
-// lend has a step's failures told to the step's own test until the returned function is called.
+// lend has a step's failures reported to the step's own test until the returned function is called.
 func (w *world) lend(t *testing.T) func() {
 	before := w.t
 	w.t = t

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// story is a working day with Claude Code, step by step, with ccship beside it.
+// story is a working day with Claude Code, step by step, with ccship running.
 type story struct {
 	*home
 	w     *world
@@ -28,7 +28,7 @@ type step struct {
 	tell func(*story)
 }
 
-// steps has what transcripts are made of.
+// steps has what transcripts are made from.
 func steps() []step {
 	return []step{
 		{"prompt", (*story).firstPrompt},

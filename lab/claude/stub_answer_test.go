@@ -53,7 +53,7 @@ type place struct{ script, step int }
 const nowhere = -1
 
 // marks are sentences by which Claude Code's own requests are known. Where the tool results are, the conversation
-// goes on whatever the text beside them says; only a compaction may cut in there.
+// goes on whatever the text next to them says; only a compaction may cut in there.
 var marks = []struct {
 	kind kind
 	text string
@@ -65,7 +65,7 @@ var marks = []struct {
 	{notification, "<task-notification>", "Noted."},
 }
 
-// notPrompts begin texts that Claude Code puts beside the prompt.
+// notPrompts begin texts that Claude Code puts next to the prompt.
 var notPrompts = []string{"<system-reminder>", "This session is being continued from", "Your response above was cut off", "<local-command", "<command-name>"}
 
 // answer decides what the model says.

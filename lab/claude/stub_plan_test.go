@@ -8,7 +8,7 @@ import (
 	"regexp"
 )
 
-// planFile stands in a tool's input for the file that Claude Code has told the model to write its plan into.
+// planFile stands in a tool's input for the file that Claude Code has the model write its plan into.
 const planFile = "PLAN-FILE"
 
 // planPath finds that file in a request, as JSON.

@@ -28,7 +28,7 @@ type stub struct {
 	strange []string // requests it does not know
 	keeps   bool     // set before the first request
 	tools   []tool   // with keeps: of the last of them
-	kept    []string // with keeps: what the model was told in each request of a conversation, as JSON
+	kept    []string // with keeps: what the model was shown in each request of a conversation, as JSON
 }
 
 func newStub(t testing.TB, scripts ...script) *stub {
@@ -136,7 +136,7 @@ func (s *stub) offered(name string) bool {
 	return slices.ContainsFunc(s.tools, func(t tool) bool { return t.Name == name })
 }
 
-// told is what the model was told in each request of a conversation, from the one with index from on.
+// told is what the model was shown in each request of a conversation, from the one with index from on.
 func (s *stub) told(from int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,7 +65,7 @@ func newBox(t *testing.T) *box {
 }
 
 // enter starts systemd-nspawn in a mount namespace of its own. Process 1 gets the unified cgroup hierarchy, as on any
-// current machine: with version 1 it is not told that a cgroup ran empty, and stopping a service can hang. Where the
+// current machine: with version 1 it does not learn that a cgroup ran empty, and stopping a service can hang. Where the
 // host is not unified, the hierarchy is mounted there alone. Process numbers are of their own as well, and nspawn is
 // their process 1: however it ends, and be it with this test, the kernel ends the whole machine.
 const enter = `

@@ -148,7 +148,7 @@ func (w *writer) turn() {
 	}
 }
 
-// ask is what a person says, or what an agent is told.
+// ask is what a person says, or what an agent is asked.
 func (w *writer) ask() {
 	w.prompt = uuid(w.rng)
 	text := w.words(around(w.rng, 120, 1.2, 8000))

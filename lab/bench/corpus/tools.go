@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// call is a tool's use: what it is given, what it answers, and what the program keeps of it beside that.
+// call is a tool's use: what it is given, what it answers, and what the program keeps of it next to that.
 type call struct{ name, input, result, kept string }
 
 // step is one call of a tool, with what is thought and said before it.

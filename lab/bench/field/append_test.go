@@ -15,7 +15,7 @@ import (
 	"github.com/ccship/ccship/lab/bench/table"
 )
 
-// running are those that notice by themselves, or are told at a prompt.
+// running are those that notice by themselves, or are notified at a prompt.
 func running(c *contestant) bool { return c.follows || c.name == theHook }
 
 // notice is how long a line may take before it counts as never seen.

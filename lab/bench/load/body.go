@@ -28,7 +28,7 @@ type span struct {
 	lines                 []string
 }
 
-// extension is what a daemon says of a stream beside its lines.
+// extension is what a daemon says of a stream next to its lines.
 type extension struct {
 	V          int     `json:"v"`
 	Machine    string  `json:"machine"`

@@ -18,7 +18,7 @@ const AtOnce = 4
 type Import struct {
 	Source *corpus.Source
 	User   func(owner int) *Client
-	Told   func(sent int64) // progress; nil: nobody is told
+	Told   func(sent int64) // progress; nil: none
 	// Patience is for how long a request that failed is sent again; 0: not at all. A server that is killed needs some.
 	Patience time.Duration
 	// Pace, when set, is called before each request.

@@ -19,7 +19,7 @@ type Live struct {
 	User     func(owner int) *Client
 	Sessions []corpus.Session
 	Every    time.Duration
-	// Begin is how long they begin: what they send by then is told apart. All sessions are new, and made at once.
+	// Begin is how long they begin: what they send by then counts apart. All sessions are new, and made at once.
 	Begin time.Duration
 	// Quiet daemons, the first ones, stop QuietFor before the others: what they sent must be derived when all end.
 	Quiet    int

@@ -20,9 +20,9 @@ import (
 type settings struct {
 	sizes   []float64 // GB of raw bytes
 	stores  []string
-	before  string   // another ccship-server, measured beside
+	before  string   // another ccship-server, measured along with
 	folder  string   // of transcripts to take instead of invented ones
-	parts   []string // beside the import
+	parts   []string // next to the import
 	daemons []int    // that write at once
 	seconds int      // for how long they write
 	pages   []int    // MB of the sessions whose pages are opened

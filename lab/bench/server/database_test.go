@@ -213,7 +213,7 @@ func (e *elephant) client(program string, args ...string) {
 	}
 }
 
-// The dump lies beside the cluster, in a folder that its user may write to.
+// The dump lies next to the cluster, in a folder that its user may write to.
 func (e *elephant) dump() string { return filepath.Join(filepath.Dir(e.cluster.Log()), "dump") }
 
 func (e *elephant) backup(string) {

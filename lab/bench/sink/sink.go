@@ -43,7 +43,7 @@ func New() *Sink {
 	return s
 }
 
-// Close ends the server, whoever is connected.
+// Close ends the server and its connections.
 func (s *Sink) Close() {
 	s.srv.CloseClientConnections()
 	s.srv.Close()
