@@ -27,13 +27,14 @@ func house() plan {
 
 // arrows says which of our packages each package may import.
 const arrows = `
-cmd/ccship: internal/sys cmd/ccship/term cmd/ccship/show cmd/ccship/setup daemon internal/amount daemon/config daemon/control daemon/doctor daemon/hook internal/service transcript/redact daemon/library daemon/project daemon/remote outbox transcript/price cmd/ccship/screen
-cmd/ccship/screen: cmd/ccship/show cmd/ccship/term internal/amount daemon/control daemon/library daemon/remote
+cmd/ccship: internal/sys cmd/ccship/term cmd/ccship/show cmd/ccship/setup daemon internal/amount daemon/config daemon/control daemon/doctor daemon/hook internal/service transcript/redact daemon/library daemon/project daemon/remote outbox transcript/price cmd/ccship/screen transcript/provenance cmd/ccship/history
 cmd/ccship-hook: daemon/hook internal/sys
 cmd/ccship-mcp: daemon/control
 cmd/ccship-server: cmd/ccship/term internal/amount internal/sys daemon/config server server/api server/audit server/auth server/derive server/limit server/store server/store/postgres server/store/sqlite server/upkeep server/web server/web/page transcript transcript/price transcript/redact daemon/control internal/service protocol
+cmd/ccship/history: daemon/control transcript/provenance
+cmd/ccship/screen: cmd/ccship/show cmd/ccship/term internal/amount daemon/control daemon/library daemon/remote
 cmd/ccship/setup: cmd/ccship/show cmd/ccship/term internal/amount daemon/config daemon/control daemon/delivery daemon/remote internal/service internal/sys outbox packaging daemon internal/samehost
-cmd/ccship/show: cmd/ccship/term internal/amount daemon/control daemon/doctor daemon/library daemon/remote daemon daemon/config internal/sys
+cmd/ccship/show: cmd/ccship/term internal/amount daemon/control daemon/doctor daemon/library daemon/remote daemon daemon/config internal/sys transcript/provenance
 cmd/ccship/showtest: daemon/control daemon/doctor
 cmd/ccship/term: internal/amount
 daemon: daemon/proof daemon/derive daemon/config daemon/control daemon/delivery daemon/document internal/sys daemon/project daemon/remote daemon/route state state/projection tail outbox outbox/ledger transcript transcript/session daemon/library internal/service transcript/redact internal/samehost keyproof
@@ -45,10 +46,10 @@ daemon/derive: daemon/control daemon/route outbox state state/projection tail tr
 daemon/doctor: internal/amount daemon/config daemon/control daemon/delivery internal/service state daemon/project internal/samehost transcript
 daemon/document: daemon/config daemon/control daemon/derive daemon/project daemon/remote outbox state state/projection tail transcript transcript/session transcript/redact daemon/route
 daemon/hook: internal/sys
-daemon/library: internal/amount internal/sys daemon/control daemon/remote tail transcript transcript/price transcript/session transcript/redact
+daemon/library: internal/amount internal/sys daemon/control daemon/remote tail transcript transcript/price transcript/session transcript/redact transcript/provenance
 daemon/project: outbox
 daemon/proof: daemon/control daemon/delivery daemon/project daemon/remote daemon/route internal/amount outbox outbox/ledger state state/projection tail transcript transcript/redact
-daemon/remote: daemon/control keyproof outbox protocol
+daemon/remote: daemon/control keyproof outbox protocol transcript/provenance
 daemon/route: daemon/control daemon/project outbox state tail transcript transcript/redact
 e2e: e2e/floor e2e/kit
 e2e/floor:
@@ -69,7 +70,7 @@ packaging/man:
 packaging/release: packaging/man
 protocol:
 server: server/query
-server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price internal/samehost keyproof protocol
+server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price internal/samehost keyproof protocol server/query
 server/audit: server server/digest transcript transcript/redact
 server/auth: server keyproof
 server/derive: server server/extract transcript transcript/price transcript/session

@@ -15,7 +15,7 @@ import (
 // sizes is what each rule allows.
 func sizes() map[string]int {
 	return map[string]int{
-		fileLines: 400, funcLines: 50, parameters: 5, typeMethods: 25, funcFields: 3,
+		fileLines: 400, funcLines: 50, parameters: 5, typeMethods: 40, funcFields: 3,
 	}
 }
 

@@ -13,7 +13,7 @@ type verbs struct{ *show.App }
 func commands(a *show.App) []*cobra.Command {
 	v := verbs{a}
 	return []*cobra.Command{
-		v.sessionsCommand(), v.searchCommand(), v.blameCommand(), v.fixCommand(),
+		v.sessionsCommand(), v.searchCommand(), v.whyCommand(), v.blameCommand(), v.fixCommand(),
 		v.usageCommand(), v.forgetCommand(), v.messagesCommand(),
 		v.checkpointCommand(), v.linkCommand(),
 	}

@@ -84,7 +84,7 @@ func (a *app) root() *cobra.Command {
 // group sorts the commands of the help into what people need every day, and what they rarely need.
 func group(root *cobra.Command) {
 	for i, g := range []struct{ title, names string }{
-		{"Everyday commands:", "up setup status doctor sync verify search blame fix messages usage"},
+		{"Everyday commands:", "up setup status doctor sync verify search why blame fix messages usage"},
 		{"Session commands:", "sessions checkpoint link resend forget"},
 		{"Service commands:", "install uninstall start stop restart logs run pause resume flush"},
 		{"Advanced commands:", "config reload exclude redact outbox paths plugin hook mcp version completion help"},

@@ -146,7 +146,9 @@ func TestBlame(t *testing.T) {
 	}
 	for query, want := range map[string]int{"file:cart.go": 3, "tool:Bash": 4, "tool:bash kind:command": 4, "tool:Bash cart": 6,
 		"tool:Bash kind:error": 2, "tool:E*": 2, "tool:Edit file:mycart.go": 0, "file:cart.go total": 1, "tool:Read package": 1} {
-		var found struct{ Sessions []struct{ Hits []struct{ Kind string } } }
+		var found struct {
+			Sessions []struct{ Hits []struct{ Kind string } }
+		}
 		r.getJSON("/api/search?each=50&q="+url.QueryEscape("session:old "+query), &found)
 		hits := 0
 		for _, x := range found.Sessions {

@@ -8,8 +8,10 @@ import (
 
 // With is a search text with a filter added, once.
 func With(text, name, value string) string {
-	if slices.ContainsFunc(split(text), func(t token) bool { return t.name == name && slices.Contains(t.values(),
-		value) }) {
+	if slices.ContainsFunc(split(text), func(t token) bool {
+		return t.name == name && slices.Contains(t.values(),
+			value)
+	}) {
 		return text
 	}
 	return strings.TrimSpace(strings.TrimSpace(text) + " " + Format(name, value))

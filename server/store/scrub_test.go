@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/sqlite"
 	"github.com/ccship/ccship/server/store/search"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
 // onDisk reports in which files of a database a text is.

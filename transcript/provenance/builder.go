@@ -18,6 +18,7 @@ type Edit struct {
 	At     time.Time // when it was done
 	Path   string    // with slashes, absolute where the transcript tells
 	Agent  string    // of an agent's transcript: its name, which Prompt is not a line of the session in
+	Copied bool      // the record repeats another session's: a fork begins with such
 	Sums   []Sum     // of the lines that the call added, in their order
 }
 
@@ -28,7 +29,10 @@ const (
 )
 
 // Builder makes edits of the records of a transcript. The zero value is at its beginning. For one goroutine.
-type Builder struct{ state }
+type Builder struct {
+	Session string // whose transcript it is; "" is not known
+	state
+}
 
 type state struct {
 	Prompt int64  `json:"prompt"` // the line of the newest, from 1; 0: none yet
@@ -44,6 +48,7 @@ type call struct {
 	Line int64     `json:"line"`
 	From int64     `json:"from"` // Edit.Prompt
 	At   time.Time `json:"at,omitzero"`
+	Copy bool      `json:"copy,omitempty"`
 	Made []made    `json:"made"`
 }
 
@@ -104,6 +109,8 @@ func (b *Builder) record(line int64, r *transcript.Record) {
 // called remembers a call that changes files.
 func (b *Builder) called(line int64, r *transcript.Record, p *transcript.RawBlock) {
 	c := call{ID: transcript.Unquote(p.ID), Tool: transcript.Unquote(p.Name), Line: line, From: b.Prompt - 1, At: r.Time}
+	c.Copy = r.Lineage != nil && r.Lineage.ForkedFrom != "" ||
+		b.Session != "" && r.SessionID != "" && r.SessionID != b.Session
 	for _, x := range changesOf(c.Tool, p.Input) {
 		m := made{Path: below(slashes(r.Cwd), x.path)}
 		for _, s := range addedBy(x.before, x.after) {
@@ -145,7 +152,7 @@ func (b *Builder) answered(r *transcript.Record, p *transcript.RawBlock) {
 // call replaced a part of one, and only the new lines of a file that was written again.
 func (b *Builder) done(c *call, r *transcript.Record) {
 	for i, m := range c.Made {
-		e := Edit{Line: c.Line, Prompt: c.From, At: c.At, Path: m.Path, Sums: sumsIn(m.Sums)}
+		e := Edit{Line: c.Line, Prompt: c.From, At: c.At, Path: m.Path, Copied: c.Copy, Sums: sumsIn(m.Sums)}
 		if i == 0 && c.Tool != "Bash" {
 			if sums, ok := patched(r.ToolResult); ok {
 				e.Sums = sums

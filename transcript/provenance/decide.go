@@ -15,10 +15,11 @@ const (
 	Little       = "too_little"    // it also stands in a session, but too little else of the commit does
 	NoTranscript = "no_transcript" // no session that can be seen changed the file before
 	OtherAuthor  = "bot"           // a program made the commit
+	NotCompared  = "not_compared"  // it is blank, or holds a secret
 )
 
 // What a session must have written of a commit's telling lines to be named: leastLines of them and leastShare percent,
-// or half of them.
+// or a fifth of them.
 const (
 	leastLines = 2
 	leastShare = 10
@@ -101,7 +102,7 @@ func named(c Commit, candidates [][]Candidate, lines []Line) map[int]bool {
 	}
 	out := map[int]bool{}
 	for s, n := range wrote {
-		out[s] = n >= leastLines && n*100 >= leastShare*telling || n*2 >= telling
+		out[s] = n >= leastLines && n*100 >= leastShare*telling || n*5 >= telling
 	}
 	return out
 }
@@ -109,6 +110,7 @@ func named(c Commit, candidates [][]Candidate, lines []Line) map[int]bool {
 // Share is how many lines of a commit a session wrote, and of them each prompt.
 type Share struct {
 	Session, Lines int
+	Same           bool          // as Candidate says
 	Prompts        []PromptShare // most lines first
 }
 
@@ -134,7 +136,7 @@ func (d *Decision) Shares(candidates [][]Candidate, keep func(Line) bool) []Shar
 		x := &candidates[l.File][l.Candidate]
 		s := by[x.Session]
 		if s == nil {
-			s = &Share{Session: x.Session}
+			s = &Share{Session: x.Session, Same: x.Same}
 			by[x.Session] = s
 		}
 		s.Lines++

@@ -2,6 +2,7 @@ package provenance
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -10,50 +11,55 @@ import (
 
 // Added is a line that a commit adds to a file.
 type Added struct {
-	Number int // in the file as committed, from 1
-	Sum    Sum
-	Plain  bool // as SumOf says
+	Number int  `json:"n"` // in the file as committed, from 1
+	Sum    Sum  `json:"sum"`
+	Plain  bool `json:"plain,omitempty"` // as SumOf says
 	// Since is when an earlier commit last added the same text to the file; zero if none did. An edit before that is in
 	// that commit, not in this one.
-	Since time.Time
+	Since time.Time `json:"since,omitzero"`
 }
 
 // File is a file that a commit changes.
 type File struct {
-	Paths     []string // below the repository's folder: as committed, and those that it had before
-	Lines     []Added
-	Masked    int  // further lines, that hold secrets
-	Generated bool // a program writes it, not a person
+	Paths     []string `json:"paths"` // below the repository's folder: as committed, and those that it had before
+	Lines     []Added  `json:"lines"`
+	Masked    int      `json:"masked,omitempty"`    // further lines, that hold secrets
+	Generated bool     `json:"generated,omitempty"` // a program writes it, not a person
 }
 
 // Commit is what a commit adds. Blank lines are left out: they are like their neighbours.
 type Commit struct {
-	At    time.Time // when it was made, with what clocks of machines differ
-	Bot   bool      // its author is a program other than Claude Code
-	Files []File
+	Name  string    `json:"commit"`        // its hash; "" is what is not committed yet
+	At    time.Time `json:"at"`            // when it was made, with what clocks of machines differ
+	Bot   bool      `json:"bot,omitempty"` // its author is a program other than Claude Code
+	Files []File    `json:"files"`
+	// Project is the hash by which sessions in clones of the repository are known; "" when none is.
+	Project string `json:"project,omitempty"`
 }
 
-// Moved marks lines as plain whose text the commit also removes from the file: they are no new text.
-func (f *File) Moved(removed []string) {
-	had := map[Key]int{}
-	for _, line := range removed {
-		if s, _, ok := SumOf(line); ok {
-			had[s.Key()]++
+// Moved marks lines as plain whose text the commit also removes from the file: they are no new text. removed is the
+// text of the file's removed lines by their numbers before; the answer is where each moved line was, by its index.
+func (f *File) Moved(removed map[int]string) map[int]int {
+	had, was := map[Key][]int{}, map[int]int{}
+	for _, n := range slices.Sorted(maps.Keys(removed)) {
+		if s, _, ok := SumOf(removed[n]); ok {
+			had[s.Key()] = append(had[s.Key()], n)
 		}
 	}
 	for i := range f.Lines {
-		if k := f.Lines[i].Sum.Key(); had[k] > 0 {
-			had[k]--
+		if k := f.Lines[i].Sum.Key(); len(had[k]) > 0 {
+			was[i], had[k] = had[k][0], had[k][1:]
 			f.Lines[i].Plain = true
 		}
 	}
+	return was
 }
 
 // Candidate is an edit of a file with the same name, and the session that it is of.
 type Candidate struct {
 	Edit
 	Session int  // any number: of equal ones, the edits are of one session
-	Copy    bool // the transcript repeats another session's
+	Same    bool // the session is known to be of the commit's repository; of others, path and text decide
 }
 
 // Match is the edit that a line comes from.
@@ -78,11 +84,9 @@ func Attribute(f File, list []Candidate, before time.Time) []Match {
 			m.choose(i)
 		}
 	}
+	proven := slices.Clone(m.out)
 	for i := range f.Lines {
-		m.join(i, i-1)
-	}
-	for i := len(f.Lines) - 1; i >= 0; i-- {
-		m.join(i, i+1)
+		m.join(i, proven)
 	}
 	return m.out
 }
@@ -119,13 +123,20 @@ func (m *matcher) index(before time.Time) {
 	}
 }
 
-// compare orders candidates by time; of an edit and its copies, the one that was first comes last.
+// compare orders candidates by time, those of the same repository last; of an edit and its copies, the one that was
+// first comes last.
 func (c *Candidate) compare(o *Candidate) int {
+	if c.Same != o.Same {
+		if o.Same {
+			return -1
+		}
+		return 1
+	}
 	if n := c.At.Compare(o.At); n != 0 {
 		return n
 	}
-	if c.Copy != o.Copy {
-		if c.Copy {
+	if c.Copied != o.Copied {
+		if c.Copied {
 			return -1
 		}
 		return 1
@@ -158,14 +169,44 @@ func (m *matcher) take(i int, p place) {
 	m.out[i] = Match{Candidate: p.candidate, Exact: m.list[p.candidate].Sums[p.at] == m.file.Lines[i].Sum}
 }
 
-// join gives a plain line to the edit of its neighbour, if that has it too.
-func (m *matcher) join(i, neighbour int) {
-	if m.out[i].Candidate >= 0 || neighbour < 0 || neighbour >= len(m.out) || m.out[neighbour].Candidate < 0 {
+// maxGap is how many blank lines may be between neighbours.
+const maxGap = 2
+
+// join gives a plain line to the edit of the nearest proven line around it that has it too.
+func (m *matcher) join(i int, proven []Match) {
+	if m.out[i].Candidate >= 0 {
 		return
 	}
-	for _, p := range m.where[m.file.Lines[i].Sum.Key()] {
-		if p.candidate == m.out[neighbour].Candidate {
-			m.take(i, p)
+	places := m.where[m.file.Lines[i].Sum.Key()]
+	up, down := i, i
+	for len(places) > 0 && (up >= 0 || down < len(proven)) {
+		up, down = m.next(up, -1), m.next(down, +1)
+		for _, n := range []int{up, down} {
+			if n < 0 || n >= len(proven) || proven[n].Candidate < 0 {
+				continue
+			}
+			for _, p := range places {
+				if p.candidate == proven[n].Candidate {
+					m.take(i, p)
+					return
+				}
+			}
 		}
 	}
+}
+
+// next is the line after i in a direction, len(m.out) or -1 behind the end of what belongs together.
+func (m *matcher) next(i, step int) int {
+	end := -1
+	if step > 0 {
+		end = len(m.out)
+	}
+	n := i + step
+	if i < 0 || i >= len(m.out) || n < 0 || n >= len(m.out) {
+		return end
+	}
+	if gap := (m.file.Lines[n].Number - m.file.Lines[i].Number) * step; gap > maxGap+1 {
+		return end
+	}
+	return n
 }

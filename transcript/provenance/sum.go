@@ -5,6 +5,8 @@ package provenance
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
+	"errors"
 	"hash/fnv"
 	"strings"
 	"unicode"
@@ -14,8 +16,21 @@ import (
 const SumSize = 16
 
 // Sum stands for the text of a line. The first bytes are a hash of the text as formatters leave it alone, the last one
-// is a checksum of the text as it is.
+// is a checksum of the text as it is behind its indentation.
 type Sum [SumSize]byte
+
+// MarshalText writes a sum as text.
+func (s Sum) MarshalText() ([]byte, error) { return base64.RawURLEncoding.AppendEncode(nil, s[:]), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (s *Sum) UnmarshalText(text []byte) error {
+	b, err := base64.RawURLEncoding.AppendDecode(nil, text)
+	if err != nil || len(b) != SumSize {
+		return errors.New("not a sum")
+	}
+	*s = Sum(b)
+	return nil
+}
 
 // Key is the part of a Sum that lines have in common which only a formatter tells apart.
 type Key [SumSize - 1]byte
@@ -34,7 +49,7 @@ func SumOf(line string) (s Sum, plain, ok bool) {
 	full := sha256.Sum256(text)
 	copy(s[:], full[:SumSize-1])
 	check := fnv.New32a()
-	_, _ = check.Write([]byte(line))
+	_, _ = check.Write([]byte(strings.TrimSpace(line))) // Claude Code writes tabs as spaces in what it says of a file
 	s[SumSize-1] = byte(check.Sum32())
 	return s, letters < leastLetters, true
 }

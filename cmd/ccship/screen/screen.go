@@ -34,8 +34,8 @@ type Chosen struct {
 	Brought *library.Resumed // nil: it was here already
 }
 
-// Open shows the screen on a terminal until the person leaves it or chooses a session. The first frame does not wait for
-// the desk.
+// Open shows the screen on a terminal until the person leaves it or chooses a session. The first frame does not wait
+// for the desk.
 func Open(ctx context.Context, desk func(context.Context) (Desk, error), colours bool, in io.Reader,
 	out io.Writer) (Chosen, error) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -39,8 +39,8 @@ func Browse(ctx context.Context, address string) (ok bool, err error) {
 	return true, start(cmd)
 }
 
-// browser is the process that opens a file or an address in the user's browser; nil where there is no desktop. Ctrl-C is
-// not for it.
+// browser is the process that opens a file or an address in the user's browser; nil where there is no desktop. Ctrl-C
+// is not for it.
 func browser(ctx context.Context, address string) *exec.Cmd {
 	program := browserCommand(address)
 	if program == nil {

@@ -147,7 +147,9 @@ func (m *mover) streams(ctx context.Context) error {
 SELECT s.owner, s.id, s.version FROM streams s LEFT JOIN cold_streams c ON c.owner = s.owner AND c.stream = s.id
 WHERE s.id > ? AND s.last_received < ? AND (c.version IS NULL OR c.version <> s.version) ORDER BY s.id LIMIT ?`,
 			[]any{last, m.before, pageStreams},
-			func(row sqlstore.Scanner) (s objectStream, err error) { return s, row.Scan(&s.owner, &s.id, &s.version) })
+			func(row sqlstore.Scanner) (s objectStream, err error) {
+				return s, row.Scan(&s.owner, &s.id, &s.version)
+			})
 		if err != nil {
 			return fmt.Errorf("look for old streams: %w", err)
 		}

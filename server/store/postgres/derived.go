@@ -14,8 +14,8 @@ import (
 
 	"github.com/ccship/ccship/server"
 
-	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/server/store/search"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // Classes of advisory locks: one deriver at a time for a stream, and for an owner's answers; one transaction at a time

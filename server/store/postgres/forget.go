@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/server/store/search"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // Forget implements server.Library in two steps. The first leaves a note that refuses more lines; all storing waits

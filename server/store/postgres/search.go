@@ -7,8 +7,8 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/lines"
-	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/server/store/search"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // Search implements server.Library.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"database/sql"
 
-	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/server/store/search"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // maskDatabase implements masks.Database.

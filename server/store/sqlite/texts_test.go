@@ -11,8 +11,8 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/extract"
-	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/server/store/search"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 var everyone = server.Scope{All: true}

@@ -1,0 +1,175 @@
+package show
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/transcript/provenance"
+)
+
+// maxTitle is how much of a session's title is shown beside a line, in columns.
+const maxTitle = 60
+
+// maxPrompts is how many prompts of a session are listed for a commit.
+const maxPrompts = 5
+
+// WhyCommits tells which sessions wrote commits, and of several what they wrote together.
+func (v View) WhyCommits(answers []provenance.Answer) string {
+	if len(answers) == 0 {
+		return "no commits\n"
+	}
+	var b strings.Builder
+	for i := range answers {
+		v.why(&b, short(answers[i].Commit), &answers[i], maxPrompts)
+	}
+	if len(answers) > 1 {
+		all := provenance.Merge(answers)
+		v.why(&b, amount.Counted(int64(len(answers)), "commit", "commits"), &all, 0)
+	}
+	return b.String()
+}
+
+func short(commit string) string {
+	if commit == "" {
+		return "not committed"
+	}
+	return commit[:min(len(commit), 9)]
+}
+
+// why writes what is known of a commit: how many lines are whose, and up to prompts prompts of each session.
+func (v View) why(b *strings.Builder, name string, a *provenance.Answer, prompts int) {
+	proven := 0
+	for _, s := range a.Sessions {
+		proven += s.Lines
+	}
+	text := fmt.Sprintf("%s  %d of %s from %s", term.Printable(name), proven, amount.Counted(int64(a.Added),
+		"added line", "added lines"),
+		amount.Counted(int64(len(a.Sessions)), "session", "sessions"))
+	if n := a.Added - proven; n > 0 {
+		text += fmt.Sprintf("; not proven: %s", reasons(a.NotProven))
+	}
+	b.WriteString(v.fit(text) + "\n")
+	for _, s := range a.Sessions {
+		b.WriteString(v.fit("  "+author(s)+", "+amount.Counted(int64(s.Lines), "line", "lines")) + "\n")
+		for i, p := range s.Prompts {
+			if i == prompts {
+				break
+			}
+			b.WriteString(v.fit(fmt.Sprintf("    %s  %s", term.Pad(fmt.Sprint(p.Lines), 4), v.prompt(s, p))) + "\n")
+		}
+	}
+}
+
+func author(s provenance.Author) string {
+	text := term.Printable(s.SessionID)
+	if s.Title != "" {
+		text = "“" + term.Cut(term.Printable(s.Title), maxTitle) + "” (" + text + ")"
+	}
+	if s.Machine != "" {
+		text += " on " + term.Printable(s.Machine)
+	}
+	if s.User != "" {
+		text += ", " + term.Printable(s.User)
+	}
+	if s.ByPath {
+		text += ", by path and text alone"
+	}
+	return text
+}
+
+func (v View) prompt(s provenance.Author, p provenance.Prompt) string {
+	if p.Line < 0 {
+		return "(no prompt is known)"
+	}
+	text := term.Cut(term.Printable(p.Text), mostShown)
+	if text == "" {
+		text = "(a prompt without text)"
+	}
+	return fmt.Sprintf("%s  [%s line %d]", text, term.Printable(s.SessionID[:min(len(s.SessionID), shortID)]),
+		amount.LineNumber(p.Line))
+}
+
+// reasons says why lines are not proven.
+func reasons(counts map[string]int) string {
+	words := map[string]string{
+		provenance.ByHand: "by hand or by a command", provenance.Generated: "generated",
+		provenance.Restored: "moved or brought back",
+		provenance.Masked:   "with a secret", provenance.Little: "too little of a session", provenance.OtherAuthor: "a bot's",
+		provenance.NoTranscript: "no transcript of that time", provenance.NotCompared: "blank, or with a secret",
+	}
+	var out []string
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		word := words[reason]
+		if word == "" {
+			word = term.Printable(reason)
+		}
+		out = append(out, fmt.Sprintf("%d %s", counts[reason], word))
+	}
+	return strings.Join(out, ", ")
+}
+
+// WhyLines tells of each line which prompt it comes from. Lines in a row with one answer share it.
+func (v View) WhyLines(lines []library.WhyLine) string {
+	var b strings.Builder
+	for i := 0; i < len(lines); {
+		n := i + 1
+		for n < len(lines) && origin(&lines[n]) == origin(&lines[i]) {
+			n++
+		}
+		for _, l := range lines[i:n] {
+			b.WriteString(v.fit(fmt.Sprintf("%6d  %s", l.Line, term.Printable(strings.ReplaceAll(l.Text, "\t", "    ")))) + "\n")
+		}
+		for _, text := range v.origin(&lines[i]) {
+			b.WriteString(v.fit("        "+text) + "\n")
+		}
+		i = n
+	}
+	return b.String()
+}
+
+// origin is equal for lines with one answer.
+func origin(l *library.WhyLine) string {
+	text := l.Commit + fmt.Sprint(l.NotProven)
+	for _, s := range l.Sessions {
+		text += fmt.Sprint(s.SessionID, s.Prompts[0].Line, l.Formatted)
+	}
+	return text
+}
+
+func (v View) origin(l *library.WhyLine) []string {
+	if len(l.Sessions) == 0 {
+		text := "not proven: " + strings.TrimLeft(reasons(l.NotProven), "0123456789 ")
+		if l.Commit != "" {
+			text += "; committed as " + short(l.Commit)
+		}
+		return []string{text}
+	}
+	s := l.Sessions[0]
+	p := s.Prompts[0]
+	text := "written by Claude in " + author(s)
+	if !p.At.IsZero() {
+		text += ", " + p.At.In(v.Zone).Format("2 January 2006 15:04")
+	}
+	if l.Commit == "" {
+		text += ", not committed yet"
+	} else {
+		text += ", committed as " + short(l.Commit)
+	}
+	out := []string{text, "prompt  " + v.prompt(s, p)}
+	var since []string
+	if l.Steps > 0 {
+		since = append(since, amount.Counted(int64(l.Steps), "later commit", "later commits")+" only moved or formatted it")
+	}
+	if l.Formatted {
+		since = append(since, "its form differs, its words do not")
+	}
+	if len(since) > 0 {
+		out = append(out, "since   "+strings.Join(since, "; "))
+	}
+	return out
+}
