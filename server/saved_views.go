@@ -118,7 +118,7 @@ func (v *SavedView) Call(now time.Time, east time.Duration) string {
 	}
 	from, to := Days(q.Get("since"), q.Get("until"), now, east)
 	find := SessionQuery{Since: from, Until: to}
-	find.Stand(q.Get("view"), now)
+	find.ApplyView(q.Get("view"), now)
 	from = find.Since
 	if q.Has("q") {
 		q.Set("text", q.Get("q"))
@@ -171,8 +171,8 @@ const (
 	expiresSoon = 23 * day
 )
 
-// Stand narrows a query to a view that everybody has. One that puts some sessions first narrows nothing.
-func (q *SessionQuery) Stand(view string, now time.Time) {
+// ApplyView narrows a query to a view that everybody has. One that puts some sessions first narrows nothing.
+func (q *SessionQuery) ApplyView(view string, now time.Time) {
 	switch view {
 	case "starred":
 		q.Starred = true

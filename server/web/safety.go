@@ -45,7 +45,7 @@ func (p *homePages) safety(ctx context.Context, scope server.Scope, drops int64)
 }
 
 // stands narrows a query to a view that everybody has.
-func (p *homePages) stands(q *server.SessionQuery, view string) { q.Stand(view, p.now()) }
+func (p *homePages) stands(q *server.SessionQuery, view string) { q.ApplyView(view, p.now()) }
 
 // homeSide is all projects, with sums.
 type homeSide struct {

@@ -15,7 +15,7 @@ import (
 // Limits on what a Builder remembers. What is forgotten keeps the figures it had.
 const (
 	timelineMaxCalls  = 48 // tool calls without a result
-	maxSlow           = 32 // calls of a turn of which it is not known whether they waited
+	maxWaitCandidates           = 32 // calls of a turn of which it is not known whether they waited
 	timelineMaxAgents = 24
 	maxBack           = 8   // rewinds, and links
 	maxLabel          = 120 // characters of a name or a call
@@ -27,20 +27,20 @@ type TimelineBuilder struct{ state }
 
 // state is what a Builder remembers.
 type state struct {
-	Line   int64     `json:"line"` // on which Part counts
-	Part   int       `json:"part"`
-	Turn   int64     `json:"turn"`
-	Mode   string    `json:"mode"`
-	Open   *kept     `json:"open,omitempty"` // the moment that began the turn
-	Known  int64     `json:"known"`          // milliseconds of the turn that were waited for sure
-	Asked  int64     `json:"asked"`          // milliseconds in which the user may have been asked
-	Stated bool      `json:"stated"`         // the turn's duration is on record
-	Dim    bool      `json:"dim"`            // more calls of the turn may have waited than Slow has
-	Calls  []pending `json:"calls,omitempty"`
-	Slow   []kept    `json:"slow,omitempty"`
-	Agents []kept    `json:"agents,omitempty"`
-	Back   []kept    `json:"back,omitempty"`
-	Links  []kept    `json:"links,omitempty"`
+	Line           int64     `json:"line"` // on which Part counts
+	Part           int       `json:"part"`
+	Turn           int64     `json:"turn"`
+	Mode           string    `json:"mode"`
+	Open           *kept     `json:"open,omitempty"` // the moment that began the turn
+	Known          int64     `json:"known"`          // milliseconds of the turn that were waited for sure
+	Asked          int64     `json:"asked"`          // milliseconds in which the user may have been asked
+	Stated         bool      `json:"stated"`         // the turn's duration is on record
+	WaitUnclear    bool      `json:"dim"`            // more calls of the turn may have waited than WaitCandidates has
+	Calls          []pending `json:"calls,omitempty"`
+	WaitCandidates []kept    `json:"slow,omitempty"`
+	Agents         []kept    `json:"agents,omitempty"`
+	Back           []kept    `json:"back,omitempty"`
+	Links          []kept    `json:"links,omitempty"`
 
 	out []Moment
 }
@@ -151,7 +151,7 @@ func (b *TimelineBuilder) add(e *Event, kind MomentKind, text string) *Moment {
 func (b *TimelineBuilder) begin(m *Moment) {
 	m.Running = true
 	b.Open = keep(m, "")
-	b.Known, b.Asked, b.Slow, b.Dim, b.Stated = 0, 0, nil, false, false
+	b.Known, b.Asked, b.WaitCandidates, b.WaitUnclear, b.Stated = 0, 0, nil, false, false
 }
 
 // keep remembers a moment that may change.

@@ -87,11 +87,11 @@ func (b *TimelineBuilder) mayWait(m Moment) {
 	if !m.MayWait {
 		return
 	}
-	if len(b.Slow) == maxSlow {
-		b.Dim = true
+	if len(b.WaitCandidates) == maxWaitCandidates {
+		b.WaitUnclear = true
 		return
 	}
-	b.Slow = append(b.Slow, *keep(&m, ""))
+	b.WaitCandidates = append(b.WaitCandidates, *keep(&m, ""))
 }
 
 // free reports whether nobody is asked before any call.
@@ -132,21 +132,21 @@ func (b *TimelineBuilder) endTurn(r *transcript.Record, e *Event) {
 	case b.Stated: // what follows is not the user's turn any more
 	default:
 		m.setTook(elapsed, known)
-		m.MayWait = b.Dim || len(b.Slow) > 0
+		m.MayWait = b.WaitUnclear || len(b.WaitCandidates) > 0
 	}
 	b.again(k)
 }
 
 // settle says of the turn's calls how long they waited, from how long they waited together.
 func (b *TimelineBuilder) settle(together time.Duration) {
-	if b.Dim {
+	if b.WaitUnclear {
 		return
 	}
 	if together < tolerance {
-		for i := range b.Slow {
-			b.settled(&b.Slow[i], 0)
+		for i := range b.WaitCandidates {
+			b.settled(&b.WaitCandidates[i], 0)
 		}
-		b.Slow = nil
+		b.WaitCandidates = nil
 		return
 	}
 	longest, others := b.longest()
@@ -157,8 +157,8 @@ func (b *TimelineBuilder) settle(together time.Duration) {
 
 // longest is the longest call that may have waited, and how long the others took together.
 func (b *TimelineBuilder) longest() (longest *kept, others time.Duration) {
-	for i := range b.Slow {
-		k := &b.Slow[i]
+	for i := range b.WaitCandidates {
+		k := &b.WaitCandidates[i]
 		others += k.Moment.elapsed()
 		if longest == nil || k.Moment.elapsed() > longest.Moment.elapsed() {
 			longest = k

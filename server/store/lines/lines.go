@@ -140,8 +140,8 @@ func (x *Lines) One(ctx context.Context, d sqlstore.Dialect, at Place, line int6
 	return x.one(ctx, reading{x: x, d: d, at: at, wait: true}, line)
 }
 
-// AtHand is One in a transaction that others wait for.
-func (x *Lines) AtHand(ctx context.Context, d sqlstore.Dialect, at Place,
+// TryOne is One without waiting for cold storage, for a transaction that others wait for.
+func (x *Lines) TryOne(ctx context.Context, d sqlstore.Dialect, at Place,
 	line int64) (l Line, ok bool, err error) {
 	return x.one(ctx, reading{x: x, d: d, at: at}, line)
 }

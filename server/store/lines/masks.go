@@ -19,8 +19,8 @@ type maskDatabase interface {
 	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
 	// Enter keeps everybody else from writing and deriving a stream until the transaction ends.
 	Enter(ctx context.Context, d sqlstore.Dialect, stream int64) error
-	// Underive removes what is derived from a stream's lines.
-	Underive(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
+	// ClearDerived removes what is derived from a stream's lines.
+	ClearDerived(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
 	// LineAt is the condition that a row is of a line; its values are owner, stream, epoch, generation and line.
 	LineAt() string
 	// Scrub implements server.Masker.
@@ -74,7 +74,7 @@ func (m *Masks) Mask(ctx context.Context, in *server.Masking) (server.Masked, er
 			return err
 		}
 		if done.Lines > 0 {
-			if err := m.db.Underive(ctx, d, t.owner, in.Stream); err != nil {
+			if err := m.db.ClearDerived(ctx, d, t.owner, in.Stream); err != nil {
 				return fmt.Errorf("remove what is derived: %w", err)
 			}
 		}

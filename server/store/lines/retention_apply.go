@@ -239,17 +239,17 @@ ON CONFLICT (owner, stream) DO UPDATE SET at = excluded.at, says = excluded.says
 			return fmt.Errorf("note dropped session: %w", err)
 		}
 		if a.rule.Usage {
-			if err := a.db.Unspend(ctx, d, s.owner, s.id); err != nil {
+			if err := a.db.SubtractUsage(ctx, d, s.owner, s.id); err != nil {
 				return fmt.Errorf("remove usage: %w", err)
 			}
 		}
-		return a.unindex(ctx, d, s)
+		return a.dropFromIndex(ctx, d, s)
 	})
 }
 
-func (a *applying) unindex(ctx context.Context, d sqlstore.Dialect, s *stream) error {
-	err := a.db.Unindex(ctx, d, s.owner, s.id,
-		Unindexing{Forget: a.rule.What == server.RetireSessions, Again: time.Now().Add(again)})
+func (a *applying) dropFromIndex(ctx context.Context, d sqlstore.Dialect, s *stream) error {
+	err := a.db.DropFromIndex(ctx, d, s.owner, s.id,
+		IndexDrop{Forget: a.rule.What == server.RetireSessions, Again: time.Now().Add(again)})
 	if err != nil {
 		return fmt.Errorf("remove what is derived: %w", err)
 	}

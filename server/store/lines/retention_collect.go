@@ -113,7 +113,7 @@ func (c *collector) flush(behind *digest.Running) (err error) {
 		if err != nil {
 			return fmt.Errorf("note what is to be moved: %w", err)
 		}
-		if err := a.unindex(c.ctx, d, c.s); err != nil {
+		if err := a.dropFromIndex(c.ctx, d, c.s); err != nil {
 			return err
 		}
 		return a.log(c.ctx, d, c.s, n)

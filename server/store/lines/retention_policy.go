@@ -19,11 +19,11 @@ type retentionDatabase interface {
 	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
 	// Enter keeps everybody else from writing and deriving a stream until the transaction ends.
 	Enter(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
-	// Unindex removes what of a stream's texts can be found, and has it derived again, after a while unless now; with
-	// forget, everything that quotes its lines, and nothing is derived again.
-	Unindex(ctx context.Context, d sqlstore.Dialect, owner, stream int64, how Unindexing) error
-	// Unspend removes what a stream used from the sums.
-	Unspend(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
+	// DropFromIndex removes what of a stream's texts can be found, and has it derived again, after a while unless now;
+	// with forget, everything that quotes its lines, and nothing is derived again.
+	DropFromIndex(ctx context.Context, d sqlstore.Dialect, owner, stream int64, how IndexDrop) error
+	// SubtractUsage removes what a stream used from the sums.
+	SubtractUsage(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
 	// Open opens a snapshot.
 	Open(ctx context.Context, ref server.Ref) (server.Snapshot, error)
 	// Vacuum implements server.Retention.
@@ -32,8 +32,8 @@ type retentionDatabase interface {
 	EpochID() string
 }
 
-// Unindexing is how a stream loses what is derived from it.
-type Unindexing struct {
+// IndexDrop is how a stream loses what is derived from it.
+type IndexDrop struct {
 	Forget bool
 	Again  time.Time // when it may be derived again
 }

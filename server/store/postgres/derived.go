@@ -130,7 +130,7 @@ func (s *Store) SaveDerived(ctx context.Context, list ...*server.Derivation) err
 	if err != nil {
 		return fmt.Errorf("store what was derived: %w", err)
 	}
-	s.texts.Tend(texts)
+	s.texts.ScheduleMerge(texts)
 	return nil
 }
 

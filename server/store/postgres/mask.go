@@ -28,8 +28,8 @@ func (m maskDatabase) Enter(ctx context.Context, d sqlstore.Dialect, stream int6
 	return err
 }
 
-// Underive implements masks.Database.
-func (m maskDatabase) Underive(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
+// ClearDerived implements masks.Database.
+func (m maskDatabase) ClearDerived(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
 	if err := search.Removed(ctx, d, owner, stream); err != nil {
 		return err
 	}

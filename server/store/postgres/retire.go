@@ -32,9 +32,9 @@ func (r retentionDatabase) Enter(ctx context.Context, d sqlstore.Dialect, owner,
 	return err
 }
 
-// Unindex implements retention.Database.
-func (r retentionDatabase) Unindex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
-	how lines.Unindexing) error {
+// DropFromIndex implements retention.Database.
+func (r retentionDatabase) DropFromIndex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
+	how lines.IndexDrop) error {
 	if err := search.Removed(ctx, d, owner, stream); err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ func (r retentionDatabase) Unindex(ctx context.Context, d sqlstore.Dialect, owne
 	return nil
 }
 
-// Unspend implements retention.Database.
-func (r retentionDatabase) Unspend(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
+// SubtractUsage implements retention.Database.
+func (r retentionDatabase) SubtractUsage(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
 	return removeAnswers(ctx, d.(dialect).db.(pgx.Tx), sqlstore.OwnedStream{Owner: owner, Stream: stream})
 }
 

@@ -48,8 +48,8 @@ func (t textDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error
 	return t.s.withLazyTx(ctx, func(tx pgx.Tx) error { return fn(dialect{tx}) })
 }
 
-// Alone implements sums.Database.
-func (t textDatabase) Alone(ctx context.Context, d sqlstore.Dialect) (bool, error) {
+// TryLead implements sums.Database.
+func (t textDatabase) TryLead(ctx context.Context, d sqlstore.Dialect) (bool, error) {
 	return tryLock(ctx, d, lockSums, 0)
 }
 

@@ -97,7 +97,7 @@ func collect(b *builder, d *server.Derivation) {
 }
 
 // Save stores the texts of derivations, in their transaction. Those of derivations of the same lines before count no
-// more. Tend is to be called once the transaction is committed.
+// more. ScheduleMerge is to be called once the transaction is committed.
 func (x *Index) Save(ctx context.Context, d sqlstore.Dialect, list []Prepared) error {
 	for i := range list {
 		if err := x.save(ctx, d, &list[i]); err != nil {

@@ -19,8 +19,8 @@ type tender struct {
 
 func newTender(x *Index) *tender { return &tender{x: x, due: map[int64]bool{}} }
 
-// Tend has the segments of owners of whom something was saved merged soon, if there are many.
-func (x *Index) Tend(saved []Prepared) {
+// ScheduleMerge queues the segments of the owners of saved texts for merging, if there are many.
+func (x *Index) ScheduleMerge(saved []Prepared) {
 	t := x.tend
 	t.mu.Lock()
 	defer t.mu.Unlock()

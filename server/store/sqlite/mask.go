@@ -23,9 +23,9 @@ func (m maskDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error
 // Enter implements masks.Database. There is only one writer.
 func (m maskDatabase) Enter(context.Context, sqlstore.Dialect, int64) error { return nil }
 
-// Underive implements masks.Database. The index of texts keeps runs of three characters of what is removed until it is
-// merged, which Scrub sees to.
-func (m maskDatabase) Underive(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
+// ClearDerived implements masks.Database. The index of texts keeps runs of three characters of what is removed until it
+// is merged, which Scrub sees to.
+func (m maskDatabase) ClearDerived(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
 	if err := search.Removed(ctx, d, owner, stream); err != nil {
 		return err
 	}

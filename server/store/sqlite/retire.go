@@ -21,10 +21,10 @@ func (r retentionDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) 
 // Enter implements retention.Database. There is only one writer.
 func (r retentionDatabase) Enter(context.Context, sqlstore.Dialect, int64, int64) error { return nil }
 
-// Unindex implements retention.Database. The index of texts keeps runs of three characters of what is removed until it
-// is merged, which Scrub sees to.
-func (r retentionDatabase) Unindex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
-	how lines.Unindexing) error {
+// DropFromIndex implements retention.Database. The index of texts keeps runs of three characters of what is removed
+// until it is merged, which Scrub sees to.
+func (r retentionDatabase) DropFromIndex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
+	how lines.IndexDrop) error {
 	if err := search.Removed(ctx, d, owner, stream); err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ func (r retentionDatabase) Unindex(ctx context.Context, d sqlstore.Dialect, owne
 	return nil
 }
 
-// Unspend implements retention.Database.
-func (r retentionDatabase) Unspend(ctx context.Context, _ sqlstore.Dialect, owner, stream int64) error {
+// SubtractUsage implements retention.Database.
+func (r retentionDatabase) SubtractUsage(ctx context.Context, _ sqlstore.Dialect, owner, stream int64) error {
 	return removeAnswers(ctx, r.s.conn, sqlstore.OwnedStream{Owner: owner, Stream: stream})
 }
 

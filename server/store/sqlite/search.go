@@ -48,8 +48,8 @@ func (t textDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error
 	return t.s.withLazyWriter(ctx, func(c *sql.Conn) error { return fn(dialect{c}) })
 }
 
-// Alone implements sums.Database. There is only one writer.
-func (t textDatabase) Alone(context.Context, sqlstore.Dialect) (bool, error) { return true, nil }
+// TryLead implements sums.Database. There is only one writer.
+func (t textDatabase) TryLead(context.Context, sqlstore.Dialect) (bool, error) { return true, nil }
 
 // Hold implements sums.Database. There is only one writer.
 func (t textDatabase) Hold(context.Context, sqlstore.Dialect, int64) (bool, error) { return true, nil }

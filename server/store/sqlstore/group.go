@@ -42,8 +42,8 @@ func (g *group) answer() server.Group {
 		Owner: g.owner, Sessions: g.sessions, Bytes: g.bytes, Last: Moment(g.last)}
 }
 
-// headless adds the groups, of those that a filter lets through, whose newest stream was forgotten.
-func headless(ctx context.Context, d Dialect, to map[key]*change, f Filter) error {
+// addGroupsWithoutNewest adds the groups, of those that a filter lets through, whose newest stream was forgotten.
+func addGroupsWithoutNewest(ctx context.Context, d Dialect, to map[key]*change, f Filter) error {
 	f.Add(`s.newest = 0`)
 	keys, err := List(ctx, d, `SELECT s.owner, s.place FROM project_sums s `+f.Where(), f.Args,
 		func(row Scanner) (key, error) {

@@ -12,8 +12,8 @@ type database interface {
 	Read(ctx context.Context, fn func(Dialect) error) error
 	// Write runs fn in a transaction that need not survive a crash. It may be retried: fn then starts afresh.
 	Write(ctx context.Context, fn func(Dialect) error) error
-	// Alone reports whether no other server sums up. None begins to before the transaction ends.
-	Alone(ctx context.Context, d Dialect) (bool, error)
+	// TryLead reports whether this server alone sums up, until the transaction ends.
+	TryLead(ctx context.Context, d Dialect) (bool, error)
 	// Hold keeps others from changing what an owner used, until the transaction ends, unless another does so already.
 	Hold(ctx context.Context, d Dialect, owner int64) (bool, error)
 	// Size asks how many bytes the newest file of a stream s has; NULL when it has no lines.
@@ -75,7 +75,7 @@ func (x *Sums) unsummed(ctx context.Context, d Dialect) (some bool, err error) {
 
 // fold sums up some of what changed, and reports whether there may be more.
 func (x *Sums) fold(ctx context.Context, d Dialect) (more bool, err error) {
-	if alone, err := x.db.Alone(ctx, d); err != nil || !alone {
+	if leads, err := x.db.TryLead(ctx, d); err != nil || !leads {
 		return false, err
 	}
 	ids, err := List(ctx, d, `
@@ -94,7 +94,7 @@ SELECT s.id FROM streams s WHERE `+x.db.Unsummed()+` ORDER BY s.owner, s.id LIMI
 		}
 	}
 	groups := tally(list)
-	if err := headless(ctx, d, groups, Filter{}); err != nil {
+	if err := addGroupsWithoutNewest(ctx, d, groups, Filter{}); err != nil {
 		return false, err
 	}
 	if err := saveGroups(ctx, d, groups); err != nil {

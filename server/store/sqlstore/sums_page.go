@@ -96,7 +96,7 @@ func (x *Sums) ofPart(ctx context.Context, d Dialect, part Part, p page) (out []
 		return nil, err
 	}
 	changes := tally(list)
-	if err := headless(ctx, d, changes, of); err != nil {
+	if err := addGroupsWithoutNewest(ctx, d, changes, of); err != nil {
 		return nil, err
 	}
 	add := func(g group) {

@@ -51,7 +51,7 @@ const tokens = `answers, input, output, cache_read, cache_write_5m, cache_write_
 // totals sums up some usage, and reports whether there may be more. An owner whose answers another changes is left
 // out.
 func (x *Sums) totals(ctx context.Context, d Dialect) (more bool, err error) {
-	if alone, err := x.db.Alone(ctx, d); err != nil || !alone {
+	if leads, err := x.db.TryLead(ctx, d); err != nil || !leads {
 		return false, err
 	}
 	zones, err := x.zones(ctx, d)
