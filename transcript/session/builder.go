@@ -15,7 +15,7 @@ import (
 // Limits on what a Builder remembers. What is forgotten keeps the figures it had.
 const (
 	timelineMaxCalls  = 48 // tool calls without a result
-	maxWaitCandidates           = 32 // calls of a turn of which it is not known whether they waited
+	maxWaitCandidates = 32 // calls of a turn of which it is not known whether they waited
 	timelineMaxAgents = 24
 	maxBack           = 8   // rewinds, and links
 	maxLabel          = 120 // characters of a name or a call
