@@ -23,6 +23,8 @@ var rows = []row{
 		tests("./bench/field", "TestField")},
 	{"server", "ccship-server on both databases: storage, CPU, reads, daemons", "hours; quick: minutes", "PostgreSQL",
 		"sizes stores parts daemons before folder serve version", tests("./bench/server", "TestServer")},
+	{"recall", "search on both databases: sessions by words of titles that are not stored, and phrases",
+		"minutes", "PostgreSQL, transcripts in folder=", "folder stores", tests("./bench/server", "TestRecall")},
 	{"turns", "a turn of Claude Code with and without ccship and its plugin, in pairs",
 		"minutes", "npm, node", "pairs programs", tests("./claude", "TestTurns")},
 	{"chaos", "every kind of fault for the real programs, in turn",

@@ -98,6 +98,7 @@ type Answer struct {
 type Text struct {
 	Generation int64 // in which the line is stored
 	Line       int64
+	Turn       int64 // the line of the prompt that it follows, or its own, as far as the deriver knows
 	Time       time.Time
 	Kind       string // one of TextKinds or PlaceKinds
 	Text       string

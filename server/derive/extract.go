@@ -38,12 +38,19 @@ func (w *derivation) extractor(snap server.Snapshot) extractor {
 func (h *extractor) line(l server.Line) error {
 	from := len(h.texts.List)
 	if h.keep {
-		h.texts.Past(l)
+		if h.texts.Past(l); len(h.texts.List) > from {
+			h.w.turn = l.Index
+		}
 	}
 	for _, r := range extract.Records(l) {
 		h.record(l.Index, r)
 	}
-	for _, t := range h.texts.List[from:] {
+	for i := range h.texts.List[from:] {
+		t := &h.texts.List[from+i]
+		if h.w.turn < 0 {
+			h.w.turn = l.Index
+		}
+		t.Turn = h.w.turn
 		h.text += len(t.Text)
 	}
 	h.bytes += len(l.Raw)
@@ -61,6 +68,11 @@ func (h *extractor) record(line int64, r transcript.Record) {
 	h.w.origin.add(h.w.task.SessionID, &r)
 	events := h.fold.Add(line, r)
 	h.happened(line, &r, events)
+	for _, e := range events {
+		if e.Kind == session.PromptEvent {
+			h.w.turn = line
+		}
+	}
 	if !h.keep {
 		return
 	}

@@ -21,7 +21,8 @@ type kept struct {
 
 // take begins the work on a task: from what is kept of it, if that is as the task says.
 func (k *kept) take(store Derivable, task *server.Task) *derivation {
-	fresh := &derivation{store: store, task: *task, facts: task.Summary, before: task.Summary, clock: task.Summary.Ended}
+	fresh := &derivation{store: store, task: *task, facts: task.Summary, before: task.Summary, clock: task.Summary.Ended,
+		turn: -1}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e := k.by[task.Stream]

@@ -38,6 +38,7 @@ type derivation struct {
 	origin  origin         // of the newest view, as far as it is folded
 	last    bool           // the step after which the task is given back
 	clock   time.Time      // the latest time seen: of records that have none
+	turn    int64          // the line of the newest prompt; negative: not known
 	arrived time.Time      // of records that come before any time
 	// fold is that of the newest view up to task.Place, nil when it has to be read from task.State.
 	fold *session.Fold
@@ -217,6 +218,9 @@ func (w *derivation) live(ctx context.Context, snap server.Snapshot, s *segment)
 
 // begin makes an empty derivation of a segment.
 func (w *derivation) begin(s *segment) *server.Derivation {
+	if p := w.task.Position; p.Epoch != s.epoch.ID || p.Generation != s.generation().Number {
+		w.turn = -1
+	}
 	return &server.Derivation{Task: w.task, Format: Format,
 		Position: server.Position{Epoch: s.epoch.ID, Generation: s.generation().Number, Line: s.from}}
 }

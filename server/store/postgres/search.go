@@ -86,6 +86,12 @@ func (t textDatabase) Lines(ctx context.Context, d sqlstore.Dialect, at search.P
 // OfSession implements search.Database.
 func (t textDatabase) OfSession(f *sqlstore.Filter, session string) { filterSession(f, session, true) }
 
+// Lost implements search.Database.
+func (t textDatabase) Lost() string {
+	return `EXISTS (SELECT 1 FROM drops d
+  WHERE d.owner = s.owner AND d.stream = s.id AND d.lines > 0)`
+}
+
 // Epochs implements search.Database.
 func (t textDatabase) Epochs() string {
 	return `SELECT e.stream, e.rank, e.rank, e.name, g.generation, g.rewound_to

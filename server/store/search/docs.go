@@ -6,6 +6,7 @@ import "math"
 type doc struct {
 	Stream, Epoch, Generation int64
 	Round                     int64  // which derivation of the stream it is from
+	Turn                      int64  // the line of the prompt that began it; of other docs their first line
 	Kinds                     uint32 // a bit for each kind of text in it
 	Size                      int64  // bytes of its texts
 	Lines                     []line // ascending, at least one
@@ -13,7 +14,10 @@ type doc struct {
 }
 
 // line is a line with a text, and its time in microseconds.
-type line struct{ Index, Time int64 }
+type line struct {
+	Index, Time int64
+	Rest        bool // of a turn: nothing of it but results and what they say
+}
 
 // carried is a text that its line alone does not tell.
 type carried struct {
@@ -63,6 +67,9 @@ func (d *doc) Room(line, size int64) bool {
 
 // follows reports whether b may become a part of d.
 func (d *doc) follows(b *doc) bool {
+	if (d.Kinds|b.Kinds)&turnKind != 0 {
+		return d.sameTurn(b)
+	}
 	return d.Stream == b.Stream && d.Epoch == b.Epoch && d.Generation == b.Generation && d.Round == b.Round &&
 		len(d.Lines)+len(b.Lines) <= docLines && d.Room(b.First(), b.Size)
 }

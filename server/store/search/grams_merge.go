@@ -150,6 +150,10 @@ func joined(sources []source) []doc {
 
 // join adds a doc that follows.
 func (d *doc) join(b *doc) {
+	if d.Kinds&turnKind != 0 {
+		d.joinTurn(b)
+		return
+	}
 	d.Kinds |= b.Kinds
 	d.Size += b.Size
 	d.Lines = slices.Concat(d.Lines, b.Lines)

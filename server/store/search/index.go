@@ -29,6 +29,8 @@ type Database interface {
 	Lines(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span, yield func(server.Line) error) error
 	// OfSession lets through the streams s of a session and of its agents.
 	OfSession(f *sqlstore.Filter, session string)
+	// Lost is the condition that a rewrite took lines out of the file of a stream s.
+	Lost() string
 	// Epochs asks for stream, id, rank and name of the epochs e of streams, and number and first line of their
 	// generations g. A condition on e.stream follows.
 	Epochs() string

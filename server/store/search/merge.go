@@ -151,7 +151,7 @@ func (x *Index) chooseJob(ctx context.Context, d sqlstore.Dialect, owner int64) 
 		return nil, nil //nolint:nilnil // nothing to do
 	}
 	for _, s := range all {
-		docs, err := docsOf(ctx, d, s)
+		docs, err := docsOf(ctx, d, s, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -189,11 +189,16 @@ func (x *Index) purged(ctx context.Context, owner int64, purges map[int64]int64)
 func (x *Index) perform(ctx context.Context, j *job) error {
 	b := &batch{x: x, s: &j.out}
 	err := x.db.Read(ctx, func(d sqlstore.Dialect) error {
-		sources, err := sourcesOf(ctx, d, j)
-		if err != nil {
-			return err
+		for _, part := range []int{0, turnParts} {
+			sources, err := sourcesOf(ctx, d, j, part)
+			if err == nil {
+				err = merge(sources, newWriter(partOf(part, func(p page) error { return b.add(ctx, p) })))
+			}
+			if err != nil {
+				return err
+			}
 		}
-		return merge(sources, newWriter(func(p page) error { return b.add(ctx, p) }))
+		return nil
 	})
 	if err == nil {
 		err = b.end(ctx)
@@ -235,19 +240,19 @@ WHERE owner = ? AND id = ? AND level = ?`, level, o.docs, o.newest, o.oldest, o.
 	return err
 }
 
-// sourcesOf are the segments of a job, without docs that count no more.
-func sourcesOf(ctx context.Context, d sqlstore.Dialect, j *job) ([]source, error) {
+// sourcesOf are the segments of a job, their docs or their turns, without those that count no more.
+func sourcesOf(ctx context.Context, d sqlstore.Dialect, j *job, part int) ([]source, error) {
 	streams := map[int64]*stream{}
 	var out []source
 	for _, s := range j.inputs {
-		docs, err := docsOf(ctx, d, s)
+		docs, err := docsOf(ctx, d, s, part)
 		if err != nil {
 			return nil, err
 		}
 		for i := range docs {
 			streams[docs[i].Stream] = nil
 		}
-		p := &pages{d: d, of: s, part: gramPage}
+		p := &pages{d: d, of: s, part: gramPage + part}
 		out = append(out, source{Docs: docs, Next: func() (page, bool, error) { return p.next(ctx) }})
 	}
 	if err := loadRounds(ctx, d, streams); err != nil {
@@ -286,9 +291,9 @@ LEFT JOIN folds p ON {p.owner = s.owner AND} p.stream = s.id WHERE s.id IN (`+ma
 	return nil
 }
 
-// docsOf are all docs of a segment.
-func docsOf(ctx context.Context, d sqlstore.Dialect, s segment) (out []doc, err error) {
-	p := &pages{d: d, of: s, part: docPage}
+// docsOf are all docs of a segment, or all turns.
+func docsOf(ctx context.Context, d sqlstore.Dialect, s segment, part int) (out []doc, err error) {
+	p := &pages{d: d, of: s, part: docPage + part}
 	for {
 		page, more, err := p.next(ctx)
 		if err != nil || !more {

@@ -242,10 +242,17 @@ func appendDocs(to []byte, docs []doc) []byte {
 		to = binary.AppendVarint(to, d.Round-before.Round)
 		to = binary.AppendUvarint(to, uint64(d.Kinds))
 		to = binary.AppendUvarint(to, uint64(d.Size))
+		if d.Kinds&turnKind != 0 {
+			to = binary.AppendVarint(to, d.Lines[0].Index-d.Turn)
+		}
 		to = binary.AppendUvarint(to, uint64(len(d.Lines)))
 		line := int64(0)
 		for _, l := range d.Lines {
-			to = binary.AppendUvarint(to, uint64(l.Index-line))
+			step := uint64(l.Index-line) << 1
+			if l.Rest {
+				step |= 1
+			}
+			to = binary.AppendUvarint(to, step)
 			to = binary.AppendVarint(to, l.Time-clock)
 			line, clock = l.Index, l.Time
 		}
@@ -292,12 +299,20 @@ func (r *reader) doc(before *doc, clock *int64) (d doc) {
 	d.Round = before.Round + r.int()
 	d.Kinds = uint32(r.upTo(math.MaxUint32))
 	d.Size = int64(r.upTo(math.MaxInt64))
+	ahead := int64(0)
+	if d.Kinds&turnKind != 0 {
+		ahead = r.int()
+	}
 	lines := r.upTo(docLines)
 	at := int64(0)
 	for range lines {
-		at += int64(r.upTo(math.MaxInt64))
+		step := r.uint()
+		at += int64(step >> 1)
 		*clock += r.int()
-		d.Lines = append(d.Lines, line{at, *clock})
+		d.Lines = append(d.Lines, line{at, *clock, step&1 == 1})
+	}
+	if lines > 0 {
+		d.Turn = d.Lines[0].Index - ahead
 	}
 	for range r.upTo(uint64(len(r.data))) {
 		c := carried{Line: r.int(), Kind: uint32(r.upTo(math.MaxUint32))}

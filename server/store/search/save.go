@@ -21,6 +21,8 @@ type Prepared struct {
 	tasks []*server.Task
 	docs  []doc
 	grams []page
+	turns []doc
+	words []page
 }
 
 // Prepare does what needs no transaction. Derivations of one owner become one segment: fewer of them need to be merged.
@@ -44,29 +46,48 @@ func Prepare(list []*server.Derivation) ([]Prepared, error) {
 	return out, nil
 }
 
-// builders are reused: what one grows to is more than what it makes.
-var builders = sync.Pool{New: func() any { return new(builder) }}
+// builders are reused: what they grow to is more than what they make.
+var builders = sync.Pool{New: func() any { return new(builderPair) }}
+
+type builderPair struct {
+	texts builder
+	turns turns
+}
 
 func prepare(owner int64, list []*server.Derivation) (p Prepared, err error) {
 	p.owner = owner
-	b := builders.Get().(*builder) //nolint:forcetypeassert // it has nothing else
+	b := builders.Get().(*builderPair) //nolint:forcetypeassert // it has nothing else
 	defer builders.Put(b)
 	for _, d := range list {
 		p.tasks = append(p.tasks, &d.Task)
 		collect(b, d)
 	}
-	p.docs, err = b.Grams(newWriter(func(page page) error {
+	p.docs, err = b.texts.Grams(newWriter(func(page page) error {
 		p.grams = append(p.grams, page)
 		return nil
 	}))
+	if err == nil {
+		p.turns, err = b.turns.b.Grams(newWriter(partOf(turnParts, func(page page) error {
+			p.words = append(p.words, page)
+			return nil
+		})))
+	}
 	if err != nil {
 		return p, fmt.Errorf("index texts: %w", err)
 	}
 	return p, nil
 }
 
+// partOf hands on pages as those of another part.
+func partOf(part int, emit func(page) error) func(page) error {
+	return func(p page) error {
+		p.Part += part
+		return emit(p)
+	}
+}
+
 // collect adds a derivation's texts, in docs of their own.
-func collect(b *builder, d *server.Derivation) {
+func collect(b *builderPair, d *server.Derivation) {
 	var last *doc
 	var generation int64
 	var folded []byte
@@ -81,9 +102,9 @@ func collect(b *builder, d *server.Derivation) {
 		switch {
 		case last == nil || t.Generation != generation || last.Last() != t.Line && !last.Room(t.Line, size):
 			generation = t.Generation
-			b.Begin(doc{Stream: d.Task.Stream, Epoch: d.Position.Epoch, Generation: t.Generation,
+			b.texts.Begin(doc{Stream: d.Task.Stream, Epoch: d.Position.Epoch, Generation: t.Generation,
 				Lines: []line{at}})
-			last = b.Last()
+			last = b.texts.Last()
 		case last.Last() != t.Line:
 			last.Lines = append(last.Lines, at)
 		}
@@ -92,7 +113,8 @@ func collect(b *builder, d *server.Derivation) {
 		if t.Carried {
 			last.Carried = append(last.Carried, carried{Line: t.Line, Kind: bitsOf([]string{t.Kind}), Text: t.Text})
 		}
-		b.Text(folded)
+		b.texts.Text(folded)
+		b.turns.add(d, t, at)
 	}
 }
 
@@ -113,20 +135,26 @@ func (x *Index) save(ctx context.Context, d sqlstore.Dialect, p *Prepared) error
 		return err
 	}
 	var pages []page
-	w := newWriter(func(page page) error { pages = append(pages, page); return nil })
+	keep := func(page page) error { pages = append(pages, page); return nil }
 	s := segment{owner: p.owner, id: newID()}
-	for i := range p.docs {
-		doc := p.docs[i]
-		doc.Round = rounds[doc.Stream]
-		s.count(&doc)
-		if err := w.Doc(&doc); err != nil {
+	for _, some := range []struct {
+		docs []doc
+		to   *writer
+	}{{p.docs, newWriter(keep)}, {p.turns, newWriter(partOf(turnParts, keep))}} {
+		for i := range some.docs {
+			doc := some.docs[i]
+			if doc.Round = rounds[doc.Stream]; doc.Kinds&turnKind == 0 {
+				s.count(&doc)
+			}
+			if err := some.to.Doc(&doc); err != nil {
+				return err
+			}
+		}
+		if err := some.to.Flush(); err != nil {
 			return err
 		}
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	pages = append(pages, p.grams...)
+	pages = slices.Concat(pages, p.grams, p.words)
 	for _, page := range pages {
 		s.bytes += int64(len(page.Data))
 	}

@@ -30,6 +30,8 @@ type search struct {
 	q     server.SearchQuery
 	words []string
 	shown []string // what snippets mark
+	of    *ranking // nil: the query says which streams, which texts and what is marked
+	holds func(text string) bool
 	calls extract.Calls
 	plan  plan
 	kinds uint32
@@ -53,6 +55,7 @@ type search struct {
 type hit struct {
 	place
 	text server.Hit
+	rank float64 // by the words that it has
 }
 
 // alike is what the hits of a session and of its copies have in common.
@@ -89,26 +92,13 @@ func (s *search) spent() bool { return s.used > s.x.budget || time.Since(s.began
 
 // Search implements server.Searcher.
 func (x *Index) Search(ctx context.Context, scope server.Scope, q server.SearchQuery) (server.Hits, error) {
-	s := &search{x: x, scope: scope, q: q, words: sqlstore.Needles(q.Text), kinds: bitsOf(q.KindsOrAll()),
-		calls: extract.CallsOf(q.Tool, q.File),
-		since: math.MinInt64, upper: math.MaxInt64, streams: map[int64]*stream{}, began: time.Now(),
-		alike: map[alike]place{}, sessions: map[ofOwner]bool{}, seed: maphash.MakeSeed()}
-	var err error
-	if s.after, err = parsePlace(q.After); err != nil || len(s.words) == 0 && s.calls.All() || q.Limit < 1 ||
-		s.kinds == 0 {
+	s := x.search(scope, q)
+	s.words = sqlstore.Needles(q.Text)
+	s.holds = func(text string) bool { return sqlstore.HoldsAll(text, s.words) }
+	if err := s.begin(q.After); err != nil || len(s.words) == 0 && s.calls.All() || q.Limit < 1 || s.kinds == 0 {
 		return server.Hits{}, err
 	}
-	s.planned()
-	if !q.Since.IsZero() {
-		s.since = q.Since.UnixMicro()
-	}
-	if !q.Until.IsZero() {
-		s.upper = q.Until.UnixMicro() - 1
-	}
-	if s.after != nil {
-		s.upper = min(s.upper, s.after.time)
-	}
-	err = x.db.Read(ctx, func(d sqlstore.Dialect) error {
+	err := x.db.Read(ctx, func(d sqlstore.Dialect) error {
 		s.d = d
 		return s.run(ctx)
 	})
@@ -116,6 +106,30 @@ func (x *Index) Search(ctx context.Context, scope server.Scope, q server.SearchQ
 		return server.Hits{}, fmt.Errorf("search: %w", err)
 	}
 	return s.answer(ctx)
+}
+
+func (x *Index) search(scope server.Scope, q server.SearchQuery) *search {
+	return &search{x: x, scope: scope, q: q, kinds: bitsOf(q.KindsOrAll()), calls: extract.CallsOf(q.Tool, q.File),
+		since: math.MinInt64, upper: math.MaxInt64, streams: map[int64]*stream{}, began: time.Now(),
+		alike: map[alike]place{}, sessions: map[ofOwner]bool{}, seed: maphash.MakeSeed()}
+}
+
+// begin sets where a page begins and what is read for it.
+func (s *search) begin(after string) (err error) {
+	if s.after, err = parsePlace(after); err != nil {
+		return err
+	}
+	s.planned()
+	if !s.q.Since.IsZero() {
+		s.since = s.q.Since.UnixMicro()
+	}
+	if !s.q.Until.IsZero() {
+		s.upper = s.q.Until.UnixMicro() - 1
+	}
+	if s.after != nil {
+		s.upper = min(s.upper, s.after.time)
+	}
+	return nil
 }
 
 // run walks through candidates from the newest on. Docs overlap in time, so a hit is not shown before every doc that
@@ -183,35 +197,45 @@ func (s *search) planned() {
 
 // add keeps a hit if its text has what is looked for.
 func (s *search) add(h hit, text string) {
-	shown := s.after != nil && compare(h.place, *s.after) >= 0 // on the page before
-	if bitsOf([]string{h.kind})&s.kinds == 0 || shown && h.time > s.after.time || !sqlstore.HoldsAll(text, s.words) ||
-		s.elsewhere(&h, text) || shown {
+	before := s.after != nil && compare(h.place, *s.after) >= 0 // on the page before
+	if bitsOf([]string{h.kind})&s.kinds == 0 || before && h.time > s.after.time || !s.holds(text) ||
+		s.elsewhere(&h, text) || before {
 		return
 	}
 	i, known := slices.BinarySearchFunc(s.hits, h, func(a, b hit) int { return compare(b.place, a.place) })
 	if known || i > s.q.Limit {
 		return
 	}
-	h.text.Snippet = sqlstore.Snippet(text, s.shown)
+	shown := s.shown
+	if s.of != nil {
+		shown = append(s.of.marked(text), shown...)
+	}
+	h.text.Snippet = sqlstore.Snippet(text, shown)
 	s.hits = slices.Insert(s.hits, i, h)
 	s.hits = s.hits[:min(len(s.hits), s.q.Limit+1)]
 }
 
-// answer shows what was found.
-func (s *search) answer(ctx context.Context) (server.Hits, error) {
-	var out server.Hits
+// end leaves out what belongs to later pages, and says where the next one begins.
+func (s *search) end() (next string, cut bool) {
 	if s.cut {
 		n := 0
 		for n < len(s.hits) && s.hits[n].time > s.floor {
 			n++
 		}
 		s.hits = s.hits[:n]
-		out.Next, out.More = timePlace(s.floor), true
+		next, cut = timePlace(s.floor), true
 	}
 	if len(s.hits) > s.q.Limit {
 		s.hits = s.hits[:s.q.Limit]
-		out.Next, out.More = s.hits[s.q.Limit-1].String(), false
+		next, cut = s.hits[s.q.Limit-1].String(), false
 	}
+	return next, cut
+}
+
+// answer shows what was found.
+func (s *search) answer(ctx context.Context) (server.Hits, error) {
+	var out server.Hits
+	out.Next, out.More = s.end()
 	var ids []int64
 	for _, h := range s.hits {
 		ids = append(ids, h.stream)

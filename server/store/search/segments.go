@@ -30,7 +30,7 @@ const (
 // segments finds what the search begins with.
 func (s *search) segments(ctx context.Context) (*segments, error) {
 	x := &segments{below: math.MinInt64}
-	if s.scope.All && s.q.Session == "" && s.q.User == 0 {
+	if s.of != nil && s.of.owners == nil || s.of == nil && s.scope.All && s.q.Session == "" && s.q.User == 0 {
 		x.everyone, x.below, x.most = true, math.MaxInt64, firstListed
 		return x, nil
 	}
@@ -98,6 +98,9 @@ func (s *search) owners(ctx context.Context) (list []int64, some bool, err error
 		})
 	}
 	switch {
+	case s.of != nil:
+		s.only = s.of.only
+		return s.of.owners, len(s.of.owners) > 0, nil
 	case s.q.Session != "":
 		s.only = map[int64]bool{}
 		f := s.chosen()

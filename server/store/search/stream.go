@@ -104,6 +104,9 @@ LEFT JOIN facts m ON {m.owner = s.owner AND} m.stream = s.id `+f.Where(), f.Args
 
 // chosen lets through the streams s that the query chooses.
 func (s *search) chosen() sqlstore.Filter {
+	if s.of != nil {
+		return s.of.filter()
+	}
 	var f sqlstore.Filter
 	f.Scope(s.scope)
 	f.Streams(s.q.Project, s.q.Machine, s.q.User)
@@ -116,20 +119,28 @@ func (s *search) chosen() sqlstore.Filter {
 func (s *search) loadEpochs(ctx context.Context, id int64, x *stream) error {
 	query, args := s.x.db.Epochs()+` {e.owner = ? AND} e.stream = ?`, []any{x.owner, id}
 	err := s.d.Query(ctx, query, args, func(row sqlstore.Scanner) error {
-		var e epoch
-		var g generation
-		var of int64
-		if err := row.Scan(&of, &e.id, &e.rank, &e.name, &g.number, &g.from); err != nil {
-			return err
-		}
-		i := slices.IndexFunc(x.epochs, func(o epoch) bool { return o.id == e.id })
-		if i < 0 {
-			x.epochs = append(x.epochs, e)
-			i = len(x.epochs) - 1
-		}
-		x.epochs[i].generations = append(x.epochs[i].generations, g)
-		return nil
+		_, e, g, err := scanEpoch(row)
+		x.addEpoch(e, g)
+		return err
 	})
-	slices.SortFunc(x.epochs, func(a, b epoch) int { return int(b.rank - a.rank) })
+	x.sortEpochs()
 	return err
+}
+
+func scanEpoch(row sqlstore.Scanner) (of int64, e epoch, g generation, err error) {
+	return of, e, g, row.Scan(&of, &e.id, &e.rank, &e.name, &g.number, &g.from)
+}
+
+// addEpoch adds a generation of an epoch.
+func (s *stream) addEpoch(e epoch, g generation) {
+	i := slices.IndexFunc(s.epochs, func(o epoch) bool { return o.id == e.id })
+	if i < 0 {
+		s.epochs = append(s.epochs, e)
+		i = len(s.epochs) - 1
+	}
+	s.epochs[i].generations = append(s.epochs[i].generations, g)
+}
+
+func (s *stream) sortEpochs() {
+	slices.SortFunc(s.epochs, func(a, b epoch) int { return int(b.rank - a.rank) })
 }

@@ -78,6 +78,12 @@ func (t textDatabase) OfSession(f *sqlstore.Filter, session string) {
 	f.Add(`(s.session_id = ? OR s.parent = ?)`, session, session)
 }
 
+// Lost implements search.Database.
+func (t textDatabase) Lost() string {
+	return `EXISTS (SELECT 1 FROM epochs e JOIN drops d ON d.epoch = e.id
+  WHERE e.stream = s.id AND d.lines > 0)`
+}
+
 // Epochs implements search.Database.
 func (t textDatabase) Epochs() string {
 	return `SELECT e.stream, e.id, e.rank, e.name, g.generation, g.rewound_to

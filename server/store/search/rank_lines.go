@@ -1,0 +1,311 @@
+package search
+
+import (
+	"context"
+	"math"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+const (
+	// mostLines is how many lines a search finds exactly, and rareLines those of a word that no turn has.
+	mostLines = 2000
+	rareLines = 300
+)
+
+// kindWeights is what a line counts that was found exactly; others count 1.
+var kindWeights = map[string]float64{"title": 6, "prompt": 4, "answer": 2, "result": .5, "thinking": .5, "other": .5}
+
+// exactly finds the lines that hold what must be found as it is; with tools and files, all that is looked for.
+func (r *ranking) exactly(ctx context.Context, after string) error {
+	var must []int
+	for i := range r.clauses {
+		if r.placed || !r.clauses[i].fuzzy() {
+			must = append(must, i)
+		}
+	}
+	plans := [][]string{nil}
+	if len(must) > 0 {
+		plans = r.plans(must)
+	}
+	o := r.ask.Query.Only
+	for _, tool := range orNone(o["tool"]) {
+		for _, file := range orNone(o["file"]) {
+			for _, needles := range plans {
+				q := server.SearchQuery{Kinds: r.kinds, Tool: tool, File: file, Limit: mostLines}
+				if err := r.walk(ctx, q, needles, after, must); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func orNone(list []string) []string {
+	if len(list) == 0 {
+		return []string{""}
+	}
+	return list
+}
+
+// plans are needles for one walk each, which together find every line that has all clauses: one for each alternative of
+// the clause with the fewest.
+func (r *ranking) plans(must []int) (out [][]string) {
+	least := slices.MinFunc(must, func(a, b int) int { return len(r.clauses[a].alts) - len(r.clauses[b].alts) })
+	var all []string
+	for _, i := range must {
+		if c := &r.clauses[i]; i != least && len(c.alts) == 1 {
+			all = append(all, c.alts[0].needles()...)
+		}
+	}
+	for i := range r.clauses[least].alts {
+		out = append(out, slices.Concat(r.clauses[least].alts[i].needles(), all))
+	}
+	return out
+}
+
+// needles are texts that everything has that the alternative finds.
+func (a *alternative) needles() []string {
+	switch {
+	case a.regexp != nil:
+		re, err := syntax.Parse(a.regexp.String(), syntax.Perl)
+		if err != nil {
+			return nil
+		}
+		return literals(re.Simplify())
+	case a.exact != "":
+		return []string{a.exact}
+	}
+	return a.stems
+}
+
+// literals are texts that everything has that an expression matches.
+func literals(re *syntax.Regexp) (out []string) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return strings.Fields(sqlstore.FoldText(string(re.Rune)))
+	case syntax.OpConcat, syntax.OpCapture, syntax.OpPlus:
+		for _, sub := range re.Sub {
+			out = append(out, literals(sub)...)
+		}
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return literals(re.Sub[0])
+		}
+	}
+	return out
+}
+
+// walk finds lines with a text that has some clauses, and adds them to their sessions.
+func (r *ranking) walk(ctx context.Context, q server.SearchQuery, needles []string, after string, must []int) error {
+	q.Superseded, q.Since, q.Until = true, r.ask.Query.After, r.ask.Query.Before
+	for _, i := range must {
+		q.Text += r.clauses[i].text // so that calls of a tool are found with their results, as with any words
+	}
+	s := r.x.search(r.scope, q)
+	s.d, s.of, s.words = r.d, r, needles
+	s.holds = func(text string) bool { return r.holds(text, must) }
+	if err := s.begin(after); err != nil || s.kinds == 0 {
+		return err
+	}
+	if err := s.run(ctx); err != nil {
+		return err
+	}
+	if next, _ := s.end(); next != "" {
+		r.more, r.next = true, later(r.next, next)
+	}
+	return r.addLines(ctx, s.hits, must)
+}
+
+// later is which of two places in lines comes first on pages.
+func later(a, b string) string {
+	x, _ := parsePlace(a)
+	y, _ := parsePlace(b)
+	if x == nil || y != nil && compare(*y, *x) > 0 {
+		return b
+	}
+	return a
+}
+
+// holds reports whether a text has some clauses.
+func (r *ranking) holds(text string, must []int) bool {
+	folded, mask := sqlstore.FoldText(text), r.has(text, func(int, []byte) {})
+	for _, i := range must {
+		if !slices.ContainsFunc(r.clauses[i].alts, func(a alternative) bool { return a.in(text, folded, mask) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// addLines adds lines that have some clauses to their sessions.
+func (r *ranking) addLines(ctx context.Context, hits []hit, must []int) error {
+	var ids []int64
+	for _, h := range hits {
+		ids = append(ids, h.stream)
+	}
+	if err := r.load(ctx, ids); err != nil {
+		return err
+	}
+	for _, h := range hits {
+		x := r.infos[h.stream]
+		if x == nil {
+			continue
+		}
+		g := r.groupOf(x)
+		h.rank = exactScore + h.weight()
+		g.lines = append(g.lines, h)
+		for _, i := range must {
+			g.have[i] = true
+		}
+		g.exact, g.time = math.Max(g.exact, h.weight()), max(g.time, h.time)
+		if f, ok := fieldOf(h.kind); ok {
+			g.in |= 1 << f
+		}
+	}
+	return nil
+}
+
+// weight is what a line counts.
+func (h *hit) weight() float64 {
+	w, ok := kindWeights[h.kind]
+	if !ok {
+		w = 1
+	}
+	if !h.text.Current {
+		w *= oldView
+	}
+	return w
+}
+
+// rare finds words that no turn has as parts of words, in any text: names, ids and what is only half typed.
+func (r *ranking) rare(ctx context.Context) error {
+	for i := range r.clauses {
+		c := &r.clauses[i]
+		some := false
+		for _, g := range r.groups {
+			some = some || g.have[i]
+		}
+		if some && c.fuzzy() {
+			continue
+		}
+		for k := range c.alts {
+			a := &c.alts[k]
+			if a.exact == "" {
+				a.exact, a.terms = a.word, nil
+			}
+			q := server.SearchQuery{Kinds: r.kinds, Limit: rareLines}
+			if err := r.walk(ctx, q, []string{a.exact}, "", []int{i}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// exclude leaves out sessions that have what the query excludes.
+func (r *ranking) exclude(ctx context.Context) error {
+	for i := range r.not {
+		for _, a := range r.not[i].alts {
+			if a.fuzzy() {
+				for _, t := range r.turns {
+					if !slices.ContainsFunc(a.terms, func(k int) bool { return t.in[k] == 0 }) {
+						delete(r.groups, r.infos[t.stream].key())
+					}
+				}
+				continue
+			}
+			if err := r.excludeLines(ctx, &a); err != nil {
+				return err
+			}
+		}
+	}
+	if r.strict || r.placed {
+		for k, g := range r.groups {
+			if len(g.lines) == 0 {
+				delete(r.groups, k)
+			}
+			if r.placed {
+				g.turns = nil
+			}
+		}
+	}
+	return r.finish(ctx)
+}
+
+func (r *ranking) excludeLines(ctx context.Context, a *alternative) error {
+	x := &ranking{x: r.x, d: r.d, scope: r.scope, ask: r.ask, owners: r.owners, only: r.only, since: r.since, upper: r.upper,
+		infos: r.infos, groups: map[groupKey]*group{}, looked: looked{clauses: []clause{{alts: []alternative{*a}}}, terms: r.terms}}
+	err := x.walk(ctx, server.SearchQuery{Limit: mostLines}, a.needles(), "", []int{0})
+	for k := range x.groups {
+		delete(r.groups, k)
+	}
+	r.more = r.more || x.more
+	return err
+}
+
+// finish scores the sessions.
+func (r *ranking) finish(ctx context.Context) error {
+	for k, g := range r.groups {
+		all := 0.0
+		for i := range r.clauses {
+			w := r.weight(i)
+			if all += w; g.have[i] {
+				g.mass += w
+			}
+		}
+		if g.exact > 0 {
+			g.score += exactScore * (1 + math.Log(1+g.exact))
+		}
+		if all > 0 {
+			g.score *= covered + (1-covered)*g.mass/all
+		}
+		if g.main.parent != "" && !r.findMain(ctx, g) {
+			delete(r.groups, k)
+		}
+	}
+	return ctx.Err()
+}
+
+const (
+	// exactScore is what something found exactly counts, as much as a rare word.
+	exactScore = 8
+	// covered is what is left of the score of a session without any of the words that its best turn has not.
+	covered = .5
+)
+
+// weight is what a clause counts for which words a session has.
+func (r *ranking) weight(i int) float64 {
+	w := 0.0
+	for _, a := range r.clauses[i].alts {
+		sum := 0.0
+		for _, t := range a.terms {
+			sum += r.rarity(t)
+		}
+		if !a.fuzzy() {
+			sum = exactScore
+		}
+		w = math.Max(w, sum)
+	}
+	return w
+}
+
+// findMain finds the session of a group of which only agents were found. false: the query chooses sessions, but not this
+// one.
+func (r *ranking) findMain(ctx context.Context, g *group) bool {
+	f := r.filter()
+	f.Add(`s.owner = ?`, g.owner)
+	f.Add(`s.machine = ?`, g.machine)
+	f.Add(r.d.Named(g.session))
+	list, err := sqlstore.List(ctx, r.d, selectInfos+f.Where(), f.Args, scanInfo)
+	if err != nil || len(list) == 0 {
+		return !r.aboutSessions()
+	}
+	g.main = list[0]
+	return true
+}

@@ -1,0 +1,268 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/extract"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+const (
+	// showBytes is how much is read of one turn for what is shown of it, and pageBytesShown for a whole page.
+	showBytes      = 2 << 20
+	pageBytesShown = 24 << 20
+	// nearBonus is how much better a session is whose words stand next to each other.
+	nearBonus = .3
+	// mostHistory is how many prompts of histories are looked at.
+	mostHistory = 30
+)
+
+// show finds what is shown of sessions, puts those first whose words stand near each other, and returns all streams.
+func (r *ranking) show(ctx context.Context, list []*group) (ids []int64, err error) {
+	near := map[*group]float64{}
+	left := pageBytesShown
+	for _, g := range list {
+		best := 0.0
+		for i, t := range g.turns {
+			if i > 0 && len(g.lines) >= r.ask.Each || left < 0 {
+				break
+			}
+			n, used, err := r.showTurn(ctx, g, t)
+			if err != nil {
+				return nil, err
+			}
+			best = math.Max(best, n)
+			left -= used
+		}
+		near[g] = g.score * (1 + nearBonus*best)
+		g.lines = r.bestLines(g.lines)
+		ids = append(ids, g.main.id)
+		for _, h := range g.lines {
+			ids = append(ids, h.stream)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *group) int { return cmp.Compare(near[b], near[a]) })
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+// bestLines are the best of what was found in a session: what the newest view shows before what a rewind took out.
+func (r *ranking) bestLines(lines []hit) []hit {
+	slices.SortStableFunc(lines, func(a, b hit) int {
+		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.weight(), a.weight()), compare(b.place, a.place))
+	})
+	lines = slices.CompactFunc(lines, func(a, b hit) bool { return a.place == b.place })
+	seen := map[string]bool{}
+	lines = slices.DeleteFunc(lines, func(h hit) bool { // a title is written again and again
+		known := h.kind == "title" && seen[h.text.Snippet]
+		seen[h.text.Snippet] = true
+		return known
+	})
+	return lines[:min(len(lines), r.ask.Each)]
+}
+
+// showTurn adds the lines of a turn that have words, first of what people say. near is how near the words stand.
+func (r *ranking) showTurn(ctx context.Context, g *group, t *turn) (near float64, used int, err error) {
+	x := r.infos[t.stream]
+	for _, good := range []bool{true, false} {
+		found := len(g.lines)
+		for _, d := range t.docs {
+			n, bytes, err := r.showDoc(ctx, g, x, d, good)
+			if err != nil {
+				return 0, used, err
+			}
+			near, used = math.Max(near, n), used+bytes
+		}
+		if len(g.lines) > found {
+			break
+		}
+	}
+	return near, used, nil
+}
+
+var errShown = errors.New("enough is shown")
+
+func (r *ranking) showDoc(ctx context.Context, g *group, x *info, d *doc, good bool) (near float64, used int, err error) {
+	wanted := map[int64]bool{}
+	for _, l := range d.Lines {
+		wanted[l.Index] = !l.Rest
+	}
+	epoch, _ := x.epochOf(d)
+	span := server.Span{Generation: d.Generation, From: d.First(), To: d.Last() + 1}
+	at := Place{x.owner, d.Stream, d.Epoch}
+	err = r.x.db.Lines(ctx, r.d, at, span, func(l server.Line) error {
+		if used += len(l.Raw); used > showBytes {
+			return errShown
+		}
+		if wanted[l.Index] != good || !x.counts(d, l.Index) {
+			return nil
+		}
+		for _, text := range extract.Of(l) {
+			if h, n := r.hit(d, l.Index, &text); h != nil {
+				h.text.Epoch, h.text.Current = epoch, x.shows(d, l.Index)
+				g.lines, near = append(g.lines, *h), math.Max(near, n)
+			}
+		}
+		return nil
+	})
+	if _, damaged := errors.AsType[*server.DamagedError](err); damaged || errors.Is(err, errShown) {
+		err = nil
+	}
+	return near, used, err
+}
+
+// hit is a text that has words; nil if it has none.
+func (r *ranking) hit(d *doc, index int64, text *server.Text) (*hit, float64) {
+	if bitsOf([]string{text.Kind})&r.kindBits() == 0 {
+		return nil, 0
+	}
+	var list []string
+	var places []int
+	n := 0
+	mask := r.has(text.Text, func(i int, word []byte) {
+		if list = append(list, string(word)); r.inClauses>>i&1 == 1 {
+			places = append(places, n<<8|i)
+		}
+		n++
+	})
+	if mask &= r.inClauses; mask == 0 {
+		return nil, 0
+	}
+	sum, all := 0.0, 0.0
+	for i := range r.terms {
+		if r.inClauses>>i&1 == 1 {
+			all += r.rarity(i)
+			if mask>>i&1 == 1 {
+				sum += r.rarity(i)
+			}
+		}
+	}
+	w, ok := kindWeights[text.Kind]
+	if !ok {
+		w = 1
+	}
+	slices.Sort(list)
+	h := &hit{place: place{d.timeOf(index), d.Stream, d.Epoch, d.Generation, index, text.Kind}, rank: sum / all * (4 + w)}
+	h.text.Snippet = sqlstore.Snippet(text.Text, slices.Compact(list))
+	return h, sum / all
+}
+
+// kindBits are the kinds that are shown.
+func (r *ranking) kindBits() uint32 {
+	if len(r.kinds) > 0 {
+		return bitsOf(r.kinds)
+	}
+	return bitsOf(server.TextKinds())
+}
+
+// timeOf is the time of a line of a turn, or of the last one before it that is known.
+func (d *doc) timeOf(index int64) int64 {
+	at := d.Lines[0].Time
+	for _, l := range d.Lines {
+		if l.Index <= index {
+			at = l.Time
+		}
+	}
+	return at
+}
+
+// marked are the words of a text that are looked for, as they stand there.
+func (r *ranking) marked(text string) (list []string) {
+	r.has(text, func(i int, word []byte) { list = append(list, string(word)) })
+	for _, c := range r.clauses {
+		for _, a := range c.alts {
+			if a.exact != "" {
+				list = append(list, a.exact)
+			}
+			if a.regexp != nil {
+				for _, m := range a.regexp.FindAllString(text, 8) {
+					list = append(list, sqlstore.FoldText(m))
+				}
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// past adds prompts of sessions that are not stored, which only a prompt history has.
+func (r *ranking) past(ctx context.Context) error {
+	for _, t := range r.history {
+		r.rate(t)
+	}
+	slices.SortFunc(r.history, func(a, b *turn) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.time, a.time))
+	})
+	s := r.x.search(r.scope, server.SearchQuery{})
+	s.d = r.d
+	for _, t := range r.history[:min(len(r.history), mostHistory)] {
+		x := r.infos[t.stream]
+		var session string
+		span := server.Span{Generation: t.generation, From: t.line, To: t.line + 1}
+		err := r.x.db.Lines(ctx, r.d, Place{x.owner, t.stream, t.epoch}, span, func(l server.Line) error {
+			if p, ok := extract.PastOf(l); ok {
+				session = p.Session
+			}
+			return nil
+		})
+		if err != nil || session == "" || t.score == 0 {
+			continue
+		}
+		if stored, err := s.stored(ctx, x.owner, session); err != nil || stored {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		key := groupKey{x.owner, x.machine, "gone " + session}
+		g := r.groups[key]
+		if g == nil {
+			g = &group{groupKey: key, main: x, gone: session, have: make([]bool, len(r.clauses))}
+			r.groups[key] = g
+		}
+		g.add(t)
+	}
+	return nil
+}
+
+// facets counts what the found sessions have.
+func (r *ranking) facets(list []*group) (f server.Facets) {
+	projects, kinds, months := map[string]int64{}, map[string]int64{}, map[string]int64{}
+	zone := time.FixedZone("", int(r.ask.Zone/time.Second))
+	for _, g := range list {
+		if g.main.project != "" {
+			projects[g.main.project]++
+		}
+		for _, k := range facetKinds {
+			if g.in&k.in != 0 {
+				kinds[k.name]++
+			}
+		}
+		if g.time > 0 {
+			months[time.UnixMicro(g.time).In(zone).Format("2006-01")]++
+		}
+	}
+	most := func(a, b server.Count) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value))
+	}
+	f.Projects, f.Kinds, f.Months = counts(projects, most), counts(kinds, most),
+		counts(months, func(a, b server.Count) int { return cmp.Compare(b.Value, a.Value) })
+	return f
+}
+
+// mostValues is how many values of a facet are answered.
+const mostValues = 50
+
+func counts(of map[string]int64, order func(a, b server.Count) int) (out []server.Count) {
+	for v, n := range of {
+		out = append(out, server.Count{Value: v, Count: n})
+	}
+	slices.SortFunc(out, order)
+	return out[:min(len(out), mostValues)]
+}
