@@ -27,7 +27,7 @@ type comparison struct {
 	A, B    side
 	Rows    []comparedRow
 	Same    int64
-	Dropped int64 // as the list of history changes counts them
+	Dropped int64 // as the list of rewinds counts them
 	Added   int64
 	Moved   int64 // in another place than before
 	Cut     bool

@@ -35,7 +35,7 @@ func (v *Viewer) drops(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	p := dropsPage{Layout: v.Layout(r, who, "History changes", "drops"), More: len(list) == maxDrops}
+	p := dropsPage{Layout: v.Layout(r, who, "Rewinds", "drops"), More: len(list) == maxDrops}
 	for _, d := range list {
 		s := thread.StreamOf(d.Session)
 		s.Epoch = d.Epoch

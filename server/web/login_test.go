@@ -26,7 +26,7 @@ func TestLogin(t *testing.T) {
 		mustLack(t, a.body, "Rounding", "shop")
 	}
 	mustHave(t, s.do(t, "GET", path, nil, nil).body, `name="key"`, `name="next" value="`+strings.ReplaceAll(path, "&", "&amp;")+`"`)
-	mustHave(t, s.get(t, "/login?next=/usage"), `name="next" value="/usage"`)
+	mustHave(t, s.get(t, "/login?next=/usage"), `name="next" value="/usage"`, "<code>ccship open</code>")
 	mustLack(t, s.get(t, "/login?next=//evil.example"), `value="//evil`)
 	a := s.login(t, "wrong")
 	if a.code != http.StatusUnauthorized {

@@ -181,7 +181,7 @@ func TestCompare(t *testing.T) {
 	mustHave(t, s.get(t, "/"), "lines dropped")
 }
 
-// TestDroppedLinesAreCountedOnce: the list of history changes and the comparison say the same number of a rewrite that
+// TestDroppedLinesAreCountedOnce: the list of rewinds and the comparison say the same number of a rewrite that
 // kept some lines in another place, and a blank one that nobody misses.
 func TestDroppedLinesAreCountedOnce(t *testing.T) {
 	s := loggedIn(t)

@@ -17,6 +17,8 @@ type Layout struct {
 	Known   bool   // the reader is logged in
 	Theme   string // "dark", "light", or "" for the system's
 	Here    string // this page, to come back to
+	Server  string // scheme and host at which the browser reaches the server
+	Local   bool   // they are a loopback address: no other machine reaches it
 	Follow  bool   // the page can follow new lines
 	Query   string // in the search field
 	Notice  string
@@ -29,6 +31,7 @@ func (s *Site) Layout(r *http.Request, who server.Login, title, section string) 
 	return Layout{
 		Title: title, Section: section, Reader: who.User, Known: who.User.ID != 0,
 		Theme: theme(r), Here: r.URL.RequestURI(), Follow: s.Follow,
+		Server: s.Origin(r), Local: IsLoopback(r.Host),
 	}
 }
 
