@@ -38,6 +38,8 @@ type usagePage struct {
 	Cost     price.Cost
 	AsOf     string
 	Nothing  bool
+	Period   string // what the sums are of
+	Moved    string // the last day of the period, if nothing was used in the one asked for
 }
 
 type dayRow struct {
@@ -92,6 +94,7 @@ const seriesMax = 7
 // usageAsk is what the reader asks to see.
 type usageAsk struct {
 	days    int
+	last    time.Time // day of the period, as its midnight in the reader's zone
 	measure measure
 	stack   string
 	many    bool // there are more projects than a page lists
@@ -113,7 +116,7 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	p := usagePage{Layout: v.Layout(r, who, "Usage", "usage"),
 		Projects: projects(groups, r.URL.Query(), v.Base, "/"), AsOf: v.Prices.AsOf}
 	ask := v.ask(r, &p, groups, users)
-	rows, err := v.store.Usage(r.Context(), scope, with(ask.query, ask.columns()...))
+	rows, err := v.inPeriod(r.Context(), scope, &ask, &p)
 	if err != nil {
 		return err
 	}
@@ -130,10 +133,10 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	p.filter = readFilter(r.URL.Query(), v.Base, "/", users)
 	p.Offer(groups, all)
 	p.Tokens, p.Cost = v.sum(rows)
-	p.Nothing = len(rows) == 0
+	p.Nothing, p.Period = len(rows) == 0, ask.period(p.Moved)
 	v.daily(&p, ask, rows)
 	v.breakdowns(&p, ask, rows)
-	if p.Week, p.Year, err = heatOf(r.Context(), v.store, scope, ask.query, v.Now()); err != nil {
+	if p.Week, p.Year, err = heatOf(r.Context(), v.store, scope, ask.query, ask.last.Add(-ask.query.Zone)); err != nil {
 		return err
 	}
 	v.Render(w, http.StatusOK, "usage.html", p)
@@ -198,10 +201,7 @@ func (v *Viewer) ask(r *http.Request, p *usagePage, groups []server.Group, users
 
 func (a *usageAsk) read(q url.Values, groups []server.Group, users []server.User, east time.Duration, now time.Time) {
 	a.query = server.UsageQuery{Zone: east, Project: q.Get("project"), Model: q.Get("model")}
-	if a.days > 0 {
-		today := now.Add(east).UTC().Truncate(24 * time.Hour)
-		a.query.Since = today.AddDate(0, 0, 1-a.days).Add(-east)
-	}
+	a.end(now.Add(east).UTC().Truncate(24 * time.Hour))
 	if m := q.Get("machine"); m != "" {
 		if m == machineParam("") {
 			m = ""
@@ -267,7 +267,7 @@ func (v *Viewer) daily(p *usagePage, a usageAsk, rows []server.UsageRow) {
 	p.Legend = largest(totals)
 	c := chart.Stacked{ID: "daily", Title: a.measure.Name + " per day",
 		Desc: "Columns of " + a.stack + "s; the table below has the numbers.", Series: p.Legend, Format: a.measure.format}
-	days := a.calendar(byDay, v.Now())
+	days := a.calendar(byDay)
 	for i, day := range days {
 		c.Columns = append(c.Columns, column(day, i, len(days), p.Legend, cells[day]))
 		if d := byDay[day]; d != nil {
@@ -309,8 +309,8 @@ func column(day string, i, n int, series []string, cells map[string]float64) cha
 }
 
 // calendar is every day of the chart, those without anything too.
-func (a *usageAsk) calendar(days map[string]*dayRow, now time.Time) []string {
-	last := now.Add(a.query.Zone).UTC().Truncate(24 * time.Hour)
+func (a *usageAsk) calendar(days map[string]*dayRow) []string {
+	last := a.last
 	first := last.AddDate(0, 0, 1-a.days)
 	if a.days == 0 {
 		first = last.AddDate(0, 0, -6)
