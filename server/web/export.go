@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
@@ -42,17 +44,39 @@ func (v *Viewer) Export(ctx context.Context, w io.Writer, snap server.Snapshot, 
 }
 
 func (v *Viewer) write(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View, format string) error {
-	switch format {
-	case "md":
-		return thread.WriteMarkdown(ctx, w, snap, view)
-	case "html":
-		return v.exportHTML(ctx, w, snap, view)
-	case "json":
-		return thread.WriteJSON(ctx, w, snap, view)
-	case "jsonl":
+	if format == "jsonl" {
 		return thread.WriteLines(ctx, w, snap, view)
 	}
+	about, err := v.about(ctx, snap.Session())
+	if err != nil {
+		return err
+	}
+	switch format {
+	case "md":
+		return thread.WriteMarkdown(ctx, w, snap, view, about)
+	case "html":
+		return v.exportHTML(ctx, w, snap, view, about)
+	case "json":
+		return thread.WriteJSON(ctx, w, snap, view, about)
+	}
 	return fmt.Errorf("export as %q: %w", format, ErrFormat)
+}
+
+// about reads what an export says of its session. The cost is with its agents.
+func (v *Viewer) about(ctx context.Context, x server.Session) (thread.About, error) {
+	facts, err := v.store.SummaryOf(ctx, x.ID)
+	if err != nil {
+		return thread.About{}, err
+	}
+	// Who may read the session may read what it used.
+	used, err := v.store.Usage(ctx, server.Scope{All: true},
+		server.UsageQuery{By: []string{"model", "long"}, Session: x.SessionID, User: x.Owner, Agents: true})
+	models := facts.Models
+	if len(models) == 0 && facts.Model != "" {
+		models = []string{facts.Model}
+	}
+	return thread.About{Title: cmp.Or(facts.Title, facts.FirstPrompt), Models: models, Started: facts.Started,
+		Ended: facts.Ended, Cost: derive.CostOfAll(v.Prices, used)}, err
 }
 
 // download is GET /sessions/{id}/export?format&generation&epoch&machine.
@@ -105,12 +129,13 @@ func (p *begun) Write(b []byte) (int, error) {
 }
 
 // exportHTML writes one page that needs nothing else. Pictures stand in it.
-func (v *Viewer) exportHTML(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
-	x := snap.Session()
+func (v *Viewer) exportHTML(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View,
+	about thread.About) error {
 	data := struct {
 		S     server.Session
+		About thread.About
 		Style template.CSS
-	}{x, template.CSS(v.Style())} //nolint:gosec // our own file
+	}{snap.Session(), about, template.CSS(v.Style())} //nolint:gosec // our own file
 	if err := v.Execute(w, "export-head", data); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}

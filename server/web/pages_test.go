@@ -216,6 +216,9 @@ func TestExport(t *testing.T) {
 	}
 	var doc struct {
 		Schema  int `json:"schema_version"`
+		Title   string
+		Models  []string
+		Cost    float64 `json:"cost_usd"`
 		Entries []struct {
 			Line   int64
 			Record json.RawMessage
@@ -224,11 +227,14 @@ func TestExport(t *testing.T) {
 	if err := json.Unmarshal([]byte(get("json").body), &doc); err != nil || doc.Schema != 1 || len(doc.Entries) != len(lines) || string(doc.Entries[7].Record) != lines[7] {
 		t.Errorf("json: %v, %d entries", err, len(doc.Entries))
 	}
+	if doc.Title != "Rounding in the cart: count cents" || len(doc.Models) == 0 || doc.Cost <= 0 {
+		t.Errorf("json is about %q, %v, %v", doc.Title, doc.Models, doc.Cost)
+	}
 	page := get("html").body
-	mustHave(t, page, "<style>", "data:image/png;base64,", "counts cents", "Rewound to line 42")
+	mustHave(t, page, "<h1><bdi>Rounding in the cart: count cents</bdi>", "at list prices", "opus", "2026-11-20 0", "<style>", "data:image/png;base64,", "counts cents", "Rewound to line 42")
 	mustLack(t, page, "<script", "/assets/", "https://tracker.example\"", ">raw<")
 	md := get("md").body
-	mustHave(t, md, "## You", "## Claude", "Totals in the cart", "**Bash** ", "```bash\ngo test ./...", "*Conversation auto-compacted", "Failed of Bash")
+	mustHave(t, md, "# Rounding in the cart: count cents\n", "- Project: `shop`\n- Date: `2026-", "- Model: `", "- Cost: `$", "- Session: `"+tourID, "## You", "## Claude", "Totals in the cart", "**Bash** ", "```bash\ngo test ./...", "*Conversation auto-compacted", "Failed of Bash")
 	// A fence in the text does not end the block around it.
 	s.put(t, head("fence"), `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"a\n`+"````\\nb"+`"}]}}`)
 	mustHave(t, s.get(t, sessionPath("fence", "/export", "format", "md")), "`````\na\n````\nb\n`````")

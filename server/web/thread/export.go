@@ -9,7 +9,28 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/page"
+	"github.com/ccship/ccship/transcript/price"
 )
+
+// About is what an export says of its session besides the lines.
+type About struct {
+	Title          string // or the first prompt
+	Models         []string
+	Started, Ended time.Time
+	Cost           price.Cost
+}
+
+// Date is when the session was; "" when no line says.
+func (a About) Date() string {
+	if a.Started.IsZero() {
+		return ""
+	}
+	if took := page.Span(a.Started, a.Ended); took != "" {
+		return page.Stamp(a.Started) + ", for " + took
+	}
+	return page.Stamp(a.Started)
+}
 
 // WriteLines writes each stored line and a newline: the file, if all of it is stored.
 func WriteLines(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
@@ -26,11 +47,20 @@ func WriteLines(ctx context.Context, w io.Writer, snap server.Snapshot, view ser
 }
 
 // WriteJSON writes one document with all records.
-func WriteJSON(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
+func WriteJSON(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View, about About) error {
 	x := snap.Session()
+	var cost *float64
+	if about.Cost.Known() {
+		cost = &about.Cost.USD
+	}
 	head, err := json.Marshal(struct {
 		Schema     int       `json:"schema_version"`
 		SessionID  string    `json:"session_id"`
+		Title      string    `json:"title"`
+		Models     []string  `json:"models"`
+		Started    time.Time `json:"started"`
+		Ended      time.Time `json:"ended"`
+		Cost       *float64  `json:"cost_usd"` // at list prices; null when no price is known
 		Machine    string    `json:"machine"`
 		Host       string    `json:"host"`
 		Project    string    `json:"project"`
@@ -40,7 +70,8 @@ func WriteJSON(ctx context.Context, w io.Writer, snap server.Snapshot, view serv
 		Lines      int64     `json:"lines"`
 		First      time.Time `json:"first_received"`
 		Last       time.Time `json:"last_received"`
-	}{1, x.SessionID, x.Machine, x.Host, x.Project, x.Cwd, x.Epoch, view.Generation.Number, view.Total, x.First, x.Last})
+	}{1, x.SessionID, about.Title, append([]string{}, about.Models...), about.Started, about.Ended, cost,
+		x.Machine, x.Host, x.Project, x.Cwd, x.Epoch, view.Generation.Number, view.Total, x.First, x.Last})
 	if err != nil {
 		return err
 	}

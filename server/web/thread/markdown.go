@@ -35,12 +35,13 @@ type markdownWriter struct {
 }
 
 // WriteMarkdown writes what was said and done: prompts, answers, calls in a line with their results behind them.
-func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
+func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View, about About) error {
 	x := snap.Session()
 	n := markdownWriter{w: bufio.NewWriterSize(w, 64<<10), calls: map[string]string{}}
-	n.printf("# %s\n\n", inline(cmp.Or(page.OneLine(x.Project, 200), "Session")+" · "+page.OneLine(x.SessionID, 500)))
+	n.printf("# %s\n\n", inline(cmp.Or(page.OneLine(about.Title, 200), page.OneLine(x.Project, 200), "Session")))
 	for _, p := range []struct{ Name, Value string }{
-		{"Directory", x.Cwd}, {"Host", x.Host}, {"Lines", strconv.FormatInt(view.Total, 10)},
+		{"Project", x.Project}, {"Date", about.Date()}, {"Model", strings.Join(about.Models, ", ")},
+		{"Cost", page.Cost(about.Cost)}, {"Session", x.SessionID}, {"Directory", x.Cwd}, {"Host", x.Host}, {"Lines", strconv.FormatInt(view.Total, 10)},
 		{"Last received", page.Stamp(x.Last)},
 	} {
 		if p.Value != "" {
