@@ -10,7 +10,8 @@ import (
 
 // inPeriod sums what was used in the period of a. When nothing was, the period becomes the one that ends with the newest
 // day of which there is something.
-func (v *Viewer) inPeriod(ctx context.Context, scope server.Scope, a *usageAsk, p *usagePage) ([]server.UsageRow, error) {
+func (v *Viewer) inPeriod(ctx context.Context, scope server.Scope, a *usageAsk,
+	p *usagePage) ([]server.UsageRow, error) {
 	rows, err := v.store.Usage(ctx, scope, with(a.query, a.columns()...))
 	if err != nil || len(rows) > 0 || a.days == 0 {
 		return rows, err

@@ -35,7 +35,8 @@ type markdownWriter struct {
 }
 
 // WriteMarkdown writes what was said and done: prompts, answers, calls in a line with their results behind them.
-func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View, about About) error {
+func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View,
+	about About) error {
 	x := snap.Session()
 	n := markdownWriter{w: bufio.NewWriterSize(w, 64<<10), calls: map[string]string{}}
 	n.printf("# %s\n\n", inline(cmp.Or(page.OneLine(about.Title, 200), page.OneLine(x.Project, 200), "Session")))
