@@ -25,8 +25,8 @@ func TestSyncWaitsForDeadLettersOfANewVersion(t *testing.T) {
 		body, err := io.ReadAll(r.Body)
 		poison := err == nil && bytes.Contains(body, []byte("poison"))
 		rw.Header().Set("Ccship-Protocol", "1")
-		rw.Header().Set(protocol.Ledger, fmt.Sprint("s ", count.Add(1)))
-		rw.Header().Set(protocol.Server, map[bool]string{false: "1.0.0", true: "1.0.1"}[newer.Load()])
+		rw.Header().Set(protocol.HeaderLedger, fmt.Sprint("s ", count.Add(1)))
+		rw.Header().Set(protocol.HeaderServer, map[bool]string{false: "1.0.0", true: "1.0.1"}[newer.Load()])
 		if poison && !newer.Load() {
 			rw.WriteHeader(http.StatusBadRequest)
 			return

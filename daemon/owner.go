@@ -5,7 +5,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // owner passes on what servers answer to the packages that act on it.
@@ -21,7 +21,7 @@ func (o owner) Forgotten(stream uint64) { o.d.forgetter.AtServer(stream) }
 func (o owner) LinkRequests(dest string) { o.d.linkRequests.Announce(dest) }
 
 // OutOfStep starts a comparison of what a server stores with what is here.
-func (o owner) OutOfStep(dest string, why ledger.Refusal) { o.d.reconciler.OutOfStep(dest, why) }
+func (o owner) OutOfStep(dest string, why protocol.Refusal) { o.d.reconciler.OutOfStep(dest, why) }
 
 // OpenBlob opens a file to be sent, masked for its server, unless the file belongs to ccship by now.
 func (o owner) OpenBlob(dest, cwd string, ref *outbox.BlobRef) (outbox.Content, error) {

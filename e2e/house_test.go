@@ -37,18 +37,18 @@ cmd/ccship/setup: cmd/ccship/show cmd/ccship/term internal/amount daemon/config 
 cmd/ccship/show: cmd/ccship/term internal/amount daemon/control daemon/doctor daemon/library daemon/remote daemon daemon/config internal/sys transcript/provenance
 cmd/ccship/showtest: daemon/control daemon/doctor
 cmd/ccship/term: internal/amount
-daemon: daemon/proof daemon/derive daemon/config daemon/control daemon/delivery daemon/document internal/sys daemon/project daemon/remote daemon/route state state/projection tail outbox outbox/ledger transcript transcript/session daemon/library internal/service transcript/redact internal/samehost keyproof
+daemon: daemon/proof daemon/derive daemon/config daemon/control daemon/delivery daemon/document internal/sys daemon/project daemon/remote daemon/route state state/projection tail outbox protocol transcript transcript/session daemon/library internal/service transcript/redact internal/samehost keyproof
 daemon/config: internal/amount internal/sys daemon/project outbox transcript/redact
 daemon/control: internal/sys
 daemon/daemontest:
-daemon/delivery: keyproof daemon/config daemon/control daemon/project daemon/remote outbox outbox/ledger state tail
+daemon/delivery: keyproof daemon/config daemon/control daemon/project daemon/remote outbox protocol state tail
 daemon/derive: daemon/control daemon/route outbox state state/projection tail transcript transcript/session transcript/redact
 daemon/doctor: internal/amount daemon/config daemon/control daemon/delivery internal/service state daemon/project internal/samehost transcript
 daemon/document: daemon/config daemon/control daemon/derive daemon/project daemon/remote outbox state state/projection tail transcript transcript/session transcript/redact daemon/route
 daemon/hook: internal/sys
 daemon/library: internal/amount internal/sys daemon/control daemon/remote tail transcript transcript/price transcript/session transcript/redact transcript/provenance
 daemon/project: outbox
-daemon/proof: daemon/control daemon/delivery daemon/project daemon/remote daemon/route internal/amount outbox outbox/ledger state state/projection tail transcript transcript/redact
+daemon/proof: daemon/control daemon/delivery daemon/project daemon/remote daemon/route internal/amount outbox protocol state state/projection tail transcript transcript/redact
 daemon/remote: daemon/control keyproof outbox protocol transcript/provenance
 daemon/route: daemon/control daemon/project outbox state tail transcript transcript/redact
 e2e: e2e/floor e2e/kit
@@ -63,8 +63,7 @@ internal/service: daemon/control packaging
 internal/service/servicetest:
 internal/sys:
 keyproof:
-outbox: outbox/ledger protocol
-outbox/ledger: protocol
+outbox: protocol
 packaging:
 packaging/man:
 packaging/release: packaging/man
@@ -84,7 +83,7 @@ server/store/lines: server server/store/sqlstore server/store/objects server/dig
 server/store/objects:
 server/store/pgtest: e2e/kit/scratch
 server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript
-server/store/search: server server/extract server/store/sqlstore
+server/store/search: server server/extract server/store/sqlstore transcript server/query
 server/store/sqlite: server server/store/lines server/store/sqlstore server/store/search transcript
 server/store/sqlstore: server server/store/lines transcript
 server/upkeep: server
@@ -92,9 +91,9 @@ server/web: server server/auth server/derive server/web/chart server/web/page se
 server/web/chart:
 server/web/markup:
 server/web/page: server server/auth transcript/price
-server/web/thread: server server/derive server/web/page server/web/markup transcript transcript/redact transcript/session
+server/web/thread: server server/derive server/web/page server/web/markup transcript transcript/redact transcript/session transcript/price
 server/wire: server transcript
-state: state/kv tail outbox outbox/ledger
+state: state/kv tail outbox protocol
 state/kv:
 state/projection: outbox state state/kv tail
 tail:

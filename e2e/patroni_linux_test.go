@@ -12,7 +12,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/e2e/kit/setting"
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // way is a home whose daemon ships to a server of its own, which reaches the database in one of the ways that
@@ -89,7 +89,7 @@ func (w *way) check() {
 	if dead := w.status().Outbox.Dead; dead != 0 {
 		w.t.Errorf("%s: %d dead letters", w.name, dead)
 	}
-	for _, code := range []string{ledger.CodeStoreBehind, ledger.CodeOtherStore} {
+	for _, code := range []string{protocol.CodeStoreBehind, protocol.CodeOtherStore} {
 		if strings.Contains(w.proc.Log.String(), "code="+code) {
 			w.t.Errorf("%s: the database lost what it had acknowledged: %s", w.name, code)
 		}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/outbox/ledger"
-
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -68,15 +66,15 @@ type reply struct {
 	summary      string // may be logged: holds no text of the server
 	message      string // the server's text; shown, not logged
 	hint         string
-	answer       string         // first bytes of the answer, for dead letters
-	forgotten    bool           // with acknowledged: the server has forgotten the stream
-	linkRequests bool           // link requests wait at the server
-	ledger       ledger.Ledger  // of the answer
-	foreign      bool           // from a proxy or another server, not from the known one
-	counted      bool           // with acknowledged: it names the number of the entries sent
-	entry        bool           // the refusal is about the request's content, in the protocol's words
-	refusal      ledger.Refusal // with outOfStep
-	damage       *damageError   // with damagedRow
+	answer       string           // first bytes of the answer, for dead letters
+	forgotten    bool             // with acknowledged: the server has forgotten the stream
+	linkRequests bool             // link requests wait at the server
+	ledger       protocol.Ledger  // of the answer
+	foreign      bool             // from a proxy or another server, not from the known one
+	counted      bool             // with acknowledged: it names the number of the entries sent
+	entry        bool             // the refusal is about the request's content, in the protocol's words
+	refusal      protocol.Refusal // with outOfStep
+	damage       *damageError     // with damagedRow
 }
 
 // detail is summary and message on one line.
@@ -98,8 +96,8 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 	r := reply{
 		status:       resp.StatusCode,
 		announced:    announcementOf(resp.Header),
-		linkRequests: hasToken(resp.Header.Values(protocol.LinkRequests), "1"),
-		ledger:       ledger.Of(resp.Header),
+		linkRequests: hasToken(resp.Header.Values(protocol.HeaderLinkRequests), "1"),
+		ledger:       protocol.LedgerOf(resp.Header),
 		retryAfter:   retryAfter(resp.Header, time.Now()),
 		summary:      "answered " + statusText(resp.StatusCode),
 		answer:       string(text[:min(len(text), answerShown)]),
@@ -130,7 +128,7 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
 		r.verdict, r.kind = rejected, KindRefused
 		r.hint = "the server refuses every request; check its log"
-	case code == http.StatusConflict && ledger.IsRefusal(problemCode(text)):
+	case code == http.StatusConflict && protocol.IsRefusal(problemCode(text)):
 		r.outOfStep(problemCode(text))
 	case code == http.StatusUnsupportedMediaType && sent != identity:
 		r.verdict, r.kind = unsupportedEncoding, KindRefused
@@ -145,7 +143,7 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 // outOfStep makes this reply a refusal because the server stores other lines than the request continues.
 func (r *reply) outOfStep(code string) {
 	r.verdict, r.kind = outOfStep, KindOutOfStep
-	r.refusal = ledger.Refusal{Code: code, Store: r.ledger.Store}
+	r.refusal = protocol.Refusal{Code: code, Store: r.ledger.Store}
 	r.hint = "nothing to do: ccship compares both sides, then delivery continues"
 }
 
@@ -214,7 +212,7 @@ func (r *reply) judgeOrigin(text []byte, speaks, lines bool) {
 func Announced(h http.Header) bool { return announcementOf(h).extension }
 
 func announcementOf(h http.Header) announcement {
-	if !hasToken(h.Values(protocol.Version), strconv.Itoa(protocolVersion)) {
+	if !hasToken(h.Values(protocol.HeaderVersion), strconv.Itoa(protocolVersion)) {
 		return announcement{}
 	}
 	codings := h.Values("Accept-Encoding")
@@ -224,7 +222,7 @@ func announcementOf(h http.Header) announcement {
 		gzip:      hasToken(codings, string(gzipCoding)),
 	}
 	for _, k := range artifactKinds() {
-		if hasToken(h.Values(protocol.Accept), k.announced()) {
+		if hasToken(h.Values(protocol.HeaderAccept), k.announced()) {
 			a.accepts = a.accepts.With(k)
 		}
 	}

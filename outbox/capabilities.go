@@ -3,7 +3,7 @@ package outbox
 import (
 	"time"
 
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // limitLifetime is how long a limit learned from a 413 holds before it is doubled.
@@ -12,12 +12,12 @@ const limitLifetime = 24 * time.Hour
 // capabilities is what is known about the server: Learned, and what holds for this run only. Owned by the loop.
 type capabilities struct {
 	Learned
-	receipts     ledger.Receipts // since the start, or the last comparison
-	plain        bool            // configured: never use the extension
-	noCoding     bool            // it answered 415 to a compressed body
-	proven       bool            // it accepted entries since the configuration last changed
-	refusedInRow int             // consecutive entries refused alone, none accepted in between
-	tookItem     [Blob + 1]int64 // the largest artifact of each kind that it accepted, in bytes
+	receipts     protocol.Receipts // since the start, or the last comparison
+	plain        bool              // configured: never use the extension
+	noCoding     bool              // it answered 415 to a compressed body
+	proven       bool              // it accepted entries since the configuration last changed
+	refusedInRow int               // consecutive entries refused alone, none accepted in between
+	tookItem     [Blob + 1]int64   // the largest artifact of each kind that it accepted, in bytes
 	disabled     Kinds
 	disabledAt   time.Time // when it last refused a kind that it announces
 }

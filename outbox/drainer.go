@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // Destination is a server.
@@ -69,19 +69,19 @@ type Drainer struct {
 
 	wake    chan struct{}
 	retry   chan struct{}
-	arrived atomic.Bool                   // with wake: batches arrived
-	changed atomic.Bool                   // with retry: the configuration changed
-	flushed atomic.Bool                   // with retry: a Retry-After ends too
-	paused  atomic.Bool                   // send nothing
-	hasty   atomic.Int32                  // callers that wait for the queue to become empty
-	writer  atomic.Pointer[ledger.Writer] // as the last answer said; nil before Run
+	arrived atomic.Bool                     // with wake: batches arrived
+	changed atomic.Bool                     // with retry: the configuration changed
+	flushed atomic.Bool                     // with retry: a Retry-After ends too
+	paused  atomic.Bool                     // send nothing
+	hasty   atomic.Int32                    // callers that wait for the queue to become empty
+	writer  atomic.Pointer[protocol.Writer] // as the last answer said; nil before Run
 
 	mu                   sync.Mutex
-	health               Health         // guarded by mu
-	inStep               *ledger.Writer // what InStep was called with; guarded by mu
-	behind               string         // what StepBack was called with; "" nothing; guarded by mu
-	joined               []uint64       // streams that StreamInStep was called for; guarded by mu
-	trouble, troubleHint string         // what Explain was called with; guarded by mu
+	health               Health           // guarded by mu
+	inStep               *protocol.Writer // what InStep was called with; guarded by mu
+	behind               string           // what StepBack was called with; "" nothing; guarded by mu
+	joined               []uint64         // streams that StreamInStep was called for; guarded by mu
+	trouble, troubleHint string           // what Explain was called with; guarded by mu
 }
 
 // NewDrainer returns a drainer for the batches of d in q. It starts nothing. With a nil owner no blob can be opened.
@@ -134,9 +134,9 @@ func (d *Drainer) SetPaused(paused bool) {
 // InStep ends the wait after Owner.OutOfStep: the server was compared, and the queue holds only what it lacks. at is
 // the server's ledger when the comparison began. Unless it is empty, incarnation is this drainer's from now on. It
 // never blocks.
-func (d *Drainer) InStep(at ledger.Ledger, incarnation string) {
+func (d *Drainer) InStep(at protocol.Ledger, incarnation string) {
 	d.mu.Lock()
-	d.inStep = &ledger.Writer{Incarnation: cmp.Or(incarnation, d.lastWriter().Incarnation), Known: at}
+	d.inStep = &protocol.Writer{Incarnation: cmp.Or(incarnation, d.lastWriter().Incarnation), Known: at}
 	d.mu.Unlock()
 	signal(d.wake)
 }
@@ -156,18 +156,18 @@ func (d *Drainer) StepBack(code, incarnation string) bool {
 }
 
 // lastWriter is what the next request names, with no ledger before Run. The caller holds mu.
-func (d *Drainer) lastWriter() ledger.Writer {
+func (d *Drainer) lastWriter() protocol.Writer {
 	if d.inStep != nil {
 		return *d.inStep
 	}
 	if w := d.writer.Load(); w != nil {
 		return *w
 	}
-	return ledger.Writer{Incarnation: d.origin.Incarnation}
+	return protocol.Writer{Incarnation: d.origin.Incarnation}
 }
 
 // Ledger returns the server's ledger as it is known here, and the incarnation of this drainer's writes.
-func (d *Drainer) Ledger(ctx context.Context) (known ledger.Ledger, incarnation string, err error) {
+func (d *Drainer) Ledger(ctx context.Context) (known protocol.Ledger, incarnation string, err error) {
 	d.mu.Lock()
 	w, begun := d.lastWriter(), d.inStep != nil || d.writer.Load() != nil
 	d.mu.Unlock()
@@ -196,7 +196,7 @@ func (d *Drainer) StreamInStep(stream uint64) {
 
 // takeSteps returns what InStep, StreamInStep and StepBack were called with since the last call. What InStep was called
 // with is in force then.
-func (d *Drainer) takeSteps() (at *ledger.Writer, joined []uint64, behind string) {
+func (d *Drainer) takeSteps() (at *protocol.Writer, joined []uint64, behind string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at, joined, behind = d.inStep, d.joined, d.behind
@@ -229,7 +229,7 @@ func (d *Drainer) Run(ctx context.Context) error {
 		// Everything in it can be learned again.
 		d.Log.Warn("cannot read learned server limits", "server", spellAddress(d.dest.URL), "err", err)
 	}
-	d.writer.Store(&ledger.Writer{Incarnation: d.origin.Incarnation, Known: learned.Ledger})
+	d.writer.Store(&protocol.Writer{Incarnation: d.origin.Incarnation, Known: learned.Ledger})
 	return newLoop(d, learned).run(ctx)
 }
 

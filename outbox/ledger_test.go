@@ -8,31 +8,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/outbox/ledger"
 	"github.com/ccship/ccship/protocol"
 )
 
 // TestLedgerHeaders: what goes over the wire, and which answer is news.
 func TestLedgerHeaders(t *testing.T) {
 	h := http.Header{}
-	(&ledger.Writer{Incarnation: "i"}).Set(h)
-	if got := h.Get(protocol.Writer); got != "i 0" {
+	(&protocol.Writer{Incarnation: "i"}).Set(h)
+	if got := h.Get(protocol.HeaderWriter); got != "i 0" {
 		t.Errorf("before the first answer: %q", got)
 	}
-	(&ledger.Writer{Incarnation: "i", Known: ledger.Ledger{Store: "s", Count: 7, Token: "t", Writer: "h"}}).Set(h)
-	if got := h.Get(protocol.Writer); got != "i 7 s t" {
+	(&protocol.Writer{Incarnation: "i", Known: protocol.Ledger{Store: "s", Count: 7, Token: "t", Writer: "h"}}).Set(h)
+	if got := h.Get(protocol.HeaderWriter); got != "i 7 s t" {
 		t.Errorf("writer %q", got)
 	}
-	for text, want := range map[string]ledger.Ledger{
+	for text, want := range map[string]protocol.Ledger{
 		"s 7 t": {Store: "s", Count: 7, Token: "t"}, "s 7": {Store: "s", Count: 7}, "": {}, "s": {}, "s x": {}, " 7": {}, "s -1": {},
 	} {
-		h.Set(protocol.Ledger, text)
-		if got := ledger.Of(h); got != want {
+		h.Set(protocol.HeaderLedger, text)
+		if got := protocol.LedgerOf(h); got != want {
 			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}
 	}
-	known := ledger.Ledger{Store: "s", Count: 7, Writer: "i"}
-	for at, news := range map[ledger.Ledger]bool{{}: false, {Store: "s", Count: 7}: false, {Store: "s", Count: 6}: false, {Store: "s", Count: 8}: true, {Store: "t", Count: 1}: true} {
+	known := protocol.Ledger{Store: "s", Count: 7, Writer: "i"}
+	for at, news := range map[protocol.Ledger]bool{{}: false, {Store: "s", Count: 7}: false, {Store: "s", Count: 6}: false, {Store: "s", Count: 8}: true, {Store: "t", Count: 1}: true} {
 		if at.After(&known) != news {
 			t.Errorf("%+v is news: %v", at, !news)
 		}
@@ -44,10 +43,10 @@ func ledgered(r *rig, store string, count *atomic.Int64, refuse func(*seen) stri
 	r.set(func(q *seen) *canned {
 		if code := refuse(q); code != "" {
 			return &canned{status: http.StatusConflict, body: fmt.Sprintf(`{"error":{"code":%q,"message":"compare first"}}`, code),
-				header: map[string]string{protocol.Ledger: fmt.Sprintf("%s %d", store, count.Load())}}
+				header: map[string]string{protocol.HeaderLedger: fmt.Sprintf("%s %d", store, count.Load())}}
 		}
 		return &canned{status: http.StatusOK, store: true, body: fmt.Sprintf(`{"success":true,"entries_stored":%d}`, len(q.entries)),
-			header: map[string]string{protocol.Ledger: fmt.Sprintf("%s %d", store, count.Add(1)), protocol.Server: "1.2"}}
+			header: map[string]string{protocol.HeaderLedger: fmt.Sprintf("%s %d", store, count.Add(1)), protocol.HeaderServer: "1.2"}}
 	})
 }
 
@@ -63,11 +62,11 @@ func TestLedgerIsKept(t *testing.T) {
 		r.drained()
 	}
 	r.stop()
-	if got, want := r.queue.learned.Ledger, (ledger.Ledger{Store: "s1", Count: 3, Version: "1.2", Writer: "run-1"}); got != want {
+	if got, want := r.queue.learned.Ledger, (protocol.Ledger{Store: "s1", Count: 3, Version: "1.2", Writer: "run-1"}); got != want {
 		t.Errorf("kept %+v, want %+v", got, want)
 	}
 	for i, want := range []string{"run-1 0", "run-1 1 s1", "run-1 2 s1"} {
-		if got := r.posts[i].header.Get(protocol.Writer); got != want {
+		if got := r.posts[i].header.Get(protocol.HeaderWriter); got != want {
 			t.Errorf("request %d: writer %q, want %q", i, got, want)
 		}
 	}
@@ -78,7 +77,7 @@ func TestLedgerIsKept(t *testing.T) {
 func TestOutOfStep(t *testing.T) {
 	r := newRig(t)
 	r.drainer.origin.Incarnation = "run-2"
-	r.queue.learned.Ledger = ledger.Ledger{Store: "s1", Count: 9, Writer: "run-1"}
+	r.queue.learned.Ledger = protocol.Ledger{Store: "s1", Count: 9, Writer: "run-1"}
 	took(r)
 	var count atomic.Int64
 	count.Store(4)
@@ -86,18 +85,18 @@ func TestOutOfStep(t *testing.T) {
 	behind.Store(true)
 	ledgered(r, "s1", &count, func(*seen) string {
 		if behind.Load() {
-			return ledger.CodeStoreBehind
+			return protocol.CodeStoreBehind
 		}
 		return ""
 	})
-	refusals := make(chan ledger.Refusal, 10)
-	r.owner.outOfStep = func(why ledger.Refusal) { refusals <- why }
-	r.queue.learned.Ledger = ledger.Ledger{Store: "s1", Count: 9, Writer: "run-1"}
+	refusals := make(chan protocol.Refusal, 10)
+	r.owner.outOfStep = func(why protocol.Refusal) { refusals <- why }
+	r.queue.learned.Ledger = protocol.Ledger{Store: "s1", Count: 9, Writer: "run-1"}
 	for id := uint64(1); id <= 6; id++ {
 		r.queue.add(conversation(id), rowsOf(0, 5, 5)...)
 	}
 	r.start()
-	if why := <-refusals; why != (ledger.Refusal{Code: ledger.CodeStoreBehind, Store: "s1"}) {
+	if why := <-refusals; why != (protocol.Refusal{Code: protocol.CodeStoreBehind, Store: "s1"}) {
 		t.Errorf("refusal %+v", why)
 	}
 	r.troubled(StateRetrying, KindOutOfStep)
@@ -105,7 +104,7 @@ func TestOutOfStep(t *testing.T) {
 	r.drainer.Retry(false)
 	r.drainer.Wake()
 	behind.Store(false)
-	r.drainer.InStep(ledger.Ledger{Store: "s1", Count: 4}, "")
+	r.drainer.InStep(protocol.Ledger{Store: "s1", Count: 4}, "")
 	r.drained()
 	if asked > 4 {
 		t.Errorf("%d requests before the comparison: only those in flight may be refused", asked)
@@ -115,7 +114,7 @@ func TestOutOfStep(t *testing.T) {
 	}
 	before, after := 0, 0
 	for _, q := range r.posts {
-		if q.header.Get(protocol.Writer) == "run-2 9 s1" {
+		if q.header.Get(protocol.HeaderWriter) == "run-2 9 s1" {
 			before++
 		} else {
 			after++
@@ -135,15 +134,15 @@ func TestStreamOutOfStep(t *testing.T) {
 	var repaired atomic.Bool
 	ledgered(r, "s1", &count, func(q *seen) string {
 		if q.session == "session-1" && !repaired.Load() {
-			return ledger.CodeOtherBytes
+			return protocol.CodeOtherBytes
 		}
 		return ""
 	})
-	refusals := make(chan ledger.Refusal, 10)
-	r.owner.outOfStep = func(why ledger.Refusal) { refusals <- why }
+	refusals := make(chan protocol.Refusal, 10)
+	r.owner.outOfStep = func(why protocol.Refusal) { refusals <- why }
 	r.start()
 	r.add(conversation(1), rowsOf(0, 5, 5)...)
-	if why := <-refusals; why.Stream != 1 || why.Code != ledger.CodeOtherBytes {
+	if why := <-refusals; why.Stream != 1 || why.Code != protocol.CodeOtherBytes {
 		t.Errorf("refusal %+v", why)
 	}
 	r.add(conversation(2), rowsOf(0, 5, 5)...)
@@ -158,39 +157,39 @@ func TestStreamOutOfStep(t *testing.T) {
 func TestStepBack(t *testing.T) {
 	r := newRig(t)
 	r.drainer.origin.Incarnation = "run-2"
-	was := ledger.Ledger{Store: "s1", Count: 9, Writer: "run-1"}
+	was := protocol.Ledger{Store: "s1", Count: 9, Writer: "run-1"}
 	r.queue.learned.Ledger = was
 	took(r)
 	r.queue.learned.Ledger = was
 	var count atomic.Int64
 	count.Store(4)
 	ledgered(r, "s1", &count, func(*seen) string { return "" })
-	refusals := make(chan ledger.Refusal, 10)
-	r.owner.outOfStep = func(why ledger.Refusal) { refusals <- why }
+	refusals := make(chan protocol.Refusal, 10)
+	r.owner.outOfStep = func(why protocol.Refusal) { refusals <- why }
 	if known, me, err := r.drainer.Ledger(t.Context()); known != was || me != "run-2" || err != nil {
 		t.Errorf("before it runs: %+v, %q, %v", known, me, err)
 	}
 	r.start()
-	if r.drainer.StepBack(ledger.CodeStoreBehind, "run-1") {
+	if r.drainer.StepBack(protocol.CodeStoreBehind, "run-1") {
 		t.Error("stepped back for an incarnation that does not write")
 	}
-	if !r.drainer.StepBack(ledger.CodeStoreBehind, "run-2") {
+	if !r.drainer.StepBack(protocol.CodeStoreBehind, "run-2") {
 		t.Error("not stepped back")
 	}
-	if why := <-refusals; why.Code != ledger.CodeStoreBehind || why.Stream != 0 {
+	if why := <-refusals; why.Code != protocol.CodeStoreBehind || why.Stream != 0 {
 		t.Errorf("refusal %+v", why)
 	}
 	r.troubled(StateRetrying, KindOutOfStep)
 	asked := r.count()
 	r.add(conversation(1), rowsOf(0, 5, 5)...)
 	r.drainer.Retry(false)
-	now := ledger.Ledger{Store: "s1", Count: 4, Writer: "run-0"}
+	now := protocol.Ledger{Store: "s1", Count: 4, Writer: "run-0"}
 	r.drainer.InStep(now, "")
 	if known, me, err := r.drainer.Ledger(t.Context()); known != now || me != "run-2" || err != nil {
 		t.Errorf("in step: %+v, %q, %v", known, me, err)
 	}
 	r.drained()
-	if got := r.posts[asked].header.Get(protocol.Writer); got != "run-2 4 s1" {
+	if got := r.posts[asked].header.Get(protocol.HeaderWriter); got != "run-2 4 s1" {
 		t.Errorf("the first request after it: writer %q", got)
 	}
 }
@@ -201,11 +200,11 @@ func TestComparedWhenQuiet(t *testing.T) {
 	r := newRig(t)
 	r.drainer.origin.Incarnation = "run"
 	took(r)
-	r.queue.learned.Ledger = ledger.Ledger{Store: "s1", Count: 1, Writer: "run"}
+	r.queue.learned.Ledger = protocol.Ledger{Store: "s1", Count: 1, Writer: "run"}
 	var count atomic.Int64
 	ledgered(r, "s1", &count, func(q *seen) string {
 		if q.session == "session-2" {
-			return ledger.CodeOtherStore
+			return protocol.CodeOtherStore
 		}
 		return ""
 	})
@@ -217,7 +216,7 @@ func TestComparedWhenQuiet(t *testing.T) {
 		}
 	}
 	refused := make(chan int, 10)
-	r.owner.outOfStep = func(ledger.Refusal) { refused <- r.queue.queued(1) }
+	r.owner.outOfStep = func(protocol.Refusal) { refused <- r.queue.queued(1) }
 	r.queue.add(conversation(1), rowsOf(0, 5, 5)...)
 	r.start()
 	receive(t, held)
@@ -239,20 +238,20 @@ func TestCountSeenBefore(t *testing.T) {
 	r.drainer.origin.Incarnation = "run-1"
 	var count atomic.Int64
 	ledgered(r, "s1", &count, func(*seen) string { return "" })
-	refusals := make(chan ledger.Refusal, 10)
-	r.owner.outOfStep = func(why ledger.Refusal) { refusals <- why }
+	refusals := make(chan protocol.Refusal, 10)
+	r.owner.outOfStep = func(why protocol.Refusal) { refusals <- why }
 	r.start()
 	r.add(conversation(1), rowsOf(0, 1, 1)...)
 	r.drained()
 	count.Store(0)
 	r.add(conversation(2), rowsOf(0, 1, 1)...)
-	if why := <-refusals; why != (ledger.Refusal{Code: ledger.CodeStoreBehind, Store: "s1"}) {
+	if why := <-refusals; why != (protocol.Refusal{Code: protocol.CodeStoreBehind, Store: "s1"}) {
 		t.Errorf("refusal %+v", why)
 	}
 	if n := r.queue.queued(2); n != 1 {
 		t.Errorf("%d batches wait for the comparison", n)
 	}
-	r.drainer.InStep(ledger.Ledger{Store: "s1", Count: 1}, "")
+	r.drainer.InStep(protocol.Ledger{Store: "s1", Count: 1}, "")
 	r.drained()
 	if len(refusals) > 0 {
 		t.Errorf("asked to compare again: %+v", <-refusals)
@@ -299,17 +298,17 @@ func TestDoubtIsKept(t *testing.T) {
 	}
 
 	asked := r.count()
-	refusals := make(chan ledger.Refusal, 10)
-	r.owner.outOfStep = func(why ledger.Refusal) { refusals <- why }
+	refusals := make(chan protocol.Refusal, 10)
+	r.owner.outOfStep = func(why protocol.Refusal) { refusals <- why }
 	r.drainer = NewDrainer(r.drainer.dest, r.drainer.origin, r.queue, r.queue, r.owner)
 	r.start()
-	if why := receive(t, refusals); why.Code != ledger.CodeStoreBehind || why.Stream != 0 {
+	if why := receive(t, refusals); why.Code != protocol.CodeStoreBehind || why.Stream != 0 {
 		t.Errorf("refusal %+v", why)
 	}
 	if n := r.count() - asked; n > 0 {
 		t.Errorf("%d requests before the comparison", n)
 	}
-	r.drainer.InStep(ledger.Ledger{Store: "s1", Count: 1}, "")
+	r.drainer.InStep(protocol.Ledger{Store: "s1", Count: 1}, "")
 	r.drained()
 	r.until("the doubt is over", func() bool { return !r.queue.remembered().Ledger.Doubt })
 	if len(refusals) > 0 {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 const (
@@ -28,8 +28,8 @@ type loop struct {
 	acks      acks
 	health    Health
 
-	outOfStep bool           // nothing is sent until InStep
-	refusal   ledger.Refusal // why, until Owner.OutOfStep is called; Code is "" afterwards
+	outOfStep bool             // nothing is sent until InStep
+	refusal   protocol.Refusal // why, until Owner.OutOfStep is called; Code is "" afterwards
 
 	inFlight   int
 	uploads    int    // of them, those of blobs
@@ -60,7 +60,7 @@ func newLoop(d *Drainer, learned Learned) *loop {
 	}
 	proven := learned.Took && learned.Config == d.dest.fingerprint()
 	l.server = capabilities{Learned: learned, plain: d.dest.Plain, proven: proven,
-		receipts: ledger.ReceiptsAfter(&learned.Ledger)}
+		receipts: protocol.ReceiptsAfter(&learned.Ledger)}
 	l.stepBackIfTold(learned.Ledger.Doubted())
 	return l
 }

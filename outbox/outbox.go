@@ -6,7 +6,7 @@ package outbox
 import (
 	"context"
 
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // Stream is what every request of one transcript repeats. The ID only distinguishes streams; it has no order.
@@ -101,7 +101,7 @@ type Settlement struct {
 	Plain    bool     // the server that took them did not announce the extension
 	// Forgotten: the server has forgotten the stream and stores nothing of it. What was sent counts as acknowledged.
 	Forgotten bool
-	Ledger    ledger.Ledger // of the server when it had answered; zero: none
+	Ledger    protocol.Ledger // of the server when it had answered; zero: none
 	Dead      []DeadLetter
 }
 
@@ -130,7 +130,7 @@ type Learned struct {
 	MaxRawAt  int64 // Unix seconds when MaxRaw was learned
 	TookRaw   int64 `json:",omitempty"` // the largest request of entries that it accepted, in uncompressed bytes
 	TookWire  int64 `json:",omitempty"` // the same as it was sent
-	Ledger    ledger.Ledger
+	Ledger    protocol.Ledger
 }
 
 // Memory keeps what was learned. Learn is durable when it returns.

@@ -3,7 +3,7 @@ package outbox
 import (
 	"errors"
 
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // Owner of the queue learns from a drainer what concerns more than the current batch, and opens files for it. dest is
@@ -23,7 +23,7 @@ type Owner interface {
 	LinkRequests(dest string)
 	// OutOfStep is called when the server refuses to store because it has other lines than this queue continues. Nothing
 	// is sent to it (of the stream, if why names one) until InStep or StreamInStep is called. It must not block.
-	OutOfStep(dest string, why ledger.Refusal)
+	OutOfStep(dest string, why protocol.Refusal)
 	// OpenBlob opens the file of a blob whose content is not in the queue. cwd is that of its stream. After any error the
 	// blob is given up.
 	OpenBlob(dest, cwd string, ref *BlobRef) (Content, error)
@@ -36,7 +36,7 @@ func (noOwner) Announced(string)                                  {}
 func (noOwner) Forgotten(uint64)                                  {}
 func (noOwner) Accepts(string, Kinds, bool) error                 { return nil }
 func (noOwner) LinkRequests(string)                               {}
-func (noOwner) OutOfStep(string, ledger.Refusal)                  {}
+func (noOwner) OutOfStep(string, protocol.Refusal)                {}
 func (noOwner) OpenBlob(_, _ string, _ *BlobRef) (Content, error) { return nil, errNoOwner }
 
 var errNoOwner = errors.New("blobs cannot be opened: the drainer has no owner")

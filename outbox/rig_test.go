@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 var origin = Origin{Machine: "m-1", Host: "desk", Epoch: "e-1", UserAgent: "ccship/test"}
@@ -34,7 +34,7 @@ type testOwner struct {
 	forgotten    func(stream uint64)
 	accepts      func(kinds Kinds, again bool) error
 	linkRequests func()
-	outOfStep    func(why ledger.Refusal)
+	outOfStep    func(why protocol.Refusal)
 	openBlob     func(root, path string) (Content, error)
 }
 
@@ -63,7 +63,7 @@ func (o *testOwner) LinkRequests(dest string) {
 	}
 }
 
-func (o *testOwner) OutOfStep(dest string, why ledger.Refusal) {
+func (o *testOwner) OutOfStep(dest string, why protocol.Refusal) {
 	if o.outOfStep != nil {
 		o.outOfStep(why)
 	}

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // sender makes requests to one destination and classifies the answers. Safe for concurrent use.
@@ -22,7 +22,7 @@ type sender struct {
 	client *http.Client
 	codecs *codecs
 	owner  Owner // opens blobs
-	writer *atomic.Pointer[ledger.Writer]
+	writer *atomic.Pointer[protocol.Writer]
 	health string // URL of the probe
 }
 

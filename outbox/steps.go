@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // resume continues after Owner.OutOfStep was called and both sides were compared. It drops transfers that began before:
@@ -26,7 +26,7 @@ func (l *loop) resume() {
 	}
 	known := at.Known
 	known.KeepVersion(&l.server.Ledger)
-	l.server.Ledger, l.server.receipts = known, ledger.ReceiptsAfter(&known)
+	l.server.Ledger, l.server.receipts = known, protocol.ReceiptsAfter(&known)
 	l.outOfStep, l.acks.learn = false, true
 	l.resumable = nil
 	l.recovered(time.Now())
@@ -48,15 +48,15 @@ func (l *loop) reportWhenQuiet() {
 		return
 	}
 	l.reportOutOfStep(l.refusal)
-	l.refusal = ledger.Refusal{}
+	l.refusal = protocol.Refusal{}
 }
 
 // noteLedger keeps the ledger of an answer for the next requests. The next settlement keeps it for the next start.
-func (l *loop) noteLedger(at ledger.Ledger) {
+func (l *loop) noteLedger(at protocol.Ledger) {
 	at.Writer = l.d.writer.Load().Incarnation
 	at.KeepVersion(&l.server.Ledger)
 	l.server.Ledger = at
-	l.d.writer.Store(&ledger.Writer{Incarnation: at.Writer, Known: at})
+	l.d.writer.Store(&protocol.Writer{Incarnation: at.Writer, Known: at})
 }
 
 // wentBack makes an acknowledgement a refusal if the store has counted another write instead of an earlier one.
@@ -64,7 +64,7 @@ func (l *loop) wentBack(r *reply) bool {
 	if r.verdict != acknowledged || l.outOfStep || !l.server.receipts.Repeats(&r.ledger) {
 		return false
 	}
-	r.outOfStep(ledger.CodeStoreBehind)
+	r.outOfStep(protocol.CodeStoreBehind)
 	// The server does not repeat it after a restart: the next flush keeps it with its acknowledgements.
 	l.server.Ledger.Doubt, l.acks.learn = true, true
 	return true
@@ -73,7 +73,7 @@ func (l *loop) wentBack(r *reply) bool {
 // stepBack handles a refusal by the server's ledger, or of one stream. It drops the transfer: the batches stay queued
 // until what both sides have is compared.
 func (l *loop) stepBack(now time.Time, r result) {
-	if !ledger.OfStream(r.reply.refusal.Code) {
+	if !protocol.RefusesStream(r.reply.refusal.Code) {
 		l.stepBackServer(now, r)
 		return
 	}
@@ -90,7 +90,7 @@ func (l *loop) stepBackServer(now time.Time, r result) {
 	l.outOfStep, l.refusal = true, r.reply.refusal
 }
 
-func (l *loop) reportOutOfStep(why ledger.Refusal) {
+func (l *loop) reportOutOfStep(why protocol.Refusal) {
 	l.d.Log.Warn("the server stores other lines than this queue continues; comparing", "server", l.name,
 		"code", why.Code)
 	l.d.owner.OutOfStep(l.d.dest.Key, why)

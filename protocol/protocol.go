@@ -6,27 +6,27 @@ package protocol
 const (
 	// Writer of a write names the daemon's incarnation, the last count of the server's ledger that it knows, and the id
 	// of the store that it knows, which is left out before the first answer.
-	Writer = "Ccship-Writer"
+	HeaderWriter = "Ccship-Writer"
 )
 
 // Headers of answers to writes.
 const (
-	Version      = "Ccship-Protocol"      // versions of the extension that the server speaks
-	Accept       = "Ccship-Accept"        // kinds of entries that it takes next to lines
-	Ledger       = "Ccship-Ledger"        // the store's id, the count of the ledger after the request, and its token
-	Server       = "Ccship-Server"        // the server's own version
-	LinkRequests = "Ccship-Link-Requests" // 1: some wait to be fetched
+	HeaderVersion      = "Ccship-Protocol"      // versions of the extension that the server speaks
+	HeaderAccept       = "Ccship-Accept"        // kinds of entries that it takes next to lines
+	HeaderLedger       = "Ccship-Ledger"        // the store's id, the count of the ledger after the request, and its token
+	HeaderServer       = "Ccship-Server"        // the server's own version
+	HeaderLinkRequests = "Ccship-Link-Requests" // 1: some wait to be fetched
 )
 
 // Store of every answer to a valid key is the store's id: reading from two databases in turn shows.
-const Store = "Ccship-Store"
+const HeaderStore = "Ccship-Store"
 
 // Headers of answers that hold a file.
 const (
-	Generation      = "Ccship-Generation" // that is shown
-	Lines           = "Ccship-Lines"      // in it
-	Missing         = "Ccship-Missing"    // of these, how many are not stored
-	DocumentVersion = "Ccship-Version"    // number of a document's version
+	HeaderGeneration      = "Ccship-Generation" // that is shown
+	HeaderLines           = "Ccship-Lines"      // in it
+	HeaderMissing         = "Ccship-Missing"    // of these, how many are not stored
+	HeaderDocumentVersion = "Ccship-Version"    // number of a document's version
 )
 
 // CodeOverQuota is the code of an answer 507: storing the request would exceed a limit of its user. It succeeds once

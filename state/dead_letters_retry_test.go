@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // TestDeadLettersAfterAChange: another version or store behind an address gets the dead letters once more, in the step
@@ -22,7 +22,7 @@ func TestDeadLettersAfterAChange(t *testing.T) {
 		commit(t, db, advance(1, line, line+1, 100))
 		line++
 		p := peek(t, db, 1, 0, outbox.Limits{})
-		s := outbox.Settlement{Dest: server, Stream: 1, Ledger: ledger.Ledger{Store: store, Count: line, Version: version}}
+		s := outbox.Settlement{Dest: server, Stream: 1, Ledger: protocol.Ledger{Store: store, Count: line, Version: version}}
 		for i := range p.Batches {
 			s.Seqs = append(s.Seqs, p.Batches[i].Seq)
 		}
@@ -68,7 +68,7 @@ func TestDamagedLetterStays(t *testing.T) {
 	letter := outbox.DeadLetter{Batch: batch(0, 1, 0, 40), Reason: outbox.ReasonDamaged}
 	letter.Batch.Seq = seqs[0]
 	for version, s := range []outbox.Settlement{{Seqs: seqs, Dead: []outbox.DeadLetter{letter}}, {}} {
-		s.Dest, s.Stream, s.Ledger = server, 1, ledger.Ledger{Store: "s", Count: 1, Version: fmt.Sprint(version)}
+		s.Dest, s.Stream, s.Ledger = server, 1, protocol.Ledger{Store: "s", Count: 1, Version: fmt.Sprint(version)}
 		if err := db.Outbox.Settle(t.Context(), []outbox.Settlement{s}); err != nil || db.Outbox.Usage().Dead != 1 {
 			t.Errorf("version %d: %v, %+v", version, err, db.Outbox.Usage())
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -108,9 +108,9 @@ func TestLedgerIsKeptWithAcknowledgements(t *testing.T) {
 	db := open(t, Options{Path: path})
 	seqs := commit(t, db, advance(1, 0, 5, 100))
 	before := lastTx(t, db)
-	want := ledger.Ledger{Store: "s", Count: 7, Writer: "w"}
+	want := protocol.Ledger{Store: "s", Count: 7, Writer: "w"}
 	err := db.Outbox.Settle(t.Context(), []outbox.Settlement{
-		{Dest: server, Stream: 1, Seqs: seqs, Ledger: ledger.Ledger{Store: "s", Count: 6, Writer: "w"}}, {Dest: server, Stream: 2, Ledger: want},
+		{Dest: server, Stream: 1, Seqs: seqs, Ledger: protocol.Ledger{Store: "s", Count: 6, Writer: "w"}}, {Dest: server, Stream: 2, Ledger: want},
 	})
 	if err != nil || lastTx(t, db) != before+1 {
 		t.Errorf("%v, %d transactions", err, lastTx(t, db)-before)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -46,7 +46,7 @@ func (o *Outbox) SettleLater(ctx context.Context, settlements []outbox.Settlemen
 // acknowledgements would believe that the server went back in time. If another store or version answers than before, it
 // queues the dead letters again, because the server that refused them is gone.
 func (t *Tx) putLedgers(settlements []outbox.Settlement) error {
-	last := map[string]ledger.Ledger{}
+	last := map[string]protocol.Ledger{}
 	for i := range settlements {
 		if s := &settlements[i]; s.Ledger.Store != "" {
 			last[s.Dest] = s.Ledger

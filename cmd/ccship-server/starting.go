@@ -58,8 +58,8 @@ func (s *startingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		why = *text
 	}
 	h := w.Header()
-	h.Set(protocol.Version, "1")
-	h.Set(protocol.Accept, "checkpoints, documents, blobs")
+	h.Set(protocol.HeaderVersion, "1")
+	h.Set(protocol.HeaderAccept, "checkpoints, documents, blobs")
 	h.Set("Accept-Encoding", "zstd, gzip")
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")

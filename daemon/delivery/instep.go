@@ -3,23 +3,23 @@ package delivery
 import (
 	"context"
 
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // Steps gives the reconciler control over sending: it stops and resumes requests to servers that store something else.
 type Steps struct{ *Servers }
 
 // InStep resumes sending to a server that refused because it stores something else. See outbox.Drainer.
-func (s Steps) InStep(dest string, at ledger.Ledger, incarnation string) {
+func (s Steps) InStep(dest string, at protocol.Ledger, incarnation string) {
 	if drainer := s.drainer(dest); drainer != nil {
 		drainer.InStep(at, incarnation)
 	}
 }
 
 // Ledger returns the last known ledger of a server, and the incarnation that writes to it; "" when none does.
-func (s Steps) Ledger(ctx context.Context, dest string) (known ledger.Ledger, incarnation string, err error) {
+func (s Steps) Ledger(ctx context.Context, dest string) (known protocol.Ledger, incarnation string, err error) {
 	if err := s.Open(dest); err != nil { // Run may not have begun yet
-		return ledger.Ledger{}, "", err
+		return protocol.Ledger{}, "", err
 	}
 	return s.drainer(dest).Ledger(ctx)
 }

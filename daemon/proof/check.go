@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/ccship/ccship/daemon/remote"
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // Check asks a server for its ledger. If the ledger is not the one known here, Check returns after both sides were
@@ -51,20 +51,20 @@ func (r *Reconciler) retryLeft(ctx context.Context, dest string) error {
 
 // judge returns the code with which a server whose ledger is at would refuse a write of an incarnation that knows
 // another ledger; "" if it would accept. Writes of this incarnation may be in flight.
-func judge(at *remote.Ledger, known *ledger.Ledger, writer string) string {
+func judge(at *remote.Ledger, known *protocol.Ledger, writer string) string {
 	switch {
 	case known.Doubt:
-		return ledger.CodeStoreBehind
+		return protocol.CodeStoreBehind
 	case at.Store != known.Store:
-		return ledger.CodeOtherStore
+		return protocol.CodeOtherStore
 	case at.Count < known.Count, at.Since != "" && known.Token != "" && at.Since != known.Token:
-		return ledger.CodeStoreBehind
+		return protocol.CodeStoreBehind
 	case at.Writer == writer, at.Writer == known.Writer && at.Count == known.Count:
 		return ""
 	case known.Writer == writer:
-		return ledger.CodeWriterReplaced
+		return protocol.CodeWriterReplaced
 	}
-	return ledger.CodeWriterBehind
+	return protocol.CodeWriterBehind
 }
 
 // await returns a channel that is closed once a server was compared.

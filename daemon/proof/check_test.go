@@ -4,20 +4,20 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/remote"
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // TestJudge: which ledger of a server is what this daemon expects, and what else happened.
 func TestJudge(t *testing.T) {
-	before := ledger.Ledger{Store: "s", Count: 5, Writer: "before"}
-	mine := ledger.Ledger{Store: "s", Count: 5, Writer: "me"}
+	before := protocol.Ledger{Store: "s", Count: 5, Writer: "before"}
+	mine := protocol.Ledger{Store: "s", Count: 5, Writer: "me"}
 	known := mine
 	known.Token = "mine"
 	doubted := mine
 	doubted.Doubt = true
 	tests := []struct {
 		name   string
-		known  ledger.Ledger
+		known  protocol.Ledger
 		store  string
 		count  int64
 		writer string
@@ -27,14 +27,14 @@ func TestJudge(t *testing.T) {
 		{"nothing happened", before, "s", 5, "before", "", ""},
 		{"own write on its way", before, "s", 6, "me", "", ""},
 		{"own writes", mine, "s", 7, "me", "", ""},
-		{"another database", before, "t", 5, "before", ledger.CodeOtherStore, ""},
-		{"an older copy", mine, "s", 4, "me", ledger.CodeStoreBehind, ""},
-		{"another daemon wrote", before, "s", 6, "other", ledger.CodeWriterBehind, ""},
-		{"as many writes, but others", before, "s", 5, "other", ledger.CodeWriterBehind, ""},
-		{"counts that agree prove nothing", doubted, "s", 5, "me", ledger.CodeStoreBehind, ""},
-		{"another daemon took over", mine, "s", 6, "other", ledger.CodeWriterReplaced, ""},
-		{"as many writes, of another history", known, "s", 5, "me", ledger.CodeStoreBehind, "other"},
-		{"more writes, after another history", known, "s", 7, "me", ledger.CodeStoreBehind, "other"},
+		{"another database", before, "t", 5, "before", protocol.CodeOtherStore, ""},
+		{"an older copy", mine, "s", 4, "me", protocol.CodeStoreBehind, ""},
+		{"another daemon wrote", before, "s", 6, "other", protocol.CodeWriterBehind, ""},
+		{"as many writes, but others", before, "s", 5, "other", protocol.CodeWriterBehind, ""},
+		{"counts that agree prove nothing", doubted, "s", 5, "me", protocol.CodeStoreBehind, ""},
+		{"another daemon took over", mine, "s", 6, "other", protocol.CodeWriterReplaced, ""},
+		{"as many writes, of another history", known, "s", 5, "me", protocol.CodeStoreBehind, "other"},
+		{"more writes, after another history", known, "s", 7, "me", protocol.CodeStoreBehind, "other"},
 		{"the same history", known, "s", 7, "me", "", "mine"},
 		{"a write that was long ago", known, "s", 99, "me", "", ""},
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -55,11 +55,11 @@ type reconcileServers interface {
 	SpeaksExtension(dest string) bool
 	// InStep resumes sending to a server, with the ledger from the beginning of the comparison, and under another
 	// incarnation unless that is "".
-	InStep(dest string, at ledger.Ledger, incarnation string)
+	InStep(dest string, at protocol.Ledger, incarnation string)
 	// StepBack stops sending to a server, and causes a call of OutOfStep; false: another incarnation writes by now.
 	StepBack(dest, code, incarnation string) bool
 	// Ledger returns the last known ledger of a server, and the incarnation that writes to it; "" when none does.
-	Ledger(ctx context.Context, dest string) (known ledger.Ledger, incarnation string, err error)
+	Ledger(ctx context.Context, dest string) (known protocol.Ledger, incarnation string, err error)
 	// StreamInStep is InStep for one stream.
 	StreamInStep(dest string, stream uint64)
 	// Resend queues again what the server has lost besides lines: checkpoints, documents, attachments.
@@ -89,7 +89,7 @@ type Reconciler struct {
 	changes atomic.Uint64
 
 	mu      sync.Mutex
-	servers map[string]ledger.Refusal // to be compared, by destination; guarded by mu
+	servers map[string]protocol.Refusal // to be compared, by destination; guarded by mu
 	// streams are those to compare alone, by destination; true: the server stores other bytes. Guarded by mu.
 	streams map[string]map[uint64]bool
 	// waiting are closed once a server was compared, by destination; guarded by mu
@@ -102,7 +102,7 @@ type Reconciler struct {
 // NewReconciler returns a Reconciler. It starts nothing.
 func NewReconciler(d ReconcilerDeps) *Reconciler {
 	return &Reconciler{
-		ReconcilerDeps: d, wake: make(chan struct{}, 1), servers: map[string]ledger.Refusal{},
+		ReconcilerDeps: d, wake: make(chan struct{}, 1), servers: map[string]protocol.Refusal{},
 		streams: map[string]map[uint64]bool{}, waiting: map[string][]chan struct{}{},
 		left: map[string]map[string]time.Time{}, replaced: map[string]time.Time{},
 	}
@@ -112,7 +112,7 @@ func NewReconciler(d ReconcilerDeps) *Reconciler {
 func (r *Reconciler) Changes() uint64 { return r.changes.Load() }
 
 // OutOfStep schedules the comparison of a server, or of one of its streams. It never blocks.
-func (r *Reconciler) OutOfStep(dest string, why ledger.Refusal) {
+func (r *Reconciler) OutOfStep(dest string, why protocol.Refusal) {
 	r.mu.Lock()
 	r.note(dest, why)
 	r.mu.Unlock()
@@ -128,7 +128,7 @@ func (r *Reconciler) Retry() {
 }
 
 // note records what to compare. The caller holds mu.
-func (r *Reconciler) note(dest string, why ledger.Refusal) {
+func (r *Reconciler) note(dest string, why protocol.Refusal) {
 	if why.Stream == 0 {
 		r.servers[dest] = why
 		return
@@ -136,7 +136,7 @@ func (r *Reconciler) note(dest string, why ledger.Refusal) {
 	if r.streams[dest] == nil {
 		r.streams[dest] = map[uint64]bool{}
 	}
-	r.streams[dest][why.Stream] = r.streams[dest][why.Stream] || why.Code == ledger.CodeOtherBytes
+	r.streams[dest][why.Stream] = r.streams[dest][why.Stream] || why.Code == protocol.CodeOtherBytes
 }
 
 // Run makes the scheduled comparisons until ctx is done.
@@ -165,7 +165,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 func (r *Reconciler) compareAll(ctx context.Context) bool {
 	r.mu.Lock()
 	servers, streams := r.servers, r.streams
-	r.servers, r.streams = map[string]ledger.Refusal{}, map[string]map[uint64]bool{}
+	r.servers, r.streams = map[string]protocol.Refusal{}, map[string]map[uint64]bool{}
 	r.mu.Unlock()
 	done := true
 	for dest, why := range servers {
@@ -177,9 +177,9 @@ func (r *Reconciler) compareAll(ctx context.Context) bool {
 	for dest, ids := range streams {
 		for id, otherBytes := range ids {
 			if err := r.compareStream(ctx, dest, id, otherBytes); err != nil {
-				why := ledger.Refusal{Stream: id}
+				why := protocol.Refusal{Stream: id}
 				if otherBytes {
-					why.Code = ledger.CodeOtherBytes
+					why.Code = protocol.CodeOtherBytes
 				}
 				done = r.again(ctx, dest, why, err)
 			}
@@ -189,7 +189,7 @@ func (r *Reconciler) compareAll(ctx context.Context) bool {
 }
 
 // again schedules a failed comparison again. It returns false.
-func (r *Reconciler) again(ctx context.Context, dest string, why ledger.Refusal, err error) bool {
+func (r *Reconciler) again(ctx context.Context, dest string, why protocol.Refusal, err error) bool {
 	if ctx.Err() == nil {
 		if remote.Is(err, remote.CodeOtherStore) {
 			const hint = "let one database answer at this address; check the load balancer and server_url"
@@ -206,7 +206,7 @@ func (r *Reconciler) again(ctx context.Context, dest string, why ledger.Refusal,
 }
 
 // compareServer compares every transcript that may differ, and resumes sending to the server.
-func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.Refusal) error {
+func (r *Reconciler) compareServer(ctx context.Context, dest string, why protocol.Refusal) error {
 	learned, err := r.State.Outbox.Learned(ctx, dest)
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 		return err
 	}
 	c.reader = reader.Of(at.Store)
-	if why.Code != ledger.CodeStoreBehind { // else counts that agree again prove nothing
+	if why.Code != protocol.CodeStoreBehind { // else counts that agree again prove nothing
 		c.only = changedSince(&at, &known)
 	}
 	r.Log.Warn("comparing with the server", "server", dest, "code", why.Code, "store", at.Store, "its count", at.Count,
@@ -237,7 +237,7 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 	if err := c.run(ctx); err != nil {
 		return err
 	}
-	if at.Store != known.Store && known.Store != "" || at.Count < known.Count || why.Code == ledger.CodeStoreBehind {
+	if at.Store != known.Store && known.Store != "" || at.Count < known.Count || why.Code == protocol.CodeStoreBehind {
 		if err := r.Servers.Resend(ctx, dest); err != nil {
 			return fmt.Errorf("queue checkpoints, documents and files again: %w", err)
 		}
@@ -249,20 +249,20 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 		return err
 	}
 	r.leave(dest, known.Store, at.Store)
-	if why.Code == ledger.CodeWriterReplaced {
+	if why.Code == protocol.CodeWriterReplaced {
 		r.replaced[dest] = time.Now() // not earlier: a failed comparison is repeated for the same reason
 	}
 	r.Log.Info("in step with the server again", "server", dest, "compared", c.compared, "rejoined", c.rejoined)
 	r.Servers.Trouble(dest, "", "")
-	r.Servers.InStep(dest, ledger.Ledger{Store: at.Store, Count: at.Count, Token: at.Token, Writer: at.Writer}, writer)
+	r.Servers.InStep(dest, protocol.Ledger{Store: at.Store, Count: at.Count, Token: at.Token, Writer: at.Writer}, writer)
 	r.release(dest)
 	return nil
 }
 
 // changedSince returns the sessions that may differ; nil: all. If an earlier run of this daemon wrote last, only the
 // changes of its last requests are unknown.
-func changedSince(at *remote.Ledger, known *ledger.Ledger) map[string]bool {
-	if judge(at, known, at.Writer) == ledger.CodeStoreBehind || at.Store != known.Store || at.Writer == "" ||
+func changedSince(at *remote.Ledger, known *protocol.Ledger) map[string]bool {
+	if judge(at, known, at.Writer) == protocol.CodeStoreBehind || at.Store != known.Store || at.Writer == "" ||
 		at.Writer != known.Writer || at.Count < known.Count ||
 		len(at.Changed) >= remote.MaxChanged {
 		return nil
@@ -284,8 +284,8 @@ func (r *Reconciler) settled(ctx context.Context, at remote.Ledger, c *compariso
 
 // writer returns the incarnation to continue with. Once another daemon has taken over from this one, the server refuses
 // writes of this incarnation. If that happens twice within an hour, both daemons are alive: this one changes its name.
-func (r *Reconciler) writer(dest string, why ledger.Refusal) (string, error) {
-	if why.Code != ledger.CodeWriterReplaced {
+func (r *Reconciler) writer(dest string, why protocol.Refusal) (string, error) {
+	if why.Code != protocol.CodeWriterReplaced {
 		return "", nil
 	}
 	last, ok := r.replaced[dest]
@@ -315,7 +315,7 @@ func (r *Reconciler) leave(dest, was, now string) {
 }
 
 // oneStore returns an error while two databases answer in turn. at becomes the ledger of the remaining one.
-func (r *Reconciler) oneStore(ctx context.Context, dest string, at *remote.Ledger, known ledger.Ledger) error {
+func (r *Reconciler) oneStore(ctx context.Context, dest string, at *remote.Ledger, known protocol.Ledger) error {
 	when, before := r.left[dest][at.Store]
 	if !before || time.Since(when) > memoryOf {
 		return nil

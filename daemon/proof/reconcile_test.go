@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // names is a machine whose changes of name are counted.
@@ -20,7 +20,7 @@ func (n *names) Change() error  { n.changes++; return nil }
 func TestOwnName(t *testing.T) {
 	n := &names{}
 	r := NewReconciler(ReconcilerDeps{Machine: n, Log: slog.New(slog.DiscardHandler)})
-	why := ledger.Refusal{Code: ledger.CodeWriterReplaced}
+	why := protocol.Refusal{Code: protocol.CodeWriterReplaced}
 	for range 3 { // repeated, since it failed
 		if w, err := r.writer("dest", why); w == "" || err != nil || n.changes != 0 {
 			t.Fatalf("writer %q, %v, %d changes", w, err, n.changes)
@@ -42,10 +42,10 @@ func TestOwnName(t *testing.T) {
 // TestNewestRefusalCounts: a comparison that failed does not displace what was asked for meanwhile.
 func TestNewestRefusalCounts(t *testing.T) {
 	r := NewReconciler(ReconcilerDeps{Log: slog.New(slog.DiscardHandler)})
-	r.OutOfStep("dest", ledger.Refusal{Code: ledger.CodeWriterReplaced})
-	r.OutOfStep("dest", ledger.Refusal{Code: ledger.CodeOtherBytes, Stream: 7})
-	r.again(t.Context(), "dest", ledger.Refusal{Code: ledger.CodeStoreBehind}, errors.New("no answer"))
-	if got := r.servers["dest"].Code; got != ledger.CodeWriterReplaced || !r.streams["dest"][7] {
+	r.OutOfStep("dest", protocol.Refusal{Code: protocol.CodeWriterReplaced})
+	r.OutOfStep("dest", protocol.Refusal{Code: protocol.CodeOtherBytes, Stream: 7})
+	r.again(t.Context(), "dest", protocol.Refusal{Code: protocol.CodeStoreBehind}, errors.New("no answer"))
+	if got := r.servers["dest"].Code; got != protocol.CodeWriterReplaced || !r.streams["dest"][7] {
 		t.Errorf("to be compared: %q, streams %v", got, r.streams)
 	}
 }

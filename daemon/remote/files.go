@@ -32,8 +32,8 @@ func (c *Client) Raw(ctx context.Context, ref Ref, partial bool) (*File, error) 
 		return n
 	}
 	return &File{
-		ReadCloser: answer.Body, Generation: number(protocol.Generation), Lines: number(protocol.Lines),
-		Missing: number(protocol.Missing),
+		ReadCloser: answer.Body, Generation: number(protocol.HeaderGeneration), Lines: number(protocol.HeaderLines),
+		Missing: number(protocol.HeaderMissing),
 	}, nil
 }
 

@@ -32,7 +32,7 @@ func (p *pin) check(answer *http.Response) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	store := answer.Header.Get(protocol.Store)
+	store := answer.Header.Get(protocol.HeaderStore)
 	if store == "" {
 		if answer.StatusCode > 299 { // of a proxy, or to a key that is not valid
 			return nil

@@ -29,7 +29,7 @@ func TestOfOneStore(t *testing.T) {
 			asked := 0
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				if store := c.answers[asked]; store != "" {
-					w.Header().Set(protocol.Store, store)
+					w.Header().Set(protocol.HeaderStore, store)
 				}
 				asked++
 				_, _ = w.Write([]byte(`{}`))

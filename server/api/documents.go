@@ -124,6 +124,6 @@ func (s *Server) document(w http.ResponseWriter, r *http.Request, who server.Key
 		return err
 	}
 	h := w.Header()
-	h.Set(protocol.DocumentVersion, strconv.FormatInt(v.N, 10))
+	h.Set(protocol.HeaderDocumentVersion, strconv.FormatInt(v.N, 10))
 	return s.serveFile(w, r, name, v.Size, content)
 }

@@ -24,18 +24,18 @@ const (
 
 // writerOf reads who sends a write request. Clients that keep no ledger send no header.
 func writerOf(r *http.Request) (server.Writer, error) {
-	text := r.Header.Get(protocol.Writer)
+	text := r.Header.Get(protocol.HeaderWriter)
 	if text == "" {
 		return server.Writer{}, nil
 	}
 	var w server.Writer
 	parts := strings.Split(text, " ")
 	if len(parts) < 2 || len(parts) > 4 || slices.ContainsFunc(parts, func(s string) bool { return !isToken(s) }) {
-		return w, wire.BadRequest("bad_header", protocol.Writer+" is not INCARNATION COUNT [STORE [TOKEN]]")
+		return w, wire.BadRequest("bad_header", protocol.HeaderWriter+" is not INCARNATION COUNT [STORE [TOKEN]]")
 	}
 	count, err := strconv.ParseInt(parts[1], 10, 64)
 	if err != nil || count < 0 || count > wire.MaxNumber {
-		return w, wire.BadRequest("bad_header", protocol.Writer+" has a count that is no number")
+		return w, wire.BadRequest("bad_header", protocol.HeaderWriter+" has a count that is no number")
 	}
 	w.Incarnation, w.Count = parts[0], count
 	if len(parts) > 2 {
@@ -63,7 +63,7 @@ func isToken(s string) bool {
 // announceLedger puts a receipt into the answer.
 func announceLedger(w http.ResponseWriter, at server.Receipt) {
 	if at.Store != "" {
-		w.Header().Set(protocol.Ledger, strings.TrimSpace(at.Store+" "+strconv.FormatInt(at.Count, 10)+" "+at.Token))
+		w.Header().Set(protocol.HeaderLedger, strings.TrimSpace(at.Store+" "+strconv.FormatInt(at.Count, 10)+" "+at.Token))
 	}
 }
 

@@ -74,7 +74,7 @@ func (s *Server) announceLinkRequests(w http.ResponseWriter, r *http.Request, wh
 		s.logOf(r).Warn("link requests can't be looked up", "error", err)
 	}
 	if some {
-		w.Header().Set(protocol.LinkRequests, "1")
+		w.Header().Set(protocol.HeaderLinkRequests, "1")
 	}
 }
 

@@ -47,9 +47,9 @@ func (s *Server) raw(w http.ResponseWriter, r *http.Request, who server.Key) err
 		h := w.Header()
 		h.Set("Content-Type", "application/x-ndjson")
 		h.Set("Cache-Control", "no-store")
-		h.Set(protocol.Generation, strconv.FormatInt(v.Generation.Number, 10))
-		h.Set(protocol.Lines, strconv.FormatInt(v.Total, 10))
-		h.Set(protocol.Missing, strconv.FormatInt(missing, 10))
+		h.Set(protocol.HeaderGeneration, strconv.FormatInt(v.Generation.Number, 10))
+		h.Set(protocol.HeaderLines, strconv.FormatInt(v.Total, 10))
+		h.Set(protocol.HeaderMissing, strconv.FormatInt(missing, 10))
 		f := &fileWriter{s: s, w: b}
 		if err := f.view(ctx, snap, v); err != nil {
 			if b.Undo() {

@@ -147,7 +147,7 @@ func (s *Server) guard(to route) http.HandlerFunc {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		}
 		if r.Method != http.MethodGet && s.Version != "" {
-			w.Header().Set(protocol.Server, s.Version)
+			w.Header().Set(protocol.HeaderServer, s.Version)
 		}
 		if err := to.call(w, r, who); err != nil {
 			s.refuse(w, r, err)
@@ -167,7 +167,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, to route) (server
 	if err := to.need.check(who.User.Role); err != nil {
 		return who, err
 	}
-	w.Header().Set(protocol.Store, s.store.StoreID())
+	w.Header().Set(protocol.HeaderStore, s.store.StoreID())
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		// A filter that is passed over would show too much.

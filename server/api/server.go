@@ -135,8 +135,8 @@ func (s *Server) fill() {
 func announce(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set(protocol.Version, "1")
-		h.Set(protocol.Accept, "checkpoints, documents, blobs")
+		h.Set(protocol.HeaderVersion, "1")
+		h.Set(protocol.HeaderAccept, "checkpoints, documents, blobs")
 		h.Set("Accept-Encoding", "zstd, gzip")
 		h.Set("X-Content-Type-Options", "nosniff")
 		next.ServeHTTP(w, r)

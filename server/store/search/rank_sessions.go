@@ -41,7 +41,8 @@ func (r *ranking) chooseOwners(ctx context.Context) (err error) {
 		fallthrough
 	default:
 		r.filterUsers(&f)
-		r.owners, err = sqlstore.List(ctx, r.d, `SELECT s.owner FROM (SELECT u.id AS owner FROM users u) s `+f.Where(), f.Args,
+		r.owners, err = sqlstore.List(ctx, r.d, `SELECT s.owner FROM (SELECT u.id AS owner FROM users u) s `+f.Where(),
+			f.Args,
 			scanID)
 	}
 	r.owners = append(r.owners, nobody)

@@ -88,7 +88,8 @@ func (r *ranking) showTurn(ctx context.Context, g *group, t *turn) (near float64
 
 var errShown = errors.New("enough is shown")
 
-func (r *ranking) showDoc(ctx context.Context, g *group, x *info, d *doc, good bool) (near float64, used int, err error) {
+func (r *ranking) showDoc(ctx context.Context, g *group, x *info, d *doc, good bool) (near float64, used int,
+	err error) {
 	wanted := map[int64]bool{}
 	for _, l := range d.Lines {
 		wanted[l.Index] = !l.Rest

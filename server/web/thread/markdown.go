@@ -42,7 +42,8 @@ func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view 
 	n.printf("# %s\n\n", inline(cmp.Or(page.OneLine(about.Title, 200), page.OneLine(x.Project, 200), "Session")))
 	for _, p := range []struct{ Name, Value string }{
 		{"Project", x.Project}, {"Date", about.Date()}, {"Model", strings.Join(about.Models, ", ")},
-		{"Cost", page.Cost(about.Cost)}, {"Session", x.SessionID}, {"Directory", x.Cwd}, {"Host", x.Host}, {"Lines", strconv.FormatInt(view.Total, 10)},
+		{"Cost", page.Cost(about.Cost)}, {"Session", x.SessionID}, {"Directory", x.Cwd}, {"Host", x.Host}, {"Lines",
+			strconv.FormatInt(view.Total, 10)},
 		{"Last received", page.Stamp(x.Last)},
 	} {
 		if p.Value != "" {

@@ -1,13 +1,11 @@
-package ledger_test
+package protocol
 
 import (
 	"testing"
-
-	"github.com/ccship/ccship/outbox/ledger"
 )
 
 func TestReceipts(t *testing.T) {
-	r := ledger.ReceiptsAfter(&ledger.Ledger{Store: "s", Count: 4})
+	r := ReceiptsAfter(&Ledger{Store: "s", Count: 4})
 	for _, x := range []struct {
 		store string
 		count int64
@@ -20,7 +18,7 @@ func TestReceipts(t *testing.T) {
 		{"s", 7, true}, {"s", 8, true}, {"s", 4, true},
 		{"s", 2000, false}, {"s", 1999, false}, {"s", 1999, true},
 	} {
-		if got := r.Repeats(&ledger.Ledger{Store: x.store, Count: x.count}); got != x.want {
+		if got := r.Repeats(&Ledger{Store: x.store, Count: x.count}); got != x.want {
 			t.Errorf("%+v: %v", x, got)
 		}
 	}
@@ -28,16 +26,16 @@ func TestReceipts(t *testing.T) {
 
 // TestReceiptsOfFirstAnswers: before its first answer a client knows no store, and several requests may be under way.
 func TestReceiptsOfFirstAnswers(t *testing.T) {
-	r := ledger.ReceiptsAfter(&ledger.Ledger{})
+	r := ReceiptsAfter(&Ledger{})
 	for _, count := range []int64{2, 1, 3} {
-		if r.Repeats(&ledger.Ledger{Store: "s", Count: count}) {
+		if r.Repeats(&Ledger{Store: "s", Count: count}) {
 			t.Errorf("%d", count)
 		}
 	}
-	if !r.Repeats(&ledger.Ledger{Store: "s", Count: 3}) {
+	if !r.Repeats(&Ledger{Store: "s", Count: 3}) {
 		t.Error("the second 3")
 	}
-	if !r.Repeats(&ledger.Ledger{Store: "t", Count: 4}) {
+	if !r.Repeats(&Ledger{Store: "t", Count: 4}) {
 		t.Error("another store")
 	}
 }

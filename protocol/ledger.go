@@ -1,13 +1,9 @@
-// Package ledger has the words in which client and server tell each other which writes they know: what the headers
-// say, and the codes of refusals. It does not know how requests are made. See docs/internals/adr/0041-ledger.md.
-package ledger
+package protocol
 
 import (
 	"net/http"
 	"strconv"
 	"strings"
-
-	"github.com/ccship/ccship/protocol"
 )
 
 // Ledger is how many writes of this machine a server's store has, according to its last answer. Client and server both
@@ -55,8 +51,8 @@ type Refusal struct {
 	Stream uint64 // of a refusal of one stream; 0: nothing can be sent to this server
 }
 
-// OfStream reports whether only one stream is refused.
-func OfStream(code string) bool { return code == CodeOtherEpoch || code == CodeOtherBytes }
+// RefusesStream reports whether only one stream is refused.
+func RefusesStream(code string) bool { return code == CodeOtherEpoch || code == CodeOtherBytes }
 
 // IsRefusal reports whether an error code is one of those above.
 func IsRefusal(code string) bool {
@@ -64,7 +60,7 @@ func IsRefusal(code string) bool {
 	case CodeOtherStore, CodeStoreBehind, CodeWriterBehind, CodeWriterReplaced:
 		return true
 	}
-	return OfStream(code)
+	return RefusesStream(code)
 }
 
 // Set tells the server who writes, and which writes it knows.
@@ -79,21 +75,21 @@ func (w *Writer) Set(h http.Header) {
 			text += " " + w.Known.Token
 		}
 	}
-	h.Set(protocol.Writer, text)
+	h.Set(HeaderWriter, text)
 }
 
 // maxVersion bounds what is kept of a server's version, in bytes.
 const maxVersion = 64
 
-// Of reads the ledger of an answer; the zero Ledger when it has none.
-func Of(h http.Header) Ledger {
-	store, count, _ := strings.Cut(h.Get(protocol.Ledger), " ")
+// LedgerOf reads the ledger of an answer; the zero Ledger when it has none.
+func LedgerOf(h http.Header) Ledger {
+	store, count, _ := strings.Cut(h.Get(HeaderLedger), " ")
 	count, token, _ := strings.Cut(count, " ")
 	n, err := strconv.ParseInt(count, 10, 64)
 	if err != nil || n < 0 || store == "" {
 		return Ledger{}
 	}
-	version := h.Get(protocol.Server)
+	version := h.Get(HeaderServer)
 	return Ledger{Store: store, Count: n, Token: token, Version: version[:min(len(version), maxVersion)]}
 }
 
