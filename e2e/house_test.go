@@ -53,8 +53,7 @@ daemon/remote: daemon/control keyproof outbox protocol transcript/provenance
 daemon/route: daemon/control daemon/project outbox state tail transcript transcript/redact
 e2e: e2e/floor e2e/kit
 e2e/floor:
-e2e/kit: e2e/kit/scratch
-e2e/kit/scratch:
+e2e/kit:
 e2e/kit/setting:
 e2e/viewer: e2e/kit
 internal/amount:
@@ -81,7 +80,7 @@ server/recall: server transcript transcript/session server/derive transcript/pri
 server/store: server server/store/objects server/store/postgres server/store/sqlite server/store/sqlstore
 server/store/lines: server server/store/sqlstore server/store/objects server/digest transcript transcript/redact
 server/store/objects:
-server/store/pgtest: e2e/kit/scratch
+server/store/pgtest: e2e/kit
 server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript
 server/store/search: server server/extract server/store/sqlstore transcript server/query
 server/store/sqlite: server server/store/lines server/store/sqlstore server/store/search transcript

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/ccship/ccship/e2e/kit/scratch"
 )
 
 var (
@@ -30,7 +28,7 @@ func Workshop() string { return workshop }
 // Main runs the tests of a package within a workshop, whose name begins with prefix, and returns the exit code. At the
 // end it calls atEnd, last one first.
 func Main(m *testing.M, prefix string, atEnd ...func()) int {
-	folder, err := scratch.Make("", prefix)
+	folder, err := MakeScratch("", prefix)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

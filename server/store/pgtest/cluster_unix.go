@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/scratch"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // port only names the socket's file; nothing listens on it.
@@ -29,7 +29,7 @@ const patience = 60 * time.Second
 // Cluster is a PostgreSQL with one superuser, postgres, whom the socket's folder keeps from everybody else.
 type Cluster struct {
 	in     installation
-	folder *scratch.Folder
+	folder *kit.Scratch
 	dir    string        // its path: data below it, and the socket
 	pid    int           // of the postmaster; 0: not running
 	ended  chan struct{} // closed when that one has ended
@@ -85,7 +85,7 @@ func newCluster(in installation, settings Settings) (*Cluster, error) {
 
 // newFolder makes a folder with a short path: a socket's may have 103 bytes at most.
 func newFolder(in installation) (*Cluster, error) {
-	folder, err := scratch.Make("/tmp", "ccship-pg-")
+	folder, err := kit.MakeScratch("/tmp", "ccship-pg-")
 	if err != nil {
 		return nil, err
 	}

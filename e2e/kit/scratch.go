@@ -1,6 +1,4 @@
-// Package scratch makes folders for test processes. One that a process left behind, because it was killed or panicked,
-// is removed when the next one is made. For tests; no program links it.
-package scratch
+package kit
 
 import (
 	"errors"
@@ -13,15 +11,15 @@ import (
 // owner is the file in a folder that its process holds locked for as long as it lives.
 const owner = ".owner"
 
-// Folder is a folder of this process.
-type Folder struct {
+// Scratch is a folder of this process.
+type Scratch struct {
 	Path string
 	lock *os.File
 }
 
-// Make makes a folder in another one, or in the system's for such for "". Its name begins with prefix. It first removes
+// MakeScratch makes a folder in another one, or in the system's for such for "". Its name begins with prefix. It first removes
 // the folders of that prefix whose processes are gone.
-func Make(in, prefix string) (*Folder, error) {
+func MakeScratch(in, prefix string) (*Scratch, error) {
 	if in == "" {
 		in = os.TempDir()
 	}
@@ -34,11 +32,11 @@ func Make(in, prefix string) (*Folder, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make a folder for tests: %w", err), os.RemoveAll(dir))
 	}
-	return &Folder{dir, lock}, nil
+	return &Scratch{dir, lock}, nil
 }
 
 // Remove removes the folder.
-func (f *Folder) Remove() error {
+func (f *Scratch) Remove() error {
 	err := os.RemoveAll(f.Path)
 	if f.lock != nil {
 		err = errors.Join(err, f.lock.Close())

@@ -1,6 +1,6 @@
 //go:build unix
 
-package scratch
+package kit
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ const childEnv = "CCSHIP_TEST_SCRATCH"
 // does what is nobody's.
 func TestMake(t *testing.T) {
 	if in := os.Getenv(childEnv); in != "" {
-		f, err := Make(in, "cct")
+		f, err := MakeScratch(in, "cct")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,11 +39,11 @@ func TestMake(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(others, owner), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	mine, err := Make(in, "cct")
+	mine, err := MakeScratch(in, "cct")
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Make(in, "cct")
+	again, err := MakeScratch(in, "cct")
 	if err != nil {
 		t.Fatal(err)
 	}
