@@ -145,8 +145,10 @@ func (m *model) listed() string {
 		return "searching …"
 	case rows == 0 && m.query() == "":
 		return "no sessions yet: use Claude Code, and they appear here"
+	case rows == 0 && m.project != "":
+		return "nothing found in this project; ⇥ searches all"
 	case rows == 0:
-		return "nothing found: fewer words, or ⇥ for all projects"
+		return "nothing found"
 	}
 	word := "sessions"
 	if rows == 1 {

@@ -82,7 +82,7 @@ func (s *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var answer any
 	switch {
 	case r.URL.Path == "/api/search":
-		text := q.Get("q")
+		text, project, _ := strings.Cut(q.Get("q"), ` project:"`)
 		s.mu.Lock()
 		s.asked = append(s.asked, text)
 		gate := s.gates[text]
@@ -94,7 +94,7 @@ func (s *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		answer = map[string]any{"hits": s.hits(q)}
+		answer = map[string]any{"sessions": s.found(text, strings.TrimSuffix(project, `"`))}
 	case r.URL.Path == "/api/sessions":
 		answer = map[string]any{"sessions": s.sessions(q.Get("project"))}
 	case strings.HasSuffix(r.URL.Path, "/entries"):
@@ -106,15 +106,16 @@ func (s *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // the client sees a cut answer
 }
 
-// hits are a line of each session of the project.
-func (s *answers) hits(q url.Values) (hits []map[string]any) {
-	for _, x := range s.sessions(q.Get("project")) {
-		text := q.Get("q")
-		hits = append(hits, map[string]any{"session": x, "title": x["summary"].(map[string]any)["title"], "line_index": 1,
-			"kind": "answer", "current": true, "url": "http://viewer/L/1", "time": x["last_active"],
-			"snippet": []map[string]any{{"text": "it says that the "}, {"text": text, "match": true}, {"text": " is wrong\nhere"}}})
+// found are sessions of the project, each with a line.
+func (s *answers) found(text, project string) (found []map[string]any) {
+	for _, x := range s.sessions(project) {
+		hit := map[string]any{"session_id": x["session_id"], "line_index": 1, "kind": "answer", "current": true,
+			"url": "http://viewer/L/1", "time": x["last_active"], "snippet": []map[string]any{
+				{"text": "it says that the "}, {"text": text, "match": true}, {"text": " is wrong\nhere"}}}
+		found = append(found, map[string]any{"session": x, "title": x["summary"].(map[string]any)["title"],
+			"hits": []map[string]any{hit}})
 	}
-	return hits
+	return found
 }
 
 func line(kind, uuid, parent string, message any) json.RawMessage {
