@@ -96,10 +96,10 @@ func ForgetNames(stream string) []string {
 		}
 	}
 	add(stream)
-	add(withoutCopy(stream))
+	add(WithoutCopy(stream))
 	parent := ParentName(stream)
 	add(parent)
-	add(withoutCopy(parent))
+	add(WithoutCopy(parent))
 	return names
 }
 
@@ -114,8 +114,8 @@ func Covering(streams []string) (string, bool) {
 	return "", false
 }
 
-// withoutCopy removes the number that StreamName appends.
-func withoutCopy(name string) string {
+// WithoutCopy is a stream's name without the number that StreamName appends: the session's own.
+func WithoutCopy(name string) string {
 	i := strings.LastIndexByte(name, '~')
 	if i < 0 || i+1 == len(name) || strings.Trim(name[i+1:], "0123456789") != "" {
 		return name

@@ -282,3 +282,14 @@ func TestResumeOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestResumeCopy: of a session of which a machine has several files, each has the name by which Claude Code knows it.
+func TestResumeCopy(t *testing.T) {
+	dir, project := folder(t, "shop")
+	x := &stored{id: one + "~2", machine: abroad, cwd: dir, path: "-theirs/" + one + ".jsonl", text: line(dir, "a")}
+	r := newRoom(t, x)
+	done, err := r.Resume(t.Context(), ResumeRequest{Session: one + "~2"})
+	if err != nil || done.Session != one || r.text(project+"/"+one+".jsonl") != x.text {
+		t.Errorf("%+v, %v; there are %v", done, err, r.files())
+	}
+}

@@ -22,7 +22,7 @@ func Resumed(r library.Resumed) []string {
 		out = []string{"session " + r.Session + " of " + cmp.Or(r.Host, r.Machine) + ": " +
 			amount.Counted(written, "file", "files") + ", " + amount.Size(bytes) + " written"}
 	}
-	if r.From != r.Folder {
+	if r.From != "" && r.From != r.Folder {
 		out = append(out, r.From+" is "+r.Folder+" here")
 	}
 	for _, f := range r.Files {
