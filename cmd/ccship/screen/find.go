@@ -35,7 +35,10 @@ func find(ctx context.Context, server *remote.Client, text, project string) (pag
 // foundRow is a session with the best of its lines.
 func foundRow(server *remote.Client, x *remote.RankedSession) row {
 	r := rowOf(server, &x.Session)
-	r.Title, r.state = cmp.Or(x.Title, x.Prompt), ""
+	r.Title = cmp.Or(x.Title, x.Prompt)
+	if x.Gone != nil { // only the prompt history names it
+		r.Session, r.Title, r.address = *x.Gone, "(gone: only prompts are left)", ""
+	}
 	if len(x.Hits) == 0 {
 		return r
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/ccship/ccship/daemon/remote"
 )
 
 func jsonPID() string { return strconv.Itoa(os.Getpid()) }
@@ -101,5 +103,23 @@ func TestKeys(t *testing.T) {
 	}
 	if _, cmd := h.m.Update(special(tea.KeyEscape)); cmd == nil {
 		t.Error("Esc does not leave")
+	}
+}
+
+// TestGone shows what the prompt history has of a session that is nowhere; there is nothing to resume.
+func TestGone(t *testing.T) {
+	h := sit(t, desk(t, serve(t, &answers{})))
+	gone := ship
+	r := foundRow(h.m.source.Library.Server, &remote.RankedSession{Gone: &gone, Hits: []remote.Hit{{Kind: "history", Line: 7,
+		Snippet: []remote.Piece{{Text: "fix the "}, {Text: "bell", Match: true}}}}})
+	h.m.show(page{rows: []row{r}})
+	h.m.passages[r.key()] = &conversation{}
+	if lines, _ := h.m.conversation(80); len(lines) != 1 || lines[0] != "fix the bell" {
+		t.Errorf("the preview is %q", lines)
+	}
+	h.keys(special(tea.KeyEnter))
+	h.until("the refusal", h.quiet)
+	if h.m.chosen.Session != "" || !h.m.wrong {
+		t.Errorf("chosen is %+v; said %q", h.m.chosen, h.m.said)
 	}
 }

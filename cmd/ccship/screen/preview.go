@@ -1,10 +1,12 @@
 package screen
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/library"
 )
 
@@ -49,10 +51,21 @@ func (c *conversation) draw(r *row, columns int, colours bool) {
 		}
 		w.passage(&p)
 	}
-	if len(w.lines) == 0 {
-		w.add(0, "nothing was said")
+	if len(w.lines) == 0 { // it is no part of the conversation
+		for _, line := range wrapped(clean(cmp.Or(r.found(), "nothing was said")), columns) {
+			w.add(0, w.line(plain, line))
+		}
 	}
 	c.lines = w.lines
+}
+
+// found is the text in which something was found.
+func (r *row) found() string {
+	var b strings.Builder
+	for _, p := range r.snippet {
+		b.WriteString(p.Text)
+	}
+	return term.OneLine(b.String())
 }
 
 // words are those that were found, in lower case.
