@@ -21,8 +21,8 @@ type asker struct {
 	last    int // number of the last question
 	shown   int // number of the question whose answer is shown
 	flying  []flight
-	waiting bool      // the newest query is not asked for yet
-	query   [2]string // of the last question: text and project
+	waiting bool   // the newest query is not asked for yet
+	query   string // of the last question
 }
 
 // mostFlying is how many questions are under way at once; overdue, how long the older may hold up a newer one.
@@ -46,8 +46,7 @@ type overdueMsg struct{ number int }
 
 // ask asks for what the box says now, or notes that it must be asked.
 func (m *model) ask() tea.Cmd {
-	text, project := m.query(), m.project
-	query := [2]string{text, project}
+	query := m.query()
 	switch {
 	case m.source == nil:
 		return nil
@@ -64,7 +63,7 @@ func (m *model) ask() tea.Cmd {
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.asks.flying = append(m.asks.flying, flight{n, cancel})
 	return tea.Batch(func() tea.Msg {
-		p, err := m.source.page(ctx, text, project)
+		p, err := m.source.page(ctx, query)
 		return pageMsg{n, p, err}
 	}, tea.Tick(overdue, func(time.Time) tea.Msg { return overdueMsg{n} }))
 }

@@ -32,6 +32,12 @@ func (b *box) insert(text string) {
 	b.at += len(in)
 }
 
+// set replaces the line.
+func (b *box) set(text string) {
+	b.text, b.at = nil, 0
+	b.insert(text)
+}
+
 // key edits the line, and reports whether the key is one for that.
 func (b *box) key(k tea.KeyPressMsg) bool {
 	switch k.Keystroke() {

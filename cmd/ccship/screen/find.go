@@ -13,16 +13,12 @@ import (
 )
 
 // find asks a server for the sessions in which a text is, the best first.
-func find(ctx context.Context, server *remote.Client, text, project string) (page, error) {
-	q := text
-	if project != "" {
-		q += " project:" + strconv.Quote(project)
-	}
-	found, err := server.Search(ctx, remote.Find{Text: q, Limit: foundSessions, Each: 1})
+func find(ctx context.Context, server *remote.Client, query string) (page, error) {
+	found, err := server.Search(ctx, remote.Find{Text: query, Limit: foundSessions, Each: 1})
 	if err != nil {
 		return page{}, err
 	}
-	p := page{text: text, project: project, more: found.Next != nil || found.More, note: strings.Join(found.Notes, "; ")}
+	p := page{query: query, more: found.Next != nil || found.More, note: strings.Join(found.Notes, "; ")}
 	if p.note == "" && len(found.Missing) > 0 {
 		p.note = "no session has all words; the best lacks " + strings.Join(found.Missing, ", ")
 	}

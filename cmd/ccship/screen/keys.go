@@ -1,6 +1,11 @@
 package screen
 
 import (
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+
 	tea "charm.land/bubbletea/v2"
 )
 
@@ -95,17 +100,52 @@ func (m *model) listKey(pressed string) (_ tea.Cmd, taken bool) {
 	return nil, true
 }
 
-// narrow shows the selected session's project only, or all again.
+// narrow writes the selected session's project into the box, or takes the project out of it.
 func (m *model) narrow() tea.Cmd {
+	text, project := split(m.box.String())
 	switch r := m.selected(); {
-	case m.project != "":
-		m.project = ""
+	case project != "":
+		m.box.set(text)
 	case r == nil || r.Project == "":
 		return nil
 	default:
-		m.project = r.Project
+		m.box.set(strings.TrimLeft("project:"+named(r.Project)+" "+text, " "))
 	}
 	return m.changed()
+}
+
+// narrowed reports whether the box names a project.
+func (m *model) narrowed() bool {
+	_, project := split(m.box.String())
+	return project != ""
+}
+
+// narrowing is the filter by a project, as every search box has it. Other commands do not compile it.
+var narrowing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(^|\s)project:(?:"([^"]*)"|(\S+))(\s|$)`)
+})
+
+// split is a query without its first project, and that.
+func split(query string) (text, project string) {
+	at := narrowing().FindStringSubmatchIndex(query)
+	if at == nil {
+		return strings.TrimSpace(query), ""
+	}
+	part := func(n int) string {
+		if at[2*n] < 0 {
+			return ""
+		}
+		return query[at[2*n]:at[2*n+1]]
+	}
+	return strings.TrimSpace(query[:at[0]] + " " + query[at[1]:]), part(2) + part(3)
+}
+
+// named is a name as a query has it.
+func named(name string) string {
+	if name = strings.ReplaceAll(name, `"`, ""); strings.ContainsFunc(name, unicode.IsSpace) {
+		return `"` + name + `"`
+	}
+	return name
 }
 
 // turn pages the preview.

@@ -3,6 +3,7 @@ package screen
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 )
@@ -73,8 +74,8 @@ func (w *writer) codeLine(indent int, line, language string) {
 	w.add(indent, w.line(style, cut(line, w.columns-indent)))
 }
 
-// item is the beginning of an item of a list.
-var item = regexp.MustCompile(`^(?:[-*+]|\d{1,3}[.)])\s+`)
+// item is the beginning of an item of a list. Other commands do not compile it.
+var item = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[-*+]|\d{1,3}[.)])\s+`) })
 
 // block writes a line that is no code: a heading, an item, a quotation, or words.
 func (w *writer) block(indent int, line string) {
@@ -89,7 +90,7 @@ func (w *writer) block(indent int, line string) {
 	case strings.Trim(line, "-") == "" || strings.Trim(line, "*") == "" && len(line) > 2:
 		rest = strings.Repeat("─", max(1, min(20, w.columns-indent)))
 	default:
-		if mark := item.FindString(line); mark != "" {
+		if mark := item().FindString(line); mark != "" {
 			first, rest = mark, line[len(mark):]
 			if strings.ContainsAny(mark[:1], "-*+") {
 				first = "• "

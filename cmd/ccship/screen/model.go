@@ -31,8 +31,7 @@ type model struct {
 	colours       bool
 	width, height int
 	box           box
-	inList        bool   // keys are for the list
-	project       string // narrows the list; "": all
+	inList        bool // keys are for the list
 	help          bool
 	said          string // what the last action did
 	wrong         bool   // said is a failure
@@ -103,7 +102,7 @@ func (m *model) opened(o openedMsg) tea.Cmd {
 		all = append(all, func() tea.Msg { return noticeMsg(m.source.Notice(m.ctx)) })
 	}
 	if m.source.Library.Server != nil {
-		all = append(all, func() tea.Msg { return diskMsg{m.source.stored(m.ctx, "", "")} })
+		all = append(all, func() tea.Msg { return diskMsg{m.source.stored(m.ctx, "")} })
 	}
 	return tea.Batch(all...)
 }
@@ -152,7 +151,7 @@ func (m *model) changed() tea.Cmd {
 // show replaces the list. The same list with more in it keeps its selection.
 func (m *model) show(p page) {
 	before := m.selected()
-	same := m.page.text == p.text && m.page.project == p.project && before != nil
+	same := m.page.query == p.query && before != nil
 	key := ""
 	if same {
 		key = before.Session + before.Machine

@@ -123,3 +123,30 @@ func TestGone(t *testing.T) {
 		t.Errorf("chosen is %+v; said %q", h.m.chosen, h.m.said)
 	}
 }
+
+// TestNarrow writes a project into the box, as the search language has it, and takes it out again.
+func TestNarrow(t *testing.T) {
+	for query, want := range map[string][2]string{
+		"cart": {"cart", ""}, "project:shop": {"", "shop"}, `a project:"my shop" b`: {"a  b", "my shop"},
+		"-project:shop": {"-project:shop", ""}, "a project:": {"a project:", ""},
+	} {
+		if text, project := split(query); [2]string{text, project} != want {
+			t.Errorf("%q is %q in %q", query, text, project)
+		}
+	}
+	h := sit(t, desk(t, serve(t, &answers{})))
+	h.write("total")
+	h.until("what was found", h.quiet)
+	for _, want := range []string{"project:shop total", "total"} {
+		h.keys(special(tea.KeyTab))
+		h.until("what was found", h.quiet)
+		if h.m.box.String() != want {
+			t.Errorf("the box has %q, want %q", h.m.box.String(), want)
+		}
+	}
+	h.keys(tea.KeyPressMsg{Code: 'u', Mod: tea.ModCtrl}, special(tea.KeyTab))
+	h.until("the project's", h.quiet)
+	if rows := h.m.page.rows; len(rows) != 2 || rows[0].group != groupHere {
+		t.Errorf("the project's sessions are %+v", rows)
+	}
+}

@@ -82,7 +82,7 @@ func TestLateAnswers(t *testing.T) {
 		t.Fatalf("%+v", h.m.asks)
 	}
 	close(second)
-	h.until("the answer to the second question, and to the last", func() bool { return h.m.page.text == "total" })
+	h.until("the answer to the second question, and to the last", func() bool { return h.m.page.query == "total" })
 	got := s.all()
 	slices.Sort(got[:2]) // they are under way at once
 	if !slices.Equal(got, []string{"to", "tot", "total"}) {
@@ -90,8 +90,8 @@ func TestLateAnswers(t *testing.T) {
 	}
 	close(first)
 	h.until("the late answer", h.quiet)
-	if h.m.page.text != "total" || len(h.m.page.rows) != 3 {
-		t.Errorf("a late answer is shown: %q", h.m.page.text)
+	if h.m.page.query != "total" || len(h.m.page.rows) != 3 {
+		t.Errorf("a late answer is shown: %q", h.m.page.query)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestGivenUp(t *testing.T) {
 	}
 	h.write("a")
 	h.take(overdueMsg{oldest})
-	h.until("the answer to the last", func() bool { return h.m.page.text == "tota" })
+	h.until("the answer to the last", func() bool { return h.m.page.query == "tota" })
 }
 
 // TestAway shows what is on disk while the server is away, and says so; then the server again.

@@ -27,11 +27,11 @@ type row struct {
 
 // page is the rows that answer a query.
 type page struct {
-	text, project string // that were asked for
-	rows          []row
-	more          bool
-	note          string // what should be known about the answer: a word that was not found, how it was read
-	away          string // why the server did not answer: the rows are those on disk
+	query string // that was asked
+	rows  []row
+	more  bool
+	note  string // what should be known about the answer: a word that was not found, how it was read
+	away  string // why the server did not answer: the rows are those on disk
 }
 
 // How much is asked for.
@@ -86,38 +86,41 @@ func (s *source) failed(err error) (why string) {
 }
 
 // page answers a query; an empty one with the sessions that ran last.
-func (s *source) page(ctx context.Context, text, project string) (page, error) {
+func (s *source) page(ctx context.Context, query string) (page, error) {
 	why := s.reachable()
 	if why == "" {
 		asked, cancel := context.WithTimeout(ctx, patience)
-		p, err := s.served(asked, text, project)
+		p, err := s.served(asked, query)
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return p, ctx.Err()
 		}
 		if !remote.Is(err, control.CodeUnreachable) && !remote.Is(err, control.CodeRefusedKey) && asked.Err() == nil {
-			return page{text: text, project: project, note: err.Error()}, nil
+			return page{query: query, note: err.Error()}, nil
 		}
 		why = s.failed(err)
 	}
-	p := s.stored(ctx, text, project)
+	p := s.stored(ctx, query)
 	p.away = why
 	return p, ctx.Err()
 }
 
-func (s *source) served(ctx context.Context, text, project string) (page, error) {
-	if text == "" {
-		return s.recent(ctx, project)
+func (s *source) served(ctx context.Context, query string) (page, error) {
+	if text, project := split(query); text == "" {
+		return s.recent(ctx, query, project)
 	}
-	return find(ctx, s.Library.Server, text, project)
+	return find(ctx, s.Library.Server, query)
 }
 
 // stored answers from the disk.
-func (s *source) stored(ctx context.Context, text, project string) page {
-	p := page{text: text, project: project}
+func (s *source) stored(ctx context.Context, query string) page {
+	p := page{query: query}
+	text, project := split(query)
 	if text == "" {
 		for _, i := range s.Library.Recent(ctx, project, recentAll) {
-			p.rows = append(p.rows, row{Item: i, line: -1, spot: library.Spot{Path: i.Path, Line: -1}})
+			if i.Title != "" { // else nothing was said yet
+				p.rows = append(p.rows, row{Item: i, line: -1, spot: library.Spot{Path: i.Path, Line: -1}})
+			}
 		}
 		p.rows = s.arranged(p.rows)
 		return p
@@ -131,7 +134,7 @@ func (s *source) stored(ctx context.Context, text, project string) page {
 }
 
 // recent lists the sessions that ran last, of this folder's project besides.
-func (s *source) recent(ctx context.Context, project string) (page, error) {
+func (s *source) recent(ctx context.Context, query, project string) (page, error) {
 	var all, here []row
 	var failed, failedHere error
 	var wait sync.WaitGroup
@@ -152,13 +155,13 @@ func (s *source) recent(ctx context.Context, project string) (page, error) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b row) int { return b.ChangedAt.Compare(a.ChangedAt) })
-	return page{project: project, rows: s.arranged(all), more: len(all) >= recentAll}, nil
+	return page{query: query, rows: s.arranged(all), more: len(all) >= recentAll}, nil
 }
 
 func (s *source) list(ctx context.Context, project string, limit int) (rows []row, err error) {
 	q := remote.Query{Project: project, Recent: true}
 	err = s.Library.Server.Sessions(ctx, q, limit, func(x *remote.Session) bool {
-		if x.Path != "history.jsonl" {
+		if x.Path != "history.jsonl" && (x.Summary.Title != "" || x.Summary.FirstPrompt != "" || x.Summary.Messages > 0) {
 			rows = append(rows, rowOf(s.Library.Server, x))
 		}
 		return len(rows) < limit

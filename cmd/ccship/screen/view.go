@@ -128,11 +128,8 @@ func (m *model) status(l layout) string {
 		style, text = match, "on this disk only: "+m.page.away
 	case m.page.note != "":
 		style, text = match, m.page.note
-	case m.query() == "" && m.notice != "":
+	case m.page.query == "" && m.notice != "":
 		style, text = match, m.notice
-	}
-	if m.project != "" {
-		text = "project " + m.project + " · " + text
 	}
 	return p.paint(style, term.Cut(term.Printable(text), l.width))
 }
@@ -141,11 +138,11 @@ func (m *model) status(l layout) string {
 func (m *model) listed() string {
 	rows := len(m.page.rows)
 	switch {
-	case m.asks.shown == 0 && rows == 0, m.page.text != m.query():
+	case m.asks.shown == 0 && rows == 0, m.page.query != m.query():
 		return "searching …"
-	case rows == 0 && m.query() == "":
+	case rows == 0 && m.page.query == "":
 		return "no sessions yet: use Claude Code, and they appear here"
-	case rows == 0 && m.project != "":
+	case rows == 0 && m.narrowed():
 		return "nothing found in this project; ⇥ searches all"
 	case rows == 0:
 		return "nothing found"
@@ -164,7 +161,7 @@ func (m *model) listed() string {
 // keysLine are the keys that do something now.
 func (m *model) keysLine() string {
 	project := "⇥ project"
-	if m.project != "" {
+	if m.narrowed() {
 		project = "⇥ all"
 	}
 	if m.inList {

@@ -82,7 +82,7 @@ func (s *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var answer any
 	switch {
 	case r.URL.Path == "/api/search":
-		text, project, _ := strings.Cut(q.Get("q"), ` project:"`)
+		text, project := split(q.Get("q"))
 		s.mu.Lock()
 		s.asked = append(s.asked, text)
 		gate := s.gates[text]
@@ -94,7 +94,7 @@ func (s *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		answer = map[string]any{"sessions": s.found(text, strings.TrimSuffix(project, `"`))}
+		answer = map[string]any{"sessions": s.found(text, project)}
 	case r.URL.Path == "/api/sessions":
 		answer = map[string]any{"sessions": s.sessions(q.Get("project"))}
 	case strings.HasSuffix(r.URL.Path, "/entries"):
