@@ -127,7 +127,7 @@ func TestGone(t *testing.T) {
 // TestNarrow writes a project into the box, as the search language has it, and takes it out again.
 func TestNarrow(t *testing.T) {
 	for query, want := range map[string][2]string{
-		"cart": {"cart", ""}, "project:shop": {"", "shop"}, `a project:"my shop" b`: {"a  b", "my shop"},
+		"cart": {"cart", ""}, "project:shop": {"", "shop"}, `a project:"my shop" b`: {"a b", "my shop"},
 		"-project:shop": {"-project:shop", ""}, "a project:": {"a project:", ""},
 	} {
 		if text, project := split(query); [2]string{text, project} != want {
