@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestHouseArchitecture compares ARCHITECTURE.md with the tree: its table of packages names folders that exist, and every
+// package; its table of functions names functions that exist.
+func TestHouseArchitecture(t *testing.T) {
+	text, err := os.ReadFile("../ARCHITECTURE.md")
+	must(t, err)
+	_, rest, _ := strings.Cut(string(text), "To follow it in the code:")
+	stories, rest, _ := strings.Cut(rest, "## Where things are")
+	rooms, _, _ := strings.Cut(rest, "\n## ")
+
+	function := regexp.MustCompile("`([a-z0-9/]+)\\.([A-Za-z]+)`")
+	found := function.FindAllStringSubmatch(stories, -1)
+	if len(found) < 10 {
+		t.Errorf("the page names %d functions", len(found))
+	}
+	for _, m := range found {
+		if !declares(t, m[1], m[2]) {
+			t.Errorf("ARCHITECTURE.md: %s has no function %s", m[1], m[2])
+		}
+	}
+
+	named, rows := map[string]bool{}, 0
+	for line := range strings.Lines(rooms) {
+		if cells := strings.Split(line, "|"); len(cells) == 4 && strings.HasPrefix(line, "| `") {
+			rows++
+			nameRooms(t, named, cells[1], cells[2])
+		}
+	}
+	if rows < 20 || rows > 32 {
+		t.Errorf("the table of packages has %d rows", rows)
+	}
+	for room := range house().Arrows {
+		above := path.Dir(room)
+		if !named[room] && !(strings.Contains(above, "/") && named[above]) && !strings.HasPrefix(room, "e2e/") &&
+			!strings.HasPrefix(room, "packaging/") && !strings.HasSuffix(room, "test") {
+			t.Errorf("ARCHITECTURE.md does not name %s", room)
+		}
+	}
+}
+
+// declares reports whether a folder has a function or method of this name.
+func declares(t *testing.T, folder, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
+	must(t, err)
+	declaration := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name + `\(`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		if declaration.Match(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// nameRooms adds the packages that a row names. The first name is a path; the others are below or next to it, or paths.
+func nameRooms(t *testing.T, named map[string]bool, cell, about string) {
+	t.Helper()
+	quoted := regexp.MustCompile("`([a-z0-9/-]+)`")
+	first := ""
+	for i, m := range quoted.FindAllStringSubmatch(cell+about, -1) {
+		if first == "" {
+			first = m[1]
+		}
+		exists := false
+		for _, room := range []string{m[1], path.Join(first, m[1]), path.Join(path.Dir(first), m[1])} {
+			if info, err := os.Stat(filepath.Join("..", room)); err == nil && info.IsDir() {
+				named[room], exists = true, true
+			}
+		}
+		if !exists && i < strings.Count(cell, "`")/2 {
+			t.Errorf("ARCHITECTURE.md names %s, and there is no such folder", m[1])
+		}
+	}
+}
+
+// TestHousePathsInPages: every path, or function of a package, that a page for maintainers names is there.
+func TestHousePathsInPages(t *testing.T) {
+	pages, err := filepath.Glob("../*.md")
+	must(t, err)
+	for _, pattern := range []string{"../docs/internals/*.md", "../docs/internals/adr/*.md"} {
+		more, err := filepath.Glob(pattern)
+		must(t, err)
+		pages = append(pages, more...)
+	}
+	named := regexp.MustCompile("`((cmd|daemon|e2e|internal|lab|outbox|packaging|server|state|tail|transcript)/[a-zA-Z0-9_./-]+)`")
+	count := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		must(t, err)
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			count++
+			if _, err := os.Stat(filepath.Join("..", m[1])); err == nil {
+				continue
+			}
+			if folder, name, ok := strings.Cut(m[1], "."); !ok || !declares(t, folder, name) {
+				t.Errorf("%s names %s, and it is not there", filepath.Base(page), m[1])
+			}
+		}
+	}
+	if count < 20 {
+		t.Errorf("only %d paths were found", count)
+	}
+}
