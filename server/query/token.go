@@ -41,7 +41,7 @@ func split(text string) (out []token) {
 // read reads a token from the beginning of a text: how many bytes it has.
 func (t *token) read(text string) int {
 	n := 0
-	if len(text) > 1 && text[0] == '-' && !unicode.IsSpace(rune(text[1])) {
+	if len(text) > 1 && text[0] == '-' && text[1] != '-' && !unicode.IsSpace(rune(text[1])) { // --flag is a word
 		t.not, n = true, 1
 	}
 	if name, rest, ok := strings.Cut(text[n:], ":"); ok && filterName(name) && startsValue(rest) {

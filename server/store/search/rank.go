@@ -160,7 +160,7 @@ func (r *ranking) sorted() []*group {
 	}
 	var list []*group
 	for _, g := range r.groups {
-		if g.mass >= most/2 {
+		if g.mass >= most/4 {
 			list = append(list, g)
 		}
 	}
