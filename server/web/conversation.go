@@ -39,6 +39,7 @@ type conversationPage struct {
 	Older  bool // not the newest generation or epoch
 	Newest bool // the view that grows
 	Beside string
+	Find   finder
 
 	SecretLines []thread.SecretLine
 	secrets     *thread.Secrets // nil for readers to whom secrets are not marked
@@ -56,6 +57,7 @@ type header struct {
 	Mark        server.Mark // the reader's own
 	MarkURL     string
 	Live        bool
+	Stands      standing
 	Parent      string // address
 	Origin      string // address of the session that it is a fork of
 	Agents      []agentRow
@@ -120,6 +122,9 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 	p.Beside = v.Base + page.Address("/beside", nil, "current", p.S.SessionID)
 	p.Tail = v.Base + s.Path("/tail", "mode", string(p.Mode))
 	p.link(v.Base)
+	if err := v.findIn(r, who, &p); err != nil {
+		return err
+	}
 	v.Render(w, http.StatusOK, "conversation.html", p)
 	return nil
 }
@@ -149,18 +154,16 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 		return nil, err
 	}
 	p.Items, p.Hidden, p.From, p.To, p.SecretLines = b.Done(), b.Hidden, w.From, w.To, b.SecretLines
+	if p.Mode == thread.Focused {
+		p.Items = thread.FoldRuns(p.Items)
+	}
 	return b, nil
 }
 
 // head reads what is known about the session, and gives s its machine. It closes its snapshot, because a store has few.
 func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *thread.Stream) error {
 	err := v.open(ctx, who, *s, func(snap server.Snapshot, view server.View) error {
-		h.S, h.Generations, h.View = snap.Session(), len(snap.Generations()), view
-		origin, err := derive.Origin(ctx, snap)
-		if origin != "" {
-			h.Origin = v.Base + thread.Stream{ID: origin, User: h.S.Owner, Generation: -1}.Path("")
-		}
-		return err
+		return v.stored(ctx, h, snap, view)
 	})
 	if err != nil {
 		return err
@@ -203,6 +206,21 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 		h.Links[format] = v.Base + s.Path("/export", "format", format)
 	}
 	return nil
+}
+
+// stored reads what the session's lines say of it.
+func (v *Viewer) stored(ctx context.Context, h *header, snap server.Snapshot, view server.View) error {
+	h.S, h.Generations, h.View = snap.Session(), len(snap.Generations()), view
+	origin, err := derive.Origin(ctx, snap)
+	if origin != "" {
+		h.Origin = v.Base + thread.Stream{ID: origin, User: h.S.Owner, Generation: -1}.Path("")
+	}
+	if err != nil {
+		return err
+	}
+	last, err := lastRecords(ctx, snap, view)
+	h.Stands = standingOf(last, h.S.Active, v.Now())
+	return err
 }
 
 // marked reads what the reader keeps about the session, how often lines were taken out of it, and what retention says.

@@ -84,7 +84,7 @@ func TestResults(t *testing.T) {
 	lines = append(lines, call(4))
 	s.put(t, head("calls"), lines...)
 	first := items(t, s.get(t, sessionPath("calls", "")))
-	if len(first) != 2 || !strings.Contains(first["L298"], "ok echo 1 output 1") || !strings.Contains(first["L299"], "failed echo 2 output 2") {
+	if len(first) != 2 || !strings.Contains(first["L298"], "Bash echo 1 echo 1 output 1") || !strings.Contains(first["L299"], "failed echo 2 output 2") {
 		t.Errorf("%q", first)
 	}
 	second := items(t, s.get(t, sessionPath("calls", "", "from", "300")))
@@ -333,4 +333,16 @@ func TestPermalinksLand(t *testing.T) {
 	if landed < 50 {
 		t.Errorf("only %d lines were looked for", landed)
 	}
+}
+
+// TestFind: a conversation is searched on its own page, and what is found leads to its lines.
+func TestFind(t *testing.T) {
+	s := loggedIn(t)
+	s.tour(t)
+	s.put(t, head("other"), `{"type":"user","message":{"role":"user","content":"float64 elsewhere"}}`)
+	page := s.get(t, sessionPath(tourID, "", "find", "float64"))
+	mustHave(t, page, `class="finds"`, "<mark>float64</mark>", `name="find"`, `value="float64"`)
+	mustLack(t, page, "elsewhere")
+	mustHave(t, s.get(t, sessionPath(tourID, "", "find", "zzzz")), "Nothing in this conversation has")
+	mustLack(t, s.get(t, sessionPath(tourID, "")), `class="finds"`)
 }

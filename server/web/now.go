@@ -94,6 +94,11 @@ func (p *homePages) tail(ctx context.Context, scope server.Scope, x server.Sessi
 	if err != nil {
 		return nil, err
 	}
+	return lastRecords(ctx, snap, view)
+}
+
+// lastRecords is the last records of a view, in order.
+func lastRecords(ctx context.Context, snap server.Snapshot, view server.View) (out []transcript.Record, err error) {
 	left := tailBytes
 	for to := view.Total; to > max(0, view.Total-tailLines) && left > 0; to-- {
 		for _, span := range view.Between(to-1, to) {

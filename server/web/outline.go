@@ -25,6 +25,7 @@ type outlinePart struct {
 type outlineQuery struct {
 	After string // a Next, or a line's number; "" is the beginning
 	Short bool   // without tool calls and commands
+	Now   time.Time
 }
 
 // lastPart is behind every moment of a line.
@@ -53,7 +54,9 @@ func outlineList(ctx context.Context, st recall.Store, scope server.Scope, s *th
 	s.Pin(t.Session)
 	out.Next, out.Read = t.Next, t.Read
 	for i := range t.Moments {
-		out.Rows = append(out.Rows, outlineRow(*s, &t.Moments[i]))
+		m := &t.Moments[i]
+		m.Running = m.Running && from.Now.Sub(t.Session.Active) < silence
+		out.Rows = append(out.Rows, outlineRow(*s, m))
 	}
 	return out, nil
 }
@@ -64,7 +67,11 @@ func outlineRow(s thread.Stream, m *session.Moment) thread.Prompt {
 		x.Kind = string(m.Kind)
 	}
 	if x.Kind != "" && m.Tool != "" {
-		x.Text = strings.TrimSpace(m.Tool + ": " + m.Text)
+		what := m.Text
+		if strings.HasPrefix(what, "/") && !strings.Contains(what, " ") {
+			what = page.ShortPath(what, 40)
+		}
+		x.Text = strings.TrimSuffix(m.Tool+": "+what, ": ")
 	}
 	if m.Agent != "" {
 		x.URL = thread.Stream{ID: s.ID + "/agent-" + m.Agent, User: s.User, Machine: s.Machine, Generation: -1}.Path("")

@@ -284,7 +284,7 @@ func TestFollow(t *testing.T) {
 		t.Errorf("%v", a.header)
 	}
 	got := items(t, a.body)
-	if len(got) != 2 || !strings.Contains(got["L54"], "Bash go vet ./... && staticcheck ./... Check the code ok") || !strings.Contains(got["L55"], "The code is fine.") {
+	if len(got) != 2 || !strings.Contains(got["L54"], "Bash go vet ./... && staticcheck ./... Check the code The call is on line 54 all fine") || !strings.Contains(got["L55"], "The code is fine.") {
 		t.Errorf("%q", got)
 	}
 	mustHave(t, a.body, `data-call="toolu_01Tour00000013"`)

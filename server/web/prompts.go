@@ -52,7 +52,7 @@ func (v *Viewer) outlined(r *http.Request, who server.Login, s *thread.Stream, p
 	ctx, after, bare := r.Context(), r.URL.Query().Get("after"), r.URL.Query().Get("bare") != ""
 	if s.Generation < 0 && s.Epoch == "" {
 		list, err := outlineList(ctx, v.store, server.ScopeOf(who.User), s,
-			outlineQuery{After: after, Short: bare})
+			outlineQuery{After: after, Short: bare, Now: v.Now()})
 		if errors.Is(err, server.ErrBadPage) {
 			return page.BadRequestError("after must come from a link of this page.")
 		}

@@ -110,7 +110,7 @@ func (x *sharedPage) window(r *http.Request, v visit, s seen) error {
 	if err != nil {
 		return err
 	}
-	x.Items, x.From, x.To = b.Done(), w.From, w.To
+	x.Items, x.From, x.To = thread.FoldRuns(b.Done()), w.From, w.To
 	x.Tail, x.Prompts = v.base+s.stream.Path("/tail"), v.base+s.stream.Path("/prompts", "bare", "1")
 	at := func(from string) string { return v.base + s.stream.Path("", "from", from) }
 	if x.From > 0 {
@@ -152,6 +152,7 @@ func (p *sharePages) tail(w http.ResponseWriter, r *http.Request, v visit) error
 		if f.Items = b.Done(); f.Inside {
 			thread.Embed(f.Items, v.base, s.stream)
 		}
+		f.Items = thread.FoldRuns(f.Items)
 		if win.To < s.Total {
 			f.More = v.base + s.stream.Path("", "from", strconv.FormatInt(win.To, 10))
 		}

@@ -21,6 +21,9 @@ const (
 	homePatience = 20 * time.Second
 	// silence is how long Claude Code may write nothing before it counts as gone.
 	silence = 10 * time.Minute
+	// abandoned is how long a call may be without a result before it counts as stopped: no command runs that long, and a
+	// question for permission that nobody answered has gone with its terminal.
+	abandoned = time.Hour
 )
 
 // standingOf reads records from the last one back. active is when the last one was written.
@@ -76,7 +79,7 @@ func (s *standing) decide(r *transcript.Record, answered map[string]bool, quiet 
 func (s *standing) works(quiet time.Duration) {
 	s.State, s.Words = "working", "Working"
 	if quiet > silence {
-		s.State, s.Words = "done", "Nothing written for "+page.Duration(quiet.Truncate(time.Second))
+		s.State, s.Words = "done", "Stopped before Claude had answered"
 	}
 }
 
@@ -93,12 +96,19 @@ func (s *standing) answer(r *transcript.Record, answered map[string]bool, quiet 
 		}
 		took := page.Duration(quiet.Truncate(time.Second))
 		switch {
+		case quiet > recent && (b.ToolName == "AskUserQuestion" || b.ToolName == "ExitPlanMode"):
+			s.State, s.Words = "done", "Stopped at a question"
 		case b.ToolName == "AskUserQuestion":
 			s.State, s.Words, s.Needs = "waits", "Waiting: Claude asks a question", true
 		case b.ToolName == "ExitPlanMode":
 			s.State, s.Words, s.Needs = "waits", "Waiting: a plan needs approval", true
 		case quiet <= homePatience || mode == "bypassPermissions":
 			s.works(quiet)
+			if s.State == "done" {
+				s.Words = "Stopped during " + b.ToolName
+			}
+		case quiet > abandoned:
+			s.State, s.Words = "done", "Stopped during "+page.OneLine(b.ToolName, 60)
 		default:
 			s.State, s.Needs = "maybe", true
 			s.Words = b.ToolName + " for " + took + ": running, or waiting for permission"

@@ -51,6 +51,9 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 		if f.Inside {
 			thread.Embed(f.Items, v.Base, s)
 		}
+		if thread.ModeOf(q.Get("mode")) == thread.Focused {
+			f.Items = thread.FoldRuns(f.Items)
+		}
 		if win.To < view.Total {
 			f.More = v.Base + s.Path("", "from", strconv.FormatInt(win.To, 10))
 		}

@@ -65,7 +65,7 @@
   };
   for (const d of $$("details[data-keep]")) {
     const was = remember(d.dataset.keep);
-    d.open = was === "open" || was === null && "wide" in d.dataset && matchMedia("(min-width: 84rem)").matches;
+    d.open = was === "open" || was === null && "wide" in d.dataset && matchMedia("(min-width: 80rem)").matches;
   }
   const tab = (name, value) => { // what this tab remembers
     try { return value === undefined ? sessionStorage.getItem(`ccship${base}:${name}`) : sessionStorage.setItem(`ccship${base}:${name}`, value); } catch { return null; }
@@ -127,7 +127,6 @@
     $$(":scope > [data-src]", e.target).forEach(lazy);
   }, true);
   if (matchMedia("(max-width: 62rem)").matches) $$(".side details[open]").forEach((d) => { d.open = false; });
-  if (matchMedia("(max-width: 44rem)").matches) $$(".head-more").forEach((d) => { d.open = false; });
   $$("details[open] > [data-src]").forEach((h) => lazy(h).then(h === side ? besideReady : markPrompts));
 
   // One button to copy stands beside what has the pointer or the focus.
@@ -187,7 +186,7 @@
   // Keys.
   const rows = () => {
     const beside = document.activeElement?.closest(".beside") || null;
-    return $$("[data-row]").filter((r) => r.offsetParent !== null && r.closest(".beside") === beside);
+    return $$("[data-row]").filter((r) => r.checkVisibility() && r.closest(".beside") === beside);
   };
   const move = (list, step) => {
     if (!list.length) return;
@@ -206,7 +205,7 @@
     if (!to.closest(".beside") && to.getBoundingClientRect().top < top) scrollBy(0, to.getBoundingClientRect().top - top);
   };
   const foldAll = () => {
-    const list = $$("details.tool, details.think");
+    const list = $$("details.tool, details.think, details.calls");
     const open = list.some((d) => !d.open);
     for (const d of list) d.open = open;
   };
@@ -226,6 +225,7 @@
       setTimeout(() => ($("[aria-current]", list) || $("a, summary", list)).focus(), 0);
     },
     "/": () => ($("#s-q") || $("#find"))?.focus(),
+    f: () => $("#in-q")?.focus(),
     "?": () => $("#help").showModal(),
     "]": () => $('a[rel="next"]')?.click(),
     "[": () => $('a[rel="prev"]')?.click(),
@@ -398,6 +398,14 @@
   const follow = "follow" in main.dataset ? tailer() : main.classList.contains("home") ? lister() : main.dataset.artifacts ? watcher() : null;
   if (!follow) return;
   const artifacts = renewer();
+  const status = $("#following");
+  // cut says whether the stream is interrupted: what is shown may be old.
+  const cut = (off) => {
+    if (!status || document.hidden) return;
+    status.classList.toggle("cut", off);
+    status.lastElementChild.textContent = off ? "Reconnecting…" : "Following";
+    if (off) status.hidden = false;
+  };
   let source = null;
   const listen = () => {
     if (document.hidden) {
@@ -407,14 +415,14 @@
     }
     if (source) return;
     source = new EventSource(base + "/events" + follow.query);
-    source.addEventListener("open", () => { follow.all(); artifacts.soon(false); });
+    source.addEventListener("open", () => { cut(false); follow.all(); artifacts.soon(false); });
     source.addEventListener("change", (e) => {
       const c = JSON.parse(e.data);
       artifacts.soon(true);
       if (!c.about) follow.change(c);
     });
     source.addEventListener("all", () => { follow.all(); artifacts.soon(true); });
-    source.addEventListener("error", () => { if (source?.readyState === 2) { source = null; setTimeout(listen, 5000); } });
+    source.addEventListener("error", () => { cut(true); if (source?.readyState === 2) { source = null; setTimeout(listen, 5000); } });
   };
   document.addEventListener("visibilitychange", listen);
   listen();

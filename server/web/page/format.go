@@ -125,6 +125,22 @@ func Short(s string, n int) string {
 	return strings.TrimRight(string(r[:n-1]), " ") + "…"
 }
 
+// ShortPath cuts a path to about n characters. Its end stays: the name of the file, and folders as there is room.
+func ShortPath(path string, n int) string {
+	if utf8.RuneCountInString(path) <= n {
+		return path
+	}
+	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
+	if len(parts) == 0 {
+		return Short(path, n)
+	}
+	end := Short(parts[len(parts)-1], n)
+	for i := len(parts) - 2; i >= 0 && utf8.RuneCountInString(parts[i])+utf8.RuneCountInString(end)+3 <= n; i-- {
+		end = parts[i] + "/" + end
+	}
+	return "…/" + end
+}
+
 // Cut is the first n bytes of s, up to a character's edge, and how many are left.
 func Cut(s string, n int) (head string, rest int64) {
 	if len(s) <= n {

@@ -10,8 +10,9 @@ import (
 
 // Item is what a page shows for a line, or for a run of skipped lines.
 type Item struct {
-	Line  int64
-	Kind  string // "prompt", "message", "answer", "result", "divider", "note", "error", "other", "gap", "day"
+	Line int64
+	// Kind is "prompt", "message", "answer", "run", "result", "divider", "note", "error", "other", "gap" or "day".
+	Kind  string
 	Time  time.Time
 	Who   string // heading; "" when the item before it has the same
 	Model string
@@ -32,6 +33,10 @@ type Item struct {
 	Mark string
 	// Page is the item's address when it stands on another transcript's page.
 	Page string
+	// Run is the items of a run, Summary what they did, Took how long.
+	Run     []Item
+	Summary string
+	Took    time.Duration
 }
 
 // ID is the item's anchor.
@@ -98,6 +103,7 @@ type Picture struct {
 // Tool is a call with what came of it.
 type Tool struct {
 	ID, Name, Summary string
+	Folder, File      string // Summary, when it is a path
 	State             string // "ok", "error", "running", "none": no result is known
 	Word              string // State in words
 	Open              bool   // shown unfolded

@@ -115,7 +115,14 @@ func (b *Builder) title(t *Tool) {
 		summary = "" // all of it stands below
 	}
 	t.Summary = page.OneLine(t.call.relative(summary), summarySize)
+	if path := t.call.pathOf(); path != "" {
+		t.Folder, t.File = splitPath(page.OneLine(t.call.relative(path), maxPath))
+		t.File = page.Short(t.File, summarySize)
+	}
 }
+
+// maxPath is the longest path of a heading, in characters.
+const maxPath = 1024
 
 // input is what the call takes.
 func (c *call) input() *input {

@@ -1,0 +1,57 @@
+package web
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/thread"
+)
+
+// maxFinds is how many lines of a conversation a search in it lists.
+const maxFinds = 40
+
+// finder is the search in one conversation: its form, and what was found.
+type finder struct {
+	Fields []field // that the form sends besides
+	Text   string
+	Hits   []hit
+	Count  int64
+	More   bool
+	Close  string
+}
+
+type field struct{ Name, Value string }
+
+// findIn looks for the words that a request asks for in its conversation, agents apart.
+func (v *Viewer) findIn(r *http.Request, who server.Login, p *conversationPage) error {
+	f := &p.Find
+	_, query, _ := strings.Cut(p.Stream.Path("", "mode", p.modeParam()), "?")
+	f.Text = strings.TrimSpace(r.URL.Query().Get("find"))
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		f.Fields = append(f.Fields, field{name, values.Get(name)})
+	}
+	if f.Text == "" {
+		return nil
+	}
+	f.Close = v.Base + p.Stream.Path("", "mode", p.modeParam())
+	hits, err := v.store.Search(r.Context(), server.ScopeOf(who.User), server.SearchQuery{Text: f.Text,
+		Session: p.S.SessionID, User: p.S.Owner, Machine: &p.S.Machine, Limit: maxFinds})
+	if err != nil {
+		return err
+	}
+	for _, h := range hits.List {
+		if h.Session.ID == p.S.ID {
+			f.Hits = append(f.Hits, hit{Hit: h, URL: v.Base + thread.StreamOf(h.Session).LinePath(h.Line)})
+		}
+	}
+	f.Count, f.More = int64(len(f.Hits)), hits.Next != ""
+	return nil
+}
