@@ -209,7 +209,27 @@ func unwrap(text string) (s Speech, ok bool) {
 		return Speech{Background, backgroundTask,
 			cmp.Or(StringField(task, "description"), StringField(task, "summary"))}, true
 	}
+	if isNotice(text) {
+		notice := []byte(text)
+		return Speech{Background, "", cmp.Or(StringField(notice, "summary"), StringField(notice, "message"),
+			StringField(notice, "systemMessage"), strings.ReplaceAll(StringField(notice, "type"), "_", " "), "hook")}, true
+	}
 	return elements(text)
+}
+
+// isNotice reports whether a text is the JSON of a notice between programs: an object with a type in snake case, as
+// idle_notification and task_assignment, or what a hook gets or answers. No person types one.
+func isNotice(text string) bool {
+	if !strings.HasPrefix(text, "{") || Scan([]byte(text)).Shape != Object {
+		return false
+	}
+	for _, name := range []string{"hook_event_name", "hookSpecificOutput", "systemMessage"} {
+		if field([]byte(text), name) != nil {
+			return true
+		}
+	}
+	kind := StringField([]byte(text), "type")
+	return strings.Contains(kind, "_") && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz_") == ""
 }
 
 // isTask reports whether a text is the JSON of a background task, as Claude Code 2.1.45 to 2.1.50 queued it.
