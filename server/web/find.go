@@ -18,10 +18,16 @@ const maxFinds = 40
 type finder struct {
 	Fields []field // that the form sends besides
 	Text   string
-	Hits   []hit
+	Hits   []foundInside
 	Count  int64
 	More   bool
 	Close  string
+}
+
+// foundInside is a line of the conversation that was found.
+type foundInside struct {
+	server.Hit
+	URL string
 }
 
 type field struct{ Name, Value string }
@@ -49,7 +55,7 @@ func (v *Viewer) findIn(r *http.Request, who server.Login, p *conversationPage) 
 	}
 	for _, h := range hits.List {
 		if h.Session.ID == p.S.ID {
-			f.Hits = append(f.Hits, hit{Hit: h, URL: v.Base + thread.StreamOf(h.Session).LinePath(h.Line)})
+			f.Hits = append(f.Hits, foundInside{Hit: h, URL: v.Base + thread.StreamOf(h.Session).LinePath(h.Line)})
 		}
 	}
 	f.Count, f.More = int64(len(f.Hits)), hits.Next != ""

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
@@ -32,7 +31,6 @@ func (v *Viewer) functions() template.FuncMap {
 		"short":    func(s string, n int) string { return page.Short(s, n) },
 		"firstOf":  cmp.Or[string],
 		"add":      func(a, b int64) int64 { return a + b },
-		"markHits": markHits,
 		"hitKind":  hitKind,
 		"join":     func(list []string) string { return strings.Join(list, ", ") },
 		"len64":    func(list []string) int64 { return int64(len(list)) },
@@ -53,25 +51,4 @@ func hitKind(kind string) string {
 	words := map[string]string{"answer": "response", "tool": "tool call", server.EditKind: "file changed",
 		server.ReadKind: "file read", server.CommandKind: "command run"}
 	return cmp.Or(words[kind], kind)
-}
-
-// markHits puts what a search found between marks.
-func markHits(snippet string) template.HTML {
-	var b strings.Builder
-	budget := markup.NewBudget()
-	text := func(s string) string {
-		html, _ := budget.Text(s) // a snippet is short
-		return string(html)
-	}
-	for snippet != "" {
-		before, rest, found := strings.Cut(snippet, "\u0002")
-		b.WriteString(text(strings.ReplaceAll(before, "\u0003", "")))
-		if !found {
-			break
-		}
-		hit, after, _ := strings.Cut(rest, "\u0003")
-		b.WriteString("<mark>" + text(strings.ReplaceAll(hit, "\u0002", "")) + "</mark>")
-		snippet = after
-	}
-	return template.HTML(b.String()) //nolint:gosec // escaped by Text
 }

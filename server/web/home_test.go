@@ -2,8 +2,6 @@ package web_test
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,108 +130,4 @@ func TestWall(t *testing.T) {
 	if page := s.get(t, "/now"); strings.Contains(page, "stuck") {
 		t.Error("another user's session is on the wall")
 	}
-}
-
-// TestChips: what a search is narrowed to stands above it, and each goes away by itself. Kinds add up.
-func TestChips(t *testing.T) {
-	s := loggedIn(t)
-	s.tour(t)
-	links := func(page, within string) map[string]string {
-		out := map[string]string{}
-		nodes(t, page, func(n *html.Node) {
-			if n.Data == "ul" && attr(n, "class") == within {
-				for a := range n.Descendants() {
-					if a.Data == "a" {
-						out[strings.Join(strings.Fields(words(a)), " ")] = attr(a, "href") + " " + attr(a, "aria-current")
-					}
-				}
-			}
-		})
-		return out
-	}
-	const all = "/search?file=cart.go&kind=prompt&machine=9c1f2ab047d3&project=sha-of-shop&q=cart&since=2026-01-02&superseded=1&tool=Edit"
-	page := s.get(t, all)
-	chips := links(page, "chosen on")
-	for name, gone := range map[string]string{"project shop ×remove": "project=sha-of-shop&", "machine kims-laptop ×remove": "machine=9c1f2ab047d3&",
-		"from 2026-01-02 ×remove": "since=2026-01-02&", "with superseded lines ×remove": "&superseded=1", "tool Edit ×remove": "&tool=Edit", "file cart.go ×remove": "file=cart.go&"} {
-		if want := strings.Replace(all, gone, "", 1) + " "; chips[name] != want {
-			t.Errorf("%s leads to %q, want %q", name, chips[name], want)
-		}
-	}
-	if len(chips) != 6 {
-		t.Errorf("chips %q", chips)
-	}
-	kinds := links(page, "chosen")
-	if !strings.HasSuffix(kinds["Prompts ×remove"], " true") || strings.Contains(kinds["Prompts ×remove"], "kind=") || !strings.Contains(kinds["Errors only"], "kind=prompt&kind=error") ||
-		strings.HasSuffix(kinds["All"], " true") {
-		t.Errorf("kinds %q", kinds)
-	}
-	if kinds := links(s.get(t, "/search?q=cart"), "chosen"); !strings.HasSuffix(kinds["All"], " true") {
-		t.Errorf("without a kind %q", kinds)
-	}
-	mustHave(t, s.get(t, "/?machine=9c1f2ab047d3"), `<ul class="chosen on">`)
-	for address, want := range map[string]string{"tool=Bash": "tool call", "tool=Read&q=cart": "result,tool call",
-		"file=cart.go": "file changed,file read", "file=cart.go&q=cart": "result,tool call", "tool=Bash&kind=error": "error", "tool=Nope": "", "": ""} {
-		kinds, asked := map[string]bool{}, false
-		nodes(t, s.get(t, "/search?"+address), func(n *html.Node) {
-			asked = asked || attr(n, "class") == "hits"
-			if attr(n, "class") == "at-line" {
-				kind, _, _ := strings.Cut(strings.Join(strings.Fields(words(n)), " "), " line ")
-				kinds[kind] = true
-			}
-		})
-		if got := strings.Join(slices.Sorted(maps.Keys(kinds)), ","); got != want || asked != (address != "") {
-			t.Errorf("%s finds %q, want %q; asked: %t", address, got, want, asked)
-		}
-	}
-}
-
-// TestSearchBeside: what attachments, file snapshots and the queue say is found, and each hit leads to its line.
-func TestSearchBeside(t *testing.T) {
-	s := loggedIn(t)
-	s.put(t, head("birds"), append(prompt("hello", "m", "2026-11-20T10:00:00Z"),
-		`{"type":"attachment","timestamp":"2026-11-20T10:01:00Z","attachment":{"type":"file","filename":"/a.go","content":{"file":{"content":"package heron"}}}}`,
-		`{"type":"file-history-snapshot","snapshot":{"timestamp":"2026-11-20T10:01:00Z","trackedFileBackups":{"heron/b.go":{"backupTime":"2026-11-20T10:01:00Z"}}}}`,
-		`{"type":"queue-operation","operation":"enqueue","timestamp":"2026-11-20T10:02:00Z","content":"the heron again"}`)...)
-	var lines []string
-	nodes(t, s.get(t, "/search?q=heron&kind=other"), func(n *html.Node) {
-		if attr(n, "class") != "at-line" {
-			return
-		}
-		address := attr(n, "href")
-		_, line, _ := strings.Cut(strings.Split(address, "?")[0], "/L/")
-		lines = append(lines, line)
-		mustHave(t, s.get(t, address), `id="L`+line+`"`)
-	})
-	if got := strings.Join(lines, " "); got != "4 3 2" {
-		t.Errorf("found lines %q", got)
-	}
-}
-
-// TestSearchGroups: hits stand with their session; a title that is written again and again is one hit.
-func TestSearchGroups(t *testing.T) {
-	s := loggedIn(t)
-	lines := prompt("find the heron", "m", "2026-11-20T10:00:00Z")
-	for range 6 {
-		lines = append(lines, `{"type":"ai-title","aiTitle":"The heron of the pond","sessionId":"x"}`)
-	}
-	for i := range 6 {
-		lines = append(lines, fmt.Sprintf(`{"type":"user","uuid":"u%d","timestamp":"2026-11-20T10:0%d:00Z","message":{"role":"user","content":"heron number %d"}}`, i, i, i))
-	}
-	s.put(t, head("birds"), lines...)
-	s.put(t, head("other"), prompt("another heron", "m", "2026-11-19T10:00:00Z")...)
-	found, hits := 0, 0
-	page := s.get(t, "/search?q=heron")
-	nodes(t, page, func(n *html.Node) {
-		switch strings.Fields(attr(n, "class") + " -")[0] {
-		case "found":
-			found++
-		case "hit":
-			hits++
-		}
-	})
-	if found != 2 || hits < 9 || hits > 11 {
-		t.Errorf("%d sessions, %d hits", found, hits)
-	}
-	mustHave(t, page, "<summary>")
 }

@@ -247,7 +247,7 @@ func TestHostile(t *testing.T) {
 			return "/sessions/" + url.PathEscape(h.SessionID) + below + "?" + v.Encode()
 		}
 		for _, path := range []string{"/?" + url.Values{"q": {p}, "branch": {p}, "model": {p}, "project": {p}, "machine": {p}, "since": {p}}.Encode(),
-			"/search?" + url.Values{"q": {`"` + strings.ReplaceAll(p, `"`, "") + `"`}, "kind": {p}}.Encode(), "/search?q=script&" + url.Values{"session": {p}}.Encode(), at("", "mode", "everything"), at("", "generation", "0"), at("/prompts"),
+			"/search?" + url.Values{"q": {`"` + strings.ReplaceAll(p, `"`, "") + `"`}}.Encode(), "/search?" + url.Values{"q": {"script kind:" + p}}.Encode(), at("", "mode", "everything"), at("", "generation", "0"), at("/prompts"),
 			at("/compare"), at("/tail", "after", "-1", "inside", "1"), at("/entry/1"), at(fmt.Sprintf("/entry/%d", 3+2*i)), at("/entry/0", "generation", "0")} {
 			s.inert(t, p, path)
 		}
@@ -257,7 +257,7 @@ func TestHostile(t *testing.T) {
 		}
 		s.inertExport(t, p, at("/export", "format", "html"))
 	}
-	for _, path := range []string{"/", "/search?q=alert", "/search?q=script&superseded=1", "/drops", "/usage?range=all&by=project", "/usage?range=all&by=machine"} {
+	for _, path := range []string{"/", "/search?q=alert", "/search?q=script", "/drops", "/usage?range=all&by=project", "/usage?range=all&by=machine"} {
 		s.inert(t, "all", path)
 	}
 }

@@ -101,46 +101,6 @@ func TestListPages(t *testing.T) {
 	mustLack(t, second, "session-10", `rel="next"`)
 }
 
-func TestSearchPage(t *testing.T) {
-	s := loggedIn(t)
-	s.tour(t)
-	page := s.get(t, "/search?q=euros")
-	mustHave(t, page, "<mark>euros</mark>", "Rounding in the cart", `/L/`, "kims-laptop")
-	mustHave(t, s.get(t, "/search?q=euros&kind=thinking"), `aria-current="true" href="/search?q=euros">Thinking`)
-	mustHave(t, s.get(t, "/search?q=euros&kind=title"), "No results")
-	for _, q := range []string{`"`, `a"b`, "*", "NEAR(a b)", "-x", "'; DROP TABLE lines; --", "%", "_", "\x00", "\xff", "a AND", "(", "사과"} {
-		s.get(t, "/search?"+url.Values{"q": {q}}.Encode())
-	}
-	hit := regexpHref(t, page)
-	a := s.do(t, "GET", hit, nil, nil)
-	if a.code != 200 || !strings.HasPrefix(a.path, "/sessions/") {
-		t.Errorf("a hit leads to %d %s", a.code, a.path)
-	}
-	// What a rewrite took out is found when it is asked for, marked, and its link shows it.
-	h := head("rewritten")
-	s.put(t, h, `{"type":"user","uuid":"x","message":{"role":"user","content":"the wombat prompt"}}`)
-	h.Generation = 1
-	s.put(t, h, `{"type":"user","uuid":"y","message":{"role":"user","content":"another"}}`)
-	mustHave(t, s.get(t, "/search?q=wombat"), "No results")
-	page = s.get(t, "/search?q=wombat&superseded=1")
-	mustHave(t, page, "superseded</span>", "<mark>wombat</mark>", "generation=0")
-	mustHave(t, s.do(t, "GET", regexpHref(t, page), nil, nil).body, "the wombat prompt", "an earlier version")
-}
-
-func regexpHref(t *testing.T, page string) string {
-	t.Helper()
-	var hit string
-	nodes(t, page, func(n *html.Node) {
-		if attr(n, "class") == "at-line" && hit == "" {
-			hit = attr(n, "href")
-		}
-	})
-	if hit == "" {
-		t.Fatalf("no hit on %s", page)
-	}
-	return hit
-}
-
 func TestUsage(t *testing.T) {
 	s := loggedIn(t)
 	shelf(t, s)

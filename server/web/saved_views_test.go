@@ -24,13 +24,13 @@ func TestSavedViews(t *testing.T) {
 		}
 	}
 	save("Cents <b>", "sessions", "q=cents&view=failed", "/?q=cents&view=failed")
-	save("Halves", "search", "q=rounding&kind=prompt", "/search?kind=prompt&q=rounding")
+	save("Halves", "search", "q=rounding+kind:prompt", "/search?q=rounding+kind%3Aprompt")
 	save("Lately", "sessions", "since=7d", "/?since=7d")
 	page := s.get(t, "/")
-	mustHave(t, page, "Saved views", `href="/?q=cents&amp;view=failed"><bdi>Cents &lt;b&gt;</bdi>`, `href="/search?kind=prompt&amp;q=rounding"><bdi>Halves</bdi>`)
+	mustHave(t, page, "Saved views", `href="/?q=cents&amp;view=failed"><bdi>Cents &lt;b&gt;</bdi>`, `href="/search?q=rounding&#43;kind%3Aprompt"><bdi>Halves</bdi>`)
 	mustLack(t, page, "Save this view", "Remove this saved view")
 	mustHave(t, s.get(t, "/?view=failed&q=cents&after=&by=project"), `aria-current="true" href="/?q=cents&amp;view=failed"`, "Remove this saved view")
-	mustHave(t, s.get(t, "/search?q=rounding&kind=prompt"), `aria-current="true" href="/search?kind=prompt&amp;q=rounding"`, "Remove this saved view")
+	mustHave(t, s.get(t, "/search?q=rounding+kind:prompt"), `aria-current="true" href="/search?q=rounding&#43;kind%3Aprompt"`, "Remove this saved view")
 	mustHave(t, s.get(t, "/search?q=rounding"), "Save this search", "Halves")
 	mustHave(t, s.get(t, "/?since=7d"), "7 days ago", `<input name="since" value="7d">`, tourID)
 	for _, bad := range []url.Values{{"name": {" "}, "query": {"q=x"}}, {"name": {"x"}, "query": {""}}, {"name": {strings.Repeat("x", 81)}, "query": {"q=x"}}} {
@@ -41,11 +41,11 @@ func TestSavedViews(t *testing.T) {
 	ana := s.addUser(t, "ana", server.Owner)
 	s.login(t, s.addKey(t, ana, "desk"))
 	mustLack(t, s.get(t, "/"), "Cents &lt;b&gt;", "Halves", "Saved views")
-	s.do(t, "POST", "/views", url.Values{"name": {"Halves"}, "page": {"search"}, "query": {"q=rounding&kind=prompt"}, "remove": {"1"}}, nil)
+	s.do(t, "POST", "/views", url.Values{"name": {"Halves"}, "page": {"search"}, "query": {"q=rounding+kind:prompt"}, "remove": {"1"}}, nil)
 	s.login(t, s.key)
 	mustHave(t, s.get(t, "/"), "Halves")
-	a := s.do(t, "POST", "/views", url.Values{"name": {"Halves"}, "page": {"search"}, "query": {"q=rounding&kind=prompt"}, "remove": {"1"}}, nil)
-	if a.code != 200 || a.path != "/search?kind=prompt&q=rounding" {
+	a := s.do(t, "POST", "/views", url.Values{"name": {"Halves"}, "page": {"search"}, "query": {"q=rounding+kind:prompt"}, "remove": {"1"}}, nil)
+	if a.code != 200 || a.path != "/search?q=rounding+kind%3Aprompt" {
 		t.Errorf("%d, lands on %s", a.code, a.path)
 	}
 	mustLack(t, s.get(t, "/"), "Halves")

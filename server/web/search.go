@@ -3,211 +3,219 @@ package web
 import (
 	"cmp"
 	"errors"
-	"maps"
+	"html/template"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/query"
 
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
 const (
-	searchPage = 60
-	// fewHits is how many lines of a session stand open; the others unfold.
-	fewHits = 4
+	// searchPage is how many sessions a page of results has, and searchEach how many lines of each.
+	searchPage = 20
+	searchEach = 4
 )
 
-// searchKinds are the kinds that can be searched separately, with their names for people.
-var searchKinds = []struct{ Kind, Name string }{
-	{"prompt", "Prompts"}, {"message", "Messages of others"}, {"answer", "Responses"},
-	{"thinking", "Thinking"}, {"tool", "Tool calls"},
-	{"result", "Results"}, {"title", "Titles"}, {"other", "Attachments, snapshots, other"},
-	{server.HistoryKind, "Prompts of sessions that are gone"},
-	{server.CommandKind, "Commands run"}, {server.EditKind, "Files changed"}, {server.ReadKind, "Files read"},
-	{server.ErrorKind, "Errors only"},
-}
-
+// found is the page of a search.
 type found struct {
 	page.Layout
-	filter
-	Kinds      []page.Choice
-	Chips      []narrowChip
-	Saved      saved
-	Superseded bool
-	Session    string
-	Tool, File string
-	Tools      []string // that are offered
-	Projects   []chipProject
-	Groups     []hitGroup
-	Next       string
-	More       bool // the search goes on there: it was to become too much work
-	Asked      bool
-	KindParams []string
-	owner      int64 // of the session; 0: none is named
+	Asked   bool
+	Notes   []string // what of the query was not understood
+	Missing []string // words that the best session lacks
+	Total   int64
+	More    bool // there may be further sessions: the search was to become too much work
+	List    []foundSession
+	Facets  []facet
+	Help    []helpRow // of a page without a query, as is what completes it
+	Names   []string
+	Saved   saved
+	Next    string
 }
 
-// hitGroup is what was found in one session.
-type hitGroup struct {
+// foundSession is a session that was found, with its best lines.
+type foundSession struct {
+	server.RankedSession
 	Title, URL string
-	Session    server.Session
-	Lines      int
-	Few, More  []hit
+	Who        string // whose it is, where there are several users
+	Lines      []foundLine
 }
 
-type hit struct {
+type foundLine struct {
 	server.Hit
+	HTML template.HTML
 	URL  string
-	Same int // further lines with the same text
 }
 
-// commonTools are offered; any other can be typed.
-var commonTools = []string{"Bash", "Edit", "Glob", "Grep", "Read", "Skill", "Task", "WebFetch", "WebSearch", "Write",
-	"mcp__*"}
+// facet is values that the query can be narrowed to. Each link writes its filter into the query, or takes it out.
+type facet struct {
+	Name   string
+	Values []facetValue
+}
 
-// search is GET /search?q&kind&tool&file&project&machine&user&model&since&until&superseded&session: lines that contain
-// words, tool calls, or what touched a file.
+type facetValue struct {
+	page.Choice
+	Count int64 // sessions; 0: not counted
+}
+
+// search is GET /search?q&after: sessions that a query in the language of server/query finds.
 func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login) error {
-	q := r.URL.Query()
-	scope := server.ScopeOf(who.User)
-	groups, err := groups(r.Context(), v.store, scope, q)
-	if err != nil {
-		return err
+	text := r.URL.Query().Get("q")
+	p := found{Layout: v.Layout(r, who, "Search", "search")}
+	p.Layout.Query = text
+	if strings.TrimSpace(text) != "" {
+		p.Title = text + " · Search"
 	}
-	users, err := userChips(r.Context(), v.store, who, q, allUsers)
-	if err != nil {
-		return err
-	}
-	models, err := v.store.Usage(r.Context(), scope, server.UsageQuery{By: []string{"model"}})
-	if err != nil {
-		return err
-	}
-	p := found{Layout: v.Layout(r, who, "Search", "search"), filter: readFilter(q, v.Base, "/search", users),
-		Superseded: q.Get("superseded") != "", Session: q.Get("session"),
-		Tool: strings.TrimSpace(q.Get("tool")), File: strings.TrimSpace(q.Get("file")), Tools: commonTools,
-		Projects: projects(groups, q, v.Base, "/")}
-	p.Layout.Query, p.Asked = p.Text, p.Text+p.Tool+p.File != ""
-	p.Offer(groups, models)
-	if p.owner, err = v.ownerOf(r, who); err != nil {
-		return err
-	}
-	v.searchChips(q, &p)
+	east := page.Zone(r)
+	ask := server.Ask{Reader: who.User.ID, Zone: east, After: r.URL.Query().Get("after"), Limit: searchPage,
+		Each: searchEach, Facets: true}
+	ask.Query = query.Parse(text, v.Now().In(time.FixedZone("", int(east/time.Second))))
+	p.Notes, p.Asked = ask.Query.Notes, !ask.Query.Empty()
+	var err error
 	if p.Saved, err = readSaved(r, v.store, who.User.ID, v.Base, server.SearchPage); err != nil {
 		return err
 	}
 	if p.Asked {
-		if err := v.find(r, scope, &p); err != nil {
-			return err
-		}
+		err = v.rank(r, who, &p, ask)
+	} else {
+		p.Help = v.searchHelp()
+		p.Names, err = v.filterNames(r.Context(), who)
+	}
+	if err != nil {
+		return err
 	}
 	v.Render(w, http.StatusOK, "search.html", p)
 	return nil
 }
 
-// searchChips are links that add or remove what the search is narrowed to. No kind is all of them.
-func (v *Viewer) searchChips(q url.Values, p *found) {
-	with := func(kinds []string) string {
-		next := maps.Clone(q)
-		next.Del("after")
-		if next["kind"] = kinds; len(kinds) == 0 {
-			next.Del("kind")
-		}
-		return v.Base + page.Address("/search", next)
-	}
-	for _, k := range searchKinds {
-		on := slices.Contains(q["kind"], k.Kind)
-		kinds := slices.DeleteFunc(slices.Clone(q["kind"]), func(s string) bool { return s == k.Kind || s == "" })
-		if on {
-			p.KindParams = append(p.KindParams, k.Kind)
-		} else {
-			kinds = append(kinds, k.Kind)
-		}
-		p.Kinds = append(p.Kinds, page.Choice{Name: k.Name, URL: with(kinds), On: on})
-	}
-	all := page.Choice{Name: "All", URL: with(nil), On: len(p.KindParams) == 0}
-	p.Kinds = append([]page.Choice{all}, p.Kinds...)
-	for _, c := range []narrowChip{{Name: "tool", Value: p.Tool}, {Name: "file", Value: p.File}} {
-		if c.URL = v.Base + page.Address("/search", q, c.Name, "", "after", ""); c.Value != "" {
-			p.Chips = append(p.Chips, c)
-		}
-	}
-	p.Chips = append(p.Chips, p.filter.Chips(q, v.Base, "/search", p.Projects)...)
-	if p.Session != "" {
-		p.Chips = append(p.Chips, narrowChip{Name: "session", Value: p.Session,
-			URL: v.Base + page.Address("/search", q, "session", "", "owner", "", "after", "")})
-	}
-	if p.Superseded {
-		p.Chips = append(p.Chips, narrowChip{Name: "with", Value: "superseded lines",
-			URL: v.Base + page.Address("/search", q, "superseded", "", "after", "")})
-	}
-}
-
-func (v *Viewer) find(r *http.Request, scope server.Scope, p *found) error {
-	q := r.URL.Query()
-	f := p.filter.Query(v.Now(), page.Zone(r))
-	sq := server.SearchQuery{Text: p.Text, Project: f.Project, Machine: f.Machine, User: f.User, Model: f.Model,
-		Session: p.Session, Since: f.Since, Until: f.Until, Superseded: p.Superseded, After: q.Get("after"),
-		Limit: searchPage, Kinds: p.KindParams, Tool: p.Tool, File: p.File}
-	if p.owner != 0 {
-		sq.User = p.owner
-	}
-	hits, err := v.store.Search(r.Context(), scope, sq)
+// rank fills in what a query finds.
+func (v *Viewer) rank(r *http.Request, who server.Login, p *found, ask server.Ask) error {
+	scope := server.ScopeOf(who.User)
+	list, err := v.store.Rank(r.Context(), scope, ask)
 	if errors.Is(err, server.ErrBadPage) {
-		sq.After = ""
-		hits, err = v.store.Search(r.Context(), scope, sq)
+		ask.After = ""
+		list, err = v.store.Rank(r.Context(), scope, ask)
 	}
 	if err != nil {
 		return err
 	}
-	p.Groups, p.More = v.grouped(hits.List), hits.More
-	if hits.Next != "" {
-		p.Next = v.Base + page.Address("/search", q, "after", hits.Next)
+	names, err := v.owners(r, who, list.List)
+	if err != nil {
+		return err
+	}
+	p.Missing, p.Total, p.More = list.Missing, list.Total, list.More
+	for _, x := range list.List {
+		p.List = append(p.List, v.foundSession(x, names))
+	}
+	p.Facets = facets(v.Base, p.Query, ask.Query, list.Facets)
+	if list.Next != "" {
+		p.Next = v.Base + page.Address("/search", r.URL.Query(), "after", list.Next)
 	}
 	return nil
 }
 
-// grouped puts what was found in one session together, in the order of the newest line of each. Lines with the same
-// text, as titles that are written again, are one.
-func (v *Viewer) grouped(list []server.Hit) (out []hitGroup) {
-	at := map[int64]int{}
-	for _, h := range list {
-		i, known := at[h.Session.ID]
-		if !known {
-			i = len(out)
-			at[h.Session.ID] = i
-			out = append(out, hitGroup{Session: h.Session, URL: v.Base + thread.StreamOf(h.Session).Path(""),
-				Title: cmp.Or(h.Summary.Title, h.Summary.FirstPrompt, h.Session.SessionID)})
+// owners names the users of sessions for a reader who sees those of several.
+func (v *Viewer) owners(r *http.Request, who server.Login, list []server.RankedSession) (map[int64]string, error) {
+	var ids []int64
+	for i := range list {
+		if list[i].Owner != who.User.ID {
+			ids = append(ids, list[i].Owner)
 		}
-		g := &out[i]
-		g.Lines++
-		if same := g.same(h); same != nil {
-			same.Same++
-			continue
-		}
+	}
+	if len(ids) == 0 {
+		return nil, nil //nolint:nilnil // all are the reader's own
+	}
+	return v.store.UserNames(r.Context(), ids)
+}
+
+func (v *Viewer) foundSession(x server.RankedSession, names map[int64]string) foundSession {
+	f := foundSession{RankedSession: x, URL: v.Base + thread.StreamOf(x.Session).Path(""), Who: names[x.Owner],
+		Title: cmp.Or(x.Summary.Title, x.Summary.FirstPrompt, "Untitled session")}
+	if x.Gone != "" {
+		f.Title = "A session of which only the prompts are left"
+	}
+	for _, h := range x.Hits {
 		s := thread.StreamOf(h.Session)
 		if !h.Current {
 			s.Epoch, s.Generation = h.Epoch, h.Generation
 		}
-		x := hit{Hit: h, URL: v.Base + s.LinePath(h.Line)}
-		if len(g.Few) < fewHits {
-			g.Few = append(g.Few, x)
-		} else {
-			g.More = append(g.More, x)
+		f.Lines = append(f.Lines, foundLine{h, snippet(h.Kind, h.Snippet), v.Base + s.LinePath(h.Line)})
+	}
+	return f
+}
+
+// facets are what a query can be narrowed to.
+func facets(base, text string, q query.Query, f server.Facets) (out []facet) {
+	link := func(text string) string { return base + page.Address("/search", url.Values{"q": {text}}) }
+	add := func(title, name string, values []server.Count, label func(string) string) {
+		x := facet{Name: title}
+		for _, c := range values {
+			on := contains(q.Only[name], c.Value)
+			next := query.With(text, name, c.Value)
+			if on {
+				next = query.Without(text, name, c.Value)
+			}
+			x.Values = append(x.Values, facetValue{page.Choice{Name: label(c.Value), URL: link(next), On: on}, c.Count})
+		}
+		if len(x.Values) > 0 {
+			out = append(out, x)
 		}
 	}
+	same := func(s string) string { return s }
+	add("Project", "project", f.Projects, same)
+	add("What", "kind", f.Kinds, kindName)
+	months := facet{Name: "When"}
+	for _, c := range f.Months {
+		first, err := time.Parse("2006-01", c.Value)
+		if err != nil {
+			continue
+		}
+		plain := query.Without(query.Without(text, "after", ""), "before", "")
+		next := query.With(query.With(plain, "after", c.Value), "before", first.AddDate(0, 1, 0).Format("2006-01"))
+		on := next == text
+		if on {
+			next = plain
+		}
+		months.Values = append(months.Values,
+			facetValue{page.Choice{Name: first.Format("January 2006"), URL: link(next), On: on}, c.Count})
+	}
+	if len(months.Values) > 0 {
+		out = append(out, months)
+	}
+	var states []server.Count
+	for _, s := range query.States() {
+		states = append(states, server.Count{Value: s})
+	}
+	add("Only", "is", states, stateName)
 	return out
 }
 
-func (g *hitGroup) same(h server.Hit) *hit {
-	for _, list := range [][]hit{g.Few, g.More} {
-		for i := range list {
-			if list[i].Kind == h.Kind && list[i].Snippet == h.Snippet && list[i].Current == h.Current {
-				return &list[i]
-			}
+func contains(list []string, value string) bool {
+	for _, x := range list {
+		if strings.EqualFold(x, value) {
+			return true
 		}
 	}
-	return nil
+	return false
+}
+
+// kindName is a kind of texts, as people say it.
+func kindName(kind string) string {
+	words := map[string]string{"prompt": "Prompts", "message": "Messages of others", "answer": "Responses",
+		"thinking": "Thinking", "tool": "Tool calls", "result": "Results", "title": "Titles",
+		"other": "Attachments and the rest", server.HistoryKind: "Prompts of sessions that are gone",
+		server.EditKind: "Files changed", server.ReadKind: "Files read", server.CommandKind: "Commands run",
+		server.ErrorKind: "Errors"}
+	return cmp.Or(words[kind], kind)
+}
+
+func stateName(state string) string {
+	words := map[string]string{"error": "with errors", "starred": "starred", "lost": "with lines lost in a rewind",
+		"running": "running now"}
+	return cmp.Or(words[state], state)
 }

@@ -74,8 +74,8 @@ func TestSpeakers(t *testing.T) {
 		}
 	}
 	for query, found := range map[string]bool{
-		"q=editing&kind=message": true, "q=editing&kind=prompt": false, "q=neither&kind=prompt": true, "q=deploy&kind=prompt": true,
-		"q=provider&kind=result": true,
+		"q=editing+kind:message": true, "q=editing+kind:prompt": false, "q=neither+kind:prompt": true, "q=deploy+kind:prompt": true,
+		"q=provider+kind:result": true,
 	} {
 		if got := strings.Contains(s.get(t, "/search?"+query), tourID); got != found {
 			t.Errorf("%s: found is %v, want %v", query, got, found)

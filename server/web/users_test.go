@@ -73,7 +73,7 @@ func TestManyUsers(t *testing.T) {
 	expect("/", "<span>user204</span>", "<span>kim</span>", "-user3<")
 	expect("/?user=user204", "<span>user204</span>", "-data-session=\"kims\"", `name="user" value="user204"`, "-<select name=\"user\"")
 	expect("/?user=nobody", "<span>user204</span>", "<span>kim</span>")
-	expect("/search?q=lasts&user=user204", "lasts", `name="user" value="user204"`)
+	expect("/search?q=lasts+user:user204", "lasts", "<span>user204</span>", "1 session, best first")
 	expect("/usage?by=user")
 	expect("/beside?user=user204", "lasts", "-kims")
 	expect("/activity")

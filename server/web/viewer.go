@@ -99,6 +99,7 @@ func (v *Viewer) Handler() http.Handler {
 		"GET /sessions/{id}/document/compare": v.compareVersions,
 		"GET /sessions/{id}/file":             v.file,
 		"GET /search":                         v.search,
+		"GET /search/names":                   v.names,
 		"GET /usage":                          v.usage,
 		"GET /drops":                          v.drops,
 		"GET /events":                         v.events,

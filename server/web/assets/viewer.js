@@ -183,6 +183,25 @@
     for (const m of $$("details.menu[open]")) if (!m.contains(e.target)) m.open = false;
   });
 
+  // The search box completes the filter that is being typed.
+  const box = $("#find");
+  if (box) {
+    const hint = $(".find kbd"), list = $("#names");
+    hint.textContent = /Mac|iP/.test(navigator.platform) ? "⌘ K" : "Ctrl K";
+    hint.hidden = false;
+    let names = [];
+    const load = async () => {
+      try { names = $$("option", (await piece(box.dataset.names)).doc).map((o) => o.value); } catch { /* it can be typed */ }
+    };
+    if (document.activeElement === box) load();
+    else box.addEventListener("focus", load, { once: true });
+    box.addEventListener("input", () => {
+      const at = box.value.lastIndexOf(" ") + 1, typed = box.value.slice(at).toLowerCase();
+      const fit = typed.length > 1 ? names.filter((n) => n.toLowerCase().startsWith(typed) && n.toLowerCase() !== typed).slice(0, 12) : [];
+      list.replaceChildren(...fit.map((n) => new Option("", box.value.slice(0, at) + n)));
+    });
+  }
+
   // Keys.
   const rows = () => {
     const beside = document.activeElement?.closest(".beside") || null;
@@ -224,7 +243,7 @@
       list.open = true;
       setTimeout(() => ($("[aria-current]", list) || $("a, summary", list)).focus(), 0);
     },
-    "/": () => ($("#s-q") || $("#find"))?.focus(),
+    "/": () => $("#find")?.focus(),
     f: () => $("#in-q")?.focus(),
     "?": () => $("#help").showModal(),
     "]": () => $('a[rel="next"]')?.click(),
@@ -237,6 +256,11 @@
     },
   };
   document.addEventListener("keydown", (e) => {
+    if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key === "k" && box) {
+      e.preventDefault();
+      box.select();
+      box.scrollIntoView({ block: "nearest" });
+    }
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     if (e.target.matches("input, textarea, select")) {
       if (e.key === "Escape") e.target.blur();
