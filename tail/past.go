@@ -1,6 +1,7 @@
 package tail
 
-// Cursor is the place where reading of a file stopped. Comparable: equal cursors are the same place in the same bytes.
+// Cursor is the position where reading of a file stopped. Comparable: equal cursors are the same position in the same
+// bytes.
 type Cursor struct {
 	Offset     int64  // bytes read; always the start of a line
 	Line       int64  // lines read, blank ones counted; the 0-based number of the next line

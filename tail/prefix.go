@@ -17,7 +17,7 @@ func (p *Prefix) Add(lines []byte) {
 	p.anchor = p.anchor[max(0, len(p.anchor)-AnchorSize):]
 }
 
-// Cursor returns the place behind what was added, in a generation.
+// Cursor returns the position behind what was added, in a generation.
 func (p *Prefix) Cursor(generation uint32) Cursor {
 	c := p.walk.Cursor(generation)
 	c.Anchor = hashOf(p.anchor)

@@ -240,7 +240,7 @@ func (t *Tailer) putBack(j job, waits bool) {
 	t.ring()
 }
 
-// release frees a worker's place. Another worker may be waiting for it.
+// release frees a worker's slot. Another worker may be waiting for it.
 func (t *Tailer) release(j job) {
 	if j.class != live {
 		t.queue.bulk--
