@@ -2,8 +2,8 @@ package state
 
 import "container/heap"
 
-// walkHeap calls visit with the places of a heap of n elements, the least element first, until visit returns false.
-// less compares two places. The children of a place become candidates when it is visited: sorting all would cost too
+// walkHeap calls visit with the indexes of a heap of n elements, the least element first, until visit returns false.
+// less compares two indexes. The children of an index become candidates when it is visited: sorting all would cost too
 // much when the first one is taken.
 func walkHeap(n int, less func(i, j int) bool, visit func(place int) bool) {
 	c := candidates{n: n, less: less}
@@ -18,7 +18,7 @@ func walkHeap(n int, less func(i, j int) bool, visit func(place int) bool) {
 	}
 }
 
-// candidates is a heap of places in another heap.
+// candidates is a heap of indexes in another heap.
 type candidates struct {
 	n      int
 	less   func(i, j int) bool

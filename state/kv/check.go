@@ -43,7 +43,7 @@ type checker struct {
 	f        io.ReaderAt
 	pageSize int64
 	pages    uint64   // below this number a page may be used
-	seen     []uint64 // bit set of the pages that were walked: a page in two places would be freed under one of them
+	seen     []uint64 // bit set of the pages that were walked: a page referenced twice would be freed under one of them
 	bufs     [][]byte // one page by depth: the keys of a page are needed until all below it is checked
 
 	bucket []byte // the name of the one being walked; nil: that of all buckets
@@ -272,7 +272,7 @@ func elementSizes(flags uint16, e []byte) (pos, ksize, vsize int64) {
 	return int64(n.Uint32(e[4:])), int64(n.Uint32(e[8:])), int64(n.Uint32(e[12:]))
 }
 
-// row is an element of a leaf that begins at a place in its table.
+// row is an element of a leaf that begins at a position in its table.
 type row struct {
 	key, head []byte
 	place     int64

@@ -193,8 +193,8 @@ func (c *committer) handOver() {
 // errPanicked is for those that share a transaction with a request that panicked. Nothing of it was written.
 var errPanicked = errors.New("commit state: a programming error ended the transaction")
 
-// lead runs the group of r, and tells its callers the result. A panic of a request goes on, and whoever serves its
-// caller may recover from it: nobody is left waiting for it.
+// lead runs the group of r, and tells its callers the result. A panic of a request goes on, and the goroutine that
+// serves its caller may recover from it: nobody is left waiting for it.
 func (db *DB) lead(r *request) {
 	if !db.group.write.lockUnless(db.broken) { // the holder may hang
 		db.finish(db.group.take(r), db.cause)

@@ -215,7 +215,7 @@ func TestRemovedInUse(t *testing.T) {
 	}
 }
 
-// Another file in place of the open one ends its use, and is left for the next Open.
+// Another file instead of the open one ends its use, and is left for the next Open.
 func TestReplacedInUse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, err := tryOpen(t.Context(), Options{Path: path, FreeDisk: plenty})

@@ -20,7 +20,7 @@ func later(ctx context.Context, t *testing.T, s store, now <-chan struct{}, key 
 	return done
 }
 
-// TestLater: what may wait shares the next transaction, whoever needs one, and has one of its own when it must not wait
+// TestLater: what may wait shares the next transaction of any caller, and has one of its own when it must not wait
 // any longer.
 func TestLater(t *testing.T) {
 	s := open(t, Options{})

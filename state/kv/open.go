@@ -225,7 +225,7 @@ func create(path string, schema *Schema) error {
 	return replace(fresh, path)
 }
 
-// replace puts a file in place of another, so that after a power cut one of them is there. The caller has synced from.
+// replace puts a file instead of another, so that after a power cut one of them is there. The caller has synced from.
 func replace(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err

@@ -272,7 +272,7 @@ func TestNoticesExpire(t *testing.T) {
 	}
 }
 
-// Every step of a derivation after the place is made to fail.
+// Every step of a derivation after the position is made to fail.
 func TestCommitStepsFailWhole(t *testing.T) {
 	learned := milestone("cp-new", 30)
 	learned.Automatic = true

@@ -17,7 +17,7 @@ type Place struct {
 	Generation   uint32
 }
 
-// PlaceOf is the place of a cursor.
+// PlaceOf is the position of a cursor.
 func PlaceOf(c tail.Cursor) Place {
 	return Place{Offset: c.Offset, Line: c.Line, Generation: c.Generation}
 }
@@ -33,13 +33,13 @@ type Projection struct {
 	Fold, Log, Marks []byte
 }
 
-// Derivation is the one durable move of a projection: the place advances, and the results of the lines up to it are
+// Derivation is the one durable move of a projection: the position advances, and the results of the lines up to it are
 // stored and queued, together or not at all. So a crash neither loses a checkpoint nor queues one twice.
 type Derivation struct {
 	// File is the transcript. 0: none; then only Notices, Told and Documents are stored.
 	File         tail.FileID
-	Prev         Place       // must equal the stored place, else all of it is left out (tail.ErrStale)
-	Projection   *Projection // nil: the place stays, and Prev does not matter
+	Prev         Place       // must equal the stored position, else all of it is left out (tail.ErrStale)
+	Projection   *Projection // nil: the position stays, and Prev does not matter
 	Checkpoints  []Checkpoint
 	Notices      []Notice
 	Told         []Notice // notices that the session's transcript shows: they are removed
@@ -61,7 +61,7 @@ func (d *Derivation) size() (n int64) {
 }
 
 // Commit makes derivations durable, in one transaction with those of other callers. It returns one error for each: nil,
-// tail.ErrStale for one that was left out because the stored place is not its Prev, or state.ErrUnknownFile for one
+// tail.ErrStale for one that was left out because the stored position is not its Prev, or state.ErrUnknownFile for one
 // whose file was forgotten. An error for all means that nothing happened.
 func (db *DB) Commit(ctx context.Context, all []Derivation) ([]error, error) {
 	if len(all) == 0 {

@@ -79,7 +79,7 @@ func TestCommitContinues(t *testing.T) {
 	}
 }
 
-// A derivation whose place was left by another is left out whole; the others in its call are not.
+// A derivation whose position was left by another is left out whole; the others in its call are not.
 func TestCommitStale(t *testing.T) {
 	db := open(t, state.Options{})
 	commit(t, db, advance(1, 0, 9, 50), advance(2, 0, 9, 50))
@@ -153,7 +153,7 @@ func TestCommitFails(t *testing.T) {
 	}
 }
 
-// Above the bound the fold that was written the longest ago goes, its place stays, and what is to be kept is.
+// Above the bound the fold that was written the longest ago goes, its position stays, and what is to be kept is.
 func TestFoldsAreBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	db := openWith(t, state.Options{Path: path}, 64<<10)

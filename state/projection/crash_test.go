@@ -27,7 +27,7 @@ const (
 func crashKills() int { return setting.Number("kills", 5) }
 
 // A child commits lines and derives from them, a row for every line, until it is killed, again and again over one
-// file. What a Commit returned for must be there, and a place never without its rows, nor they without it.
+// file. What a Commit returned for must be there, and a position never without its rows, nor they without it.
 func TestKilledWhileDeriving(t *testing.T) {
 	if at := os.Getenv(deriveCrashEnv); at != "" {
 		deriveChild(at) // it is killed, and would leave a folder of its own

@@ -133,7 +133,7 @@ func (b *foldRow) unpack(u *Projection) (err error) {
 	return nil
 }
 
-// Projection returns what is kept of a file; false: nothing. Without a fold only the place is known.
+// Projection returns what is kept of a file; false: nothing. Without a fold only the position is known.
 func (s *Sessions) Projection(ctx context.Context, id tail.FileID) (u Projection, found bool, err error) {
 	var b foldRow
 	err = s.db.view(ctx, func(tx *kv.Snapshot) error {
@@ -195,7 +195,7 @@ func (s *Sessions) Lagging(ctx context.Context) (ids []tail.FileID, err error) {
 	return ids, nil
 }
 
-// putProjection stores how far a file is folded. tail.ErrStale: the stored place is not Prev. The comparison makes a
+// putProjection stores how far a file is folded. tail.ErrStale: the stored position is not Prev. The comparison makes a
 // derivation safe to repeat, as that of the cursor does for state.Step.
 func (t *tx) putProjection(d *Derivation, b *foldRow) error {
 	k := fileKey(d.File)
@@ -242,7 +242,7 @@ func (t *tx) dropProjection(id tail.FileID) error {
 }
 
 // boundFolds removes the folds that were written the longest ago when there are too many bytes of them, but none of the
-// derivations of the call. It removes an eighth more than needed, or every commit would have to. Their places stay:
+// derivations of the call. It removes an eighth more than needed, or every commit would have to. Their positions stay:
 // effects that happened must not happen again when the transcript is folded from its beginning.
 func (t *tx) boundFolds(fresh []Derivation) error {
 	size := func() int64 { return t.delta.memory.foldBytes() + t.delta.folds }
