@@ -7,7 +7,7 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// change is a text that a call puts into a file in place of another.
+// change is a text that a call puts into a file instead of another.
 type change struct{ path, before, after string }
 
 // changesOf are the changes that a call asks for.

@@ -2,7 +2,7 @@ package provenance
 
 import "crypto/sha256"
 
-// Secret is the key of a store. Sums that a store keeps are hashed with it: whoever has the table alone cannot try
+// Secret is the key of a store. Sums that a store keeps are hashed with it: a thief of the table alone cannot try
 // texts against it.
 type Secret [32]byte
 

@@ -32,7 +32,7 @@ func (s *Sum) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Key is the part of a Sum that lines have in common which only a formatter tells apart.
+// Key is the part of a Sum that lines have in common which only a formatter distinguishes.
 type Key [SumSize - 1]byte
 
 // Key returns the part by which lines are compared.

@@ -115,5 +115,5 @@ func HasTokens(text []byte) bool {
 	return bytes.Contains(text, []byte("***")) || bytes.Contains(text, []byte("*\x00*\x00*")) || len(placesOf(text)) > 0
 }
 
-// tokens are the places of tokens in a text: nothing there is masked again.
+// tokens are the positions of tokens in a text: nothing there is masked again.
 func tokens(text []byte) [][]int { return tokenForm().FindAllIndex(text, -1) }

@@ -83,7 +83,7 @@ func outside(text []byte, all window, at int) int {
 	return at
 }
 
-// follow appends the hits of a source at their places in its decoded form.
+// follow appends the hits of a source at their positions in its decoded form.
 func (m *Masker) follow(dst, hits []hit, t *text) []hit {
 	for _, h := range hits {
 		if h.at < t.source() || h.at >= t.end {
@@ -125,7 +125,7 @@ func (m *Masker) inLevels(s *scratch) {
 // window is a part of a text that a rule searches.
 type window struct{ from, to int }
 
-// inLevel finds the secrets around the hits of one level and adds their places in the source to s.ranges.
+// inLevel finds the secrets around the hits of one level and adds their positions in the source to s.ranges.
 func (m *Masker) inLevel(s *scratch, levels []text, level int) {
 	b := levels[level].b
 	f := finder{m: m, s: s, levels: levels, level: level}
@@ -294,7 +294,7 @@ func (f *finder) search(r *rule, w window) {
 	}
 }
 
-// add records a match, given by its places in a part of the text that starts at an offset. It returns where the next
+// add records a match, given by its positions in a part of the text that starts at an offset. It returns where the next
 // one may start.
 func (f *finder) add(r *rule, part []byte, loc []int, offset int) (next int) {
 	from, to := r.secret(loc)

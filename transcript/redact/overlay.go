@@ -85,7 +85,8 @@ func isToken(text string) bool {
 	return loc != nil && loc[0] == 0 && loc[1] == len(text)
 }
 
-// SameStrings reports whether the quotes of two JSON texts are at the same places, so that a token lies in one string.
+// SameStrings reports whether the quotes of two JSON texts are at the same positions, so that a token lies in one
+// string.
 func SameStrings(a, b []byte) bool {
 	for i := 0; ; {
 		x, y := bytes.IndexByte(a[i:], '"'), bytes.IndexByte(b[i:], '"')

@@ -215,7 +215,7 @@ func frequency(c byte) int {
 	return 3
 }
 
-// find appends the hits in a text, nearly in the order of their places.
+// find appends the hits in a text, nearly in the order of their positions.
 func (s *search) find(hits []hit, text []byte) []hit {
 	i, short, long := 0, &s.bits[0], &s.bits[1]
 	for ; i+8 <= len(text); i += 6 {

@@ -40,7 +40,7 @@ var shown = map[string]func(text string) string{
 	"grep -rn":         func(s string) string { return result(eachLine(s, numbered["grep -rn"])) },
 }
 
-// asNumbered are the places that must show no more than plain ones.
+// asNumbered are the positions that must show no more than plain ones.
 var asNumbered = []string{"Read", "Read, newer", "cat -n", "grep -n", "grep -rn"}
 
 func toolUse(name string, input map[string]any) string {
@@ -51,7 +51,7 @@ func result(text string) string {
 	return `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":` + quote(text) + `}]}}`
 }
 
-// TestShares demands that of all shapes in all places a share is masked, by class, and that what numbers its lines
+// TestShares demands that of all shapes in all positions a share is masked, by class, and that what numbers its lines
 // shows nothing that is masked elsewhere.
 func TestShares(t *testing.T) {
 	t.Parallel()

@@ -85,7 +85,7 @@ func (m *Masker) inAny(s *scratch, text []byte) {
 	}
 }
 
-// inWide searches UTF-16 in a view that has one byte for each unit, so that places in it are places in the text.
+// inWide searches UTF-16 in a view that has one byte for each unit, so that positions in it are positions in the text.
 func (m *Masker) inWide(s *scratch, text []byte, part wideText) {
 	before := len(s.ranges)
 	s.view = part.order.narrowed(s.view[:0], text)
