@@ -26,7 +26,7 @@ type Stream struct {
 // DefaultMaxEntries is the protocol's limit of entries per request.
 const DefaultMaxEntries = 100
 
-// Position is a place between two lines of a file.
+// Position is between two lines of a file.
 type Position struct {
 	Offset int64 `json:"offset"`
 	Line   int64 `json:"line"`
