@@ -162,7 +162,7 @@ type Derivation struct {
 	Texts     []Text // replace those stored for the same lines; at most one for each line and kind
 	Answers   []Answer
 	Drops     []Rewrite // replace those stored for the same generations
-	Moments   []Moment  // replace those stored at the same places
+	Moments   []Moment  // replace those stored at the same positions
 	// Live says that the lines are of the newest view. Then Moments also replace all that are stored for the lines
 	// from LiveFrom up to before Position.Line, and when Done for all later lines.
 	Live     bool

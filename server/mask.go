@@ -24,7 +24,7 @@ type Masker interface {
 // ErrNoToken refuses a masking that would change more than secrets.
 var ErrNoToken = errors.New("only tokens may replace stored bytes")
 
-// Token replaces the bytes at a place: [rule:hash], or asterisks for a secret that is too short for that.
+// Token replaces the bytes at a position: [rule:hash], or asterisks for a secret that is too short for that.
 type Token struct {
 	Start int // offset of its first byte
 	Text  string

@@ -41,7 +41,7 @@ type artifactEvent struct {
 }
 
 // events is GET /api/events?session&project&machine&user: server-sent events for as long as the client listens.
-// "change" has the place of stored lines; "checkpoints" and "documents" announce such artifacts; "missed" means that
+// "change" has the position of stored lines; "checkpoints" and "documents" announce such artifacts; "missed" means that
 // anything may have changed: the client was too slow or reconnected with a Last-Event-ID, and missed events are not
 // kept. Events have no content.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, who server.Key) error {

@@ -17,7 +17,7 @@ type scanStore interface {
 	server.Artifacts
 }
 
-// SecretFinding is a line with secrets, or another place.
+// SecretFinding is a line with secrets, or another text.
 type SecretFinding struct {
 	Place      string // a checkpoint, a version of a document or an attachment; "": a line
 	Session    server.Session
@@ -44,7 +44,7 @@ type scanner struct {
 }
 
 // ScanSecrets reads every line of every generation and epoch, bytes that others replaced, checkpoints, every version of
-// documents, and attachments. It calls found for each place with secrets, and progress after each transcript, on the
+// documents, and attachments. It calls found for each position with secrets, and progress after each transcript, on the
 // caller's goroutine. What is stored meanwhile may be left out, and so are artifacts of sessions without lines. masker
 // has the rules.
 func ScanSecrets(ctx context.Context, store scanStore, masker *redact.Masker, found func(SecretFinding),
@@ -100,7 +100,7 @@ func (s *scanner) line(l server.Line, at SecretFinding) {
 	s.report(at, ranges)
 }
 
-// report passes on what was found at a place, if anything was.
+// report passes on what was found at a position, if anything was.
 func (s *scanner) report(at SecretFinding, ranges []redact.Range) {
 	if len(ranges) == 0 {
 		return

@@ -36,7 +36,7 @@ func NewFair(st server.Store) *fairStore {
 // reads a download slowly keeps one.
 const snapshotsOfOne = 3
 
-// View implements server.Library. It waits for one of the user's places, at most for Patience: server.ErrBusy then.
+// View implements server.Library. It waits for one of the user's slots, at most for Patience: server.ErrBusy then.
 func (s *fairStore) View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
 	if scope.User == 0 { // the server's own work
 		return s.Store.View(ctx, scope, ref)
@@ -53,7 +53,7 @@ func (s *fairStore) View(ctx context.Context, scope server.Scope, ref server.Ref
 	return &placed{snap, sync.OnceFunc(func() { s.snapshots.Release(scope.User) })}, nil
 }
 
-// placed is a snapshot that gives back its place when it is closed.
+// placed is a snapshot that gives back its slot when it is closed.
 type placed struct {
 	server.Snapshot
 	release func()

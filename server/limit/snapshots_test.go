@@ -12,7 +12,7 @@ import (
 )
 
 // TestSnapshotsOfOne: one user's slow downloads leave snapshots to others, and so do those of the links that a user
-// made. A place that is given back is free again.
+// made. A slot that is given back is free again.
 func TestSnapshotsOfOne(t *testing.T) {
 	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
 	if err != nil {

@@ -48,7 +48,7 @@ func (p *parser) note(format string, args ...any) {
 	}
 }
 
-// joins reports whether OR may stand beside a token.
+// joins reports whether OR may stand next to a token.
 func (p *parser) joins(t token) bool { return t.name == "" && !t.not && !t.plain("OR") }
 
 func (p *parser) token(t token) {

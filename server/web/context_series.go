@@ -169,7 +169,7 @@ func (c *contextSeries) samples(n int) []sample {
 	return out
 }
 
-// along is the place of a line in the series, in answers. list is ordered.
+// along is the position of a line in the series, in answers. list is ordered.
 func along(list []sample, line int64) float64 {
 	i := sort.Search(len(list), func(i int) bool { return list[i].Line > line })
 	switch {

@@ -41,7 +41,7 @@ type changeEvent struct {
 }
 
 // events is GET /events?session&machine&owner: server-sent events that say where there are new lines, of one session
-// or of all that the reader may see. "change" names a place; "all" says that anything may have changed.
+// or of all that the reader may see. "change" names a position; "all" says that anything may have changed.
 func (v *Viewer) events(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	if v.Hub == nil {
 		return server.ErrNotFound

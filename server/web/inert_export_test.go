@@ -46,7 +46,7 @@ func live(t *testing.T, source string) (out []string) {
 	return out
 }
 
-// hostileMarkdown is HTML in every place where Markdown takes or hides it.
+// hostileMarkdown is HTML wherever Markdown takes or hides it.
 var hostileMarkdown = []string{
 	"<script>alert(1)</script>", "before <img src=x onerror=alert(1)> after", "<div\nonclick=alert(1)>x</div>",
 	"```\n<script>alert(1)</script>", "~~~~\n<script>alert(1)</script>\n~~~", "- item\n\n  <script>alert(1)</script>",

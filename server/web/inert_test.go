@@ -167,7 +167,7 @@ func image(kind, data string) any {
 
 func text(s string) any { return map[string]any{"type": "text", "text": s} }
 
-// hostile is a conversation that has a payload in every place that a page shows.
+// hostile is a conversation that has a payload in every position that a page shows.
 func hostile(p string) []string {
 	s := &script{p: p}
 	svg := `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script>` + p + `</svg>`

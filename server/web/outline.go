@@ -31,7 +31,7 @@ type outlineQuery struct {
 // lastPart is behind every moment of a line.
 const lastPart = ".1000000000"
 
-// outlineList lists what happened behind a place, at most thread.MaxPrompts, and pins s to its machine.
+// outlineList lists what happened behind a position, at most thread.MaxPrompts, and pins s to its machine.
 func outlineList(ctx context.Context, st recall.Store, scope server.Scope, s *thread.Stream,
 	from outlineQuery) (out outlinePart, err error) {
 	after := from.After

@@ -119,7 +119,7 @@ func (p *sharePages) open(show shower) http.HandlerFunc {
 	}
 }
 
-// make makes a page in one of the places of the user who made the link.
+// make makes a page in one of the slots of the user who made the link.
 func (p *sharePages) make(w http.ResponseWriter, r *http.Request, show shower, v visit) error {
 	if err := p.slots.Acquire(r.Context(), v.By.ID, sharePatience); err != nil {
 		return cmp.Or(r.Context().Err(), server.ErrBusy)

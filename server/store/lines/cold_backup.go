@@ -89,7 +89,7 @@ func (t *Tier) CopyTo(ctx context.Context, to *tar.Writer, list listCold) error 
 }
 
 // RestoreCold puts the objects of a backup into a location, in a new folder there: the database that the backup was
-// made of may go on using its own. location is a URL; "": the location of before. d is the database as it is in the
+// made from may go on using its own. location is a URL; "": the location of before. d is the database as it is in the
 // backup.
 func RestoreCold(ctx context.Context, d sqlstore.Dialect, place string, from *tar.Reader) error {
 	t := &Tier{id: strings.ToLower(rand.Text()), place: place}

@@ -26,13 +26,13 @@ type Database interface {
 // Place is a generation of a stream, in the terms of the store: Epoch is server.Epoch.ID.
 type Place struct{ Owner, Stream, Epoch, Generation int64 }
 
-// hot is the condition that rows of lines are of a place.
+// hot is the condition that rows of lines are of a generation.
 func (x *Lines) hot(at Place) (string, []any) {
 	return `{owner = ? AND} ` + x.db.OfStream() + ` AND epoch = ? AND generation = ?`,
 		[]any{at.Owner, at.Stream, at.Epoch, at.Generation}
 }
 
-// sealed is the condition that blocks are of a place.
+// sealed is the condition that blocks are of a generation.
 func sealed(at Place) (string, []any) {
 	return `owner = ? AND stream = ? AND epoch = ? AND generation = ?`,
 		[]any{at.Owner, at.Stream, at.Epoch, at.Generation}
@@ -48,8 +48,8 @@ type Away struct {
 
 // Cold has the data of blocks that the database does not have.
 type Cold interface {
-	// Fetch returns the data of a block of a place; none if it is lost. A transaction that others wait for does not wait:
-	// its error names what is not in memory, and it begins again once that is.
+	// Fetch returns the data of a block of a generation; none if it is lost. A transaction that others wait for does not
+	// wait: its error names what is not in memory, and it begins again once that is.
 	Fetch(ctx context.Context, at Place, a Away, wait bool) ([]byte, error)
 	// Release has the data of a block removed that uses it no more. It does not read it.
 	Release(ctx context.Context, d sqlstore.Dialect, at Place, first int64) error

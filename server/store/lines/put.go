@@ -49,7 +49,7 @@ func (x *Lines) build(pieces [][]Line) (out []Block, err error) {
 	return out, nil
 }
 
-// InsertBlock has the values of a place and of a block, in the order of both types' fields.
+// InsertBlock has the values of a generation and of a block, in the order of both types' fields.
 const InsertBlock = `
 INSERT INTO blocks (owner, stream, epoch, generation, first, last, lines, raw_bytes, sha256, header, data)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`

@@ -54,7 +54,7 @@ func NewQueue(writers int, pace time.Duration) Queue {
 }
 
 // Put has a batch written by write, which must answer every job of its group; blocks are its lines, if they are packed.
-// A caller that finds a writer's place free takes all batches that wait as one group. It waits for more only in a
+// A caller that finds a writer's slot free takes all batches that wait as one group. It waits for more only in a
 // crowd: a lone batch is not delayed.
 func (q *Queue) Put(ctx context.Context, b *server.Batch, blocks []Block, write func(group []*Job)) error {
 	j := &Job{Batch: b, Blocks: blocks, Done: make(chan error, 1)}
@@ -73,7 +73,7 @@ func (q *Queue) Put(ctx context.Context, b *server.Batch, blocks []Block, write 
 			return err
 		case q.Lead <- struct{}{}:
 			if q.lead(ctx, j, write) {
-				return <-j.Done // to look for a free place again and again meanwhile would cost more than the writing
+				return <-j.Done // to look for a free slot again and again meanwhile would cost more than the writing
 			}
 		case <-ctx.Done():
 			if q.withdraw(j) {

@@ -21,7 +21,7 @@ const (
 	fewBytes = 256 << 10
 )
 
-// reading is one pass over the lines of a place.
+// reading is one pass over the lines of a generation.
 type reading struct {
 	x     *Lines
 	d     sqlstore.Dialect

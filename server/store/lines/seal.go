@@ -19,9 +19,9 @@ var (
 	errMoved  = errors.New("lines changed while they were packed")
 )
 
-// Seal packs hot lines of a place into blocks, in a transaction that keeps others from writing the stream. Unless all
-// are to be packed, what does not fill a block stays hot. It returns how many blocks were made, and whether
-// there may be more to do.
+// Seal packs hot lines of a generation into blocks, in a transaction that keeps others from writing the stream. Unless
+// all are to be packed, what does not fill a block stays hot. It returns how many blocks were made, and whether there
+// may be more to do.
 func (x *Lines) Seal(ctx context.Context, d sqlstore.Dialect, at Place, all bool) (made int, more bool, err error) {
 	runs, more, err := x.sealable(ctx, d, at)
 	if err != nil {
@@ -131,7 +131,7 @@ func (x *Lines) NextHot(ctx context.Context, d sqlstore.Dialect, after Place) (h
 	return h, ok, nil
 }
 
-// Size is how many bytes hot lines of a place have.
+// Size is how many bytes hot lines of a generation have.
 func (x *Lines) Size(ctx context.Context, d sqlstore.Dialect, at Place) (n int64, err error) {
 	where, args := x.hot(at)
 	err = d.Query(ctx, `SELECT CAST(coalesce(sum(length(raw)), 0) AS bigint) FROM lines WHERE `+where, args,

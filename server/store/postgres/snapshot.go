@@ -48,7 +48,7 @@ func (s *Store) View(ctx context.Context, scope server.Scope, ref server.Ref) (s
 // may take as long as it takes.
 type pgSnapshot struct {
 	conn        *pgxpool.Conn
-	free        func() // gives its place back
+	free        func() // gives its slot back
 	held        *lines.Lines
 	epoch       int64
 	session     server.Session

@@ -12,10 +12,10 @@ type builder struct {
 	slots []slot // open addressing; their number is a power of two
 	grams []key  // in the order in which they came
 	pairs []pair // each gram of a doc once, in the order of docs
-	seen  []key  // of the newest doc: grams that it has, each at its place if no later one has the same
+	seen  []key  // of the newest doc: grams that it has, each at its position if no later one has the same
 }
 
-// slot is a place of the table: an index into grams, one more than it, and the newest doc that has the gram.
+// slot is a position of the table: an index into grams, one more than it, and the newest doc that has the gram.
 type slot struct {
 	key  key
 	at   uint32
@@ -25,7 +25,8 @@ type slot struct {
 // pair says that a doc has a gram.
 type pair struct{ gram, doc uint32 }
 
-// seenBits is how many bits a place in seen has: what is asked for each character stays in the processor's first cache.
+// seenBits is how many bits a position in seen has: what is asked for each character stays in the processor's first
+// cache.
 const seenBits = 12
 
 // Docs is how many docs there are.

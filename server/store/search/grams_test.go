@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// segment is one as it is stored, with the texts of its docs by place.
+// segment is one as it is stored, with the texts of its docs by position.
 type gramsSegment struct{ docs, grams []page }
 
 func (s *gramsSegment) keep(p page) error {

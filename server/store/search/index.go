@@ -25,7 +25,7 @@ type Database interface {
 	Read(ctx context.Context, fn func(sqlstore.Dialect) error) error
 	// Write runs fn in a transaction that need not survive a crash. It may be retried: fn then starts afresh.
 	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
-	// Lines calls yield with the stored lines of a span of a place.
+	// Lines calls yield with the stored lines of a span of a generation.
 	Lines(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span, yield func(server.Line) error) error
 	// OfSession lets through the streams s of a session and of its agents.
 	OfSession(f *sqlstore.Filter, session string)
@@ -52,7 +52,7 @@ type Index struct {
 func New(db Database) *Index { return NewWithin(db, budgetBytes) }
 
 // NewWithin is New with another budget: how many bytes of lines and of the index one page of a search may read. Then it
-// ends, with what it has and the place where the next page goes on.
+// ends, with what it has and where the next page goes on.
 func NewWithin(db Database, budget int) *Index {
 	x := &Index{db: db, budget: budget}
 	x.tend = newTender(x)
@@ -68,7 +68,7 @@ const (
 	gone   = -2 // nobody reads it any more
 )
 
-// kinds are all kinds of texts; their places are bits of a doc.
+// kinds are all kinds of texts; their positions are bits of a doc.
 var kinds = append(server.TextKinds(), server.PlaceKinds()...)
 
 // bitsOf are the bits of kinds; of names that are none, none.

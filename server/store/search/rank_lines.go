@@ -122,7 +122,7 @@ func (r *ranking) walk(ctx context.Context, q server.SearchQuery, needles []stri
 	return r.addLines(ctx, s.hits, must)
 }
 
-// later is which of two places in lines comes first on pages.
+// later is which of two positions in lines comes first on pages.
 func later(a, b string) string {
 	x, _ := parsePlace(a)
 	y, _ := parsePlace(b)
@@ -297,8 +297,8 @@ func (r *ranking) weight(i int) float64 {
 	return w
 }
 
-// findMain finds the session of a group of which only agents were found. false: the query chooses sessions, but not this
-// one.
+// findMain finds the session of a group of which only agents were found. false: the query chooses sessions, but not
+// this one.
 func (r *ranking) findMain(ctx context.Context, g *group) bool {
 	f := r.filter()
 	f.Add(`s.owner = ?`, g.owner)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// placed is a gram and its place in the order in which they came.
+// placed is a gram and its position in the order in which they came.
 type placed struct {
 	key key
 	at  uint32

@@ -6,8 +6,8 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// A turn is a prompt and what follows it up to the next. Segments have turns beside the docs of runs: docs with the same
-// encoding, and for each word, by where in the turn it stands, those that have it.
+// A turn is a prompt and what follows it up to the next. Segments have turns next to the docs of runs: docs with the
+// same encoding, and for each word, by where in the turn it stands, those that have it.
 
 // field is where in a turn a word stands.
 type field = uint8

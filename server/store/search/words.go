@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// term is a word in the form in which all of its forms are alike, hashed. Two words that share one are told apart by
+// term is a word in the form in which all of its forms are alike, hashed. Two words that share one are distinguished by
 // nobody: of a million words, one in four thousand.
 type term uint32
 
@@ -19,8 +19,8 @@ const (
 	longestNumber = 6
 )
 
-// eachWord calls yield with the words of a text in their order: each with what stands there, in lower case, and its term.
-// A name in camel case is its parts and then the whole. The bytes are valid until yield returns.
+// eachWord calls yield with the words of a text in their order: each with what stands there, in lower case, and its
+// term. A name in camel case is its parts and then the whole. The bytes are valid until yield returns.
 func eachWord(text string, yield func(word []byte, t term)) {
 	text = transcript.Compose(text)
 	var buf [longestWord + utf8.UTFMax]byte

@@ -48,7 +48,7 @@ func (s *Store) View(ctx context.Context, scope server.Scope, ref server.Ref) (s
 type snapshot struct {
 	conn        *sql.Conn
 	db          brief
-	free        func() // gives its place back
+	free        func() // gives its slot back
 	held        *lines.Lines
 	epoch       int64
 	session     server.Session

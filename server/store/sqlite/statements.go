@@ -196,7 +196,7 @@ func (s *statements) end(ctx context.Context, stream int64, h *server.Head, now 
 }
 
 // checkFront refuses a batch with a Writer that would begin an epoch besides another one, go on in one that is not in
-// front, or move the start of the newest generation. A *server.StreamError has the place where the writer continues.
+// front, or move the start of the newest generation. A *server.StreamError has the position where the writer continues.
 func (s *statements) checkFront(ctx context.Context, stream int64, h *server.Head, e sqlstore.End) error {
 	if h.Writer.Incarnation == "" {
 		return nil

@@ -21,7 +21,7 @@ type Artifacts struct {
 
 // ColdFiles has pieces of files that the database does not have.
 type ColdFiles interface {
-	// Chunk returns the piece of a complete file that begins at a place; nil if there is none, or it is lost.
+	// Chunk returns the piece of a complete file that begins at a position; nil if there is none, or it is lost.
 	Chunk(ctx context.Context, owner, blob, place int64) ([]byte, error)
 }
 

@@ -77,7 +77,7 @@ ON CONFLICT (owner, machine_key) DO NOTHING`, owner, tx.machineKey); err != nil 
 	return nil
 }
 
-// Standing is what a store has of a ledger.
+// Standing is a store's state of a ledger.
 type Standing struct {
 	Count  int64
 	Writer string // of the last write, as it is stored

@@ -18,15 +18,15 @@ type Places struct {
 // userPlaces are one user's.
 type userPlaces struct {
 	held    chan struct{}
-	wanting int // that have a place or wait for one
+	wanting int // that have a slot or wait for one
 }
 
-// NewPlaces returns n places, all of them free.
+// NewPlaces returns n slots, all of them free.
 func NewPlaces(n int) *Places {
 	return &Places{all: make(chan struct{}, n), perUser: max(1, n/2), users: map[int64]*userPlaces{}}
 }
 
-// Take waits for a place; the caller calls free once when it is done with it. User 0 is the server itself, which
+// Take waits for a slot; the caller calls free once when it is done with it. User 0 is the server itself, which
 // only the bound for all holds back.
 func (p *Places) Take(ctx context.Context, user int64) (free func(), err error) {
 	leave := func() {}
@@ -44,7 +44,7 @@ func (p *Places) Take(ctx context.Context, user int64) (free func(), err error) 
 	return func() { <-p.all; leave() }, nil
 }
 
-// takeOwn waits for one of a user's places.
+// takeOwn waits for one of a user's slots.
 func (p *Places) takeOwn(ctx context.Context, user int64) (leave func(), err error) {
 	own := p.enter(user)
 	select {

@@ -153,7 +153,7 @@ func (x *Sums) anew(ctx context.Context, d Dialect, scope server.Scope, p page) 
 	return out[:min(len(out), p.most())], nil
 }
 
-// cursor names the place behind a group.
+// cursor names the position behind a group.
 func (g *group) cursor() string { return fmt.Sprintf("%d-%d-%x", g.last, g.owner, g.place) }
 
 func parseSumAfter(after string) (*group, error) {

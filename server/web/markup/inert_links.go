@@ -20,9 +20,9 @@ const (
 // stays as it is. It returns false when there is nothing to escape.
 func escapeLinks(s string, doc ast.Node, context parser.Context, source []byte) (string, bool) {
 	code := codeIn(doc, len(source))
-	escapes := map[int]string{}   // by place in s: what is inserted there
+	escapes := map[int]string{}   // by position in s: what is inserted there
 	var angles []string           // links in angle brackets
-	all := badReference(context)  // a definition says no place, and other texts may use it
+	all := badReference(context)  // a definition says no position, and other texts may use it
 	escape := func(at int) bool { // a bracket that is not in code
 		if at < 0 || at >= len(s) || code[at] || s[at] != '[' {
 			return false
@@ -121,7 +121,7 @@ func codeIn(doc ast.Node, size int) []bool {
 	return code
 }
 
-// escapedAt reports whether an odd number of backslashes stands before a place.
+// escapedAt reports whether an odd number of backslashes stands before a position.
 func escapedAt(s string, at int) bool {
 	n := 0
 	for at-n > 0 && s[at-n-1] == '\\' {
@@ -130,8 +130,8 @@ func escapedAt(s string, at int) bool {
 	return n%2 == 1
 }
 
-// insert escapes what stands at some places: an opening angle bracket becomes an entity, others get a backslash unless
-// they have one.
+// insert escapes what stands at some positions: an opening angle bracket becomes an entity, others get a backslash
+// unless they have one.
 func insert(s string, escapes map[int]string) string {
 	var out strings.Builder
 	for i := range len(s) {

@@ -311,7 +311,7 @@ func (b *Builder) pictures(blocks []transcript.Block) []Part {
 	return out
 }
 
-// picture shows one. Each image of a line has a number, its place in what imagesOf answers.
+// picture shows one. Each image of a line has a number, its position in what imagesOf answers.
 func (b *Builder) picture(x transcript.Block) Part {
 	if b.images == nil {
 		b.images = Images(b.at.Line)

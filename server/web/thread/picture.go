@@ -35,7 +35,7 @@ func appendImages(out, blocks []transcript.Block) []transcript.Block {
 	return out
 }
 
-// numberOf is the place of x, whose data points into the line the list is of; -1 when it is not there.
+// numberOf is the position of x, whose data points into the line the list is of; -1 when it is not there.
 func numberOf(x transcript.Block, list []transcript.Block) int {
 	for i, y := range list {
 		if len(x.Data) > 0 && len(y.Data) > 0 && &x.Data[0] == &y.Data[0] {
