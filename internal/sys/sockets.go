@@ -22,7 +22,7 @@ func (p Places) Socket(stateDir string) string {
 // UpDir is where `ccship up` keeps its own things.
 func UpDir(stateDir string) string { return filepath.Join(stateDir, "up") }
 
-// Unnamed are the places where a daemon may listen when nobody named one. A service and a shell can disagree about
+// Unnamed are the addresses where a daemon may listen when nobody named one. A service and a shell can disagree about
 // XDG_RUNTIME_DIR (cron and su do not set it), so the state folder is tried too; then the daemon of `ccship up`.
 func Unnamed(socket, stateDir string) []string {
 	paths := []string{socket}
@@ -32,7 +32,7 @@ func Unnamed(socket, stateDir string) []string {
 	return append(paths, filepath.Join(UpDir(stateDir), "ccship.sock"))
 }
 
-// Sockets are the places where a daemon may listen, by the environment and the configuration file. It reads nothing
+// Sockets are the addresses where a daemon may listen, by the environment and the configuration file. It reads nothing
 // else of these, and does not find mistakes in the rest. A socket that was named is the only one. env nil is the
 // environment of the process.
 func Sockets(env PlaceEnv) ([]string, error) {
