@@ -70,7 +70,7 @@ func (c *contract) at(path ...string) any {
 	return v
 }
 
-// matches holds a document to the schema at a place of the contract.
+// matches holds a document to the schema at a position of the contract.
 func (c *contract) matches(what string, text []byte, place ...string) {
 	c.t.Helper()
 	c.at(place...)
