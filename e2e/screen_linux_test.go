@@ -15,7 +15,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// seat is a terminal at which somebody types `ccship`.
+// seat is a terminal at which a person types `ccship`.
 type seat struct {
 	t         *testing.T
 	seen, tty *os.File
@@ -117,8 +117,9 @@ func (s *seat) left() {
 	}
 }
 
-// TestScreen: somebody at a terminal finds a session of another machine while typing, and Enter becomes Claude Code with
-// it, in the folder of this machine. Later the server is gone: the screen has what is on disk, and Esc leaves no trace.
+// TestScreen: a person at a terminal finds a session of another machine while typing, and Enter becomes Claude Code
+// with it, in the folder of this machine. Later the server is gone: the screen has what is on disk, and Esc leaves no
+// trace.
 func TestScreen(t *testing.T) {
 	t.Parallel()
 	there := exactWorld(t)
