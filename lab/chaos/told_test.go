@@ -60,5 +60,5 @@ func ofRewinds(text string) bool {
 	return strings.HasPrefix(text, "a rewrite took ") || strings.HasSuffix(text, " took lines out")
 }
 
-// plain takes out what differs from room to room and from run to run.
+// plain takes out what differs from space to room and from run to run.
 func (r *room) plain(text string) string { return kit.Plain(strings.ReplaceAll(text, r.dir, "~")) }
