@@ -88,9 +88,19 @@ func checkContextChart(b *tab) {
 	b.wait("that it was unfolded is remembered", one(".context[open] .curve"))
 }
 
+// openMore opens the menu of a conversation's head.
+func openMore(b *tab) {
+	b.t.Helper()
+	if !eval[bool](b, `document.querySelector(".more").open`) {
+		b.click(".more > summary")
+		b.wait("the menu is open", `document.querySelector(".more").open`)
+	}
+}
+
 // openContextChart unfolds the context chart.
 func openContextChart(b *tab) {
 	b.t.Helper()
+	openMore(b)
 	b.click(".context > summary")
 	b.wait("the context chart is drawn", one(".context[open] .curve"))
 }
@@ -131,6 +141,7 @@ func checkLive(b *tab, s *site, x stream, plan string) {
 
 func checkLinkRequests(b *tab, s *site, x stream) {
 	b.t.Helper()
+	openMore(b)
 	b.click(".ask > summary")
 	b.fill(`.ask input[name="path"]`, "docs/new.md")
 	b.wait("it is asked for", `document.querySelector("#link-requests")?.innerText.includes("docs/new.md: requested; waiting for")`)

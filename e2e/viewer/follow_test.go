@@ -118,6 +118,7 @@ func followRewrite(b *tab, p *person, s *site) {
 	}
 	s.settled(b.t)
 	b.open("/sessions/" + liveID)
+	openMore(b)
 	b.reads(".session-head", "2 generations", "lines dropped")
 	b.click(".session-head a.button[href*=compare]")
 	b.wait("both are side by side", `document.querySelector("table.sides tr.del")`)

@@ -44,7 +44,10 @@ func TestReading(t *testing.T) {
 
 func readTale(b *tab) {
 	b.t.Helper()
-	b.reads("main", talePrompt, "claude --resume "+taleID, "Conversation auto-compacted at 17", "Rewound to line", "Interrupted by the user", "/review", "queued", "Pull request #214", "5 min")
+	b.click(".resume > summary")
+	b.reads(".resume", "claude --resume "+taleID)
+	b.click(".resume > summary")
+	b.reads("main", talePrompt, "Conversation auto-compacted at 17", "Rewound to line", "Interrupted by the user", "/review", "queued", "Pull request #214")
 	b.wait("the prompts are listed", `document.querySelectorAll(".toc li").length >= 5`)
 	b.wait("the picture is shown", `(() => { const i = document.querySelector("figure img"); i?.scrollIntoView(); return i?.complete && i.naturalWidth === 640; })()`)
 	for what, selector := range map[string]string{"a table": ".md table td", "coloured Go": ".md pre code span[class]", "an old branch": ".item.left, .left"} {

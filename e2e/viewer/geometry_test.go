@@ -1,0 +1,50 @@
+//go:build unix
+
+package viewer_test
+
+import "testing"
+
+// TestFirstPromptInSight: on a small laptop's screen the conversation begins high, and its head is one line.
+func TestFirstPromptInSight(t *testing.T) {
+	b, _ := reader(t)
+	b.size(1280, 900)
+	for _, id := range []string{taleID, rewrittenID} {
+		b.open("/sessions/" + id)
+		b.wait("the sessions stand beside", `document.querySelector(".beside[open] .beside-list a")`)
+		top := eval[float64](b, `document.querySelector(".item.prompt").getBoundingClientRect().top`)
+		if top >= 260 {
+			t.Errorf("%s: the first prompt begins at %v", id, top)
+		}
+		head := eval[float64](b, `document.querySelector(".headline").getBoundingClientRect().height`)
+		if head > 44 {
+			t.Errorf("%s: the head is %v high", id, head)
+		}
+	}
+}
+
+// TestNothingOverprints: on a phone no word of a head stands on another.
+func TestNothingOverprints(t *testing.T) {
+	b, _ := reader(t)
+	b.size(390, 844)
+	for _, path := range []string{"/", "/sessions/" + taleID} {
+		b.open(path)
+		over := eval[string](b, `(() => {
+			const all = [...document.querySelectorAll(".bar a, .bar button, .headline > *, .toolbar > *, .row .title, .row .facts, .row .numbers")]
+				.filter((e) => e.checkVisibility() && !e.closest(".sr") && !e.querySelector(".bar a"));
+			const box = new Map(all.map((e) => [e, e.getBoundingClientRect()]));
+			const shown = all.filter((e) => box.get(e).right > 0 && box.get(e).left < innerWidth && box.get(e).width > 1);
+			const nav = document.querySelector(".nav").getBoundingClientRect();
+			for (const a of shown) for (const b of shown) {
+				if (a === b || a.contains(b) || b.contains(a)) continue;
+				const x = box.get(a), y = box.get(b);
+				const right = (r, e) => e.closest(".nav") ? Math.min(r.right, nav.right) : r.right; // it scrolls
+				if (Math.min(right(x, a), right(y, b)) - Math.max(x.left, y.left) > 1 && Math.min(x.bottom, y.bottom) - Math.max(x.top, y.top) > 1)
+					return a.className + " " + a.textContent.trim().slice(0, 30) + " on " + b.className + " " + b.textContent.trim().slice(0, 30);
+			}
+			return "";
+		})()`)
+		if over != "" {
+			t.Errorf("%s: %s", path, over)
+		}
+	}
+}
