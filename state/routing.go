@@ -9,6 +9,7 @@ import (
 type Routing struct {
 	Stream    outbox.Stream // ID equals the file's id
 	Dest      string        // normalised URL that its cursor and rows belong to; "" while nothing may be queued
+	ParentCwd string        // working directory of the session that an agent's transcript is of, "" unknown
 	RewoundTo int64         // first line of the current generation
 	Decided   bool          // working directory, project and stream name are fixed
 	Withheld  int64         // entries that a plain server did not get; Settle adds, a rewind takes away

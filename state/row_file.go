@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-const fileRowVersion = 4
+const fileRowVersion = 5
 
 // fileRow is a row of the bucket files.
 type fileRow struct {
@@ -43,6 +43,7 @@ func (r *fileRow) encode() []byte {
 	b = kv.AppendInt(b, f.WatchedFrom)
 	b = kv.AppendString(b, f.Stream.Epoch)
 	b = kv.AppendString(b, string(f.Odd))
+	b = kv.AppendString(b, f.ParentCwd)
 	return kv.Seal(fileKey(t.File.ID), b)
 }
 
@@ -80,6 +81,7 @@ func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRo
 	f.WatchedFrom = d.Int()
 	f.Stream.Epoch = d.Shared()
 	f.Odd = OddLines(d.String())
+	f.ParentCwd = d.Shared()
 	if err := d.End(); err != nil {
 		return fileRow{}, fmt.Errorf("read file row: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // schemaVersion is that of the layout. A change of the layout counts it up: a file of another version is refused.
-const schemaVersion = 6
+const schemaVersion = 7
 
 // The layout. Integers in keys are big endian, so that byte order is number order. "sealed" values begin
 // with a version byte and the CRC-32C of the key and what follows: the key is part of the sum, so that a row that ends

@@ -146,3 +146,31 @@ func TestIgnoreFileComesAndGoes(t *testing.T) {
 		}
 	})
 }
+
+// TestExcludeWorktrees: what keeps a repository here keeps its linked work trees here, wherever they lie.
+func TestExcludeWorktrees(t *testing.T) {
+	for name, exclude := range map[string]func(t *testing.T, f *Finder, repo string){
+		"pattern":     func(_ *testing.T, f *Finder, repo string) { f.Exclude([]string{Literal(repo)}) },
+		"ignore file": func(t *testing.T, _ *Finder, repo string) { write(t, repo, IgnoreName, "") },
+		"opt-out": func(t *testing.T, _ *Finder, repo string) {
+			write(t, repo, ".codetracker/config.json", `{"conversation_tracking":{"enabled":false}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			repo, tree := filepath.Join(root, "shop"), filepath.Join(root, "elsewhere", "fix")
+			write(t, repo, ".git/config", "[core]\n")
+			write(t, repo, ".git/worktrees/w/commondir", "../..\n")
+			write(t, tree, ".git", "gitdir: "+filepath.Join(repo, ".git/worktrees/w")+"\n")
+			f := NewFinder()
+			f.Recheck = 0
+			if p, err := f.Find(filepath.Join(tree, "sub")); err != nil || !p.Enabled || p.Repository != repo {
+				t.Fatalf("before: %+v, %v", p, err)
+			}
+			exclude(t, f, repo)
+			if p, err := f.Find(filepath.Join(tree, "sub")); err != nil || p.Enabled || p.Why == "" {
+				t.Errorf("a work tree of an excluded repository: %+v, %v", p, err)
+			}
+		})
+	}
+}

@@ -49,7 +49,8 @@ func (f *Finder) Exclude(globs []string) {
 // Find returns what applies to a working directory: what the nearest .codetracker folder with a config.json or
 // credentials.json says, from cwd up to the root of the file system. An opt-out in any folder above applies too: a
 // nested project, which may be a clone, cannot undo it. The same is true of an excluded folder and of a file
-// named IgnoreName. If nothing is found, the project is enabled with the defaults.
+// named IgnoreName, and of the repository whose linked work tree cwd lies in. If nothing is found, the project is
+// enabled with the defaults.
 //
 // A config.json that cannot be read or parsed may be an opt-out, so its project is held back: Find returns an error
 // that wraps ErrUnknown, and a Policy that is not Enabled. A later call sees whether the file was repaired. The same
@@ -87,17 +88,7 @@ func (f *Finder) answer(cwd string) (*answer, patterns) {
 
 // look reads what cwd says, without the cache.
 func (f *Finder) look(cwd string, exclude patterns) (Policy, error) {
-	if pattern := exclude.match(cwd); pattern != "" {
-		return Policy{Why: ExcludedBy(pattern)}, nil
-	}
-	marker, err := ignored(cwd, f.Home)
-	if err != nil {
-		return Policy{}, unknown("look for "+IgnoreName+" of "+cwd, err)
-	}
-	if marker != "" {
-		return Policy{Dir: filepath.Dir(marker), Why: "excluded by " + marker}, nil
-	}
-	policy, err := walk(cwd)
+	policy, err := f.allowed(cwd, exclude)
 	if err != nil || !policy.Enabled {
 		return policy, err
 	}
@@ -109,13 +100,34 @@ func (f *Finder) look(cwd string, exclude patterns) (Policy, error) {
 	if policy.Repository, err = findRepository(cwd, policy.Gone); err != nil {
 		return Policy{Dir: policy.Dir}, unknown("look for the repository of "+cwd, err)
 	}
-	if policy.Remote != "" || policy.Repository == "" {
+	if policy.Repository == "" {
+		return policy, nil
+	}
+	if main, err := f.allowed(policy.Repository, exclude); err != nil || !main.Enabled {
+		return main, err // a work tree elsewhere has what its repository has
+	}
+	if policy.Remote != "" {
 		return policy, nil
 	}
 	if policy.Remote, err = findRemote(policy.Repository); err != nil { // of a work tree elsewhere that is gone
 		return Policy{Dir: policy.Dir}, unknown("read git remote of "+policy.Repository, err)
 	}
 	return policy, nil
+}
+
+// allowed returns what the folders from cwd upwards say; it is not Enabled when one of them is excluded.
+func (f *Finder) allowed(cwd string, exclude patterns) (Policy, error) {
+	if pattern := exclude.match(cwd); pattern != "" {
+		return Policy{Why: ExcludedBy(pattern)}, nil
+	}
+	marker, err := ignored(cwd, f.Home)
+	if err != nil {
+		return Policy{}, unknown("look for "+IgnoreName+" of "+cwd, err)
+	}
+	if marker != "" {
+		return Policy{Dir: filepath.Dir(marker), Why: "excluded by " + marker}, nil
+	}
+	return walk(cwd)
 }
 
 // walk reads the .codetracker folders from cwd upwards: the nearest decides, any may opt out.

@@ -3,6 +3,8 @@ package route
 import (
 	"cmp"
 	"context"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,8 +16,9 @@ import (
 )
 
 const (
-	cwdWait  = 2 * time.Second // how long to hold back a file whose first records name no working directory
-	cwdBytes = 1 << 20         // size at which such a file is delivered under its folder's name
+	cwdWait    = 2 * time.Second // how long to hold back a file whose first records name no working directory
+	parentHead = 256 << 10       // bytes of a session's transcript that are read for an agent's
+	cwdBytes   = 1 << 20         // size at which such a file is delivered under its folder's name
 )
 
 // identify determines what a file is from its first lines, or returns how long to wait for more of them.
@@ -32,9 +35,10 @@ func (r *Router) identify(ctx context.Context, c *tail.Chunk) (state.Routing, ti
 	head := firstBytes(c)
 	cwd, ok := transcript.FirstCwd(head)
 	if c.File.Kind == tail.Agent {
-		facts.Stream.Parent = transcript.EscapeName(parentOf(c.File.Name, head))
-		if !ok && facts.Stream.Parent != "" {
-			cwd, ok = r.cwdOf(ctx, facts.Stream.Parent)
+		parent := parentOf(c.File.Name, head)
+		facts.Stream.Parent, facts.ParentCwd = transcript.EscapeName(parent), r.parentCwd(ctx, c.File, parent)
+		if !ok {
+			cwd, ok = facts.ParentCwd, facts.ParentCwd != ""
 		}
 		ok = ok && facts.Stream.Parent != ""
 	}
@@ -82,14 +86,42 @@ func (r *Router) waited(id tail.FileID) {
 	delete(r.waiting, id)
 }
 
-// cwdOf is the working directory of a session whose main transcript is known.
-func (r *Router) cwdOf(ctx context.Context, session string) (string, bool) {
-	id, ok := r.streams.id(session)
-	if !ok {
-		return "", false
+// parentCwd is the working directory of an agent's session: of its main transcript, which may not have been read yet, or
+// else one that is excluded, of any transcript in the same folder; "" when it is not known.
+func (r *Router) parentCwd(ctx context.Context, agent tail.File, session string) string {
+	if session == "" {
+		return ""
 	}
-	facts, ok, err := r.db.Files.Routing(ctx, id)
-	return facts.Stream.Cwd, err == nil && ok && facts.Stream.Cwd != ""
+	if id, ok := r.streams.id(transcript.EscapeName(session)); ok {
+		if facts, ok, err := r.db.Files.Routing(ctx, id); err == nil && ok && facts.Stream.Cwd != "" {
+			return facts.Stream.Cwd
+		}
+	}
+	folder := agent.ProjectFolder()
+	if filepath.Base(session) == session {
+		if cwd, ok := transcript.FirstCwd(readHead(filepath.Join(folder, session+".jsonl"))); ok {
+			return cwd
+		}
+	}
+	return r.folders.find(filepath.Base(folder), func(cwd string) bool { return !enabled(r.projects, cwd) })
+}
+
+// readHead returns the start of a file; nil when it cannot be read.
+func readHead(path string) []byte {
+	info, err := os.Stat(path) // to open a pipe could block for ever
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, parentHead))
+	if err != nil {
+		return nil
+	}
+	return head
 }
 
 // StreamName is the name of a file's stream, or the one it would get if no other file had it.

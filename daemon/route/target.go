@@ -26,13 +26,12 @@ func (r *Router) target(f *state.Routing) target {
 		return target{dest: rules.OwnServer}
 	}
 	cwd := f.Stream.Cwd
-	policy, err := r.projects.Find(cwd)
-	if err != nil {
-		r.advice.set(cwd, err.Error(), "until that file can be read nothing of the project is sent")
-		return excluded(withheldWhy(err), cwd)
+	policy, t := r.allowed(cwd)
+	if t.verdict == Take && f.ParentCwd != "" && f.ParentCwd != cwd {
+		_, t = r.allowed(f.ParentCwd) // an agent may work elsewhere: its session decides too
 	}
-	if !policy.Enabled {
-		return excluded(policy.Why, cwd)
+	if t.verdict != Take {
+		return t
 	}
 	dest, why := project.Destination(policy, rules.OwnServer, rules.TrustedProjects)
 	r.advice.set(cwd, why, "trusted_projects names the folders whose own server and project_hash are followed")
@@ -48,6 +47,19 @@ func (r *Router) target(f *state.Routing) target {
 		return target{verdict: Later, policy: policy}
 	}
 	return target{policy: policy, dest: dest}
+}
+
+// allowed asks the project of a working directory whether anything of it may be sent: Take or Excluded.
+func (r *Router) allowed(cwd string) (project.Policy, target) {
+	policy, err := r.projects.Find(cwd)
+	switch {
+	case err != nil:
+		r.advice.set(cwd, err.Error(), "until that file can be read nothing of the project is sent")
+		return policy, excluded(withheldWhy(err), cwd)
+	case !policy.Enabled:
+		return policy, excluded(policy.Why, cwd)
+	}
+	return policy, target{}
 }
 
 // Destination returns the server of a transcript's lines under the rules in force. It returns "" when they go nowhere;

@@ -1,0 +1,77 @@
+package route
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/tail"
+)
+
+// agentChunk is the first chunk of an agent of session A, in a folder below root.
+func agentChunk(id tail.FileID, root, folder, lines string) *tail.Chunk {
+	name := sessionA + "/subagents/agent-a1"
+	return &tail.Chunk{
+		File: tail.File{ID: id, Kind: tail.Agent, Path: filepath.Join(root, folder, filepath.FromSlash(name)+".jsonl"),
+			Root: root, Name: name, Copy: 1},
+		Lines: []byte(lines), To: tail.Cursor{Offset: int64(len(lines)), Line: 1},
+	}
+}
+
+// TestAgentsOfExcluded: an agent that works in another folder stays here with its session, whichever is read first and
+// whenever the exclusion comes.
+func TestAgentsOfExcluded(t *testing.T) {
+	const out = `{"conversation_tracking":{"enabled":false}}`
+	elsewhere := lineIn(t.TempDir())
+	t.Run("main on disk", func(t *testing.T) {
+		b, root := newBench(t), t.TempDir()
+		c := agentChunk(1, root, "-secret", elsewhere)
+		if err := os.MkdirAll(filepath.Join(root, "-secret"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		main := filepath.Join(root, "-secret", sessionA+".jsonl")
+		secret := projectFolder(t, out)
+		if err := os.WriteFile(main, []byte(`{"type":"mode"}`+"\n"+lineIn(secret)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if d := b.decide(c); d.Verdict != Excluded || d.Exclusion.Cwd != filepath.ToSlash(secret) {
+			t.Errorf("%+v", d)
+		}
+	})
+	t.Run("main gone", func(t *testing.T) {
+		b := newBench(t)
+		b.decide(chunk(1, lineIn(projectFolder(t, out)))) // another session in the same folder
+		if d := b.decide(agentChunk(2, "/claude/projects", "-shop", elsewhere)); d.Verdict != Excluded {
+			t.Errorf("%+v", d)
+		}
+	})
+	t.Run("excluded later", func(t *testing.T) {
+		b, dir := newBench(t), t.TempDir()
+		for _, c := range []*tail.Chunk{chunk(1, lineIn(dir)), agentChunk(2, "/claude/projects", "-shop", elsewhere)} {
+			d := b.decide(c)
+			if d.Verdict != Take {
+				t.Fatalf("before: %+v", d)
+			}
+			b.commit(c, d)
+		}
+		if err := os.WriteFile(filepath.Join(dir, project.IgnoreName), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b.load()
+		if _, err := b.router.Reroute(t.Context()); err != nil || len(b.router.Excluded()) != 2 {
+			t.Errorf("excluded: %v, %v", b.router.Excluded(), err)
+		}
+		next := agentChunk(2, "/claude/projects", "-shop", elsewhere)
+		next.Prev, next.From = next.To, next.To
+		if d := b.decide(next); d.Verdict != Excluded {
+			t.Errorf("its next lines: %+v", d)
+		}
+		if err := os.Remove(filepath.Join(dir, project.IgnoreName)); err != nil {
+			t.Fatal(err)
+		}
+		if !b.router.ExclusionEnded() || len(b.router.Excluded()) > 0 {
+			t.Errorf("after the exclusion: %v", b.router.Excluded())
+		}
+	})
+}
