@@ -1,6 +1,7 @@
 package web
 
 import (
+	"html/template"
 	"maps"
 	"net/http"
 	"net/url"
@@ -27,7 +28,8 @@ type finder struct {
 // foundInside is a line of the conversation that was found.
 type foundInside struct {
 	server.Hit
-	URL string
+	URL  string
+	HTML template.HTML
 }
 
 type field struct{ Name, Value string }
@@ -55,7 +57,8 @@ func (v *Viewer) findIn(r *http.Request, who server.Login, p *conversationPage) 
 	}
 	for _, h := range hits.List {
 		if h.Session.ID == p.S.ID {
-			f.Hits = append(f.Hits, foundInside{Hit: h, URL: v.Base + thread.StreamOf(h.Session).LinePath(h.Line)})
+			f.Hits = append(f.Hits, foundInside{h, v.Base + thread.StreamOf(h.Session).LinePath(h.Line),
+				snippet(h.Kind, h.Snippet)})
 		}
 	}
 	f.Count, f.More = int64(len(f.Hits)), hits.Next != ""
