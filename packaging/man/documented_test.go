@@ -129,7 +129,7 @@ func notDocumented(line string, known map[string][]string) string {
 		return "no command " + rest[0]
 	}
 	for _, word := range rest {
-		if word == "|" || word == ">" || word == "2>" {
+		if word == "|" || word == ">" || word == "2>" || word == "--" {
 			break
 		}
 		flag, _, _ := strings.Cut(strings.Trim(word, "[]"), "=")
@@ -145,7 +145,7 @@ func notDocumented(line string, known map[string][]string) string {
 func TestDocumentedCommandsSees(t *testing.T) {
 	known := map[string][]string{"p": {"--config"}, "p a": nil, "p a b": {"--x", "-f"}, "p c": {"--y"}}
 	for line, wrong := range map[string]bool{
-		"p a b --x 1": false, "p a b -f": false, "p a b --x=1 --config f": false, "p c file --y": false, "p c file > --z": false,
+		"p a b --x 1": false, "p a b -f": false, "p a b --x=1 --config f": false, "p c file --y": false, "p c file > --z": false, "p c -- --z": false,
 		"p z": true, "p a z": true, "p a b --y": true, "p c --x": true,
 	} {
 		if got := notDocumented(line, known); (got != "") != wrong {
