@@ -31,7 +31,7 @@ func (t *tools) checkpointTools(s *mcp.Server) {
 		if err != nil {
 			return nil, err
 		}
-		return text(found)
+		return quote(found)
 	})
 	type get struct {
 		ID string `json:"id"`
@@ -51,7 +51,7 @@ func (t *tools) checkpointTools(s *mcp.Server) {
 		if err != nil {
 			return nil, err
 		}
-		return text(found)
+		return quote(found)
 	})
 	add(s, tool{
 		name:        "checkpoint_create",
