@@ -178,7 +178,7 @@ func (w *window) readEnd(path string) error {
 	if err != nil {
 		return fmt.Errorf("read transcript: %w", err)
 	}
-	lines := bytes.SplitAfter(text, []byte("\n"))
+	lines := bytes.SplitAfter(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
 	if skipped > 0 && len(lines) > 1 { // the first is the end of a line
 		lines = lines[1:]
 	}

@@ -67,8 +67,8 @@ func (l *Library) Resume(ctx context.Context, w ResumeRequest) (Resumed, error) 
 		return Resumed{}, control.Usage(s.SessionID+" is an agent's transcript",
 			"resume its session: `ccship sessions resume "+s.Parent+"`")
 	}
-	r := &resumption{Library: l, request: w, session: s, name: transcript.WithoutCopy(s.SessionID), found: found}
-	r.out = Resumed{Session: r.name, Machine: s.Machine, Host: s.Host}
+	r := &resumption{Library: l, request: w, session: s, found: found}
+	r.out = Resumed{Session: r.name(), Machine: s.Machine, Host: s.Host}
 	defer r.discard()
 	if err := r.choosePlace(); err != nil {
 		return Resumed{}, err
@@ -105,7 +105,6 @@ type resumption struct {
 	*Library
 	request ResumeRequest
 	session *remote.Session
-	name    string // by which Claude Code knows it
 	found   Found
 	out     Resumed
 
@@ -126,9 +125,9 @@ func (r *resumption) discard() {
 		s.Discard()
 	}
 	// Folders that were made for nothing. One with a file in it stays.
-	_ = os.Remove(filepath.Join(r.project, r.name, "subagents"))
-	_ = os.Remove(filepath.Join(r.project, r.name, "tool-results"))
-	_ = os.Remove(filepath.Join(r.project, r.name))
+	_ = os.Remove(filepath.Join(r.project, r.name(), "subagents"))
+	_ = os.Remove(filepath.Join(r.project, r.name(), "tool-results"))
+	_ = os.Remove(filepath.Join(r.project, r.name()))
 	_ = os.Remove(r.project)
 }
 
@@ -150,7 +149,7 @@ func (r *resumption) choosePlace() error {
 	if err != nil {
 		return err
 	}
-	if _, err := below(filepath.Dir(r.project), filepath.Base(r.project)+"/"+r.name+".jsonl"); err != nil {
+	if _, err := below(filepath.Dir(r.project), filepath.Base(r.project)+"/"+r.name()+".jsonl"); err != nil {
 		return err
 	}
 	return r.refuseLiveHere()
@@ -160,11 +159,14 @@ func (r *resumption) refuseLiveHere() error {
 	if r.request.Force {
 		return nil
 	}
-	return r.refuseLive(r.name, r.path(), time.Now())
+	return r.refuseLive(r.name(), r.path(), time.Now())
 }
 
+// name is the session's id, as Claude Code knows it.
+func (r *resumption) name() string { return transcript.WithoutCopy(r.session.SessionID) }
+
 // path is where the session's transcript goes.
-func (r *resumption) path() string { return filepath.Join(r.project, r.name+".jsonl") }
+func (r *resumption) path() string { return filepath.Join(r.project, r.name()+".jsonl") }
 
 // projectFolder is the project folder of a working directory: one with a transcript that began there, or else the one
 // that Claude Code will look for.

@@ -86,7 +86,7 @@ func (r *resumption) compareWith(d *draft, path string) error {
 
 // hereCommand resumes the session as it is on this disk.
 func (r *resumption) hereCommand(path string) string {
-	command := "claude --resume " + r.name
+	command := "claude --resume " + r.name()
 	if cwd := readHead(path).FirstCwd; cwd != "" && path != r.path() {
 		return "cd " + cwd + " && " + command
 	}
@@ -158,7 +158,7 @@ func (r *resumption) fetchBlob(ctx context.Context, b remote.Blob) error {
 	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != b.SHA256 {
 		return errGrew
 	}
-	path := filepath.Join(r.project, r.name, filepath.FromSlash(b.Name))
+	path := filepath.Join(r.project, r.name(), filepath.FromSlash(b.Name))
 	if !notThere(path) { // Claude Code writes such a file once
 		return nil
 	}

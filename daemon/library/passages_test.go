@@ -1,0 +1,87 @@
+package library
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/remote"
+)
+
+// spoken is a record of the user's or of Claude's words.
+func spoken(n int, role, text string) string {
+	return fmt.Sprintf(`{"type":%q,"uuid":"u%d","parentUuid":"u%d","cwd":"/home/kim/shop","message":{"role":%q,"id":"m%d","content":[{"type":"text","text":%q}]}}`+"\n",
+		role, n, n-1, role, n, text)
+}
+
+// TestGrep finds words wherever they are in a line, phrases as they are, and what a person or Claude said first.
+func TestGrep(t *testing.T) {
+	r := newRoom(t)
+	r.Library.Server = nil
+	r.write("-shop/"+one+".jsonl", spoken(1, "user", "Round the CART's \"total\", 장바구니 Ünder")+
+		`{"type":"user","cwd":"/cart/total","message":{"role":"user","content":"nothing"}}`+"\n", 0)
+	r.write("-shop/"+two+".jsonl", `{"type":"system","cart":"total"}`+"\n"+spoken(1, "assistant", "no such\nthing"), 0)
+	for text, want := range map[string]string{
+		"total cart": one + " 0 prompt", `"cart's"`: one + " 0 prompt", `"the cart"`: one + " 0 prompt", `"cart the"`: "",
+		"장바구니 ünder": one + " 0 prompt", "such": two + " 1 answer", "absent": "", "": "",
+	} {
+		got := ""
+		for _, m := range r.Grep(t.Context(), text, "", 9) {
+			got += fmt.Sprint(m.Session, " ", m.Line, " ", m.Kind)
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if m := r.Grep(t.Context(), "total", "", 9); len(m) != 1 || m[0].Snippet[1] != (remote.Piece{Text: "total", Match: true}) ||
+		m[0].Project != "shop" {
+		t.Errorf("%+v", m)
+	}
+	if m := r.Grep(t.Context(), "total", "other", 9); len(m) != 0 {
+		t.Errorf("in another project: %+v", m)
+	}
+}
+
+// TestAround reads a part of a long conversation: near a line, or its end.
+func TestAround(t *testing.T) {
+	r := newRoom(t)
+	var text strings.Builder
+	const lines = 400
+	for i := range lines {
+		text.WriteString(spoken(i, []string{"user", "assistant"}[i%2], fmt.Sprint("number ", i)))
+	}
+	r.write("-shop/"+one+".jsonl", text.String(), 0)
+	path := filepath.Join(r.Roots[0], "-shop", one+".jsonl")
+	for line, want := range map[int64][2]string{200: {"number 170", "number 259"}, 0: {"number 0", "number 59"}, -1: {"number 310", "number 399"},
+		lines - 1: {"number 369", "number 399"}} {
+		all, err := r.Around(t.Context(), Spot{Path: path, Line: line})
+		if err != nil || len(all) == 0 {
+			t.Fatalf("line %d: %v", line, err)
+		}
+		if got := [2]string{all[0].Text, all[len(all)-1].Text}; got != want {
+			t.Errorf("around line %d: from %q to %q, want %q", line, got[0], got[1], want)
+		}
+	}
+	if _, err := r.Around(t.Context(), Spot{Path: path + "x", Line: 1}); err == nil {
+		t.Error("a file that is not there has lines")
+	}
+}
+
+// TestRunning are the sessions that live processes have open.
+func TestRunning(t *testing.T) {
+	r := newRoom(t)
+	list := filepath.Join(filepath.Dir(r.Roots[0]), "sessions")
+	if err := os.MkdirAll(list, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, session := range map[string]string{fmt.Sprint(os.Getpid()): one, "99999999": two, "x": two} {
+		if err := os.WriteFile(filepath.Join(list, name+".json"), []byte(`{"sessionId":"`+session+`","status":"busy"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all := r.Running(); len(all) != 1 || all[one] != (Process{os.Getpid(), "busy"}) {
+		t.Errorf("%+v", all)
+	}
+}
