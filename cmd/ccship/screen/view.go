@@ -124,6 +124,7 @@ func (m *model) status(l layout) string {
 		style, text = removed, m.said
 	case m.said != "":
 		style, text = plain, m.said
+	case m.page.query != m.query(): // the list is still another query's
 	case m.page.away != "":
 		style, text = match, "on this disk only: "+m.page.away
 	case m.page.note != "":
