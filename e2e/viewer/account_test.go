@@ -58,7 +58,7 @@ func TestForbidden(t *testing.T) {
 	}
 	b.open("/sessions/" + taleID)
 	b.reads("main", "No such session, or you may not see it.")
-	for _, path := range []string{"/", "/?q=clocks", "/search?q=sailing", "/search?q=kiosk&superseded=1", "/usage", "/usage?range=all&by=project", "/drops", "/account"} {
+	for _, path := range []string{"/", "/?q=clocks", "/search?q=sailing", "/search?q=kiosk+is:lost", "/usage", "/usage?range=all&by=project", "/drops", "/account"} {
 		b.open(path)
 		for _, secret := range []string{"harbour", "tideboard", "almanac", "kims-laptop", "workbench", "02:30", taleID} {
 			if text := eval[string](b, `document.querySelector("main").outerHTML`); strings.Contains(text, secret) {

@@ -134,7 +134,7 @@ func TestHostile(t *testing.T) {
 		b.open(path)
 		inert(b, path)
 	}
-	for _, path := range []string{"/", "/usage?range=all&by=project", "/usage?range=all&by=machine", "/drops", "/search?q=canary", "/search?superseded=1&q=" + url.QueryEscape(`"script canary"`), "/account"} {
+	for _, path := range []string{"/", "/usage?range=all&by=project", "/usage?range=all&by=machine", "/drops", "/search?q=canary", "/search?q=" + url.QueryEscape(`"script canary"`), "/account"} {
 		show(path)
 	}
 	for i, id := range ids {
@@ -158,7 +158,7 @@ func TestHostile(t *testing.T) {
 		if i%2 > 0 && !long() {
 			continue
 		}
-		show("/search?q=" + url.QueryEscape(p) + "&project=" + url.QueryEscape(p))
+		show("/search?q=" + url.QueryEscape(p+" project:"+p))
 		show("/?q=" + url.QueryEscape(p) + "&branch=" + url.QueryEscape(p) + "&model=" + url.QueryEscape(p))
 	}
 	b.allow("404")

@@ -41,9 +41,9 @@ func TestKeyboard(t *testing.T) {
 		b.press("g", way.key)
 		b.wait("g "+way.key+" leads to "+way.path, `document.readyState === "complete" && location.pathname === `+quoted(way.path))
 		if way.key == "s" {
-			b.wait("the field has the focus", `document.activeElement.id === "s-q"`)
+			b.wait("the field has the focus", `document.activeElement.id === "find"`)
 			b.press(kb.Escape)
-			b.wait("and gives it up", `document.activeElement.id !== "s-q"`)
+			b.wait("and gives it up", `document.activeElement.id !== "find"`)
 		}
 	}
 	b.press("j", kb.Enter)

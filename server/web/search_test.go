@@ -52,7 +52,7 @@ func TestSearchPage(t *testing.T) {
 	s := loggedIn(t)
 	s.tour(t)
 	page := s.find(t, "euros")
-	mustHave(t, page, "<mark>euros</mark>", "Rounding in the cart", `/L/`, "kims-laptop", `class="at-line"`, "<time ", "1 session, best first")
+	mustHave(t, page, "<mark>euros</mark>", "Rounding in the cart", `/L/`, "kims-laptop", `class="at-line"`, "data-stamp", "1 session, best first")
 	mustLack(t, page, "> line ")
 	mustHave(t, s.find(t, "euros kind:title"), "No session found")
 	for _, q := range []string{`"`, `a"b`, "*", "NEAR(a b)", "-x", "'; DROP TABLE lines; --", "%", "_", "\x00", "\xff", "a AND", "(", "사과", "/(/", "x:y", "is:", "kind:none", "OR", "before:never"} {
