@@ -86,8 +86,8 @@ func (r *Router) waited(id tail.FileID) {
 	delete(r.waiting, id)
 }
 
-// parentCwd is the working directory of an agent's session: of its main transcript, which may not have been read yet, or
-// else one that is excluded, of any transcript in the same folder; "" when it is not known.
+// parentCwd is the working directory of an agent's session: of its main transcript, which may not have been read yet,
+// or else one that is excluded, of any transcript in the same folder; "" when it is not known.
 func (r *Router) parentCwd(ctx context.Context, agent tail.File, session string) string {
 	if session == "" {
 		return ""

@@ -17,8 +17,8 @@ type Scratch struct {
 	lock *os.File
 }
 
-// MakeScratch makes a folder in another one, or in the system's for such for "". Its name begins with prefix. It first removes
-// the folders of that prefix whose processes are gone.
+// MakeScratch makes a folder in another one, or in the system's for such for "". Its name begins with prefix. It first
+// removes the folders of that prefix whose processes are gone.
 func MakeScratch(in, prefix string) (*Scratch, error) {
 	if in == "" {
 		in = os.TempDir()

@@ -8,8 +8,8 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// inPeriod sums what was used in the period of a. When nothing was, the period becomes the one that ends with the newest
-// day of which there is something.
+// inPeriod sums what was used in the period of a. When nothing was, the period becomes the one that ends with the
+// newest day of which there is something.
 func (v *Viewer) inPeriod(ctx context.Context, scope server.Scope, a *usageAsk,
 	p *usagePage) ([]server.UsageRow, error) {
 	rows, err := v.store.Usage(ctx, scope, with(a.query, a.columns()...))
