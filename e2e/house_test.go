@@ -67,11 +67,11 @@ packaging:
 packaging/man:
 packaging/release: packaging/man
 protocol:
-server: server/query
+server: server/query transcript/provenance
 server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price internal/samehost keyproof protocol server/query
 server/audit: server server/digest transcript transcript/redact
 server/auth: server keyproof
-server/derive: server server/extract transcript transcript/price transcript/session
+server/derive: server server/extract transcript transcript/price transcript/session transcript/provenance
 server/digest: server transcript
 server/extract: server transcript
 server/limit: server/wire server
@@ -84,7 +84,7 @@ server/store/pgtest: e2e/kit
 server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript
 server/store/search: server server/extract server/store/sqlstore transcript server/query
 server/store/sqlite: server server/store/lines server/store/sqlstore server/store/search transcript
-server/store/sqlstore: server server/store/lines transcript
+server/store/sqlstore: server server/store/lines transcript transcript/provenance
 server/upkeep: server
 server/web: server server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/price transcript/session server/recall server/limit transcript/redact
 server/web/chart:

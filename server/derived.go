@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"time"
+
+	"github.com/ccship/ccship/transcript/provenance"
 )
 
 // DerivationStore hands out streams whose derived data lags behind their lines. Several processes may use it at once.
@@ -163,6 +165,8 @@ type Derivation struct {
 	Answers   []Answer
 	Drops     []Rewrite // replace those stored for the same generations
 	Moments   []Moment  // replace those stored at the same positions
+	// Edits replace those stored for the same lines. They may also be of calls in earlier lines, whose results come here.
+	Edits []provenance.Edit
 	// Live says that the lines are of the newest view. Then Moments also replace all that are stored for the lines
 	// from LiveFrom up to before Position.Line, and when Done for all later lines.
 	Live     bool

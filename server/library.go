@@ -12,6 +12,7 @@ type Library interface {
 	SessionFinder
 	Searcher
 	Moments
+	Provenance
 	Forgetter
 	Artifacts
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/extract"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/provenance"
 	"github.com/ccship/ccship/transcript/session"
 )
 
@@ -19,9 +20,11 @@ type extractor struct {
 	agent   bool   // the transcript is an agent's
 	fold    *session.Fold
 	times   *session.TimelineBuilder // nil: no moments
-	keep    bool                     // texts and answers, not only the fold
-	bytes   int                      // of lines
-	text    int                      // bytes of texts
+	wrote   *provenance.Builder
+	edits   []provenance.Edit
+	keep    bool // texts and answers, not only the fold
+	bytes   int  // of lines
+	text    int  // bytes of texts
 	texts   extract.Texts
 	undated int // texts, the first ones, that came before any time
 	answers map[string]transcript.UsageSample
@@ -73,9 +76,11 @@ func (h *extractor) record(line int64, r transcript.Record) {
 			h.w.turn = line
 		}
 	}
+	edits := h.wrote.Add(line, &r, events)
 	if !h.keep {
 		return
 	}
+	h.edits = append(h.edits, edits...)
 	at := r.Time
 	if at.IsZero() {
 		at = h.w.clock
@@ -147,7 +152,7 @@ func (h *extractor) carried(line int64, at time.Time, kind, text string) {
 
 // into puts what was collected into a derivation.
 func (h *extractor) into(d *server.Derivation) {
-	d.Moments = h.momentsOf()
+	d.Moments, d.Edits = h.momentsOf(), h.edits
 	d.Texts = h.texts.List
 	for i := range d.Texts {
 		d.Texts[i].Generation = d.Position.Generation

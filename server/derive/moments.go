@@ -1,6 +1,7 @@
 package derive
 
 import (
+	"encoding"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/provenance"
 	"github.com/ccship/ccship/transcript/session"
 )
 
@@ -50,33 +52,31 @@ func (h *extractor) momentsOf() []server.Moment {
 
 var errDerivedState = errors.New("not a state of this version")
 
-// encodeState is the state of a stream's fold and of its timeline.
-func encodeState(fold *session.Fold, times *session.TimelineBuilder) ([]byte, error) {
-	f, err := fold.MarshalBinary()
-	if err != nil {
-		return nil, err
+// encodeState is the state of a stream's fold, of its timeline, and of what reads its edits.
+func encodeState(parts ...encoding.BinaryMarshaler) (out []byte, err error) {
+	for _, p := range parts {
+		b, err := p.MarshalBinary()
+		if err != nil {
+			return nil, err
+		}
+		out = append(binary.AppendUvarint(out, uint64(len(b))), b...)
 	}
-	t, err := times.MarshalBinary()
-	if err != nil {
-		return nil, err
-	}
-	out := binary.AppendUvarint(make([]byte, 0, len(f)+len(t)+8), uint64(len(f)))
-	return append(append(out, f...), t...), nil
+	return out, nil
 }
 
-// decodeState reads what encodeState wrote. After an error both are empty.
-func decodeState(state []byte, fold *session.Fold, times *session.TimelineBuilder) error {
-	n, size := binary.Uvarint(state)
-	if size <= 0 || n > uint64(len(state)-size) {
-		return errDerivedState
+// decodeState reads what encodeState wrote. After an error all are empty.
+func decodeState(state []byte, fold *session.Fold, times *session.TimelineBuilder, wrote *provenance.Builder) error {
+	for _, p := range []encoding.BinaryUnmarshaler{fold, times, wrote} {
+		n, size := binary.Uvarint(state)
+		err := errDerivedState
+		if size > 0 && n <= uint64(len(state)-size) {
+			err = p.UnmarshalBinary(state[size:][:n])
+			state = state[size:][n:]
+		}
+		if err != nil {
+			*fold, *times, *wrote = session.Fold{}, session.TimelineBuilder{}, provenance.Builder{}
+			return err
+		}
 	}
-	rest := state[size:]
-	err := fold.UnmarshalBinary(rest[:n])
-	if err == nil {
-		err = times.UnmarshalBinary(rest[n:])
-	}
-	if err != nil {
-		*fold, *times = session.Fold{}, session.TimelineBuilder{}
-	}
-	return err
+	return nil
 }

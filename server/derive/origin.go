@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript/provenance"
 	"github.com/ccship/ccship/transcript/session"
 )
 
@@ -13,7 +14,8 @@ func FoldOf(ctx context.Context, snap server.Snapshot) (*session.Fold, server.Po
 	at, state, err := snap.Folded(ctx)
 	var fold session.Fold
 	var times session.TimelineBuilder
-	if err != nil || decodeState(state, &fold, &times) != nil {
+	var wrote provenance.Builder
+	if err != nil || decodeState(state, &fold, &times, &wrote) != nil {
 		return &session.Fold{}, server.Position{}, err
 	}
 	return &fold, at, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/provenance"
 	"github.com/ccship/ccship/transcript/session"
 )
 
@@ -44,6 +45,8 @@ type derivation struct {
 	fold *session.Fold
 	// times is what the fold's lines make of the timeline; nil when fold is.
 	times *session.TimelineBuilder
+	// wrote is what they make of edits; nil when fold is.
+	wrote *provenance.Builder
 	// state is the length of the stored state, 0 for none; since is the bytes of lines folded after it.
 	state, since int
 	drop         *pendingDrop // of the newest generation; nil: not looked for
@@ -155,7 +158,7 @@ func (w *derivation) segmentIn(e server.Epoch, generations []server.Generation, 
 // past derives texts and answers from lines of a generation that is not the newest.
 func (w *derivation) past(ctx context.Context, snap server.Snapshot, s *segment) (*server.Derivation, error) {
 	h := w.extractor(snap)
-	h.fold, h.keep = &session.Fold{}, true
+	h.fold, h.wrote, h.keep = &session.Fold{}, &provenance.Builder{Session: h.session}, true
 	out := w.begin(s)
 	span := server.Span{Generation: s.generation().Number, From: s.from, To: s.end()}
 	err := server.Readable(ctx, snap, span, func(l server.Line) error {
@@ -187,7 +190,8 @@ func (w *derivation) live(ctx context.Context, snap server.Snapshot, s *segment)
 		return nil, err
 	}
 	h := w.extractor(snap)
-	h.fold, h.times = w.fold, w.times
+	h.fold, h.times, h.wrote = w.fold, w.times, w.wrote
+	h.wrote.Session = h.session
 	out := w.begin(s)
 	out.Live, out.LiveFrom = true, s.from
 	blank := s.from == 0
@@ -242,7 +246,7 @@ func (w *derivation) finish(h extractor, out *server.Derivation) (*server.Deriva
 		return out, nil
 	}
 	var err error
-	out.State, err = encodeState(w.fold, w.times)
+	out.State, err = encodeState(w.fold, w.times, w.wrote)
 	return out, err
 }
 
@@ -252,7 +256,7 @@ func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view serv
 	if w.fold != nil && s.from > 0 {
 		return nil
 	}
-	w.fold, w.times, w.origin = &session.Fold{}, &session.TimelineBuilder{}, origin{}
+	w.fold, w.times, w.wrote, w.origin = &session.Fold{}, &session.TimelineBuilder{}, &provenance.Builder{}, origin{}
 	w.state, w.since = 0, 0
 	if s.from == 0 {
 		return nil
@@ -262,10 +266,11 @@ func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view serv
 		return err
 	}
 	from := int64(0)
-	if at.Generation == s.generation().Number && at.Line <= s.from && decodeState(state, w.fold, w.times) == nil {
+	if at.Generation == s.generation().Number && at.Line <= s.from && decodeState(state, w.fold, w.times, w.wrote) == nil {
 		from, w.state, w.origin = at.Line, len(state), origin{w.before.Origin, w.before.Copy}
 	}
-	h := extractor{w: w, fold: w.fold, times: w.times}
+	h := extractor{w: w, fold: w.fold, times: w.times, wrote: w.wrote}
+	h.wrote.Session = w.extractor(snap).session
 	for _, span := range view.Between(from, s.from) {
 		err := server.Readable(ctx, snap, span, func(l server.Line) error {
 			h.bytes = 0 // nothing is stored of these

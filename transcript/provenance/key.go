@@ -9,8 +9,7 @@ type Secret [32]byte
 // StoredSize is the length of a stored sum: seven bytes of the keyed hash of its Key, and one for its last byte.
 const StoredSize = 8
 
-// Seal returns a sum as it is stored. What Open makes of it equals Open of any other sum with the same Key, but for
-// the last byte.
+// Seal returns a sum as it is stored.
 func (s *Secret) Seal(sum Sum) (out [StoredSize]byte) {
 	var in [len(s) + SumSize - 1]byte
 	copy(in[:], s[:])
@@ -21,11 +20,32 @@ func (s *Secret) Seal(sum Sum) (out [StoredSize]byte) {
 	return out
 }
 
-// Open returns a stored sum as one that others can be compared with, if they went through Seal and Open too.
-func Open(stored [StoredSize]byte) (sum Sum) {
-	copy(sum[:], stored[:StoredSize-1])
-	sum[SumSize-1] = stored[StoredSize-1]
-	return sum
+// Asked finds the sums that somebody asks for among stored ones. Of others it tells nothing.
+type Asked map[[StoredSize - 1]byte]asked
+
+type asked struct {
+	key  Key
+	mask byte
+}
+
+// Ask prepares to look for sums.
+func (s *Secret) Ask(sums []Sum) Asked {
+	out := make(Asked, len(sums))
+	for _, sum := range sums {
+		plain := sum
+		plain[SumSize-1] = 0
+		sealed := s.Seal(plain)
+		out[[StoredSize - 1]byte(sealed[:StoredSize-1])] = asked{sum.Key(), sealed[StoredSize-1]}
+	}
+	return out
+}
+
+// Open returns a stored sum, if it is one of those that are asked for but for its last byte.
+func (a Asked) Open(stored [StoredSize]byte) (sum Sum, ok bool) {
+	x, ok := a[[StoredSize - 1]byte(stored[:StoredSize-1])]
+	copy(sum[:], x.key[:])
+	sum[SumSize-1] = stored[StoredSize-1] ^ x.mask
+	return sum, ok
 }
 
 // Name returns the number by which a store finds the edits of a file.

@@ -140,7 +140,7 @@ func saveDerived(ctx context.Context, tx pgx.Tx, list []*server.Derivation) erro
 	if err := checkStale(ctx, tx, list); err != nil {
 		return err
 	}
-	q := queueing{batch: &pgx.Batch{}}
+	q := queueing{dialect: dialect{tx}, batch: &pgx.Batch{}}
 	for _, d := range list {
 		for _, r := range d.Drops {
 			q.batch.Queue(`
@@ -149,7 +149,7 @@ ON CONFLICT (owner, stream, epoch, generation)
 DO UPDATE SET first_line = excluded.first_line, last_line = excluded.last_line, lines = excluded.lines`,
 				d.Task.Owner, d.Task.Stream, r.Epoch, r.Generation, r.First, r.Last, r.Lines)
 		}
-		err := cmp.Or(sqlstore.SaveMoments(ctx, q, d), sqlstore.SaveFacts(ctx, q, d), sqlstore.SaveFold(ctx, q, d))
+		err := cmp.Or(sqlstore.SaveMoments(ctx, q, d), sqlstore.SaveEdits(ctx, q, d), sqlstore.SaveFacts(ctx, q, d), sqlstore.SaveFold(ctx, q, d))
 		if err != nil {
 			return err
 		}
@@ -274,7 +274,7 @@ UPDATE streams AS s SET derived = -1, leased = 0, redo = true WHERE `+sqlstore.H
 
 // derivedTables are those that ResetDerived empties. Triggers keep usage_sums: it follows answers.
 var derivedTables = []string{"gram_segments", "gram_pages", "gram_purges", "answers", "usage_sums",
-	"usage_totals", "usage_days", "drops", "facts", "folds", "moments"}
+	"usage_totals", "usage_days", "drops", "facts", "folds", "moments", "edits"}
 
 // ofRetired says which rows can't be derived again, because lines were retired: usage_sums follows answers.
 var ofRetired = map[string]string{

@@ -139,7 +139,7 @@ func (s *Store) removeStream(ctx context.Context, x sqlstore.OwnedStream, sessio
 		if err != nil {
 			return err
 		}
-		for _, table := range []string{"drops", "superseded", "facts", "folds", "moments", "masked_lines",
+		for _, table := range []string{"drops", "superseded", "facts", "folds", "moments", "edits", "masked_lines",
 			"maskings", "generations", "epochs"} {
 			if _, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE owner = $1 AND stream = $2`, x.Owner, x.Stream); err != nil {
 				return fmt.Errorf("remove %s: %w", table, err)

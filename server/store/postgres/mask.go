@@ -33,6 +33,9 @@ func (m maskDatabase) ClearDerived(ctx context.Context, d sqlstore.Dialect, owne
 	if err := search.Removed(ctx, d, owner, stream); err != nil {
 		return err
 	}
+	if err := sqlstore.RemoveEdits(ctx, d, owner, stream); err != nil {
+		return err
+	}
 	for _, query := range []string{
 		`DELETE FROM facts WHERE owner = ? AND stream = ?`, `DELETE FROM folds WHERE owner = ? AND stream = ?`,
 		`DELETE FROM moments WHERE owner = ? AND stream = ?`,

@@ -38,6 +38,9 @@ func (r retentionDatabase) DropFromIndex(ctx context.Context, d sqlstore.Dialect
 	if err := search.Removed(ctx, d, owner, stream); err != nil {
 		return err
 	}
+	if err := sqlstore.RemoveEdits(ctx, d, owner, stream); err != nil {
+		return err
+	}
 	if !how.Forget {
 		_, err := d.Exec(ctx, `UPDATE streams SET redo = true, derived = -1, leased = ? WHERE owner = ? AND id = ?`,
 			sqlstore.Micros(how.Again), owner, stream)

@@ -6,9 +6,11 @@
 
 -- Which store this is: a restored backup gets another id. schema is what sqlstore.SchemaSum says of this text.
 CREATE TABLE store_identity (
-  id text COLLATE "C" NOT NULL, schema text COLLATE "C" NOT NULL DEFAULT ''
+  id text COLLATE "C" NOT NULL, schema text COLLATE "C" NOT NULL DEFAULT '',
+  secret text COLLATE "C" NOT NULL -- hashes of lines are made with it
 );
-INSERT INTO store_identity (id) VALUES (md5(random()::text || clock_timestamp()::text || random()::text));
+INSERT INTO store_identity (id, secret) VALUES (md5(random()::text || clock_timestamp()::text || random()::text),
+  replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''));
 
 -- People
 
@@ -229,6 +231,17 @@ CREATE TABLE moments (
   data bytea NOT NULL,  -- JSON
   PRIMARY KEY (owner, stream, line, part)
 );
+
+-- What edits of files added, of all generations: see package provenance. Texts are only in lines.
+CREATE TABLE edits (
+  owner bigint NOT NULL, stream bigint NOT NULL, epoch bigint NOT NULL, generation bigint NOT NULL,
+  line bigint NOT NULL, part bigint NOT NULL,
+  name bigint NOT NULL, -- keyed hash of the file's name
+  at bigint NOT NULL,
+  data bytea NOT NULL,  -- path, prompt, keyed hashes of lines
+  PRIMARY KEY (owner, stream, epoch, generation, line, part)
+);
+CREATE INDEX edits_name ON edits (name, at);
 
 -- Lines that a rewrite of their file dropped.
 CREATE TABLE drops (

@@ -171,6 +171,9 @@ ON CONFLICT DO UPDATE SET first_line = excluded.first_line, last_line = excluded
 	if err := sqlstore.SaveMoments(ctx, dialect{c}, d); err != nil {
 		return fmt.Errorf("moments: %w", err)
 	}
+	if err := sqlstore.SaveEdits(ctx, dialect{c}, d); err != nil {
+		return fmt.Errorf("edits: %w", err)
+	}
 	if err := sqlstore.SaveFold(ctx, dialect{c}, d); err != nil {
 		return fmt.Errorf("place: %w", err)
 	}
@@ -225,6 +228,7 @@ func (s *Store) ResetDerived(ctx context.Context) error {
 			`DELETE FROM facts WHERE stream NOT IN (SELECT stream FROM retired_streams)`,
 			`DELETE FROM folds`,
 			`DELETE FROM moments`,
+			`DELETE FROM edits`,
 			`UPDATE streams AS s SET derived = -1, leased = 0, redo = 1 WHERE ` + sqlstore.HasLines,
 		} {
 			if _, err := (dialect{c}).Exec(ctx, query); err != nil {

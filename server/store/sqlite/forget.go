@@ -126,6 +126,9 @@ func (s *Store) removeStream(ctx context.Context, c *sql.Conn, x sqlstore.OwnedS
 	if err := search.Removed(ctx, dialect{c}, x.Owner, x.Stream); err != nil {
 		return 0, fmt.Errorf("remove texts: %w", err)
 	}
+	if err := sqlstore.RemoveEdits(ctx, dialect{c}, x.Owner, x.Stream); err != nil {
+		return 0, err
+	}
 	const epochs = ` IN (SELECT id FROM epochs WHERE stream = ?)`
 	for _, query := range []string{
 		`DELETE FROM drops WHERE epoch` + epochs,

@@ -28,6 +28,9 @@ func (r retentionDatabase) DropFromIndex(ctx context.Context, d sqlstore.Dialect
 	if err := search.Removed(ctx, d, owner, stream); err != nil {
 		return err
 	}
+	if err := sqlstore.RemoveEdits(ctx, d, owner, stream); err != nil {
+		return err
+	}
 	if _, err := d.Exec(ctx, `INSERT INTO scrub (due) VALUES (random())`); err != nil {
 		return err
 	}

@@ -3,9 +3,10 @@
 
 -- Which store this is: a restored backup gets another id. schema is what sqlstore.SchemaSum says of this text.
 CREATE TABLE store_identity (
-  id TEXT NOT NULL, schema TEXT NOT NULL DEFAULT ''
+  id TEXT NOT NULL, schema TEXT NOT NULL DEFAULT '',
+  secret TEXT NOT NULL -- hashes of lines are made with it
 );
-INSERT INTO store_identity (id) VALUES (lower(hex(randomblob(16))));
+INSERT INTO store_identity (id, secret) VALUES (lower(hex(randomblob(16))), lower(hex(randomblob(32))));
 
 -- People
 
@@ -213,6 +214,17 @@ CREATE TABLE moments (
   data BLOB NOT NULL,    -- JSON
   PRIMARY KEY (stream, line, part)
 ) WITHOUT ROWID;
+
+-- What edits of files added, of all generations: see package provenance. Texts are only in lines.
+CREATE TABLE edits (
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL,
+  line INTEGER NOT NULL, part INTEGER NOT NULL,
+  name INTEGER NOT NULL, -- keyed hash of the file's name
+  at INTEGER NOT NULL,
+  data BLOB NOT NULL,    -- path, prompt, keyed hashes of lines
+  PRIMARY KEY (owner, stream, epoch, generation, line, part)
+) WITHOUT ROWID;
+CREATE INDEX edits_name ON edits (name, at);
 
 -- Lines that a rewrite of their file dropped.
 CREATE TABLE drops (
