@@ -68,7 +68,7 @@ packaging/man:
 packaging/release: packaging/man
 protocol:
 server: server/query transcript/provenance
-server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price internal/samehost keyproof protocol server/query
+server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price internal/samehost keyproof protocol server/query transcript/provenance
 server/audit: server server/digest transcript transcript/redact
 server/auth: server keyproof
 server/derive: server server/extract transcript transcript/price transcript/session transcript/provenance
@@ -76,7 +76,7 @@ server/digest: server transcript
 server/extract: server transcript
 server/limit: server/wire server
 server/query:
-server/recall: server transcript transcript/session server/derive transcript/price
+server/recall: server transcript transcript/session server/derive transcript/price transcript/provenance
 server/store: server server/store/objects server/store/postgres server/store/sqlite server/store/sqlstore
 server/store/lines: server server/store/sqlstore server/store/objects server/digest transcript transcript/redact
 server/store/objects:

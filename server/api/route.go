@@ -65,6 +65,8 @@ func (s *Server) routes() []route {
 		{"POST /api/digests", anyone, false, s.digests},
 		{"GET /api/sessions/{id}/timeline", anyone, false, s.timeline},
 		{"GET /api/search", anyone, false, s.search},
+		{"GET /api/why", anyone, false, s.why},
+		{"POST /api/why", anyone, false, s.why},
 		{"GET /api/blame", anyone, false, s.blame},
 		{"GET /api/fix", anyone, false, s.fix},
 		{"GET /api/usage", anyone, false, s.usage},

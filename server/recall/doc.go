@@ -22,6 +22,7 @@ type Store interface {
 	server.SessionFinder
 	server.Searcher
 	server.Moments
+	server.Provenance
 	server.Checkpoints
 	server.Documents
 }

@@ -1,0 +1,117 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript/provenance"
+)
+
+// written is a session that a person asks to write a text to a file.
+func written(id, at, file, text string) piece {
+	input, _ := json.Marshal(map[string]string{"file_path": file, "content": text})
+	record := func(n int, rest string) string {
+		return fmt.Sprintf(`{"uuid":"%s-%d","sessionId":%q,"timestamp":"2026-03-12T%s:%02dZ","cwd":"/home/kim/shop",%s}`, id, n, id, at, n, rest)
+	}
+	return piece{lines: []string{
+		record(0, `"type":"user","message":{"role":"user","content":"write `+id+`"}`),
+		record(1, `"type":"assistant","message":{"id":"m-`+id+`","role":"assistant","model":"claude-x","content":[{"type":"tool_use","id":"t-`+id+`","name":"Write","input":`+string(input)+`}]}`),
+		record(2, `"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t-`+id+`","content":"ok"}]}`),
+	}}
+}
+
+// asking is a question about a commit that adds lines to a file.
+func asking(t *testing.T, path string, lines ...string) string {
+	t.Helper()
+	f := provenance.File{Paths: []string{path}}
+	for i, l := range lines {
+		sum, plain, _ := provenance.SumOf(l)
+		f.Lines = append(f.Lines, provenance.Added{Number: i + 1, Sum: sum, Plain: plain})
+	}
+	b, err := json.Marshal(map[string]any{"commits": []provenance.Commit{{Name: "c0ffee", Project: "ph",
+		At: time.Date(2026, 3, 12, 20, 0, 0, 0, time.UTC), Files: []provenance.File{f}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestWhy names sessions and prompts, and tells nobody of a session that they may not read: what bob gets is what he
+// gets without that session, byte for byte.
+func TestWhy(t *testing.T) {
+	owner := newRig(t)
+	ann, bob := owner.person("ann", server.Member), owner.person("bob", server.Member)
+	const first, second = "func total(c Cart) int {", "	return sumOfPrices(c)"
+	bob.post(written("bobs", "10:00", "/home/bob/shop/cart.go", first+"\n"+second+"\n").body("bobs"))
+	owner.waitDerived()
+	question := asking(t, "shop/cart.go", first, second, "}", "var byHand = \"a line of Kim's\"")
+	ask := func(r *rig, query string) string {
+		t.Helper()
+		return string(r.send("POST", "/api/why"+query, question, 200).body)
+	}
+	without := ask(bob, "?lines=1")
+	ann.post(written("anns", "11:00", "/home/ann/shop/cart.go", first+"\n"+second+"\n}\n").body("anns"))
+	owner.waitDerived()
+	if with := ask(bob, "?lines=1"); with != without {
+		t.Errorf("bob learns of ann's session: %s, before %s", with, without)
+	}
+	short := func(text string) string {
+		t.Helper()
+		var a struct{ Commits []provenance.Answer }
+		if err := json.Unmarshal([]byte(text), &a); err != nil || len(a.Commits) != 1 {
+			t.Fatalf("%v: %s", err, text)
+		}
+		out := fmt.Sprint(a.Commits[0].Added)
+		for _, s := range a.Commits[0].Sessions {
+			out += fmt.Sprintf(" %s %s %d by path %t:", s.SessionID, s.User, s.Lines, s.ByPath)
+			for _, p := range s.Prompts {
+				out += fmt.Sprintf(" %d %q %d %t", p.Line, p.Text, p.Lines, strings.Contains(p.URL, "/sessions/"+s.SessionID+"/L/0?"))
+			}
+		}
+		return out + fmt.Sprint(" ", a.Commits[0].NotProven)
+	}
+	for r, want := range map[*rig]string{
+		bob:   `4 bobs bob 2 by path false: 0 "write bobs" 2 true map[by_hand:2]`,
+		ann:   `4 anns ann 3 by path false: 0 "write anns" 3 true map[by_hand:1]`,
+		owner: `4 anns ann 3 by path false: 0 "write anns" 3 true map[by_hand:1]`,
+	} {
+		if got := short(ask(r, "")); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	ann.send("POST", "/api/shares", `{"with":"bob","project":"ph"}`, 201)
+	if got := short(ask(bob, "")); !strings.Contains(got, "anns ann 3") {
+		t.Errorf("shared: %s", got)
+	}
+	if got := short(string(bob.send("GET", "/api/why?q="+url.QueryEscape(question), "", 200).body)); !strings.Contains(got, "anns ann 3") {
+		t.Errorf("with GET: %s", got)
+	}
+	ann.send("DELETE", "/api/sessions/anns", "", 200)
+	if got := ask(bob, "?lines=1"); got != without {
+		t.Errorf("after it was forgotten: %s", got)
+	}
+	bob.send("GET", "/api/why?q=x", "", 400)
+	bob.send("POST", "/api/why", `{"commits":[{"commit":"x","at":"2026-03-12T20:00:00Z","files":[{"paths":[],"lines":[]}]}]}`, 400)
+}
+
+// TestWhyAgent names the session that an agent worked for, and the prompt at that time.
+func TestWhyAgent(t *testing.T) {
+	r := newRig(t)
+	const line = "func total(c Cart) int {"
+	r.post(written("s", "10:00", "/home/kim/shop/other.go", "nothing of this commit\n").body("s"))
+	agent := strings.Replace(written("s", "11:00", "/home/kim/shop/cart.go", line+"\n").body("s/agent-1"),
+		`"parent_session_id":null`, `"parent_session_id":"s"`, 1)
+	r.post(agent)
+	r.waitDerived()
+	got := string(r.send("POST", "/api/why", asking(t, "cart.go", line), 200).body)
+	for _, want := range []string{`"session_id":"s"`, `"line":0,"lines":1`, `"text":"write s"`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s lacks %s", got, want)
+		}
+	}
+}

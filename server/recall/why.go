@@ -1,0 +1,201 @@
+package recall
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript/provenance"
+	"github.com/ccship/ccship/transcript/session"
+)
+
+// Bounds of one answer.
+const (
+	MaxWhyLines = 40_000 // of commits, in one question
+	whyEdits    = 3000   // of files with one name, the last ones before a commit
+	whyPrompts  = 200    // of a session that are looked through for an agent's
+)
+
+// Written is what sessions that a scope sees wrote to the files of commits.
+type Written struct {
+	URL func(x server.Session, line int64) string // where a browser shows a line; nil: nowhere
+
+	store   Store
+	ctx     context.Context //nolint:containedctx // provenance.Names has no context
+	scope   server.Scope
+	users   func(owner int64) string
+	list    []server.WrittenEdit // one of each session
+	agents  map[string]server.WrittenEdit
+	ids     map[sessionKey]int
+	prompts map[promptKey]provenance.Prompt
+	err     error
+}
+
+type sessionKey struct {
+	owner       int64
+	machine, id string
+}
+
+type promptKey struct {
+	session int
+	line    int64
+	agent   string
+	at      time.Time
+}
+
+// Why tells what is known of a commit, with each line if lines is set. users are the names of users. server.ErrBusy
+// when the time for an answer does not suffice.
+func Why(ctx context.Context, st Store, scope server.Scope, users func(int64) string, q WhyQuery) (
+	out []provenance.Answer, err error) {
+	err = within(ctx, func(ctx context.Context) error {
+		for _, c := range q.Commits {
+			w := Written{URL: q.URL, store: st, ctx: ctx, scope: scope, users: users, ids: map[sessionKey]int{},
+				agents: map[string]server.WrittenEdit{}, prompts: map[promptKey]provenance.Prompt{}}
+			lists, err := w.candidates(c)
+			if err != nil {
+				return err
+			}
+			out = append(out, provenance.AnswerOf(c, lists, &w, q.Lines))
+			if w.err != nil {
+				return w.err
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// WhyQuery is a question about commits.
+type WhyQuery struct {
+	Commits []provenance.Commit
+	Lines   bool
+	URL     func(x server.Session, line int64) string
+}
+
+// candidates are the edits of each file of a commit.
+func (w *Written) candidates(c provenance.Commit) ([][]provenance.Candidate, error) {
+	sums, found := map[string][]provenance.Sum{}, map[string][]provenance.Candidate{}
+	for _, f := range c.Files {
+		for name := range namesOf(f) {
+			for _, l := range f.Lines {
+				sums[name] = append(sums[name], l.Sum)
+			}
+		}
+	}
+	for name := range sums {
+		list, err := w.store.EditsOf(w.ctx, w.scope,
+			server.EditQuery{Name: name, To: c.At, Limit: whyEdits, Sums: sums[name]})
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range list {
+			found[name] = append(found[name], w.candidate(x, c.Project))
+		}
+	}
+	out := make([][]provenance.Candidate, len(c.Files))
+	for i, f := range c.Files {
+		for name := range namesOf(f) {
+			out[i] = append(out[i], found[name]...)
+		}
+	}
+	return out, nil
+}
+
+func namesOf(f provenance.File) map[string]bool {
+	out := map[string]bool{}
+	for _, p := range f.Paths {
+		out[provenance.Name(p)] = true
+	}
+	return out
+}
+
+// candidate is a stored edit. Agents write for their session.
+func (w *Written) candidate(x server.WrittenEdit, project string) provenance.Candidate {
+	id := x.SessionID
+	if x.Parent != "" {
+		x.Agent, id = x.SessionID, x.Parent
+		w.agents[x.Agent] = x
+	}
+	k := sessionKey{x.Owner, x.Machine, id}
+	at, known := w.ids[k]
+	if !known {
+		at = len(w.list)
+		w.ids[k] = at
+		w.list = append(w.list, x)
+	} else if x.Parent == "" {
+		w.list[at] = x
+	}
+	x.Copied = x.Copied || x.Copy
+	return provenance.Candidate{Edit: x.Edit, Session: at, Same: project != "" && x.ProjectHash == project}
+}
+
+// Author implements provenance.Names.
+func (w *Written) Author(at int) provenance.Author {
+	x := &w.list[at]
+	id := x.SessionID
+	if x.Parent != "" {
+		id = x.Parent
+	}
+	return provenance.Author{SessionID: id, Machine: x.Machine, User: w.users(x.Owner), Title: x.Title}
+}
+
+// Prompt implements provenance.Names.
+func (w *Written) Prompt(at int, e *provenance.Edit) provenance.Prompt {
+	k := promptKey{session: at, line: e.Prompt, agent: e.Agent}
+	if e.Agent != "" {
+		k.at = e.At
+	}
+	p, known := w.prompts[k]
+	if !known {
+		var err error
+		if p, err = w.prompt(at, e); err != nil && w.err == nil {
+			w.err = err
+		}
+		w.prompts[k] = p
+	}
+	p.At = e.At
+	return p
+}
+
+// prompt looks for the prompt of an edit: the one that its line follows, of an agent the last one before it.
+func (w *Written) prompt(at int, e *provenance.Edit) (provenance.Prompt, error) {
+	out := provenance.Prompt{Line: -1}
+	x := server.Session{ID: w.list[at].Stream, Owner: w.list[at].Owner, Machine: w.list[at].Machine,
+		SessionID: w.list[at].SessionID}
+	q := server.MomentQuery{Owner: x.Owner, Stream: x.ID, To: e.Prompt + 1, Backwards: true, Limit: 1,
+		Kinds: []string{string(session.TimelinePrompt)}}
+	if e.Agent != "" {
+		parent, err := w.parent(w.agents[e.Agent])
+		if err != nil || parent.ID == 0 {
+			return out, err
+		}
+		x, q.Stream, q.To, q.Limit = parent, parent.ID, 0, whyPrompts
+	}
+	if e.Agent == "" && e.Prompt < 0 {
+		return out, nil
+	}
+	list, err := w.store.Moments(w.ctx, q)
+	if err != nil {
+		return out, err
+	}
+	for _, m := range decode(list) {
+		if e.Agent == "" || !m.At.After(e.At) {
+			out.Line, out.Text = m.Line, m.Text
+			if w.URL != nil {
+				out.URL = w.URL(x, m.Line)
+			}
+			return out, nil
+		}
+	}
+	return out, nil
+}
+
+// parent is the session of an agent; the zero Session when it is not stored, or not visible.
+func (w *Written) parent(x server.WrittenEdit) (server.Session, error) {
+	s, err := sessionOf(w.ctx, w.store, w.scope, server.Ref{SessionID: x.Parent, Owner: x.Owner, Machine: &x.Machine})
+	if errors.Is(err, server.ErrNotFound) {
+		return server.Session{}, nil
+	}
+	return s, err
+}
