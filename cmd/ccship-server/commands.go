@@ -54,9 +54,7 @@ func (x commands) newRetention() *cobra.Command {
 			"that share history with one that is kept.",
 		Example: `  ccship-server retention rule add generations --older-than 90d
   ccship-server retention rule add sessions --older-than 365d --user ann
-  ccship-server retention rule add sessions --over 50GiB --cold
   ccship-server retention hold add --project shop --why "case 17"
-  ccship-server retention
   ccship-server retention --yes`,
 		Args: x.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {

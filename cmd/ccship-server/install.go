@@ -28,9 +28,9 @@ func newInstall() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install",
 		Short: "Install the server as a service of this user that starts automatically, and start it",
-		Long: "Install the server as a service of this user (systemd, launchd), and start it. It takes the options of\n" +
-			"`serve` and writes them into the service. Installing again replaces them. Without --listen it keeps the\n" +
-			"address of the last run, else it takes the first free port from 5000 on.",
+		Long: "Install the server as a service of this user (systemd, launchd), with the options of `serve`, and " +
+			"start it. Installing again replaces it. Without --listen it keeps the address of the last run, else it" +
+			" takes the first free port from 5000 on.",
 		Example: "  ccship-server install\n" +
 			"  ccship-server install --listen 127.0.0.1:5001 --store sqlite:/srv/ccship/server.db",
 		Args: wrapArgs(cobra.NoArgs),

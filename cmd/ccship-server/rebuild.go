@@ -19,8 +19,8 @@ func newRebuild() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Derive titles, messages, usage and search text again from the stored lines",
-		Long: "Derive titles, messages, usage and search text again from the stored lines. The lines do not change.\n" +
-			"Servers can keep running; until it is done, searches miss sessions.",
+		Long: "Derive titles, messages, usage and search text again from the stored lines. Servers can keep " +
+			"running; until it is done, searches miss sessions.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c, url, func(s store.Store) error {

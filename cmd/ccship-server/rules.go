@@ -195,10 +195,9 @@ func (x commands) newVacuum() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "vacuum",
 		Short: "Give space that is free in the database back to the disk",
-		Long: "Give space that is free in the database back to the disk, after sessions were forgotten or retired.\n" +
-			"SQLite writes the file anew, which needs as much free disk; lines wait meanwhile, and are sent again.\n" +
-			"PostgreSQL's VACUUM waits for nobody and makes the space usable again; with --full it writes each table\n" +
-			"anew, which gives all of it back and locks the table meanwhile.",
+		Long: "Give free space in the database back to the disk. SQLite writes the file anew, which needs as much" +
+			" free disk; lines wait meanwhile. PostgreSQL's VACUUM makes the space usable again; with --full it " +
+			"writes each table anew and locks it meanwhile.",
 		Args: x.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return x.WithStore(c, url, func(s store.Store) error {

@@ -22,9 +22,8 @@ func newScan() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "scan",
 		Short: "Find secrets in what is stored",
-		Long: "Read every stored line, checkpoint, version of a document, and attachment up to 16 MiB, and report those\n" +
-			"with secrets, by the built-in rules that daemons mask with. The report names session, place and rule, and\n" +
-			"never a secret. Exit code 1 if secrets are found.",
+		Long: "Read every stored line, checkpoint, version of a document, and attachment up to 16 MiB, and report" +
+			" session, position and rule of secrets, by the built-in rules. Exit code 1 if any are found.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			masker, err := config.FileMasker(masking.NewKey(), rules) // tokens are not kept

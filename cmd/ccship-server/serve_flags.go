@@ -51,7 +51,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.publicURL, "public-url", "",
 		"address at which browsers reach the server; requests for other host names are refused")
 	flags.StringVar(&f.proxies, "trusted-proxies", "",
-		"proxies whose X-Forwarded-For and -Proto are trusted: addresses and networks, separated by commas")
+		"comma-separated addresses and networks of proxies whose X-Forwarded-For and -Proto are trusted")
 	flags.StringVar(&f.prices, "prices", "", "file of token prices, instead of the built-in list")
 	flags.StringVar(&f.maxBody, "max-body", "128MiB", "largest request, decompressed")
 	flags.StringVar(&f.replica, "replica", os.Getenv("CCSHIP_SERVER_REPLICA"),
@@ -62,19 +62,18 @@ func (f *serveFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.coldAfter, "cold-after", "",
 		"move sessions that got no lines for this `time`, and files of that age, to --blocks, for example 30d")
 	flags.DurationVar(&f.retentionEvery, "retention-every", 24*time.Hour,
-		"how often the rules of \"retention rule\" are applied, by one of all servers on a store; "+
-			"0: only by \"retention --yes\"")
+		"how often rules of retention are applied; 0: only by \"retention --yes\"")
 	flags.StringVar(&f.ingestMemory, "ingest-memory", "128MiB",
-		"memory for lines that are being stored; daemons beyond it wait, and those beyond --ingest-queue come back later")
-	flags.IntVar(&f.ingestQueue, "ingest-queue", limit.DefaultQueue, "requests with lines that wait to be read")
+		"memory for lines that are being stored")
+	flags.IntVar(&f.ingestQueue, "ingest-queue", limit.DefaultQueue,
+		"requests with lines that wait to be read; more come back later")
 	flags.IntVar(&f.maxRequests, "max-requests", api.DefaultMaxRequests, "requests handled at once; more wait")
 	flags.IntVar(&f.userRate, "user-requests-per-minute", 0,
-		"requests of one user a minute; more are refused with 429, and sent again later; 0 sets no limit")
+		"requests of one user a minute; more get 429, and are sent again later; 0: no limit")
 	flags.StringVar(&f.quotaBytes, "quota-bytes", "0",
-		"bytes stored of one user, for example 10GiB; more is refused with 507, and sent again later; 0 sets no limit; "+
-			"\"user quota\" sets it for one user")
+		"bytes stored of one user, for example 10GiB; more gets 507, and is sent again later; 0: no limit")
 	flags.Int64Var(&f.quotaSessions, "quota-sessions", 0,
-		"sessions stored of one user, not counting transcripts of agents; 0 sets no limit")
+		"sessions stored of one user, without agents; 0: no limit")
 	flags.IntVar(&f.maxConnections, "max-connections", api.DefaultMaxConns,
 		"open connections; above this, those that are idle longest are closed")
 	flags.BoolVar(&f.endLogins, "end-logins", false, "log every browser out when the server stops")

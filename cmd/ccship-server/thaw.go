@@ -18,9 +18,9 @@ func newThaw() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "thaw",
 		Short: "Bring lines back from cold storage into the database",
-		Long: "Bring the lines of sessions back from cold storage into the database: of all, or of those whose last lines\n" +
-			"came in a time. It may be interrupted, and started again, while servers run. Before it, start them with a\n" +
-			"longer --cold-after, or they move the lines away again. Attachments stay; everything is read where it is.",
+		Long: "Bring lines back from cold storage into the database: of all sessions, or of those whose last " +
+			"lines came in a time. It may be interrupted and started again while servers run; give them a longer " +
+			"--cold-after before. Attachments stay.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			from, to, err := daysOf(since, until)

@@ -26,9 +26,9 @@ func newVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Read everything that is stored and report inconsistencies",
-		Long: "Check the database, then read every line of every generation. Report lines out of place, invalid JSON\n" +
-			"objects, wrong counts, and complete files whose length differs from what the client reported. Then check\n" +
-			"every attachment and document by its hash. To compare the store with the transcript files, use ccship verify.",
+		Long: "Check the database, then read every line of every generation, attachment and document. Report " +
+			"lines out of order, invalid JSON, wrong counts, lengths and hashes. ccship verify compares the store " +
+			"with the transcript files.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c, url, func(s store.Store) error {
