@@ -1,0 +1,254 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/query"
+)
+
+// talk stores a session of an owner, whose name begins with its project, and what is derived of it: lines are a kind, a
+// colon and a text, hours after start.
+func talk(t *testing.T, st full, owner int64, session string, hours int, lines ...string) {
+	t.Helper()
+	b, turn := batch(session), int64(0)
+	b.Owner, b.Head.Project = owner, strings.Split(session, "-")[0]
+	b.Head.ProjectHash = "ph " + b.Head.Project
+	if parent, _, ok := strings.Cut(session, "/"); ok {
+		b.Head.Parent = parent
+	}
+	var d server.Derivation
+	at := start.Add(time.Duration(hours) * time.Hour)
+	for i, text := range lines {
+		kind, text, _ := strings.Cut(text, ":")
+		l := object(int64(i), says(kind, text))
+		if kind == "prompt" {
+			turn = l.Index
+		}
+		for _, x := range said(l, at) {
+			x.Turn = turn
+			d.Texts = append(d.Texts, x)
+		}
+		b.Lines = append(b.Lines, l)
+	}
+	b.Head.EndLine = int64(len(lines))
+	d.Summary = server.Summary{Title: "about " + session, Ended: at, Lines: b.Head.EndLine}
+	put(t, st, b)
+	save(t, st, lease(t, st)[session], d)
+}
+
+// ranked is what a search answers, in short: sessions in their order, each with what it lacks.
+func ranked(t *testing.T, st full, scope server.Scope, text string) string {
+	t.Helper()
+	var out []string
+	a := server.Ask{Query: query.Parse(text, start.Add(100*time.Hour)), Reader: scope.User, Limit: 3, Each: 3, Facets: true}
+	total := int64(0)
+	for {
+		r, err := st.Rank(t.Context(), scope, a)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for _, x := range r.List {
+			name := x.SessionID
+			if x.Gone != "" {
+				name = "gone " + x.Gone
+			}
+			if len(x.Missing) > 0 {
+				name += " without " + strings.Join(x.Missing, " ")
+			}
+			out = append(out, name)
+		}
+		if total = r.Total; r.Next == "" {
+			break
+		}
+		a.After = r.Next
+	}
+	if total != int64(len(out)) {
+		t.Errorf("%s: %d sessions on all pages, %d counted", text, len(out), total)
+	}
+	return strings.Join(out, ", ")
+}
+
+// Sessions are found by words in any of their forms, the best first, and by all that the language has.
+func (s suite) rank(t *testing.T) {
+	st := s.open(t)
+	talk(t, st, 0, "shop-a", 1, "prompt:Please fix the rounding of prices in the cart", "answer:The cart rounds each price now")
+	talk(t, st, 0, "shop-b", 2, "prompt:Add a gift card", "answer:It rounds nothing", "result:cart price")
+	talk(t, st, 0, "docs-c", 3, "prompt:Describe the parseHTTPRequest function", "answer:retry_count is described")
+	talk(t, st, 0, "docs-d", 4, "prompt:What is café in the menu?", "answer:a coffee house, off by one letter",
+		"prompt:장바구니 페이지를 고쳐 주세요")
+	long := []string{"prompt:Write a long report"}
+	for i := range 60 {
+		long = append(long, fmt.Sprintf("answer:paragraph %d speaks of a cart, of a price, and of rounding once in a while", i))
+	}
+	talk(t, st, 0, "shop-long", 5, long...)
+	talk(t, st, 0, "shop-a/agent", 1, "prompt:look for the wombat in the zoo")
+	for text, want := range map[string]string{
+		"rounding price cart":            "shop-a, shop-long, shop-b",
+		"ROUNDED Prices":                 "shop-a, shop-long, shop-b",
+		"gift cards":                     "shop-b",
+		"parse request":                  "docs-c",
+		"parseHttpRequest":               "docs-c",
+		"retry counts":                   "docs-c",
+		"CAFE\u0301":                     "docs-d",
+		"장바구니":                           "docs-d",
+		"페이지":                            "docs-d",
+		"wombats":                        "shop-a",
+		"gift zeppelin":                  "shop-b without zeppelin",
+		"zeppelin":                       "",
+		"coff":                           "docs-d",
+		`"off by one"`:                   "docs-d",
+		`"ff by on"`:                     "docs-d",
+		`"off one"`:                      "",
+		`"rounds each" gift`:             "shop-a without gift",
+		"/ro.nds (each|no)/":             "shop-b, shop-a",
+		"gift OR parse":                  "shop-b, docs-c",
+		`"gift card" OR "menu"`:          "docs-d, shop-b",
+		"rounding -long":                 "shop-a, shop-b",
+		`rounding -"gift card"`:          "shop-a, shop-long",
+		"rounding -gift -report":         "shop-a",
+		"price kind:result":              "shop-b",
+		"price kind:prompt":              "shop-a",
+		"cart before:2026-11-20T14:30":   "shop-a, shop-b",
+		"cart after:2026-11-20T14:30":    "shop-long",
+		"project:docs":                   "docs-d, docs-c",
+		"project:docs menu":              "docs-d",
+		"project:docs project:shop gift": "shop-b",
+		"session:shop-a cart":            "shop-a",
+		"session:shop-a wombat":          "shop-a",
+		"machine:m gift":                 "shop-b",
+		"machine:other gift":             "",
+		"projekt:docs":                   "",
+		"-gift project:shop":             "shop-long, shop-a",
+	} {
+		if got := ranked(t, st, all, text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// What is shown of a session are its best lines, with what matched marked; facets count sessions.
+func (s suite) rankShows(t *testing.T) {
+	st := s.open(t)
+	talk(t, st, 0, "shop-a", 1, "prompt:fix the cart", "answer:I fixed rounding in the cart", "result:cart cart cart")
+	talk(t, st, 0, "shop-b", 24*30, "prompt:the carts are slow")
+	talk(t, st, 0, "docs-c", 2, "prompt:write docs", "answer:cart docs")
+	ask := func(text, after string, limit int) server.Ranked {
+		t.Helper()
+		r, err := st.Rank(t.Context(), all, server.Ask{Query: query.Parse(text, start), After: after, Limit: limit, Each: 2, Facets: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := ask("rounded cart", "", 10)
+	if len(r.List) == 0 || len(r.Missing) > 0 {
+		t.Fatalf("%+v", r)
+	}
+	var lines []string
+	for _, h := range r.List[0].Hits {
+		lines = append(lines, fmt.Sprint(h.Line, " ", h.Kind, " ", h.Current, " ", h.Snippet))
+	}
+	want := []string{"1 answer true I fixed \x02rounding\x03 in the \x02cart\x03", "0 prompt true fix the \x02cart\x03"}
+	if !slices.Equal(lines, want) || !r.List[0].Hits[0].Time.Equal(start.Add(time.Hour)) {
+		t.Errorf("%q of %+v", lines, r.List[0].Hits)
+	}
+	f := ask("carts", "", 1).Facets
+	if got := fmt.Sprint(f.Projects, f.Kinds, f.Months); got != "[{shop 2} {docs 1}] [{answer 2} {prompt 2} {result 1}] [{2026-12 1} {2026-11 2}]" {
+		t.Error(got)
+	}
+	if r := ask("gift basket", "", 5); r.Total != 0 || r.Missing != nil || r.List != nil {
+		t.Errorf("%+v", r)
+	}
+	for _, after := range []string{"x", "1", "-1 ", "1 x"} {
+		if _, err := st.Rank(t.Context(), all, server.Ask{Query: query.Parse("x", start), After: after, Limit: 1}); !errors.Is(err, server.ErrBadPage) {
+			t.Errorf("%q: %v", after, err)
+		}
+	}
+}
+
+// Nothing of what a scope does not see, of what is masked or forgotten, is found or counted, or changes what is found.
+func (s suite) rankScopes(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	a, b := members(t, st)
+	ids := []int64{a.ID, b.ID}
+	ann, bob := server.ScopeOf(a), server.ScopeOf(b)
+	deriveAll(t, st)
+	talk(t, st, ids[0], "shop-a", 1, "prompt:round the cart")
+	talk(t, st, ids[0], "shop-b", 2, "prompt:paint the cart")
+	before := ranked(t, st, ann, "round cart")
+	for i := range 20 { // would make "cart" rare and "round" frequent
+		talk(t, st, ids[1], fmt.Sprintf("own-%d", i), 3, "prompt:round and round")
+	}
+	if got := ranked(t, st, ann, "round cart"); got != before || got != "shop-a, shop-b without round" {
+		t.Errorf("sessions of another change what is found: %s, %s before", got, before)
+	}
+	if got := ranked(t, st, bob, "cart"); got != "" {
+		t.Errorf("another finds %s", got)
+	}
+	r, err := st.Rank(ctx, bob, server.Ask{Query: query.Parse("round", start), Limit: 1, Facets: true})
+	if err != nil || r.Total != 20 || len(r.Facets.Projects) != 1 || r.Facets.Projects[0].Count != 20 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := st.AddShare(ctx, server.Share{With: ids[1], Owner: ids[0], ProjectHash: "ph shop", Created: start}); err != nil {
+		t.Fatal(err)
+	}
+	if got := ranked(t, st, bob, "cart user:ann"); got != "shop-b, shop-a" {
+		t.Errorf("what is shared is not found: %s", got)
+	}
+	if got := ranked(t, st, bob, "cart user:me"); got != "" {
+		t.Errorf("user:me finds %s", got)
+	}
+	if _, err := st.Forget(ctx, ann, "shop-b", 0, start); err != nil {
+		t.Fatal(err)
+	}
+	if got := ranked(t, st, all, "paint"); got != "" {
+		t.Errorf("what is forgotten is found: %s", got)
+	}
+}
+
+// A word that only a rewound version or a prompt history has is found, and marked so. What is masked is not.
+func (s suite) rankPast(t *testing.T) {
+	st := s.open(t)
+	talk(t, st, 0, "s", 1, "prompt:keep this", "prompt:the zeppelin draft", "prompt:use "+needle+" twice")
+	b := batch("s", object(1, says("prompt", "the airship draft")))
+	b.Head.Project, b.Head.ProjectHash, b.Head.Generation, b.Head.RewoundTo, b.Head.EndLine = "s", "ph s", 1, 1, 2
+	put(t, st, b)
+	save(t, st, lease(t, st)["s"], server.Derivation{Texts: said(b.Lines[0], start.Add(2*time.Hour))})
+	h := batch("history~m", object(0, `{"display":"count the dirigibles","timestamp":1787216400101,"project":"/p","sessionId":"swept"}`),
+		object(1, `{"display":"the zeppelin draft","timestamp":1787216400101,"project":"/p","sessionId":"s"}`))
+	put(t, st, h)
+	d := server.Derivation{}
+	for _, l := range h.Lines {
+		for _, x := range said(l, start) {
+			x.Turn = l.Index
+			d.Texts = append(d.Texts, x)
+		}
+	}
+	save(t, st, lease(t, st)["history~m"], d)
+	for text, want := range map[string]string{"zeppelin": "s", "airships": "s", "dirigible": "gone swept", "draft": "s"} {
+		if got := ranked(t, st, all, text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	r, err := st.Rank(t.Context(), all, server.Ask{Query: query.Parse("draft", start), Limit: 5, Each: 5})
+	if err != nil || len(r.List) != 1 || len(r.List[0].Hits) != 2 || !r.List[0].Hits[0].Current || r.List[0].Hits[1].Current {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if got := ranked(t, st, all, "twice"); got != "s" {
+		t.Fatalf("not found before it is masked: %s", got)
+	}
+	snap := openSession(t, st, "s")
+	m := lineMask(t, snap, 2, says("prompt", "use "+needle+" twice"))
+	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{m}})
+	for _, text := range []string{needle, "ghp abcdEFGH1234abcdEFGH1234abcdEFGH1234", `"` + needle + `"`} {
+		if got := ranked(t, st, all, text); got != "" {
+			t.Errorf("%s: what is masked is found: %s", text, got)
+		}
+	}
+}
