@@ -107,6 +107,7 @@ func (r *ranking) walk(ctx context.Context, q server.SearchQuery, needles []stri
 	for _, i := range must {
 		q.Text += r.clauses[i].text // so that calls of a tool are found with their results, as with any words
 	}
+	paged := r.strict || r.placed // otherwise each page begins with the words again
 	s := r.x.search(r.scope, q)
 	s.d, s.of, s.words = r.d, r, needles
 	s.holds = func(text string) bool { return r.holds(text, must) }
@@ -117,7 +118,9 @@ func (r *ranking) walk(ctx context.Context, q server.SearchQuery, needles []stri
 		return err
 	}
 	if next, _ := s.end(); next != "" {
-		r.more, r.next = true, later(r.next, next)
+		if r.more = true; paged {
+			r.next = later(r.next, next)
+		}
 	}
 	return r.addLines(ctx, s.hits, must)
 }

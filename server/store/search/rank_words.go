@@ -203,7 +203,6 @@ func (r *ranking) readSegment(ctx context.Context, s *segment) error {
 		return err
 	}
 	at := map[uint32][]uint8{}
-	lowest, highest := uint32(math.MaxUint32), uint32(0)
 	for _, p := range pages {
 		wanted := func(k key) bool {
 			return slices.Contains(r.terms, term(k>>fieldBits)) && r.fields>>(k&(1<<fieldBits-1))&1 == 1
@@ -217,7 +216,6 @@ func (r *ranking) readSegment(ctx context.Context, s *segment) error {
 					at[n] = in
 				}
 				in[i] |= 1 << (k & (1<<fieldBits - 1))
-				lowest, highest = min(lowest, n), max(highest, n)
 			}
 		})
 		if err != nil {
@@ -227,7 +225,7 @@ func (r *ranking) readSegment(ctx context.Context, s *segment) error {
 	if len(at) == 0 {
 		return nil
 	}
-	return r.readTurns(ctx, s, small, at, int64(lowest), int64(highest))
+	return r.readTurns(ctx, s, small, at)
 }
 
 // smallPages are those of a segment that is kept in its row.
@@ -255,7 +253,8 @@ func (r *ranking) wordPages(ctx context.Context, s *segment, small []page) ([]pa
 	for _, t := range r.terms {
 		lo, hi := int64(keyOf(t, 0)), int64(keyOf(t, fields-1))
 		one = append(one, `SELECT first, data FROM gram_pages WHERE owner = ? AND segment = ? AND part = ? AND first <= ?
-  AND first >= coalesce((SELECT max(first) FROM gram_pages WHERE owner = ? AND segment = ? AND part = ? AND first <= ?), 0)`)
+  AND first >= coalesce((SELECT max(first) FROM gram_pages
+    WHERE owner = ? AND segment = ? AND part = ? AND first <= ?), 0)`)
 		args = append(args, s.owner, s.id, gramPage+turnParts, hi, s.owner, s.id, gramPage+turnParts, lo)
 	}
 	seen := map[int64]bool{}
@@ -274,14 +273,15 @@ func (r *ranking) wordPages(ctx context.Context, s *segment, small []page) ([]pa
 }
 
 // readTurns reads the turns with numbers in at.
-func (r *ranking) readTurns(ctx context.Context, s *segment, small []page, at map[uint32][]uint8,
-	lowest, highest int64) error {
-	wanted := make([]bool, highest/pageDocs+1)
+func (r *ranking) readTurns(ctx context.Context, s *segment, small []page, at map[uint32][]uint8) error {
+	wanted := map[int64]bool{}
+	lowest, highest := int64(math.MaxInt64), int64(0)
 	for n := range at {
-		wanted[n/pageDocs] = true
+		wanted[int64(n/pageDocs)] = true
+		lowest, highest = min(lowest, int64(n)), max(highest, int64(n))
 	}
 	take := func(p page) error {
-		if i := p.First / pageDocs; i >= int64(len(wanted)) || !wanted[i] {
+		if !wanted[p.First/pageDocs] {
 			return nil
 		}
 		docs, err := readDocs(p)
