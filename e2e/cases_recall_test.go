@@ -50,15 +50,15 @@ func TestTimelineBlameAndFix(t *testing.T) {
 	if got := ask(0, "blame", "shop/cart.go"); !strings.Contains(got, "1 edit") || !strings.Contains(got, "make the tests pass") {
 		t.Errorf("blame:\n%s", got)
 	}
-	for _, args := range [][]string{{"search", "--file", "cart.go"}, {"search", "--command", "go test"}, {"search", "--tool", "Bash"},
-		{"search", "--tool", "ba*", "--kind", "error"}, {"search", "undefined", "--tool", "Bash"}, {"search", "ok", "--file", "cart.go"}} {
-		if got := ask(0, args...); !strings.Contains(got, sessionA[:8]) {
-			t.Errorf("%v:\n%s", args, got)
+	for _, text := range []string{"file:cart.go", `"go test" kind:command`, "tool:Bash", "tool:ba* kind:error", "undefined tool:Bash",
+		"ok file:cart.go"} {
+		if got := ask(0, "search", text); !strings.Contains(got, sessionA[:8]) {
+			t.Errorf("%s:\n%s", text, got)
 		}
 	}
-	for _, args := range [][]string{{"search", "undefined", "--tool", "Edit"}, {"search", "undefined", "--file", "cart.go"}} {
-		if got := ask(0, args...); strings.Contains(got, sessionA[:8]) {
-			t.Errorf("%v:\n%s", args, got)
+	for _, text := range []string{"undefined tool:Edit", "undefined file:cart.go"} {
+		if got := ask(0, "search", text); strings.Contains(got, sessionA[:8]) {
+			t.Errorf("%s:\n%s", text, got)
 		}
 	}
 	local := timelineOf(t, ask(0, "sessions", "timeline", sessionA, "--json"))

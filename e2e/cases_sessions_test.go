@@ -201,7 +201,7 @@ func TestListShowSearchExport(t *testing.T) {
 	look(c.session[:8], 0, "sessions", "list", "--text", c.session[:8])
 	look("no sessions", 0, "sessions", "list", "--project", "nowhere")
 	look(c.session, 0, "sessions", "show", c.session[:8])
-	look(c.session, 0, "sessions", "search", "cart", "--session", c.session[:8], "--json")
+	look(c.session, 0, "sessions", "search", "cart", "session:"+c.session[:8], "--json")
 	look("nothing found", 0, "search", "zebra-crossing-nobody-wrote")
 	look("ambiguous", 2, "sessions", "show", "--json", w.second(c))
 	look("too short", 2, "sessions", "show", "abc")

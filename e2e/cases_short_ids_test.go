@@ -39,7 +39,7 @@ func TestShortIDs(t *testing.T) {
 	})
 	to := filepath.Join(t.TempDir(), "restored.jsonl")
 	for _, command := range []string{
-		"messages SESSION", "messages SESSION --clear", "search cart --session SESSION", "sessions search cart --session SESSION",
+		"messages SESSION", "messages SESSION --clear",
 		"blame cart.go --session SESSION", "fix undefined --session SESSION",
 		"checkpoint create SESSION", "checkpoint create --session SESSION", "checkpoint list --session SESSION",
 		"checkpoint show latest --session SESSION", "checkpoint budget --session SESSION",

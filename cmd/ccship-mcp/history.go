@@ -25,8 +25,6 @@ type find struct {
 	Session string `json:"session"`
 	Project string `json:"project"`
 	Kind    string `json:"kind"`
-	Tool    string `json:"tool"`
-	File    string `json:"file"`
 	Since   string `json:"since"`
 	User    string `json:"user"`
 	Limit   int    `json:"limit"`
@@ -43,16 +41,15 @@ type recent struct {
 func (t *tools) historyTools(s *mcp.Server) {
 	add(s, tool{
 		name: "search_history",
-		description: "Search your user's past. Give one of: text, for lines with all these words; blame, a " +
-			"file's path or its end, for turns that read or changed it; fix, an error's text, for where " +
-			"it occurred and what followed until it was gone. With tool or file, no text is needed.",
+		description: "Search your user's past. Give one of: text, for sessions by words, \"exact phrases\", /regular " +
+			"expressions/, a OR b, -word, project: file: tool: kind: branch: before: after: is:error; blame, a file's path " +
+			"or its end, for turns that read or changed it; fix, an error's text, for where it occurred and what followed " +
+			"until it was gone.",
 		properties: `"text":{"type":"string"},"blame":{"type":"string"},"fix":{"type":"string"}` +
 			`,"session":{"type":"string","description":"Only in this session"}` +
 			`,"project":{"type":"string","description":"Only in this project"}` +
 			`,"kind":{"type":"string","description":"Only these kinds, separated by commas: ` +
 			`prompt, message, answer, thinking, tool, result, title, other, edit, read, command, error"}` +
-			`,"tool":{"type":"string","description":"Only calls of this tool; may end in *"}` +
-			`,"file":{"type":"string","description":"Only calls about this path, or its end"}` +
 			`,"since":{"type":"string","description":"2026-11-01, 36h or 7d"}` +
 			`,"user":{"type":"string","description":"Only on request; *: all"}` +
 			`,"limit":{"type":"integer","minimum":1,"maximum":100,"default":10}`,
@@ -111,18 +108,11 @@ func (t *tools) search(ctx context.Context, a find) ([]string, error) {
 		}
 		verb, what = way.verb, way.what
 	}
-	calls := a.Tool != "" || a.File != ""
-	if a.Text+a.Blame+a.Fix == "" && calls {
-		verb = "search"
-	}
 	if verb == "" {
 		return nil, usage("give one of text, blame and fix: the words, the file or the error to search for")
 	}
 	if verb == "fix" && a.Kind != "" {
 		return nil, usage("fix takes no kind")
-	}
-	if verb != "search" && calls {
-		return nil, usage(verb + " takes neither tool nor file: give text, or only these")
 	}
 	limit, err := atMost(a.Limit, 10, 100)
 	if err != nil {
@@ -134,30 +124,31 @@ func (t *tools) search(ctx context.Context, a find) ([]string, error) {
 	return t.run(ctx, verb, a, limit, what)
 }
 
-// run runs a verb of ccship and returns its JSON.
+// run runs a verb of ccship and returns what it found.
 func (t *tools) run(ctx context.Context, verb string, a find, limit int, what string) ([]string, error) {
-	owner := cmp.Or(a.User, "@me")
-	if owner == "*" {
-		owner = ""
-	}
 	args := append(slices.Clone(t.flags), verb, "--json", "--limit", strconv.Itoa(limit))
-	for _, f := range []struct{ flag, value string }{
-		{"--session", a.Session}, {"--project", a.Project}, {"--kind", a.Kind}, {"--tool", a.Tool}, {"--file", a.File},
-		{"--since", a.Since}, {"--user", owner},
+	for _, f := range []struct{ name, filter, value string }{
+		{"session", "session", a.Session}, {"project", "project", a.Project}, {"kind", "kind", a.Kind},
+		{"since", "after", a.Since}, {"user", "user", strings.TrimPrefix(cmp.Or(a.User, "@me"), "*")},
 	} {
-		if strings.ContainsRune(f.value, 0) {
-			return nil, usage(strings.TrimLeft(f.flag, "-") + " must not contain a NUL character")
-		}
-		if f.value != "" {
-			args = append(args, f.flag+"="+f.value)
+		switch {
+		case strings.ContainsRune(f.value, 0):
+			return nil, usage(f.name + " must not contain a NUL character")
+		case f.value == "":
+		case verb == "search":
+			what += " " + f.filter + `:"` + strings.ReplaceAll(f.value, `"`, "") + `"`
+		default:
+			args = append(args, "--"+f.name+"="+f.value)
 		}
 	}
-	if what != "" {
-		args = append(args, "--", what)
-	}
+	args = append(args, "--", what)
 	out, err := exec.CommandContext(ctx, t.ccship, args...).Output()
 	if err == nil {
-		return []string{quoted, string(bytes.TrimSpace(out))}, nil
+		answer := string(bytes.TrimSpace(out))
+		if verb == "search" {
+			answer, err = foundText(out)
+		}
+		return []string{quoted, answer}, err
 	}
 	var refusal control.Error
 	if json.Unmarshal(out, &refusal) == nil && refusal.Message != "" {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // fakeSearch answers `ccship … search` with its own arguments, and refuses to look for "refuse" and "break".
 func fakeSearch() {
 	args := os.Args[1:]
-	switch args[len(args)-1] {
+	switch word, _, _ := strings.Cut(args[len(args)-1], " "); word {
 	case "refuse":
 		_ = json.NewEncoder(os.Stdout).Encode(control.Error{Code: control.CodeUnreachable, Message: "the server is away", Hint: "wait"})
 		os.Exit(4)
@@ -41,7 +41,8 @@ func fakeSearch() {
 		fmt.Fprintln(os.Stderr, "panic: no")
 		os.Exit(2)
 	}
-	_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"schema_version": 1, "hits": args})
+	_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"schema_version": 1, "hits": args, "sessions": []any{map[string]any{
+		"session": "s-9", "user": "kim", "project": "shop", "title": strings.ReplaceAll(strings.Join(args, " "), `"`, "'")}}})
 	os.Exit(0)
 }
 

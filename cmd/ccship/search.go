@@ -64,7 +64,6 @@ func (a verbs) searchCommand() *cobra.Command {
 			"after: is:error is:starred is:lost is:running. What is not understood is searched as words.",
 		Example: "  ccship search rounding cart\n  ccship search '\"off by one\"' kind:prompt,answer after:7d\n" +
 			"  ccship search 'tool:mcp__github__*'\n  ccship search tool:Bash kind:error\n  ccship search -- timeout -test",
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.Limit < 1 || f.Limit > maxFound {
 				return control.Usage("--limit must be 1 to 100", "narrow the search with project: or after:")
