@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -31,7 +32,9 @@ type DerivationStore interface {
 
 // Summary is what the newest view of a stream says about its session. It can always be derived again from the lines.
 type Summary struct {
-	Title       string // its own title, else ""
+	// Title is what Claude or the person named the session, else a plan's heading, else the first prompt that says
+	// something, without markup; "" if there is none of these.
+	Title       string
 	FirstPrompt string // one line
 	Model       string // of the newest answer
 	Models      []string
@@ -53,6 +56,9 @@ type Summary struct {
 	Origin string
 	Copy   bool
 }
+
+// Name is what people read as the session's name. It is never an id.
+func (s Summary) Name() string { return cmp.Or(s.Title, "Untitled session") }
 
 // Behind reports whether so much of a session's lines is not derived yet that the numbers would mislead. A live session
 // is always a moment behind.

@@ -72,7 +72,8 @@ type TitleKind uint8
 
 const (
 	NoTitle      TitleKind = iota
-	PromptTitle            // the first prompt, instead of a title
+	PromptTitle            // the first prompt that says something, instead of a title
+	PlanTitle              // the heading of a plan
 	SummaryTitle           // summary, written by old versions
 	AITitle                // ai-title
 	CustomTitle            // custom-title: set by the user

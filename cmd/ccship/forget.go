@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -71,7 +70,7 @@ func (a verbs) confirmForget(ctx context.Context, f library.Found) error {
 	}
 	title := ""
 	for _, s := range f.Stored {
-		title = term.Printable(cmp.Or(s.Summary.Title, s.Summary.FirstPrompt))
+		title = term.Printable(s.Summary.Title)
 	}
 	if title != "" {
 		a.Say("%s", term.Cut(title, 100))

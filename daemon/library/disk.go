@@ -131,14 +131,14 @@ func (l *Library) diskItem(ctx context.Context, file activeFile, known agents) I
 
 // count takes over what was counted.
 func (i *Item) count(c counted) {
-	i.Title = cmp.Or(c.Title, c.FirstPrompt)
+	i.Title = c.Title
 	i.Messages, i.Tokens, i.Cost, i.Counts = c.Messages, c.Tokens, c.Cost, Complete
 }
 
 // fileItem is what a transcript's beginning says of its session.
 func (l *Library) fileItem(h *head, file activeFile, agents int) Item {
 	return Item{
-		Session: file.Session, State: OnDisk, Title: cmp.Or(h.Title, h.FirstPrompt), Project: l.project(h, file.File),
+		Session: file.Session, State: OnDisk, Title: h.Title, Project: l.project(h, file.File),
 		Cwd: h.FirstCwd, Machine: l.Machine, ChangedAt: file.at, Bytes: file.Bytes, Counts: Unknown,
 		Agents: agents, Path: file.Path,
 	}

@@ -134,8 +134,7 @@ func (l *Library) onServer(ctx context.Context, f Filter, machine *string,
 
 func (l *Library) item(s *remote.Session, disk map[string]File) Item {
 	i := Item{
-		Session: s.SessionID, State: OnServer, Title: cmp.Or(s.Summary.Title,
-			s.Summary.FirstPrompt), Project: s.Project, Cwd: s.Cwd,
+		Session: s.SessionID, State: OnServer, Title: s.Summary.Title, Project: s.Project, Cwd: s.Cwd,
 		Machine: s.Machine, Host: s.Host, ChangedAt: s.Last, Messages: s.Summary.Messages, Tokens: s.Tokens(), Cost: s.Cost,
 		Bytes: s.Bytes, Agents: s.Agents, Generation: s.Generation, Counts: countsOf(s),
 	}

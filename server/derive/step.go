@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/provenance"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -289,13 +288,10 @@ func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view serv
 // factsOf is a summary as it is stored.
 func factsOf(s session.Summary, lines int64) server.Summary {
 	f := server.Summary{
-		FirstPrompt: s.FirstPrompt, Model: s.Model, Models: s.Models, Branch: s.Branch, Version: s.Version,
+		Title: s.Title, FirstPrompt: s.FirstPrompt, Model: s.Model, Models: s.Models, Branch: s.Branch, Version: s.Version,
 		Started: s.Started, Ended: s.Ended, Prompts: s.Prompts, Messages: s.Messages, Tools: s.Tools,
 		Errors: s.ToolErrors + s.APIErrors, Compactions: s.Compactions, Context: s.Context.Tokens,
 		Window: s.Budget.Window, Limit: s.Budget.Limit, Lines: lines,
-	}
-	if s.TitleKind > transcript.PromptTitle {
-		f.Title = s.Title
 	}
 	return f
 }

@@ -185,14 +185,14 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 		return err
 	}
 	for _, a := range found.List {
-		h.Agents = append(h.Agents, agentRow{cmp.Or(a.Summary.Title, a.Summary.FirstPrompt, a.SessionID),
+		h.Agents = append(h.Agents, agentRow{a.Summary.Name(),
 			v.Base + thread.StreamOf(a.Session).Path(""), a.Summary, v.isLive(a.Active)})
 	}
 	h.Live = v.isLive(h.S.Active)
 	if err = v.marked(ctx, who, h, *s); err != nil {
 		return err
 	}
-	h.Heading = cmp.Or(h.Mark.Name, h.Facts.Title, h.Facts.FirstPrompt, h.S.SessionID)
+	h.Heading = cmp.Or(h.Mark.Name, h.Facts.Name())
 	h.Resume = thread.Resume(h.S)
 	if h.S.Parent != "" {
 		h.Parent = v.Base + thread.Stream{ID: h.S.Parent, User: h.S.Owner, Machine: &h.S.Machine, Generation: -1}.Path("")

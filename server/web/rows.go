@@ -46,7 +46,7 @@ type row struct {
 func (p *homePages) rows(list []server.FoundSession, names map[int64]string, dropped map[int64]bool) []row {
 	var out []row
 	for _, x := range list {
-		s := row{FoundSession: x, Title: cmp.Or(x.Summary.Title, x.Summary.FirstPrompt), Who: names[x.Owner],
+		s := row{FoundSession: x, Title: x.Summary.Name(), Who: names[x.Owner],
 			Live: p.now().Sub(x.Active) < homeLiveFor, Dropped: dropped[x.ID], Where: machineName(x.Session)}
 		folder, worktree := repository(x.Cwd)
 		s.Name, s.Worktree = projectName(x.Project, folder, x.ProjectHash), worktree

@@ -80,13 +80,13 @@ func (p *sharePages) head(ctx context.Context, v visit, x *sharedPage) error {
 	if x.Facts, err = p.store.SummaryOf(ctx, x.S.ID); err != nil {
 		return err
 	}
-	x.Heading = p.masker.String(cmp.Or(x.Facts.Title, x.Facts.FirstPrompt, "A session of Claude Code"))
+	x.Heading = p.masker.String(x.Facts.Name())
 	found, err := p.store.Find(ctx, v.scope, server.SessionQuery{Page: server.Page{Limit: shareMaxAgents}, User: x.S.Owner,
 		Parent: x.S.SessionID, Agents: true})
 	x.firstSeen = map[string]thread.AgentLink{}
 	for _, a := range found.List {
 		to := v.base + thread.StreamOf(a.Session).Path("")
-		x.Agents = append(x.Agents, agent{p.masker.String(cmp.Or(a.Summary.Title, a.Summary.FirstPrompt, "Agent")), to,
+		x.Agents = append(x.Agents, agent{p.masker.String(cmp.Or(a.Summary.Title, "Agent")), to,
 			a.Summary, false})
 		x.firstSeen[thread.AgentKey(p.masker.String(a.Summary.FirstPrompt))] = thread.AgentLink{URL: to, Name: "agent",
 			Facts: page.Count(a.Summary.Tools, "tool call")}

@@ -40,7 +40,7 @@ func (s *Fold) user(line int64, r *transcript.Record, g *treeRecord) {
 func (s *Fold) task(line int64, r *transcript.Record) {
 	text := r.Message.Text()
 	s.sum.FirstPrompt = transcript.OneLine(text, maxPrompt)
-	s.title(line, r, transcript.PromptTitle, s.sum.FirstPrompt)
+	s.title(line, r, transcript.PromptTitle, transcript.PromptHeading(text, maxPrompt))
 	s.event(TaskEvent, line, r).Text = transcript.Cut(text, MaxText)
 	s.openTurn(line, r)
 }
@@ -110,7 +110,8 @@ func (s *Fold) prompt(line int64, r *transcript.Record, said transcript.Speech) 
 	s.namePrompt(line, r, text)
 }
 
-// namePrompt makes a prompt the last one, and the first one gives the session its title.
+// namePrompt makes a prompt the last one. The first one that says something gives the session a title, or the plan that
+// it is made of.
 func (s *Fold) namePrompt(line int64, r *transcript.Record, text string) {
 	short := transcript.OneLine(text, maxPrompt)
 	if short == "" {
@@ -119,7 +120,22 @@ func (s *Fold) namePrompt(line int64, r *transcript.Record, text string) {
 	s.sum.LastPrompt = short
 	if s.sum.FirstPrompt == "" {
 		s.sum.FirstPrompt = short
-		s.title(line, r, transcript.PromptTitle, short)
+	}
+	if s.titles[transcript.PromptTitle] == "" {
+		s.title(line, r, transcript.PromptTitle, transcript.PromptHeading(text, maxPrompt))
+	}
+	if r.FromPlan || strings.HasPrefix(text, implementPlan) {
+		s.plan(line, r, text)
+	}
+}
+
+// implementPlan begins the prompt that Claude Code makes of an accepted plan.
+const implementPlan = "Implement the following plan"
+
+// plan gives the session the heading of a plan as its title.
+func (s *Fold) plan(line int64, r *transcript.Record, plan string) {
+	if heading := transcript.PlanHeading(plan, maxPrompt); heading != "" {
+		s.title(line, r, transcript.PlanTitle, heading)
 	}
 }
 

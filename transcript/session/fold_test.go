@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -291,5 +292,36 @@ func TestToolLimits(t *testing.T) {
 	want := `{"a":"` + strings.Repeat("가", 300) + `... (600 chars total)","n":[1]}`
 	if string(input) != want || !json.Valid(input) {
 		t.Errorf("input is %s", input)
+	}
+}
+
+// TestTitles: a session is called what somebody named it, else as its plan, else as its first prompt that says something.
+func TestTitles(t *testing.T) {
+	prompt := func(text string) string {
+		return `{"type":"user","uuid":"` + text[:2] + `","message":{"role":"user","content":` + strconv.Quote(text) + `}}`
+	}
+	const (
+		command = `{"type":"user","message":{"role":"user","content":"<command-message>init</command-message>\n<command-name>/init</command-name>"}}`
+		planned = `{"type":"assistant","message":{"id":"m1","role":"assistant","model":"m","content":[{"type":"tool_use","id":"t1","name":"ExitPlanMode","input":{"plan":"# Count in cents\n\n1. Cart"}}]}}`
+		named   = `{"type":"ai-title","aiTitle":"Cents in the cart","sessionId":"s"}`
+	)
+	for name, x := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"a command alone":          {[]string{command}, ""},
+		"a command, then a prompt": {[]string{command, prompt("fix **the** cart")}, "fix the cart"},
+		"a picture, then a prompt": {[]string{prompt("[Image #1]"), prompt("why red?")}, "why red?"},
+		"a plan":                   {[]string{prompt("fix the cart"), planned}, "Count in cents"},
+		"an accepted plan":         {[]string{prompt("Implement the following plan:\n\n# In cents\n\nAll.")}, "In cents"},
+		"a title of Claude":        {[]string{prompt("fix the cart"), planned, named}, "Cents in the cart"},
+	} {
+		var f Fold
+		for i, line := range x.lines {
+			f.Add(int64(i), transcript.Parse([]byte(line)))
+		}
+		if got := f.Summary().Title; got != x.want {
+			t.Errorf("%s: %q, want %q", name, got, x.want)
+		}
 	}
 }

@@ -28,6 +28,9 @@ func (s *Fold) toolStart(line int64, r *transcript.Record, p *transcript.RawBloc
 	e.ToolID, e.ToolName, e.MessageID = id, name, r.Message.ID
 	e.Input, e.Path = string(transcript.ToolInput(name, p.Input, s.InputLimit)), path
 	s.fileStart(line, r, id, name, path, before)
+	if name == "ExitPlanMode" {
+		s.plan(line, r, transcript.StringField(p.Input, "plan"))
+	}
 	if c.agent {
 		s.agent(line, r, Agent{
 			ToolID: clone(id), Type: clone(transcript.StringField(p.Input, "subagent_type")),
