@@ -13,7 +13,7 @@ var (
 	links        = regexp.MustCompile(`!?\[([^\]\n]*)\]\([^)\n]*\)`)
 	inlineMarks  = regexp.MustCompile("\\*\\*|~~|`+")
 	elementMarks = regexp.MustCompile(`</?([A-Za-z][\w-]*)(?:\s[^<>\n]*)?>`)
-	everyPlans   = regexp.MustCompile(`(?i)^(?:the )?(?:implementation )?(?:plan|context|overview|summary|goal|background)$`)
+	everyPlans   = regexp.MustCompile(`(?i)^(?:implementation )?(?:plan|context|overview|summary|goal)$`)
 	loneCommand  = regexp.MustCompile(`^/[\w:.-]+$`)
 )
 

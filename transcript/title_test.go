@@ -36,10 +36,10 @@ func TestPromptHeading(t *testing.T) {
 
 func TestPlanHeading(t *testing.T) {
 	for plan, want := range map[string]string{
-		"## Context\nIt rounds.":                         "Context",
+		"## Context\nIt rounds.":                         "",
 		"Implement the following plan:\n\n# Cents `now`": "Cents now",
 		"# Plan: count in cents\n\n1. a":                 "count in cents",
-		"# Plan":                                         "Plan",
+		"# Plan":                                         "",
 		"no heading\n#hashtag":                           "",
 	} {
 		if got := transcript.PlanHeading(plan, 300); got != want {
