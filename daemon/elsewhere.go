@@ -41,7 +41,7 @@ func notReadAdvice(w *control.Watch) (out []control.Advice) {
 		out = append(out, control.Advice{Kind: "elsewhere",
 			Text: fmt.Sprintf("not delivered: %s, which is not among the roots, has %d", h.Path, h.Transcripts) +
 				map[bool]string{true: " session", false: " sessions"}[h.Transcripts == 1],
-			Hint: "`ccship config set roots " + strings.Join(append(w.Roots[:len(w.Roots):len(w.Roots)], h.Path), " ") +
+			Hint: "`ccship config roots " + strings.Join(append(w.Roots[:len(w.Roots):len(w.Roots)], h.Path), " ") +
 				"` has them delivered"})
 	}
 	return out

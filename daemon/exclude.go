@@ -74,7 +74,7 @@ func (d *Daemon) editExcludes(ctx context.Context, add, remove []string) (contro
 	if len(edit.Missing) > 0 {
 		return control.Excludes{}, control.NewError(control.CodeNoPattern,
 			strings.Join(edit.Missing, ", ")+" is not in exclude_projects",
-			"`ccship exclude list` lists what is")
+			"`ccship exclude` lists what is")
 	}
 	if _, err := d.Reload(ctx); err != nil {
 		return control.Excludes{}, wireError(err)

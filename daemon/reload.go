@@ -107,7 +107,7 @@ func rulesOf(c *config.Config) route.Rules {
 
 // wireError turns a mistake in the configuration into an error of the socket.
 func wireError(err error) *control.Error {
-	e := control.Failed(err.Error(), "`ccship config validate` shows where")
+	e := control.Failed(err.Error(), "`ccship doctor` shows where")
 	if c, ok := errors.AsType[*config.Error](err); ok {
 		e.Code, e.Message, e.Hint = control.CodeConfig, c.Message, c.Hint
 	}
@@ -124,7 +124,7 @@ func (d *Daemon) configAdvice() (out []control.Advice) {
 	}
 	if names := d.needRestart.Load(); names != nil && len(*names) > 0 {
 		out = append(out, control.Advice{Kind: "restart", Text: "restart needed for: " + strings.Join(*names, ", "),
-			Hint: "ccship restart"})
+			Hint: "ccship service restart"})
 	}
 	return out
 }

@@ -20,7 +20,7 @@ const remaskPage = 20
 func (d *Daemon) Remask(ctx context.Context, req control.RemaskRequest) (control.RemaskResult, error) {
 	result := control.RemaskResult{SchemaVersion: control.SchemaVersion}
 	if d.masking.Mode() == "off" {
-		return result, control.Usage("nothing is masked: redact is off", "`ccship config set redact on`")
+		return result, control.Usage("nothing is masked: redact is off", "`ccship config redact on`")
 	}
 	if req.Offset == 0 { // what is still queued may be in the clear
 		synced, err := d.syncer.Sync(ctx, control.SyncRequest{Wait: true})

@@ -30,7 +30,7 @@ func TestRewritesAreShown(t *testing.T) {
 	for _, when := range []string{"at once", "after a restart"} {
 		got := w.droppedLines()
 		if len(got) != 1 || !strings.Contains(got[0].Text, "took 12 lines out of session "+sessionA+" (shop)") ||
-			!strings.HasPrefix(got[0].Hint, "ccship sessions restore "+sessionA+" --generation 0 ") {
+			!strings.HasPrefix(got[0].Hint, "ccship restore "+sessionA+" --generation 0 ") {
 			t.Errorf("%s: %+v", when, got)
 		}
 		w.stop()

@@ -58,7 +58,7 @@ func (d *Daemon) advice(s *control.Status, stats tail.Stats, usage state.Usage) 
 		out = append(out, notTakenAdvice(stats.NotTaken))
 	}
 	if s.Outbox.Dead > 0 {
-		out = append(out, control.Advice{Kind: "dead_letters", Hint: "`ccship outbox dead` lists them",
+		out = append(out, control.Advice{Kind: "dead_letters", Hint: "`ccship outbox list --dead` lists them",
 			Text: "the server refuses some entries because of their content"})
 	}
 	for _, dir := range s.Watch.Unread {

@@ -130,7 +130,7 @@ func TestResumeOnAnotherMachine(t *testing.T) {
 	here.add(found[0], more)
 	here.sync()
 	age(t, main)
-	back := there.ccship("sessions", "resume", session)
+	back := there.ccship("resume", session)
 	if back.code != 0 || !strings.Contains(back.stdout, "claude --resume "+session) {
 		t.Fatalf("back: exit %d\n%s%s", back.code, back.stdout, back.stderr)
 	}
@@ -145,10 +145,10 @@ func jsonCwd(cwd string) []byte {
 	return append([]byte(`"cwd":`), text...)
 }
 
-// resume runs `ccship sessions resume --here` in the working directory.
+// resume runs `ccship resume --here` in the working directory.
 func (w *world) resume(session string) outcome {
 	w.t.Helper()
-	cmd := w.command(context.Background(), kit.Program(w.t, "ccship"), "sessions", "resume", session, "--here")
+	cmd := w.command(context.Background(), kit.Program(w.t, "ccship"), "resume", session, "--here")
 	cmd.Dir = w.cwd()
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

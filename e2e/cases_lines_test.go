@@ -68,7 +68,7 @@ func TestDamagedLines(t *testing.T) {
 			w.verified()
 			return
 		}
-		w.unequal("withheld from a plain server", "`ccship config set server_url URL`")
+		w.unequal("withheld from a plain server", "`ccship config server_url URL`")
 		if w.status().Outbox.Withheld == 0 {
 			t.Error("status counts nothing as withheld, though a plain server can't get damaged lines")
 		}

@@ -94,7 +94,7 @@ func TestServerMasks(t *testing.T) {
 	if now := w.generations(c.session); now != generations {
 		t.Errorf("a repair made %d generations of %d", now, generations)
 	}
-	if out := w.ccship("resend", c.session, "--from-start"); out.code != 0 {
+	if out := w.ccship("verify", "--repair", c.session, "--from-start"); out.code != 0 {
 		t.Fatalf("resend: %+v", out)
 	}
 	clean("sent again")

@@ -50,19 +50,19 @@ func TestTimelineBlameAndFix(t *testing.T) {
 	if got := ask(0, "blame", "shop/cart.go"); !strings.Contains(got, "1 edit") || !strings.Contains(got, "make the tests pass") {
 		t.Errorf("blame:\n%s", got)
 	}
-	for _, text := range []string{"file:cart.go", `"go test" kind:command`, "tool:Bash", "tool:ba* kind:error", "undefined tool:Bash",
-		"ok file:cart.go"} {
-		if got := ask(0, "search", text); !strings.Contains(got, sessionA[:8]) {
-			t.Errorf("%s:\n%s", text, got)
+	for _, args := range [][]string{{"search", "file:cart.go"}, {"search", "\"go test\" kind:command"}, {"search", "tool:Bash"},
+		{"search", "tool:ba* kind:error"}, {"search", "undefined tool:Bash"}, {"search", "ok file:cart.go"}} {
+		if got := ask(0, args...); !strings.Contains(got, sessionA[:8]) {
+			t.Errorf("%v:\n%s", args, got)
 		}
 	}
-	for _, text := range []string{"undefined tool:Edit", "undefined file:cart.go"} {
-		if got := ask(0, "search", text); strings.Contains(got, sessionA[:8]) {
-			t.Errorf("%s:\n%s", text, got)
+	for _, args := range [][]string{{"search", "undefined tool:Edit"}, {"search", "undefined file:cart.go"}} {
+		if got := ask(0, args...); strings.Contains(got, sessionA[:8]) {
+			t.Errorf("%v:\n%s", args, got)
 		}
 	}
-	local := timelineOf(t, ask(0, "sessions", "timeline", sessionA, "--json"))
-	stored := timelineOf(t, ask(0, "sessions", "timeline", sessionA, "--json", "--machine", w.exact.digest(sessionA).Machine))
+	local := timelineOf(t, ask(0, "show", "--timeline", sessionA, "--json"))
+	stored := timelineOf(t, ask(0, "show", "--timeline", sessionA, "--json", "--machine", w.exact.digest(sessionA).Machine))
 	if local.Source != "local" || stored.Source != "server" || len(local.Moments) < 4 || len(local.Moments) != len(stored.Moments) {
 		t.Fatalf("on disk %+v\non the server %+v", local, stored)
 	}
@@ -77,7 +77,7 @@ func TestTimelineBlameAndFix(t *testing.T) {
 	if p := local.Moments[0]; p.Kind != "prompt" || p.Took != 8000 || p.Waited < 539_000 {
 		t.Errorf("the turn is %+v", p)
 	}
-	if text := ask(0, "sessions", "timeline", sessionA, "--kind", "prompt,compaction"); !strings.Contains(text, "8.0 s, waited 9 min") ||
+	if text := ask(0, "show", "--timeline=prompt,compaction", sessionA); !strings.Contains(text, "8.0 s, waited 9 min") ||
 		!strings.Contains(text, "167k tokens → 9k tokens") || strings.Contains(text, "Exit code 1") {
 		t.Errorf("in words:\n%s", text)
 	}
@@ -86,7 +86,7 @@ func TestTimelineBlameAndFix(t *testing.T) {
 	}
 	w.d.MustStop(t)
 	w.gate.set(unreachable)
-	if got := timelineOf(t, ask(0, "sessions", "timeline", sessionA, "--json")); len(got.Moments) < 4 || got.Moments[0] != local.Moments[0] {
+	if got := timelineOf(t, ask(0, "show", "--timeline", sessionA, "--json")); len(got.Moments) < 4 || got.Moments[0] != local.Moments[0] {
 		t.Errorf("offline %+v", got)
 	}
 	ask(4, "blame", "cart.go")

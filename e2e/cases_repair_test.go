@@ -53,29 +53,29 @@ func TestRepairOfALine(t *testing.T) {
 	}
 }
 
-// TestResendOfASession: everything of a session is lost on the server, and sent again.
-func TestResendOfASession(t *testing.T) {
+// TestRepairOfASession: everything of a session is lost on the server, and sent again.
+func TestRepairOfASession(t *testing.T) {
 	t.Parallel()
 	w := exactWorld(t)
 	c, path := shipped(w, 2110, 40)
 	w.alter("DELETE FROM lines")
 	w.unequal(c.session, "lines 1–40: not on the server")
-	out := w.ccship("resend", c.session[:8])
+	out := w.ccship("verify", "--repair", c.session[:8])
 	if out.code != 0 || !strings.Contains(out.stdout, "sent again: 40 lines of 1 transcript") {
-		t.Errorf("resend: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+		t.Errorf("repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
 	w.sync()
 	w.verified()
 	w.same(c.session, path)
-	if out := w.ccship("resend", "--all"); out.code != 0 || !strings.Contains(out.stdout, "1 in step") {
-		t.Errorf("resend --all: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	if out := w.ccship("verify", "--repair"); out.code != 0 || strings.Contains(out.stdout, "sent again") {
+		t.Errorf("a second repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
-	if out := w.ccship("resend", "nosuch"); out.code != 2 || strings.Count(out.stderr, "\n") != 2 {
-		t.Errorf("resend of an unknown session: exit %d, %q", out.code, out.stderr)
+	if out := w.ccship("verify", "--repair", "nosuch"); out.code == 0 || strings.Count(out.stderr, "\n") != 2 {
+		t.Errorf("repair of an unknown session: exit %d, %q", out.code, out.stderr)
 	}
 	w.d.MustStop(t)
-	if out := w.ccship("resend", c.session); out.code != 3 || !strings.Contains(out.stderr, "hint: ") {
-		t.Errorf("resend without a daemon: exit %d, %q", out.code, out.stderr)
+	if out := w.ccship("verify", "--repair", c.session); out.code != 3 || !strings.Contains(out.stderr, "hint: ") {
+		t.Errorf("repair without a daemon: exit %d, %q", out.code, out.stderr)
 	}
 }
 

@@ -87,8 +87,8 @@ func TestRetention(t *testing.T) {
 	if r := w.retired(sessions["rewound"].session); r.Retention.RetiredAt != nil || r.Retention.Lines != 60-from("rewound") {
 		t.Errorf("of the rewound session the server says %+v", r)
 	}
-	w.says("drop sessions not active for 60 days in project old)", "sessions", "show", sessions["dropped"].session)
-	w.says("kept: hold", "sessions", "show", sessions["held"].session)
+	w.says("drop sessions not active for 60 days in project old)", "show", sessions["dropped"].session)
+	w.says("kept: hold", "show", sessions["held"].session)
 	proven := func(when string, sent int64) {
 		t.Helper()
 		w.sync()

@@ -175,7 +175,7 @@ func TestSecretsStayHere(t *testing.T) {
 	must(t, os.WriteFile(replaced, w.read(path), 0o600))
 	must(t, os.Rename(replaced, path)) // another file in its place is read from its beginning
 	w.sync()
-	if out := w.ccship("resend", c.session, "--from-start"); out.code != 0 {
+	if out := w.ccship("verify", "--repair", c.session, "--from-start"); out.code != 0 {
 		t.Fatalf("resend: %+v", out)
 	}
 	w.sync()
@@ -223,7 +223,7 @@ func (s *secrets) quiet(w *world, session string) {
 	s.none("the log", []byte(w.d.Log.String()))
 	bundle := filepath.Join(w.t.TempDir(), "report.tar.gz")
 	for _, args := range [][]string{
-		{"status"}, {"status", "--json"}, {"doctor"}, {"sessions", "list", "--json"}, {"verify", "--json"}, {"outbox", "list"},
+		{"status"}, {"status", "--json"}, {"doctor"}, {"list", "--json"}, {"verify", "--json"}, {"outbox", "list"},
 		{"messages", session}, {"messages", session, "--json"}, {"doctor", "--bundle=" + bundle},
 	} {
 		out := w.ccship(args...)
@@ -256,12 +256,12 @@ func (w *world) history(t *testing.T) []byte {
 // secondMachine ships the same transcript from a home of its own with the same key: the tokens are the same.
 func secondMachine(t *testing.T, first *world, session, path string, want []byte) {
 	t.Helper()
-	key := first.ccship("redact", "key", "export").stdout
+	key := first.ccship("redact", "key").stdout
 	w := exactWorld(t)
 	w.env = append(w.env, "CCSHIP_REDACT=on")
 	file := filepath.Join(w.dir, "exported")
 	must(t, os.WriteFile(file, []byte(key), 0o600))
-	if out := w.ccship("redact", "key", "import", file); out.code != 0 {
+	if out := w.ccship("redact", "key", file); out.code != 0 {
 		t.Fatalf("import: %+v", out)
 	}
 	w.add(w.path("-work-shop", session+".jsonl"), first.read(path))

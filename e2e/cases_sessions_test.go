@@ -17,7 +17,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// restored is what the tests read of `sessions restore --json`.
+// restored is what the tests read of `restore --json`.
 type restored struct {
 	Session    string
 	Generation int64
@@ -29,9 +29,9 @@ type restored struct {
 
 func (w *world) restore(code int, args ...string) (r restored) {
 	w.t.Helper()
-	out := w.ccship(append([]string{"sessions", "restore", "--json"}, args...)...)
+	out := w.ccship(append([]string{"restore", "--json"}, args...)...)
 	if out.code != code {
-		w.t.Fatalf("sessions restore %v: exit %d, want %d\n%s%s", args, out.code, code, out.stdout, out.stderr)
+		w.t.Fatalf("restore %v: exit %d, want %d\n%s%s", args, out.code, code, out.stdout, out.stderr)
 	}
 	must(w.t, json.Unmarshal([]byte(out.stdout), &r))
 	return r
@@ -145,13 +145,13 @@ func TestRestoreRefusesLive(t *testing.T) {
 		if live {
 			code = 1
 		}
-		out := w.ccship("sessions", "restore", c.session)
+		out := w.ccship("restore", c.session)
 		if out.code != code || live && !strings.Contains(out.stderr, "is live: process") {
 			t.Errorf("pid %d: exit %d, want %d: %s%s", pid, out.code, code, out.stdout, out.stderr)
 		}
 		must(t, os.Remove(entry))
 	}
-	out := w.ccship("sessions", "restore", c.session)
+	out := w.ccship("restore", c.session)
 	if want := "already there: " + path; !strings.HasPrefix(out.stdout, want) || !strings.Contains(out.stdout, "claude --resume "+c.session+"\n") {
 		t.Errorf("%q", out.stdout)
 	}
@@ -168,7 +168,7 @@ func TestLost(t *testing.T) {
 	w.sync()
 	content := w.read(path)
 	must(t, os.Remove(path))
-	out := w.ccship("sessions", "lost")
+	out := w.ccship("list", "--lost")
 	if out.code != 0 || !strings.Contains(out.stdout, "deadbeef-0000") || !strings.Contains(out.stdout, "gone [31mprompt") ||
 		strings.Contains(out.stdout, "kept") || !strings.Contains(out.stdout, c.session) {
 		t.Errorf("lost: exit %d\n%s%s", out.code, out.stdout, out.stderr)
@@ -177,7 +177,7 @@ func TestLost(t *testing.T) {
 	if got := w.read(path); !bytes.Equal(got, content) {
 		t.Error(firstDifference(got, content))
 	}
-	if out := w.ccship("sessions", "lost"); strings.Contains(out.stdout, c.session) {
+	if out := w.ccship("list", "--lost"); strings.Contains(out.stdout, c.session) {
 		t.Errorf("still lost: %s", out.stdout)
 	}
 }
@@ -197,28 +197,28 @@ func TestListShowSearchExport(t *testing.T) {
 	eventually(t, "the server has derived it", 30*time.Second, func() bool {
 		return strings.Contains(w.ccship("search", "cart").stdout, c.session[:8])
 	})
-	look(`"state":"both"`, 0, "sessions", "list", "--json")
-	look(c.session[:8], 0, "sessions", "list", "--text", c.session[:8])
-	look("no sessions", 0, "sessions", "list", "--project", "nowhere")
-	look(c.session, 0, "sessions", "show", c.session[:8])
-	look(c.session, 0, "sessions", "search", "cart", "session:"+c.session[:8], "--json")
+	look(`"state":"both"`, 0, "list", "--json")
+	look(c.session[:8], 0, "list", c.session[:8])
+	look("no sessions", 0, "list", "--project", "nowhere")
+	look(c.session, 0, "show", c.session[:8])
+	look(c.session, 0, "search", "cart", "session:"+c.session[:8], "--json")
 	look("nothing found", 0, "search", "zebra-crossing-nobody-wrote")
-	look("ambiguous", 2, "sessions", "show", "--json", w.second(c))
-	look("too short", 2, "sessions", "show", "abc")
-	look("no session", 1, "sessions", "show", "ffffffff")
+	look("ambiguous", 2, "show", "--json", w.second(c))
+	look("too short", 2, "show", "abc")
+	look("no session", 1, "show", "ffffffff")
 	for _, format := range []string{"md", "html", "json", "jsonl"} {
 		to := filepath.Join(w.dir, "export."+format)
-		look("wrote "+to, 0, "sessions", "export", c.session, "--format", format, "-o", to)
-		look(" exists", 1, "sessions", "export", c.session, "--format", format, "-o", to)
-		if out := w.ccship("sessions", "export", c.session, "--format", format); out.stdout != string(w.read(to)) {
+		look("wrote "+to, 0, "export", c.session, "--format", format, "-o", to)
+		look(" exists", 1, "export", c.session, "--format", format, "-o", to)
+		if out := w.ccship("export", c.session, "--format", format); out.stdout != string(w.read(to)) {
 			t.Errorf("%s: file and standard output differ", format)
 		}
 	}
 	w.d.MustStop(w.t)
-	look(`"state":"both"`, 0, "sessions", "list", "--json")
+	look(`"state":"both"`, 0, "list", "--json")
 	w.gate.set(unreachable)
-	look(`"state":"local"`, 4, "sessions", "list", "--json")
-	look("cannot be reached", 4, "sessions", "lost")
+	look(`"state":"local"`, 4, "list", "--json")
+	look("cannot be reached", 4, "list", "--lost")
 	look("cannot be reached", 4, "search", "cart")
 }
 
@@ -260,7 +260,7 @@ func TestForget(t *testing.T) {
 	}
 	w.same(keep.session, kept)
 	w.verified()
-	if out := w.ccship("sessions", "show", c.session); out.code != 0 || !strings.Contains(out.stdout, "on disk") {
+	if out := w.ccship("show", c.session); out.code != 0 || !strings.Contains(out.stdout, "on disk") {
 		t.Errorf("show: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
 }
@@ -321,7 +321,7 @@ func TestDropsAreTold(t *testing.T) {
 	before := w.read(path)
 	must(t, os.WriteFile(path, bytes.Join(bytes.SplitAfter(before, []byte("\n"))[:12], nil), 0o600))
 	w.sync()
-	hint := "ccship sessions restore " + c.session + " --generation 0 --to FILE"
+	hint := "ccship restore " + c.session + " --generation 0 --to FILE"
 	eventually(t, "status tells of the rewrite", 30*time.Second, func() bool {
 		out := w.ccship("status")
 		return strings.Contains(out.stdout, "took 8 lines out of session "+c.session) && strings.Contains(out.stdout, hint)

@@ -44,8 +44,8 @@ func TestShortIDs(t *testing.T) {
 		"checkpoint create SESSION", "checkpoint create --session SESSION", "checkpoint list --session SESSION",
 		"checkpoint show latest --session SESSION", "checkpoint budget --session SESSION",
 		"link add " + document + " --session SESSION", "link list --session SESSION", "link rm " + document + " --session SESSION",
-		"sessions show SESSION", "sessions timeline SESSION", "sessions export SESSION", "sessions resume SESSION",
-		"sessions share SESSION", "sessions mark SESSION --star", "sessions restore SESSION --to " + to, "verify SESSION", "resend SESSION", "forget SESSION --yes",
+		"show SESSION", "show --timeline SESSION", "export SESSION", "resume SESSION",
+		"share SESSION", "restore SESSION --to " + to, "verify SESSION", "verify --repair SESSION", "forget SESSION --yes",
 	} {
 		run := func(session string) (int, string) {
 			out := w.ccship(strings.Split(strings.ReplaceAll(command, "SESSION", session), " ")...)
@@ -55,14 +55,14 @@ func TestShortIDs(t *testing.T) {
 			t.Errorf("%s, for two sessions: exit %d\n%s", command, code, said)
 		}
 		if code, said := run(shortGone); code == 0 || !strings.Contains(said, "there is no session "+shortGone) ||
-			!strings.Contains(said, "ccship sessions list") {
+			!strings.Contains(said, "ccship list") {
 			t.Errorf("%s, for no session: exit %d\n%s", command, code, said)
 		}
 		if code, said := run(shortOne[:6]); code != 0 || strings.Contains(said, shortTwin) {
 			t.Errorf("%s, for one session: exit %d\n%s", command, code, said)
 		}
 	}
-	if out := w.ccship("sessions", "list"); strings.Contains(out.stdout, "  server only ") || !strings.Contains(out.stdout, shortTwin[:8]) {
+	if out := w.ccship("list"); strings.Contains(out.stdout, "  server only ") || !strings.Contains(out.stdout, shortTwin[:8]) {
 		t.Errorf("not one session was forgotten:\n%s%s", out.stdout, out.stderr)
 	}
 }

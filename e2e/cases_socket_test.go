@@ -86,7 +86,7 @@ func TestSocket(t *testing.T) {
 	}
 	w.verified()
 	for args, want := range map[string]string{
-		"sessions list": c.session[:8], "doctor --json": "proves that it is on this machine", "status": "unix://" + s.at,
+		"list": c.session[:8], "doctor --json": "proves that it is on this machine", "status": "unix://" + s.at,
 	} {
 		if out := h.ccship(strings.Fields(args)...); out.code != 0 || !strings.Contains(out.stdout, want) {
 			t.Errorf("%s: exit %d, not %q in\n%s%s", args, out.code, want, out.stdout, out.stderr)
@@ -119,7 +119,7 @@ func socketThief(t *testing.T, w *world, s *socketServer, path string, more []by
 	w.until("status says that the server does not prove itself", func(s status) bool {
 		return len(s.Servers) > 0 && strings.Contains(s.Servers[0].Detail, "does not prove")
 	})
-	for _, args := range [][]string{{"sessions", "list"}, {"search", "x"}, {"doctor"}} {
+	for _, args := range [][]string{{"list"}, {"search", "x"}, {"doctor"}} {
 		_ = w.ccship(args...)
 	}
 	must(t, ln.Close())

@@ -1,5 +1,5 @@
 // Package packaging embeds the files that describe ccship to systemd, launchd and Claude Code: one copy for the
-// packages, `ccship install`, `ccship-server install` and `ccship plugin`. It does not know where programs are
+// packages, `ccship service install`, `ccship-server install` and `ccship plugin`. It does not know where programs are
 // installed or who runs them.
 package packaging
 

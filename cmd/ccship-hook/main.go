@@ -1,4 +1,4 @@
-// Command ccship-hook answers the hooks of Claude Code's plugin: `ccship hook` as a program of its own, which starts in
+// Command ccship-hook answers the hooks of Claude Code's plugin. It is a program of its own because it starts in
 // a third of the time. It always succeeds, and prints nothing but what there is to tell.
 package main
 

@@ -104,7 +104,7 @@ func hintOf(e *control.Error) string {
 	case e.Hint != "":
 		return e.Hint
 	case e.Code == control.CodeNoSession:
-		return "leave session out for this one; `ccship sessions list` names all"
+		return "leave session out for this one; `ccship list` names all"
 	case e.Code == control.CodeNoCheckpoint:
 		return "checkpoint_list names them"
 	}

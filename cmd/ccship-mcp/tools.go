@@ -32,7 +32,7 @@ func (t *tools) sessionOf(ctx context.Context, client *control.Client, named str
 		return named, nil
 	}
 	if t.dir == "" {
-		return "", usage("session must be given here; `ccship sessions list` lists all sessions")
+		return "", usage("session must be given here; `ccship list` lists all sessions")
 	}
 	found, err := client.Sessions(ctx, control.SessionsQuery{Project: t.dir, Page: control.Page{Limit: 1}})
 	if err != nil {
@@ -40,7 +40,7 @@ func (t *tools) sessionOf(ctx context.Context, client *control.Client, named str
 	}
 	if len(found.Sessions) == 0 {
 		return "", control.NoSession("no session was started in "+t.dir,
-			"name a session; `ccship sessions list` lists all")
+			"name a session; `ccship list` lists all")
 	}
 	return found.Sessions[0].Session, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -139,11 +138,4 @@ func (a actor) paused(s control.Status) control.Status {
 		s.State = "paused"
 	}
 	return s
-}
-
-// brokenConfig is a Daemon whose configuration has a mistake.
-type brokenConfig struct{ control.Daemon }
-
-func (brokenConfig) Reload(context.Context) (control.ReloadResult, error) {
-	return control.ReloadResult{}, &control.Error{Code: control.CodeConfig, Message: fmt.Sprintf("%s: unknown key", "/c/config.toml:3"), Hint: "fix it"}
 }

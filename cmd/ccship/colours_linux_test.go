@@ -29,7 +29,7 @@ func everyCommand(t *testing.T, opened func() (w *os.File, written func() string
 	}
 	flags = append(flags, "--socket", listen(t, newActor()))
 	args := thiefArgs(file)
-	for _, command := range []string{"sessions show", "sessions export", "sessions timeline", "checkpoint create"} {
+	for _, command := range []string{"show", "export", "show --timeline", "checkpoint create"} {
 		args[command] = []string{storedSession}
 	}
 	out := map[string]string{}

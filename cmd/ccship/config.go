@@ -1,34 +1,78 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/setup"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// settings is what `config show --json` prints.
+// settings is what `config --json` prints.
 type settings struct {
 	SchemaVersion int            `json:"schema_version"`
 	Config        string         `json:"config"`
 	Values        []config.Value `json:"values"`
+	Files         *places        `json:"files,omitempty"` // with every key
+}
+
+// places are the files and folders that are used.
+type places struct {
+	Config     string   `json:"config"`
+	APIKeyFile string   `json:"api_key_file"`
+	StateDir   string   `json:"state_dir"`
+	State      string   `json:"state"`
+	Socket     string   `json:"socket"`
+	Log        string   `json:"log"` // of the service: a file, or "journal"
+	Up         string   `json:"up"`
+	Plugin     string   `json:"plugin"`
+	Roots      []string `json:"roots"`
+}
+
+func placesOf(c config.Config) *places {
+	return &places{
+		Config: c.Path, APIKeyFile: c.APIKeyFile, StateDir: c.StateDir, State: filepath.Join(c.StateDir, "state.db"),
+		Socket: c.Socket, Log: cmp.Or(setup.LogPath(c), "journal"), Up: show.UpDir(c), Plugin: setup.PluginDir(c),
+		Roots: c.Roots,
+	}
 }
 
 func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Show, change and check the configuration",
-		Long: "Show, change and check the configuration. A flag wins over a CCSHIP_* variable, the variable over the file, " +
-			"and the file over the default.\n\n" + optionTable(),
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:   "config [KEY [VALUE…]]",
+		Short: "Show or change the configuration, and show every file that is used",
+		Long: "Show or change the configuration: all of it with where each value comes from and every file that is used, " +
+			"the value of one key, or, with values, write the key into the configuration file; several values make a list. " +
+			"A flag wins over a CCSHIP_* variable, the variable over the file, and the file over the default. " +
+			"A running daemon reads the file again by itself.\n\n" + optionTable(),
+		Example:           "  ccship config\n  ccship config server_url\n  ccship config roots ~/a ~/b",
+		ValidArgsFunction: completeKeys,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1 && a.JSON:
+				return control.Usage("--json shows values and writes none", "leave out --json")
+			case len(args) > 1:
+				return a.setOption(cmd, args[0], args[1:])
+			}
+			c, err := a.Config()
+			if err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				return a.printOption(&c, args[0])
+			}
+			return a.printConfig(&c)
+		},
 	}
-	cmd.AddCommand(a.configShow(), a.configGet(), a.configSet(), a.configValidate())
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -49,108 +93,56 @@ func optionTable() string {
 	return b.String()
 }
 
-func (a *app) configShow() *cobra.Command {
-	var origin bool
-	cmd := &cobra.Command{
-		Use:   "show",
-		Short: "Print every value in force, as TOML",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			c, err := a.Config()
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(settings{control.SchemaVersion, c.Path, c.Values()})
-			}
-			var b strings.Builder
-			for _, v := range c.Values() {
-				line := v.TOML()
-				if origin {
-					line = term.Pad(line, 44) + " # " + string(v.Origin)
-					if v.Source != "" {
-						line += ": " + v.Source
-					}
-				}
-				b.WriteString(line + "\n")
-			}
-			return a.Print(b.String())
-		},
+func (a *app) printConfig(c *config.Config) error {
+	files := placesOf(*c)
+	if a.JSON {
+		return a.PrintJSON(settings{control.SchemaVersion, c.Path, c.Values(), files})
 	}
-	cmd.Flags().BoolVar(&origin, "origin", false, "say where each value comes from")
-	a.AddJSON(cmd)
-	return cmd
+	var b strings.Builder
+	for _, v := range c.Values() {
+		line := term.Pad(v.TOML(), 44) + " # " + string(v.Origin)
+		if v.Source != "" {
+			line += ": " + v.Source
+		}
+		b.WriteString(line + "\n")
+	}
+	b.WriteString("\n# files\n")
+	row := func(name, path string) { b.WriteString("# " + term.Pad(name, 14) + path + "\n") }
+	row("config", files.Config)
+	row("api_key_file", files.APIKeyFile)
+	row("state", files.State)
+	row("socket", files.Socket)
+	row("log", files.Log)
+	row("up", files.Up)
+	row("plugin", files.Plugin)
+	for _, root := range files.Roots {
+		row("root", root)
+	}
+	return a.Print(b.String())
 }
 
-func (a *app) configGet() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "get KEY",
-		Short: "Print the value of one key; a list prints one item per line",
-		Args:  cobra.ExactArgs(1),
-
-		ValidArgsFunction: completeKeys,
-		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := a.Config()
-			if err != nil {
-				return err
-			}
-			v, err := c.Lookup(args[0])
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(settings{control.SchemaVersion, c.Path, []config.Value{v}})
-			}
-			return a.Print(v.Text() + "\n")
-		},
+func (a *app) printOption(c *config.Config, key string) error {
+	v, err := c.Lookup(key)
+	if err != nil {
+		return err
 	}
-	a.AddJSON(cmd)
-	return cmd
+	if a.JSON {
+		return a.PrintJSON(settings{control.SchemaVersion, c.Path, []config.Value{v}, nil})
+	}
+	return a.Print(v.Text() + "\n")
 }
 
-func (a *app) configSet() *cobra.Command {
-	return &cobra.Command{
-		Use:   "set KEY VALUE…",
-		Short: "Write one key into the configuration file; several values make a list",
-		Args:  cobra.MinimumNArgs(2),
-
-		ValidArgsFunction: completeKeys,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := a.ConfigPath()
-			if err != nil {
-				return err
-			}
-			if err := config.WriteOption(path, args[0], args[1:], nil); err != nil {
-				return err
-			}
-			a.Say("%s is set in %s", args[0], path)
-			if o, ok := config.LookupOption(args[0]); ok && os.Getenv(o.Env()) != "" {
-				a.Say("%s in the environment wins over it", o.Env())
-			}
-			return a.takeOver(cmd.Context(), path, args[0])
-		},
+func (a *app) setOption(cmd *cobra.Command, key string, values []string) error {
+	path, err := a.ConfigPath()
+	if err != nil {
+		return err
 	}
-}
-
-func (a *app) configValidate() *cobra.Command {
-	return &cobra.Command{
-		Use:   "validate",
-		Short: "Check the configuration, the key file and the roots",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			c, err := a.Config()
-			if err != nil {
-				return err
-			}
-			if _, err := c.APIKey(); err != nil {
-				return err
-			}
-			for _, root := range c.Roots {
-				if err := checkRoot(root); err != nil {
-					return err
-				}
-			}
-			return a.Print("valid: " + c.Path + "\n")
-		},
+	if err := config.WriteOption(path, key, values, nil); err != nil {
+		return err
 	}
+	a.Say("%s is set in %s", key, path)
+	if o, ok := config.LookupOption(key); ok && os.Getenv(o.Env()) != "" {
+		a.Say("%s in the environment wins over it", o.Env())
+	}
+	return a.takeOver(cmd.Context(), path, key)
 }

@@ -21,7 +21,6 @@ import (
 
 func (a *app) doctorCommand() *cobra.Command {
 	var fix bool
-	var days int
 	var report string
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -34,19 +33,15 @@ func (a *app) doctorCommand() *cobra.Command {
 			"machines, servers, projects and folders.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if days < 0 || days > 3650 {
-				return control.Usage("--days must be from 0 to 3650", "7 is a week")
-			}
 			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
 			if report != "" {
-				return a.bundle(ctx, report, days)
+				return a.bundle(ctx, report)
 			}
-			return a.doctor(ctx, fix, days)
+			return a.doctor(ctx, fix)
 		},
 	}
 	cmd.Flags().BoolVar(&fix, "fix", false, "fix what is safe to fix, and say what was done")
-	cmd.Flags().IntVar(&days, "days", 7, "warn about what Claude Code will delete within this many `days`")
 	cmd.Flags().StringVar(&report, "bundle", "", "write an archive for a report of a problem into this `file`")
 	cmd.Flags().Lookup("bundle").NoOptDefVal = folder + ".tar.gz"
 	cmd.MarkFlagsMutuallyExclusive("bundle", "fix")
@@ -55,8 +50,8 @@ func (a *app) doctorCommand() *cobra.Command {
 }
 
 // bundle writes the archive. What cannot be had is said in it: a report is wanted most when something fails.
-func (a *app) bundle(ctx context.Context, file string, days int) error {
-	options, err := a.doctorOptions(days)
+func (a *app) bundle(ctx context.Context, file string) error {
+	options, err := a.doctorOptions()
 	if options.Config.Path == "" {
 		return err
 	}
@@ -122,8 +117,8 @@ func document(v any) string {
 const mostRounds = 3
 
 // doctor examines; with fix it applies fixes and examines again.
-func (a *app) doctor(ctx context.Context, fix bool, days int) error {
-	options, err := a.doctorOptions(days)
+func (a *app) doctor(ctx context.Context, fix bool) error {
+	options, err := a.doctorOptions()
 	if err != nil {
 		return err
 	}
@@ -135,7 +130,7 @@ func (a *app) doctor(ctx context.Context, fix bool, days int) error {
 			break
 		}
 		fixes = append(fixes, more...)
-		if options, err = a.doctorOptions(days); err != nil { // a fix may have changed them
+		if options, err = a.doctorOptions(); err != nil { // a fix may have changed them
 			return err
 		}
 		report = doctor.Examine(ctx, options)
@@ -155,9 +150,12 @@ func (a *app) doctor(ctx context.Context, fix bool, days int) error {
 	return err
 }
 
+// soon is how many days ahead the doctor looks for what Claude Code will delete.
+const soon = 7
+
 // doctorOptions say what is examined. A mistake in the configuration is one of the doctor's findings.
-func (a *app) doctorOptions(days int) (doctor.Options, error) {
-	o := doctor.Options{Version: a.Version, Days: days}
+func (a *app) doctorOptions() (doctor.Options, error) {
+	o := doctor.Options{Version: a.Version, Days: soon}
 	var err error
 	if o.Program, err = show.OwnPath(); err != nil {
 		return o, err

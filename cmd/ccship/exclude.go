@@ -19,53 +19,31 @@ import (
 const excludeKey = "exclude_projects"
 
 func (a *app) excludeCommand() *cobra.Command {
+	var remove bool
 	cmd := &cobra.Command{
-		Use:   "exclude",
+		Use:   "exclude [PATTERN…]",
 		Short: "Keep projects on this machine",
-		Long: "Keep the conversations of some folders, and of all folders below them, on this machine only. " +
+		Long: "Keep the conversations of some folders, and of all folders below them, on this machine only. A folder is " +
+			"a path, or a pattern such as '~/clients/*' or '**/private'. Without one, list what is excluded, why, and how " +
+			"many transcripts. With --rm, deliver them again.\n\n" +
 			"A file named .ccshipignore in a folder does the same; ccship never creates one. " +
 			"What was already sent stays on the server.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.excludeAdd(), a.excludeRemove(), a.excludeList())
-	return cmd
-}
-
-func (a *app) excludeAdd() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "add PATTERN…",
-		Short:   "Exclude folders: a path, or a pattern such as '~/clients/*' or '**/private'",
-		Example: "  ccship exclude add .\n  ccship exclude add '~/clients/*' '**/private'",
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.editExcludes(cmd.Context(), args, nil)
+		Example: "  ccship exclude .\n  ccship exclude '~/clients/*' '**/private'\n  ccship exclude --rm .",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if !remove {
+				return nil, cobra.ShellCompDirectiveFilterDirs
+			}
+			return a.completePatterns(cmd, args, begun)
 		},
-	}
-	a.AddJSON(cmd)
-	return cmd
-}
-
-func (a *app) excludeRemove() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:               "rm PATTERN…",
-		Short:             "Stop excluding folders: their conversations are delivered again",
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: a.completePatterns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.editExcludes(cmd.Context(), nil, args)
-		},
-	}
-	a.AddJSON(cmd)
-	return cmd
-}
-
-func (a *app) excludeList() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List what is excluded, why, and how many transcripts",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case remove && len(args) == 0:
+				return control.Usage("--rm names nothing", "`ccship exclude` shows what is excluded")
+			case remove:
+				return a.editExcludes(cmd.Context(), nil, args)
+			case len(args) > 0:
+				return a.editExcludes(cmd.Context(), args, nil)
+			}
 			excludes, err := a.excludes(cmd.Context())
 			if err != nil {
 				return err
@@ -76,6 +54,7 @@ func (a *app) excludeList() *cobra.Command {
 			return a.Print(show.Excludes(excludes))
 		},
 	}
+	cmd.Flags().BoolVar(&remove, "rm", false, "stop excluding: their conversations are delivered again")
 	a.AddJSON(cmd)
 	return cmd
 }
@@ -122,7 +101,7 @@ func (a *app) editExcludes(ctx context.Context, add, remove []string) error {
 	}
 	if len(edit.Missing) > 0 {
 		return control.NewError(control.CodeNoPattern, strings.Join(edit.Missing, ", ")+" is not excluded in "+path,
-			"`ccship exclude list` shows what is excluded, and why")
+			"`ccship exclude` shows what is excluded, and why")
 	}
 	o, _ := config.LookupOption(excludeKey)
 	if os.Getenv(o.Env()) != "" {

@@ -92,7 +92,7 @@ func (actor) Verify(_ context.Context, req control.VerifyRequest, progress func(
 	case "plain":
 		r.Equal, r.Proven = false, false
 		r.Withheld, r.Vanished = 4, 1
-		r.Findings = []control.VerifyFinding{{Kind: "withheld", Count: 4, Text: "4 lines withheld from a plain server", Fix: "`ccship config set server_url URL`"}}
+		r.Findings = []control.VerifyFinding{{Kind: "withheld", Count: 4, Text: "4 lines withheld from a plain server", Fix: "`ccship config server_url URL`"}}
 	case "unequal":
 		r.Equal = false
 		r.Differences = []control.FileDifference{{
@@ -112,7 +112,7 @@ func (actor) Probe(context.Context, bool) {}
 
 func (actor) Resend(_ context.Context, req control.ResendRequest) (control.ResendResult, error) {
 	if req.Session == "nobody" {
-		return control.ResendResult{}, control.Usage("there is no session nobody", "`ccship sessions list` lists them")
+		return control.ResendResult{}, control.Usage("there is no session nobody", "`ccship list` lists them")
 	}
 	return control.ResendResult{
 		SchemaVersion: 1, Transcripts: 3, Lines: 7, Bytes: 700,

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +16,7 @@ import (
 // formats are what a session can be exported as.
 func formats() []string { return []string{"md", "html", "json", "jsonl"} }
 
-func (a verbs) sessionsExport() *cobra.Command {
+func (a verbs) exportCommand() *cobra.Command {
 	var format, output string
 	var which library.Copy
 	var force bool
@@ -29,9 +26,8 @@ func (a verbs) sessionsExport() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(formats(), format) {
-				return control.Usage(fmt.Sprintf("--format %q is unknown", format),
-					"it is one of "+strings.Join(formats(), ", "))
+			if err := oneOf("--format", format, formats()); err != nil {
+				return err
 			}
 			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
@@ -62,12 +58,11 @@ func (a verbs) sessionsExport() *cobra.Command {
 	cmd.Flags().StringVar(&which.User, "user", "", userUsage)
 	cmd.Flags().StringVar(&which.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
 	cmd.Flags().BoolVar(&force, "force", false, "replace the file")
-	complete := cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp)
-	_ = cmd.RegisterFlagCompletionFunc("format", complete) // the flag exists
+	a.completeFlag(cmd, "format", formats())
 	return cmd
 }
 
-func (a verbs) sessionsRestore() *cobra.Command {
+func (a verbs) restoreCommand() *cobra.Command {
 	var w library.RestoreRequest
 	var generation int64
 	cmd := &cobra.Command{
@@ -77,8 +72,8 @@ func (a verbs) sessionsRestore() *cobra.Command {
 			"server has them. A file gets its name only when its digest is right. A different file with that name is " +
 			"moved aside. " +
 			"Refused while the session is live, unless with --force or --to.",
-		Example: "  ccship sessions restore 3f2a9c01\n" +
-			"  ccship sessions restore 3f2a9c01 --generation 2 --to before-the-rewind.jsonl",
+		Example: "  ccship restore 3f2a9c01\n" +
+			"  ccship restore 3f2a9c01 --generation 2 --to before-the-rewind.jsonl",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -106,7 +101,7 @@ func (a verbs) sessionsRestore() *cobra.Command {
 		},
 	}
 	cmd.Flags().Int64Var(&generation, "generation", 0,
-		"an older `generation`, from before a rewind; `ccship sessions show` lists them")
+		"an older `generation`, from before a rewind; `ccship show` lists them")
 	cmd.Flags().StringVar(&w.User, "user", "", userUsage)
 	cmd.Flags().StringVar(&w.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
 	cmd.Flags().StringVar(&w.To, "to", "", "write to this `file` instead, without the agents' transcripts")
@@ -115,61 +110,4 @@ func (a verbs) sessionsRestore() *cobra.Command {
 	cmd.Flags().BoolVar(&w.NoAgents, "no-agents", false, "do not restore the agents' transcripts")
 	a.AddJSON(cmd)
 	return cmd
-}
-
-func (a verbs) sessionsLost() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "lost",
-		Short: "Find conversations that are gone from this machine",
-		Long: "List the sessions that are in Claude Code's prompt history (history.jsonl) but neither on disk nor on the " +
-			"server, with their prompts; and this machine's sessions that only the server has, which can be restored.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
-			l, err := a.library(ctx)
-			if err != nil {
-				return err
-			}
-			lost, err := l.Lost(ctx)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(struct {
-					SchemaVersion int `json:"schema_version"`
-					library.Lost
-				}{control.SchemaVersion, lost})
-			}
-			return a.Print(a.View().Lost(lost))
-		},
-	}
-	a.AddJSON(cmd)
-	return cmd
-}
-
-// completeSession offers the ids of sessions on disk, from the daemon.
-func (a verbs) completeSession(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var ids []string
-	client, _, err := a.DaemonClient(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	for q := (control.SessionsQuery{Page: control.Page{Limit: 1000}}); ; {
-		page, err := client.Sessions(cmd.Context(), q)
-		if err != nil {
-			return ids, cobra.ShellCompDirectiveNoFileComp
-		}
-		for _, s := range page.Sessions {
-			if strings.HasPrefix(s.Session, begun) {
-				ids = append(ids, cobra.CompletionWithDesc(term.Printable(s.Session), term.Printable(s.Project)))
-			}
-		}
-		if q.Offset = page.Next; q.Offset == 0 {
-			return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-		}
-	}
 }

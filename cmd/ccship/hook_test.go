@@ -1,11 +1,7 @@
 package main
 
 import (
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,51 +10,6 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/internal/sys"
 )
-
-// patientCCShip is ccship whose hooks have all the time they need: on a busy machine the time of a real one is up before
-// it is answered.
-const patientCCShip = "ccship-patient"
-
-// TestHookVerb: `ccship hook` is what ccship-hook is, for plugins that call it, with the flags of ccship too. The tests of
-// cmd/ccship-hook say the rest.
-func TestHookVerb(t *testing.T) {
-	const input = `{"session_id":"s-1","prompt_id":"p","cwd":"/home/kim/shop"}`
-	socket := socketPath(t)
-	ln, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"schema_version":1,"text":"news"}`))
-	}))
-	_ = server.Listener.Close()
-	server.Listener = ln
-	server.Start()
-	defer server.Close()
-	none := filepath.Join(t.TempDir(), "none")
-	for _, c := range []struct {
-		args   []string
-		socket string
-		want   string
-	}{
-		{[]string{"hook", "session-start"}, socket, `"hookEventName":"SessionStart","additionalContext":"news"`},
-		{[]string{"hook", "post-tool-use"}, socket, `"hookEventName":"PostToolUse","additionalContext":"news"`},
-		{[]string{"hook", "--socket", socket, "post-tool-use"}, none, `"additionalContext":"news"`},
-		{[]string{"--socket", socket, "hook", "post-tool-use"}, none, `"additionalContext":"news"`},
-		{[]string{"hook", "post-tool-use"}, none, ""},
-		{[]string{"hook", "stop"}, socket, ""},
-		{[]string{"hook"}, socket, ""},
-		{[]string{"hook", "post-tool-use", "--nonsense"}, socket, ""},
-	} {
-		cmd := exec.CommandContext(t.Context(), patientCCShip, c.args...)
-		cmd.Env = []string{"HOME=" + t.TempDir(), "CCSHIP_SOCKET=" + c.socket}
-		cmd.Stdin = strings.NewReader(input)
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), c.want) || c.want == "" && len(out) > 0 {
-			t.Errorf("%v: it prints %q, %v", c.args, out, err)
-		}
-	}
-}
 
 // TestHookSockets: a hook looks for the daemon where every other command does, whatever names the place.
 func TestHookSockets(t *testing.T) {

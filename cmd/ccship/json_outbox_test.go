@@ -44,9 +44,6 @@ func (s spoken) Pause(context.Context, control.PauseRequest) (control.PauseState
 func (s spoken) Resume(context.Context) (control.PauseState, error) {
 	return say[control.PauseState](s)
 }
-func (s spoken) Flush(context.Context) (control.FlushResult, error) {
-	return say[control.FlushResult](s)
-}
 func (s spoken) Excludes(context.Context) (control.Excludes, error) { return say[control.Excludes](s) }
 func (s spoken) Checkpoints(context.Context, control.CheckpointsQuery) (control.Checkpoints, error) {
 	return say[control.Checkpoints](s)
@@ -72,9 +69,6 @@ func (s spoken) LinkDocument(context.Context, control.DocumentRequest) (control.
 func (s spoken) UnlinkDocument(context.Context, control.DocumentRequest) (control.Documents, error) {
 	return say[control.Documents](s)
 }
-func (s spoken) Reload(context.Context) (control.ReloadResult, error) {
-	return say[control.ReloadResult](s)
-}
 
 // spokenDocument is a document with every member set, and the command that prints it.
 type spokenDocument struct {
@@ -90,7 +84,7 @@ func fullDocuments() []spokenDocument {
 			SchemaVersion: 1, Outbox: *fullStatus().Outbox, Pause: pause, Servers: fullStatus().Servers, Next: 1,
 			Rows: []control.OutboxRow{{Server: "http://127.0.0.1:5000", Session: "a", Path: "-p/a.jsonl", Kind: "lines", Batches: 1, Entries: 4, Bytes: 4321, Stored: 400, OldestAt: *showtest.Before(time.Minute)}},
 		}},
-		{"outbox_dead", []string{"outbox", "dead"}, control.DeadLetters{SchemaVersion: 1, Letters: []control.DeadLetter{{
+		{"outbox_dead", []string{"outbox", "list", "--dead"}, control.DeadLetters{SchemaVersion: 1, Letters: []control.DeadLetter{{
 			ID: "7-3", Server: "http://127.0.0.1:5000", Session: "a", Path: "-p/a.jsonl", Generation: 2, Line: 3, Kind: "blob", Name: "tool-results/x.txt", Entries: 1, Bytes: 1234,
 			Reason: "rejected", Status: 422, Answer: `{"error":"<no>"}`, At: *showtest.Before(time.Hour),
 		}}}},
@@ -100,8 +94,7 @@ func fullDocuments() []spokenDocument {
 			SchemaVersion: 1, Server: "http://old.example.org", Rows: 2, Entries: 7, Letters: 1,
 		}},
 		{"pause", []string{"pause", "--for", "1h"}, control.PauseState{SchemaVersion: 1, Paused: true, Was: true, Pause: pause}},
-		{"flush", []string{"flush"}, control.FlushResult{SchemaVersion: 1, Paused: true, Waiting: 5}},
-		{"exclude_list", []string{"exclude", "list"}, control.Excludes{
+		{"exclude_list", []string{"exclude"}, control.Excludes{
 			SchemaVersion: 1, Config: "/c/config.toml", Origin: "file", Patterns: []control.Exclusion{{Pattern: "/clients/*", Transcripts: 3}},
 			Others: []control.Reason{{Why: "excluded by /x/.ccshipignore", Transcripts: 1}},
 		}},
@@ -114,14 +107,13 @@ func fullDocuments() []spokenDocument {
 		{"link_list", []string{"link", "list", "--session", "a"}, fullDocumentList()},
 		{"link_list", []string{"link", "add", "docs/spec.md", "--session", "a"}, fullDocumentList()},
 		{"link_list", []string{"link", "rm", "docs/spec.md", "--session", "a"}, fullDocumentList()},
-		{"reload", []string{"reload"}, control.ReloadResult{SchemaVersion: 1, Config: "/c/config.toml", Changed: []string{"history"}, Restart: []string{"watch"}}},
 	}
 }
 
 // Every document of the outbox, the pause and the settings, byte for byte.
 func TestJSONOutbox(t *testing.T) {
 	jsonHome(t)
-	documents := append(fullDocuments(), spokenDocument{"resume", []string{"resume"}, control.PauseState{SchemaVersion: 1}})
+	documents := append(fullDocuments(), spokenDocument{"unpause", []string{"unpause"}, control.PauseState{SchemaVersion: 1}})
 	for _, d := range documents {
 		t.Run(d.name, func(t *testing.T) {
 			code, out, words := inProcess(t, append(d.args, "--json", "--socket", listen(t, spoken{document: d.document}))...)
@@ -146,9 +138,4 @@ func TestJSONOutboxFails(t *testing.T) {
 		}
 		showtest.Golden(t, filepath.Join("json", "error_not_running.json"), out)
 	}
-	code, out, _ := inProcess(t, "reload", "--json", "--socket", listen(t, brokenConfig{spoken{}}))
-	if code != show.ExitUsage {
-		t.Errorf("reload with a mistake: exit code %d", code)
-	}
-	showtest.Golden(t, filepath.Join("json", "error_reload.json"), out)
 }

@@ -146,7 +146,7 @@ func (a verbs) linkSession(ctx context.Context, named string) (*control.Client, 
 	}
 	if !found {
 		return nil, "", control.NoSession("no session was started in "+here+" or above it",
-			"name one with --session; `ccship sessions list` lists them")
+			"name one with --session; `ccship list` lists them")
 	}
 	if !a.JSON {
 		a.Say("session %s, written last in %s", term.Printable(s.Session), term.Printable(s.Cwd))

@@ -6,10 +6,8 @@ import (
 	"context"
 	"os"
 	"runtime"
-	"slices"
 
 	"github.com/ccship/ccship/cmd/ccship/show"
-	"github.com/ccship/ccship/daemon/hook"
 )
 
 // version is set by the linker.
@@ -19,14 +17,11 @@ func main() {
 	if os.Getenv("CCSHIP_MEMORY_PROFILE") == "" {
 		runtime.MemProfileRate = 0 // its table takes 1.5 MiB of a daemon that has 20
 	}
-	os.Exit(command(hook.Beats))
+	os.Exit(command())
 }
 
-// command is main with an exit code; a hook may take so many beats, its help as long as it takes.
-func command(beats int) int {
-	if len(os.Args) > 1 && os.Args[1] == "hook" && !slices.Contains(os.Args, "--help") {
-		return runHook(os.Args[1:], beats)
-	}
+// command is main with an exit code.
+func command() int {
 	a := &app{App: show.App{Stdout: os.Stdout, Stderr: os.Stderr, Version: version}, build: thisBuild()}
 	return a.execute(context.Background(), os.Args[1:])
 }

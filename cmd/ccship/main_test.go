@@ -14,7 +14,6 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/hook"
 	"github.com/ccship/ccship/internal/service/servicetest"
 )
 
@@ -25,8 +24,7 @@ const hung = 5 * time.Minute
 // TestMain lets this binary be every program the tests run: ccship itself, and what it meets in them.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"ccship":        func() { os.Exit(command(hook.Beats)) },
-		patientCCShip:   func() { os.Exit(command(int(10 * time.Minute / hook.Beat))) },
+		"ccship":        func() { os.Exit(command()) },
 		"ccship-server": fakeServer,
 		"fake-daemon":   fakeDaemon,
 		"systemctl":     servicetest.Systemctl,
@@ -140,7 +138,7 @@ func unreached(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: unreached CODE WORDS [VERB…]")
 	}
 	verbs := []string{
-		"status", "sync", "verify", "resend --all", "pause", "resume", "flush", "reload", "outbox list", "outbox dead", "outbox retry 1-1", "outbox drop --all",
+		"status", "sync", "verify", "pause", "unpause", "outbox list", "outbox list --dead", "outbox retry 1-1", "outbox drop --all",
 		"forget 3f2a9c01 --yes",
 	}
 	if len(args) > 2 {

@@ -53,7 +53,7 @@ func (a *app) mcpCommand() *cobra.Command {
 func (a *app) givenFlags() []string {
 	var given []string
 	a.Flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed {
+		if f.Changed && f.Name != "json" {
 			given = append(given, "--"+f.Name+"="+f.Value.String())
 		}
 	})

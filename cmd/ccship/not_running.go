@@ -43,7 +43,8 @@ func startHint(ctx context.Context) string {
 	case err != nil || !st.Installed:
 		return ""
 	case st.Running:
-		return "the service runs, but its daemon does not answer: `ccship logs` says why, `ccship restart` starts it again"
+		return "the service runs, but its daemon does not answer: `ccship service logs` says why, " +
+			"`ccship service restart` starts it again"
 	}
-	return "the service is stopped: start it with `ccship start`"
+	return "the service is stopped: start it with `ccship service start`"
 }

@@ -17,16 +17,19 @@ func (a *app) outboxCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.outboxList(), a.outboxDead(), a.outboxRetry(), a.outboxDrop())
+	cmd.AddCommand(a.outboxList(), a.outboxRetry(), a.outboxDrop())
 	return cmd
 }
 
 func (a *app) outboxList() *cobra.Command {
 	var page control.Page
+	var dead bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List what is queued, oldest first",
-		Args:  cobra.NoArgs,
+		Short: "List what is queued, oldest first, or the dead letters",
+		Long: "List what is queued, oldest first. With --dead, list dead letters: entries the server rejected for their " +
+			"content.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if page.Offset < 0 || page.Limit < 1 {
 				return control.Usage("--limit must be 1 or more, and --offset 0 or more", "see `ccship outbox list --help`")
@@ -34,6 +37,9 @@ func (a *app) outboxList() *cobra.Command {
 			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
+			}
+			if dead {
+				return a.printDead(cmd.Context(), client)
 			}
 			list, err := client.Outbox(cmd.Context(), page)
 			if err != nil {
@@ -47,32 +53,20 @@ func (a *app) outboxList() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&page.Limit, "limit", 100, "how many rows at most, up to 1000")
 	cmd.Flags().IntVar(&page.Offset, "offset", 0, "how many to skip")
+	cmd.Flags().BoolVar(&dead, "dead", false, "the dead letters")
 	a.AddJSON(cmd)
 	return cmd
 }
 
-func (a *app) outboxDead() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "dead",
-		Short: "List dead letters: entries the server rejected for their content",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.DaemonClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			dead, err := client.DeadLetters(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(dead)
-			}
-			return a.Print(a.View().DeadLetters(dead))
-		},
+func (a *app) printDead(ctx context.Context, client *control.Client) error {
+	dead, err := client.DeadLetters(ctx)
+	if err != nil {
+		return err
 	}
-	a.AddJSON(cmd)
-	return cmd
+	if a.JSON {
+		return a.PrintJSON(dead)
+	}
+	return a.Print(a.View().DeadLetters(dead))
 }
 
 func (a *app) outboxRetry() *cobra.Command {
@@ -141,7 +135,7 @@ func (a *app) deadCommand(verb, done string, do deadCall) *cobra.Command {
 		ValidArgsFunction: a.completeDead,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
-				return control.Usage("name dead letters, or all of them with --all", "`ccship outbox dead` lists them")
+				return control.Usage("name dead letters, or all of them with --all", "`ccship outbox list --dead` lists them")
 			}
 			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {

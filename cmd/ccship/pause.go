@@ -14,7 +14,7 @@ func (a *app) pauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause",
 		Short: "Stop sending for a while; reading continues, so nothing is lost",
-		Long: "Stop sending, for a while or until `ccship resume`. New lines are still read into the outbox, " +
+		Long: "Stop sending, for a while or until `ccship unpause`. New lines are still read into the outbox, " +
 			"up to its cap. A restart does not end the pause; `ccship sync` does.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,7 +36,7 @@ func (a *app) pauseCommand() *cobra.Command {
 			return a.showPause(state)
 		},
 	}
-	cmd.Flags().DurationVar(&length, "for", 0, "how long, such as 30m or 2h; without it, until `ccship resume`")
+	cmd.Flags().DurationVar(&length, "for", 0, "how long, such as 30m or 2h; without it, until `ccship unpause`")
 	a.AddJSON(cmd)
 	return cmd
 }
@@ -48,9 +48,9 @@ func (a *app) showPause(s control.PauseState) error {
 	return a.Print("paused " + show.PauseEnd(time.Now(), s.Pause) + ": nothing is sent, reading goes on\n")
 }
 
-func (a *app) resumeCommand() *cobra.Command {
+func (a *app) unpauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "resume",
+		Use:   "unpause",
 		Short: "End a pause",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

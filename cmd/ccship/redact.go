@@ -23,26 +23,25 @@ func (a *app) redactCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	key := &cobra.Command{
-		Use:   "key",
-		Short: "Export or import the key that makes tokens",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	key.AddCommand(a.redactKeyExport(), a.redactKeyImport())
-	cmd.AddCommand(key, a.redactTest(), a.redactApply())
+	cmd.AddCommand(a.redactKey(), a.redactTest(), a.redactApply())
 	return cmd
 }
 
-func (a *app) redactKeyExport() *cobra.Command {
-	return &cobra.Command{
-		Use:   "export",
-		Short: "Print the key that makes tokens; keep it as safe as the secrets themselves",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+func (a *app) redactKey() *cobra.Command {
+	var replace bool
+	cmd := &cobra.Command{
+		Use:   "key [FILE]",
+		Short: "Print the key that makes tokens, or use the one in a file; - reads standard input",
+		Long: "Print the key that makes tokens; keep it as safe as the secrets themselves. With FILE, use the key that " +
+			"this command printed on another machine; - reads standard input.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.Config()
 			if err != nil {
 				return err
+			}
+			if len(args) > 0 {
+				return a.importKey(cmd, &c, args[0], replace)
 			}
 			key, err := c.RedactKey()
 			if err != nil {
@@ -51,36 +50,24 @@ func (a *app) redactKeyExport() *cobra.Command {
 			return a.Print(key.Text() + "\n")
 		},
 	}
-}
-
-func (a *app) redactKeyImport() *cobra.Command {
-	var replace bool
-	cmd := &cobra.Command{
-		Use:   "import FILE",
-		Short: "Use the key in a file that export wrote; - reads standard input",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.Config()
-			if err != nil {
-				return err
-			}
-			text, err := readInput(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			key, err := redact.ParseKey(string(text))
-			if err != nil {
-				return control.Usage(err.Error(), "`ccship redact key export` on the other machine prints one")
-			}
-			if err := c.WriteRedactKey(key, replace); err != nil {
-				return err
-			}
-			a.Say("the key is in %s; a running daemon uses it after `ccship restart`", c.RedactKeyFile())
-			return nil
-		},
-	}
 	cmd.Flags().BoolVar(&replace, "replace", false, "replace another key, which then proves no token any more")
 	return cmd
+}
+
+func (a *app) importKey(cmd *cobra.Command, c *config.Config, file string, replace bool) error {
+	text, err := readInput(cmd, file)
+	if err != nil {
+		return err
+	}
+	key, err := redact.ParseKey(string(text))
+	if err != nil {
+		return control.Usage(err.Error(), "`ccship redact key` on the other machine prints one")
+	}
+	if err := c.WriteRedactKey(key, replace); err != nil {
+		return err
+	}
+	a.Say("the key is in %s; a running daemon uses it after `ccship service restart`", c.RedactKeyFile())
+	return nil
 }
 
 // maskedSecret is one secret that `redact test` finds.

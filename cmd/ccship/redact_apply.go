@@ -135,7 +135,7 @@ func (a *app) remaskOld(ctx context.Context, client *control.Client, dry bool) (
 			return sum, err
 		}
 		if r.Old == nil {
-			return sum, control.Failed("the daemon is older than this command", "`ccship restart` starts the new one")
+			return sum, control.Failed("the daemon is older than this command", "`ccship service restart` starts the new one")
 		}
 		sum.Total, sum.Plain = r.Old.Total, r.Old.Plain
 		sum.Transcripts += r.Old.Transcripts

@@ -4,37 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/spf13/cobra"
-
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
-
-func (a *app) reloadCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "reload",
-		Short: "Make the daemon read its configuration again",
-		Long:  "Make the daemon read its configuration now. It also does so by itself, a few seconds after the file changes.",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.DaemonClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			result, err := client.Reload(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(result)
-			}
-			return a.Print(show.Reload(result))
-		},
-	}
-	a.AddJSON(cmd)
-	return cmd
-}
 
 // takeOver has a running daemon read a configuration file that was just written, and says when the change of a key is
 // in force.

@@ -12,7 +12,6 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/setup"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/config"
-	"github.com/ccship/ccship/daemon/hook"
 )
 
 // app is one run of the command line.
@@ -20,8 +19,6 @@ type app struct {
 	show.App
 	build   build // of the running program
 	started bool  // a subcommand's code was reached: what fails from there on is no usage error
-
-	hook *hook.Hook // nil unless the program is one
 }
 
 // execute runs the subcommand that args name and returns the exit code.
@@ -32,9 +29,6 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	root.SetErr(term.SafeWriter(a.Stderr, false))
 	strict(root, args)
 	err := root.ExecuteContext(ctx)
-	if a.hook != nil {
-		return show.ExitOK // nobody reads how it ended, and a turn would wait for finding out what to say
-	}
 	if err != nil && !a.started {
 		err = show.UsageError(err)
 		for _, arg := range args { // the flag itself may come after the mistake
@@ -48,14 +42,16 @@ func (a *app) execute(ctx context.Context, args []string) int {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "ccship",
+		Version:       a.Version,
 		Short:         "Deliver every line of every Claude Code conversation to a server you own",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(*cobra.Command, []string) {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.started = true
+			return a.CheckJSON(cmd)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !a.interactive() {
+			if !(verbs{&a.App}).interactive() {
 				return cmd.Help()
 			}
 			return a.screen(cmd.Context())
@@ -68,12 +64,12 @@ func (a *app) root() *cobra.Command {
 			a.Flags.Var(newOptionValue(o), o.Flag(), lowerFirst(strings.TrimSuffix(o.Doc, ".")))
 		}
 	}
+	a.Flags.BoolVar(&a.JSON, "json", false, "print one JSON document")
+	root.SetVersionTemplate(a.build.text())
 	root.AddCommand(
-		a.upCommand(), a.runCommand(), a.statusCommand(), a.doctorCommand(), a.syncCommand(), a.verifyCommand(),
-		a.resendCommand(), a.pathsCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.flushCommand(), a.excludeCommand(), a.outboxCommand(), a.reloadCommand(),
-		a.redactCommand(), a.hookCommand(), a.mcpCommand(),
-		a.configCommand(), a.versionCommand(), a.guardCommand(),
+		a.upCommand(), a.openCommand(), a.runCommand(), a.statusCommand(), a.doctorCommand(), a.syncCommand(),
+		a.verifyCommand(), a.pauseCommand(), a.unpauseCommand(), a.excludeCommand(), a.outboxCommand(), a.redactCommand(),
+		a.mcpCommand(), a.configCommand(), a.guardCommand(), term.CompletionCommand(root),
 	)
 	root.AddCommand(setup.Commands(&a.App)...)
 	root.AddCommand(commands(&a.App)...)
@@ -81,23 +77,23 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
+// firstPage are the commands that most people need, in the order of the help.
+func firstPage() []string {
+	return []string{"search", "list", "show", "resume", "why", "usage", "status", "verify", "setup", "doctor"}
+}
+
 // group sorts the commands of the help into what people need every day, and what they rarely need.
 func group(root *cobra.Command) {
 	for i, g := range []struct{ title, names string }{
-		{"Everyday commands:", "up setup status doctor sync verify search why blame fix messages usage"},
-		{"Session commands:", "sessions checkpoint link resend forget"},
-		{"Service commands:", "install uninstall start stop restart logs run pause resume flush"},
-		{"Advanced commands:", "config reload exclude redact outbox paths plugin hook mcp version completion help"},
+		{"Everyday commands:", strings.Join(firstPage(), " ")},
+		{"Conversation commands:", "blame fix export restore share messages link checkpoint forget"},
+		{"Delivery commands:", "up open sync pause unpause exclude outbox redact service run"},
+		{"Other commands:", "config plugin mcp completion help"},
 	} {
 		id := strconv.Itoa(i)
 		root.AddGroup(&cobra.Group{ID: id, Title: g.title})
 		for _, name := range strings.Fields(g.names) {
-			switch c, _, err := root.Find([]string{name}); {
-			case name == "completion":
-				root.SetCompletionCommandGroupID(id)
-			case name == "help":
-				root.SetHelpCommandGroupID(id)
-			case err == nil && c != root:
+			if c, _, err := root.Find([]string{name}); err == nil && c != root {
 				c.GroupID = id
 			}
 		}

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"os"
-	"os/exec"
 
 	"github.com/ccship/ccship/cmd/ccship/screen"
 	"github.com/ccship/ccship/cmd/ccship/setup"
@@ -12,12 +10,6 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
-
-// interactive reports whether there is a terminal to show the screen on, and somebody who types.
-func (a *app) interactive() bool {
-	_, out := term.Columns(a.Stdout)
-	return out && term.IsTerminal(os.Stdin) && os.Getenv("TERM") != "dumb"
-}
 
 // screen shows the screen, and then becomes Claude Code with the session that was chosen, if one was.
 func (a *app) screen(ctx context.Context) error {
@@ -38,13 +30,7 @@ func (a *app) screen(ctx context.Context) error {
 			a.Say("%s", line)
 		}
 	}
-	claude, err := exec.LookPath("claude")
-	err = cmp.Or(err, os.Chdir(chosen.Folder), os.Setenv("PWD", chosen.Folder))
-	if err != nil {
-		return control.Failed("the session is here, and Claude Code does not start: "+err.Error(),
-			"type `"+show.ResumeCommand(chosen.Folder, chosen.Session)+"` where it does")
-	}
-	return become(claude, []string{"--resume", chosen.Session})
+	return startClaude(chosen.Folder, chosen.Session)
 }
 
 // browse shows an address of the viewer in a browser. Without a desktop the person opens it.

@@ -97,15 +97,15 @@ func TestSessionsJSON(t *testing.T) {
 		code int
 		args []string
 	}{
-		{"sessions_list", show.ExitOK, []string{"sessions", "list"}},
-		{"sessions_show", show.ExitOK, []string{"sessions", "show", "3f2a"}},
-		{"sessions_search", show.ExitOK, []string{"search", "cart"}},
-		{"sessions_lost", show.ExitOK, []string{"sessions", "lost"}},
-		{"sessions_restore", show.ExitOK, []string{"sessions", "restore", storedSession}},
-		{"error_no_generation", show.ExitFailed, []string{"sessions", "show", "3f2a", "--generation", "7"}},
-		{"error_too_short", show.ExitUsage, []string{"sessions", "show", "3f"}},
-		{"error_no_such_session", show.ExitFailed, []string{"sessions", "show", "abcdef"}},
-		{"error_session_live", show.ExitFailed, []string{"sessions", "restore", "3f2a"}},
+		{"list", show.ExitOK, []string{"list"}},
+		{"show", show.ExitOK, []string{"show", "3f2a"}},
+		{"search", show.ExitOK, []string{"search", "cart"}},
+		{"lost", show.ExitOK, []string{"list", "--lost"}},
+		{"restore", show.ExitOK, []string{"restore", storedSession}},
+		{"error_no_generation", show.ExitFailed, []string{"show", "3f2a", "--generation", "7"}},
+		{"error_too_short", show.ExitUsage, []string{"show", "3f"}},
+		{"error_no_such_session", show.ExitFailed, []string{"show", "abcdef"}},
+		{"error_session_live", show.ExitFailed, []string{"restore", "3f2a"}},
 	} {
 		if c.name == "error_session_live" {
 			writeNow(t, filepath.Join(dir, "projects", "-nowhere-shop", storedSession+".jsonl"))

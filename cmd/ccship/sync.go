@@ -16,9 +16,9 @@ func (a *app) syncCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "sync",
-		Short: "Check every transcript now; with --wait, wait until everything is delivered",
-		Long: "Check every transcript now and end every pause. With --wait: exit 0 once every line that was on disk is " +
-			"acknowledged, a dead letter, excluded or withheld. On timeout: exit 4 if the server could not be reached, " +
+		Short: "Check every transcript and try every server now",
+		Long: "Check every transcript now, try every server at once and end every pause. With --wait: exit 0 " +
+			"once every line that was on disk is acknowledged, a dead letter, excluded or withheld. On timeout: exit 4 if the server could not be reached, " +
 			"5 if it rejected the API key, else 1.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -29,6 +29,9 @@ func (a *app) syncCommand() *cobra.Command {
 			defer stop()
 			client, _, err := a.DaemonClient(ctx)
 			if err != nil {
+				return err
+			}
+			if _, err := client.Flush(ctx); err != nil { // a server's own Retry-After ends too
 				return err
 			}
 			result, err := client.Sync(ctx, control.SyncRequest{Wait: wait, Timeout: timeout.String()})

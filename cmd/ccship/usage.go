@@ -172,7 +172,7 @@ func priceList(c config.Config) (*price.List, error) {
 		}
 	}
 	return nil, &config.Error{Message: "prices: " + c.Prices + ": " + err.Error(),
-		Hint: "correct the file; `ccship config set prices ''` brings the built-in list back"}
+		Hint: "correct the file; `ccship config prices ''` brings the built-in list back"}
 }
 
 // printUsage prints a report, and what was left out of it.

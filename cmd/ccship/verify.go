@@ -13,7 +13,7 @@ import (
 
 func (a *app) verifyCommand() *cobra.Command {
 	var timeout time.Duration
-	var deep, repair bool
+	var deep, repair, fromStart bool
 	cmd := &cobra.Command{
 		Use:   "verify [SESSION]",
 		Short: "Prove that the server has every line that is on disk",
@@ -22,7 +22,8 @@ func (a *app) verifyCommand() *cobra.Command {
 			"configuration excludes is named. 1: lines are missing, different, not delivered, withheld or refused; " +
 			"each is counted, with the command that fixes it. 4: the server cannot be reached. 5: it rejects the " +
 			"API key.\n\nWith --repair, send transcripts again from the first difference, in a new generation, and " +
-			"compare once more; nothing stored is overwritten. With --deep, compare the past too: generations that " +
+			"compare once more; nothing stored is overwritten. With --from-start too, send every line, for a server that " +
+			"cannot be compared, and do not compare. With --deep, compare the past too: generations that " +
 			"a rewind ended, and transcripts that are no longer on disk.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: complete(&a.App),
@@ -34,11 +35,17 @@ func (a *app) verifyCommand() *cobra.Command {
 			if len(args) > 0 {
 				req.Session = args[0]
 			}
+			if fromStart && (!repair || deep) {
+				return control.Usage("--from-start goes with --repair, without --deep", "see `ccship verify --help`")
+			}
 			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
 			client, _, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
+			}
+			if fromStart {
+				return a.resend(ctx, client, req.Session)
 			}
 			report, err := a.watchVerify(ctx, client, req)
 			if err != nil {
@@ -50,8 +57,21 @@ func (a *app) verifyCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long the sync at the start may take")
 	cmd.Flags().BoolVar(&deep, "deep", false, "the whole history: every generation, and transcripts that are gone")
 	cmd.Flags().BoolVar(&repair, "repair", false, "send what is missing or different again, and compare once more")
+	cmd.Flags().BoolVar(&fromStart, "from-start", false, "with --repair: send every line, even those that the server has")
 	a.AddJSON(cmd)
 	return cmd
+}
+
+// resend sends a session, or all, again from the first line.
+func (a *app) resend(ctx context.Context, client *control.Client, session string) error {
+	result, err := client.Resend(ctx, control.ResendRequest{Session: session, All: session == "", FromStart: true})
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.PrintJSON(result)
+	}
+	return a.Print(show.Resend(result))
 }
 
 // watchVerify has the daemon compare, and shows how far it is.
@@ -73,7 +93,7 @@ func (a *app) watchVerify(ctx context.Context, client *control.Client,
 func (a *app) showReport(r control.VerifyReport, session string) error {
 	if session != "" && r.Files == 0 && r.Vanished == 0 && len(r.Transcripts) == 0 {
 		return control.NewError("no_session", "there is no session "+session+" on this machine",
-			"`ccship sessions list` lists them; `ccship verify` without a session compares all on disk")
+			"`ccship list` lists them; `ccship verify` without a session compares all on disk")
 	}
 	var err error
 	if a.JSON {

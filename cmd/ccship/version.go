@@ -5,12 +5,10 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/spf13/cobra"
-
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// build is what `version --json` prints.
+// build is what is known of a program.
 type build struct {
 	SchemaVersion int    `json:"schema_version"`
 	Version       string `json:"version"`
@@ -20,25 +18,13 @@ type build struct {
 	Arch          string `json:"arch"`
 }
 
-func (a *app) versionCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			b := a.build
-			if a.JSON {
-				return a.PrintJSON(b)
-			}
-			text := fmt.Sprintf("ccship %s (%s, %s/%s", b.Version, b.Go, b.OS, b.Arch)
-			if b.Commit != "" {
-				text += ", " + b.Commit
-			}
-			return a.Print(text + ")\n")
-		},
+// text is what --version prints.
+func (b build) text() string {
+	text := fmt.Sprintf("ccship %s (%s, %s/%s", b.Version, b.Go, b.OS, b.Arch)
+	if b.Commit != "" {
+		text += ", " + b.Commit
 	}
-	a.AddJSON(cmd)
-	return cmd
+	return text + ")\n"
 }
 
 // thisBuild is what is known of the running program.

@@ -131,7 +131,7 @@ func WriteOption(path, name string, texts []string, env Env) error {
 		return unknownOption(name, "")
 	}
 	if !o.List() && len(texts) != 1 {
-		return &Error{Message: name + " takes one value", Hint: "ccship config set " + name + " " + example(o)}
+		return &Error{Message: name + " takes one value", Hint: "ccship config " + name + " " + example(o)}
 	}
 	p, err := sys.FindPlaces(env)
 	if err != nil {

@@ -98,7 +98,7 @@ func redactKeyError(path string, err error) error {
 	return &Error{
 		Message: fmt.Sprintf("masking key %s: %v", path, err),
 		Hint: "make the file readable and its folder writable for this user, " +
-			"`ccship redact key import` a key, or set redact to off",
+			"`ccship redact key` a key, or set redact to off",
 		Cause: err,
 	}
 }

@@ -75,7 +75,7 @@ func (s *Endpoint) document() object {
 		},
 		"servers": []object{{
 			"url":         "http://localhost",
-			"description": `through the socket: curl --unix-socket "$(ccship config get socket)" http://localhost/v1/status`,
+			"description": `through the socket: curl --unix-socket "$(ccship config socket)" http://localhost/v1/status`,
 		}},
 		"paths":      paths,
 		"components": object{"schemas": types},

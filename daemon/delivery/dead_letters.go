@@ -101,7 +101,7 @@ func DropDead(ctx context.Context, db *state.DB, req control.DeadRequest) (contr
 // deadLetters returns the requested dead letters. If one of them does not exist, the error is a *control.Error.
 func deadLetters(ctx context.Context, db *state.DB, req control.DeadRequest) ([]state.DeadLetter, error) {
 	if req.All == (len(req.IDs) > 0) {
-		return nil, control.Usage("name dead letters, or all of them", "`ccship outbox dead` lists them")
+		return nil, control.Usage("name dead letters, or all of them", "`ccship outbox list --dead` lists them")
 	}
 	all, err := db.DeadLetters.List(ctx)
 	if err != nil || req.All {
@@ -113,7 +113,7 @@ func deadLetters(ctx context.Context, db *state.DB, req control.DeadRequest) ([]
 		i := slices.IndexFunc(all, func(l state.DeadLetter) bool { return ok && l.Key == key })
 		if i < 0 {
 			return nil, control.NewError(control.CodeNoDeadLetter, "there is no dead letter "+id,
-				"`ccship outbox dead` lists them")
+				"`ccship outbox list --dead` lists them")
 		}
 		named = append(named, all[i])
 	}

@@ -52,7 +52,7 @@ func (s *Servers) DropServer(ctx context.Context, req control.DropServerRequest)
 		}
 		if !s.Retired(dest) {
 			return a, control.Usage("lines still go to "+url+": what waits for it is not dropped",
-				"`ccship exclude add` leaves projects out, `ccship outbox drop` removes dead letters")
+				"`ccship exclude` leaves projects out, `ccship outbox drop` removes dead letters")
 		}
 		dests = append(dests, dest)
 	}

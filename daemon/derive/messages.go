@@ -51,7 +51,7 @@ func QueryError(name string, err error) error {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return control.NoSession("the transcript of "+name+" is gone, and nothing of it is kept on this machine",
-			"`ccship sessions show "+name+"` asks the server")
+			"`ccship show "+name+"` asks the server")
 	}
 	return err
 }

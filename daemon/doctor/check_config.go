@@ -33,7 +33,7 @@ func checkConfig(_ context.Context, x *exam) []Finding {
 			found = append(found, Finding{Level: Warn, Text: n.Text,
 				Detail: "the daemon keeps using the configuration it read before", Fix: n.Hint})
 		case "restart":
-			f := Finding{Level: Warn, Text: n.Text, Fix: "`ccship restart`"}
+			f := Finding{Level: Warn, Text: n.Text, Fix: "`ccship service restart`"}
 			if x.managedDaemon() {
 				f = f.safely(phaseService, x.restart)
 			}
@@ -97,5 +97,5 @@ func checkEnvironment(_ context.Context, x *exam) []Finding {
 		return nil
 	}
 	return []Finding{{Level: Warn, Text: "the service does not see values set in this shell's environment: " +
-		strings.Join(names, ", "), Fix: "`ccship install` writes them into the configuration"}}
+		strings.Join(names, ", "), Fix: "`ccship service install` writes them into the configuration"}}
 }

@@ -24,7 +24,7 @@ func checkDaemon(_ context.Context, x *exam) []Finding {
 		f := Finding{Level: Fail, Text: "the daemon accepts connections, but does not answer", Detail: "asked at " +
 			r.socket, Fix: "check its process, or restart it"}
 		if x.installed() {
-			f.Fix = "`ccship restart`"
+			f.Fix = "`ccship service restart`"
 			f = f.safely(phaseService, x.restart)
 		}
 		return []Finding{f}
@@ -44,7 +44,7 @@ func checkDaemon(_ context.Context, x *exam) []Finding {
 			Fix: "`ccship setup`"}}
 	case !x.managedDaemon() && (x.service().err != nil || x.service().status.Manager != service.None):
 		return []Finding{{Level: Note, Text: text + ", but not as a service: it is not restarted after a crash or reboot",
-			Fix: "stop it, then `ccship install`"}}
+			Fix: "stop it, then `ccship service install`"}}
 	}
 	return fine(text)
 }
@@ -52,17 +52,18 @@ func checkDaemon(_ context.Context, x *exam) []Finding {
 // notRunning is the finding that no daemon runs, with the command that starts one.
 func (x *exam) notRunning() Finding {
 	m := x.service()
-	f := Finding{Level: Fail, Text: "the daemon is not running", Fix: "`ccship install`"}
+	f := Finding{Level: Fail, Text: "the daemon is not running", Fix: "`ccship service install`"}
 	switch {
 	case x.o.ConfigErr != nil:
 		f.Fix = "fix the configuration first"
 	case m.err == nil && m.status.Manager == service.None:
 		f.Fix = "`ccship run`"
 	case m.err == nil && m.status.Installed && m.status.Running:
-		f.Text, f.Fix = "the service is running, but its daemon does not answer on "+x.o.Sockets[0], "`ccship restart`"
+		f.Text, f.Fix = "the service is running, but its daemon does not answer on "+x.o.Sockets[0],
+			"`ccship service restart`"
 		f = f.safely(phaseService, x.restart)
 	case m.err == nil && m.status.Installed:
-		f.Detail, f.Fix = m.status.Note, "`ccship start`"
+		f.Detail, f.Fix = m.status.Note, "`ccship service start`"
 		f = f.safely(phaseService, x.start)
 	}
 	return f
@@ -81,10 +82,10 @@ func checkVersion(_ context.Context, x *exam) []Finding {
 	switch {
 	case !x.managedDaemon():
 	case sameFile(x.service().status.Binary, x.o.Program):
-		f.Fix = "`ccship restart`"
+		f.Fix = "`ccship service restart`"
 		f = f.safely(phaseService, x.restart)
 	default:
-		f.Detail, f.Fix = "the service runs "+x.service().status.Binary, "`ccship install` to run "+x.o.Program
+		f.Detail, f.Fix = "the service runs "+x.service().status.Binary, "`ccship service install` to run "+x.o.Program
 	}
 	return []Finding{f}
 }
@@ -99,9 +100,10 @@ func checkService(_ context.Context, x *exam) []Finding {
 			Fix: "have `ccship run` started at boot, by cron's @reboot or a container's start command"}}
 	case !st.Installed:
 		return []Finding{{Level: Warn, Text: "ccship is not installed as a service, so it is not started automatically",
-			Detail: st.Note, Fix: "`ccship install`"}}
+			Detail: st.Note, Fix: "`ccship service install`"}}
 	case !st.Enabled:
-		return []Finding{{Level: Warn, Text: "the service does not start automatically at login", Fix: "`ccship install`"}}
+		return []Finding{{Level: Warn, Text: "the service does not start automatically at login",
+			Fix: "`ccship service install`"}}
 	}
 	return fine("installed (" + st.Manager + "), starts automatically")
 }
@@ -112,7 +114,8 @@ func checkUnit(_ context.Context, x *exam) []Finding {
 		return nil
 	}
 	if st.Binary != "" && !exists(st.Binary) {
-		f := Finding{Level: Fail, Text: "the service's program " + st.Binary + " does not exist", Fix: "`ccship install`"}
+		f := Finding{Level: Fail, Text: "the service's program " + st.Binary + " does not exist",
+			Fix: "`ccship service install`"}
 		return []Finding{f.safely(phaseUnit, x.reinstall)}
 	}
 	current, err := x.o.Service.Current(st)
@@ -121,7 +124,7 @@ func checkUnit(_ context.Context, x *exam) []Finding {
 		return []Finding{explained(Warn, err)}
 	case !current:
 		f := Finding{Level: Warn, Text: "the service's unit file differs from the one this version installs",
-			Detail: st.UnitPath, Fix: "`ccship install`"}
+			Detail: st.UnitPath, Fix: "`ccship service install`"}
 		if !sameFile(st.Binary, x.o.Program) { // which of the two should run is the user's choice
 			f.Detail += " runs " + st.Binary + ", this is " + x.o.Program
 			return []Finding{f}
@@ -129,7 +132,7 @@ func checkUnit(_ context.Context, x *exam) []Finding {
 		return []Finding{f.safely(phaseUnit, x.reinstall)}
 	case st.Binary != "" && !sameFile(st.Binary, x.o.Program):
 		return []Finding{{Level: Note, Text: "the service runs a different program", Detail: st.Binary + ", this is " +
-			x.o.Program, Fix: "`ccship install` to run this one"}}
+			x.o.Program, Fix: "`ccship service install` to run this one"}}
 	}
 	return fine("up to date")
 }

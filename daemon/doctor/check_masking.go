@@ -13,7 +13,7 @@ func checkMasking(ctx context.Context, x *exam) []Finding {
 	if x.o.ConfigErr != nil || server == "" {
 		return nil
 	}
-	const turnOn = "`ccship config set redact on`"
+	const turnOn = "`ccship config redact on`"
 	switch p := x.server(); {
 	case mode == "on":
 		return fine("secrets are masked before they are sent (redact is on)")

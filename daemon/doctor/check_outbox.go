@@ -24,7 +24,7 @@ func checkOutbox(_ context.Context, x *exam) []Finding {
 	sync := func(f Finding) Finding {
 		f.Fix = syncCommand
 		if s.Pause != nil { // a sync would end the pause
-			f.Fix = "`ccship resume`"
+			f.Fix = "`ccship unpause`"
 			return f
 		}
 		return f.safely(phaseDelivery, x.sync)
@@ -59,7 +59,7 @@ func checkOutbox(_ context.Context, x *exam) []Finding {
 func checkDead(_ context.Context, x *exam) []Finding {
 	if o := x.daemon().status.Outbox; o != nil && o.Dead > 0 {
 		return []Finding{{Level: Warn, Text: "the server rejects " + amount.Counted(o.Dead, "entry", "entries"),
-			Detail: "they are kept; `ccship outbox dead` shows why", Fix: "`ccship outbox retry --all` sends them again"}}
+			Detail: "they are kept; `ccship outbox list --dead` shows why", Fix: "`ccship outbox retry --all` sends them again"}}
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func checkPause(_ context.Context, x *exam) []Finding {
 	if p.Until != nil {
 		text += "; it resumes in " + amount.Duration(p.Until.Sub(x.now))
 	}
-	return []Finding{{Level: Warn, Text: text, Fix: "`ccship resume`"}}
+	return []Finding{{Level: Warn, Text: text, Fix: "`ccship unpause`"}}
 }
 
 func checkWithheld(_ context.Context, x *exam) []Finding {
@@ -87,7 +87,7 @@ func checkWithheld(_ context.Context, x *exam) []Finding {
 func checkExcluded(_ context.Context, x *exam) []Finding {
 	if f := x.daemon().status.Files; f != nil && f.Excluded > 0 {
 		return []Finding{{Level: Note, Text: amount.Counted(int64(f.Excluded), "transcript is", "transcripts are") +
-			" left out: excluded, forgotten, or opted out by their projects", Fix: "`ccship exclude list` shows why"}}
+			" left out: excluded, forgotten, or opted out by their projects", Fix: "`ccship exclude` shows why"}}
 	}
 	return nil
 }

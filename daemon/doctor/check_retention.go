@@ -79,7 +79,7 @@ func (x *exam) atRisk(risks []risk, within string) Finding {
 	status := x.daemon().status
 	switch {
 	case status.Pause != nil:
-		f.Fix = "`ccship resume`"
+		f.Fix = "`ccship unpause`"
 	case status.State == "no_server":
 		f.Fix = "`ccship setup`"
 	default:

@@ -30,7 +30,7 @@ func checkRoots(_ context.Context, x *exam) []Finding {
 		case errors.Is(err, fs.ErrNotExist):
 		case err == nil && !info.IsDir():
 			found = append(found, Finding{Level: Fail, Text: root + " is not a folder",
-				Fix: "`ccship config set roots FOLDER…`"})
+				Fix: "`ccship config roots FOLDER…`"})
 		default:
 			there++
 			if _, listErr := os.ReadDir(root); listErr != nil && x.daemon().client == nil {
@@ -44,7 +44,7 @@ func checkRoots(_ context.Context, x *exam) []Finding {
 		return found
 	case there == 0:
 		return []Finding{{Level: Note, Text: "there are no conversations yet: " + strings.Join(x.roots(), ", ") +
-			" does not exist", Fix: "if they are elsewhere: `ccship config set roots FOLDER…`"}}
+			" does not exist", Fix: "if they are elsewhere: `ccship config roots FOLDER…`"}}
 	}
 	d := x.retention()
 	if d.err != nil && x.daemon().client == nil {
@@ -59,7 +59,7 @@ func checkElsewhere(_ context.Context, x *exam) (found []Finding) {
 		found = append(found, Finding{Level: Note,
 			Text: "not delivered: " + amount.Counted(int64(h.Transcripts), "session", "sessions") + " in " + h.Path +
 				", which is not among the roots",
-			Fix: "`ccship config set roots " + strings.Join(x.roots(), " ") + " " + h.Path + "` has them delivered"})
+			Fix: "`ccship config roots " + strings.Join(x.roots(), " ") + " " + h.Path + "` has them delivered"})
 	}
 	return found
 }
@@ -180,7 +180,7 @@ func checkWSL(_ context.Context, x *exam) []Finding {
 			found = append(found, Finding{Level: Note,
 				Text:   root + " is on a Windows drive, which reports no file events to WSL",
 				Detail: "new lines are found by polling, seconds later",
-				Fix:    "`ccship config set watch poll`, or run ccship on Windows"})
+				Fix:    "`ccship config watch poll`, or run ccship on Windows"})
 		}
 	}
 	return found

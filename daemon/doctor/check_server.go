@@ -56,9 +56,9 @@ func unusable(ctx context.Context, server string, p probed) Finding {
 			"server"},
 		{"certificate has expired", "renew the server's certificate; if it is current, set this machine's clock"},
 		{"is not yet valid", "set this machine's clock, or check the server's certificate"},
-		{"certificate is valid for", "use the name in its certificate: `ccship config set server_url URL`"},
-		{"cannot validate certificate for", "use the name in its certificate: `ccship config set server_url URL`"},
-		{"server gave HTTP response to HTTPS client", "it uses http: `ccship config set server_url http://" +
+		{"certificate is valid for", "use the name in its certificate: `ccship config server_url URL`"},
+		{"cannot validate certificate for", "use the name in its certificate: `ccship config server_url URL`"},
+		{"server gave HTTP response to HTTPS client", "it uses http: `ccship config server_url http://" +
 			afterScheme(server) + "`"},
 		{"no such host", "check the name in server_url, and this machine's DNS"},
 		{"connection refused", "start the server, or check the port in server_url"},
@@ -102,10 +102,10 @@ func checkProxy(_ context.Context, x *exam) []Finding {
 	name := strings.ToUpper(scheme) + "_PROXY"
 	f := Finding{
 		Level: Warn, Text: "this shell reaches the server through " + proxy + "; the service does not use that proxy",
-		Fix: "set " + name + " in the service's environment, then `ccship restart`",
+		Fix: "set " + name + " in the service's environment, then `ccship service restart`",
 	}
 	if x.service().status.Manager == service.SystemdUser {
-		f.Fix = "`systemctl --user edit ccship`: add [Service] and Environment=" + name + "=…; then `ccship restart`"
+		f.Fix = "`systemctl --user edit ccship`: add [Service] and Environment=" + name + "=…; then `ccship service restart`"
 	}
 	return []Finding{f}
 }

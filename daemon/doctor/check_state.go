@@ -38,9 +38,9 @@ func checkState(ctx context.Context, x *exam) []Finding {
 		}
 	case errors.Is(err, state.ErrCorrupt):
 		f := Finding{Level: Fail, Text: "the state file is damaged", Detail: err.Error(),
-			Fix: "check the disk, then `ccship restart`: the file is then set aside, and every transcript is sent again"}
+			Fix: "check the disk, then `ccship service restart`: the file is then set aside, and every transcript is sent again"}
 		if x.daemon().client == nil {
-			f.Fix = "check the disk, then `ccship start`: the file is then set aside, and every transcript is sent again"
+			f.Fix = "check the disk, then `ccship service start`: the file is then set aside, and every transcript is sent again"
 		}
 		found = append(found, f)
 	case ended(ctx, err):

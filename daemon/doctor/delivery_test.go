@@ -38,7 +38,7 @@ func TestServer(t *testing.T) {
 		{"something else", http.NotFound, "", Fail, "does not accept conversations (404", "check the address"},
 		{"a plain server", takePlain, "", Note, "plain server: lines are acknowledged, not proven", ""},
 		{"unknown authority", takeAll, secure.URL, Fail, "certificate signed by unknown authority", "trust the authority"},
-		{"http where https is meant", takeAll, "https://" + w.web.Listener.Addr().String(), Fail, "HTTP response to HTTPS client", "`ccship config set server_url http://127.0.0.1"},
+		{"http where https is meant", takeAll, "https://" + w.web.Listener.Addr().String(), Fail, "HTTP response to HTTPS client", "`ccship config server_url http://127.0.0.1"},
 		{"nobody there", takeAll, gone.URL, Fail, "refused", "start the server"},
 		{"none set", takeAll, "-", Warn, "no server is set", "`ccship setup`"},
 	} {
@@ -200,13 +200,13 @@ func TestPauseAndOutbox(t *testing.T) {
 	w.write(".claude/projects/-p/b.jsonl", `{"type":"user","cwd":"/p"}`+"\n", 0)
 	w.status("a line waits", func(s control.Status) bool { return s.Outbox.Entries == 1 })
 	r := w.examine()
-	if f := w.wants(r, "pause", Warn, "you paused delivery", "`ccship resume`"); f.Safe || !strings.Contains(f.Text, "it resumes in 1 h 29 min") {
+	if f := w.wants(r, "pause", Warn, "you paused delivery", "`ccship unpause`"); f.Safe || !strings.Contains(f.Text, "it resumes in 1 h 29 min") {
 		t.Errorf("%+v", f)
 	}
 	w.silent(r, "outbox")
 	x := newExam(t.Context(), w.opts)
 	x.now = x.now.Add(2 * time.Hour) // as it is then
-	if f := checkOutbox(t.Context(), x)[0]; f.Level != Warn || f.Text != "1 entry waits, the oldest for 2 h 0 min" || f.Safe || f.Fix != "`ccship resume`" {
+	if f := checkOutbox(t.Context(), x)[0]; f.Level != Warn || f.Text != "1 entry waits, the oldest for 2 h 0 min" || f.Safe || f.Fix != "`ccship unpause`" {
 		t.Errorf("while it is paused: %+v", f)
 	}
 	if _, err := client.Resume(t.Context()); err != nil {
@@ -278,7 +278,7 @@ func TestDeadWithheldExcluded(t *testing.T) {
 	r := w.examine()
 	w.wants(r, "dead_letters", Warn, "rejects 1 entry", "`ccship outbox retry --all`")
 	w.wants(r, "withheld", Note, "1 entry was withheld", "")
-	w.wants(r, "excluded", Note, "1 transcript is left out", "`ccship exclude list`")
+	w.wants(r, "excluded", Note, "1 transcript is left out", "`ccship exclude`")
 	w.silent(r, "advice")
 	if !r.OK {
 		t.Errorf("%+v", r)
@@ -330,7 +330,7 @@ func TestRetention(t *testing.T) {
 	t.Run("agents go with their session", func(t *testing.T) {
 		w.t = t
 		waits(".claude/projects/-p/old/subagents/agent-1.jsonl", 27*day, 1)
-		f := w.wants(w.examine(), "retention", Warn, "1 session will be deleted by Claude Code within 7 days and is not yet on the server", "`ccship resume`")
+		f := w.wants(w.examine(), "retention", Warn, "1 session will be deleted by Claude Code within 7 days and is not yet on the server", "`ccship unpause`")
 		if f.Safe || !strings.Contains(f.Detail, old) {
 			t.Errorf("%+v", f)
 		}
@@ -339,7 +339,7 @@ func TestRetention(t *testing.T) {
 		w.t = t
 		waits(".claude/projects/-p/young.jsonl", 3*day, 2)
 		late := waits(".claude/projects/-p/late.jsonl", 31*day, 3)
-		f := w.wants(w.examine(), "retention", Fail, "2 sessions will be deleted by Claude Code within 7 days and are not yet on the server", "`ccship resume`")
+		f := w.wants(w.examine(), "retention", Fail, "2 sessions will be deleted by Claude Code within 7 days and are not yet on the server", "`ccship unpause`")
 		if !strings.Contains(f.Detail, "any time now: "+late+" (cleanupPeriodDays is 30, by default)") {
 			t.Errorf("%+v", f)
 		}

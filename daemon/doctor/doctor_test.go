@@ -48,7 +48,7 @@ func TestDaemonDown(t *testing.T) {
 	w.told.st.Running, w.told.st.PID, w.told.st.Note = false, 0, "it failed (exit-code, exit status 1)"
 	w.told.do = func(string) error { w.start(); return nil }
 	r := w.examine()
-	if f := w.wants(r, "daemon", Fail, "not running", "`ccship start`"); f.Detail != w.told.st.Note || !f.Safe {
+	if f := w.wants(r, "daemon", Fail, "not running", "`ccship service start`"); f.Detail != w.told.st.Note || !f.Safe {
 		t.Errorf("%+v", f)
 	}
 	if r.OK || r.Failed != 1 {
@@ -58,7 +58,7 @@ func TestDaemonDown(t *testing.T) {
 		w.silent(r, id)
 	}
 	fixes := ApplyFixes(context.Background(), r)
-	if len(fixes) != 1 || !fixes[0].Done || fixes[0].ID != "daemon" || fixes[0].Command != "ccship start" {
+	if len(fixes) != 1 || !fixes[0].Done || fixes[0].ID != "daemon" || fixes[0].Command != "ccship service start" {
 		t.Errorf("%+v", fixes)
 	}
 	w.told.st.Running = true
@@ -78,7 +78,7 @@ func TestFixFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	fixes := ApplyFixes(context.Background(), w.examine())
-	want := []Fix{{ID: "key", Command: "chmod 600 " + key, Done: true}, {ID: "daemon", Command: "ccship start", Error: "no way", Hint: "look"}}
+	want := []Fix{{ID: "key", Command: "chmod 600 " + key, Done: true}, {ID: "daemon", Command: "ccship service start", Error: "no way", Hint: "look"}}
 	if len(fixes) != 2 || fixes[0] != want[0] || fixes[1] != want[1] {
 		t.Errorf("%+v", fixes)
 	}
@@ -97,9 +97,9 @@ func TestNoService(t *testing.T) {
 		text, fix, down string
 	}{
 		{"no manager", service.Status{Manager: service.None, Note: "no systemd"}, nil, Warn, "not started automatically", "ccship run", "`ccship run`"},
-		{"not installed", service.Status{Manager: service.SystemdUser}, nil, Warn, "not installed", "`ccship install`", "`ccship install`"},
-		{"not enabled", service.Status{Manager: service.SystemdUser, Installed: true}, nil, Warn, "does not start automatically", "`ccship install`", "`ccship start`"},
-		{"no bus", service.Status{}, &control.Error{Code: service.CodeNoSession, Message: "no user bus", Hint: "log in"}, Warn, "no user bus", "log in", "`ccship install`"},
+		{"not installed", service.Status{Manager: service.SystemdUser}, nil, Warn, "not installed", "`ccship service install`", "`ccship service install`"},
+		{"not enabled", service.Status{Manager: service.SystemdUser, Installed: true}, nil, Warn, "does not start automatically", "`ccship service install`", "`ccship service start`"},
+		{"no bus", service.Status{}, &control.Error{Code: service.CodeNoSession, Message: "no user bus", Hint: "log in"}, Warn, "no user bus", "log in", "`ccship service install`"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w.t = t
@@ -119,7 +119,7 @@ func TestUnit(t *testing.T) {
 	w.start()
 	w.told.do = func(string) error { w.told.current = true; return nil }
 	w.told.current = false
-	if r := w.examine(); w.wants(r, "unit", Warn, "differs from the one this version installs", "`ccship install`").Safe {
+	if r := w.examine(); w.wants(r, "unit", Warn, "differs from the one this version installs", "`ccship service install`").Safe {
 		w.fixed(r, "unit")
 	} else {
 		t.Error("not safe")
@@ -129,15 +129,15 @@ func TestUnit(t *testing.T) {
 	}
 	self := w.told.st.Binary
 	w.told.st.Binary = w.write("elsewhere/ccship", "x", 0)
-	w.wants(w.examine(), "unit", Note, "a different program", "`ccship install`")
+	w.wants(w.examine(), "unit", Note, "a different program", "`ccship service install`")
 	w.told.current = false
-	if f := w.wants(w.examine(), "unit", Warn, "differs from the one", "`ccship install`"); f.Safe {
+	if f := w.wants(w.examine(), "unit", Warn, "differs from the one", "`ccship service install`"); f.Safe {
 		t.Error("which program is to run is for a person to say")
 	}
 	w.told.st.Binary = filepath.Join(w.home, "gone")
 	w.told.do = func(string) error { w.told.current, w.told.st.Binary = true, self; return nil }
 	r := w.examine()
-	w.wants(r, "unit", Fail, "does not exist", "`ccship install`")
+	w.wants(r, "unit", Fail, "does not exist", "`ccship service install`")
 	w.fixed(r, "unit")
 }
 
@@ -150,7 +150,7 @@ func TestLingerVersionAndForeground(t *testing.T) {
 	w.opts.Version = "2.0.0"
 	w.told.do = func(string) error { w.opts.Version = "1.2.3"; return nil }
 	r := w.examine()
-	w.wants(r, "version", Warn, "the daemon is version 1.2.3, this command line is 2.0.0", "`ccship restart`")
+	w.wants(r, "version", Warn, "the daemon is version 1.2.3, this command line is 2.0.0", "`ccship service restart`")
 	w.fixed(r, "version")
 	w.told.st.Running, w.told.st.PID = false, 0
 	w.opts.Version = "2.0.0"
@@ -187,7 +187,7 @@ func TestWedged(t *testing.T) {
 	frozen(t, w.opts.Config.Socket)
 	r := w.examine()
 	w.wants(r, "retention", Warn, "the daemon does not answer, so it is unknown", "restart the daemon")
-	if f := w.wants(r, "daemon", Fail, "does not answer", "`ccship restart`"); !f.Safe || !strings.Contains(f.Detail, w.opts.Config.Socket) {
+	if f := w.wants(r, "daemon", Fail, "does not answer", "`ccship service restart`"); !f.Safe || !strings.Contains(f.Detail, w.opts.Config.Socket) {
 		t.Errorf("%+v", f)
 	}
 	w.silent(r, "socket")
@@ -300,7 +300,7 @@ func TestConfigNeedsRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.load()
-	if f := w.wants(w.examine(), "config", Warn, "restart needed for: line_cap", "`ccship restart`"); !f.Safe {
+	if f := w.wants(w.examine(), "config", Warn, "restart needed for: line_cap", "`ccship service restart`"); !f.Safe {
 		t.Error("not safe")
 	}
 	w.opts.Config.Path = filepath.Join(w.home, "other.toml")
@@ -323,7 +323,7 @@ func TestEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.opts.Config, w.opts.Env = c, env
-	f := w.wants(w.examine(), "environment", Warn, "outbox_cap", "`ccship install`")
+	f := w.wants(w.examine(), "environment", Warn, "outbox_cap", "`ccship service install`")
 	if strings.Contains(f.Text, "log_level") {
 		t.Errorf("a flag is meant for this command only: %+v", f)
 	}

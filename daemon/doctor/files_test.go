@@ -38,7 +38,7 @@ func TestState(t *testing.T) {
 func TestDamagedState(t *testing.T) {
 	w := newWorld(t)
 	w.write(".local/state/ccship/state.db", strings.Repeat("no state at all ", 1024), 0)
-	w.wants(w.examine(), "state", Fail, "damaged", "`ccship start`")
+	w.wants(w.examine(), "state", Fail, "damaged", "`ccship service start`")
 	if runtime.GOOS != "windows" && os.Geteuid() != 0 {
 		if err := os.Chmod(filepath.Join(w.opts.Config.StateDir, "state.db"), 0); err != nil {
 			t.Fatal(err)

@@ -131,7 +131,7 @@ func (x *exam) answered(ctx context.Context) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			return control.NewError(control.CodeNoAnswer, fmt.Sprintf("the daemon was started, but does not answer: %v", r.err),
-				"`ccship logs` shows why")
+				"`ccship service logs` shows why")
 		}
 	}
 }

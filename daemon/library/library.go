@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -66,16 +65,13 @@ type Filter struct {
 	Text    string    // in title, first prompt, project or session id
 	Limit   int
 	// What only the server knows. With one of these, sessions that are only on disk are left out.
-	Most    string // those with the most of this first: "cost", "tokens", "time"
-	Failed  bool   // with errors
-	Starred bool
-	Tag     string
-	Saved   url.Values // the parameters of a saved view's call, instead of all but Limit
+	Most   string // those with the most of this first: "cost", "tokens", "time"
+	Failed bool   // with errors
 }
 
 // Served reports whether only the server can answer.
 func (f *Filter) Served() bool {
-	return f.Most != "" || f.Failed || f.Starred || f.Tag != "" || f.Saved != nil
+	return f.Most != "" || f.Failed
 }
 
 // List returns the sessions that changed last, and whether there are more. If the server cannot be reached, it returns
@@ -92,7 +88,7 @@ func (l *Library) List(ctx context.Context, f Filter) (items []Item, more bool, 
 		local, e := l.onDisk(ctx, f, disk, given{items, listed, more && err == nil, err == nil})
 		items, err = append(items, local...), cmp.Or(err, e)
 	}
-	if f.Most == "" && f.Saved == nil {
+	if f.Most == "" {
 		slices.SortStableFunc(items, func(a, b Item) int { return b.ChangedAt.Compare(a.ChangedAt) })
 	}
 	if len(items) > f.Limit {
@@ -107,8 +103,7 @@ func (l *Library) onServer(ctx context.Context, f Filter, machine *string,
 	if l.Server == nil {
 		return nil, false, nil
 	}
-	q := remote.Query{Machine: machine, Text: f.Text, Recent: f.Most == "", Most: f.Most, Failed: f.Failed,
-		Starred: f.Starred, Tag: f.Tag, Saved: f.Saved}
+	q := remote.Query{Machine: machine, Text: f.Text, Recent: f.Most == "", Most: f.Most, Failed: f.Failed}
 	if !filepath.IsAbs(f.Project) {
 		q.Project = f.Project
 	}
@@ -289,7 +284,7 @@ func (l *Library) machine(ctx context.Context, name string) (*string, error) {
 		return &found[0], nil
 	case 0:
 		return nil, control.NewError("no_machine", "the server has no sessions of machine "+name,
-			"`ccship sessions list --json` shows each session's machine and host")
+			"`ccship list --json` shows each session's machine and host")
 	}
 	return nil, control.Ambiguous(fmt.Sprintf("%s matches %d machines: %s", name, len(found), strings.Join(found, ", ")),
 		"give more of the id")

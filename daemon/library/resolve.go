@@ -69,7 +69,7 @@ func pick(prefix string, all map[string]*Found) (Found, error) {
 		return *exact, nil
 	}
 	if len(all) == 0 {
-		return Found{}, control.NoSession("there is no session "+prefix, "`ccship sessions list` lists them")
+		return Found{}, control.NoSession("there is no session "+prefix, "`ccship list` lists them")
 	}
 	var names []string
 	for name := range all {
@@ -126,7 +126,7 @@ func (l *Library) stored(ctx context.Context, f Found, which Copy) (*remote.Sess
 			strings.Join(users, ", ")), "choose one with --user")
 	case len(f.Stored) > 0 && len(others) == 0:
 		return nil, control.NoSession("the server does not have session "+f.Session+" of "+which.User,
-			"`ccship sessions list` lists sessions")
+			"`ccship list` lists sessions")
 	case len(f.Stored) == 0 && f.failed != nil:
 		return nil, f.failed
 	case len(f.Stored) == 0:

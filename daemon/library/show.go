@@ -144,7 +144,7 @@ func viewEnd(s *remote.Session, generation *int64) (int64, error) {
 func noGeneration(session string, generation int64) error {
 	return control.NewError("no_generation", fmt.Sprintf("the server has no generation %d of session %s", generation,
 		session),
-		"`ccship sessions show "+session+"` lists them")
+		"`ccship show "+session+"` lists them")
 }
 
 // showFile returns a session that is only on disk. All of it is read, and its agents' transcripts.

@@ -91,7 +91,7 @@ func (f *Forgetter) Forget(ctx context.Context, req control.ForgetRequest) (cont
 	}
 	if !answers.found && err == nil && len(files) == 0 && !known {
 		e := f.Router.Tombstones.Remove(ctx, req.Session)
-		return a, errors.Join(e, control.NoSession("there is no session "+req.Session, "`ccship sessions list` lists them"))
+		return a, errors.Join(e, control.NoSession("there is no session "+req.Session, "`ccship list` lists them"))
 	}
 	f.Log.Info("session forgotten",
 		"session", req.Session, "transcripts", a.Transcripts, "lines", a.Lines, "pending", a.Pending)

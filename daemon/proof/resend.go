@@ -17,7 +17,7 @@ import (
 func (s *Service) Resend(ctx context.Context, req control.ResendRequest) (control.ResendResult, error) {
 	all := newResult()
 	if req.All == (req.Session != "") {
-		return all, control.Usage("name a session, or all of them with --all", "`ccship sessions list` lists them")
+		return all, control.Usage("name a session, or all of them with --all", "`ccship list` lists them")
 	}
 	session := ""
 	if !req.All {
@@ -58,10 +58,10 @@ func (s *Service) session(name string) (string, error) {
 func nothingToSend(session string, r *control.ResendResult) error {
 	if len(r.Skipped) > 0 {
 		return control.Usage("session "+session+" is not sent again: "+r.Skipped[0].Why,
-			"`ccship exclude list` says what is left out")
+			"`ccship exclude` says what is left out")
 	}
 	return control.Usage("no transcript of session "+session+" is on disk",
-		"`ccship sessions restore` brings it back from the server")
+		"`ccship restore` brings it back from the server")
 }
 
 // resendable selects the transcripts that can be sent again.

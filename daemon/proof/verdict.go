@@ -40,9 +40,9 @@ func (r *recorder) verdict(o *Options) (found []control.VerifyFinding) {
 	add(kindPast, past, amount.Counted(past, "difference", "differences")+" in what the server keeps of the past",
 		"`ccship-server restore` from a backup that has it; what is on disk now is not affected")
 	add(kindDead, r.Dead, amount.Counted(r.Dead, "entry", "entries")+" refused by the server (dead letters)",
-		"`ccship outbox retry --all` sends them again, `ccship outbox dead` shows why they were refused")
+		"`ccship outbox retry --all` sends them again, `ccship outbox list --dead` shows why they were refused")
 	add(kindWithheld, r.Withheld, amount.Counted(r.Withheld, "line", "lines")+" withheld from a plain server",
-		"`ccship config set server_url URL` with the address of a ccship-server, which takes every line")
+		"`ccship config server_url URL` with the address of a ccship-server, which takes every line")
 	held := int64(0)
 	for _, t := range r.Transcripts {
 		if strings.HasPrefix(t.Note, heldBack) {
@@ -50,7 +50,7 @@ func (r *recorder) verdict(o *Options) (found []control.VerifyFinding) {
 		}
 	}
 	add(kindHeldBack, held, amount.Counted(held, "transcript is", "transcripts are")+" held back",
-		"make the files readable that `ccship exclude list` names")
+		"make the files readable that `ccship exclude` names")
 	return found
 }
 
@@ -76,7 +76,7 @@ func fixOf(reason string) string {
 	case "timeout":
 		return "`ccship sync --wait --timeout 10m` waits longer"
 	case "paused":
-		return "`ccship resume` ends the pause"
+		return "`ccship unpause` ends the pause"
 	case "full":
 		return "free disk space, or make the server reachable: reading goes on by itself"
 	case "no_server":

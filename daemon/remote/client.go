@@ -266,7 +266,7 @@ func refusal(answer *http.Response) error {
 }
 
 func noSession() error {
-	return control.NoSession("the server has no such session", "`ccship sessions list` lists them")
+	return control.NoSession("the server has no such session", "`ccship list` lists them")
 }
 
 func noReading(err error) error {
@@ -276,7 +276,7 @@ func noReading(err error) error {
 
 func unreachable(err error) error {
 	return control.Unreachable("the server cannot be reached: "+err.Error(),
-		"start the server, or check server_url in `ccship config show`; nothing is lost meanwhile")
+		"start the server, or check server_url in `ccship config`; nothing is lost meanwhile")
 }
 
 // Is says whether an error of this package has a code.

@@ -8,27 +8,8 @@ import (
 	"time"
 )
 
-// Keeper asks a server about what the key's user keeps about sessions, and about links to them.
+// Keeper asks a server about links to sessions.
 type Keeper struct{ Client *Client }
-
-// Mark is what the key's user keeps about a session.
-type Mark struct {
-	Star    bool      `json:"star"`
-	Name    string    `json:"name"`
-	Note    string    `json:"note"`
-	Tags    []string  `json:"tags"`
-	Updated time.Time `json:"updated,omitzero"`
-}
-
-// Mark reads the mark of a session.
-func (k Keeper) Mark(ctx context.Context, ref Ref) (m Mark, err error) {
-	return m, k.Client.get(ctx, ref.path("mark"), ref.query(), &m)
-}
-
-// SetMark replaces the mark of a session, and returns it as the server keeps it.
-func (k Keeper) SetMark(ctx context.Context, ref Ref, m Mark) (kept Mark, err error) {
-	return kept, k.Client.document(ctx, http.MethodPut, ref.path("mark"), ref.query(), m, &kept)
-}
 
 // ShareLink is an address that shows one session to anyone with it.
 type ShareLink struct {

@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -104,19 +103,12 @@ type Query struct {
 	Recent  bool   // most recently written first; otherwise oldest first
 	Most    string // those with the most of this first, on one page: "cost", "tokens", "time"
 	Failed  bool   // only with errors
-	Starred bool   // only those that the key's user has starred
-	Tag     string // only those to which the key's user has given this tag
-	// Saved are the parameters of a saved view's call, instead of all of these.
-	Saved url.Values
 }
 
 func (q *Query) values() url.Values {
-	if q.Saved != nil {
-		return maps.Clone(q.Saved)
-	}
 	v := url.Values{"agents": {"0"}}
 	for name, value := range map[string]string{"project": q.Project, "since": q.Since, "text": q.Text,
-		"parent": q.Parent, "user": q.User, "tag": q.Tag, "order": q.Most} {
+		"parent": q.Parent, "user": q.User, "order": q.Most} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -132,9 +124,6 @@ func (q *Query) values() url.Values {
 	}
 	if q.Failed {
 		v.Set("failed", "1")
-	}
-	if q.Starred {
-		v.Set("starred", "1")
 	}
 	return v
 }

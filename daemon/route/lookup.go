@@ -42,7 +42,7 @@ func (r *Router) Lookup(name string, files Files) (Stream, error) {
 	s := found[0]
 	if e, excluded := r.Excluded()[s.ID]; excluded && len(files.Here([]tail.FileID{s.ID})) > 0 {
 		return Stream{}, control.NoSession("session "+s.Name+" is not read: "+e.Why,
-			"`ccship exclude list` says what is left out; a forgotten session is never sent again")
+			"`ccship exclude` says what is left out; a forgotten session is never sent again")
 	}
 	return s, nil
 }
@@ -62,7 +62,7 @@ func covering(found []Stream) []Stream {
 
 // UnknownSession is the error for a session name that matches nothing.
 func (r *Router) UnknownSession(name string) error {
-	hint := "`ccship sessions list` lists them"
+	hint := "`ccship list` lists them"
 	if !r.AnyServer() {
 		hint = "nothing is read until server_url is set: `ccship setup`, or try `ccship up`"
 	}

@@ -22,7 +22,7 @@ type Program struct {
 
 // Daemon is ccship itself, as a service of one user or of the system.
 var Daemon = Program{
-	Name: "ccship", what: "the daemon", foreground: "ccship run", label: "com.github.ccship", logs: "ccship logs",
+	Name: "ccship", what: "the daemon", foreground: "ccship run", label: "com.github.ccship", logs: "ccship service logs",
 	userUnit: packaging.UserUnit, systemUnit: packaging.SystemUnit, agent: packaging.Agent, start: packaging.Start,
 }
 

@@ -146,12 +146,12 @@ func (s *systemd) unreached(err error) error {
 	switch sudo := os.Getenv("SUDO_USER"); {
 	case os.Geteuid() == 0 && sudo != "":
 		e.Hint = "run it without sudo, as " + sudo +
-			s.o.Program.orSystem("; or for a service that runs without a login: `sudo ccship install --system`")
+			s.o.Program.orSystem("; or for a service that runs without a login: `sudo ccship service install --system`")
 	case there == nil && os.Getenv("XDG_RUNTIME_DIR") != runtime:
 		e.Message = "this shell cannot reach " + name + "'s systemd: XDG_RUNTIME_DIR is not set to " + runtime
 		e.Hint = "`export XDG_RUNTIME_DIR=" + runtime + "`, then run the command again"
 	case os.Geteuid() == 0:
-		e.Hint = s.o.Program.orSystem("for another user's conversations: `ccship install --system --for USER`")
+		e.Hint = s.o.Program.orSystem("for another user's conversations: `ccship service install --system --for USER`")
 	}
 	return &e
 }

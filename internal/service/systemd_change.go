@@ -259,7 +259,7 @@ func (s *systemd) diagnose(ctx context.Context, what string, err error) error {
 	}
 	e.Message = what + ": it ended with exit status " + p["ExecMainStatus"] + " (" + p["Result"] + ")"
 	if p["ExecMainStatus"] == "2" && s.o.Program.Name == Daemon.Name {
-		e.Hint = "`ccship config validate` checks the configuration"
+		e.Hint = "`ccship doctor` checks the configuration"
 	}
 	words, logErr := ask(ctx, append(s.with("journalctl", "--unit="+s.unit, "--lines=5", "--no-pager"), "--output=cat")...)
 	for line := range strings.Lines(words) {

@@ -72,7 +72,7 @@ func (r *room) impostor(answer http.HandlerFunc) {
 		return asked.Load() > 1 && strings.Contains(r.ccship("status").text(), "does not prove")
 	})
 	r.tell()
-	for _, verb := range []string{"verify", "flush", "doctor"} {
+	for _, verb := range []string{"verify", "sync", "doctor"} {
 		r.ccship(verb)
 	}
 	if r.rng.IntN(2) == 0 {

@@ -113,9 +113,9 @@ func TestAnswers(t *testing.T) {
 		all = append(all, row{group: "answers", fault: a.name, long: 12, do: func(r *room) { r.answers(a.fault) }})
 	}
 	year := respond(503, JSON, `{}`, "Retry-After", "31536000")
-	all = append(all, row{group: "answers", fault: "Retry-After of a year, ended by `ccship flush`", long: 12, do: func(r *room) {
+	all = append(all, row{group: "answers", fault: "Retry-After of a year, ended by `ccship sync`", long: 12, do: func(r *room) {
 		r.answers(year)
-		r.ccship("flush")
+		r.ccship("sync")
 	}})
 	rows(t, all)
 }

@@ -85,7 +85,7 @@ func resumeElsewhere(t *testing.T, version string) {
 	}
 }
 
-// bring runs `ccship sessions resume --here` in the working directory, and returns what it printed and said. The limit of
+// bring runs `ccship resume --here` in the working directory, and returns what it printed and said. The limit of
 // what counts as live is over for every file.
 func (w *world) bring(session string) (stdout, stderr string) {
 	w.t.Helper()
@@ -95,7 +95,7 @@ func (w *world) bring(session string) (stdout, stderr string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	cmd := w.command(ctx, w.bin.ccship, "sessions", "resume", session, "--here")
+	cmd := w.command(ctx, w.bin.ccship, "resume", session, "--here")
 	cmd.Dir = w.cwd()
 	var out, errors strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errors

@@ -33,7 +33,7 @@ func TestRealClaudeImage(t *testing.T) {
 			h := newHome(t, installed(t, version), newStub(t))
 			h.version = version
 			w := newWorld(h)
-			if out, code := w.ccship("config", "set", "redact", "on"); code != 0 {
+			if out, code := w.ccship("config", "redact", "on"); code != 0 {
 				t.Fatalf("config set: exit %d\n%s", code, out)
 			}
 			w.start()

@@ -84,7 +84,7 @@ func acceptPlan(t *testing.T, program, version, choice string) {
 	}
 	w.counts(session, answers)
 	for _, name := range mains(t, w) {
-		if got, _ := w.ccship("sessions", "timeline", name); strings.Contains(got, "rewind") {
+		if got, _ := w.ccship("show", "--timeline", name); strings.Contains(got, "rewind") {
 			t.Errorf("a rewind in %s:\n%s", name, got)
 		}
 	}

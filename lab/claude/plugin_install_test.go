@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// install types the command that `ccship plugin install` prints, in another home whose Claude Code finds the same daemon: the
+// install types the command that `ccship plugin` prints, in another home whose Claude Code finds the same daemon: the
 // plugin is there in its next session, and gone after the commands to leave it.
 func (s *tale) install() {
 	other := newHome(s.t, s.program, s.api)
 	other.flags, other.env = []string{"--model", model}, s.env
 	must(s.t, os.Symlink(s.program, filepath.Join(other.dir, "claude")))
 	var p struct{ Path, Command string }
-	s.json(&p, "plugin", "install")
+	s.json(&p, "plugin")
 	other.shell(p.Command)
 	s.tellAgain(func() string {
 		from := s.requests()
@@ -30,7 +30,7 @@ func (s *tale) install() {
 		return ""
 	})
 	other.shell("claude plugin uninstall ccship@ccship && claude plugin marketplace remove ccship")
-	s.json(&p, "plugin", "uninstall")
+	s.json(&p, "plugin", "--remove")
 	from := s.requests()
 	s.expect(other.prompt("hello, without"), "hello, without")
 	if first := s.api.told(from)[0]; strings.Contains(first, started) || s.api.offered(toolPrefix+"link_document") {

@@ -287,7 +287,7 @@ func (s *tale) fork() {
 		var shown struct {
 			From string `json:"forked_from"`
 		}
-		s.json(&shown, "sessions", "show", session)
+		s.json(&shown, "show", session)
 		return shown.From
 	}
 	eventually(s.t, "the fork has its origin", time.Minute, func() bool { return origin(o.SessionID) == s.linked })

@@ -28,7 +28,7 @@ func TestLife(t *testing.T) {
 
 	m.step("installing again changes nothing")
 	m.synced()
-	m.ok(m.userDo("ccship", "install"))
+	m.ok(m.userDo("ccship", "service", "install"))
 	m.running(0, 10*time.Second)
 
 	m.step("kill -9")
@@ -131,7 +131,7 @@ func (m *machine) upgrade() {
 	if before.Version == s.Version || !strings.Contains(s.Version, newer) {
 		m.t.Errorf("after the upgrade from %q the daemon says %q", before.Version, s.Version)
 	}
-	if version := m.ok(m.rootDo("ccship-server", "version")); !strings.Contains(version, newer) {
+	if version := m.ok(m.rootDo("ccship-server", "--version")); !strings.Contains(version, newer) {
 		m.t.Errorf("the server says %q", version)
 	}
 	m.serverAnswers()
@@ -151,7 +151,7 @@ func (m *machine) uninstall() {
 	if len(m.named(runtime)) == 0 {
 		m.t.Error("there is no socket that uninstall could leave")
 	}
-	m.ok(m.userDo("ccship", "uninstall"))
+	m.ok(m.userDo("ccship", "service", "uninstall"))
 	if s := m.state("--user", "ccship.service"); s.active != "inactive" || s.enabled == "enabled" {
 		m.t.Errorf("after uninstall the service is %+v", s)
 	}
@@ -168,7 +168,7 @@ func (m *machine) uninstall() {
 	if !m.exists(home+"/.config/ccship/config.toml") || !m.exists(home+"/.local/state/ccship") {
 		m.t.Error("uninstall without --purge removes configuration or state")
 	}
-	m.ok(m.userDo("ccship", "uninstall", "--purge", "--yes"))
+	m.ok(m.userDo("ccship", "service", "uninstall", "--purge", "--yes"))
 	if left := m.named(home + "/.local"); len(left) > 0 {
 		m.t.Errorf("uninstall --purge leaves %q", left)
 	}

@@ -61,7 +61,7 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) setUp() result {
 	m.t.Helper()
 	m.ok(m.userDo("ccship", "setup", "--server-url", serverURL, "--key-file", keyFile, "--no-install", "--yes"))
-	r := m.userDo("ccship", "install")
+	r := m.userDo("ccship", "service", "install")
 	m.ok(r)
 	return r
 }

@@ -76,7 +76,7 @@ func TestConfigMistake(t *testing.T) {
 		t.Errorf("the journal does not say what is wrong:\n%s", lastLines(journal, 10))
 	}
 	m.put(home+"/.config/ccship/config.toml", good, 0o600)
-	m.ok(m.userDo("ccship", "start"))
+	m.ok(m.userDo("ccship", "service", "start"))
 	m.running(0, 10*time.Second)
 	m.append(2)
 	m.delivered()

@@ -66,7 +66,7 @@ func TestFirstMinutes(t *testing.T) {
 	if id == nil || !strings.Contains(m.last(), "off by one cent") {
 		t.Fatalf("the search does not find it:\n%s", m.last())
 	}
-	m.step("Resume it", 0, func() { m.run("$", "ccship sessions resume "+id[1]) })
+	m.step("Resume it", 0, func() { m.run("$", "ccship resume "+id[1]) })
 	if !strings.Contains(m.last(), "cd /home/kim/shop && claude --resume "+id[1]) {
 		t.Fatalf("there is no command that resumes it:\n%s", m.last())
 	}

@@ -133,12 +133,25 @@ func notDocumented(line string, known map[string][]string) string {
 			break
 		}
 		flag, _, _ := strings.Cut(strings.Trim(word, "[]"), "=")
+		if word == "--" {
+			break // words follow
+		}
 		if len(flag) > 1 && strings.HasPrefix(flag, "-") && !strings.ContainsAny(flag, "|…") &&
-			!slices.Contains(known[name], flag) && !slices.Contains(known[program], flag) {
+			!takes(known, name, flag) && !slices.Contains(known[program], flag) {
 			return name + " has no flag " + flag
 		}
 	}
 	return ""
+}
+
+// takes reports whether a command has a flag, or a group that it is in.
+func takes(known map[string][]string, name, flag string) bool {
+	for ; name != ""; name = name[:max(0, strings.LastIndexByte(name, ' '))] {
+		if slices.Contains(known[name], flag) {
+			return true
+		}
+	}
+	return false
 }
 
 // TestDocumentedCommandsSees: what does not exist is found.

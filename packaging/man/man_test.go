@@ -48,7 +48,7 @@ func write(t *testing.T, program string) string {
 
 const twoCommands = `
 case "$*" in
---help) cat <<'END'
+"help all") cat <<'END'
 Do a thing
 
 Usage:
@@ -142,7 +142,7 @@ func TestHelpNotUnderstood(t *testing.T) {
 		"no meaning":      `printf 'x\n\nUsage:\n  x\n\nFlags:\n  --bare\n'`,
 		"fails":           "exit 1",
 		"subcommand fails": `
-test "$1" = --help || exit 1
+test "$1" = help || exit 1
 printf 'x\n\nUsage:\n  x [command]\n\nAvailable Commands:\n  sub         does it\n'`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestPrograms(t *testing.T) {
 			if again, err := p.Write(t.Context()); err != nil || again != page {
 				t.Errorf("the second page differs (%v)", err)
 			}
-			for _, want := range []string{name + " version", ".SH EXIT STATUS", ".SH FILES"} {
+			for _, want := range []string{name + " verify", ".SH EXIT STATUS", ".SH FILES"} {
 				if !strings.Contains(page, strings.ReplaceAll(want, "-", `\-`)) {
 					t.Errorf("the page lacks %q", want)
 				}

@@ -56,10 +56,6 @@ func (p Page) collect(ctx context.Context, parent help, path []string) ([]comman
 			return nil, err
 		}
 		h.flags = withoutHelp(h.flags)
-		if item.name == "completion" { // its subcommands are all alike, one for each shell
-			h.about = item.about + ".\n`" + strings.Join(below, " ") + " bash --help` says how to load it."
-			h.usage, h.commands = nil, nil
-		}
 		all = append(all, command{below, h})
 		children, err := p.collect(ctx, h, below)
 		if err != nil {

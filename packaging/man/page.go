@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -67,9 +68,6 @@ func (p Page) commands(ctx context.Context, b *strings.Builder, parent help, pat
 		if h.examples != "" {
 			writeText(b, "Examples:\n\n"+h.examples)
 		}
-		if command.name == "completion" {
-			continue // one subcommand per shell, all alike
-		}
 		if err := p.commands(ctx, b, h, below); err != nil {
 			return err
 		}
@@ -79,7 +77,11 @@ func (p Page) commands(ctx context.Context, b *strings.Builder, parent help, pat
 
 // ask runs a command with --help, in an environment in which defaults are the same everywhere.
 func (p Page) ask(ctx context.Context, command ...string) (help, error) {
-	cmd := exec.CommandContext(ctx, p.Program, append(command, "--help")...)
+	args := append(slices.Clone(command), "--help")
+	if len(command) == 0 {
+		args = []string{"help", "all"} // the program's own help may be a first page
+	}
+	cmd := exec.CommandContext(ctx, p.Program, args...)
 	cmd.Env = []string{"HOME=~", "NO_COLOR=1"}
 	out, err := cmd.Output()
 	if err != nil {

@@ -63,23 +63,29 @@ func (m *model) resume() tea.Cmd {
 
 // bring makes a session one that Claude Code can resume here.
 func (s *source) bring(ctx context.Context, r *row) (Chosen, error) {
-	l := s.Library
-	session := cmp.Or(r.parent, r.Session)
-	found, err := l.Find(ctx, session)
+	w := library.ResumeRequest{Session: cmp.Or(r.parent, r.Session), Machine: r.Machine}
+	return Bring(ctx, s.Library, w, func() string { return s.folderFor(ctx, r) })
+}
+
+// Bring makes a session one that Claude Code can resume here. One that was written here last is used as it is; folder
+// says where another goes on.
+func Bring(ctx context.Context, l *library.Library, w library.ResumeRequest, folder func() string) (Chosen, error) {
+	found, err := l.Find(ctx, w.Session)
 	if err != nil {
 		return Chosen{}, err
 	}
-	if p, ok := l.Running()[found.Session]; ok {
+	if p, ok := l.Running()[found.Session]; ok && !w.Force {
 		return Chosen{}, control.NewError(library.CodeLive, fmt.Sprintf("process %d has this session open", p.PID),
 			"go on there, or end it first")
 	}
 	if len(found.Files) > 0 && latestIsHere(&found, l.Machine) {
-		folder := found.Files[0].Folder()
-		if info, err := os.Stat(folder); err == nil && info.IsDir() {
-			return Chosen{Session: found.Session, Folder: folder}, nil
+		own := found.Files[0].Folder()
+		if info, err := os.Stat(own); err == nil && info.IsDir() {
+			return Chosen{Session: found.Session, Folder: own}, nil
 		}
 	}
-	brought, err := l.Resume(ctx, library.ResumeRequest{Session: session, Machine: r.Machine, Folder: s.folderFor(ctx, r)})
+	w.Folder = folder()
+	brought, err := l.Resume(ctx, w)
 	return Chosen{Session: brought.Session, Folder: brought.Folder, Brought: &brought}, err
 }
 
@@ -129,7 +135,7 @@ func (r *row) command() string {
 	if r.Path != "" && r.Cwd != "" {
 		return show.ResumeCommand(r.Cwd, r.Session)
 	}
-	return `eval "$(ccship sessions resume ` + show.Quote(cmp.Or(r.parent, r.Session)) + ` --here)"`
+	return `eval "$(ccship resume ` + show.Quote(cmp.Or(r.parent, r.Session)) + ` --here)"`
 }
 
 // copy puts the command into the clipboard, by the terminal.

@@ -16,9 +16,23 @@ type verbs struct{ *show.App }
 func Commands(a *show.App) []*cobra.Command {
 	v := verbs{a}
 	return []*cobra.Command{
-		v.setupCommand(), v.installCommand(), v.uninstallCommand(), v.startCommand(), v.stopCommand(), v.restartCommand(),
-		v.logsCommand(), v.pluginCommand(),
+		v.setupCommand(), v.serviceCommand(), v.pluginCommand(),
 	}
+}
+
+// serviceCommand is everything about the service.
+func (a verbs) serviceCommand() *cobra.Command {
+	w := &which{}
+	cmd := &cobra.Command{
+		Use:   "service",
+		Short: "Install, start, stop and remove the service, and show its log",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	w.addTo(cmd)
+	cmd.AddCommand(a.installCommand(w), a.startCommand(w), a.stopCommand(w), a.restartCommand(w), a.logsCommand(w),
+		a.uninstallCommand(w))
+	return cmd
 }
 
 // OwnService is the service of the user who runs this program. The service manager is not asked yet.

@@ -150,10 +150,10 @@ func onThisMachine(host string) bool {
 // key is the key to keep; the one that is there already, else none, when nobody names another.
 func (s *setup) key(ctx context.Context, c config.Config) (string, error) {
 	switch {
+	case s.keyFile == "-":
+		return readKey()
 	case s.keyFile != "":
 		return config.ReadAPIKey(s.keyFile)
-	case s.keyStdin:
-		return readKey()
 	}
 	old, err := config.ReadAPIKey(c.APIKeyFile)
 	if err != nil && show.Exists(c.APIKeyFile) {

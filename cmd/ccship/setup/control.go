@@ -10,9 +10,9 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-func (a verbs) startCommand() *cobra.Command {
+func (a verbs) startCommand(w *which) *cobra.Command {
 	const short = "Start the installed service"
-	return a.controlCommand("start", short, func(ctx context.Context, t *theService) error {
+	return a.controlCommand(w, "start", short, func(ctx context.Context, t *theService) error {
 		st, err := t.Status(ctx)
 		if err != nil {
 			return err
@@ -30,9 +30,9 @@ func (a verbs) startCommand() *cobra.Command {
 	})
 }
 
-func (a verbs) stopCommand() *cobra.Command {
+func (a verbs) stopCommand(w *which) *cobra.Command {
 	const short = "Stop the service until the next login, boot or start"
-	return a.controlCommand("stop", short, func(ctx context.Context, t *theService) error {
+	return a.controlCommand(w, "stop", short, func(ctx context.Context, t *theService) error {
 		if err := t.Stop(ctx); err != nil {
 			return err
 		}
@@ -40,9 +40,9 @@ func (a verbs) stopCommand() *cobra.Command {
 	})
 }
 
-func (a verbs) restartCommand() *cobra.Command {
+func (a verbs) restartCommand(w *which) *cobra.Command {
 	const short = "Stop the service and start it again"
-	return a.controlCommand("restart", short, func(ctx context.Context, t *theService) error {
+	return a.controlCommand(w, "restart", short, func(ctx context.Context, t *theService) error {
 		if err := t.Restart(ctx); err != nil {
 			return err
 		}
@@ -50,24 +50,22 @@ func (a verbs) restartCommand() *cobra.Command {
 	})
 }
 
-func (a verbs) controlCommand(verb, short string, do func(context.Context, *theService) error) *cobra.Command {
-	var w which
-	cmd := &cobra.Command{
+func (a verbs) controlCommand(w *which, verb, short string,
+	do func(context.Context, *theService) error) *cobra.Command {
+	return &cobra.Command{
 		Use:   verb,
 		Short: short,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
-			t, err := a.service(w)
+			t, err := a.service(*w)
 			if err != nil {
 				return err
 			}
 			return do(ctx, t)
 		},
 	}
-	w.addTo(cmd)
-	return cmd
 }
 
 // runs waits for the daemon's answer and says so.

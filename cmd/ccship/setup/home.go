@@ -19,6 +19,12 @@ import (
 	"github.com/ccship/ccship/internal/sys"
 )
 
+// The logs that a run writes.
+const (
+	daemonLog = "ccship.log"
+	serverLog = "server.log"
+)
+
 // firstAddress is where the server listens when nothing else was asked for and nobody else does.
 const firstAddress = "127.0.0.1:5000"
 

@@ -82,7 +82,7 @@ func (s *setup) tellHowToRun(ctx context.Context, t *theService) error {
 		how += " --config " + filepath.Clean(t.config.Path)
 	}
 	if s.manager {
-		return s.app.Tell("ready; deliver with `" + how + "`, or as a service with `ccship install`\n")
+		return s.app.Tell("ready; deliver with `" + how + "`, or as a service with `ccship service install`\n")
 	}
 	return s.app.Tell("ready; there is no service manager here, so start ccship yourself: `" + how +
 		"` in a terminal that " +

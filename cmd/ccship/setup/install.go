@@ -14,8 +14,7 @@ import (
 	"github.com/ccship/ccship/internal/service"
 )
 
-func (a verbs) installCommand() *cobra.Command {
-	var w which
+func (a verbs) installCommand(w *which) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install the daemon as a service that starts automatically, and start it",
@@ -26,7 +25,7 @@ func (a verbs) installCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
-			t, err := a.service(w)
+			t, err := a.service(*w)
 			if err != nil {
 				return err
 			}
@@ -46,7 +45,6 @@ func (a verbs) installCommand() *cobra.Command {
 			return nil
 		},
 	}
-	w.addTo(cmd)
 	return cmd
 }
 
@@ -114,7 +112,7 @@ func (a verbs) writeUnwritten(t *theService) (bool, error) {
 	if t.flags != "" {
 		flag := "--" + strings.ReplaceAll(values[0].Name, "_", "-")
 		return false, control.Usage(flag+" cannot be saved for another user's service",
-			"run `ccship config set "+values[0].Name+" …` as that user")
+			"run `ccship config "+values[0].Name+" …` as that user")
 	}
 	if err := config.WriteValues(t.config.Path, values); err != nil {
 		return false, err

@@ -103,7 +103,7 @@ func (s *setup) useLocal(ctx context.Context, c *config.Config, l localServer) (
 			return server, old, nil
 		}
 	}
-	if s.keyFile != "" || s.keyStdin {
+	if s.keyFile != "" {
 		return server, "", nil
 	}
 	key, err = newKey(ctx, l.program)

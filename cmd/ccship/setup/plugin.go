@@ -17,7 +17,7 @@ import (
 	"github.com/ccship/ccship/packaging"
 )
 
-// pluginPlace is what `plugin … --json` prints.
+// pluginPlace is what `plugin --json` prints.
 type pluginPlace struct {
 	SchemaVersion int    `json:"schema_version"`
 	Path          string `json:"path"`
@@ -28,43 +28,36 @@ type pluginPlace struct {
 // leaveCommand makes Claude Code uninstall the plugin.
 const leaveCommand = "claude plugin uninstall ccship@ccship && claude plugin marketplace remove ccship"
 
-// pluginDir is where the plugin is put.
-func pluginDir(c config.Config) string { return filepath.Join(c.StateDir, "claude-plugin") }
+// PluginDir is where the plugin is put.
+func PluginDir(c config.Config) string { return filepath.Join(c.StateDir, "claude-plugin") }
 
 func (a verbs) pluginCommand() *cobra.Command {
+	var remove bool
 	cmd := &cobra.Command{
 		Use:   "plugin",
-		Short: "Write the Claude Code plugin, for Claude Code to install",
+		Short: "Write the Claude Code plugin, and print the command that installs it",
 		Long: "The plugin tells a session's Claude its linked documents and its checkpoints, and gives it ccship's tools. " +
 			"It is written to ccship's own folder; nothing below ~/.claude is touched. The printed command makes Claude Code " +
-			"install it.",
+			"install it. With --remove, remove the folder, after Claude Code has uninstalled the plugin.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	for _, verb := range []struct {
-		name, short string
-		run         func(config.Config) error
-	}{
-		{"install", "Write the plugin, and print the command that installs it in Claude Code", a.installPlugin},
-		{"uninstall", "Remove the plugin, after Claude Code has uninstalled it", a.uninstallPlugin},
-		{"path", "Print the plugin's folder", a.pluginPath},
-	} {
-		sub := &cobra.Command{Use: verb.name, Short: verb.short, Args: cobra.NoArgs}
-		sub.RunE = func(*cobra.Command, []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			c, err := a.Config()
 			if err != nil {
 				return err
 			}
-			return verb.run(c)
-		}
-		a.AddJSON(sub)
-		cmd.AddCommand(sub)
+			if remove {
+				return a.uninstallPlugin(c)
+			}
+			return a.installPlugin(c)
+		},
 	}
+	cmd.Flags().BoolVar(&remove, "remove", false, "remove the plugin's folder")
+	a.AddJSON(cmd)
 	return cmd
 }
 
 func (a verbs) installPlugin(c config.Config) error {
-	dir := pluginDir(c)
+	dir := PluginDir(c)
 	if err := writePlugin(dir); err != nil {
 		return fmt.Errorf("write plugin: %w", err)
 	}
@@ -89,7 +82,7 @@ func (a verbs) installPlugin(c config.Config) error {
 
 // uninstallPlugin removes the plugin. Claude Code before 2.1 cannot uninstall a plugin whose folder is gone.
 func (a verbs) uninstallPlugin(c config.Config) error {
-	dir := pluginDir(c)
+	dir := PluginDir(c)
 	known := func(root string) bool { return config.KnowsMarketplace(filepath.Dir(root), dir) }
 	if slices.ContainsFunc(c.Roots, known) {
 		return control.Failed("Claude Code still has the plugin",
@@ -102,18 +95,6 @@ func (a verbs) uninstallPlugin(c config.Config) error {
 		return a.PrintJSON(pluginPlace{SchemaVersion: control.SchemaVersion, Path: dir})
 	}
 	return a.Print("The plugin is removed from " + dir + ".\n")
-}
-
-func (a verbs) pluginPath(c config.Config) error {
-	dir := pluginDir(c)
-	_, err := os.Stat(filepath.Join(dir, ".claude-plugin", "plugin.json"))
-	if a.JSON {
-		return a.PrintJSON(pluginPlace{SchemaVersion: control.SchemaVersion, Path: dir, Installed: err == nil})
-	}
-	if err != nil {
-		return control.Failed("the plugin is not installed", "`ccship plugin install` writes it to "+dir)
-	}
-	return a.Print(dir + "\n")
 }
 
 // writePlugin makes dir hold the plugin's files and no others. The new folder takes the old one's place whole.

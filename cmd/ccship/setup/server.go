@@ -36,7 +36,7 @@ type serverChild struct {
 
 func newServerChild(a *show.App, program, address string, home Home) *serverChild {
 	return &serverChild{
-		app: a, program: program, url: "http://" + address, logPath: home.File("server.log"),
+		app: a, program: program, url: "http://" + address, logPath: home.File(serverLog),
 		args: []string{"serve", "--listen", address, "--store", home.store(), "--end-logins"},
 	}
 }

@@ -31,10 +31,11 @@ type which struct {
 	user   string // with system: whose conversations
 }
 
-// addTo gives a command the flags.
+// addTo gives the commands below one the flags.
 func (w *which) addTo(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&w.system, "system", false, "the system's service, which runs without a login (systemd; as root)")
-	cmd.Flags().StringVar(&w.user, "for", "", "with --system: the `user` whose conversations are delivered")
+	cmd.PersistentFlags().BoolVar(&w.system, "system", false,
+		"the system's service, which runs without a login (systemd; as root)")
+	cmd.PersistentFlags().StringVar(&w.user, "for", "", "with --system: the `user` whose conversations are delivered")
 }
 
 // theService is the service that a command is about, with the configuration that it has.
@@ -156,7 +157,7 @@ func (t *theService) answered(ctx context.Context) (*control.Client, control.Sta
 			continue
 		}
 		e := control.NewError(service.CodeNotStarted, "the service was started, but its daemon does not answer: "+err.Error(),
-			"`ccship logs` says why")
+			"`ccship service logs` says why")
 		if st, statusErr := t.Status(context.WithoutCancel(ctx)); statusErr == nil && st.Note != "" {
 			e.Message = "the service was started, but its daemon does not answer: " + st.Note
 		}

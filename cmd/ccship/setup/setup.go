@@ -23,9 +23,8 @@ type setup struct {
 	ask *term.Asker // nil: nobody answers
 
 	keyFile              string
-	keyStdin             bool
 	noImport             bool
-	install, noInstall   bool
+	noInstall            bool
 	assumeYes, evenIfBad bool
 	local                bool
 	manager              bool // there is one for services
@@ -46,16 +45,10 @@ func (a verbs) setupCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
-			for _, both := range [][2]string{{"key-file", "key-stdin"}, {"install", "no-install"}} {
-				if cmd.Flags().Changed(both[0]) && cmd.Flags().Changed(both[1]) {
-					return control.Usage("--"+both[0]+" and --"+both[1]+" cannot be combined",
-						"leave one of them out")
-				}
-			}
 			if s.local && cmd.Flags().Changed("server-url") {
 				return control.Usage("--local and --server-url cannot be combined", "leave one of them out")
 			}
-			if !s.assumeYes && !s.keyStdin {
+			if !s.assumeYes && s.keyFile != "-" {
 				s.ask = term.NewAsker(a.Stderr)
 			}
 			if err := s.completeURL(ctx); err != nil {
@@ -66,10 +59,8 @@ func (a verbs) setupCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&s.local, "local", false, "use your own server on this machine; install one as a service if there is none")
-	f.StringVar(&s.keyFile, "key-file", "", "take the server's key from this `file` (mode 0600)")
-	f.BoolVar(&s.keyStdin, "key-stdin", false, "take the server's key from standard input")
+	f.StringVar(&s.keyFile, "key-file", "", "take the server's key from this `file` (mode 0600); - is standard input")
 	f.BoolVar(&s.noImport, "no-import", false, "do not start the service yet")
-	f.BoolVar(&s.install, "install", false, "fail where the service cannot be installed")
 	f.BoolVar(&s.noInstall, "no-install", false, "do not install the service")
 	f.BoolVarP(&s.assumeYes, "yes", "y", false, "ask nothing: what is not given by flags stays as it is")
 	f.BoolVar(&s.evenIfBad, "force", false,
@@ -137,7 +128,7 @@ func (s *setup) mayInstall(ctx context.Context, t *theService, st service.Status
 		err = t.foreign(ctx, st)
 	}
 	if err != nil {
-		if !s.install && ctx.Err() == nil {
+		if ctx.Err() == nil {
 			if s.manager { // without one, the end of setup says what to do instead
 				show.PrintError(s.app.Stderr, show.Describe(err))
 			}
@@ -145,7 +136,7 @@ func (s *setup) mayInstall(ctx context.Context, t *theService, st service.Status
 		}
 		return false, err
 	}
-	if s.ask == nil || s.install || st.Installed {
+	if s.ask == nil || st.Installed {
 		return true, nil
 	}
 	return s.ask.Yes(ctx, "install the service, which starts automatically from now on?", true)
@@ -168,7 +159,7 @@ func (s *setup) bringUp(ctx context.Context, t *theService, usable bool) error {
 		if _, _, err := s.app.install(ctx, t, false); err != nil {
 			return err
 		}
-		return s.app.Tell("installed; it starts at the next login, or with `ccship start`\n")
+		return s.app.Tell("installed; it starts at the next login, or with `ccship service start`\n")
 	}
 	client, status, err := s.app.install(ctx, t, true)
 	if err == nil && before.Running && status.PID == before.PID { // it was there before, and knows the old server

@@ -19,8 +19,7 @@ import (
 	"github.com/ccship/ccship/internal/sys"
 )
 
-func (a verbs) uninstallCommand() *cobra.Command {
-	var w which
+func (a verbs) uninstallCommand(w *which) *cobra.Command {
 	var purge, yes bool
 	cmd := &cobra.Command{
 		Use:   "uninstall",
@@ -31,7 +30,7 @@ func (a verbs) uninstallCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
-			t, err := a.service(w)
+			t, err := a.service(*w)
 			if err != nil {
 				return err
 			}
@@ -46,7 +45,6 @@ func (a verbs) uninstallCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&purge, "purge", false,
 		"remove cursors and outbox too; lines that are not delivered yet are then only in Claude Code's transcripts")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	w.addTo(cmd)
 	return cmd
 }
 

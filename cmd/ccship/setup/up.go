@@ -26,7 +26,8 @@ type Options struct {
 }
 
 // Up starts a server and a daemon, imports every conversation, prints a one-time link into the viewer, opens it in a
-// browser, and goes on until ctx is done. When a service runs already, Up only prints where that sends to.
+// browser, and goes on until ctx is done. When a service or another Up runs already, Up only says where it sends to,
+// and gives a link into its viewer.
 func Up(ctx context.Context, a *show.App, c config.Config, o Options) error {
 	if there, err := alreadyUp(ctx, a, c); there || err != nil {
 		return err
@@ -38,7 +39,7 @@ func Up(ctx context.Context, a *show.App, c config.Config, o Options) error {
 	return u.run(ctx)
 }
 
-// alreadyUp says whether a service runs, and names its server. Another `ccship up` on the same folder is an error.
+// alreadyUp says whether a service or another `ccship up` runs, and names its server.
 func alreadyUp(ctx context.Context, a *show.App, c config.Config) (bool, error) {
 	own := show.UpSocket(c)
 	paths := show.Sockets(c)
@@ -54,7 +55,7 @@ func alreadyUp(ctx context.Context, a *show.App, c config.Config) (bool, error) 
 			return false, err
 		}
 		if path == own && (err != nil || c.OriginOf("socket") == config.FromDefault) {
-			return false, runningAlready(ctx, c)
+			return true, runningAlready(ctx, a, c)
 		}
 		if err != nil {
 			return false, err
@@ -68,16 +69,23 @@ func alreadyUp(ctx context.Context, a *show.App, c config.Config) (bool, error) 
 	return false, nil
 }
 
-// runningAlready is the error of a second `ccship up`. Its hint has another one-time link into the viewer.
-func runningAlready(ctx context.Context, c config.Config) error {
-	hint := "see it with `ccship status`, or stop it with Ctrl-C where it runs"
+// runningAlready ends a second `ccship up` with another one-time link into the viewer.
+func runningAlready(ctx context.Context, a *show.App, c config.Config) error {
 	home := Home{Dir: show.UpDir(c)}
-	if address, err := home.remembered(); err == nil && address != "" {
-		if link, err := loginLink(ctx, home, "http://"+address); err == nil {
-			hint = "see it with `ccship status` or at " + link.URL + ", or stop it with Ctrl-C where it runs"
-		}
+	address, err := home.remembered()
+	if err == nil && address == "" {
+		err = errors.New("its address is not known")
 	}
-	return control.NewError(control.CodeInUse, "`ccship up` is running already", hint)
+	if err != nil {
+		return control.NewError(control.CodeInUse, "`ccship up` is running already: "+err.Error(),
+			"see it with `ccship status`, or stop it with Ctrl-C where it runs")
+	}
+	a.Say("`ccship up` is running already; Ctrl-C where it runs stops it")
+	link, err := loginLink(ctx, home, "http://"+address)
+	if err != nil { // it starts, or stops
+		return a.Print("http://" + address + "/\n")
+	}
+	return a.Print("see it: " + link.URL + "\n")
 }
 
 // up is one run of `ccship up`: a server as a child, a daemon in this process.
@@ -111,7 +119,7 @@ func newUp(ctx context.Context, a *show.App, c config.Config, o Options) (*up, e
 	if fresh {
 		a.Say("made a new database in %s", home.Dir)
 	}
-	log, err := openLog(home.File("ccship.log"))
+	log, err := openLog(home.File(daemonLog))
 	if err != nil {
 		return nil, err
 	}
@@ -189,8 +197,8 @@ func (u *up) invite(ctx context.Context) error {
 	link, err := loginLink(ctx, u.home, u.config.ServerURL)
 	if err != nil {
 		u.app.Say("there is no one-time link into the viewer: %v", err)
-	} else if err := u.app.Print(fmt.Sprintf("see them: %s\n  it logs in one browser, until %s; `ccship up` in another "+
-		"terminal makes another\n", link.URL, link.Until.Local().Format("15:04"))); err != nil {
+	} else if err := u.app.Print(fmt.Sprintf("see them: %s\n  it logs in one browser, until %s; `ccship open` makes "+
+		"another\n", link.URL, link.Until.Local().Format("15:04"))); err != nil {
 		return err
 	} else if _, terminal := term.Columns(u.app.Stdout); terminal && u.browser {
 		if err := openBrowser(ctx, u.home, link.URL); err != nil {

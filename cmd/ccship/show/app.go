@@ -11,6 +11,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/control"
 )
 
 // App is one run of the command line. Data goes to stdout, words to stderr.
@@ -18,7 +19,7 @@ type App struct {
 	Stdout, Stderr io.Writer
 	Version        string         // of the running program
 	Flags          *pflag.FlagSet // the persistent ones
-	JSON           bool           // --json of the subcommand that has it
+	JSON           bool           // --json was given
 }
 
 // Config loads the configuration with the flags that were given.
@@ -43,16 +44,30 @@ func (a *App) SalvagedConfig() (config.Config, error) {
 func (a *App) Given() map[string]string {
 	given := map[string]string{}
 	a.Flags.VisitAll(func(f *pflag.Flag) { // a subcommand parses them: only Changed tells
-		if f.Changed {
+		if f.Changed && f.Name != "json" {
 			given[strings.ReplaceAll(f.Name, "-", "_")] = f.Value.String()
 		}
 	})
 	return given
 }
 
-// AddJSON gives a command the --json flag.
+// printsJSON marks commands that have a document for programs.
+const printsJSON = "json"
+
+// AddJSON lets a command print JSON.
 func (a *App) AddJSON(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.JSON, "json", false, "print one JSON document")
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[printsJSON] = ""
+}
+
+// CheckJSON refuses --json for a command that prints none.
+func (a *App) CheckJSON(cmd *cobra.Command) error {
+	if _, has := cmd.Annotations[printsJSON]; a.JSON && !has {
+		return control.Usage("`"+cmd.CommandPath()+"` prints no JSON", "leave out --json")
+	}
+	return nil
 }
 
 // PrintJSON writes a document in one line. Its texts are exact: what could steer a terminal is escaped as JSON has it.

@@ -18,25 +18,25 @@ func Hint(code string) string {
 	case control.CodeUsage:
 		return "`ccship --help` lists all commands and flags"
 	case control.CodeConfig:
-		return "`ccship config --help` lists every key, `ccship config validate` checks what is set"
+		return "`ccship config --help` lists every key, `ccship doctor` checks what is set"
 	case control.CodeInUse:
 		return "`ccship status` shows the daemon that runs; stop it first"
 	case control.CodeSocket:
-		return "choose another path with --socket; `ccship paths` prints the one in use"
+		return "choose another path with --socket; `ccship config` prints the one in use"
 	case "no_server":
 		return "`ccship setup` connects to one, or starts one on this machine; `ccship up` only tries it out"
 	case "full":
 		return "make the server reachable or free disk space; reading then resumes by itself"
 	case "paused":
-		return "`ccship resume` or `ccship sync` ends the pause"
+		return "`ccship unpause` or `ccship sync` ends the pause"
 	case control.CodeNoDeadLetter:
-		return "`ccship outbox dead` lists them"
+		return "`ccship outbox list --dead` lists them"
 	case control.CodeNoSession:
-		return "`ccship sessions list` lists them"
+		return "`ccship list` lists them"
 	case control.CodeDocument:
 		return "`ccship link list` shows linked files; only files below the session's folder can be linked"
 	case control.CodeNoPattern:
-		return "`ccship exclude list` shows what is excluded, and why"
+		return "`ccship exclude` shows what is excluded, and why"
 	case "timeout":
 		return "give it longer with --timeout; see `ccship status`"
 	case "interrupted":
@@ -77,13 +77,13 @@ func TroubleHint(kind string) string {
 func SystemHint(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return "make it readable and writable by this user; `ccship paths` lists what is used"
+		return "make it readable and writable by this user; `ccship config` lists what is used"
 	case errors.Is(err, syscall.ENOSPC):
 		return "free disk space, then run the command again"
 	case errors.Is(err, syscall.EROFS):
-		return "name a folder that can be written with --state-dir; `ccship paths` lists what is used"
+		return "name a folder that can be written with --state-dir; `ccship config` lists what is used"
 	case errors.Is(err, fs.ErrNotExist):
-		return "`ccship paths` lists every file and folder that is used"
+		return "`ccship config` lists every file and folder that is used"
 	}
 	return ""
 }

@@ -98,7 +98,7 @@ func StatusSummary(s control.Status) string {
 // PauseEnd says how long a pause goes on.
 func PauseEnd(now time.Time, p *control.Pause) string {
 	if p == nil || p.Until == nil {
-		return "until `ccship resume`"
+		return "until `ccship unpause`"
 	}
 	return "for " + amount.Duration(p.Until.Sub(now).Round(time.Second))
 }

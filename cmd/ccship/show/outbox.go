@@ -32,7 +32,7 @@ func (v View) Outbox(l control.OutboxList) string {
 		b.WriteString("paused " + PauseEnd(v.Now, l.Pause) + "\n")
 	}
 	if l.Outbox.Dead > 0 {
-		b.WriteString(amount.Counted(l.Outbox.Dead, "dead letter", "dead letters") + ": `ccship outbox dead`\n")
+		b.WriteString(amount.Counted(l.Outbox.Dead, "dead letter", "dead letters") + ": `ccship outbox list --dead`\n")
 	}
 	return b.String()
 }

@@ -36,7 +36,7 @@ func (v View) Sessions(items []library.Item, more bool) string {
 		b.WriteString(v.fit(line) + "\n")
 	}
 	if more {
-		b.WriteString("there are more: --limit, or narrow it with --project, --since or --text\n")
+		b.WriteString("there are more: --limit, or narrow it with --project, --since or words\n")
 	}
 	return b.String()
 }
@@ -205,7 +205,7 @@ func (v View) Lost(l library.Lost) string {
 		}
 	}
 	if len(l.Restorable) > 0 {
-		fmt.Fprintf(&b, "not on disk: %s on the server; `ccship sessions restore SESSION` restores one\n",
+		fmt.Fprintf(&b, "not on disk: %s on the server; `ccship restore SESSION` restores one\n",
 			amount.Counted(int64(len(l.Restorable)), "session is", "sessions are"))
 	}
 	for _, s := range l.Restorable {

@@ -6,13 +6,13 @@ import "github.com/ccship/ccship/daemon/doctor"
 func DoctorReports() map[string]doctor.Report {
 	well := []doctor.Finding{
 		{ID: "daemon", Level: doctor.OK, Text: "running for 3 d 2 h (pid 4711)"},
-		{ID: "version", Level: doctor.OK, Text: "daemon and command line are 1.2.3"},
+		{ID: "--version", Level: doctor.OK, Text: "daemon and command line are 1.2.3"},
 		{ID: "service", Level: doctor.OK, Text: "installed (systemd-user), starts automatically"},
 		{ID: "dead_letters", Level: doctor.OK, Text: "none"},
 	}
 	note := doctor.Finding{ID: "excluded", Level: doctor.Note,
 		Text: "2 transcripts are left out: excluded, forgotten, or opted out by their projects",
-		Fix:  "`ccship exclude list` shows why"}
+		Fix:  "`ccship exclude` shows why"}
 	warn := doctor.Finding{
 		ID: "outbox", Level: doctor.Warn, Text: "1 204 entries wait, the oldest for 3 h 12 min",
 		Fix: "`ccship sync --wait`", Safe: true,

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -12,34 +13,112 @@ import (
 // mostColumns is how long a line of help becomes on a wide terminal.
 const mostColumns = 100
 
-// Dress gives a program's commands their help. It comes after the last command was added.
-func Dress(root *cobra.Command) {
+// Dress gives a program's commands their help. It comes after the last command was added. With names, the help of the
+// program is a first page with these commands alone; `help all` lists all.
+func Dress(root *cobra.Command, first ...string) {
+	root.SetHelpCommand(helpCommand(root, len(first) > 0))
 	root.InitDefaultHelpCmd()
-	for _, c := range root.Commands() {
-		if c.Name() == "help" {
-			c.Short = "Show the help of a command"
-			c.Long = "Show the help of a command, as its flag --help does."
-		}
-	}
 	each(root, func(c *cobra.Command) {
 		c.Flags().VisitAll(placeholder)
 		c.PersistentFlags().VisitAll(placeholder)
 	})
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		text := strings.TrimRight(c.Long, " \n")
-		if text == "" {
-			text = c.Short
+		if !c.HasParent() && len(first) > 0 {
+			write(c, firstPage(root, first))
+			return
 		}
-		text += "\n\n" + c.UsageString()
-		width := columns(c.OutOrStdout())
-		if width > 0 && c.HasParent() { // a person reads it: the same eight lines below every command hide what matters
-			text = global.ReplaceAllString(text, "Flags of every command: `"+root.Name()+" --help`\n")
-		}
-		_, _ = io.WriteString(c.OutOrStdout(), fit(text, width)) // nobody is left to tell
+		write(c, fullHelp(root, c))
 	})
 }
 
-// global is the list of the flags of every command.
+// helpCommand is `help`; all is a word that it takes where the first page is short.
+func helpCommand(root *cobra.Command, short bool) *cobra.Command {
+	c := &cobra.Command{Use: "help [COMMAND]", Short: "Show the help of a command", GroupID: lastGroup(root)}
+	if short {
+		c.Use, c.Short = "help [all|COMMAND]", "Show the help of a command, or of all"
+	}
+	c.Run = func(c *cobra.Command, args []string) {
+		if len(args) == 1 && args[0] == "all" {
+			write(c, fullHelp(root, root))
+			return
+		}
+		found, rest, err := root.Find(args)
+		if err == nil && len(rest) == 0 {
+			found.InitDefaultHelpFlag()
+			_ = found.Help() // it writes to where nobody is left to tell
+		}
+	}
+	c.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 1 && args[0] == "all" {
+			return nil
+		}
+		if _, rest, err := root.Find(args); err != nil || len(rest) > 0 {
+			return fmt.Errorf("unknown command %q for %q", strings.Join(args, " "), root.Name())
+		}
+		return nil
+	}
+	return c
+}
+
+// lastGroup is where the help is listed.
+func lastGroup(root *cobra.Command) string {
+	groups := root.Groups()
+	if len(groups) == 0 {
+		return ""
+	}
+	return groups[len(groups)-1].ID
+}
+
+// firstPage is the help that most people need.
+func firstPage(root *cobra.Command, first []string) string {
+	var b strings.Builder
+	name := root.Name()
+	b.WriteString(root.Short + "\n\nUsage:\n  " + name + "\n  " + name + " [command]\n\nCommands:\n")
+	for _, want := range first {
+		if c, _, err := root.Find([]string{want}); err == nil && c != root {
+			b.WriteString("  " + Pad(c.Name(), 10) + " " + c.Short + "\n")
+		}
+	}
+	b.WriteString("  " + Pad("help all", 10) + " List every command, and the flags of all\n\n")
+	return b.String() + `Use "` + name + ` [command] --help" for more information about a command.` + "\n"
+}
+
+// fullHelp is everything that is known of a command. Flags that it has from the program are named only where a program
+// reads them: the same lines below every command hide what matters.
+func fullHelp(root, c *cobra.Command) string {
+	text := strings.TrimRight(c.Long, " \n")
+	if text == "" {
+		text = c.Short
+	}
+	text += "\n\n" + c.UsageString()
+	if columns(c.OutOrStdout()) == 0 || !c.HasParent() {
+		return text
+	}
+	everywhere := root.PersistentFlags().FlagUsages()
+	return global.ReplaceAllStringFunc(text, func(list string) string {
+		var own strings.Builder
+		for line := range strings.Lines(list) {
+			if known := flagName.FindString(line); known == "" || !strings.Contains(everywhere, known+" ") {
+				own.WriteString(line)
+			}
+		}
+		kept := own.String()
+		if kept == "Global Flags:\n" {
+			kept = ""
+		}
+		return kept + "Flags of every command: `" + root.Name() + " help all`\n"
+	})
+}
+
+// flagName finds the name in a line of a list of flags.
+var flagName = regexp.MustCompile(`--[a-z-]+`)
+
+// write breaks a help's lines where it is read.
+func write(c *cobra.Command, text string) {
+	_, _ = io.WriteString(c.OutOrStdout(), fit(text, columns(c.OutOrStdout()))) // nobody is left to tell
+}
+
+// global is the list of the flags that a command has from those above it.
 var global = regexp.MustCompile(`(?m)^Global Flags:\n(?:  .*\n)+`)
 
 // each calls do for a command and all below it.

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/library"
+)
+
+// sessionList is what `list --json` prints.
+type sessionList struct {
+	SchemaVersion int            `json:"schema_version"`
+	Sessions      []library.Item `json:"sessions"`
+	More          bool           `json:"more"`
+	// Census counts what is on this disk; it is missing while no daemon runs.
+	Census *control.Census `json:"census,omitempty"`
+	// Incomplete says why the server could not be asked; then only sessions on disk are listed.
+	Incomplete *control.Error `json:"incomplete,omitempty"`
+}
+
+func (a verbs) listCommand() *cobra.Command {
+	var f library.Filter
+	var since string
+	var lost bool
+	cmd := &cobra.Command{
+		Use:   "list [WORDS…]",
+		Short: "List conversations, most recently active first",
+		Long: "List conversations on disk and on the server, the most recently active first, and count what is on disk. " +
+			"With WORDS, only those that have them in title, first prompt, project or id. A conversation was active " +
+			"when its newest record was written, by the time in the record; --since goes by that too. \"–\" stands for a " +
+			"number that is not known.\n\n" +
+			"--most and --failed ask the server only. --most counts agents for their session, at list prices, in the " +
+			"last 90 days unless --since says; time is between the first and the last record.\n\n" +
+			"With --lost, list the sessions that are in Claude Code's prompt history (history.jsonl) but neither on disk " +
+			"nor on the server, with their prompts; and this machine's sessions that only the server has, which can be " +
+			"restored.",
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if f.Limit < 1 {
+				return control.Usage("--limit must be 1 or more", "see `ccship list --help`")
+			}
+			if f.Most != "" {
+				if err := oneOf("--most", f.Most, most()); err != nil {
+					return err
+				}
+			}
+			if f.Since, err = show.Since(since, time.Now()); err != nil {
+				return err
+			}
+			f.Text = strings.Join(args, " ")
+			ctx, stop := show.UntilSignal(cmd.Context())
+			defer stop()
+			return a.list(ctx, f, lost)
+		},
+	}
+	cmd.Flags().StringVar(&f.Project, "project", "",
+		"only of this project, by its `name`, or of a folder and those below it")
+	cmd.Flags().StringVar(&f.Machine, "machine", "", "only of this `machine`: its host name, or the beginning of its id")
+	cmd.Flags().StringVar(&since, "since", "", "only active since then: 2026-11-01, 36h or 7d")
+	cmd.Flags().IntVar(&f.Limit, "limit", 20, "how many at most")
+	cmd.Flags().StringVar(&f.Most, "most", "", "list first those with the most of `what`: cost, tokens or time")
+	cmd.Flags().BoolVar(&f.Failed, "failed", false, "only those with errors")
+	cmd.Flags().BoolVar(&lost, "lost", false, "those that are gone from this machine")
+	a.completeFlag(cmd, "most", most())
+	a.completeProjects(cmd)
+	a.AddJSON(cmd)
+	return cmd
+}
+
+func (a verbs) list(ctx context.Context, f library.Filter, lost bool) error {
+	l, err := a.library(ctx)
+	if err == nil && l.Server == nil && f.Served() {
+		err = control.NewError("no_server", "no server is set", "")
+	}
+	if err != nil {
+		return err
+	}
+	if lost {
+		return a.lost(ctx, l)
+	}
+	items, more, err := l.List(ctx, f)
+	return a.showList(ctx, items, more, err)
+}
+
+// most is what a list can be ordered by.
+func most() []string { return []string{"cost", "tokens", "time"} }
+
+func (a verbs) showList(ctx context.Context, items []library.Item, more bool, trouble error) error {
+	if trouble != nil && len(items) == 0 {
+		return trouble
+	}
+	doc := sessionList{SchemaVersion: control.SchemaVersion, Sessions: slices.Concat([]library.Item{}, items), More: more,
+		Census: a.census(ctx)}
+	if trouble != nil {
+		doc.Incomplete = show.Describe(trouble)
+	}
+	var err error
+	if a.JSON {
+		err = a.PrintJSON(doc)
+	} else {
+		if trouble != nil { // whether the server has those on disk is not known
+			for i := range doc.Sessions {
+				doc.Sessions[i].State = ""
+			}
+		}
+		err = a.Print(a.View().Sessions(doc.Sessions, doc.More) + show.Census(doc.Census))
+		if trouble != nil {
+			show.PrintError(a.Stderr, doc.Incomplete)
+		}
+	}
+	if err == nil && trouble != nil {
+		return show.SilentError{Code: show.ExitCode(doc.Incomplete)}
+	}
+	return err
+}
+
+// censusTime is how long the daemon may take to count.
+const censusTime = 2 * time.Second
+
+// census is what is on this disk, if a daemon runs and says so soon.
+func (a verbs) census(ctx context.Context) *control.Census {
+	ctx, cancel := context.WithTimeout(ctx, censusTime)
+	defer cancel()
+	client, _, err := a.DaemonClient(ctx)
+	if err != nil {
+		return nil
+	}
+	page, err := client.Sessions(ctx, control.SessionsQuery{Page: control.Page{Limit: 1}})
+	if err != nil {
+		return nil
+	}
+	return &page.Census
+}
+
+func (a verbs) lost(ctx context.Context, l *library.Library) error {
+	lost, err := l.Lost(ctx)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.PrintJSON(struct {
+			SchemaVersion int `json:"schema_version"`
+			library.Lost
+		}{control.SchemaVersion, lost})
+	}
+	return a.Print(a.View().Lost(lost))
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/cmd/ccship/setup"
+	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (a *app) openCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "open",
+		Short: "Open the viewer in a browser",
+		Long: "Print a one-time link into the viewer, and open it in a browser: that of `ccship up`, of the server on this " +
+			"machine, or of one elsewhere. It needs no daemon. Where the output is not a terminal, only the link is printed.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := show.UntilSignal(cmd.Context())
+			defer stop()
+			c, err := verbs{&a.App}.running(ctx)
+			if err != nil {
+				return err
+			}
+			if c.ServerURL == "" {
+				return control.NewError("no_server", "no server is set", "")
+			}
+			return setup.OpenViewer(ctx, &a.App, c)
+		},
+	}
+	return cmd
+}
