@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-
+	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/wire"
 )
 
 const (
-	// defaultBeat keeps proxies from closing a quiet connection. At each beat the key is checked again.
+	// defaultBeat keeps proxies from closing a quiet connection. At each beat the key is checked again, and
+	// before each change of another user what is shared.
 	defaultBeat = 15 * time.Second
 	// eventPatience is how long a listener may take to read an event.
 	eventPatience = 10 * time.Second
@@ -50,7 +51,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if f.Err != nil {
 		return f.Err
 	}
-	visible, err := s.access.Visible(r.Context(), who.User)
+	sight, err := s.access.Sight(r.Context(), func(ctx context.Context) (server.User, error) {
+		key, err := s.access.Key(ctx, s.access.Remote(r), r.Header.Get("X-API-Key"))
+		return key.User, err
+	})
 	if err != nil {
 		return err
 	}
@@ -68,14 +72,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if err := stream.begin(r.Header.Get("Last-Event-ID") != ""); err != nil {
 		return nil // gone
 	}
-	s.sendChanges(r, stream, changes, visible)
+	s.sendChanges(r.Context(), stream, changes, sight)
 	return nil
 }
 
 // sendChanges writes changes until the channel closes, or the client is too slow, gone or no longer allowed to listen.
 // Then the response ends; a client that may not listen is refused when it reconnects.
-func (s *Server) sendChanges(r *http.Request, to *eventStream, changes <-chan server.Change,
-	visible func(server.Change) bool) {
+func (s *Server) sendChanges(ctx context.Context, to *eventStream, changes <-chan server.Change, sight *auth.Sight) {
 	beat := time.NewTicker(s.beat)
 	defer beat.Stop()
 	for {
@@ -85,17 +88,14 @@ func (s *Server) sendChanges(r *http.Request, to *eventStream, changes <-chan se
 			if !ok {
 				return // the client has gone, or the server is stopping
 			}
-			if c.Stream == 0 || visible(c) {
-				if err = s.learn(r.Context(), to.names, c.Owner); err == nil {
+			var may bool
+			if may, err = sight.May(ctx, c); may {
+				if err = s.learn(ctx, to.names, c.Owner); err == nil {
 					err = to.change(c)
 				}
 			}
 		case <-beat.C:
-			var who server.Key
-			if who, err = s.access.Key(r.Context(), s.access.Remote(r), r.Header.Get("X-API-Key")); err == nil {
-				visible, err = s.access.Visible(r.Context(), who.User)
-			}
-			if err == nil {
+			if err = sight.Check(ctx); err == nil {
 				err = to.comment("beat")
 			}
 		}

@@ -192,35 +192,6 @@ func ticketKey(ticket string) int64 {
 	return key
 }
 
-// Visible returns a filter of the changes that a user may see now. Later shares do not count.
-func (a *Access) Visible(ctx context.Context, user server.User) (func(server.Change) bool, error) {
-	if user.Role == server.Owner {
-		return func(server.Change) bool { return true }, nil
-	}
-	list, err := a.store.Shares(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list shares: %w", err)
-	}
-	type project struct {
-		owner int64
-		hash  string
-	}
-	type with struct{ documents bool }
-	shared := map[project]with{}
-	for _, s := range list {
-		if s.With == user.ID {
-			shared[project{s.Owner, s.ProjectHash}] = with{s.Documents}
-		}
-	}
-	return func(c server.Change) bool {
-		if c.Owner == user.ID {
-			return true
-		}
-		s, ok := shared[project{c.Owner, c.Project}]
-		return ok && (s.documents || c.About != server.AboutDocuments)
-	}, nil
-}
-
 // Remote is the source of a request, for counting guesses: the address of the connection, or, if that is one of
 // Proxies, the last address in X-Forwarded-For that is not one of them. An IPv6 network of 64 bits counts as one
 // source.

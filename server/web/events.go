@@ -3,13 +3,11 @@ package web
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
@@ -46,7 +44,10 @@ func (v *Viewer) events(w http.ResponseWriter, r *http.Request, who server.Login
 	if v.Hub == nil {
 		return server.ErrNotFound
 	}
-	visible, err := v.access.Visible(r.Context(), who.User)
+	sight, err := v.access.Sight(r.Context(), func(context.Context) (server.User, error) {
+		l, err := v.accounts.Login(r)
+		return l.User, err
+	})
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (v *Viewer) events(w http.ResponseWriter, r *http.Request, who server.Login
 	q := r.URL.Query()
 	owner := page.Number(q.Get(thread.UserParam), 0)
 	changes := v.Hub.Listen(r.Context(), func(c server.Change) bool {
-		return visible(c) && (!q.Has("session") || c.SessionID == q.Get("session") && c.Machine == q.Get("machine") &&
+		return sight.Sees(c) && (!q.Has("session") || c.SessionID == q.Get("session") && c.Machine == q.Get("machine") &&
 			(owner == 0 || c.Owner == owner))
 	})
 	h := w.Header()
@@ -76,23 +77,17 @@ func (v *Viewer) events(w http.ResponseWriter, r *http.Request, who server.Login
 			if !more {
 				return nil
 			}
-			err = s.change(change)
+			var may bool
+			if may, err = sight.May(r.Context(), change); may {
+				err = s.change(change)
+			}
 		case <-beat.C:
-			if err = v.still(r); err == nil {
+			if err = sight.Check(r.Context()); err == nil {
 				err = s.send(": \n\n")
 			}
 		}
 	}
 	return nil // the answer has begun: an error page is no longer possible
-}
-
-// still checks that the reader is logged in.
-func (v *Viewer) still(r *http.Request) error {
-	_, err := v.accounts.Login(r)
-	if errors.Is(err, auth.ErrUnauthorized) {
-		return err
-	}
-	return nil
 }
 
 type sender struct {
