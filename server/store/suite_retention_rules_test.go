@@ -40,6 +40,10 @@ func (s suite) retireKeeps(t *testing.T) {
 	if err == nil {
 		err = st.SetMark(ctx, ann.ID, server.Mark{Stream: id("starred"), Star: true, Updated: start})
 	}
+	if err == nil { // whoever only reads keeps nothing
+		eve := addUser(t, st, "eve", server.Viewer)
+		err = st.SetMark(ctx, eve.ID, server.Mark{Stream: id("plain"), Star: true, Updated: start})
+	}
 	if err == nil {
 		_, err = st.AddShareLink(ctx, server.ShareLink{Hash: [32]byte{1}, Stream: id("linked"), By: ann, Created: start, Until: later.Add(day)})
 	}

@@ -22,7 +22,8 @@ type guard struct {
 	now   time.Time
 }
 
-// guarded are the tables whose rows keep a stream, and why.
+// guarded are the tables whose rows keep a stream, and why. Of marks those of its user and of owners count: whoever may
+// only read must not decide what is kept.
 func guarded() [][2]string {
 	return [][2]string{
 		{server.KeptDocument, `SELECT DISTINCT x.stream FROM documents x JOIN streams s
@@ -30,7 +31,8 @@ func guarded() [][2]string {
 		{server.KeptLink, `SELECT DISTINCT x.stream FROM share_links x JOIN streams s
   ON {s.owner = x.owner AND} s.id = x.stream WHERE s.owner = ? AND x.until > ?`},
 		{server.KeptMark, `SELECT DISTINCT x.stream FROM marks x JOIN streams s
-  ON {s.owner = x.owner AND} s.id = x.stream WHERE s.owner = ?`},
+  ON {s.owner = x.owner AND} s.id = x.stream JOIN users u ON u.id = x.reader
+  WHERE s.owner = ? AND (x.reader = s.owner OR u.role = 'owner')`},
 	}
 }
 
