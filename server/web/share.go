@@ -94,6 +94,10 @@ func (p *sharePages) open(show shower) http.HandlerFunc {
 		h.Set("X-Robots-Tag", "noindex, nofollow, noarchive")
 		h.Set("Referrer-Policy", "no-referrer")
 		secret := r.PathValue("secret")
+		if embedded(r) {
+			p.site.Fail(w, r, http.StatusForbidden, "Open this link by itself: other sites cannot show what is behind it.")
+			return
+		}
 		l, err := p.access.ShareLink(r.Context(), p.access.Remote(r), secret)
 		tooMany, is := errors.AsType[*auth.TooManyError](err)
 		switch {
@@ -117,6 +121,13 @@ func (p *sharePages) open(show shower) http.HandlerFunc {
 		}
 		made.writeTo(w) // nothing is held meanwhile: the reader may be slow
 	}
+}
+
+// embedded reports whether a page of another site asks for a part of itself, a picture say. Its guesses are not the
+// reader's.
+func embedded(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site != "" && site != "same-origin" && site != "none" && r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
 // make makes a page in one of the slots of the user who made the link.
