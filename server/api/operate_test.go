@@ -58,6 +58,21 @@ func TestMetricsOpen(t *testing.T) {
 	if a := r.as("").get("/metrics"); a.status != 200 {
 		t.Errorf("status %d", a.status)
 	}
+	for host, want := range map[string]int{"localhost:5000": 200, "[::1]": 200, "rebound.example:5000": http.StatusUnauthorized} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.http.URL+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		res, err := r.http.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("by the name %s: %d, want %d", host, res.StatusCode, want)
+		}
+	}
 	if a := r.as("").get("/api/sessions"); a.status != http.StatusUnauthorized {
 		t.Errorf("the API is open too: %d", a.status)
 	}
