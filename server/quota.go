@@ -8,9 +8,12 @@ import (
 
 // Quota is how much one user may store. 0: no limit.
 type Quota struct {
-	Bytes    int64 // of lines, replaced lines, checkpoints and files
+	Bytes    int64 // of lines, replaced lines, checkpoints and files, and StreamBytes a transcript
 	Sessions int64 // not counting transcripts of agents
 }
+
+// StreamBytes is what a transcript counts for beside its lines: its row, names and indexes, also of an agent's.
+const StreamBytes = 1 << 10
 
 // NoQuota is a limit of a user that lifts the server's.
 const NoQuota = -1

@@ -47,10 +47,11 @@ func limited(u server.User, q server.Quota, session string, lines ...server.Line
 	return b
 }
 
-// expectStored compares what is stored of a user.
-func expectStored(t *testing.T, st full, u server.User, bytes, sessions int64) {
+// expectStored compares what is stored of a user, in transcripts of sessions and of agents.
+func expectStored(t *testing.T, st full, u server.User, bytes, sessions, agents int64) {
 	t.Helper()
 	got, err := st.Stored(t.Context(), u.ID)
+	bytes += server.StreamBytes * (sessions + agents)
 	if want := (server.Stored{Bytes: bytes, Sessions: sessions}); err != nil || got != want {
 		t.Errorf("stored of %s: %+v, want %+v (%v)", u.Name, got, want, err)
 	}
@@ -70,21 +71,24 @@ func refusedBy(t *testing.T, err error, sessions bool) {
 func (s suite) quotas(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann := quotaUser(t, st, "ann")
-	q := server.Quota{Bytes: 40, Sessions: 2}
+	q := server.Quota{Bytes: 40 + 2*server.StreamBytes, Sessions: 2}
 	put(t, st, limited(ann, q, "one", object(0, "123456789")))
 	put(t, st, limited(ann, q, "one", object(0, "123456789"))) // again
-	expectStored(t, st, ann, 10, 1)
+	expectStored(t, st, ann, 10, 1, 0)
 	put(t, st, limited(ann, q, "one", object(0, "1234"))) // replaces nine bytes, which are kept
-	expectStored(t, st, ann, 15, 1)
+	expectStored(t, st, ann, 15, 1, 0)
 	put(t, st, limited(ann, q, "two", object(0, "123456789")))
 	refusedBy(t, st.Put(ctx, limited(ann, q, "three", object(0, "1"))), true)
 	refusedBy(t, st.Put(ctx, limited(ann, q, "two", object(1, strings.Repeat("x", 15)))), false)
-	expectStored(t, st, ann, 25, 2)
+	expectStored(t, st, ann, 25, 2, 0)
 	agent := limited(ann, q, "two/agent-a", object(0, "123456789")) // belongs to a session
 	agent.Head.Parent = "two"
+	refusedBy(t, st.Put(ctx, agent), false) // its transcript counts, however short
+	q.Bytes += server.StreamBytes
+	agent.Quota = q
 	put(t, st, agent)
 	put(t, st, limited(ann, q, "one", object(1, "1234"))) // exactly what is left
-	expectStored(t, st, ann, 40, 2)
+	expectStored(t, st, ann, 40, 2, 1)
 	refusedBy(t, st.Put(ctx, limited(ann, q, "one", object(2, ""))), false)
 	snap, err := st.Open(ctx, server.Ref{SessionID: "one"})
 	if err != nil {
@@ -97,24 +101,24 @@ func (s suite) quotas(t *testing.T) {
 		t.Error(err)
 	}
 	st = s.reopen(t, st)
-	expectStored(t, st, ann, 40, 2)
+	expectStored(t, st, ann, 40, 2, 1)
 	if _, err := st.Forget(ctx, server.Scope{User: ann.ID}, "two", 0, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	expectStored(t, st, ann, 20, 1)
+	expectStored(t, st, ann, 20, 1, 0)
 	put(t, st, limited(ann, q, "three", object(0, "1")))
 	if err := st.Put(ctx, limited(ann, q, "two", object(0, strings.Repeat("x", 99)))); !errors.Is(err, server.ErrForgotten) {
 		t.Errorf("a forgotten session, beyond the limit: %v", err)
 	}
 	put(t, st, limited(ann, server.Quota{}, "three", object(1, strings.Repeat("x", 99)))) // the limit is lifted
-	expectStored(t, st, ann, 122, 2)
+	expectStored(t, st, ann, 122, 2, 0)
 }
 
 // quotaFiles: files and checkpoints count, a file in full from when its upload starts, once for all its sessions.
 func (s suite) quotaFiles(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann := quotaUser(t, st, "ann")
-	q := server.Quota{Bytes: 100}
+	q := server.Quota{Bytes: 100 + server.StreamBytes}
 	upload := func(content, session string) *server.Upload {
 		return &server.Upload{Head: batch(session).Head, Owner: ann.ID, Quota: q, SHA256: sha256.Sum256([]byte(content)),
 			Size: int64(len(content)), Name: "f", At: start}
@@ -124,7 +128,7 @@ func (s suite) quotaFiles(t *testing.T) {
 	if _, _, err := st.StartBlob(ctx, u); err != nil {
 		t.Fatal(err)
 	}
-	expectStored(t, st, ann, 60, 1)
+	expectStored(t, st, ann, 60, 1, 0)
 	_, _, err := st.StartBlob(ctx, upload(strings.Repeat("g", 60), "s"))
 	refusedBy(t, err, false)
 	if have, _, err := st.StartBlob(ctx, u); err != nil || have != 0 { // it goes on
@@ -136,10 +140,11 @@ func (s suite) quotaFiles(t *testing.T) {
 	if err := st.EndBlob(ctx, u); err != nil {
 		t.Fatal(err)
 	}
+	q.Bytes += server.StreamBytes
 	if _, complete, err := st.StartBlob(ctx, upload(file, "other")); err != nil || !complete {
 		t.Errorf("the same file of another session: %v, %v", complete, err)
 	}
-	expectStored(t, st, ann, 60, 2)
+	expectStored(t, st, ann, 60, 2, 0)
 	points := func(summary string) *server.CheckpointBatch {
 		return &server.CheckpointBatch{Head: batch("s").Head, Owner: ann.ID, Quota: q, Received: start,
 			List: []server.Checkpoint{{ID: "c", Summary: summary, Created: start}}}
@@ -147,11 +152,11 @@ func (s suite) quotaFiles(t *testing.T) {
 	if err := st.PutCheckpoints(ctx, points("검")); err != nil { // three bytes, and [] of its files
 		t.Fatal(err)
 	}
-	expectStored(t, st, ann, 65, 2)
+	expectStored(t, st, ann, 65, 2, 0)
 	if err := st.PutCheckpoints(ctx, points("longer")); err != nil {
 		t.Fatal(err)
 	}
-	expectStored(t, st, ann, 68, 2)
+	expectStored(t, st, ann, 68, 2, 0)
 	refusedBy(t, st.PutCheckpoints(ctx, points(strings.Repeat("x", 40))), false)
 	refusedBy(t, st.PutDocuments(ctx, &server.DocumentBatch{Head: batch("s").Head, Owner: ann.ID, Quota: q, Received: start,
 		Events: []server.DocumentEvent{{Path: "d", Change: server.Linked, Content: make([]byte, 40), Version: 1}}}), false)
@@ -160,14 +165,14 @@ func (s suite) quotaFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expectStored(t, st, ann, 0, 0)
+	expectStored(t, st, ann, 0, 0, 0)
 }
 
 // quotaOthers: of many writers at once nobody passes a limit, and a user at the limit does not hold up another one.
 func (s suite) quotaOthers(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann, ben := quotaUser(t, st, "ann"), quotaUser(t, st, "ben")
-	q := server.Quota{Bytes: 100, Sessions: 5}
+	q := server.Quota{Bytes: 100 + 5*server.StreamBytes, Sessions: 5}
 	var wg sync.WaitGroup
 	for i := range 40 {
 		for _, u := range []server.User{ann, ben} {
@@ -183,8 +188,8 @@ func (s suite) quotaOthers(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	expectStored(t, st, ann, 50, 5)
-	expectStored(t, st, ben, 400, 40)
+	expectStored(t, st, ann, 50, 5, 0)
+	expectStored(t, st, ben, 400, 40, 0)
 	if err := st.SetQuota(ctx, ann.ID, server.Quota{Bytes: 7, Sessions: server.NoQuota}); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +207,7 @@ func (s suite) quotaOthers(t *testing.T) {
 func (s suite) quotaHTTP(t *testing.T) {
 	st := s.open(t)
 	api := api.New(st, auth.New(st, slog.New(slog.DiscardHandler)), server.NewHub(st))
-	api.Quota = server.Quota{Bytes: 300, Sessions: 1}
+	api.Quota = server.Quota{Bytes: 300 + server.StreamBytes, Sessions: 1}
 	web := httptest.NewServer(api.Handler())
 	t.Cleanup(web.Close)
 	call := func(method, path, key, body string) (int, string) {
@@ -246,7 +251,7 @@ func (s suite) quotaHTTP(t *testing.T) {
 	}{
 		{"ann", "a", 0, 100, 200, ""},
 		{"ann", "b", 0, 1, 507, "may have 1 sessions"},
-		{"ann", "a", 1, 300, 507, "may store 300 bytes"},
+		{"ann", "a", 1, 300, 507, "may store 1324 bytes"},
 		{"ann", "a", 1, 10, 200, ""},
 		{"ben", "b", 0, 100, 200, ""},
 	} {
@@ -256,7 +261,7 @@ func (s suite) quotaHTTP(t *testing.T) {
 		}
 	}
 	status, text := call(http.MethodGet, "/api/me", keys["ann"], "")
-	if status != 200 || !strings.Contains(text, `"quota":{"bytes":300,"sessions":1}`) || !strings.Contains(text, `"sessions":1},`) {
+	if status != 200 || !strings.Contains(text, `"quota":{"bytes":1324,"sessions":1}`) || !strings.Contains(text, `"sessions":1},`) {
 		t.Errorf("me: %d %s", status, text)
 	}
 	if status, text := call(http.MethodDelete, "/api/sessions/a", keys["ann"], ""); status != 200 {

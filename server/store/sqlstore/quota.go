@@ -45,9 +45,9 @@ func (q *Quotas) Stored(ctx context.Context, user int64) (server.Stored, error) 
 
 // storedOf sums what a user's streams and files take. A forgotten stream has no row, so it counts no more.
 func storedOf(ctx context.Context, l Dialect, user int64) (s server.Stored, err error) {
-	err = l.Query(ctx, `SELECT CAST(coalesce(sum(stored), 0) AS bigint),
+	err = l.Query(ctx, `SELECT CAST(coalesce(sum(stored), 0) + ? * count(*) AS bigint),
   CAST(coalesce(sum(CASE WHEN parent = '' THEN 1 ELSE 0 END), 0) AS bigint) FROM streams WHERE owner = ?`,
-		[]any{user}, func(row Scanner) error { return row.Scan(&s.Bytes, &s.Sessions) })
+		[]any{server.StreamBytes, user}, func(row Scanner) error { return row.Scan(&s.Bytes, &s.Sessions) })
 	if err != nil {
 		return s, err
 	}
@@ -101,9 +101,13 @@ func (a *Admission) Admit(ctx context.Context, w Write) error {
 	if err != nil {
 		return err
 	}
+	session := begins && w.Head.Parent == ""
+	if begins {
+		w.Bytes += server.StreamBytes
+	}
 	var no *server.QuotaError
 	switch {
-	case begins && w.Quota.Sessions > 0 && has.Sessions >= w.Quota.Sessions:
+	case session && w.Quota.Sessions > 0 && has.Sessions >= w.Quota.Sessions:
 		no = &server.QuotaError{Sessions: true, Limit: w.Quota.Sessions, Stored: has.Sessions}
 	case w.Quota.Bytes > 0 && w.Bytes > 0 && has.Bytes+w.Bytes > w.Quota.Bytes:
 		no = &server.QuotaError{Limit: w.Quota.Bytes, Stored: has.Bytes, Size: w.Bytes}
@@ -116,8 +120,10 @@ func (a *Admission) Admit(ctx context.Context, w Write) error {
 		return no
 	}
 	has.Bytes += w.Bytes
-	if begins {
+	if session {
 		has.Sessions++
+	}
+	if begins {
 		a.begun[streamName(w)] = true
 	}
 	return nil
@@ -139,9 +145,9 @@ func (a *Admission) stored(ctx context.Context, user int64) (*server.Stored, err
 	return &s, nil
 }
 
-// begins reports whether a write would begin a session.
+// begins reports whether a write would begin a transcript.
 func (a *Admission) begins(ctx context.Context, w Write) (bool, error) {
-	if w.Quota.Sessions == 0 || w.Head.Parent != "" || a.begun[streamName(w)] {
+	if a.begun[streamName(w)] {
 		return false, nil
 	}
 	var f Filter
@@ -150,7 +156,7 @@ func (a *Admission) begins(ctx context.Context, w Write) (bool, error) {
 	f.Add(a.dialect.Machine(w.Head.Machine))
 	n, err := one(ctx, a.dialect, `SELECT 1 FROM streams s `+f.Where(), f.Args...)
 	if err != nil {
-		return false, fmt.Errorf("look for session: %w", err)
+		return false, fmt.Errorf("look for transcript: %w", err)
 	}
 	return n == 0, nil
 }
