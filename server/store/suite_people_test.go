@@ -11,6 +11,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // hostile are texts that mean something to SQL, to patterns, to full-text search, or to nobody.
@@ -337,6 +338,29 @@ func (s suite) tickets(t *testing.T) {
 	for i := range 2 {
 		if _, err := st.TakeTicket(ctx, [32]byte{byte(i + 1)}, start.Add(time.Second)); !errors.Is(err, server.ErrNotFound) {
 			t.Errorf("ticket %d: %v", i+1, err)
+		}
+	}
+	ben := addUser(t, st, "ben", server.Member)
+	for i := range sqlstore.MaxTickets + 1 { // the one that is over first ends
+		until := start.Add(time.Hour + time.Duration(i)*time.Second)
+		if err := st.AddTicket(ctx, [32]byte{1, byte(i)}, ben.ID, until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range map[byte]error{0: server.ErrNotFound, 1: nil, sqlstore.MaxTickets: nil} {
+		if _, err := st.TakeTicket(ctx, [32]byte{1, i}, start); !errors.Is(err, want) {
+			t.Errorf("ticket %d of many: %v, want %v", i, err, want)
+		}
+	}
+	for i := range sqlstore.MaxLogins + 1 {
+		l := server.Login{User: ben, Until: start.Add(time.Hour + time.Duration(i)*time.Second)}
+		if err := st.AddLogin(ctx, [32]byte{2, byte(i >> 8), byte(i)}, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range map[int]error{0: server.ErrNotFound, 1: nil} {
+		if _, err := st.FindLogin(ctx, [32]byte{2, 0, byte(i)}, start); !errors.Is(err, want) {
+			t.Errorf("login %d of many: %v, want %v", i, err, want)
 		}
 	}
 	if err := st.AddTicket(ctx, [32]byte{7}, 999, start); !errors.Is(err, server.ErrNotFound) {

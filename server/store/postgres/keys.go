@@ -103,6 +103,11 @@ func (a *accounts) AddLogin(ctx context.Context, token [32]byte, l server.Login)
 			sqlstore.Micros(l.Until.Add(-sqlstore.LongOver))); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, `DELETE FROM logins WHERE "user" = $1 AND token NOT IN
+  (SELECT token FROM logins WHERE "user" = $1 ORDER BY until DESC LIMIT $2)`, l.User.ID,
+			sqlstore.MaxLogins-1); err != nil {
+			return err
+		}
 		return editPg(ctx, tx, `
 INSERT INTO logins (token, "user", key, until) SELECT $1, id, $2, $3 FROM users WHERE id = $4`,
 			token[:], l.Key, sqlstore.Micros(l.Until), l.User.ID)
@@ -123,6 +128,11 @@ func (a *accounts) AddTicket(ctx context.Context, ticket [32]byte, user int64, u
 	err := a.store.once(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM tickets WHERE until < $1`,
 			sqlstore.Micros(until.Add(-sqlstore.LongOver))); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM tickets WHERE "user" = $1 AND ticket NOT IN
+  (SELECT ticket FROM tickets WHERE "user" = $1 ORDER BY until DESC LIMIT $2)`, user,
+			sqlstore.MaxTickets-1); err != nil {
 			return err
 		}
 		return editPg(ctx, tx, `INSERT INTO tickets (ticket, "user", until) SELECT $1, id, $2 FROM users WHERE id = $3`,

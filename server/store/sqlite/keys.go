@@ -77,6 +77,11 @@ func (a *accounts) AddLogin(ctx context.Context, token [32]byte, l server.Login)
 			sqlstore.Micros(l.Until.Add(-sqlstore.LongOver))); err != nil {
 			return err
 		}
+		if _, err := c.ExecContext(ctx, `DELETE FROM logins WHERE user = ?1 AND token NOT IN
+  (SELECT token FROM logins WHERE user = ?1 ORDER BY until DESC LIMIT ?2)`, l.User.ID,
+			sqlstore.MaxLogins-1); err != nil {
+			return err
+		}
 		return editOne(ctx, c, `INSERT INTO logins (token, user, key, until) SELECT ?, id, ?, ? FROM users WHERE id = ?`,
 			token[:], l.Key, sqlstore.Micros(l.Until), l.User.ID)
 	})
@@ -96,6 +101,11 @@ func (a *accounts) AddTicket(ctx context.Context, ticket [32]byte, user int64, u
 	err := a.store.withWriter(ctx, func(c *sql.Conn) error {
 		if _, err := c.ExecContext(ctx, `DELETE FROM tickets WHERE until < ?`,
 			sqlstore.Micros(until.Add(-sqlstore.LongOver))); err != nil {
+			return err
+		}
+		if _, err := c.ExecContext(ctx, `DELETE FROM tickets WHERE user = ?1 AND ticket NOT IN
+  (SELECT ticket FROM tickets WHERE user = ?1 ORDER BY until DESC LIMIT ?2)`, user,
+			sqlstore.MaxTickets-1); err != nil {
 			return err
 		}
 		return editOne(ctx, c, `INSERT INTO tickets (ticket, user, until) SELECT ?, id, ? FROM users WHERE id = ?`,

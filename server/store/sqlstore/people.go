@@ -204,3 +204,10 @@ func RotatedName(name string, id int64, until time.Time) string {
 
 // LongOver is the age at which expired logins and tickets are removed, when a new one is made.
 const LongOver = 90 * 24 * time.Hour
+
+// MaxTickets and MaxLogins are how many one-time links and logins of a user work: with one more, the one that would be
+// over first ends.
+const (
+	MaxTickets = 50
+	MaxLogins  = 500
+)
