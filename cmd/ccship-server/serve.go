@@ -102,11 +102,12 @@ func assemble(f serveFlags, set settings, st store.Store) (*api.Server, *server.
 		return nil, nil, err
 	}
 	viewer.Base, viewer.Hub, viewer.Prices, viewer.Log = f.base, changes, set.prices, set.log
-	viewer.Quota = set.quota
+	rates := limit.NewRates(f.userRate)
+	viewer.Quota, viewer.Rates = set.quota, rates
 	s := api.New(bounded, access, changes)
 	s.Version, s.Log, s.Viewer, s.Export = version, set.log, viewer.Handler(), viewer.Export
 	s.Base, s.PublicURL, s.Hosts, s.Prices, s.TLS = f.base, f.publicURL, set.hosts, set.prices, set.tls
-	s.UserRate, s.Quota = f.userRate, set.quota
+	s.Rates, s.Quota = rates, set.quota
 	s.MaxIntake, s.MaxQueue = set.intake, f.ingestQueue
 	s.MaxBody, s.MaxRequests, s.MaxConns, s.MetricsOpen = set.maxBody, f.maxRequests, f.maxConnections, f.metricsOpen
 	return s, changes, nil

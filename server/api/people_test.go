@@ -12,6 +12,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
+	"github.com/ccship/ccship/server/limit"
 	"github.com/ccship/ccship/server/auth"
 )
 
@@ -363,7 +364,7 @@ func TestTooManyWrongKeys(t *testing.T) {
 
 // TestUserRate: a user's requests beyond the limit are refused for now; another user's are not.
 func TestUserRate(t *testing.T) {
-	owner := newRig(t, func(s *api.Server) { s.UserRate = 5 })
+	owner := newRig(t, func(s *api.Server) { s.Rates = limit.NewRates(5) })
 	ann, bob := owner.person("ann", server.Member), owner.person("bob", server.Member)
 	for range 5 {
 		ann.post(piece{lines: objects("a", 0, 1)}.body("s"))

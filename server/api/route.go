@@ -163,7 +163,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, to route) (server
 	if err != nil {
 		return who, err
 	}
-	if err := s.rates.Take(who.User.ID, time.Now()); err != nil {
+	if err := s.Rates.Take(who.User.ID, time.Now()); err != nil {
 		return who, err
 	}
 	if err := to.need.check(who.User.Role); err != nil {

@@ -62,7 +62,7 @@ type Server struct {
 	MaxIntake   int64         // bytes of lines that are being stored; 0: limit.DefaultIntake
 	MaxQueue    int           // requests with lines that wait to be read; 0: limit.DefaultQueue
 	MaxConns    int           // at once; 0: DefaultMaxConns
-	UserRate    int           // requests of one user a minute; 0: no limit
+	Rates       *limit.Rates  // of requests of one user, shared with the viewer; nil: no limit
 	Quota       server.Quota  // of each user without limits of its own
 	Patience    time.Duration // for headers, and for a body that comes slower than minRate; 0: 20 s
 	TLS         *tls.Config   // nil: no encryption
@@ -73,7 +73,6 @@ type Server struct {
 	hub       Hub
 	slots     *limit.Slots
 	intake    *limit.Intake // before lines are read
-	rates     *limit.Rates
 	bodies    *limit.Bodies
 	counts    *metricCounts
 	conns     *limit.Conns
@@ -125,7 +124,6 @@ func (s *Server) fill() {
 	}
 	s.slots = limit.NewSlots(s.MaxRequests)
 	s.intake = limit.NewIntake(s.MaxRequests, s.MaxIntake, s.MaxQueue)
-	s.rates = limit.NewRates(s.UserRate)
 	s.bodies = limit.NewBodies(s.MaxBody, s.Patience)
 	s.counts = newMetrics()
 	s.conns = limit.NewConns(s.MaxConns)

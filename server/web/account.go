@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/limit"
 	"github.com/ccship/ccship/server/web/page"
 )
 
@@ -25,6 +26,7 @@ type accountStore interface {
 type accountPages struct {
 	Quota server.Quota // of each user without limits of its own; set before Route
 
+	rates  *limit.Rates // set before Route
 	site   *page.Site
 	store  accountStore
 	access *auth.Access

@@ -25,6 +25,12 @@ func (p *accountPages) Guard(show page.Handler) http.HandlerFunc {
 		}
 		if err == nil {
 			r = page.Of(r, who)
+			if p.rates.Take(who.User.ID, time.Now()) != nil {
+				w.Header().Set("Retry-After", "1")
+				p.site.Fail(w, r, http.StatusTooManyRequests,
+					"You made more requests in a minute than this server allows. Reload in a moment.")
+				return
+			}
 			err = show(w, r, who)
 		}
 		if err != nil {

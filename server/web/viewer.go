@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/limit"
 
 	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/server/web/page"
@@ -39,6 +40,8 @@ type Viewer struct {
 	Prices *price.List
 	// Quota is how much a user without limits of its own may store.
 	Quota server.Quota
+	// Rates bounds how many pages a user asks for, together with requests of the API; nil: no limit.
+	Rates *limit.Rates
 	// Now is the clock of the pages; New sets time.Now.
 	Now func() time.Time
 
@@ -76,7 +79,7 @@ func (v *Viewer) Handler() http.Handler {
 		v.Prices = price.Default()
 	}
 	v.Follow = v.Hub != nil
-	v.accounts.Quota = v.Quota
+	v.accounts.Quota, v.accounts.rates = v.Quota, v.Rates
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /assets/{name}", v.Asset)
 	mux.HandleFunc("POST /theme", v.SetTheme)
