@@ -8,9 +8,11 @@ import (
 
 // inObject searches the string values of a JSON object. Strings without a literal are not decoded.
 func (m *Masker) inObject(s *scratch, line []byte) {
-	everything := len(m.always) > 0 || s.known != nil || hidesLiterals(line)
-	s.lineHit = m.search.find(s.lineHit[:0], line)
-	s.lineHit = m.likely(s.lineHit, line)
+	if !s.looked {
+		m.suspects(s, line)
+	}
+	s.looked = false
+	everything := s.hidden || s.known != nil
 	if len(s.lineHit) == 0 && !everything {
 		return
 	}

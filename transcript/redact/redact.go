@@ -74,24 +74,33 @@ func NewAllowing(key Key, common []Allow, further ...Rule) (*Masker, error) {
 
 // Line masks a line of a transcript, of whatever shape. A nil Masker masks nothing.
 func (m *Masker) Line(line []byte) ([]byte, []Range) {
+	if m == nil {
+		return line, nil
+	}
+	s := m.scratch.Get().(*scratch)
+	defer m.scratch.Put(s)
 	switch {
-	case m == nil || !m.Suspects(line):
+	case !m.suspects(s, line):
 		return line, nil
 	case transcript.Scan(line).IsObject():
-		return m.Object(line)
+		s.looked = true // the literals of the line are in s.lineHit
+		return m.maskWith(s, line, m.inObject)
 	}
-	return m.Text(line)
+	return m.maskWith(s, line, m.inAny)
 }
 
 // Suspects reports whether a text may hold a secret. It is much faster than finding out.
 func (m *Masker) Suspects(text []byte) bool {
-	if len(m.always) > 0 || hidesLiterals(text) {
-		return true
-	}
 	s := m.scratch.Get().(*scratch)
 	defer m.scratch.Put(s)
+	return m.suspects(s, text)
+}
+
+// suspects leaves the literals of the text that count in s.lineHit, and in s.hidden whether there may be more.
+func (m *Masker) suspects(s *scratch, text []byte) bool {
+	s.hidden = len(m.always) > 0 || hidesLiterals(text)
 	s.lineHit = m.likely(m.search.find(s.lineHit[:0], text), text)
-	return len(s.lineHit) > 0 || bytes.IndexByte(text, 0) >= 0 // UTF-16 hides literals
+	return s.hidden || len(s.lineHit) > 0 || bytes.IndexByte(text, 0) >= 0 // UTF-16 hides literals
 }
 
 // Object masks a line that is one JSON object. Only values of string members and array elements change; the line stays
@@ -132,6 +141,10 @@ const rounds = 4
 func (m *Masker) mask(in []byte, find func(*scratch, []byte)) ([]byte, []Range) {
 	s := m.scratch.Get().(*scratch)
 	defer m.scratch.Put(s)
+	return m.maskWith(s, in, find)
+}
+
+func (m *Masker) maskWith(s *scratch, in []byte, find func(*scratch, []byte)) ([]byte, []Range) {
 	s.path, s.order, s.partial = "", narrow, false
 	out := in
 	var all []Range
@@ -197,7 +210,9 @@ type scratch struct {
 	view    []byte // of UTF-16
 	hits    []hit
 	deeper  []hit
-	lineHit []hit
+	lineHit []hit // in a whole text
+	hidden  bool  // there may be more of them, behind escapes
+	looked  bool  // lineHit and hidden are of the text that is masked next
 	levels  [maxLevels]text
 	windows [][]window // by rule
 	long    []window   // by rule: the last match of a token that was long

@@ -4,7 +4,7 @@ package redact
 const commandValue = `(?:"((?:[^"\\\r\n]|\\[^\r\n"]){4,})"|'([^'\r\n]{4,})'|([^\s"'\\` + "`" + `|<>;&]{4,}))`
 
 // onLine is what may be between a program's name and an option.
-const onLine = `\b(?:[^\n|;&]|&[^&]|\\\n){0,300}?[ \t]`
+const onLine = `\b(?:[^\n|;&]|&[^&]|\\\n)*?[ \t]`
 
 // program is a rule for what follows an option of some programs.
 func program(source, programs, option string, literals ...string) Rule {

@@ -167,7 +167,7 @@ var genericRules = []Rule{
 		Name:   "basic-auth",
 		Source: "https://requests.readthedocs.io/en/latest/user/authentication/",
 		Pattern: `(?i)(?:basic_?auth|\bauth|credentials?|networkcredential|digestauth|\.login|getconnection|connect|\bpdo|` +
-			`authenticate)\s*[=(:]\s*[(\[]?\s*(?:(?:["'][^"'\r\n]{1,100}["']|[\w.$]{1,40})\s*,\s*){1,2}` + quotedValue + `\s*[,)\]]`,
+			`authenticate)\s*[=(:]\s*[(\[]?\s*(?:(?:["'][^"'\r\n]+["']|[\w.$]+)\s*,\s*){1,2}` + quotedValue + `\s*[,)\]]`,
 		Literals: []string{"basicauth", "basic_auth", "auth", "credential", ".login", "getconnection", "connect", "pdo"},
 		Fold:     true, near: arguments, Before: 12, After: 160, loose: true,
 	},

@@ -81,11 +81,12 @@ const (
 )
 
 // three is the hash of the first three bytes of a word, whose letters are in lower case: short literals are found by
-// them.
-func three(word uint64) uint32 { return uint32(word) & 0xffffff * 0x9e3779b1 >> 15 }
+// them. Its factor, and that of four, are those of a few hundred with which the fewest sequences of transcripts and source
+// code collide with one of a literal.
+func three(word uint64) uint32 { return uint32(word) & 0xffffff * 0xbfd64c05 >> 15 }
 
 // four is the hash of the first four bytes of a word.
-func four(word uint64) uint32 { return uint32(word) * 0x85ebca6b >> 15 }
+func four(word uint64) uint32 { return uint32(word) * 0xa128cf3f >> 15 }
 
 // second is another hash of what has one of these: most of what shares a bit of the first does not share this one.
 func second(word uint64, three bool) uint32 {
@@ -111,6 +112,13 @@ func newSearch(literals []literal) *search {
 			continue
 		}
 		s.longest = max(s.longest, len(l.text))
+		if l.text == "cio" { // with any byte before it: too many words have its second half
+			s.enter(l.text, n, 0)
+			for c := range 256 {
+				s.enterLong(string([]byte{byte(c)})+l.text, n, -1)
+			}
+			continue
+		}
 		if len(l.text) == shortest { // with any byte behind it
 			s.enter(l.text, n, 0)
 			for c := range 256 {
@@ -129,6 +137,12 @@ func newSearch(literals []literal) *search {
 
 // mayFollow reports whether a byte may be behind a literal, in a secret or after a name.
 func (l literal) mayFollow(c byte) bool {
+	switch l.text {
+	case "kty":
+		return !isAlnum(c) // a name is over there
+	case "://":
+		return c > ' ' // a name or a password begins there
+	}
 	if !l.token && !strings.ContainsAny(l.text, "$~") && l.text != ":AA" {
 		return c < utf8.RuneSelf || begins[c]
 	}
@@ -138,21 +152,28 @@ func (l literal) mayFollow(c byte) bool {
 	return isTokenByte(c) || begins[c] || strings.IndexByte("./+~$", c) >= 0
 }
 
-// enter notes that the first bytes of a text are in a literal.
+// enter notes that the first bytes of a text are in a literal: three of a short one, four of a long one.
 func (s *search) enter(text string, literal, at int) {
-	word := uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16
-	short := len(s.literals[literal].text) < long
-	h := three(word | folded)
-	if !short {
-		word |= uint64(text[3]) << 24
-		h = four(word | folded)
+	if len(s.literals[literal].text) >= long {
+		s.enterLong(text, literal, at)
+		return
 	}
-	if short {
-		s.set(0, h)
-	} else {
-		s.set(1, h)
-	}
-	s.set(2, second(word|folded, short))
+	word := uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | folded
+	s.set(0, three(word))
+	s.set(2, second(word, true))
+	s.add(three(word), literal, at)
+}
+
+// enterLong notes that the first four bytes of a text are in a literal.
+func (s *search) enterLong(text string, literal, at int) {
+	word := uint64(binary.LittleEndian.Uint32([]byte(text))) | folded
+	s.set(1, four(word))
+	s.set(2, second(word, false))
+	s.add(four(word), literal, at)
+}
+
+// add puts a literal into the bucket of a hash.
+func (s *search) add(h uint32, literal, at int) {
 	if s.bucket[h] == 0 {
 		s.bucket[h] = uint16(len(s.buckets))
 		s.buckets = append(s.buckets, nil)
@@ -181,6 +202,9 @@ func rarest(text string) int {
 			if strings.Contains(frequent, part[n:n+3]) {
 				score += 100
 			}
+			if strings.Contains(everywhere, part[n:n+3]) {
+				score += 400
+			}
 		}
 		if score < least {
 			best, least = i, score
@@ -203,6 +227,9 @@ const frequent = "tok oke ken cre ion put log " +
 	"rom ror rro rsi ruc rue run rve sca sec ser set sig sin sio siz ske sta ste sti sto str sub sul sym sys tal tar " +
 	"tat tch ted ten ter tes tev tex tha the thi tho tim tin tio tiv toa tor tpt tra tre tri tru tto ttp tur typ uct " +
 	"uin ult unc und uns unt ure urn use uxi val var vec ver vpm wan wit wri xin ype ysc yte "
+
+// everywhere are those that records of transcripts have in their own names: sessionId, version, input_tokens.
+const everywhere = "ses ess ssi sio ion typ tok oke ken nte tes est mes sag con ont use ent "
 
 // frequency is roughly how often a byte occurs in transcripts.
 func frequency(c byte) int {
@@ -330,48 +357,4 @@ func (s *search) at(hits []hit, text []byte, place int, h uint32) []hit {
 		}
 	}
 	return hits
-}
-
-// hidesLiterals reports whether a text has escapes that can split a literal: \/ and \u0020 to \u007f, percent-encoding,
-// references of HTML, and invisible characters.
-func hidesLiterals(text []byte) bool {
-	return hasByteEscape(text, '\\') || hasByteEscape(text, '%') || hasByteEscape(text, '&') ||
-		hasByteEscape(text, 0xc2) || hasByteEscape(text, 0xef) ||
-		(bytes.Contains(text, []byte("\xe2\x80")) || bytes.Contains(text, []byte("\xe2\x81"))) && hasByteEscape(text, 0xe2)
-}
-
-// hasByteEscape reports whether a text has such an escape that begins with a byte.
-func hasByteEscape(text []byte, first byte) bool {
-	for {
-		i := bytes.IndexByte(text, first)
-		if i < 0 || i+1 >= len(text) {
-			return false
-		}
-		text = text[i:]
-		switch first {
-		case '\\':
-			if text[1] == '/' || text[1] == 'u' && hidesAsUnicode(text) {
-				return true
-			}
-		case '%':
-			if c, size := percent(text); size > 0 && c >= ' ' && c < 0x7f {
-				return true
-			}
-		case '&':
-			if _, size := reference(text); size > 0 {
-				return true
-			}
-		default:
-			if invisible(text) > 0 {
-				return true
-			}
-		}
-		text = text[1:]
-	}
-}
-
-// hidesAsUnicode reports whether \uXXXX at the start of a text is an ASCII character or an invisible one.
-func hidesAsUnicode(text []byte) bool {
-	r, ok := hex4(text)
-	return ok && (r >= ' ' && r < 0x7f || invisible(utf8.AppendRune(nil, r)) > 0)
 }
