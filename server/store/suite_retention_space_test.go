@@ -205,6 +205,11 @@ func (s suite) retireJump(t *testing.T) {
 			t.Fatalf("the clock jumped to %s after the lines: they are gone", now)
 		}
 	}
+	for range 10 { // a server that starts by a clock that is ahead knows what its predecessor knew
+		if st = s.reopen(t, st); left(start.Add(400*day), often) != 20 {
+			t.Fatal("the clock was ahead when the server started: the lines are gone")
+		}
+	}
 	for now := start; now.Before(start.Add(91 * day)); now = now.Add(2 * day) {
 		left(now, often)
 	}

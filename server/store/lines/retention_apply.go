@@ -24,7 +24,9 @@ func (p *Policy) Retire(ctx context.Context, how server.Retiring) (report server
 		return report, err
 	}
 	if how.Every > 0 {
-		how.Now = p.clock.at(how.Now)
+		if how.Now, err = p.clock(ctx, how.Now); err != nil {
+			return report, err
+		}
 	}
 	if !how.Dry {
 		mine, err := p.due(ctx, how)

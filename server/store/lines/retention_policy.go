@@ -52,7 +52,6 @@ type Policy struct {
 	notify func(server.Change)
 	step   func(string) error
 	self   string // who holds the lease
-	clock  *clock
 }
 
 // PolicyOf is what a Policy is made from.
@@ -71,7 +70,7 @@ func NewPolicy(of PolicyOf) Policy {
 		of.Step = func(string) error { return nil }
 	}
 	return Policy{reader: of.Reader, db: of.DB, held: of.Lines, cooler: of.Cooler, notify: of.Notify, step: of.Step,
-		self: rand.Text(), clock: new(clock)}
+		self: rand.Text()}
 }
 
 // errRule refuses a rule that says nothing that can be done.
@@ -216,15 +215,15 @@ func (p *Policy) due(ctx context.Context, how server.Retiring) (bool, error) {
 	return until <= sqlstore.Micros(time.Now()), nil
 }
 
-// rest has the rules rest. One that was interrupted goes on as soon as it can.
+// rest has the rules rest, and notes by which time they were applied. One that was interrupted goes on as soon as it can.
 func (p *Policy) rest(ctx context.Context, how server.Retiring) error {
 	if how.Every == 0 {
 		return nil
 	}
 	err := p.db.Write(ctx, func(d sqlstore.Dialect) error {
-		_, err := d.Exec(ctx, `INSERT INTO leases (name, holder, until) VALUES ('retention rests', ?, ?)
-ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until`,
-			p.self, sqlstore.Micros(time.Now().Add(how.Every)))
+		_, err := d.Exec(ctx, `INSERT INTO leases (name, holder, until) VALUES ('retention rests', ?, ?),
+  ('retention clock', ?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until`,
+			p.self, sqlstore.Micros(time.Now().Add(how.Every)), p.self, sqlstore.Micros(how.Now))
 		return err
 	})
 	if err != nil {
