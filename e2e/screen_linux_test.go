@@ -94,6 +94,14 @@ func (s *seat) sees(words string) {
 	}
 }
 
+// writes waits until the terminal has got some bytes.
+func (s *seat) writes(bytes string) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("%q is written", bytes), time.Minute, func() bool {
+		return strings.Contains(s.shown.String(), bytes)
+	})
+}
+
 func (s *seat) types(keys string) {
 	s.t.Helper()
 	_, err := s.seen.WriteString(keys)
@@ -109,9 +117,7 @@ func (s *seat) left() {
 	if *after != *s.before {
 		s.t.Errorf("the terminal is %+v and was %+v", after, s.before)
 	}
-	eventually(s.t, "the other screen is back", time.Minute, func() bool {
-		return strings.Contains(s.shown.String(), "\x1b[?1049l")
-	})
+	s.writes("\x1b[?1049l")
 	if text := s.shown.String(); !strings.Contains(text, "\x1b[?1049h") || strings.Contains(text, "\x1b[31m") {
 		s.t.Errorf("shown was %q", kit.Tail(text, 4000))
 	}
@@ -147,6 +153,14 @@ func TestScreen(t *testing.T) {
 	s.sees("1 session")
 	s.types("xylophone tune")
 	s.sees("prompt: the xylophone")
+	s.types("\x19") // Ctrl-Y
+	s.writes("\x1b]52;c;")
+	s.types("\x05") // Ctrl-E
+	s.sees("wrote ")
+	files, err := filepath.Glob(filepath.Join(here.cwd(), "*.md"))
+	if err != nil || len(files) != 1 || !strings.Contains(string(here.read(files[0])), "xylophone") {
+		t.Errorf("exported were %v, %v", files, err)
+	}
 	s.types("\r")
 	s.left()
 	folder, err := filepath.EvalSymlinks(here.cwd())
@@ -154,7 +168,7 @@ func TestScreen(t *testing.T) {
 	if got, want := string(here.read(said)), folder+"\n--resume\n"+c.session+"\n"; got != want {
 		t.Errorf("claude was started with %q, want %q", got, want)
 	}
-	if files, err := filepath.Glob(filepath.Join(here.projects(), "*", c.session+".jsonl")); err != nil || len(files) != 1 {
+	if files, err = filepath.Glob(filepath.Join(here.projects(), "*", c.session+".jsonl")); err != nil || len(files) != 1 {
 		t.Errorf("the session's files are %v, %v", files, err)
 	}
 
