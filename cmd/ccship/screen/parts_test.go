@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
 )
 
@@ -148,5 +149,15 @@ func TestNarrow(t *testing.T) {
 	h.until("the project's", h.quiet)
 	if rows := h.m.page.rows; len(rows) != 2 || rows[0].group != groupHere {
 		t.Errorf("the project's sessions are %+v", rows)
+	}
+}
+
+// TestLongChange shows both sides of a long edit.
+func TestLongChange(t *testing.T) {
+	w := writer{columns: 20}
+	w.change(library.Change{Old: "same\n" + strings.Repeat("old\n", 20) + "end", New: "same\n" + strings.Repeat("new\n", 20) + "end"})
+	want := strings.Repeat("    - old\n", 7) + "    …\n" + strings.Repeat("    + new\n", 7) + "    …"
+	if got := strings.Join(w.lines, "\n"); got != want {
+		t.Errorf("written is\n%s", got)
 	}
 }

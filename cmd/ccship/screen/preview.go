@@ -14,6 +14,7 @@ import (
 const (
 	resultLines = 5
 	changeLines = 14
+	mostChanges = 3
 )
 
 // conversation is what was said at the selected row, in lines of some columns, and the line where the preview begins:
@@ -120,9 +121,12 @@ func (w *writer) call(p *library.Passage) {
 		style, mark = removed, "✗ "
 	}
 	w.add(2, w.paint(style, mark+p.Tool+" ")+w.line(faint, cut(clean(head), max(1, w.columns-len(p.Tool)-5))))
-	left := changeLines
-	for _, c := range p.Changes {
-		left = w.change(c, left)
+	for i, c := range p.Changes {
+		if i == mostChanges {
+			w.add(4, w.paint(faint, "…"))
+			break
+		}
+		w.change(c)
 	}
 	if len(p.Changes) == 0 || p.Failed {
 		shown := 0
@@ -140,9 +144,9 @@ func (w *writer) call(p *library.Passage) {
 	w.lines = append(w.lines, "")
 }
 
-// change writes what an edit took away and what it put there, without the lines that both begin and end with. It
-// returns how many more lines may be shown.
-func (w *writer) change(c library.Change, left int) int {
+// change writes what an edit took away and what it put there, without the lines that both begin and end with. Of a long
+// one both sides are seen.
+func (w *writer) change(c library.Change) {
 	before, after := linesOf(c.Old), linesOf(c.New)
 	for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
 		before, after = before[1:], after[1:]
@@ -150,23 +154,19 @@ func (w *writer) change(c library.Change, left int) int {
 	for len(before) > 0 && len(after) > 0 && before[len(before)-1] == after[len(after)-1] {
 		before, after = before[:len(before)-1], after[:len(after)-1]
 	}
-	for _, side := range []struct {
-		lines       []string
-		sign, style string
-	}{{before, "- ", removed}, {after, "+ ", added}} {
-		for _, line := range side.lines {
-			if left == 0 {
-				w.add(4, w.paint(faint, "…"))
-				return left - 1
-			}
-			if left < 0 {
-				return left
-			}
-			left--
-			w.add(4, w.line(side.style, cut(side.sign+line, w.columns-4)))
+	w.side(removed, "- ", before, max(changeLines/2, changeLines-len(after)))
+	w.side(added, "+ ", after, max(changeLines/2, changeLines-len(before)))
+}
+
+// side writes up to so many lines of a side of a change.
+func (w *writer) side(style, sign string, lines []string, most int) {
+	for i, line := range lines {
+		if i == most {
+			w.add(4, w.paint(faint, "…"))
+			return
 		}
+		w.add(4, w.line(style, cut(sign+line, w.columns-4)))
 	}
-	return left
 }
 
 func linesOf(text string) []string {
