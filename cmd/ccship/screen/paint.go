@@ -117,7 +117,32 @@ func (p *painter) mark(cells []cell) {
 
 // clean is a text whose lines a screen may show, whoever wrote it.
 func clean(text string) string {
-	return strings.ReplaceAll(term.Safe(text, false), "\t", "    ")
+	return strings.ReplaceAll(term.Safe(unescaped(text), false), "\t", "    ")
+}
+
+// unescaped is the output of a program without its escape sequences, whose letters would be left otherwise.
+func unescaped(text string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, "\x1b")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		text = after
+		switch {
+		case strings.HasPrefix(after, "["): // to its final letter
+			if end := strings.IndexFunc(after[1:], func(r rune) bool { return r >= '@' && r <= '~' }); end >= 0 {
+				text = after[end+2:]
+			}
+		case strings.HasPrefix(after, "]"): // to a bell, or to ESC \, whose ESC is the next
+			if end := strings.IndexAny(after, "\a\x1b"); end >= 0 {
+				text = strings.TrimPrefix(after[end:], "\a")
+			}
+		case strings.HasPrefix(after, "\\"):
+			text = after[1:]
+		}
+	}
 }
 
 // wrapped breaks a line between words, and words that are too long.

@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
 )
@@ -159,5 +160,29 @@ func TestLongChange(t *testing.T) {
 	want := strings.Repeat("    - old\n", 7) + "    …\n" + strings.Repeat("    + new\n", 7) + "    …"
 	if got := strings.Join(w.lines, "\n"); got != want {
 		t.Errorf("written is\n%s", got)
+	}
+}
+
+// TestUnescaped leaves what a program wrote, without colours and titles.
+func TestUnescaped(t *testing.T) {
+	for text, want := range map[string]string{"a\x1b[1;31mred\x1b[0m b": "ared b", "\x1b]0;title\ax": "x", "\x1b]8;;u\x1b\\link\x1b]8;;\x1b\\": "link",
+		"\x1b[31": " [31", "\x1b": "", "a\tb\r\n": "a    b \n"} {
+		if got := clean(text); strings.TrimLeft(got, " ") != strings.TrimLeft(want, " ") {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestHostilePassages: whatever others wrote, no more than text reaches the terminal.
+func TestHostilePassages(t *testing.T) {
+	bad := "x\x1b]0;y\a\x9b31m\r\b\u202e\u200b"
+	c := conversation{}
+	for _, kind := range []string{"user", "assistant", "tool_start", "tool_complete", "error", "compaction", bad} {
+		c.passages = append(c.passages, library.Passage{Message: library.Message{Kind: kind, Text: bad + "\n" + bad}, Tool: bad, Failed: true,
+			Changes: []library.Change{{Old: bad, New: "~~~" + bad}}})
+	}
+	c.draw(&row{snippet: []remote.Piece{{Text: bad}}}, 40, false)
+	if text := strings.Join(c.lines, ""); strings.ContainsFunc(text, term.Steers) {
+		t.Errorf("%q", text)
 	}
 }

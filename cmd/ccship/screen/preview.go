@@ -120,7 +120,8 @@ func (w *writer) call(p *library.Passage) {
 	if p.Failed {
 		style, mark = removed, "✗ "
 	}
-	w.add(2, w.paint(style, mark+p.Tool+" ")+w.line(faint, cut(clean(head), max(1, w.columns-len(p.Tool)-5))))
+	mark += term.Printable(p.Tool) + " "
+	w.add(2, w.paint(style, mark)+w.line(faint, cut(clean(head), max(1, w.columns-term.Width(mark)-2))))
 	for i, c := range p.Changes {
 		if i == mostChanges {
 			w.add(4, w.paint(faint, "…"))
