@@ -145,19 +145,21 @@ func unescaped(text string) string {
 	}
 }
 
-// wrapped breaks a line between words, and words that are too long.
+// wrapped breaks lines between words, and words that are too long.
 func wrapped(text string, columns int) (lines []string) {
 	columns = max(columns, 8)
-	for _, line := range term.Wrap(text, columns) {
-		for term.Width(line) > columns {
-			head := cut(line, columns)
-			if head == "" {
-				break
+	for paragraph := range strings.SplitSeq(text, "\n") {
+		for _, line := range term.Wrap(paragraph, columns) {
+			for term.Width(line) > columns {
+				head := cut(line, columns)
+				if head == "" {
+					break
+				}
+				lines = append(lines, head)
+				line = line[len(head):]
 			}
-			lines = append(lines, head)
-			line = line[len(head):]
+			lines = append(lines, line)
 		}
-		lines = append(lines, line)
 	}
 	return lines
 }
