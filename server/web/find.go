@@ -58,7 +58,7 @@ func (v *Viewer) findIn(r *http.Request, who server.Login, p *conversationPage) 
 	for _, h := range hits.List {
 		if h.Session.ID == p.S.ID {
 			f.Hits = append(f.Hits, foundInside{h, v.Base + thread.StreamOf(h.Session).LinePath(h.Line),
-				snippet(h.Kind, h.Snippet)})
+				inlineSnippet(h.Snippet)})
 		}
 	}
 	f.Count, f.More = int64(len(f.Hits)), hits.Next != ""

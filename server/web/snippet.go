@@ -48,6 +48,13 @@ func snippet(kind, text string) template.HTML {
 	return template.HTML(markMatches(string(html))) //nolint:gosec // safe before, and only marks are added
 }
 
+// inlineSnippet is a snippet as text, with marks: for places where no other element may stand.
+func inlineSnippet(text string) template.HTML {
+	text = sequences.ReplaceAllString(cutSequence.ReplaceAllString(toPrivate.Replace(text), "…"), "")
+	html, _ := markup.NewBudget().Text(text)
+	return template.HTML(markMatches(string(html))) //nolint:gosec // escaped by Text
+}
+
 // markMatches puts matches between marks, each part that stands in an element of its own by itself.
 func markMatches(html string) string {
 	var b strings.Builder
