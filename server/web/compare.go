@@ -19,12 +19,15 @@ import (
 // maxCompared is how many lines of each side are compared, after those that both have in common.
 const maxCompared = 50_000
 
-// comparison is two past versions of a file, side by side.
+// comparison is two past versions of a file: what the later one lost as a conversation, or both side by side.
 type comparison struct {
 	page.Layout
 	header
 	Stream  thread.Stream
 	A, B    side
+	Records bool // they are to be shown
+	Modes   []page.Choice
+	Lost    lost
 	Rows    []comparedRow
 	Same    int64
 	Dropped int64 // as the list of rewinds counts them
@@ -59,17 +62,17 @@ type comparedRow struct {
 	Link     string
 }
 
-// compare is GET /sessions/{id}/compare?a&ea&b&eb: generation a of epoch ea next to b of eb. By default the newest and
+// compare is GET /sessions/{id}/compare?a&ea&b&eb&records: generation a of epoch ea next to b of eb. By default the newest and
 // the one before it.
 func (v *Viewer) compare(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	s.Generation = -1
 	q := r.URL.Query()
-	p := comparison{}
+	p := comparison{Records: q.Get("records") != ""}
 	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
 		return err
 	}
-	p.Stream = s
+	p.Stream, p.Modes = s, modesOf(v.Base, s, q)
 	if err := v.sides(r.Context(), who, &p, q); err != nil {
 		return err
 	}
@@ -95,7 +98,7 @@ func (v *Viewer) sides(ctx context.Context, who server.Login, p *comparison, q u
 		p.B = newSide(newer, snap, viewB)
 		for _, e := range snap.Epochs() {
 			p.Epochs = append(p.Epochs, page.Choice{Name: e.Name, On: e.ID == epochOf(snap, older).ID,
-				URL: v.Base + p.Stream.Path("/compare", "ea", e.Name, "eb", newer.Epoch)})
+				URL: v.Base + p.Stream.Path("/compare", "ea", e.Name, "eb", newer.Epoch, "records", q.Get("records"))})
 		}
 		if p.A.Epoch = epochOf(snap, older); p.A.Epoch.ID == p.B.Epoch.ID {
 			viewA, err := viewBefore(snap, q.Get("a"), viewB)
@@ -116,7 +119,10 @@ func (v *Viewer) sides(ctx context.Context, who server.Login, p *comparison, q u
 			return err
 		}
 		p.A = newSide(older, snap, viewA)
-		linesA, cutA, err = lineSums(ctx, snap, viewA, from)
+		if linesA, cutA, err = lineSums(ctx, snap, viewA, from); err != nil || p.Records {
+			return err
+		}
+		p.Lost, err = v.readLost(ctx, p.A.stream, snap, viewA, lostRuns(linesA, linesB))
 		return err
 	})
 	if err != nil {
@@ -174,6 +180,8 @@ type summed struct {
 	text string
 }
 
+func (x summed) blank() bool { return x.sum == markup.Sum(nil) }
+
 var errTooMany = errors.New("too many lines to compare")
 
 // lineSums reads a view's lines from from on; cut when there are too many.
@@ -228,6 +236,9 @@ func (v *Viewer) compared(p *comparison, from int64, a, b []summed) {
 				p.Rows = append(p.Rows, comparedRow{"del", 0, x.line, -1, x.text, x.kind, v.entryURL(p.A.stream, x.line)})
 			}
 		case markup.Added:
+			if p.Lost.Instead == "" {
+				p.Lost.Instead = v.Base + p.B.stream.LinePath(b[e.B].line)
+			}
 			for _, x := range b[e.B:e.BEnd] {
 				p.Rows = append(p.Rows, comparedRow{"add", 0, -1, x.line, x.text, x.kind, v.entryURL(p.B.stream, x.line)})
 			}

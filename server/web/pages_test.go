@@ -123,8 +123,11 @@ func TestCompare(t *testing.T) {
 	s := loggedIn(t)
 	s.tour(t)
 	page := s.get(t, sessionPath(tourID, "/compare"))
+	mustHave(t, page, "1 line dropped", `<article class="item prompt`, "<code>/review</code>", `records=1">Records</a>`, `id="L50"`)
+	mustLack(t, page, "unchanged lines</td>", `id="L49"`)
+	page = s.get(t, sessionPath(tourID, "/compare", "records", "1"))
 	mustHave(t, page, `data-name="0" data-stamp="2026-`, ` UTC</option>`, "1 line dropped", "0 lines new", "54 lines unchanged", "/review 42", "50 unchanged lines", "4 unchanged lines", "/entry/50?epoch=e1&amp;generation=0&amp;machine=")
-	mustHave(t, s.get(t, sessionPath(tourID, "/compare", "a", "1", "b", "0")), "0 lines dropped", "1 line new")
+	mustHave(t, s.get(t, sessionPath(tourID, "/compare", "a", "1", "b", "0")), "0 lines dropped", "1 line new", "What stands there instead")
 	mustHave(t, s.get(t, sessionPath(tourID, "/compare", "a", "1", "b", "1")), "The two are identical")
 	for _, q := range [][]string{{"a", "9"}, {"b", "9"}, {"ea", "none"}, {"eb", "none"}} {
 		if a := s.do(t, "GET", sessionPath(tourID, "/compare", q...), nil, nil); a.code != 404 {
