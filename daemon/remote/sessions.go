@@ -276,8 +276,18 @@ func (c *Client) Search(ctx context.Context, f Find) (found Ranked, err error) {
 	if f.After != "" {
 		q.Set("after", f.After)
 	}
-	return found, c.get(ctx, "/api/search", q, &found)
+	for range searchTries {
+		if err := c.get(ctx, "/api/search", q, &found); err != nil || len(found.Sessions) > 0 || !found.More || found.Next == nil {
+			return found, err
+		}
+		q.Set("after", *found.Next)
+		found = Ranked{}
+	}
+	return found, nil
 }
+
+// searchTries is how often a search goes on that the server ended before it found anything.
+const searchTries = 10
 
 // Forgotten is a session that the server has removed.
 type Forgotten struct {

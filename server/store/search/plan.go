@@ -16,7 +16,7 @@ type gramRange struct{ From, To key }
 
 const (
 	// planGrams is how many grams of one needle are looked up, the rarest: the docs are read anyway.
-	planGrams = 5
+	planGrams = 10
 	// planMax is how many are looked up in all.
 	planMax = 12
 )

@@ -15,6 +15,9 @@ const (
 	// mostLines is how many lines a search finds exactly, and rareLines those of a word that no turn has.
 	mostLines = 2000
 	rareLines = 300
+	// walkBytes is how much one of them reads, mostWalks how often it goes on while nothing is found.
+	walkBytes = 8 << 20
+	mostWalks = 4
 )
 
 // kindWeights is what a line counts that was found exactly; others count 1.
@@ -32,6 +35,18 @@ func (r *ranking) exactly(ctx context.Context, after string) error {
 	if len(must) > 0 {
 		plans = r.plans(must)
 	}
+	for range mostWalks {
+		r.more, r.next = false, ""
+		if err := r.walks(ctx, plans, after, must); err != nil || len(r.groups) > 0 || r.next == "" {
+			return err
+		}
+		after = r.next
+	}
+	return nil
+}
+
+// walks finds lines by each plan, for each tool and file.
+func (r *ranking) walks(ctx context.Context, plans [][]string, after string, must []int) error {
 	o := r.ask.Query.Only
 	for _, tool := range orNone(o["tool"]) {
 		for _, file := range orNone(o["file"]) {
@@ -109,7 +124,7 @@ func (r *ranking) walk(ctx context.Context, q server.SearchQuery, needles []stri
 	}
 	paged := r.strict || r.placed // otherwise each page begins with the words again
 	s := r.x.search(r.scope, q)
-	s.d, s.of, s.words = r.d, r, needles
+	s.d, s.of, s.words, s.budget = r.d, r, needles, min(s.budget, walkBytes)
 	s.holds = func(text string) bool { return r.holds(text, must) }
 	if err := s.begin(after); err != nil || s.kinds == 0 {
 		return err

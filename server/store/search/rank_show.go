@@ -15,7 +15,7 @@ import (
 
 const (
 	// showBytes is how much is read of one turn for what is shown of it, and pageBytesShown for a whole page.
-	showBytes      = 2 << 20
+	showBytes      = 1 << 20
 	pageBytesShown = 24 << 20
 	// nearBonus is how much better a session is whose words stand next to each other.
 	nearBonus = .3
@@ -30,7 +30,7 @@ func (r *ranking) show(ctx context.Context, list []*group) (ids []int64, err err
 	for _, g := range list {
 		best := 0.0
 		for i, t := range g.turns {
-			if i > 0 && len(g.lines) >= r.ask.Each || left < 0 {
+			if i > 0 && len(g.lines) >= r.ask.Each || i > 1 && len(g.lines) > 0 || left < 0 {
 				break
 			}
 			n, used, err := r.showTurn(ctx, g, t)

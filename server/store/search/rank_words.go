@@ -175,8 +175,10 @@ func (r *ranking) readSegments(ctx context.Context) error {
 	if r.owners != nil {
 		f.Add(`owner IN (`+marks(len(r.owners))+`)`, values(r.owners)...)
 	}
-	list, err := sqlstore.List(ctx, r.d, `SELECT owner, id, bytes FROM gram_segments `+f.Where()+` ORDER BY newest DESC`,
-		f.Args, func(row sqlstore.Scanner) (s segment, err error) { return s, row.Scan(&s.owner, &s.id, &s.bytes) })
+	list, err := sqlstore.List(ctx, r.d, `SELECT owner, id, bytes, data FROM gram_segments `+f.Where()+` ORDER BY newest DESC`,
+		f.Args, func(row sqlstore.Scanner) (s segment, err error) {
+			return s, row.Scan(&s.owner, &s.id, &s.bytes, &s.data)
+		})
 	if err != nil {
 		return err
 	}
@@ -194,10 +196,11 @@ func (r *ranking) readSegments(ctx context.Context) error {
 
 // readSegment finds the turns of a segment that have a word.
 func (r *ranking) readSegment(ctx context.Context, s *segment) error {
-	small, err := r.smallPages(ctx, s)
+	small, err := unpacked(s.data) // of a segment that is kept in its row
 	if err != nil {
 		return err
 	}
+	r.used += len(s.data)
 	pages, err := r.wordPages(ctx, s, small)
 	if err != nil || len(pages) == 0 {
 		return err
@@ -226,21 +229,6 @@ func (r *ranking) readSegment(ctx context.Context, s *segment) error {
 		return nil
 	}
 	return r.readTurns(ctx, s, small, at)
-}
-
-// smallPages are those of a segment that is kept in its row.
-func (r *ranking) smallPages(ctx context.Context, s *segment) (list []page, err error) {
-	if s.bytes > smallBytes {
-		return nil, nil
-	}
-	var data []byte
-	err = r.d.Query(ctx, `SELECT data FROM gram_segments WHERE owner = ? AND id = ?`, []any{s.owner, s.id},
-		func(row sqlstore.Scanner) error { return row.Scan(&data) })
-	if err != nil {
-		return nil, err
-	}
-	r.used += len(data)
-	return unpacked(data)
 }
 
 // wordPages are the pages that may have the words.

@@ -46,6 +46,7 @@ type search struct {
 	hits     []hit            // in their order, one more than the page at most
 	seed     maphash.Seed
 	used     int // bytes
+	budget   int // bytes
 	began    time.Time
 	floor    int64 // the time of what was looked at last
 	cut      bool  // the budget ended before the page was full
@@ -88,7 +89,7 @@ func (s *search) elsewhere(h *hit, text string) bool {
 func (s *search) read(bytes int) { s.used += bytes }
 
 // spent reports whether the budget is used up.
-func (s *search) spent() bool { return s.used > s.x.budget || time.Since(s.began) > patience }
+func (s *search) spent() bool { return s.used > s.budget || time.Since(s.began) > patience }
 
 // Search implements server.Searcher.
 func (x *Index) Search(ctx context.Context, scope server.Scope, q server.SearchQuery) (server.Hits, error) {
@@ -111,7 +112,7 @@ func (x *Index) Search(ctx context.Context, scope server.Scope, q server.SearchQ
 func (x *Index) search(scope server.Scope, q server.SearchQuery) *search {
 	return &search{x: x, scope: scope, q: q, kinds: bitsOf(q.KindsOrAll()), calls: extract.CallsOf(q.Tool, q.File),
 		since: math.MinInt64, upper: math.MaxInt64, streams: map[int64]*stream{}, began: time.Now(),
-		alike: map[alike]place{}, sessions: map[ofOwner]bool{}, seed: maphash.MakeSeed()}
+		alike: map[alike]place{}, sessions: map[ofOwner]bool{}, seed: maphash.MakeSeed(), budget: x.budget}
 }
 
 // begin sets where a page begins and what is read for it.
