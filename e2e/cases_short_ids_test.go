@@ -40,7 +40,6 @@ func TestShortIDs(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "restored.jsonl")
 	for _, command := range []string{
 		"messages SESSION", "messages SESSION --clear",
-		"blame cart.go --session SESSION", "fix undefined --session SESSION",
 		"checkpoint create SESSION", "checkpoint create --session SESSION", "checkpoint list --session SESSION",
 		"checkpoint show latest --session SESSION", "checkpoint budget --session SESSION",
 		"link add " + document + " --session SESSION", "link list --session SESSION", "link rm " + document + " --session SESSION",

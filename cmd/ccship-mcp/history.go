@@ -20,8 +20,7 @@ import (
 // find is what search_history is asked.
 type find struct {
 	Text    string `json:"text"`
-	Blame   string `json:"blame"`
-	Fix     string `json:"fix"`
+	Why     string `json:"why"`
 	Session string `json:"session"`
 	Project string `json:"project"`
 	Kind    string `json:"kind"`
@@ -42,10 +41,10 @@ func (t *tools) historyTools(s *mcp.Server) {
 	add(s, tool{
 		name: "search_history",
 		description: "Search your user's past. Give one of: text, for sessions by words, \"exact phrases\", /regular " +
-			"expressions/, a OR b, -word, project: file: tool: kind: branch: before: after: is:error; blame, a file's path " +
-			"or its end, for turns that read or changed it; fix, an error's text, for where it occurred and what followed " +
-			"until it was gone.",
-		properties: `"text":{"type":"string"},"blame":{"type":"string"},"fix":{"type":"string"}` +
+			"expressions/, a OR b, -word, project: file: tool: kind: branch: before: after: is:error; why, for the " +
+			"conversations and prompts that wrote FILE:LINE, FILE:A-B, FILE, a commit, A..B, or a pull request #N. " +
+			"With why, nothing else.",
+		properties: `"text":{"type":"string"},"why":{"type":"string"}` +
 			`,"session":{"type":"string","description":"Only in this session"}` +
 			`,"project":{"type":"string","description":"Only in this project"}` +
 			`,"kind":{"type":"string","description":"Only these kinds, separated by commas: ` +
@@ -97,58 +96,55 @@ func (t *tools) messages(ctx context.Context, a recent) ([]string, error) {
 
 // search answers search_history. It runs a verb of ccship, which knows the server's current address and key.
 func (t *tools) search(ctx context.Context, a find) ([]string, error) {
-	verb, what := "", ""
-	for _, way := range []struct{ verb, what string }{{"search", a.Text}, {"blame", a.Blame}, {"fix", a.Fix}} {
-		if way.what == "" {
-			continue
-		}
-		if strings.TrimSpace(way.what) == "" || strings.ContainsRune(way.what, 0) || verb != "" {
-			verb = ""
-			break
-		}
-		verb, what = way.verb, way.what
+	if a.Why != "" {
+		return t.why(ctx, a)
 	}
-	if verb == "" {
-		return nil, usage("give one of text, blame and fix: the words, the file or the error to search for")
-	}
-	if verb == "fix" && a.Kind != "" {
-		return nil, usage("fix takes no kind")
+	if strings.TrimSpace(a.Text) == "" || strings.ContainsRune(a.Text, 0) {
+		return nil, usage("give one of text and why: the words to search for, or what to explain")
 	}
 	limit, err := atMost(a.Limit, 10, 100)
 	if err != nil {
 		return nil, err
 	}
-	if verb == "fix" && a.Limit == 0 {
-		limit = 3
-	}
-	return t.run(ctx, verb, a, limit, what)
-}
-
-// run runs a verb of ccship and returns what it found.
-func (t *tools) run(ctx context.Context, verb string, a find, limit int, what string) ([]string, error) {
-	args := append(slices.Clone(t.flags), verb, "--json", "--limit", strconv.Itoa(limit))
+	what := a.Text
 	for _, f := range []struct{ name, filter, value string }{
 		{"session", "session", a.Session}, {"project", "project", a.Project}, {"kind", "kind", a.Kind},
 		{"since", "after", a.Since}, {"user", "user", strings.TrimPrefix(cmp.Or(a.User, "@me"), "*")},
 	} {
-		switch {
-		case strings.ContainsRune(f.value, 0):
+		if strings.ContainsRune(f.value, 0) {
 			return nil, usage(f.name + " must not contain a NUL character")
-		case f.value == "":
-		case verb == "search":
+		}
+		if f.value != "" {
 			what += " " + f.filter + `:"` + strings.ReplaceAll(f.value, `"`, "") + `"`
-		default:
-			args = append(args, "--"+f.name+"="+f.value)
 		}
 	}
-	args = append(args, "--", what)
+	out, err := t.run(ctx, "search", "--json", "--limit", strconv.Itoa(limit), "--", what)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := foundText(out)
+	return []string{quoted, answer}, err
+}
+
+// why answers which prompts are behind a line, a commit or a pull request.
+func (t *tools) why(ctx context.Context, a find) ([]string, error) {
+	what := a.Why
+	if a.Why = ""; a != (find{}) {
+		return nil, usage("why takes nothing else")
+	}
+	if strings.TrimSpace(what) == "" || strings.ContainsRune(what, 0) {
+		return nil, usage("why must name a line, a commit or a pull request: cart.go:118, HEAD, #12")
+	}
+	out, err := t.run(ctx, "why", "--json", "--", what)
+	return []string{quoted, string(bytes.TrimSpace(out))}, err
+}
+
+// run runs a verb of ccship and returns its JSON.
+func (t *tools) run(ctx context.Context, verb string, args ...string) ([]byte, error) {
+	args = slices.Concat(t.flags, []string{verb}, args)
 	out, err := exec.CommandContext(ctx, t.ccship, args...).Output()
 	if err == nil {
-		answer := string(bytes.TrimSpace(out))
-		if verb == "search" {
-			answer, err = foundText(out)
-		}
-		return []string{quoted, answer}, err
+		return out, nil
 	}
 	var refusal control.Error
 	if json.Unmarshal(out, &refusal) == nil && refusal.Message != "" {

@@ -13,8 +13,9 @@ type verbs struct{ *show.App }
 func commands(a *show.App) []*cobra.Command {
 	v := verbs{a}
 	return []*cobra.Command{
-		v.searchCommand(), v.whyCommand(), v.listCommand(), v.showCommand(), v.resumeCommand(), v.exportCommand(), v.restoreCommand(),
-		v.shareCommand(), v.blameCommand(), v.fixCommand(), v.usageCommand(), v.forgetCommand(), v.messagesCommand(),
+		v.searchCommand(), v.whyCommand(), v.listCommand(), v.showCommand(), v.resumeCommand(), v.exportCommand(),
+			v.restoreCommand(),
+		v.shareCommand(), v.usageCommand(), v.forgetCommand(), v.messagesCommand(),
 		v.checkpointCommand(), v.linkCommand(),
 	}
 }

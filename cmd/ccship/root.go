@@ -86,7 +86,7 @@ func firstPage() []string {
 func group(root *cobra.Command) {
 	for i, g := range []struct{ title, names string }{
 		{"Everyday commands:", strings.Join(firstPage(), " ")},
-		{"Conversation commands:", "blame fix export restore share messages link checkpoint forget"},
+		{"Conversation commands:", "export restore share messages link checkpoint forget"},
 		{"Delivery commands:", "up open sync pause unpause exclude outbox redact service run"},
 		{"Other commands:", "config plugin mcp completion help"},
 	} {

@@ -18,7 +18,8 @@ func (a *app) syncCommand() *cobra.Command {
 		Use:   "sync",
 		Short: "Check every transcript and try every server now",
 		Long: "Check every transcript now, try every server at once and end every pause. With --wait: exit 0 " +
-			"once every line that was on disk is acknowledged, a dead letter, excluded or withheld. On timeout: exit 4 if the server could not be reached, " +
+			"once every line that was on disk is acknowledged, a dead letter, excluded or withheld. " +
+			"On timeout: exit 4 if the server could not be reached, " +
 			"5 if it rejected the API key, else 1.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

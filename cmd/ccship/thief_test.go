@@ -57,7 +57,7 @@ var neverAsk = map[string]string{
 // thiefArgs are the arguments of commands that need some, and flags of those that must not do more than ask.
 func thiefArgs(file string) map[string][]string {
 	return map[string][]string{
-		"setup": {"--no-install", "--yes"}, "search": {"cart"}, "blame": {"cart.go"}, "fix": {"undefined"}, "show": {"deadbeef"}, "export": {"deadbeef"},
+		"setup": {"--no-install", "--yes"}, "search": {"cart"}, "why": {"HEAD"}, "show": {"deadbeef"}, "export": {"deadbeef"},
 		"restore": {"deadbeef"}, "resume": {"deadbeef"}, "forget": {"deadbeef", "--yes"}, "messages": {"deadbeef"}, "checkpoint show": {"c"}, "link add": {file},
 		"link rm": {file}, "exclude": {filepath.Dir(file)}, "outbox retry": {"1"}, "outbox drop": {"1"},
 		"outbox show": {"1"}, "redact test": {file}, "redact key": {file}, "config": {"locale", "C"},

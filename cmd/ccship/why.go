@@ -228,8 +228,11 @@ func (q question) lines(ctx context.Context, t history.Target) error {
 		out[i] = library.WhyLineOf(&answers[at[b.Commit]], b.Path, b.Line)
 		out[i].Line, out[i].Commit, out[i].Steps, out[i].Text = b.Number, b.Commit, b.Steps, b.Text
 	}
-	if q.JSON {
+	switch {
+	case q.JSON:
 		return q.PrintJSON(library.WhyLinesOf(control.SchemaVersion, out))
+	case t.To == 0:
+		return q.Print(q.View().WhyFile(filepath.Base(t.File), out))
 	}
 	return q.Print(q.View().WhyLines(out))
 }

@@ -277,7 +277,8 @@ func (c *Client) Search(ctx context.Context, f Find) (found Ranked, err error) {
 		q.Set("after", f.After)
 	}
 	for range searchTries {
-		if err := c.get(ctx, "/api/search", q, &found); err != nil || len(found.Sessions) > 0 || !found.More || found.Next == nil {
+		if err := c.get(ctx, "/api/search", q, &found); err != nil || len(found.Sessions) > 0 || !found.More ||
+			found.Next == nil {
 			return found, err
 		}
 		q.Set("after", *found.Next)

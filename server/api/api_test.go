@@ -56,7 +56,7 @@ func TestEveryCall(t *testing.T) {
 		"/api/sessions/s/raw", "/api/sessions/s/digest", "/api/sessions/s/digest?epochs=all", "/api/sessions/s/digest?from=0&to=2",
 		"/api/sessions/s/export", "/api/sessions/s/export?format=json", "/api/sessions/s/export?format=md", "/api/sessions/s/export?format=html",
 		"/api/search?q=elephant", "/api/search?q=answer&facets=1&limit=1", "/api/sessions/s/mark", "/api/views", "/api/sessions?order=cost&limit=2", "/api/sessions?order=time&failed=1&starred=1&tag=b", "/api/usage", "/api/usage?by=day,hour,project,model,machine,user,session",
-		"/api/drops", "/api/sessions/s/timeline", "/api/blame?file=cart.go", "/api/fix?q=undefined", "/api/forgotten", "/api/ledger?machine=m1", "/api/me", "/api/users", "/api/keys", "/api/shares", "/api/openapi.yaml",
+		"/api/drops", "/api/sessions/s/timeline", "/api/forgotten", "/api/ledger?machine=m1", "/api/me", "/api/users", "/api/keys", "/api/shares", "/api/openapi.yaml",
 	} {
 		if a := r.get(path); a.status != 200 {
 			t.Errorf("%s: %d %s", path, a.status, a.body)

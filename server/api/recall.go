@@ -4,16 +4,12 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/recall"
 	"github.com/ccship/ccship/transcript/session"
 )
-
-// maxRecall is how many turns or episodes one answer has at most.
-const maxRecall = 100
 
 // lineURL is where a browser shows lines.
 func (s *Server) lineURL(r *http.Request) linkAnswer {
@@ -72,66 +68,5 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request, who server.Key
 		return err
 	}
 	s.answer(w, http.StatusOK, timelineAnswerOf(t, names, s.lineURL(r)))
-	return nil
-}
-
-// recalled reads what blame and fix have in common: which sessions to look in, and how many answers to give.
-func (s *Server) recalled(r *http.Request, who server.Key) (q server.SearchQuery, err error) {
-	f := s.filter(r)
-	q = server.SearchQuery{Text: f.Text("q"), Project: f.Text("project"), Machine: f.Machine(), Session: f.Text("session"),
-		Since: f.Moment("since"), Until: f.Moment("until"), Limit: min(f.Limit(), maxRecall)}
-	q.User, err = s.userOf(r, who, f, q.Session)
-	return q, err
-}
-
-// blame is GET /api/blame?file&kind&project&machine&user&session&since&until&limit: the turns that read or changed a
-// file.
-func (s *Server) blame(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	q, err := s.recalled(r, who)
-	if err != nil {
-		return err
-	}
-	f := newQuery(r.URL.Query(), nil)
-	file := f.Text("file")
-	q.Kinds = f.List("kind", server.EditKind, server.ReadKind)
-	if f.Err == nil && strings.TrimSpace(file) == "" {
-		f.Fail("file", "the path of a file, or its end")
-	}
-	if f.Err != nil {
-		return f.Err
-	}
-	touches, more, err := recall.Blame(r.Context(), s.store, server.ScopeOf(who.User), file, q)
-	if err != nil {
-		return err
-	}
-	names, err := ownersOf(r, s.store, touches, func(t *recall.Touch) int64 { return t.Session.Owner })
-	if err != nil {
-		return err
-	}
-	s.answer(w, http.StatusOK, blameAnswer(touches, more, names, s.lineURL(r)))
-	return nil
-}
-
-// fix is GET /api/fix?q&project&machine&user&session&since&until&limit: where an error occurred, and what followed
-// until it did not occur again.
-func (s *Server) fix(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	q, err := s.recalled(r, who)
-	if err != nil {
-		return err
-	}
-	if strings.TrimSpace(strings.ReplaceAll(q.Text, `"`, "")) == "" {
-		f := newQuery(r.URL.Query(), nil)
-		f.Fail("q", "the text of an error")
-		return f.Err
-	}
-	episodes, err := recall.Fix(r.Context(), s.store, server.ScopeOf(who.User), q)
-	if err != nil {
-		return err
-	}
-	names, err := ownersOf(r, s.store, episodes, func(e *recall.Episode) int64 { return e.Session.Owner })
-	if err != nil {
-		return err
-	}
-	s.answer(w, http.StatusOK, fixAnswer(episodes, names, s.lineURL(r)))
 	return nil
 }

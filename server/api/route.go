@@ -67,8 +67,6 @@ func (s *Server) routes() []route {
 		{"GET /api/search", anyone, false, s.search},
 		{"GET /api/why", anyone, false, s.why},
 		{"POST /api/why", anyone, false, s.why},
-		{"GET /api/blame", anyone, false, s.blame},
-		{"GET /api/fix", anyone, false, s.fix},
 		{"GET /api/usage", anyone, false, s.usage},
 		{"GET /api/drops", anyone, false, s.drops},
 		{"GET /api/events", anyone, true, s.events},

@@ -51,16 +51,3 @@ func decode(stored []server.Moment) []session.Moment {
 	}
 	return out
 }
-
-// promptBefore is the prompt that a line of a session's newest view follows; nil when none is known.
-func promptBefore(ctx context.Context, st Store, x *server.Session, line int64) (*session.Moment, error) {
-	list, err := st.Moments(ctx, server.MomentQuery{Owner: x.Owner, Stream: x.ID, To: line + 1, Backwards: true,
-		Limit: 1, Kinds: []string{string(session.TimelinePrompt), string(session.TimelineTask)}})
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range decode(list) {
-		return &m, nil
-	}
-	return nil, nil
-}

@@ -76,7 +76,8 @@ func (v *Viewer) readLost(ctx context.Context, s thread.Stream, snap server.Snap
 
 // modesOf are the ways to show a comparison.
 func modesOf(base string, s thread.Stream, q url.Values) []page.Choice {
-	list := []page.Choice{{Name: "Conversation", On: q.Get("records") == ""}, {Name: "Records", On: q.Get("records") != ""}}
+	list := []page.Choice{{Name: "Conversation", On: q.Get("records") == ""}, {Name: "Records",
+		On: q.Get("records") != ""}}
 	for i, records := range []string{"", "1"} {
 		list[i].URL = base + s.Path("/compare", "a", q.Get("a"), "b", q.Get("b"), "ea", q.Get("ea"), "eb", q.Get("eb"),
 			"records", records)

@@ -1,14 +1,12 @@
 package show
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/library"
-	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/internal/amount"
 )
 
@@ -94,92 +92,9 @@ func span(ms int64) string {
 	return amount.Duration(d)
 }
 
-// Blame lists turns that read or changed a file.
-func (v View) Blame(turns []remote.Touch, more bool) string {
-	turns = plain(turns)
-	if len(turns) == 0 {
-		return "nothing found\n"
-	}
-	full := make([]string, len(turns))
-	for i, t := range turns {
-		full[i] = t.Session.SessionID
-	}
-	ids := shortened(full)
-	var b strings.Builder
-	for i, t := range turns {
-		var did []string
-		if t.Edits > 0 {
-			did = append(did, amount.Counted(int64(t.Edits), "edit", "edits"))
-		}
-		if t.Reads > 0 {
-			did = append(did, amount.Counted(int64(t.Reads), "read", "reads"))
-		}
-		prompt := "(no prompt is known)"
-		if t.Prompt != nil {
-			prompt = t.Prompt.Text
-		}
-		b.WriteString(v.fit(fmt.Sprintf("%s  %s  %s", term.Pad(v.at(t.Time), 16), term.Pad(strings.Join(did, ", "), 18),
-			term.Printable(t.Path))) + "\n")
-		b.WriteString(v.fit("  "+term.Cut(term.Printable(prompt), mostShown)) + "\n")
-		fmt.Fprintf(&b, "  session %s, line %d\n", ids[i], amount.LineNumber(t.Line))
-	}
-	if more {
-		b.WriteString("there are more: --limit, or narrow it with --project, --session or --since\n")
-	}
-	return b.String()
-}
-
 func (v View) at(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
 	return t.In(v.Zone).Format("2006-01-02 15:04")
-}
-
-// Fix lists errors, and what was done about each.
-func (v View) Fix(episodes []remote.Episode) string {
-	episodes = plain(episodes)
-	if len(episodes) == 0 {
-		return "this error is in no conversation on the server\n"
-	}
-	outcomes := map[string]string{
-		"fixed": "fixed: the same call succeeded", "likely_fixed": "probably fixed: a similar command succeeded",
-		"gone": "not seen again", "open": "not fixed in this session",
-	}
-	full := make([]string, len(episodes))
-	for i, e := range episodes {
-		full[i] = e.Session.SessionID
-	}
-	ids := shortened(full)
-	var b strings.Builder
-	for i, e := range episodes {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		b.WriteString(v.fit(fmt.Sprintf("%s  %s  %s", v.at(e.Time), term.Printable(e.Session.Project),
-			term.Printable(cmp.Or(e.Title, "(no title)")))) + "\n")
-		fmt.Fprintf(&b, "  session %s, line %d: %s\n", ids[i], amount.LineNumber(e.Line),
-			cmp.Or(outcomes[e.Outcome], term.Printable(e.Outcome)))
-		if e.Prompt != nil {
-			b.WriteString(v.fit("  prompt   "+term.Cut(term.Printable(e.Prompt.Text), mostShown)) + "\n")
-		}
-		if e.Call != nil {
-			b.WriteString(v.fit("  failed   "+term.Printable(e.Call.Text)) + "\n")
-		}
-		b.WriteString("  error    " + v.snippet(e.Snippet) + "\n")
-		if e.Again > 0 {
-			b.WriteString("  again    " + amount.Counted(int64(e.Again), "time", "times") + "\n")
-		}
-		for _, s := range e.Steps {
-			failed := ""
-			if s.Failed {
-				failed = " (failed)"
-			}
-			b.WriteString(v.fit("  "+term.Pad(s.Kind, 8)+" "+term.Cut(term.Printable(s.Text), mostShown)+failed) + "\n")
-		}
-		if e.Cut {
-			b.WriteString("  the session goes on; only its next 8 MB were read\n")
-		}
-	}
-	return b.String()
 }

@@ -132,6 +132,20 @@ func (v View) WhyLines(lines []library.WhyLine) string {
 	return b.String()
 }
 
+// WhyFile tells which prompts wrote a file as it is.
+func (v View) WhyFile(name string, lines []library.WhyLine) string {
+	all := make([]provenance.Answer, 0, len(lines))
+	for _, l := range lines {
+		if strings.TrimSpace(l.Text) != "" {
+			all = append(all, provenance.Answer{Added: 1, Sessions: l.Sessions, NotProven: l.NotProven})
+		}
+	}
+	var b strings.Builder
+	sum := provenance.Merge(all)
+	v.why(&b, name, &sum, len(lines))
+	return b.String()
+}
+
 // origin is equal for lines with one answer.
 func origin(l *library.WhyLine) string {
 	text := l.Commit + fmt.Sprint(l.NotProven)

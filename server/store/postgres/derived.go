@@ -149,7 +149,8 @@ ON CONFLICT (owner, stream, epoch, generation)
 DO UPDATE SET first_line = excluded.first_line, last_line = excluded.last_line, lines = excluded.lines`,
 				d.Task.Owner, d.Task.Stream, r.Epoch, r.Generation, r.First, r.Last, r.Lines)
 		}
-		err := cmp.Or(sqlstore.SaveMoments(ctx, q, d), sqlstore.SaveEdits(ctx, q, d), sqlstore.SaveFacts(ctx, q, d), sqlstore.SaveFold(ctx, q, d))
+		err := cmp.Or(sqlstore.SaveMoments(ctx, q, d), sqlstore.SaveEdits(ctx, q, d), sqlstore.SaveFacts(ctx, q, d),
+			sqlstore.SaveFold(ctx, q, d))
 		if err != nil {
 			return err
 		}

@@ -175,7 +175,8 @@ func (r *ranking) readSegments(ctx context.Context) error {
 	if r.owners != nil {
 		f.Add(`owner IN (`+marks(len(r.owners))+`)`, values(r.owners)...)
 	}
-	list, err := sqlstore.List(ctx, r.d, `SELECT owner, id, bytes, data FROM gram_segments `+f.Where()+` ORDER BY newest DESC`,
+	list, err := sqlstore.List(ctx, r.d, `SELECT owner, id, bytes,
+		data FROM gram_segments `+f.Where()+` ORDER BY newest DESC`,
 		f.Args, func(row sqlstore.Scanner) (s segment, err error) {
 			return s, row.Scan(&s.owner, &s.id, &s.bytes, &s.data)
 		})

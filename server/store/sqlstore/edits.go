@@ -126,7 +126,7 @@ func (t Timelines) EditsOf(ctx context.Context, scope server.Scope, q server.Edi
 	f.Scope(scope)
 	out, err := List(ctx, t.On, `
 SELECT e.stream, e.owner, e.line, e.at, e.data, s.session_id, s.parent, s.machine, s.project_hash,
-  coalesce(f.title, ''), coalesce(f.copy, 0)
+  coalesce(nullif(f.title, ''), f.first_prompt, ''), coalesce(f.copy, 0)
 FROM edits e JOIN streams s ON s.owner = e.owner AND s.id = e.stream
 LEFT JOIN facts f ON {f.owner = s.owner AND} f.stream = s.id
 `+f.Where()+` ORDER BY e.at DESC, e.stream, e.line LIMIT ?`, append(f.Args, q.Limit),
