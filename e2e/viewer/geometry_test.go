@@ -22,6 +22,26 @@ func TestFirstPromptInSight(t *testing.T) {
 	}
 }
 
+// TestRowsInSight: the list begins high, and its rows are low, whatever their days.
+func TestRowsInSight(t *testing.T) {
+	b, _ := reader(t)
+	b.size(1280, 900)
+	for _, path := range []string{"/?by=project", "/?by=day"} {
+		b.open(path)
+		highest := eval[float64](b, `Math.max(...[...document.querySelectorAll(".row")].map((r) => r.getBoundingClientRect().height))`)
+		if highest > 56 {
+			t.Errorf("%s: a row is %v high", path, highest)
+		}
+		inSight := eval[int](b, `[...document.querySelectorAll(".row")].filter((r) => r.getBoundingClientRect().bottom <= innerHeight).length`)
+		if inSight < 8 {
+			t.Errorf("%s: %d rows are in sight", path, inSight)
+		}
+	}
+	if strip := eval[float64](b, `document.querySelector(".strip").getBoundingClientRect().height`); strip > 44 {
+		t.Errorf("what runs and what would be lost is %v high: more than a line", strip)
+	}
+}
+
 // TestNothingOverprints: on a phone no word of a head stands on another.
 func TestNothingOverprints(t *testing.T) {
 	b, _ := reader(t)

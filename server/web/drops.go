@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"net/http"
 	"strconv"
 
@@ -44,7 +43,7 @@ func (v *Viewer) drops(w http.ResponseWriter, r *http.Request, who server.Login)
 			return err
 		}
 		p.List = append(p.List, dropRow{Drop: d, Whole: d.Lines == d.Last-d.First, URL: v.Base + s.Path(""),
-			Title:   cmp.Or(facts.Title, facts.FirstPrompt, d.Session.SessionID),
+			Title:   facts.Name(),
 			Compare: v.Base + s.Path("/compare", "b", strconv.FormatInt(d.Generation, 10))})
 	}
 	v.Render(w, http.StatusOK, "drops.html", p)

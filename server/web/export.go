@@ -2,7 +2,6 @@ package web
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +74,7 @@ func (v *Viewer) about(ctx context.Context, x server.Session) (thread.About, err
 	if len(models) == 0 && facts.Model != "" {
 		models = []string{facts.Model}
 	}
-	return thread.About{Title: cmp.Or(facts.Title, facts.FirstPrompt), Models: models, Started: facts.Started,
+	return thread.About{Title: facts.Title, Models: models, Started: facts.Started,
 		Ended: facts.Ended, Cost: derive.CostOfAll(v.Prices, used)}, err
 }
 

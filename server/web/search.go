@@ -135,7 +135,7 @@ func (v *Viewer) owners(r *http.Request, who server.Login, list []server.RankedS
 
 func (v *Viewer) foundSession(x server.RankedSession, names map[int64]string) foundSession {
 	f := foundSession{RankedSession: x, URL: v.Base + thread.StreamOf(x.Session).Path(""), Who: names[x.Owner],
-		Title: cmp.Or(x.Summary.Title, x.Summary.FirstPrompt, "Untitled session")}
+		Title: x.Summary.Name()}
 	if x.Gone != "" {
 		f.Title = "A session of which only the prompts are left"
 	}

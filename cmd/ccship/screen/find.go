@@ -58,7 +58,7 @@ func rowOf(server *remote.Client, x *remote.Session) row {
 	address := server.Base.String() + "/sessions/" + url.PathEscape(x.SessionID) + "/L/" +
 		strconv.FormatInt(max(0, x.Lines-1), 10) + "?" + url.Values{"machine": {x.Machine}}.Encode()
 	return row{
-		Item: library.Item{Session: x.SessionID, Title: cmp.Or(x.Summary.Title, x.Summary.FirstPrompt), Project: x.Project,
+		Item: library.Item{Session: x.SessionID, Title: x.Summary.Title, Project: x.Project,
 			Cwd: x.Cwd, Machine: x.Machine, Host: x.Host, ChangedAt: x.Last, State: library.OnServer, Agents: x.Agents},
 		user: x.User, parent: x.Parent, line: -1, address: address,
 		spot: library.Spot{Ref: remote.Ref{Session: x.SessionID, User: x.User, Machine: &x.Machine}, Line: -1,
