@@ -54,7 +54,7 @@ const (
 
 // Speech is what the record says to the model in a speaker's name; its Speaker is NoSpeaker if it says nothing. What
 // the record states of its origin goes before what the text looks like. Answers to questions, and words with which
-// somebody rejects a tool, are Replies.
+// the person rejects a tool, are Replies.
 func (r *Record) Speech() Speech {
 	if r.CompactSummary || r.VisibleOnly || r.Companion {
 		return Speech{}
