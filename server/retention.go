@@ -210,7 +210,7 @@ func (r *RetentionRule) Says() string {
 func (k Keeping) Because() string {
 	return map[string]string{
 		KeptHold:       "it is on hold",
-		KeptMark:       "somebody gave it a star, a name, a note or a tag",
+		KeptMark:       "a user gave it a star, a name, a note or a tag",
 		KeptLink:       "a share link leads to it",
 		KeptDocument:   "it has linked documents",
 		KeptCheckpoint: "it has checkpoints",

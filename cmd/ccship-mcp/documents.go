@@ -28,7 +28,7 @@ func (t *tools) documentTools(s *mcp.Server) {
 	}
 	for _, verb := range []struct{ name, action, description string }{
 		{"link_document", "link",
-			"Link a file to this session: its versions are kept, and the session is told of it whenever it starts."},
+			"Link a file to this session: its versions are kept, and the session learns of it whenever it starts."},
 		{"unlink_document", "unlink", "Remove the link of a file to this session."},
 	} {
 		add(s, tool{

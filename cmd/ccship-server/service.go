@@ -104,9 +104,8 @@ func newStatus() *cobra.Command {
 			}
 			return err
 		})
-	c.Long = "Show whether the service is installed and runs, and where the server of the store answers, whoever\n" +
-		"started it. Of cold storage, where there is some: what is there, and what is still in the database.\n" +
-		"The exit code is 1 while no server answers."
+	c.Long = "Show whether the service is installed and runs, and where the server of the store answers. With cold " +
+		"storage, also what is there and what is still in the database. Exit code 1 while no server answers."
 	storeFlag(c, &store)
 	jsonFlag(c, &asJSON)
 	return c

@@ -71,7 +71,7 @@ func Options() []Option {
 	return append([]Option{
 		{Name: "server_url", Kind: kindURL, Live: true,
 			Doc: "Server that gets every line, http://, https:// or unix:///PATH; nothing is queued or sent until it is set."},
-		{Name: "api_key_file", Kind: kindPath, Default: "api_key beside config.toml", Live: true,
+		{Name: "api_key_file", Kind: kindPath, Default: "api_key next to config.toml", Live: true,
 			Doc: "File of mode 0600 that holds the server's key."},
 		{Name: "roots", Kind: kindPaths, Default: "$CLAUDE_CONFIG_DIR/projects, ~/.claude/projects", Live: true,
 			Doc: "Folders that hold Claude Code's projects; they replace the defaults."},
@@ -112,7 +112,7 @@ func Options() []Option {
 		{Name: "document_cap", Kind: kindSize, Default: "16MiB", Live: true,
 			Doc: "Largest linked document whose content is sent; a larger one is reported as too large."},
 		{Name: "blob_cap", Kind: kindSize, Default: "64MiB", Live: true,
-			Doc: "Largest attachment that is sent: large tool results and agent metadata stored beside transcripts."},
+			Doc: "Largest attachment that is sent: large tool results and agent metadata stored next to transcripts."},
 		{Name: "prices", Kind: kindPath, Live: true,
 			Doc: "File of token prices for `ccship usage`, in place of the built-in list."},
 		{Name: "viewer_links", Kind: kindBool, Default: "false", Live: true,

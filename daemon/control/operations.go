@@ -267,7 +267,7 @@ func (s *Endpoint) documentList() []operation {
 			method: http.MethodPost, path: "/v1/documents/answer", id: "answerLink", call: post(s, d.AnswerLink),
 			summary: "Make an answer of ccship-mcp to Claude count",
 			description: "The daemon links and unlinks what the answers of ccship-mcp in a transcript ask for. The nonce in " +
-				"an answer tells it from one that something else made up.",
+				"an answer distinguishes it from a forged one.",
 		},
 	}
 }
@@ -276,7 +276,7 @@ func (s *Endpoint) inbox() []operation {
 	return []operation{
 		{
 			method: http.MethodGet, path: "/v1/init", id: "init", call: answers[Init](s.init),
-			summary: "What a session's Claude is told at its start",
+			summary: "What a session's Claude is shown at its start",
 			description: "Also for sessions without a transcript. The same at every start until the session's documents " +
 				"change. Answers within a few milliseconds.",
 			query: []parameter{
@@ -289,7 +289,7 @@ func (s *Endpoint) inbox() []operation {
 		},
 		{
 			method: http.MethodPost, path: "/v1/pending", id: "pending", call: post(s, s.daemon.Pending),
-			summary: "Take the notices that a session's Claude has not been told yet",
+			summary: "Take the notices that a session's Claude has not been shown yet",
 			description: "An introduction that no hook has passed on, and notices. With confirm, they count as passed on when " +
 				"a second request returns the receipt, best over the same connection: when that ends, or after some seconds, " +
 				"they are there for the next request. A notice that the transcript does not show a minute later comes once " +

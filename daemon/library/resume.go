@@ -185,7 +185,7 @@ func (l *Library) projectFolder(cwd string) (string, error) {
 			return filepath.Dir(f.Path), nil
 		}
 	}
-	return "", control.Failed("the name that Claude Code gives the project folder of "+cwd+" cannot be told",
+	return "", control.Failed("the name that Claude Code gives the project folder of "+cwd+" cannot be derived",
 		"start `claude` there, say something, and try again")
 }
 

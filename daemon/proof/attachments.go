@@ -75,12 +75,12 @@ func (v *verifier) compareFolder(ctx context.Context, root *os.Root, t *tail.Tra
 	report := reportOf(t, f)
 	if unread != nil {
 		v.report.Differences = append(v.report.Differences,
-			*difference(report, "a file beside it cannot be read: "+unread.Error()))
+			*difference(report, "a file next to it cannot be read: "+unread.Error()))
 	}
 	if len(missing) > 0 {
 		v.wrong.attachments[t.File.ID] = f.Dest
 		v.report.Differences = append(v.report.Differences,
-			*difference(report, "files beside it are not on the server as they are on disk: "+nameSome(missing)))
+			*difference(report, "files next to it are not on the server as they are on disk: "+nameSome(missing)))
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrLastOwner means that a change would leave the server without an owner.
-var ErrLastOwner = errors.New("this is the last owner; make somebody else one first")
+var ErrLastOwner = errors.New("this is the last owner; make another user one first")
 
 // SetRole changes what a user may do. ErrLastOwner when no owner would be left to manage the server.
 func (a *Access) SetRole(ctx context.Context, user server.User, role server.Role) error {

@@ -27,7 +27,7 @@ func CheckAccountName(name string) error {
 	case strings.TrimSpace(name) != name:
 		return errors.New("the name begins or ends with a space")
 	case name == Me:
-		return errors.New("the name " + Me + " means whoever asks")
+		return errors.New("the name " + Me + " means the caller")
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func TestRetentionOnPages(t *testing.T) {
 	}
 	rule(server.RetentionRule{What: server.RetireSessions, Age: 90 * 24 * time.Hour})
 	mustHave(t, s.get(t, "/sessions/rewound"), "No rule of retention takes this session: it is on hold.")
-	mustHave(t, s.get(t, "/sessions/starred"), "No rule of retention takes this session: somebody gave it a star")
+	mustHave(t, s.get(t, "/sessions/starred"), "No rule of retention takes this session: a user gave it a star")
 	mustHave(t, s.get(t, "/sessions/waiting"), `id="due"`, "drop sessions not active for 90 days",
 		`datetime="`+at.Add(90*24*time.Hour).Format(time.RFC3339)+`"`)
 	hold("waiting")

@@ -107,7 +107,7 @@ func (p *sharePages) open(show shower) http.HandlerFunc {
 			return
 		case errors.Is(err, server.ErrNotFound):
 			p.site.Fail(w, r, http.StatusNotFound,
-				"This link shows nothing: it has expired or was ended. Ask whoever sent it for another one.")
+				"This link shows nothing: it has expired or was ended. Ask its sender for another one.")
 			return
 		case err != nil:
 			p.site.Answer(w, r, err)

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrBusy says that another worker has a stream at the moment. It is packed at the next pass.
-var ErrBusy = errors.New("somebody else has the stream")
+var ErrBusy = errors.New("another worker has the stream")
 
 // Sealer goes through all generations with hot lines. It remembers those that it could not make smaller.
 type Sealer struct {
