@@ -110,7 +110,7 @@ type Generation struct {
 }
 
 // Ref names a stream. A stream belongs to one user: a ref that several users' streams fit, none of them the caller's,
-// is an *AmbiguousError, so that nobody can put a stream of theirs instead of another's.
+// is an *AmbiguousError, so that nobody can put a stream of theirs in place of another's.
 type Ref struct {
 	Stream    int64 // ID; when it is not 0, nothing below but Epoch counts; Owner may help to find it
 	SessionID string

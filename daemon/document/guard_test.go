@@ -172,7 +172,7 @@ func TestDocumentOfExcludedFolder(t *testing.T) {
 	}
 }
 
-// TestWorkingDirectoryReplaced puts another folder instead of the working directory: that is no change of the
+// TestWorkingDirectoryReplaced puts another folder in place of the working directory: that is no change of the
 // documents, until they are linked again.
 func TestWorkingDirectoryReplaced(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 )
 
-// TestSearchBox: Ctrl-K reaches the box from anywhere, also on a phone; it completes names; what stands beside the
+// TestSearchBox: Ctrl-K reaches the box from anywhere, also on a phone; it completes names; what stands next to the
 // results writes into it.
 func TestSearchBox(t *testing.T) {
 	b, _ := reader(t)

@@ -53,7 +53,7 @@ func withQuery(path, q string) string {
 	return path + "?" + q
 }
 
-// TestShadowing: bob cannot put his session instead of ann's by giving it the same names. A reader who sees both has
+// TestShadowing: bob cannot put his session in place of ann's by giving it the same names. A reader who sees both has
 // to say whose is meant.
 func TestShadowing(t *testing.T) {
 	owner, ann, bob := shadowed(t)

@@ -41,7 +41,7 @@ func asking(t *testing.T, path string, lines ...string) string {
 	return string(b)
 }
 
-// TestWhy names sessions and prompts, and tells nobody of a session that they may not read: what bob gets is what he
+// TestWhy names sessions and prompts, and says nothing of a session that they may not read: what bob gets is what he
 // gets without that session, byte for byte.
 func TestWhy(t *testing.T) {
 	owner := newRig(t)

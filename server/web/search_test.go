@@ -26,7 +26,7 @@ func titles(t *testing.T, page string) (out []string) {
 	return out
 }
 
-// facetLinks are the links beside the results, by their words with the count.
+// facetLinks are the links next to the results, by their words with the count.
 func facetLinks(t *testing.T, page string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -101,7 +101,7 @@ func regexpHref(t *testing.T, page string) string {
 	return hit
 }
 
-// TestSearchFacets: counts stand beside the results, and each writes its filter into the box, or takes it out.
+// TestSearchFacets: counts stand next to the results, and each writes its filter into the box, or takes it out.
 func TestSearchFacets(t *testing.T) {
 	s := loggedIn(t)
 	shelf(t, s)

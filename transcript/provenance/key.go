@@ -20,7 +20,7 @@ func (s *Secret) Seal(sum Sum) (out [StoredSize]byte) {
 	return out
 }
 
-// Asked finds the sums that somebody asks for among stored ones. Of others it tells nothing.
+// Asked finds the sums that a caller asks for among stored ones. Of others it says nothing.
 type Asked map[[StoredSize - 1]byte]asked
 
 type asked struct {

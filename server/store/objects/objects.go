@@ -47,7 +47,7 @@ func parse(place string) (*url.URL, error) {
 	u, err := url.Parse(place)
 	switch {
 	case err != nil, u.Scheme != "s3" && u.Scheme != "file", u.Fragment != "", u.Opaque != "":
-		// The error leaves location out: it may hold a key.
+		// The error leaves place out: it may hold a key.
 		return nil, fmt.Errorf("%w: want s3://bucket/prefix?endpoint=https://host, or file:///folder", ErrBadURL)
 	case u.User != nil:
 		return nil, fmt.Errorf("%w: the address has a key in it; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead",

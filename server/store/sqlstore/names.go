@@ -25,7 +25,7 @@ func Clean(h server.Head) server.Head {
 	return h
 }
 
-// CleanText puts U+FFFD instead of what a text column can't hold.
+// CleanText puts U+FFFD in place of what a text column can't hold.
 func CleanText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -125,7 +125,7 @@ func Short(s string, n int) string {
 	return strings.TrimRight(string(r[:n-1]), " ") + "…"
 }
 
-// ShortPath cuts a path to about n characters. Its end stays: the name of the file, and folders as there is room.
+// ShortPath cuts a path to about n characters. Its end stays: the name of the file, and folders as there is space.
 func ShortPath(path string, n int) string {
 	if utf8.RuneCountInString(path) <= n {
 		return path
