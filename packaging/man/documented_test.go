@@ -42,7 +42,7 @@ func commandFlags(t *testing.T) map[string][]string {
 				program = strings.TrimPrefix(line, "# Commands of ")
 			case strings.HasPrefix(line, "#"):
 				title = strings.TrimSpace(commandName.FindString(line))
-				if strings.HasSuffix(line, "Flags of every command") {
+				if strings.HasPrefix(line, "## Flags of every ") || strings.HasPrefix(line, "## Flags of most ") {
 					title = program
 				}
 				known[title] = append(known[title], "--help", "-h")

@@ -20,14 +20,21 @@ func (p Page) Markdown(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	shared := sharedFlags(all)
+	most, shared := sharedFlags(all)
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Commands of %s\n\n%s. `make docs` writes this page from `%s --help`.\n", name, root.about, name)
 	b.WriteString("\n## Flags of every command\n")
 	writeFlags(&b, root.flags)
+	if len(most) > 0 {
+		b.WriteString("\n## Flags of most commands\n")
+		writeFlags(&b, most)
+	}
 	if len(shared) > 0 {
 		b.WriteString("\n## Flags of several commands\n")
 		writeFlags(&b, shared)
+	}
+	for i := range all {
+		all[i].flags = without(all[i].flags, most)
 	}
 	for i := range all {
 		all[i].write(&b, shared, all)
@@ -66,18 +73,26 @@ func (p Page) collect(ctx context.Context, parent help, path []string) ([]comman
 	return all, nil
 }
 
-// sharedFlags returns the flags that at least three commands have with the same meaning, sorted; of each name, the
-// meaning that most commands have.
-func sharedFlags(all []command) []item {
-	count, most := map[item]int{}, map[string]item{}
+// sharedFlags returns the flags that more than half of the commands with flags have, and those that at least three have
+// with the same meaning, sorted; of each name, the meaning that most commands have.
+func sharedFlags(all []command) (most, shared []item) {
+	count, best, taking := map[item]int{}, map[string]item{}, 0
 	for _, c := range all {
+		taking += min(1, len(c.flags))
 		for _, f := range c.flags {
-			if count[f]++; count[f] >= 3 && count[f] > count[most[f.name]] {
-				most[f.name] = f
+			if count[f]++; count[f] >= 3 && count[f] > count[best[f.name]] {
+				best[f.name] = f
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(most), func(a, b item) int { return strings.Compare(a.name, b.name) })
+	for _, f := range slices.SortedFunc(maps.Values(best), func(a, b item) int { return strings.Compare(a.name, b.name) }) {
+		if 2*count[f] > taking {
+			most = append(most, f)
+		} else {
+			shared = append(shared, f)
+		}
+	}
+	return most, shared
 }
 
 // write writes a command's section: its form as the heading, its text, its examples, its flags that no other place
