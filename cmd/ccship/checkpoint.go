@@ -109,8 +109,8 @@ func (a verbs) checkpointCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create [SESSION]",
 		Short: "Create a checkpoint of a session now",
-		Long: "Create a checkpoint of a session now. SESSION is its id or the beginning of it. Without one: the " +
-			"session that this command runs in, else the one written last that was started in this folder or above it.",
+		Long: "Create a checkpoint of a session now. Without SESSION: the one that this command runs in, else the " +
+			"one written last in this folder or above it.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && req.Session != "" {

@@ -14,7 +14,7 @@ func commands(a *show.App) []*cobra.Command {
 	v := verbs{a}
 	return []*cobra.Command{
 		v.searchCommand(), v.whyCommand(), v.listCommand(), v.showCommand(), v.resumeCommand(), v.exportCommand(),
-			v.restoreCommand(),
+		v.restoreCommand(),
 		v.shareCommand(), v.usageCommand(), v.forgetCommand(), v.messagesCommand(),
 		v.checkpointCommand(), v.linkCommand(),
 	}

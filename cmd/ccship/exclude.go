@@ -23,10 +23,9 @@ func (a *app) excludeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exclude [PATTERN…]",
 		Short: "Keep projects on this machine",
-		Long: "Keep the conversations of some folders, and of all folders below them, on this machine only. A folder is " +
-			"a path, or a pattern such as '~/clients/*' or '**/private'. Without one, list what is excluded, why, and how " +
-			"many transcripts. With --rm, deliver them again.\n\n" +
-			"A file named .ccshipignore in a folder does the same; ccship never creates one. " +
+		Long: "Keep the conversations of folders, and of all folders below them, on this machine only, by path or " +
+			"a pattern such as '~/clients/*' or '**/private'. Without one, list what is excluded, why, and how many " +
+			"transcripts. With --rm, deliver them again.\n\nA file named .ccshipignore in a folder does the same. " +
 			"What was already sent stays on the server.",
 		Example: "  ccship exclude .\n  ccship exclude '~/clients/*' '**/private'\n  ccship exclude --rm .",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

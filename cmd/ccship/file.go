@@ -68,10 +68,9 @@ func (a verbs) restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore SESSION",
 		Short: "Restore a conversation's files from the server, so that it can be resumed",
-		Long: "Write the session's transcript and those of its agents below the projects folder, byte for byte as the " +
-			"server has them. A file gets its name only when its digest is right. A different file with that name is " +
-			"moved aside. " +
-			"Refused while the session is live, unless with --force or --to.",
+		Long: "Write the session's transcript and those of its agents below the projects folder, byte for byte as " +
+			"the server has them. A file gets its name only when its digest is right; a different file with that " +
+			"name is moved aside. Refused while the session is live, unless with --force or --to.",
 		Example: "  ccship restore 3f2a9c01\n" +
 			"  ccship restore 3f2a9c01 --generation 2 --to before-the-rewind.jsonl",
 		Args:              cobra.ExactArgs(1),

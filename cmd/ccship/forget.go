@@ -20,9 +20,9 @@ func (a verbs) forgetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget SESSION",
 		Short: "Remove a conversation from the server for good, and never send it again",
-		Long: "Remove a session and its agents from the server, from the outbox and from the dead letters, for good. " +
-			"Its id is noted here and on the server, so that it is never sent or stored again. The files on disk stay as " +
-			"they are, and so does what the server has of the prompt history (history.jsonl).",
+		Long: "Remove a session and its agents from the server, the outbox and the dead letters, for good; it is " +
+			"never sent or stored again. The files on disk stay, and so does what the server has of the prompt " +
+			"history (history.jsonl).",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -16,10 +16,10 @@ func (a verbs) linkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "link",
 		Short: "Link documents to a conversation",
-		Long: "A document is a file below the folder that the conversation was started in. Claude is told of it at every " +
-			"start, and the server keeps each version that is seen, whoever changes it. Links belong to one session; a fork " +
-			"of it begins without any. Without --session: the session that this command runs in, else the one written last " +
-			"in this folder or above it.",
+		Long: "A document is a file below the folder that the conversation was started in. Claude learns of it at " +
+			"every start, and the server keeps each version that is seen. Links belong to one session; a fork " +
+			"begins without any. Without --session: the session that this command runs in, else the one written " +
+			"last in this folder or above it.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

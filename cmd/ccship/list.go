@@ -31,15 +31,12 @@ func (a verbs) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [WORDS…]",
 		Short: "List conversations, most recently active first",
-		Long: "List conversations on disk and on the server, the most recently active first, and count what is on disk. " +
-			"With WORDS, only those that have them in title, first prompt, project or id. A conversation was active " +
-			"when its newest record was written, by the time in the record; --since goes by that too. \"–\" stands for a " +
-			"number that is not known.\n\n" +
-			"--most and --failed ask the server only. --most counts agents for their session, at list prices, in the " +
-			"last 90 days unless --since says; time is between the first and the last record.\n\n" +
-			"With --lost, list the sessions that are in Claude Code's prompt history (history.jsonl) but neither on disk " +
-			"nor on the server, with their prompts; and this machine's sessions that only the server has, which can be " +
-			"restored.",
+		Long: "List conversations on disk and on the server, the most recently active first, and count what is on " +
+			"disk. With WORDS, only those that have them in title, first prompt, project or id. A conversation was " +
+			"active at the time in its newest record.\n\n--most and --failed ask the server only. --most counts " +
+			"list prices in the last 90 days unless --since says; time is between the first and the last " +
+			"record.\n\nWith --lost, list sessions of the prompt history (history.jsonl) that are neither on disk " +
+			"nor on the server, and sessions of this machine that only the server has.",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if f.Limit < 1 {
 				return control.Usage("--limit must be 1 or more", "see `ccship list --help`")

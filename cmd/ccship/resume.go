@@ -25,15 +25,13 @@ func (a verbs) resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [SESSION|WORDS…]",
 		Short: "Resume a conversation of any machine here",
-		Long: "Resume a conversation with Claude Code: the one of that id, or the one whose title, first prompt or project " +
-			"has the words; without either, the latest of the current folder. One that another machine had is brought " +
-			"here first: its transcript, those of its agents and the files beside them are written where Claude Code looks " +
-			"for them. It goes on in its own folder, if this machine has it; with --here in the current one. Working " +
-			"directories in the records become those of this machine; what was said stays as it is.\n\n" +
-			"Where no terminal reads the output, the command that resumes is printed instead.\n\n" +
-			"If several machines have the session, the copy that was written last is brought. If this disk has lines that " +
-			"the copy lacks, nothing is written, unless with --force. Until the last file is complete, Claude Code sees " +
-			"the session as it was.",
+		Long: "Resume a conversation with Claude Code: the one of that id, or the one whose title, first prompt " +
+			"or project has the words; without either, the latest of the current folder. One of another machine is " +
+			"brought here first, with its agents and files, into its own folder if this machine has it, or with " +
+			"--here into the current one. Working directories in the records become those of this machine; what was " +
+			"said stays. Without a terminal the command that resumes is printed instead.\n\nOf several machines' " +
+			"copies the one written last is brought. If this disk has lines that the copy lacks, nothing is " +
+			"written, unless with --force.",
 		Example: "  ccship resume 3f2a9c01\n  ccship resume rounding cart --here\n" +
 			"  eval \"$(ccship resume 3f2a9c01)\"",
 		ValidArgsFunction: a.completeSession,

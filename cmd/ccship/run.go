@@ -20,9 +20,8 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the daemon in the foreground, as the service does",
-		Long: "Run the daemon in the foreground until SIGTERM or Ctrl-C. Its log goes to standard error, or to a file that " +
-			"it keeps small. SIGHUP makes it read its configuration again. " +
-			"Exit code 2 is a mistake in the configuration, which a restart cannot fix.",
+		Long: "Run the daemon in the foreground until SIGTERM or Ctrl-C. SIGHUP makes it read its configuration " +
+			"again. Exit code 2 is a mistake in the configuration, which a restart cannot fix.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if logPath != "" {

@@ -25,9 +25,9 @@ func (a verbs) shareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "share [SESSION]",
 		Short: "Make a link that shows one conversation to whoever has it",
-		Long: "Make an address at which anybody reads one session and its agents, without a login and without changing " +
-			"anything. What looks like a secret is masked. The address is printed once: the server keeps only a hash of it. " +
-			"It works until --expires is over, until it is ended with --revoke, or until the key that made it is revoked.",
+		Long: "Make an address at which anybody reads one session and its agents, without a login. What looks " +
+			"like a secret is masked. The address is printed once. It works until --expires is over, until --revoke " +
+			"ends it, or until the key that made it is revoked.",
 		Example: "  ccship share 3f2a9c01 --expires 24h\n  ccship share --list\n" +
 			"  ccship share --revoke 4",
 		Args:              cobra.MaximumNArgs(1),

@@ -26,13 +26,10 @@ func (a verbs) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show SESSION",
 		Short: "Show what a conversation is about, how it ended, and what happened in it",
-		Long: "Show what a conversation is about, and its last messages. A session is named by its id or a unique prefix " +
-			"of it (4 characters or more).\n\n" +
-			"With --timeline, list prompts, commands, compactions, cleared contexts, rewinds, interruptions, checkpoints, " +
-			"documents, agents, errors and tool calls of 10 seconds or more, each with its time and duration. " +
-			"Durations leave out the time in which Claude Code waited for you, as far as the transcript tells; that time is " +
-			"shown beside them. Where the transcript does not tell, a duration has a ≤ before it. A session whose " +
-			"transcript is on this machine is read from disk; others come from the server.",
+		Long: "Show what a conversation is about, and its last messages.\n\nWith --timeline, list prompts, " +
+			"commands, compactions, cleared contexts, rewinds, interruptions, checkpoints, documents, agents, " +
+			"errors and tool calls of 10 seconds or more, with time and duration. Durations leave out the time in " +
+			"which Claude Code waited for you; with a ≤ they may contain it.",
 		Example:           "  ccship show 3f6b2c1d\n  ccship show 3f6b2c1d --timeline=prompt,error",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession,

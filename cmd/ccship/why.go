@@ -22,13 +22,11 @@ func (a verbs) whyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why FILE:LINE | COMMIT | A..B | #PR",
 		Short: "Show the prompts behind a line, a commit or a pull request",
-		Long: "Name the conversations that wrote lines of a file or of commits, and the prompts that asked for them. " +
-			"A line counts when a tool call of Claude put exactly that text into the same file before the commit; " +
-			"white space and quotes may differ. Everything else is not proven, with the reason. git says what a commit " +
-			"adds and " +
-			"who last changed a line. The server gets paths and hashes of lines, never their text; a line that " +
-			"holds a secret is left out.\n\n" +
-			"A pull request is #12 or its address. Its commits come from what is in the clone; nothing is fetched.",
+		Long: "Name the conversations that wrote lines of a file or of commits, and the prompts that asked for " +
+			"them. A line counts when a tool call of Claude put exactly that text into the same file before the " +
+			"commit; white space and quotes may differ. Everything else is not proven, with the reason. The server " +
+			"gets paths and hashes of lines, never their text; a line that holds a secret is left out.\n\nA pull " +
+			"request is #12 or its address. Its commits come from what is in the clone; nothing is fetched.",
 		Example: "  ccship why shop/cart.go:118\n  ccship why shop/cart.go:118-130\n  ccship why HEAD~3..\n" +
 			"  ccship why https://github.com/kim/shop/pull/12 --json",
 		Args: cobra.ExactArgs(1),

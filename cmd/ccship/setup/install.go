@@ -19,8 +19,8 @@ func (a verbs) installCommand(w *which) *cobra.Command {
 		Use:   "install",
 		Short: "Install the daemon as a service that starts automatically, and start it",
 		Long: "Install the daemon as a service of this user (systemd, launchd) or of the system, and start it. " +
-			"A service does not see this shell, so CCSHIP_* variables, flags and CLAUDE_CONFIG_DIR are written into the " +
-			"configuration file. Installing again is harmless; it replaces an older ccship by a newer one.",
+			"CCSHIP_* variables, flags and CLAUDE_CONFIG_DIR are written into the configuration file, since a " +
+			"service does not see this shell. Installing again replaces an older ccship by a newer one.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := show.UntilSignal(cmd.Context())
