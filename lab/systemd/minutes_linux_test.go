@@ -18,7 +18,7 @@ import (
 	"github.com/ccship/ccship/lab/cast"
 )
 
-// minutes is the way of a newcomer, as docs/first-minutes.md has it.
+// minutes is the way of a newcomer, as docs/getting-started.md sums it up.
 type minutes struct {
 	*desk
 	began time.Time
