@@ -13,8 +13,8 @@ func (a verbs) checkpointCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "checkpoint",
 		Short: "List, show and create checkpoints: how full the context was, and what it was about",
-		Long: "A checkpoint is created when a session has used 80 % and 90 % of its token budget, at every compaction, and " +
-			"on request. Name a session by its id or a unique prefix of it.",
+		Long: "List, show and create checkpoints. One is created when a session has used 80 % and 90 % of its " +
+			"token budget, at every compaction, and on request.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -25,9 +25,9 @@ func (a verbs) messagesCommand() *cobra.Command {
 		Use:   "messages SESSION",
 		Short: "Show the last messages of a conversation",
 		Long: "Show the short history that the daemon keeps of a conversation: prompts, answers, tool calls with " +
-			"shortened results, errors, slash commands, compactions, interruptions, and what each turn took. The " +
-			"options messages_kept, message_input_limit and message_output_limit say how much. An agent's history " +
-			"is named SESSION/AGENT-ID.",
+			"shortened results, errors, commands, compactions, interruptions, and what each turn took. The options " +
+			"messages_kept, message_input_limit and message_output_limit say how much. An agent's history is named " +
+			"SESSION/AGENT-ID.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.Limit < 0 || o.Offset < 0 {

@@ -18,8 +18,8 @@ func (a *app) redactCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "redact",
 		Short: "Try the masking of secrets on a file, apply new rules, bring its key to another machine",
-		Long: "Secrets in lines are replaced by tokens before the lines are queued; see the option redact. " +
-			"With the same key, two machines make the same token of the same secret.",
+		Long: "Mask secrets in lines before they are queued; see the option redact. With the same key, two " +
+			"machines make the same token of the same secret.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

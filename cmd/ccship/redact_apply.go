@@ -18,10 +18,9 @@ func (a *app) redactApply() *cobra.Command {
 		Short: "Count the lines that were sent with secrets, or masked by other rules; with --yes, send them again",
 		Long: "Compare what servers have with what they would get by the rules in force. With --yes, send each " +
 			"transcript that differs again from its first such line, as a new generation, and read documents and " +
-			"attachments again.\n\nWith --forget-old, count what servers have stored in the clear: in lines of " +
-			"every generation, checkpoints, attachments and versions of documents. With --yes too, have a " +
-			"ccship-server mask it in place first, for your transcripts of this machine; nothing else changes. " +
-			"Backups still contain the secrets.",
+			"attachments again.\n\nWith --forget-old, count what servers have stored in the clear, in every " +
+			"generation, checkpoint, attachment and document. With --yes too, have a ccship-server mask it in place " +
+			"first, for your transcripts of this machine. Backups still contain the secrets.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := show.UntilSignal(cmd.Context())

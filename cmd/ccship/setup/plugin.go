@@ -36,9 +36,10 @@ func (a verbs) pluginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
 		Short: "Write the Claude Code plugin, and print the command that installs it",
-		Long: "The plugin tells a session's Claude its linked documents and its checkpoints, and gives it ccship's tools. " +
-			"It is written to ccship's own folder; nothing below ~/.claude is touched. The printed command makes Claude Code " +
-			"install it. With --remove, remove the folder, after Claude Code has uninstalled the plugin.",
+		Long: "Write the plugin into ccship's own folder, and print the command by which Claude Code installs it. " +
+			"It shows Claude the session's linked documents and checkpoints, and gives it ccship's tools. Nothing " +
+			"below ~/.claude is touched. With --remove, remove the folder, after Claude Code has uninstalled the " +
+			"plugin.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			c, err := a.Config()

@@ -24,8 +24,8 @@ func (a verbs) uninstallCommand(w *which) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Stop the service and remove everything that install created",
-		Long: "Stop the service and remove everything that install created. Configuration, key and state stay. --purge " +
-			"removes the state as well; a later install then delivers every transcript again from its first line.",
+		Long: "Stop the service and remove everything that install created. Configuration, key and state stay. " +
+			"--purge removes the state as well; a later install then delivers every transcript again.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := show.UntilSignal(cmd.Context())
