@@ -74,9 +74,9 @@ func TestRetention(t *testing.T) {
 		w.age(days, sessions[name].session)
 	}
 	w.exact.start()
-	w.serverTool(0, "retention", "rule", "add", "generations", "--older-than", "30d")
-	w.serverTool(0, "retention", "rule", "add", "sessions", "--older-than", "60d", "--project", "old")
-	w.serverTool(0, "retention", "hold", "add", "--session", sessions["held"].session, "--why", "a case")
+	w.serverTool(0, "retention", "add", "generations", "--older-than", "30d")
+	w.serverTool(0, "retention", "add", "sessions", "--older-than", "60d", "--project", "old")
+	w.serverTool(0, "retention", "hold", "--session", sessions["held"].session, "--why", "a case")
 	if out := w.serverTool(0, "retention"); !strings.Contains(out.stdout, "keeps 1 session: hold") {
 		t.Errorf("a dry run: %+v", out)
 	}

@@ -123,8 +123,8 @@ type retiring struct {
 func (r *retiring) cold() bool { return r.far }
 
 func (*retiring) begin(c *campaign) {
-	c.serverTool(0, "retention", "rule", "add", "generations", "--older-than", "30d")
-	c.serverTool(0, "retention", "rule", "add", "sessions", "--older-than", "60d", "--project", "old")
+	c.serverTool(0, "retention", "add", "generations", "--older-than", "30d")
+	c.serverTool(0, "retention", "add", "sessions", "--older-than", "60d", "--project", "old")
 }
 
 func (r *retiring) prepare(c *campaign) {

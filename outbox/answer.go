@@ -48,7 +48,7 @@ const hintKey = "`ccship-server key create --name NAME` on the server makes one;
 
 // hintQuota says what to do when the server stores no more of this user.
 const hintQuota = "nothing is lost, it waits here: forget sessions with `ccship forget`, or have the server's owner " +
-	"raise the limit with `ccship-server user quota`"
+	"raise the limit with `ccship-server user set`"
 
 // announcement is what the headers of an answer say about the server.
 type announcement struct {

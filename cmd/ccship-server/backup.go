@@ -17,8 +17,8 @@ import (
 	"github.com/ccship/ccship/server/store"
 )
 
-func newBackup() *cobra.Command {
-	var url, to string
+func (p *cli) newBackup() *cobra.Command {
+	var to string
 	var force bool
 	c := &cobra.Command{
 		Use:   "backup --to FILE",
@@ -31,7 +31,7 @@ func newBackup() *cobra.Command {
 			if _, err := os.Lstat(to); err == nil && !force && to != "-" {
 				return hinted{fmt.Errorf("%s exists already", to), "choose another --to, or add --force to replace it"}
 			}
-			return withStore(c, url, func(s store.Store) error {
+			return p.withStore(c, func(s store.Store) error {
 				b, ok := s.(server.Backuper)
 				if !ok {
 					return hinted{errors.New("backup is for SQLite stores; back up PostgreSQL with its own tools"),
@@ -48,7 +48,6 @@ func newBackup() *cobra.Command {
 	}
 	c.Flags().StringVar(&to, "to", "", "the file to write; - for standard output")
 	c.Flags().BoolVar(&force, "force", false, "replace an existing file")
-	storeFlag(c, &url)
 	return c
 }
 

@@ -16,12 +16,13 @@ import (
 
 // forgetOptions are the flags of forget.
 type forgetOptions struct {
-	url, user          string
-	lines, yes, asJSON bool
+	p          *cli
+	user       string
+	lines, yes bool
 }
 
-func newForget() *cobra.Command {
-	var o forgetOptions
+func (p *cli) newForget() *cobra.Command {
+	o := forgetOptions{p: p}
 	c := &cobra.Command{
 		Use:   "forget SESSION --yes | forget --lines [SESSION]",
 		Short: "Remove a user's session and its agents for good, or mask the secrets in stored lines",
@@ -51,20 +52,19 @@ func newForget() *cobra.Command {
 	c.Flags().StringVar(&o.user, "user", "", "user whose session is meant; needed when several users have one of that id")
 	c.Flags().BoolVar(&o.lines, "lines", false, "mask secrets in lines; remove nothing")
 	c.Flags().BoolVar(&o.yes, "yes", false, "confirm")
-	jsonFlag(c, &o.asJSON)
-	storeFlag(c, &o.url)
+	printsJSON(c)
 	return c
 }
 
 // forgetSession removes a session and says so.
 func (o *forgetOptions) forgetSession(c *cobra.Command, session string) error {
-	return withStore(c, o.url, func(s store.Store) error {
+	return o.p.withStore(c, func(s store.Store) error {
 		gone, err := forget(c.Context(), s, session, o.user)
 		if err != nil {
 			return err
 		}
 		removeCold(c, s)
-		if o.asJSON {
+		if o.p.json {
 			return printJSON(c.OutOrStdout(), struct {
 				Schema    int    `json:"schema_version"`
 				SessionID string `json:"session_id"`

@@ -27,13 +27,13 @@ type linesReport struct {
 
 // maskLines masks the secrets in stored lines, or counts them, and says so. session is "" for all sessions.
 func (o *forgetOptions) maskLines(c *cobra.Command, session string) error {
-	return withStore(c, o.url, func(s store.Store) error {
+	return o.p.withStore(c, func(s store.Store) error {
 		r, err := o.forgetLines(c.Context(), s, session, newProgress(c.ErrOrStderr()))
 		if err != nil {
 			return err
 		}
 		removeCold(c, s)
-		if o.asJSON {
+		if o.p.json {
 			return printJSON(c.OutOrStdout(), r)
 		}
 		return r.print(c)

@@ -89,7 +89,7 @@ func TestForgetLines(t *testing.T) {
 		t.Errorf("%+v", doc)
 	}
 	count(0, 0, "--yes")
-	if _, words := tool(t, 0, "scan", "--store", at); !strings.Contains(words, fmt.Sprintf("%d lines", len(names)+3)) {
+	if _, words := tool(t, 0, "verify", "--secrets", "--store", at); !strings.Contains(words, fmt.Sprintf("%d lines", len(names)+3)) {
 		t.Errorf("scan: %s", words)
 	}
 	if found := anyOf(t, dir, secrets); found != nil {
@@ -153,7 +153,7 @@ func TestForgetLinesKilled(t *testing.T) {
 	t.Logf("%d lines are left after the kills", before)
 	tool(t, 0, "forget", "--lines", "--yes", "--store", at)
 	tool(t, 0, "verify", "--store", at)
-	tool(t, 0, "scan", "--store", at)
+	tool(t, 0, "verify", "--secrets", "--store", at)
 	if n := left(); n != 0 {
 		t.Errorf("%d lines are left", n)
 	}

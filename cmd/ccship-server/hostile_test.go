@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,9 +44,9 @@ func TestHostileNames(t *testing.T) {
 	must(s.Close())
 	shown := 0
 	for _, args := range [][]string{
-		{"user", "list"}, {"key", "list"}, {"share", "list"}, {"verify"}, {"scan"}, {"retention"},
-		{"retention", "hold", "add", "--project", hostileName, "--why", hostileName}, {"retention", "hold", "list"},
-		{"retention", "log"}, {"key", "revoke", "--name", "no" + hostileName}, {"key", "revoke", "--name", hostileName},
+		{"user", "list"}, {"key", "list"}, {"share", "list"}, {"verify"}, {"verify", "--secrets"}, {"retention"},
+		{"retention", "hold", "--project", hostileName, "--why", hostileName},
+		{"retention", "--log", "9"}, {"key", "revoke", "--name", "no" + hostileName}, {"key", "revoke", "--name", hostileName},
 		{"forget", "no" + hostileName, "--yes"}, {"forget", hostileName, "--yes"}, {hostileName},
 	} {
 		for _, more := range [][]string{nil, {"--json"}} {
@@ -78,11 +77,10 @@ func TestHostileNames(t *testing.T) {
 // TestPrintsThroughTerm: nothing is printed past package term.
 func TestPrintsThroughTerm(t *testing.T) {
 	files, err := filepath.Glob("*.go")
-	more, e := filepath.Glob("policy/*.go")
-	if err := errors.Join(err, e); err != nil || len(files) < 20 || len(more) < 2 {
-		t.Fatal(err, files, more)
+	if err != nil || len(files) < 20 {
+		t.Fatal(err, files)
 	}
-	for _, file := range append(files, more...) {
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

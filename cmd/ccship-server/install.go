@@ -22,33 +22,34 @@ import (
 	"github.com/ccship/ccship/internal/service"
 )
 
-func newInstall() *cobra.Command {
+func (p *cli) newInstall() *cobra.Command {
 	var f serveFlags
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "install",
 		Short: "Install the server as a service of this user that starts automatically, and start it",
 		Long: "Install the server as a service of this user (systemd, launchd), with the options of `serve`, and " +
 			"start it. Installing again replaces it. Without --listen it keeps the address of the last run, else it" +
-			" takes the first free port from 5000 on.",
+			" takes the first free port from 5000 on.\n\n" +
+			"Also all flags of `ccship-server serve`.",
 		Example: "  ccship-server install\n" +
 			"  ccship-server install --listen 127.0.0.1:5001 --store sqlite:/srv/ccship/server.db",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
+			f.store = p.store
 			if _, err := f.check(c); err != nil {
 				return err
 			}
-			return install(c, &f, asJSON)
+			return p.install(c, &f)
 		},
 	}
 	f.add(c)
-	storeFlag(c, &f.store)
-	jsonFlag(c, &asJSON)
+	c.Flags().VisitAll(func(flag *pflag.Flag) { flag.Hidden = true }) // serve lists them
+	printsJSON(c)
 	return c
 }
 
 // install makes the service, waits until the server answers, and says where.
-func install(c *cobra.Command, f *serveFlags, asJSON bool) error {
+func (p *cli) install(c *cobra.Command, f *serveFlags) error {
 	ctx := c.Context()
 	if err := chooseListen(c, f); err != nil {
 		return err
@@ -75,7 +76,7 @@ func install(c *cobra.Command, f *serveFlags, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if p.json {
 		return printJSON(c.OutOrStdout(), struct {
 			Schema int    `json:"schema_version"`
 			URL    string `json:"url"`

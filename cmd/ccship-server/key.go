@@ -14,45 +14,75 @@ import (
 	"github.com/ccship/ccship/server/store"
 )
 
-func newKey() *cobra.Command {
-	return group("key", "Create, list, rotate and revoke API keys", "create, list, rotate or revoke",
-		newKeyCreate(), newKeyList(), newKeyRotate(), newKeyRevoke())
+func (p *cli) newKey() *cobra.Command {
+	return group("key", "Create, list, replace and revoke API keys", "create, list or revoke",
+		p.newKeyCreate(), p.newKeyList(), p.newKeyRevoke())
 }
 
-func newKeyCreate() *cobra.Command {
-	var url, name, user string
+func (p *cli) newKeyCreate() *cobra.Command {
+	var name, user, grace string
+	var replace bool
 	c := &cobra.Command{
 		Use:   "create --name NAME",
 		Short: "Create a key and print it once",
 		Long: "Create a key and print it once: only its hash is stored. Use one key per machine, so that you can revoke\n" +
-			"each separately. The first key of a store also creates its owner.",
+			"each separately. The first key of a store also creates its owner. With --replace, the new key takes the place\n" +
+			"of the one of that name, which stays valid for --grace.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := checkName(c, "--name", name); err != nil {
 				return err
 			}
-			return withStore(c, url, func(s store.Store) error {
-				owner, err := keyUser(c, s, user)
-				if err != nil {
-					return err
+			d, err := auth.ParseGrace(grace)
+			if err != nil {
+				return usage(c, fmt.Errorf("bad --grace: %w", err))
+			}
+			return p.withStore(c, func(s store.Store) error {
+				if replace {
+					return replaceKey(c, s, name, d)
 				}
-				key, hash := auth.NewKey()
-				err = s.AddKey(c.Context(), server.Key{User: owner, Name: name, Hash: hash, Created: time.Now()})
-				if errors.Is(err, server.ErrExists) {
-					return hinted{err, "choose another --name; names of revoked keys cannot be reused"}
-				}
-				if err != nil {
-					return err
-				}
-				_, err = term.Printf(c.OutOrStdout(), "%s\n", key)
-				return err
+				return createKey(c, s, name, user)
 			})
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "what the key is for, for example the machine's name")
 	c.Flags().StringVar(&user, "user", "", "user of the key; optional while there is only one user")
-	storeFlag(c, &url)
+	c.Flags().BoolVar(&replace, "replace", false, "replace the key of that name")
+	c.Flags().StringVar(&grace, "grace", "24h", "with --replace: how long the old key stays valid; 0s revokes it at once")
 	return c
+}
+
+func createKey(c *cobra.Command, s store.Store, name, user string) error {
+	owner, err := keyUser(c, s, user)
+	if err != nil {
+		return err
+	}
+	key, hash := auth.NewKey()
+	err = s.AddKey(c.Context(), server.Key{User: owner, Name: name, Hash: hash, Created: time.Now()})
+	if errors.Is(err, server.ErrExists) {
+		return hinted{err, "choose another --name, or add --replace; names of revoked keys cannot be reused"}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = term.Printf(c.OutOrStdout(), "%s\n", key)
+	return err
+}
+
+// replaceKey makes a key in place of another of the same name, which stays valid for a while.
+func replaceKey(c *cobra.Command, s store.Store, name string, grace time.Duration) error {
+	key, hash := auth.NewKey()
+	now := time.Now()
+	err := s.RotateKey(c.Context(), server.Key{Name: name, Hash: hash, Created: now}, now.Add(grace))
+	if errors.Is(err, server.ErrNotFound) {
+		return hinted{err, "ccship-server key list shows the names"}
+	}
+	if err != nil {
+		return err
+	}
+	term.Printf(c.ErrOrStderr(), "the old key works until %s\n", stamp(now.Add(grace)))
+	_, err = term.Printf(c.OutOrStdout(), "%s\n", key)
+	return err
 }
 
 // errWhichUser asks for --user.
@@ -102,15 +132,14 @@ func checkName(c *cobra.Command, flag, name string) error {
 	return nil
 }
 
-func newKeyList() *cobra.Command {
-	var url, user string
-	var asJSON bool
+func (p *cli) newKeyList() *cobra.Command {
+	var user string
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List keys by name; the keys themselves are not stored",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, url, func(s store.Store) error {
+			return p.withStore(c, func(s store.Store) error {
 				var of server.User
 				var err error
 				if user != "" {
@@ -122,7 +151,7 @@ func newKeyList() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if asJSON {
+				if p.json {
 					return printJSON(c.OutOrStdout(), keysDocument(keys))
 				}
 				t := term.NewTable(c.OutOrStdout(), "NAME", "USER", "CREATED", "LAST USED", "REVOKED")
@@ -134,8 +163,7 @@ func newKeyList() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&user, "user", "", "only keys of this user")
-	jsonFlag(c, &asJSON)
-	storeFlag(c, &url)
+	printsJSON(c)
 	return c
 }
 
@@ -157,44 +185,8 @@ func keysDocument(keys []server.Key) any {
 	return d
 }
 
-func newKeyRotate() *cobra.Command {
-	var url, name, grace string
-	c := &cobra.Command{
-		Use:   "rotate --name NAME",
-		Short: "Replace a key by a new one of the same name, and print it once",
-		Args:  wrapArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkName(c, "--name", name); err != nil {
-				return err
-			}
-			d, err := auth.ParseGrace(grace)
-			if err != nil {
-				return usage(c, fmt.Errorf("bad --grace: %w", err))
-			}
-			return withStore(c, url, func(s store.Store) error {
-				key, hash := auth.NewKey()
-				now := time.Now()
-				err := s.RotateKey(c.Context(), server.Key{Name: name, Hash: hash, Created: now}, now.Add(d))
-				if errors.Is(err, server.ErrNotFound) {
-					return hinted{err, "ccship-server key list shows the names"}
-				}
-				if err != nil {
-					return err
-				}
-				term.Printf(c.ErrOrStderr(), "the old key works until %s\n", stamp(now.Add(d)))
-				_, err = term.Printf(c.OutOrStdout(), "%s\n", key)
-				return err
-			})
-		},
-	}
-	c.Flags().StringVar(&name, "name", "", "the key's name")
-	c.Flags().StringVar(&grace, "grace", "24h", "how long the old key stays valid; 0s revokes it at once")
-	storeFlag(c, &url)
-	return c
-}
-
-func newKeyRevoke() *cobra.Command {
-	var url, name string
+func (p *cli) newKeyRevoke() *cobra.Command {
+	var name string
 	c := &cobra.Command{
 		Use:   "revoke --name NAME",
 		Short: "Revoke a key for good, with all that came from it: rotated and new keys, logins, links",
@@ -203,7 +195,7 @@ func newKeyRevoke() *cobra.Command {
 			if name == "" {
 				return usage(c, errors.New("--name is missing"))
 			}
-			return withStore(c, url, func(s store.Store) error {
+			return p.withStore(c, func(s store.Store) error {
 				err := s.RevokeKey(c.Context(), name, time.Now())
 				if errors.Is(err, server.ErrNotFound) {
 					return hinted{err, "ccship-server key list shows the names"}
@@ -217,6 +209,5 @@ func newKeyRevoke() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "the key's name")
-	storeFlag(c, &url)
 	return c
 }

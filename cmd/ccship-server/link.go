@@ -16,8 +16,8 @@ import (
 	"github.com/ccship/ccship/server/store"
 )
 
-func newLink() *cobra.Command {
-	var storeURL, user, base, ttl string
+func (p *cli) newLink() *cobra.Command {
+	var user, base, ttl string
 	c := &cobra.Command{
 		Use:   "link",
 		Short: "Print a one-time address that logs a browser in",
@@ -27,13 +27,13 @@ func newLink() *cobra.Command {
 			if err != nil {
 				return usage(c, fmt.Errorf("bad --ttl: %w", err))
 			}
-			if base, err = browserURL(base, storeURL); err != nil {
+			if base, err = browserURL(base, p.store); err != nil {
 				return err
 			}
 			if _, err := parsePublicURL(base); err != nil {
 				return usage(c, fmt.Errorf("bad --public-url: %w", err))
 			}
-			return withStore(c, storeURL, func(s store.Store) error {
+			return p.withStore(c, func(s store.Store) error {
 				u, err := linkUser(c, s, user)
 				if err != nil {
 					return err
@@ -41,7 +41,7 @@ func newLink() *cobra.Command {
 				until := time.Now().Add(d)
 				ticket, err := auth.New(s, slog.New(slog.NewTextHandler(io.Discard, nil))).NewTicket(c.Context(), u, 0, d)
 				if errors.Is(err, auth.ErrUnauthorized) {
-					return hinted{fmt.Errorf("user %q is disabled", u.Name), "ccship-server user enable " + u.Name}
+					return hinted{fmt.Errorf("user %q is disabled", u.Name), "ccship-server user set " + u.Name + " --enable"}
 				}
 				if err != nil {
 					return err
@@ -56,7 +56,6 @@ func newLink() *cobra.Command {
 	c.Flags().StringVar(&base, "public-url", "",
 		"where the browser reaches the server; without it, the address that the server of the store listens on")
 	c.Flags().StringVar(&ttl, "ttl", auth.DefaultTicket.String(), "how long the address is valid, at most 168h")
-	storeFlag(c, &storeURL)
 	return c
 }
 

@@ -14,8 +14,7 @@ import (
 	"github.com/ccship/ccship/server/store"
 )
 
-func newRebuild() *cobra.Command {
-	var url string
+func (p *cli) newRebuild() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Derive titles, messages, usage and search text again from the stored lines",
@@ -23,7 +22,7 @@ func newRebuild() *cobra.Command {
 			"running; until it is done, searches miss sessions.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, url, func(s store.Store) error {
+			return p.withStore(c, func(s store.Store) error {
 				if err := s.ResetDerived(c.Context()); err != nil {
 					return err
 				}
@@ -41,7 +40,6 @@ func newRebuild() *cobra.Command {
 			})
 		},
 	}
-	storeFlag(c, &url)
 	return c
 }
 

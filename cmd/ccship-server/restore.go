@@ -15,8 +15,8 @@ import (
 	"github.com/ccship/ccship/server/store/sqlite"
 )
 
-func newRestore() *cobra.Command {
-	var url, from, blocks string
+func (p *cli) newRestore() *cobra.Command {
+	var from, blocks string
 	var force bool
 	c := &cobra.Command{
 		Use:   "restore --from FILE",
@@ -26,9 +26,9 @@ func newRestore() *cobra.Command {
 			if from == "" {
 				return usage(c, errors.New("--from is missing"))
 			}
-			path, ok := strings.CutPrefix(url, "sqlite:")
+			path, ok := strings.CutPrefix(p.store, "sqlite:")
 			if path = strings.TrimPrefix(path, "//"); !ok || path == "" {
-				return usageError{hinted{fmt.Errorf("restore writes a SQLite store, not %q", redact(url)),
+				return usageError{hinted{fmt.Errorf("restore writes a SQLite store, not %q", redact(p.store)),
 					"use --store sqlite:PATH; for PostgreSQL use pg_restore"}}
 			}
 			if err := restoreFrom(c, path, from, force, blocks); err != nil {
@@ -42,7 +42,6 @@ func newRestore() *cobra.Command {
 	c.Flags().StringVar(&blocks, "blocks", "",
 		"`URL` of cold storage for what the backup had there, as for serve; without it, a new folder where it was")
 	c.Flags().BoolVar(&force, "force", false, "replace an existing store")
-	storeFlag(c, &url)
 	return c
 }
 

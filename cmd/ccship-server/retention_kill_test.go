@@ -97,7 +97,7 @@ func retentionKilled(t *testing.T, store, driver, at, key string) {
 		_ = p.cmd.Wait() // killed
 	}
 	for _, rule := range []string{"generations --older-than 30d", "sessions --older-than 60d --project drop"} {
-		tool(t, 0, append([]string{"retention", "rule", "add", "--store", store}, strings.Fields(rule)...)...)
+		tool(t, 0, append([]string{"retention", "add", "--store", store}, strings.Fields(rule)...)...)
 	}
 	files, digests := map[string]string{}, map[string]string{}
 	for round := range rounds {

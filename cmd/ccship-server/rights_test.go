@@ -19,7 +19,7 @@ var elsewhere = strings.Fields(`install uninstall start stop status version help
 // that this test does not know fails it.
 func TestWithoutDDL(t *testing.T) {
 	c := pgtest.New(t, pgtest.Fast)
-	tool(t, 0, "migrate", "--store", c.URL("postgres"))
+	tool(t, 0, "user", "list", "--store", c.URL("postgres"))
 	c.Exec(t, "postgres", `CREATE ROLE clerk LOGIN;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO clerk;
@@ -29,7 +29,7 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
 	do := func(args string) string {
 		t.Helper()
 		want := 0
-		if strings.HasPrefix(args, "scan") {
+		if strings.Contains(args, "--secrets") {
 			want = 1 // it finds one
 		}
 		out, _ := tool(t, want, append(strings.Fields(args), "--store", at)...)
@@ -51,12 +51,12 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
 		t.Fatal(err)
 	}
 	for _, args := range []string{
-		"user list", "user add ann", "key create --name anns --user ann", "key list", "key rotate --name anns",
-		"key revoke --name anns", "user role ann viewer", "user quota ann --bytes 1GiB", "user disable ann", "user enable ann",
+		"user list", "user add ann", "key create --name anns --user ann", "key list", "key create --replace --name anns",
+		"key revoke --name anns", "user set ann --role viewer", "user set ann --bytes 1GiB", "user set ann --disable", "user set ann --enable",
 		"share add --owner owner --with ann --project ph", "share list", "share rm --owner owner --with ann --project ph",
-		"link --user owner", "scan --json", "verify", "rebuild", "forget gone --yes", "forget --lines --yes", "thaw", "verify",
-		"retention rule add sessions --older-than 30d", "retention rule list", "retention hold add --project shop --why case",
-		"retention hold list", "retention hold rm 1", "retention --yes", "retention log", "retention rule rm 1", "retention", "vacuum",
+		"link --user owner", "verify --secrets --json", "verify", "rebuild", "forget gone --yes", "forget --lines --yes", "thaw", "verify",
+		"retention add sessions --older-than 30d", "retention hold --project shop --why case",
+		"retention rm hold 1", "retention --yes", "retention --log 9", "retention rm rule 1", "retention", "vacuum",
 	} {
 		do(args)
 	}
@@ -70,7 +70,7 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
 			walk(sub, path+sub.Name()+" ")
 		}
 		known := slices.ContainsFunc(ran, func(args string) bool { return strings.HasPrefix(args, path) })
-		if !x.HasSubCommands() && !known && !slices.Contains(elsewhere, strings.TrimSpace(path)) {
+		if !x.HasSubCommands() && !x.Hidden && !known && !slices.Contains(elsewhere, strings.TrimSpace(path)) {
 			t.Errorf("no test runs %q as a role without rights to the schema", path)
 		}
 	}

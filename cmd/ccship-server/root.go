@@ -92,23 +92,42 @@ func errorDocument(err error, hint string, code int) any {
 	}{schemaVersion, detail{kind, err.Error(), hint}}
 }
 
+// cli is one run of the command line.
+type cli struct {
+	store string // --store
+	json  bool   // --json
+}
+
 func newRoot() *cobra.Command {
+	p := &cli{}
 	root := &cobra.Command{
 		Use:           "ccship-server",
 		Short:         "Store and show the Claude Code conversations that ccship sends",
+		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          wrapArgs(cobra.NoArgs),
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if _, has := c.Annotations[jsonMark]; p.json && !has {
+				return usage(c, errors.New("it prints no JSON"))
+			}
+			return nil
+		},
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetVersionTemplate("ccship-server {{.Version}}\n")
+	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(c, err)
 	})
-	root.AddCommand(newServe(), newInstall(), newUninstall(), newStart(), newStop(), newStatus(),
-		newUser(), newKey(), newShare(), newLink(), newMigrate(), newRebuild(), newBackup(),
-		newRestore(), newForget(), newVerify(), newThaw(), newScan(), newVersion())
-	root.AddCommand(policyCommands(room{})...)
+	root.PersistentFlags().StringVar(&p.store, "store", defaultStore(),
+		"where everything is stored: sqlite:PATH or postgres://…; also $CCSHIP_SERVER_STORE")
+	root.PersistentFlags().BoolVar(&p.json, "json", false, "print one JSON document")
+	completion := term.CompletionCommand(root)
+	completion.Hidden = true // packages bring it
+	root.AddCommand(p.newServe(), p.newInstall(), p.newUninstall(), p.newStart(), p.newStop(), p.newStatus(),
+		p.newUser(), p.newKey(), p.newShare(), p.newLink(), p.newRebuild(), p.newBackup(), p.newRestore(), p.newForget(),
+		p.newVerify(), p.newThaw(), p.newRetention(), p.newVacuum(), completion)
 	sort(root)
 	term.Dress(root)
 	return root
@@ -119,8 +138,8 @@ func sort(root *cobra.Command) {
 	for _, g := range []struct{ id, title, names string }{
 		{"serve", "Everyday commands:", "serve link key user share"},
 		{"service", "Service commands:", "install uninstall start stop status"},
-		{"store", "Store commands:", "backup restore verify scan forget retention vacuum thaw migrate rebuild"},
-		{"about", "Other commands:", "version help"},
+		{"store", "Store commands:", "backup restore verify forget retention vacuum thaw rebuild"},
+		{"about", "Other commands:", "help"},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, name := range strings.Fields(g.names) {
@@ -158,10 +177,11 @@ func wrapArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// jsonFlag adds --json.
-func jsonFlag(c *cobra.Command, asJSON *bool) {
-	c.Flags().BoolVar(asJSON, "json", false, "print one JSON document")
-}
+// jsonMark marks commands that have a document for programs.
+const jsonMark = "json"
+
+// printsJSON lets a command print JSON.
+func printsJSON(c *cobra.Command) { c.Annotations = map[string]string{jsonMark: ""} }
 
 func printJSON(w io.Writer, v any) error {
 	var text strings.Builder

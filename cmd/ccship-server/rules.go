@@ -14,35 +14,35 @@ import (
 	"github.com/ccship/ccship/server/store"
 )
 
-func (x commands) newRuleAdd() *cobra.Command {
-	var url, age, over, user string
+func (p *cli) newRetentionAdd() *cobra.Command {
+	var age, over, user string
 	var cold bool
 	r := server.RetentionRule{Action: server.ActionDrop}
 	c := &cobra.Command{
 		Use:   "add generations|sessions (--older-than AGE | --over SIZE)",
 		Short: "Add a rule: drop what rewinds left, or whole sessions, or move them to cold storage",
-		Args:  x.Args(cobra.ExactArgs(1)),
+		Args:  wrapArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if r.What = args[0]; r.What != server.RetireGenerations && r.What != server.RetireSessions {
-				return x.Usage(c, fmt.Errorf("%q is neither generations nor sessions", r.What))
+				return usage(c, fmt.Errorf("%q is neither generations nor sessions", r.What))
 			}
 			if age == "" && over == "" {
-				return x.Usage(c, errors.New("give --older-than, --over or both"))
+				return usage(c, errors.New("give --older-than, --over or both"))
 			}
 			if age != "" {
 				if r.Age, err = amount.ParseAge(age); err != nil || r.Age <= 0 {
-					return x.Usage(c, fmt.Errorf("bad --older-than %q: want an age such as 90d", age))
+					return usage(c, fmt.Errorf("bad --older-than %q: want an age such as 90d", age))
 				}
 			}
 			if over != "" {
 				if r.Over, err = amount.ParseSize(over); err != nil || r.Over <= 0 {
-					return x.Usage(c, fmt.Errorf("bad --over %q: want a size such as 50GiB", over))
+					return usage(c, fmt.Errorf("bad --over %q: want a size such as 50GiB", over))
 				}
 			}
 			if cold {
 				r.Action = server.ActionCold
 			}
-			return x.WithStore(c, url, func(s store.Store) error { return x.addRule(c, s, &r, user) })
+			return p.withStore(c, func(s store.Store) error { return addRule(c, s, &r, user) })
 		},
 	}
 	c.Flags().StringVar(&age, "older-than", "", "`AGE` since the session was active, or since the rewind")
@@ -52,13 +52,12 @@ func (x commands) newRuleAdd() *cobra.Command {
 	c.Flags().BoolVar(&cold, "cold", false, "move to cold storage, whatever --cold-after of serve says; remove nothing")
 	c.Flags().BoolVar(&r.Checkpoints, "with-checkpoints", false, "drop sessions that have checkpoints too; those stay")
 	c.Flags().BoolVar(&r.Usage, "with-usage", false, "take what dropped sessions used out of the sums too")
-	x.StoreFlag(c, &url)
 	return c
 }
 
-func (x commands) addRule(c *cobra.Command, s store.Store, r *server.RetentionRule, name string) error {
+func addRule(c *cobra.Command, s store.Store, r *server.RetentionRule, name string) error {
 	if name != "" {
-		u, err := x.User(c.Context(), s, name)
+		u, err := findUser(c.Context(), s, name)
 		if err != nil {
 			return err
 		}
@@ -74,82 +73,45 @@ func (x commands) addRule(c *cobra.Command, s store.Store, r *server.RetentionRu
 	return err
 }
 
-// listing is a command that lists something.
-func (x commands) listing(short string, list func(*cobra.Command, store.Store, users) error) *cobra.Command {
-	var url string
-	c := &cobra.Command{
-		Use:   "list",
-		Short: short,
-		Args:  x.Args(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return x.WithStore(c, url, func(s store.Store) error {
-				who, err := names(c.Context(), s)
-				if err != nil {
-					return err
-				}
-				return list(c, s, who)
-			})
-		},
-	}
-	x.StoreFlag(c, &url)
-	return c
-}
-
-func (x commands) newRuleList() *cobra.Command {
-	return x.listing("List the rules in force", func(c *cobra.Command, s store.Store, who users) error {
-		list, err := s.RetentionRules(c.Context())
-		if err != nil {
-			return err
-		}
-		return rules(c.OutOrStdout(), list, who)
-	})
-}
-
-// removing is a command that removes what has a number.
-func (x commands) removing(what, short string, remove func(*cobra.Command, store.Store, int64) error) *cobra.Command {
-	var url string
-	c := &cobra.Command{
-		Use:   "rm NUMBER",
-		Short: short,
-		Args:  x.Args(cobra.ExactArgs(1)),
+func (p *cli) newRetentionRemove() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm rule|hold NUMBER",
+		Short: "End a rule or a hold",
+		Args:  wrapArgs(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
-			id, err := strconv.ParseInt(args[0], 10, 64)
-			if err != nil {
-				return x.Usage(c, fmt.Errorf("%q is no number of a %s", args[0], what))
+			id, err := strconv.ParseInt(args[1], 10, 64)
+			if err != nil || args[0] != "rule" && args[0] != "hold" {
+				return usage(c, fmt.Errorf("%q is no rule NUMBER or hold NUMBER", args[0]+" "+args[1]))
 			}
-			return x.WithStore(c, url, func(s store.Store) error {
-				err := remove(c, s, id)
+			return p.withStore(c, func(s store.Store) error {
+				remove := s.RemoveRetentionRule
+				if args[0] == "hold" {
+					remove = s.RemoveHold
+				}
+				err := remove(c.Context(), id)
 				if errors.Is(err, server.ErrNotFound) {
-					return x.Hinted(fmt.Errorf("there is no %s %d", what, id), "ccship-server retention "+what+" list shows them")
+					return hinted{fmt.Errorf("there is no %s %d", args[0], id), "ccship-server retention shows them"}
 				}
 				return err
 			})
 		},
 	}
-	x.StoreFlag(c, &url)
-	return c
 }
 
-func (x commands) newRuleRemove() *cobra.Command {
-	return x.removing("rule", "End a rule", func(c *cobra.Command, s store.Store, id int64) error {
-		return s.RemoveRetentionRule(c.Context(), id)
-	})
-}
-
-func (x commands) newHoldAdd() *cobra.Command {
-	var url, user string
+func (p *cli) newRetentionHold() *cobra.Command {
+	var user string
 	var h server.Hold
 	c := &cobra.Command{
-		Use:   "add (--session ID | --user NAME | --project PROJECT) --why TEXT",
+		Use:   "hold (--session ID | --user NAME | --project PROJECT) --why TEXT",
 		Short: "Keep a session, a user or a project from every rule until the hold is removed",
-		Args:  x.Args(cobra.NoArgs),
+		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if h.Session == "" && user == "" && h.Project == "" || h.Why == "" {
-				return x.Usage(c, errors.New("give --why, and --session, --user or --project"))
+				return usage(c, errors.New("give --why, and --session, --user or --project"))
 			}
-			return x.WithStore(c, url, func(s store.Store) error {
+			return p.withStore(c, func(s store.Store) error {
 				if user != "" {
-					u, err := x.User(c.Context(), s, user)
+					u, err := findUser(c.Context(), s, user)
 					if err != nil {
 						return err
 					}
@@ -169,28 +131,10 @@ func (x commands) newHoldAdd() *cobra.Command {
 	c.Flags().StringVar(&user, "user", "", "everything of this user, or with --project of that project")
 	c.Flags().StringVar(&h.Project, "project", "", "a project, by name or hash")
 	c.Flags().StringVar(&h.Why, "why", "", "the `reason`, for those who look later")
-	x.StoreFlag(c, &url)
 	return c
 }
 
-func (x commands) newHoldList() *cobra.Command {
-	return x.listing("List the holds in force", func(c *cobra.Command, s store.Store, who users) error {
-		list, err := s.Holds(c.Context())
-		if err != nil {
-			return err
-		}
-		return holds(c.OutOrStdout(), list, who)
-	})
-}
-
-func (x commands) newHoldRemove() *cobra.Command {
-	return x.removing("hold", "End a hold", func(c *cobra.Command, s store.Store, id int64) error {
-		return s.RemoveHold(c.Context(), id)
-	})
-}
-
-func (x commands) newVacuum() *cobra.Command {
-	var url string
+func (p *cli) newVacuum() *cobra.Command {
 	var full bool
 	c := &cobra.Command{
 		Use:   "vacuum",
@@ -198,9 +142,9 @@ func (x commands) newVacuum() *cobra.Command {
 		Long: "Give free space in the database back to the disk. SQLite writes the file anew, which needs as much" +
 			" free disk; lines wait meanwhile. PostgreSQL's VACUUM makes the space usable again; with --full it " +
 			"writes each table anew and locks it meanwhile.",
-		Args: x.Args(cobra.NoArgs),
+		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return x.WithStore(c, url, func(s store.Store) error {
+			return p.withStore(c, func(s store.Store) error {
 				before, err := sizeOf(c, s)
 				if err != nil {
 					return err
@@ -218,7 +162,6 @@ func (x commands) newVacuum() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&full, "full", false, "PostgreSQL: VACUUM FULL")
-	x.StoreFlag(c, &url)
 	return c
 }
 

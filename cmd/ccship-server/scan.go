@@ -8,56 +8,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
 	masking "github.com/ccship/ccship/transcript/redact"
 )
 
-func newScan() *cobra.Command {
-	var url string
-	var rules []string
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "scan",
-		Short: "Find secrets in what is stored",
-		Long: "Read every stored line, checkpoint, version of a document, and attachment up to 16 MiB, and report" +
-			" session, position and rule of secrets, by the built-in rules. Exit code 1 if any are found.",
-		Args: wrapArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			masker, err := config.FileMasker(masking.NewKey(), rules) // tokens are not kept
-			if err != nil {
-				return usage(c, fmt.Errorf("bad --rules: %w", err))
-			}
-			return withStore(c, url, func(s store.Store) error {
-				r, err := scanStore(c.Context(), s, masker, newProgress(c.ErrOrStderr()))
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					err = printJSON(c.OutOrStdout(), r)
-				} else {
-					err = r.print(c)
-				}
-				if err == nil && r.Secrets > 0 {
-					err = hinted{fmt.Errorf("%d secrets found in %d places", r.Secrets, r.WithSecrets),
-						"revoke them where they were issued; `ccship-server forget --lines --yes` masks them in place"}
-				}
-				if asJSON && err != nil {
-					return silent{err} // the document has been printed
-				}
-				return err
-			})
-		},
+func (r *scanReport) verdict() error {
+	if r.Secrets == 0 {
+		return nil
 	}
-	c.Flags().StringArrayVar(&rules, "rules", nil, "file of further rules in gitleaks' TOML format; may be repeated")
-	jsonFlag(c, &asJSON)
-	storeFlag(c, &url)
-	return c
+	return hinted{fmt.Errorf("%d secrets found in %d places", r.Secrets, r.WithSecrets),
+		"revoke them where they were issued; `ccship-server forget --lines --yes` masks them in place"}
 }
 
-// scanReport is what scan found.
+// scanReport is what verify --secrets found.
 type scanReport struct {
 	Schema      int           `json:"schema_version"`
 	Transcripts int64         `json:"transcripts"`

@@ -47,7 +47,7 @@ func TestScan(t *testing.T) {
 	at := "sqlite:" + path
 	p := launch(t, path)
 	p.say(t, key, "clean", 0, "nothing to see")
-	if out, words := tool(t, 0, "scan", "--store", at); out != "" || !strings.Contains(words, "read 1 transcripts, 1 lines") {
+	if out, words := tool(t, 0, "verify", "--secrets", "--store", at); out != "" || !strings.Contains(words, "read 1 transcripts, 1 lines") {
 		t.Errorf("a clean store: %s%s", out, words)
 	}
 	r := rand.New(rand.NewPCG(1, 1))
@@ -60,7 +60,7 @@ func TestScan(t *testing.T) {
 		p.say(t, key, "dirty", i, "before\n"+text+"\nafter")
 	}
 	p.say(t, key, "dirty", 0, "taken back") // the replaced bytes are kept
-	out, words := tool(t, exitFailed, "scan", "--json", "--store", at)
+	out, words := tool(t, exitFailed, "verify", "--secrets", "--json", "--store", at)
 	var doc scanReport
 	if err := json.Unmarshal([]byte(out), &doc); err != nil || words != "" {
 		t.Fatalf("%v in %s%s", err, out, words)
@@ -77,7 +77,7 @@ func TestScan(t *testing.T) {
 			t.Errorf("%s is not found", name)
 		}
 	}
-	human, words := tool(t, exitFailed, "scan", "--store", at)
+	human, words := tool(t, exitFailed, "verify", "--secrets", "--store", at)
 	if !strings.Contains(human, `"dirty" of "owner"`) || !strings.Contains(words, "hint: revoke") {
 		t.Errorf("%s%s", human, words)
 	}
@@ -106,13 +106,13 @@ func TestScanRules(t *testing.T) {
 	key, at := newKeyIn(t, path), "sqlite:"+path
 	p := launch(t, path)
 	p.say(t, key, "s", 0, "the door: hk-12345678")
-	if out, _ := tool(t, 0, "scan", "--store", at); out != "" {
+	if out, _ := tool(t, 0, "verify", "--secrets", "--store", at); out != "" {
 		t.Errorf("the built-in rules find %s", out)
 	}
-	if out, _ := tool(t, exitFailed, "scan", "--store", at, "--rules", file); !strings.Contains(out, "house-key") {
+	if out, _ := tool(t, exitFailed, "verify", "--secrets", "--store", at, "--rules", file); !strings.Contains(out, "house-key") {
 		t.Errorf("with the rule: %s", out)
 	}
-	if _, words := tool(t, exitUsage, "scan", "--store", at, "--rules", bad); !strings.Contains(words, "bad --rules") {
+	if _, words := tool(t, exitUsage, "verify", "--secrets", "--store", at, "--rules", bad); !strings.Contains(words, "bad --rules") {
 		t.Errorf("with a bad rule: %s", words)
 	}
 }

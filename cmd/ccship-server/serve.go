@@ -23,16 +23,18 @@ import (
 	"github.com/ccship/ccship/server/web"
 )
 
-func newServe() *cobra.Command {
+func (p *cli) newServe() *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Receive conversations and show them, until stopped",
 		Args:  wrapArgs(cobra.NoArgs),
-		RunE:  func(c *cobra.Command, _ []string) error { return serve(c, f) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			f.store = p.store
+			return serve(c, f)
+		},
 	}
 	f.add(c)
-	storeFlag(c, &f.store)
 	return c
 }
 

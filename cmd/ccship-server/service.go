@@ -20,7 +20,7 @@ import (
 	"github.com/ccship/ccship/internal/service"
 )
 
-func newUninstall() *cobra.Command {
+func (p *cli) newUninstall() *cobra.Command {
 	return serviceVerb("uninstall", "Stop the service and remove it; the store stays",
 		func(c *cobra.Command, s *service.Service) error {
 			r, err := s.Uninstall(c.Context())
@@ -39,23 +39,20 @@ func newUninstall() *cobra.Command {
 		})
 }
 
-func newStart() *cobra.Command {
-	var url string
-	c := serviceVerb("start", "Start the installed service", func(c *cobra.Command, s *service.Service) error {
+func (p *cli) newStart() *cobra.Command {
+	return serviceVerb("start", "Start the installed service", func(c *cobra.Command, s *service.Service) error {
 		if err := s.Start(c.Context()); err != nil {
 			return err
 		}
-		at, err := awaitServer(c.Context(), s, url)
+		at, err := awaitServer(c.Context(), s, p.store)
 		if err == nil {
 			_, err = term.Printf(c.OutOrStdout(), "ccship-server answers at %s\n", at.URL)
 		}
 		return err
 	})
-	storeFlag(c, &url)
-	return c
 }
 
-func newStop() *cobra.Command {
+func (p *cli) newStop() *cobra.Command {
 	return serviceVerb("stop", "Stop the service until the next login or start",
 		func(c *cobra.Command, s *service.Service) error {
 			if err := s.Stop(c.Context()); err != nil {
@@ -85,16 +82,14 @@ func serviceVerb(use, short string, do func(*cobra.Command, *service.Service) er
 	}
 }
 
-func newStatus() *cobra.Command {
-	var store string
-	var asJSON bool
+func (p *cli) newStatus() *cobra.Command {
 	c := serviceVerb("status", "Show whether the service runs, and where its server answers",
 		func(c *cobra.Command, s *service.Service) error {
-			r, err := examine(c.Context(), s, store)
+			r, err := examine(c.Context(), s, p.store)
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if p.json {
 				err = printJSON(c.OutOrStdout(), r)
 			} else {
 				err = r.print(c.OutOrStdout())
@@ -106,8 +101,7 @@ func newStatus() *cobra.Command {
 		})
 	c.Long = "Show whether the service is installed and runs, and where the server of the store answers. With cold " +
 		"storage, also what is there and what is still in the database. Exit code 1 while no server answers."
-	storeFlag(c, &store)
-	jsonFlag(c, &asJSON)
+	printsJSON(c)
 	return c
 }
 

@@ -13,22 +13,21 @@ import (
 	"github.com/ccship/ccship/server/store"
 )
 
-func newShare() *cobra.Command {
+func (p *cli) newShare() *cobra.Command {
 	return group("share", "Share the sessions of a project with another user", "add, rm or list",
-		newShareAdd(), newShareRemove(), newShareList())
+		p.newShareAdd(), p.newShareRemove(), p.newShareList())
 }
 
 // shareFlags name a share.
 type shareFlags struct {
-	url, owner, with, project string
-	documents                 bool
+	owner, with, project string
+	documents            bool
 }
 
 func (f *shareFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.owner, "owner", "", "user who owns the sessions")
 	c.Flags().StringVar(&f.with, "with", "", "user who may see them")
 	c.Flags().StringVar(&f.project, "project", "", "the project's name or hash")
-	storeFlag(c, &f.url)
 }
 
 // find puts the named share together.
@@ -55,7 +54,7 @@ func (f *shareFlags) check(c *cobra.Command) error {
 	return nil
 }
 
-func newShareAdd() *cobra.Command {
+func (p *cli) newShareAdd() *cobra.Command {
 	var f shareFlags
 	c := &cobra.Command{
 		Use:   "add --owner NAME --with NAME --project PROJECT",
@@ -65,7 +64,7 @@ func newShareAdd() *cobra.Command {
 			if err := f.check(c); err != nil {
 				return err
 			}
-			return withStore(c, f.url, func(s store.Store) error {
+			return p.withStore(c, func(s store.Store) error {
 				x, err := f.find(c, s)
 				if err != nil {
 					return err
@@ -89,7 +88,7 @@ func newShareAdd() *cobra.Command {
 	return c
 }
 
-func newShareRemove() *cobra.Command {
+func (p *cli) newShareRemove() *cobra.Command {
 	var f shareFlags
 	c := &cobra.Command{
 		Use:   "rm --owner NAME --with NAME --project PROJECT",
@@ -99,7 +98,7 @@ func newShareRemove() *cobra.Command {
 			if err := f.check(c); err != nil {
 				return err
 			}
-			return withStore(c, f.url, func(s store.Store) error {
+			return p.withStore(c, func(s store.Store) error {
 				x, err := f.find(c, s)
 				if err != nil {
 					return err
@@ -120,15 +119,13 @@ func newShareRemove() *cobra.Command {
 	return c
 }
 
-func newShareList() *cobra.Command {
-	var url string
-	var asJSON bool
+func (p *cli) newShareList() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List shares",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, url, func(s store.Store) error {
+			return p.withStore(c, func(s store.Store) error {
 				shares, err := s.Shares(c.Context())
 				if err != nil {
 					return err
@@ -141,7 +138,7 @@ func newShareList() *cobra.Command {
 				for _, u := range users {
 					names[u.ID] = u.Name
 				}
-				if asJSON {
+				if p.json {
 					return printJSON(c.OutOrStdout(), sharesDocument(shares, names))
 				}
 				t := term.NewTable(c.OutOrStdout(), "OWNER", "WITH", "PROJECT", "DOCUMENTS", "HASH", "SINCE")
@@ -152,8 +149,7 @@ func newShareList() *cobra.Command {
 			})
 		},
 	}
-	jsonFlag(c, &asJSON)
-	storeFlag(c, &url)
+	printsJSON(c)
 	return c
 }
 

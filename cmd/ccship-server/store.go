@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,12 +15,6 @@ import (
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/postgres"
 )
-
-// storeFlag adds --store.
-func storeFlag(c *cobra.Command, url *string) {
-	c.Flags().StringVar(url, "store", defaultStore(),
-		"where everything is stored: sqlite:PATH or postgres://…; also $CCSHIP_SERVER_STORE")
-}
 
 // defaultStore is what the environment says, else below the user's state directory; "" where that is unknown, and then
 // --store must be given.
@@ -88,8 +81,8 @@ func explainOpen(err error) error {
 }
 
 // withStore opens a store for one piece of work.
-func withStore(c *cobra.Command, url string, work func(store.Store) error) (err error) {
-	s, err := openStore(c.Context(), url)
+func (p *cli) withStore(c *cobra.Command, work func(store.Store) error) (err error) {
+	s, err := openStore(c.Context(), p.store)
 	if err != nil {
 		return err
 	}
@@ -108,25 +101,4 @@ func removeCold(c *cobra.Command, s store.Store) {
 	if err := s.Sweep(c.Context()); err != nil {
 		term.Printf(c.ErrOrStderr(), "not removed from cold storage yet: %v; the server goes on trying\n", err)
 	}
-}
-
-// room implements policy.Room.
-type room struct{}
-
-func (room) WithStore(c *cobra.Command, url string, work func(store.Store) error) error {
-	return withStore(c, url, work)
-}
-func (room) StoreFlag(c *cobra.Command, url *string)               { storeFlag(c, url) }
-func (room) JSONFlag(c *cobra.Command, asJSON *bool)               { jsonFlag(c, asJSON) }
-func (room) PrintJSON(w io.Writer, v any) error                    { return printJSON(w, v) }
-func (room) Usage(c *cobra.Command, err error) error               { return usage(c, err) }
-func (room) Hinted(err error, hint string) error                   { return hinted{err, hint} }
-func (room) Args(check cobra.PositionalArgs) cobra.PositionalArgs  { return wrapArgs(check) }
-func (room) RemoveCold(c *cobra.Command, s store.Store)            { removeCold(c, s) }
-func (room) Progress(w io.Writer) func(format string, args ...any) { return newProgress(w).say }
-func (room) User(ctx context.Context, s store.Store, name string) (server.User, error) {
-	return findUser(ctx, s, name)
-}
-func (room) Group(use, short, say string, verbs ...*cobra.Command) *cobra.Command {
-	return group(use, short, say, verbs...)
 }

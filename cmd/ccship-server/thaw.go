@@ -12,9 +12,8 @@ import (
 	"github.com/ccship/ccship/server/store"
 )
 
-func newThaw() *cobra.Command {
-	var url, since, until string
-	var asJSON bool
+func (p *cli) newThaw() *cobra.Command {
+	var since, until string
 	c := &cobra.Command{
 		Use:   "thaw",
 		Short: "Bring lines back from cold storage into the database",
@@ -27,23 +26,22 @@ func newThaw() *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			return withStore(c, url, func(s store.Store) error {
-				p := newProgress(c.ErrOrStderr())
+			return p.withStore(c, func(s store.Store) error {
+				progress := newProgress(c.ErrOrStderr())
 				done, err := s.Return(c.Context(), from, to, func(r server.Returned) {
-					p.say("%s brought back", amount.Size(r.Bytes))
+					progress.say("%s brought back", amount.Size(r.Bytes))
 				})
 				if err != nil {
 					return err
 				}
-				return sayReturned(c, done, asJSON)
+				return p.sayReturned(c, done)
 			})
 		},
 	}
 	c.Flags().StringVar(&since, "since", "",
 		"only sessions whose last lines came on this `DAY` or later, as 2026-01-31, in UTC")
 	c.Flags().StringVar(&until, "until", "", "only sessions whose last lines came before this `DAY`")
-	jsonFlag(c, &asJSON)
-	storeFlag(c, &url)
+	printsJSON(c)
 	return c
 }
 
@@ -64,8 +62,8 @@ func daysOf(since, until string) (from, to time.Time, err error) {
 	return from, to, nil
 }
 
-func sayReturned(c *cobra.Command, r server.Returned, asJSON bool) (err error) {
-	if asJSON {
+func (p *cli) sayReturned(c *cobra.Command, r server.Returned) (err error) {
+	if p.json {
 		err = printJSON(c.OutOrStdout(), struct {
 			Schema  int   `json:"schema_version"`
 			Objects int64 `json:"objects"`

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
+	masking "github.com/ccship/ccship/transcript/redact"
 )
 
 // maxFindings is how many findings are printed; the others are counted.
@@ -20,41 +24,72 @@ type checker interface {
 	Check(ctx context.Context, problem func(string)) error
 }
 
-func newVerify() *cobra.Command {
-	var url string
-	var asJSON bool
+func (p *cli) newVerify() *cobra.Command {
+	var secrets bool
+	var rules []string
 	c := &cobra.Command{
 		Use:   "verify",
-		Short: "Read everything that is stored and report inconsistencies",
-		Long: "Check the database, then read every line of every generation, attachment and document. Report " +
-			"lines out of order, invalid JSON, wrong counts, lengths and hashes. ccship verify compares the store " +
-			"with the transcript files.",
+		Short: "Read everything that is stored and report inconsistencies, or secrets",
+		Long: "Check the database, then read every line of every generation. Report lines out of place, invalid JSON\n" +
+			"objects, wrong counts, and complete files whose length differs from what the client reported. Then check\n" +
+			"every attachment and document by its hash. To compare the store with the transcript files, use ccship verify.\n\n" +
+			"With --secrets, report every stored line, checkpoint, version of a document, and attachment up to 16 MiB with\n" +
+			"secrets instead, by the built-in rules that daemons mask with: session, place and rule, and never a secret.\n" +
+			"Exit code 1 if there is something to report.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, url, func(s store.Store) error {
-				r, err := verify(c.Context(), s, newProgress(c.ErrOrStderr()))
+			if len(rules) > 0 && !secrets {
+				return usage(c, errors.New("--rules goes with --secrets"))
+			}
+			masker, err := config.FileMasker(masking.NewKey(), rules) // tokens are not kept
+			if err != nil {
+				return usage(c, fmt.Errorf("bad --rules: %w", err))
+			}
+			return p.withStore(c, func(s store.Store) error {
+				var r audited
+				if secrets {
+					r, err = scanStore(c.Context(), s, masker, newProgress(c.ErrOrStderr()))
+				} else {
+					r, err = verify(c.Context(), s, newProgress(c.ErrOrStderr()))
+				}
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					err = printJSON(c.OutOrStdout(), r)
-				} else {
-					err = r.print(c)
-				}
-				if err == nil && r.Problems > 0 {
-					err = hinted{fmt.Errorf("%d problems found", r.Problems), "restore a backup; or run ccship verify " +
-						"--repair on the clients, which sends again what the store lacks"}
-				}
-				if asJSON && err != nil {
-					return silent{err} // the document has been printed
-				}
-				return err
+				return p.printAudit(c, r)
 			})
 		},
 	}
-	jsonFlag(c, &asJSON)
-	storeFlag(c, &url)
+	c.Flags().BoolVar(&secrets, "secrets", false, "report secrets")
+	c.Flags().StringArrayVar(&rules, "rules", nil, "file of further rules in gitleaks' TOML format; may be repeated")
+	printsJSON(c)
 	return c
+}
+
+// audited is what was found in a store.
+type audited interface {
+	print(c *cobra.Command) error
+	verdict() error // nil: nothing is wrong
+}
+
+func (p *cli) printAudit(c *cobra.Command, r audited) error {
+	if !p.json {
+		return cmp.Or(r.print(c), r.verdict())
+	}
+	if err := printJSON(c.OutOrStdout(), r); err != nil {
+		return err
+	}
+	if err := r.verdict(); err != nil {
+		return silent{err} // the document has been printed
+	}
+	return nil
+}
+
+func (r *report) verdict() error {
+	if r.Problems == 0 {
+		return nil
+	}
+	return hinted{fmt.Errorf("%d problems found", r.Problems), "restore a backup; or run ccship verify " +
+		"--repair on the clients, which sends again what the store lacks"}
 }
 
 // report is what verify found.

@@ -40,7 +40,7 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
 	c.Exec(t, name(url), "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)")
 	_, err = store.Open(t.Context(), asClerk)
 	var open *postgres.OpenError
-	if !errors.As(err, &open) || !strings.Contains(open.Hint, "ccship-server migrate") {
+	if !errors.As(err, &open) || !strings.Contains(open.Hint, "ccship-server user list") {
 		t.Errorf("an older schema: %v", err)
 	}
 }

@@ -42,7 +42,7 @@ func explain(err error, c *pgx.ConnConfig) error {
 			return say(fmt.Sprintf("make it: createdb --encoding=UTF8 --template=template0 %s", c.Database),
 				"has no database %q", c.Database)
 		case "42501":
-			return say("run `ccship-server migrate` as the role that owns the tables; for a new database: "+
+			return say("run `ccship-server user list` as the role that owns the tables; for a new database: "+
 				fmt.Sprintf("ALTER DATABASE %s OWNER TO %s", c.Database, c.User), "%s", p.Message)
 		case "53300":
 			return say("raise max_connections there, or add pool_max_conns=8 to the URL", "%s", p.Message)

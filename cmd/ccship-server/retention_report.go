@@ -12,8 +12,6 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-const policySchemaVersion = 1
-
 // users are names by number.
 type users map[int64]string
 
@@ -52,7 +50,7 @@ func newRetentionReport(rules []server.RetentionRule, done server.RetentionRepor
 	for i := range rules {
 		says[rules[i].ID] = rules[i].Says()
 	}
-	r := &retentionReport{Schema: policySchemaVersion, Applied: applied, Rules: len(rules), Counts: []count{},
+	r := &retentionReport{Schema: schemaVersion, Applied: applied, Rules: len(rules), Counts: []count{},
 		Kept: []kept{}}
 	for _, n := range done.Counts {
 		r.Counts = append(r.Counts, count{n.Rule, says[n.Rule], who[n.User], n.Sessions, n.Generations, n.Lines, n.Bytes,
@@ -82,7 +80,7 @@ func (r *retentionReport) Print(out, words io.Writer) error {
 	next := "nothing was done; add --yes to apply the rules"
 	switch {
 	case r.Rules == 0:
-		next = "everything is kept for ever: there are no rules; see ccship-server retention rule add --help"
+		next = "everything is kept for ever: there are no rules; see ccship-server retention add --help"
 	case r.Applied:
 		next = "the rules are applied; ccship-server vacuum gives the space back to the disk"
 	case len(r.Counts) == 0:
@@ -121,7 +119,7 @@ func logDocument(list []server.RetentionEntry, who users) any {
 	return struct {
 		Schema int     `json:"schema_version"`
 		Log    []entry `json:"log"`
-	}{policySchemaVersion, all}
+	}{schemaVersion, all}
 }
 
 // rules writes the rules in force.
