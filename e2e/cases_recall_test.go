@@ -83,7 +83,7 @@ func TestTimelineAndCalls(t *testing.T) {
 	}
 }
 
-// timelineDocument is what `sessions timeline --json` prints.
+// timelineDocument is what `show --timeline --json` prints.
 type timelineDocument struct {
 	Source  string
 	Moments []struct {

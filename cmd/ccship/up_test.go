@@ -193,9 +193,12 @@ func TestUp(t *testing.T) {
 	if code, out, words := ccship(t, env, "status", "--json"); code != 0 || !strings.Contains(out, `"running":true`) || !strings.Contains(out, address) {
 		t.Errorf("status finds no `up`: %d %s %s", code, out, words)
 	}
-	if code, _, words := ccship(t, env, "up"); code != 1 || !strings.Contains(words, "ccship: `ccship up` is running already\nhint: ") ||
-		!strings.Contains(words, "/login?ticket=t1cket") {
-		t.Errorf("a second one: %d %s", code, words)
+	if code, out, words := ccship(t, env, "up"); code != 0 || !strings.Contains(words, "`ccship up` is running already") ||
+		out != "see it: http://"+address+"/login?ticket=t1cket\n" {
+		t.Errorf("a second one: %d %s %s", code, out, words)
+	}
+	if code, out, words := ccship(t, env, "open"); code != 0 || out != "http://"+address+"/login?ticket=t1cket\n" {
+		t.Errorf("open: %d %s %s", code, out, words)
 	}
 
 	transcript := filepath.Join(home, ".claude", "projects", "-p", "0b0e5a0c-6d6f-4f6e-8f0c-1a2b3c4d5e6f.jsonl")

@@ -65,7 +65,7 @@ func (l *Library) Resume(ctx context.Context, w ResumeRequest) (Resumed, error) 
 	}
 	if s.Parent != "" {
 		return Resumed{}, control.Usage(s.SessionID+" is an agent's transcript",
-			"resume its session: `ccship unpause "+s.Parent+"`")
+			"resume its session: `ccship resume "+s.Parent+"`")
 	}
 	r := &resumption{Library: l, request: w, session: s, found: found}
 	r.out = Resumed{Session: r.name(), Machine: s.Machine, Host: s.Host}

@@ -95,7 +95,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("the box has %q, said is %q", h.m.box.String(), h.m.said)
 	}
 	h.write("y")
-	if want := `copied: eval "$(ccship unpause ` + clock + ` --here)"`; h.m.said != want {
+	if want := `copied: eval "$(ccship resume ` + clock + ` --here)"`; h.m.said != want {
 		t.Errorf("said %q", h.m.said)
 	}
 	h.write("x") // is no key of the list
