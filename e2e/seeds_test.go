@@ -1,0 +1,184 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
+)
+
+// seed is a row of what ccship promises to those who used its forerunners: a command, a call of the control socket, or
+// a hook, and what is seen then.
+type seed struct {
+	row  string
+	do   string // `ccship` words; METHOD /path of the socket, with a body; or hook EVENT with its input
+	want string // a regular expression
+}
+
+// SESSION and DOCUMENT in a row stand for those of the test.
+func seedRows() []seed {
+	return []seed{
+		{"2: a census of what is there, from the daemon", "list", `on this disk: 1 session and 0 agents of 1 project`},
+		{"2: the census for programs", "list --json", `"census":\{"projects":1,"sessions":1`},
+		{"2: the census of the socket", "GET /v1/sessions", `"census":\{"projects":1.*"session":"SESSION"`},
+		{"2: a census in status", "status", `1 transcript of 1 session`},
+		{"2: what records say is shown", "show SESSION", `(?s)model +claude.*count the apples`},
+		{"3: link", "link add DOCUMENT --session SESSION", `spec.md`},
+		{"3: list", "link list --session SESSION --json", `"path":"spec.md"`},
+		{"3: paths that leave the working dir are refused", "link add /etc/hostname --session SESSION", `hint: `},
+		{"3: the socket lists documents", "GET /v1/documents?session=SESSION", `"path":"spec.md"`},
+		{"3: session-init names the linked documents", `hook session-start {"session_id":"SESSION","cwd":"CWD"}`,
+			`(?s)SessionStart.*spec.md`},
+		{"3: MCP", "mcp", `(?s)"link_document".*"unlink_document"|"checkpoint_create".*"link_document"`},
+		{"3: unlink", "link rm DOCUMENT --session SESSION", ``},
+		{"3: nothing is linked", "link list --session SESSION --json", `"documents":\[\]`},
+		{"4: messages", "messages SESSION", `(?s)count the apples.*there are three`},
+		{"4: messages by limit and offset", "messages SESSION --limit 1 --offset 1 --json", `"messages":\[\{[^{]*\}\]`},
+		{"4: messages of the socket", "GET /v1/messages?session=SESSION&limit=1", `"messages":\[`},
+		{"4: clear", "messages SESSION --clear", ``},
+		{"5: a budget can be set", "checkpoint budget --session SESSION --set 1000", ``},
+		{"5: the budget of the socket", "GET /v1/budget?session=SESSION", `1000`},
+		{"5: create", "checkpoint create SESSION --summary apples --json", `"id":"cp-[0-9a-f]+".*"trigger_type":"manual"`},
+		{"5: list", "checkpoint list --session SESSION --json",
+			`"id":"cp-.*"tokens_used".*"token_budget".*"context_hash".*"summary":"apples".*"active_files".*"created_at"`},
+		{"5: latest", "checkpoint show latest --session SESSION", `apples`},
+		{"5: checkpoints of the socket", "GET /v1/checkpoints?session=SESSION", `"trigger_type":"manual"`},
+		{"1: trouble shows in doctor", "doctor", `daemon|ok`},
+		{"1: everything is proven", "verify", `^equal: `},
+		{"1: a project can be kept here", "exclude /nowhere/private", ``},
+		{"1: what is kept here is listed", "exclude", `/nowhere/private`},
+		{"1: trusted projects", "config trusted_projects", ``},
+		{"1: forget", "forget SESSION --yes --json", `"session":"SESSION"`},
+	}
+}
+
+// mcpTools asks an MCP server for its tools.
+const mcpTools = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+	`"clientInfo":{"name":"x","version":"1"}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" +
+	`{"jsonrpc":"2.0","id":2,"method":"tools/list"}` + "\n"
+
+// TestSeeds walks those rows through the built programs.
+func TestSeeds(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	w.start()
+	c := newTalk(sessionA, w.cwd())
+	path := w.path("-work-shop", sessionA+".jsonl")
+	w.add(path, c.prompt("count the apples"))
+	w.add(path, c.says(1000, "there are three"))
+	document := filepath.Join(w.cwd(), "spec.md")
+	must(t, os.WriteFile(document, []byte("# Spec\n"), 0o600))
+	w.sync()
+	names := strings.NewReplacer("SESSION", sessionA, "DOCUMENT", document, "CWD", w.cwd())
+	for _, s := range seedRows() {
+		got := w.seed(names.Replace(s.do))
+		if want := names.Replace(s.want); !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("%s: %s\n%s\nis not %s", s.row, s.do, got, want)
+		}
+	}
+}
+
+// seed does what a row says, and returns what is seen.
+func (w *world) seed(do string) string {
+	w.t.Helper()
+	verb, rest, _ := strings.Cut(do, " ")
+	switch {
+	case verb == "GET":
+		return w.socketGet(rest)
+	case verb == "hook":
+		event, input, _ := strings.Cut(rest, " ")
+		return w.piped(kit.Program(w.t, "ccship-hook"), input, event)
+	case verb == "mcp":
+		kit.Program(w.t, "ccship-mcp") // it lies beside ccship
+		return w.piped(kit.Program(w.t, "ccship"), mcpTools, "mcp")
+	}
+	out := w.ccship(strings.Fields(do)...)
+	return out.stdout + out.stderr
+}
+
+// piped runs a program with an input, and returns what it prints.
+func (w *world) piped(program, input string, args ...string) string {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	cmd := w.command(ctx, program, args...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if _, failed := err.(*exec.ExitError); err != nil && !failed {
+		w.t.Fatal(err)
+	}
+	return string(out)
+}
+
+// socketGet asks the control socket.
+func (w *world) socketGet(path string) string {
+	w.t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", w.socket())
+		}}}
+	answer, err := client.Get("http://ccship" + path)
+	must(w.t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	must(w.t, err)
+	return string(text)
+}
+
+// TestSeedProject: a project's own settings of the forerunner hold: what it keeps back stays here; its server and key
+// are followed once the project is trusted, in the base protocol; what its old cache names is not sent again.
+func TestSeedProject(t *testing.T) {
+	t.Parallel()
+	w := plainWorld(t)
+	theirs := newPlainServer(t, "their-key")
+	gate := newGate(t, theirs)
+	trusted, private := filepath.Join(w.dir, "work", "trusted"), filepath.Join(w.dir, "work", "private")
+	for dir, config := range map[string]string{
+		trusted: `{"server_url":"` + gate.srv.URL + `","conversation_tracking":{"max_entries_per_request":2}}`,
+		private: `{"conversation_tracking":{"enabled":false}}`,
+	} {
+		must(t, os.MkdirAll(filepath.Join(dir, ".codetracker", "cache"), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, ".codetracker", "config.json"), []byte(config), 0o600))
+	}
+	must(t, os.WriteFile(filepath.Join(trusted, ".codetracker", "credentials.json"),
+		[]byte(`{"api_key":"their-key","current_project_hash":"their-hash"}`), 0o600))
+	must(t, os.WriteFile(filepath.Join(trusted, ".codetracker", "cache", "last_snapshot.json"),
+		[]byte(`{"files":{},"transcript":{"session_id":"`+sessionA+`","last_sent_line":1,"last_sent_at":"2026-01-01T00:00:00Z"}}`), 0o600))
+	w.configure("trusted_projects = [\"" + trusted + "\"]\n")
+	a, b := newTalk(sessionA, trusted), newTalk(sessionB, private)
+	for range 5 {
+		w.add(w.path("-work-trusted", sessionA+".jsonl"), a.prompt("theirs"))
+		w.add(w.path("-work-private", sessionB+".jsonl"), b.prompt("mine"))
+	}
+	w.start()
+	w.sync()
+	theirs.mu.Lock()
+	got, hash := theirs.sessions[sessionA], theirs.projects[sessionA]
+	theirs.mu.Unlock()
+	if _, again := got[0]; again || len(got) != 5-firstUnsent(got) || hash != "their-hash" || firstUnsent(got) < 1 {
+		t.Errorf("the trusted project's server has %d lines from %d, of %q", len(got), firstUnsent(got), hash)
+	}
+	if n := len(w.plain.lines(sessionA)) + len(w.plain.lines(sessionB)); n != 0 {
+		t.Errorf("the user's own server has %d lines that are not for it", n)
+	}
+}
+
+// firstUnsent is the first line that a server got.
+func firstUnsent(lines map[int64][]byte) int {
+	first := 1 << 30
+	for i := range lines {
+		first = min(first, int(i))
+	}
+	return first
+}
