@@ -163,14 +163,15 @@ func TestEventsUnshared(t *testing.T) {
 	owner := newRig(t)
 	ann, bob := owner.person("ann", server.Member), owner.person("bob", server.Member)
 	const share = `{"with":"bob","project":"ph"}`
+	ann.post(piece{lines: objects("a", 0, 1)}.body("shared"))
 	ann.send("POST", "/api/shares", share, 201)
 	bobs := bob.listen("", nil)
-	ann.post(piece{lines: objects("a", 0, 1)}.body("shared"))
+	ann.post(piece{first: 1, lines: objects("a", 1, 1)}.body("shared"))
 	if c := bobs.change(); c["session_id"] != "shared" {
 		t.Errorf("bob heard of %v", c)
 	}
 	ann.send("DELETE", "/api/shares", share, 200)
-	ann.post(piece{first: 1, lines: objects("a", 1, 1)}.body("shared"))
+	ann.post(piece{first: 2, lines: objects("a", 2, 1)}.body("shared"))
 	bob.post(piece{lines: objects("b", 0, 1)}.body("bobs"))
 	if c := bobs.change(); c["session_id"] != "bobs" {
 		t.Errorf("after the unshare bob heard of %v", c)
