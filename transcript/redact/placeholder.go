@@ -81,15 +81,17 @@ var (
 	// wordsForm is words, alone or as parts of a name or of an expression.
 	wordsForm = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[^A-Za-z0-9]*(?:(?:[A-Z]?[a-z]+(?:[A-Z]{1,4}[a-z]{2,}|Id|Db|Is|To|Of|In|Or|At|By|On|No|My|Go|Up|It|If|As)*` +
-			`[A-Z]{0,4}[0-9]?|[A-Z]{1,5}[a-z]{2,}|[A-Z]+)(?:[_./:,;&*(){}\[\]<>= -]+|$))+$`)
+			`[A-Z]{0,4}[0-9]?|[A-Z]{1,5}[a-z]{2,}|[A-Z]+)(?:[_./:,;&*+#(){}\[\]<>= -]+|$))+$`)
 	})
 	// codeForm is an expression of a program: a call, an element, a composite literal, a member, a constant, a version, a
-	// line of a file.
+	// line of a file; the scope and the name of AWS's signatures; the name of a field with a number.
 	codeForm = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+[0-9]{0,2}|[a-z]+[0-9]{1,5}|[A-Z0-9_]+)(?:(?:\.|::|->)(?:[A-Za-z_]+[0-9]{0,2}|[A-Z][A-Z0-9_]+))+[,;)]*$|` +
 			`^[*&!+]?[A-Za-z_][\w.]*(?:\(|\[|\{|\))|^\[\w*\]|^v?\d+(?:\.\d+)+|^0x[0-9A-Fa-f]{1,16}[,;)]*$|^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|^[a-z]+(?:[-_][a-z0-9]{1,12})+$|^(?:Test|Benchmark|Fuzz|Example)(?:[A-Z]|[^\x00-\x7f])|` +
 			`^[*&]?[A-Za-z_][\w.]*[a-z0-9](?:Key|Token|Secret|Password|Passphrase|Cert|Certificate)[0-9]*[,;)}]*$|` +
-			`^(?:[\w.-]+/)*[\w.-]+\.[A-Za-z]{1,5}:\d+(?::\d+)?[,;:)]*$`)
+			`^(?:[\w.-]+/)*[\w.-]+\.[A-Za-z]{1,5}:\d+(?::\d+)?[,;:)]*$|` +
+			`^[\w%-]{2,40}/\d{5,10}/[a-z0-9-]+/[a-z0-9-]+/[a-z0-9_]+(?:[,;/]|$)|^AWS4-HMAC-SHA256$|` +
+			`^(?i:(?:access|secret|session|security|api|auth|key|token|id|user){2,}|token|session)[-_]?[0-9]{1,3}$`)
 	})
 )
 

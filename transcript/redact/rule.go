@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"regexp"
@@ -157,6 +158,11 @@ func (r *rule) allowed(part []byte, loc []int, secret []byte, path string) bool 
 		return false
 	case r.Source != "" && placeholder(secret, r.loose), r.loose && ordinary(secret, r.near):
 		return false
+	case r.near == assignment || r.near == quotation: // what is assigned to its own name is a variable
+		from, _ := r.secret(loc)
+		if bytes.Contains(bytes.ToLower(part[loc[0]:from]), bytes.ToLower(secret)) {
+			return false
+		}
 	}
 	for _, a := range r.allow {
 		if a.covers(part, loc, secret, path) {

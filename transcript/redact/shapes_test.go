@@ -127,6 +127,11 @@ func TestShapes(t *testing.T) {
 	for _, in := range []string{
 		`{"a":"tool --token-limit 32000a --max-token 4096 --password-file /run/secret1 --token=$TOKEN1234"}`,
 		`{"a":"/login?token=$TOKEN&password=forgotten&page_token=abcdef123456"}`, `{"a":"login as kim; password 12345678"}`, `{"a":"{\"kty\":\"EC\",\"x\":\"MKBC\",\"kid\":\"870MB6gfuTJ4HtUnUvYMy\"}"}`,
+		`{"a":"t.Errorf(\"TestAccessToken(access tokens): -want/+got:\\n%s\", diff)"}`,
+		`{"a":"Header.Set(\"Authorization\", resauth.schema+\" \"+b)"}`, `{"a":"Header.Set(Authorization, shared.BearerPrefix+tk.Token)"}`,
+		`{"a":"Authorization: AWS4-HMAC-SHA256 Credential=AKID/20210101/us-east-1/s3/aws4_request"}`,
+		`{"a":"SecretAccessKey: \"SecretAccessKey-0\", SessionToken: aws.String(\"SessionToken-1\")"}`, `{"a":"v4creds:       v4creds,"}`,
+		`{"a":"APIKey = \"smithy.api#httpApiKeyAuth\""}`,
 		`{"a":["-----BEGIN PRIVATE KEY-----","and then","` + kept + `"]}`, `{"a":["` + kept + `","-----BEGIN PRIVATE KEY-----"]}`,
 	} {
 		if out, _ := m.Object([]byte(in)); string(out) != in {
