@@ -100,8 +100,12 @@ func (m *model) listKey(pressed string) (_ tea.Cmd, taken bool) {
 	return nil, true
 }
 
-// narrow writes the selected session's project into the box, or takes the project out of it.
+// narrow completes a filter that is being written. Otherwise it writes the selected session's project into the box, or
+// takes the project out of it.
 func (m *model) narrow() tea.Cmd {
+	if m.complete() {
+		return m.changed()
+	}
 	text, project := split(m.box.String())
 	switch r := m.selected(); {
 	case project != "":

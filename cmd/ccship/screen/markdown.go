@@ -95,7 +95,11 @@ func (w *writer) block(indent int, line string) {
 			if strings.ContainsAny(mark[:1], "-*+") {
 				first = "• "
 			}
-			rest = strings.NewReplacer("[ ] ", "☐ ", "[x] ", "☑ ").Replace(rest[:min(len(rest), 4)]) + rest[min(len(rest), 4):]
+			if task, found := strings.CutPrefix(rest, "[ ] "); found {
+				rest = "☐ " + task
+			} else if task, found := strings.CutPrefix(rest, "[x] "); found {
+				rest = "☑ " + task
+			}
 		}
 	}
 	hang := term.Width(first)

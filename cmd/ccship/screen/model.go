@@ -40,6 +40,7 @@ type model struct {
 
 	asks     asker
 	page     page
+	known    names
 	at       int // the selected row
 	top      int // the first line of the list in sight
 	passages map[string]*conversation
@@ -150,6 +151,7 @@ func (m *model) changed() tea.Cmd {
 
 // show replaces the list. The same list with more in it keeps its selection.
 func (m *model) show(p page) {
+	m.known.see(p.rows)
 	before := m.selected()
 	same := m.page.query == p.query && before != nil
 	key := ""

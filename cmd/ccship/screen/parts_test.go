@@ -186,3 +186,18 @@ func TestHostilePassages(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 }
+
+// TestComplete completes what is known of a filter, before the cursor.
+func TestComplete(t *testing.T) {
+	h := sit(t, desk(t, serve(t, &answers{})))
+	for _, c := range [][2]string{{"a project:SH", "a project:shop"}, {"machine:t", "machine:tower"}, {"-kind:pro", "-kind:prompt"},
+		{"is:", "is:error"}, {"is:xyz", "project:shop is:xyz"}, {"project:shop a", "a"}, {"file:", "project:shop file:"}} {
+		h.m.box.set(c[0])
+		h.m.page.rows = []row{{Item: library.Item{Project: "shop"}}}
+		h.m.at = 0
+		h.keys(special(tea.KeyTab))
+		if got := h.m.box.String(); got != c[1] {
+			t.Errorf("%q becomes %q, want %q", c[0], got, c[1])
+		}
+	}
+}

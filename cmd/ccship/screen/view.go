@@ -173,7 +173,8 @@ func (m *model) keysLine() string {
 
 const helpText = `  Enter           resume the session here, in Claude Code
   ↑ ↓             select; in the list j k, Home, End
-  Tab             only the selected session's project, and back
+  Tab             only the selected session's project, and back;
+                  after project:, machine:, kind: and is: it completes the name
   o, Ctrl-O       open the viewer at this line
   y, Ctrl-Y       copy the command that resumes it
   e, Ctrl-E       export it as Markdown into this folder
