@@ -50,7 +50,11 @@ func (m *model) act(doing string, f func(ctx context.Context, r row) doneMsg) te
 	}
 	m.busy, m.said, m.wrong = true, doing, false
 	chosen := *r
-	return func() tea.Msg { return f(m.ctx, chosen) }
+	return func() tea.Msg {
+		m.acting.Lock()
+		defer m.acting.Unlock()
+		return f(m.ctx, chosen)
+	}
 }
 
 // resume brings the session here, and leaves the screen for Claude.

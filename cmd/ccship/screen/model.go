@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -33,10 +34,11 @@ type model struct {
 	box           box
 	inList        bool // keys are for the list
 	help          bool
-	said          string // what the last action did
-	wrong         bool   // said is a failure
-	busy          bool   // an action is under way
-	notice        string // what waits for somebody
+	said          string     // what the last action did
+	wrong         bool       // said is a failure
+	busy          bool       // an action is under way
+	acting        sync.Mutex // held by the action
+	notice        string     // what waits for somebody
 
 	asks     asker
 	page     page

@@ -40,17 +40,17 @@ func Open(ctx context.Context, desk func(context.Context) (Desk, error), colours
 	out io.Writer) (Chosen, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	end, err := tea.NewProgram(newModel(ctx, desk, colours), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
+	m := newModel(ctx, desk, colours)
+	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
 		tea.WithEnvironment(os.Environ())).Run()
-	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {
+	interrupted := errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil
+	cancel()
+	m.acting.Lock() // what was being brought or written is cleaned up
+	switch {
+	case interrupted:
 		return Chosen{}, nil
-	}
-	if err != nil {
+	case err != nil:
 		return Chosen{}, fmt.Errorf("show screen: %w", err)
-	}
-	m, ok := end.(*model)
-	if !ok {
-		return Chosen{}, nil
 	}
 	return m.chosen, m.failed
 }
