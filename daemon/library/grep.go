@@ -5,12 +5,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ccship/ccship/daemon/remote"
 )
@@ -90,16 +91,13 @@ func grep(ctx context.Context, file File, words []string) (best *Match) {
 		return nil
 	}
 	defer in.Close()
-	raw := make([][]byte, len(words))
-	for i, w := range words { // as a record has it
-		quoted, _ := json.Marshal(w) // a string has no error
-		raw[i] = quoted[1 : len(quoted)-1]
-	}
+	ascii, other := asWritten(words)
 	var lower []byte
 	lines := bufio.NewReaderSize(in, 256<<10)
 	for n := int64(0); ctx.Err() == nil; n++ {
 		line, err := lines.ReadBytes('\n')
-		if lower = lowered(lower[:0], line); holdsAll(lower, raw) {
+		lower = lowered(lower, line)
+		if holdsAll(lower, ascii) && (len(other) == 0 || holdsAll(bytes.ToLower(line), other)) {
 			if m := matchIn(n, bytes.TrimSuffix(line, []byte("\n")), words); m != nil {
 				if m.Kind == "prompt" || m.Kind == "answer" {
 					return m
@@ -114,18 +112,29 @@ func grep(ctx context.Context, file File, words []string) (best *Match) {
 	return best
 }
 
-// lowered appends a line in lower case.
-func lowered(to, line []byte) []byte {
-	for _, c := range line {
-		if c >= 0x80 {
-			return append(to[:0], bytes.ToLower(line)...)
+// asWritten are words as a record has them: those of ASCII, and the others, whose case takes more work.
+func asWritten(words []string) (ascii, other [][]byte) {
+	for _, w := range words {
+		quoted := []byte(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(w))
+		if strings.ContainsFunc(w, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			other = append(other, quoted)
+			continue
 		}
-		if c >= 'A' && c <= 'Z' {
+		ascii = append(ascii, quoted)
+	}
+	return ascii, other
+}
+
+// lowered writes a line into a buffer, its ASCII letters in lower case.
+func lowered(into, line []byte) []byte {
+	into = slices.Grow(into[:0], len(line))[:len(line)]
+	for i, c := range line {
+		if c-'A' <= 'Z'-'A' {
 			c += 'a' - 'A'
 		}
-		to = append(to, c)
+		into[i] = c
 	}
-	return to
+	return into
 }
 
 func holdsAll(line []byte, words [][]byte) bool {

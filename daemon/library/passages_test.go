@@ -20,12 +20,12 @@ func spoken(n int, role, text string) string {
 func TestGrep(t *testing.T) {
 	r := newRoom(t)
 	r.Library.Server = nil
-	r.write("-shop/"+one+".jsonl", spoken(1, "user", "Round the CART's \"total\", 장바구니 Ünder")+
+	r.write("-shop/"+one+".jsonl", spoken(1, "user", "Round the CART's \"total\", 장바구니 Ünder a<B&c:\\d")+
 		`{"type":"user","cwd":"/cart/total","message":{"role":"user","content":"nothing"}}`+"\n", 0)
 	r.write("-shop/"+two+".jsonl", `{"type":"system","cart":"total"}`+"\n"+spoken(1, "assistant", "no such\nthing"), 0)
 	for text, want := range map[string]string{
 		"total cart": one + " 0 prompt", `"cart's"`: one + " 0 prompt", `"the cart"`: one + " 0 prompt", `"cart the"`: "",
-		"장바구니 ünder": one + " 0 prompt", "such": two + " 1 answer", "absent": "", "": "",
+		"장바구니 ünder": one + " 0 prompt", `a<b&C:\d`: one + " 0 prompt", "such": two + " 1 answer", "absent": "", "": "",
 	} {
 		got := ""
 		for _, m := range r.Grep(t.Context(), text, "", 9) {
