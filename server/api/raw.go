@@ -26,7 +26,7 @@ const (
 // such lines are always refused.
 func (s *Server) raw(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q := r.URL.Query()
-	return s.open(r, who, func(ctx context.Context, snap server.Snapshot) error {
+	return s.download(r, who, func(ctx context.Context, snap server.Snapshot) error {
 		v, err := pickView(q, snap)
 		if err != nil {
 			return err

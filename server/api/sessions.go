@@ -222,6 +222,16 @@ func (s *Server) view(r *http.Request, who server.Key, ref server.Ref,
 	return fn(r.Context(), snap)
 }
 
+// download is open for an answer whose reader may be slow: nothing is pinned while lines are written.
+func (s *Server) download(r *http.Request, who server.Key, fn func(context.Context, server.Snapshot) error) (err error) {
+	snap, err := server.OpenDownload(r.Context(), s.store, server.ScopeOf(who.User), refOf(r))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	return fn(r.Context(), snap)
+}
+
 // pickView returns the view of the generation in the query, or of the newest.
 func pickView(q url.Values, snap server.Snapshot) (server.View, error) {
 	gens := snap.Generations()

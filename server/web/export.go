@@ -78,14 +78,14 @@ func (v *Viewer) about(ctx context.Context, x server.Session) (thread.About, err
 		Ended: facts.Ended, Cost: derive.CostOfAll(v.Prices, used)}, err
 }
 
-// download is GET /sessions/{id}/export?format&generation&epoch&machine.
-func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Login) error {
+// export is GET /sessions/{id}/export?format&generation&epoch&machine.
+func (v *Viewer) export(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	format := r.URL.Query().Get("format")
 	if !slices.Contains(formats, format) {
 		return page.BadRequestError("A session can be exported as md, html, json or jsonl.")
 	}
-	return v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
+	return v.download(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		h := w.Header()
 		before := h.Clone()
 		h.Set("Content-Type", ExportType(format))
@@ -111,6 +111,21 @@ func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Log
 		}
 		return nil
 	})
+}
+
+// download is open for an answer whose reader may be slow: nothing is pinned while lines are written.
+func (v *Viewer) download(ctx context.Context, who server.Login, s thread.Stream,
+	fn func(server.Snapshot, server.View) error) (err error) {
+	snap, err := server.OpenDownload(ctx, v.store, server.ScopeOf(who.User), s.Ref())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	view, err := s.View(snap)
+	if err != nil {
+		return err
+	}
+	return fn(snap, view)
 }
 
 // exportBuffer is how much of an export is written at once. As long as nothing is, an error can still be reported.

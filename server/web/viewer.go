@@ -92,7 +92,7 @@ func (v *Viewer) Handler() http.Handler {
 		"GET /sessions/{id}/bytes/{line}":     v.bytes,
 		"GET /sessions/{id}/image/{line}/{n}": v.image,
 		"GET /sessions/{id}/compare":          v.compare,
-		"GET /sessions/{id}/export":           v.download,
+		"GET /sessions/{id}/export":           v.export,
 		"GET /sessions/{id}/context":          v.contextOf,
 		"GET /sessions/{id}/artifacts":        v.artifactsPiece,
 		"POST /sessions/{id}/documents":       v.requestLink,
