@@ -17,7 +17,7 @@ const (
 	rareLines = 300
 	// walkBytes is how much one of them reads, mostWalks how often it goes on while nothing is found.
 	walkBytes = 8 << 20
-	mostWalks = 4
+	mostWalks = 3
 )
 
 // kindWeights is what a line counts that was found exactly; others count 1.
@@ -152,7 +152,10 @@ func later(a, b string) string {
 
 // holds reports whether a text has some clauses.
 func (r *ranking) holds(text string, must []int) bool {
-	folded, mask := sqlstore.FoldText(text), r.has(text, func(int, []byte) {})
+	folded, mask := sqlstore.FoldText(text), uint64(0)
+	if slices.ContainsFunc(must, func(i int) bool { return r.clauses[i].hasWord() }) {
+		mask = r.has(text, func(int, []byte) {})
+	}
 	for _, i := range must {
 		if !slices.ContainsFunc(r.clauses[i].alts, func(a alternative) bool { return a.in(text, folded, mask) }) {
 			return false

@@ -51,6 +51,10 @@ func (c *clause) fuzzy() bool {
 	return !slices.ContainsFunc(c.alts, func(a alternative) bool { return !a.fuzzy() })
 }
 
+func (c *clause) hasWord() bool {
+	return slices.ContainsFunc(c.alts, func(a alternative) bool { return a.fuzzy() })
+}
+
 // look reads a query.
 func look(q query.Query) looked {
 	l := looked{fields: math.MaxUint8, kinds: q.Only["kind"]}
@@ -123,13 +127,16 @@ func (l *looked) term(t term) int {
 	return max(i, 0)
 }
 
-// has says of a text which terms it has, and calls each with the words that do, as they stand there.
-func (l *looked) has(text string, each func(i int, word []byte)) (mask uint64) {
+// has says of a text which terms it has, and calls each with the words that do: how many are before it, the term, and what
+// stands there.
+func (l *looked) has(text string, each func(n, i int, word []byte)) (mask uint64) {
+	n := 0
 	eachWord(text, func(w []byte, t term) {
 		if i := slices.Index(l.terms, t); i >= 0 {
 			mask |= 1 << i
-			each(i, w)
+			each(n, i, w)
 		}
+		n++
 	})
 	return mask
 }

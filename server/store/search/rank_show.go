@@ -124,13 +124,9 @@ func (r *ranking) hit(d *doc, index int64, text *server.Text) (*hit, float64) {
 		return nil, 0
 	}
 	var list []string
-	var places []int
-	n := 0
-	mask := r.has(text.Text, func(i int, word []byte) {
-		if list = append(list, string(word)); r.inClauses>>i&1 == 1 {
-			places = append(places, n<<8|i)
-		}
-		n++
+	var places []spot
+	mask := r.has(text.Text, func(n, i int, word []byte) {
+		list, places = append(list, string(word)), append(places, spot{n: n, term: i})
 	})
 	if mask &= r.inClauses; mask == 0 {
 		return nil, 0
@@ -149,9 +145,33 @@ func (r *ranking) hit(d *doc, index int64, text *server.Text) (*hit, float64) {
 		w = 1
 	}
 	slices.Sort(list)
-	h := &hit{place: place{d.timeOf(index), d.Stream, d.Epoch, d.Generation, index, text.Kind}, rank: sum / all * (4 + w)}
+	near := sum / all * nearness(places)
+	h := &hit{place: place{d.timeOf(index), d.Stream, d.Epoch, d.Generation, index, text.Kind}, rank: sum/all*(4+w) + near}
 	h.text.Snippet = sqlstore.Snippet(text.Text, slices.Compact(list))
-	return h, sum / all
+	return h, near
+}
+
+// spot is where a word stands in a text: how many words are before it.
+type spot struct{ n, term int }
+
+// nearness is how much of the shortest stretch that has all words they are themselves: 1 if they stand side by side.
+func nearness(places []spot) float64 {
+	count, kinds, best := map[int]int{}, 0, math.MaxInt
+	for _, p := range places {
+		if count[p.term]++; count[p.term] == 1 {
+			kinds++
+		}
+	}
+	have := map[int]int{}
+	for from, to := 0, 0; to < len(places); to++ {
+		for have[places[to].term]++; len(have) == kinds; from++ {
+			best = min(best, places[to].n-places[from].n+1)
+			if have[places[from].term]--; have[places[from].term] == 0 {
+				delete(have, places[from].term)
+			}
+		}
+	}
+	return float64(kinds) / float64(max(best, kinds))
 }
 
 // kindBits are the kinds that are shown.
@@ -175,7 +195,7 @@ func (d *doc) timeOf(index int64) int64 {
 
 // marked are the words of a text that are looked for, as they stand there.
 func (r *ranking) marked(text string) (list []string) {
-	r.has(text, func(i int, word []byte) { list = append(list, string(word)) })
+	r.has(text, func(_, i int, word []byte) { list = append(list, string(word)) })
 	for _, c := range r.clauses {
 		for _, a := range c.alts {
 			if a.exact != "" {
