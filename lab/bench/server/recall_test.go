@@ -77,6 +77,7 @@ func (w *world) recalls(t *testing.T, store string, all []remembered, raw int64)
 		}
 	}
 	now := b.use()
+	b.db.vacuum(true) // what merges left free is used again
 	search, _ := share(b.db.tables())
 	of := func(n, all int) float64 { return 100 * float64(n) / float64(max(all, 1)) }
 	say("%s: %d sessions, %.0f MB; %d titles: first %.1f %%, among three %.1f %%, absent %.1f %%", store, len(all),
