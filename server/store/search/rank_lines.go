@@ -154,7 +154,7 @@ func later(a, b string) string {
 func (r *ranking) holds(text string, must []int) bool {
 	folded, mask := sqlstore.FoldText(text), uint64(0)
 	if slices.ContainsFunc(must, func(i int) bool { return r.clauses[i].hasWord() }) {
-		mask = r.has(text, func(int, []byte) {})
+		mask = r.has(text, func(int, int, []byte) {})
 	}
 	for _, i := range must {
 		if !slices.ContainsFunc(r.clauses[i].alts, func(a alternative) bool { return a.in(text, folded, mask) }) {
