@@ -1,0 +1,46 @@
+package search
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server/query"
+)
+
+// TestNearness: words side by side are nearest; the shortest stretch counts.
+func TestNearness(t *testing.T) {
+	for _, c := range []struct {
+		text, query string
+		want        float64
+	}{
+		{"round the cart", "round cart", 2. / 3},
+		{"cart round x", "round cart", 1},
+		{"round a1 b1 c1 d1 cart e1 round cart", "round cart", 1},
+		{"round only", "round cart", 1},
+		{"round a1 b1 cart", "round cart", .5},
+	} {
+		l := look(query.Parse(c.query, time.Time{}))
+		var places []spot
+		l.has(c.text, func(n, i int, _ []byte) { places = append(places, spot{n, i}) })
+		if got := nearness(places); got != c.want {
+			t.Errorf("%s in %q: %v, want %v", c.query, c.text, got, c.want)
+		}
+	}
+}
+
+// TestLook: a name in camel case is looked for by its parts, an id as it is.
+func TestLook(t *testing.T) {
+	for text, want := range map[string][2]int{"parseHTTPRequest": {3, 0}, "parsehttprequest": {1, 0}, "c++": {0, 1},
+		"4fec7ea0b1": {0, 1}, "cart.go": {2, 0}, "cart cart": {1, 0}, `"a b"`: {0, 1}} {
+		l := look(query.Parse(text, time.Time{}))
+		exact := 0
+		for _, c := range l.clauses {
+			if !c.fuzzy() {
+				exact++
+			}
+		}
+		if len(l.terms) != want[0] || exact != want[1] {
+			t.Errorf("%s: %d terms, %d exact, want %v", text, len(l.terms), exact, want)
+		}
+	}
+}
