@@ -33,6 +33,9 @@ type SessionFinder interface {
 	View(ctx context.Context, scope Scope, ref Ref) (Snapshot, error)
 	// Resolve finds the stream that a ref names. It may have no lines yet, only artifacts.
 	Resolve(ctx context.Context, scope Scope, ref Ref) (Address, error)
+	// ShortNames returns the shortest beginnings of sessions' ids, of at least 8 characters, that no other session which
+	// the scope sees has. A session that the scope sees several streams of has none: its id alone does not name one.
+	ShortNames(ctx context.Context, scope Scope, ids []string) (map[string]string, error)
 	// SummaryOf returns what is derived from a stream, or the zero Summary when nothing is yet.
 	SummaryOf(ctx context.Context, stream int64) (Summary, error)
 	// Received returns when the bytes of a line arrived that is stored in that generation of that epoch (an Epoch.ID of

@@ -89,6 +89,8 @@ type Session struct {
 	First, Last time.Time // received
 	// Active is when the file was last written: the time of its newest record once that is derived, never later than Last.
 	Active time.Time
+	// Short is a short name of the session for its reader, which is set where addresses are made; "" if it has none.
+	Short string
 }
 
 // Epoch is one life of a client's state file. The newest is the one that first arrived last.
@@ -114,6 +116,7 @@ type Generation struct {
 type Ref struct {
 	Stream    int64 // ID; when it is not 0, nothing below but Epoch counts; Owner may help to find it
 	SessionID string
+	Prefix    bool    // SessionID may be the beginning of an id, of at least 4 characters
 	Owner     int64   // 0: the caller's own, else that of the only user who has such a session in the scope
 	User      string  // its user's name; "" says nothing
 	Machine   *string // nil: the user's one heard from last; "": clients without the extension

@@ -30,7 +30,7 @@ func (p *homePages) beside(w http.ResponseWriter, r *http.Request, who server.Lo
 	p.stands(&find, q.Get("view"))
 	find.Reader, find.Tag = who.User.ID, q.Get("tag")
 	find.Page = server.Page{After: q.Get("after"), Limit: besidePage, Recent: true}
-	found, err := p.store.Find(r.Context(), server.ScopeOf(who.User), find)
+	found, err := p.findShort(r.Context(), server.ScopeOf(who.User), find)
 	if errors.Is(err, server.ErrBadPage) {
 		return page.BadRequestError("after must come from a link of this list.")
 	}

@@ -120,7 +120,7 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 	p.AtEnd = p.To >= p.Total && !p.Older && s.Epoch == ""
 	p.Newest = !p.Older && s.Epoch == ""
 	p.Beside = v.Base + page.Address("/beside", nil, "current", p.S.SessionID)
-	p.Tail = v.Base + s.Path("/tail", "mode", string(p.Mode))
+	p.Tail = v.Base + s.Full().Path("/tail", "mode", string(p.Mode))
 	p.link(v.Base)
 	if err := v.findIn(r, who, &p); err != nil {
 		return err
@@ -184,7 +184,12 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 	if err != nil {
 		return err
 	}
+	if err := shorten(ctx, v.store, scope, &h.S); err != nil {
+		return err
+	}
+	s.Short = h.S.Short
 	for _, a := range found.List {
+		a.Short = h.S.Short
 		h.Agents = append(h.Agents, agentRow{a.Summary.Name(),
 			v.Base + thread.StreamOf(a.Session).Path(""), a.Summary, v.isLive(a.Active)})
 	}
@@ -195,7 +200,7 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 	h.Heading = cmp.Or(h.Mark.Name, h.Facts.Name())
 	h.Resume = thread.Resume(h.S)
 	if h.S.Parent != "" {
-		h.Parent = v.Base + thread.Stream{ID: h.S.Parent, User: h.S.Owner, Machine: &h.S.Machine, Generation: -1}.Path("")
+		h.Parent = v.Base + s.Owner().Path("")
 	}
 	h.Compare = v.Base + s.Path("/compare")
 	h.Links = map[string]string{"prompts": v.Base + s.Path("/prompts")}

@@ -47,8 +47,8 @@ func TestConversation(t *testing.T) {
 			t.Errorf("%s is shown: %q", id, got[id])
 		}
 	}
-	for _, w := range []string{`<span class="f5">cart.go</span>`, `src="/sessions/` + tourID + `/image/30/0?machine=` + machine + `&amp;owner=1"`,
-		`href="/sessions/` + tourID + `%2Fagent-a7f3c21b09d84e51?machine=` + machine, "claude --resume " + tourID, "lines dropped", "2 generations"} {
+	for _, w := range []string{`<span class="f5">cart.go</span>`, `src="/sessions/` + short(tourID) + `/image/30/0"`,
+		`href="/sessions/` + short(tourID) + `%2Fagent-a7f3c21b09d84e51"`, "claude --resume " + tourID, "lines dropped", "2 generations"} {
 		if !strings.Contains(page, w) {
 			t.Errorf("the page lacks %s", w)
 		}

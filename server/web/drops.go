@@ -35,6 +35,13 @@ func (v *Viewer) drops(w http.ResponseWriter, r *http.Request, who server.Login)
 		return err
 	}
 	p := dropsPage{Layout: v.Layout(r, who, "Rewinds", "drops"), More: len(list) == maxDrops}
+	sessions := make([]*server.Session, len(list))
+	for i := range list {
+		sessions[i] = &list[i].Session
+	}
+	if err := shorten(r.Context(), v.store, server.ScopeOf(who.User), sessions...); err != nil {
+		return err
+	}
 	for _, d := range list {
 		s := thread.StreamOf(d.Session)
 		s.Epoch = d.Epoch

@@ -15,6 +15,7 @@ import (
 func (v *Viewer) functions() template.FuncMap {
 	return template.FuncMap{
 		"session":  func(x server.Session) string { return v.Base + thread.StreamOf(x).Path("") },
+		"bare":     bare,
 		"size":     page.Size,
 		"ago":      func(t time.Time) string { return page.Ago(v.Now().Sub(t)) },
 		"stamp":    page.Stamp,
@@ -35,6 +36,14 @@ func (v *Viewer) functions() template.FuncMap {
 		"join":     func(list []string) string { return strings.Join(list, ", ") },
 		"len64":    func(list []string) int64 { return int64(len(list)) },
 	}
+}
+
+// bare is the address of a page's content without the page around it.
+func bare(address string) string {
+	if strings.Contains(address, "?") {
+		return address + "&bare=1"
+	}
+	return address + "?bare=1"
 }
 
 // modelName is a model's name without the common prefix and the date.

@@ -21,6 +21,7 @@ const listTopMost = 30
 
 // homeStore is what the pages read.
 type homeStore interface {
+	shortNamer
 	server.SessionFinder
 	Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error)
 	userFinder
@@ -126,7 +127,7 @@ func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Logi
 	if server.OrderOf(l.View.Key) != "" {
 		return p.listTop(w, r, who, &l, find)
 	}
-	found, err := p.store.Find(r.Context(), scope, find)
+	found, err := p.findShort(r.Context(), scope, find)
 	if errors.Is(err, server.ErrBadPage) {
 		http.Redirect(w, r, p.site.Base+page.Address("/", q, "after", ""), http.StatusSeeOther)
 		return nil

@@ -65,6 +65,9 @@ func (p *homePages) setMark(w http.ResponseWriter, r *http.Request, who server.L
 	if err := p.store.SetMark(r.Context(), who.User.ID, m); err != nil {
 		return err
 	}
+	if s.Machine == nil && s.User == 0 {
+		s.Short = s.ID
+	}
 	http.Redirect(w, r, p.site.Base+s.Path(""), http.StatusSeeOther)
 	return nil
 }

@@ -51,7 +51,7 @@ func (p *homePages) running(w http.ResponseWriter, r *http.Request, who server.L
 
 // cards are the sessions that run, wait or have just ended. Those that need a person come first.
 func (p *homePages) cards(ctx context.Context, scope server.Scope) ([]card, error) {
-	found, err := p.store.Find(ctx, scope, server.SessionQuery{Since: p.now().Add(-recent),
+	found, err := p.findShort(ctx, scope, server.SessionQuery{Since: p.now().Add(-recent),
 		Page: server.Page{Limit: mostCards, Recent: true}})
 	if err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func outlineRow(s thread.Stream, m *session.Moment) thread.Prompt {
 		x.Text = strings.TrimSuffix(m.Tool+": "+what, ": ")
 	}
 	if m.Agent != "" {
-		x.URL = thread.Stream{ID: s.ID + "/agent-" + m.Agent, User: s.User, Machine: s.Machine, Generation: -1}.Path("")
+		x.URL = s.Agent(m.Agent).Path("")
 	}
 	return x
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/page"
@@ -15,6 +16,9 @@ func requested(r *http.Request) thread.Stream {
 	q := r.URL.Query()
 	s := thread.Stream{ID: r.PathValue("id"), User: page.Number(q.Get(thread.UserParam), 0), Epoch: q.Get("epoch"),
 		Generation: page.Number(q.Get("generation"), -1)}
+	if !q.Has("machine") && s.User == 0 { // the id alone names it
+		s.Short, _, _ = strings.Cut(s.ID, "/")
+	}
 	if q.Has("machine") {
 		m := q.Get("machine")
 		s.Machine = &m

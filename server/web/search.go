@@ -104,6 +104,9 @@ func (v *Viewer) rank(r *http.Request, who server.Login, p *found, ask server.As
 	if err != nil {
 		return err
 	}
+	if err := v.shortenRanked(r, scope, list.List); err != nil {
+		return err
+	}
 	names, err := v.owners(r, who, list.List)
 	if err != nil {
 		return err
@@ -117,6 +120,18 @@ func (v *Viewer) rank(r *http.Request, who server.Login, p *found, ask server.As
 		p.Next = v.Base + page.Address("/search", r.URL.Query(), "after", list.Next)
 	}
 	return nil
+}
+
+// shortenRanked sets the short names of what was found.
+func (v *Viewer) shortenRanked(r *http.Request, scope server.Scope, list []server.RankedSession) error {
+	var sessions []*server.Session
+	for i := range list {
+		sessions = append(sessions, &list[i].Session)
+		for j := range list[i].Hits {
+			sessions = append(sessions, &list[i].Hits[j].Session)
+		}
+	}
+	return shorten(r.Context(), v.store, scope, sessions...)
 }
 
 // owners names the users of sessions for a reader who sees those of several.

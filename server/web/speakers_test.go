@@ -77,7 +77,7 @@ func TestSpeakers(t *testing.T) {
 		"q=editing+kind:message": true, "q=editing+kind:prompt": false, "q=neither+kind:prompt": true, "q=deploy+kind:prompt": true,
 		"q=provider+kind:result": true,
 	} {
-		if got := strings.Contains(s.get(t, "/search?"+query), tourID); got != found {
+		if got := strings.Contains(s.get(t, "/search?"+query), "/sessions/"+short(tourID)); got != found {
 			t.Errorf("%s: found is %v, want %v", query, got, found)
 		}
 	}

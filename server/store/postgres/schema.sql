@@ -103,6 +103,7 @@ CREATE INDEX streams_changed ON streams (owner, machine_key, changed);
 CREATE INDEX streams_lagging_live ON streams (leased) WHERE version > derived AND derived > 0;
 CREATE INDEX streams_lagging_whole ON streams (derived, last_received) WHERE version > derived AND derived <= 0;
 CREATE INDEX streams_id ON streams (id);
+CREATE INDEX streams_name ON streams (session_id) WHERE parent = '';
 CREATE INDEX streams_session ON streams USING hash (session_key);
 CREATE INDEX streams_unsummed ON streams (owner, id) WHERE summed <> version;
 

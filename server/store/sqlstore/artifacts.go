@@ -296,6 +296,12 @@ LIMIT 1`, append(f.Args, l.scope.User), func(row Scanner) error {
 	switch {
 	case err != nil:
 		return x, fmt.Errorf("find session: %w", err)
+	case x.Stream == 0 && ref.Prefix:
+		if ref, err = l.whole(ctx, ref); err != nil {
+			return x, fmt.Errorf("session %q: %w", ref.SessionID, err)
+		}
+		ref.Prefix = false
+		return l.find(ctx, ref)
 	case x.Stream == 0:
 		return x, fmt.Errorf("session %q: %w", ref.SessionID, server.ErrNotFound)
 	case ref.Stream != 0, ref.Owner != 0, ref.User != "", l.scope.User != 0 && x.Owner == l.scope.User:

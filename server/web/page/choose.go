@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/ccship/ccship/server"
@@ -17,6 +18,7 @@ type Users interface {
 type choosePage struct {
 	Layout
 	Session string
+	Users   bool // the choices are of several users; else their ids begin alike
 	Choices []choice
 }
 
@@ -38,6 +40,7 @@ func (s *Site) choose(w http.ResponseWriter, r *http.Request, no *server.Ambiguo
 		return
 	}
 	p := choosePage{Layout: s.Layout(r, reader(r), "Whose session?", ""), Session: no.Session}
+	p.Users = true
 	for _, x := range no.Choices {
 		c := choice{Address: x, User: names[x.Owner]}
 		to := *r.URL
@@ -46,6 +49,11 @@ func (s *Site) choose(w http.ResponseWriter, r *http.Request, no *server.Ambiguo
 			to = *to.JoinPath("sessions", id)
 		}
 		q := to.Query()
+		if x.SessionID != no.Session && r.PathValue("id") != "" { // one of several whose ids begin so
+			p.Users, p.Title = false, "Which session?"
+			to.Path, to.RawPath = "/sessions/"+x.SessionID, ""
+			q = url.Values{"machine": {x.Machine}}
+		}
 		q.Set("owner", strconv.FormatInt(x.Owner, 10))
 		to.RawQuery = q.Encode()
 		c.URL = s.Base + to.String()

@@ -109,8 +109,7 @@ func IsPlainID(id string) bool { return plainID.MatchString(id) }
 
 // agent links to the transcript of an agent of this session, or of the one this session's agents belong to.
 func (b *Builder) agent(id string, o outcome) *AgentLink {
-	parent, _, _ := strings.Cut(b.stream.ID, "/")
-	s := Stream{ID: parent + "/agent-" + id, Machine: b.stream.Machine, Generation: -1}
+	s := b.stream.Agent(id)
 	a := &AgentLink{Name: "agent " + page.Short(id, 8), URL: b.base + s.Path(""),
 		Inside: b.base + s.Path("/tail", "after", "-1", "inside", "1")}
 	var facts []string
