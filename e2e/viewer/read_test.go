@@ -23,7 +23,7 @@ func reader(t testing.TB) (*tab, *site) {
 // the very line, and where it comes from.
 func TestReading(t *testing.T) {
 	b, _ := reader(t)
-	b.reads("main", "harbour", "kims-laptop", "almanac", "workbench", taleTitle, talePrompt, "fix/clock-change", "1 agent", "1 compaction", errands[0].title)
+	b.reads("main", "harbour", "kims-laptop", "almanac", "workbench", taleTitle, "fix/clock-change", "1 agent", "1 compaction", errands[0].title)
 	row := `[data-session="` + taleID + `"]`
 	b.click(row + " a.title")
 	b.wait("the conversation is open", `document.querySelector("h1")?.innerText === `+quoted(taleTitle))
@@ -65,6 +65,7 @@ func openTool(b *tab, summary string) string {
 	b.t.Helper()
 	found := eval[bool](b, `(() => {
 		document.querySelectorAll("[data-found]").forEach((e) => delete e.dataset.found);
+		document.querySelectorAll("details.calls").forEach((e) => { e.open = true; });
 		const d = [...document.querySelectorAll("details.tool")].find((d) => d.querySelector("summary").innerText.includes(`+quoted(summary)+`));
 		if (d) d.dataset.found = "";
 		return !!d;

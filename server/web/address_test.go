@@ -1,28 +1,40 @@
 package web_test
 
 import (
-	"net/url"
+	"net/http"
+	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/server"
 )
 
-// TestAddressOfPages: what a page says to type elsewhere, and whether a link opens elsewhere, follows from its address.
-func TestAddressOfPages(t *testing.T) {
+// TestShortAddresses: lists lead to addresses that people can send, which lead on to addresses of the same form; what a
+// reader may not see neither lengthens them nor answers to them.
+func TestShortAddresses(t *testing.T) {
 	s := loggedIn(t)
-	empty := s.get(t, "/")
-	mustHave(t, empty, "~/.claude/projects", "CLAUDE_CONFIG_DIR", "of this machine only", "ccship setup --server-url https://HOST</code>")
-	here, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
+	const (
+		mine   = "1e0a84da-0000-4000-8000-000000000001"
+		hidden = "1e0a84da-7000-4000-8000-000000000002"
+	)
+	robin := s.addUser(t, "robin", server.Member)
+	s.putAs(t, robin, head(mine), `{"type":"user","message":{"role":"user","content":"fix the cart"}}`)
+	mustHave(t, s.get(t, "/"), `href="/sessions/1e0a84da"`)
+	owner := s.addUser(t, "kims-other", server.Member)
+	s.putAs(t, owner, head(hidden), `{"type":"user","message":{"role":"user","content":"the secret plan"}}`)
+	mustHave(t, s.get(t, "/"), `href="/sessions/1e0a84da-0"`, `href="/sessions/1e0a84da-7"`)
+	page := s.get(t, "/sessions/1e0a84da-0")
+	mustHave(t, page, "fix the cart", `href="/sessions/1e0a84da-0/share"`)
+	if a := s.do(t, "GET", "/sessions/1e0a84da", nil, nil); a.code != http.StatusConflict || !strings.Contains(a.body, "several sessions begin with") ||
+		!strings.Contains(a.body, `href="/sessions/`+hidden) {
+		t.Errorf("the beginning of two: %d %s", a.code, a.body)
 	}
-	elsewhere := map[string]string{"Host": "ccship.example.org", "Cookie": s.client.Jar.Cookies(here)[0].String()}
-	public := s.do(t, "GET", "/", nil, elsewhere).body
-	mustHave(t, public, "ccship setup --server-url http://ccship.example.org</code>")
-	mustLack(t, public, "of this machine only")
-	s.tour(t)
-	const warning = "nobody else can open a link"
-	mustHave(t, s.get(t, sessionPath(tourID, "/share")), warning)
-	mustLack(t, s.get(t, "/share-links"), warning)
-	a := s.do(t, "GET", sessionPath(tourID, "/share"), nil, elsewhere)
-	mustHave(t, a.body, "Create link")
-	mustLack(t, a.body, warning)
+	s.client = newClient(t)
+	s.login(t, s.addKey(t, robin, "robins"))
+	mustHave(t, s.get(t, "/"), `href="/sessions/1e0a84da"`)
+	mustHave(t, s.get(t, "/sessions/1e0a"), "fix the cart", `href="/sessions/1e0a84da/share"`)
+	for _, path := range []string{"1e0a84da-7", hidden, "1e0", "1e0a84da-7/L/0", "1e0a84da-7/tail?after=-1", "1e0a84da-7/export?format=md"} {
+		if a := s.do(t, "GET", "/sessions/"+path, nil, nil); a.code != http.StatusNotFound || strings.Contains(a.body, "secret") {
+			t.Errorf("%s: %d", path, a.code)
+		}
+	}
 }
