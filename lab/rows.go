@@ -25,6 +25,8 @@ var rows = []row{
 		"sizes stores parts daemons before folder serve version", tests("./bench/server", "TestServer")},
 	{"recall", "search on both databases: sessions by words of titles that are not stored, and phrases",
 		"minutes", "PostgreSQL, transcripts in folder=", "folder stores", tests("./bench/server", "TestRecall")},
+	{"why", "`ccship why` on a repository that keeps the transcripts of its commits: right names, wrong ones, silence",
+		"minutes", "git, a clone with the branch entire/checkpoints/v1", "repository", tests("./why", "TestWhy")},
 	{"turns", "a turn of Claude Code with and without ccship and its plugin, in pairs",
 		"minutes", "npm, node", "pairs programs", tests("./claude", "TestTurns")},
 	{"chaos", "every kind of fault for the real programs, in turn",

@@ -111,8 +111,14 @@ func recordsOf(line []byte) []transcript.Record {
 	return out
 }
 
+// maxLooked is for how many names a transcript is looked through; understanding it costs no more than looking for more.
+const maxLooked = 20
+
 // mentionedIn reports whether one of the names may be in a transcript, so that most need not be understood.
 func (w *Written) mentionedIn(path string) bool {
+	if len(w.names) > maxLooked {
+		return true
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return false
