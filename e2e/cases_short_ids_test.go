@@ -74,7 +74,8 @@ func TestShortIDsAreAllTried(t *testing.T) {
 	must(t, err)
 	command, taking := "", []string{}
 	for line := range strings.Lines(string(page)) {
-		form, heading := strings.CutPrefix(strings.TrimLeft(line, "#"), " ccship ")
+		form, heading := strings.CutPrefix(strings.TrimSpace(strings.TrimLeft(line, "#")), "ccship ")
+		heading = heading && strings.HasPrefix(line, "#")
 		if heading {
 			command = strings.TrimSpace(regexp.MustCompile(`^([a-z-]+( |$))*`).FindString(form))
 		}
@@ -83,7 +84,7 @@ func TestShortIDsAreAllTried(t *testing.T) {
 			taking = append(taking, command)
 		}
 	}
-	if len(taking) < 18 {
+	if len(taking) < 14 {
 		t.Fatalf("the reference has %d commands that take a session: %q", len(taking), taking)
 	}
 	for _, name := range taking {
