@@ -25,9 +25,9 @@ func (p *cli) newKeyCreate() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create --name NAME",
 		Short: "Create a key and print it once",
-		Long: "Create a key and print it once: only its hash is stored. Use one key per machine, so that you can revoke\n" +
-			"each separately. The first key of a store also creates its owner. With --replace, the new key takes the place\n" +
-			"of the one of that name, which stays valid for --grace.",
+		Long: "Create a key and print it once: only its hash is stored. Use one key per machine, so that you can " +
+			"revoke each separately. The first key of a store also creates its owner. With --replace, the new key " +
+			"takes the name of an old one, which stays valid for --grace.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := checkName(c, "--name", name); err != nil {

@@ -19,12 +19,11 @@ func (p *cli) newRetention() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "retention [--yes]",
 		Short: "Show the rules of retention and count what they take, or take it",
-		Long: "Show the rules and holds in force, and count what the rules would remove or move to cold storage, by rule " +
-			"and user, and what they must keep. With --yes, do it; `serve` does it once a day. Without rules everything " +
-			"is kept for ever. With --log, list what was applied to which sessions, latest first.\n\nNo " +
-			"client sends again what a rule removed: the server keeps the hash of each line. Rules keep what is on " +
-			"hold, in use, has a star, name, note, tag, share link, linked document or checkpoint, and sessions " +
-			"that share history with one that is kept.",
+		Long: "Show the rules and holds in force, and count what the rules would remove or move to cold storage, " +
+			"by rule and user, and what they must keep. With --yes, do it; `serve` does it once a day. With --log, " +
+			"list what was applied to which sessions, latest first.\n\nWithout rules everything is kept for ever. " +
+			"No client sends again what a rule removed. Rules keep what is on hold, in use, marked, shared, has a " +
+			"linked document or a checkpoint, and sessions that share history with one that is kept.",
 		Example: `  ccship-server retention add generations --older-than 90d
   ccship-server retention add sessions --older-than 365d --user ann
   ccship-server retention add sessions --over 50GiB --cold

@@ -30,12 +30,11 @@ func (p *cli) newVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Read everything that is stored and report inconsistencies, or secrets",
-		Long: "Check the database, then read every line of every generation. Report lines out of place, invalid JSON\n" +
-			"objects, wrong counts, and complete files whose length differs from what the client reported. Then check\n" +
-			"every attachment and document by its hash. To compare the store with the transcript files, use ccship verify.\n\n" +
-			"With --secrets, report every stored line, checkpoint, version of a document, and attachment up to 16 MiB with\n" +
-			"secrets instead, by the built-in rules that daemons mask with: session, place and rule, and never a secret.\n" +
-			"Exit code 1 if there is something to report.",
+		Long: "Check the database, then read every line of every generation, attachment and document. Report " +
+			"lines out of order, invalid JSON, wrong counts, lengths and hashes. ccship verify compares the store " +
+			"with the transcript files.\n\nWith --secrets, report instead what has secrets by the built-in rules, " +
+			"in lines, checkpoints, documents, and attachments up to 16 MiB: session, position and rule, never a " +
+			"secret. Exit code 1 if there is something to report.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if len(rules) > 0 && !secrets {
