@@ -13,10 +13,9 @@ func (a verbs) checkpointBudget() *cobra.Command {
 		Use:   "budget",
 		Short: "Show or set how many tokens a conversation can hold",
 		Long: "Show or set token budgets. Checkpoints are created at 80 % and 90 % of the budget: where Claude " +
-			"Code compacts by itself, not the model's whole window. It is learned from automatic compactions, " +
-			"before the first one derived from the model. Set it if you change Claude Code's own settings " +
-			"(CLAUDE_CODE_AUTO_COMPACT_WINDOW, CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, autoCompactWindow, " +
-			"DISABLE_AUTO_COMPACT …), which no transcript shows. Without --session and --model, list all known " +
+			"Code compacts by itself, learned from automatic compactions, before the first one derived from the " +
+			"model. Set it if you change Claude Code's own settings (such as CLAUDE_CODE_AUTO_COMPACT_WINDOW or " +
+			"DISABLE_AUTO_COMPACT), which no transcript shows. Without --session and --model, list all known " +
 			"budgets.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -26,9 +26,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check everything that can go wrong, and say how to fix it",
 		Long: "Check the daemon, its service and configuration, the server, and what Claude Code is about to " +
-			"delete, in less than three seconds. Exit 0 when no check fails, even with warnings; 1 when one " +
-			"fails.\n\nWith --fix, first fix what is safe to fix: permissions, a stale socket, an outdated unit, a " +
-			"stopped service, queued lines. With --bundle, write an archive for a report of a problem: versions, " +
+			"delete. Exit 0 when no check fails, even with warnings; 1 when one fails.\n\nWith --fix, first fix " +
+			"what is safe to fix. With --bundle, write an archive for a report of a problem: versions, " +
 			"configuration, checks, status, metrics and log, without conversations, keys, and names of people, " +
 			"machines, servers, projects and folders.",
 		Args: cobra.NoArgs,

@@ -14,8 +14,7 @@ func (a *app) upCommand() *cobra.Command {
 		Short: "Try it now: a server on this machine, the import of everything, and the viewer's address",
 		Long: "Start ccship-server on loopback and the daemon in the foreground, import every conversation, and " +
 			"run until Ctrl-C. A browser opens with a one-time link; nobody else on this machine sees the pages. " +
-			"The next run continues. Key, address, database and state are in the folder that `ccship config` lists " +
-			"as up.",
+			"The next run continues. Everything is in the folder that `ccship config` lists as up.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.Config()

@@ -42,11 +42,10 @@ func (a verbs) usageCommand() *cobra.Command {
 		Use:   "usage",
 		Short: "Sum tokens and what they cost, by day, project, model, machine or session",
 		Long: "Sum the tokens that Claude's responses used. A response counts once, also if a fork or a resumed " +
-			"session repeats it; the responses of agents count too. Costs are list prices in US dollars: – is a " +
-			"model without a known price, + a sum that leaves out such a model.\n\nThe sums are those of your " +
-			"sessions on the server, from all machines. Without a server, or with --offline, they are those of the " +
-			"transcripts on this disk, priced by the file of the option prices or by the built-in list. If the " +
-			"server does not answer, the disk is summed and the exit code says why.",
+			"session repeats it; agents count too. Costs are list prices in US dollars: – is a model without a " +
+			"known price, + a sum that leaves out such a model.\n\nThe sums are those of your sessions on the " +
+			"server, from all machines. Without a server, or with --offline, those of the transcripts on this disk. " +
+			"If the server does not answer, the disk is summed and the exit code says why.",
 		Example: "  ccship usage --since 30d\n  ccship usage --by project,model\n" +
 			"  ccship usage --by session --since 2026-11-20 --until 2026-11-20 --csv",
 		Args: cobra.NoArgs,
