@@ -55,7 +55,7 @@ func (a verbs) notice(ctx context.Context) string {
 	case err != nil:
 		return "the daemon does not run: what is said is not delivered; `ccship up` starts it"
 	case status.Pause != nil:
-		return "sending is paused"
+		return "sending is paused; `ccship unpause` goes on"
 	case len(status.Advice) > 0:
 		return status.Advice[0].Text
 	}
