@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// Alone is the annotation of a program that says what it does without a command.
+const Alone = "alone"
+
 // mostColumns is how long a line of help becomes on a wide terminal.
 const mostColumns = 100
 
@@ -74,6 +77,9 @@ func firstPage(root *cobra.Command, first []string) string {
 	var b strings.Builder
 	name := root.Name()
 	b.WriteString(root.Short + "\n\nUsage:\n  " + name + "\n  " + name + " [command]\n\nCommands:\n")
+	if alone := root.Annotations[Alone]; alone != "" {
+		b.WriteString("  " + Pad(name, 10) + " " + alone + "\n")
+	}
 	for _, want := range first {
 		if c, _, err := root.Find([]string{want}); err == nil && c != root {
 			b.WriteString("  " + Pad(c.Name(), 10) + " " + c.Short + "\n")
