@@ -252,3 +252,34 @@ func (s suite) rankPast(t *testing.T) {
 		}
 	}
 }
+
+// Sessions are chosen by what they are: branch, model, errors, stars, lost lines, whether they run. Their agents go with
+// them.
+func (s suite) rankStates(t *testing.T) {
+	st := s.open(t)
+	for i, x := range []server.Summary{{Branch: "main", Models: []string{"claude-opus-5"}, Errors: 2}, {Branch: "fix"}, {}} {
+		name := fmt.Sprint("s-", i)
+		talk(t, st, 0, name, i, "prompt:the cart")
+		talk(t, st, 0, name+"/agent", i, "prompt:the wombat")
+		put(t, st, batch(name, object(1, says("answer", "and more"))))
+		x.Lines = 2
+		save(t, st, lease(t, st)[name], server.Derivation{Summary: x})
+	}
+	snap := openSession(t, st, "s-1")
+	if err := st.SetMark(t.Context(), 7, server.Mark{Stream: snap.Session().ID, Star: true}); err != nil {
+		t.Fatal(err)
+	}
+	b := batch("s-2", object(1, says("answer", "other")))
+	b.Head.Generation, b.Head.RewoundTo = 1, 1
+	put(t, st, b)
+	save(t, st, lease(t, st)["s-2"], server.Derivation{Drops: []server.Rewrite{{First: 1, Last: 2, Lines: 1}}})
+	for text, want := range map[string]string{
+		"branch:main cart": "s-0", "branch:main wombat": "s-0", "branch:main": "s-0", "model:opus cart": "s-0", "is:error cart": "s-0",
+		"is:error wombat": "s-0", "is:starred cart": "s-1", "is:starred": "s-1", "is:lost cart": "s-2", "is:lost wombat": "s-2",
+		"is:running cart": "", "branch:fix is:error": "",
+	} {
+		if got := ranked(t, st, server.Scope{All: true, User: 7}, text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
