@@ -18,9 +18,9 @@ type Pinner interface {
 	View(ctx context.Context, scope Scope, ref Ref) (Snapshot, error)
 }
 
-// Download is a Snapshot for a reader who may be slow: while Lines yields, the store is not held. It has the epoch and the
-// generations that were there when it was opened. What is masked meanwhile is read masked, what is forgotten or no longer
-// allowed ends it. For one goroutine.
+// Download is a Snapshot for a reader who may be slow: while Lines yields, the store is not held. It has the epoch and
+// the generations that were there when it was opened. What is masked meanwhile is read masked, what is forgotten or no
+// longer allowed ends it. For one goroutine.
 type Download struct {
 	Snapshot // while it is held; what it says of the session stays
 	store    Pinner

@@ -223,7 +223,8 @@ func (s *Server) view(r *http.Request, who server.Key, ref server.Ref,
 }
 
 // download is open for an answer whose reader may be slow: nothing is pinned while lines are written.
-func (s *Server) download(r *http.Request, who server.Key, fn func(context.Context, server.Snapshot) error) (err error) {
+func (s *Server) download(r *http.Request, who server.Key, fn func(context.Context,
+	server.Snapshot) error) (err error) {
 	snap, err := server.OpenDownload(r.Context(), s.store, server.ScopeOf(who.User), refOf(r))
 	if err != nil {
 		return err

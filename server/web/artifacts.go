@@ -64,7 +64,8 @@ type linkRequestRow struct {
 func (v *Viewer) artifactsOf(ctx context.Context, who server.Login, h *header, s thread.Stream, checkpoints int) error {
 	scope := server.ScopeOf(who.User)
 	p := &h.Artifacts
-	p.Piece, p.Context, p.Action = v.Base+s.Full().Path("/artifacts"), v.Base+s.Path("/context"), v.Base+s.Path("/documents")
+	p.Piece, p.Context, p.Action = v.Base+s.Full().Path("/artifacts"), v.Base+s.Path("/context"),
+		v.Base+s.Path("/documents")
 	p.MayAsk = mayAsk(who.User, h.S)
 	list, err := v.mostCheckpoints(ctx, scope, h.S.ID, checkpoints+1)
 	if err != nil {

@@ -62,8 +62,8 @@ type comparedRow struct {
 	Link     string
 }
 
-// compare is GET /sessions/{id}/compare?a&ea&b&eb&records: generation a of epoch ea next to b of eb. By default the newest and
-// the one before it.
+// compare is GET /sessions/{id}/compare?a&ea&b&eb&records: generation a of epoch ea next to b of eb. By default the
+// newest and the one before it.
 func (v *Viewer) compare(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	s.Generation = -1

@@ -81,8 +81,8 @@ const (
 )
 
 // three is the hash of the first three bytes of a word, whose letters are in lower case: short literals are found by
-// them. Its factor, and that of four, are those of a few hundred with which the fewest sequences of transcripts and source
-// code collide with one of a literal.
+// them. Its factor, and that of four, are those of a few hundred with which the fewest sequences of transcripts and
+// source code collide with one of a literal.
 func three(word uint64) uint32 { return uint32(word) & 0xffffff * 0xbfd64c05 >> 15 }
 
 // four is the hash of the first four bytes of a word.

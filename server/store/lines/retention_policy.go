@@ -215,7 +215,8 @@ func (p *Policy) due(ctx context.Context, how server.Retiring) (bool, error) {
 	return until <= sqlstore.Micros(time.Now()), nil
 }
 
-// rest has the rules rest, and notes by which time they were applied. One that was interrupted goes on as soon as it can.
+// rest has the rules rest, and notes by which time they were applied. One that was interrupted goes on as soon as it
+// can.
 func (p *Policy) rest(ctx context.Context, how server.Retiring) error {
 	if how.Every == 0 {
 		return nil

@@ -127,8 +127,8 @@ func (l *looked) term(t term) int {
 	return max(i, 0)
 }
 
-// has says of a text which terms it has, and calls each with the words that do: how many are before it, the term, and what
-// stands there.
+// has says of a text which terms it has, and calls each with the words that do: how many are before it, the term, and
+// what stands there.
 func (l *looked) has(text string, each func(n, i int, word []byte)) (mask uint64) {
 	n := 0
 	eachWord(text, func(w []byte, t term) {
