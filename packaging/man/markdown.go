@@ -85,8 +85,10 @@ func sharedFlags(all []command) (most, shared []item) {
 			}
 		}
 	}
-	for _, f := range slices.SortedFunc(maps.Values(best), func(a, b item) int { return strings.Compare(a.name,
-		b.name) }) {
+	for _, f := range slices.SortedFunc(maps.Values(best), func(a, b item) int {
+		return strings.Compare(a.name,
+			b.name)
+	}) {
 		if 2*count[f] > taking {
 			most = append(most, f)
 		} else {

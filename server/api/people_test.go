@@ -12,8 +12,8 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
-	"github.com/ccship/ccship/server/limit"
 	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/limit"
 )
 
 // as is the rig with another one's key.
