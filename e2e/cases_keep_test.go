@@ -51,7 +51,7 @@ func TestShareAndList(t *testing.T) {
 	if got := ok("list", "--most", "tokens", "--limit", "1", "--since", "2020-01-01"); !strings.Contains(got, other[:8]) || strings.Contains(got, id[:8]) {
 		t.Errorf("the one with the most tokens:\n%s", got)
 	}
-	if got := ok("list", "--failed"); got != "no sessions\n" {
+	if got := ok("list", "--failed"); !strings.HasPrefix(got, "no sessions\n") {
 		t.Errorf("those with errors:\n%s", got)
 	}
 }

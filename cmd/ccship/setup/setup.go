@@ -189,6 +189,11 @@ func (s *setup) waitForImport(ctx context.Context, t *theService, client *contro
 		return goesOn(r, status)
 	})
 	if errors.Is(err, context.Canceled) {
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), howFarTime)
+		if now, err := client.Status(asking); err == nil {
+			s.app.SayHowFar(now, "the service continues")
+		}
+		cancel()
 		s.app.Say("the import goes on without this command; `ccship status --watch` shows it")
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -163,6 +164,7 @@ func (u *up) run(ctx context.Context) error {
 	daemons.Wait()
 	stopServer()
 	server.Wait()
+	_ = os.Remove(u.home.File("server.db.address")) // `listen` has it; where it stays, nothing is wrong
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
@@ -179,6 +181,7 @@ func (u *up) follow(ctx context.Context) error {
 	u.app.Say("server: %s/", u.config.ServerURL)
 	result, err := u.app.ShowImport(ctx, client, time.Hour, func(control.SyncResult) bool { return true })
 	if err != nil {
+		u.sayHowFar(client)
 		return causeOr(ctx, err)
 	}
 	status, err := u.answered(ctx, client)
@@ -190,6 +193,18 @@ func (u *up) follow(ctx context.Context) error {
 		return err
 	}
 	return u.invite(ctx)
+}
+
+// howFarTime is how long the daemon may take to say how far an import came.
+const howFarTime = time.Second
+
+// sayHowFar says how much of an import that is stopped is on the server.
+func (u *up) sayHowFar(client *control.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), howFarTime)
+	defer cancel()
+	if status, err := client.Status(ctx); err == nil {
+		u.app.SayHowFar(status, "the next `ccship up` continues")
+	}
 }
 
 // invite prints a one-time link into the viewer, and opens it in the user's browser.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // ShowImport shows the progress of the import until every line that was on disk is delivered. Each sync may take as
@@ -30,6 +31,16 @@ func (a *App) ShowImport(ctx context.Context, client *control.Client, within tim
 			return result, err
 		}
 	}
+}
+
+// SayHowFar says how much of what is on disk is on the server, and what happens with the rest.
+func (a *App) SayHowFar(s control.Status, then string) {
+	if s.Files == nil || s.Outbox == nil || s.Files.Bytes == 0 {
+		return
+	}
+	there := max(0, s.Files.ReadBytes-s.Outbox.Bytes)
+	a.Say("%s of %s (%d %%) are on the server; %s", amount.Size(there), amount.Size(s.Files.Bytes),
+		100*there/s.Files.Bytes, then)
 }
 
 // drawImport moves the bar by what is read and acknowledged until ctx is done.
