@@ -1,41 +1,25 @@
 package show
 
 import (
-	"context"
-	"errors"
-	"io"
+	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
 )
 
-// steps answers one number after the other, and the last one for ever.
-type steps []int64
-
-func (s *steps) next(context.Context) (left, all int64, err error) {
-	left = (*s)[0]
-	if len(*s) > 1 {
-		*s = (*s)[1:]
-	}
-	if left < 0 {
-		return 0, 0, errors.New("no such page")
-	}
-	return left, 10, nil
-}
-
-// The index is waited for as long as it gets on. A server that does not say how far it is, is not waited for.
-func TestAwaitIndex(t *testing.T) {
-	a := &App{Stderr: io.Discard}
-	for _, c := range []struct {
-		steps   steps
-		percent int64
-		ok      bool
-	}{{steps{0}, 100, true}, {steps{7, 3, 0}, 100, true}, {steps{-1}, 0, false}, {steps{5, -1}, 50, true}} {
-		if percent, ok := a.AwaitIndex(t.Context(), c.steps.next); percent != c.percent || ok != c.ok {
-			t.Errorf("%v: %d %v, want %d %v", c.steps, percent, ok, c.percent, c.ok)
+// TestSayHowFar: an import that is stopped says how much is on the server; without figures it says nothing.
+func TestSayHowFar(t *testing.T) {
+	for want, s := range map[string]control.Status{
+		"25 MB of 100 MB (25 %) are on the server; it continues\n": {
+			Files: &control.Files{Bytes: 100_000_000, ReadBytes: 30_000_000}, Outbox: &control.Outbox{Bytes: 5_000_000}},
+		"0 B of 100 MB (0 %) are on the server; it continues\n": {
+			Files: &control.Files{Bytes: 100_000_000}, Outbox: &control.Outbox{Bytes: 5_000_000}},
+		"": {Files: &control.Files{}, Outbox: &control.Outbox{}},
+	} {
+		var said strings.Builder
+		(&App{Stderr: &said}).SayHowFar(s, "it continues")
+		if said.String() != want {
+			t.Errorf("it says %q, want %q", said.String(), want)
 		}
-	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	if percent, ok := a.AwaitIndex(ended, (&steps{4}).next); percent != 60 || !ok {
-		t.Errorf("somebody who does not want to wait: %d %v", percent, ok)
 	}
 }

@@ -1,0 +1,16 @@
+package term
+
+import "testing"
+
+// TestNearest: a slip of the fingers is understood, another word is not.
+func TestNearest(t *testing.T) {
+	known := []string{"prompt", "message", "reply", "compaction", "error"}
+	for word, want := range map[string]string{
+		"promt": "prompt", "rpompt": "prompt", "PROMPT": "prompt", "comp": "compaction", "eror": "error", "massage": "message",
+		"banana": "", "x": "", "": "",
+	} {
+		if got := Nearest(word, known); got != want {
+			t.Errorf("%q is %q, want %q", word, got, want)
+		}
+	}
+}
