@@ -57,10 +57,10 @@ func TestResources(t *testing.T) {
 		{group: group, fault: "configuration broken and mended", long: 20, do: func(r *room) {
 			kit.Must(r.t, os.WriteFile(r.config(), []byte("server_url = [\n"), 0o600))
 			r.write(5)
-			r.ccship("reload")
+			r.d.Signal(syscall.SIGHUP)
 			r.tell()
 			kit.Must(r.t, os.WriteFile(r.config(), nil, 0o600))
-			r.ccship("reload")
+			r.d.Signal(syscall.SIGHUP)
 		}},
 		{group: group, fault: "key unreadable and back", long: 20, do: func(r *room) {
 			key, err := os.ReadFile(r.keyFile())

@@ -87,7 +87,7 @@ func (r *room) soakStep(s *soak) {
 		r.door.set(nil)
 		s.Outages++
 	case p == 11:
-		verbs := [][]string{{"status"}, {"doctor"}, {"verify"}, {"list"}, {"outbox", "list"}, {"reload"}, {"sync"}}
+		verbs := [][]string{{"status"}, {"doctor"}, {"verify"}, {"list"}, {"outbox", "list"}, {"sync"}}
 		r.ccship(verbs[r.rng.IntN(len(verbs))]...)
 	default:
 		c.add(r, 1)

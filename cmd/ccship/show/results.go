@@ -88,20 +88,6 @@ func Restored(r library.Restored, elsewhere bool) string {
 	return b.String() + "claude --resume " + Quote(r.Session) + "\n"
 }
 
-// Reload says which options a reload changed, and which need a restart.
-func Reload(r control.ReloadResult) string {
-	r = plain(r)
-	text := r.Config + " is in force"
-	if len(r.Changed) > 0 {
-		text += "; changed: " + strings.Join(r.Changed, ", ")
-	}
-	text += "\n"
-	if len(r.Restart) > 0 {
-		text += "restart needed for: " + strings.Join(r.Restart, ", ") + "\n"
-	}
-	return text
-}
-
 // LeftOut lists what was not delivered, and why.
 func LeftOut(r control.SyncResult) string {
 	r = plain(r)
