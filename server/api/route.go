@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -167,6 +168,9 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, to route) (server
 	if err := to.need.check(who.User.Role); err != nil {
 		return who, err
 	}
+	if r.Method != http.MethodGet {
+		r.Body = &keyedBody{r.Body, func() error { return s.stillMay(r, to) }, s.recheck, time.Now()}
+	}
 	w.Header().Set(protocol.HeaderStore, s.store.StoreID())
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -178,6 +182,18 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, to route) (server
 		r.URL.RawQuery = q.Encode()
 	}
 	return who, nil
+}
+
+// stillMay refuses a request whose key was revoked, or whose user may no longer make the call.
+func (s *Server) stillMay(r *http.Request, to route) error {
+	who, err := s.access.Key(r.Context(), s.access.Remote(r), r.Header.Get("X-API-Key"))
+	if errors.Is(err, auth.ErrUnauthorized) {
+		return wire.Refuse(http.StatusUnauthorized, "unauthorized", "the key was revoked while the request was read")
+	}
+	if err != nil {
+		return err
+	}
+	return to.need.check(who.User.Role)
 }
 
 func (n need) check(role server.Role) error {

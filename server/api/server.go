@@ -78,6 +78,7 @@ type Server struct {
 	conns     *limit.Conns
 	linkCache linkRequestCache
 	beat      time.Duration // between heartbeats of /api/events
+	recheck   time.Duration // of the key of a body that is being read
 }
 
 // New makes a server on store. access authenticates requests, hub announces changes. New starts nothing.
@@ -120,7 +121,7 @@ func (s *Server) fill() {
 		s.Prices = price.Default()
 	}
 	if s.beat <= 0 {
-		s.beat = defaultBeat
+		s.beat, s.recheck = defaultBeat, recheck
 	}
 	s.slots = limit.NewSlots(s.MaxRequests)
 	s.intake = limit.NewIntake(s.MaxRequests, s.MaxIntake, s.MaxQueue)
