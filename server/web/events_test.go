@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -48,5 +49,47 @@ func TestPageRate(t *testing.T) {
 	s.client = newClient(t)
 	if a := s.login(t, s.addKey(t, ana, "tower")); a.code != http.StatusOK {
 		t.Errorf("another user: %d", a.code)
+	}
+}
+
+// TestSlowFormOutlivesLogin: a form that is still being read when its login ends changes nothing.
+func TestSlowFormOutlivesLogin(t *testing.T) {
+	s := newSite(t, nil)
+	s.login(t, s.key)
+	in, out := io.Pipe()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/account/keys", in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Expect", "100-continue") // so that the body is sent once the server reads it
+	cookies := s.client.Jar.Cookies(req.URL)
+	status := make(chan int, 1)
+	go func() {
+		res, err := s.client.Do(req)
+		if err != nil {
+			t.Error(err)
+			status <- 0
+			return
+		}
+		res.Body.Close()
+		status <- res.StatusCode
+	}()
+	if _, err := io.WriteString(out, "name="); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cookies {
+		if err := s.access.Logout(t.Context(), c.Value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := io.WriteString(out, "late"); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-status; got != http.StatusUnauthorized {
+		t.Errorf("a key made after the logout: %d", got)
 	}
 }

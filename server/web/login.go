@@ -18,6 +18,12 @@ const cookieName = "ccship_login"
 // Guard shows a page to a reader who is logged in, and the login form to others.
 func (p *accountPages) Guard(show page.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost { // before the login is checked: it may end while a slow form is read
+			if err := page.ParseForm(w, r); err != nil {
+				p.site.Answer(w, r, err)
+				return
+			}
+		}
 		who, err := p.Login(r)
 		if errors.Is(err, auth.ErrUnauthorized) {
 			p.askKey(w, r, http.StatusUnauthorized, "")
