@@ -75,9 +75,6 @@ func owner(a action) action {
 // act runs an action and shows the account page.
 func (p *accountPages) act(a action) page.Handler {
 	return func(w http.ResponseWriter, r *http.Request, who server.Login) error {
-		if err := page.ParseForm(w, r); err != nil {
-			return err
-		}
 		notice, secret, err := a(r, who)
 		if errors.Is(err, server.ErrExists) {
 			err = page.BadRequestError("This name is already in use.")

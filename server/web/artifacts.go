@@ -195,9 +195,6 @@ const maxPath = 4096
 
 // requestLink is POST /sessions/{id}/documents with path and do: asks the daemon to link or unlink a document.
 func (v *Viewer) requestLink(w http.ResponseWriter, r *http.Request, who server.Login) error {
-	if err := page.ParseForm(w, r); err != nil {
-		return err
-	}
 	s := requested(r)
 	var x server.Session
 	err := v.open(r.Context(), who, s, func(snap server.Snapshot, _ server.View) error {

@@ -74,9 +74,6 @@ func (p *sharePages) links(w http.ResponseWriter, r *http.Request, who server.Lo
 
 // add is POST /sessions/{id}/share with expires: makes a link, and shows its address this once.
 func (p *sharePages) add(w http.ResponseWriter, r *http.Request, who server.Login) error {
-	if err := page.ParseForm(w, r); err != nil {
-		return err
-	}
 	_, at, err := p.stream(r, who)
 	if err != nil {
 		return err
@@ -113,9 +110,6 @@ func (p *sharePages) all(w http.ResponseWriter, r *http.Request, who server.Logi
 
 // end is POST /share-links/end with id and next.
 func (p *sharePages) end(w http.ResponseWriter, r *http.Request, who server.Login) error {
-	if err := page.ParseForm(w, r); err != nil {
-		return err
-	}
 	id := page.Number(r.PostForm.Get("id"), 0)
 	if err := p.store.RemoveShareLink(r.Context(), server.ShareLinksOf(who.User), id); err != nil {
 		return err

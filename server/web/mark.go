@@ -37,9 +37,6 @@ func (p *homePages) mark(ctx context.Context, reader int64, groups []group) erro
 // setMark is POST /sessions/{id}/mark?machine&owner with star, name, tags and note: what the reader keeps about a
 // session. With only=star the rest stays.
 func (p *homePages) setMark(w http.ResponseWriter, r *http.Request, who server.Login) error {
-	if err := page.ParseForm(w, r); err != nil {
-		return err
-	}
 	q, f := r.URL.Query(), r.PostForm
 	s := thread.Stream{ID: r.PathValue("id"), User: page.Number(q.Get(thread.UserParam), 0), Generation: -1}
 	if q.Has("machine") {

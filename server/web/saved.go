@@ -11,9 +11,6 @@ import (
 // saveView is POST /views with name, page and query: what a page shows, under a name. With remove the view of that name
 // is removed, and the page stays as it is.
 func (p *homePages) saveView(w http.ResponseWriter, r *http.Request, who server.Login) error {
-	if err := page.ParseForm(w, r); err != nil {
-		return err
-	}
 	f := r.PostForm
 	v := server.SavedView{Name: f.Get("name"), Page: f.Get("page"), Query: f.Get("query"), Updated: p.now().UTC()}
 	err := v.Tidy()
