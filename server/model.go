@@ -32,7 +32,11 @@ type Line struct {
 	Index int64 // 0-based, blank lines counted
 	Kind  Kind
 	Raw   []byte
+	Cut   int64 // bytes behind Raw that were not read, because of the Most of a Span
 }
+
+// Size is the length of the whole line in bytes.
+func (l *Line) Size() int64 { return int64(len(l.Raw)) + l.Cut }
 
 // Head is what a request says about the stream of its lines. A client without the extension has no Machine and no
 // Epoch, and only generation 0.

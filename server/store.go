@@ -87,8 +87,20 @@ type Snapshot interface {
 	Close() error
 }
 
-// Span is the lines of one generation from From up to before To.
-type Span struct{ Generation, From, To int64 }
+// Span is the lines of one generation from From up to before To. If Most is not 0, of a line that has more bytes only
+// the beginning need be read, up to LongHead, so that a huge line takes little memory.
+type Span struct{ Generation, From, To, Most int64 }
+
+// LongHead is how much is read of a line that is too long for its reader, in bytes.
+const LongHead = 2 << 20
+
+// Head is how many bytes are to be read of a line of some size.
+func (s Span) Head(size int64) int64 {
+	if s.Most == 0 || size <= s.Most {
+		return size
+	}
+	return min(s.Most, LongHead)
+}
 
 // Watcher reports what is stored, by whichever server process. It drops changes for a listener that is too slow and
 // never blocks: a change says where to look, not what is there.

@@ -50,7 +50,7 @@ func (s suite) runAs(t *testing.T, prefix string) {
 	t.Helper()
 	if !s.sealing && !s.cooling {
 		for name, test := range map[string]func(*testing.T){
-			"Blocks": s.blocks, "BlockConflicts": s.blockConflicts, "BlockGaps": s.blockGaps, "BlockMask": s.blockMask,
+			"Blocks": s.blocks, "Heads": s.heads, "BlockConflicts": s.blockConflicts, "BlockGaps": s.blockGaps, "BlockMask": s.blockMask,
 			"BlockTails": s.blockTails,
 			"Damage":     s.damage, "SealMeanwhile": s.sealMeanwhile, "SealSteps": s.sealSteps,
 			"Cold": s.cold, "ColdSteps": s.coldSteps, "ColdDown": s.coldDown, "ColdDamage": s.coldDamage,

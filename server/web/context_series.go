@@ -227,7 +227,7 @@ func (k *seriesCache) read(ctx context.Context, snap server.Snapshot, view serve
 		c.reset()
 	}
 	for _, span := range view.Between(c.next, view.Total) {
-		err := snap.Lines(ctx, span, func(l server.Line) error {
+		err := snap.Lines(ctx, thread.Heads(span), func(l server.Line) error {
 			c.add(l)
 			return nil
 		})

@@ -106,9 +106,13 @@ func (v *Viewer) readEntry(r *http.Request, who server.Login) (p entryPage, err 
 
 // stored shows the bytes of the line.
 func (p *entryPage) stored(l server.Line, budget *markup.Budget) {
-	sum := sha256.Sum256(l.Raw)
-	p.Sum, p.Length, p.Kind, p.Line = hex.EncodeToString(sum[:]), int64(len(l.Raw)), l.Kind.String(), l.Index
+	p.Length, p.Kind, p.Line = l.Size(), l.Kind.String(), l.Index
+	if l.Cut == 0 {
+		sum := sha256.Sum256(l.Raw)
+		p.Sum = hex.EncodeToString(sum[:])
+	}
 	p.Raw, p.RawMore = budget.JSON(l.Raw, maxRaw)
+	p.RawMore += l.Cut
 }
 
 // readLine calls fn with the line that a request names, and returns its session.

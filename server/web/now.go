@@ -102,7 +102,7 @@ func lastRecords(ctx context.Context, snap server.Snapshot, view server.View) (o
 	left := tailBytes
 	for to := view.Total; to > max(0, view.Total-tailLines) && left > 0; to-- {
 		for _, span := range view.Between(to-1, to) {
-			err := snap.Lines(ctx, span, func(l server.Line) error {
+			err := snap.Lines(ctx, thread.Heads(span), func(l server.Line) error {
 				left -= len(l.Raw)
 				l.Raw = slices.Clone(l.Raw)
 				out = append(thread.Records(l), out...)

@@ -191,6 +191,7 @@ func (p *sharePages) pin(ctx context.Context, v visit, ref server.Ref, fn func(s
 
 // Lines implements server.Snapshot.
 func (s seen) Lines(ctx context.Context, span server.Span, yield func(server.Line) error) error {
+	span.Most = 0 // a secret is found in a whole line
 	return s.Snapshot.Lines(ctx, span, func(l server.Line) error {
 		if l.Kind != server.Oversize {
 			l.Raw, _ = s.masker.Line(l.Raw)

@@ -6,10 +6,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/ccship/ccship/server"
 )
 
 const (
@@ -34,6 +37,7 @@ type Line struct {
 	Received int64 // Unix microseconds; 0 unknown
 	Kind     uint8
 	Raw      []byte
+	Cut      int64 // bytes behind Raw that were not read
 }
 
 // Block is lines of one generation. They may have gaps. It does not change once it is built.
@@ -147,10 +151,55 @@ func (c *codec) Open(b *Block) (*content, error) {
 	return x, nil
 }
 
+// huge is from how many bytes of lines on a block is unpacked piece by piece if only heads of lines are read.
+const huge = 4 << 20
+
+// OpenHeads is Open for a reader of the lines of a span, who may want no more than their heads.
+func (c *codec) OpenHeads(b *Block, span server.Span) (*content, error) {
+	if span.Most == 0 || b.RawBytes < huge {
+		return c.Open(b)
+	}
+	if !bytes.Equal(b.sum(), b.SHA256) {
+		return nil, errDamaged
+	}
+	entries, err := b.Index()
+	if err != nil {
+		return nil, err
+	}
+	d, err := zstd.NewReader(bytes.NewReader(b.Data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return nil, errDamaged
+	}
+	defer d.Close()
+	x := &content{Entries: entries, ends: make([]int64, len(entries))}
+	end := int64(0)
+	for i, e := range entries {
+		end += span.Head(e.Size)
+		x.ends[i] = end
+	}
+	x.raw = make([]byte, end)
+	at := int64(0)
+	for i, e := range entries {
+		_, err := io.ReadFull(d, x.raw[at:x.ends[i]])
+		if err == nil {
+			_, err = io.CopyN(io.Discard, d, e.Size-(x.ends[i]-at))
+		}
+		if err != nil {
+			return nil, errDamaged
+		}
+		at = x.ends[i]
+	}
+	return x, nil
+}
+
 // Line returns the i-th line. Its bytes are valid until the content is released.
 func (x *content) Line(i int) Line {
 	e := x.Entries[i]
-	return Line{e.Index, e.Received, e.Kind, x.raw[x.ends[i]-e.Size : x.ends[i] : x.ends[i]]}
+	from := int64(0)
+	if i > 0 {
+		from = x.ends[i-1]
+	}
+	return Line{e.Index, e.Received, e.Kind, x.raw[from:x.ends[i]:x.ends[i]], e.Size - (x.ends[i] - from)}
 }
 
 // Release ends the use of a content.

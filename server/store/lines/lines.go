@@ -135,12 +135,12 @@ func (x *Lines) whole(ctx context.Context, d sqlstore.Dialect, at Place, line in
 	return &page[0], x.fetch(ctx, at, &page[0], false)
 }
 
-// One returns a line. ok is false if it is not stored.
-func (x *Lines) One(ctx context.Context, d sqlstore.Dialect, at Place, line int64) (l Line, ok bool, err error) {
-	return x.one(ctx, reading{x: x, d: d, at: at, wait: true}, line)
+// Facts returns a line without most of its bytes. ok is false if it is not stored.
+func (x *Lines) Facts(ctx context.Context, d sqlstore.Dialect, at Place, line int64) (l Line, ok bool, err error) {
+	return x.one(ctx, reading{x: x, d: d, at: at, wait: true, span: server.Span{Most: 1}}, line)
 }
 
-// TryOne is One without waiting for cold storage, for a transaction that others wait for.
+// TryOne returns a line whole, without waiting for cold storage, for a transaction that others wait for.
 func (x *Lines) TryOne(ctx context.Context, d sqlstore.Dialect, at Place,
 	line int64) (l Line, ok bool, err error) {
 	return x.one(ctx, reading{x: x, d: d, at: at}, line)
@@ -162,8 +162,8 @@ func (x *Lines) one(ctx context.Context, r reading, line int64) (l Line, ok bool
 func (x *Lines) Read(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span,
 	yield func(server.Line) error) error {
 	at.Generation = s.Generation
-	r := reading{x: x, d: d, at: at, wait: true, yield: func(l Line) error {
-		return yield(server.Line{Index: l.Index, Kind: server.Kind(l.Kind), Raw: l.Raw})
+	r := reading{x: x, d: d, at: at, wait: true, span: s, yield: func(l Line) error {
+		return yield(server.Line{Index: l.Index, Kind: server.Kind(l.Kind), Raw: l.Raw, Cut: l.Cut})
 	}}
 	return r.all(ctx, s.From, s.To)
 }

@@ -26,7 +26,8 @@ type reading struct {
 	x     *Lines
 	d     sqlstore.Dialect
 	at    Place
-	wait  bool // for blocks that are not in memory
+	wait  bool        // for blocks that are not in memory
+	span  server.Span // how much is read of long lines
 	yield func(Line) error
 
 	packed bool // no line of the span is hot
@@ -107,15 +108,20 @@ func (r *reading) few(ctx context.Context, from, to int64) (done bool, err error
 // hot calls yield with the first pageRows hot lines of a span. Their bytes stay.
 func (r *reading) hot(ctx context.Context, from, to int64, yield func(Line) error) error {
 	where, args := r.x.hot(r.at)
-	return r.d.Query(ctx, `SELECT line, kind, received, raw FROM lines WHERE `+where+
+	raw := "raw, 0"
+	if most := r.span.Most; most > 0 {
+		raw = fmt.Sprintf("CASE WHEN length(raw) > %d THEN substr(raw, 1, %d) ELSE raw END, length(raw)", most,
+			r.span.Head(most+1))
+	}
+	return r.d.Query(ctx, `SELECT line, kind, received, `+raw+` FROM lines WHERE `+where+
 		` AND line >= ? AND line < ? ORDER BY line LIMIT ?`, append(args, from, to, pageRows),
 		func(row sqlstore.Scanner) error {
 			var l Line
-			var kind int64
-			if err := row.Scan(&l.Index, &kind, &l.Received, &l.Raw); err != nil {
+			var kind, size int64
+			if err := row.Scan(&l.Index, &kind, &l.Received, &l.Raw, &size); err != nil {
 				return fmt.Errorf("read lines: %w", err)
 			}
-			l.Kind = uint8(kind)
+			l.Kind, l.Cut = uint8(kind), max(size-int64(len(l.Raw)), 0)
 			return yield(l)
 		})
 }
@@ -182,7 +188,7 @@ func (c *cursor) upTo(to int64) error {
 // block yields lines of the first block up to before to.
 func (c *cursor) block(b *Block, to int64) error {
 	if c.open == nil {
-		open, err := c.r.x.codec.Open(b)
+		open, err := c.r.x.codec.OpenHeads(b, c.r.span)
 		if err != nil {
 			at := c.r.at
 			return &server.DamagedError{Stream: at.Stream, Epoch: at.Epoch, Span: server.Span{

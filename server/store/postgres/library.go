@@ -62,7 +62,7 @@ func (s *Store) Received(ctx context.Context, stream, epoch, generation, line in
 	if err := s.pool.QueryRow(ctx, `SELECT owner FROM streams WHERE id = $1`, stream).Scan(&at.Owner); err != nil {
 		return time.Time{}, fmt.Errorf("look up line %d: %w", line, translate(err))
 	}
-	l, ok, err := s.held.One(ctx, dialect{s.pool}, at, line)
+	l, ok, err := s.held.Facts(ctx, dialect{s.pool}, at, line)
 	if err == nil && !ok {
 		err = server.ErrNotFound
 	}

@@ -69,7 +69,7 @@ WHERE s.id = ? AND g.epoch = ? AND g.generation = ?`, stream, epoch, generation)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("look up line %d: %w", line, translate(err))
 	}
-	l, ok, err := s.held.One(ctx, dialect{s.read}, at, line)
+	l, ok, err := s.held.Facts(ctx, dialect{s.read}, at, line)
 	if err == nil && !ok {
 		err = server.ErrNotFound
 	}

@@ -148,7 +148,7 @@ func (b *Builder) elsewhere(path string) string {
 
 // Records is what a line holds: one record, those of a damaged line, or none.
 func Records(l server.Line) []transcript.Record {
-	if l.Kind == server.Oversize || len(l.Raw) > maxParse {
+	if l.Kind == server.Oversize || l.Size() > maxParse {
 		return nil
 	}
 	switch s := transcript.Scan(l.Raw); s.Shape {

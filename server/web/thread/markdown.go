@@ -50,8 +50,12 @@ func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view 
 			n.printf("- %s: `%s`\n", p.Name, strings.ReplaceAll(page.OneLine(p.Value, 500), "`", "'"))
 		}
 	}
-	err := EachLine(ctx, snap, view, func(l server.Line) error {
+	err := eachHead(ctx, snap, view, func(l server.Line) error {
 		n.budget = markup.NewBudget()
+		if l.Size() > maxParse {
+			n.speaker = ""
+			n.printf("\n*Line %d is left out: it has %s. The export as jsonl has all of it.*\n", l.Index+1, page.Size(l.Size()))
+		}
 		for _, rec := range Records(l) {
 			n.record(l.Index, rec)
 		}

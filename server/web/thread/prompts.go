@@ -47,7 +47,7 @@ func Prompts(ctx context.Context, snap server.Snapshot, view server.View, s Stre
 		return nil
 	}
 	for _, span := range view.Between(max(0, from-aroundLines), view.Total) {
-		err := snap.Lines(ctx, span, func(l server.Line) (err error) {
+		err := snap.Lines(ctx, Heads(span), func(l server.Line) (err error) {
 			for _, rec := range Records(l) {
 				for _, e := range fold.Add(l.Index, rec) {
 					if (e.Kind == session.PromptEvent || e.Kind == session.ReplyEvent) && e.Line >= from && err == nil {

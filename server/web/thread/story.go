@@ -50,7 +50,7 @@ func wholeStory(ctx context.Context, snap server.Snapshot, view server.View) (St
 func storyOf(ctx context.Context, snap server.Snapshot, spans []server.Span, f *session.Fold,
 	bytes int) (Story, error) {
 	for _, span := range spans {
-		err := snap.Lines(ctx, span, func(l server.Line) error {
+		err := snap.Lines(ctx, Heads(span), func(l server.Line) error {
 			if bytes -= len(l.Raw); bytes < 0 {
 				return errFull
 			}

@@ -28,11 +28,17 @@ type StoredLine struct {
 	Length     int // of the whole line, in bytes
 }
 
+// Heads is a span whose readers need no more than the beginning of a line that is too long to be looked into.
+func Heads(s server.Span) server.Span {
+	s.Most = maxParse
+	return s
+}
+
 // stored copies a line.
 func stored(l server.Line, generation int64) StoredLine {
-	x := StoredLine{l, generation, len(l.Raw)}
+	x := StoredLine{l, generation, int(l.Size())}
 	if x.Length > maxParse {
-		x.Raw = x.Raw[:FullText]
+		x.Raw = x.Raw[:min(len(x.Raw), FullText)]
 	}
 	x.Raw = bytes.Clone(x.Raw)
 	return x
@@ -80,7 +86,7 @@ func readWindow(ctx context.Context, snap server.Snapshot, view server.View, r l
 	w := Window{From: r.from, To: max(r.from, min(r.to, view.Total))}
 	read := 0
 	for _, span := range view.Between(w.From, w.To) {
-		err := snap.Lines(ctx, span, func(l server.Line) error {
+		err := snap.Lines(ctx, Heads(span), func(l server.Line) error {
 			if read += len(l.Raw); read > r.bytes && len(w.Lines) > 0 {
 				w.To = l.Index
 				return errFull
@@ -165,6 +171,16 @@ func EachLine(ctx context.Context, snap server.Snapshot, view server.View, fn fu
 	return nil
 }
 
+// eachHead is EachLine without most of the lines that are too long to be looked into.
+func eachHead(ctx context.Context, snap server.Snapshot, view server.View, fn func(server.Line) error) error {
+	for _, span := range view.Between(0, view.Total) {
+		if err := snap.Lines(ctx, Heads(span), fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // EachWindow makes items of a whole view, a window at a time.
 func EachWindow(ctx context.Context, snap server.Snapshot, view server.View, fn func([]Item) error) error {
 	x := snap.Session()
@@ -197,6 +213,7 @@ func EachWindow(ctx context.Context, snap server.Snapshot, view server.View, fn 
 func nextStored(ctx context.Context, snap server.Snapshot, view server.View, from int64) (int64, error) {
 	at := view.Total
 	for _, span := range view.Between(from, view.Total) {
+		span.Most = 1
 		err := snap.Lines(ctx, span, func(l server.Line) error {
 			at = l.Index
 			return errFull
@@ -215,12 +232,13 @@ func nextStored(ctx context.Context, snap server.Snapshot, view server.View, fro
 func Offset(ctx context.Context, snap server.Snapshot, view server.View, line int64) (int64, error) {
 	at, next := int64(0), int64(0)
 	for _, span := range view.Between(0, line) {
+		span.Most = 1
 		err := snap.Lines(ctx, span, func(l server.Line) error {
 			if l.Kind == server.Oversize {
 				return errFull
 			}
 			next++
-			at += int64(len(l.Raw)) + 1
+			at += l.Size() + 1
 			return nil
 		})
 		if err != nil && !errors.Is(err, errFull) {

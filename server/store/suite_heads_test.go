@@ -1,0 +1,47 @@
+package store_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+)
+
+// heads: of a line that is longer than its reader wants, the beginning and the length are read, wherever it is.
+func (s suite) heads(t *testing.T) {
+	st := s.open(t)
+	all := []server.Line{object(0, `{"n":0}`), object(1, `{"n":"`+string(bytes.Repeat([]byte("1234567"), 1<<20))+`"}`), object(2, `{"n":2}`)}
+	for _, l := range all {
+		put(t, st, batch("s", l))
+	}
+	check := func(snap server.Snapshot, when string, most int64) {
+		t.Helper()
+		n := 0
+		err := snap.Lines(t.Context(), server.Span{To: 3, Most: most}, func(l server.Line) error {
+			want := all[n].Raw
+			if l.Index != int64(n) || l.Size() != int64(len(want)) || !bytes.HasPrefix(want, l.Raw) {
+				t.Errorf("%s: line %d of %d bytes has %d and %d more", when, l.Index, len(want), len(l.Raw), l.Cut)
+			}
+			if huge := int64(len(want)) > most && n == 1; huge && most > 0 && len(l.Raw) > server.LongHead || l.Size() <= most && l.Cut > 0 {
+				t.Errorf("%s: of line %d with at most %d bytes %d are read", when, l.Index, most, len(l.Raw))
+			}
+			n++
+			return nil
+		})
+		if err != nil || n != len(all) {
+			t.Errorf("%s: %d lines, %v", when, n, err)
+		}
+	}
+	for _, when := range []string{"as rows", "as blocks"} {
+		snap := openSession(t, st, "s")
+		for _, most := range []int64{0, 1, 7, 1 << 20, 5 << 20, 64 << 20} {
+			check(snap, when, most)
+		}
+		seal(t, st, endOfTime)
+	}
+	x := openSession(t, st, "s")
+	at, err := st.Received(t.Context(), x.Session().ID, x.Epochs()[0].ID, 0, 1)
+	if err != nil || !at.Equal(start) {
+		t.Errorf("the huge line was received at %v, %v", at, err)
+	}
+}
