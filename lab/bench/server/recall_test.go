@@ -134,11 +134,16 @@ func forgetful(t *testing.T, folder string) (all []remembered, raw int64) {
 		}
 		seen[x.id] = true
 		var fold session.Fold
+		var titles []string
 		for line := range bytes.Lines(data) {
 			line = bytes.TrimSuffix(line, []byte("\n"))
 			r := transcript.Parse(line)
 			fold.Add(int64(len(x.lines)), r)
-			if r.Title != "" || len(line) == 0 {
+			if r.Title != "" {
+				titles = append(titles, r.Title)
+				continue
+			}
+			if len(line) == 0 {
 				continue
 			}
 			x.lines = append(x.lines, line)
@@ -149,7 +154,7 @@ func forgetful(t *testing.T, folder string) (all []remembered, raw int64) {
 				x.said = append(x.said, r.Message.Text())
 			}
 		}
-		if sum := fold.Summary(); sum.TitleKind > transcript.PromptTitle {
+		if sum := fold.Summary(); slices.Contains(titles, sum.Title) { // others stand in the texts
 			x.title = sum.Title
 		}
 		all = append(all, x)
