@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/server"
 )
@@ -37,4 +38,35 @@ func TestShortAddresses(t *testing.T) {
 			t.Errorf("%s: %d", path, a.code)
 		}
 	}
+}
+
+// TestProjectAddress: a project has its name in its address. It is one project on all machines; two repositories of one
+// name on one machine are told apart.
+func TestProjectAddress(t *testing.T) {
+	s := loggedIn(t)
+	for _, x := range []struct{ id, hash, name, cwd, machine string }{
+		{"here", "h1", "git-sync", "/home/kim/git-sync", "m1"}, {"there", "h2", "git-sync", "/srv/git-sync", "m2"},
+		{"work", "h3", "shop", "/home/kim/work/shop", "m1"}, {"play", "h4", "shop", "/home/kim/play/shop", "m1"},
+	} {
+		h := head(x.id)
+		h.ProjectHash, h.Project, h.Cwd, h.Machine = x.hash, x.name, x.cwd, x.machine
+		s.put(t, h, prompt(x.id, "m", ago(time.Hour))...)
+	}
+	projects := s.get(t, "/projects?bare=1")
+	mustHave(t, projects, `href="/p/git-sync"`, `href="/p/work%2Fshop"`, `href="/p/play%2Fshop"`)
+	mustLack(t, projects, "h1", "h3")
+	if n := strings.Count(projects, `href="/p/git-sync"`); n != 1 {
+		t.Errorf("the project is listed %d times", n)
+	}
+	page := s.get(t, "/p/git-sync")
+	mustHave(t, page, "<bdi>here</bdi>", "<bdi>there</bdi>", `action="/p/git-sync"`, `href="/p/git-sync?view=failed"`)
+	mustLack(t, page, "<bdi>work</bdi>", "<bdi>play</bdi>")
+	page = s.get(t, "/p/work%2Fshop?by=day")
+	mustHave(t, page, "<bdi>work</bdi>")
+	mustLack(t, page, "<bdi>play</bdi>", "<bdi>here</bdi>")
+	mustHave(t, s.get(t, "/beside?project=work%2Fshop"), "<bdi>work</bdi>")
+	if a := s.do(t, "GET", "/?project=git-sync&view=failed", nil, nil); a.path != "/p/git-sync?view=failed" {
+		t.Errorf("a choice of the project leads to %s", a.path)
+	}
+	mustHave(t, s.get(t, "/p/none"), "No session matches")
 }

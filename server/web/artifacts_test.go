@@ -120,7 +120,7 @@ func TestDocuments(t *testing.T) {
 	}
 	mustHave(t, page, `data-doc="`+machine+" "+tourID+` docs/plan.md" data-version="2"`, `aria-label="Unlink docs/plan.md"`)
 	plan := s.get(t, document(tourID, "docs/plan.md"))
-	mustHave(t, plan, "<strong>cents</strong>", "version 2 of 2", "modified by claude", "linked by user", `href="/sessions/`+tourID+`/L/12?machine=`+machine+`&amp;owner=1"`, `data-opened="`+machine+" "+tourID+` docs/plan.md" data-version="2"`)
+	mustHave(t, plan, "<strong>cents</strong>", "version 2 of 2", "modified by claude", "linked by user", `href="/sessions/`+short(tourID)+`/L/12"`, `data-opened="`+machine+" "+tourID+` docs/plan.md" data-version="2"`)
 	source := s.get(t, document(tourID, "docs/plan.md", "source", "1"))
 	mustHave(t, source, "**cents**")
 	mustLack(t, source, "<strong>cents")

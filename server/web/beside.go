@@ -27,6 +27,9 @@ func (p *homePages) beside(w http.ResponseWriter, r *http.Request, who server.Lo
 		return err
 	}
 	find := readFilter(q, p.site.Base, "/", users).Query(p.now(), page.Zone(r))
+	if find.Project, err = projectKey(r.Context(), p.store, server.ScopeOf(who.User), find.Project); err != nil {
+		return err
+	}
 	p.stands(&find, q.Get("view"))
 	find.Reader, find.Tag = who.User.ID, q.Get("tag")
 	find.Page = server.Page{After: q.Get("after"), Limit: besidePage, Recent: true}

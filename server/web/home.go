@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -47,9 +48,10 @@ func newHomePages(site *page.Site, store homeStore, now func() time.Time) *homeP
 // Routes are the pages by pattern.
 func (p *homePages) Routes() map[string]page.Handler {
 	return map[string]page.Handler{
-		"GET /{$}":    p.list,
-		"GET /now":    p.running,
-		"GET /beside": p.beside,
+		"GET /{$}":      p.front,
+		"GET /p/{name}": p.front,
+		"GET /now":      p.running,
+		"GET /beside":   p.beside,
 
 		"POST /sessions/{id}/mark": p.setMark,
 		"POST /views":              p.saveView,
@@ -78,6 +80,8 @@ type list struct {
 	First  string // address of the newest page; "" on it
 	Next   string
 	Empty  bool // nothing has arrived at all
+	// Action is the address of the list without what narrows it besides its project, Narrowed all of that.
+	Action, Narrowed string
 }
 
 // view is a saved view: sessions that stand in some way.
@@ -99,8 +103,19 @@ func views() []view {
 	}
 }
 
-// list is GET /?by&view&q&project&machine&user&model&branch&since&until&after: sessions, most recently active first.
-func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Login) error {
+// front is GET / and GET /p/{name}, of one project, with ?by&view&q&machine&user&model&branch&since&until&after:
+// sessions, most recently active first.
+func (p *homePages) front(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	if r.PathValue("name") == "" && r.URL.Query().Get("project") != "" {
+		http.Redirect(w, r, p.site.Base+page.Address("/", r.URL.Query()), http.StatusSeeOther)
+		return nil
+	}
+	here := r.URL.RequestURI()
+	return p.list(w, ofProject(r), who, here)
+}
+
+// list is the list of sessions, at the address here.
+func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Login, here string) error {
 	q, scope := r.URL.Query(), server.ScopeOf(who.User)
 	most := anyUsers
 	if offers(q) {
@@ -110,9 +125,12 @@ func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Logi
 	if err != nil {
 		return err
 	}
-	l := list{Layout: p.site.Layout(r, who, "Sessions", "sessions"), filter: readFilter(q, p.site.Base, "/", users),
-		Side:  p.site.Base + page.Address("/projects", q, "after", ""),
-		Piece: p.site.Base + page.Address("/projects", q, "after", "", "bare", "1")}
+	l := list{Layout: p.site.Layout(r, who, cmp.Or(q.Get("project"), "Sessions"), "sessions"), Narrowed: q.Encode(),
+		Action: p.site.Base + page.Address("/", url.Values{"project": q["project"]}),
+		filter: readFilter(q, p.site.Base, "/", users),
+		Side:   p.site.Base + page.Address("/projects", q, "after", ""),
+		Piece:  p.site.Base + page.Address("/projects", q, "after", "", "bare", "1")}
+	l.Here = here
 	p.choose(w, r, &l)
 	if err := p.kept(r, who.User.ID, &l); err != nil {
 		return err
@@ -121,6 +139,9 @@ func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Logi
 		return err
 	}
 	find := l.filter.Query(p.now(), page.Zone(r))
+	if find.Project, err = projectKey(r.Context(), p.store, scope, l.Project); err != nil {
+		return err
+	}
 	p.stands(&find, l.View.Key)
 	find.Reader, find.Tag = who.User.ID, q.Get("tag")
 	find.Page = server.Page{After: q.Get("after"), Limit: listPage, Recent: true}
@@ -143,6 +164,19 @@ func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Logi
 	}
 	p.site.Render(w, http.StatusOK, "list.html", l)
 	return nil
+}
+
+// ofProject is a request with the project that its path names in its query, where everything narrows the list.
+func ofProject(r *http.Request) *http.Request {
+	q := r.URL.Query()
+	q.Set("project", r.PathValue("name"))
+	if r.PathValue("name") == "" {
+		return r
+	}
+	to := r.WithContext(r.Context())
+	u := *r.URL
+	u.RawQuery, to.URL = q.Encode(), &u
+	return to
 }
 
 // kept adds what the reader keeps to choose by: tags and saved views.

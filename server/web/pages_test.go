@@ -72,11 +72,11 @@ func TestList(t *testing.T) {
 func TestListChoices(t *testing.T) {
 	s := loggedIn(t)
 	shelf(t, s)
-	mustHave(t, s.get(t, "/?machine=m1&model=claude-opus-4-8&project=sha-shop&branch=b-alpha&since=2026-01-02"), `<option value="m1" selected>host-m1</option>`,
+	mustHave(t, s.get(t, "/?machine=m1&model=claude-opus-4-8&project=shop&branch=b-alpha&since=2026-01-02"), `<option value="m1" selected>host-m1</option>`,
 		`<option value="claude-opus-4-8" selected>opus-4-8</option>`, `name="branch" value="b-alpha"`, `name="since" value="2026-01-02"`,
-		`<input type="hidden" name="project" value="sha-shop">`, `<details class="more-filters" open>`)
-	mustHave(t, s.get(t, "/projects?project=sha-shop&bare=1"), `aria-current="true"><span><bdi>shop</bdi>`, "3 machines", "8.0M tokens")
-	mustLack(t, s.get(t, "/projects?project=sha-shop&bare=1"), "bare=1")
+		`action="/p/shop"`, `<details class="more-filters" open>`)
+	mustHave(t, s.get(t, "/projects?project=shop&bare=1"), `aria-current="true"><span><bdi>shop</bdi>`, "3 machines", "8.0M tokens")
+	mustLack(t, s.get(t, "/projects?project=shop&bare=1"), "bare=1")
 }
 
 func TestListPages(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 // chipProject is a project that a listing can be narrowed to.
 type chipProject struct {
-	Key       string // project_hash
+	Key       string // what the store knows it by: its name, or where several have that, its project_hash
 	Name, URL string
 	Sessions  int64
 	Last      time.Time
@@ -39,18 +39,23 @@ func groups(ctx context.Context, st server.SessionFinder, scope server.Scope, q 
 	return append(page.List, more.List...), err
 }
 
-// projects lists every project once, most recently active first, with addresses of the page at base and path.
+// projects lists every project once, most recently active first, with addresses of the page at base and path. What has
+// one name on several machines is one project; two of one name on one machine are two.
 func projects(groups []server.Group, q url.Values, base, path string) []chipProject {
-	at, names := map[string]int{}, chipNames(groups)
+	at, names, keys := map[string]int{}, chipNames(groups), projectKeys(groups)
 	var out []chipProject
 	for _, g := range groups {
-		i, known := at[g.ProjectHash]
+		key := keys[g.ProjectHash]
+		i, known := at[key]
 		if !known {
 			i = len(out)
-			at[g.ProjectHash] = i
-			out = append(out, chipProject{Key: g.ProjectHash, Name: names[g.ProjectHash],
-				On:  q.Get("project") == g.ProjectHash,
-				URL: base + page.Address(path, q, "project", g.ProjectHash, "after", "")})
+			at[key] = i
+			name := names[g.ProjectHash]
+			if key != g.ProjectHash {
+				name = key
+			}
+			out = append(out, chipProject{Key: key, Name: name, On: q.Get("project") == name,
+				URL: base + page.Address(path, q, "project", name, "after", "")})
 		}
 		out[i].Sessions += g.Sessions
 		if g.Last.After(out[i].Last) {
@@ -58,6 +63,43 @@ func projects(groups []server.Group, q url.Values, base, path string) []chipProj
 		}
 	}
 	return out
+}
+
+// projectKeys are what the store knows projects by, by their hashes.
+func projectKeys(groups []server.Group) map[string]string {
+	type place struct {
+		name, machine string
+		owner         int64
+	}
+	there, several := map[place]string{}, map[string]bool{}
+	for _, g := range groups {
+		p := place{g.Project, g.Machine, g.Owner}
+		if hash, known := there[p]; known && hash != g.ProjectHash {
+			several[g.Project] = true
+		}
+		there[p] = g.ProjectHash
+	}
+	keys := map[string]string{}
+	for _, g := range groups {
+		if keys[g.ProjectHash] = g.ProjectHash; g.Project != "" && !several[g.Project] {
+			keys[g.ProjectHash] = g.Project
+		}
+	}
+	return keys
+}
+
+// projectKey is what the store knows a project by whose name an address has.
+func projectKey(ctx context.Context, st server.SessionFinder, scope server.Scope, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	list, err := st.Groups(ctx, scope, server.GroupQuery{Limit: shown})
+	for _, p := range projects(list.List, nil, "", "/") {
+		if p.Name == name {
+			return p.Key, err
+		}
+	}
+	return name, err
 }
 
 // chipNames are what projects are called, by their hashes: where several have one name, as much of the folders above it

@@ -113,7 +113,7 @@ func byProject(rows []row) []group {
 	at := map[string]int{}
 	var out []group
 	for _, s := range rows {
-		key := projectKey(s, rows)
+		key := rowProject(s, rows)
 		i, known := at[key]
 		if !known {
 			i = len(out)
@@ -135,8 +135,8 @@ func named(folder, name string) bool {
 	return folder[strings.LastIndexAny(folder, `/\`)+1:] == name
 }
 
-// projectKey is the project_hash of a session, or for one in a worktree that of its repository if it is known.
-func projectKey(s row, rows []row) string {
+// rowProject is the project_hash of a session, or for one in a worktree that of its repository if it is known.
+func rowProject(s row, rows []row) string {
 	folder, worktree := repository(s.Cwd)
 	if worktree == "" {
 		return s.ProjectHash

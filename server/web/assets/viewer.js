@@ -72,7 +72,7 @@
   };
 
   // The list beside a conversation is narrowed as the list was that the reader came from, and keeps its place.
-  if ($("main.home .sessions")) tab("list", location.search.slice(1));
+  if ($("main.home .sessions")) tab("list", $("main.home").dataset.narrowed);
   const side = $(".beside > [data-src]");
   if (side) {
     const list = new URLSearchParams(tab("list") || "");

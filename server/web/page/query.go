@@ -13,7 +13,8 @@ type Choice struct {
 	On        bool
 }
 
-// Address is a path with some of the values of q changed; "" removes a value.
+// Address is a path with some of the values of q changed; "" removes a value. The list of sessions of a project has an
+// address of its own.
 func Address(path string, q url.Values, change ...string) string {
 	next := url.Values{}
 	for k, v := range q {
@@ -26,6 +27,10 @@ func Address(path string, q url.Values, change ...string) string {
 		if change[i+1] == "" {
 			next.Del(change[i])
 		}
+	}
+	if name := next.Get("project"); path == "/" && name != "" {
+		path = "/p/" + url.PathEscape(name)
+		next.Del("project")
 	}
 	if len(next) == 0 {
 		return path
