@@ -285,7 +285,7 @@ func (p *homePages) choose(w http.ResponseWriter, r *http.Request, l *list) {
 // offers says whether the reader of a page's address narrows the list.
 func offers(q url.Values) bool {
 	f := readFilter(q, "", "/", nil)
-	return f.Narrow || f.Project != "" || q.Has("filters")
+	return f.Narrow || q.Has("filters")
 }
 
 // offer adds what the list can be narrowed to, when the reader narrows it: that takes a look at everything.
