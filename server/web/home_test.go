@@ -131,3 +131,17 @@ func TestWall(t *testing.T) {
 		t.Error("another user's session is on the wall")
 	}
 }
+
+// TestAgentOfThePast: an agent without a report runs only while its session is written.
+func TestAgentOfThePast(t *testing.T) {
+	s := loggedIn(t)
+	for id, age := range map[string]time.Duration{"fresh": time.Second, "stale": time.Hour} {
+		at := ago(age)
+		s.put(t, head(id), prompt(id, "m", at)[0], fmt.Sprintf(`{"type":"assistant","uuid":"c","timestamp":%q,"message":{"id":"m","role":"assistant","model":"m",`+
+			`"stop_reason":"tool_use","content":[{"type":"tool_use","id":"t1","name":"Task","input":{"description":"look","prompt":"look","subagent_type":"Explore"}}]}}`, at))
+		page := s.get(t, "/sessions/"+id+"/prompts")
+		if strings.Contains(page, "· running") != (id == "fresh") {
+			t.Errorf("the agent of the %s session: %s", id, page[strings.Index(page, "<ol"):])
+		}
+	}
+}

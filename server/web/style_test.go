@@ -104,6 +104,12 @@ func pairs() []colours {
 	for _, bg := range []string{"del", "del-mark", "add", "add-mark", "hit"} {
 		out = append(out, colours{"text", bg, 4.5})
 	}
+	for _, bg := range []string{"back", "card"} { // edges of what can be typed in or pressed
+		out = append(out, colours{"edge", bg, 3})
+	}
+	for _, fg := range []string{"text", "dim", "accent"} {
+		out = append(out, colours{fg, "code", 4.5})
+	}
 	for i := range 8 {
 		out = append(out, colours{"s" + strconv.Itoa(i), "card", 2})
 	}
