@@ -86,7 +86,7 @@ server/store/search: server server/extract server/store/sqlstore transcript serv
 server/store/sqlite: server server/store/lines server/store/sqlstore server/store/search transcript
 server/store/sqlstore: server server/store/lines transcript transcript/provenance
 server/upkeep: server
-server/web: server server/query server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/price transcript/session server/recall server/limit transcript/redact
+server/web: server server/query server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/price transcript/session server/recall server/limit transcript/redact transcript/provenance
 server/web/chart:
 server/web/markup:
 server/web/page: server server/auth transcript/price

@@ -18,7 +18,7 @@ import (
 )
 
 func (a verbs) whyCommand() *cobra.Command {
-	var offline bool
+	var offline, link bool
 	cmd := &cobra.Command{
 		Use:   "why FILE:LINE | COMMIT | A..B | #PR",
 		Short: "Show the prompts behind a line, a commit or a pull request",
@@ -33,15 +33,16 @@ func (a verbs) whyCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
-			return a.why(ctx, args[0], offline)
+			return a.why(ctx, args[0], offline, link)
 		},
 	}
 	cmd.Flags().BoolVar(&offline, "offline", false, "look only in the transcripts on this machine's disk")
+	cmd.Flags().BoolVar(&link, "link", false, "print the address of a page that shows the commits to whoever may log in")
 	a.AddJSON(cmd)
 	return cmd
 }
 
-func (a verbs) why(ctx context.Context, arg string, offline bool) error {
+func (a verbs) why(ctx context.Context, arg string, offline, link bool) error {
 	dir, err := os.Getwd()
 	if err != nil {
 		return fmt.Errorf("find the repository: %w", err)
@@ -49,6 +50,9 @@ func (a verbs) why(ctx context.Context, arg string, offline bool) error {
 	target, err := history.ParseTarget(dir, arg)
 	if err != nil {
 		return err
+	}
+	if target.File != "" && link {
+		return control.Usage("--link takes commits", "name the commit that has the line")
 	}
 	if target.File != "" { // a file in a submodule is in another repository than its folder's
 		target.File, err = filepath.Abs(target.File)
@@ -64,6 +68,7 @@ func (a verbs) why(ctx context.Context, arg string, offline bool) error {
 	if err != nil {
 		return err
 	}
+	q.link = link
 	if target.File != "" {
 		return q.lines(ctx, target)
 	}
@@ -76,6 +81,7 @@ type question struct {
 	repo    *history.Repo
 	library *library.Library
 	offline bool
+	link    bool
 	project func(cwd, folder string) string
 	own     string // the repository's project
 }
@@ -177,6 +183,9 @@ func (q question) commits(ctx context.Context, name string) error {
 		}
 		asked = append(asked, f.Commit)
 	}
+	if q.link {
+		return q.printLink(asked)
+	}
 	answers, err := q.ask(ctx, asked, false)
 	if err != nil {
 		return err
@@ -185,6 +194,24 @@ func (q question) commits(ctx context.Context, name string) error {
 		return q.PrintJSON(library.WhyOf(control.SchemaVersion, answers))
 	}
 	return q.Print(q.View().WhyCommits(answers))
+}
+
+// printLink prints the address of a page that answers. The address has what the question has: hashes of lines.
+func (q question) printLink(commits []provenance.Commit) error {
+	if q.library.Server == nil {
+		return control.NewError("no_server", "no server is set", "")
+	}
+	for i := range commits {
+		commits[i].Project = q.own
+	}
+	text, ok, err := provenance.Link(commits)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return control.Usage("the commits are too large for an address", "link to fewer, or to one of them")
+	}
+	return q.Print(q.library.Server.Base.String() + "/why?q=" + text + "\n")
 }
 
 // lines answers about lines of a file. Commits that only moved or formatted a line are passed.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/transcript/provenance"
 )
 
 // TestWhyCommits asks about commits as people make them.
@@ -193,4 +195,24 @@ func TestWhyNobody(t *testing.T) {
 	w.commit("a key")
 	w.want(w.top, "HEAD", "bbbb:2(0:2) generated:1 masked:1 no_transcript:1")
 	w.want(w.top, "key.go:3", "not_compared:1")
+}
+
+// TestWhyLink prints an address that holds what the commit adds, as hashes, and no text of a file.
+func TestWhyLink(t *testing.T) {
+	w := newTale(t)
+	w.writes("aaaa", "write the cart", "cart.go", cart)
+	commit := w.commit("the cart")
+	t.Chdir(w.top)
+	code, out, problem := inProcess(t, append([]string{"why", "HEAD", "--link", "--server-url", "http://127.0.0.1:1/base"}, w.flags...)...)
+	text, ok := strings.CutPrefix(strings.TrimSpace(out), "http://127.0.0.1:1/base/why?q=")
+	if code != 0 || !ok {
+		t.Fatalf("%d %s %s", code, out, problem)
+	}
+	commits, err := provenance.ParseLink(text)
+	if err != nil || len(commits) != 1 || commits[0].Name != commit || len(commits[0].Files[0].Lines) != 5 {
+		t.Errorf("%v: %+v", err, commits)
+	}
+	if code, _, _ := inProcess(t, append([]string{"why", "cart.go:1", "--link", "--server-url", "http://127.0.0.1:1"}, w.flags...)...); code != 2 {
+		t.Errorf("a link to a line: exit %d", code)
+	}
 }

@@ -13,7 +13,7 @@ import (
 // Bounds of one answer.
 const (
 	MaxWhyLines = 40_000 // of commits, in one question
-	whyEdits    = 3000   // of files with one name, the last ones before a commit
+	whyEdits    = 2000   // of files with one name, the last ones before a commit
 	whyPrompts  = 200    // of a session that are looked through for an agent's
 )
 

@@ -105,6 +105,7 @@ func (v *Viewer) Handler() http.Handler {
 		"GET /search/names":                   v.names,
 		"GET /usage":                          v.usage,
 		"GET /drops":                          v.drops,
+		"GET /why":                            v.why,
 		"GET /events":                         v.events,
 	}
 	first := newHomePages(v.Site, v.store, v.Now)

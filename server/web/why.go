@@ -1,0 +1,103 @@
+package web
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/recall"
+	"github.com/ccship/ccship/server/web/page"
+	"github.com/ccship/ccship/server/web/thread"
+	"github.com/ccship/ccship/transcript/provenance"
+)
+
+// whyPage shows which sessions wrote commits.
+type whyPage struct {
+	page.Layout
+	Commits []whyCommit
+}
+
+type whyCommit struct {
+	Commit        string
+	Added, Proven int64
+	Parts         []whyPart // of what is not proven
+	Turns         []whyTurn
+}
+
+type whyPart struct {
+	Lines int64
+	Words string
+}
+
+// whyTurn is a prompt, and what its turn wrote.
+type whyTurn struct {
+	Author provenance.Author
+	Prompt provenance.Prompt
+	Lines  int64
+}
+
+// why is GET /why?q: what is known of commits, which the address has as hashes of lines, within what the reader may
+// see.
+func (v *Viewer) why(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	commits, err := provenance.ParseLink(r.URL.Query().Get("q"))
+	lines := 0
+	for _, c := range commits {
+		for _, f := range c.Files {
+			lines += len(f.Lines) + len(f.Paths)
+		}
+	}
+	if err != nil || len(commits) == 0 || lines > recall.MaxWhyLines {
+		return page.BadRequestError("The address must be one that `ccship why COMMIT --link` printed.")
+	}
+	users := func(owner int64) string {
+		names, err := v.store.UserNames(r.Context(), []int64{owner})
+		if err != nil {
+			return ""
+		}
+		return names[owner]
+	}
+	answers, err := recall.Why(r.Context(), v.store, server.ScopeOf(who.User), users, recall.WhyQuery{Commits: commits,
+		URL: func(x server.Session, line int64) string { return v.Base + thread.StreamOf(x).LinePath(line) }})
+	if err != nil {
+		return err
+	}
+	p := whyPage{Layout: v.Layout(r, who, "Why", "sessions")}
+	for _, a := range answers {
+		p.Commits = append(p.Commits, whyCommitOf(a))
+	}
+	v.Render(w, http.StatusOK, "why.html", p)
+	return nil
+}
+
+func whyCommitOf(a provenance.Answer) whyCommit {
+	c := whyCommit{Commit: a.Commit, Added: int64(a.Added)}
+	for _, s := range a.Sessions {
+		c.Proven += int64(s.Lines)
+		for _, p := range s.Prompts {
+			c.Turns = append(c.Turns, whyTurn{s, p, int64(p.Lines)})
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(a.NotProven)) {
+		c.Parts = append(c.Parts, whyPart{int64(a.NotProven[reason]), whyText(reason)})
+	}
+	return c
+}
+
+func whyText(reason string) string {
+	switch reason {
+	case provenance.ByHand:
+		return "by hand or by a command"
+	case provenance.Restored:
+		return "moved or brought back"
+	case provenance.Masked:
+		return "with a secret"
+	case provenance.Little:
+		return "too little of a session"
+	case provenance.OtherAuthor:
+		return "a bot’s"
+	case provenance.NoTranscript:
+		return "no transcript of that time"
+	}
+	return reason
+}
