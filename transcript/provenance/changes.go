@@ -48,22 +48,22 @@ func addedBy(before, after string) []Sum {
 }
 
 func added(before, after []string) (out []Sum) {
-	had := map[Key]int{}
+	had := map[string]int{}
 	for _, line := range before {
-		if s, _, ok := SumOf(line); ok {
-			had[s.Key()]++
-		}
+		text, _ := normalised(line)
+		had[string(text)]++
 	}
 	for _, line := range after {
-		s, _, ok := SumOf(line)
-		if !ok {
+		line = strings.TrimRight(line, "\r")
+		text, _ := normalised(line)
+		if len(text) == 0 {
 			continue
 		}
-		if had[s.Key()] > 0 {
-			had[s.Key()]--
+		if had[string(text)] > 0 {
+			had[string(text)]--
 			continue
 		}
-		if out = append(out, s); len(out) == maxLines {
+		if out = append(out, sumOf(line, text)); len(out) == maxLines {
 			break
 		}
 	}

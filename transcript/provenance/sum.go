@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // SumSize is the length of a Sum.
@@ -46,12 +47,17 @@ func SumOf(line string) (s Sum, plain, ok bool) {
 	if len(text) == 0 {
 		return s, true, false
 	}
+	return sumOf(line, text), letters < leastLetters, true
+}
+
+// sumOf is the sum of a line whose text, as normalised returns it, is known.
+func sumOf(line string, text []byte) (s Sum) {
 	full := sha256.Sum256(text)
 	copy(s[:], full[:SumSize-1])
 	check := fnv.New32a()
 	_, _ = check.Write([]byte(strings.TrimSpace(line))) // Claude Code writes tabs as spaces in what it says of a file
 	s[SumSize-1] = byte(check.Sum32())
-	return s, letters < leastLetters, true
+	return s
 }
 
 // leastLetters is how many letters and digits a line has that proves something alone.
@@ -62,6 +68,10 @@ const leastLetters = 12
 func normalised(line string) (text []byte, letters int) {
 	text = make([]byte, 0, len(line))
 	for _, r := range line {
+		if r < utf8.RuneSelf && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9') {
+			text, letters = append(text, byte(r)), letters+1
+			continue
+		}
 		switch {
 		case unicode.IsSpace(r) || r == '\ufeff':
 			continue
@@ -70,7 +80,7 @@ func normalised(line string) (text []byte, letters int) {
 		case unicode.IsLetter(r) || unicode.IsDigit(r):
 			letters++
 		}
-		text = append(text, string(r)...)
+		text = utf8.AppendRune(text, r)
 	}
 	for len(text) > 1 && (text[len(text)-1] == ',' || text[len(text)-1] == ';') {
 		text = text[:len(text)-1]
