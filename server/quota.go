@@ -12,7 +12,7 @@ type Quota struct {
 	Sessions int64 // not counting transcripts of agents
 }
 
-// StreamBytes is what a transcript counts for beside its lines: its row, names and indexes, also of an agent's.
+// StreamBytes is what a transcript counts for besides its lines: its row, names and indexes, also of an agent's.
 const StreamBytes = 1 << 10
 
 // NoQuota is a limit of a user that lifts the server's.

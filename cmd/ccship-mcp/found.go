@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// found is what `ccship search --json` prints, as much of it as is told.
+// found is what `ccship search --json` prints, as much of it as is shown.
 type found struct {
 	Sessions []struct {
 		Session, User, Project, Title string
@@ -31,7 +31,7 @@ type found struct {
 // foundBytes is how long an answer is, in bytes: at most 1 000 tokens, with what stands before it.
 const foundBytes = 2400
 
-// foundText tells what a search found, each line with its session and number. Sessions that have no room are counted.
+// foundText shows what a search found, each line with its session and number. Sessions without space are counted.
 func foundText(out []byte) (string, error) {
 	var f found
 	if err := json.Unmarshal(out, &f); err != nil {

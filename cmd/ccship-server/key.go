@@ -69,7 +69,7 @@ func createKey(c *cobra.Command, s store.Store, name, user string) error {
 	return err
 }
 
-// replaceKey makes a key in place of another of the same name, which stays valid for a while.
+// replaceKey replaces a key by a new one of the same name, which stays valid for a while.
 func replaceKey(c *cobra.Command, s store.Store, name string, grace time.Duration) error {
 	key, hash := auth.NewKey()
 	now := time.Now()

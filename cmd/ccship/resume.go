@@ -100,7 +100,7 @@ func bring(ctx context.Context, l *library.Library, w library.ResumeRequest) (li
 	return library.Resumed{Session: chosen.Session, From: chosen.Folder, Folder: chosen.Folder}, nil
 }
 
-// interactive reports whether somebody at a terminal types and reads.
+// interactive reports whether a person at a terminal types and reads.
 func (a verbs) interactive() bool {
 	_, out := term.Columns(a.Stdout)
 	return out && term.IsTerminal(os.Stdin) && os.Getenv("TERM") != "dumb"

@@ -40,7 +40,7 @@ func (s suite) retireKeeps(t *testing.T) {
 	if err == nil {
 		err = st.SetMark(ctx, ann.ID, server.Mark{Stream: id("starred"), Star: true, Updated: start})
 	}
-	if err == nil { // whoever only reads keeps nothing
+	if err == nil { // a viewer keeps nothing
 		eve := addUser(t, st, "eve", server.Viewer)
 		err = st.SetMark(ctx, eve.ID, server.Mark{Stream: id("plain"), Star: true, Updated: start})
 	}

@@ -295,7 +295,7 @@ func TestToolLimits(t *testing.T) {
 	}
 }
 
-// TestTitles: a session is called what somebody named it, else as its plan, else as its first prompt that says something.
+// TestTitles: a session is called what a user named it, else as its plan, else as its first prompt that says something.
 func TestTitles(t *testing.T) {
 	prompt := func(text string) string {
 		return `{"type":"user","uuid":"` + text[:2] + `","message":{"role":"user","content":` + strconv.Quote(text) + `}}`

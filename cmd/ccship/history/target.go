@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// Target is what somebody asks about: lines of a file, or commits.
+// Target is what a user asks about: lines of a file, or commits.
 type Target struct {
 	File     string // as seen from the working directory; "" when commits are asked about
 	From, To int    // its lines, from 1; To 0: to the end

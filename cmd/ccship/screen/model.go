@@ -38,7 +38,7 @@ type model struct {
 	wrong         bool       // said is a failure
 	busy          bool       // an action is under way
 	acting        sync.Mutex // held by the action
-	notice        string     // what waits for somebody
+	notice        string     // what waits for the user
 
 	asks     asker
 	page     page
@@ -91,7 +91,7 @@ func (m *model) selected() *row {
 	return &m.page.rows[m.at]
 }
 
-// noticeMsg is what waits for somebody.
+// noticeMsg is what waits for the user.
 type noticeMsg string
 
 // opened asks for what ran last, the server and the disk at once.

@@ -115,7 +115,7 @@ func (p *painter) mark(cells []cell) {
 	}
 }
 
-// clean is a text whose lines a screen may show, whoever wrote it.
+// clean is a text whose lines a screen may show, regardless of who wrote it.
 func clean(text string) string {
 	return strings.ReplaceAll(term.Safe(unescaped(text), false), "\t", "    ")
 }

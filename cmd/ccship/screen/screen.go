@@ -23,7 +23,7 @@ type Desk struct {
 	Project string // its project
 	// Browse shows an address of the viewer in a browser, and returns a line to show.
 	Browse func(ctx context.Context, address string) (string, error)
-	Notice func(ctx context.Context) string // what waits for somebody, in one line; "": nothing
+	Notice func(ctx context.Context) string // what waits for the user, in one line; "": nothing
 	Now    func() time.Time                 // nil: time.Now
 }
 

@@ -13,7 +13,7 @@ import (
 // headLines are the box and the line below it.
 const headLines = 2
 
-// wide is how many columns a window has at least whose preview is beside the list.
+// wide is how many columns a window has at least whose preview is next to the list.
 const wide = 132
 
 // layout is where the parts of the screen are.
@@ -21,9 +21,9 @@ type layout struct {
 	width, height int
 	list          int // rows
 	listWidth     int
-	preview       int // rows; 0: there is no room
+	preview       int // rows; 0: there is no space
 	previewWidth  int
-	beside        bool // the preview is beside the list
+	beside        bool // the preview is next to the list
 }
 
 func (m *model) layout() layout {

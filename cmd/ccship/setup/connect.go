@@ -17,10 +17,10 @@ import (
 // chosen is the server that setup saves.
 type chosen struct {
 	server, key string
-	usable      bool // it answers and accepts the key; if not, somebody wants it all the same
+	usable      bool // it answers and accepts the key; if not, the user wants it all the same
 }
 
-// connect settles server and key: from flags, from whoever sits at the terminal, or as they were.
+// connect settles server and key: from flags, from the user at the terminal, or as they were.
 func (s *setup) connect(ctx context.Context, c *config.Config) (chosen, error) {
 	given := s.ask == nil || c.OriginOf("server_url") == config.FromFlag || s.local
 	for {
@@ -87,7 +87,7 @@ func (s *setup) server(ctx context.Context, c *config.Config, given bool) (serve
 	}
 }
 
-// answers says whether to go on with a server: somebody answers there, or it is wanted all the same. Nobody has to look
+// answers says whether to go on with a server: one answers there, or it is wanted all the same. Nobody has to look
 // for a key before that.
 func (s *setup) answers(ctx context.Context, c *config.Config, url string) (bool, error) {
 	greeting, cancel := context.WithTimeout(ctx, greetTime)
@@ -120,7 +120,7 @@ func (s *setup) completeURL(ctx context.Context) error {
 const greetTime = 2 * time.Second
 
 // withScheme is an address as it is written in the configuration. People leave the scheme out of HOST:PORT; it is the
-// one under which somebody answers.
+// one under which a server answers.
 func withScheme(ctx context.Context, text string) string {
 	text = strings.TrimSpace(text)
 	if strings.Contains(text, "://") || strings.Contains(text, "@") || !strings.ContainsAny(text, ".:") {
@@ -173,7 +173,7 @@ func (s *setup) key(ctx context.Context, c config.Config) (string, error) {
 	return config.CheckAPIKey("the key", text)
 }
 
-// declinedError ends an attempt whose server or key somebody does not want to keep. It has been printed.
+// declinedError ends an attempt whose server or key the user does not want to keep. It has been printed.
 type declinedError struct{ show.SilentError }
 
 func (e declinedError) Unwrap() error { return e.SilentError }

@@ -103,7 +103,7 @@ func TestStatusWords(t *testing.T) {
 	}
 }
 
-// TestUnlisted: while a folder can't be listed, no one is notified that everything is on the server.
+// TestUnlisted: while a folder can't be listed, status does not say that everything is on the server.
 func TestUnlisted(t *testing.T) {
 	s := showtest.Healthy()
 	s.Watch.Unread = []string{"/home/kim/.claude/projects/-shop: permission denied"}

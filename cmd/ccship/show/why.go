@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
-// maxTitle is how much of a session's title is shown beside a line, in columns.
+// maxTitle is how much of a session's title is shown next to a line, in columns.
 const maxTitle = 60
 
 // maxPrompts is how many prompts of a session are listed for a commit.

@@ -22,8 +22,8 @@ type guard struct {
 	now   time.Time
 }
 
-// guarded are the tables whose rows keep a stream, and why. Of marks those of its user and of owners count: whoever may
-// only read must not decide what is kept.
+// guarded are the tables whose rows keep a stream, and why. Of marks those of its user and of owners count: a user who
+// may only read must not decide what is kept.
 func guarded() [][2]string {
 	return [][2]string{
 		{server.KeptDocument, `SELECT DISTINCT x.stream FROM documents x JOIN streams s

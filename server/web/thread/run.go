@@ -129,7 +129,7 @@ func deedWords(count [stays]int64, names []string) string {
 	return strings.ToUpper(words[:min(1, len(words))]) + words[min(1, len(words)):]
 }
 
-// splitPath cuts a path into its folder and the name of its file, so that the name stays when there is little room.
+// splitPath cuts a path into its folder and the name of its file, so that the name stays when there is little space.
 func splitPath(path string) (folder, name string) {
 	at := strings.LastIndexAny(path, `/\`) + 1
 	return path[:at], path[at:]
