@@ -81,8 +81,8 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, 1, 1)`+fmt.Sprintf(sqlstore
 	return stream, project, nil
 }
 
-// brief runs statements that end soon, whatever becomes of who asked: watching a context costs two goroutines and more
-// than most of them.
+// brief runs statements that end soon, and ignores the caller's cancellation: watching a context costs two goroutines
+// and more than most of them.
 type brief struct{ executor }
 
 func (b brief) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {

@@ -95,7 +95,7 @@ WHERE s.owner = ? AND s.place IN (`+sumMarks(len(part))+`)`+lock, append([]any{o
 	return out, nil
 }
 
-// correct makes a group what it is.
+// correct applies a change to a group.
 func (g *group) correct(ctx context.Context, d Dialect, c *change) error {
 	g.sessions, g.bytes, g.streams = g.sessions+c.sessions, g.bytes+c.bytes, g.streams+c.streams
 	n := c.newest
