@@ -103,7 +103,9 @@ func lastRecords(ctx context.Context, snap server.Snapshot, view server.View) (o
 	for to := view.Total; to > max(0, view.Total-tailLines) && left > 0; to-- {
 		for _, span := range view.Between(to-1, to) {
 			err := snap.Lines(ctx, thread.Heads(span), func(l server.Line) error {
-				left -= len(l.Raw)
+				if left -= len(l.Raw); left < 0 {
+					return nil // too long to be looked into for a few words
+				}
 				l.Raw = slices.Clone(l.Raw)
 				out = append(thread.Records(l), out...)
 				return nil
