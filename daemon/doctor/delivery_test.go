@@ -344,7 +344,7 @@ func TestRetention(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 		settings := w.write(".claude/settings.json", `{"cleanupPeriodDays":9}`, 0)
-		if f := w.wants(w.examine(), "retention", Fail, "3 sessions", "resume"); !strings.Contains(f.Detail, "cleanupPeriodDays is 9, "+settings) {
+		if f := w.wants(w.examine(), "retention", Fail, "3 sessions", "unpause"); !strings.Contains(f.Detail, "cleanupPeriodDays is 9, "+settings) {
 			t.Errorf("%+v", f)
 		}
 		w.write(".claude/settings.json", `{"cleanupPeriodDays":90}`, 0)

@@ -13,18 +13,18 @@ import (
 func TestRoots(t *testing.T) {
 	w := newWorld(t)
 	w.opts.Config.Roots = []string{filepath.Join(w.home, "none")}
-	w.wants(w.examine(), "roots", Note, "no conversations yet", "config set roots")
+	w.wants(w.examine(), "roots", Note, "no conversations yet", "config roots")
 	w.opts.Config.Roots = []string{w.root, filepath.Join(w.home, "none")} // one of the defaults is enough
 	w.silent(w.examine(), "roots")
 	w.opts.Config.Roots = []string{w.opts.Config.Path}
-	w.wants(w.examine(), "roots", Fail, "is not a folder", "config set roots")
+	w.wants(w.examine(), "roots", Fail, "is not a folder", "config roots")
 }
 
 func TestElsewhere(t *testing.T) {
 	w := newWorld(t)
 	w.silent(w.examine(), "elsewhere")
 	w.write(".claude-work/projects/-p/x.jsonl", "{}\n", 0)
-	w.wants(w.examine(), "elsewhere", Note, "1 session in "+filepath.Join(w.home, ".claude-work", "projects"), "config set roots")
+	w.wants(w.examine(), "elsewhere", Note, "1 session in "+filepath.Join(w.home, ".claude-work", "projects"), "config roots")
 }
 
 // The daemon's roots count, whatever the caller's configuration; of much that it cannot read some is named.

@@ -6,7 +6,7 @@ import "github.com/ccship/ccship/daemon/doctor"
 func DoctorReports() map[string]doctor.Report {
 	well := []doctor.Finding{
 		{ID: "daemon", Level: doctor.OK, Text: "running for 3 d 2 h (pid 4711)"},
-		{ID: "--version", Level: doctor.OK, Text: "daemon and command line are 1.2.3"},
+		{ID: "version", Level: doctor.OK, Text: "daemon and command line are 1.2.3"},
 		{ID: "service", Level: doctor.OK, Text: "installed (systemd-user), starts automatically"},
 		{ID: "dead_letters", Level: doctor.OK, Text: "none"},
 	}
