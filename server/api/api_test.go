@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +63,9 @@ func TestEveryCall(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}
+	const commits = `{"commits":[{"commit":"x","at":"2026-03-12T20:00:00Z","files":[{"paths":["cart.go"],"lines":[]}]}]}`
+	r.send("POST", "/api/why", commits, 200)
+	r.get("/api/why?q=" + url.QueryEscape(commits))
 	r.here()
 	r.proof(r.key)
 	r.everyArtifactCall()
