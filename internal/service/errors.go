@@ -30,7 +30,7 @@ func (p Program) noManager() *control.Error {
 
 func (p Program) notInstalled() *control.Error {
 	return control.NewError(CodeNotInstalled, p.Name+" is not installed as a service",
-		"`"+p.Name+" install` installs and starts it")
+		"`"+p.install+"` installs and starts it")
 }
 
 var noSystem = control.Error{Code: control.CodeUsage, Message: "--system is for systemd only", Hint: "leave it out"}

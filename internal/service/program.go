@@ -11,6 +11,7 @@ type Program struct {
 	Name string // of the command, the unit and Windows' service
 
 	what       string // in a sentence
+	install    string // the command line that installs it
 	foreground string // the command that runs it without a manager
 	label      string // launchd's name of the agent
 	userUnit   string // systemd's files, and launchd's
@@ -22,13 +23,15 @@ type Program struct {
 
 // Daemon is ccship itself, as a service of one user or of the system.
 var Daemon = Program{
-	Name: "ccship", what: "the daemon", foreground: "ccship run", label: "com.github.ccship", logs: "ccship service logs",
+	Name: "ccship", what: "the daemon", foreground: "ccship run", install: "ccship service install",
+	label: "com.github.ccship", logs: "ccship service logs",
 	userUnit: packaging.UserUnit, systemUnit: packaging.SystemUnit, agent: packaging.Agent, start: packaging.Start,
 }
 
 // Server is ccship-server as a service of one user. Packages bring a service of the system themselves.
 var Server = Program{
-	Name: "ccship-server", what: "the server", foreground: "ccship-server serve", label: "com.github.ccship.server",
+	Name: "ccship-server", what: "the server", foreground: "ccship-server serve", install: "ccship-server install",
+	label: "com.github.ccship.server",
 	userUnit: packaging.ServerUserUnit, agent: packaging.ServerAgent, start: packaging.ServerStart,
 }
 
