@@ -31,7 +31,7 @@ var Daemon = Program{
 // Server is ccship-server as a service of one user. Packages bring a service of the system themselves.
 var Server = Program{
 	Name: "ccship-server", what: "the server", foreground: "ccship-server serve", install: "ccship-server install",
-	label: "com.github.ccship.server",
+	label:    "com.github.ccship.server",
 	userUnit: packaging.ServerUserUnit, agent: packaging.ServerAgent, start: packaging.ServerStart,
 }
 
