@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -94,13 +95,13 @@ func TestSeeds(t *testing.T) {
 func (w *world) seed(do string) string {
 	w.t.Helper()
 	verb, rest, _ := strings.Cut(do, " ")
-	switch {
-	case verb == "GET":
+	switch verb {
+	case "GET":
 		return w.socketGet(rest)
-	case verb == "hook":
+	case "hook":
 		event, input, _ := strings.Cut(rest, " ")
 		return w.piped(kit.Program(w.t, "ccship-hook"), input, event)
-	case verb == "mcp":
+	case "mcp":
 		kit.Program(w.t, "ccship-mcp") // it lies beside ccship
 		return w.mcp()
 	}
@@ -142,7 +143,7 @@ func (w *world) piped(program, input string, args ...string) string {
 	cmd := w.command(ctx, program, args...)
 	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.CombinedOutput()
-	if _, failed := err.(*exec.ExitError); err != nil && !failed {
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
 		w.t.Fatal(err)
 	}
 	return string(out)

@@ -60,8 +60,9 @@ func (p *cli) newUserSet() *cobra.Command {
 
 // apply changes a user. What is wrong in the flags is found first.
 func (x *userChange) apply(c *cobra.Command, s store.Store, u *server.User) error {
-	role, err := server.Role(""), error(nil)
+	var role server.Role
 	if x.role != "" {
+		var err error
 		if role, err = server.ParseRole(x.role); err != nil {
 			return usage(c, fmt.Errorf("bad --role: %w", err))
 		}

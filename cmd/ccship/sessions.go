@@ -19,8 +19,6 @@ import (
 )
 
 // userUsage describes the flag that names whose session is meant.
-const whoseUsage = "only conversations of this `user` of the server; @me: your own"
-
 const userUsage = "of this `user` of the server; needed when several have a session of that id"
 
 // library is the user's sessions: those of the service, or of `ccship up` while only that runs.
@@ -38,8 +36,8 @@ func (a verbs) running(ctx context.Context) (config.Config, error) {
 	if err != nil {
 		return c, err
 	}
-	client, _, err := control.Reach(ctx, show.Sockets(c))
-	if err != nil || c.OriginOf("socket") != config.FromDefault || client.Path() != show.UpSocket(c) {
+	client, _, away := control.Reach(ctx, show.Sockets(c))
+	if away != nil || c.OriginOf("socket") != config.FromDefault || client.Path() != show.UpSocket(c) {
 		return c, nil
 	}
 	home := setup.Home{Dir: show.UpDir(c)}

@@ -115,8 +115,8 @@ func (p *parser) filter(t token) {
 		p.words(false, t.raw)
 		return
 	}
-	switch f := Filters()[i]; {
-	case f.Name == "before" || f.Name == "after":
+	switch f := Filters()[i]; f.Name {
+	case "before", "after":
 		at, err := moment(t.text, p.now)
 		if err != nil {
 			p.note("%q is no time: write 2026-11-01, 2026-11, 36h or 7d", short(t.text))

@@ -47,7 +47,7 @@ func ranked(t *testing.T, st full, scope server.Scope, text string) string {
 	t.Helper()
 	var out []string
 	a := server.Ask{Query: query.Parse(text, start.Add(100*time.Hour)), Reader: scope.User, Limit: 3, Each: 3, Facets: true}
-	total := int64(0)
+	var total int64
 	for {
 		r, err := st.Rank(t.Context(), scope, a)
 		if err != nil {

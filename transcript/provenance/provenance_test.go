@@ -47,9 +47,7 @@ func (s *script) edits(t *testing.T) (out []Edit) {
 	fold, b := &session.Fold{}, &Builder{}
 	for i, line := range s.lines {
 		r := transcript.Parse([]byte(line))
-		for _, e := range b.Add(int64(i), &r, fold.Add(int64(i), r)) {
-			out = append(out, e)
-		}
+		out = append(out, b.Add(int64(i), &r, fold.Add(int64(i), r))...)
 		state, _ := b.MarshalBinary() // a step of deriving may end after each record
 		b = &Builder{}
 		if err := b.UnmarshalBinary(state); err != nil {

@@ -170,7 +170,7 @@ const wheelLines = 3
 
 // wheel moves what the mouse is over.
 func (m *model) wheel(at tea.Mouse) tea.Cmd {
-	step := 0
+	var step int
 	switch at.Button {
 	case tea.MouseWheelUp:
 		step = -1

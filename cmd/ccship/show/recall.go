@@ -91,10 +91,3 @@ func span(ms int64) string {
 	}
 	return amount.Duration(d)
 }
-
-func (v View) at(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return t.In(v.Zone).Format("2006-01-02 15:04")
-}

@@ -2,8 +2,6 @@ package show
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 )
@@ -31,15 +29,3 @@ func shortened(ids []string) []string {
 
 // isAgentOf says whether an id is of an agent of a session.
 func isAgentOf(id, session string) bool { return strings.HasPrefix(id, session+"/") }
-
-// pasted is an id as a shell takes it, in full: what distinguishes it from others on a page may not do so from all.
-func pasted(id string) string {
-	id = term.Printable(id)
-	plain := func(r rune) bool {
-		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./~%", r))
-	}
-	if !strings.ContainsFunc(id, func(r rune) bool { return !plain(r) }) {
-		return id
-	}
-	return "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
-}

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// size is how many bytes of lines a block should have: larger ones compress a little better, and reading one line of
+	// blockSize is how many bytes of lines a block should have: larger ones compress a little better, and reading one line of
 	// them costs more.
-	size = 160 << 10
+	blockSize = 160 << 10
 	// window is how far back a frame refers.
 	window = 512 << 10
 	// encoders is how many blocks are packed at once at most: each encoder has tables of 5 MB.
@@ -217,7 +217,7 @@ func cutBlock(lines []Line) [][]Line {
 	for _, l := range lines {
 		total += len(l.Raw)
 	}
-	pieces := max(1, (total+size/2)/size)
+	pieces := max(1, (total+blockSize/2)/blockSize)
 	var out [][]Line
 	from, done, sum := 0, 0, 0
 	for i, l := range lines {

@@ -149,7 +149,7 @@ func TestCut(t *testing.T) {
 			for _, l := range piece {
 				size += len(l.Raw)
 			}
-			if len(piece) == 0 || len(piece) > 1 && size > 2*size+largest {
+			if len(piece) == 0 || len(piece) > 1 && size > 2*blockSize+largest {
 				t.Fatalf("round %d: a piece of %d lines has %d bytes", round, len(piece), size)
 			}
 			all = append(all, piece...)
@@ -158,7 +158,7 @@ func TestCut(t *testing.T) {
 			t.Fatalf("round %d: the pieces are not the lines", round)
 		}
 	}
-	if got := cutBlock([]Line{{Raw: make([]byte, 3*size)}, {Index: 1, Raw: []byte("x")}}); len(got) > 2 {
+	if got := cutBlock([]Line{{Raw: make([]byte, 3*blockSize)}, {Index: 1, Raw: []byte("x")}}); len(got) > 2 {
 		t.Errorf("%d pieces of two lines", len(got))
 	}
 }

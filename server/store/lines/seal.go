@@ -11,7 +11,7 @@ import (
 const (
 	// sealRows and sealBytes bound what one transaction packs: lines that arrive do not wait long for it.
 	sealRows  = 2000
-	sealBytes = 8 * size
+	sealBytes = 8 * blockSize
 )
 
 var (
@@ -71,7 +71,7 @@ func (x *Lines) unrow(ctx context.Context, d sqlstore.Dialect, at Place, b Block
 func full(lines []Line) (out [][]Line) {
 	from, sum := 0, 0
 	for i, l := range lines {
-		if sum += len(l.Raw); sum >= size {
+		if sum += len(l.Raw); sum >= blockSize {
 			out, from, sum = append(out, lines[from:i+1]), i+1, 0
 		}
 	}

@@ -64,7 +64,7 @@ func (s *Sealer) one(ctx context.Context, reader sqlstore.Dialect, at Place, all
 	seal func(at Place, all bool) (made int, more bool, err error)) (blocks int64, err error) {
 	if !all {
 		size, err := s.lines.Size(ctx, reader, at)
-		if err != nil || size < size {
+		if err != nil || size < blockSize {
 			return 0, err
 		}
 	}

@@ -234,14 +234,8 @@ func (r *ranking) exclude(ctx context.Context) error {
 	for i := range r.not {
 		for _, a := range r.not[i].alts {
 			if a.fuzzy() {
-				for _, t := range r.turns {
-					if !slices.ContainsFunc(a.terms, func(k int) bool { return t.in[k] == 0 }) {
-						delete(r.groups, r.infos[t.stream].key())
-					}
-				}
-				continue
-			}
-			if err := r.excludeLines(ctx, &a); err != nil {
+				r.excludeTurns(&a)
+			} else if err := r.excludeLines(ctx, &a); err != nil {
 				return err
 			}
 		}
@@ -259,6 +253,16 @@ func (r *ranking) exclude(ctx context.Context) error {
 	return r.finish(ctx)
 }
 
+// excludeTurns leaves out the sessions of which a turn has all words of a.
+func (r *ranking) excludeTurns(a *alternative) {
+	for _, t := range r.turns {
+		if !slices.ContainsFunc(a.terms, func(k int) bool { return t.in[k] == 0 }) {
+			delete(r.groups, r.infos[t.stream].key())
+		}
+	}
+}
+
+// excludeLines leaves out the sessions of which a line has a.
 func (r *ranking) excludeLines(ctx context.Context, a *alternative) error {
 	x := &ranking{x: r.x, d: r.d, scope: r.scope, ask: r.ask, owners: r.owners, only: r.only, since: r.since,
 		upper: r.upper,
