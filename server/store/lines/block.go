@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// blockSize is how many bytes of lines a block should have: larger ones compress a little better, and reading one line of
-	// them costs more.
+	// blockSize is how many bytes of lines a block should have: larger ones compress a little better, and reading one line
+	// of them costs more.
 	blockSize = 160 << 10
 	// window is how far back a frame refers.
 	window = 512 << 10
