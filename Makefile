@@ -12,14 +12,14 @@ export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
 
 # How many packages are tested at once. Those that take longest begin first.
 AT_ONCE ?= $(shell getconf _NPROCESSORS_ONLN)
-LONGEST  = ./server/store ./e2e ./e2e/viewer ./daemon ./daemon/reconcile ./cmd/ccship
+LONGEST  = ./server/store ./e2e ./e2e/viewer ./daemon ./daemon/proof ./cmd/ccship
 
 # Long tests of what changes rarely: `make nightly` runs them, every night (.github/workflows/nightly.yml).
 NIGHTLY  = TestDeb|TestSiege|TestSiegeTLS|TestLarge
 
 # What the race detector looks at: where goroutines share memory. All code is instrumented, SQLite's too: generic code of
 # the standard library that a package without instrumentation brings along hides what synchronises the others.
-RACE    ?= ./tail/... ./outbox/... ./state/... ./daemon/... ./server/api/... ./server/auth ./server/derive ./server/hub
+RACE    ?= ./tail/... ./outbox/... ./state/... ./daemon/... ./server/api/... ./server ./server/auth ./server/derive
 # The cases of the store in which goroutines meet.
 MEET     = Concurrent|Crowding|Crowd|Changes|Derivers|SealMeanwhile|ColdMeanwhile|ForgetMeanwhile|ForgetDuringUpload|UploadsAtOnce|Tickets|QuotaOthers
 RACING   = CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m

@@ -37,7 +37,7 @@ func (t *Tracker) link(ctx context.Context, r linkRequest) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = folder.Close() }()
+	defer folder.Close()
 	folder.AllowPrivate = r.private && r.by == byUser
 	name, err := find(folder, &r)
 	if err != nil {
@@ -176,7 +176,7 @@ func (t *Tracker) names(loc Location, r *linkRequest) []string {
 	if err != nil {
 		return names
 	}
-	defer func() { _ = folder.Close() }()
+	defer folder.Close()
 	names = append(names, folder.Names(r.base, r.path)...)
 	if name, err := folder.Find(r.base, r.path); err == nil {
 		names = append(names, name)

@@ -29,7 +29,7 @@ func openToSend(root, name string, guard guard, mask mask) (*openFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = folder.Close() }()
+	defer folder.Close()
 	folder.Guard = guard
 	f, info, err := folder.Open(name)
 	if err != nil {

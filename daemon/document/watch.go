@@ -150,7 +150,7 @@ func (t *Tracker) checkAll(ctx context.Context, loc Location, edits []edit) (soo
 		t.setProblem(loc.Session, err.Error())
 		return false
 	}
-	defer func() { _ = folder.Close() }()
+	defer folder.Close()
 	lines := editLines(folder, edits)
 	for i := range documents {
 		d := documents[i]
