@@ -159,11 +159,11 @@ func TestRetryAfter(t *testing.T) {
 		return nil
 	}))
 	w.add(path, c.even(5, 1500))
-	eventually(t, "the server said 429", 30*time.Second, func() bool { return first.Load() != 0 })
-	w.sync()
+	eventually(t, "it is asked again", 2*time.Minute, func() bool { return next.Load() != 0 })
 	if waited := time.Duration(next.Load() - first.Load()); waited < 2900*time.Millisecond {
 		t.Errorf("the next request came after %s, want the 3 s that the server asked for", waited)
 	}
+	w.sync()
 	w.same(c.session, path)
 }
 

@@ -14,12 +14,12 @@ import (
 // server that listens at an address.
 func clientRooms() map[string]string {
 	return map[string]string{
-		"keyproof":       "makes clients that ask for the proof",
-		"outbox":         "makes what they share",
-		"here":           "shows no key",
-		"daemon/control": "asks the socket",
-		"daemon":         "passes outbox's to delivery",
-		"daemon/remote":  "wraps outbox's in keyproof's", "daemon/delivery": "wraps outbox's in keyproof's",
+		"keyproof":          "makes clients that ask for the proof",
+		"outbox":            "makes what they share",
+		"internal/samehost": "shows no key",
+		"daemon/control":    "asks the socket",
+		"daemon":            "passes outbox's to delivery",
+		"daemon/remote":     "wraps outbox's in keyproof's", "daemon/delivery": "wraps outbox's in keyproof's",
 	}
 }
 

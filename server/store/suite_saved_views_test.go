@@ -37,7 +37,7 @@ func (s suite) savedViews(t *testing.T) {
 	save(ann, "  Broken \n shop ", "", "?view=failed&project=shop&after=5.6&model=")
 	save(ann, "Timeouts", server.SearchPage, "q=deadline+exceeded&kind=error&kind=result")
 	save(bob, "Timeouts", server.SessionsPage, "q=timeout")
-	has(ann, "Broken shop: /?project=shop&view=failed", "Timeouts: /search?kind=error&kind=result&q=deadline+exceeded")
+	has(ann, "Broken shop: /?project=shop&view=failed", "Timeouts: /search?q=deadline+exceeded")
 	has(bob, "Timeouts: /?q=timeout")
 	save(ann, "Timeouts", server.SessionsPage, "tag=slow")
 	has(ann, "Broken shop: /?project=shop&view=failed", "Timeouts: /?tag=slow")
