@@ -177,16 +177,6 @@ func TestUsageSupersedes(t *testing.T) {
 	}
 }
 
-func TestParseAgentMeta(t *testing.T) {
-	got := ParseAgentMeta([]byte("{\"agentType\":\"Explore\",\n\"description\":\"Find\",\"toolUseId\":\"toolu_1\",\"spawnDepth\":2,\"model\":null}\n"))
-	if diff := cmp.Diff(AgentMeta{AgentType: "Explore", Description: "Find", ToolUseID: "toolu_1", SpawnDepth: 2}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got := ParseAgentMeta([]byte("[")); got != (AgentMeta{}) {
-		t.Errorf("nonsense is %+v", got)
-	}
-}
-
 // FuzzParse parses anything; for valid records it must agree with encoding/json.
 func FuzzParse(f *testing.F) {
 	for _, tt := range parseCases() {
