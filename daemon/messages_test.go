@@ -150,9 +150,9 @@ func TestSessionsByName(t *testing.T) {
 	}
 	for name, want := range map[string]struct{ code, message, hint string }{
 		"":     {control.CodeUsage, "named", "session"},
-		"zzz":  {control.CodeNoSession, "there is no session zzz", "sessions list"},
+		"zzz":  {control.CodeNoSession, "there is no session zzz", "ccship list"},
 		"0a0a": {control.CodeAmbiguous, "2 sessions begin with 0a0a", near},
-		"0c0c": {control.CodeNoSession, "is gone", "sessions show 0c0c0c0c"},
+		"0c0c": {control.CodeNoSession, "is gone", "ccship show 0c0c0c0c"},
 	} {
 		_, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: name})
 		e, ok := errors.AsType[*control.Error](err)

@@ -271,7 +271,7 @@ func TestServerLearnsExtension(t *testing.T) {
 	if r := w.sync(); !r.Done || r.Withheld != 1 {
 		t.Errorf("sync with a plain server: %+v", r)
 	}
-	if r := w.verify(); r.Equal || r.Proven || len(r.Differences) != 0 || !found(r, "withheld", 1, "config set server_url") {
+	if r := w.verify(); r.Equal || r.Proven || len(r.Differences) != 0 || !found(r, "withheld", 1, "config server_url") {
 		t.Errorf("verify of a plain server: %+v", r)
 	}
 	w.server.mu.Lock()

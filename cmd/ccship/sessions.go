@@ -38,7 +38,7 @@ func (a verbs) running(ctx context.Context) (config.Config, error) {
 	}
 	client, _, away := control.Reach(ctx, show.Sockets(c))
 	if away != nil || c.OriginOf("socket") != config.FromDefault || client.Path() != show.UpSocket(c) {
-		return c, nil
+		return c, nil //nolint:nilerr // without a daemon the configuration decides
 	}
 	home := setup.Home{Dir: show.UpDir(c)}
 	address, err := os.ReadFile(home.File("listen"))
