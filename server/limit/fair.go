@@ -83,6 +83,13 @@ func (s *fairStore) Rank(ctx context.Context, scope server.Scope, a server.Ask) 
 	})
 }
 
+// EditsOf implements server.Provenance.
+func (s *fairStore) EditsOf(ctx context.Context, scope server.Scope, q server.EditQuery) ([]server.WrittenEdit, error) {
+	return bounded(ctx, s, scope, "find who wrote lines", func(ctx context.Context) ([]server.WrittenEdit, error) {
+		return s.Store.EditsOf(ctx, scope, q)
+	})
+}
+
 // Usage implements server.Searcher.
 func (s *fairStore) Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
 	return bounded(ctx, s, scope, "sum usage", func(ctx context.Context) ([]server.UsageRow, error) {

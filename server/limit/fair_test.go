@@ -2,10 +2,12 @@ package limit_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -21,6 +23,7 @@ import (
 	"github.com/ccship/ccship/server/limit"
 
 	"github.com/ccship/ccship/server/store/sqlite"
+	"github.com/ccship/ccship/transcript/provenance"
 )
 
 // slow is a real store in which questions of some users are held until they are let go or given up.
@@ -72,6 +75,20 @@ func (s *slow) Search(ctx context.Context, scope server.Scope, q server.SearchQu
 		return server.Hits{}, err
 	}
 	return s.Store.Search(ctx, scope, q)
+}
+
+func (s *slow) Rank(ctx context.Context, scope server.Scope, a server.Ask) (server.Ranked, error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return server.Ranked{}, err
+	}
+	return s.Store.Rank(ctx, scope, a)
+}
+
+func (s *slow) EditsOf(ctx context.Context, scope server.Scope, q server.EditQuery) ([]server.WrittenEdit, error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return nil, err
+	}
+	return s.Store.EditsOf(ctx, scope, q)
 }
 
 func (s *slow) Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
@@ -177,6 +194,18 @@ func lineOf(session string, n int, text string) string {
 // questions are what one user may not ask so often that others wait.
 var questions = []string{
 	"/api/search?q=wombat", "/api/usage?by=day", "/api/sessions", "/api/groups", "/api/drops", "/api/checkpoints",
+	"/api/why?q=" + url.QueryEscape(whoWrote()),
+}
+
+// whoWrote asks about a commit that adds a line.
+func whoWrote() string {
+	sum, _, _ := provenance.SumOf("func total(c Cart) int {")
+	f := provenance.File{Paths: []string{"cart.go"}, Lines: []provenance.Added{{Number: 1, Sum: sum}}}
+	b, err := json.Marshal(map[string]any{"commits": []provenance.Commit{{Name: "c0ffee", Files: []provenance.File{f}}}})
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
 }
 
 // TestQuestionsOfOne: forty questions of one user are answered one after the other, and hold up neither lines nor
