@@ -159,8 +159,8 @@ func (l *listedFile) read(root *os.Root, folder string, masker *redact.Masker) (
 	return f, content, err
 }
 
-// attachmentMediaType is the media type of an attachment.
-func attachmentMediaType(name string) string {
+// sidecarType is the media type of an attachment.
+func sidecarType(name string) string {
 	if strings.HasSuffix(name, ".json") {
 		return "application/json"
 	}

@@ -112,7 +112,7 @@ func (b *batch) add(ctx context.Context, f *listedFile) error {
 		return nil
 	}
 	row := b.packer.Blob(outbox.BlobRef{
-		SHA256: read.SHA256, Name: read.Name, Media: attachmentMediaType(read.Name), Size: read.Size,
+		SHA256: read.SHA256, Name: read.Name, Media: sidecarType(read.Name), Size: read.Size,
 		Root: b.root.Name(), Path: path.Join(b.folder, read.Name),
 	}, content)
 	b.files, b.rows = append(b.files, read), append(b.rows, row)

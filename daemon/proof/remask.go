@@ -40,8 +40,8 @@ func NewRemasker(d RemaskerDeps) *Remasker { return &Remasker{d} }
 // patience is how long one call of Run takes, a transcript that it began to read aside.
 const patience = 5 * time.Second
 
-// remaskTranscript is one on a server.
-type remaskTranscript struct {
+// remaskFile is one on a server.
+type remaskFile struct {
 	dest    string
 	session remote.Session
 }
@@ -89,7 +89,7 @@ func (r *Remasker) Run(ctx context.Context, dests []string, offset int,
 
 // list returns the transcripts of this machine on servers for which secrets are masked, and those of these servers
 // that cannot be asked.
-func (r *Remasker) list(ctx context.Context, dests []string) (list []remaskTranscript, plain []string, err error) {
+func (r *Remasker) list(ctx context.Context, dests []string) (list []remaskFile, plain []string, err error) {
 	for _, dest := range dests {
 		if r.Masking.For(dest, "") == nil {
 			continue
@@ -100,7 +100,7 @@ func (r *Remasker) list(ctx context.Context, dests []string) (list []remaskTrans
 		}
 		q := remote.Query{Machine: &r.Machine, User: remote.Me, Agents: true}
 		err := r.Servers.Reader(dest).Sessions(ctx, q, 1000, func(s *remote.Session) bool {
-			list = append(list, remaskTranscript{dest, *s})
+			list = append(list, remaskFile{dest, *s})
 			return true
 		})
 		if err != nil {

@@ -116,18 +116,18 @@ func userChips(ctx context.Context, st userFinder, who server.Login, q url.Value
 	return append(users, u), err
 }
 
-// narrowChip is one thing that a listing is narrowed to. URL is the page without it.
-type narrowChip struct{ Name, Value, URL string }
+// filterChip is one thing that a listing is narrowed to. URL is the page without it.
+type filterChip struct{ Name, Value, URL string }
 
 // Chips are what the address q of a page narrows its listing to. Call it after Offer, which knows names.
-func (f filter) Chips(q url.Values, base, path string, projects []chipProject) (out []narrowChip) {
+func (f filter) Chips(q url.Values, base, path string, projects []chipProject) (out []filterChip) {
 	add := func(name, value string, params ...string) {
 		change := []string{"after", ""}
 		for _, p := range params {
 			change = append(change, p, "")
 		}
 		if value != "" {
-			out = append(out, narrowChip{name, value, base + page.Address(path, q, change...)})
+			out = append(out, filterChip{name, value, base + page.Address(path, q, change...)})
 		}
 	}
 	project, machine := f.Project, f.Machine

@@ -65,7 +65,7 @@ type list struct {
 	page.Layout
 	filter
 	Tags   []page.Choice
-	Chips  []narrowChip
+	Chips  []filterChip
 	Saved  saved
 	View   view
 	Views  []page.Choice

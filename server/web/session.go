@@ -14,9 +14,6 @@ import (
 	"github.com/ccship/ccship/server/web/thread"
 )
 
-// shareMaxAgents is how many agents of a session are listed.
-const shareMaxAgents = 200
-
 // sharedPage is a conversation.
 type sharedPage struct {
 	page.Layout
@@ -81,7 +78,7 @@ func (p *sharePages) head(ctx context.Context, v visit, x *sharedPage) error {
 		return err
 	}
 	x.Heading = p.masker.String(x.Facts.Name())
-	found, err := p.store.Find(ctx, v.scope, server.SessionQuery{Page: server.Page{Limit: shareMaxAgents}, User: x.S.Owner,
+	found, err := p.store.Find(ctx, v.scope, server.SessionQuery{Page: server.Page{Limit: maxAgents}, User: x.S.Owner,
 		Parent: x.S.SessionID, Agents: true})
 	x.firstSeen = map[string]thread.AgentLink{}
 	for _, a := range found.List {

@@ -14,9 +14,9 @@ import (
 
 // Limits on what a Builder remembers. What is forgotten keeps the figures it had.
 const (
-	timelineMaxCalls  = 48 // tool calls without a result
+	maxOpenCalls      = 48 // tool calls without a result
 	maxWaitCandidates = 32 // calls of a turn of which it is not known whether they waited
-	timelineMaxAgents = 24
+	maxOpenAgents     = 24
 	maxBack           = 8   // rewinds, and links
 	maxLabel          = 120 // characters of a name or a call
 )
@@ -252,7 +252,7 @@ func (b *TimelineBuilder) agent(e *Event) {
 	if i < 0 {
 		m := b.add(e, TimelineAgent, a.Description)
 		m.Running = true
-		b.Agents = bounded(append(b.Agents, *keep(m, a.ToolID)), timelineMaxAgents)
+		b.Agents = bounded(append(b.Agents, *keep(m, a.ToolID)), maxOpenAgents)
 		i = len(b.Agents) - 1
 	}
 	k := &b.Agents[i]

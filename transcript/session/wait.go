@@ -30,7 +30,7 @@ func (b *TimelineBuilder) call(r *transcript.Record, e *Event) {
 		ID: transcript.Cut(e.ToolID, maxLabel), Tool: transcript.Cut(e.ToolName, maxLabel), At: e.Time,
 		Label: transcript.ToolSummary(e.ToolName, []byte(e.Input), maxLabel),
 		Free:  !transcript.MayAsk(b.Mode, e.ToolName, e.Path, r.Cwd),
-	}), timelineMaxCalls)
+	}), maxOpenCalls)
 }
 
 // result ends a tool call. It makes a moment of one that was long, failed or was refused.
