@@ -69,10 +69,7 @@ func weighed(t *testing.T, id, other string) *world {
 		age(t, path)
 	}
 	w.sync()
-	eventually(t, "the server has derived it", 60*time.Second, func() bool {
-		out := w.ccship("search", "weigh").stdout
-		return strings.Contains(out, id[:8]) && strings.Contains(out, other[:8])
-	})
+	w.derived("weighed", id, other)
 	return w
 }
 

@@ -194,9 +194,7 @@ func TestListShowSearchExport(t *testing.T) {
 			t.Errorf("%v: exit %d, want %d and %q\n%s%s", args, out.code, code, want, out.stdout, out.stderr)
 		}
 	}
-	eventually(t, "the server has derived it", 30*time.Second, func() bool {
-		return strings.Contains(w.ccship("search", "cart").stdout, c.session[:8])
-	})
+	w.derived("cart", c.session)
 	look(`"state":"both"`, 0, "list", "--json")
 	look(c.session[:8], 0, "list", c.session[:8])
 	look("no sessions", 0, "list", "--project", "nowhere")

@@ -33,10 +33,7 @@ func TestShortIDs(t *testing.T) {
 	document := filepath.Join(w.cwd(), "spec.md")
 	must(t, os.WriteFile(document, []byte("spec\n"), 0o600))
 	w.sync()
-	eventually(t, "the server has derived it", 60*time.Second, func() bool {
-		out := w.ccship("search", "cart").stdout
-		return strings.Contains(out, shortOne[:8]) && strings.Contains(out, shortTwin[:8])
-	})
+	w.derived("cart", shortOne, shortTwin)
 	to := filepath.Join(t.TempDir(), "restored.jsonl")
 	for _, command := range []string{
 		"messages SESSION", "messages SESSION --clear",

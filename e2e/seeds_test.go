@@ -82,6 +82,7 @@ func TestSeeds(t *testing.T) {
 	document := filepath.Join(w.cwd(), "spec.md")
 	must(t, os.WriteFile(document, []byte("# Spec\n"), 0o600))
 	w.sync()
+	w.derived("three", sessionA)
 	names := strings.NewReplacer("SESSION", sessionA, "DOCUMENT", document, "CWD", w.cwd())
 	for _, s := range seedRows() {
 		got := w.seed(names.Replace(s.do))

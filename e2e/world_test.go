@@ -58,6 +58,16 @@ func (w *world) sync() {
 	}
 }
 
+// derived waits until a search for the words finds the sessions: the server derives after it has acknowledged. The
+// words are of what was written last.
+func (w *world) derived(words string, sessions ...string) {
+	w.t.Helper()
+	eventually(w.t, "the server has derived "+words, 8*time.Minute, func() bool {
+		found := w.ccship("search", words).stdout
+		return !slices.ContainsFunc(sessions, func(id string) bool { return !strings.Contains(found, id[:8]) })
+	})
+}
+
 // sent is how many bytes were acknowledged since the daemon started.
 func (w *world) sent() int64 { w.t.Helper(); return w.status().Sent.Bytes }
 
