@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestShareAndList shares a session by a link that anybody can open until it is revoked, and lists by what a session cost.
