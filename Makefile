@@ -86,7 +86,7 @@ damage: ## the state file damaged in 16 ways under a running daemon, ROUNDS time
 	CCSHIP_TEST=rounds=$(ROUNDS) $(GO) test -run TestDamagedInUse -v -count 1 -timeout 90m ./e2e
 
 model: ## HISTORIES (default 2000) of two machines and a server, all of which go back in time, are cloned and cut off
-	CCSHIP_TEST=histories=$(HISTORIES) $(GO) test -run TestModel -v -count 1 -timeout 180m ./daemon/reconcile
+	CCSHIP_TEST=histories=$(HISTORIES) $(GO) test -run TestModel -v -count 1 -timeout 180m ./daemon/proof
 
 viewer: ## the viewer in headless Chromium, with every hostile text on every page and a session of 100 MB
 	CCSHIP_TEST=long $(GO) test -v -count 1 -timeout 30m ./e2e/viewer

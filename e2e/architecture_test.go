@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -114,4 +115,53 @@ func TestHousePathsInPages(t *testing.T) {
 	if count < 20 {
 		t.Errorf("only %d paths were found", count)
 	}
+}
+
+// TestHouseTargets: every package and every test that the Makefile or a workflow names is there. `go test -run` of a
+// name that is gone passes, and tests nothing.
+func TestHouseTargets(t *testing.T) {
+	named := 0
+	folder := regexp.MustCompile(` \./([a-z0-9/-]+[a-z0-9])(/\.\.\.)?`)
+	test := regexp.MustCompile(`\bTest[A-Z][A-Za-z]+`)
+	tests := everyTest(t)
+	files, err := filepath.Glob("../.github/workflows/*.yml")
+	must(t, err)
+	for _, file := range append(files, "../Makefile") {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		for _, m := range folder.FindAllStringSubmatch(string(text), -1) {
+			named++
+			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+				t.Errorf("%s names ./%s, and there is no such folder", filepath.Base(file), m[1])
+			}
+		}
+		for _, name := range test.FindAllString(string(text), -1) {
+			named++
+			if !strings.Contains(tests, "func "+name) {
+				t.Errorf("%s names %s, and there is no such test", filepath.Base(file), name)
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("only %d were found", named)
+	}
+}
+
+// everyTest returns the lines of all test files that declare a test.
+func everyTest(t *testing.T) string {
+	t.Helper()
+	var declared strings.Builder
+	must(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "func Test") {
+				declared.WriteString(line)
+			}
+		}
+		return err
+	}))
+	return declared.String()
 }
