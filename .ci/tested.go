@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Command tested runs `go test -json` with its arguments and prints what `go test` prints, then what was skipped and why, and the ten
-// slowest packages. Arguments before -- say what the caller left out. The exit code is that of `go test`.
+// Command tested runs `go test -json` with its arguments and prints what `go test` prints, then what was skipped and why,
+// and the ten slowest packages. Arguments before -- say what the caller left out. The exit code is that of `go test`.
 package main
 
 import (
