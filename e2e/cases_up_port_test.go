@@ -29,11 +29,7 @@ func TestUpOnAnothersPort(t *testing.T) {
 	_, err := taken.Listening()
 	must(t, err)
 	again := h.launch(kit.Program(t, "ccship"), "up")
-	select {
-	case <-again.Done():
-	case <-time.After(2 * time.Minute):
-		t.Fatal("up goes on with another user's server")
-	}
+	eventually(t, "up ends, for another user's server listens", time.Minute, again.Ended)
 	if again.Code() != 1 || !strings.Contains(again.Log.String(), "taken") {
 		t.Errorf("exit %d: %s", again.Code(), again.Log)
 	}

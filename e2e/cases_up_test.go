@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -53,10 +52,7 @@ func runningUp(t *testing.T, h *home) (up *kit.Process, base, session, link stri
 	h.env = []string{"CCSHIP_STATE_DIR=", "CCSHIP_SOCKET=", "CCSHIP_API_KEY_FILE="} // up keeps its own
 	c := newConversation(95, h.cwd())
 	h.add(h.path("-work-shop", c.session+".jsonl"), c.even(10, 1000))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	base = "http://" + listener.Addr().String()
-	must(t, listener.Close())
+	base = "http://" + kit.Address(t)
 	kit.Program(t, "ccship-server")
 	up = h.launch(kit.Program(t, "ccship"), "up", "--listen", strings.TrimPrefix(base, "http://"))
 	eventually(t, "up has imported everything", time.Minute, func() bool {

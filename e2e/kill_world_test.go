@@ -7,7 +7,6 @@ import (
 	"context"
 	"database/sql"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -245,10 +244,7 @@ func newBucket(t *testing.T, used, needed bool) *bucket {
 	if b.program == "" {
 		return b
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	b.address = ln.Addr().String()
-	must(t, ln.Close())
+	b.address = kit.Address(t)
 	must(t, os.Mkdir(filepath.Join(b.dir, "bucket"), 0o700))
 	b.start()
 	return b

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -65,7 +64,12 @@ func newPatroni(t testing.TB) *patroni {
 	c.dir = dir
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Cleanup(c.killPostgres) // after Patroni's end
-	ports := freePorts(t, 9)
+	ports := make([]int, 9)
+	for i := range ports {
+		_, port, _ := strings.Cut(kit.Address(t), ":")
+		ports[i], err = strconv.Atoi(port)
+		must(t, err)
+	}
 	c.etcd, c.front = ports[0], ports[2]
 	for i, name := range []string{"one", "two", "three"} {
 		c.nodes = append(c.nodes, &patroniNode{name: name, pg: ports[3+2*i], rest: ports[4+2*i]})
@@ -84,18 +88,6 @@ func newPatroni(t testing.TB) *patroni {
 }
 
 func newPassword() string { return rand.Text() }
-
-// freePorts are ports of loopback on which nothing listened a moment ago.
-func freePorts(t testing.TB, n int) (ports []int) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
-}
 
 // configure writes all configuration, and gives the folder to the user that runs the programs.
 func (c *patroni) configure() {
