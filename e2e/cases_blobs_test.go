@@ -92,7 +92,7 @@ func TestFilesBesideReachTheServer(t *testing.T) {
 		files["tool-results/toolu_0004.txt"] = []byte("later")
 		must(t, os.WriteFile(filepath.Join(folder, "tool-results", "toolu_0004.txt"), []byte("later"), 0o600))
 		w.add(folder+".jsonl", c.even(1, 1500))
-		eventually(t, "the new file arrives", 30*time.Second, func() bool {
+		eventually(t, "the new file arrives", time.Second, func() bool {
 			return bytes.Equal(w.besides(c.session)["tool-results/toolu_0004.txt"], []byte("later"))
 		})
 		w.haveBlobs(c.session, files)
@@ -111,6 +111,7 @@ func TestKilledInABlob(t *testing.T) {
 			case reached <- struct{}{}:
 			default:
 			}
+			return &verdict{hang: true} // until the kill: what follows must not arrive before it
 		}
 		return nil
 	})
@@ -119,7 +120,7 @@ func TestKilledInABlob(t *testing.T) {
 	for range 3 {
 		select {
 		case <-reached:
-		case <-time.After(5 * time.Minute):
+		case <-time.After(10 * time.Minute):
 			t.Fatalf("no chunk arrived: %d so far", chunks.Load())
 		}
 		w.d.Kill()

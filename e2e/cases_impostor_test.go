@@ -98,7 +98,7 @@ func TestImpostor(t *testing.T) {
 			w.d.MustStop(t)
 			w.start() // from the state, too
 			h.until("status says it after a restart", told)
-			for _, args := range [][]string{{"verify"}, {"sync"}, {"list"}, {"search", "x"}, {"doctor"}} {
+			for _, args := range [][]string{{"verify", "--timeout", "10s"}, {"sync"}, {"list"}, {"search", "x"}, {"doctor"}} {
 				_ = h.ccship(args...)
 			}
 			front.mu.Lock()

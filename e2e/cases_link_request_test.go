@@ -74,7 +74,7 @@ func TestLinkRequests(t *testing.T) {
 	if list := w.linkRequests(sessionA); list["notes.md"].Reason == "" {
 		t.Errorf("refused without a reason: %+v", list)
 	}
-	w.document(sessionA, "plan.md", "# Plan\n")
+	w.eventuallyDocument(sessionA, "plan.md", "# Plan\n") // the daemon answers first, and sends it then
 	if code, _ := w.exact.get(w.documentAddress(sessionA, "notes.md")); code != http.StatusNotFound {
 		t.Errorf("a link to the key: %d", code)
 	}

@@ -27,6 +27,13 @@ func (w *world) serverTool(want int, args ...string) outcome {
 	return out
 }
 
+// stored waits until every secret can be read in the files of the server. One look may miss some: the server moves text
+// from its log to its database meanwhile.
+func (s *secrets) stored(w *world) {
+	w.t.Helper()
+	eventually(w.t, "all secrets are in files of the server", time.Minute, func() bool { return len(s.inFiles(w)) >= len(s.needles) })
+}
+
 // inFiles are the secrets in the files of the server.
 func (s *secrets) inFiles(w *world) (found []string) {
 	w.t.Helper()
@@ -74,11 +81,10 @@ func TestServerMasks(t *testing.T) {
 	w.keepLines(path, lines-5)
 	w.add(path, c.even(2, 500))
 	w.sync()
-	if len(s.inFiles(w)) < len(s.needles) {
-		t.Fatal("there is nothing to mask")
-	}
+	s.stored(w)
 	w.serverTool(0, "forget", "--lines")
 	w.serverTool(0, "forget", "--lines", "--yes")
+	w.scrubbed(s)
 	clean := func(when string) {
 		t.Helper()
 		w.sync()
@@ -135,17 +141,13 @@ func TestForgetOld(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(w.cwd(), documents[0]), []byte("without\n"), 0o600)) // its version stays
 	w.says("", "link", "add", filepath.Join(w.cwd(), documents[0]), "--session", c.session)
 	w.sync()
-	if len(s.inFiles(w)) < len(s.needles) {
-		t.Fatalf("of %d secrets %d are stored", len(s.needles), len(s.inFiles(w)))
-	}
+	s.stored(w)
 	w.d.MustStop(t)
 	w.env = append(w.env, "CCSHIP_REDACT=on")
 	w.start()
 	w.sync()
 	w.says("add --yes to have that masked in place", "redact", "apply", "--forget-old")
-	if len(s.inFiles(w)) < len(s.needles) {
-		t.Fatal("a dry run masks")
-	}
+	s.stored(w) // a dry run masks nothing
 	generations := w.generations(c.session)
 	w.says("masked there", "redact", "apply", "--forget-old", "--yes")
 	w.says("stored nothing in the clear", "redact", "apply", "--forget-old", "--yes")
@@ -169,11 +171,7 @@ func TestForgetOld(t *testing.T) {
 func (w *world) scrubbed(s *secrets) {
 	w.t.Helper()
 	var found []string
-	kit.Within(2*time.Minute, func() bool {
-		found = s.inFiles(w)
-		return len(found)*50 <= len(s.needles)
-	})
-	if len(found)*50 > len(s.needles) {
+	if !kit.Within(8*time.Minute, func() bool { found = s.inFiles(w); return len(found)*50 <= len(s.needles) }) {
 		w.t.Errorf("%d of %d secrets are in files of the server: %q", len(found), len(s.needles), found)
 	}
 }

@@ -39,7 +39,7 @@ func TestTimelineAndCalls(t *testing.T) {
 		}
 		return out.stdout + out.stderr
 	}
-	w.derived("undefined", sessionA)
+	w.derived("continued", sessionA)
 	for _, args := range [][]string{{"search", "file:cart.go"}, {"search", "\"go test\" kind:command"}, {"search", "tool:Bash"},
 		{"search", "tool:ba* kind:error"}, {"search", "undefined tool:Bash"}, {"search", "ok file:cart.go"}} {
 		if got := ask(0, args...); !strings.Contains(got, sessionA[:8]) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,8 +24,7 @@ func TestSetup(t *testing.T) {
 		t.Skip("the service is systemd's in these scripts")
 	}
 	t.Parallel()
-	bin := filepath.Join(kit.Workshop(), "setup-bin")
-	must(t, os.Mkdir(bin, 0o700))
+	bin := t.TempDir()
 	self, err := os.Executable()
 	must(t, err)
 	for _, tool := range []string{"systemctl", "journalctl", "loginctl"} {
@@ -35,7 +35,17 @@ func TestSetup(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:      filepath.Join("testdata", "setup"),
-		Deadline: time.Now().Add(5 * time.Minute), // far beyond the worst machine
+		Deadline: time.Now().Add(30 * time.Minute), // far beyond the worst machine
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			// found WORD waits until a search finds it: the server derives after it has acknowledged.
+			"found": func(ts *testscript.TestScript, _ bool, args []string) {
+				if !kit.Within(8*time.Minute, func() bool {
+					return ts.Exec("ccship", "search", args[0]) == nil && strings.Contains(ts.ReadFile("stdout"), args[0])
+				}) {
+					ts.Fatalf("not found: %s", args[0])
+				}
+			},
+		},
 		Setup: func(env *testscript.Env) error {
 			home, err := os.MkdirTemp("", "ccsetup") // the socket's path has to stay short
 			if err != nil {

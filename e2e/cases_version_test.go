@@ -28,7 +28,7 @@ func TestNewServerVersion(t *testing.T) {
 	next("1.0.0")
 	before := w.sent()
 	line()
-	w.ccship("sync", "--wait", "--timeout", "60s")
+	w.sync()
 	if w.sent() == before || dead() != 1 {
 		t.Errorf("%d dead letters with the same version", dead())
 	}

@@ -59,7 +59,7 @@ func crashes(w *world, made []*kit.Outcome, from, to int) {
 	for n := from; n < to; n++ {
 		i := n % len(crashPhases)
 		for try := 0; !crashPhases[i].kill(a); try++ {
-			if try == 10 {
+			if try == 100 {
 				w.t.Fatalf("no kill hit the phase %q in %d tries", crashPhases[i].name, try)
 			}
 		}

@@ -91,7 +91,7 @@ type killed struct {
 func (c *campaign) run(rounds int) {
 	c.task.begin(c)
 	for c.made.Rounds < rounds {
-		if c.made.Late > 10+rounds {
+		if c.made.Late > 100+rounds {
 			c.t.Fatalf("%d of %d kills came too late", c.made.Late, c.made.Late+c.made.Rounds)
 		}
 		recovery, hit := c.round()

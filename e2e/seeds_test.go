@@ -85,8 +85,9 @@ func TestSeeds(t *testing.T) {
 	w.derived("three", sessionA)
 	names := strings.NewReplacer("SESSION", sessionA, "DOCUMENT", document, "CWD", w.cwd())
 	for _, s := range seedRows() {
-		got := w.seed(names.Replace(s.do))
-		if want := names.Replace(s.want); !regexp.MustCompile(want).MatchString(got) {
+		got, want := "", regexp.MustCompile(names.Replace(s.want))
+		// A hook, and what lists, wait for a slow daemon for a moment only, and go without it then: they are asked again.
+		if !kit.Within(2*time.Minute, func() bool { got = w.seed(names.Replace(s.do)); return want.MatchString(got) }) {
 			t.Errorf("%s: %s\n%s\nis not %s", s.row, s.do, got, want)
 		}
 	}

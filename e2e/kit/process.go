@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// stopLimit is how long a program may take to end: well within what a service manager grants.
-const stopLimit = 60 * time.Second
+// stopLimit is how long a program may take to end before it counts as one that hangs.
+const stopLimit = 5 * time.Minute
 
 // logged is how much of a log a failed test shows, in bytes.
 const logged = 4000
@@ -154,7 +154,7 @@ var listening = regexp.MustCompile(`listening on ((?:https?|unix)://\S+?)/?\s`)
 // Listening waits until a ccship-server listens, and returns its base URL without a slash at its end.
 func (p *Process) Listening() (string, error) {
 	var found []string
-	if !Within(patience*30*time.Second, func() bool {
+	if !Within(patience*time.Minute, func() bool {
 		found = listening.FindStringSubmatch(p.Log.String())
 		return found != nil || p.Ended()
 	}) || found == nil {

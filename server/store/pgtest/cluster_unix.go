@@ -24,7 +24,7 @@ import (
 const port = 5432
 
 // patience is how long PostgreSQL may take to start, stop or promote.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // Cluster is a PostgreSQL with one superuser, postgres, whom the socket's folder keeps from everybody else.
 type Cluster struct {
