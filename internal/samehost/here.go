@@ -33,7 +33,7 @@ const Path = "/here"
 
 const (
 	keySize  = 32
-	patience = 2 * time.Second // a process of this machine answers at once
+	patience = 10 * time.Second // a process of this machine answers at once, unless the machine is very busy
 )
 
 // ErrElsewhere means that a server has not proven to be on this machine.

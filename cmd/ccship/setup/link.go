@@ -13,7 +13,7 @@ import (
 )
 
 // tryLinkTime is how long the server may take to make a link.
-const tryLinkTime = 10 * time.Second
+const tryLinkTime = 30 * time.Second
 
 // loginLink asks the server of `ccship up` for a one-time link into its pages.
 func loginLink(ctx context.Context, home Home, server string) (remote.LoginLink, error) {

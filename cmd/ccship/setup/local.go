@@ -117,7 +117,7 @@ func (s *setup) useLocal(ctx context.Context, c *config.Config, l localServer) (
 }
 
 // keyTime is longer than a running server takes to learn of a key that another process made.
-const keyTime = 5 * time.Second
+const keyTime = 30 * time.Second
 
 // awaitKey waits until the server knows a new key, or has another objection.
 func awaitKey(ctx context.Context, c delivery.Candidate) {
@@ -200,7 +200,7 @@ func runServer(ctx context.Context, program string, args ...string) ([]byte, err
 }
 
 // linkTime is how long the server may take to make a link.
-const linkTime = 10 * time.Second
+const linkTime = 30 * time.Second
 
 // reader is the reading API of the server that is set.
 func reader(c config.Config) (*remote.Client, error) {

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	healthWait   = 20 * time.Second // for a server to answer after its start
-	farewell     = 5 * time.Second  // for a server to end after it was asked to
-	calm         = time.Minute      // a server that lived so long may be restarted at once again
-	restartsMost = 5                // in a row, each sooner than calm
+	healthWait   = time.Minute     // for a server to answer after its start
+	farewell     = 5 * time.Second // for a server to end after it was asked to
+	calm         = time.Minute     // a server that lived so long may be restarted at once again
+	restartsMost = 5               // in a row, each sooner than calm
 )
 
 // serverChild keeps ccship-server running as a child.

@@ -21,7 +21,7 @@ import (
 
 const (
 	// answerTime is how long a daemon may take from its start to its first answer.
-	answerTime  = 30 * time.Second
+	answerTime  = time.Minute
 	serviceBeat = 50 * time.Millisecond
 )
 

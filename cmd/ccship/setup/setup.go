@@ -203,7 +203,7 @@ func (s *setup) waitForImport(ctx context.Context, t *theService, client *contro
 		s.app.Say("the import goes on by itself as soon as it can; `ccship status` shows it")
 		return show.Unfinished(result)
 	}
-	if status, err = client.Status(ctx); err != nil {
+	if _, status, err = t.answered(ctx); err != nil {
 		return fmt.Errorf("ask daemon: %w", err)
 	}
 	s.awaitIndex(ctx, t.config)
