@@ -22,9 +22,7 @@ func TestLogin(t *testing.T) {
 	if text := b.text("body"); strings.Contains(text, talePrompt) || strings.Contains(text, taleTitle) {
 		t.Errorf("before the login something is shown: %s", brief(text))
 	}
-	if got := eval[string](b, `document.activeElement.id`); got != "key" {
-		t.Errorf("the focus is on %q, not on the key", got)
-	}
+	b.wait("the key has the focus", `document.activeElement.id === "key"`)
 	b.fill("#key", "not-a-key")
 	b.wait("the key is refused", `document.querySelector("[role=alert]")?.innerText.includes("not a valid key")`)
 	b.fill("#key", s.key)

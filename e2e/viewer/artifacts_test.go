@@ -120,7 +120,7 @@ func checkDocuments(b *tab) {
 // checkLive changes a document and makes a checkpoint while the page is open.
 func checkLive(b *tab, s *site, x stream, plan string) {
 	b.t.Helper()
-	b.asks("/events?session=" + artifactsID)
+	b.listens("/events?session=" + artifactsID)
 	eval[any](b, `window.stayed = true`)
 	must(b.t, s.sendArtifacts(s.key, x, "documents", version("docs/plan.md", 2, time.Now(), strings.Replace(plan, "02:30", "02:45", 1))))
 	b.wait("the chip says so", `document.querySelector('.chip a[title="docs/plan.md"] + .changed')`)

@@ -42,7 +42,7 @@ func TestBasePath(t *testing.T) {
 	b.click(eval[string](b, "location.hash") + " a.raw")
 	b.wait("the record is shown", `document.querySelector(".provenance")`)
 	below(b)
-	b.press("g", "u")
+	b.goes("u")
 	b.wait("usage by key", `document.readyState === "complete" && location.pathname === "/ccship/usage"`)
 	below(b)
 	b.fill("#find", taleWord)

@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // quoted is a text as JavaScript.
@@ -29,7 +32,8 @@ func one(selector string) string { return "document.querySelector(" + quoted(sel
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.wait(selector+" is there", one(selector))
-	for range 20 {
+	b.loaded() // before that nothing may come of it
+	for range 100 {
 		if b.pressed(selector) {
 			return
 		}
@@ -54,6 +58,7 @@ func (b *tab) pressed(selector string) bool {
 // keeps it from becoming text, as with a real keyboard.
 func (b *tab) press(keys ...string) {
 	b.t.Helper()
+	b.loaded() // before that no page takes a key
 	for _, k := range keys {
 		events := kb.Encode([]rune(k)[0])
 		down, up := *events[0], *events[len(events)-1]
@@ -62,6 +67,21 @@ func (b *tab) press(keys ...string) {
 		}
 		call(b, input.DispatchKeyEvent, down)
 		call(b, input.DispatchKeyEvent, up)
+	}
+}
+
+// goes types g and another key, which lead to a page: a page takes both together if the second one follows within one
+// and a half seconds.
+func (b *tab) goes(key string) {
+	b.t.Helper()
+	const together = 1500 * time.Millisecond
+	for {
+		began := time.Now()
+		b.press("g", key)
+		if time.Since(began) < together {
+			return
+		}
+		kit.Pass(2 * together) // the page has forgotten both
 	}
 }
 

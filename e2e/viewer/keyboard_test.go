@@ -38,7 +38,7 @@ func TestKeyboard(t *testing.T) {
 	b.press(kb.Escape)
 	b.wait("Escape leaves the field", `document.activeElement.id !== "find"`)
 	for _, way := range []struct{ key, path string }{{"u", "/usage"}, {"s", "/search"}, {"r", "/drops"}, {"l", "/"}} {
-		b.press("g", way.key)
+		b.goes(way.key)
 		b.wait("g "+way.key+" leads to "+way.path, `document.readyState === "complete" && location.pathname === `+quoted(way.path))
 		if way.key == "s" {
 			b.wait("the field has the focus", `document.activeElement.id === "find"`)

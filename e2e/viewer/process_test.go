@@ -22,7 +22,7 @@ func launch(env []string, program string, args ...string) (*kit.Process, error) 
 
 // output runs a program to its end and answers its standard output.
 func output(env []string, program string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = env

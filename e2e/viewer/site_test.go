@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
 )
@@ -104,14 +103,14 @@ func (s *site) ask(method, path, key, encoding string, body []byte) (int, []byte
 // settle waits until everything stored is derived.
 func (s *site) settle() error {
 	var last []byte
-	if kit.Within(3*time.Minute, func() bool {
+	if kit.Within(patience, func() bool {
 		_, body, err := s.ask("GET", "/metrics", s.key, "", nil)
 		last = body
 		return err == nil && bytes.Contains(body, []byte("\nccship_server_derive_lag_streams 0\n"))
 	}) {
 		return nil
 	}
-	return fmt.Errorf("not everything is derived within three minutes:\n%s", last)
+	return fmt.Errorf("not everything is derived within %s:\n%s", patience, last)
 }
 
 // settled is settle for a test.

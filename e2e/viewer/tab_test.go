@@ -35,12 +35,13 @@ type tab struct {
 
 	mu       sync.Mutex
 	asked    []string // addresses of all requests
+	answered []string // and of those whose answer has begun
 	troubles []string
 	allowed  []string // parts of troubles that the test brings about
 }
 
 // patience is how long the slowest of loaded machines may take for anything on a page.
-const patience = 3 * time.Minute
+const patience = 10 * time.Minute
 
 // newTab opens an empty tab for the pages below home.
 func newTab(t testing.TB, home string) *tab {
@@ -83,6 +84,10 @@ func (b *tab) note(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
 		b.request(e.Request.URL)
+	case *network.EventResponseReceived:
+		b.mu.Lock()
+		b.answered = append(b.answered, e.Response.URL)
+		b.mu.Unlock()
 	case *network.EventWebSocketCreated:
 		b.trouble("a web socket to %s", e.URL)
 	case *runtime.EventConsoleAPICalled:
@@ -159,11 +164,14 @@ func (b *tab) requests() []string {
 	return append([]string(nil), b.asked...)
 }
 
-// asks waits until the page has asked for an address below home that begins so.
-func (b *tab) asks(path string) {
+// listens waits until the page listens to the changes at an address below home that begins so: until the server, which
+// tells of every change from then on, has answered.
+func (b *tab) listens(path string) {
 	b.t.Helper()
-	eventually(b.t, "the page asks for "+path, patience, func() bool {
-		return slices.ContainsFunc(b.requests(), func(r string) bool { return strings.HasPrefix(r, b.home+path) })
+	eventually(b.t, "the page listens to "+path, time.Minute, func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return slices.ContainsFunc(b.answered, func(r string) bool { return strings.HasPrefix(r, b.home+path) })
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestTabSeesTrouble proves that a tab would see what no page of ours may do.
@@ -44,7 +45,7 @@ func TestTabSeesTrouble(t *testing.T) {
 				}
 				return
 			}
-			eventually(t, "the tab sees "+c.want, patience, func() bool { return strings.Contains(strings.Join(b.seen(), "\n"), c.want) })
+			eventually(t, "the tab sees "+c.want, time.Minute, func() bool { return strings.Contains(strings.Join(b.seen(), "\n"), c.want) })
 			b.allow(c.want)
 			for _, part := range []string{"net::ERR", "404", "policy:", "Content Security Policy", "WebSocket connection"} {
 				b.allow(part) // what the same fault is called elsewhere
