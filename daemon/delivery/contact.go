@@ -30,11 +30,17 @@ type contact struct {
 // concurrent use.
 type contacts struct {
 	limit time.Duration // for an answer; immutable
+	fresh time.Duration // how long an answer counts as current: control.ContactFresh, but in tests; immutable
 
 	mu    sync.Mutex
 	known map[string]contact       // by destination; guarded by mu
 	under map[string]chan struct{} // closed when the probe of a destination has ended; guarded by mu
 	next  []string                 // destinations whose probe has not begun; guarded by mu
+}
+
+func newContacts() contacts {
+	return contacts{limit: contactTime, fresh: control.ContactFresh,
+		known: map[string]contact{}, under: map[string]chan struct{}{}}
 }
 
 // of returns what is known about a destination.
@@ -119,10 +125,10 @@ func (s *Servers) Probe(ctx context.Context, wait bool) {
 // probed within that time does not count as silent: otherwise it would be probed over and over.
 func (s *Servers) silent(dest string, drainer *outbox.Drainer, waits bool) bool {
 	known, now := s.contacts.of(dest), time.Now()
-	if !waits && now.Sub(known.last.At) < control.ContactFresh {
+	if !waits && now.Sub(known.last.At) < s.contacts.fresh {
 		return false
 	}
-	return now.Sub(lastContact(known, drainer.Health().LastOKAt)) >= control.ContactFresh
+	return now.Sub(lastContact(known, drainer.Health().LastOKAt)) >= s.contacts.fresh
 }
 
 // lastContact is when a server last answered and accepted a request; zero: not since the start.

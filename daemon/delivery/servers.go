@@ -72,7 +72,7 @@ func New(c Config) *Servers {
 	return &Servers{
 		db: c.State, owner: c.Owner, origin: c.Origin, plain: c.Plain, client: c.Client, proven: c.Proven,
 		log:      c.Log,
-		contacts: contacts{limit: contactTime, known: map[string]contact{}, under: map[string]chan struct{}{}},
+		contacts: newContacts(),
 		ownKey:   &keyFile{optional: true}, addresses: addresses,
 		all: map[string]*outbox.Drainer{}, clients: map[string]*http.Client{}, bell: newBell(),
 	}
