@@ -79,7 +79,7 @@ func TestRecoverTerminates(t *testing.T) {
 	Recover(bytes.Repeat([]byte(`{"type":"a`), 1<<17))
 	Recover(bytes.Repeat([]byte(`{`), 1<<20))
 	Recover([]byte(strings.Repeat(`{"type":`, MaxDepth-1) + `"` + strings.Repeat("x", 32<<20)))
-	if d := time.Since(start); d > time.Minute {
+	if d := time.Since(start); d > 20*time.Minute { // the square of these would be hours
 		t.Errorf("took %v", d)
 	}
 }
