@@ -30,14 +30,14 @@ type Users interface {
 
 // Keys keeps the hashes of API keys.
 type Keys interface {
-	// AddKey keeps a key of a user that exists, made with k.By.
+	// AddKey keeps a key of a user that exists, made with k.By. ErrHasMany when it would be one more than k.Most.
 	AddKey(ctx context.Context, k Key) error
 	Keys(ctx context.Context, user int64) ([]Key, error) // user 0: of all users; oldest first
 	// RevokeKey revokes a key with all that came from it: what it was rotated to and from, keys that were made with one
 	// of these, and so on. Logins, one-time links and links to sessions end with the key that they were made with.
 	RevokeKey(ctx context.Context, name string, at time.Time) error
 	// RotateKey gives the name of a valid key to k's hash, by k.By. The old hash stays valid until grace, under another
-	// name.
+	// name. ErrHasMany when its user would have more valid ones than k.Most.
 	RotateKey(ctx context.Context, k Key, grace time.Time) error
 }
 
@@ -97,6 +97,7 @@ type Key struct {
 	Revoked time.Time // zero: never; refused from then on. It lies ahead for a rotated key
 	By      int64     // the key that it was made with; 0: none
 	Chain   int64     // the first key that it was rotated from; 0: itself
+	Most    int64     // valid keys that its user may have with it, when it is added; 0: any number
 }
 
 // Share lets a user see another user's sessions of one project.

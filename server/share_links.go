@@ -17,13 +17,15 @@ type ShareLink struct {
 	Key     int64  // with which key; 0: none
 	Created time.Time
 	Until   time.Time
+	Most    int64 // working links that By may have with it, when it is added; 0: any number
 }
 
 // ShareLinks keeps links to sessions. One works until its time is over, it is removed, the user who made it is disabled
 // or may no longer share the session, the key it was made with is revoked, or the session is forgotten. Safe for
 // concurrent use.
 type ShareLinks interface {
-	// AddShareLink keeps a link and returns its ID. ErrNotFound when there is no such stream or user.
+	// AddShareLink keeps a link and returns its ID. ErrNotFound when there is no such stream or user, ErrHasMany when the
+	// link would be one more than l.Most.
 	AddShareLink(ctx context.Context, l ShareLink) (int64, error)
 	// FindShareLink returns ErrNotFound for a link that is unknown or does not work at now.
 	FindShareLink(ctx context.Context, hash [32]byte, now time.Time) (ShareLink, error)

@@ -117,6 +117,8 @@ func (s *Server) explain(r *http.Request, err error) (status int, code, message 
 		return http.StatusConflict, "last_owner", err.Error()
 	case errors.Is(err, server.ErrExists):
 		return http.StatusConflict, "exists", err.Error()
+	case errors.Is(err, server.ErrHasMany):
+		return http.StatusConflict, "too_many", err.Error()
 	case errors.Is(err, server.ErrOverQuota):
 		no, _ := errors.AsType[*server.QuotaError](err)
 		return http.StatusInsufficientStorage, protocol.CodeOverQuota, no.Error()

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -83,9 +82,6 @@ func addKey(q *accountRequest) (status int, answer any, err error) {
 	k := server.Key{Name: in.Name, User: user, Created: time.Now().UTC()}
 	k.Hash, k.By = hash, q.Who.ID
 	if err := q.Access.AddKey(q.Context(), k); err != nil {
-		if errors.Is(err, auth.ErrHasMany) {
-			err = wire.Refuse(http.StatusConflict, "too_many", err.Error())
-		}
 		return 0, nil, err
 	}
 	q.Log.Info("key added", "key", k.Name, "user", user.Name, "by", q.Who.User.Name)
@@ -151,7 +147,7 @@ func rotateKey(q *accountRequest) (status int, answer any, err error) {
 	key, hash := auth.NewKey()
 	now := time.Now().UTC()
 	next := server.Key{Name: k.Name, Hash: hash, Created: now, By: q.Who.ID}
-	if err := q.Store.RotateKey(q.Context(), next, now.Add(grace)); err != nil {
+	if err := q.Access.RotateKey(q.Context(), next, now.Add(grace)); err != nil {
 		return 0, nil, err
 	}
 	q.Log.Info("key rotated", "key", k.Name, "by", q.Who.User.Name)

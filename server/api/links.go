@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -49,9 +48,6 @@ func addShareLink(q *keepRequest) (status int, answer any, err error) {
 	}
 	secret, l, err := q.Access.NewShareLink(q.Context(),
 		server.ShareLink{Stream: at.Stream, By: q.Who.User, Key: q.Who.ID, Session: at.SessionID}, ttl)
-	if errors.Is(err, auth.ErrHasMany) {
-		err = wire.Refuse(http.StatusConflict, "too_many", err.Error())
-	}
 	if err != nil {
 		return 0, nil, err
 	}

@@ -3,7 +3,10 @@ package store_test
 import (
 	"crypto/sha256"
 	"errors"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,6 +137,64 @@ func (s suite) shareLinks(t *testing.T) {
 	}
 	works("last", start, false)
 	lists(server.ShareLinkQuery{}, "")
+}
+
+// hasMany: of many who add keys or links of a user at once, so many as the user may have are added.
+func (s suite) hasMany(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann := addUser(t, st, "ann", server.Member)
+	b := batch("a", object(0, `{}`))
+	b.Owner = ann.ID
+	put(t, st, b)
+	at, err := st.Resolve(ctx, server.ScopeOf(ann), server.Ref{SessionID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most, tries = 5, 20
+	hash := func(i int) [32]byte { return sha256.Sum256([]byte{byte(i)}) }
+	atOnce := func(what string, add func(i int) error) {
+		t.Helper()
+		var group sync.WaitGroup
+		var added atomic.Int64
+		for i := range tries {
+			group.Go(func() {
+				err := add(i)
+				if err == nil {
+					added.Add(1)
+				} else if !errors.Is(err, server.ErrHasMany) {
+					t.Errorf("%s %d: %v", what, i, err)
+				}
+			})
+		}
+		group.Wait()
+		if n := added.Load(); n != most {
+			t.Errorf("%d of %d are added: %s; want %d", n, tries, what, most)
+		}
+	}
+	key := func(i int) server.Key {
+		return server.Key{User: ann, Name: "k" + strconv.Itoa(i), Hash: hash(i), Created: start, Most: most}
+	}
+	atOnce("keys", func(i int) error { return st.AddKey(ctx, key(i)) })
+	atOnce("links", func(i int) error {
+		_, err := st.AddShareLink(ctx, server.ShareLink{Hash: hash(i), Stream: at.Stream, By: ann, Created: start,
+			Until: start.Add(time.Hour), Most: most})
+		return err
+	})
+	keys, err := st.Keys(ctx, ann.ID)
+	if err != nil || len(keys) != most {
+		t.Fatalf("%d keys, %v", len(keys), err)
+	}
+	next := key(tries)
+	next.Name = keys[0].Name
+	if err := st.RotateKey(ctx, next, start.Add(time.Hour)); !errors.Is(err, server.ErrHasMany) {
+		t.Errorf("an old key still works beside its successor: %v", err)
+	}
+	if err := st.RevokeKey(ctx, keys[1].Name, start); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.RotateKey(ctx, next, start.Add(time.Hour)); err != nil {
+		t.Error(err)
+	}
 }
 
 // tops: sessions by name, and the longest first.

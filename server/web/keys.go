@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
@@ -40,9 +39,6 @@ func (p *accountPages) addKey(r *http.Request, who server.Login) (notice, secret
 	key, hash := auth.NewKey()
 	k := server.Key{User: who.User, Name: name, Hash: hash, Created: p.now(), By: who.Key}
 	if err := p.access.AddKey(r.Context(), k); err != nil {
-		if errors.Is(err, auth.ErrHasMany) {
-			err = page.BadRequestError("You have " + err.Error() + ".")
-		}
 		return "", "", err
 	}
 	return "This is the key " + name + ". Copy it now: the server keeps only a hash of it.", key, nil
@@ -84,7 +80,7 @@ func (p *accountPages) rotateKey(r *http.Request, who server.Login) (notice, sec
 	}
 	key, hash := auth.NewKey()
 	next := server.Key{Name: k.Name, Hash: hash, Created: p.now(), By: who.Key}
-	if err := p.store.RotateKey(r.Context(), next, p.now().Add(rotateGrace)); err != nil {
+	if err := p.access.RotateKey(r.Context(), next, p.now().Add(rotateGrace)); err != nil {
 		return "", "", err
 	}
 	return "This is the new value of the key " + k.Name + ". Copy it now: the server keeps only a hash of it. " +

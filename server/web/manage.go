@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 
@@ -87,9 +86,6 @@ func (p *sharePages) add(w http.ResponseWriter, r *http.Request, who server.Logi
 	}
 	link := server.ShareLink{Stream: at.Stream, By: who.User, Key: who.Key}
 	secret, _, err := p.access.NewShareLink(r.Context(), link, ttl)
-	if errors.Is(err, auth.ErrHasMany) {
-		err = page.BadRequestError("You have " + err.Error() + ".")
-	}
 	if err != nil {
 		return err
 	}

@@ -48,9 +48,18 @@ func (a *accounts) TouchKey(ctx context.Context, id int64, at time.Time) error {
 
 // AddKey implements server.Accounts.
 func (a *accounts) AddKey(ctx context.Context, k server.Key) error {
-	return a.edit(ctx, fmt.Sprintf("add key %q", k.Name), `
+	err := a.store.once(ctx, func(tx pgx.Tx) error {
+		if err := sqlstore.CheckKeys(ctx, dialect{tx}, k.User.ID, k); err != nil {
+			return err
+		}
+		return editPg(ctx, tx, `
 INSERT INTO keys ("user", name, hash, created, made_by) SELECT id, $1, $2, $3, $4 FROM users WHERE id = $5`,
-		sqlstore.CleanText(k.Name), k.Hash[:], sqlstore.Micros(k.Created), k.By, k.User.ID)
+			sqlstore.CleanText(k.Name), k.Hash[:], sqlstore.Micros(k.Created), k.By, k.User.ID)
+	})
+	if err != nil {
+		return fmt.Errorf("add key %q: %w", k.Name, err)
+	}
+	return nil
 }
 
 // RevokeKey implements server.Accounts.
@@ -76,6 +85,9 @@ func (a *accounts) RotateKey(ctx context.Context, next server.Key, grace time.Ti
 			`WHERE k.name = $1 AND (k.revoked = 0 OR k.revoked > $2) FOR UPDATE OF k`, name, sqlstore.Micros(next.Created)))
 		if err != nil {
 			return translate(err)
+		}
+		if err := sqlstore.CheckKeys(ctx, dialect{tx}, k.User.ID, next); err != nil {
+			return err
 		}
 		until := grace
 		if !k.Revoked.IsZero() && k.Revoked.Before(grace) {

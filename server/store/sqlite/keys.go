@@ -19,9 +19,18 @@ func (a *accounts) TouchKey(ctx context.Context, id int64, at time.Time) error {
 
 // AddKey implements server.Accounts.
 func (a *accounts) AddKey(ctx context.Context, k server.Key) error {
-	return a.edit(ctx, fmt.Sprintf("add key %q", k.Name), `
+	err := a.store.withWriter(ctx, func(c *sql.Conn) error {
+		if err := sqlstore.CheckKeys(ctx, dialect{c}, k.User.ID, k); err != nil {
+			return err
+		}
+		return editOne(ctx, c, `
 INSERT INTO keys (user, name, hash, created, made_by) SELECT id, ?, ?, ?, ? FROM users WHERE id = ?`,
-		sqlstore.CleanText(k.Name), k.Hash[:], sqlstore.Micros(k.Created), k.By, k.User.ID)
+			sqlstore.CleanText(k.Name), k.Hash[:], sqlstore.Micros(k.Created), k.By, k.User.ID)
+	})
+	if err != nil {
+		return fmt.Errorf("add key %q: %w", k.Name, err)
+	}
+	return nil
 }
 
 // RevokeKey implements server.Accounts.
@@ -51,6 +60,9 @@ func (a *accounts) RotateKey(ctx context.Context, next server.Key, grace time.Ti
 			name, sqlstore.Micros(next.Created)))
 		if err != nil {
 			return translate(err)
+		}
+		if err := sqlstore.CheckKeys(ctx, dialect{c}, k.User.ID, next); err != nil {
+			return err
 		}
 		until := grace
 		if !k.Revoked.IsZero() && k.Revoked.Before(grace) {

@@ -154,6 +154,23 @@ const RevokeKeys = `WITH RECURSIVE gone (id) AS (
 UPDATE keys SET revoked = CASE WHEN revoked = 0 OR revoked > $1 THEN $1 ELSE revoked END
 WHERE id IN (SELECT id FROM gone)`
 
+// CheckKeys returns server.ErrHasMany when a user has as many valid keys as a new one says. Others that add keys of the
+// user wait until the transaction of d ends.
+func CheckKeys(ctx context.Context, d Dialect, user int64, k server.Key) error {
+	if k.Most == 0 {
+		return nil
+	}
+	if err := d.LockUser(ctx, user); err != nil {
+		return err
+	}
+	n, err := one(ctx, d, `SELECT count(*) FROM keys WHERE "user" = ? AND (revoked = 0 OR revoked > ?)`, user,
+		Micros(k.Created))
+	if err == nil && n >= k.Most {
+		err = fmt.Errorf("%d keys: %w", n, server.ErrHasMany)
+	}
+	return err
+}
+
 // FindKey implements server.Keyring.
 func (p *People) FindKey(ctx context.Context, hash [32]byte) (server.Key, error) {
 	k, err := first(ctx, p.reader, SelectKey+`WHERE k.hash = ?`, []any{hash[:]}, ScanKey)

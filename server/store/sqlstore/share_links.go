@@ -11,7 +11,10 @@ import (
 // AddShareLink implements server.ShareLinks. It also removes links that have been over for long.
 func (k *Keeper) AddShareLink(ctx context.Context, x server.ShareLink) (id int64, err error) {
 	err = k.writer(ctx, func(l Dialect) error {
-		err := Keeping(ctx, l)
+		err := checkLinks(ctx, l, x)
+		if err == nil {
+			err = Keeping(ctx, l)
+		}
 		if err == nil {
 			_, err = l.Exec(ctx, `DELETE FROM share_links WHERE until < ?`, Micros(x.Created.Add(-LongOver)))
 		}
@@ -33,6 +36,23 @@ RETURNING id`, []any{x.Hash[:], x.Key, Micros(x.Created), Micros(x.Until), x.Str
 		return 0, fmt.Errorf("keep share link: %w", err)
 	}
 	return id, nil
+}
+
+// checkLinks returns server.ErrHasMany for a link more than its maker may have. Others that add links of the user wait
+// until the transaction of l ends.
+func checkLinks(ctx context.Context, l Dialect, x server.ShareLink) error {
+	if x.Most == 0 {
+		return nil
+	}
+	if err := l.LockUser(ctx, x.By.ID); err != nil {
+		return err
+	}
+	at := Micros(x.Created)
+	n, err := one(ctx, l, `SELECT count(*) FROM (`+shareLinks+` AND l.maker = ?) working`, at, at, x.By.ID)
+	if err == nil && n >= x.Most {
+		err = fmt.Errorf("%d links to sessions: %w", n, server.ErrHasMany)
+	}
+	return err
 }
 
 // shareLinks are the links l that work, of users u, to streams s with facts f. Its values are a time, twice.
