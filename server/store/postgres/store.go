@@ -41,7 +41,8 @@ type Store struct {
 	*sqlstore.Sums
 	sqlstore.Keeper
 	lines.Policy
-	accounts
+	sqlstore.People
+	keys lines.Lookups[[32]byte, server.Key]
 	sqlstore.Timelines
 	notices *notices
 }
@@ -88,7 +89,7 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 	}
 	s.Masks = lines.NewMasks(dialect{s.pool}, maskDatabase{s}, s.held, s.Tier, s.tell)
 	s.texts, s.Sums = search.New(textDatabase{s}), sqlstore.NewSums(textDatabase{s})
-	s.accounts = newAccounts(s)
+	s.People, s.keys.Ask = sqlstore.NewPeople(dialect{s.pool}, s.editPeople), s.findKeys
 	s.Timelines = sqlstore.Timelines{On: dialect{s.pool}}
 	s.Quotas = sqlstore.NewQuotas(dialect{s.pool}, s.writeArtifacts)
 	s.Policy = lines.NewPolicy(lines.PolicyOf{Reader: dialect{s.pool}, DB: retentionDatabase{s}, Lines: s.held,

@@ -131,7 +131,7 @@ func TestFlat(t *testing.T) {
 			return len(h.List), err
 		}},
 		{"names of users", false, func(d counted, s *Store) (int, error) {
-			p := sqlstore.NewPeople(d.counter)
+			p := sqlstore.NewPeople(d.counter, nil)
 			names, err := p.UserNames(t.Context(), []int64{3, 17, 5})
 			return len(names), err
 		}},

@@ -30,9 +30,10 @@ CREATE TABLE keys (
 CREATE TABLE shares (
   with_user INTEGER NOT NULL,           -- who may see
   owner INTEGER NOT NULL,               -- whose
+  project_key BLOB NOT NULL,            -- sha256 of project_hash
   project_hash TEXT NOT NULL, project TEXT NOT NULL, created INTEGER NOT NULL,
   documents INTEGER NOT NULL DEFAULT 0, -- 1: linked documents too
-  PRIMARY KEY (with_user, owner, project_hash)
+  PRIMARY KEY (with_user, owner, project_key)
 ) WITHOUT ROWID;
 
 CREATE TABLE logins (

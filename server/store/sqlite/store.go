@@ -65,7 +65,7 @@ type Store struct {
 	*sqlstore.Sums
 	sqlstore.Keeper
 	lines.Policy
-	accounts
+	sqlstore.People
 	lines.Masks
 	sqlstore.Timelines
 	changes sqlstore.Changes
@@ -132,7 +132,7 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 	}
 	s.held.Keep(s.Tier)
 	s.Masks = lines.NewMasks(dialect{s.read}, maskDatabase{s}, s.held, s.Tier, s.changes.Tell)
-	s.accounts = accounts{sqlstore.NewPeople(dialect{brief{s.read}}), s}
+	s.People = sqlstore.NewPeople(dialect{brief{s.read}}, s.editPeople)
 	s.texts, s.Sums = search.New(textDatabase{s}), sqlstore.NewSums(textDatabase{s})
 	s.Timelines = sqlstore.Timelines{On: dialect{s.read}}
 	s.Quotas = sqlstore.NewQuotas(dialect{s.read}, s.writeArtifacts)
@@ -148,6 +148,11 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 // writeArtifacts runs fn in a transaction.
 func (s *Store) writeArtifacts(ctx context.Context, fn func(sqlstore.Dialect) error) error {
 	return s.withWriter(ctx, func(c *sql.Conn) error { return fn(dialect{c}) })
+}
+
+// editPeople is writeArtifacts for accounts.
+func (s *Store) editPeople(ctx context.Context, fn func(sqlstore.Dialect) error) error {
+	return translate(s.writeArtifacts(ctx, fn))
 }
 
 // creating keeps createFile's file from being closed while SQLite has it open: closing any file drops the POSIX locks

@@ -36,11 +36,17 @@ func scanUser(row Scanner) (server.User, error) {
 	return r.User(), err
 }
 
-// People finds accounts, the same in both databases.
-type People struct{ reader Dialect }
+// People are users, keys, shares and logins, the same in both databases. Set once, when a store opens.
+type People struct {
+	reader Dialect
+	writer func(ctx context.Context, fn func(Dialect) error) error
+}
 
-// NewPeople returns the accounts of a store.
-func NewPeople(reader Dialect) People { return People{reader} }
+// NewPeople returns the accounts of a store. writer runs a function once in a transaction, and answers
+// server.ErrExists when a row with the name exists.
+func NewPeople(reader Dialect, writer func(context.Context, func(Dialect) error) error) People {
+	return People{reader, writer}
+}
 
 // FindUser implements server.Accounts.
 func (p *People) FindUser(ctx context.Context, name string) (server.User, error) {
@@ -145,18 +151,9 @@ func ScanKey(row Scanner) (server.Key, error) {
 	return k, err
 }
 
-// RevokeKeys revokes a key and all that came from it. Its values are the time and the name, in this order, in both
-// dialects.
-const RevokeKeys = `WITH RECURSIVE gone (id) AS (
-  SELECT k.id FROM keys k JOIN keys named ON named.name = $2
-  WHERE coalesce(nullif(k.chain, 0), k.id) = coalesce(nullif(named.chain, 0), named.id)
-  UNION SELECT k.id FROM keys k JOIN gone g ON k.made_by = g.id)
-UPDATE keys SET revoked = CASE WHEN revoked = 0 OR revoked > $1 THEN $1 ELSE revoked END
-WHERE id IN (SELECT id FROM gone)`
-
-// CheckKeys returns server.ErrHasMany when a user has as many valid keys as a new one says. Others that add keys of the
+// checkKeys returns server.ErrHasMany when a user has as many valid keys as a new one says. Others that add keys of the
 // user wait until the transaction of d ends.
-func CheckKeys(ctx context.Context, d Dialect, user int64, k server.Key) error {
+func checkKeys(ctx context.Context, d Dialect, user int64, k server.Key) error {
 	if k.Most == 0 {
 		return nil
 	}
@@ -213,18 +210,3 @@ func scanLogin(row Scanner) (l server.Login, err error) {
 	l.User, l.Until = user.User(), Moment(until)
 	return l, err
 }
-
-// RotatedName is the new name of a key whose name another key has taken over.
-func RotatedName(name string, id int64, until time.Time) string {
-	return fmt.Sprintf("%s (rotated, until %s, %d)", name, until.UTC().Format("2006-01-02 15:04"), id)
-}
-
-// LongOver is the age at which expired logins and tickets are removed, when a new one is made.
-const LongOver = 90 * 24 * time.Hour
-
-// MaxTickets and MaxLogins are how many one-time links and logins of a user work: with one more, the one that would be
-// over first ends.
-const (
-	MaxTickets = 50
-	MaxLogins  = 500
-)

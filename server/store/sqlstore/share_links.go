@@ -16,7 +16,7 @@ func (k *Keeper) AddShareLink(ctx context.Context, x server.ShareLink) (id int64
 			err = Keeping(ctx, l)
 		}
 		if err == nil {
-			_, err = l.Exec(ctx, `DELETE FROM share_links WHERE until < ?`, Micros(x.Created.Add(-LongOver)))
+			_, err = l.Exec(ctx, `DELETE FROM share_links WHERE until < ?`, Micros(x.Created.Add(-longOver)))
 		}
 		if err != nil {
 			return err

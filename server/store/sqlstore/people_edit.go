@@ -1,0 +1,195 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// once runs statements in a transaction of their own. A failure names what was to be done.
+func (p *People) once(ctx context.Context, what string, fn func(Dialect) error) error {
+	if err := p.writer(ctx, fn); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// edit runs one statement that must change a row: server.ErrNotFound when it changes none, server.ErrExists when
+// another row has the name.
+func (p *People) edit(ctx context.Context, what, query string, args ...any) error {
+	return p.once(ctx, what, func(d Dialect) error { return editOne(ctx, d, query, args...) })
+}
+
+func editOne(ctx context.Context, d Dialect, query string, args ...any) error {
+	n, err := d.Exec(ctx, query, args...)
+	if err == nil && n == 0 {
+		err = server.ErrNotFound
+	}
+	return err
+}
+
+// AddUser implements server.Accounts.
+func (p *People) AddUser(ctx context.Context, name string, role server.Role, at time.Time) (server.User, error) {
+	u := server.User{Name: CleanText(name), Role: role, Created: Moment(Micros(at))}
+	err := p.once(ctx, fmt.Sprintf("add user %q", name), func(d Dialect) (err error) {
+		u.ID, err = one(ctx, d, `INSERT INTO users (name, role, created) VALUES (?, ?, ?) RETURNING id`,
+			u.Name, string(role), Micros(at))
+		return err
+	})
+	if err != nil {
+		return server.User{}, err
+	}
+	return u, nil
+}
+
+// SetRole implements server.Accounts.
+func (p *People) SetRole(ctx context.Context, user int64, role server.Role) error {
+	return p.edit(ctx, "change role", `UPDATE users SET role = ? WHERE id = ?`, string(role), user)
+}
+
+// DisableUser implements server.Accounts.
+func (p *People) DisableUser(ctx context.Context, user int64, at time.Time) error {
+	return p.edit(ctx, "disable user", `UPDATE users SET disabled = ? WHERE id = ?`, Micros(at), user)
+}
+
+// AddShare implements server.Accounts.
+func (p *People) AddShare(ctx context.Context, h server.Share) error {
+	return p.edit(ctx, "share project", `
+INSERT INTO shares (with_user, owner, project_key, project_hash, project, created, documents)
+SELECT r.id, o.id, ?, ?, ?, ?, ? FROM users r, users o WHERE r.id = ? AND o.id = ?
+ON CONFLICT (with_user, owner, project_key) DO UPDATE SET documents = excluded.documents`,
+		Key(h.ProjectHash), CleanText(h.ProjectHash), CleanText(h.Project), Micros(h.Created), Flag(h.Documents),
+		h.With, h.Owner)
+}
+
+// RemoveShare implements server.Accounts.
+func (p *People) RemoveShare(ctx context.Context, h server.Share) error {
+	return p.edit(ctx, "end sharing", `DELETE FROM shares WHERE with_user = ? AND owner = ? AND project_key = ?`,
+		h.With, h.Owner, Key(h.ProjectHash))
+}
+
+// TouchKey implements server.Keyring.
+func (p *People) TouchKey(ctx context.Context, id int64, at time.Time) error {
+	return p.edit(ctx, "note use of key", `UPDATE keys SET used = CASE WHEN used > ? THEN used ELSE ? END WHERE id = ?`,
+		Micros(at), Micros(at), id)
+}
+
+// AddKey implements server.Accounts.
+func (p *People) AddKey(ctx context.Context, k server.Key) error {
+	return p.once(ctx, fmt.Sprintf("add key %q", k.Name), func(d Dialect) error {
+		if err := checkKeys(ctx, d, k.User.ID, k); err != nil {
+			return err
+		}
+		return editOne(ctx, d, `
+INSERT INTO keys ("user", name, hash, created, made_by) SELECT id, ?, ?, ?, ? FROM users WHERE id = ?`,
+			CleanText(k.Name), k.Hash[:], Micros(k.Created), k.By, k.User.ID)
+	})
+}
+
+// RevokeKey implements server.Accounts. It revokes all that came from the key, too.
+func (p *People) RevokeKey(ctx context.Context, name string, at time.Time) error {
+	return p.edit(ctx, fmt.Sprintf("revoke key %q", name), `WITH RECURSIVE gone (id) AS (
+  SELECT k.id FROM keys k JOIN keys named ON named.name = ?
+  WHERE coalesce(nullif(k.chain, 0), k.id) = coalesce(nullif(named.chain, 0), named.id)
+  UNION SELECT k.id FROM keys k JOIN gone g ON k.made_by = g.id)
+UPDATE keys SET revoked = CASE WHEN revoked = 0 OR revoked > ? THEN ? ELSE revoked END
+WHERE id IN (SELECT id FROM gone)`, CleanText(name), Micros(at), Micros(at))
+}
+
+// RotateKey implements server.Accounts. The old hash stays under the name with the time until which it is valid.
+func (p *People) RotateKey(ctx context.Context, next server.Key, grace time.Time) error {
+	name := CleanText(next.Name)
+	return p.once(ctx, fmt.Sprintf("rotate key %q", name), func(d Dialect) error {
+		k, err := first(ctx, d, SelectKey+`WHERE k.name = ? AND (k.revoked = 0 OR k.revoked > ?)`+d.Lock(),
+			[]any{name, Micros(next.Created)}, ScanKey)
+		if err != nil {
+			return err
+		}
+		if err := checkKeys(ctx, d, k.User.ID, next); err != nil {
+			return err
+		}
+		until := grace
+		if !k.Revoked.IsZero() && k.Revoked.Before(grace) {
+			until = k.Revoked
+		}
+		err = editOne(ctx, d, `UPDATE keys SET name = ?, revoked = ? WHERE id = ?`,
+			fmt.Sprintf("%s (rotated, until %s, %d)", name, until.UTC().Format("2006-01-02 15:04"), k.ID),
+			Micros(until), k.ID)
+		if err != nil {
+			return err
+		}
+		return editOne(ctx, d, `INSERT INTO keys ("user", name, hash, created, made_by, chain) VALUES (?, ?, ?, ?, ?, ?)`,
+			k.User.ID, name, next.Hash[:], Micros(next.Created), next.By, cmp.Or(k.Chain, k.ID))
+	})
+}
+
+// longOver is the age at which expired logins and tickets are removed, when a new one is made.
+const longOver = 90 * 24 * time.Hour
+
+// MaxTickets and MaxLogins are how many one-time links and logins of a user work: with one more, the one that would be
+// over first ends.
+const (
+	MaxTickets = 50
+	MaxLogins  = 500
+)
+
+// prune removes rows of a table that were over long ago, and those of a user that would be over first, so that it has
+// less than most.
+func prune(ctx context.Context, d Dialect, table, key string, user int64, until time.Time, most int) error {
+	_, err := d.Exec(ctx, `DELETE FROM `+table+` WHERE until < ?`, Micros(until.Add(-longOver)))
+	if err == nil {
+		_, err = d.Exec(ctx, `DELETE FROM `+table+` WHERE "user" = ? AND `+key+` NOT IN
+  (SELECT `+key+` FROM `+table+` WHERE "user" = ? ORDER BY until DESC LIMIT ?)`, user, user, most-1)
+	}
+	return err
+}
+
+// AddLogin implements server.Accounts.
+func (p *People) AddLogin(ctx context.Context, token [32]byte, l server.Login) error {
+	return p.once(ctx, "add login", func(d Dialect) error {
+		if err := prune(ctx, d, "logins", "token", l.User.ID, l.Until, MaxLogins); err != nil {
+			return err
+		}
+		return editOne(ctx, d, `
+INSERT INTO logins (token, "user", key, until) SELECT ?, id, ?, ? FROM users WHERE id = ?`,
+			token[:], l.Key, Micros(l.Until), l.User.ID)
+	})
+}
+
+// RemoveLogin implements server.Accounts.
+func (p *People) RemoveLogin(ctx context.Context, token [32]byte) error {
+	return p.edit(ctx, "end login", `DELETE FROM logins WHERE token = ?`, token[:])
+}
+
+// AddTicket implements server.Accounts.
+func (p *People) AddTicket(ctx context.Context, ticket [32]byte, user int64, until time.Time) error {
+	return p.once(ctx, "add one-time link", func(d Dialect) error {
+		if err := prune(ctx, d, "tickets", "ticket", user, until, MaxTickets); err != nil {
+			return err
+		}
+		return editOne(ctx, d, `INSERT INTO tickets (ticket, "user", until) SELECT ?, id, ? FROM users WHERE id = ?`,
+			ticket[:], Micros(until), user)
+	})
+}
+
+// TakeTicket implements server.Accounts. Of several who take one at once, on whatever server, one gets it. When the
+// answer to the commit is lost, nobody does. What is refused is used up all the same.
+func (p *People) TakeTicket(ctx context.Context, ticket [32]byte, now time.Time) (u server.User, err error) {
+	err = p.once(ctx, "use one-time link", func(d Dialect) error {
+		user, err := one(ctx, d, `DELETE FROM tickets WHERE ticket = ?
+RETURNING CASE WHEN until > ? THEN "user" ELSE 0 END`, ticket[:], Micros(now))
+		if err != nil {
+			return err
+		}
+		u = server.User{}
+		return d.Query(ctx, SelectUser+`FROM users u WHERE u.id = ? AND u.disabled = 0`, []any{user},
+			func(row Scanner) (err error) { u, err = scanUser(row); return err })
+	})
+	if err == nil && u.ID == 0 {
+		err = fmt.Errorf("use one-time link: %w", server.ErrNotFound)
+	}
+	return u, err
+}
