@@ -19,19 +19,19 @@ func unpack(t testing.TB, db *sql.DB) {
 	tx, err := db.Begin()
 	must(t, err)
 	defer func() { _ = tx.Rollback() }()
-	rows, err := tx.Query(`SELECT epoch, generation, first, last, lines, raw_bytes, sha256, header, data FROM blocks`)
+	rows, err := tx.Query(`SELECT owner, stream, epoch, generation, first, last, lines, raw_bytes, sha256, header, data FROM blocks`)
 	must(t, err)
 	defer rows.Close()
 	for rows.Next() {
-		var epoch, generation int64
+		var owner, stream, epoch, generation int64
 		var b lines.Block
-		must(t, rows.Scan(&epoch, &generation, &b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data))
+		must(t, rows.Scan(&owner, &stream, &epoch, &generation, &b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data))
 		content, err := codec.Open(&b)
 		must(t, err)
 		for i := range content.Entries {
 			l := content.Line(i)
-			_, err := tx.Exec(`INSERT INTO lines (epoch, generation, line, kind, raw, received) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING`, epoch, generation, l.Index, l.Kind, append([]byte{}, l.Raw...), l.Received)
+			_, err := tx.Exec(`INSERT INTO lines (owner, stream, epoch, generation, line, kind, raw, received) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING`, owner, stream, epoch, generation, l.Index, l.Kind, append([]byte{}, l.Raw...), l.Received)
 			must(t, err)
 		}
 		codec.Release(content)

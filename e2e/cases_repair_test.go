@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"strings"
@@ -31,8 +32,7 @@ func TestRepairOfALine(t *testing.T) {
 	w := exactWorld(t)
 	c, path := shipped(w, 2100, 40)
 	other, otherPath := shipped(w, 2101, 40)
-	w.alter("DELETE FROM lines WHERE line = 30 AND epoch = (SELECT e.id FROM epochs e JOIN streams s ON s.id = e.stream WHERE s.session_id = '" +
-		c.session + "')")
+	w.alter("DELETE FROM lines WHERE line = 30 AND stream = (SELECT id FROM streams WHERE session_id = '" + c.session + "')")
 	w.unequal(c.session, "line 31: not on the server", "`ccship verify --repair`")
 	before := w.status().Sent.Entries
 	out := w.ccship("verify", "--repair")
@@ -116,17 +116,18 @@ func TestDeepTwoEpochs(t *testing.T) {
 	t.Parallel()
 	w := exactWorld(t)
 	c, path := shipped(w, 2130, 40)
-	epoch := "(SELECT e.id FROM epochs e JOIN streams s ON s.id = e.stream WHERE s.session_id = '" + c.session + "' AND e.name %s 'older')"
-	w.alter("UPDATE epochs SET rank = rank + 1")
-	w.alter("INSERT INTO epochs (stream, name, rank, first_seen) SELECT stream, 'older', 1, first_seen FROM epochs")
-	newer, older := fmt.Sprintf(epoch, "<>"), fmt.Sprintf(epoch, "=")
-	w.alter("INSERT INTO generations SELECT " + older + ", generation, rewound_to, 30, 0, eof_newline, bytes, first_seen FROM generations WHERE epoch = " + newer)
-	w.alter("INSERT INTO lines SELECT " + older + ", generation, line, kind, raw, received FROM lines WHERE line < 30 AND epoch = " + newer)
+	w.alter("UPDATE epochs SET rank = 2")
+	w.alter("UPDATE generations SET epoch = 2")
+	w.alter("UPDATE lines SET epoch = 2")
+	w.alter(fmt.Sprintf("INSERT INTO epochs SELECT owner, stream, 1, 'older', x'%x', first_seen FROM epochs",
+		sha256.Sum256([]byte("older"))))
+	w.alter("INSERT INTO generations SELECT owner, stream, 1, generation, rewound_to, 30, 0, eof_newline, bytes, first_seen FROM generations")
+	w.alter("INSERT INTO lines SELECT owner, stream, 1, generation, line, received, kind, raw FROM lines WHERE line < 30")
 	deep := func() outcome { return w.ccship("verify", "--deep") }
 	if out := deep(); out.code != 0 || !strings.Contains(out.stdout, "1 generation of earlier states") {
 		t.Errorf("verify --deep: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
-	w.alter("UPDATE lines SET raw = replace(raw, 'user', 'uses') WHERE line = 7 AND epoch = " + older)
+	w.alter("UPDATE lines SET raw = replace(raw, 'user', 'uses') WHERE line = 7 AND epoch = 1")
 	out := deep()
 	if out.code != 1 || !strings.Contains(out.stdout, "line 8: other bytes on the server") || !strings.Contains(out.stdout, "older") {
 		t.Errorf("verify --deep of a damaged epoch: exit %d\n%s%s", out.code, out.stdout, out.stderr)

@@ -20,7 +20,7 @@ func (w *world) age(days int64, session string) {
 	for _, query := range []string{
 		`UPDATE streams SET last_received = last_received - ?1 WHERE session_id = ?2`,
 		`UPDATE generations SET first_seen = first_seen - ?1
-WHERE epoch IN (SELECT e.id FROM epochs e JOIN streams s ON s.id = e.stream WHERE s.session_id = ?2)`,
+WHERE stream IN (SELECT id FROM streams WHERE session_id = ?2)`,
 	} {
 		_, err := db.Exec(query, days*24*60*60*1e6, session)
 		must(w.t, err)

@@ -25,7 +25,7 @@ func (m *mover) files(ctx context.Context) error {
 	for last := int64(0); ; {
 		page, err := sqlstore.List(ctx, m.reader, `SELECT b.owner, b.id, b.sha256 FROM blobs b
 WHERE b.id > ? AND b.stored > 0 AND b.touched < ? AND EXISTS (SELECT 1 FROM blob_chunks c
-  WHERE {c.owner = b.owner AND} c.blob = b.id)
+  WHERE c.owner = b.owner AND c.blob = b.id)
 ORDER BY b.id LIMIT ?`, []any{last, m.before, pageStreams},
 			func(row sqlstore.Scanner) (f objectFile, err error) { return f, row.Scan(&f.owner, &f.id, &f.sha256) })
 		if err != nil {
@@ -48,7 +48,7 @@ func (m *mover) file(ctx context.Context, f objectFile) error {
 		if mine, err := m.lease(ctx, cooling, objectLease); err != nil || !mine {
 			return errors.Join(err, ctx.Err())
 		}
-		list, err := sqlstore.List(ctx, m.reader, `SELECT place, data FROM blob_chunks WHERE {owner = ? AND} blob = ?
+		list, err := sqlstore.List(ctx, m.reader, `SELECT place, data FROM blob_chunks WHERE owner = ? AND blob = ?
 ORDER BY place LIMIT 1`, []any{f.owner, f.id},
 			func(row sqlstore.Scanner) (p objectPiece, err error) { return p, row.Scan(&p.place, &p.data) })
 		if err != nil || len(list) == 0 {
@@ -77,7 +77,7 @@ func dropPiece(ctx context.Context, d sqlstore.Dialect, f objectFile, o object, 
 		return err
 	}
 	n, err := d.Exec(ctx, `DELETE FROM blob_chunks
-WHERE {owner = ? AND} blob = ? AND place = ? AND length(data) = ?`, f.owner, f.id, p.place, len(p.data))
+WHERE owner = ? AND blob = ? AND place = ? AND length(data) = ?`, f.owner, f.id, p.place, len(p.data))
 	if err == nil && n != 1 {
 		err = errColdMoved
 	}
@@ -160,7 +160,7 @@ func thawPiece(ctx context.Context, d sqlstore.Dialect, x located, data []byte) 
 	if err != nil || n == 0 {
 		return err // forgotten, or brought by another
 	}
-	_, err = d.Exec(ctx, `INSERT INTO blob_chunks ({owner,} blob, place, data) VALUES ({?,} ?, ?, ?)`,
+	_, err = d.Exec(ctx, `INSERT INTO blob_chunks (owner, blob, place, data) VALUES (?, ?, ?, ?)`,
 		o.owner, o.blob, x.place, data)
 	if err != nil {
 		return err

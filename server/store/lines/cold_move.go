@@ -95,8 +95,8 @@ func (m *mover) named(ctx context.Context, owner, id int64) error {
 		return fmt.Errorf("move blocks: %w", err)
 	}
 	list, err := sqlstore.List(ctx, m.reader, `SELECT DISTINCT b.owner, b.id, b.sha256 FROM blob_refs r
-JOIN blobs b ON b.owner = ? AND b.sha256 = r.sha256 WHERE {r.owner = ? AND} r.stream = ? AND b.stored > 0
-  AND EXISTS (SELECT 1 FROM blob_chunks c WHERE {c.owner = b.owner AND} c.blob = b.id) ORDER BY b.id`,
+JOIN blobs b ON b.owner = ? AND b.sha256 = r.sha256 WHERE r.owner = ? AND r.stream = ? AND b.stored > 0
+  AND EXISTS (SELECT 1 FROM blob_chunks c WHERE c.owner = b.owner AND c.blob = b.id) ORDER BY b.id`,
 		[]any{owner, owner, id}, func(row sqlstore.Scanner) (f objectFile, err error) {
 			return f, row.Scan(&f.owner, &f.id, &f.sha256)
 		})

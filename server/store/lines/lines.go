@@ -9,31 +9,11 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// Database is what the two databases do differently.
-type Database interface {
-	// OfStream is the condition that a row of lines is of a stream, whose one value is the stream's id. The owner is
-	// another condition before it, the epoch one behind it.
-	OfStream() string
-	// EpochID is the column of epochs that is the epoch in other tables.
-	EpochID() string
-	// NextHot asks for the first generation with hot lines behind another: owner, stream, epoch and generation, and the
-	// stream's version and the time it was last heard of.
-	NextHot(after Place) (query string, args []any)
-	// InsertRow makes a line hot unless it is.
-	InsertRow(ctx context.Context, d sqlstore.Dialect, at Place, l Line) error
-}
-
 // Place is a generation of a stream, in the terms of the store: Epoch is server.Epoch.ID.
 type Place struct{ Owner, Stream, Epoch, Generation int64 }
 
-// hot is the condition that rows of lines are of a generation.
-func (x *Lines) hot(at Place) (string, []any) {
-	return `{owner = ? AND} ` + x.db.OfStream() + ` AND epoch = ? AND generation = ?`,
-		[]any{at.Owner, at.Stream, at.Epoch, at.Generation}
-}
-
-// sealed is the condition that blocks are of a generation.
-func sealed(at Place) (string, []any) {
+// ofGeneration is the condition that rows of lines or blocks are of a generation.
+func ofGeneration(at Place) (string, []any) {
 	return `owner = ? AND stream = ? AND epoch = ? AND generation = ?`,
 		[]any{at.Owner, at.Stream, at.Epoch, at.Generation}
 }
@@ -60,7 +40,6 @@ type Cold interface {
 // Lines reads and packs lines. Safe for concurrent use; each call uses the dialect that it is given.
 type Lines struct {
 	codec *codec
-	db    Database
 	cold  Cold
 	// step is called before each step of packing, by its name. An error ends it there. For tests.
 	step func(name string) error
@@ -70,7 +49,7 @@ type Lines struct {
 func (x *Lines) Keep(cold Cold) { x.cold = cold }
 
 // New returns the lines of a database. step is as sqlstore.Opening has it.
-func New(db Database, step func(name string) error) (*Lines, error) {
+func New(step func(name string) error) (*Lines, error) {
 	codec, err := NewCodec()
 	if err != nil {
 		return nil, err
@@ -78,12 +57,12 @@ func New(db Database, step func(name string) error) (*Lines, error) {
 	if step == nil {
 		step = func(string) error { return nil }
 	}
-	return &Lines{codec: codec, db: db, step: step}, nil
+	return &Lines{codec: codec, step: step}, nil
 }
 
 // overlapping asks for blocks that have lines of a span, in their order. columns are of table blocks.
 func overlapping(columns string, at Place, from, to int64) (string, []any) {
-	where, args := sealed(at)
+	where, args := ofGeneration(at)
 	// Blocks do not overlap: of those that begin before the span only the last one can reach into it.
 	query := `SELECT ` + columns + ` FROM blocks WHERE ` + where + ` AND first < ? AND last >= ? AND first >= coalesce((
   SELECT max(first) FROM blocks WHERE ` + where + ` AND first <= ?), 0) ORDER BY first`
@@ -172,7 +151,7 @@ func (x *Lines) Read(ctx context.Context, d sqlstore.Dialect, at Place, s server
 // none.
 func (x *Lines) Count(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span) (n, oversize int64, err error) {
 	at.Generation = s.Generation
-	where, args := x.hot(at)
+	where, args := ofGeneration(at)
 	args = append(args, s.From, s.To)
 	var notes *int64
 	err = d.Query(ctx, `SELECT count(*), sum(CASE WHEN kind = 2 THEN 1 ELSE 0 END) FROM lines WHERE `+where+
@@ -212,7 +191,7 @@ func (x *Lines) Count(ctx context.Context, d sqlstore.Dialect, at Place, s serve
 
 // hotLines are the hot lines of a span.
 func (x *Lines) hotLines(ctx context.Context, d sqlstore.Dialect, at Place, from, to int64) (map[int64]bool, error) {
-	where, args := x.hot(at)
+	where, args := ofGeneration(at)
 	out := map[int64]bool{}
 	err := d.Query(ctx, `SELECT line FROM lines WHERE `+where+` AND line >= ? AND line < ?`, append(args, from, to),
 		func(row sqlstore.Scanner) error {
@@ -229,9 +208,7 @@ func (x *Lines) hotLines(ctx context.Context, d sqlstore.Dialect, at Place, from
 
 // AnyHot says whether a stream has hot lines.
 func (x *Lines) AnyHot(ctx context.Context, d sqlstore.Dialect, owner, stream int64) (hot bool, err error) {
-	err = d.Query(ctx, `SELECT 1 FROM lines WHERE {owner = ? AND} `+x.db.OfStream()+
-		` AND epoch IN (SELECT `+x.db.EpochID()+` FROM epochs WHERE {owner = ? AND} stream = ?) LIMIT 1`,
-		[]any{owner, stream, owner, stream},
+	err = d.Query(ctx, `SELECT 1 FROM lines WHERE owner = ? AND stream = ? LIMIT 1`, []any{owner, stream},
 		func(sqlstore.Scanner) error { hot = true; return nil })
 	if err != nil {
 		return false, fmt.Errorf("look for lines: %w", err)
@@ -246,16 +223,14 @@ const before = `coalesce((SELECT b.last FROM blocks b WHERE b.owner = ? AND b.st
 
 // Remove deletes all lines of a stream, and returns how many they were.
 func (x *Lines) Remove(ctx context.Context, d sqlstore.Dialect, owner, stream int64) (n int64, err error) {
-	of := `{owner = ? AND} ` + x.db.OfStream()
-	ofEpochs := ` AND epoch IN (SELECT ` + x.db.EpochID() + ` FROM epochs WHERE {owner = ? AND} stream = ?)`
-	err = d.Query(ctx, `SELECT (SELECT count(*) FROM lines l WHERE `+of+ofEpochs+` AND `+before+` < l.line) +
+	err = d.Query(ctx, `SELECT (SELECT count(*) FROM lines l WHERE l.owner = ? AND l.stream = ? AND `+before+` < l.line) +
   (SELECT CAST(coalesce(sum(lines), 0) AS bigint) FROM blocks WHERE owner = ? AND stream = ?)`,
-		[]any{owner, stream, owner, stream, owner, stream, owner, stream},
+		[]any{owner, stream, owner, stream, owner, stream},
 		func(row sqlstore.Scanner) error { return row.Scan(&n) })
 	if err != nil {
 		return 0, fmt.Errorf("count lines: %w", err)
 	}
-	if _, err := d.Exec(ctx, `DELETE FROM lines WHERE `+of+ofEpochs, owner, stream, owner, stream); err != nil {
+	if _, err := d.Exec(ctx, `DELETE FROM lines WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
 		return 0, fmt.Errorf("remove lines: %w", err)
 	}
 	if _, err := d.Exec(ctx, `DELETE FROM blocks WHERE owner = ? AND stream = ?`, owner, stream); err != nil {

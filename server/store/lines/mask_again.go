@@ -26,7 +26,7 @@ func (m *Masks) Again(ctx context.Context, d sqlstore.Dialect, stream int64, b *
 		from, to = min(from, l.Index), max(to, l.Index)
 	}
 	places, err := sqlstore.List(ctx, d, `
-SELECT epoch, generation, line FROM masked_lines WHERE {owner = ? AND} stream = ? AND line >= ? AND line <= ?
+SELECT epoch, generation, line FROM masked_lines WHERE owner = ? AND stream = ? AND line >= ? AND line <= ?
 ORDER BY line, epoch, generation`, []any{b.Owner, stream, from, to},
 		func(row sqlstore.Scanner) (p [3]int64, err error) { return p, row.Scan(&p[0], &p[1], &p[2]) })
 	if err != nil {
@@ -74,7 +74,7 @@ func (m *Masks) Note(ctx context.Context, d sqlstore.Dialect, at Place, list []i
 		return nil
 	}
 	// A stream that has such lines counts as masked: others of its lines are looked up when they come again.
-	if _, err := d.Exec(ctx, `UPDATE streams SET masked = 1 WHERE {owner = ? AND} id = ? AND masked = 0`,
+	if _, err := d.Exec(ctx, `UPDATE streams SET masked = 1 WHERE owner = ? AND id = ? AND masked = 0`,
 		at.Owner, at.Stream); err != nil {
 		return fmt.Errorf("write stream: %w", err)
 	}

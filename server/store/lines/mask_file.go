@@ -19,9 +19,9 @@ func (t *maskTx) file(ctx context.Context, f *server.FileMask) (int64, error) {
 		return 0, err
 	}
 	// The user may mask this stream: the file must be one of its files.
-	err = t.Query(ctx, `SELECT (SELECT count(*) FROM blob_refs r WHERE {r.owner = ? AND} r.stream = ? AND r.sha256 = ?) +
-  (SELECT count(*) FROM document_versions v JOIN documents d ON {d.owner = v.owner AND} d.id = v.document
-  WHERE {d.owner = ? AND} d.stream = ? AND v.sha256 = ?)`,
+	err = t.Query(ctx, `SELECT (SELECT count(*) FROM blob_refs r WHERE r.owner = ? AND r.stream = ? AND r.sha256 = ?) +
+  (SELECT count(*) FROM document_versions v JOIN documents d ON d.owner = v.owner AND d.id = v.document
+  WHERE d.owner = ? AND d.stream = ? AND v.sha256 = ?)`,
 		[]any{t.owner, t.in.Stream, f.SHA256[:], t.owner, t.in.Stream, f.SHA256[:]},
 		func(row sqlstore.Scanner) error { return row.Scan(&refs) })
 	if err != nil || refs == 0 {
@@ -46,7 +46,7 @@ func (t *maskTx) chunks(ctx context.Context, id, size int64, list []redact.Token
 	h := sha256.New()
 	for at := int64(0); at < size; {
 		var data []byte
-		err := t.Query(ctx, `SELECT data FROM blob_chunks WHERE {owner = ? AND} blob = ? AND place = ?`,
+		err := t.Query(ctx, `SELECT data FROM blob_chunks WHERE owner = ? AND blob = ? AND place = ?`,
 			[]any{t.owner, id, at}, func(row sqlstore.Scanner) error { return row.Scan(&data) })
 		if err != nil {
 			return nil, err
@@ -65,7 +65,7 @@ func (t *maskTx) chunks(ctx context.Context, id, size int64, list []redact.Token
 			}
 		}
 		if !bytes.Equal(now, data) {
-			_, err := t.Exec(ctx, `UPDATE blob_chunks SET data = ? WHERE {owner = ? AND} blob = ? AND place = ?`,
+			_, err := t.Exec(ctx, `UPDATE blob_chunks SET data = ? WHERE owner = ? AND blob = ? AND place = ?`,
 				now, t.owner, id, at)
 			if err != nil {
 				return nil, err
@@ -79,9 +79,9 @@ func (t *maskTx) chunks(ctx context.Context, id, size int64, list []redact.Token
 
 // Rows of streams and of documents of a user.
 const (
-	ownStreams   = `({owner,} stream) IN (SELECT {owner,} id FROM streams WHERE owner = ?)`
-	ownDocuments = `({owner,} document) IN (SELECT {d.owner,} d.id FROM documents d
-  JOIN streams s ON {s.owner = d.owner AND} s.id = d.stream WHERE s.owner = ?)`
+	ownStreams   = `(owner, stream) IN (SELECT owner, id FROM streams WHERE owner = ?)`
+	ownDocuments = `(owner, document) IN (SELECT d.owner, d.id FROM documents d
+  JOIN streams s ON s.owner = d.owner AND s.id = d.stream WHERE s.owner = ?)`
 )
 
 // readdress changes the address of a content. If the user has the new content already, that one stays.
@@ -101,17 +101,17 @@ func (t *maskTx) readdress(ctx context.Context, id int64, was, now []byte) error
 		if err := sqlstore.RemoveContent(ctx, t, t.owner, other); err != nil {
 			return err
 		}
-		all = append(all, statement{`DELETE FROM blobs WHERE {owner = ? AND} id = ?`, []any{t.owner, other}})
+		all = append(all, statement{`DELETE FROM blobs WHERE owner = ? AND id = ?`, []any{t.owner, other}})
 	}
 	all = append(all,
-		statement{`UPDATE blobs SET sha256 = ? WHERE {owner = ? AND} id = ?`, []any{now, t.owner, id}},
+		statement{`UPDATE blobs SET sha256 = ? WHERE owner = ? AND id = ?`, []any{now, t.owner, id}},
 		statement{`DELETE FROM blob_refs WHERE sha256 = ? AND ` + ownStreams + ` AND EXISTS (
-  SELECT 1 FROM blob_refs b WHERE {b.owner = blob_refs.owner AND} b.stream = blob_refs.stream
+  SELECT 1 FROM blob_refs b WHERE b.owner = blob_refs.owner AND b.stream = blob_refs.stream
     AND b.name_key = blob_refs.name_key AND b.sha256 = ?)`,
 			[]any{was, t.owner, now}},
 		statement{`UPDATE blob_refs SET sha256 = ? WHERE sha256 = ? AND ` + ownStreams, []any{now, was, t.owner}},
 		statement{`DELETE FROM document_versions WHERE sha256 = ? AND ` + ownDocuments + ` AND EXISTS (
-  SELECT 1 FROM document_versions b WHERE {b.owner = document_versions.owner AND}
+  SELECT 1 FROM document_versions b WHERE b.owner = document_versions.owner AND
     b.document = document_versions.document AND b.rank = document_versions.rank
     AND b.n = document_versions.n AND b.change = document_versions.change AND b.sha256 = ?)`,
 			[]any{was, t.owner, now}},

@@ -17,7 +17,6 @@ import (
 type maskTx struct {
 	sqlstore.Dialect
 	in     *server.Masking
-	lineAt string
 	held   *Lines
 	files  maskFiles
 	owner  int64
@@ -67,18 +66,21 @@ func (t *maskTx) all(ctx context.Context) (done server.Masked, err error) {
 // is refused.
 func (t *maskTx) record(ctx context.Context, done server.Masked) error {
 	_, err := t.Exec(ctx, `
-INSERT INTO maskings AS m ({owner,} stream, asked_by, at, lines, checkpoints, files) VALUES ({?,} ?, ?, ?, ?, ?, ?)
-ON CONFLICT ({owner,} stream, asked_by) DO UPDATE SET at = excluded.at, lines = m.lines + excluded.lines,
+INSERT INTO maskings AS m (owner, stream, asked_by, at, lines, checkpoints, files) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (owner, stream, asked_by) DO UPDATE SET at = excluded.at, lines = m.lines + excluded.lines,
   checkpoints = m.checkpoints + excluded.checkpoints, files = m.files + excluded.files`,
 		t.owner, t.in.Stream, t.in.By, sqlstore.Micros(t.in.At), done.Lines, done.Checkpoints, done.Files)
 	if err == nil {
-		_, err = t.Exec(ctx, `UPDATE streams SET masked = masked + 1 WHERE {owner = ? AND} id = ?`, t.owner, t.in.Stream)
+		_, err = t.Exec(ctx, `UPDATE streams SET masked = masked + 1 WHERE owner = ? AND id = ?`, t.owner, t.in.Stream)
 	}
 	if err != nil {
 		return fmt.Errorf("write note: %w", err)
 	}
 	return nil
 }
+
+// lineAt is the condition that a row is of a line.
+const lineAt = `owner = ? AND stream = ? AND epoch = ? AND generation = ? AND line = ?`
 
 // stored is one row of a line.
 type stored struct {
@@ -96,7 +98,7 @@ const packed = "blocks"
 func (t *maskTx) rows(ctx context.Context, place Place, at []any) (rows []stored, err error) {
 	hot := false
 	for _, table := range []string{"lines", "superseded"} {
-		err := t.Query(ctx, `SELECT kind, raw FROM `+table+` WHERE `+t.lineAt, at, func(row sqlstore.Scanner) error {
+		err := t.Query(ctx, `SELECT kind, raw FROM `+table+` WHERE `+lineAt, at, func(row sqlstore.Scanner) error {
 			x := stored{table: table}
 			var kind int16
 			err := row.Scan(&kind, &x.raw)
@@ -119,7 +121,7 @@ func (t *maskTx) rows(ctx context.Context, place Place, at []any) (rows []stored
 // row in force was counted with superseded.
 func (t *maskTx) write(ctx context.Context, place Place, at []any, x stored, now []byte) (int64, error) {
 	if x.table != packed {
-		return t.Exec(ctx, `UPDATE `+x.table+` SET raw = ? WHERE `+t.lineAt+` AND raw = ?`,
+		return t.Exec(ctx, `UPDATE `+x.table+` SET raw = ? WHERE `+lineAt+` AND raw = ?`,
 			append(append([]any{now}, at...), x.raw)...)
 	}
 	err := t.held.Replace(ctx, t, place, at[4].(int64), now)
@@ -162,8 +164,8 @@ func (t *maskTx) line(ctx context.Context, l *server.LineMask) (masked int64, er
 
 // note lists a line as masked by the server.
 func note(ctx context.Context, d sqlstore.Dialect, at []any) error {
-	_, err := d.Exec(ctx, `INSERT INTO masked_lines ({owner,} stream, epoch, generation, line) VALUES ({?,} ?, ?, ?, ?)
-ON CONFLICT ({owner,} stream, line, epoch, generation) DO NOTHING`, at...)
+	_, err := d.Exec(ctx, `INSERT INTO masked_lines (owner, stream, epoch, generation, line) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (owner, stream, line, epoch, generation) DO NOTHING`, at...)
 	return err
 }
 
@@ -194,7 +196,7 @@ func (t *maskTx) checkpoint(ctx context.Context, c *server.CheckpointMask) (int6
 	var num int64
 	var summary, port, list string
 	err := t.Query(ctx, `SELECT num, summary, port_id, active_files FROM checkpoints
-WHERE {owner = ? AND} stream = ? AND id = ?`,
+WHERE owner = ? AND stream = ? AND id = ?`,
 		[]any{t.owner, t.in.Stream, c.ID},
 		func(row sqlstore.Scanner) error { return row.Scan(&num, &summary, &port, &list) })
 	if err != nil || num == 0 {
@@ -226,6 +228,6 @@ WHERE {owner = ? AND} stream = ? AND id = ?`,
 	if len(files) == 0 {
 		now = []byte(list)
 	}
-	return t.Exec(ctx, `UPDATE checkpoints SET summary = ?, port_id = ?, active_files = ? WHERE {owner = ? AND} num = ?`,
+	return t.Exec(ctx, `UPDATE checkpoints SET summary = ?, port_id = ?, active_files = ? WHERE owner = ? AND num = ?`,
 		summary, port, string(now), t.owner, num)
 }

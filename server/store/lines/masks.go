@@ -17,12 +17,8 @@ type maskDatabase interface {
 	// Removed bytes are overwritten as far as
 	// the database can.
 	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
-	// Enter keeps everybody else from writing and deriving a stream until the transaction ends.
-	Enter(ctx context.Context, d sqlstore.Dialect, stream int64) error
 	// ClearDerived removes what is derived from a stream's lines.
 	ClearDerived(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
-	// LineAt is the condition that a row is of a line; its values are owner, stream, epoch, generation and line.
-	LineAt() string
 	// Scrub implements server.Masker.
 	Scrub(ctx context.Context, progress func(done, total int64)) error
 }
@@ -63,8 +59,8 @@ func (m *Masks) Mask(ctx context.Context, in *server.Masking) (server.Masked, er
 	var done server.Masked
 	err := m.db.Write(ctx, func(d sqlstore.Dialect) (err error) {
 		done = server.Masked{}
-		t = maskTx{Dialect: d, in: in, lineAt: m.db.LineAt(), held: m.held, files: m.files}
-		if err := m.db.Enter(ctx, d, in.Stream); err != nil {
+		t = maskTx{Dialect: d, in: in, held: m.held, files: m.files}
+		if err := d.Hold(ctx, sqlstore.HeldStream, in.Stream); err != nil {
 			return err
 		}
 		if err := t.load(ctx); err != nil {
@@ -98,7 +94,7 @@ func (m *Masks) Maskings(ctx context.Context, scope server.Scope) ([]server.Mask
 	f.Own(scope)
 	out, err := sqlstore.List(ctx, m.reader, `
 SELECT s.owner, s.session_id, s.machine, m.asked_by, m.at, m.lines, m.checkpoints, m.files
-FROM maskings m JOIN streams s ON {s.owner = m.owner AND} s.id = m.stream `+f.Where()+`
+FROM maskings m JOIN streams s ON s.owner = m.owner AND s.id = m.stream `+f.Where()+`
 ORDER BY m.at DESC, s.id, m.asked_by`, f.Args,
 		func(row sqlstore.Scanner) (x server.MaskedSession, err error) {
 			var at int64
@@ -116,7 +112,7 @@ ORDER BY m.at DESC, s.id, m.asked_by`, f.Args,
 // ListMasks returns the lines of an epoch that the server masked by itself.
 func ListMasks(ctx context.Context, d sqlstore.Dialect, at Place) ([]server.MaskedLine, error) {
 	out, err := sqlstore.List(ctx, d, `
-SELECT generation, line FROM masked_lines WHERE {owner = ? AND} stream = ? AND epoch = ? ORDER BY generation, line`,
+SELECT generation, line FROM masked_lines WHERE owner = ? AND stream = ? AND epoch = ? ORDER BY generation, line`,
 		[]any{at.Owner, at.Stream, at.Epoch}, func(row sqlstore.Scanner) (l server.MaskedLine, err error) {
 			return l, row.Scan(&l.Generation, &l.Line)
 		})

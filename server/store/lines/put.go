@@ -68,7 +68,7 @@ func (x *Lines) Insert(ctx context.Context, d sqlstore.Dialect, at Place, blocks
 
 // End returns one past the last line that is in a block, or was retired; 0 without one.
 func (x *Lines) End(ctx context.Context, d sqlstore.Dialect, at Place) (end int64, err error) {
-	where, args := sealed(at)
+	where, args := ofGeneration(at)
 	err = d.Query(ctx, `SELECT last + 1 FROM blocks WHERE `+where+` ORDER BY first DESC LIMIT 1`, args,
 		func(row sqlstore.Scanner) error { return row.Scan(&end) })
 	if err != nil {
@@ -168,7 +168,11 @@ func (c *comparison) block(ctx context.Context, b *held) error {
 		if !differs {
 			continue
 		}
-		if err := c.x.db.InsertRow(ctx, c.d, c.at, stored); err != nil {
+		_, err := c.d.Exec(ctx, `
+INSERT INTO lines (owner, stream, epoch, generation, line, received, kind, raw) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING`, c.at.Owner, c.at.Stream, c.at.Epoch, c.at.Generation, stored.Index, stored.Received,
+			int64(stored.Kind), sqlstore.NotNil(stored.Raw))
+		if err != nil {
 			return fmt.Errorf("write line: %w", err)
 		}
 	}

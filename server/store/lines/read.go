@@ -107,7 +107,7 @@ func (r *reading) few(ctx context.Context, from, to int64) (done bool, err error
 
 // hot calls yield with the first pageRows hot lines of a span. Their bytes stay.
 func (r *reading) hot(ctx context.Context, from, to int64, yield func(Line) error) error {
-	where, args := r.x.hot(r.at)
+	where, args := ofGeneration(r.at)
 	raw := "raw, 0"
 	if most := r.span.Most; most > 0 {
 		raw = fmt.Sprintf("CASE WHEN length(raw) > %d THEN substr(raw, 1, %d) ELSE raw END, length(raw)", most,

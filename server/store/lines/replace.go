@@ -46,7 +46,7 @@ func (x *Lines) Replace(ctx context.Context, d sqlstore.Dialect, at Place, line 
 
 // remove takes a block out of the database, and its data from where that is.
 func (x *Lines) remove(ctx context.Context, d sqlstore.Dialect, at Place, b *held) error {
-	where, args := sealed(at)
+	where, args := ofGeneration(at)
 	if _, err := d.Exec(ctx, `DELETE FROM blocks WHERE `+where+` AND first = ?`, append(args, b.First)...); err != nil {
 		return fmt.Errorf("remove block: %w", err)
 	}

@@ -200,7 +200,10 @@ func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sql
 		return err
 	}
 	err := a.db.Write(ctx, func(d sqlstore.Dialect) error {
-		if err := a.db.Enter(ctx, d, s.owner, s.id); err != nil {
+		if err := d.Hold(ctx, sqlstore.HeldStream, s.id); err != nil {
+			return err
+		}
+		if err := d.Hold(ctx, sqlstore.HeldOwner, s.owner); err != nil {
 			return err
 		}
 		if err := sqlstore.Keeping(ctx, d); err != nil {
@@ -290,7 +293,7 @@ func (a *applying) stream(ctx context.Context, w work) error {
 		if gone, err = a.countReplaced(ctx, d, &w); err != nil {
 			return err
 		}
-		if _, err := d.Exec(ctx, `DELETE`+a.ofReplaced(), replacedArgs(w.stream, w.before)...); err != nil {
+		if _, err := d.Exec(ctx, `DELETE`+ofReplaced, w.stream.owner, w.stream.id, w.before); err != nil {
 			return fmt.Errorf("remove replaced lines: %w", err)
 		}
 		return a.log(ctx, d, w.stream, gone)

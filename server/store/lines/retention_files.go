@@ -16,17 +16,17 @@ func (p *Policy) filesOf(ctx context.Context, u *unit, action string) ([]file, e
 	list := of(``, u.ids())
 	own := strings.TrimPrefix(list, ` AND `)
 	query := `SELECT DISTINCT b.id, b.size FROM blob_refs x JOIN blobs b ON b.owner = ? AND b.sha256 = x.sha256
-WHERE {x.owner = ? AND} ` + own + ` AND b.stored > 0 AND `
+WHERE x.owner = ? AND ` + own + ` AND b.stored > 0 AND `
 	args := []any{u.owner, u.owner}
 	if action == server.ActionCold {
-		query += `EXISTS (SELECT 1 FROM blob_chunks c WHERE {c.owner = b.owner AND} c.blob = b.id)`
+		query += `EXISTS (SELECT 1 FROM blob_chunks c WHERE c.owner = b.owner AND c.blob = b.id)`
 	} else {
 		query += `NOT EXISTS (SELECT 1 FROM retired_files t WHERE t.owner = b.owner AND t.blob = b.id)
-  AND NOT EXISTS (SELECT 1 FROM blob_refs o JOIN streams s ON {s.owner = o.owner AND} s.id = o.stream
+  AND NOT EXISTS (SELECT 1 FROM blob_refs o JOIN streams s ON s.owner = o.owner AND s.id = o.stream
     WHERE s.owner = b.owner AND o.sha256 = b.sha256 AND NOT (` + strings.ReplaceAll(own, "x.stream", "o.stream") + `)
       AND NOT EXISTS (SELECT 1 FROM retired_streams t WHERE t.owner = s.owner AND t.stream = s.id))
-  AND NOT EXISTS (SELECT 1 FROM document_versions v JOIN documents d ON {d.owner = v.owner AND} d.id = v.document
-    JOIN streams s ON {s.owner = d.owner AND} s.id = d.stream WHERE s.owner = b.owner AND v.sha256 = b.sha256)`
+  AND NOT EXISTS (SELECT 1 FROM document_versions v JOIN documents d ON d.owner = v.owner AND d.id = v.document
+    JOIN streams s ON s.owner = d.owner AND s.id = d.stream WHERE s.owner = b.owner AND v.sha256 = b.sha256)`
 	}
 	out, err := sqlstore.List(ctx, p.reader, query+` ORDER BY b.id`, args,
 		func(row sqlstore.Scanner) (f file, err error) { return f, row.Scan(&f.id, &f.size) })

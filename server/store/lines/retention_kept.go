@@ -27,11 +27,11 @@ type guard struct {
 func guarded() [][2]string {
 	return [][2]string{
 		{server.KeptDocument, `SELECT DISTINCT x.stream FROM documents x JOIN streams s
-  ON {s.owner = x.owner AND} s.id = x.stream WHERE s.owner = ?`},
+  ON s.owner = x.owner AND s.id = x.stream WHERE s.owner = ?`},
 		{server.KeptLink, `SELECT DISTINCT x.stream FROM share_links x JOIN streams s
-  ON {s.owner = x.owner AND} s.id = x.stream WHERE s.owner = ? AND x.until > ?`},
+  ON s.owner = x.owner AND s.id = x.stream WHERE s.owner = ? AND x.until > ?`},
 		{server.KeptMark, `SELECT DISTINCT x.stream FROM marks x JOIN streams s
-  ON {s.owner = x.owner AND} s.id = x.stream JOIN users u ON u.id = x.reader
+  ON s.owner = x.owner AND s.id = x.stream JOIN users u ON u.id = x.reader
   WHERE s.owner = ? AND (x.reader = s.owner OR u.role = 'owner')`},
 	}
 }
@@ -71,7 +71,7 @@ func guardOf(ctx context.Context, d sqlstore.Dialect, owner int64, ids []int64, 
 		}
 	}
 	err = d.Query(ctx, of(`SELECT DISTINCT x.stream FROM checkpoints x JOIN streams s
-  ON {s.owner = x.owner AND} s.id = x.stream WHERE s.owner = ?`, ids), []any{owner}, func(row sqlstore.Scanner) error {
+  ON s.owner = x.owner AND s.id = x.stream WHERE s.owner = ?`, ids), []any{owner}, func(row sqlstore.Scanner) error {
 		var id int64
 		err := row.Scan(&id)
 		g.check[id] = true

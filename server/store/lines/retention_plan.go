@@ -186,12 +186,10 @@ func (x *pass) generations(ctx context.Context, r *server.RetentionRule) ([]*tar
 // several are the streams of the owner with more than one generation, or with bytes that others replaced.
 func (x *pass) several(ctx context.Context) (map[int64]bool, error) {
 	out := map[int64]bool{}
-	for _, query := range []string{`SELECT e.stream FROM epochs e
-JOIN generations g ON {g.owner = e.owner AND g.stream = e.stream AND} g.epoch = e.` + x.db.EpochID() + `
-JOIN streams s ON {s.owner = e.owner AND} s.id = e.stream WHERE s.owner = ? GROUP BY e.stream HAVING count(*) > 1`,
-		`SELECT DISTINCT e.stream FROM superseded g
-JOIN epochs e ON {e.owner = g.owner AND e.stream = g.stream AND} e.` + x.db.EpochID() + ` = g.epoch
-JOIN streams s ON {s.owner = e.owner AND} s.id = e.stream WHERE s.owner = ?`} {
+	for _, query := range []string{
+		`SELECT stream FROM generations WHERE owner = ? GROUP BY stream HAVING count(*) > 1`,
+		`SELECT DISTINCT stream FROM superseded WHERE owner = ?`,
+	} {
 		err := x.reader.Query(ctx, query, []any{x.owner}, func(row sqlstore.Scanner) error {
 			var id int64
 			err := row.Scan(&id)
@@ -241,8 +239,8 @@ func (x *pass) left(ctx context.Context, r *server.RetentionRule, u *unit, sever
 // named are the generations of a stream that checkpoints name.
 func (x *pass) named(ctx context.Context, s *stream) ([]place, error) {
 	out, err := sqlstore.List(ctx, x.reader, `SELECT DISTINCT e.name, c.generation FROM checkpoints c
-JOIN artifact_epochs e ON {e.owner = c.owner AND} e.stream = c.stream AND e.rank = c.rank
-WHERE {c.owner = ? AND} c.stream = ?`, []any{s.owner, s.id}, func(row sqlstore.Scanner) (p place, err error) {
+JOIN artifact_epochs e ON e.owner = c.owner AND e.stream = c.stream AND e.rank = c.rank
+WHERE c.owner = ? AND c.stream = ?`, []any{s.owner, s.id}, func(row sqlstore.Scanner) (p place, err error) {
 		return p, row.Scan(&p.epoch, &p.generation)
 	})
 	if err != nil {
@@ -252,12 +250,7 @@ WHERE {c.owner = ? AND} c.stream = ?`, []any{s.owner, s.id}, func(row sqlstore.S
 }
 
 // ofReplaced are rows of bytes that others replaced.
-func (p *Policy) ofReplaced() string {
-	return ` FROM superseded WHERE {owner = ? AND stream = ? AND} epoch IN (SELECT ` + p.db.EpochID() + ` FROM epochs
-  WHERE {owner = ? AND} stream = ?) AND replaced <= ?`
-}
-
-func replacedArgs(s *stream, before int64) []any { return []any{s.owner, s.id, s.owner, s.id, before} }
+const ofReplaced = ` FROM superseded WHERE owner = ? AND stream = ? AND replaced <= ?`
 
 // replaced counts bytes that others replaced.
 func (x *pass) replaced(ctx context.Context, w *work, t *target) error {
@@ -268,8 +261,9 @@ func (x *pass) replaced(ctx context.Context, w *work, t *target) error {
 }
 
 func (p *Policy) countReplaced(ctx context.Context, d sqlstore.Dialect, w *work) (n server.RetentionCount, err error) {
-	err = d.Query(ctx, `SELECT count(*), CAST(coalesce(sum(length(raw) + 1), 0) AS bigint)`+p.ofReplaced(),
-		replacedArgs(w.stream, w.before), func(row sqlstore.Scanner) error { return row.Scan(&n.Lines, &n.Bytes) })
+	err = d.Query(ctx, `SELECT count(*), CAST(coalesce(sum(length(raw) + 1), 0) AS bigint)`+ofReplaced,
+		[]any{w.stream.owner, w.stream.id, w.before},
+		func(row sqlstore.Scanner) error { return row.Scan(&n.Lines, &n.Bytes) })
 	if err != nil {
 		return n, fmt.Errorf("count replaced lines: %w", err)
 	}

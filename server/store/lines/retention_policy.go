@@ -17,8 +17,6 @@ type retentionDatabase interface {
 	// Write runs fn in a transaction, which may be retried: fn then starts afresh, also to bring what is cold before. It
 	// lets what comes in pass. Removed bytes are overwritten as far as the database can.
 	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
-	// Enter keeps everybody else from writing and deriving a stream until the transaction ends.
-	Enter(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
 	// DropFromIndex removes what of a stream's texts can be found, and has it derived again, after a while unless now;
 	// with forget, everything that quotes its lines, and nothing is derived again.
 	DropFromIndex(ctx context.Context, d sqlstore.Dialect, owner, stream int64, how IndexDrop) error
@@ -28,8 +26,6 @@ type retentionDatabase interface {
 	Open(ctx context.Context, ref server.Ref) (server.Snapshot, error)
 	// Vacuum implements server.Retention.
 	Vacuum(ctx context.Context, full bool) error
-	// EpochID is the column of epochs that is the epoch in other tables.
-	EpochID() string
 }
 
 // IndexDrop is how a stream loses what is derived from it.

@@ -117,8 +117,8 @@ type branch struct {
 
 func (p *Policy) tree(ctx context.Context, s *stream) (tree, error) {
 	var out tree
-	err := p.reader.Query(ctx, `SELECT `+p.db.EpochID()+`, name, rank, first_seen FROM epochs
-WHERE {owner = ? AND} stream = ? ORDER BY rank DESC`, []any{s.owner, s.id}, func(row sqlstore.Scanner) error {
+	err := p.reader.Query(ctx, `SELECT rank, name, rank, first_seen FROM epochs
+WHERE owner = ? AND stream = ? ORDER BY rank DESC`, []any{s.owner, s.id}, func(row sqlstore.Scanner) error {
 		var b branch
 		var first int64
 		err := row.Scan(&b.epoch.ID, &b.epoch.Name, &b.epoch.Rank, &first)
@@ -131,7 +131,7 @@ WHERE {owner = ? AND} stream = ? ORDER BY rank DESC`, []any{s.owner, s.id}, func
 			break
 		}
 		err = p.reader.Query(ctx, `SELECT generation, rewound_to, end_line, first_seen FROM generations
-WHERE {owner = ? AND stream = ? AND} epoch = ? ORDER BY generation`, []any{s.owner, s.id, out[i].epoch.ID},
+WHERE owner = ? AND stream = ? AND epoch = ? ORDER BY generation`, []any{s.owner, s.id, out[i].epoch.ID},
 			func(row sqlstore.Scanner) error {
 				var g server.Generation
 				var first int64

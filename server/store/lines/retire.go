@@ -28,7 +28,7 @@ func (x *Lines) Retire(ctx context.Context, d sqlstore.Dialect, at Place, r *ser
 	if err != nil {
 		return err
 	}
-	where, args := x.hot(at)
+	where, args := ofGeneration(at)
 	args = append(args, r.First, r.Last)
 	hot, err := d.Exec(ctx, `DELETE FROM lines WHERE `+where+` AND line >= ? AND line <= ?`, args...)
 	if err != nil {
@@ -37,7 +37,7 @@ func (x *Lines) Retire(ctx context.Context, d sqlstore.Dialect, at Place, r *ser
 	if packed+hot < int64(len(r.Lines)) {
 		return ErrGone
 	}
-	where, args = x.hot(at)
+	where, args = ofGeneration(at)
 	if _, err := d.Exec(ctx, `UPDATE generations SET bytes = bytes - ? WHERE `+where,
 		append([]any{bytes}, args...)...); err != nil {
 		return fmt.Errorf("count bytes: %w", err)
@@ -99,7 +99,7 @@ func (x *Lines) without(ctx context.Context, d sqlstore.Dialect, at Place, b *he
 // Measure counts lines of a span that retention can remove, and their bytes: all but notes of oversize lines.
 func (x *Lines) Measure(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span) (n, bytes int64, err error) {
 	at.Generation = s.Generation
-	where, args := x.hot(at)
+	where, args := ofGeneration(at)
 	over := map[int64]bool{}
 	err = d.Query(ctx, `SELECT line, kind, length(raw) FROM lines WHERE `+where+` AND line >= ? AND line < ?`,
 		append(args, s.From, s.To), func(row sqlstore.Scanner) error {

@@ -175,7 +175,7 @@ func known(ctx context.Context, d sqlstore.Dialect, at RetiredPlace, have *serve
 		return true, nil
 	}
 	err = d.Query(ctx, `SELECT 1 FROM masked_lines
-WHERE {owner = ? AND} stream = ? AND line = ? AND epoch = ? AND generation = ?`,
+WHERE owner = ? AND stream = ? AND line = ? AND epoch = ? AND generation = ?`,
 		[]any{at.Owner, at.Stream, l.Index, at.Epoch, at.Generation},
 		func(sqlstore.Scanner) error { same = true; return nil })
 	if err != nil {

@@ -58,7 +58,7 @@ func (x *Lines) unrow(ctx context.Context, d sqlstore.Dialect, at Place, b Block
 	if err := x.step("remove packed lines"); err != nil {
 		return err
 	}
-	where, args := x.hot(at)
+	where, args := ofGeneration(at)
 	n, err := d.Exec(ctx, `DELETE FROM lines WHERE `+where+` AND line >= ? AND line <= ?`,
 		append(args, b.First, b.Last)...)
 	if err == nil && n != b.Lines {
@@ -81,7 +81,7 @@ func full(lines []Line) (out [][]Line) {
 // sealable are hot lines that are in no block: runs between which there are blocks. more says that there are others.
 func (x *Lines) sealable(ctx context.Context, d sqlstore.Dialect,
 	at Place) (runs [][]Line, more bool, err error) {
-	where, args := x.hot(at)
+	where, args := ofGeneration(at)
 	behind, rows, size := int64(-2), 0, 0
 	err = d.Query(ctx, `SELECT line, kind, received, raw, behind FROM (
   SELECT l.line, l.kind, l.received, l.raw, `+before+` AS behind FROM lines l WHERE `+where+`) hot
@@ -119,12 +119,17 @@ type Hot struct {
 
 // NextHot returns the first generation with hot lines behind another one. ok is false if there is none.
 func (x *Lines) NextHot(ctx context.Context, d sqlstore.Dialect, after Place) (h Hot, ok bool, err error) {
-	query, args := x.db.NextHot(after)
-	err = d.Query(ctx, query, args, func(row sqlstore.Scanner) error {
-		ok = true
-		p := &h.Place
-		return row.Scan(&p.Owner, &p.Stream, &p.Epoch, &p.Generation, &h.Version, &h.Last)
-	})
+	err = d.Query(ctx, `
+SELECT s.owner, s.id, l.epoch, l.generation, s.version, s.last_received
+FROM (SELECT owner, stream, epoch, generation FROM lines WHERE (owner, stream, epoch, generation) > (?, ?, ?, ?)
+  ORDER BY owner, stream, epoch, generation, line LIMIT 1) l
+JOIN streams s ON s.owner = l.owner AND s.id = l.stream`,
+		[]any{after.Owner, after.Stream, after.Epoch, after.Generation},
+		func(row sqlstore.Scanner) error {
+			ok = true
+			p := &h.Place
+			return row.Scan(&p.Owner, &p.Stream, &p.Epoch, &p.Generation, &h.Version, &h.Last)
+		})
 	if err != nil {
 		return h, false, fmt.Errorf("look for hot lines: %w", err)
 	}
@@ -133,7 +138,7 @@ func (x *Lines) NextHot(ctx context.Context, d sqlstore.Dialect, after Place) (h
 
 // Size is how many bytes hot lines of a generation have.
 func (x *Lines) Size(ctx context.Context, d sqlstore.Dialect, at Place) (n int64, err error) {
-	where, args := x.hot(at)
+	where, args := ofGeneration(at)
 	err = d.Query(ctx, `SELECT CAST(coalesce(sum(length(raw)), 0) AS bigint) FROM lines WHERE `+where, args,
 		func(row sqlstore.Scanner) error { return row.Scan(&n) })
 	if err != nil {

@@ -18,16 +18,6 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// Classes of advisory locks: one deriver at a time for a stream, and for an owner's answers; one transaction at a time
-// that stores for a user with a limit, and one that sums up.
-// That of who changes the schema is migrations.LockSchema.
-const (
-	lockStream = 0x6363_0001
-	lockOwner  = 0x6363_0002
-	lockQuota  = 0x6363_0003
-	lockSums   = 0x6363_0004
-)
-
 // Lag implements server.DerivationStore.
 func (s *Store) Lag(ctx context.Context) (n int64, err error) {
 	if err := s.pool.QueryRow(ctx, sqlstore.CountLagging).Scan(&n); err != nil {
@@ -201,7 +191,8 @@ func checkStale(ctx context.Context, tx pgx.Tx, list []*server.Derivation) error
 		owners[i], ids[i], keys[i] = d.Task.Owner, d.Task.Stream, int32(d.Task.Stream) // a shared lock of two costs little
 	}
 	slices.Sort(keys)
-	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, k) FROM unnest($2::int[]) k`, lockStream, keys)
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, k) FROM unnest($2::int[]) k`,
+		int32(sqlstore.HeldStream), keys)
 	if err != nil {
 		return err
 	}
@@ -234,12 +225,6 @@ LEFT JOIN folds f ON f.owner = s.owner AND f.stream = s.id`, []any{owners, ids},
 		}
 	}
 	return nil
-}
-
-// lockTx takes an advisory lock until the transaction ends.
-func lockTx(ctx context.Context, tx pgx.Tx, class int32, id int64) error {
-	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, $2)`, class, int32(id)) // a shared lock of two costs little
-	return err
 }
 
 // Renew implements server.DerivationStore.

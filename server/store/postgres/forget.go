@@ -112,7 +112,7 @@ func (s *Store) removeStream(ctx context.Context, x sqlstore.OwnedStream, sessio
 	removed := int64(-1)
 	err = s.inBackground(ctx, func(tx pgx.Tx) error {
 		// As derivers lock: the owner's answers, then the stream. Sums of answers need the stream's row.
-		if err := lockTx(ctx, tx, lockOwner, x.Owner); err != nil {
+		if err := (dialect{tx}).Hold(ctx, sqlstore.HeldOwner, x.Owner); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, `SELECT FROM streams WHERE owner = $1 AND id = $2 FOR UPDATE`, x.Owner, x.Stream)

@@ -19,15 +19,12 @@ func (s *Store) SummaryOf(ctx context.Context, stream int64) (server.Summary, er
 	return found[stream].Summary, nil
 }
 
-// dropsOf is the condition that rewrites d are of an epoch e.
-const dropsOf = `d.owner = e.owner AND d.stream = e.stream AND d.epoch = e.rank`
-
 // Drops implements server.Library.
 func (s *Store) Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error) {
 	var f sqlstore.Filter
 	f.Add(`d.lines > 0`)
 	f.Scope(scope)
-	f.Drops(dialect{}, q)
+	f.Drops(q)
 	sql, args := numbered(`
 SELECT s.id, e.name, d.generation, g.first_seen, d.first_line, d.last_line, d.lines
 FROM drops d JOIN epochs e ON e.owner = d.owner AND e.stream = d.stream AND e.rank = d.epoch

@@ -22,12 +22,6 @@ func (m maskDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error
 	})
 }
 
-// Enter implements masks.Database. Derivers take these locks in the same order.
-func (m maskDatabase) Enter(ctx context.Context, d sqlstore.Dialect, stream int64) error {
-	_, err := d.Exec(ctx, `SELECT pg_advisory_xact_lock(?, ?)`, int32(lockStream), int32(stream))
-	return err
-}
-
 // ClearDerived implements masks.Database.
 func (m maskDatabase) ClearDerived(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
 	if err := search.Removed(ctx, d, owner, stream); err != nil {
@@ -47,11 +41,6 @@ WHERE owner = ? AND id = ?`,
 		}
 	}
 	return nil
-}
-
-// LineAt implements masks.Database.
-func (m maskDatabase) LineAt() string {
-	return `owner = ? AND stream = ? AND epoch = ? AND generation = ? AND line = ?`
 }
 
 // Scrub implements masks.Database. What PostgreSQL removed is overwritten when it vacuums.

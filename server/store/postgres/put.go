@@ -143,7 +143,7 @@ func lockUsers(ctx context.Context, tx pgx.Tx, group []*lines.Job) error {
 	}
 	slices.Sort(users)
 	for _, user := range slices.Compact(users) {
-		if err := (dialect{tx}).LockUser(ctx, user); err != nil {
+		if err := (dialect{tx}).Hold(ctx, sqlstore.HeldQuota, user); err != nil {
 			return err
 		}
 	}

@@ -23,15 +23,6 @@ func (r retentionDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) 
 	return r.s.Retry(ctx, func() error { return coldDatabase(r).Write(ctx, fn) })
 }
 
-// Enter implements retention.Database. Derivers take these locks in the same order.
-func (r retentionDatabase) Enter(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
-	_, err := d.Exec(ctx, `SELECT pg_advisory_xact_lock(?, ?)`, int32(lockStream), int32(stream))
-	if err == nil {
-		_, err = d.Exec(ctx, `SELECT pg_advisory_xact_lock(?, ?)`, int32(lockOwner), int32(owner))
-	}
-	return err
-}
-
 // DropFromIndex implements retention.Database.
 func (r retentionDatabase) DropFromIndex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
 	how lines.IndexDrop) error {
@@ -67,9 +58,6 @@ func (r retentionDatabase) SubtractUsage(ctx context.Context, d sqlstore.Dialect
 func (r retentionDatabase) Open(ctx context.Context, ref server.Ref) (server.Snapshot, error) {
 	return r.s.Open(ctx, ref)
 }
-
-// EpochID implements retention.Database.
-func (r retentionDatabase) EpochID() string { return lineDatabase{}.EpochID() }
 
 // noteRetired keeps what a copy knows of retired lines.
 func noteRetired(ctx context.Context, tx pgx.Tx, at lines.Place, runs []*server.RetiredRun) error {

@@ -98,14 +98,14 @@ CREATE TABLE streams (
 ) WITH (fillfactor = 80);
 CREATE INDEX streams_recent ON streams (active, id);
 CREATE INDEX streams_owner ON streams (owner, active, id);
-CREATE INDEX streams_parent ON streams (hashtextextended(parent, 0), owner) WHERE parent <> '';
+CREATE INDEX streams_parent ON streams (substr(parent, 1, 200), owner) WHERE parent <> '';
 CREATE INDEX streams_changed ON streams (owner, machine_key, changed);
 CREATE INDEX streams_lagging_live ON streams (leased) WHERE version > derived AND derived > 0;
 CREATE INDEX streams_lagging_whole ON streams (derived, last_received) WHERE version > derived AND derived <= 0;
 CREATE INDEX streams_id ON streams (id);
 CREATE INDEX streams_name ON streams (session_id) WHERE parent = '';
 CREATE INDEX streams_session ON streams USING hash (session_key);
-CREATE INDEX streams_unsummed ON streams (owner, id) WHERE summed <> version;
+CREATE INDEX streams_unsummed ON streams (owner, id) WHERE summed < 0;
 
 CREATE TABLE epochs (
   owner bigint NOT NULL, stream bigint NOT NULL,
@@ -420,14 +420,14 @@ CREATE INDEX project_sums_last ON project_sums (last DESC, owner, place);
 CREATE INDEX project_sums_owner ON project_sums (owner, last DESC, place);
 CREATE INDEX project_sums_headless ON project_sums (owner, place) WHERE newest = 0;
 
--- What changes a stream without a new version.
 CREATE FUNCTION streams_unsum() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   NEW.summed := -1;
   RETURN NEW;
 END $$;
-CREATE TRIGGER streams_unsum BEFORE UPDATE OF project_hash, project, cwd, host, parent, ended ON streams FOR EACH ROW
-WHEN (NEW.summed = NEW.version AND (OLD.project_hash <> NEW.project_hash OR OLD.project <> NEW.project
-  OR OLD.cwd <> NEW.cwd OR OLD.host <> NEW.host OR OLD.parent <> NEW.parent OR OLD.ended <> NEW.ended))
+CREATE TRIGGER streams_unsum BEFORE UPDATE OF version, project_hash, project, cwd, host, parent, ended ON streams
+FOR EACH ROW WHEN (NEW.summed >= 0 AND (OLD.version <> NEW.version OR OLD.project_hash <> NEW.project_hash
+  OR OLD.project <> NEW.project OR OLD.cwd <> NEW.cwd OR OLD.host <> NEW.host OR OLD.parent <> NEW.parent
+  OR OLD.ended <> NEW.ended))
 EXECUTE FUNCTION streams_unsum();
 CREATE FUNCTION generations_unsum() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   UPDATE streams SET summed = -1 WHERE owner = NEW.owner AND id = NEW.stream;

@@ -13,34 +13,6 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// lineDatabase implements lines.Database.
-type lineDatabase struct{}
-
-// OfStream implements lines.Database.
-func (lineDatabase) OfStream() string { return `stream = ?` }
-
-// EpochID implements lines.Database.
-func (lineDatabase) EpochID() string { return `rank` }
-
-// NextHot implements lines.Database.
-func (lineDatabase) NextHot(after lines.Place) (string, []any) {
-	return `
-SELECT s.owner, s.id, l.epoch, l.generation, s.version, s.last_received
-FROM (SELECT owner, stream, epoch, generation FROM lines WHERE (owner, stream, epoch, generation) > (?, ?, ?, ?)
-  ORDER BY owner, stream, epoch, generation, line LIMIT 1) l
-JOIN streams s ON s.owner = l.owner AND s.id = l.stream`,
-		[]any{after.Owner, after.Stream, after.Epoch, after.Generation}
-}
-
-// InsertRow implements lines.Database.
-func (lineDatabase) InsertRow(ctx context.Context, d sqlstore.Dialect, at lines.Place, l lines.Line) error {
-	_, err := d.Exec(ctx, `
-INSERT INTO lines (owner, stream, epoch, generation, line, received, kind, raw) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING`, at.Owner, at.Stream, at.Epoch, at.Generation, l.Index, l.Received, int16(l.Kind),
-		sqlstore.NotNil(l.Raw))
-	return err
-}
-
 // coldDatabase implements cold.Database.
 type coldDatabase struct{ s *Store }
 

@@ -12,14 +12,13 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// numbered turns a query's question marks, which are nothing but places of values, into PostgreSQL's $1, $2 …, leaves
-// out braces, see sqlstore.WithoutOwners, and makes the values fit for it.
+// numbered turns a query's question marks, which are nothing but places of values, into PostgreSQL's $1, $2 …, and
+// makes the values fit for it.
 func numbered(sql string, args []any) (string, []any) {
 	out := make([]byte, 0, len(sql)+2*len(args))
 	n := int64(0)
 	for i := range len(sql) {
 		switch c := sql[i]; c {
-		case '{', '}':
 		case '?':
 			n++
 			out = strconv.AppendInt(append(out, '$'), n, 10)
@@ -137,7 +136,7 @@ func filterSessions(f *sqlstore.Filter, q server.SessionQuery, projects []string
 	f.Chosen(q)
 	switch {
 	case q.Parent != "":
-		f.Add(`hashtextextended(s.parent, 0) = hashtextextended(?, 0) AND s.parent = ?`, q.Parent, q.Parent)
+		f.Parent(q.Parent)
 	case !q.Agents:
 		f.Add(`s.parent = ''`)
 	}
@@ -166,9 +165,6 @@ func filterSessions(f *sqlstore.Filter, q server.SessionQuery, projects []string
 	}
 }
 
-// withCopies is sqlstore.WithCopies.
-var withCopies, _ = numbered(sqlstore.WithCopies(), nil)
-
 // addUsage adds what each session's answers used, and those of its copies, and counts its agents.
 func (s *Store) addUsage(ctx context.Context, list []server.FoundSession) error {
 	if len(list) == 0 {
@@ -182,7 +178,7 @@ func (s *Store) addUsage(ctx context.Context, list []server.FoundSession) error 
 WITH j AS (SELECT * FROM unnest($1::bigint[], $2::bigint[]) j (owner, stream)),
 x (owner, id, stream) AS (SELECT owner, stream, stream FROM j UNION ALL
   SELECT s.owner, s.id, t.stream FROM j JOIN streams s ON s.owner = j.owner AND s.id = j.stream
-  JOIN facts f ON f.owner = s.owner AND f.stream = s.id `+withCopies+`)
+  JOIN facts f ON f.owner = s.owner AND f.stream = s.id `+sqlstore.WithCopies()+`)
 SELECT x.id, a.model, `+sqlstore.LongContext+`, `+tokenSums+`
 FROM x JOIN answers a ON a.owner = x.owner AND a.stream = x.stream
 WHERE a.counted GROUP BY 1, 2, 3 ORDER BY x.id, a.model COLLATE "C", 3`, owners, ids)
@@ -208,7 +204,7 @@ const tokenSums = `count(*), sum(input)::bigint, sum(output)::bigint, sum(cache_
 
 func (s *Store) countAgents(ctx context.Context, at map[int64]*server.FoundSession, ids []int64) error {
 	rows, err := s.pool.Query(ctx, `
-SELECT s.id, count(*) FROM streams s JOIN streams a ON hashtextextended(a.parent, 0) = hashtextextended(s.session_id, 0)
+SELECT s.id, count(*) FROM streams s JOIN streams a ON substr(a.parent, 1, 200) = substr(s.session_id, 1, 200)
   AND a.parent = s.session_id AND a.parent <> '' AND a.owner = s.owner AND a.machine = s.machine
 WHERE s.id = ANY ($1) GROUP BY s.id`, ids)
 	if err != nil {

@@ -171,9 +171,8 @@ func (n *pgSnapshot) at() lines.Place {
 
 // Replaced implements server.Snapshot.
 func (n *pgSnapshot) Replaced(ctx context.Context, s server.Span, yield func(server.Line, time.Time) error) error {
-	return sqlstore.ReadReplaced(ctx, dialect{n.conn}, yield, `
-WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND line >= ? AND line < ?`,
-		n.session.Owner, n.session.ID, n.epoch, s.Generation, s.From, s.To)
+	of := sqlstore.OwnedStream{Owner: n.session.Owner, Stream: n.session.ID}
+	return sqlstore.ReadReplaced(ctx, dialect{n.conn}, sqlstore.EpochSpan{OwnedStream: of, Epoch: n.epoch, Span: s}, yield)
 }
 
 // Retired implements server.Snapshot.

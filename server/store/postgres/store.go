@@ -60,7 +60,7 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 		return nil, err
 	}
 	s := &Store{notices: newNotices(), patience: pgPatience, pooled: w.pooled}
-	if s.held, err = lines.New(lineDatabase{}, how.Step); err != nil {
+	if s.held, err = lines.New(how.Step); err != nil {
 		return nil, err
 	}
 	s.sealer = lines.NewSealer(s.held)
@@ -96,7 +96,7 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 		Cooler: s.Tier,
 		Notify: s.tell, Step: how.Step})
 	s.Keeper = sqlstore.NewKeeper(dialect{s.pool}, s.writeArtifacts)
-	s.Counter = sqlstore.NewCounter(dialect{s.pool}, dropsOf, s.sources)
+	s.Counter = sqlstore.NewCounter(dialect{s.pool}, s.sources)
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.pool}, s.writeArtifacts, s.tell, s.Tier)
 	if err != nil {
 		s.pool.Close()

@@ -75,7 +75,7 @@ func queueAnswersOf(batch *pgx.Batch, owner int64, list []*server.Derivation) {
 	if len(keys) == 0 {
 		return
 	}
-	batch.Queue(`SELECT pg_advisory_xact_lock($1, $2)`, lockOwner, int32(owner))
+	batch.Queue(`SELECT pg_advisory_xact_lock($1, $2)`, int32(sqlstore.HeldOwner), int32(owner))
 	batch.Queue(upsertAnswers, owner, numbers[0], keys, sidechain, models,
 		numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], numbers[7])
 	batch.Queue(countAnswers, owner, keys)

@@ -11,9 +11,8 @@ const usageWhen = `(timestamp '1970-01-01' +
   least(greatest(u.at + ?::bigint, -62135596800), 253402300799) * interval '1 second')`
 
 var usageTerms = sqlstore.UsageTerms{
-	Day:     `to_char(` + usageWhen + `, 'YYYY-MM-DD')`,
-	Hour:    `((extract(isodow FROM ` + usageWhen + `)::int - 1) * 24 + extract(hour FROM ` + usageWhen + `)::int)`,
-	Session: filterSession,
+	Day:  `to_char(` + usageWhen + `, 'YYYY-MM-DD')`,
+	Hour: `((extract(isodow FROM ` + usageWhen + `)::int - 1) * 24 + extract(hour FROM ` + usageWhen + `)::int)`,
 }
 
 // Usage implements server.Library.

@@ -13,7 +13,6 @@ package search
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -27,19 +26,17 @@ type Database interface {
 	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
 	// Lines calls yield with the stored lines of a span of a generation.
 	Lines(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span, yield func(server.Line) error) error
-	// OfSession lets through the streams s of a session and of its agents.
-	OfSession(f *sqlstore.Filter, session string)
-	// Lost is the condition that a rewrite took lines out of the file of a stream s.
-	Lost() string
-	// Epochs asks for stream, id, rank and name of the epochs e of streams, and number and first line of their
-	// generations g. A condition on e.stream follows.
-	Epochs() string
 	// Sessions are those of the streams that are still there.
 	Sessions(ctx context.Context, ids []int64) (map[int64]server.FoundSession, error)
 }
 
 // Place is an epoch of a stream.
 type Place struct{ Owner, Stream, Epoch int64 }
+
+// selectEpochs asks for stream, id and name of the epochs e of streams, and for number and first line of their
+// generations g. A condition on e follows.
+const selectEpochs = `SELECT e.stream, e.rank, e.name, g.generation, g.rewound_to
+FROM epochs e JOIN generations g ON g.owner = e.owner AND g.stream = e.stream AND g.epoch = e.rank WHERE`
 
 // Index is the index of a database. Safe for concurrent use.
 type Index struct {
@@ -79,16 +76,4 @@ func bitsOf(names []string) (bits uint32) {
 		}
 	}
 	return bits
-}
-
-// marks are question marks for n values.
-func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
-
-// values are a list as values of a query.
-func values[T any](list []T) []any {
-	out := make([]any, len(list))
-	for i, v := range list {
-		out[i] = v
-	}
-	return out
 }

@@ -130,10 +130,11 @@ func (s *search) stored(ctx context.Context, owner int64, session string) (bool,
 	found := func(sqlstore.Scanner) error { is = true; return nil }
 	var f sqlstore.Filter
 	f.Add(`s.owner = ?`, owner)
-	f.Add(s.d.Named(session))
+	f.Session(session, false)
 	err := s.d.Query(ctx, `SELECT 1 FROM streams s `+f.Where(), f.Args, found)
 	if err == nil && !is {
-		err = s.d.Query(ctx, `SELECT 1 FROM forgotten f WHERE f.owner = ? AND f.session_id = ?`, []any{owner, session}, found)
+		err = s.d.Query(ctx, `SELECT 1 FROM forgotten f WHERE f.owner = ? AND f.session_key = ?`,
+			[]any{owner, sqlstore.Key(session)}, found)
 	}
 	s.sessions[key] = is
 	return is, err

@@ -79,13 +79,13 @@ func scanID(row sqlstore.Scanner) (id int64, err error) { return id, row.Scan(&i
 // Removed makes all that is indexed of a stream so far disappear from the tables: it is masked, or gone. It runs in
 // the transaction that does that. Searches see the lines as they are at once.
 func Removed(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
-	_, err := d.Exec(ctx, `UPDATE streams SET round = round + 1 WHERE {owner = ? AND} id = ?`, owner, stream)
+	_, err := d.Exec(ctx, `UPDATE streams SET round = round + 1 WHERE owner = ? AND id = ?`, owner, stream)
 	if err != nil {
 		return err
 	}
 	_, err = d.Exec(ctx, `
 INSERT INTO gram_purges (owner, stream, round)
-VALUES (?, ?, coalesce((SELECT round FROM streams WHERE {owner = ? AND} id = ?), 9223372036854775807))
+VALUES (?, ?, coalesce((SELECT round FROM streams WHERE owner = ? AND id = ?), 9223372036854775807))
 ON CONFLICT (owner, stream) DO UPDATE SET round = excluded.round`, owner, stream, owner, stream)
 	return err
 }
@@ -219,7 +219,7 @@ func (j *job) replace(ctx context.Context, d sqlstore.Dialect) error {
 		ids[i] = s.id
 	}
 	n, err := d.Exec(ctx, `UPDATE gram_segments SET level = ? WHERE level >= 0 AND owner = ? AND id IN (`+
-		marks(len(ids))+`)`, append([]any{gone, j.out.owner}, values(ids)...)...)
+		sqlstore.Marks(len(ids))+`)`, append([]any{gone, j.out.owner}, sqlstore.Values(ids)...)...)
 	if err != nil {
 		return err
 	}
@@ -276,8 +276,8 @@ func loadRounds(ctx context.Context, d sqlstore.Dialect, streams map[int64]*stre
 	slices.Sort(ids)
 	for list := range slices.Chunk(ids, maxValues) {
 		err := d.Query(ctx, `SELECT s.id, `+derived+` FROM streams s
-LEFT JOIN folds p ON {p.owner = s.owner AND} p.stream = s.id WHERE s.id IN (`+marks(len(list))+`)`, values(list),
-			func(row sqlstore.Scanner) error {
+LEFT JOIN folds p ON p.owner = s.owner AND p.stream = s.id WHERE s.id IN (`+sqlstore.Marks(len(list))+`)`,
+			sqlstore.Values(list), func(row sqlstore.Scanner) error {
 				var id int64
 				var x stream
 				err := row.Scan(&id, &x.round, &x.at.Epoch, &x.at.Generation, &x.at.Line)

@@ -328,7 +328,7 @@ func (r *ranking) findMain(ctx context.Context, g *group) bool {
 	f := r.filter()
 	f.Add(`s.owner = ?`, g.owner)
 	f.Add(`s.machine = ?`, g.machine)
-	f.Add(r.d.Named(g.session))
+	f.Session(g.session, false)
 	list, err := sqlstore.List(ctx, r.d, selectInfos+f.Where(), f.Args, scanInfo)
 	if err != nil || len(list) == 0 {
 		return !r.aboutSessions()

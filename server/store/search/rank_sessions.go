@@ -59,7 +59,7 @@ func (r *ranking) chooseStreams(ctx context.Context) error {
 	}
 	f := r.filter()
 	r.only = map[int64]bool{}
-	return r.d.Query(ctx, `SELECT s.id FROM streams s LEFT JOIN facts m ON {m.owner = s.owner AND} m.stream = s.id `+
+	return r.d.Query(ctx, `SELECT s.id FROM streams s LEFT JOIN facts m ON m.owner = s.owner AND m.stream = s.id `+
 		f.Where(), f.Args, func(row sqlstore.Scanner) error {
 		id, err := scanID(row)
 		r.only[id] = true
@@ -120,9 +120,10 @@ func (r *ranking) filterStates(f *sqlstore.Filter) {
 			f.Add(`(s.parent <> '' OR m.errors > 0)`)
 		case "starred":
 			f.Add(`(s.parent <> '' OR EXISTS (SELECT 1 FROM marks k
-  WHERE k.reader = ? AND {k.owner = s.owner AND} k.stream = s.id AND k.star = 1))`, r.ask.Reader)
+  WHERE k.reader = ? AND k.owner = s.owner AND k.stream = s.id AND k.star = 1))`, r.ask.Reader)
 		case "lost":
-			f.Add(`(s.parent <> '' OR ` + r.x.db.Lost() + `)`)
+			f.Add(`(s.parent <> '' OR EXISTS (SELECT 1 FROM drops d
+  WHERE d.owner = s.owner AND d.stream = s.id AND d.lines > 0))`)
 		case "running":
 			f.Add(`(s.parent <> '' OR s.active > ?)`, sqlstore.Micros(time.Now().Add(-runs)))
 		}
@@ -138,8 +139,8 @@ func (r *ranking) aboutSessions() bool {
 const selectInfos = `SELECT s.id, s.owner, s.machine, s.session_id, s.parent, s.project, s.active, ` + derived + `,
   coalesce(m.origin, ''), coalesce(m.copy, 0), coalesce(m.lines, 0),
   coalesce((SELECT g.round FROM gram_purges g WHERE g.owner = s.owner AND g.stream = s.id), 0)
-FROM streams s LEFT JOIN folds p ON {p.owner = s.owner AND} p.stream = s.id
-LEFT JOIN facts m ON {m.owner = s.owner AND} m.stream = s.id `
+FROM streams s LEFT JOIN folds p ON p.owner = s.owner AND p.stream = s.id
+LEFT JOIN facts m ON m.owner = s.owner AND m.stream = s.id `
 
 func scanInfo(row sqlstore.Scanner) (x *info, err error) {
 	x = &info{}
@@ -153,7 +154,7 @@ func (r *ranking) load(ctx context.Context, ids []int64) error {
 	ids = slices.DeleteFunc(slices.Compact(ids), func(id int64) bool { return r.infos[id] != nil })
 	for some := range slices.Chunk(ids, maxValues) {
 		f := r.filter()
-		f.Add(`s.id IN (`+marks(len(some))+`)`, values(some)...)
+		f.Add(`s.id IN (`+sqlstore.Marks(len(some))+`)`, sqlstore.Values(some)...)
 		list, err := sqlstore.List(ctx, r.d, selectInfos+f.Where(), f.Args, scanInfo)
 		if err != nil {
 			return err
@@ -173,8 +174,8 @@ func (r *ranking) loadEpochs(ctx context.Context, list []*info) error {
 		byOwner[x.owner] = append(byOwner[x.owner], x.id)
 	}
 	for owner, ids := range byOwner {
-		err := r.d.Query(ctx, r.x.db.Epochs()+` {e.owner = ? AND} e.stream IN (`+marks(len(ids))+`)`,
-			append([]any{owner}, values(ids)...), func(row sqlstore.Scanner) error {
+		err := r.d.Query(ctx, selectEpochs+` e.owner = ? AND e.stream IN (`+sqlstore.Marks(len(ids))+`)`,
+			append([]any{owner}, sqlstore.Values(ids)...), func(row sqlstore.Scanner) error {
 				of, e, g, err := scanEpoch(row)
 				if err == nil {
 					r.infos[of].addEpoch(e, g)

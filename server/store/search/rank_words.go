@@ -173,7 +173,7 @@ func (r *ranking) readSegments(ctx context.Context) error {
 	f.Add(`newest >= ?`, r.since)
 	f.Add(`oldest <= ?`, r.upper)
 	if r.owners != nil {
-		f.Add(`owner IN (`+marks(len(r.owners))+`)`, values(r.owners)...)
+		f.Add(`owner IN (`+sqlstore.Marks(len(r.owners))+`)`, sqlstore.Values(r.owners)...)
 	}
 	list, err := sqlstore.List(ctx, r.d, `SELECT owner, id, bytes,
 		data FROM gram_segments `+f.Where()+` ORDER BY newest DESC`,

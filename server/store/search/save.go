@@ -175,7 +175,7 @@ func beginRounds(ctx context.Context, d sqlstore.Dialect, p *Prepared) (map[int6
 		if task.Position.Epoch != 0 {
 			continue
 		}
-		_, err := d.Exec(ctx, `UPDATE streams SET round = round + 1 WHERE {owner = ? AND} id = ?`, p.owner, task.Stream)
+		_, err := d.Exec(ctx, `UPDATE streams SET round = round + 1 WHERE owner = ? AND id = ?`, p.owner, task.Stream)
 		if err != nil {
 			return nil, err
 		}
@@ -214,7 +214,7 @@ func readRounds(ctx context.Context, d sqlstore.Dialect, p *Prepared) (map[int64
 	return rounds, nil
 }
 
-var selectRounds = `SELECT id, round FROM streams WHERE {owner = ? AND} id IN (` +
+var selectRounds = `SELECT id, round FROM streams WHERE owner = ? AND id IN (` +
 	strings.TrimSuffix(strings.Repeat("?, ", roundsAtOnce), ", ") + `)`
 
 // newID is the id of a new segment: newer ones have higher ids, and no two processes make the same.

@@ -40,7 +40,7 @@ func (s *search) segments(ctx context.Context) (*segments, error) {
 	}
 	for list := range slices.Chunk(owners, maxValues) {
 		var f sqlstore.Filter
-		f.Add(`owner IN (`+marks(len(list))+`)`, values(list)...)
+		f.Add(`owner IN (`+sqlstore.Marks(len(list))+`)`, sqlstore.Values(list)...)
 		if err := s.list(ctx, x, f, ``); err != nil {
 			return x, err
 		}

@@ -21,7 +21,7 @@ type stream struct {
 }
 
 type epoch struct {
-	id, rank    int64
+	id          int64 // its rank
 	name        string
 	generations []generation
 }
@@ -77,8 +77,8 @@ func (s *search) stream(ctx context.Context, id int64) (*stream, error) {
 	f.Add(`s.id = ?`, id)
 	var x *stream
 	err := s.d.Query(ctx, `SELECT s.owner, `+derived+`, coalesce(m.models, ''), coalesce(m.origin, ''), coalesce(m.copy, 0)
-FROM streams s LEFT JOIN folds p ON {p.owner = s.owner AND} p.stream = s.id
-LEFT JOIN facts m ON {m.owner = s.owner AND} m.stream = s.id `+f.Where(), f.Args,
+FROM streams s LEFT JOIN folds p ON p.owner = s.owner AND p.stream = s.id
+LEFT JOIN facts m ON m.owner = s.owner AND m.stream = s.id `+f.Where(), f.Args,
 		func(row sqlstore.Scanner) error {
 			var found stream
 			var models string
@@ -111,13 +111,13 @@ func (s *search) chosen() sqlstore.Filter {
 	f.Scope(s.scope)
 	f.Streams(s.q.Project, s.q.Machine, s.q.User)
 	if s.q.Session != "" {
-		s.x.db.OfSession(&f, s.q.Session)
+		f.Session(s.q.Session, true)
 	}
 	return f
 }
 
 func (s *search) loadEpochs(ctx context.Context, id int64, x *stream) error {
-	query, args := s.x.db.Epochs()+` {e.owner = ? AND} e.stream = ?`, []any{x.owner, id}
+	query, args := selectEpochs+` e.owner = ? AND e.stream = ?`, []any{x.owner, id}
 	err := s.d.Query(ctx, query, args, func(row sqlstore.Scanner) error {
 		_, e, g, err := scanEpoch(row)
 		x.addEpoch(e, g)
@@ -128,7 +128,7 @@ func (s *search) loadEpochs(ctx context.Context, id int64, x *stream) error {
 }
 
 func scanEpoch(row sqlstore.Scanner) (of int64, e epoch, g generation, err error) {
-	return of, e, g, row.Scan(&of, &e.id, &e.rank, &e.name, &g.number, &g.from)
+	return of, e, g, row.Scan(&of, &e.id, &e.name, &g.number, &g.from)
 }
 
 // addEpoch adds a generation of an epoch.
@@ -142,5 +142,5 @@ func (s *stream) addEpoch(e epoch, g generation) {
 }
 
 func (s *stream) sortEpochs() {
-	slices.SortFunc(s.epochs, func(a, b epoch) int { return int(b.rank - a.rank) })
+	slices.SortFunc(s.epochs, func(a, b epoch) int { return int(b.id - a.id) })
 }

@@ -33,7 +33,7 @@ WHERE (excluded.sidechain, -excluded.output,
 	// of the session before those of its copies, the oldest stream.
 	countAnswer = `
 WITH best AS MATERIALIZED (SELECT a.stream FROM answers a JOIN streams s ON s.id = a.stream
-  LEFT JOIN facts f ON f.stream = a.stream WHERE a.owner = ?1 AND a.key = ?2
+  LEFT JOIN facts f ON f.owner = a.owner AND f.stream = a.stream WHERE a.owner = ?1 AND a.key = ?2
   ORDER BY a.sidechain, a.output DESC, a.sidechain AND s.parent = '', a.time, coalesce(f.copy, 0), a.stream LIMIT 1)
 UPDATE answers SET counted = NOT counted
 WHERE owner = ?1 AND key = ?2 AND counted <> (stream = (SELECT stream FROM best))`

@@ -71,8 +71,8 @@ ORDER BY first, place LIMIT ?2`} {
 func lease(ctx context.Context, c *sql.Conn, ids []int64, now time.Time) ([]server.Task, error) {
 	const these = ` IN (SELECT value FROM json_each(?))`
 	list := jsonList(ids)
-	_, err := c.ExecContext(ctx, `DELETE FROM folds WHERE stream IN (SELECT id FROM streams WHERE redo AND id`+these+`)`,
-		list)
+	_, err := c.ExecContext(ctx, `DELETE FROM folds WHERE (owner, stream) IN (
+  SELECT owner, id FROM streams WHERE redo AND id`+these+`)`, list)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func lease(ctx context.Context, c *sql.Conn, ids []int64, now time.Time) ([]serv
 	}
 	return sqlstore.List(ctx, dialect{c}, `
 SELECT `+sqlstore.TaskColumns+` FROM json_each(?) j JOIN streams s ON s.id = j.value
-LEFT JOIN folds d ON d.stream = s.id LEFT JOIN facts f ON f.stream = s.id
+LEFT JOIN folds d ON d.owner = s.owner AND d.stream = s.id LEFT JOIN facts f ON f.owner = s.owner AND f.stream = s.id
 ORDER BY j.key`, []any{list}, sqlstore.ScanTask)
 }
 
@@ -161,9 +161,9 @@ func saveDerived(ctx context.Context, c executor, d *server.Derivation) error {
 	}
 	for _, r := range d.Drops {
 		_, err := c.ExecContext(ctx, `
-INSERT INTO drops (epoch, generation, first_line, last_line, lines, owner) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO drops (owner, stream, epoch, generation, first_line, last_line, lines) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET first_line = excluded.first_line, last_line = excluded.last_line, lines = excluded.lines`,
-			r.Epoch, r.Generation, r.First, r.Last, r.Lines, d.Task.Owner)
+			d.Task.Owner, d.Task.Stream, r.Epoch, r.Generation, r.First, r.Last, r.Lines)
 		if err != nil {
 			return fmt.Errorf("rewrites: %w", err)
 		}
@@ -189,8 +189,8 @@ func checkStale(ctx context.Context, c executor, d *server.Derivation) error {
 	var at server.Position
 	err := c.QueryRowContext(ctx, `
 SELECT s.redo OR s.masked <> ?, coalesce(f.epoch, 0), coalesce(f.generation, 0), coalesce(f.line, 0)
-FROM streams s LEFT JOIN folds f ON f.stream = s.id WHERE s.id = ?`, d.Task.Masked, d.Task.Stream).
-		Scan(&redo, &at.Epoch, &at.Generation, &at.Line)
+FROM streams s LEFT JOIN folds f ON f.owner = s.owner AND f.stream = s.id WHERE s.id = ?`,
+		d.Task.Masked, d.Task.Stream).Scan(&redo, &at.Epoch, &at.Generation, &at.Line)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("stream %d is gone: %w", d.Task.Stream, server.ErrStale)
@@ -206,7 +206,8 @@ FROM streams s LEFT JOIN folds f ON f.stream = s.id WHERE s.id = ?`, d.Task.Mask
 func (s *Store) Renew(ctx context.Context, format int64) error {
 	err := s.withWriter(ctx, func(c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, `
-UPDATE streams SET redo = 1, derived = -1, leased = 0 WHERE id IN (SELECT stream FROM folds WHERE format < ?)`, format)
+UPDATE streams SET redo = true, derived = -1, leased = 0
+WHERE (owner, id) IN (SELECT owner, stream FROM folds WHERE format < ?)`, format)
 		return err
 	})
 	if err != nil {
@@ -220,12 +221,12 @@ func (s *Store) ResetDerived(ctx context.Context) error {
 	err := s.withWriter(ctx, func(c *sql.Conn) error {
 		for _, query := range []string{
 			// What can't be derived again stays. Triggers keep usage_sums: it follows answers.
-			`DELETE FROM answers WHERE stream NOT IN (SELECT stream FROM retired)`,
+			`DELETE FROM answers WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired)`,
 			`DELETE FROM usage_sums WHERE NOT EXISTS (SELECT 1 FROM retired)`,
 			`DELETE FROM usage_totals WHERE NOT EXISTS (SELECT 1 FROM retired)`,
 			`DELETE FROM usage_days WHERE NOT EXISTS (SELECT 1 FROM retired)`,
-			`DELETE FROM drops WHERE epoch NOT IN (SELECT epoch FROM retired)`,
-			`DELETE FROM facts WHERE stream NOT IN (SELECT stream FROM retired_streams)`,
+			`DELETE FROM drops WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired)`,
+			`DELETE FROM facts WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired_streams)`,
 			`DELETE FROM folds`,
 			`DELETE FROM moments`,
 			`DELETE FROM edits`,

@@ -72,6 +72,7 @@ func forgettables(ctx context.Context, c *sql.Conn, scope server.Scope, session 
 	if session == "" {
 		return nil, nil
 	}
+	session = sqlstore.CleanText(session)
 	var f sqlstore.Filter
 	f.Add(`(s.session_id = ? OR s.parent <> '' OR instr(s.session_id, ?) = 1)`, session, session)
 	f.Own(scope)
@@ -105,9 +106,9 @@ func (s *Store) forget(ctx context.Context, c *sql.Conn, streams []sqlstore.Owne
 		}
 		out.Lines += lines
 		_, err = c.ExecContext(ctx, `
-INSERT INTO forgotten (owner, session_id, at, lines) VALUES (?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET at = excluded.at, lines = lines + excluded.lines`, x.Owner, session, sqlstore.Micros(at),
-			lines)
+INSERT INTO forgotten (owner, session_key, session_id, at, lines) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET at = excluded.at, lines = lines + excluded.lines`, x.Owner, sqlstore.Key(session),
+			sqlstore.CleanText(session), sqlstore.Micros(at), lines)
 		if err != nil {
 			return out, fmt.Errorf("leave note: %w", err)
 		}
@@ -129,28 +130,18 @@ func (s *Store) removeStream(ctx context.Context, c *sql.Conn, x sqlstore.OwnedS
 	if err := sqlstore.RemoveEdits(ctx, dialect{c}, x.Owner, x.Stream); err != nil {
 		return 0, err
 	}
-	const epochs = ` IN (SELECT id FROM epochs WHERE stream = ?)`
-	for _, query := range []string{
-		`DELETE FROM drops WHERE epoch` + epochs,
-		`DELETE FROM superseded WHERE epoch` + epochs,
-		`DELETE FROM facts WHERE stream = ?`,
-		`DELETE FROM folds WHERE stream = ?`,
-		`DELETE FROM masked_lines WHERE stream = ?`,
-		`DELETE FROM maskings WHERE stream = ?`,
-		`DELETE FROM moments WHERE stream = ?`,
-		`DELETE FROM generations WHERE epoch` + epochs,
-	} {
-		if _, err := c.ExecContext(ctx, query, x.Stream); err != nil {
-			return 0, fmt.Errorf("remove stream: %w", err)
-		}
-	}
 	if lines, err = s.held.Remove(ctx, dialect{c}, x.Owner, x.Stream); err != nil {
 		return 0, err
 	}
-	for _, query := range []string{`DELETE FROM epochs WHERE stream = ?`, `DELETE FROM streams WHERE id = ?`} {
-		if _, err := c.ExecContext(ctx, query, x.Stream); err != nil {
-			return 0, fmt.Errorf("remove stream: %w", err)
+	for _, table := range []string{"drops", "superseded", "facts", "folds", "moments", "masked_lines", "maskings",
+		"generations", "epochs"} {
+		_, err := c.ExecContext(ctx, `DELETE FROM `+table+` WHERE owner = ? AND stream = ?`, x.Owner, x.Stream)
+		if err != nil {
+			return 0, fmt.Errorf("remove %s: %w", table, err)
 		}
+	}
+	if _, err := c.ExecContext(ctx, `DELETE FROM streams WHERE id = ?`, x.Stream); err != nil {
+		return 0, fmt.Errorf("remove stream: %w", err)
 	}
 	return lines, nil
 }
@@ -158,13 +149,14 @@ func (s *Store) removeStream(ctx context.Context, c *sql.Conn, x sqlstore.OwnedS
 // removeAnswers deletes a stream's copies of answers; if other streams have copies too, one of those counts from then
 // on.
 func removeAnswers(ctx context.Context, c *sql.Conn, x sqlstore.OwnedStream) error {
-	keys, err := sqlstore.List(ctx, dialect{c}, `SELECT a.key FROM answers a WHERE a.stream = ?1 AND EXISTS (
-  SELECT 1 FROM answers b WHERE b.owner = a.owner AND b.key = a.key AND b.stream <> ?1)`, []any{x.Stream},
+	keys, err := sqlstore.List(ctx, dialect{c}, `SELECT a.key FROM answers a
+WHERE a.owner = ?1 AND a.stream = ?2 AND EXISTS (
+  SELECT 1 FROM answers b WHERE b.owner = a.owner AND b.key = a.key AND b.stream <> ?2)`, []any{x.Owner, x.Stream},
 		func(row sqlstore.Scanner) (key string, err error) { return key, row.Scan(&key) })
 	if err != nil {
 		return err
 	}
-	if _, err := c.ExecContext(ctx, `DELETE FROM answers WHERE stream = ?`, x.Stream); err != nil {
+	if _, err := c.ExecContext(ctx, `DELETE FROM answers WHERE owner = ? AND stream = ?`, x.Owner, x.Stream); err != nil {
 		return err
 	}
 	for _, key := range keys {

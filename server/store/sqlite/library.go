@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -20,9 +19,6 @@ func (s *Store) SummaryOf(ctx context.Context, stream int64) (server.Summary, er
 	return found[stream].Summary, nil
 }
 
-// dropsOf is the condition that rewrites d are of an epoch e.
-const dropsOf = `d.epoch = e.id`
-
 // Drops implements server.Library.
 func (s *Store) Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error) {
 	var f sqlstore.Filter
@@ -31,14 +27,15 @@ func (s *Store) Drops(ctx context.Context, scope server.Scope, q server.DropQuer
 		f.Add(`d.owner IN (SELECT ? UNION SELECT owner FROM shares WHERE with_user = ?)`, scope.User, scope.User)
 	}
 	f.Scope(scope)
-	f.Drops(dialect{}, q)
+	f.Drops(q)
 	var ids []int64
 	out, err := sqlstore.List(ctx, dialect{s.read}, `
 SELECT s.id, e.name, d.generation, g.first_seen, d.first_line, d.last_line, d.lines
-FROM drops d JOIN epochs e ON e.id = d.epoch JOIN streams s ON s.id = e.stream
-JOIN generations g ON g.epoch = d.epoch AND g.generation = d.generation
+FROM drops d JOIN epochs e ON e.owner = d.owner AND e.stream = d.stream AND e.rank = d.epoch
+JOIN streams s ON s.owner = d.owner AND s.id = d.stream
+JOIN generations g ON g.owner = d.owner AND g.stream = d.stream AND g.epoch = d.epoch AND g.generation = d.generation
 `+f.Where()+`
-ORDER BY g.first_seen DESC, d.epoch DESC, d.generation DESC LIMIT ?`, append(f.Args, q.Limit),
+ORDER BY g.first_seen DESC, d.stream DESC, d.epoch DESC, d.generation DESC LIMIT ?`, append(f.Args, q.Limit),
 		func(row sqlstore.Scanner) (d server.Drop, err error) {
 			var at int64
 			err = row.Scan(&d.Session.ID, &d.Epoch, &d.Generation, &at, &d.First, &d.Last, &d.Lines)
@@ -62,11 +59,7 @@ ORDER BY g.first_seen DESC, d.epoch DESC, d.generation DESC LIMIT ?`, append(f.A
 // Received implements server.Library.
 func (s *Store) Received(ctx context.Context, stream, epoch, generation, line int64) (time.Time, error) {
 	at := lines.Place{Stream: stream, Epoch: epoch, Generation: generation}
-	var first int64
-	err := s.read.QueryRowContext(ctx, `SELECT s.owner, g.first_seen FROM generations g
-JOIN epochs e ON e.id = g.epoch JOIN streams s ON s.id = e.stream
-WHERE s.id = ? AND g.epoch = ? AND g.generation = ?`, stream, epoch, generation).Scan(&at.Owner, &first)
-	if err != nil {
+	if err := s.read.QueryRowContext(ctx, `SELECT owner FROM streams WHERE id = ?`, stream).Scan(&at.Owner); err != nil {
 		return time.Time{}, fmt.Errorf("look up line %d: %w", line, translate(err))
 	}
 	l, ok, err := s.held.Facts(ctx, dialect{s.read}, at, line)
@@ -76,5 +69,5 @@ WHERE s.id = ? AND g.epoch = ? AND g.generation = ?`, stream, epoch, generation)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("look up line %d: %w", line, err)
 	}
-	return sqlstore.Moment(cmp.Or(max(l.Received, 0), first)), nil
+	return sqlstore.Moment(l.Received), nil
 }

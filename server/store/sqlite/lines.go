@@ -13,29 +13,6 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// lineDatabase implements lines.Database.
-type lineDatabase struct{}
-
-// OfStream implements lines.Database. An epoch has only one stream.
-func (lineDatabase) OfStream() string { return `? > 0` }
-
-// EpochID implements lines.Database.
-func (lineDatabase) EpochID() string { return `id` }
-
-// NextHot implements lines.Database.
-func (lineDatabase) NextHot(after lines.Place) (string, []any) {
-	return `
-SELECT s.owner, s.id, l.epoch, l.generation, s.version, s.last_received
-FROM (SELECT epoch, generation FROM lines WHERE (epoch, generation) > (?, ?) ORDER BY epoch, generation LIMIT 1) l
-JOIN epochs e ON e.id = l.epoch JOIN streams s ON s.id = e.stream`, []any{after.Epoch, after.Generation}
-}
-
-// InsertRow implements lines.Database.
-func (lineDatabase) InsertRow(ctx context.Context, d sqlstore.Dialect, at lines.Place, l lines.Line) error {
-	_, err := d.Exec(ctx, insertLine, at.Epoch, at.Generation, l.Index, int64(l.Kind), sqlstore.NotNil(l.Raw), l.Received)
-	return err
-}
-
 // packer packs lines later.
 type packer struct {
 	store  *Store
@@ -132,7 +109,7 @@ func (s *statements) writeLines(ctx context.Context, at lines.Place, b *server.B
 	packed, hot := int64(0), int64(0)
 	err = s.findEnd.QueryRowContext(ctx, at.Owner, at.Stream, at.Epoch, at.Generation).Scan(&packed)
 	if err == nil && blocks != nil {
-		err = s.findHotEnd.QueryRowContext(ctx, at.Epoch, at.Generation).Scan(&hot)
+		err = s.findHotEnd.QueryRowContext(ctx, at.Owner, at.Stream, at.Epoch, at.Generation).Scan(&hot)
 	}
 	if err != nil {
 		return w, fmt.Errorf("look for lines: %w", err)
@@ -164,7 +141,7 @@ func (s *statements) writeBlocks(ctx context.Context, at lines.Place, blocks []l
 		}
 		grown += b.RawBytes + b.Lines
 	}
-	if _, err := s.addBytes.ExecContext(ctx, at.Epoch, at.Generation, grown); err != nil {
+	if _, err := s.addBytes.ExecContext(ctx, at.Owner, at.Stream, at.Epoch, at.Generation, grown); err != nil {
 		return w, fmt.Errorf("count bytes: %w", err)
 	}
 	return sqlstore.Written{Any: true, From: blocks[0].First, To: blocks[len(blocks)-1].Last + 1}, nil
@@ -175,7 +152,7 @@ func (s *statements) rows(ctx context.Context, at lines.Place, b *server.Batch,
 	rest []server.Line) (w sqlstore.Written, err error) {
 	var grown int64
 	for _, l := range rest {
-		n, changed, err := s.line(ctx, place{at.Epoch, at.Generation, l.Index}, l, b)
+		n, changed, err := s.line(ctx, at, l, b)
 		if err != nil {
 			return w, err
 		}
@@ -190,7 +167,7 @@ func (s *statements) rows(ctx context.Context, at lines.Place, b *server.Batch,
 	if grown == 0 {
 		return w, nil
 	}
-	if _, err := s.addBytes.ExecContext(ctx, at.Epoch, at.Generation, grown); err != nil {
+	if _, err := s.addBytes.ExecContext(ctx, at.Owner, at.Stream, at.Epoch, at.Generation, grown); err != nil {
 		return w, fmt.Errorf("count bytes: %w", err)
 	}
 	return w, nil

@@ -20,9 +20,6 @@ func (m maskDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error
 	})
 }
 
-// Enter implements masks.Database. There is only one writer.
-func (m maskDatabase) Enter(context.Context, sqlstore.Dialect, int64) error { return nil }
-
 // ClearDerived implements masks.Database. The index of texts keeps runs of three characters of what is removed until it
 // is merged, which Scrub sees to.
 func (m maskDatabase) ClearDerived(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
@@ -33,20 +30,15 @@ func (m maskDatabase) ClearDerived(ctx context.Context, d sqlstore.Dialect, owne
 		return err
 	}
 	for _, query := range []string{
-		`DELETE FROM facts WHERE stream = ?`,
-		`DELETE FROM folds WHERE stream = ?`,
-		`DELETE FROM moments WHERE stream = ?`,
-		`UPDATE streams SET redo = 1, derived = 0, leased = 0, version = version + 1 WHERE id = ?`,
+		`DELETE FROM facts WHERE owner = ? AND stream = ?`,
+		`DELETE FROM folds WHERE owner = ? AND stream = ?`,
+		`DELETE FROM moments WHERE owner = ? AND stream = ?`,
+		`UPDATE streams SET redo = 1, derived = 0, leased = 0, version = version + 1 WHERE owner = ? AND id = ?`,
 	} {
-		if _, err := d.Exec(ctx, query, stream); err != nil {
+		if _, err := d.Exec(ctx, query, owner, stream); err != nil {
 			return err
 		}
 	}
 	_, err := d.Exec(ctx, `INSERT INTO scrub (due) VALUES (random())`)
 	return err
-}
-
-// LineAt implements masks.Database. An epoch has only one stream.
-func (m maskDatabase) LineAt() string {
-	return `{owner = ? AND} ? > 0 AND epoch = ? AND generation = ? AND line = ?`
 }

@@ -18,9 +18,6 @@ func (r retentionDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) 
 	return r.s.Retry(ctx, func() error { return r.s.packer.Write(ctx, fn) })
 }
 
-// Enter implements retention.Database. There is only one writer.
-func (r retentionDatabase) Enter(context.Context, sqlstore.Dialect, int64, int64) error { return nil }
-
 // DropFromIndex implements retention.Database. The index of texts keeps runs of three characters of what is removed
 // until it is merged, which Scrub sees to.
 func (r retentionDatabase) DropFromIndex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
@@ -40,11 +37,11 @@ func (r retentionDatabase) DropFromIndex(ctx context.Context, d sqlstore.Dialect
 		return err
 	}
 	for _, query := range []string{
-		`DELETE FROM folds WHERE stream = ?`, `DELETE FROM moments WHERE stream = ?`,
-		`UPDATE facts SET title = '', first_prompt = '', folded = '' WHERE stream = ?`,
-		`UPDATE streams SET redo = 0, derived = version, leased = 0 WHERE id = ?`,
+		`DELETE FROM folds WHERE owner = ? AND stream = ?`, `DELETE FROM moments WHERE owner = ? AND stream = ?`,
+		`UPDATE facts SET title = '', first_prompt = '', folded = '' WHERE owner = ? AND stream = ?`,
+		`UPDATE streams SET redo = false, derived = version, leased = 0 WHERE owner = ? AND id = ?`,
 	} {
-		if _, err := d.Exec(ctx, query, stream); err != nil {
+		if _, err := d.Exec(ctx, query, owner, stream); err != nil {
 			return err
 		}
 	}
@@ -60,9 +57,6 @@ func (r retentionDatabase) SubtractUsage(ctx context.Context, _ sqlstore.Dialect
 func (r retentionDatabase) Open(ctx context.Context, ref server.Ref) (server.Snapshot, error) {
 	return r.s.Open(ctx, ref)
 }
-
-// EpochID implements retention.Database.
-func (r retentionDatabase) EpochID() string { return lineDatabase{}.EpochID() }
 
 // Vacuum implements retention.Database. It writes the file anew without its free pages, and empties the log. A caller
 // that stores waits.

@@ -1,5 +1,6 @@
 -- The schema of an SQLite store. Until version 1.0 it is edited in place: a database that another text made is refused.
--- Times are Unix microseconds; 0 is never.
+-- Times are Unix microseconds; 0 is never. Keys are those of PostgreSQL's schema: the owner first, and names as their
+-- sha256.
 
 -- Which store this is: a restored backup gets another id. schema is what sqlstore.SchemaSum says of this text.
 CREATE TABLE store_identity (
@@ -64,7 +65,8 @@ END;
 CREATE TABLE streams (
   id INTEGER PRIMARY KEY,
   owner INTEGER NOT NULL,             -- users.id; 0 is nobody's
-  session_id TEXT NOT NULL,
+  session_key BLOB NOT NULL,          -- sha256 of session_id
+  machine_key BLOB NOT NULL, session_id TEXT NOT NULL,
   machine TEXT NOT NULL,              -- '' for bare clients
   project_hash TEXT NOT NULL, host TEXT NOT NULL, project TEXT NOT NULL, cwd TEXT NOT NULL, path TEXT NOT NULL,
   parent TEXT NOT NULL, first_received INTEGER NOT NULL, last_received INTEGER NOT NULL,
@@ -89,37 +91,40 @@ CREATE TABLE streams (
   -- Which version of the stream is in project_sums, -1 for one to sum up again, and what of it. Most writes find -1 and
   -- leave it, and the index, as they are.
   summed INTEGER NOT NULL DEFAULT -1, sum_place BLOB NOT NULL DEFAULT x'', sum_main INTEGER NOT NULL DEFAULT 0,
-  sum_bytes INTEGER NOT NULL DEFAULT 0, UNIQUE (owner, session_id, machine)
+  sum_bytes INTEGER NOT NULL DEFAULT 0, UNIQUE (owner, session_key, machine_key)
 );
 CREATE INDEX streams_recent ON streams (active, id);
-CREATE INDEX streams_session ON streams (session_id);
-CREATE INDEX streams_parent ON streams (parent, owner) WHERE parent <> '';
+CREATE INDEX streams_session ON streams (session_key);
+CREATE INDEX streams_parent ON streams (substr(parent, 1, 200), owner) WHERE parent <> '';
 CREATE INDEX streams_lagging_live ON streams (leased) WHERE version > derived AND derived > 0;
 CREATE INDEX streams_lagging_whole ON streams (derived, last_received) WHERE version > derived AND derived <= 0;
 CREATE INDEX streams_owner ON streams (owner, active, id);
 CREATE INDEX streams_unsummed ON streams (owner, id) WHERE summed < 0;
 
 CREATE TABLE epochs (
-  id INTEGER PRIMARY KEY, stream INTEGER NOT NULL REFERENCES streams (id),
-  name TEXT NOT NULL,    -- '' for bare clients
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL,
   rank INTEGER NOT NULL, -- by first arrival, from 1; the highest is in front
-  first_seen INTEGER NOT NULL, UNIQUE (stream, name)
-);
+  name TEXT NOT NULL,    -- '' for bare clients
+  name_key BLOB NOT NULL, first_seen INTEGER NOT NULL, PRIMARY KEY (owner, stream, rank),
+  UNIQUE (owner, stream, name_key)
+) WITHOUT ROWID;
 
 CREATE TABLE generations (
-  epoch INTEGER NOT NULL REFERENCES epochs (id), generation INTEGER NOT NULL, rewound_to INTEGER NOT NULL,
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL,
+  rewound_to INTEGER NOT NULL,
   end_line INTEGER NOT NULL,    -- the highest any request named
   end_offset INTEGER NOT NULL,  -- the highest any request named; 0 unknown
   eof_newline INTEGER NOT NULL, -- of the request with that offset
   bytes INTEGER NOT NULL,       -- stored, newlines counted
-  first_seen INTEGER NOT NULL, PRIMARY KEY (epoch, generation)
+  first_seen INTEGER NOT NULL, PRIMARY KEY (owner, stream, epoch, generation)
 ) WITHOUT ROWID;
 
 -- Clustered in reading order. kind stands before raw so that counting never touches overflow pages.
 CREATE TABLE lines (
-  epoch INTEGER NOT NULL, generation INTEGER NOT NULL, line INTEGER NOT NULL,
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL,
+  line INTEGER NOT NULL, received INTEGER NOT NULL,
   kind INTEGER NOT NULL, -- 0 object, 1 opaque, 2 oversize note
-  raw BLOB NOT NULL, received INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (epoch, generation, line)
+  raw BLOB NOT NULL, PRIMARY KEY (owner, stream, epoch, generation, line)
 ) WITHOUT ROWID;
 
 -- Lines of a generation, packed: see package block. Those of a generation do not overlap. A row of lines is in force
@@ -137,15 +142,16 @@ CREATE TABLE blocks (
 
 -- Bytes of a line that later ones with the same key replaced. Never deleted but by forgetting.
 CREATE TABLE superseded (
-  id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, generation INTEGER NOT NULL, line INTEGER NOT NULL,
-  kind INTEGER NOT NULL, raw BLOB NOT NULL, replaced INTEGER NOT NULL
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL,
+  line INTEGER NOT NULL, received INTEGER NOT NULL, replaced INTEGER NOT NULL, kind INTEGER NOT NULL,
+  raw BLOB NOT NULL
 );
-CREATE INDEX superseded_line ON superseded (epoch, generation, line);
+CREATE INDEX superseded_line ON superseded (owner, stream, epoch, generation, line);
 
 -- Sessions that are not to be stored again, and with them their agents.
 CREATE TABLE forgotten (
-  owner INTEGER NOT NULL, session_id TEXT NOT NULL, at INTEGER NOT NULL, lines INTEGER NOT NULL,
-  PRIMARY KEY (owner, session_id)
+  owner INTEGER NOT NULL, session_key BLOB NOT NULL, session_id TEXT NOT NULL, at INTEGER NOT NULL,
+  lines INTEGER NOT NULL, PRIMARY KEY (owner, session_key)
 ) WITHOUT ROWID;
 
 -- How many writes came from a machine of a user, and which incarnation of its daemon sent the last one.
@@ -168,16 +174,16 @@ CREATE TABLE replaced_writers (
 
 -- Lines that the server masked by itself. When they come again, they are stored with the same tokens.
 CREATE TABLE masked_lines (
-  stream INTEGER NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL, line INTEGER NOT NULL,
-  PRIMARY KEY (stream, line, epoch, generation)
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL,
+  line INTEGER NOT NULL, PRIMARY KEY (owner, stream, line, epoch, generation)
 ) WITHOUT ROWID;
 
 -- How much was masked, by whom.
 CREATE TABLE maskings (
-  stream INTEGER NOT NULL,
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL,
   asked_by INTEGER NOT NULL, -- users.id; 0: the server
   at INTEGER NOT NULL,       -- the last time
-  lines INTEGER NOT NULL, checkpoints INTEGER NOT NULL, files INTEGER NOT NULL, PRIMARY KEY (stream, asked_by)
+  lines INTEGER NOT NULL, checkpoints INTEGER NOT NULL, files INTEGER NOT NULL, PRIMARY KEY (owner, stream, asked_by)
 ) WITHOUT ROWID;
 
 -- A row: pages and the index may still hold pieces of what was masked.
@@ -188,13 +194,14 @@ CREATE TABLE scrub_pages (zeros BLOB NOT NULL);
 
 -- How far each stream is derived.
 CREATE TABLE folds (
-  stream INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, generation INTEGER NOT NULL, line INTEGER NOT NULL,
-  format INTEGER NOT NULL, state BLOB NOT NULL,
-  state_line INTEGER NOT NULL DEFAULT -1 -- up to which line state goes; -1: as far as the stream is derived
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL,
+  line INTEGER NOT NULL, format INTEGER NOT NULL, state BLOB NOT NULL,
+  state_line INTEGER NOT NULL DEFAULT -1, -- up to which line state goes; -1: as far as the stream is derived
+  PRIMARY KEY (owner, stream)
 );
 
 CREATE TABLE facts (
-  stream INTEGER PRIMARY KEY, title TEXT NOT NULL, first_prompt TEXT NOT NULL,
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL, title TEXT NOT NULL, first_prompt TEXT NOT NULL,
   folded TEXT NOT NULL, -- both, in lower case
   model TEXT NOT NULL,
   models TEXT NOT NULL, -- a newline before each and behind the last
@@ -203,17 +210,18 @@ CREATE TABLE facts (
   compactions INTEGER NOT NULL, context INTEGER NOT NULL, window INTEGER NOT NULL, compact_at INTEGER NOT NULL,
   lines INTEGER NOT NULL,
   origin TEXT NOT NULL, -- the session and the id of its first record: copies of a session have the same; '' unknown
-  copy INTEGER NOT NULL -- 1: its name is not that of its records' session
+  copy INTEGER NOT NULL, -- 1: its name is not that of its records' session
+  PRIMARY KEY (owner, stream)
 );
-CREATE INDEX facts_origin ON facts (origin) WHERE origin <> '';
+CREATE INDEX facts_origin ON facts (owner, origin) WHERE origin <> '';
 
 -- What happened in the newest view of a stream, in the order of its lines.
 CREATE TABLE moments (
-  stream INTEGER NOT NULL, line INTEGER NOT NULL,
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL, line INTEGER NOT NULL,
   part INTEGER NOT NULL, -- of several on one line
   kind TEXT NOT NULL,
   data BLOB NOT NULL,    -- JSON
-  PRIMARY KEY (stream, line, part)
+  PRIMARY KEY (owner, stream, line, part)
 ) WITHOUT ROWID;
 
 -- What edits of files added, of all generations: see package provenance. Texts are only in lines.
@@ -229,12 +237,12 @@ CREATE INDEX edits_name ON edits (name, at);
 
 -- Lines that a rewrite of their file dropped.
 CREATE TABLE drops (
-  epoch INTEGER NOT NULL, generation INTEGER NOT NULL, owner INTEGER NOT NULL DEFAULT 0,
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL,
   first_line INTEGER NOT NULL, last_line INTEGER NOT NULL,
   lines INTEGER NOT NULL, -- 0: none, but looked at
-  PRIMARY KEY (epoch, generation)
+  PRIMARY KEY (owner, stream, epoch, generation)
 ) WITHOUT ROWID;
-CREATE INDEX drops_owner ON drops (owner, epoch, generation) WHERE lines > 0;
+CREATE INDEX drops_owner ON drops (owner, stream) WHERE lines > 0;
 
 -- An index of texts by owner, of which only the program knows the format; see package search. Texts themselves are
 -- read from lines.
@@ -270,7 +278,7 @@ CREATE TABLE answers (
   owner INTEGER NOT NULL, key TEXT NOT NULL, stream INTEGER NOT NULL, counted INTEGER NOT NULL,
   sidechain INTEGER NOT NULL, model TEXT NOT NULL, time INTEGER NOT NULL, input INTEGER NOT NULL,
   output INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write_5m INTEGER NOT NULL,
-  cache_write_1h INTEGER NOT NULL, searches INTEGER NOT NULL, PRIMARY KEY (stream, key)
+  cache_write_1h INTEGER NOT NULL, searches INTEGER NOT NULL, PRIMARY KEY (owner, stream, key)
 ) WITHOUT ROWID;
 CREATE INDEX answers_key ON answers (owner, key);
 -- For the half hours at both ends of a question.
@@ -354,9 +362,11 @@ END;
 CREATE TRIGGER usage_moved AFTER UPDATE OF project_hash, project ON streams
 WHEN old.project_hash <> new.project_hash OR old.project <> new.project BEGIN
   INSERT INTO usage_changes SELECT -1, old.project_hash, old.project, old.machine, owner, time, model, input, output,
-    cache_read, cache_write_5m, cache_write_1h, searches FROM answers WHERE stream = old.id AND counted;
+    cache_read, cache_write_5m, cache_write_1h, searches FROM answers
+    WHERE owner = old.owner AND stream = old.id AND counted;
   INSERT INTO usage_changes SELECT 1, new.project_hash, new.project, new.machine, owner, time, model, input, output,
-    cache_read, cache_write_5m, cache_write_1h, searches FROM answers WHERE stream = new.id AND counted;
+    cache_read, cache_write_5m, cache_write_1h, searches FROM answers
+    WHERE owner = new.owner AND stream = new.id AND counted;
 END;
 
 -- Projects
@@ -386,7 +396,7 @@ WHEN new.summed = new.version AND (old.project_hash <> new.project_hash OR old.p
   UPDATE streams SET summed = -1 WHERE id = new.id;
 END;
 CREATE TRIGGER generations_unsum AFTER UPDATE OF bytes ON generations WHEN new.bytes < old.bytes BEGIN
-  UPDATE streams SET summed = -1 WHERE id = (SELECT stream FROM epochs WHERE id = new.epoch);
+  UPDATE streams SET summed = -1 WHERE id = new.stream;
 END;
 -- Nothing remains of what a forgotten stream was called.
 CREATE TRIGGER project_sums_forgotten AFTER DELETE ON streams WHEN old.sum_place <> x'' BEGIN
@@ -401,50 +411,51 @@ END;
 
 -- Epochs as artifacts know them: they may come before the first line. rank is by first arrival, from 1.
 CREATE TABLE artifact_epochs (
-  stream INTEGER NOT NULL, rank INTEGER NOT NULL, name TEXT NOT NULL,
-  name_key BLOB NOT NULL, -- sha256, as of all keys here: names may be longer than an index takes
-  first_seen INTEGER NOT NULL, PRIMARY KEY (stream, rank), UNIQUE (stream, name_key)
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL, rank INTEGER NOT NULL, name TEXT NOT NULL,
+  name_key BLOB NOT NULL, first_seen INTEGER NOT NULL, PRIMARY KEY (owner, stream, rank),
+  UNIQUE (owner, stream, name_key)
 );
 
 CREATE TABLE checkpoints (
-  num INTEGER PRIMARY KEY, stream INTEGER NOT NULL, id TEXT NOT NULL,
+  num INTEGER PRIMARY KEY, owner INTEGER NOT NULL, stream INTEGER NOT NULL, id TEXT NOT NULL,
   rank INTEGER NOT NULL,      -- artifact_epochs.rank of the one who said it last
   port_id TEXT NOT NULL, tokens_used INTEGER NOT NULL, token_budget INTEGER NOT NULL, cause TEXT NOT NULL,
   context_hash TEXT NOT NULL, summary TEXT NOT NULL,
   active_files TEXT NOT NULL, -- a JSON list
   created INTEGER NOT NULL, generation INTEGER NOT NULL,
   line INTEGER NOT NULL,      -- -1 unknown
-  received INTEGER NOT NULL, UNIQUE (stream, id)
+  received INTEGER NOT NULL, UNIQUE (owner, stream, id)
 );
 CREATE INDEX checkpoints_id ON checkpoints (id);
 CREATE INDEX checkpoints_created ON checkpoints (created, num);
 
 CREATE TABLE documents (
-  id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, path_key BLOB NOT NULL, path TEXT NOT NULL,
+  id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, stream INTEGER NOT NULL, path_key BLOB NOT NULL, path TEXT NOT NULL,
   linked INTEGER NOT NULL, added_at INTEGER NOT NULL, added_by TEXT NOT NULL, unlinked_at INTEGER NOT NULL,
   -- Of the event that decided about linked: later ones in this order change it.
-  link_rank INTEGER NOT NULL, link_version INTEGER NOT NULL, link_at INTEGER NOT NULL, UNIQUE (stream, path_key)
+  link_rank INTEGER NOT NULL, link_version INTEGER NOT NULL, link_at INTEGER NOT NULL,
+  UNIQUE (owner, stream, path_key)
 );
 
 -- Never changed. Of several with one rank and n the one with the highest id shows.
 CREATE TABLE document_versions (
-  id INTEGER PRIMARY KEY, document INTEGER NOT NULL,
+  id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, document INTEGER NOT NULL,
   rank INTEGER NOT NULL, -- artifact_epochs.rank
   n INTEGER NOT NULL, change TEXT NOT NULL, author TEXT NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL,
   sha256 BLOB NOT NULL,  -- empty: no content
   too_large INTEGER NOT NULL,
   line INTEGER NOT NULL, -- -1 none
-  received INTEGER NOT NULL, UNIQUE (document, rank, n, change, sha256)
+  received INTEGER NOT NULL, UNIQUE (owner, document, rank, n, change, sha256)
 );
 CREATE INDEX document_versions_sha256 ON document_versions (sha256);
 
 CREATE TABLE link_requests (
-  num INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, stream INTEGER NOT NULL, path TEXT NOT NULL,
+  num INTEGER PRIMARY KEY, owner INTEGER NOT NULL, id TEXT NOT NULL, stream INTEGER NOT NULL, path TEXT NOT NULL,
   link INTEGER NOT NULL,
   asked_by INTEGER NOT NULL, -- users.id
   asked INTEGER NOT NULL,
   state TEXT NOT NULL,       -- waiting, done, refused
-  reason TEXT NOT NULL, answered INTEGER NOT NULL
+  reason TEXT NOT NULL, answered INTEGER NOT NULL, UNIQUE (owner, id)
 );
 CREATE INDEX link_requests_stream ON link_requests (stream, num);
 CREATE INDEX link_requests_waiting ON link_requests (stream) WHERE state = 'waiting';
@@ -461,16 +472,17 @@ CREATE TABLE blobs (
 CREATE INDEX blobs_unfinished ON blobs (owner, touched) WHERE stored = 0;
 
 CREATE TABLE blob_chunks (
-  blob INTEGER NOT NULL,
+  owner INTEGER NOT NULL, blob INTEGER NOT NULL,
   place INTEGER NOT NULL, -- offset of its first byte
-  data BLOB NOT NULL, PRIMARY KEY (blob, place)
+  data BLOB NOT NULL, PRIMARY KEY (owner, blob, place)
 );
 
 -- Files of sessions.
 CREATE TABLE blob_refs (
-  stream INTEGER NOT NULL, name_key BLOB NOT NULL, name TEXT NOT NULL, sha256 BLOB NOT NULL, media TEXT NOT NULL,
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL, name_key BLOB NOT NULL, name TEXT NOT NULL,
+  sha256 BLOB NOT NULL, media TEXT NOT NULL,
   conversational INTEGER NOT NULL, -- 1: of the conversation; 0: a document's
-  received INTEGER NOT NULL, PRIMARY KEY (stream, name_key, sha256)
+  received INTEGER NOT NULL, PRIMARY KEY (owner, stream, name_key, sha256)
 );
 CREATE INDEX blob_refs_sha256 ON blob_refs (sha256);
 
@@ -478,15 +490,15 @@ CREATE INDEX blob_refs_sha256 ON blob_refs (sha256);
 
 CREATE TRIGGER stored_lines AFTER UPDATE OF bytes ON generations WHEN new.bytes <> old.bytes BEGIN
   UPDATE streams SET stored = stored + new.bytes - old.bytes
-  WHERE id = (SELECT stream FROM epochs WHERE id = new.epoch);
+  WHERE id = new.stream;
 END;
 CREATE TRIGGER stored_replaced AFTER INSERT ON superseded BEGIN
   UPDATE streams SET stored = stored + length(new.raw) + 1
-  WHERE id = (SELECT stream FROM epochs WHERE id = new.epoch);
+  WHERE id = new.stream;
 END;
 CREATE TRIGGER stored_replaced_gone AFTER DELETE ON superseded BEGIN
   UPDATE streams SET stored = stored - length(old.raw) - 1
-  WHERE id = (SELECT stream FROM epochs WHERE id = old.epoch);
+  WHERE id = old.stream;
 END;
 CREATE TRIGGER stored_checkpoint AFTER INSERT ON checkpoints BEGIN
   UPDATE streams SET stored = stored + length(CAST(new.summary AS BLOB)) + length(CAST(new.active_files AS BLOB))
@@ -501,18 +513,20 @@ END;
 -- What users keep about sessions
 
 CREATE TABLE marks (
+  owner INTEGER NOT NULL,
   reader INTEGER NOT NULL, -- user
   stream INTEGER NOT NULL, star INTEGER NOT NULL, name TEXT NOT NULL, note TEXT NOT NULL,
   tags TEXT NOT NULL,      -- each between line breaks
-  updated INTEGER NOT NULL, PRIMARY KEY (reader, stream)
+  updated INTEGER NOT NULL, PRIMARY KEY (owner, stream, reader)
 ) WITHOUT ROWID;
-CREATE INDEX marks_stream ON marks (stream);
+CREATE INDEX marks_reader ON marks (reader, stream);
 CREATE TRIGGER marks_forgotten AFTER DELETE ON streams BEGIN
-  DELETE FROM marks WHERE stream = old.id;
+  DELETE FROM marks WHERE owner = old.owner AND stream = old.id;
 END;
 
 -- Links with which anybody reads one session.
 CREATE TABLE share_links (
+  owner INTEGER NOT NULL,
   id INTEGER PRIMARY KEY AUTOINCREMENT, -- of a link that is gone, never used again
   hash BLOB NOT NULL UNIQUE,            -- sha256 of the secret
   stream INTEGER NOT NULL,
@@ -520,9 +534,9 @@ CREATE TABLE share_links (
   "key" INTEGER NOT NULL,               -- it was made with; 0: none
   created INTEGER NOT NULL, until INTEGER NOT NULL
 );
-CREATE INDEX share_links_stream ON share_links (stream);
+CREATE INDEX share_links_stream ON share_links (owner, stream);
 CREATE TRIGGER share_links_forgotten AFTER DELETE ON streams BEGIN
-  DELETE FROM share_links WHERE stream = old.id;
+  DELETE FROM share_links WHERE owner = old.owner AND stream = old.id;
 END;
 
 -- What is old

@@ -48,46 +48,10 @@ func (t textDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error
 	return t.s.withLazyWriter(ctx, func(c *sql.Conn) error { return fn(dialect{c}) })
 }
 
-// TryLead implements sums.Database. There is only one writer.
-func (t textDatabase) TryLead(context.Context, sqlstore.Dialect) (bool, error) { return true, nil }
-
-// Hold implements sums.Database. There is only one writer.
-func (t textDatabase) Hold(context.Context, sqlstore.Dialect, int64) (bool, error) { return true, nil }
-
-// Free implements sums.Database.
-func (t textDatabase) Free() string { return "" }
-
-// Unsummed implements sums.Database.
-func (t textDatabase) Unsummed() string { return `s.summed < 0` }
-
-// Size implements sums.Database.
-func (t textDatabase) Size() string {
-	return `(SELECT CASE WHEN g.end_offset > 0 THEN g.end_offset ELSE g.bytes END
-  FROM epochs e JOIN generations g ON g.epoch = e.id WHERE e.stream = s.id
-  ORDER BY e.rank DESC, g.generation DESC LIMIT 1)`
-}
-
 // Lines implements search.Database.
 func (t textDatabase) Lines(ctx context.Context, d sqlstore.Dialect, at search.Place, s server.Span,
 	yield func(server.Line) error) error {
 	return t.s.held.Read(ctx, d, lines.Place{Owner: at.Owner, Stream: at.Stream, Epoch: at.Epoch}, s, yield)
-}
-
-// OfSession implements search.Database.
-func (t textDatabase) OfSession(f *sqlstore.Filter, session string) {
-	f.Add(`(s.session_id = ? OR s.parent = ?)`, session, session)
-}
-
-// Lost implements search.Database.
-func (t textDatabase) Lost() string {
-	return `EXISTS (SELECT 1 FROM epochs e JOIN drops d ON d.epoch = e.id
-  WHERE e.stream = s.id AND d.lines > 0)`
-}
-
-// Epochs implements search.Database.
-func (t textDatabase) Epochs() string {
-	return `SELECT e.stream, e.id, e.rank, e.name, g.generation, g.rewound_to
-FROM epochs e JOIN generations g ON g.epoch = e.id WHERE`
 }
 
 // Sessions implements search.Database.

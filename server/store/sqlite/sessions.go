@@ -15,15 +15,15 @@ import (
 // and that epoch's newest generation. SQLite keeps the order of a CROSS JOIN: the streams' order is the listing's.
 const selectSession = `
 SELECT s.id, s.owner, s.session_id, s.project_hash, s.machine, s.host, s.project, s.cwd, s.path, s.parent,
-  e.id, e.name, (SELECT count(*) FROM epochs WHERE stream = s.id),
+  e.rank, e.name, (SELECT count(*) FROM epochs c WHERE c.owner = s.owner AND c.stream = s.id),
   g.generation, max(g.end_line, g.rewound_to), CASE WHEN g.end_offset > 0 THEN g.end_offset ELSE g.bytes END,
   s.first_received, s.last_received, s.active` + sqlstore.MoreColumns + `
 FROM streams s
-CROSS JOIN epochs e ON e.stream = s.id
-  AND e.rank = (SELECT max(rank) FROM epochs WHERE stream = s.id AND (? = '' OR name = ?))
-CROSS JOIN generations g ON g.epoch = e.id
-  AND g.generation = (SELECT max(generation) FROM generations WHERE epoch = e.id)
-LEFT JOIN facts f ON f.stream = s.id
+CROSS JOIN epochs e ON e.owner = s.owner AND e.stream = s.id
+  AND e.rank = (SELECT max(rank) FROM epochs WHERE owner = s.owner AND stream = s.id AND (? = '' OR name_key = ?))
+CROSS JOIN generations g ON g.owner = e.owner AND g.stream = e.stream AND g.epoch = e.rank AND g.generation =
+  (SELECT max(generation) FROM generations WHERE owner = e.owner AND stream = e.stream AND epoch = e.rank)
+LEFT JOIN facts f ON f.owner = s.owner AND f.stream = s.id
 `
 
 // querier is a pool or one connection of it.
@@ -79,8 +79,7 @@ func (s *Store) sources(ctx context.Context, part sqlstore.Part, scope server.Sc
 
 // querySessions runs selectSession, for the epochs in front, with what follows its joins.
 func querySessions(ctx context.Context, db querier, rest string, args ...any) ([]server.FoundSession, error) {
-	query, args := sqlstore.WithoutOwners(selectSession+rest, append([]any{"", ""}, args...))
-	rows, err := db.QueryContext(ctx, query, args...)
+	rows, err := db.QueryContext(ctx, selectSession+rest, append([]any{"", sqlstore.Key("")}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -118,9 +117,6 @@ func jsonList[T int64 | string](list []T) string {
 	return string(b)
 }
 
-// withCopies is sqlstore.WithCopies.
-var withCopies, _ = sqlstore.WithoutOwners(sqlstore.WithCopies(), nil)
-
 // addUsage adds what each session's answers used, and those of its copies, and counts its agents.
 func (s *Store) addUsage(ctx context.Context, list []server.FoundSession) error {
 	if len(list) == 0 {
@@ -131,12 +127,13 @@ func (s *Store) addUsage(ctx context.Context, list []server.FoundSession) error 
 		at[list[i].ID], ids = &list[i], append(ids, list[i].ID)
 	}
 	rows, err := s.read.QueryContext(ctx, `
-WITH x (id, stream) AS MATERIALIZED (SELECT value, value FROM json_each(?1) UNION ALL
-  SELECT s.id, t.stream FROM json_each(?1) j JOIN streams s ON s.id = j.value JOIN facts f ON f.stream = s.id
-  `+withCopies+`)
+WITH x (owner, id, stream) AS MATERIALIZED (
+  SELECT s.owner, s.id, s.id FROM json_each(?1) j JOIN streams s ON s.id = j.value UNION ALL
+  SELECT s.owner, s.id, t.stream FROM json_each(?1) j JOIN streams s ON s.id = j.value
+  JOIN facts f ON f.owner = s.owner AND f.stream = s.id `+sqlstore.WithCopies()+`)
 SELECT x.id, model, `+sqlstore.LongContext+`, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write_5m),
   sum(cache_write_1h), sum(searches)
-FROM x CROSS JOIN answers a ON a.stream = x.stream WHERE counted = 1
+FROM x CROSS JOIN answers a ON a.owner = x.owner AND a.stream = x.stream WHERE counted = 1
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, jsonList(ids))
 	if err != nil {
 		return err
@@ -158,8 +155,8 @@ GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, jsonList(ids))
 
 func (s *Store) countAgents(ctx context.Context, at map[int64]*server.FoundSession, ids []int64) error {
 	rows, err := s.read.QueryContext(ctx, `
-SELECT s.id, count(*) FROM streams s JOIN streams a ON a.parent = s.session_id AND a.parent <> '' AND a.owner = s.owner
-  AND a.machine = s.machine
+SELECT s.id, count(*) FROM streams s JOIN streams a ON substr(a.parent, 1, 200) = substr(s.session_id, 1, 200)
+  AND a.parent = s.session_id AND a.parent <> '' AND a.owner = s.owner AND a.machine = s.machine
 WHERE s.id IN (SELECT value FROM json_each(?)) GROUP BY s.id`, jsonList(ids))
 	if err != nil {
 		return err
@@ -182,7 +179,7 @@ func filterSessions(f *sqlstore.Filter, q server.SessionQuery, projects []string
 	f.Chosen(q)
 	switch {
 	case q.Parent != "":
-		f.Add(`s.parent = ?`, q.Parent)
+		f.Parent(q.Parent)
 	case !q.Agents:
 		f.Add(`s.parent = ''`)
 	}
@@ -199,7 +196,11 @@ func filterSessions(f *sqlstore.Filter, q server.SessionQuery, projects []string
 		f.Add(`CASE WHEN f.started > 0 THEN f.started ELSE s.first_received END < ?`, q.Until.UnixMicro())
 	}
 	if len(q.Names) > 0 {
-		f.Add(`s.session_id IN (SELECT value FROM json_each(?))`, jsonList(q.Names))
+		keys := make([]any, len(q.Names))
+		for i, name := range q.Names {
+			keys[i] = sqlstore.Key(name)
+		}
+		f.Add(`s.session_key IN (`+sqlstore.Marks(len(keys))+`)`, keys...)
 	}
 	if t := sqlstore.FoldText(q.Text); t != "" {
 		f.Add(`(instr(f.folded, ?) > 0 OR instr(lower(s.project), ?) > 0 OR instr(lower(s.session_id), ?) > 0

@@ -61,7 +61,7 @@ func (n *snapshot) load(ctx context.Context, scope server.Scope, ref server.Ref)
 	if err != nil {
 		return err
 	}
-	row := n.db.QueryRowContext(ctx, selectSession+`WHERE s.id = ?`, ref.Epoch, ref.Epoch, x.Stream)
+	row := n.db.QueryRowContext(ctx, selectSession+`WHERE s.id = ?`, ref.Epoch, sqlstore.Key(ref.Epoch), x.Stream)
 	found, epoch, err := sqlstore.ScanSession(row)
 	n.session, n.epoch = found.Session, epoch
 	if err != nil {
@@ -75,7 +75,8 @@ func (n *snapshot) load(ctx context.Context, scope server.Scope, ref server.Ref)
 
 func (n *snapshot) loadEpochs(ctx context.Context) error {
 	rows, err := n.db.QueryContext(ctx,
-		`SELECT id, name, rank, first_seen FROM epochs WHERE stream = ? ORDER BY rank DESC`, n.session.ID)
+		`SELECT rank, name, first_seen FROM epochs WHERE owner = ? AND stream = ? ORDER BY rank DESC`,
+		n.session.Owner, n.session.ID)
 	if err != nil {
 		return err
 	}
@@ -83,10 +84,10 @@ func (n *snapshot) loadEpochs(ctx context.Context) error {
 	for rows.Next() {
 		var e server.Epoch
 		var first int64
-		if err := rows.Scan(&e.ID, &e.Name, &e.Rank, &first); err != nil {
+		if err := rows.Scan(&e.Rank, &e.Name, &first); err != nil {
 			return err
 		}
-		e.First = time.UnixMicro(first).UTC()
+		e.ID, e.First = e.Rank, time.UnixMicro(first).UTC()
 		n.epochs = append(n.epochs, e)
 	}
 	return rows.Err()
@@ -95,7 +96,8 @@ func (n *snapshot) loadEpochs(ctx context.Context) error {
 func (n *snapshot) loadGenerations(ctx context.Context) error {
 	rows, err := n.db.QueryContext(ctx, `
 SELECT generation, rewound_to, end_line, end_offset, eof_newline, first_seen
-FROM generations WHERE epoch = ? ORDER BY generation`, n.epoch)
+FROM generations WHERE owner = ? AND stream = ? AND epoch = ? ORDER BY generation`, n.session.Owner, n.session.ID,
+		n.epoch)
 	if err != nil {
 		return err
 	}
@@ -133,8 +135,8 @@ func (n *snapshot) at() lines.Place {
 
 // Replaced implements server.Snapshot.
 func (n *snapshot) Replaced(ctx context.Context, s server.Span, yield func(server.Line, time.Time) error) error {
-	return sqlstore.ReadReplaced(ctx, dialect{n.db}, yield, `
-WHERE epoch = ? AND generation = ? AND line >= ? AND line < ?`, n.epoch, s.Generation, s.From, s.To)
+	of := sqlstore.OwnedStream{Owner: n.session.Owner, Stream: n.session.ID}
+	return sqlstore.ReadReplaced(ctx, dialect{n.db}, sqlstore.EpochSpan{OwnedStream: of, Epoch: n.epoch, Span: s}, yield)
 }
 
 // Retired implements server.Snapshot.
@@ -154,8 +156,9 @@ func (n *snapshot) Masked(ctx context.Context) ([]server.MaskedLine, error) {
 // Folded implements server.Snapshot.
 func (n *snapshot) Folded(ctx context.Context) (p server.Position, state []byte, err error) {
 	err = n.db.QueryRowContext(ctx, `SELECT epoch, generation,
-  CASE WHEN state_line < 0 THEN line ELSE state_line END, state FROM folds WHERE stream = ? AND epoch = ?`,
-		n.session.ID, n.epoch).Scan(&p.Epoch, &p.Generation, &p.Line, &state)
+  CASE WHEN state_line < 0 THEN line ELSE state_line END, state FROM folds
+WHERE owner = ? AND stream = ? AND epoch = ?`, n.session.Owner, n.session.ID, n.epoch).
+		Scan(&p.Epoch, &p.Generation, &p.Line, &state)
 	if errors.Is(err, sql.ErrNoRows) {
 		return server.Position{}, nil, nil
 	}

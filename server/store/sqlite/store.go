@@ -100,7 +100,7 @@ func OpenWith(ctx context.Context, path string, how sqlstore.Opening) (*Store, e
 }
 
 func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
-	if s.held, err = lines.New(lineDatabase{}, how.Step); err != nil {
+	if s.held, err = lines.New(how.Step); err != nil {
 		return err
 	}
 	s.packer = &packer{store: s, sealer: lines.NewSealer(s.held)}
@@ -140,7 +140,7 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 		Cooler: s.Tier,
 		Notify: s.changes.Tell, Step: how.Step})
 	s.Keeper = sqlstore.NewKeeper(dialect{s.read}, s.writeArtifacts)
-	s.Counter = sqlstore.NewCounter(dialect{s.read}, dropsOf, s.sources)
+	s.Counter = sqlstore.NewCounter(dialect{s.read}, s.sources)
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.read}, s.writeArtifacts, s.changes.Tell, s.Tier)
 	return err
 }

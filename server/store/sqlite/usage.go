@@ -13,13 +13,6 @@ var usageTerms = sqlstore.UsageTerms{
 	Day: `strftime('%Y-%m-%d', ` + usageWhen + `, 'unixepoch')`,
 	// 1970 began on a Thursday.
 	Hour: `((((` + usageWhen + ` - (` + usageWhen + ` % 3600 + 3600) % 3600) / 3600 + 72) % 168 + 168) % 168)`,
-	Session: func(f *sqlstore.Filter, session string, agents bool) {
-		if agents {
-			f.Add(`(s.session_id = ? OR s.parent = ?)`, session, session)
-			return
-		}
-		f.Add(`s.session_id = ?`, session)
-	},
 }
 
 // Usage implements server.Library.

@@ -52,7 +52,7 @@ func (p *Artifacts) inStream(ctx context.Context, w Write, now int64, about stri
 		if err := NewAdmission(l).Admit(ctx, w); err != nil {
 			return err
 		}
-		if d.stream, d.project, err = l.Enter(ctx, owner, h, now); err != nil {
+		if d.stream, d.project, err = enter(ctx, l, owner, h, now); err != nil {
 			return err
 		}
 		if d.rank, err = d.epoch(ctx, h.Epoch); err != nil {
@@ -72,18 +72,18 @@ func (p *Artifacts) inStream(ctx context.Context, w Write, now int64, about stri
 
 // epoch finds or makes the rank of an epoch.
 func (d streamTx) epoch(ctx context.Context, name string) (int64, error) {
-	rank, err := one(ctx, d, `SELECT rank FROM artifact_epochs WHERE {owner = ? AND} stream = ? AND name_key = ?`,
+	rank, err := one(ctx, d, `SELECT rank FROM artifact_epochs WHERE owner = ? AND stream = ? AND name_key = ?`,
 		d.owner, d.stream, Key(name))
 	if err != nil || rank > 0 {
 		return rank, err
 	}
-	last, err := one(ctx, d, `SELECT max(rank) FROM artifact_epochs WHERE {owner = ? AND} stream = ? HAVING count(*) > 0`,
+	last, err := one(ctx, d, `SELECT max(rank) FROM artifact_epochs WHERE owner = ? AND stream = ? HAVING count(*) > 0`,
 		d.owner, d.stream)
 	if err != nil {
 		return 0, err
 	}
 	_, err = d.Exec(ctx, `
-INSERT INTO artifact_epochs ({owner,} stream, rank, name, name_key, first_seen) VALUES ({?,} ?, ?, ?, ?, ?)`,
+INSERT INTO artifact_epochs (owner, stream, rank, name, name_key, first_seen) VALUES (?, ?, ?, ?, ?, ?)`,
 		d.owner, d.stream, last+1, CleanText(name), Key(name), d.now)
 	return last + 1, err
 }
@@ -124,10 +124,10 @@ func (d streamTx) checkpoint(ctx context.Context, c *server.Checkpoint) error {
 		return err
 	}
 	_, err = d.Exec(ctx, `
-INSERT INTO checkpoints AS c ({owner,} stream, id, rank, port_id, tokens_used, token_budget, cause, context_hash,
+INSERT INTO checkpoints AS c (owner, stream, id, rank, port_id, tokens_used, token_budget, cause, context_hash,
   summary, active_files, created, generation, line, received)
-VALUES ({?,} ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT ({owner,} stream, id) DO UPDATE SET rank = excluded.rank, port_id = excluded.port_id,
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (owner, stream, id) DO UPDATE SET rank = excluded.rank, port_id = excluded.port_id,
   tokens_used = excluded.tokens_used, token_budget = excluded.token_budget, cause = excluded.cause,
   context_hash = excluded.context_hash, summary = excluded.summary, active_files = excluded.active_files,
   created = excluded.created, generation = excluded.generation, line = excluded.line
@@ -141,7 +141,7 @@ WHERE excluded.rank >= c.rank`,
 const selectCheckpoint = `
 SELECT c.num, c.id, c.stream, s.session_id, s.machine, s.owner, c.port_id, c.tokens_used, c.token_budget, c.cause,
   c.context_hash, c.summary, c.active_files, c.created, c.generation, c.line
-FROM checkpoints c JOIN streams s ON {s.owner = c.owner AND} s.id = c.stream `
+FROM checkpoints c JOIN streams s ON s.owner = c.owner AND s.id = c.stream `
 
 func scanCheckpoint(row Scanner) (c server.Checkpoint, num int64, err error) {
 	var created int64
@@ -169,7 +169,7 @@ func (p *Artifacts) Checkpoints(ctx context.Context, scope server.Scope,
 	f.Scope(scope)
 	f.Streams("", nil, q.User)
 	if q.Session != "" {
-		f.Add(p.reader.Named(q.Session))
+		f.Add(named, Key(q.Session))
 	}
 	if q.Stream != 0 {
 		f.Add(`c.stream = ?`, q.Stream)
@@ -209,8 +209,8 @@ func (p *Artifacts) Checkpoint(ctx context.Context, scope server.Scope, id strin
 	no := &server.AmbiguousError{}
 	var found []server.Checkpoint // the newest of each user
 	err := p.reader.Query(ctx, selectCheckpoint+`
-WHERE ({c.owner,} c.num) IN (SELECT {s.owner,} max(c.num) FROM checkpoints c
-  JOIN streams s ON {s.owner = c.owner AND} s.id = c.stream `+f.Where()+` GROUP BY s.owner)
+WHERE (c.owner, c.num) IN (SELECT s.owner, max(c.num) FROM checkpoints c
+  JOIN streams s ON s.owner = c.owner AND s.id = c.stream `+f.Where()+` GROUP BY s.owner)
 ORDER BY CASE s.owner WHEN ? THEN 0 ELSE 1 END, c.num DESC LIMIT ?`,
 		append(f.Args, scope.User, server.MaxChoices), func(row Scanner) error {
 			c, _, err := scanCheckpoint(row)
@@ -235,7 +235,7 @@ func (p *Artifacts) Lags(ctx context.Context, scope server.Scope, q server.DropQ
 	var f Filter
 	f.Add(`s.version > s.derived`)
 	f.Scope(scope)
-	f.Drops(p.reader, q)
+	f.Drops(q)
 	n, err := one(ctx, p.reader, `SELECT 1 FROM streams s `+f.Where()+` LIMIT 1`, f.Args...)
 	if err != nil {
 		return false, fmt.Errorf("look for what is to derive: %w", err)
@@ -253,7 +253,7 @@ func WithLines(ref server.Ref) func(*Filter, server.Scope) {
 	return func(f *Filter, scope server.Scope) {
 		f.Scope(scope)
 		if ref.Epoch != "" {
-			f.Add(`EXISTS (SELECT 1 FROM epochs e WHERE {e.owner = s.owner AND} e.stream = s.id AND e.name = ?)`, ref.Epoch)
+			f.Add(`EXISTS (SELECT 1 FROM epochs e WHERE e.owner = s.owner AND e.stream = s.id AND e.name = ?)`, ref.Epoch)
 		}
 	}
 }
@@ -278,7 +278,7 @@ func (l lookup) find(ctx context.Context, ref server.Ref) (x server.Address, err
 	if ref.Stream != 0 {
 		f.Add(`s.id = ?`, ref.Stream)
 	} else {
-		f.Add(l.Named(ref.SessionID))
+		f.Add(named, Key(ref.SessionID))
 		f.Streams("", ref.Machine, ref.Owner)
 		f.user(ref.User)
 	}

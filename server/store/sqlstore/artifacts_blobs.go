@@ -103,19 +103,19 @@ func (d streamTx) makeRoom(ctx context.Context, u *server.Upload) error {
 // refer records that a file belongs to the session.
 func (d streamTx) refer(ctx context.Context, u *server.Upload) error {
 	_, err := d.Exec(ctx, `
-INSERT INTO blob_refs ({owner,} stream, name_key, name, sha256, media, conversational, received)
-VALUES ({?,} ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT ({owner,} stream, name_key, sha256) DO NOTHING`, d.owner, d.stream, Key(u.Name), CleanText(u.Name),
+INSERT INTO blob_refs (owner, stream, name_key, name, sha256, media, conversational, received)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (owner, stream, name_key, sha256) DO NOTHING`, d.owner, d.stream, Key(u.Name), CleanText(u.Name),
 		u.SHA256[:], CleanText(u.Media), Flag(server.Conversational(u.Name)), d.now)
 	return err
 }
 
 // restart drops the bytes that an upload has received.
 func restart(ctx context.Context, l Dialect, x upload, size int64) error {
-	if _, err := l.Exec(ctx, `DELETE FROM blob_chunks WHERE {owner = ? AND} blob = ?`, x.owner, x.id); err != nil {
+	if _, err := l.Exec(ctx, `DELETE FROM blob_chunks WHERE owner = ? AND blob = ?`, x.owner, x.id); err != nil {
 		return err
 	}
-	_, err := l.Exec(ctx, `UPDATE blobs SET have = 0, size = ?, tries = tries + 1 WHERE {owner = ? AND} id = ?`,
+	_, err := l.Exec(ctx, `UPDATE blobs SET have = 0, size = ?, tries = tries + 1 WHERE owner = ? AND id = ?`,
 		size, x.owner, x.id)
 	return err
 }
@@ -135,13 +135,13 @@ func (p *Artifacts) PutBlob(ctx context.Context, owner int64, sum [32]byte, offs
 		}
 		have = offset + int64(len(data))
 		if len(data) > 0 {
-			_, err := l.Exec(ctx, `INSERT INTO blob_chunks ({owner,} blob, place, data) VALUES ({?,} ?, ?, ?)`,
+			_, err := l.Exec(ctx, `INSERT INTO blob_chunks (owner, blob, place, data) VALUES (?, ?, ?, ?)`,
 				owner, x.id, offset, data)
 			if err != nil {
 				return err
 			}
 		}
-		_, err = l.Exec(ctx, `UPDATE blobs SET have = ?, touched = ? WHERE {owner = ? AND} id = ?`,
+		_, err = l.Exec(ctx, `UPDATE blobs SET have = ?, touched = ? WHERE owner = ? AND id = ?`,
 			have, Micros(at), owner, x.id)
 		return err
 	})
@@ -192,7 +192,7 @@ func (p *Artifacts) endBlob(ctx context.Context, u *server.Upload) error {
 			wrong = &server.OffsetError{Wrong: true}
 			return restart(ctx, d, x, x.size)
 		}
-		_, err = d.Exec(ctx, `UPDATE blobs SET stored = ?, touched = ? WHERE {owner = ? AND} id = ?`,
+		_, err = d.Exec(ctx, `UPDATE blobs SET stored = ?, touched = ? WHERE owner = ? AND id = ?`,
 			d.now, d.now, u.Owner, x.id)
 		if err != nil {
 			return err
@@ -238,21 +238,21 @@ func (p *Artifacts) SweepBlobs(ctx context.Context, before time.Time) (removed i
 
 // removeBlob removes an incomplete file, and the references that sessions have to it.
 func removeBlob(ctx context.Context, l Dialect, owner, id int64) error {
-	_, err := l.Exec(ctx, `DELETE FROM blob_refs WHERE sha256 = (SELECT sha256 FROM blobs WHERE {owner = ? AND} id = ?)
-  AND ({owner,} stream) IN (SELECT {s.owner,} s.id FROM streams s WHERE s.owner = ?)`, owner, id, owner)
+	_, err := l.Exec(ctx, `DELETE FROM blob_refs WHERE sha256 = (SELECT sha256 FROM blobs WHERE owner = ? AND id = ?)
+  AND (owner, stream) IN (SELECT s.owner, s.id FROM streams s WHERE s.owner = ?)`, owner, id, owner)
 	if err != nil {
 		return err
 	}
-	if _, err := l.Exec(ctx, `DELETE FROM blob_chunks WHERE {owner = ? AND} blob = ?`, owner, id); err != nil {
+	if _, err := l.Exec(ctx, `DELETE FROM blob_chunks WHERE owner = ? AND blob = ?`, owner, id); err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `DELETE FROM blobs WHERE {owner = ? AND} id = ?`, owner, id)
+	_, err = l.Exec(ctx, `DELETE FROM blobs WHERE owner = ? AND id = ?`, owner, id)
 	return err
 }
 
 const selectBlob = `
 SELECT b.sha256, r.name, r.media, b.size, b.stored, s.id, s.session_id, s.machine, s.owner
-FROM blob_refs r JOIN streams s ON {s.owner = r.owner AND} s.id = r.stream
+FROM blob_refs r JOIN streams s ON s.owner = r.owner AND s.id = r.stream
 JOIN blobs b ON b.owner = s.owner AND b.sha256 = r.sha256 `
 
 func scanBlob(row Scanner) (b server.Blob, owner int64, err error) {
@@ -274,8 +274,8 @@ func (f *Filter) files(scope server.Scope) {
 	var docs Filter
 	docs.artifacts(scope)
 	f.Add(`(r.conversational = 1 AND NOT EXISTS (SELECT 1 FROM document_versions v
-    JOIN documents d ON {d.owner = v.owner AND} d.id = v.document
-    WHERE {v.owner = r.owner AND} v.sha256 = r.sha256 AND d.stream = r.stream)
+    JOIN documents d ON d.owner = v.owner AND d.id = v.document
+    WHERE v.owner = r.owner AND v.sha256 = r.sha256 AND d.stream = r.stream)
     OR `+docs.Conditions[0]+`)`, docs.Args...)
 }
 
@@ -365,7 +365,7 @@ type blobReader struct {
 // chunk reads the next chunk, wherever it is. It may be moved between two looks.
 func (r *blobReader) chunk() (err error) {
 	for range 3 {
-		err = r.l.Query(r.ctx, `SELECT data FROM blob_chunks WHERE {owner = ? AND} blob = ? AND place = ?`,
+		err = r.l.Query(r.ctx, `SELECT data FROM blob_chunks WHERE owner = ? AND blob = ? AND place = ?`,
 			[]any{r.owner, r.id, r.at}, func(row Scanner) error { return row.Scan(&r.rest) })
 		if err == nil && len(r.rest) == 0 {
 			r.rest, err = r.cold.Chunk(r.ctx, r.owner, r.id, r.at)

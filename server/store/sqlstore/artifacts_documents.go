@@ -72,18 +72,18 @@ ON CONFLICT (owner, sha256) DO UPDATE SET touched = excluded.touched RETURNING i
 	if err != nil || stored > 0 {
 		return err
 	}
-	if _, err := d.Exec(ctx, `DELETE FROM blob_chunks WHERE {owner = ? AND} blob = ?`, d.owner, id); err != nil {
+	if _, err := d.Exec(ctx, `DELETE FROM blob_chunks WHERE owner = ? AND blob = ?`, d.owner, id); err != nil {
 		return err
 	}
 	if len(content) > 0 {
-		_, err := d.Exec(ctx, `INSERT INTO blob_chunks ({owner,} blob, place, data) VALUES ({?,} ?, 0, ?)`,
+		_, err := d.Exec(ctx, `INSERT INTO blob_chunks (owner, blob, place, data) VALUES (?, ?, 0, ?)`,
 			d.owner, id, content)
 		if err != nil {
 			return err
 		}
 	}
 	_, err = d.Exec(ctx, `UPDATE blobs SET size = ?, have = ?, stored = ?, tries = tries + 1
-WHERE {owner = ? AND} id = ?`, int64(len(content)), int64(len(content)), d.now, d.owner, id)
+WHERE owner = ? AND id = ?`, int64(len(content)), int64(len(content)), d.now, d.owner, id)
 	return err
 }
 
@@ -109,9 +109,9 @@ func (d streamTx) event(ctx context.Context, e *server.DocumentEvent) error {
 		return nil
 	}
 	_, err = d.Exec(ctx, `
-INSERT INTO document_versions ({owner,} document, rank, n, change, author, at, size, sha256, too_large, line, received)
-VALUES ({?,} ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT ({owner,} document, rank, n, change, sha256) DO NOTHING`,
+INSERT INTO document_versions (owner, document, rank, n, change, author, at, size, sha256, too_large, line, received)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (owner, document, rank, n, change, sha256) DO NOTHING`,
 		d.owner, id, d.rank, e.Version, e.Change, CleanText(e.By), Micros(e.At), size, NotNil(sum), Flag(e.TooLarge),
 		e.Line, d.now)
 	if err != nil {
@@ -124,10 +124,10 @@ ON CONFLICT ({owner,} document, rank, n, change, sha256) DO NOTHING`,
 // arrive.
 func (d streamTx) document(ctx context.Context, e *server.DocumentEvent) (id int64, err error) {
 	err = d.Query(ctx, `
-INSERT INTO documents ({owner,} stream, path_key, path, linked, added_at, added_by, unlinked_at, link_rank,
+INSERT INTO documents (owner, stream, path_key, path, linked, added_at, added_by, unlinked_at, link_rank,
   link_version, link_at)
-VALUES ({?,} ?, ?, ?, 0, 0, '', 0, 0, 0, 0)
-ON CONFLICT ({owner,} stream, path_key) DO UPDATE SET path = excluded.path RETURNING id`,
+VALUES (?, ?, ?, ?, 0, 0, '', 0, 0, 0, 0)
+ON CONFLICT (owner, stream, path_key) DO UPDATE SET path = excluded.path RETURNING id`,
 		[]any{d.owner, d.stream, Key(e.Path), CleanText(e.Path)}, func(row Scanner) error { return row.Scan(&id) })
 	if err != nil {
 		return 0, err
@@ -146,7 +146,7 @@ ON CONFLICT ({owner,} stream, path_key) DO UPDATE SET path = excluded.path RETUR
 UPDATE documents SET linked = ?, unlinked_at = ?, link_rank = ?, link_version = ?, link_at = ?,
   added_at = CASE WHEN CAST(? AS bigint) > 0 THEN CAST(? AS bigint) ELSE added_at END,
   added_by = CASE WHEN CAST(? AS text) <> '' THEN CAST(? AS text) ELSE added_by END
-WHERE {owner = ? AND} id = ?
+WHERE owner = ? AND id = ?
   AND (link_rank < ? OR link_rank = ? AND (link_version < ? OR link_version = ? AND link_at <= ?))`,
 		Flag(e.Change != server.Unlinked), unlinked, d.rank, e.Version, Micros(e.At), added, added, by, by,
 		d.owner, id, d.rank, d.rank, e.Version, e.Version, Micros(e.At))
@@ -170,15 +170,15 @@ func (p *Artifacts) Documents(ctx context.Context, scope server.Scope, ref serve
 	err = p.reader.Query(ctx, `
 SELECT d.path, d.linked, d.added_at, d.added_by, d.unlinked_at,
   (SELECT CAST(coalesce(sum(m.n), 0) AS bigint) FROM
-    (SELECT max(w.n) AS n FROM document_versions w WHERE {w.owner = d.owner AND} w.document = d.id
+    (SELECT max(w.n) AS n FROM document_versions w WHERE w.owner = d.owner AND w.document = d.id
       GROUP BY w.rank) m),
   coalesce(v.at, 0), coalesce(v.author, ''), coalesce(v.change, ''), coalesce(v.size, 0),
   coalesce(v.sha256, d.path_key), coalesce(v.too_large, 0), `+isStored+`
-FROM documents d JOIN streams s ON {s.owner = d.owner AND} s.id = d.stream
-LEFT JOIN document_versions v ON {v.owner = d.owner AND} v.id = (
-  SELECT w.id FROM document_versions w WHERE {w.owner = d.owner AND} w.document = d.id
+FROM documents d JOIN streams s ON s.owner = d.owner AND s.id = d.stream
+LEFT JOIN document_versions v ON v.owner = d.owner AND v.id = (
+  SELECT w.id FROM document_versions w WHERE w.owner = d.owner AND w.document = d.id
   ORDER BY w.rank DESC, w.n DESC, w.id DESC LIMIT 1)
-WHERE {d.owner = ? AND} d.stream = ? ORDER BY d.added_at, d.id LIMIT ?`,
+WHERE d.owner = ? AND d.stream = ? ORDER BY d.added_at, d.id LIMIT ?`,
 		[]any{x.Owner, x.Stream, maxDocuments}, func(row Scanner) error {
 			doc := server.Document{SessionID: x.SessionID, Machine: x.Machine, Host: x.Host}
 			var linked, added, unlinked, changed, large, stored int64

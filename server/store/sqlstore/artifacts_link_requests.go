@@ -10,7 +10,7 @@ import (
 
 const selectLinkRequest = `
 SELECT w.id, s.session_id, s.machine, s.host, w.path, w.link, w.asked_by, w.asked, w.state, w.reason, w.answered
-FROM link_requests w JOIN streams s ON {s.owner = w.owner AND} s.id = w.stream `
+FROM link_requests w JOIN streams s ON s.owner = w.owner AND s.id = w.stream `
 
 func scanLinkRequest(row Scanner) (w server.LinkRequest, err error) {
 	var link, asked, answered int64
@@ -46,7 +46,7 @@ func (p *Artifacts) RequestLink(ctx context.Context, scope server.Scope, ref ser
 			return server.ErrNoDaemon
 		}
 		// This row lock keeps two identical requests from being stored twice.
-		_, err = l.Exec(ctx, `UPDATE streams SET host = host WHERE {owner = ? AND} id = ?`, x.Owner, x.Stream)
+		_, err = l.Exec(ctx, `UPDATE streams SET host = host WHERE owner = ? AND id = ?`, x.Owner, x.Stream)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (p *Artifacts) RequestLink(ctx context.Context, scope server.Scope, ref ser
 // addLinkRequest stores a link request about a stream, or returns an equal one that waits.
 func addLinkRequest(ctx context.Context, l Dialect, x server.Address,
 	n server.LinkRequestInput) (server.LinkRequest, error) {
-	waiting, err := listLinkRequests(ctx, l, `WHERE {w.owner = ? AND} w.stream = ? AND w.state = 'waiting'
+	waiting, err := listLinkRequests(ctx, l, `WHERE w.owner = ? AND w.stream = ? AND w.state = 'waiting'
 ORDER BY w.num`, x.Owner, x.Stream)
 	if err != nil {
 		return server.LinkRequest{}, err
@@ -77,7 +77,7 @@ ORDER BY w.num`, x.Owner, x.Stream)
 		if w.Link == n.Link {
 			return w, nil
 		}
-		if _, err := l.Exec(ctx, `DELETE FROM link_requests WHERE {owner = ? AND} id = ?`, x.Owner, w.ID); err != nil {
+		if _, err := l.Exec(ctx, `DELETE FROM link_requests WHERE owner = ? AND id = ?`, x.Owner, w.ID); err != nil {
 			return server.LinkRequest{}, err
 		}
 		taken = true
@@ -88,8 +88,8 @@ ORDER BY w.num`, x.Owner, x.Stream)
 	w := server.LinkRequest{ID: rand.Text(), SessionID: x.SessionID, Machine: x.Machine, Host: x.Host,
 		Path: CleanText(n.Path), Link: n.Link, By: n.By, Created: Moment(Micros(n.At)), State: server.LinkRequestWaiting}
 	_, err = l.Exec(ctx, `
-INSERT INTO link_requests ({owner,} id, stream, path, link, asked_by, asked, state, reason, answered)
-VALUES ({?,} ?, ?, ?, ?, ?, ?, 'waiting', '', 0)`,
+INSERT INTO link_requests (owner, id, stream, path, link, asked_by, asked, state, reason, answered)
+VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting', '', 0)`,
 		x.Owner, w.ID, x.Stream, w.Path, Flag(w.Link), w.By, Micros(n.At))
 	return w, err
 }
@@ -102,7 +102,7 @@ func (d streamTx) answer(ctx context.Context, e *server.DocumentEvent) error {
 	}
 	_, err := d.Exec(ctx, `
 UPDATE link_requests SET state = ?, reason = ?, answered = ?
-WHERE {owner = ? AND} id = ? AND stream = ? AND state = 'waiting'`,
+WHERE owner = ? AND id = ? AND stream = ? AND state = 'waiting'`,
 		string(state), CleanText(e.Reason), d.now, d.owner, CleanText(e.LinkRequest), d.stream)
 	return err
 }
@@ -115,7 +115,7 @@ func (p *Artifacts) LinkRequests(ctx context.Context, scope server.Scope,
 		return nil, err
 	}
 	out, err := listLinkRequests(ctx, p.reader, `
-WHERE {w.owner = ? AND} w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.Owner,
+WHERE w.owner = ? AND w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.Owner,
 		x.Stream, server.MaxLinkRequests)
 	if err != nil {
 		return nil, fmt.Errorf("list link requests: %w", err)

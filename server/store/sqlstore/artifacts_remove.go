@@ -16,9 +16,9 @@ import (
 func RemoveArtifacts(ctx context.Context, l Dialect, x OwnedStream) error {
 	var sums [][]byte
 	for _, query := range []string{
-		`SELECT DISTINCT sha256 FROM blob_refs WHERE {owner = ? AND} stream = ?`,
-		`SELECT DISTINCT v.sha256 FROM document_versions v JOIN documents d ON {d.owner = v.owner AND} d.id = v.document
-WHERE {d.owner = ? AND} d.stream = ?`,
+		`SELECT DISTINCT sha256 FROM blob_refs WHERE owner = ? AND stream = ?`,
+		`SELECT DISTINCT v.sha256 FROM document_versions v JOIN documents d ON d.owner = v.owner AND d.id = v.document
+WHERE d.owner = ? AND d.stream = ?`,
 	} {
 		err := l.Query(ctx, query, []any{x.Owner, x.Stream}, func(row Scanner) error {
 			var sum []byte
@@ -31,13 +31,13 @@ WHERE {d.owner = ? AND} d.stream = ?`,
 		}
 	}
 	for _, query := range []string{
-		`DELETE FROM document_versions WHERE ({owner,} document) IN (
-  SELECT {owner,} id FROM documents WHERE {owner = ? AND} stream = ?)`,
-		`DELETE FROM documents WHERE {owner = ? AND} stream = ?`,
-		`DELETE FROM checkpoints WHERE {owner = ? AND} stream = ?`,
-		`DELETE FROM blob_refs WHERE {owner = ? AND} stream = ?`,
-		`DELETE FROM link_requests WHERE {owner = ? AND} stream = ?`,
-		`DELETE FROM artifact_epochs WHERE {owner = ? AND} stream = ?`,
+		`DELETE FROM document_versions WHERE (owner, document) IN (
+  SELECT owner, id FROM documents WHERE owner = ? AND stream = ?)`,
+		`DELETE FROM documents WHERE owner = ? AND stream = ?`,
+		`DELETE FROM checkpoints WHERE owner = ? AND stream = ?`,
+		`DELETE FROM blob_refs WHERE owner = ? AND stream = ?`,
+		`DELETE FROM link_requests WHERE owner = ? AND stream = ?`,
+		`DELETE FROM artifact_epochs WHERE owner = ? AND stream = ?`,
 	} {
 		if _, err := l.Exec(ctx, query, x.Owner, x.Stream); err != nil {
 			return err
@@ -60,10 +60,10 @@ func removeUnnamed(ctx context.Context, l Dialect, owner int64, sum []byte) erro
 		return err
 	}
 	named, err := one(ctx, l, `
-SELECT CASE WHEN EXISTS (SELECT 1 FROM blob_refs r JOIN streams s ON {s.owner = r.owner AND} s.id = r.stream
+SELECT CASE WHEN EXISTS (SELECT 1 FROM blob_refs r JOIN streams s ON s.owner = r.owner AND s.id = r.stream
     WHERE r.sha256 = ? AND s.owner = ?)
-  OR EXISTS (SELECT 1 FROM document_versions v JOIN documents d ON {d.owner = v.owner AND} d.id = v.document
-    JOIN streams s ON {s.owner = d.owner AND} s.id = d.stream WHERE v.sha256 = ? AND s.owner = ?) THEN 1 ELSE 0 END`,
+  OR EXISTS (SELECT 1 FROM document_versions v JOIN documents d ON d.owner = v.owner AND d.id = v.document
+    JOIN streams s ON s.owner = d.owner AND s.id = d.stream WHERE v.sha256 = ? AND s.owner = ?) THEN 1 ELSE 0 END`,
 		sum, owner, sum, owner)
 	if err != nil || named == 1 {
 		return err
@@ -74,7 +74,7 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM blob_refs r JOIN streams s ON {s.owner = 
 	if _, err := l.Exec(ctx, `DELETE FROM retired_files WHERE owner = ? AND blob = ?`, owner, id); err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `DELETE FROM blobs WHERE {owner = ? AND} id = ?`, owner, id)
+	_, err = l.Exec(ctx, `DELETE FROM blobs WHERE owner = ? AND id = ?`, owner, id)
 	return err
 }
 
@@ -89,7 +89,7 @@ func (d streamTx) revive(ctx context.Context, x *upload) error {
 		return err
 	}
 	x.have, x.stored = 0, 0
-	_, err = d.Exec(ctx, `UPDATE blobs SET have = 0, stored = 0, tries = tries + 1 WHERE {owner = ? AND} id = ?`,
+	_, err = d.Exec(ctx, `UPDATE blobs SET have = 0, stored = 0, tries = tries + 1 WHERE owner = ? AND id = ?`,
 		x.owner, x.id)
 	return err
 }
@@ -140,7 +140,7 @@ SELECT owner, id, size, sha256 FROM blobs b WHERE stored > 0 AND id > ?
 }
 
 func (p *Artifacts) gone(ctx context.Context, x upload) bool {
-	there, err := one(ctx, p.reader, `SELECT id FROM blobs WHERE {owner = ? AND} id = ?`, x.owner, x.id)
+	there, err := one(ctx, p.reader, `SELECT id FROM blobs WHERE owner = ? AND id = ?`, x.owner, x.id)
 	return err == nil && there == 0
 }
 
@@ -171,7 +171,7 @@ ORDER BY s.at DESC, s.owner, s.session_id`, f.Args, func(row Scanner) error {
 // RemoveContent deletes the bytes of a file: those in the database, and in cold storage once the transaction is
 // durable.
 func RemoveContent(ctx context.Context, l Dialect, owner, blob int64) error {
-	if _, err := l.Exec(ctx, `DELETE FROM blob_chunks WHERE {owner = ? AND} blob = ?`, owner, blob); err != nil {
+	if _, err := l.Exec(ctx, `DELETE FROM blob_chunks WHERE owner = ? AND blob = ?`, owner, blob); err != nil {
 		return err
 	}
 	n, err := l.Exec(ctx, `DELETE FROM cold_chunks WHERE owner = ? AND blob = ?`, owner, blob)

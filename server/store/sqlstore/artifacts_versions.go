@@ -24,7 +24,7 @@ func (p *Artifacts) history(ctx context.Context, scope server.Scope, ref server.
 	if h.Address, err = Resolve(ctx, p.reader, scope, ref, (*Filter).artifacts); err != nil {
 		return h, err
 	}
-	h.document, err = one(ctx, p.reader, `SELECT id FROM documents WHERE {owner = ? AND} stream = ? AND path_key = ?`,
+	h.document, err = one(ctx, p.reader, `SELECT id FROM documents WHERE owner = ? AND stream = ? AND path_key = ?`,
 		h.Owner, h.Stream, Key(path))
 	if err != nil {
 		return h, fmt.Errorf("find document: %w", err)
@@ -33,7 +33,7 @@ func (p *Artifacts) history(ctx context.Context, scope server.Scope, ref server.
 		return h, fmt.Errorf("document %.100q: %w", path, server.ErrNotFound)
 	}
 	var base int64
-	err = p.reader.Query(ctx, `SELECT rank, max(n) FROM document_versions WHERE {owner = ? AND} document = ?
+	err = p.reader.Query(ctx, `SELECT rank, max(n) FROM document_versions WHERE owner = ? AND document = ?
 GROUP BY rank ORDER BY rank`, []any{h.Owner, h.document}, func(row Scanner) error {
 		l := life{base: base}
 		err := row.Scan(&l.rank, &l.last)
@@ -78,11 +78,11 @@ func (h *history) number(rank, n int64) int64 {
 
 const selectVersion = `
 SELECT v.rank, v.n, v.at, v.change, v.author, v.size, v.sha256, v.too_large, v.line, e.name, ` + isStored + `
-FROM document_versions v JOIN documents d ON {d.owner = v.owner AND} d.id = v.document
-JOIN streams s ON {s.owner = d.owner AND} s.id = d.stream
-JOIN artifact_epochs e ON {e.owner = d.owner AND} e.stream = d.stream AND e.rank = v.rank
-WHERE {v.owner = ? AND} v.document = ? AND NOT EXISTS (SELECT 1 FROM document_versions w
-  WHERE {w.owner = v.owner AND} w.document = v.document AND w.rank = v.rank AND w.n = v.n AND w.id > v.id) `
+FROM document_versions v JOIN documents d ON d.owner = v.owner AND d.id = v.document
+JOIN streams s ON s.owner = d.owner AND s.id = d.stream
+JOIN artifact_epochs e ON e.owner = d.owner AND e.stream = d.stream AND e.rank = v.rank
+WHERE v.owner = ? AND v.document = ? AND NOT EXISTS (SELECT 1 FROM document_versions w
+  WHERE w.owner = v.owner AND w.document = v.document AND w.rank = v.rank AND w.n = v.n AND w.id > v.id) `
 
 // versions runs selectVersion with what follows.
 func (p *Artifacts) versions(ctx context.Context, h *history, rest string,

@@ -31,10 +31,10 @@ func SaveFacts(ctx context.Context, l Dialect, d *server.Derivation) error {
 	f := &d.Summary
 	title, prompt := CleanText(f.Title), CleanText(f.FirstPrompt)
 	_, err := l.Exec(ctx, `
-INSERT INTO facts ({owner,} stream, title, first_prompt, folded, model, models, branch, version, started, ended,
+INSERT INTO facts (owner, stream, title, first_prompt, folded, model, models, branch, version, started, ended,
   prompts, messages, tools, errors, compactions, context, "window", compact_at, lines, origin, copy)
-VALUES ({?,} ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT ({owner,} stream) DO UPDATE SET title = excluded.title, first_prompt = excluded.first_prompt,
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (owner, stream) DO UPDATE SET title = excluded.title, first_prompt = excluded.first_prompt,
   folded = excluded.folded, model = excluded.model, models = excluded.models, branch = excluded.branch,
   version = excluded.version, started = excluded.started, ended = excluded.ended, prompts = excluded.prompts,
   messages = excluded.messages, tools = excluded.tools, errors = excluded.errors, compactions = excluded.compactions,
@@ -63,9 +63,9 @@ func SaveFold(ctx context.Context, l Dialect, d *server.Derivation) error {
 		kept = `state_line = CASE WHEN f.state_line < 0 THEN f.line ELSE f.state_line END`
 	}
 	_, err := l.Exec(ctx, `
-INSERT INTO folds AS f ({owner,} stream, epoch, generation, line, format, state, state_line)
-VALUES ({?,} ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT ({owner,} stream) DO UPDATE SET epoch = excluded.epoch, generation = excluded.generation,
+INSERT INTO folds AS f (owner, stream, epoch, generation, line, format, state, state_line)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (owner, stream) DO UPDATE SET epoch = excluded.epoch, generation = excluded.generation,
   line = excluded.line, format = excluded.format, `+kept,
 		d.Task.Owner, d.Task.Stream, d.Position.Epoch, d.Position.Generation, d.Position.Line, d.Format, state, line)
 	return err
@@ -83,7 +83,7 @@ func SaveProgress(ctx context.Context, l Dialect, d *server.Derivation, now time
 	}
 	return l.Exec(ctx, `
 UPDATE streams SET leased = ?, derived = CASE WHEN derived < ? THEN ? ELSE derived END, ended = ?
-WHERE {owner = ? AND} id = ?`,
+WHERE owner = ? AND id = ?`,
 		Micros(leased), derived, derived, Micros(d.Summary.Ended), d.Task.Owner, d.Task.Stream)
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
+	"fmt"
 
 	"github.com/ccship/ccship/server"
 )
@@ -16,20 +16,25 @@ type Dialect interface {
 	Exec(ctx context.Context, query string, args ...any) (int64, error)
 	// Query calls row with each row of an answer. Bytes that it scans are its own.
 	Query(ctx context.Context, query string, args []any, row func(Scanner) error) error
-	// Lock is appended to a SELECT of rows that no other transaction may change until this one ends.
+	// Lock is appended to a SELECT of rows that no other transaction may change until this one ends; LockFree, to leave
+	// out those that another one has locked.
 	Lock() string
-	// Machine is the condition that streams are of a machine, and its value.
-	Machine(name string) (condition string, value any)
-	// Named is the condition that streams s have a session's name, and its value.
-	Named(session string) (condition string, value any)
-	// Forgotten reports whether a stream must not be stored.
-	Forgotten(ctx context.Context, owner int64, h *server.Head) (bool, error)
-	// LockUser keeps other transactions from counting what a user has stored until this one ends.
-	LockUser(ctx context.Context, user int64) error
-	// Enter finds or makes a stream, in a transaction, and keeps others from writing its artifacts until that ends.
-	// server.ErrForgotten for a stream that must not be stored. A new stream does not lag: it has no lines.
-	Enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error)
+	LockFree() string
+	// Hold waits until no other transaction has the hold of an id, and has it until this one ends. TryHold reports
+	// whether none had.
+	Hold(ctx context.Context, what Held, id int64) error
+	TryHold(ctx context.Context, what Held, id int64) (bool, error)
 }
+
+// Held is what one transaction does at a time. They are taken in this order.
+type Held int32
+
+const (
+	HeldStream Held = 0x6363_0001 + iota // deriving a stream
+	HeldOwner                            // counting an owner's answers
+	HeldQuota                            // storing for a user with a limit
+	HeldSums                             // summing up
+)
 
 // Keeping is called in a transaction before it writes, or looks for, a reason to keep sessions: retention removes
 // nothing between its look for such reasons and its end.
@@ -69,40 +74,49 @@ func Flag(b bool) int64 {
 	return 0
 }
 
-// EnterStream fills in unknown facts of a stream. It changes nothing else that a batch of lines changes.
-const EnterStream = `
-ON CONFLICT (%s) DO UPDATE SET
+// enter finds or makes a stream, in a transaction, and keeps others from writing its artifacts until that ends.
+// server.ErrForgotten for a stream that must not be stored. A new stream does not lag: it has no lines. It fills in
+// unknown facts of a stream, and changes nothing else that a batch of lines changes.
+func enter(ctx context.Context, d Dialect, owner int64, h *server.Head, now int64) (stream int64, project string,
+	err error) {
+	if err := NotForgotten(ctx, d, owner, h); err != nil {
+		return 0, "", err
+	}
+	c := Clean(*h)
+	err = d.Query(ctx, `
+INSERT INTO streams AS s (owner, session_key, machine_key, session_id, machine, project_hash, host, project, cwd,
+  path, parent, first_received, last_received, version, derived)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 1)
+ON CONFLICT (owner, session_key, machine_key) DO UPDATE SET
   project_hash = CASE s.project_hash WHEN '' THEN excluded.project_hash ELSE s.project_hash END,
   host = CASE excluded.host WHEN '' THEN s.host ELSE excluded.host END,
   project = CASE s.project WHEN '' THEN excluded.project ELSE s.project END,
   cwd = CASE s.cwd WHEN '' THEN excluded.cwd ELSE s.cwd END,
   path = CASE s.path WHEN '' THEN excluded.path ELSE s.path END,
   parent = CASE s.parent WHEN '' THEN excluded.parent ELSE s.parent END
-RETURNING id, project_hash`
+RETURNING id, project_hash`, []any{owner, Key(h.SessionID), Key(h.Machine), c.SessionID, c.Machine, c.ProjectHash,
+		c.Host, c.Project, c.Cwd, c.Path, c.Parent, now, now},
+		func(row Scanner) error { return row.Scan(&stream, &project) })
+	if err != nil {
+		return 0, "", fmt.Errorf("write stream: %w", err)
+	}
+	return stream, project, nil
+}
+
+// NotForgotten answers server.ErrForgotten for a stream that must not be stored: it, what it is a copy of, or the
+// session whose agent it is was forgotten.
+func NotForgotten(ctx context.Context, d Dialect, owner int64, h *server.Head) error {
+	keys := TombstoneKeys(h)
+	gone, err := one(ctx, d, `SELECT 1 FROM forgotten WHERE owner = ? AND session_key IN (`+Marks(len(keys))+`) LIMIT 1`,
+		append([]any{owner}, Values(keys)...)...)
+	if err != nil {
+		return fmt.Errorf("look for forgotten session: %w", err)
+	}
+	if gone > 0 {
+		return fmt.Errorf("session %q: %w", h.SessionID, server.ErrForgotten)
+	}
+	return nil
+}
 
 // Scanner is a row of an answer.
 type Scanner interface{ Scan(...any) error }
-
-// In PostgreSQL every row of a stream carries the stream's owner, so that tables can be spread by it. SQLite's do not.
-// Where both databases share a statement, what is about that column stands in braces: PostgreSQL's dialect leaves out
-// the braces, SQLite's also what is in them, with the values of its question marks.
-
-// WithoutOwners is a statement, and its values, without what is in braces.
-func WithoutOwners(query string, args []any) (string, []any) {
-	at := strings.IndexByte(query, '{')
-	if at < 0 {
-		return query, args
-	}
-	var out strings.Builder
-	var kept []any
-	for at >= 0 {
-		n := strings.Count(query[:at], "?")
-		out.WriteString(query[:at])
-		inside, rest, _ := strings.Cut(query[at+1:], "}")
-		kept, args = append(kept, args[:n]...), args[n+strings.Count(inside, "?"):]
-		query = rest
-		at = strings.IndexByte(query, '{')
-	}
-	out.WriteString(query)
-	return out.String(), append(kept, args...)
-}

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/ccship/ccship/server"
 )
@@ -19,8 +18,7 @@ func (c *Counter) Dropped(ctx context.Context, scope server.Scope, of []server.F
 		f.Add(`d.lines > 0`)
 		switch {
 		case scope.Only != 0 || len(part.Projects) > 0:
-			from = `drops d JOIN epochs e ON {e.owner = d.owner AND} ` + c.drops +
-				` JOIN streams s ON {s.owner = e.owner AND} s.id = e.stream`
+			from = `drops d JOIN streams s ON s.owner = d.owner AND s.id = d.stream`
 			f.Select(part, scope)
 		case part.Owner != 0:
 			f.Add(`d.owner = ?`, part.Owner)
@@ -48,12 +46,11 @@ func (c *Counter) dropped(ctx context.Context, of []server.FoundSession) (map[in
 	for i := range of {
 		owners, streams = append(owners, of[i].Owner), append(streams, of[i].ID)
 	}
-	in := func(list []any) string { return `(` + strings.TrimSuffix(strings.Repeat("?, ", len(list)), ", ") + `)` }
 	of1, of2 := few(owners), few(streams)
 	out := map[int64]bool{}
 	err := c.reader.Query(ctx, `
-SELECT DISTINCT e.stream FROM epochs e JOIN drops d ON {d.owner = e.owner AND} `+c.drops+`
-WHERE {e.owner IN `+in(of1)+` AND} e.stream IN `+in(of2)+` AND d.lines > 0`, append(of1, of2...),
+SELECT DISTINCT stream FROM drops
+WHERE owner IN (`+Marks(len(of1))+`) AND stream IN (`+Marks(len(of2))+`) AND lines > 0`, append(of1, of2...),
 		func(row Scanner) error {
 			var stream int64
 			err := row.Scan(&stream)

@@ -128,7 +128,7 @@ func (t Timelines) EditsOf(ctx context.Context, scope server.Scope, q server.Edi
 SELECT e.stream, e.owner, e.line, e.at, e.data, s.session_id, s.parent, s.machine, s.project_hash,
   coalesce(nullif(f.title, ''), f.first_prompt, ''), coalesce(f.copy, 0)
 FROM edits e JOIN streams s ON s.owner = e.owner AND s.id = e.stream
-LEFT JOIN facts f ON {f.owner = s.owner AND} f.stream = s.id
+LEFT JOIN facts f ON f.owner = s.owner AND f.stream = s.id
 `+f.Where()+` ORDER BY e.at DESC, e.stream, e.line LIMIT ?`, append(f.Args, q.Limit),
 		func(row Scanner) (x server.WrittenEdit, err error) {
 			var at, named int64

@@ -92,7 +92,7 @@ func (f *Filter) Part(p Part) {
 		for i, project := range p.Projects {
 			of[i] = project
 		}
-		f.Add(`s.project_hash IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(of)), ", ")+`)`, of...)
+		f.Add(`s.project_hash IN (`+Marks(len(of))+`)`, of...)
 	}
 }
 
@@ -102,7 +102,7 @@ func (p Part) Has(owner int64, project string) bool {
 }
 
 // HasLines selects the streams s with stored lines: a stream may have artifacts first.
-const HasLines = `EXISTS (SELECT 1 FROM epochs h WHERE {h.owner = s.owner AND} h.stream = s.id)`
+const HasLines = `EXISTS (SELECT 1 FROM epochs h WHERE h.owner = s.owner AND h.stream = s.id)`
 
 // artifacts selects the streams s whose documents a scope sees.
 func (f *Filter) artifacts(scope server.Scope) {
@@ -125,12 +125,31 @@ func (f *Filter) Own(scope server.Scope) {
 }
 
 // Drops lets through the streams s whose rewrites a query chooses.
-func (f *Filter) Drops(l Dialect, q server.DropQuery) {
+func (f *Filter) Drops(q server.DropQuery) {
 	f.Streams("", nil, q.User)
 	if q.Session != "" {
-		f.Add(l.Named(q.Session))
+		f.Session(q.Session, false)
 	}
 }
+
+// named is the condition that streams s have a session's name, by its key.
+const named = `s.session_key = ?`
+
+// Session lets through the streams s of a session, and of its agents.
+func (f *Filter) Session(session string, agents bool) {
+	if !agents {
+		f.Add(named, Key(session))
+		return
+	}
+	f.Add(`(`+named+` OR `+ofParent+`)`, Key(session), session, session)
+}
+
+// Parent lets through the streams s of a session's agents.
+func (f *Filter) Parent(session string) { f.Add(ofParent, session, session) }
+
+// ofParent is the condition that streams s are agents of a session. Parents may be longer than an index takes: what it
+// has is their beginning.
+const ofParent = `(s.parent <> '' AND substr(s.parent, 1, 200) = substr(?, 1, 200) AND s.parent = ?)`
 
 // user lets through the streams s of a user, given by name.
 func (f *Filter) user(name string) {
@@ -161,11 +180,11 @@ func (f *Filter) Chosen(q server.SessionQuery) {
 		f.Add(`f.errors > 0`)
 	}
 	if q.Starred {
-		f.Add(`EXISTS (SELECT 1 FROM marks k WHERE k.reader = ? AND {k.owner = s.owner AND} k.stream = s.id
+		f.Add(`EXISTS (SELECT 1 FROM marks k WHERE k.reader = ? AND k.owner = s.owner AND k.stream = s.id
   AND k.star = 1)`, q.Reader)
 	}
 	if q.Tag != "" {
-		f.Add(`EXISTS (SELECT 1 FROM marks k WHERE k.reader = ? AND {k.owner = s.owner AND} k.stream = s.id
+		f.Add(`EXISTS (SELECT 1 FROM marks k WHERE k.reader = ? AND k.owner = s.owner AND k.stream = s.id
   AND k.tags LIKE ? ESCAPE '!')`,
 			q.Reader, "%\n"+strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(CleanText(q.Tag))+"\n%")
 	}
@@ -174,15 +193,14 @@ func (f *Filter) Chosen(q server.SessionQuery) {
 // Counter counts sessions, the same in both databases. Set once, when a store opens.
 type Counter struct {
 	reader  Dialect
-	drops   string
 	sources func(context.Context, Part, server.Scope, server.SessionQuery) (Filter, error)
 }
 
 // NewCounter returns the counter of a store. sources filters the streams s, with facts f, that a query chooses of a
-// part; drops is the condition that rewrites d are of an epoch e.
-func NewCounter(reader Dialect, drops string,
+// part.
+func NewCounter(reader Dialect,
 	sources func(context.Context, Part, server.Scope, server.SessionQuery) (Filter, error)) Counter {
-	return Counter{reader, drops, sources}
+	return Counter{reader, sources}
 }
 
 // holds is that the stream of the facts whole has all that the copy with the facts part has: it goes on as long. Of two
@@ -211,14 +229,14 @@ func (f *Filter) HideCopies(part Part, scope server.Scope, q server.SessionQuery
 	}
 	p.Add(holds("o", "f"))
 	f.Add(`(s.session_id = ? OR NOT EXISTS (SELECT 1 FROM facts o
-  JOIN streams p ON {p.owner = o.owner AND} p.id = o.stream AND p.owner = s.owner `+p.Where()+`))`,
+  JOIN streams p ON p.owner = o.owner AND p.id = o.stream AND p.owner = s.owner `+p.Where()+`))`,
 		append([]any{q.Text}, p.Args...)...)
 }
 
 // WithCopies joins the facts f of a stream s with those of copies t whose answers count for it too.
 func WithCopies() string {
-	return `JOIN facts t ON {t.owner = f.owner AND} ` + holds("f", "t") + `
-  JOIN streams c ON {c.owner = t.owner AND} c.id = t.stream AND c.owner = s.owner`
+	return `JOIN facts t ON t.owner = f.owner AND ` + holds("f", "t") + `
+  JOIN streams c ON c.owner = t.owner AND c.id = t.stream AND c.owner = s.owner`
 }
 
 // AddCopies adds the copies of sessions.
@@ -233,8 +251,8 @@ func AddCopies(ctx context.Context, l Dialect, list []server.FoundSession) error
 		return nil
 	}
 	return l.Query(ctx, `SELECT s.id, c.session_id, c.machine
-FROM streams s JOIN facts f ON {f.owner = s.owner AND} f.stream = s.id `+WithCopies()+`
-WHERE s.id IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(ids)), ", ")+`) ORDER BY c.id`, ids,
+FROM streams s JOIN facts f ON f.owner = s.owner AND f.stream = s.id `+WithCopies()+`
+WHERE s.id IN (`+Marks(len(ids))+`) ORDER BY c.id`, ids,
 		func(row Scanner) error {
 			var id int64
 			var c server.Copy
@@ -257,7 +275,7 @@ func (c *Counter) Count(ctx context.Context, scope server.Scope, q server.Sessio
 		}
 		f.Add(HasLines)
 		some, err := one(ctx, c.reader, `
-SELECT count(*) FROM (SELECT 1 FROM streams s LEFT JOIN facts f ON {f.owner = s.owner AND} f.stream = s.id `+
+SELECT count(*) FROM (SELECT 1 FROM streams s LEFT JOIN facts f ON f.owner = s.owner AND f.stream = s.id `+
 			f.Where()+` LIMIT ?) counted`, append(f.Args, most-n)...)
 		n += some
 		return err

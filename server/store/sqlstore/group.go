@@ -72,7 +72,7 @@ func changed(ctx context.Context, d Dialect, changes map[key]*change, lock strin
 	for owner, of := range places {
 		for part := range slices.Chunk(of, 500) {
 			rows, err := List(ctx, d, `SELECT `+groupColumns+` FROM project_sums s
-WHERE s.owner = ? AND s.place IN (`+sumMarks(len(part))+`)`+lock, append([]any{owner}, part...), scanGroup)
+WHERE s.owner = ? AND s.place IN (`+Marks(len(part))+`)`+lock, append([]any{owner}, part...), scanGroup)
 			if err != nil {
 				return nil, err
 			}

@@ -57,9 +57,9 @@ func (k *Keeper) SetMark(ctx context.Context, reader int64, m server.Mark) error
 			return err
 		}
 		n, err := l.Exec(ctx, `
-INSERT INTO marks ({owner,} reader, stream, star, name, note, tags, updated)
-SELECT {s.owner,} ?, s.id, ?, ?, ?, ?, ? FROM streams s WHERE s.id = ?
-ON CONFLICT ({owner,} reader, stream) DO UPDATE SET star = excluded.star, name = excluded.name,
+INSERT INTO marks (owner, reader, stream, star, name, note, tags, updated)
+SELECT s.owner, ?, s.id, ?, ?, ?, ?, ? FROM streams s WHERE s.id = ?
+ON CONFLICT (owner, reader, stream) DO UPDATE SET star = excluded.star, name = excluded.name,
   note = excluded.note, tags = excluded.tags, updated = excluded.updated`,
 			reader, Flag(m.Star), CleanText(m.Name), CleanText(m.Note),
 			CleanText(join(m.Tags)), Micros(m.Updated), m.Stream)

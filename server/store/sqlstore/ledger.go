@@ -196,7 +196,7 @@ func (tx *ledgerTx) count(ctx context.Context, stream int64) error {
 		to.Count, to.Writer, tx.owner, tx.machineKey); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `UPDATE streams SET changed = ? WHERE {owner = ? AND} id = ?`,
+	if _, err := tx.Exec(ctx, `UPDATE streams SET changed = ? WHERE owner = ? AND id = ?`,
 		tx.at.Count, tx.owner, stream); err != nil {
 		return err
 	}
@@ -221,10 +221,18 @@ ON CONFLICT (owner, machine_key, writer) DO UPDATE SET count = excluded.count`,
 	return err
 }
 
+// EpochSpan is lines of an epoch.
+type EpochSpan struct {
+	OwnedStream
+	Epoch int64
+	server.Span
+}
+
 // ReadReplaced reads bytes of lines that later bytes replaced.
-func ReadReplaced(ctx context.Context, d Dialect, yield func(server.Line, time.Time) error, where string,
-	args ...any) error {
-	err := d.Query(ctx, `SELECT line, kind, raw, replaced FROM superseded`+where+` ORDER BY line, replaced`, args,
+func ReadReplaced(ctx context.Context, d Dialect, s EpochSpan, yield func(server.Line, time.Time) error) error {
+	err := d.Query(ctx, `SELECT line, kind, raw, replaced FROM superseded
+WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND line >= ? AND line < ? ORDER BY line, replaced`,
+		[]any{s.Owner, s.Stream, s.Epoch, s.Generation, s.From, s.To},
 		func(row Scanner) error {
 			var l server.Line
 			var kind, at int64
@@ -249,9 +257,8 @@ func (l *Ledgers) Ledger(ctx context.Context, owner int64, machine string, since
 		return server.Ledger{}, err
 	}
 	out := server.Ledger{Receipt: tx.at, Writer: tx.last, Since: tx.token(since)}
-	column, value := d.Machine(machine)
-	err := d.Query(ctx, `SELECT session_id, changed FROM streams WHERE owner = ? AND `+column+` AND changed > ?
-ORDER BY changed, id LIMIT ?`, []any{owner, value, since, limit}, func(row Scanner) error {
+	err := d.Query(ctx, `SELECT session_id, changed FROM streams WHERE owner = ? AND machine_key = ? AND changed > ?
+ORDER BY changed, id LIMIT ?`, []any{owner, Key(machine), since, limit}, func(row Scanner) error {
 		var c server.ChangedStream
 		err := row.Scan(&c.SessionID, &c.Count)
 		out.Changed = append(out.Changed, c)

@@ -17,7 +17,7 @@ func SaveMoments(ctx context.Context, l Dialect, d *server.Derivation) error {
 	if !d.Live {
 		return nil
 	}
-	query, args := `DELETE FROM moments WHERE {owner = ? AND} stream = ? AND line >= ?`,
+	query, args := `DELETE FROM moments WHERE owner = ? AND stream = ? AND line >= ?`,
 		[]any{d.Task.Owner, d.Task.Stream, d.LiveFrom}
 	if !d.Done {
 		query, args = query+` AND line < ?`, append(args, d.Position.Line)
@@ -31,7 +31,7 @@ func SaveMoments(ctx context.Context, l Dialect, d *server.Derivation) error {
 			there = append(there, m)
 			continue
 		}
-		_, err := l.Exec(ctx, `DELETE FROM moments WHERE {owner = ? AND} stream = ? AND line = ? AND part = ?`,
+		_, err := l.Exec(ctx, `DELETE FROM moments WHERE owner = ? AND stream = ? AND line = ? AND part = ?`,
 			d.Task.Owner, d.Task.Stream, m.Line, m.Part)
 		if err != nil {
 			return err
@@ -42,9 +42,9 @@ func SaveMoments(ctx context.Context, l Dialect, d *server.Derivation) error {
 		for _, m := range some {
 			args = append(args, d.Task.Owner, d.Task.Stream, m.Line, m.Part, m.Kind, NotNil(m.Data))
 		}
-		_, err := l.Exec(ctx, `INSERT INTO moments ({owner,} stream, line, part, kind, data) VALUES `+
-			strings.TrimSuffix(strings.Repeat(`({?,} ?, ?, ?, ?, ?), `, len(some)), ", ")+`
-ON CONFLICT ({owner,} stream, line, part) DO UPDATE SET kind = excluded.kind, data = excluded.data`, args...)
+		_, err := l.Exec(ctx, `INSERT INTO moments (owner, stream, line, part, kind, data) VALUES `+
+			strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?), `, len(some)), ", ")+`
+ON CONFLICT (owner, stream, line, part) DO UPDATE SET kind = excluded.kind, data = excluded.data`, args...)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ type Timelines struct{ On Dialect }
 // Moments implements server.Moments.
 func (t Timelines) Moments(ctx context.Context, q server.MomentQuery) ([]server.Moment, error) {
 	var f Filter
-	f.Add(`{owner = ? AND} stream = ?`, q.Owner, q.Stream)
+	f.Add(`owner = ? AND stream = ?`, q.Owner, q.Stream)
 	f.Add(`line >= ?`, q.From)
 	if q.To > 0 {
 		f.Add(`line < ?`, q.To)
@@ -71,7 +71,7 @@ func (t Timelines) Moments(ctx context.Context, q server.MomentQuery) ([]server.
 		for i, k := range q.Kinds {
 			kinds[i] = k
 		}
-		f.Add(`kind IN (`+strings.TrimSuffix(strings.Repeat(`?, `, len(kinds)), ", ")+`)`, kinds...)
+		f.Add(`kind IN (`+Marks(len(kinds))+`)`, kinds...)
 	}
 	order := `line, part`
 	if q.Backwards {

@@ -32,17 +32,12 @@ func CleanText(s string) string {
 
 // TombstoneKeys are the keys of what keeps a batch from being stored when it was forgotten.
 func TombstoneKeys(h *server.Head) (keys [][]byte) {
-	for _, name := range ForgettableNames(h) {
-		keys = append(keys, Key(name))
-	}
-	return keys
-}
-
-// ForgettableNames are the names by which a head's session may have been forgotten.
-func ForgettableNames(h *server.Head) []string {
 	names := transcript.ForgetNames(h.SessionID)
 	if h.Parent != "" {
 		names = append(names, transcript.ForgetNames(h.Parent)...)
 	}
-	return names
+	for _, name := range names {
+		keys = append(keys, Key(name))
+	}
+	return keys
 }

@@ -18,23 +18,23 @@ const copiedFrom = `
 WITH others AS (
   SELECT o.owner, o.stream, count(*) AS shared FROM answers a
   JOIN answers o ON o.owner = a.owner AND o.key = a.key AND o.stream <> a.stream AND o.time <= a.time
-  JOIN streams s ON {s.owner = o.owner AND} s.id = o.stream
-  WHERE {a.owner = ? AND} a.stream = ? AND NOT a.sidechain AND NOT o.sidechain
+  JOIN streams s ON s.owner = o.owner AND s.id = o.stream
+  WHERE a.owner = ? AND a.stream = ? AND NOT a.sidechain AND NOT o.sidechain
     AND s.parent = '' AND s.session_id <> ?
-    AND NOT EXISTS (SELECT 1 FROM facts f WHERE {f.owner = o.owner AND} f.stream = o.stream AND (f.copy = 1
+    AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.owner = o.owner AND f.stream = o.stream AND (f.copy = 1
       OR f.origin <> '' AND f.origin = (
-        SELECT t.origin FROM facts t WHERE {t.owner = a.owner AND} t.stream = a.stream)))
+        SELECT t.origin FROM facts t WHERE t.owner = a.owner AND t.stream = a.stream)))
   GROUP BY o.owner, o.stream
 ), ages AS (
   SELECT x.owner, x.stream, x.shared,
-    (SELECT min(a.time) FROM answers a WHERE {a.owner = ? AND} a.stream = ? AND NOT a.sidechain AND NOT EXISTS (
+    (SELECT min(a.time) FROM answers a WHERE a.owner = ? AND a.stream = ? AND NOT a.sidechain AND NOT EXISTS (
       SELECT 1 FROM answers o WHERE o.owner = a.owner AND o.key = a.key AND o.stream = x.stream)) AS own,
-    (SELECT min(o.time) FROM answers o WHERE {o.owner = x.owner AND} o.stream = x.stream
+    (SELECT min(o.time) FROM answers o WHERE o.owner = x.owner AND o.stream = x.stream
       AND NOT o.sidechain AND NOT EXISTS (
       SELECT 1 FROM answers a WHERE a.owner = o.owner AND a.key = o.key AND a.stream = ?)) AS theirs
   FROM others x
 )
-SELECT s.session_id FROM ages JOIN streams s ON {s.owner = ages.owner AND} s.id = ages.stream
+SELECT s.session_id FROM ages JOIN streams s ON s.owner = ages.owner AND s.id = ages.stream
 WHERE own IS NOT NULL AND (theirs IS NULL OR theirs > own) OR own IS NULL AND theirs IS NULL AND ages.stream < ?
 ORDER BY shared DESC, theirs IS NOT NULL, theirs DESC, ages.stream LIMIT 1`
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -87,7 +86,7 @@ func (p *People) UserNames(ctx context.Context, ids []int64) (map[int64]string, 
 	for part := range slices.Chunk(ids, namesAtOnce) {
 		args := few(part)
 		err := p.reader.Query(ctx, `SELECT id, name FROM users WHERE id IN (`+
-			strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", ")+`)`, args, func(row Scanner) error {
+			Marks(len(args))+`)`, args, func(row Scanner) error {
 			var id int64
 			var name string
 			err := row.Scan(&id, &name)

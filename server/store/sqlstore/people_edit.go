@@ -136,13 +136,18 @@ const (
 	MaxLogins  = 500
 )
 
-// prune removes rows of a table that were over long ago, and those of a user that would be over first, so that it has
-// less than most.
-func prune(ctx context.Context, d Dialect, table, key string, user int64, until time.Time, most int) error {
-	_, err := d.Exec(ctx, `DELETE FROM `+table+` WHERE until < ?`, Micros(until.Add(-longOver)))
+// expiring is a table whose rows are over after a while. A user has most of them.
+type expiring struct {
+	table, key string
+	most       int
+}
+
+// prune makes space for a row: it removes those that were over long ago, and those of the user that are over first.
+func (e expiring) prune(ctx context.Context, d Dialect, user int64, until time.Time) error {
+	_, err := d.Exec(ctx, `DELETE FROM `+e.table+` WHERE until < ?`, Micros(until.Add(-longOver)))
 	if err == nil {
-		_, err = d.Exec(ctx, `DELETE FROM `+table+` WHERE "user" = ? AND `+key+` NOT IN
-  (SELECT `+key+` FROM `+table+` WHERE "user" = ? ORDER BY until DESC LIMIT ?)`, user, user, most-1)
+		_, err = d.Exec(ctx, `DELETE FROM `+e.table+` WHERE "user" = ? AND `+e.key+` NOT IN
+  (SELECT `+e.key+` FROM `+e.table+` WHERE "user" = ? ORDER BY until DESC LIMIT ?)`, user, user, e.most-1)
 	}
 	return err
 }
@@ -150,7 +155,7 @@ func prune(ctx context.Context, d Dialect, table, key string, user int64, until 
 // AddLogin implements server.Accounts.
 func (p *People) AddLogin(ctx context.Context, token [32]byte, l server.Login) error {
 	return p.once(ctx, "add login", func(d Dialect) error {
-		if err := prune(ctx, d, "logins", "token", l.User.ID, l.Until, MaxLogins); err != nil {
+		if err := (expiring{"logins", "token", MaxLogins}).prune(ctx, d, l.User.ID, l.Until); err != nil {
 			return err
 		}
 		return editOne(ctx, d, `
@@ -167,7 +172,7 @@ func (p *People) RemoveLogin(ctx context.Context, token [32]byte) error {
 // AddTicket implements server.Accounts.
 func (p *People) AddTicket(ctx context.Context, ticket [32]byte, user int64, until time.Time) error {
 	return p.once(ctx, "add one-time link", func(d Dialect) error {
-		if err := prune(ctx, d, "tickets", "ticket", user, until, MaxTickets); err != nil {
+		if err := (expiring{"tickets", "ticket", MaxTickets}).prune(ctx, d, user, until); err != nil {
 			return err
 		}
 		return editOne(ctx, d, `INSERT INTO tickets (ticket, "user", until) SELECT ?, id, ? FROM users WHERE id = ?`,

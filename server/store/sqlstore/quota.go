@@ -1,7 +1,9 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ccship/ccship/server"
@@ -113,11 +115,11 @@ func (a *Admission) Admit(ctx context.Context, w Write) error {
 		no = &server.QuotaError{Limit: w.Quota.Bytes, Stored: has.Bytes, Size: w.Bytes}
 	}
 	if no != nil {
-		gone, err := a.dialect.Forgotten(ctx, w.Owner, w.Head)
-		if err != nil || gone {
-			return err
+		err := NotForgotten(ctx, a.dialect, w.Owner, w.Head)
+		if errors.Is(err, server.ErrForgotten) {
+			return nil
 		}
-		return no
+		return cmp.Or[error](err, no)
 	}
 	has.Bytes += w.Bytes
 	if session {
@@ -134,7 +136,7 @@ func (a *Admission) stored(ctx context.Context, user int64) (*server.Stored, err
 	if s := a.users[user]; s != nil {
 		return s, nil
 	}
-	if err := a.dialect.LockUser(ctx, user); err != nil {
+	if err := a.dialect.Hold(ctx, HeldQuota, user); err != nil {
 		return nil, err
 	}
 	s, err := storedOf(ctx, a.dialect, user)
@@ -152,8 +154,8 @@ func (a *Admission) begins(ctx context.Context, w Write) (bool, error) {
 	}
 	var f Filter
 	f.Add(`s.owner = ?`, w.Owner)
-	f.Add(a.dialect.Named(w.Head.SessionID))
-	f.Add(a.dialect.Machine(w.Head.Machine))
+	f.Add(named, Key(w.Head.SessionID))
+	f.Add(`s.machine_key = ?`, Key(w.Head.Machine))
 	n, err := one(ctx, a.dialect, `SELECT 1 FROM streams s `+f.Where(), f.Args...)
 	if err != nil {
 		return false, fmt.Errorf("look for transcript: %w", err)

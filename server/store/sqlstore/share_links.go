@@ -23,8 +23,8 @@ func (k *Keeper) AddShareLink(ctx context.Context, x server.ShareLink) (id int64
 		}
 		id = 0
 		err = l.Query(ctx, `
-INSERT INTO share_links ({owner,} hash, stream, maker, "key", created, until)
-SELECT {s.owner,} ?, s.id, u.id, ?, ?, ? FROM streams s, users u WHERE s.id = ? AND u.id = ?
+INSERT INTO share_links (owner, hash, stream, maker, "key", created, until)
+SELECT s.owner, ?, s.id, u.id, ?, ?, ? FROM streams s, users u WHERE s.id = ? AND u.id = ?
 RETURNING id`, []any{x.Hash[:], x.Key, Micros(x.Created), Micros(x.Until), x.Stream, x.By.ID},
 			func(row Scanner) error { return row.Scan(&id) })
 		if err == nil && id == 0 {
@@ -58,8 +58,8 @@ func checkLinks(ctx context.Context, l Dialect, x server.ShareLink) error {
 // shareLinks are the links l that work, of users u, to streams s with facts f. Its values are a time, twice.
 const shareLinks = SelectUser + `, l.id, l.hash, l.stream, s.session_id,
   CASE WHEN coalesce(f.title, '') <> '' THEN f.title ELSE coalesce(f.first_prompt, '') END, l."key", l.created, l.until
-FROM share_links l JOIN users u ON u.id = l.maker JOIN streams s ON {s.owner = l.owner AND} s.id = l.stream
-LEFT JOIN facts f ON {f.owner = s.owner AND} f.stream = s.id
+FROM share_links l JOIN users u ON u.id = l.maker JOIN streams s ON s.owner = l.owner AND s.id = l.stream
+LEFT JOIN facts f ON f.owner = s.owner AND f.stream = s.id
 WHERE l.until > ? AND u.disabled = 0 AND (u.role = 'owner' OR u.role = 'member' AND s.owner = u.id)
   AND (l."key" = 0 OR EXISTS (SELECT 1 FROM keys k WHERE k.id = l."key" AND (k.revoked = 0 OR k.revoked > ?)))`
 
@@ -114,8 +114,8 @@ func (k *Keeper) RemoveShareLink(ctx context.Context, q server.ShareLinkQuery, i
 	where, args := chosen(q)
 	err := k.writer(ctx, func(l Dialect) error {
 		n, err := l.Exec(ctx, `
-DELETE FROM share_links WHERE id = ? AND ({owner,} id) IN
-  (SELECT {l.owner,} l.id FROM share_links l JOIN streams s ON {s.owner = l.owner AND} s.id = l.stream
+DELETE FROM share_links WHERE id = ? AND (owner, id) IN
+  (SELECT l.owner, l.id FROM share_links l JOIN streams s ON s.owner = l.owner AND s.id = l.stream
   WHERE 1 = 1`+where+`)`, append([]any{id}, args...)...)
 		if err == nil && n == 0 {
 			err = server.ErrNotFound

@@ -20,7 +20,9 @@ type stream struct {
 func (x *Sums) streams(ctx context.Context, d Dialect, f Filter) ([]stream, error) {
 	return List(ctx, d, `
 SELECT s.id, s.owner, s.project_hash, s.machine, s.project, s.cwd, s.host, CASE s.parent WHEN '' THEN 1 ELSE 0 END,
-  s.active, `+x.db.Size()+`, s.sum_place, s.sum_main, s.sum_bytes
+  s.active, (SELECT CASE WHEN g.end_offset > 0 THEN g.end_offset ELSE g.bytes END FROM generations g
+    WHERE g.owner = s.owner AND g.stream = s.id ORDER BY g.epoch DESC, g.generation DESC LIMIT 1),
+  s.sum_place, s.sum_main, s.sum_bytes
 FROM streams s `+f.Where(), f.Args, func(row Scanner) (s stream, err error) {
 		return s, row.Scan(&s.id, &s.owner, &s.hash, &s.machine, &s.project, &s.cwd, &s.host, &s.main, &s.active, &s.bytes,
 			&s.wasPlace, &s.wasMain, &s.wasBytes)
@@ -89,9 +91,11 @@ func tally(list []stream) map[key]*change {
 	return out
 }
 
-func sumMarks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
+// Marks are question marks for n values.
+func Marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
 
-func anys[T any](list []T) []any {
+// Values are a list as values of a query.
+func Values[T any](list []T) []any {
 	out := make([]any, len(list))
 	for i, x := range list {
 		out[i] = x

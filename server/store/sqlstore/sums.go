@@ -12,16 +12,6 @@ type database interface {
 	Read(ctx context.Context, fn func(Dialect) error) error
 	// Write runs fn in a transaction that need not survive a crash. It may be retried: fn then starts afresh.
 	Write(ctx context.Context, fn func(Dialect) error) error
-	// TryLead reports whether this server alone sums up, until the transaction ends.
-	TryLead(ctx context.Context, d Dialect) (bool, error)
-	// Hold keeps others from changing what an owner used, until the transaction ends, unless another does so already.
-	Hold(ctx context.Context, d Dialect, owner int64) (bool, error)
-	// Size asks how many bytes the newest file of a stream s has; NULL when it has no lines.
-	Size() string
-	// Unsummed lets through the streams s that the sums do not have as they are now.
-	Unsummed() string
-	// Free is appended to a SELECT of rows to change: those that others change are left out.
-	Free() string
 }
 
 // Sums are the sums of a database. Safe for concurrent use.
@@ -67,7 +57,7 @@ func (x *Sums) SumUp(ctx context.Context) (more bool, err error) {
 
 // unsummed says whether there is anything to sum up.
 func (x *Sums) unsummed(ctx context.Context, d Dialect) (some bool, err error) {
-	err = d.Query(ctx, `SELECT EXISTS (SELECT 1 FROM streams s WHERE `+x.db.Unsummed()+`)
+	err = d.Query(ctx, `SELECT EXISTS (SELECT 1 FROM streams s WHERE s.summed < 0)
   OR EXISTS (SELECT 1 FROM project_sums p WHERE p.newest = 0)`, nil,
 		func(row Scanner) error { return row.Scan(&some) })
 	return some, err
@@ -75,11 +65,11 @@ func (x *Sums) unsummed(ctx context.Context, d Dialect) (some bool, err error) {
 
 // fold sums up some of what changed, and reports whether there may be more.
 func (x *Sums) fold(ctx context.Context, d Dialect) (more bool, err error) {
-	if leads, err := x.db.TryLead(ctx, d); err != nil || !leads {
+	if leads, err := d.TryHold(ctx, HeldSums, 0); err != nil || !leads {
 		return false, err
 	}
 	ids, err := List(ctx, d, `
-SELECT s.id FROM streams s WHERE `+x.db.Unsummed()+` ORDER BY s.owner, s.id LIMIT ?`+x.db.Free(), []any{foldMost},
+SELECT s.id FROM streams s WHERE s.summed < 0 ORDER BY s.owner, s.id LIMIT ?`+d.LockFree(), []any{foldMost},
 		func(row Scanner) (id int64, err error) { return id, row.Scan(&id) })
 	if err != nil {
 		return false, err
@@ -88,7 +78,7 @@ SELECT s.id FROM streams s WHERE `+x.db.Unsummed()+` ORDER BY s.owner, s.id LIMI
 	var list []stream
 	if len(ids) > 0 {
 		var f Filter
-		f.Add(`s.id IN (`+sumMarks(len(ids))+`)`, anys(ids)...)
+		f.Add(`s.id IN (`+Marks(len(ids))+`)`, Values(ids)...)
 		if list, err = x.streams(ctx, d, f); err != nil {
 			return false, err
 		}

@@ -90,7 +90,7 @@ func (x *Sums) ofPart(ctx context.Context, d Dialect, part Part, p page) (out []
 	var f, of Filter
 	f.Part(Part{Owner: part.Owner}) // what changed may have been of another project before
 	of.Part(part)
-	f.Add(x.db.Unsummed())
+	f.Add(`s.summed < 0`)
 	list, err := x.streams(ctx, d, f)
 	if err != nil {
 		return nil, err

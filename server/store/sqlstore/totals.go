@@ -51,7 +51,7 @@ const tokens = `answers, input, output, cache_read, cache_write_5m, cache_write_
 // totals sums up some usage, and reports whether there may be more. An owner whose answers another changes is left
 // out.
 func (x *Sums) totals(ctx context.Context, d Dialect) (more bool, err error) {
-	if leads, err := x.db.TryLead(ctx, d); err != nil || !leads {
+	if leads, err := d.TryHold(ctx, HeldSums, 0); err != nil || !leads {
 		return false, err
 	}
 	zones, err := x.zones(ctx, d)
@@ -80,7 +80,7 @@ func (x *Sums) totals(ctx context.Context, d Dialect) (more bool, err error) {
 
 // ofOwner takes what the totals lack of an owner, at most about totalMost rows of it.
 func (x *Sums) ofOwner(ctx context.Context, d Dialect, owner int64) ([]total, error) {
-	if free, err := x.db.Hold(ctx, d, owner); err != nil || !free {
+	if free, err := d.TryHold(ctx, HeldOwner, owner); err != nil || !free {
 		return nil, err
 	}
 	where, args := `owner = ? AND total = 0`, []any{owner}

@@ -19,8 +19,6 @@ type UsageTerms struct {
 	// Day and Hour are of u.at, in seconds since 1970, plus ? seconds. A zone must not carry them out of the years 1 to
 	// 9999: SQLite knows no day beyond them, and one answer with such a time would take all sums with it.
 	Day, Hour string
-	// Session selects the streams s of a session, and of its agents.
-	Session func(f *Filter, session string, agents bool)
 	// Want gets the zone of a question, in half hours east of UTC, whose days are not summed up.
 	Want func(zone int64)
 }
@@ -159,7 +157,7 @@ func (p usagePart) query(t UsageTerms, scope server.Scope, q server.UsageQuery) 
 	case fromSums:
 		f.Add(`s.answers <> 0`)
 	case fromAnswers:
-		table = `answers a JOIN streams s ON {s.owner = a.owner AND} s.id = a.stream`
+		table = `answers a JOIN streams s ON s.owner = a.owner AND s.id = a.stream`
 		at, model, unit = `a.time`, `substr(a.model, 1, 200)`, 1
 		columns = model + ` AS model, (` + LongContext + `) AS long,
   (a.time - (a.time % 1000000 + 1000000) % 1000000) / 1000000 AS at, 1 AS answers, a.input AS input,
@@ -167,7 +165,7 @@ func (p usagePart) query(t UsageTerms, scope server.Scope, q server.UsageQuery) 
   a.cache_write_1h AS cache_write_1h, a.searches AS searches, s.session_id AS session_id`
 		f.Add(`a.counted`)
 		if q.Session != "" {
-			t.Session(&f, q.Session, q.Agents)
+			f.Session(q.Session, q.Agents)
 		} else if !p.since.IsZero() || !p.until.IsZero() {
 			answersOf(&f, scope, q.User)
 		}
