@@ -29,16 +29,6 @@ func translate(err error) error {
 	return err
 }
 
-// collectPg runs a query and scans each of its rows.
-func collectPg[T any](ctx context.Context, s *Store, sql string, args []any,
-	scan func(sqlstore.Scanner) (T, error)) ([]T, error) {
-	rows, err := s.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (T, error) { return scan(row) })
-}
-
 // FindKey implements server.Keyring. Every request asks for one: those of a crowd share a statement.
 func (s *Store) FindKey(ctx context.Context, hash [32]byte) (server.Key, error) {
 	k, ok, err := s.keys.Find(ctx, hash)

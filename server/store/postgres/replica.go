@@ -62,7 +62,7 @@ func WithReplica(ctx context.Context, s *Store, url string) (*Replicated, error)
 		return nil, explain(err, config.ConnConfig)
 	}
 	of.held, of.Timelines = s.held, sqlstore.Timelines{On: dialect{of.pool}}
-	of.Counter = sqlstore.NewCounter(dialect{of.pool}, of.sources)
+	of.Finder = sqlstore.NewFinder(dialect{of.pool}, selectSession)
 	of.texts, of.Sums = search.New(textDatabase{of}), sqlstore.NewSums(textDatabase{of})
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Replicated{Store: s, replica: of, stop: stop, began: time.Now(), wrote: map[int64]time.Duration{}}

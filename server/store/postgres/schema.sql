@@ -4,6 +4,9 @@
 -- Times are Unix microseconds; 0 is never. The owner is first in every key of what is of a stream: tables can be spread
 -- by it.
 
+-- As SQLite has it.
+CREATE FUNCTION instr(text, text) RETURNS int LANGUAGE sql IMMUTABLE AS $$ SELECT strpos($1, $2) $$;
+
 -- Which store this is: a restored backup gets another id. schema is what sqlstore.SchemaSum says of this text.
 CREATE TABLE store_identity (
   id text COLLATE "C" NOT NULL, schema text COLLATE "C" NOT NULL DEFAULT '',

@@ -81,7 +81,7 @@ func (n *pgSnapshot) load(ctx context.Context, scope server.Scope, ref server.Re
 	if err != nil {
 		return err
 	}
-	sql, args := numbered(pgSelectSession+`WHERE s.id = ?`, []any{ref.Epoch, sqlstore.Key(ref.Epoch), x.Stream})
+	sql, args := numbered(selectSession+`WHERE s.id = ?`, []any{ref.Epoch, sqlstore.Key(ref.Epoch), x.Stream})
 	if err := n.scanSession(ref)(n.conn.QueryRow(ctx, sql, args...)); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (n *pgSnapshot) loadStream(ctx context.Context, ref server.Ref) error {
 	batch := &pgx.Batch{}
 	batch.Queue(beginSnapshot)
 	batch.Queue(unboundTime)
-	sql, args := numbered(pgSelectSession+`WHERE s.owner = ? AND s.id = ?`,
+	sql, args := numbered(selectSession+`WHERE s.owner = ? AND s.id = ?`,
 		[]any{"", sqlstore.Key(""), ref.Owner, ref.Stream})
 	batch.Queue(sql, args...).QueryRow(n.scanSession(ref))
 	batch.Queue(selectEpochs, ref.Owner, ref.Stream).Query(n.scanEpochs)

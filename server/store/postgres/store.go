@@ -37,7 +37,7 @@ type Store struct {
 	sqlstore.Artifacts
 	lines.Masks
 	sqlstore.Quotas
-	sqlstore.Counter
+	sqlstore.Finder
 	*sqlstore.Sums
 	sqlstore.Keeper
 	lines.Policy
@@ -96,7 +96,7 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 		Cooler: s.Tier,
 		Notify: s.tell, Step: how.Step})
 	s.Keeper = sqlstore.NewKeeper(dialect{s.pool}, s.writeArtifacts)
-	s.Counter = sqlstore.NewCounter(dialect{s.pool}, s.sources)
+	s.Finder = sqlstore.NewFinder(dialect{s.pool}, selectSession)
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.pool}, s.writeArtifacts, s.tell, s.Tier)
 	if err != nil {
 		s.pool.Close()

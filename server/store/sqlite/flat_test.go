@@ -136,12 +136,12 @@ func TestFlat(t *testing.T) {
 			return len(names), err
 		}},
 		{"rewrites", true, func(d counted, s *Store) (int, error) {
-			c := sqlstore.NewCounter(d.counter, nil)
+			c := sqlstore.NewFinder(d.counter, selectSession)
 			x, err := c.Dropped(t.Context(), everyone, find(s), 10)
 			return int(x.Count), err
 		}},
 		{"a member's rewrites", false, func(d counted, s *Store) (int, error) {
-			c := sqlstore.NewCounter(d.counter, nil)
+			c := sqlstore.NewFinder(d.counter, selectSession)
 			x, err := c.Dropped(t.Context(), member, find(s), 10)
 			return int(x.Count), err
 		}},

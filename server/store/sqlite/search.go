@@ -56,5 +56,5 @@ func (t textDatabase) Lines(ctx context.Context, d sqlstore.Dialect, at search.P
 
 // Sessions implements search.Database.
 func (t textDatabase) Sessions(ctx context.Context, ids []int64) (map[int64]server.FoundSession, error) {
-	return t.s.sessionsByID(ctx, ids)
+	return t.s.ByID(ctx, ids)
 }

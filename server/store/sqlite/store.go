@@ -61,7 +61,7 @@ type Store struct {
 	*lines.Tier
 	sqlstore.Artifacts
 	sqlstore.Quotas
-	sqlstore.Counter
+	sqlstore.Finder
 	*sqlstore.Sums
 	sqlstore.Keeper
 	lines.Policy
@@ -140,7 +140,7 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 		Cooler: s.Tier,
 		Notify: s.changes.Tell, Step: how.Step})
 	s.Keeper = sqlstore.NewKeeper(dialect{s.read}, s.writeArtifacts)
-	s.Counter = sqlstore.NewCounter(dialect{s.read}, s.sources)
+	s.Finder = sqlstore.NewFinder(dialect{s.read}, selectSession)
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.read}, s.writeArtifacts, s.changes.Tell, s.Tier)
 	return err
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Dropped implements server.SessionFinder.
-func (c *Counter) Dropped(ctx context.Context, scope server.Scope, of []server.FoundSession,
+func (c *Finder) Dropped(ctx context.Context, scope server.Scope, of []server.FoundSession,
 	most int64) (out server.Dropped, err error) {
 	err = EachPart(ctx, c.reader, scope, func(part Part) error {
 		if out.Count >= most {
@@ -41,7 +41,7 @@ func (c *Counter) Dropped(ctx context.Context, scope server.Scope, of []server.F
 }
 
 // dropped are the streams of sessions out of whose files a rewrite took lines.
-func (c *Counter) dropped(ctx context.Context, of []server.FoundSession) (map[int64]bool, error) {
+func (c *Finder) dropped(ctx context.Context, of []server.FoundSession) (map[int64]bool, error) {
 	var owners, streams []int64
 	for i := range of {
 		owners, streams = append(owners, of[i].Owner), append(streams, of[i].ID)

@@ -171,8 +171,33 @@ func (f *Filter) Streams(project string, machine *string, user int64) {
 	}
 }
 
-// Chosen lets through the streams s, with facts f, that a query chooses by how they stand.
-func (f *Filter) Chosen(q server.SessionQuery) {
+// chosen lets through the streams s, with facts f, that a query chooses, but for its text.
+func (f *Filter) chosen(q server.SessionQuery) {
+	switch {
+	case q.Parent != "":
+		f.Parent(q.Parent)
+	case !q.Agents:
+		f.Add(`s.parent = ''`)
+	}
+	if q.Model != "" {
+		f.Add(`instr(f.models, ?) > 0`, "\n"+q.Model+"\n")
+	}
+	if q.Branch != "" {
+		f.Add(`f.branch = ?`, q.Branch)
+	}
+	if !q.Since.IsZero() {
+		f.Add(`s.active >= ?`, q.Since.UnixMicro())
+	}
+	if !q.Until.IsZero() {
+		f.Add(`CASE WHEN f.started > 0 THEN f.started ELSE s.first_received END < ?`, q.Until.UnixMicro())
+	}
+	if len(q.Names) > 0 {
+		keys := make([]any, len(q.Names))
+		for i, name := range q.Names {
+			keys[i] = Key(name)
+		}
+		f.Add(`s.session_key IN (`+Marks(len(keys))+`)`, keys...)
+	}
 	if !q.Before.IsZero() {
 		f.Add(`s.active < ?`, q.Before.UnixMicro())
 	}
@@ -188,19 +213,6 @@ func (f *Filter) Chosen(q server.SessionQuery) {
   AND k.tags LIKE ? ESCAPE '!')`,
 			q.Reader, "%\n"+strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(CleanText(q.Tag))+"\n%")
 	}
-}
-
-// Counter counts sessions, the same in both databases. Set once, when a store opens.
-type Counter struct {
-	reader  Dialect
-	sources func(context.Context, Part, server.Scope, server.SessionQuery) (Filter, error)
-}
-
-// NewCounter returns the counter of a store. sources filters the streams s, with facts f, that a query chooses of a
-// part.
-func NewCounter(reader Dialect,
-	sources func(context.Context, Part, server.Scope, server.SessionQuery) (Filter, error)) Counter {
-	return Counter{reader, sources}
 }
 
 // holds is that the stream of the facts whole has all that the copy with the facts part has: it goes on as long. Of two
@@ -233,14 +245,14 @@ func (f *Filter) HideCopies(part Part, scope server.Scope, q server.SessionQuery
 		append([]any{q.Text}, p.Args...)...)
 }
 
-// WithCopies joins the facts f of a stream s with those of copies t whose answers count for it too.
-func WithCopies() string {
+// withCopies joins the facts f of a stream s with those of copies t whose answers count for it too.
+func withCopies() string {
 	return `JOIN facts t ON t.owner = f.owner AND ` + holds("f", "t") + `
   JOIN streams c ON c.owner = t.owner AND c.id = t.stream AND c.owner = s.owner`
 }
 
-// AddCopies adds the copies of sessions.
-func AddCopies(ctx context.Context, l Dialect, list []server.FoundSession) error {
+// addCopies adds the copies of sessions.
+func addCopies(ctx context.Context, l Dialect, list []server.FoundSession) error {
 	at, ids := map[int64]*server.FoundSession{}, []any{}
 	for i := range list {
 		if list[i].Summary.Origin != "" {
@@ -251,7 +263,7 @@ func AddCopies(ctx context.Context, l Dialect, list []server.FoundSession) error
 		return nil
 	}
 	return l.Query(ctx, `SELECT s.id, c.session_id, c.machine
-FROM streams s JOIN facts f ON f.owner = s.owner AND f.stream = s.id `+WithCopies()+`
+FROM streams s JOIN facts f ON f.owner = s.owner AND f.stream = s.id `+withCopies()+`
 WHERE s.id IN (`+Marks(len(ids))+`) ORDER BY c.id`, ids,
 		func(row Scanner) error {
 			var id int64
@@ -263,13 +275,13 @@ WHERE s.id IN (`+Marks(len(ids))+`) ORDER BY c.id`, ids,
 }
 
 // Count implements server.SessionFinder.
-func (c *Counter) Count(ctx context.Context, scope server.Scope, q server.SessionQuery,
+func (c *Finder) Count(ctx context.Context, scope server.Scope, q server.SessionQuery,
 	most int64) (n int64, err error) {
 	err = EachPart(ctx, c.reader, scope, func(part Part) error {
 		if n >= most {
 			return nil
 		}
-		f, err := c.sources(ctx, part, scope, q)
+		f, err := c.filter(ctx, part, scope, q)
 		if err != nil {
 			return err
 		}
@@ -313,8 +325,8 @@ func (f *Filter) Select(part Part, scope server.Scope) {
 	f.Part(part)
 }
 
-// FindParts lists one page of what a scope sees: query lists as much as a page of a part, in the page's order.
-func FindParts(ctx context.Context, l Dialect, scope server.Scope, p server.Page,
+// findParts lists one page of what a scope sees: query lists as much as a page of a part, in the page's order.
+func findParts(ctx context.Context, l Dialect, scope server.Scope, p server.Page,
 	query func(Part) ([]server.FoundSession, error)) (out server.Found, err error) {
 	n := 0
 	err = EachPart(ctx, l, scope, func(part Part) error {

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ const MoreColumns = `,
 // LongContext says of an answer a whether its request was above server.LongContext.
 var LongContext = fmt.Sprintf(`a.input + a.cache_read + a.cache_write_5m + a.cache_write_1h > %d`, server.LongContext)
 
-// ScanSession scans a session with the columns of MoreColumns, and the id of its newest epoch.
+// ScanSession scans SessionColumns, and answers the epoch.
 func ScanSession(row Scanner) (x server.FoundSession, epoch int64, err error) {
 	var first, last, active int64
 	err = scanWithFacts(row, []any{&x.ID, &x.Owner, &x.SessionID, &x.ProjectHash, &x.Machine, &x.Host, &x.Project, &x.Cwd,
@@ -56,27 +57,22 @@ func splitModels(text string) []string {
 	return strings.Split(strings.Trim(text, "\n"), "\n")
 }
 
-// ProjectsHolding are those of the names of all projects that hold a text beyond ASCII, whose small and capital letters
-// SQL's lower() does not know.
-func ProjectsHolding(text string, names func() ([]string, error)) (out []string, err error) {
-	folded := FoldText(text)
+// projects are the names of projects that hold a folded text beyond ASCII, whose small and capital letters SQL's
+// lower() does not know.
+func (c *Finder) projects(ctx context.Context, folded string) (out []string, err error) {
 	if IsASCII(folded) {
 		return nil, nil
 	}
-	all, err := names()
-	for _, name := range all {
+	err = c.reader.Query(ctx, `SELECT DISTINCT project FROM streams`, nil, func(row Scanner) error {
+		var name string
+		err := row.Scan(&name)
 		if strings.Contains(FoldText(name), folded) {
 			out = append(out, name)
 		}
-	}
+		return err
+	})
 	return out, err
 }
-
-// SelectProjects asks for the names of all projects, for ScanName.
-const SelectProjects = `SELECT DISTINCT project FROM streams`
-
-// ScanName scans a row of one text.
-func ScanName(row Scanner) (name string, err error) { return name, row.Scan(&name) }
 
 // Page lets through what follows the page before, and answers the order.
 func (f *Filter) Page(p server.Page) (order string, err error) {

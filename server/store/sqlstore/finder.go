@@ -1,0 +1,193 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/ccship/ccship/server"
+)
+
+// Finder lists and counts sessions, the same in both databases. Set once, when a store opens.
+type Finder struct {
+	reader Dialect
+	query  string
+}
+
+// SessionColumns are those of ScanSession, of streams s, epochs e, generations g and facts f.
+const SessionColumns = `s.id, s.owner, s.session_id, s.project_hash, s.machine, s.host, s.project, s.cwd, s.path,
+  s.parent, e.rank, e.name, (SELECT count(*) FROM epochs c WHERE c.owner = s.owner AND c.stream = s.id),
+  g.generation, CASE WHEN g.end_line > g.rewound_to THEN g.end_line ELSE g.rewound_to END,
+  CASE WHEN g.end_offset > 0 THEN g.end_offset ELSE g.bytes END, s.first_received, s.last_received, s.active` +
+	MoreColumns
+
+// NewFinder returns the finder of a store. query selects SessionColumns, of the epochs in front, or of the one that its
+// first two values name, name and key, and their newest generations. Conditions on streams s and facts f follow. It is
+// tuned for each database.
+func NewFinder(reader Dialect, query string) Finder { return Finder{reader, query} }
+
+// Sessions implements server.Catalog.
+func (c *Finder) Sessions(ctx context.Context, p server.Page) (server.Sessions, error) {
+	found, err := c.Find(ctx, server.Scope{All: true}, server.SessionQuery{Page: p, Agents: true})
+	out := server.Sessions{Next: found.Next}
+	for i := range found.List {
+		out.List = append(out.List, found.List[i].Session)
+	}
+	return out, err
+}
+
+// Find implements server.Library.
+func (c *Finder) Find(ctx context.Context, scope server.Scope, q server.SessionQuery) (server.Found, error) {
+	out, err := findParts(ctx, c.reader, scope, q.Page, func(part Part) ([]server.FoundSession, error) {
+		f, err := c.filter(ctx, part, scope, q)
+		if err != nil {
+			return nil, err
+		}
+		order, err := f.Page(q.Page)
+		if err != nil {
+			return nil, err
+		}
+		return c.list(ctx, f.Where()+order+` LIMIT ?`, append(f.Args, q.Limit+1))
+	})
+	if err == nil {
+		err = cmp.Or(c.addUsage(ctx, out.List), addCopies(ctx, c.reader, out.List))
+	}
+	if err != nil {
+		return server.Found{}, fmt.Errorf("find sessions: %w", err)
+	}
+	return out, nil
+}
+
+// filter lets through the streams s, with facts f, that a query chooses of a part of what a scope sees.
+func (c *Finder) filter(ctx context.Context, part Part, scope server.Scope,
+	q server.SessionQuery) (f Filter, err error) {
+	f.Select(part, scope)
+	f.Streams(q.Project, q.Machine, q.User)
+	f.chosen(q)
+	if t := FoldText(q.Text); t != "" {
+		has, args := `instr(f.folded, ?) > 0 OR instr(lower(s.project), ?) > 0 OR instr(lower(s.session_id), ?) > 0`,
+			[]any{t, t, t}
+		projects, err := c.projects(ctx, t)
+		if err != nil {
+			return f, err
+		}
+		if len(projects) > 0 {
+			has, args = has+` OR s.project IN (`+Marks(len(projects))+`)`, append(args, Values(projects)...)
+		}
+		f.Add(`(`+has+`)`, args...)
+	}
+	f.HideCopies(part, scope, q)
+	return f, nil
+}
+
+// list runs the query for the epochs in front, with what follows its joins.
+func (c *Finder) list(ctx context.Context, rest string, args []any) ([]server.FoundSession, error) {
+	return List(ctx, c.reader, c.query+rest, append([]any{"", Key("")}, args...),
+		func(row Scanner) (server.FoundSession, error) {
+			x, _, err := ScanSession(row)
+			return x, err
+		})
+}
+
+// ByID answers those of the streams that are still there.
+func (c *Finder) ByID(ctx context.Context, ids []int64) (map[int64]server.FoundSession, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	of := few(ids)
+	list, err := c.list(ctx, `WHERE s.id IN (`+Marks(len(of))+`)`, of)
+	if err != nil {
+		return nil, fmt.Errorf("read sessions: %w", err)
+	}
+	out := make(map[int64]server.FoundSession, len(list))
+	for _, x := range list {
+		out[x.ID] = x
+	}
+	return out, nil
+}
+
+// SummaryOf implements server.Library.
+func (c *Finder) SummaryOf(ctx context.Context, stream int64) (server.Summary, error) {
+	found, err := c.ByID(ctx, []int64{stream})
+	return found[stream].Summary, err
+}
+
+// addUsage adds what each session's answers used, and those of its copies, and counts its agents.
+func (c *Finder) addUsage(ctx context.Context, list []server.FoundSession) error {
+	if len(list) == 0 {
+		return nil
+	}
+	at, ids := map[int64]*server.FoundSession{}, make([]int64, 0, len(list))
+	for i := range list {
+		at[list[i].ID], ids = &list[i], append(ids, list[i].ID)
+	}
+	of := few(ids)
+	these := `s.id IN (` + Marks(len(of)) + `)`
+	err := c.reader.Query(ctx, `
+WITH x (owner, id, stream) AS MATERIALIZED (
+  SELECT s.owner, s.id, s.id FROM streams s WHERE `+these+` UNION ALL
+  SELECT s.owner, s.id, t.stream FROM streams s JOIN facts f ON f.owner = s.owner AND f.stream = s.id
+  `+withCopies()+` WHERE `+these+`)
+SELECT x.id, a.model, `+LongContext+`, count(*), CAST(sum(a.input) AS bigint), CAST(sum(a.output) AS bigint),
+  CAST(sum(a.cache_read) AS bigint), CAST(sum(a.cache_write_5m) AS bigint), CAST(sum(a.cache_write_1h) AS bigint),
+  CAST(sum(a.searches) AS bigint)
+FROM x CROSS JOIN answers a WHERE a.owner = x.owner AND a.stream = x.stream AND a.counted
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, append(of, of...), func(row Scanner) error {
+		var id int64
+		u := server.UsageRow{Hour: -1}
+		err := row.Scan(append([]any{&id, &u.Model, &u.Long}, TokenColumns(&u.Tokens)...)...)
+		if err == nil {
+			at[id].Usage = append(at[id].Usage, u)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.reader.Query(ctx, `
+SELECT s.id, count(*) FROM streams s JOIN streams a ON substr(a.parent, 1, 200) = substr(s.session_id, 1, 200)
+  AND a.parent = s.session_id AND a.parent <> '' AND a.owner = s.owner AND a.machine = s.machine
+WHERE `+these+` GROUP BY s.id`, of, func(row Scanner) error {
+		var id, n int64
+		err := row.Scan(&id, &n)
+		if err == nil {
+			at[id].Agents = n
+		}
+		return err
+	})
+}
+
+// Drops implements server.Library.
+func (c *Finder) Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error) {
+	var f Filter
+	f.Add(`d.lines > 0`)
+	if !scope.All && scope.Only == 0 {
+		f.Add(`d.owner IN (SELECT CAST(? AS bigint) UNION SELECT owner FROM shares WHERE with_user = ?)`,
+			scope.User, scope.User)
+	}
+	f.Scope(scope)
+	f.Drops(q)
+	var ids []int64
+	out, err := List(ctx, c.reader, `
+SELECT s.id, e.name, d.generation, g.first_seen, d.first_line, d.last_line, d.lines
+FROM drops d JOIN epochs e ON e.owner = d.owner AND e.stream = d.stream AND e.rank = d.epoch
+JOIN streams s ON s.owner = d.owner AND s.id = d.stream
+JOIN generations g ON g.owner = d.owner AND g.stream = d.stream AND g.epoch = d.epoch AND g.generation = d.generation
+`+f.Where()+`
+ORDER BY g.first_seen DESC, d.stream DESC, d.epoch DESC, d.generation DESC LIMIT ?`, append(f.Args, q.Limit),
+		func(row Scanner) (d server.Drop, err error) {
+			var at int64
+			err = row.Scan(&d.Session.ID, &d.Epoch, &d.Generation, &at, &d.First, &d.Last, &d.Lines)
+			d.At = Moment(at)
+			ids = append(ids, d.Session.ID)
+			return d, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("list rewrites: %w", err)
+	}
+	found, err := c.ByID(ctx, ids)
+	for i := range out {
+		out[i].Session = found[out[i].Session.ID].Session
+	}
+	return out, err
+}
