@@ -8,6 +8,15 @@
 //
 // Every step of a write has a name ("put row", "commit"), and a test can make each of them fail (Options.Fault). A
 // transaction then happens as a whole or not at all, on disk and in memory.
+//
+// Each row ends with a CRC-32C over key and value, so a damaged row is found before it is used and cannot pass for
+// another one. It does not show that a row is there: a bit in a page can hide rows. So the bucket meta holds a sum
+// over all rows and sequences, which each transaction updates from what it writes, not from what it finds.
+//
+// The first failure of the file is its last use. bbolt panics over a damaged page and may keep its locks, so that
+// every later call would wait for ever. Panics and memory faults become ErrCorrupt, errors of the device ErrFailed;
+// from then on no call reaches bbolt, Run ends, and the next Open sets a damaged file aside. A full disk is no
+// failure.
 package kv
 
 import (
