@@ -3,11 +3,14 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestBundle: the archive for a report has what ccship says of itself, and no talk, no key, and no name of a project.
@@ -21,19 +24,22 @@ func TestBundle(t *testing.T) {
 	w.sync()
 	key, err := os.ReadFile(w.keyFile())
 	must(t, err)
-	file := filepath.Join(w.dir, "report.tar.gz")
-	out := w.ccship("doctor", "--bundle="+file)
-	if out.code != 0 || !contains("look through it", out.stderr) {
-		t.Fatalf("exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
-	all, err := exec.CommandContext(t.Context(), "tar", "-xzOf", file).Output()
-	must(t, err)
-	text := string(all)
-	for _, want := range []string{`"version"`, "outbox_cap", `"findings"`, `"running": true`, "ccship_files_tracked 1"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the archive lacks %q", want)
+	file, text := "", ""
+	tries := 0
+	eventually(t, "the archive has everything", time.Minute, func() bool { // doctor waits for a slow daemon for seconds only
+		tries++
+		file = filepath.Join(w.dir, fmt.Sprintf("report-%d.tar.gz", tries))
+		out := w.ccship("doctor", "--bundle="+file)
+		if !contains("look through it", out.stderr) {
+			t.Fatalf("exit %d\n%s%s", out.code, out.stdout, out.stderr)
 		}
-	}
+		all, err := exec.CommandContext(t.Context(), "tar", "-xzOf", file).Output()
+		must(t, err)
+		text = string(all)
+		lacks := func(want string) bool { return !strings.Contains(text, want) }
+		return out.code == 0 &&
+			!slices.ContainsFunc([]string{`"version"`, "outbox_cap", `"findings"`, `"running": true`, "ccship_files_tracked 1"}, lacks)
+	})
 	for _, hidden := range []string{"acme", w.dir, strings.TrimSpace(string(key)), "conversation"} {
 		if strings.Contains(text, hidden) {
 			at := strings.Index(text, hidden)

@@ -51,11 +51,13 @@ func TestTimelineAndCalls(t *testing.T) {
 			t.Errorf("%v:\n%s", args, got)
 		}
 	}
-	local := timelineOf(t, ask(0, "show", "--timeline", sessionA, "--json"))
-	stored := timelineOf(t, ask(0, "show", "--timeline", sessionA, "--json", "--machine", w.exact.digest(sessionA).Machine))
-	if local.Source != "local" || stored.Source != "server" || len(local.Moments) < 4 || len(local.Moments) != len(stored.Moments) {
-		t.Fatalf("on disk %+v\non the server %+v", local, stored)
-	}
+	var local, stored timelineDocument
+	machine := w.exact.digest(sessionA).Machine
+	eventually(t, "disk and server tell of as many moments", time.Minute, func() bool { // a slow daemon tells of no checkpoints
+		local = timelineOf(t, ask(0, "show", "--timeline", sessionA, "--json"))
+		stored = timelineOf(t, ask(0, "show", "--timeline", sessionA, "--json", "--machine", machine))
+		return local.Source == "local" && stored.Source == "server" && len(local.Moments) >= 4 && len(local.Moments) == len(stored.Moments)
+	})
 	for i, m := range stored.Moments {
 		if !strings.Contains(m.URL, "/sessions/"+sessionA+"/L/") {
 			t.Errorf("the address is %q", m.URL)

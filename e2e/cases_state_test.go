@@ -35,6 +35,7 @@ func incompressible(cwd string, n int) []byte {
 func TestOutboxFull(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.configure("outbox_cap = \"2MiB\"\n")
+		w.env = append(w.env, "GOMAXPROCS=2") // as many read at once
 		w.gate.set(refuse(503))
 		streams := map[string]string{}
 		content := incompressible(w.cwd(), 1<<20)

@@ -143,7 +143,7 @@ type outcome struct {
 func (h *home) ccship(args ...string) (out outcome) {
 	h.t.Helper()
 	if args[0] == "verify" && !slices.Contains(args, "--timeout") {
-		args = append(slices.Clone(args), "--timeout", "8m")
+		args = append(slices.Clone(args), "--timeout", "15m")
 	}
 	kit.Within(8*time.Minute, func() bool {
 		out = h.runProgram(kit.Program(h.t, "ccship"), args...)
@@ -154,7 +154,7 @@ func (h *home) ccship(args ...string) (out outcome) {
 
 func (h *home) runProgram(program string, args ...string) outcome {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Minute)
 	defer cancel()
 	cmd := h.command(ctx, program, args...)
 	var stdout, stderr strings.Builder

@@ -83,7 +83,7 @@ func (w *way) pause() int {
 // must never have seen a database with fewer writes than it acknowledged.
 func (w *way) check() {
 	w.t.Helper()
-	if out := w.ccship("sync", "--wait", "--timeout", "8m"); out.code != 0 {
+	if out := w.ccship("sync", "--wait", "--timeout", "15m"); out.code != 0 {
 		w.t.Fatalf("%s: sync --wait: exit %d\n%s%s", w.name, out.code, out.stdout, out.stderr)
 	}
 	if dead := w.status().Outbox.Dead; dead != 0 {

@@ -71,7 +71,7 @@ func (c *cluster) during(what string, trouble func(round int)) {
 		made.Hear(kit.Plain(kit.Headline(c.ccship("status").stdout)))
 		made.Runs++
 	}
-	out := c.ccship("sync", "--wait", "--timeout", "8m")
+	out := c.ccship("sync", "--wait", "--timeout", "15m")
 	if out.code != 0 {
 		c.t.Fatalf("sync --wait: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	}

@@ -54,7 +54,7 @@ func (w *world) start() { w.t.Helper(); w.d = w.daemon() }
 // sync waits until everything on disk is acknowledged.
 func (w *world) sync() {
 	w.t.Helper()
-	if out := w.ccship("sync", "--wait", "--timeout", "8m"); out.code != 0 {
+	if out := w.ccship("sync", "--wait", "--timeout", "15m"); out.code != 0 {
 		w.t.Fatalf("sync --wait: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
 }
