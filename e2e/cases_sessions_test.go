@@ -108,12 +108,12 @@ func whole(content []byte) []byte {
 func (w *world) inPlace(session, path, agent string, contents [][]byte) {
 	w.t.Helper()
 	newest, agents := w.read(path), w.read(agent)
-	now := time.Now() // which need not be the time of the disk
-	must(w.t, os.Chtimes(path, now, now))
-	w.restore(1, session) // written to just now
-	age(w.t, path)
-	w.restore(1, session) // its agent's was
-	age(w.t, agent)
+	for _, file := range []string{path, agent} {
+		now := time.Now() // which need not be the time of the disk
+		must(w.t, os.Chtimes(file, now, now))
+		w.restore(1, session) // written to just now
+		age(w.t, file)
+	}
 	r := w.restore(0, session[:13], "--generation", "0")
 	if got := w.read(path); !bytes.Equal(got, whole(contents[0])) || len(r.Files) != 2 || !r.Files[1].Same {
 		w.t.Errorf("in place: %s; %+v", firstDifference(got, contents[0]), r)
