@@ -51,6 +51,11 @@ func TestSetup(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			release, err := servicetest.Alone()
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { _ = release() }) // last
 			known := filepath.Join(env.WorkDir, "systemd")
 			for name, value := range map[string]string{
 				"HOME": home, "USER": "kim", "LC_ALL": "C.UTF-8", "FAKE_SYSTEMD": known, "FAKE_LINGER": "yes",

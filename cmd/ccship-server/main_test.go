@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -31,6 +32,13 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
+			if strings.HasSuffix(e.WorkDir, "script-service") {
+				release, err := servicetest.Alone()
+				if err != nil {
+					return err
+				}
+				e.Defer(func() { _ = release() }) // last
+			}
 			known, home := e.WorkDir+"/systemd", e.WorkDir+"/home"
 			for name, value := range map[string]string{
 				"XDG_STATE_HOME": e.WorkDir + "/state", "HOME": home, "FAKE_SYSTEMD": known, "FAKE_LINGER": "yes", "USER": "kim",
