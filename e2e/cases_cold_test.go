@@ -51,13 +51,17 @@ func TestVerifyDeepInColdStorage(t *testing.T) {
 	w.exact.flags = []string{"--blocks", "file://" + place, "--cold-after", "1s"}
 	w.exact.start()
 	c, path := shipped(w, 81, 400)
-	if s := w.serverStatus(); s.Cold == nil || s.Cold.Place != "file://"+place {
-		t.Fatalf("status says %+v of cold storage", s.Cold)
-	}
+	eventually(t, "status names cold storage", time.Minute, func() bool {
+		s := w.serverStatus()
+		return s.Cold != nil && s.Cold.Place == "file://"+place
+	})
 	cold := func(sessions int64) {
 		t.Helper()
 		eventually(t, "lines of so many sessions are in cold storage", 5*time.Minute, func() bool {
 			s := w.serverStatus().Cold
+			if s == nil {
+				return false
+			}
 			packed := s.Left == 0 && s.Since == nil || s.Unpacked > 0 && s.Oldest != nil // what is not packed stays for minutes
 			return s.Objects >= sessions && s.Pending == 0 && s.Bytes > 0 && packed
 		})
