@@ -126,7 +126,7 @@ func build(name, version string) (string, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
 	}
-	return path, nil
+	return path, os.Chmod(path, 0o755) // whatever the umask is: another user runs it too
 }
 
 // Program is Build for a test, which ends when the program cannot be built.

@@ -217,7 +217,7 @@ func (g *siege) slowBodies() {
 
 func (g *siege) trickles(n int, begin string) {
 	var wg sync.WaitGroup
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for range n {
 		wg.Go(func() {
