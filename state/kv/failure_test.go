@@ -95,10 +95,8 @@ func TestDamagedInUse(t *testing.T) {
 			if err := <-ended; !errors.Is(err, ErrCorrupt) {
 				t.Errorf("run: %v", err)
 			}
-			began := time.Now()
-			_ = s.Close()                                      // it may have given up
-			if took := time.Since(began); took >= closeLimit { // as if nothing had failed
-				t.Errorf("close took %s", took)
+			if err := s.Close(); err != nil && strings.Contains(err.Error(), closeLimit.String()) { // it may have given up
+				t.Errorf("close waits as if nothing had failed: %v", err)
 			}
 			s = open(t, Options{Path: path})
 			if s.SetAside() == "" || s.Epoch() == epoch {
@@ -179,9 +177,8 @@ func TestFailureReachesThoseThatWait(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	began := time.Now()
-	if err := s.Close(); err == nil || time.Since(began) >= closeLimit { // as if nothing had failed
-		t.Errorf("close: %v after %s", err, time.Since(began))
+	if err := s.Close(); err == nil || strings.Contains(err.Error(), closeLimit.String()) { // as if nothing had failed
+		t.Errorf("close: %v", err)
 	}
 	again, err := lockFile(t.Context(), s.opt.Path+suffixLock)
 	if err != nil {
