@@ -62,7 +62,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	w := newWorld(t)
 	c := daemontest.Chat{Session: sessionA}
 	w.start()
-	grow := func(turns int) uint64 {
+	grow := func(turns int) {
 		var text strings.Builder
 		for i := range turns {
 			id := fmt.Sprintf("toolu_%d_%d", c.N, i)
@@ -71,18 +71,19 @@ func TestMemoryIsBounded(t *testing.T) {
 		w.write(transcriptOf(sessionA), text.String())
 		w.sync()
 		w.messages(sessionA)
+	}
+	held := func() int64 {
 		runtime.GC()
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
+		return int64(m.HeapAlloc)
 	}
-	before := grow(500)
-	after := grow(2000)
-	// The test's own server keeps what it gets, about 3.6 KB a turn.
-	if grown := int64(after) - int64(before) - 2000*5<<10; grown > 2<<20 {
-		t.Errorf("%d KiB, then %d KiB", before>>10, after>>10)
-	}
+	grow(500)
+	before, after := held(), int64(0)
+	grow(2000)
+	// The test's own server keeps what it gets, about 3.6 KB a turn. What is still under way holds some for a while.
+	w.until("little more is held", func() bool { after = held(); return after-before-2000*5<<10 <= 2<<20 })
 	t.Logf("%d KiB after 500 turns, %d KiB after 2 500", before>>10, after>>10)
 }
 

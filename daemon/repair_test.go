@@ -56,20 +56,22 @@ func TestRepair(t *testing.T) {
 			if r := w.verify(); r.Equal || !found(r, "differences", 1, "`ccship verify --repair`") {
 				t.Fatalf("before: %+v", r)
 			}
-			before := w.status().Sent.Entries
+			before := int64(2 * 40)
+			w.until("they are counted", func() bool { return w.status().Sent.Entries == before })
 			r := w.repair()
 			if !r.Equal || r.Repaired == nil || r.Repaired.Lines != c.lines || len(r.Repaired.Resent) != 1 ||
 				r.Repaired.Resent[0].SessionID != sessionA {
 				t.Errorf("repair: equal %v, %+v, differences %+v", r.Equal, r.Repaired, r.Differences)
 			}
-			if sent := w.status().Sent.Entries - before; sent != c.lines {
-				t.Errorf("%d lines were sent, want %d", sent, c.lines)
-			}
+			w.until("they are counted", func() bool { return w.status().Sent.Entries >= before+c.lines })
 			if got := w.server.newest(sessionA); got != text {
 				t.Errorf("the server shows %d bytes, want %d", len(got), len(text))
 			}
 			if r := w.repair(); !r.Equal || r.Repaired != nil {
 				t.Errorf("a second repair: %+v", r.Repaired)
+			}
+			if sent := w.status().Sent.Entries - before; sent != c.lines {
+				t.Errorf("%d lines were sent, want %d", sent, c.lines)
 			}
 		})
 	}

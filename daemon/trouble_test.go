@@ -42,6 +42,7 @@ func TestVerifyUnfinished(t *testing.T) {
 	w.server.busy = true
 	w.server.mu.Unlock()
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 105))
+	w.until("they wait", func() bool { return w.status().Outbox.Entries == 100 })
 	r, err := w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "100ms"}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -66,7 +66,7 @@ func waitUntil(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(time.Minute)
+	limit := time.After(patience)
 	for !so() {
 		select {
 		case <-tick.C:
