@@ -288,7 +288,7 @@ func TestLinkRequestsAnnounced(t *testing.T) {
 	until := func(what string, want bool) { // at once, or when what was known is stale
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
-		for end := time.Now().Add(time.Minute); says(r, "m2") != want; <-tick.C {
+		for end := time.Now().Add(5 * time.Minute); says(r, "m2") != want; <-tick.C {
 			if time.Now().After(end) {
 				t.Fatal(what)
 			}

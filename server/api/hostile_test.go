@@ -35,7 +35,7 @@ func newSiege(t *testing.T, set func(*api.Server)) *siege {
 	t.Helper()
 	r := newRig(t)
 	s := api.New(r.store, auth.New(r.store, discard()), server.NewHub(r.store))
-	s.Patience = 200 * time.Millisecond
+	s.Patience = 10 * time.Minute
 	set(s)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -145,7 +145,7 @@ func TestHugeBody(t *testing.T) {
 
 // TestBombs: little that becomes much is refused as too large.
 func TestBombs(t *testing.T) {
-	g := newSiege(t, func(s *api.Server) { s.MaxBody = 1 << 20; s.Patience = time.Minute })
+	g := newSiege(t, func(s *api.Server) { s.MaxBody = 1 << 20 })
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	g.behave(&wg, stop)
@@ -195,7 +195,7 @@ func (g *siege) attack(encoding string, body []byte) int {
 // TestSlowloris: clients that send a byte now and then, in headers and in bodies, are cut off; one that behaves does
 // not notice.
 func TestSlowloris(t *testing.T) {
-	g := newSiege(t, func(s *api.Server) { s.MaxRequests = 4 })
+	g := newSiege(t, func(s *api.Server) { s.MaxRequests, s.Patience = 4, 10*time.Second })
 	stop := make(chan struct{})
 	var good, slow sync.WaitGroup
 	g.behave(&good, stop)
@@ -258,17 +258,17 @@ func trickle(ctx context.Context, addr, begin string) error {
 	}
 }
 
-// TestIdleConnections opens ten thousand connections that say nothing: the ones idle longest are closed, and one that
+// TestIdleConnections opens two thousand connections that say nothing: the ones idle longest are closed, and one that
 // behaves does not notice.
 func TestIdleConnections(t *testing.T) {
 	const bound = 100
-	g := newSiege(t, func(s *api.Server) { s.MaxConns = bound; s.Patience = time.Minute })
+	g := newSiege(t, func(s *api.Server) { s.MaxConns = bound })
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	g.behave(&wg, stop)
 	var open []net.Conn
 	closed := 0
-	for range 10_000 {
+	for range 2000 {
 		conn, err := net.Dial("tcp", g.addr)
 		if err != nil {
 			t.Fatal(err)
@@ -276,7 +276,7 @@ func TestIdleConnections(t *testing.T) {
 		open = append(open, conn)
 		if len(open) > 2*bound {
 			// The oldest must have been closed by the server: a read ends, and not for time.
-			_ = open[0].SetReadDeadline(time.Now().Add(30 * time.Second))
+			_ = open[0].SetReadDeadline(time.Now().Add(5 * time.Minute))
 			_, err := open[0].Read(make([]byte, 1))
 			if late, ok := errors.AsType[net.Error](err); err == nil || ok && late.Timeout() {
 				t.Fatalf("an idle connection stays: %v", err)
@@ -289,7 +289,7 @@ func TestIdleConnections(t *testing.T) {
 	for _, conn := range open {
 		_ = conn.Close()
 	}
-	if closed < 9000 {
+	if closed < 1700 {
 		t.Errorf("%d were closed", closed)
 	}
 	close(stop)

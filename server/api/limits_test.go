@@ -116,10 +116,12 @@ func TestPutIsAbandoned(t *testing.T) {
 	}
 }
 
-// countingStore notes how many batches are in work at once.
+// countingStore notes how many batches are in work at once. None is stored before two are.
 type countingStore struct {
 	server.Store
 	now, most atomic.Int64
+	two       chan struct{}
+	once      sync.Once
 }
 
 func (s *countingStore) Put(ctx context.Context, b *server.Batch) error {
@@ -127,14 +129,18 @@ func (s *countingStore) Put(ctx context.Context, b *server.Batch) error {
 	defer s.now.Add(-1)
 	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
 	}
+	if n > 1 {
+		s.once.Do(func() { close(s.two) })
+	}
+	<-s.two
 	return s.Store.Put(ctx, b)
 }
 
 func TestMaxRequests(t *testing.T) {
 	r := newRig(t)
-	counting := &countingStore{Store: r.store}
+	counting := &countingStore{Store: r.store, two: make(chan struct{})}
 	s := api.New(counting, auth.New(r.store, slog.New(slog.DiscardHandler)), server.NewHub(r.store))
-	s.MaxRequests = 2
+	s.MaxRequests, s.Patience = 2, 10*time.Minute
 	r.http.Config.Handler = s.Handler()
 	var wg sync.WaitGroup
 	for c := range 12 {
@@ -203,7 +209,7 @@ func TestThousandDaemons(t *testing.T) {
 		})
 	}
 	// Everybody was let in, waits, or was sent away: half of atOnce, for all daemons are one user's.
-	for end := time.Now().Add(2 * time.Minute); slow.back.Load() < daemons-queue-atOnce/2; {
+	for end := time.Now().Add(10 * time.Minute); slow.back.Load() < daemons-queue-atOnce/2; {
 		if time.Now().After(end) {
 			t.Fatalf("%d are being stored, %d were sent away", slow.puts.Load(), slow.back.Load())
 		}

@@ -333,6 +333,24 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// untilTooMany makes a request again and again until there were too many, and returns how many there were before: on a
+// slow machine more, for time makes up for them.
+func (r *rig) untilTooMany(method, path, body string) (n int) {
+	r.t.Helper()
+	for ; ; n++ {
+		a := r.do(method, path, map[string]string{"Content-Type": "application/json"}, strings.NewReader(body))
+		switch {
+		case a.status != http.StatusTooManyRequests && n < 1000:
+			continue
+		case a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "":
+			r.t.Errorf("after %d requests: %d %v", n, a.status, a.header)
+		case method == "POST" && !strings.Contains(string(a.body), `"code":"quota"`):
+			r.t.Errorf("after %d requests: %s", n, a.body)
+		}
+		return n
+	}
+}
+
 // TestTooManyWrongKeys: 429 with Retry-After, whatever the call; who has a key that was right goes on.
 func TestTooManyWrongKeys(t *testing.T) {
 	r := newRig(t)
@@ -340,20 +358,10 @@ func TestTooManyWrongKeys(t *testing.T) {
 		t.Fatal(a.status)
 	}
 	wrong := r.as("ccs_wrong")
-	statuses := map[int]int{}
-	for range 20 {
-		a := wrong.get("/api/me")
-		statuses[a.status]++
-		if a.status == http.StatusTooManyRequests && a.header.Get("Retry-After") == "" {
-			t.Error("429 without Retry-After")
-		}
+	if n := wrong.untilTooMany("GET", "/api/me", ""); n < 10 {
+		t.Errorf("%d wrong keys are too many", n)
 	}
-	if statuses[401] != 10 || statuses[429] != 10 {
-		t.Errorf("statuses %v", statuses)
-	}
-	if a := wrong.get("/metrics"); a.status != http.StatusTooManyRequests {
-		t.Errorf("metrics: %d", a.status)
-	}
+	wrong.untilTooMany("GET", "/metrics", "")
 	if a := r.get("/api/me"); a.status != 200 {
 		t.Errorf("a right key from the same address: %d", a.status)
 	}
@@ -366,12 +374,8 @@ func TestTooManyWrongKeys(t *testing.T) {
 func TestUserRate(t *testing.T) {
 	owner := newRig(t, func(s *api.Server) { s.Rates = limit.NewRates(5) })
 	ann, bob := owner.person("ann", server.Member), owner.person("bob", server.Member)
-	for range 5 {
-		ann.post(piece{lines: objects("a", 0, 1)}.body("s"))
-	}
-	a := ann.do("POST", "/api/conversations", map[string]string{"Content-Type": "application/json"}, strings.NewReader(piece{lines: objects("a", 0, 1)}.body("s")))
-	if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" || !strings.Contains(string(a.body), `"code":"quota"`) {
-		t.Errorf("the sixth: %d %v %s", a.status, a.header, a.body)
+	if n := ann.untilTooMany("POST", "/api/conversations", piece{lines: objects("a", 0, 1)}.body("s")); n < 5 {
+		t.Errorf("%d requests are too many, 5 a minute are allowed", n)
 	}
 	bob.post(piece{lines: objects("b", 0, 1)}.body("s"))
 }
