@@ -119,7 +119,7 @@ func examine(ctx context.Context, o Options) []Finding {
 	for i, c := range all {
 		go func() { results <- result{i, c.run(ctx, x)} }()
 	}
-	found, late := make([][]Finding, len(all)), time.After(timeLimit+graceTime+o.patience)
+	found, late := make([][]Finding, len(all)), time.After(timeLimit+graceTime+2*o.patience)
 	for range all {
 		select {
 		case r := <-results:

@@ -182,7 +182,7 @@ func TestUpsDaemon(t *testing.T) {
 
 func TestWedged(t *testing.T) {
 	w := newWorld(t)
-	w.opts.patience = 0
+	w.opts.patience = hangs
 	w.write(".claude/projects/-p/old.jsonl", `{"type":"user","cwd":"/p"}`+"\n", 27*24*time.Hour)
 	frozen(t, w.opts.Config.Socket)
 	r := w.examine()
@@ -201,7 +201,7 @@ func TestWedged(t *testing.T) {
 // manager that does not even care that time is up.
 func TestEverythingHangs(t *testing.T) {
 	w := newWorld(t)
-	w.opts.patience = 0
+	w.opts.patience = hangs
 	end := make(chan struct{})
 	defer close(end)
 	w.serve(func(http.ResponseWriter, *http.Request) { <-end })

@@ -81,7 +81,7 @@ func reach(ctx context.Context, o *Options) reached {
 		cancel()
 		if err == nil {
 			took := time.Since(begun)
-			return reached{client: client, status: withProbes(ctx, client, status), socket: path, took: took}
+			return reached{client: client, status: withProbes(ctx, o, client, status), socket: path, took: took}
 		}
 		if i == 0 || errors.Is(r.err, control.ErrNotRunning) && codeOf(err) == control.CodeNoAnswer {
 			r.socket, r.err = path, err
@@ -95,8 +95,8 @@ const probedTime = 1500 * time.Millisecond
 
 // withProbes returns the status after the daemon has probed the servers that were silent for a while. The daemon's
 // result counts: it may use another network or key than this process.
-func withProbes(ctx context.Context, client *control.Client, status control.Status) control.Status {
-	ctx, cancel := context.WithTimeout(ctx, probedTime)
+func withProbes(ctx context.Context, o *Options, client *control.Client, status control.Status) control.Status {
+	ctx, cancel := context.WithTimeout(ctx, probedTime+o.patience)
 	defer cancel()
 	if probed, err := control.StatusOf(ctx, client, control.StatusQuery{Probe: control.ProbeWait}); err == nil {
 		return probed

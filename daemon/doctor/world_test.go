@@ -25,6 +25,10 @@ import (
 	"github.com/ccship/ccship/keyproof"
 )
 
+// patience is how long anything may take on the slowest machine, and hangs how much longer than on a quick one a test
+// waits for what hangs on purpose.
+const patience, hangs = 2 * time.Minute, 5 * time.Second
+
 // world is a home with transcripts, a server, and if it is started a real daemon between them.
 type world struct {
 	t      *testing.T
@@ -64,7 +68,7 @@ func newWorld(t *testing.T) *world {
 		Binary: self, UnitPath: "/home/me/.config/systemd/user/ccship.service", Linger: &lingers,
 	}
 	w.told.current = true
-	w.opts = Options{Service: &w.told, Version: "1.2.3", Program: self, Days: 7, Env: w.env, patience: 10 * time.Second}
+	w.opts = Options{Service: &w.told, Version: "1.2.3", Program: self, Days: 7, Env: w.env, patience: patience}
 	w.load()
 	return w
 }
@@ -133,7 +137,7 @@ func (w *world) startAt(cfg config.Config) {
 // sync waits until everything is delivered.
 func (w *world) sync() {
 	w.t.Helper()
-	r, err := control.Dial(w.opts.Config.Socket).Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: "20s"})
+	r, err := control.Dial(w.opts.Config.Socket).Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: patience.String()})
 	if err != nil || !r.Done {
 		w.t.Fatalf("sync: %+v %v", r, err)
 	}
@@ -153,7 +157,7 @@ func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(2 * time.Minute)
+	limit := time.After(patience)
 	for !so() {
 		select {
 		case <-tick.C:
