@@ -115,7 +115,7 @@ func answering(t *testing.T, answers map[string]string) (socket string, a *asked
 // connect starts the server as Claude Code does.
 func connect(t *testing.T, env []string, args ...string) *mcp.ClientSession {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, "ccship-mcp", args...)
 	cmd.Dir = t.TempDir()
