@@ -44,7 +44,7 @@ func TestDownloadHoldsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	span := server.Span{From: 0, To: 20}
 	n := 0

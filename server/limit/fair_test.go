@@ -61,7 +61,7 @@ func (s *slow) hold(ctx context.Context, scope server.Scope) error {
 func (s *slow) ended(t *testing.T) {
 	t.Helper()
 	running := func() int { s.mu.Lock(); defer s.mu.Unlock(); return s.running }
-	for late := time.After(time.Minute); running() > 0; runtime.Gosched() {
+	for late := time.After(5 * time.Minute); running() > 0; runtime.Gosched() {
 		select {
 		case <-late:
 			t.Fatalf("%d questions that were given up run still", running())

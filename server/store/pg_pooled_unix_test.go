@@ -28,7 +28,7 @@ func TestPooledServers(t *testing.T) {
 	c := pgtest.Shared(t)
 	url := c.Pooler(t)(c.Database(t))
 	one, two := openPostgres(t, url), openPostgres(t, url)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	heard, err := two.Changes(ctx)
 	if err != nil {

@@ -173,7 +173,7 @@ func TestPostgresKeptMeanwhile(t *testing.T) {
 		keep := set
 		set = nil
 		go func() { ended <- keep() }()
-		for end := time.Now().Add(time.Minute); !waits() && time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+		for end := time.Now().Add(10 * time.Minute); !waits() && time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 			select {
 			case err := <-ended:
 				ended <- err

@@ -257,7 +257,7 @@ func (s suite) crowding(t *testing.T) {
 		open = append(open, snap)
 	}
 	for _, user := range []int64{2, 0} {
-		snap, err := view(user, time.Minute)
+		snap, err := view(user, 10*time.Minute)
 		if err != nil {
 			t.Errorf("user %d, while another has %d open: %v", user, len(open), err)
 			continue
@@ -267,7 +267,7 @@ func (s suite) crowding(t *testing.T) {
 	for _, snap := range open {
 		closing(snap)
 	}
-	snap, err := view(1, time.Minute)
+	snap, err := view(1, 10*time.Minute)
 	if err != nil {
 		t.Fatalf("after all are closed: %v", err)
 	}

@@ -70,7 +70,7 @@ func TestMigratesBesideTraffic(t *testing.T) {
 			case text = <-waits:
 			case err := <-done:
 				t.Fatalf("the migration ended while a reader held the table: %v", err)
-			case <-time.After(time.Minute):
+			case <-time.After(5 * time.Minute):
 				t.Fatal("the migration does not give up the lock")
 			}
 		}
