@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -73,7 +74,7 @@ func TestServeWhileMigrating(t *testing.T) {
 		}
 	}
 	expectTold(t, told, "EXTEND_TIMEOUT_USEC=")
-	if err := other.Close(); err != nil {
+	if err := other(); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -95,8 +96,8 @@ func TestServeWhileMigrating(t *testing.T) {
 	}
 }
 
-// changer is what is seen of a server that changes the schema of a database: it has the turn.
-func changer(t *testing.T, at string) io.Closer {
+// changer is what is seen of a server that changes the schema of a database: it has the turn, until end.
+func changer(t *testing.T, at string) (end func() error) {
 	t.Helper()
 	config, err := pgx.ParseConfig(at)
 	if err != nil {
@@ -107,16 +108,17 @@ func changer(t *testing.T, at string) io.Closer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Turn(t.Context()); err != nil {
+	conn, err := m.Turn(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	return db
+	return func() error { return errors.Join(conn.Close(), db.Close()) } // a pool closes only what was given back
 }
 
 // expectTold waits until the service manager gets something.
 func expectTold(t *testing.T, from *net.UnixConn, what string) {
 	t.Helper()
-	if err := from.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := from.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 4096)

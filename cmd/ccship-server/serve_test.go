@@ -183,15 +183,11 @@ func TestTerminate(t *testing.T) {
 	if res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the viewer answers %d to somebody who is not logged in", res.StatusCode)
 	}
-	began := time.Now()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
-	}
-	if d := time.Since(began); d > time.Minute {
-		t.Errorf("it took %v", d)
 	}
 }
 
