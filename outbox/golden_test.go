@@ -21,7 +21,7 @@ type golden struct {
 func goldens() []golden {
 	agent := conversation(2)
 	agent.SessionID, agent.Path = "1c0e5a52-0000-4000-8000-000000000001/agent-a0b1", "-work-shop/1c0e5a52-0000-4000-8000-000000000001/subagents/agent-a0b1.jsonl"
-	agent.Parent = "1c0e5a52-0000-4000-8000-000000000001"
+	agent.Parent, agent.Repository = "1c0e5a52-0000-4000-8000-000000000001", "r-1"
 	odd := conversation(3)
 	odd.SessionID, odd.Cwd, odd.Project = `odd"name\`, "/work/<shop> & söhne\n", "-work-shop"
 	marker := Batch{Kind: Marker, Generation: 2, RewoundTo: 1, From: Position{20, 1}, To: Position{20, 1}}

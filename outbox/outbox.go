@@ -14,6 +14,7 @@ type Stream struct {
 	ID          uint64
 	SessionID   string // the stream's name on the wire
 	ProjectHash string
+	Repository  string // one for all clones of a repository that are one project, "" unknown; see daemon/route
 	Path        string // below its root, slashes
 	Cwd         string // "" when unknown
 	Project     string // last element of the project's folder

@@ -26,7 +26,7 @@ const (
 func (r *request) identityOf(o *Origin) streamIdentity {
 	x := streamIdentity{
 		Version: protocolVersion, Machine: o.Machine, Host: o.Host, Epoch: o.EpochOf(r.stream),
-		Path: r.stream.Path, Cwd: r.stream.Cwd, Project: r.stream.Project,
+		Path: r.stream.Path, Cwd: r.stream.Cwd, Project: r.stream.Project, Repository: r.stream.Repository,
 	}
 	if r.stream.Parent != "" {
 		x.Parent = &r.stream.Parent
@@ -36,14 +36,15 @@ func (r *request) identityOf(o *Origin) streamIdentity {
 
 // streamIdentity names the transcript and machine of a request. The golden requests fix the order of its members.
 type streamIdentity struct {
-	Version int     `json:"v"`
-	Machine string  `json:"machine"`
-	Host    string  `json:"host"`
-	Epoch   string  `json:"epoch"`
-	Path    string  `json:"path"`
-	Cwd     string  `json:"cwd"`
-	Project string  `json:"project"`
-	Parent  *string `json:"parent_session_id"`
+	Version    int     `json:"v"`
+	Machine    string  `json:"machine"`
+	Host       string  `json:"host"`
+	Epoch      string  `json:"epoch"`
+	Path       string  `json:"path"`
+	Cwd        string  `json:"cwd"`
+	Project    string  `json:"project"`
+	Parent     *string `json:"parent_session_id"`
+	Repository string  `json:"repository,omitempty"`
 }
 
 // extension is the ccship object next to the entries. The golden requests fix the order of its members.

@@ -98,7 +98,7 @@ type Copy struct {
 // SessionQuery chooses sessions. The zero value of a field chooses all.
 type SessionQuery struct {
 	Page
-	Project string // project_hash or name
+	Project string // project_hash, name or repository
 	Machine *string
 	User    int64
 	Model   string
@@ -119,6 +119,7 @@ type SessionQuery struct {
 // Group is a project on a machine, with how much there is of it.
 type Group struct {
 	ProjectHash string
+	Repository  string // one for all projects that are the same one; "" unknown
 	Project     string
 	Cwd         string
 	Machine     string
@@ -131,7 +132,7 @@ type Group struct {
 
 // GroupQuery chooses projects. The zero value chooses all.
 type GroupQuery struct {
-	Project string // project_hash or name
+	Project string // project_hash, name or repository
 	After   string // Next of the page before
 	Limit   int    // 0: all
 }

@@ -50,6 +50,7 @@ type Head struct {
 	Cwd         string
 	Project     string
 	Parent      string // session of an agent's transcript, else ""
+	Repository  string // one for all projects that are the same one elsewhere; "" unknown
 	Generation  int64
 	RewoundTo   int64 // first line of the generation
 	EndLine     int64 // lines of the file as this request saw it

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	deadRowVersion = 2
+	deadRowVersion = 3
 	destRowVersion = 1
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-const fileRowVersion = 5
+const fileRowVersion = 6
 
 // fileRow is a row of the bucket files.
 type fileRow struct {
@@ -122,6 +122,7 @@ func appendStream(b []byte, s outbox.Stream) []byte {
 	b = kv.AppendString(b, s.Cwd)
 	b = kv.AppendString(b, s.Project)
 	b = kv.AppendString(b, s.Parent)
+	b = kv.AppendString(b, s.Repository)
 	b = kv.AppendInt(b, int64(s.MaxEntries))
 	return kv.AppendFlags(b, s.Extended)
 }
@@ -129,7 +130,7 @@ func appendStream(b []byte, s outbox.Stream) []byte {
 func streamFrom(d *kv.Decoder) outbox.Stream {
 	return outbox.Stream{
 		SessionID: d.String(), ProjectHash: d.Shared(), Path: d.String(),
-		Cwd: d.Shared(), Project: d.Shared(), Parent: d.Shared(),
+		Cwd: d.Shared(), Project: d.Shared(), Parent: d.Shared(), Repository: d.Shared(),
 		MaxEntries: int(d.Int()), Extended: d.Byte()&1 != 0,
 	}
 }

@@ -92,7 +92,7 @@ func (f *Finder) look(cwd string, exclude patterns) (Policy, error) {
 	if err != nil || !policy.Enabled {
 		return policy, err
 	}
-	if policy.Remote, err = findRemote(cwd); err != nil {
+	if policy.Remote, policy.GitDir, err = findGit(cwd); err != nil {
 		return Policy{Dir: policy.Dir}, unknown("read git remote of "+cwd, err)
 	}
 	_, err = os.Stat(cwd)
@@ -109,7 +109,8 @@ func (f *Finder) look(cwd string, exclude patterns) (Policy, error) {
 	if policy.Remote != "" {
 		return policy, nil
 	}
-	if policy.Remote, err = findRemote(policy.Repository); err != nil { // of a work tree elsewhere that is gone
+	policy.Remote, policy.GitDir, err = findGit(policy.Repository) // of a work tree elsewhere that is gone
+	if err != nil {
 		return Policy{Dir: policy.Dir}, unknown("read git remote of "+policy.Repository, err)
 	}
 	return policy, nil

@@ -9,24 +9,25 @@ import (
 	"strings"
 )
 
-// findRemote returns the normalised remote of dir's git repository; "" without a repository or remote. Configuration
-// that is permanently unreadable counts as missing; an error means that a retry can help.
-func findRemote(dir string) (string, error) {
+// findGit returns the normalised remote of dir's git repository, and the folder that its work trees share; "" without a
+// repository or remote. Configuration that is permanently unreadable counts as missing; an error means that a retry can
+// help.
+func findGit(dir string) (remote, gitDir string, err error) {
 	for top := range upwards(dir) {
-		text, found, err := readGitConfig(top)
+		gitDir, text, err := readGitConfig(top)
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
-		if found {
-			return normalizeRemote(pickRemote(parseGitConfig(text)), top), nil
+		if gitDir != "" {
+			return normalizeRemote(pickRemote(parseGitConfig(text)), top), gitDir, nil
 		}
 	}
-	return "", nil
+	return "", "", nil
 }
 
-// readGitConfig reads the configuration of the repository whose work tree starts at top, if there is one.
-func readGitConfig(top string) (text []byte, found bool, err error) {
-	gitDir := filepath.Join(top, ".git")
+// readGitConfig reads the configuration of the repository whose work tree starts at top. gitDir is "" if there is none.
+func readGitConfig(top string) (gitDir string, text []byte, err error) {
+	gitDir = filepath.Join(top, ".git")
 	info, err := os.Stat(gitDir)
 	if err == nil && !info.IsDir() {
 		gitDir, err = followGitFile(gitDir)
@@ -41,9 +42,9 @@ func readGitConfig(top string) (text []byte, found bool, err error) {
 		if absent(err) || permanent(err) {
 			err = nil
 		}
-		return nil, false, err
+		return "", nil, err
 	}
-	return text, true, nil
+	return gitDir, text, nil
 }
 
 // followGitFile reads the .git file of a linked work tree or a submodule: "gitdir: <path>".

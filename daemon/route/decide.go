@@ -74,6 +74,9 @@ func (r *Router) decide(ctx context.Context, c *tail.Chunk) (Decision, error) {
 	if t.verdict != Take {
 		return Decision{Verdict: t.verdict, Exclusion: t.exclusion}, nil
 	}
+	if wait := r.recognize(&facts, &t.policy, c.File.ID); fresh && wait > 0 {
+		return Decision{Verdict: Later, After: wait}, nil
+	}
 	if fresh {
 		facts.Stream.SessionID = r.claim(c.File, facts.Stream.Parent)
 		if t.namedByProject() {

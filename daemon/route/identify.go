@@ -43,11 +43,11 @@ func (r *Router) identify(ctx context.Context, c *tail.Chunk) (state.Routing, ti
 		ok = ok && facts.Stream.Parent != ""
 	}
 	if !ok && int64(len(head)) < cwdBytes && c.Oversize == nil {
-		if wait := r.wait(c.File.ID); wait > 0 {
+		if wait := r.wait(c.File.ID, cwdWait); wait > 0 {
 			return facts, wait
 		}
+		r.waited(c.File.ID)
 	}
-	r.waited(c.File.ID)
 	if ok {
 		r.folders.add(folder, cwd)
 	} else if cwd == "" {
@@ -62,13 +62,13 @@ func (r *Router) identify(ctx context.Context, c *tail.Chunk) (state.Routing, ti
 	if !policy.Gone {
 		r.places.set(&facts.Stream)
 	} else if was, ok := r.places.find(cwd); ok {
-		facts.Stream.ProjectHash, facts.Stream.Project = was.hash, was.project
+		facts.Stream.ProjectHash, facts.Stream.Project, facts.Stream.Repository = was.hash, was.project, was.repository
 	}
 	return facts, 0
 }
 
-// wait returns how much longer a file without a working directory is held back.
-func (r *Router) wait(id tail.FileID) time.Duration {
+// wait returns how much longer a file is held back, of so long at most.
+func (r *Router) wait(id tail.FileID, most time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	since, ok := r.waiting[id]
@@ -76,7 +76,7 @@ func (r *Router) wait(id tail.FileID) time.Duration {
 		since = time.Now()
 		r.waiting[id] = since
 	}
-	return cwdWait - time.Since(since)
+	return most - time.Since(since)
 }
 
 // waited ends the wait for a file.

@@ -18,8 +18,8 @@ type places struct {
 
 // place is the project of a working directory, as the newest of its streams has it.
 type place struct {
-	stream        uint64
-	hash, project string
+	stream                    uint64
+	hash, project, repository string
 }
 
 // load adds what a stream of an earlier run was identified as.
@@ -36,11 +36,11 @@ func (p *places) set(s *outbox.Stream) {
 	if p.cwd == nil {
 		p.cwd = map[string]place{}
 	}
-	if s.Cwd == "" || s.ProjectHash == project.Hash(s.Cwd, "", project.Policy{}, nil) {
+	if s.Cwd == "" || s.Repository == "" && s.ProjectHash == project.Hash(s.Cwd, "", project.Policy{}, nil) {
 		delete(p.cwd, s.Cwd)
 		return
 	}
-	p.cwd[s.Cwd] = place{s.ID, s.ProjectHash, s.Project}
+	p.cwd[s.Cwd] = place{s.ID, s.ProjectHash, s.Project, s.Repository}
 }
 
 func (p *places) find(cwd string) (place, bool) {

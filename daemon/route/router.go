@@ -6,6 +6,7 @@ package route
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -47,16 +48,18 @@ type Router struct {
 	machine      string
 	rules        atomic.Pointer[Rules]
 
-	streams    streams
-	folders    folders
-	places     places
-	advice     adviceByProject
-	exclusions exclusions
-	leftOut    *state.Persisted[leftOut]
-	retyped    bool // leftOut cannot be read: counts as a change of types
+	streams streams
+	folders folders
+	places  places
+
+	repositories *repositories // immutable pointer
+	advice       adviceByProject
+	exclusions   exclusions
+	leftOut      *state.Persisted[leftOut]
+	retyped      bool // leftOut cannot be read: counts as a change of types
 
 	mu      sync.Mutex
-	waiting map[tail.FileID]time.Time // since when a file waits for its working directory; guarded by mu
+	waiting map[tail.FileID]time.Time // since when a file waits for its working directory or repository; guarded by mu
 }
 
 // New returns a Router that knows every file in the state. Call Reroute before the first chunk.
@@ -66,6 +69,12 @@ func New(ctx context.Context, c Config) (*Router, error) {
 		waiting: map[tail.FileID]time.Time{},
 	}
 	r.SetRules(c.Rules)
+	r.repositories = &repositories{home: c.Projects.Home, known: map[string]*repository{}}
+	var err error
+	r.repositories.kept, err = state.LoadPersisted[map[string]keptRepository](ctx, c.State, "repositories")
+	if err != nil && !errors.Is(err, state.ErrUnreadable) { // if unreadable, a renamed one is another from then on
+		return nil, fmt.Errorf("load repositories: %w", err)
+	}
 	facts, err := r.db.Files.Routings(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load streams: %w", err)

@@ -89,11 +89,20 @@ func chunk(id tail.FileID, lines string) *tail.Chunk {
 
 func (b *bench) decide(c *tail.Chunk) Decision {
 	b.t.Helper()
-	d, err := b.router.Decide(b.t.Context(), c)
-	if err != nil {
-		b.t.Fatal(err)
+	for {
+		d, err := b.router.Decide(b.t.Context(), c)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if d.Verdict != Later || d.After <= 0 || d.After > repositoryPoll { // else its repository is being read
+			return d
+		}
+		select {
+		case <-time.After(d.After):
+		case <-b.t.Context().Done():
+			b.t.Fatal("the repository is never read")
+		}
 	}
-	return d
 }
 
 // commit makes a decision durable, as the relay does.

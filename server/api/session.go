@@ -87,6 +87,7 @@ func timeAnswer(t time.Time) *time.Time {
 // groupAnswer is a project on a machine.
 type groupAnswer struct {
 	ProjectHash string    `json:"project_hash"`
+	Repository  string    `json:"repository,omitempty"`
 	Project     string    `json:"project"`
 	Cwd         string    `json:"cwd"`
 	Machine     string    `json:"machine"`
@@ -99,5 +100,6 @@ type groupAnswer struct {
 
 // groupAnswerOf is how a project on a machine is shown.
 func groupAnswerOf(g *server.Group, names namesOf) groupAnswer {
-	return groupAnswer{g.ProjectHash, g.Project, g.Cwd, g.Machine, g.Host, names[g.Owner], g.Sessions, g.Bytes, g.Last}
+	return groupAnswer{g.ProjectHash, g.Repository, g.Project, g.Cwd, g.Machine, g.Host, names[g.Owner], g.Sessions,
+		g.Bytes, g.Last}
 }

@@ -31,7 +31,7 @@ func groups(ctx context.Context, st server.SessionFinder, scope server.Scope, q 
 	page, err := st.Groups(ctx, scope, server.GroupQuery{Limit: shown})
 	chosen := q.Get("project")
 	if err != nil || page.Next == "" || chosen == "" || slices.ContainsFunc(page.List, func(g server.Group) bool {
-		return g.ProjectHash == chosen
+		return projectID(g) == chosen
 	}) {
 		return page.List, err
 	}
@@ -40,18 +40,20 @@ func groups(ctx context.Context, st server.SessionFinder, scope server.Scope, q 
 }
 
 // projects lists every project once, most recently active first, with addresses of the page at base and path. What has
-// one name on several machines is one project; two of one name on one machine are two.
+// one name on several machines is one project, unless these are known to be of several repositories; two of one name on
+// one machine are two.
 func projects(groups []server.Group, q url.Values, base, path string) []chipProject {
 	at, names, keys := map[string]int{}, chipNames(groups), projectKeys(groups)
 	var out []chipProject
 	for _, g := range groups {
-		key := keys[g.ProjectHash]
+		id := projectID(g)
+		key := keys[id]
 		i, known := at[key]
 		if !known {
 			i = len(out)
 			at[key] = i
-			name := names[g.ProjectHash]
-			if key != g.ProjectHash {
+			name := names[id]
+			if key != id {
 				name = key
 			}
 			out = append(out, chipProject{Key: key, Name: name, On: q.Get("project") == name,
@@ -65,25 +67,33 @@ func projects(groups []server.Group, q url.Values, base, path string) []chipProj
 	return out
 }
 
-// projectKeys are what the store knows projects by, by their hashes.
+// projectID is what all groups of a project have in common: its repository, or where nothing is known of one its hash.
+func projectID(g server.Group) string { return cmp.Or(g.Repository, g.ProjectHash) }
+
+// projectKeys are what the store knows projects by, by their ids.
 func projectKeys(groups []server.Group) map[string]string {
 	type place struct {
 		name, machine string
 		owner         int64
 	}
-	there, several := map[place]string{}, map[string]bool{}
+	there, several, repositories := map[place]string{}, map[string]bool{}, map[string]string{}
 	for _, g := range groups {
-		p := place{g.Project, g.Machine, g.Owner}
-		if hash, known := there[p]; known && hash != g.ProjectHash {
+		p, id, one := place{g.Project, g.Machine, g.Owner}, projectID(g), repositories[g.Project]
+		if other, known := there[p]; known && other != id || g.Repository != "" && one != "" && one != g.Repository {
 			several[g.Project] = true
 		}
-		there[p] = g.ProjectHash
+		there[p], repositories[g.Project] = id, cmp.Or(g.Repository, one)
 	}
 	keys := map[string]string{}
 	for _, g := range groups {
-		if keys[g.ProjectHash] = g.ProjectHash; g.Project != "" && !several[g.Project] {
-			keys[g.ProjectHash] = g.Project
+		id, key := projectID(g), g.Project
+		if key == "" || several[key] {
+			key = id
 		}
+		if other, known := keys[id]; known && other != key { // it has several names
+			key = id
+		}
+		keys[id] = key
 	}
 	return keys
 }
@@ -102,14 +112,15 @@ func projectKey(ctx context.Context, st server.SessionFinder, scope server.Scope
 	return name, err
 }
 
-// chipNames are what projects are called, by their hashes: where several have one name, as much of the folders above it
-// as distinguishes them, and where that is the same too, the hash.
+// chipNames are what projects are called, by their ids: where several have one name, as much of the folders above it as
+// distinguishes them, and where that is the same too, the id. The name is that of the folder that holds its others.
 func chipNames(groups []server.Group) map[string]string {
-	names, folders := map[string]string{}, map[string]string{} // a project without a folder left has its hash in its name
+	names, folders := map[string]string{}, map[string]string{} // a project without a folder left has its id in its name
+	at := map[string]string{}
 	for _, g := range groups {
-		if _, known := names[g.ProjectHash]; !known {
-			names[g.ProjectHash] = projectName(g.Project, g.Cwd, g.ProjectHash)
-			folders[g.ProjectHash] = path.Dir(slashed(g.Cwd))
+		id, cwd := projectID(g), slashed(g.Cwd)
+		if below, known := at[id]; !known || cwd != "" && strings.HasPrefix(below, cwd+"/") {
+			names[id], at[id], folders[id] = projectName(g.Project, g.Cwd, id), cwd, path.Dir(cwd)
 		}
 	}
 	for again := true; again; {

@@ -28,3 +28,30 @@ func TestNames(t *testing.T) {
 		t.Errorf("both are %q", got["7"])
 	}
 }
+
+// TestRepositories: what is known to be of one repository is one project, whatever it is called; of two repositories
+// that have one name, on whatever machines, each is its own.
+func TestRepositories(t *testing.T) {
+	groups := []server.Group{
+		{ProjectHash: "1", Repository: "r", Project: "sub", Cwd: "/home/kim/shop/sub", Machine: "a", Sessions: 1},
+		{ProjectHash: "2", Repository: "r", Project: "shop", Cwd: "/home/kim/shop", Machine: "a", Sessions: 2},
+		{ProjectHash: "3", Repository: "r", Project: "shop", Cwd: "/srv/shop", Machine: "b", Sessions: 4},
+		{ProjectHash: "4", Repository: "s", Project: "api", Cwd: "/home/kim/api", Machine: "a", Sessions: 8},
+		{ProjectHash: "5", Repository: "5", Project: "api", Cwd: "/srv/api", Machine: "b", Sessions: 16},
+		{ProjectHash: "6", Project: "notes", Cwd: "/home/kim/notes", Machine: "a", Sessions: 32},
+		{ProjectHash: "7", Project: "notes", Cwd: "/srv/notes", Machine: "b", Sessions: 64},
+		{ProjectHash: "8", Repository: "w", Project: "web", Cwd: "/home/kim/web", Machine: "a", Sessions: 128},
+		{ProjectHash: "9", Repository: "w", Project: "web", Cwd: "/srv/web", Machine: "b", Sessions: 256},
+	}
+	want := []chipProject{{Key: "r", Name: "shop", Sessions: 7}, {Key: "s", Name: "kim/api", Sessions: 8},
+		{Key: "5", Name: "srv/api", Sessions: 16}, {Key: "notes", Name: "notes", Sessions: 96}, {Key: "web", Name: "web", Sessions: 384}}
+	got := projects(groups, nil, "", "/")
+	if len(got) != len(want) {
+		t.Fatalf("%d projects, want %d: %+v", len(got), len(want), got)
+	}
+	for i, p := range got {
+		if w := want[i]; p.Key != w.Key || p.Name != w.Name || p.Sessions != w.Sessions {
+			t.Errorf("project %d is %+v, want %+v", i, p, w)
+		}
+	}
+}

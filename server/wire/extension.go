@@ -17,6 +17,7 @@ type extension struct {
 	Cwd        string   `json:"cwd"`
 	Project    string   `json:"project"`
 	Parent     *string  `json:"parent_session_id"`
+	Repository string   `json:"repository"`
 	Generation int64    `json:"generation"`
 	RewoundTo  int64    `json:"rewound_to"`
 	From       position `json:"from"`
@@ -61,7 +62,7 @@ func (x *extension) check() error {
 			return BadRequest("bad_extension", "ccship: a number is negative or out of range")
 		}
 	}
-	for _, s := range []string{x.Machine, x.Host, x.Epoch} {
+	for _, s := range []string{x.Machine, x.Host, x.Epoch, x.Repository} {
 		if err := CheckName(s, "ccship: a name"); err != nil {
 			return err
 		}
@@ -82,6 +83,7 @@ func (x *extension) apply(b *server.Batch) error {
 	h := &b.Head
 	h.Machine, h.Host, h.Epoch = x.Machine, x.Host, x.Epoch
 	h.Path, h.Cwd, h.Project = x.Path, x.Cwd, x.Project
+	h.Repository = x.Repository
 	if x.Parent != nil {
 		h.Parent = *x.Parent
 	}

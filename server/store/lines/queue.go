@@ -3,6 +3,7 @@ package lines
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,17 @@ type Job struct {
 	Done   chan error
 
 	taken bool // it is being written, or was; guarded by the queue's mu
+}
+
+// Batches are those of jobs.
+func Batches(jobs []*Job) iter.Seq[*server.Batch] {
+	return func(yield func(*server.Batch) bool) {
+		for _, j := range jobs {
+			if !yield(j.Batch) {
+				return
+			}
+		}
+	}
 }
 
 // Queue is where batches wait that will share a transaction.

@@ -99,6 +99,9 @@ func (s *Store) transact(ctx context.Context, group []*lines.Job) (done []stored
 		if err != nil {
 			return err
 		}
+		if err := s.repositories.Note(ctx, dialect{tx}, lines.Batches(admitted)); err != nil {
+			return err
+		}
 		done = make([]stored, len(group))
 		for i := range group {
 			if done[i].refused = refused[i]; refused[i] == nil {

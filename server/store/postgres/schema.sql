@@ -44,6 +44,12 @@ CREATE TABLE shares (
   PRIMARY KEY (with_user, owner, project_key)
 );
 
+-- Which projects of an owner are one: clones of a repository. Nobody's rights depend on it.
+CREATE TABLE repositories (
+  owner bigint NOT NULL, project_hash text COLLATE "C" NOT NULL, repository text COLLATE "C" NOT NULL,
+  PRIMARY KEY (owner, project_hash)
+);
+
 CREATE TABLE logins (
   token bytea PRIMARY KEY, -- sha256, as of tickets
   "user" bigint NOT NULL REFERENCES users (id),

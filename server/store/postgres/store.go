@@ -38,6 +38,7 @@ type Store struct {
 	lines.Masks
 	sqlstore.Quotas
 	sqlstore.Finder
+	repositories sqlstore.Repositories
 	*sqlstore.Sums
 	sqlstore.Keeper
 	lines.Policy

@@ -99,7 +99,9 @@ func (r *ranking) filter() sqlstore.Filter {
 		}
 	}
 	twice := func(v string) []any { return []any{v, strings.ToLower(v)} }
-	some("project", `s.project_hash = ? OR lower(s.project) = ?`, twice)
+	some("project", `s.project_hash = ? OR lower(s.project) = ? OR EXISTS (SELECT 1 FROM repositories r
+  WHERE r.owner = s.owner AND r.project_hash = s.project_hash AND r.repository = ?)`,
+		func(v string) []any { return append(twice(v), v) })
 	some("machine", `s.machine = ? OR lower(s.host) = ?`, twice)
 	some("session", `s.session_id = ? OR s.parent = ? OR s.session_id LIKE ? ESCAPE '\' OR s.parent LIKE ? ESCAPE '\'`,
 		func(v string) []any {

@@ -90,6 +90,9 @@ func (s *Store) transact(ctx context.Context, group []*lines.Job) (done []outcom
 			}
 			done = append(done, outcome{c, err})
 		}
+		if err := s.repositories.Note(ctx, dialect{s.conn}, lines.Batches(group)); err != nil {
+			return fmt.Errorf("store batch: %w", err)
+		}
 		return nil
 	})
 	return done, err

@@ -60,6 +60,11 @@ CREATE TRIGGER saved_views_forgotten AFTER DELETE ON users BEGIN
   DELETE FROM saved_views WHERE owner = old.id;
 END;
 
+-- Which projects of an owner are one: clones of a repository. Nobody's rights depend on it.
+CREATE TABLE repositories (
+  owner INTEGER NOT NULL, project_hash TEXT NOT NULL, repository TEXT NOT NULL, PRIMARY KEY (owner, project_hash)
+) WITHOUT ROWID;
+
 -- Streams and their lines
 
 CREATE TABLE streams (

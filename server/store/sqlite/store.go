@@ -62,6 +62,7 @@ type Store struct {
 	sqlstore.Artifacts
 	sqlstore.Quotas
 	sqlstore.Finder
+	repositories sqlstore.Repositories
 	*sqlstore.Sums
 	sqlstore.Keeper
 	lines.Policy

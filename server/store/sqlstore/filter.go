@@ -161,7 +161,8 @@ func (f *Filter) user(name string) {
 // Streams selects the streams s of a project, given by hash or name, a machine and a user.
 func (f *Filter) Streams(project string, machine *string, user int64) {
 	if project != "" {
-		f.Add(`(s.project_hash = ? OR s.project = ?)`, project, project)
+		condition, args := ofProject(project)
+		f.Add(condition, args...)
 	}
 	if machine != nil {
 		f.Add(`s.machine = ?`, *machine)
@@ -234,7 +235,8 @@ func (f *Filter) HideCopies(part Part, scope server.Scope, q server.SessionQuery
 		p.Add(`p.project_hash = s.project_hash`)
 	}
 	if q.Project != "" {
-		p.Add(`(p.project_hash = ? OR p.project = ?)`, q.Project, q.Project)
+		condition, args := ofProject(q.Project)
+		p.Add(strings.ReplaceAll(condition, "s.", "p."), args...)
 	}
 	if q.Machine != nil {
 		p.Add(`p.machine = ?`, *q.Machine)

@@ -19,6 +19,8 @@ type group struct {
 	newest, last             int64
 	project, cwd, host       string
 	sessions, bytes, streams int64
+
+	repository string // see Repositories; not in the row
 }
 
 const groupColumns = `s.owner, s.place, s.project_hash, s.machine, s.newest, s.last, s.project, s.cwd, s.host,
@@ -38,8 +40,8 @@ func (g *group) before(o *group) int {
 
 // answer is the group as others know it.
 func (g *group) answer() server.Group {
-	return server.Group{ProjectHash: g.hash, Project: g.project, Cwd: g.cwd, Machine: g.machine, Host: g.host,
-		Owner: g.owner, Sessions: g.sessions, Bytes: g.bytes, Last: Moment(g.last)}
+	return server.Group{ProjectHash: g.hash, Repository: g.repository, Project: g.project, Cwd: g.cwd,
+		Machine: g.machine, Host: g.host, Owner: g.owner, Sessions: g.sessions, Bytes: g.bytes, Last: Moment(g.last)}
 }
 
 // addGroupsWithoutNewest adds the groups, of those that a filter lets through, whose newest stream was forgotten.

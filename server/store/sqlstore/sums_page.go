@@ -20,8 +20,16 @@ func (x *Sums) Groups(ctx context.Context, scope server.Scope, q server.GroupQue
 	}
 	var list []group
 	err = x.db.Read(ctx, func(d Dialect) error {
-		list, err = x.groups(ctx, d, scope, page{q, after})
-		return err
+		p := page{GroupQuery: q, after: after}
+		if q.Project != "" {
+			if p.named, err = repositoriesOf(ctx, d, `r.repository = ?`, q.Project); err != nil {
+				return err
+			}
+		}
+		if list, err = x.groups(ctx, d, scope, p); err != nil {
+			return err
+		}
+		return nameRepositories(ctx, d, list)
 	})
 	if err != nil {
 		return server.Groups{}, fmt.Errorf("list projects: %w", err)
@@ -40,7 +48,8 @@ func (x *Sums) Groups(ctx context.Context, scope server.Scope, q server.GroupQue
 // page is what is asked of groups.
 type page struct {
 	server.GroupQuery
-	after *group // the last of the page before; nil: none
+	after *group             // the last of the page before; nil: none
+	named map[project]string // projects of the repository that is asked for
 }
 
 // most is how many groups are looked for: one more than are shown.
@@ -54,14 +63,15 @@ func (p *page) most() int {
 // chosen adds what the page asks for to a filter of rows s.
 func (p *page) chosen(f *Filter) {
 	if p.Project != "" {
-		f.Add(`(s.project_hash = ? OR s.project = ?)`, p.Project, p.Project)
+		condition, args := ofProject(p.Project)
+		f.Add(condition, args...)
 	}
 }
 
 // has reports whether a group is on the page or behind it.
 func (p *page) has(g *group) bool {
-	return g.streams > 0 && (p.Project == "" || g.hash == p.Project || g.project == p.Project) &&
-		(p.after == nil || g.before(p.after) > 0)
+	chosen := p.Project == "" || g.hash == p.Project || g.project == p.Project || p.named[project{g.owner, g.hash}] != ""
+	return g.streams > 0 && chosen && (p.after == nil || g.before(p.after) > 0)
 }
 
 // groups are those of a page, and one more if there is.

@@ -179,7 +179,11 @@ func (p usagePart) query(t UsageTerms, scope server.Scope, q server.UsageQuery) 
 	if !p.until.IsZero() {
 		f.Add(at+` < ?`, p.until.UnixMicro()/unit)
 	}
-	return `SELECT s.owner AS owner, s.project_hash AS project_hash, s.project AS project, s.machine AS machine, ` +
+	project := `s.project_hash`
+	if slices.Contains(q.By, "project") {
+		project = oneProject
+	}
+	return `SELECT s.owner AS owner, ` + project + ` AS project_hash, s.project AS project, s.machine AS machine, ` +
 		columns + ` FROM ` + table + ` ` + f.Where(), f.Args
 }
 

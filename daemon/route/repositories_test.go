@@ -1,0 +1,106 @@
+package route
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/tail"
+)
+
+func gitIn(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	c := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=kim", "-c", "user.email=kim@host.example"}, args...)...)
+	c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// TestRecognize: clones of one repository in folders of one name are one project, also once a folder was moved, and its
+// worktrees and folders are of it. Everything keeps its hash.
+func TestRecognize(t *testing.T) {
+	b := newBench(t)
+	root := t.TempDir()
+	at := func(name string) string { return filepath.Join(root, filepath.FromSlash(name)) }
+	for _, dir := range []string{"kim", "lee", "moved", "other/shop", "new/shop"} {
+		if err := os.MkdirAll(at(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gitIn(t, root, "init", "-q", "-b", "main", "kim/shop")
+	gitIn(t, at("kim/shop"), "commit", "-q", "--allow-empty", "-m", "first")
+	for _, clone := range []string{"lee/shop", "kim/fork", "kim/theirs"} {
+		gitIn(t, at(clone+"/.."), "clone", "-q", at("kim/shop"), at(clone))
+		gitIn(t, at(clone), "remote", "remove", "origin")
+	}
+	if err := os.Mkdir(at("lee/shop/sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	gitIn(t, at("kim/theirs"), "remote", "add", "origin", "https://host.example/lee/shop.git")
+	gitIn(t, at("kim/shop"), "worktree", "add", "-q", "-b", "fix", at("elsewhere"))
+	gitIn(t, root, "init", "-q", "-b", "main", "other/shop")
+	gitIn(t, at("other/shop"), "commit", "-q", "--allow-empty", "-m", "another")
+	gitIn(t, root, "init", "-q", "-b", "main", "new/shop")
+
+	next := tail.FileID(0)
+	of := func(dir string) outbox.Stream {
+		t.Helper()
+		next++
+		c := chunk(next, lineIn(at(dir)))
+		d := b.decide(c)
+		b.commit(c, d)
+		return d.Facts.Stream
+	}
+	shop := of("kim/shop")
+	if shop.Repository == "" {
+		t.Fatal("nothing is known of the repository")
+	}
+	same := func(dir string, want bool) {
+		t.Helper()
+		s := of(dir)
+		if got := s.Repository == shop.Repository; got != want {
+			t.Errorf("%s is of the same project: %v", dir, got)
+		}
+		if dir != "elsewhere" && s.ProjectHash == shop.ProjectHash && s.Cwd != shop.Cwd {
+			t.Errorf("%s has the hash of another folder", dir)
+		}
+	}
+	same("lee/shop", true)
+	same("lee/shop/sub", true)
+	same("elsewhere", true)
+	same("kim/fork", false)
+	same("other/shop", false)
+	if s := of("kim/theirs"); s.Repository != s.ProjectHash {
+		t.Errorf("with a remote it is %.8s, not its remote %.8s", s.Repository, s.ProjectHash)
+	}
+	if s := of("new/shop"); s.Repository != "" {
+		t.Errorf("without a commit it is %.8s", s.Repository)
+	}
+	if s := of("moved"); s.Repository != "" {
+		t.Errorf("without a repository it is %.8s", s.Repository)
+	}
+
+	if err := os.Rename(at("kim/shop"), at("moved/store")); err != nil {
+		t.Fatal(err)
+	}
+	same("moved/store", folderKnown(t, at("moved/store")))
+	b.load()
+	same("moved/store", folderKnown(t, at("moved/store")))
+	same("lee/shop", true)
+}
+
+// folderKnown reports whether the system tells a folder that was renamed from another one.
+func folderKnown(t *testing.T, dir string) bool {
+	t.Helper()
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folderID(info) != ""
+}
