@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -205,4 +206,21 @@ func (d *Download) Masked(ctx context.Context) (list []MaskedLine, err error) {
 		return err
 	})
 	return list, err
+}
+
+// Pieces calls fn with a line from its beginning to its end, in pieces of up to LongHead bytes, each with how many bytes
+// follow. ErrNotFound when it is not stored.
+func Pieces(ctx context.Context, snap Snapshot, generation, line int64, fn func(Line) error) error {
+	for at, more := int64(0), int64(1); more > 0; {
+		err := ErrNotFound
+		lerr := snap.Lines(ctx, Span{generation, line, line + 1, LongHead, at}, func(l Line) error {
+			at, more = at+int64(len(l.Raw)), l.Cut
+			err = fn(l)
+			return err
+		})
+		if err = cmp.Or(lerr, err); err != nil {
+			return err
+		}
+	}
+	return nil
 }

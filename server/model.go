@@ -35,7 +35,7 @@ type Line struct {
 	Cut   int64 // bytes behind Raw that were not read, because of the Most of a Span
 }
 
-// Size is the length of the whole line in bytes.
+// Size is the length of the whole line in bytes, unless its beginning was skipped.
 func (l *Line) Size() int64 { return int64(len(l.Raw)) + l.Cut }
 
 // Head is what a request says about the stream of its lines. A client without the extension has no Machine and no

@@ -88,18 +88,20 @@ type Snapshot interface {
 }
 
 // Span is the lines of one generation from From up to before To. If Most is not 0, of a line that has more bytes only
-// the beginning need be read, up to LongHead, so that a huge line takes little memory.
-type Span struct{ Generation, From, To, Most int64 }
+// the beginning need be read, up to LongHead, so that a huge line takes little memory. If Skip is not 0 either, as many
+// bytes of such a line are left out, and those behind them are read.
+type Span struct{ Generation, From, To, Most, Skip int64 }
 
 // LongHead is how much is read of a line that is too long for its reader, in bytes.
 const LongHead = 2 << 20
 
-// Head is how many bytes are to be read of a line of some size.
-func (s Span) Head(size int64) int64 {
+// Part is how many bytes are to be read of a line of some size, and how many are left out before them.
+func (s Span) Part(size int64) (skip, n int64) {
 	if s.Most == 0 || size <= s.Most {
-		return size
+		return 0, size
 	}
-	return min(s.Most, LongHead)
+	skip = min(s.Skip, size)
+	return skip, min(s.Most, LongHead, size-skip)
 }
 
 // Watcher reports what is stored, by whichever server process. It drops changes for a listener that is too slow and

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/ccship/ccship/server"
@@ -36,6 +37,21 @@ func (s suite) heads(t *testing.T) {
 		snap := openSession(t, st, "s")
 		for _, most := range []int64{0, 1, 7, 1 << 20, 5 << 20, 64 << 20} {
 			check(snap, when, most)
+		}
+		for n, l := range all {
+			var got []byte
+			err := server.Pieces(t.Context(), snap, 0, int64(n), func(p server.Line) error {
+				if got = append(got, p.Raw...); len(p.Raw) > server.LongHead || int64(len(got))+p.Cut != int64(len(l.Raw)) {
+					t.Errorf("%s: a piece of line %d has %d bytes, %d follow", when, n, len(p.Raw), p.Cut)
+				}
+				return nil
+			})
+			if err != nil || !bytes.Equal(got, l.Raw) {
+				t.Errorf("%s: line %d in pieces has %d bytes, %v", when, n, len(got), err)
+			}
+		}
+		if err := server.Pieces(t.Context(), snap, 0, 3, nil); !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("%s: a line that is not there: %v", when, err)
 		}
 		seal(t, st, endOfTime)
 	}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -130,22 +129,32 @@ func (v *Viewer) readLine(r *http.Request, who server.Login, fn func(server.Line
 
 // bytes is GET /sessions/{id}/bytes/{line}: the line exactly as it is in the file, without its newline.
 func (v *Viewer) bytes(w http.ResponseWriter, r *http.Request, who server.Login) error {
-	var raw []byte
-	var index int64
-	x, err := v.readLine(r, who, func(l server.Line) error {
-		raw, index = bytes.Clone(l.Raw), l.Index
-		return nil
-	})
+	line, err := number(r)
 	if err != nil {
 		return err
 	}
-	h := w.Header()
-	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-line-%d.json"`,
-		thread.FileName(x.SessionID), index+1))
-	h.Set("Content-Length", strconv.Itoa(len(raw)))
-	_, _ = w.Write(raw) // the browser may be gone
-	return nil
+	return v.download(r.Context(), who, requested(r), func(snap server.Snapshot, view server.View) error {
+		begun := false
+		write := func(l server.Line) error {
+			if h := w.Header(); !begun {
+				h.Set("Content-Type", "application/octet-stream")
+				h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-line-%d.json"`,
+					thread.FileName(snap.Session().SessionID), line+1))
+				h.Set("Content-Length", strconv.FormatInt(l.Size(), 10))
+			}
+			begun = true
+			_, err := w.Write(l.Raw)
+			return err
+		}
+		err := error(server.ErrNotFound)
+		for _, span := range view.Between(line, min(line+1, view.Total)) {
+			err = server.Pieces(r.Context(), snap, span.Generation, line, write)
+		}
+		if begun && err != nil {
+			panic(http.ErrAbortHandler) // the browser is gone, or the line is: the answer is shorter than it says
+		}
+		return err
+	})
 }
 
 // epochOf is the epoch that is looked at.

@@ -191,9 +191,11 @@ func (p *sharePages) pin(ctx context.Context, v visit, ref server.Ref, fn func(s
 
 // Lines implements server.Snapshot.
 func (s seen) Lines(ctx context.Context, span server.Span, yield func(server.Line) error) error {
-	span.Most = 0 // a secret is found in a whole line
-	return s.Snapshot.Lines(ctx, span, func(l server.Line) error {
-		if l.Kind != server.Oversize {
+	return s.Snapshot.Lines(ctx, thread.Heads(span), func(l server.Line) error {
+		switch {
+		case l.Cut > 0: // a secret is found in a whole line
+			l.Raw, l.Cut = nil, l.Size()
+		case l.Kind != server.Oversize:
 			l.Raw, _ = s.masker.Line(l.Raw)
 		}
 		return yield(l)

@@ -122,6 +122,7 @@ type content struct {
 	raw     []byte
 	buf     *[]byte
 	ends    []int64
+	cut     []int64 // bytes of each that were not read behind its end; nil: none
 }
 
 // Open proves a block and unpacks it. ErrDamaged says that it is not what was built. The caller releases the content.
@@ -156,7 +157,7 @@ const huge = 4 << 20
 
 // OpenHeads is Open for a reader of the lines of a span, who may want no more than their heads.
 func (c *codec) OpenHeads(b *Block, span server.Span) (*content, error) {
-	if span.Most == 0 || b.RawBytes < huge {
+	if span.Most == 0 || b.RawBytes < huge && span.Skip == 0 {
 		return c.Open(b)
 	}
 	if !bytes.Equal(b.sum(), b.SHA256) {
@@ -171,18 +172,23 @@ func (c *codec) OpenHeads(b *Block, span server.Span) (*content, error) {
 		return nil, errDamaged
 	}
 	defer d.Close()
-	x := &content{Entries: entries, ends: make([]int64, len(entries))}
+	x := &content{Entries: entries, ends: make([]int64, len(entries)), cut: make([]int64, len(entries))}
 	end := int64(0)
 	for i, e := range entries {
-		end += span.Head(e.Size)
-		x.ends[i] = end
+		skip, n := span.Part(e.Size)
+		end += n
+		x.ends[i], x.cut[i] = end, e.Size-skip-n
 	}
 	x.raw = make([]byte, end)
 	at := int64(0)
 	for i, e := range entries {
-		_, err := io.ReadFull(d, x.raw[at:x.ends[i]])
+		skip, _ := span.Part(e.Size)
+		_, err := io.CopyN(io.Discard, d, skip)
 		if err == nil {
-			_, err = io.CopyN(io.Discard, d, e.Size-(x.ends[i]-at))
+			_, err = io.ReadFull(d, x.raw[at:x.ends[i]])
+		}
+		if err == nil {
+			_, err = io.CopyN(io.Discard, d, x.cut[i])
 		}
 		if err != nil {
 			return nil, errDamaged
@@ -199,7 +205,11 @@ func (x *content) Line(i int) Line {
 	if i > 0 {
 		from = x.ends[i-1]
 	}
-	return Line{e.Index, e.Received, e.Kind, x.raw[from:x.ends[i]:x.ends[i]], e.Size - (x.ends[i] - from)}
+	l := Line{e.Index, e.Received, e.Kind, x.raw[from:x.ends[i]:x.ends[i]], 0}
+	if x.cut != nil {
+		l.Cut = x.cut[i]
+	}
+	return l
 }
 
 // Release ends the use of a content.

@@ -110,8 +110,8 @@ func (r *reading) hot(ctx context.Context, from, to int64, yield func(Line) erro
 	where, args := ofGeneration(r.at)
 	raw := "raw, 0"
 	if most := r.span.Most; most > 0 {
-		raw = fmt.Sprintf("CASE WHEN length(raw) > %d THEN substr(raw, 1, %d) ELSE raw END, length(raw)", most,
-			r.span.Head(most+1))
+		raw = fmt.Sprintf("CASE WHEN length(raw) > %d THEN substr(raw, 1 + %[2]d, %d) ELSE raw END, length(raw)", most,
+			r.span.Skip, min(most, server.LongHead))
 	}
 	return r.d.Query(ctx, `SELECT line, kind, received, `+raw+` FROM lines WHERE `+where+
 		` AND line >= ? AND line < ? ORDER BY line LIMIT ?`, append(args, from, to, pageRows),
@@ -121,7 +121,8 @@ func (r *reading) hot(ctx context.Context, from, to int64, yield func(Line) erro
 			if err := row.Scan(&l.Index, &kind, &l.Received, &l.Raw, &size); err != nil {
 				return fmt.Errorf("read lines: %w", err)
 			}
-			l.Kind, l.Cut = uint8(kind), max(size-int64(len(l.Raw)), 0)
+			skip, _ := r.span.Part(size)
+			l.Kind, l.Cut = uint8(kind), max(size-skip-int64(len(l.Raw)), 0)
 			return yield(l)
 		})
 }

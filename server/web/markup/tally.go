@@ -18,6 +18,12 @@ func Sum(line []byte) uint64 {
 	return maphash.Bytes(seed, line)
 }
 
+// NewSum makes the Sum of a line that is not blank and comes in pieces.
+func NewSum() (h maphash.Hash) {
+	h.SetSeed(seed)
+	return h
+}
+
 // Tally says how many lines of a are removed in b and how many of b are added: those that the other side has nowhere.
 // moved is how many of a the other side has in another place. edits is what Compare found.
 func Tally(a, b []uint64, edits []Edit) (removed, added, moved int64) {

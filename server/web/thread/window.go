@@ -61,13 +61,13 @@ type lineRange struct {
 	seen     func(server.Line) // nil, or what is called with each of them, whole
 }
 
-// ReadLine calls fn with one line, whose bytes are fn's until it returns; server.ErrNotFound when the view has none of
-// that number.
+// ReadLine calls fn with one line, whose bytes are fn's until it returns: the beginning of one that is too long to be
+// looked into. server.ErrNotFound when the view has none of that number.
 func ReadLine(ctx context.Context, snap server.Snapshot, view server.View, line int64,
 	fn func(server.Line) error) error {
 	found := false
 	for _, span := range view.Between(line, min(line+1, view.Total)) {
-		err := snap.Lines(ctx, span, func(l server.Line) error {
+		err := snap.Lines(ctx, Heads(span), func(l server.Line) error {
 			found = true
 			return fn(l)
 		})

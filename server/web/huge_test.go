@@ -1,0 +1,82 @@
+package web_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlite"
+	"github.com/ccship/ccship/server/web"
+)
+
+// gauge is a store that notes the most bytes of a line which a page got at once.
+type gauge struct {
+	*sqlite.Store
+	most int
+}
+
+func (g *gauge) View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
+	snap, err := g.Store.View(ctx, scope, ref)
+	return gauged{snap, g}, err
+}
+
+type gauged struct {
+	server.Snapshot
+	*gauge
+}
+
+func (g gauged) Close() error { return g.Snapshot.Close() }
+
+func (g gauged) Lines(ctx context.Context, s server.Span, yield func(server.Line) error) error {
+	return g.Snapshot.Lines(ctx, s, func(l server.Line) error {
+		g.most = max(g.most, len(l.Raw))
+		return yield(l)
+	})
+}
+
+// TestHugeLineInPieces: what reads all of a line of 30 MB, to send it or to compare it, holds pieces of it; and a share
+// link, whose readers see only what could be masked as a whole, shows nothing of it.
+func TestHugeLineInPieces(t *testing.T) {
+	s := newSharing(t)
+	address, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gauge{Store: s.store}
+	v, err := web.New(g, s.access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Log, v.Hub, v.Now = s.viewer.Log, s.viewer.Hub, s.viewer.Now
+	s.Config.Handler = v.Handler()
+	m := &meter{site: s.site, cookies: s.client.Jar.Cookies(address)}
+	huge := func(end string) string {
+		return `{"type":"x","message":{"role":"user","content":[` + repeated(`{"type":"text","text":"needle"}`, 30_000_000) + `]},"end":"` + end + `"}`
+	}
+	h := head("mine")
+	for i, end := range []string{"a", "b", "b"} {
+		h.Generation, h.RewoundTo = int64(i+1), 4
+		s.put(t, h, huge(end), spoken("user", "behind it"))
+	}
+	compare := func(a, b string) string { return sessionPath("mine", "/compare", "a", a, "b", b, "records", "1") }
+	bytes := m.page(t, sessionPath("mine", "/bytes/4"), 8) // it is written whole
+	if want := huge("b"); bytes.n != uint64(len(want)) || !strings.HasSuffix(want, bytes.end) || bytes.Header().Get("Content-Length") == "" {
+		t.Errorf("of %d bytes %d are sent, with header %v", len(want), bytes.n, bytes.Header())
+	}
+	shared := strings.TrimPrefix(s.visit(t, s.link).path, s.base)
+	for _, path := range []string{compare("1", "2"), sessionPath("mine", "/compare", "a", "1", "b", "2"), shared,
+		strings.Replace(shared, "?", "/entry/4?", 1), strings.Replace(shared, "?", "/prompts?", 1)} {
+		m.page(t, path, 4) // a comparison reads two of them
+	}
+	mustHave(t, s.get(t, compare("1", "2")), `class="del"`, `class="add"`)
+	mustHave(t, s.get(t, compare("2", "3")), "The two are identical.")
+	if a := s.visit(t, s.link); a.code != http.StatusOK || !strings.Contains(a.body, "behind it") || strings.Contains(a.body, "needle") {
+		t.Errorf("the link answers %d with %d bytes", a.code, len(a.body))
+	}
+	if g.most > server.LongHead {
+		t.Errorf("%d bytes of a line are held at once", g.most)
+	}
+}
