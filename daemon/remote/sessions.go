@@ -165,18 +165,16 @@ type Entry struct {
 	Line       int64           `json:"line_index"`
 	Generation int64           `json:"generation"`
 	Kind       string          `json:"kind"`   // "object", "opaque" or "oversize"
-	Record     json.RawMessage `json:"record"` // of an object
+	Record     json.RawMessage `json:"record"` // of an object of at most mostOfLine bytes
 	Data       []byte          `json:"data"`   // of an opaque line
 }
 
+// mostOfLine is the longest line whose record is asked for: a server would hold a huge one for a few of its words.
+const mostOfLine = 4 << 20
+
 // Entries calls f for the lines of a view after line after (-1: all lines), up to its end.
 func (c *Client) Entries(ctx context.Context, ref Ref, after int64, f func(*Entry)) error {
-	q := ref.query()
-	q.Set("limit", strconv.Itoa(maxPage))
-	if after >= 0 {
-		q.Set("after", strconv.FormatInt(after, 10))
-	}
-	return c.entries(ctx, ref, q, f)
+	return c.entries(ctx, ref, linesAfter(ref, after, maxPage), f)
 }
 
 // entries calls f for the entries that a query selects.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,10 +24,11 @@ const pageBytes = 4 << 20
 
 var errPageFull = errors.New("page full")
 
-// entries is GET /api/sessions/{id}/entries?after&limit&generation&machine&epoch&cursor&replaced: the lines of a view
-// after line after, each as {"line_index","generation","kind"} with "record" (an object as in the file), "data" (any
-// other line, in base64) or "note" (a line that was not stored). A page's cursor stays in its view, whatever is stored
-// later. replaced=1 lists the bytes that other bytes of the same line replaced.
+// entries is GET /api/sessions/{id}/entries?after&limit&most&generation&machine&epoch&cursor&replaced: the lines of a
+// view after line after, each as {"line_index","generation","kind"} with "record" (an object as in the file), "data" (any
+// other line, in base64), "note" (a line that was not stored) or, with most, "bytes" (the length of a line that has more
+// bytes than that, instead of them). A page's cursor stays in its view, whatever is stored later. replaced=1 lists the
+// bytes that other bytes of the same line replaced.
 func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q := r.URL.Query()
 	ref := refOf(r)
@@ -45,7 +47,13 @@ func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key)
 	if err != nil || limit < 1 {
 		return wire.BadRequest("bad_query", "limit is not a number from 1")
 	}
-	return s.view(r, who, ref, func(ctx context.Context, snap server.Snapshot) error {
+	most, err := numberOf(q, "most", 0)
+	if err != nil {
+		return err
+	}
+	a := entriesHead{}
+	p := entryPage{limit: int(min(limit, pageMax)), most: most, last: -1}
+	err = s.view(r, who, ref, func(ctx context.Context, snap server.Snapshot) error {
 		if snap.Session().SessionID != ref.SessionID {
 			return wire.BadRequest("bad_query", "cursor is of another session")
 		}
@@ -53,25 +61,32 @@ func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key)
 		if err != nil {
 			return err
 		}
-		p := entryPage{limit: int(min(limit, pageMax)), last: -1}
 		if err := p.read(ctx, snap, v.Between(from, v.Total), q.Get("replaced") == "1"); err != nil {
 			return err
 		}
-		a := struct {
-			SessionID  string          `json:"session_id"`
-			Machine    string          `json:"machine"`
-			Epoch      string          `json:"epoch"`
-			Generation int64           `json:"generation"`
-			Next       *int64          `json:"next"`   // after of the next page; null on the last
-			Cursor     *string         `json:"cursor"` // of the next page; null on the last
-			Entries    json.RawMessage `json:"entries"`
-		}{snap.Session().SessionID, snap.Session().Machine, snap.Session().Epoch, v.Generation.Number, nil, nil, nil}
+		x := snap.Session()
+		a = entriesHead{x.SessionID, x.Machine, x.Epoch, v.Generation.Number, nil, nil, nil}
 		if p.more {
-			c := cursor{a.Generation, p.last, snap.Session().ID, a.Epoch}.String()
+			c := cursor{a.Generation, p.last, x.ID, a.Epoch}.String()
 			a.Next, a.Cursor = &p.last, &c
 		}
-		return s.answerEntries(w, a, p.json)
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return s.answerEntries(w, a, p.json)
+}
+
+// entriesHead is a page of entries, without them.
+type entriesHead struct {
+	SessionID  string          `json:"session_id"`
+	Machine    string          `json:"machine"`
+	Epoch      string          `json:"epoch"`
+	Generation int64           `json:"generation"`
+	Next       *int64          `json:"next"`   // after of the next page; null on the last
+	Cursor     *string         `json:"cursor"` // of the next page; null on the last
+	Entries    json.RawMessage `json:"entries"`
 }
 
 // cursor is a position in one view. On the wire: generation.line.stream.epoch.
@@ -116,22 +131,26 @@ func parseCursor(s string) (cursor, error) {
 }
 
 // answerEntries writes the answer, entries last, without the encoder, which would compact them and escape their HTML.
-func (s *Server) answerEntries(w http.ResponseWriter, head any, entries []byte) error {
+// Nothing of the store is held meanwhile.
+func (s *Server) answerEntries(w http.ResponseWriter, head entriesHead, entries []byte) error {
 	b, err := json.Marshal(head)
 	if err != nil {
 		return err
 	}
-	b = append(b[:len(b)-len("null}")], '[')
-	b = append(b, entries...)
-	b = append(b, "]}\n"...)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	return s.write(w, b)
+	for _, part := range [][]byte{append(b[:len(b)-len("null}")], '['), entries, []byte("]}\n")} {
+		if err := s.write(w, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // entryPage collects entries as JSON, joined by commas.
 type entryPage struct {
 	limit      int
+	most       int64 // bytes of a line; 0: any
 	generation int64
 	json       []byte
 	count      int
@@ -142,7 +161,7 @@ type entryPage struct {
 // read fills the page with lines of spans, or with bytes that others replaced.
 func (p *entryPage) read(ctx context.Context, snap server.Snapshot, spans []server.Span, replaced bool) (err error) {
 	for _, span := range spans {
-		p.generation = span.Generation
+		p.generation, span.Most = span.Generation, p.most
 		if replaced {
 			err = snap.Replaced(ctx, span, p.addReplaced)
 		} else {
@@ -169,8 +188,11 @@ func (p *entryPage) addReplaced(l server.Line, _ time.Time) error {
 }
 
 func (p *entryPage) full(l server.Line) bool {
-	return p.count >= p.limit || p.count > 0 && len(p.json)+len(l.Raw) > pageBytes
+	return p.count >= p.limit || p.count > 0 && !p.long(l) && len(p.json)+len(l.Raw) > pageBytes
 }
+
+// long is for a line of which only the length is told.
+func (p *entryPage) long(l server.Line) bool { return p.most > 0 && l.Size() > p.most }
 
 func (p *entryPage) add(l server.Line) error {
 	if p.full(l) {
@@ -194,12 +216,17 @@ func (p *entryPage) append(l server.Line) {
 	p.json = append(p.json, `,"kind":"`...)
 	p.json = append(p.json, l.Kind.String()...)
 	p.json = append(p.json, `",`...)
-	p.appendContent(l)
+	if p.long(l) {
+		p.json = strconv.AppendInt(append(p.json, `"bytes":`...), l.Size(), 10)
+	} else {
+		p.appendContent(l)
+	}
 	p.json = append(p.json, '}')
 }
 
 // appendContent checks again that an object is valid: damaged bytes in the store must not break the answer.
 func (p *entryPage) appendContent(l server.Line) {
+	p.json = slices.Grow(p.json, len(l.Raw)+64) // of a huge line once, not by doubling
 	scanned := transcript.Scan(l.Raw)
 	object := l.Kind != server.Opaque && (scanned.Shape == transcript.Object || scanned.Shape == transcript.Reserved)
 	switch {

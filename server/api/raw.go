@@ -117,8 +117,14 @@ func (f *fileWriter) line(l server.Line) error {
 	if err := f.separate(); err != nil {
 		return err
 	}
-	f.buf = append(f.buf, l.Raw...)
-	return nil
+	if len(l.Raw) < rawChunk {
+		f.buf = append(f.buf, l.Raw...)
+		return nil
+	}
+	if err := f.flush(); err != nil {
+		return err
+	}
+	return f.s.write(f.w, l.Raw) // a huge line is not copied
 }
 
 // blank writes empty lines up to before line to.
@@ -145,9 +151,6 @@ func (f *fileWriter) separate() error {
 func (f *fileWriter) flush() error {
 	err := f.s.write(f.w, f.buf)
 	f.buf = f.buf[:0]
-	if cap(f.buf) > 2*rawChunk {
-		f.buf = nil
-	}
 	return err
 }
 
