@@ -208,8 +208,8 @@ func (d *Download) Masked(ctx context.Context) (list []MaskedLine, err error) {
 	return list, err
 }
 
-// Pieces calls fn with a line from its beginning to its end, in pieces of up to LongHead bytes, each with how many bytes
-// follow. ErrNotFound when it is not stored.
+// Pieces calls fn with a line from its beginning to its end, in pieces of up to LongHead bytes, each with how many
+// bytes follow. ErrNotFound when it is not stored.
 func Pieces(ctx context.Context, snap Snapshot, generation, line int64, fn func(Line) error) error {
 	for at, more := int64(0), int64(1); more > 0; {
 		err := ErrNotFound

@@ -25,10 +25,10 @@ const pageBytes = 4 << 20
 var errPageFull = errors.New("page full")
 
 // entries is GET /api/sessions/{id}/entries?after&limit&most&generation&machine&epoch&cursor&replaced: the lines of a
-// view after line after, each as {"line_index","generation","kind"} with "record" (an object as in the file), "data" (any
-// other line, in base64), "note" (a line that was not stored) or, with most, "bytes" (the length of a line that has more
-// bytes than that, instead of them). A page's cursor stays in its view, whatever is stored later. replaced=1 lists the
-// bytes that other bytes of the same line replaced.
+// view after line after, each as {"line_index","generation","kind"} with "record" (an object as in the file), "data"
+// (any other line, in base64), "note" (a line that was not stored) or, with most, "bytes" (the length of a line that
+// has more bytes than that). A page's cursor stays in its view, whatever is stored later. replaced=1 lists the bytes
+// that other bytes of the same line replaced.
 func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q := r.URL.Query()
 	ref := refOf(r)
