@@ -72,7 +72,7 @@ func (r verifyRules) Excluded(facts map[tail.FileID]state.Routing) map[tail.File
 
 func (r verifyRules) LeavesOut(f *tail.File, line []byte) bool {
 	if f.Kind == tail.History {
-		return r.d.router.History.Excludes(f.ID, line)
+		return r.d.router.History.Excludes(f, line)
 	}
 	if len(r.rules.ExcludeTypes) == 0 {
 		return false

@@ -23,7 +23,7 @@ type batcher struct {
 	masker  *redact.Masker // masks secrets in this chunk; nil: none
 
 	facts      *state.Routing // of this chunk's file
-	file       tail.FileID
+	file       *tail.File
 	generation uint32
 	maxEntries int   // entries in a batch
 	sentBefore int64 // lines below this were sent before ccship was installed
@@ -43,7 +43,7 @@ type batcher struct {
 
 // build returns the batches of a chunk. facts are the file's, with RewoundTo already set for its generation.
 func (b *batcher) build(c *tail.Chunk, facts *state.Routing) []outbox.Batch {
-	b.facts, b.file, b.generation = facts, c.File.ID, c.To.Generation
+	b.facts, b.file, b.generation = facts, &c.File, c.To.Generation
 	b.maxEntries, b.sentBefore = facts.Stream.MaxEntries, 0
 	if b.maxEntries <= 0 {
 		b.maxEntries = outbox.DefaultMaxEntries
@@ -187,6 +187,6 @@ func (b *batcher) release() {
 	if b.frames = b.frames[:0]; cap(b.frames) > keep {
 		b.frames = nil
 	}
-	b.batches, b.facts = nil, nil
+	b.batches, b.facts, b.file = nil, nil, nil
 	b.masked = b.masked[:0]
 }

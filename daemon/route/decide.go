@@ -70,6 +70,9 @@ func (r *Router) decide(ctx context.Context, c *tail.Chunk) (Decision, error) {
 	} else if facts.Stream.Cwd == "" || c.From != c.Prev && c.From.Offset == 0 {
 		r.learnCwd(&facts, c)
 	}
+	named := facts
+	named.Stream.SessionID = r.StreamName(&facts, c.File)
+	r.History.learn(&named)
 	t := r.target(&facts)
 	if t.verdict != Take {
 		return Decision{Verdict: t.verdict, Exclusion: t.exclusion}, nil

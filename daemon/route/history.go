@@ -1,21 +1,26 @@
 package route
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 )
 
 // HistoryFilter leaves lines out of prompt histories, which hold prompts of every project: lines of projects that have
-// opted out, and of forgotten sessions. When an opt-out ends, the history is delivered again from line 0. It is safe
-// for concurrent use.
+// opted out, of sessions that began in one, wherever they were typed, and of forgotten sessions. When an opt-out ends,
+// the history is delivered again from line 0. It is safe for concurrent use.
 type HistoryFilter struct {
 	tombstones *Tombstones
 	projects   *project.Finder
@@ -26,6 +31,9 @@ type HistoryFilter struct {
 	mu       sync.Mutex
 	excluded excludedProjects // what lines were left out for; guarded by mu
 	unknown  []tail.FileID    // histories with lines left out for unknown projects; guarded by mu
+	// begun are the working directories in which sessions began, as their transcripts say, or else the project of their
+	// first prompt; guarded by mu.
+	begun map[string]string
 }
 
 // excludedProjects are the projects whose lines were left out of each history, by working directory. The set is empty
@@ -44,7 +52,8 @@ func (x excludedProjects) clone() excludedProjects {
 func loadHistoryFilter(ctx context.Context, db *state.DB, tombstones *Tombstones, projects *project.Finder,
 	facts map[tail.FileID]state.Routing,
 ) (*HistoryFilter, error) {
-	h := &HistoryFilter{tombstones: tombstones, projects: projects, excluded: excludedProjects{}}
+	h := &HistoryFilter{tombstones: tombstones, projects: projects, excluded: excludedProjects{},
+		begun: map[string]string{}}
 	var err error
 	h.persisted, err = state.LoadPersisted[excludedProjects](ctx, db, "omitted")
 	if err != nil && !errors.Is(err, state.ErrUnreadable) { // if unreadable, every history is delivered once more
@@ -52,6 +61,7 @@ func loadHistoryFilter(ctx context.Context, db *state.DB, tombstones *Tombstones
 	}
 	all := h.persisted.Get()
 	for id, f := range facts {
+		h.learn(&f)
 		if !f.Stream.Extended || f.Excluded == 0 {
 			continue
 		}
@@ -72,23 +82,62 @@ type historyLine struct {
 	Session string `json:"sessionId"`
 }
 
-// Excludes reports whether a line of a history is left out, and records its project.
-func (h *HistoryFilter) Excludes(id tail.FileID, line []byte) bool {
+// learn notes where a session began.
+func (h *HistoryFilter) learn(f *state.Routing) {
+	if f.Stream.Extended || f.Stream.Parent != "" || f.Stream.Cwd == "" {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.begun[f.Stream.SessionID] = f.Stream.Cwd
+}
+
+// began is where the session of a line began. Its transcript may not have been read yet: then it is looked for on disk.
+func (h *HistoryFilter) began(root string, l historyLine) string {
+	name := transcript.EscapeName(l.Session)
+	h.mu.Lock()
+	cwd, known := h.begun[name]
+	h.mu.Unlock()
+	if known || l.Session == "" {
+		return cwd
+	}
+	folders, _ := os.ReadDir(root) // without one there is no transcript
+	for _, folder := range folders {
+		if cwd = cwdOnDisk(filepath.Join(root, folder.Name()), l.Session); cwd != "" {
+			break
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, known := h.begun[name]; !known {
+		h.begun[name] = cmp.Or(cwd, l.Project)
+	}
+	return h.begun[name]
+}
+
+// Excludes reports whether a line of a history is left out, and records the projects that it is left out for.
+func (h *HistoryFilter) Excludes(f *tail.File, line []byte) bool {
 	var entry historyLine
 	if json.Unmarshal(line, &entry) != nil {
 		entry = historyLine{}
 	}
 	forgotten := entry.Session != "" && h.tombstones.has(entry.Session) // forgotten sessions stay forgotten
-	if !forgotten && (entry.Project == "" || enabled(h.projects, entry.Project)) {
-		return false
+	var out []string
+	if !forgotten {
+		out = slices.DeleteFunc([]string{entry.Project, h.began(f.Root, entry)}, func(cwd string) bool {
+			return cwd == "" || enabled(h.projects, cwd)
+		})
+		if len(out) == 0 {
+			return false
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.excluded[id] == nil {
-		h.excluded[id] = map[string]bool{}
+	if h.excluded[f.ID] == nil {
+		h.excluded[f.ID] = map[string]bool{}
 	}
-	if !forgotten {
-		h.excluded[id][entry.Project] = true
+	for _, cwd := range out {
+		h.excluded[f.ID][cwd] = true
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,7 @@ func (b *bench) excludedHistory(persist bool) string {
 	if d.Verdict != Take || !d.Facts.Stream.Extended {
 		b.t.Fatalf("a prompt history: %+v", d)
 	}
-	if !b.router.History.Excludes(7, promptIn(dir)) || b.router.History.Excludes(7, promptIn(b.t.TempDir())) {
+	if !b.router.History.Excludes(&c.File, promptIn(dir)) || b.router.History.Excludes(&c.File, promptIn(b.t.TempDir())) {
 		b.t.Fatal("the wrong lines are left out")
 	}
 	if persist {
@@ -86,7 +87,7 @@ func TestHistoryForgottenSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := []byte(`{"display":"hello","project":"` + filepath.ToSlash(t.TempDir()) + `","sessionId":"` + sessionA + `"}`)
-	if !b.router.History.Excludes(7, line) {
+	if !b.router.History.Excludes(&tail.File{ID: 7}, line) {
 		t.Error("a forgotten session's prompt is delivered")
 	}
 	b.readmitted("a forgotten session's project is not excluded")
@@ -107,5 +108,71 @@ func TestHistoryStaleProjectsAreRemoved(t *testing.T) {
 	b.load()
 	if got := b.router.History.persisted.Get(); len(got) > 0 {
 		t.Errorf("%v is kept of a file that is not known", got)
+	}
+}
+
+// TestHistoryOfExcludedSession: a prompt of a session that began in an excluded project stays here wherever it was typed,
+// whichever file is read first, after a restart and without its transcript; other sessions' prompts go. Once the project
+// is included, the history is delivered again.
+func TestHistoryOfExcludedSession(t *testing.T) {
+	const out = `{"conversation_tracking":{"enabled":false}}`
+	typed := func(session, dir string) []byte {
+		return []byte(`{"display":"deploy","project":"` + filepath.ToSlash(dir) + `","sessionId":"` + session + `"}`)
+	}
+	elsewhere, root := t.TempDir(), t.TempDir()
+	write := func(t *testing.T, root, text string) string {
+		t.Helper()
+		path := filepath.Join(root, "-secret", sessionA+".jsonl")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, know := range map[string]func(t *testing.T, b *bench, secret string) (root string){
+		"transcript on disk": func(t *testing.T, _ *bench, secret string) string {
+			write(t, root, `{"type":"mode"}`+"\n"+lineIn(secret))
+			return root
+		},
+		"transcript read": func(_ *testing.T, b *bench, secret string) string {
+			b.decide(chunk(1, lineIn(secret)))
+			return "/claude/projects"
+		},
+		"excluded later, restart": func(t *testing.T, b *bench, secret string) string {
+			config := filepath.Join(secret, ".codetracker")
+			if err := os.Rename(config, config+".away"); err != nil {
+				t.Fatal(err)
+			}
+			c := chunk(1, lineIn(secret))
+			b.commit(c, b.decide(c))
+			if err := os.Rename(config+".away", config); err != nil {
+				t.Fatal(err)
+			}
+			b.load()
+			return "/claude/projects"
+		},
+		"only prompts": func(t *testing.T, b *bench, secret string) string {
+			if !b.router.History.Excludes(&tail.File{ID: 7}, typed(sessionA, secret)) {
+				t.Error("a prompt in the project is delivered")
+			}
+			return t.TempDir()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, secret := newBench(t), projectFolder(t, out)
+			f := &tail.File{ID: 7, Kind: tail.History, Root: know(t, b, secret)}
+			for _, session := range []string{sessionA, "../" + sessionA, "other", ""} {
+				if got, want := b.router.History.Excludes(f, typed(session, elsewhere)), session == sessionA; got != want {
+					t.Errorf("a prompt of session %q typed elsewhere: left out %v, want %v", session, got, want)
+				}
+			}
+			b.readmitted("while the project is excluded")
+			if err := os.RemoveAll(filepath.Join(secret, ".codetracker")); err != nil {
+				t.Fatal(err)
+			}
+			b.readmitted("after the exclusion", 7)
+			if b.router.History.Excludes(f, typed(sessionA, elsewhere)) {
+				t.Error("a prompt of a session that is included again is left out")
+			}
+		})
 	}
 }

@@ -98,12 +98,19 @@ func (r *Router) parentCwd(ctx context.Context, agent tail.File, session string)
 		}
 	}
 	folder := agent.ProjectFolder()
-	if filepath.Base(session) == session {
-		if cwd, ok := transcript.FirstCwd(readHead(filepath.Join(folder, session+".jsonl"))); ok {
-			return cwd
-		}
+	if cwd := cwdOnDisk(folder, session); cwd != "" {
+		return cwd
 	}
 	return r.folders.find(filepath.Base(folder), func(cwd string) bool { return !enabled(r.projects, cwd) })
+}
+
+// cwdOnDisk is the working directory of a session's transcript in a project's folder; "" when it is not there.
+func cwdOnDisk(folder, session string) string {
+	if filepath.Base(session) != session {
+		return ""
+	}
+	cwd, _ := transcript.FirstCwd(readHead(filepath.Join(folder, session+".jsonl")))
+	return cwd
 }
 
 // readHead returns the start of a file; nil when it cannot be read.
