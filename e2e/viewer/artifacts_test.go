@@ -123,7 +123,7 @@ func checkLive(b *tab, s *site, x stream, plan string) {
 	b.listens("/events?session=" + artifactsID)
 	eval[any](b, `window.stayed = true`)
 	must(b.t, s.sendArtifacts(s.key, x, "documents", version("docs/plan.md", 2, time.Now(), strings.Replace(plan, "02:30", "02:45", 1))))
-	b.wait("the chip says so", `document.querySelector('.chip a[title="docs/plan.md"] + .changed')`)
+	b.wait("the chip says so", `document.querySelector('.chip a[title="docs/plan.md"].changed')`)
 	must(b.t, s.sendArtifacts(s.key, x, "checkpoints", mark("0000000000ff", "pre_heavy", 44, 61_000, time.Now(), "Before the great rebuild.")))
 	b.wait("the checkpoint is listed", `document.querySelector("#checkpoints")?.innerText.includes("before heavy work")`)
 	b.wait("and drawn", `document.querySelector('.only-wide a[aria-label*="cp-0000000000ff"]')`)

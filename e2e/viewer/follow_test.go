@@ -11,9 +11,10 @@ import (
 
 // atEnd says whether the end of the page is in sight, and pill what the button says that leads there.
 const (
-	atEnd  = `innerHeight + scrollY >= document.body.scrollHeight - 120`
-	pill   = `(document.querySelector("#pill").hidden ? "" : document.querySelector("#pill").innerText)`
-	liveID = "3e7a90c6-52d4-4b18-8f0c-d6a1b7e92f45"
+	atEnd   = `innerHeight + scrollY >= document.body.scrollHeight - 120`
+	pill    = `(document.querySelector("#pill").hidden ? "" : document.querySelector("#pill").innerText)`
+	liveID  = "3e7a90c6-52d4-4b18-8f0c-d6a1b7e92f45"
+	foldsID = "71c2e5a8-06bd-4f3e-9d47-b8a0f1c63e29"
 )
 
 // TestFollow writes a session while a reader looks on: from an empty server to a live page that stays at its end, lets
@@ -93,6 +94,52 @@ func followTool(b *tab, p *person, talk *script) {
 	b.wait("its result is put to it", call+`.classList.contains("ok") && `+call+`.textContent.includes("00:00 stop")`)
 	if n := b.count("details.tool"); n != 1 {
 		b.t.Errorf("there are %d tool calls, not one", n)
+	}
+}
+
+// TestFollowFolds: calls that arrive while a reader looks on stand on the page as after a reload. What the reader has
+// opened stays open, and what is read stays where it is.
+func TestFollowFolds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	talk, x := newScript(foldsID), where(foldsID, "harbour", false)
+	sent := func() { t.Helper(); must(t, s.send(s.key, x, talk.lines)) }
+	run := func(n int) {
+		talk.bash(fmt.Sprintf("wc -l pier-%d.log", n), "Count the lines", fmt.Sprintf("%d lines", 100+n), 0)
+	}
+	talk.prompt("Which log is the longest?")
+	run(1)
+	sent()
+	s.settled(t)
+	b := newTab(t, s.url)
+	b.login(s.key)
+	b.open("/sessions/" + foldsID)
+	b.asks("/events?session=" + foldsID)
+	b.click("details.tool > summary")
+	b.wait("the call is open", one("details.tool[open]"))
+	eval[any](b, `window.stayed = true`)
+	for n := 2; n < 4; n++ {
+		run(n)
+		sent()
+		b.wait("the calls fold", one("details.calls > summary")+`?.innerText.startsWith("Ran `+itoa(n)+` commands")`)
+	}
+	b.wait("the call that the reader opened is open", one("details.calls[open] details.tool[open]")+`?.innerText.includes("101 lines")`)
+	talk.say("It is that of pier 3.")
+	id := talk.call()
+	talk.answer(90, use(id, "Bash", object{"command": "rm -i pier-3.log", "description": "Remove it"}))
+	sent()
+	b.wait("a call has no result yet", one("#items > .item > details.tool:not(.ok)"))
+	talk.result(id, "not removed", object{"stdout": "not removed", "stderr": ""}, 0, false)
+	sent()
+	b.wait("it has one", one("#items > .item > details.tool.ok")+`?.textContent.includes("not removed")`)
+	const shown = `[...document.querySelectorAll("#items *")].map((e) => e.tagName + "#" + e.id + "." + e.className + (e.children.length ? "" : e.textContent)).filter((e) => !e.includes("copier")).join("\n")`
+	live := eval[string](b, shown)
+	if !eval[bool](b, `window.stayed === true`) {
+		t.Error("the page was loaded anew")
+	}
+	b.open("/sessions/" + foldsID)
+	if fresh := eval[string](b, shown); fresh != live {
+		t.Errorf("live the page is\n%s\nafter a reload\n%s", live, fresh)
 	}
 }
 

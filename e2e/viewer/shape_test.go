@@ -103,6 +103,7 @@ func TestTheme(t *testing.T) {
 		}
 	}
 	b.click(`.theme button[value="light"]`)
+	b.wait("the theme is light", `document.documentElement.dataset.theme === "light"`)
 	b.colorScheme("dark")
 	b.open("/")
 	if got := ground(); got != light {

@@ -36,8 +36,9 @@ type conversationPage struct {
 	Pager  pager
 	AtEnd  bool // of the newest generation: new lines come here
 	Tail   string
-	Older  bool // not the newest generation or epoch
-	Newest bool // the view that grows
+	End    string // address of the page's end
+	Older  bool   // not the newest generation or epoch
+	Newest bool   // the view that grows
 	Beside string
 	Find   finder
 
@@ -107,7 +108,9 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 		}
 		p.Total, p.Older = view.Total, s.Generation >= 0 && s.Generation < p.S.Generation
 		p.secrets = v.secrets.For(who.User, snap.Session().Owner)
-		b, err = v.read(r.Context(), &p, snap, view, min(from, max(0, view.Total-1)))
+		p.From = min(from, max(0, view.Total-1))
+		p.To = p.From + thread.PageLines
+		b, err = v.read(r.Context(), &p, snap, view)
 		return err
 	})
 	if err != nil {
@@ -121,6 +124,7 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 	p.Newest = !p.Older && s.Epoch == ""
 	p.Beside = v.Base + page.Address("/beside", nil, "current", p.S.SessionID)
 	p.Tail = v.Base + s.Full().Path("/tail", "mode", string(p.Mode))
+	p.End = v.Base + p.Stream.Path("", "mode", p.modeParam(), "from", "end")
 	p.link(v.Base)
 	if err := v.findIn(r, who, &p); err != nil {
 		return err
@@ -129,9 +133,9 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 	return nil
 }
 
-// read makes the items of the window that begins at from.
-func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snapshot, view server.View,
-	from int64) (*thread.Builder, error) {
+// read makes the items of the page's lines, as many as there is space for.
+func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snapshot,
+	view server.View) (*thread.Builder, error) {
 	b := thread.NewBuilder(v.Base, p.Stream, p.Mode)
 	b.Agents = map[string]thread.AgentLink{}
 	for _, a := range p.Agents {
@@ -145,11 +149,11 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 		return nil, err
 	}
 	if !p.Older { // moments are of the newest view
-		if b.Times, err = outlineTimes(ctx, v.store, snap.Session(), from, from+thread.PageLines); err != nil {
+		if b.Times, err = outlineTimes(ctx, v.store, snap.Session(), p.From, p.To); err != nil {
 			return nil, err
 		}
 	}
-	w, err := b.Fill(ctx, snap, view, from, from+thread.PageLines)
+	w, err := b.Fill(ctx, snap, view, p.From, p.To)
 	if err != nil {
 		return nil, err
 	}
@@ -179,19 +183,12 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 		return err
 	}
 	h.Tokens, h.Cost = v.sum(h.Usage)
-	found, err := v.store.Find(ctx, scope, server.SessionQuery{
-		Page: server.Page{Limit: maxAgents}, User: h.S.Owner, Parent: h.S.SessionID, Agents: true})
-	if err != nil {
-		return err
-	}
 	if err := shorten(ctx, v.store, scope, &h.S); err != nil {
 		return err
 	}
 	s.Short = h.S.Short
-	for _, a := range found.List {
-		a.Short = h.S.Short
-		h.Agents = append(h.Agents, agentRow{a.Summary.Name(),
-			v.Base + thread.StreamOf(a.Session).Path(""), a.Summary, v.isLive(a.Active)})
+	if err := v.findAgents(ctx, scope, h); err != nil {
+		return err
 	}
 	h.Live = v.isLive(h.S.Active)
 	if err = v.marked(ctx, who, h, *s); err != nil {
@@ -211,6 +208,18 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 		h.Links[format] = v.Base + s.Path("/export", "format", format)
 	}
 	return nil
+}
+
+// findAgents lists the agents of the session.
+func (v *Viewer) findAgents(ctx context.Context, scope server.Scope, h *header) error {
+	found, err := v.store.Find(ctx, scope, server.SessionQuery{
+		Page: server.Page{Limit: maxAgents}, User: h.S.Owner, Parent: h.S.SessionID, Agents: true})
+	for _, a := range found.List {
+		a.Short = h.S.Short
+		h.Agents = append(h.Agents, agentRow{a.Summary.Name(),
+			v.Base + thread.StreamOf(a.Session).Path(""), a.Summary, v.isLive(a.Active)})
+	}
+	return err
 }
 
 // stored reads what the session's lines say of it.

@@ -39,7 +39,7 @@ type changeEvent struct {
 }
 
 // events is GET /events?session&machine&owner: server-sent events that say where there are new lines, of one session
-// or of all that the reader may see. "change" names a position; "all" says that anything may have changed.
+// or of all that the reader may see. {} says that anything may have changed.
 func (v *Viewer) events(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	if v.Hub == nil {
 		return server.ErrNotFound
@@ -105,11 +105,11 @@ func (s sender) send(message string) error {
 
 func (s sender) change(c server.Change) error {
 	if c.Stream == 0 {
-		return s.send("event: all\ndata: {}\n\n")
+		return s.send("data: {}\n\n")
 	}
 	b, err := json.Marshal(changeEvent{c.About, c.SessionID, c.Machine, c.Owner, c.Generation, c.From, c.To})
 	if err != nil {
 		return err
 	}
-	return s.send("event: change\ndata: " + string(b) + "\n\n")
+	return s.send("data: " + string(b) + "\n\n")
 }

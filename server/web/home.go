@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -80,7 +81,7 @@ type list struct {
 	First  string // address of the newest page; "" on it
 	Next   string
 	Empty  bool // nothing has arrived at all
-	// Action is the address of the list without what narrows it besides its project, Narrowed all of that.
+	// Action is the address of the list without what narrows it besides its project, Narrowed a query of all that does.
 	Action, Narrowed string
 }
 
@@ -125,11 +126,12 @@ func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Logi
 	if err != nil {
 		return err
 	}
-	l := list{Layout: p.site.Layout(r, who, cmp.Or(q.Get("project"), "Sessions"), "sessions"), Narrowed: q.Encode(),
-		Action: p.site.Base + page.Address("/", url.Values{"project": q["project"]}),
-		filter: readFilter(q, p.site.Base, "/", users),
-		Side:   p.site.Base + page.Address("/projects", q, "after", ""),
-		Piece:  p.site.Base + page.Address("/projects", q, "after", "", "bare", "1")}
+	l := list{Layout: p.site.Layout(r, who, cmp.Or(q.Get("project"), "Sessions"), "sessions"),
+		Narrowed: strings.TrimPrefix(page.Address("", q, "after", "", "by", "", "filters", ""), "?"),
+		Action:   p.site.Base + page.Address("/", url.Values{"project": q["project"]}),
+		filter:   readFilter(q, p.site.Base, "/", users),
+		Side:     p.site.Base + page.Address("/projects", q, "after", ""),
+		Piece:    p.site.Base + page.Address("/projects", q, "after", "", "bare", "1")}
 	l.Here = here
 	p.choose(w, r, &l)
 	if err := p.kept(r, who.User.ID, &l); err != nil {

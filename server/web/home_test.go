@@ -107,7 +107,7 @@ func TestWall(t *testing.T) {
 	h := head("runs/agent-a1")
 	h.Parent = "runs"
 	s.put(t, h, prompt("the task", "m", ago(time.Second))[0])
-	for _, path := range []string{"/", "/now", "/now?bare=1"} {
+	for _, path := range []string{"/", "/now"} {
 		var cards []string
 		nodes(t, s.get(t, path), func(n *html.Node) {
 			if strings.HasPrefix(attr(n, "class"), "run ") {

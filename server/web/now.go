@@ -34,13 +34,12 @@ type card struct {
 // wall is the sessions that run now, on all machines.
 type wall struct {
 	page.Layout
-	Now  []card
-	Bare bool
+	Now []card
 }
 
-// running is GET /now?bare: the wall, as a piece of the list or as a page of its own.
+// running is GET /now: the wall.
 func (p *homePages) running(w http.ResponseWriter, r *http.Request, who server.Login) error {
-	x := wall{Layout: p.site.Layout(r, who, "Running now", "sessions"), Bare: r.URL.Query().Get("bare") != ""}
+	x := wall{Layout: p.site.Layout(r, who, "Running now", "sessions")}
 	var err error
 	if x.Now, err = p.cards(r.Context(), server.ScopeOf(who.User)); err != nil {
 		return err

@@ -42,7 +42,7 @@ func TestList(t *testing.T) {
 	shelf(t, s)
 	page := s.get(t, "/")
 	mustHave(t, page, "alpha", "beta", "gamma", "delta", "host-m1", "host-m2", "a plain client", "opus-4-8", "sonnet-4-5", "b-alpha", "2 messages",
-		`data-session="s1" data-machine="m1"`, `href="/sessions/s1"`, "2.0M tokens")
+		`data-session="s1"`, `href="/sessions/s1"`, "2.0M tokens")
 	mustLack(t, page, `class="row live"`)
 	s.put(t, head("now"), prompt("epsilon", "claude-opus-4-8", today.UTC().Format(time.RFC3339))...)
 	mustHave(t, s.get(t, "/?q=epsilon"), `class="row live"`)

@@ -20,7 +20,7 @@ func TestSharedSlowReaders(t *testing.T) {
 	png := base64.StdEncoding.EncodeToString(append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 6<<20)...))
 	s.put(t, head("slow"), fmt.Sprintf(`{"type":"user","uuid":"i","message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":%q}}]}}`, png))
 	form := s.do(t, "POST", sessionPath("slow", "/share"), url.Values{"expires": {"7d"}}, nil)
-	link := regexp.MustCompile(`data-copy="http://[^"/]+(/s/[A-Z2-7]{26,})"`).FindStringSubmatch(form.body)
+	link := regexp.MustCompile(`>http://[^"/<]+(/s/[A-Z2-7]{26,})<`).FindStringSubmatch(form.body)
 	if link == nil {
 		t.Fatalf("%d without a link", form.code)
 	}

@@ -38,7 +38,7 @@ func newSharing(t *testing.T) *sharing {
 		s.put(t, a, spoken("user", "task of "+id+" with "+secret), spoken("assistant", "report of "+id))
 	}
 	form := s.do(t, "POST", sessionPath("mine", "/share"), url.Values{"expires": {"7d"}}, nil)
-	address := regexp.MustCompile(`data-copy="http://[^"/]+(/s/[A-Z2-7]{26,})"`).FindStringSubmatch(form.body)
+	address := regexp.MustCompile(`>http://[^"/<]+(/s/[A-Z2-7]{26,})<`).FindStringSubmatch(form.body)
 	if address == nil {
 		t.Fatalf("%d without a link: %s", form.code, form.body)
 	}

@@ -13,7 +13,6 @@ import (
 // fragment is items without a page around them.
 type fragment struct {
 	Items  []thread.Item
-	Last   int64 // the last line that was read
 	More   string
 	Inside bool
 }
@@ -22,52 +21,54 @@ type fragment struct {
 // scrolled. The header Ccship-Last is the last of them, Ccship-Total how many lines there are. With inside=1 it is the
 // beginning of an agent's transcript, for display inside its call.
 func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) error {
-	s := requested(r)
 	q := r.URL.Query()
 	after, err := strconv.ParseInt(q.Get("after"), 10, 64)
 	if err != nil || after < -1 {
 		return page.BadRequestError("after must be a line number.")
 	}
-	f := fragment{Last: after, Inside: q.Get("inside") != ""}
+	p := conversationPage{Stream: requested(r), Mode: thread.ModeOf(q.Get("mode")), east: page.Zone(r)}
+	f, s, scope := fragment{Inside: q.Get("inside") != ""}, &p.Stream, server.ScopeOf(who.User)
+	err = v.open(r.Context(), who, *s, func(snap server.Snapshot, _ server.View) error {
+		p.S = snap.Session()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := shorten(r.Context(), v.store, scope, &p.S); err != nil {
+		return err
+	}
+	s.Pin(p.S)
+	s.Short = p.S.Short
+	if err := v.findAgents(r.Context(), scope, &p.header); err != nil {
+		return err
+	}
+	p.Live, p.secrets = v.isLive(p.S.Active), v.secrets.For(who.User, p.S.Owner)
+	p.Older = s.Generation >= 0 && s.Generation < p.S.Generation
 	var b *thread.Builder
-	err = v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
-		x := snap.Session()
-		s.Pin(x)
-		b = thread.NewBuilder(v.Base, s, thread.ModeOf(q.Get("mode")))
-		b.Live, b.Secrets, b.East = v.isLive(x.Active), v.secrets.For(who.User, x.Owner), page.Zone(r)
-		b.Budget().Cache = &v.coloured
-		if b.Story, err = thread.ReadStory(r.Context(), snap, view); err != nil {
+	err = v.open(r.Context(), who, *s, func(snap server.Snapshot, view server.View) error {
+		p.From = min(after+1, view.Total)
+		p.To = max(after+1, min(after+1+thread.PageLines, page.Number(q.Get("to"), view.Total)))
+		if b, err = v.read(r.Context(), &p, snap, view); err != nil {
 			return err
 		}
-		to := min(after+1+thread.PageLines, page.Number(q.Get("to"), view.Total))
-		if b.Times, err = outlineTimes(r.Context(), v.store, x, after+1, to); err != nil {
-			return err
+		if f.Items = p.Items; f.Inside {
+			thread.Embed(f.Items, v.Base, *s)
 		}
-		win, err := b.Fill(r.Context(), snap, view, min(after+1, view.Total), max(to, after+1))
-		if err != nil {
-			return err
-		}
-		f.Items, f.Last = b.Done(), max(after, win.To-1)
-		if f.Inside {
-			thread.Embed(f.Items, v.Base, s)
-		}
-		if thread.ModeOf(q.Get("mode")) == thread.Focused {
-			f.Items = thread.FoldRuns(f.Items)
-		}
-		if win.To < view.Total {
-			f.More = v.Base + s.Path("", "from", strconv.FormatInt(win.To, 10))
+		if p.To < view.Total {
+			f.More = v.Base + s.Path("", "from", strconv.FormatInt(p.To, 10))
 		}
 		w.Header().Set("Ccship-Total", strconv.FormatInt(view.Total, 10))
+		w.Header().Set("Ccship-Last", strconv.FormatInt(max(after, p.To-1), 10))
 		w.Header().Set("Ccship-Generation", strconv.FormatInt(view.Generation.Number, 10))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := v.findOverflows(r.Context(), who, s, b.Overflows); err != nil {
+	if err := v.findOverflows(r.Context(), who, *s, b.Overflows); err != nil {
 		return err
 	}
-	w.Header().Set("Ccship-Last", strconv.FormatInt(f.Last, 10))
 	v.Render(w, http.StatusOK, "tail.html", f)
 	return nil
 }

@@ -49,10 +49,10 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestAssets: what a page names is there, and is kept for as long as its content is the same.
+// TestAssets: what a page names is there, is kept for as long as its content is the same, and has little script.
 func TestAssets(t *testing.T) {
 	s := loggedIn(t)
-	n := 0
+	n, script := 0, 0
 	nodes(t, s.get(t, "/"), func(e *html.Node) {
 		path := attr(e, "src")
 		if e.Data == "link" {
@@ -69,9 +69,15 @@ func TestAssets(t *testing.T) {
 		if strings.Contains(a.body, "https://") || strings.Contains(strings.ReplaceAll(a.body, "http://www.w3.org/", ""), "http://") || strings.Contains(a.body, "@import") {
 			t.Errorf("%s names another site", path)
 		}
+		if e.Data == "script" {
+			script += len(a.body)
+		}
 	})
 	if n != 3 {
 		t.Errorf("%d assets", n)
+	}
+	if script == 0 || script > 16_000 {
+		t.Errorf("a page loads %d bytes of script, not at most 16 KB", script)
 	}
 	if a := s.do(t, "GET", "/assets/style.css?v=old", nil, nil); strings.Contains(a.header.Get("Cache-Control"), "immutable") {
 		t.Error("an asset without its version is kept for ever")

@@ -1,559 +1,356 @@
-// What pages can do beyond being read: keys, local times, unfolding what is far away, following a live session.
-// Everything else works without it.
+// Keys, local times, unfolding, following. Everything else works without it.
 "use strict";
 (() => {
-  const root = document.documentElement;
-  const base = root.dataset.base || "";
+  const base = document.documentElement.dataset.base || "";
   const $ = (s, at = document) => at.querySelector(s);
   const $$ = (s, at = document) => [...at.querySelectorAll(s)];
-  const keep = (name, value, days) => {
-    document.cookie = `${name}=${value}; Path=${base}/; Max-Age=${days * 86400}; SameSite=Lax` + (location.protocol === "https:" ? "; Secure" : "");
-  };
+  const main = $("#main"), pill = $("#pill"), box = $("#find"), items = $("#items");
+  const rect = (e) => e.getBoundingClientRect();
+  const active = () => document.activeElement;
+  const wide = (width) => matchMedia(`(min-width: ${width}rem)`).matches;
 
   // Times are in UTC until here. The server gets the zone for days and hours.
-  keep("ccship_zone", -new Date().getTimezoneOffset(), 365);
+  document.cookie = `ccship_zone=${-new Date().getTimezoneOffset()}; Path=${base}/; Max-Age=31536000; SameSite=Lax`;
   const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
   const stamp = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
   const localTimes = (at) => {
-    for (const t of $$("time[datetime]", at)) {
-      const d = new Date(t.dateTime);
+    for (const t of $$("time[datetime], option[data-stamp]", at)) {
+      const d = new Date(t.dateTime || t.dataset.stamp);
       if (isNaN(d)) continue;
       t.title = stamp.format(d);
       if ("clock" in t.dataset) t.textContent = clock.format(d);
-      if ("stamp" in t.dataset) t.textContent = stamp.format(d);
-    }
-    for (const o of $$("option[data-stamp]", at)) { // it may hold no element
-      const d = new Date(o.dataset.stamp);
-      if (!isNaN(d)) o.textContent = `${o.dataset.name} · ${stamp.format(d)}`;
+      if ("stamp" in t.dataset) t.textContent = (t.dataset.name ? t.dataset.name + " · " : "") + stamp.format(d);
     }
   };
   localTimes(document);
 
-  // The theme changes at once, without a new page.
-  $(".theme")?.addEventListener("submit", (e) => {
-    e.preventDefault();
-    root.dataset.theme = e.submitter.value;
-    keep("ccship_theme", e.submitter.value, 365);
-  });
-
-  // Pieces of pages from this server. It makes them inert, and the page's policy lets no script of theirs run.
+  // Pieces of pages. The server makes them inert, and the page's policy lets no script of theirs run.
   const piece = async (url) => {
-    const r = await fetch(url, { credentials: "same-origin" });
-    if (!r.ok) throw new Error(`${r.status}`);
+    const r = await fetch(url);
+    if (!r.ok) throw new Error(r.status);
     const doc = new DOMParser().parseFromString(await r.text(), "text/html");
     localTimes(doc);
-    return { doc, headers: r.headers };
+    doc.header = (name) => Number(r.headers.get(name));
+    return doc;
   };
+  const fill = async (holder, url) => holder.replaceChildren(...(await piece(url)).body.childNodes);
   const lazy = async (holder) => {
     const src = holder.dataset.src;
     if (!src) return;
     delete holder.dataset.src;
-    const into = holder.tagName === "DETAILS" ? holder.lastElementChild : holder;
     try {
-      into.replaceChildren(...(await piece(src)).doc.body.childNodes);
-    } catch {
-      holder.dataset.src = src; // what stood there before is a link to the same
-    }
+      await fill(holder.tagName === "DETAILS" ? holder.lastElementChild : holder, src);
+    } catch { holder.dataset.src = src; } // a link to the same stands there
+    $(".beside [aria-current]", holder)?.scrollIntoView({ block: "nearest" });
   };
-  // What a browser remembers for itself. It may have no store, or none for this site.
-  const remember = (name, value) => {
+
+  // What a browser, or this tab, remembers. It may have no store.
+  const remember = (name, value, store = "localStorage") => {
     try {
-      if (value === undefined) return localStorage.getItem(`ccship${base}:${name}`);
-      localStorage.setItem(`ccship${base}:${name}`, value);
-    } catch { /* then nothing is remembered */ }
-    return null;
+      const at = `ccship${base}:${name}`;
+      return value === undefined ? window[store].getItem(at) : window[store].setItem(at, value);
+    } catch { return null; }
   };
   for (const d of $$("details[data-keep]")) {
     const was = remember(d.dataset.keep);
-    d.open = was === "open" || was === null && "wide" in d.dataset && matchMedia("(min-width: 80rem)").matches;
+    d.open = was ? was === "open" : "wide" in d.dataset && wide(80);
   }
-  const tab = (name, value) => { // what this tab remembers
-    try { return value === undefined ? sessionStorage.getItem(`ccship${base}:${name}`) : sessionStorage.setItem(`ccship${base}:${name}`, value); } catch { return null; }
-  };
+  if (!wide(62)) for (const d of $$(".side details")) d.open = false;
 
-  // The list beside a conversation is narrowed as the list was that the reader came from, and keeps its place.
-  if ($("main.home .sessions")) tab("list", $("main.home").dataset.narrowed);
-  const side = $(".beside > [data-src]");
-  if (side) {
-    const list = new URLSearchParams(tab("list") || "");
-    for (const name of ["after", "by", "filters"]) list.delete(name);
-    if ([...list].length) side.dataset.src += "&" + list;
-    side.addEventListener("scroll", () => tab("place", side.scrollTop), { passive: true });
-    side.addEventListener("click", (e) => {
-      const more = e.target.closest("[data-more]");
-      if (!more || e.ctrlKey || e.metaKey) return;
-      e.preventDefault();
-      older(more).then(() => tab("pages", Number(tab("pages") || 0) + 1));
-    });
-  }
-  async function older(more) {
-    const part = (await piece(more.href)).doc.body.childNodes;
-    more.parentElement.replaceWith(...part);
-  }
-  async function besideReady() {
-    for (let n = Number(tab("pages") || 0); n > 0 && $("[data-more]", side); n--) await older($("[data-more]", side));
-    side.scrollTop = Number(tab("place") || 0);
-    const on = $("[aria-current]", side), box = side.getBoundingClientRect(), at = on?.getBoundingClientRect();
-    if (at && (at.top < box.top || at.bottom > box.bottom)) side.scrollTop += at.top - box.top - box.height / 3;
-  }
+  // The list beside is narrowed as the one that the reader came from.
+  const list = remember("list", main.dataset.narrowed, "sessionStorage"), side = $(".beside > [data-src]");
+  if (list && side) side.dataset.src += "&" + list;
 
-  // Documents that have changed since this browser opened them, or saw them first: the version of each, newest last.
-  const seen = () => { try { return new Map(JSON.parse(remember("documents") || "[]")); } catch { return new Map(); } };
-  const saw = (list, key, version) => {
-    list.delete(key);
-    list.set(key, version);
-    remember("documents", JSON.stringify([...list].slice(-1000)));
-  };
-  const opened = $("main[data-opened]");
-  if (opened) saw(seen(), opened.dataset.opened, Number(opened.dataset.version));
+  // Documents are marked that changed since this browser opened them.
   const badges = () => {
-    const list = seen();
+    if (main.dataset.opened) remember(main.dataset.opened, main.dataset.version);
     for (const a of $$("[data-doc]")) {
-      const version = Number(a.dataset.version);
-      if (!list.has(a.dataset.doc)) saw(list, a.dataset.doc, version);
-      if (version <= list.get(a.dataset.doc) || a.nextElementSibling?.matches(".changed")) continue;
-      const tag = document.createElement("span");
-      tag.className = "tag changed";
-      tag.title = "Changed since you last opened it in this browser";
-      tag.textContent = "changed";
-      a.after(tag);
+      const seen = remember(a.dataset.doc);
+      if (!seen) remember(a.dataset.doc, a.dataset.version);
+      a.classList.toggle("changed", seen && Number(a.dataset.version) > Number(seen));
     }
   };
   badges();
-  document.addEventListener("toggle", (e) => {
-    if (e.target.dataset.keep) remember(e.target.dataset.keep, e.target.open ? "open" : "shut");
-    if (!e.target.open) return;
-    if (e.target.dataset.src) lazy(e.target);
-    $$(":scope > [data-src]", e.target).forEach(lazy);
-  }, true);
-  if (matchMedia("(max-width: 62rem)").matches) $$(".side details[open]").forEach((d) => { d.open = false; });
-  $$("details[open] > [data-src]").forEach((h) => lazy(h).then(h === side ? besideReady : markPrompts));
 
-  // One button to copy stands beside what has the pointer or the focus.
+  document.addEventListener("toggle", ({ target: d }) => {
+    if (d.dataset.keep) remember(d.dataset.keep, d.open ? "open" : "shut");
+    if (d.open) [d, ...$$(":scope > [data-src]", d)].forEach(lazy);
+  }, true);
+  $$("details[open] > [data-src]").forEach(lazy);
+
+  // A button to copy stands beside what has the pointer or the focus.
   const copier = document.createElement("button");
   copier.className = "copier";
-  copier.type = "button";
-  copier.textContent = "Copy";
-  const offerCopy = (e) => {
+  for (const near of ["pointerover", "focusin"]) document.addEventListener(near, (e) => {
     const what = e.target.closest?.(".items pre, .items .typed, .items .item.answer > .md, .whole-item pre");
     if (!what || what.nextElementSibling === copier) return;
     copier.textContent = "Copy";
     what.after(copier);
-  };
-  document.addEventListener("pointerover", offerCopy, { passive: true });
-  document.addEventListener("focusin", offerCopy);
-  copier.addEventListener("click", async () => {
-    const what = copier.previousElementSibling;
+  });
+  document.addEventListener("click", async ({ target: at }) => {
+    for (const m of $$("details.menu[open]")) if (!m.contains(at)) m.open = false;
+    if (!at.matches(".copier, .copy button")) return;
+    const what = at.previousElementSibling;
     try {
-      await navigator.clipboard.writeText(what.matches("pre, .typed") ? what.textContent : what.innerText);
-      copier.textContent = "Copied";
+      await navigator.clipboard.writeText(what.matches(".md") ? what.innerText : what.textContent);
+      at.textContent = "Copied";
     } catch {
       getSelection().selectAllChildren(what);
-      copier.textContent = "Press Ctrl-C";
+      at.textContent = "Press Ctrl-C";
     }
   });
 
-  document.addEventListener("click", async (e) => {
-    const copy = e.target.closest("[data-copy]");
-    if (copy) {
-      try {
-        await navigator.clipboard.writeText(copy.dataset.copy);
-        copy.textContent = "Copied";
-      } catch {
-        getSelection().selectAllChildren(copy.previousElementSibling);
-        copy.textContent = "Press Ctrl-C";
-      }
-      return;
-    }
-    const whole = e.target.closest("a.whole");
-    if (whole && !e.ctrlKey && !e.metaKey && e.button === 0) {
-      e.preventDefault();
-      const item = whole.closest(".item");
-      try {
-        const full = $(".whole-item .item", (await piece(whole.href)).doc);
-        if (!full) throw new Error("nothing");
-        $$("details.tool", item).forEach((t, i) => { const f = $$("details.tool", full)[i]; if (f) f.open = t.open; });
-        full.id = item.id;
-        item.replaceWith(full);
-        full.focus();
-      } catch {
-        location.href = whole.href;
-      }
-    }
-    for (const m of $$("details.menu[open]")) if (!m.contains(e.target)) m.open = false;
-  });
-
-  // The search box completes the filter that is being typed.
-  const box = $("#find");
+  // The search box completes filters.
   if (box) {
-    const hint = $(".find kbd"), list = $("#names");
-    hint.textContent = /Mac|iP/.test(navigator.platform) ? "⌘ K" : "Ctrl K";
-    hint.hidden = false;
-    let names = [];
-    const load = async () => {
-      try { names = $$("option", (await piece(box.dataset.names)).doc).map((o) => o.value); } catch { /* it can be typed */ }
-    };
-    if (document.activeElement === box) load();
-    else box.addEventListener("focus", load, { once: true });
-    box.addEventListener("input", () => {
-      const at = box.value.lastIndexOf(" ") + 1, typed = box.value.slice(at).toLowerCase();
-      const fit = typed.length > 1 ? names.filter((n) => n.toLowerCase().startsWith(typed) && n.toLowerCase() !== typed).slice(0, 12) : [];
-      list.replaceChildren(...fit.map((n) => new Option("", box.value.slice(0, at) + n)));
+    let names;
+    box.addEventListener("input", async () => {
+      names ??= piece(box.dataset.names).then((doc) => $$("option", doc).map((o) => o.value), () => []);
+      const has = await names, at = box.value.lastIndexOf(" ") + 1, typed = box.value.slice(at).toLowerCase();
+      const fit = has.filter((n) => typed[1] && n.length > typed.length && n.toLowerCase().startsWith(typed));
+      $("#names").replaceChildren(...fit.slice(0, 12).map((n) => new Option("", box.value.slice(0, at) + n)));
     });
   }
 
   // Keys.
-  const rows = () => {
-    const beside = document.activeElement?.closest(".beside") || null;
-    return $$("[data-row]").filter((r) => r.checkVisibility() && r.closest(".beside") === beside);
-  };
-  const move = (list, step) => {
-    if (!list.length) return;
-    const top = 90;
-    const active = document.activeElement?.closest("[data-row]");
-    let at = list.findIndex((r) => active && r.contains(active));
-    if (at < 0) { // between two of them, or nowhere: then where the reader is looking
-      const before = (r) => active ? r.compareDocumentPosition(active) & Node.DOCUMENT_POSITION_FOLLOWING : r.getBoundingClientRect().top < top;
-      const n = list.filter(before).length;
-      at = step > 0 ? n - 1 : n;
-    }
+  const top = 90; // what is higher is below the bar
+  const move = (step, only = "*") => {
+    const on = active().closest("[data-row]"), beside = active().closest(".beside");
+    const list = $$("[data-row]").filter((r) => r.checkVisibility() && r.closest(".beside") === beside && r.matches(only));
+    let at = list.indexOf(on);
+    if (at < 0) at = list.filter((r) => on ? r.compareDocumentPosition(on) & 4 : rect(r).top < top).length - (step > 0); // between two
     const to = list[Math.max(0, Math.min(list.length - 1, at + step))];
-    const link = to.classList.contains("item") ? null : $("a", to);
-    (link || to).focus({ preventScroll: true });
+    if (!to) return;
+    ((!to.matches(".item") && $("a", to)) || to).focus({ preventScroll: true });
     to.scrollIntoView({ block: "nearest" });
-    if (!to.closest(".beside") && to.getBoundingClientRect().top < top) scrollBy(0, to.getBoundingClientRect().top - top);
+    if (!beside && rect(to).top < top) scrollBy(0, rect(to).top - top);
   };
-  const foldAll = () => {
-    const list = $$("details.tool, details.think, details.calls");
-    const open = list.some((d) => !d.open);
-    for (const d of list) d.open = open;
-  };
-  const go = { l: "/", s: "/search", u: "/usage", r: "/drops" };
-  let prefix = false;
   const keys = {
-    j: () => move(rows(), 1),
-    k: () => move(rows(), -1),
-    n: () => move(rows().filter((r) => r.matches(".prompt")), 1),
-    p: () => move(rows().filter((r) => r.matches(".prompt")), -1),
-    e: foldAll,
-    s: () => {
-      const list = $(".beside");
-      if (!list || list.offsetParent === null) return false;
-      if (document.activeElement?.closest(".beside")) { $("#items")?.focus(); list.open = false; return; }
-      list.open = true;
-      setTimeout(() => ($("[aria-current]", list) || $("a, summary", list)).focus(), 0);
+    j: () => move(1),
+    k: () => move(-1),
+    n: () => move(1, ".prompt"),
+    p: () => move(-1, ".prompt"),
+    e: () => {
+      const list = $$(".tool, .think, .calls"), open = list.some((d) => !d.open);
+      for (const d of list) d.open = open;
     },
-    "/": () => $("#find")?.focus(),
+    "/": () => box?.focus(),
     f: () => $("#in-q")?.focus(),
     "?": () => $("#help").showModal(),
-    "]": () => $('a[rel="next"]')?.click(),
-    "[": () => $('a[rel="prev"]')?.click(),
-    g: () => { prefix = true; setTimeout(() => { prefix = false; }, 1500); },
     Enter: () => {
-      const d = document.activeElement?.classList.contains("item") && $("details", document.activeElement);
+      const d = active().matches(".item") && $("details", active());
       if (!d) return false;
       d.open = !d.open;
     },
   };
   document.addEventListener("keydown", (e) => {
-    if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key === "k" && box) {
+    const control = e.ctrlKey || e.metaKey;
+    if (control && e.key === "k" && box) {
       e.preventDefault();
       box.select();
       box.scrollIntoView({ block: "nearest" });
     }
-    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    if (control || e.altKey || $("dialog[open]")) return;
     if (e.target.matches("input, textarea, select")) {
       if (e.key === "Escape") e.target.blur();
-      return;
-    }
-    if ($("dialog[open]")) return;
-    if (prefix && go[e.key]) {
-      prefix = false;
-      location.href = base + go[e.key];
-      return;
-    }
-    const act = keys[e.key];
-    if (act && act() !== false) e.preventDefault();
+    } else if (keys[e.key] && keys[e.key]() !== false) e.preventDefault();
   });
 
-  // A conversation is one page: what is above and below is fetched as the reader comes near. Without this there are links.
-  const scroller = $("main[data-tail]") ? makeScroller($("main[data-tail]")) : null;
-  function makeScroller(main) {
-    const items = $("#items");
+  // A conversation is one page: what is above and below is fetched as the reader comes near.
+  const talk = main.dataset.tail ? conversation() : null;
+  function conversation() {
     let first = Number(main.dataset.first), last = Number(main.dataset.last), total = Number(main.dataset.total);
-    let busy = null, again = false, extended = false, whenEnded = null;
-    const window = 300, near = 1500;
+    let start = first; // the lines from here on are shown anew when others come
+    let busy = null, timer = 0;
+    const all = () => [...items.children];
+    const lineOf = (e) => Number(e.id.match(/\d+/));
+    const made = new WeakMap(all().map((e) => [e, e.outerHTML]));
     const ended = () => last + 1 >= total;
-    const part = async (after, to) => {
-      const u = main.dataset.tail + (main.dataset.tail.includes("?") ? "&" : "?") + `after=${after}` + (to === undefined ? "" : `&to=${to}`);
-      const { doc, headers } = await piece(u);
-      total = Number(headers.get("Ccship-Total"));
-      return { doc, last: Number(headers.get("Ccship-Last")) };
+    const fetched = async (after, to) => {
+      const doc = await piece(`${main.dataset.tail}&after=${after}` + (to ? `&to=${to}` : ""));
+      total = doc.header("Ccship-Total");
+      if (main.dataset.generation && doc.header("Ccship-Generation") !== Number(main.dataset.generation)) location.reload(); // the file was rewritten
+      return { list: [...doc.body.children], last: doc.header("Ccship-Last") };
     };
-    // join puts a result to its call, and what follows an answer without naming its speaker again.
-    const join = (item) => {
-      for (const got of $$("details.tool[data-call]", item)) {
-        const call = $(`#items .item:not(.result) details.tool[data-call="${CSS.escape(got.dataset.call)}"]`);
-        if (!call || !item.classList.contains("result")) continue;
-        $(".result", call).replaceChildren(...$(".result", got).childNodes);
-        $(".end", call).replaceChildren(...$(".end", got).childNodes);
-        call.className = got.className;
-        if (!call.id) call.id = item.id;
-        got.remove();
+    // change keeps the place and the focus.
+    const change = (what) => {
+      const mark = all().find((e) => rect(e).bottom > top), y = mark && rect(mark).top, focus = active().id;
+      what();
+      let day;
+      for (const d of $$(".day", items)) d.hidden = day === (day = d.dataset.day);
+      for (const got of $$("#items > .result .tool[data-call]")) { // the call has it too
+        const item = got.closest(".item");
+        if ($(`:not(.result) > .tool[data-call="${CSS.escape(got.dataset.call)}"]`, items)) got.remove();
+        if (!$(".tool", item)) item.remove();
       }
-      return !item.classList.contains("result") || $("details.tool", item);
+      const now = mark && document.getElementById(mark.id)?.closest("#items > *");
+      if (now) scrollBy({ top: rect(now).top - y, behavior: "instant" });
+      if (focus && active() === document.body) document.getElementById(focus)?.focus({ preventScroll: true });
     };
-    const append = (doc) => {
-      let n = 0;
-      for (const item of [...doc.body.children]) {
-        if (item.id && document.getElementById(item.id)) continue;
-        if (item.matches(".day")) {
-          if ($$(".day", items).at(-1)?.dataset.day !== item.dataset.day) items.append(item);
-          continue;
+    // put shows lines anew. What is the same stays.
+    const put = (list, from, to) => {
+      const old = new Map(all().filter((e) => lineOf(e) >= from && lineOf(e) <= to).map((e) => [e.id, e]));
+      const key = (d) => d.dataset.call || d.className + d.closest(".item").id;
+      const open = new Map([...old.values()].flatMap((e) => $$("details", e)).map((d) => [key(d), d.open]));
+      let at = all().findLast((e) => lineOf(e) < from);
+      const fresh = list.map((f) => {
+        const was = old.get(f.id), html = f.outerHTML;
+        if (was && made.get(was) === html) {
+          old.delete(f.id);
+          return was;
         }
-        if (!join(item)) continue;
-        if (item.matches(".answer:not(.cont)") && items.lastElementChild?.matches(".answer")) {
-          item.classList.add("cont");
-          $(":scope > header > .speaker", item)?.classList.add("sr");
-          $(":scope > header > .model", item)?.remove();
+        made.set(f, html);
+        for (const d of $$("details", f)) {
+          d.open = open.get(key(d)) ?? d.open;
+          if (d.open && d.matches(".calls .tool")) d.closest(".calls").open = true;
         }
-        items.append(item);
-        n++;
+        return f;
+      });
+      for (const e of old.values()) e.remove();
+      for (const e of fresh) {
+        if (e !== (at ? at.nextElementSibling : items.firstElementChild)) at ? at.after(e) : items.prepend(e);
+        at = e;
       }
-      return n;
     };
+    // down fetches what comes next. At the end it does so with what precedes it: all folds as on a new page.
     const down = async () => {
-      const got = await part(last);
-      const n = append(got.doc);
-      extended = true;
-      const more = got.last > last;
+      if (!ended()) start = last + 1;
+      else if (last - start > 250) {
+        const near = all().find((e) => last - lineOf(e) < 200 && (e.matches(".prompt") || $(".tool:not(.ok, .error)", e)));
+        start = near ? lineOf(near) : last + 1;
+      }
+      const got = await fetched(start - 1);
+      change(() => put(got.list, start, got.last));
+      if (got.last <= last) start = last + 1;
       last = Math.max(last, got.last);
-      if (ended()) whenEnded?.();
-      return more ? n : 0;
     };
     const up = async () => {
-      const from = Math.max(0, first - window), parts = [];
-      for (let at = from - 1; at < first - 1;) {
-        const got = await part(at, first);
-        parts.push(...got.doc.body.children);
-        if (got.last <= at) break;
-        at = got.last;
+      const from = Math.max(0, first - 300), parts = [];
+      for (let at = from; at < first;) {
+        const got = await fetched(at - 1, first);
+        parts.push(...got.list);
+        at = Math.max(at, got.last) + 1;
       }
       first = from;
-      extended = true;
-      const days = new Set();
-      const fresh = parts.filter((e) => !(e.id && document.getElementById(e.id)) && !(e.matches(".day") && (days.has(e.dataset.day) || !days.add(e.dataset.day))));
-      const top = items.firstElementChild, before = top?.getBoundingClientRect().top ?? 0;
-      items.prepend(...fresh);
-      for (const day of $$(".day", items)) if (!fresh.includes(day) && days.has(day.dataset.day)) day.hidden = true;
-      for (const r of $$(".item.result", items)) if (!fresh.includes(r) && !join(r)) r.remove();
-      const moved = top?.isConnected ? top.getBoundingClientRect().top - before : 0;
-      if (moved) scrollBy({ top: moved, behavior: "instant" });
+      change(() => items.prepend(...parts));
     };
-    // once lets one fetch run at a time.
-    const once = async (fetch) => {
+    const once = async (job) => { // no two at a time
       while (busy) await busy;
-      busy = fetch().catch(() => 0).finally(() => { busy = null; });
-      return busy;
+      await (busy = job().catch(() => {}).finally(() => { busy = null; }));
     };
     const look = async () => {
+      const was = first + last;
       if (busy) return;
-      const box = items.getBoundingClientRect();
-      if (!ended() && box.bottom < innerHeight + near) { const was = last; await once(down); if (last > was) look(); }
-      else if (first > 0 && box.top > -near) { await once(up); land(); look(); }
+      if (!ended() && rect(items).bottom < innerHeight + 1500) await once(down);
+      else if (first > 0 && rect(items).top > -1500) await once(up);
+      if (first + last !== was) look();
     };
-    // What the address names stays in sight, whatever is put above it, until the reader moves.
-    let landing = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
-    const land = () => landing?.scrollIntoView({ behavior: "instant", block: "start" });
-    if (landing) history.scrollRestoration = "manual";
-    for (const moves of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(moves, () => { landing = null; }, { once: true, passive: true, capture: true });
-    items.addEventListener("load", land, true); // a picture above has its size now
-    const keepPlace = () => {
-      if (!extended) return;
-      const at = $$(".item", items).find((i) => i.getBoundingClientRect().bottom > 90);
-      const line = at && /^L(\d+)/.exec(at.id);
-      if (!line) return;
+    // settle marks the prompt that is read, and names the place in the address.
+    const settle = () => {
+      const at = $$("#items > .item").find((i) => rect(i).bottom > top);
+      if (!at) return;
+      const prompts = $$(".toc li[data-line]"), here = prompts.findLast((l) => l.dataset.line <= lineOf(at));
+      for (const l of prompts) l.classList.toggle("here", l === here);
       const u = new URL(location);
-      u.searchParams.set("from", Math.max(0, Number(line[1]) - 15));
+      u.searchParams.set("from", Math.max(0, lineOf(at) - 15));
       u.hash = at.id;
       history.replaceState(null, "", u);
     };
-    let timer = 0;
-    addEventListener("scroll", () => { look(); clearTimeout(timer); timer = setTimeout(keepPlace, 400); }, { passive: true });
-    const begin = () => { land(); look(); };
-    if (document.readyState === "complete") begin(); else addEventListener("load", () => setTimeout(begin, 0)); // behind the browser's own scrolling
-    main.classList.add("scrolls");
-    return {
-      ended,
-      atEnd: (tell) => { whenEnded = tell; if (ended()) tell(); },
-      // down fetches what has come, and says how many entries that were.
-      down: async () => {
-        if (busy) { again = true; }
-        let n = 0;
-        do { again = false; n += await once(down); } while (again || !ended());
-        return n;
-      },
-    };
-  }
-
-  // Which prompt is being read.
-  function markPrompts() {
-    const list = $$(".toc li[data-line]");
-    if (!list.length) return;
-    const update = () => {
-      const item = $$("#items > .item").findLast((i) => i.getBoundingClientRect().top < 140);
-      const line = item ? Number(item.id.slice(1)) : -1;
-      const here = list.findLast((l) => Number(l.dataset.line) <= line);
-      for (const l of list) l.classList.toggle("here", l === here);
-    };
-    let waiting = false;
+    if (location.hash) history.scrollRestoration = "manual"; // the line counts
     addEventListener("scroll", () => {
-      if (waiting) return;
-      waiting = true;
-      requestAnimationFrame(() => { waiting = false; update(); });
-    }, { passive: true });
-    update();
+      look();
+      clearTimeout(timer);
+      timer = setTimeout(settle, 300);
+    });
+    addEventListener("load", () => setTimeout(look)); // behind the browser's own scrolling
+    main.classList.add("scrolls");
+    return { ended, down: async () => { do await once(down); while (!ended()); } };
   }
 
-  // Following. The stream only says where there is something new; a hidden page listens to nothing.
-  if (!("live" in document.body.dataset)) return;
-  const main = $("#main");
-  const pill = $("#pill");
-  const follow = "follow" in main.dataset ? tailer() : main.classList.contains("home") ? lister() : main.dataset.artifacts ? watcher() : null;
+  // Following. Events only say that there is something new; a hidden page listens to nothing.
+  const { session, machine, owner, artifacts } = main.dataset, status = $("#following");
+  const follow = !("live" in document.body.dataset) ? null : "follow" in main.dataset ? tailer() : main.matches(".home") ? lister() : artifacts && (() => {});
   if (!follow) return;
-  const artifacts = renewer();
-  const status = $("#following");
-  // cut says whether the stream is interrupted: what is shown may be old.
-  const cut = (off) => {
-    if (!status || document.hidden) return;
-    status.classList.toggle("cut", off);
-    status.lastElementChild.textContent = off ? "Reconnecting…" : "Following";
-    if (off) status.hidden = false;
-  };
-  let source = null;
-  const listen = () => {
-    if (document.hidden) {
-      source?.close();
-      source = null;
-      return;
+  let source = null, changed = false;
+  const renew = calm(4000, async () => {
+    if (!artifacts) return;
+    const doc = await piece(artifacts);
+    for (const is of $$("[id]", doc)) {
+      const was = document.getElementById(is.id);
+      if (!was || was.contains(active())) continue;
+      $$("details", is).forEach((d, i) => { d.open = $$("details", was)[i]?.open; });
+      if (was.innerHTML !== is.innerHTML) was.replaceChildren(...is.childNodes);
     }
-    if (source) return;
-    source = new EventSource(base + "/events" + follow.query);
-    source.addEventListener("open", () => { cut(false); follow.all(); artifacts.soon(false); });
-    source.addEventListener("change", (e) => {
-      const c = JSON.parse(e.data);
-      artifacts.soon(true);
-      if (!c.about) follow.change(c);
-    });
-    source.addEventListener("all", () => { follow.all(); artifacts.soon(true); });
-    source.addEventListener("error", () => { cut(true); if (source?.readyState === 2) { source = null; setTimeout(listen, 5000); } });
+    badges();
+    const chart = $(".context[open] > .holder:not([data-src])");
+    if (!changed || !chart || chart.contains(active())) return;
+    changed = false;
+    await fill(chart, chart.dataset.url);
+  });
+  const listen = () => {
+    if (document.hidden) source = source?.close();
+    if (document.hidden || source) return;
+    source = new EventSource(base + "/events" + (session ? "?" + new URLSearchParams({ session, machine, owner }) : ""));
+    source.onopen = () => {
+      status?.classList.remove("cut");
+      if (!talk || talk.ended()) follow();
+      renew();
+    };
+    source.onmessage = () => { changed = true; follow(); renew(); };
+    source.onerror = () => {
+      status?.classList.add("cut"); // what is shown may be old
+      if (source?.readyState !== 2) return;
+      source = null;
+      setTimeout(listen, 5000);
+    };
   };
   document.addEventListener("visibilitychange", listen);
   listen();
 
-  function here() { return "?" + new URLSearchParams({ session: main.dataset.session, machine: main.dataset.machine, owner: main.dataset.owner }); }
+  // calm has a job done soon, but never twice within a time.
+  function calm(rest, job) {
+    let timer = 0, last = 0;
+    return () => {
+      timer ||= setTimeout(() => {
+        timer = 0;
+        last = Date.now();
+        job().catch(() => {});
+      }, Math.max(300, last + rest - Date.now()));
+    };
+  }
 
-  // watcher follows a session whose end is not on the page.
-  function watcher() { return { query: here(), all: () => {}, change: () => {} }; }
-
-  // tailer follows a session whose page shows its end. While the end is in sight the page stays there.
+  // tailer shows new lines. While the end is in sight the page stays there.
   function tailer() {
-    let unseen = 0, generation = null;
+    let seen = items.children.length;
     const atEnd = () => innerHeight + scrollY >= document.body.scrollHeight - 120;
-    const toEnd = () => { scrollTo(0, document.body.scrollHeight); unseen = 0; pill.hidden = true; };
-    pill.addEventListener("click", () => {
-      if (scroller.ended()) toEnd();
-      else { const u = new URL(location); u.searchParams.set("from", "end"); u.hash = ""; location.href = u; }
+    const read = () => { seen = items.children.length; pill.hidden = true; };
+    const toEnd = () => { scrollTo(0, document.body.scrollHeight); read(); };
+    const say = (words) => { pill.textContent = words; pill.hidden = false; };
+    pill.addEventListener("click", (e) => {
+      if (!talk.ended()) return; // it is a link
+      e.preventDefault();
+      toEnd();
     });
-    addEventListener("scroll", () => { if (scroller.ended() && atEnd()) { unseen = 0; pill.hidden = true; } }, { passive: true });
-    const fetchMore = async () => {
-      if (!scroller.ended()) { pill.textContent = "New lines at the end ↓"; pill.hidden = false; return; }
+    addEventListener("scroll", () => { if (talk.ended() && atEnd()) read(); });
+    const more = calm(300, async () => {
       const stay = atEnd();
-      const added = await scroller.down(true);
-      if (stay) toEnd();
-      else if ((unseen += added) > 0) { pill.textContent = `${unseen} new ↓`; pill.hidden = false; }
-    };
-    scroller.atEnd(() => { $("#following").hidden = false; });
-    return {
-      query: here(),
-      all: () => { if (scroller.ended()) fetchMore(); },
-      change: (c) => {
-        if (generation !== null && c.generation !== generation) { location.reload(); return; } // the file was rewritten
-        generation = c.generation;
-        fetchMore();
-      },
-    };
+      await talk.down();
+      if (stay) toEnd(); else if (items.children.length > seen) say(`${items.children.length - seen} new ↓`);
+    });
+    return () => talk.ended() ? more() : say("New lines at the end ↓");
   }
 
-  // renewer updates a session's artifacts, at most every few seconds however fast they change.
-  function renewer() {
-    const rest = 4000;
-    let waiting = false, drawing = false, last = -rest;
-    const put = (doc) => {
-      for (const id of ["facts", "chips", "link-requests", "checkpoints"]) {
-        const was = document.getElementById(id), is = doc.getElementById(id);
-        if (!was || !is || was.contains(document.activeElement) || was.innerHTML === is.innerHTML) continue;
-        $$("details", is).forEach((d, i) => { const o = $$("details", was)[i]; if (o) d.open = o.open; });
-        localTimes(is);
-        was.replaceChildren(...is.childNodes); // the element stays: it may be one that is read out when it changes
-      }
-      badges();
-    };
-    const renew = async () => {
-      waiting = false;
-      last = performance.now();
-      try {
-        put((await piece(main.dataset.artifacts)).doc);
-        const holder = $(".context[open] > .holder");
-        if (!drawing || !holder || holder.dataset.src || holder.contains(document.activeElement)) return;
-        drawing = false;
-        holder.replaceChildren(...(await piece(holder.dataset.url)).doc.body.childNodes);
-      } catch { /* the next event tries again */ }
-    };
-    return {
-      // soon updates them, and the context chart when it may have changed.
-      soon: (changed) => {
-        drawing ||= changed;
-        if (waiting || !main.dataset.artifacts) return;
-        waiting = true;
-        setTimeout(renew, Math.max(600, last + rest - performance.now()));
-      },
-    };
-  }
-
-  // lister lights the dot of sessions that grow, says when there are new ones, and renews what runs now.
+  // lister renews rows in their places, and says when there are others.
   function lister() {
-    const timers = new Map();
-    const now = $("#now");
-    let waiting = false, last = 0;
-    const renew = async () => {
-      waiting = false;
-      last = performance.now();
-      if (document.hidden || now.contains(document.activeElement)) return;
-      try { now.replaceChildren(...(await piece(now.dataset.url)).doc.body.childNodes); } catch { /* the next event tries again */ }
-    };
-    const soon = () => {
-      if (!now || waiting) return;
-      waiting = true;
-      setTimeout(renew, Math.max(300, last + 3000 - performance.now()));
-    };
-    if (now) setInterval(soon, 20000); // a call that waits for permission writes nothing
-    return {
-      query: "",
-      all: soon,
-      change: (c) => {
-        soon();
-        const row = $$(".row").find((r) => r.dataset.session === c.session && r.dataset.machine === c.machine && Number(r.dataset.owner) === c.owner);
-        if (!row) {
-          if (!c.session.includes("/")) pill.hidden = false;
-          return;
-        }
-        row.classList.add("live");
-        const t = $("time", row);
-        if (t) t.textContent = "just now";
-        clearTimeout(timers.get(row));
-        timers.set(row, setTimeout(() => row.classList.remove("live"), 60000));
-      },
-    };
+    const at = (row) => row.id || $("a", row).href;
+    const all = calm(5000, async () => {
+      const rows = new Map($$("#now, .row").map((r) => [at(r), r]));
+      for (const row of document.hidden ? [] : $$("#now, .row", await piece(location))) {
+        const was = rows.get(at(row));
+        if (!was) pill.hidden = false;
+        else if (!was.contains(active())) was.replaceWith(row);
+      }
+    });
+    setInterval(all, 20000); // waiting writes nothing
+    return all;
   }
 })();

@@ -161,6 +161,7 @@ func Embed(items []Item, base string, s Stream) {
 	for i := range items {
 		items[i].Page = base + s.LinePath(items[i].Line)
 		items[i].Mark += "-of-" + FileName(s.ID)
+		Embed(items[i].Run, base, s)
 		for _, p := range items[i].Parts {
 			if p.Tool != nil {
 				p.Tool.Anchor = "" // that of the page's own line of this number
