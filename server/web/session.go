@@ -108,7 +108,8 @@ func (x *sharedPage) window(r *http.Request, v visit, s seen) error {
 		return err
 	}
 	x.Items, x.From, x.To = thread.FoldRuns(b.Done()), w.From, w.To
-	x.Tail, x.Prompts = v.base+s.stream.Path("/tail", "mode", string(thread.Focused)), v.base+s.stream.Path("/prompts", "bare", "1")
+	x.Tail = v.base + s.stream.Path("/tail", "mode", string(thread.Focused))
+	x.Prompts = v.base + s.stream.Path("/prompts", "bare", "1")
 	at := func(from string) string { return v.base + s.stream.Path("", "from", from) }
 	if x.From > 0 {
 		x.Pager.First, x.Pager.Prev = at(""), at(strconv.FormatInt(max(0, x.From-thread.PageLines), 10))
