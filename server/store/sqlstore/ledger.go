@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/ccship/ccship/server"
 )
@@ -219,33 +218,6 @@ ON CONFLICT (owner, machine_key, writer) DO UPDATE SET count = excluded.count`,
   SELECT writer FROM replaced_writers WHERE owner = ? AND machine_key = ? ORDER BY count DESC LIMIT ?)`,
 		tx.owner, tx.machineKey, tx.owner, tx.machineKey, replacedKept)
 	return err
-}
-
-// EpochSpan is lines of an epoch.
-type EpochSpan struct {
-	OwnedStream
-	Epoch int64
-	server.Span
-}
-
-// ReadReplaced reads bytes of lines that later bytes replaced.
-func ReadReplaced(ctx context.Context, d Dialect, s EpochSpan, yield func(server.Line, time.Time) error) error {
-	err := d.Query(ctx, `SELECT line, kind, raw, replaced FROM superseded
-WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND line >= ? AND line < ? ORDER BY line, replaced`,
-		[]any{s.Owner, s.Stream, s.Epoch, s.Generation, s.From, s.To},
-		func(row Scanner) error {
-			var l server.Line
-			var kind, at int64
-			if err := row.Scan(&l.Index, &kind, &l.Raw, &at); err != nil {
-				return err
-			}
-			l.Kind = server.Kind(kind)
-			return yield(l, Moment(at))
-		})
-	if err != nil {
-		return fmt.Errorf("read replaced lines: %w", err)
-	}
-	return nil
 }
 
 // Ledger implements server.Ledgers.
