@@ -3,6 +3,7 @@ package transcript
 import (
 	"bytes"
 	"encoding/binary"
+	"iter"
 	"math/bits"
 	"strconv"
 )
@@ -216,6 +217,24 @@ func StringField(object []byte, name string) string { return text(field(object, 
 
 // Member is the member name of a JSON object as written, nil if there is none. object must be as for StringField.
 func Member(object []byte, name string) []byte { return field(object, name) }
+
+// Elements are the elements of a JSON array as written; none of anything else. array must be as for StringField.
+func Elements(array []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if len(array) == 0 || array[0] != '[' {
+			return
+		}
+		w := walkerOf(array)
+		for w.skipComma(); w.i < len(w.b) && w.b[w.i] != ']'; w.skipComma() {
+			if value := w.value(w.i); len(value) == 0 || !yield(value) {
+				return
+			}
+		}
+	}
+}
+
+// StringOf decodes a JSON string; "" if value is none. value must be as for StringField.
+func StringOf(value []byte) string { return text(value) }
 
 // NumberField is the number member name of a JSON object; 0 if there is none. object must be as for StringField.
 func NumberField(object []byte, name string) float64 {

@@ -1,9 +1,11 @@
 package provenance
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +52,8 @@ type call struct {
 	At   time.Time `json:"at,omitzero"`
 	Copy bool      `json:"copy,omitempty"`
 	Made []made    `json:"made"`
+
+	input []byte // what Made[0] is to be hashed of, unless the result tells more
 }
 
 // made is what a call adds to a file.
@@ -61,7 +65,12 @@ type made struct {
 var errState = errors.New("not the state of this version")
 
 // MarshalBinary encodes the state, so that another Builder can continue from it. The error is always nil.
-func (b *Builder) MarshalBinary() ([]byte, error) { return json.Marshal(&b.state) }
+func (b *Builder) MarshalBinary() ([]byte, error) {
+	for i := range b.Calls {
+		b.Calls[i].hash()
+	}
+	return json.Marshal(&b.state)
+}
 
 // UnmarshalBinary replaces the state. After an error the Builder is at the beginning of a transcript.
 func (b *Builder) UnmarshalBinary(data []byte) error {
@@ -106,31 +115,69 @@ func (b *Builder) record(line int64, r *transcript.Record) {
 	}
 }
 
+// maxInput is the length of an input that a call keeps until its result comes.
+const maxInput = 16 << 10
+
 // called remembers a call that changes files.
 func (b *Builder) called(line int64, r *transcript.Record, p *transcript.RawBlock) {
-	c := call{ID: transcript.Unquote(p.ID), Tool: transcript.Unquote(p.Name), Line: line, From: b.Prompt - 1, At: r.Time}
+	switch string(p.Name) {
+	case "Edit", "MultiEdit", "Write", "NotebookEdit":
+	case "Bash":
+		if !bytes.Contains(p.Input, []byte("<<")) && !bytes.Contains(p.Input, []byte(`\u003`)) {
+			return
+		}
+	default:
+		return
+	}
+	c := call{ID: transcript.Unquote(p.ID), Tool: string(p.Name), Line: line, From: b.Prompt - 1, At: r.Time}
 	c.Copy = r.Lineage != nil && r.Lineage.ForkedFrom != "" ||
 		b.Session != "" && r.SessionID != "" && r.SessionID != b.Session
-	for _, x := range changesOf(c.Tool, p.Input) {
-		m := made{Path: below(slashes(r.Cwd), x.path)}
-		for _, s := range addedBy(x.before, x.after) {
-			m.Sums = append(m.Sums, s[:]...)
-		}
-		if m.Path != "" && (len(m.Sums) > 0 || c.Tool == "Edit") {
-			c.Made = append(c.Made, m)
+	if folder := slashes(r.Cwd); c.Tool != "Bash" {
+		c.Made = []made{{Path: below(folder, slashes(transcript.ToolPath(c.Tool, p.Input)))}}
+		c.input = p.Input
+	} else {
+		for _, x := range changesOf(c.Tool, p.Input) {
+			c.Made = append(c.Made, made{below(folder, x.path), pack(addedBy("", x.after))})
 		}
 	}
+	c.Made = slices.DeleteFunc(c.Made, func(m made) bool { return m.Path == "" })
 	if len(c.Made) == 0 {
 		return
 	}
+	if c.Tool != "Edit" && c.Tool != "MultiEdit" || len(c.input) > maxInput {
+		c.hash()
+	}
+	c.input = bytes.Clone(c.input)
 	if len(b.Calls) == maxCalls {
 		b.Calls = b.Calls[1:]
 	}
 	b.Calls = append(b.Calls, c)
 }
 
+// hash makes sums of the input of a call, which is dropped.
+func (c *call) hash() {
+	if c.input == nil {
+		return
+	}
+	for _, x := range changesOf(c.Tool, c.input) {
+		c.Made[0].Sums = pack(addedBy(x.before, x.after))
+	}
+	c.input = nil
+}
+
+func pack(sums []Sum) []byte {
+	out := make([]byte, 0, len(sums)*SumSize)
+	for _, s := range sums {
+		out = append(out, s[:]...)
+	}
+	return out
+}
+
 // answered completes a call.
 func (b *Builder) answered(r *transcript.Record, p *transcript.RawBlock) {
+	if len(b.Calls) == 0 {
+		return
+	}
 	id := transcript.Unquote(p.ID)
 	for i, c := range b.Calls {
 		if c.ID != id {
@@ -151,12 +198,17 @@ func (b *Builder) answered(r *transcript.Record, p *transcript.RawBlock) {
 // done emits the edits of a call. A result that has the file's changes tells more than the call: whole lines where the
 // call replaced a part of one, and only the new lines of a file that was written again.
 func (b *Builder) done(c *call, r *transcript.Record) {
+	var known bool
+	var sums []Sum
+	if c.Tool != "Bash" {
+		if sums, known = patched(r.ToolResult); !known {
+			c.hash()
+		}
+	}
 	for i, m := range c.Made {
-		e := Edit{Line: c.Line, Prompt: c.From, At: c.At, Path: m.Path, Copied: c.Copy, Sums: sumsIn(m.Sums)}
-		if i == 0 && c.Tool != "Bash" {
-			if sums, ok := patched(r.ToolResult); ok {
-				e.Sums = sums
-			}
+		e := Edit{Line: c.Line, Prompt: c.From, At: c.At, Path: m.Path, Copied: c.Copy, Sums: sums}
+		if i > 0 || !known {
+			e.Sums = unpack(m.Sums)
 		}
 		if len(e.Sums) > 0 {
 			b.out = append(b.out, e)
@@ -164,7 +216,7 @@ func (b *Builder) done(c *call, r *transcript.Record) {
 	}
 }
 
-func sumsIn(packed []byte) []Sum {
+func unpack(packed []byte) []Sum {
 	out := make([]Sum, 0, len(packed)/SumSize)
 	for ; len(packed) >= SumSize; packed = packed[SumSize:] {
 		out = append(out, Sum(packed))

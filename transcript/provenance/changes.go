@@ -1,7 +1,6 @@
 package provenance
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/ccship/ccship/transcript"
@@ -12,8 +11,19 @@ type change struct{ path, before, after string }
 
 // changesOf are the changes that a call asks for.
 func changesOf(tool string, input []byte) (out []change) {
+	c := change{path: slashes(transcript.ToolPath(tool, input))}
 	switch tool {
-	case "Edit", "MultiEdit", "Write", "NotebookEdit":
+	case "Edit":
+		c.before, c.after = transcript.StringField(input, "old_string"), transcript.StringField(input, "new_string")
+	case "MultiEdit":
+		for e := range transcript.Elements(transcript.Member(input, "edits")) {
+			c.before += "\n" + transcript.StringField(e, "old_string")
+			c.after += "\n" + transcript.StringField(e, "new_string")
+		}
+	case "Write":
+		c.after = transcript.StringField(input, "content")
+	case "NotebookEdit":
+		c.after = transcript.StringField(input, "new_source")
 	case "Bash":
 		for _, h := range heredocs(transcript.StringField(input, "command")) {
 			out = append(out, change{path: h.path, after: h.text})
@@ -22,45 +32,37 @@ func changesOf(tool string, input []byte) (out []change) {
 	default:
 		return nil
 	}
-	var x struct {
-		Old     string `json:"old_string"`
-		New     string `json:"new_string"`
-		Content string `json:"content"`
-		Source  string `json:"new_source"`
-		Edits   []struct {
-			Old string `json:"old_string"`
-			New string `json:"new_string"`
-		} `json:"edits"`
-	}
-	if json.Unmarshal(input, &x) != nil {
-		return nil
-	}
-	c := change{path: slashes(transcript.ToolPath(tool, input)), before: x.Old, after: x.New + x.Content + x.Source}
-	for _, e := range x.Edits {
-		c.before, c.after = c.before+"\n"+e.Old, c.after+"\n"+e.New
-	}
 	return []change{c}
 }
 
 // addedBy are the lines of a text that another one does not have.
 func addedBy(before, after string) []Sum {
+	if before == "" {
+		return added(nil, strings.Split(after, "\n"))
+	}
 	return added(strings.Split(before, "\n"), strings.Split(after, "\n"))
 }
 
 func added(before, after []string) (out []Sum) {
-	had := map[string]int{}
+	for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
+		before, after = before[1:], after[1:]
+	}
+	for len(before) > 0 && len(after) > 0 && before[len(before)-1] == after[len(after)-1] {
+		before, after = before[:len(before)-1], after[:len(after)-1]
+	}
+	had := make(map[string]int, len(before))
+	var text []byte
 	for _, line := range before {
-		text, _ := normalised(line)
+		text, _ = normalised(text[:0], line)
 		had[string(text)]++
 	}
 	for _, line := range after {
 		line = strings.TrimRight(line, "\r")
-		text, _ := normalised(line)
-		if len(text) == 0 {
+		if text, _ = normalised(text[:0], line); len(text) == 0 {
 			continue
 		}
-		if had[string(text)] > 0 {
-			had[string(text)]--
+		if n := had[string(text)]; n > 0 {
+			had[string(text)] = n - 1
 			continue
 		}
 		if out = append(out, sumOf(line, text)); len(out) == maxLines {
@@ -72,17 +74,11 @@ func added(before, after []string) (out []Sum) {
 
 // patched are the lines that the result of a call says it added to its file.
 func patched(result []byte) (out []Sum, ok bool) {
-	raw := transcript.Member(result, "structuredPatch")
-	var hunks []struct {
-		Lines []string `json:"lines"`
-	}
-	if len(raw) == 0 || json.Unmarshal(raw, &hunks) != nil || len(hunks) == 0 {
-		return nil, false
-	}
 	var before, after []string
-	for _, h := range hunks {
-		for _, line := range h.Lines {
-			switch {
+	for hunk := range transcript.Elements(transcript.Member(result, "structuredPatch")) {
+		ok = true
+		for raw := range transcript.Elements(transcript.Member(hunk, "lines")) {
+			switch line := transcript.StringOf(raw); {
 			case strings.HasPrefix(line, "-"):
 				before = append(before, line[1:])
 			case strings.HasPrefix(line, "+"):
@@ -90,5 +86,5 @@ func patched(result []byte) (out []Sum, ok bool) {
 			}
 		}
 	}
-	return added(before, after), true
+	return added(before, after), ok
 }

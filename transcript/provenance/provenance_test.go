@@ -44,15 +44,21 @@ func (s *script) result(id string, failed bool, text, more string) {
 
 func (s *script) edits(t *testing.T) (out []Edit) {
 	t.Helper()
-	fold, b := &session.Fold{}, &Builder{}
+	fold, b, whole := &session.Fold{}, &Builder{}, &Builder{}
+	var atOnce []Edit
 	for i, line := range s.lines {
 		r := transcript.Parse([]byte(line))
-		out = append(out, b.Add(int64(i), &r, fold.Add(int64(i), r))...)
+		events := fold.Add(int64(i), r)
+		out = append(out, b.Add(int64(i), &r, events)...)
+		atOnce = append(atOnce, whole.Add(int64(i), &r, events)...)
 		state, _ := b.MarshalBinary() // a step of deriving may end after each record
 		b = &Builder{}
 		if err := b.UnmarshalBinary(state); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if diff := cmp.Diff(out, atOnce); diff != "" {
+		t.Errorf("without steps: %s", diff)
 	}
 	return out
 }

@@ -7,7 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"hash/fnv"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -43,7 +43,7 @@ func (s Sum) Key() Key { return Key(s[:SumSize-1]) }
 // ok is false for a line without any text.
 func SumOf(line string) (s Sum, plain, ok bool) {
 	line = strings.TrimRight(line, "\r")
-	text, letters := normalised(line)
+	text, letters := normalised(nil, line)
 	if len(text) == 0 {
 		return s, true, false
 	}
@@ -54,33 +54,46 @@ func SumOf(line string) (s Sum, plain, ok bool) {
 func sumOf(line string, text []byte) (s Sum) {
 	full := sha256.Sum256(text)
 	copy(s[:], full[:SumSize-1])
-	check := fnv.New32a()
-	_, _ = check.Write([]byte(strings.TrimSpace(line))) // Claude Code writes tabs as spaces in what it says of a file
-	s[SumSize-1] = byte(check.Sum32())
+	s[SumSize-1] = checksum(strings.TrimSpace(line)) // Claude Code writes tabs as spaces in what it says of a file
 	return s
+}
+
+// checksum is the last byte of the text's FNV-1a.
+func checksum(text string) byte {
+	const offset, prime = 2166136261, 16777619
+	sum := uint32(offset)
+	for i := range len(text) {
+		sum = (sum ^ uint32(text[i])) * prime
+	}
+	return byte(sum)
 }
 
 // leastLetters is how many letters and digits a line has that proves something alone.
 const leastLetters = 12
 
-// normalised is a line without what formatters change: white space, the kind of quotes, a last comma or semicolon.
-// letters counts its letters and digits.
-func normalised(line string) (text []byte, letters int) {
-	text = make([]byte, 0, len(line))
+// normalised is a line without what formatters change: white space, the kind of quotes, a last comma or semicolon. It
+// is written to dst, which is empty. letters counts its letters and digits.
+func normalised(dst []byte, line string) (text []byte, letters int) {
+	text = slices.Grow(dst, len(line))
 	for _, r := range line {
-		if r < utf8.RuneSelf && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9') {
-			text, letters = append(text, byte(r)), letters+1
-			continue
-		}
 		switch {
-		case unicode.IsSpace(r) || r == '\ufeff':
+		case r >= utf8.RuneSelf:
+			if unicode.IsSpace(r) || r == '\ufeff' {
+				continue
+			}
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				letters++
+			}
+			text = utf8.AppendRune(text, r)
+			continue
+		case r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9':
+			letters++
+		case r == ' ' || r >= '\t' && r <= '\r':
 			continue
 		case r == '\'' || r == '`':
 			r = '"'
-		case unicode.IsLetter(r) || unicode.IsDigit(r):
-			letters++
 		}
-		text = utf8.AppendRune(text, r)
+		text = append(text, byte(r))
 	}
 	for len(text) > 1 && (text[len(text)-1] == ',' || text[len(text)-1] == ';') {
 		text = text[:len(text)-1]

@@ -1,0 +1,30 @@
+package transcript
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestElements(t *testing.T) {
+	for array, want := range map[string]string{
+		`[]`: "", `[ "a" , {"b":[1]} ,2]`: `"a" {"b":[1]} 2`, `{"a":1}`: "", `"[1]"`: "", `["[","]"]`: `"[" "]"`, "": "", "null": "",
+	} {
+		var got []string
+		for e := range Elements([]byte(array)) {
+			got = append(got, string(e))
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s: %s, want %s", array, text, want)
+		}
+	}
+	if first := slices.Collect(func(yield func(string) bool) {
+		for e := range Elements([]byte(`["a\u0062","c"]`)) {
+			if !yield(StringOf(e)) {
+				return
+			}
+		}
+	}); !slices.Equal(first, []string{"ab", "c"}) {
+		t.Errorf("decoded: %q", first)
+	}
+}
