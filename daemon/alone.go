@@ -22,6 +22,8 @@ type heldError struct{ *sys.HeldError }
 
 func (heldError) Is(target error) bool { return target == ErrAlreadyRunning }
 
+func (e heldError) Unwrap() error { return e.HeldError }
+
 // aloneOn makes this the only daemon that delivers the roots, even if another one uses another state folder. In the
 // foreground it returns an error that is ErrAlreadyRunning when there is another one. A service waits until that one
 // ends; it gets nil if ctx is done first. Where locks do not work, the daemon runs without one: the server's ledger

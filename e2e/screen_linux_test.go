@@ -26,7 +26,7 @@ type seat struct {
 }
 
 // sit opens a terminal of 80 by 24 in the working directory and starts ccship on it.
-func sit(t *testing.T, w *world) *seat {
+func sit(t *testing.T, w *world, args ...string) *seat {
 	t.Helper()
 	s := &seat{t: t, columns: 80}
 	var err error
@@ -53,7 +53,7 @@ func sit(t *testing.T, w *world) *seat {
 			}
 		}
 	}()
-	cmd := w.command(context.Background(), kit.Program(t, "ccship"))
+	cmd := w.command(context.Background(), kit.Program(t, "ccship"), args...)
 	cmd.Dir = w.cwd()
 	cmd.Env = append(cmd.Env, "TERM=xterm-256color", "LC_ALL=C.UTF-8")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.tty, s.tty, s.tty

@@ -68,7 +68,8 @@ func (a *app) root() *cobra.Command {
 	a.Flags.BoolVar(&a.JSON, "json", false, "print one JSON document")
 	root.SetVersionTemplate(a.build.text())
 	root.AddCommand(
-		a.upCommand(), a.openCommand(), a.runCommand(), a.statusCommand(), a.doctorCommand(), a.syncCommand(),
+		a.upCommand(), a.openCommand(), a.runCommand(), a.captureCommand(), a.statusCommand(), a.doctorCommand(),
+		a.syncCommand(),
 		a.verifyCommand(), a.pauseCommand(), a.unpauseCommand(), a.excludeCommand(), a.outboxCommand(), a.redactCommand(),
 		a.mcpCommand(), a.configCommand(), a.guardCommand(), term.CompletionCommand(root),
 	)
@@ -88,7 +89,7 @@ func group(root *cobra.Command) {
 	for i, g := range []struct{ title, names string }{
 		{"Everyday commands:", strings.Join(firstPage(), " ")},
 		{"Conversation commands:", "export restore share messages link checkpoint forget"},
-		{"Delivery commands:", "up open sync pause unpause exclude outbox redact service run"},
+		{"Delivery commands:", "up open capture sync pause unpause exclude outbox redact service run"},
 		{"Other commands:", "config plugin mcp completion help"},
 	} {
 		id := strconv.Itoa(i)

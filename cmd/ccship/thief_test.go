@@ -48,7 +48,7 @@ func (th *thief) took() (asked, keys []string) {
 
 // neverAsk are commands that are not run here, and why they show no key.
 var neverAsk = map[string]string{
-	"run": "is the daemon: TestImpostor in e2e", "up": "starts its own server: TestUpOnAnothersPort in e2e",
+	"run": "is the daemon: TestImpostor in e2e", "capture": "runs the daemon", "up": "starts its own server: TestUpOnAnothersPort in e2e",
 	"mcp": "asks the socket only", "guard": "ends what `ccship up` started", "service": "only the service",
 	"completion": "prints text",
 	"help":       "prints text", "__complete": "is completion", "__completeNoDesc": "is completion",
