@@ -42,12 +42,7 @@ func TestBasePath(t *testing.T) {
 	b.click(eval[string](b, "location.hash") + " a.raw")
 	b.wait("the record is shown", `document.querySelector(".provenance")`)
 	below(b)
-<<<<<<< HEAD
-	b.goes("u")
-	b.wait("usage by key", `document.readyState === "complete" && location.pathname === "/ccship/usage"`)
-=======
 	b.open("/usage")
->>>>>>> 2d6dd822 (Viewer: a page loads 16 KB of script, and what arrives live folds as after a reload)
 	below(b)
 	b.fill("#find", taleWord)
 	b.wait("something is found", `document.querySelector(".hit")`)

@@ -114,7 +114,7 @@ func TestFollowFolds(t *testing.T) {
 	b := newTab(t, s.url)
 	b.login(s.key)
 	b.open("/sessions/" + foldsID)
-	b.asks("/events?session=" + foldsID)
+	b.listens("/events?session=" + foldsID)
 	b.click("details.tool > summary")
 	b.wait("the call is open", one("details.tool[open]"))
 	eval[any](b, `window.stayed = true`)

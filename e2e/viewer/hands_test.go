@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
-	"github.com/ccship/ccship/e2e/kit"
 )
 
 // quoted is a text as JavaScript.
@@ -67,21 +64,6 @@ func (b *tab) press(keys ...string) {
 		}
 		call(b, input.DispatchKeyEvent, down)
 		call(b, input.DispatchKeyEvent, up)
-	}
-}
-
-// goes types g and another key, which lead to a page: a page takes both together if the second one follows within one
-// and a half seconds.
-func (b *tab) goes(key string) {
-	b.t.Helper()
-	const together = 1500 * time.Millisecond
-	for {
-		began := time.Now()
-		b.press("g", key)
-		if time.Since(began) < together {
-			return
-		}
-		kit.Pass(2 * together) // the page has forgotten both
 	}
 }
 

@@ -37,18 +37,6 @@ func TestKeyboard(t *testing.T) {
 	b.wait("a field takes keys as text", `document.querySelector("#find").value === "jg"`)
 	b.press(kb.Escape)
 	b.wait("Escape leaves the field", `document.activeElement.id !== "find"`)
-<<<<<<< HEAD
-	for _, way := range []struct{ key, path string }{{"u", "/usage"}, {"s", "/search"}, {"r", "/drops"}, {"l", "/"}} {
-		b.goes(way.key)
-		b.wait("g "+way.key+" leads to "+way.path, `document.readyState === "complete" && location.pathname === `+quoted(way.path))
-		if way.key == "s" {
-			b.wait("the field has the focus", `document.activeElement.id === "find"`)
-			b.press(kb.Escape)
-			b.wait("and gives it up", `document.activeElement.id !== "find"`)
-		}
-	}
-=======
->>>>>>> 2d6dd822 (Viewer: a page loads 16 KB of script, and what arrives live folds as after a reload)
 	b.press("j", kb.Enter)
 	b.wait("Enter opens the session", `document.querySelector("#items")`)
 	b.loaded()

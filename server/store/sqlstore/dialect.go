@@ -34,6 +34,7 @@ const (
 	HeldOwner                            // counting an owner's answers
 	HeldQuota                            // storing for a user with a limit
 	HeldSums                             // summing up
+	HeldUser                             // adding what a user may have so many of
 )
 
 // Keeping is called in a transaction before it writes, or looks for, a reason to keep sessions: retention removes

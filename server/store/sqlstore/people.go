@@ -156,7 +156,7 @@ func checkKeys(ctx context.Context, d Dialect, user int64, k server.Key) error {
 	if k.Most == 0 {
 		return nil
 	}
-	if err := d.LockUser(ctx, user); err != nil {
+	if err := d.Hold(ctx, HeldUser, user); err != nil {
 		return err
 	}
 	n, err := one(ctx, d, `SELECT count(*) FROM keys WHERE "user" = ? AND (revoked = 0 OR revoked > ?)`, user,

@@ -85,7 +85,7 @@ func nameRepositories(ctx context.Context, d Dialect, groups []group) error {
 		owners[groups[i].owner] = true
 	}
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(owners)), 500) {
-		known, err := repositoriesOf(ctx, d, `r.owner IN (`+sumMarks(len(part))+`)`, anys(part)...)
+		known, err := repositoriesOf(ctx, d, `r.owner IN (`+Marks(len(part))+`)`, Values(part)...)
 		if err != nil {
 			return err
 		}

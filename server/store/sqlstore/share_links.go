@@ -44,7 +44,7 @@ func checkLinks(ctx context.Context, l Dialect, x server.ShareLink) error {
 	if x.Most == 0 {
 		return nil
 	}
-	if err := l.LockUser(ctx, x.By.ID); err != nil {
+	if err := l.Hold(ctx, HeldUser, x.By.ID); err != nil {
 		return err
 	}
 	at := Micros(x.Created)
