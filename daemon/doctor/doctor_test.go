@@ -117,6 +117,7 @@ func TestNoService(t *testing.T) {
 func TestUnit(t *testing.T) {
 	w := newWorld(t)
 	w.start()
+	w.sync()
 	w.told.do = func(string) error { w.told.current = true; return nil }
 	w.told.current = false
 	if r := w.examine(); w.wants(r, "unit", Warn, "differs from the one this version installs", "`ccship service install`").Safe {
@@ -144,6 +145,7 @@ func TestUnit(t *testing.T) {
 func TestLingerVersionAndForeground(t *testing.T) {
 	w := newWorld(t)
 	w.start()
+	w.sync()
 	no := false
 	w.told.st.Linger = &no
 	w.wants(w.examine(), "linger", Note, "only while you are logged in", "sudo loginctl enable-linger ")
@@ -231,6 +233,7 @@ func TestConfigAndKey(t *testing.T) {
 	modes(t)
 	w := newWorld(t)
 	w.start()
+	w.sync()
 	config, key := w.opts.Config.Path, w.opts.Config.APIKeyFile
 	for _, c := range []struct {
 		id, path, text string

@@ -270,6 +270,15 @@ func (m *modelMachine) sessions() []string {
 	return slices.Sorted(slices.Values(names))
 }
 
+// read waits until every whole line on disk is queued, also while the server is cut off.
+func (m *modelMachine) read() error {
+	r, err := m.client().Sync(context.Background(), control.SyncRequest{Timeout: reconcilePatience.String()})
+	if err == nil && !r.Done {
+		err = fmt.Errorf("%s: %s", r.Reason, r.Detail)
+	}
+	return err
+}
+
 // sync waits until everything is delivered, at most so long. The result is nil when it is.
 func (m *modelMachine) sync(limit time.Duration) error {
 	r, err := m.client().Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: limit.String()})
@@ -282,7 +291,7 @@ func (m *modelMachine) sync(limit time.Duration) error {
 // verify compares what is on disk with the server. A daemon that starves on a busy machine is asked again.
 func (m *modelMachine) verify() (r control.VerifyReport, err error) {
 	for began := time.Now(); time.Since(began) < reconcilePatience; {
-		r, err = m.client().Verify(context.Background(), control.VerifyRequest{Timeout: "20s"}, nil)
+		r, err = m.client().Verify(context.Background(), control.VerifyRequest{Timeout: reconcilePatience.String()}, nil)
 		if e, ok := errors.AsType[*control.Error](err); !ok || e.Code != control.CodeNoAnswer {
 			break
 		}

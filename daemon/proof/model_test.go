@@ -234,8 +234,9 @@ func (h *history) heal() {
 // syncOne waits until a machine has delivered everything. Each try cuts waiting times short.
 func (h *history) syncOne(m *modelMachine) {
 	var err error
-	for began := time.Now(); time.Since(began) < reconcilePatience; {
-		if err = m.sync(3 * time.Second); err == nil {
+	began := time.Now()
+	for limit := 3 * time.Second; time.Since(began) < reconcilePatience; limit *= 2 { // a slow machine may need more
+		if err = m.sync(limit); err == nil {
 			return
 		}
 	}
