@@ -126,6 +126,9 @@ func Run(ctx context.Context, cfg config.Config) error {
 // run is Run until the machine's name changes.
 func run(ctx context.Context, cfg config.Config) (err error) {
 	d, err := open(ctx, cfg) // first: only the daemon that has the state's lock may take the socket
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil // stopped before it had started
+	}
 	if err != nil {
 		return err
 	}

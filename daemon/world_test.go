@@ -152,3 +152,14 @@ func TestOneDaemonPerState(t *testing.T) {
 		t.Errorf("a second Run: %v, want ErrAlreadyRunning", err)
 	}
 }
+
+// TestStoppedWhileItOpens: a daemon that is stopped before it has opened its state ends well.
+func TestStoppedWhileItOpens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := run(ctx, w.cfg); err != nil {
+		t.Errorf("run: %v", err)
+	}
+}
