@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -140,12 +141,23 @@ func (a verbs) usageOnDisk(ctx context.Context, l *library.Library, q library.Qu
 	bar := term.NewBar(a.Stderr, "reading")
 	defer bar.Clear()
 	finder := project.NewFinder()
+	finder.Home = c.Home()
+	ids := map[string]string{} // of repositories, by their .git
 	var drawn time.Time
 	disk := library.UsageDisk{
 		Roots: l.Roots, Machine: l.Machine, Host: host, Prices: prices,
 		Project: func(cwd, folder string) (hash, repository string) {
 			policy, _ := finder.Find(cwd) // what it says of delivery does not matter here
-			return project.Hash(cwd, folder, policy, c.TrustedProjects), policy.Repository
+			hash = project.Hash(cwd, folder, policy, c.TrustedProjects)
+			if policy.GitDir == "" || policy.Remote != "" || hash == policy.ProjectHash {
+				return hash, policy.Repository
+			}
+			if _, known := ids[policy.GitDir]; !known {
+				if r, err := project.ReadRepository(ctx, policy.GitDir); err == nil {
+					ids[policy.GitDir] = r.ID()
+				}
+			}
+			return cmp.Or(ids[policy.GitDir], hash), policy.Repository
 		},
 		Progress: func(done, total int64) {
 			if time.Since(drawn) > 100*time.Millisecond {

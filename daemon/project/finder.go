@@ -88,6 +88,14 @@ func (f *Finder) answer(cwd string) (*answer, patterns) {
 
 // look reads what cwd says, without the cache.
 func (f *Finder) look(cwd string, exclude patterns) (Policy, error) {
+	policy, err := f.read(cwd, exclude)
+	if f.Home != "" && filepath.Dir(policy.GitDir) == filepath.Clean(f.Home) {
+		policy.GitDir = "" // what lies in a home is not one project
+	}
+	return policy, err
+}
+
+func (f *Finder) read(cwd string, exclude patterns) (Policy, error) {
 	policy, err := f.allowed(cwd, exclude)
 	if err != nil || !policy.Enabled {
 		return policy, err

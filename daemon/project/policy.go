@@ -35,7 +35,7 @@ type Policy struct {
 	MaxEntries     int    // per request, > 0
 	Remote         string // normalised git remote, "" none
 	Repository     string // main work tree, if the directory lies in a linked one: a worktree belongs to its repository
-	GitDir         string // .git of the main work tree, "" none
+	GitDir         string // .git of the main work tree, "" none, or in the user's home
 	Gone           bool   // the working directory is not there
 	Advice         string // what a person should put right in these files, "" nothing
 	named          bool   // config.json names a server, usable or not

@@ -2,12 +2,8 @@ package route
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,16 +23,15 @@ const (
 // repositories tell repositories without a remote apart, by their first commit and the name of their folder. They are
 // read in the background, each once. Safe for concurrent use.
 type repositories struct {
-	home string
 	// kept are repositories by their folder's device and inode: one that is moved or renamed stays what it was.
-	kept *state.Persisted[map[string]keptRepository]
+	kept *state.Persisted[keptRepositories]
 
 	reading sync.Mutex // held while one is read
 	mu      sync.Mutex
 	known   map[string]*repository // by the path of .git, and its device and inode; guarded by mu
 }
 
-type keptRepository struct{ Commit, Name string }
+type keptRepositories map[string]project.Repository
 
 // repository is what is known of one.
 type repository struct {
@@ -47,7 +42,7 @@ type repository struct {
 // of is the id of the repository with a .git folder; "" when it has none. known is false while that is being found out.
 func (r *repositories) of(gitDir string) (id string, known bool) {
 	info, err := os.Stat(gitDir)
-	if err != nil || filepath.Dir(gitDir) == filepath.Clean(r.home) { // what lies in a home is not one project
+	if err != nil {
 		return "", true
 	}
 	folder := folderID(info)
@@ -77,19 +72,18 @@ func (r *repositories) read(gitDir, folder string) string {
 	defer r.reading.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	commit, err := project.FirstCommit(ctx, gitDir)
+	now, err := project.ReadRepository(ctx, gitDir)
 	if err != nil {
 		return ""
 	}
-	now := keptRepository{commit, repositoryName(gitDir)}
 	if folder != "" {
-		if old, ok := r.kept.Get()[folder]; ok && old.Commit == commit {
+		if old, ok := r.kept.Get()[folder]; ok && old.Commit == now.Commit {
 			now = old
 		}
-		err = r.kept.Change(ctx, func(old map[string]keptRepository) (map[string]keptRepository, bool) {
+		err = r.kept.Change(ctx, func(old keptRepositories) (keptRepositories, bool) {
 			next := maps.Clone(old)
 			if next == nil {
-				next = map[string]keptRepository{}
+				next = keptRepositories{}
 			}
 			next[folder] = now
 			return next, old[folder] != now
@@ -98,17 +92,7 @@ func (r *repositories) read(gitDir, folder string) string {
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(now.Commit + "\n" + now.Name))
-	return hex.EncodeToString(sum[:])
-}
-
-// repositoryName is the name of the folder that holds .git, or of a repository without a work tree of its own.
-func repositoryName(gitDir string) string {
-	name := filepath.Base(gitDir)
-	if name == ".git" {
-		return filepath.Base(filepath.Dir(gitDir))
-	}
-	return strings.TrimSuffix(name, ".git")
+	return now.ID()
 }
 
 // recognize finds out which repository a file's project is, for those who see only hashes of paths: the remote decides,

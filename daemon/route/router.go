@@ -69,9 +69,9 @@ func New(ctx context.Context, c Config) (*Router, error) {
 		waiting: map[tail.FileID]time.Time{},
 	}
 	r.SetRules(c.Rules)
-	r.repositories = &repositories{home: c.Projects.Home, known: map[string]*repository{}}
+	r.repositories = &repositories{known: map[string]*repository{}}
 	var err error
-	r.repositories.kept, err = state.LoadPersisted[map[string]keptRepository](ctx, c.State, "repositories")
+	r.repositories.kept, err = state.LoadPersisted[keptRepositories](ctx, c.State, "repositories")
 	if err != nil && !errors.Is(err, state.ErrUnreadable) { // if unreadable, a renamed one is another from then on
 		return nil, fmt.Errorf("load repositories: %w", err)
 	}
