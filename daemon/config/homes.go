@@ -17,7 +17,7 @@ type ClaudeHome struct {
 // its local agents, each of which has a folder of Claude Code's own.
 const (
 	inProjects = "*/*.jsonl"
-	inCowork   = "*/*/local_*/.claude/projects/*/*.jsonl"
+	inCowork   = "*/*/*/.claude/projects/*/*.jsonl"
 )
 
 // elsewhere lists the folders with conversations of which some lie below none of the roots: those of other profiles
@@ -42,7 +42,8 @@ func elsewhere(home string, env func(string) string, roots []string) (found []Cl
 			}
 		}
 	}
-	for _, dirs := range []string{".claude*/projects", ".claude*/*/projects", ".claude*/*/*/projects"} {
+	for _, dirs := range []string{".claude*/projects", ".claude*/*/projects", ".claude*/*/*/projects",
+		".claude*/*/*/.claude*/projects"} {
 		add(home, dirs, inProjects)
 	}
 	for _, dir := range strings.FieldsFunc(env("CLAUDE_CONFIG_DIR"), isSeparator) {

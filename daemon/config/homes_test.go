@@ -23,12 +23,13 @@ func TestElsewhere(t *testing.T) {
 		".claude-profiles/z/.claude/projects": 1, ".config/claude/projects": 1, "xdg/claude/projects": 2, "a/projects": 1, "b/projects": 1,
 		".config/Claude/" + cowork: 2, "Library/Application Support/Claude/" + cowork: 1, "AppData/Roaming/Claude/" + cowork: 1,
 		"AppData/Local/Packages/Claude_pzs8/LocalCache/Roaming/Claude/" + cowork: 1, ".claude/profiles/w/projects": 1,
+		".claude/profiles/v/.claude/projects": 1, "xdg/Claude/" + cowork: 1,
 	}
 	for rel, n := range want {
 		for i := range n {
 			below := "p"
 			if filepath.Base(rel) == cowork {
-				below = "org/account/local_1/.claude/projects/p"
+				below = "org/account/" + []string{"local_1", "other"}[i] + "/.claude/projects/p"
 			}
 			put(t, filepath.Join(home, rel, below, string(rune('a'+i))+".jsonl"), "{}\n", 0, time.Now())
 		}
