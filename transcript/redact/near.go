@@ -30,11 +30,12 @@ const (
 	hashed  // a hash follows
 	slashed // a slash follows
 	keyFile // the name of a file with a key
+	cookies // a sign of an assignment follows soon, and names with values
 )
 
 // likely reports whether a hit can belong to a match, by what is next to it. It must hold for escaped text as well.
 func (r *rule) likely(b []byte, at int, a *ahead) bool {
-	return (!r.Token || startsWord(b, at) && isLong(b[at:]) && !inBase64(b[:at])) &&
+	return (!r.Token || startsWord(b, at) && isLong(b[at:]) && !inBase64(b, at)) &&
 		(r.near == anything || r.near.holds(b, at, a))
 }
 
@@ -79,7 +80,7 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 func (n near) sees(b []byte, at int) bool {
 	after := b[at:min(len(b), at+120)]
 	switch n {
-	case nearby:
+	case nearby, cookies:
 		return hasAny(after[:min(len(after), 48)], "=:,%&")
 	case quoted:
 		return hasAny(after[:min(len(after), 80)], "'\"\\%&")
@@ -182,11 +183,26 @@ func startsWord(b []byte, at int) bool {
 	return at >= 2 && b[at-2] == '\\' || at >= 6 && b[at-6] == '\\' && b[at-5] == 'u' || endsSequence(b[:at])
 }
 
-// inBase64 reports whether a text ends within base64, where any word may begin behind a sign.
-func inBase64(b []byte) bool {
-	const long = 24
-	return len(b) > long && (b[len(b)-1] == '/' || b[len(b)-1] == '+') &&
-		!slices.ContainsFunc(b[len(b)-long:], func(c byte) bool { return !isAlnum(c) && c != '/' && c != '+' })
+// inBase64 reports whether a position is within base64: behind a sign any word may begin, and so may one at the
+// beginning of a line, unless the line before begins as that does, as in a list of tokens.
+func inBase64(b []byte, at int) bool {
+	const long, line = 24, 60
+	before, least := b[:at], long
+	switch {
+	case at > line && before[at-1] == '\n':
+		before, least = bytes.TrimSuffix(before[:at-1], []byte("\r")), line
+		if start := bytes.LastIndexByte(before[max(0, len(before)-2*line):], '\n') + 1; start > 0 {
+			start += max(0, len(before)-2*line)
+			if len(before)-start < line || bytes.HasPrefix(before[start:], b[at:min(len(b), at+4)]) {
+				return false
+			}
+		}
+	case at <= long || before[at-1] != '/' && before[at-1] != '+':
+		return false
+	}
+	return len(before) >= least && !slices.ContainsFunc(before[len(before)-least:], func(c byte) bool {
+		return !isAlnum(c) && c != '/' && c != '+'
+	})
 }
 
 // leastToken is the length of the shortest token, in bytes.

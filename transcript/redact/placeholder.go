@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 // placeholder reports whether a text replaces a secret in an example, a template or code. loose: nothing
@@ -46,11 +48,40 @@ var placeholderWords = sync.OnceValue(func() *regexp.Regexp {
 // code. In a URL or behind an option, any other word can be a password.
 func ordinary(b []byte, where near) bool {
 	switch where {
+	case cookies:
+		return isCookies(b)
 	case userinfo, command, words, slashed, quoted:
 		return slices.Contains(usualPasswords, string(bytes.ToLower(b))) || len(bytes.Trim(b, "0123456789")) == 0 && len(b) < 6
 	}
-	return !slices.ContainsFunc(b, func(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }) || wordsForm().Match(b) && isPronounced(b) || codeForm().Match(b)
+	return !slices.ContainsFunc(b, func(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }) || isWords(b) || codeForm().Match(b)
 }
+
+// isWords reports whether a text is words of any language.
+func isWords(b []byte) bool {
+	b = bytes.Map(func(r rune) rune {
+		if r >= utf8.RuneSelf && unicode.IsLetter(r) {
+			return 'e'
+		}
+		return r
+	}, b)
+	return wordsForm().Match(b) && isPronounced(b)
+}
+
+// isCookies reports whether a list of cookies has none with a value that may be a secret.
+func isCookies(b []byte) bool {
+	for pair := range bytes.SplitSeq(b, []byte(";")) {
+		name, value, _ := bytes.Cut(bytes.TrimSpace(pair), []byte("="))
+		if !cookieAttribute().Match(name) && len(value) >= leastValue && !isWords(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// cookieAttribute is the name of what says where and how long a cookie is valid.
+var cookieAttribute = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(?:expires|max-age|domain|path|secure|httponly|samesite|partitioned|priority|version|comment)$`)
+})
 
 // isPronounced reports whether vowels and consonants alternate as in words: what is random has too few vowels, too many
 // consonants in a row, or changes its case too often.
@@ -87,10 +118,10 @@ var (
 	// line of a file; the scope and the name of AWS's signatures; the name of a field with a number.
 	codeForm = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+[0-9]{0,2}|[a-z]+[0-9]{1,5}|[A-Z0-9_]+)(?:(?:\.|::|->)(?:[A-Za-z_]+[0-9]{0,2}|[A-Z][A-Z0-9_]+))+[,;)]*$|` +
-			`^[*&!+]?[A-Za-z_][\w.]*(?:\(|\[|\{|\))|^\[\w*\]|^v?\d+(?:\.\d+)+|^0x[0-9A-Fa-f]{1,16}[,;)]*$|^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|^[a-z]+(?:[-_][a-z0-9]{1,12})+$|^(?:Test|Benchmark|Fuzz|Example)(?:[A-Z]|[^\x00-\x7f])|` +
-			`^[*&]?[A-Za-z_][\w.]*[a-z0-9](?:Key|Token|Secret|Password|Passphrase|Cert|Certificate)[0-9]*[,;)}]*$|` +
+			`^[*&!+]?[A-Za-z_](?:\w|\.|::)*(?:\(|\[|\{|\))|^\w+(?:(?:\.|::)[A-Za-z_]+)*(?:\.|::)[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+[,;)]*$|^\[\w*\]|^v?\d+(?:\.\d+)+|^0x[0-9A-Fa-f_]{1,20}[,;)]*$|^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|^[a-z]+(?:[-_][a-z0-9]{1,12})+$|^(?:Test|Benchmark|Fuzz|Example)(?:[A-Z]|[^\x00-\x7f])|` +
+			`^[*&(]?[A-Za-z_][\w.]*[a-z0-9](?:Key|Token|Secret|Password|Passphrase|Cert|Certificate|Credentials?|Authorization)[0-9]*[,;)}]*$|` +
 			`^(?:[\w.-]+/)*[\w.-]+\.[A-Za-z]{1,5}:\d+(?::\d+)?[,;:)]*$|` +
-			`^[\w%-]{2,40}/\d{5,10}/[a-z0-9-]+/[a-z0-9-]+/[a-z0-9_]+(?:[,;/]|$)|^AWS4-HMAC-SHA256$|` +
+			`^[\w%-]{2,40}/\d{5,10}/[a-z0-9-]+/[a-z0-9-]+/[a-z0-9_]+(?:[,;/]|$)|^[\w%.*]{1,6}4-HMAC-SHA256$|^[a-z_.]+![rsa]$|` +
 			`^(?i:(?:access|secret|session|security|api|auth|key|token|id|user){2,}|token|session)[-_]?[0-9]{1,3}$`)
 	})
 )

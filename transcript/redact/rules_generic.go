@@ -22,8 +22,10 @@ const (
 	quotedValue = `(?:"((?:[^"\s\\]|\\[^"\s]){6,})"|'((?:[^'\s\\]|\\[^'\s]){6,})'|` + "`([^`\\s]{6,})`)"
 	bareValue   = `([^\s"'\\` + "`" + `;,)(&|<>{}\[\]]{6,})`
 	// assigned is what parts a name from its value.
-	assigned  = `["')\]]{0,3}\s*(?::\s*&?[A-Za-z][\w<>.?| ]{0,24}\s?=|:=|=>|==?|\?=|\|\|=|:|\s(?:string|String)\s?=)\s*(?:[brfu]|@|N|\(|\[)?`
-	lineStart = `(?:^|[?&]\w{1,20}=|[{\[,:(=]\s?["'])[ \t>+-]*`
+	assigned = `["')\]]{0,3}\s*(?::\s*&?[A-Za-z][\w<>.?| ]{0,24}\s?=|:=|=>|==?|\?=|\|\|=|:|\s(?:string|String)\s?=)\s*(?:[brfu]|@|N|\(|\[)?`
+	// identified begins what a statement says of a user; prose says it of anything.
+	identified = `(?:(?-i:\bIDENTIFIED)|(?:(?:\b(?:user|role|exists|to)\s|,)\s*\S+\s+)identified)`
+	lineStart  = `(?:^|[?&]\w{1,20}=|[{\[,:(=]\s?["'])[ \t>+-]*`
 )
 
 // keyBreak is what is between two lines of a key: quotes, line breaks, and what tools write at the start of a line.
@@ -113,7 +115,7 @@ var genericRules = []Rule{
 		Source:   "https://www.rfc-editor.org/rfc/rfc6265",
 		Pattern:  `(?i)\bcookie["']?\s*[:,]\s*["']?([^\s"'=;:,(){}<>]+=[^\r\n"'\\<>{}` + "`" + `]{8,})`,
 		Literals: []string{"cookie"}, Fold: true,
-		near: nearby, Before: 12, loose: true,
+		near: cookies, Before: 12, loose: true,
 	},
 	{
 		Name:   "env",
@@ -153,8 +155,8 @@ var genericRules = []Rule{
 	{
 		Name:     "secret",
 		Source:   "https://docs.python.org/3/library/stdtypes.html#mapping-types-dict",
-		Pattern:  `(?i)` + names + `["']\s*,\s*` + quotedValue,
-		Literals: nameLiterals, Fold: true, near: call, Before: 24, After: 96, loose: true,
+		Pattern:  `(?i)(?:^|[^:\s]\s*)["'](?:[\w./-]|[ :]\w){0,40}?` + names + `["']\s*,\s*` + quotedValue,
+		Literals: nameLiterals, Fold: true, near: call, Before: 64, After: 96, loose: true,
 	},
 	{
 		Name:   "setter",
@@ -193,18 +195,18 @@ var genericRules = []Rule{
 	{
 		Name:   "sql",
 		Source: "https://dev.mysql.com/doc/refman/8.4/en/create-user.html",
-		Pattern: `(?i)(?:identified\s+(?:with\s+\S+\s+)?(?:by|as)(?:\s+password|\s+values)?|\bwith\s+(?:encrypted\s+)?password\s*=?|` +
+		Pattern: `(?i)(?:` + identified + `\s+(?:with\s+\S+\s+)?(?:by|as)(?:\s+password|\s+values)?|\bwith\s+(?:encrypted\s+)?password\s*=?|` +
 			`\bset\s+password(?:\s+for\s+\S+)?\s*=(?:\s*password\s*\()?|\b(?:encrypted\s+|login\s+)?password\s+)\s*` +
 			`(?:[EN]?'([^'\s]{5,})'|"([^"\s]{5,})")`,
 		Literals: []string{"identified", "password '", "password('", "password ('", "password =", "password e'", "password n'",
 			"password for"},
-		Fold: true, Before: 24, near: quoted, loose: true,
+		Fold: true, Before: 96, near: quoted, loose: true,
 	},
 	{
 		Name:     "sql",
 		Source:   "https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/CREATE-USER.html",
-		Pattern:  `(?i)identified\s+by\s+([^\s"';,()]{6,})`,
-		Literals: []string{"identified"}, Fold: true, Before: 4, loose: true,
+		Pattern:  `(?i)` + identified + "\\s+by\\s+([^\\s\"'`;,()][^\\s\"';,()]{5,})",
+		Literals: []string{"identified"}, Fold: true, Before: 96, loose: true,
 	},
 	{
 		Name:   "flag",

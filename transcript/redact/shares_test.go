@@ -114,6 +114,7 @@ func TestNoSecrets(t *testing.T) {
 		all = append(all, digits(40, hex)+" refs/heads/main", "github.com/a/b v1.2.3 h1:"+digits(43, base64)+"=",
 			`"integrity": "sha512-`+digits(86, base64)+`==",`, "sha256:"+digits(64, hex), digits(76, base64),
 			`  "resolved": "https://registry.example/a/-/a-1.2.3.tgz#`+digits(40, hex)+`",`, `"key": "`+digits(32, hex)+`"`,
+			digits(64, base64)+"\nEAAA"+digits(60, base64)+"\nAQE"+digits(61, base64)+"\n"+digits(20, base64),
 			digits(8, hex)+"-"+digits(4, hex)+"-"+digits(4, hex)+"-"+digits(4, hex)+"-"+digits(12, hex))
 	}
 	all = append(all, strings.Split(noSecrets, "\n")...)
@@ -168,4 +169,46 @@ const noSecrets = `PASS: internal/shop/cart_test.go:41
 	primaryKey: "user:123:profile", cacheKey: 'v2:main', sortKey: "created2"
 	key=value pair; keys = sorted(d.keys()); api_key_header: X-Api-Key
 	monkey: 12ab34cd56ef, turkey=istanbul2024, hockey: a1b2c3d4e5f6
+	let session_key = kem::PrivateKey::derive(seed); let hmac_key = mac::Key::from(raw)
+	OAuth1RefreshToken refreshToken = (OAuth1RefreshToken) issued;
+	return find(accessToken, OAuth1TokenKind.REFRESH_TOKEN);
+	Ec256PrivateKey SIGNING_PRIVATE_KEY = (Ec256PrivateKey) Keys.FIRST;
+	val credential: X509ClientCredential = X509ClientCredential.of(cert)
+	login.badCredentials=Ungültige Anmeldung
+	login.badCredentials=Ung\\u00fcltige Anmeldung
+	login.emptyPassword=Tu\\u0161\\u010dias slapta\\u017eodis
+	Set-Cookie: theme=darkmode; Domain=shop.example.com; Path=/; Expires=Sat, 13 Feb 2027 11:56:27 GMT; HttpOnly; SameSite=Lax
+	headers.append('Set-Cookie', 'lang=en; Max-Age=31536000; Secure; Path=/a/b2')
+	Authorization: %s4-HMAC-SHA256 Credential=%s
+	a row is identified by "rowname1"
+	"Server-TLS11-Reject": "PASS", "Client-TLS12-NoSign-RSA_SHA1": "PASS", "Last9": "PASS"
+	print(f"password={password!r}")
+	const secretValue = 0x53c2_37ff
 	-----BEGIN CERTIFICATE----- and ssh-ed25519 keys are public`
+
+// TestStillSecrets: what looks like TestNoSecrets' lines and is a secret.
+func TestStillSecrets(t *testing.T) {
+	t.Parallel()
+	m := masker(t)
+	token := "EAAA" + strings.Repeat("l9Qf7LutEf7h73VXfBwh", 3)
+	for in, secret := range map[string]string{
+		"Set-Cookie: sid=8f3kQ29dLx0aPz; Path=/; HttpOnly":                                 "8f3kQ29dLx0aPz",
+		"Cookie: theme=dark; lang=en; session=a81bc9d2e4f07731":                            "a81bc9d2e4f07731",
+		"create user shop identified by 'Vk7Qp2Lm9x'":                                      "Vk7Qp2Lm9x",
+		"create user a identified by 'x', b@h identified by \"Vk7Qp2Lm9x\"":                "Vk7Qp2Lm9x",
+		"grant all on *.* to 'kim'@'%' identified by 'Vk7Qp2Lm9x'":                         "Vk7Qp2Lm9x",
+		"ALTER USER kim IDENTIFIED BY Vk7Qp2Lm9x;":                                         "Vk7Qp2Lm9x",
+		"create database link l connect to kim identified by Vk7Qp2Lm9x using 'db'":        "Vk7Qp2Lm9x",
+		"d.put(\"db.password\", \"Vk7Qp2Lm9x\")":                                           "Vk7Qp2Lm9x",
+		"set(\n  'client_secret',\n  'Vk7Qp2Lm9x',\n)":                                     "Vk7Qp2Lm9x",
+		"db.password=Vk7Qp2Lmüx9":                                                          "Vk7Qp2Lmüx9",
+		"tokens:\n" + token + "\n" + strings.Replace(token, "Qf7", "Xw3", 1) + "\nthe end": strings.Replace(token, "Qf7", "Xw3", 1),
+		"MIIB" + strings.Repeat("aGVsbG8gd29ybGQh", 4) + "\n\n" + token + "\n":             token,
+	} {
+		for _, shown := range []string{in, quote(in), `{"type":"user","message":{"content":` + quote(in) + `}}`} {
+			if out, _ := m.Line([]byte(shown)); strings.Contains(string(out), secret) || strings.Contains(string(out), strings.Trim(quote(secret), `"`)) {
+				t.Errorf("%q became %q", shown, out)
+			}
+		}
+	}
+}
