@@ -186,23 +186,34 @@ func startsWord(b []byte, at int) bool {
 // inBase64 reports whether a position is within base64: behind a sign any word may begin, and so may one at the
 // beginning of a line, unless the line before begins as that does, as in a list of tokens.
 func inBase64(b []byte, at int) bool {
-	const long, line = 24, 60
-	before, least := b[:at], long
+	before, least := endOfLine(b[:at]), 24
 	switch {
-	case at > line && before[at-1] == '\n':
-		before, least = bytes.TrimSuffix(before[:at-1], []byte("\r")), line
-		if start := bytes.LastIndexByte(before[max(0, len(before)-2*line):], '\n') + 1; start > 0 {
-			start += max(0, len(before)-2*line)
-			if len(before)-start < line || bytes.HasPrefix(before[start:], b[at:min(len(b), at+4)]) {
-				return false
-			}
-		}
-	case at <= long || before[at-1] != '/' && before[at-1] != '+':
+	case len(before) < at:
+		least = 60
+	case at == 0 || b[at-1] != '/' && b[at-1] != '+':
 		return false
 	}
-	return len(before) >= least && !slices.ContainsFunc(before[len(before)-least:], func(c byte) bool {
-		return !isAlnum(c) && c != '/' && c != '+'
-	})
+	from := len(before)
+	for from > 0 && len(before)-from < 100 && (isAlnum(before[from-1]) || before[from-1] == '/' || before[from-1] == '+') {
+		from--
+	}
+	if from > 0 && from < len(before) && before[from-1] == '\\' { // the letter of a line's end
+		from++
+	}
+	return len(before)-from >= least && (len(before) == at || !bytes.HasPrefix(before[from:], b[at:min(len(b), at+4)]))
+}
+
+// endOfLine is a text without the line's end that it ends with, which may be escaped.
+func endOfLine(b []byte) []byte {
+	for _, c := range []string{"\nn", "\rr"} {
+		switch n := len(b); {
+		case n > 0 && b[n-1] == c[0]:
+			b = b[:n-1]
+		case n > 1 && b[n-1] == c[1] && b[n-2] == '\\':
+			b = bytes.TrimRight(b[:n-1], `\`)
+		}
+	}
+	return b
 }
 
 // leastToken is the length of the shortest token, in bytes.
