@@ -39,6 +39,8 @@ type homePages struct {
 	site  *page.Site
 	store homeStore
 	now   func() time.Time
+
+	endings endings
 }
 
 // newHomePages makes the pages.
@@ -164,6 +166,9 @@ func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Logi
 	if err := p.mark(r.Context(), who.User.ID, l.Groups); err != nil {
 		return err
 	}
+	if err := p.came(r.Context(), scope, l.Groups); err != nil {
+		return err
+	}
 	p.site.Render(w, http.StatusOK, "list.html", l)
 	return nil
 }
@@ -203,7 +208,8 @@ func (p *homePages) kept(r *http.Request, reader int64, l *list) error {
 // listTop shows the sessions that have the most of something.
 func (p *homePages) listTop(w http.ResponseWriter, r *http.Request, who server.Login, l *list,
 	find server.SessionQuery) error {
-	rows, err := p.top(r.Context(), server.ScopeOf(who.User), find, l.View.Key, listTopMost)
+	scope := server.ScopeOf(who.User)
+	rows, err := p.top(r.Context(), scope, find, l.View.Key, listTopMost)
 	if err != nil {
 		return err
 	}
@@ -212,6 +218,9 @@ func (p *homePages) listTop(w http.ResponseWriter, r *http.Request, who server.L
 		l.Groups = []group{{Name: l.View.Name, Sessions: rows}}
 	}
 	if err := p.mark(r.Context(), who.User.ID, l.Groups); err != nil {
+		return err
+	}
+	if err := p.came(r.Context(), scope, l.Groups); err != nil {
 		return err
 	}
 	p.site.Render(w, http.StatusOK, "list.html", l)

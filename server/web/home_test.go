@@ -30,21 +30,22 @@ func ago(d time.Duration) string { return today.Add(-d).UTC().Format(time.RFC333
 func TestListOrder(t *testing.T) {
 	s := loggedIn(t)
 	for _, x := range []struct{ id, hash, cwd string }{
-		{"main", "h-shop", "/home/kim/shop"}, {"tree", "h-tree", "/home/kim/shop/.claude/worktrees/fix-it"}, {"seventh", "h-seven", "/home/kim/shop/.worktrees/7"},
+		{"main", "h-shop", "/home/kim/shop"}, {"tree", "h-tree", "/home/kim/shop/.claude/worktrees/fix-it"}, {"seventh", "h-7", "/home/kim/shop/.worktrees/7"},
+		{"lone", "h-3", "/home/kim/site/.worktrees/3"}, {"alone", "h-4", "/home/kim/site/.worktrees/4"},
 		{"sibling", "h-shop", "/home/kim/shop-fix"}, {"other", "h-garden", "/home/kim/garden"},
 	} {
 		h := head(x.id)
 		h.ProjectHash, h.Cwd, h.Project = x.hash, x.cwd, strings.TrimPrefix(x.hash, "h-")
 		s.put(t, h, prompt(x.id, "claude-opus-4-8", ago(time.Hour))...)
 	}
-	if got := sections(t, s.get(t, "/")); len(got) > 2 || !strings.Contains(got[0], "worktree fix-it") || !strings.Contains(got[0], "worktree 7") {
+	if got := sections(t, s.get(t, "/")); len(got) > 2 || !strings.Contains(got[0], "Stopped before Claude had answered site") || !strings.Contains(got[0], "worktree fix-it") || !strings.Contains(got[0], "worktree 7") {
 		t.Errorf("by day %q", got)
 	}
 	byProject := func(when, page string) {
 		t.Helper()
 		got := sections(t, page)
-		if len(got) != 2 || !strings.HasPrefix(got[1], "shop/home/kim/shop ") ||
-			!strings.Contains(got[1], "main") || !strings.Contains(got[1], "tree") || !strings.Contains(got[1], "seventh") {
+		if len(got) != 3 || !strings.HasPrefix(got[1], "shop/home/kim/shop ") || !strings.HasPrefix(got[2], "site/home/kim/site ") ||
+			!strings.Contains(got[2], "alone") || !strings.Contains(got[1], "main") || !strings.Contains(got[1], "tree") || !strings.Contains(got[1], "seventh") {
 			t.Errorf("%s: %q", when, got)
 		}
 	}

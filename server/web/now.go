@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -79,6 +81,61 @@ func rank(c card) int {
 		return 0
 	}
 	return 1
+}
+
+// came says of the sessions of a list what came of them.
+func (p *homePages) came(ctx context.Context, scope server.Scope, groups []group) error {
+	for _, g := range groups {
+		for i := range g.Sessions {
+			s := &g.Sessions[i]
+			key := ending{s.ID, s.Lines, s.Active}
+			if s.Came = p.endings.of(key); s.Came != "" {
+				continue
+			}
+			records, err := p.tail(ctx, scope, s.Session)
+			if errors.Is(err, server.ErrNotFound) {
+				continue // forgotten meanwhile
+			}
+			if err != nil {
+				return err
+			}
+			s.Came, _, _ = strings.Cut(standingOf(records, s.Active, p.now()).Words, ";")
+			if p.now().Sub(s.Active) > recent {
+				p.endings.add(key, s.Came)
+			}
+		}
+	}
+	return nil
+}
+
+// ending names the end of a session that is over.
+type ending struct {
+	stream, lines int64
+	active        time.Time
+}
+
+// endings remembers how sessions ended: to look costs as much as all else of a list. Safe for concurrent use.
+type endings struct {
+	mu    sync.Mutex
+	words map[ending]string
+}
+
+// maxEndings is how many are remembered.
+const maxEndings = 10_000
+
+func (e *endings) of(key ending) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.words[key]
+}
+
+func (e *endings) add(key ending, words string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.words == nil || len(e.words) >= maxEndings {
+		e.words = map[ending]string{}
+	}
+	e.words[key] = words
 }
 
 // tail is the last records of a session, in order.

@@ -12,6 +12,7 @@ import (
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/web/page"
+	"github.com/ccship/ccship/transcript"
 )
 
 // chipProject is a project that a listing can be narrowed to.
@@ -53,7 +54,7 @@ func projects(groups []server.Group, q url.Values, base, path string) []chipProj
 			i = len(out)
 			at[key] = i
 			name := names[id]
-			if key != id {
+			if key == g.Project && key == projectName(key, g.Cwd, "") {
 				name = key
 			}
 			out = append(out, chipProject{Key: key, Name: name, On: q.Get("project") == name,
@@ -120,7 +121,9 @@ func chipNames(groups []server.Group) map[string]string {
 	for _, g := range groups {
 		id, cwd := projectID(g), slashed(g.Cwd)
 		if below, known := at[id]; !known || cwd != "" && strings.HasPrefix(below, cwd+"/") {
-			names[id], at[id], folders[id] = projectName(g.Project, g.Cwd, id), cwd, path.Dir(cwd)
+			names[id], at[id] = projectName(g.Project, g.Cwd, id), cwd
+			folder, _ := repository(g.Cwd)
+			folders[id] = path.Dir(slashed(folder))
 		}
 	}
 	for again := true; again; {
@@ -145,9 +148,14 @@ func chipNames(groups []server.Group) map[string]string {
 	return names
 }
 
-// projectName is what a project is called, whatever of it is known.
+// projectName is what a project is called, whatever of it is known. A worktree whose repository its machine did not find
+// is called by that all the same.
 func projectName(name, cwd, hash string) string {
-	return cmp.Or(name, cwd, page.Short(hash, 12), "(no project)")
+	folder, worktree := repository(cwd)
+	if worktree != "" && name == worktree {
+		name = transcript.FolderName(folder)
+	}
+	return cmp.Or(name, folder, page.Short(hash, 12), "(no project)")
 }
 
 // worktrees are where Claude Code, and by habit people, put a repository's worktrees, below it.

@@ -39,7 +39,8 @@ type row struct {
 	Worktree string
 	Dropped  bool // a rewrite took lines out of the file
 	Mark     server.Mark
-	Day      bool // the row stands under a day, so it says its project
+	Day      bool   // the row stands under a day, so it says its project
+	Came     string // of it: how the session ended, or stands
 }
 
 // rows are those of sessions. names are their users', as far as rows say whose they are.
@@ -48,8 +49,10 @@ func (p *homePages) rows(list []server.FoundSession, names map[int64]string, dro
 	for _, x := range list {
 		s := row{FoundSession: x, Title: x.Summary.Name(), Who: names[x.Owner],
 			Live: p.now().Sub(x.Active) < homeLiveFor, Dropped: dropped[x.ID], Where: machineName(x.Session)}
-		folder, worktree := repository(x.Cwd)
-		s.Name, s.Worktree = projectName(x.Project, folder, x.ProjectHash), worktree
+		s.Name = projectName(x.Project, x.Cwd, x.ProjectHash)
+		if _, s.Worktree = repository(x.Cwd); s.Worktree != "" && x.Summary.Branch == "worktree-"+s.Worktree {
+			s.Summary.Branch = "" // it says the same
+		}
 		for _, u := range x.Usage {
 			s.Tokens = s.Tokens.Add(u.Tokens)
 		}
@@ -122,7 +125,7 @@ func byProject(rows []row) []group {
 			out = append(out, group{Name: s.Name, Where: folder})
 		}
 		// The folder that has the project's name is the repository, others are worktrees of it.
-		if folder, _ := repository(s.Cwd); named(folder, s.Project) && !named(out[i].Where, s.Project) {
+		if folder, _ := repository(s.Cwd); named(folder, s.Name) && !named(out[i].Where, s.Name) {
 			out[i].Where = folder
 		}
 		out[i].Sessions = append(out[i].Sessions, s)
@@ -135,15 +138,17 @@ func named(folder, name string) bool {
 	return folder[strings.LastIndexAny(folder, `/\`)+1:] == name
 }
 
-// rowProject is the project_hash of a session, or for one in a worktree that of its repository if it is known.
+// rowProject is the project_hash of a session, or for one in a worktree that of its repository, or of the first worktree
+// of that.
 func rowProject(s row, rows []row) string {
 	folder, worktree := repository(s.Cwd)
 	if worktree == "" {
 		return s.ProjectHash
 	}
-	i := slices.IndexFunc(rows, func(o row) bool { return o.Machine == s.Machine && o.Cwd == folder })
+	beside := func(o row) bool { f, _ := repository(o.Cwd); return o.Machine == s.Machine && f == folder }
+	i := slices.IndexFunc(rows, func(o row) bool { return o.Cwd == folder && beside(o) })
 	if i < 0 {
-		return s.ProjectHash
+		i = slices.IndexFunc(rows, beside)
 	}
 	return rows[i].ProjectHash
 }

@@ -42,6 +42,7 @@ type found struct {
 type foundSession struct {
 	server.RankedSession
 	Title, URL string
+	Project    string
 	Who        string // whose it is, where there are several users
 	Lines      []foundLine
 }
@@ -150,7 +151,7 @@ func (v *Viewer) owners(r *http.Request, who server.Login, list []server.RankedS
 
 func (v *Viewer) foundSession(x server.RankedSession, names map[int64]string) foundSession {
 	f := foundSession{RankedSession: x, URL: v.Base + thread.StreamOf(x.Session).Path(""), Who: names[x.Owner],
-		Title: x.Summary.Name()}
+		Title: x.Summary.Name(), Project: projectName(x.Project, x.Cwd, x.ProjectHash)}
 	if x.Gone != "" {
 		f.Title = "A session of which only the prompts are left"
 	}

@@ -41,10 +41,11 @@
     try {
       await fill(holder.tagName === "DETAILS" ? holder.lastElementChild : holder, src);
     } catch { holder.dataset.src = src; } // a link to the same stands there
-    $(".beside [aria-current]", holder)?.scrollIntoView({ block: "nearest" });
+    const on = $(".beside [aria-current]", holder);
+    if (on) holder.scrollTop = on.offsetTop - 150;
   };
 
-  // What a browser, or this tab, remembers. It may have no store.
+  // What a browser, or this tab, remembers, if it may.
   const remember = (name, value, store = "localStorage") => {
     try {
       const at = `ccship${base}:${name}`;
@@ -117,7 +118,7 @@
     const on = active().closest("[data-row]"), beside = active().closest(".beside");
     const list = $$("[data-row]").filter((r) => r.checkVisibility() && r.closest(".beside") === beside && r.matches(only));
     let at = list.indexOf(on);
-    if (at < 0) at = list.filter((r) => on ? r.compareDocumentPosition(on) & 4 : rect(r).top < top).length - (step > 0); // between two
+    if (at < 0) at = list.filter((r) => on ? r.compareDocumentPosition(on) & 4 : rect(r).top < top).length - (step > 0);
     const to = list[Math.max(0, Math.min(list.length - 1, at + step))];
     if (!to) return;
     ((!to.matches(".item") && $("a", to)) || to).focus({ preventScroll: true });
