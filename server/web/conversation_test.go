@@ -346,3 +346,18 @@ func TestFind(t *testing.T) {
 	mustHave(t, s.get(t, sessionPath(tourID, "", "find", "zzzz")), "Nothing in this conversation has")
 	mustLack(t, s.get(t, sessionPath(tourID, "")), `class="finds"`)
 }
+
+// TestResultBeforeCall: a result that stands before its call in the file is shown with the call, once.
+func TestResultBeforeCall(t *testing.T) {
+	s := loggedIn(t)
+	call := func(id string) string {
+		return `{"type":"assistant","message":{"role":"assistant","id":"m","model":"m","content":[{"type":"tool_use","id":"` + id + `","name":"Bash","input":{"command":"run ` + id + `"}}]}}`
+	}
+	results := `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"of b"},{"type":"tool_result","tool_use_id":"x","content":"of nothing"}]}}`
+	s.put(t, head("turned"), prompt("go", "m", ago(1))[0], call("a"), `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"of c"}]}}`, results, call("b"), call("c"))
+	got := items(t, s.get(t, sessionPath("turned", "", "mode", "everything")))
+	if len(got) != 5 || got["L2"] != "" || !strings.Contains(got["L3"], "of nothing") || strings.Contains(got["L3"], "of b") ||
+		!strings.Contains(got["L4"], "run b") || !strings.Contains(got["L4"], "of b") || !strings.Contains(got["L5"], "of c") || strings.Contains(got["L5"], "no result") {
+		t.Errorf("%q", got)
+	}
+}

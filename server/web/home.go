@@ -163,10 +163,15 @@ func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Logi
 	if err := p.fill(r, scope, &l, found); err != nil {
 		return err
 	}
+	return p.show(w, r, who, &l)
+}
+
+// show renders a list with what the reader keeps about its sessions, and what came of them.
+func (p *homePages) show(w http.ResponseWriter, r *http.Request, who server.Login, l *list) error {
 	if err := p.mark(r.Context(), who.User.ID, l.Groups); err != nil {
 		return err
 	}
-	if err := p.came(r.Context(), scope, l.Groups); err != nil {
+	if err := p.came(r.Context(), server.ScopeOf(who.User), l.Groups); err != nil {
 		return err
 	}
 	p.site.Render(w, http.StatusOK, "list.html", l)
@@ -208,8 +213,7 @@ func (p *homePages) kept(r *http.Request, reader int64, l *list) error {
 // listTop shows the sessions that have the most of something.
 func (p *homePages) listTop(w http.ResponseWriter, r *http.Request, who server.Login, l *list,
 	find server.SessionQuery) error {
-	scope := server.ScopeOf(who.User)
-	rows, err := p.top(r.Context(), scope, find, l.View.Key, listTopMost)
+	rows, err := p.top(r.Context(), server.ScopeOf(who.User), find, l.View.Key, listTopMost)
 	if err != nil {
 		return err
 	}
@@ -217,14 +221,7 @@ func (p *homePages) listTop(w http.ResponseWriter, r *http.Request, who server.L
 	if len(rows) > 0 {
 		l.Groups = []group{{Name: l.View.Name, Sessions: rows}}
 	}
-	if err := p.mark(r.Context(), who.User.ID, l.Groups); err != nil {
-		return err
-	}
-	if err := p.came(r.Context(), scope, l.Groups); err != nil {
-		return err
-	}
-	p.site.Render(w, http.StatusOK, "list.html", l)
-	return nil
+	return p.show(w, r, who, l)
 }
 
 // fill adds the sessions, and on the first page of all what stands above them.

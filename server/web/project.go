@@ -148,8 +148,8 @@ func chipNames(groups []server.Group) map[string]string {
 	return names
 }
 
-// projectName is what a project is called, whatever of it is known. A worktree whose repository its machine did not find
-// is called by that all the same.
+// projectName is what a project is called, whatever of it is known. A worktree whose repository its machine did not
+// find is called by that all the same.
 func projectName(name, cwd, hash string) string {
 	folder, worktree := repository(cwd)
 	if worktree != "" && name == worktree {

@@ -138,8 +138,8 @@ func named(folder, name string) bool {
 	return folder[strings.LastIndexAny(folder, `/\`)+1:] == name
 }
 
-// rowProject is the project_hash of a session, or for one in a worktree that of its repository, or of the first worktree
-// of that.
+// rowProject is the project_hash of a session, or for one in a worktree that of its repository, or of the first
+// worktree of that.
 func rowProject(s row, rows []row) string {
 	folder, worktree := repository(s.Cwd)
 	if worktree == "" {

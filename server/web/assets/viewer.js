@@ -5,6 +5,7 @@
   const $ = (s, at = document) => at.querySelector(s);
   const $$ = (s, at = document) => [...at.querySelectorAll(s)];
   const main = $("#main"), pill = $("#pill"), box = $("#find"), items = $("#items");
+  const byId = (id) => document.getElementById(id);
   const rect = (e) => e.getBoundingClientRect();
   const active = () => document.activeElement;
   const wide = (width) => matchMedia(`(min-width: ${width}rem)`).matches;
@@ -180,12 +181,12 @@
       for (const d of $$(".day", items)) d.hidden = day === (day = d.dataset.day);
       for (const got of $$("#items > .result .tool[data-call]")) { // the call has it too
         const item = got.closest(".item");
-        if ($(`:not(.result) > .tool[data-call="${CSS.escape(got.dataset.call)}"]`, items)) got.remove();
+        if ($(`:not(.result) > .tool:is(.ok, .error)[data-call="${CSS.escape(got.dataset.call)}"]`, items)) got.remove();
         if (!$(".tool", item)) item.remove();
       }
-      const now = mark && document.getElementById(mark.id)?.closest("#items > *");
-      if (now) scrollBy({ top: rect(now).top - y, behavior: "instant" });
-      if (focus && active() === document.body) document.getElementById(focus)?.focus({ preventScroll: true });
+      const now = mark && byId(mark.id)?.closest("#items > *");
+      if (now) scrollBy(0, rect(now).top - y);
+      if (focus && active() === document.body) byId(focus)?.focus({ preventScroll: true });
     };
     // put shows lines anew. What is the same stays.
     const put = (list, from, to) => {
@@ -212,9 +213,12 @@
         at = e;
       }
     };
-    // down fetches what comes next. At the end it does so with what precedes it: all folds as on a new page.
+    // down fetches what comes next; at the end with what precedes it, so that all folds as on a new page.
     const down = async () => {
-      if (!ended()) start = last + 1;
+      const grows = ended();
+      if (grows) await fetched(last);
+      if (grows && ended()) return;
+      if (!grows) start = last + 1;
       else if (last - start > 250) {
         const near = all().find((e) => last - lineOf(e) < 200 && (e.matches(".prompt") || $(".tool:not(.ok, .error)", e)));
         start = near ? lineOf(near) : last + 1;
@@ -234,7 +238,7 @@
       first = from;
       change(() => items.prepend(...parts));
     };
-    const once = async (job) => { // no two at a time
+    const once = async (job) => {
       while (busy) await busy;
       await (busy = job().catch(() => {}).finally(() => { busy = null; }));
     };
@@ -276,7 +280,7 @@
     if (!artifacts) return;
     const doc = await piece(artifacts);
     for (const is of $$("[id]", doc)) {
-      const was = document.getElementById(is.id);
+      const was = byId(is.id);
       if (!was || was.contains(active())) continue;
       $$("details", is).forEach((d, i) => { d.open = $$("details", was)[i]?.open; });
       if (was.innerHTML !== is.innerHTML) was.replaceChildren(...is.childNodes);
@@ -319,7 +323,7 @@
     };
   }
 
-  // tailer shows new lines. While the end is in sight the page stays there.
+  // tailer shows new lines, and stays at the end.
   function tailer() {
     let seen = items.children.length;
     const atEnd = () => innerHeight + scrollY >= document.body.scrollHeight - 120;
@@ -340,7 +344,7 @@
     return () => talk.ended() ? more() : say("New lines at the end ↓");
   }
 
-  // lister renews rows in their places, and says when there are others.
+  // lister renews rows in their places.
   function lister() {
     const at = (row) => row.id || $("a", row).href;
     const all = calm(5000, async () => {

@@ -67,6 +67,7 @@ type Builder struct {
 	calls      map[string]*Tool // of this page, by id
 	folded     *Tool            // the first call whose result is in the line; nil: none
 	earlier    map[string]call  // of lines before it
+	early      map[string]early // results that stand before their calls, by the call's id
 	fold       session.Fold     // of the lines that were read
 	items      []Item
 	Overflows  []*Overflow
@@ -83,7 +84,7 @@ type Builder struct {
 
 func NewBuilder(base string, s Stream, m Mode) *Builder {
 	return &Builder{base: base, stream: s, mode: m, budget: markup.NewBudget(), room: pageText,
-		calls: map[string]*Tool{}, earlier: map[string]call{}}
+		calls: map[string]*Tool{}, earlier: map[string]call{}, early: map[string]early{}}
 }
 
 // Budget is what the builder's page may still take.
@@ -96,7 +97,12 @@ func (b *Builder) Done() []Item {
 			t.State, t.Word = "running", "running"
 		}
 	}
-	return b.items
+	for i := range b.items {
+		if it := &b.items[i]; it.Kind == "result" {
+			it.Parts = slices.DeleteFunc(it.Parts, func(p Part) bool { return p.Tool != nil && p.Tool.moved })
+		}
+	}
+	return slices.DeleteFunc(b.items, func(it Item) bool { return it.Kind == "result" && len(it.Parts) == 0 })
 }
 
 // gap says that lines from from to before to are not stored. A bare client sends no blank lines: there it means

@@ -104,6 +104,7 @@ type Picture struct {
 type Tool struct {
 	ID, Name, Summary string
 	Folder, File      string // Summary, when it is a path
+	moved             bool   // a result that its call shows
 	State             string // "ok", "error", "running", "none": no result is known
 	Word              string // State in words
 	Open              bool   // shown unfolded

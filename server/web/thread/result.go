@@ -71,12 +71,35 @@ func (b *Builder) results(rec transcript.Record, it Item) {
 		}
 		b.finish(t, rec, x)
 		alone = append(alone, Part{Kind: "tool", Tool: t})
+		if t.CallURL == "" {
+			b.early[x.ToolID] = early{t, b.at, rec, x}
+		}
 	}
 	if len(alone) == 0 {
 		return
 	}
 	it.Kind, it.Parts = "result", alone
 	b.push(it)
+}
+
+// early is a result that stands before its call, as results of calls that ran side by side may.
+type early struct {
+	tool  *Tool // where it is shown unless the call comes
+	at    StoredLine
+	rec   transcript.Record
+	block transcript.Block
+}
+
+// claim gives a call the result that stood before it.
+func (b *Builder) claim(t *Tool, id string) {
+	e, ok := b.early[id]
+	if !ok {
+		return
+	}
+	at := b.at
+	b.at, b.images = e.at, nil
+	b.finish(t, e.rec, e.block)
+	b.at, b.images, e.tool.moved = at, nil, true
 }
 
 // finish attaches a result to its call.

@@ -91,6 +91,7 @@ func (b *Builder) call(rec transcript.Record, x transcript.Block) *Tool {
 	}
 	if t.ID != "" {
 		b.calls[t.ID] = t
+		b.claim(t, t.ID)
 	}
 	t.ID, _ = page.Cut(t.ID, idSize)
 	return t
