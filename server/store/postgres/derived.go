@@ -260,12 +260,12 @@ UPDATE streams AS s SET derived = -1, leased = 0, redo = true WHERE `+sqlstore.H
 
 // derivedTables are those that ResetDerived empties. Triggers keep usage_sums: it follows answers.
 var derivedTables = []string{"gram_segments", "gram_pages", "gram_purges", "answers", "usage_sums",
-	"usage_totals", "usage_days", "drops", "facts", "folds", "moments", "edits"}
+	"usage_totals", "drops", "facts", "folds", "moments", "edits"}
 
 // ofRetired says which rows can't be derived again, because lines were retired: usage_sums follows answers.
 var ofRetired = map[string]string{
 	"answers":    ` WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired)`,
-	"usage_sums": ` WHERE false`, "usage_totals": ` WHERE false`, "usage_days": ` WHERE false`,
+	"usage_sums": ` WHERE false`, "usage_totals": ` WHERE false`,
 	"drops": ` WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired)`,
 	"facts": ` WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired_streams)`,
 }

@@ -321,25 +321,12 @@ CREATE TABLE usage_sums (
 CREATE INDEX usage_sums_empty ON usage_sums (owner) WHERE answers = 0;
 CREATE INDEX usage_sums_untotalled ON usage_sums (owner, slot) WHERE total = 0;
 
--- Sums of usage_sums over all owners: by half hours, and by days of the zones that are asked for; see package sums.
+-- Sums of usage_sums over all owners.
 CREATE TABLE usage_totals (
   slot bigint NOT NULL, model text COLLATE "C" NOT NULL, long boolean NOT NULL, answers bigint NOT NULL,
   input bigint NOT NULL, output bigint NOT NULL, cache_read bigint NOT NULL, cache_write_5m bigint NOT NULL,
   cache_write_1h bigint NOT NULL, searches bigint NOT NULL, PRIMARY KEY (slot, model, long)
 );
-
-CREATE TABLE usage_days (
-  zone bigint NOT NULL, -- half hours east of UTC
-  day bigint NOT NULL,  -- since 1970, there
-  model text COLLATE "C" NOT NULL, long boolean NOT NULL, answers bigint NOT NULL, input bigint NOT NULL,
-  output bigint NOT NULL, cache_read bigint NOT NULL, cache_write_5m bigint NOT NULL,
-  cache_write_1h bigint NOT NULL, searches bigint NOT NULL, PRIMARY KEY (zone, day, model, long)
-);
-
-CREATE TABLE usage_zones (
-  zone bigint PRIMARY KEY -- of which usage_days has all days
-);
-INSERT INTO usage_zones VALUES (0);
 
 CREATE FUNCTION usage_slot(at bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS
 $$ SELECT (at - (at % 1800000000 + 1800000000) % 1800000000) / 1800000000 $$;

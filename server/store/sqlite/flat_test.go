@@ -146,12 +146,12 @@ func TestFlat(t *testing.T) {
 			return int(x.Count), err
 		}},
 		{"usage by day", true, func(d counted, s *Store) (int, error) {
-			rows, err := sqlstore.Usage(t.Context(), d.counter, usageTerms, everyone, server.UsageQuery{By: []string{"day"},
+			rows, err := sqlstore.Usage(t.Context(), d.counter, everyone, server.UsageQuery{By: []string{"day"},
 				Since: said.AddDate(0, -1, 0).Truncate(24 * time.Hour)})
 			return len(rows), err
 		}},
 		{"a member's usage, from within a half hour on", false, func(d counted, s *Store) (int, error) {
-			rows, err := sqlstore.Usage(t.Context(), d.counter, usageTerms, member, server.UsageQuery{By: []string{"day"},
+			rows, err := sqlstore.Usage(t.Context(), d.counter, member, server.UsageQuery{By: []string{"day"},
 				Since: said.AddDate(0, -1, 0).Add(time.Minute)})
 			return len(rows), err
 		}},

@@ -307,25 +307,12 @@ CREATE TABLE usage_sums (
 ) WITHOUT ROWID;
 CREATE INDEX usage_sums_untotalled ON usage_sums (owner, slot) WHERE total = 0;
 
--- Sums of usage_sums over all owners: by half hours, and by days of the zones that are asked for; see package sums.
+-- Sums of usage_sums over all owners.
 CREATE TABLE usage_totals (
   slot INTEGER NOT NULL, model TEXT NOT NULL, long INTEGER NOT NULL, answers INTEGER NOT NULL,
   input INTEGER NOT NULL, output INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write_5m INTEGER NOT NULL,
   cache_write_1h INTEGER NOT NULL, searches INTEGER NOT NULL, PRIMARY KEY (slot, model, long)
 ) WITHOUT ROWID;
-
-CREATE TABLE usage_days (
-  zone INTEGER NOT NULL, -- half hours east of UTC
-  day INTEGER NOT NULL,  -- since 1970, there
-  model TEXT NOT NULL, long INTEGER NOT NULL, answers INTEGER NOT NULL, input INTEGER NOT NULL,
-  output INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write_5m INTEGER NOT NULL,
-  cache_write_1h INTEGER NOT NULL, searches INTEGER NOT NULL, PRIMARY KEY (zone, day, model, long)
-) WITHOUT ROWID;
-
-CREATE TABLE usage_zones (
-  zone INTEGER PRIMARY KEY -- of which usage_days has all days
-);
-INSERT INTO usage_zones VALUES (0);
 
 -- Who changes usage_sums, inserts here: n is 1 for an answer that counts from now on, -1 for one that does no more.
 CREATE VIEW usage_changes AS SELECT 0 AS n, '' AS project_hash, '' AS project, '' AS machine, owner, time, model, input,

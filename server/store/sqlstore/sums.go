@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"fmt"
-	"sync"
 )
 
 // database is what the two databases do differently.
@@ -15,10 +14,7 @@ type database interface {
 }
 
 // Sums are the sums of a database. Safe for concurrent use.
-type Sums struct {
-	db     database
-	wanted sync.Map // zones whose days are to be summed up
-}
+type Sums struct{ db database }
 
 // NewSums returns the sums of a database.
 func NewSums(db database) *Sums { return &Sums{db: db} }

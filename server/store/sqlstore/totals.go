@@ -8,26 +8,11 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-const (
-	// totalMost is about how many rows of usage are summed up in one transaction: derivers of their owners wait.
-	totalMost = 500
-	// mostZone is how far a zone is from UTC at most, in half hours.
-	mostZone = 28
-)
-
-// Want has days of a zone, in half hours east of UTC, summed up from the next time on.
-func (x *Sums) Want(zone int64) {
-	if zone >= -mostZone && zone <= mostZone {
-		x.wanted.Store(zone, true)
-	}
-}
+// totalMost is about how many rows of usage are summed up in one transaction: derivers of their owners wait.
+const totalMost = 500
 
 // untotalled says whether there is usage to sum up.
 func (x *Sums) untotalled(ctx context.Context, d Dialect) (some bool, err error) {
-	x.wanted.Range(func(any, any) bool { some = true; return false })
-	if some {
-		return true, nil
-	}
 	err = d.Query(ctx, `SELECT EXISTS (SELECT 1 FROM usage_sums s WHERE s.total = 0)`, nil,
 		func(row Scanner) error { return row.Scan(&some) })
 	return some, err
@@ -54,10 +39,6 @@ func (x *Sums) totals(ctx context.Context, d Dialect) (more bool, err error) {
 	if leads, err := d.TryHold(ctx, HeldSums, 0); err != nil || !leads {
 		return false, err
 	}
-	zones, err := x.zones(ctx, d)
-	if err != nil {
-		return false, err
-	}
 	var all []total
 	for owner := int64(-1); len(all) < totalMost; {
 		next, err := number(ctx, d,
@@ -75,7 +56,7 @@ func (x *Sums) totals(ctx context.Context, d Dialect) (more bool, err error) {
 		}
 		all = append(all, some...)
 	}
-	return len(all) >= totalMost, add(ctx, d, all, zones)
+	return len(all) >= totalMost, add(ctx, d, all)
 }
 
 // ofOwner takes what the totals lack of an owner, at most about totalMost rows of it.
@@ -117,8 +98,8 @@ FROM usage_sums WHERE `+where+` GROUP BY slot, model, long`, args, func(row Scan
 	})
 }
 
-// add adds differences to the totals, and to the days of zones.
-func add(ctx context.Context, d Dialect, list []total, zones []int64) error {
+// add adds differences to the totals.
+func add(ctx context.Context, d Dialect, list []total) error {
 	list = merged(list)
 	for i := range list {
 		t := &list[i]
@@ -129,11 +110,6 @@ func add(ctx context.Context, d Dialect, list []total, zones []int64) error {
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (slot, model, long) DO UPDATE SET `+added,
 			append([]any{t.slot, t.model, t.long}, t.values()...)...)
 		if err != nil {
-			return err
-		}
-	}
-	for _, zone := range zones {
-		if err := addDays(ctx, d, list, zone); err != nil {
 			return err
 		}
 	}
@@ -164,69 +140,6 @@ const added = `answers = t.answers + excluded.answers, input = t.input + exclude
   output = t.output + excluded.output, cache_read = t.cache_read + excluded.cache_read,
   cache_write_5m = t.cache_write_5m + excluded.cache_write_5m,
   cache_write_1h = t.cache_write_1h + excluded.cache_write_1h, searches = t.searches + excluded.searches`
-
-// addDays adds differences to a zone's days.
-func addDays(ctx context.Context, d Dialect, list []total, zone int64) error {
-	type key struct {
-		day   int64
-		model string
-		long  bool
-	}
-	days := map[key]*total{}
-	var order []key
-	for i := range list {
-		t := &list[i]
-		k := key{dayOf(t.slot, zone), t.model, t.long}
-		if days[k] == nil {
-			days[k] = &total{}
-			order = append(order, k)
-		}
-		days[k].sum = days[k].sum.Add(t.sum)
-	}
-	for _, k := range order {
-		if days[k].sum == (server.Tokens{}) {
-			continue
-		}
-		_, err := d.Exec(ctx, `INSERT INTO usage_days AS t (zone, day, model, long, `+tokens+`)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (zone, day, model, long) DO UPDATE SET `+added,
-			append([]any{zone, k.day, k.model, k.long}, days[k].values()...)...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// zones are those of which days are kept, with those that were asked for meanwhile.
-func (x *Sums) zones(ctx context.Context, d Dialect) ([]int64, error) {
-	zones, err := number(ctx, d, selectZones)
-	if err != nil {
-		return nil, err
-	}
-	var wanted []int64
-	x.wanted.Range(func(zone, _ any) bool {
-		wanted = append(wanted, zone.(int64))
-		return true
-	})
-	for _, zone := range wanted {
-		x.wanted.Delete(zone)
-		if slices.Contains(zones, zone) {
-			continue
-		}
-		zones = append(zones, zone)
-		_, err := d.Exec(ctx, `INSERT INTO usage_zones (zone) VALUES (?)`, zone)
-		if err == nil {
-			_, err = d.Exec(ctx, `INSERT INTO usage_days (zone, day, model, long, `+tokens+`)
-SELECT zone, (slot + zone - ((slot + zone) % 48 + 48) % 48) / 48, model, long, sum(answers), sum(input), sum(output),
-  sum(cache_read), sum(cache_write_5m), sum(cache_write_1h), sum(searches)
-FROM usage_totals CROSS JOIN usage_zones WHERE zone = ? GROUP BY 1, 2, 3, 4`, zone)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return zones, nil
-}
 
 // number lists the numbers of a query.
 func number(ctx context.Context, d Dialect, query string, args ...any) ([]int64, error) {

@@ -14,36 +14,25 @@ import (
 // is a quarter of an hour off.
 const usageSlot = 30 * time.Minute
 
-// UsageTerms is what one database says of usage in words of its own.
-type UsageTerms struct {
-	// Day and Hour are of u.at, in seconds since 1970, plus ? seconds. A zone must not carry them out of the years 1 to
-	// 9999: SQLite knows no day beyond them, and one answer with such a time would take all sums with it.
-	Day, Hour string
-	// Want gets the zone of a question, in half hours east of UTC, whose days are not summed up.
-	Want func(zone int64)
-}
-
-func (t UsageTerms) column(by string) (string, bool) {
-	column, ok := map[string]string{
-		"day": t.Day, "hour": t.Hour, "project": `u.project_hash`, "model": `u.model`, "machine": `u.machine`,
-		"user": `u.owner`, "session": `u.session_id`, "long": `u.long`,
-	}[by]
-	return column, ok
+// usageColumns are what usage u is grouped by. u.at is in seconds since 1970, in the zone of the question. Days are
+// numbers since then, of the years 1 to 9999; 1970 began on a Thursday.
+var usageColumns = map[string]string{
+	"day": `CASE WHEN u.at < -62135596800 THEN -719162 WHEN u.at > 253402300799 THEN 2932896
+  ELSE (u.at - (u.at % 86400 + 86400) % 86400) / 86400 END`,
+	"hour":    `(((u.at - (u.at % 3600 + 3600) % 3600) / 3600 + 72) % 168 + 168) % 168`,
+	"project": `u.project_hash`, "model": `u.model`, "machine": `u.machine`, "user": `u.owner`,
+	"session": `u.session_id`, "long": `u.long`,
 }
 
 // Usage sums the answers that count: from sums of half hours, and at the ends of the time asked for, or where sums know
 // too little, from the answers.
-func Usage(ctx context.Context, l Dialect, t UsageTerms, scope server.Scope,
-	q server.UsageQuery) ([]server.UsageRow, error) {
+func Usage(ctx context.Context, l Dialect, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
 	var columns, group []string
 	var args []any
 	for i, by := range q.By {
-		column, ok := t.column(by)
+		column, ok := usageColumns[by]
 		if !ok {
 			return nil, fmt.Errorf("sum usage: nothing is known by %q", by)
-		}
-		for range strings.Count(column, "?") {
-			args = append(args, int64(q.Zone.Seconds()))
 		}
 		columns, group = append(columns, column), append(group, fmt.Sprint(i+1))
 	}
@@ -53,15 +42,14 @@ func Usage(ctx context.Context, l Dialect, t UsageTerms, scope server.Scope,
 	}
 	var from []string
 	parts := usageParts(q)
-	totalled := ofTotals(scope, q)
+	totalled := ofTotals(scope, q) && parts[0].from == fromSums
 	if totalled {
-		var err error
-		if parts, err = totalParts(ctx, l, t, q, parts); err != nil {
-			return nil, fmt.Errorf("sum usage: %w", err)
-		}
+		lack := parts[0]
+		parts[0].from, lack.from = fromTotals, fromDifferences
+		parts = append(parts, lack)
 	}
 	for _, part := range parts {
-		query, values := part.query(t, scope, q)
+		query, values := part.query(scope, q)
 		from, args = append(from, query), append(args, values...)
 	}
 	query := `SELECT ` + strings.Join(columns, ", ") + ` FROM (` + strings.Join(from, ` UNION ALL `) + `) u`
@@ -83,15 +71,22 @@ func Usage(ctx context.Context, l Dialect, t UsageTerms, scope server.Scope,
 	return out, nil
 }
 
-// source is where a part of usage is summed from: single answers, half hours by owner, or, of all owners, half hours,
-// days of a zone, or what these lack.
+// ofTotals says whether totals over all owners know the answer.
+func ofTotals(scope server.Scope, q server.UsageQuery) bool {
+	return scope.All && scope.Only == 0 && q.Project == "" && q.Machine == nil && q.User == 0 &&
+		!slices.ContainsFunc(q.By, func(by string) bool {
+			return !slices.Contains([]string{"day", "hour", "model", "long"}, by)
+		})
+}
+
+// source is where a part of usage is summed from: single answers, half hours by owner, half hours of all owners, or what
+// these lack.
 type source int
 
 const (
 	fromAnswers source = iota
 	fromSums
 	fromTotals
-	fromDays
 	fromDifferences
 )
 
@@ -99,13 +94,12 @@ const (
 type usagePart struct {
 	from         source
 	since, until time.Time // zero: no bound
-	zone         int64     // of days, in half hours
 }
 
 func usageParts(q server.UsageQuery) []usagePart {
 	zoned := slices.Contains(q.By, "day") || slices.Contains(q.By, "hour")
 	if q.Session != "" || slices.Contains(q.By, "session") || zoned && q.Zone%usageSlot != 0 {
-		return []usagePart{{fromAnswers, q.Since, q.Until, 0}}
+		return []usagePart{{fromAnswers, q.Since, q.Until}}
 	}
 	first, last := q.Since, q.Until
 	if !first.IsZero() {
@@ -118,14 +112,14 @@ func usageParts(q server.UsageQuery) []usagePart {
 		last = slotOf(last)
 	}
 	if !first.IsZero() && !last.IsZero() && !first.Before(last) {
-		return []usagePart{{fromAnswers, q.Since, q.Until, 0}}
+		return []usagePart{{fromAnswers, q.Since, q.Until}}
 	}
-	parts := []usagePart{{fromSums, first, last, 0}}
+	parts := []usagePart{{fromSums, first, last}}
 	if !first.Equal(q.Since) {
-		parts = append(parts, usagePart{fromAnswers, q.Since, first, 0})
+		parts = append(parts, usagePart{fromAnswers, q.Since, first})
 	}
 	if !last.Equal(q.Until) {
-		parts = append(parts, usagePart{fromAnswers, last, q.Until, 0})
+		parts = append(parts, usagePart{fromAnswers, last, q.Until})
 	}
 	return parts
 }
@@ -138,7 +132,7 @@ func slotOf(at time.Time) time.Time {
 }
 
 // query selects what usage is summed of.
-func (p usagePart) query(t UsageTerms, scope server.Scope, q server.UsageQuery) (string, []any) {
+func (p usagePart) query(scope server.Scope, q server.UsageQuery) (string, []any) {
 	var f Filter
 	f.Scope(scope)
 	if !scope.All {
@@ -148,11 +142,12 @@ func (p usagePart) query(t UsageTerms, scope server.Scope, q server.UsageQuery) 
 	f.Streams(q.Project, q.Machine, q.User)
 	table, at, model := `usage_sums s`, `s.slot`, `s.model`
 	unit := int64(usageSlot / time.Microsecond)
-	columns := `s.model AS model, s.long AS long, s.slot * 1800 AS at, s.answers AS answers, s.input AS input,
+	zone := fmt.Sprintf(` + %d AS at`, int64(q.Zone/time.Second))
+	columns := `s.model AS model, s.long AS long, s.slot * 1800` + zone + `, s.answers AS answers, s.input AS input,
   s.output AS output, s.cache_read AS cache_read, s.cache_write_5m AS cache_write_5m,
   s.cache_write_1h AS cache_write_1h, s.searches AS searches, '' AS session_id`
 	switch p.from {
-	case fromTotals, fromDays, fromDifferences:
+	case fromTotals, fromDifferences:
 		return p.total(q)
 	case fromSums:
 		f.Add(`s.answers <> 0`)
@@ -160,7 +155,7 @@ func (p usagePart) query(t UsageTerms, scope server.Scope, q server.UsageQuery) 
 		table = `answers a JOIN streams s ON s.owner = a.owner AND s.id = a.stream`
 		at, model, unit = `a.time`, `substr(a.model, 1, 200)`, 1
 		columns = model + ` AS model, (` + LongContext + `) AS long,
-  (a.time - (a.time % 1000000 + 1000000) % 1000000) / 1000000 AS at, 1 AS answers, a.input AS input,
+  (a.time - (a.time % 1000000 + 1000000) % 1000000) / 1000000` + zone + `, 1 AS answers, a.input AS input,
   a.output AS output, a.cache_read AS cache_read, a.cache_write_5m AS cache_write_5m,
   a.cache_write_1h AS cache_write_1h, a.searches AS searches, s.session_id AS session_id`
 		f.Add(`a.counted`)
@@ -187,6 +182,34 @@ func (p usagePart) query(t UsageTerms, scope server.Scope, q server.UsageQuery) 
 		columns + ` FROM ` + table + ` ` + f.Where(), f.Args
 }
 
+// total is query for usage of all owners.
+func (p usagePart) total(q server.UsageQuery) (string, []any) {
+	var f Filter
+	table, less := `usage_totals s`, func(string) string { return `` }
+	if p.from == fromDifferences {
+		table, less = `usage_sums s`, func(sum string) string { return ` - s.t_` + sum }
+		f.Add(`s.total = 0`)
+	}
+	const unit = int64(usageSlot / time.Microsecond)
+	if q.Model != "" {
+		f.Add(`s.model = ?`, q.Model)
+	}
+	if !p.since.IsZero() {
+		f.Add(`s.slot >= ?`, p.since.UnixMicro()/unit)
+	}
+	if !p.until.IsZero() {
+		f.Add(`s.slot < ?`, p.until.UnixMicro()/unit)
+	}
+	columns := `0 AS owner, '' AS project_hash, '' AS project, '' AS machine, s.model AS model, s.long AS long, ` +
+		fmt.Sprintf(`s.slot * 1800 + %d AS at`, int64(q.Zone/time.Second))
+	for _, sum := range []string{
+		"answers", "input", "output", "cache_read", "cache_write_5m", "cache_write_1h", "searches",
+	} {
+		columns += `, s.` + sum + less(sum) + ` AS ` + sum
+	}
+	return `SELECT ` + columns + `, '' AS session_id FROM ` + table + ` ` + f.Where(), f.Args
+}
+
 // answersOf makes answers of some time be looked up in the index of each owner whose answers may be asked for.
 func answersOf(f *Filter, scope server.Scope, user int64) {
 	switch {
@@ -210,8 +233,9 @@ const countedOwners = `a.owner IN (
 // scanUsage scans a row of usage, grouped by what by names, with a name of its project.
 func scanUsage(row Scanner, by []string) (server.UsageRow, error) {
 	u := server.UsageRow{Hour: -1}
+	var day int64
 	fields := map[string]any{
-		"day": &u.Day, "hour": &u.Hour, "project": &u.Project, "model": &u.Model, "machine": &u.Machine,
+		"day": &day, "hour": &u.Hour, "project": &u.Project, "model": &u.Model, "machine": &u.Machine,
 		"user": &u.User, "session": &u.Session, "long": &u.Long,
 	}
 	var to []any
@@ -226,6 +250,9 @@ func scanUsage(row Scanner, by []string) (server.UsageRow, error) {
 	}
 	if err := row.Scan(to...); err != nil {
 		return u, err
+	}
+	if slices.Contains(by, "day") {
+		u.Day = time.Unix(day*24*60*60, 0).UTC().Format(time.DateOnly)
 	}
 	if u.Project != "" && name != nil {
 		u.Name = *name
