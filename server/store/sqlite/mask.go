@@ -23,22 +23,8 @@ func (m maskDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error
 // ClearDerived implements masks.Database. The index of texts keeps runs of three characters of what is removed until it
 // is merged, which Scrub sees to.
 func (m maskDatabase) ClearDerived(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
-	if err := search.Removed(ctx, d, owner, stream); err != nil {
+	if _, err := d.Exec(ctx, `INSERT INTO scrub (due) VALUES (random())`); err != nil {
 		return err
 	}
-	if err := sqlstore.RemoveEdits(ctx, d, owner, stream); err != nil {
-		return err
-	}
-	for _, query := range []string{
-		`DELETE FROM facts WHERE owner = ? AND stream = ?`,
-		`DELETE FROM folds WHERE owner = ? AND stream = ?`,
-		`DELETE FROM moments WHERE owner = ? AND stream = ?`,
-		`UPDATE streams SET redo = 1, derived = 0, leased = 0, version = version + 1 WHERE owner = ? AND id = ?`,
-	} {
-		if _, err := d.Exec(ctx, query, owner, stream); err != nil {
-			return err
-		}
-	}
-	_, err := d.Exec(ctx, `INSERT INTO scrub (due) VALUES (random())`)
-	return err
+	return search.ClearMasked(ctx, d, sqlstore.OwnedStream{Owner: owner, Stream: stream})
 }

@@ -22,30 +22,14 @@ func (r retentionDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) 
 // until it is merged, which Scrub sees to.
 func (r retentionDatabase) DropFromIndex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
 	how lines.IndexDrop) error {
-	if err := search.Removed(ctx, d, owner, stream); err != nil {
-		return err
-	}
-	if err := sqlstore.RemoveEdits(ctx, d, owner, stream); err != nil {
-		return err
-	}
 	if _, err := d.Exec(ctx, `INSERT INTO scrub (due) VALUES (random())`); err != nil {
 		return err
 	}
-	if !how.Forget {
-		_, err := d.Exec(ctx, `UPDATE streams SET redo = 1, derived = -1, leased = ? WHERE id = ?`,
-			sqlstore.Micros(how.Again), stream)
-		return err
+	x := sqlstore.OwnedStream{Owner: owner, Stream: stream}
+	if how.Forget {
+		return search.ClearQuotes(ctx, d, x)
 	}
-	for _, query := range []string{
-		`DELETE FROM folds WHERE owner = ? AND stream = ?`, `DELETE FROM moments WHERE owner = ? AND stream = ?`,
-		`UPDATE facts SET title = '', first_prompt = '', folded = '' WHERE owner = ? AND stream = ?`,
-		`UPDATE streams SET redo = false, derived = version, leased = 0 WHERE owner = ? AND id = ?`,
-	} {
-		if _, err := d.Exec(ctx, query, owner, stream); err != nil {
-			return err
-		}
-	}
-	return nil
+	return search.ClearTexts(ctx, d, x, how.Again)
 }
 
 // SubtractUsage implements retention.Database.

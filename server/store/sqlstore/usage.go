@@ -79,8 +79,8 @@ func ofTotals(scope server.Scope, q server.UsageQuery) bool {
 		})
 }
 
-// source is where a part of usage is summed from: single answers, half hours by owner, half hours of all owners, or what
-// these lack.
+// source is where a part of usage is summed from: single answers, half hours by owner, half hours of all owners, or
+// what these lack.
 type source int
 
 const (
