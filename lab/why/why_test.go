@@ -72,7 +72,10 @@ func TestWhy(t *testing.T) {
 		if kinds[kind] == nil {
 			kinds[kind] = &tally{}
 		}
-		kinds[kind].add(written.Answer(c, false), want)
+		answer := written.Answer(c, false)
+		if right := kinds[kind].add(answer, want); !right && setting.Has("each") {
+			t.Logf("%s: %s of %s: %s", kind, c.Name[:9], strings.Join(want, " "), inShort(answer))
+		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		x := kinds[kind]
@@ -83,9 +86,19 @@ func TestWhy(t *testing.T) {
 
 func percent(n, of int) float64 { return 100 * float64(n) / float64(max(of, 1)) }
 
-func (x *tally) add(a provenance.Answer, want []string) {
+// inShort is an answer on one line: how many lines are whose, and why others are nobody's.
+func inShort(a provenance.Answer) string {
+	out := fmt.Sprint(a.Added, " lines")
+	for _, s := range a.Sessions {
+		out += fmt.Sprintf(", %s %d", s.SessionID, s.Lines)
+	}
+	return out + ", " + fmt.Sprint(a.NotProven)
+}
+
+// add counts an answer. It is right when all that it names, and at least one session, are the commit's.
+func (x *tally) add(a provenance.Answer, want []string) (right bool) {
 	x.commits++
-	hit := false
+	hit, all := false, true
 	for _, s := range a.Sessions {
 		x.named++
 		if slices.Contains(want, s.SessionID) {
@@ -93,11 +106,13 @@ func (x *tally) add(a provenance.Answer, want []string) {
 			hit = true
 		} else {
 			x.wrong++
+			all = false
 		}
 	}
 	if !hit {
 		x.missed++
 	}
+	return hit && all
 }
 
 // kindOf says whose a commit is, and which sessions' it is.
