@@ -129,7 +129,7 @@ func TestGolden(t *testing.T) {
 		"focused.html": sessionPath(tourID, ""), "everything.html": sessionPath(tourID, "", "mode", "everything"), "prompts.html": sessionPath(tourID, "/prompts"),
 		"agent.html": sessionPath(agentID, ""), "compare.html": sessionPath(tourID, "/compare"), "entry.html": sessionPath(tourID, "/entry/14"), "list.html": "/",
 		"context.html": sessionPath(tourID, "/context"), "artifacts.html": sessionPath(tourID, "/artifacts"), "document.html": document(tourID, "docs/plan.md"),
-		"documentdiff.html": sessionPath(tourID, "/document/compare", "path", "docs/plan.md"), "export.md": sessionPath(tourID, "/export", "format", "md"),
+		"documentdiff.html": sessionPath(tourID, "/document/compare", "path", "docs/plan.md"), "export.markdown": sessionPath(tourID, "/export", "format", "md"),
 	} {
 		got := s.get(t, path)
 		if strings.HasSuffix(name, ".html") {
