@@ -56,6 +56,9 @@ func serve(c *cobra.Command, f serveFlags) (err error) {
 		return err
 	}
 	st, err := openServing(c.Context(), f, set, ln)
+	if c.Context().Err() != nil && errors.Is(err, context.Canceled) {
+		return ln.Close() // stopped before it had started
+	}
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -188,6 +189,17 @@ func TestTerminate(t *testing.T) {
 	}
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
+	}
+}
+
+// TestStoppedWhileItOpens: a server that is stopped before it has opened its store ends well.
+func TestStoppedWhileItOpens(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, words bytes.Buffer
+	code := run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--store", "sqlite:" + filepath.Join(t.TempDir(), "server.db")}, &out, &words)
+	if code != 0 {
+		t.Errorf("exit %d, %s", code, words.String())
 	}
 }
 
