@@ -66,7 +66,7 @@ func TestPostgresAnswersOnce(t *testing.T) {
 	if err != nil || len(tasks) != 2 {
 		t.Fatalf("%v, %v", tasks, err)
 	}
-	const rounds, answers = 8, 2000
+	const rounds, answers = 8, 400
 	for round := range rounds {
 		var wg sync.WaitGroup
 		for i, s := range servers {

@@ -20,21 +20,7 @@ func numbered(sql string, args []any) (string, []any) {
 			out = append(out, c)
 		}
 	}
-	fit := make([]any, len(args))
-	for i, arg := range args {
-		switch x := arg.(type) {
-		case string:
-			arg = sqlstore.CleanText(x)
-		case []string:
-			list := make([]string, len(x))
-			for k := range x {
-				list[k] = sqlstore.CleanText(x[k])
-			}
-			arg = list
-		}
-		fit[i] = arg
-	}
-	return string(out), fit
+	return string(out), sqlstore.CleanValues(args)
 }
 
 // selectSession is the query of a sqlstore.Finder.

@@ -17,7 +17,7 @@ type executor interface {
 }
 
 func (l dialect) Exec(ctx context.Context, query string, args ...any) (int64, error) {
-	res, err := l.db.ExecContext(ctx, query, args...)
+	res, err := l.db.ExecContext(ctx, query, sqlstore.CleanValues(args)...)
 	if err != nil {
 		return 0, err
 	}
@@ -25,7 +25,7 @@ func (l dialect) Exec(ctx context.Context, query string, args ...any) (int64, er
 }
 
 func (l dialect) Query(ctx context.Context, query string, args []any, row func(sqlstore.Scanner) error) error {
-	rows, err := l.db.QueryContext(ctx, query, args...)
+	rows, err := l.db.QueryContext(ctx, query, sqlstore.CleanValues(args)...)
 	if err != nil {
 		return err
 	}
