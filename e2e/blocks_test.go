@@ -11,35 +11,40 @@ import (
 	"github.com/ccship/ccship/server/store/lines"
 )
 
-// unpack turns the blocks of a SQLite store into rows of lines, which a statement can change.
-func unpack(t testing.TB, db *sql.DB) {
+// unpack turns the blocks of a SQLite store into rows of lines, which a statement of the same transaction can change:
+// the server packs them again soon.
+func unpack(t testing.TB, tx *sql.Tx) {
+	t.Helper()
+	packed(t, tx, func(at [4]int64, l *lines.Line) {
+		_, err := tx.Exec(`INSERT INTO lines (owner, stream, epoch, generation, line, kind, raw, received) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING`, at[0], at[1], at[2], at[3], l.Index, l.Kind, append([]byte{}, l.Raw...), l.Received)
+		must(t, err)
+	})
+	_, err := tx.Exec(`DELETE FROM blocks`)
+	must(t, err)
+}
+
+// packed passes on every line in the blocks of a SQLite store, with its owner, stream, epoch and generation.
+func packed(t testing.TB, tx *sql.Tx, each func(at [4]int64, l *lines.Line)) {
 	t.Helper()
 	codec, err := lines.NewCodec()
 	must(t, err)
-	tx, err := db.Begin()
-	must(t, err)
-	defer func() { _ = tx.Rollback() }()
 	rows, err := tx.Query(`SELECT owner, stream, epoch, generation, first, last, lines, raw_bytes, sha256, header, data FROM blocks`)
 	must(t, err)
 	defer rows.Close()
 	for rows.Next() {
-		var owner, stream, epoch, generation int64
+		var at [4]int64
 		var b lines.Block
-		must(t, rows.Scan(&owner, &stream, &epoch, &generation, &b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data))
+		must(t, rows.Scan(&at[0], &at[1], &at[2], &at[3], &b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data))
 		content, err := codec.Open(&b)
 		must(t, err)
 		for i := range content.Entries {
 			l := content.Line(i)
-			_, err := tx.Exec(`INSERT INTO lines (owner, stream, epoch, generation, line, kind, raw, received) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING`, owner, stream, epoch, generation, l.Index, l.Kind, append([]byte{}, l.Raw...), l.Received)
-			must(t, err)
+			each(at, &l)
 		}
 		codec.Release(content)
 	}
 	must(t, rows.Err())
-	_, err = tx.Exec(`DELETE FROM blocks`)
-	must(t, err)
-	must(t, tx.Commit())
 }
 
 // TestDamagedBlock: a byte of a packed block is flipped on the server's disk. Both verify commands name the session and

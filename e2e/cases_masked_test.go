@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"database/sql"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/transcript/planted"
 )
 
@@ -34,18 +36,24 @@ func (s *secrets) stored(w *world) {
 	eventually(w.t, "all secrets are in files of the server", time.Minute, func() bool { return len(s.inFiles(w)) >= len(s.needles) })
 }
 
-// inFiles are the secrets in the files of the server.
-func (s *secrets) inFiles(w *world) (found []string) {
+// inFiles are the secrets in the files of the server, and in the lines that it has packed meanwhile.
+func (s *secrets) inFiles(w *world) []string {
 	w.t.Helper()
+	db, err := sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)")
+	must(w.t, err)
+	defer db.Close()
+	tx, err := db.Begin()
+	must(w.t, err)
+	var all []byte
+	packed(w.t, tx, func(_ [4]int64, l *lines.Line) { all = append(append(all, l.Raw...), '\n') })
+	must(w.t, tx.Rollback())
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(w.exact.database()), "*"))
 	must(w.t, err)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err == nil { // else removed meanwhile
-			found = append(found, s.in(text)...)
-		}
+		text, _ := os.ReadFile(file) // an error: it was removed meanwhile
+		all = append(all, text...)
 	}
-	return found
+	return s.in(all)
 }
 
 // says runs a verb that must succeed and say something.

@@ -308,12 +308,16 @@ func (w *world) alter(statement string) {
 	db, err := sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)&_txlock=immediate")
 	must(w.t, err)
 	defer db.Close()
-	unpack(w.t, db)
-	result, err := db.Exec(statement)
+	tx, err := db.Begin()
+	must(w.t, err)
+	defer func() { _ = tx.Rollback() }()
+	unpack(w.t, tx)
+	result, err := tx.Exec(statement)
 	must(w.t, err)
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
 		w.t.Fatalf("%s: %d rows, %v", statement, n, err)
 	}
+	must(w.t, tx.Commit())
 }
 
 // TestDropsAreTold shows a rewrite that took lines out in status, with the way back.
