@@ -37,9 +37,12 @@ func newScribe(w *world, seed uint64, n int) *scribe {
 	return s
 }
 
+// patiently is how long a capture of a test waits for the server, unless another --wait comes behind it.
+const patiently = "15m"
+
 // capture is how a script runs: $1 is the source, $2 the transcript, $3 a folder for signs between command and test.
 func (s *scribe) capture(script string, flags ...string) []string {
-	args := append([]string{"capture"}, flags...)
+	args := append([]string{"capture", "--wait", patiently}, flags...)
 	return append(args, "--", "sh", "-c", `mkdir -p "$(dirname "$2")"; `+script, "sh", s.source, s.path, s.dir)
 }
 
@@ -106,14 +109,24 @@ func TestCaptureLacks(t *testing.T) {
 	t.Parallel()
 	s := newScribe(exactWorld(t), 34, 12)
 	spool := filepath.Join(s.dir, "volume", strings.Repeat("spool", 30)) // longer than the path of a socket may be
-	s.gate.set(unreachable)
-	out := s.ccship(s.capture(`cat "$1" >>"$2"; exit 3`, "--wait", "2s", "--spool", spool)...)
+	var sent atomic.Bool                                                 // a request with lines was made: they are in the spool
+	s.gate.set(onPost(func(r *http.Request) *verdict {
+		sent.Store(true)
+		return unreachable(r)
+	}))
+	out := s.ccship(s.capture(`cat "$1" >>"$2"; exit 3`, "--wait", "5s", "--spool", spool)...)
 	if out.code != 3 || !strings.Contains(out.stderr, "12 lines") || !strings.Contains(out.stderr, spool) {
 		t.Errorf("exit %d, %q", out.code, out.stderr)
 	}
+	eventually(t, "the lines are in the spool", time.Minute, func() bool { // where five seconds were too short
+		if !sent.Load() {
+			s.ccship("capture", "--wait", "10s", "--spool", spool, "true")
+		}
+		return sent.Load()
+	})
 	s.gate.set(nil)
 	must(t, os.Remove(s.path))
-	s.quietly(0, "capture", "--spool", spool, "true")
+	s.quietly(0, "capture", "--wait", patiently, "--spool", spool, "true")
 	s.holds(s.session, s.all)
 }
 
@@ -219,7 +232,7 @@ func TestCaptureKilled(t *testing.T) {
 	}
 	s.gate.set(nil)
 	s.gate.onAnswer(nil)
-	s.quietly(0, "capture", "--spool", spool, "true")
+	s.quietly(0, "capture", "--wait", patiently, "--spool", spool, "true")
 	s.same(s.session, s.path)
 	s.holds(s.session, s.all)
 }

@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 
 	"github.com/ccship/ccship/e2e/kit"
@@ -23,6 +25,12 @@ func TestMain(m *testing.M) {
 	}
 	if servesAsSystemd() {
 		return
+	}
+	// A shell that starts the tests in the background has them ignore interrupts, and so would every program of theirs.
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
 	}
 	kit.SideBySide(8)
 	os.Exit(kit.Main(m, "ccs"))
