@@ -82,11 +82,7 @@ func released(t testing.TB) string {
 // patient is a command that runs one hook with all the time it needs.
 func patient(t *testing.T, event string, env ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), self, event)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], event)
 	cmd.Env = append([]string{patientHook + "=1"}, env...)
 	return cmd
 }
