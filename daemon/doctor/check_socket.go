@@ -46,7 +46,7 @@ func checkSocket(_ context.Context, x *exam) []Finding {
 		!onlyOwners(folder.Mode()) && folder.Mode()&fs.ModeSticky == 0 {
 		found = append(found, loose(filepath.Dir(path), "the folder of the control socket", folder, 0o700))
 	}
-	if r.client != nil && r.took > slow {
+	if r.client != nil && r.took > slow+x.o.patience {
 		found = append(found, Finding{Level: Warn, Text: fmt.Sprintf("the daemon took %s to answer",
 			r.took.Round(time.Millisecond)), Detail: "it or this machine is busy",
 			Fix: "`ccship status` shows what it is doing"})
