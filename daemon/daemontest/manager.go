@@ -44,7 +44,7 @@ func ListenManager(t *testing.T, socket string) Messages {
 // Next is the next message with a word in it.
 func (messages Messages) Next(t *testing.T, word string) string {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(5 * time.Minute)
 	for {
 		select {
 		case m := <-messages:
