@@ -99,10 +99,7 @@ func socketPath(t testing.TB) string {
 }
 
 // answering is the socket of a daemon that is only a handler.
-func answering(t testing.TB, answer http.HandlerFunc) string {
-	t.Helper()
-	return serving(t, answer)
-}
+func answering(t testing.TB, answer http.HandlerFunc) string { t.Helper(); return serving(t, answer) }
 
 func serving(t testing.TB, answer http.Handler) string {
 	t.Helper()

@@ -129,7 +129,7 @@ func (m *modelMachine) start() {
 // patience is how long something may take on the slowest machine.
 const reconcilePatience = 2 * time.Minute
 
-func (m *modelMachine) client() *control.Client { return control.Dial(m.cfg.Socket) }
+func (m *modelMachine) client() *control.Client { return control.DialPatiently(m.cfg.Socket) }
 
 // halt stops the daemon and reports whether it ran.
 func (m *modelMachine) halt() bool {

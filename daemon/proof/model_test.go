@@ -234,9 +234,8 @@ func (h *history) heal() {
 // syncOne waits until a machine has delivered everything. Each try cuts waiting times short.
 func (h *history) syncOne(m *modelMachine) {
 	var err error
-	began := time.Now()
-	for limit := 3 * time.Second; time.Since(began) < reconcilePatience; limit *= 2 { // a slow machine may need more
-		if err = m.sync(limit); err == nil {
+	for began := time.Now(); time.Since(began) < 5*reconcilePatience; {
+		if err = m.sync(3 * time.Second); err == nil {
 			return
 		}
 	}
