@@ -165,9 +165,6 @@ type RetiredRun struct {
 	First, Last int64
 	At          time.Time
 	Lines       []RetiredLine
-	// Before is the digest of the generation's view up to the run, and State that of the hash behind it, so that a digest
-	// goes on. Empty: unknown.
-	Before, State []byte
 }
 
 // RetiredLine is what is known of a line that was removed.

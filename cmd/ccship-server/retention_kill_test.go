@@ -40,19 +40,26 @@ func (p *program) rewoundSession(key, session string) (file string, err error) {
 	return strings.Join(now, "\n") + "\n", nil
 }
 
-// digestOf is what the server proves of all generations of a session.
+// digestOf is what the server proves of the lines of all generations of a session.
 func (p *program) digestOf(t *testing.T, key, session string) string {
 	t.Helper()
-	var a struct {
-		Generations []struct {
-			Lines, Missing, Bytes int64
-			SHA256                string
-		}
-	}
-	if err := json.Unmarshal(p.must(t, key, "GET", "/api/sessions/"+session+"/digest", nil), &a); err != nil {
+	type generation struct{ Generation, Lines, Missing, Bytes int64 }
+	var a struct{ Generations []generation }
+	at := "/api/sessions/" + session + "/digest"
+	if err := json.Unmarshal(p.must(t, key, "GET", at, nil), &a); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprint(a.Generations)
+	out := fmt.Sprint(a.Generations)
+	for _, g := range a.Generations {
+		var of struct {
+			Hashes json.RawMessage `json:"line_hashes"`
+		}
+		if err := json.Unmarshal(p.must(t, key, "GET", fmt.Sprintf("%s?generation=%d&from=0", at, g.Generation), nil), &of); err != nil {
+			t.Fatal(err)
+		}
+		out += string(of.Hashes)
+	}
+	return out
 }
 
 // TestRetentionKilled kills the server in the middle of what rules of retention remove: what is kept is whole, what was

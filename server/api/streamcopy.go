@@ -73,11 +73,8 @@ func (c *copyStream) Write(ctx context.Context, snap server.Snapshot) error {
 	return c.flush(ctx)
 }
 
-// within is what of a run is in a span. A digest goes on only over a whole one.
+// within is what of a run is in a span.
 func within(r *server.RetiredRun, s server.Span) *server.RetiredRun {
-	if s.From <= r.First && r.Last < s.To {
-		return r
-	}
 	cut := &server.RetiredRun{At: r.At}
 	for _, l := range r.Lines {
 		if s.From <= l.Index && l.Index < s.To {

@@ -1,11 +1,9 @@
-// Package digest computes the digests of views from stored lines, and goes on over lines that retention removed.
+// Package digest computes the digests of views from stored lines, and lists the lines that retention removed.
 package digest
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -27,7 +25,7 @@ type View struct {
 	EndLine    int64          `json:"end_line"` // of the file
 	Missing    int64          `json:"missing"`  // of them not stored, oversize ones among them
 	Bytes      int64          `json:"bytes"`    // stored, a newline counted for each line
-	SHA256     string         `json:"sha256"`   // "" when only the hashes of single lines are known
+	SHA256     string         `json:"sha256"`   // "" with lines that retention removed: the hash of each is known
 	EOFNewline bool           `json:"eof_newline"`
 	Oversize   []OversizeLine `json:"oversize"`
 	Masked     []int64        `json:"masked,omitempty"`  // lines that the server masked by itself
@@ -53,20 +51,13 @@ type OversizeLine struct {
 // Views digests every generation's view in one pass over the stored lines: a view begins like the one before it, up to
 // the line its generation starts at, so that the running hash is kept at each such line.
 func Views(ctx context.Context, snap server.Snapshot) ([]View, error) {
-	return Walk(ctx, snap, func(int64, *server.Line, *Running) error { return nil })
-}
-
-// Walk is Views. It calls visit before each stored line of a generation is added to the digest, and with nil where
-// something else follows: a line that retention removed, or the generation's end.
-func Walk(ctx context.Context, snap server.Snapshot,
-	visit func(generation int64, l *server.Line, before *Running) error) ([]View, error) {
 	gens := snap.Generations()
 	var starts []int64
 	for _, g := range gens {
 		starts = append(starts, g.RewoundTo)
 	}
 	slices.Sort(starts)
-	d := digester{starts: slices.Compact(starts), kept: []Running{{hash: sha256.New()}}, visit: visit}
+	d := digester{starts: slices.Compact(starts), kept: []running{{hash: sha256.New()}}}
 	out := make([]View, 0, len(gens))
 	for i, g := range gens {
 		// The view's own span is its last: everything before it is what the view before begins with.
@@ -113,47 +104,24 @@ func addMasked(ctx context.Context, snap server.Snapshot, out []View) error {
 
 // digester hashes lines in order and remembers how things stood before certain lines.
 type digester struct {
-	starts     []int64   // where to remember, ascending
-	kept       []Running // ascending by before; the first is before line 0
-	now        Running
-	generation int64
-	visit      func(int64, *server.Line, *Running) error
+	starts []int64   // where to remember, ascending
+	kept   []running // ascending by before; the first is before line 0
+	now    running
 }
 
-// Running is a digest of all lines before one.
-type Running struct {
+// running is a digest of all lines before one. Of lines that were retired only the hash of each is known: the digest
+// ends there.
+type running struct {
 	before   int64
 	hash     hash.Hash
 	layout   transcript.Layout
-	broken   bool // some of the lines are known only by hashes of their own
 	lines    int64
 	bytes    int64
 	oversize []OversizeLine
 	retired  []Stretch
 }
 
-// Sum is the digest of the lines, wherever they stand; nil when it is not known.
-func (r *Running) Sum() []byte {
-	if r.broken {
-		return nil
-	}
-	return r.hash.Sum(nil)
-}
-
-// State is what the hash needs to go on; nil when it is not known.
-func (r *Running) State() ([]byte, error) {
-	m, ok := r.hash.(encoding.BinaryMarshaler)
-	if !ok || r.broken {
-		return nil, nil
-	}
-	state, err := m.MarshalBinary()
-	if err != nil {
-		return nil, fmt.Errorf("keep hash: %w", err)
-	}
-	return state, nil
-}
-
-func (r *Running) clone() (Running, error) {
+func (r *running) clone() (running, error) {
 	c, ok := r.hash.(hash.Cloner)
 	if !ok {
 		return *r, errors.New("copy hash: not supported")
@@ -171,7 +139,6 @@ func (r *Running) clone() (Running, error) {
 
 // span adds the lines of a span, those that are stored and those that were removed.
 func (d *digester) span(ctx context.Context, snap server.Snapshot, s server.Span) error {
-	d.generation = s.Generation
 	var runs []*server.RetiredRun
 	err := snap.Retired(ctx, s, false, func(r *server.RetiredRun) error {
 		runs = append(runs, r)
@@ -197,21 +164,11 @@ func (d *digester) span(ctx context.Context, snap server.Snapshot, s server.Span
 	if err == nil {
 		err = upTo(math.MaxInt64)
 	}
-	if err == nil {
-		err = d.visit(d.generation, nil, &d.now)
-	}
 	return err
 }
 
-// run adds lines that were removed. The hash goes on behind them if it is what it was when they were.
+// run adds lines that were removed.
 func (d *digester) run(r *server.RetiredRun, s server.Span) error {
-	if err := d.visit(d.generation, nil, &d.now); err != nil {
-		return err
-	}
-	if err := d.passed(r.First); err != nil {
-		return err
-	}
-	whole := r.First >= s.From && r.Last < s.To && len(r.State) > 0 && bytes.Equal(d.now.Sum(), r.Before)
 	for _, l := range r.Lines {
 		if l.Index < s.From || l.Index >= s.To {
 			continue
@@ -219,20 +176,15 @@ func (d *digester) run(r *server.RetiredRun, s server.Span) error {
 		if err := d.passed(l.Index); err != nil {
 			return err
 		}
-		d.now.broken = true // for a view that begins like this one up to a line of the run
 		d.now.lines, d.now.bytes = d.now.lines+1, d.now.bytes+l.Size+1
 		d.now.layout.Line(l.Index)
 		d.now.retire(l.Index, r.At)
-	}
-	h := sha256.New()
-	if u, ok := h.(encoding.BinaryUnmarshaler); whole && ok && u.UnmarshalBinary(r.State) == nil {
-		d.now.hash, d.now.broken = h, false
 	}
 	return nil
 }
 
 // retire notes a removed line.
-func (r *Running) retire(line int64, at time.Time) {
+func (r *running) retire(line int64, at time.Time) {
 	when := at.UTC().Format(time.RFC3339)
 	if n := len(r.retired); n > 0 && r.retired[n-1].Last == line-1 && r.retired[n-1].At == when {
 		r.retired[n-1].Last, r.retired[n-1].Lines = line, r.retired[n-1].Lines+1
@@ -271,9 +223,6 @@ func (d *digester) add(l *server.Line) error {
 	if err := d.passed(l.Index); err != nil {
 		return err
 	}
-	if err := d.visit(d.generation, l, &d.now); err != nil {
-		return err
-	}
 	if l.Kind == server.Oversize {
 		d.addOversize(l)
 		return nil
@@ -302,8 +251,8 @@ func (d *digester) answer(g server.Generation, end int64) View {
 		EOFNewline: g.EOFNewline, Oversize: slices.Clone(d.now.oversize),
 		Retired: slices.Clone(d.now.retired),
 	}
-	if sum := d.now.Sum(); sum != nil {
-		a.SHA256 = hex.EncodeToString(d.now.layout.Sum(end, sum))
+	if len(d.now.retired) == 0 {
+		a.SHA256 = hex.EncodeToString(d.now.layout.Sum(end, d.now.hash.Sum(nil)))
 	}
 	if a.Oversize == nil {
 		a.Oversize = []OversizeLine{}

@@ -118,9 +118,9 @@ func (h *heldModel) try(r *rapid.T, do func() error) (done bool) {
 
 // untouched does something that changes no digest.
 func (h *heldModel) untouched(r *rapid.T, do func() error) (done bool) {
-	before, _ := views(h.t, h.st, h.name())
+	before, _ := proofs(h.t, h.st, h.name())
 	done = h.try(r, do)
-	if after, _ := views(h.t, h.st, h.name()); fmt.Sprint(before) != fmt.Sprint(after) {
+	if after, _ := proofs(h.t, h.st, h.name()); fmt.Sprint(before) != fmt.Sprint(after) {
 		r.Fatalf("digests were\n%+v, are\n%+v", before, after)
 	}
 	return done

@@ -163,7 +163,7 @@ func (s suite) retireSteps(t *testing.T) {
 	upload(t, st, 0, "s", "a.txt", []byte("content"))
 	put(t, st, batch("other", prose(0, 20, 500)...))
 	understand(t, st)
-	before, _ := views(t, st, "s")
+	before, _ := proofs(t, st, "s")
 	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: day})
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
 	ended := false
@@ -173,7 +173,7 @@ func (s suite) retireSteps(t *testing.T) {
 		if ended = err == nil; !ended && !errors.Is(err, errStep) {
 			t.Fatal(err)
 		}
-		after, _ := views(t, st, "s")
+		after, _ := proofs(t, st, "s")
 		if fmt.Sprint(before) != fmt.Sprint(after) {
 			t.Fatalf("step %d: digests were\n%+v, are\n%+v", stop, before, after)
 		}

@@ -132,7 +132,7 @@ func (s suite) retireColdBlocks(t *testing.T) {
 	if n := s.query(t, st, `SELECT max(n) FROM (SELECT count(*) AS n FROM cold_blocks GROUP BY object) c`); n < 5 {
 		t.Fatalf("an object has only %d blocks", n)
 	}
-	before, _ := views(t, st, "s")
+	before, _ := proofs(t, st, "s")
 	for i, what := range []string{server.RetireGenerations, server.RetireSessions} {
 		addRule(t, st, server.RetentionRule{What: what, Age: day})
 		retire(t, st)
@@ -140,7 +140,7 @@ func (s suite) retireColdBlocks(t *testing.T) {
 		if got := slices.Concat(linesOf(t, st, "s", 0), linesOf(t, st, "s", 1)); !slices.Equal(got, want) {
 			t.Errorf("%s: %d lines are left", what, len(got))
 		}
-		if after, _ := views(t, st, "s"); fmt.Sprint(before) != fmt.Sprint(after) {
+		if after, _ := proofs(t, st, "s"); fmt.Sprint(before) != fmt.Sprint(after) {
 			t.Errorf("%s: digests were\n%+v, are\n%+v", what, before, after)
 		}
 		if found := audited(t, st); len(found) != 0 {

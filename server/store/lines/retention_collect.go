@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/digest"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
@@ -31,48 +31,53 @@ func (a *applying) epoch(ctx context.Context, s *stream, name string, pieces []p
 		return err
 	}
 	defer func() { err = errors.Join(err, snap.Close()) }()
-	c := &collector{a: a, ctx: ctx, s: s, was: was, pieces: pieces}
-	for _, g := range snap.Generations() {
-		c.starts = append(c.starts, g.RewoundTo)
+	c := &collector{a: a, ctx: ctx, s: s, was: was}
+	for _, p := range pieces {
+		if err := c.piece(snap, p); err != nil {
+			return err
+		}
 	}
-	_, err = digest.Walk(ctx, snap, c.visit)
-	return err
+	return nil
 }
 
 // collector makes runs of lines, and has each removed.
 type collector struct {
-	a      *applying
-	ctx    context.Context // of one walk
-	s      *stream
-	was    stamp
-	pieces []piece
-	starts []int64 // of generations: a run ends there, so that their digests go on
-	run    *server.RetiredRun
-	at     Place
-	bytes  int64
+	a     *applying
+	ctx   context.Context // of one walk
+	s     *stream
+	was   stamp
+	stops []int64 // where lines were retired before: a run does not reach over them
+	run   *server.RetiredRun
+	at    Place
+	bytes int64
 }
 
-// visit is called with each stored line in order. A nil line ends a run.
-func (c *collector) visit(generation int64, l *server.Line, before *digest.Running) error {
-	i := -1
-	if l != nil && l.Kind != server.Oversize {
-		for n, p := range c.pieces {
-			if p.span.Generation == generation && p.span.From <= l.Index && l.Index < p.span.To {
-				i = n
-			}
-		}
+// piece removes the lines of a piece.
+func (c *collector) piece(snap server.Snapshot, p piece) error {
+	c.at = Place{Owner: c.s.owner, Stream: c.s.id, Epoch: p.epoch, Generation: p.span.Generation}
+	c.stops = nil
+	err := snap.Retired(c.ctx, p.span, false, func(r *server.RetiredRun) error {
+		c.stops = append(c.stops, r.First)
+		return nil
+	})
+	if err == nil {
+		err = server.Readable(c.ctx, snap, p.span, c.line, func(*server.DamagedError) {}) // what is damaged stays
 	}
-	if c.run != nil && (i < 0 || c.ends(l)) {
-		if err := c.flush(before); err != nil {
+	if err != nil {
+		return err
+	}
+	return c.flush()
+}
+
+// line adds a stored line to the run, or ends it.
+func (c *collector) line(l server.Line) error {
+	if l.Kind == server.Oversize || c.run != nil && c.ends(l.Index) {
+		if err := c.flush(); err != nil || l.Kind == server.Oversize {
 			return err
 		}
 	}
-	if i < 0 {
-		return nil
-	}
 	if c.run == nil {
-		c.run = &server.RetiredRun{First: l.Index, At: c.a.how.Now, Before: before.Sum()}
-		c.at = Place{Owner: c.s.owner, Stream: c.s.id, Epoch: c.pieces[i].epoch, Generation: generation}
+		c.run = &server.RetiredRun{First: l.Index, At: c.a.how.Now}
 	}
 	c.run.Last = l.Index
 	c.run.Lines = append(c.run.Lines, server.RetiredLine{Index: l.Index, Size: int64(len(l.Raw)), Kind: l.Kind,
@@ -82,30 +87,24 @@ func (c *collector) visit(generation int64, l *server.Line, before *digest.Runni
 }
 
 // ends reports whether a line begins another run.
-func (c *collector) ends(l *server.Line) bool {
-	if len(c.run.Lines) >= runLines || c.bytes >= runBytes {
-		return true
-	}
-	for _, start := range c.starts {
-		if c.run.Last < start && start <= l.Index {
-			return true
-		}
-	}
-	return false
+func (c *collector) ends(line int64) bool {
+	return len(c.run.Lines) >= runLines || c.bytes >= runBytes || slices.ContainsFunc(c.stops, func(stop int64) bool {
+		return c.run.Last < stop && stop <= line
+	})
 }
 
-// flush removes the run.
-func (c *collector) flush(behind *digest.Running) (err error) {
+// flush removes the run, if there is one.
+func (c *collector) flush() error {
 	run, bytes, a := c.run, c.bytes, c.a
 	c.run, c.bytes = nil, 0
-	if run.State, err = behind.State(); err != nil {
-		return err
+	if run == nil {
+		return nil
 	}
 	n := server.RetentionCount{Lines: int64(len(run.Lines)), Bytes: bytes}
 	if !a.seen[c.at] {
 		a.seen[c.at], n.Generations = true, 1
 	}
-	err = a.write(c.ctx, c.s, &c.was, func(d sqlstore.Dialect) error {
+	err := a.write(c.ctx, c.s, &c.was, func(d sqlstore.Dialect) error {
 		if err := a.held.Retire(c.ctx, d, c.at, run); err != nil {
 			return err
 		}

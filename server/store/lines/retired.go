@@ -43,7 +43,7 @@ func ReadRetired(ctx context.Context, d sqlstore.Dialect, q RetiredQuery, yield 
 	if !q.Hashes {
 		column = `header`
 	}
-	err := d.Query(ctx, `SELECT first, last, lines, raw_bytes, at, header, `+column+`, before, state FROM retired`+ofPlace+
+	err := d.Query(ctx, `SELECT first, last, lines, raw_bytes, at, header, `+column+` FROM retired`+ofPlace+
 		` AND first < ? AND last >= ? ORDER BY first`, q.args(q.To, q.From), func(row sqlstore.Scanner) error {
 		r, err := scan(row, q.Hashes)
 		if err != nil {
@@ -62,7 +62,7 @@ func scan(row sqlstore.Scanner, hashes bool) (*server.RetiredRun, error) {
 	var when int64
 	var sums []byte
 	r := &server.RetiredRun{}
-	err := row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &when, &b.Header, &sums, &r.Before, &r.State)
+	err := row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &when, &b.Header, &sums)
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +99,9 @@ func InsertRetired(ctx context.Context, d sqlstore.Dialect, at RetiredPlace, r *
 	}
 	n := len(r.Lines)
 	_, err := d.Exec(ctx, `INSERT INTO retired (owner, stream, epoch, generation, first, last, lines, raw_bytes, at,
-  header, hashes, before, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  header, hashes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (owner, stream, epoch, generation, first) DO NOTHING`,
-		at.args(r.Lines[0].Index, r.Lines[n-1].Index, n, size, sqlstore.Micros(r.At), header(entries), hashes.Bytes(),
-			sqlstore.NotNil(r.Before), sqlstore.NotNil(r.State))...)
+		at.args(r.Lines[0].Index, r.Lines[n-1].Index, n, size, sqlstore.Micros(r.At), header(entries), hashes.Bytes())...)
 	if err != nil {
 		return fmt.Errorf("note retired lines: %w", err)
 	}
@@ -211,7 +210,7 @@ func cut(ctx context.Context, d sqlstore.Dialect, at RetiredPlace, runs []*serve
 	return nil
 }
 
-// divide is what remains of a run: its parts between stored lines. No digest continues over them.
+// divide is what remains of a run: its parts between stored lines.
 func divide(r *server.RetiredRun, stored map[int64]bool) (parts []*server.RetiredRun) {
 	lines := slices.Sorted(maps.Keys(stored))
 	part := &server.RetiredRun{At: r.At}

@@ -636,7 +636,7 @@ CREATE TABLE leases (
   name text PRIMARY KEY, holder text NOT NULL, until bigint NOT NULL
 );
 
--- Lines that a rule of retention removed: they are neither sent nor stored again, and digests go on over them.
+-- Lines that a rule of retention removed: they are neither sent nor stored again.
 CREATE TABLE retired (
   owner bigint NOT NULL, stream bigint NOT NULL, epoch bigint NOT NULL, generation bigint NOT NULL,
   first bigint NOT NULL,     -- line
@@ -646,8 +646,6 @@ CREATE TABLE retired (
   at bigint NOT NULL,
   header bytea NOT NULL,     -- what the lines were, as that of a block
   hashes bytea NOT NULL,     -- sha256 of each line and a newline
-  before bytea NOT NULL,     -- sha256 of the view up to the first; empty: unknown
-  state bytea NOT NULL,      -- of the hash behind the last; empty: unknown
   PRIMARY KEY (owner, stream, epoch, generation, first)
 );
 

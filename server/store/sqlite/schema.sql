@@ -576,7 +576,7 @@ CREATE TABLE leases (
   name TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Lines that a rule of retention removed: they are neither sent nor stored again, and digests go on over them.
+-- Lines that a rule of retention removed: they are neither sent nor stored again.
 CREATE TABLE retired (
   owner INTEGER NOT NULL, stream INTEGER NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL,
   first INTEGER NOT NULL,     -- line
@@ -586,8 +586,6 @@ CREATE TABLE retired (
   at INTEGER NOT NULL,
   header BLOB NOT NULL,       -- what the lines were, as that of a block
   hashes BLOB NOT NULL,       -- sha256 of each line and a newline
-  before BLOB NOT NULL,       -- sha256 of the view up to the first; empty: unknown
-  state BLOB NOT NULL,        -- of the hash behind the last; empty: unknown
   UNIQUE (owner, stream, epoch, generation, first)
 );
 
