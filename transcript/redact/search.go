@@ -122,7 +122,7 @@ func newSearch(literals []literal) *search {
 		if len(l.text) == shortest { // with any byte behind it
 			s.enter(l.text, n, 0)
 			for c := range 256 {
-				if c == 0 || l.mayFollow(byte(c)) { // a zero is behind the end
+				if l.mayFollow(byte(c)) {
 					s.enter(l.text[1:]+string([]byte{byte(c)}), n, 1)
 				}
 			}
@@ -269,6 +269,15 @@ func (s *search) find(hits []hit, text []byte) []hit {
 	for n := i; n < len(text); n += 2 {
 		w := binary.LittleEndian.Uint64(rest[n-i:]) | folded
 		hits = s.near(hits, text, n, w)
+	}
+	if n := len(text) - shortest; n >= 0 && (n-i)%2 != 0 { // no byte is behind it with which its second one finds it
+		w := uint64(text[n]) | uint64(text[n+1])<<8 | uint64(text[n+2])<<16 | folded
+		found := len(hits)
+		hits = s.near(hits, text, n, w)
+		hits = hits[:found+len(slices.DeleteFunc(hits[found:], func(h hit) bool {
+			l := s.literals[h.literal]
+			return h.at != n || len(l.text) != shortest || l.mayFollow(' ') // as which the end counts
+		}))]
 	}
 	if s.discord >= 0 {
 		hits = s.dotted(hits, text)
