@@ -3,6 +3,8 @@ package web_test
 import (
 	"io"
 	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -54,6 +56,32 @@ func TestPageRate(t *testing.T) {
 	if a := s.login(t, s.addKey(t, ana, "tower")); a.code != http.StatusOK {
 		t.Errorf("another user: %d", a.code)
 	}
+}
+
+// TestShareRate: what visitors of a user's links ask for counts together, but not towards the user's own requests.
+func TestShareRate(t *testing.T) {
+	s := &sharing{site: newSite(t, func(v *web.Viewer) { v.Rates = limit.NewRates(12) }), visitor: newClient(t)}
+	s.login(t, s.key)
+	s.put(t, head("mine"), spoken("user", "hello"))
+	var links []string
+	for range 2 {
+		form := s.do(t, "POST", sessionPath("mine", "/share"), url.Values{"expires": {"7d"}}, nil)
+		links = append(links, regexp.MustCompile(`/s/[A-Z2-7]{26,}`).FindString(form.body))
+	}
+	refused := map[string]bool{}
+	for n := 0; len(refused) < len(links) && n < 1000; n++ { // a visit takes much less than is given back in its time
+		link := links[n%len(links)]
+		a := s.visit(t, link)
+		if a.code == http.StatusTooManyRequests && a.header.Get("Retry-After") != "" {
+			refused[link] = true
+		} else if a.code != http.StatusOK {
+			t.Errorf("a visit answers %d", a.code)
+		}
+	}
+	if len(refused) < len(links) {
+		t.Errorf("of the links %q only %v are refused", links, refused)
+	}
+	s.get(t, "/usage")
 }
 
 // TestSlowFormOutlivesLogin: a form that is still being read when its login ends changes nothing.

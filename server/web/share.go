@@ -39,6 +39,7 @@ type sharePages struct {
 	access *auth.Access
 	masker *redact.Masker
 	slots  *limit.Slots
+	rates  *limit.Rates // of all visitors of one user's links, apart from the user's own requests; set before Route
 	now    func() time.Time
 }
 
@@ -111,6 +112,12 @@ func (p *sharePages) open(show shower) http.HandlerFunc {
 			return
 		case err != nil:
 			p.site.Answer(w, r, err)
+			return
+		}
+		if p.rates.Take(-l.By.ID, p.now()) != nil {
+			h.Set("Retry-After", "1")
+			p.site.Fail(w, r, http.StatusTooManyRequests,
+				"The links of this link's sender were asked for more in a minute than the server allows. Reload in a moment.")
 			return
 		}
 		made := &made{header: h}

@@ -116,6 +116,7 @@ func (v *Viewer) Handler() http.Handler {
 		mux.HandleFunc(pattern, v.accounts.Guard(show))
 	}
 	v.accounts.Route(mux)
+	v.shared.rates = v.Rates
 	v.shared.Route(mux)
 	mux.HandleFunc("/", v.accounts.Missing)
 	return v.Harden(http.NewCrossOriginProtection().Handler(mux))
