@@ -62,6 +62,7 @@ func TestAuditSees(t *testing.T) {
 		"contrast 2.32":           fmt.Sprintf(whole, `<p style="color:#aaa">x</p>`),
 		"contrast 1.":             fmt.Sprintf(whole, `<p style="opacity:.2">x</p>`),
 		"contrast 2.20":           fmt.Sprintf(whole, `<p style="background:#555;color:#111"><span style="color:#bbb8">x</span></p>`),
+		"an edge of 1.":           fmt.Sprintf(whole, `<p style="background:#fff"><code style="background:#eee">x</code></p>`),
 		"hidden, but can have":    fmt.Sprintf(whole, `<div aria-hidden="true"><button>x</button></div>`),
 		"tabindex 3":              fmt.Sprintf(whole, `<p tabindex="3">x</p>`),
 		"th without scope":        fmt.Sprintf(whole, `<table><tr><th>x</table>`),

@@ -75,6 +75,14 @@ const audit = (() => {
     return [...faults.values()];
   };
 
+  // edges looks at fields and code: their border or ground must stand out from what is around them.
+  const edges = () => $$("input:not([type=hidden], [type=checkbox], [type=radio]), select, textarea, pre, :not(pre) > code").filter(seen).flatMap((e) => {
+    const s = getComputedStyle(e), around = ground(e.parentElement), border = rgba(s.borderBottomColor), bare = s.borderBottomStyle === "none";
+    if (bare && rgba(s.backgroundColor)[3] === 0) return []; // it is only text
+    const got = Math.max(bare ? 1 : ratio(over(border, around), around), ratio(ground(e), around));
+    return got < 3 ? [`an edge of ${got.toFixed(2)}: ${what(e)}`] : [];
+  });
+
   // order gives each stop of the tab key the focus, as the key would.
   const order = () => {
     const out = [];
@@ -93,5 +101,5 @@ const audit = (() => {
     return out;
   };
 
-  return { all: () => [...names(), ...structure(), ...contrast()], order };
+  return { all: () => [...names(), ...structure(), ...contrast(), ...edges()], order };
 })();
