@@ -138,7 +138,7 @@ func TestAway(t *testing.T) {
 	if r := h.m.selected(); r == nil || r.Session != cart || r.kind != "answer" || r.line != 1 {
 		t.Fatalf("found %+v", h.m.page.rows)
 	}
-	if text := h.frame(); !strings.Contains(text, "math.Round(sum)") {
+	if text := h.frame(); !strings.Contains(text, "math.Round(sum)") || !strings.Contains(text, "lines with all words, newest first: the server") {
 		t.Errorf("the preview is not at the place:\n%s", text)
 	}
 

@@ -125,6 +125,8 @@ func (m *model) status(l layout) string {
 	case m.said != "":
 		style, text = plain, m.said
 	case m.page.query != m.query(): // the list is still another query's
+	case m.page.away != "" && m.page.query != "": // nothing on disk ranks
+		style, text = match, "on this disk, lines with all words, newest first: "+m.page.away
 	case m.page.away != "":
 		style, text = match, "on this disk only: "+m.page.away
 	case m.page.note != "":
