@@ -20,7 +20,7 @@ func TestMarks(t *testing.T) {
 	s.do(t, "POST", mark, url.Values{"only": {"star"}, "star": {"1"}}, nil)
 	page := s.get(t, sessionPath(tourID, ""))
 	mustHave(t, page, "Cents &lt;b&gt;", "★ Starred", `href="/?tag=money"`, `href="/?tag=open-question"`, "ask\n  Ana &amp; co", `value="money, open-question"`)
-	for _, path := range []string{"/", "/?view=starred", "/?tag=open-question", "/beside?current=x&view=starred"} {
+	for _, path := range []string{"/", "/?view=starred", "/?tag=open-question", "/beside?current=x&view=starred", "/search?q=cart"} {
 		mustHave(t, s.get(t, path), "Cents &lt;b&gt;")
 	}
 	mustLack(t, s.get(t, "/?view=starred"), "nothing kept")
@@ -37,6 +37,7 @@ func TestMarks(t *testing.T) {
 	s.login(t, s.addKey(t, ana, "desk"))
 	mustLack(t, s.get(t, sessionPath(tourID, "")), "Cents &lt;b&gt;", "open-question", "Ana &amp; co")
 	mustLack(t, s.get(t, "/"), "Cents &lt;b&gt;", "open-question")
+	mustLack(t, s.get(t, "/search?q=cart"), "Cents &lt;b&gt;")
 	// For a member it does not exist.
 	lee := s.addUser(t, "lee", server.Member)
 	s.login(t, s.addKey(t, lee, "table"))

@@ -67,7 +67,7 @@ func outlineRow(s thread.Stream, m *session.Moment) thread.Prompt {
 		x.Kind = string(m.Kind)
 	}
 	if x.Kind != "" && m.Tool != "" {
-		what := m.Text
+		what := strings.TrimSuffix(strings.TrimPrefix(m.Text, "<tool_use_error>"), "</tool_use_error>")
 		if strings.HasPrefix(what, "/") && !strings.Contains(what, " ") {
 			what = page.ShortPath(what, 40)
 		}

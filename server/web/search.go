@@ -112,9 +112,19 @@ func (v *Viewer) rank(r *http.Request, who server.Login, p *found, ask server.As
 	if err != nil {
 		return err
 	}
+	var streams []int64
+	for i := range list.List {
+		streams = append(streams, list.List[i].ID)
+	}
+	marks, err := v.store.Marks(r.Context(), who.User.ID, streams)
+	if err != nil {
+		return err
+	}
 	p.Missing, p.Total, p.More = list.Missing, list.Total, list.More
 	for _, x := range list.List {
-		p.List = append(p.List, v.foundSession(x, names))
+		f := v.foundSession(x, names)
+		f.Title = cmp.Or(marks[x.ID].Name, f.Title)
+		p.List = append(p.List, f)
 	}
 	p.Facets = facets(v.Base, p.Query, ask.Query, list.Facets)
 	if list.Next != "" {

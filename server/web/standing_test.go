@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/server/web/thread"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 func records(lines ...string) (out []transcript.Record) {
@@ -78,5 +80,13 @@ func TestDayName(t *testing.T) {
 		if got := dayName(d, today); got != want {
 			t.Errorf("%s: %q, want %q", at, got, want)
 		}
+	}
+}
+
+// TestOutlineWithoutMarkup: Claude Code's marks around an error are not part of what the outline says.
+func TestOutlineWithoutMarkup(t *testing.T) {
+	m := session.Moment{Kind: "error", Tool: "Grep", Text: "<tool_use_error>Path does not exist</tool_use_error>"}
+	if got := outlineRow(thread.Stream{ID: "x"}, &m).Text; got != "Grep: Path does not exist" {
+		t.Error(got)
 	}
 }
