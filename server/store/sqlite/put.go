@@ -23,22 +23,11 @@ func (s *Store) Put(ctx context.Context, b *server.Batch) error {
 		s.ingested.Store(time.Now().UnixNano())
 		s.ingesting.Add(-1)
 	}()
-	blocks, err := s.pack(ctx, b)
+	blocks, err := s.held.Pack(b)
 	if err != nil {
 		return fmt.Errorf("store batch: %w", err)
 	}
 	return s.Retry(ctx, func() error { return s.queue.Put(ctx, b, blocks, s.writeGroup) })
-}
-
-// pack packs lines of an import, and then waits for others that are being packed.
-func (s *Store) pack(ctx context.Context, b *server.Batch) ([]lines.Block, error) {
-	s.packing.begin()
-	blocks, err := s.held.Pack(b)
-	s.packing.end()
-	if len(blocks) > 0 {
-		s.packing.wait(ctx)
-	}
-	return blocks, err
 }
 
 // writeGroup writes a group in one transaction. When that fails every batch is tried alone, so that a batch which

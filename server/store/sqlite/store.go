@@ -75,7 +75,6 @@ type Store struct {
 	ingesting atomic.Int64 // Puts that are under way
 	ingested  atomic.Int64 // when the last one ended, Unix nanoseconds
 	derived   pace
-	packing   gathering
 	numbers   numbers
 }
 
