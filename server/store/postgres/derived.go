@@ -18,14 +18,6 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// Lag implements server.DerivationStore.
-func (s *Store) Lag(ctx context.Context) (n int64, err error) {
-	if err := s.pool.QueryRow(ctx, sqlstore.CountLagging).Scan(&n); err != nil {
-		return 0, fmt.Errorf("count what is to derive: %w", err)
-	}
-	return n, nil
-}
-
 // Lagging implements server.DerivationStore. It skips streams that are being written and those that another server
 // derives. When no stream lags, it writes nothing.
 func (s *Store) Lagging(ctx context.Context, n int) ([]server.Task, error) {

@@ -12,14 +12,6 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// Lag implements server.DerivationStore.
-func (s *Store) Lag(ctx context.Context) (n int64, err error) {
-	if err := s.read.QueryRowContext(ctx, sqlstore.CountLagging).Scan(&n); err != nil {
-		return 0, fmt.Errorf("count what is to derive: %w", err)
-	}
-	return n, nil
-}
-
 // Lagging implements server.DerivationStore. When nothing lags it writes nothing, unless something was masked: once
 // that is derived again, nothing may remain of what was there before.
 func (s *Store) Lagging(ctx context.Context, n int) ([]server.Task, error) {

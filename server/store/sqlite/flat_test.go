@@ -56,6 +56,11 @@ func (c counted) Read(ctx context.Context, fn func(sqlstore.Dialect) error) erro
 	})
 }
 
+func usage(d counted) *sqlstore.Finder {
+	f := sqlstore.NewFinder(d.counter, selectSession)
+	return &f
+}
+
 // grown is a store with some users, each with a session of another day that was rewritten.
 func grown(t *testing.T, users int) *Store {
 	t.Helper()
@@ -146,12 +151,12 @@ func TestFlat(t *testing.T) {
 			return int(x.Count), err
 		}},
 		{"usage by day", true, func(d counted, s *Store) (int, error) {
-			rows, err := sqlstore.Usage(t.Context(), d.counter, everyone, server.UsageQuery{By: []string{"day"},
+			rows, err := usage(d).Usage(t.Context(), everyone, server.UsageQuery{By: []string{"day"},
 				Since: said.AddDate(0, -1, 0).Truncate(24 * time.Hour)})
 			return len(rows), err
 		}},
 		{"a member's usage, from within a half hour on", false, func(d counted, s *Store) (int, error) {
-			rows, err := sqlstore.Usage(t.Context(), d.counter, member, server.UsageQuery{By: []string{"day"},
+			rows, err := usage(d).Usage(t.Context(), member, server.UsageQuery{By: []string{"day"},
 				Since: said.AddDate(0, -1, 0).Add(time.Minute)})
 			return len(rows), err
 		}},

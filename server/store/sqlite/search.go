@@ -21,11 +21,6 @@ func (s *Store) Rank(ctx context.Context, scope server.Scope, a server.Ask) (ser
 	return s.texts.Rank(ctx, scope, a)
 }
 
-// Usage implements server.Library.
-func (s *Store) Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
-	return sqlstore.Usage(ctx, dialect{s.read}, scope, q)
-}
-
 // textDatabase implements search.Database and sums.Database.
 type textDatabase struct{ s *Store }
 

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -10,10 +11,16 @@ import (
 // LeaseFor is how long a task is reserved for the process that derives it.
 const LeaseFor = 30 * time.Second
 
-// CountLagging counts the streams that are not wholly derived. Each half has an index of its own.
-const CountLagging = `
+// Lag implements server.DerivationStore. Each half has an index of its own.
+func (c *Finder) Lag(ctx context.Context) (int64, error) {
+	n, err := one(ctx, c.reader, `
 SELECT (SELECT count(*) FROM streams WHERE version > derived AND derived > 0) +
-  (SELECT count(*) FROM streams WHERE version > derived AND derived <= 0)`
+  (SELECT count(*) FROM streams WHERE version > derived AND derived <= 0)`)
+	if err != nil {
+		return 0, fmt.Errorf("count what is to derive: %w", err)
+	}
+	return n, nil
+}
 
 // TaskColumns are a task's, of stream s, how far it is derived, d, and its facts f, for ScanTask.
 const TaskColumns = `s.id, s.session_id, s.owner, s.machine, s.version, s.derived, s.masked,

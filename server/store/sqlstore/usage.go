@@ -24,9 +24,9 @@ var usageColumns = map[string]string{
 	"session": `u.session_id`, "long": `u.long`,
 }
 
-// Usage sums the answers that count: from sums of half hours, and at the ends of the time asked for, or where sums know
-// too little, from the answers.
-func Usage(ctx context.Context, l Dialect, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
+// Usage implements server.Library. It sums the answers that count: from sums of half hours, and at the ends of the time
+// asked for, or where sums know too little, from the answers.
+func (c *Finder) Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
 	var columns, group []string
 	var args []any
 	for i, by := range q.By {
@@ -60,7 +60,7 @@ func Usage(ctx context.Context, l Dialect, scope server.Scope, q server.UsageQue
 		}
 		query += ` ORDER BY ` + strings.Join(group, ", ")
 	}
-	out, err := List(ctx, l, query, args,
+	out, err := List(ctx, c.reader, query, args,
 		func(row Scanner) (server.UsageRow, error) { return scanUsage(row, q.By) })
 	if err != nil {
 		return nil, fmt.Errorf("sum usage: %w", err)
