@@ -18,7 +18,7 @@ import (
 )
 
 func (a verbs) whyCommand() *cobra.Command {
-	var offline, link bool
+	var how whyFlags
 	cmd := &cobra.Command{
 		Use:   "why FILE:LINE | COMMIT | A..B | #PR",
 		Short: "Show the prompts behind a line, a commit or a pull request",
@@ -33,16 +33,19 @@ func (a verbs) whyCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := show.UntilSignal(cmd.Context())
 			defer stop()
-			return a.why(ctx, args[0], offline, link)
+			return a.why(ctx, args[0], how)
 		},
 	}
-	cmd.Flags().BoolVar(&offline, "offline", false, "look only in the transcripts on this machine's disk")
-	cmd.Flags().BoolVar(&link, "link", false, "print the address of a page that shows the commits to whoever may log in")
+	cmd.Flags().BoolVar(&how.offline, "offline", false, "look only in the transcripts on this machine's disk")
+	cmd.Flags().BoolVar(&how.link, "link", false, "print the address of a page that shows the commits to whoever may log in")
+	cmd.Flags().BoolVar(&how.note, "note", false, "write the addresses of the prompts into the commits' notes (refs/notes/ccship)")
 	a.AddJSON(cmd)
 	return cmd
 }
 
-func (a verbs) why(ctx context.Context, arg string, offline, link bool) error {
+type whyFlags struct{ offline, link, note bool }
+
+func (a verbs) why(ctx context.Context, arg string, how whyFlags) error {
 	dir, err := os.Getwd()
 	if err != nil {
 		return fmt.Errorf("find the repository: %w", err)
@@ -51,8 +54,8 @@ func (a verbs) why(ctx context.Context, arg string, offline, link bool) error {
 	if err != nil {
 		return err
 	}
-	if target.File != "" && link {
-		return control.Usage("--link takes commits", "name the commit that has the line")
+	if target.File != "" && (how.link || how.note) {
+		return control.Usage("--link and --note take commits", "name the commit that has the line")
 	}
 	if target.File != "" { // a file in a submodule is in another repository than its folder's
 		target.File, err = filepath.Abs(target.File)
@@ -64,11 +67,13 @@ func (a verbs) why(ctx context.Context, arg string, offline, link bool) error {
 		}
 		dir = filepath.Dir(target.File)
 	}
-	q, err := a.question(ctx, dir, offline)
+	if how.link && how.note {
+		return control.Usage("--link asks nobody, so that there is nothing to note", "one of --link and --note")
+	}
+	q, err := a.question(ctx, dir, how)
 	if err != nil {
 		return err
 	}
-	q.link = link
 	if target.File != "" {
 		return q.lines(ctx, target)
 	}
@@ -80,14 +85,13 @@ type question struct {
 	verbs
 	repo    *history.Repo
 	library *library.Library
-	offline bool
-	link    bool
+	how     whyFlags
 	project func(cwd, folder string) string
 	own     string // the repository's project
 }
 
-func (a verbs) question(ctx context.Context, dir string, offline bool) (q question, err error) {
-	q = question{verbs: a, offline: offline}
+func (a verbs) question(ctx context.Context, dir string, how whyFlags) (q question, err error) {
+	q = question{verbs: a, how: how}
 	if q.repo, err = history.Open(ctx, dir); err != nil {
 		return q, err
 	}
@@ -99,7 +103,7 @@ func (a verbs) question(ctx context.Context, dir string, offline bool) (q questi
 		return q, err
 	}
 	none := ""
-	if offline {
+	if how.offline {
 		q.library, err = a.library(ctx)
 	} else {
 		q.library, err = a.onServer(ctx, &none)
@@ -142,7 +146,7 @@ func (q question) ask(ctx context.Context, commits []provenance.Commit, lines bo
 	for i := range commits {
 		commits[i].Project = q.own
 	}
-	if q.offline {
+	if q.how.offline {
 		w, err := q.library.Written(commits, q.project)
 		if err != nil {
 			return nil, err
@@ -183,12 +187,19 @@ func (q question) commits(ctx context.Context, name string) error {
 		}
 		asked = append(asked, f.Commit)
 	}
-	if q.link {
+	if q.how.link {
 		return q.printLink(asked)
 	}
 	answers, err := q.ask(ctx, asked, false)
 	if err != nil {
 		return err
+	}
+	for i := range answers {
+		if text := library.WhyNote(&answers[i]); q.how.note && text != "" {
+			if err := q.repo.Note(ctx, answers[i].Commit, text); err != nil {
+				return err
+			}
+		}
 	}
 	if q.JSON {
 		return q.PrintJSON(library.WhyOf(control.SchemaVersion, answers))

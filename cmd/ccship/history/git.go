@@ -1,5 +1,5 @@
 // Package history asks git what a commit adds, who last changed a line, and which commits a name stands for. It runs
-// the program git, changes nothing, and fetches nothing.
+// the program git, changes nothing but notes when it is asked to, and fetches nothing.
 package history
 
 import (

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWhyNote writes where the prompts of a commit are into a note, once for all, without a word of them; nothing else
+// of the repository changes, and without the flag nothing does.
+func TestWhyNote(t *testing.T) {
+	w := newTale(t)
+	w.by("README.md", "# A shop for everybody\n")
+	first := w.commit("by hand")
+	w.writes("aaaa", "write the cart", "cart.go", cart)
+	w.edits("aaaa", "log it", "cart.go", "\treturn sum(c.Prices)", "\tlog.Print(\"total of a cart\")\n\treturn sum(c.Prices)")
+	second := w.commit("the cart")
+	w.by("later.txt", "a line that is not committed\n")
+	state := func() string { return w.git("for-each-ref") + "\n" + w.git("status", "--porcelain") }
+	w.t.Setenv("GIT_COMMITTER_NAME", "Kim")
+	w.t.Setenv("GIT_COMMITTER_EMAIL", "kim@example.invalid")
+	w.t.Setenv("GIT_AUTHOR_NAME", "Kim")
+	w.t.Setenv("GIT_AUTHOR_EMAIL", "kim@example.invalid")
+	before := state()
+	w.want(w.top, first+".."+second, "aaaa:6(0:5)(3:1)")
+	w.want(w.top, "cart.go:5", "aaaa:1(3:1)")
+	if got := state(); got != before {
+		t.Fatalf("without --note: %s, before %s", got, before)
+	}
+	for range 2 {
+		if code, out, problem := inProcess(t, append([]string{"why", "HEAD~1..", "--offline", "--note"}, w.flags...)...); code != 0 {
+			t.Fatalf("exit %d\n%s%s", code, out, problem)
+		}
+	}
+	want := "ccship show aaaa:0 (5 of 6 lines)\nccship show aaaa:3 (1 of 6 lines)"
+	if got := w.git("notes", "--ref=ccship", "show", second); got != want {
+		t.Errorf("the note is %q, want %q", got, want)
+	}
+	if got := w.git("notes", "--ref=ccship", "list"); strings.Count(got, "\n") != 0 || !strings.HasSuffix(got, second) {
+		t.Errorf("notes: %s", got)
+	}
+	w.git("update-ref", "-d", "refs/notes/ccship")
+	if got := state(); got != before {
+		t.Errorf("besides the note: %s, before %s", got, before)
+	}
+	for _, args := range [][]string{{"why", "cart.go:1", "--note"}, {"why", "HEAD", "--note", "--link"}} {
+		if code, _, _ := inProcess(t, append(append(args, "--offline"), w.flags...)...); code != 2 {
+			t.Errorf("%v: exit %d", args, code)
+		}
+	}
+}
