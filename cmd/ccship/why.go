@@ -37,8 +37,10 @@ func (a verbs) whyCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&how.offline, "offline", false, "look only in the transcripts on this machine's disk")
-	cmd.Flags().BoolVar(&how.link, "link", false, "print the address of a page that shows the commits to whoever may log in")
-	cmd.Flags().BoolVar(&how.note, "note", false, "write the addresses of the prompts into the commits' notes (refs/notes/ccship)")
+	cmd.Flags().BoolVar(&how.link, "link", false,
+		"print the address of a page that shows the commits to whoever may log in")
+	cmd.Flags().BoolVar(&how.note, "note", false,
+		"write the addresses of the prompts into the commits' notes (refs/notes/ccship)")
 	a.AddJSON(cmd)
 	return cmd
 }
