@@ -251,7 +251,7 @@ CREATE TABLE edits (
   data bytea NOT NULL,  -- path, prompt, keyed hashes of lines
   PRIMARY KEY (owner, stream, epoch, generation, line, part)
 );
-CREATE INDEX edits_name ON edits (name, at);
+CREATE INDEX edits_name ON edits (name, owner, at);
 
 -- Lines that a rewrite of their file dropped.
 CREATE TABLE drops (

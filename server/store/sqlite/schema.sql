@@ -238,7 +238,7 @@ CREATE TABLE edits (
   data BLOB NOT NULL,    -- path, prompt, keyed hashes of lines
   PRIMARY KEY (owner, stream, epoch, generation, line, part)
 ) WITHOUT ROWID;
-CREATE INDEX edits_name ON edits (name, at);
+CREATE INDEX edits_name ON edits (name, owner, at);
 
 -- Lines that a rewrite of their file dropped.
 CREATE TABLE drops (
