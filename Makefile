@@ -24,7 +24,7 @@ RACE    ?= ./tail/... ./outbox/... ./state/... ./daemon/... ./server/api/... ./s
 MEET     = Concurrent|Crowding|Crowd|Changes|Derivers|SealMeanwhile|ColdMeanwhile|ForgetMeanwhile|ForgetDuringUpload|UploadsAtOnce|Tickets|QuotaOthers
 RACING   = CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m
 
-.PHONY: help build run check lint race test test-ahead test-short nightly fuzz bench crash damage model viewer packages release docs clean
+.PHONY: help build run check lint race test test-ahead test-short nightly fuzz bench crash damage model viewer packages release docs fixtures clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ release: ## dist/: archives for six systems, deb, rpm, Homebrew formula, install
 docs: ## docs/commands.md, docs/server-commands.md and the table of docs/configuration.md, from the programs
 	$(GO) test -count 1 -run TestCommandPages ./packaging/man -update
 	$(GO) test -count 1 -run TestDocumentedOptions ./daemon/config -update
+
+fixtures: ## what the present build writes, for TestUpgrade; VERSION is that of the release
+	CCSHIP_TEST=upgrade=$(VERSION) $(GO) test -count 1 -run TestUpgrade ./e2e
 
 clean: ## removes bin and dist
 	rm -rf bin dist
