@@ -39,6 +39,9 @@ func TestUpgrade(t *testing.T) {
 		}
 		fixtures, err := filepath.Glob(filepath.Join(upgradeFixtures, "*-"+kind+".tar.gz"))
 		must(t, err)
+		if len(fixtures) == 0 {
+			t.Errorf("no fixtures of %s", kind)
+		}
 		for _, fixture := range fixtures {
 			t.Run(filepath.Base(fixture), func(t *testing.T) { upgrade(t, kind, fixture) })
 		}
