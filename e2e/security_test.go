@@ -16,27 +16,76 @@ func TestThreatModel(t *testing.T) {
 	must(t, err)
 	_, table, _ := strings.Cut(string(text), "## Threat model")
 	table, _, _ = strings.Cut(table, "\n## ")
-	rows := 0
-	for line := range strings.Lines(table) {
-		_, tests, found := strings.Cut(line, "(`")
-		if !strings.HasPrefix(line, "- ") || !found {
+	namesTests(t, table)
+}
+
+// TestClaims: every line of the page of claims names a test, and it is there.
+func TestClaims(t *testing.T) {
+	text, err := os.ReadFile("../docs/internals/claims.md")
+	must(t, err)
+	if named := namesTests(t, string(text)); named != strings.Count(string(text), "\n- ") {
+		t.Errorf("%d lines of %d name tests", named, strings.Count(string(text), "\n- "))
+	}
+}
+
+// namesTests demands that the tests which the lines of a list name are there, and returns how many lines do.
+func namesTests(t *testing.T, list string) (rows int) {
+	t.Helper()
+	for line := range strings.Lines(list) {
+		if !strings.HasPrefix(line, "- ") {
 			continue
 		}
-		rows++
-		dir := ""
-		for _, word := range regexp.MustCompile("`[^`]+`|\\b(Test|Fuzz)[A-Za-z0-9]+").FindAllString("`"+tests, -1) {
+		dir, named := "", false
+		for _, word := range regexp.MustCompile("`[^` ]+`|\\b(Test|Fuzz)[A-Za-z0-9]+").FindAllString(line, -1) {
 			if strings.HasPrefix(word, "`") {
 				dir = strings.Trim(word, "`")
 				continue
 			}
-			if !hasTest(t, filepath.Join("..", filepath.FromSlash(dir)), word) {
+			if named = true; !hasTest(t, filepath.Join("..", filepath.FromSlash(dir)), word) {
 				t.Errorf("there is no %s in %s: %s", word, dir, strings.TrimSpace(line))
 			}
 		}
+		if named {
+			rows++
+		}
 	}
 	if rows < 20 {
-		t.Errorf("the threat model has %d lines that name tests", rows)
+		t.Errorf("%d lines name tests", rows)
 	}
+	return rows
+}
+
+// TestFigures: README's figures are those of the page of results.
+func TestFigures(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	must(t, err)
+	results, err := os.ReadFile("../docs/internals/benchmarks.md")
+	must(t, err)
+	_, table, _ := strings.Cut(string(readme), "\n## Figures\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	if different := figuresMissing(table, string(results)); len(different) > 0 {
+		t.Errorf("figures of README that benchmarks.md does not have: %q", different)
+	}
+	if different := figuresMissing(table, strings.ReplaceAll(string(results), "0.041", "0.040")); len(different) != 1 {
+		t.Errorf("a figure that changed is not seen: %q", different)
+	}
+}
+
+// figuresMissing are the figures in the second column of a table, with their units, that no line of the results has.
+func figuresMissing(table, results string) (missing []string) {
+	figure := regexp.MustCompile(`[0-9][0-9.–]*[0-9]?( %| [A-Za-z]+)?`)
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		if len(cells) < 4 {
+			continue
+		}
+		for _, f := range figure.FindAllString(cells[2], -1) {
+			if !regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(f)).MatchString(results) {
+				missing = append(missing, f)
+			}
+		}
+	}
+	return missing
 }
 
 // hasTest reports whether a package has a test.
