@@ -1,4 +1,4 @@
-// Keys, local times, unfolding, following. Everything else works without it.
+// Keys, times, unfolding, following: all else works without it.
 "use strict";
 (() => {
   const base = document.documentElement.dataset.base || "";
@@ -173,7 +173,7 @@
       if (main.dataset.generation && doc.header("Ccship-Generation") !== Number(main.dataset.generation)) location.reload(); // the file was rewritten
       return { list: [...doc.body.children], last: doc.header("Ccship-Last") };
     };
-    // change keeps the place and the focus.
+    // change keeps place and focus.
     const change = (what) => {
       const mark = all().find((e) => rect(e).bottom > top), y = mark && rect(mark).top, focus = active().id;
       what();
@@ -188,7 +188,7 @@
       if (now) scrollBy(0, rect(now).top - y);
       if (focus && active() === document.body) byId(focus)?.focus({ preventScroll: true });
     };
-    // put shows lines anew. What is the same stays.
+    // put shows lines anew; what is the same stays.
     const put = (list, from, to) => {
       const old = new Map(all().filter((e) => lineOf(e) >= from && lineOf(e) <= to).map((e) => [e.id, e]));
       const key = (d) => d.dataset.call || d.className + d.closest(".item").id;
@@ -218,7 +218,7 @@
       const grows = ended();
       if (grows) await fetched(last);
       if (grows && ended()) return;
-      if (!grows) start = last + 1;
+      if (!grows && total - last > 250) start = last + 1;
       else if (last - start > 250) {
         const near = all().find((e) => last - lineOf(e) < 200 && (e.matches(".prompt") || $(".tool:not(.ok, .error)", e)));
         start = near ? lineOf(near) : last + 1;
