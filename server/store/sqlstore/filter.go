@@ -148,8 +148,8 @@ func (f *Filter) Session(session string, agents bool) {
 func (f *Filter) Parent(session string) { f.Add(ofParent, session, session) }
 
 // ofParent is the condition that streams s are agents of a session. Parents may be longer than an index takes: what it
-// has is their beginning.
-const ofParent = `(s.parent <> '' AND substr(s.parent, 1, 200) = substr(?, 1, 200) AND s.parent = ?)`
+// has is their beginning. With an = at the end SQLite would put the value into the first part, and not see the index.
+const ofParent = `(s.parent <> '' AND substr(s.parent, 1, 200) = substr(?, 1, 200) AND s.parent IS NOT DISTINCT FROM ?)`
 
 // user lets through the streams s of a user, given by name.
 func (f *Filter) user(name string) {
