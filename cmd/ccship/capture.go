@@ -283,7 +283,7 @@ func (c *capture) transcripts(each func(path string, info fs.FileInfo)) {
 // passThrough runs a command with this process's input, outputs, terminal and signals, and returns its exit code. A
 // signal that comes after its end calls ended. An error says why it did not run.
 func passThrough(args []string, ended func()) (code int, err error) {
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...) // signals end it, as they say
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	signals := catchSignals()
 	if err := cmd.Start(); err != nil {

@@ -117,23 +117,21 @@ func openObjects(dir string) (*objects, error) {
 				o.dirs = append(o.dirs, below(o.dirs[i], other))
 			}
 		}
-		indexes, err := filepath.Glob(filepath.Join(quoted(o.dirs[i]), "pack", "pack-*.idx"))
-		if err != nil || len(o.packs)+len(indexes) > maxPacks {
-			return nil, fmt.Errorf("list packs of %s: %w", o.dirs[i], errObject)
+		packs := filepath.Join(o.dirs[i], "pack")
+		entries, err := os.ReadDir(packs)
+		if err != nil && !absent(err) {
+			return nil, err
 		}
-		for _, index := range indexes {
-			o.packs = append(o.packs, &pack{path: strings.TrimSuffix(index, ".idx")})
+		for _, e := range entries {
+			if name, is := strings.CutSuffix(e.Name(), ".idx"); is && strings.HasPrefix(name, "pack-") {
+				o.packs = append(o.packs, &pack{path: filepath.Join(packs, name)})
+			}
+		}
+		if len(o.packs) > maxPacks {
+			return nil, fmt.Errorf("list packs of %s: %w", o.dirs[i], errObject)
 		}
 	}
 	return o, nil
-}
-
-// quoted is a path as a pattern that matches nothing else.
-func quoted(path string) string {
-	if os.PathSeparator == '\\' {
-		return strings.ReplaceAll(path, "[", "[[]")
-	}
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 func (o *objects) close() {

@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,8 +78,12 @@ func TestFirstCommit(t *testing.T) {
 	shallow := filepath.Join(t.TempDir(), "shallow")
 	git(t, dir, "clone", "-q", "--depth=1", "file://"+filepath.ToSlash(dir), shallow)
 	check("shallow", shallow, "")
-	packs, _ := filepath.Glob(filepath.Join(quoted(dir), ".git", "objects", "pack", "*.pack"))
+	packs, err := fs.Glob(os.DirFS(dir), ".git/objects/pack/*.pack")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, pack := range packs {
+		pack = filepath.Join(dir, pack)
 		text, err := os.ReadFile(pack)
 		if err != nil {
 			t.Fatal(err)

@@ -25,7 +25,7 @@ func Address(t testing.TB) string {
 		if _, again := addresses.LoadOrStore(address, true); again {
 			continue
 		}
-		if l, err := net.Listen("tcp", address); err == nil {
+		if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address); err == nil {
 			Must(t, l.Close())
 			return address
 		}

@@ -146,7 +146,7 @@ func (v *Viewer) bytes(w http.ResponseWriter, r *http.Request, who server.Login)
 			_, err := w.Write(l.Raw)
 			return err
 		}
-		err := error(server.ErrNotFound)
+		err := server.ErrNotFound
 		for _, span := range view.Between(line, min(line+1, view.Total)) {
 			err = server.Pieces(r.Context(), snap, span.Generation, line, write)
 		}
