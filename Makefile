@@ -24,7 +24,7 @@ RACE    ?= ./tail/... ./outbox/... ./state/... ./daemon/... ./server/api/... ./s
 MEET     = Concurrent|Crowding|Crowd|Changes|Derivers|SealMeanwhile|ColdMeanwhile|ForgetMeanwhile|ForgetDuringUpload|UploadsAtOnce|Tickets|QuotaOthers
 RACING   = CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m
 
-.PHONY: help build run check lint race test test-ahead test-short nightly fuzz bench crash damage model viewer packages release docs fixtures clean
+.PHONY: help build run check lint race test test-ahead test-short nightly fuzz bench crash damage model viewer release docs fixtures clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,9 +90,6 @@ model: ## HISTORIES (default 2000) of two machines and a server, all of which go
 
 viewer: ## the viewer in headless Chromium, with every hostile text on every page and a session of 100 MB
 	CCSHIP_TEST=long $(GO) test -v -count 1 -timeout 30m ./e2e/viewer
-
-packages: ## dist/: only the deb and rpm packages
-	$(GO) run ./packaging/release -version '$(VERSION)' -only deb,rpm
 
 release: ## dist/: archives for six systems, deb, rpm, Homebrew formula, install script, bill of materials, signed checksums
 	$(GO) run ./packaging/release -version '$(VERSION)'
