@@ -37,7 +37,7 @@ func TestReading(t *testing.T) {
 	if got := b.text(".hit mark"); !strings.Contains(strings.ToLower(got), "the") {
 		t.Errorf("what was looked for is not marked: %q", got)
 	}
-	line := eval[string](b, one(".hit a.at-line")+".hash") // that of the address follows the reader
+	line := eval[string](b, `"#L" + `+one(".hit a.at-line")+`.pathname.split("/").at(-1)`) // the address follows the reader
 	b.click(".hit a.at-line")
 	b.wait("the line is in sight", `((r) => r && r.top >= 0 && r.top < innerHeight)(`+one(line)+`?.getBoundingClientRect())`)
 	readProvenance(b, line)
