@@ -50,13 +50,13 @@ func Why(ctx context.Context, st Store, scope server.Scope, users func(int64) st
 	out []provenance.Answer, err error) {
 	err = within(ctx, func(ctx context.Context) error {
 		for _, c := range q.Commits {
-			w := Written{URL: q.URL, store: st, ctx: ctx, scope: scope, users: users, ids: map[sessionKey]int{},
-				agents: map[string]server.WrittenEdit{}, prompts: map[promptKey]provenance.Prompt{}}
+			w := newWritten(ctx, st, scope, users)
+			w.URL = q.URL
 			lists, err := w.candidates(c)
 			if err != nil {
 				return err
 			}
-			out = append(out, provenance.AnswerOf(c, lists, &w, q.Lines))
+			out = append(out, provenance.AnswerOf(c, lists, w, q.Lines))
 			if w.err != nil {
 				return w.err
 			}
@@ -64,6 +64,11 @@ func Why(ctx context.Context, st Store, scope server.Scope, users func(int64) st
 		return nil
 	})
 	return out, err
+}
+
+func newWritten(ctx context.Context, st Store, scope server.Scope, users func(int64) string) *Written {
+	return &Written{store: st, ctx: ctx, scope: scope, users: users, ids: map[sessionKey]int{},
+		agents: map[string]server.WrittenEdit{}, prompts: map[promptKey]provenance.Prompt{}}
 }
 
 // WhyQuery is a question about commits.

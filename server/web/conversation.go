@@ -142,6 +142,7 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 		b.Agents[thread.AgentKey(a.Facts.FirstPrompt)] = thread.AgentLink{URL: a.URL, Name: "agent",
 			Facts: page.Count(a.Facts.Tools, "tool call")}
 	}
+	b.Project = snap.Session().ProjectHash
 	b.Live, b.Secrets, b.East = p.header.Live, p.secrets, p.east
 	b.Budget().Cache = &v.coloured
 	var err error

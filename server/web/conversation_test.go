@@ -140,7 +140,7 @@ func TestPages(t *testing.T) {
 	end := s.get(t, sessionPath("long", "", "from", "end"))
 	mustHave(t, end, `id="L999"`, `id="L700"`, "data-tail=")
 	mustLack(t, end, `rel="next"`)
-	mustHave(t, s.get(t, sessionPath("long", "")), `data-first="0" data-last="299" data-total="1000" data-follow`)
+	mustHave(t, s.get(t, sessionPath("long", "")), `data-first="0" data-last="299" data-total="1000" data-generation="0" data-follow`)
 	// What a page fetches as it is scrolled is what the pages have: the part behind a line, and the part before one.
 	for q, want := range map[string]string{"after=299": "L300 L599 300 599", "after=99&to=250": "L100 L249 150 249",
 		"after=-1&to=20": "L0 L19 20 19", "after=990": "L991 L999 9 999"} {

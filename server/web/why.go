@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -37,9 +38,49 @@ type whyTurn struct {
 	Lines  int64
 }
 
+// fileTurnsPage shows which turns wrote to a file.
+type fileTurnsPage struct {
+	page.Layout
+	File  string
+	Turns []recall.FileTurn
+	More  bool // there are older ones
+}
+
+// fileTurns is GET /why?file&project: the turns that wrote to a file, within what the reader may see.
+func (v *Viewer) fileTurns(w http.ResponseWriter, r *http.Request, who server.Login, file string) error {
+	p := fileTurnsPage{Layout: v.Layout(r, who, "Why", "sessions"), File: file}
+	var err error
+	p.Turns, p.More, err = recall.FileTurns(r.Context(), v.store, server.ScopeOf(who.User), v.userNames(r.Context()),
+		recall.FileQuery{File: file, Project: r.URL.Query().Get("project"), To: v.Now(), URL: v.lineURL})
+	if err != nil {
+		return err
+	}
+	v.Render(w, http.StatusOK, "turns.html", p)
+	return nil
+}
+
+// userNames tells the names of users; "" when one cannot be read.
+func (v *Viewer) userNames(ctx context.Context) func(owner int64) string {
+	return func(owner int64) string {
+		names, err := v.store.UserNames(ctx, []int64{owner})
+		if err != nil {
+			return ""
+		}
+		return names[owner]
+	}
+}
+
+// lineURL is the address of a line's page.
+func (v *Viewer) lineURL(x server.Session, line int64) string {
+	return v.Base + thread.StreamOf(x).LinePath(line)
+}
+
 // why is GET /why?q: what is known of commits, which the address has as hashes of lines, within what the reader may
 // see.
 func (v *Viewer) why(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	if file := r.URL.Query().Get("file"); file != "" {
+		return v.fileTurns(w, r, who, file)
+	}
 	commits, err := provenance.ParseLink(r.URL.Query().Get("q"))
 	lines := 0
 	for _, c := range commits {
@@ -50,15 +91,8 @@ func (v *Viewer) why(w http.ResponseWriter, r *http.Request, who server.Login) e
 	if err != nil || len(commits) == 0 || lines > recall.MaxWhyLines {
 		return page.BadRequestError("The address must be one that `ccship why COMMIT --link` printed.")
 	}
-	users := func(owner int64) string {
-		names, err := v.store.UserNames(r.Context(), []int64{owner})
-		if err != nil {
-			return ""
-		}
-		return names[owner]
-	}
-	answers, err := recall.Why(r.Context(), v.store, server.ScopeOf(who.User), users, recall.WhyQuery{Commits: commits,
-		URL: func(x server.Session, line int64) string { return v.Base + thread.StreamOf(x).LinePath(line) }})
+	answers, err := recall.Why(r.Context(), v.store, server.ScopeOf(who.User), v.userNames(r.Context()),
+		recall.WhyQuery{Commits: commits, URL: v.lineURL})
 	if err != nil {
 		return err
 	}

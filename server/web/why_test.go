@@ -1,9 +1,11 @@
 package web_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
@@ -24,4 +26,46 @@ func TestWhyPage(t *testing.T) {
 			t.Errorf("%q: %d", bad, a.code)
 		}
 	}
+}
+
+// TestFileTurns: a conversation leads to all turns that wrote a file, on whatever machine its repository lies; nobody sees
+// another one's.
+func TestFileTurns(t *testing.T) {
+	s := newSite(t, nil)
+	edit := func(id, minute, path, text string) []string {
+		at := "2026-11-20T08:" + minute
+		return []string{
+			`{"type":"assistant","uuid":"` + id + `","cwd":"` + path[:strings.Index(path, "/src")] + `","timestamp":"` + at + `:10Z","message":{"id":"` + id + `","role":"assistant","content":[{"type":"tool_use","id":"` + id +
+				`","name":"Edit","input":{"file_path":"` + path + `","old_string":"a","new_string":"` + text + `"}}]}}`,
+			`{"type":"user","uuid":"r` + id + `","timestamp":"` + at + `:20Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"` + id +
+				`","content":"done"}]},"toolUseResult":{"filePath":"` + path + `","oldString":"a","newString":"` + text + `"}}`,
+		}
+	}
+	ask := func(minute, text string) string {
+		return `{"type":"user","uuid":"p` + minute + `","timestamp":"2026-11-20T08:` + minute + `:00Z","message":{"role":"user","content":"` + text + `"}}`
+	}
+	h := head("one")
+	h.Cwd, h.ProjectHash = "/home/kim/shop", "sha-of-shop"
+	lines := append([]string{ask("01", "Round the totals")}, edit("e1", "01", "/home/kim/shop/src/cart.go", "func round() int {")...)
+	lines = append(append(lines, edit("e2", "02", "/home/kim/shop/src/cart.go", "return cents / 100")...), edit("e3", "03", "/home/kim/shop/src/till.go", "func open() error {")...)
+	lines = append(append(lines, ask("04", "Now the taxes")), edit("e4", "04", "/home/kim/shop/src/cart.go", "func taxes() int {")...)
+	s.put(t, h, lines...)
+	other := head("two")
+	other.Cwd, other.ProjectHash, other.Machine = "/srv/shop", "sha-of-shop", "m2"
+	s.put(t, other, append([]string{ask("05", "Log the cart")}, edit("e5", "05", "/srv/shop/src/cart.go", "log.Print(cart)")...)...)
+	stranger := head("three")
+	stranger.Cwd, stranger.ProjectHash = "/home/kim/other", "sha-of-other"
+	s.put(t, stranger, append([]string{ask("06", "Another cart")}, edit("e6", "06", "/home/kim/other/src/cart.go", "func another() int {")...)...)
+	s.login(t, s.key)
+	const page = "/why?file=src%2Fcart.go&project=sha-of-shop"
+	mustHave(t, s.get(t, sessionPath("one", "")), `href="/why?file=src%2Fcart.go&amp;project=sha-of-shop"`)
+	got := s.get(t, page)
+	mustHave(t, got, "Round the totals", "Now the taxes", "Log the cart", "2 edits", "1 edit", `href="/sessions/one/L/7`)
+	mustLack(t, got, "Another cart")
+	if a, b, c := strings.Index(got, "Log the cart"), strings.Index(got, "Now the taxes"), strings.Index(got, "Round the totals"); a > b || b > c {
+		t.Errorf("turns are not the newest first: %d %d %d", a, b, c)
+	}
+	mustHave(t, s.get(t, "/why?file=art.go&project=sha-of-shop"), "No session that you may read wrote to it.")
+	s.login(t, s.addKey(t, s.addUser(t, "ana", server.Member), "tower"))
+	mustLack(t, s.get(t, page), "Round the totals", "Log the cart", "kim")
 }

@@ -46,17 +46,18 @@ const (
 
 // Builder makes items of lines.
 type Builder struct {
-	base   string // of addresses
-	stream Stream
-	mode   Mode
-	Full   bool                 // cut nothing that can be shown
-	Inline bool                 // pictures stand in the page itself
-	Live   bool                 // results may still come
-	Agents map[string]AgentLink // by the task they were given
-	Story  Story                // of the whole view
-	Public bool                 // for readers who see nothing but this session: no links to anything else
-	Times  map[int64][]Times    // of calls, by the line of their result, as far as they are known
-	East   time.Duration        // of UTC, where the reader is; days begin there
+	base    string // of addresses
+	stream  Stream
+	mode    Mode
+	Full    bool                 // cut nothing that can be shown
+	Inline  bool                 // pictures stand in the page itself
+	Live    bool                 // results may still come
+	Agents  map[string]AgentLink // by the task they were given
+	Story   Story                // of the whole view
+	Project string               // the hash of the session's project; "": the page has no links to turns of a file
+	Public  bool                 // for readers who see nothing but this session: no links to anything else
+	Times   map[int64][]Times    // of calls, by the line of their result, as far as they are known
+	East    time.Duration        // of UTC, where the reader is; days begin there
 	// Secrets finds secrets in the lines of the page, which are in SecretLines then; nil: none are looked for.
 	Secrets     *Secrets
 	SecretLines []SecretLine

@@ -119,6 +119,7 @@ type Tool struct {
 	Waited            time.Duration // for the user, as far as is known
 	MayWait           bool          // Took may contain more of it
 	Note              string        // what the call says it is for
+	TurnsURL          string        // the page of the turns that wrote its file; "": it wrote none
 
 	call  call
 	began time.Time

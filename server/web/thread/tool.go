@@ -119,6 +119,12 @@ func (b *Builder) title(t *Tool) {
 	if path := t.call.pathOf(); path != "" {
 		t.Folder, t.File = splitPath(page.OneLine(t.call.relative(path), maxPath))
 		t.File = page.Short(t.File, summarySize)
+		switch t.call.Name {
+		case "Edit", "MultiEdit", "Write", "NotebookEdit":
+			if b.Project != "" && len(path) <= maxPath {
+				t.TurnsURL = b.base + page.Address("/why", nil, "file", t.call.relative(path), "project", b.Project)
+			}
+		}
 	}
 }
 
