@@ -27,10 +27,10 @@ type FileTurn struct {
 	Edits  int64
 }
 
-// FileTurns lists the turns that wrote to a file, the newest first. What a fork repeats is told once. users are the names
-// of users. more says that there are older ones. server.ErrBusy when the time for an answer does not suffice.
-func FileTurns(ctx context.Context, st Store, scope server.Scope, users func(int64) string, q FileQuery) (out []FileTurn,
-	more bool, err error) {
+// FileTurns lists the turns that wrote to a file, the newest first; more says that there are older ones. What a fork
+// repeats is told once. users are the names of users. server.ErrBusy when the time for an answer does not suffice.
+func FileTurns(ctx context.Context, st Store, scope server.Scope, users func(int64) string, q FileQuery) (
+	out []FileTurn, more bool, err error) {
 	err = within(ctx, func(ctx context.Context) error {
 		w := newWritten(ctx, st, scope, users)
 		w.URL = q.URL
