@@ -5,10 +5,29 @@ import (
 	"encoding/json"
 	"net/url"
 	"strings"
+	"testing"
 
 	"github.com/ccship/ccship/keyproof"
+	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 )
+
+// TestProofOfNewKey: a key works at once, also when the server has just looked for another one that it did not know.
+func TestProofOfNewKey(t *testing.T) {
+	r := newRig(t)
+	ask := func(key string, want int) {
+		t.Helper()
+		hash, nonce := auth.HashKey(key), rand.Text()
+		q := url.Values{"key": {keyproof.ID(hash)}, "nonce": {nonce}, "proof": {keyproof.Client(hash, nonce)}}
+		if a := r.get("/api/proof?" + q.Encode()); a.status != want {
+			t.Errorf("%d %s, want %d", a.status, a.body, want)
+		}
+	}
+	for _, name := range []string{"ann", "ben"} {
+		ask("a key of nobody, before "+name+"'s", 401)
+		ask(r.person(name, server.Member).key, 200)
+	}
+}
 
 // proof asks for the proof that the server knows a key, as a client that knows it and as clients that do not.
 func (r *rig) proof(key string) {

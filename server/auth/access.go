@@ -59,7 +59,7 @@ func New(store Store, log *slog.Logger) *Access {
 }
 
 // Key returns the presented key, with its user. ErrUnauthorized when it is missing, unknown, revoked or its user
-// disabled; TooManyError when remote (see Remote), or all clients together, have presented too many wrong keys.
+// disabled; TooManyError when remote (see Remote) has presented too many wrong keys.
 func (a *Access) Key(ctx context.Context, remote, presented string) (server.Key, error) {
 	if presented == "" || len(presented) > maxToken {
 		return server.Key{}, ErrUnauthorized // no guess: nothing is looked up

@@ -10,28 +10,28 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// reloadEvery limits how often the list of keys is read for clients that have proven nothing yet.
-const reloadEvery = time.Second
-
 // keyIDs finds keys by their public names. Safe for concurrent use.
 type keyIDs struct {
 	mu     sync.Mutex
 	hashes map[string][32]byte // by keyproof.ID; guarded by mu
-	read   time.Time           // guarded by mu
+	read   time.Time           // when the store was asked for hashes; guarded by mu
 }
 
-// hash returns the hash of the key with an id; ok is false if there is none.
+// hash returns the hash of the key with an id; ok is false if there is none. It reads the keys for an id that it does
+// not know, because another process may have made the key just now. Callers that wait share one reading.
 func (k *keyIDs) hash(ctx context.Context, store server.Keys, id string) (hash [32]byte, ok bool, err error) {
+	asked := time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if hash, ok = k.hashes[id]; ok || time.Since(k.read) < reloadEvery {
+	if hash, ok = k.hashes[id]; ok || k.read.After(asked) {
 		return hash, ok, nil
 	}
+	began := time.Now()
 	list, err := store.Keys(ctx, 0)
 	if err != nil {
 		return hash, false, fmt.Errorf("list keys: %w", err)
 	}
-	k.hashes, k.read = make(map[string][32]byte, len(list)), time.Now()
+	k.hashes, k.read = make(map[string][32]byte, len(list)), began
 	for _, key := range list {
 		k.hashes[keyproof.ID(key.Hash)] = key.Hash
 	}
