@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/transcript/provenance"
 )
@@ -98,6 +99,30 @@ func TestWhyTwoSessions(t *testing.T) {
 	w.want(w.top, "HEAD", "bbbb:1(3:1)")
 	w.edits("cccc", "later than the commit", "cart.go", "return truncated(sum(c.Prices))", "return truncated(sum(c.Prices)) // cut")
 	w.want(w.top, "HEAD", "bbbb:1(3:1)")
+}
+
+// TestWhyAfterTheCommit names nobody for an edit that came after the commit, however soon, and whether or not another
+// session had made the same one before.
+func TestWhyAfterTheCommit(t *testing.T) {
+	w := newTale(t)
+	soon := func(session, file, text string) { // half a minute after the last commit
+		w.clock = w.clock.Add(30*time.Second - 20*time.Minute)
+		w.writes(session, "write it again", file, text)
+	}
+	w.writes("aaaa", "write the cart", "cart.go", cart)
+	w.commit("the cart")
+	soon("bbbb", "cart.go", cart)
+	w.want(w.top, "HEAD", "aaaa:5(0:5)")
+
+	const till = "package shop\n\nvar tillIsOpen = \"from nine to five\"\n"
+	w.by("till.go", till)
+	w.commit("by hand")
+	soon("cccc", "till.go", till)
+	w.want(w.top, "HEAD", "no_transcript:2")
+
+	w.edits("dddd", "on Sundays too", "till.go", "var tillIsOpen = \"from nine to five\"", "var tillIsOpen = \"on Sundays too\"")
+	w.git("commit", "-q", "-a", "--amend", "-m", "an edit after the author's date, before the committer's")
+	w.want(w.top, "HEAD", "dddd:1(0:1) by_hand:1")
 }
 
 // TestWhyRevert names nobody for what a person brings back.

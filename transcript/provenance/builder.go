@@ -17,7 +17,7 @@ import (
 type Edit struct {
 	Line   int64     // of the call, in its transcript
 	Prompt int64     // the line of the prompt that its turn began with; -1 when none is known
-	At     time.Time // when it was done
+	At     time.Time // when it was done; of a command, when it began
 	Path   string    // with slashes, absolute where the transcript tells
 	Agent  string    // of an agent's transcript: its name, which Prompt is not a line of the session in
 	Copied bool      // the record repeats another session's: a fork begins with such
@@ -187,7 +187,8 @@ func (b *Builder) answered(r *transcript.Record, p *transcript.RawBlock) {
 		if p.Failed && !(c.Tool == "Bash" && strings.HasPrefix(p.Output(16), "Exit code")) {
 			return
 		}
-		if at := r.Time; at.After(c.At) {
+		// A command may write a file first and then commit it: its time is when it began.
+		if at := r.Time; c.Tool != "Bash" && at.After(c.At) {
 			c.At = at
 		}
 		b.done(&c, r)

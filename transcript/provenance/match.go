@@ -30,7 +30,7 @@ type File struct {
 // Commit is what a commit adds. Blank lines are left out: they are like their neighbours.
 type Commit struct {
 	Name  string    `json:"commit"`        // its hash; "" is what is not committed yet
-	At    time.Time `json:"at"`            // when it was made, with what clocks of machines differ
+	At    time.Time `json:"at"`            // when it was made: a later edit is not in it
 	Bot   bool      `json:"bot,omitempty"` // its author is a program other than Claude Code
 	Files []File    `json:"files"`
 	// Project is the hash by which sessions in clones of the repository are known; "" when none is.

@@ -99,7 +99,7 @@ func TestEdits(t *testing.T) {
 		{Line: 4, Prompt: 3, At: at(6), Path: "/home/kim/shop/cart.go", Sums: sums("func total() int { return sum(c) }")},
 		{Line: 8, Prompt: 3, At: at(10), Path: "C:/shop/cart.go", Sums: sums("a := 2", "b := 3")},
 		{Line: 10, Prompt: 3, At: at(12), Path: "/home/kim/shop/n.ipynb", Sums: sums("print(1)")},
-		{Line: 12, Prompt: 3, At: at(14), Path: "/home/kim/shop/web/page.html", Sums: sums("<p>hello</p>")},
+		{Line: 12, Prompt: 3, At: at(13), Path: "/home/kim/shop/web/page.html", Sums: sums("<p>hello</p>")},
 	}
 	if diff := cmp.Diff(want, s.edits(t)); diff != "" {
 		t.Error(diff)

@@ -15,8 +15,8 @@ import (
 const (
 	// maxEarlier is how many earlier commits of its files are looked at to tell new text from old.
 	maxEarlier = 300
-	// skew is how far clocks of machines may differ.
-	skew = 2 * time.Minute
+	// fraction is what a commit's time lacks: git keeps whole seconds.
+	fraction = time.Second
 )
 
 // Facts are what a commit adds. Was says of lines that are no new text where they were before, by file and index.
@@ -43,7 +43,7 @@ func (r *Repo) Facts(ctx context.Context, commit string) (f Facts, err error) {
 	if err != nil {
 		return f, fmt.Errorf("read time of commit %s: %w", commit, err)
 	}
-	f.Name, f.At, f.Bot = fields[0], time.Unix(seconds, 0).Add(skew).UTC(), isBot(fields[3], fields[4])
+	f.Name, f.At, f.Bot = fields[0], time.Unix(seconds, 0).Add(fraction).UTC(), isBot(fields[3], fields[4])
 	parents := strings.Fields(fields[1])
 	if len(parents) > 0 {
 		f.Parent = parents[0]
@@ -57,7 +57,7 @@ func (r *Repo) Facts(ctx context.Context, commit string) (f Facts, err error) {
 }
 
 func (r *Repo) uncommitted(ctx context.Context) (f Facts, err error) {
-	f.At, f.Parent = time.Now().Add(skew).UTC(), "HEAD"
+	f.At, f.Parent = time.Now().UTC(), "HEAD"
 	text, err := r.git(ctx, slices.Concat([]string{"diff"}, patch(), []string{"HEAD", "--"})...)
 	if err != nil {
 		return f, err
