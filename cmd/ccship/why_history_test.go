@@ -125,6 +125,46 @@ func TestWhyAfterTheCommit(t *testing.T) {
 	w.want(w.top, "HEAD", "dddd:1(0:1) by_hand:1")
 }
 
+// TestWhyShortLines names a session for lines that say little when its edits added just these, all of them.
+func TestWhyShortLines(t *testing.T) {
+	const file, line = "cart_test.go", "\tt.Parallel()\n"
+	const one, two, three = "func TestOne(t *testing.T) {\n", "func TestTwo(t *testing.T) {\n", "func TestThree(t *testing.T) {\n"
+	begin := func() *tale {
+		w := newTale(t)
+		w.by(file, "package shop\n\n"+one+"}\n\n"+two+"}\n\n"+three+"}\n")
+		w.commit("by hand")
+		w.edits("aaaa", "make them parallel", file, one, one+line)
+		w.edits("aaaa", "this one too", file, two, two+line)
+		return w
+	}
+	w := begin()
+	w.commit("parallel")
+	w.want(w.top, "HEAD", "aaaa:2(0:1)(3:1)")
+	w.want(w.top, file+":4", "aaaa:1(0:1)")
+
+	w = begin()
+	w.by(file, strings.Replace(w.text(file), three, three+line, 1))
+	w.commit("one of three is by hand")
+	w.want(w.top, "HEAD", "by_hand:3")
+
+	w = begin()
+	w.git("checkout", "-q", file)
+	w.edits("bbbb", "say why", file, one, one+"\t// no other test changes the cart\n"+line)
+	w.git("checkout", "-q", file)
+	w.edits("cccc", "and here", file, two, two+line)
+	w.by(file, strings.Replace(w.text(file), three, three+line, 1))
+	w.commit("edits of three sessions, of which two are gone")
+	w.want(w.top, "HEAD", "by_hand:2")
+
+	w = begin()
+	w.commit("parallel")
+	w.by(file, strings.ReplaceAll(w.text(file), line, ""))
+	w.commit("not parallel")
+	w.by(file, strings.NewReplacer(one, one+line, two, two+line).Replace(w.text(file)))
+	w.commit("by hand, what a session had done before")
+	w.want(w.top, "HEAD", "restored:2")
+}
+
 // TestWhyRevert names nobody for what a person brings back.
 func TestWhyRevert(t *testing.T) {
 	w := newTale(t)

@@ -19,7 +19,7 @@ const (
 )
 
 // What a session must have written of a commit's telling lines to be named: leastLines of them and leastShare percent,
-// or a fifth of them.
+// or a fifth of them. Where no line tells anything, all count.
 const (
 	leastLines = 2
 	leastShare = 10
@@ -90,13 +90,15 @@ func reasonOf(c Commit, f File, l Added, list []Candidate) string {
 
 // named are the sessions that wrote enough of a commit to be named.
 func named(c Commit, candidates [][]Candidate, lines []Line) map[int]bool {
+	plain := func(l Line) bool { return c.Files[l.File].Lines[l.Index].Plain }
 	telling, wrote := 0, map[int]int{}
 	for _, l := range lines {
-		if c.Files[l.File].Lines[l.Index].Plain {
-			continue
+		if !plain(l) {
+			telling++
 		}
-		telling++
-		if l.Candidate >= 0 {
+	}
+	for _, l := range lines {
+		if l.Candidate >= 0 && (telling == 0 || !plain(l)) {
 			wrote[candidates[l.File][l.Candidate].Session]++
 		}
 	}

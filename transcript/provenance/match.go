@@ -72,17 +72,22 @@ type Match struct {
 func Name(file string) string { return strings.ToLower(path.Base(slashes(file))) }
 
 // Attribute finds the edit that each line of a file comes from: the last one before the commit that added its text to
-// that file. A plain line needs a neighbour from the same edit.
+// that file. A plain line needs a neighbour from the same edit, or all of the file's lines are of one session.
 func Attribute(f File, list []Candidate, before time.Time) []Match {
-	m := matcher{file: f, list: list, where: map[Key][]place{}, out: make([]Match, len(f.Lines))}
+	m := matcher{file: f, list: list, wanted: map[Key]bool{}, where: map[Key][]place{}, out: make([]Match, len(f.Lines))}
 	m.index(before)
 	for i := range m.out {
 		m.out[i].Candidate = -1
 	}
+	telling := false
 	for i := range f.Lines {
 		if !f.Lines[i].Plain {
+			telling = true
 			m.choose(i)
 		}
+	}
+	if !telling {
+		m.together()
 	}
 	proven := slices.Clone(m.out)
 	for i := range f.Lines {
@@ -95,17 +100,17 @@ func Attribute(f File, list []Candidate, before time.Time) []Match {
 type place struct{ candidate, at int }
 
 type matcher struct {
-	file  File
-	list  []Candidate
-	where map[Key][]place // in the order of time
-	out   []Match
+	file   File
+	list   []Candidate
+	wanted map[Key]bool    // what the file's lines are
+	where  map[Key][]place // in the order of time
+	out    []Match
 }
 
 // index notes which candidates have which of the file's lines.
 func (m *matcher) index(before time.Time) {
-	wanted := map[Key]bool{}
 	for _, l := range m.file.Lines {
-		wanted[l.Sum.Key()] = true
+		m.wanted[l.Sum.Key()] = true
 	}
 	order := make([]int, 0, len(m.list))
 	for i, c := range m.list {
@@ -116,7 +121,7 @@ func (m *matcher) index(before time.Time) {
 	slices.SortStableFunc(order, func(a, b int) int { return m.list[a].compare(&m.list[b]) })
 	for _, i := range order {
 		for at, s := range m.list[i].Sums {
-			if k := s.Key(); wanted[k] {
+			if k := s.Key(); m.wanted[k] {
 				m.where[k] = append(m.where[k], place{i, at})
 			}
 		}
@@ -167,6 +172,37 @@ func (m *matcher) choose(i int) {
 
 func (m *matcher) take(i int, p place) {
 	m.out[i] = Match{Candidate: p.candidate, Exact: m.list[p.candidate].Sums[p.at] == m.file.Lines[i].Sum}
+}
+
+// together takes plain lines that have no other neighbours: when edits of one session that are wholly in the file added
+// each of them, as often.
+func (m *matcher) together() {
+	found, left := make([]place, len(m.out)), map[Key][]place{}
+	for i, l := range slices.Backward(m.file.Lines) {
+		k := l.Sum.Key()
+		if _, known := left[k]; !known {
+			left[k] = slices.DeleteFunc(slices.Clone(m.where[k]), func(p place) bool { return !m.whole(p.candidate) })
+		}
+		n := len(left[k]) - 1
+		if n < 0 {
+			return
+		}
+		found[i], left[k] = left[k][n], left[k][:n]
+		edit := &m.list[found[i].candidate]
+		if !edit.At.After(l.Since) || edit.Session != m.list[found[len(found)-1].candidate].Session {
+			return
+		}
+	}
+	for i, p := range found {
+		if len(found) >= leastLines {
+			m.take(i, p)
+		}
+	}
+}
+
+// whole reports whether the file has all lines of a candidate.
+func (m *matcher) whole(candidate int) bool {
+	return !slices.ContainsFunc(m.list[candidate].Sums, func(s Sum) bool { return !m.wanted[s.Key()] })
 }
 
 // maxGap is how many blank lines may be between neighbours.
