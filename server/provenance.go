@@ -18,8 +18,8 @@ type EditQuery struct {
 	Name  string    // of the files, without folders
 	To    time.Time // not later
 	Limit int
-	// Sums are the lines that are looked for. Of others an edit shows nothing: the store hashes what it is asked for with
-	// its own key.
+	// Sums are the lines that are looked for. Of others an edit shows only how many there are: the store hashes what it is
+	// asked for with its own key.
 	Sums []provenance.Sum
 }
 

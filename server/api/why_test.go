@@ -99,6 +99,19 @@ func TestWhy(t *testing.T) {
 	bob.send("POST", "/api/why", `{"commits":[{"commit":"x","at":"2026-03-12T20:00:00Z","files":[{"paths":[],"lines":[]}]}]}`, 400)
 }
 
+// TestWhyShortLines names a session for lines that say little when its edit added just these, not when it added more.
+func TestWhyShortLines(t *testing.T) {
+	r := newRig(t)
+	r.post(written("s", "10:00", "/home/kim/shop/run.sh", "open\nsell\n").body("s"))
+	r.post(written("more", "10:00", "/home/kim/shop/stop.sh", "open\nsell\necho the shop is closed now\n").body("more"))
+	r.waitDerived()
+	for file, want := range map[string]string{"run.sh": `"lines":2`, "stop.sh": `"by_hand":2`} {
+		if got := string(r.send("POST", "/api/why", asking(t, file, "open", "sell"), 200).body); !strings.Contains(got, want) {
+			t.Errorf("%s: %s lacks %s", file, got, want)
+		}
+	}
+}
+
 // TestWhyAgent names the session that an agent worked for, and the prompt at that time.
 func TestWhyAgent(t *testing.T) {
 	r := newRig(t)

@@ -12,7 +12,7 @@ import (
 )
 
 // edits: those of a stretch replace those stored for its lines; only who may read a session learns of its edits, and
-// only of lines that are asked for; they go with the session.
+// only of lines that are asked for, and how many others there are; they go with the session.
 func (s suite) edits(t *testing.T) {
 	st := s.open(t)
 	lines := make([]server.Line, 20)
@@ -61,7 +61,7 @@ func (s suite) edits(t *testing.T) {
 					known++
 				}
 			}
-			got = append(got, fmt.Sprintf("%s:%d(%d) %s %d/%d", e.SessionID, e.Line, e.Prompt, e.Path, known, len(e.Sums)))
+			got = append(got, fmt.Sprintf("%s:%d(%d) %s %d/%d", e.SessionID, e.Line, e.Prompt, e.Path, known, len(e.Sums)+e.Others))
 		}
 		if out := strings.Join(got, ", "); out != want {
 			t.Errorf("%s: %q, want %q", name, out, want)
@@ -70,8 +70,8 @@ func (s suite) edits(t *testing.T) {
 	all, own, other := server.Scope{All: true}, server.Scope{User: task.Owner}, server.Scope{User: task.Owner + 7}
 	step(10, edit(3, "/home/kim/shop/Cart.go", "one line of text", "an unasked line"), edit(3, "/home/kim/shop/b.go", "of another file"))
 	step(20, edit(9, "/home/kim/shop/cart.go", "called before, done now"), edit(12, `C:/shop/cart.go`, "on another disk"))
-	expect(all, "cart.go", 60, "s:12(11) C:/shop/cart.go 1/1, s:9(8) /home/kim/shop/cart.go 1/1, s:3(2) /home/kim/shop/Cart.go 1/1")
-	expect(own, "CART.go", 9, "s:9(8) /home/kim/shop/cart.go 1/1, s:3(2) /home/kim/shop/Cart.go 1/1")
+	expect(all, "cart.go", 60, "s:12(11) C:/shop/cart.go 1/1, s:9(8) /home/kim/shop/cart.go 1/1, s:3(2) /home/kim/shop/Cart.go 1/2")
+	expect(own, "CART.go", 9, "s:9(8) /home/kim/shop/cart.go 1/1, s:3(2) /home/kim/shop/Cart.go 1/2")
 	expect(other, "cart.go", 60, "")
 	expect(server.Scope{}, "cart.go", 60, "")
 	expect(all, "c.go", 60, "")

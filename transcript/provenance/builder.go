@@ -22,6 +22,7 @@ type Edit struct {
 	Agent  string    // of an agent's transcript: its name, which Prompt is not a line of the session in
 	Copied bool      // the record repeats another session's: a fork begins with such
 	Sums   []Sum     // of the lines that the call added, in their order
+	Others int       // further lines that the call added, which a store was not asked for
 }
 
 // Limits on what a Builder remembers.

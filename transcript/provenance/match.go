@@ -202,7 +202,8 @@ func (m *matcher) together() {
 
 // whole reports whether the file has all lines of a candidate.
 func (m *matcher) whole(candidate int) bool {
-	return !slices.ContainsFunc(m.list[candidate].Sums, func(s Sum) bool { return !m.wanted[s.Key()] })
+	x := &m.list[candidate]
+	return x.Others == 0 && !slices.ContainsFunc(x.Sums, func(s Sum) bool { return !m.wanted[s.Key()] })
 }
 
 // maxGap is how many blank lines may be between neighbours.

@@ -92,7 +92,7 @@ func packEdit(e *provenance.Edit, secret *provenance.Secret) []byte {
 
 var errEdit = errors.New("a stored edit is damaged")
 
-// unpackEdit reads what packEdit wrote, and of its sums those that are asked for.
+// unpackEdit reads what packEdit wrote, and of its sums those that are asked for, of others their number.
 func unpackEdit(data []byte, e *provenance.Edit, asked provenance.Asked) error {
 	prompt, n := binary.Uvarint(data)
 	if n <= 0 || len(data) < n+1 {
@@ -108,6 +108,8 @@ func unpackEdit(data []byte, e *provenance.Edit, asked provenance.Asked) error {
 	for data = data[n:][size:]; len(data) >= provenance.StoredSize; data = data[provenance.StoredSize:] {
 		if s, ok := asked.Open([provenance.StoredSize]byte(data)); ok {
 			e.Sums = append(e.Sums, s)
+		} else {
+			e.Others++
 		}
 	}
 	return nil
