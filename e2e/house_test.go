@@ -61,7 +61,7 @@ internal/samehost: internal/sys
 internal/service: daemon/control packaging
 internal/service/servicetest:
 internal/sys:
-keyproof:
+keyproof: internal/sys
 outbox: protocol
 packaging:
 packaging/man:
@@ -93,7 +93,7 @@ server/web/page: server server/auth transcript/price
 server/web/thread: server server/derive server/web/page server/web/markup transcript transcript/redact transcript/session transcript/price
 server/wire: server transcript
 state: state/kv tail outbox protocol
-state/kv:
+state/kv: internal/sys
 state/projection: outbox state state/kv tail
 tail:
 transcript:

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // Memory is a file with the addresses at which a server with the proof was seen. A server that answers there later must
@@ -17,7 +19,7 @@ type Memory struct {
 
 // Has reports whether a server with the proof was seen at an address. A file that cannot be read may name it.
 func (m Memory) Has(server string) bool {
-	text, err := os.ReadFile(m.Path)
+	text, err := sys.ReadOwn(m.Path)
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
@@ -29,7 +31,7 @@ func (m Memory) Add(server string) error {
 	if m.Has(server) {
 		return nil
 	}
-	f, err := os.OpenFile(m.Path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := sys.OpenOwn(m.Path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 	if err != nil {
 		return fmt.Errorf("note the server: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // logFile is a log that keeps itself small: at its limit it becomes path.1, and a new file begins. Mode 0600. It also
@@ -35,7 +37,7 @@ func openLogFile(path string, most int64) (*logFile, error) {
 
 // open is called with mu held, or before anyone knows l.
 func (l *logFile) open() error {
-	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	f, err := sys.OpenOwn(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}

@@ -24,7 +24,7 @@ const identityFile = "machine.json"
 
 // LoadIdentity returns the identity: the one that Change chose, or else Name and the system's host name.
 func LoadIdentity(stateDir string) (Identity, error) {
-	text, err := os.ReadFile(filepath.Join(stateDir, identityFile))
+	text, err := ReadOwn(filepath.Join(stateDir, identityFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		name, err := MachineName(stateDir)
 		host, _ := os.Hostname()

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -34,11 +35,16 @@ func MachineName(stateDir string) (string, error) {
 
 // persistedID reads the random id next to the state, made at the first call.
 func persistedID(path string) (string, error) {
-	if b, err := os.ReadFile(path); err == nil && len(strings.TrimSpace(string(b))) > 0 {
+	if b, err := ReadOwn(path); err == nil && len(strings.TrimSpace(string(b))) > 0 {
 		return strings.TrimSpace(string(b)), nil
 	}
 	id := rand.Text()
-	if err := os.WriteFile(path, []byte(id+"\n"), 0o600); err != nil {
+	f, err := OpenOwn(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	if err == nil {
+		_, err = f.WriteString(id + "\n")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
 		return "", fmt.Errorf("keep machine id: %w", err)
 	}
 	return id, nil

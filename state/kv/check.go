@@ -8,6 +8,8 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // bbolt walks all pages of a file when it opens the file, through the memory map and in its own goroutine: a damaged
@@ -56,7 +58,7 @@ type metaPage struct{ pageSize, root, freelist, pages, txid uint64 }
 
 // checkFile reads the structure of a bbolt file; ErrCorrupt means that it is damaged.
 func checkFile(path string) error {
-	f, err := os.Open(path)
+	f, err := sys.OpenOwn(path, os.O_RDONLY)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // bbolt cannot be used after a panic: the transaction that panicked may keep bbolt's locks, and the next caller waits
@@ -37,10 +39,20 @@ func (db *DB) fail(cause error) {
 		if !errors.Is(cause, ErrCorrupt) {
 			return
 		}
-		if err := os.WriteFile(db.opt.Path+suffixBroken, []byte(cause.Error()+"\n"), 0o600); err != nil {
+		if err := mark(db.opt.Path+suffixBroken, cause); err != nil {
 			db.log.Error("cannot mark the state as damaged", "path", db.opt.Path, "error", err)
 		}
 	})
+}
+
+// mark leaves a marker with what happened.
+func mark(path string, cause error) error {
+	f, err := sys.OpenOwn(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(cause.Error() + "\n")
+	return errors.Join(err, f.Close())
 }
 
 // failure returns why the file can no longer be used; nil: it can.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // fileLock is a lock on a file next to the state. bbolt locks the state file itself, but that file is replaced when it
@@ -22,7 +24,7 @@ func lockFile(ctx context.Context, path string) (*fileLock, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		f, err := sys.OpenOwn(path, os.O_RDWR|os.O_CREATE)
 		if err != nil {
 			return nil, err
 		}

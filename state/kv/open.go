@@ -16,6 +16,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 const (
@@ -167,8 +169,8 @@ func openBolt(path string, maxSize int) (b *bbolt.DB, info os.FileInfo, err erro
 		Timeout: lockWait, InitialMmapSize: mmapSize, MaxSize: maxSize,
 		// Without a free list on disk: after a drained backlog each commit would write it whole.
 		FreelistType: bbolt.FreelistMapType, NoFreelistSync: true,
-		OpenFile: func(path string, flag int, mode os.FileMode) (f *os.File, err error) {
-			if f, err = os.OpenFile(path, flag, mode); err == nil {
+		OpenFile: func(path string, flag int, _ os.FileMode) (f *os.File, err error) {
+			if f, err = sys.OpenOwn(path, flag); err == nil {
 				info, err = f.Stat()
 			}
 			return f, err
