@@ -43,7 +43,7 @@ func (t *tools) historyTools(s *mcp.Server) {
 		description: "Search your user's past. Give one of: text, for sessions by words, \"exact phrases\", /regular " +
 			"expressions/, a OR b, -word, project: file: tool: kind: branch: before: after: is:error; why, for the " +
 			"conversations and prompts that wrote FILE:LINE, FILE:A-B, FILE, a commit, A..B, or a pull request #N. " +
-			"With why, nothing else.",
+			"With why, only user.",
 		properties: `"text":{"type":"string"},"why":{"type":"string"}` +
 			`,"session":{"type":"string","description":"Only in this session"}` +
 			`,"project":{"type":"string","description":"Only in this project"}` +
@@ -126,17 +126,54 @@ func (t *tools) search(ctx context.Context, a find) ([]string, error) {
 	return []string{quoted, answer}, err
 }
 
-// why answers which prompts are behind a line, a commit or a pull request.
+// why answers which prompts are behind a line, a commit or a pull request. Words of other users than the one who asks
+// are left out, unless that user is asked for.
 func (t *tools) why(ctx context.Context, a find) ([]string, error) {
 	what := a.Why
-	if a.Why = ""; a != (find{}) {
-		return nil, usage("why takes nothing else")
+	if a.Why = ""; a != (find{User: a.User}) {
+		return nil, usage("why takes nothing but user")
 	}
 	if strings.TrimSpace(what) == "" || strings.ContainsRune(what, 0) {
 		return nil, usage("why must name a line, a commit or a pull request: cart.go:118, HEAD, #12")
 	}
 	out, err := t.run(ctx, "why", "--json", "--", what)
-	return []string{quoted, string(bytes.TrimSpace(out))}, err
+	if err != nil {
+		return nil, err
+	}
+	var doc any
+	d := json.NewDecoder(bytes.NewReader(out))
+	d.UseNumber()
+	if err := d.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("read who wrote the lines: %w", err)
+	}
+	withhold(doc, a.User)
+	return quote(doc)
+}
+
+// withheld stands for a prompt of another user.
+const withheld = "another user's words: give user, if the user of this session asks for them"
+
+// withhold takes other users' words out of what `ccship why --json` printed, but those of user; "*" is all.
+func withhold(v any, user string) {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			withhold(x, user)
+		}
+	case map[string]any:
+		prompts, is := v["prompts"].([]any)
+		if is && v["own"] != true && user != "*" && (user == "" || v["user"] != user) {
+			delete(v, "title")
+			for _, p := range prompts {
+				if p, ok := p.(map[string]any); ok && p["text"] != nil {
+					p["text"] = withheld
+				}
+			}
+		}
+		for _, x := range v {
+			withhold(x, user)
+		}
+	}
 }
 
 // run runs a verb of ccship and returns its JSON.

@@ -40,6 +40,14 @@ func fakeSearch() {
 	case "break":
 		fmt.Fprintln(os.Stderr, "panic: no")
 		os.Exit(2)
+	case "whose":
+		session := func(name, user string, own bool) map[string]any {
+			return map[string]any{"session_id": name, "user": user, "own": own, "title": "title of " + name,
+				"prompts": []any{map[string]any{"line": 7, "text": "prompt of " + name}}}
+		}
+		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"schema_version": 1, "lines": []any{map[string]any{"line": 1, "sessions": []any{
+			session("mine", "kim", true), session("anns", "ann", false), session("bobs", "bob", false)}}}})
+		os.Exit(0)
 	}
 	_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"schema_version": 1, "hits": args, "sessions": []any{map[string]any{
 		"session": "s-9", "user": "kim", "project": "shop", "title": strings.ReplaceAll(strings.Join(args, " "), `"`, "'")}}})

@@ -50,7 +50,7 @@ func TestTools(t *testing.T) {
 			`session s-9 (kim, shop) "--config=/c.toml search --json --limit 10 -- x tool:Bash"`, false},
 		{"search_history", `{"text":" ","project":"shop"}`, "", "give one of text and why", true},
 		{"search_history", `{"text":"x","project":"a\u0000"}`, "", "project must not contain a NUL character", true},
-		{"search_history", `{"why":"x","text":"y"}`, "", "why takes nothing else", true},
+		{"search_history", `{"why":"x","text":"y"}`, "", "why takes nothing but user", true},
 		{"search_history", `{"why":" "}`, "", "why must name a line", true},
 		{"search_history", `{}`, "", "give one of text and why", true},
 		{"search_history", `{"text":"refuse"}`, "", "the server is away\nhint: wait", true},
@@ -101,6 +101,33 @@ func TestSession(t *testing.T) {
 	texts, failed := call(t, s, "list_documents", `{}`)
 	if !failed || !strings.HasPrefix(texts[0], "no session was started in /home/kim/shop\nhint: ") {
 		t.Errorf("a folder without a session answers %q", texts)
+	}
+}
+
+// TestWhyOfOthers: the words of other users who wrote a line are told only where their user is asked for: they could be
+// written for the one who asks.
+func TestWhyOfOthers(t *testing.T) {
+	s := connect(t, nil, "-socket", "/nowhere")
+	for args, want := range map[string]string{
+		`{"why":"whose"}`:              "mine",
+		`{"why":"whose","user":"@me"}`: "mine",
+		`{"why":"whose","user":"ann"}`: "mine anns",
+		`{"why":"whose","user":"*"}`:   "mine anns bobs",
+	} {
+		texts, failed := call(t, s, "search_history", args)
+		if failed || len(texts) != 2 || texts[0] != quoted {
+			t.Fatalf("%s: %q", args, texts)
+		}
+		for _, of := range []string{"mine", "anns", "bobs"} {
+			for _, word := range []string{"prompt of " + of, "title of " + of} {
+				if strings.Contains(texts[1], word) != strings.Contains(want, of) {
+					t.Errorf("%s: %q in %s", args, word, texts[1])
+				}
+			}
+			if !strings.Contains(texts[1], `"session_id":"`+of+`"`) || !strings.Contains(texts[1], `"line":7`) {
+				t.Errorf("%s: %s of %s", args, texts[1], of)
+			}
+		}
 	}
 }
 

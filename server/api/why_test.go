@@ -68,7 +68,7 @@ func TestWhy(t *testing.T) {
 		}
 		out := fmt.Sprint(a.Commits[0].Added)
 		for _, s := range a.Commits[0].Sessions {
-			out += fmt.Sprintf(" %s %s %d by path %t:", s.SessionID, s.User, s.Lines, s.ByPath)
+			out += fmt.Sprintf(" %s %s own %t %d by path %t:", s.SessionID, s.User, s.Own, s.Lines, s.ByPath)
 			for _, p := range s.Prompts {
 				out += fmt.Sprintf(" %d %q %d %t", p.Line, p.Text, p.Lines, strings.Contains(p.URL, "/sessions/"+s.SessionID+"/L/0?"))
 			}
@@ -76,19 +76,19 @@ func TestWhy(t *testing.T) {
 		return out + fmt.Sprint(" ", a.Commits[0].NotProven)
 	}
 	for r, want := range map[*rig]string{
-		bob:   `4 bobs bob 2 by path false: 0 "write bobs" 2 true map[by_hand:2]`,
-		ann:   `4 anns ann 3 by path false: 0 "write anns" 3 true map[by_hand:1]`,
-		owner: `4 anns ann 3 by path false: 0 "write anns" 3 true map[by_hand:1]`,
+		bob:   `4 bobs bob own true 2 by path false: 0 "write bobs" 2 true map[by_hand:2]`,
+		ann:   `4 anns ann own true 3 by path false: 0 "write anns" 3 true map[by_hand:1]`,
+		owner: `4 anns ann own false 3 by path false: 0 "write anns" 3 true map[by_hand:1]`,
 	} {
 		if got := short(ask(r, "")); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
 	ann.send("POST", "/api/shares", `{"with":"bob","project":"ph"}`, 201)
-	if got := short(ask(bob, "")); !strings.Contains(got, "anns ann 3") {
+	if got := short(ask(bob, "")); !strings.Contains(got, "anns ann own false 3") {
 		t.Errorf("shared: %s", got)
 	}
-	if got := short(string(bob.send("GET", "/api/why?q="+url.QueryEscape(question), "", 200).body)); !strings.Contains(got, "anns ann 3") {
+	if got := short(string(bob.send("GET", "/api/why?q="+url.QueryEscape(question), "", 200).body)); !strings.Contains(got, "anns ann own false 3") {
 		t.Errorf("with GET: %s", got)
 	}
 	ann.send("DELETE", "/api/sessions/anns", "", 200)

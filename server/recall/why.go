@@ -142,7 +142,8 @@ func (w *Written) Author(at int) provenance.Author {
 	if x.Parent != "" {
 		id = x.Parent
 	}
-	return provenance.Author{SessionID: id, Machine: x.Machine, User: w.users(x.Owner), Title: x.Title}
+	return provenance.Author{SessionID: id, Machine: x.Machine, User: w.users(x.Owner), Own: x.Owner == w.scope.User,
+		Title: x.Title}
 }
 
 // Prompt implements provenance.Names.

@@ -20,6 +20,7 @@ type Author struct {
 	SessionID string `json:"session_id"`
 	Machine   string `json:"machine"`
 	User      string `json:"user,omitempty"`
+	Own       bool   `json:"own,omitempty"` // of the user who asks
 	Title     string `json:"title,omitempty"`
 	Lines     int    `json:"lines"`
 	// ByPath: nothing says that the session was in this repository. The end of the path and the text decided.
