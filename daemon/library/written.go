@@ -153,7 +153,8 @@ func (w *Written) add(file File, agent bool, sum session.Summary, prompts []prov
 	if !known {
 		i = len(w.writers)
 		w.ids[file.Session] = i
-		w.writers = append(w.writers, writer{Author: provenance.Author{SessionID: file.Session, Machine: w.machine, Own: true}})
+		w.writers = append(w.writers,
+			writer{Author: provenance.Author{SessionID: file.Session, Machine: w.machine, Own: true}})
 	}
 	x := &w.writers[i]
 	if !agent && x.prompts == nil {
