@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 
 	"github.com/ccship/ccship/server"
@@ -13,15 +12,12 @@ import (
 
 // whyRequest has what commits add. Lines are hashes of their texts: the server learns no text.
 type whyRequest struct {
-	Commits []provenance.Commit `json:"commits"`
+	Commits provenance.Commits `json:"commits"`
 }
 
 type whyAnswer struct {
 	Commits []provenance.Answer `json:"commits"`
 }
-
-// maxWhyCommits is how many commits one request may ask about.
-const maxWhyCommits = 500
 
 // maxWhy limits a question, in bytes.
 const maxWhy = 8 << 20
@@ -40,18 +36,9 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, who server.Key) err
 		f.Fail("q", "what POST takes, as JSON")
 		return f.Err
 	}
-	lines := 0
-	for _, c := range q.Commits {
-		for _, x := range c.Files {
-			lines += len(x.Lines) + len(x.Paths)
-			if len(x.Paths) == 0 {
-				return wire.BadRequest("bad_request", "a file has no path")
-			}
-		}
-	}
-	if len(q.Commits) > maxWhyCommits || lines > recall.MaxWhyLines {
-		return wire.BadRequest("bad_request", fmt.Sprintf("more than %d commits, or %d lines: ask about fewer at once",
-			maxWhyCommits, recall.MaxWhyLines))
+	ask := recall.WhyQuery{Commits: q.Commits, Lines: each, URL: s.lineURL(r)}
+	if err := ask.Check(); err != nil {
+		return wire.BadRequest("bad_request", err.Error())
 	}
 	names := namesOf{}
 	users := func(owner int64) string {
@@ -64,8 +51,7 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, who server.Key) err
 		}
 		return names[owner]
 	}
-	answers, err := recall.Why(r.Context(), s.store, server.ScopeOf(who.User), users,
-		recall.WhyQuery{Commits: q.Commits, Lines: each, URL: s.lineURL(r)})
+	answers, err := recall.Why(r.Context(), s.store, server.ScopeOf(who.User), users, ask)
 	if err != nil {
 		return err
 	}

@@ -96,6 +96,10 @@ func TestWhy(t *testing.T) {
 		t.Errorf("after it was forgotten: %s", got)
 	}
 	bob.send("GET", "/api/why?q=x", "", 400)
+	for _, many := range []string{strings.Repeat("{},", 501), strings.Repeat("{},", 2_000_000), strings.Repeat("null,", 1_000_000),
+		`{"commit":"x","at":"2026-03-12T20:00:00Z","files":[{"paths":[` + strings.Repeat(`"a",`, 16) + `"a"],"lines":[]}]},`} {
+		bob.send("POST", "/api/why", `{"commits":[`+strings.TrimSuffix(many, ",")+`]}`, 400)
+	}
 	bob.send("POST", "/api/why", `{"commits":[{"commit":"x","at":"2026-03-12T20:00:00Z","files":[{"paths":[],"lines":[]}]}]}`, 400)
 }
 

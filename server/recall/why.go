@@ -3,6 +3,7 @@ package recall
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -12,9 +13,13 @@ import (
 
 // Bounds of one answer.
 const (
-	MaxWhyLines = 40_000 // of commits, in one question
-	whyEdits    = 2000   // of files with one name, the last ones before a commit
-	whyPrompts  = 200    // of a session that are looked through for an agent's
+	maxWhyLines   = 40_000 // of commits, in one question
+	maxWhyCommits = 500
+	maxWhyPaths   = 16        // of a file
+	whyEdits      = 2000      // of files with one name, the last ones before a commit
+	whyEdit       = 8         // what an edit takes beside its lines
+	maxWhyHeld    = 4_000_000 // lines of edits that are compared with a commit's files
+	whyPrompts    = 200       // of a session that are looked through for an agent's
 )
 
 // Written is what sessions that a scope sees wrote to the files of commits.
@@ -78,6 +83,23 @@ type WhyQuery struct {
 	URL     func(x server.Session, line int64) string
 }
 
+// Check refuses a question that is too large, and one about a file without a path.
+func (q WhyQuery) Check() error {
+	lines := 0
+	for _, c := range q.Commits {
+		for _, f := range c.Files {
+			if len(f.Paths) == 0 || len(f.Paths) > maxWhyPaths {
+				return fmt.Errorf("a file has no path, or more than %d", maxWhyPaths)
+			}
+			lines += len(f.Lines) + len(f.Paths)
+		}
+	}
+	if len(q.Commits) > maxWhyCommits || lines > maxWhyLines {
+		return fmt.Errorf("more than %d commits, or %d lines: ask about fewer at once", maxWhyCommits, maxWhyLines)
+	}
+	return nil
+}
+
 // candidates are the edits of each file of a commit.
 func (w *Written) candidates(c provenance.Commit) ([][]provenance.Candidate, error) {
 	sums, found := map[string][]provenance.Sum{}, map[string][]provenance.Candidate{}
@@ -88,6 +110,7 @@ func (w *Written) candidates(c provenance.Commit) ([][]provenance.Candidate, err
 			}
 		}
 	}
+	held := 0
 	for name := range sums {
 		list, err := w.store.EditsOf(w.ctx, w.scope,
 			server.EditQuery{Name: name, To: c.At, Limit: whyEdits, Sums: sums[name]})
@@ -96,12 +119,27 @@ func (w *Written) candidates(c provenance.Commit) ([][]provenance.Candidate, err
 		}
 		for _, x := range list {
 			found[name] = append(found[name], w.candidate(x, c.Project))
+			held += whyEdit + len(x.Sums)
+		}
+		if held > maxWhyHeld {
+			return nil, fmt.Errorf("too many edits of these files: %w", server.ErrBusy)
 		}
 	}
 	out := make([][]provenance.Candidate, len(c.Files))
 	for i, f := range c.Files {
 		for name := range namesOf(f) {
-			out[i] = append(out[i], found[name]...)
+			for _, x := range found[name] {
+				if provenance.SamePath(x.Path, f.Paths) {
+					out[i] = append(out[i], x)
+					held += whyEdit + len(x.Sums)
+				}
+			}
+		}
+		if err := w.ctx.Err(); err != nil {
+			return nil, err
+		}
+		if held > 2*maxWhyHeld {
+			return nil, fmt.Errorf("too many edits of these files: %w", server.ErrBusy)
 		}
 	}
 	return out, nil

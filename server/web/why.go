@@ -17,13 +17,18 @@ import (
 type whyPage struct {
 	page.Layout
 	Commits []whyCommit
+	turns   int
 }
+
+// maxTurns is how many prompts a page shows.
+const maxTurns = 500
 
 type whyCommit struct {
 	Commit        string
 	Added, Proven int64
 	Parts         []whyPart // of what is not proven
 	Turns         []whyTurn
+	More          int64 // turns that are not shown
 }
 
 type whyPart struct {
@@ -82,23 +87,21 @@ func (v *Viewer) why(w http.ResponseWriter, r *http.Request, who server.Login) e
 		return v.fileTurns(w, r, who, file)
 	}
 	commits, err := provenance.ParseLink(r.URL.Query().Get("q"))
-	lines := 0
-	for _, c := range commits {
-		for _, f := range c.Files {
-			lines += len(f.Lines) + len(f.Paths)
-		}
-	}
-	if err != nil || len(commits) == 0 || lines > recall.MaxWhyLines {
+	ask := recall.WhyQuery{Commits: commits, URL: v.lineURL}
+	if err != nil || len(commits) == 0 || ask.Check() != nil {
 		return page.BadRequestError("The address must be one that `ccship why COMMIT --link` printed.")
 	}
-	answers, err := recall.Why(r.Context(), v.store, server.ScopeOf(who.User), v.userNames(r.Context()),
-		recall.WhyQuery{Commits: commits, URL: v.lineURL})
+	answers, err := recall.Why(r.Context(), v.store, server.ScopeOf(who.User), v.userNames(r.Context()), ask)
 	if err != nil {
 		return err
 	}
 	p := whyPage{Layout: v.Layout(r, who, "Why", "sessions")}
 	for _, a := range answers {
-		p.Commits = append(p.Commits, whyCommitOf(a))
+		c := whyCommitOf(a)
+		shown := min(len(c.Turns), maxTurns-p.turns)
+		c.More, c.Turns = int64(len(c.Turns)-shown), c.Turns[:shown]
+		p.turns += shown
+		p.Commits = append(p.Commits, c)
 	}
 	v.Render(w, http.StatusOK, "why.html", p)
 	return nil

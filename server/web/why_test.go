@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,11 @@ func TestWhyPage(t *testing.T) {
 	}
 	mustHave(t, s.get(t, "/why?q="+text), "Commit 0123456789a…", "0 of 1 line proven", "no transcript of that time",
 		"No session is proven to have written it.")
-	for _, bad := range []string{"", "x", "AAAA"} {
+	many, _, err := provenance.Link(make([]provenance.Commit, 501))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"", "x", "AAAA", many} {
 		if a := s.do(t, "GET", "/why?q="+bad, nil, nil); a.code != 400 {
 			t.Errorf("%q: %d", bad, a.code)
 		}
@@ -68,4 +73,36 @@ func TestFileTurns(t *testing.T) {
 	mustHave(t, s.get(t, "/why?file=art.go&project=sha-of-shop"), "No session that you may read wrote to it.")
 	s.login(t, s.addKey(t, s.addUser(t, "ana", server.Member), "tower"))
 	mustLack(t, s.get(t, page), "Round the totals", "Log the cart", "kim")
+}
+
+// TestWhyPageIsBounded: of a commit that answers more prompts than a page shows, the rest is counted.
+func TestWhyPageIsBounded(t *testing.T) {
+	m := newMeter(t)
+	var records []string
+	record := func(rest string) {
+		n := len(records)
+		records = append(records, fmt.Sprintf(`{"uuid":"u-%d","sessionId":"many","cwd":"/home/kim/shop","timestamp":%q,%s}`, n,
+			today.Add(time.Duration(n)*time.Second).Format(time.RFC3339), rest))
+	}
+	f := provenance.File{Paths: []string{"shop/cart.go"}}
+	for i := range 600 {
+		line := fmt.Sprintf("func total%d(c Cart) int {", i)
+		sum, plain, _ := provenance.SumOf(line)
+		f.Lines = append(f.Lines, provenance.Added{Number: i + 1, Sum: sum, Plain: plain})
+		record(`"type":"user","message":{"role":"user","content":"` + strings.Repeat("write it ", 200) + `"}`)
+		record(fmt.Sprintf(`"type":"assistant","message":{"id":"m-%d","role":"assistant","content":[{"type":"tool_use","id":"t-%d","name":"Write",`+
+			`"input":{"file_path":"/home/kim/shop/cart.go","content":%q}}]}`, i, i, line+"\n"))
+		record(fmt.Sprintf(`"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t-%d","content":"ok"}]}`, i))
+	}
+	m.put(t, head("many"), records...)
+	text, _, err := provenance.Link([]provenance.Commit{{Name: "c0ffee", At: today.Add(time.Hour), Files: []provenance.File{f}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.page(t, "/why?q="+text, 1)
+	page := m.get(t, "/why?q="+text)
+	mustHave(t, page, "600 of 600 lines proven", "100 further prompts")
+	if n := strings.Count(page, "data-row"); n != 500 {
+		t.Errorf("%d prompts are shown", n)
+	}
 }

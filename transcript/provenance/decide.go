@@ -45,9 +45,12 @@ func Decide(c Commit, candidates [][]Candidate) Decision {
 	d := Decision{NotProven: map[string]int{}}
 	for i, f := range c.Files {
 		matches := Attribute(f, candidates[i], c.At)
+		changed := slices.ContainsFunc(candidates[i], func(x Candidate) bool {
+			return !x.At.After(c.At) && SamePath(x.Path, f.Paths)
+		})
 		for at, m := range matches {
 			d.Lines = append(d.Lines, Line{File: i, Index: at, Candidate: m.Candidate, Exact: m.Exact,
-				Reason: reasonOf(c, f, f.Lines[at], candidates[i])})
+				Reason: reasonOf(f, f.Lines[at], changed)})
 		}
 		d.Added += len(f.Lines) + f.Masked
 		if f.Masked > 0 {
@@ -72,18 +75,15 @@ func Decide(c Commit, candidates [][]Candidate) Decision {
 	return d
 }
 
-// reasonOf is why a line would not be proven.
-func reasonOf(c Commit, f File, l Added, list []Candidate) string {
+// reasonOf is why a line would not be proven. changed: a session changed the file before.
+func reasonOf(f File, l Added, changed bool) string {
 	switch {
 	case f.Generated:
 		return Generated
 	case !l.Since.IsZero():
 		return Restored
-	}
-	for _, x := range list {
-		if !x.At.After(c.At) && SamePath(x.Path, f.Paths) {
-			return ByHand
-		}
+	case changed:
+		return ByHand
 	}
 	return NoTranscript
 }

@@ -74,7 +74,8 @@ func Name(file string) string { return strings.ToLower(path.Base(slashes(file)))
 // Attribute finds the edit that each line of a file comes from: the last one before the commit that added its text to
 // that file. A plain line needs a neighbour from the same edit, or all of the file's lines are of one session.
 func Attribute(f File, list []Candidate, before time.Time) []Match {
-	m := matcher{file: f, list: list, wanted: map[Key]bool{}, where: map[Key][]place{}, out: make([]Match, len(f.Lines))}
+	m := matcher{file: f, list: list, wanted: map[Key]bool{}, where: map[Key][]place{}, of: map[Key]map[int]place{},
+		out: make([]Match, len(f.Lines))}
 	m.index(before)
 	for i := range m.out {
 		m.out[i].Candidate = -1
@@ -104,6 +105,7 @@ type matcher struct {
 	list   []Candidate
 	wanted map[Key]bool    // what the file's lines are
 	where  map[Key][]place // in the order of time
+	of     map[Key]map[int]place
 	out    []Match
 }
 
@@ -209,27 +211,43 @@ func (m *matcher) whole(candidate int) bool {
 // maxGap is how many blank lines may be between neighbours.
 const maxGap = 2
 
+// maxNear is how many lines on each side of a plain line are looked at.
+const maxNear = 1000
+
 // join gives a plain line to the edit of the nearest proven line around it that has it too.
 func (m *matcher) join(i int, proven []Match) {
 	if m.out[i].Candidate >= 0 {
 		return
 	}
-	places := m.where[m.file.Lines[i].Sum.Key()]
+	places := m.placesOf(m.file.Lines[i].Sum.Key())
 	up, down := i, i
-	for len(places) > 0 && (up >= 0 || down < len(proven)) {
+	for far := 0; far < maxNear && len(places) > 0 && (up >= 0 || down < len(proven)); far++ {
 		up, down = m.next(up, -1), m.next(down, +1)
 		for _, n := range []int{up, down} {
 			if n < 0 || n >= len(proven) || proven[n].Candidate < 0 {
 				continue
 			}
-			for _, p := range places {
-				if p.candidate == proven[n].Candidate {
-					m.take(i, p)
-					return
-				}
+			if p, ok := places[proven[n].Candidate]; ok {
+				m.take(i, p)
+				return
 			}
 		}
 	}
+}
+
+// placesOf are the first places of a line by candidate.
+func (m *matcher) placesOf(k Key) map[int]place {
+	if out, known := m.of[k]; known {
+		return out
+	}
+	out := map[int]place{}
+	for _, p := range m.where[k] {
+		if _, known := out[p.candidate]; !known {
+			out[p.candidate] = p
+		}
+	}
+	m.of[k] = out
+	return out
 }
 
 // next is the line after i in a direction, len(m.out) or -1 behind the end of what belongs together.
