@@ -88,6 +88,9 @@ func (s *Server) mask(w http.ResponseWriter, r *http.Request, who server.Key) er
 		return err
 	}
 	defer body.Release()
+	if err := wire.CheckParts(body.Bytes()); err != nil {
+		return err
+	}
 	var q maskRequest
 	if err := json.Unmarshal(body.Bytes(), &q); err != nil {
 		return wire.BadRequest("bad_json", fmt.Sprintf("the body is not what this call takes: %v", err))

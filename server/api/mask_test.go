@@ -166,3 +166,11 @@ func TestMaskUTF16(t *testing.T) {
 		t.Errorf("the file is %q", got)
 	}
 }
+
+// TestMaskBomb: millions of empty parts are refused before they are read.
+func TestMaskBomb(t *testing.T) {
+	r := newRig(t)
+	for _, body := range []string{`{"lines":[` + strings.Repeat("{},", 1<<20) + `{}]}`, `{"lines":[{"tokens":[` + strings.Repeat("{},", 1<<20) + `{}]}]}`} {
+		r.send("POST", "/api/sessions/s/mask", body, 413)
+	}
+}

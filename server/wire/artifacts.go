@@ -84,7 +84,7 @@ func ParseSum(s string) ([]byte, error) {
 }
 
 // checkItems reads a request's items. An error is a *RefusalError that names the item.
-func checkItems[I, T any](items *[]I, name string, check func(*I) (T, error)) ([]T, error) {
+func checkItems[I, T any](items *few[I], name string, check func(*I) (T, error)) ([]T, error) {
 	if items == nil {
 		return nil, BadRequest("bad_request", name+" is missing")
 	}

@@ -11,7 +11,7 @@ import (
 func ParseCheckpoints(body []byte) (*server.CheckpointBatch, error) {
 	var q struct {
 		streamHead
-		Items *[]checkpointItem `json:"checkpoints"`
+		Items *few[checkpointItem] `json:"checkpoints"`
 	}
 	if err := decode(body, &q); err != nil {
 		return nil, err
@@ -28,17 +28,17 @@ func ParseCheckpoints(body []byte) (*server.CheckpointBatch, error) {
 }
 
 type checkpointItem struct {
-	ID          string    `json:"id"`
-	PortID      string    `json:"port_id"`
-	TokensUsed  int64     `json:"tokens_used"`
-	TokenBudget int64     `json:"token_budget"`
-	Trigger     string    `json:"trigger_type"`
-	ContextHash string    `json:"context_hash"`
-	Summary     string    `json:"summary"`
-	ActiveFiles []string  `json:"active_files"`
-	Created     time.Time `json:"created_at"`
-	Generation  int64     `json:"generation"`
-	Line        *int64    `json:"line"`
+	ID          string      `json:"id"`
+	PortID      string      `json:"port_id"`
+	TokensUsed  int64       `json:"tokens_used"`
+	TokenBudget int64       `json:"token_budget"`
+	Trigger     string      `json:"trigger_type"`
+	ContextHash string      `json:"context_hash"`
+	Summary     string      `json:"summary"`
+	ActiveFiles few[string] `json:"active_files"`
+	Created     time.Time   `json:"created_at"`
+	Generation  int64       `json:"generation"`
+	Line        *int64      `json:"line"`
 }
 
 // checkpoint checks an item. An error is a *RefusalError.

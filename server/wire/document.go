@@ -16,7 +16,7 @@ import (
 func ParseDocuments(body []byte) (*server.DocumentBatch, error) {
 	var q struct {
 		streamHead
-		Items *[]eventItem `json:"events"`
+		Items *few[eventItem] `json:"events"`
 	}
 	if err := decode(body, &q); err != nil {
 		return nil, err

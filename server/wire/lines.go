@@ -101,6 +101,9 @@ func (p *parser) member(name string) error {
 		if len(value) == 0 || value[0] != '{' {
 			return BadRequest("bad_extension", "ccship is not an object")
 		}
+		if err := CheckParts(value); err != nil {
+			return err
+		}
 		p.extension = &extension{}
 		if err := json.Unmarshal(value, p.extension); err != nil {
 			return BadRequest("bad_extension", fmt.Sprintf("ccship: %v", err))
