@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/server"
 )
 
 // listing is a page of sessions as a client decodes it.
@@ -192,5 +194,32 @@ func TestRestart(t *testing.T) {
 	r.start()
 	if got, want := r.raw("s", ""), file(objects("a", 0, 3)); got != want {
 		t.Errorf("raw %q, want %q", got, want)
+	}
+}
+
+// TestMostIsBounded: how much of a line is wanted is a whole number from 0, however large; it opens no session that the
+// caller may not read, and no cursor of one.
+func TestMostIsBounded(t *testing.T) {
+	owner := newRig(t)
+	ann, bob := owner.person("ann", server.Member), owner.person("bob", server.Member)
+	ann.post(piece{lines: []string{`{"a":"first"}`, `{"b":"second"}`, `{"c":"third"}`}}.body("s"))
+	for _, bad := range []string{"most=-1", "most=x", "most=9223372036854775808", "most=1&after=-2", "most=1&limit=-1", "most=1&limit=0", "cursor=0.-5.1.e1"} {
+		ann.send("GET", "/api/sessions/s/entries?"+bad, "", 400)
+	}
+	for most, want := range map[string]string{"0": "third", "1": `"bytes":13`, "9007199254740991": "third"} {
+		for _, replaced := range []string{"", "&replaced=1"} {
+			got := string(ann.send("GET", "/api/sessions/s/entries?limit=100000&most="+most+replaced, "", 200).body)
+			if strings.Contains(got, want) != (replaced == "") {
+				t.Errorf("%s%s: %s", most, replaced, got)
+			}
+		}
+	}
+	var page struct{ Cursor string }
+	ann.getJSON("/api/sessions/s/entries?most=1&limit=1", &page)
+	for _, query := range []string{"most=1", "most=1&replaced=1", "cursor=" + page.Cursor, "most=1&cursor=" + page.Cursor} {
+		bob.send("GET", "/api/sessions/s/entries?"+query, "", 404)
+	}
+	if page.Cursor == "" {
+		t.Error("no cursor")
 	}
 }
