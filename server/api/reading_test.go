@@ -165,7 +165,7 @@ func TestSuperseded(t *testing.T) {
 	if got := r.raw("s", ""); got != "{\"v\":3}\n" {
 		t.Errorf("raw %q", got)
 	}
-	rows, err := r.db().Query(`SELECT CAST(raw AS TEXT) FROM superseded ORDER BY id`)
+	rows, err := r.db().Query(`SELECT CAST(raw AS TEXT) FROM superseded ORDER BY rowid`)
 	if err != nil {
 		t.Fatal(err)
 	}
