@@ -197,8 +197,8 @@ func (q question) commits(ctx context.Context, name string) error {
 		return err
 	}
 	for i := range answers {
-		if text := library.WhyNote(&answers[i]); q.how.note && text != "" {
-			if err := q.repo.Note(ctx, answers[i].Commit, text); err != nil {
+		if text := show.WhyNote(&answers[i]); q.how.note && text != "" {
+			if err := q.repo.Note(ctx, names[i], text); err != nil { // whatever commit the server says
 				return err
 			}
 		}

@@ -1,8 +1,15 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/transcript/provenance"
 )
 
 // TestWhyNote writes where the prompts of a commit are into a note, once for all, without a word of them; nothing else
@@ -46,5 +53,40 @@ func TestWhyNote(t *testing.T) {
 		if code, _, _ := inProcess(t, append(append(args, "--offline"), w.flags...)...); code != 2 {
 			t.Errorf("%v: exit %d", args, code)
 		}
+	}
+}
+
+// TestWhyOfHostileServer: what a server answers steers no terminal, also not as a note, and chooses neither which commit
+// gets one nor what git does.
+func TestWhyOfHostileServer(t *testing.T) {
+	w := newTale(t)
+	w.by("README.md", "# A shop for everybody\n")
+	w.commit("by hand")
+	w.by("cart.go", cart)
+	commit := w.commit("the cart")
+	key := filepath.Join(t.TempDir(), "key")
+	w.must(os.WriteFile(key, []byte("a file of mine\n"), 0o600))
+	answer, _ := hostileAnswer(provenance.Answer{}, true).(provenance.Answer)
+	answer.Commit = "-F" + key
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Ccship-Protocol", "1")
+		_ = json.NewEncoder(rw).Encode(map[string]any{"commits": []any{answer}})
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("CCSHIP_SERVER_URL", server.URL)
+	for name, value := range map[string]string{"GIT_COMMITTER_NAME": "Kim", "GIT_COMMITTER_EMAIL": "kim@example.invalid",
+		"GIT_AUTHOR_NAME": "Kim", "GIT_AUTHOR_EMAIL": "kim@example.invalid"} {
+		t.Setenv(name, value)
+	}
+	t.Chdir(w.top)
+	for _, command := range [][]string{{"why", "HEAD"}, {"why", "cart.go:1"}, {"why", "HEAD", "--note"}} {
+		code, out, words := inProcess(t, append(command, w.flags...)...)
+		if checkHarmless(t, command, out+"\n"+words); code != 0 {
+			t.Errorf("%v: exit %d, %q", command, code, words)
+		}
+	}
+	note := w.git("notes", "--ref=ccship", "show", commit)
+	if checkHarmless(t, []string{"note"}, note); strings.Contains(note, "of mine") || !strings.Contains(note, "INJECTED") {
+		t.Errorf("the note is %q", note)
 	}
 }

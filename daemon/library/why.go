@@ -1,9 +1,6 @@
 package library
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
@@ -66,20 +63,4 @@ func WhyLineOf(a *provenance.Answer, path string, line int) WhyLine {
 	}
 	out.NotProven[provenance.NotCompared] = 1
 	return out
-}
-
-// WhyNote is what is known of a commit as a note on it: where its prompts are, and no word of them. "" when no session
-// is proven to have written it.
-func WhyNote(a *provenance.Answer) string {
-	var b strings.Builder
-	for _, s := range a.Sessions {
-		for _, p := range s.Prompts {
-			at := p.URL
-			if at == "" { // without a server: what ccship show takes
-				at = fmt.Sprintf("ccship show %s:%d", s.SessionID, max(p.Line, 0))
-			}
-			fmt.Fprintf(&b, "%s (%d of %d lines)\n", at, p.Lines, a.Added)
-		}
-	}
-	return b.String()
 }
