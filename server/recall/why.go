@@ -102,14 +102,7 @@ func (q WhyQuery) Check() error {
 
 // candidates are the edits of each file of a commit.
 func (w *Written) candidates(c provenance.Commit) ([][]provenance.Candidate, error) {
-	sums, found := map[string][]provenance.Sum{}, map[string][]provenance.Candidate{}
-	for _, f := range c.Files {
-		for name := range namesOf(f) {
-			for _, l := range f.Lines {
-				sums[name] = append(sums[name], l.Sum)
-			}
-		}
-	}
+	sums, found := sumsOf(c), map[string][]provenance.Candidate{}
 	held := 0
 	for name := range sums {
 		list, err := w.store.EditsOf(w.ctx, w.scope,
@@ -143,6 +136,19 @@ func (w *Written) candidates(c provenance.Commit) ([][]provenance.Candidate, err
 		}
 	}
 	return out, nil
+}
+
+// sumsOf are the lines of a commit's files by the files' names.
+func sumsOf(c provenance.Commit) map[string][]provenance.Sum {
+	sums := map[string][]provenance.Sum{}
+	for _, f := range c.Files {
+		for name := range namesOf(f) {
+			for _, l := range f.Lines {
+				sums[name] = append(sums[name], l.Sum)
+			}
+		}
+	}
+	return sums
 }
 
 func namesOf(f provenance.File) map[string]bool {
