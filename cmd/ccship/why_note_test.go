@@ -90,3 +90,21 @@ func TestWhyOfHostileServer(t *testing.T) {
 		t.Errorf("the note is %q", note)
 	}
 }
+
+// TestWhyIsNoOption: a name that looks like an option of git is no commit, and git does not do what it says.
+func TestWhyIsNoOption(t *testing.T) {
+	w := newTale(t)
+	w.by("cart.go", cart)
+	w.commit("the cart")
+	t.Chdir(w.top)
+	made := filepath.Join(t.TempDir(), "made")
+	for _, name := range []string{"--output=" + made + "..HEAD", "--output=" + made, "--all", "-1", "--stdin", "--glob=x..y"} {
+		code, _, words := inProcess(t, append(append([]string{"why", "--offline"}, w.flags...), "--", name)...)
+		if code != 2 || !strings.Contains(words, "neither a file here nor a commit") {
+			t.Errorf("%s: exit %d, %q", name, code, words)
+		}
+	}
+	if list, err := filepath.Glob(made + "*"); err != nil || len(list) > 0 {
+		t.Errorf("files were made: %q %v", list, err)
+	}
+}

@@ -53,6 +53,11 @@ const maxCommits = 500
 
 // Commits are the commits that a name stands for, the oldest first, without merges.
 func (r *Repo) Commits(ctx context.Context, name string) ([]string, error) {
+	neither := control.Usage(name+" is neither a file here nor a commit",
+		"FILE:LINE, FILE:A-B, a commit, A..B, or #12 for a pull request")
+	if strings.HasPrefix(name, "-") { // git would take it for an option
+		return nil, neither
+	}
 	if m := pullRequest.FindStringSubmatch(name); m != nil {
 		return r.pullRequest(ctx, m[1]+m[2])
 	}
@@ -64,8 +69,7 @@ func (r *Repo) Commits(ctx context.Context, name string) ([]string, error) {
 		if _, err := strconv.Atoi(name); err == nil {
 			return r.pullRequest(ctx, name)
 		}
-		return nil, control.Usage(name+" is neither a file here nor a commit",
-			"FILE:LINE, FILE:A-B, a commit, A..B, or #12 for a pull request")
+		return nil, neither
 	}
 	commit := strings.Fields(out)
 	if len(commit) > 2 {
