@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,7 +60,7 @@ func TestHugeLineTakesFewCopies(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			took := int(after.TotalAlloc - before.TotalAlloc)
 			t.Logf("%s, %s: %d bytes, %d MiB allocated", when, query, w.bytes, took>>20)
-			if took > most.allocated || w.bytes < most.bytes || w.code > http.StatusOK {
+			if took > most.allocated && !racing() || w.bytes < most.bytes || w.code > http.StatusOK {
 				t.Errorf("%s, %s: answers %d with %d bytes and allocates %d MiB", when, query, w.code, w.bytes, took>>20)
 			}
 		}
@@ -77,4 +79,10 @@ func TestHugeLineTakesFewCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// racing reports whether the race detector looks on: buffers that are put back are dropped at random then.
+func racing() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" })
 }
