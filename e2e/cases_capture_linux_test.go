@@ -27,4 +27,7 @@ func TestCaptureTerminal(t *testing.T) {
 		t.Errorf("the terminal is %+v and was %+v: %v", after, at.before, err)
 	}
 	s.same(s.session, s.path)
+	if t.Failed() {
+		t.Logf("the terminal shows %q", at.shown.String())
+	}
 }

@@ -280,6 +280,10 @@ func (c *capture) transcripts(each func(path string, info fs.FileInfo)) {
 	}
 }
 
+// pressedTwice is how long after a command's end Ctrl-C is still meant for the command: people press it twice, and on a
+// busy machine the one that ended the command arrives late.
+const pressedTwice = time.Second
+
 // passThrough runs a command with this process's input, outputs, terminal and signals, and returns its exit code. A
 // signal that comes after its end calls ended. An error says why it did not run.
 func passThrough(args []string, ended func()) (code int, err error) {
@@ -293,21 +297,26 @@ func passThrough(args []string, ended func()) (code int, err error) {
 		}
 		return code, fmt.Errorf("run %s: %w", args[0], err)
 	}
-	over := make(chan struct{})
+	over := make(chan error, 1)
+	go func() { over <- cmd.Wait() }()
+	for running := true; running; {
+		select {
+		case s := <-signals:
+			if !fromTerminal(s) {
+				_ = cmd.Process.Signal(s)
+			}
+		case err = <-over:
+			running = false
+		}
+	}
+	end := time.Now()
 	go func() {
 		for s := range signals {
-			select {
-			case <-over:
+			if !fromTerminal(s) || time.Since(end) > pressedTwice {
 				ended()
-			default:
-				if !fromTerminal(s) {
-					_ = cmd.Process.Signal(s)
-				}
 			}
 		}
 	}()
-	err = cmd.Wait()
-	close(over)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exitCode(exit.ProcessState), nil
 	}
