@@ -29,7 +29,7 @@ func TestAxe(t *testing.T) {
 		eval[any](b, string(axe)+"; null")
 		for _, scheme := range []string{"light", "dark"} {
 			b.colorScheme(scheme)
-			for _, width := range []int64{1440, 1280, 390} {
+			for _, width := range []int64{1920, 1280, 390} {
 				b.size(width, 900)
 				for _, fault := range axeFaults(b) {
 					t.Errorf("%s, %s, %d: %s", name, scheme, width, fault)
@@ -60,7 +60,7 @@ func TestGalleryPictures(t *testing.T) {
 	b, s := reader(t)
 	must(t, sendLive(s, 0))
 	b.allow("404")
-	for _, width := range []int64{1440, 1280, 390} {
+	for _, width := range []int64{1920, 1280, 390} {
 		b.size(width, 900)
 		for name, page := range pages() {
 			b.open(page)
