@@ -79,7 +79,7 @@ func (s *standing) decide(r *transcript.Record, answered map[string]bool, quiet 
 func (s *standing) works(quiet time.Duration) {
 	s.State, s.Words = "working", "Working"
 	if quiet > silence {
-		s.State, s.Words = "done", "Stopped before Claude had answered"
+		s.State, s.Words = "done", "Stopped before an answer"
 	}
 }
 

@@ -43,7 +43,7 @@ func TestStanding(t *testing.T) {
 		"nothing":                   {0, nil, "", "", false},
 		"only noise":                {0, []string{noise}, "", "", false},
 		"a prompt":                  {time.Second, []string{ask, noise}, "working", "Working", false},
-		"a prompt long ago":         {time.Hour, []string{ask}, "done", "Stopped before Claude had answered", false},
+		"a prompt long ago":         {time.Hour, []string{ask}, "done", "Stopped before an answer", false},
 		"a call":                    {time.Second, []string{ask, call("Bash")}, "working", "Working", false},
 		"a call without a result":   {3 * time.Minute, []string{ask, call("Bash"), noise}, "maybe", "Bash for 3 min", true},
 		"half an hour without one":  {30 * time.Minute, []string{call("Edit")}, "maybe", "or waiting for permission", true},
