@@ -35,7 +35,7 @@ func addShareLink(q *keepRequest) (status int, answer any, err error) {
 	if err := q.Read(&body); err != nil {
 		return 0, nil, err
 	}
-	ttl, err := auth.ParseShare(body.Expires)
+	ttl, err := auth.ParseShareTime(body.Expires)
 	if err != nil {
 		return 0, nil, wire.BadRequest("bad_request", "expires: "+err.Error())
 	}

@@ -68,7 +68,7 @@ func TestShareLinks(t *testing.T) {
 	access := auth.New(owner.store, discard())
 	works := func(secret string, want bool) {
 		t.Helper()
-		_, err := access.ShareLink(t.Context(), "here", secret)
+		_, err := access.CheckShareLink(t.Context(), "here", secret)
 		if want && err != nil || !want && !errors.Is(err, server.ErrNotFound) {
 			t.Errorf("%v, want it to work: %v", err, want)
 		}

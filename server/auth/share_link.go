@@ -43,8 +43,8 @@ func MayShare(u server.User, x server.Address) bool {
 	return u.Role == server.Owner || x.Owner == u.ID && u.Role == server.Member
 }
 
-// ParseShare reads how long a link to a session works: days as "7d", or a Go duration; "" for DefaultShare.
-func ParseShare(s string) (time.Duration, error) {
+// ParseShareTime reads how long a link to a session works: days as "7d", or a Go duration; "" for DefaultShare.
+func ParseShareTime(s string) (time.Duration, error) {
 	if s == "" {
 		return DefaultShare, nil
 	}
@@ -77,8 +77,9 @@ func (a *Access) NewShareLink(ctx context.Context, x server.ShareLink,
 	return secret, x, nil
 }
 
-// ShareLink is the link with a secret. server.ErrNotFound when there is none that works; TooManyError as of Key.
-func (a *Access) ShareLink(ctx context.Context, remote, secret string) (server.ShareLink, error) {
+// CheckShareLink returns the link that has a secret. server.ErrNotFound: none that works has it; TooManyError as for
+// Key.
+func (a *Access) CheckShareLink(ctx context.Context, remote, secret string) (server.ShareLink, error) {
 	if secret == "" || len(secret) > maxToken {
 		return server.ShareLink{}, server.ErrNotFound
 	}

@@ -80,7 +80,7 @@ func (p *sharePages) add(w http.ResponseWriter, r *http.Request, who server.Logi
 	if !auth.MayShare(who.User, at) {
 		return page.BadRequestError("Only its owner can share a session by a link.")
 	}
-	ttl, err := auth.ParseShare(r.PostForm.Get("expires"))
+	ttl, err := auth.ParseShareTime(r.PostForm.Get("expires"))
 	if err != nil || !slices.ContainsFunc(terms(), func(t term) bool { return t.Value == r.PostForm.Get("expires") }) {
 		return page.BadRequestError("Choose how long the link works.")
 	}

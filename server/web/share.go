@@ -65,7 +65,7 @@ func (p *sharePages) Route(mux *http.ServeMux) {
 		"/sessions/{id}/entry/{line}":     p.entry,
 		"/sessions/{id}/image/{line}/{n}": p.image,
 	} {
-		mux.HandleFunc("GET /s/{secret}"+path, p.open(show))
+		mux.HandleFunc("GET /s/{secret}"+path, p.withLink(show))
 	}
 }
 
@@ -88,8 +88,8 @@ type visit struct {
 
 type shower func(w http.ResponseWriter, r *http.Request, v visit) error
 
-// open shows a page to who has a link that works.
-func (p *sharePages) open(show shower) http.HandlerFunc {
+// withLink serves a page to a reader whose link works, and refuses others.
+func (p *sharePages) withLink(show shower) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Robots-Tag", "noindex, nofollow, noarchive")
@@ -99,7 +99,7 @@ func (p *sharePages) open(show shower) http.HandlerFunc {
 			p.site.Fail(w, r, http.StatusForbidden, "Open this link by itself: other sites cannot show what is behind it.")
 			return
 		}
-		l, err := p.access.ShareLink(r.Context(), p.access.Remote(r), secret)
+		l, err := p.access.CheckShareLink(r.Context(), p.access.Remote(r), secret)
 		tooMany, is := errors.AsType[*auth.TooManyError](err)
 		switch {
 		case is:
@@ -164,8 +164,8 @@ func (m *made) writeTo(w http.ResponseWriter) {
 	_, _ = w.Write(m.body.Bytes()) // the browser may be gone
 }
 
-// look pins the session that an address names while fn runs. There is nothing but what the link shows.
-func (p *sharePages) look(r *http.Request, v visit, fn func(seen) error) error {
+// pinNamed opens the session that the address names, which must be the link's or one of its agents', while fn runs.
+func (p *sharePages) pinNamed(r *http.Request, v visit, fn func(seen) error) error {
 	q := r.URL.Query()
 	s := thread.Stream{ID: r.PathValue("id"), User: page.Number(q.Get(thread.UserParam), 0), Generation: -1}
 	if q.Has("machine") {
