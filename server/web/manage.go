@@ -40,12 +40,7 @@ func (p *sharePages) ofSession(w http.ResponseWriter, r *http.Request, who serve
 
 // stream is what the address of a session names, for its reader.
 func (p *sharePages) stream(r *http.Request, who server.Login) (thread.Stream, server.Address, error) {
-	q := r.URL.Query()
-	s := thread.Stream{ID: r.PathValue("id"), User: page.Number(q.Get(thread.UserParam), 0), Generation: -1}
-	if q.Has("machine") {
-		machine := q.Get("machine")
-		s.Machine = &machine
-	}
+	s := parseStream(r)
 	at, err := p.store.Resolve(r.Context(), server.ScopeOf(who.User), s.Ref())
 	s.User, s.Machine = at.Owner, &at.Machine
 	return s, at, err

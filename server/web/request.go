@@ -11,17 +11,23 @@ import (
 	"github.com/ccship/ccship/server/web/thread"
 )
 
-// requested is the stream that a request names.
-func requested(r *http.Request) thread.Stream {
+// parseStream parses the address of a session: its newest generation.
+func parseStream(r *http.Request) thread.Stream {
 	q := r.URL.Query()
-	s := thread.Stream{ID: r.PathValue("id"), User: page.Number(q.Get(thread.UserParam), 0), Epoch: q.Get("epoch"),
-		Generation: page.Number(q.Get("generation"), -1)}
-	if !q.Has("machine") && s.User == 0 { // the id alone names it
-		s.Short, _, _ = strings.Cut(s.ID, "/")
-	}
+	s := thread.Stream{ID: r.PathValue("id"), User: page.Number(q.Get(thread.UserParam), 0), Generation: -1}
 	if q.Has("machine") {
 		m := q.Get("machine")
 		s.Machine = &m
+	}
+	return s
+}
+
+// requested parses the address of a session, with the epoch and the generation that it asks for.
+func requested(r *http.Request) thread.Stream {
+	s, q := parseStream(r), r.URL.Query()
+	s.Epoch, s.Generation = q.Get("epoch"), page.Number(q.Get("generation"), -1)
+	if s.Machine == nil && s.User == 0 { // the id alone names it
+		s.Short, _, _ = strings.Cut(s.ID, "/")
 	}
 	return s
 }

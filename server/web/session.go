@@ -198,18 +198,9 @@ func (p *sharePages) prompts(w http.ResponseWriter, r *http.Request, v visit) er
 	return nil
 }
 
-// lineOf is the line that an address names.
-func lineOf(r *http.Request) (int64, error) {
-	line, err := strconv.ParseInt(r.PathValue("line"), 10, 64)
-	if err != nil || line < 0 {
-		return 0, server.ErrNotFound
-	}
-	return line, nil
-}
-
 // permalink is GET /s/{secret}/sessions/{id}/L/{line}: the window with the line.
 func (p *sharePages) permalink(w http.ResponseWriter, r *http.Request, v visit) error {
-	line, err := lineOf(r)
+	line, err := number(r)
 	if err != nil {
 		return err
 	}
@@ -232,7 +223,7 @@ type shareEntryPage struct {
 
 // entry is GET /s/{secret}/sessions/{id}/entry/{line}: all of a line that is said or done in it.
 func (p *sharePages) entry(w http.ResponseWriter, r *http.Request, v visit) error {
-	line, err := lineOf(r)
+	line, err := number(r)
 	if err != nil {
 		return err
 	}
@@ -259,7 +250,7 @@ func (p *sharePages) entry(w http.ResponseWriter, r *http.Request, v visit) erro
 
 // image is GET /s/{secret}/sessions/{id}/image/{line}/{n}.
 func (p *sharePages) image(w http.ResponseWriter, r *http.Request, v visit) error {
-	line, err := lineOf(r)
+	line, err := number(r)
 	if err != nil {
 		return err
 	}

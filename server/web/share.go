@@ -166,13 +166,7 @@ func (m *made) writeTo(w http.ResponseWriter) {
 
 // pinNamed opens the session that the address names, which must be the link's or one of its agents', while fn runs.
 func (p *sharePages) pinNamed(r *http.Request, v visit, fn func(seen) error) error {
-	q := r.URL.Query()
-	s := thread.Stream{ID: r.PathValue("id"), User: page.Number(q.Get(thread.UserParam), 0), Generation: -1}
-	if q.Has("machine") {
-		machine := q.Get("machine")
-		s.Machine = &machine
-	}
-	return p.pin(r.Context(), v, s.Ref(), fn)
+	return p.pin(r.Context(), v, parseStream(r).Ref(), fn)
 }
 
 // seen is a session as a link shows it: the newest state of its file, with secrets masked.
