@@ -52,7 +52,7 @@ type Searcher interface {
 	Search(ctx context.Context, scope Scope, q SearchQuery) (Hits, error)
 	// Rank finds sessions. Words are found in any form, and sessions that lack some of them too, behind those with more;
 	// a phrase or an expression is in a text of each session that is found. ErrBadPage for an After that no Rank returned.
-	Rank(ctx context.Context, scope Scope, a Ask) (Ranked, error)
+	Rank(ctx context.Context, scope Scope, a RankQuery) (Ranked, error)
 	// Usage sums answers, each counted once. Rows are ordered by the columns that By names, days first.
 	Usage(ctx context.Context, scope Scope, q UsageQuery) ([]UsageRow, error)
 	// Drops lists rewrites that took lines out of files, newest first.

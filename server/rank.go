@@ -6,8 +6,8 @@ import (
 	"github.com/ccship/ccship/server/query"
 )
 
-// Ask is a search for sessions.
-type Ask struct {
+// RankQuery asks for sessions, ranked.
+type RankQuery struct {
 	Query  query.Query
 	Reader int64         // whose stars count, and who "me" is
 	Zone   time.Duration // east of UTC, for months

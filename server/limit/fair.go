@@ -77,7 +77,7 @@ func (s *fairStore) Search(ctx context.Context, scope server.Scope, q server.Sea
 }
 
 // Rank implements server.Searcher.
-func (s *fairStore) Rank(ctx context.Context, scope server.Scope, a server.Ask) (server.Ranked, error) {
+func (s *fairStore) Rank(ctx context.Context, scope server.Scope, a server.RankQuery) (server.Ranked, error) {
 	return bounded(ctx, s, scope, "search", func(ctx context.Context) (server.Ranked, error) {
 		return s.Store.Rank(ctx, scope, a)
 	})

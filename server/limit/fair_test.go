@@ -77,7 +77,7 @@ func (s *slow) Search(ctx context.Context, scope server.Scope, q server.SearchQu
 	return s.Store.Search(ctx, scope, q)
 }
 
-func (s *slow) Rank(ctx context.Context, scope server.Scope, a server.Ask) (server.Ranked, error) {
+func (s *slow) Rank(ctx context.Context, scope server.Scope, a server.RankQuery) (server.Ranked, error) {
 	if err := s.hold(ctx, scope); err != nil {
 		return server.Ranked{}, err
 	}

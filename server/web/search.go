@@ -73,7 +73,7 @@ func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login
 		p.Title = text + " · Search"
 	}
 	east := page.Zone(r)
-	ask := server.Ask{Reader: who.User.ID, Zone: east, After: r.URL.Query().Get("after"), Limit: searchPage,
+	ask := server.RankQuery{Reader: who.User.ID, Zone: east, After: r.URL.Query().Get("after"), Limit: searchPage,
 		Each: searchEach, Facets: true}
 	ask.Query = query.Parse(text, v.Now().In(time.FixedZone("", int(east/time.Second))))
 	p.Notes, p.Asked = ask.Query.Notes, !ask.Query.Empty()
@@ -95,7 +95,7 @@ func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login
 }
 
 // rank fills in what a query finds.
-func (v *Viewer) rank(r *http.Request, who server.Login, p *found, ask server.Ask) error {
+func (v *Viewer) rank(r *http.Request, who server.Login, p *found, ask server.RankQuery) error {
 	scope := server.ScopeOf(who.User)
 	list, err := v.store.Rank(r.Context(), scope, ask)
 	if errors.Is(err, server.ErrBadPage) {

@@ -187,7 +187,7 @@ func (r *Replicated) Search(ctx context.Context, scope server.Scope, q server.Se
 }
 
 // Rank implements server.Library.
-func (r *Replicated) Rank(ctx context.Context, scope server.Scope, a server.Ask) (server.Ranked, error) {
+func (r *Replicated) Rank(ctx context.Context, scope server.Scope, a server.RankQuery) (server.Ranked, error) {
 	return readFrom(ctx, r, scope.User, func(s *Store) (server.Ranked, error) { return s.Rank(ctx, scope, a) })
 }
 

@@ -17,7 +17,7 @@ func (s *Store) Search(ctx context.Context, scope server.Scope, q server.SearchQ
 }
 
 // Rank implements server.Library.
-func (s *Store) Rank(ctx context.Context, scope server.Scope, a server.Ask) (server.Ranked, error) {
+func (s *Store) Rank(ctx context.Context, scope server.Scope, a server.RankQuery) (server.Ranked, error) {
 	return s.texts.Rank(ctx, scope, a)
 }
 

@@ -19,7 +19,7 @@ type ranking struct {
 	x     *Index
 	d     sqlstore.Dialect
 	scope server.Scope
-	ask   server.Ask
+	ask   server.RankQuery
 	looked
 
 	only    map[int64]bool // streams of the sessions that are named; nil: any
@@ -63,7 +63,7 @@ type groupKey struct {
 const bestTurns = 4
 
 // Rank implements server.Searcher.
-func (x *Index) Rank(ctx context.Context, scope server.Scope, a server.Ask) (server.Ranked, error) {
+func (x *Index) Rank(ctx context.Context, scope server.Scope, a server.RankQuery) (server.Ranked, error) {
 	r := &ranking{x: x, scope: scope, ask: a, looked: look(a.Query), since: minTime, upper: maxTime,
 		infos: map[int64]*info{}, groups: map[groupKey]*group{}, turns: map[turnID]*turn{}, titles: map[int64][]uint8{},
 		began: time.Now()}
