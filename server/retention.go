@@ -33,7 +33,7 @@ type Retention interface {
 	// Vacuum gives space that is free in the database back to the disk. PostgreSQL without full only uses it again.
 	Vacuum(ctx context.Context, full bool) error
 	// KeptUntil says what retention did to a stream, and what the rules in force will do.
-	KeptUntil(ctx context.Context, stream int64, now time.Time) (Keeping, error)
+	KeptUntil(ctx context.Context, stream int64, now time.Time) (RetentionOutlook, error)
 }
 
 // What a rule is about.
@@ -150,8 +150,8 @@ type RetentionEntry struct {
 	Bytes, Files int64
 }
 
-// Keeping is what retention says about one session.
-type Keeping struct {
+// RetentionOutlook says what retention did to a session, and when it will do something.
+type RetentionOutlook struct {
 	Retired time.Time // when the session was dropped; zero: it was not
 	Rule    string    // that dropped it, in words
 	Lines   int64     // that were removed, superseded ones too
@@ -204,7 +204,7 @@ func (r *RetentionRule) Says() string {
 }
 
 // Because says why no rule takes a session; "" when one may.
-func (k Keeping) Because() string {
+func (k RetentionOutlook) Because() string {
 	return map[string]string{
 		KeptHold:       "it is on hold",
 		KeptMark:       "a user gave it a star, a name, a note or a tag",

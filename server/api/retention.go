@@ -16,8 +16,8 @@ type retentionAnswer struct {
 	Kept      string     `json:"kept_because"` // "" when a rule may take it, or none is about it
 }
 
-// retentionAnswerOf is how a server.Keeping is shown.
-func retentionAnswerOf(k server.Keeping) retentionAnswer {
+// retentionAnswerOf returns what answers say of retention.
+func retentionAnswerOf(k server.RetentionOutlook) retentionAnswer {
 	a := retentionAnswer{Rule: k.Rule, Lines: k.Lines, DueRule: k.Due, Kept: k.Kept}
 	if !k.Retired.IsZero() {
 		a.RetiredAt = &k.Retired

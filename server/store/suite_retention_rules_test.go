@@ -355,7 +355,7 @@ func (s suite) retireForks(t *testing.T) {
 		}
 		return out
 	}
-	keeping := func(session string) server.Keeping {
+	keeping := func(session string) server.RetentionOutlook {
 		k, err := st.KeptUntil(ctx, idOf(t, st, session), later)
 		if err != nil {
 			t.Fatal(err)

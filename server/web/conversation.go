@@ -63,7 +63,7 @@ type header struct {
 	Origin      string // address of the session that it is a fork of
 	Agents      []agentRow
 	Drops       int64
-	Keeping     server.Keeping
+	Keeping     server.RetentionOutlook
 	Generations int
 	Compare     string
 	Resume      string

@@ -11,7 +11,7 @@ import (
 )
 
 // KeptUntil implements server.Retention. Rules with a size alone have no date.
-func (p *Policy) KeptUntil(ctx context.Context, id int64, now time.Time) (k server.Keeping, err error) {
+func (p *Policy) KeptUntil(ctx context.Context, id int64, now time.Time) (k server.RetentionOutlook, err error) {
 	rules, err := p.RetentionRules(ctx)
 	if err != nil {
 		return k, err
@@ -62,7 +62,7 @@ func (p *Policy) unitOf(ctx context.Context, s *stream) (*unit, error) {
 
 // outlook says what the rules will do to a session, if it rests from now on.
 func (p *Policy) outlook(ctx context.Context, s *stream, rules []server.RetentionRule, now time.Time,
-	k *server.Keeping) error {
+	k *server.RetentionOutlook) error {
 	var family []*unit
 	var g *guard
 	for i := range rules {
