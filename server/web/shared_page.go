@@ -17,19 +17,19 @@ import (
 // sharedPage is a conversation.
 type sharedPage struct {
 	page.Layout
-	Link      server.ShareLink
-	S         server.Session
-	Facts     server.Summary
-	Heading   string
-	Root      string // of an agent's transcript: the session that it belongs to
-	Items     []thread.Item
-	From, To  int64
-	Total     int64
-	Pager     sharePager
-	Tail      string
-	Prompts   string
-	Agents    []agent
-	firstSeen map[string]thread.AgentLink
+	Link           server.ShareLink
+	S              server.Session
+	Facts          server.Summary
+	Heading        string
+	Root           string // of an agent's transcript: the session that it belongs to
+	Items          []thread.Item
+	From, To       int64
+	Total          int64
+	Pager          sharePager
+	Tail           string
+	Prompts        string
+	Agents         []agent
+	agentsByPrompt map[string]thread.AgentLink
 }
 
 // sharePager leads to other windows; "" is none.
@@ -80,12 +80,12 @@ func (p *sharePages) head(ctx context.Context, v visit, x *sharedPage) error {
 	x.Heading = p.masker.String(x.Facts.Name())
 	found, err := p.store.Find(ctx, v.scope, server.SessionQuery{Page: server.Page{Limit: maxAgents}, User: x.S.Owner,
 		Parent: x.S.SessionID, Agents: true})
-	x.firstSeen = map[string]thread.AgentLink{}
+	x.agentsByPrompt = map[string]thread.AgentLink{}
 	for _, a := range found.List {
 		to := v.base + thread.StreamOf(a.Session).Path("")
 		x.Agents = append(x.Agents, agent{p.masker.String(cmp.Or(a.Summary.Title, "Agent")), to,
 			a.Summary, false})
-		x.firstSeen[thread.AgentKey(p.masker.String(a.Summary.FirstPrompt))] = thread.AgentLink{URL: to, Name: "agent",
+		x.agentsByPrompt[thread.AgentKey(p.masker.String(a.Summary.FirstPrompt))] = thread.AgentLink{URL: to, Name: "agent",
 			Facts: page.Count(a.Summary.Tools, "tool call")}
 	}
 	return err
@@ -102,7 +102,7 @@ func (x *sharedPage) window(r *http.Request, v visit, s seen) error {
 	if err != nil {
 		return err
 	}
-	b.Agents, b.East = x.firstSeen, page.Zone(r)
+	b.Agents, b.East = x.agentsByPrompt, page.Zone(r)
 	w, err := b.Fill(r.Context(), s, s.View, from, from+thread.PageLines)
 	if err != nil {
 		return err
