@@ -48,9 +48,6 @@ func newSender(d *Drainer, c *codecs) *sender {
 	}
 }
 
-// NormalizeURL is address.Parse.
-func NormalizeURL(raw string) (*url.URL, string, error) { return parseAddress(raw) }
-
 // NewClient returns an HTTP client for drainers and for other requests to the same servers. It keeps up to idle
 // connections per server and follows redirects by SameServer. Requests set their own time-outs.
 func NewClient(idle int) *http.Client {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// parseAddress parses a server's address as people write it. It returns the base URL of requests and the one spelling
+// NormalizeURL parses a server's address as people write it. It returns the base URL of requests and the one spelling
 // that names the destination in the queue. The error is one line that says what to write instead.
-func parseAddress(raw string) (*url.URL, string, error) {
+func NormalizeURL(raw string) (*url.URL, string, error) {
 	raw = strings.TrimSpace(raw)
 	if raw == "" {
 		return nil, "", errors.New("server URL is empty: write one like http://localhost:5000")

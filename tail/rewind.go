@@ -90,11 +90,6 @@ func Holds(path string, marks []Mark, c Cursor) (bool, error) {
 	return all, err
 }
 
-// VerifyPrefix is past.Verify: what Holds asks of a path it asks of a reader.
-func VerifyPrefix(r io.Reader, marks []Mark, c Cursor) (last Mark, all bool, err error) {
-	return verifyMarks(r, marks, c)
-}
-
 // prefixRegion is the bytes before a cursor that every inspection reads: from its Mark, or AnchorSize bytes.
 type prefixRegion struct {
 	start int64
