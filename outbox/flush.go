@@ -105,7 +105,7 @@ func (d *Drainer) flush(ctx context.Context, f flushJob) flushJob {
 	}
 	f.kindsDone = true
 	if len(f.settlements) > 0 {
-		if err := d.settle(ctx, f); err != nil {
+		if err := d.queue.SettleLater(ctx, f.settlements, f.patience); err != nil {
 			f.err = fmt.Errorf("record acknowledgements: %w", err)
 			return f
 		}
@@ -124,13 +124,6 @@ func (d *Drainer) flush(ctx context.Context, f flushJob) flushJob {
 	}
 	f.announced = true
 	return f
-}
-
-func (d *Drainer) settle(ctx context.Context, f flushJob) error {
-	if f.patience == nil {
-		return d.queue.Settle(ctx, f.settlements)
-	}
-	return d.queue.SettleLater(ctx, f.settlements, f.patience)
 }
 
 const (

@@ -80,10 +80,8 @@ type Queue interface {
 	PickBlobs(dest string, skip func(stream, last uint64) bool) (stream uint64, ok bool)
 	// Peek copies out the first batches of a stream with Seq > after. No batches: none fit the limits.
 	Peek(ctx context.Context, dest string, stream, after uint64, max Limits) (StreamBatches, error)
-	// Settle removes batches from the queue and adds dead letters, in one durable step.
-	Settle(ctx context.Context, settlements []Settlement) error
-	// SettleLater is Settle for what may be lost, for it would only be sent again. Until now is closed it waits for
-	// another write to share its step.
+	// SettleLater removes batches from the queue and adds dead letters, in one durable step. Until now is closed it waits
+	// for another write to share its step; nil: it does not wait.
 	SettleLater(ctx context.Context, settlements []Settlement, now <-chan struct{}) error
 }
 

@@ -24,8 +24,8 @@ type memQueue struct {
 	commits int
 	learned Learned
 	saves   []Learned
-	settle  func() error              // asked before each Settle
-	later   func(now <-chan struct{}) // called by SettleLater; it may wait for now
+	settle  func() error              // asked before each settlement
+	later   func(now <-chan struct{}) // called by SettleLater when it may wait for now
 }
 
 func newMemQueue(t testing.TB) *memQueue {
@@ -100,14 +100,10 @@ func (q *memQueue) Peek(ctx context.Context, _ string, stream, after uint64, lim
 	return p, ctx.Err()
 }
 
-func (q *memQueue) SettleLater(ctx context.Context, settlements []Settlement, now <-chan struct{}) error {
-	if q.later != nil {
+func (q *memQueue) SettleLater(_ context.Context, settlements []Settlement, now <-chan struct{}) error {
+	if q.later != nil && now != nil {
 		q.later(now)
 	}
-	return q.Settle(ctx, settlements)
-}
-
-func (q *memQueue) Settle(_ context.Context, settlements []Settlement) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.settle != nil {

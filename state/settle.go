@@ -11,14 +11,14 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Settle implements outbox.Queue. It ignores batches that are gone already, so that a settlement may come twice: after
-// a crash the daemon sends again what the server took but the file still has. Settlements share transactions with
-// Commit.
+// Settle is SettleLater that does not wait.
 func (o *Outbox) Settle(ctx context.Context, settlements []outbox.Settlement) error {
 	return o.SettleLater(ctx, settlements, nil)
 }
 
-// SettleLater implements outbox.Queue: until now is closed it waits for another transaction to share.
+// SettleLater implements outbox.Queue: until now is closed it waits for another transaction to share. It ignores batches
+// that are gone already, so that a settlement may come twice: after a crash the daemon sends again what the server took
+// but the file still has.
 func (o *Outbox) SettleLater(ctx context.Context, settlements []outbox.Settlement, now <-chan struct{}) error {
 	if len(settlements) == 0 {
 		return nil
