@@ -1,35 +1,12 @@
 package api
 
 import (
-	"context"
-	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/wire"
 )
-
-// keepStore is what the calls read and change.
-type keepStore interface {
-	server.Marks
-	server.ShareLinks
-	server.SavedViews
-	Resolve(ctx context.Context, scope server.Scope, ref server.Ref) (server.Address, error)
-}
-
-// keepRequest is a call.
-type keepRequest struct {
-	*http.Request
-	Who    server.Key
-	Ref    server.Ref // session that it is about
-	Base   string     // where browsers reach this server
-	Store  keepStore
-	Access *auth.Access
-	Log    *slog.Logger
-	Read   func(to any) error // reads the body
-}
 
 // setMark is a mark in answers and requests.
 type setMark struct {
@@ -41,7 +18,7 @@ type setMark struct {
 }
 
 // marked is GET and PUT /api/sessions/{id}/mark: the caller's own mark, or another in its place.
-func marked(q *keepRequest) (status int, answer any, err error) {
+func marked(q *accountRequest) (status int, answer any, err error) {
 	at, err := q.Store.Resolve(q.Context(), server.ScopeOf(q.Who.User), q.Ref)
 	if err != nil {
 		return 0, nil, err

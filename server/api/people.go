@@ -13,17 +13,22 @@ import (
 	"github.com/ccship/ccship/server/wire"
 )
 
-// accountStore is what the calls read and change.
+// accountStore is what calls about users, and about what users keep, read and change.
 type accountStore interface {
 	server.Library
 	server.Accounts
+	server.Marks
+	server.ShareLinks
+	server.SavedViews
 	Stored(ctx context.Context, user int64) (server.Stored, error)
 }
 
-// accountRequest is a call.
+// accountRequest is such a call.
 type accountRequest struct {
 	*http.Request
 	Who    server.Key
+	Ref    server.Ref // the session that it names
+	Base   string     // where browsers reach this server
 	Store  accountStore
 	Access *auth.Access
 	Quota  server.Quota // of users without limits of their own

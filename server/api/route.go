@@ -81,32 +81,45 @@ func (s *Server) routes() []route {
 // keptRoutes are the calls about what users keep about sessions, and about links.
 func (s *Server) keptRoutes() []route {
 	return []route{
-		{"GET /api/sessions/{id}/mark", anyone, false, s.kept(marked)},
-		{"PUT /api/sessions/{id}/mark", anyone, false, s.kept(marked)},
-		{"POST /api/sessions/{id}/share-links", anyone, false, s.kept(addShareLink)},
-		{"GET /api/share-links", anyone, false, s.kept(shareLinks)},
-		{"DELETE /api/share-links/{id}", anyone, false, s.kept(removeShareLink)},
-		{"GET /api/views", anyone, false, s.kept(savedViews)},
-		{"PUT /api/views/{name}", anyone, false, s.kept(saveView)},
-		{"DELETE /api/views/{name}", anyone, false, s.kept(removeView)},
-		{"POST /api/tickets", anyone, false, s.kept(addTicket)},
+		{"GET /api/sessions/{id}/mark", anyone, false, s.account(marked)},
+		{"PUT /api/sessions/{id}/mark", anyone, false, s.account(marked)},
+		{"POST /api/sessions/{id}/share-links", anyone, false, s.account(addShareLink)},
+		{"GET /api/share-links", anyone, false, s.account(shareLinks)},
+		{"DELETE /api/share-links/{id}", anyone, false, s.account(removeShareLink)},
+		{"GET /api/views", anyone, false, s.account(savedViews)},
+		{"PUT /api/views/{name}", anyone, false, s.account(saveView)},
+		{"DELETE /api/views/{name}", anyone, false, s.account(removeView)},
+		{"POST /api/tickets", anyone, false, s.account(addTicket)},
 	}
 }
 
 // peopleRoutes are the calls about who uses the server.
 func (s *Server) peopleRoutes() []route {
 	return []route{
-		{"GET /api/me", anyone, false, s.peopled(answerMe)},
-		{"GET /api/users", manager, false, s.peopled(listUsers)},
-		{"POST /api/users", manager, false, s.peopled(addUser)},
-		{"PATCH /api/users/{name}", manager, false, s.peopled(changeUser)},
-		{"GET /api/keys", anyone, false, s.peopled(listKeys)},
-		{"POST /api/keys", anyone, false, s.peopled(addKey)},
-		{"DELETE /api/keys/{name}", anyone, false, s.peopled(revokeKey)},
-		{"POST /api/keys/{name}/rotate", anyone, false, s.peopled(rotateKey)},
-		{"GET /api/shares", anyone, false, s.peopled(listShares)},
-		{"POST /api/shares", shipper, false, s.peopled(addShare)},
-		{"DELETE /api/shares", shipper, false, s.peopled(removeShare)},
+		{"GET /api/me", anyone, false, s.account(answerMe)},
+		{"GET /api/users", manager, false, s.account(listUsers)},
+		{"POST /api/users", manager, false, s.account(addUser)},
+		{"PATCH /api/users/{name}", manager, false, s.account(changeUser)},
+		{"GET /api/keys", anyone, false, s.account(listKeys)},
+		{"POST /api/keys", anyone, false, s.account(addKey)},
+		{"DELETE /api/keys/{name}", anyone, false, s.account(revokeKey)},
+		{"POST /api/keys/{name}/rotate", anyone, false, s.account(rotateKey)},
+		{"GET /api/shares", anyone, false, s.account(listShares)},
+		{"POST /api/shares", shipper, false, s.account(addShare)},
+		{"DELETE /api/shares", shipper, false, s.account(removeShare)},
+	}
+}
+
+// account turns a function about users, or about what they keep, into a call: it fills in the request and writes the
+// answer.
+func (s *Server) account(to func(*accountRequest) (status int, answer any, err error)) call {
+	return func(w http.ResponseWriter, r *http.Request, who server.Key) error {
+		status, answer, err := to(&accountRequest{Request: r, Who: who, Ref: refOf(r), Base: s.publicBase(r), Store: s.store,
+			Access: s.access, Quota: s.Quota, Log: s.logOf(r), Read: func(to any) error { return s.readJSON(w, r, to) }})
+		if err == nil {
+			s.answer(w, status, answer)
+		}
+		return err
 	}
 }
 

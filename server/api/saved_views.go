@@ -20,12 +20,12 @@ type savedViewAnswer struct {
 	Updated time.Time `json:"updated"`
 }
 
-func (q *keepRequest) answerView(v server.SavedView, zone time.Duration) savedViewAnswer {
+func (q *accountRequest) answerView(v server.SavedView, zone time.Duration) savedViewAnswer {
 	return savedViewAnswer{v.Name, v.Page, v.Query, q.Base + v.Path(), v.Call(time.Now(), zone), v.Updated}
 }
 
 // savedViews is GET /api/views?zone: the caller's own.
-func savedViews(q *keepRequest) (status int, answer any, err error) {
+func savedViews(q *accountRequest) (status int, answer any, err error) {
 	f := newQuery(q.URL.Query(), nil)
 	zone := f.Zone()
 	if f.Err != nil {
@@ -42,7 +42,7 @@ func savedViews(q *keepRequest) (status int, answer any, err error) {
 }
 
 // saveView is PUT /api/views/{name} {page, query}: a view that replaces the caller's one of that name.
-func saveView(q *keepRequest) (status int, answer any, err error) {
+func saveView(q *accountRequest) (status int, answer any, err error) {
 	var body struct {
 		Page  string `json:"page"`
 		Query string `json:"query"`
@@ -61,7 +61,7 @@ func saveView(q *keepRequest) (status int, answer any, err error) {
 }
 
 // removeView is DELETE /api/views/{name}.
-func removeView(q *keepRequest) (status int, answer any, err error) {
+func removeView(q *accountRequest) (status int, answer any, err error) {
 	name := q.PathValue("name")
 	return http.StatusOK, struct {
 		Name string `json:"name"`

@@ -28,7 +28,7 @@ func answerLink(l server.ShareLink) shareLinkAnswer {
 
 // addShareLink is POST /api/sessions/{id}/share-links {expires}: an address that shows a session to anybody. Only whose
 // session it is, and owners of the server, may make one.
-func addShareLink(q *keepRequest) (status int, answer any, err error) {
+func addShareLink(q *accountRequest) (status int, answer any, err error) {
 	var body struct {
 		Expires string `json:"expires"`
 	}
@@ -59,7 +59,7 @@ func addShareLink(q *keepRequest) (status int, answer any, err error) {
 
 // shareLinks is GET /api/share-links?session&user&machine: the links that work, made by the caller or to the caller's
 // sessions; for owners of the server, all.
-func shareLinks(q *keepRequest) (status int, answer any, err error) {
+func shareLinks(q *accountRequest) (status int, answer any, err error) {
 	choice := server.ShareLinksOf(q.Who.User)
 	if session := q.URL.Query().Get("session"); session != "" {
 		q.Ref.SessionID = session
@@ -80,7 +80,7 @@ func shareLinks(q *keepRequest) (status int, answer any, err error) {
 }
 
 // removeShareLink is DELETE /api/share-links/{id}: the link shows nothing from now on.
-func removeShareLink(q *keepRequest) (status int, answer any, err error) {
+func removeShareLink(q *accountRequest) (status int, answer any, err error) {
 	id, err := strconv.ParseInt(q.PathValue("id"), 10, 64)
 	if err != nil {
 		return 0, nil, fmt.Errorf("link %.40q: %w", q.PathValue("id"), server.ErrNotFound)
@@ -95,7 +95,7 @@ func removeShareLink(q *keepRequest) (status int, answer any, err error) {
 }
 
 // addTicket is POST /api/tickets {ttl}: a one-time link that logs a browser in as the caller.
-func addTicket(q *keepRequest) (status int, answer any, err error) {
+func addTicket(q *accountRequest) (status int, answer any, err error) {
 	var body struct {
 		TTL string `json:"ttl"`
 	}
