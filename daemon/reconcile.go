@@ -53,7 +53,7 @@ func (d *Daemon) wireReconciler(former string) {
 	})
 }
 
-// rulesInForce adapts the daemon to reconcile.Rules.
+// rulesInForce adapts the daemon to proof.reconcileRules.
 type rulesInForce struct{ d *Daemon }
 
 func (r rulesInForce) LeavesOut(f *tail.File, line []byte) bool {

@@ -16,7 +16,7 @@ type codecs struct{ framePool }
 func (b *Batch) row() frameRow { return frameRow{Seq: b.Seq, Raw: b.Raw, Frame: b.Frame} }
 
 // halve splits a batch of at least two entries or items into its first and second half. Both keep the whole's span.
-// Its error is a *frame.DamageError.
+// Its error is a *damageError.
 func (c *codecs) halve(b *Batch) (first, second Batch, err error) {
 	raw, err := c.Unpack(nil, b.row())
 	if err != nil {

@@ -90,7 +90,7 @@ func (w *transfer) single() bool {
 	return len(p) == 1 && p[0].Entries+p[0].Items <= 1
 }
 
-// split halves the first piece: between batches, then inside one. Its error is a *frame.DamageError.
+// split halves the first piece: between batches, then inside one. Its error is a *damageError.
 func (w *transfer) split(c *codecs) error {
 	w.splitFirst = false
 	p := w.pieces[0]

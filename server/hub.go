@@ -123,7 +123,7 @@ func (h *Hub) publish(c Change) {
 	}
 }
 
-// squeeze takes back the changes that the listener has not received, merges them, and offers them again.
+// coalesce takes back the changes that the listener has not received, merges them, and offers them again.
 func (l *listener) coalesce(last Change) {
 	type place struct {
 		about              string

@@ -79,8 +79,8 @@ type Hold struct {
 type Retiring struct {
 	Dry bool
 	By  string // who applies them
-	// Every is how long the rules rest after they were applied; 0: not at all. Where they rest nobody looks at what they
-	// take: if the clock jumps ahead, they count only three days of that.
+	// Every is how long the rules rest after an application; 0: they do not rest, a person applies them. With Every, the
+	// time since the last application counts as three days at most: a clock that jumps ahead drops little.
 	Every time.Duration
 	Now   time.Time
 	// Progress is called now and then; may be nil.

@@ -30,8 +30,8 @@ type Store interface {
 
 // Summer keeps sums of what is stored.
 type Summer interface {
-	// SumUp puts some of what changed into the sums, and reports whether there is more. Sums are right without it: who
-	// asks for one adds what changed. It is for what that costs.
+	// SumUp adds some recent changes to the stored sums, and reports whether there are more. Readers add what is missing,
+	// so sums are always right; SumUp makes them cheap.
 	SumUp(ctx context.Context) (more bool, err error)
 }
 

@@ -19,7 +19,7 @@ type Tailer struct {
 	started time.Time
 	faults  faults
 	wall    func() time.Time // the clock on the wall, without its monotonic part
-	arenas  sync.Pool        // *arena.Arena
+	arenas  sync.Pool        // *arena
 	restAt  time.Duration    // how long after its last change a file may rest
 
 	ended           chan struct{} // closed when Run returns

@@ -42,7 +42,7 @@ func parseDeadID(id string) (state.DeadKey, bool) {
 	return state.DeadKey{Seq: s, Line: l}, ok && errSeq == nil && errLine == nil && l >= 0
 }
 
-// Retrier queues dead letters of files that have rejoined since; *reconcile.Reconciler is one.
+// Retrier queues dead letters of files that have rejoined since; *proof.Reconciler is one.
 type Retrier interface {
 	// RetryLetters returns how many of the letters are no longer dead letters, also with an error.
 	RetryLetters(ctx context.Context, letters []state.DeadLetter) (int, error)

@@ -25,7 +25,7 @@ type linkRequest struct {
 	asks       []projection.LinkRequest
 }
 
-// link links a file. Linking a file that is already linked does nothing. A refusal is a *file.RefusedError.
+// link links a file. Linking a file that is already linked does nothing. A refusal is a *refusedError.
 func (t *Tracker) link(ctx context.Context, r linkRequest) error {
 	t.work.Lock()
 	defer t.work.Unlock()
@@ -144,7 +144,7 @@ func (t *Tracker) read(folder *folder, name string) (*content, error) {
 	}
 }
 
-// unlink ends a link. The file need not exist any more. A refusal is a *file.RefusedError.
+// unlink ends a link. The file need not exist any more. A refusal is a *refusedError.
 func (t *Tracker) unlink(ctx context.Context, r linkRequest) error {
 	t.work.Lock()
 	defer t.work.Unlock()

@@ -23,7 +23,7 @@ type Guard struct {
 func NewGuard(settings Settings, db *state.DB) *Guard { return &Guard{settings, db} }
 
 // Check refuses the files that hold ccship's secrets and state, under any name or link. path is where the open file
-// info lies, links resolved. The error is a *file.RefusedError.
+// info lies, links resolved. The error is a *refusedError.
 func (g *Guard) Check(path string, info fs.FileInfo) error {
 	if !g.isOwn(path, info) {
 		return nil
@@ -87,7 +87,7 @@ func andAbove(dir string) func(yield func(string) bool) {
 func (g *Guard) Open(root, name string, mask mask) (outbox.Content, error) {
 	c, err := openToSend(root, name, g.Check, mask)
 	if err != nil {
-		return nil, err // not a nil *file.OpenFile in an interface
+		return nil, err // not a nil *openFile in an interface
 	}
 	return c, nil
 }

@@ -29,7 +29,7 @@ type Locator interface {
 	Excluded(dir string) string
 }
 
-// Introductions are those of sessions: see inbox.Introductions. Its method must be safe for concurrent use.
+// Introductions are those of sessions: see derive.Introductions. Its method must be safe for concurrent use.
 type Introductions interface {
 	Get(ctx context.Context, session string) (projection.Introduction, bool, error)
 }

@@ -19,7 +19,7 @@ type Parts struct {
 	Repairer Repairer
 }
 
-// Syncer waits for delivery; *syncer.Syncer is one.
+// Syncer waits for delivery; *SyncWaiter is one.
 type Syncer interface {
 	Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error)
 	// Drained returns when every row up to seq has left the outbox.
@@ -32,7 +32,7 @@ type Service struct{ parts Parts }
 // NewService returns a Service. It starts nothing.
 func NewService(p Parts) *Service { return &Service{p} }
 
-// Repairer sends transcripts again; *reconcile.Reconciler is one.
+// Repairer sends transcripts again; *Reconciler is one.
 type Repairer interface {
 	// Repair makes transcripts continue after the lines that their server holds as they are on disk; with fromStart,
 	// before their first line. The result is what was done until the error, if there is one.

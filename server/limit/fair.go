@@ -19,7 +19,7 @@ const defaultPatience = 20 * time.Second
 // concurrent use.
 type fairStore struct {
 	server.Store
-	Patience time.Duration // 0: DefaultPatience
+	Patience time.Duration // 0: defaultPatience
 
 	slots     *Slots
 	snapshots *Slots

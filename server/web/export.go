@@ -33,7 +33,7 @@ func ExportType(format string) string {
 
 // Export writes the newest view of a session: md and html to read, self-contained and without script; json and jsonl
 // with every record as it is. It holds no more than a window of lines in memory. An error before the first byte wraps
-// ErrFormat or is the store's; a later one leaves the output cut short. It is a server.Exporter.
+// ErrFormat or is the store's; a later one leaves the output cut short. It is an api.Exporter.
 func (v *Viewer) Export(ctx context.Context, w io.Writer, snap server.Snapshot, format string) error {
 	view, err := server.NewestView(snap)
 	if err != nil {
