@@ -65,9 +65,9 @@ func NewQueue(writers int, pace time.Duration) Queue {
 	return Queue{Lead: make(chan struct{}, writers), single: make(chan struct{}, 1), pace: pace}
 }
 
-// Put has a batch written by write, which must answer every job of its group; blocks are its lines, if they are packed.
-// A caller that finds a writer's slot free takes all batches that wait as one group. It waits for more only in a
-// crowd: a lone batch is not delayed.
+// Put queues a batch and returns its answer. If a writer's slot is free, the caller writes all queued batches as one
+// group with write, which answers every job. blocks are the batch's lines, packed; nil: they become rows. A lone batch
+// never waits; in a crowd groups start pace apart.
 func (q *Queue) Put(ctx context.Context, b *server.Batch, blocks []Block, write func(group []*Job)) error {
 	j := &Job{Batch: b, Blocks: blocks, Done: make(chan error, 1)}
 	for _, l := range b.Lines {
@@ -127,17 +127,8 @@ func (q *Queue) lead(ctx context.Context, j *Job, write func(group []*Job)) bool
 	if q.isTaken(j) {
 		return true
 	}
-	q.run(write)
-	return q.isTaken(j)
-}
-
-// errPanicked is for those that share a group with a panic, which goes on: the server of its caller recovers from it.
-var errPanicked = errors.New("a programming error ended the transaction")
-
-// run writes the next group. Nobody is left waiting for it.
-func (q *Queue) run(write func(group []*Job)) {
 	group, done := q.Take(), false
-	defer func() {
+	defer func() { // behind a panic too, no job of the group waits on
 		for _, j := range group {
 			if done {
 				break
@@ -150,7 +141,11 @@ func (q *Queue) run(write func(group []*Job)) {
 	}()
 	write(group)
 	done = true
+	return q.isTaken(j)
 }
+
+// errPanicked answers jobs that share a group with a panic, which goes on: the server of its caller recovers from it.
+var errPanicked = errors.New("a programming error ended the transaction")
 
 // isCrowded reports whether batches come in a crowd.
 func (q *Queue) isCrowded() bool {
