@@ -27,24 +27,48 @@ func (s *Store) Put(ctx context.Context, b *server.Batch) error {
 	if err != nil {
 		return fmt.Errorf("store batch: %w", err)
 	}
-	return s.Retry(ctx, func() error { return s.queue.Put(ctx, b, blocks, s.writeGroup) })
+	return s.Tier.Retry(ctx, func() error { return s.queue.Put(ctx, b, blocks, s.writeGroup) })
 }
 
-// writeGroup writes a group in one transaction. When that fails every batch is tried alone, so that a batch which
-// cannot be stored does not take others with it. The caller holds lead. No request's context is used: the group is
-// not one request's.
+// writeGroup writes a group in one transaction, and answers once it is durable (synchronous=FULL syncs the WAL at
+// COMMIT). When that fails every batch is tried alone, so that a batch which cannot be stored does not take others with
+// it. The caller holds lead. No request's context is used: the group is not one request's.
 func (s *Store) writeGroup(group []*lines.Job) {
-	done, err := s.transact(context.Background(), group)
-	if err == nil {
-		s.settle(group, done)
-		return
-	}
-	if len(group) == 1 {
+	ctx, done := context.Background(), []outcome(nil)
+	err := s.exclusively(ctx, func() error {
+		d := dialect{s.conn}
+		admission := sqlstore.NewAdmission(d)
+		for _, j := range group {
+			b, c := j.Batch, server.Change{}
+			err := admission.Admit(ctx, sqlstore.BatchWrite(b))
+			if err == nil {
+				c, err = s.stmts.store(ctx, j)
+				// Of two reasons to refuse a batch the ledger's comes first: what the writer learns from it covers the other.
+				if _, refused := errors.AsType[*server.StreamError](err); refused {
+					err = errors.Join(s.CheckWrite(ctx, d, b.Owner, &b.Head), err)
+				} else if err == nil {
+					err = s.RecordWrite(ctx, d, b.Owner, &b.Head, c.Stream)
+				}
+			}
+			if err != nil && !errors.Is(err, server.ErrForgotten) && !errors.Is(err, server.ErrOverQuota) {
+				return fmt.Errorf("store batch: %w", err)
+			}
+			done = append(done, outcome{c, err})
+		}
+		if err := s.repositories.Note(ctx, d, lines.Batches(group)); err != nil {
+			return fmt.Errorf("store batch: %w", err)
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		s.answerGroup(group, done)
+	case len(group) == 1:
 		lines.AnswerAll(group, err)
-		return
-	}
-	for i := range group {
-		s.writeGroup(group[i : i+1])
+	default:
+		for i := range group {
+			s.writeGroup(group[i : i+1])
+		}
 	}
 }
 
@@ -54,51 +78,14 @@ type outcome struct {
 	err    error
 }
 
-// settle answers a durable group and announces its changes.
-func (s *Store) settle(group []*lines.Job, done []outcome) {
+// answerGroup answers a durable group and announces its changes.
+func (s *Store) answerGroup(group []*lines.Job, done []outcome) {
 	for i, j := range group {
 		j.Done <- done[i].err
 		if done[i].err == nil {
 			s.changes.Tell(done[i].change)
 		}
 	}
-}
-
-// transact stores a group and returns once it is durable (synchronous=FULL syncs the WAL at COMMIT).
-func (s *Store) transact(ctx context.Context, group []*lines.Job) (done []outcome, err error) {
-	err = s.exclusively(ctx, func() error {
-		admission := sqlstore.NewAdmission(dialect{s.conn})
-		for _, j := range group {
-			var c server.Change
-			err := admission.Admit(ctx, sqlstore.BatchWrite(j.Batch))
-			if err == nil {
-				c, err = s.storeOne(ctx, j)
-			}
-			if err != nil && !errors.Is(err, server.ErrForgotten) && !errors.Is(err, server.ErrOverQuota) {
-				return fmt.Errorf("store batch: %w", err)
-			}
-			done = append(done, outcome{c, err})
-		}
-		if err := s.repositories.Note(ctx, dialect{s.conn}, lines.Batches(group)); err != nil {
-			return fmt.Errorf("store batch: %w", err)
-		}
-		return nil
-	})
-	return done, err
-}
-
-// storeOne stores a batch and counts it in its machine's ledger. Of two reasons to refuse a batch the ledger's comes
-// first: what the writer learns from it covers the other.
-func (s *Store) storeOne(ctx context.Context, j *lines.Job) (server.Change, error) {
-	d, b := dialect{s.conn}, j.Batch
-	c, err := s.stmts.store(ctx, j)
-	if _, refused := errors.AsType[*server.StreamError](err); refused {
-		return c, errors.Join(s.CheckWrite(ctx, d, b.Owner, &b.Head), err)
-	}
-	if err != nil {
-		return c, err
-	}
-	return c, s.RecordWrite(ctx, d, b.Owner, &b.Head, c.Stream)
 }
 
 // exclusively runs fn in a write transaction. The caller holds lead.
