@@ -17,7 +17,7 @@ type maskDatabase struct{ s *Store }
 
 // Write implements masks.Database. PostgreSQL keeps removed bytes in its files until it vacuums.
 func (m maskDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
-	return m.s.Retry(ctx, func() error {
+	return m.s.Tier.Retry(ctx, func() error {
 		return m.s.inBackground(ctx, func(tx pgx.Tx) error { return fn(dialect{tx}) })
 	})
 }

@@ -36,7 +36,7 @@ func (s *Store) Put(ctx context.Context, b *server.Batch) error {
 	if err != nil {
 		return fmt.Errorf("store batch: %w", err)
 	}
-	return s.Retry(ctx, func() error { return s.queue.Put(ctx, b, blocks, s.writeGroup) })
+	return s.Tier.Retry(ctx, func() error { return s.queue.Put(ctx, b, blocks, s.writeGroup) })
 }
 
 // writeGroup writes a group in one transaction. When that fails for good every batch is tried alone, so that a batch
@@ -52,12 +52,12 @@ func (s *Store) writeGroup(group []*lines.Job) {
 	defer cancel()
 	done, err := s.transact(ctx, group)
 	if err == nil || len(group) == 1 || again(err) {
-		s.settle(group, done, err)
+		s.answerGroup(group, done, err)
 		return
 	}
 	for _, j := range group {
 		done, err := s.transact(ctx, []*lines.Job{j})
-		s.settle([]*lines.Job{j}, done, err)
+		s.answerGroup([]*lines.Job{j}, done, err)
 	}
 }
 
@@ -66,8 +66,8 @@ func compareStreams(a, b *server.Batch) int {
 		strings.Compare(a.Head.Machine, b.Head.Machine))
 }
 
-// settle answers a group's jobs and announces its changes.
-func (s *Store) settle(group []*lines.Job, done []stored, err error) {
+// answerGroup answers a group's jobs and announces its changes.
+func (s *Store) answerGroup(group []*lines.Job, done []stored, err error) {
 	for i, j := range group {
 		h := &j.Batch.Head
 		switch {

@@ -20,7 +20,7 @@ type retentionDatabase struct{ s *Store }
 
 // Write implements retention.Database.
 func (r retentionDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
-	return r.s.Retry(ctx, func() error { return coldDatabase(r).Write(ctx, fn) })
+	return r.s.Tier.Retry(ctx, func() error { return coldDatabase(r).Write(ctx, fn) })
 }
 
 // DropFromIndex implements retention.Database.

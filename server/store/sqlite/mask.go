@@ -13,7 +13,7 @@ type maskDatabase struct{ s *Store }
 
 // Write implements masks.Database.
 func (m maskDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
-	return m.s.Retry(ctx, func() error {
+	return m.s.Tier.Retry(ctx, func() error {
 		return m.s.withWriter(ctx, func(c *sql.Conn) error {
 			return securely(ctx, c, func() error { return fn(dialect{c}) })
 		})

@@ -15,7 +15,7 @@ type retentionDatabase struct{ s *Store }
 
 // Write implements retention.Database.
 func (r retentionDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
-	return r.s.Retry(ctx, func() error { return r.s.packer.Write(ctx, fn) })
+	return r.s.Tier.Retry(ctx, func() error { return r.s.packer.Write(ctx, fn) })
 }
 
 // DropFromIndex implements retention.Database. The index of texts keeps runs of three characters of what is removed
