@@ -147,7 +147,7 @@ func (s *statements) store(ctx context.Context, j *lines.Job) (server.Change, er
 		return c, fmt.Errorf("write generation: %w", err)
 	}
 	at := lines.Place{Owner: b.Owner, Stream: c.Stream, Epoch: e.Epoch, Generation: h.Generation}
-	w, err := s.known(ctx, at, j, masked > 0 || len(b.Masked) > 0)
+	w, err := s.writeLines(ctx, at, j, masked > 0 || len(b.Masked) > 0)
 	if _, refused := errors.AsType[*server.StreamError](err); !refused && err != nil {
 		err = fmt.Errorf("write lines: %w", err)
 	}
@@ -211,28 +211,6 @@ func (s *statements) checkFront(ctx context.Context, owner, stream int64, h *ser
 		return fmt.Errorf("find the epoch in front: %w", err)
 	}
 	return front
-}
-
-// known is writeLines, for a stream of which something was masked: lines that the server has masked get their tokens
-// again.
-func (s *statements) known(ctx context.Context, at lines.Place, j *lines.Job,
-	masked bool) (w sqlstore.Written, err error) {
-	if !masked {
-		return s.writeLines(ctx, at, j.Batch, j.Blocks)
-	}
-	d := dialect{s.conn}
-	b, again, err := s.masks.Again(ctx, d, at.Stream, j.Batch)
-	if err != nil {
-		return w, err
-	}
-	blocks := j.Blocks
-	if b != j.Batch {
-		blocks = nil
-	}
-	if w, err = s.writeLines(ctx, at, b, blocks); err != nil {
-		return w, err
-	}
-	return w, s.masks.Note(ctx, d, at, again)
 }
 
 // line writes one line and answers by how many bytes the generation grew. Bytes that differ from stored ones are
