@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
 	"strconv"
 )
 
@@ -17,41 +16,44 @@ const (
 	defaultPage = 100
 )
 
-// get makes a call without a body; it answers what f returns.
-func get[A any](s *Endpoint, f func(context.Context) (A, error)) call {
-	return answers[A](func(w http.ResponseWriter, r *http.Request) { give(s, w, r, f) })
+// get makes a handler that answers what f returns.
+func get[A any](s *Endpoint, f func(context.Context) (A, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		answer, err := f(r.Context())
+		if err != nil {
+			s.fail(w, asError(err))
+			return
+		}
+		s.answer(w, http.StatusOK, answer)
+	}
 }
 
-// post makes a call that answers what f returns for the request's body.
-func post[Q, A any](s *Endpoint, f func(context.Context, Q) (A, error)) call {
-	handle := func(w http.ResponseWriter, r *http.Request) {
-		var req Q
-		if err := readBody(w, r, &req); err != nil {
+// asked makes a handler that answers what f returns for what read finds in a request.
+func asked[Q, A any](s *Endpoint, read func(*http.Request) (Q, *Error),
+	f func(context.Context, Q) (A, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		q, err := read(r)
+		if err != nil {
 			s.fail(w, err)
 			return
 		}
-		give(s, w, r, func(ctx context.Context) (A, error) { return f(ctx, req) })
+		get(s, func(ctx context.Context) (A, error) { return f(ctx, q) })(w, r)
 	}
-	return call{handle, reflect.TypeFor[Q](), reflect.TypeFor[A]()}
 }
 
-func give[A any](s *Endpoint, w http.ResponseWriter, r *http.Request, f func(context.Context) (A, error)) {
-	answer, err := f(r.Context())
-	if err != nil {
-		s.fail(w, asError(err))
-		return
-	}
-	s.answer(w, http.StatusOK, answer)
+// post makes a handler that answers what f returns for the request's body.
+func post[Q, A any](s *Endpoint, f func(context.Context, Q) (A, error)) http.HandlerFunc {
+	return asked(s, body[Q], f)
 }
 
-// readBody decodes a request whose body may be empty. Unknown members are the caller's error.
-func readBody(w http.ResponseWriter, r *http.Request, into any) *Error {
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	body.DisallowUnknownFields()
-	if err := body.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return Usage(fmt.Sprintf("read request: %v", err), "GET /v1/openapi describes every request")
+// body decodes a request's body, which may be empty and is limited. Unknown members are the caller's error.
+func body[Q any](r *http.Request) (q Q, err *Error) {
+	in := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxBody))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&q); err != nil && !errors.Is(err, io.EOF) {
+		return q, Usage(fmt.Sprintf("read request: %v", err), "client and daemon may be of different versions")
 	}
-	return nil
+	return q, nil
 }
 
 // page reads offset and limit of a query.
@@ -87,28 +89,49 @@ func (s *Endpoint) status(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, http.StatusOK, s.daemon.Status(r.Context()))
 }
 
-func (s *Endpoint) sessions(w http.ResponseWriter, r *http.Request) {
-	p, err := page(r)
-	if err != nil {
-		s.fail(w, err)
-		return
-	}
-	q := SessionsQuery{Project: r.URL.Query().Get("project"), Page: p}
-	give(s, w, r, func(ctx context.Context) (Sessions, error) { return s.daemon.Sessions(ctx, q) })
+// value reads a member of the query that may be missing.
+func value(name string) func(*http.Request) (string, *Error) {
+	return func(r *http.Request) (string, *Error) { return r.URL.Query().Get(name), nil }
 }
 
-func (s *Endpoint) outbox(w http.ResponseWriter, r *http.Request) {
-	p, err := page(r)
-	if err != nil {
-		s.fail(w, err)
-		return
+// needed reads a member of the query that must be there.
+func needed(name string) func(*http.Request) (string, *Error) {
+	return func(r *http.Request) (string, *Error) {
+		text := r.URL.Query().Get(name)
+		if text == "" {
+			return "", Usage("no "+name+" is named", "name one with ?"+name+"=")
+		}
+		return text, nil
 	}
-	give(s, w, r, func(ctx context.Context) (OutboxList, error) { return s.daemon.Outbox(ctx, p) })
 }
 
-func (s *Endpoint) include(w http.ResponseWriter, r *http.Request) {
-	pattern := r.URL.Query().Get("pattern")
-	give(s, w, r, func(ctx context.Context) (Excludes, error) { return s.daemon.Include(ctx, pattern) })
+func sessionsQuery(r *http.Request) (SessionsQuery, *Error) {
+	p, err := page(r)
+	return SessionsQuery{Project: r.URL.Query().Get("project"), Page: p}, err
+}
+
+func checkpointsQuery(r *http.Request) (CheckpointsQuery, *Error) {
+	p, err := page(r)
+	return CheckpointsQuery{Session: r.URL.Query().Get("session"), Page: p}, err
+}
+
+func messagesQuery(r *http.Request) (q MessagesQuery, err *Error) {
+	if q.Page, err = page(r); err != nil {
+		return q, err
+	}
+	if limit := r.URL.Query().Get("limit"); limit == "" || limit == "0" {
+		q.Limit = 0 // all: there are never many
+	}
+	q.Session, err = needed("session")(r)
+	return q, err
+}
+
+func initQuery(r *http.Request) (q InitQuery, err *Error) {
+	values := r.URL.Query()
+	q = InitQuery{Cwd: values.Get("cwd"), Confirm: values.Get("confirm") == "true", Title: values.Get("title"),
+		Source: values.Get("source")}
+	q.Session, err = needed("session")(r)
+	return q, err
 }
 
 // fail answers with an error.

@@ -48,11 +48,12 @@ func NewServer(d Daemon, log *slog.Logger) *Endpoint {
 	for _, name := range []string{"", "allocs", "block", "goroutine", "heap", "mutex", "threadcreate"} {
 		s.routes["/debug/pprof/"+name] = methods{http.MethodGet: pprof.Index}
 	}
-	for _, op := range s.operations() {
-		if s.routes[op.path] == nil {
-			s.routes[op.path] = methods{}
+	for operation, handle := range s.operations() {
+		method, path, _ := strings.Cut(operation, " ")
+		if s.routes[path] == nil {
+			s.routes[path] = methods{}
 		}
-		s.routes[op.path][op.method] = op.handle
+		s.routes[path][method] = handle
 	}
 	return s
 }
@@ -194,7 +195,8 @@ func (s *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		allowed := strings.Join(slices.Sorted(maps.Keys(found)), ", ")
 		w.Header().Set("Allow", allowed)
-		s.fail(w, NewError(CodeMethod, r.URL.Path+" takes "+allowed, "GET /v1/openapi describes every request"))
+		s.fail(w, NewError(CodeMethod, r.URL.Path+" takes "+allowed,
+			"client and daemon may be of different versions: restart the daemon"))
 		return
 	}
 	handle(w, r)
@@ -210,7 +212,7 @@ func (s *Endpoint) sync(ctx context.Context, req SyncRequest) (SyncResult, error
 }
 
 // checkTimeout refuses text that is not a duration.
-func checkTimeout(text string) error {
+func checkTimeout(text string) *Error {
 	if text == "" {
 		return nil
 	}

@@ -10,13 +10,12 @@ import (
 // verify streams one JSON document per line: progress, or {} when there has been none for a while, then the report. The
 // empty documents let a client tell a long verify from a daemon that hangs.
 func (s *Endpoint) verify(w http.ResponseWriter, r *http.Request) {
-	var req VerifyRequest
-	if err := readBody(w, r, &req); err != nil {
-		s.fail(w, err)
-		return
+	req, bad := body[VerifyRequest](r)
+	if bad == nil {
+		bad = checkTimeout(req.Timeout)
 	}
-	if err := checkTimeout(req.Timeout); err != nil {
-		s.fail(w, asError(err))
+	if bad != nil {
+		s.fail(w, bad)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")

@@ -15,12 +15,12 @@ const (
 // At is set, that of the type.
 type Event struct {
 	SchemaVersion int       `json:"schema_version"`
-	Type          string    `json:"type" enum:"status,acknowledged,transcript,rewind,notice"`
+	Type          string    `json:"type"` // one of the types above
 	At            time.Time `json:"at"`
 
 	Status       *StatusEvent     `json:"status,omitempty"`
 	Acknowledged *Progress        `json:"acknowledged,omitempty"`
-	Transcript   *TranscriptEvent `json:"transcript,omitempty" doc:"for types transcript and rewind"`
+	Transcript   *TranscriptEvent `json:"transcript,omitempty"` // for types transcript and rewind
 	Advice       *AdviceEvent     `json:"advice,omitempty"`
 }
 
@@ -34,26 +34,26 @@ type StatusEvent struct {
 // ServerState is a Server in short.
 type ServerState struct {
 	URL   string `json:"url"`
-	State string `json:"state" enum:"ok,unknown,retrying,refused"`
+	State string `json:"state"` // ok, unknown, retrying, refused
 	Kind  string `json:"kind,omitempty"`
 }
 
 // Progress counts deliveries.
 type Progress struct {
-	Entries int64 `json:"entries" doc:"since the previous event"`
-	Bytes   int64 `json:"bytes" doc:"of these entries, uncompressed"`
-	Waiting int64 `json:"waiting" doc:"entries not yet acknowledged"`
+	Entries int64 `json:"entries"` // since the previous event
+	Bytes   int64 `json:"bytes"`   // of these entries, uncompressed
+	Waiting int64 `json:"waiting"` // entries not yet acknowledged
 }
 
 // TranscriptEvent names a transcript.
 type TranscriptEvent struct {
-	Session    string `json:"session" doc:"the stream's name"`
+	Session    string `json:"session"` // the stream's name
 	Parent     string `json:"parent,omitempty"`
 	Path       string `json:"path"`
 	Cwd        string `json:"cwd,omitempty"`
 	Project    string `json:"project"`
 	Generation uint32 `json:"generation"`
-	Line       int64  `json:"line" doc:"the first new line"`
+	Line       int64  `json:"line"` // the first new line
 }
 
 // AdviceEvent is advice that came, or that no longer holds.

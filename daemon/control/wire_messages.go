@@ -14,41 +14,44 @@ type Messages struct {
 	SchemaVersion int       `json:"schema_version"`
 	Session       string    `json:"session"`
 	Title         string    `json:"title,omitempty"`
-	Total         int       `json:"total" doc:"messages kept"`
+	Total         int       `json:"total"` // messages kept
 	Offset        int       `json:"offset"`
 	Messages      []Message `json:"messages"`
-	UpdatedAt     int64     `json:"updated_at,omitempty" doc:"Unix milliseconds of the newest record"`
+	UpdatedAt     int64     `json:"updated_at,omitempty"` // Unix milliseconds of the newest record
 }
 
 // Message is one message of a short history. Which members are set depends on Type.
 type Message struct {
-	Role      string `json:"role" enum:"user,assistant,system"`
-	Type      string `json:"type" enum:"text,tool_start,tool_complete,error,result,command,compaction,cleared,interrupted,message"` //nolint:lll // one value
+	Role string `json:"role"` // user, assistant, system
+	// Type is text, tool_start, tool_complete, error, result, command, compaction, cleared, interrupted or message.
+	Type      string `json:"type"`
 	Line      int64  `json:"line"`
 	UUID      string `json:"uuid,omitempty"`
-	Timestamp int64  `json:"timestamp" doc:"Unix milliseconds"`
+	Timestamp int64  `json:"timestamp"` // Unix milliseconds
 
-	Content string `json:"content,omitempty" doc:"of text, error, message and command (/name args)"`
-	From    string `json:"from,omitempty" doc:"of message: who or what sent it; of text: the channel"`
+	Content string `json:"content,omitempty"` // of text, error, message and command (/name args)
+	From    string `json:"from,omitempty"`    // of message: who or what sent it; of text: the channel
 
-	ToolUseID string          `json:"toolUseId,omitempty" doc:"toolUseId to aborted: of tool_start and tool_complete"`
+	// ToolUseID and what follows up to Aborted are of tool_start and tool_complete.
+	ToolUseID string          `json:"toolUseId,omitempty"`
 	ToolName  string          `json:"toolName,omitempty"`
-	ToolInput json.RawMessage `json:"toolInput,omitempty" doc:"the call's input as an object, shortened"`
+	ToolInput json.RawMessage `json:"toolInput,omitempty"` // the call's input as an object, shortened
 	Success   *bool           `json:"success,omitempty"`
 	Output    string          `json:"output,omitempty"`
 	Error     *string         `json:"error,omitempty"`
-	Aborted   bool            `json:"aborted,omitempty" doc:"a tool_start whose turn ended"`
+	Aborted   bool            `json:"aborted,omitempty"` // a tool_start whose turn ended
 
-	Duration     float64 `json:"duration,omitempty" doc:"seconds; duration to interrupted: of result"`
-	InputTokens  int64   `json:"inputTokens,omitempty" doc:"all input: the sum of the next three"`
-	NewTokens    int64   `json:"newTokens,omitempty" doc:"input that was neither read from the cache nor written to it"`
-	CacheWrite   int64   `json:"cacheWriteTokens,omitempty"`
-	CacheRead    int64   `json:"cacheReadTokens,omitempty"`
-	OutputTokens int64   `json:"outputTokens,omitempty"`
-	Interrupted  bool    `json:"interrupted,omitempty"`
+	Duration    float64 `json:"duration,omitempty"`    // seconds; Duration to Interrupted: of result
+	InputTokens int64   `json:"inputTokens,omitempty"` // all input: the sum of the next three
+	// Input that was neither read from the cache nor written to it.
+	NewTokens    int64 `json:"newTokens,omitempty"`
+	CacheWrite   int64 `json:"cacheWriteTokens,omitempty"`
+	CacheRead    int64 `json:"cacheReadTokens,omitempty"`
+	OutputTokens int64 `json:"outputTokens,omitempty"`
+	Interrupted  bool  `json:"interrupted,omitempty"`
 
-	Trigger      string `json:"trigger,omitempty" doc:"auto or manual; trigger to tokensAfter: of compaction"`
-	TokensBefore int64  `json:"tokensBefore,omitempty" doc:"in use"`
+	Trigger      string `json:"trigger,omitempty"`      // auto or manual; Trigger to TokensAfter: of compaction
+	TokensBefore int64  `json:"tokensBefore,omitempty"` // in use
 	TokensAfter  int64  `json:"tokensAfter,omitempty"`
 }
 
@@ -57,5 +60,5 @@ type Message struct {
 type ClearResult struct {
 	SchemaVersion int    `json:"schema_version"`
 	Session       string `json:"session"`
-	Cleared       int    `json:"cleared" doc:"messages"`
+	Cleared       int    `json:"cleared"` // messages
 }

@@ -9,19 +9,19 @@ type OutboxList struct {
 	Pause         *Pause      `json:"pause,omitempty"`
 	Servers       []Server    `json:"servers"`
 	Rows          []OutboxRow `json:"rows"`
-	Next          int         `json:"next,omitempty" doc:"offset of the next page; missing on the last"`
+	Next          int         `json:"next,omitempty"` // offset of the next page; missing on the last
 }
 
 // OutboxRow is what waits of one transcript for one server.
 type OutboxRow struct {
 	Server   string    `json:"server"`
 	Session  string    `json:"session"`
-	Path     string    `json:"path,omitempty" doc:"below the watched root"`
-	Kind     string    `json:"kind" enum:"lines,blobs" doc:"lines include what is derived from them"`
+	Path     string    `json:"path,omitempty"` // below the watched root
+	Kind     string    `json:"kind"`           // lines include what is derived from them; lines, blobs
 	Batches  int64     `json:"batches"`
 	Entries  int64     `json:"entries"`
-	Bytes    int64     `json:"bytes" doc:"uncompressed"`
-	Stored   int64     `json:"stored" doc:"compressed"`
+	Bytes    int64     `json:"bytes"`  // uncompressed
+	Stored   int64     `json:"stored"` // compressed
 	OldestAt time.Time `json:"oldest_at"`
 }
 
@@ -36,16 +36,16 @@ type DeadLetter struct {
 	ID         string    `json:"id"`
 	Server     string    `json:"server"`
 	Session    string    `json:"session"`
-	Path       string    `json:"path,omitempty" doc:"below the watched root"`
+	Path       string    `json:"path,omitempty"` // below the watched root
 	Generation uint32    `json:"generation"`
-	Line       int64     `json:"line" doc:"for other kinds: the position in the batch"`
-	Kind       string    `json:"kind" enum:"lines,checkpoints,documents,blob"`
-	Name       string    `json:"name,omitempty" doc:"of a blob: its path below the session's folder"`
-	Entries    int       `json:"entries" doc:"more than one if the whole batch is damaged"`
-	Bytes      int64     `json:"bytes" doc:"uncompressed"`
-	Reason     string    `json:"reason" enum:"rejected,too_large,damaged"`
+	Line       int64     `json:"line"`           // for other kinds: the position in the batch
+	Kind       string    `json:"kind"`           // lines, checkpoints, documents, blob
+	Name       string    `json:"name,omitempty"` // of a blob: its path below the session's folder
+	Entries    int       `json:"entries"`        // more than one if the whole batch is damaged
+	Bytes      int64     `json:"bytes"`          // uncompressed
+	Reason     string    `json:"reason"`         // rejected, too_large, damaged
 	Status     int       `json:"status,omitempty"`
-	Answer     string    `json:"answer,omitempty" doc:"the first bytes of the server's answer"`
+	Answer     string    `json:"answer,omitempty"` // the first bytes of the server's answer
 	At         time.Time `json:"at"`
 }
 
@@ -57,7 +57,7 @@ type DeadRequest struct {
 
 // DropServerRequest is the body of POST /v1/outbox/drop. It names a retired server.
 type DropServerRequest struct {
-	Server string `json:"server" doc:"the URL of a retired server"`
+	Server string `json:"server"` // the URL of a retired server
 }
 
 // DropServerResult counts what was removed.
@@ -65,8 +65,8 @@ type DropServerResult struct {
 	SchemaVersion int    `json:"schema_version"`
 	Server        string `json:"server"`
 	Rows          int64  `json:"rows"`
-	Entries       int64  `json:"entries" doc:"lines in those batches"`
-	Letters       int64  `json:"letters" doc:"dead letters"`
+	Entries       int64  `json:"entries"` // lines in those batches
+	Letters       int64  `json:"letters"` // dead letters
 }
 
 // DeadResult is how many letters were queued again or dropped: all that were named, or none and an Error.
