@@ -110,7 +110,7 @@ func fullStatus() control.Status {
 	s.Servers[0].LastContactAt, s.Servers[0].ContactAge = showtest.Before(50*time.Second), 50
 	s.Servers[0].Probe = &control.Probe{At: *showtest.Before(8 * time.Second), Age: 8, Kind: "refused_key",
 		Detail: "answered 401 Unauthorized", Hint: "put another key into the file"}
-	s.Servers[0].Accepts, s.Servers[0].Items, s.Servers[0].ItemsBefore = []string{"checkpoints", "blobs"}, 12, 12
+	s.Servers[0].Accepts, s.Servers[0].Items = []string{"checkpoints", "blobs"}, 12
 	s.Servers[0].Unwanted, s.Servers[0].Gone = 3, 1
 	s.Files.Malformed, s.Files.Masked = 4, 7
 	s.Outbox.Stored, s.Outbox.Cap, s.Outbox.OldestAt = 500_000, 2<<30, showtest.Before(time.Minute)

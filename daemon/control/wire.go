@@ -93,8 +93,7 @@ type Server struct {
 	MaxRequest    int64      `json:"max_request_bytes,omitempty"`
 	Accepts       []string   `json:"accepts,omitempty"` // besides lines
 	// Checkpoints, document events, files: since start.
-	Items       int64 `json:"items_acknowledged,omitempty"`
-	ItemsBefore int64 `json:"items,omitempty"` // items_acknowledged under its former name
+	Items int64 `json:"items_acknowledged,omitempty"`
 	// Items not sent since start: not accepted by the server.
 	Unwanted int64 `json:"items_withheld,omitempty"`
 	// Files changed or gone before they were sent, since start.

@@ -49,7 +49,7 @@ func describe(dest string, h *outbox.Health, batches int64) control.Server {
 		URL: project.ServerURL(dest), State: h.State, Protocol: h.Protocol, Kind: h.Kind, Detail: h.Detail, Hint: h.Hint,
 		RetryAt: timeOrNil(h.RetryAt), LastOKAt: timeOrNil(h.LastOKAt),
 		Batches: batches, MaxRequest: h.MaxRequest,
-		Accepts: h.Accepts.Names(), Items: h.Items, ItemsBefore: h.Items, Unwanted: h.Unwanted, Gone: h.Gone,
+		Accepts: h.Accepts.Names(), Items: h.Items, Unwanted: h.Unwanted, Gone: h.Gone,
 	}
 }
 
