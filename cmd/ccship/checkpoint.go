@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -10,16 +11,10 @@ import (
 const sessionVariable = "CLAUDE_CODE_SESSION_ID"
 
 func (a verbs) checkpointCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "checkpoint",
-		Short: "List, show and create checkpoints: how full the context was, and what it was about",
-		Long: "List, show and create checkpoints. One is created when a session has used 80 % and 90 % of its " +
+	return show.Group("checkpoint", "List, show and create checkpoints: how full the context was, and what it was about",
+		"List, show and create checkpoints. One is created when a session has used 80 % and 90 % of its "+
 			"token budget, at every compaction, and on request.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.checkpointList(), a.checkpointShow(), a.checkpointCreate(), a.checkpointBudget())
-	return cmd
+		a.checkpointList(), a.checkpointShow(), a.checkpointCreate(), a.checkpointBudget())
 }
 
 func (a verbs) checkpointList() *cobra.Command {
@@ -33,18 +28,7 @@ func (a verbs) checkpointList() *cobra.Command {
 				return control.Usage("--limit must be 1 or more, and --offset 0 or more",
 					"see `ccship checkpoint list --help`")
 			}
-			client, _, err := a.DaemonClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			list, err := client.Checkpoints(cmd.Context(), q)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(list)
-			}
-			return a.Print(a.View().Checkpoints(list))
+			return show.Ask(cmd.Context(), a.App, (*control.Client).Checkpoints, q, a.View().Checkpoints)
 		},
 	}
 	cmd.Flags().StringVar(&q.Session, "session", "", "only of this `session`")
@@ -69,13 +53,7 @@ func (a verbs) checkpointShow() *cobra.Command {
 				return err
 			}
 			answer, err := a.oneCheckpoint(cmd, client, args[0], session)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(answer)
-			}
-			return a.Print(a.View().Checkpoint(answer.Checkpoint))
+			return show.Answer(a.App, answer, err, a.View().Checkpoint)
 		},
 	}
 	cmd.Flags().StringVar(&session, "session", "", "with latest: the newest of this `session`")
@@ -125,13 +103,7 @@ func (a verbs) checkpointCreate() *cobra.Command {
 			}
 			req.Session = name
 			answer, err := client.CreateCheckpoint(cmd.Context(), req)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(answer)
-			}
-			return a.Print(a.View().Checkpoint(answer.Checkpoint))
+			return show.Answer(a.App, answer, err, a.View().Checkpoint)
 		},
 	}
 	cmd.Flags().StringVar(&req.Session, "session", "", "the `session`, as the argument")

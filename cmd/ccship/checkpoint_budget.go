@@ -1,8 +1,11 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -33,16 +36,10 @@ func (a verbs) checkpointBudget() *cobra.Command {
 			} else {
 				budgets, err = client.Budgets(cmd.Context(), req.Session)
 			}
-			if err != nil {
-				return err
-			}
 			if req.Model != "" && !set && !unset {
 				budgets.Budgets = ofModel(budgets.Budgets, req.Model)
 			}
-			if a.JSON {
-				return a.PrintJSON(budgets)
-			}
-			return a.Print(a.View().Budgets(budgets))
+			return show.Answer(a.App, budgets, err, a.View().Budgets)
 		},
 	}
 	cmd.Flags().StringVar(&req.Session, "session", "", "of this `session`")
@@ -69,11 +66,5 @@ func checkBudget(req *control.BudgetRequest, set, unset bool) error {
 
 // ofModel are the budgets of a model: none when nothing is known of it.
 func ofModel(all []control.Budget, model string) []control.Budget {
-	found := []control.Budget{}
-	for _, b := range all {
-		if b.Session == "" && b.Model == model {
-			found = append(found, b)
-		}
-	}
-	return found
+	return slices.DeleteFunc(all, func(b control.Budget) bool { return b.Session != "" || b.Model != model })
 }

@@ -31,14 +31,12 @@ func (a *app) doctorCommand() *cobra.Command {
 			"configuration, checks, status, metrics and log, without conversations, keys, and names of people, " +
 			"machines, servers, projects and folders.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			if report != "" {
 				return a.bundle(ctx, report)
 			}
 			return a.doctor(ctx, fix)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&fix, "fix", false, "fix what is safe to fix, and say what was done")
 	cmd.Flags().StringVar(&report, "bundle", "", "write an archive for a report of a problem into this `file`")

@@ -44,13 +44,7 @@ func (a *app) excludeCommand() *cobra.Command {
 				return a.editExcludes(cmd.Context(), args, nil)
 			}
 			excludes, err := a.excludes(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(excludes)
-			}
-			return a.Print(show.Excludes(excludes))
+			return show.Answer(&a.App, excludes, err, show.Excludes)
 		},
 	}
 	cmd.Flags().BoolVar(&remove, "rm", false, "stop excluding: their conversations are delivered again")

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"context"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/transcript/redact"
@@ -25,12 +25,10 @@ func (a verbs) exportCommand() *cobra.Command {
 		Short:             "Write a conversation as Markdown, HTML, JSON or JSON Lines",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			if err := oneOf("--format", format, formats()); err != nil {
 				return err
 			}
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
 			l, err := a.library(ctx)
 			if err != nil {
 				return err
@@ -51,7 +49,7 @@ func (a verbs) exportCommand() *cobra.Command {
 				a.Say("%s masked in it: tokens are in their place", amount.Counted(tokens.N, "secret is", "secrets are"))
 			}
 			return err
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&format, "format", "md", "md, html, json or jsonl")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to write; otherwise to standard output")
@@ -75,29 +73,18 @@ func (a verbs) restoreCommand() *cobra.Command {
 			"  ccship restore 3f2a9c01 --generation 2 --to before-the-rewind.jsonl",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: show.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			if err := chosenGeneration(cmd, generation, &w.Generation); err != nil {
 				return err
 			}
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
 			l, err := a.library(ctx)
 			if err != nil {
 				return err
 			}
 			w.Session = args[0]
 			done, err := l.Restore(ctx, w)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(struct {
-					SchemaVersion int `json:"schema_version"`
-					library.Restored
-				}{control.SchemaVersion, done})
-			}
-			return a.Print(show.Restored(done, w.To != ""))
-		},
+			return show.Answer(a.App, done, err, func(r library.Restored) string { return show.Restored(r, w.To != "") })
+		}),
 	}
 	cmd.Flags().Int64Var(&generation, "generation", 0,
 		"an older `generation`, from before a rewind; `ccship show` lists them")

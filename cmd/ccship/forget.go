@@ -25,9 +25,7 @@ func (a verbs) forgetCommand() *cobra.Command {
 			"history (history.jsonl).",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			client, _, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
@@ -54,7 +52,7 @@ func (a verbs) forgetCommand() *cobra.Command {
 				return err
 			}
 			return a.showForgotten(result)
-		},
+		}),
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	a.AddJSON(cmd)

@@ -8,23 +8,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
 func (a verbs) linkCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "link",
-		Short: "Link documents to a conversation",
-		Long: "A document is a file below the folder that the conversation was started in. Claude learns of it at " +
-			"every start, and the server keeps each version that is seen. Links belong to one session; a fork " +
-			"begins without any. Without --session: the session that this command runs in, else the one written " +
+	return show.Group("link", "Link documents to a conversation",
+		"A document is a file below the folder that the conversation was started in. Claude learns of it at "+
+			"every start, and the server keeps each version that is seen. Links belong to one session; a fork "+
+			"begins without any. Without --session: the session that this command runs in, else the one written "+
 			"last in this folder or above it.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.linkAdd(), a.linkRemove(), a.linkList())
-	return cmd
+		a.linkAdd(), a.linkRemove(), a.linkList())
 }
 
 func (a verbs) linkAdd() *cobra.Command {
@@ -112,13 +107,7 @@ func (a verbs) linkList() *cobra.Command {
 			return err
 		}
 		list, err := client.Documents(cmd.Context(), name)
-		if err != nil {
-			return err
-		}
-		if a.JSON {
-			return a.PrintJSON(list)
-		}
-		return a.Print(a.View().Documents(list))
+		return show.Answer(a.App, list, err, a.View().Documents)
 	}
 	return cmd
 }

@@ -37,7 +37,7 @@ func (a verbs) listCommand() *cobra.Command {
 			"list prices in the last 90 days unless --since says; time is between the first and the last " +
 			"record.\n\nWith --lost, list sessions of the prompt history (history.jsonl) that are neither on disk " +
 			"nor on the server, and sessions of this machine that only the server has.",
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, args []string) (err error) {
 			if f.Limit < 1 {
 				return control.Usage("--limit must be 1 or more", "see `ccship list --help`")
 			}
@@ -50,10 +50,8 @@ func (a verbs) listCommand() *cobra.Command {
 				return err
 			}
 			f.Text = strings.Join(args, " ")
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
 			return a.list(ctx, f, lost)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&f.Project, "project", "",
 		"only of this project, by its `name`, or of a folder and those below it")
@@ -136,14 +134,5 @@ func (a verbs) census(ctx context.Context) *control.Census {
 
 func (a verbs) lost(ctx context.Context, l *library.Library) error {
 	lost, err := l.Lost(ctx)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int `json:"schema_version"`
-			library.Lost
-		}{control.SchemaVersion, lost})
-	}
-	return a.Print(a.View().Lost(lost))
+	return show.Answer(a.App, lost, err, a.View().Lost)
 }

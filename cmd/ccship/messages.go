@@ -29,15 +29,13 @@ func (a verbs) messagesCommand() *cobra.Command {
 			"messages_kept, message_input_limit and message_output_limit say how much. An agent's history is named " +
 			"SESSION/AGENT-ID.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			if o.Limit < 0 || o.Offset < 0 {
 				return control.Usage("--limit and --offset must be 0 or more", "see `ccship messages --help`")
 			}
 			if o.follow && (o.clear || o.Offset > 0) {
 				return control.Usage("--follow cannot be combined with --clear or --offset", "choose one of them")
 			}
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
 			client, _, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
@@ -48,8 +46,9 @@ func (a verbs) messagesCommand() *cobra.Command {
 			if o.follow {
 				return a.followMessages(ctx, client, args[0], o.Limit)
 			}
-			return a.showMessages(ctx, client, control.MessagesQuery{Session: args[0], Page: o.Page})
-		},
+			m, err := client.Messages(ctx, control.MessagesQuery{Session: args[0], Page: o.Page})
+			return show.Answer(a.App, m, err, a.View().Messages)
+		}),
 	}
 	cmd.Flags().IntVar(&o.Limit, "limit", 0, "how many at most; 0 is all that are kept")
 	cmd.Flags().IntVar(&o.Offset, "offset", 0, "how many of the newest to skip")
@@ -57,17 +56,6 @@ func (a verbs) messagesCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.clear, "clear", false, "delete the kept messages; new ones are kept again")
 	a.AddJSON(cmd)
 	return cmd
-}
-
-func (a verbs) showMessages(ctx context.Context, client *control.Client, q control.MessagesQuery) error {
-	m, err := client.Messages(ctx, q)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.PrintJSON(m)
-	}
-	return a.Print(a.View().Messages(m))
 }
 
 func (a verbs) clearMessages(ctx context.Context, client *control.Client, session string) error {

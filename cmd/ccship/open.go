@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/setup"
@@ -15,9 +16,7 @@ func (a *app) openCommand() *cobra.Command {
 		Long: "Print a one-time link into the viewer, and open it in a browser: that of `ccship up`, of the server on this " +
 			"machine, or of one elsewhere. It needs no daemon. Where the output is not a terminal, only the link is printed.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			c, err := verbs{&a.App}.running(ctx)
 			if err != nil {
 				return err
@@ -26,7 +25,7 @@ func (a *app) openCommand() *cobra.Command {
 				return control.NewError("no_server", "no server is set", "")
 			}
 			return setup.OpenViewer(ctx, &a.App, c)
-		},
+		}),
 	}
 	return cmd
 }

@@ -6,19 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/amount"
 )
 
 func (a *app) outboxCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "outbox",
-		Short: "Show what is queued, and what the server refused",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.outboxList(), a.outboxRetry(), a.outboxDrop())
-	return cmd
+	return show.Group("outbox", "Show what is queued, and what the server refused", "",
+		a.outboxList(), a.outboxRetry(), a.outboxDrop())
 }
 
 func (a *app) outboxList() *cobra.Command {
@@ -34,21 +29,15 @@ func (a *app) outboxList() *cobra.Command {
 			if page.Offset < 0 || page.Limit < 1 {
 				return control.Usage("--limit must be 1 or more, and --offset 0 or more", "see `ccship outbox list --help`")
 			}
+			if !dead {
+				return show.Ask(cmd.Context(), &a.App, (*control.Client).Outbox, page, a.View().Outbox)
+			}
 			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if dead {
-				return a.printDead(cmd.Context(), client)
-			}
-			list, err := client.Outbox(cmd.Context(), page)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(list)
-			}
-			return a.Print(a.View().Outbox(list))
+			letters, err := client.DeadLetters(cmd.Context())
+			return show.Answer(&a.App, letters, err, a.View().DeadLetters)
 		},
 	}
 	cmd.Flags().IntVar(&page.Limit, "limit", 100, "how many rows at most, up to 1000")
@@ -56,17 +45,6 @@ func (a *app) outboxList() *cobra.Command {
 	cmd.Flags().BoolVar(&dead, "dead", false, "the dead letters")
 	a.AddJSON(cmd)
 	return cmd
-}
-
-func (a *app) printDead(ctx context.Context, client *control.Client) error {
-	dead, err := client.DeadLetters(ctx)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.PrintJSON(dead)
-	}
-	return a.Print(a.View().DeadLetters(dead))
 }
 
 func (a *app) outboxRetry() *cobra.Command {
@@ -109,19 +87,11 @@ func (a *app) dropServer(cmd *cobra.Command, args []string, server string, yes b
 		return control.Usage("this permanently discards everything queued for "+server,
 			"`ccship outbox list` shows it; add --yes to discard it")
 	}
-	client, _, err := a.DaemonClient(cmd.Context())
-	if err != nil {
-		return err
-	}
-	r, err := client.DropServer(cmd.Context(), control.DropServerRequest{Server: server})
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.PrintJSON(r)
-	}
-	return a.Print(fmt.Sprintf("discarded %s with %s, and %s, for %s\n", amount.Counted(r.Rows, "row", "rows"),
-		amount.Counted(r.Entries, "line", "lines"), amount.Counted(r.Letters, "dead letter", "dead letters"), r.Server))
+	return show.Ask(cmd.Context(), &a.App, (*control.Client).DropServer, control.DropServerRequest{Server: server},
+		func(r control.DropServerResult) string {
+			return fmt.Sprintf("discarded %s with %s, and %s, for %s\n", amount.Counted(r.Rows, "row", "rows"),
+				amount.Counted(r.Entries, "line", "lines"), amount.Counted(r.Letters, "dead letter", "dead letters"), r.Server)
+		})
 }
 
 // deadCall is a call to the daemon about dead letters.
@@ -137,18 +107,10 @@ func (a *app) deadCommand(verb, done string, do deadCall) *cobra.Command {
 			if all == (len(args) > 0) {
 				return control.Usage("name dead letters, or all of them with --all", "`ccship outbox list --dead` lists them")
 			}
-			client, _, err := a.DaemonClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			result, err := do(client, cmd.Context(), control.DeadRequest{IDs: args, All: all})
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(result)
-			}
-			return a.Print(amount.Counted(int64(result.Letters), "dead letter", "dead letters") + " " + done + "\n")
+			return show.Ask(cmd.Context(), &a.App, do, control.DeadRequest{IDs: args, All: all},
+				func(r control.DeadResult) string {
+					return amount.Counted(int64(r.Letters), "dead letter", "dead letters") + " " + done + "\n"
+				})
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all dead letters")

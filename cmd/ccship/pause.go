@@ -25,27 +25,14 @@ func (a *app) pauseCommand() *cobra.Command {
 				}
 				req.For = length.String()
 			}
-			client, _, err := a.DaemonClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			state, err := client.Pause(cmd.Context(), req)
-			if err != nil {
-				return err
-			}
-			return a.showPause(state)
+			return show.Ask(cmd.Context(), &a.App, (*control.Client).Pause, req, func(s control.PauseState) string {
+				return "paused " + show.PauseEnd(time.Now(), s.Pause) + ": nothing is sent, reading goes on\n"
+			})
 		},
 	}
 	cmd.Flags().DurationVar(&length, "for", 0, "how long, such as 30m or 2h; without it, until `ccship unpause`")
 	a.AddJSON(cmd)
 	return cmd
-}
-
-func (a *app) showPause(s control.PauseState) error {
-	if a.JSON {
-		return a.PrintJSON(s)
-	}
-	return a.Print("paused " + show.PauseEnd(time.Now(), s.Pause) + ": nothing is sent, reading goes on\n")
 }
 
 func (a *app) unpauseCommand() *cobra.Command {
@@ -59,16 +46,12 @@ func (a *app) unpauseCommand() *cobra.Command {
 				return err
 			}
 			state, err := client.Resume(cmd.Context())
-			if err != nil {
-				return err
-			}
-			switch {
-			case a.JSON:
-				return a.PrintJSON(state)
-			case !state.Was:
-				return a.Print("there was no pause\n")
-			}
-			return a.Print("resumed: what waits is sent now\n")
+			return show.Answer(&a.App, state, err, func(s control.PauseState) string {
+				if !s.Was {
+					return "there was no pause\n"
+				}
+				return "resumed: what waits is sent now\n"
+			})
 		},
 	}
 	a.AddJSON(cmd)

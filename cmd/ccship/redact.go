@@ -9,22 +9,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
 func (a *app) redactCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "redact",
-		Short: "Try the masking of secrets on a file, apply new rules, bring its key to another machine",
-		Long: "Mask secrets in lines before they are queued; see the option redact. With the same key, two " +
+	return show.Group("redact", "Try the masking of secrets on a file, apply new rules, bring its key to another machine",
+		"Mask secrets in lines before they are queued; see the option redact. With the same key, two "+
 			"machines make the same token of the same secret.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.redactKey(), a.redactTest(), a.redactApply())
-	return cmd
+		a.redactKey(), a.redactTest(), a.redactApply())
 }
 
 func (a *app) redactKey() *cobra.Command {
@@ -100,13 +95,7 @@ func (a *app) redactTest() *cobra.Command {
 				return err
 			}
 			report, err := findSecrets(&c, text)
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(report)
-			}
-			return a.Print(report.text())
+			return show.Answer(&a.App, report, err, redactReport.text)
 		},
 	}
 	a.AddJSON(cmd)

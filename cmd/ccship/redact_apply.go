@@ -22,9 +22,7 @@ func (a *app) redactApply() *cobra.Command {
 			"generation, checkpoint, attachment and document. With --yes too, have a ccship-server mask it in place " +
 			"first, for your transcripts of this machine. Backups still contain the secrets.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			client, _, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
@@ -36,7 +34,7 @@ func (a *app) redactApply() *cobra.Command {
 				}
 			}
 			return a.applyRules(ctx, client, yes, old)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "send the lines again; with --forget-old, mask what servers have")
 	cmd.Flags().BoolVar(&forgetOld, "forget-old", false, "what servers have stored in the clear too, in place")

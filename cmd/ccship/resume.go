@@ -35,16 +35,14 @@ func (a verbs) resumeCommand() *cobra.Command {
 		Example: "  ccship resume 3f2a9c01\n  ccship resume rounding cart --here\n" +
 			"  eval \"$(ccship resume 3f2a9c01)\"",
 		ValidArgsFunction: a.completeSession,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, args []string) (err error) {
 			if here {
 				if w.Folder, err = os.Getwd(); err != nil {
 					return fmt.Errorf("find the current folder: %w", err)
 				}
 			}
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
 			return a.resumeSession(ctx, w, args)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&here, "here", false, "resume it in the current folder, not in the one that it had")
 	cmd.Flags().StringVar(&w.User, "user", "", userUsage)

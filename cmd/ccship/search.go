@@ -64,7 +64,7 @@ func (a verbs) searchCommand() *cobra.Command {
 			"after: is:error is:starred is:lost is:running. What is not understood is searched as words.",
 		Example: "  ccship search rounding cart\n  ccship search '\"off by one\"' kind:prompt,answer after:7d\n" +
 			"  ccship search 'tool:mcp__github__*'\n  ccship search tool:Bash kind:error\n  ccship search -- timeout -test",
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			if f.Limit < 1 || f.Limit > maxFound {
 				return control.Usage("--limit must be 1 to 100", "narrow the search with project: or after:")
 			}
@@ -72,14 +72,12 @@ func (a verbs) searchCommand() *cobra.Command {
 			if strings.TrimSpace(f.Text) == "" {
 				return control.Usage("nothing to search for", "give words, or a filter such as tool:Bash")
 			}
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
 			l, err := a.onServer(ctx, new(string))
 			if err != nil {
 				return err
 			}
 			return a.found(ctx, l, f)
-		},
+		}),
 	}
 	cmd.Flags().IntVar(&f.Limit, "limit", 20, "how many sessions at most")
 	a.AddJSON(cmd)

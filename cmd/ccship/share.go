@@ -32,7 +32,7 @@ func (a verbs) shareCommand() *cobra.Command {
 			"  ccship share --revoke 4",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeSession,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: show.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				ask.session = args[0]
 			}
@@ -41,10 +41,8 @@ func (a verbs) shareCommand() *cobra.Command {
 				return control.Usage("say which session to share, --list, or --revoke with the number of a link",
 					"see `ccship share --help`")
 			}
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
 			return a.share(ctx, ask)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&ask.expires, "expires", "7d", "how long the link works: `time` such as 12h or 7d, up to 365d")
 	cmd.Flags().BoolVar(&ask.list, "list", false, "list the links that work, to all sessions or to this one")

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"cmp"
+	"context"
 
 	"github.com/spf13/cobra"
 
@@ -33,12 +33,18 @@ func (a verbs) showCommand() *cobra.Command {
 		Example:           "  ccship show 3f6b2c1d\n  ccship show 3f6b2c1d --timeline=prompt,error",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: show.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			if o.timeline != "" {
-				return a.timeline(cmd, args[0], o)
+				return a.timeline(ctx, args[0], o)
 			}
-			return a.showSession(cmd, args[0], o)
-		},
+			if err := chosenGeneration(cmd, o.generation, &o.View.Generation); err != nil {
+				return err
+			}
+			if o.Messages = o.limit; !cmd.Flags().Changed("limit") {
+				o.Messages = 12
+			}
+			return a.showSession(ctx, args[0], o)
+		}),
 	}
 	cmd.Flags().StringVar(&o.User, "user", "", userUsage)
 	cmd.Flags().StringVar(&o.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
@@ -51,34 +57,16 @@ func (a verbs) showCommand() *cobra.Command {
 	return cmd
 }
 
-func (a verbs) showSession(cmd *cobra.Command, session string, o showOptions) error {
-	if err := chosenGeneration(cmd, o.generation, &o.View.Generation); err != nil {
-		return err
-	}
+func (a verbs) showSession(ctx context.Context, session string, o showOptions) error {
 	if o.limit < 0 || o.limit > 200 {
 		return control.Usage("--limit must be 0 to 200", "`ccship export` has the whole conversation")
 	}
-	o.Messages = o.limit
-	if !cmd.Flags().Changed("limit") {
-		o.Messages = cmp.Or(o.limit, 12)
-	}
-	ctx, stop := show.UntilSignal(cmd.Context())
-	defer stop()
 	l, err := a.library(ctx)
 	if err != nil {
 		return err
 	}
 	shown, err := l.Show(ctx, session, o.View)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int `json:"schema_version"`
-			library.Shown
-		}{control.SchemaVersion, shown})
-	}
-	return a.Print(a.View().Session(shown))
+	return show.Answer(a.App, shown, err, a.View().Session)
 }
 
 // chosenGeneration sets into to the generation that was asked for, if one was.

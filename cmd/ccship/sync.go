@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -22,12 +23,10 @@ func (a *app) syncCommand() *cobra.Command {
 			"On timeout: exit 4 if the server could not be reached, " +
 			"5 if it rejected the API key, else 1.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			if err := positive("timeout", timeout); err != nil {
 				return err
 			}
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
 			client, _, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
@@ -40,7 +39,7 @@ func (a *app) syncCommand() *cobra.Command {
 				return err
 			}
 			return a.showSync(result, wait)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until everything on disk is delivered")
 	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "with --wait: how long to wait")

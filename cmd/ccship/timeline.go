@@ -5,14 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 )
 
-func (a verbs) timeline(cmd *cobra.Command, session string, o showOptions) error {
+func (a verbs) timeline(ctx context.Context, session string, o showOptions) error {
 	if o.limit < 0 {
 		return control.Usage("--limit must be 0 or more", "see `ccship show --help`")
 	}
@@ -23,8 +21,6 @@ func (a verbs) timeline(cmd *cobra.Command, session string, o showOptions) error
 			return err
 		}
 	}
-	ctx, stop := show.UntilSignal(cmd.Context())
-	defer stop()
 	l, err := a.library(ctx)
 	if err != nil {
 		return err
@@ -33,19 +29,10 @@ func (a verbs) timeline(cmd *cobra.Command, session string, o showOptions) error
 	t, err := l.Timeline(ctx, session, which, kinds, func(session string) []library.Moment {
 		return a.checkpointMoments(ctx, session)
 	})
-	if err != nil {
-		return err
-	}
 	if o.limit > 0 {
 		t.Moments = t.Moments[max(0, len(t.Moments)-o.limit):]
 	}
-	if a.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int `json:"schema_version"`
-			library.Timeline
-		}{control.SchemaVersion, t})
-	}
-	return a.Print(a.View().Timeline(t))
+	return show.Answer(a.App, t, err, a.View().Timeline)
 }
 
 // checkpointMoments are a session's checkpoints, as far as a daemon runs and tells within a moment.

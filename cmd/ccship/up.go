@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/setup"
@@ -16,15 +17,13 @@ func (a *app) upCommand() *cobra.Command {
 			"run until Ctrl-C. A browser opens with a one-time link; nobody else on this machine sees the pages. " +
 			"The next run continues. Everything is in the folder that `ccship config` lists as up.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			c, err := a.Config()
 			if err != nil {
 				return err
 			}
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
 			return setup.Up(ctx, &a.App, c, o)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&o.Listen, "listen", "", "loopback `address` of the server; it is remembered")
 	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "print the one-time link into the viewer without opening it")

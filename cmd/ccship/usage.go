@@ -50,7 +50,7 @@ func (a verbs) usageCommand() *cobra.Command {
 		Example: "  ccship usage --since 30d\n  ccship usage --by project,model\n" +
 			"  ccship usage --by session --since 2026-11-20 --until 2026-11-20 --csv",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			q, err := o.query(time.Now())
 			if err != nil {
 				return err
@@ -58,10 +58,8 @@ func (a verbs) usageCommand() *cobra.Command {
 			if o.csv && a.JSON {
 				return control.Usage("--csv cannot be combined with --json", "choose one of them")
 			}
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
 			return a.usage(ctx, o, q)
-		},
+		}),
 	}
 	cmd.Flags().StringSliceVar(&o.by, "by", []string{library.Day},
 		"`columns` to sum by, separated by commas: "+strings.Join(library.Columns(), ", "))

@@ -27,7 +27,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			"a rewind ended, and transcripts that are no longer on disk.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: complete(&a.App),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			if err := positive("timeout", timeout); err != nil {
 				return err
 			}
@@ -38,21 +38,21 @@ func (a *app) verifyCommand() *cobra.Command {
 			if fromStart && (!repair || deep) {
 				return control.Usage("--from-start goes with --repair, without --deep", "see `ccship verify --help`")
 			}
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
 			client, _, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
 			}
 			if fromStart {
-				return a.resend(ctx, client, req.Session)
+				again := control.ResendRequest{Session: req.Session, All: req.Session == "", FromStart: true}
+				result, err := client.Resend(ctx, again)
+				return show.Answer(&a.App, result, err, show.Resend)
 			}
 			report, err := a.watchVerify(ctx, client, req)
 			if err != nil {
 				return err
 			}
 			return a.showReport(report, req.Session)
-		},
+		}),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long the sync at the start may take")
 	cmd.Flags().BoolVar(&deep, "deep", false, "the whole history: every generation, and transcripts that are gone")
@@ -60,18 +60,6 @@ func (a *app) verifyCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&fromStart, "from-start", false, "with --repair: send every line, even those that the server has")
 	a.AddJSON(cmd)
 	return cmd
-}
-
-// resend sends a session, or all, again from the first line.
-func (a *app) resend(ctx context.Context, client *control.Client, session string) error {
-	result, err := client.Resend(ctx, control.ResendRequest{Session: session, All: session == "", FromStart: true})
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.PrintJSON(result)
-	}
-	return a.Print(show.Resend(result))
 }
 
 // watchVerify has the daemon compare, and shows how far it is.

@@ -30,11 +30,9 @@ func (a verbs) whyCommand() *cobra.Command {
 		Example: "  ccship why shop/cart.go:118\n  ccship why shop/cart.go:118-130\n  ccship why HEAD~3..\n" +
 			"  ccship why https://github.com/kim/shop/pull/12 --json",
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			return a.why(ctx, args[0], how)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&how.offline, "offline", false, "look only in the transcripts on this machine's disk")
 	cmd.Flags().BoolVar(&how.link, "link", false,

@@ -15,11 +15,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 )
 
 // Lost lists sessions that are not on this disk.
 type Lost struct {
+	SchemaVersion int `json:"schema_version"`
 	// Gone are sessions in the prompt history that neither the disk nor the server has. Only their prompts are left.
 	Gone []Gone `json:"gone"`
 	// Restorable are this machine's sessions that only the server has.
@@ -53,7 +55,7 @@ func (l *Library) Lost(ctx context.Context) (Lost, error) {
 	if l.Server == nil {
 		return Lost{}, noServer()
 	}
-	out := Lost{Gone: []Gone{}, Restorable: []Item{}}
+	out := Lost{SchemaVersion: control.SchemaVersion, Gone: []Gone{}, Restorable: []Item{}}
 	named := map[string]*Gone{}
 	for _, dir := range claudeFolders(l.Roots) {
 		if err := readHistory(filepath.Join(dir, "history.jsonl"), named); err != nil {

@@ -41,6 +41,8 @@ type RestoreRequest struct {
 
 // Restored is what was written.
 type Restored struct {
+	SchemaVersion int `json:"schema_version"`
+
 	Session    string         `json:"session"`
 	Generation int64          `json:"generation"`
 	Cwd        string         `json:"cwd,omitempty"`
@@ -85,7 +87,7 @@ func (l *Library) Restore(ctx context.Context, w RestoreRequest) (Restored, erro
 			return Restored{}, err
 		}
 	}
-	out := Restored{Session: s.SessionID, Cwd: s.Cwd}
+	out := Restored{SchemaVersion: control.SchemaVersion, Session: s.SessionID, Cwd: s.Cwd}
 	if info, err := os.Stat(s.Cwd); err == nil && info.IsDir() {
 		out.CwdThere = true
 	}

@@ -17,6 +17,7 @@ import (
 
 // Shown is a session and the end of its conversation.
 type Shown struct {
+	SchemaVersion int `json:"schema_version"`
 	Item
 	Lines       int64        `json:"lines"`
 	Model       string       `json:"model,omitempty"`
@@ -82,7 +83,7 @@ func (l *Library) Show(ctx context.Context, session string, v View) (Shown, erro
 		disk[file.Session] = file
 	}
 	out := Shown{
-		Item: l.item(&full, disk), Lines: full.Lines, Model: full.Summary.Model, Branch: full.Summary.Branch,
+		SchemaVersion: control.SchemaVersion, Item: l.item(&full, disk), Lines: full.Lines, Model: full.Summary.Model, Branch: full.Summary.Branch,
 		StartedAt: full.Summary.Started, ForkedFrom: full.ForkedFrom,
 		Generations: []Generation{}, Last: []Message{},
 	}
@@ -156,7 +157,7 @@ func (l *Library) showFile(ctx context.Context, file File, most int) (Shown, err
 	}
 	h := readHead(file.Path)
 	item := l.fileItem(&h, activeFile{file, file.active()}, len(agents))
-	out := Shown{Item: item, Lines: c.Lines, Model: c.Model, Branch: c.Branch,
+	out := Shown{SchemaVersion: control.SchemaVersion, Item: item, Lines: c.Lines, Model: c.Model, Branch: c.Branch,
 		ForkedFrom: c.ForkedFrom, Generations: []Generation{}}
 	out.count(c)
 	if !c.Started.IsZero() {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -21,6 +22,8 @@ const maxLine = 64 << 20
 
 // Timeline is what happened in a session.
 type Timeline struct {
+	SchemaVersion int `json:"schema_version"`
+
 	Session string   `json:"session"`
 	Source  string   `json:"source"` // "local": read from disk; "server"
 	Moments []Moment `json:"moments"`
@@ -81,7 +84,7 @@ func (l *Library) Timeline(ctx context.Context, session string, which Copy, kind
 	if err != nil {
 		return Timeline{}, err
 	}
-	t := Timeline{Session: s.SessionID, Source: OnServer, Moments: []Moment{}}
+	t := Timeline{SchemaVersion: control.SchemaVersion, Session: s.SessionID, Source: OnServer, Moments: []Moment{}}
 	ref := remote.Ref{Session: s.SessionID, User: s.User, Machine: &s.Machine}
 	t.Read, t.Lines, err = remote.Timeline(ctx, l.Server, ref, strings.Join(kinds, ","), func(m *remote.Moment) {
 		t.Moments = append(t.Moments, momentOf(m))
@@ -107,7 +110,7 @@ func timelineOnDisk(ctx context.Context, file File) (Timeline, error) {
 		return Timeline{}, fmt.Errorf("read transcript: %w", err)
 	}
 	defer f.Close()
-	out := Timeline{Session: file.Session, Source: OnDisk, Moments: []Moment{}}
+	out := Timeline{SchemaVersion: control.SchemaVersion, Session: file.Session, Source: OnDisk, Moments: []Moment{}}
 	var t session.TimelineReader
 	in := bufio.NewReaderSize(f, 256<<10)
 	for ctx.Err() == nil {

@@ -23,15 +23,10 @@ func Commands(a *show.App) []*cobra.Command {
 // serviceCommand is everything about the service.
 func (a verbs) serviceCommand() *cobra.Command {
 	w := &which{}
-	cmd := &cobra.Command{
-		Use:   "service",
-		Short: "Install, start, stop and remove the service, and show its log",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	w.addTo(cmd)
-	cmd.AddCommand(a.installCommand(w), a.startCommand(w), a.stopCommand(w), a.restartCommand(w), a.logsCommand(w),
+	cmd := show.Group("service", "Install, start, stop and remove the service, and show its log", "",
+		a.installCommand(w), a.startCommand(w), a.stopCommand(w), a.restartCommand(w), a.logsCommand(w),
 		a.uninstallCommand(w))
+	w.addTo(cmd)
 	return cmd
 }
 

@@ -56,15 +56,13 @@ func (a verbs) controlCommand(w *which, verb, short string,
 		Use:   verb,
 		Short: short,
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			t, err := a.service(*w)
 			if err != nil {
 				return err
 			}
 			return do(ctx, t)
-		},
+		}),
 	}
 }
 

@@ -22,9 +22,7 @@ func (a verbs) installCommand(w *which) *cobra.Command {
 			"CCSHIP_* variables, flags and CLAUDE_CONFIG_DIR are written into the configuration file, since a " +
 			"service does not see this shell. Installing again replaces an older ccship by a newer one.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			t, err := a.service(*w)
 			if err != nil {
 				return err
@@ -43,7 +41,7 @@ func (a verbs) installCommand(w *which) *cobra.Command {
 			}
 			a.warnLinger(ctx, t)
 			return nil
-		},
+		}),
 	}
 	return cmd
 }

@@ -42,9 +42,7 @@ func (a verbs) setupCommand() *cobra.Command {
 		Example: "  ccship setup\n  ccship setup --local --yes\n" +
 			"  ccship setup --server-url https://ccship.example.org --key-file key --yes",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
+		RunE: show.Interruptible(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 			if s.local && cmd.Flags().Changed("server-url") {
 				return control.Usage("--local and --server-url cannot be combined", "leave one of them out")
 			}
@@ -55,7 +53,7 @@ func (a verbs) setupCommand() *cobra.Command {
 				return err
 			}
 			return s.run(ctx)
-		},
+		}),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&s.local, "local", false, "use your own server on this machine; install one as a service if there is none")

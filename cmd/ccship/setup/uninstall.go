@@ -27,9 +27,7 @@ func (a verbs) uninstallCommand(w *which) *cobra.Command {
 		Long: "Stop the service and remove everything that install created. Configuration, key and state stay. " +
 			"--purge removes the state as well; a later install then delivers every transcript again.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := show.UntilSignal(cmd.Context())
-			defer stop()
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			t, err := a.service(*w)
 			if err != nil {
 				return err
@@ -40,7 +38,7 @@ func (a verbs) uninstallCommand(w *which) *cobra.Command {
 				}
 			}
 			return a.uninstall(ctx, t, purge)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&purge, "purge", false,
 		"remove cursors and outbox too; lines that are not delivered yet are then only in Claude Code's transcripts")

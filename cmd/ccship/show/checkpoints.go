@@ -57,7 +57,8 @@ func lastPrompt(summary string) string {
 }
 
 // Checkpoint is one checkpoint in full.
-func (v View) Checkpoint(c control.Checkpoint) string {
+func (v View) Checkpoint(answer control.CheckpointAnswer) string {
+	c := answer.Checkpoint
 	var b strings.Builder
 	row := func(name, text string) {
 		if text = term.Printable(text); text != "" {

@@ -18,7 +18,8 @@ func TestCheckpointView(t *testing.T) {
 	narrow.Columns = 60
 	list := control.Checkpoints{Checkpoints: []control.Checkpoint{c, bare}, Next: 2}
 	text := strings.Join([]string{
-		v.Checkpoints(list), narrow.Checkpoints(list), v.Checkpoints(control.Checkpoints{}), v.Checkpoint(c), v.Checkpoint(bare),
+		v.Checkpoints(list), narrow.Checkpoints(list), v.Checkpoints(control.Checkpoints{}), v.Checkpoint(control.CheckpointAnswer{Checkpoint: c}),
+		v.Checkpoint(control.CheckpointAnswer{Checkpoint: bare}),
 		v.Budgets(showtest.Budgets()), v.Budgets(control.Budgets{}),
 	}, "---\n")
 	if strings.ContainsAny(text, "\x1b\u009b") {
