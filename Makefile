@@ -95,7 +95,7 @@ release: ## dist/: archives for six systems, deb, rpm, Homebrew formula, install
 	$(GO) run ./packaging/release -version '$(VERSION)'
 
 docs: ## docs/commands.md, docs/server-commands.md and the table of docs/configuration.md, from the programs
-	$(GO) test -count 1 -run TestCommandPages ./packaging/man -update
+	$(GO) test -count 1 -run TestCommandPages ./packaging/release -update
 	$(GO) test -count 1 -run TestDocumentedOptions ./daemon/config -update
 
 fixtures: ## what the present build writes, for TestUpgrade; VERSION is that of the release

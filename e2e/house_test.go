@@ -64,8 +64,7 @@ internal/sys:
 keyproof: internal/sys
 outbox: protocol
 packaging:
-packaging/man:
-packaging/release: packaging/man
+packaging/release:
 protocol:
 server: server/query transcript/provenance
 server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price internal/samehost keyproof protocol server/query transcript/provenance

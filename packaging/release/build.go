@@ -8,8 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-
-	"github.com/ccship/ccship/packaging/man"
 )
 
 // bin is where the programs of a system are built.
@@ -56,8 +54,8 @@ func (r *release) share(ctx context.Context) error {
 	}
 	for _, program := range programs {
 		path := filepath.Join(r.bin(host), executable(program, host))
-		extra := map[string]string{"ccship": man.CCShip, "ccship-server": man.Server}[program]
-		page, err := man.Page{Program: path, Version: r.version, Date: r.epoch, Extra: extra}.Write(ctx)
+		extra := map[string]string{"ccship": sectionsOfCCShip, "ccship-server": sectionsOfServer}[program]
+		page, err := manualPage{Program: path, Version: r.version, Date: r.epoch, Extra: extra}.Write(ctx)
 		if err != nil {
 			return fmt.Errorf("write manual page: %w", err)
 		}

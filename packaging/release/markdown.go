@@ -1,4 +1,4 @@
-package man
+package main
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 // Markdown asks the program and returns a page with all its commands, for the documentation. Extra is not in it.
 // Flags that say the same in several commands are described once, at the top.
-func (p Page) Markdown(ctx context.Context) (string, error) {
+func (p manualPage) Markdown(ctx context.Context) (string, error) {
 	root, err := p.ask(ctx)
 	if err != nil {
 		return "", err
@@ -42,17 +42,17 @@ func (p Page) Markdown(ctx context.Context) (string, error) {
 	return b.String(), nil
 }
 
-// command is one command and its help. The first word of path is the program's name.
-type command struct {
+// askHelp is one command and its help. The first word of path is the program's name.
+type askHelp struct {
 	path []string
 	help
 }
 
-func (c command) name() string { return strings.Join(c.path, " ") }
+func (c askHelp) name() string { return strings.Join(c.path, " ") }
 
 // collect asks for all commands below parent, each before its own subcommands.
-func (p Page) collect(ctx context.Context, parent help, path []string) ([]command, error) {
-	var all []command
+func (p manualPage) collect(ctx context.Context, parent help, path []string) ([]askHelp, error) {
+	var all []askHelp
 	for _, item := range parent.commands {
 		if item.name == "help" {
 			continue
@@ -63,7 +63,7 @@ func (p Page) collect(ctx context.Context, parent help, path []string) ([]comman
 			return nil, err
 		}
 		h.flags = withoutHelp(h.flags)
-		all = append(all, command{below, h})
+		all = append(all, askHelp{below, h})
 		children, err := p.collect(ctx, h, below)
 		if err != nil {
 			return nil, err
@@ -75,7 +75,7 @@ func (p Page) collect(ctx context.Context, parent help, path []string) ([]comman
 
 // sharedFlags returns the flags that more than half of the commands with flags have, and those that at least three have
 // with the same meaning, sorted; of each name, the meaning that most commands have.
-func sharedFlags(all []command) (most, shared []item) {
+func sharedFlags(all []askHelp) (most, shared []item) {
 	count, best, taking := map[item]int{}, map[string]item{}, 0
 	for _, c := range all {
 		taking += min(1, len(c.flags))
@@ -100,7 +100,7 @@ func sharedFlags(all []command) (most, shared []item) {
 
 // write writes a command's section: its form as the heading, its text, its examples, its flags that no other place
 // describes.
-func (c command) write(b *strings.Builder, shared []item, all []command) {
+func (c askHelp) write(b *strings.Builder, shared []item, all []askHelp) {
 	fmt.Fprintf(b, "\n%s %s\n\n", strings.Repeat("#", min(len(c.path), 4)), c.form())
 	writeParagraphs(b, c.about)
 	if c.examples != "" {
@@ -126,7 +126,7 @@ func (c command) write(b *strings.Builder, shared []item, all []command) {
 }
 
 // form returns the command line with its arguments.
-func (c command) form() string {
+func (c askHelp) form() string {
 	if len(c.usage) == 0 || strings.HasSuffix(c.usage[0], "[command]") {
 		return c.name()
 	}
@@ -134,7 +134,7 @@ func (c command) form() string {
 }
 
 // superset returns another command, with many flags, all of which this one has too.
-func (c command) superset(all []command) *command {
+func (c askHelp) superset(all []askHelp) *askHelp {
 	for i, other := range all {
 		if len(other.flags) > 8 && len(other.flags) < len(c.flags) && len(without(other.flags, c.flags)) == 0 {
 			return &all[i]

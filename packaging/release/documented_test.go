@@ -1,4 +1,4 @@
-package man_test
+package main
 
 import (
 	"os"

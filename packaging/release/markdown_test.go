@@ -1,4 +1,4 @@
-package man_test
+package main
 
 import (
 	"flag"
@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/ccship/ccship/packaging/man"
 )
 
 var update = flag.Bool("update", false, "write the pages of the documentation anew")
@@ -18,7 +16,7 @@ func TestCommandPages(t *testing.T) {
 	for name, file := range map[string]string{"ccship": "commands.md", "ccship-server": "server-commands.md"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := man.Page{Program: build(t, name)}.Markdown(t.Context())
+			got, err := manualPage{Program: buildProgram(t, name)}.Markdown(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

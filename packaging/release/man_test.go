@@ -1,4 +1,4 @@
-package man_test
+package main
 
 import (
 	"bytes"
@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ccship/ccship/packaging/man"
 )
 
 // script is a program that answers --help, of itself and of its subcommands.
@@ -25,8 +23,8 @@ func script(t *testing.T, body string) string {
 	return path
 }
 
-// build builds one of the programs as releases and other tests do, so that nothing is compiled a second time.
-func build(t *testing.T, name string) string {
+// buildProgram builds one of the programs as releases and other tests do, so that nothing is compiled a second time.
+func buildProgram(t *testing.T, name string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), name)
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "../../cmd/"+name)
@@ -39,7 +37,7 @@ func build(t *testing.T, name string) string {
 
 func write(t *testing.T, program string) string {
 	t.Helper()
-	page, err := man.Page{Program: program, Version: "1.2.3", Date: time.Unix(1_700_000_000, 0), Extra: ".SH FILES\nnone\n"}.Write(t.Context())
+	page, err := manualPage{Program: program, Version: "1.2.3", Date: time.Unix(1_700_000_000, 0), Extra: ".SH FILES\nnone\n"}.Write(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +144,7 @@ test "$1" = help || exit 1
 printf 'x\n\nUsage:\n  x [command]\n\nAvailable Commands:\n  sub         does it\n'`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			page, err := man.Page{Program: script(t, body)}.Write(t.Context())
+			page, err := manualPage{Program: script(t, body)}.Write(t.Context())
 			if err == nil {
 				t.Errorf("no error, but\n%s", page)
 			}
@@ -157,11 +155,11 @@ printf 'x\n\nUsage:\n  x [command]\n\nAvailable Commands:\n  sub         does it
 // TestPrograms makes the pages of the real programs: every command is there, nothing of this machine is, twice the same,
 // and man reads them without a warning.
 func TestPrograms(t *testing.T) {
-	for name, extra := range map[string]string{"ccship": man.CCShip, "ccship-server": man.Server} {
+	for name, extra := range map[string]string{"ccship": sectionsOfCCShip, "ccship-server": sectionsOfServer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			program := build(t, name)
-			p := man.Page{Program: program, Version: "1.2.3", Date: time.Unix(1_700_000_000, 0), Extra: extra}
+			program := buildProgram(t, name)
+			p := manualPage{Program: program, Version: "1.2.3", Date: time.Unix(1_700_000_000, 0), Extra: extra}
 			page, err := p.Write(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -1,4 +1,4 @@
-package man
+package main
 
 import (
 	"context"
@@ -10,8 +10,9 @@ import (
 	"unicode"
 )
 
-// Page is one program's page in section 1.
-type Page struct {
+// manualPage is one program's page in section 1, written from what the program says with --help, of itself and of every
+// subcommand: no generator is linked into it. Help that is not understood is an error rather than left out.
+type manualPage struct {
 	Program string    // path of the program that is asked; it must run on this machine
 	Version string    // shown in the footer
 	Date    time.Time // shown in the footer; the same date gives the same bytes
@@ -19,7 +20,7 @@ type Page struct {
 }
 
 // Write asks the program and returns its page as roff.
-func (p Page) Write(ctx context.Context) (string, error) {
+func (p manualPage) Write(ctx context.Context) (string, error) {
 	root, err := p.ask(ctx)
 	if err != nil {
 		return "", err
@@ -47,7 +48,7 @@ func (p Page) Write(ctx context.Context) (string, error) {
 }
 
 // commands writes the subcommands of the command that path names, each before its own subcommands.
-func (p Page) commands(ctx context.Context, b *strings.Builder, parent help, path []string) error {
+func (p manualPage) commands(ctx context.Context, b *strings.Builder, parent help, path []string) error {
 	for _, command := range parent.commands {
 		if command.name == "help" {
 			continue
@@ -76,7 +77,7 @@ func (p Page) commands(ctx context.Context, b *strings.Builder, parent help, pat
 }
 
 // ask runs a command with --help, in an environment in which defaults are the same everywhere.
-func (p Page) ask(ctx context.Context, command ...string) (help, error) {
+func (p manualPage) ask(ctx context.Context, command ...string) (help, error) {
 	args := append(slices.Clone(command), "--help")
 	if len(command) == 0 {
 		args = []string{"help", "all"} // the program's own help may be a first page
