@@ -27,8 +27,8 @@ func house() plan {
 
 // arrows says which of our packages each package may import.
 const arrows = `
-cmd/ccship: internal/sys cmd/ccship/term cmd/ccship/show cmd/ccship/setup daemon internal/amount daemon/config daemon/control daemon/doctor daemon/hook internal/service transcript/redact daemon/library daemon/project daemon/remote outbox transcript/price cmd/ccship/screen transcript/provenance cmd/ccship/history
-cmd/ccship-hook: daemon/hook internal/sys
+cmd/ccship: internal/sys cmd/ccship/term cmd/ccship/show cmd/ccship/setup daemon internal/amount daemon/config daemon/control daemon/doctor internal/service transcript/redact daemon/library daemon/project daemon/remote outbox transcript/price cmd/ccship/screen transcript/provenance cmd/ccship/history
+cmd/ccship-hook: internal/sys
 cmd/ccship-mcp: daemon/control
 cmd/ccship-server: cmd/ccship/term internal/amount internal/sys daemon/config server server/api server/audit server/auth server/derive server/limit server/store server/store/postgres server/store/sqlite server/upkeep server/web server/web/page transcript transcript/price transcript/redact daemon/control internal/service protocol
 cmd/ccship/history: daemon/control transcript/provenance
@@ -45,7 +45,6 @@ daemon/delivery: keyproof daemon/config daemon/control daemon/project daemon/rem
 daemon/derive: daemon/control daemon/route outbox state state/projection tail transcript transcript/session transcript/redact
 daemon/doctor: internal/amount daemon/config daemon/control daemon/delivery internal/service state daemon/project internal/samehost transcript
 daemon/document: daemon/config daemon/control daemon/derive daemon/project daemon/remote outbox state state/projection tail transcript transcript/session transcript/redact daemon/route
-daemon/hook: internal/sys
 daemon/library: internal/amount internal/sys daemon/control daemon/remote tail transcript transcript/price transcript/session transcript/redact transcript/provenance
 daemon/project: outbox
 daemon/proof: daemon/control daemon/delivery daemon/project daemon/remote daemon/route internal/amount outbox protocol state state/projection tail transcript transcript/redact

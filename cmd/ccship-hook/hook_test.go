@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/hook"
 )
 
 const (
@@ -42,7 +41,7 @@ const patientHook = "CCSHIP_TEST_PATIENT_HOOK"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(patientHook) != "" {
-		run(int(10 * time.Minute / hook.Beat))
+		run(int(10 * time.Minute / beatTime))
 		os.Exit(0)
 	}
 	code := m.Run()
@@ -272,7 +271,7 @@ func TestHookSaysNothing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // a hook spends its time waiting
-			for event := range hook.Events() {
+			for event := range events() {
 				if got := hookRun(t, c.socket, strings.NewReader(newInput), nil, event); got != "" {
 					t.Errorf("%s prints %q", event, got)
 				}
@@ -311,7 +310,7 @@ func TestHookHostileInput(t *testing.T) {
 		{"deep", strings.NewReader(`{"a":` + strings.Repeat("[", 60000))},
 		{"never written", open},
 		{"without end", io.MultiReader(strings.NewReader(`{"a":"`), endless{})},
-		{"the id behind too much", strings.NewReader(`{"a":"` + strings.Repeat("x", hook.MaxHead) + `","session_id":"s-1","cwd":"/home/kim/shop"}`)},
+		{"the id behind too much", strings.NewReader(`{"a":"` + strings.Repeat("x", maxHead) + `","session_id":"s-1","cwd":"/home/kim/shop"}`)},
 	} {
 		if got := hookRun(t, socket, c.stdin, nil, "session-start"); got != "" {
 			t.Errorf("%s: prints %q", c.name, got)

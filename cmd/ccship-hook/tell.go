@@ -1,4 +1,4 @@
-package hook
+package main
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// ErrUnknown is the error for a hook that the plugin does not have.
-var ErrUnknown = errors.New("there is no such hook")
+// errUnknownHook is the error for a hook that the plugin does not have.
+var errUnknownHook = errors.New("there is no such hook")
 
 // request and answer are what package control calls PendingRequest, and Pending or Init.
 type request struct {
@@ -29,7 +29,7 @@ type answer struct {
 
 // tell asks the daemon what there is to tell, prints it as the hook's output, and then confirms it: what a hook did not
 // print the next one gets.
-func (h *Hook) tell(ctx context.Context, in input) error {
+func (h *hook) tell(ctx context.Context, in input) error {
 	// Old versions drop the output of a PreToolUse hook.
 	if in.session == "" || in.agent != "" || h.event == "PreToolUse" && !in.recent() {
 		return nil
@@ -60,7 +60,7 @@ func (h *Hook) tell(ctx context.Context, in input) error {
 }
 
 // print writes the text as Claude Code reads it from a hook.
-func (h *Hook) print(text string) error {
+func (h *hook) print(text string) error {
 	type output struct {
 		Event   string `json:"hookEventName"`
 		Context string `json:"additionalContext"`
@@ -75,7 +75,7 @@ func (h *Hook) print(text string) error {
 
 // ask asks the first daemon that runs. All that a hook asks uses one connection, which ends with the process: so the
 // daemon sees that a hook is gone.
-func (h *Hook) ask(ctx context.Context, paths []string, in input) (d *daemon, said answer, err error) {
+func (h *hook) ask(ctx context.Context, paths []string, in input) (d *daemon, said answer, err error) {
 	for _, path := range slices.Compact(paths) {
 		if d, err = dial(ctx, path); err == nil {
 			said, err = h.askOne(ctx, d, in)
@@ -91,7 +91,7 @@ func (h *Hook) ask(ctx context.Context, paths []string, in input) (d *daemon, sa
 	return nil, answer{}, err
 }
 
-func (h *Hook) askOne(ctx context.Context, d *daemon, in input) (answer, error) {
+func (h *hook) askOne(ctx context.Context, d *daemon, in input) (answer, error) {
 	if h.event == "SessionStart" {
 		q := url.Values{"session": {in.session}, "cwd": {in.cwd}, "confirm": {"true"},
 			"title": {in.title}, "source": {in.source}}

@@ -1,13 +1,13 @@
-package hook
+package main
 
 import (
 	"encoding/json"
 	"io"
 )
 
-// MaxHead is how many bytes of a hook's input are searched for what it says of the session. A tool's input and output
+// maxHead is how many bytes of a hook's input are searched for what it says of the session. A tool's input and output
 // come last and can be of any size.
-const MaxHead = 64 << 10
+const maxHead = 64 << 10
 
 // input is what is read of a hook's input.
 type input struct {
@@ -22,7 +22,7 @@ type input struct {
 // readInput reads the members it knows of the object at the beginning of r, in any order. whole: it has read all of the
 // object.
 func readInput(r io.Reader) (in input, whole bool) {
-	d := json.NewDecoder(io.LimitReader(r, MaxHead))
+	d := json.NewDecoder(io.LimitReader(r, maxHead))
 	members := map[string]*string{
 		"session_id": &in.session, "cwd": &in.cwd, "agent_id": &in.agent, "prompt_id": &in.prompt,
 		"tool_use_id": &in.tool, "session_title": &in.title, "source": &in.source,

@@ -1,8 +1,4 @@
-// Package hook answers the hooks of Claude Code's plugin: it reads what Claude Code says of the session, asks the
-// daemon what there is to tell, prints it and confirms it. A turn of Claude Code pays for the start of every hook, so
-// this package links as little as it can: it speaks HTTP on the socket by itself, because starting a program with
-// net/http takes longer than all a hook does.
-package hook
+package main
 
 import (
 	"context"
@@ -15,14 +11,14 @@ import (
 	"time"
 )
 
-// A hook takes Beats beats at most once it has its input, where Claude Code waits for it: a turn must not wait for
+// A hook takes hookBeats beats at most once it has its input, where Claude Code waits for it: a turn must not wait for
 // more than 20 ms, and the system needs some of them to start and end a program. A hook that nobody waits for takes
 // patientBeats, and so does the one at the start of a session, which comes once: on a busy machine the daemon answers
 // late. Beats are counted instead of time: when the machine stalls this process it stalls the daemon too.
 const (
-	Beats        = 9
+	hookBeats    = 9
 	patientBeats = 1000
-	Beat         = time.Millisecond
+	beatTime     = time.Millisecond
 )
 
 // confirmTime is how long a hook that has printed its text takes to tell the daemon so.
@@ -32,8 +28,8 @@ const confirmTime = 100 * time.Millisecond
 // busy machine: nobody waits for the hook meanwhile.
 const inputTime = 2 * time.Second
 
-// Events are the hooks of the plugin, by the names of their verbs, as Claude Code calls them.
-func Events() map[string]string {
+// events are the hooks of the plugin, by the names of their verbs, as Claude Code calls them.
+func events() map[string]string {
 	return map[string]string{
 		"session-start":      "SessionStart",
 		"user-prompt-submit": "UserPromptSubmit",
@@ -42,8 +38,8 @@ func Events() map[string]string {
 	}
 }
 
-// Hook is one call of a hook. Its fields are set before Answer.
-type Hook struct {
+// hook is one call of a hook. Its fields are set before Answer.
+type hook struct {
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Sockets func() ([]string, error) // where a daemon may listen; the first one that runs is asked
@@ -54,13 +50,13 @@ type Hook struct {
 	printing atomic.Bool // the text is being printed and confirmed
 }
 
-// New makes a hook that takes so many beats where Claude Code waits for it; see Within.
-func New(beats int) *Hook { return &Hook{beats: beats, complete: make(chan int, 1)} }
+// newHook makes a hook that takes so many beats where Claude Code waits for it; see within.
+func newHook(beats int) *hook { return &hook{beats: beats, complete: make(chan int, 1)} }
 
-// Within runs work, which calls h.Answer, and limits its time. Whatever happens, it returns within the hook's beats
+// within runs work, which calls h.Answer, and limits its time. Whatever happens, it returns within the hook's beats
 // after its input is complete: Claude Code shows a hook that fails, and one that exits with 2 stops people's work. Work
 // may be left behind: the process ends.
-func Within(h *Hook, work func(ctx context.Context)) {
+func within(h *hook, work func(ctx context.Context)) {
 	signal.Ignore(syscall.SIGPIPE) // a caller that closed stdout does not want the output
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -84,7 +80,7 @@ func Within(h *Hook, work func(ctx context.Context)) {
 
 // over waits until a hook is done, or its time is up so many beats after its input is complete, or when there is none
 // for too long. It reports whether the hook is done.
-func (h *Hook) over(done <-chan struct{}) bool {
+func (h *hook) over(done <-chan struct{}) bool {
 	var beats int
 	select {
 	case beats = <-h.complete:
@@ -93,9 +89,9 @@ func (h *Hook) over(done <-chan struct{}) bool {
 	case <-done:
 		return true
 	}
-	beat := Beat
+	beat := beatTime
 	if beats >= patientBeats { // it is in no hurry: it wakes less often
-		beats, beat = beats/10, 10*Beat
+		beats, beat = beats/10, 10*beatTime
 	}
 	tick := time.NewTimer(beat)
 	defer tick.Stop()
@@ -112,10 +108,10 @@ func (h *Hook) over(done <-chan struct{}) bool {
 
 // Answer answers the hook of this name. It reads all of its input while there is time, because the writer fails
 // otherwise. An unknown name is an error, and nothing is read.
-func (h *Hook) Answer(ctx context.Context, event string) error {
-	name, known := Events()[event]
+func (h *hook) Answer(ctx context.Context, event string) error {
+	name, known := events()[event]
 	if !known {
-		return ErrUnknown
+		return errUnknownHook
 	}
 	h.event = name
 	in, whole := readInput(h.Stdin)
@@ -139,7 +135,7 @@ func (h *Hook) Answer(ctx context.Context, event string) error {
 
 // patience is how many beats the hook takes. Claude Code waits for it at the start of a session, and in old versions,
 // which do not know that a hook can be asynchronous.
-func (h *Hook) patience(in input) int {
+func (h *hook) patience(in input) int {
 	if h.event == "SessionStart" || in.recent() {
 		return max(h.beats, patientBeats)
 	}
