@@ -21,7 +21,7 @@ func TestHouseArchitecture(t *testing.T) {
 	stories, rest, _ := strings.Cut(rest, "## Where things are")
 	rooms, _, _ := strings.Cut(rest, "\n## ")
 
-	function := regexp.MustCompile("`([a-z0-9/]+)\\.([A-Za-z]+)`")
+	function := regexp.MustCompile("`([a-z0-9/-]+)\\.([A-Za-z]+)`")
 	found := function.FindAllStringSubmatch(stories, -1)
 	if len(found) < 10 {
 		t.Errorf("the page names %d functions", len(found))

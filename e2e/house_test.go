@@ -30,7 +30,7 @@ const arrows = `
 cmd/ccship: internal/sys cmd/ccship/term cmd/ccship/show cmd/ccship/setup daemon internal/amount daemon/config daemon/control daemon/doctor internal/service transcript/redact daemon/library daemon/project daemon/remote outbox transcript/price cmd/ccship/screen transcript/provenance cmd/ccship/history
 cmd/ccship-hook: internal/sys
 cmd/ccship-mcp: daemon/control
-cmd/ccship-server: cmd/ccship/term internal/amount internal/sys daemon/config server server/api server/audit server/auth server/derive server/limit server/store server/store/postgres server/store/sqlite server/upkeep server/web server/web/page transcript transcript/price transcript/redact daemon/control internal/service protocol
+cmd/ccship-server: cmd/ccship/term internal/amount internal/sys daemon/config server server/api server/audit server/auth server/derive server/limit server/store server/store/postgres server/store/sqlite server/web server/web/page transcript transcript/price transcript/redact daemon/control internal/service protocol
 cmd/ccship/history: daemon/control transcript/provenance
 cmd/ccship/screen: cmd/ccship/show cmd/ccship/term internal/amount daemon/control daemon/library daemon/remote
 cmd/ccship/setup: cmd/ccship/show cmd/ccship/term internal/amount daemon/config daemon/control daemon/delivery daemon/remote internal/service internal/sys outbox packaging daemon internal/samehost
@@ -83,7 +83,6 @@ server/store/postgres: server server/store/lines server/store/sqlstore server/st
 server/store/search: server server/extract server/store/sqlstore transcript server/query
 server/store/sqlite: server server/store/lines server/store/sqlstore server/store/search transcript
 server/store/sqlstore: server server/store/lines transcript transcript/provenance
-server/upkeep: server
 server/web: server server/query server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/price transcript/session server/recall server/limit transcript/redact transcript/provenance
 server/web/chart:
 server/web/markup:

@@ -19,7 +19,6 @@ import (
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/limit"
 	"github.com/ccship/ccship/server/store"
-	"github.com/ccship/ccship/server/upkeep"
 	"github.com/ccship/ccship/server/web"
 )
 
@@ -85,12 +84,9 @@ func serve(c *cobra.Command, f serveFlags) (err error) {
 	}
 	defer set.manager.Ready("listening on " + ln.Addr().String())()
 	deriver := &derive.Deriver{Store: st, Log: set.log}
-	return together(c.Context(),
-		func(ctx context.Context) error { return s.Run(ctx, ln) }, changes.Run, deriver.Run,
-		(&upkeep.Sweeper{Store: st, Log: set.log}).Run, (&upkeep.Sealer{Store: st, Log: set.log}).Run,
-		(&upkeep.Summer{Store: st, Log: set.log}).Run,
-		(&upkeep.Retirer{Store: st, Log: set.log, Every: f.retentionEvery}).Run,
-		(&upkeep.Cooler{Store: st, Log: set.log, After: set.coldAfter}).Run)
+	parts := upkeep{st, set.log}.chores(f.retentionEvery, set.coldAfter)
+	return together(c.Context(), append(parts, changes.Run, deriver.Run,
+		func(ctx context.Context) error { return s.Run(ctx, ln) })...)
 }
 
 // assemble puts the server together.
