@@ -34,8 +34,8 @@ import (
 	"github.com/ccship/ccship/daemon/route"
 
 	"github.com/ccship/ccship/internal/service"
-	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
@@ -264,7 +264,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 func (d *Daemon) wireServers() (err error) {
 	d.servers = delivery.New(delivery.Config{
 		State: d.db, Owner: owner{d}, Origin: d.origin, Client: d.client,
-		Proven: keyproof.Memory{Path: d.cfg.ProvenServersFile()}, Plain: d.cfg.Protocol == "plain", Log: d.log,
+		Proven: protocol.ProvenServers{Path: d.cfg.ProvenServersFile()}, Plain: d.cfg.Protocol == "plain", Log: d.log,
 	})
 	d.servers.SetOwn(&d.cfg)
 	d.masking, err = newMasking(&d.cfg, d.servers, prover{})

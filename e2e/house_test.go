@@ -37,18 +37,18 @@ cmd/ccship/setup: cmd/ccship/show cmd/ccship/term internal/amount daemon/config 
 cmd/ccship/show: cmd/ccship/term internal/amount daemon/control daemon/doctor daemon/library daemon/remote daemon daemon/config internal/sys transcript/provenance
 cmd/ccship/showtest: daemon/control daemon/doctor
 cmd/ccship/term: internal/amount
-daemon: daemon/proof daemon/derive daemon/config daemon/control daemon/delivery daemon/document internal/sys daemon/project daemon/remote daemon/route state state/projection tail outbox protocol transcript transcript/session daemon/library internal/service transcript/redact internal/samehost keyproof
+daemon: daemon/proof daemon/derive daemon/config daemon/control daemon/delivery daemon/document internal/sys daemon/project daemon/remote daemon/route state state/projection tail outbox protocol transcript transcript/session daemon/library internal/service transcript/redact internal/samehost
 daemon/config: internal/amount internal/sys daemon/project outbox transcript/redact
 daemon/control: internal/sys
 daemon/daemontest:
-daemon/delivery: keyproof daemon/config daemon/control daemon/project daemon/remote outbox protocol state tail
+daemon/delivery: protocol daemon/config daemon/control daemon/project daemon/remote outbox state tail
 daemon/derive: daemon/control daemon/route outbox state state/projection tail transcript transcript/session transcript/redact
 daemon/doctor: internal/amount daemon/config daemon/control daemon/delivery internal/service state daemon/project internal/samehost transcript
 daemon/document: daemon/config daemon/control daemon/derive daemon/project daemon/remote outbox state state/projection tail transcript transcript/session transcript/redact daemon/route
 daemon/library: internal/amount internal/sys daemon/control daemon/remote tail transcript transcript/price transcript/session transcript/redact transcript/provenance
 daemon/project: outbox
 daemon/proof: daemon/control daemon/delivery daemon/project daemon/remote daemon/route internal/amount outbox protocol state state/projection tail transcript transcript/redact
-daemon/remote: daemon/control keyproof outbox protocol transcript/provenance
+daemon/remote: daemon/control protocol outbox transcript/provenance
 daemon/route: daemon/control daemon/project outbox state tail transcript transcript/redact
 e2e: e2e/floor e2e/kit
 e2e/floor:
@@ -60,15 +60,14 @@ internal/samehost: internal/sys
 internal/service: daemon/control packaging
 internal/service/servicetest:
 internal/sys:
-keyproof: internal/sys
 outbox: protocol
 packaging:
 packaging/release:
-protocol:
+protocol: internal/sys
 server: server/query transcript/provenance
-server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price internal/samehost keyproof protocol server/query transcript/provenance
+server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price internal/samehost protocol server/query transcript/provenance
 server/audit: server server/digest transcript transcript/redact
-server/auth: server keyproof
+server/auth: server protocol
 server/derive: server server/extract transcript transcript/price transcript/session transcript/provenance
 server/digest: server transcript
 server/extract: server transcript

@@ -14,17 +14,17 @@ import (
 // server that listens at an address.
 func clientRooms() map[string]string {
 	return map[string]string{
-		"keyproof":          "makes clients that ask for the proof",
+		"protocol":          "makes clients that ask for the proof",
 		"outbox":            "makes what they share",
 		"internal/samehost": "shows no key",
 		"daemon/control":    "asks the socket",
 		"daemon":            "passes outbox's to delivery",
-		"daemon/remote":     "wraps outbox's in keyproof's", "daemon/delivery": "wraps outbox's in keyproof's",
+		"daemon/remote":     "wraps outbox's in protocol's", "daemon/delivery": "wraps outbox's in protocol's",
 	}
 }
 
-// keyRooms are the packages that put a key into a request. Their clients come from keyproof.
-func keyRooms() []string { return []string{"keyproof", "outbox", "daemon/remote", "daemon/delivery"} }
+// keyRooms are the packages that put a key into a request. Their clients come from protocol.
+func keyRooms() []string { return []string{"protocol", "outbox", "daemon/remote", "daemon/delivery"} }
 
 // TestKeysNeedProof holds the client's side to a few packages that make HTTP clients and show keys, so that no command
 // can forget to ask a server for the proof.
@@ -72,7 +72,7 @@ func keyBreaches(room string, file *ast.File) (found []string) {
 			name := from.Name + "." + n.Sel.Name
 			if slices.Contains([]string{"http.Client", "http.Transport", "http.DefaultClient", "http.DefaultTransport", "http.Get", "http.Post",
 				"http.PostForm", "http.Head", "outbox.NewClient"}, name) {
-				found = append(found, room+" must not use "+name+": take remote.New or a client of keyproof")
+				found = append(found, room+" must not use "+name+": take remote.New or a client of protocol")
 			}
 		case *ast.BasicLit:
 			if strings.EqualFold(n.Value, `"X-API-Key"`) && !slices.Contains(keyRooms(), room) {

@@ -16,7 +16,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/samehost"
-	"github.com/ccship/ccship/keyproof"
+	"github.com/ccship/ccship/protocol"
 )
 
 // fakeDaemon is the program fake-daemon SOCKET: it answers on a control socket until it is stopped. With a second
@@ -158,11 +158,11 @@ func take(w http.ResponseWriter, r *http.Request) {
 		samehost.Answer(w, r)
 	case r.URL.Path == "/healthz":
 		_, _ = fmt.Fprint(w, os.Getpid())
-	case r.URL.Path == keyproof.Path:
-		a, ok := keyproof.Respond(sha256.Sum256([]byte("ccs_fake")), "s", r.URL.Query())
+	case r.URL.Path == protocol.KeyProofPath:
+		a, ok := protocol.RespondKeyProof(sha256.Sum256([]byte("ccs_fake")), "s", r.URL.Query())
 		if !ok {
 			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = io.WriteString(w, `{"error":{"code":"`+keyproof.CodeUnknownKey+`"}}`)
+			_, _ = io.WriteString(w, `{"error":{"code":"`+protocol.CodeUnknownKey+`"}}`)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(a)

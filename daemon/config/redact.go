@@ -23,7 +23,7 @@ func (c *Config) RedactKeyFile() string {
 	return filepath.Join(filepath.Dir(c.Path), "redact_key")
 }
 
-// ProvenServersFile is the file of a keyproof.Memory.
+// ProvenServersFile is the file of a protocol.ProvenServers.
 func (c *Config) ProvenServersFile() string { return filepath.Join(c.StateDir, "proven_servers") }
 
 // RedactKey reads the key for tokens, and makes one when there is none. If the file cannot be read or made, the error

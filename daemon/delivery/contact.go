@@ -13,8 +13,8 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 )
 
 // contactTime is how long a server may take to answer a probe.
@@ -169,7 +169,7 @@ func (s *Servers) contactOf(ctx context.Context, dest string) control.Probe {
 	}
 	answer, err := reader.HTTP.Do(req)
 	if err != nil {
-		if e, ok := errors.AsType[*keyproof.UnprovenError](err); ok {
+		if e, ok := errors.AsType[*protocol.UnprovenError](err); ok {
 			kind, hint := e.Trouble()
 			return control.Probe{Kind: kind, Detail: e.Error(), Hint: hint}
 		}

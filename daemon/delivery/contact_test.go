@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 )
 
 // probing is servers whose own one is a test's, running until the end of the test.
@@ -209,7 +209,7 @@ func TestContactStalled(t *testing.T) {
 // TestContactUnproven: a server that was known, and does not prove to know the key now, is reported with what it is.
 func TestContactUnproven(t *testing.T) {
 	for code, want := range map[string][2]string{
-		keyproof.CodeUnknownKey: {outbox.KindRefusedKey, outbox.StateRefused},
+		protocol.CodeUnknownKey: {outbox.KindRefusedKey, outbox.StateRefused},
 		"unauthorized":          {outbox.KindUnproven, outbox.StateRetrying},
 	} {
 		t.Run(want[0], func(t *testing.T) {

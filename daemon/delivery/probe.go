@@ -13,8 +13,8 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 )
 
 // hintURL shows the form of a server URL.
@@ -41,7 +41,7 @@ type Candidate struct {
 
 // CandidateOf returns the server of a configuration.
 func CandidateOf(c *config.Config, server, key string) Candidate {
-	proven := c.Protocol != "plain" && keyproof.Memory{Path: c.ProvenServersFile()}.Has(server)
+	proven := c.Protocol != "plain" && protocol.ProvenServers{Path: c.ProvenServersFile()}.Has(server)
 	return Candidate{Server: server, Key: key, Agent: "ccship/" + c.Version, Proven: proven}
 }
 
@@ -58,7 +58,7 @@ func Probe(ctx context.Context, c Candidate) (Probed, error) {
 	shared := outbox.NewClient(1)
 	defer shared.CloseIdleConnections()
 	p := probe{base: base, name: name, key: c.Key, agent: c.Agent, proven: c.Proven}
-	p.client = keyproof.NewClient(shared, base, name, func() bool { return p.proven })
+	p.client = protocol.NewProvenClient(shared, base, name, func() bool { return p.proven })
 	defer p.client.CloseIdleConnections()
 	return p.run(ctx)
 }
@@ -177,10 +177,10 @@ func (p *probe) unreachable(ctx context.Context, err error) error {
 	} else if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if unproven, ok := errors.AsType[*keyproof.UnprovenError](err); ok {
+	if unproven, ok := errors.AsType[*protocol.UnprovenError](err); ok {
 		return p.unproven(unproven)
 	}
-	if busy, ok := errors.AsType[*keyproof.BusyError](err); ok {
+	if busy, ok := errors.AsType[*protocol.ProofBusyError](err); ok {
 		return p.busy(fmt.Sprintf("%d %s", busy.Status, http.StatusText(busy.Status)))
 	}
 	return control.Unreachable("the server at "+p.name+" cannot be reached: "+err.Error(),
@@ -188,7 +188,7 @@ func (p *probe) unreachable(ctx context.Context, err error) error {
 }
 
 // unproven is the error for a server that does not prove to know the key. One that has no such key says so.
-func (p *probe) unproven(e *keyproof.UnprovenError) error {
+func (p *probe) unproven(e *protocol.UnprovenError) error {
 	if e.UnknownKey {
 		return p.refused("401 Unauthorized")
 	}

@@ -13,18 +13,18 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/keyproof"
+	"github.com/ccship/ccship/protocol"
 )
 
 func TestProbe(t *testing.T) {
 	var asked []string
 	status, body, announces := 0, "", false
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/base"+keyproof.Path {
-			a, ok := keyproof.Respond(sha256.Sum256([]byte("k3y")), "s", r.URL.Query())
+		if r.URL.Path == "/base"+protocol.KeyProofPath {
+			a, ok := protocol.RespondKeyProof(sha256.Sum256([]byte("k3y")), "s", r.URL.Query())
 			if !ok {
 				w.WriteHeader(http.StatusUnauthorized)
-				_, _ = io.WriteString(w, `{"error":{"code":"`+keyproof.CodeUnknownKey+`"}}`)
+				_, _ = io.WriteString(w, `{"error":{"code":"`+protocol.CodeUnknownKey+`"}}`)
 				return
 			}
 			_ = json.NewEncoder(w).Encode(a)
@@ -116,7 +116,7 @@ func TestProbeProof(t *testing.T) {
 		{"was one before", false, true, "", "unproven", "tunnel"},
 		{"was never one", false, false, "", "", ""},
 		{"is older than the proof", true, false, "unauthorized", "unproven", "update ccship-server"},
-		{"does not have the key", true, false, keyproof.CodeUnknownKey, "refused_key", "key create"},
+		{"does not have the key", true, false, protocol.CodeUnknownKey, "refused_key", "key create"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			keys := 0
@@ -124,7 +124,7 @@ func TestProbeProof(t *testing.T) {
 				if r.Header.Get("X-API-Key") != "" {
 					keys++
 				}
-				if r.URL.Path == keyproof.Path && c.proof != "" {
+				if r.URL.Path == protocol.KeyProofPath && c.proof != "" {
 					w.WriteHeader(http.StatusUnauthorized)
 					_, _ = io.WriteString(w, `{"error":{"code":"`+c.proof+`"}}`)
 					return

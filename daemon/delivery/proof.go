@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ccship/ccship/daemon/project"
-	"github.com/ccship/ccship/keyproof"
+	"github.com/ccship/ccship/protocol"
 )
 
 // clientOf returns a client for one server. If a server with a store was there before, the client shows a key over
@@ -19,7 +19,7 @@ func (s *Servers) clientOf(dest string, base *url.URL) *http.Client {
 	if _, ok := s.client.Transport.(*http.Transport); !ok { // not made by outbox.NewClient
 		return s.client
 	}
-	own := keyproof.NewClient(s.client, base, project.ServerURL(dest), s.knownBefore(dest))
+	own := protocol.NewProvenClient(s.client, base, project.ServerURL(dest), s.knownBefore(dest))
 	s.clients[dest] = own
 	return own
 }

@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 
 	"github.com/ccship/ccship/daemon/project"
-	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 )
 
@@ -34,8 +34,8 @@ type Config struct {
 	Owner  Owner
 	Origin outbox.Origin
 	Client *http.Client
-	Proven keyproof.Memory // servers that commands without the daemon ask for a proof too
-	Plain  bool            // never use the extension of the protocol
+	Proven protocol.ProvenServers // servers that commands without the daemon ask for a proof too
+	Plain  bool                   // never use the extension of the protocol
 	Log    *slog.Logger
 }
 
@@ -47,7 +47,7 @@ type Servers struct {
 	origin outbox.Origin
 	plain  bool
 	client *http.Client
-	proven keyproof.Memory
+	proven protocol.ProvenServers
 	log    *slog.Logger
 
 	contacts    contacts

@@ -11,8 +11,8 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/project"
-	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -51,7 +51,7 @@ func newServers(t *testing.T, path string, owner *testOwner) (s *Servers, keyPat
 		t.Fatal(err)
 	}
 	s = New(Config{State: db, Owner: owner, Client: outbox.NewClient(1), Log: slog.New(slog.DiscardHandler),
-		Proven: keyproof.Memory{Path: filepath.Join(dir, "proven")}})
+		Proven: protocol.ProvenServers{Path: filepath.Join(dir, "proven")}})
 	s.SetOwn(&cfg)
 	return s, keyPath
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/service"
-	"github.com/ccship/ccship/keyproof"
+	"github.com/ccship/ccship/protocol"
 )
 
 // patience is how long anything may take on the slowest machine, and hangs how much longer than on a quick one a test
@@ -253,11 +253,11 @@ func (m *manager) did(verb string) error {
 // takeAll is a server that speaks the extension, and takes everything from those who know the key.
 func takeAll(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Ccship-Protocol", "1")
-	if r.URL.Path == keyproof.Path {
-		a, ok := keyproof.Respond(sha256.Sum256([]byte("k3y")), "s", r.URL.Query())
+	if r.URL.Path == protocol.KeyProofPath {
+		a, ok := protocol.RespondKeyProof(sha256.Sum256([]byte("k3y")), "s", r.URL.Query())
 		if !ok {
 			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = io.WriteString(w, `{"error":{"code":"`+keyproof.CodeUnknownKey+`"}}`)
+			_, _ = io.WriteString(w, `{"error":{"code":"`+protocol.CodeUnknownKey+`"}}`)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(a)
@@ -286,8 +286,8 @@ func refuse(status int) http.HandlerFunc {
 		if r.URL.Path != "/healthz" {
 			w.WriteHeader(status)
 		}
-		if r.URL.Path == keyproof.Path && status == http.StatusUnauthorized {
-			_, _ = io.WriteString(w, `{"error":{"code":"`+keyproof.CodeUnknownKey+`"}}`)
+		if r.URL.Path == protocol.KeyProofPath && status == http.StatusUnauthorized {
+			_, _ = io.WriteString(w, `{"error":{"code":"`+protocol.CodeUnknownKey+`"}}`)
 		}
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 )
 
 // Codes of the errors that only this package has.
@@ -52,7 +52,7 @@ type Client struct {
 // New returns a client of the server at a base URL that people call name. Only a ccship-server gives anything back, so
 // over plain HTTP it shows the key only to who proves to know it.
 func New(base *url.URL, name string, key func() (string, error), agent string) *Client {
-	client := keyproof.NewClient(outbox.NewClient(1), base, name, keyproof.Always)
+	client := protocol.NewProvenClient(outbox.NewClient(1), base, name, protocol.AlwaysKnown)
 	return &Client{Base: base, Key: key, HTTP: client, Agent: agent}
 }
 
@@ -185,14 +185,14 @@ func (c *Client) failed(ctx context.Context, err error) error {
 	if errors.As(err, &u) {
 		err = u.Err // without the address, which the caller knows
 	}
-	if e, ok := errors.AsType[*keyproof.UnprovenError](err); ok {
+	if e, ok := errors.AsType[*protocol.UnprovenError](err); ok {
 		return unproven(e)
 	}
 	return unreachable(err)
 }
 
 // unproven is the error for a server that does not prove to know the key.
-func unproven(e *keyproof.UnprovenError) error {
+func unproven(e *protocol.UnprovenError) error {
 	switch {
 	case e.UnknownKey:
 		return refusedKey(e.Status)

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 
@@ -180,10 +179,10 @@ func (s *Server) proof(w http.ResponseWriter, r *http.Request) {
 	key, err := s.access.Proven(r.Context(), s.access.Remote(r), q.Get("key"), nonce, q.Get("proof"))
 	switch id := s.store.StoreID(); {
 	case errors.Is(err, auth.ErrUnauthorized):
-		s.refuse(w, r, wire.Refuse(http.StatusUnauthorized, keyproof.CodeUnknownKey, "no key fits this proof"))
+		s.refuse(w, r, wire.Refuse(http.StatusUnauthorized, protocol.CodeUnknownKey, "no key fits this proof"))
 	case err != nil:
 		s.refuse(w, r, err)
 	default:
-		s.answer(w, http.StatusOK, keyproof.Answer{Store: id, Proof: keyproof.Server(key.Hash, nonce, id)})
+		s.answer(w, http.StatusOK, protocol.KeyProof{Store: id, Proof: protocol.ServerProof(key.Hash, nonce, id)})
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/keyproof"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 )
@@ -18,7 +18,7 @@ func TestProofOfNewKey(t *testing.T) {
 	ask := func(key string, want int) {
 		t.Helper()
 		hash, nonce := auth.HashKey(key), rand.Text()
-		q := url.Values{"key": {keyproof.ID(hash)}, "nonce": {nonce}, "proof": {keyproof.Client(hash, nonce)}}
+		q := url.Values{"key": {protocol.KeyID(hash)}, "nonce": {nonce}, "proof": {protocol.ClientProof(hash, nonce)}}
 		if a := r.get("/api/proof?" + q.Encode()); a.status != want {
 			t.Errorf("%d %s, want %d", a.status, a.body, want)
 		}
@@ -36,20 +36,20 @@ func (r *rig) proof(key string) {
 	ask := func(id, nonce, proof string) string {
 		return "/api/proof?" + url.Values{"key": {id}, "nonce": {nonce}, "proof": {proof}}.Encode()
 	}
-	a := r.get(ask(keyproof.ID(hash), nonce, keyproof.Client(hash, nonce)))
-	var said keyproof.Answer
+	a := r.get(ask(protocol.KeyID(hash), nonce, protocol.ClientProof(hash, nonce)))
+	var said protocol.KeyProof
 	if err := json.Unmarshal(a.body, &said); err != nil || a.status != 200 || said.Store == "" ||
-		said.Proof != keyproof.Server(hash, nonce, said.Store) {
+		said.Proof != protocol.ServerProof(hash, nonce, said.Store) {
 		r.t.Errorf("the server does not prove to know the key: %d %s %v", a.status, a.body, err)
 	}
 	for what, path := range map[string]string{
-		"a wrong proof":        ask(keyproof.ID(hash), nonce, keyproof.Server(hash, nonce, said.Store)),
-		"another nonce":        ask(keyproof.ID(hash), rand.Text(), keyproof.Client(hash, nonce)),
-		"no nonce":             ask(keyproof.ID(hash), "", keyproof.Client(hash, "")),
-		"an unknown key":       ask(strings.Repeat("0", 32), nonce, keyproof.Client(hash, nonce)),
-		"nothing but the name": ask(keyproof.ID(hash), nonce, ""),
+		"a wrong proof":        ask(protocol.KeyID(hash), nonce, protocol.ServerProof(hash, nonce, said.Store)),
+		"another nonce":        ask(protocol.KeyID(hash), rand.Text(), protocol.ClientProof(hash, nonce)),
+		"no nonce":             ask(protocol.KeyID(hash), "", protocol.ClientProof(hash, "")),
+		"an unknown key":       ask(strings.Repeat("0", 32), nonce, protocol.ClientProof(hash, nonce)),
+		"nothing but the name": ask(protocol.KeyID(hash), nonce, ""),
 	} {
-		if a := r.get(path); a.status != 401 || !strings.Contains(string(a.body), keyproof.CodeUnknownKey) || strings.Contains(string(a.body), "proof\":") {
+		if a := r.get(path); a.status != 401 || !strings.Contains(string(a.body), protocol.CodeUnknownKey) || strings.Contains(string(a.body), "proof\":") {
 			r.t.Errorf("%s: %d %s", what, a.status, a.body)
 		}
 	}

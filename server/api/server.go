@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/internal/samehost"
-	"github.com/ccship/ccship/keyproof"
+
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
@@ -93,7 +93,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /metrics", s.showMetrics)
 	mux.HandleFunc("GET "+samehost.Path, samehost.Answer)
-	mux.HandleFunc("GET "+keyproof.Path, s.proof)
+	mux.HandleFunc("GET "+protocol.KeyProofPath, s.proof)
 	for _, r := range s.routes() {
 		mux.HandleFunc(r.pattern, s.guard(r))
 	}

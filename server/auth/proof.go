@@ -6,14 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ccship/ccship/keyproof"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 )
 
 // keyIDs finds keys by their public names. Safe for concurrent use.
 type keyIDs struct {
 	mu     sync.Mutex
-	hashes map[string][32]byte // by keyproof.ID; guarded by mu
+	hashes map[string][32]byte // by protocol.KeyID; guarded by mu
 	read   time.Time           // when the store was asked for hashes; guarded by mu
 }
 
@@ -33,7 +33,7 @@ func (k *keyIDs) hash(ctx context.Context, store server.Keys, id string) (hash [
 	}
 	k.hashes, k.read = make(map[string][32]byte, len(list)), began
 	for _, key := range list {
-		k.hashes[keyproof.ID(key.Hash)] = key.Hash
+		k.hashes[protocol.KeyID(key.Hash)] = key.Hash
 	}
 	hash, ok = k.hashes[id]
 	return hash, ok, nil
@@ -41,7 +41,7 @@ func (k *keyIDs) hash(ctx context.Context, store server.Keys, id string) (hash [
 
 // Proven returns the key that a client names by its id, if the client proves that it knows the key. Errors as of Key.
 func (a *Access) Proven(ctx context.Context, remote, id, nonce, proof string) (server.Key, error) {
-	if !keyproof.ValidNonce(nonce) || len(id) > maxToken || len(proof) > maxToken {
+	if !protocol.ValidNonce(nonce) || len(id) > maxToken || len(proof) > maxToken {
 		return server.Key{}, ErrUnauthorized
 	}
 	wrong := HashKey(id)
@@ -54,7 +54,7 @@ func (a *Access) Proven(ctx context.Context, remote, id, nonce, proof string) (s
 	}
 	var key server.Key
 	err = ErrUnauthorized
-	if ok && keyproof.Equal(proof, keyproof.Client(hash, nonce)) {
+	if ok && protocol.EqualProofs(proof, protocol.ClientProof(hash, nonce)) {
 		key, err = a.keys.check(ctx, hash)
 	}
 	if err == nil && !key.User.Disabled.IsZero() {

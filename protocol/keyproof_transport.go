@@ -1,4 +1,4 @@
-package keyproof
+package protocol
 
 import (
 	"bufio"
@@ -21,8 +21,8 @@ import (
 // keyHeader is the header with the key.
 const keyHeader = "X-API-Key"
 
-// patience limits how long a server may take for its proof.
-const patience = 20 * time.Second
+// proofPatience limits how long a server may take for its proof.
+const proofPatience = 20 * time.Second
 
 // UnprovenError means that a request was not sent, because the server at the address did not prove that it knows the
 // key.
@@ -62,10 +62,10 @@ func (e *UnprovenError) Hint() string {
 		"another kind there yourself, set protocol = \"plain\""
 }
 
-// Transport sends requests to one server. Over plain HTTP it shows the key only on connections whose other end has
-// proven that it knows the key: each connection begins with the proof. Requests without a key, and all requests over
-// TLS, which authenticates the server by itself, go through Plain. Safe for concurrent use.
-type Transport struct {
+// provenTransport sends requests to one server. Over plain HTTP it shows the key only on connections whose other end
+// has proven that it knows the key: each connection begins with the proof. Requests without a key, and all requests
+// over TLS, which authenticates the server by itself, go through Plain. Safe for concurrent use.
+type provenTransport struct {
 	Base  *url.URL        // of the server
 	Name  string          // of the server, for people; "": its base URL
 	Plain *http.Transport // shared with others
@@ -76,20 +76,21 @@ type Transport struct {
 	proven *http.Transport // guarded by mu
 }
 
-// Always is for requests that only a server with the proof can answer.
-func Always() bool { return true }
+// AlwaysKnown is the known of NewProvenClient for requests that only a server with the proof can answer.
+func AlwaysKnown() bool { return true }
 
-// NewClient returns a client with the policy of shared for one server, with a Transport of its own. The transport of
-// shared must be an *http.Transport, which both use from then on. base is the server's URL, name what people call it.
-func NewClient(shared *http.Client, base *url.URL, name string, known func() bool) *http.Client {
+// NewProvenClient returns a client with the policy of shared for one server, which shows a key over plain HTTP only to
+// a server that proves to know it. The transport of shared must be an *http.Transport, which both use from then on.
+// base is the server's URL, name what people call it, known whether the server must prove itself.
+func NewProvenClient(shared *http.Client, base *url.URL, name string, known func() bool) *http.Client {
 	own := *shared
 	plain, _ := shared.Transport.(*http.Transport)
-	own.Transport = &Transport{Base: base, Name: name, Plain: plain, Known: known}
+	own.Transport = &provenTransport{Base: base, Name: name, Plain: plain, Known: known}
 	return &own
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *provenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	key := req.Header.Get(keyHeader)
 	if key == "" || req.URL.Scheme != "http" || !t.Known() || t.proxied(req) {
 		return t.Plain.RoundTrip(req)
@@ -101,12 +102,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// BusyError is returned for a request that was not made, because the server cannot prove anything now.
-type BusyError struct {
+// ProofBusyError is returned for a request that was not made, because the server cannot prove anything now.
+type ProofBusyError struct {
 	Status int // of its answer
 }
 
-func (e *BusyError) Error() string {
+func (e *ProofBusyError) Error() string {
 	return fmt.Sprintf("ask for proof: the server answers %d %s", e.Status, http.StatusText(e.Status))
 }
 
@@ -134,7 +135,7 @@ func (e *movedError) answer(req *http.Request) *http.Response {
 }
 
 // proxied reports whether a request goes through a proxy of the user's choice, which reads the key anyway.
-func (t *Transport) proxied(req *http.Request) bool {
+func (t *provenTransport) proxied(req *http.Request) bool {
 	if t.Plain.Proxy == nil {
 		return false
 	}
@@ -143,7 +144,7 @@ func (t *Transport) proxied(req *http.Request) bool {
 }
 
 // CloseIdleConnections closes connections that no request uses.
-func (t *Transport) CloseIdleConnections() {
+func (t *provenTransport) CloseIdleConnections() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.proven != nil {
@@ -152,7 +153,7 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // provenFor returns a transport whose connections all have proven to know a key.
-func (t *Transport) provenFor(key string) *http.Transport {
+func (t *provenTransport) provenFor(key string) *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.proven != nil && t.key == key {
@@ -183,15 +184,15 @@ func (t *Transport) provenFor(key string) *http.Transport {
 
 // prove makes the other end of a connection prove that it knows the key. closes: it ends the connection after its
 // answer.
-func (t *Transport) prove(ctx context.Context, conn net.Conn, key string) (closes bool, err error) {
+func (t *provenTransport) prove(ctx context.Context, conn net.Conn, key string) (closes bool, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	defer stop()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(proofPatience)); err != nil {
 		return false, fmt.Errorf("ask for proof: %w", err)
 	}
 	hash, nonce := sha256.Sum256([]byte(key)), rand.Text()
-	to := t.Base.JoinPath(Path)
-	to.RawQuery = url.Values{"key": {ID(hash)}, "nonce": {nonce}, "proof": {Client(hash, nonce)}}.Encode()
+	to := t.Base.JoinPath(KeyProofPath)
+	to.RawQuery = url.Values{"key": {KeyID(hash)}, "nonce": {nonce}, "proof": {ClientProof(hash, nonce)}}.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
 	if err != nil {
 		return false, fmt.Errorf("ask for proof: %w", err)
@@ -224,7 +225,7 @@ func (t *Transport) prove(ctx context.Context, conn net.Conn, key string) (close
 
 // unanswered is the error for a peer that sends no complete answer. An answer that is not HTTP is no proof; a broken
 // connection proves nothing either way.
-func (t *Transport) unanswered(ctx context.Context, err error) error {
+func (t *provenTransport) unanswered(ctx context.Context, err error) error {
 	var broken net.Error
 	if ctx.Err() != nil || errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("ask for proof: %w", err)
@@ -233,10 +234,10 @@ func (t *Transport) unanswered(ctx context.Context, err error) error {
 }
 
 // judge checks an answer. A server that cannot answer now may prove itself later.
-func (t *Transport) judge(status int, text []byte, hash [32]byte, nonce string) error {
+func (t *provenTransport) judge(status int, text []byte, hash [32]byte, nonce string) error {
 	switch {
 	case status >= 500 || status == http.StatusTooManyRequests:
-		return &BusyError{status}
+		return &ProofBusyError{status}
 	case status == http.StatusUnauthorized:
 		e := UnprovenError{Server: t.server(), Why: "it answers 401, as a server older than the proof does", Status: status}
 		var a struct{ Error struct{ Code string } }
@@ -245,19 +246,19 @@ func (t *Transport) judge(status int, text []byte, hash [32]byte, nonce string) 
 	case status != http.StatusOK:
 		return t.unproven(status, fmt.Sprintf("it answers %d %s", status, http.StatusText(status)))
 	}
-	var a Answer
+	var a KeyProof
 	if err := json.Unmarshal(bytes.TrimSpace(text), &a); err != nil {
 		return t.unproven(status, "its answer is no proof")
 	}
-	if !Equal(a.Proof, Server(hash, nonce, a.Store)) {
+	if !EqualProofs(a.Proof, ServerProof(hash, nonce, a.Store)) {
 		return t.unproven(status, "its proof is wrong")
 	}
 	return nil
 }
 
-func (t *Transport) unproven(status int, why string) error {
+func (t *provenTransport) unproven(status int, why string) error {
 	return &UnprovenError{Server: t.server(), Why: why, Status: status}
 }
 
 // server is what people call it.
-func (t *Transport) server() string { return cmp.Or(t.Name, t.Base.Redacted()) }
+func (t *provenTransport) server() string { return cmp.Or(t.Name, t.Base.Redacted()) }

@@ -1,4 +1,4 @@
-package keyproof
+package protocol
 
 import (
 	"crypto/rand"
@@ -21,7 +21,7 @@ import (
 func prover(key string) http.HandlerFunc {
 	hash := sha256.Sum256([]byte(key))
 	return func(w http.ResponseWriter, r *http.Request) {
-		a, ok := Respond(hash, "s", r.URL.Query())
+		a, ok := RespondKeyProof(hash, "s", r.URL.Query())
 		if !ok {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -30,8 +30,8 @@ func prover(key string) http.HandlerFunc {
 	}
 }
 
-// TestTransport shows a key over a connection only after its other end has proven to know it, once a connection.
-func TestTransport(t *testing.T) {
+// TestProvenTransport shows a key over a connection only after its other end has proven to know it, once a connection.
+func TestProvenTransport(t *testing.T) {
 	const key = "ccs_right"
 	for _, test := range []struct {
 		name   string
@@ -52,7 +52,7 @@ func TestTransport(t *testing.T) {
 			prover(key)(w, r)
 		}, "", true, 1, 2, true},
 		{"sends the proof back", func(w http.ResponseWriter, r *http.Request) {
-			_ = json.NewEncoder(w).Encode(Answer{Proof: r.URL.Query().Get("proof")})
+			_ = json.NewEncoder(w).Encode(KeyProof{Proof: r.URL.Query().Get("proof")})
 		}, "", true, 2, 0, false},
 		{"says too much", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 1<<20)) }, "", true, 2, 0, false},
 	} {
@@ -62,7 +62,7 @@ func TestTransport(t *testing.T) {
 				if r.Header.Get(keyHeader) != "" {
 					keys.Add(1)
 				}
-				if r.URL.Path == test.base+Path {
+				if r.URL.Path == test.base+KeyProofPath {
 					proofs.Add(1)
 					test.answer(w, r)
 				}
@@ -73,7 +73,7 @@ func TestTransport(t *testing.T) {
 				t.Fatal(err)
 			}
 			plain := &http.Transport{DialContext: (&net.Dialer{}).DialContext}
-			transport := &Transport{Base: base, Plain: plain, Known: func() bool { return test.known }}
+			transport := &provenTransport{Base: base, Plain: plain, Known: func() bool { return test.known }}
 			defer transport.CloseIdleConnections()
 			defer plain.CloseIdleConnections()
 			for range 2 {
@@ -99,7 +99,7 @@ func TestTransport(t *testing.T) {
 }
 
 // A server that sends everybody on is followed, by the policy of the client, without a key over the first connection.
-func TestMoved(t *testing.T) {
+func TestProofMoved(t *testing.T) {
 	var keys atomic.Int64
 	to := "https://127.0.0.1:1"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func TestMoved(t *testing.T) {
 		Transport:     &http.Transport{DialContext: (&net.Dialer{}).DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	client := NewClient(shared, base, "", Always)
+	client := NewProvenClient(shared, base, "", AlwaysKnown)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/me?a=b", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -137,8 +137,8 @@ func TestMoved(t *testing.T) {
 }
 
 // What one process notes, another knows.
-func TestMemory(t *testing.T) {
-	m := Memory{filepath.Join(t.TempDir(), "proven")}
+func TestProvenServers(t *testing.T) {
+	m := ProvenServers{filepath.Join(t.TempDir(), "proven")}
 	for range 2 {
 		for _, server := range []string{"http://a", "http://b"} {
 			if err := m.Add(server); err != nil {
@@ -153,7 +153,7 @@ func TestMemory(t *testing.T) {
 	if !m.Has("http://a") || m.Has("http://") || m.Has("") {
 		t.Error("other servers than were noted")
 	}
-	if unreadable := (Memory{t.TempDir()}); !unreadable.Has("http://a") {
+	if unreadable := (ProvenServers{t.TempDir()}); !unreadable.Has("http://a") {
 		t.Error("what cannot be read names no server")
 	}
 }
@@ -164,8 +164,8 @@ func TestProofs(t *testing.T) {
 	nonce := rand.Text()
 	seen := map[string]bool{}
 	for _, proof := range []string{
-		Client(a, nonce), Client(b, nonce), Client(a, rand.Text()), Server(a, nonce, "s"), Server(b, nonce, "s"),
-		Server(a, nonce, "t"), Server(a, rand.Text(), "s"), Server(a, nonce, ""), ID(a), ID(b),
+		ClientProof(a, nonce), ClientProof(b, nonce), ClientProof(a, rand.Text()), ServerProof(a, nonce, "s"), ServerProof(b, nonce, "s"),
+		ServerProof(a, nonce, "t"), ServerProof(a, rand.Text(), "s"), ServerProof(a, nonce, ""), KeyID(a), KeyID(b),
 	} {
 		if seen[proof] {
 			t.Errorf("%s proves two things", proof)

@@ -1,4 +1,4 @@
-package keyproof
+package protocol
 
 import (
 	"errors"
@@ -11,14 +11,14 @@ import (
 	"github.com/ccship/ccship/internal/sys"
 )
 
-// Memory is a file with the addresses at which a server with the proof was seen. A server that answers there later must
-// prove itself, whatever it claims to be. Processes may use the file at the same time: lines are only added.
-type Memory struct {
+// ProvenServers is a file with the addresses at which a server with the proof was seen. A server that answers there
+// later must prove itself, whatever it claims to be. Processes may use the file at the same time: lines are only added.
+type ProvenServers struct {
 	Path string
 }
 
 // Has reports whether a server with the proof was seen at an address. A file that cannot be read may name it.
-func (m Memory) Has(server string) bool {
+func (m ProvenServers) Has(server string) bool {
 	text, err := sys.ReadOwn(m.Path)
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
@@ -27,7 +27,7 @@ func (m Memory) Has(server string) bool {
 }
 
 // Add notes an address. The folder must exist.
-func (m Memory) Add(server string) error {
+func (m ProvenServers) Add(server string) error {
 	if m.Has(server) {
 		return nil
 	}
