@@ -7,14 +7,16 @@ import (
 
 	"github.com/ccship/ccship/daemon/proof"
 
-	"github.com/ccship/ccship/internal/samehost"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/tail"
 )
 
 // prover asks servers to prove that they run on this machine.
 type prover struct{}
 
-func (prover) Prove(ctx context.Context, server string) error { return samehost.Ask(ctx, server) }
+func (prover) Prove(ctx context.Context, server string) error {
+	return protocol.AskSameHost(ctx, server)
+}
 
 // settings gives other packages the configuration in force.
 type settings struct{ d *Daemon }

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/internal/samehost"
+	"github.com/ccship/ccship/protocol"
 )
 
 const (
@@ -139,7 +139,7 @@ func TestProvenHere(t *testing.T) {
 	w.server.announces = true
 	mux := http.NewServeMux()
 	mux.Handle("/", w.server)
-	mux.HandleFunc("GET "+samehost.Path, samehost.Answer)
+	mux.HandleFunc("GET "+protocol.SameHostPath, protocol.AnswerSameHost)
 	web := httptest.NewServer(mux)
 	t.Cleanup(web.Close)
 	w.cfg.ServerURL = web.URL

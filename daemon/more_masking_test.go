@@ -10,7 +10,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 
-	"github.com/ccship/ccship/internal/samehost"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
@@ -23,7 +23,7 @@ type local map[string]int // how often each was asked
 
 func (l local) Prove(_ context.Context, server string) error {
 	if _, is := l[server]; !is {
-		return samehost.ErrElsewhere
+		return protocol.ErrOtherHost
 	}
 	l[server]++
 	return nil

@@ -33,17 +33,17 @@ cmd/ccship-mcp: daemon/control
 cmd/ccship-server: cmd/ccship/term internal/amount internal/sys daemon/config server server/api server/audit server/auth server/derive server/limit server/store server/store/postgres server/store/sqlite server/web server/web/page transcript transcript/price transcript/redact daemon/control internal/service protocol
 cmd/ccship/history: daemon/control transcript/provenance
 cmd/ccship/screen: cmd/ccship/show cmd/ccship/term internal/amount daemon/control daemon/library daemon/remote
-cmd/ccship/setup: cmd/ccship/show cmd/ccship/term internal/amount daemon/config daemon/control daemon/delivery daemon/remote internal/service internal/sys outbox packaging daemon internal/samehost
+cmd/ccship/setup: cmd/ccship/show cmd/ccship/term internal/amount daemon/config daemon/control daemon/delivery daemon/remote internal/service internal/sys outbox packaging daemon protocol
 cmd/ccship/show: cmd/ccship/term internal/amount daemon/control daemon/doctor daemon/library daemon/remote daemon daemon/config internal/sys transcript/provenance
 cmd/ccship/showtest: daemon/control daemon/doctor
 cmd/ccship/term: internal/amount
-daemon: daemon/proof daemon/derive daemon/config daemon/control daemon/delivery daemon/document internal/sys daemon/project daemon/remote daemon/route state state/projection tail outbox protocol transcript transcript/session daemon/library internal/service transcript/redact internal/samehost
+daemon: daemon/proof daemon/derive daemon/config daemon/control daemon/delivery daemon/document internal/sys daemon/project daemon/remote daemon/route state state/projection tail outbox protocol transcript transcript/session daemon/library internal/service transcript/redact
 daemon/config: internal/amount internal/sys daemon/project outbox transcript/redact
 daemon/control: internal/sys
 daemon/daemontest:
 daemon/delivery: protocol daemon/config daemon/control daemon/project daemon/remote outbox state tail
 daemon/derive: daemon/control daemon/route outbox state state/projection tail transcript transcript/session transcript/redact
-daemon/doctor: internal/amount daemon/config daemon/control daemon/delivery internal/service state daemon/project internal/samehost transcript
+daemon/doctor: internal/amount daemon/config daemon/control daemon/delivery internal/service state daemon/project protocol transcript
 daemon/document: daemon/config daemon/control daemon/derive daemon/project daemon/remote outbox state state/projection tail transcript transcript/session transcript/redact daemon/route
 daemon/library: internal/amount internal/sys daemon/control daemon/remote tail transcript transcript/price transcript/session transcript/redact transcript/provenance
 daemon/project: outbox
@@ -56,7 +56,6 @@ e2e/kit:
 e2e/kit/setting:
 e2e/viewer: e2e/kit
 internal/amount:
-internal/samehost: internal/sys
 internal/service: daemon/control packaging
 internal/service/servicetest:
 internal/sys:
@@ -65,7 +64,7 @@ packaging:
 packaging/release:
 protocol: internal/sys
 server: server/query transcript/provenance
-server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price internal/samehost protocol server/query transcript/provenance
+server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price protocol server/query transcript/provenance
 server/audit: server server/digest transcript transcript/redact
 server/auth: server protocol
 server/derive: server server/extract transcript transcript/price transcript/session transcript/provenance

@@ -14,12 +14,11 @@ import (
 // server that listens at an address.
 func clientRooms() map[string]string {
 	return map[string]string{
-		"protocol":          "makes clients that ask for the proof",
-		"outbox":            "makes what they share",
-		"internal/samehost": "shows no key",
-		"daemon/control":    "asks the socket",
-		"daemon":            "passes outbox's to delivery",
-		"daemon/remote":     "wraps outbox's in protocol's", "daemon/delivery": "wraps outbox's in protocol's",
+		"protocol":       "makes clients that ask for the proof, and one that shows no key",
+		"outbox":         "makes what they share",
+		"daemon/control": "asks the socket",
+		"daemon":         "passes outbox's to delivery",
+		"daemon/remote":  "wraps outbox's in protocol's", "daemon/delivery": "wraps outbox's in protocol's",
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package protocol is what client and server share: names of headers and errors, the ledger of writes that both keep,
-// and how each proves to the other that it knows a key. It knows nothing of what they do with them.
+// and how each proves to the other that it knows a key and where it runs. It knows nothing of what they do with them.
 package protocol
 
 // Headers of requests.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/internal/samehost"
+
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -154,8 +154,8 @@ func fakeServer() {
 
 func take(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case r.URL.Path == samehost.Path:
-		samehost.Answer(w, r)
+	case r.URL.Path == protocol.SameHostPath:
+		protocol.AnswerSameHost(w, r)
 	case r.URL.Path == "/healthz":
 		_, _ = fmt.Fprint(w, os.Getpid())
 	case r.URL.Path == protocol.KeyProofPath:

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/ccship/ccship/daemon/project"
-	"github.com/ccship/ccship/internal/samehost"
+	"github.com/ccship/ccship/protocol"
 )
 
 // checkMasking says whether secrets are masked for the server, and by which setting.
@@ -24,7 +24,7 @@ func checkMasking(ctx context.Context, x *exam) []Finding {
 	case p.err == nil && !p.kind.Extension:
 		return []Finding{{Level: Note, Text: "secrets are not masked for " + server + " (redact is auto)",
 			Detail: "a plain server at a loopback address counts as this machine; a tunnel may end there", Fix: turnOn}}
-	case samehost.Ask(ctx, server) == nil:
+	case protocol.AskSameHost(ctx, server) == nil:
 		return fine("secrets are not masked: " + server + " proves that it is on this machine (redact is auto)")
 	}
 	return fine("secrets are masked: " + server + " does not prove that it is on this machine (redact is auto)")

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/internal/samehost"
+	"github.com/ccship/ccship/protocol"
 )
 
 func TestServer(t *testing.T) {
@@ -78,8 +78,8 @@ func TestMasking(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	proves := func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == samehost.Path {
-			samehost.Answer(rw, r)
+		if r.URL.Path == protocol.SameHostPath {
+			protocol.AnswerSameHost(rw, r)
 			return
 		}
 		takeAll(rw, r)

@@ -3,13 +3,13 @@ package api
 import (
 	"net/http"
 
-	"github.com/ccship/ccship/internal/samehost"
+	"github.com/ccship/ccship/protocol"
 )
 
 // showMetrics is GET /metrics, in Prometheus' text format.
 func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 	// Without a key only by a name of this machine: a web page could have its own name point here (DNS rebinding).
-	if !s.MetricsOpen || !samehost.OverSocket(r) && !s.knows(r.Host) {
+	if !s.MetricsOpen || !protocol.OverSocket(r) && !s.knows(r.Host) {
 		if _, err := s.access.Key(r.Context(), s.access.Remote(r), r.Header.Get("X-API-Key")); err != nil {
 			s.refuse(w, r, err)
 			return

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/internal/samehost"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 
@@ -266,7 +265,7 @@ func (s *Server) checkHost(next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/healthz" && !samehost.OverSocket(r) && !s.knows(r.Host) {
+		if r.URL.Path != "/healthz" && !protocol.OverSocket(r) && !s.knows(r.Host) {
 			s.refuse(w, r, wire.Refuse(http.StatusMisdirectedRequest, "wrong_host", "this server does not go by that name"))
 			return
 		}

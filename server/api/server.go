@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/ccship/ccship/internal/samehost"
-
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
@@ -92,7 +90,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /metrics", s.showMetrics)
-	mux.HandleFunc("GET "+samehost.Path, samehost.Answer)
+	mux.HandleFunc("GET "+protocol.SameHostPath, protocol.AnswerSameHost)
 	mux.HandleFunc("GET "+protocol.KeyProofPath, s.proof)
 	for _, r := range s.routes() {
 		mux.HandleFunc(r.pattern, s.guard(r))

@@ -7,7 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/ccship/ccship/internal/samehost"
+	"github.com/ccship/ccship/protocol"
 )
 
 // TestWaitHealthy: any user of the machine can take the port between the look at it and the start of the server, and
@@ -31,7 +31,7 @@ func TestWaitHealthy(t *testing.T) {
 	if _, err := loginLink(t.Context(), Home{Dir: t.TempDir()}, impostor.URL); err == nil {
 		t.Error("whoever answers is asked for a link")
 	}
-	own := httptest.NewServer(http.HandlerFunc(samehost.Answer))
+	own := httptest.NewServer(http.HandlerFunc(protocol.AnswerSameHost))
 	defer own.Close()
 	if err := (&serverChild{url: own.URL}).waitHealthy(t.Context()); err != nil {
 		t.Errorf("the server itself: %v", err)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/remote"
-	"github.com/ccship/ccship/internal/samehost"
+	"github.com/ccship/ccship/protocol"
 )
 
 // tryLinkTime is how long the server may take to make a link.
@@ -23,7 +23,7 @@ func loginLink(ctx context.Context, home Home, server string) (remote.LoginLink,
 	}
 	ctx, cancel := context.WithTimeout(ctx, tryLinkTime)
 	defer cancel()
-	if err := samehost.Ask(ctx, server); err != nil { // before it is shown the key
+	if err := protocol.AskSameHost(ctx, server); err != nil { // before it is shown the key
 		return remote.LoginLink{}, err
 	}
 	c := remote.New(base, server, home.key, "ccship")

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/internal/samehost"
+	"github.com/ccship/ccship/protocol"
 )
 
 const (
@@ -117,7 +117,7 @@ func (s *serverChild) waitHealthy(ctx context.Context) error {
 		control.Failed("ccship-server does not answer on "+s.url, "its log is "+s.logPath))
 	defer cancel()
 	for {
-		if samehost.Ask(ctx, s.url) == nil {
+		if protocol.AskSameHost(ctx, s.url) == nil {
 			return nil
 		}
 		if failed := s.failed.Load(); failed != nil {

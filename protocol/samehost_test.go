@@ -1,4 +1,4 @@
-package samehost
+package protocol
 
 import (
 	"context"
@@ -30,22 +30,22 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// TestProof has a server of this user prove that it is here, below its base path too.
-func TestProof(t *testing.T) {
+// TestSameHost has a server of this user prove that it is here, below its base path too.
+func TestSameHost(t *testing.T) {
 	dir, err := sys.UserFolder()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var files []string // that the questions named; other processes of this user ask too
 	answer := func(w http.ResponseWriter, r *http.Request) {
-		files = append(files, keyFile(dir, r.URL.Query().Get("id")))
-		Answer(w, r)
+		files = append(files, hostKeyFile(dir, r.URL.Query().Get("id")))
+		AnswerSameHost(w, r)
 	}
-	if err := Ask(t.Context(), serve(t, answer)); err != nil {
+	if err := AskSameHost(t.Context(), serve(t, answer)); err != nil {
 		t.Error(err)
 	}
 	below := serve(t, http.StripPrefix("/base", http.HandlerFunc(answer)).ServeHTTP)
-	if err := Ask(t.Context(), below+"/base"); err != nil {
+	if err := AskSameHost(t.Context(), below+"/base"); err != nil {
 		t.Error("below a base path:", err)
 	}
 	if len(files) != 2 {
@@ -72,9 +72,9 @@ func serveSocket(t *testing.T, at string, h http.HandlerFunc) {
 	t.Cleanup(s.Close)
 }
 
-// TestSocket has a server on a Unix socket prove that it is here, under any name of its folder. A server that passes
+// TestSameHostSocket has a server on a Unix socket prove that it is here, under any name of its folder. A server that passes
 // the question on from another socket proves nothing.
-func TestSocket(t *testing.T) {
+func TestSameHostSocket(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no links")
 	}
@@ -84,15 +84,15 @@ func TestSocket(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	own, tunnel := filepath.Join(dir, "own"), filepath.Join(dir, "tunnel")
-	serveSocket(t, own, Answer)
-	if err := Ask(t.Context(), "unix://"+own); err != nil {
+	serveSocket(t, own, AnswerSameHost)
+	if err := AskSameHost(t.Context(), "unix://"+own); err != nil {
 		t.Error(err)
 	}
 	if err := os.Symlink(dir, dir+"-too"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove(dir + "-too") })
-	if err := Ask(t.Context(), "unix://"+dir+"-too/own"); err != nil {
+	if err := AskSameHost(t.Context(), "unix://"+dir+"-too/own"); err != nil {
 		t.Error("by another name of its folder:", err)
 	}
 	ln, err := net.Listen("unix", tunnel)
@@ -114,18 +114,18 @@ func TestSocket(t *testing.T) {
 			go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
 		}
 	}()
-	if err := Ask(t.Context(), "unix://"+tunnel); !errors.Is(err, ErrElsewhere) {
+	if err := AskSameHost(t.Context(), "unix://"+tunnel); !errors.Is(err, ErrOtherHost) {
 		t.Errorf("through another socket: %v", err)
 	}
-	if err := Ask(t.Context(), "unix://"+filepath.Join(dir, "none")); err == nil {
+	if err := AskSameHost(t.Context(), "unix://"+filepath.Join(dir, "none")); err == nil {
 		t.Error("nobody proves that it is here")
 	}
 }
 
-// TestNoProof: a server that passes the question on to a server that can answer it proves nothing, nor does anybody who
+// TestSameHostNoProof: a server that passes the question on to a server that can answer it proves nothing, nor does anybody who
 // cannot read the file.
-func TestNoProof(t *testing.T) {
-	own := serve(t, Answer)
+func TestSameHostNoProof(t *testing.T) {
+	own := serve(t, AnswerSameHost)
 	to, err := url.Parse(own)
 	if err != nil {
 		t.Fatal(err)
@@ -148,11 +148,11 @@ func TestNoProof(t *testing.T) {
 			ctx, cancel = context.WithCancel(ctx)
 			cancel()
 		}
-		if err := Ask(ctx, address); err == nil {
+		if err := AskSameHost(ctx, address); err == nil {
 			t.Errorf("%s proves that it is here", name)
 		}
 	}
-	if err := Ask(t.Context(), serve(t, http.NotFound)); !errors.Is(err, ErrElsewhere) {
+	if err := AskSameHost(t.Context(), serve(t, http.NotFound)); !errors.Is(err, ErrOtherHost) {
 		t.Errorf("a server without an answer: %v", err)
 	}
 }
@@ -187,16 +187,16 @@ func tunnel(t *testing.T, to string) string {
 	return "http://" + ln.Addr().String()
 }
 
-// TestAnswer reads only what a client of this user made.
-func TestAnswer(t *testing.T) {
+// TestSameHostAnswer reads only what a client of this user made.
+func TestSameHostAnswer(t *testing.T) {
 	dir, err := sys.UserFolder()
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := "aa" + hex.EncodeToString([]byte(rand.Text()[:15])) // not that of another run
-	path := keyFile(dir, id)
+	path := hostKeyFile(dir, id)
 	t.Cleanup(func() { os.Remove(path) })
-	own := serve(t, Answer)
+	own := serve(t, AnswerSameHost)
 	ask := func(id string) int {
 		t.Helper()
 		resp, err := http.Get(own + "?id=" + url.QueryEscape(id))
@@ -212,7 +212,7 @@ func TestAnswer(t *testing.T) {
 		}
 	}
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, make([]byte, keySize), 0o600); err != nil {
+	if err := os.WriteFile(secret, make([]byte, hostKeySize), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(secret, path); err == nil {
@@ -221,7 +221,7 @@ func TestAnswer(t *testing.T) {
 		}
 		os.Remove(path)
 	}
-	if err := os.WriteFile(path, make([]byte, keySize), 0o600); err != nil {
+	if err := os.WriteFile(path, make([]byte, hostKeySize), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if status := ask(id); status != http.StatusOK {

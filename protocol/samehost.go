@@ -1,10 +1,10 @@
-// Package samehost proves over a connection that the process at its other end runs on this machine, for the same user.
-// A loopback address proves nothing: a tunnel ends there too. It does not know what follows from the proof.
-//
-// The client makes a file with a random key in a folder that only this user can read, and names the file to the server.
-// The server answers with an HMAC, under that key, of both ends of its own connection. Behind a tunnel or a proxy the
-// connection has other ends, so the question cannot be relayed to a server that could answer it.
-package samehost
+package protocol
+
+// A server proves over a connection that it runs on the client's machine, for the same user. A loopback address proves
+// nothing: a tunnel ends there too. The client makes a file with a random key in a folder that only this user can read,
+// and names the file to the server. The server answers with an HMAC, under that key, of both ends of its own
+// connection. Behind a tunnel or a proxy the connection has other ends, so the question cannot be relayed to a server
+// that could answer it.
 
 import (
 	"context"
@@ -28,32 +28,32 @@ import (
 	"github.com/ccship/ccship/internal/sys"
 )
 
-// Path is where a server answers, below its base path.
-const Path = "/here"
+// SameHostPath is where a server proves to be on the client's machine, below its base path.
+const SameHostPath = "/here"
 
 const (
-	keySize  = 32
-	patience = 10 * time.Second // a process of this machine answers at once, unless the machine is very busy
+	hostKeySize  = 32
+	hostPatience = 10 * time.Second // a process of this machine answers at once, unless the machine is very busy
 )
 
-// ErrElsewhere means that a server has not proven to be on this machine.
-var ErrElsewhere = errors.New("the server has not proven to be on this machine")
+// ErrOtherHost means that a server has not proven to be on this machine.
+var ErrOtherHost = errors.New("the server has not proven to be on this machine")
 
-// Ask asks the server at a base URL, or at unix:///PATH, for the proof. The error wraps ErrElsewhere if the server
-// answers without one.
-func Ask(ctx context.Context, address string) error {
+// AskSameHost asks the server at a base URL, or at unix:///PATH, for the proof. The error wraps ErrOtherHost if
+// the server answers without one.
+func AskSameHost(ctx context.Context, address string) error {
 	base, err := url.Parse(address)
 	if err != nil {
 		return fmt.Errorf("ask for the proof: %w", err)
 	}
-	id, key, remove, err := challenge()
+	id, key, remove, err := hostChallenge()
 	if err != nil {
 		return fmt.Errorf("ask for the proof: %w", err)
 	}
 	defer remove()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, hostPatience)
 	defer cancel()
-	var d dialer
+	var d hostDialer
 	web := http.Client{
 		Transport:     &http.Transport{DialContext: d.dial, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -61,7 +61,7 @@ func Ask(ctx context.Context, address string) error {
 	if base.Scheme == "unix" {
 		d.socket, base = base.Path, &url.URL{Scheme: "http", Host: "localhost"}
 	}
-	to := base.JoinPath(Path)
+	to := base.JoinPath(SameHostPath)
 	to.RawQuery = "id=" + id
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
 	if err != nil {
@@ -77,22 +77,22 @@ func Ask(ctx context.Context, address string) error {
 		return fmt.Errorf("ask for the proof: %w", err)
 	}
 	server, client := d.ends()
-	if answer.StatusCode != http.StatusOK || !hmac.Equal(got, proof(key, id, server, client)) {
-		return ErrElsewhere
+	if answer.StatusCode != http.StatusOK || !hmac.Equal(got, hostProof(key, id, server, client)) {
+		return ErrOtherHost
 	}
 	return nil
 }
 
-// challenge makes the file with the key; remove removes it.
-func challenge() (id string, key []byte, remove func(), err error) {
+// hostChallenge makes the file with the key; remove removes it.
+func hostChallenge() (id string, key []byte, remove func(), err error) {
 	dir, err := sys.UserFolder()
 	if err != nil {
 		return "", nil, nil, err
 	}
-	random := make([]byte, 16+keySize)
+	random := make([]byte, 16+hostKeySize)
 	_, _ = rand.Read(random) // never fails
 	id, key = hex.EncodeToString(random[:16]), random[16:]
-	path := keyFile(dir, id)
+	path := hostKeyFile(dir, id)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", nil, nil, err
@@ -106,17 +106,17 @@ func challenge() (id string, key []byte, remove func(), err error) {
 	return id, key, remove, nil
 }
 
-func keyFile(dir, id string) string { return filepath.Join(dir, "ccship-here-"+id) }
+func hostKeyFile(dir, id string) string { return filepath.Join(dir, "ccship-here-"+id) }
 
-// dialer dials loopback addresses or a socket, and remembers the ends of the last connection.
-type dialer struct {
+// hostDialer dials loopback addresses or a socket, and remembers the ends of the last connection.
+type hostDialer struct {
 	socket string // its path; "": none
 
 	mu            sync.Mutex
 	local, remote net.Addr // guarded by mu
 }
 
-func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (d *hostDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var n net.Dialer
 	if d.socket != "" {
 		network, address = "unix", d.socket
@@ -126,7 +126,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 		return nil, err
 	}
 	if !isHere(conn.RemoteAddr()) {
-		return nil, errors.Join(ErrElsewhere, conn.Close())
+		return nil, errors.Join(ErrOtherHost, conn.Close())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,7 +134,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	return conn, nil
 }
 
-func (d *dialer) ends() (server, client string) {
+func (d *hostDialer) ends() (server, client string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.local == nil {
@@ -167,8 +167,8 @@ func end(address string) netip.AddrPort {
 // isHere reports whether an address is a socket or a loopback address.
 func isHere(a net.Addr) bool { return a.Network() == "unix" || end(a.String()).Addr().IsLoopback() }
 
-// proof is what a server answers over a connection.
-func proof(key []byte, id, server, client string) []byte {
+// hostProof is what a server answers over a connection.
+func hostProof(key []byte, id, server, client string) []byte {
 	h := hmac.New(sha256.New, key)
 	fmt.Fprintf(h, "ccship here\n%s\n%s\n%s\n", id, server, client)
 	return hex.AppendEncode(nil, h.Sum(nil))
@@ -180,13 +180,13 @@ func OverSocket(r *http.Request) bool {
 	return ok && at.Network() == "unix"
 }
 
-var idForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+var hostIDForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// Answer handles GET Path?id=: it proves that this process can read the client's file, or answers 404.
-func Answer(w http.ResponseWriter, r *http.Request) {
+// AnswerSameHost handles GET SameHostPath?id=: it proves that this process can read the client's file, or answers 404.
+func AnswerSameHost(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	key, err := readKey(id)
+	key, err := readHostKey(id)
 	if !ok || err != nil || !OverSocket(r) && !end(r.RemoteAddr).Addr().IsLoopback() {
 		http.Error(w, "no such file of this user on this machine", http.StatusNotFound)
 		return
@@ -194,24 +194,24 @@ func Answer(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain")
 	w.Header().Set("Cache-Control", "no-store")
 	server, client := ends(local, r.RemoteAddr)
-	_, _ = w.Write(proof(key, id, server, client)) // a caller that has gone gets no proof
+	_, _ = w.Write(hostProof(key, id, server, client)) // a caller that has gone gets no proof
 }
 
-// readKey reads the key of a client of this user.
-func readKey(id string) ([]byte, error) {
-	if !idForm.MatchString(id) {
+// readHostKey reads the key of a client of this user.
+func readHostKey(id string) ([]byte, error) {
+	if !hostIDForm.MatchString(id) {
 		return nil, errors.New("not an id")
 	}
 	dir, err := sys.UserFolder()
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Lstat(keyFile(dir, id))
-	if err != nil || !info.Mode().IsRegular() || info.Size() != keySize {
+	info, err := os.Lstat(hostKeyFile(dir, id))
+	if err != nil || !info.Mode().IsRegular() || info.Size() != hostKeySize {
 		return nil, errors.Join(errors.New("not a key"), err)
 	}
-	key, err := os.ReadFile(keyFile(dir, id))
-	if err == nil && len(key) != keySize {
+	key, err := os.ReadFile(hostKeyFile(dir, id))
+	if err == nil && len(key) != hostKeySize {
 		err = errors.New("not a key")
 	}
 	return key, err
