@@ -17,12 +17,14 @@ const nothing = "nothing more"
 
 var rows = []row{
 	{"floor", "imports beside a program that posts lines and keeps nothing",
-		"a minute; quick: seconds", nothing, "imports rounds folder", floor},
-	{"field", "ccship beside programs that ship logs", "hours; quick: ten minutes",
-		"node, syslog-ng, the network for a collector, where there are any", "parts only rounds imports files folder",
-		tests("./bench/field", "TestField")},
+		"a minute; quick: seconds", nothing, "imports rounds", floor},
+	{"delivery", "ccship beside programs that ship logs: imports, lines, and what rewinds, kills and outages take",
+		"hours; quick: ten minutes", "syslog-ng, the network for a collector, where there are any", "parts only rounds imports",
+		tests("./bench/delivery", "TestDelivery")},
+	{"chain", "ccship, ccship-server and its database: from the disk until a search finds a line; verify",
+		"minutes", "PostgreSQL", "sizes stores rounds folder", tests("./bench/server", "TestChain")},
 	{"server", "ccship-server on both databases: storage, CPU, reads, daemons", "hours; quick: minutes", "PostgreSQL",
-		"sizes stores parts daemons before folder serve version", tests("./bench/server", "TestServer")},
+		"sizes stores parts daemons before folder", tests("./bench/server", "TestServer")},
 	{"recall", "search on both databases: sessions by words of titles that are not stored, and phrases",
 		"minutes", "PostgreSQL, transcripts in folder=", "folder stores", tests("./bench/server", "TestRecall")},
 	{"why", "`ccship why` on a repository that keeps the transcripts of its commits: right names, wrong ones, silence",
@@ -91,7 +93,7 @@ func floor(_ row, c call) error {
 	if c.quick {
 		more = append(more, "imports=2", "rounds=1")
 	}
-	return c.test(c.told(more...), "-run=TestField", "./bench/field")
+	return c.test(c.told(more...), "-run=TestDelivery", "./bench/delivery")
 }
 
 func chaos(_ row, c call) error {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -28,7 +29,7 @@ func TestShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := corpus.Measure(corpus.Plan{Seed: 1, Bytes: size}.Sessions(), source(t),
+	got := measure(corpus.Plan{Seed: 1, Bytes: size}.Sessions(), source(t),
 		func(dst, raw []byte) []byte { return encoder.EncodeAll(raw, dst) })
 	for _, c := range []struct {
 		what           string
@@ -77,26 +78,77 @@ func TestSame(t *testing.T) {
 	t.Logf("%d sessions, %d rewound", len(all), rewound)
 }
 
-// TestFolder repeats a folder's transcripts: what is theirs stays, ids differ from copy to copy.
+// TestFolder: a folder's transcripts are sessions as they are, and Write writes them.
 func TestFolder(t *testing.T) {
-	dir := t.TempDir()
-	line := `{"uuid":"0a1b2c3d-0000-4000-8000-000000000001","id":"msg_01QwErTyUiOpAsDfGhJkLzXc","text":"a_01 b-1"}`
-	if err := os.WriteFile(dir+"/one.jsonl", []byte(line+"\n"), 0o600); err != nil {
+	dir, to := t.TempDir(), t.TempDir()
+	const text = `{"uuid":"0a1b2c3d"}` + "\nno JSON\n"
+	if err := os.WriteFile(dir+"/one.jsonl", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all, err := corpus.Plan{Seed: 1, Bytes: int64(3 * (len(line) + 1))}.Folder(dir)
-	if err != nil || len(all) != 3 {
+	all, err := corpus.Plan{Seed: 1}.Folder(dir)
+	if err != nil || len(all) != 1 {
 		t.Fatalf("%d sessions, %v", len(all), err)
 	}
-	seen := map[string]bool{}
-	for i, s := range all {
-		got := s.Chunks(nil)[0].Lines
-		if len(got) != 1 || len(got[0]) != len(line) || !json.Valid([]byte(got[0])) || seen[got[0]] || seen[s.ID] {
-			t.Errorf("copy %d: %q", i, got)
+	lines, bytes, err := corpus.Write(to, all, nil)
+	got, e := os.ReadFile(to + "/" + all[0].Path)
+	if err != nil || e != nil || lines != 2 || bytes != int64(len(text)) || string(got) != text {
+		t.Errorf("%d lines, %d bytes, %q, %v %v", lines, bytes, got, err, e)
+	}
+}
+
+// shape is what matters to a store about lines: how long they are, what they are, and how far they can be compressed.
+type shape struct {
+	P50, P90    int                // bytes of a line
+	Long        float64            // share of lines above 64 KiB
+	Share       map[string]float64 // of the bytes, by kind of record
+	PackedToRaw float64            // blocks of 128 KiB, compressed
+}
+
+// measure measures sessions; pack compresses a block.
+func measure(all []corpus.Session, src *corpus.Source, pack func(dst, raw []byte) []byte) shape {
+	var lengths []int
+	var total, packed int
+	var block []byte
+	s := shape{Share: map[string]float64{}}
+	for _, session := range all {
+		for _, chunk := range session.Chunks(src) {
+			for _, line := range chunk.Lines {
+				n := len(line) + 1
+				lengths, total = append(lengths, n), total+n
+				s.Share[kind(line)] += float64(n)
+				if block = append(append(block, line...), '\n'); len(block) >= 128<<10 {
+					packed, block = packed+len(pack(nil, block)), block[:0]
+				}
+			}
 		}
-		seen[got[0]], seen[s.ID] = true, true
 	}
-	if !seen[line] {
-		t.Error("no copy is as it was")
+	packed += len(pack(nil, block))
+	slices.Sort(lengths)
+	at := func(q float64) int { return lengths[int(q*float64(len(lengths)-1))] }
+	s.P50, s.P90 = at(.5), at(.9)
+	long, _ := slices.BinarySearch(lengths, 64<<10+1)
+	s.Long = float64(len(lengths)-long) / float64(len(lengths))
+	for kind := range s.Share {
+		s.Share[kind] /= float64(total)
 	}
+	s.PackedToRaw = float64(packed) / float64(total)
+	return s
+}
+
+// kind is a line's type, and that of its first block.
+func kind(line string) string {
+	var record struct {
+		Type    string
+		Message struct{ Content any }
+	}
+	if json.Unmarshal([]byte(line), &record) != nil {
+		return "other"
+	}
+	if list, ok := record.Message.Content.([]any); ok && len(list) > 0 {
+		if block, ok := list[0].(map[string]any); ok {
+			name, _ := block["type"].(string)
+			return record.Type + "/" + name
+		}
+	}
+	return record.Type
 }

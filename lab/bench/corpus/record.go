@@ -8,34 +8,14 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // quote appends a text as a JSON string, in the way of JSON.stringify: only what must be is escaped.
 func quote(dst []byte, text string) []byte {
-	const digits = "0123456789abcdef"
-	dst = append(dst, '"')
-	from := 0
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		dst = append(dst, text[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
-		}
-	}
-	return append(append(dst, text[from:]...), '"')
+	dst, _ = jsontext.AppendQuote(dst, text) // what is no UTF-8 is replaced
+	return dst
 }
 
 // object builds one JSON object member after member.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
@@ -37,7 +38,7 @@ type writer struct {
 // the same lines.
 func (s Session) Chunks(src *Source) []Chunk {
 	if s.given != nil {
-		return []Chunk{{Lines: s.given.lines()}}
+		return []Chunk{{Lines: strings.Split(strings.TrimSuffix(string(s.given), "\n"), "\n")}}
 	}
 	w := newWriter(src, s)
 	for w.bytes < s.Bytes {

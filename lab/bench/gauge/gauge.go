@@ -98,18 +98,18 @@ func one(pid int) (Use, error) {
 	if err != nil {
 		return u, fmt.Errorf("memory of %d: %w", pid, err)
 	}
-	u.RSS, u.Anon = field(status, "VmRSS:")<<10, field(status, "RssAnon:")<<10
+	u.RSS, u.Anon = Field(status, "VmRSS:")<<10, Field(status, "RssAnon:")<<10
 	written, err := os.ReadFile(filepath.Join(dir, "io"))
 	if err != nil {
 		return u, fmt.Errorf("writes of %d: %w", pid, err)
 	}
-	u.Written = field(written, "write_bytes:") - field(written, "cancelled_write_bytes:")
-	u.Stored = min(u.Written, field(written, "wchar:"))
+	u.Written = Field(written, "write_bytes:") - Field(written, "cancelled_write_bytes:")
+	u.Stored = min(u.Written, Field(written, "wchar:"))
 	return u, nil
 }
 
-// field is the number behind a name in one of /proc's tables; 0 when there is none.
-func field(table []byte, name string) int64 {
+// Field is the number behind a name in a table of lines, as /proc has them; 0 when there is none.
+func Field(table []byte, name string) int64 {
 	for line := range strings.Lines(string(table)) {
 		if rest, ok := strings.CutPrefix(line, name); ok {
 			n, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)

@@ -10,32 +10,6 @@ import (
 	"github.com/ccship/ccship/lab/bench/gauge"
 )
 
-// TestTreeCountsTheEnded: what a child used and wrote stays counted after it has ended.
-func TestTreeCountsTheEnded(t *testing.T) {
-	before, err := gauge.Tree(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "written")
-	script := `i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; dd if=/dev/zero of="$0" bs=1M count=8 conv=fsync 2>/dev/null`
-	cmd := exec.Command("sh", "-c", script, file)
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
-	after, err := gauge.Tree(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	used := after.Sub(before)
-	want := cmd.ProcessState.UserTime() / 2 // of the shell alone, and in ticks
-	if used.CPU < want || want == 0 {
-		t.Errorf("%s of processor time counted, the child alone used %s", used.CPU, 2*want)
-	}
-	if used.Written < 8<<20 {
-		t.Skipf("%d bytes counted as written: this folder is on no disk", used.Written)
-	}
-}
-
 // TestStoredIsWhatWasHandedOver: small writes that are flushed one by one count once, also where the kernel counts more.
 func TestStoredIsWhatWasHandedOver(t *testing.T) {
 	const whole, piece, pieces = 4 << 20, 8 << 10, 100

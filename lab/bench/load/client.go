@@ -32,9 +32,6 @@ func NewClient(base, key string, conns int) *Client {
 // As is the same connections with another user's key.
 func (c *Client) As(key string) *Client { return &Client{c.base, key, c.http} }
 
-// At is the same user and connections at another address: of the server that was started again.
-func (c *Client) At(base string) *Client { return &Client{base, c.key, c.http} }
-
 // Close closes the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

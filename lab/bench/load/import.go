@@ -11,34 +11,29 @@ import (
 	"github.com/ccship/ccship/lab/bench/corpus"
 )
 
-// AtOnce is how many transcripts a daemon sends at once.
-const AtOnce = 4
+// atOnce is how many transcripts a daemon sends at once.
+const atOnce = 4
 
 // Import sends whole sessions, as daemons that begin do.
 type Import struct {
 	Source *corpus.Source
 	User   func(owner int) *Client
-	Told   func(sent int64) // progress; nil: none
-	// Patience is for how long a request that failed is sent again; 0: not at all. A server that is killed needs some.
+	// Patience is for how long a request that failed is sent again.
 	Patience time.Duration
-	// Pace, when set, is called before each request.
-	Pace func(ctx context.Context)
 
-	sent, requests, repeated atomic.Int64
+	sent atomic.Int64
 }
 
-// Bytes and Requests are what was sent and answered so far, Repeated what had to be sent again.
-func (i *Import) Bytes() int64    { return i.sent.Load() }
-func (i *Import) Requests() int64 { return i.requests.Load() }
-func (i *Import) Repeated() int64 { return i.repeated.Load() }
+// Bytes are what was sent and answered so far.
+func (i *Import) Bytes() int64 { return i.sent.Load() }
 
-// Run sends the sessions in order, AtOnce of them at a time, until all are stored or one cannot be.
+// Run sends the sessions in order, atOnce of them at a time, until all are stored or one cannot be.
 func (i *Import) Run(ctx context.Context, all []corpus.Session) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	work := make(chan *corpus.Session)
 	var group sync.WaitGroup
-	for range AtOnce {
+	for range atOnce {
 		group.Go(func() {
 			for s := range work {
 				if err := i.session(ctx, s); err != nil {
@@ -71,10 +66,7 @@ func (i *Import) session(ctx context.Context, s *corpus.Session) error {
 			if err := i.put(ctx, user, s, &at); err != nil {
 				return err
 			}
-			sent := i.sent.Add(at.bytes())
-			if i.Told != nil {
-				i.Told(sent)
-			}
+			i.sent.Add(at.bytes())
 		}
 	}
 	return nil
@@ -92,13 +84,9 @@ func front(lines []string) []string {
 }
 
 func (i *Import) put(ctx context.Context, user *Client, s *corpus.Session, at *span) error {
-	if i.Pace != nil {
-		i.Pace(ctx)
-	}
 	for until := time.Now().Add(i.Patience); ; {
 		err := user.put(ctx, s, at)
 		if err == nil {
-			i.requests.Add(1)
 			return nil
 		}
 		no, refused := errors.AsType[*StatusError](err)
@@ -106,7 +94,6 @@ func (i *Import) put(ctx context.Context, user *Client, s *corpus.Session, at *s
 		if !busy || ctx.Err() != nil || time.Now().After(until) {
 			return err
 		}
-		i.repeated.Add(1)
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():

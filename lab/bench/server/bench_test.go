@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,94 +17,117 @@ import (
 	"github.com/ccship/ccship/lab/bench/table"
 )
 
+func TestMain(m *testing.M) { os.Exit(kit.Main(m, "ccb")) }
+
+// world is what all measurements share, and what is asked for.
+type world struct {
+	sizes   []float64 // GB of raw bytes
+	stores  []string
+	before  string // another ccship-server, measured along with
+	folder  string // of transcripts to take instead of invented ones
+	parts   []string
+	daemons []int // that write at once
+	seconds int   // for how long they write
+	pages   []int // MB of the sessions whose pages are opened
+	source  *corpus.Source
+	now     string // the program of this checkout
+	tables  []*table.Table
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{stores: setting.Words("stores", "SQLite", "PostgreSQL"), before: setting.Text("before", ""),
+		folder: setting.Text("folder", ""), parts: setting.Words("parts", "reads", "live", "keep"),
+		daemons: setting.Numbers("daemons", 1000, 100), seconds: 30, pages: []int{5, 100}, now: kit.Program(t, "ccship-server")}
+	sizes := "0.1,1"
+	if setting.IsQuick() {
+		sizes, w.daemons, w.seconds, w.pages = "0.02", []int{20}, 5, []int{2}
+	}
+	for word := range strings.SplitSeq(setting.Text("sizes", sizes), ",") {
+		size, err := strconv.ParseFloat(word, 64)
+		kit.Must(t, err)
+		w.sizes = append(w.sizes, size)
+	}
+	var err error
+	w.source, err = corpus.Standard()
+	kit.Must(t, err)
+	fmt.Printf("%s, %d processors, %s\n", runtime.GOARCH, runtime.NumCPU(), runtime.Version())
+	t.Cleanup(func() {
+		for _, found := range w.tables {
+			found.Print(os.Stdout)
+		}
+	})
+	return w
+}
+
+// sessions are the transcripts of a size, or those of the folder.
+func (w *world) sessions(t *testing.T, size float64) (corpus.Plan, []corpus.Session) {
+	t.Helper()
+	plan := corpus.Plan{Seed: 1, Bytes: int64(size * 1e9)}
+	if w.folder == "" {
+		return plan, plan.Sessions()
+	}
+	all, err := plan.Folder(w.folder)
+	kit.Must(t, err)
+	return plan, all
+}
+
 // TestServer measures what is asked for, one store after the other, and prints a table for each subject.
 func TestServer(t *testing.T) {
 	setting.Asked(t)
-	now, err := kit.BuildAs("ccship-server", setting.Text("version", ""))
-	kit.Must(t, err)
-	w := &world{settings: newSettings(t), now: now}
-	w.source, err = corpus.Standard()
-	kit.Must(t, err)
-	average, err := os.ReadFile("/proc/loadavg")
-	kit.Must(t, err)
-	fmt.Printf("%s/%s, %d processors, %s, load %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), average)
-	t.Cleanup(w.print)
+	w := newWorld(t)
 	for _, size := range w.sizes {
 		for _, store := range w.stores {
 			for _, program := range []string{w.before, w.now} {
 				if program != "" {
-					w.one(t, program, store, size)
+					w.measure(t, program, store, size)
 				}
 			}
 		}
 	}
 }
 
-// figures are those of one program on one store at one size: a column of each table.
-type figures struct {
-	w       *world
-	column  string
-	store   string
-	size    float64
-	program string
-	last    *table.Row
-}
-
-// Add adds a figure to the table of a group.
-func (f *figures) Add(group, name string, value float64, unit string) {
-	f.last = f.w.table(group).Add(f.column, name, unit, value)
-}
-
-// Aim says what the figure added last should be.
-func (f *figures) Aim(target string) { f.last.Target = target }
-
-// note says what is no figure.
-func (f *figures) note(format string, args ...any) { say("    "+format, args...) }
-
-// table is that of a group; it is made when there is none.
-func (w *world) table(group string) *table.Table {
-	for _, t := range w.tables {
-		if t.Title == group {
-			return t
-		}
-	}
-	w.tables = append(w.tables, &table.Table{Title: group})
-	return w.tables[len(w.tables)-1]
-}
-
-func (w *world) print() {
-	for _, t := range w.tables {
-		t.Print(os.Stdout)
-	}
-}
-
-// one measures a program on one store at one size.
-func (w *world) one(t *testing.T, program, store string, size float64) {
-	f := &figures{w: w, column: fmt.Sprintf("%s, %g GB", store, size), store: store, size: size, program: program}
+// measure measures a program on one store that has all of a size's sessions.
+func (w *world) measure(t *testing.T, program, store string, size float64) {
+	f := &figures{w, fmt.Sprintf("%s, %g GB", store, size)}
 	if program == w.before {
 		f.column += ", before"
 	}
 	t.Run(f.column, func(t *testing.T) {
-		say("%s, %s", f.column, strings.TrimSpace(execute(t, program, "version")))
-		w.filled(t, f)
+		say("%s, %s", f.column, strings.TrimSpace(execute(t, nil, program, "version")))
+		b := newBench(t, w, program, store)
+		plan, all := w.sessions(t, size)
+		b.imports(f, plan, all)
+		if slices.Contains(w.parts, "reads") {
+			b.reads(f, plan)
+		}
+		if slices.Contains(w.parts, "live") {
+			for _, n := range w.daemons {
+				b.lives(f, n)
+			}
+		}
+		if slices.Contains(w.parts, "keep") {
+			b.keeps(f)
+		}
+		b.stop()
 	})
 }
 
-// filled measures on a store that has all of a size's sessions.
-func (w *world) filled(t *testing.T, f *figures) {
-	b := newBench(t, w, f.program, f.store)
-	plan, all := w.sessions(t, f.size)
-	b.imports(f, plan, all)
-	if w.has("reads") {
-		b.reads(f, plan)
-	}
-	if w.has("live") {
-		for _, n := range w.daemons {
-			b.lives(f, n)
-		}
-	}
-	if w.has("keep") {
-		b.keeps(f)
-	}
-	b.stop()
+// figures are those of one program on one store at one size: a column of each table.
+type figures struct {
+	w      *world
+	column string
 }
+
+// Add adds a figure to the table of a group, which is made when there is none.
+func (f *figures) Add(group, name string, value float64, unit string) *table.Row {
+	i := slices.IndexFunc(f.w.tables, func(t *table.Table) bool { return t.Title == group })
+	if i < 0 {
+		i = len(f.w.tables)
+		f.w.tables = append(f.w.tables, &table.Table{Title: group})
+	}
+	return f.w.tables[i].Add(f.column, name, unit, value)
+}
+
+// say shows progress.
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

@@ -3,7 +3,6 @@
 package server_test
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -25,41 +22,19 @@ import (
 
 // database is where a server stores, seen from outside.
 type database interface {
-	store() string      // as --store takes it
-	use() gauge.Use     // of its own processes
-	tables() []relation // with their indexes
-	size() int64        // of everything, WAL left out
-	wal() int64         // written since it began; -1: not known
-	worn(raw int64)     // makes it as one that has run for a while, before that much is imported
-	flush()             // brings what is in memory or in the WAL to its place
-	vacuum(full bool)   // while no server runs
-	backup(to string)   // to a file or folder
-	restore(at string)  // into a database of its own
-}
-
-// relation is what one table and its indexes take.
-type relation struct {
-	name  string
-	bytes int64
+	store() string                // as --store takes it
+	use() gauge.Use               // of its own processes
+	size() int64                  // of everything, the WAL of SQLite included
+	share() (search, total int64) // of tables that are only there to search, and of all
+	worn(raw int64)               // makes it as one that has run for a while, before that much is imported
+	flush()                       // brings what is in memory or in the WAL to its place
+	compact()                     // gives back what is free
+	backup(to string)             // to a file or folder
+	restore(from string)          // into a database of its own
 }
 
 // searching tells tables that are only there to search.
 var searching = regexp.MustCompile(`text|gram|fts|search|place`)
-
-// share is the bytes of tables that are only there to search, and of all.
-func share(all []relation) (search, total int64) {
-	for _, t := range all {
-		if total += t.bytes; searching.MatchString(t.name) {
-			search += t.bytes
-		}
-	}
-	return search, total
-}
-
-func largestFirst(all []relation) []relation {
-	slices.SortFunc(all, func(a, b relation) int { return cmp.Or(-cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.name, b.name)) })
-	return all
-}
 
 // lite is SQLite: a file, and no process.
 type lite struct {
@@ -74,15 +49,14 @@ func newLite(t *testing.T, program string) *lite {
 
 func (l *lite) store() string  { return "sqlite:" + l.file }
 func (l *lite) use() gauge.Use { return gauge.Use{} }
-func (l *lite) wal() int64     { return -1 }
 func (l *lite) worn(int64)     {}
 
-// size counts pages: what the last ones hold may still be in the WAL, whose file is never shorter than it was once.
 func (l *lite) size() (n int64) {
-	db := l.open()
-	defer db.Close()
-	kit.Must(l.t, db.QueryRowContext(context.Background(),
-		"SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").Scan(&n))
+	for _, end := range []string{"", "-wal"} {
+		if info, err := os.Stat(l.file + end); err == nil {
+			n += info.Size()
+		}
+	}
 	return n
 }
 
@@ -103,7 +77,7 @@ func (l *lite) exec(statement string) {
 
 func (l *lite) flush() { l.exec("PRAGMA wal_checkpoint(PASSIVE)") }
 
-func (l *lite) tables() (all []relation) {
+func (l *lite) share() (search, total int64) {
 	l.t.Helper()
 	db := l.open()
 	defer db.Close()
@@ -112,22 +86,25 @@ func (l *lite) tables() (all []relation) {
 	kit.Must(l.t, err)
 	defer rows.Close()
 	for rows.Next() {
-		var one relation
-		kit.Must(l.t, rows.Scan(&one.name, &one.bytes))
-		all = append(all, one)
+		var name string
+		var bytes int64
+		kit.Must(l.t, rows.Scan(&name, &bytes))
+		if total += bytes; searching.MatchString(name) {
+			search += bytes
+		}
 	}
 	kit.Must(l.t, rows.Err())
-	return largestFirst(all)
+	return search, total
 }
 
-func (l *lite) vacuum(bool) { l.exec("VACUUM") }
+func (l *lite) compact() { l.exec("VACUUM") }
 
 func (l *lite) backup(to string) {
-	execute(l.t, l.program, "backup", "--force", "--store", l.store(), "--to", to)
+	execute(l.t, nil, l.program, "backup", "--force", "--store", l.store(), "--to", to)
 }
 
 func (l *lite) restore(from string) {
-	execute(l.t, l.program, "restore", "--store", "sqlite:"+from+".restored", "--from", from)
+	execute(l.t, nil, l.program, "restore", "--store", "sqlite:"+from+".restored", "--from", from)
 }
 
 // elephant is a database of a PostgreSQL of its own.
@@ -136,7 +113,6 @@ type elephant struct {
 	cluster *pgtest.Cluster
 	url     string
 	name    string
-	begin   int64 // of the WAL
 }
 
 func newElephant(t *testing.T) *elephant {
@@ -147,22 +123,18 @@ func newElephant(t *testing.T) *elephant {
 	u, err := url.Parse(e.url)
 	kit.Must(t, err)
 	e.name = strings.TrimPrefix(u.Path, "/")
-	e.begin = e.at()
 	return e
 }
 
-func (e *elephant) number(query string) int64 {
+func (e *elephant) store() string { return e.url }
+func (e *elephant) size() (n int64) {
 	e.t.Helper()
-	n, err := strconv.ParseInt(e.cluster.Exec(e.t, e.name, query), 10, 64)
+	_, err := fmt.Sscan(e.cluster.Exec(e.t, e.name, "SELECT pg_database_size(current_database())"), &n)
 	kit.Must(e.t, err)
 	return n
 }
 
-func (e *elephant) at() int64     { return e.number("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn") }
-func (e *elephant) wal() int64    { return e.at() - e.begin }
-func (e *elephant) store() string { return e.url }
-func (e *elephant) size() int64   { return e.number("SELECT pg_database_size(current_database())") }
-func (e *elephant) flush()        { e.cluster.Exec(e.t, e.name, "CHECKPOINT") }
+func (e *elephant) flush() { e.cluster.Exec(e.t, e.name, "CHECKPOINT") }
 
 // worn fills files of the log, which the next checkpoint keeps to be used again. A new database fills each with zeroes
 // first, so that its log is written twice until there are as many as it keeps.
@@ -183,28 +155,24 @@ func (e *elephant) use() gauge.Use {
 	return u
 }
 
-// tables counts partitions as one.
-func (e *elephant) tables() (all []relation) {
+// share counts what has the name of a partition's table as that.
+func (e *elephant) share() (search, total int64) {
 	e.t.Helper()
-	out := e.cluster.Exec(e.t, e.name, `SELECT coalesce(pg_partition_root(oid)::regclass::text, relname) || ' ' || sum(pg_total_relation_size(oid))
-		FROM pg_class WHERE relkind IN ('r', 'm') AND relnamespace = 'public'::regnamespace
-		GROUP BY coalesce(pg_partition_root(oid)::regclass::text, relname)`)
+	out := e.cluster.Exec(e.t, e.name, `SELECT coalesce(pg_partition_root(oid)::regclass::text, relname) || ' ' || pg_total_relation_size(oid)
+		FROM pg_class WHERE relkind IN ('r', 'm') AND relnamespace = 'public'::regnamespace`)
 	for line := range strings.Lines(out) {
-		var one relation
-		_, err := fmt.Sscan(line, &one.name, &one.bytes)
+		var name string
+		var bytes int64
+		_, err := fmt.Sscan(line, &name, &bytes)
 		kit.Must(e.t, err)
-		all = append(all, one)
+		if total += bytes; searching.MatchString(name) {
+			search += bytes
+		}
 	}
-	return largestFirst(all)
+	return search, total
 }
 
-func (e *elephant) vacuum(full bool) {
-	if full {
-		e.cluster.Exec(e.t, e.name, "VACUUM FULL")
-		return
-	}
-	e.cluster.Exec(e.t, e.name, "VACUUM")
-}
+func (e *elephant) compact() { e.cluster.Exec(e.t, e.name, "VACUUM FULL") }
 
 func (e *elephant) client(program string, args ...string) {
 	e.t.Helper()

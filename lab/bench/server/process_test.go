@@ -5,8 +5,6 @@ package server_test
 import (
 	"context"
 	"fmt"
-	"net"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -17,14 +15,12 @@ import (
 	"github.com/ccship/ccship/lab/bench/load"
 )
 
-func TestMain(m *testing.M) { os.Exit(kit.Main(m, "ccb")) }
-
-// execute runs a program to its end.
-func execute(t *testing.T, program string, args ...string) string {
+// execute runs a program to its end; no environment is that of the test.
+func execute(t *testing.T, env []string, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(context.Background(), program, args...)
 	var stderr strings.Builder
-	cmd.Stderr = &stderr
+	cmd.Env, cmd.Stderr = env, &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s%s", program, args[0], err, out, kit.Tail(stderr.String(), 2000))
@@ -55,11 +51,8 @@ func newBench(t *testing.T, w *world, program, store string) *bench {
 	} else {
 		b.db = newElephant(t)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
-	b.listen = free.Addr().String()
-	kit.Must(t, free.Close())
-	key := strings.TrimSpace(execute(t, program, "key", "create", "--name", "bench", "--store", b.db.store()))
+	b.listen = kit.Address(t)
+	key := strings.TrimSpace(execute(t, nil, program, "key", "create", "--name", "bench", "--store", b.db.store()))
 	b.ownerKey = key
 	b.owner = load.NewClient("http://"+b.listen, key, 2048)
 	t.Cleanup(b.owner.Close)
@@ -67,16 +60,11 @@ func newBench(t *testing.T, w *world, program, store string) *bench {
 	return b
 }
 
-// start starts the server and returns how long it took to listen.
-func (b *bench) start() time.Duration {
+// start starts the server and waits until it answers.
+func (b *bench) start() {
 	b.t.Helper()
-	began := time.Now()
-	flags := []string{"serve", "--listen", b.listen, "--store", b.db.store(), "--log-level", "warn",
-		"--max-connections", "4096"}
-	if b.program == b.now {
-		flags = append(flags, b.serve...)
-	}
-	b.proc = kit.Launch(b.t, exec.CommandContext(context.Background(), b.program, flags...))
+	b.proc = kit.Launch(b.t, exec.CommandContext(context.Background(), b.program, "serve", "--listen", b.listen,
+		"--store", b.db.store(), "--log-level", "warn", "--max-connections", "4096"))
 	// What the server logs differs from version to version; that it answers does not.
 	if !kit.Within(20*time.Minute, func() bool {
 		_, err := b.owner.Get(context.Background(), "/healthz")
@@ -84,21 +72,14 @@ func (b *bench) start() time.Duration {
 	}) || b.proc.Ended() {
 		b.t.Fatalf("the server does not answer:\n%s", kit.Tail(b.proc.Log.String(), 4000))
 	}
-	return time.Since(began)
 }
 
 // stop ends the server; what it used stays counted.
 func (b *bench) stop() {
 	b.t.Helper()
-	b.count()
+	b.spent = b.server()
+	b.spent.RSS, b.spent.Anon = 0, 0
 	b.proc.MustStop(b.t)
-}
-
-func (b *bench) count() {
-	if u, err := gauge.Tree(b.proc.Cmd.Process.Pid); err == nil {
-		u.RSS, u.Anon = 0, 0
-		b.spent = b.spent.Add(u)
-	}
 }
 
 // server is what all processes of the server have used so far.

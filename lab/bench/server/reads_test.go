@@ -63,14 +63,11 @@ func (b *bench) reads(r *figures, plan corpus.Plan) {
 			cpu, wall, err = b.ask(q, idle)
 		}
 		if err != nil {
-			r.note("no answer: %s: %v", q.name, err)
-			say("    %-45s %v", q.name, err)
+			say("    no answer: %s: %v", q.name, err)
 			continue
 		}
-		r.Add(readsCPU, q.name, cpu*1000, "ms")
-		r.Aim("≤ 300 ms")
+		r.Add(readsCPU, q.name, cpu*1000, "ms").Target = "≤ 300 ms"
 		r.Add(readsWall, q.name, wall*1000, "ms")
-		say("    %-45s %8.1f ms CPU %8.1f ms", q.name, cpu*1000, wall*1000)
 	}
 }
 

@@ -3,61 +3,68 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
-	"io/fs"
 	"math/rand/v2"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/lab/bench/corpus"
+	"github.com/ccship/ccship/lab/bench/load"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
 )
 
 // remembered is a transcript whose title was taken out.
 type remembered struct {
-	id, title string
-	lines     [][]byte
-	said      []string // texts of prompts and answers
+	corpus.Session
+	title string   // "": it has none
+	said  []string // texts of prompts and answers
 }
 
 // TestRecall searches for sessions of a folder by up to four words of their titles, which are not stored, and for
 // phrases that are in them.
 func TestRecall(t *testing.T) {
-	s := newSettings(t)
-	if s.folder == "" {
-		t.Skip("lab recall folder=DIR")
-	}
-	all, raw := forgetful(t, s.folder)
-	w := &world{settings: s, now: kit.Program(t, "ccship-server")}
-	for _, store := range s.stores {
-		t.Run(store, func(t *testing.T) { w.recalls(t, store, all, raw) })
+	w := newWorld(t)
+	all := w.forgetful(t)
+	for _, store := range w.stores {
+		f := &figures{w, store}
+		t.Run(store, func(t *testing.T) {
+			b := newBench(t, w, w.now, store)
+			b.users(1)
+			var sessions []corpus.Session
+			for _, x := range all {
+				sessions = append(sessions, x.Session)
+			}
+			raw := b.send(sessions)
+			b.derived()
+			b.quiet()
+			before := b.use()
+			spent := func() time.Duration { return b.use().Sub(before).CPU }
+			recall(t, f, all, spent, func(text string, exact bool, id string) int { return b.place(b.user(0), text, exact, id) })
+			b.db.compact() // what merges left free is used again
+			search, _ := b.db.share()
+			f.Add(recalling, "index ÷ raw", float64(search)/float64(raw), "")
+		})
 	}
 }
 
-func (w *world) recalls(t *testing.T, store string, all []remembered, raw int64) {
-	b := newBench(t, w, w.now, store)
-	for i := range all {
-		all[i].send(t, b)
-	}
-	b.derived()
-	b.quiet()
+const recalling = "Recall"
+
+// recall adds how well a program finds sessions: place is where one stands among those that are found, negative: nowhere.
+func recall(t *testing.T, f *figures, all []remembered, spent func() time.Duration, place func(text string, exact bool, id string) int) {
+	t.Helper()
 	var first, three, absent, titled, phrases, kept int
-	spent := b.use()
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, x := range all {
 		if x.title != "" {
 			titled++
-			switch at := b.place(searchWords(x.title), x.id); {
+			switch at := place(searchWords(x.title), false, x.ID); {
 			case at == 0:
 				first++
 				three++
@@ -65,34 +72,33 @@ func (w *world) recalls(t *testing.T, store string, all []remembered, raw int64)
 				three++
 			case at < 0:
 				absent++
-				t.Logf("absent: %q", x.title)
 			}
 		}
 		if phrase := x.phrase(random); phrase != "" {
-			if phrases++; b.place(`"`+phrase+`"`, x.id) >= 0 {
+			if phrases++; place(phrase, true, x.ID) >= 0 {
 				kept++
 			} else {
-				t.Logf("%s lacks the phrase %q", x.id, phrase)
+				t.Logf("%s lacks the phrase %q", x.ID, phrase)
 			}
 		}
 	}
-	now := b.use()
-	b.db.vacuum(true) // what merges left free is used again
-	search, _ := share(b.db.tables())
 	of := func(n, all int) float64 { return 100 * float64(n) / float64(max(all, 1)) }
-	say("%s: %d sessions, %.0f MB; %d titles: first %.1f %%, among three %.1f %%, absent %.1f %%", store, len(all),
-		float64(raw)/1e6, titled, of(first, titled), of(three, titled), of(absent, titled))
-	say("%s: exact phrases %.1f %% of %d; index %.4f of the raw bytes; %.0f ms CPU a search", store, of(kept, phrases),
-		phrases, float64(search)/float64(raw), 1000*(now.CPU-spent.CPU).Seconds()/float64(titled+phrases))
+	f.Add(recalling, "titles remembered", float64(titled), "")
+	f.Add(recalling, "… first", of(first, titled), "%")
+	f.Add(recalling, "… among three", of(three, titled), "%")
+	f.Add(recalling, "… absent", of(absent, titled), "%")
+	f.Add(recalling, "exact phrases found", of(kept, phrases), "%")
+	f.Add(recalling, "CPU a search", spent().Seconds()*1000/float64(max(titled+phrases, 1)), "ms")
 }
 
 // place is where a session stands among those that a search finds; negative: nowhere.
-func (b *bench) place(text, id string) int {
+func (b *bench) place(as *load.Client, text string, exact bool, id string) int {
 	b.t.Helper()
-	at, after := 0, ""
-	for {
-		answer, err := b.owner.Get(context.Background(),
-			"/api/search?"+url.Values{"facets": {"1"}, "q": {text}, "after": {after}}.Encode())
+	if exact {
+		text = `"` + text + `"`
+	}
+	for at, after := 0, ""; ; {
+		answer, err := as.Get(context.Background(), "/api/search?"+url.Values{"facets": {"1"}, "q": {text}, "after": {after}}.Encode())
 		kit.Must(b.t, err)
 		var page struct {
 			Sessions []struct {
@@ -116,74 +122,40 @@ func (b *bench) place(text, id string) int {
 	}
 }
 
-// forgetful reads the transcripts of a folder, without lines that say their titles.
-func forgetful(t *testing.T, folder string) (all []remembered, raw int64) {
-	seen := map[string]bool{}
-	kit.Must(t, filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".jsonl" {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		raw += int64(len(data))
-		x := remembered{id: strings.TrimSuffix(filepath.Base(path), ".jsonl")}
-		if seen[x.id] {
-			x.id += "-" + strconv.Itoa(len(all))
-		}
-		seen[x.id] = true
+// forgetful reads the transcripts of the folder, without lines that say their titles.
+func (w *world) forgetful(t *testing.T) (all []remembered) {
+	t.Helper()
+	if w.folder == "" {
+		t.Skip("name a folder of transcripts: folder=DIR")
+	}
+	sessions, err := corpus.Plan{Seed: 1, Owners: 1}.Folder(w.folder)
+	kit.Must(t, err)
+	for _, s := range sessions {
+		x := remembered{}
 		var fold session.Fold
-		var titles []string
-		for line := range bytes.Lines(data) {
-			line = bytes.TrimSuffix(line, []byte("\n"))
-			r := transcript.Parse(line)
-			fold.Add(int64(len(x.lines)), r)
+		var titles, lines []string
+		for i, line := range s.Chunks(nil)[0].Lines {
+			r := transcript.Parse([]byte(line))
+			fold.Add(int64(i), r)
 			if r.Title != "" {
 				titles = append(titles, r.Title)
 				continue
 			}
-			if len(line) == 0 {
-				continue
-			}
-			x.lines = append(x.lines, line)
-			if s := r.Speech(); s.Speaker.Human() {
-				x.said = append(x.said, s.Text)
+			lines = append(lines, line)
+			if speech := r.Speech(); speech.Speaker.Human() {
+				x.said = append(x.said, speech.Text)
 			}
 			if r.Type == "assistant" && r.Message != nil {
 				x.said = append(x.said, r.Message.Text())
 			}
 		}
-		if sum := fold.Summary(); slices.Contains(titles, sum.Title) { // others stand in the texts
-			x.title = sum.Title
+		x.Session = s.With(lines)
+		if title := fold.Summary().Title; slices.Contains(titles, title) { // others stand in the texts
+			x.title = title
 		}
 		all = append(all, x)
-		return nil
-	}))
-	return all, raw
-}
-
-// send stores a transcript.
-func (x *remembered) send(t *testing.T, b *bench) {
-	const most = 4 << 20
-	for at := 0; at < len(x.lines); {
-		body := []byte(`{"project_hash":"recall","session_id":` + strconv.Quote(x.id) + `,"entries":[`)
-		for n := 0; at < len(x.lines) && (n == 0 || len(body)+len(x.lines[at]) < most); n++ {
-			if n > 0 {
-				body = append(body, ',')
-			}
-			body = append(body, `{"line_index":`+strconv.Itoa(at)...)
-			if line := x.lines[at]; json.Valid(line) && line[0] == '{' && len(line) > 2 {
-				body = append(append(body, ','), line[1:]...)
-			} else {
-				body = append(body, `,"type":"ccship.opaque","encoding":"base64","data":"`...)
-				body = append(base64.StdEncoding.AppendEncode(body, line), '"', '}')
-			}
-			at++
-		}
-		_, err := b.owner.Post(context.Background(), "/api/conversations", json.RawMessage(append(body, ']', '}')))
-		kit.Must(t, err)
 	}
+	return all
 }
 
 // searchWords are up to four words of a title, without those that everybody leaves out.

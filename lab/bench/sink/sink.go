@@ -20,16 +20,13 @@ const (
 // Sink is a server on loopback. Paths choose how a body is read: see split.
 type Sink struct {
 	URL   string
-	Bytes atomic.Int64 // of bodies that were acknowledged
-	Lines atomic.Int64 // in them
-	Posts atomic.Int64
+	Lines atomic.Int64 // that were acknowledged
 	down  atomic.Bool
 	srv   *httptest.Server
 
 	mu    sync.Mutex
 	keep  bool
 	kept  map[string]int
-	order []string // of what is kept, by when it came first
 	marks map[int]time.Time
 	since time.Time // when lines came last
 	bell  chan struct{}
@@ -88,10 +85,7 @@ func (s *Sink) take(path string, body []byte) int {
 	if s.keep {
 		split(path, body, func(line []byte) {
 			n++
-			text := string(line)
-			if s.kept[text]++; s.kept[text] == 1 {
-				s.order = append(s.order, text)
-			}
+			s.kept[string(line)]++
 		})
 	} else {
 		n = count(path, body)
@@ -107,9 +101,7 @@ func (s *Sink) take(path string, body []byte) int {
 			s.marks[number] = now
 		}
 	}
-	s.Bytes.Add(int64(len(body)))
 	s.Lines.Add(int64(n))
-	s.Posts.Add(1)
 	s.since = now
 	select {
 	case s.bell <- struct{}{}:
@@ -161,16 +153,4 @@ func (s *Sink) Compare(ever map[string]bool) (lost, again, wrong int) {
 		}
 	}
 	return lost, again, wrong
-}
-
-// Wrong is the beginning of a line that came and was never in a file; "": there is none.
-func (s *Sink) Wrong(ever map[string]bool) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, line := range s.order {
-		if !ever[line] {
-			return line[:min(len(line), 200)]
-		}
-	}
-	return ""
 }

@@ -1,15 +1,13 @@
 //go:build linux
 
-package field_test
+package delivery_test
 
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,22 +25,21 @@ type place struct {
 	state    string
 	sink     *sink.Sink
 	proc     *kit.Process
-	spent    time.Duration // processor time of processes that have ended
-	peak     int64
+	spent    time.Duration   // processor time of processes that have ended
 	ever     map[string]bool // lines that were once whole in a file
 }
 
-// newPlace makes a place. With a workload the contestant reads its files where they are, else an empty folder.
-func (w *world) newPlace(t *testing.T, c *contestant, l *workload) *place {
+// newPlace makes a place. The contestant reads the transcripts of a folder; "": an empty one.
+func newPlace(t *testing.T, c *contestant, projects string) *place {
 	t.Helper()
 	dir, err := os.MkdirTemp(kit.Workshop(), "p")
 	kit.Must(t, err)
-	p := &place{t: t, c: c, dir: dir, projects: filepath.Join(dir, "projects"), state: filepath.Join(dir, "state"),
-		sink: sink.New(), ever: map[string]bool{}}
-	kit.Must(t, errors.Join(os.MkdirAll(p.projects, 0o755), os.MkdirAll(p.state, 0o700)))
-	if l != nil {
-		p.projects = l.dir
+	p := &place{t: t, c: c, dir: dir, projects: projects, state: filepath.Join(dir, "state"), sink: sink.New(),
+		ever: map[string]bool{}}
+	if projects == "" {
+		p.projects = filepath.Join(dir, "projects")
 	}
+	kit.Must(t, errors.Join(os.MkdirAll(p.projects, 0o755), os.MkdirAll(p.state, 0o700)))
 	t.Cleanup(func() {
 		p.sink.Close()
 		kit.Must(t, os.RemoveAll(dir))
@@ -61,19 +58,9 @@ func (p *place) start() {
 // kill ends it as a power switch would.
 func (p *place) kill() {
 	if p.proc != nil {
-		p.count()
+		p.spent = p.cpu()
 		p.proc.Kill()
 		p.proc = nil
-	}
-}
-
-// count keeps what the running process has used, before it ends.
-func (p *place) count() {
-	if u, err := gauge.Tree(p.proc.Cmd.Process.Pid); err == nil {
-		p.spent += u.CPU
-	}
-	if m, err := gauge.Look(p.proc.Cmd.Process.Pid); err == nil {
-		p.peak = max(p.peak, m.Peak)
 	}
 }
 
@@ -87,24 +74,11 @@ func (p *place) cpu() time.Duration {
 	return p.spent + u.CPU
 }
 
-// highest is the most memory that it held at once.
-func (p *place) highest() int64 {
-	if p.proc != nil {
-		if m, err := gauge.Look(p.proc.Cmd.Process.Pid); err == nil {
-			p.peak = max(p.peak, m.Peak)
-		}
-	}
-	return p.peak
-}
-
 // run runs a program to its end and counts what it used.
 func (p *place) run(cmd *exec.Cmd) error {
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState != nil {
 		p.spent += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-		if use, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-			p.peak = max(p.peak, use.Maxrss<<10)
-		}
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", p.c.name, err, kit.Tail(string(out), 500))
@@ -112,37 +86,29 @@ func (p *place) run(cmd *exec.Cmd) error {
 	return nil
 }
 
-// deliver waits until so many lines came, after it has started or called the contestant, and reports whether they did.
+// deliver waits until so many lines came, after it has called a contestant that does not run by itself.
 func (p *place) deliver(lines int64, limit time.Duration) bool {
 	p.t.Helper()
-	if !p.c.follows {
-		if err := p.c.deliver(p); err != nil {
-			say("    %v", err)
-			return false
-		}
-	}
-	return p.sink.Until(limit, func() bool { return p.sink.Lines.Load() >= lines || p.ended() }) && !p.ended()
+	p.poke()
+	ended := func() bool { return p.proc != nil && p.proc.Ended() }
+	return p.sink.Until(limit, func() bool { return p.sink.Lines.Load() >= lines || ended() }) && !ended()
 }
 
-// ended reports whether a program that should run all the time has ended.
-func (p *place) ended() bool { return p.proc != nil && p.proc.Ended() }
+// poke calls what does not run by itself.
+func (p *place) poke() {
+	if p.c.follows {
+		return
+	}
+	if err := p.c.deliver(p); err != nil {
+		say("    %v", err)
+	}
+}
 
 // path is a transcript's.
 func (p *place) path(folder, name string) string {
 	dir := filepath.Join(p.projects, folder)
 	kit.Must(p.t, os.MkdirAll(dir, 0o755))
 	return filepath.Join(dir, name+".jsonl")
-}
-
-// transcripts are the files below the projects folder.
-func (p *place) transcripts() (all []string) {
-	kit.Must(p.t, filepath.WalkDir(p.projects, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && filepath.Ext(path) == ".jsonl" {
-			all = append(all, path)
-		}
-		return err
-	}))
-	return all
 }
 
 // lines makes lines with the marks from first to before end, and remembers them.

@@ -1,9 +1,8 @@
 //go:build linux
 
-package field_test
+package delivery_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +30,6 @@ type contestant struct {
 const (
 	ccship    = "ccship"
 	theFloor  = "floor (no durability)"
-	theHook   = "hook at each prompt"
 	collector = "OpenTelemetry Collector"
 )
 
@@ -40,7 +38,6 @@ func contestants() []*contestant {
 	return []*contestant{
 		{name: ccship, short: "ccship", find: func() (string, error) { return kit.Build("ccship") }, follows: true, command: daemon},
 		{name: theFloor, short: "floor", find: os.Executable, deliver: floorOnce},
-		{name: theHook, short: "hook", find: installed("node", "node"), deliver: hookAll},
 		{name: collector, short: "collector", find: buildCollector, follows: true, command: configured("collector.yaml", func(p *place, file string) []string {
 			return []string{"--config", "file:" + file}
 		})},
@@ -66,7 +63,7 @@ func installed(name, source string) func() (string, error) {
 // daemon is ccship, with its defaults.
 func daemon(p *place) *exec.Cmd {
 	key := filepath.Join(p.state, "key")
-	kit.Must(p.t, os.WriteFile(key, []byte("field"), 0o600))
+	kit.Must(p.t, os.WriteFile(key, []byte("delivery"), 0o600))
 	cmd := exec.CommandContext(context.Background(), p.c.program, "run")
 	cmd.Dir = p.dir
 	cmd.Env = []string{
@@ -100,7 +97,7 @@ func buildCollector() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir = filepath.Join(dir, "ccship-field")
+	dir = filepath.Join(dir, "ccship-delivery")
 	source, path := filepath.Join(dir, "collector-source"), filepath.Join(dir, "collector")
 	err = os.MkdirAll(source, 0o755)
 	for _, name := range []string{"main.go", "go.mod", "go.sum"} {
@@ -121,54 +118,10 @@ func buildCollector() (string, error) {
 }
 
 // floorEnv turns the test binary into the floor: its value is the server's URL, a space, and the folder.
-const floorEnv = "CCSHIP_FIELD_FLOOR"
+const floorEnv = "CCSHIP_DELIVERY_FLOOR"
 
 func floorOnce(p *place) error {
 	cmd := exec.CommandContext(context.Background(), p.c.program)
 	cmd.Env = append(os.Environ(), floorEnv+"="+p.sink.URL+" "+p.projects)
-	return p.run(cmd)
-}
-
-// hookAll calls the hook for each transcript as often as its lines need, a hundred at a call, but no more: called when
-// there is nothing new, it begins from the first line again.
-func hookAll(p *place) error {
-	for _, path := range p.transcripts() {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		for range bytes.Count(text, []byte("\n"))/100 + 1 {
-			before := p.sink.Lines.Load()
-			if err := p.hook(path); err != nil {
-				return err
-			}
-			if p.sink.Lines.Load()-before < 100 {
-				break
-			}
-		}
-	}
-	return nil
-}
-
-// hook calls the hook once, as Claude Code does at a prompt.
-func (p *place) hook(path string) error {
-	script, err := filepath.Abs(filepath.Join("setups", "hook.js"))
-	if err != nil {
-		return err
-	}
-	session := strings.TrimSuffix(filepath.Base(path), ".jsonl")
-	cwd := filepath.Join(p.state, "cwd", session) // a project has one session at a time
-	folder := filepath.Join(cwd, ".codetracker")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	options := fmt.Sprintf(`{"server_url":%q,"conversation_tracking":{"max_entries_per_request":100}}`, p.sink.URL)
-	err = errors.Join(os.WriteFile(filepath.Join(folder, "config.json"), []byte(options), 0o600),
-		os.WriteFile(filepath.Join(folder, "credentials.json"), []byte(`{"api_key":"field","current_project_hash":"p"}`), 0o600))
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(context.Background(), p.c.program, script)
-	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"transcript_path":%q,"session_id":%q,"cwd":%q}`, path, session, cwd))
 	return p.run(cmd)
 }

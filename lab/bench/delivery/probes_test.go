@@ -1,6 +1,6 @@
 //go:build linux
 
-package field_test
+package delivery_test
 
 import (
 	"bytes"
@@ -79,42 +79,32 @@ var probes = []probe{
 	}},
 }
 
-// probesPart compares what came with what was ever in the files.
-func (w *world) probesPart() part {
-	return part{
-		title: "Correctness",
-		text: "Lines that were whole in a file and never came, those that came more than once, and those that came and were never " +
-			"in a file, as lost / again / wrong. A server that knows lines by their number drops those that come again; what is lost " +
-			"stays lost. The hook is called until it sends nothing more.",
-		once: true,
-		who:  running,
-		run: func(t *testing.T, s *table.Table, c *contestant) {
-			// All at once: it is counted, not timed.
-			found := make([][]float64, len(probes))
-			t.Run("all", func(t *testing.T) {
-				for i, one := range probes {
-					t.Run(one.name, func(t *testing.T) {
-						t.Parallel()
-						if lost, again, wrong, ok := w.probe(t, c, one); ok {
-							found[i] = []float64{float64(lost), float64(again), float64(wrong)}
-						}
-					})
+// probed compares what came with what was ever in the files, of all probes at once: it is counted, not timed.
+func (w *world) probed(t *testing.T, s *table.Table, c *contestant) {
+	type count struct{ lost, again, wrong int }
+	found := make([]*count, len(probes))
+	t.Run("all", func(t *testing.T) {
+		for i, one := range probes {
+			t.Run(one.name, func(t *testing.T) {
+				t.Parallel()
+				if lost, again, wrong, ok := one.count(t, c); ok {
+					found[i] = &count{lost, again, wrong}
 				}
 			})
-			for i, one := range probes {
-				if found[i] != nil {
-					s.Add(c.name, one.name+": lost", "", found[i][0])
-					s.Add(c.name, one.name+": again", "", found[i][1])
-					s.Add(c.name, one.name+": wrong", "", found[i][2])
-				}
-			}
-		},
+		}
+	})
+	for i, one := range probes {
+		if n := found[i]; n != nil {
+			s.Add(c.name, one.name+": lost", "", float64(n.lost))
+			s.Add(c.name, one.name+": again", "", float64(n.again))
+			s.Add(c.name, one.name+": wrong", "", float64(n.wrong))
+		}
 	}
 }
 
-func (w *world) probe(t *testing.T, c *contestant, one probe) (lost, again, wrong int, ok bool) {
+func (x probe) count(t *testing.T, c *contestant) (lost, again, wrong int, ok bool) {
 	t.Helper()
-	p := w.newPlace(t, c, nil)
+	p := newPlace(t, c, "")
 	p.sink.Keep()
 	path := p.path("-work", session(1))
 	p.add(path, p.lines(0, 150, usual))
@@ -124,17 +114,35 @@ func (w *world) probe(t *testing.T, c *contestant, one probe) (lost, again, wron
 		return 0, 0, 0, false
 	}
 	p.calm(3 * time.Second)
-	one.do(p, path)
+	x.do(p, path)
 	p.calm(4 * time.Second)
 	lost, again, wrong = p.sink.Compare(p.ever)
-	if wrong > 0 {
-		say("    %s, %s: %q", c.name, one.name, p.sink.Wrong(p.ever))
-	}
 	if c.name == ccship && lost+wrong > 0 {
-		t.Errorf("%s: %d lines are lost, %d are wrong", one.name, lost, wrong)
+		t.Errorf("%d lines are lost, %d are wrong", lost, wrong)
 	}
 	p.kill()
 	return lost, again, wrong, true
+}
+
+// TestProbeSees: a contestant that sends everything anew at each call sends lines again, and one that is never called
+// loses them.
+func TestProbeSees(t *testing.T) {
+	self, err := os.Executable()
+	kit.Must(t, err)
+	calls := 0
+	forgetful := &contestant{name: "test", program: self, deliver: func(p *place) error {
+		if calls++; calls > 1 {
+			return nil
+		}
+		return floorOnce(p)
+	}}
+	if lost, again, wrong, ok := probes[0].count(t, forgetful); !ok || lost != 5 || again != 0 || wrong != 0 {
+		t.Errorf("never called again: %d lost, %d again, %d wrong, %t", lost, again, wrong, ok)
+	}
+	forgetful.deliver = floorOnce
+	if lost, again, wrong, ok := probes[0].count(t, forgetful); !ok || lost != 0 || again < 140 || wrong != 0 {
+		t.Errorf("all anew: %d lost, %d again, %d wrong, %t", lost, again, wrong, ok)
+	}
 }
 
 // calm waits until nothing has come for a while, or everything has.
@@ -148,16 +156,6 @@ func (p *place) calm(quiet time.Duration) {
 				return
 			}
 		}
-	}
-}
-
-// poke calls what does not run by itself.
-func (p *place) poke() {
-	if p.c.follows {
-		return
-	}
-	if err := p.c.deliver(p); err != nil {
-		say("    %v", err)
 	}
 }
 
