@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
@@ -167,20 +168,10 @@ func (b *box) tail() string {
 	return lastLines(string(text), 15)
 }
 
-// eventually asks until cond holds, and ends the test when it does not within limit, or when the box ends.
+// eventually asks until cond holds, and ends the test when it does not within limit.
 func (b *box) eventually(what string, limit time.Duration, cond func() bool) {
 	b.t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	end := time.After(limit)
-	for !cond() {
-		select {
-		case <-tick.C:
-		case err := <-b.ended:
-			b.ended <- err
-			b.t.Fatalf("the box ended (%v) before: %s\n%s", err, what, b.tail())
-		case <-end:
-			b.t.Fatalf("not within %s: %s\n%s", limit, what, b.tail())
-		}
+	if !kit.Within(limit, cond) {
+		b.t.Fatalf("not within %s: %s\n%s", limit, what, b.tail())
 	}
 }

@@ -1,42 +1,28 @@
 package systemd
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
-	"os/exec"
-	"testing"
+	"regexp"
+	"strings"
 	"time"
-
-	"github.com/chromedp/chromedp"
-
-	"github.com/ccship/ccship/e2e/kit"
 )
 
-// browseLink in the environment makes the test's binary a browser that follows a link, in the network where it runs.
+// browseLink in the environment makes the test's binary a client that follows a link, in the network where it runs.
 const browseLink = "CCSHIP_FIRST_MINUTES_LINK"
 
-// browsed is what a browser saw.
+// browsed is what the pages showed.
 type browsed struct {
-	Titles []string // of the list
-	Hits   int      // lines that a search found
-	Resume string   // the command on the conversation's page
-}
-
-// chromiumPath is where the browser is.
-func chromiumPath(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("CCSHIP_CHROMIUM"); path != "" {
-		return path
-	}
-	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skip("no Chromium is installed; on Debian: apt-get install chromium, or name one in CCSHIP_CHROMIUM")
-	return ""
+	List   string // the page of conversations
+	Hits   int    // lines that a search found
+	Resume string // the command on the conversation's page
 }
 
 // browse is the program that the binary is with browseLink.
@@ -52,71 +38,40 @@ func browse(link string) int {
 	return 0
 }
 
+var (
+	foundLink     = regexp.MustCompile(`href="(/sessions/[^"]+)"`)
+	resumeCommand = regexp.MustCompile(`aria-label="Command that resumes the session">([^<]+)<`)
+)
+
 // follow logs in by the link, reads the list, searches, and opens the conversation that was found.
 func follow(link string) (seen browsed, err error) {
-	profile, err := os.MkdirTemp("", "ccsd-browser-")
+	at, err := url.Parse(link)
 	if err != nil {
 		return seen, err
 	}
-	defer os.RemoveAll(profile)
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(os.Getenv("CCSHIP_CHROMIUM")), chromedp.DisableGPU,
-		chromedp.NoSandbox, chromedp.UserDataDir(profile), chromedp.WindowSize(1280, 800), chromedp.Env("HOME="+profile, "TZ=UTC"))
-	alloc, free := chromedp.NewExecAllocator(context.Background(), options...)
-	defer free()
-	ctx, done := chromedp.NewContext(alloc)
-	defer done()
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute) // far beyond the worst machine
-	defer cancel()
-	if err := chromedp.Do(ctx, chromedp.Navigate(link)); err != nil {
-		return seen, err
+	jar, _ := cookiejar.New(nil) // it has no error without options
+	client := &http.Client{Jar: jar, Timeout: 5 * time.Minute}
+	text := func(answer *http.Response, e error) string {
+		if e != nil {
+			err = errors.Join(err, e)
+			return ""
+		}
+		defer answer.Body.Close()
+		body, e := io.ReadAll(answer.Body)
+		if err = errors.Join(err, e); answer.StatusCode != http.StatusOK {
+			err = errors.Join(err, fmt.Errorf("%s: %s", answer.Request.URL, answer.Status))
+		}
+		return string(body)
 	}
-	p := &pageOf{ctx: ctx}
-	p.await(`document.querySelector("form.stack button.main")`)
-	p.eval(`document.querySelector("form.stack button.main").click()`, nil)
-	p.await(`location.pathname === "/" && document.querySelectorAll(".row").length > 0`)
-	p.eval(`[...document.querySelectorAll(".row .title")].map((e) => e.innerText.trim()).filter((s) => s)`, &seen.Titles)
-	p.eval(`void (location.href = "/search?q=off+by+one+cent")`, nil)
-	p.await(`location.pathname === "/search" && document.querySelector("mark")`)
-	p.eval(`document.querySelectorAll("mark").length`, &seen.Hits)
-	p.eval(`void document.querySelector(".found a.title").click()`, nil)
-	p.await(`document.querySelector("[data-copy*='claude --resume']")`)
-	p.eval(`document.querySelector("[data-copy*='claude --resume']").dataset.copy`, &seen.Resume)
-	return seen, p.err
-}
-
-// pageOf is a browser's page; after an error nothing more is done.
-type pageOf struct {
-	ctx context.Context
-	err error
-}
-
-// eval evaluates an expression; into may be nil.
-func (p *pageOf) eval(expression string, into any) {
-	if p.err != nil {
-		return
+	text(client.Get(link))
+	seen.List = text(client.PostForm(at.Scheme+"://"+at.Host+"/login", url.Values{"ticket": {at.Query().Get("ticket")}}))
+	hits := text(client.Get(at.Scheme + "://" + at.Host + "/search?q=off+by+one+cent"))
+	seen.Hits = strings.Count(hits, "<mark>")
+	if found := foundLink.FindStringSubmatch(hits); found != nil {
+		page := text(client.Get(at.Scheme + "://" + at.Host + html.UnescapeString(found[1])))
+		if resume := resumeCommand.FindStringSubmatch(page); resume != nil {
+			seen.Resume = html.UnescapeString(resume[1])
+		}
 	}
-	raw, err := chromedp.Run(p.ctx, chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise))
-	if err == nil && into != nil {
-		err = json.Unmarshal(raw, into)
-	}
-	if err != nil {
-		p.err = fmt.Errorf("evaluate %s: %w", expression, err)
-	}
-}
-
-// await waits until an expression is true.
-func (p *pageOf) await(expression string) {
-	if p.err != nil {
-		return
-	}
-	is := func() bool {
-		yes := false
-		raw, err := chromedp.Run(p.ctx, chromedp.Evaluate[[]byte]("!!("+expression+")", chromedp.EvalAwaitPromise))
-		return err == nil && json.Unmarshal(raw, &yes) == nil && yes
-	}
-	if !kit.Within(5*time.Minute, is) {
-		text := ""
-		p.eval(`location.href + "\n" + document.body.innerText.slice(0, 800)`, &text)
-		p.err = fmt.Errorf("never true: %s\n%s", expression, text)
-	}
+	return seen, err
 }

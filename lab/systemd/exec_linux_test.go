@@ -36,16 +36,14 @@ func (b *box) rootDo(args ...string) result {
 // userDo runs a command as the user, with the user's bus.
 func (b *box) userDo(args ...string) result {
 	b.t.Helper()
-	return b.userSays("", args...)
+	return b.inside("", asUser(args...))
 }
 
-// userSays is userDo with something on stdin.
-func (b *box) userSays(stdin string, args ...string) result {
-	b.t.Helper()
+func asUser(args ...string) []string {
 	runtime := fmt.Sprintf("/run/user/%d", userID)
 	prefix := append([]string{"/usr/sbin/runuser", "-u", userName, "--"}, clean("/home/"+userName, userName)...)
 	prefix = append(prefix, "XDG_RUNTIME_DIR="+runtime, "DBUS_SESSION_BUS_ADDRESS=unix:path="+runtime+"/bus")
-	return b.inside(stdin, append(prefix, args...))
+	return append(prefix, args...)
 }
 
 // inside runs a command in the namespaces of the box's process 1.
@@ -105,44 +103,18 @@ func (b *box) exists(name string) bool {
 // leaderOf is process 1 of the machine that a systemd-nspawn runs, 0 while there is none. On the way there nspawn's
 // process is a shell, and has short-lived children.
 func leaderOf(nspawn int) int {
-	if nameOf(nspawn) != "systemd-nspawn" {
+	name := func(pid string) string {
+		text, _ := os.ReadFile("/proc/" + pid + "/comm") // "" when it is gone
+		return strings.TrimSpace(string(text))
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", nspawn, nspawn))
+	if err != nil || name(strconv.Itoa(nspawn)) != "systemd-nspawn" {
 		return 0
 	}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return 0
-	}
-	for _, entry := range entries {
-		child, err := strconv.Atoi(entry.Name())
-		if err != nil || nameOf(child) != "systemd" {
-			continue
-		}
-		stat, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat"))
-		if err == nil && parentIn(string(stat)) == nspawn {
-			return child
+	for _, child := range strings.Fields(string(children)) {
+		if pid, err := strconv.Atoi(child); err == nil && name(child) == "systemd" {
+			return pid
 		}
 	}
 	return 0
-}
-
-// nameOf is a process's name, "" when there is none.
-func nameOf(pid int) string {
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(name))
-}
-
-// parentIn is the parent's number in the line of /proc/PID/stat; the name before it may hold anything.
-func parentIn(stat string) int {
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 2 {
-		return 0
-	}
-	parent, err := strconv.Atoi(fields[1])
-	if err != nil {
-		return 0
-	}
-	return parent
 }

@@ -15,30 +15,21 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/lab/bench/table"
-	"github.com/ccship/ccship/lab/cast"
 )
 
 // minutes is the way of a newcomer, as docs/getting-started.md sums it up.
 type minutes struct {
 	*desk
-	began time.Time
-	steps []step
+	found *table.Table
+	took  time.Duration
+	keys  int // that answered a question or chose something
 }
 
-// step is a part of the way.
-type step struct {
-	name string
-	took time.Duration
-	keys int // that answered a question or chose something
-	text string
-}
-
-// TestFirstMinutes goes from two package files to a conversation found again, on a clean Debian and in a real browser:
-// install, setup, the first session in sight, a search, the command that resumes it. How long it took is printed and not
-// tested; that it takes six decisions at most is.
+// TestFirstMinutes goes from two package files to a conversation found again, on a clean Debian, in a terminal and on the
+// pages: install, setup, the first session in sight, a search, the command that resumes it. How long it took is printed
+// and not tested; that it takes six decisions at most is.
 func TestFirstMinutes(t *testing.T) {
 	b := newBox(t)
-	chromium := chromiumPath(t)
 	b.boot()
 	write(b)
 	folders, err := built()
@@ -47,73 +38,62 @@ func TestFirstMinutes(t *testing.T) {
 		name := fmt.Sprintf("%s_%s_%s.deb", program, older, runtime.GOARCH)
 		b.copyIn(filepath.Join(folders[older], name), home+"/"+name)
 	}
-	m := &minutes{desk: &desk{box: b, columns: 96}, began: time.Now()}
+	m := &minutes{desk: &desk{box: b}, found: &table.Table{Title: "The first five minutes, without typing"}}
 
 	m.step("Install", 0, func() { m.run("#", "apt-get install ./ccship_*.deb ./ccship-server_*.deb") })
 	m.step("Set up", 2, func() { // the package brings the service's unit: whether to install it is no question
 		m.run("$", "ccship setup", answer{"server address (empty: start a server on this machine): ", "\r"},
 			answer{"import everything now? (Y/n): ", "\r"})
 	})
-	link := regexp.MustCompile(`http://\S+/login\?ticket=\S+`).FindString(m.text())
-	said := strings.Join(strings.Fields(m.last()), " ") // lines break where the terminal ends
+	link := regexp.MustCompile(`http://\S+/login\?ticket=\S+`).FindString(m.all)
+	said := strings.Join(strings.Fields(m.since), " ")
 	if !strings.Contains(said, "all 5 sessions (") || !strings.Contains(said, "are on your server; Claude Code would have deleted 2 of them within 7 days") || link == "" {
-		t.Fatalf("setup does not end with what was saved and a link:\n%s", m.text())
+		t.Fatalf("setup does not end with what was saved and a link:\n%s", m.all)
 	}
 	var seen browsed
-	m.step("See them in the browser", 1, func() { seen = m.browse(chromium, link) })
+	m.step("See them on the pages", 1, func() { seen = m.browse(link) })
 	m.step("Find one again", 0, func() { m.run("$", "ccship search off by one cent") })
-	id := regexp.MustCompile(`(?m)^  ([0-9a-f]{8})  shop`).FindStringSubmatch(m.last())
-	if id == nil || !strings.Contains(m.last(), "off by one cent") {
-		t.Fatalf("the search does not find it:\n%s", m.last())
+	id := regexp.MustCompile(`(?m)^  ([0-9a-f]{8})  shop`).FindStringSubmatch(m.since)
+	if id == nil || !strings.Contains(m.since, "off by one cent") {
+		t.Fatalf("the search does not find it:\n%s", m.since)
 	}
 	m.step("Resume it", 0, func() { m.run("$", "ccship resume "+id[1]) })
-	if !strings.Contains(m.last(), "cd /home/kim/shop && claude --resume "+id[1]) {
-		t.Fatalf("there is no command that resumes it:\n%s", m.last())
+	if !strings.Contains(m.since, "cd /home/kim/shop && claude --resume "+id[1]) {
+		t.Fatalf("there is no command that resumes it:\n%s", m.since)
 	}
 	m.step("See that it stays so", 0, func() { m.run("$", "ccship status") })
-	if !strings.Contains(m.last(), "everything is on the server") {
-		t.Errorf("the status is\n%s", m.last())
+	if !strings.Contains(m.since, "everything is on the server") {
+		t.Errorf("the status is\n%s", m.since)
 	}
-	if !strings.Contains(strings.Join(seen.Titles, "\n"), "Fix the rounding of the cart total") || seen.Hits == 0 || !strings.Contains(seen.Resume, "claude --resume ") {
-		t.Errorf("the browser shows %+v", seen)
+	if !strings.Contains(seen.List, "Fix the rounding of the cart total") || seen.Hits == 0 || !strings.Contains(seen.Resume, "claude --resume ") {
+		t.Errorf("the pages show %+v", seen)
 	}
-	m.tell(seen)
+	m.tell()
 }
 
 // step does a part and notes how long it took.
 func (m *minutes) step(name string, keys int, do func()) {
 	m.t.Helper()
-	from, before := time.Now(), len(m.record.Events)
+	from := time.Now()
 	do()
-	m.steps = append(m.steps, step{name, time.Since(from), keys, cast.Recording{Columns: m.columns, Events: m.record.Events[before:]}.Text()})
-	m.t.Logf("%s: %.1f s\n%s", name, time.Since(from).Seconds(), m.steps[len(m.steps)-1].text)
+	took := time.Since(from)
+	m.found.Add("time", name, "s", took.Seconds())
+	m.found.Add("keys that decide something", name, "", float64(keys))
+	m.took, m.keys = m.took+took, m.keys+keys
+	m.t.Logf("%s: %.1f s\n%s", name, took.Seconds(), m.since)
 }
 
-// last is what the newest step showed.
-func (m *minutes) last() string {
+// tell prints what the steps took, and draws the picture where svg= says.
+func (m *minutes) tell() {
 	m.t.Helper()
-	return m.desk.since
-}
-
-// tell prints what the steps took and showed, and writes the picture where svg= says.
-func (m *minutes) tell(seen browsed) {
-	m.t.Helper()
-	found := &table.Table{Title: "The first five minutes, without typing"}
-	total, keys := time.Duration(0), 0
-	for _, s := range m.steps {
-		total, keys = total+s.took, keys+s.keys
-		found.Add("time", s.name, "s", s.took.Seconds())
-		found.Add("keys that decide something", s.name, "", float64(s.keys))
-	}
-	found.Add("time", "altogether", "s", total.Seconds())
-	found.Add("keys that decide something", "altogether", "", float64(keys))
-	found.Note(fmt.Sprintf("In the browser: %q; %d lines found; %s", seen.Titles, seen.Hits, seen.Resume))
-	found.Print(os.Stdout)
-	if keys > 6 {
-		m.t.Errorf("it takes %d decisions", keys)
+	m.found.Add("time", "altogether", "s", m.took.Seconds())
+	m.found.Add("keys that decide something", "altogether", "", float64(m.keys))
+	m.found.Print(os.Stdout)
+	if m.keys > 6 {
+		m.t.Errorf("it takes %d decisions", m.keys)
 	}
 	if file := setting.Text("svg", ""); file != "" {
-		must(m.t, os.WriteFile(file, m.record.SVG(), 0o644))
+		m.picture(file)
 	}
 }
 
@@ -149,11 +129,11 @@ func write(b *box) {
 	}
 }
 
-// browse has a browser open the link. It runs in this test's binary, in the network of the box.
-func (m *minutes) browse(chromium, link string) (seen browsed) {
+// browse opens the link. It runs in this test's binary, in the network of the box.
+func (m *minutes) browse(link string) (seen browsed) {
 	m.t.Helper()
 	cmd := exec.Command("nsenter", "--target", strconv.Itoa(m.leader), "--net", "--", os.Args[0])
-	cmd.Env = append(os.Environ(), browseLink+"="+link, "CCSHIP_CHROMIUM="+chromium)
+	cmd.Env = append(os.Environ(), browseLink+"="+link)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err == nil {

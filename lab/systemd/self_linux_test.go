@@ -12,14 +12,3 @@ func TestMirror(t *testing.T) {
 		t.Errorf("a mirror of another release is taken: %q", mirror)
 	}
 }
-
-// TestParent: a process may be called anything.
-func TestParent(t *testing.T) {
-	for stat, want := range map[string]int{
-		"12 (systemd) S 7 12 12 0": 7, "12 (a) S 9) R 8 1 1": 8, "12 (x)": 0, "": 0,
-	} {
-		if got := parentIn(stat); got != want {
-			t.Errorf("parent in %q is %d, want %d", stat, got, want)
-		}
-	}
-}
