@@ -46,7 +46,7 @@ var rows = []row{
 		"half an hour", "patroni, python3-etcd, etcd-server, haproxy", "rounds",
 		above("../e2e", "TestPatroni$", "rounds=5", "rounds=1")},
 	{"claude", "the real Claude Code against a stub: lines, hooks, plugin, tools",
-		"an hour", "npm, node, tmux, git", "test rounds programs", claude},
+		"an hour", "npm, node, tmux, git", "test programs", claude},
 	{"systemd", "both .deb packages in a Debian whose process 1 is systemd",
 		"ten minutes", "root, debootstrap, systemd-container", "test", systemd},
 	{"first-minutes", "a newcomer's way on a clean Debian; svg= is the file of the picture",

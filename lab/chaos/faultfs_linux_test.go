@@ -172,7 +172,7 @@ func (n *faultNode) name() string { return n.Path(nil) }
 
 func (n *faultNode) wrap(f fs.FileHandle, errno syscall.Errno) (fs.FileHandle, uint32, syscall.Errno) {
 	if lf, ok := f.(*fs.LoopbackFile); ok && errno == 0 {
-		return &faultFile{f: lf, n: n}, 0, 0
+		return &faultFile{fileRest: lf, f: lf, n: n}, 0, 0
 	}
 	return nil, 0, errno
 }
@@ -233,8 +233,18 @@ func (n *faultNode) Setattr(ctx context.Context, f fs.FileHandle, in *fuse.SetAt
 	return n.LoopbackNode.Setattr(ctx, f, in, out)
 }
 
-// faultFile is an open file. It hides that the kernel could go past it.
+// fileRest is what goes well always. It hides that the kernel could go past the file.
+type fileRest interface {
+	fs.FileFlusher
+	fs.FileReleaser
+	fs.FileGetattrer
+	fs.FileSetattrer
+	fs.FileAllocater
+}
+
+// faultFile is an open file.
 type faultFile struct {
+	fileRest
 	f *fs.LoopbackFile
 	n *faultNode
 }
@@ -274,16 +284,4 @@ func (f *faultFile) Fsync(ctx context.Context, flags uint32) syscall.Errno {
 	}
 	f.n.s.record(recordSync, f.n.name(), 0, nil)
 	return f.f.Fsync(ctx, flags)
-}
-
-func (f *faultFile) Flush(ctx context.Context) syscall.Errno   { return f.f.Flush(ctx) }
-func (f *faultFile) Release(ctx context.Context) syscall.Errno { return f.f.Release(ctx) }
-func (f *faultFile) Getattr(ctx context.Context, out *fuse.AttrOut) syscall.Errno {
-	return f.f.Getattr(ctx, out)
-}
-func (f *faultFile) Setattr(ctx context.Context, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
-	return f.f.Setattr(ctx, in, out)
-}
-func (f *faultFile) Allocate(ctx context.Context, off, size uint64, mode uint32) syscall.Errno {
-	return f.f.Allocate(ctx, off, size, mode)
 }

@@ -9,13 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/lab/bench/gauge"
 	"github.com/ccship/ccship/lab/bench/table"
 )
 
@@ -100,11 +100,11 @@ func (r *room) soakStep(s *soak) {
 func (r *room) look() sample {
 	r.t.Helper()
 	pid := r.d.Cmd.Process.Pid
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	use, err := gauge.Tree(pid)
 	kit.Must(r.t, err)
 	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	kit.Must(r.t, err)
-	s := sample{RSS: field(status, "VmRSS:") << 10, Anon: field(status, "RssAnon:") << 10, Files: int64(len(files))}
+	s := sample{RSS: use.RSS, Anon: use.Anon, Files: int64(len(files))}
 	if info, err := os.Stat(filepath.Join(r.state(), "state.db")); err == nil {
 		s.State = info.Size()
 	}
@@ -117,19 +117,8 @@ func (r *room) look() sample {
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	kit.Must(r.t, err)
-	s.Goroutines = field(text, "goroutine profile: total")
+	s.Goroutines = gauge.Field(text, "goroutine profile: total")
 	return s
-}
-
-// field is the number behind a name in a table of lines.
-func field(table []byte, name string) int64 {
-	for line := range strings.Lines(string(table)) {
-		if rest, ok := strings.CutPrefix(line, name); ok {
-			n, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64) // 0 when there is none
-			return n
-		}
-	}
-	return 0
 }
 
 // series is one of the things that must not grow.

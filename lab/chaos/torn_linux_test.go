@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -176,7 +175,7 @@ func (x *tearing) apply(c change) {
 // open opens a copy of the image: opening writes.
 func (x *tearing) open() content {
 	x.t.Helper()
-	kit.Must(x.t, writeSparse(x.path, x.image))
+	kit.Must(x.t, os.WriteFile(x.path, x.image, 0o600))
 	plenty := func(string) (uint64, uint64, error) { return 1 << 40, 1 << 41, nil }
 	db, err := state.Open(context.Background(), state.Options{Path: x.path, NoWait: true, FreeDisk: plenty})
 	if err != nil {
@@ -196,25 +195,4 @@ func (x *tearing) open() content {
 		found[f.File.ID] = f.Cursor
 	}
 	return found
-}
-
-// writeSparse writes a file whose end is mostly zeros without writing those.
-func writeSparse(path string, b []byte) error {
-	used := len(b)
-	for used >= pageSize && allZero(b[used-pageSize:used]) {
-		used -= pageSize
-	}
-	if err := os.WriteFile(path, b[:used], 0o600); err != nil {
-		return fmt.Errorf("write image: %w", err)
-	}
-	return os.Truncate(path, int64(len(b)))
-}
-
-func allZero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
 }

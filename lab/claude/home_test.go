@@ -113,6 +113,15 @@ func (h *home) prompt(prompt string, args ...string) outcome {
 	return o
 }
 
+// expect demands an answer.
+func (h *home) expect(o outcome, want string) outcome {
+	h.t.Helper()
+	if !strings.Contains(o.Result, want) || o.SessionID == "" {
+		h.t.Fatalf("Claude Code answered %.300q in session %q, want %q", o.Result, o.SessionID, want)
+	}
+	return o
+}
+
 // dialogue is a Claude Code that stays: prompts go in and answers come out as lines of JSON.
 type dialogue struct {
 	t     testing.TB

@@ -126,32 +126,3 @@ func install(dir, version string) error {
 	}
 	return os.Rename(partial, dir)
 }
-
-func TestProgramIn(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		files []string
-		want  string
-	}{
-		{"nothing", nil, ""},
-		{"script", []string{"claude-code/cli.js"}, "claude-code/cli.js"},
-		{"native", []string{"claude-code/cli-wrapper.cjs", "claude-code-linux-x64/claude"}, "claude-code-linux-x64/claude"},
-		{"a package for another platform left empty", []string{"claude-code/cli.js", "claude-code-linux-x64/README.md"}, "claude-code/cli.js"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir()
-			scope := filepath.Join(dir, "node_modules", "@anthropic-ai")
-			want := c.want
-			if want != "" {
-				want = filepath.Join(scope, want)
-			}
-			for _, file := range c.files {
-				must(t, os.MkdirAll(filepath.Dir(filepath.Join(scope, file)), 0o755))
-				must(t, os.WriteFile(filepath.Join(scope, file), nil, 0o755))
-			}
-			if got := programIn(dir); got != want {
-				t.Errorf("program is %q, want %q", got, want)
-			}
-		})
-	}
-}

@@ -47,15 +47,6 @@ type tale struct {
 // requests is how many the conversations have made.
 func (s *tale) requests() int { return len(s.api.told(0)) }
 
-// expect demands an answer.
-func (s *tale) expect(o outcome, want string) outcome {
-	s.t.Helper()
-	if !strings.Contains(o.Result, want) || o.SessionID == "" {
-		s.t.Fatalf("Claude Code answered %.300q in session %q, want %q", o.Result, o.SessionID, want)
-	}
-	return o
-}
-
 // json runs a verb of ccship with --json and reads what it prints.
 func (w *world) json(into any, args ...string) {
 	w.t.Helper()

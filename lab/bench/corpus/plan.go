@@ -10,9 +10,8 @@ import (
 // Plan says how much is invented, and of how many people. Sessions follow from it.
 type Plan struct {
 	Seed   uint64
-	Bytes  int64     // of all lines, newlines counted
-	Owners int       // 0: one for each 10 MB
-	Until  time.Time // sessions began in the year before
+	Bytes  int64 // of all lines, newlines counted
+	Owners int   // 0: one for each 10 MB
 }
 
 // Words that are planted in few sessions, or in all: what searches look for.
@@ -74,11 +73,8 @@ func (p Plan) Sessions() []Session {
 
 // date spreads the sessions over a year, so that those made last are the newest.
 func (p Plan) date(all []Session) {
-	until := p.Until
-	if until.IsZero() {
-		until = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	}
-	year := 365 * 24 * time.Hour
+	const year = 365 * 24 * time.Hour
+	until := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for i := range all {
 		back := time.Duration(float64(year) * float64(len(all)-i) / float64(len(all)))
 		all[i].Start = until.Add(-back)

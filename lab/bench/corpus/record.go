@@ -2,7 +2,7 @@ package corpus
 
 import (
 	"encoding/base64"
-	"encoding/hex"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -38,13 +38,8 @@ func (o object) number(name string, n int) object { return o.raw(name, strconv.I
 func (o object) end() string { return string(append(o, '}')) }
 
 func uuid(rng *rand.Rand) string {
-	var b [16]byte
-	for i := range b {
-		b[i] = byte(rng.Uint32())
-	}
-	b[6], b[8] = b[6]&15|64, b[8]&63|128
-	h := hex.EncodeToString(b[:])
-	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+	a, b := rng.Uint64(), rng.Uint64()
+	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", uint32(a), uint16(a>>32), uint16(a>>48)&0xfff, uint16(b)&0xfff, b>>16)
 }
 
 const letters = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz0123456789"
@@ -74,7 +69,7 @@ func around(rng *rand.Rand, m int, spread float64, longest int) int {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// lines is the first n lines of a text, and how many it has then.
+// firstLines returns the first n lines of a text, and how many it has then.
 func firstLines(text []byte, n int) ([]byte, int) {
 	count := 0
 	for i, c := range text {

@@ -161,7 +161,7 @@ func (w *writer) ask() {
 	}
 	if w.s.agent == "" {
 		w.add(newObject().text("type", "file-history-snapshot").text("messageId", w.prompt).raw("snapshot", newObject().
-			text("messageId", w.prompt).raw("trackedFileBackups", w.backups()).text("timestamp", stamp(w.now)).end()).
+			text("messageId", w.prompt).raw("trackedFileBackups", "{}").text("timestamp", stamp(w.now)).end()).
 			raw("isSnapshotUpdate", "false").end(), 0)
 	}
 	message := newObject().text("role", "user").text("content", text).end()
@@ -175,18 +175,6 @@ func (w *writer) ask() {
 	if w.turns == 1 {
 		w.attach(newObject().text("type", "skill_listing").text("content", w.src.text(w.rng, 13_000)))
 	}
-}
-
-// backups are the files that were changed so far.
-func (w *writer) backups() string {
-	o := newObject()
-	for range w.rng.IntN(4) {
-		f := w.files[w.rng.IntN(len(w.files))]
-		o = o.raw(string(quote(nil, f.name))[1:len(f.name)+1], newObject().
-			text("backupFileName", fmt.Sprintf("%016x@v1", w.rng.Uint64())).number("version", 1).
-			text("backupTime", stamp(w.now)).end())
-	}
-	return o.end()
 }
 
 // answer is text, and what the turn cost.

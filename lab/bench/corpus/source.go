@@ -33,13 +33,9 @@ func Standard() (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the Go release: %w", err)
 	}
-	return NewSource(os.DirFS(filepath.Join(strings.TrimSpace(string(root)), "src")))
-}
-
-// NewSource reads the standard library below root, a release's src folder.
-func NewSource(root fs.FS) (*Source, error) {
+	src := os.DirFS(filepath.Join(strings.TrimSpace(string(root)), "src"))
 	s, total := &Source{}, 0
-	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(src, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -50,7 +46,7 @@ func NewSource(root fs.FS) (*Source, error) {
 		if total > sourceBytes || entry.IsDir() || filepath.Ext(base) != ".go" {
 			return nil
 		}
-		text, err := fs.ReadFile(root, name)
+		text, err := fs.ReadFile(src, name)
 		if err != nil || len(text) < 400 || len(text) > 160<<10 {
 			return err
 		}

@@ -36,18 +36,12 @@ func (w *writer) call() call {
 	switch n := w.rng.IntN(1000); {
 	case n < 2:
 		return w.image()
-	case n < 440:
-		return w.bash(f)
-	case n < 680:
+	case n < 260:
 		return w.read(f)
-	case n < 810:
+	case n < 370:
 		return w.edit(f)
-	case n < 825:
-		return w.write(f)
-	case n < 960:
-		return w.grep(f)
 	}
-	return w.todo()
+	return w.bash(f)
 }
 
 // file is what a step is about: mostly what the one before was about, else another one of the few that the session
@@ -141,33 +135,6 @@ func (w *writer) edit(f file) call {
 		text("new_string", after).end(), quoted("The file " + name + " has been updated successfully."), kept}
 }
 
-func (w *writer) write(f file) call {
-	name, text := w.s.Cwd+"/"+f.name, passage(w.rng, f, around(w.rng, 6800, .8, 23_000))
-	return call{"Write", newObject().text("file_path", name).text("content", text).end(),
-		quoted("File created successfully at: " + name), newObject().text("type", "create").text("filePath", name).
-			text("content", text).raw("structuredPatch", "[]").raw("originalFile", "null").end()}
-}
-
-func (w *writer) grep(f file) call {
-	var b strings.Builder
-	n := 1 + w.rng.IntN(20)
-	for line := range strings.Lines(passage(w.rng, f, 100*n)) {
-		fmt.Fprintf(&b, "%s:%d:%s", f.name, w.rng.IntN(2000), line)
-	}
-	kept := newObject().text("mode", "content").number("numFiles", 0).raw("filenames", "[]").text("content", b.String()).
-		number("numLines", n).end()
-	input := newObject().text("pattern", path.Base(f.name)).text("path", path.Dir(f.name)).text("output_mode", "content")
-	return call{"Grep", input.end(), quoted(b.String()), kept}
-}
-
-func (w *writer) todo() call {
-	todos := fmt.Sprintf(`[{"content":%s,"status":"in_progress"},{"content":%s,"status":"pending"}]`,
-		quoted(w.words(60)), quoted(w.words(60)))
-	return call{"TodoWrite", newObject().raw("todos", todos).end(),
-		quoted("Todos have been modified successfully. " + TwoChars),
-		newObject().raw("oldTodos", "[]").raw("newTodos", todos).end()}
-}
-
 // image is a picture that was read: its base64 stands in the line twice.
 func (w *writer) image() call {
 	data := opaque(w.rng, around(w.rng, 90_000, .7, 480_000))
@@ -185,15 +152,7 @@ func (w *writer) beside() {
 		w.attach(newObject().text("type", "hook_success").text("hookName", "PostToolUse:Bash").
 			text("hookEvent", "PostToolUse").text("content", "").text("stdout", "").text("stderr", "").number("exitCode", 0).
 			text("command", "ccship hook post-tool-use").number("durationMs", w.rng.IntN(40)))
-	case 1:
-		w.attach(newObject().text("type", "deferred_tools_delta").raw("addedNames", "[]").
-			text("addedLines", w.src.text(w.rng, around(w.rng, 700, 1, 6000))).raw("removedNames", "[]"))
-	case 2:
-		if w.s.agent == "" {
-			w.add(newObject().text("type", "queue-operation").text("operation", "enqueue").text("timestamp", stamp(w.now)).
-				text("sessionId", w.s.ID).text("content", w.words(around(w.rng, 100, 1, 2000))).end(), 0)
-		}
-	case 3, 4:
+	case 1, 2:
 		output := valid(w.files[0].text[:min(len(w.files[0].text), around(w.rng, 300, 1, 4000))])
 		w.add(w.seal(w.chain().text("type", "progress").raw("data", newObject().text("type", "bash_progress").
 			text("output", output).text("fullOutput", output).number("elapsedTimeSeconds", 2).end()).

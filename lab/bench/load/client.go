@@ -57,11 +57,6 @@ func (c *Client) Post(ctx context.Context, path string, body any) ([]byte, error
 	return c.do(ctx, http.MethodPost, path, text, "")
 }
 
-// Delete removes what is at a path.
-func (c *Client) Delete(ctx context.Context, path string) ([]byte, error) {
-	return c.do(ctx, http.MethodDelete, path, nil, "")
-}
-
 func (c *Client) do(ctx context.Context, method, path string, body []byte, coding string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {

@@ -2,9 +2,10 @@ package sink
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // The paths, each with how its bodies are read.
@@ -69,47 +70,29 @@ func unnumbered(entry []byte) []byte {
 // logs finds the bodies of the log records of an ExportLogsServiceRequest: resource_logs = 1, scope_logs = 2,
 // log_records = 2, body = 5, string_value = 1.
 func logs(request []byte, each func([]byte)) {
-	descend(request, []uint64{1, 2, 2, 5, 1}, each)
+	descend(request, []protowire.Number{1, 2, 2, 5, 1}, each)
 }
 
 // descend calls each with the fields at the end of a path of numbers of length-delimited fields.
-func descend(message []byte, path []uint64, each func([]byte)) {
+func descend(message []byte, path []protowire.Number, each func([]byte)) {
 	for len(message) > 0 {
-		key, n := binary.Uvarint(message)
-		if n <= 0 {
+		number, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
 			return
 		}
 		message = message[n:]
-		var value []byte
-		switch key & 7 {
-		case 0:
-			if _, n = binary.Uvarint(message); n <= 0 {
-				return
-			}
-		case 1:
-			n = 8
-		case 5:
-			n = 4
-		case 2:
-			size, k := binary.Uvarint(message)
-			if k <= 0 || size > uint64(len(message)-k) {
-				return
-			}
-			value, n = message[k:k+int(size)], k+int(size)
-		default:
+		if n = protowire.ConsumeFieldValue(number, kind, message); n < 0 {
 			return
 		}
-		if n > len(message) {
-			return
+		if number == path[0] && kind == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(message)
+			if len(path) == 1 {
+				each(value)
+			} else {
+				descend(value, path[1:], each)
+			}
 		}
 		message = message[n:]
-		switch {
-		case value == nil || key>>3 != path[0]:
-		case len(path) == 1:
-			each(value)
-		default:
-			descend(value, path[1:], each)
-		}
 	}
 }
 

@@ -1,19 +1,19 @@
 package sink_test
 
 import (
-	"encoding/binary"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/ccship/ccship/lab/bench/sink"
 )
 
 // field is a length-delimited protobuf field.
-func field(number uint64, value string) string {
-	b := binary.AppendUvarint(nil, number<<3|2)
-	return string(binary.AppendUvarint(b, uint64(len(value)))) + value
+func field(number protowire.Number, value string) string {
+	return string(protowire.AppendString(protowire.AppendTag(nil, number, protowire.BytesType), value))
 }
 
 // TestDialects: what every protocol carries is found whole, counted the same without looking inside, and compared.

@@ -46,15 +46,6 @@ func (t *Table) Note(text string) {
 	}
 }
 
-// Value is the median of a figure; ok is false when there is none.
-func (t *Table) Value(column, name string) (median float64, ok bool) {
-	row := t.row(name)
-	if row == nil || len(row.values[column]) == 0 {
-		return 0, false
-	}
-	return Median(row.values[column]), true
-}
-
 func (t *Table) row(name string) *Row {
 	if i := slices.IndexFunc(t.rows, func(r *Row) bool { return r.Name == name }); i >= 0 {
 		return t.rows[i]

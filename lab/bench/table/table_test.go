@@ -23,10 +23,4 @@ func TestPrint(t *testing.T) {
 	if b.String() != want {
 		t.Errorf("got %s", b.String())
 	}
-	if v, ok := one.Value("we", "CPU"); v != 2 || !ok {
-		t.Error(v, ok)
-	}
-	if _, ok := one.Value("they", "CPU"); ok {
-		t.Error("there is no such figure")
-	}
 }
