@@ -11,9 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // recipe is the block of a language on the page.
@@ -74,5 +76,27 @@ func TestCaptureRecipes(t *testing.T) {
 	}
 	if lines := strings.Count(string(s.read(s.path)), "\n"); captured != 4 || lines != captured {
 		t.Errorf("%d lines of %d captures", lines, captured)
+	}
+}
+
+// TestDevcontainerSchema holds the recipe of a devcontainer against a copy of the published schema, which sees a name
+// that is misspelled.
+func TestDevcontainerSchema(t *testing.T) {
+	file := setting.Text("schema", "")
+	if file == "" {
+		t.Skip("lab devcontainer runs it, with the schema")
+	}
+	page, err := os.ReadFile("../docs/daily-use.md")
+	must(t, err)
+	schema, err := jsonschema.NewCompiler().Compile(file)
+	must(t, err)
+	text := recipe(t, page, "json")
+	for _, valid := range []bool{true, false} {
+		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		must(t, err)
+		if err := schema.Validate(doc); (err == nil) != valid {
+			t.Errorf("%s\n%v", text, err)
+		}
+		text = strings.Replace(text, "postStartCommand", "postStartComand", 1)
 	}
 }

@@ -64,6 +64,8 @@ var rows = []row{
 		above("../daemon/usage", "TestCCUsage", "ccusage=ccusage@20.0.24", "ccusage=ccusage@20.0.24")},
 	{"gitleaks", "what is masked beside what gitleaks finds", "minutes", "the network", "",
 		above("../transcript/redact", "TestGitleaks", "gitleaks", "gitleaks")},
+	{"devcontainer", "the guide's devcontainer.json against its published schema; schema= is a copy of it", "seconds", "curl",
+		"schema", devcontainer},
 	{"release-twice", "the release built twice from nothing: the same bytes", "half an hour", nothing, "",
 		above("../packaging/release", "TestReproducible", "twice", "twice")},
 }
@@ -151,6 +153,23 @@ func pictures(pattern, name, folder string) func(row, call) error {
 		}
 		return c.test(c.told(name+"="+at), "-run="+pattern, "../e2e/viewer")
 	}
+}
+
+func devcontainer(_ row, c call) error {
+	file := c.value("schema", "")
+	if file == "" {
+		const url = "https://raw.githubusercontent.com/devcontainers/spec/c95ffeed1d059abfe9ffbe79762dc2fa4e7c2421/schemas/devContainer.base.schema.json"
+		dir, err := os.MkdirTemp("", "schema-")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		file = filepath.Join(dir, "schema.json")
+		if err := c.command(".", nil, "curl", "-fsSLo", file, url).Run(); err != nil {
+			return err
+		}
+	}
+	return c.test(c.told("schema="+file), "-run=TestDevcontainerSchema", "../e2e")
 }
 
 func axe(_ row, c call) error {
