@@ -224,6 +224,97 @@ WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
 	}
 }
 
+// TestPostgresKeptBefore: a star, a link or a hold whose transaction is under way when rules are applied for the first
+// time keeps its session.
+func TestPostgresKeptBefore(t *testing.T) {
+	for table, keep := range map[string]func(*postgres.Store, int64, server.User) error{
+		"marks": func(st *postgres.Store, id int64, who server.User) error {
+			return st.SetMark(t.Context(), who.ID, server.Mark{Stream: id, Star: true})
+		},
+		"share_links": func(st *postgres.Store, id int64, who server.User) error {
+			_, err := st.AddShareLink(t.Context(), server.ShareLink{Stream: id, By: who, Created: later, Until: later.Add(day)})
+			return err
+		},
+		"retention_holds": func(st *postgres.Store, _ int64, who server.User) error {
+			_, err := st.AddHold(t.Context(), server.Hold{Session: "s", By: who.Name, Why: "a case", At: later})
+			return err
+		},
+	} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			keptBefore(t, table, keep)
+		})
+	}
+}
+
+func keptBefore(t *testing.T, table string, keep func(*postgres.Store, int64, server.User) error) {
+	url := pgtest.Shared(t).Database(t)
+	looked, kept := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	st := openPostgresWith(t, url, store.Opening{Step: func(name string) error {
+		if name == "retire what nothing keeps" {
+			once.Do(func() { close(looked) })
+			<-kept
+		}
+		return nil
+	}})
+	ann := addUser(t, st, "ann", server.Owner)
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
+	b := batch("s", prose(0, 20, 500)...)
+	b.Owner = ann.ID
+	put(t, st, b)
+	id := idOf(t, st, "s")
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	run := func(query string) {
+		if _, err := conn.Exec(t.Context(), query); err != nil {
+			t.Error(err)
+		}
+	}
+	wait := func(most int) {
+		for n := 0; n < most && t.Context().Err() == nil; {
+			select {
+			case <-looked:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+			run(`SELECT pg_stat_clear_snapshot()`)
+			if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}
+	other := openPostgres(t, url)
+	run(`BEGIN`)
+	run(`LOCK TABLE ` + table + ` IN EXCLUSIVE MODE`)
+	go func() {
+		defer close(kept)
+		if err := keep(other, id, ann); err != nil {
+			t.Error(err)
+		}
+	}()
+	wait(1)
+	let := make(chan struct{})
+	go func() {
+		defer close(let)
+		wait(2)
+		run(`COMMIT`)
+	}()
+	_, err = st.Retire(t.Context(), server.Retiring{By: "ann", Now: later})
+	<-kept
+	<-let
+	marked := 1
+	lost := conn.QueryRow(t.Context(), `SELECT count(*) FROM retired_streams`).Scan(&marked)
+	if got := len(dumpOf(t, st, "s")); err != nil || lost != nil || got != 20 || marked > 0 {
+		t.Errorf("%d of 20 lines are left, %d sessions count as dropped: %v, %v", got, marked, err, lost)
+	}
+}
+
 // TestPostgresEpochsAtOnce: several servers get the first lines of a stream at the same time, of several epochs.
 func TestPostgresEpochsAtOnce(t *testing.T) {
 	url := pgtest.Shared(t).Database(t)

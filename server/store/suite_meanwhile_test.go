@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -174,5 +175,53 @@ func (s suite) retireMeanwhile(t *testing.T) {
 		if left := len(linesOf(t, st, "s", 0)); !c.kept && left != 100 {
 			t.Errorf("%s: %d lines are left of the first generation", name, left)
 		}
+	}
+}
+
+// retireKept: while rules look for what keeps a session and remove it, nobody can set a star, a link or a hold.
+func (s suite) retireKept(t *testing.T) {
+	if s.with == nil {
+		t.Skip("the steps of lines as they come, and of what is cold, are those")
+	}
+	var st full
+	var ann server.User
+	looks := 0
+	st = s.with(t, store.Opening{Step: func(step string) error {
+		if step != "retire what nothing keeps" {
+			return nil
+		}
+		looks++
+		stream := idOf(t, st, "s")
+		for name, keep := range map[string]func(context.Context) error{
+			"star": func(ctx context.Context) error {
+				return st.SetMark(ctx, ann.ID, server.Mark{Stream: stream, Star: true})
+			},
+			"link": func(ctx context.Context) error {
+				_, err := st.AddShareLink(ctx, server.ShareLink{Stream: stream, By: ann, Created: later, Until: later.Add(day)})
+				return err
+			},
+			"hold": func(ctx context.Context) error {
+				_, err := st.AddHold(ctx, server.Hold{Session: "s", By: "ann", Why: "a case", At: later})
+				return err
+			},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			if keep(ctx) == nil {
+				t.Errorf("a %s is set between the look for it and the end", name)
+			}
+			cancel()
+		}
+		return nil
+	}})
+	ann = addUser(t, st, "ann", server.Owner)
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
+	b := batch("s", prose(0, 20, 500)...)
+	b.Owner = ann.ID
+	put(t, st, b)
+	if _, err := st.Retire(t.Context(), server.Retiring{By: "ann", Now: later}); err != nil || looks == 0 {
+		t.Errorf("after %d looks: %v", looks, err)
+	}
+	if left := len(dumpOf(t, st, "s")); left > 0 {
+		t.Errorf("%d lines are left", left)
 	}
 }

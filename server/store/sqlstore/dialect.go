@@ -35,12 +35,13 @@ const (
 	HeldQuota                            // storing for a user with a limit
 	HeldSums                             // summing up
 	HeldUser                             // adding what a user may have so many of
+	HeldKept                             // adding, or looking for, a reason to keep sessions
 )
 
 // Keeping is called in a transaction before it writes, or looks for, a reason to keep sessions: retention removes
 // nothing between its look for such reasons and its end.
 func Keeping(ctx context.Context, d Dialect) error {
-	return d.Query(ctx, `SELECT 1 FROM leases WHERE name = 'retention'`+d.Lock(), nil, func(Scanner) error { return nil })
+	return d.Hold(ctx, HeldKept, 0)
 }
 
 // List runs a query on either database and scans each of its rows.
