@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -17,15 +18,21 @@ type Accounts interface {
 
 // Users keeps users.
 type Users interface {
-	AddUser(ctx context.Context, name string, role Role, at time.Time) (User, error)
+	AddUser(ctx context.Context, name string, role Role, by By) (User, error)
 	FindUser(ctx context.Context, name string) (User, error)
 	Users(ctx context.Context) ([]User, error) // oldest first
 	// FirstUsers are the oldest users, at most so many.
 	FirstUsers(ctx context.Context, most int) ([]User, error)
 	// UserNames are the names of those users, by ID; one that there is not has none.
 	UserNames(ctx context.Context, ids []int64) (map[int64]string, error)
-	SetRole(ctx context.Context, user int64, role Role) error
-	DisableUser(ctx context.Context, user int64, at time.Time) error // zero at: enable again
+	SetRole(ctx context.Context, user int64, role Role, by By) error
+	DisableUser(ctx context.Context, user int64, disabled bool, by By) error
+}
+
+// By is with which key something is done, 0 for none, and when. ErrNotFound when the key is revoked meanwhile.
+type By struct {
+	Key int64
+	At  time.Time
 }
 
 // Keys keeps the hashes of API keys.
@@ -34,8 +41,8 @@ type Keys interface {
 	AddKey(ctx context.Context, k Key) error
 	Keys(ctx context.Context, user int64) ([]Key, error) // user 0: of all users; oldest first
 	// RevokeKey revokes a key with all that came from it: what it was rotated to and from, keys that were made with one
-	// of these, and so on. Logins, one-time links and links to sessions end with the key that they were made with.
-	RevokeKey(ctx context.Context, name string, at time.Time) error
+	// of these, keys of users who were, and so on. It returns what it ended.
+	RevokeKey(ctx context.Context, name string, at time.Time) (Ended, error)
 	// RotateKey gives the name of a valid key to k's hash, by k.By. The old hash stays valid until grace, under another
 	// name. ErrHasMany when its user would have more valid ones than k.Most.
 	RotateKey(ctx context.Context, k Key, grace time.Time) error
@@ -62,9 +69,10 @@ type Logins interface {
 	// FindLogin returns ErrNotFound for a login that is unknown or over, whose user is disabled or whose key is revoked.
 	FindLogin(ctx context.Context, token [32]byte, now time.Time) (Login, error)
 	RemoveLogin(ctx context.Context, token [32]byte) error
-	AddTicket(ctx context.Context, ticket [32]byte, user int64, until time.Time) error
+	// AddTicket keeps a one-time link to the login l.
+	AddTicket(ctx context.Context, ticket [32]byte, l Login) error
 	// TakeTicket uses up a one-time link. ErrNotFound when it is unknown, over or used.
-	TakeTicket(ctx context.Context, ticket [32]byte, now time.Time) (User, error)
+	TakeTicket(ctx context.Context, ticket [32]byte, now time.Time) (Login, error)
 }
 
 // Role is what a user may do.
@@ -75,6 +83,12 @@ const (
 	Member Role = "member" // sends sessions; sees its own and those of projects shared with it
 	Viewer Role = "viewer" // sends nothing; sees what is shared with it
 )
+
+// Above reports whether r may do more than other.
+func (r Role) Above(other Role) bool {
+	order := []Role{Viewer, Member, Owner}
+	return slices.Index(order, r) > slices.Index(order, other)
+}
 
 // User sends sessions or reads them.
 type User struct {
@@ -108,12 +122,13 @@ type Share struct {
 	Project     string // its name, for people
 	Documents   bool   // linked documents too: they are files, not only what the session says about them
 	Created     time.Time
+	By          int64 // the key that it was made with, when it is added; 0: none
 }
 
 // Login is a browser that has shown a key or a one-time link.
 type Login struct {
 	User  User
-	Key   int64 // the key it was made with; 0: a one-time link
+	Key   int64 // the key that it, or its one-time link, was made with; 0: none
 	Until time.Time
 }
 

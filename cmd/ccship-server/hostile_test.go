@@ -31,18 +31,23 @@ func TestHostileNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ann, err := s.AddUser(t.Context(), "ann", server.Member, time.Now())
+	ann, err := s.AddUser(t.Context(), "ann", server.Member, server.By{At: time.Now()})
 	must(err)
-	bob, err := s.AddUser(t.Context(), "bob\u202e", server.Member, time.Now())
+	bob, err := s.AddUser(t.Context(), "bob\u202e", server.Member, server.By{At: time.Now()})
 	must(err)
 	must(s.AddKey(t.Context(), server.Key{User: ann, Name: hostileName, Hash: [32]byte{1}, Created: time.Now()}))
-	must(s.AddShare(t.Context(), server.Share{Owner: ann.ID, With: bob.ID, ProjectHash: hostileName, Project: hostileName, Created: time.Now()}))
+	k, err := s.FindKey(t.Context(), [32]byte{1})
+	must(err)
+	must(s.AddShare(t.Context(), server.Share{Owner: ann.ID, With: bob.ID, ProjectHash: hostileName, Project: hostileName, Created: time.Now(), By: k.ID}))
+	eve, err := s.AddUser(t.Context(), "eve"+hostileName, server.Viewer, server.By{Key: k.ID, At: time.Now()})
+	must(err)
+	must(s.AddKey(t.Context(), server.Key{User: eve, Name: "made" + hostileName, Hash: [32]byte{2}, Created: time.Now()}))
 	for _, id := range []string{hostileName, "s"} {
 		must(s.Put(t.Context(), &server.Batch{Owner: ann.ID, Received: time.Now(), Lines: []server.Line{{Raw: []byte(`{"a":"AKIA` + "Q3EGRIJ7T6FGM2XY" + `"}`)}},
 			Head: server.Head{SessionID: id, Machine: hostileName, Epoch: "e", Host: hostileName, Project: hostileName, Path: hostileName, Cwd: hostileName, EndLine: 1}}))
 	}
 	must(s.Close())
-	shown := 0
+	shown, ended := 0, false
 	for _, args := range [][]string{
 		{"user", "list"}, {"key", "list"}, {"share", "list"}, {"verify"}, {"verify", "--secrets"}, {"retention"},
 		{"retention", "hold", "--project", hostileName, "--why", hostileName},
@@ -54,6 +59,8 @@ func TestHostileNames(t *testing.T) {
 			_ = run(t.Context(), append(append(append([]string{}, args...), more...), "--store", at), &out, &words)
 			all := out.String() + words.String()
 			shown += strings.Count(all, "INJECTED")
+			ended = ended || strings.Contains(all, "with it ended: keys \"made") && strings.Contains(all, "now disabled: \"eve") &&
+				strings.Contains(all, "--enable")
 			for _, r := range all {
 				if r != '\n' && r != '\t' && term.Steers(r) {
 					t.Fatalf("%q %q prints %q:\n%q", args, more, r, all)
@@ -68,6 +75,9 @@ func TestHostileNames(t *testing.T) {
 				t.Errorf("%q prints no JSON: %s", args, out.String())
 			}
 		}
+	}
+	if !ended {
+		t.Error("revoking a key does not say what ended with it")
 	}
 	if shown < 10 {
 		t.Errorf("the name is shown %d times", shown)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -107,7 +108,7 @@ func keyUser(c *cobra.Command, s store.Store, name string) (server.User, error) 
 	case len(list) > 1:
 		return server.User{}, errWhichUser
 	}
-	u, err := s.AddUser(ctx, firstUser, server.Owner, time.Now())
+	u, err := s.AddUser(ctx, firstUser, server.Owner, server.By{At: time.Now()})
 	if errors.Is(err, server.ErrExists) { // another process was quicker
 		return findUser(ctx, s, firstUser)
 	}
@@ -189,25 +190,34 @@ func (p *cli) newKeyRevoke() *cobra.Command {
 	var name string
 	c := &cobra.Command{
 		Use:   "revoke --name NAME",
-		Short: "Revoke a key for good, with all that came from it: rotated and new keys, logins, links",
+		Short: "Revoke a key for good, with all that came from it: keys, logins, links, shares, users",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if name == "" {
 				return usage(c, errors.New("--name is missing"))
 			}
 			return p.withStore(c, func(s store.Store) error {
-				err := s.RevokeKey(c.Context(), name, time.Now())
+				ended, err := s.RevokeKey(c.Context(), name, time.Now())
 				if errors.Is(err, server.ErrNotFound) {
 					return hinted{err, "ccship-server key list shows the names"}
 				}
 				if err != nil {
 					return err
 				}
-				_, err = term.Printf(c.ErrOrStderr(), "key %q is revoked, with all that came from it\n", name)
-				return err
+				return sayRevoked(c.ErrOrStderr(), name, ended)
 			})
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "the key's name")
 	return c
+}
+
+// sayRevoked says what ended with a key, and what may still be wanted of it.
+func sayRevoked(w io.Writer, name string, ended server.Ended) error {
+	_, err := term.Printf(w, "key %q is revoked; with it ended: %s\n", name, ended.String())
+	if err == nil && len(ended.Users) > 0 {
+		_, err = term.Printf(w, "hint: what disabled users sent is kept; ccship-server user set NAME --enable "+
+			"accepts one again, with a new key\n")
+	}
+	return err
 }

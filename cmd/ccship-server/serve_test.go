@@ -67,7 +67,7 @@ func newKeyIn(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	key, hash := auth.NewKey()
-	u, err := st.AddUser(t.Context(), "owner", server.Owner, time.Now())
+	u, err := st.AddUser(t.Context(), "owner", server.Owner, server.By{At: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}

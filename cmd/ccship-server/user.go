@@ -35,7 +35,7 @@ func (p *cli) newUserAdd() *cobra.Command {
 				return usage(c, fmt.Errorf("bad --role: %w", err))
 			}
 			return p.withStore(c, func(s store.Store) error {
-				u, err := s.AddUser(c.Context(), args[0], r, time.Now())
+				u, err := s.AddUser(c.Context(), args[0], r, server.By{At: time.Now()})
 				if errors.Is(err, server.ErrExists) {
 					return hinted{err, "choose another name; ccship-server user list shows those in use"}
 				}

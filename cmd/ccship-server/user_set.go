@@ -73,10 +73,10 @@ func (x *userChange) apply(c *cobra.Command, s store.Store, u *server.User) erro
 	}
 	access := auth.New(s, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if role != "" {
-		err = access.SetRole(c.Context(), *u, role)
+		err = access.SetRole(c.Context(), *u, role, 0)
 	}
 	if err == nil && (x.disable || x.enable) {
-		err = access.Disable(c.Context(), *u, x.disable)
+		err = access.Disable(c.Context(), *u, x.disable, 0)
 	}
 	if errors.Is(err, auth.ErrLastOwner) {
 		return hinted{err, "ccship-server user set NAME --role owner"}

@@ -76,7 +76,7 @@ var template = sync.OnceValues(func() (data []byte, key string) {
 	st, err := sqlite.Open(context.Background(), path)
 	must(err)
 	key, hash := auth.NewKey()
-	u, err := st.AddUser(context.Background(), "owner", server.Owner, time.Now())
+	u, err := st.AddUser(context.Background(), "owner", server.Owner, server.By{At: time.Now()})
 	must(err)
 	must(st.AddKey(context.Background(), server.Key{User: u, Name: "test", Hash: hash, Created: time.Now()}))
 	must(st.Close())

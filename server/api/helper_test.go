@@ -42,7 +42,7 @@ func newRig(t testing.TB, set ...func(*api.Server)) *rig {
 	r.start(set...)
 	var hash [32]byte
 	r.key, hash = auth.NewKey()
-	u, err := r.store.AddUser(t.Context(), "owner", server.Owner, time.Now())
+	u, err := r.store.AddUser(t.Context(), "owner", server.Owner, server.By{At: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}

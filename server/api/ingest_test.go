@@ -156,7 +156,7 @@ func TestRefusals(t *testing.T) {
 
 func TestRevokedKey(t *testing.T) {
 	r := newRig(t)
-	if err := r.store.RevokeKey(t.Context(), "test", time.Now()); err != nil {
+	if _, err := r.store.RevokeKey(t.Context(), "test", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if a := r.get("/api/sessions"); a.status != 401 {

@@ -109,20 +109,54 @@ func (q *accountRequest) ownKey() (server.Key, error) {
 	return server.Key{}, fmt.Errorf("key %q: %w", name, server.ErrNotFound)
 }
 
+// endedAnswer is what revoking a key ended beside itself.
+type endedAnswer struct {
+	Keys    []string       `json:"keys"`
+	Logins  int64          `json:"logins"`
+	Tickets int64          `json:"tickets"`
+	Links   int64          `json:"share_links"`
+	Users   []string       `json:"users"` // that are disabled now
+	Reset   []userAnswer   `json:"reset"` // as they were before a key gave them rights
+	Shares  []sharedAnswer `json:"shares"`
+}
+
+// sharedAnswer is a share that is no more.
+type sharedAnswer struct {
+	Owner   string `json:"owner"`
+	With    string `json:"with"`
+	Project string `json:"project"`
+}
+
+func answerEnded(e server.Ended) endedAnswer {
+	a := endedAnswer{append([]string{}, e.Keys...), e.Logins, e.Tickets, e.Links, append([]string{}, e.Users...),
+		[]userAnswer{}, []sharedAnswer{}}
+	for _, u := range e.Reset {
+		a.Reset = append(a.Reset, answerUser(u))
+	}
+	for _, s := range e.Shares {
+		a.Shares = append(a.Shares, sharedAnswer(s))
+	}
+	return a
+}
+
 // revokeKey is DELETE /api/keys/{name}: at once and permanently, with all that came from the key.
 func revokeKey(q *accountRequest) (status int, answer any, err error) {
 	k, err := q.ownKey()
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := q.Store.RevokeKey(q.Context(), k.Name, time.Now()); err != nil {
+	ended, err := q.Store.RevokeKey(q.Context(), k.Name, time.Now())
+	if err != nil {
 		return 0, nil, err
 	}
-	q.Log.Info("key revoked", "key", k.Name, "by", q.Who.User.Name)
+	q.Log.Info("key revoked", "key", k.Name, "by", q.Who.User.Name, "ended", ended.String())
 	if k, err = q.ownKey(); err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, answerKey(k), nil
+	return http.StatusOK, struct {
+		keyAnswer
+		Ended endedAnswer `json:"ended"`
+	}{answerKey(k), answerEnded(ended)}, nil
 }
 
 // rotateKey is POST /api/keys/{name}/rotate {grace}: another key of that name; the old one works until grace is over.

@@ -114,7 +114,7 @@ func addUser(q *accountRequest) (status int, answer any, err error) {
 	if err != nil {
 		return 0, nil, wire.BadRequest("bad_request", err.Error())
 	}
-	u, err := q.Store.AddUser(q.Context(), in.Name, role, time.Now())
+	u, err := q.Store.AddUser(q.Context(), in.Name, role, server.By{Key: q.Who.ID, At: time.Now()})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -140,12 +140,12 @@ func changeUser(q *accountRequest) (status int, answer any, err error) {
 		if err != nil {
 			return 0, nil, wire.BadRequest("bad_request", err.Error())
 		}
-		if err := q.Access.SetRole(q.Context(), u, role); err != nil {
+		if err := q.Access.SetRole(q.Context(), u, role, q.Who.ID); err != nil {
 			return 0, nil, err
 		}
 	}
 	if in.Disabled != nil {
-		if err := q.Access.Disable(q.Context(), u, *in.Disabled); err != nil {
+		if err := q.Access.Disable(q.Context(), u, *in.Disabled, q.Who.ID); err != nil {
 			return 0, nil, err
 		}
 	}

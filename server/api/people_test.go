@@ -25,7 +25,7 @@ func (r *rig) as(key string) *rig {
 // person adds a user with a key.
 func (r *rig) person(name string, role server.Role) *rig {
 	r.t.Helper()
-	u, err := r.store.AddUser(r.t.Context(), name, role, time.Now())
+	u, err := r.store.AddUser(r.t.Context(), name, role, server.By{At: time.Now()})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func TestTicketOfKey(t *testing.T) {
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("keys %+v, %v", keys, err)
 	}
-	if err := owner.store.RevokeKey(t.Context(), keys[0].Name, time.Now()); err != nil {
+	if _, err := owner.store.RevokeKey(t.Context(), keys[0].Name, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := access.Check(t.Context(), token); !errors.Is(err, auth.ErrUnauthorized) {
@@ -320,7 +320,7 @@ func TestLogin(t *testing.T) {
 	if _, err := access.Check(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
-	if err := owner.store.RevokeKey(t.Context(), "test", time.Now()); err != nil {
+	if _, err := owner.store.RevokeKey(t.Context(), "test", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := access.Check(t.Context(), token); !errors.Is(err, auth.ErrUnauthorized) {

@@ -70,7 +70,7 @@ func addShare(q *accountRequest) (status int, answer any, err error) {
 	if x.Project == "" {
 		return 0, nil, fmt.Errorf("project %q: %w", in.Project, server.ErrNotFound)
 	}
-	x.Created, x.Documents = time.Now().UTC(), in.Documents
+	x.Created, x.Documents, x.By = time.Now().UTC(), in.Documents, q.Who.ID
 	if err := q.Store.AddShare(q.Context(), x); err != nil {
 		return 0, nil, err
 	}

@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -33,8 +31,8 @@ type Store interface {
 	server.Logins
 	server.ShareLinks
 	Users(ctx context.Context) ([]server.User, error)
-	SetRole(ctx context.Context, user int64, role server.Role) error
-	DisableUser(ctx context.Context, user int64, at time.Time) error
+	SetRole(ctx context.Context, user int64, role server.Role, by server.By) error
+	DisableUser(ctx context.Context, user int64, disabled bool, by server.By) error
 	Shares(ctx context.Context) ([]server.Share, error)
 }
 
@@ -109,8 +107,8 @@ func (a *Access) LoginWithTicket(ctx context.Context, remote, ticket string) (to
 	if err := a.guesses.allowed(remote, hash, time.Now()); err != nil {
 		return "", server.Login{}, err
 	}
-	user, err := a.store.TakeTicket(ctx, hash, time.Now())
-	if errors.Is(err, server.ErrNotFound) || err == nil && !user.Disabled.IsZero() {
+	l, err = a.store.TakeTicket(ctx, hash, time.Now())
+	if errors.Is(err, server.ErrNotFound) || err == nil && !l.User.Disabled.IsZero() {
 		err = ErrUnauthorized
 	}
 	if errors.Is(err, ErrUnauthorized) {
@@ -120,7 +118,7 @@ func (a *Access) LoginWithTicket(ctx context.Context, remote, ticket string) (to
 	if err != nil {
 		return "", server.Login{}, fmt.Errorf("use one-time link: %w", err)
 	}
-	return a.add(ctx, server.Login{User: user, Key: ticketKey(ticket)})
+	return a.add(ctx, l)
 }
 
 // loginHash is what the store keeps of a login's token.
@@ -174,22 +172,11 @@ func (a *Access) NewTicket(ctx context.Context, user server.User, key int64, ttl
 		ttl = DefaultTicket
 	}
 	ticket := rand.Text()
-	if key != 0 {
-		ticket += "." + strconv.FormatInt(key, 10)
-	}
-	until := time.Now().Add(min(ttl, MaxTicket))
-	if err := a.store.AddTicket(ctx, sha256.Sum256([]byte(ticket)), user.ID, until); err != nil {
+	l := server.Login{User: user, Key: key, Until: time.Now().Add(min(ttl, MaxTicket))}
+	if err := a.store.AddTicket(ctx, sha256.Sum256([]byte(ticket)), l); err != nil {
 		return "", fmt.Errorf("keep one-time link: %w", err)
 	}
 	return ticket, nil
-}
-
-// ticketKey is the key that requested a ticket, 0 for none. The hash covers the whole ticket: no ticket with another
-// number is known.
-func ticketKey(ticket string) int64 {
-	_, number, _ := strings.Cut(ticket, ".")
-	key, _ := strconv.ParseInt(number, 10, 64) // 0 for what has none
-	return key
 }
 
 // Remote is the source of a request, for counting guesses: the address of the connection, or, if that is one of

@@ -12,29 +12,27 @@ import (
 // ErrLastOwner means that a change would leave the server without an owner.
 var ErrLastOwner = errors.New("this is the last owner; make another user one first")
 
-// SetRole changes what a user may do. ErrLastOwner when no owner would be left to manage the server.
-func (a *Access) SetRole(ctx context.Context, user server.User, role server.Role) error {
+// SetRole changes what a user may do, with a key or 0. ErrLastOwner when no owner would be left to manage the server.
+func (a *Access) SetRole(ctx context.Context, user server.User, role server.Role, key int64) error {
 	if role != server.Owner {
 		if err := a.notLast(ctx, user); err != nil {
 			return err
 		}
 	}
-	if err := a.store.SetRole(ctx, user.ID, role); err != nil {
+	if err := a.store.SetRole(ctx, user.ID, role, server.By{Key: key, At: time.Now()}); err != nil {
 		return fmt.Errorf("change role of %q: %w", user.Name, err)
 	}
 	return nil
 }
 
 // Disable refuses a user's keys and logins from now on, or accepts them again. Errors as of SetRole.
-func (a *Access) Disable(ctx context.Context, user server.User, disabled bool) error {
-	var at time.Time
+func (a *Access) Disable(ctx context.Context, user server.User, disabled bool, key int64) error {
 	if disabled {
 		if err := a.notLast(ctx, user); err != nil {
 			return err
 		}
-		at = time.Now()
 	}
-	if err := a.store.DisableUser(ctx, user.ID, at); err != nil {
+	if err := a.store.DisableUser(ctx, user.ID, disabled, server.By{Key: key, At: time.Now()}); err != nil {
 		return fmt.Errorf("disable %q: %w", user.Name, err)
 	}
 	return nil

@@ -25,7 +25,7 @@ func TestDownloadHoldsNothing(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	u, err := st.AddUser(t.Context(), "ann", server.Member, time.Now())
+	u, err := st.AddUser(t.Context(), "ann", server.Member, server.By{At: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}

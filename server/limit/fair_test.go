@@ -144,7 +144,7 @@ func newSite(t testing.TB, wrap func(server.Store, *site) server.Store) *site {
 	}
 	s := &site{t: t, store: st}
 	for name, key := range map[string]*string{"ann": &s.ann, "eve": &s.eve} {
-		u, err := st.AddUser(t.Context(), name, server.Member, time.Now())
+		u, err := st.AddUser(t.Context(), name, server.Member, server.By{At: time.Now()})
 		if err != nil {
 			t.Fatal(err)
 		}

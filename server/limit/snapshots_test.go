@@ -25,7 +25,7 @@ func TestSnapshotsOfOne(t *testing.T) {
 	})
 	users := map[string]server.User{}
 	for _, name := range []string{"ann", "bob"} {
-		u, err := st.AddUser(t.Context(), name, server.Member, time.Now())
+		u, err := st.AddUser(t.Context(), name, server.Member, server.By{At: time.Now()})
 		if err != nil {
 			t.Fatal(err)
 		}

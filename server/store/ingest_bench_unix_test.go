@@ -204,7 +204,7 @@ func (l *load) store(b *testing.B, s store.Store) func() {
 // server posts over loopback; what the client takes is in the server's figure.
 func (l *load) server(b *testing.B, s store.Store) func() {
 	key, hash := auth.NewKey()
-	u, err := s.AddUser(b.Context(), "owner", server.Owner, time.Now())
+	u, err := s.AddUser(b.Context(), "owner", server.Owner, server.By{At: time.Now()})
 	if err == nil {
 		err = s.AddKey(b.Context(), server.Key{User: u, Name: "bench", Hash: hash, Created: time.Now()})
 	}

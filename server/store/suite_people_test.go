@@ -23,7 +23,7 @@ var hostile = []string{
 
 func addUser(t *testing.T, st full, name string, role server.Role) server.User {
 	t.Helper()
-	u, err := st.AddUser(t.Context(), name, role, start)
+	u, err := st.AddUser(t.Context(), name, role, server.By{At: start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,20 +52,20 @@ func (s suite) users(t *testing.T) {
 	if ann.ID == 0 || ann.ID == bob.ID || !ann.Created.Equal(start) || ann.Role != server.Owner {
 		t.Errorf("%+v, %+v", ann, bob)
 	}
-	if _, err := st.AddUser(ctx, "ann", server.Member, start); !errors.Is(err, server.ErrExists) {
+	if _, err := st.AddUser(ctx, "ann", server.Member, server.By{At: start}); !errors.Is(err, server.ErrExists) {
 		t.Errorf("a second ann: %v", err)
 	}
-	if err := st.SetRole(ctx, bob.ID, server.Viewer); err != nil {
+	if err := st.SetRole(ctx, bob.ID, server.Viewer, server.By{}); err != nil {
 		t.Error(err)
 	}
-	if err := st.DisableUser(ctx, bob.ID, start.Add(time.Hour)); err != nil {
+	if err := st.DisableUser(ctx, bob.ID, true, server.By{At: start.Add(time.Hour)}); err != nil {
 		t.Error(err)
 	}
 	got, err := st.FindUser(ctx, "bob")
 	if err != nil || got.Role != server.Viewer || !got.Disabled.Equal(start.Add(time.Hour)) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err := st.DisableUser(ctx, bob.ID, time.Time{}); err != nil {
+	if err := st.DisableUser(ctx, bob.ID, false, server.By{At: start}); err != nil {
 		t.Error(err)
 	}
 	list, err := st.Users(ctx)
@@ -86,7 +86,7 @@ func (s suite) users(t *testing.T) {
 		t.Errorf("the first user: %+v, %v", some, err)
 	}
 	for _, err := range []error{
-		st.SetRole(ctx, 999, server.Owner), st.DisableUser(ctx, 999, start), second(st.FindUser(ctx, "carl")),
+		st.SetRole(ctx, 999, server.Owner, server.By{}), st.DisableUser(ctx, 999, true, server.By{At: start}), second(st.FindUser(ctx, "carl")),
 	} {
 		if !errors.Is(err, server.ErrNotFound) {
 			t.Errorf("somebody unknown: %v", err)
@@ -124,11 +124,11 @@ func (s suite) keys(t *testing.T) {
 		}
 	}
 	for _, at := range []time.Time{start.Add(2 * time.Hour), start.Add(3 * time.Hour)} { // the first time counts
-		if err := st.RevokeKey(ctx, "laptop", at); err != nil {
+		if _, err := st.RevokeKey(ctx, "laptop", at); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := st.RevokeKey(ctx, "desktop", start); !errors.Is(err, server.ErrNotFound) {
+	if _, err := st.RevokeKey(ctx, "desktop", start); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("revoke unknown: %v", err)
 	}
 	if err := st.AddKey(ctx, server.Key{User: ann, Name: "laptop", Hash: other, Created: start}); !errors.Is(err, server.ErrExists) {
@@ -185,7 +185,7 @@ func (s suite) revokeAll(t *testing.T) {
 	if err := st.AddLogin(ctx, token, login); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.RevokeKey(ctx, "laptop", start); err != nil {
+	if _, err := st.RevokeKey(ctx, "laptop", start); err != nil {
 		t.Fatal(err)
 	}
 	for name, ended := range map[string]bool{"laptop": true, "thief": true, "thief2": true, "made": true, "made for bob": true, "made2": true,
@@ -221,7 +221,7 @@ func (s suite) rotate(t *testing.T) {
 	if err := st.RotateKey(ctx, server.Key{Name: "laptop", Hash: third, Created: at}, at); err != nil { // at once, without grace
 		t.Errorf("again: %v", err)
 	}
-	if err := st.RevokeKey(ctx, "laptop", at); err != nil {
+	if _, err := st.RevokeKey(ctx, "laptop", at); err != nil {
 		t.Error(err)
 	}
 	_, fourth := auth.NewKey()
@@ -288,14 +288,14 @@ func (s suite) logins(t *testing.T) {
 	expect("at first", byLink, true)
 	expect("one that is over", over, false)
 	expect("one that never was", [32]byte{9}, false)
-	if err := st.DisableUser(ctx, ann.ID, start); err != nil {
+	if err := st.DisableUser(ctx, ann.ID, true, server.By{At: start}); err != nil {
 		t.Fatal(err)
 	}
 	expect("of a disabled user", byLink, false)
-	if err := st.DisableUser(ctx, ann.ID, time.Time{}); err != nil {
+	if err := st.DisableUser(ctx, ann.ID, false, server.By{At: start}); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.RevokeKey(ctx, "laptop", start); err != nil {
+	if _, err := st.RevokeKey(ctx, "laptop", start); err != nil {
 		t.Fatal(err)
 	}
 	expect("with a revoked key", byKey, false)
@@ -314,7 +314,7 @@ func (s suite) tickets(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann := addUser(t, st, "ann", server.Member)
 	for i, until := range []time.Time{start.Add(time.Hour), start} {
-		if err := st.AddTicket(ctx, [32]byte{byte(i)}, ann.ID, until); err != nil {
+		if err := st.AddTicket(ctx, [32]byte{byte(i)}, server.Login{User: ann, Until: until}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -322,12 +322,12 @@ func (s suite) tickets(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			u, err := st.TakeTicket(ctx, [32]byte{0}, start)
+			l, err := st.TakeTicket(ctx, [32]byte{0}, start)
 			switch {
-			case err == nil && u == ann:
+			case err == nil && l.User == ann:
 				in.Add(1)
 			case !errors.Is(err, server.ErrNotFound):
-				t.Errorf("%+v, %v", u, err)
+				t.Errorf("%+v, %v", l, err)
 			}
 		})
 	}
@@ -343,7 +343,7 @@ func (s suite) tickets(t *testing.T) {
 	ben := addUser(t, st, "ben", server.Member)
 	for i := range sqlstore.MaxTickets + 1 { // the one that is over first ends
 		until := start.Add(time.Hour + time.Duration(i)*time.Second)
-		if err := st.AddTicket(ctx, [32]byte{1, byte(i)}, ben.ID, until); err != nil {
+		if err := st.AddTicket(ctx, [32]byte{1, byte(i)}, server.Login{User: ben, Until: until}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -363,7 +363,7 @@ func (s suite) tickets(t *testing.T) {
 			t.Errorf("login %d of many: %v, want %v", i, err, want)
 		}
 	}
-	if err := st.AddTicket(ctx, [32]byte{7}, 999, start); !errors.Is(err, server.ErrNotFound) {
+	if err := st.AddTicket(ctx, [32]byte{7}, server.Login{User: server.User{ID: 999}, Until: start}); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("a ticket for nobody: %v", err)
 	}
 }

@@ -22,7 +22,7 @@ import (
 // quotaUser adds a user.
 func quotaUser(t *testing.T, st full, name string) server.User {
 	t.Helper()
-	u, err := st.AddUser(t.Context(), name, server.Member, start)
+	u, err := st.AddUser(t.Context(), name, server.Member, server.By{At: start})
 	if err != nil {
 		t.Fatal(err)
 	}

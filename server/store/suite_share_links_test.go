@@ -95,9 +95,9 @@ func (s suite) shareLinks(t *testing.T) {
 		do   func() error
 		want bool
 	}{
-		{"its user is disabled", func() error { return st.DisableUser(ctx, ann.ID, start) }, false},
-		{"its user is enabled", func() error { return st.DisableUser(ctx, ann.ID, time.Time{}) }, true},
-		{"its key is revoked", func() error { return st.RevokeKey(ctx, "laptop", start) }, false},
+		{"its user is disabled", func() error { return st.DisableUser(ctx, ann.ID, true, server.By{At: start}) }, false},
+		{"its user is enabled", func() error { return st.DisableUser(ctx, ann.ID, false, server.By{At: start}) }, true},
+		{"its key is revoked", func() error { return second(st.RevokeKey(ctx, "laptop", start)) }, false},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatal(step.what, err)
@@ -107,15 +107,15 @@ func (s suite) shareLinks(t *testing.T) {
 	}
 	works("second", start, true)
 	for role, want := range map[server.Role]bool{server.Viewer: false, ann.Role: true} { // a viewer makes none
-		if err := st.SetRole(ctx, ann.ID, role); err != nil {
+		if err := st.SetRole(ctx, ann.ID, role, server.By{}); err != nil {
 			t.Fatal(err)
 		}
 		works("second", start, want)
-		if err := st.SetRole(ctx, ann.ID, ann.Role); err != nil {
+		if err := st.SetRole(ctx, ann.ID, ann.Role, server.By{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := st.SetRole(ctx, boss.ID, server.Member); err != nil {
+	if err := st.SetRole(ctx, boss.ID, server.Member, server.By{}); err != nil {
 		t.Fatal(err)
 	}
 	works("boss", start, false)
@@ -189,7 +189,7 @@ func (s suite) hasMany(t *testing.T) {
 	if err := st.RotateKey(ctx, next, start.Add(time.Hour)); !errors.Is(err, server.ErrHasMany) {
 		t.Errorf("an old key still works beside its successor: %v", err)
 	}
-	if err := st.RevokeKey(ctx, keys[1].Name, start); err != nil {
+	if _, err := st.RevokeKey(ctx, keys[1].Name, start); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.RotateKey(ctx, next, start.Add(time.Hour)); err != nil {

@@ -69,7 +69,7 @@ func (s suite) runAs(t *testing.T, prefix string) {
 		"Mask": s.mask, "MaskRefuses": s.maskRefuses, "MaskedAgain": s.maskedAgain, "MaskStale": s.maskStale,
 		"MaskFiles": s.maskFiles, "MaskCheckpoints": s.maskCheckpoints, "MaskForgotten": s.maskForgotten,
 		"Ledger": s.ledger, "LedgerConflicts": s.ledgerConflicts, "LedgerArtifacts": s.ledgerArtifacts,
-		"Users": s.users, "Keys": s.keys, "Rotate": s.rotate, "RevokeAll": s.revokeAll, "Shares": s.shares, "Logins": s.logins, "Tickets": s.tickets,
+		"Users": s.users, "Keys": s.keys, "Rotate": s.rotate, "RevokeAll": s.revokeAll, "RevokeDeep": s.revokeDeep, "Shares": s.shares, "Logins": s.logins, "Tickets": s.tickets,
 		"Scopes": s.scopes, "SameNames": s.sameNames, "Shadows": s.shadows, "ShortNames": s.shortNames, "Filters": s.filters, "Paging": s.paging, "Groups": s.groups,
 		"Received": s.received, "Changes": s.changes, "Active": s.active,
 		"Leases": s.leases, "Stale": s.stale, "Redo": s.redo, "Renew": s.renew, "Lags": s.lags, "Reset": s.reset, "Derivers": s.derivers,

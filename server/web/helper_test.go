@@ -124,7 +124,7 @@ func (s *site) addUser(t testing.TB, name string, role server.Role) server.User 
 			return u
 		}
 	}
-	u, err := s.store.AddUser(t.Context(), name, role, time.Now())
+	u, err := s.store.AddUser(t.Context(), name, role, server.By{At: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}

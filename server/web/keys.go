@@ -67,10 +67,11 @@ func (p *accountPages) revokeKey(r *http.Request, who server.Login) (notice, sec
 	if err != nil {
 		return "", "", err
 	}
-	if err := p.store.RevokeKey(r.Context(), k.Name, p.now()); err != nil {
+	ended, err := p.store.RevokeKey(r.Context(), k.Name, p.now())
+	if err != nil {
 		return "", "", err
 	}
-	return "The key " + k.Name + " is revoked, with all that came from it.", "", nil
+	return "The key " + k.Name + " is revoked. With it ended: " + ended.String() + ".", "", nil
 }
 
 func (p *accountPages) rotateKey(r *http.Request, who server.Login) (notice, secret string, err error) {

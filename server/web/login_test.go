@@ -78,7 +78,7 @@ func TestCookie(t *testing.T) {
 	if c := res.Header.Get("Set-Cookie"); !strings.Contains(c, "Secure") {
 		t.Errorf("over TLS the cookie is %q", c)
 	}
-	if err := s.store.RevokeKey(t.Context(), "laptop", time.Now()); err != nil {
+	if _, err := s.store.RevokeKey(t.Context(), "laptop", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if a := s.do(t, "GET", "/", nil, nil); a.code != http.StatusUnauthorized {

@@ -29,7 +29,8 @@ func ownProjects(groups []server.Group, user int64) []server.Group {
 
 // formShare reads which project is shared with which user. Members share only their own.
 func (p *accountPages) formShare(r *http.Request, who server.Login) (server.Share, string, error) {
-	s := server.Share{Owner: who.User.ID, ProjectHash: r.PostForm.Get("project"), Created: p.now()}
+	s := server.Share{Owner: who.User.ID, ProjectHash: r.PostForm.Get("project"), Created: p.now(),
+		By: who.Key}
 	if from := r.PostForm.Get("owner"); from != "" && from != who.User.Name {
 		u, err := p.store.FindUser(r.Context(), from)
 		if err != nil || who.User.Role != server.Owner {

@@ -33,7 +33,7 @@ func (p *accountPages) addLink(r *http.Request, who server.Login) (notice, secre
 		user.Name, auth.DefaultTicket/time.Minute), p.site.Origin(r) + p.site.Base + "/login?ticket=" + ticket, nil
 }
 
-func (p *accountPages) addUser(r *http.Request, _ server.Login) (notice, secret string, err error) {
+func (p *accountPages) addUser(r *http.Request, who server.Login) (notice, secret string, err error) {
 	name, err := formName(r, "name")
 	if err != nil {
 		return "", "", err
@@ -42,11 +42,14 @@ func (p *accountPages) addUser(r *http.Request, _ server.Login) (notice, secret 
 	if err != nil {
 		return "", "", err
 	}
-	if _, err := p.store.AddUser(r.Context(), name, role, p.now()); err != nil {
+	if _, err := p.store.AddUser(r.Context(), name, role, p.by(who)); err != nil {
 		return "", "", err
 	}
 	return "The user " + name + " can log in with a one-time link created here.", "", nil
 }
+
+// by is with which key a login does something, now.
+func (p *accountPages) by(who server.Login) server.By { return server.By{Key: who.Key, At: p.now()} }
 
 func formRole(r *http.Request) (server.Role, error) {
 	switch role := server.Role(r.PostForm.Get("role")); role {
@@ -77,7 +80,7 @@ func (p *accountPages) setRole(r *http.Request, who server.Login) (notice, secre
 	if err != nil {
 		return "", "", err
 	}
-	return u.Name + " is now " + string(role) + ".", "", p.store.SetRole(r.Context(), u.ID, role)
+	return u.Name + " is now " + string(role) + ".", "", p.store.SetRole(r.Context(), u.ID, role, p.by(who))
 }
 
 func (p *accountPages) disableUser(r *http.Request, who server.Login) (notice, secret string, err error) {
@@ -85,8 +88,10 @@ func (p *accountPages) disableUser(r *http.Request, who server.Login) (notice, s
 	if err != nil {
 		return "", "", err
 	}
-	if r.PostForm.Get("enable") != "" {
-		return u.Name + " is enabled.", "", p.store.DisableUser(r.Context(), u.ID, time.Time{})
+	disable := r.PostForm.Get("enable") == ""
+	notice = u.Name + " is enabled."
+	if disable {
+		notice = u.Name + " is disabled: keys and logins are refused."
 	}
-	return u.Name + " is disabled: keys and logins are refused.", "", p.store.DisableUser(r.Context(), u.ID, p.now())
+	return notice, "", p.store.DisableUser(r.Context(), u.ID, disable, p.by(who))
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // reference are the tables that every machine would have a copy of. All others are spread by owner.
-var reference = strings.Fields(`users keys shares logins tickets store_identity goose_db_version cold leases retention_rules retention_holds usage_totals`)
+var reference = strings.Fields(`users keys grants shares logins tickets store_identity goose_db_version cold leases retention_rules retention_holds usage_totals`)
 
 // spread are the tables that Go code names in SQL, and that are spread by owner.
 const spread = `streams|epochs|generations|lines|superseded|blocks|folds|facts|drops|moments|edits|answers|usage_sums|project_sums|` +

@@ -242,6 +242,12 @@ func (r *Replicated) AddShare(ctx context.Context, h server.Share) error {
 	return r.Store.AddShare(ctx, h)
 }
 
+// RevokeKey implements server.Keys. It ends shares.
+func (r *Replicated) RevokeKey(ctx context.Context, name string, at time.Time) (server.Ended, error) {
+	defer r.markAll()
+	return r.Store.RevokeKey(ctx, name, at)
+}
+
 // RemoveShare implements server.Shares.
 func (r *Replicated) RemoveShare(ctx context.Context, h server.Share) error {
 	defer r.markAll()

@@ -35,12 +35,21 @@ CREATE TABLE keys (
   chain bigint NOT NULL DEFAULT 0    -- the first key that it was rotated from; 0: itself
 );
 
+-- Which key gave a user rights, and what the user was before.
+CREATE TABLE grants (
+  key bigint NOT NULL REFERENCES keys (id), "user" bigint NOT NULL REFERENCES users (id),
+  role text COLLATE "C" NOT NULL, disabled bigint NOT NULL, -- as of users; '': the key made the user
+  given bigint NOT NULL,                                    -- when
+  PRIMARY KEY (key, "user")
+);
+
 CREATE TABLE shares (
   with_user bigint NOT NULL REFERENCES users (id), -- who may see
   owner bigint NOT NULL REFERENCES users (id),     -- whose
   project_key bytea NOT NULL,                      -- sha256 of project_hash
   project_hash text COLLATE "C" NOT NULL, project text COLLATE "C" NOT NULL, created bigint NOT NULL,
   documents bigint NOT NULL DEFAULT 0,             -- 1: linked documents too
+  made_by bigint NOT NULL,                         -- key, as of keys
   PRIMARY KEY (with_user, owner, project_key)
 );
 
@@ -53,12 +62,12 @@ CREATE TABLE repositories (
 CREATE TABLE logins (
   token bytea PRIMARY KEY, -- sha256, as of tickets
   "user" bigint NOT NULL REFERENCES users (id),
-  key bigint NOT NULL,     -- 0: made with a ticket
+  key bigint NOT NULL,     -- that it was made with; 0: none
   until bigint NOT NULL
 );
 
 CREATE TABLE tickets (
-  ticket bytea PRIMARY KEY, "user" bigint NOT NULL REFERENCES users (id), until bigint NOT NULL
+  ticket bytea PRIMARY KEY, "user" bigint NOT NULL REFERENCES users (id), key bigint NOT NULL, until bigint NOT NULL
 );
 
 -- What users filter by, kept under a name.

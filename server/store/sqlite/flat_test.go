@@ -68,7 +68,7 @@ func grown(t *testing.T, users int) *Store {
 	var group sync.WaitGroup
 	for i := range users {
 		group.Go(func() {
-			u, err := s.AddUser(t.Context(), fmt.Sprint("user", i), server.Member, said)
+			u, err := s.AddUser(t.Context(), fmt.Sprint("user", i), server.Member, server.By{At: said})
 			if err != nil {
 				t.Error(err)
 				return

@@ -28,24 +28,33 @@ CREATE TABLE keys (
   chain INTEGER NOT NULL DEFAULT 0    -- the first key that it was rotated from; 0: itself
 );
 
+-- Which key gave a user rights, and what the user was before.
+CREATE TABLE grants (
+  key INTEGER NOT NULL, user INTEGER NOT NULL,
+  role TEXT NOT NULL, disabled INTEGER NOT NULL, -- as of users; '': the key made the user
+  given INTEGER NOT NULL,                        -- when
+  PRIMARY KEY (key, user)
+) WITHOUT ROWID;
+
 CREATE TABLE shares (
   with_user INTEGER NOT NULL,           -- who may see
   owner INTEGER NOT NULL,               -- whose
   project_key BLOB NOT NULL,            -- sha256 of project_hash
   project_hash TEXT NOT NULL, project TEXT NOT NULL, created INTEGER NOT NULL,
   documents INTEGER NOT NULL DEFAULT 0, -- 1: linked documents too
+  made_by INTEGER NOT NULL,             -- key, as of keys
   PRIMARY KEY (with_user, owner, project_key)
 ) WITHOUT ROWID;
 
 CREATE TABLE logins (
   token BLOB PRIMARY KEY, -- sha256, as of tickets
   user INTEGER NOT NULL,
-  key INTEGER NOT NULL,   -- 0: made with a ticket
+  key INTEGER NOT NULL,   -- that it was made with; 0: none
   until INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE tickets (
-  ticket BLOB PRIMARY KEY, user INTEGER NOT NULL, until INTEGER NOT NULL
+  ticket BLOB PRIMARY KEY, user INTEGER NOT NULL, key INTEGER NOT NULL, until INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 -- What users filter by, kept under a name.

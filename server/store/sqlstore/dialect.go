@@ -34,6 +34,7 @@ const (
 	HeldOwner                            // counting an owner's answers
 	HeldQuota                            // storing for a user with a limit
 	HeldSums                             // summing up
+	HeldRights                           // giving rights with a key, or revoking one
 	HeldUser                             // adding what a user may have so many of
 	HeldKept                             // adding, or looking for, a reason to keep sessions
 )

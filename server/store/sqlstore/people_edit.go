@@ -32,11 +32,14 @@ func editOne(ctx context.Context, d Dialect, query string, args ...any) error {
 }
 
 // AddUser implements server.Accounts.
-func (p *People) AddUser(ctx context.Context, name string, role server.Role, at time.Time) (server.User, error) {
-	u := server.User{Name: CleanText(name), Role: role, Created: Moment(Micros(at))}
-	err := p.once(ctx, fmt.Sprintf("add user %q", name), func(d Dialect) (err error) {
+func (p *People) AddUser(ctx context.Context, name string, role server.Role, by server.By) (server.User, error) {
+	u := server.User{Name: CleanText(name), Role: role, Created: Moment(Micros(by.At))}
+	err := p.with(ctx, fmt.Sprintf("add user %q", name), by, func(d Dialect) (err error) {
 		u.ID, err = one(ctx, d, `INSERT INTO users (name, role, created) VALUES (?, ?, ?) RETURNING id`,
-			u.Name, string(role), Micros(at))
+			u.Name, string(role), Micros(by.At))
+		if err == nil {
+			err = grant(ctx, d, by, server.User{ID: u.ID})
+		}
 		return err
 	})
 	if err != nil {
@@ -46,23 +49,46 @@ func (p *People) AddUser(ctx context.Context, name string, role server.Role, at 
 }
 
 // SetRole implements server.Accounts.
-func (p *People) SetRole(ctx context.Context, user int64, role server.Role) error {
-	return p.edit(ctx, "change role", `UPDATE users SET role = ? WHERE id = ?`, string(role), user)
+func (p *People) SetRole(ctx context.Context, user int64, role server.Role, by server.By) error {
+	return p.with(ctx, "change role", by, func(d Dialect) error {
+		was, err := lockedUser(ctx, d, user)
+		if err == nil && role.Above(was.Role) {
+			err = grant(ctx, d, by, was)
+		}
+		if err == nil {
+			err = editOne(ctx, d, `UPDATE users SET role = ? WHERE id = ?`, string(role), user)
+		}
+		return err
+	})
 }
 
 // DisableUser implements server.Accounts.
-func (p *People) DisableUser(ctx context.Context, user int64, at time.Time) error {
-	return p.edit(ctx, "disable user", `UPDATE users SET disabled = ? WHERE id = ?`, Micros(at), user)
+func (p *People) DisableUser(ctx context.Context, user int64, disabled bool, by server.By) error {
+	return p.with(ctx, "disable user", by, func(d Dialect) error {
+		was, err := lockedUser(ctx, d, user)
+		var at int64
+		if disabled {
+			at = Micros(by.At)
+		} else if err == nil && !was.Disabled.IsZero() {
+			err = grant(ctx, d, by, was)
+		}
+		if err == nil {
+			err = editOne(ctx, d, `UPDATE users SET disabled = ? WHERE id = ?`, at, user)
+		}
+		return err
+	})
 }
 
 // AddShare implements server.Accounts.
 func (p *People) AddShare(ctx context.Context, h server.Share) error {
-	return p.edit(ctx, "share project", `
-INSERT INTO shares (with_user, owner, project_key, project_hash, project, created, documents)
-SELECT r.id, o.id, ?, ?, ?, ?, ? FROM users r, users o WHERE r.id = ? AND o.id = ?
-ON CONFLICT (with_user, owner, project_key) DO UPDATE SET documents = excluded.documents`,
-		Key(h.ProjectHash), CleanText(h.ProjectHash), CleanText(h.Project), Micros(h.Created), Flag(h.Documents),
-		h.With, h.Owner)
+	return p.with(ctx, "share project", server.By{Key: h.By, At: h.Created}, func(d Dialect) error {
+		return editOne(ctx, d, `
+INSERT INTO shares (with_user, owner, project_key, project_hash, project, created, documents, made_by)
+SELECT r.id, o.id, ?, ?, ?, ?, ?, ? FROM users r, users o WHERE r.id = ? AND o.id = ?
+ON CONFLICT (with_user, owner, project_key) DO UPDATE SET documents = excluded.documents, made_by = excluded.made_by`,
+			Key(h.ProjectHash), CleanText(h.ProjectHash), CleanText(h.Project), Micros(h.Created), Flag(h.Documents), h.By,
+			h.With, h.Owner)
+	})
 }
 
 // RemoveShare implements server.Accounts.
@@ -79,7 +105,8 @@ func (p *People) TouchKey(ctx context.Context, id int64, at time.Time) error {
 
 // AddKey implements server.Accounts.
 func (p *People) AddKey(ctx context.Context, k server.Key) error {
-	return p.once(ctx, fmt.Sprintf("add key %q", k.Name), func(d Dialect) error {
+	by := server.By{Key: k.By, At: k.Created}
+	return p.with(ctx, fmt.Sprintf("add key %q", k.Name), by, func(d Dialect) error {
 		if err := checkKeys(ctx, d, k.User.ID, k); err != nil {
 			return err
 		}
@@ -89,20 +116,11 @@ INSERT INTO keys ("user", name, hash, created, made_by) SELECT id, ?, ?, ?, ? FR
 	})
 }
 
-// RevokeKey implements server.Accounts. It revokes all that came from the key, too.
-func (p *People) RevokeKey(ctx context.Context, name string, at time.Time) error {
-	return p.edit(ctx, fmt.Sprintf("revoke key %q", name), `WITH RECURSIVE gone (id) AS (
-  SELECT k.id FROM keys k JOIN keys named ON named.name = ?
-  WHERE coalesce(nullif(k.chain, 0), k.id) = coalesce(nullif(named.chain, 0), named.id)
-  UNION SELECT k.id FROM keys k JOIN gone g ON k.made_by = g.id)
-UPDATE keys SET revoked = CASE WHEN revoked = 0 OR revoked > ? THEN ? ELSE revoked END
-WHERE id IN (SELECT id FROM gone)`, CleanText(name), Micros(at), Micros(at))
-}
-
 // RotateKey implements server.Accounts. The old hash stays under the name with the time until which it is valid.
 func (p *People) RotateKey(ctx context.Context, next server.Key, grace time.Time) error {
 	name := CleanText(next.Name)
-	return p.once(ctx, fmt.Sprintf("rotate key %q", name), func(d Dialect) error {
+	by := server.By{Key: next.By, At: next.Created}
+	return p.with(ctx, fmt.Sprintf("rotate key %q", name), by, func(d Dialect) error {
 		k, err := first(ctx, d, SelectKey+`WHERE k.name = ? AND (k.revoked = 0 OR k.revoked > ?)`+d.Lock(),
 			[]any{name, Micros(next.Created)}, ScanKey)
 		if err != nil {
@@ -170,31 +188,33 @@ func (p *People) RemoveLogin(ctx context.Context, token [32]byte) error {
 }
 
 // AddTicket implements server.Accounts.
-func (p *People) AddTicket(ctx context.Context, ticket [32]byte, user int64, until time.Time) error {
+func (p *People) AddTicket(ctx context.Context, ticket [32]byte, l server.Login) error {
 	return p.once(ctx, "add one-time link", func(d Dialect) error {
-		if err := (expiring{"tickets", "ticket", MaxTickets}).prune(ctx, d, user, until); err != nil {
+		if err := (expiring{"tickets", "ticket", MaxTickets}).prune(ctx, d, l.User.ID, l.Until); err != nil {
 			return err
 		}
-		return editOne(ctx, d, `INSERT INTO tickets (ticket, "user", until) SELECT ?, id, ? FROM users WHERE id = ?`,
-			ticket[:], Micros(until), user)
+		return editOne(ctx, d, `
+INSERT INTO tickets (ticket, "user", key, until) SELECT ?, id, ?, ? FROM users WHERE id = ?`,
+			ticket[:], l.Key, Micros(l.Until), l.User.ID)
 	})
 }
 
 // TakeTicket implements server.Accounts. Of several who take one at once, on whatever server, one gets it. When the
 // answer to the commit is lost, nobody does. What is refused is used up all the same.
-func (p *People) TakeTicket(ctx context.Context, ticket [32]byte, now time.Time) (u server.User, err error) {
+func (p *People) TakeTicket(ctx context.Context, ticket [32]byte, now time.Time) (l server.Login, err error) {
 	err = p.once(ctx, "use one-time link", func(d Dialect) error {
-		user, err := one(ctx, d, `DELETE FROM tickets WHERE ticket = ?
-RETURNING CASE WHEN until > ? THEN "user" ELSE 0 END`, ticket[:], Micros(now))
-		if err != nil {
+		l = server.Login{}
+		var user, until int64
+		err := d.Query(ctx, `DELETE FROM tickets WHERE ticket = ? RETURNING "user", key, until`, []any{ticket[:]},
+			func(row Scanner) error { return row.Scan(&user, &l.Key, &until) })
+		if l.Until = Moment(until); err != nil || !now.Before(l.Until) {
 			return err
 		}
-		u = server.User{}
 		return d.Query(ctx, SelectUser+`FROM users u WHERE u.id = ? AND u.disabled = 0`, []any{user},
-			func(row Scanner) (err error) { u, err = scanUser(row); return err })
+			func(row Scanner) (err error) { l.User, err = scanUser(row); return err })
 	})
-	if err == nil && u.ID == 0 {
+	if err == nil && l.User.ID == 0 {
 		err = fmt.Errorf("use one-time link: %w", server.ErrNotFound)
 	}
-	return u, err
+	return l, err
 }
