@@ -78,7 +78,7 @@ server/store/lines: server server/store/sqlstore server/store/objects server/dig
 server/store/objects:
 server/store/pgtest: e2e/kit
 server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript
-server/store/search: server server/extract server/store/sqlstore transcript server/query
+server/store/search: server server/extract server/store/lines server/store/sqlstore transcript server/query
 server/store/sqlite: server server/store/lines server/store/sqlstore server/store/search transcript
 server/store/sqlstore: server server/store/lines transcript transcript/provenance
 server/web: server server/query server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/price transcript/session server/recall server/limit transcript/redact transcript/provenance

@@ -15,7 +15,7 @@ import (
 func (t *Tier) Return(ctx context.Context, since, until time.Time,
 	told func(server.Returned)) (done server.Returned, err error) {
 	for last := int64(0); ; {
-		page, err := sqlstore.List(ctx, t.reader, `
+		page, err := sqlstore.List(ctx, t.db, `
 SELECT s.owner, s.id FROM streams s WHERE s.id > ? AND s.last_received >= ? AND s.last_received < ?
 AND EXISTS (SELECT 1 FROM cold_blocks c WHERE c.owner = s.owner AND c.stream = s.id) ORDER BY s.id LIMIT ?`,
 			[]any{last, since.UnixMicro(), until.UnixMicro(), pageStreams},
@@ -37,7 +37,7 @@ AND EXISTS (SELECT 1 FROM cold_blocks c WHERE c.owner = s.owner AND c.stream = s
 }
 
 func (t *Tier) returnStream(ctx context.Context, s objectStream, done *server.Returned) error {
-	all, err := sqlstore.List(ctx, t.reader, `SELECT id, size, sha256 FROM cold_objects
+	all, err := sqlstore.List(ctx, t.db, `SELECT id, size, sha256 FROM cold_objects
 WHERE owner = ? AND stream = ? AND state IN (1, 3) ORDER BY at, id`, []any{s.owner, s.id},
 		func(row sqlstore.Scanner) (o object, err error) {
 			o.owner, o.stream = s.owner, s.id
@@ -70,7 +70,7 @@ func (t *Tier) returnObject(ctx context.Context, o object) error {
 		return err
 	}
 	return t.db.Write(ctx, func(d sqlstore.Dialect) error {
-		err := d.Query(ctx, `SELECT id FROM streams WHERE owner = ? AND id = ?`+d.Lock(), []any{o.owner, o.stream},
+		err := d.Lock(ctx, `SELECT id FROM streams WHERE owner = ? AND id = ?`, []any{o.owner, o.stream},
 			func(sqlstore.Scanner) error { return nil })
 		if err == nil {
 			err = thaw(ctx, d, o, data)

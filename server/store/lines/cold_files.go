@@ -23,7 +23,7 @@ type objectPiece struct {
 // files moves the contents of files that came before m.before, each chunk as an object.
 func (m *mover) files(ctx context.Context) error {
 	for last := int64(0); ; {
-		page, err := sqlstore.List(ctx, m.reader, `SELECT b.owner, b.id, b.sha256 FROM blobs b
+		page, err := sqlstore.List(ctx, m.db, `SELECT b.owner, b.id, b.sha256 FROM blobs b
 WHERE b.id > ? AND b.stored > 0 AND b.touched < ? AND EXISTS (SELECT 1 FROM blob_chunks c
   WHERE c.owner = b.owner AND c.blob = b.id)
 ORDER BY b.id LIMIT ?`, []any{last, m.before, pageStreams},
@@ -48,7 +48,7 @@ func (m *mover) file(ctx context.Context, f objectFile) error {
 		if mine, err := m.lease(ctx, cooling, objectLease); err != nil || !mine {
 			return errors.Join(err, ctx.Err())
 		}
-		list, err := sqlstore.List(ctx, m.reader, `SELECT place, data FROM blob_chunks WHERE owner = ? AND blob = ?
+		list, err := sqlstore.List(ctx, m.db, `SELECT place, data FROM blob_chunks WHERE owner = ? AND blob = ?
 ORDER BY place LIMIT 1`, []any{f.owner, f.id},
 			func(row sqlstore.Scanner) (p objectPiece, err error) { return p, row.Scan(&p.place, &p.data) })
 		if err != nil || len(list) == 0 {
@@ -68,7 +68,7 @@ ORDER BY place LIMIT 1`, []any{f.owner, f.id},
 // dropPiece takes a chunk of a file out of the database.
 func dropPiece(ctx context.Context, d sqlstore.Dialect, f objectFile, o object, p objectPiece) error {
 	same := false
-	err := d.Query(ctx, `SELECT 1 FROM blobs WHERE owner = ? AND id = ? AND sha256 = ? AND stored > 0`+d.Lock(),
+	err := d.Lock(ctx, `SELECT 1 FROM blobs WHERE owner = ? AND id = ? AND sha256 = ? AND stored > 0`,
 		[]any{f.owner, f.id, f.sha256}, func(sqlstore.Scanner) error { same = true; return nil })
 	if err == nil && !same {
 		err = errColdMoved // forgotten or masked
@@ -112,7 +112,7 @@ WHERE c.owner = ? AND c.blob = ? AND c.place >= ? ORDER BY c.place LIMIT 1`, []a
 
 // Chunk implements sqlstore.ColdFiles.
 func (t *Tier) Chunk(ctx context.Context, owner, blob, place int64) ([]byte, error) {
-	found, err := chunk(ctx, t.reader, object{owner: owner, blob: blob}, place)
+	found, err := chunk(ctx, t.db, object{owner: owner, blob: blob}, place)
 	if err != nil || len(found) == 0 || found[0].place != place {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (t *Tier) Whole(ctx context.Context, d sqlstore.Dialect, owner, blob int64)
 // thawFile brings a file back into the database, chunk after chunk. It counts as new, so that it stays a while.
 func (t *Tier) thawFile(ctx context.Context, owner, blob int64) error {
 	for {
-		found, err := chunk(ctx, t.reader, object{owner: owner, blob: blob}, 0)
+		found, err := chunk(ctx, t.db, object{owner: owner, blob: blob}, 0)
 		if err != nil || len(found) == 0 {
 			return err
 		}

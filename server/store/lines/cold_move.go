@@ -86,7 +86,7 @@ func (t *Tier) CoolOf(ctx context.Context, owner int64, streams []int64,
 // named moves all of one stream.
 func (m *mover) named(ctx context.Context, owner, id int64) error {
 	s := objectStream{owner: owner, id: id}
-	err := m.reader.Query(ctx, `SELECT version FROM streams WHERE owner = ? AND id = ?`, []any{owner, id},
+	err := m.db.Query(ctx, `SELECT version FROM streams WHERE owner = ? AND id = ?`, []any{owner, id},
 		func(row sqlstore.Scanner) error { return row.Scan(&s.version) })
 	if err == nil {
 		err = m.stream(ctx, s)
@@ -94,7 +94,7 @@ func (m *mover) named(ctx context.Context, owner, id int64) error {
 	if err != nil {
 		return fmt.Errorf("move blocks: %w", err)
 	}
-	list, err := sqlstore.List(ctx, m.reader, `SELECT DISTINCT b.owner, b.id, b.sha256 FROM blob_refs r
+	list, err := sqlstore.List(ctx, m.db, `SELECT DISTINCT b.owner, b.id, b.sha256 FROM blob_refs r
 JOIN blobs b ON b.owner = ? AND b.sha256 = r.sha256 WHERE r.owner = ? AND r.stream = ? AND b.stored > 0
   AND EXISTS (SELECT 1 FROM blob_chunks c WHERE c.owner = b.owner AND c.blob = b.id) ORDER BY b.id`,
 		[]any{owner, owner, id}, func(row sqlstore.Scanner) (f objectFile, err error) {
@@ -118,7 +118,7 @@ func (t *Tier) ready(ctx context.Context) error {
 		return err
 	}
 	noted := false
-	if err := t.reader.Query(ctx, `SELECT 1 FROM cold_objects LIMIT 1`, nil,
+	if err := t.db.Query(ctx, `SELECT 1 FROM cold_objects LIMIT 1`, nil,
 		func(sqlstore.Scanner) error { noted = true; return nil }); err != nil {
 		return fmt.Errorf("look for cold objects: %w", err)
 	}
@@ -143,7 +143,7 @@ type objectStream struct{ owner, id, version int64 }
 
 func (m *mover) streams(ctx context.Context) error {
 	for last := int64(0); ; {
-		page, err := sqlstore.List(ctx, m.reader, `
+		page, err := sqlstore.List(ctx, m.db, `
 SELECT s.owner, s.id, s.version FROM streams s LEFT JOIN cold_streams c ON c.owner = s.owner AND c.stream = s.id
 WHERE s.id > ? AND s.last_received < ? AND (c.version IS NULL OR c.version <> s.version) ORDER BY s.id LIMIT ?`,
 			[]any{last, m.before, pageStreams},
@@ -171,11 +171,11 @@ func (m *mover) stream(ctx context.Context, s objectStream) error {
 		return errors.Join(err, ctx.Err())
 	}
 	// Looked for first: lines that are packed from here on are in blocks that may not be seen below.
-	hot, err := m.held.AnyHot(ctx, m.reader, s.owner, s.id)
+	hot, err := m.held.AnyHot(ctx, m.db, s.owner, s.id)
 	if err != nil {
 		return err
 	}
-	places, err := sqlstore.List(ctx, m.reader, `
+	places, err := sqlstore.List(ctx, m.db, `
 SELECT DISTINCT epoch, generation FROM blocks WHERE owner = ? AND stream = ? ORDER BY epoch, generation`,
 		[]any{s.owner, s.id}, func(row sqlstore.Scanner) (at Place, err error) {
 			at.Owner, at.Stream = s.owner, s.id
@@ -229,7 +229,7 @@ func (m *mover) gather(ctx context.Context, at Place, after int64) (parts []part
 	const few = 8 // of about 25 KB each
 	for len(data) < objectSize {
 		n := 0
-		err := m.reader.Query(ctx, `SELECT first, sha256, data FROM blocks
+		err := m.db.Query(ctx, `SELECT first, sha256, data FROM blocks
 WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first > ? AND raw_bytes > 0 AND length(data) > 0
 ORDER BY first LIMIT ?`, []any{at.Owner, at.Stream, at.Epoch, at.Generation, after, few},
 			func(row sqlstore.Scanner) error {
@@ -261,7 +261,7 @@ func newObject(data []byte) object {
 // dropBlocks takes the data of blocks out of the database.
 func dropBlocks(ctx context.Context, d sqlstore.Dialect, at Place, o object, parts []part) error {
 	n := int64(0)
-	err := d.Query(ctx, `SELECT id FROM streams WHERE owner = ? AND id = ?`+d.Lock(), []any{at.Owner, at.Stream},
+	err := d.Lock(ctx, `SELECT id FROM streams WHERE owner = ? AND id = ?`, []any{at.Owner, at.Stream},
 		func(row sqlstore.Scanner) error { return row.Scan(&n) })
 	if err == nil && n == 0 {
 		err = errColdMoved
@@ -353,7 +353,7 @@ func (m *mover) put(ctx context.Context, o object, data []byte) error {
 func (m *mover) drop(ctx context.Context, o object, drop func(sqlstore.Dialect) error) error {
 	err := m.db.Write(ctx, func(d sqlstore.Dialect) error {
 		state := int64(-1)
-		err := d.Query(ctx, `SELECT state FROM cold_objects`+ofObject+d.Lock(), o.key(),
+		err := d.Lock(ctx, `SELECT state FROM cold_objects`+ofObject, o.key(),
 			func(row sqlstore.Scanner) error { return row.Scan(&state) })
 		switch {
 		case err != nil:

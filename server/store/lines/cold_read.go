@@ -79,7 +79,7 @@ func (o object) proves(data []byte) bool {
 // missing says why an object is not there. nil: it is lost.
 func (t *Tier) missing(ctx context.Context, o object) error {
 	in := false
-	err := t.reader.Query(ctx, `SELECT state IN (1, 3) FROM cold_objects`+ofObject, o.key(),
+	err := t.db.Query(ctx, `SELECT state IN (1, 3) FROM cold_objects`+ofObject, o.key(),
 		func(row sqlstore.Scanner) error { return row.Scan(&in) })
 	if err != nil {
 		return fmt.Errorf("look for object: %w", err)

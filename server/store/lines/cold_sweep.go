@@ -67,11 +67,11 @@ func (t *Tier) Sweep(ctx context.Context) error {
 // sweepWait is how long a sweep waits for snapshots to be closed: most are open for milliseconds.
 const sweepWait = 200 * time.Millisecond
 
-// oldest is Database.Oldest, or once that is, now.
+// oldest is the number of the oldest open snapshot, once that is now or the wait is over.
 func (t *Tier) oldest(ctx context.Context, now int64, wait *time.Duration) (oldest int64, err error) {
 	const pause = 10 * time.Millisecond
 	for {
-		if oldest, err = t.db.Oldest(ctx); err != nil || oldest >= now || *wait <= 0 {
+		if oldest, _, err = t.db.Snapshots(ctx); err != nil || oldest >= now || *wait <= 0 {
 			return oldest, err
 		}
 		*wait -= pause
@@ -83,13 +83,13 @@ func (t *Tier) oldest(ctx context.Context, now int64, wait *time.Duration) (olde
 	}
 }
 
-// pending calls each with objects that are in a state since before a time, a page at a time, and with Database.Now
-// after it was read. None is while a backup reads them.
+// pending calls each with objects that are in a state since before a time, a page at a time, and with the next
+// snapshot's number after it was read. None is while a backup reads them.
 func (t *Tier) pending(ctx context.Context, state, before int64, each func(page []object, now int64) error) error {
 	after := []any{state, before, 0, int64(math.MinInt64), ""}
 	for {
 		var at int64
-		page, err := sqlstore.List(ctx, t.reader, `SELECT owner, stream, blob, id, size, sha256, at FROM cold_objects
+		page, err := sqlstore.List(ctx, t.db, `SELECT owner, stream, blob, id, size, sha256, at FROM cold_objects
 WHERE state <> 1 AND state = ? AND at < ? AND (owner, at, id) > (?, ?, ?)
 AND NOT EXISTS (SELECT 1 FROM leases WHERE name LIKE ? AND until >= ?) ORDER BY owner, at, id LIMIT ?`,
 			append(after, backingUp+"%", now(), pagePending), func(row sqlstore.Scanner) (o object, err error) {
@@ -101,7 +101,7 @@ AND NOT EXISTS (SELECT 1 FROM leases WHERE name LIKE ? AND until >= ?) ORDER BY 
 		if len(page) == 0 {
 			return nil
 		}
-		mark, err := t.db.Now(ctx)
+		_, mark, err := t.db.Snapshots(ctx)
 		if err == nil {
 			err = each(page, mark)
 		}
@@ -116,7 +116,7 @@ AND NOT EXISTS (SELECT 1 FROM leases WHERE name LIKE ? AND until >= ?) ORDER BY 
 // undo removes an object that was written and will not be used.
 func (t *Tier) undo(ctx context.Context, o object) error {
 	noted := false
-	err := t.reader.Query(ctx, `SELECT 1 FROM cold_objects`+ofObject, o.key(),
+	err := t.db.Query(ctx, `SELECT 1 FROM cold_objects`+ofObject, o.key(),
 		func(sqlstore.Scanner) error { noted = true; return nil })
 	if err != nil {
 		return fmt.Errorf("look for object: %w", err)

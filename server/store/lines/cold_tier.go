@@ -43,25 +43,12 @@ const (
 	holed   = 3 // a part of it is used: that has to come back before it is removed
 )
 
-// coldDatabase is what the two databases do differently.
-type coldDatabase interface {
-	// Write runs fn in a transaction, which may be retried: fn then starts afresh. It lets what comes in pass. Removed
-	// bytes are overwritten as far as the database can.
-	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
-	// Now is a number that snapshots have which are opened from now on, or a larger one; those that are open have a
-	// smaller one.
-	Now(ctx context.Context) (int64, error)
-	// Oldest is the number of the snapshot that was opened first of those that are open, Now without one.
-	Oldest(ctx context.Context) (int64, error)
-}
-
 // Tier implements server.Cooler, and reads what it moved. Safe for concurrent use.
 type Tier struct {
-	reader sqlstore.Dialect
-	db     coldDatabase
-	held   *Lines
-	cache  *cache
-	self   string // who holds leases
+	db    sqlstore.Writer
+	held  *Lines
+	cache *cache
+	self  string // who holds leases
 	// step is called before each step that changes something, by its name. An error ends it there. For tests.
 	step func(name string) error
 
@@ -70,7 +57,7 @@ type Tier struct {
 	objects objects.Store // nil: there is no location
 
 	sweeping sync.Mutex
-	doomed   map[string]int64 // objects that a sweep left, and Database.Now then; guarded by sweeping
+	doomed   map[string]int64 // objects that a sweep left, and the next snapshot's number then; guarded by sweeping
 
 	mu      sync.Mutex
 	failed  error     // of the last use of the location; guarded by mu
@@ -79,20 +66,14 @@ type Tier struct {
 	counts  server.Cold
 }
 
-// ColdOf is what a tier is made from.
-type ColdOf struct {
-	Reader sqlstore.Dialect
-	DB     coldDatabase
-	Lines  *Lines
-}
-
 // OpenCold returns the tier of a database, which remembers its location. A location in how replaces that.
-func OpenCold(ctx context.Context, of ColdOf, how sqlstore.Opening) (*Tier, error) {
-	t := &Tier{reader: of.Reader, db: of.DB, held: of.Lines, cache: newCache(cacheSize), self: rand.Text(), step: how.Step}
+func OpenCold(ctx context.Context, db sqlstore.DB, held *Lines, how sqlstore.Opening) (*Tier, error) {
+	t := &Tier{db: sqlstore.Writer{DB: db, How: sqlstore.Erase | sqlstore.Patient}, held: held, cache: newCache(cacheSize),
+		self: rand.Text(), step: how.Step}
 	if t.step == nil {
 		t.step = func(string) error { return nil }
 	}
-	err := t.reader.Query(ctx, `SELECT id, place FROM cold`, nil, func(row sqlstore.Scanner) error {
+	err := t.db.Query(ctx, `SELECT id, place FROM cold`, nil, func(row sqlstore.Scanner) error {
 		return row.Scan(&t.id, &t.place)
 	})
 	if err != nil {
@@ -153,7 +134,7 @@ func (t *Tier) Cold(ctx context.Context) (server.Cold, error) {
 	defer t.mu.Unlock()
 	if time.Since(t.counted) > countEvery {
 		var c server.Cold
-		err := t.reader.Query(ctx, `SELECT count(*), CAST(coalesce(sum(size), 0) AS bigint),
+		err := t.db.Query(ctx, `SELECT count(*), CAST(coalesce(sum(size), 0) AS bigint),
   CAST(coalesce(sum(CASE WHEN state <> 1 THEN 1 ELSE 0 END), 0) AS bigint) FROM cold_objects`, nil,
 			func(row sqlstore.Scanner) error { return row.Scan(&c.Objects, &c.Bytes, &c.Pending) })
 		if err != nil {
@@ -169,11 +150,11 @@ func (t *Tier) Cold(ctx context.Context) (server.Cold, error) {
 // Warm implements server.Cooler.
 func (t *Tier) Warm(ctx context.Context) (w server.Warm, err error) {
 	var since, oldest int64
-	err = t.reader.Query(ctx, `SELECT count(*), coalesce(min(s.last_received), 0) FROM streams s
+	err = t.db.Query(ctx, `SELECT count(*), coalesce(min(s.last_received), 0) FROM streams s
 WHERE NOT EXISTS (SELECT 1 FROM cold_streams c WHERE c.owner = s.owner AND c.stream = s.id AND c.version = s.version)`,
 		nil, func(row sqlstore.Scanner) error { return row.Scan(&w.Streams, &since) })
 	if err == nil {
-		err = t.reader.Query(ctx, `SELECT count(*), coalesce(min(received), 0) FROM lines`, nil,
+		err = t.db.Query(ctx, `SELECT count(*), coalesce(min(received), 0) FROM lines`, nil,
 			func(row sqlstore.Scanner) error { return row.Scan(&w.Lines, &oldest) })
 	}
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // file masks the content of a file of the stream's user, and gives it its new address everywhere.
 func (t *maskTx) file(ctx context.Context, f *server.FileMask) (int64, error) {
 	var id, size, refs int64
-	err := t.Query(ctx, `SELECT id, size FROM blobs WHERE owner = ? AND sha256 = ? AND stored > 0`+t.Lock(),
+	err := t.Lock(ctx, `SELECT id, size FROM blobs WHERE owner = ? AND sha256 = ? AND stored > 0`,
 		[]any{t.owner, f.SHA256[:]}, func(row sqlstore.Scanner) error { return row.Scan(&id, &size) })
 	if err != nil || id == 0 {
 		return 0, err
@@ -87,7 +87,7 @@ const (
 // readdress changes the address of a content. If the user has the new content already, that one stays.
 func (t *maskTx) readdress(ctx context.Context, id int64, was, now []byte) error {
 	var other int64
-	err := t.Query(ctx, `SELECT id FROM blobs WHERE owner = ? AND sha256 = ?`+t.Lock(), []any{t.owner, now},
+	err := t.Lock(ctx, `SELECT id FROM blobs WHERE owner = ? AND sha256 = ?`, []any{t.owner, now},
 		func(row sqlstore.Scanner) error { return row.Scan(&other) })
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ type maskTx struct {
 // load finds the stream.
 func (t *maskTx) load(ctx context.Context) error {
 	c := &t.change
-	err := t.Query(ctx, `SELECT id, owner, session_id, machine, project_hash FROM streams WHERE id = ?`+t.Lock(),
+	err := t.Lock(ctx, `SELECT id, owner, session_id, machine, project_hash FROM streams WHERE id = ?`,
 		[]any{t.in.Stream}, func(row sqlstore.Scanner) error {
 			return row.Scan(&c.Stream, &c.Owner, &c.SessionID, &c.Machine, &c.Project)
 		})

@@ -11,25 +11,11 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// maskDatabase is what the two databases do differently.
-type maskDatabase interface {
-	// Write runs fn in a transaction, which may be retried: fn then starts afresh, also to bring what is cold before.
-	// Removed bytes are overwritten as far as
-	// the database can.
-	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
-	// ClearDerived removes what is derived from a stream's lines.
-	ClearDerived(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
-	// Scrub implements server.Masker.
-	Scrub(ctx context.Context, progress func(done, total int64)) error
-}
-
-// Masks implements server.Masker. It is set once, when a store opens.
+// Masks implements server.Masker but for Scrub. It is set once, when a store opens.
 type Masks struct {
-	reader sqlstore.Dialect
-	db     maskDatabase
-	held   *Lines
-	files  maskFiles
-	notify func(server.Change)
+	db    sqlstore.Writer
+	held  *Lines
+	files maskFiles
 }
 
 // maskFiles has contents of files that the database does not have.
@@ -39,18 +25,9 @@ type maskFiles interface {
 	Whole(ctx context.Context, d sqlstore.Dialect, owner, blob int64) error
 }
 
-// NewMasks returns the masks of a store. notify announces a durable change.
-func NewMasks(reader sqlstore.Dialect, db maskDatabase, held *Lines, files maskFiles,
-	notify func(server.Change)) Masks {
-	return Masks{reader, db, held, files, notify}
-}
-
-// Scrub implements server.Masker.
-func (m *Masks) Scrub(ctx context.Context, progress func(done, total int64)) error {
-	if err := m.db.Scrub(ctx, progress); err != nil {
-		return fmt.Errorf("overwrite what was masked: %w", err)
-	}
-	return nil
+// NewMasks returns the masks of a store.
+func NewMasks(db sqlstore.DB, held *Lines, files maskFiles) Masks {
+	return Masks{sqlstore.Writer{DB: db, How: sqlstore.Erase}, held, files}
 }
 
 // Mask implements server.Masker.
@@ -70,8 +47,11 @@ func (m *Masks) Mask(ctx context.Context, in *server.Masking) (server.Masked, er
 			return err
 		}
 		if done.Lines > 0 {
-			if err := m.db.ClearDerived(ctx, d, t.owner, in.Stream); err != nil {
+			if err := sqlstore.ClearMasked(ctx, d, sqlstore.OwnedStream{Stream: in.Stream, Owner: t.owner}); err != nil {
 				return fmt.Errorf("remove what is derived: %w", err)
+			}
+			if err := sqlstore.ScrubLater(ctx, d); err != nil {
+				return err
 			}
 		}
 		return t.record(ctx, done)
@@ -83,7 +63,7 @@ func (m *Masks) Mask(ctx context.Context, in *server.Masking) (server.Masked, er
 		return server.Masked{}, fmt.Errorf("mask: %w", err)
 	}
 	if done.Any() {
-		m.notify(t.change)
+		m.db.Tell(t.change)
 	}
 	return done, nil
 }
@@ -92,7 +72,7 @@ func (m *Masks) Mask(ctx context.Context, in *server.Masking) (server.Masked, er
 func (m *Masks) Maskings(ctx context.Context, scope server.Scope) ([]server.MaskedSession, error) {
 	var f sqlstore.Filter
 	f.Own(scope)
-	out, err := sqlstore.List(ctx, m.reader, `
+	out, err := sqlstore.List(ctx, m.db, `
 SELECT s.owner, s.session_id, s.machine, m.asked_by, m.at, m.lines, m.checkpoints, m.files
 FROM maskings m JOIN streams s ON s.owner = m.owner AND s.id = m.stream `+f.Where()+`
 ORDER BY m.at DESC, s.id, m.asked_by`, f.Args,

@@ -172,7 +172,7 @@ func (a *applying) run(ctx context.Context) error {
 	}
 	for _, w := range a.work {
 		s := w.stream
-		a.notify(server.Change{Stream: s.id, SessionID: s.session, Machine: s.machine, Owner: s.owner, Project: s.hash,
+		a.db.Tell(server.Change{Stream: s.id, SessionID: s.session, Machine: s.machine, Owner: s.owner, Project: s.hash,
 			At: a.how.Now})
 	}
 	return nil
@@ -181,9 +181,9 @@ func (a *applying) run(ctx context.Context) error {
 // stamp is what must not change while a stream is worked on.
 type stamp struct{ version, masked, last int64 }
 
-func stampOf(ctx context.Context, d sqlstore.Dialect, s *stream, lock string) (x stamp, err error) {
+func stampOf(ctx context.Context, d sqlstore.Dialect, s *stream) (x stamp, err error) {
 	found := false
-	err = d.Query(ctx, `SELECT version, masked, last_received FROM streams WHERE owner = ? AND id = ?`+lock,
+	err = d.Query(ctx, `SELECT version, masked, last_received FROM streams WHERE owner = ? AND id = ?`,
 		[]any{s.owner, s.id}, func(row sqlstore.Scanner) error {
 			found = true
 			return row.Scan(&x.version, &x.masked, &x.last)
@@ -209,7 +209,7 @@ func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sql
 		if err := sqlstore.Keeping(ctx, d); err != nil {
 			return err
 		}
-		now, err := stampOf(ctx, d, s, d.Lock())
+		now, err := stampOf(ctx, sqlstore.Locked{Dialect: d}, s)
 		if err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ ON CONFLICT (owner, stream) DO UPDATE SET at = excluded.at, says = excluded.says
 			return fmt.Errorf("note dropped session: %w", err)
 		}
 		if a.rule.Usage {
-			if err := a.db.SubtractUsage(ctx, d, s.owner, s.id); err != nil {
+			if err := sqlstore.RemoveAnswers(ctx, d, sqlstore.OwnedStream{Stream: s.id, Owner: s.owner}); err != nil {
 				return fmt.Errorf("remove usage: %w", err)
 			}
 		}
@@ -253,8 +253,15 @@ ON CONFLICT (owner, stream) DO UPDATE SET at = excluded.at, says = excluded.says
 }
 
 func (a *applying) dropFromIndex(ctx context.Context, d sqlstore.Dialect, s *stream) error {
-	err := a.db.DropFromIndex(ctx, d, s.owner, s.id,
-		IndexDrop{Forget: a.rule.What == server.RetireSessions, Again: time.Now().Add(again)})
+	x := sqlstore.OwnedStream{Stream: s.id, Owner: s.owner}
+	err := sqlstore.ScrubLater(ctx, d)
+	switch {
+	case err != nil:
+	case a.rule.What == server.RetireSessions:
+		err = sqlstore.ClearQuotes(ctx, d, x)
+	default:
+		err = sqlstore.ClearTexts(ctx, d, x, time.Now().Add(again))
+	}
 	if err != nil {
 		return fmt.Errorf("remove what is derived: %w", err)
 	}

@@ -19,11 +19,11 @@ const (
 
 // epoch removes pieces of one epoch, while it reads them.
 func (a *applying) epoch(ctx context.Context, s *stream, name string, pieces []piece) (err error) {
-	was, err := stampOf(ctx, a.reader, s, "")
+	was, err := stampOf(ctx, a.reader, s)
 	if err != nil {
 		return err
 	}
-	snap, err := a.db.Open(ctx, server.Ref{Stream: s.id, Epoch: name})
+	snap, err := a.catalog.Open(ctx, server.Ref{Stream: s.id, Epoch: name})
 	if errors.Is(err, server.ErrNotFound) {
 		return nil
 	}

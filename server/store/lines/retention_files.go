@@ -43,7 +43,7 @@ func (a *applying) dropFile(ctx context.Context, f file) error {
 	err := a.write(ctx, s, nil, func(d sqlstore.Dialect) error {
 		gone = false
 		there := false
-		err := d.Query(ctx, `SELECT 1 FROM blobs WHERE owner = ? AND id = ?`+d.Lock(), []any{s.owner, f.id},
+		err := d.Lock(ctx, `SELECT 1 FROM blobs WHERE owner = ? AND id = ?`, []any{s.owner, f.id},
 			func(sqlstore.Scanner) error { there = true; return nil })
 		if err != nil || !there {
 			return err

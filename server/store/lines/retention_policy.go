@@ -12,52 +12,34 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// retentionDatabase is what the two databases do differently.
-type retentionDatabase interface {
-	// Write runs fn in a transaction, which may be retried: fn then starts afresh, also to bring what is cold before. It
-	// lets what comes in pass. Removed bytes are overwritten as far as the database can.
-	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
-	// DropFromIndex removes what of a stream's texts can be found, and has it derived again, after a while unless now;
-	// with forget, everything that quotes its lines, and nothing is derived again.
-	DropFromIndex(ctx context.Context, d sqlstore.Dialect, owner, stream int64, how IndexDrop) error
-	// SubtractUsage removes what a stream used from the sums.
-	SubtractUsage(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
-	// Open opens a snapshot.
-	Open(ctx context.Context, ref server.Ref) (server.Snapshot, error)
-	// Vacuum implements server.Retention.
-	Vacuum(ctx context.Context, full bool) error
-}
-
-// IndexDrop is how a stream loses what is derived from it.
-type IndexDrop struct {
-	Forget bool
-	Again  time.Time // when it may be derived again
-}
-
 // cooler moves to cold storage what is named.
 type cooler interface {
 	CoolOf(ctx context.Context, owner int64, streams []int64, only []Place) (server.Cooled, error)
 }
 
-// Policy implements server.Retention. It is set once, when a store opens.
+// catalog opens snapshots, as server.Catalog does.
+type catalog interface {
+	Open(ctx context.Context, ref server.Ref) (server.Snapshot, error)
+}
+
+// Policy implements server.Retention but for Vacuum. It is set once, when a store opens.
 type Policy struct {
-	reader sqlstore.Dialect
-	db     retentionDatabase
-	held   *Lines
-	cooler cooler
-	notify func(server.Change)
-	step   func(string) error
-	self   string // who holds the lease
+	reader  sqlstore.Dialect
+	db      sqlstore.Writer
+	catalog catalog
+	held    *Lines
+	cooler  cooler
+	step    func(string) error
+	self    string // who holds the lease
 }
 
 // PolicyOf is what a Policy is made from.
 type PolicyOf struct {
-	Reader sqlstore.Dialect
-	DB     retentionDatabase
-	Lines  *Lines
-	Cooler cooler
-	Notify func(server.Change) // announces a durable change
-	Step   func(string) error  // called before each step; nil: nobody asks. For tests.
+	DB      sqlstore.DB
+	Catalog catalog
+	Lines   *Lines
+	Cooler  cooler
+	Step    func(string) error // called before each step; nil: nobody asks. For tests.
 }
 
 // NewPolicy returns the policy of a store.
@@ -65,8 +47,8 @@ func NewPolicy(of PolicyOf) Policy {
 	if of.Step == nil {
 		of.Step = func(string) error { return nil }
 	}
-	return Policy{reader: of.Reader, db: of.DB, held: of.Lines, cooler: of.Cooler, notify: of.Notify, step: of.Step,
-		self: rand.Text()}
+	return Policy{reader: of.DB, db: sqlstore.Writer{DB: of.DB, How: sqlstore.Erase | sqlstore.Patient},
+		catalog: of.Catalog, held: of.Lines, cooler: of.Cooler, step: of.Step, self: rand.Text()}
 }
 
 // errRule refuses a rule that says nothing that can be done.
@@ -225,14 +207,6 @@ func (p *Policy) rest(ctx context.Context, how server.Retiring) error {
 	})
 	if err != nil {
 		return fmt.Errorf("note when rules are due: %w", err)
-	}
-	return nil
-}
-
-// Vacuum implements server.Retention.
-func (p *Policy) Vacuum(ctx context.Context, full bool) error {
-	if err := p.db.Vacuum(ctx, full); err != nil {
-		return fmt.Errorf("give space back: %w", err)
 	}
 	return nil
 }

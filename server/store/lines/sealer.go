@@ -9,11 +9,12 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// ErrBusy says that another worker has a stream at the moment. It is packed at the next pass.
-var ErrBusy = errors.New("another worker has the stream")
+// errBusy says that another worker has a stream at the moment, or that it is gone. It is packed at the next pass.
+var errBusy = errors.New("another worker has the stream")
 
 // Sealer goes through all generations with hot lines. It remembers those that it could not make smaller.
 type Sealer struct {
+	db    sqlstore.Writer
 	lines *Lines
 	mu    sync.Mutex
 	seen  map[Place]look // guarded by mu
@@ -26,18 +27,18 @@ type look struct {
 }
 
 // NewSealer returns a sealer that has seen nothing.
-func NewSealer(l *Lines) *Sealer { return &Sealer{lines: l} }
+func NewSealer(db sqlstore.DB, l *Lines) *Sealer {
+	return &Sealer{db: sqlstore.Writer{DB: db, How: sqlstore.Lazy | sqlstore.Erase | sqlstore.Patient}, lines: l}
+}
 
-// Seal implements server.Sealer. seal is Lines.Seal in a transaction, or fails with ErrBusy. reader reads what is to
-// do.
-func (s *Sealer) Seal(ctx context.Context, reader sqlstore.Dialect, before time.Time,
-	seal func(at Place, all bool) (made int, more bool, err error)) (blocks int64, err error) {
+// Seal implements server.Sealer. A stream that is being written, or packed by another server, is left for later.
+func (s *Sealer) Seal(ctx context.Context, before time.Time) (blocks int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := map[Place]look{}
 	var at Place
 	for {
-		h, ok, err := s.lines.NextHot(ctx, reader, at)
+		h, ok, err := s.lines.NextHot(ctx, s.db, at)
 		if err != nil || !ok {
 			s.seen = seen
 			return blocks, err
@@ -48,9 +49,9 @@ func (s *Sealer) Seal(ctx context.Context, reader sqlstore.Dialect, before time.
 			seen[at] = was
 			continue
 		}
-		n, err := s.one(ctx, reader, at, now.all, seal)
+		n, err := s.one(ctx, at, now.all)
 		blocks += n
-		if errors.Is(err, ErrBusy) {
+		if errors.Is(err, errBusy) {
 			continue // not seen: what is left of it would stay as it is until its next line
 		}
 		if err != nil {
@@ -60,17 +61,16 @@ func (s *Sealer) Seal(ctx context.Context, reader sqlstore.Dialect, before time.
 	}
 }
 
-func (s *Sealer) one(ctx context.Context, reader sqlstore.Dialect, at Place, all bool,
-	seal func(at Place, all bool) (made int, more bool, err error)) (blocks int64, err error) {
+func (s *Sealer) one(ctx context.Context, at Place, all bool) (blocks int64, err error) {
 	if !all {
-		size, err := s.lines.Size(ctx, reader, at)
+		size, err := s.lines.Size(ctx, s.db, at)
 		if err != nil || size < blockSize {
 			return 0, err
 		}
 	}
 	for more := true; more; {
 		var made int
-		if made, more, err = seal(at, all); err != nil {
+		if made, more, err = s.seal(ctx, at, all); err != nil {
 			return blocks, err
 		}
 		blocks += int64(made)
@@ -79,4 +79,23 @@ func (s *Sealer) one(ctx context.Context, reader sqlstore.Dialect, at Place, all
 		}
 	}
 	return blocks, nil
+}
+
+// seal packs some lines of a generation in a transaction.
+func (s *Sealer) seal(ctx context.Context, at Place, all bool) (made int, more bool, err error) {
+	err = s.db.Write(ctx, func(d sqlstore.Dialect) error {
+		made, more = 0, false
+		free := false
+		err := d.SkipLocked(ctx, `SELECT 1 FROM streams WHERE owner = ? AND id = ?`, []any{at.Owner, at.Stream},
+			func(sqlstore.Scanner) error { free = true; return nil })
+		if err == nil && !free {
+			err = errBusy
+		}
+		if err != nil {
+			return err
+		}
+		made, more, err = s.lines.Seal(ctx, d, at, all)
+		return err
+	})
+	return made, more, err
 }

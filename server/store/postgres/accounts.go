@@ -12,11 +12,6 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// editPeople runs fn once in a transaction, for accounts.
-func (s *Store) editPeople(ctx context.Context, fn func(sqlstore.Dialect) error) error {
-	return translate(s.once(ctx, func(tx pgx.Tx) error { return fn(dialect{tx}) }))
-}
-
 // translate converts errors to those of package server.
 func translate(err error) error {
 	p, ok := errors.AsType[*pgconn.PgError](err)

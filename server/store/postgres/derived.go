@@ -34,7 +34,7 @@ SELECT EXISTS (SELECT FROM streams WHERE version > derived AND derived > 0 AND l
 		return nil, s.texts.Purge(ctx)
 	}
 	var out []server.Task
-	err = s.withLazyTx(ctx, func(tx pgx.Tx) error {
+	err = s.writeAs(ctx, sqlstore.Lazy, func(tx pgx.Tx) error {
 		out, err = lease(ctx, tx, now, n)
 		return err
 	})
@@ -72,18 +72,6 @@ ORDER BY s.derived > 0 DESC, CASE WHEN s.derived > 0 THEN s.waits END, s.derived
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (server.Task, error) { return sqlstore.ScanTask(row) })
 }
 
-// withLazyTx is withTx for what can be made again: it does not wait for the disk, nor for a standby.
-func (s *Store) withLazyTx(ctx context.Context, fn func(pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, pgPatience)
-	defer cancel()
-	return s.inBackground(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SET LOCAL synchronous_commit = off`); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
-}
-
 // SaveDerived implements server.DerivationStore.
 func (s *Store) SaveDerived(ctx context.Context, list ...*server.Derivation) error {
 	// Two that lock streams and owners in one order can't wait for each other.
@@ -95,7 +83,7 @@ func (s *Store) SaveDerived(ctx context.Context, list ...*server.Derivation) err
 		return err
 	}
 	committed := false
-	err = s.withLazyTx(ctx, func(tx pgx.Tx) error {
+	err = s.writeAs(ctx, sqlstore.Lazy, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, byKey)
 		if err == nil {
 			err = saveDerived(ctx, tx, list)
@@ -124,20 +112,22 @@ func saveDerived(ctx context.Context, tx pgx.Tx, list []*server.Derivation) erro
 	}
 	q := queueing{dialect: dialect{tx}, batch: &pgx.Batch{}}
 	for _, d := range list {
-		for _, r := range d.Drops {
-			q.batch.Queue(`
-INSERT INTO drops (owner, stream, epoch, generation, first_line, last_line, lines) VALUES ($1, $2, $3, $4, $5, $6, $7)
-ON CONFLICT (owner, stream, epoch, generation)
-DO UPDATE SET first_line = excluded.first_line, last_line = excluded.last_line, lines = excluded.lines`,
-				d.Task.Owner, d.Task.Stream, r.Epoch, r.Generation, r.First, r.Last, r.Lines)
-		}
-		err := cmp.Or(sqlstore.SaveMoments(ctx, q, d), sqlstore.SaveEdits(ctx, q, d), sqlstore.SaveFacts(ctx, q, d),
-			sqlstore.SaveFold(ctx, q, d))
+		err := cmp.Or(sqlstore.SaveDrops(ctx, q, d), sqlstore.SaveMoments(ctx, q, d), sqlstore.SaveEdits(ctx, q, d),
+			sqlstore.SaveFacts(ctx, q, d), sqlstore.SaveFold(ctx, q, d))
 		if err != nil {
 			return err
 		}
 	}
-	queueAnswers(q.batch, list)
+	for rest := list; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].Task.Owner == rest[0].Task.Owner {
+			n++
+		}
+		if err := sqlstore.SaveAnswers(ctx, q, rest[0].Task.Owner, rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
 	// Put locks several streams in this order.
 	list = slices.SortedFunc(slices.Values(list), func(a, b *server.Derivation) int {
 		return cmp.Or(strings.Compare(a.Task.SessionID, b.Task.SessionID), cmp.Compare(a.Task.Owner, b.Task.Owner),
@@ -169,6 +159,12 @@ func (q queueing) Exec(_ context.Context, query string, args ...any) (int64, err
 		return nil
 	})
 	return 0, nil
+}
+
+// Hold implements sqlstore.Dialect.
+func (q queueing) Hold(_ context.Context, what sqlstore.Held, id int64) error {
+	q.batch.Queue(`SELECT pg_advisory_xact_lock($1, $2)`, int32(what), int32(id))
+	return nil
 }
 
 func goneError(d *server.Derivation) error {

@@ -39,9 +39,13 @@ func (l dialect) Query(ctx context.Context, query string, args []any, row func(s
 	return rows.Err()
 }
 
-func (l dialect) Lock() string { return " FOR UPDATE" }
+func (l dialect) Lock(ctx context.Context, query string, args []any, row func(sqlstore.Scanner) error) error {
+	return l.Query(ctx, query+" FOR UPDATE", args, row)
+}
 
-func (l dialect) LockFree() string { return " FOR UPDATE SKIP LOCKED" }
+func (l dialect) SkipLocked(ctx context.Context, query string, args []any, row func(sqlstore.Scanner) error) error {
+	return l.Query(ctx, query+" FOR UPDATE SKIP LOCKED", args, row)
+}
 
 // A lock that two ids share costs little.
 

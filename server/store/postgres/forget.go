@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/search"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -123,10 +122,10 @@ func (s *Store) removeStream(ctx context.Context, x sqlstore.OwnedStream, sessio
 			removed = max(removed, 0) // by another server, or by the try before, whose answer was lost
 			return nil
 		}
-		if err := search.Removed(ctx, dialect{tx}, x.Owner, x.Stream); err != nil {
+		if err := sqlstore.DropFromIndex(ctx, dialect{tx}, x.Owner, x.Stream); err != nil {
 			return fmt.Errorf("remove texts: %w", err)
 		}
-		if err := removeAnswers(ctx, tx, x); err != nil {
+		if err := sqlstore.RemoveAnswers(ctx, dialect{tx}, x); err != nil {
 			return fmt.Errorf("remove answers: %w", err)
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM streams WHERE owner = $1 AND id = $2`, x.Owner, x.Stream); err != nil {
@@ -150,18 +149,4 @@ func (s *Store) removeStream(ctx context.Context, x sqlstore.OwnedStream, sessio
 		return err
 	})
 	return removed, err
-}
-
-// removeAnswers deletes a stream's copies of answers; of those that other streams have copies of, one counts again.
-func removeAnswers(ctx context.Context, tx pgx.Tx, x sqlstore.OwnedStream) error {
-	rows, err := tx.Query(ctx, `DELETE FROM answers WHERE owner = $1 AND stream = $2 RETURNING key`, x.Owner, x.Stream)
-	if err != nil {
-		return err
-	}
-	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, countAnswers, x.Owner, keys)
-	return err
 }

@@ -7,29 +7,18 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server/store/lines"
-
-	"github.com/ccship/ccship/server/store/search"
-	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// maskDatabase implements masks.Database.
-type maskDatabase struct{ s *Store }
-
-// Write implements masks.Database. PostgreSQL keeps removed bytes in its files until it vacuums.
-func (m maskDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
-	return m.s.Tier.Retry(ctx, func() error {
-		return m.s.inBackground(ctx, func(tx pgx.Tx) error { return fn(dialect{tx}) })
-	})
-}
-
-// ClearDerived implements masks.Database.
-func (m maskDatabase) ClearDerived(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
-	return search.ClearMasked(ctx, d, sqlstore.OwnedStream{Owner: owner, Stream: stream})
-}
-
-// Scrub implements masks.Database. What PostgreSQL removed is overwritten when it vacuums.
-func (m maskDatabase) Scrub(ctx context.Context, _ func(done, total int64)) error {
-	return m.s.texts.Purge(ctx)
+// Scrub implements server.Masker. What PostgreSQL removed is overwritten when it vacuums.
+func (s *Store) Scrub(ctx context.Context, _ func(done, total int64)) error {
+	err := s.texts.Purge(ctx)
+	if err == nil {
+		_, err = s.pool.Exec(ctx, `DELETE FROM leases WHERE name = 'scrub'`)
+	}
+	if err != nil {
+		return fmt.Errorf("overwrite what was masked: %w", err)
+	}
+	return nil
 }
 
 // writeKnown is writeLines; lines that the server has masked get their tokens again.

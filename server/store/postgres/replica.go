@@ -13,8 +13,6 @@ import (
 	"github.com/ccship/ccship/server/store/lines"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
-
-	"github.com/ccship/ccship/server/store/search"
 )
 
 const (
@@ -61,9 +59,8 @@ func WithReplica(ctx context.Context, s *Store, url string) (*Replicated, error)
 	if of.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, explain(err, config.ConnConfig)
 	}
-	of.held, of.Timelines = s.held, sqlstore.Timelines{On: dialect{of.pool}}
-	of.Finder = sqlstore.NewFinder(dialect{of.pool}, selectSession)
-	of.texts, of.Sums = search.New(textDatabase{of}), sqlstore.NewSums(textDatabase{of})
+	of.held = s.held
+	of.find(database{dialect{of.pool}, of})
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Replicated{Store: s, replica: of, stop: stop, began: time.Now(), wrote: map[int64]time.Duration{}}
 	changes := s.notices.changes.Listen(following)

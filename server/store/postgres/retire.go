@@ -10,38 +10,7 @@ import (
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/store/lines"
-
-	"github.com/ccship/ccship/server/store/search"
-	"github.com/ccship/ccship/server/store/sqlstore"
 )
-
-// retentionDatabase implements retention.Database.
-type retentionDatabase struct{ s *Store }
-
-// Write implements retention.Database.
-func (r retentionDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
-	return r.s.Tier.Retry(ctx, func() error { return coldDatabase(r).Write(ctx, fn) })
-}
-
-// DropFromIndex implements retention.Database.
-func (r retentionDatabase) DropFromIndex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
-	how lines.IndexDrop) error {
-	x := sqlstore.OwnedStream{Owner: owner, Stream: stream}
-	if how.Forget {
-		return search.ClearQuotes(ctx, d, x)
-	}
-	return search.ClearTexts(ctx, d, x, how.Again)
-}
-
-// SubtractUsage implements retention.Database.
-func (r retentionDatabase) SubtractUsage(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
-	return removeAnswers(ctx, d.(dialect).db.(pgx.Tx), sqlstore.OwnedStream{Owner: owner, Stream: stream})
-}
-
-// Open implements retention.Database.
-func (r retentionDatabase) Open(ctx context.Context, ref server.Ref) (server.Snapshot, error) {
-	return r.s.Open(ctx, ref)
-}
 
 // noteRetired keeps what a copy knows of retired lines.
 func noteRetired(ctx context.Context, tx pgx.Tx, at lines.Place, runs []*server.RetiredRun) error {
@@ -56,10 +25,10 @@ func noteRetired(ctx context.Context, tx pgx.Tx, at lines.Place, runs []*server.
 	return nil
 }
 
-// Vacuum implements retention.Database. It has PostgreSQL use again what was removed, or with full give it back to the
+// Vacuum implements server.Retention. It has PostgreSQL use again what was removed, or with full give it back to the
 // disk, which locks one table after the other. It passes over tables that are not of the role.
-func (r retentionDatabase) Vacuum(ctx context.Context, full bool) (err error) {
-	conn, err := pgx.ConnectConfig(ctx, r.s.direct)
+func (s *Store) Vacuum(ctx context.Context, full bool) (err error) {
+	conn, err := pgx.ConnectConfig(ctx, s.direct)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
@@ -70,7 +39,7 @@ func (r retentionDatabase) Vacuum(ctx context.Context, full bool) (err error) {
 	}
 	for _, text := range []string{`SET statement_timeout = 0`, query} {
 		if _, err := conn.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return fmt.Errorf("vacuum: %w", err)
+			return fmt.Errorf("give space back: %w", err)
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ type Store struct {
 	texts    *search.Index
 	queue    lines.Queue
 	held     *lines.Lines
-	sealer   *lines.Sealer
+	*lines.Sealer
 	*lines.Tier
 	sqlstore.Artifacts
 	lines.Masks
@@ -64,7 +64,6 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 	if s.held, err = lines.New(how.Step); err != nil {
 		return nil, err
 	}
-	s.sealer = lines.NewSealer(s.held)
 	config, err := s.configure(w.url)
 	if err != nil {
 		return nil, err
@@ -84,26 +83,34 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, explain(err, config.ConnConfig)
 	}
-	if err = errors.Join(s.lookPooled(ctx), s.openCold(ctx, how)); err != nil {
-		s.pool.Close()
-		return nil, explain(err, config.ConnConfig)
-	}
-	s.Masks = lines.NewMasks(dialect{s.pool}, maskDatabase{s}, s.held, s.Tier, s.tell)
-	s.texts, s.Sums = search.New(textDatabase{s}), sqlstore.NewSums(textDatabase{s})
-	s.People, s.keys.Ask = sqlstore.NewPeople(dialect{s.pool}, s.editPeople), s.findKeys
-	s.Timelines = sqlstore.Timelines{On: dialect{s.pool}}
-	s.Quotas = sqlstore.NewQuotas(dialect{s.pool}, s.writeArtifacts)
-	s.Policy = lines.NewPolicy(lines.PolicyOf{Reader: dialect{s.pool}, DB: retentionDatabase{s}, Lines: s.held,
-		Cooler: s.Tier,
-		Notify: s.tell, Step: how.Step})
-	s.Keeper = sqlstore.NewKeeper(dialect{s.pool}, s.writeArtifacts)
-	s.Finder = sqlstore.NewFinder(dialect{s.pool}, selectSession)
-	s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.pool}, s.writeArtifacts, s.tell, s.Tier)
-	if err != nil {
+	if err = errors.Join(s.lookPooled(ctx), s.build(ctx, how)); err != nil {
 		s.pool.Close()
 		return nil, explain(err, config.ConnConfig)
 	}
 	return s, nil
+}
+
+// build makes what runs on the database.
+func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
+	db := database{dialect{s.pool}, s}
+	if s.Tier, err = lines.OpenCold(ctx, db, s.held, how); err != nil {
+		return err
+	}
+	s.held.Keep(s.Tier)
+	s.Sealer, s.Masks = lines.NewSealer(db, s.held), lines.NewMasks(db, s.held, s.Tier)
+	s.People, s.keys.Ask = sqlstore.NewPeople(db), s.findKeys
+	s.find(db)
+	s.Quotas, s.Keeper = sqlstore.NewQuotas(db), sqlstore.NewKeeper(db)
+	s.Policy = lines.NewPolicy(lines.PolicyOf{DB: db, Catalog: s, Lines: s.held, Cooler: s.Tier, Step: how.Step})
+	s.Artifacts, err = sqlstore.NewArtifacts(ctx, db, s.Tier)
+	return err
+}
+
+// find makes what a replica answers too.
+func (s *Store) find(db sqlstore.DB) {
+	s.Finder, s.Sums = sqlstore.NewFinder(db, selectSession), sqlstore.NewSums(db)
+	s.texts = search.New(db, s.held, &s.Finder)
+	s.Timelines = sqlstore.Timelines{On: db}
 }
 
 // lookPooled notes what a pooler's way lacks.
@@ -114,12 +121,6 @@ func (s *Store) lookPooled(ctx context.Context) error {
 	lacking, err := lacksPooled(ctx, s.pool)
 	s.notes = append(s.notes, lacking...)
 	return err
-}
-
-// tell announces a change to artifacts.
-func (s *Store) tell(c server.Change) {
-	s.begin()
-	s.notices.tell(c)
 }
 
 // Close closes the store's connections. Puts and snapshots must have ended.
@@ -151,21 +152,6 @@ func (s *Store) withTx(ctx context.Context, fn func(pgx.Tx) error) error {
 // inBackground is withTx for work that nobody waits for: it waits for others' locks less long at a time.
 func (s *Store) inBackground(ctx context.Context, fn func(pgx.Tx) error) error {
 	return s.persist(ctx, func(ctx context.Context) error { return s.try(ctx, classBackground, fn) })
-}
-
-// writeArtifacts is withTx for artifacts: nothing is forgotten meanwhile.
-func (s *Store) writeArtifacts(ctx context.Context, fn func(sqlstore.Dialect) error) error {
-	ctx, cancel := context.WithTimeout(ctx, pgPatience)
-	defer cancel()
-	return s.withTx(ctx, func(tx pgx.Tx) error {
-		batch := &pgx.Batch{}
-		batch.Queue(byKey)
-		batch.Queue(shareForgotten)
-		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("begin transaction: %w", err)
-		}
-		return fn(dialect{tx})
-	})
 }
 
 // once is withTx for work that must not run twice: it gives up when it cannot know whether the work was done.

@@ -15,20 +15,9 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
-
-// Database is what the two databases do differently.
-type Database interface {
-	// Read runs fn on one state of the database.
-	Read(ctx context.Context, fn func(sqlstore.Dialect) error) error
-	// Write runs fn in a transaction that need not survive a crash. It may be retried: fn then starts afresh.
-	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
-	// Lines calls yield with the stored lines of a span of a generation.
-	Lines(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span, yield func(server.Line) error) error
-	// Sessions are those of the streams that are still there.
-	Sessions(ctx context.Context, ids []int64) (map[int64]server.FoundSession, error)
-}
 
 // Place is an epoch of a stream.
 type Place struct{ Owner, Stream, Epoch int64 }
@@ -40,20 +29,30 @@ FROM epochs e JOIN generations g ON g.owner = e.owner AND g.stream = e.stream AN
 
 // Index is the index of a database. Safe for concurrent use.
 type Index struct {
-	db     Database
+	db     sqlstore.Writer
+	held   *lines.Lines
+	found  *sqlstore.Finder
 	budget int // bytes that a page of a search reads
 	tend   *tender
 }
 
 // New returns the index of a database.
-func New(db Database) *Index { return NewWithin(db, budgetBytes) }
+func New(db sqlstore.DB, held *lines.Lines, found *sqlstore.Finder) *Index {
+	return NewWithin(db, held, found, budgetBytes)
+}
 
 // NewWithin is New with another budget: how many bytes of lines and of the index one page of a search may read. Then it
 // ends, with what it has and where the next page goes on.
-func NewWithin(db Database, budget int) *Index {
-	x := &Index{db: db, budget: budget}
+func NewWithin(db sqlstore.DB, held *lines.Lines, found *sqlstore.Finder, budget int) *Index {
+	x := &Index{db: sqlstore.Writer{DB: db, How: sqlstore.Lazy}, held: held, found: found, budget: budget}
 	x.tend = newTender(x)
 	return x
+}
+
+// lines calls yield with the stored lines of a span of a generation.
+func (x *Index) lines(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span,
+	yield func(server.Line) error) error {
+	return x.held.Read(ctx, d, lines.Place{Owner: at.Owner, Stream: at.Stream, Epoch: at.Epoch}, s, yield)
 }
 
 // Close ends what runs in the background.

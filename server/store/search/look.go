@@ -85,7 +85,7 @@ func (s *search) look(ctx context.Context, c *cursor) error {
 
 func (s *search) lines(ctx context.Context, x *candidate, span server.Span, each func(*candidate, server.Line)) error {
 	at := Place{x.st.owner, x.doc.Stream, x.doc.Epoch}
-	return s.x.db.Lines(ctx, s.d, at, span, func(l server.Line) error {
+	return s.x.lines(ctx, s.d, at, span, func(l server.Line) error {
 		s.read(len(l.Raw))
 		each(x, l)
 		return nil

@@ -76,20 +76,6 @@ func (x *Index) Purge(ctx context.Context) error {
 
 func scanID(row sqlstore.Scanner) (id int64, err error) { return id, row.Scan(&id) }
 
-// Removed makes all that is indexed of a stream so far disappear from the tables: it is masked, or gone. It runs in
-// the transaction that does that. Searches see the lines as they are at once.
-func Removed(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
-	_, err := d.Exec(ctx, `UPDATE streams SET round = round + 1 WHERE owner = ? AND id = ?`, owner, stream)
-	if err != nil {
-		return err
-	}
-	_, err = d.Exec(ctx, `
-INSERT INTO gram_purges (owner, stream, round)
-VALUES (?, ?, coalesce((SELECT round FROM streams WHERE owner = ? AND id = ?), 9223372036854775807))
-ON CONFLICT (owner, stream) DO UPDATE SET round = excluded.round`, owner, stream, owner, stream)
-	return err
-}
-
 // Reset removes everything.
 func Reset(ctx context.Context, d sqlstore.Dialect) error {
 	for _, table := range []string{"gram_segments", "gram_pages", "gram_purges"} {

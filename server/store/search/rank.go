@@ -220,7 +220,7 @@ func (r *ranking) answer(ctx context.Context, out *server.Ranked, shown []*group
 	sessions := map[int64]server.FoundSession{}
 	if len(ids) > 0 {
 		var err error
-		if sessions, err = r.x.db.Sessions(ctx, ids); err != nil {
+		if sessions, err = r.x.found.ByID(ctx, ids); err != nil {
 			return err
 		}
 	}

@@ -97,7 +97,7 @@ func (r *ranking) showDoc(ctx context.Context, g *group, x *info, d *doc, good b
 	epoch, _ := x.epochOf(d)
 	span := server.Span{Generation: d.Generation, From: d.First(), To: d.Last() + 1}
 	at := Place{x.owner, d.Stream, d.Epoch}
-	err = r.x.db.Lines(ctx, r.d, at, span, func(l server.Line) error {
+	err = r.x.lines(ctx, r.d, at, span, func(l server.Line) error {
 		if used += len(l.Raw); used > showBytes {
 			return errShown
 		}
@@ -226,7 +226,7 @@ func (r *ranking) past(ctx context.Context) error {
 		x := r.infos[t.stream]
 		var session string
 		span := server.Span{Generation: t.generation, From: t.line, To: t.line + 1}
-		err := r.x.db.Lines(ctx, r.d, Place{x.owner, t.stream, t.epoch}, span, func(l server.Line) error {
+		err := r.x.lines(ctx, r.d, Place{x.owner, t.stream, t.epoch}, span, func(l server.Line) error {
 			if p, ok := extract.PastOf(l); ok {
 				session = p.Session
 			}

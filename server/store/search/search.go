@@ -246,7 +246,7 @@ func (s *search) answer(ctx context.Context) (server.Hits, error) {
 	if len(ids) == 0 {
 		return out, nil
 	}
-	sessions, err := s.x.db.Sessions(ctx, ids)
+	sessions, err := s.x.found.ByID(ctx, ids)
 	if err != nil {
 		return server.Hits{}, fmt.Errorf("search: %w", err)
 	}

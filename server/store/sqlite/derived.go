@@ -148,17 +148,11 @@ func saveDerived(ctx context.Context, c executor, d *server.Derivation) error {
 	if err := sqlstore.SaveFacts(ctx, dialect{c}, d); err != nil {
 		return fmt.Errorf("facts: %w", err)
 	}
-	if err := saveAnswers(ctx, c, d); err != nil {
+	if err := sqlstore.SaveAnswers(ctx, dialect{c}, d.Task.Owner, []*server.Derivation{d}); err != nil {
 		return fmt.Errorf("answers: %w", err)
 	}
-	for _, r := range d.Drops {
-		_, err := c.ExecContext(ctx, `
-INSERT INTO drops (owner, stream, epoch, generation, first_line, last_line, lines) VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET first_line = excluded.first_line, last_line = excluded.last_line, lines = excluded.lines`,
-			d.Task.Owner, d.Task.Stream, r.Epoch, r.Generation, r.First, r.Last, r.Lines)
-		if err != nil {
-			return fmt.Errorf("rewrites: %w", err)
-		}
+	if err := sqlstore.SaveDrops(ctx, dialect{c}, d); err != nil {
+		return fmt.Errorf("rewrites: %w", err)
 	}
 	if err := sqlstore.SaveMoments(ctx, dialect{c}, d); err != nil {
 		return fmt.Errorf("moments: %w", err)

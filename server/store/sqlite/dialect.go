@@ -40,9 +40,13 @@ func (l dialect) Query(ctx context.Context, query string, args []any, row func(s
 
 // There is only one writer.
 
-func (l dialect) Lock() string { return "" }
+func (l dialect) Lock(ctx context.Context, query string, args []any, row func(sqlstore.Scanner) error) error {
+	return l.Query(ctx, query, args, row)
+}
 
-func (l dialect) LockFree() string { return "" }
+func (l dialect) SkipLocked(ctx context.Context, query string, args []any, row func(sqlstore.Scanner) error) error {
+	return l.Query(ctx, query, args, row)
+}
 
 func (l dialect) Hold(context.Context, sqlstore.Held, int64) error { return nil }
 

@@ -12,8 +12,6 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlstore"
-
-	"github.com/ccship/ccship/server/store/search"
 )
 
 // counter counts what is asked of a database, and keeps how it is answered.
@@ -45,13 +43,13 @@ func (c *counter) Query(ctx context.Context, query string, args []any, row func(
 
 // counted is a database whose reads are counted.
 type counted struct {
-	textDatabase
-	*counter
+	database
+	counter *counter
 }
 
 func (c counted) Read(ctx context.Context, fn func(sqlstore.Dialect) error) error {
-	return c.textDatabase.Read(ctx, func(d sqlstore.Dialect) error {
-		c.counter.dialect = d.(dialect) //nolint:forcetypeassert // textDatabase has no other
+	return c.database.Read(ctx, func(d sqlstore.Dialect) error {
+		c.counter.dialect = d.(dialect) //nolint:forcetypeassert // database has no other
 		return fn(c.counter)
 	})
 }
@@ -124,19 +122,19 @@ func TestFlat(t *testing.T) {
 		ask  func(d counted, s *Store) (int, error)
 	}{
 		{"the newest hits", true, func(d counted, s *Store) (int, error) {
-			h, err := search.New(d).Search(t.Context(), everyone, server.SearchQuery{Text: "needle", Limit: 5})
+			h, err := index(s, d).Search(t.Context(), everyone, server.SearchQuery{Text: "needle", Limit: 5})
 			return len(h.List), err
 		}},
 		{"hits of two characters", true, func(d counted, s *Store) (int, error) {
-			h, err := search.New(d).Search(t.Context(), everyone, server.SearchQuery{Text: "ne", Limit: 5})
+			h, err := index(s, d).Search(t.Context(), everyone, server.SearchQuery{Text: "ne", Limit: 5})
 			return len(h.List), err
 		}},
 		{"a member's hits", false, func(d counted, s *Store) (int, error) {
-			h, err := search.New(d).Search(t.Context(), member, server.SearchQuery{Text: "needle", Limit: 5})
+			h, err := index(s, d).Search(t.Context(), member, server.SearchQuery{Text: "needle", Limit: 5})
 			return len(h.List), err
 		}},
 		{"names of users", false, func(d counted, s *Store) (int, error) {
-			p := sqlstore.NewPeople(d.counter, nil)
+			p := sqlstore.NewPeople(d)
 			names, err := p.UserNames(t.Context(), []int64{3, 17, 5})
 			return len(names), err
 		}},
@@ -167,7 +165,7 @@ func TestFlat(t *testing.T) {
 	} {
 		count := func(s *Store) (*counter, int) {
 			x := &counter{t: t, dialect: dialect{s.read}}
-			n, err := c.ask(counted{textDatabase{s}, x}, s)
+			n, err := c.ask(counted{database{x, s}, x}, s)
 			if err != nil || n == 0 {
 				t.Fatalf("%s: %d, %v", c.name, n, err)
 			}
@@ -197,7 +195,7 @@ func TestPanicRollsBack(t *testing.T) {
 			}
 		}()
 		_ = s.withWriter(t.Context(), func(c *sql.Conn) error {
-			if _, err := c.ExecContext(t.Context(), `INSERT INTO scrub (due) VALUES (7)`); err != nil {
+			if _, err := c.ExecContext(t.Context(), `INSERT INTO leases (name, holder, until) VALUES ('x', '', 7)`); err != nil {
 				t.Error(err)
 			}
 			panic("a mistake")
@@ -205,7 +203,7 @@ func TestPanicRollsBack(t *testing.T) {
 	}()
 	putText(t, s, 1, "s", 0, "a")
 	var n int
-	if err := s.read.QueryRowContext(t.Context(), `SELECT count(*) FROM scrub`).Scan(&n); err != nil || n != 0 {
+	if err := s.read.QueryRowContext(t.Context(), `SELECT count(*) FROM leases`).Scan(&n); err != nil || n != 0 {
 		t.Errorf("%d rows of what panicked, %v", n, err)
 	}
 }

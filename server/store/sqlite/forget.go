@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/search"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -118,13 +117,13 @@ ON CONFLICT DO UPDATE SET at = excluded.at, lines = lines + excluded.lines`, x.O
 
 // removeStream deletes a stream with everything that belongs to it, and returns how many lines it had.
 func (s *Store) removeStream(ctx context.Context, c *sql.Conn, x sqlstore.OwnedStream) (lines int64, err error) {
-	if err := removeAnswers(ctx, c, x); err != nil {
+	if err := sqlstore.RemoveAnswers(ctx, dialect{c}, x); err != nil {
 		return 0, fmt.Errorf("remove answers: %w", err)
 	}
 	if err := sqlstore.RemoveArtifacts(ctx, dialect{c}, x); err != nil {
 		return 0, fmt.Errorf("remove artifacts: %w", err)
 	}
-	if err := search.Removed(ctx, dialect{c}, x.Owner, x.Stream); err != nil {
+	if err := sqlstore.DropFromIndex(ctx, dialect{c}, x.Owner, x.Stream); err != nil {
 		return 0, fmt.Errorf("remove texts: %w", err)
 	}
 	if err := sqlstore.RemoveEdits(ctx, dialect{c}, x.Owner, x.Stream); err != nil {
@@ -144,25 +143,4 @@ func (s *Store) removeStream(ctx context.Context, c *sql.Conn, x sqlstore.OwnedS
 		return 0, fmt.Errorf("remove stream: %w", err)
 	}
 	return lines, nil
-}
-
-// removeAnswers deletes a stream's copies of answers; if other streams have copies too, one of those counts from then
-// on.
-func removeAnswers(ctx context.Context, c *sql.Conn, x sqlstore.OwnedStream) error {
-	keys, err := sqlstore.List(ctx, dialect{c}, `SELECT a.key FROM answers a
-WHERE a.owner = ?1 AND a.stream = ?2 AND EXISTS (
-  SELECT 1 FROM answers b WHERE b.owner = a.owner AND b.key = a.key AND b.stream <> ?2)`, []any{x.Owner, x.Stream},
-		func(row sqlstore.Scanner) (key string, err error) { return key, row.Scan(&key) })
-	if err != nil {
-		return err
-	}
-	if _, err := c.ExecContext(ctx, `DELETE FROM answers WHERE owner = ? AND stream = ?`, x.Owner, x.Stream); err != nil {
-		return err
-	}
-	for _, key := range keys {
-		if _, err := c.ExecContext(ctx, countAnswer, x.Owner, key); err != nil {
-			return err
-		}
-	}
-	return nil
 }

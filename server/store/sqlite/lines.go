@@ -2,103 +2,13 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
-
-// packer packs lines later.
-type packer struct {
-	store  *Store
-	sealer *lines.Sealer
-	pace   pace // its own: deriving does not wait for it
-}
-
-// Seal implements server.Sealer. While lines come in it leaves them most of the time. What it removes is overwritten:
-// forgetting removes only what it finds.
-func (p *packer) Seal(ctx context.Context, before time.Time) (int64, error) {
-	s := p.store
-	return p.sealer.Seal(ctx, dialect{s.read}, before, func(at lines.Place, all bool) (made int, more bool, err error) {
-		if err := p.pace.wait(ctx, s.idle); err != nil {
-			return 0, false, err
-		}
-		var began time.Time
-		err = s.withLazyWriter(ctx, func(c *sql.Conn) error {
-			began = time.Now()
-			return securely(ctx, c, func() error {
-				made, more, err = s.held.Seal(ctx, dialect{c}, at, all)
-				return err
-			})
-		})
-		p.pace.took(time.Since(began), false)
-		return made, more, err
-	})
-}
-
-// numbers are those of the snapshots that are open, ascending in the order in which they were opened.
-type numbers struct {
-	mu   sync.Mutex
-	next int64              // guarded by mu
-	open map[int64]struct{} // guarded by mu
-}
-
-// take gives a snapshot its number, which it has until free is called. It is called before the snapshot is opened.
-func (n *numbers) take() (free func()) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	mine := n.next
-	if n.next++; n.open == nil {
-		n.open = map[int64]struct{}{}
-	}
-	n.open[mine] = struct{}{}
-	return func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.open, mine)
-	}
-}
-
-// Now implements cold.Database.
-func (p *packer) Now(context.Context) (int64, error) {
-	n := &p.store.numbers
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.next, nil
-}
-
-// Oldest implements cold.Database. It does not know of other processes.
-func (p *packer) Oldest(context.Context) (int64, error) {
-	n := &p.store.numbers
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	oldest := n.next
-	for open := range n.open {
-		oldest = min(oldest, open)
-	}
-	return oldest, nil
-}
-
-// Write implements cold.Database. It leaves lines that come in most of the time. What it removes is overwritten, as by
-// Seal.
-func (p *packer) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
-	s := p.store
-	if err := p.pace.wait(ctx, s.idle); err != nil {
-		return err
-	}
-	began := time.Now()
-	err := s.withWriter(ctx, func(c *sql.Conn) error {
-		began = time.Now()
-		return securely(ctx, c, func() error { return fn(dialect{c}) })
-	})
-	p.pace.took(time.Since(began), false)
-	return err
-}
 
 // writeLines writes a batch's lines and counts their bytes: an import as blocks, others as rows. Lines that the server
 // has masked before get their tokens again.

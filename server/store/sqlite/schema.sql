@@ -200,8 +200,7 @@ CREATE TABLE maskings (
   lines INTEGER NOT NULL, checkpoints INTEGER NOT NULL, files INTEGER NOT NULL, PRIMARY KEY (owner, stream, asked_by)
 ) WITHOUT ROWID;
 
--- A row: pages and the index may still hold pieces of what was masked.
-CREATE TABLE scrub (due INTEGER NOT NULL);
+-- Fills free pages, to overwrite what was masked.
 CREATE TABLE scrub_pages (zeros BLOB NOT NULL);
 
 -- What is derived from lines, and can be made again from them

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"time"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -16,27 +17,29 @@ const (
 	logPause = 100 * time.Millisecond
 )
 
-// scrubDue returns random numbers of what was masked since the last Scrub. Another process may scrub too: each removes
-// only the numbers that it began with.
-func (s *Store) scrubDue(ctx context.Context) ([]int64, error) {
-	return sqlstore.List(ctx, dialect{s.read}, `SELECT due FROM scrub`, nil,
-		func(row sqlstore.Scanner) (due int64, err error) { return due, row.Scan(&due) })
+// Scrub implements server.Masker. It merges the index, so that nothing remains of removed texts. If something was
+// masked since the last Scrub, it overwrites the free pages of the file, and empties the log. If a reader keeps the
+// log, the next call does all of it again.
+func (s *Store) Scrub(ctx context.Context, progress func(done, total int64)) error {
+	if err := s.scrub(ctx, progress); err != nil {
+		return fmt.Errorf("overwrite what was masked: %w", err)
+	}
+	return nil
 }
 
-// Scrub implements masks.Database. It merges the index, so that nothing remains of removed texts, overwrites the free
-// pages of the file, and empties the log. If a reader keeps the log, the next call does all of it again.
-func (m maskDatabase) Scrub(ctx context.Context, progress func(done, total int64)) error {
-	due, err := m.s.scrubDue(ctx)
+func (s *Store) scrub(ctx context.Context, progress func(done, total int64)) error {
+	due, err := sqlstore.List(ctx, dialect{s.read}, `SELECT holder FROM leases WHERE name = 'scrub'`, nil,
+		func(row sqlstore.Scanner) (due string, err error) { return due, row.Scan(&due) })
+	if err == nil {
+		err = s.texts.Purge(ctx)
+	}
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	if err := m.s.texts.Purge(ctx); err != nil {
+	if err := s.overwriteFree(ctx, progress); err != nil {
 		return err
 	}
-	if err := m.s.overwriteFree(ctx, progress); err != nil {
-		return err
-	}
-	for try := 0; !m.s.emptyLog(ctx); try++ {
+	for try := 0; !s.emptyLog(ctx); try++ {
 		if try == logTries {
 			return nil
 		}
@@ -46,13 +49,9 @@ func (m maskDatabase) Scrub(ctx context.Context, progress func(done, total int64
 		case <-time.After(logPause):
 		}
 	}
-	return m.s.withWriter(ctx, func(c *sql.Conn) error {
-		for _, n := range due {
-			if _, err := c.ExecContext(ctx, `DELETE FROM scrub WHERE due = ?`, n); err != nil {
-				return err
-			}
-		}
-		return nil
+	return s.withWriter(ctx, func(c *sql.Conn) error { // not what was masked meanwhile, also by another process
+		_, err := c.ExecContext(ctx, `DELETE FROM leases WHERE name = 'scrub' AND holder = ?`, due[0])
+		return err
 	})
 }
 

@@ -57,7 +57,7 @@ type Store struct {
 	queue lines.Queue
 	log   *checkpoints
 	held  *lines.Lines
-	*packer
+	*lines.Sealer
 	*lines.Tier
 	sqlstore.Artifacts
 	sqlstore.Quotas
@@ -75,6 +75,7 @@ type Store struct {
 	ingesting atomic.Int64 // Puts that are under way
 	ingested  atomic.Int64 // when the last one ended, Unix nanoseconds
 	derived   pace
+	packing   pace
 	numbers   numbers
 }
 
@@ -103,7 +104,6 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 	if s.held, err = lines.New(how.Step); err != nil {
 		return err
 	}
-	s.packer = &packer{store: s, sealer: lines.NewSealer(s.held)}
 	if s.write, err = openConnection(dsn(s.path, false), keptByWriter); err != nil {
 		return err
 	}
@@ -126,33 +126,25 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
 	s.read.SetConnMaxIdleTime(readerIdle)
-	if s.Tier, err = lines.OpenCold(ctx, lines.ColdOf{Reader: dialect{s.read}, DB: s.packer, Lines: s.held},
-		how); err != nil {
+	return s.build(ctx, how)
+}
+
+// build makes what runs on the database.
+func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
+	db := database{dialect{s.read}, s}
+	if s.Tier, err = lines.OpenCold(ctx, db, s.held, how); err != nil {
 		return err
 	}
 	s.held.Keep(s.Tier)
-	s.Masks = lines.NewMasks(dialect{s.read}, maskDatabase{s}, s.held, s.Tier, s.changes.Tell)
-	s.People = sqlstore.NewPeople(dialect{brief{s.read}}, s.editPeople)
-	s.texts, s.Sums = search.New(textDatabase{s}), sqlstore.NewSums(textDatabase{s})
-	s.Timelines = sqlstore.Timelines{On: dialect{s.read}}
-	s.Quotas = sqlstore.NewQuotas(dialect{s.read}, s.writeArtifacts)
-	s.Policy = lines.NewPolicy(lines.PolicyOf{Reader: dialect{s.read}, DB: retentionDatabase{s}, Lines: s.held,
-		Cooler: s.Tier,
-		Notify: s.changes.Tell, Step: how.Step})
-	s.Keeper = sqlstore.NewKeeper(dialect{s.read}, s.writeArtifacts)
-	s.Finder = sqlstore.NewFinder(dialect{s.read}, selectSession)
-	s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.read}, s.writeArtifacts, s.changes.Tell, s.Tier)
+	s.Sealer, s.Masks = lines.NewSealer(db, s.held), lines.NewMasks(db, s.held, s.Tier)
+	s.People = sqlstore.NewPeople(database{dialect{brief{s.read}}, s})
+	s.Finder, s.Sums = sqlstore.NewFinder(db, selectSession), sqlstore.NewSums(db)
+	s.texts = search.New(db, s.held, &s.Finder)
+	s.Timelines = sqlstore.Timelines{On: db}
+	s.Quotas, s.Keeper = sqlstore.NewQuotas(db), sqlstore.NewKeeper(db)
+	s.Policy = lines.NewPolicy(lines.PolicyOf{DB: db, Catalog: s, Lines: s.held, Cooler: s.Tier, Step: how.Step})
+	s.Artifacts, err = sqlstore.NewArtifacts(ctx, db, s.Tier)
 	return err
-}
-
-// writeArtifacts runs fn in a transaction.
-func (s *Store) writeArtifacts(ctx context.Context, fn func(sqlstore.Dialect) error) error {
-	return s.withWriter(ctx, func(c *sql.Conn) error { return fn(dialect{c}) })
-}
-
-// editPeople is writeArtifacts for accounts.
-func (s *Store) editPeople(ctx context.Context, fn func(sqlstore.Dialect) error) error {
-	return translate(s.writeArtifacts(ctx, fn))
 }
 
 // creating keeps createFile's file from being closed while SQLite has it open: closing any file drops the POSIX locks

@@ -29,6 +29,12 @@ func openTexts(t *testing.T) *Store {
 	return s
 }
 
+// of is the database of a store.
+func of(s *Store) database { return database{dialect{s.read}, s} }
+
+// index is another index of a store, on a database.
+func index(s *Store, db sqlstore.DB) *search.Index { return search.New(db, s.held, &s.Finder) }
+
 // say stores lines of a session, and derives each of them by itself: each becomes a segment.
 func say(t *testing.T, s *Store, owner int64, session string, texts ...string) {
 	t.Helper()
@@ -111,15 +117,15 @@ var errKilled = errors.New("killed")
 
 // killed is a database that does not write any more after some writes, as if the process had been killed.
 type killed struct {
-	textDatabase
+	database
 	left int
 }
 
-func (k *killed) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
+func (k *killed) Write(ctx context.Context, how sqlstore.How, fn func(sqlstore.Dialect) error) error {
 	if k.left--; k.left < 0 {
 		return errKilled
 	}
-	return k.textDatabase.Write(ctx, fn)
+	return k.database.Write(ctx, how, fn)
 }
 
 // TestMergeKilled: whenever a merge is killed, a search finds each line once, and the next merge ends what was begun
@@ -136,7 +142,7 @@ func TestMergeKilled(t *testing.T) {
 		t.Fatalf("%d segments", n)
 	}
 	for n, done := 0, false; !done; n++ {
-		x := search.New(&killed{textDatabase{s}, n})
+		x := index(s, &killed{of(s), n})
 		err := x.Merge(t.Context(), 1)
 		if done = err == nil; !done && !errors.Is(err, errKilled) {
 			t.Fatal(err)
@@ -164,7 +170,7 @@ func TestForgottenLeaves(t *testing.T) {
 	s := openTexts(t)
 	say(t, s, 1, "kept", "a word that stays")
 	say(t, s, 1, "gone", "a word that goes", "xylophone")
-	x := search.New(textDatabase{s})
+	x := index(s, of(s))
 	if _, err := s.Forget(t.Context(), everyone, "gone", 1, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +240,7 @@ func TestSavedTogether(t *testing.T) {
 	if _, err := s.Forget(t.Context(), everyone, "gone", 1, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := search.New(textDatabase{s}).Purge(t.Context()); err != nil {
+	if err := index(s, of(s)).Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	found("common", 3)
@@ -243,12 +249,12 @@ func TestSavedTogether(t *testing.T) {
 
 // counting counts the rows that searches read.
 type counting struct {
-	textDatabase
+	database
 	rows int
 }
 
 func (c *counting) Read(ctx context.Context, fn func(sqlstore.Dialect) error) error {
-	return c.textDatabase.Read(ctx, func(d sqlstore.Dialect) error { return fn(countingDialect{d, c}) })
+	return c.database.Read(ctx, func(d sqlstore.Dialect) error { return fn(countingDialect{d, c}) })
 }
 
 type countingDialect struct {
@@ -267,8 +273,8 @@ func (d countingDialect) Query(ctx context.Context, query string, args []any, ro
 func TestCostIsOwn(t *testing.T) {
 	s := openTexts(t)
 	say(t, s, 1, "mine", "a needle", "hay", "another needle")
-	c := &counting{textDatabase: textDatabase{s}}
-	x := search.New(c)
+	c := &counting{database: of(s)}
+	x := index(s, c)
 	cost := func(text string) int {
 		c.rows = 0
 		hits, err := x.Search(t.Context(), server.Scope{User: 1}, server.SearchQuery{Text: text, Limit: 10})

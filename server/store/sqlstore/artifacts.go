@@ -11,12 +11,9 @@ import (
 // Artifacts stores checkpoints, documents, blobs and link requests, in the same way in both databases. It is set once,
 // when a store opens.
 type Artifacts struct {
-	reader Dialect
 	*Ledgers
-	// writer runs fn in a transaction, which may be retried: fn then starts afresh.
-	writer func(ctx context.Context, fn func(Dialect) error) error
-	notify func(server.Change)
-	cold   ColdFiles
+	db   Writer
+	cold ColdFiles
 }
 
 // ColdFiles has pieces of files that the database does not have.
@@ -25,15 +22,13 @@ type ColdFiles interface {
 	Chunk(ctx context.Context, owner, blob, place int64) ([]byte, error)
 }
 
-// NewArtifacts returns the artifacts of a store. writer runs a function in a transaction, which may be retried: the
-// function then starts afresh. notify announces a durable change.
-func NewArtifacts(ctx context.Context, reader Dialect, writer func(context.Context, func(Dialect) error) error,
-	notify func(server.Change), cold ColdFiles) (Artifacts, error) {
-	ledgers, err := openLedgers(ctx, reader)
+// NewArtifacts returns the artifacts of a store.
+func NewArtifacts(ctx context.Context, db DB, cold ColdFiles) (Artifacts, error) {
+	ledgers, err := openLedgers(ctx, db)
 	if err != nil {
 		return Artifacts{}, err
 	}
-	return Artifacts{reader: reader, Ledgers: &ledgers, writer: writer, notify: notify, cold: cold}, nil
+	return Artifacts{Ledgers: &ledgers, db: Writer{DB: db}, cold: cold}, nil
 }
 
 // streamTx is a stream whose artifacts are being written.
@@ -47,7 +42,7 @@ type streamTx struct {
 func (p *Artifacts) inStream(ctx context.Context, w Write, now int64, about string, fn func(streamTx) error) error {
 	owner, h := w.Owner, w.Head
 	var d streamTx
-	err := p.writer(ctx, func(l Dialect) (err error) {
+	err := p.db.Write(ctx, func(l Dialect) (err error) {
 		d = streamTx{Dialect: l, owner: owner, now: now}
 		if err := NewAdmission(l).Admit(ctx, w); err != nil {
 			return err
@@ -64,7 +59,7 @@ func (p *Artifacts) inStream(ctx context.Context, w Write, now int64, about stri
 		return p.RecordWrite(ctx, l, owner, h, d.stream)
 	})
 	if err == nil && about != "" {
-		p.notify(server.Change{About: about, Stream: d.stream, SessionID: h.SessionID, Machine: h.Machine, Owner: owner,
+		p.db.Tell(server.Change{About: about, Stream: d.stream, SessionID: h.SessionID, Machine: h.Machine, Owner: owner,
 			Project: d.project, At: Moment(now)})
 	}
 	return err
@@ -159,7 +154,7 @@ func scanCheckpoint(row Scanner) (c server.Checkpoint, num int64, err error) {
 func (p *Artifacts) Checkpoints(ctx context.Context, scope server.Scope,
 	q server.CheckpointQuery) (server.CheckpointPage, error) {
 	if q.Ref != nil {
-		x, err := Resolve(ctx, p.reader, scope, *q.Ref, (*Filter).Scope)
+		x, err := Resolve(ctx, p.db, scope, *q.Ref, (*Filter).Scope)
 		if err != nil {
 			return server.CheckpointPage{}, err
 		}
@@ -181,7 +176,7 @@ func (p *Artifacts) Checkpoints(ctx context.Context, scope server.Scope,
 	f.Add(`(c.created, c.num) < (?, ?)`, last, num)
 	var out server.CheckpointPage
 	var nums []int64
-	err = p.reader.Query(ctx, selectCheckpoint+f.Where()+` ORDER BY c.created DESC, c.num DESC LIMIT ?`,
+	err = p.db.Query(ctx, selectCheckpoint+f.Where()+` ORDER BY c.created DESC, c.num DESC LIMIT ?`,
 		append(f.Args, q.Limit+1), func(row Scanner) error {
 			c, num, err := scanCheckpoint(row)
 			out.List, nums = append(out.List, c), append(nums, num)
@@ -208,7 +203,7 @@ func (p *Artifacts) Checkpoint(ctx context.Context, scope server.Scope, id strin
 	f.Streams("", nil, owner)
 	no := &server.AmbiguousError{}
 	var found []server.Checkpoint // the newest of each user
-	err := p.reader.Query(ctx, selectCheckpoint+`
+	err := p.db.Query(ctx, selectCheckpoint+`
 WHERE (c.owner, c.num) IN (SELECT s.owner, max(c.num) FROM checkpoints c
   JOIN streams s ON s.owner = c.owner AND s.id = c.stream `+f.Where()+` GROUP BY s.owner)
 ORDER BY CASE s.owner WHEN ? THEN 0 ELSE 1 END, c.num DESC LIMIT ?`,
@@ -236,7 +231,7 @@ func (p *Artifacts) Lags(ctx context.Context, scope server.Scope, q server.DropQ
 	f.Add(`s.version > s.derived`)
 	f.Scope(scope)
 	f.Drops(q)
-	n, err := one(ctx, p.reader, `SELECT 1 FROM streams s `+f.Where()+` LIMIT 1`, f.Args...)
+	n, err := one(ctx, p.db, `SELECT 1 FROM streams s `+f.Where()+` LIMIT 1`, f.Args...)
 	if err != nil {
 		return false, fmt.Errorf("look for what is to derive: %w", err)
 	}
@@ -245,7 +240,7 @@ func (p *Artifacts) Lags(ctx context.Context, scope server.Scope, q server.DropQ
 
 // Resolve implements server.Library.
 func (p *Artifacts) Resolve(ctx context.Context, scope server.Scope, ref server.Ref) (server.Address, error) {
-	return Resolve(ctx, p.reader, scope, ref, (*Filter).Scope)
+	return Resolve(ctx, p.db, scope, ref, (*Filter).Scope)
 }
 
 // WithLines lets through the streams s of a scope that may have the lines a ref asks for.

@@ -22,9 +22,9 @@ type upload struct{ owner, id, size, have, stored, tries int64 }
 const selectUpload = `SELECT id, size, have, stored, tries FROM blobs WHERE owner = ? AND sha256 = ?`
 
 // upload finds an upload. server.ErrNotFound when there is none.
-func findUpload(ctx context.Context, l Dialect, owner int64, sum []byte, lock string) (u upload, err error) {
+func findUpload(ctx context.Context, l Dialect, owner int64, sum []byte) (u upload, err error) {
 	u.owner = owner
-	err = l.Query(ctx, selectUpload+lock, []any{owner, sum}, func(row Scanner) error {
+	err = l.Query(ctx, selectUpload, []any{owner, sum}, func(row Scanner) error {
 		return row.Scan(&u.id, &u.size, &u.have, &u.stored, &u.tries)
 	})
 	if err == nil && u.id == 0 {
@@ -36,7 +36,7 @@ func findUpload(ctx context.Context, l Dialect, owner int64, sum []byte, lock st
 // StartBlob implements server.ArtifactIngester.
 func (p *Artifacts) StartBlob(ctx context.Context, u *server.Upload) (have int64, complete bool, err error) {
 	w := Write{Owner: u.Owner, Quota: u.Quota, Head: &u.Head, Bytes: u.Size}
-	if begun, err := findUpload(ctx, p.reader, u.Owner, u.SHA256[:], ""); err == nil && begun.size == u.Size {
+	if begun, err := findUpload(ctx, p.db, u.Owner, u.SHA256[:]); err == nil && begun.size == u.Size {
 		w.Bytes = 0 // it counts already
 	}
 	err = p.inStream(ctx, w, Micros(u.At), "", func(d streamTx) error {
@@ -123,8 +123,8 @@ func restart(ctx context.Context, l Dialect, x upload, size int64) error {
 // PutBlob implements server.ArtifactIngester.
 func (p *Artifacts) PutBlob(ctx context.Context, owner int64, sum [32]byte, offset int64, data []byte,
 	at time.Time) (have int64, err error) {
-	err = p.writer(ctx, func(l Dialect) error {
-		x, err := findUpload(ctx, l, owner, sum[:], l.Lock())
+	err = p.db.Write(ctx, func(l Dialect) error {
+		x, err := findUpload(ctx, Locked{l}, owner, sum[:])
 		switch {
 		case err != nil:
 			return err
@@ -161,7 +161,7 @@ func (p *Artifacts) EndBlob(ctx context.Context, u *server.Upload) error {
 }
 
 func (p *Artifacts) endBlob(ctx context.Context, u *server.Upload) error {
-	x, err := findUpload(ctx, p.reader, u.Owner, u.SHA256[:], "")
+	x, err := findUpload(ctx, p.db, u.Owner, u.SHA256[:])
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (p *Artifacts) endBlob(ctx context.Context, u *server.Upload) error {
 	w := Write{Owner: u.Owner, Quota: u.Quota, Head: &u.Head}
 	err = p.inStream(ctx, w, Micros(u.At), "", func(d streamTx) error {
 		wrong = nil
-		now, err := findUpload(ctx, d, u.Owner, u.SHA256[:], d.Lock())
+		now, err := findUpload(ctx, Locked{d}, u.Owner, u.SHA256[:])
 		switch {
 		case err != nil:
 			return err
@@ -217,9 +217,9 @@ func hashOf(from io.Reader) ([]byte, error) {
 func (p *Artifacts) SweepBlobs(ctx context.Context, before time.Time) (removed int64, err error) {
 	for {
 		var id, owner int64
-		err := p.writer(ctx, func(l Dialect) (err error) {
+		err := p.db.Write(ctx, func(l Dialect) (err error) {
 			id = 0
-			err = l.Query(ctx, `SELECT id, owner FROM blobs WHERE stored = 0 AND touched < ? ORDER BY id LIMIT 1`+l.Lock(),
+			err = l.Lock(ctx, `SELECT id, owner FROM blobs WHERE stored = 0 AND touched < ? ORDER BY id LIMIT 1`,
 				[]any{Micros(before)}, func(row Scanner) error { return row.Scan(&id, &owner) })
 			if err != nil || id == 0 {
 				return err
@@ -281,7 +281,7 @@ func (f *Filter) files(scope server.Scope) {
 
 // Blobs implements server.Artifacts.
 func (p *Artifacts) Blobs(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.Blob, error) {
-	x, err := Resolve(ctx, p.reader, scope, ref, (*Filter).Scope)
+	x, err := Resolve(ctx, p.db, scope, ref, (*Filter).Scope)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +289,7 @@ func (p *Artifacts) Blobs(ctx context.Context, scope server.Scope, ref server.Re
 	f.Add(`s.id = ?`, x.Stream)
 	f.files(scope)
 	out := []server.Blob{}
-	err = p.reader.Query(ctx, selectBlob+f.Where()+` ORDER BY r.name, r.received, b.id`, f.Args, func(row Scanner) error {
+	err = p.db.Query(ctx, selectBlob+f.Where()+` ORDER BY r.name, r.received, b.id`, f.Args, func(row Scanner) error {
 		b, _, err := scanBlob(row)
 		out = append(out, b)
 		return err
@@ -311,7 +311,7 @@ func (p *Artifacts) BlobContent(ctx context.Context, scope server.Scope,
 	f.Add(`r.sha256 = ?`, raw)
 	f.files(scope)
 	owner := int64(-1)
-	err = p.reader.Query(ctx, selectBlob+f.Where()+`
+	err = p.db.Query(ctx, selectBlob+f.Where()+`
 ORDER BY CASE s.owner WHEN ? THEN 0 ELSE 1 END, r.received DESC, s.id LIMIT 1`,
 		append(f.Args, scope.User), func(row Scanner) (err error) {
 			b, owner, err = scanBlob(row)
@@ -333,7 +333,7 @@ func (p *Artifacts) open(ctx context.Context, owner int64, sum string) (size int
 	if err != nil {
 		return 0, nil, err
 	}
-	x, err := findUpload(ctx, p.reader, owner, raw, "")
+	x, err := findUpload(ctx, p.db, owner, raw)
 	if err == nil && x.stored == 0 {
 		err = server.ErrNoContent
 	}
@@ -348,7 +348,7 @@ func (p *Artifacts) open(ctx context.Context, owner int64, sum string) (size int
 
 // content reads the bytes of an upload.
 func (p *Artifacts) content(ctx context.Context, x upload) io.Reader {
-	return &blobReader{ctx: ctx, l: p.reader, cold: p.cold, upload: x}
+	return &blobReader{ctx: ctx, l: p.db, cold: p.cold, upload: x}
 }
 
 // blobReader reads a file a chunk at a time, so that a slow reader holds no connection. Stored bytes do not change; if

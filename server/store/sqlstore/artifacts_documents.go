@@ -162,12 +162,12 @@ const maxDocuments = 1000
 
 // Documents implements server.Artifacts.
 func (p *Artifacts) Documents(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.Document, error) {
-	x, err := Resolve(ctx, p.reader, scope, ref, (*Filter).artifacts)
+	x, err := Resolve(ctx, p.db, scope, ref, (*Filter).artifacts)
 	if err != nil {
 		return nil, err
 	}
 	out := []server.Document{}
-	err = p.reader.Query(ctx, `
+	err = p.db.Query(ctx, `
 SELECT d.path, d.linked, d.added_at, d.added_by, d.unlinked_at,
   (SELECT CAST(coalesce(sum(m.n), 0) AS bigint) FROM
     (SELECT max(w.n) AS n FROM document_versions w WHERE w.owner = d.owner AND w.document = d.id

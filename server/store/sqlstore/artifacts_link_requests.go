@@ -38,7 +38,7 @@ func (p *Artifacts) RequestLink(ctx context.Context, scope server.Scope, ref ser
 	}
 	var out server.LinkRequest
 	var x server.Address
-	err := p.writer(ctx, func(l Dialect) (err error) {
+	err := p.db.Write(ctx, func(l Dialect) (err error) {
 		if x, err = Resolve(ctx, l, scope, ref, (*Filter).Own); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (p *Artifacts) RequestLink(ctx context.Context, scope server.Scope, ref ser
 	if err != nil {
 		return server.LinkRequest{}, fmt.Errorf("store link request: %w", err)
 	}
-	p.notify(server.Change{About: server.AboutDocuments, Stream: x.Stream, SessionID: x.SessionID, Machine: x.Machine,
+	p.db.Tell(server.Change{About: server.AboutDocuments, Stream: x.Stream, SessionID: x.SessionID, Machine: x.Machine,
 		Owner: x.Owner, Project: x.ProjectHash, At: n.At})
 	return out, nil
 }
@@ -110,11 +110,11 @@ WHERE owner = ? AND id = ? AND stream = ? AND state = 'waiting'`,
 // LinkRequests implements server.Artifacts.
 func (p *Artifacts) LinkRequests(ctx context.Context, scope server.Scope,
 	ref server.Ref) ([]server.LinkRequest, error) {
-	x, err := Resolve(ctx, p.reader, scope, ref, (*Filter).artifacts)
+	x, err := Resolve(ctx, p.db, scope, ref, (*Filter).artifacts)
 	if err != nil {
 		return nil, err
 	}
-	out, err := listLinkRequests(ctx, p.reader, `
+	out, err := listLinkRequests(ctx, p.db, `
 WHERE w.owner = ? AND w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.Owner,
 		x.Stream, server.MaxLinkRequests)
 	if err != nil {
@@ -126,7 +126,7 @@ WHERE w.owner = ? AND w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.Owner,
 // PendingLinkRequests implements server.ArtifactIngester.
 func (p *Artifacts) PendingLinkRequests(ctx context.Context, owner int64,
 	machine string) ([]server.LinkRequest, error) {
-	out, err := listLinkRequests(ctx, p.reader, `
+	out, err := listLinkRequests(ctx, p.db, `
 WHERE w.state = 'waiting' AND s.owner = ? AND s.machine = ? ORDER BY w.num LIMIT ?`,
 		owner, machine, server.MaxLinkRequests)
 	if err != nil {

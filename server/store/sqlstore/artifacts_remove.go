@@ -55,7 +55,7 @@ WHERE d.owner = ? AND d.stream = ?`,
 // removeUnnamed deletes a content without references. A writer that is about to refer to it holds its row or waits for
 // it.
 func removeUnnamed(ctx context.Context, l Dialect, owner int64, sum []byte) error {
-	id, err := one(ctx, l, `SELECT id FROM blobs WHERE owner = ? AND sha256 = ?`+l.Lock(), owner, sum)
+	id, err := one(ctx, Locked{l}, `SELECT id FROM blobs WHERE owner = ? AND sha256 = ?`, owner, sum)
 	if err != nil || id == 0 {
 		return err
 	}
@@ -96,7 +96,7 @@ func (d streamTx) revive(ctx context.Context, x *upload) error {
 
 // unlessRetired is server.ErrRetired for a file whose content retention removed.
 func (p *Artifacts) unlessRetired(ctx context.Context, x upload) error {
-	gone, err := one(ctx, p.reader, `SELECT count(*) FROM retired_files WHERE owner = ? AND blob = ?`, x.owner, x.id)
+	gone, err := one(ctx, p.db, `SELECT count(*) FROM retired_files WHERE owner = ? AND blob = ?`, x.owner, x.id)
 	if err == nil && gone > 0 {
 		err = server.ErrRetired
 	}
@@ -110,7 +110,7 @@ func (p *Artifacts) AuditBlobs(ctx context.Context, found func(problem string),
 	for {
 		var x upload
 		var sum []byte
-		err := p.reader.Query(ctx, `
+		err := p.db.Query(ctx, `
 SELECT owner, id, size, sha256 FROM blobs b WHERE stored > 0 AND id > ?
   AND NOT EXISTS (SELECT 1 FROM retired_files t WHERE t.owner = b.owner AND t.blob = b.id) ORDER BY id LIMIT 1`,
 			[]any{last}, func(row Scanner) error { return row.Scan(&x.owner, &x.id, &x.size, &sum) })
@@ -140,7 +140,7 @@ SELECT owner, id, size, sha256 FROM blobs b WHERE stored > 0 AND id > ?
 }
 
 func (p *Artifacts) gone(ctx context.Context, x upload) bool {
-	there, err := one(ctx, p.reader, `SELECT id FROM blobs WHERE owner = ? AND id = ?`, x.owner, x.id)
+	there, err := one(ctx, p.db, `SELECT id FROM blobs WHERE owner = ? AND id = ?`, x.owner, x.id)
 	return err == nil && there == 0
 }
 
@@ -153,7 +153,7 @@ var _ interface {
 func (p *Artifacts) ListForgotten(ctx context.Context, scope server.Scope) (out []server.Forgotten, err error) {
 	var f Filter
 	f.Own(scope)
-	err = p.reader.Query(ctx, `SELECT s.owner, s.session_id, s.at, s.lines FROM forgotten s `+f.Where()+`
+	err = p.db.Query(ctx, `SELECT s.owner, s.session_id, s.at, s.lines FROM forgotten s `+f.Where()+`
 ORDER BY s.at DESC, s.owner, s.session_id`, f.Args, func(row Scanner) error {
 		var x server.Forgotten
 		var at int64

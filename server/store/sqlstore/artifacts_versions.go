@@ -21,10 +21,10 @@ type life struct{ rank, base, last int64 }
 // history finds a document.
 func (p *Artifacts) history(ctx context.Context, scope server.Scope, ref server.Ref,
 	path string) (h history, err error) {
-	if h.Address, err = Resolve(ctx, p.reader, scope, ref, (*Filter).artifacts); err != nil {
+	if h.Address, err = Resolve(ctx, p.db, scope, ref, (*Filter).artifacts); err != nil {
 		return h, err
 	}
-	h.document, err = one(ctx, p.reader, `SELECT id FROM documents WHERE owner = ? AND stream = ? AND path_key = ?`,
+	h.document, err = one(ctx, p.db, `SELECT id FROM documents WHERE owner = ? AND stream = ? AND path_key = ?`,
 		h.Owner, h.Stream, Key(path))
 	if err != nil {
 		return h, fmt.Errorf("find document: %w", err)
@@ -33,7 +33,7 @@ func (p *Artifacts) history(ctx context.Context, scope server.Scope, ref server.
 		return h, fmt.Errorf("document %.100q: %w", path, server.ErrNotFound)
 	}
 	var base int64
-	err = p.reader.Query(ctx, `SELECT rank, max(n) FROM document_versions WHERE owner = ? AND document = ?
+	err = p.db.Query(ctx, `SELECT rank, max(n) FROM document_versions WHERE owner = ? AND document = ?
 GROUP BY rank ORDER BY rank`, []any{h.Owner, h.document}, func(row Scanner) error {
 		l := life{base: base}
 		err := row.Scan(&l.rank, &l.last)
@@ -87,7 +87,7 @@ WHERE v.owner = ? AND v.document = ? AND NOT EXISTS (SELECT 1 FROM document_vers
 // versions runs selectVersion with what follows.
 func (p *Artifacts) versions(ctx context.Context, h *history, rest string,
 	args ...any) (out []server.Version, err error) {
-	err = p.reader.Query(ctx, selectVersion+rest, append([]any{h.Owner, h.document}, args...), func(row Scanner) error {
+	err = p.db.Query(ctx, selectVersion+rest, append([]any{h.Owner, h.document}, args...), func(row Scanner) error {
 		var v server.Version
 		var rank, n, at, large, stored int64
 		var sum []byte

@@ -54,6 +54,21 @@ ON CONFLICT (owner, stream) DO UPDATE SET title = excluded.title, first_prompt =
 	return err
 }
 
+// SaveDrops stores what rewrites dropped, in the transaction of a derivation.
+func SaveDrops(ctx context.Context, l Dialect, d *server.Derivation) error {
+	for _, r := range d.Drops {
+		_, err := l.Exec(ctx, `
+INSERT INTO drops (owner, stream, epoch, generation, first_line, last_line, lines) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (owner, stream, epoch, generation)
+DO UPDATE SET first_line = excluded.first_line, last_line = excluded.last_line, lines = excluded.lines`,
+			d.Task.Owner, d.Task.Stream, r.Epoch, r.Generation, r.First, r.Last, r.Lines)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func oneIf(yes bool) int64 {
 	if yes {
 		return 1

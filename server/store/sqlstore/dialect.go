@@ -16,10 +16,10 @@ type Dialect interface {
 	Exec(ctx context.Context, query string, args ...any) (int64, error)
 	// Query calls row with each row of an answer. Bytes that it scans are its own.
 	Query(ctx context.Context, query string, args []any, row func(Scanner) error) error
-	// Lock is appended to a SELECT of rows that no other transaction may change until this one ends; LockFree, to leave
-	// out those that another one has locked.
-	Lock() string
-	LockFree() string
+	// Lock is Query of rows that no other transaction may change until this one ends. SkipLocked leaves out those that
+	// another one has locked.
+	Lock(ctx context.Context, query string, args []any, row func(Scanner) error) error
+	SkipLocked(ctx context.Context, query string, args []any, row func(Scanner) error) error
 	// Hold waits until no other transaction has the hold of an id, and has it until this one ends. TryHold reports
 	// whether none had.
 	Hold(ctx context.Context, what Held, id int64) error

@@ -63,9 +63,8 @@ func addGroupsWithoutNewest(ctx context.Context, d Dialect, to map[key]*change, 
 	return err
 }
 
-// changed are groups as they are, in no order. Those without streams are among them. lock is appended to what reads
-// their rows.
-func changed(ctx context.Context, d Dialect, changes map[key]*change, lock string) ([]group, error) {
+// changed are groups as they are, in no order. Those without streams are among them. Their rows are read by rows.
+func changed(ctx context.Context, d, rows Dialect, changes map[key]*change) ([]group, error) {
 	places := map[int64][]any{}
 	for k := range changes {
 		places[k.owner] = append(places[k.owner], []byte(k.place))
@@ -73,12 +72,12 @@ func changed(ctx context.Context, d Dialect, changes map[key]*change, lock strin
 	have := map[key]group{}
 	for owner, of := range places {
 		for part := range slices.Chunk(of, 500) {
-			rows, err := List(ctx, d, `SELECT `+groupColumns+` FROM project_sums s
-WHERE s.owner = ? AND s.place IN (`+Marks(len(part))+`)`+lock, append([]any{owner}, part...), scanGroup)
+			list, err := List(ctx, rows, `SELECT `+groupColumns+` FROM project_sums s
+WHERE s.owner = ? AND s.place IN (`+Marks(len(part))+`)`, append([]any{owner}, part...), scanGroup)
 			if err != nil {
 				return nil, err
 			}
-			for _, g := range rows {
+			for _, g := range list {
 				have[g.key()] = g
 			}
 		}
@@ -124,7 +123,7 @@ ORDER BY s.active DESC, s.id DESC LIMIT 1`, []any{g.owner, g.hash, g.machine}, f
 
 // saveGroups stores groups that changed.
 func saveGroups(ctx context.Context, d Dialect, changes map[key]*change) error {
-	list, err := changed(ctx, d, changes, d.Lock())
+	list, err := changed(ctx, d, Locked{d}, changes)
 	if err != nil {
 		return err
 	}

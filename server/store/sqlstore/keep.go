@@ -10,15 +10,10 @@ import (
 )
 
 // Keeper keeps marks. Set once, when a store opens.
-type Keeper struct {
-	reader Dialect
-	writer func(ctx context.Context, fn func(Dialect) error) error
-}
+type Keeper struct{ db Writer }
 
-// NewKeeper returns the marks of a store. writer runs a function in a transaction, which may be retried.
-func NewKeeper(reader Dialect, writer func(context.Context, func(Dialect) error) error) Keeper {
-	return Keeper{reader, writer}
-}
+// NewKeeper returns the marks of a store.
+func NewKeeper(db DB) Keeper { return Keeper{Writer{DB: db}} }
 
 // Marks implements server.Marks.
 func (k *Keeper) Marks(ctx context.Context, reader int64, streams []int64) (map[int64]server.Mark, error) {
@@ -30,7 +25,7 @@ func (k *Keeper) Marks(ctx context.Context, reader int64, streams []int64) (map[
 	for _, s := range streams {
 		args = append(args, s)
 	}
-	err := k.reader.Query(ctx, `SELECT stream, star, name, note, tags, updated FROM marks
+	err := k.db.Query(ctx, `SELECT stream, star, name, note, tags, updated FROM marks
 WHERE reader = ? AND stream IN (?`+strings.Repeat(", ?", len(streams)-1)+`)`, args, func(row Scanner) error {
 		var m server.Mark
 		var star, updated int64
@@ -48,7 +43,7 @@ WHERE reader = ? AND stream IN (?`+strings.Repeat(", ?", len(streams)-1)+`)`, ar
 
 // SetMark implements server.Marks.
 func (k *Keeper) SetMark(ctx context.Context, reader int64, m server.Mark) error {
-	err := k.writer(ctx, func(l Dialect) error {
+	err := k.db.Write(ctx, func(l Dialect) error {
 		if m.Empty() {
 			_, err := l.Exec(ctx, `DELETE FROM marks WHERE reader = ? AND stream = ?`, reader, m.Stream)
 			return err
@@ -77,7 +72,7 @@ ON CONFLICT (owner, reader, stream) DO UPDATE SET star = excluded.star, name = e
 // Tags implements server.Marks.
 func (k *Keeper) Tags(ctx context.Context, reader int64) ([]string, error) {
 	var out []string
-	err := k.reader.Query(ctx, `SELECT DISTINCT tags FROM marks WHERE reader = ? AND tags <> ''`, []any{reader},
+	err := k.db.Query(ctx, `SELECT DISTINCT tags FROM marks WHERE reader = ? AND tags <> ''`, []any{reader},
 		func(row Scanner) error {
 			var tags string
 			err := row.Scan(&tags)

@@ -64,7 +64,7 @@ func (l *Ledgers) RecordWrite(ctx context.Context, d Dialect, owner int64, h *se
 ON CONFLICT (owner, machine_key) DO NOTHING`, owner, tx.machineKey); err != nil {
 		return fmt.Errorf("write ledger: %w", err)
 	}
-	if err := tx.load(ctx, d.Lock()); err != nil {
+	if err := tx.load(ctx, Locked{d}); err != nil {
 		return err
 	}
 	if err := tx.check(ctx); err != nil {
@@ -115,16 +115,16 @@ func (tx *ledgerTx) next() Standing {
 // CheckWrite returns the *server.LedgerError with which record would refuse a write, or nil.
 func (l *Ledgers) CheckWrite(ctx context.Context, d Dialect, owner int64, h *server.Head) error {
 	tx := l.tx(d, owner, h)
-	if err := tx.load(ctx, ""); err != nil {
+	if err := tx.load(ctx, d); err != nil {
 		return err
 	}
 	return tx.check(ctx)
 }
 
 // load reads the ledger. A machine that never wrote is at count 0.
-func (tx *ledgerTx) load(ctx context.Context, lock string) error {
+func (tx *ledgerTx) load(ctx context.Context, d Dialect) error {
 	var at Standing
-	err := tx.Query(ctx, `SELECT count, writer FROM ledgers WHERE owner = ? AND machine_key = ?`+lock,
+	err := d.Query(ctx, `SELECT count, writer FROM ledgers WHERE owner = ? AND machine_key = ?`,
 		[]any{tx.owner, tx.machineKey}, func(row Scanner) error { return row.Scan(&at.Count, &at.Writer) })
 	if err != nil {
 		return fmt.Errorf("read ledger: %w", err)
@@ -225,7 +225,7 @@ func (l *Ledgers) Ledger(ctx context.Context, owner int64, machine string, since
 	limit int) (server.Ledger, error) {
 	d := l.ledgerReader
 	tx := l.tx(d, owner, &server.Head{Machine: machine})
-	if err := tx.load(ctx, ""); err != nil {
+	if err := tx.load(ctx, d); err != nil {
 		return server.Ledger{}, err
 	}
 	out := server.Ledger{Receipt: tx.at, Writer: tx.last, Since: tx.token(since)}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
@@ -32,23 +33,39 @@ func CleanText(s string) string {
 }
 
 // CleanValues makes the texts among a statement's values fit as CleanText does: what a caller asks for is compared with
-// what is stored. It leaves args as they are.
+// what is stored. It leaves args as they are, and copies them only if some do not fit.
 func CleanValues(args []any) []any {
-	fit := slices.Clone(args)
-	for i, arg := range fit {
+	fit := args
+	for i, arg := range args {
+		var clean any
 		switch x := arg.(type) {
 		case string:
-			fit[i] = CleanText(x)
+			if isClean(x) {
+				continue
+			}
+			clean = CleanText(x)
 		case []string:
+			if !slices.ContainsFunc(x, func(s string) bool { return !isClean(s) }) {
+				continue
+			}
 			list := slices.Clone(x)
 			for k := range list {
 				list[k] = CleanText(list[k])
 			}
-			fit[i] = list
+			clean = list
+		default:
+			continue
 		}
+		if &fit[0] == &args[0] {
+			fit = slices.Clone(args)
+		}
+		fit[i] = clean
 	}
 	return fit
 }
+
+// isClean reports whether a text column holds a text as it is.
+func isClean(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
 // TombstoneKeys are the keys of what keeps a batch from being stored when it was forgotten.
 func TombstoneKeys(h *server.Head) (keys [][]byte) {

@@ -36,20 +36,14 @@ func scanUser(row Scanner) (server.User, error) {
 }
 
 // People are users, keys, shares and logins, the same in both databases. Set once, when a store opens.
-type People struct {
-	reader Dialect
-	writer func(ctx context.Context, fn func(Dialect) error) error
-}
+type People struct{ db Writer }
 
-// NewPeople returns the accounts of a store. writer runs a function once in a transaction, and answers
-// server.ErrExists when a row with the name exists.
-func NewPeople(reader Dialect, writer func(context.Context, func(Dialect) error) error) People {
-	return People{reader, writer}
-}
+// NewPeople returns the accounts of a store.
+func NewPeople(db DB) People { return People{Writer{db, Once}} }
 
 // FindUser implements server.Accounts.
 func (p *People) FindUser(ctx context.Context, name string) (server.User, error) {
-	u, err := first(ctx, p.reader, SelectUser+`FROM users u WHERE u.name = ?`, []any{CleanText(name)}, scanUser)
+	u, err := first(ctx, p.db, SelectUser+`FROM users u WHERE u.name = ?`, []any{CleanText(name)}, scanUser)
 	if err != nil {
 		return server.User{}, fmt.Errorf("find user %q: %w", name, err)
 	}
@@ -58,7 +52,7 @@ func (p *People) FindUser(ctx context.Context, name string) (server.User, error)
 
 // Users implements server.Accounts.
 func (p *People) Users(ctx context.Context) ([]server.User, error) {
-	out, err := List(ctx, p.reader, SelectUser+`FROM users u ORDER BY u.id`, nil, scanUser)
+	out, err := List(ctx, p.db, SelectUser+`FROM users u ORDER BY u.id`, nil, scanUser)
 	if err != nil {
 		return nil, fmt.Errorf("list users: %w", err)
 	}
@@ -67,7 +61,7 @@ func (p *People) Users(ctx context.Context) ([]server.User, error) {
 
 // FirstUsers implements server.Accounts.
 func (p *People) FirstUsers(ctx context.Context, most int) ([]server.User, error) {
-	out, err := List(ctx, p.reader, SelectUser+`FROM users u ORDER BY u.id LIMIT ?`, []any{most}, scanUser)
+	out, err := List(ctx, p.db, SelectUser+`FROM users u ORDER BY u.id LIMIT ?`, []any{most}, scanUser)
 	if err != nil {
 		return nil, fmt.Errorf("list users: %w", err)
 	}
@@ -85,7 +79,7 @@ func (p *People) UserNames(ctx context.Context, ids []int64) (map[int64]string, 
 	out := make(map[int64]string, len(ids))
 	for part := range slices.Chunk(ids, namesAtOnce) {
 		args := few(part)
-		err := p.reader.Query(ctx, `SELECT id, name FROM users WHERE id IN (`+
+		err := p.db.Query(ctx, `SELECT id, name FROM users WHERE id IN (`+
 			Marks(len(args))+`)`, args, func(row Scanner) error {
 			var id int64
 			var name string
@@ -102,14 +96,19 @@ func (p *People) UserNames(ctx context.Context, ids []int64) (map[int64]string, 
 
 // few repeats the last of some values until there are 1, 4, 16 and so on, so that few statements are compiled for lists
 // of all lengths.
-func few(list []int64) []any {
-	n := 1
-	for n < len(list) {
-		n *= 4
-	}
-	out := make([]any, n)
+func few[T any](list []T) []any {
+	out := make([]any, fewer(len(list)))
 	for i := range out {
 		out[i] = list[min(i, len(list)-1)]
+	}
+	return out
+}
+
+// fewer is the least of 1, 4, 16 and so on that is not below n.
+func fewer(n int) int {
+	out := 1
+	for out < n {
+		out *= 4
 	}
 	return out
 }
@@ -127,7 +126,7 @@ func scanShare(row Scanner) (h server.Share, err error) {
 
 // Shares implements server.Accounts.
 func (p *People) Shares(ctx context.Context) ([]server.Share, error) {
-	out, err := List(ctx, p.reader, selectShares, nil, scanShare)
+	out, err := List(ctx, p.db, selectShares, nil, scanShare)
 	if err != nil {
 		return nil, fmt.Errorf("list shares: %w", err)
 	}
@@ -169,7 +168,7 @@ func checkKeys(ctx context.Context, d Dialect, user int64, k server.Key) error {
 
 // FindKey implements server.Keyring.
 func (p *People) FindKey(ctx context.Context, hash [32]byte) (server.Key, error) {
-	k, err := first(ctx, p.reader, SelectKey+`WHERE k.hash = ?`, []any{hash[:]}, ScanKey)
+	k, err := first(ctx, p.db, SelectKey+`WHERE k.hash = ?`, []any{hash[:]}, ScanKey)
 	if err != nil {
 		return server.Key{}, fmt.Errorf("find key: %w", err)
 	}
@@ -182,7 +181,7 @@ func (p *People) Keys(ctx context.Context, user int64) ([]server.Key, error) {
 	if user != 0 {
 		f.Add(`u.id = ?`, user)
 	}
-	out, err := List(ctx, p.reader, SelectKey+f.Where()+` ORDER BY k.id`, f.Args, ScanKey)
+	out, err := List(ctx, p.db, SelectKey+f.Where()+` ORDER BY k.id`, f.Args, ScanKey)
 	if err != nil {
 		return nil, fmt.Errorf("list keys: %w", err)
 	}
@@ -191,7 +190,7 @@ func (p *People) Keys(ctx context.Context, user int64) ([]server.Key, error) {
 
 // FindLogin implements server.Accounts.
 func (p *People) FindLogin(ctx context.Context, token [32]byte, now time.Time) (server.Login, error) {
-	l, err := first(ctx, p.reader, SelectUser+`, l.key, l.until
+	l, err := first(ctx, p.db, SelectUser+`, l.key, l.until
 FROM logins l JOIN users u ON u.id = l."user"
 WHERE l.token = ? AND l.until > ? AND u.disabled = 0
   AND (l.key = 0 OR EXISTS (SELECT 1 FROM keys k WHERE k.id = l.key AND (k.revoked = 0 OR k.revoked > ?)))`,

@@ -11,7 +11,7 @@ import (
 
 // once runs statements in a transaction of their own. A failure names what was to be done.
 func (p *People) once(ctx context.Context, what string, fn func(Dialect) error) error {
-	if err := p.writer(ctx, fn); err != nil {
+	if err := p.db.Write(ctx, fn); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
@@ -121,7 +121,7 @@ func (p *People) RotateKey(ctx context.Context, next server.Key, grace time.Time
 	name := CleanText(next.Name)
 	by := server.By{Key: next.By, At: next.Created}
 	return p.with(ctx, fmt.Sprintf("rotate key %q", name), by, func(d Dialect) error {
-		k, err := first(ctx, d, SelectKey+`WHERE k.name = ? AND (k.revoked = 0 OR k.revoked > ?)`+d.Lock(),
+		k, err := first(ctx, Locked{d}, SelectKey+`WHERE k.name = ? AND (k.revoked = 0 OR k.revoked > ?)`,
 			[]any{name, Micros(next.Created)}, ScanKey)
 		if err != nil {
 			return err

@@ -32,7 +32,7 @@ func (p *People) with(ctx context.Context, what string, by server.By, fn func(Di
 }
 
 func lockedUser(ctx context.Context, d Dialect, user int64) (server.User, error) {
-	return first(ctx, d, SelectUser+`FROM users u WHERE u.id = ?`+d.Lock(), []any{user}, scanUser)
+	return first(ctx, Locked{d}, SelectUser+`FROM users u WHERE u.id = ?`, []any{user}, scanUser)
 }
 
 // grant notes that a key gives a user rights. was is the user before, without a role when it is new. What a key gave

@@ -10,19 +10,14 @@ import (
 )
 
 // Quotas keeps limits of users, the same in both databases. Set once, when a store opens.
-type Quotas struct {
-	reader Dialect
-	writer func(ctx context.Context, fn func(Dialect) error) error
-}
+type Quotas struct{ db Writer }
 
-// NewQuotas returns the limits of a store. writer runs a function in a transaction, which may be retried.
-func NewQuotas(reader Dialect, writer func(context.Context, func(Dialect) error) error) Quotas {
-	return Quotas{reader, writer}
-}
+// NewQuotas returns the limits of a store.
+func NewQuotas(db DB) Quotas { return Quotas{Writer{DB: db}} }
 
 // SetQuota implements server.Quotas.
 func (q *Quotas) SetQuota(ctx context.Context, user int64, limit server.Quota) error {
-	err := q.writer(ctx, func(l Dialect) error {
+	err := q.db.Write(ctx, func(l Dialect) error {
 		n, err := l.Exec(ctx, `UPDATE users SET quota_bytes = ?, quota_sessions = ? WHERE id = ?`,
 			limit.Bytes, limit.Sessions, user)
 		if err == nil && n == 0 {
@@ -38,7 +33,7 @@ func (q *Quotas) SetQuota(ctx context.Context, user int64, limit server.Quota) e
 
 // Stored implements server.Quotas.
 func (q *Quotas) Stored(ctx context.Context, user int64) (server.Stored, error) {
-	s, err := storedOf(ctx, q.reader, user)
+	s, err := storedOf(ctx, q.db, user)
 	if err != nil {
 		return s, fmt.Errorf("count what is stored: %w", err)
 	}

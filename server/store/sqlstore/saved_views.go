@@ -16,7 +16,7 @@ func (k *Keeper) SavedViews(ctx context.Context, owner int64) ([]server.SavedVie
 		v.Updated = Moment(updated)
 		return v, err
 	}
-	list, err := List(ctx, k.reader, query, []any{owner}, scan)
+	list, err := List(ctx, k.db, query, []any{owner}, scan)
 	if err != nil {
 		return nil, fmt.Errorf("list saved views: %w", err)
 	}
@@ -25,7 +25,7 @@ func (k *Keeper) SavedViews(ctx context.Context, owner int64) ([]server.SavedVie
 
 // SaveView implements server.SavedViews.
 func (k *Keeper) SaveView(ctx context.Context, owner int64, v server.SavedView) error {
-	err := k.writer(ctx, func(l Dialect) error {
+	err := k.db.Write(ctx, func(l Dialect) error {
 		n, err := l.Exec(ctx, `
 INSERT INTO saved_views (owner, name, page, query, updated) SELECT u.id, ?, ?, ?, ? FROM users u WHERE u.id = ?
 ON CONFLICT (owner, name) DO UPDATE SET page = excluded.page, query = excluded.query, updated = excluded.updated`,
@@ -52,7 +52,7 @@ ON CONFLICT (owner, name) DO UPDATE SET page = excluded.page, query = excluded.q
 
 // RemoveView implements server.SavedViews.
 func (k *Keeper) RemoveView(ctx context.Context, owner int64, name string) error {
-	err := k.writer(ctx, func(l Dialect) error {
+	err := k.db.Write(ctx, func(l Dialect) error {
 		n, err := l.Exec(ctx, `DELETE FROM saved_views WHERE owner = ? AND name = ?`, owner, CleanText(name))
 		if err == nil && n == 0 {
 			err = server.ErrNotFound

@@ -10,7 +10,7 @@ import (
 
 // AddShareLink implements server.ShareLinks. It also removes links that have been over for long.
 func (k *Keeper) AddShareLink(ctx context.Context, x server.ShareLink) (id int64, err error) {
-	err = k.writer(ctx, func(l Dialect) error {
+	err = k.db.Write(ctx, func(l Dialect) error {
 		err := checkLinks(ctx, l, x)
 		if err == nil {
 			err = Keeping(ctx, l)
@@ -76,7 +76,7 @@ func scanShareLink(row Scanner) (x server.ShareLink, err error) {
 // FindShareLink implements server.ShareLinks.
 func (k *Keeper) FindShareLink(ctx context.Context, hash [32]byte, now time.Time) (server.ShareLink, error) {
 	at := Micros(now)
-	list, err := List(ctx, k.reader, shareLinks+` AND l.hash = ?`, []any{at, at, hash[:]}, scanShareLink)
+	list, err := List(ctx, k.db, shareLinks+` AND l.hash = ?`, []any{at, at, hash[:]}, scanShareLink)
 	if err == nil && len(list) == 0 {
 		err = server.ErrNotFound
 	}
@@ -90,7 +90,7 @@ func (k *Keeper) FindShareLink(ctx context.Context, hash [32]byte, now time.Time
 func (k *Keeper) ShareLinks(ctx context.Context, q server.ShareLinkQuery, now time.Time) ([]server.ShareLink, error) {
 	where, args := chosen(q)
 	at := Micros(now)
-	list, err := List(ctx, k.reader, shareLinks+where+` ORDER BY l.id DESC`, append([]any{at, at}, args...),
+	list, err := List(ctx, k.db, shareLinks+where+` ORDER BY l.id DESC`, append([]any{at, at}, args...),
 		scanShareLink)
 	if err != nil {
 		return nil, fmt.Errorf("list share links: %w", err)
@@ -112,7 +112,7 @@ func chosen(q server.ShareLinkQuery) (where string, args []any) {
 // RemoveShareLink implements server.ShareLinks.
 func (k *Keeper) RemoveShareLink(ctx context.Context, q server.ShareLinkQuery, id int64) error {
 	where, args := chosen(q)
-	err := k.writer(ctx, func(l Dialect) error {
+	err := k.db.Write(ctx, func(l Dialect) error {
 		n, err := l.Exec(ctx, `
 DELETE FROM share_links WHERE id = ? AND (owner, id) IN
   (SELECT l.owner, l.id FROM share_links l JOIN streams s ON s.owner = l.owner AND s.id = l.stream

@@ -83,7 +83,7 @@ func (p *Artifacts) ShortNames(ctx context.Context, scope server.Scope, ids []st
 	f.Scope(scope)
 	f.Add(`s.parent = ''`)
 	f.Add(`(`+strings.Join(alike.Conditions, ` OR `)+`)`, alike.Args...)
-	names, err := List(ctx, p.reader, `SELECT s.session_id FROM streams s `+f.Where()+` ORDER BY s.session_id LIMIT ?`,
+	names, err := List(ctx, p.db, `SELECT s.session_id FROM streams s `+f.Where()+` ORDER BY s.session_id LIMIT ?`,
 		append(f.Args, maxAlike*len(beginnings)), scanName)
 	if err != nil {
 		return nil, fmt.Errorf("list sessions with like ids: %w", err)

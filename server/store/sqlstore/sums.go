@@ -5,19 +5,11 @@ import (
 	"fmt"
 )
 
-// database is what the two databases do differently.
-type database interface {
-	// Read runs fn on one state of the database.
-	Read(ctx context.Context, fn func(Dialect) error) error
-	// Write runs fn in a transaction that need not survive a crash. It may be retried: fn then starts afresh.
-	Write(ctx context.Context, fn func(Dialect) error) error
-}
-
 // Sums are the sums of a database. Safe for concurrent use.
-type Sums struct{ db database }
+type Sums struct{ db Writer }
 
 // NewSums returns the sums of a database.
-func NewSums(db database) *Sums { return &Sums{db: db} }
+func NewSums(db DB) *Sums { return &Sums{Writer{db, Lazy}} }
 
 // foldMost is how many streams are summed up in one transaction: it holds up their writers.
 const foldMost = 200
@@ -61,12 +53,18 @@ func (x *Sums) unsummed(ctx context.Context, d Dialect) (some bool, err error) {
 
 // fold sums up some of what changed, and reports whether there may be more.
 func (x *Sums) fold(ctx context.Context, d Dialect) (more bool, err error) {
-	if leads, err := d.TryHold(ctx, HeldSums, 0); err != nil || !leads {
+	leads, err := d.TryHold(ctx, HeldSums, 0)
+	if err != nil || !leads {
 		return false, err
 	}
-	ids, err := List(ctx, d, `
-SELECT s.id FROM streams s WHERE s.summed < 0 ORDER BY s.owner, s.id LIMIT ?`+d.LockFree(), []any{foldMost},
-		func(row Scanner) (id int64, err error) { return id, row.Scan(&id) })
+	var ids []int64
+	err = d.SkipLocked(ctx, `SELECT s.id FROM streams s WHERE s.summed < 0 ORDER BY s.owner, s.id LIMIT ?`,
+		[]any{foldMost}, func(row Scanner) error {
+			var id int64
+			err := row.Scan(&id)
+			ids = append(ids, id)
+			return err
+		})
 	if err != nil {
 		return false, err
 	}

@@ -114,7 +114,7 @@ func (x *Sums) ofPart(ctx context.Context, d Dialect, part Part, p page) (out []
 			out = append(out, g)
 		}
 	}
-	others, err := changed(ctx, d, changes, "")
+	others, err := changed(ctx, d, d, changes)
 	if err != nil {
 		return nil, err
 	}
