@@ -27,7 +27,7 @@ func TestStolenKey(t *testing.T) {
 	_, secret, _ := strings.Cut(link.URL, "/s/")
 	_, ticket, _ := strings.Cut(decode[made](t, eve.send("POST", "/api/tickets", `{}`, http.StatusCreated)).URL, "ticket=")
 	access := auth.New(first.store, discard())
-	if _, err := access.ShareLink(t.Context(), "r", secret); err != nil {
+	if _, err := access.CheckShareLink(t.Context(), "r", secret); err != nil {
 		t.Fatalf("link %q: %v", link.URL, err)
 	}
 
