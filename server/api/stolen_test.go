@@ -50,7 +50,7 @@ func TestStolenKey(t *testing.T) {
 			t.Errorf("%s: %d", name, a.status)
 		}
 	}
-	if _, err := access.ShareLink(t.Context(), "r", secret); !errors.Is(err, server.ErrNotFound) {
+	if _, err := access.CheckShareLink(t.Context(), "r", secret); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("the link: %v", err)
 	}
 	if _, _, err := access.LoginWithTicket(t.Context(), "r", ticket); !errors.Is(err, auth.ErrUnauthorized) {
