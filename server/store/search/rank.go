@@ -127,7 +127,7 @@ func readAfter(after string) (offset int, lines string, err error) {
 	return offset, lines, nil
 }
 
-// find finds all sessions.
+// find finds and scores sessions: by lines that have what must be found exactly, by words, and by parts of words.
 func (r *ranking) find(ctx context.Context, after string) error {
 	if err := cmp.Or(r.chooseOwners(ctx), r.chooseStreams(ctx)); err != nil {
 		return err
@@ -143,16 +143,22 @@ func (r *ranking) find(ctx context.Context, after string) error {
 	if err := r.words(ctx); err != nil {
 		return err
 	}
+	if err := r.addGone(ctx); err != nil {
+		return err
+	}
 	if !r.strict && !r.placed {
 		if err := r.rare(ctx); err != nil {
 			return err
 		}
 	}
-	return r.exclude(ctx)
+	if err := r.exclude(ctx); err != nil {
+		return err
+	}
+	return r.score(ctx)
 }
 
-// sorted are the groups that are found, the best first. A session that lacks most of what makes the query rare is not
-// found where another has it. Of copies of a session one is.
+// sorted returns the groups, the best first. It leaves out a group with less than a quarter of the weight of words that
+// the best has, and keeps one of several copies of a session.
 func (r *ranking) sorted() []*group {
 	most := 0.0
 	for _, g := range r.groups {

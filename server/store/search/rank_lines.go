@@ -250,7 +250,7 @@ func (r *ranking) exclude(ctx context.Context) error {
 			}
 		}
 	}
-	return r.finish(ctx)
+	return nil
 }
 
 // excludeTurns leaves out the sessions of which a turn has all words of a.
@@ -276,8 +276,8 @@ func (r *ranking) excludeLines(ctx context.Context, a *alternative) error {
 	return err
 }
 
-// finish scores the sessions.
-func (r *ranking) finish(ctx context.Context) error {
+// score scores the sessions.
+func (r *ranking) score(ctx context.Context) error {
 	for k, g := range r.groups {
 		all := 0.0
 		for i := range r.clauses {

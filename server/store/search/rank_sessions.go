@@ -217,6 +217,9 @@ func (r *ranking) recent(ctx context.Context) error {
 	if err := r.words(ctx); err != nil { // those that are excluded
 		return err
 	}
+	if err := r.addGone(ctx); err != nil {
+		return err
+	}
 	f := r.filter()
 	f.Add(`s.parent = ''`)
 	f.Add(sqlstore.HasLines)
@@ -236,7 +239,10 @@ func (r *ranking) recent(ctx context.Context) error {
 		}
 		r.groupOf(x).time = x.active
 	}
-	return r.exclude(ctx)
+	if err := r.exclude(ctx); err != nil {
+		return err
+	}
+	return r.score(ctx)
 }
 
 // mostRecent is how many sessions are found without words.

@@ -212,8 +212,8 @@ func (r *ranking) marked(text string) (list []string) {
 	return slices.Compact(list)
 }
 
-// past adds prompts of sessions that are not stored, which only a prompt history has.
-func (r *ranking) past(ctx context.Context) error {
+// addGone adds prompts of sessions that are not stored, which only a prompt history has.
+func (r *ranking) addGone(ctx context.Context) error {
 	for _, t := range r.history {
 		r.rate(t)
 	}
