@@ -74,7 +74,7 @@ func (x *Lines) End(ctx context.Context, d sqlstore.Dialect, at Place) (end int6
 	if err != nil {
 		return 0, fmt.Errorf("look for blocks: %w", err)
 	}
-	gone, err := retiredEnd(ctx, d, RetiredPlace(at))
+	gone, err := retiredEnd(ctx, d, at)
 	return max(end, gone), err
 }
 
@@ -84,7 +84,7 @@ func (x *Lines) End(ctx context.Context, d sqlstore.Dialect, at Place) (end int6
 //
 // Lines that were retired with the same bytes need not be written either.
 func (x *Lines) Settle(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch) ([]server.Line, error) {
-	lines, err := settleRetired(ctx, d, RetiredPlace(at), b)
+	lines, err := settleRetired(ctx, d, at, b)
 	if err != nil || len(lines) == 0 {
 		return lines, err
 	}

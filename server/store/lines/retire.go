@@ -42,7 +42,7 @@ func (x *Lines) Retire(ctx context.Context, d sqlstore.Dialect, at Place, r *ser
 		append([]any{bytes}, args...)...); err != nil {
 		return fmt.Errorf("count bytes: %w", err)
 	}
-	return InsertRetired(ctx, d, RetiredPlace(at), r)
+	return InsertRetired(ctx, d, at, r)
 }
 
 // unpackWithout takes lines out of the blocks of a run, and returns how many. Each block is read as the ones before

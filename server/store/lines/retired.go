@@ -13,12 +13,9 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// RetiredPlace is a generation of a stream, in the terms of the store.
-type RetiredPlace struct{ Owner, Stream, Epoch, Generation int64 }
-
 const ofPlace = ` WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ?`
 
-func (p RetiredPlace) args(more ...any) []any {
+func (p Place) args(more ...any) []any {
 	return append([]any{p.Owner, p.Stream, p.Epoch, p.Generation}, more...)
 }
 
@@ -32,7 +29,7 @@ func RetiredHash(raw []byte) []byte {
 
 // RetiredQuery asks for runs that have lines from From up to before To, with the hash of each line or without.
 type RetiredQuery struct {
-	RetiredPlace
+	Place
 	From, To int64
 	Hashes   bool
 }
@@ -85,7 +82,7 @@ func scan(row sqlstore.Scanner, hashes bool) (*server.RetiredRun, error) {
 }
 
 // InsertRetired notes a run, whose lines have hashes.
-func InsertRetired(ctx context.Context, d sqlstore.Dialect, at RetiredPlace, r *server.RetiredRun) error {
+func InsertRetired(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun) error {
 	if len(r.Lines) == 0 {
 		return nil
 	}
@@ -109,7 +106,7 @@ ON CONFLICT (owner, stream, epoch, generation, first) DO NOTHING`,
 }
 
 // retiredEnd is one past the last line of a generation that was retired; 0 without one.
-func retiredEnd(ctx context.Context, d sqlstore.Dialect, at RetiredPlace) (end int64, err error) {
+func retiredEnd(ctx context.Context, d sqlstore.Dialect, at Place) (end int64, err error) {
 	err = d.Query(ctx, `SELECT last + 1 FROM retired`+ofPlace+` ORDER BY first DESC LIMIT 1`, at.args(),
 		func(row sqlstore.Scanner) error { return row.Scan(&end) })
 	if err != nil {
@@ -121,7 +118,7 @@ func retiredEnd(ctx context.Context, d sqlstore.Dialect, at RetiredPlace) (end i
 // settleRetired returns those of a batch's lines that have to be stored: not the ones that were retired with the same
 // bytes. A batch with a Writer that has other bytes for a retired line is refused: its writer begins a new generation.
 // From a client without one such a line is stored, and is not retired any more.
-func settleRetired(ctx context.Context, d sqlstore.Dialect, at RetiredPlace, b *server.Batch) ([]server.Line, error) {
+func settleRetired(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch) ([]server.Line, error) {
 	if len(b.Lines) == 0 {
 		return nil, nil
 	}
@@ -165,7 +162,7 @@ func settleRetired(ctx context.Context, d sqlstore.Dialect, at RetiredPlace, b *
 
 // known reports whether a line is one that was retired. Of one that the server had masked by itself only the length is
 // known: tokens are as long as what they replace.
-func known(ctx context.Context, d sqlstore.Dialect, at RetiredPlace, have *server.RetiredLine,
+func known(ctx context.Context, d sqlstore.Dialect, at Place, have *server.RetiredLine,
 	l server.Line) (same bool, err error) {
 	if have.Kind != l.Kind || have.Size != int64(len(l.Raw)) {
 		return false, nil
@@ -184,7 +181,7 @@ WHERE owner = ? AND stream = ? AND line = ? AND epoch = ? AND generation = ?`,
 }
 
 // cut takes lines that are stored now out of the runs in which they lie, and divides those there.
-func cut(ctx context.Context, d sqlstore.Dialect, at RetiredPlace, runs []*server.RetiredRun,
+func cut(ctx context.Context, d sqlstore.Dialect, at Place, runs []*server.RetiredRun,
 	stored []server.Line) error {
 	now := map[int64]bool{}
 	for _, l := range stored {

@@ -129,7 +129,7 @@ WHERE `+where+` AND line >= ? AND line < ? ORDER BY line, replaced`, append(args
 // Retired implements server.Snapshot.
 func (n *Snapshot) Retired(ctx context.Context, s server.Span, hashes bool,
 	yield func(*server.RetiredRun) error) error {
-	at := RetiredPlace{n.at.Owner, n.at.Stream, n.at.Epoch, s.Generation}
+	at := Place{n.at.Owner, n.at.Stream, n.at.Epoch, s.Generation}
 	return ReadRetired(ctx, n.On, RetiredQuery{at, s.From, s.To, hashes}, yield)
 }
 

@@ -15,7 +15,7 @@ import (
 // noteRetired keeps what a copy knows of retired lines.
 func noteRetired(ctx context.Context, tx pgx.Tx, at lines.Place, runs []*server.RetiredRun) error {
 	for _, r := range runs {
-		if err := lines.InsertRetired(ctx, dialect{tx}, lines.RetiredPlace(at), r); err != nil {
+		if err := lines.InsertRetired(ctx, dialect{tx}, at, r); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, grow, at.Stream, at.Epoch, at.Generation, 0, r.Last+1, at.Owner); err != nil {

@@ -155,7 +155,7 @@ func (s *statements) store(ctx context.Context, j *lines.Job) (server.Change, er
 		return c, err
 	}
 	for _, r := range b.Retired {
-		if err := lines.InsertRetired(ctx, dialect{s.conn}, lines.RetiredPlace(at), r); err != nil {
+		if err := lines.InsertRetired(ctx, dialect{s.conn}, at, r); err != nil {
 			return c, err
 		}
 	}
