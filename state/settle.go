@@ -16,9 +16,9 @@ func (o *Outbox) Settle(ctx context.Context, settlements []outbox.Settlement) er
 	return o.SettleLater(ctx, settlements, nil)
 }
 
-// SettleLater implements outbox.Queue: until now is closed it waits for another transaction to share. It ignores batches
-// that are gone already, so that a settlement may come twice: after a crash the daemon sends again what the server took
-// but the file still has.
+// SettleLater implements outbox.Queue: until now is closed it waits for another transaction to share. It ignores
+// batches that are gone already, so that a settlement may come twice: after a crash the daemon sends again what the
+// server took but the file still has.
 func (o *Outbox) SettleLater(ctx context.Context, settlements []outbox.Settlement, now <-chan struct{}) error {
 	if len(settlements) == 0 {
 		return nil

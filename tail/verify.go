@@ -9,8 +9,8 @@ import (
 )
 
 // VerifyPrefix reports whether the bytes of r, from its first, are those that were read before c: it checks every mark
-// before it and what follows the last. last is the Mark up to which they are, whatever the answer. More bytes than c has
-// do not matter, fewer do. It reads a stream; prefixProof reads a file at offsets, with a pace. An error is r's.
+// before it and what follows the last. last is the Mark up to which they are, whatever the answer. More bytes than c
+// has do not matter, fewer do. It reads a stream; prefixProof reads a file at offsets, with a pace. An error is r's.
 func VerifyPrefix(r io.Reader, marks []Mark, c Cursor) (last Mark, all bool, err error) {
 	buf := make([]byte, scratchSize)
 	for _, m := range marks {

@@ -60,8 +60,9 @@ const (
 // search is GET /api/search?q&zone&facets&each&after&limit.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	f := s.filter(r)
-	a := server.RankQuery{Reader: who.User.ID, Zone: f.Zone(), After: f.Text("after"), Limit: f.Number("limit", defaultFound,
-		mostFound), Each: f.Number("each", defaultEach, mostEach), Facets: f.Flag("facets", false)}
+	a := server.RankQuery{Reader: who.User.ID, Zone: f.Zone(), After: f.Text("after"),
+		Limit: f.Number("limit", defaultFound, mostFound), Each: f.Number("each", defaultEach, mostEach),
+		Facets: f.Flag("facets", false)}
 	a.Query = query.Parse(f.Text("q"), time.Now().In(time.FixedZone("", int(a.Zone/time.Second))))
 	if f.Err == nil && a.Query.Empty() {
 		f.Fail("q", "a text to look for")
