@@ -119,7 +119,7 @@ func (t *Tier) Chunk(ctx context.Context, owner, blob, place int64) ([]byte, err
 	return t.fetch(ctx, found[0].object)
 }
 
-// Whole implements masks.Files.
+// Whole implements maskFiles.
 func (t *Tier) Whole(ctx context.Context, d sqlstore.Dialect, owner, blob int64) error {
 	found, err := chunk(ctx, d, object{owner: owner, blob: blob}, 0)
 	if err != nil || len(found) == 0 {
