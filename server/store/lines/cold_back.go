@@ -86,7 +86,7 @@ func (t *Tier) returnObject(ctx context.Context, o object) error {
 	})
 }
 
-// part of an object that a block uses.
+// usedPart is the part of an object that a block uses.
 type usedPart struct {
 	at                 Place
 	first, place, size int64

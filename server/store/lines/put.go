@@ -163,7 +163,7 @@ func (c *comparison) block(ctx context.Context, b *held) error {
 			l := c.lines[n]
 			equal := uint8(l.Kind) == stored.Kind && bytes.Equal(l.Raw, stored.Raw)
 			differs = differs || !equal
-			c.same[n] = equal && !differs // once it was replaced, the old bytes are news again
+			c.same[n] = equal && !differs // after other bytes for the line, the block's own bytes are a change again
 		}
 		if !differs {
 			continue

@@ -11,10 +11,9 @@ import (
 // mostForward is how far the clock of rules moves between two applications: behind a long weekend, or a laptop's sleep.
 const mostForward = 3 * 24 * time.Hour
 
-// clock is the time by which rules are applied that nobody looks at, when the machine's clock says now. A machine whose
-// clock is years ahead would have them take everything: from the last application, or before the first one from the
-// newest line, the time moves by no more than mostForward, so that a long stop is caught up with in some days. Who
-// applies rules by hand has seen what they take.
+// clock returns the time that unattended rules use. It is now, but at most mostForward after the last application
+// (before the first: after the newest line): a machine whose clock is years ahead must not drop everything. A long stop
+// is caught up with in some days. By hand, now is used: a person has seen the counts.
 func (p *Policy) clock(ctx context.Context, now time.Time) (time.Time, error) {
 	last := int64(0)
 	err := p.reader.Query(ctx, `SELECT coalesce((SELECT until FROM leases WHERE name = 'retention clock'),

@@ -97,7 +97,8 @@ func unitsOf(list []*stream) (out []*unit) {
 	return out
 }
 
-// piece is lines of a generation that no view needs which is kept, since a time.
+// piece is a run of lines of one generation that a rule may take. since is when the newest view stopped showing it; 0:
+// the whole session goes.
 type piece struct {
 	epoch int64 // ID
 	name  string

@@ -68,8 +68,8 @@ func orNone(list []string) []string {
 	return list
 }
 
-// plans are needles for one walk each, which together find every line that has all clauses: one for each alternative of
-// the clause with the fewest.
+// plans returns the needles of each walk. It takes the clause with the fewest alternatives and makes one walk for each;
+// other clauses with one alternative join every walk. Together the walks find every line that has all clauses.
 func (r *ranking) plans(must []int) (out [][]string) {
 	least := slices.MinFunc(must, func(a, b int) int { return len(r.clauses[a].alts) - len(r.clauses[b].alts) })
 	var all []string
@@ -229,7 +229,7 @@ func (r *ranking) rare(ctx context.Context) error {
 	return nil
 }
 
-// exclude leaves out sessions that have what the query excludes.
+// exclude leaves out sessions that have what the query excludes, and those without a line that it must have.
 func (r *ranking) exclude(ctx context.Context) error {
 	for i := range r.not {
 		for _, a := range r.not[i].alts {

@@ -30,7 +30,7 @@ type search struct {
 	q     server.SearchQuery
 	words []string
 	shown []string // what snippets mark
-	of    *ranking // nil: the query says which streams, which texts and what is marked
+	of    *ranking // set when ranking walks lines; nil for Search
 	holds func(text string) bool
 	calls extract.Calls
 	plan  plan
@@ -66,8 +66,8 @@ type alike struct {
 	text         uint64
 }
 
-// elsewhere reports whether a copy of the hit's session has the same text, and is the one that is shown. One that is
-// not shown any more is removed.
+// elsewhere reports whether a better copy of the hit's session already shows the same text. If this hit is the better
+// one, it removes the other.
 func (s *search) elsewhere(h *hit, text string) bool {
 	st := s.streams[h.stream]
 	if st == nil || st.origin == "" {
@@ -148,7 +148,7 @@ func (s *search) run(ctx context.Context) error {
 		}
 		at := c.newestNext()
 		if at > s.upper {
-			s.used, s.began = 0, time.Now() // the page before has read it: this one must come further than that
+			s.used, s.began = 0, time.Now() // the page before read this part: it does not count against this page's budget
 		}
 		if len(s.hits) > s.q.Limit && s.hits[s.q.Limit].time > at {
 			return nil

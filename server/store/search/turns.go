@@ -25,7 +25,8 @@ const (
 	fieldBits = 3
 )
 
-// fieldOf is where texts of a kind stand; false for those that say it in words that another text has too.
+// fieldOf returns the field in which texts of a kind stand. false: the kind (files, commands, errors) repeats words
+// that another text of the line has.
 func fieldOf(kind string) (field, bool) {
 	switch kind {
 	case "prompt", server.HistoryKind:

@@ -21,7 +21,7 @@ type upload struct{ owner, id, size, have, stored, tries int64 }
 
 const selectUpload = `SELECT id, size, have, stored, tries FROM blobs WHERE owner = ? AND sha256 = ?`
 
-// upload finds an upload. server.ErrNotFound when there is none.
+// findUpload finds an upload. server.ErrNotFound when there is none.
 func findUpload(ctx context.Context, l Dialect, owner int64, sum []byte) (u upload, err error) {
 	u.owner = owner
 	err = l.Query(ctx, selectUpload, []any{owner, sum}, func(row Scanner) error {

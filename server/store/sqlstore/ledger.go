@@ -112,7 +112,7 @@ func (tx *ledgerTx) next() Standing {
 	return Standing{tx.at.Count, tx.head.Writer.Incarnation + " " + strings.Join(tx.tokens, " ")}
 }
 
-// CheckWrite returns the *server.LedgerError with which record would refuse a write, or nil.
+// CheckWrite returns the *server.LedgerError with which RecordWrite would refuse a write, or nil.
 func (l *Ledgers) CheckWrite(ctx context.Context, d Dialect, owner int64, h *server.Head) error {
 	tx := l.tx(d, owner, h)
 	if err := tx.load(ctx, d); err != nil {
