@@ -153,14 +153,14 @@ func (t tree) all() (out []piece) {
 	for _, b := range t {
 		for _, g := range b.generations {
 			if end := max(g.EndLine, g.RewoundTo); end > g.RewoundTo {
-				out = append(out, b.piece(g, server.Span{Generation: g.Number, From: g.RewoundTo, To: end}, 0))
+				out = append(out, b.piece(server.Span{Generation: g.Number, From: g.RewoundTo, To: end}, 0))
 			}
 		}
 	}
 	return out
 }
 
-func (b *branch) piece(_ server.Generation, s server.Span, since int64) piece {
+func (b *branch) piece(s server.Span, since int64) piece {
 	return piece{epoch: b.epoch.ID, name: b.epoch.Name, span: s, since: since}
 }
 
@@ -172,13 +172,13 @@ func (t tree) superseded() (out []piece) {
 			upper := max(g.EndLine, g.RewoundTo)
 			for _, later := range b.generations[n+1:] {
 				if from := max(later.RewoundTo, g.RewoundTo); from < upper {
-					out = append(out, b.piece(g, server.Span{Generation: g.Number, From: from, To: upper},
+					out = append(out, b.piece(server.Span{Generation: g.Number, From: from, To: upper},
 						sqlstore.Micros(later.First)))
 					upper = from
 				}
 			}
 			if i > 0 && upper > g.RewoundTo {
-				out = append(out, b.piece(g, server.Span{Generation: g.Number, From: g.RewoundTo, To: upper},
+				out = append(out, b.piece(server.Span{Generation: g.Number, From: g.RewoundTo, To: upper},
 					sqlstore.Micros(t[i-1].epoch.First)))
 			}
 		}
