@@ -78,13 +78,11 @@ func (x *Lines) End(ctx context.Context, d sqlstore.Dialect, at Place) (end int6
 	return max(end, gone), err
 }
 
-// Settle compares lines that are to be written with those in blocks, and returns the ones that have to be written as
-// rows. What a block has with other bytes is hot then, so that it is treated as every stored line: refused, or replaced
-// and kept aside. Lines of a damaged block are not known, and are written anew.
-//
-// Lines that were retired with the same bytes need not be written either.
-func (x *Lines) Settle(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch) ([]server.Line, error) {
-	lines, err := settleRetired(ctx, d, at, b)
+// Unstored returns the lines that must be written as rows: not those that a block has, or that were retired, with the
+// same bytes. A block's line with other bytes becomes a row first, so that the caller refuses or replaces it like any
+// stored row. A damaged block counts as not stored.
+func (x *Lines) Unstored(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch) ([]server.Line, error) {
+	lines, err := unretired(ctx, d, at, b)
 	if err != nil || len(lines) == 0 {
 		return lines, err
 	}

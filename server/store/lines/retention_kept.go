@@ -11,8 +11,8 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// settled is how long a session must have rested before any rule takes it.
-const settled = 24 * time.Hour
+// leastRest is how long a session must have rested before any rule takes it.
+const leastRest = 24 * time.Hour
 
 // guard knows why sessions of an owner must not be touched.
 type guard struct {
@@ -86,7 +86,7 @@ func guardOf(ctx context.Context, d sqlstore.Dialect, owner int64, ids []int64, 
 // keeps is why a rule must not take a session now; "": it may.
 func (g *guard) keeps(u *unit, r *server.RetentionRule) string {
 	why := g.needs(u, r)
-	if why == "" && u.last > sqlstore.Micros(g.now.Add(-settled)) {
+	if why == "" && u.last > sqlstore.Micros(g.now.Add(-leastRest)) {
 		why = server.KeptRunning
 	}
 	return why

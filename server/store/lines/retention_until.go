@@ -138,7 +138,7 @@ func dueOf(family []*unit, g *guard, r *server.RetentionRule) (until time.Time, 
 		if why != "" {
 			return until, why
 		}
-		due := sqlstore.Moment(max(u.active+r.Age.Microseconds(), u.last+settled.Microseconds()))
+		due := sqlstore.Moment(max(u.active+r.Age.Microseconds(), u.last+leastRest.Microseconds()))
 		if due.After(until) {
 			until = due
 		}
