@@ -42,8 +42,8 @@ type past struct {
 	extract.Past
 }
 
-// look reads the lines of a candidate.
-func (s *search) look(ctx context.Context, c *cursor) error {
+// readCandidate reads the lines of a candidate.
+func (s *search) readCandidate(ctx context.Context, c *cursor) error {
 	d := c.doc
 	if d.Kinds&s.kinds == 0 || d.Oldest() > s.upper || d.Newest() < s.since || s.only != nil && !s.only[d.Stream] {
 		return nil

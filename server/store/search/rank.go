@@ -20,7 +20,7 @@ type ranking struct {
 	d     sqlstore.Dialect
 	scope server.Scope
 	ask   server.RankQuery
-	looked
+	wanted
 
 	only    map[int64]bool // streams of the sessions that are named; nil: any
 	owners  []int64        // whose segments are read; nil: everybody's
@@ -64,7 +64,7 @@ const bestTurns = 4
 
 // Rank implements server.Searcher.
 func (x *Index) Rank(ctx context.Context, scope server.Scope, a server.RankQuery) (server.Ranked, error) {
-	r := &ranking{x: x, scope: scope, ask: a, looked: look(a.Query), since: minTime, upper: maxTime,
+	r := &ranking{x: x, scope: scope, ask: a, wanted: readQuery(a.Query), since: minTime, upper: maxTime,
 		infos: map[int64]*info{}, groups: map[groupKey]*group{}, turns: map[turnID]*turn{}, titles: map[int64][]uint8{},
 		began: time.Now()}
 	if a.Limit < 1 || a.Query.Empty() {

@@ -266,7 +266,7 @@ func (r *ranking) excludeTurns(a *alternative) {
 func (r *ranking) excludeLines(ctx context.Context, a *alternative) error {
 	x := &ranking{x: r.x, d: r.d, scope: r.scope, ask: r.ask, owners: r.owners, only: r.only, since: r.since,
 		upper: r.upper,
-		infos: r.infos, groups: map[groupKey]*group{}, looked: looked{clauses: []clause{{alts: []alternative{*a}}},
+		infos: r.infos, groups: map[groupKey]*group{}, wanted: wanted{clauses: []clause{{alts: []alternative{*a}}},
 			terms: r.terms}}
 	err := x.walk(ctx, server.SearchQuery{Limit: mostLines}, a.needles(), "", []int{0})
 	for k := range x.groups {

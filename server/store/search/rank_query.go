@@ -18,8 +18,8 @@ const (
 	maxTerms = 64
 )
 
-// looked is what a query looks for.
-type looked struct {
+// wanted is what a query wants found.
+type wanted struct {
 	clauses   []clause
 	not       []clause
 	terms     []term // of all words, each once
@@ -38,7 +38,7 @@ type clause struct {
 
 // alternative is a word with its terms, or a text that must be found as it is.
 type alternative struct {
-	terms  []int    // of looked.terms, all of them
+	terms  []int    // of wanted.terms, all of them
 	exact  string   // in its searchable form
 	word   string   // the same of a word with terms: parts of words are found too where no word is
 	stems  []string // what every form of a word's parts begins with
@@ -55,9 +55,9 @@ func (c *clause) hasWord() bool {
 	return slices.ContainsFunc(c.alts, func(a alternative) bool { return a.fuzzy() })
 }
 
-// look reads a query.
-func look(q query.Query) looked {
-	l := looked{fields: math.MaxUint8, kinds: q.Only["kind"]}
+// readQuery reads a query.
+func readQuery(q query.Query) wanted {
+	l := wanted{fields: math.MaxUint8, kinds: q.Only["kind"]}
 	for _, c := range q.Clauses {
 		if x := l.clause(c); len(x.alts) > 0 {
 			l.clauses = append(l.clauses, x)
@@ -86,7 +86,7 @@ func look(q query.Query) looked {
 	return l
 }
 
-func (l *looked) clause(c query.Clause) clause {
+func (l *wanted) clause(c query.Clause) clause {
 	x := clause{text: c[0].Text}
 	for _, t := range c {
 		a := alternative{regexp: t.Regexp}
@@ -118,7 +118,7 @@ func eachPart(word string, yield func([]byte, term)) {
 	})
 }
 
-func (l *looked) term(t term) int {
+func (l *wanted) term(t term) int {
 	i := slices.Index(l.terms, t)
 	if i < 0 && len(l.terms) < maxTerms {
 		l.terms = append(l.terms, t)
@@ -129,7 +129,7 @@ func (l *looked) term(t term) int {
 
 // has says of a text which terms it has, and calls each with the words that do: how many are before it, the term, and
 // what stands there.
-func (l *looked) has(text string, each func(n, i int, word []byte)) (mask uint64) {
+func (l *wanted) has(text string, each func(n, i int, word []byte)) (mask uint64) {
 	n := 0
 	eachWord(text, func(w []byte, t term) {
 		if i := slices.Index(l.terms, t); i >= 0 {

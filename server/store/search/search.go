@@ -161,7 +161,7 @@ func (s *search) run(ctx context.Context) error {
 			s.floor = at
 		}
 		if c.doc != nil {
-			if err := s.look(ctx, c); err != nil {
+			if err := s.readCandidate(ctx, c); err != nil {
 				return err
 			}
 		}
