@@ -171,7 +171,7 @@ func (m *mover) stream(ctx context.Context, s objectStream) error {
 		return errors.Join(err, ctx.Err())
 	}
 	// Looked for first: lines that are packed from here on are in blocks that may not be seen below.
-	hot, err := m.held.AnyHot(ctx, m.db, s.owner, s.id)
+	hot, err := m.lines.AnyHot(ctx, m.db, s.owner, s.id)
 	if err != nil {
 		return err
 	}

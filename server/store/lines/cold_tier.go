@@ -46,7 +46,7 @@ const (
 // Tier implements server.Cooler, and reads what it moved. Safe for concurrent use.
 type Tier struct {
 	db    sqlstore.Writer
-	held  *Lines
+	lines *Lines
 	cache *cache
 	self  string // who holds leases
 	// step is called before each step that changes something, by its name. An error ends it there. For tests.
@@ -67,8 +67,8 @@ type Tier struct {
 }
 
 // OpenCold returns the tier of a database, which remembers its location. A location in how replaces that.
-func OpenCold(ctx context.Context, db sqlstore.DB, held *Lines, how sqlstore.Opening) (*Tier, error) {
-	t := &Tier{db: sqlstore.Writer{DB: db, How: sqlstore.Erase | sqlstore.Patient}, held: held, cache: newCache(cacheSize),
+func OpenCold(ctx context.Context, db sqlstore.DB, lines *Lines, how sqlstore.Opening) (*Tier, error) {
+	t := &Tier{db: sqlstore.Writer{DB: db, How: sqlstore.Erase | sqlstore.Patient}, lines: lines, cache: newCache(cacheSize),
 		self: rand.Text(), step: how.Step}
 	if t.step == nil {
 		t.step = func(string) error { return nil }

@@ -70,15 +70,15 @@ func overlapping(columns string, at Place, from, to int64) (string, []any) {
 	return query, append(append(out, args...), from)
 }
 
-// held is a block as the database has it. It is read in the statement that says where its data is, and is as old as
+// storedBlock is a block as the database has it. It is read in the statement that says where its data is, and is as old as
 // that: what changes blocks reads each right before.
-type held struct {
+type storedBlock struct {
 	Block
 	away Away
 }
 
 // blocks are up to limit blocks with lines of a span. fetch brings the data of those that want it.
-func (x *Lines) blocks(ctx context.Context, d sqlstore.Dialect, at Place, span [2]int64, limit int) ([]held, error) {
+func (x *Lines) blocks(ctx context.Context, d sqlstore.Dialect, at Place, span [2]int64, limit int) ([]storedBlock, error) {
 	inner, args := overlapping(`first, last, lines, raw_bytes, sha256, header, data`, at, span[0], span[1])
 	out, err := sqlstore.List(ctx, d, `SELECT b.first, b.last, b.lines, b.raw_bytes, b.sha256, b.header, b.data,
   coalesce(o.id, ''), coalesce(o.size, 0), o.sha256, coalesce(c.place, 0), coalesce(c.size, 0)
@@ -86,7 +86,7 @@ FROM (`+inner+` LIMIT ?) b
 LEFT JOIN cold_blocks c ON c.owner = ? AND c.stream = ? AND c.epoch = ? AND c.generation = ? AND c.first = b.first
 LEFT JOIN cold_objects o ON o.owner = c.owner AND o.stream = c.stream AND o.blob = 0 AND o.id = c.object
 ORDER BY b.first`, append(args, limit, at.Owner, at.Stream, at.Epoch, at.Generation),
-		func(row sqlstore.Scanner) (b held, err error) {
+		func(row sqlstore.Scanner) (b storedBlock, err error) {
 			a := &b.away
 			return b, row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data, &a.Object, &a.Size,
 				&a.SHA256, &a.Place, &a.Part)
@@ -98,7 +98,7 @@ ORDER BY b.first`, append(args, limit, at.Owner, at.Stream, at.Epoch, at.Generat
 }
 
 // fetch brings a block's data if the database does not have it. What is lost stays without.
-func (x *Lines) fetch(ctx context.Context, at Place, b *held, wait bool) (err error) {
+func (x *Lines) fetch(ctx context.Context, at Place, b *storedBlock, wait bool) (err error) {
 	if b.Away() && b.away.Object != "" {
 		b.Data, err = x.cold.Fetch(ctx, at, b.away, wait)
 	}
@@ -106,7 +106,7 @@ func (x *Lines) fetch(ctx context.Context, at Place, b *held, wait bool) (err er
 }
 
 // whole is the block in whose span a line is, with its data; nil without one. It does not wait.
-func (x *Lines) whole(ctx context.Context, d sqlstore.Dialect, at Place, line int64) (*held, error) {
+func (x *Lines) whole(ctx context.Context, d sqlstore.Dialect, at Place, line int64) (*storedBlock, error) {
 	page, err := x.blocks(ctx, d, at, [2]int64{line, line + 1}, 1)
 	if err != nil || len(page) == 0 {
 		return nil, err

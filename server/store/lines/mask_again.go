@@ -38,7 +38,7 @@ ORDER BY line, epoch, generation`, []any{b.Owner, stream, from, to},
 	held := map[int64][][]byte{}
 	for _, p := range places {
 		at := Place{Owner: b.Owner, Stream: stream, Epoch: p[0], Generation: p[1]}
-		l, ok, err := m.held.TryOne(ctx, d, at, p[2])
+		l, ok, err := m.lines.TryOne(ctx, d, at, p[2])
 		if err != nil {
 			return b, nil, fmt.Errorf("read masked line: %w", err)
 		}

@@ -17,7 +17,7 @@ import (
 type maskTx struct {
 	sqlstore.Dialect
 	in     *server.Masking
-	held   *Lines
+	lines  *Lines
 	files  maskFiles
 	owner  int64
 	change server.Change
@@ -110,7 +110,7 @@ func (t *maskTx) rows(ctx context.Context, place Place, at []any) (rows []stored
 			return nil, err
 		}
 	}
-	l, ok, err := t.held.Packed(ctx, t, place, at[4].(int64))
+	l, ok, err := t.lines.Packed(ctx, t, place, at[4].(int64))
 	if ok {
 		rows = append(rows, stored{packed, server.Kind(l.Kind), l.Raw, hot})
 	}
@@ -124,7 +124,7 @@ func (t *maskTx) write(ctx context.Context, place Place, at []any, x stored, now
 		return t.Exec(ctx, `UPDATE `+x.table+` SET raw = ? WHERE `+lineAt+` AND raw = ?`,
 			append(append([]any{now}, at...), x.raw)...)
 	}
-	err := t.held.Replace(ctx, t, place, at[4].(int64), now)
+	err := t.lines.Replace(ctx, t, place, at[4].(int64), now)
 	if err != nil || x.under {
 		return 0, err
 	}

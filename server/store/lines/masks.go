@@ -14,7 +14,7 @@ import (
 // Masks implements server.Masker but for Scrub. It is set once, when a store opens.
 type Masks struct {
 	db    sqlstore.Writer
-	held  *Lines
+	lines *Lines
 	files maskFiles
 }
 
@@ -26,8 +26,8 @@ type maskFiles interface {
 }
 
 // NewMasks returns the masks of a store.
-func NewMasks(db sqlstore.DB, held *Lines, files maskFiles) Masks {
-	return Masks{sqlstore.Writer{DB: db, How: sqlstore.Erase}, held, files}
+func NewMasks(db sqlstore.DB, lines *Lines, files maskFiles) Masks {
+	return Masks{sqlstore.Writer{DB: db, How: sqlstore.Erase}, lines, files}
 }
 
 // Mask implements server.Masker.
@@ -36,7 +36,7 @@ func (m *Masks) Mask(ctx context.Context, in *server.Masking) (server.Masked, er
 	var done server.Masked
 	err := m.db.Write(ctx, func(d sqlstore.Dialect) (err error) {
 		done = server.Masked{}
-		t = maskTx{Dialect: d, in: in, held: m.held, files: m.files}
+		t = maskTx{Dialect: d, in: in, lines: m.lines, files: m.files}
 		if err := d.Hold(ctx, sqlstore.HeldStream, in.Stream); err != nil {
 			return err
 		}

@@ -135,7 +135,7 @@ type comparison struct {
 	hot   map[int64]bool
 }
 
-func (c *comparison) block(ctx context.Context, b *held) error {
+func (c *comparison) block(ctx context.Context, b *storedBlock) error {
 	entries, err := b.Index()
 	wanted := false
 	for _, e := range entries {

@@ -60,7 +60,7 @@ func (r *reading) all(ctx context.Context, from, to int64) error {
 
 // blocks are blocks with their data. One that was moved after it was found is looked for again; only in a snapshot,
 // which goes on seeing it, that is in vain.
-func (r *reading) blocks(ctx context.Context, span [2]int64, limit int) (page []held, err error) {
+func (r *reading) blocks(ctx context.Context, span [2]int64, limit int) (page []storedBlock, err error) {
 	for range 3 {
 		if page, err = r.x.blocks(ctx, r.d, r.at, span, limit); err != nil {
 			return nil, err
@@ -128,7 +128,7 @@ func (r *reading) hot(ctx context.Context, from, to int64, yield func(Line) erro
 }
 
 // page yields the lines of a span, of which page has all blocks.
-func (r *reading) page(ctx context.Context, page []held, from, to int64) error {
+func (r *reading) page(ctx context.Context, page []storedBlock, from, to int64) error {
 	c := cursor{r: r, blocks: page, next: from}
 	defer c.close()
 	for !r.packed {
@@ -154,8 +154,8 @@ func (r *reading) page(ctx context.Context, page []held, from, to int64) error {
 // cursor goes through the lines of blocks.
 type cursor struct {
 	r      *reading
-	blocks []held // from the one that is open on
-	next   int64  // the next line that may be yielded
+	blocks []storedBlock // from the one that is open on
+	next   int64         // the next line that may be yielded
 	open   *content
 	i      int // the next line of open
 }

@@ -27,7 +27,7 @@ type Policy struct {
 	reader  sqlstore.Dialect
 	db      sqlstore.Writer
 	catalog catalog
-	held    *Lines
+	lines   *Lines
 	cooler  cooler
 	step    func(string) error
 	self    string // who holds the lease
@@ -48,7 +48,7 @@ func NewPolicy(of PolicyOf) Policy {
 		of.Step = func(string) error { return nil }
 	}
 	return Policy{reader: of.DB, db: sqlstore.Writer{DB: of.DB, How: sqlstore.Erase | sqlstore.Patient},
-		catalog: of.Catalog, held: of.Lines, cooler: of.Cooler, step: of.Step, self: rand.Text()}
+		catalog: of.Catalog, lines: of.Lines, cooler: of.Cooler, step: of.Step, self: rand.Text()}
 }
 
 // errRule refuses a rule that says nothing that can be done.

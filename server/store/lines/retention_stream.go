@@ -237,7 +237,7 @@ func subtract(pieces []piece, epoch int64, spans []server.Span) (out []piece) {
 func (p *Policy) measure(ctx context.Context, s *stream, pieces []piece) (out []piece, err error) {
 	for _, x := range pieces {
 		at := Place{Owner: s.owner, Stream: s.id, Epoch: x.epoch}
-		if x.lines, x.bytes, err = p.held.Measure(ctx, p.reader, at, x.span); err != nil {
+		if x.lines, x.bytes, err = p.lines.Measure(ctx, p.reader, at, x.span); err != nil {
 			return nil, err
 		}
 		if x.lines > 0 {

@@ -65,7 +65,7 @@ func (x *Lines) unpackWithout(ctx context.Context, d sqlstore.Dialect, at Place,
 
 // without makes a block anew without some lines, and returns how many those are. A block of which nothing remains goes,
 // unread.
-func (x *Lines) without(ctx context.Context, d sqlstore.Dialect, at Place, b *held,
+func (x *Lines) without(ctx context.Context, d sqlstore.Dialect, at Place, b *storedBlock,
 	gone map[int64]bool) (n int64, err error) {
 	entries, err := b.Index()
 	if err != nil {

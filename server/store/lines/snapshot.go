@@ -21,7 +21,7 @@ type View struct {
 // Snapshot implements server.Snapshot.
 type Snapshot struct {
 	View
-	held        *Lines
+	lines       *Lines
 	at          Place // but for the generation
 	session     server.Session
 	epochs      []server.Epoch
@@ -30,7 +30,7 @@ type Snapshot struct {
 
 // Open opens a snapshot in a view. It ends the view when it fails.
 func (x *Lines) Open(ctx context.Context, v View, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
-	n := &Snapshot{View: v, held: x}
+	n := &Snapshot{View: v, lines: x}
 	if err := n.load(ctx, scope, ref); err != nil {
 		return nil, errors.Join(err, v.End())
 	}
@@ -98,12 +98,12 @@ func (n *Snapshot) Generations() []server.Generation { return n.generations }
 
 // Count implements server.Snapshot.
 func (n *Snapshot) Count(ctx context.Context, s server.Span) (lines, oversize int64, err error) {
-	return n.held.Count(ctx, n.On, n.at, s)
+	return n.lines.Count(ctx, n.On, n.at, s)
 }
 
 // Lines implements server.Snapshot.
 func (n *Snapshot) Lines(ctx context.Context, s server.Span, yield func(server.Line) error) error {
-	return n.held.Read(ctx, n.On, n.at, s, yield)
+	return n.lines.Read(ctx, n.On, n.at, s, yield)
 }
 
 // Replaced implements server.Snapshot.

@@ -134,7 +134,7 @@ func (s *Store) removeStream(ctx context.Context, x sqlstore.OwnedStream, sessio
 		if err := sqlstore.RemoveArtifacts(ctx, dialect{tx}, x); err != nil {
 			return fmt.Errorf("remove artifacts: %w", err)
 		}
-		removed, err = s.held.Remove(ctx, dialect{tx}, x.Owner, x.Stream)
+		removed, err = s.lines.Remove(ctx, dialect{tx}, x.Owner, x.Stream)
 		if err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ func (s *Store) writeLines(ctx context.Context, tx pgx.Tx, group []*lines.Job, d
 		return err
 	}
 	for _, r := range w.replace {
-		rest, err := s.held.Unstored(ctx, dialect{tx}, r.at, r.batch)
+		rest, err := s.lines.Unstored(ctx, dialect{tx}, r.at, r.batch)
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ const groupPace = 30 * time.Millisecond
 // batch waits and is tried again: repeating one changes nothing.
 func (s *Store) Put(ctx context.Context, b *server.Batch) error {
 	s.begin()
-	blocks, err := s.held.Pack(b)
+	blocks, err := s.lines.Pack(b)
 	if err != nil {
 		return fmt.Errorf("store batch: %w", err)
 	}

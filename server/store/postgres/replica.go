@@ -59,7 +59,7 @@ func WithReplica(ctx context.Context, s *Store, url string) (*Replicated, error)
 	if of.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, explain(err, config.ConnConfig)
 	}
-	of.held = s.held
+	of.lines = s.lines
 	of.find(database{dialect{of.pool}, of})
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Replicated{Store: s, replica: of, stop: stop, began: time.Now(), wrote: map[int64]time.Duration{}}

@@ -42,11 +42,11 @@ func (s *Store) View(ctx context.Context, scope server.Scope, ref server.Ref) (s
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open snapshot: %w", err), end())
 	}
-	return s.held.Open(ctx, lines.View{On: dialect{conn}, Query: selectSession, End: end}, scope, ref)
+	return s.lines.Open(ctx, lines.View{On: dialect{conn}, Query: selectSession, End: end}, scope, ref)
 }
 
 // Received implements server.Library.
 func (s *Store) Received(ctx context.Context, stream, epoch, generation, line int64) (time.Time, error) {
 	at := lines.Place{Stream: stream, Epoch: epoch, Generation: generation}
-	return s.held.Received(ctx, dialect{s.pool}, at, line)
+	return s.lines.Received(ctx, dialect{s.pool}, at, line)
 }

@@ -31,7 +31,7 @@ type Store struct {
 	notes    []string
 	texts    *search.Index
 	queue    lines.Queue
-	held     *lines.Lines
+	lines    *lines.Lines
 	*lines.Sealer
 	*lines.Tier
 	sqlstore.Artifacts
@@ -61,7 +61,7 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 		return nil, err
 	}
 	s := &Store{notices: newNotices(), patience: pgPatience, pooled: w.pooled}
-	if s.held, err = lines.New(how.Step); err != nil {
+	if s.lines, err = lines.New(how.Step); err != nil {
 		return nil, err
 	}
 	config, err := s.configure(w.url)
@@ -93,15 +93,15 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 // build makes what runs on the database.
 func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 	db := database{dialect{s.pool}, s}
-	if s.Tier, err = lines.OpenCold(ctx, db, s.held, how); err != nil {
+	if s.Tier, err = lines.OpenCold(ctx, db, s.lines, how); err != nil {
 		return err
 	}
-	s.held.Keep(s.Tier)
-	s.Sealer, s.Masks = lines.NewSealer(db, s.held), lines.NewMasks(db, s.held, s.Tier)
+	s.lines.Keep(s.Tier)
+	s.Sealer, s.Masks = lines.NewSealer(db, s.lines), lines.NewMasks(db, s.lines, s.Tier)
 	s.People, s.keys.Ask = sqlstore.NewPeople(db), s.findKeys
 	s.find(db)
 	s.Quotas, s.Keeper = sqlstore.NewQuotas(db), sqlstore.NewKeeper(db)
-	s.Policy = lines.NewPolicy(lines.PolicyOf{DB: db, Catalog: s, Lines: s.held, Cooler: s.Tier, Step: how.Step})
+	s.Policy = lines.NewPolicy(lines.PolicyOf{DB: db, Catalog: s, Lines: s.lines, Cooler: s.Tier, Step: how.Step})
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, db, s.Tier)
 	return err
 }
@@ -109,7 +109,7 @@ func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 // find makes what a replica answers too.
 func (s *Store) find(db sqlstore.DB) {
 	s.Finder, s.Sums = sqlstore.NewFinder(db, selectSession), sqlstore.NewSums(db)
-	s.texts = search.New(db, s.held, &s.Finder)
+	s.texts = search.New(db, s.lines, &s.Finder)
 	s.Timelines = sqlstore.Timelines{On: db}
 }
 

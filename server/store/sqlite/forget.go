@@ -129,7 +129,7 @@ func (s *Store) removeStream(ctx context.Context, c *sql.Conn, x sqlstore.OwnedS
 	if err := sqlstore.RemoveEdits(ctx, dialect{c}, x.Owner, x.Stream); err != nil {
 		return 0, err
 	}
-	if lines, err = s.held.Remove(ctx, dialect{c}, x.Owner, x.Stream); err != nil {
+	if lines, err = s.lines.Remove(ctx, dialect{c}, x.Owner, x.Stream); err != nil {
 		return 0, err
 	}
 	for _, table := range []string{"drops", "superseded", "facts", "folds", "moments", "masked_lines", "maskings",

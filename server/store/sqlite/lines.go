@@ -72,7 +72,7 @@ func (s *statements) unstored(ctx context.Context, at lines.Place, b *server.Bat
 	}
 	for _, l := range b.Lines {
 		if l.Index < packed {
-			rest, err = s.held.Unstored(ctx, dialect{s.conn}, at, b)
+			rest, err = s.lines.Unstored(ctx, dialect{s.conn}, at, b)
 			return rest, false, err
 		}
 	}

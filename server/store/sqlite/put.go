@@ -23,7 +23,7 @@ func (s *Store) Put(ctx context.Context, b *server.Batch) error {
 		s.ingested.Store(time.Now().UnixNano())
 		s.ingesting.Add(-1)
 	}()
-	blocks, err := s.held.Pack(b)
+	blocks, err := s.lines.Pack(b)
 	if err != nil {
 		return fmt.Errorf("store batch: %w", err)
 	}

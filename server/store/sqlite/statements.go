@@ -80,11 +80,11 @@ type statements struct {
 
 	conn  *sql.Conn
 	masks *lines.Masks
-	held  *lines.Lines
+	lines *lines.Lines
 }
 
-func prepare(ctx context.Context, conn *sql.Conn, m *lines.Masks, held *lines.Lines) (s statements, err error) {
-	s.conn, s.masks, s.held = conn, m, held
+func prepare(ctx context.Context, conn *sql.Conn, m *lines.Masks, x *lines.Lines) (s statements, err error) {
+	s.conn, s.masks, s.lines = conn, m, x
 	for _, p := range []struct {
 		at    **sql.Stmt
 		query string

@@ -56,7 +56,7 @@ type Store struct {
 	stmts statements
 	queue lines.Queue
 	log   *checkpoints
-	held  *lines.Lines
+	lines *lines.Lines
 	*lines.Sealer
 	*lines.Tier
 	sqlstore.Artifacts
@@ -101,7 +101,7 @@ func OpenWith(ctx context.Context, path string, how sqlstore.Opening) (*Store, e
 }
 
 func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
-	if s.held, err = lines.New(how.Step); err != nil {
+	if s.lines, err = lines.New(how.Step); err != nil {
 		return err
 	}
 	if s.write, err = openConnection(dsn(s.path, false), keptByWriter); err != nil {
@@ -117,7 +117,7 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 	if s.log, err = s.checkpointing(); err != nil {
 		return err
 	}
-	if s.stmts, err = prepare(ctx, s.conn, &s.Masks, s.held); err != nil {
+	if s.stmts, err = prepare(ctx, s.conn, &s.Masks, s.lines); err != nil {
 		return err
 	}
 	if s.read, err = openConnection(dsn(s.path, true), keptByReader); err != nil {
@@ -132,17 +132,17 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 // build makes what runs on the database.
 func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 	db := database{dialect{s.read}, s}
-	if s.Tier, err = lines.OpenCold(ctx, db, s.held, how); err != nil {
+	if s.Tier, err = lines.OpenCold(ctx, db, s.lines, how); err != nil {
 		return err
 	}
-	s.held.Keep(s.Tier)
-	s.Sealer, s.Masks = lines.NewSealer(db, s.held), lines.NewMasks(db, s.held, s.Tier)
+	s.lines.Keep(s.Tier)
+	s.Sealer, s.Masks = lines.NewSealer(db, s.lines), lines.NewMasks(db, s.lines, s.Tier)
 	s.People = sqlstore.NewPeople(database{dialect{brief{s.read}}, s})
 	s.Finder, s.Sums = sqlstore.NewFinder(db, selectSession), sqlstore.NewSums(db)
-	s.texts = search.New(db, s.held, &s.Finder)
+	s.texts = search.New(db, s.lines, &s.Finder)
 	s.Timelines = sqlstore.Timelines{On: db}
 	s.Quotas, s.Keeper = sqlstore.NewQuotas(db), sqlstore.NewKeeper(db)
-	s.Policy = lines.NewPolicy(lines.PolicyOf{DB: db, Catalog: s, Lines: s.held, Cooler: s.Tier, Step: how.Step})
+	s.Policy = lines.NewPolicy(lines.PolicyOf{DB: db, Catalog: s, Lines: s.lines, Cooler: s.Tier, Step: how.Step})
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, db, s.Tier)
 	return err
 }

@@ -33,7 +33,7 @@ func openTexts(t *testing.T) *Store {
 func of(s *Store) database { return database{dialect{s.read}, s} }
 
 // index is another index of a store, on a database.
-func index(s *Store, db sqlstore.DB) *search.Index { return search.New(db, s.held, &s.Finder) }
+func index(s *Store, db sqlstore.DB) *search.Index { return search.New(db, s.lines, &s.Finder) }
 
 // say stores lines of a session, and derives each of them by itself: each becomes a segment.
 func say(t *testing.T, s *Store, owner int64, session string, texts ...string) {
