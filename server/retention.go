@@ -27,7 +27,7 @@ type Retention interface {
 	RemoveHold(ctx context.Context, id int64) error
 	// Retire does what the rules say, or with Dry only counts it. It may be interrupted at any time: what it did so far
 	// stays, and the next call does the rest. Of several processes that call it at once, one works.
-	Retire(ctx context.Context, how Retiring) (RetentionReport, error)
+	Retire(ctx context.Context, how RetireOptions) (RetentionReport, error)
 	// RetentionLog lists what was applied to sessions, latest first, at most limit.
 	RetentionLog(ctx context.Context, limit int) ([]RetentionEntry, error)
 	// Vacuum gives space that is free in the database back to the disk. PostgreSQL without full only uses it again.
@@ -75,8 +75,8 @@ type Hold struct {
 	At      time.Time
 }
 
-// Retiring is how rules are applied.
-type Retiring struct {
+// RetireOptions says how rules are applied.
+type RetireOptions struct {
 	Dry bool
 	By  string // who applies them
 	// Every is how long the rules rest after an application; 0: they do not rest, a person applies them. With Every, the

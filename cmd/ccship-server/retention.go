@@ -72,7 +72,7 @@ func (p *cli) applyRetention(c *cobra.Command, s store.Store, yes bool) error {
 	if err != nil {
 		return err
 	}
-	done, err := s.Retire(ctx, server.Retiring{Dry: !yes, By: whoAsks(), Now: time.Now(),
+	done, err := s.Retire(ctx, server.RetireOptions{Dry: !yes, By: whoAsks(), Now: time.Now(),
 		Progress: func(n server.RetentionCount) {
 			total.Add(n)
 			say("%d sessions, %d lines, %s", total.Sessions, total.Lines, amount.Size(total.Bytes))

@@ -110,7 +110,7 @@ func (u upkeep) sum(ctx context.Context) error {
 // retire applies the rules of retention if they are due. Of several servers on one store one does it. What is
 // interrupted goes on at the next look.
 func (u upkeep) retire(ctx context.Context, every time.Duration) error {
-	done, err := u.store.Retire(ctx, server.Retiring{By: "ccship-server", Now: time.Now(), Every: every})
+	done, err := u.store.Retire(ctx, server.RetireOptions{By: "ccship-server", Now: time.Now(), Every: every})
 	for _, n := range done.Counts {
 		u.log.Info("rule of retention applied", "rule", n.Rule, "user", n.User, "sessions", n.Sessions, "lines", n.Lines,
 			"files", n.Files, "bytes", n.Bytes)

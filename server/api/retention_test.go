@@ -53,7 +53,7 @@ func TestRetentionOfASession(t *testing.T) {
 	}
 	hold("waits")
 	at := time.Now().Add(480 * time.Hour).Truncate(time.Microsecond)
-	_, err = r.store.Retire(t.Context(), server.Retiring{By: "owner", Now: at})
+	_, err = r.store.Retire(t.Context(), server.RetireOptions{By: "owner", Now: at})
 	r.check(err)
 	got = of("gone")
 	if got.RetiredAt == nil || !got.RetiredAt.Equal(at) || got.Lines != 2 || got.Rule != "drop sessions not active for 10 days" || got.DueAt != nil || got.Kept != "" {

@@ -215,7 +215,7 @@ WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
 		put(t, st, agent)
 		id := idOf(t, st, name)
 		set = func() error { return keep(id) }
-		if _, err := st.Retire(t.Context(), server.Retiring{By: "ann", Now: later}); err != nil {
+		if _, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := <-ended; err != nil {
@@ -305,7 +305,7 @@ WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err 
 		wait(2)
 		run(`COMMIT`)
 	}()
-	_, err = st.Retire(t.Context(), server.Retiring{By: "ann", Now: later})
+	_, err = st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later})
 	<-kept
 	<-let
 	marked := 1

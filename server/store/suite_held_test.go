@@ -280,7 +280,7 @@ func (h *heldModel) retire(r *rapid.T, what string) {
 		}
 	}()
 	done := h.untouched(r, func() error {
-		_, err := h.st.Retire(h.t.Context(), server.Retiring{By: "ann", Now: later})
+		_, err := h.st.Retire(h.t.Context(), server.RetireOptions{By: "ann", Now: later})
 		return err
 	})
 	taken := h.retired(r)

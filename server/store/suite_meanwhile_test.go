@@ -150,7 +150,7 @@ func (s suite) retireMeanwhile(t *testing.T) {
 		addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: day})
 		do = c.do
 		for range 2 { // the second one sees what there is
-			if _, err := st.Retire(t.Context(), server.Retiring{By: "ann", Now: later}); err != nil {
+			if _, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later}); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			var sum []byte
@@ -218,7 +218,7 @@ func (s suite) retireKept(t *testing.T) {
 	b := batch("s", prose(0, 20, 500)...)
 	b.Owner = ann.ID
 	put(t, st, b)
-	if _, err := st.Retire(t.Context(), server.Retiring{By: "ann", Now: later}); err != nil || looks == 0 {
+	if _, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later}); err != nil || looks == 0 {
 		t.Errorf("after %d looks: %v", looks, err)
 	}
 	if left := len(dumpOf(t, st, "s")); left > 0 {

@@ -135,7 +135,7 @@ func (h *sumHistory) retire(r *rapid.T) {
 	what := rapid.SampledFrom([]string{server.RetireGenerations, server.RetireSessions}).Draw(r, "what")
 	id, err := h.st.AddRetentionRule(h.t.Context(), server.RetentionRule{What: what, Action: server.ActionDrop, Age: day, By: "t", At: start})
 	if err == nil {
-		_, err = h.st.Retire(h.t.Context(), server.Retiring{By: "t", Now: start.AddDate(1, 0, 0)})
+		_, err = h.st.Retire(h.t.Context(), server.RetireOptions{By: "t", Now: start.AddDate(1, 0, 0)})
 	}
 	if err == nil {
 		err = h.st.RemoveRetentionRule(h.t.Context(), id)

@@ -169,7 +169,7 @@ func (s suite) retireSteps(t *testing.T) {
 	ended := false
 	for stop = 1; !ended; stop++ {
 		n = 0
-		_, err := st.Retire(t.Context(), server.Retiring{By: "ann", Now: later})
+		_, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later})
 		if ended = err == nil; !ended && !errors.Is(err, errStep) {
 			t.Fatal(err)
 		}

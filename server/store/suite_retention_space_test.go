@@ -170,7 +170,7 @@ func (s suite) retireFails(t *testing.T) {
 		}
 	}
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
-	report, err := st.Retire(t.Context(), server.Retiring{By: "ann", Now: later, Every: time.Hour})
+	report, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: time.Hour})
 	if !errors.Is(err, errStep) || len(report.Counts) != 2 || report.Counts[0].Sessions != 1 || report.Counts[1].Sessions != 2 {
 		t.Errorf("%+v, %v", report.Counts, err)
 	}
@@ -178,7 +178,7 @@ func (s suite) retireFails(t *testing.T) {
 		t.Errorf("%d sessions of 4 are retired, one failed", n)
 	}
 	// One that fails again and again is not tried at every look.
-	if report, err = st.Retire(t.Context(), server.Retiring{By: "ann", Now: later, Every: time.Hour}); err != nil || !report.Busy {
+	if report, err = st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: time.Hour}); err != nil || !report.Busy {
 		t.Errorf("applied again at once: %+v, %v", report, err)
 	}
 	retire(t, st)
@@ -194,7 +194,7 @@ func (s suite) retireJump(t *testing.T) {
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
 	left := func(now time.Time, every time.Duration) int {
 		t.Helper()
-		if _, err := st.Retire(t.Context(), server.Retiring{By: "ann", Now: now, Every: every}); err != nil {
+		if _, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: now, Every: every}); err != nil {
 			t.Fatal(err)
 		}
 		return len(linesOf(t, st, "s", 0))

@@ -41,7 +41,7 @@ func retire(t *testing.T, st full) server.RetentionReport {
 	var got [3]server.RetentionReport
 	for i := range got {
 		var err error
-		if got[i], err = st.Retire(t.Context(), server.Retiring{Dry: i != 1, By: "ann", Now: later}); err != nil {
+		if got[i], err = st.Retire(t.Context(), server.RetireOptions{Dry: i != 1, By: "ann", Now: later}); err != nil {
 			t.Fatal(err)
 		}
 	}

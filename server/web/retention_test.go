@@ -30,7 +30,7 @@ func TestRetentionOnPages(t *testing.T) {
 		}
 	}
 	apply := func() {
-		_, err := s.store.Retire(t.Context(), server.Retiring{By: "kim", Now: today.Add(100 * 24 * time.Hour)})
+		_, err := s.store.Retire(t.Context(), server.RetireOptions{By: "kim", Now: today.Add(100 * 24 * time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}

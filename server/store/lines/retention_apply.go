@@ -18,7 +18,7 @@ const again = time.Minute
 var errRetainedMoved = errors.New("it changed meanwhile")
 
 // Retire implements server.Retention.
-func (p *Policy) Retire(ctx context.Context, how server.Retiring) (report server.RetentionReport, err error) {
+func (p *Policy) Retire(ctx context.Context, how server.RetireOptions) (report server.RetentionReport, err error) {
 	rules, err := p.RetentionRules(ctx)
 	if err != nil || len(rules) == 0 {
 		return report, err
@@ -50,7 +50,7 @@ func (p *Policy) Retire(ctx context.Context, how server.Retiring) (report server
 	}
 	var failed []error
 	for _, owner := range owners {
-		if err := p.retire(ctx, how, rules, owner, &report); err != nil {
+		if err := p.retireOwner(ctx, how, rules, owner, &report); err != nil {
 			failed = append(failed, fmt.Errorf("apply retention: %w", err))
 		}
 		if ctx.Err() != nil {
@@ -60,8 +60,8 @@ func (p *Policy) Retire(ctx context.Context, how server.Retiring) (report server
 	return report, errors.Join(failed...)
 }
 
-// retire applies the rules to what one owner has. What fails for one session ends nothing for the others.
-func (p *Policy) retire(ctx context.Context, how server.Retiring, rules []server.RetentionRule, owner int64,
+// retireOwner applies the rules to what one owner has. What fails for one session ends nothing for the others.
+func (p *Policy) retireOwner(ctx context.Context, how server.RetireOptions, rules []server.RetentionRule, owner int64,
 	report *server.RetentionReport) (err error) {
 	var failed []error
 	x := &pass{Policy: p, how: how, owner: owner, taken: map[*unit]bool{}, report: report}

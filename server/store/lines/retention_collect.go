@@ -105,7 +105,7 @@ func (c *collector) flush() error {
 		a.seen[c.at], n.Generations = true, 1
 	}
 	err := a.write(c.ctx, c.s, &c.was, func(d sqlstore.Dialect) error {
-		if err := a.lines.Retire(c.ctx, d, c.at, run); err != nil {
+		if err := a.lines.RemoveRun(c.ctx, d, c.at, run); err != nil {
 			return err
 		}
 		_, err := d.Exec(c.ctx, `DELETE FROM cold_streams WHERE owner = ? AND stream = ?`, c.s.owner, c.s.id)

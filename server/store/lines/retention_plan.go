@@ -34,7 +34,7 @@ type file struct{ id, size int64 }
 // pass is one application of the rules to what one owner has.
 type pass struct {
 	*Policy
-	how    server.Retiring
+	how    server.RetireOptions
 	owner  int64
 	units  []*unit
 	guard  *guard

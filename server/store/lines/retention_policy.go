@@ -180,7 +180,7 @@ func (p *Policy) RetentionLog(ctx context.Context, limit int) ([]server.Retentio
 }
 
 // due reports whether the rules have rested for long enough.
-func (p *Policy) due(ctx context.Context, how server.Retiring) (bool, error) {
+func (p *Policy) due(ctx context.Context, how server.RetireOptions) (bool, error) {
 	if how.Every == 0 {
 		return true, nil
 	}
@@ -195,7 +195,7 @@ func (p *Policy) due(ctx context.Context, how server.Retiring) (bool, error) {
 
 // rest has the rules rest, and notes by which time they were applied. One that was interrupted goes on as soon as it
 // can.
-func (p *Policy) rest(ctx context.Context, how server.Retiring) error {
+func (p *Policy) rest(ctx context.Context, how server.RetireOptions) error {
 	if how.Every == 0 {
 		return nil
 	}

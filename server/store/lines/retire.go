@@ -14,9 +14,9 @@ import (
 // ErrGone refuses to retire lines that are not there any more.
 var ErrGone = errors.New("lines were retired meanwhile")
 
-// Retire removes the lines of a run and keeps what is known of them, in a transaction that keeps others from writing
+// RemoveRun removes the lines of a run and keeps what is known of them, in a transaction that keeps others from writing
 // the stream. The caller has read them in one that wrote nothing since. Blocks that have other lines too are made anew.
-func (x *Lines) Retire(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun) error {
+func (x *Lines) RemoveRun(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun) error {
 	if len(r.Lines) == 0 {
 		return nil
 	}
