@@ -11,8 +11,8 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// again is for how long a stream is not derived while more of it is removed.
-const again = time.Minute
+// deriveAfter is how long a stream waits to be derived again while retention still removes lines of it.
+const deriveAfter = time.Minute
 
 // errRetainedMoved says that a session changed, or is kept now. The next application sees it as it is then.
 var errRetainedMoved = errors.New("it changed meanwhile")
@@ -206,7 +206,7 @@ func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sql
 		if err := d.Hold(ctx, sqlstore.HeldOwner, s.owner); err != nil {
 			return err
 		}
-		if err := sqlstore.Keeping(ctx, d); err != nil {
+		if err := sqlstore.LockRetention(ctx, d); err != nil {
 			return err
 		}
 		now, err := stampOf(ctx, sqlstore.Locked{Dialect: d}, s)
@@ -260,7 +260,7 @@ func (a *applying) dropFromIndex(ctx context.Context, d sqlstore.Dialect, s *str
 	case a.rule.What == server.RetireSessions:
 		err = sqlstore.ClearQuotes(ctx, d, x)
 	default:
-		err = sqlstore.ClearTexts(ctx, d, x, time.Now().Add(again))
+		err = sqlstore.ClearTexts(ctx, d, x, time.Now().Add(deriveAfter))
 	}
 	if err != nil {
 		return fmt.Errorf("remove what is derived: %w", err)

@@ -140,7 +140,7 @@ ORDER BY id`, nil, func(row sqlstore.Scanner) (h server.Hold, err error) {
 // AddHold implements server.Retention.
 func (p *Policy) AddHold(ctx context.Context, h server.Hold) (id int64, err error) {
 	err = p.db.Write(ctx, func(d sqlstore.Dialect) error {
-		if err := sqlstore.Keeping(ctx, d); err != nil {
+		if err := sqlstore.LockRetention(ctx, d); err != nil {
 			return err
 		}
 		if id, err = next(ctx, d, "retention_holds"); err != nil {

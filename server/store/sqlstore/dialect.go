@@ -39,9 +39,9 @@ const (
 	HeldKept                             // adding, or looking for, a reason to keep sessions
 )
 
-// Keeping is called in a transaction before it writes, or looks for, a reason to keep sessions: retention removes
-// nothing between its look for such reasons and its end.
-func Keeping(ctx context.Context, d Dialect) error {
+// LockRetention locks retention's lease until the end of a transaction that writes, or looks for, a reason to keep
+// sessions: retention removes nothing between its look for such reasons and its end.
+func LockRetention(ctx context.Context, d Dialect) error {
 	return d.Hold(ctx, HeldKept, 0)
 }
 

@@ -48,7 +48,7 @@ func (k *Keeper) SetMark(ctx context.Context, reader int64, m server.Mark) error
 			_, err := l.Exec(ctx, `DELETE FROM marks WHERE reader = ? AND stream = ?`, reader, m.Stream)
 			return err
 		}
-		if err := Keeping(ctx, l); err != nil {
+		if err := LockRetention(ctx, l); err != nil {
 			return err
 		}
 		n, err := l.Exec(ctx, `

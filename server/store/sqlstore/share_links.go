@@ -13,7 +13,7 @@ func (k *Keeper) AddShareLink(ctx context.Context, x server.ShareLink) (id int64
 	err = k.db.Write(ctx, func(l Dialect) error {
 		err := checkLinks(ctx, l, x)
 		if err == nil {
-			err = Keeping(ctx, l)
+			err = LockRetention(ctx, l)
 		}
 		if err == nil {
 			_, err = l.Exec(ctx, `DELETE FROM share_links WHERE until < ?`, Micros(x.Created.Add(-longOver)))
