@@ -39,8 +39,8 @@ const (
 	HeldKept                             // adding, or looking for, a reason to keep sessions
 )
 
-// LockRetention locks retention's lease until the end of a transaction that writes, or looks for, a reason to keep
-// sessions: retention removes nothing between its look for such reasons and its end.
+// LockRetention makes a transaction that writes, or looks for, a reason to keep sessions wait for others of this kind:
+// retention removes nothing between its look for such reasons and its end.
 func LockRetention(ctx context.Context, d Dialect) error {
 	return d.Hold(ctx, HeldKept, 0)
 }
