@@ -11,6 +11,20 @@ import (
 // downloadPage is how many bytes of lines a Download reads ahead, at least one line.
 const downloadPage = 1 << 20
 
+// Roomer bounds how many bytes of lines longer than LongHead are held at once: a reader who is slow keeps what is
+// written. ErrBusy when a user waits for too long. The caller calls release once.
+type Roomer interface {
+	Room(ctx context.Context, user, bytes int64) (release func(), err error)
+}
+
+// Room is that of a store; without any, there is room for all.
+func Room(ctx context.Context, st Pinner, user, bytes int64) (release func(), err error) {
+	if r, ok := st.(Roomer); ok && user != 0 {
+		return r.Room(ctx, user, bytes)
+	}
+	return func() {}, nil
+}
+
 // ErrShrunk means that lines were removed from a session while it was read.
 var ErrShrunk = errors.New("lines of the session were removed while it was read; ask for it again")
 
@@ -30,6 +44,7 @@ type Download struct {
 	held     bool
 	page     []Line
 	bytes    bytes.Buffer // of the page
+	room     func()       // gives back the room of a longer line; nil: there is none
 }
 
 // OpenDownload opens a stream as View does. The caller closes it.
@@ -83,18 +98,36 @@ func (d *Download) release() error {
 }
 
 // Close implements Snapshot.
-func (d *Download) Close() error { return d.release() }
+func (d *Download) Close() error {
+	d.leave()
+	return d.release()
+}
+
+// leave lets go of a longer line, and of its room.
+func (d *Download) leave() {
+	if d.room != nil {
+		d.bytes = bytes.Buffer{}
+		d.room()
+		d.room = nil
+	}
+}
 
 var errPage = errors.New("the page is full")
 
+// longError is for a line that needs room, of so many bytes.
+type longError int64
+
+func (longError) Error() string { return "the line is longer than what may be read" }
+
 // Lines implements Snapshot. ErrShrunk when lines went away meanwhile. yield does not call it again.
 func (d *Download) Lines(ctx context.Context, s Span, yield func(Line) error) error {
-	left := int64(-1) // lines to come; -1: all are on the first page
+	left := int64(-1)       // lines to come; -1: all are on the first page
+	most := int64(LongHead) // bytes of a line that may be read
 	for s.From < s.To {
 		var found error
 		var more bool
 		err := d.with(ctx, func(snap Snapshot) error {
-			found = d.read(ctx, snap, s)
+			found = d.read(ctx, snap, s, most)
 			if more = errors.Is(found, errPage); !more || left >= 0 {
 				return nil
 			}
@@ -105,11 +138,21 @@ func (d *Download) Lines(ctx context.Context, s Span, yield func(Line) error) er
 		if err != nil {
 			return err
 		}
+		if long, is := errors.AsType[longError](found); is { // nothing of the store is held while this waits
+			d.leave()
+			if d.room, err = Room(ctx, d.store, d.scope.User, int64(long)); err != nil {
+				return err
+			}
+			most = int64(long)
+			continue
+		}
+		most = LongHead
 		for _, l := range d.page {
 			if err := yield(l); err != nil {
 				return err
 			}
 		}
+		d.leave()
 		if !more && found != nil { // what follows is damaged
 			return found
 		}
@@ -127,18 +170,24 @@ func (d *Download) Lines(ctx context.Context, s Span, yield func(Line) error) er
 	return nil
 }
 
-// read reads a page of lines. errPage says that there may be more.
-func (d *Download) read(ctx context.Context, snap Snapshot, s Span) error {
+// read reads a page of lines that have at most so many bytes. errPage says that there may be more, a longError that the
+// first is longer.
+func (d *Download) read(ctx context.Context, snap Snapshot, s Span, most int64) error {
 	d.page = d.page[:0]
 	d.bytes.Reset()
-	if d.bytes.Cap() > 2*downloadPage { // of a huge line
-		d.bytes = bytes.Buffer{}
-	}
 	var ends []int
-	err := snap.Lines(ctx, s, func(l Line) error {
+	part := s
+	if s.Most == 0 || s.Most > most {
+		part.Most = most
+	}
+	err := snap.Lines(ctx, part, func(l Line) error {
 		if len(d.page) > 0 && d.bytes.Len()+len(l.Raw) > downloadPage {
 			return errPage
 		}
+		if l.Cut > 0 && (s.Most == 0 || l.Size() <= s.Most) {
+			return longError(l.Size())
+		}
+		d.bytes.Grow(len(l.Raw)) // of a huge line once, not by doubling
 		d.bytes.Write(l.Raw)
 		ends = append(ends, d.bytes.Len())
 		l.Raw = nil

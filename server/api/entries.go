@@ -22,7 +22,10 @@ import (
 // pageBytes ends a page of entries, whatever its limit; a page has at least one entry.
 const pageBytes = 4 << 20
 
-var errPageFull = errors.New("page full")
+var (
+	errPageFull = errors.New("page full")
+	errLong     = errors.New("the first line of the page is longer than what may be read")
+)
 
 // entries is GET /api/sessions/{id}/entries?after&limit&most&generation&machine&epoch&cursor&replaced: the lines of a
 // view after line after, each as {"line_index","generation","kind"} with "record" (an object as in the file), "data"
@@ -35,25 +38,11 @@ func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key)
 	if err := applyCursor(q, &ref); err != nil {
 		return err
 	}
-	after, err := numberOf(q, "after", 0)
+	from, p, err := askedEntries(q)
 	if err != nil {
 		return err
 	}
-	from := int64(0)
-	if q.Has("after") {
-		from = after + 1
-	}
-	limit, err := numberOf(q, "limit", pageDefault)
-	if err != nil || limit < 1 {
-		return wire.BadRequest("bad_query", "limit is not a number from 1")
-	}
-	most, err := numberOf(q, "most", 0)
-	if err != nil {
-		return err
-	}
-	a := entriesHead{}
-	p := entryPage{limit: int(min(limit, pageMax)), most: most, last: -1}
-	err = s.view(r, who, ref, func(ctx context.Context, snap server.Snapshot) error {
+	look := func(ctx context.Context, snap server.Snapshot) error {
 		if snap.Session().SessionID != ref.SessionID {
 			return wire.BadRequest("bad_query", "cursor is of another session")
 		}
@@ -65,17 +54,44 @@ func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key)
 			return err
 		}
 		x := snap.Session()
-		a = entriesHead{x.SessionID, x.Machine, x.Epoch, v.Generation.Number, nil, nil, nil}
+		p.head = entriesHead{x.SessionID, x.Machine, x.Epoch, v.Generation.Number, nil, nil, nil}
 		if p.more {
-			c := cursor{a.Generation, p.last, x.ID, a.Epoch}.String()
-			a.Next, a.Cursor = &p.last, &c
+			c := cursor{v.Generation.Number, p.last, x.ID, x.Epoch}.String()
+			p.head.Next, p.head.Cursor = &p.last, &c
 		}
 		return nil
-	})
+	}
+	err = s.view(r, who, ref, look)
+	for errors.Is(err, errLong) { // nothing of the store is held while this waits
+		release, rerr := server.Room(r.Context(), s.store, who.User.ID, p.wants)
+		if rerr != nil {
+			return rerr
+		}
+		defer release() // of all: once, unless the line grows meanwhile
+		p.whole = p.wants
+		err = s.view(r, who, ref, look)
+	}
 	if err != nil {
 		return err
 	}
-	return s.answerEntries(w, a, p.json)
+	return s.answerEntries(w, p.head, p.json)
+}
+
+// askedEntries are the first line and the limits of a page.
+func askedEntries(q url.Values) (from int64, p entryPage, err error) {
+	after, err := numberOf(q, "after", 0)
+	if err != nil {
+		return 0, p, err
+	}
+	if q.Has("after") {
+		from = after + 1
+	}
+	limit, err := numberOf(q, "limit", pageDefault)
+	if err != nil || limit < 1 {
+		return 0, p, wire.BadRequest("bad_query", "limit is not a number from 1")
+	}
+	most, err := numberOf(q, "most", 0)
+	return from, entryPage{limit: int(min(limit, pageMax)), most: most, whole: server.LongHead, last: -1}, err
 }
 
 // entriesHead is a page of entries, without them.
@@ -149,8 +165,11 @@ func (s *Server) answerEntries(w http.ResponseWriter, head entriesHead, entries 
 
 // entryPage collects entries as JSON, joined by commas.
 type entryPage struct {
+	head       entriesHead
 	limit      int
 	most       int64 // bytes of a line; 0: any
+	whole      int64 // bytes of a line that there is room for, if most allows more
+	wants      int64 // after errLong: bytes of the first line
 	generation int64
 	json       []byte
 	count      int
@@ -161,7 +180,10 @@ type entryPage struct {
 // read fills the page with lines of spans, or with bytes that others replaced.
 func (p *entryPage) read(ctx context.Context, snap server.Snapshot, spans []server.Span, replaced bool) (err error) {
 	for _, span := range spans {
-		p.generation, span.Most = span.Generation, p.most
+		p.generation, span.Most = span.Generation, p.whole
+		if p.most > 0 {
+			span.Most = min(p.most, p.whole)
+		}
 		if replaced {
 			err = snap.Replaced(ctx, span, p.addReplaced)
 		} else {
@@ -177,18 +199,20 @@ func (p *entryPage) read(ctx context.Context, snap server.Snapshot, spans []serv
 	return nil
 }
 
-// addReplaced adds bytes that others replaced. A page ends between two lines, because the next one begins after a line.
+// addReplaced adds bytes that others replaced. A page ends between two lines, because the next one begins after a line:
+// of a line with more than a page of them, the lengths of those that follow, up to pageMax.
 func (p *entryPage) addReplaced(l server.Line, _ time.Time) error {
-	if l.Index != p.last && p.full(l) {
-		p.more = true
-		return errPageFull
+	if l.Index != p.last {
+		return p.add(l)
 	}
-	p.append(l)
+	if p.count < pageMax {
+		p.append(l, p.long(l) || len(p.json)+len(l.Raw) > pageBytes)
+	}
 	return nil
 }
 
 func (p *entryPage) full(l server.Line) bool {
-	return p.count >= p.limit || p.count > 0 && !p.long(l) && len(p.json)+len(l.Raw) > pageBytes
+	return p.count >= p.limit || p.count > 0 && !p.long(l) && (l.Size() > p.whole || len(p.json)+len(l.Raw) > pageBytes)
 }
 
 // long is for a line of which only the length is told.
@@ -199,11 +223,16 @@ func (p *entryPage) add(l server.Line) error {
 		p.more = true
 		return errPageFull
 	}
-	p.append(l)
+	if l.Size() > p.whole && !p.long(l) {
+		p.wants = l.Size()
+		return errLong
+	}
+	p.append(l, p.long(l))
 	return nil
 }
 
-func (p *entryPage) append(l server.Line) {
+// append adds a line, or only its length.
+func (p *entryPage) append(l server.Line, length bool) {
 	if p.count > 0 {
 		p.json = append(p.json, ',')
 	}
@@ -216,7 +245,7 @@ func (p *entryPage) append(l server.Line) {
 	p.json = append(p.json, `,"kind":"`...)
 	p.json = append(p.json, l.Kind.String()...)
 	p.json = append(p.json, `",`...)
-	if p.long(l) {
+	if length {
 		p.json = strconv.AppendInt(append(p.json, `"bytes":`...), l.Size(), 10)
 	} else {
 		p.appendContent(l)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -116,10 +117,10 @@ func exportDocument(ctx context.Context, w io.Writer, snap server.Snapshot, sess
 	if _, err := fmt.Fprintf(w, `{"schema_version":1,"session":%s,"entries":[`, head); err != nil {
 		return err
 	}
-	p := entryPage{limit: 1}
+	p := entryPage{limit: 1, whole: math.MaxInt64}
 	first := true
 	err = eachLine(ctx, snap, func(generation int64, l server.Line) error {
-		p = entryPage{limit: 1, generation: generation, json: p.json[:0]}
+		p = entryPage{limit: 1, whole: math.MaxInt64, generation: generation, json: p.json[:0]}
 		if !first {
 			p.json = append(p.json, ',')
 		}

@@ -86,3 +86,32 @@ func racing() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" })
 }
+
+// TestReplacedIsBounded: of a line that was replaced over and over, a page has some bytes, and the lengths of the others.
+func TestReplacedIsBounded(t *testing.T) {
+	r := newRig(t)
+	const size, times = 1 << 20, 9
+	for i := range times {
+		r.post(fmt.Sprintf(`{"session_id":"s","project_hash":"ph","entries":[{"line_index":0,"n":%d,"text":%q}]}`, i, strings.Repeat("x", size)))
+	}
+	var page struct {
+		Entries []struct {
+			Line   int64          `json:"line_index"`
+			Record map[string]any `json:"record"`
+			Bytes  int            `json:"bytes"`
+		} `json:"entries"`
+		Next *int64 `json:"next"`
+	}
+	r.getJSON("/api/sessions/s/entries?replaced=1", &page)
+	whole := 0
+	for _, e := range page.Entries {
+		if e.Record != nil {
+			whole++
+		} else if e.Bytes < size {
+			t.Errorf("neither a record nor its length: %+v", e)
+		}
+	}
+	if len(page.Entries) != times-1 || whole != 3 || page.Next != nil {
+		t.Errorf("%d replaced ones, %d of them whole, next %v", len(page.Entries), whole, page.Next)
+	}
+}

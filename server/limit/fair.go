@@ -23,13 +23,14 @@ type fairStore struct {
 
 	slots     *Slots
 	snapshots *Slots
+	huge      *Bytes
 }
 
 // NewFair bounds the questions to st. Half of the processors answer them at most, two at least, and for one user half
 // of those: the others are for lines that come in.
 func NewFair(st server.Store) *fairStore {
 	return &fairStore{Store: st, slots: NewUserSlots(atOnce(), PerUser()),
-		snapshots: NewUserSlots(1<<10, snapshotsOfOne)}
+		snapshots: NewUserSlots(1<<10, snapshotsOfOne), huge: NewBytes(hugeBytes, hugeOfOne)}
 }
 
 // snapshotsOfOne is how many snapshots one user, or the links that a user made, may have open: a store has few, and who

@@ -132,8 +132,9 @@ type site struct {
 	t        testing.TB
 	url      string
 	store    *sqlite.Store
-	viewer   server.User
-	ann, eve string // keys: of a member, of a viewer
+	viewer   server.User // eve
+	other    server.User // ann
+	ann, eve string      // keys: of a member, of a viewer
 }
 
 func newSite(t testing.TB, wrap func(server.Store, *site) server.Store) *site {
@@ -155,6 +156,8 @@ func newSite(t testing.TB, wrap func(server.Store, *site) server.Store) *site {
 		}
 		if name == "eve" {
 			s.viewer = u
+		} else {
+			s.other = u
 		}
 	}
 	web := httptest.NewServer(api.New(wrap(st, s), auth.New(st, nil), server.NewHub(st)).Handler())
