@@ -309,14 +309,7 @@ func passThrough(args []string, ended func()) (code int, err error) {
 			running = false
 		}
 	}
-	end := time.Now()
-	go func() {
-		for s := range signals {
-			if !fromTerminal(s) || time.Since(end) > pressedTwice {
-				ended()
-			}
-		}
-	}()
+	go afterEnd(time.Now(), signals, fromTerminal, ended)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exitCode(exit.ProcessState), nil
 	}
@@ -324,4 +317,13 @@ func passThrough(args []string, ended func()) (code int, err error) {
 		return exitCannotRun, fmt.Errorf("run %s: %w", args[0], err)
 	}
 	return show.ExitOK, nil
+}
+
+// afterEnd calls ended for each signal that is not meant for the command, which is over since end.
+func afterEnd(end time.Time, signals <-chan os.Signal, typed func(os.Signal) bool, ended func()) {
+	for s := range signals {
+		if !typed(s) || time.Since(end) > pressedTwice {
+			ended()
+		}
+	}
 }

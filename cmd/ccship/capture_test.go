@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestPressedTwice: Ctrl-C within a second of a command's end is meant for the command. Later, or sent by another
+// program at any time, a signal ends the wait for the server.
+func TestPressedTwice(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		since time.Duration
+		sent  os.Signal
+		ends  int
+	}{
+		{"at once", 0, os.Interrupt, 0},
+		{"within the second", time.Second, os.Interrupt, 0},
+		{"after it", time.Second + 1, os.Interrupt, 1},
+		{"sent by a program", 0, os.Kill, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				signals, ends := make(chan os.Signal), 0
+				typed := func(s os.Signal) bool { return s == os.Interrupt }
+				go afterEnd(time.Now(), signals, typed, func() { ends++ })
+				<-time.After(c.since)
+				signals <- c.sent
+				close(signals)
+				synctest.Wait()
+				if ends != c.ends {
+					t.Errorf("%d waits are ended, want %d", ends, c.ends)
+				}
+			})
+		})
+	}
+}
