@@ -26,6 +26,8 @@ type Shown struct {
 	ForkedFrom  string       `json:"forked_from,omitempty"` // the session whose history this one begins with
 	Generations []Generation `json:"generations"`           // on the server, the oldest first
 	Last        []Message    `json:"last"`                  // messages, the newest last
+	// Commits that `ccship why` was asked about, the newest first.
+	Commits []remote.Commit `json:"commits,omitempty"`
 	// Retention is nil where no rule of the server is about the session.
 	Retention *remote.Retention `json:"retention,omitempty"`
 }
@@ -83,8 +85,9 @@ func (l *Library) Show(ctx context.Context, session string, v View) (Shown, erro
 		disk[file.Session] = file
 	}
 	out := Shown{
-		SchemaVersion: control.SchemaVersion, Item: l.item(&full, disk), Lines: full.Lines, Model: full.Summary.Model, Branch: full.Summary.Branch,
-		StartedAt: full.Summary.Started, ForkedFrom: full.ForkedFrom,
+		SchemaVersion: control.SchemaVersion, Item: l.item(&full, disk), Lines: full.Lines,
+		Model: full.Summary.Model, Branch: full.Summary.Branch,
+		StartedAt: full.Summary.Started, ForkedFrom: full.ForkedFrom, Commits: full.Commits,
 		Generations: []Generation{}, Last: []Message{},
 	}
 	if full.Retention != (remote.Retention{}) {

@@ -36,6 +36,15 @@ type Session struct {
 	ForkedFrom  string        `json:"forked_from"` // session; not in lists
 	Retention   Retention     `json:"retention"`   // not in lists
 	Generations []Past        `json:"generations"` // of one epoch; not in lists
+	Commits     []Commit      `json:"commits"`     // not in lists
+}
+
+// Commit is how much of a commit a session wrote, as the server was asked.
+type Commit struct {
+	Commit string    `json:"commit"`
+	At     time.Time `json:"at"`
+	Added  int64     `json:"added"`
+	Lines  int64     `json:"lines"`
 }
 
 // SessionCopy is another transcript of a session, which has nothing that the session has not.

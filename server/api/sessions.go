@@ -158,13 +158,19 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key)
 		if err != nil {
 			return nil, err
 		}
+		commits, err := s.store.Commits(ctx, server.ScopeOf(who.User), x.Owner, x.ID)
+		if err != nil {
+			return nil, err
+		}
 		a := struct {
 			foundAnswer
-			ForkedFrom  string             `json:"forked_from"` // "" for none
-			Retention   retentionAnswer    `json:"retention"`
+			ForkedFrom  string               `json:"forked_from"` // "" for none
+			Commits     []server.CommitShare `json:"commits"`
+			Retention   retentionAnswer      `json:"retention"`
 			EpochList   []epochAnswer      `json:"epoch_list"`
 			Generations []generationAnswer `json:"generations"`
 		}{foundAnswer: s.answerFound(x, facts, usage, names), ForkedFrom: origin, Retention: retentionAnswerOf(keeping)}
+		a.Commits = append([]server.CommitShare{}, commits...)
 		for _, e := range snap.Epochs() {
 			a.EpochList = append(a.EpochList, epochAnswer{e.Name, e.First})
 		}

@@ -23,7 +23,7 @@ type whyAnswer struct {
 const maxWhy = 8 << 20
 
 // why is GET /api/why?q&lines, and POST for what does not fit into an address: which sessions wrote the lines of
-// commits, and for which prompts.
+// commits, and for which prompts. POST notes at sessions what they wrote of the commits.
 func (s *Server) why(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	f := newQuery(r.URL.Query(), nil)
 	each := f.Text("lines") == "1"
@@ -36,7 +36,7 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, who server.Key) err
 		f.Fail("q", "what POST takes, as JSON")
 		return f.Err
 	}
-	ask := recall.WhyQuery{Commits: q.Commits, Lines: each, URL: s.lineURL(r)}
+	ask := recall.WhyQuery{Commits: q.Commits, Lines: each, URL: s.lineURL(r), Share: r.Method == http.MethodPost}
 	if err := ask.Check(); err != nil {
 		return wire.BadRequest("bad_request", err.Error())
 	}
@@ -51,9 +51,12 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, who server.Key) err
 		}
 		return names[owner]
 	}
-	answers, err := recall.Why(r.Context(), s.store, server.ScopeOf(who.User), users, ask)
+	answers, shares, err := recall.Why(r.Context(), s.store, server.ScopeOf(who.User), users, ask)
 	if err != nil {
 		return err
+	}
+	if err := s.store.KeepCommits(r.Context(), shares); err != nil { // an answer is worth more than that it is noted
+		s.logOf(r).Warn("commits are not noted at their sessions", "error", err)
 	}
 	if answers == nil {
 		answers = []provenance.Answer{}

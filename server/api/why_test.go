@@ -125,10 +125,81 @@ func TestWhyAgent(t *testing.T) {
 		`"parent_session_id":null`, `"parent_session_id":"s"`, 1)
 	r.post(agent)
 	r.waitDerived()
-	got := string(r.send("POST", "/api/why", asking(t, "cart.go", line), 200).body)
+	question := strings.Replace(asking(t, "cart.go", line), "c0ffee", strings.Repeat("c0", 20), 1)
+	got := string(r.send("POST", "/api/why", question, 200).body)
 	for _, want := range []string{`"session_id":"s"`, `"line":0,"lines":1`, `"text":"write s"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s lacks %s", got, want)
 		}
 	}
+	if got := string(r.get("/api/sessions/s").body); !strings.Contains(got, `"added":1,"lines":1`) {
+		t.Errorf("the session does not show what its agent wrote: %s", got)
+	}
+}
+
+// TestWhyIsNoted: a session shows how much of a commit it wrote once its user or an owner has asked, the same to all who
+// may read it: whatever others wrote does not count, so that nobody learns of a session that they may not read.
+func TestWhyIsNoted(t *testing.T) {
+	owner := newRig(t)
+	ann, bob, eve := owner.person("ann", server.Member), owner.person("bob", server.Member), owner.person("eve", server.Viewer)
+	const first, second, third = "func total(c Cart) int {", "	return sumOfPrices(c)", "var taxes = ratesOfTheYear()"
+	question := func(commit string, lines ...string) string {
+		return strings.Replace(asking(t, "shop/cart.go", lines...), "c0ffee", strings.Repeat(commit, 20), 1)
+	}
+	about := question("c0", first, second, "}", third, "var byHand = \"a line of Kim's\"")
+	noted := func(r *rig, session string) string {
+		t.Helper()
+		a := r.get("/api/sessions/" + session)
+		if a.status != 200 {
+			return fmt.Sprint(a.status)
+		}
+		var out []string
+		for _, c := range decode[struct{ Commits []server.CommitShare }](t, a).Commits {
+			out = append(out, fmt.Sprintf("%.4s %d of %d", c.Commit, c.Lines, c.Added))
+		}
+		return strings.Join(out, ", ")
+	}
+	want := func(when string, r *rig, session, want string) {
+		t.Helper()
+		if got := noted(r, session); got != want {
+			t.Errorf("%s: %s shows %q, want %q", when, session, got, want)
+		}
+	}
+	ann.post(written("anns", "10:00", "/home/ann/shop/cart.go", first+"\n"+second+"\n}\n").body("anns"))
+	owner.waitDerived()
+	ann.send("POST", "/api/why", about, 200)
+	want("asked by ann", ann, "anns", "c0c0 3 of 5")
+	before := string(ann.get("/api/sessions/anns").body)
+
+	bob.post(written("bobs", "11:00", "/home/bob/shop/cart.go", first+"\n"+second+"\n"+third+"\n").body("bobs"))
+	owner.waitDerived()
+	want("not asked by bob", bob, "bobs", "")
+	for _, r := range []*rig{ann, owner, bob} {
+		r.send("POST", "/api/why", about, 200)
+	}
+	want("asked by all", bob, "bobs", "c0c0 3 of 5")
+	want("asked by all", owner, "bobs", "c0c0 3 of 5")
+	want("asked by all", bob, "anns", "404")
+	if after := string(ann.get("/api/sessions/anns").body); after != before {
+		t.Errorf("ann learns of bob's session: %s, before %s", after, before)
+	}
+
+	ann.send("POST", "/api/shares", `{"with":"bob","project":"ph"}`, 201)
+	ann.send("POST", "/api/shares", `{"with":"eve","project":"ph"}`, 201)
+	want("shared", bob, "anns", "c0c0 3 of 5")
+	for _, r := range []*rig{bob, eve} {
+		r.send("POST", "/api/why", question("d0", first, second), 200)
+	}
+	want("of a commit that others say there is", ann, "anns", "c0c0 3 of 5")
+	want("of one that its user says there is", bob, "bobs", "c0c0 3 of 5, d0d0 2 of 2")
+	ann.send("GET", "/api/why?q="+url.QueryEscape(question("e0", first, second)), "", 200)
+	ann.send("POST", "/api/why", asking(t, "shop/cart.go", first, second), 200)
+	want("by reading, and without a whole hash", ann, "anns", "c0c0 3 of 5")
+	owner.send("POST", "/api/why", question("f0", third, first), 200)
+	want("asked by an owner", bob, "bobs", "c0c0 3 of 5, d0d0 2 of 2, f0f0 2 of 2")
+	want("asked by an owner", ann, "anns", "c0c0 3 of 5, f0f0 1 of 2")
+
+	ann.send("DELETE", "/api/sessions/anns", "", 200)
+	want("forgotten", owner, "anns", "404")
+	want("another one forgotten", bob, "bobs", "c0c0 3 of 5, d0d0 2 of 2, f0f0 2 of 2")
 }

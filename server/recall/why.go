@@ -20,6 +20,7 @@ const (
 	whyEdit       = 8         // what an edit takes beside its lines
 	maxWhyHeld    = 4_000_000 // lines of edits that are compared with a commit's files
 	whyPrompts    = 200       // of a session that are looked through for an agent's
+	maxShared     = 400_000   // lines and files, of each session that a commit is compared with alone
 )
 
 // Written is what sessions that a scope sees wrote to the files of commits.
@@ -49,11 +50,12 @@ type promptKey struct {
 	at      time.Time
 }
 
-// Why tells what is known of a commit, with each line if lines is set. users are the names of users. server.ErrBusy
-// when the time for an answer does not suffice.
+// Why tells what is known of commits, with each line if lines is set. users are the names of users. server.ErrBusy
+// when the time for an answer does not suffice. With Share set, shares are what single sessions wrote.
 func Why(ctx context.Context, st Store, scope server.Scope, users func(int64) string, q WhyQuery) (
-	out []provenance.Answer, err error) {
+	out []provenance.Answer, shares []server.CommitShare, err error) {
 	err = within(ctx, func(ctx context.Context) error {
+		left := maxShared
 		for _, c := range q.Commits {
 			w := newWritten(ctx, st, scope, users)
 			w.URL = q.URL
@@ -65,10 +67,17 @@ func Why(ctx context.Context, st Store, scope server.Scope, users func(int64) st
 			if w.err != nil {
 				return w.err
 			}
+			if q.Share {
+				some, err := w.shares(c, lists, &left)
+				if err != nil {
+					return err
+				}
+				shares = append(shares, some...)
+			}
 		}
 		return nil
 	})
-	return out, err
+	return out, shares, err
 }
 
 func newWritten(ctx context.Context, st Store, scope server.Scope, users func(int64) string) *Written {
@@ -80,6 +89,7 @@ func newWritten(ctx context.Context, st Store, scope server.Scope, users func(in
 type WhyQuery struct {
 	Commits []provenance.Commit
 	Lines   bool
+	Share   bool // what single sessions wrote too
 	URL     func(x server.Session, line int64) string
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // editsGone: what a session wrote is as little there as its line is: masked, it has the hash of the token, and retired
-// it has none.
+// it has none. What was answered by its edits goes with them.
 func (s suite) editsGone(t *testing.T) {
 	st := s.open(t)
 	const line = `var key = "` + needle + `" // of the shop`
@@ -45,7 +45,20 @@ func (s suite) editsGone(t *testing.T) {
 			t.Errorf("%s: %d with the secret, %d with its token, %d others; want %d, %d, %d", when, got[0], got[1], got[2], secret, token, other)
 		}
 	}
+	asked := func(when string, keep bool) {
+		t.Helper()
+		opened(t, st, "s", func(snap server.Snapshot) {
+			x := snap.Session()
+			if list, err := st.Commits(t.Context(), all, x.Owner, x.ID); len(list) > 0 || err != nil {
+				t.Errorf("%s: %v, %v", when, list, err)
+			}
+			if keep {
+				keepCommit(t, st, x, "c0ffee", start, 2)
+			}
+		})
+	}
 	want("written", 1, 0, 1)
+	asked("written", true)
 
 	var m *server.Masking
 	opened(t, st, "s", func(snap server.Snapshot) {
@@ -53,12 +66,14 @@ func (s suite) editsGone(t *testing.T) {
 	})
 	expect(t, "masked", mask(t, st, m), server.Masked{Lines: 1})
 	want("masked", 0, 0, 0)
+	asked("masked", true)
 	understand(t, st)
 	want("derived from what is masked", 0, 1, 1)
 
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 30 * day})
 	retire(t, st)
 	want("retired", 0, 0, 0)
+	asked("retired", false)
 	understand(t, st)
 	want("derived from what is retired", 0, 0, 0)
 }

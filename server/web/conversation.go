@@ -62,6 +62,7 @@ type header struct {
 	Parent      string // address
 	Origin      string // address of the session that it is a fork of
 	Agents      []agentRow
+	Commits     []server.CommitShare // as `ccship why` was asked
 	Drops       int64
 	Keeping     server.RetentionOutlook
 	Generations int
@@ -189,6 +190,9 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 	}
 	s.Short = h.S.Short
 	if err := v.findAgents(ctx, scope, h); err != nil {
+		return err
+	}
+	if h.Commits, err = v.store.Commits(ctx, scope, h.S.Owner, h.S.ID); err != nil {
 		return err
 	}
 	h.Live = v.isLive(h.S.Active)

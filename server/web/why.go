@@ -91,7 +91,7 @@ func (v *Viewer) why(w http.ResponseWriter, r *http.Request, who server.Login) e
 	if err != nil || len(commits) == 0 || ask.Check() != nil {
 		return page.BadRequestError("The address must be one that `ccship why COMMIT --link` printed.")
 	}
-	answers, err := recall.Why(r.Context(), v.store, server.ScopeOf(who.User), v.userNames(r.Context()), ask)
+	answers, _, err := recall.Why(r.Context(), v.store, server.ScopeOf(who.User), v.userNames(r.Context()), ask)
 	if err != nil {
 		return err
 	}

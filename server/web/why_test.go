@@ -2,6 +2,8 @@ package web_test
 
 import (
 	"fmt"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,35 @@ func TestWhyPage(t *testing.T) {
 	}
 }
 
+// TestSessionCommits: a session's page shows how much of commits it wrote, until they are gone, to who may read it; not to
+// who has a link, nor in any other session.
+func TestSessionCommits(t *testing.T) {
+	s := loggedIn(t)
+	s.tour(t)
+	s.put(t, head("other"), `{"type":"user","uuid":"u","message":{"role":"user","content":"another one"}}`)
+	mustLack(t, s.get(t, sessionPath(tourID, "")), `id="commits"`)
+	at, err := s.store.Resolve(t.Context(), server.Scope{All: true}, server.Ref{SessionID: tourID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.Repeat("c0ffee12", 5)
+	err = s.store.KeepCommits(t.Context(), []server.CommitShare{{Owner: at.Owner, Stream: at.Stream, Commit: name,
+		At: today.Add(-time.Hour), Added: 71, Lines: 64}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustHave(t, s.get(t, sessionPath(tourID, "")), `id="commits"`, `<code title="`+name+`">c0ffee12c0f…</code>`, "64 of 71 lines")
+	mustLack(t, s.get(t, sessionPath("other", "")), `id="commits"`)
+	form := s.do(t, "POST", sessionPath(tourID, "/share"), url.Values{"expires": {"7d"}}, nil)
+	link := s.get(t, regexp.MustCompile(`/s/[A-Z2-7]{26,}`).FindString(form.body))
+	mustHave(t, link, "Outline")
+	mustLack(t, link, "c0ffee12", "64 of 71")
+	s.login(t, s.addKey(t, s.addUser(t, "ana", server.Member), "tower"))
+	if a := s.do(t, "GET", sessionPath(tourID, ""), nil, nil); a.code != 404 {
+		t.Errorf("another member: %d", a.code)
+	}
+}
+
 // TestFileTurns: a conversation leads to all turns that wrote a file, on whatever machine its repository lies; nobody sees
 // another one's.
 func TestFileTurns(t *testing.T) {
@@ -61,12 +92,22 @@ func TestFileTurns(t *testing.T) {
 	stranger := head("three")
 	stranger.Cwd, stranger.ProjectHash = "/home/kim/other", "sha-of-other"
 	s.put(t, stranger, append([]string{ask("06", "Another cart")}, edit("e6", "06", "/home/kim/other/src/cart.go", "func another() int {")...)...)
+	agent := head("one/agent-1")
+	agent.Parent, agent.Cwd, agent.ProjectHash = "one", "/home/kim/shop", "sha-of-shop"
+	var records []string
+	for _, l := range edit("e7", "04", "/home/kim/shop/src/cart.go", "func rebate() int {") {
+		records = append(records, strings.Replace(l, "{", `{"sessionId":"one","isSidechain":true,`, 1))
+	}
+	s.put(t, agent, records...)
 	s.login(t, s.key)
 	const page = "/why?file=src%2Fcart.go&project=sha-of-shop"
 	mustHave(t, s.get(t, sessionPath("one", "")), `href="/why?file=src%2Fcart.go&amp;project=sha-of-shop"`)
 	got := s.get(t, page)
-	mustHave(t, got, "Round the totals", "Now the taxes", "Log the cart", "2 edits", "1 edit", `href="/sessions/one/L/7`)
+	mustHave(t, got, "Round the totals", "Now the taxes", "Log the cart", "1 edit", `href="/sessions/one/L/7`)
 	mustLack(t, got, "Another cart")
+	if n := strings.Count(got, "2 edits"); n != 2 {
+		t.Errorf("%d turns have two edits, one of them with its agent's: %s", n, got)
+	}
 	if a, b, c := strings.Index(got, "Log the cart"), strings.Index(got, "Now the taxes"), strings.Index(got, "Round the totals"); a > b || b > c {
 		t.Errorf("turns are not the newest first: %d %d %d", a, b, c)
 	}

@@ -262,6 +262,15 @@ CREATE TABLE edits (
 );
 CREATE INDEX edits_name ON edits (name, owner, at);
 
+-- How much of commits sessions wrote, as somebody asked: each for itself, whatever others wrote of the same lines.
+CREATE TABLE commits (
+  owner bigint NOT NULL, stream bigint NOT NULL,
+  name text COLLATE "C" NOT NULL, -- hash of the commit
+  at bigint NOT NULL, added bigint NOT NULL, lines bigint NOT NULL,
+  PRIMARY KEY (owner, stream, name),
+  CONSTRAINT commits_stream_fkey FOREIGN KEY (owner, stream) REFERENCES streams (owner, id) ON DELETE CASCADE
+);
+
 -- Lines that a rewrite of their file dropped.
 CREATE TABLE drops (
   owner bigint NOT NULL, stream bigint NOT NULL, epoch bigint NOT NULL, generation bigint NOT NULL,

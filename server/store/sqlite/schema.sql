@@ -248,6 +248,14 @@ CREATE TABLE edits (
 ) WITHOUT ROWID;
 CREATE INDEX edits_name ON edits (name, owner, at);
 
+-- How much of commits sessions wrote, as somebody asked: each for itself, whatever others wrote of the same lines.
+CREATE TABLE commits (
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL,
+  name TEXT NOT NULL, -- hash of the commit
+  at INTEGER NOT NULL, added INTEGER NOT NULL, lines INTEGER NOT NULL,
+  PRIMARY KEY (owner, stream, name)
+) WITHOUT ROWID;
+
 -- Lines that a rewrite of their file dropped.
 CREATE TABLE drops (
   owner INTEGER NOT NULL, stream INTEGER NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL,

@@ -54,10 +54,12 @@ DO UPDATE SET name = excluded.name, at = excluded.at, data = excluded.data`, arg
 	return nil
 }
 
-// RemoveEdits removes all edits of a stream.
+// RemoveEdits removes all edits of a stream, and what was answered by them.
 func RemoveEdits(ctx context.Context, l Dialect, owner, stream int64) error {
-	if _, err := l.Exec(ctx, `DELETE FROM edits WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
-		return fmt.Errorf("remove edits: %w", err)
+	for _, table := range []string{"edits", "commits"} {
+		if _, err := l.Exec(ctx, `DELETE FROM `+table+` WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
+			return fmt.Errorf("remove %s: %w", table, err)
+		}
 	}
 	return nil
 }
@@ -139,7 +141,8 @@ func (t Timelines) EditsOf(ctx context.Context, scope server.Scope, q server.Edi
 	}
 	out, err := List(ctx, t.On, `
 SELECT e.stream, e.owner, e.line, e.at, e.data, s.session_id, s.parent, s.machine, s.project_hash,
-  coalesce(nullif(f.title, ''), f.first_prompt, ''), coalesce(f.copy, 0)
+  coalesce(nullif(f.title, ''), f.first_prompt, ''),
+  CASE s.parent WHEN '' THEN coalesce(f.copy, 0) ELSE 0 END -- an agent's records name its session
 FROM edits e JOIN streams s ON s.owner = e.owner AND s.id = e.stream
 LEFT JOIN facts f ON f.owner = s.owner AND f.stream = s.id
 `+f.Where()+` ORDER BY e.at DESC, e.stream, e.line LIMIT ?`, append(f.Args, q.Limit),

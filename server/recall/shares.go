@@ -1,0 +1,64 @@
+package recall
+
+import (
+	"regexp"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript/provenance"
+)
+
+var fullHash = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// shares are what sessions wrote of a commit, each compared with it alone: who may read one of them learns nothing of
+// the others. They are those of the user who asks, and all for an owner, because a question can name any commit: nobody
+// else puts one on a session's page. left is how much more is compared.
+func (w *Written) shares(c provenance.Commit, lists [][]provenance.Candidate, left *int) (out []server.CommitShare,
+	err error) {
+	if c.Bot || !fullHash.MatchString(c.Name) {
+		return nil, nil
+	}
+	type place struct{ file, at int }
+	places, size := map[int][]place{}, len(c.Files)
+	for i, list := range lists {
+		size += len(c.Files[i].Lines)
+		for at := range list {
+			x := &list[at]
+			if owner := w.list[x.Session].Owner; len(x.Sums) > 0 && !x.Copied && (w.scope.All || owner == w.scope.User) {
+				places[x.Session] = append(places[x.Session], place{i, at})
+			}
+		}
+	}
+	alone := make([][]provenance.Candidate, len(lists))
+	for at := range w.list {
+		if len(places[at]) == 0 || *left < size {
+			continue
+		}
+		*left -= size
+		clear(alone)
+		for _, p := range places[at] {
+			alone[p.file] = append(alone[p.file], lists[p.file][p.at])
+		}
+		d := provenance.Decide(c, alone)
+		lines := d.Added
+		for _, n := range d.NotProven {
+			lines -= n
+		}
+		if lines == 0 {
+			continue
+		}
+		x := w.list[at]
+		stream := x.Stream
+		if x.Parent != "" {
+			parent, err := w.parent(x)
+			if err != nil {
+				return nil, err
+			}
+			if stream = parent.ID; stream == 0 {
+				continue // only its agents are stored
+			}
+		}
+		out = append(out, server.CommitShare{Owner: x.Owner, Stream: stream, Commit: c.Name, At: c.At,
+			Added: int64(d.Added), Lines: int64(lines)})
+	}
+	return out, nil
+}

@@ -1,0 +1,83 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+func keepCommit(t *testing.T, st full, x server.Session, commit string, at time.Time, lines int64) {
+	t.Helper()
+	share := server.CommitShare{Owner: x.Owner, Stream: x.ID, Commit: commit, At: at, Added: 9, Lines: lines}
+	if err := st.KeepCommits(t.Context(), []server.CommitShare{share}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// commits: who may read a session learns its shares of commits, the newest ones; they go with the session, and outlive
+// that it is derived anew.
+func (s suite) commits(t *testing.T) {
+	st := s.open(t)
+	var users [2]server.User
+	for i, name := range []string{"ann", "bob"} {
+		var err error
+		if users[i], err = st.AddUser(t.Context(), name, server.Member, start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ann, bob := users[0].ID, users[1].ID
+	for _, name := range []string{"a", "b"} {
+		b := batch(name, object(0, "{}"))
+		b.Owner, b.Head.ProjectHash = ann, "of "+name
+		put(t, st, b)
+	}
+	var a, b server.Session
+	opened(t, st, "a", func(snap server.Snapshot) { a = snap.Session() })
+	opened(t, st, "b", func(snap server.Snapshot) { b = snap.Session() })
+	has := func(scope server.Scope, x server.Session, want string) {
+		t.Helper()
+		list, err := st.Commits(t.Context(), scope, x.Owner, x.ID)
+		var got []string
+		for _, c := range list {
+			got = append(got, fmt.Sprintf("%s:%d/%d", c.Commit, c.Lines, c.Added))
+		}
+		if out := strings.Join(got, " "); err != nil || out != want {
+			t.Errorf("%s in %+v: %q, %v; want %q", x.SessionID, scope, out, err, want)
+		}
+	}
+	own, other := server.Scope{User: ann}, server.Scope{User: bob}
+	keepCommit(t, st, a, "first", start, 4)
+	keepCommit(t, st, a, "second", start.Add(time.Minute), 5)
+	keepCommit(t, st, b, "first", start, 6)
+	keepCommit(t, st, a, "first", start, 7)
+	keepCommit(t, st, server.Session{Owner: ann, ID: 999_999}, "first", start, 1)
+	keepCommit(t, st, server.Session{Owner: bob, ID: a.ID}, "third", start, 1)
+	has(all, a, "second:5/9 first:7/9")
+	has(own, a, "second:5/9 first:7/9")
+	has(other, a, "")
+	has(server.Scope{}, a, "")
+	if err := st.AddShare(t.Context(), server.Share{Owner: ann, With: bob, ProjectHash: "of b"}); err != nil {
+		t.Fatal(err)
+	}
+	has(other, b, "first:6/9")
+	has(other, a, "")
+	if err := st.ResetDerived(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	has(own, b, "first:6/9")
+	for i := range server.MaxCommits {
+		keepCommit(t, st, a, fmt.Sprint("later-", i), start.Add(time.Hour), 1)
+	}
+	list, err := st.Commits(t.Context(), own, a.Owner, a.ID)
+	if err != nil || len(list) != server.MaxCommits || !strings.HasPrefix(list[len(list)-1].Commit, "later") {
+		t.Errorf("%d commits are kept, %v", len(list), err)
+	}
+	has(own, b, "first:6/9")
+	if _, err := st.Forget(t.Context(), all, "b", 0, start); err != nil {
+		t.Fatal(err)
+	}
+	has(all, b, "")
+}
