@@ -167,8 +167,8 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key)
 			ForkedFrom  string               `json:"forked_from"` // "" for none
 			Commits     []server.CommitShare `json:"commits"`
 			Retention   retentionAnswer      `json:"retention"`
-			EpochList   []epochAnswer      `json:"epoch_list"`
-			Generations []generationAnswer `json:"generations"`
+			EpochList   []epochAnswer        `json:"epoch_list"`
+			Generations []generationAnswer   `json:"generations"`
 		}{foundAnswer: s.answerFound(x, facts, usage, names), ForkedFrom: origin, Retention: retentionAnswerOf(keeping)}
 		a.Commits = append([]server.CommitShare{}, commits...)
 		for _, e := range snap.Epochs() {
