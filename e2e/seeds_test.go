@@ -65,10 +65,9 @@ func seedRows() []seed {
 	}
 }
 
-// mcpTools asks an MCP server for its tools.
-const mcpTools = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
-	`"clientInfo":{"name":"x","version":"1"}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" +
-	`{"jsonrpc":"2.0","id":2,"method":"tools/list"}` + "\n"
+// mcpHello begins to talk to an MCP server.
+const mcpHello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+	`"clientInfo":{"name":"x","version":"1"}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
 
 // TestSeeds walks those rows through the built programs.
 func TestSeeds(t *testing.T) {
@@ -104,16 +103,16 @@ func (w *world) seed(do string) string {
 		event, input, _ := strings.Cut(rest, " ")
 		return w.piped(kit.Program(w.t, "ccship-hook"), input, event)
 	case "mcp":
-		kit.Program(w.t, "ccship-mcp") // it lies beside ccship
-		return w.mcp()
+		return w.mcp(`"method":"tools/list"`, `"tools"`+":[")
 	}
 	out := w.ccship(strings.Fields(do)...)
 	return out.stdout + out.stderr
 }
 
-// mcp starts the MCP server, and returns what it answers until it has named its tools.
-func (w *world) mcp() string {
+// mcp starts the MCP server, makes a call, and returns what it answers up to the line with end.
+func (w *world) mcp(call, end string) string {
 	w.t.Helper()
+	kit.Program(w.t, "ccship-mcp") // it lies beside ccship
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := w.command(ctx, kit.Program(w.t, "ccship"), "mcp")
@@ -122,10 +121,10 @@ func (w *world) mcp() string {
 	output, err := cmd.StdoutPipe()
 	must(w.t, err)
 	must(w.t, cmd.Start())
-	_, err = io.WriteString(input, mcpTools)
+	_, err = io.WriteString(input, mcpHello+`{"jsonrpc":"2.0","id":2,`+call+"}\n")
 	must(w.t, err)
 	var said strings.Builder
-	for lines := bufio.NewReader(output); !strings.Contains(said.String(), `"tools"`+":["); {
+	for lines := bufio.NewReader(output); !strings.Contains(said.String(), end); {
 		line, err := lines.ReadString('\n')
 		said.WriteString(line)
 		if err != nil {

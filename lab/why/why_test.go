@@ -29,6 +29,9 @@ type truth struct {
 	lost     map[string]bool     // sessions of which a transcript is not in the copy
 }
 
+// alone is the kind of commits that Claude Code's sessions alone are named for.
+const alone = "Claude Code's alone"
+
 // tally counts commits of a kind.
 type tally struct{ commits, named, right, wrong, missed int }
 
@@ -67,16 +70,21 @@ func TestWhy(t *testing.T) {
 	for _, r := range rows {
 		users[r[1]] = users[r[1]] || r[2] != "" || strings.Contains(r[3], "Claude")
 	}
+	lines := newVerbatim(filepath.Join(roots, "-repository"))
 	for i, c := range commits {
 		kind, want := known.kindOf(rows[i], users)
 		if kinds[kind] == nil {
 			kinds[kind] = &tally{}
 		}
-		answer := written.Answer(c, false)
+		answer := written.Answer(c, true)
+		if kind == alone {
+			lines.judge(t, repo, c, answer, want, setting.Has("each"))
+		}
 		if right := kinds[kind].add(answer, want); !right && setting.Has("each") {
 			t.Logf("%s: %s of %s: %s", kind, c.Name[:9], strings.Join(want, " "), inShort(answer))
 		}
 	}
+	t.Log(lines)
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		x := kinds[kind]
 		t.Logf("| %s | %d commits | %d with a right name (%.1f %%) | %d names | %d wrong (precision %.1f %%) |", kind, x.commits,
@@ -129,7 +137,7 @@ func (k *truth) kindOf(row []string, users map[string]bool) (kind string, want [
 	}
 	switch {
 	case len(want) > 0 && len(agents) == 1 && agents["Claude Code"]:
-		return "Claude Code's alone", want
+		return alone, want
 	case row[2] != "":
 		return "other agents', mixed or unknown", want
 	case strings.Contains(row[3], "Claude"):
