@@ -36,30 +36,27 @@ func CleanText(s string) string {
 // what is stored. It leaves args as they are, and copies them only if some do not fit.
 func CleanValues(args []any) []any {
 	fit := args
-	for i, arg := range args {
-		var clean any
-		switch x := arg.(type) {
-		case string:
-			if isClean(x) {
-				continue
-			}
-			clean = CleanText(x)
-		case []string:
-			if !slices.ContainsFunc(x, func(s string) bool { return !isClean(s) }) {
-				continue
-			}
-			list := slices.Clone(x)
-			for k := range list {
-				list[k] = CleanText(list[k])
-			}
-			clean = list
-		default:
-			continue
-		}
+	set := func(i int, value any) {
 		if &fit[0] == &args[0] {
 			fit = slices.Clone(args)
 		}
-		fit[i] = clean
+		fit[i] = value
+	}
+	for i, arg := range args {
+		switch x := arg.(type) {
+		case string:
+			if !isClean(x) {
+				set(i, CleanText(x))
+			}
+		case []string:
+			if n := slices.IndexFunc(x, func(s string) bool { return !isClean(s) }); n >= 0 {
+				list := slices.Clone(x)
+				for k := n; k < len(list); k++ {
+					list[k] = CleanText(list[k])
+				}
+				set(i, list)
+			}
+		}
 	}
 	return fit
 }
