@@ -18,7 +18,7 @@ func (k *Keeper) KeepCommits(ctx context.Context, shares []server.CommitShare) e
 	slices.SortFunc(shares, func(a, b server.CommitShare) int { // two callers lock rows in one order
 		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Commit, b.Commit))
 	})
-	err := k.writer(ctx, func(l Dialect) error {
+	err := k.db.Write(ctx, func(l Dialect) error {
 		for i, c := range shares {
 			_, err := l.Exec(ctx, `INSERT INTO commits (owner, stream, name, at, added, lines)
 SELECT s.owner, s.id, ?, ?, ?, ? FROM streams s WHERE s.owner = ? AND s.id = ?
@@ -50,7 +50,7 @@ func (k *Keeper) Commits(ctx context.Context, scope server.Scope, owner, stream 
 	var f Filter
 	f.Add(`c.owner = ? AND c.stream = ?`, owner, stream)
 	f.Scope(scope)
-	out, err := List(ctx, k.reader, `SELECT c.name, c.at, c.added, c.lines
+	out, err := List(ctx, k.db, `SELECT c.name, c.at, c.added, c.lines
 FROM commits c JOIN streams s ON s.owner = c.owner AND s.id = c.stream
 `+f.Where()+` ORDER BY c.at DESC, c.name`, f.Args,
 		func(row Scanner) (server.CommitShare, error) {
