@@ -25,6 +25,8 @@ var rows = []row{
 		"minutes", "PostgreSQL", "sizes stores rounds folder", tests("./bench/server", "TestChain")},
 	{"server", "ccship-server on both databases: storage, CPU, reads, daemons", "hours; quick: minutes", "PostgreSQL",
 		"sizes stores parts daemons before folder", tests("./bench/server", "TestServer")},
+	{"field", "ccship beside deja, claude-run and ccusage, at versions: CPU, disk, recall, first page, on transcripts in folder=",
+		"minutes", "transcripts without subagents; npm, the network or a clone deja=", "folder deja", tests("./bench/server", "TestField")},
 	{"recall", "search on both databases: sessions by words of titles that are not stored, and phrases",
 		"minutes", "PostgreSQL, transcripts in folder=", "folder stores", tests("./bench/server", "TestRecall")},
 	{"why", "`ccship why` on a repository that keeps the transcripts of its commits: right names, wrong ones, silence",
@@ -158,14 +160,14 @@ func pictures(pattern, name, folder string) func(row, call) error {
 func devcontainer(_ row, c call) error {
 	file := c.value("schema", "")
 	if file == "" {
-		const url = "https://raw.githubusercontent.com/devcontainers/spec/c95ffeed1d059abfe9ffbe79762dc2fa4e7c2421/schemas/devContainer.base.schema.json"
+		const at = "https://raw.githubusercontent.com/devcontainers/spec/c95ffeed1d059abfe9ffbe79762dc2fa4e7c2421/schemas/"
 		dir, err := os.MkdirTemp("", "schema-")
 		if err != nil {
 			return err
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
 		file = filepath.Join(dir, "schema.json")
-		if err := c.command(".", nil, "curl", "-fsSLo", file, url).Run(); err != nil {
+		if err := c.command(".", nil, "curl", "-fsSLo", file, at+"devContainer.base.schema.json").Run(); err != nil {
 			return err
 		}
 	}

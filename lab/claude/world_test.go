@@ -151,28 +151,22 @@ func (w *world) get(path string) (int, []byte) {
 }
 
 // streams is the names of all streams the server has.
-func (w *world) streams() []string {
+func (w *world) streams() (names []string) {
 	w.t.Helper()
-	var names []string
-	for after := ""; ; {
-		code, body := w.get("/api/sessions?limit=100&after=" + url.QueryEscape(after))
-		var page struct {
-			Sessions []struct {
-				SessionID string `json:"session_id"`
-			}
-			Next *string
+	code, body := w.get("/api/sessions?limit=1000")
+	var page struct {
+		Sessions []struct {
+			SessionID string `json:"session_id"`
 		}
-		if code != http.StatusOK || json.Unmarshal(body, &page) != nil {
-			w.t.Fatalf("GET /api/sessions: %d %.500s", code, body)
-		}
-		for _, s := range page.Sessions {
-			names = append(names, s.SessionID)
-		}
-		if page.Next == nil {
-			return names
-		}
-		after = *page.Next
+		Next *string
 	}
+	if code != http.StatusOK || json.Unmarshal(body, &page) != nil || page.Next != nil {
+		w.t.Fatalf("GET /api/sessions: %d %.500s", code, body)
+	}
+	for _, s := range page.Sessions {
+		names = append(names, s.SessionID)
+	}
+	return names
 }
 
 // generations is how many generations of a stream the server has.

@@ -37,7 +37,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{stores: setting.Words("stores", "SQLite", "PostgreSQL"), before: setting.Text("before", ""),
-		folder: setting.Text("folder", ""), parts: setting.Words("parts", "reads", "live", "keep"),
+		folder: setting.Text("folder", ""), parts: setting.Words("parts", "reads", "live"),
 		daemons: setting.Numbers("daemons", 1000, 100), seconds: 30, pages: []int{5, 100}, now: kit.Program(t, "ccship-server")}
 	sizes := "0.1,1"
 	if setting.IsQuick() {
@@ -105,9 +105,6 @@ func (w *world) measure(t *testing.T, program, store string, size float64) {
 			for _, n := range w.daemons {
 				b.lives(f, n)
 			}
-		}
-		if slices.Contains(w.parts, "keep") {
-			b.keeps(f)
 		}
 		b.stop()
 	})

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -29,8 +28,6 @@ type database interface {
 	worn(raw int64)               // makes it as one that has run for a while, before that much is imported
 	flush()                       // brings what is in memory or in the WAL to its place
 	compact()                     // gives back what is free
-	backup(to string)             // to a file or folder
-	restore(from string)          // into a database of its own
 }
 
 // searching tells tables that are only there to search.
@@ -38,13 +35,8 @@ var searching = regexp.MustCompile(`text|gram|fts|search|place`)
 
 // lite is SQLite: a file, and no process.
 type lite struct {
-	t       *testing.T
-	program string
-	file    string
-}
-
-func newLite(t *testing.T, program string) *lite {
-	return &lite{t, program, filepath.Join(t.TempDir(), "server.db")}
+	t    *testing.T
+	file string
 }
 
 func (l *lite) store() string  { return "sqlite:" + l.file }
@@ -98,14 +90,6 @@ func (l *lite) share() (search, total int64) {
 }
 
 func (l *lite) compact() { l.exec("VACUUM") }
-
-func (l *lite) backup(to string) {
-	execute(l.t, nil, l.program, "backup", "--force", "--store", l.store(), "--to", to)
-}
-
-func (l *lite) restore(from string) {
-	execute(l.t, nil, l.program, "restore", "--store", "sqlite:"+from+".restored", "--from", from)
-}
 
 // elephant is a database of a PostgreSQL of its own.
 type elephant struct {
@@ -173,22 +157,3 @@ func (e *elephant) share() (search, total int64) {
 }
 
 func (e *elephant) compact() { e.cluster.Exec(e.t, e.name, "VACUUM FULL") }
-
-func (e *elephant) client(program string, args ...string) {
-	e.t.Helper()
-	if out, err := e.cluster.Command(program, args...).CombinedOutput(); err != nil {
-		e.t.Fatalf("%s: %v\n%s", program, err, kit.Tail(string(out), 1000))
-	}
-}
-
-// The dump lies next to the cluster, in a folder that its user may write to.
-func (e *elephant) dump() string { return filepath.Join(filepath.Dir(e.cluster.Log()), "dump") }
-
-func (e *elephant) backup(string) {
-	kit.Must(e.t, os.RemoveAll(e.dump()))
-	e.client("pg_dump", "--format=custom", "--compress=1", "--file", e.dump(), "--dbname", e.url)
-}
-
-func (e *elephant) restore(string) {
-	e.client("pg_restore", "--exit-on-error", "--jobs=2", "--no-owner", "--dbname", e.cluster.Database(e.t), e.dump())
-}

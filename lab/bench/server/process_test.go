@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func newBench(t *testing.T, w *world, program, store string) *bench {
 	t.Helper()
 	b := &bench{world: w, t: t, program: program}
 	if store == "SQLite" {
-		b.db = newLite(t, program)
+		b.db = &lite{t, filepath.Join(t.TempDir(), "server.db")}
 	} else {
 		b.db = newElephant(t)
 	}
