@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Folder makes the plan's sessions of a folder's transcripts (*.jsonl, at any depth), each once, whatever its size says.
+// Folder makes the plan's sessions of a folder's transcripts (*.jsonl, at any depth), each once, whatever the plan's
+// size is.
 func (p Plan) Folder(dir string) (all []Session, err error) {
 	err = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(name) != ".jsonl" {
@@ -21,7 +22,8 @@ func (p Plan) Folder(dir string) (all []Session, err error) {
 		if len(bytes.TrimSpace(text)) == 0 {
 			return err
 		}
-		s := Session{given: text, Owner: len(all) % p.OwnerCount(), ID: fmt.Sprintf("00000000-%04x-4000-8000-%012x", len(all), p.Seed)}
+		s := Session{given: text, Owner: len(all) % p.OwnerCount()}
+		s.ID = fmt.Sprintf("00000000-%04x-4000-8000-%012x", len(all), p.Seed)
 		s.Cwd, s.Project = fmt.Sprintf("/home/user%d/work", s.Owner), fmt.Sprintf("%08x", s.Owner)
 		s.Machine, s.Host = fmt.Sprintf("m%06x", s.Owner), fmt.Sprintf("host-%d", s.Owner)
 		s.Path, s.Bytes = fmt.Sprintf("-folder-%d/%s.jsonl", s.Owner, s.ID), int64(len(text))
@@ -43,14 +45,15 @@ func (s Session) With(lines []string) Session {
 	return s
 }
 
-// Write writes the first generation of sessions as files below dir, and returns how many lines and bytes they have. They
-// are dated over the last three months: a history is older than today.
+// Write writes the first generation of sessions as files below dir, and returns how many lines and bytes they have.
+// They are dated over the last three months: a history is older than today.
 func Write(dir string, all []Session, src *Source) (lines, bytes int64, err error) {
 	for i, s := range all {
 		path, first := filepath.Join(dir, s.Path), s.Chunks(src)[0].Lines
 		text := strings.Join(first, "\n") + "\n"
 		old := time.Now().Add(-90 * 24 * time.Hour / time.Duration(len(all)+1) * time.Duration(len(all)-i+1))
-		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, old, old))
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600),
+			os.Chtimes(path, old, old))
 		if err != nil {
 			return 0, 0, fmt.Errorf("write %s: %w", s.ID, err)
 		}

@@ -39,7 +39,8 @@ func (o object) end() string { return string(append(o, '}')) }
 
 func uuid(rng *rand.Rand) string {
 	a, b := rng.Uint64(), rng.Uint64()
-	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", uint32(a), uint16(a>>32), uint16(a>>48)&0xfff, uint16(b)&0xfff, b>>16)
+	const form = "%08x-%04x-4%03x-8%03x-%012x"
+	return fmt.Sprintf(form, uint32(a), uint16(a>>32), uint16(a>>48)&0xfff, uint16(b)&0xfff, b>>16)
 }
 
 const letters = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz0123456789"

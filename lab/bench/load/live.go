@@ -32,8 +32,9 @@ func (l *Live) Run(ctx context.Context, d time.Duration) (total Lived) {
 	var group sync.WaitGroup
 	began := time.Now()
 	for n := range l.Sessions {
-		one := daemon{user: l.User(l.Sessions[n].Owner), s: &l.Sessions[n], next: l.Sessions[n].Live(l.Source), every: l.Every,
-			began: began.Add(l.Every * time.Duration(n) / time.Duration(len(l.Sessions))), counts: began.Add(l.Begin), until: began.Add(d)}
+		s := &l.Sessions[n]
+		one := daemon{user: l.User(s.Owner), s: s, next: s.Live(l.Source), every: l.Every, counts: began.Add(l.Begin),
+			began: began.Add(l.Every * time.Duration(n) / time.Duration(len(l.Sessions))), until: began.Add(d)}
 		group.Go(func() {
 			one.run(ctx)
 			mu.Lock()
