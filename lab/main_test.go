@@ -1,6 +1,10 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,5 +36,28 @@ func TestRows(t *testing.T) {
 		if strings.Count(text.String(), "\n"+r.name+" ") != 1 {
 			t.Errorf("%s is not in the list once", r.name)
 		}
+	}
+}
+
+// TestRowsHaveTests: what rows.go names is there: a package that has a test of that name, or one that begins so.
+func TestRowsHaveTests(t *testing.T) {
+	text, err := os.ReadFile("rows.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`"(\.\.?/[\w/-]+)",\s*"(Test\w+)|"-run=(Test\w+)[^\n]*"(\.\.?/[\w/-]+)"\)`)
+	all := named.FindAllStringSubmatch(string(text), -1)
+	for _, m := range all {
+		dir, test := m[1]+m[4], m[2]+m[3]
+		files, err := os.ReadDir(dir)
+		if !slices.ContainsFunc(files, func(f os.DirEntry) bool {
+			source, _ := os.ReadFile(filepath.Join(dir, f.Name()))
+			return strings.HasSuffix(f.Name(), "_test.go") && strings.Contains(string(source), "\nfunc "+test)
+		}) {
+			t.Errorf("%s has no %s: %v", dir, test, err)
+		}
+	}
+	if len(all) < 18 {
+		t.Errorf("%d tests are named", len(all))
 	}
 }

@@ -64,7 +64,7 @@ var rows = []row{
 		"minutes", "Chromium", "out", pictures("TestGalleryPictures", "gallery", "gallery")},
 	{"axe", "axe-core on every page: nothing serious", "a minute", "npm, Chromium", "", axe},
 	{"ccusage", "`ccship usage` beside ccusage, on transcripts in corpus=", "minutes", "npm, node", "corpus",
-		above("../daemon/usage", "TestCCUsage", "ccusage=ccusage@20.0.24", "ccusage=ccusage@20.0.24")},
+		above("../daemon/library", "TestCCUsage", "ccusage=ccusage@20.0.24", "ccusage=ccusage@20.0.24")},
 	{"gitleaks", "what is masked beside what gitleaks finds", "minutes", "the network", "",
 		above("../transcript/redact", "TestGitleaks", "gitleaks", "gitleaks")},
 	{"devcontainer", "the guide's devcontainer.json against its published schema, of which schema= is a copy",
