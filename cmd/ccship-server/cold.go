@@ -53,21 +53,13 @@ func examineCold(ctx context.Context, url string) *coldReport {
 		warm, err = st.Warm(ctx)
 	}
 	if err = errors.Join(err, st.Close()); err != nil {
-		return &coldReport{Place: redactStore(cold.Place), Problem: err.Error()}
+		return &coldReport{Place: redact(cold.Place), Problem: err.Error()}
 	}
 	if cold.Place == "" {
 		return nil
 	}
-	return &coldReport{Place: redactStore(cold.Place), Objects: cold.Objects, Bytes: cold.Bytes, Pending: cold.Pending,
-		Left: warm.Streams, Since: known(warm.Since), Unpacked: warm.Lines, Oldest: known(warm.Oldest)}
-}
-
-// known is a time, nil for none.
-func known(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
+	return &coldReport{Place: redact(cold.Place), Objects: cold.Objects, Bytes: cold.Bytes, Pending: cold.Pending,
+		Left: warm.Streams, Since: moment(warm.Since), Unpacked: warm.Lines, Oldest: moment(warm.Oldest)}
 }
 
 func (r *coldReport) print(w io.Writer) error {

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/service"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 func (p *cli) newInstall() *cobra.Command {
@@ -113,22 +113,11 @@ func noService(err error, args []string) error {
 	}
 	words := []string{"ccship-server"}
 	for _, arg := range args {
-		words = append(words, shellWord(arg))
+		words = append(words, term.Quote(arg))
 	}
 	command := strings.Join(words, " ")
 	return hinted{errors.New(e.Message), "run the server yourself: `" + command + "` in a terminal that stays open, or " +
 		"`nohup " + command + " >/dev/null 2>&1 &`; in a container make it the command"}
-}
-
-// shellWord is a word as a shell reads it.
-func shellWord(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-:=,@+", r)
-	}
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // chooseListen settles the address that the service keeps: links and daemons name it.
@@ -203,7 +192,7 @@ func serviceArgs(c *cobra.Command, f *serveFlags) ([]string, error) {
 func serverService(f *serveFlags, args []string) (*service.Service, error) {
 	o := service.Options{Program: service.Server, Args: args}
 	var err error
-	if o.Binary, err = ownPath(); err != nil {
+	if o.Binary, err = sys.OwnPath(); err != nil {
 		return nil, err
 	}
 	if home, err := os.UserHomeDir(); err == nil && runtime.GOOS == "darwin" {
@@ -216,22 +205,4 @@ func serverService(f *serveFlags, args []string) (*service.Service, error) {
 		o.Writable = append(o.Writable, filepath.Dir(path))
 	}
 	return service.New(o)
-}
-
-// ownPath is the path of this program that an upgrade keeps: the one it was called by, if that leads to this program.
-func ownPath() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find own program: %w", err)
-	}
-	called, err := exec.LookPath(os.Args[0])
-	if err == nil {
-		called, err = filepath.Abs(called)
-	}
-	one, errOne := os.Stat(self)
-	other, errOther := os.Stat(called)
-	if err == nil && errOne == nil && errOther == nil && os.SameFile(one, other) {
-		return called, nil
-	}
-	return self, nil
 }

@@ -54,7 +54,7 @@ func (p *cli) newKeyCreate() *cobra.Command {
 }
 
 func createKey(c *cobra.Command, s store.Store, name, user string) error {
-	owner, err := keyUser(c, s, user)
+	owner, err := keyUser(c.Context(), s, user)
 	if err != nil {
 		return err
 	}
@@ -86,16 +86,11 @@ func replaceKey(c *cobra.Command, s store.Store, name string, grace time.Duratio
 	return err
 }
 
-// errWhichUser asks for --user.
-var errWhichUser = usageError{hinted{errors.New("--user is missing, and there are several users"),
-	"ccship-server user list shows them"}}
+// errNoUser means that a store has no users.
+var errNoUser = errors.New("there is no user yet")
 
-// firstUser is created with the first key of an empty store.
-const firstUser = "owner"
-
-// keyUser is the named user. Without a name it is the only user, and an empty store gets one.
-func keyUser(c *cobra.Command, s store.Store, name string) (server.User, error) {
-	ctx := c.Context()
+// theUser is the named user, or the only one.
+func theUser(ctx context.Context, s store.Store, name string) (server.User, error) {
 	if name != "" {
 		return findUser(ctx, s, name)
 	}
@@ -103,12 +98,25 @@ func keyUser(c *cobra.Command, s store.Store, name string) (server.User, error) 
 	switch {
 	case err != nil:
 		return server.User{}, err
-	case len(list) == 1:
-		return list[0], nil
+	case len(list) == 0:
+		return server.User{}, errNoUser
 	case len(list) > 1:
-		return server.User{}, errWhichUser
+		return server.User{}, usageError{hinted{errors.New("--user is missing, and there are several users"),
+			"ccship-server user list shows them"}}
 	}
-	u, err := s.AddUser(ctx, firstUser, server.Owner, server.By{At: time.Now()})
+	return list[0], nil
+}
+
+// firstUser is created with the first key of an empty store.
+const firstUser = "owner"
+
+// keyUser is the named user. Without a name it is the only user, and an empty store gets one.
+func keyUser(ctx context.Context, s store.Store, name string) (server.User, error) {
+	u, err := theUser(ctx, s, name)
+	if !errors.Is(err, errNoUser) {
+		return u, err
+	}
+	u, err = s.AddUser(ctx, firstUser, server.Owner, server.By{At: time.Now()})
 	if errors.Is(err, server.ErrExists) { // another process was quicker
 		return findUser(ctx, s, firstUser)
 	}

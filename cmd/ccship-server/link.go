@@ -61,20 +61,11 @@ func (p *cli) newLink() *cobra.Command {
 
 // linkUser is the named user, or the only one.
 func linkUser(c *cobra.Command, s store.Store, name string) (server.User, error) {
-	if name != "" {
-		return findUser(c.Context(), s, name)
+	u, err := theUser(c.Context(), s, name)
+	if errors.Is(err, errNoUser) {
+		err = hinted{err, "ccship-server key create --name NAME creates the first"}
 	}
-	list, err := s.Users(c.Context())
-	switch {
-	case err != nil:
-		return server.User{}, err
-	case len(list) == 1:
-		return list[0], nil
-	case len(list) == 0:
-		return server.User{}, hinted{errors.New("there is no user yet"),
-			"ccship-server key create --name NAME creates the first"}
-	}
-	return server.User{}, errWhichUser
+	return u, err
 }
 
 // parsePublicURL reads an address that browsers use.

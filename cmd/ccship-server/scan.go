@@ -51,19 +51,15 @@ type scanFinding struct {
 
 func scanStore(ctx context.Context, s store.Store, masker *masking.Masker, p *progress) (*scanReport, error) {
 	r := &scanReport{Schema: schemaVersion, Findings: []scanFinding{}}
-	users, err := s.Users(ctx)
+	who, err := names(ctx, s)
 	if err != nil {
 		return nil, err
-	}
-	names := map[int64]string{}
-	for _, u := range users {
-		names[u.ID] = u.Name
 	}
 	read, err := audit.ScanSecrets(ctx, s, masker, func(f audit.SecretFinding) {
 		r.Secrets += int64(f.Secrets)
 		if r.WithSecrets++; r.WithSecrets <= maxFindings {
 			x := f.Session
-			r.Findings = append(r.Findings, scanFinding{x.SessionID, names[x.Owner], x.Machine, f.Epoch, f.Generation, f.Line,
+			r.Findings = append(r.Findings, scanFinding{x.SessionID, who[x.Owner], x.Machine, f.Epoch, f.Generation, f.Line,
 				f.Place, f.Replaced, f.Secrets, f.Rules})
 		}
 	}, func(a audit.ScanProgress) {

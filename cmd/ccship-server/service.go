@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -129,21 +128,13 @@ func examine(ctx context.Context, s *service.Service, store string) (serverRepor
 	}
 	r := serverReport{
 		Schema: schemaVersion, Manager: st.Manager, Installed: st.Installed, Running: st.Running, PID: st.PID,
-		Unit: st.UnitPath, Note: st.Note, Store: redactStore(store),
+		Unit: st.UnitPath, Note: st.Note, Store: redact(store),
 	}
 	if at, ok := lastServed(store); ok {
 		r.URL, r.Public, r.Answers = at.URL, at.Public, answers(ctx, at.URL)
 	}
 	r.Cold = examineCold(ctx, store)
 	return r, nil
-}
-
-// redactStore is the address of a store without its password.
-func redactStore(store string) string {
-	if u, err := url.Parse(store); err == nil && u.User != nil {
-		return u.Redacted()
-	}
-	return store
 }
 
 func (r serverReport) print(w io.Writer) error {
@@ -244,14 +235,7 @@ func answers(ctx context.Context, at string) bool {
 
 // sayLinger says what keeps the service running while nobody is logged in.
 func sayLinger(c *cobra.Command, s *service.Service) {
-	st, err := s.Status(c.Context())
-	if err != nil || st.Manager != service.SystemdUser || st.Linger != nil && *st.Linger {
-		return
+	if st, err := s.Status(c.Context()); err == nil && st.LingerHint() != "" {
+		term.Printf(c.ErrOrStderr(), "%s\n", st.LingerHint())
 	}
-	name := os.Getenv("USER")
-	if name == "" {
-		name = "$USER"
-	}
-	term.Printf(c.ErrOrStderr(), "it runs while you are logged in; to keep it running without that: `sudo loginctl "+
-		"enable-linger %s`\n", name)
 }

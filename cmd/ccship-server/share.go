@@ -130,20 +130,16 @@ func (p *cli) newShareList() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				users, err := s.Users(c.Context())
+				who, err := names(c.Context(), s)
 				if err != nil {
 					return err
 				}
-				names := map[int64]string{}
-				for _, u := range users {
-					names[u.ID] = u.Name
-				}
 				if p.json {
-					return printJSON(c.OutOrStdout(), sharesDocument(shares, names))
+					return printJSON(c.OutOrStdout(), sharesDocument(shares, who))
 				}
 				t := term.NewTable(c.OutOrStdout(), "OWNER", "WITH", "PROJECT", "DOCUMENTS", "HASH", "SINCE")
 				for _, x := range shares {
-					t.Row(names[x.Owner], names[x.With], x.Project, yesNo(x.Documents), x.ProjectHash, stamp(x.Created))
+					t.Row(who[x.Owner], who[x.With], x.Project, yesNo(x.Documents), x.ProjectHash, stamp(x.Created))
 				}
 				return t.Flush()
 			})
@@ -160,7 +156,7 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-func sharesDocument(shares []server.Share, names map[int64]string) any {
+func sharesDocument(shares []server.Share, who users) any {
 	type one struct {
 		Owner       string    `json:"owner"`
 		With        string    `json:"with"`
@@ -174,7 +170,7 @@ func sharesDocument(shares []server.Share, names map[int64]string) any {
 		Shares []one `json:"shares"`
 	}{schemaVersion, []one{}}
 	for _, x := range shares {
-		d.Shares = append(d.Shares, one{names[x.Owner], names[x.With], x.ProjectHash, x.Project, x.Documents, x.Created})
+		d.Shares = append(d.Shares, one{who[x.Owner], who[x.With], x.ProjectHash, x.Project, x.Documents, x.Created})
 	}
 	return d
 }

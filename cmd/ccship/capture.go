@@ -144,7 +144,7 @@ func (c *capture) deliver(ctx context.Context) {
 		if !errors.Is(err, daemon.ErrAlreadyRunning) {
 			return
 		}
-		if !sleep(ctx, takeOver) {
+		if show.Sleep(ctx, takeOver) != nil {
 			return
 		}
 	}
@@ -172,7 +172,7 @@ func (c *capture) finish(ctx context.Context, wait time.Duration) {
 	defer cancel()
 	result, err := c.sync(ctx, wait)
 	if err == nil && result.Done && c.unfinished() {
-		if sleep(ctx, quiet) {
+		if show.Sleep(ctx, quiet) == nil {
 			result, err = c.sync(ctx, wait)
 		}
 	}
@@ -223,19 +223,9 @@ func (c *capture) sync(ctx context.Context, wait time.Duration) (control.SyncRes
 				return r, err
 			}
 		}
-		if !sleep(ctx, takeOver/10) {
+		if show.Sleep(ctx, takeOver/10) != nil {
 			return control.SyncResult{}, cmp.Or(failed, ctx.Err())
 		}
-	}
-}
-
-// sleep reports false when ctx was done first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 

@@ -48,7 +48,7 @@ func (a verbs) checkpointShow() *cobra.Command {
 			if session != "" && args[0] != latest {
 				return control.Usage("--session only goes with latest", "leave out --session: an id names one checkpoint")
 			}
-			client, _, err := a.DaemonClient(cmd.Context())
+			client, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -26,7 +26,7 @@ func (a verbs) checkpointBudget() *cobra.Command {
 			if err := checkBudget(&req, set, unset); err != nil {
 				return err
 			}
-			client, _, err := a.DaemonClient(cmd.Context())
+			client, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -34,7 +34,7 @@ func completeKeys(_ *cobra.Command, args []string, _ string) ([]string, cobra.Sh
 
 // completeDead offers the ids of dead letters.
 func (a *app) completeDead(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	client, _, err := a.DaemonClient(cmd.Context())
+	client, err := a.DaemonClient(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

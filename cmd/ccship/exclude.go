@@ -54,7 +54,7 @@ func (a *app) excludeCommand() *cobra.Command {
 
 // excludes asks the daemon; without one the configuration alone answers.
 func (a *app) excludes(ctx context.Context) (control.Excludes, error) {
-	client, _, err := a.DaemonClient(ctx)
+	client, err := a.DaemonClient(ctx)
 	if err == nil {
 		return client.Excludes(ctx)
 	}

@@ -26,7 +26,7 @@ func (a verbs) forgetCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession,
 		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, args []string) error {
-			client, _, err := a.DaemonClient(ctx)
+			client, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
 			}

@@ -118,7 +118,7 @@ func (a verbs) addSession(cmd *cobra.Command) *string {
 
 // linkSession is the session that is meant, and says which one it took when it was not named.
 func (a verbs) linkSession(ctx context.Context, named string) (*control.Client, string, error) {
-	client, _, err := a.DaemonClient(ctx)
+	client, err := a.DaemonClient(ctx)
 	if err != nil || named != "" {
 		return client, named, err
 	}

@@ -121,7 +121,7 @@ const censusTime = 2 * time.Second
 func (a verbs) census(ctx context.Context) *control.Census {
 	ctx, cancel := context.WithTimeout(ctx, censusTime)
 	defer cancel()
-	client, _, err := a.DaemonClient(ctx)
+	client, err := a.DaemonClient(ctx)
 	if err != nil {
 		return nil
 	}

@@ -1,19 +1,11 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/ccship/ccship/cmd/ccship/show"
-	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // mcpProgram is the program behind `ccship mcp`. It is separate so that the daemon does not hold the protocol's code in
@@ -32,11 +24,11 @@ func (a *app) mcpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			self, err := show.OwnPath()
+			self, err := sys.OwnPath()
 			if err != nil {
 				return err
 			}
-			program, err := findMCP()
+			program, err := show.FindProgram(mcpProgram)
 			if err != nil {
 				return err
 			}
@@ -58,31 +50,4 @@ func (a *app) givenFlags() []string {
 		}
 	})
 	return given
-}
-
-// findMCP is the path of the program: next to this one, where packages and archives put it, else on PATH.
-func findMCP() (string, error) {
-	name := mcpProgram
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find own program: %w", err)
-	}
-	if real, err := filepath.EvalSymlinks(self); err == nil {
-		self = real
-	}
-	beside := filepath.Join(filepath.Dir(self), name)
-	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
-		return beside, nil
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("find %s: %w", mcpProgram, err)
-	}
-	found, err := exec.LookPath(name)
-	if err != nil {
-		return "", control.Failed("the program "+mcpProgram+" is not beside "+self,
-			"every package and archive of ccship contains it: put it into "+filepath.Dir(self))
-	}
-	return found, nil
 }

@@ -36,7 +36,7 @@ func (a verbs) messagesCommand() *cobra.Command {
 			if o.follow && (o.clear || o.Offset > 0) {
 				return control.Usage("--follow cannot be combined with --clear or --offset", "choose one of them")
 			}
-			client, _, err := a.DaemonClient(ctx)
+			client, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
 			}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/service"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // managerTime is how long the service manager may take to say whether there is a service.
@@ -29,7 +29,7 @@ func (a *app) withStart(ctx context.Context, err error) error {
 
 // startHint is how an installed service is made to answer; "" when there is none, or nobody can tell.
 func startHint(ctx context.Context) string {
-	program, err := show.OwnPath()
+	program, err := sys.OwnPath()
 	if err != nil {
 		return ""
 	}

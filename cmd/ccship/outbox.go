@@ -32,7 +32,7 @@ func (a *app) outboxList() *cobra.Command {
 			if !dead {
 				return show.Ask(cmd.Context(), &a.App, (*control.Client).Outbox, page, a.View().Outbox)
 			}
-			client, _, err := a.DaemonClient(cmd.Context())
+			client, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -41,7 +41,7 @@ func (a *app) unpauseCommand() *cobra.Command {
 		Short: "End a pause",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.DaemonClient(cmd.Context())
+			client, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ func (a *app) redactApply() *cobra.Command {
 			"first, for your transcripts of this machine. Backups still contain the secrets.",
 		Args: cobra.NoArgs,
 		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, _ []string) error {
-			client, _, err := a.DaemonClient(ctx)
+			client, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
 			}

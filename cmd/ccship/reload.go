@@ -13,7 +13,7 @@ import (
 // in force.
 func (a *app) takeOver(ctx context.Context, path, key string) error {
 	o, _ := config.LookupOption(key)
-	client, _, err := a.DaemonClient(ctx)
+	client, err := a.DaemonClient(ctx)
 	if errors.Is(err, control.ErrNotRunning) {
 		a.Say("it takes effect when the daemon is started")
 		return nil

@@ -27,7 +27,7 @@ func (a *app) syncCommand() *cobra.Command {
 			if err := positive("timeout", timeout); err != nil {
 				return err
 			}
-			client, _, err := a.DaemonClient(ctx)
+			client, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
 			}

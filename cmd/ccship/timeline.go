@@ -39,7 +39,7 @@ func (a verbs) timeline(ctx context.Context, session string, o showOptions) erro
 func (a verbs) checkpointMoments(ctx context.Context, session string) (out []library.Moment) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	client, _, err := a.DaemonClient(ctx)
+	client, err := a.DaemonClient(ctx)
 	if err != nil {
 		return nil
 	}

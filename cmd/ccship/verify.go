@@ -38,7 +38,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			if fromStart && (!repair || deep) {
 				return control.Usage("--from-start goes with --repair, without --deep", "see `ccship verify --help`")
 			}
-			client, _, err := a.DaemonClient(ctx)
+			client, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
 			}

@@ -5,8 +5,10 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"os"
 	"runtime"
 )
 
@@ -42,6 +44,15 @@ type Status struct {
 	Binary    string // the program that it starts
 	Linger    *bool  // with systemd-user: whether it runs without a login; nil: unknown
 	Note      string // one more line, such as why it failed or why there is no manager; may be ""
+}
+
+// LingerHint says what keeps a service of a user running while nobody is logged in; "" where nothing has to be done.
+func (s Status) LingerHint() string {
+	if s.Manager != SystemdUser || s.Linger != nil && *s.Linger {
+		return ""
+	}
+	return "it runs while you are logged in; to keep it running without that: `sudo loginctl enable-linger " +
+		cmp.Or(os.Getenv("USER"), "$USER") + "`"
 }
 
 // Outcome is what Install did.

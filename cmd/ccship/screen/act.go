@@ -139,7 +139,7 @@ func (r *row) command() string {
 	if r.Path != "" && r.Cwd != "" {
 		return show.ResumeCommand(r.Cwd, r.Session)
 	}
-	return `eval "$(ccship resume ` + show.Quote(cmp.Or(r.parent, r.Session)) + ` --here)"`
+	return `eval "$(ccship resume ` + term.Quote(cmp.Or(r.parent, r.Session)) + ` --here)"`
 }
 
 // copy puts the command into the clipboard, by the terminal.

@@ -5,8 +5,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -28,7 +31,11 @@ func TestWaitHealthy(t *testing.T) {
 	if err := (&serverChild{url: impostor.URL}).waitHealthy(ctx); err == nil {
 		t.Error("whoever answers is taken for the server")
 	}
-	if _, err := loginLink(t.Context(), Home{Dir: t.TempDir()}, impostor.URL); err == nil {
+	key := filepath.Join(t.TempDir(), "api_key")
+	if err := os.WriteFile(key, []byte("k\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ownLink(t.Context(), config.Config{ServerURL: impostor.URL, APIKeyFile: key}); err == nil {
 		t.Error("whoever answers is asked for a link")
 	}
 	own := httptest.NewServer(http.HandlerFunc(protocol.AnswerSameHost))

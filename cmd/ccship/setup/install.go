@@ -127,13 +127,7 @@ func (a verbs) writeUnwritten(t *theService) (bool, error) {
 
 // warnLinger says what has to be done so that the service runs while nobody is logged in.
 func (a verbs) warnLinger(ctx context.Context, t *theService) {
-	st, err := t.Status(ctx)
-	if err != nil || st.Manager != service.SystemdUser || st.Linger != nil && *st.Linger {
-		return
+	if st, err := t.Status(ctx); err == nil && st.LingerHint() != "" {
+		a.Say("%s", st.LingerHint())
 	}
-	name := os.Getenv("USER")
-	if name == "" {
-		name = "$USER"
-	}
-	a.Say("it runs while you are logged in; to keep it running without that: `sudo loginctl enable-linger %s`", name)
 }

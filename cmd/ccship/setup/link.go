@@ -2,54 +2,59 @@ package setup
 
 import (
 	"context"
-	"fmt"
-	"net/url"
-	"os"
-	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/protocol"
 )
 
-// tryLinkTime is how long the server may take to make a link.
-const tryLinkTime = 30 * time.Second
+// linkTime is how long a server may take to make a link.
+const linkTime = 30 * time.Second
 
-// loginLink asks the server of `ccship up` for a one-time link into its pages.
-func loginLink(ctx context.Context, home Home, server string) (remote.LoginLink, error) {
-	base, err := url.Parse(server)
+// reader is the reading API of the server that is set.
+func reader(c config.Config) (*remote.Client, error) {
+	base, name, err := outbox.NormalizeURL(c.ServerURL)
 	if err != nil {
-		return remote.LoginLink{}, fmt.Errorf("read address of the server: %w", err)
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, tryLinkTime)
-	defer cancel()
-	if err := protocol.AskSameHost(ctx, server); err != nil { // before it is shown the key
-		return remote.LoginLink{}, err
-	}
-	c := remote.New(base, server, home.key, "ccship")
-	defer c.HTTP.CloseIdleConnections()
-	return c.LoginLink(ctx)
+	return remote.New(base, name, c.APIKey, "ccship/"+c.Version), nil
 }
 
-// awaitIndex waits until the server shows what it has.
-func (u *up) awaitIndex(ctx context.Context) {
-	base, err := url.Parse(u.config.ServerURL)
+// loginLink asks the server that is set for a one-time link into its pages.
+func loginLink(ctx context.Context, c config.Config) (remote.LoginLink, error) {
+	server, err := reader(c)
+	if err != nil {
+		return remote.LoginLink{}, err
+	}
+	defer server.HTTP.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, linkTime)
+	defer cancel()
+	return server.LoginLink(ctx)
+}
+
+// ownLink is loginLink for the server of `ccship up`. Every user of this machine can listen on its port: it proves that
+// it runs for this one before it is shown the key.
+func ownLink(ctx context.Context, c config.Config) (remote.LoginLink, error) {
+	asking, cancel := context.WithTimeout(ctx, linkTime)
+	defer cancel()
+	if err := protocol.AskSameHost(asking, c.ServerURL); err != nil {
+		return remote.LoginLink{}, err
+	}
+	return loginLink(ctx, c)
+}
+
+// awaitIndex waits until the server that is set shows what it has, so that the next command finds it.
+func awaitIndex(ctx context.Context, a *show.App, c config.Config) {
+	server, err := reader(c)
 	if err != nil {
 		return
 	}
-	c := remote.New(base, u.config.ServerURL, u.home.key, "ccship")
-	defer c.HTTP.CloseIdleConnections()
-	ask := func(ctx context.Context) (left, all int64, err error) { return remote.Indexing(ctx, c) }
-	if percent, ok := u.app.AwaitIndex(ctx, ask); ok && percent < 100 {
-		u.app.Say("the server is still indexing (%d %%); lists and search show the rest a little later", percent)
+	defer server.HTTP.CloseIdleConnections()
+	ask := func(ctx context.Context) (left, all int64, err error) { return remote.Indexing(ctx, server) }
+	if percent, ok := a.AwaitIndex(ctx, ask); ok && percent < 100 {
+		a.Say("the server is still indexing (%d %%); lists and search show the rest a little later", percent)
 	}
-}
-
-// key reads the key that the daemon shows.
-func (h Home) key() (string, error) {
-	text, err := os.ReadFile(h.File("api_key"))
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(string(text)), nil
 }

@@ -16,9 +16,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/delivery"
-	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/internal/service"
-	"github.com/ccship/ccship/outbox"
 )
 
 // localServer is what is known of a server on this machine.
@@ -36,7 +34,7 @@ const toolTime = 2 * time.Minute
 // findLocal looks for a server on this machine: this user's own, then any behind the usual addresses. No key is shown.
 func (s *setup) findLocal(ctx context.Context) localServer {
 	var l localServer
-	if program, err := show.FindServer(); err == nil {
+	if program, err := show.FindProgram("ccship-server"); err == nil {
 		l.program = program
 		var said struct {
 			Manager   string `json:"manager"`
@@ -87,7 +85,7 @@ func usualAddresses() []string {
 // none is kept yet.
 func (s *setup) useLocal(ctx context.Context, c *config.Config, l localServer) (server, key string, err error) {
 	if l.program == "" {
-		_, err := show.FindServer() // says where it was looked for
+		_, err := show.FindProgram("ccship-server") // says where it was looked for
 		return "", "", err
 	}
 	if !l.own {
@@ -199,45 +197,12 @@ func runServer(ctx context.Context, program string, args ...string) ([]byte, err
 	return out, control.Failed(said, hint)
 }
 
-// linkTime is how long the server may take to make a link.
-const linkTime = 30 * time.Second
-
-// reader is the reading API of the server that is set.
-func reader(c config.Config) (*remote.Client, error) {
-	base, name, err := outbox.NormalizeURL(c.ServerURL)
-	if err != nil {
-		return nil, err
-	}
-	return remote.New(base, name, c.APIKey, "ccship/"+c.Version), nil
-}
-
-// asker asks a server how far its index is.
-func asker(server *remote.Client) func(context.Context) (left, all int64, err error) {
-	return func(ctx context.Context) (left, all int64, err error) { return remote.Indexing(ctx, server) }
-}
-
-// awaitIndex waits until the server shows what it has, so that the next command finds it.
-func (s *setup) awaitIndex(ctx context.Context, c config.Config) {
-	server, err := reader(c)
-	if err != nil || s.plain {
-		return
-	}
-	defer server.HTTP.CloseIdleConnections()
-	if percent, ok := s.app.AwaitIndex(ctx, asker(server)); ok && percent < 100 {
-		s.app.Say("the server is still indexing (%d %%); lists and search show the rest a little later", percent)
-	}
-}
-
 // invite ends with a one-time link into the viewer, or with the command that makes one. A plain server has no viewer.
 func (s *setup) invite(ctx context.Context, c config.Config) error {
-	server, err := reader(c)
-	if err != nil || s.plain {
+	if s.plain {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, linkTime)
-	defer cancel()
-	defer server.HTTP.CloseIdleConnections()
-	link, err := server.LoginLink(ctx)
+	link, err := loginLink(ctx, c)
 	if err != nil {
 		return s.app.Tell("see them: `ccship-server link`, on the server, prints a one-time address for your browser\n")
 	}

@@ -14,14 +14,7 @@ import (
 
 // OpenViewer prints a one-time link into the viewer of the server that is set, and on a terminal opens it in a browser.
 func OpenViewer(ctx context.Context, a *show.App, c config.Config) error {
-	server, err := reader(c)
-	if err != nil {
-		return err
-	}
-	defer server.HTTP.CloseIdleConnections()
-	asking, cancel := context.WithTimeout(ctx, linkTime)
-	defer cancel()
-	link, err := server.LoginLink(asking)
+	link, err := loginLink(ctx, c)
 	switch {
 	case remote.Is(err, remote.CodeNoReading):
 		return control.Failed(c.ServerURL+" has no viewer", "`ccship list` and `ccship show` read what is on disk")

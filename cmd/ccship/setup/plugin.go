@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/internal/sys"
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -62,16 +64,16 @@ func (a verbs) installPlugin(c config.Config) error {
 	if err := writePlugin(dir); err != nil {
 		return fmt.Errorf("write plugin: %w", err)
 	}
-	command := "claude plugin marketplace add " + show.Quote(dir) + " && claude plugin install ccship@ccship"
+	command := "claude plugin marketplace add " + term.Quote(dir) + " && claude plugin install ccship@ccship"
 	if a.JSON {
 		return a.PrintJSON(pluginPlace{control.SchemaVersion, dir, true, command})
 	}
 	err := a.Print(fmt.Sprintf("The plugin is in %s. Install it in Claude Code:\n  %s\n"+
-		"or try it in one session:\n  claude --plugin-dir %s\n", dir, command, show.Quote(dir)))
+		"or try it in one session:\n  claude --plugin-dir %s\n", dir, command, term.Quote(dir)))
 	if err != nil {
 		return err
 	}
-	self, err := show.OwnPath()
+	self, err := sys.OwnPath()
 	if err != nil {
 		return err
 	}

@@ -204,7 +204,9 @@ func (s *setup) waitForImport(ctx context.Context, t *theService, client *contro
 	if _, status, err = t.answered(ctx); err != nil {
 		return fmt.Errorf("ask daemon: %w", err)
 	}
-	s.awaitIndex(ctx, t.config)
+	if !s.plain {
+		awaitIndex(ctx, s.app.App, t.config)
+	}
 	if err := s.app.Tell(s.saved(t.config, status, result)); err != nil {
 		return err
 	}

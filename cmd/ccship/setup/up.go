@@ -82,7 +82,10 @@ func runningAlready(ctx context.Context, a *show.App, c config.Config) error {
 			"see it with `ccship status`, or stop it with Ctrl-C where it runs")
 	}
 	a.Say("`ccship up` is running already; Ctrl-C where it runs stops it")
-	link, err := loginLink(ctx, home, "http://"+address)
+	if c, err = home.Config(c, address); err != nil {
+		return err
+	}
+	link, err := ownLink(ctx, c)
 	if err != nil { // it starts, or stops
 		return a.Print("http://" + address + "/\n")
 	}
@@ -101,7 +104,7 @@ type up struct {
 
 // newUp prepares folder, address, key and log; nothing runs yet.
 func newUp(ctx context.Context, a *show.App, c config.Config, o Options) (*up, error) {
-	program, err := show.FindServer()
+	program, err := show.FindProgram("ccship-server")
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +191,7 @@ func (u *up) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u.awaitIndex(ctx)
+	awaitIndex(ctx, u.app, u.config)
 	if err := u.app.Print(u.arrived(status, result)); err != nil {
 		return err
 	}
@@ -209,7 +212,7 @@ func (u *up) sayHowFar(client *control.Client) {
 
 // invite prints a one-time link into the viewer, and opens it in the user's browser.
 func (u *up) invite(ctx context.Context) error {
-	link, err := loginLink(ctx, u.home, u.config.ServerURL)
+	link, err := ownLink(ctx, u.config)
 	if err != nil {
 		u.app.Say("there is no one-time link into the viewer: %v", err)
 	} else if err := u.app.Print(fmt.Sprintf("see them: %s\n  it logs in one browser, until %s; `ccship open` makes "+

@@ -22,7 +22,7 @@ func Answer[A any](a *App, answer A, err error, text func(A) string) error {
 // Ask makes one call to the daemon, and prints its answer.
 func Ask[Q, A any](ctx context.Context, a *App, call func(*control.Client, context.Context, Q) (A, error), q Q,
 	text func(A) string) error {
-	client, _, err := a.DaemonClient(ctx)
+	client, err := a.DaemonClient(ctx)
 	if err != nil {
 		return err
 	}

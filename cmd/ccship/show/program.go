@@ -15,28 +15,6 @@ import (
 // MaxLog is the size, in bytes, at which a log file is full and a new one begins.
 const MaxLog = 8 << 20
 
-// OwnPath is the path of this program that an upgrade keeps: the one it was called by, if that leads to this program.
-// Package managers put a link there, and each version of the program elsewhere.
-func OwnPath() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find own program: %w", err)
-	}
-	called, err := exec.LookPath(os.Args[0])
-	if err == nil {
-		called, err = filepath.Abs(called)
-	}
-	if err != nil {
-		return self, nil //nolint:nilerr // the path it was called by is only the better one
-	}
-	one, errOne := os.Stat(self)
-	other, errOther := os.Stat(called)
-	if errOne == nil && errOther == nil && os.SameFile(one, other) {
-		return called, nil
-	}
-	return self, nil
-}
-
 // Exists says whether a file or folder is there.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
@@ -53,39 +31,31 @@ func SamePath(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// serverName is the file name of the server's program.
-func serverName() string {
+// FindProgram is the path of a program of ccship: next to this one, whose links are followed, where packages and
+// archives put it, or on PATH.
+func FindProgram(name string) (string, error) {
+	file := name
 	if runtime.GOOS == "windows" {
-		return "ccship-server.exe"
+		file += ".exe"
 	}
-	return "ccship-server"
-}
-
-// FindServer is the path of ccship-server: next to this program, whose links are followed, or on PATH.
-func FindServer() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("find ccship-server: %w", err)
+		return "", fmt.Errorf("find %s: %w", name, err)
 	}
 	beside := []string{self}
 	if real, err := filepath.EvalSymlinks(self); err == nil && real != self {
 		beside = append(beside, real)
 	}
 	for _, program := range beside {
-		path := filepath.Join(filepath.Dir(program), serverName())
+		path := filepath.Join(filepath.Dir(program), file)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			return path, nil
 		}
 	}
-	return lookPath(filepath.Dir(self))
-}
-
-// lookPath finds the server on PATH. next to is where it was looked for before.
-func lookPath(beside string) (string, error) {
-	path, err := exec.LookPath(serverName())
+	path, err := exec.LookPath(file)
 	if err != nil {
-		return "", control.Failed(serverName()+" is neither in "+beside+" nor on PATH",
-			"put it beside ccship; `make build` builds both")
+		return "", control.Failed("the program "+name+" is neither beside "+self+" nor on PATH",
+			"every package and archive of ccship contains it: put it into "+filepath.Dir(self))
 	}
 	return path, nil
 }

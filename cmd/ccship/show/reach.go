@@ -29,10 +29,11 @@ func Sockets(c config.Config) []string {
 }
 
 // DaemonClient is the client for commands that need a daemon.
-func (a *App) DaemonClient(ctx context.Context) (*control.Client, control.Status, error) {
+func (a *App) DaemonClient(ctx context.Context) (*control.Client, error) {
 	c, err := a.Config()
 	if err != nil {
-		return nil, control.Status{}, err
+		return nil, err
 	}
-	return control.Reach(ctx, Sockets(c))
+	client, _, err := control.Reach(ctx, Sockets(c))
+	return client, err
 }

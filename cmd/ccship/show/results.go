@@ -83,9 +83,9 @@ func Restored(r library.Restored, elsewhere bool) string {
 		fmt.Fprintf(&b, "its folder is not on this machine: %s\n", term.Printable(r.Cwd))
 	}
 	if r.Cwd != "" {
-		fmt.Fprintf(&b, "cd %s && ", Quote(r.Cwd))
+		fmt.Fprintf(&b, "cd %s && ", term.Quote(r.Cwd))
 	}
-	return b.String() + "claude --resume " + Quote(r.Session) + "\n"
+	return b.String() + "claude --resume " + term.Quote(r.Session) + "\n"
 }
 
 // LeftOut lists what was not delivered, and why.

@@ -3,6 +3,7 @@ package show
 import (
 	"cmp"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/internal/amount"
 )
@@ -39,5 +40,5 @@ func Resumed(r library.Resumed) []string {
 
 // ResumeCommand is the command line that resumes a session in a folder.
 func ResumeCommand(folder, session string) string {
-	return "cd " + Quote(folder) + " && claude --resume " + Quote(session)
+	return "cd " + term.Quote(folder) + " && claude --resume " + term.Quote(session)
 }

@@ -47,11 +47,3 @@ func TestSessionsText(t *testing.T) {
 		Restored(restored, false), Restored(restored, true), Forgotten(forgotten),
 	}, "---\n"))
 }
-
-func TestShellQuoted(t *testing.T) {
-	for text, want := range map[string]string{"/a/b-c": "/a/b-c", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "~x": "'~x'", "-x": "'-x'", "a\nb": "'a\nb'", "$(x)": "'$(x)'"} {
-		if got := Quote(text); got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
-	}
-}
