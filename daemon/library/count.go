@@ -1,11 +1,7 @@
 package library
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
-	"os"
 
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/transcript"
@@ -72,21 +68,12 @@ func (l *Library) count(ctx context.Context, file File, agents []string) (c coun
 // fold reads a transcript, and adds its answers to those that are known by key.
 func fold(ctx context.Context, path string, answers map[string]transcript.UsageSample,
 	agent bool) (sum session.Summary, lines int64, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return sum, 0, fmt.Errorf("read transcript: %w", err)
-	}
-	defer f.Close()
 	var s session.Fold
-	for in := bufio.NewReaderSize(f, 256<<10); ctx.Err() == nil; lines++ {
-		line, err := in.ReadBytes('\n')
-		if err == io.EOF {
-			return s.Summary(), lines, nil
+	err = eachLine(ctx, path, func(line []byte, whole bool) error {
+		if !whole { // it is still being written
+			return nil
 		}
-		if err != nil {
-			return sum, lines, fmt.Errorf("read transcript: %w", err)
-		}
-		for _, e := range s.Add(lines, transcript.Parse(line[:len(line)-1])) {
+		for _, e := range s.Add(lines, transcript.Parse(line)) {
 			if e.Kind != session.UsageEvent {
 				continue
 			}
@@ -96,6 +83,8 @@ func fold(ctx context.Context, path string, answers map[string]transcript.UsageS
 				answers[u.Key()] = u
 			}
 		}
-	}
-	return sum, lines, ctx.Err()
+		lines++
+		return nil
+	})
+	return s.Summary(), lines, err
 }

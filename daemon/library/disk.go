@@ -50,7 +50,7 @@ func (f File) Folder() string {
 	if name, _ := folderName(first); name == project {
 		return first
 	}
-	last, err := oldFolder(f.Path, project)
+	last, err := oldFolder(context.Background(), f.Path, project)
 	if err != nil {
 		return first
 	}

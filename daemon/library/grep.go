@@ -1,13 +1,10 @@
 package library
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -86,29 +83,23 @@ func wanted(text string) (words []string) {
 
 // grep finds the best line of a file: the first that a person or Claude said, else the first.
 func grep(ctx context.Context, file File, words []string) (best *Match) {
-	in, err := os.Open(file.Path)
-	if err != nil {
-		return nil
-	}
-	defer in.Close()
 	ascii, other := asWritten(words)
 	var lower []byte
-	lines := bufio.NewReaderSize(in, 256<<10)
-	for n := int64(0); ctx.Err() == nil; n++ {
-		line, err := lines.ReadBytes('\n')
+	n := int64(-1)
+	_ = eachLine(ctx, file.Path, func(line []byte, _ bool) error { // what cannot be read has no match
+		n++
 		lower = lowered(lower, line)
-		if holdsAll(lower, ascii) && (len(other) == 0 || holdsAll(bytes.ToLower(line), other)) {
-			if m := matchIn(n, bytes.TrimSuffix(line, []byte("\n")), words); m != nil {
-				if m.Kind == "prompt" || m.Kind == "answer" {
-					return m
-				}
-				best = cmp.Or(best, m)
-			}
+		if !holdsAll(lower, ascii) || len(other) > 0 && !holdsAll(bytes.ToLower(line), other) {
+			return nil
 		}
-		if errors.Is(err, io.EOF) || err != nil {
-			break
+		m := matchIn(n, line, words)
+		if m != nil && (m.Kind == "prompt" || m.Kind == "answer") {
+			best = m
+			return io.EOF // no other is better
 		}
-	}
+		best = cmp.Or(best, m)
+		return nil
+	})
 	return best
 }
 

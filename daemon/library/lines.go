@@ -2,12 +2,40 @@ package library
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 )
 
-// usageMaxLine is the longest line that is read, in bytes.
-const usageMaxLine = 64 << 20
+// eachLine calls f with each line of a file, without its newline; whole says that it had one. The line is f's to keep.
+func eachLine(ctx context.Context, path string, f func(line []byte, whole bool) error) error {
+	in, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read transcript: %w", err)
+	}
+	defer in.Close()
+	for lines := bufio.NewReaderSize(in, 256<<10); ctx.Err() == nil; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read transcript: %w", err)
+		}
+		if len(line) > 0 {
+			if err := f(bytes.TrimSuffix(line, []byte("\n")), err == nil); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// maxLine is the longest line that is read, in bytes.
+const maxLine = 64 << 20
 
 // lines reads the lines of a file. The memory of a line is reused for the next one.
 type lines struct {
@@ -35,7 +63,7 @@ func (l *lines) next() (line []byte, ended, long bool, err error) {
 		part, err := l.in.ReadSlice('\n')
 		l.read += int64(len(part))
 		switch {
-		case long || len(l.buffer)+len(part) > usageMaxLine:
+		case long || len(l.buffer)+len(part) > maxLine:
 			long = true
 		case err == nil && len(l.buffer) == 0:
 			return part[:len(part)-1], true, false, nil

@@ -1,15 +1,11 @@
 package library
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -58,7 +54,7 @@ func (l *Library) Lost(ctx context.Context) (Lost, error) {
 	out := Lost{SchemaVersion: control.SchemaVersion, Gone: []Gone{}, Restorable: []Item{}}
 	named := map[string]*Gone{}
 	for _, dir := range claudeFolders(l.Roots) {
-		if err := readHistory(filepath.Join(dir, "history.jsonl"), named); err != nil {
+		if err := readHistory(ctx, filepath.Join(dir, "history.jsonl"), named); err != nil {
 			return out, err
 		}
 	}
@@ -101,17 +97,8 @@ func claudeFolders(roots []string) (dirs []string) {
 }
 
 // readHistory collects the sessions in a prompt history. It skips lines that it cannot parse.
-func readHistory(path string, into map[string]*Gone) error {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read prompt history: %w", err)
-	}
-	defer f.Close()
-	for lines := bufio.NewReaderSize(f, 256<<10); ; {
-		line, err := lines.ReadBytes('\n')
+func readHistory(ctx context.Context, path string, into map[string]*Gone) error {
+	err := eachLine(ctx, path, func(line []byte, _ bool) error {
 		var said struct {
 			Display   string  `json:"display"`
 			Timestamp float64 `json:"timestamp"` // milliseconds
@@ -121,13 +108,12 @@ func readHistory(path string, into map[string]*Gone) error {
 		if json.Unmarshal(line, &said) == nil && said.Session != "" {
 			note(into, said.Session, said.Project, Prompt{time.UnixMilli(int64(said.Timestamp)).UTC(), said.Display})
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read prompt history: %w", err)
-		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
+	return err
 }
 
 func note(into map[string]*Gone, session, project string, p Prompt) {

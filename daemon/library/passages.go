@@ -147,14 +147,14 @@ func (w *window) passages() []Passage {
 // readFrom reads lines of a file from line first on.
 func (w *window) readFrom(ctx context.Context, path string, first int64) error {
 	n, enough := int64(0), errors.New("read enough")
-	err := eachLine(path, func(line []byte) error {
+	err := eachLine(ctx, path, func(line []byte, _ bool) error {
 		if n >= first && n < first+windowLines {
-			w.add(n, bytes.TrimSuffix(line, []byte("\n")))
+			w.add(n, line)
 		}
 		if n++; n >= max(first, 0)+windowLines {
 			return enough
 		}
-		return ctx.Err()
+		return nil
 	})
 	if errors.Is(err, enough) {
 		return nil
@@ -164,22 +164,12 @@ func (w *window) readFrom(ctx context.Context, path string, first int64) error {
 
 // readEnd reads the last lines of a file. They are numbered from the first one read.
 func (w *window) readEnd(path string) error {
-	f, err := os.Open(path)
+	text, skipped, err := endOf(path, windowBytes)
 	if err != nil {
-		return fmt.Errorf("read transcript: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("read transcript: %w", err)
-	}
-	skipped := max(0, info.Size()-windowBytes)
-	text, err := io.ReadAll(io.NewSectionReader(f, skipped, windowBytes))
-	if err != nil {
-		return fmt.Errorf("read transcript: %w", err)
+		return err
 	}
 	lines := bytes.SplitAfter(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
-	if skipped > 0 && len(lines) > 1 { // the first is the end of a line
+	if skipped && len(lines) > 1 { // the first is the end of a line
 		lines = lines[1:]
 	}
 	lines = lines[max(0, len(lines)-windowLines):]
@@ -187,4 +177,22 @@ func (w *window) readEnd(path string) error {
 		w.add(int64(i), bytes.TrimSuffix(line, []byte("\n")))
 	}
 	return nil
+}
+
+// endOf reads up to so many bytes of the end of a file; skipped says that it has more.
+func endOf(path string, most int64) (text []byte, skipped bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, false, fmt.Errorf("read transcript: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		skipped = info.Size() > most
+		text, err = io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-most), most))
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read transcript: %w", err)
+	}
+	return text, skipped, nil
 }

@@ -105,33 +105,40 @@ func (l *Library) Restore(ctx context.Context, w RestoreRequest) (Restored, erro
 // restoreAgents restores the transcripts of a session's agents below the session's folder.
 func (l *Library) restoreAgents(ctx context.Context, s *remote.Session, folder string, out *Restored,
 	w RestoreRequest) error {
-	var agents []remote.Session
-	err := l.Server.Sessions(ctx, remote.Query{User: s.User, Machine: &s.Machine, Parent: s.SessionID}, 1000,
-		func(a *remote.Session) bool {
-			agents = append(agents, *a)
-			return true
-		})
 	w.Generation = nil
-	for i := range agents {
-		if err != nil {
-			break
-		}
-		var path string
-		if path, err = below(filepath.Dir(folder), agents[i].Path); err != nil {
-			break
-		}
-		// The project's folder may have another name here than on the machine the session comes from.
-		rel, _ := filepath.Rel(filepath.Dir(folder), path)
-		_, inside, _ := strings.Cut(filepath.ToSlash(rel), "/")
-		var one RestoredFile
-		if one, _, err = l.putBack(ctx, &agents[i], filepath.Join(folder, filepath.FromSlash(inside)), w); err == nil {
+	err := l.eachAgent(ctx, s, folder, func(a *remote.Session, path string) error {
+		one, _, err := l.putBack(ctx, a, path, w)
+		if err == nil {
 			out.Files = append(out.Files, one)
 		}
-	}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("restore the session's agents (the session itself is at %s): %w", out.Files[0].Path, err)
 	}
 	return nil
+}
+
+// eachAgent calls f with the transcripts of a session's agents on the server, and their places below a project folder
+// of this machine, which may have another name than on the machine that the session comes from.
+func (l *Library) eachAgent(ctx context.Context, s *remote.Session, project string,
+	f func(a *remote.Session, path string) error) error {
+	var agents []*remote.Session
+	err := l.Server.Sessions(ctx, remote.Query{User: s.User, Machine: &s.Machine, Parent: s.SessionID}, 1000,
+		func(a *remote.Session) bool {
+			agents = append(agents, a)
+			return true
+		})
+	for _, a := range agents {
+		if err != nil {
+			break
+		}
+		if _, err = below(filepath.Dir(project), a.Path); err == nil {
+			_, inside, _ := strings.Cut(a.Path, "/")
+			err = f(a, filepath.Join(project, filepath.FromSlash(inside)))
+		}
+	}
+	return err
 }
 
 // placeOf is where a session's file goes: its path on disk, or else the server's path below a root.
@@ -175,23 +182,7 @@ func below(root, path string) (string, error) {
 func (l *Library) putBack(ctx context.Context, s *remote.Session, path string, w RestoreRequest) (one RestoredFile,
 	generation int64, err error) {
 	ref := remote.Ref{Session: s.SessionID, User: s.User, Machine: &s.Machine, Epoch: s.Epoch, Generation: w.Generation}
-	const tries = 3 // a live session's newest generation may grow between two requests
-	for range tries {
-		one, generation, err = l.putBackOnce(ctx, ref, path, w)
-		if !errors.Is(err, errGrew) {
-			break
-		}
-	}
-	return one, generation, err
-}
-
-// errGrew means that the file does not match the digest fetched before it.
-var errGrew = control.Failed("the server sent a file that does not match its digest",
-	"try again; `ccship-server verify` checks its store")
-
-func (l *Library) putBackOnce(ctx context.Context, ref remote.Ref, path string,
-	w RestoreRequest) (RestoredFile, int64, error) {
-	draft, one, generation, err := l.fetchOnce(ctx, ref, path, w.Partial)
+	draft, one, generation, err := l.fetch(ctx, ref, path, w.Partial)
 	if err != nil {
 		return one, 0, err
 	}
@@ -203,6 +194,22 @@ func (l *Library) putBackOnce(ctx context.Context, ref remote.Ref, path string,
 	}
 	one.Same, one.Aside, err = draft.keep(w.To != "", w.Force)
 	return one, generation, err
+}
+
+// errGrew means that the file does not match the digest fetched before it.
+var errGrew = control.Failed("the server sent a file that does not match its digest",
+	"try again; `ccship-server verify` checks its store")
+
+// fetch is fetchOnce, again while the newest generation of a live session grows between two requests.
+func (l *Library) fetch(ctx context.Context, ref remote.Ref, path string,
+	partial bool) (d *draft, one RestoredFile, generation int64, err error) {
+	const tries = 3
+	for range tries {
+		if d, one, generation, err = l.fetchOnce(ctx, ref, path, partial); !errors.Is(err, errGrew) {
+			break
+		}
+	}
+	return d, one, generation, err
 }
 
 // fetchOnce downloads one file and checks its digest. The caller keeps or discards the draft.

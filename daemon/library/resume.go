@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,7 +75,7 @@ func (l *Library) Resume(ctx context.Context, w ResumeRequest) (Resumed, error) 
 	if err := r.fetch(ctx); err != nil {
 		return Resumed{}, err
 	}
-	return r.keep()
+	return r.keep(ctx)
 }
 
 // lastWritten chooses the copy of a session that was written last, among those of one user.
@@ -194,7 +193,7 @@ func (r *resumption) fetch(ctx context.Context) error {
 	if err := r.fetchMain(ctx); err != nil {
 		return err
 	}
-	if err := r.compare(); err != nil {
+	if err := r.compare(ctx); err != nil {
 		return err
 	}
 	if err := r.fetchAgents(ctx); err != nil {
@@ -212,24 +211,18 @@ func (r *resumption) fetchMain(ctx context.Context) error {
 	defer raw.Discard()
 	r.out.Generation = generation
 	folder, _, _ := strings.Cut(r.session.Path, "/")
-	if r.out.From, err = oldFolder(raw.Name(), folder); err != nil {
+	if r.out.From, err = oldFolder(ctx, raw.Name(), folder); err != nil {
 		return err
 	}
 	r.move = newMove(r.out.From, r.out.Folder)
-	return r.stage(raw, one)
+	return r.stage(ctx, raw, one)
 }
 
 // download gets a transcript, sealed.
 func (r *resumption) download(ctx context.Context, s *remote.Session, path string) (d *draft, one RestoredFile,
 	generation int64, err error) {
 	ref := remote.Ref{Session: s.SessionID, User: s.User, Machine: &s.Machine, Epoch: s.Epoch}
-	const tries = 3 // its newest generation may grow between two requests
-	for range tries {
-		if d, one, generation, err = r.fetchOnce(ctx, ref, path, false); !errors.Is(err, errGrew) {
-			break
-		}
-	}
-	if err != nil {
+	if d, one, generation, err = r.Library.fetch(ctx, ref, path, false); err != nil {
 		return nil, one, 0, err
 	}
 	if err := d.Seal(); err != nil {
@@ -241,10 +234,10 @@ func (r *resumption) download(ctx context.Context, s *remote.Session, path strin
 
 // oldFolder is the working directory that a session had at its end: the last one whose project folder the transcript
 // was in, or else the first one.
-func oldFolder(path, folder string) (string, error) {
+func oldFolder(ctx context.Context, path, folder string) (string, error) {
 	first, last := "", ""
-	err := eachLine(path, func(line []byte) error {
-		cwd := transcript.Unquote(transcript.Scan(bytesTrimNewline(line)).Cwd)
+	err := eachLine(ctx, path, func(line []byte, _ bool) error {
+		cwd := transcript.Unquote(transcript.Scan(line).Cwd)
 		if cwd == "" {
 			return nil
 		}
@@ -258,7 +251,7 @@ func oldFolder(path, folder string) (string, error) {
 }
 
 // stage makes the file with mapped working directories out of a downloaded transcript.
-func (r *resumption) stage(raw *draft, one RestoredFile) error {
+func (r *resumption) stage(ctx context.Context, raw *draft, one RestoredFile) error {
 	d, err := newDraft(raw.path)
 	if err != nil {
 		return err
@@ -268,10 +261,9 @@ func (r *resumption) stage(raw *draft, one RestoredFile) error {
 	r.out.Masked += one.Masked
 	s.file.Bytes = 0
 	out := bufio.NewWriterSize(d, 256<<10)
-	err = eachLine(raw.Name(), func(line []byte) error {
-		text := bytesTrimNewline(line)
-		n, err := out.Write(r.move.line(text))
-		if err == nil && len(line) > len(text) {
+	err = eachLine(ctx, raw.Name(), func(line []byte, whole bool) error {
+		n, err := out.Write(r.move.line(line))
+		if err == nil && whole {
 			err = out.WriteByte('\n')
 			n++
 		}
@@ -289,23 +281,9 @@ func (r *resumption) stage(raw *draft, one RestoredFile) error {
 
 // fetchAgents stages the transcripts of the session's agents, in the places that they have next to it.
 func (r *resumption) fetchAgents(ctx context.Context) error {
-	var agents []remote.Session
-	q := remote.Query{User: r.session.User, Machine: &r.session.Machine, Parent: r.session.SessionID}
-	err := r.Server.Sessions(ctx, q, 1000, func(a *remote.Session) bool {
-		agents = append(agents, *a)
-		return true
+	err := r.eachAgent(ctx, r.session, r.project, func(a *remote.Session, path string) error {
+		return r.fetchAgent(ctx, a, path)
 	})
-	for i := range agents {
-		if err != nil {
-			break
-		}
-		var path string
-		if path, err = below(filepath.Dir(r.project), agents[i].Path); err != nil {
-			break
-		}
-		_, rest, _ := strings.Cut(filepath.ToSlash(strings.TrimPrefix(path, filepath.Dir(r.project))[1:]), "/")
-		err = r.fetchAgent(ctx, &agents[i], filepath.Join(r.project, filepath.FromSlash(rest)))
-	}
 	if err != nil {
 		return fmt.Errorf("bring the session's agents: %w", err)
 	}
@@ -318,22 +296,22 @@ func (r *resumption) fetchAgent(ctx context.Context, a *remote.Session, path str
 		return err
 	}
 	defer raw.Discard()
-	if err := r.stage(raw, one); err != nil {
+	if err := r.stage(ctx, raw, one); err != nil {
 		return err
 	}
-	return r.compareWith(r.staged[len(r.staged)-1].draft, path)
+	return r.compareWith(ctx, r.staged[len(r.staged)-1].draft, path)
 }
 
 // keep gives the files their names, the session's transcript last. The session may have gone on here during the
 // download: everything is compared again first.
-func (r *resumption) keep() (Resumed, error) {
-	if err := r.compareAgain(); err != nil {
+func (r *resumption) keep(ctx context.Context) (Resumed, error) {
+	if err := r.compareAgain(ctx); err != nil {
 		return Resumed{}, err
 	}
 	slices.Reverse(r.staged)
 	for i := range r.staged {
 		var err error
-		if r.staged[i].file, err = r.put(&r.staged[i]); err != nil {
+		if r.staged[i].file, err = r.put(context.WithoutCancel(ctx), &r.staged[i]); err != nil {
 			return Resumed{}, err
 		}
 	}
@@ -346,13 +324,13 @@ func (r *resumption) keep() (Resumed, error) {
 
 // put gives a file its name. What it replaces is compared once it is aside, and removed if the file has all of it: a
 // line that came at the last moment stays there.
-func (r *resumption) put(s *staged) (one RestoredFile, err error) {
+func (r *resumption) put(ctx context.Context, s *staged) (one RestoredFile, err error) {
 	one = s.file
 	one.Same, one.Aside, err = s.draft.keep(false, false)
 	if err != nil || one.Aside == "" {
 		return one, err
 	}
-	_, more, err := beyond(one.Aside, one.Path)
+	_, more, err := beyond(ctx, one.Aside, one.Path)
 	if err != nil || more > 0 {
 		return one, err
 	}
@@ -361,35 +339,4 @@ func (r *resumption) put(s *staged) (one RestoredFile, err error) {
 	}
 	one.Aside = ""
 	return one, nil
-}
-
-// bytesTrimNewline is a line without its newline.
-func bytesTrimNewline(line []byte) []byte {
-	if n := len(line); n > 0 && line[n-1] == '\n' {
-		return line[:n-1]
-	}
-	return line
-}
-
-// eachLine calls f with each line of a file, and its newline if it has one. The bytes are f's only during the call.
-func eachLine(path string, f func(line []byte) error) error {
-	in, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("read transcript: %w", err)
-	}
-	defer in.Close()
-	for lines := bufio.NewReaderSize(in, 256<<10); ; {
-		line, err := lines.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("read transcript: %w", err)
-		}
-		if len(line) > 0 {
-			if err := f(line); err != nil {
-				return err
-			}
-		}
-		if err != nil {
-			return nil
-		}
-	}
 }

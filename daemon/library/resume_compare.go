@@ -22,14 +22,14 @@ import (
 )
 
 // compare refuses to bring a session that has lines on this disk which the server's copy lacks, in any project folder.
-func (r *resumption) compare() error {
+func (r *resumption) compare(ctx context.Context) error {
 	main := r.staged[0].draft
-	if err := r.compareWith(main, r.path()); err != nil {
+	if err := r.compareWith(ctx, main, r.path()); err != nil {
 		return err
 	}
 	for _, f := range r.found.Files {
 		if f.Path != r.path() {
-			if err := r.compareWith(main, f.Path); err != nil {
+			if err := r.compareWith(ctx, main, f.Path); err != nil {
 				return err
 			}
 		}
@@ -39,8 +39,8 @@ func (r *resumption) compare() error {
 
 // compareAgain refuses if the session or one of its agents went on here since the comparison before the download. It
 // leaves out attachments that are here by now.
-func (r *resumption) compareAgain() error {
-	if err := r.compare(); err != nil {
+func (r *resumption) compareAgain(ctx context.Context) error {
+	if err := r.compare(ctx); err != nil {
 		return err
 	}
 	var kept []staged
@@ -50,7 +50,7 @@ func (r *resumption) compareAgain() error {
 			s.Discard()
 			continue
 		case i > 0 && !s.attachment:
-			if err := r.compareWith(s.draft, s.path); err != nil {
+			if err := r.compareWith(ctx, s.draft, s.path); err != nil {
 				return err
 			}
 		}
@@ -62,15 +62,15 @@ func (r *resumption) compareAgain() error {
 
 // compareWith compares a staged transcript with the file at path, which need not exist. Working directories do not
 // count.
-func (r *resumption) compareWith(d *draft, path string) error {
+func (r *resumption) compareWith(ctx context.Context, d *draft, path string) error {
 	if notThere(path) {
 		return nil
 	}
-	common, more, err := beyond(path, d.Name())
+	common, more, err := beyond(ctx, path, d.Name())
 	if err != nil || more == 0 || r.request.Force {
 		return err
 	}
-	_, incoming, err := beyond(d.Name(), path)
+	_, incoming, err := beyond(ctx, d.Name(), path)
 	if err != nil {
 		return err
 	}
@@ -94,20 +94,20 @@ func (r *resumption) hereCommand(path string) string {
 }
 
 // beyond counts the lines at the beginning of a file that another file has too, and the lines after them.
-func beyond(path, other string) (common, more int64, err error) {
+func beyond(ctx context.Context, path, other string) (common, more int64, err error) {
 	b, err := os.Open(other)
 	if err != nil {
 		return 0, 0, fmt.Errorf("compare: %w", err)
 	}
 	defer b.Close()
 	theirs := bufio.NewReaderSize(b, 256<<10)
-	err = eachLine(path, func(line []byte) error {
+	err = eachLine(ctx, path, func(line []byte, _ bool) error {
 		if more == 0 {
 			their, err := theirs.ReadBytes('\n')
 			if err != nil && !errors.Is(err, io.EOF) {
 				return err
 			}
-			if len(their) > 0 && bytes.Equal(neutral(bytesTrimNewline(line)), neutral(bytesTrimNewline(their))) {
+			if len(their) > 0 && bytes.Equal(neutral(line), neutral(bytes.TrimSuffix(their, []byte("\n")))) {
 				common++
 				return nil
 			}

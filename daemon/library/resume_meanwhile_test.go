@@ -86,11 +86,11 @@ func TestResumeAtTheLastMoment(t *testing.T) {
 	r.write(main, line(dir, "a"), time.Hour)
 	found, err := r.Find(t.Context(), one)
 	work := &resumption{Library: r.Library, request: ResumeRequest{Folder: dir}, session: found.Stored[0], found: found}
-	if err = errors.Join(err, work.choosePlace(), work.fetch(t.Context()), work.compareAgain()); err != nil {
+	if err = errors.Join(err, work.choosePlace(), work.fetch(t.Context()), work.compareAgain(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	r.grow(main, line(dir, "mine"), time.Hour)
-	one, err := work.put(&work.staged[0])
+	one, err := work.put(t.Context(), &work.staged[0])
 	aside, _ := os.ReadFile(one.Aside)
 	if err != nil || string(aside) != line(dir, "a")+line(dir, "mine") || r.text(main) != line(dir, "a")+line(dir, "b") {
 		t.Errorf("%+v, %v: %q", one, err, aside)
@@ -109,7 +109,7 @@ func TestResumeKeepsAnAttachment(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.write(name, "mine", time.Hour)
-	done, err := work.keep()
+	done, err := work.keep(t.Context())
 	if err != nil || r.text(name) != "mine" || len(done.Files) != 2 || len(r.files()) != 3 {
 		t.Errorf("%+v, %v: %v", done, err, r.files())
 	}

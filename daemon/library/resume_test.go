@@ -265,7 +265,7 @@ func TestResumeOrder(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(r.Roots[0], project, one, broken)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := work.keep(); err == nil {
+		if _, err := work.keep(t.Context()); err == nil {
 			t.Errorf("%s is gone, and it went well", broken)
 		}
 		work.discard()

@@ -33,9 +33,6 @@ func Server(ctx context.Context, client *remote.Client, q Query) (Report, error)
 			r.take(at, s, hosts[s.Machine])
 		}
 	}
-	if len(q.By) == 0 {
-		r.Rows = []Row{}
-	}
 	r.finish()
 	return r, nil
 }
@@ -48,22 +45,13 @@ func (r *Report) take(at map[Row]int, s remote.UsageRow, host string) {
 	if s.Session != "" {
 		names.Session = transcript.MainSession(s.Session, "")
 	}
-	key := names
-	key.Project = ""
-	n, ok := at[key]
-	if !ok {
-		n = len(r.Rows)
-		at[key] = n
-		r.Rows = append(r.Rows, names)
-	}
 	u := transcript.Usage{Input: s.Input, Output: s.Output, CacheRead: s.CacheRead, CacheWrite5m: s.CacheWrite5m,
 		CacheWrite1h: s.CacheWrite1h}
 	cost := price.Cost{Unpriced: s.Unpriced}
 	if s.Cost != nil {
 		cost.USD, cost.Priced = *s.Cost, u.Total()-s.Unpriced
 	}
-	r.Rows[n].Project = max(r.Rows[n].Project, s.Project)
-	r.Rows[n].add(s.Answers, u, cost)
+	r.row(at, names).add(s.Answers, u, cost)
 	r.Total.add(s.Answers, u, cost)
 }
 

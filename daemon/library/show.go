@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -80,12 +79,8 @@ func (l *Library) Show(ctx context.Context, session string, v View) (Shown, erro
 		return Shown{}, err
 	}
 	full.Agents = s.Agents
-	disk := map[string]File{}
-	for _, file := range f.Files {
-		disk[file.Session] = file
-	}
 	out := Shown{
-		SchemaVersion: control.SchemaVersion, Item: l.item(&full, disk), Lines: full.Lines,
+		SchemaVersion: control.SchemaVersion, Item: l.item(&full, bySession(f.Files)), Lines: full.Lines,
 		Model: full.Summary.Model, Branch: full.Summary.Branch,
 		StartedAt: full.Summary.Started, ForkedFrom: full.ForkedFrom, Commits: full.Commits,
 		Generations: []Generation{}, Last: []Message{},
@@ -172,24 +167,17 @@ func (l *Library) showFile(ctx context.Context, file File, most int) (Shown, err
 
 // lastMessages reads the end of a transcript of some lines.
 func lastMessages(file File, lines int64, most int) ([]Message, error) {
-	f, err := os.Open(file.Path)
+	text, skipped, err := endOf(file.Path, 4<<20)
 	if err != nil {
-		return nil, fmt.Errorf("read transcript: %w", err)
-	}
-	defer f.Close()
-	const enough = 4 << 20
-	skipped := max(0, file.Bytes-enough)
-	text, err := io.ReadAll(io.NewSectionReader(f, skipped, enough))
-	if err != nil {
-		return nil, fmt.Errorf("read transcript: %w", err)
+		return nil, err
 	}
 	var m messages
 	n := max(0, lines-int64(bytes.Count(text, []byte("\n"))))
 	for line := range bytes.Lines(text) {
-		if skipped == 0 { // else it is the end of a line
+		if !skipped { // else it is the end of a line
 			m.add(n, bytes.TrimSuffix(line, []byte("\n")))
 		}
-		skipped = 0
+		skipped = false
 		n++
 	}
 	return m.last(most), nil

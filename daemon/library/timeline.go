@@ -1,13 +1,7 @@
 package library
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,9 +10,6 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/transcript/session"
 )
-
-// maxLine is how much of one line is read: of a longer one, nothing.
-const maxLine = 64 << 20
 
 // Timeline is what happened in a session.
 type Timeline struct {
@@ -87,45 +78,30 @@ func (l *Library) Timeline(ctx context.Context, session string, which Copy, kind
 	t := Timeline{SchemaVersion: control.SchemaVersion, Session: s.SessionID, Source: OnServer, Moments: []Moment{}}
 	ref := remote.Ref{Session: s.SessionID, User: s.User, Machine: &s.Machine}
 	t.Read, t.Lines, err = remote.Timeline(ctx, l.Server, ref, strings.Join(kinds, ","), func(m *remote.Moment) {
-		t.Moments = append(t.Moments, momentOf(m))
+		t.Moments = append(t.Moments, Moment(*m))
 	})
 	return t, err
 }
 
-func momentOf(m *remote.Moment) Moment {
-	x := Moment{Line: m.Line, Kind: m.Kind, Text: m.Text, From: m.From, Tool: m.Tool, Turn: m.Turn,
-		Took: m.Took, Waited: m.Waited,
-		MayWait: m.MayWait, Running: m.Running, Queued: m.Queued, Agent: m.Agent, Before: m.Before, After: m.After,
-		URL: m.URL}
-	if m.At != nil {
-		x.At = *m.At
-	}
-	return x
-}
-
 // timelineOnDisk reads a transcript, line by line.
 func timelineOnDisk(ctx context.Context, file File) (Timeline, error) {
-	f, err := os.Open(file.Path)
-	if err != nil {
-		return Timeline{}, fmt.Errorf("read transcript: %w", err)
+	out := Timeline{
+		SchemaVersion: control.SchemaVersion, Session: file.Session, Source: OnDisk, Moments: []Moment{},
 	}
-	defer f.Close()
-	out := Timeline{SchemaVersion: control.SchemaVersion, Session: file.Session, Source: OnDisk, Moments: []Moment{}}
 	var t session.TimelineReader
-	in := bufio.NewReaderSize(f, 256<<10)
-	for ctx.Err() == nil {
-		line, err := wholeLine(in)
-		if errors.Is(err, io.EOF) {
-			break // a line without its end is still being written
+	err := eachLine(ctx, file.Path, func(line []byte, whole bool) error {
+		if !whole { // it is still being written
+			return nil
 		}
-		if err != nil {
-			return out, fmt.Errorf("read transcript: %w", err)
+		if len(line) > maxLine { // nobody reads it
+			line = nil
 		}
 		t.Line(out.Lines, line)
 		out.Lines++
-	}
-	if ctx.Err() != nil {
-		return out, ctx.Err()
+		return nil
+	})
+	if err != nil {
+		return out, err
 	}
 	out.Read = out.Lines
 	for _, m := range t.Moments() {
@@ -135,22 +111,6 @@ func timelineOnDisk(ctx context.Context, file File) (Timeline, error) {
 			Agent: m.Agent, Before: m.Before, After: m.After})
 	}
 	return out, nil
-}
-
-// wholeLine reads a line without its newline; of one longer than maxLine, nothing. io.EOF: there is none with a
-// newline.
-func wholeLine(in *bufio.Reader) (line []byte, err error) {
-	for long := false; ; {
-		part, err := in.ReadSlice('\n')
-		if long = long || len(line)+len(part) > maxLine; long {
-			line = nil
-		} else {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return bytes.TrimSuffix(line, []byte("\n")), err
-		}
-	}
 }
 
 // add puts marks between the moments, by their times.

@@ -107,9 +107,27 @@ func (r *Row) add(answers int64, u transcript.Usage, c price.Cost) {
 	}
 }
 
+// row is the row with these names, which is new if there is none. One project's clones may have several names: the
+// greatest is shown.
+func (r *Report) row(at map[Row]int, names Row) *Row {
+	key := names
+	key.Project = ""
+	n, ok := at[key]
+	if !ok {
+		n = len(r.Rows)
+		at[key] = n
+		r.Rows = append(r.Rows, names)
+	}
+	r.Rows[n].Project = max(r.Rows[n].Project, names.Project)
+	return &r.Rows[n]
+}
+
 // finish gives rows without tokens the cost 0, and sorts: by day if that is the first column, otherwise the rows with
 // most tokens first.
 func (r *Report) finish() {
+	if len(r.By) == 0 {
+		r.Rows = []Row{}
+	}
 	for i := range r.Rows {
 		r.Rows[i].settle()
 	}

@@ -137,7 +137,7 @@ func (c *counter) show() {
 // line counts the answers of a line. why says why some of it was skipped.
 func (c *counter) line(line []byte, ended, long bool) (why string) {
 	if long {
-		return fmt.Sprintf("longer than %d MiB", usageMaxLine>>20)
+		return fmt.Sprintf("longer than %d MiB", maxLine>>20)
 	}
 	l := transcript.Scan(line)
 	switch {
@@ -255,22 +255,9 @@ func (c *counter) sum() {
 		if s.answers == 0 {
 			continue
 		}
-		key := s.names
-		key.Project = "" // one project's clones may have several names
-		n, ok := at[key]
-		if !ok {
-			n = len(c.report.Rows)
-			at[key] = n
-			c.report.Rows = append(c.report.Rows, s.names)
-		}
-		row := &c.report.Rows[n]
-		row.Project = max(row.Project, s.names.Project)
 		cost := c.disk.Prices.Cost(s.model, s.usage, s.long)
-		row.add(s.answers, s.usage, cost)
+		c.report.row(at, s.names).add(s.answers, s.usage, cost)
 		c.report.Total.add(s.answers, s.usage, cost)
-	}
-	if len(c.query.By) == 0 {
-		c.report.Rows = []Row{}
 	}
 	c.report.finish()
 }

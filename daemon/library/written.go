@@ -1,11 +1,9 @@
 package library
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,18 +60,13 @@ func (l *Library) Written(commits []provenance.Commit, project func(cwd, folder 
 
 // read adds the edits of a transcript, of a session or of one of its agents.
 func (w *Written) read(file File, path string, agent bool) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("read transcript: %w", err)
-	}
-	defer f.Close()
 	fold, b := &session.Fold{}, &provenance.Builder{Session: file.Session}
 	var prompts []provenance.Prompt
 	var edits []provenance.Edit
-	lines := bufio.NewReaderSize(f, 1<<20)
-	for n := int64(0); ; n++ {
-		line, err := lines.ReadBytes('\n')
-		for _, r := range recordsOf(bytes.TrimRight(line, "\r\n")) {
+	n := int64(-1)
+	err := eachLine(context.Background(), path, func(line []byte, _ bool) error {
+		n++
+		for _, r := range recordsOf(bytes.TrimSuffix(line, []byte("\r"))) {
 			events := fold.Add(n, r)
 			for _, e := range events {
 				if e.Kind == session.PromptEvent {
@@ -86,15 +79,12 @@ func (w *Written) read(file File, path string, agent bool) error {
 				}
 			}
 		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("read transcript: %w", err)
-		}
+		return nil
+	})
+	if err == nil {
+		w.add(file, agent, fold.Summary(), prompts, edits)
 	}
-	w.add(file, agent, fold.Summary(), prompts, edits)
-	return nil
+	return err
 }
 
 // maxPromptText is how much of a prompt is shown, in characters.

@@ -10,7 +10,7 @@ import (
 type Moment struct {
 	Line    int64      `json:"line_index"`
 	Kind    string     `json:"kind"`
-	At      *time.Time `json:"at"`
+	At      time.Time `json:"at"` // zero: not known
 	Text    string     `json:"text"`
 	From    string     `json:"from"` // who sent a message, or the channel of a prompt
 	Tool    string     `json:"tool"`

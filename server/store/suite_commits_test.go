@@ -24,7 +24,7 @@ func (s suite) commits(t *testing.T) {
 	var users [2]server.User
 	for i, name := range []string{"ann", "bob"} {
 		var err error
-		if users[i], err = st.AddUser(t.Context(), name, server.Member, start); err != nil {
+		if users[i], err = st.AddUser(t.Context(), name, server.Member, server.By{At: start}); err != nil {
 			t.Fatal(err)
 		}
 	}
