@@ -116,13 +116,8 @@ type wrong struct {
 	attachments map[tail.FileID]string   // transcripts with attachments that differ, with their destinations
 }
 
-// Run compares. What differs is in the report; an error means that the comparison could not be finished.
-func Run(ctx context.Context, deps Deps, options Options) (control.VerifyReport, error) {
-	report, _, err := run(ctx, deps, options)
-	return report, err
-}
-
-// run is Run, and also returns what a repair can send again.
+// run compares, and returns what differs and what of it a repair can send again. An error means that the comparison
+// could not be finished.
 func run(ctx context.Context, deps Deps, options Options) (r control.VerifyReport, repairs wrong, err error) {
 	v := &verifier{
 		Deps: deps, options: options, report: newRecorder(&options),

@@ -39,7 +39,6 @@ func FuzzFold(f *testing.F) {
 			tree.Add(int64(i), &r)
 		}
 		s.Summary()
-		tree.ActiveBranch()
 		if log.Len() > DefaultLogSize {
 			t.Errorf("%d messages", log.Len())
 		}

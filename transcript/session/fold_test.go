@@ -144,7 +144,7 @@ func TestTreeDeepChain(t *testing.T) {
 	var second string
 	for i := range 100_000 {
 		r := transcript.Parse(c.next())
-		if rewind, _ := tree.Add(int64(i), &r); rewind != nil {
+		if rewind := tree.Add(int64(i), &r); rewind != nil {
 			t.Fatalf("line %d: %+v", i, *rewind)
 		}
 		if i == 3 {
@@ -153,12 +153,14 @@ func TestTreeDeepChain(t *testing.T) {
 	}
 	c.parent = second
 	r := transcript.Parse(c.next())
-	rewind, _ := tree.Add(100_000, &r)
+	rewind := tree.Add(100_000, &r)
 	if rewind == nil || rewind.ToLine != 3 || tree.Abandoned(99_999) != 1 || tree.Abandoned(3) != 0 {
 		t.Fatalf("the rewind is %+v, line 99999 is abandoned by %d", rewind, tree.Abandoned(99_999))
 	}
-	if got := tree.ActiveBranch(); len(got) != 5 || got[4] != 100_000 {
-		t.Errorf("the branch has %d lines", len(got))
+	for line, want := range []int64{0, 0, 0, 0, 1} {
+		if got := tree.Abandoned(int64(line)); got != want {
+			t.Errorf("line %d is abandoned by %d, want %d", line, got, want)
+		}
 	}
 }
 

@@ -1,61 +1,6 @@
 package session
 
-import (
-	"cmp"
-	"slices"
-
-	"github.com/ccship/ccship/transcript"
-)
-
-// Tree is the message tree of one transcript, for readers that need to know which lines are part of the conversation as
-// it stands. The zero value is empty. It uses about 120 bytes per record.
-type Tree struct {
-	branches branches
-	own      ownership
-}
-
-// Add adds the record on a line, in file order. rewind is set when the record reveals that the user went back, undone
-// when it reveals that an earlier Rewind was not one.
-func (t *Tree) Add(line int64, r *transcript.Record) (rewind, undone *Rewind) {
-	if !t.own.inTree(r) {
-		return nil, nil
-	}
-	g := treeRecordOf(line, r)
-	if t.branches.known(&g) {
-		return nil, nil
-	}
-	c := t.branches.add(g)
-	return c.rewind, c.undone
-}
-
-// Abandoned is the number of the Rewind that removed the line's record from the conversation; 0 if the record is part
-// of it, or not in the tree.
-func (t *Tree) Abandoned(line int64) int64 {
-	i, _ := slices.BinarySearchFunc(t.branches.nodes, line, func(n node, line int64) int {
-		return cmp.Compare(n.line, line)
-	})
-	for ; i < len(t.branches.nodes) && t.branches.nodes[i].line == line; i++ {
-		if cut := t.branches.nodes[i].abandonedBy; cut != 0 {
-			return int64(cut)
-		}
-	}
-	return 0
-}
-
-// ActiveBranch returns the lines whose records are part of the conversation, ascending. It includes parallel tool
-// calls, which a walk along the parents would miss.
-func (t *Tree) ActiveBranch() []int64 {
-	var lines []int64
-	for _, n := range t.branches.nodes {
-		if n.abandonedBy == 0 && (len(lines) == 0 || lines[len(lines)-1] != n.line) {
-			lines = append(lines, n.line)
-		}
-	}
-	return lines
-}
-
-// Rewinds returns the rewinds that were not undone, oldest first.
-func (t *Tree) Rewinds() []Rewind { return slices.Clone(t.branches.rewinds) }
+import "github.com/ccship/ccship/transcript"
 
 // ownership separates a transcript's own records from the sidechains that older versions of Claude Code wrote between
 // them. In an agent's transcript, the sidechain is the transcript.
