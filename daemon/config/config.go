@@ -298,7 +298,7 @@ func (v Value) TOML() string {
 	if list, ok := v.Value.([]string); ok {
 		return v.Name + " = " + tomlList(list)
 	}
-	return v.Name + " = " + tomlValue(o, []string{v.Text()})
+	return v.Name + " = " + tomlValue(o, v.Text())
 }
 
 // Logger returns Log, or a logger that writes text to standard error from LogLevel on.

@@ -140,18 +140,11 @@ func WriteOption(path, name string, texts []string, env Env) error {
 	if _, err := understand(o, texts, p); err != nil {
 		return setting{provenance: provenance{FromFlag, name}}.blame(o, err)
 	}
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read configuration: %w", err)
+	v := Value{Name: name, Value: texts}
+	if !o.List() {
+		v.Value = texts[0]
 	}
-	if _, err := parseFile(path, old); err != nil {
-		return err
-	}
-	text := replaceKey(string(old), name, name+" = "+tomlValue(o, texts)+"\n")
-	if _, err := parseFile(path, []byte(text)); err != nil {
-		return err
-	}
-	return replaceFile(path, []byte(text))
+	return WriteValues(path, []Value{v})
 }
 
 // replaceKey puts line where key is set now, or at the end: there are no tables that would claim it.
@@ -184,18 +177,16 @@ func spanOf(lines []string, key string) (from, to int, found bool) {
 	return 0, 0, false
 }
 
-// tomlValue writes a value in the most readable form for its kind.
-func tomlValue(o Option, texts []string) string {
+// tomlValue writes a single value in the most readable form for its kind.
+func tomlValue(o Option, text string) string {
 	switch {
-	case o.List():
-		return tomlList(texts)
 	case o.Kind == kindBool:
-		b, _ := strconv.ParseBool(texts[0]) // valid: parsed before
+		b, _ := strconv.ParseBool(text) // valid: parsed before
 		return strconv.FormatBool(b)
 	case o.Kind == kindCount:
-		return texts[0]
+		return text
 	}
-	return tomlString(texts[0])
+	return tomlString(text)
 }
 
 func tomlList(texts []string) string {

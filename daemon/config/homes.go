@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -68,20 +69,12 @@ func outside(dir, pattern string, roots []string) (n int) {
 	matches, _ := fs.Glob(os.DirFS(dir), pattern)
 	for _, match := range matches {
 		path := filepath.Join(dir, filepath.FromSlash(match))
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 && !below(path, roots) {
+		known := slices.ContainsFunc(roots, func(root string) bool { return within(root, path) })
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 && !known {
 			n++
 		}
 	}
 	return n
-}
-
-func below(path string, roots []string) bool {
-	for _, root := range roots {
-		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
-			return true
-		}
-	}
-	return false
 }
 
 // realPath is a path without symbolic links; the path itself where there is none.
