@@ -22,17 +22,17 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/daemontest"
 	"github.com/ccship/ccship/daemon/route"
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // BenchmarkImport is what understanding costs an import: the processor time of one with the deriver, compared with that
 // of one without, of the same files. CCSHIP_TEST=mb=N says how much; real transcripts are taken when there are some.
 func BenchmarkImport(b *testing.B) {
-	megabytes := setting.Number("mb", 64)
+	megabytes := kit.SettingNumber("mb", 64)
 	b.Run("conversations", func(b *testing.B) { benchImport(b, conversations(b, megabytes, 0)) })
 	b.Run("a tenth compacted", func(b *testing.B) { benchImport(b, conversations(b, megabytes, 10)) })
 	b.Run("real", func(b *testing.B) {
-		root := setting.Text("corpus", "../../shared/transcripts")
+		root := kit.Setting("corpus", "../../shared/transcripts")
 		if _, err := os.Stat(root); err != nil {
 			b.Skip("no real transcripts here; CCSHIP_TEST=corpus=FOLDER names some")
 		}

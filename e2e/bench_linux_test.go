@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // BenchmarkPromises measures what the daemon costs and how fast it is, each figure as the median of several runs, and
@@ -43,7 +42,7 @@ func masking(masks string) string {
 	return ""
 }
 
-func runs() int { return setting.Number("runs", 3) }
+func runs() int { return kit.SettingNumber("runs", 3) }
 
 // benchRewind is P3: bytes sent again, beyond those that changed, after cuts into a file of 100 MB.
 func benchRewind(b *testing.B, table *sheet) {
@@ -81,7 +80,7 @@ func benchLatency(b *testing.B, table *sheet, masks string, w *world, server str
 	stored := make(chan time.Time, 16)
 	w.gate.onAnswer(func() { stored <- time.Now() })
 	var took []float64
-	for range setting.Number("appends", 300) {
+	for range kit.SettingNumber("appends", 300) {
 		line := c.line(1500)
 		begin := time.Now()
 		w.add(path, line)
@@ -117,7 +116,7 @@ func shippedTo(w *world, seed uint64, n int) (*conversation, string) {
 // benchImport is P6: the first import of a history, under a loop that only reads, validates and posts.
 func benchImport(b *testing.B, table *sheet) {
 	w, _ := benchWorld(b)
-	size := history(w.home, setting.Number("mb", 300)<<20, 8<<20)
+	size := history(w.home, kit.SettingNumber("mb", 300)<<20, 8<<20)
 	size += copyCorpus(w.home)
 	var rate, maskedRate, masked, peak, maskedPeak, wall, base []float64
 	for range runs() {
@@ -186,7 +185,7 @@ func benchLongLine(b *testing.B, table *sheet, masks string) {
 func benchIdle(b *testing.B, table *sheet, masks string) {
 	w, _ := benchWorld(b)
 	w.env = append(w.env, "CCSHIP_REDACT="+masks)
-	files, seconds := setting.Number("files", 10_000), setting.Number("idle", 60)
+	files, seconds := kit.SettingNumber("files", 10_000), kit.SettingNumber("idle", 60)
 	c := newConversation(4, w.cwd())
 	for i := range files {
 		w.add(w.path(fmt.Sprintf("-work-%d", i%100), fmt.Sprintf("00000000-0000-4000-8000-%012d.jsonl", i)), c.even(2, 1200))

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // sink is the cheapest server there can be: it takes everything and keeps nothing.
@@ -85,7 +85,7 @@ func benchWorld(b *testing.B) (*world, *sink) {
 
 // copyCorpus copies the real conversations of CCSHIP_TEST=corpus=FOLDER and returns their size in bytes.
 func copyCorpus(h *home) (written int64) {
-	dir := setting.Text("corpus", "")
+	dir := kit.Setting("corpus", "")
 	if dir == "" {
 		return 0
 	}
@@ -97,7 +97,7 @@ func copyCorpus(h *home) (written int64) {
 		if err != nil {
 			return err
 		}
-		for n := range setting.Number("copies", 1) {
+		for n := range kit.SettingNumber("copies", 1) {
 			h.add(h.path(fmt.Sprintf("-corpus-%d", n), filepath.Base(path)), data)
 			written += int64(len(data))
 		}

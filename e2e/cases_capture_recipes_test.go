@@ -15,7 +15,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // recipe is the block of a language on the page.
@@ -82,7 +81,7 @@ func TestCaptureRecipes(t *testing.T) {
 // TestDevcontainerSchema holds the recipe of a devcontainer against a copy of the published schema, which sees a name
 // that is misspelled.
 func TestDevcontainerSchema(t *testing.T) {
-	file := setting.Text("schema", "")
+	file := kit.Setting("schema", "")
 	if file == "" {
 		t.Skip("lab devcontainer runs it, with the schema")
 	}

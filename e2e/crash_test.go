@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // killsPerArena is how many kills one home lives through, so that what is compared in the end stays small, and a state
@@ -26,7 +25,7 @@ const killsPerArena = 50
 // loses its answer to another one in five. In the end nothing is missing and nothing is wrong.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	kills := setting.Number("kills", 10)
+	kills := kit.SettingNumber("kills", 10)
 	for name, newWorld := range map[string]func(testing.TB) *world{"plain server": plainWorld, "ccship-server": exactWorld} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // The layout of bbolt's pages, as far as the damage needs it.
@@ -164,7 +163,7 @@ func (f *victim) replaced() error {
 // of damage is done.
 func TestDamagedInUse(t *testing.T) {
 	t.Parallel()
-	rounds := setting.Number("rounds", 1)
+	rounds := kit.SettingNumber("rounds", 1)
 	var mu sync.Mutex
 	ends := map[string]int{}
 	t.Cleanup(func() { t.Logf("%d runs: %v", rounds*len(damages), ends) })

@@ -53,7 +53,6 @@ daemon/route: daemon/control daemon/project outbox state tail transcript transcr
 e2e: e2e/floor e2e/kit
 e2e/floor:
 e2e/kit:
-e2e/kit/setting:
 e2e/viewer: e2e/kit
 internal/amount:
 internal/service: daemon/control packaging

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // What kills end.
@@ -59,7 +59,7 @@ func killRows() []killRow {
 // that is to be kept is as it is on disk; in the end everything that verifies finds nothing.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	rounds := setting.Number("rounds", 0) // 0: some of them, once
+	rounds := kit.SettingNumber("rounds", 0) // 0: some of them, once
 	for _, row := range killRows() {
 		for store := range strings.FieldsSeq(row.stores) {
 			if rounds == 0 && (!row.short || store != "SQLite") {

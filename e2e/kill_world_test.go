@@ -20,7 +20,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
+
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
@@ -236,7 +236,7 @@ func newBucket(t *testing.T, used, needed bool) *bucket {
 	t.Helper()
 	b := &bucket{t: t, dir: t.TempDir()}
 	if used {
-		b.program = setting.Text("versitygw", "")
+		b.program = kit.Setting("versitygw", "")
 	}
 	if needed && b.program == "" {
 		t.Skip("no S3 server: lab kill has one")

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
+
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -114,7 +114,7 @@ func (w *way) check() {
 // takes over; in every second round it takes over by request. The killed node comes back. After each round everything
 // is there: through HAProxy, and through a connection that names all nodes.
 func TestPatroni(t *testing.T) {
-	rounds := setting.Number("rounds", 0)
+	rounds := kit.SettingNumber("rounds", 0)
 	if rounds == 0 {
 		t.Skip("lab patroni runs it")
 	}

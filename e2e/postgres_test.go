@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
+
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
 // rounds is how often trouble is made in each of these tests; `lab failover` wants 20.
-func rounds() int { return setting.Number("rounds", 2) }
+func rounds() int { return kit.SettingNumber("rounds", 2) }
 
 // cluster is a home whose daemon ships to two servers on one PostgreSQL, behind one address.
 type cluster struct {

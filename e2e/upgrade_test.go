@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
+
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
@@ -35,7 +35,7 @@ var upgradeKept = []string{"state", "server", ".claude", "key", "acked"}
 // layout is skipped: nobody has such data.
 func TestUpgrade(t *testing.T) {
 	for _, kind := range []string{"sqlite", "postgres"} {
-		if version := setting.Text("upgrade", ""); version != "" {
+		if version := kit.Setting("upgrade", ""); version != "" {
 			t.Run("write "+kind, func(t *testing.T) { writeUpgrade(t, kind, version) })
 		}
 		fixtures, err := filepath.Glob(filepath.Join(upgradeFixtures, "*-"+kind+".tar.gz"))

@@ -20,7 +20,6 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 func main() {
@@ -149,11 +148,11 @@ func show(to io.Writer, from io.Reader) (outcomes []string) {
 
 // told is the variable that tells tests what was asked for; more comes first, so that words win.
 func (c call) told(more ...string) []string {
-	form := setting.Full
+	form := kit.FullForm
 	if c.quick {
-		form = setting.Quick
+		form = kit.QuickForm
 	}
-	return []string{setting.Variable + "=" + strings.Join(slices.Concat([]string{form}, more, c.words), " ")}
+	return []string{kit.SettingVariable + "=" + strings.Join(slices.Concat([]string{form}, more, c.words), " ")}
 }
 
 // s3 builds an S3 server and returns the word that names it.

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
 )
@@ -31,7 +31,7 @@ type claims struct {
 }
 
 // crashKills is how often a child is killed: a few times in make test, as often as make crash wants there.
-func crashKills() int { return setting.Number("kills", 5) }
+func crashKills() int { return kit.SettingNumber("kills", 5) }
 
 // A child commits, settles and compacts in several goroutines until it is killed, again and again over one file. What
 // a Commit answered for must be there, and what is there must be whole.

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // place is where cold storage is in a test: a folder, or the S3 server that CCSHIP_TEST=versitygw=PATH is.
@@ -27,7 +26,7 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	p := &place{dir: t.TempDir(), program: setting.Text("versitygw", "")}
+	p := &place{dir: t.TempDir(), program: kit.Setting("versitygw", "")}
 	if p.program == "" {
 		return p
 	}
@@ -187,7 +186,7 @@ func TestColdUnreachable(t *testing.T) {
 // TestColdKilled kills the server, and in every other round the storage, in the middle of moving lines there: none is
 // lost, none is wrong, and in the end all are in cold storage. lab cold runs it long, on S3.
 func TestColdKilled(t *testing.T) {
-	rounds := setting.Number("rounds", 1)
+	rounds := kit.SettingNumber("rounds", 1)
 	at, path := newPlace(t), filepath.Join(t.TempDir(), "server.db")
 	made := &kit.Outcome{Group: "databases", Fault: "the server killed while lines move to S3, every other time after the S3 server"}
 	if at.program != "" {

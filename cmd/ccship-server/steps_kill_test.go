@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
@@ -47,7 +47,7 @@ func diesAtStep(where string) context.Context {
 // TestKilledAtSteps kills the server at each step of packing lines and, if it is run long, of moving them to cold
 // storage. The next one does the rest, and every line is there. lab kill runs it long, on both databases.
 func TestKilledAtSteps(t *testing.T) {
-	rounds := setting.Number("rounds", 0)
+	rounds := kit.SettingNumber("rounds", 0)
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "server.db")

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // cell is what sums are compared by.
@@ -138,7 +138,7 @@ func ours(t *testing.T, root string) map[cell]tokens {
 func corpora(t *testing.T) []string {
 	t.Helper()
 	var roots []string
-	for _, root := range []string{"../../../shared/transcripts", setting.Text("corpus", "")} {
+	for _, root := range []string{"../../../shared/transcripts", kit.Setting("corpus", "")} {
 		if info, err := os.Stat(root); root != "" && err == nil && info.IsDir() {
 			roots = append(roots, laidOut(t, root))
 		}
@@ -219,7 +219,7 @@ func TestNaiveReal(t *testing.T) {
 
 // TestCCUsage: ccusage agrees on real transcripts, to the token. npx runs it.
 func TestCCUsage(t *testing.T) {
-	program := setting.Text("ccusage", "")
+	program := kit.Setting("ccusage", "")
 	if program == "" {
 		t.Skip("lab ccusage runs it")
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // history is two machines and a server that anything may happen to.
@@ -153,7 +152,7 @@ const parallel = 16
 // CCSHIP_TEST=histories=N is how many histories are tried.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	n := setting.Number("histories", 100)
+	n := kit.SettingNumber("histories", 100)
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		must(flag.Set("rapid.checks", itoa(max(n/parallel, 1))))
 	}

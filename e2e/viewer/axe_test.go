@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestAxe looks at every kind of page with axe-core, in both looks and at three widths: nothing may be serious. It runs
 // where CCSHIP_TEST=axe=FILE names axe.min.js; `lab axe` does that.
 func TestAxe(t *testing.T) {
-	path := setting.Text("axe", "")
+	path := kit.Setting("axe", "")
 	if path == "" {
 		t.Skip("lab axe runs it")
 	}
@@ -52,7 +52,7 @@ func axeFaults(b *tab) (out []string) {
 // TestGalleryPictures takes a picture of every kind of page, in both looks and at three widths, for people to look at.
 // CCSHIP_TEST=gallery=FOLDER names where they are written to.
 func TestGalleryPictures(t *testing.T) {
-	dir := setting.Text("gallery", "")
+	dir := kit.Setting("gallery", "")
 	if dir == "" {
 		t.Skip("lab gallery runs it")
 	}

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // long has every payload shown on every kind of page, and a session of 100 MB opened.
-func long() bool { return setting.Has("long") }
+func long() bool { return kit.HasSetting("long") }
 
 // payloads are what would run, load or lead somewhere if a page let it. What runs calls canary or opens a dialog.
 var payloads = []string{

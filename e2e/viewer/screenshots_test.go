@@ -13,7 +13,6 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // mostShot is the size a picture may have, in bytes: they stand in the README.
@@ -96,7 +95,7 @@ func keep(b *tab, name string) {
 	if len(data) > mostShot {
 		b.t.Errorf("the picture %s has %d KB", name, len(data)>>10)
 	}
-	if dir := setting.Text("screenshots", ""); dir != "" {
+	if dir := kit.Setting("screenshots", ""); dir != "" {
 		must(b.t, os.MkdirAll(dir, 0o755))
 		must(b.t, os.WriteFile(filepath.Join(dir, name+".png"), data, 0o644))
 	}

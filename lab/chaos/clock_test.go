@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // clockEnv names the file from which a program with another clock reads by how many seconds its clock is wrong.
@@ -183,7 +182,7 @@ func TestClocks(t *testing.T) {
 // nothing.
 func TestClockIsWrong(t *testing.T) {
 	t.Parallel()
-	if setting.IsQuick() {
+	if kit.IsQuick() {
 		t.Skip("builds everything again: only in the long form")
 	}
 	r := clockRoom("ccship", "ccship-server")(t, &kit.Outcome{})

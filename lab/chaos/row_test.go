@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // row is one kind of fault. A run makes the trouble, has lines written meanwhile, and ends it with r.over; the proof
@@ -27,8 +26,8 @@ func rows(t *testing.T, all []row) {
 	for _, row := range all {
 		t.Run(row.fault, func(t *testing.T) {
 			runs := row.short
-			if !setting.IsQuick() {
-				runs = min(row.long, setting.Number("runs", row.long))
+			if !kit.IsQuick() {
+				runs = min(row.long, kit.SettingNumber("runs", row.long))
 			}
 			if runs == 0 {
 				t.Skip("only in the long form")

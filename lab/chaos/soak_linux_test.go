@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/lab/bench/gauge"
 	"github.com/ccship/ccship/lab/bench/table"
 )
@@ -33,8 +32,8 @@ type soak struct {
 // TestSoak has sixty sessions written without a pause for a long time, with rewinds, outages and questions in between,
 // and demands that what the daemon uses does not grow. One hour of it is what months of use write.
 func TestSoak(t *testing.T) {
-	setting.Asked(t)
-	length, err := time.ParseDuration(setting.Text("for", map[bool]string{true: "1m", false: "1h"}[setting.IsQuick()]))
+	kit.OnlyInLab(t)
+	length, err := time.ParseDuration(kit.Setting("for", map[bool]string{true: "1m", false: "1h"}[kit.IsQuick()]))
 	kit.Must(t, err)
 	out := &kit.Outcome{}
 	r := newRoom(t, out, 60)

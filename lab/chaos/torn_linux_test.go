@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -30,8 +29,8 @@ type change struct {
 func TestTorn(t *testing.T) {
 	t.Parallel()
 	enough, every := 300, 100
-	if !setting.IsQuick() {
-		enough, every = setting.Number("tears", 5000), 50
+	if !kit.IsQuick() {
+		enough, every = kit.SettingNumber("tears", 5000), 50
 	}
 	out := &kit.Outcome{Group: "state file", Fault: "torn at each page of each write, the daemon goes on"}
 	opened := &kit.Outcome{Group: "state file", Fault: "torn at each page of each write, reopened"}

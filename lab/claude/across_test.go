@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestRealClaudeAcross goes back to before a compaction at a terminal, in each version that offers it: what was said before
 // that message stays, and what came after it is gone, on both sides of the compaction.
 func TestRealClaudeAcross(t *testing.T) {
-	setting.Asked(t)
+	kit.OnlyInLab(t)
 	for _, version := range allVersions() {
 		t.Run(version, func(t *testing.T) {
 			h := newHome(t, installed(t, version), newStub(t))

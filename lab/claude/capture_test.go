@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestRealClaudeCapture runs `ccship capture claude -p` on a machine without a service, in each version: when it returns,
 // the server has every line, agents included, and nothing is said.
 func TestRealClaudeCapture(t *testing.T) {
-	setting.Asked(t)
+	kit.OnlyInLab(t)
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			w := newWorld(newHome(t, installed(t, version), newStub(t)))

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestRealClaudeElsewhere begins a session on one machine and goes on with it on another, in each version: the model
 // sees there what was said here.
 func TestRealClaudeElsewhere(t *testing.T) {
-	setting.Asked(t)
+	kit.OnlyInLab(t)
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) { resumeElsewhere(t, version) })
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // versions are those that people run: what npm gives to a new Node, what it gives to an old one, and the last of the
@@ -24,7 +24,7 @@ var versions = []string{"2.1.328", "2.1.197", "2.0.76"}
 // allVersions is those, and the newest that npm knows, if it can be asked.
 func allVersions() []string {
 	npm, err := exec.LookPath("npm")
-	if err != nil || setting.IsQuick() {
+	if err != nil || kit.IsQuick() {
 		return versions
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -54,7 +54,7 @@ func installed(t testing.TB, version string) string {
 
 // locate finds an installed version, or installs it from npm.
 func locate(version string) (string, error) {
-	if dir := setting.Text("programs", ""); dir != "" {
+	if dir := kit.Setting("programs", ""); dir != "" {
 		if program := programIn(filepath.Join(dir, "claude-"+version)); program != "" {
 			return program, nil
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 const thePlan = "# Plan\n\n1. Say hello.\n"
@@ -30,7 +29,7 @@ func planScripts() []script {
 // TestRealClaudePlan accepts a plan at a terminal, with the context kept and, where the version offers it, cleared. What was
 // said before stays, the work on the plan follows, and nobody went back.
 func TestRealClaudePlan(t *testing.T) {
-	setting.Asked(t)
+	kit.OnlyInLab(t)
 	for _, version := range allVersions() {
 		t.Run(version, func(t *testing.T) {
 			program := installed(t, version)

@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestRealClaudePlugin lives with the plugin in each version: what the session's Claude is shown, what its tools do,
 // and that every line is on the server all the same.
 func TestRealClaudePlugin(t *testing.T) {
-	setting.Asked(t)
+	kit.OnlyInLab(t)
 	for _, version := range allVersions() {
 		t.Run(version, func(t *testing.T) {
 			program := installed(t, version)

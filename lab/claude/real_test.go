@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestRealClaude lives the story with ccship in each version, and demands after every step that the server has all
 // of it, to the byte, and that ccship has left Claude Code's files alone.
 func TestRealClaude(t *testing.T) {
-	setting.Asked(t)
+	kit.OnlyInLab(t)
 	for _, version := range allVersions() {
 		t.Run(version, func(t *testing.T) { shipStory(t, version) })
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // terminal is a Claude Code with a screen and a keyboard, in a tmux of its own.
@@ -134,7 +134,7 @@ var endless = []call{{name: "Bash", input: json.RawMessage(`{"command":"timeout 
 // TestRealClaudeTerminal does what a person does at a terminal: goes back with Esc Esc, types while a tool runs,
 // interrupts one, and clears. The history of the session says so, and every line is on the server.
 func TestRealClaudeTerminal(t *testing.T) {
-	setting.Asked(t)
+	kit.OnlyInLab(t)
 	for _, version := range allVersions() {
 		t.Run(version, func(t *testing.T) {
 			program := installed(t, version)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/lab/bench/table"
 )
 
@@ -22,7 +22,7 @@ const rest = 250 * time.Millisecond
 // drifts with time weighs on both alike: with ccship, in a Claude Code that starts and in one that runs; with the plugin,
 // while the daemon runs and while it does not. Only that turns end is tested; the differences are for people to read.
 func TestTurns(t *testing.T) {
-	setting.Asked(t)
+	kit.OnlyInLab(t)
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			program := installed(t, version)
@@ -101,7 +101,7 @@ func timed(turn func()) time.Duration {
 // pairs times turns without and with something, and adds both and their differences.
 func pairs(t *testing.T, found *table.Table, what string, turn func(with bool) time.Duration) {
 	t.Helper()
-	for i := range setting.Number("pairs", map[bool]int{true: 3, false: 20}[setting.IsQuick()]) {
+	for i := range kit.SettingNumber("pairs", map[bool]int{true: 3, false: 20}[kit.IsQuick()]) {
 		took := map[bool]float64{}
 		for _, with := range []bool{i%2 == 1, i%2 == 0} {
 			took[with] = turn(with).Seconds() * 1000

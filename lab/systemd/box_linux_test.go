@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 )
 
 // box is one machine: a copy of the base system, and the systemd-nspawn that runs it while it is up.
@@ -30,7 +29,7 @@ const rebootStatus = 133
 // needBox skips what can't have a box, and says why.
 func needBox(t *testing.T) {
 	t.Helper()
-	setting.Asked(t)
+	kit.OnlyInLab(t)
 	if os.Getuid() != 0 {
 		t.Skip("a box with systemd as process 1 needs root")
 	}

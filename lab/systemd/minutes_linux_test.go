@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/lab/bench/table"
 )
 
@@ -92,7 +92,7 @@ func (m *minutes) tell() {
 	if m.keys > 6 {
 		m.t.Errorf("it takes %d decisions", m.keys)
 	}
-	if file := setting.Text("svg", ""); file != "" {
+	if file := kit.Setting("svg", ""); file != "" {
 		m.picture(file)
 	}
 }

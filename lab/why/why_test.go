@@ -18,7 +18,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/history"
 	"github.com/ccship/ccship/daemon/library"
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
@@ -36,8 +36,8 @@ const alone = "Claude Code's alone"
 type tally struct{ commits, named, right, wrong, missed int }
 
 func TestWhy(t *testing.T) {
-	setting.Asked(t)
-	repo := setting.Text("repository", "")
+	kit.OnlyInLab(t)
+	repo := kit.Setting("repository", "")
 	if repo == "" {
 		t.Skip("name a clone that has the branch entire/checkpoints/v1: repository=FOLDER")
 	}
@@ -78,9 +78,9 @@ func TestWhy(t *testing.T) {
 		}
 		answer := written.Answer(c, true)
 		if kind == alone {
-			lines.judge(t, repo, c, answer, want, setting.Has("each"))
+			lines.judge(t, repo, c, answer, want, kit.HasSetting("each"))
 		}
-		if right := kinds[kind].add(answer, want); !right && setting.Has("each") {
+		if right := kinds[kind].add(answer, want); !right && kit.HasSetting("each") {
 			t.Logf("%s: %s of %s: %s", kind, c.Name[:9], strings.Join(want, " "), inShort(answer))
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/packaging"
 )
 
@@ -249,7 +249,7 @@ func compareReleases(t *testing.T, first, second string, atLeast int) {
 // TestReproducible builds the release for every system in two folders, the second time with nothing compiled before;
 // the bytes must be the same. It takes minutes. TestDeb compares the debs.
 func TestReproducible(t *testing.T) {
-	if !setting.Has("twice") {
+	if !kit.HasSetting("twice") {
 		t.Skip("lab release-twice runs it")
 	}
 	needNFPM(t)

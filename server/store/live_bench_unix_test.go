@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/store"
@@ -26,7 +26,7 @@ const (
 
 // liveStreams is how many sessions are written at once; CCSHIP_TEST=streams=N is another number.
 func liveStreams() int {
-	return setting.Number("streams", 1000)
+	return kit.SettingNumber("streams", 1000)
 }
 
 // liveLine is a line of a session as Claude Code writes it: a prompt, an answer in two records, a call and its result.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // BenchmarkConversation is what the first page of a session of 5 MB costs the server, compressed answers and the client
@@ -19,7 +19,7 @@ import (
 // CCSHIP_TEST=session=FILE it is the session of that file.
 func BenchmarkConversation(b *testing.B) {
 	lines := longSession(5 << 20)
-	if path := setting.Text("session", ""); path != "" {
+	if path := kit.Setting("session", ""); path != "" {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			b.Fatal(err)

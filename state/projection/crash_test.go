@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -24,7 +24,7 @@ const (
 )
 
 // crashKills is how often a child is killed: a few times in make test, as often as make crash wants there.
-func crashKills() int { return setting.Number("kills", 5) }
+func crashKills() int { return kit.SettingNumber("kills", 5) }
 
 // A child commits lines and derives from them, a row for every line, until it is killed, again and again over one
 // file. What a Commit returned for must be there, and a position never without its rows, nor they without it.

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript/planted"
 )
 
 // TestGitleaks compares what the rules catch with what gitleaks catches, in texts and in lines of transcripts. gitleaks
 // is a tool of its own, which takes a while to build.
 func TestGitleaks(t *testing.T) {
-	if !setting.Has("gitleaks") {
+	if !kit.HasSetting("gitleaks") {
 		t.Skip("lab gitleaks runs it")
 	}
 	dir, m, r := t.TempDir(), masker(t), rand.New(rand.NewPCG(8, 9))

@@ -15,7 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript/planted"
 )
 
@@ -294,7 +294,7 @@ func FuzzUnescape(f *testing.F) {
 
 // corpus is the folders with real conversations, if there are any.
 func corpus() []string {
-	if dir := setting.Text("corpus", ""); dir != "" {
+	if dir := kit.Setting("corpus", ""); dir != "" {
 		return []string{dir}
 	}
 	return []string{filepath.Join("..", "..", "..", "shared", "transcripts")}
@@ -348,7 +348,7 @@ func TestCorpus(t *testing.T) {
 	}
 	t.Logf("%d lines, %d bytes: %d masked, %.2f a MiB, by rule %v", len(lines), size, total,
 		float64(total)/float64(size)*(1<<20), byRule)
-	if setting.Text("corpus", "") == "" && total > 1 {
+	if kit.Setting("corpus", "") == "" && total > 1 {
 		t.Errorf("%d false positives, want one at most: %v", total, byRule)
 	}
 }

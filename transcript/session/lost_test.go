@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
@@ -26,7 +26,7 @@ func corpus(t *testing.T) (files []string) {
 		}
 		files = append(files, path)
 	}
-	for _, root := range []string{"../../../shared/transcripts", setting.Text("corpus", "")} {
+	for _, root := range []string{"../../../shared/transcripts", kit.Setting("corpus", "")} {
 		if root == "" {
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
@@ -23,7 +23,7 @@ import (
 // the test is skipped.
 func realFiles(t testing.TB) (root string, files []string) {
 	t.Helper()
-	root = setting.Text("corpus", "../../../shared/transcripts")
+	root = kit.Setting("corpus", "../../../shared/transcripts")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".jsonl") {
 			files = append(files, path)
@@ -90,7 +90,7 @@ func TestRealTranscripts(t *testing.T) {
 // compareTable compares the rows with those of testdata/real.tsv, whose first line names the columns.
 func compareTable(t *testing.T, got string) {
 	t.Helper()
-	if setting.Text("corpus", "") != "" {
+	if kit.Setting("corpus", "") != "" {
 		return // others than those in the table
 	}
 	const file = "testdata/real.tsv"

@@ -15,7 +15,6 @@ import (
 
 	"github.com/ccship/ccship/e2e/floor"
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/lab/bench/corpus"
 	"github.com/ccship/ccship/lab/bench/table"
 )
@@ -50,15 +49,15 @@ type workload struct {
 
 // TestDelivery measures what is asked for, each part of every contestant in turn, and prints a table for each part.
 func TestDelivery(t *testing.T) {
-	setting.Asked(t)
+	kit.OnlyInLab(t)
 	w := &world{rounds: 3, imports: []int{100, 1000}, appends: 100, limit: 10 * time.Minute, made: map[int]*workload{}}
-	if setting.IsQuick() {
+	if kit.IsQuick() {
 		w.rounds, w.imports, w.appends = 2, []int{20}, 20
 	}
-	w.rounds, w.imports = setting.Number("rounds", w.rounds), setting.Numbers("imports", w.imports...)
+	w.rounds, w.imports = kit.SettingNumber("rounds", w.rounds), kit.SettingNumbers("imports", w.imports...)
 	w.find()
 	fmt.Printf("%s, %d processors, %s\n", runtime.GOARCH, runtime.NumCPU(), runtime.Version())
-	for _, name := range setting.Words("parts", "import", "append", "probes") {
+	for _, name := range kit.SettingWords("parts", "import", "append", "probes") {
 		p := parts[name]
 		s := &table.Table{Title: p.title, Text: p.text}
 		for round := range w.rounds {
@@ -75,7 +74,7 @@ func TestDelivery(t *testing.T) {
 
 // find finds or builds the contestants that are asked for, and says which are missing.
 func (w *world) find() {
-	only := setting.Words("only")
+	only := kit.SettingWords("only")
 	for _, c := range contestants() {
 		if len(only) > 0 && !slices.Contains(only, c.short) {
 			continue

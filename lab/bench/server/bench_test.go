@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/lab/bench/corpus"
 	"github.com/ccship/ccship/lab/bench/table"
 )
@@ -36,14 +35,14 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{stores: setting.Words("stores", "SQLite", "PostgreSQL"), before: setting.Text("before", ""),
-		folder: setting.Text("folder", ""), parts: setting.Words("parts", "reads", "live"),
-		daemons: setting.Numbers("daemons", 1000, 100), seconds: 30, pages: []int{5, 100}, now: kit.Program(t, "ccship-server")}
+	w := &world{stores: kit.SettingWords("stores", "SQLite", "PostgreSQL"), before: kit.Setting("before", ""),
+		folder: kit.Setting("folder", ""), parts: kit.SettingWords("parts", "reads", "live"),
+		daemons: kit.SettingNumbers("daemons", 1000, 100), seconds: 30, pages: []int{5, 100}, now: kit.Program(t, "ccship-server")}
 	sizes := "0.1,1"
-	if setting.IsQuick() {
+	if kit.IsQuick() {
 		sizes, w.daemons, w.seconds, w.pages = "0.02", []int{20}, 5, []int{2}
 	}
-	for word := range strings.SplitSeq(setting.Text("sizes", sizes), ",") {
+	for word := range strings.SplitSeq(kit.Setting("sizes", sizes), ",") {
 		size, err := strconv.ParseFloat(word, 64)
 		kit.Must(t, err)
 		w.sizes = append(w.sizes, size)
@@ -74,7 +73,7 @@ func (w *world) sessions(t *testing.T, size float64) (corpus.Plan, []corpus.Sess
 
 // TestServer measures what is asked for, one store after the other, and prints a table for each subject.
 func TestServer(t *testing.T) {
-	setting.Asked(t)
+	kit.OnlyInLab(t)
 	w := newWorld(t)
 	for _, size := range w.sizes {
 		for _, store := range w.stores {

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/lab/bench/corpus"
 	"github.com/ccship/ccship/lab/bench/gauge"
 )
@@ -24,9 +23,9 @@ import (
 // TestChain measures all of it, from the disk until people find a line: ccship, ccship-server and its database, the
 // comparison of both sides, and lines appended one after the other until a search for a word of theirs finds them.
 func TestChain(t *testing.T) {
-	setting.Asked(t)
+	kit.OnlyInLab(t)
 	w := newWorld(t)
-	for range setting.Number("rounds", 1) {
+	for range kit.SettingNumber("rounds", 1) {
 		for _, size := range w.sizes {
 			for _, store := range w.stores {
 				f := &figures{w, fmt.Sprintf("%s, %g GB", store, size)}

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/e2e/kit/setting"
 	"github.com/ccship/ccship/lab/bench/corpus"
 	"github.com/ccship/ccship/lab/bench/gauge"
 	"github.com/ccship/ccship/lab/bench/load"
@@ -60,7 +59,7 @@ type desktop struct {
 // TestField measures ccship and what people would use instead on the same transcripts, in turn: what it takes until all
 // of them can be searched, how sessions are found by what is remembered of them, what the first page weighs.
 func TestField(t *testing.T) {
-	setting.Asked(t)
+	kit.OnlyInLab(t)
 	w := newWorld(t)
 	all := w.forgetful(t)
 	var sessions []corpus.Session
@@ -198,7 +197,7 @@ func buildDeja(t *testing.T) (string, error) {
 	dir := home(t)
 	program := filepath.Join(dir, "deja")
 	script := `git clone --quiet "$0" "$1/source" && cd "$1/source" && git checkout --quiet "$2" && CGO_ENABLED=0 go build -o "$3" ./cmd/deja`
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", script, setting.Text("deja", dejaRepository), dir, dejaCommit, program).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", script, kit.Setting("deja", dejaRepository), dir, dejaCommit, program).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, kit.Tail(string(out), 300))
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit/setting"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store/objects"
 )
 
@@ -23,7 +23,7 @@ func TestFolder(t *testing.T) {
 // TestBucket is the contract on the S3-compatible storage that CCSHIP_TEST=s3=URL names, as --blocks does, or on the
 // program that versitygw= is.
 func TestBucket(t *testing.T) {
-	at, program := setting.Text("s3", ""), setting.Text("versitygw", "")
+	at, program := kit.Setting("s3", ""), kit.Setting("versitygw", "")
 	switch {
 	case at != "":
 	case program != "":
