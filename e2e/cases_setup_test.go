@@ -14,7 +14,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/internal/service/servicetest"
 )
 
 // TestSetup goes the way of a newcomer with the real programs and a stand-in for systemd: from nothing to
@@ -51,7 +50,7 @@ func TestSetup(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			release, err := servicetest.Alone()
+			release, err := kit.LockPorts()
 			if err != nil {
 				return err
 			}
@@ -65,8 +64,8 @@ func TestSetup(t *testing.T) {
 				env.Setenv(name, value)
 			}
 			env.Defer(func() {
-				servicetest.Systemd{Dir: known, Unit: "ccship.service"}.Stop()
-				servicetest.Systemd{Dir: known, Unit: "ccship-server.service"}.Stop()
+				kit.FakeSystemd{Dir: known, Unit: "ccship.service"}.Stop()
+				kit.FakeSystemd{Dir: known, Unit: "ccship-server.service"}.Stop()
 				_ = os.RemoveAll(home)
 			})
 			project := filepath.Join(home, ".claude", "projects", "-srv-shop")
@@ -82,11 +81,11 @@ func TestSetup(t *testing.T) {
 func servesAsSystemd() bool {
 	switch filepath.Base(os.Args[0]) {
 	case "systemctl":
-		servicetest.Systemctl()
+		kit.FakeSystemctl()
 	case "journalctl":
-		servicetest.Journalctl()
+		kit.FakeJournalctl()
 	case "loginctl":
-		servicetest.Loginctl()
+		kit.FakeLoginctl()
 	default:
 		return false
 	}

@@ -56,7 +56,6 @@ e2e/kit:
 e2e/viewer: e2e/kit
 internal/amount:
 internal/service: daemon/control packaging
-internal/service/servicetest:
 internal/sys:
 outbox: protocol
 packaging:

@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ccship/ccship/cmd/ccship/showtest"
-	"github.com/ccship/ccship/internal/service/servicetest"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // asServer in the environment makes the test binary be the program, for tests that need to kill it.
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"ccship-server": main,
-		"systemctl":     servicetest.Systemctl, "journalctl": servicetest.Journalctl, "loginctl": servicetest.Loginctl,
+		"systemctl":     kit.FakeSystemctl, "journalctl": kit.FakeJournalctl, "loginctl": kit.FakeLoginctl,
 	})
 }
 
@@ -33,7 +33,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			if strings.HasSuffix(e.WorkDir, "script-service") {
-				release, err := servicetest.Alone()
+				release, err := kit.LockPorts()
 				if err != nil {
 					return err
 				}
@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 			} {
 				e.Setenv(name, value)
 			}
-			e.Defer(func() { servicetest.Systemd{Dir: known, Unit: "ccship-server.service"}.Stop() })
+			e.Defer(func() { kit.FakeSystemd{Dir: known, Unit: "ccship-server.service"}.Stop() })
 			return errors.Join(os.Mkdir(known, 0o700), os.Mkdir(home, 0o700))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/internal/service/servicetest"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // hung is how long something may take before a test calls it hung. It is no measure of speed: a busy machine must not
@@ -27,9 +27,9 @@ func TestMain(m *testing.M) {
 		"ccship":        func() { os.Exit(command()) },
 		"ccship-server": fakeServer,
 		"fake-daemon":   fakeDaemon,
-		"systemctl":     servicetest.Systemctl,
-		"journalctl":    servicetest.Journalctl,
-		"loginctl":      servicetest.Loginctl,
+		"systemctl":     kit.FakeSystemctl,
+		"journalctl":    kit.FakeJournalctl,
+		"loginctl":      kit.FakeLoginctl,
 	})
 }
 

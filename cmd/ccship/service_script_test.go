@@ -15,7 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/ccship/ccship/internal/service/servicetest"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestServiceScripts runs the verbs around the service against a fake systemd, and setup against a real HTTP server.
@@ -39,7 +39,7 @@ func TestServiceScripts(t *testing.T) {
 			env.Setenv("LC_ALL", "C.UTF-8")
 			env.Setenv("SERVER", web.URL)
 			env.Defer(func() {
-				servicetest.Systemd{Dir: known, Unit: "ccship.service"}.Stop()
+				kit.FakeSystemd{Dir: known, Unit: "ccship.service"}.Stop()
 				web.Close()
 			})
 			for _, dir := range []string{home, known} {
@@ -103,7 +103,7 @@ func mode(ts *testscript.TestScript, neg bool, args []string) {
 
 // killed kills the service's daemon as kill -9 does.
 func killed(ts *testscript.TestScript, _ bool, _ []string) {
-	s := servicetest.Systemd{Dir: ts.Getenv("FAKE_SYSTEMD"), Unit: "ccship.service"}
+	s := kit.FakeSystemd{Dir: ts.Getenv("FAKE_SYSTEMD"), Unit: "ccship.service"}
 	p, err := os.FindProcess(s.PID())
 	ts.Check(err)
 	ts.Check(p.Kill())

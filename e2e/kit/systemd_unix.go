@@ -1,6 +1,6 @@
 //go:build unix
 
-package servicetest
+package kit
 
 import (
 	"errors"
@@ -17,9 +17,9 @@ func ownSession() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true}
 }
 
-// Alone returns once no other test on this machine, of whatever process, has a server installed: each of them takes the
-// first free port from 5000 on, and leaves it free while it does not run. The caller ends with release.
-func Alone() (release func() error, err error) {
+// LockPorts returns once no other test on this machine, of whatever process, has a server installed: each of them takes
+// the first free port from 5000 on, and leaves it free while it does not run. The caller ends with release.
+func LockPorts() (release func() error, err error) {
 	f, err := os.OpenFile(filepath.Join(os.TempDir(), "ccship-test-ports"), os.O_RDONLY|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("wait for other tests: %w", err)

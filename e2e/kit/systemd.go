@@ -1,6 +1,4 @@
-// Package servicetest is a user's systemd for tests: programs that take the place of systemctl, journalctl and
-// loginctl. Only tests import it. What only a real systemd shows is tested with one, in lab/systemd.
-package servicetest
+package kit
 
 import (
 	"context"
@@ -19,11 +17,11 @@ import (
 	"time"
 )
 
-// Systemctl is a user's systemd as far as ccship and ccship-server go: FAKE_SYSTEMD names the folder of what it knows,
-// "nobus" is one that cannot be reached, "" none at all. It starts what the unit names, waits until that is ready, and
-// writes down what it was asked to do.
-func Systemctl() {
-	s := Systemd{Dir: os.Getenv("FAKE_SYSTEMD"), Unit: daemonUnit}
+// FakeSystemctl takes the place of systemctl, for what ccship and ccship-server ask a user's systemd: FAKE_SYSTEMD names
+// the folder of what it knows, "nobus" is one that cannot be reached, "" none at all. It starts what the unit names,
+// waits until that is ready, and writes down what it was asked to do. The real one is tested in lab/systemd.
+func FakeSystemctl() {
+	s := FakeSystemd{Dir: os.Getenv("FAKE_SYSTEMD"), Unit: daemonUnit}
 	switch s.Dir {
 	case "":
 		fail("System has not been booted with systemd as init system (PID 1). Can't operate.\n" +
@@ -50,9 +48,9 @@ func Systemctl() {
 	os.Exit(0)
 }
 
-// Journalctl shows what the service said.
-func Journalctl() {
-	s := Systemd{Dir: os.Getenv("FAKE_SYSTEMD"), Unit: daemonUnit}
+// FakeJournalctl shows what the service said.
+func FakeJournalctl() {
+	s := FakeSystemd{Dir: os.Getenv("FAKE_SYSTEMD"), Unit: daemonUnit}
 	for _, word := range os.Args[1:] {
 		if unit, ok := strings.CutPrefix(word, "--unit="); ok {
 			s.Unit = unit
@@ -67,8 +65,8 @@ func Journalctl() {
 	os.Exit(0)
 }
 
-// Loginctl knows whether the user lingers: FAKE_LINGER says it.
-func Loginctl() {
+// FakeLoginctl knows whether the user lingers: FAKE_LINGER says it.
+func FakeLoginctl() {
 	fmt.Println("Linger=" + os.Getenv("FAKE_LINGER"))
 	os.Exit(0)
 }
@@ -81,21 +79,21 @@ func fail(words string) {
 // daemonUnit is the unit whose files have their plain names.
 const daemonUnit = "ccship.service"
 
-// Systemd knows things in files below Dir: calls, and of a unit whether it is enabled, its pid, journal, and status (of
-// the last exit). Those of other units than the daemon's begin with the unit's name.
-type Systemd struct {
+// FakeSystemd knows things in files below Dir: calls, and of a unit whether it is enabled, its pid, journal, and status
+// (of the last exit). Those of other units than the daemon's begin with the unit's name.
+type FakeSystemd struct {
 	Dir  string
 	Unit string // with its suffix
 }
 
-func (s Systemd) path(name string) string {
+func (s FakeSystemd) path(name string) string {
 	if s.Unit != daemonUnit && name != "calls" {
 		name = s.Unit + "." + name
 	}
 	return filepath.Join(s.Dir, name)
 }
 
-func (s Systemd) read(name string) string {
+func (s FakeSystemd) read(name string) string {
 	text, err := os.ReadFile(s.path(name))
 	if err != nil {
 		return ""
@@ -103,7 +101,7 @@ func (s Systemd) read(name string) string {
 	return string(text)
 }
 
-func (s Systemd) append(name, text string) {
+func (s FakeSystemd) append(name, text string) {
 	f, err := os.OpenFile(s.path(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err == nil {
 		_, err = io.WriteString(f, text)
@@ -114,13 +112,13 @@ func (s Systemd) append(name, text string) {
 	}
 }
 
-func (s Systemd) write(name, text string) {
+func (s FakeSystemd) write(name, text string) {
 	_ = os.Remove(s.path(name))
 	s.append(name, text)
 }
 
 // unit is the unit's file; "" when there is none.
-func (s Systemd) unit() string {
+func (s FakeSystemd) unit() string {
 	path := filepath.Join(os.Getenv("HOME"), ".config", "systemd", "user", s.Unit)
 	if _, err := os.Stat(path); err != nil {
 		return ""
@@ -128,7 +126,7 @@ func (s Systemd) unit() string {
 	return path
 }
 
-func (s Systemd) argv() []string {
+func (s FakeSystemd) argv() []string {
 	text, err := os.ReadFile(s.unit())
 	if err != nil {
 		fail("Unit " + s.Unit + " not found.")
@@ -138,7 +136,7 @@ func (s Systemd) argv() []string {
 }
 
 // PID is the process that runs; 0 when none does.
-func (s Systemd) PID() int {
+func (s FakeSystemd) PID() int {
 	pid, err := strconv.Atoi(s.read("pid"))
 	stat, statErr := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil || statErr != nil || strings.Contains(string(stat), ") Z ") {
@@ -147,7 +145,7 @@ func (s Systemd) PID() int {
 	return pid
 }
 
-func (s Systemd) do(verb string) {
+func (s FakeSystemd) do(verb string) {
 	switch verb {
 	case "show":
 		s.show()
@@ -166,7 +164,7 @@ func (s Systemd) do(verb string) {
 	}
 }
 
-func (s Systemd) show() {
+func (s FakeSystemd) show() {
 	load, state, file, argv := "not-found", "inactive", "", ""
 	if s.unit() != "" {
 		load, file, argv = "loaded", "disabled", strings.Join(s.argv(), " ")
@@ -187,7 +185,7 @@ func (s Systemd) show() {
 }
 
 // start runs the unit's program until it says that it is ready, or ends.
-func (s Systemd) start() {
+func (s FakeSystemd) start() {
 	argv := s.argv()
 	if s.PID() != 0 {
 		return
@@ -233,7 +231,7 @@ func (s Systemd) start() {
 }
 
 // Stop ends the process that runs, and waits until it has ended.
-func (s Systemd) Stop() {
+func (s FakeSystemd) Stop() {
 	_ = os.Remove(s.path("status"))
 	pid := s.PID()
 	if pid == 0 {
