@@ -80,6 +80,7 @@ type Session struct {
 	Owner       int64 // user; 0: none
 	SessionID   string
 	ProjectHash string
+	Repository  string // what all of its project have in common; its ProjectHash if no repository is known
 	Machine     string
 	Host        string
 	Project     string

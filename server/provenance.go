@@ -34,9 +34,10 @@ type CommitShare struct {
 
 // EditQuery chooses edits.
 type EditQuery struct {
-	Name  string    // of the files, without folders
-	To    time.Time // not later
-	Limit int
+	Name    string    // of the files, without folders
+	To      time.Time // not later
+	Limit   int
+	Project string // project_hash, name or repository; "": of any
 	// Sums are the lines that are looked for. Of others an edit shows only how many there are: the store hashes what it is
 	// asked for with its own key.
 	Sums []provenance.Sum

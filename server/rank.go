@@ -42,7 +42,7 @@ type RankedSession struct {
 // Facets are how many of the found sessions each project, kind of text and month has, the most first; months from the
 // newest on.
 type Facets struct {
-	Projects []Count // Value is the name
+	Projects []Count // Value is Session.Repository, Name one of its names
 	Kinds    []Count
 	Months   []Count // Value is 2026-11
 }
@@ -51,4 +51,5 @@ type Facets struct {
 type Count struct {
 	Value string `json:"value"`
 	Count int64  `json:"count"`
+	Name  string `json:"-"`
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/query"
+	"github.com/ccship/ccship/server/recall"
 )
 
 // rankedAnswer is a session that a search found, and the best of its lines.
@@ -70,7 +71,11 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if f.Err != nil {
 		return f.Err
 	}
-	found, err := s.store.Rank(r.Context(), server.ScopeOf(who.User), a)
+	projects, err := recall.ReadProjects(r.Context(), s.store, server.ScopeOf(who.User))
+	if err != nil {
+		return err
+	}
+	found, err := s.store.Rank(r.Context(), server.ScopeOf(who.User), projects.Ask(a))
 	if err != nil {
 		return err
 	}
@@ -81,10 +86,11 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 	out := searchAnswer{Sessions: make([]rankedAnswer, 0, len(found.List)), Total: found.Total,
 		Missing: list(found.Missing), Notes: list(a.Query.Notes), More: found.More}
 	for i := range found.List {
+		found.List[i].Project = projects.Of(&found.List[i].Session)
 		out.Sessions = append(out.Sessions, s.rankedAnswer(r, &found.List[i], names))
 	}
 	if x := found.Facets; a.Facets {
-		out.Facets = &facetsAnswer{list(x.Projects), list(x.Kinds), list(x.Months)}
+		out.Facets = &facetsAnswer{list(projects.Counts(x.Projects)), list(x.Kinds), list(x.Months)}
 	}
 	if found.Next != "" {
 		out.Next = &found.Next

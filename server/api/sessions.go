@@ -57,13 +57,11 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 	if q.User, err = s.userOf(r, who, f, q.Parent); err != nil {
 		return err
 	}
-	var found server.Found
-	if order == "first" || q.Recent {
-		found, err = s.store.Find(r.Context(), server.ScopeOf(who.User), q)
-	} else {
-		finder := recall.Finder{Store: s.store, Prices: s.Prices, Now: time.Now}
-		found.List, err = finder.List(r.Context(), server.ScopeOf(who.User), q, order)
+	projects, err := s.projects(r, who, &q.Project)
+	if err != nil {
+		return err
 	}
+	found, err := s.ordered(r.Context(), server.ScopeOf(who.User), q, order)
 	if err != nil {
 		return err
 	}
@@ -81,6 +79,7 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 		Next     *string  `json:"next"` // null on the last page
 	}{Sessions: make([]listed, 0, len(found.List))}
 	for _, x := range found.List {
+		x.Project = projects.Of(&x.Session)
 		a.Sessions = append(a.Sessions, listed{s.answerFound(x.Session, x.Summary, x.Usage, names), x.Agents, x.Copies})
 	}
 	if found.Next != "" {
@@ -88,6 +87,23 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 	}
 	s.answer(w, http.StatusOK, a)
 	return nil
+}
+
+func (s *Server) ordered(ctx context.Context, scope server.Scope, q server.SessionQuery,
+	order string) (found server.Found, err error) {
+	if order == "first" || q.Recent {
+		return s.store.Find(ctx, scope, q)
+	}
+	finder := recall.Finder{Store: s.store, Prices: s.Prices, Now: time.Now}
+	found.List, err = finder.List(ctx, scope, q, order)
+	return found, err
+}
+
+// projects names the projects that a request may see, and makes of a name what the store knows the project by.
+func (s *Server) projects(r *http.Request, who server.Key, chosen *string) (*recall.Projects, error) {
+	p, err := recall.ReadProjects(r.Context(), s.store, server.ScopeOf(who.User))
+	*chosen = p.Key(*chosen)
+	return p, err
 }
 
 // groups is GET /api/groups?after&limit: projects by machine.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"slices"
@@ -99,9 +100,16 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) e
 	if !slices.Contains(by, "model") {
 		q.By = append(q.By, "model")
 	}
+	projects, err := s.projects(r, who, &q.Project)
+	if err != nil {
+		return err
+	}
 	rows, err := s.store.Usage(r.Context(), server.ScopeOf(who.User), q)
 	if err != nil {
 		return err
+	}
+	for i := range rows {
+		rows[i].Name = cmp.Or(projects.Name(rows[i].Project), rows[i].Name)
 	}
 	names, err := ownersOf(r, s.store, rows, func(x *server.UsageRow) int64 { return x.User })
 	if err != nil {

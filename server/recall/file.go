@@ -15,7 +15,7 @@ const fileTurns = 100
 // FileQuery asks for the turns that wrote to a file.
 type FileQuery struct {
 	File    string    // its path below its repository, or an absolute one
-	Project string    // the hash of its project; "": of any
+	Project string    // of the repository that its project_hash, name or id tells; "": of any
 	To      time.Time // not later
 	URL     func(x server.Session, line int64) string
 }
@@ -34,7 +34,8 @@ func FileTurns(ctx context.Context, st Store, scope server.Scope, users func(int
 	err = within(ctx, func(ctx context.Context) error {
 		w := newWritten(ctx, st, scope, users)
 		w.URL = q.URL
-		list, err := st.EditsOf(ctx, scope, server.EditQuery{Name: provenance.Name(q.File), To: q.To, Limit: whyEdits})
+		list, err := st.EditsOf(ctx, scope, server.EditQuery{Name: provenance.Name(q.File), Project: q.Project, To: q.To,
+			Limit: whyEdits})
 		if err != nil {
 			return err
 		}
@@ -45,7 +46,7 @@ func FileTurns(ctx context.Context, st Store, scope server.Scope, users func(int
 		seen := map[turn]int{}
 		more = len(list) == whyEdits
 		for _, x := range list {
-			if x.Copied || x.Copy || q.Project != "" && x.ProjectHash != q.Project || !endsWith(x.Path, q.File) {
+			if x.Copied || x.Copy || !endsWith(x.Path, q.File) {
 				continue
 			}
 			c := w.candidate(x, q.Project)

@@ -159,7 +159,7 @@ func (s suite) rankShows(t *testing.T) {
 		t.Errorf("%q of %+v", lines, r.List[0].Hits)
 	}
 	f := ask("carts", "", 1).Facets
-	if got := fmt.Sprint(f.Projects, f.Kinds, f.Months); got != "[{shop 2} {docs 1}] [{answer 2} {prompt 2} {result 1}] [{2026-12 1} {2026-11 2}]" {
+	if got := fmt.Sprint(f.Projects, f.Kinds, f.Months); got != "[{ph shop 2 shop} {ph docs 1 docs}] [{answer 2 } {prompt 2 } {result 1 }] [{2026-12 1 } {2026-11 2 }]" {
 		t.Error(got)
 	}
 	if r := ask("gift basket", "", 5); r.Total != 0 || r.Missing != nil || r.List != nil {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/query"
+	"github.com/ccship/ccship/transcript/provenance"
 )
 
 // repositories: projects that a client says are one repository are listed and summed as one, each in its user's own
@@ -23,11 +25,51 @@ func (s suite) repositories(t *testing.T) {
 	write(ann, "c", "h3", "")
 	write(bob, "d", "h1", "q")
 	for name, task := range lease(t, st) {
-		save(t, st, task, server.Derivation{Answers: []server.Answer{{Key: "k-" + name, Time: start, Model: "m", Tokens: server.Tokens{Answers: 1, Output: 1}}}})
+		save(t, st, task, server.Derivation{
+			Answers: []server.Answer{{Key: "k-" + name, Time: start, Model: "m", Tokens: server.Tokens{Answers: 1, Output: 1}}},
+			Edits:   []provenance.Edit{{Line: 0, At: start, Path: "/src/cart.go"}}})
 	}
 	list := func(who server.User, project string) (ids []string) {
 		t.Helper()
 		return names(t, st, server.ScopeOf(who), server.SessionQuery{Project: project})
+	}
+	// expect: lists, searches, groups, use and edits all choose the sessions of a project.
+	expect := func(what string, who server.User, project string, want ...string) {
+		t.Helper()
+		scope := server.ScopeOf(who)
+		expectNames(t, what, list(who, project), want...)
+		found, err := st.Rank(ctx, scope, server.Ask{Query: query.Parse("project:"+project, start), Limit: 9, Facets: true})
+		ids, count := []string{}, int64(0)
+		for _, x := range found.List {
+			ids = append(ids, x.SessionID)
+		}
+		for _, f := range found.Facets.Projects {
+			count += f.Count
+		}
+		if slices.Sort(ids); err != nil || !slices.Equal(ids, want) || count != int64(len(want)) {
+			t.Errorf("%s: searched: %q, %+v, %v", what, ids, found.Facets, err)
+		}
+		groups, err := st.Groups(ctx, scope, server.GroupQuery{Project: project})
+		sessions := int64(0)
+		for _, g := range groups.List {
+			sessions += g.Sessions
+		}
+		rows, failed := st.Usage(ctx, scope, server.UsageQuery{Project: project})
+		used := int64(0)
+		for _, row := range rows {
+			used += row.Tokens.Answers
+		}
+		if err != nil || failed != nil || sessions != int64(len(want)) || used != sessions {
+			t.Errorf("%s: %+v, %+v: %v, %v", what, groups.List, rows, err, failed)
+		}
+		edits, err := st.EditsOf(ctx, scope, server.EditQuery{Name: "cart.go", Project: project, To: start, Limit: 9})
+		ids = []string{}
+		for _, e := range edits {
+			ids = append(ids, e.SessionID)
+		}
+		if slices.Sort(ids); err != nil || !slices.Equal(ids, want) {
+			t.Errorf("%s: edits of %q, %v", what, ids, err)
+		}
 	}
 	sum := func(who server.User) (out map[string]int64) {
 		t.Helper()
@@ -41,9 +83,13 @@ func (s suite) repositories(t *testing.T) {
 		}
 		return out
 	}
-	expectNames(t, "of the repository", list(ann, "r"), "a", "b")
-	expectNames(t, "of a hash", list(ann, "h1"), "a")
-	expectNames(t, "of another's repository", list(ann, "q"))
+	for _, project := range []string{"r", "h1", "h2", "shop-h1", "shop-h2"} {
+		expect("of the repository", ann, project, "a", "b")
+	}
+	for _, project := range []string{"h3", "shop-h3"} {
+		expect("of no repository", ann, project, "c")
+	}
+	expect("of another's repository", ann, "q")
 	if got := sum(ann); got["r"] != 2 || got["h3"] != 1 || len(got) != 2 {
 		t.Errorf("use by project: %v", got)
 	}
@@ -61,14 +107,21 @@ func (s suite) repositories(t *testing.T) {
 	if err := st.AddShare(ctx, server.Share{Owner: ann.ID, With: bob.ID, ProjectHash: "h1", Created: start}); err != nil {
 		t.Fatal(err)
 	}
-	expectNames(t, "shared, of the repository", list(bob, "r"), "a")
+	expect("shared, of the repository", bob, "r", "a")
+	expect("one's own", bob, "q", "d")
+	expect("two of one name", bob, "shop-h1", "a", "d")
+	for _, project := range []string{"h2", "shop-h2", "h3", "shop-h3"} {
+		expect("of a clone that is not shared", bob, project)
+	}
 	expectNames(t, "shared, all", list(bob, ""), "a", "d")
 	if got := sum(bob); got["r"] != 1 || got["q"] != 1 || len(got) != 2 {
 		t.Errorf("use by project, shared: %v", got)
 	}
 	write(ann, "a", "h1", "s")
 	write(ann, "a", "h1", "s")
-	expectNames(t, "of what it is now", list(ann, "s"), "a")
+	for _, project := range []string{"s", "h1"} {
+		expect("of what it is now", ann, project, "a")
+	}
 	write(ann, "a", "h1", "r")
-	expectNames(t, "of what it was", list(ann, "r"), "a", "b")
+	expect("of what it was", ann, "shop-h2", "a", "b")
 }

@@ -69,7 +69,7 @@ func (p *homePages) topRows(list []recall.TopSession) []row {
 	for i, x := range list {
 		found[i] = x.FoundSession
 	}
-	rows := p.rows(found, nil, nil)
+	rows := p.rows(found, nil, nil, nil)
 	for i, x := range list {
 		rows[i].Tokens, rows[i].Cost, rows[i].Day = x.Tokens, x.Cost, true
 	}

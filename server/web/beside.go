@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/recall"
 
 	"github.com/ccship/ccship/server/web/page"
 )
@@ -27,9 +28,11 @@ func (p *homePages) beside(w http.ResponseWriter, r *http.Request, who server.Lo
 		return err
 	}
 	find := readFilter(q, p.site.Base, "/", users).Query(p.now(), page.Zone(r))
-	if find.Project, err = projectKey(r.Context(), p.store, server.ScopeOf(who.User), find.Project); err != nil {
+	projects, err := recall.ReadProjects(r.Context(), p.store, server.ScopeOf(who.User))
+	if err != nil {
 		return err
 	}
+	find.Project = projects.Key(find.Project)
 	p.stands(&find, q.Get("view"))
 	find.Reader, find.Tag = who.User.ID, q.Get("tag")
 	find.Page = server.Page{After: q.Get("after"), Limit: besidePage, Recent: true}
@@ -40,7 +43,7 @@ func (p *homePages) beside(w http.ResponseWriter, r *http.Request, who server.Lo
 	if err != nil {
 		return err
 	}
-	b := beside{Current: q.Get("current"), Groups: byDay(p.rows(found.List, nil, nil), p.now(), page.Zone(r))}
+	b := beside{Current: q.Get("current"), Groups: byDay(p.rows(found.List, projects, nil, nil), p.now(), page.Zone(r))}
 	if err := p.mark(r.Context(), who.User.ID, b.Groups); err != nil {
 		return err
 	}

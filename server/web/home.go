@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/recall"
 
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript/price"
@@ -85,6 +86,8 @@ type list struct {
 	Empty  bool // nothing has arrived at all
 	// Action is the address of the list without what narrows it besides its project, Narrowed a query of all that does.
 	Action, Narrowed string
+
+	projects *recall.Projects
 }
 
 // view is a saved view: sessions that stand in some way.
@@ -143,9 +146,10 @@ func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Logi
 		return err
 	}
 	find := l.filter.Query(p.now(), page.Zone(r))
-	if find.Project, err = projectKey(r.Context(), p.store, scope, l.Project); err != nil {
+	if l.projects, err = recall.ReadProjects(r.Context(), p.store, scope); err != nil {
 		return err
 	}
+	find.Project = l.projects.Key(l.Project)
 	p.stands(&find, l.View.Key)
 	find.Reader, find.Tag = who.User.ID, q.Get("tag")
 	find.Page = server.Page{After: q.Get("after"), Limit: listPage, Recent: true}
@@ -235,7 +239,7 @@ func (p *homePages) fill(r *http.Request, scope server.Scope, l *list, found ser
 	if err != nil {
 		return err
 	}
-	rows := p.rows(found.List, names, drops.Streams)
+	rows := p.rows(found.List, l.projects, names, drops.Streams)
 	if l.Days {
 		l.Groups = byDay(rows, p.now(), page.Zone(r))
 	} else {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/query"
+	"github.com/ccship/ccship/server/recall"
 
 	"github.com/ccship/ccship/server/web/page"
 )
@@ -78,8 +79,10 @@ func (v *Viewer) filterNames(ctx context.Context, who server.Login) (list []stri
 			values[name] = append(values[name], value)
 		}
 	}
+	for _, p := range recall.ProjectsOf(groups.List).List {
+		add("project", p.Name)
+	}
 	for _, g := range groups.List {
-		add("project", g.Project)
 		add("machine", g.Host)
 	}
 	for _, u := range users {

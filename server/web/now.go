@@ -58,7 +58,7 @@ func (p *homePages) cards(ctx context.Context, scope server.Scope) ([]card, erro
 		return nil, err
 	}
 	var out []card
-	for _, s := range p.rows(found.List, nil, nil) {
+	for _, s := range p.rows(found.List, nil, nil, nil) {
 		records, err := p.tail(ctx, scope, s.Session)
 		if errors.Is(err, server.ErrNotFound) {
 			continue // forgotten meanwhile

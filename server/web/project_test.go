@@ -1,62 +1,57 @@
-package web
+package web_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/ccship/ccship/server"
 )
 
-func TestNames(t *testing.T) {
-	groups := []server.Group{
-		{ProjectHash: "1", Project: "shop", Cwd: "/home/kim/work/shop"}, {ProjectHash: "1", Project: "shop", Cwd: "/elsewhere/shop"},
-		{ProjectHash: "2", Project: "shop", Cwd: "/home/kim/play/shop"}, {ProjectHash: "3", Project: "shop", Cwd: `C:\src\work\shop`},
-		{ProjectHash: "4", Project: "api", Cwd: "/srv/api"}, {ProjectHash: "5", Project: "bare"}, {ProjectHash: "6", Project: "bare"},
-		{ProjectHash: "7", Project: "deep", Cwd: "/a/x/y/deep"}, {ProjectHash: "8", Project: "deep", Cwd: "/b/x/y/deep"},
-		{ProjectHash: "11", Project: "7", Cwd: "/home/kim/src/site/.worktrees/7"},
-		{ProjectHash: "9", Project: "main (2)", Cwd: "/one/main (2)"}, {ProjectHash: "10", Project: "main (2)", Cwd: "/two/main (2)"},
+// TestOneRepository: clones of a repository have one name in lists and next to results; each of their names and of
+// their hashes chooses all of them, and nothing of another repository of that name.
+func TestOneRepository(t *testing.T) {
+	s := newSite(t, nil)
+	bob := s.addUser(t, "bob", server.Member)
+	for _, x := range []struct{ id, cwd, name, hash, repository, prompt, minute string }{
+		{"one", "/srv/store", "store", "h1", "r", "Round the totals", "03"},
+		{"two", "/home/kim/play/shop", "shop", "h2", "q", "Another cart", "01"},
+		{"three", "/home/kim/work/shop", "shop", "h3", "r", "Log the cart", "02"},
+	} {
+		h := head(x.id)
+		h.Cwd, h.Project, h.ProjectHash, h.Repository = x.cwd, x.name, x.hash, x.repository
+		s.put(t, h, `{"type":"user","uuid":"p","timestamp":"2026-11-20T08:`+x.minute+`:00Z","message":{"role":"user","content":"`+x.prompt+`"}}`,
+			`{"type":"assistant","uuid":"e","cwd":"`+x.cwd+`","timestamp":"2026-11-20T08:`+x.minute+`:10Z","message":{"id":"e","role":"assistant","content":[{"type":"tool_use","id":"e","name":"Edit","input":{"file_path":"`+x.cwd+`/cart.go","old_string":"a","new_string":"func round() int {"}}]}}`,
+			`{"type":"user","uuid":"re","timestamp":"2026-11-20T08:`+x.minute+`:20Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"e","content":"done"}]},"toolUseResult":{"filePath":"`+x.cwd+`/cart.go","oldString":"a","newString":"func round() int {"}}`)
 	}
-	want := map[string]string{
-		"1": "kim/work/shop", "2": "play/shop", "3": "src/work/shop", "4": "api", "5": "bare (5)", "6": "bare (6)",
-		"11": "site", "9": "one/main (2)", "10": "two/main (2)",
+	s.login(t, s.key)
+	const name, other = "store", "Another cart" // the clone that was active last names the repository
+	both := []string{"Round the totals", "Log the cart"}
+	if links := facetLinks(t, s.find(t, "cart")); links["store 2"] != "cart project:store" || links["shop 1"] != "cart project:shop" {
+		t.Errorf("%v", links)
 	}
-	got := chipNames(groups)
-	for hash, name := range want {
-		if got[hash] != name {
-			t.Errorf("%s: %q, want %q", hash, got[hash], name)
-		}
+	for _, query := range []string{"project:store", "project:r", "project:h1", "project:h3"} {
+		page := s.find(t, query)
+		mustHave(t, page, append(both, "2 sessions")...)
+		mustLack(t, page, other)
 	}
-	if got["7"] == got["8"] {
-		t.Errorf("both are %q", got["7"])
+	mustHave(t, s.find(t, "project:shop"), "1 session", other)
+	for _, hash := range []string{"h1", "h3"} {
+		page := s.get(t, "/why?file=cart.go&project="+hash)
+		mustHave(t, page, both...)
+		mustLack(t, page, other)
 	}
-	list := projects(groups[len(groups)-3:len(groups)-2], nil, "", "/")
-	if len(list) != 1 || list[0].Name != "site" || list[0].Key != "7" {
-		t.Errorf("a worktree of a repository that was not found is %+v", list)
+	page := s.get(t, "/p/"+name)
+	mustHave(t, page, both...)
+	mustLack(t, page, other)
+	if names := strings.Count(s.get(t, "/"), "<bdi>"+name+"</bdi>"); names != 2 {
+		t.Errorf("%d sessions are of %q in the list", names, name)
 	}
-}
-
-// TestRepositories: what is known to be of one repository is one project, whatever it is called; of two repositories
-// that have one name, on whatever machines, each is its own.
-func TestRepositories(t *testing.T) {
-	groups := []server.Group{
-		{ProjectHash: "1", Repository: "r", Project: "sub", Cwd: "/home/kim/shop/sub", Machine: "a", Sessions: 1},
-		{ProjectHash: "2", Repository: "r", Project: "shop", Cwd: "/home/kim/shop", Machine: "a", Sessions: 2},
-		{ProjectHash: "3", Repository: "r", Project: "shop", Cwd: "/srv/shop", Machine: "b", Sessions: 4},
-		{ProjectHash: "4", Repository: "s", Project: "api", Cwd: "/home/kim/api", Machine: "a", Sessions: 8},
-		{ProjectHash: "5", Repository: "5", Project: "api", Cwd: "/srv/api", Machine: "b", Sessions: 16},
-		{ProjectHash: "6", Project: "notes", Cwd: "/home/kim/notes", Machine: "a", Sessions: 32},
-		{ProjectHash: "7", Project: "notes", Cwd: "/srv/notes", Machine: "b", Sessions: 64},
-		{ProjectHash: "8", Repository: "w", Project: "web", Cwd: "/home/kim/web", Machine: "a", Sessions: 128},
-		{ProjectHash: "9", Repository: "w", Project: "web", Cwd: "/srv/web", Machine: "b", Sessions: 256},
+	if err := s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: bob.ID, ProjectHash: "h3", Created: today}); err != nil {
+		t.Fatal(err)
 	}
-	want := []chipProject{{Key: "r", Name: "shop", Sessions: 7}, {Key: "s", Name: "kim/api", Sessions: 8},
-		{Key: "5", Name: "srv/api", Sessions: 16}, {Key: "notes", Name: "notes", Sessions: 96}, {Key: "web", Name: "web", Sessions: 384}}
-	got := projects(groups, nil, "", "/")
-	if len(got) != len(want) {
-		t.Fatalf("%d projects, want %d: %+v", len(got), len(want), got)
+	s.login(t, s.addKey(t, bob, "desk"))
+	for _, page := range []string{s.find(t, "project:store"), s.find(t, "project:h1"), s.get(t, "/p/store"), s.get(t, "/why?file=cart.go&project=h1"), s.find(t, "cart"), s.get(t, "/")} {
+		mustLack(t, page, "Round the totals", other, "<bdi>store", ">store<")
 	}
-	for i, p := range got {
-		if w := want[i]; p.Key != w.Key || p.Name != w.Name || p.Sessions != w.Sessions {
-			t.Errorf("project %d is %+v, want %+v", i, p, w)
-		}
-	}
+	mustHave(t, s.get(t, "/why?file=cart.go&project=h3"), "Log the cart")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/recall"
 
 	"github.com/ccship/ccship/transcript/price"
 )
@@ -43,14 +44,15 @@ type row struct {
 	Came     string // of it: how the session ended, or stands
 }
 
-// rows are those of sessions. names are their users', as far as rows say whose they are.
-func (p *homePages) rows(list []server.FoundSession, names map[int64]string, dropped map[int64]bool) []row {
+// rows are those of sessions. projects and names are theirs and their users', as far as rows say so.
+func (p *homePages) rows(list []server.FoundSession, projects *recall.Projects, names map[int64]string,
+	dropped map[int64]bool) []row {
 	var out []row
 	for _, x := range list {
 		s := row{FoundSession: x, Title: x.Summary.Name(), Who: names[x.Owner],
 			Live: p.now().Sub(x.Active) < homeLiveFor, Dropped: dropped[x.ID], Where: machineName(x.Session)}
-		s.Name = projectName(x.Project, x.Cwd, x.ProjectHash)
-		if _, s.Worktree = repository(x.Cwd); s.Worktree != "" && x.Summary.Branch == "worktree-"+s.Worktree {
+		s.Name = projects.Of(&x.Session)
+		if _, s.Worktree = recall.Worktree(x.Cwd); s.Worktree != "" && x.Summary.Branch == "worktree-"+s.Worktree {
 			s.Summary.Branch = "" // it says the same
 		}
 		for _, u := range x.Usage {
@@ -121,11 +123,11 @@ func byProject(rows []row) []group {
 		if !known {
 			i = len(out)
 			at[key] = i
-			folder, _ := repository(s.Cwd)
+			folder, _ := recall.Worktree(s.Cwd)
 			out = append(out, group{Name: s.Name, Where: folder})
 		}
 		// The folder that has the project's name is the repository, others are worktrees of it.
-		if folder, _ := repository(s.Cwd); named(folder, s.Name) && !named(out[i].Where, s.Name) {
+		if folder, _ := recall.Worktree(s.Cwd); named(folder, s.Name) && !named(out[i].Where, s.Name) {
 			out[i].Where = folder
 		}
 		out[i].Sessions = append(out[i].Sessions, s)
@@ -138,17 +140,17 @@ func named(folder, name string) bool {
 	return folder[strings.LastIndexAny(folder, `/\`)+1:] == name
 }
 
-// rowProject is the project_hash of a session, or for one in a worktree that of its repository, or of the first
-// worktree of that.
+// rowProject is the repository of a session, or for one in a worktree whose machine did not find it that of the folder
+// above, or of the first worktree there.
 func rowProject(s row, rows []row) string {
-	folder, worktree := repository(s.Cwd)
+	folder, worktree := recall.Worktree(s.Cwd)
 	if worktree == "" {
-		return s.ProjectHash
+		return s.Repository
 	}
-	beside := func(o row) bool { f, _ := repository(o.Cwd); return o.Machine == s.Machine && f == folder }
+	beside := func(o row) bool { f, _ := recall.Worktree(o.Cwd); return o.Machine == s.Machine && f == folder }
 	i := slices.IndexFunc(rows, func(o row) bool { return o.Cwd == folder && beside(o) })
 	if i < 0 {
 		i = slices.IndexFunc(rows, beside)
 	}
-	return rows[i].ProjectHash
+	return rows[i].Repository
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/query"
+	"github.com/ccship/ccship/server/recall"
 
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
@@ -97,10 +98,14 @@ func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login
 // rank fills in what a query finds.
 func (v *Viewer) rank(r *http.Request, who server.Login, p *found, ask server.RankQuery) error {
 	scope := server.ScopeOf(who.User)
-	list, err := v.store.Rank(r.Context(), scope, ask)
+	projects, err := recall.ReadProjects(r.Context(), v.store, scope)
+	if err != nil {
+		return err
+	}
+	list, err := v.store.Rank(r.Context(), scope, projects.Ask(ask))
 	if errors.Is(err, server.ErrBadPage) {
 		ask.After = ""
-		list, err = v.store.Rank(r.Context(), scope, ask)
+		list, err = v.store.Rank(r.Context(), scope, projects.Ask(ask))
 	}
 	if err != nil {
 		return err
@@ -123,9 +128,11 @@ func (v *Viewer) rank(r *http.Request, who server.Login, p *found, ask server.Ra
 	p.Missing, p.Total, p.More = list.Missing, list.Total, list.More
 	for _, x := range list.List {
 		f := v.foundSession(x, names)
+		f.Project = projects.Of(&x.Session)
 		f.Title = cmp.Or(marks[x.ID].Name, f.Title)
 		p.List = append(p.List, f)
 	}
+	list.Facets.Projects = projects.Counts(list.Facets.Projects)
 	p.Facets = facets(v.Base, p.Query, ask.Query, list.Facets)
 	if list.Next != "" {
 		p.Next = v.Base + page.Address("/search", r.URL.Query(), "after", list.Next)
@@ -161,7 +168,7 @@ func (v *Viewer) owners(r *http.Request, who server.Login, list []server.RankedS
 
 func (v *Viewer) foundSession(x server.RankedSession, names map[int64]string) foundSession {
 	f := foundSession{RankedSession: x, URL: v.Base + thread.StreamOf(x.Session).Path(""), Who: names[x.Owner],
-		Title: x.Summary.Name(), Project: projectName(x.Project, x.Cwd, x.ProjectHash)}
+		Title: x.Summary.Name()}
 	if x.Gone != "" {
 		f.Title = "A session of which only the prompts are left"
 	}

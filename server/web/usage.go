@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"html/template"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/recall"
 	"github.com/ccship/ccship/server/web/chart"
 
 	"github.com/ccship/ccship/server/web/page"
@@ -200,7 +200,8 @@ func (v *Viewer) ask(r *http.Request, p *usagePage, groups []server.Group, users
 }
 
 func (a *usageAsk) read(q url.Values, groups []server.Group, users []server.User, east time.Duration, now time.Time) {
-	a.query = server.UsageQuery{Zone: east, Project: q.Get("project"), Model: q.Get("model")}
+	projects := recall.ProjectsOf(groups)
+	a.query = server.UsageQuery{Zone: east, Project: projects.Key(q.Get("project")), Model: q.Get("model")}
 	a.end(now.Add(east).UTC().Truncate(24 * time.Hour))
 	if m := q.Get("machine"); m != "" {
 		if m == machineParam("") {
@@ -208,8 +209,9 @@ func (a *usageAsk) read(q url.Values, groups []server.Group, users []server.User
 		}
 		a.query.Machine = &m
 	}
-	maps.Copy(a.names, chipNames(groups))
 	for _, g := range groups {
+		id := cmp.Or(g.Repository, g.ProjectHash)
+		a.names[id] = projects.Name(id)
 		a.names[g.Machine] = cmp.Or(g.Host, g.Machine, "a plain client")
 	}
 	for _, u := range users {

@@ -59,7 +59,7 @@ func (s *Store) forgettables(ctx context.Context, scope server.Scope, session st
   OR starts_with(s.parent, ?) OR starts_with(s.parent, ?))`,
 		sqlstore.Key(session), session, session+"/", session+"~", session+"/", session+"~")
 	f.Own(scope)
-	f.Streams("", nil, owner)
+	f.Streams(nil, owner)
 	sql, args := numbered(`
 SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.Where()+` ORDER BY s.id`, f.Args)
 	err = s.persist(ctx, func(ctx context.Context) error {

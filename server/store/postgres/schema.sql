@@ -116,6 +116,8 @@ CREATE TABLE streams (
 ) WITH (fillfactor = 80);
 CREATE INDEX streams_recent ON streams (active, id);
 CREATE INDEX streams_owner ON streams (owner, active, id);
+CREATE INDEX streams_project ON streams (project_hash);
+CREATE INDEX streams_called ON streams (substr(project, 1, 200));
 CREATE INDEX streams_parent ON streams (substr(parent, 1, 200), owner) WHERE parent <> '';
 CREATE INDEX streams_changed ON streams (owner, machine_key, changed);
 CREATE INDEX streams_lagging_live ON streams (leased) WHERE version > derived AND derived > 0;

@@ -24,7 +24,7 @@ func numbered(sql string, args []any) (string, []any) {
 }
 
 // selectSession is the query of a sqlstore.Finder.
-const selectSession = `SELECT ` + sqlstore.SessionColumns + `
+var selectSession = `SELECT ` + sqlstore.SessionColumns + `
 FROM streams s
 CROSS JOIN LATERAL (SELECT rank, name FROM epochs o
   WHERE o.owner = s.owner AND o.stream = s.id AND (?::text = '' OR name_key = ?) ORDER BY rank DESC LIMIT 1) e

@@ -15,7 +15,7 @@ type info struct {
 	stream
 	id, active, lines        int64
 	machine, session, parent string
-	project                  string
+	project, repository      string
 	purged                   int64 // docs of lower rounds must not remain
 }
 
@@ -88,20 +88,22 @@ func (r *ranking) filter() sqlstore.Filter {
 	var f sqlstore.Filter
 	f.Scope(r.scope)
 	r.filterUsers(&f)
-	some := func(name, condition string, args func(v string) []any) {
+	each := func(name string, condition func(v string) (string, []any)) {
 		var one []string
 		var list []any
 		for _, v := range r.ask.Query.Only[name] {
-			one, list = append(one, condition), append(list, args(sqlstore.CleanText(v))...)
+			is, args := condition(sqlstore.CleanText(v))
+			one, list = append(one, is), append(list, args...)
 		}
 		if len(one) > 0 {
 			f.Add(`(`+strings.Join(one, ` OR `)+`)`, list...)
 		}
 	}
+	some := func(name, condition string, args func(v string) []any) {
+		each(name, func(v string) (string, []any) { return condition, args(v) })
+	}
+	each("project", func(v string) (string, []any) { return sqlstore.OfProject("s", r.scope, v, true) })
 	twice := func(v string) []any { return []any{v, strings.ToLower(v)} }
-	some("project", `s.project_hash = ? OR lower(s.project) = ? OR EXISTS (SELECT 1 FROM repositories r
-  WHERE r.owner = s.owner AND r.project_hash = s.project_hash AND r.repository = ?)`,
-		func(v string) []any { return append(twice(v), v) })
 	some("machine", `s.machine = ? OR lower(s.host) = ?`, twice)
 	some("session", `s.session_id = ? OR s.parent = ? OR s.session_id LIKE ? ESCAPE '\' OR s.parent LIKE ? ESCAPE '\'`,
 		func(v string) []any {
@@ -138,7 +140,8 @@ func (r *ranking) aboutSessions() bool {
 	return len(o["branch"])+len(o["model"])+len(o["is"]) > 0
 }
 
-const selectInfos = `SELECT s.id, s.owner, s.machine, s.session_id, s.parent, s.project, s.active, ` + derived + `,
+var selectInfos = `SELECT s.id, s.owner, s.machine, s.session_id, s.parent, s.project,
+  ` + sqlstore.OneProject("s") + `, s.active, ` + derived + `,
   coalesce(m.origin, ''), coalesce(m.copy, 0), coalesce(m.lines, 0),
   coalesce((SELECT g.round FROM gram_purges g WHERE g.owner = s.owner AND g.stream = s.id), 0)
 FROM streams s LEFT JOIN folds p ON p.owner = s.owner AND p.stream = s.id
@@ -146,8 +149,8 @@ LEFT JOIN facts m ON m.owner = s.owner AND m.stream = s.id `
 
 func scanInfo(row sqlstore.Scanner) (x *info, err error) {
 	x = &info{}
-	return x, row.Scan(&x.id, &x.owner, &x.machine, &x.session, &x.parent, &x.project, &x.active, &x.round, &x.at.Epoch,
-		&x.at.Generation, &x.at.Line, &x.origin, &x.copy, &x.lines, &x.purged)
+	return x, row.Scan(&x.id, &x.owner, &x.machine, &x.session, &x.parent, &x.project, &x.repository, &x.active, &x.round,
+		&x.at.Epoch, &x.at.Generation, &x.at.Line, &x.origin, &x.copy, &x.lines, &x.purged)
 }
 
 // load loads streams that are not loaded yet. Those that the scope does not see stay unknown.

@@ -254,11 +254,13 @@ func (r *ranking) addGone(ctx context.Context) error {
 
 // facets counts what the found sessions have.
 func (r *ranking) facets(list []*group) (f server.Facets) {
-	projects, kinds, months := map[string]int64{}, map[string]int64{}, map[string]int64{}
+	kinds, months, projects := map[string]int64{}, map[string]int64{}, map[string]int64{}
+	names := map[string]string{}
 	zone := time.FixedZone("", int(r.ask.Zone/time.Second))
 	for _, g := range list {
-		if g.main.project != "" {
-			projects[g.main.project]++
+		if id := cmp.Or(g.main.repository, g.main.project); id != "" {
+			projects[id]++
+			names[id] = max(names[id], g.main.project)
 		}
 		for _, k := range facetKinds {
 			if g.in&k.in != 0 {
@@ -274,6 +276,9 @@ func (r *ranking) facets(list []*group) (f server.Facets) {
 	}
 	f.Projects, f.Kinds, f.Months = counts(projects, most), counts(kinds, most),
 		counts(months, func(a, b server.Count) int { return cmp.Compare(b.Value, a.Value) })
+	for i := range f.Projects {
+		f.Projects[i].Name = names[f.Projects[i].Value]
+	}
 	return f
 }
 

@@ -109,7 +109,8 @@ func (s *search) chosen() sqlstore.Filter {
 	}
 	var f sqlstore.Filter
 	f.Scope(s.scope)
-	f.Streams(s.q.Project, s.q.Machine, s.q.User)
+	f.Project(s.scope, s.q.Project)
+	f.Streams(s.q.Machine, s.q.User)
 	if s.q.Session != "" {
 		f.Session(s.q.Session, true)
 	}

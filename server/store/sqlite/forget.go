@@ -75,7 +75,7 @@ func forgettables(ctx context.Context, c *sql.Conn, scope server.Scope, session 
 	var f sqlstore.Filter
 	f.Add(`(s.session_id = ? OR s.parent <> '' OR instr(s.session_id, ?) = 1)`, session, session)
 	f.Own(scope)
-	f.Streams("", nil, owner)
+	f.Streams(nil, owner)
 	var out []sqlstore.OwnedStream
 	_, err := sqlstore.List(ctx, dialect{c}, `
 SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.Where()+` ORDER BY s.id`,

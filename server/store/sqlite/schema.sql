@@ -113,6 +113,8 @@ CREATE INDEX streams_parent ON streams (substr(parent, 1, 200), owner) WHERE par
 CREATE INDEX streams_lagging_live ON streams (leased) WHERE version > derived AND derived > 0;
 CREATE INDEX streams_lagging_whole ON streams (derived, last_received) WHERE version > derived AND derived <= 0;
 CREATE INDEX streams_owner ON streams (owner, active, id);
+CREATE INDEX streams_project ON streams (project_hash);
+CREATE INDEX streams_called ON streams (substr(project, 1, 200));
 CREATE INDEX streams_unsummed ON streams (owner, id) WHERE summed < 0;
 
 CREATE TABLE epochs (

@@ -10,7 +10,7 @@ import (
 
 // selectSession is the query of a sqlstore.Finder. SQLite keeps the order of a CROSS JOIN: the streams' order is the
 // listing's.
-const selectSession = `SELECT ` + sqlstore.SessionColumns + `
+var selectSession = `SELECT ` + sqlstore.SessionColumns + `
 FROM streams s
 CROSS JOIN epochs e ON e.owner = s.owner AND e.stream = s.id
   AND e.rank = (SELECT max(rank) FROM epochs WHERE owner = s.owner AND stream = s.id AND (? = '' OR name_key = ?))

@@ -162,7 +162,7 @@ func (p *Artifacts) Checkpoints(ctx context.Context, scope server.Scope,
 	}
 	var f Filter
 	f.Scope(scope)
-	f.Streams("", nil, q.User)
+	f.Streams(nil, q.User)
 	if q.Session != "" {
 		f.Add(named, Key(q.Session))
 	}
@@ -200,7 +200,7 @@ func (p *Artifacts) Checkpoint(ctx context.Context, scope server.Scope, id strin
 	var f Filter
 	f.Add(`c.id = ?`, id)
 	f.Scope(scope)
-	f.Streams("", nil, owner)
+	f.Streams(nil, owner)
 	no := &server.AmbiguousError{}
 	var found []server.Checkpoint // the newest of each user
 	err := p.db.Query(ctx, selectCheckpoint+`
@@ -274,7 +274,7 @@ func (l lookup) find(ctx context.Context, ref server.Ref) (x server.Address, err
 		f.Add(`s.id = ?`, ref.Stream)
 	} else {
 		f.Add(named, Key(ref.SessionID))
-		f.Streams("", ref.Machine, ref.Owner)
+		f.Streams(ref.Machine, ref.Owner)
 		f.user(ref.User)
 	}
 	err = l.Query(ctx, `

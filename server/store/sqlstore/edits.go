@@ -128,6 +128,7 @@ func (t Timelines) EditsOf(ctx context.Context, scope server.Scope, q server.Edi
 	f.Add(`e.name = ?`, secret.Name(q.Name))
 	f.Add(`e.at <= ?`, Micros(q.To))
 	f.Scope(scope)
+	f.Project(scope, q.Project)
 	if !scope.All && scope.Only == 0 { // what others have of the same name costs no time
 		parts, err := Parts(ctx, t.On, scope)
 		if err != nil {

@@ -126,7 +126,7 @@ func (f *Filter) Own(scope server.Scope) {
 
 // Drops lets through the streams s whose rewrites a query chooses.
 func (f *Filter) Drops(q server.DropQuery) {
-	f.Streams("", nil, q.User)
+	f.Streams(nil, q.User)
 	if q.Session != "" {
 		f.Session(q.Session, false)
 	}
@@ -158,12 +158,8 @@ func (f *Filter) user(name string) {
 	}
 }
 
-// Streams selects the streams s of a project, given by hash or name, a machine and a user.
-func (f *Filter) Streams(project string, machine *string, user int64) {
-	if project != "" {
-		condition, args := ofProject(project)
-		f.Add(condition, args...)
-	}
+// Streams selects the streams s of a machine and a user.
+func (f *Filter) Streams(machine *string, user int64) {
 	if machine != nil {
 		f.Add(`s.machine = ?`, *machine)
 	}
@@ -235,8 +231,8 @@ func (f *Filter) HideCopies(part Part, scope server.Scope, q server.SessionQuery
 		p.Add(`p.project_hash = s.project_hash`)
 	}
 	if q.Project != "" {
-		condition, args := ofProject(q.Project)
-		p.Add(strings.ReplaceAll(condition, "s.", "p."), args...)
+		condition, args := OfProject("p", scope, q.Project, false)
+		p.Add(condition, args...)
 	}
 	if q.Machine != nil {
 		p.Add(`p.machine = ?`, *q.Machine)

@@ -15,7 +15,8 @@ type Finder struct {
 }
 
 // SessionColumns are those of ScanSession, of streams s, epochs e, generations g and facts f.
-const SessionColumns = `s.id, s.owner, s.session_id, s.project_hash, s.machine, s.host, s.project, s.cwd, s.path,
+var SessionColumns = `s.id, s.owner, s.session_id, s.project_hash, ` + OneProject("s") + `,
+  s.machine, s.host, s.project, s.cwd, s.path,
   s.parent, e.rank, e.name, (SELECT count(*) FROM epochs c WHERE c.owner = s.owner AND c.stream = s.id),
   g.generation, CASE WHEN g.end_line > g.rewound_to THEN g.end_line ELSE g.rewound_to END,
   CASE WHEN g.end_offset > 0 THEN g.end_offset ELSE g.bytes END, s.first_received, s.last_received, s.active` +
@@ -62,7 +63,8 @@ func (c *Finder) Find(ctx context.Context, scope server.Scope, q server.SessionQ
 func (c *Finder) filter(ctx context.Context, part Part, scope server.Scope,
 	q server.SessionQuery) (f Filter, err error) {
 	f.Select(part, scope)
-	f.Streams(q.Project, q.Machine, q.User)
+	f.Project(scope, q.Project)
+	f.Streams(q.Machine, q.User)
 	f.chosen(q)
 	if t := FoldText(q.Text); t != "" {
 		has, args := `instr(f.folded, ?) > 0 OR instr(lower(s.project), ?) > 0 OR instr(lower(s.session_id), ?) > 0`,

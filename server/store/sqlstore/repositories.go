@@ -54,15 +54,52 @@ ON CONFLICT (owner, project_hash) DO UPDATE SET repository = excluded.repository
 	return nil
 }
 
-// ofProject selects the rows s of a project, given by its hash, its name or its repository.
-func ofProject(project string) (condition string, args []any) {
-	return `(s.project_hash = ? OR s.project = ? OR EXISTS (SELECT 1 FROM repositories r
-  WHERE r.owner = s.owner AND r.project_hash = s.project_hash AND r.repository = ?))`, []any{project, project, project}
+// OfProject selects the rows x of a project, given by a hash, a name or a repository: all of its clones and worktrees,
+// whichever of them that the scope sees is called so. With fold, case does not matter.
+func OfProject(x string, scope server.Scope, project string, fold bool) (condition string, args []any) {
+	called := `(substr(s.project, 1, 200) = substr(?, 1, 200) AND s.project IS NOT DISTINCT FROM ?)` // see ofParent
+	is, name := x+`.project = ?`, project
+	if fold {
+		name = strings.ToLower(project)
+		called, is = `(lower(s.project) = ? AND lower(s.project) = ?)`, `lower(`+x+`.project) = ?`
+	}
+	var f Filter
+	f.Add(`(`+called+` OR s.project_hash = ?)`, name, name, project)
+	f.Scope(scope)
+	return `(` + is + ` OR ` + x + `.project_hash = ? OR nullif(` + OneProject(x) + `, '') IN (
+  SELECT CAST(? AS text) UNION SELECT ` + OneProject("s") + ` FROM streams s ` + f.Where() + `))`,
+		append([]any{name, project, project}, f.Args...)
 }
 
-// oneProject is what rows s of one project have in common.
-const oneProject = `coalesce((SELECT r.repository FROM repositories r
-  WHERE r.owner = s.owner AND r.project_hash = s.project_hash), s.project_hash)`
+// OneProject is what the rows x of one project have in common: its repository, or where none is known its hash.
+func OneProject(x string) string {
+	return `coalesce((SELECT r.repository FROM repositories r
+  WHERE r.owner = ` + x + `.owner AND r.project_hash = ` + x + `.project_hash), ` + x + `.project_hash)`
+}
+
+// Project lets through the streams s of a project, see OfProject; "": of any.
+func (f *Filter) Project(scope server.Scope, project string) {
+	if project != "" {
+		condition, args := OfProject("s", scope, project, false)
+		f.Add(condition, args...)
+	}
+}
+
+// namedProjects are the projects that a hash, a name or a repository chooses.
+func namedProjects(ctx context.Context, d Dialect, scope server.Scope, name string) (map[project]bool, error) {
+	var f Filter
+	f.Scope(scope)
+	f.Project(scope, name)
+	out := map[project]bool{}
+	err := d.Query(ctx, `SELECT DISTINCT s.owner, s.project_hash FROM streams s `+f.Where(), f.Args,
+		func(row Scanner) error {
+			var x project
+			err := row.Scan(&x.owner, &x.hash)
+			out[x] = true
+			return err
+		})
+	return out, err
+}
 
 // repositoriesOf are what a filter of repositories r lets through, by project.
 func repositoriesOf(ctx context.Context, d Dialect, condition string, args ...any) (map[project]string, error) {

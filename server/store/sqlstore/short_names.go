@@ -37,7 +37,7 @@ func (l lookup) whole(ctx context.Context, ref server.Ref) (server.Ref, error) {
 	var f Filter
 	l.limit(&f, l.scope)
 	f.Add(`s.parent = '' AND s.session_id >= ? AND s.session_id < ?`, prefix, end)
-	f.Streams("", ref.Machine, ref.Owner)
+	f.Streams(ref.Machine, ref.Owner)
 	ids, err := List(ctx, l, `SELECT s.session_id FROM streams s `+f.Where()+`
 GROUP BY s.session_id ORDER BY max(s.last_received) DESC LIMIT ?`, append(f.Args, server.MaxChoices), scanName)
 	switch {

@@ -22,7 +22,7 @@ func (x *Sums) Groups(ctx context.Context, scope server.Scope, q server.GroupQue
 	err = x.db.Read(ctx, func(d Dialect) error {
 		p := page{GroupQuery: q, after: after}
 		if q.Project != "" {
-			if p.named, err = repositoriesOf(ctx, d, `r.repository = ?`, q.Project); err != nil {
+			if p.named, err = namedProjects(ctx, d, scope, q.Project); err != nil {
 				return err
 			}
 		}
@@ -48,8 +48,8 @@ func (x *Sums) Groups(ctx context.Context, scope server.Scope, q server.GroupQue
 // page is what is asked of groups.
 type page struct {
 	server.GroupQuery
-	after *group             // the last of the page before; nil: none
-	named map[project]string // projects of the repository that is asked for
+	after *group           // the last of the page before; nil: none
+	named map[project]bool // those that are asked for
 }
 
 // most is how many groups are looked for: one more than are shown.
@@ -60,17 +60,9 @@ func (p *page) most() int {
 	return p.Limit + 1
 }
 
-// chosen adds what the page asks for to a filter of rows s.
-func (p *page) chosen(f *Filter) {
-	if p.Project != "" {
-		condition, args := ofProject(p.Project)
-		f.Add(condition, args...)
-	}
-}
-
 // has reports whether a group is on the page or behind it.
 func (p *page) has(g *group) bool {
-	chosen := p.Project == "" || g.hash == p.Project || g.project == p.Project || p.named[project{g.owner, g.hash}] != ""
+	chosen := p.Project == "" || g.project == p.Project || g.hash != "" && p.named[project{g.owner, g.hash}]
 	return g.streams > 0 && chosen && (p.after == nil || g.before(p.after) > 0)
 }
 
@@ -85,7 +77,7 @@ func (x *Sums) groups(ctx context.Context, d Dialect, scope server.Scope, p page
 	}
 	var all []group
 	for _, part := range parts {
-		some, err := x.ofPart(ctx, d, part, p)
+		some, err := x.ofPart(ctx, d, scope, part, p)
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +88,7 @@ func (x *Sums) groups(ctx context.Context, d Dialect, scope server.Scope, p page
 }
 
 // ofPart are the groups of a page that are in a part of what a scope sees.
-func (x *Sums) ofPart(ctx context.Context, d Dialect, part Part, p page) (out []group, err error) {
+func (x *Sums) ofPart(ctx context.Context, d Dialect, scope server.Scope, part Part, p page) (out []group, err error) {
 	var f, of Filter
 	f.Part(Part{Owner: part.Owner}) // what changed may have been of another project before
 	of.Part(part)
@@ -123,7 +115,7 @@ func (x *Sums) ofPart(ctx context.Context, d Dialect, part Part, p page) (out []
 			add(g)
 		}
 	}
-	p.chosen(&of)
+	of.Project(scope, p.Project)
 	if p.after != nil {
 		of.Add(`s.last <= ?`, p.after.last)
 		of.Add(`(s.last < ? OR (s.owner, s.place) > (?, ?))`, p.after.last, p.after.owner, p.after.place)

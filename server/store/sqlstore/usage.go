@@ -139,7 +139,8 @@ func (p usagePart) query(scope server.Scope, q server.UsageQuery) (string, []any
 		f.Add(`s.owner IN (SELECT CAST(? AS bigint) UNION SELECT owner FROM shares WHERE with_user = ?)`,
 			scope.User, scope.User)
 	}
-	f.Streams(q.Project, q.Machine, q.User)
+	f.Project(scope, q.Project)
+	f.Streams(q.Machine, q.User)
 	table, at, model := `usage_sums s`, `s.slot`, `s.model`
 	unit := int64(usageSlot / time.Microsecond)
 	zone := fmt.Sprintf(` + %d AS at`, int64(q.Zone/time.Second))
@@ -176,7 +177,7 @@ func (p usagePart) query(scope server.Scope, q server.UsageQuery) (string, []any
 	}
 	project := `s.project_hash`
 	if slices.Contains(q.By, "project") {
-		project = oneProject
+		project = OneProject("s")
 	}
 	return `SELECT s.owner AS owner, ` + project + ` AS project_hash, s.project AS project, s.machine AS machine, ` +
 		columns + ` FROM ` + table + ` ` + f.Where(), f.Args
