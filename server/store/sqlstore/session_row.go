@@ -24,8 +24,8 @@ var LongContext = fmt.Sprintf(`a.input + a.cache_read + a.cache_write_5m + a.cac
 func ScanSession(row Scanner) (x server.FoundSession, epoch int64, err error) {
 	var first, last, active int64
 	err = scanWithFacts(row, []any{&x.ID, &x.Owner, &x.SessionID, &x.ProjectHash, &x.Repository, &x.Machine, &x.Host,
-		&x.Project, &x.Cwd, &x.Path, &x.Parent, &epoch, &x.Epoch, &x.Epochs, &x.Generation, &x.Lines, &x.Bytes, &first, &last, &active},
-		&x.Summary)
+		&x.Project, &x.Cwd, &x.Path, &x.Parent, &epoch, &x.Epoch, &x.Epochs, &x.Generation, &x.Lines, &x.Bytes, &first,
+		&last, &active}, &x.Summary)
 	x.First, x.Last, x.Active = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC(), time.UnixMicro(active).UTC()
 	return x, epoch, err
 }
