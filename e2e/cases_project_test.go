@@ -5,9 +5,11 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -101,4 +103,49 @@ func TestOneProject(t *testing.T) {
 			return len(rows) == x.rows && most == x.most
 		})
 	}
+	w.oneName(sessions)
+}
+
+// oneName expects that lists and searches call the clones of a repository by one name, and that it chooses all of them.
+func (w *world) oneName(sessions map[string]string) {
+	w.t.Helper()
+	names := func(args ...string) map[string]string {
+		var list struct {
+			Sessions []struct{ Session, Project string }
+		}
+		out := w.ccship(append([]string{"list", "--json"}, args...)...)
+		if out.code != 0 || json.Unmarshal([]byte(out.stdout), &list) != nil {
+			w.t.Fatalf("list %v: exit %d\n%s%s", args, out.code, out.stdout, out.stderr)
+		}
+		got := map[string]string{}
+		for _, x := range list.Sessions {
+			got[x.Session] = x.Project
+		}
+		return got
+	}
+	got := names()
+	clones := []string{"kim/shop", "lee/shop", "kim/store"}
+	name := got[sessions["kim/shop"]]
+	for folder, session := range sessions {
+		if (got[session] == name) != slices.Contains(clones, folder) || name == "" {
+			w.t.Errorf("%s is of %q, kim/shop of %q", folder, got[session], name)
+		}
+	}
+	if some := names("--project", name); len(some) != len(clones) {
+		w.t.Errorf("of %q are %v", name, some)
+	}
+	eventually(w.t, "a search finds all clones", 8*time.Minute, func() bool {
+		var found struct {
+			Total  int
+			Facets struct {
+				Projects []struct {
+					Value string
+					Count int
+				}
+			}
+		}
+		code, body := w.exact.get("/api/search?facets=1&q=" + url.QueryEscape(fmt.Sprintf("project:%q", name)))
+		return code == 200 && json.Unmarshal(body, &found) == nil && found.Total == len(clones) &&
+			len(found.Facets.Projects) == 1 && found.Facets.Projects[0].Value == name && found.Facets.Projects[0].Count == len(clones)
+	})
 }

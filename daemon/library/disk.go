@@ -106,13 +106,22 @@ func (l *Library) project(h *head, file File) string {
 }
 
 // ProjectOf is the name of a working directory's project.
-func (l *Library) ProjectOf(cwd string) string {
+func (l *Library) ProjectOf(cwd string) string { return transcript.FolderName(l.repositoryOf(cwd)) }
+
+func (l *Library) repositoryOf(cwd string) string {
 	if l.Repository != nil {
 		if repository := l.Repository(cwd); repository != "" {
-			return transcript.FolderName(repository)
+			return repository
 		}
 	}
-	return transcript.FolderName(transcript.RepositoryOf(cwd))
+	return transcript.RepositoryOf(cwd)
+}
+
+// called reports whether a transcript's project is called so: by its name, or with folders above it, as the server says
+// it where several have one name.
+func (l *Library) called(h *head, file File, name string) bool {
+	return name == l.project(h, file) ||
+		strings.Contains(name, "/") && strings.HasSuffix(filepath.ToSlash(l.repositoryOf(h.FirstCwd)), "/"+name)
 }
 
 // diskItem is a session on disk. Numbers of its beginning would be wrong, so a long one has none.

@@ -31,7 +31,7 @@ func (l *Library) Recent(ctx context.Context, project string, limit int) []Item 
 			break
 		}
 		h := readHead(file.Path)
-		if project == "" || l.project(&h, file) == project {
+		if project == "" || l.called(&h, file, project) {
 			items = append(items, l.fileItem(&h, activeFile{file, file.active()}, 0))
 		}
 	}
@@ -56,7 +56,7 @@ func (l *Library) Grep(ctx context.Context, text, project string, limit int) []M
 		}
 		h := readHead(file.Path)
 		m.Item = l.fileItem(&h, activeFile{file, file.active()}, 0)
-		if project == "" || m.Project == project {
+		if project == "" || l.called(&h, file, project) {
 			found = append(found, *m)
 		}
 	}

@@ -86,6 +86,7 @@ func (l *Library) List(ctx context.Context, f Filter) (items []Item, more bool, 
 	items, more, err = l.onServer(ctx, f, machine, bySession(disk), listed)
 	if (machine == nil || *machine == l.Machine) && !f.Served() {
 		local, e := l.onDisk(ctx, f, disk, given{items, listed, more && err == nil, err == nil})
+		l.nameAlike(local, items)
 		items, err = append(items, local...), cmp.Or(err, e)
 	}
 	if f.Most == "" {
@@ -95,6 +96,21 @@ func (l *Library) List(ctx context.Context, f Filter) (items []Item, more bool, 
 		items, more = items[:f.Limit], true
 	}
 	return items, more, err
+}
+
+// nameAlike gives sessions of this machine's disk the names that the server says the projects of their folders have.
+func (l *Library) nameAlike(local, served []Item) {
+	names := map[string]string{}
+	for _, i := range served {
+		if i.Machine == l.Machine {
+			names[i.Cwd] = i.Project
+		}
+	}
+	for i := range local {
+		if local[i].Cwd != "" {
+			local[i].Project = cmp.Or(names[local[i].Cwd], local[i].Project)
+		}
+	}
 }
 
 // onServer lists sessions on the server.
@@ -241,7 +257,11 @@ func (l *Library) takes(f *Filter, file File) bool {
 		return true
 	}
 	h := readHead(file.Path)
-	return h.matches(file, f, l.project(&h, file))
+	project := l.project(&h, file)
+	if l.called(&h, file, f.Project) {
+		project = f.Project
+	}
+	return h.matches(file, f, project)
 }
 
 // conversation says whether a stream is a session, not the prompt history.

@@ -157,6 +157,11 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key)
 		if err != nil {
 			return nil, err
 		}
+		projects, err := s.projects(r, who, new(string))
+		if err != nil {
+			return nil, err
+		}
+		x.Project = projects.Of(&x)
 		facts, err := s.store.SummaryOf(ctx, x.ID)
 		if err != nil {
 			return nil, err

@@ -122,7 +122,7 @@ func (s *source) stored(ctx context.Context, query string) page {
 				p.rows = append(p.rows, row{Item: i, line: -1, spot: library.Spot{Path: i.Path, Line: -1}})
 			}
 		}
-		p.rows = s.arranged(p.rows)
+		p.rows = s.arranged(p.rows, []string{s.Project})
 		return p
 	}
 	for _, m := range s.Library.Grep(ctx, text, project, foundOnDisk) {
@@ -155,7 +155,11 @@ func (s *source) recent(ctx context.Context, query, project string) (page, error
 		}
 	}
 	slices.SortStableFunc(all, func(a, b row) int { return b.ChangedAt.Compare(a.ChangedAt) })
-	return page{query: query, rows: s.arranged(all), more: len(all) >= recentAll}, nil
+	called := []string{s.Project}
+	for _, r := range here { // the server says the names of repositories
+		called = append(called, r.Project)
+	}
+	return page{query: query, rows: s.arranged(all, called), more: len(all) >= recentAll}, nil
 }
 
 func (s *source) list(ctx context.Context, project string, limit int) (rows []row, err error) {
@@ -179,8 +183,8 @@ const (
 // fresh is how long after its last record a session of another machine counts as running.
 const fresh = 90 * time.Second
 
-// arranged groups the rows: what runs, what this folder has, the rest.
-func (s *source) arranged(rows []row) []row {
+// arranged groups the rows: what runs, what this folder's project has, by its names, the rest.
+func (s *source) arranged(rows []row, called []string) []row {
 	running := s.Library.Running()
 	groups := map[string][]row{}
 	for _, r := range rows {
@@ -192,7 +196,7 @@ func (s *source) arranged(rows []row) []row {
 			r.state, r.group = "works", groupNow
 		case r.Machine != s.Library.Machine && s.now().Sub(r.ChangedAt) < fresh:
 			r.state, r.group = "works", groupNow
-		case s.Project != "" && r.Project == s.Project:
+		case s.Project != "" && slices.Contains(called, r.Project):
 			r.group = groupHere
 		default:
 			r.group = groupRest
