@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -67,8 +66,8 @@ func TestKilledBeforeComparison(t *testing.T) {
 		a.write("a", 3)
 		a.write("b", 3)
 		h.deliver(a)
-		asked, held := h.server.refuseLedger(true), h.server.holdWrite()
-		release := sync.OnceFunc(func() { close(held) })
+		asked := h.server.refuseLedger(true)
+		held, release := h.server.holdWrites("b")
 		defer release()
 		a.write("b", 3)
 		h.await("the write", held)

@@ -3,6 +3,7 @@ package proof_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/server"
@@ -62,7 +65,7 @@ type modelServer struct {
 	cut      map[string]bool // machines that do not reach the server, by User-Agent
 	lose     map[string]int  // machines whose next answers are lost: the server stores and nobody hears of it
 	unasked  chan struct{}   // unless nil, who asks for the ledger is refused, and rings
-	late     chan struct{}   // unless nil, the next write rings and then waits until it is closed
+	late     *heldWrites     // unless nil, writes of a session wait
 	allowed  *int            // unless nil, so many writes are taken, and then none
 	digested func()          // unless nil, it is called once before the next answer with digests
 }
@@ -149,10 +152,8 @@ func (s *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && r.URL.Path == "/api/conversations" {
 		s.writes++
 		if late := s.late; late != nil {
-			s.late = nil
 			s.asked.Unlock()
-			late <- struct{}{}
-			<-late
+			late.wait(r)
 			s.asked.Lock()
 		}
 	}
@@ -249,12 +250,47 @@ func (s *modelServer) refuseLedger(refuse bool) <-chan struct{} {
 	return s.unasked
 }
 
-// holdWrite has the next write wait until the channel is closed. It sends something before that.
-func (s *modelServer) holdWrite() chan struct{} {
+// heldWrites are writes of a session that wait until released is closed. The first of them rings.
+type heldWrites struct {
+	session         string
+	rings, released chan struct{}
+}
+
+// holdWrites has all writes of a session wait from now on, also those that are sent again because no answer came.
+func (s *modelServer) holdWrites(session string) (rings <-chan struct{}, release func()) {
 	s.asked.Lock()
 	defer s.asked.Unlock()
-	s.late = make(chan struct{})
-	return s.late
+	late := &heldWrites{session, make(chan struct{}, 1), make(chan struct{})}
+	s.late = late
+	return late.rings, sync.OnceFunc(func() { close(late.released) })
+}
+
+// wait returns when a request may go on. One that its sender gave up is never stored.
+func (h *heldWrites) wait(r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if r.Header.Get("Content-Encoding") == "zstd" {
+		decoder, err := zstd.NewReader(nil)
+		must(err)
+		defer decoder.Close()
+		body, err = decoder.DecodeAll(body, nil)
+		must(err)
+	}
+	if !bytes.Contains(body, []byte(`"session_id":"`+h.session+`"`)) {
+		return
+	}
+	select {
+	case h.rings <- struct{}{}:
+	default:
+	}
+	select {
+	case <-h.released:
+	case <-r.Context().Done():
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // exchanged runs fn while the database is closed.
