@@ -65,19 +65,24 @@ func AcquireLock(roots []string, me Holder) (*Lock, error) {
 	return l, nil
 }
 
-// RemoveLock removes the lock files of roots that no daemon delivers, and returns their names. With an error nothing is
-// removed; it is a *HeldError if a daemon delivers a root.
+// RemoveLock removes the lock files of roots that no daemon delivers, and returns their names: those that a daemon left
+// which was killed. With an error nothing is removed; it is a *HeldError if a daemon delivers a root.
 func RemoveLock(roots []string) (removed []string, err error) {
+	names, err := files(roots)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if _, err := os.Lstat(name.file); err == nil {
+			removed = append(removed, name.file)
+		}
+	}
 	l, err := AcquireLock(roots, Holder{})
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range l.files {
-		if os.Remove(f.Name()) == nil { // fails on Windows, where an open file stays
-			removed = append(removed, f.Name())
-		}
-	}
-	return removed, l.Release()
+	err = l.Release()
+	return slices.DeleteFunc(removed, func(file string) bool { _, err := os.Lstat(file); return err == nil }), err
 }
 
 // take locks one file and writes who holds it.
@@ -148,11 +153,14 @@ func FindHolder(roots []string) (Holder, bool) {
 	return Holder{}, false
 }
 
-// Release releases the locks, even if a process that is just being started has inherited the files. The files stay
-// until Remove.
+// Release removes the lock files and releases the locks, even if a process that is just being started has inherited the
+// files. On Windows, where an open file stays, they are left.
 func (l *Lock) Release() error {
 	var errs []error
 	for _, f := range l.files {
+		if isNamed(f, f.Name()) { // else it was removed, and another daemon may have made one of its own
+			_ = os.Remove(f.Name())
+		}
 		errs = append(errs, unlock(f), f.Close())
 	}
 	l.files = nil

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestRemove: the files of a root that nobody delivers go; those of one that a daemon delivers stay.
+// TestRemove: a daemon's files go with it, and those of one that was killed when it is asked for; those of one that
+// delivers stay.
 func TestRemove(t *testing.T) {
 	root := t.TempDir()
 	l, err := AcquireLock([]string{root}, Holder{PID: 7})
@@ -29,14 +30,28 @@ func TestRemove(t *testing.T) {
 	if err := l.Release(); err != nil {
 		t.Fatal(err)
 	}
+	gone := func(when string) {
+		t.Helper()
+		for _, name := range names {
+			if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s %s is there: %v", when, name, err)
+			}
+		}
+	}
+	gone("after its end")
+	if _, ok := FindHolder([]string{root}); ok {
+		t.Error("a released root is held")
+	}
+	gone("after somebody looked")
+	for _, name := range names {
+		if err := os.WriteFile(name, []byte(`{"pid":7}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if removed, err := RemoveLock([]string{root}); err != nil || len(removed) != 2 {
 		t.Errorf("removed %q: %v", removed, err)
 	}
-	for _, name := range names {
-		if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	gone("after it was removed,")
 }
 
 // TestRemoveBesideAcquire: while the files are removed over and over, no two acquire a root at once.
