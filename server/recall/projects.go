@@ -102,7 +102,7 @@ func (p *Projects) Key(name string) string {
 }
 
 // Ask has a search choose projects by their names.
-func (p *Projects) Ask(a server.Ask) server.Ask {
+func (p *Projects) Ask(a server.RankQuery) server.RankQuery {
 	a.Query.Only = maps.Clone(a.Query.Only)
 	for i, name := range a.Query.Only["project"] {
 		if i == 0 {

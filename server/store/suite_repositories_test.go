@@ -38,7 +38,7 @@ func (s suite) repositories(t *testing.T) {
 		t.Helper()
 		scope := server.ScopeOf(who)
 		expectNames(t, what, list(who, project), want...)
-		found, err := st.Rank(ctx, scope, server.Ask{Query: query.Parse("project:"+project, start), Limit: 9, Facets: true})
+		found, err := st.Rank(ctx, scope, server.RankQuery{Query: query.Parse("project:"+project, start), Limit: 9, Facets: true})
 		ids, count := []string{}, int64(0)
 		for _, x := range found.List {
 			ids = append(ids, x.SessionID)
