@@ -25,6 +25,7 @@ const (
 	userinfo
 	option
 	command // an option follows on the line
+	cookieOption
 	piped   // something is written into a pipe before
 	words   // the value is a word behind others
 	hashed  // a hash follows
@@ -50,7 +51,7 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 		return isOption(b, at)
 	case userinfo:
 		return hasUserinfo(b, at)
-	case command:
+	case command, cookieOption:
 		return hasOption(b[at:min(len(b), at+longestCommand)])
 	case arguments:
 		return hasArguments(b, at)

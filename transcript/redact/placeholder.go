@@ -13,7 +13,7 @@ import (
 // but its surroundings makes the text a secret.
 func placeholder(b []byte, loose bool) bool {
 	if distinct(b) < min(6, len(b)/2) || bytes.Contains(b, []byte("EXAMPLE")) || bytes.Contains(b, []byte("xxxxxx")) ||
-		bytes.Contains(b, []byte("...")) || bytes.Contains(b, []byte("XXXXXX")) {
+		bytes.Contains(b, []byte("...")) || bytes.Contains(b, []byte("XXXXXX")) || bytes.Contains(b, []byte("****")) {
 		return true
 	}
 	if !loose {
@@ -32,10 +32,10 @@ var templateParts = []string{
 	"${", "{{", "}}", "process.env", "environ", "getenv", "Getenv", "secrets.", "://", "():",
 }
 
-// templateForm is a variable, what a program prints, an angle-bracketed name, a path, or an encoded quote, behind which
-// a deeper layer shows the value.
+// templateForm is a variable, what a program prints, an angle-bracketed name, a path, a name that a test fills in, a
+// terminal's colour, or an encoded quote, behind which a deeper layer shows the value.
 var templateForm = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[$%]\w*[%)]?$|^\$[A-Za-z_][\w.>:(-]*|\$\([\w ./-]+\)|<[^<>]*>|^<|^&(?:#|quot;|apos;)|^%2[27]|^[/~](?:[a-z0-9._-]+/)*[a-z0-9._-]+$`)
+	return regexp.MustCompile(`^[$%]\w*[%)]?$|^\$[A-Za-z_][\w.>:(-]*|\$\([\w ./-]+\)|<[^<>]*>|^<|^&(?:#|quot;|apos;)|^%2[27]|^__\w+?__(?:&|$)|^\\(?:x1[bB]|033|e)\[|^[/~](?:[a-z0-9._-]+/)*[a-z0-9._-]+$`)
 })
 
 // placeholderWords occur in what documentation writes for a secret.
@@ -50,7 +50,14 @@ func ordinary(b []byte, where near) bool {
 	switch where {
 	case cookies:
 		return isCookies(b)
-	case userinfo, command, words, slashed, quoted:
+	case cookieOption:
+		return isWords(b)
+	case words:
+		if propertyForm().Match(b) {
+			return true
+		}
+		fallthrough
+	case userinfo, command, slashed, quoted:
 		return slices.Contains(usualPasswords, string(bytes.ToLower(b))) || len(bytes.Trim(b, "0123456789")) == 0 && len(b) < 6
 	}
 	return !slices.ContainsFunc(b, func(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }) || isWords(b) || codeForm().Match(b)
@@ -115,21 +122,26 @@ var (
 			`[A-Z]{0,4}[0-9]?|[A-Z]{1,5}[a-z]{2,}|[A-Z]+)(?:[_./:,;&*+#(){}\[\]<>= -]+|$))+$`)
 	})
 	// codeForm is an expression of a program: a call, an element, a composite literal, a member, a constant, a version, a
-	// line of a file; the scope and the name of AWS's signatures; the name of a field with a number.
+	// line of a file; the scope and the name of AWS's signatures; the name of a field with a number; the next name.
 	codeForm = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+[0-9]{0,2}|[a-z]+[0-9]{1,5}|[A-Z0-9_]+)(?:(?:\.|::|->)(?:[A-Za-z_]+[0-9]{0,2}|[A-Z][A-Z0-9_]+))+[,;)]*$|` +
 			`^[*&!+]?[A-Za-z_](?:\w|\.|::)*(?:\(|\[|\{|\))|^\w+(?:(?:\.|::)[A-Za-z_]+)*(?:\.|::)[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+[,;)]*$|^\[\w*\]|^v?\d+(?:\.\d+)+|^0x[0-9A-Fa-f_]{1,20}[,;)]*$|^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|^[a-z]+(?:[-_][a-z0-9]{1,12})+$|^(?:Test|Benchmark|Fuzz|Example)(?:[A-Z]|[^\x00-\x7f])|` +
 			`^[*&(]?[A-Za-z_][\w.]*[a-z0-9](?:Key|Token|Secret|Password|Passphrase|Cert|Certificate|Credentials?|Authorization)[0-9]*[,;)}]*$|` +
 			`^(?:[\w.-]+/)*[\w.-]+\.[A-Za-z]{1,5}:\d+(?::\d+)?[,;:)]*$|` +
-			`^[\w%-]{2,40}/\d{5,10}/[a-z0-9-]+/[a-z0-9-]+/[a-z0-9_]+(?:[,;/]|$)|^[\w%.*]{1,6}4-HMAC-SHA256$|^[a-z_.]+![rsa]$|` +
+			`^[\w%-]{2,40}/\d{5,10}/[a-z0-9-]+/[a-z0-9-]+/[a-z0-9_]+(?:[,;/]|$)|^[\w%.*]{1,6}4-HMAC-SHA256$|^[a-z_.]+![rsa]$|^[\w.-]+:$|` +
 			`^(?i:(?:access|secret|session|security|api|auth|key|token|id|user){2,}|token|session)[-_]?[0-9]{1,3}$`)
 	})
 )
 
+// propertyForm is a property that a build is given: /p:Configuration=Release.
+var propertyForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Z][A-Za-z]+=[\w.$()-]*$`)
+})
+
 // usualPasswords are what documentation and local setups write into URLs.
 var usualPasswords = []string{
 	"password", "passwd", "pass", "postgres", "secret", "root", "test", "guest", "admin", "user", "mysql", "redis",
-	"token",
+	"token", "abc", "xyz", "pwd", "sample",
 }
 
 func distinct(b []byte) int {

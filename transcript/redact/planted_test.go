@@ -3,7 +3,9 @@ package redact
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,10 +58,10 @@ func TestPlanted(t *testing.T) {
 	m := masker(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	total, missed := 0, 0
-	for kind, form := range planted.Kinds() {
-		for place, line := range places {
-			text, secret := planted.Plant(r, form)
-			in := line(text)
+	for _, kind := range slices.Sorted(maps.Keys(planted.Kinds())) {
+		for _, place := range slices.Sorted(maps.Keys(places)) {
+			text, secret := planted.Plant(r, planted.Kinds()[kind])
+			in := places[place](text)
 			total++
 			out, ranges := m.Object([]byte(in))
 			check(t, m, in, string(out))
@@ -80,14 +82,15 @@ func TestPlantedTexts(t *testing.T) {
 	t.Parallel()
 	m := masker(t)
 	r := rand.New(rand.NewPCG(3, 4))
-	for kind, form := range planted.Kinds() {
-		for place, wrap := range map[string]func(string) string{
-			"alone":    func(s string) string { return s },
-			"document": func(s string) string { return "# Title\n\n" + s + "\n\nend\xff" },
-			"cut line": func(s string) string { return `{"type":"user","message":{"content":` + quote("x\n"+s) },
-		} {
-			text, secret := planted.Plant(r, form)
-			out, _ := m.Text([]byte(wrap(text)))
+	wraps := map[string]func(string) string{
+		"alone":    func(s string) string { return s },
+		"document": func(s string) string { return "# Title\n\n" + s + "\n\nend\xff" },
+		"cut line": func(s string) string { return `{"type":"user","message":{"content":` + quote("x\n"+s) },
+	}
+	for _, kind := range slices.Sorted(maps.Keys(planted.Kinds())) { // in one order: the secrets are the same each time
+		for _, place := range slices.Sorted(maps.Keys(wraps)) {
+			text, secret := planted.Plant(r, planted.Kinds()[kind])
+			out, _ := m.Text([]byte(wraps[place](text)))
 			if leaks(string(out), secret) {
 				t.Errorf("%s in %s is not masked: %q", kind, place, out)
 			}

@@ -38,6 +38,15 @@ func TestUntouched(t *testing.T) {
 		"template":     `{"a":"PASSWORD=${DB_PASSWORD} TOKEN=$(cat f) Authorization: Bearer ${TOKEN1234567890123}"}`,
 		"no password":  `{"a":"https://example.com:8080/a@b and git@github.com:a/b, MAX_OUTPUT_TOKENS=32000"}`,
 		"code":         `{"a":"password := os.Getenv(\"PASSWORD1\")\ntoken = tokens[1].value2\n"}`,
+		"next setting": `{"a":"secrets:\n  my_secret_1:\n    required: true"}`,
+		"colours":      `{"a":"PASS='\\x1b[32mPASS' TOKEN='\\033[1mtok3n'"}`,
+		"filled in":    `{"a":"AccessKeyId=__AccessKeyId1__&Action=Get"}`,
+		"starred":      `{"a":"Authorization: AWS4-HMAC-SHA256 Credential=AKIA6****/20260127/us-east-1/s3/aws4_request"}`,
+		"a build":      `{"a":"msbuild a.sln /p:Configuration=Release2 /p:OutDir=lib5"}`,
+		"a badge":      `{"a":"https://codecov.io/gh/a/b/branch/main/graph/badge.svg?token=1R1T61UNBQ"}`,
+		"a cookie":     `{"a":"curl --cookie \"name=Joseph\" localhost"}`,
+		"base64":       `{"a":"HwQx/EAAAAAAAPHwBIgf4AAEAAD4MYAQAASIsU8kiJxkjB6A1IJf8fAABIi7zCAAAgAIQ"}`,
+		"hexadecimal":  `{"a":"pk = EAAD` + strings.Repeat("1B28CFBD736B988B", 9) + `"}`,
 		"inside words": `{"a":"Xghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234"}`,
 	} {
 		if out, ranges := m.Object([]byte(line)); string(out) != line || ranges != nil {

@@ -29,6 +29,7 @@ type Rule struct {
 	Allow         []Allow
 
 	near  near // what must follow the literal, checked before the pattern
+	mixed bool // what is no more than data with zeros, or hexadecimal digits, is no secret
 	loose bool // the pattern matches by context: placeholders must be distinguished from secrets
 }
 
@@ -149,6 +150,9 @@ func (r *rule) secret(loc []int) (from, to int) {
 	return loc[0], loc[1]
 }
 
+// badge is before a token that is for all who see the picture of a project's state.
+const badge = "badge.svg?token="
+
 // allowed reports whether a match counts: it is no placeholder, random enough, and on no allow-list.
 func (r *rule) allowed(part []byte, loc []int, secret []byte, path string) bool {
 	switch {
@@ -157,6 +161,10 @@ func (r *rule) allowed(part []byte, loc []int, secret []byte, path string) bool 
 	case r.Entropy > 0 && entropy(secret) < r.Entropy:
 		return false
 	case r.Source != "" && placeholder(secret, r.loose), r.loose && ordinary(secret, r.near):
+		return false
+	case r.mixed && (5*bytes.Count(secret, []byte("A")) > len(secret) || isHex(secret)):
+		return false
+	case r.loose && bytes.Contains(part[max(0, loc[0]-len(badge)):loc[1]], []byte(badge)):
 		return false
 	case r.near == assignment || r.near == quotation: // what is assigned to its own name is a variable
 		from, _ := r.secret(loc)

@@ -23,6 +23,12 @@ func token(name, source, pattern string, literals ...string) Rule {
 	return Rule{Name: name, Source: source, Pattern: pattern, Literals: literals, Token: true, After: 192}
 }
 
+// mixed is a rule for a long token that begins as binary data may, in base64 or in hexadecimal digits.
+func mixed(r Rule) Rule {
+	r.mixed = true
+	return r
+}
+
 var cloudRules = []Rule{
 	token("aws-key", "https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html",
 		`(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b`, "AKIA", "ASIA", "ABIA", "ACCA"),
@@ -205,7 +211,8 @@ var paymentRules = []Rule{
 		"sk_live_", "sk_test_", "sk_prod_", "rk_live_", "rk_test_", "rk_prod_"),
 	token("stripe-webhook", "https://docs.stripe.com/webhooks/signature", `whsec_[A-Za-z0-9+/]{32,}={0,2}`, "whsec_"),
 	token("square", "https://developer.squareup.com/docs/build-basics/access-tokens",
-		`(?:sq0(?:atp|csp)-[\w-]{22,43}|EAAA[\w-]{60})`, "sq0atp-", "sq0csp-", "EAAA"),
+		`sq0(?:atp|csp)-[\w-]{22,43}`, "sq0atp-", "sq0csp-"),
+	mixed(token("square", "https://developer.squareup.com/docs/build-basics/access-tokens", `EAAA[\w-]{60}`, "EAAA")),
 	token("braintree", "https://developer.paypal.com/braintree/docs/guides/authorization/overview",
 		`access_token\$production\$[a-z0-9]{16}\$[a-f0-9]{32}`, "access_token$production$"),
 	token("razorpay", "https://razorpay.com/docs/api/authentication/", `rzp_live_[A-Za-z0-9]{14}\b`, "rzp_live_"),

@@ -43,8 +43,13 @@ var commandRules = []Rule{
 	program("https://curl.se/docs/manpage.html#-u", `curl|wget|http|https|xh|lwp-request|curlie|siege|ab|hey|etcdctl|nats|rclone|lftp|gsutil|vegeta|httpie`,
 		`(?:-u|-U|-a|-A|--user|--proxy-user|--auth|--auth-user)[= ]?[ \t]*["']?[^\s:"'$,]{1,100}[:,]`, "curl", "wget ", "http ", "https ", "xh ", "etcdctl",
 		"nats ", "lftp", "siege "),
-	program("https://curl.se/docs/manpage.html#-b", `curl|wget|http|https|xh|curlie`,
-		`(?:-b|--cookie)[= ]?[ \t]*["']?[\w.-]{1,60}=`, "curl"),
+	{
+		Name:   "command",
+		Source: "https://curl.se/docs/manpage.html#-b",
+		Pattern: `(?:^|[^\w.-])(?:curl|wget|http|https|xh|curlie)` + onLine + `(?:-b|--cookie)[= ]?[ \t]*["']?[\w.-]{1,60}=` +
+			commandValue,
+		Literals: []string{"curl"}, Before: 32, After: 480, near: cookieOption, loose: true,
+	},
 	program("https://www.samba.org/samba/docs/current/man-html/smbclient.1.html",
 		`smbclient|rpcclient|net|smbget|mount\.cifs|wmic|winexe|smbpasswd`, `(?:-U|--user)[= ]?[ \t]*["']?[^\s%"']{1,100}%`, "smbclient", "rpcclient", "winexe", "smbget"),
 	program("https://linux.die.net/man/1/snmpwalk", `snmp(?:walk|get|set|bulkwalk|getnext|table)`, `-[AX][ \t]*`, "snmp"),
