@@ -8,12 +8,13 @@ import (
 
 // Quota is how much one user may store. 0: no limit.
 type Quota struct {
-	Bytes    int64 // of lines, replaced lines, checkpoints and files, and StreamBytes a transcript
+	Bytes    int64 // of lines, replaced lines, checkpoints and files, and RowBytes for each row beside lines
 	Sessions int64 // not counting transcripts of agents
 }
 
-// StreamBytes is what a transcript counts for besides its lines: its row, names and indexes, also of an agent's.
-const StreamBytes = 1 << 10
+// RowBytes is what a transcript counts for besides its lines, also an agent's: its row, names and indexes; and what each
+// of its checkpoints, documents, their versions, files, and epochs and generations after the first counts for.
+const RowBytes = 1 << 10
 
 // NoQuota is a limit of a user that lifts the server's.
 const NoQuota = -1

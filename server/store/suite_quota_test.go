@@ -51,7 +51,7 @@ func limited(u server.User, q server.Quota, session string, lines ...server.Line
 func expectStored(t *testing.T, st full, u server.User, bytes, sessions, agents int64) {
 	t.Helper()
 	got, err := st.Stored(t.Context(), u.ID)
-	bytes += server.StreamBytes * (sessions + agents)
+	bytes += server.RowBytes * (sessions + agents)
 	if want := (server.Stored{Bytes: bytes, Sessions: sessions}); err != nil || got != want {
 		t.Errorf("stored of %s: %+v, want %+v (%v)", u.Name, got, want, err)
 	}
@@ -71,7 +71,7 @@ func refusedBy(t *testing.T, err error, sessions bool) {
 func (s suite) quotas(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann := quotaUser(t, st, "ann")
-	q := server.Quota{Bytes: 40 + 2*server.StreamBytes, Sessions: 2}
+	q := server.Quota{Bytes: 40 + 2*server.RowBytes, Sessions: 2}
 	put(t, st, limited(ann, q, "one", object(0, "123456789")))
 	put(t, st, limited(ann, q, "one", object(0, "123456789"))) // again
 	expectStored(t, st, ann, 10, 1, 0)
@@ -84,7 +84,7 @@ func (s suite) quotas(t *testing.T) {
 	agent := limited(ann, q, "two/agent-a", object(0, "123456789")) // belongs to a session
 	agent.Head.Parent = "two"
 	refusedBy(t, st.Put(ctx, agent), false) // its transcript counts, however short
-	q.Bytes += server.StreamBytes
+	q.Bytes += server.RowBytes
 	agent.Quota = q
 	put(t, st, agent)
 	put(t, st, limited(ann, q, "one", object(1, "1234"))) // exactly what is left
@@ -118,7 +118,8 @@ func (s suite) quotas(t *testing.T) {
 func (s suite) quotaFiles(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann := quotaUser(t, st, "ann")
-	q := server.Quota{Bytes: 100 + server.StreamBytes}
+	const row = server.RowBytes
+	q := server.Quota{Bytes: 100 + 2*row}
 	upload := func(content, session string) *server.Upload {
 		return &server.Upload{Head: batch(session).Head, Owner: ann.ID, Quota: q, SHA256: sha256.Sum256([]byte(content)),
 			Size: int64(len(content)), Name: "f", At: start}
@@ -128,7 +129,7 @@ func (s suite) quotaFiles(t *testing.T) {
 	if _, _, err := st.StartBlob(ctx, u); err != nil {
 		t.Fatal(err)
 	}
-	expectStored(t, st, ann, 60, 1, 0)
+	expectStored(t, st, ann, 60+row, 1, 0)
 	_, _, err := st.StartBlob(ctx, upload(strings.Repeat("g", 60), "s"))
 	refusedBy(t, err, false)
 	if have, _, err := st.StartBlob(ctx, u); err != nil || have != 0 { // it goes on
@@ -140,11 +141,12 @@ func (s suite) quotaFiles(t *testing.T) {
 	if err := st.EndBlob(ctx, u); err != nil {
 		t.Fatal(err)
 	}
-	q.Bytes += server.StreamBytes
+	q.Bytes += 2 * row
 	if _, complete, err := st.StartBlob(ctx, upload(file, "other")); err != nil || !complete {
 		t.Errorf("the same file of another session: %v, %v", complete, err)
 	}
-	expectStored(t, st, ann, 60, 2, 0)
+	expectStored(t, st, ann, 60+2*row, 2, 0)
+	q.Bytes += 2 * row // what comes again counts until it is found to be there
 	points := func(summary string) *server.CheckpointBatch {
 		return &server.CheckpointBatch{Head: batch("s").Head, Owner: ann.ID, Quota: q, Received: start,
 			List: []server.Checkpoint{{ID: "c", Summary: summary, Created: start}}}
@@ -152,11 +154,11 @@ func (s suite) quotaFiles(t *testing.T) {
 	if err := st.PutCheckpoints(ctx, points("검")); err != nil { // three bytes, and [] of its files
 		t.Fatal(err)
 	}
-	expectStored(t, st, ann, 65, 2, 0)
+	expectStored(t, st, ann, 65+3*row, 2, 0)
 	if err := st.PutCheckpoints(ctx, points("longer")); err != nil {
 		t.Fatal(err)
 	}
-	expectStored(t, st, ann, 68, 2, 0)
+	expectStored(t, st, ann, 68+3*row, 2, 0)
 	refusedBy(t, st.PutCheckpoints(ctx, points(strings.Repeat("x", 40))), false)
 	refusedBy(t, st.PutDocuments(ctx, &server.DocumentBatch{Head: batch("s").Head, Owner: ann.ID, Quota: q, Received: start,
 		Events: []server.DocumentEvent{{Path: "d", Change: server.Linked, Content: make([]byte, 40), Version: 1}}}), false)
@@ -172,7 +174,7 @@ func (s suite) quotaFiles(t *testing.T) {
 func (s suite) quotaOthers(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann, ben := quotaUser(t, st, "ann"), quotaUser(t, st, "ben")
-	q := server.Quota{Bytes: 100 + 5*server.StreamBytes, Sessions: 5}
+	q := server.Quota{Bytes: 100 + 5*server.RowBytes, Sessions: 5}
 	var wg sync.WaitGroup
 	for i := range 40 {
 		for _, u := range []server.User{ann, ben} {
@@ -207,7 +209,7 @@ func (s suite) quotaOthers(t *testing.T) {
 func (s suite) quotaHTTP(t *testing.T) {
 	st := s.open(t)
 	api := api.New(st, auth.New(st, slog.New(slog.DiscardHandler)), server.NewHub(st))
-	api.Quota = server.Quota{Bytes: 300 + server.StreamBytes, Sessions: 1}
+	api.Quota = server.Quota{Bytes: 300 + server.RowBytes, Sessions: 1}
 	web := httptest.NewServer(api.Handler())
 	t.Cleanup(web.Close)
 	call := func(method, path, key, body string) (int, string) {
@@ -269,5 +271,58 @@ func (s suite) quotaHTTP(t *testing.T) {
 	}
 	if status, text := send("ann", "b", 0, 1); status != 200 {
 		t.Errorf("after something was forgotten: %d %s", status, text)
+	}
+}
+
+// quotaRows: what has no bytes to count is a row all the same, of which a user has as many as the limit lets it.
+func (s suite) quotaRows(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	const rows = 20
+	for name, write := range map[string]func(u server.User, q server.Quota, i int) error{
+		"checkpoints": func(u server.User, q server.Quota, i int) error {
+			return st.PutCheckpoints(ctx, &server.CheckpointBatch{Head: batch(u.Name).Head, Owner: u.ID, Quota: q, Received: start,
+				List: []server.Checkpoint{{ID: fmt.Sprint("c", i), Trigger: "manual", Created: start}}})
+		},
+		"documents": func(u server.User, q server.Quota, i int) error {
+			return st.PutDocuments(ctx, &server.DocumentBatch{Head: batch(u.Name).Head, Owner: u.ID, Quota: q, Received: start,
+				Events: []server.DocumentEvent{{Path: fmt.Sprint("d", i), Change: server.Linked, At: start}}})
+		},
+		"versions": func(u server.User, q server.Quota, i int) error {
+			return st.PutDocuments(ctx, &server.DocumentBatch{Head: batch(u.Name).Head, Owner: u.ID, Quota: q, Received: start,
+				Events: []server.DocumentEvent{{Path: "d", Change: server.Modified, Version: int64(i + 1), TooLarge: true, At: start}}})
+		},
+		"files": func(u server.User, q server.Quota, i int) error {
+			_, _, err := st.StartBlob(ctx, &server.Upload{Head: batch(u.Name).Head, Owner: u.ID, Quota: q, SHA256: sha256.Sum256(nil),
+				Name: fmt.Sprint("f", i), At: start})
+			return err
+		},
+		"generations": func(u server.User, q server.Quota, i int) error {
+			b := limited(u, q, u.Name)
+			b.Head.Generation, b.Head.EndLine = int64(i), 1
+			return st.Put(ctx, b)
+		},
+		"epochs": func(u server.User, q server.Quota, i int) error {
+			b := limited(u, q, u.Name)
+			b.Head.Epoch = fmt.Sprint("e", i)
+			return st.Put(ctx, b)
+		},
+		"epochs of artifacts": func(u server.User, q server.Quota, i int) error {
+			h := batch(u.Name).Head
+			h.Epoch = fmt.Sprint("e", i)
+			return st.PutCheckpoints(ctx, &server.CheckpointBatch{Head: h, Owner: u.ID, Quota: q, Received: start})
+		},
+	} {
+		u, q := quotaUser(t, st, name), server.Quota{Bytes: rows * server.RowBytes}
+		n := 0
+		for ; n < 2*rows; n++ {
+			if err := write(u, q, n); errors.Is(err, server.ErrOverQuota) {
+				break
+			} else if err != nil {
+				t.Fatal(name, n, err)
+			}
+		}
+		if n > rows+1 || n < rows/2 {
+			t.Errorf("%s: %d are stored where %d may be", name, n, rows)
+		}
 	}
 }

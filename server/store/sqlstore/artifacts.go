@@ -93,7 +93,10 @@ func one(ctx context.Context, l Dialect, query string, args ...any) (n int64, er
 func (p *Artifacts) PutCheckpoints(ctx context.Context, b *server.CheckpointBatch) error {
 	w := Write{Owner: b.Owner, Quota: b.Quota, Head: &b.Head}
 	for _, c := range b.List {
-		w.Bytes += int64(len(c.Summary))
+		w.Bytes += server.RowBytes + int64(len(c.Summary))
+		for _, file := range c.ActiveFiles {
+			w.Bytes += int64(len(file))
+		}
 	}
 	err := p.inStream(ctx, w, Micros(b.Received), server.AboutCheckpoints, func(d streamTx) error {
 		for i := range b.List {

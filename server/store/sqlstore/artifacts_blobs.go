@@ -35,7 +35,7 @@ func findUpload(ctx context.Context, l Dialect, owner int64, sum []byte) (u uplo
 
 // StartBlob implements server.ArtifactIngester.
 func (p *Artifacts) StartBlob(ctx context.Context, u *server.Upload) (have int64, complete bool, err error) {
-	w := Write{Owner: u.Owner, Quota: u.Quota, Head: &u.Head, Bytes: u.Size}
+	w := Write{Owner: u.Owner, Quota: u.Quota, Head: &u.Head, Bytes: u.Size + server.RowBytes}
 	if begun, err := findUpload(ctx, p.db, u.Owner, u.SHA256[:]); err == nil && begun.size == u.Size {
 		w.Bytes = 0 // it counts already
 	}

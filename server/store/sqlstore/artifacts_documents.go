@@ -13,7 +13,7 @@ import (
 func (p *Artifacts) PutDocuments(ctx context.Context, b *server.DocumentBatch) error {
 	w := Write{Owner: b.Owner, Quota: b.Quota, Head: &b.Head}
 	for _, e := range b.Events {
-		w.Bytes += int64(len(e.Content))
+		w.Bytes += server.RowBytes + int64(len(e.Content))
 	}
 	err := p.inStream(ctx, w, Micros(b.Received), server.AboutDocuments, func(d streamTx) error {
 		if err := d.contents(ctx, b.Events); err != nil {

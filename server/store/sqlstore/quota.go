@@ -42,12 +42,19 @@ func (q *Quotas) Stored(ctx context.Context, user int64) (server.Stored, error) 
 
 // storedOf sums what a user's streams and files take. A forgotten stream has no row, so it counts no more.
 func storedOf(ctx context.Context, l Dialect, user int64) (s server.Stored, err error) {
-	err = l.Query(ctx, `SELECT CAST(coalesce(sum(stored), 0) + ? * count(*) AS bigint),
-  CAST(coalesce(sum(CASE WHEN parent = '' THEN 1 ELSE 0 END), 0) AS bigint) FROM streams WHERE owner = ?`,
-		[]any{server.StreamBytes, user}, func(row Scanner) error { return row.Scan(&s.Bytes, &s.Sessions) })
+	var streams, generations, epochs, rows int64
+	err = l.Query(ctx, `SELECT CAST(coalesce(sum(stored), 0) AS bigint), count(*),
+  CAST(coalesce(sum(CASE WHEN parent = '' THEN 1 ELSE 0 END), 0) AS bigint),
+  (SELECT count(*) FROM generations g WHERE g.owner = ?), (SELECT count(*) FROM artifact_epochs a WHERE a.owner = ?),
+  (SELECT count(*) FROM checkpoints c WHERE c.owner = ?) + (SELECT count(*) FROM documents d WHERE d.owner = ?) +
+  (SELECT count(*) FROM document_versions v WHERE v.owner = ?) + (SELECT count(*) FROM blob_refs r WHERE r.owner = ?)
+FROM streams WHERE owner = ?`, []any{user, user, user, user, user, user, user}, func(row Scanner) error {
+		return row.Scan(&s.Bytes, &streams, &s.Sessions, &generations, &epochs, &rows)
+	})
 	if err != nil {
 		return s, err
 	}
+	s.Bytes += server.RowBytes * (streams + max(0, generations-streams) + max(0, epochs-streams) + rows)
 	files, err := one(ctx, l, `SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM blobs b WHERE owner = ?
   AND NOT EXISTS (SELECT 1 FROM retired_files t WHERE t.owner = b.owner AND t.blob = b.id)`, user)
 	s.Bytes += files
@@ -100,13 +107,13 @@ func (a *Admission) Admit(ctx context.Context, w Write) error {
 	}
 	session := begins && w.Head.Parent == ""
 	if begins {
-		w.Bytes += server.StreamBytes
+		w.Bytes += server.RowBytes
 	}
 	var no *server.QuotaError
 	switch {
 	case session && w.Quota.Sessions > 0 && has.Sessions >= w.Quota.Sessions:
 		no = &server.QuotaError{Sessions: true, Limit: w.Quota.Sessions, Stored: has.Sessions}
-	case w.Quota.Bytes > 0 && w.Bytes > 0 && has.Bytes+w.Bytes > w.Quota.Bytes:
+	case w.Quota.Bytes > 0 && has.Bytes+w.Bytes > w.Quota.Bytes:
 		no = &server.QuotaError{Limit: w.Quota.Bytes, Stored: has.Bytes, Size: w.Bytes}
 	}
 	if no != nil {
