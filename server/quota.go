@@ -13,7 +13,7 @@ type Quota struct {
 }
 
 // RowBytes is what a transcript counts for besides its lines, also an agent's: its row, names and indexes; and what each
-// of its checkpoints, documents, their versions, files, and epochs and generations after the first counts for.
+// of its checkpoints, documents, versions and files counts for, and each epoch and generation after the first.
 const RowBytes = 1 << 10
 
 // NoQuota is a limit of a user that lifts the server's.
