@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -142,14 +141,11 @@ func (p *accountPages) showAccount(w http.ResponseWriter, r *http.Request, who s
 	return nil
 }
 
-// maxName is the longest name of a key or user, in bytes.
-const maxName = 64
-
-// formName reads a name that fits on a command line.
-func formName(r *http.Request, field string) (string, error) {
-	s := strings.TrimSpace(r.PostForm.Get(field))
-	if s == "" || len(s) > maxName || strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-		return "", page.BadRequestError(fmt.Sprintf("A name has 1 to %d characters, on one line.", maxName))
+// formName reads the name of a new key or user.
+func formName(r *http.Request) (string, error) {
+	name := strings.TrimSpace(r.PostForm.Get("name"))
+	if err := auth.CheckAccountName(name); err != nil {
+		return "", page.BadRequestError("Choose another name: " + err.Error() + ".")
 	}
-	return s, nil
+	return name, nil
 }

@@ -196,11 +196,7 @@ const maxPath = 4096
 // requestLink is POST /sessions/{id}/documents with path and do: asks the daemon to link or unlink a document.
 func (v *Viewer) requestLink(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
-	var x server.Session
-	err := v.open(r.Context(), who, s, func(snap server.Snapshot, _ server.View) error {
-		x = snap.Session()
-		return nil
-	})
+	x, err := v.session(r.Context(), who, s)
 	if err != nil {
 		return err
 	}

@@ -46,9 +46,9 @@ type documentPage struct {
 	Source   string // address of the text of what is shown rendered, or the other way round
 	Rendered bool
 	Versions []versionRow
-	Earlier  string   // more of them
-	Compare  string   // address of the form
-	Hidden   []hidden // its fields
+	Earlier  string  // more of them
+	Compare  string  // address of the form
+	Hidden   []field // its fields
 	Download string
 	MayAsk   bool
 	Action   string
@@ -132,22 +132,9 @@ func (v *Viewer) findDocument(ctx context.Context, who server.Login, p *document
 	return server.ErrNotFound
 }
 
-// hidden is a field of a form that readers do not see.
-type hidden struct{ Name, Value string }
-
 // listVersions makes the rows of the list. The version shown and the one before it are chosen to be compared.
 func (v *Viewer) listVersions(p *documentPage, s thread.Stream, list server.Versions) {
-	p.Compare = v.Base + s.Path("/document/compare")
-	if i := strings.IndexByte(p.Compare, '?'); i >= 0 {
-		p.Compare = p.Compare[:i]
-	}
-	if s.User != 0 {
-		p.Hidden = append(p.Hidden, hidden{Name: thread.UserParam, Value: strconv.FormatInt(s.User, 10)})
-	}
-	if s.Machine != nil {
-		p.Hidden = append(p.Hidden, hidden{Name: "machine", Value: *s.Machine})
-	}
-	p.Hidden = append(p.Hidden, hidden{Name: "path", Value: p.Document.Path})
+	p.Compare, p.Hidden = asForm(v.Base + s.Path("/document/compare", "path", p.Document.Path))
 	for _, x := range list.List {
 		row := versionRow{Version: x, URL: v.Base + s.DocumentPath(p.Document.Path, "version", strconv.FormatInt(x.N, 10)),
 			On: x.N == p.Version.N}

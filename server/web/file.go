@@ -58,14 +58,11 @@ type filePage struct {
 // file is GET /sessions/{id}/file?name&bytes: a file of a session, such as the full text of a tool's result.
 func (v *Viewer) file(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s, q := requested(r), r.URL.Query()
-	p := filePage{}
-	err := v.open(r.Context(), who, s, func(snap server.Snapshot, _ server.View) error {
-		p.S = snap.Session()
-		return nil
-	})
+	x, err := v.session(r.Context(), who, s)
 	if err != nil {
 		return err
 	}
+	p := filePage{S: x}
 	s.Pin(p.S)
 	files, err := v.sessionFiles(r.Context(), who, s)
 	if err != nil {

@@ -32,20 +32,24 @@ type foundInside struct {
 	HTML template.HTML
 }
 
+// field is a field of a form that readers do not see.
 type field struct{ Name, Value string }
+
+// asForm is an address as the action of a form, and the fields that it sends besides its own.
+func asForm(address string) (action string, fields []field) {
+	action, query, _ := strings.Cut(address, "?")
+	values, _ := url.ParseQuery(query) // it was encoded here
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		fields = append(fields, field{name, values.Get(name)})
+	}
+	return action, fields
+}
 
 // findIn looks for the words that a request asks for in its conversation, agents apart.
 func (v *Viewer) findIn(r *http.Request, who server.Login, p *conversationPage) error {
 	f := &p.Find
-	_, query, _ := strings.Cut(p.Stream.Path("", "mode", p.modeParam()), "?")
 	f.Text = strings.TrimSpace(r.URL.Query().Get("find"))
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		f.Fields = append(f.Fields, field{name, values.Get(name)})
-	}
+	_, f.Fields = asForm(p.Stream.Path("", "mode", p.modeParam()))
 	if f.Text == "" {
 		return nil
 	}

@@ -19,11 +19,16 @@ type keyRow struct {
 	Until time.Time // zero: for ever
 }
 
-func (p *accountPages) keyRows(r *http.Request, who server.Login, names map[int64]string) ([]keyRow, error) {
-	keys, err := p.store.Keys(r.Context(), who.User.ID)
+// keys are those that the reader may change: one's own, or for owners all.
+func (p *accountPages) keys(r *http.Request, who server.Login) ([]server.Key, error) {
 	if who.User.Role == server.Owner {
-		keys, err = p.store.Keys(r.Context(), 0)
+		return p.store.Keys(r.Context(), 0)
 	}
+	return p.store.Keys(r.Context(), who.User.ID)
+}
+
+func (p *accountPages) keyRows(r *http.Request, who server.Login, names map[int64]string) ([]keyRow, error) {
+	keys, err := p.keys(r, who)
 	var out []keyRow
 	for _, k := range keys {
 		out = append(out, keyRow{k, names[k.User.ID], k.Revoked.IsZero() || k.Revoked.After(p.now()), k.Revoked})
@@ -32,7 +37,7 @@ func (p *accountPages) keyRows(r *http.Request, who server.Login, names map[int6
 }
 
 func (p *accountPages) addKey(r *http.Request, who server.Login) (notice, secret string, err error) {
-	name, err := formName(r, "name")
+	name, err := formName(r)
 	if err != nil {
 		return "", "", err
 	}
@@ -44,13 +49,9 @@ func (p *accountPages) addKey(r *http.Request, who server.Login) (notice, secret
 	return "This is the key " + name + ". Copy it now: the server keeps only a hash of it.", key, nil
 }
 
-// ownKey finds a key that the reader may change: one's own, or for owners any.
+// ownKey finds the key that a form names.
 func (p *accountPages) ownKey(r *http.Request, who server.Login) (server.Key, error) {
-	user := who.User.ID
-	if who.User.Role == server.Owner {
-		user = 0
-	}
-	keys, err := p.store.Keys(r.Context(), user)
+	keys, err := p.keys(r, who)
 	if err != nil {
 		return server.Key{}, err
 	}

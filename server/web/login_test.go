@@ -172,7 +172,7 @@ func TestAccountKeys(t *testing.T) {
 	if a := s.do(t, "POST", "/account/keys", url.Values{"name": {"phone"}}, nil); a.code != http.StatusBadRequest {
 		t.Errorf("the same name again: %d", a.code)
 	}
-	for _, name := range []string{"", " ", strings.Repeat("x", 65), "a\nb"} {
+	for _, name := range []string{"", " ", strings.Repeat("x", 101), "a\nb", "@me"} {
 		if a := s.do(t, "POST", "/account/keys", url.Values{"name": {name}}, nil); a.code != http.StatusBadRequest {
 			t.Errorf("the name %q: %d", name, a.code)
 		}

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -188,7 +189,7 @@ func facets(base, text string, q query.Query, f server.Facets) (out []facet) {
 	add := func(title, name string, values []server.Count, label func(string) string) {
 		x := facet{Name: title}
 		for _, c := range values {
-			on := contains(q.Only[name], c.Value)
+			on := slices.ContainsFunc(q.Only[name], func(v string) bool { return strings.EqualFold(v, c.Value) })
 			next := query.With(text, name, c.Value)
 			if on {
 				next = query.Without(text, name, c.Value)
@@ -226,15 +227,6 @@ func facets(base, text string, q query.Query, f server.Facets) (out []facet) {
 	}
 	add("Only", "is", states, stateName)
 	return out
-}
-
-func contains(list []string, value string) bool {
-	for _, x := range list {
-		if strings.EqualFold(x, value) {
-			return true
-		}
-	}
-	return false
 }
 
 // kindName is a kind of texts, as people say it.

@@ -120,13 +120,6 @@ func (x *sharedPage) window(r *http.Request, v visit, s seen) error {
 	return nil
 }
 
-// shareFragment is items without a page around them.
-type shareFragment struct {
-	Items  []thread.Item
-	More   string
-	Inside bool
-}
-
 // tail is GET /s/{secret}/sessions/{id}/tail?after&to&inside: the lines after one and before another, as the viewer's.
 func (p *sharePages) tail(w http.ResponseWriter, r *http.Request, v visit) error {
 	q := r.URL.Query()
@@ -134,7 +127,7 @@ func (p *sharePages) tail(w http.ResponseWriter, r *http.Request, v visit) error
 	if err != nil || after < -1 {
 		return page.BadRequestError("after must be a line number.")
 	}
-	f := shareFragment{Inside: q.Get("inside") != ""}
+	f := fragment{Inside: q.Get("inside") != ""}
 	err = p.pinNamed(r, v, func(s seen) error {
 		b, err := s.builder(r.Context(), v)
 		if err != nil {

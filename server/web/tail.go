@@ -28,11 +28,7 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 	}
 	p := conversationPage{Stream: requested(r), Mode: thread.ModeOf(q.Get("mode")), east: page.Zone(r)}
 	f, s, scope := fragment{Inside: q.Get("inside") != ""}, &p.Stream, server.ScopeOf(who.User)
-	err = v.open(r.Context(), who, *s, func(snap server.Snapshot, _ server.View) error {
-		p.S = snap.Session()
-		return nil
-	})
-	if err != nil {
+	if p.S, err = v.session(r.Context(), who, *s); err != nil {
 		return err
 	}
 	if err := shorten(r.Context(), v.store, scope, &p.S); err != nil {

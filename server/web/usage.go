@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"html/template"
+	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -113,7 +113,7 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	p := usagePage{Layout: v.Layout(r, who, "Usage", "usage"),
+	p := usagePage{Layout: v.Layout(r, who, "Usage", "usage"), filter: readFilter(r.URL.Query(), v.Base, "/", users),
 		Projects: projects(groups, r.URL.Query(), v.Base, "/"), AsOf: v.Prices.AsOf}
 	ask := v.ask(r, &p, groups, users)
 	rows, err := v.inPeriod(r.Context(), scope, &ask, &p)
@@ -130,7 +130,6 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	p.filter = readFilter(r.URL.Query(), v.Base, "/", users)
 	p.Offer(groups, all)
 	p.Tokens, p.Cost = v.sum(rows)
 	p.Nothing, p.Period = len(rows) == 0, ask.period(p.Moved)
@@ -195,29 +194,20 @@ func (v *Viewer) ask(r *http.Request, p *usagePage, groups []server.Group, users
 		p.Stacks = append(p.Stacks, page.Choice{Name: s.Name, On: s.Key == a.stack,
 			URL: v.Base + page.Address("/usage", q, "by", s.Key)})
 	}
-	a.read(q, groups, users, page.Zone(r), v.Now())
+	a.read(p.filter, groups, page.Zone(r), v.Now())
 	return a
 }
 
-func (a *usageAsk) read(q url.Values, groups []server.Group, users []server.User, east time.Duration, now time.Time) {
-	projects := recall.ProjectsOf(groups)
-	a.query = server.UsageQuery{Zone: east, Project: projects.Key(q.Get("project")), Model: q.Get("model")}
+// read takes from a filter what sums are asked for, and names for them from groups.
+func (a *usageAsk) read(f filter, groups []server.Group, east time.Duration, now time.Time) {
+	of, projects := f.Query(now, east), recall.ProjectsOf(groups)
+	a.query = server.UsageQuery{Zone: east, Project: projects.Key(of.Project), Model: of.Model, Machine: of.Machine,
+		User: of.User}
 	a.end(now.Add(east).UTC().Truncate(24 * time.Hour))
-	if m := q.Get("machine"); m != "" {
-		if m == machineParam("") {
-			m = ""
-		}
-		a.query.Machine = &m
-	}
 	for _, g := range groups {
 		id := cmp.Or(g.Repository, g.ProjectHash)
 		a.names[id] = projects.Name(id)
 		a.names[g.Machine] = cmp.Or(g.Host, g.Machine, "a plain client")
-	}
-	for _, u := range users {
-		if q.Get("user") == u.Name {
-			a.query.User = u.ID
-		}
 	}
 }
 
@@ -367,13 +357,9 @@ func (v *Viewer) breakdowns(p *usagePage, a usageAsk, rows []server.UsageRow) {
 	}
 }
 
+// sorted returns the names of values, those with the most first.
 func sorted(values map[string]float64) []string {
-	var names []string
-	for n := range values {
-		names = append(names, n)
-	}
-	slices.SortFunc(names, func(x, y string) int {
+	return slices.SortedFunc(maps.Keys(values), func(x, y string) int {
 		return cmp.Or(cmp.Compare(values[y], values[x]), cmp.Compare(x, y))
 	})
-	return names
 }

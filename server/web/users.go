@@ -34,7 +34,7 @@ func (p *accountPages) addLink(r *http.Request, who server.Login) (notice, secre
 }
 
 func (p *accountPages) addUser(r *http.Request, who server.Login) (notice, secret string, err error) {
-	name, err := formName(r, "name")
+	name, err := formName(r)
 	if err != nil {
 		return "", "", err
 	}
@@ -52,11 +52,11 @@ func (p *accountPages) addUser(r *http.Request, who server.Login) (notice, secre
 func (p *accountPages) by(who server.Login) server.By { return server.By{Key: who.Key, At: p.now()} }
 
 func formRole(r *http.Request) (server.Role, error) {
-	switch role := server.Role(r.PostForm.Get("role")); role {
-	case server.Owner, server.Member, server.Viewer:
-		return role, nil
+	role, err := server.ParseRole(r.PostForm.Get("role"))
+	if err != nil {
+		return "", page.BadRequestError("A role is owner, member or viewer.")
 	}
-	return "", page.BadRequestError("A role is owner, member or viewer.")
+	return role, nil
 }
 
 // otherUser is the user that an owner changes, never the owner itself: a server must keep its last owner.
