@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -112,8 +113,7 @@ func (l *collection) choose(project string) []tail.Tracked {
 	var chosen []tail.Tracked
 	for _, t := range l.mains {
 		stream := l.facts[t.File.ID].Stream
-		rel, err := filepath.Rel(project, stream.Cwd)
-		below := filepath.IsAbs(project) && stream.Cwd != "" && err == nil && filepath.IsLocal(rel)
+		below := filepath.IsAbs(project) && stream.Cwd != "" && sys.Within(project, stream.Cwd)
 		if below || project == stream.Project || project == filepath.Base(t.File.ProjectFolder()) {
 			chosen = append(chosen, t)
 		}

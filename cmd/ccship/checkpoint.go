@@ -24,16 +24,14 @@ func (a verbs) checkpointList() *cobra.Command {
 		Short: "List checkpoints, newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if q.Offset < 0 || q.Limit < 1 {
-				return control.Usage("--limit must be 1 or more, and --offset 0 or more",
-					"see `ccship checkpoint list --help`")
+			if err := checkPage(cmd, q.Page); err != nil {
+				return err
 			}
 			return show.Ask(cmd.Context(), a.App, (*control.Client).Checkpoints, q, a.View().Checkpoints)
 		},
 	}
 	cmd.Flags().StringVar(&q.Session, "session", "", "only of this `session`")
-	cmd.Flags().IntVar(&q.Limit, "limit", 100, "how many at most, up to 1000")
-	cmd.Flags().IntVar(&q.Offset, "offset", 0, "how many to skip")
+	addPage(cmd, &q.Page)
 	a.AddJSON(cmd)
 	return cmd
 }

@@ -28,21 +28,21 @@ func TestCheckpointMistakes(t *testing.T) {
 // The newest checkpoint has no id that one could know.
 func TestCheckpointLatest(t *testing.T) {
 	jsonHome(t)
-	socket := listen(t, spoken{document: control.Checkpoints{SchemaVersion: 1, Checkpoints: []control.Checkpoint{showtest.Checkpoint()}}})
+	socket := say(t, control.Checkpoints{SchemaVersion: 1, Checkpoints: []control.Checkpoint{showtest.Checkpoint()}})
 	if code, out, words := inProcess(t, "checkpoint", "show", "latest", "--socket", socket); code != show.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, words)
 	}
-	socket = listen(t, spoken{document: control.Checkpoints{SchemaVersion: 1, Checkpoints: []control.Checkpoint{}}})
+	socket = say(t, control.Checkpoints{SchemaVersion: 1, Checkpoints: []control.Checkpoint{}})
 	if code, _, words := inProcess(t, "checkpoint", "show", "latest", "--session", "a", "--socket", socket); code != show.ExitFailed || !strings.Contains(words, "there is no checkpoint yet") {
 		t.Errorf("exit code %d, stderr %q", code, words)
 	}
 	// Claude Code names the session to what it runs.
 	t.Setenv("CLAUDE_CODE_SESSION_ID", "3f2a")
-	socket = listen(t, spoken{document: control.CheckpointAnswer{Checkpoint: showtest.Checkpoint()}})
+	socket = say(t, control.CheckpointAnswer{Checkpoint: showtest.Checkpoint()})
 	if code, out, words := inProcess(t, "checkpoint", "create", "--socket", socket); code != show.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, words)
 	}
-	socket = listen(t, spoken{document: control.CheckpointAnswer{Checkpoint: showtest.Checkpoint()}})
+	socket = say(t, control.CheckpointAnswer{Checkpoint: showtest.Checkpoint()})
 	if code, out, words := inProcess(t, "checkpoint", "create", "3f", "--socket", socket); code != show.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
 		t.Errorf("with the beginning of an id: exit code %d, stdout %q, stderr %q", code, out, words)
 	}

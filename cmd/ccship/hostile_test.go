@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -74,7 +73,7 @@ func hostileAnswer(of any, flag bool) any {
 }
 
 // hostileSocket is a daemon that answers everything with hostile texts; with fails, every answer is an error.
-func hostileSocket(t *testing.T, flag, fails bool) (socket string) {
+func hostileSocket(t *testing.T, flag, fails bool) string {
 	t.Helper()
 	answers := map[string]any{
 		"/v1/status": control.Status{}, "/v1/sessions": control.Sessions{}, "/v1/sync": control.SyncResult{}, "/v1/pause": control.PauseState{},
@@ -84,12 +83,7 @@ func hostileSocket(t *testing.T, flag, fails bool) (socket string) {
 		"/v1/messages": control.Messages{}, "/v1/checkpoints": control.Checkpoints{}, "/v1/checkpoint": control.CheckpointAnswer{},
 		"/v1/budget": control.Budgets{}, "/v1/documents": control.Documents{}, "/v1/verify": control.VerifyEvent{}, "/v1/init": control.Init{},
 	}
-	socket = socketPath(t)
-	ln, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{ReadHeaderTimeout: hung, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return answer(t, func(w http.ResponseWriter, r *http.Request) {
 		answer := hostileAnswer(answers[r.URL.Path], flag)
 		switch {
 		case fails && r.URL.Path != "/v1/status":
@@ -115,10 +109,7 @@ func hostileSocket(t *testing.T, flag, fails bool) (socket string) {
 			answer = s
 		}
 		_ = json.NewEncoder(w).Encode(answer)
-	})}
-	go func() { _ = server.Serve(ln) }()
-	t.Cleanup(func() { _ = server.Close() })
-	return socket
+	})
 }
 
 // hostileServer is a server that answers what is read of it with hostile texts; with fails, every answer is an error.

@@ -1,7 +1,9 @@
 package main
 
 import (
-	"context"
+	"encoding/json"
+	"net"
+	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,63 +13,30 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// spoken is a Daemon that answers every question with the one document it was given.
-type spoken struct {
-	control.Daemon
-	document any
+// say has a daemon answer every question but the one for its status with one document.
+func say(t *testing.T, document any) (socket string) {
+	t.Helper()
+	return answer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/status" {
+			_ = json.NewEncoder(w).Encode(control.Status{SchemaVersion: 1, Running: true, PID: 1})
+			return
+		}
+		_ = json.NewEncoder(w).Encode(document)
+	})
 }
 
-func (s spoken) Status(context.Context) control.Status {
-	return control.Status{SchemaVersion: 1, Running: true}
-}
-
-func say[A any](s spoken) (a A, err error) { return s.document.(A), nil }
-
-func (s spoken) Outbox(context.Context, control.Page) (control.OutboxList, error) {
-	return say[control.OutboxList](s)
-}
-func (s spoken) DeadLetters(context.Context) (control.DeadLetters, error) {
-	return say[control.DeadLetters](s)
-}
-func (s spoken) RetryDead(context.Context, control.DeadRequest) (control.DeadResult, error) {
-	return say[control.DeadResult](s)
-}
-func (s spoken) DropDead(context.Context, control.DeadRequest) (control.DeadResult, error) {
-	return say[control.DeadResult](s)
-}
-func (s spoken) DropServer(context.Context, control.DropServerRequest) (control.DropServerResult, error) {
-	return say[control.DropServerResult](s)
-}
-func (s spoken) Pause(context.Context, control.PauseRequest) (control.PauseState, error) {
-	return say[control.PauseState](s)
-}
-func (s spoken) Resume(context.Context) (control.PauseState, error) {
-	return say[control.PauseState](s)
-}
-func (s spoken) Excludes(context.Context) (control.Excludes, error) { return say[control.Excludes](s) }
-func (s spoken) Checkpoints(context.Context, control.CheckpointsQuery) (control.Checkpoints, error) {
-	return say[control.Checkpoints](s)
-}
-func (s spoken) Checkpoint(context.Context, string) (control.CheckpointAnswer, error) {
-	return say[control.CheckpointAnswer](s)
-}
-func (s spoken) CreateCheckpoint(context.Context, control.CheckpointRequest) (control.CheckpointAnswer, error) {
-	return say[control.CheckpointAnswer](s)
-}
-func (s spoken) Budgets(context.Context, string) (control.Budgets, error) {
-	return say[control.Budgets](s)
-}
-func (s spoken) SetBudget(context.Context, control.BudgetRequest) (control.Budgets, error) {
-	return say[control.Budgets](s)
-}
-func (s spoken) Documents(context.Context, string) (control.Documents, error) {
-	return say[control.Documents](s)
-}
-func (s spoken) LinkDocument(context.Context, control.DocumentRequest) (control.Documents, error) {
-	return say[control.Documents](s)
-}
-func (s spoken) UnlinkDocument(context.Context, control.DocumentRequest) (control.Documents, error) {
-	return say[control.Documents](s)
+// answer has a handler answer on a control socket until the test ends.
+func answer(t *testing.T, handler http.HandlerFunc) (socket string) {
+	t.Helper()
+	socket = socketPath(t)
+	ln, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: hung, Handler: handler}
+	go func() { _ = server.Serve(ln) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return socket
 }
 
 // spokenDocument is a document with every member set, and the command that prints it.
@@ -116,7 +85,7 @@ func TestJSONOutbox(t *testing.T) {
 	documents := append(fullDocuments(), spokenDocument{"unpause", []string{"unpause"}, control.PauseState{SchemaVersion: 1}})
 	for _, d := range documents {
 		t.Run(d.name, func(t *testing.T) {
-			code, out, words := inProcess(t, append(d.args, "--json", "--socket", listen(t, spoken{document: d.document}))...)
+			code, out, words := inProcess(t, append(d.args, "--json", "--socket", say(t, d.document))...)
 			if code != show.ExitOK || words != "" {
 				t.Errorf("exit code %d; stderr %q", code, words)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 func (a verbs) linkCommand() *cobra.Command {
@@ -156,7 +157,7 @@ func newestAround(ctx context.Context, client *control.Client, here string) (con
 			return control.Session{}, false, err
 		}
 		for _, s := range list.Sessions {
-			if s.Cwd != "" && (below(s.Cwd, here) || below(s.Cwd, real)) {
+			if s.Cwd != "" && (sys.Within(s.Cwd, here) || sys.Within(s.Cwd, real)) {
 				return s, true, nil
 			}
 		}
@@ -164,12 +165,6 @@ func newestAround(ctx context.Context, client *control.Client, here string) (con
 			return control.Session{}, false, nil
 		}
 	}
-}
-
-// below says whether a path is a folder or lies below it.
-func below(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }
 
 // completeLinked offers what is linked.

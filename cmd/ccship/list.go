@@ -70,7 +70,7 @@ func (a verbs) listCommand() *cobra.Command {
 func (a verbs) list(ctx context.Context, f library.Filter, lost bool) error {
 	l, err := a.library(ctx)
 	if err == nil && l.Server == nil && f.Served() {
-		err = control.NewError("no_server", "no server is set", "")
+		err = library.NoServer()
 	}
 	if err != nil {
 		return err

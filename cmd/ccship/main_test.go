@@ -57,15 +57,7 @@ func TestScripts(t *testing.T) {
 		Dir:           filepath.Join("testdata", "script"),
 		Condition:     func(name string) (bool, error) { return name == "root" && os.Geteuid() == 0, nil },
 		UpdateScripts: os.Getenv("CCSHIP_UPDATE_GOLDEN") != "",
-		Setup: func(env *testscript.Env) error {
-			home := filepath.Join(env.WorkDir, "home")
-			env.Setenv("HOME", home)
-			env.Setenv("USERPROFILE", home)
-			for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CONFIG_DIR"} {
-				env.Setenv(name, "")
-			}
-			return os.MkdirAll(home, 0o700)
-		},
+		Setup:         scriptHome,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"eventually": eventually,
 			"exitcode":   exitcode,
@@ -77,25 +69,24 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// scriptHome gives a script a home folder of its own.
+func scriptHome(env *testscript.Env) error {
+	home := filepath.Join(env.WorkDir, "home")
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		env.Setenv(name, home)
+	}
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CONFIG_DIR", "SUDO_USER"} {
+		env.Setenv(name, "")
+	}
+	return os.MkdirAll(home, 0o700)
+}
+
 // eventually runs a program again and again until it succeeds.
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: eventually PROGRAM ARGS…")
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(hung)
-	for {
-		err := ts.Exec(args[0], args[1:]...)
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			ts.Fatalf("%v: still %v", args, err)
-		case <-tick.C:
-		}
-	}
+	until(ts, false, append([]string{""}, args...))
 }
 
 // until runs a program again and again until what it prints matches.
@@ -108,12 +99,13 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	defer tick.Stop()
 	deadline := time.After(hung)
 	for {
-		if err := ts.Exec(args[1], args[2:]...); err == nil && is.MatchString(ts.ReadFile("stdout")) {
+		err := ts.Exec(args[1], args[2:]...)
+		if err == nil && is.MatchString(ts.ReadFile("stdout")) {
 			return
 		}
 		select {
 		case <-deadline:
-			ts.Fatalf("%v: never %s", args[1:], args[0])
+			ts.Fatalf("%v: never %q, at last %v", args[1:], args[0], err)
 		case <-tick.C:
 		}
 	}

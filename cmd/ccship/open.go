@@ -6,7 +6,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/setup"
 	"github.com/ccship/ccship/cmd/ccship/show"
-	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/library"
 )
 
 func (a *app) openCommand() *cobra.Command {
@@ -22,7 +22,7 @@ func (a *app) openCommand() *cobra.Command {
 				return err
 			}
 			if c.ServerURL == "" {
-				return control.NewError("no_server", "no server is set", "")
+				return library.NoServer()
 			}
 			return setup.OpenViewer(ctx, &a.App, c)
 		}),

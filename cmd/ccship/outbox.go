@@ -26,8 +26,8 @@ func (a *app) outboxList() *cobra.Command {
 			"content.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if page.Offset < 0 || page.Limit < 1 {
-				return control.Usage("--limit must be 1 or more, and --offset 0 or more", "see `ccship outbox list --help`")
+			if err := checkPage(cmd, page); err != nil {
+				return err
 			}
 			if !dead {
 				return show.Ask(cmd.Context(), &a.App, (*control.Client).Outbox, page, a.View().Outbox)
@@ -40,11 +40,23 @@ func (a *app) outboxList() *cobra.Command {
 			return show.Answer(&a.App, letters, err, a.View().DeadLetters)
 		},
 	}
-	cmd.Flags().IntVar(&page.Limit, "limit", 100, "how many rows at most, up to 1000")
-	cmd.Flags().IntVar(&page.Offset, "offset", 0, "how many to skip")
+	addPage(cmd, &page)
 	cmd.Flags().BoolVar(&dead, "dead", false, "the dead letters")
 	a.AddJSON(cmd)
 	return cmd
+}
+
+// addPage gives a command that lists the flags that say which part.
+func addPage(cmd *cobra.Command, page *control.Page) {
+	cmd.Flags().IntVar(&page.Limit, "limit", 100, "how many at most, up to 1000")
+	cmd.Flags().IntVar(&page.Offset, "offset", 0, "how many to skip")
+}
+
+func checkPage(cmd *cobra.Command, page control.Page) error {
+	if page.Offset < 0 || page.Limit < 1 {
+		return control.Usage("--limit must be 1 or more, and --offset 0 or more", "see `"+cmd.CommandPath()+" --help`")
+	}
+	return nil
 }
 
 func (a *app) outboxRetry() *cobra.Command {

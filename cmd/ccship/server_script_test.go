@@ -19,13 +19,7 @@ func TestServerScripts(t *testing.T) {
 		Dir:           filepath.Join("testdata", "server"),
 		UpdateScripts: os.Getenv("CCSHIP_UPDATE_GOLDEN") != "",
 		Setup: func(env *testscript.Env) error {
-			home := filepath.Join(env.WorkDir, "home")
-			env.Setenv("HOME", home)
-			env.Setenv("USERPROFILE", home)
 			env.Setenv("LC_ALL", "C.UTF-8")
-			for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CONFIG_DIR"} {
-				env.Setenv(name, "")
-			}
 			moody := &moodyServer{asked: map[string]int{}, gone: make(chan struct{})}
 			web := httptest.NewServer(moody)
 			env.Values[moodyKey{}] = moody
@@ -34,7 +28,7 @@ func TestServerScripts(t *testing.T) {
 				close(moody.gone)
 				web.Close()
 			})
-			return os.MkdirAll(home, 0o700)
+			return scriptHome(env)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"eventually": eventually,

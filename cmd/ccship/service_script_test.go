@@ -27,12 +27,8 @@ func TestServiceScripts(t *testing.T) {
 		Dir:           filepath.Join("testdata", "service"),
 		UpdateScripts: os.Getenv("CCSHIP_UPDATE_GOLDEN") != "",
 		Setup: func(env *testscript.Env) error {
-			home, known := filepath.Join(env.WorkDir, "home"), filepath.Join(env.WorkDir, "systemd")
-			for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CONFIG_DIR", "SUDO_USER"} {
-				env.Setenv(name, "")
-			}
+			known := filepath.Join(env.WorkDir, "systemd")
 			web := httptest.NewServer(http.HandlerFunc(takeOrAnnounce))
-			env.Setenv("HOME", home)
 			env.Setenv("USER", "kim")
 			env.Setenv("FAKE_SYSTEMD", known)
 			env.Setenv("FAKE_LINGER", "yes")
@@ -42,10 +38,8 @@ func TestServiceScripts(t *testing.T) {
 				kit.FakeSystemd{Dir: known, Unit: "ccship.service"}.Stop()
 				web.Close()
 			})
-			for _, dir := range []string{home, known} {
-				if err := os.MkdirAll(dir, 0o700); err != nil {
-					return err
-				}
+			if err := errors.Join(scriptHome(env), os.MkdirAll(known, 0o700)); err != nil {
+				return err
 			}
 			return filepath.WalkDir(env.WorkDir, func(path string, _ fs.DirEntry, err error) error {
 				now := time.Now() // which need not be the time of the disk

@@ -12,9 +12,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/project"
-	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/internal/sys"
-	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/transcript/price"
 )
 
@@ -55,7 +53,7 @@ func (a verbs) onServer(ctx context.Context, session *string) (*library.Library,
 		return nil, err
 	}
 	if l.Server == nil {
-		return nil, control.NewError("no_server", "no server is set", "")
+		return nil, library.NoServer()
 	}
 	if *session == "" {
 		return l, nil
@@ -87,10 +85,6 @@ func newLibrary(c config.Config) (*library.Library, error) {
 	if c.ServerURL == "" {
 		return l, nil
 	}
-	base, name, err := outbox.NormalizeURL(c.ServerURL)
-	if err != nil {
-		return nil, &config.Error{Message: err.Error(), Hint: "fix server_url"}
-	}
-	l.Server = remote.New(base, name, c.APIKey, "ccship/"+c.Version)
-	return l, nil
+	l.Server, err = setup.Reader(c)
+	return l, err
 }

@@ -210,7 +210,7 @@ func (q question) commits(ctx context.Context, name string) error {
 // printLink prints the address of a page that answers. The address has what the question has: hashes of lines.
 func (q question) printLink(commits []provenance.Commit) error {
 	if q.library.Server == nil {
-		return control.NewError("no_server", "no server is set", "")
+		return library.NoServer()
 	}
 	for i := range commits {
 		commits[i].Project = q.own

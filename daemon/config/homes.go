@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // ClaudeHome is a folder with conversations: a projects folder, or one that holds some.
@@ -69,7 +71,7 @@ func outside(dir, pattern string, roots []string) (n int) {
 	matches, _ := fs.Glob(os.DirFS(dir), pattern)
 	for _, match := range matches {
 		path := filepath.Join(dir, filepath.FromSlash(match))
-		known := slices.ContainsFunc(roots, func(root string) bool { return within(root, path) })
+		known := slices.ContainsFunc(roots, func(root string) bool { return sys.Within(root, path) })
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 && !known {
 			n++
 		}

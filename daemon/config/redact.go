@@ -117,17 +117,11 @@ type projectMasker struct {
 // Of returns the masker for texts of a project, given a folder in it; "" for none.
 func (m *Maskers) Of(dir string) *redact.Masker {
 	for _, p := range m.projects {
-		if within(p.dir, dir) {
+		if sys.Within(p.dir, dir) {
 			return p.masker
 		}
 	}
 	return m.common
-}
-
-// within reports whether a folder is another one, or lies below it.
-func within(dir, folder string) bool {
-	rel, err := filepath.Rel(dir, folder)
-	return err == nil && filepath.IsLocal(rel)
 }
 
 // Maskers makes the maskers from the key and all rules. Without a server nothing is sent: then it uses a temporary key,
@@ -172,7 +166,7 @@ func maskerIn(dir string, key redact.Key, sets []ruleSet) (*redact.Masker, error
 	var rules []redact.Rule
 	var allow []redact.Allow
 	for _, set := range sets {
-		concerned := slices.ContainsFunc(set.projects, func(p string) bool { return within(p, dir) })
+		concerned := slices.ContainsFunc(set.projects, func(p string) bool { return sys.Within(p, dir) })
 		if len(set.projects) == 0 || dir != "" && concerned {
 			rules, allow = append(rules, set.rules...), append(allow, set.allow...)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/transcript/price"
 )
 
@@ -269,11 +270,7 @@ func conversation(s *remote.Session) bool { return s.Path != "history.jsonl" }
 
 // startedIn says whether cwd is folder or below it. It is true if folder is not an absolute path.
 func startedIn(cwd, folder string) bool {
-	if !filepath.IsAbs(folder) {
-		return true
-	}
-	rel, err := filepath.Rel(folder, cwd)
-	return cwd != "" && err == nil && filepath.IsLocal(rel)
+	return !filepath.IsAbs(folder) || cwd != "" && sys.Within(folder, cwd)
 }
 
 // machine resolves a name to one machine's id; nil: all machines.
@@ -285,7 +282,7 @@ func (l *Library) machine(ctx context.Context, name string) (*string, error) {
 		return &name, nil
 	}
 	if l.Server == nil {
-		return nil, noServer()
+		return nil, NoServer()
 	}
 	all, err := l.Server.Machines(ctx)
 	if err != nil {
@@ -310,6 +307,5 @@ func (l *Library) machine(ctx context.Context, name string) (*string, error) {
 		"give more of the id")
 }
 
-func noServer() error {
-	return control.NewError("no_server", "no server is set", "")
-}
+// NoServer is the error of what only a server can answer.
+func NoServer() error { return control.NewError(control.StateNoServer, "no server is set", "") }

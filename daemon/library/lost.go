@@ -49,7 +49,7 @@ const (
 // Lost finds the sessions that are missing on this machine's disk.
 func (l *Library) Lost(ctx context.Context) (Lost, error) {
 	if l.Server == nil {
-		return Lost{}, noServer()
+		return Lost{}, NoServer()
 	}
 	out := Lost{SchemaVersion: control.SchemaVersion, Gone: []Gone{}, Restorable: []Item{}}
 	named := map[string]*Gone{}

@@ -52,7 +52,7 @@ func (l *Library) Around(ctx context.Context, at Spot) ([]Passage, error) {
 		err := w.readFrom(ctx, at.Path, at.Line-windowBefore)
 		return w.passages(), err
 	case l.Server == nil:
-		return nil, noServer()
+		return nil, NoServer()
 	}
 	entries, err := l.entriesAround(ctx, at)
 	for i := range entries {

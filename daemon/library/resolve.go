@@ -99,7 +99,7 @@ type Copy struct {
 // if several users have one there.
 func (l *Library) stored(ctx context.Context, f Found, which Copy) (*remote.Session, error) {
 	if l.Server == nil {
-		return nil, noServer()
+		return nil, NoServer()
 	}
 	wanted, err := l.machine(ctx, which.Machine)
 	if err != nil {

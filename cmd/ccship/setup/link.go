@@ -14,8 +14,8 @@ import (
 // linkTime is how long a server may take to make a link.
 const linkTime = 30 * time.Second
 
-// reader is the reading API of the server that is set.
-func reader(c config.Config) (*remote.Client, error) {
+// Reader is the reading API of the server that is set.
+func Reader(c config.Config) (*remote.Client, error) {
 	base, name, err := outbox.NormalizeURL(c.ServerURL)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func reader(c config.Config) (*remote.Client, error) {
 
 // loginLink asks the server that is set for a one-time link into its pages.
 func loginLink(ctx context.Context, c config.Config) (remote.LoginLink, error) {
-	server, err := reader(c)
+	server, err := Reader(c)
 	if err != nil {
 		return remote.LoginLink{}, err
 	}
@@ -48,7 +48,7 @@ func ownLink(ctx context.Context, c config.Config) (remote.LoginLink, error) {
 
 // awaitIndex waits until the server that is set shows what it has, so that the next command finds it.
 func awaitIndex(ctx context.Context, a *show.App, c config.Config) {
-	server, err := reader(c)
+	server, err := Reader(c)
 	if err != nil {
 		return
 	}
