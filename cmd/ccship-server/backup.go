@@ -41,8 +41,7 @@ func (p *cli) newBackup() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = term.Printf(c.ErrOrStderr(), "backed up: %s\n", amount.Size(size))
-				return err
+				return term.Printf(c.ErrOrStderr(), "backed up: %s\n", amount.Size(size))
 			})
 		},
 	}

@@ -64,8 +64,7 @@ func examineCold(ctx context.Context, url string) *coldReport {
 
 func (r *coldReport) print(w io.Writer) error {
 	if r.Problem != "" {
-		_, err := term.Printf(w, "cold     cannot be looked at: %s\n", r.Problem)
-		return err
+		return term.Printf(w, "cold     cannot be looked at: %s\n", r.Problem)
 	}
 	ago := func(t *time.Time, what string) string {
 		if t == nil {
@@ -77,8 +76,7 @@ func (r *coldReport) print(w io.Writer) error {
 	if r.Pending > 0 {
 		term.Printf(w, " (%d being written or removed)", r.Pending)
 	}
-	_, err := term.Printf(w, "\nnot cold %s%s; %s not packed yet%s\n",
+	return term.Printf(w, "\nnot cold %s%s; %s not packed yet%s\n",
 		amount.Counted(r.Left, "transcript", "transcripts"), ago(r.Since, "the oldest got its last lines"),
 		amount.Counted(r.Unpacked, "line", "lines"), ago(r.Oldest, "the oldest came"))
-	return err
 }

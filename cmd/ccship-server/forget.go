@@ -71,20 +71,15 @@ func (o *forgetOptions) forgetSession(c *cobra.Command, session string) error {
 				Lines     int64  `json:"lines_removed"`
 			}{schemaVersion, gone.SessionID, gone.Lines})
 		}
-		_, err = term.Printf(c.ErrOrStderr(), "%s is forgotten: %d lines removed\n", gone.SessionID, gone.Lines)
-		return err
+		return term.Printf(c.ErrOrStderr(), "%s is forgotten: %d lines removed\n", gone.SessionID, gone.Lines)
 	})
 }
 
 // forget removes one user's session; "" is the only user who has it.
 func forget(ctx context.Context, s store.Store, session, user string) (server.Forgotten, error) {
-	var owner int64
-	if user != "" {
-		u, err := findUser(ctx, s, user)
-		if err != nil {
-			return server.Forgotten{}, err
-		}
-		owner = u.ID
+	owner, err := userID(ctx, s, user)
+	if err != nil {
+		return server.Forgotten{}, err
 	}
 	gone, err := s.Forget(ctx, server.Scope{All: true}, session, owner, time.Now())
 	if errors.Is(err, server.ErrNotFound) {

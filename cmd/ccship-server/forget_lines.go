@@ -66,14 +66,11 @@ func (o *forgetOptions) forgetLines(ctx context.Context, s store.Store, session 
 // choose limits what is masked to a session and its agents, and to a user. seen becomes true with the first transcript.
 func (o *forgetOptions) choose(ctx context.Context, s store.Store, session string,
 	to *audit.MaskOptions) (seen *bool, err error) {
-	var owner int64
-	if o.user != "" {
-		u, err := findUser(ctx, s, o.user)
-		if err != nil {
-			return nil, err
-		}
-		owner = u.ID
-	} else if session != "" {
+	owner, err := userID(ctx, s, o.user)
+	if err != nil {
+		return nil, err
+	}
+	if owner == 0 && session != "" {
 		_, err := s.Resolve(ctx, server.Scope{All: true}, server.Ref{SessionID: session})
 		if no, several := errors.AsType[*server.AmbiguousError](err); several {
 			return nil, namingUser(ctx, s, no)
@@ -102,6 +99,5 @@ func (r *linesReport) print(c *cobra.Command) error {
 	default:
 		words += "; add --yes to mask them in place. Backups still contain them"
 	}
-	_, err := term.Printf(c.ErrOrStderr(), "%s\n", words)
-	return err
+	return term.Printf(c.ErrOrStderr(), "%s\n", words)
 }

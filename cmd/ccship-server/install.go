@@ -88,9 +88,8 @@ func (p *cli) install(c *cobra.Command, f *serveFlags) error {
 		term.Printf(c.ErrOrStderr(), "wrote %s\n", out.UnitPath)
 	}
 	sayLinger(c, s)
-	_, err = term.Printf(c.OutOrStdout(), "ccship-server is installed and answers at %s; it starts automatically from "+
+	return term.Printf(c.OutOrStdout(), "ccship-server is installed and answers at %s; it starts automatically from "+
 		"now on\nnext: `ccship setup` connects this machine to it\n", at.URL)
-	return err
 }
 
 // checkStore opens the store once, so that a mistake is found before anything is installed.

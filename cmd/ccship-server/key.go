@@ -60,14 +60,11 @@ func createKey(c *cobra.Command, s store.Store, name, user string) error {
 	}
 	key, hash := auth.NewKey()
 	err = s.AddKey(c.Context(), server.Key{User: owner, Name: name, Hash: hash, Created: time.Now()})
-	if errors.Is(err, server.ErrExists) {
-		return hinted{err, "choose another --name, or add --replace; names of revoked keys cannot be reused"}
-	}
 	if err != nil {
-		return err
+		return explain(err, server.ErrExists,
+			"choose another --name, or add --replace; names of revoked keys cannot be reused")
 	}
-	_, err = term.Printf(c.OutOrStdout(), "%s\n", key)
-	return err
+	return term.Printf(c.OutOrStdout(), "%s\n", key)
 }
 
 // replaceKey replaces a key by a new one of the same name, which stays valid for a while.
@@ -75,15 +72,11 @@ func replaceKey(c *cobra.Command, s store.Store, name string, grace time.Duratio
 	key, hash := auth.NewKey()
 	now := time.Now()
 	err := s.RotateKey(c.Context(), server.Key{Name: name, Hash: hash, Created: now}, now.Add(grace))
-	if errors.Is(err, server.ErrNotFound) {
-		return hinted{err, "ccship-server key list shows the names"}
-	}
 	if err != nil {
-		return err
+		return explain(err, server.ErrNotFound, "ccship-server key list shows the names")
 	}
 	term.Printf(c.ErrOrStderr(), "the old key works until %s\n", stamp(now.Add(grace)))
-	_, err = term.Printf(c.OutOrStdout(), "%s\n", key)
-	return err
+	return term.Printf(c.OutOrStdout(), "%s\n", key)
 }
 
 // errNoUser means that a store has no users.
@@ -131,6 +124,15 @@ func findUser(ctx context.Context, s store.Store, name string) (server.User, err
 	return u, err
 }
 
+// userID is a user's number; 0 without a name.
+func userID(ctx context.Context, s store.Store, name string) (int64, error) {
+	if name == "" {
+		return 0, nil
+	}
+	u, err := findUser(ctx, s, name)
+	return u.ID, err
+}
+
 func checkName(c *cobra.Command, flag, name string) error {
 	if name == "" {
 		return usage(c, errors.New(flag+" is missing"))
@@ -149,14 +151,11 @@ func (p *cli) newKeyList() *cobra.Command {
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c, func(s store.Store) error {
-				var of server.User
-				var err error
-				if user != "" {
-					if of, err = findUser(c.Context(), s, user); err != nil {
-						return err
-					}
+				of, err := userID(c.Context(), s, user)
+				if err != nil {
+					return err
 				}
-				keys, err := s.Keys(c.Context(), of.ID)
+				keys, err := s.Keys(c.Context(), of)
 				if err != nil {
 					return err
 				}
@@ -206,11 +205,8 @@ func (p *cli) newKeyRevoke() *cobra.Command {
 			}
 			return p.withStore(c, func(s store.Store) error {
 				ended, err := s.RevokeKey(c.Context(), name, time.Now())
-				if errors.Is(err, server.ErrNotFound) {
-					return hinted{err, "ccship-server key list shows the names"}
-				}
 				if err != nil {
-					return err
+					return explain(err, server.ErrNotFound, "ccship-server key list shows the names")
 				}
 				return sayRevoked(c.ErrOrStderr(), name, ended)
 			})
@@ -222,9 +218,9 @@ func (p *cli) newKeyRevoke() *cobra.Command {
 
 // sayRevoked says what ended with a key, and what may still be wanted of it.
 func sayRevoked(w io.Writer, name string, ended server.Ended) error {
-	_, err := term.Printf(w, "key %q is revoked; with it ended: %s\n", name, ended.String())
+	err := term.Printf(w, "key %q is revoked; with it ended: %s\n", name, ended.String())
 	if err == nil && len(ended.Users) > 0 {
-		_, err = term.Printf(w, "hint: what disabled users sent is kept; ccship-server user set NAME --enable "+
+		err = term.Printf(w, "hint: what disabled users sent is kept; ccship-server user set NAME --enable "+
 			"accepts one again, with a new key\n")
 	}
 	return err

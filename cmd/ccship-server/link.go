@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/url"
 	"time"
@@ -39,7 +38,7 @@ func (p *cli) newLink() *cobra.Command {
 					return err
 				}
 				until := time.Now().Add(d)
-				ticket, err := auth.New(s, slog.New(slog.NewTextHandler(io.Discard, nil))).NewTicket(c.Context(), u, 0, d)
+				ticket, err := auth.New(s, slog.New(slog.DiscardHandler)).NewTicket(c.Context(), u, 0, d)
 				if errors.Is(err, auth.ErrUnauthorized) {
 					return hinted{fmt.Errorf("user %q is disabled", u.Name), "ccship-server user set " + u.Name + " --enable"}
 				}
@@ -47,8 +46,7 @@ func (p *cli) newLink() *cobra.Command {
 					return err
 				}
 				term.Printf(c.ErrOrStderr(), "works once, until %s\n", stamp(until))
-				_, err = term.Printf(c.OutOrStdout(), "%s\n", auth.TicketURL(base, ticket))
-				return err
+				return term.Printf(c.OutOrStdout(), "%s\n", auth.TicketURL(base, ticket))
 			})
 		},
 	}
@@ -62,10 +60,7 @@ func (p *cli) newLink() *cobra.Command {
 // linkUser is the named user, or the only one.
 func linkUser(c *cobra.Command, s store.Store, name string) (server.User, error) {
 	u, err := theUser(c.Context(), s, name)
-	if errors.Is(err, errNoUser) {
-		err = hinted{err, "ccship-server key create --name NAME creates the first"}
-	}
-	return u, err
+	return u, explain(err, errNoUser, "ccship-server key create --name NAME creates the first")
 }
 
 // parsePublicURL reads an address that browsers use.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"time"
 
@@ -35,8 +34,7 @@ func (p *cli) newRebuild() *cobra.Command {
 					return err
 				}
 				took := time.Since(began).Round(time.Millisecond)
-				_, err = term.Printf(c.ErrOrStderr(), "%d transcripts derived in %v\n", all, took)
-				return err
+				return term.Printf(c.ErrOrStderr(), "%d transcripts derived in %v\n", all, took)
 			})
 		},
 	}
@@ -50,7 +48,7 @@ const lagEvery = 200 * time.Millisecond
 func deriveAll(ctx context.Context, s store.Store, all int64, p *progress) error {
 	done := errors.New("done")
 	err := together(ctx,
-		(&derive.Deriver{Store: s, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}).Run,
+		(&derive.Deriver{Store: s, Log: slog.New(slog.DiscardHandler)}).Run,
 		func(ctx context.Context) error {
 			tick := time.NewTicker(lagEvery)
 			defer tick.Stop()

@@ -34,8 +34,7 @@ func (p *cli) newRestore() *cobra.Command {
 			if err := restoreFrom(c, path, from, force, blocks); err != nil {
 				return explainRestore(err)
 			}
-			_, err := term.Printf(c.ErrOrStderr(), "%s is restored from %s\n", path, from)
-			return err
+			return term.Printf(c.ErrOrStderr(), "%s is restored from %s\n", path, from)
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "the backup; - for standard input")

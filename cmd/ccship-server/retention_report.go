@@ -86,8 +86,7 @@ func (r *retentionReport) Print(out, words io.Writer) error {
 	case len(r.Counts) == 0:
 		next = "the rules take nothing now"
 	}
-	_, err := term.Printf(words, "%s\n", next)
-	return err
+	return term.Printf(words, "%s\n", next)
 }
 
 // log writes what was applied to which sessions.

@@ -43,6 +43,14 @@ type hinted struct {
 
 func (e hinted) Unwrap() error { return e.error }
 
+// explain adds what to do to an error of a known kind; any other stays as it is.
+func explain(err, known error, hint string) error {
+	if errors.Is(err, known) {
+		return hinted{err, hint}
+	}
+	return err
+}
+
 // run is the whole program but its exit.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	stdout, stderr = term.SafeWriter(stdout, false), term.SafeWriter(stderr, false)

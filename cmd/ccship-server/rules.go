@@ -55,22 +55,17 @@ func (p *cli) newRetentionAdd() *cobra.Command {
 	return c
 }
 
-func addRule(c *cobra.Command, s store.Store, r *server.RetentionRule, name string) error {
-	if name != "" {
-		u, err := findUser(c.Context(), s, name)
-		if err != nil {
-			return err
-		}
-		r.User = u.ID
+func addRule(c *cobra.Command, s store.Store, r *server.RetentionRule, name string) (err error) {
+	if r.User, err = userID(c.Context(), s, name); err != nil {
+		return err
 	}
 	r.By, r.At = whoAsks(), time.Now()
 	id, err := s.AddRetentionRule(c.Context(), *r)
 	if err != nil {
 		return err
 	}
-	_, err = term.Printf(c.ErrOrStderr(), "rule %d: %s\n"+
+	return term.Printf(c.ErrOrStderr(), "rule %d: %s\n"+
 		"ccship-server retention counts what it takes; serve applies it within a day\n", id, r.Says())
-	return err
 }
 
 func (p *cli) newRetentionRemove() *cobra.Command {
@@ -109,21 +104,16 @@ func (p *cli) newRetentionHold() *cobra.Command {
 			if h.Session == "" && user == "" && h.Project == "" || h.Why == "" {
 				return usage(c, errors.New("give --why, and --session, --user or --project"))
 			}
-			return p.withStore(c, func(s store.Store) error {
-				if user != "" {
-					u, err := findUser(c.Context(), s, user)
-					if err != nil {
-						return err
-					}
-					h.User = u.ID
+			return p.withStore(c, func(s store.Store) (err error) {
+				if h.User, err = userID(c.Context(), s, user); err != nil {
+					return err
 				}
 				h.By, h.At = whoAsks(), time.Now()
 				id, err := s.AddHold(c.Context(), h)
 				if err != nil {
 					return err
 				}
-				_, err = term.Printf(c.ErrOrStderr(), "hold %d is in force\n", id)
-				return err
+				return term.Printf(c.ErrOrStderr(), "hold %d is in force\n", id)
 			})
 		},
 	}
@@ -156,8 +146,7 @@ func (p *cli) newVacuum() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = term.Printf(c.ErrOrStderr(), "the database had %s, and has %s\n", amount.Size(before), amount.Size(after))
-				return err
+				return term.Printf(c.ErrOrStderr(), "the database had %s, and has %s\n", amount.Size(before), amount.Size(after))
 			})
 		},
 	}

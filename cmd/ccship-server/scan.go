@@ -95,7 +95,6 @@ func (r *scanReport) print(c *cobra.Command) error {
 	if more := r.WithSecrets - int64(len(r.Findings)); more > 0 {
 		term.Printf(out, "and %d more places\n", more)
 	}
-	_, err := term.Printf(c.ErrOrStderr(), "read %d transcripts, %d lines, %s\n", r.Transcripts, r.Lines,
+	return term.Printf(c.ErrOrStderr(), "read %d transcripts, %d lines, %s\n", r.Transcripts, r.Lines,
 		amount.Size(r.Bytes))
-	return err
 }

@@ -27,14 +27,12 @@ func (p *cli) newUninstall() *cobra.Command {
 				return err
 			}
 			if !r.Was {
-				_, err = term.Printf(c.OutOrStdout(), "%s\n", "ccship-server was not installed as a service")
-				return err
+				return term.Printf(c.OutOrStdout(), "ccship-server was not installed as a service\n")
 			}
 			for _, path := range r.Removed {
 				term.Printf(c.OutOrStdout(), "removed %s\n", path)
 			}
-			_, err = term.Printf(c.OutOrStdout(), "the service is stopped and removed; what it stored stays\n")
-			return err
+			return term.Printf(c.OutOrStdout(), "the service is stopped and removed; what it stored stays\n")
 		})
 }
 
@@ -45,7 +43,7 @@ func (p *cli) newStart() *cobra.Command {
 		}
 		at, err := awaitServer(c.Context(), s, p.store)
 		if err == nil {
-			_, err = term.Printf(c.OutOrStdout(), "ccship-server answers at %s\n", at.URL)
+			err = term.Printf(c.OutOrStdout(), "ccship-server answers at %s\n", at.URL)
 		}
 		return err
 	})
@@ -57,8 +55,7 @@ func (p *cli) newStop() *cobra.Command {
 			if err := s.Stop(c.Context()); err != nil {
 				return err
 			}
-			_, err := term.Printf(c.OutOrStdout(), "stopped; nothing is lost: daemons keep what is new until it runs again\n")
-			return err
+			return term.Printf(c.OutOrStdout(), "stopped; nothing is lost: daemons keep what is new until it runs again\n")
 		})
 }
 
@@ -160,12 +157,12 @@ func (r serverReport) print(w io.Writer) error {
 	if r.Public != "" {
 		term.Printf(w, "browser  %s\n", r.Public)
 	}
-	_, err := term.Printf(w, "store    %s\n", r.Store)
+	err := term.Printf(w, "store    %s\n", r.Store)
 	if r.Cold != nil {
 		err = r.Cold.print(w)
 	}
 	if r.Unit != "" {
-		_, err = term.Printf(w, "unit     %s\n", r.Unit)
+		err = term.Printf(w, "unit     %s\n", r.Unit)
 	}
 	return err
 }

@@ -77,8 +77,7 @@ func (p *cli) newShareAdd() *cobra.Command {
 				if err := s.AddShare(c.Context(), x); err != nil {
 					return err
 				}
-				_, err = term.Printf(c.ErrOrStderr(), "%q may see %q of %q\n", f.with, x.Project, f.owner)
-				return err
+				return term.Printf(c.ErrOrStderr(), "%q may see %q of %q\n", f.with, x.Project, f.owner)
 			})
 		},
 	}
@@ -103,15 +102,10 @@ func (p *cli) newShareRemove() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				err = s.RemoveShare(c.Context(), x)
-				if errors.Is(err, server.ErrNotFound) {
-					return hinted{err, "ccship-server share list shows all shares"}
+				if err := s.RemoveShare(c.Context(), x); err != nil {
+					return explain(err, server.ErrNotFound, "ccship-server share list shows all shares")
 				}
-				if err != nil {
-					return err
-				}
-				_, err = term.Printf(c.ErrOrStderr(), "%q no longer sees %q of %q\n", f.with, f.project, f.owner)
-				return err
+				return term.Printf(c.ErrOrStderr(), "%q no longer sees %q of %q\n", f.with, f.project, f.owner)
 			})
 		},
 	}

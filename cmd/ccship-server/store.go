@@ -87,13 +87,11 @@ func (p *cli) withStore(c *cobra.Command, work func(store.Store) error) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := work(s); errors.Is(err, server.ErrCold) {
+	if err = work(s); errors.Is(err, server.ErrCold) {
 		return hinted{err, "cold storage needs what the server has: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a " +
 			"role; ccship-server serve --blocks says where it is"}
-	} else if err != nil {
-		return err
 	}
-	return nil
+	return err
 }
 
 // removeCold removes from cold storage what was forgotten or masked, which the server otherwise does within a minute.

@@ -71,7 +71,7 @@ func (p *cli) sayReturned(c *cobra.Command, r server.Returned) (err error) {
 			Damaged int64 `json:"damaged"`
 		}{schemaVersion, r.Objects, r.Bytes, r.Damaged})
 	} else {
-		_, err = term.Printf(c.OutOrStdout(), "%s brought back into the database, %s\n",
+		err = term.Printf(c.OutOrStdout(), "%s brought back into the database, %s\n",
 			amount.Counted(r.Objects, "object", "objects"), amount.Size(r.Bytes))
 	}
 	if err == nil && r.Damaged > 0 {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -36,14 +35,10 @@ func (p *cli) newUserAdd() *cobra.Command {
 			}
 			return p.withStore(c, func(s store.Store) error {
 				u, err := s.AddUser(c.Context(), args[0], r, server.By{At: time.Now()})
-				if errors.Is(err, server.ErrExists) {
-					return hinted{err, "choose another name; ccship-server user list shows those in use"}
-				}
 				if err != nil {
-					return err
+					return explain(err, server.ErrExists, "choose another name; ccship-server user list shows those in use")
 				}
-				_, err = term.Printf(c.ErrOrStderr(), "user %q is added as %s\n", u.Name, u.Role)
-				return err
+				return term.Printf(c.ErrOrStderr(), "user %q is added as %s\n", u.Name, u.Role)
 			})
 		},
 	}

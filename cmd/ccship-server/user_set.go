@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strconv"
 
@@ -71,16 +70,14 @@ func (x *userChange) apply(c *cobra.Command, s store.Store, u *server.User) erro
 	if err != nil {
 		return err
 	}
-	access := auth.New(s, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	access := auth.New(s, slog.New(slog.DiscardHandler))
 	if role != "" {
 		err = access.SetRole(c.Context(), *u, role, 0)
 	}
 	if err == nil && (x.disable || x.enable) {
 		err = access.Disable(c.Context(), *u, x.disable, 0)
 	}
-	if errors.Is(err, auth.ErrLastOwner) {
-		return hinted{err, "ccship-server user set NAME --role owner"}
-	}
+	err = explain(err, auth.ErrLastOwner, "ccship-server user set NAME --role owner")
 	if err == nil && quota != u.Quota {
 		err = s.SetQuota(c.Context(), u.ID, quota)
 	}
@@ -148,10 +145,9 @@ func (p *cli) showUser(c *cobra.Command, s store.Store, u server.User) error {
 	if !u.Disabled.IsZero() {
 		state = ", disabled"
 	}
-	_, err = term.Printf(c.OutOrStdout(), "role      %s%s\nbytes     %s stored, limit: %s\n"+
+	return term.Printf(c.OutOrStdout(), "role      %s%s\nbytes     %s stored, limit: %s\n"+
 		"sessions  %d stored, limit: %s\n", u.Role, state, amount.Size(has.Bytes),
 		limitText(u.Quota.Bytes, amount.ExactSize), has.Sessions, limitText(u.Quota.Sessions, plain))
-	return err
 }
 
 func plain(n int64) string { return strconv.FormatInt(n, 10) }

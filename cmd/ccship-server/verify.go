@@ -167,7 +167,6 @@ func (r *report) print(c *cobra.Command) error {
 	if r.Retired > 0 {
 		term.Printf(c.ErrOrStderr(), "%s retired by policy\n", amount.Counted(r.Retired, "line was", "lines were"))
 	}
-	_, err := term.Printf(c.ErrOrStderr(), "read %d transcripts, %d generations, %d lines, %s; %d files, %s\n",
+	return term.Printf(c.ErrOrStderr(), "read %d transcripts, %d generations, %d lines, %s; %d files, %s\n",
 		r.Transcripts, r.Generations, r.Lines, amount.Size(r.Bytes), r.Files, amount.Size(r.FileBytes))
-	return err
 }

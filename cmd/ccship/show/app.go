@@ -106,7 +106,7 @@ func (a *App) View() View { return On(a.Stdout) }
 func (a *App) Say(format string, args ...any) {
 	columns, _ := term.Columns(a.Stderr)
 	var text strings.Builder
-	_, _ = term.Printf(&text, format, args...) // a builder takes everything
+	_ = term.Printf(&text, format, args...) // a builder takes everything
 	_, _ = io.WriteString(a.Stderr, term.Hang(term.Safe(text.String(), false), columns, 2)+"\n")
 }
 

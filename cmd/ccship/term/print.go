@@ -9,8 +9,9 @@ import (
 )
 
 // Printf writes words for people. Arguments stay within their line and steer nothing, regardless of who wrote them.
-func Printf(w io.Writer, format string, args ...any) (int, error) {
-	return fmt.Fprintf(w, format, harmless(args)...)
+func Printf(w io.Writer, format string, args ...any) error {
+	_, err := fmt.Fprintf(w, format, harmless(args)...)
+	return err
 }
 
 // harmless is args with their texts made Harmless.
