@@ -49,7 +49,7 @@ func (a *app) completeDead(cmd *cobra.Command, args []string, _ string) ([]strin
 	var ids []string
 	for _, l := range dead.Letters {
 		if !named[l.ID] {
-			about := fmt.Sprintf("%s, line %d: %s", show.SessionOrPath(l.Session, l.Path),
+			about := fmt.Sprintf("%s, line %d: %s", cmp.Or(l.Session, l.Path),
 				amount.LineNumber(l.Line), show.Reason(l))
 			ids = append(ids, cobra.CompletionWithDesc(l.ID, about))
 		}

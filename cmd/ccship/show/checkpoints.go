@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -15,14 +16,15 @@ func (v View) Checkpoints(l control.Checkpoints) string {
 	if len(l.Checkpoints) == 0 {
 		return "no checkpoints\n"
 	}
-	var b strings.Builder
+	var table [][]string
 	for _, c := range l.Checkpoints {
-		session := term.Printable(c.SessionID[:min(shortID, len(c.SessionID))])
-		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s",
-			term.Pad(term.Printable(c.ID), 15), term.Pad(v.when(c.CreatedAt), 14),
-			term.Pad(term.Printable(c.TriggerType), 9), term.Pad(usedOf(c.TokensUsed, c.TokenBudget), 19),
-			term.Pad(session, shortID), term.Cut(term.Printable(lastPrompt(c.Summary)), 100))
-		b.WriteString(v.fit(strings.TrimRight(line, " ")) + "\n")
+		table = append(table, []string{term.Printable(c.ID), v.when(c.CreatedAt), term.Printable(c.TriggerType),
+			usedOf(c.TokensUsed, c.TokenBudget), term.Printable(c.SessionID[:min(shortID, len(c.SessionID))]),
+			term.Cut(term.Printable(lastPrompt(c.Summary)), 100)})
+	}
+	var b strings.Builder
+	for _, line := range aligned("<<<<<<", table) {
+		b.WriteString(v.fit(line) + "\n")
 	}
 	if l.Next > 0 {
 		fmt.Fprintf(&b, "there are more: --offset %d\n", l.Next)
@@ -60,11 +62,7 @@ func lastPrompt(summary string) string {
 func (v View) Checkpoint(answer control.CheckpointAnswer) string {
 	c := answer.Checkpoint
 	var b strings.Builder
-	row := func(name, text string) {
-		if text = term.Printable(text); text != "" {
-			b.WriteString(term.Pad(name, 12) + text + "\n")
-		}
-	}
+	row := rows(&b)
 	row("checkpoint", c.ID)
 	row("session", c.SessionID)
 	row("port", c.PortID)
@@ -98,10 +96,7 @@ func (v View) Budgets(l control.Budgets) string {
 	}
 	var b strings.Builder
 	for _, x := range l.Budgets {
-		name := x.Session
-		if name == "" {
-			name = x.Model
-		}
+		name := cmp.Or(x.Session, x.Model)
 		line := fmt.Sprintf("%s  %s tokens: %s", term.Pad(term.Printable(name), 24), amount.Count(x.Limit), budgetSource(x))
 		if x.Session != "" && x.Used > 0 && x.Limit > 0 {
 			line += fmt.Sprintf("; %s in use, %d %%", amount.Count(x.Used), x.Used*100/x.Limit)

@@ -15,12 +15,7 @@ const leastLast = 28
 // squeezed leaves out columns, in the order that says which is needed least, until the last one has space for some
 // words. columns 0 leaves all.
 func squeezed(signs string, rows [][]string, columns int, order []int) (string, [][]string) {
-	widths := make([]int, len(signs))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], term.Width(cell))
-		}
-	}
+	widths := widest(signs, rows)
 	out := map[int]bool{}
 	for _, next := range order {
 		need := min(widths[len(widths)-1], leastLast)
@@ -34,15 +29,31 @@ func squeezed(signs string, rows [][]string, columns int, order []int) (string, 
 		}
 		out[next] = true
 	}
-	return string(without([]byte(signs), out)), withoutAll(rows, out)
-}
-
-func withoutAll(rows [][]string, out map[int]bool) [][]string {
 	left := make([][]string, len(rows))
 	for i, row := range rows {
 		left[i] = without(row, out)
 	}
-	return left
+	return string(without([]byte(signs), out)), left
+}
+
+// widest are the widths of columns.
+func widest(signs string, rows [][]string) []int {
+	widths := make([]int, len(signs))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], term.Width(cell))
+		}
+	}
+	return widths
+}
+
+// rows writes what is known under a name, a line each.
+func rows(b *strings.Builder) func(name, text string) {
+	return func(name, text string) {
+		if text = term.Printable(text); text != "" {
+			b.WriteString(term.Pad(name, 12) + text + "\n")
+		}
+	}
 }
 
 // without are the items whose place is not in out.
@@ -59,12 +70,7 @@ func without[T any](items []T, out map[int]bool) []T {
 // aligned are rows of as many cells as signs has characters, each column as wide as its widest cell. '<' aligns a
 // column left, '>' right.
 func aligned(signs string, rows [][]string) []string {
-	widths := make([]int, len(signs))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], term.Width(cell))
-		}
-	}
+	widths := widest(signs, rows)
 	lines := make([]string, len(rows))
 	for n, row := range rows {
 		cells := make([]string, len(row))

@@ -14,14 +14,13 @@ func (v View) Documents(list control.Documents) string {
 	if len(list.Documents) == 0 {
 		return "nothing is linked\n"
 	}
-	width := 0
+	var table [][]string
 	for _, d := range list.Documents {
-		width = max(width, min(48, term.Width(term.Printable(d.Path))))
+		table = append(table, []string{term.Cut(term.Printable(d.Path), 48), v.document(d)})
 	}
 	var b strings.Builder
-	for _, d := range list.Documents {
-		line := term.Pad(term.Cut(term.Printable(d.Path), width), width) + "  " + v.document(d)
-		b.WriteString(v.fit(strings.TrimRight(line, " ")) + "\n")
+	for _, line := range aligned("<<", table) {
+		b.WriteString(v.fit(line) + "\n")
 	}
 	return b.String()
 }

@@ -25,11 +25,7 @@ func (v View) Found(found remote.Ranked) string {
 		missing := term.Printable(strings.Join(found.Missing, ", "))
 		b.WriteString(v.fit("no session has all words; the best lacks "+missing) + "\n")
 	}
-	full := make([]string, len(found.Sessions))
-	for i, x := range found.Sessions {
-		full[i] = x.Session.SessionID
-	}
-	ids := shortened(full)
+	ids := shortened(found.Sessions, func(x *remote.RankedSession) string { return x.Session.SessionID })
 	for i := range found.Sessions {
 		if b.Len() > 0 {
 			b.WriteString("\n")

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -22,7 +23,7 @@ func (v View) Outbox(l control.OutboxList) string {
 			server = r.Server
 			fmt.Fprintf(&b, "for %s\n", server)
 		}
-		fmt.Fprintf(&b, "  %s  %s, %s, for %s\n", term.Pad(SessionOrPath(r.Session, r.Path), 36),
+		fmt.Fprintf(&b, "  %s  %s, %s, for %s\n", term.Pad(cmp.Or(r.Session, r.Path), 36),
 			rowText(r), amount.Size(r.Bytes), amount.Duration(v.Now.Sub(r.OldestAt)))
 	}
 	if l.Next > 0 {
@@ -48,14 +49,6 @@ func rowText(r control.OutboxRow) string {
 	return amount.Counted(r.Entries, "entry", "entries")
 }
 
-// SessionOrPath is a session, or the path of a file that has none.
-func SessionOrPath(session, path string) string {
-	if session == "" {
-		return path
-	}
-	return session
-}
-
 // DeadLetters lists what servers refused for good.
 func (v View) DeadLetters(d control.DeadLetters) string {
 	d = plain(d)
@@ -71,7 +64,7 @@ func (v View) DeadLetters(d control.DeadLetters) string {
 		if l.Entries > 1 {
 			what += fmt.Sprintf(" and %d more", l.Entries-1)
 		}
-		fmt.Fprintf(&b, "%s  %s, %s, %s\n", term.Pad(l.ID, 12), SessionOrPath(l.Session, l.Path), what, amount.Size(l.Bytes))
+		fmt.Fprintf(&b, "%s  %s, %s, %s\n", term.Pad(l.ID, 12), cmp.Or(l.Session, l.Path), what, amount.Size(l.Bytes))
 		fmt.Fprintf(&b, "%s  %s by %s %s\n", term.Pad("", 12), Reason(l), l.Server, amount.Ago(v.Now, l.At))
 		if l.Answer != "" {
 			fmt.Fprintf(&b, "%s  %s\n", term.Pad("", 12), term.Cut(term.Printable(l.Answer), 100))

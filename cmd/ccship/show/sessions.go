@@ -19,20 +19,16 @@ func (v View) Sessions(items []library.Item, more bool) string {
 	if len(items) == 0 {
 		return "no sessions\n"
 	}
-	full := make([]string, len(items))
-	for i := range items {
-		full[i] = items[i].Session
-	}
-	ids := shortened(full)
-	rows := make([][]string, len(items))
+	ids := shortened(items, func(s *library.Item) string { return s.Session })
+	table := make([][]string, len(items))
 	for i, s := range items {
 		project := term.Cut(term.Printable(s.Project), 20)
-		rows[i] = slices.Concat([]string{ids[i], v.when(s.ChangedAt), cmp.Or(saved[s.State], unknown), project},
+		table[i] = slices.Concat([]string{ids[i], v.when(s.ChangedAt), cmp.Or(saved[s.State], unknown), project},
 			figures(&s), []string{term.Cut(term.Printable(s.Title), 100)})
 	}
 	var b strings.Builder
-	signs, rows := squeezed("<<<<>>><", rows, v.Columns, []int{5, 4, 2, 6, 3})
-	for _, line := range aligned(signs, rows) {
+	signs, table := squeezed("<<<<>>><", table, v.Columns, []int{5, 4, 2, 6, 3})
+	for _, line := range aligned(signs, table) {
 		b.WriteString(v.fit(line) + "\n")
 	}
 	if more {
@@ -70,11 +66,7 @@ var places = map[string]string{
 func (v View) Session(s library.Shown) string {
 	s = plain(s)
 	var b strings.Builder
-	row := func(name, text string) {
-		if text = term.Printable(text); text != "" {
-			b.WriteString(term.Pad(name, 12) + text + "\n")
-		}
-	}
+	row := rows(&b)
 	b.WriteString(cmp.Or(term.Printable(s.Title), "(no title)") + "\n\n")
 	row("session", s.Session)
 	row("project", strings.TrimSpace(s.Project+"  "+s.Cwd))

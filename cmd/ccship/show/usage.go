@@ -42,11 +42,7 @@ func (v View) Usage(r library.Report) string {
 		table = append(table, usageCells(r.By, row, false))
 	}
 	if at := slices.Index(r.By, library.Session); at >= 0 {
-		full := make([]string, len(r.Rows))
-		for i, row := range r.Rows {
-			full[i] = row.Session
-		}
-		for i, id := range shortened(full) {
+		for i, id := range shortened(r.Rows, func(row *library.Row) string { return row.Session }) {
 			table[i+1][at] = id
 		}
 	}

@@ -86,35 +86,22 @@ const heldBack = "held back"
 func apartText(r control.VerifyReport) string {
 	var b strings.Builder
 	for _, apart := range []struct {
-		n    int64
-		text string
+		what  string
+		n     int64
+		one   string
+		words string
 	}{
-		{r.Oversize, "longer than line_cap, beyond length and sha256"},
+		{"not compared", r.Oversize, "line", " longer than line_cap, beyond length and sha256"},
+		{"masked", r.Masked, "secret", ", compared as tokens"},
+		{"masked, not proven", r.Unproven, "secret", ", too short for a token"},
+		{"masked by the server", r.ByServer, "line", ", the same but for tokens"},
+		{"retired by policy", r.ByPolicy, "line", ", of which the server keeps only hashes"},
+		{"retired by policy, not proven", r.ByPolicyOnly, "line", " with secrets that were masked otherwise"},
+		{"in clear", r.Clear, "line", " with secrets, sent before they were masked"},
 	} {
 		if apart.n > 0 {
-			fmt.Fprintf(&b, "  not compared: %s %s\n", amount.Counted(apart.n, "line", "lines"), apart.text)
+			fmt.Fprintf(&b, "  %s: %s%s\n", apart.what, amount.Counted(apart.n, apart.one, apart.one+"s"), apart.words)
 		}
-	}
-	if r.Masked > 0 {
-		fmt.Fprintf(&b, "  masked: %s, compared as tokens\n", amount.Counted(r.Masked, "secret", "secrets"))
-	}
-	if r.Unproven > 0 {
-		fmt.Fprintf(&b, "  masked, not proven: %s, too short for a token\n", amount.Counted(r.Unproven, "secret", "secrets"))
-	}
-	if r.ByServer > 0 {
-		fmt.Fprintf(&b, "  masked by the server: %s, the same but for tokens\n", amount.Counted(r.ByServer, "line", "lines"))
-	}
-	if r.ByPolicy > 0 {
-		fmt.Fprintf(&b, "  retired by policy: %s, of which the server keeps only hashes\n",
-			amount.Counted(r.ByPolicy, "line", "lines"))
-	}
-	if r.ByPolicyOnly > 0 {
-		fmt.Fprintf(&b, "  retired by policy, not proven: %s with secrets that were masked otherwise\n",
-			amount.Counted(r.ByPolicyOnly, "line", "lines"))
-	}
-	if r.Clear > 0 {
-		fmt.Fprintf(&b, "  in clear: %s with secrets, sent before they were masked\n",
-			amount.Counted(r.Clear, "line", "lines"))
 	}
 	b.WriteString(besideText(r.Attachments) + RetiredServers(r.Retired))
 	b.WriteString(excludedText(r.ExcludedWhy) + notReadText(&r))
