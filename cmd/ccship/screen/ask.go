@@ -2,6 +2,7 @@ package screen
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -70,12 +71,9 @@ func (m *model) ask() tea.Cmd {
 
 // land removes a question that is answered, or not worth waiting for, and asks the next.
 func (m *model) land(number int) tea.Cmd {
-	for i, f := range m.asks.flying {
-		if f.number == number {
-			f.end()
-			m.asks.flying = append(m.asks.flying[:i:i], m.asks.flying[i+1:]...)
-			break
-		}
+	if i := slices.IndexFunc(m.asks.flying, func(f flight) bool { return f.number == number }); i >= 0 {
+		m.asks.flying[i].end()
+		m.asks.flying = slices.Delete(m.asks.flying, i, i+1)
 	}
 	if m.asks.waiting {
 		return m.ask()

@@ -3,6 +3,7 @@ package screen
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -89,19 +90,10 @@ func (b *box) wordStart() int {
 func (b *box) show(columns int) (text string, cursor int) {
 	before := string(b.text[:b.at])
 	for len(before) > 0 && term.Width(before) >= columns {
-		_, size := firstRune(before)
+		_, size := utf8.DecodeRuneInString(before)
 		before = before[size:]
 	}
 	return cut(before+string(b.text[b.at:]), columns), term.Width(before)
-}
-
-func firstRune(s string) (rune, int) {
-	for i, r := range s {
-		if i > 0 {
-			return r, i
-		}
-	}
-	return 0, len(s)
 }
 
 // cut is the beginning of a text that fits, without an ellipsis.

@@ -3,6 +3,7 @@ package screen
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,12 +51,7 @@ func (m *model) heading(group string) string {
 
 // topOf is the first line in sight, so that the selected row is too, with its heading if that is just above.
 func topOf(lines []int, selected, top, height int) int {
-	at := 0
-	for i, n := range lines {
-		if n == selected {
-			at = i
-		}
-	}
+	at := max(0, slices.Index(lines, selected))
 	first := at
 	if at > 0 && lines[at-1] < 0 {
 		first = at - 1

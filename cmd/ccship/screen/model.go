@@ -3,6 +3,7 @@ package screen
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -162,11 +163,8 @@ func (m *model) show(p page) {
 	}
 	m.page, m.at, m.top = p, firstChoice(p.rows), 0
 	if same && m.inList {
-		for i, r := range p.rows {
-			if r.Session+r.Machine == key {
-				m.at = i
-				break
-			}
+		if i := slices.IndexFunc(p.rows, func(r row) bool { return r.Session+r.Machine == key }); i >= 0 {
+			m.at = i
 		}
 	}
 	if now := m.selected(); now == nil || !same || now.Session+now.Machine != key {
@@ -176,12 +174,7 @@ func (m *model) show(p page) {
 
 // firstChoice is the row that Enter takes when nothing was selected: the first that does not run already.
 func firstChoice(rows []row) int {
-	for i, r := range rows {
-		if r.state == "" {
-			return i
-		}
-	}
-	return 0
+	return max(0, slices.IndexFunc(rows, func(r row) bool { return r.state == "" }))
 }
 
 // move selects another row.

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -143,11 +144,8 @@ func (s *source) recent(ctx context.Context, query, project string) (page, error
 	}
 	all, failed = s.list(ctx, project, recentAll)
 	wait.Wait()
-	if failed != nil {
-		return page{}, failed
-	}
-	if failedHere != nil {
-		return page{}, failedHere
+	if err := cmp.Or(failed, failedHere); err != nil {
+		return page{}, err
 	}
 	for _, r := range here {
 		if !slices.ContainsFunc(all, func(o row) bool { return o.Session == r.Session && o.Machine == r.Machine }) {

@@ -2,12 +2,12 @@ package screen
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // headLines are the box and the line below it.
@@ -150,15 +150,11 @@ func (m *model) listed() string {
 	case rows == 0:
 		return "nothing found"
 	}
-	word := "sessions"
-	if rows == 1 {
-		word = "session"
-	}
-	more := ""
+	text := amount.Counted(int64(rows), "session", "sessions")
 	if m.page.more {
-		more = ", and more"
+		text += ", and more"
 	}
-	return fmt.Sprintf("%d %s%s", rows, word, more)
+	return text
 }
 
 // keysLine are the keys that do something now.
