@@ -27,11 +27,7 @@ func (t *tools) checkpointTools(s *mcp.Server) {
 		if err != nil {
 			return nil, err
 		}
-		found, err := client.Checkpoints(ctx, control.CheckpointsQuery{Session: name, Page: control.Page{Limit: limit}})
-		if err != nil {
-			return nil, err
-		}
-		return quote(found)
+		return quote(client.Checkpoints(ctx, control.CheckpointsQuery{Session: name, Page: control.Page{Limit: limit}}))
 	})
 	type get struct {
 		ID string `json:"id"`
@@ -47,11 +43,7 @@ func (t *tools) checkpointTools(s *mcp.Server) {
 		if err != nil {
 			return nil, err
 		}
-		found, err := client.Checkpoint(ctx, a.ID)
-		if err != nil {
-			return nil, err
-		}
-		return quote(found)
+		return quote(client.Checkpoint(ctx, a.ID))
 	})
 	add(s, tool{
 		name:        "checkpoint_create",
@@ -70,11 +62,7 @@ func (t *tools) create(ctx context.Context, req control.CheckpointRequest) ([]st
 		return nil, err
 	}
 	req.Session = name
-	made, err := client.CreateCheckpoint(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return text(made)
+	return text(client.CreateCheckpoint(ctx, req))
 }
 
 // atMost checks a limit; 0 is the default.

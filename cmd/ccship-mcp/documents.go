@@ -45,11 +45,7 @@ func (t *tools) documentTools(s *mcp.Server) {
 		if err != nil {
 			return nil, err
 		}
-		found, err := client.Documents(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		return text(found)
+		return text(client.Documents(ctx, name))
 	})
 }
 
@@ -67,7 +63,7 @@ func (t *tools) ask(ctx context.Context, action, path string) ([]string, error) 
 		Action string `json:"action"`
 		Path   string `json:"path"`
 		Nonce  string `json:"nonce,omitempty"`
-	}{action, path, nonce.Nonce})
+	}{action, path, nonce.Nonce}, nil)
 	if err == nil && missing != nil {
 		answer = append(answer, "Not done: "+words(missing)+"\nAsk again when it runs, and see list_documents.")
 	}

@@ -111,8 +111,11 @@ func hintOf(e *control.Error) string {
 	return ""
 }
 
-// text is a document as a tool answers it.
-func text(document any) ([]string, error) {
+// text is a document as a tool answers it, unless there is an error.
+func text(document any, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

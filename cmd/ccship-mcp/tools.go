@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -25,11 +26,8 @@ func (t *tools) daemon(ctx context.Context) (*control.Client, error) {
 // one that was written last in this folder or below it. After /clear the server still runs but the session is another:
 // then only a call that names its session is sure to get it.
 func (t *tools) sessionOf(ctx context.Context, client *control.Client, named string) (string, error) {
-	if named == "" {
-		named = t.session
-	}
-	if named != "" {
-		return named, nil
+	if session := cmp.Or(named, t.session); session != "" {
+		return session, nil
 	}
 	if t.dir == "" {
 		return "", usage("session must be given here; `ccship list` lists all sessions")
