@@ -13,8 +13,8 @@ type cache struct {
 
 	mu     sync.Mutex
 	size   int64
-	byID   map[string]*list.Element // of held
-	newest *list.List               // of held, the one used last in front
+	byID   map[string]*list.Element // of coldBytes
+	newest *list.List               // of coldBytes, the one used last in front
 	flying map[string]*flight
 }
 

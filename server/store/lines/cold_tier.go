@@ -68,8 +68,8 @@ type Tier struct {
 
 // OpenCold returns the tier of a database, which remembers its location. A location in how replaces that.
 func OpenCold(ctx context.Context, db sqlstore.DB, lines *Lines, how sqlstore.Opening) (*Tier, error) {
-	t := &Tier{db: sqlstore.Writer{DB: db, How: sqlstore.Erase | sqlstore.Patient}, lines: lines, cache: newCache(cacheSize),
-		self: rand.Text(), step: how.Step}
+	t := &Tier{db: sqlstore.Writer{DB: db, How: sqlstore.Erase | sqlstore.Patient}, lines: lines,
+		cache: newCache(cacheSize), self: rand.Text(), step: how.Step}
 	if t.step == nil {
 		t.step = func(string) error { return nil }
 	}

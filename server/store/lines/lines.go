@@ -70,15 +70,16 @@ func overlapping(columns string, at Place, from, to int64) (string, []any) {
 	return query, append(append(out, args...), from)
 }
 
-// storedBlock is a block as the database has it. It is read in the statement that says where its data is, and is as old as
-// that: what changes blocks reads each right before.
+// storedBlock is a block as the database has it. It is read in the statement that says where its data is, and is as old
+// as that: what changes blocks reads each right before.
 type storedBlock struct {
 	Block
 	away Away
 }
 
 // blocks are up to limit blocks with lines of a span. fetch brings the data of those that want it.
-func (x *Lines) blocks(ctx context.Context, d sqlstore.Dialect, at Place, span [2]int64, limit int) ([]storedBlock, error) {
+func (x *Lines) blocks(ctx context.Context, d sqlstore.Dialect, at Place, span [2]int64,
+	limit int) ([]storedBlock, error) {
 	inner, args := overlapping(`first, last, lines, raw_bytes, sha256, header, data`, at, span[0], span[1])
 	out, err := sqlstore.List(ctx, d, `SELECT b.first, b.last, b.lines, b.raw_bytes, b.sha256, b.header, b.data,
   coalesce(o.id, ''), coalesce(o.size, 0), o.sha256, coalesce(c.place, 0), coalesce(c.size, 0)

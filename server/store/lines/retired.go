@@ -115,8 +115,9 @@ func retiredEnd(ctx context.Context, d sqlstore.Dialect, at Place) (end int64, e
 	return end, nil
 }
 
-// unretired returns the lines of a batch that were not retired with the same bytes: they have to be stored. A batch with a Writer that has other bytes for a retired line is refused: its writer begins a new generation.
-// From a client without one such a line is stored, and is not retired any more.
+// unretired returns the lines of a batch that were not retired with the same bytes: they have to be stored. A batch
+// with a Writer that has other bytes for a retired line is refused: its writer begins a new generation. From a client
+// without one such a line is stored, and is not retired any more.
 func unretired(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch) ([]server.Line, error) {
 	if len(b.Lines) == 0 {
 		return nil, nil
