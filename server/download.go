@@ -11,16 +11,16 @@ import (
 // downloadPage is how many bytes of lines a Download reads ahead, at least one line.
 const downloadPage = 1 << 20
 
-// Roomer bounds how many bytes of lines longer than LongHead are held at once: a reader who is slow keeps what is
+// Reserver bounds how many bytes of lines longer than LongHead are held at once: a reader who is slow keeps what is
 // written. ErrBusy when a user waits for too long. The caller calls release once.
-type Roomer interface {
-	Room(ctx context.Context, user, bytes int64) (release func(), err error)
+type Reserver interface {
+	ReserveLong(ctx context.Context, user, bytes int64) (release func(), err error)
 }
 
-// Room is that of a store; without any, there is room for all.
-func Room(ctx context.Context, st Pinner, user, bytes int64) (release func(), err error) {
-	if r, ok := st.(Roomer); ok && user != 0 {
-		return r.Room(ctx, user, bytes)
+// ReserveLong reserves bytes at a store that limits them; a store that does not has space for all.
+func ReserveLong(ctx context.Context, st Pinner, user, bytes int64) (release func(), err error) {
+	if r, ok := st.(Reserver); ok && user != 0 {
+		return r.ReserveLong(ctx, user, bytes)
 	}
 	return func() {}, nil
 }
@@ -44,7 +44,7 @@ type Download struct {
 	held     bool
 	page     []Line
 	bytes    bytes.Buffer // of the page
-	room     func()       // gives back the room of a longer line; nil: there is none
+	free     func()       // gives back the bytes of a longer line; nil: none are reserved
 }
 
 // OpenDownload opens a stream as View does. The caller closes it.
@@ -103,18 +103,18 @@ func (d *Download) Close() error {
 	return d.release()
 }
 
-// leave lets go of a longer line, and of its room.
+// leave lets go of a longer line, and of its bytes.
 func (d *Download) leave() {
-	if d.room != nil {
+	if d.free != nil {
 		d.bytes = bytes.Buffer{}
-		d.room()
-		d.room = nil
+		d.free()
+		d.free = nil
 	}
 }
 
 var errPage = errors.New("the page is full")
 
-// longError is for a line that needs room, of so many bytes.
+// longError says that a line needs so many bytes, which must be reserved.
 type longError int64
 
 func (longError) Error() string { return "the line is longer than what may be read" }
@@ -140,7 +140,7 @@ func (d *Download) Lines(ctx context.Context, s Span, yield func(Line) error) er
 		}
 		if long, is := errors.AsType[longError](found); is { // nothing of the store is held while this waits
 			d.leave()
-			if d.room, err = Room(ctx, d.store, d.scope.User, int64(long)); err != nil {
+			if d.free, err = ReserveLong(ctx, d.store, d.scope.User, int64(long)); err != nil {
 				return err
 			}
 			most = int64(long)

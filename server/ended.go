@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Ended is what revoking a key ended, beside itself: what was made with it, or with what was made with it, and worked.
+// Ended lists what revoking a key ended besides the key: what was made with it, or with what was made with it, and
+// worked.
 type Ended struct {
 	Keys    []string // names, sorted
 	Logins  int64

@@ -57,8 +57,8 @@ func (a *arena) Reset() {
 	}
 }
 
-// Room returns n bytes of scratch memory, valid until the next call.
-func (a *arena) Room(n int64) []byte {
+// Bytes returns n bytes of scratch memory, valid until the next call.
+func (a *arena) Bytes(n int64) []byte {
 	if int64(len(a.Scratch)) < n {
 		a.Scratch = make([]byte, n)
 	}

@@ -143,7 +143,7 @@ func (l *inspection) oversizeChunk(h *handle, a *arena, end int64) error {
 	open := l.long.sum.open // a copy: the line may be offered again
 	_, _ = open.Write([]byte{'\n'})
 	l.walk.Leap(open, end+1)
-	b := a.Room(min(AnchorSize, end+1))
+	b := a.Bytes(min(AnchorSize, end+1))
 	if k, err := h.ReadAt(b, end+1-int64(len(b))); k < len(b) {
 		return err
 	}

@@ -98,7 +98,7 @@ type prefixRegion struct {
 
 func readRegion(r io.ReaderAt, c Cursor, a *arena) (prefixRegion, error) {
 	g := prefixRegion{start: min(c.Mark, max(0, c.Offset-AnchorSize))}
-	g.bytes = a.Room(c.Offset - g.start)
+	g.bytes = a.Bytes(c.Offset - g.start)
 	if len(g.bytes) == 0 {
 		return g, nil
 	}

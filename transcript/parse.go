@@ -252,7 +252,7 @@ func (p *parsed) pickMessage(w *walker) {
 	start := w.enter()
 	for key, ok := w.key(); ok; key, ok = w.key() {
 		if string(key) == "content" && w.i < len(w.b) && w.b[w.i] == '[' {
-			p.message.blocks = w.appendBlocks(p.message.room())
+			p.message.blocks = w.appendBlocks(p.message.buffer())
 			continue
 		}
 		value := w.value(w.i)
@@ -274,7 +274,7 @@ func (p *parsed) pickMessage(w *walker) {
 				p.message.Usage = &p.message.usage
 			}
 		case "content":
-			p.message.blocks = appendBlocks(p.message.room(), value)
+			p.message.blocks = appendBlocks(p.message.buffer(), value)
 		}
 	}
 	w.leave(start)
@@ -368,8 +368,8 @@ type messageSpace struct {
 	first [1]RawBlock
 }
 
-// room is where blocks go.
-func (m *messageSpace) room() []RawBlock {
+// buffer returns where blocks go.
+func (m *messageSpace) buffer() []RawBlock {
 	if cap(m.blocks) > 0 {
 		return m.blocks[:0]
 	}

@@ -196,7 +196,7 @@ func (c *capture) finish(ctx context.Context, wait time.Duration) {
 	show.PrintError(c.Stderr, e)
 }
 
-// sync has whoever delivers send everything. When the time is over, it returns the counts of then.
+// sync has the process that delivers send everything. When the time is over, it returns the counts of then.
 func (c *capture) sync(ctx context.Context, wait time.Duration) (control.SyncResult, error) {
 	for {
 		holder, failed := c.noted()

@@ -23,7 +23,7 @@ func TestToldAgainAfterRewind(t *testing.T) {
 	if _, err := b.Init(t.Context(), control.InitQuery{Session: "s", Cwd: "/w"}); err != nil {
 		t.Fatal(err)
 	}
-	n.introductions.told(t.Context(), "s") // the transcript shows it
+	n.introductions.markShown(t.Context(), "s") // the transcript shows it
 	n.introductions.toldOn("s", 3)
 	told := func() string {
 		t.Helper()

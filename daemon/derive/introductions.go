@@ -85,8 +85,8 @@ func (s *Introductions) started(session string) {
 	s.know(session, false)
 }
 
-// told notes that a session's Claude was shown its introduction.
-func (s *Introductions) told(ctx context.Context, session string) {
+// markShown notes that a session's Claude was shown its introduction.
+func (s *Introductions) markShown(ctx context.Context, session string) {
 	s.mu.Lock()
 	known := s.knows[session]
 	s.know(session, true)

@@ -70,7 +70,7 @@ func (n *notices) confirm(ctx context.Context, receipt string) (notices int, kno
 	n.print(l.session, l.list)
 	n.mu.Unlock()
 	if l.init {
-		n.introductions.told(ctx, l.session)
+		n.introductions.markShown(ctx, l.session)
 	}
 	return len(l.list), true
 }

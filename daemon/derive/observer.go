@@ -97,7 +97,7 @@ func (o *observer) Record(s *FoldStep, r *transcript.Record, watched bool) {
 			o.notices.introductions.toldOn(name, s.Line-1)
 		}
 		if introduces(text) {
-			o.notices.introductions.told(context.Background(), name)
+			o.notices.introductions.markShown(context.Background(), name)
 		}
 	case r.Type == "assistant" && !r.Sidechain && r.Message != nil && !r.APIError:
 		o.notices.answered(name, r.Message.ID, r.Version)

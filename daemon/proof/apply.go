@@ -52,7 +52,7 @@ func (r *Reconciler) Remask(ctx context.Context, files []tail.Tracked, dry bool)
 // remaskFile is Remask for one transcript.
 func (c *comparison) remaskFile(ctx context.Context, t tail.Tracked, dry bool, sum *remasked) error {
 	f := c.routings[t.File.ID]
-	if err := c.beside(ctx, t.File.ID); err != nil {
+	if err := c.limitCommon(ctx, t.File.ID); err != nil {
 		return err
 	}
 	has, err := c.reader.Digest(ctx, c.ref(t.File.ID))

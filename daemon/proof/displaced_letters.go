@@ -98,7 +98,7 @@ func (c *comparison) retryStream(ctx context.Context, id tail.FileID, letters []
 	if !ok || t.Gone != 0 { // nothing continues after them
 		return c.queueAgain(ctx, letters)
 	}
-	if err := c.beside(ctx, id); err != nil {
+	if err := c.limitCommon(ctx, id); err != nil {
 		return 0, err
 	}
 	has, err := c.reader.Digest(ctx, c.ref(id))

@@ -234,9 +234,10 @@ func (c *comparison) file(ctx context.Context, t tail.Tracked, has *remote.Diges
 	return errRewound
 }
 
-// beside is called before a server is asked about a transcript. While lines are sent, what the server has may be
-// replaced after its answer by a generation that was queued before: lines from there on do not count as common.
-func (c *comparison) beside(ctx context.Context, id tail.FileID) (err error) {
+// limitCommon sets up to where lines may count as common, before a server is asked about a transcript. While lines are
+// sent, what the server has may be replaced after its answer by a generation that was queued before: lines from there
+// on do not count as common.
+func (c *comparison) limitCommon(ctx context.Context, id tail.FileID) (err error) {
 	if c.sending {
 		c.limit, err = c.State.Outbox.Rewinds(ctx, id)
 	}
@@ -248,7 +249,7 @@ func (c *comparison) askAgain(ctx context.Context, t *tail.Tracked, has *remote.
 	if !c.sending || c.fromStart {
 		return has, nil
 	}
-	if err := c.beside(ctx, t.File.ID); err != nil {
+	if err := c.limitCommon(ctx, t.File.ID); err != nil {
 		return nil, err
 	}
 	d, err := c.reader.Digest(ctx, c.ref(t.File.ID))

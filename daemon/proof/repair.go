@@ -24,7 +24,7 @@ func (r *Reconciler) Repair(ctx context.Context, dest string, ids []tail.FileID,
 		if !ok || t.Gone != 0 {
 			continue
 		}
-		if err = c.beside(ctx, id); err != nil {
+		if err = c.limitCommon(ctx, id); err != nil {
 			break
 		}
 		if err = c.some(ctx, []tail.Tracked{t}); err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The ports of Address are below those that systems give to whoever asks for any.
+// The ports of Address are below those that systems give to programs that ask for any.
 const (
 	firstPort = 10_000
 	ports     = 20_000

@@ -63,7 +63,7 @@ func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key)
 	}
 	err = s.view(r, who, ref, look)
 	for errors.Is(err, errLong) { // nothing of the store is held while this waits
-		release, rerr := server.Room(r.Context(), s.store, who.User.ID, p.wants)
+		release, rerr := server.ReserveLong(r.Context(), s.store, who.User.ID, p.wants)
 		if rerr != nil {
 			return rerr
 		}
@@ -168,7 +168,7 @@ type entryPage struct {
 	head       entriesHead
 	limit      int
 	most       int64 // bytes of a line; 0: any
-	whole      int64 // bytes of a line that there is room for, if most allows more
+	whole      int64 // bytes of a line that there is space for, if most allows more
 	wants      int64 // after errLong: bytes of the first line
 	generation int64
 	json       []byte
@@ -215,7 +215,7 @@ func (p *entryPage) full(l server.Line) bool {
 	return p.count >= p.limit || p.count > 0 && !p.long(l) && (l.Size() > p.whole || len(p.json)+len(l.Raw) > pageBytes)
 }
 
-// long is for a line of which only the length is told.
+// long reports whether only the length of a line is shown.
 func (p *entryPage) long(l server.Line) bool { return p.most > 0 && l.Size() > p.most }
 
 func (p *entryPage) add(l server.Line) error {

@@ -109,7 +109,7 @@ func (q *accountRequest) ownKey() (server.Key, error) {
 	return server.Key{}, fmt.Errorf("key %q: %w", name, server.ErrNotFound)
 }
 
-// endedAnswer is what revoking a key ended beside itself.
+// endedAnswer lists what revoking a key ended besides the key.
 type endedAnswer struct {
 	Keys    []string       `json:"keys"`
 	Logins  int64          `json:"logins"`

@@ -74,7 +74,7 @@ func addShare(q *accountRequest) (status int, answer any, err error) {
 	if err := q.Store.AddShare(q.Context(), x); err != nil {
 		return 0, nil, err
 	}
-	a, err := q.told("share added", x)
+	a, err := q.logShare("share added", x)
 	return http.StatusCreated, a, err
 }
 
@@ -87,12 +87,12 @@ func removeShare(q *accountRequest) (status int, answer any, err error) {
 	if err := q.Store.RemoveShare(q.Context(), x); err != nil {
 		return 0, nil, err
 	}
-	a, err := q.told("share removed", x)
+	a, err := q.logShare("share removed", x)
 	return http.StatusOK, a, err
 }
 
-// told logs what was done with a share, and returns its answer.
-func (q *accountRequest) told(event string, x server.Share) (shareAnswer, error) {
+// logShare logs what was done with a share, and returns its answer.
+func (q *accountRequest) logShare(event string, x server.Share) (shareAnswer, error) {
 	names, err := q.Store.UserNames(q.Context(), []int64{x.Owner, x.With})
 	if err != nil {
 		return shareAnswer{}, err

@@ -55,7 +55,7 @@ func (b *bucket) wait(burst float64, every time.Duration) time.Duration {
 	return time.Duration((b.failures - burst + 1) * float64(every))
 }
 
-// guesses counts wrong secrets by remote address. There is no count for all: who has many addresses could have
+// guesses counts wrong secrets by remote address. There is no count for all: a caller with many addresses could have
 // everybody else refused by it, and guesses no key of 256 bits either. A secret that was valid before is always
 // checked, so that wrong guesses cannot lock out active users, even from the same address.
 type guesses struct {

@@ -17,8 +17,8 @@ const (
 	hugeOfOne = 48 << 20
 )
 
-// Bytes bounds how many bytes are held at once, in total and for each user. Who waits gets them in turn; who waits for
-// bytes of its own holds up nobody else. Safe for concurrent use.
+// Bytes bounds how many bytes are held at once, in total and for each user. Callers get them in turn; one that waits
+// for bytes of its own user holds up no other user. Safe for concurrent use.
 type Bytes struct {
 	perUser int64
 
@@ -89,8 +89,8 @@ func (b *Bytes) grant() {
 	})
 }
 
-// Room implements server.Roomer. It waits for Patience at most.
-func (s *fairStore) Room(ctx context.Context, user, n int64) (release func(), err error) {
+// ReserveLong implements server.Reserver. It waits for Patience at most.
+func (s *fairStore) ReserveLong(ctx context.Context, user, n int64) (release func(), err error) {
 	patience := cmp.Or(s.Patience, defaultPatience)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience,
 		fmt.Errorf("wait %s for space for a line of %d bytes: %w", patience, n, server.ErrBusy))

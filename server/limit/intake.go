@@ -45,21 +45,21 @@ func (b *BusyError) Seconds() int { return b.seconds }
 // take turns. Lines just written go before imports, which get one turn in importsTurn, and half of everything at most.
 // Safe for concurrent use.
 type Intake struct {
-	most      room
+	most      load
 	perUser   int // requests of one user that are worked on
 	queueMost int
 
 	mu      sync.Mutex
-	held    room          // guarded by mu, as is all below
-	imports room          // of held
+	held    load          // guarded by mu, as is all below
+	imports load          // of held
 	users   map[int64]int // requests that are worked on
 	waiting [2][]*Pass    // live ones, imports; in the order in which they came
 	last    [2]int64      // whose turn was last
 	since   int           // live requests let in since an import was, while one waited
 }
 
-// room is a number of requests with their bytes.
-type room struct {
+// load is a number of requests with their bytes.
+type load struct {
 	requests int
 	bytes    int64
 }
@@ -82,7 +82,7 @@ func NewIntake(requests int, bytes int64, queue int) *Intake {
 	if queue <= 0 {
 		queue = DefaultQueue
 	}
-	return &Intake{most: room{requests, bytes}, perUser: max(2, requests/2), queueMost: queue, users: map[int64]int{}}
+	return &Intake{most: load{requests, bytes}, perUser: max(2, requests/2), queueMost: queue, users: map[int64]int{}}
 }
 
 // Enter waits until a request may be read, at most for patience. Its error is a *BusyError or the context's.
@@ -188,7 +188,7 @@ func (i *Intake) fits(p *Pass) bool {
 }
 
 func (i *Intake) fitsImport(p *Pass) bool {
-	half := room{max(1, i.most.requests/2), i.most.bytes / 2}
+	half := load{max(1, i.most.requests/2), i.most.bytes / 2}
 	return i.imports.requests == 0 || i.imports.requests < half.requests && i.imports.bytes+p.bytes <= half.bytes
 }
 

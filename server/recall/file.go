@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
-// fileTurns is how many turns of a file are told.
+// fileTurns is how many turns of a file are listed.
 const fileTurns = 100
 
 // FileQuery asks for the turns that wrote to a file.
@@ -28,7 +28,7 @@ type FileTurn struct {
 }
 
 // FileTurns lists the turns that wrote to a file, the newest first; more says that there are older ones. What a fork
-// repeats is told once. users are the names of users. server.ErrBusy when the time for an answer does not suffice.
+// repeats is listed once. users are the names of users. server.ErrBusy when the time for an answer does not suffice.
 func FileTurns(ctx context.Context, st Store, scope server.Scope, users func(int64) string, q FileQuery) (
 	out []FileTurn, more bool, err error) {
 	err = within(ctx, func(ctx context.Context) error {

@@ -17,7 +17,7 @@ const (
 	maxWhyCommits = 500
 	maxWhyPaths   = 16        // of a file
 	whyEdits      = 2000      // of files with one name, the last ones before a commit
-	whyEdit       = 8         // what an edit takes beside its lines
+	whyEdit       = 8         // what an edit takes besides its lines
 	maxWhyHeld    = 4_000_000 // lines of edits that are compared with a commit's files
 	whyPrompts    = 200       // of a session that are looked through for an agent's
 	maxShared     = 400_000   // lines and files, of each session that a commit is compared with alone

@@ -111,7 +111,7 @@ func (s *Fold) prompt(line int64, r *transcript.Record, said transcript.Speech) 
 }
 
 // namePrompt makes a prompt the last one. The first one that says something gives the session a title, or the plan that
-// it is made of.
+// it carries out.
 func (s *Fold) namePrompt(line int64, r *transcript.Record, text string) {
 	short := transcript.OneLine(text, maxPrompt)
 	if short == "" {

@@ -7,7 +7,7 @@ import (
 // MomentKind is what happened at a Moment.
 type MomentKind string
 
-// The kinds of moments. Checkpoint is not derived from a transcript: who has the checkpoints adds them.
+// The kinds of moments. Checkpoint is not derived from a transcript: the store of checkpoints adds them.
 const (
 	TimelinePrompt     MomentKind = "prompt"     // the person wrote a prompt; it took as long as its turn
 	TimelineMessage    MomentKind = "message"    // of another session, an agent, a schedule, a background task; the same

@@ -58,7 +58,7 @@ func fixable(r doctor.Report) bool {
 	return slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Safe })
 }
 
-// verdict is what someone who reads one line only should know.
+// verdict returns the one line that says most.
 func (v View) verdict(r doctor.Report) string {
 	level, words := doctor.OK, "no problems found"
 	switch {

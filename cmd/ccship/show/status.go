@@ -23,7 +23,7 @@ func (v View) Status(s control.Status) string {
 	var b strings.Builder
 	b.WriteString(term.Hang(v.headline(s), v.Columns, 2) + "\n\n")
 	row := func(name, text string) {
-		for _, line := range term.Wrap(text, v.room(statusName)) {
+		for _, line := range term.Wrap(text, v.columnsAfter(statusName)) {
 			b.WriteString("  " + v.paint(faint, term.Pad(name, statusName-2)) + line + "\n")
 			name = ""
 		}
@@ -84,7 +84,7 @@ func watching(s control.Status) (symbol, colour, words string) {
 	return "●", good, "everything is on the server; watching for new lines"
 }
 
-// headline is what someone who reads one line only should know.
+// headline returns the one line that says most.
 func (v View) headline(s control.Status) string {
 	symbol, colour, words := "●", good, s.State
 	switch s.State {

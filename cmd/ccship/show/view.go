@@ -46,8 +46,8 @@ func (v View) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// room is how many columns are left behind a name; 0: any number.
-func (v View) room(name int) int {
+// columnsAfter returns how many columns are left behind a name; 0: any number.
+func (v View) columnsAfter(name int) int {
 	if v.Columns == 0 {
 		return 0
 	}

@@ -14,7 +14,7 @@ const (
 	// pageRows is how many hot rows are asked for at once: ending early drops one page, not the rest of the stream, and a
 	// slow reader keeps no query running for long.
 	pageRows = 500
-	// pageBlocks is how many blocks are. The first page has one: who reads a line, or stops soon, needs no more.
+	// pageBlocks is how many blocks are. The first page has one: a caller that reads a line, or stops soon, needs no more.
 	pageBlocks = 8
 	// fewLines and fewBytes are what a read of hot lines alone may have; one line may be of any size.
 	fewLines = 16

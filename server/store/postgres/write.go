@@ -191,7 +191,7 @@ func compareLedgers(a, b *lines.Job) int {
 type book struct {
 	owner   int64
 	machine []byte
-	at      sqlstore.Standing
+	at      sqlstore.LedgerState
 	writes  []one
 	known   bool
 }
@@ -229,7 +229,7 @@ func read(ctx context.Context, tx pgx.Tx, books []*book) (missing []*book, err e
 	defer rows.Close()
 	for rows.Next() {
 		var n int64
-		var at sqlstore.Standing
+		var at sqlstore.LedgerState
 		if err := rows.Scan(&n, &at.Count, &at.Writer); err != nil {
 			return nil, fmt.Errorf("read ledgers: %w", err)
 		}

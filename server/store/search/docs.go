@@ -59,8 +59,8 @@ const (
 	docGap = 16
 )
 
-// Room reports whether a line with so many bytes of text may join a doc as its next one.
-func (d *doc) Room(line, size int64) bool {
+// fits reports whether a line with so many bytes of text may join a doc as its next one.
+func (d *doc) fits(line, size int64) bool {
 	return d.Size+size <= docBytes && line > d.Last() && line-d.Last() <= docGap &&
 		len(d.Lines) < docLines
 }
@@ -71,7 +71,7 @@ func (d *doc) follows(b *doc) bool {
 		return d.sameTurn(b)
 	}
 	return d.Stream == b.Stream && d.Epoch == b.Epoch && d.Generation == b.Generation && d.Round == b.Round &&
-		len(d.Lines)+len(b.Lines) <= docLines && d.Room(b.First(), b.Size)
+		len(d.Lines)+len(b.Lines) <= docLines && d.fits(b.First(), b.Size)
 }
 
 // key is a gram.

@@ -108,7 +108,7 @@ func build(t fataler, texts []text) *gramsSegment {
 		d := b.Last()
 		at := line{Index: x.line, Time: x.stream*7919%100 + x.line}
 		switch {
-		case d == nil || d.Stream != x.stream || !d.Room(x.line, int64(len(x.folded))):
+		case d == nil || d.Stream != x.stream || !d.fits(x.line, int64(len(x.folded))):
 			b.Begin(doc{Stream: x.stream, Epoch: 3, Generation: 1, Round: 2, Kinds: 5, Lines: []line{at}})
 			d = b.Last()
 		default:

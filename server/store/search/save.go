@@ -100,7 +100,7 @@ func collect(b *builderPair, d *server.Derivation) {
 		at := line{Index: t.Line, Time: sqlstore.Micros(t.Time)}
 		size := int64(len(folded))
 		switch {
-		case last == nil || t.Generation != generation || last.Last() != t.Line && !last.Room(t.Line, size):
+		case last == nil || t.Generation != generation || last.Last() != t.Line && !last.fits(t.Line, size):
 			generation = t.Generation
 			b.texts.Begin(doc{Stream: d.Task.Stream, Epoch: d.Position.Epoch, Generation: t.Generation,
 				Lines: []line{at}})

@@ -42,7 +42,7 @@ type checkpoints struct {
 	stop  context.CancelFunc
 	ended chan struct{}
 
-	looked time.Time    // belongs to who leads
+	looked time.Time    // used only by the queue's leader
 	last   atomic.Int64 // when something was written, Unix nanoseconds
 }
 
@@ -66,7 +66,7 @@ func (c *checkpoints) close() error {
 	return c.db.Close()
 }
 
-// look is called behind each commit, by who leads.
+// look is called after each commit, by the queue's leader.
 func (c *checkpoints) look(ctx context.Context, conn *sql.Conn) {
 	c.last.Store(time.Now().UnixNano())
 	ring(c.wrote)

@@ -76,14 +76,14 @@ ON CONFLICT (owner, machine_key) DO NOTHING`, owner, tx.machineKey); err != nil 
 	return nil
 }
 
-// Standing is a store's state of a ledger.
-type Standing struct {
+// LedgerState is a ledger as a store has it.
+type LedgerState struct {
 	Count  int64
 	Writer string // of the last write, as it is stored
 }
 
 // Advance is RecordWrite for a ledger that is locked and stands so, but writes neither the ledger nor the stream.
-func (l *Ledgers) Advance(ctx context.Context, d Dialect, owner int64, h *server.Head, at *Standing) error {
+func (l *Ledgers) Advance(ctx context.Context, d Dialect, owner int64, h *server.Head, at *LedgerState) error {
 	tx := l.tx(d, owner, h)
 	tx.stands(*at)
 	if err := tx.check(ctx); err != nil {
@@ -98,18 +98,18 @@ func (l *Ledgers) Advance(ctx context.Context, d Dialect, owner int64, h *server
 }
 
 // stands takes over what is stored of the ledger.
-func (tx *ledgerTx) stands(at Standing) {
+func (tx *ledgerTx) stands(at LedgerState) {
 	tx.at = server.Receipt{Store: tx.storeID, Count: at.Count}
 	tx.last, tx.tokens = unpackWriter(at.Writer)
 	tx.at.Token = tx.token(tx.at.Count)
 }
 
 // next counts the write, and returns what is to be stored of the ledger.
-func (tx *ledgerTx) next() Standing {
+func (tx *ledgerTx) next() LedgerState {
 	tx.at.Count++
 	tx.at.Token = rand.Text()[:8]
 	tx.tokens = append([]string{tx.at.Token}, tx.tokens[:min(len(tx.tokens), tokensKept-1)]...)
-	return Standing{tx.at.Count, tx.head.Writer.Incarnation + " " + strings.Join(tx.tokens, " ")}
+	return LedgerState{tx.at.Count, tx.head.Writer.Incarnation + " " + strings.Join(tx.tokens, " ")}
 }
 
 // CheckWrite returns the *server.LedgerError with which RecordWrite would refuse a write, or nil.
@@ -123,7 +123,7 @@ func (l *Ledgers) CheckWrite(ctx context.Context, d Dialect, owner int64, h *ser
 
 // load reads the ledger. A machine that never wrote is at count 0.
 func (tx *ledgerTx) load(ctx context.Context, d Dialect) error {
-	var at Standing
+	var at LedgerState
 	err := d.Query(ctx, `SELECT count, writer FROM ledgers WHERE owner = ? AND machine_key = ?`,
 		[]any{tx.owner, tx.machineKey}, func(row Scanner) error { return row.Scan(&at.Count, &at.Writer) })
 	if err != nil {

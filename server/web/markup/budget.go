@@ -61,8 +61,8 @@ func (p *Budget) Half() *Budget {
 	return &half
 }
 
-// Room is how many bytes of HTML there is space for.
-func (p *Budget) Room() int { return max(p.html, 0) }
+// Left returns how many bytes of HTML there is space for.
+func (p *Budget) Left() int { return max(p.html, 0) }
 
 // Piece takes the space for a piece of content in its frame, with texts that a template writes. It reports whether
 // there was space for it: if not, the piece is to be left out.

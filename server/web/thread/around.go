@@ -38,7 +38,7 @@ func (b *Builder) fits(l StoredLine) bool {
 	if !b.Full {
 		need = min(need, 4*textLimit)
 	}
-	return b.budget.Blocks(0) && b.budget.Room() > 2*need
+	return b.budget.Blocks(0) && b.budget.Left() > 2*need
 }
 
 // add makes items of a window's lines, as many as there is space for, and ends the window behind them.

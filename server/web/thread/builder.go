@@ -64,7 +64,7 @@ type Builder struct {
 	Seen        func(server.Line) // nil, or what is called with each line of the page; its bytes are valid meanwhile
 
 	budget     *markup.Budget
-	room       int
+	left       int
 	calls      map[string]*Tool // of this page, by id
 	folded     *Tool            // the first call whose result is in the line; nil: none
 	earlier    map[string]call  // of lines before it
@@ -84,7 +84,7 @@ type Builder struct {
 }
 
 func NewBuilder(base string, s Stream, m Mode) *Builder {
-	return &Builder{base: base, stream: s, mode: m, budget: markup.NewBudget(), room: pageText,
+	return &Builder{base: base, stream: s, mode: m, budget: markup.NewBudget(), left: pageText,
 		calls: map[string]*Tool{}, earlier: map[string]call{}, early: map[string]early{}}
 }
 

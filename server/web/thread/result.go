@@ -246,7 +246,7 @@ func (b *Builder) patch(o outcome, path string) []Part {
 		p := b.diff(before.String(), after.String())
 		p.Title = path
 		renumber(p.Diff, h)
-		if out = append(out, p); b.budget.Room() == 0 {
+		if out = append(out, p); b.budget.Left() == 0 {
 			break
 		}
 	}

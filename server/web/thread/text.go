@@ -11,7 +11,7 @@ func (b *Builder) limit() int {
 	switch {
 	case b.Full:
 		return FullText
-	case b.room <= 0:
+	case b.left <= 0:
 		return fewText
 	}
 	return textLimit
@@ -20,7 +20,7 @@ func (b *Builder) limit() int {
 // shown is as much of a text as there is space for, and how many bytes are left out.
 func (b *Builder) shown(s string) (string, int64) {
 	head, rest := page.Cut(s, b.limit())
-	b.room -= len(head)
+	b.left -= len(head)
 	b.cut = b.cut || rest > 0
 	return head, rest
 }

@@ -161,7 +161,7 @@ func (b *Builder) edits(in *input, path string) []Part {
 			p.Diff[i].Old, p.Diff[i].New = 0, 0 // where in the file they are is not known yet
 		}
 		p.Title = path
-		if out = append(out, p); b.budget.Room() == 0 {
+		if out = append(out, p); b.budget.Left() == 0 {
 			break
 		}
 	}
@@ -176,12 +176,12 @@ func (b *Builder) diff(before, after string) Part {
 	limit := diffLines
 	if b.Full {
 		limit = FullDiffLines
-	} else if b.room <= 0 {
+	} else if b.left <= 0 {
 		limit = 20
 	}
 	lines, more := b.budget.Diff(before, after, DiffContext, limit)
 	for _, l := range lines {
-		b.room -= len(l.HTML)
+		b.left -= len(l.HTML)
 	}
 	b.cut = b.cut || more > 0
 	return Part{Kind: "diff", Diff: lines, More: int64(more)}
@@ -227,7 +227,7 @@ func (b *Builder) pairs(raw []byte) []Part {
 		}
 		p := b.plain(text)
 		list = append(list, Pair{page.Short(key, summarySize), p.HTML, p.More})
-		if b.budget.Room() == 0 {
+		if b.budget.Left() == 0 {
 			break
 		}
 	}
@@ -238,7 +238,7 @@ func (b *Builder) pairs(raw []byte) []Part {
 func (b *Builder) json(raw []byte) Part {
 	limit := b.limit()
 	p := b.part("code", "", func(string) (template.HTML, int64) { return b.budget.JSON(raw, limit) })
-	b.room -= min(len(raw), limit)
+	b.left -= min(len(raw), limit)
 	return p
 }
 
