@@ -182,7 +182,7 @@ func (k *kept) apply(c *Chunk) {
 	k.Tracked = c.Tracked
 }
 
-func (m *memory) Room(live bool) bool {
+func (m *memory) HasSpace(live bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return !m.noRoom[0] && (live || !m.noRoom[1])

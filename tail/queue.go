@@ -141,9 +141,9 @@ func (t *Tailer) next(ctx context.Context) (j job, ok bool) {
 		}
 		wakes := t.queue.wakes
 		t.mu.Unlock()
-		room := t.sink.Room(j.class != imported)
+		space := t.sink.HasSpace(j.class != imported)
 		t.mu.Lock()
-		if room {
+		if space {
 			return j, true
 		}
 		t.putBack(j, wakes == t.queue.wakes)

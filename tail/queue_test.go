@@ -29,7 +29,7 @@ func TestLater(t *testing.T) {
 	for range 2 {
 		w.add("p/a.jsonl", lines("c", 1, 100)) // is offered again, and refused again
 		err := w.tail.Sync(t.Context())
-		if e, ok := errors.AsType[*WaitingError](err); !ok || e.Later != 1 || e.Room != 0 || len(e.Files) != 1 {
+		if e, ok := errors.AsType[*WaitingError](err); !ok || e.Later != 1 || e.NoSpace != 0 || len(e.Files) != 1 {
 			t.Errorf("sync: %v", err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestRoom(t *testing.T) {
 	w.start()
 	w.main("p/new.jsonl")
 	err := w.tail.Sync(t.Context())
-	if e, ok := errors.AsType[*WaitingError](err); !ok || e.Room != 1 || e.Later != 0 {
+	if e, ok := errors.AsType[*WaitingError](err); !ok || e.NoSpace != 1 || e.Later != 0 {
 		t.Errorf("sync: %v", err)
 	}
 	if s := w.tail.Stats(); !s.Importing || s.UnreadFiles != 1 {
@@ -149,7 +149,7 @@ func TestRoom(t *testing.T) {
 	w.mem.do(func() { w.mem.noRoom[0] = true })
 	w.add("p/new.jsonl", lines("more", 3, 100))
 	err = w.tail.Sync(t.Context())
-	if e, ok := errors.AsType[*WaitingError](err); !ok || e.Room != 2 || e.Later != 0 {
+	if e, ok := errors.AsType[*WaitingError](err); !ok || e.NoSpace != 2 || e.Later != 0 {
 		t.Errorf("sync: %v", err)
 	}
 	w.mem.do(func() { w.mem.noRoom = [2]bool{} })

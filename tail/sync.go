@@ -8,15 +8,15 @@ import (
 
 // WaitingError is returned by Sync when everything that can be delivered now was, and some files still wait.
 type WaitingError struct {
-	Later  int      // files the sink does not take now (ErrLater with no After), and those of Unread
-	Room   int      // files that are not read because the sink has no space
-	Unread int      // files that cannot be opened or read
-	Files  []FileID // those that are not taken now, unreadable ones aside
+	Later   int      // files the sink does not take now (ErrLater with no After), and those of Unread
+	NoSpace int      // files that are not read because the sink has no space
+	Unread  int      // files that cannot be opened or read
+	Files   []FileID // those that are not taken now, unreadable ones aside
 }
 
 func (e *WaitingError) Error() string {
-	return fmt.Sprintf("%d transcripts wait: %d not taken now, %d for room, %d unreadable",
-		e.Later+e.Room, e.Later-e.Unread, e.Room, e.Unread)
+	return fmt.Sprintf("%d transcripts wait: %d not taken now, %d for space, %d unreadable",
+		e.Later+e.NoSpace, e.Later-e.Unread, e.NoSpace, e.Unread)
 }
 
 // ErrStopped is returned by Sync when Run has ended.
@@ -134,12 +134,12 @@ func (t *Tailer) syncDone(s *syncWaiter) (bool, error) {
 			e.Later++
 			e.Unread++
 		case f.state == queued && t.queue.noRoomFor(f.class):
-			e.Room++
+			e.NoSpace++
 		default:
 			return false, nil
 		}
 	}
-	if e.Later+e.Room > 0 {
+	if e.Later+e.NoSpace > 0 {
 		return true, &e
 	}
 	return true, nil

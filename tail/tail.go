@@ -144,9 +144,9 @@ type Sink interface {
 	// Deliver makes the chunks durable in as few steps as it can. It returns one Result per chunk, in order. An error
 	// means that nothing happened; the tailer waits and offers all of them again.
 	Deliver(ctx context.Context, chunks []Chunk) ([]Result, error)
-	// Room reports whether more may be read now. live: for files written just now, which may use space that an import may
-	// not. When space is free again, the owner calls Tailer.Wake.
-	Room(live bool) bool
+	// HasSpace reports whether more may be read now. live: for files written just now, which may use space that an
+	// import may not. When space is free again, the owner calls Tailer.Wake.
+	HasSpace(live bool) bool
 }
 
 // Cursors stores what the tailer remembers. Calls may be slow; idling makes none.

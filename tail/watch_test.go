@@ -229,7 +229,7 @@ func TestFilesThatCannotBeOpened(t *testing.T) {
 	w.start()
 	w.main("p/b.jsonl")
 	err := w.tail.Sync(t.Context())
-	if e, ok := errors.AsType[*WaitingError](err); !ok || e.Unread != 1 || e.Later != 1 || e.Room != 0 {
+	if e, ok := errors.AsType[*WaitingError](err); !ok || e.Unread != 1 || e.Later != 1 || e.NoSpace != 0 {
 		t.Errorf("sync: %v", err)
 	}
 	failing.Store(false)

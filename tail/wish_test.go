@@ -132,4 +132,4 @@ type roomOf struct {
 	room func() bool
 }
 
-func (r roomOf) Room(bool) bool { return r.room() }
+func (r roomOf) HasSpace(bool) bool { return r.room() }

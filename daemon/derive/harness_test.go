@@ -125,8 +125,8 @@ func (h *harness) start(observers ...Observer) {
 	h.t.Cleanup(h.stop)
 }
 
-// Room is the tailer's: there is always space.
-func (h *harness) Room(bool) bool { return true }
+// HasSpace is the tailer's: there is always space.
+func (h *harness) HasSpace(bool) bool { return true }
 
 // Deliver commits chunks without batches, as a relay does.
 func (h *harness) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result, error) {

@@ -135,7 +135,7 @@ func (s *SyncWaiter) ReadAll(ctx context.Context) error {
 		if !ok {
 			return err
 		}
-		if waiting.Room+waiting.Unread == 0 && s.allExcluded(waiting.Files) {
+		if waiting.NoSpace+waiting.Unread == 0 && s.allExcluded(waiting.Files) {
 			return nil
 		}
 		if !s.Router.AnyServer() {

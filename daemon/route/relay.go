@@ -72,8 +72,8 @@ func NewRelay(d Deps) *Relay {
 	}
 }
 
-// Room reports whether reading makes sense: there is a server, and space in the outbox.
-func (r *Relay) Room(live bool) bool { return r.router.AnyServer() && r.db.HasCapacity(live) }
+// HasSpace reports whether reading makes sense: there is a server, and space in the outbox.
+func (r *Relay) HasSpace(live bool) bool { return r.router.AnyServer() && r.db.HasCapacity(live) }
 
 // staged is a chunk on its way into the state.
 type staged struct {

@@ -11,7 +11,7 @@ import (
 
 // putInRoom puts a row of a size in memory of the transaction, filled with its key.
 func putInRoom(tx *Tx, o *owner, key string, size int) error {
-	v := append(tx.Room(sealSize+size), NewSealed(1, 0)...)
+	v := append(tx.Alloc(sealSize+size), NewSealed(1, 0)...)
 	v = Seal([]byte(key), append(v, bytes.Repeat([]byte(key), size)[:size]...))
 	tx.Changes(o).(*changes).put[key] = size
 	return tx.Put("put row", tx.Bucket(rows), []byte(key), v)
@@ -21,7 +21,7 @@ func putInRoom(tx *Tx, o *owner, key string, size int) error {
 // after one that was rolled back.
 func TestRoom(t *testing.T) {
 	s := open(t, Options{})
-	sizes := []int{0, 1, 100, 5000, roomMost - 10, roomMost, roomMost + 1, 3 * roomPiece}
+	sizes := []int{0, 1, 100, 5000, slabMost - 10, slabMost, slabMost + 1, 3 * slabSize}
 	want := map[string]string{}
 	for round := range 5 {
 		err := s.Update(t.Context(), 0, func(tx *Tx) error {
