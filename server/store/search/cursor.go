@@ -65,14 +65,14 @@ const openBytes = 4 << 10
 
 // openSegment finds the candidates.
 func (s *search) openSegment(ctx context.Context, c *cursor) error {
-	s.read(openBytes)
+	s.spend(openBytes)
 	if c.bytes <= smallBytes {
 		err := s.d.Query(ctx, `SELECT data FROM gram_segments WHERE owner = ? AND id = ?`, []any{c.owner, c.id},
 			func(row sqlstore.Scanner) error { return row.Scan(&c.data) })
 		if err != nil {
 			return err
 		}
-		s.read(len(c.data))
+		s.spend(len(c.data))
 		if c.small, err = unpacked(c.data); err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ WHERE owner = ? AND segment = ? AND part = 1 AND first <= ? ORDER BY first DESC 
 	err := s.d.Query(ctx, strings.Join(one, ` UNION ALL `), args, func(row sqlstore.Scanner) error {
 		p := page{Part: gramPage}
 		err := row.Scan(&p.First, &p.Data)
-		s.read(len(p.Data))
+		s.spend(len(p.Data))
 		if !seen[p.First] {
 			seen[p.First] = true
 			out = append(out, p)
@@ -186,7 +186,7 @@ func (s *search) withAny(ctx context.Context, c *cursor) error {
 				if err := row.Scan(&p.First, &p.Data); err != nil {
 					return err
 				}
-				s.read(len(p.Data))
+				s.spend(len(p.Data))
 				return keep(p)
 			})
 	}
@@ -223,7 +223,7 @@ func (s *search) loadDocs(ctx context.Context, c *cursor, n int64) (err error) {
 		err = s.d.Query(ctx, `SELECT first, data FROM gram_pages
 WHERE owner = ? AND segment = ? AND part = 0 AND first <= ? ORDER BY first DESC LIMIT 1`,
 			[]any{c.owner, c.id, n}, func(row sqlstore.Scanner) error { return row.Scan(&page.First, &page.Data) })
-		s.read(len(page.Data))
+		s.spend(len(page.Data))
 	}
 	if err != nil {
 		return err

@@ -19,15 +19,15 @@ var results = bitsOf([]string{"result", server.ErrorKind})
 // callsBefore are how many lines before a result its call is looked for in, one step after the other.
 var callsBefore = []int64{16, 64, 200}
 
-// candidate is a doc whose lines are looked at.
+// candidate is a doc whose lines are read.
 type candidate struct {
-	doc   *doc
-	st    *stream
-	epoch string
-	times map[int64]int64 // of the lines that may be shown, by index
-	known map[string]bool // calls by id: whether the query chooses them
-	later []server.Line   // with results of calls that are not known yet
-	past  []past          // of the prompt history
+	doc       *doc
+	st        *stream
+	epoch     string
+	times     map[int64]int64 // of the lines that may be shown, by index
+	known     map[string]bool // calls by id: whether the query chooses them
+	unmatched []server.Line   // with results of calls that are not known yet
+	past      []past          // of the prompt history
 }
 
 // ofOwner is a session of an owner.
@@ -67,15 +67,15 @@ func (s *search) readCandidate(ctx context.Context, c *cursor) error {
 	if len(x.times) == 0 {
 		return nil
 	}
-	err = s.lines(ctx, &x, server.Span{Generation: d.Generation, From: from, To: to}, s.line)
+	err = s.lines(ctx, &x, server.Span{Generation: d.Generation, From: from, To: to}, s.readLine)
 	for _, p := range x.past {
 		stored, e := s.stored(ctx, st.owner, p.Session)
 		if err = cmp.Or(err, e); err == nil && !stored {
-			s.found(&x, p.line, []server.Text{{Kind: server.HistoryKind, Text: p.Text}})
+			s.addTexts(&x, p.line, []server.Text{{Kind: server.HistoryKind, Text: p.Text}})
 		}
 	}
-	if err == nil && len(x.later) > 0 {
-		err = s.late(ctx, &x)
+	if err == nil && len(x.unmatched) > 0 {
+		err = s.addUnmatched(ctx, &x)
 	}
 	if _, damaged := errors.AsType[*server.DamagedError](err); damaged {
 		return nil // what cannot be read is not found
@@ -86,25 +86,25 @@ func (s *search) readCandidate(ctx context.Context, c *cursor) error {
 func (s *search) lines(ctx context.Context, x *candidate, span server.Span, each func(*candidate, server.Line)) error {
 	at := Place{x.st.owner, x.doc.Stream, x.doc.Epoch}
 	return s.x.lines(ctx, s.d, at, span, func(l server.Line) error {
-		s.read(len(l.Raw))
+		s.spend(len(l.Raw))
 		each(x, l)
 		return nil
 	})
 }
 
-// line looks at a line of a candidate.
-func (s *search) line(x *candidate, l server.Line) {
+// readLine adds the texts of a line of a candidate.
+func (s *search) readLine(x *candidate, l server.Line) {
 	if _, wanted := x.times[l.Index]; !wanted {
 		return
 	}
 	if !s.calls.All() {
 		texts, sure := s.calls.Of(l, x.known)
 		if sure || s.kinds&results == 0 {
-			s.found(x, l.Index, texts)
+			s.addTexts(x, l.Index, texts)
 			return
 		}
 		l.Raw = slices.Clone(l.Raw)
-		x.later = append(x.later, l)
+		x.unmatched = append(x.unmatched, l)
 		return
 	}
 	if p, ok := extract.PastOf(l); ok {
@@ -117,7 +117,7 @@ func (s *search) line(x *candidate, l server.Line) {
 			texts = append(texts, server.Text{Kind: kindOf(c.Kind), Text: c.Text})
 		}
 	}
-	s.found(x, l.Index, texts)
+	s.addTexts(x, l.Index, texts)
 }
 
 // stored reports whether an owner has a session, or had it forgotten: then its prompts are not looked for elsewhere.
@@ -140,8 +140,8 @@ func (s *search) stored(ctx context.Context, owner int64, session string) (bool,
 	return is, err
 }
 
-// found keeps those texts of a line that have what is looked for.
-func (s *search) found(x *candidate, line int64, texts []server.Text) {
+// addTexts keeps those texts of a line that have what is looked for.
+func (s *search) addTexts(x *candidate, line int64, texts []server.Text) {
 	d := x.doc
 	for _, t := range texts {
 		s.add(hit{place: place{x.times[line], d.Stream, d.Epoch, d.Generation, line, t.Kind},
@@ -149,9 +149,9 @@ func (s *search) found(x *candidate, line int64, texts []server.Text) {
 	}
 }
 
-// late looks at lines with results whose calls were not seen: they are some lines before, as a rule.
-func (s *search) late(ctx context.Context, x *candidate) error {
-	first, last := x.later[0].Index, x.later[len(x.later)-1].Index
+// addUnmatched adds the texts of results whose calls were not seen yet. It reads the lines before for them.
+func (s *search) addUnmatched(ctx context.Context, x *candidate) error {
+	first, last := x.unmatched[0].Index, x.unmatched[len(x.unmatched)-1].Index
 	from, to := first, last
 	for step := 0; ; step++ {
 		for _, span := range x.st.spans(x.doc, from, to) {
@@ -161,7 +161,7 @@ func (s *search) late(ctx context.Context, x *candidate) error {
 			}
 		}
 		all := true
-		for _, l := range x.later {
+		for _, l := range x.unmatched {
 			_, sure := s.calls.Of(l, x.known)
 			all = all && sure
 		}
@@ -170,14 +170,14 @@ func (s *search) late(ctx context.Context, x *candidate) error {
 		}
 		from, to = max(0, from-callsBefore[step]), from
 	}
-	for _, l := range x.later {
+	for _, l := range x.unmatched {
 		texts, _ := s.calls.Of(l, x.known)
-		s.found(x, l.Index, texts)
+		s.addTexts(x, l.Index, texts)
 	}
 	return nil
 }
 
-// spans are where the lines from one up to another are stored that the generation of a doc has.
+// spans returns where the lines from one up to another are stored that the generation of a doc has.
 func (s *stream) spans(d *doc, from, to int64) (out []server.Span) {
 	i := slices.IndexFunc(s.epochs, func(e epoch) bool { return e.id == d.Epoch })
 	list := slices.Clone(s.epochs[i].generations)

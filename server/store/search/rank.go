@@ -59,7 +59,7 @@ type groupKey struct {
 	machine, session string
 }
 
-// bestTurns is how many turns of a session are looked at for what is shown of it.
+// bestTurns is how many turns of a session are read for what is shown of it.
 const bestTurns = 4
 
 // Rank implements server.Searcher.
@@ -132,22 +132,22 @@ func (r *ranking) find(ctx context.Context, after string) error {
 	if err := cmp.Or(r.chooseOwners(ctx), r.chooseStreams(ctx)); err != nil {
 		return err
 	}
-	if len(r.clauses) == 0 && !r.placed {
-		return r.recent(ctx)
+	if len(r.clauses) == 0 && !r.linesOnly {
+		return r.findRecent(ctx)
 	}
-	if r.strict || r.placed {
-		if err := r.exactly(ctx, after); err != nil {
+	if r.strict || r.linesOnly {
+		if err := r.findLines(ctx, after); err != nil {
 			return err
 		}
 	}
-	if err := r.words(ctx); err != nil {
+	if err := r.findTurns(ctx); err != nil {
 		return err
 	}
 	if err := r.addGone(ctx); err != nil {
 		return err
 	}
-	if !r.strict && !r.placed {
-		if err := r.rare(ctx); err != nil {
+	if !r.strict && !r.linesOnly {
+		if err := r.findParts(ctx); err != nil {
 			return err
 		}
 	}

@@ -23,11 +23,11 @@ const (
 // kindWeights is what a line counts that was found exactly; others count 1.
 var kindWeights = map[string]float64{"title": 6, "prompt": 4, "answer": 2, "result": .5, "thinking": .5, "other": .5}
 
-// exactly finds the lines that hold what must be found as it is; with tools and files, all that is looked for.
-func (r *ranking) exactly(ctx context.Context, after string) error {
+// findLines finds the lines that hold what must be found as it is; of a query for lines only, all of it.
+func (r *ranking) findLines(ctx context.Context, after string) error {
 	var must []int
 	for i := range r.clauses {
-		if r.placed || !r.clauses[i].fuzzy() {
+		if r.linesOnly || !r.clauses[i].fuzzy() {
 			must = append(must, i)
 		}
 	}
@@ -45,7 +45,7 @@ func (r *ranking) exactly(ctx context.Context, after string) error {
 	return nil
 }
 
-// walks finds lines by each plan, for each tool and file.
+// walks walks by each plan, for each tool and file.
 func (r *ranking) walks(ctx context.Context, plans [][]string, after string, must []int) error {
 	o := r.ask.Query.Only
 	for _, tool := range orNone(o["tool"]) {
@@ -122,7 +122,7 @@ func (r *ranking) walk(ctx context.Context, q server.SearchQuery, needles []stri
 	for _, i := range must {
 		q.Text += r.clauses[i].text // so that calls of a tool are found with their results, as with any words
 	}
-	paged := r.strict || r.placed // otherwise each page begins with the words again
+	paged := r.strict || r.linesOnly // otherwise each page begins with the words again
 	s := r.x.search(r.scope, q)
 	s.d, s.of, s.words, s.budget = r.d, r, needles, min(s.budget, walkBytes)
 	s.holds = func(text string) bool { return r.holds(text, must) }
@@ -140,7 +140,7 @@ func (r *ranking) walk(ctx context.Context, q server.SearchQuery, needles []stri
 	return r.addLines(ctx, s.hits, must)
 }
 
-// later is which of two positions in lines comes first on pages.
+// later returns the newer of two positions: pages begin with the newest lines.
 func later(a, b string) string {
 	x, _ := parsePlace(a)
 	y, _ := parsePlace(b)
@@ -192,7 +192,7 @@ func (r *ranking) addLines(ctx context.Context, hits []hit, must []int) error {
 	return nil
 }
 
-// weight is what a line counts.
+// weight returns how much a line counts.
 func (h *hit) weight() float64 {
 	w, ok := kindWeights[h.kind]
 	if !ok {
@@ -204,8 +204,8 @@ func (h *hit) weight() float64 {
 	return w
 }
 
-// rare finds words that no turn has as parts of words, in any text: names, ids and what is only half typed.
-func (r *ranking) rare(ctx context.Context) error {
+// findParts finds words that no turn has as parts of words, in any text: of names and ids, or half typed.
+func (r *ranking) findParts(ctx context.Context) error {
 	for i := range r.clauses {
 		c := &r.clauses[i]
 		some := false
@@ -240,12 +240,12 @@ func (r *ranking) exclude(ctx context.Context) error {
 			}
 		}
 	}
-	if r.strict || r.placed {
+	if r.strict || r.linesOnly {
 		for k, g := range r.groups {
 			if len(g.lines) == 0 {
 				delete(r.groups, k)
 			}
-			if r.placed {
+			if r.linesOnly {
 				g.turns = nil
 			}
 		}
@@ -306,7 +306,7 @@ const (
 	covered = .5
 )
 
-// weight is what a clause counts for which words a session has.
+// weight returns how much a clause counts towards the words that a session has.
 func (r *ranking) weight(i int) float64 {
 	w := 0.0
 	for _, a := range r.clauses[i].alts {

@@ -24,7 +24,7 @@ type wanted struct {
 	not       []clause
 	terms     []term // of all words, each once
 	strict    bool   // some clause has a phrase or an expression
-	placed    bool   // only lines are found: calls of a tool, what touched a file, errors, commands
+	linesOnly bool   // only lines are found: calls of a tool, what touched a file, errors, commands
 	fields    uint8  // in which words count
 	inClauses uint64 // terms that are not excluded
 	kinds     []string
@@ -70,7 +70,7 @@ func readQuery(q query.Query) wanted {
 			l.not = append(l.not, x)
 		}
 	}
-	l.placed = len(q.Only["tool"])+len(q.Only["file"]) > 0 ||
+	l.linesOnly = len(q.Only["tool"])+len(q.Only["file"]) > 0 ||
 		slices.ContainsFunc(l.kinds, func(k string) bool { return slices.Contains(server.PlaceKinds(), k) })
 	if len(l.kinds) > 0 {
 		l.fields = 0
@@ -127,8 +127,8 @@ func (l *wanted) term(t term) int {
 	return max(i, 0)
 }
 
-// has says of a text which terms it has, and calls each with the words that do: how many are before it, the term, and
-// what stands there.
+// has returns which terms a text has. It calls each for every word that is one: with the number of words before it, the
+// term, and the word as it is written.
 func (l *wanted) has(text string, each func(n, i int, word []byte)) (mask uint64) {
 	n := 0
 	eachWord(text, func(w []byte, t term) {

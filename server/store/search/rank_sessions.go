@@ -215,9 +215,9 @@ func (r *ranking) groupOf(x *info) *group {
 	return g
 }
 
-// recent finds all sessions that the query's filters choose.
-func (r *ranking) recent(ctx context.Context) error {
-	if err := r.words(ctx); err != nil { // those that are excluded
+// findRecent finds all sessions that the query's filters choose.
+func (r *ranking) findRecent(ctx context.Context) error {
+	if err := r.findTurns(ctx); err != nil { // those that are excluded
 		return err
 	}
 	if err := r.addGone(ctx); err != nil {

@@ -215,7 +215,7 @@ func (r *ranking) marked(text string) (list []string) {
 // addGone adds prompts of sessions that are not stored, which only a prompt history has.
 func (r *ranking) addGone(ctx context.Context) error {
 	for _, t := range r.history {
-		r.rate(t)
+		r.scoreTurn(t)
 	}
 	slices.SortFunc(r.history, func(a, b *turn) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.time, a.time))

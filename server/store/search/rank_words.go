@@ -15,7 +15,7 @@ import (
 // turnID names a turn.
 type turnID struct{ stream, epoch, generation, line int64 }
 
-// turn is one that has a word which is looked for.
+// turn is a turn that has a word of the query.
 type turn struct {
 	turnID
 	docs  []*doc // its parts
@@ -36,12 +36,12 @@ const (
 	lengthShare = .4
 	// rankBytes is how much of segments one search reads.
 	rankBytes = 64 << 20
-	// oldView is what a turn counts that a rewind took out.
+	// oldView weakens turns and lines that a rewind took out.
 	oldView = .5
 )
 
-// words finds the turns that have words, and adds what they count to their sessions.
-func (r *ranking) words(ctx context.Context) error {
+// findTurns finds the turns that have words of the query, scores them and adds them to their sessions.
+func (r *ranking) findTurns(ctx context.Context) error {
 	if len(r.terms) == 0 {
 		return nil
 	}
@@ -65,9 +65,9 @@ func (r *ranking) words(ctx context.Context) error {
 			r.history = append(r.history, t)
 		}
 	}
-	r.count()
+	r.countTurns()
 	for _, t := range r.turns {
-		r.rate(t)
+		r.scoreTurn(t)
 		if g := r.groupOf(r.infos[t.stream]); t.score > 0 && g != nil {
 			g.add(t)
 		}
@@ -88,8 +88,9 @@ func (r *ranking) seen(t *turn) bool {
 	return len(t.docs) > 0
 }
 
-// count says how rare each term is, by the turns that were found: what the scope does not see does not count.
-func (r *ranking) count() {
+// countTurns counts how many of the found turns have each term, and their mean length. What the scope does not see does
+// not count.
+func (r *ranking) countTurns() {
 	r.df = make([]float64, len(r.terms))
 	size := int64(0)
 	for _, t := range r.turns {
@@ -103,13 +104,14 @@ func (r *ranking) count() {
 	r.mean = float64(size) / math.Max(1, float64(len(r.turns)))
 }
 
+// rarity returns the weight of a term by how few turns have it: BM25's IDF.
 func (r *ranking) rarity(i int) float64 {
 	n := 2 * float64(len(r.turns))
 	return math.Log(1 + (n-r.df[i]+.5)/(r.df[i]+.5))
 }
 
-// rate scores a turn by BM25 over its fields. Titles are of the whole session.
-func (r *ranking) rate(t *turn) {
+// scoreTurn scores a turn by BM25 over its fields. Titles are of the whole session.
+func (r *ranking) scoreTurn(t *turn) {
 	t.have = make([]bool, len(r.clauses))
 	titles := r.titles[t.stream]
 	norm := 1 - lengthShare + lengthShare*float64(t.size)/math.Max(1, r.mean)

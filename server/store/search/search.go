@@ -85,8 +85,8 @@ func (s *search) elsewhere(h *hit, text string) bool {
 	return false
 }
 
-// read counts what was read.
-func (s *search) read(bytes int) { s.used += bytes }
+// spend counts bytes that were read.
+func (s *search) spend(bytes int) { s.used += bytes }
 
 // spent reports whether the budget is used up.
 func (s *search) spent() bool { return s.used > s.budget || time.Since(s.began) > patience }
@@ -120,7 +120,7 @@ func (s *search) begin(after string) (err error) {
 	if s.after, err = parsePlace(after); err != nil {
 		return err
 	}
-	s.planned()
+	s.planWalk()
 	if !s.q.Since.IsZero() {
 		s.since = s.q.Since.UnixMicro()
 	}
@@ -177,9 +177,9 @@ func (s *search) run(ctx context.Context) error {
 	}
 }
 
-// planned sets how candidates are found. A line with a call has the words and what the call is known by; one with a
+// planWalk sets how candidates are found. A line with a call has the words and what the call is known by; one with a
 // result only the words.
-func (s *search) planned() {
+func (s *search) planWalk() {
 	needles := s.words
 	if s.shown = s.words; !s.calls.All() {
 		var known []string
