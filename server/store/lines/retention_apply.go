@@ -70,7 +70,7 @@ func (p *Policy) retireOwner(ctx context.Context, how server.RetireOptions, rule
 		if r.User != 0 && r.User != owner {
 			continue
 		}
-		if x.units == nil { // a user without rules is not looked at
+		if x.units == nil { // of a user without rules nothing is read
 			if x.units, err = p.units(ctx, owner); err != nil {
 				return err
 			}
@@ -106,7 +106,7 @@ func (x *pass) take(ctx context.Context, t *target) (err error) {
 		}
 		a := &applying{pass: x, target: t, seen: map[Place]bool{},
 			done: server.RetentionCount{Rule: t.rule.ID, User: t.unit.owner}}
-		err = a.run(ctx)
+		err = a.apply(ctx)
 		if count = a.done; count.Any() {
 			count.Sessions = 1
 		}
@@ -117,14 +117,15 @@ func (x *pass) take(ctx context.Context, t *target) (err error) {
 			x.gone[id] = true
 		}
 	}
-	x.count(count)
+	x.addCount(count)
 	if errors.Is(err, errRetainedMoved) || errors.Is(err, ErrGone) {
 		return nil
 	}
 	return err
 }
 
-func (x *pass) count(c server.RetentionCount) {
+// addCount reports what a rule took, or would take.
+func (x *pass) addCount(c server.RetentionCount) {
 	if !c.Any() {
 		return
 	}
@@ -148,12 +149,13 @@ type applying struct {
 	seen map[Place]bool // generations that count already
 }
 
-func (a *applying) run(ctx context.Context) error {
+// apply removes what the rule takes of the session, or moves it to cold storage.
+func (a *applying) apply(ctx context.Context) error {
 	if a.rule.Action == server.ActionCold {
 		return a.cool(ctx)
 	}
 	whole := a.rule.What == server.RetireSessions
-	if whole { // first: who looks at the session learns why it has gaps, and what follows is done even after a crash
+	if whole { // first: a reader learns why the session has gaps, and what follows is done even after a crash
 		for _, s := range a.unit.streams {
 			if err := a.markDropped(ctx, s); err != nil {
 				return err
@@ -161,7 +163,7 @@ func (a *applying) run(ctx context.Context) error {
 		}
 	}
 	for _, w := range a.work {
-		if err := a.stream(ctx, w); err != nil {
+		if err := a.takeStream(ctx, w); err != nil {
 			return err
 		}
 	}
@@ -252,6 +254,7 @@ ON CONFLICT (owner, stream) DO UPDATE SET at = excluded.at, says = excluded.says
 	})
 }
 
+// dropFromIndex removes what is derived from lines that go, and lets the rest be derived again.
 func (a *applying) dropFromIndex(ctx context.Context, d sqlstore.Dialect, s *stream) error {
 	x := sqlstore.OwnedStream{Stream: s.id, Owner: s.owner}
 	err := sqlstore.ScrubLater(ctx, d)
@@ -268,8 +271,8 @@ func (a *applying) dropFromIndex(ctx context.Context, d sqlstore.Dialect, s *str
 	return nil
 }
 
-// stream removes what a rule takes of a stream, epoch after epoch.
-func (a *applying) stream(ctx context.Context, w work) error {
+// takeStream removes what a rule takes of a stream, epoch after epoch.
+func (a *applying) takeStream(ctx context.Context, w work) error {
 	byEpoch := map[string][]piece{}
 	var names []string
 	for _, p := range w.pieces {
@@ -279,7 +282,7 @@ func (a *applying) stream(ctx context.Context, w work) error {
 		byEpoch[p.name] = append(byEpoch[p.name], p)
 	}
 	for _, name := range names {
-		if err := a.epoch(ctx, w.stream, name, byEpoch[name]); err != nil {
+		if err := a.takeEpoch(ctx, w.stream, name, byEpoch[name]); err != nil {
 			return err
 		}
 	}

@@ -17,8 +17,8 @@ const (
 	runBytes = 4 << 20
 )
 
-// epoch removes pieces of one epoch, while it reads them.
-func (a *applying) epoch(ctx context.Context, s *stream, name string, pieces []piece) (err error) {
+// takeEpoch removes pieces of one epoch, while it reads them.
+func (a *applying) takeEpoch(ctx context.Context, s *stream, name string, pieces []piece) (err error) {
 	was, err := stampOf(ctx, a.reader, s)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (a *applying) epoch(ctx context.Context, s *stream, name string, pieces []p
 	defer func() { err = errors.Join(err, snap.Close()) }()
 	c := &collector{a: a, ctx: ctx, s: s, was: was}
 	for _, p := range pieces {
-		if err := c.piece(snap, p); err != nil {
+		if err := c.takePiece(snap, p); err != nil {
 			return err
 		}
 	}
@@ -52,8 +52,8 @@ type collector struct {
 	bytes int64
 }
 
-// piece removes the lines of a piece.
-func (c *collector) piece(snap server.Snapshot, p piece) error {
+// takePiece removes the lines of a piece.
+func (c *collector) takePiece(snap server.Snapshot, p piece) error {
 	c.at = Place{Owner: c.s.owner, Stream: c.s.id, Epoch: p.epoch, Generation: p.span.Generation}
 	c.stops = nil
 	err := snap.Retired(c.ctx, p.span, false, func(r *server.RetiredRun) error {
@@ -61,7 +61,7 @@ func (c *collector) piece(snap server.Snapshot, p piece) error {
 		return nil
 	})
 	if err == nil {
-		err = server.Readable(c.ctx, snap, p.span, c.line, func(*server.DamagedError) {}) // what is damaged stays
+		err = server.Readable(c.ctx, snap, p.span, c.addLine, func(*server.DamagedError) {}) // what is damaged stays
 	}
 	if err != nil {
 		return err
@@ -69,8 +69,8 @@ func (c *collector) piece(snap server.Snapshot, p piece) error {
 	return c.flush()
 }
 
-// line adds a stored line to the run, or ends it.
-func (c *collector) line(l server.Line) error {
+// addLine adds a stored line to the run, or ends it.
+func (c *collector) addLine(l server.Line) error {
 	if l.Kind == server.Oversize || c.run != nil && c.ends(l.Index) {
 		if err := c.flush(); err != nil || l.Kind == server.Oversize {
 			return err

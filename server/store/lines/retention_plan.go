@@ -46,12 +46,13 @@ type pass struct {
 // choose finds what a rule takes.
 func (x *pass) choose(ctx context.Context, r *server.RetentionRule) ([]*target, error) {
 	if r.What == server.RetireGenerations {
-		return x.generations(ctx, r)
+		return x.chooseGenerations(ctx, r)
 	}
-	return x.sessions(ctx, r)
+	return x.chooseSessions(ctx, r)
 }
 
-func (x *pass) keep(r *server.RetentionRule, why string, n int64) {
+// countKept counts sessions that a rule would take, were it not for a reason to keep them.
+func (x *pass) countKept(r *server.RetentionRule, why string, n int64) {
 	for i := range x.report.Kept {
 		if k := &x.report.Kept[i]; k.Rule == r.ID && k.Why == why {
 			k.Sessions += n
@@ -61,11 +62,11 @@ func (x *pass) keep(r *server.RetentionRule, why string, n int64) {
 	x.report.Kept = append(x.report.Kept, server.KeptCount{Rule: r.ID, Why: why, Sessions: n})
 }
 
-// cutoff is the time before which something must have rested.
+// cutoff returns the time since when something must have rested.
 func (x *pass) cutoff(r *server.RetentionRule) int64 { return sqlstore.Micros(x.how.Now.Add(-r.Age)) }
 
-// sessions chooses whole sessions, the least recently active first.
-func (x *pass) sessions(ctx context.Context, r *server.RetentionRule) ([]*target, error) {
+// chooseSessions chooses whole sessions, the least recently active first.
+func (x *pass) chooseSessions(ctx context.Context, r *server.RetentionRule) ([]*target, error) {
 	total := int64(0)
 	for _, u := range x.units {
 		if u.in(r.Project) && !x.taken[u] {
@@ -81,7 +82,7 @@ func (x *pass) sessions(ctx context.Context, r *server.RetentionRule) ([]*target
 			continue
 		}
 		if why := x.guard.keeps(u, r); why != "" {
-			x.keep(r, why, 1)
+			x.countKept(r, why, 1)
 			continue
 		}
 		chosen, total = append(chosen, u), total-u.stored
@@ -92,12 +93,12 @@ func (x *pass) sessions(ctx context.Context, r *server.RetentionRule) ([]*target
 			return nil, err
 		}
 		if chosen = rest; len(kept) > 0 {
-			x.keep(r, server.KeptFork, int64(len(kept)))
+			x.countKept(r, server.KeptFork, int64(len(kept)))
 		}
 	}
 	var out []*target
 	for _, u := range chosen {
-		t, err := x.whole(ctx, r, u)
+		t, err := x.planSession(ctx, r, u)
 		if err != nil {
 			return nil, err
 		}
@@ -108,8 +109,8 @@ func (x *pass) sessions(ctx context.Context, r *server.RetentionRule) ([]*target
 	return out, nil
 }
 
-// whole counts what there is of a session.
-func (x *pass) whole(ctx context.Context, r *server.RetentionRule, u *unit) (*target, error) {
+// planSession returns all of a session as what a rule takes.
+func (x *pass) planSession(ctx context.Context, r *server.RetentionRule, u *unit) (*target, error) {
 	t := &target{rule: r, unit: u}
 	for _, s := range u.streams {
 		tr, err := x.tree(ctx, s)
@@ -118,9 +119,9 @@ func (x *pass) whole(ctx context.Context, r *server.RetentionRule, u *unit) (*ta
 		}
 		w := work{stream: s, before: sqlstore.Micros(x.how.Now)}
 		if r.Action == server.ActionCold {
-			w.pieces, err = x.warm(ctx, s, tr.all())
+			w.pieces, err = x.movable(ctx, s, tr.all())
 		} else if w.pieces, err = x.measure(ctx, s, tr.all()); err == nil {
-			err = x.replaced(ctx, &w, t)
+			err = x.addReplaced(ctx, &w, t)
 		}
 		if err != nil {
 			return nil, err
@@ -134,7 +135,7 @@ func (x *pass) whole(ctx context.Context, r *server.RetentionRule, u *unit) (*ta
 	for _, f := range t.files {
 		t.count.Files, t.count.Bytes = t.count.Files+1, t.count.Bytes+f.size
 	}
-	t.finish()
+	t.countSession()
 	return t, nil
 }
 
@@ -148,17 +149,17 @@ func (t *target) add(w work) {
 	}
 }
 
-// finish counts the session, if anything of it is taken.
-func (t *target) finish() {
+// countSession counts the session, if anything of it is taken.
+func (t *target) countSession() {
 	t.count.Rule, t.count.User = t.rule.ID, t.unit.owner
 	if t.count.Any() {
 		t.count.Sessions = 1
 	}
 }
 
-// generations chooses what rewinds left, of each session what was left first.
-func (x *pass) generations(ctx context.Context, r *server.RetentionRule) ([]*target, error) {
-	several, err := x.several(ctx)
+// chooseGenerations chooses what rewinds left, of each session what was left first.
+func (x *pass) chooseGenerations(ctx context.Context, r *server.RetentionRule) ([]*target, error) {
+	several, err := x.rewritten(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +168,7 @@ func (x *pass) generations(ctx context.Context, r *server.RetentionRule) ([]*tar
 		if !u.in(r.Project) || x.taken[u] || !slices.ContainsFunc(u.streams, func(s *stream) bool { return several[s.id] }) {
 			continue
 		}
-		t, err := x.left(ctx, r, u, several)
+		t, err := x.planSuperseded(ctx, r, u, several)
 		if err != nil {
 			return nil, err
 		}
@@ -175,16 +176,16 @@ func (x *pass) generations(ctx context.Context, r *server.RetentionRule) ([]*tar
 			continue
 		}
 		if why := x.guard.keeps(u, r); why != "" {
-			x.keep(r, why, 1)
+			x.countKept(r, why, 1)
 			continue
 		}
 		all = append(all, t)
 	}
-	return x.within(r, all), nil
+	return x.aboveSize(r, all), nil
 }
 
-// several are the streams of the owner with more than one generation, or with bytes that others replaced.
-func (x *pass) several(ctx context.Context) (map[int64]bool, error) {
+// rewritten returns the streams of the owner with more than one generation, or with bytes that others replaced.
+func (x *pass) rewritten(ctx context.Context) (map[int64]bool, error) {
 	out := map[int64]bool{}
 	for _, query := range []string{
 		`SELECT stream FROM generations WHERE owner = ? GROUP BY stream HAVING count(*) > 1`,
@@ -203,8 +204,9 @@ func (x *pass) several(ctx context.Context) (map[int64]bool, error) {
 	return out, nil
 }
 
-// left counts what rewinds left of a session.
-func (x *pass) left(ctx context.Context, r *server.RetentionRule, u *unit, several map[int64]bool) (*target, error) {
+// planSuperseded returns what rewinds left of a session as what a rule takes.
+func (x *pass) planSuperseded(ctx context.Context, r *server.RetentionRule, u *unit,
+	several map[int64]bool) (*target, error) {
 	t := &target{rule: r, unit: u}
 	for _, s := range u.streams {
 		if !several[s.id] {
@@ -217,14 +219,14 @@ func (x *pass) left(ctx context.Context, r *server.RetentionRule, u *unit, sever
 		pieces := slices.DeleteFunc(tr.superseded(), func(p piece) bool { return p.since > x.cutoff(r) })
 		w := work{stream: s, before: x.cutoff(r)}
 		if r.Action == server.ActionCold {
-			w.pieces, err = x.warm(ctx, s, pieces)
+			w.pieces, err = x.movable(ctx, s, pieces)
 		} else {
 			var named []place
-			if named, err = x.named(ctx, s); err == nil {
+			if named, err = x.checkpointed(ctx, s); err == nil {
 				w.pieces, err = x.measure(ctx, s, tr.without(pieces, named))
 			}
 			if err == nil {
-				err = x.replaced(ctx, &w, t)
+				err = x.addReplaced(ctx, &w, t)
 			}
 		}
 		if err != nil {
@@ -232,12 +234,12 @@ func (x *pass) left(ctx context.Context, r *server.RetentionRule, u *unit, sever
 		}
 		t.add(w)
 	}
-	t.finish()
+	t.countSession()
 	return t, nil
 }
 
-// named are the generations of a stream that checkpoints name.
-func (x *pass) named(ctx context.Context, s *stream) ([]place, error) {
+// checkpointed returns the generations of a stream that checkpoints name.
+func (x *pass) checkpointed(ctx context.Context, s *stream) ([]place, error) {
 	out, err := sqlstore.List(ctx, x.reader, `SELECT DISTINCT e.name, c.generation FROM checkpoints c
 JOIN artifact_epochs e ON e.owner = c.owner AND e.stream = c.stream AND e.rank = c.rank
 WHERE c.owner = ? AND c.stream = ?`, []any{s.owner, s.id}, func(row sqlstore.Scanner) (p place, err error) {
@@ -252,8 +254,8 @@ WHERE c.owner = ? AND c.stream = ?`, []any{s.owner, s.id}, func(row sqlstore.Sca
 // ofReplaced are rows of bytes that others replaced.
 const ofReplaced = ` FROM superseded WHERE owner = ? AND stream = ? AND replaced <= ?`
 
-// replaced counts bytes that others replaced.
-func (x *pass) replaced(ctx context.Context, w *work, t *target) error {
+// addReplaced adds bytes that others replaced to what is taken of a session.
+func (x *pass) addReplaced(ctx context.Context, w *work, t *target) error {
 	n, err := x.countReplaced(ctx, x.reader, w)
 	w.replaced = n.Lines
 	t.count.Add(n)
@@ -270,8 +272,8 @@ func (p *Policy) countReplaced(ctx context.Context, d sqlstore.Dialect, w *work)
 	return n, nil
 }
 
-// within leaves out what a user may keep below the size of a rule: what was left last.
-func (x *pass) within(r *server.RetentionRule, all []*target) []*target {
+// aboveSize returns what exceeds the size that a rule lets a user keep: what was superseded first.
+func (x *pass) aboveSize(r *server.RetentionRule, all []*target) []*target {
 	if r.Over == 0 {
 		return all
 	}
@@ -298,8 +300,8 @@ func (x *pass) within(r *server.RetentionRule, all []*target) []*target {
 	return all
 }
 
-// warm counts what of pieces is in blocks whose data is in the database.
-func (p *Policy) warm(ctx context.Context, s *stream, pieces []piece) (out []piece, err error) {
+// movable returns the pieces that have blocks whose data is in the database, and counts those.
+func (p *Policy) movable(ctx context.Context, s *stream, pieces []piece) (out []piece, err error) {
 	for _, x := range pieces {
 		err := p.reader.Query(ctx, `SELECT CAST(coalesce(sum(lines), 0) AS bigint),
   CAST(coalesce(sum(raw_bytes), 0) AS bigint)
