@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// FakeSystemctl takes the place of systemctl, for what ccship and ccship-server ask a user's systemd: FAKE_SYSTEMD names
-// the folder of what it knows, "nobus" is one that cannot be reached, "" none at all. It starts what the unit names,
-// waits until that is ready, and writes down what it was asked to do. The real one is tested in lab/systemd.
+// FakeSystemctl takes the place of systemctl, for what ccship and ccship-server ask a user's systemd: FAKE_SYSTEMD
+// names the folder of what it knows, "nobus" is one that cannot be reached, "" none at all. It starts what the unit
+// names, waits until that is ready, and writes down what it was asked to do. The real one is tested in lab/systemd.
 func FakeSystemctl() {
 	s := FakeSystemd{Dir: os.Getenv("FAKE_SYSTEMD"), Unit: daemonUnit}
 	switch s.Dir {
