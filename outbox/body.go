@@ -16,7 +16,7 @@ type framePart struct {
 	Packed  *frameRow
 }
 
-// Length is how many bytes it adds to a body.
+// Length returns how many bytes it adds to a body.
 func (p framePart) Length() int64 {
 	if p.Packed != nil {
 		return p.Packed.Raw

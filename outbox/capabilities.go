@@ -59,7 +59,7 @@ func (k *capabilities) protocol() string {
 	return "unknown"
 }
 
-// encoding is the content coding of the next request.
+// encoding returns the content coding of the next request.
 func (k *capabilities) encoding() encoding {
 	switch {
 	case k.plain || k.noCoding || !k.Extension:
@@ -124,7 +124,7 @@ func (k *capabilities) expire(now time.Time) bool {
 	return true
 }
 
-// rawLimit is the limit of uncompressed bytes in the next request.
+// rawLimit returns the limit of uncompressed bytes in the next request.
 func (k *capabilities) rawLimit() int64 {
 	if k.MaxRaw > 0 {
 		return min(k.MaxRaw, maxRaw)

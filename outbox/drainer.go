@@ -155,7 +155,7 @@ func (d *Drainer) StepBack(code, incarnation string) bool {
 	return true
 }
 
-// lastWriter is what the next request names, with no ledger before Run. The caller holds mu.
+// lastWriter returns what the next request names, with no ledger before Run. The caller holds mu.
 func (d *Drainer) lastWriter() protocol.Writer {
 	if d.inStep != nil {
 		return *d.inStep

@@ -15,8 +15,8 @@ const (
 	soon = 5 * time.Second
 )
 
-// longest is the longest wait between two attempts when a server has failed for so long without a new row: nobody waits
-// for it at once, and each attempt wakes the machine.
+// longest returns the longest wait between two attempts when a server has failed for so long without a new row: nobody
+// waits for it at once, and each attempt wakes the machine.
 func longest(quiet time.Duration) time.Duration {
 	switch {
 	case quiet < 10*time.Minute:

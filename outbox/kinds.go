@@ -45,7 +45,7 @@ func (s Kinds) Names() []string {
 
 func artifactKinds() []Kind { return []Kind{Checkpoints, Documents, Blob} }
 
-// announced is the kind's name in Ccship-Accept.
+// announced returns the kind's name in Ccship-Accept.
 func (k Kind) announced() string {
 	if k == Blob {
 		return "blobs"
@@ -53,7 +53,7 @@ func (k Kind) announced() string {
 	return k.String()
 }
 
-// String is the kind's name, as listings show it.
+// String returns the kind's name, as listings show it.
 func (k Kind) String() string {
 	switch k {
 	case Checkpoints:

@@ -84,7 +84,8 @@ func (r *request) raw() (n int64) {
 	return n
 }
 
-// itemSize is how large the artifacts of a request are, in bytes. A blob counts as a whole, whatever was sent of it.
+// itemSize returns how large the artifacts of a request are, in bytes. A blob counts as a whole, whatever was sent of
+// it.
 func (r *request) itemSize() int64 {
 	if r.kind() == Blob {
 		return r.batches[0].Blob.Size
@@ -92,7 +93,7 @@ func (r *request) itemSize() int64 {
 	return r.raw()
 }
 
-// kind is the kind of the request's batches. A request has at least one.
+// kind returns the kind of the request's batches. A request has at least one.
 func (r *request) kind() Kind { return r.batches[0].Kind }
 
 // head builds the body up to the first entry or item.

@@ -31,7 +31,7 @@ func (s *sender) address(elements ...string) string {
 	return s.dest.URL.JoinPath(append([]string{"api"}, elements...)...).String()
 }
 
-// endpoint is the last path element of the address that batches of a kind go to.
+// endpoint returns the last path element of the address that batches of a kind go to.
 func (k Kind) endpoint() string {
 	if k.artifact() {
 		return k.announced()
@@ -73,7 +73,7 @@ func SameServer(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// timeout is the limit for the answer to a request of raw uncompressed bytes.
+// timeout returns the limit for the answer to a request of raw uncompressed bytes.
 func timeout(raw int64) time.Duration { return 30*time.Second + time.Duration(raw>>20)*time.Second }
 
 // send makes one POST. The reply says what to do next, also after an error.
@@ -138,7 +138,7 @@ func (s *sender) do(ctx context.Context, r *request, c *call) (reply, []byte) {
 	return out, text
 }
 
-// hintOf is what an error says to do next, if it has a method for that.
+// hintOf returns what an error says to do next, if it has a method for that.
 func hintOf(err error) string {
 	var advised interface{ Advice() string }
 	if errors.As(err, &advised) && advised.Advice() != "" {

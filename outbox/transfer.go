@@ -81,7 +81,7 @@ func (w *transfer) withholdRest() {
 	w.pieces, w.splitFirst = nil, false
 }
 
-// firstKind is the kind of the first piece.
+// firstKind returns the kind of the first piece.
 func (w *transfer) firstKind() Kind { return w.pieces[0][0].Kind }
 
 // single reports whether the first piece cannot be split.
@@ -139,7 +139,7 @@ func (w *transfer) deadLetterFirst(c *codecs, r *reply, reason string) {
 	w.progressed = true
 }
 
-// firstLine is the number of a batch's first line.
+// firstLine returns the number of a batch's first line.
 func firstLine(b *Batch, c *codecs) int64 {
 	const head = 64 // bytes: enough for any line_index
 	if text, err := c.First(b.row(), head); err == nil && !b.Kind.artifact() {

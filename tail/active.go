@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// allInterval is how long to wait between two listings of everything. Without events that is as short as its share
+// allInterval returns how long to wait between two listings of everything. Without events that is as short as its share
 // of the time allows, and with them as long as configured.
 func (t *Tailer) allInterval() time.Duration {
 	if !t.polling() {
@@ -17,7 +17,7 @@ func (t *Tailer) allInterval() time.Duration {
 // idleShare limits the time that unprompted listings may take: one part in 2000.
 const idleShare = 2000
 
-// tickInterval is how often the main loop looks what is due: being woken is most of what an idle program costs.
+// tickInterval returns how often the main loop looks what is due: being woken is most of what an idle program costs.
 func (t *Tailer) tickInterval() time.Duration {
 	if t.polling() {
 		return min(t.cfg.ScanActive, t.cfg.PollInterval)
@@ -25,8 +25,8 @@ func (t *Tailer) tickInterval() time.Duration {
 	return t.cfg.ScanActive
 }
 
-// quickLimit is how many quick listings of everything may follow each other. Where the last one took every folder as it
-// was, on the word of the system's events, a thorough one takes its share of the time, but comes once an hour.
+// quickLimit returns how many quick listings of everything may follow each other. Where the last one took every folder
+// as it was, on the word of the system's events, a thorough one takes its share of the time, but comes once an hour.
 func (t *Tailer) quickLimit() int {
 	if t.scan.looked > 0 {
 		return quickRun
@@ -34,8 +34,9 @@ func (t *Tailer) quickLimit() int {
 	return min(max(quickRun, int(idleShare*t.scan.thorough/t.cfg.ScanAll)), 59)
 }
 
-// activeInterval is how long to wait between two listings of the active folders. With events they are only a safety
-// net, and are limited to their share of the time: after an import of ten thousand young files all folders are active.
+// activeInterval returns how long to wait between two listings of the active folders. With events they are only a
+// safety net, and are limited to their share of the time: after an import of ten thousand young files all folders are
+// active.
 func (t *Tailer) activeInterval() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

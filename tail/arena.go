@@ -31,8 +31,8 @@ func (a *arena) Take(n int64) []byte {
 	return b
 }
 
-// size is the size of a new block for n bytes: for a job of a few small files what they need, for an import a whole
-// turn at once.
+// size returns the size of a new block for n bytes: for a job of a few small files what they need, for an import a
+// whole turn at once.
 func (a *arena) size(n int64) int64 {
 	switch {
 	case n >= int64(a.turn)/2:

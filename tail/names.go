@@ -98,8 +98,8 @@ func (d *folder) wants(name string) bool {
 	return ok
 }
 
-// key is what the file is looked up by when it turns up elsewhere. Every prompt history has the same Name and stays
-// where it is, so its path is its key.
+// key returns what the file is looked up by when it turns up elsewhere. Every prompt history has the same Name and
+// stays where it is, so its path is its key.
 func (f *File) key() string {
 	if f.Kind == History {
 		return f.Path

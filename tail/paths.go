@@ -2,7 +2,7 @@ package tail
 
 import "path/filepath"
 
-// cleanPath is the form in which paths are compared.
+// cleanPath returns the form in which paths are compared.
 func cleanPath(p string) string {
 	if abs, err := filepath.Abs(p); err == nil {
 		return abs

@@ -208,7 +208,7 @@ func (t *Tailer) gather(c priority, from lane) []*file {
 	return files
 }
 
-// pending is how many bytes an inspection would read, as far as is known.
+// pending returns how many bytes an inspection would read, as far as is known.
 func (f *file) pending() int64 {
 	k := f.view()
 	return max(0, k.seen.Size-k.Cursor.Offset)

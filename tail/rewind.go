@@ -108,10 +108,10 @@ func readRegion(r io.ReaderAt, c Cursor, a *arena) (prefixRegion, error) {
 	return g, nil
 }
 
-// segment is the bytes from the cursor's Mark on.
+// segment returns the bytes from the cursor's Mark on.
 func (g prefixRegion) segment(c Cursor) []byte { return g.bytes[c.Mark-g.start:] }
 
-// anchor is the up to AnchorSize bytes before the cursor.
+// anchor returns the up to AnchorSize bytes before the cursor.
 func (g prefixRegion) anchor() []byte { return g.bytes[max(0, len(g.bytes)-AnchorSize):] }
 
 // proves reports whether the region is what was read when the cursor was stored.

@@ -349,7 +349,7 @@ func (p *listing) addFolder(d *folder, l level, e *entry) *folder {
 	return s
 }
 
-// since is when, in the Tailer's time, something happened that the file system dates at ns.
+// since returns when, in the Tailer's time, something happened that the file system dates at ns.
 func (t *Tailer) since(ns int64) time.Duration {
 	return t.now() - max(0, t.wall().Sub(time.Unix(0, ns)))
 }

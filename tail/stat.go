@@ -9,8 +9,8 @@ const (
 	fineTick = 100 * time.Millisecond
 )
 
-// settleTime is how old a change time must be before an unchanged one proves unchanged bytes: another write within the
-// same tick of the clock would leave it as it is. A time with a fraction of a millisecond comes from a fine clock.
+// settleTime returns how old a change time must be before an unchanged one proves unchanged bytes: another write within
+// the same tick of the clock would leave it as it is. A time with a fraction of a millisecond comes from a fine clock.
 func (s Stat) settleTime() time.Duration {
 	if ownChangeTime && s.ChangeTime%int64(time.Millisecond) != 0 {
 		return fineTick
@@ -18,5 +18,5 @@ func (s Stat) settleTime() time.Duration {
 	return coarseTick
 }
 
-// age is how long ago the change time is.
+// age returns how long ago the change time is.
 func (s Stat) age() time.Duration { return time.Since(time.Unix(0, s.ChangeTime)) }

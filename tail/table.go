@@ -40,7 +40,7 @@ func newFile(tr *Tracked, seen Stat) *file {
 	return f
 }
 
-// key is where the file is in table.byKey.
+// key returns where the file is in table.byKey.
 func (f *file) key() uint64 {
 	k := f.view()
 	return hashOf([]byte(k.File.key()))
@@ -187,7 +187,7 @@ func (tb *table) drop(f *file) {
 	}
 }
 
-// named are the remembered files of a key.
+// named returns the remembered files of a key.
 func (tb *table) named(key string) iter.Seq2[*file, facts] {
 	return func(yield func(*file, facts) bool) {
 		for f := tb.byKey[hashOf([]byte(key))]; f != nil; f = f.next {
@@ -198,7 +198,7 @@ func (tb *table) named(key string) iter.Seq2[*file, facts] {
 	}
 }
 
-// freeCopy is the lowest Copy that no remembered file of the key has.
+// freeCopy returns the lowest Copy that no remembered file of the key has.
 func (tb *table) freeCopy(key string) int {
 	for n := 1; ; n++ {
 		taken := false

@@ -44,7 +44,7 @@ type File struct {
 	Stat Stat
 }
 
-// RelPath is the path below the root, with slashes. A file that lies elsewhere has its name only.
+// RelPath returns the path below the root, with slashes. A file that lies elsewhere has its name only.
 func (f File) RelPath() string {
 	rel, err := filepath.Rel(f.Root, f.Path)
 	if err != nil || strings.HasPrefix(rel, "..") {
@@ -53,7 +53,7 @@ func (f File) RelPath() string {
 	return filepath.ToSlash(rel)
 }
 
-// ProjectFolder is the folder that holds the session's main transcript.
+// ProjectFolder returns the folder that holds the session's main transcript.
 func (f File) ProjectFolder() string {
 	dir := filepath.Dir(f.Path)
 	session, _, below := strings.Cut(f.Name, "/")

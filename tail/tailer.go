@@ -73,7 +73,7 @@ func New(cfg Config, cursors Cursors, sink Sink) *Tailer {
 	return t
 }
 
-// now is the time since the Tailer was made, never 0.
+// now returns the time since the Tailer was made, never 0.
 func (t *Tailer) now() time.Duration { return time.Since(t.started) + 1 }
 
 // Run follows the transcripts until ctx is done, and returns nil when everything it started has ended. Call it once. It
@@ -261,7 +261,7 @@ func (t *Tailer) rereadLocked(ids []FileID) {
 	}
 }
 
-// retry is how long to wait after n failures in a row: 100 ms, doubling up to 5 s.
+// retry returns how long to wait after n failures in a row: 100 ms, doubling up to 5 s.
 func retry(n int32) time.Duration {
 	return min(100*time.Millisecond<<min(max(n-1, 0), 6), 5*time.Second)
 }

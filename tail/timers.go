@@ -28,7 +28,7 @@ func (a *timers[T]) Pop() any {
 	return x
 }
 
-// Len is how many timers there are.
+// Len returns how many timers there are.
 func (a *schedule[T]) Len() int { return len(a.all) }
 
 // Add adds a timer.

@@ -12,8 +12,8 @@ const markGap = 64 << 10
 // digest is a hash under way.
 type digest = xxhash.Digest
 
-// hashOf is the hash of everything in this package. No bytes have the hash 0, so that the zero Cursor is the start of
-// every file.
+// hashOf returns the hash of everything in this package. No bytes have the hash 0, so that the zero Cursor is the start
+// of every file.
 func hashOf(b []byte) uint64 {
 	if len(b) == 0 {
 		return 0
@@ -67,7 +67,7 @@ func (w *prefixWalker) Add(lines []byte) {
 // Marks returns the Marks that were placed.
 func (w *prefixWalker) Marks() []Mark { return w.marks }
 
-// Open is the hash of the bytes since the last Mark.
+// Open returns the hash of the bytes since the last Mark.
 func (w *prefixWalker) Open() digest { return w.open }
 
 // Leap goes over one line that ends at end and places a Mark behind it. open is the hash of what follows the last Mark,
@@ -85,7 +85,7 @@ func (w *prefixWalker) place() {
 	w.open.Reset()
 }
 
-// Cursor is where the Walker stands; the Anchor is the caller's to fill in.
+// Cursor returns where the Walker stands; the Anchor is the caller's to fill in.
 func (w *prefixWalker) Cursor(generation uint32) Cursor {
 	c := Cursor{Offset: w.offset, Line: w.line, Generation: generation, Mark: w.mark}
 	if w.offset > w.mark {
@@ -94,7 +94,7 @@ func (w *prefixWalker) Cursor(generation uint32) Cursor {
 	return c
 }
 
-// firstOver is where the first line longer than limit begins, or -1.
+// firstOver returns where the first line longer than limit begins, or -1.
 func firstOver(lines []byte, limit int64) int {
 	if !overCap(int64(len(lines)), limit) {
 		return -1
@@ -112,7 +112,7 @@ func firstOver(lines []byte, limit int64) int {
 	return -1
 }
 
-// anchorOf is the Anchor of a cursor before which lie the bytes of before and then of lines.
+// anchorOf returns the Anchor of a cursor before which lie the bytes of before and then of lines.
 func anchorOf(before, lines []byte) uint64 {
 	if len(lines) >= AnchorSize {
 		return hashOf(lines[len(lines)-AnchorSize:])

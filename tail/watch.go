@@ -201,7 +201,7 @@ func (p *listing) sound(d *folder, resting bool) bool {
 	return true
 }
 
-// project is the project folder that a folder belongs to.
+// project returns the project folder that a folder belongs to.
 func (d *folder) project() *folder {
 	for d.level != projectLevel && d.parent != nil {
 		d = d.parent

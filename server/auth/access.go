@@ -121,7 +121,7 @@ func (a *Access) LoginWithTicket(ctx context.Context, remote, ticket string) (to
 	return a.add(ctx, l)
 }
 
-// loginHash is what the store keeps of a login's token.
+// loginHash returns what the store keeps of a login's token.
 func (a *Access) loginHash(token string) [32]byte { return sha256.Sum256([]byte(a.Run + token)) }
 
 func (a *Access) add(ctx context.Context, l server.Login) (string, server.Login, error) {
@@ -179,7 +179,7 @@ func (a *Access) NewTicket(ctx context.Context, user server.User, key int64, ttl
 	return ticket, nil
 }
 
-// Remote is the source of a request, for counting guesses: the address of the connection, or, if that is one of
+// Remote returns the source of a request, for counting guesses: the address of the connection, or, if that is one of
 // Proxies, the last address in X-Forwarded-For that is not one of them. An IPv6 network of 64 bits counts as one
 // source.
 func (a *Access) Remote(r *http.Request) string {

@@ -50,7 +50,7 @@ func (b *bucket) leak(every time.Duration, now time.Time) {
 	}
 }
 
-// wait is how long a full bucket stays full.
+// wait returns how long a full bucket stays full.
 func (b *bucket) wait(burst float64, every time.Duration) time.Duration {
 	return time.Duration((b.failures - burst + 1) * float64(every))
 }

@@ -30,7 +30,7 @@ func ParseProxies(list string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// peerAddr is the other end of the connection; the zero Addr when that is no IP address.
+// peerAddr returns the other end of the connection; the zero Addr when that is no IP address.
 func peerAddr(r *http.Request) netip.Addr {
 	ap, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -58,7 +58,7 @@ func clientAddr(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	return addr
 }
 
-// remoteName is one name for all addresses between which a client can easily switch.
+// remoteName returns one name for all addresses between which a client can easily switch.
 func remoteName(addr netip.Addr) string {
 	if addr.Is6() {
 		if p, err := addr.Prefix(64); err == nil {

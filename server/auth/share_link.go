@@ -25,10 +25,10 @@ const (
 	sharePath = "/s/"
 )
 
-// ShareURL is the address of a shared session, below base.
+// ShareURL returns the address of a shared session, below base.
 func ShareURL(base, secret string) string { return strings.TrimRight(base, "/") + sharePath + secret }
 
-// LoggedPath is the path of a request without the secret of a link to a session.
+// LoggedPath returns the path of a request without the secret of a link to a session.
 func LoggedPath(path string) string {
 	before, rest, found := strings.Cut(path, sharePath)
 	if !found {

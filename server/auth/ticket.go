@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TicketURL is the address that a one-time link leads to, below base.
+// TicketURL returns the address that a one-time link leads to, below base.
 func TicketURL(base, ticket string) string {
 	return strings.TrimRight(base, "/") + "/login?ticket=" + url.QueryEscape(ticket)
 }

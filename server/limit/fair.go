@@ -67,7 +67,7 @@ func (p *placed) Close() error {
 
 func atOnce() int { return max(2, runtime.GOMAXPROCS(0)/2) }
 
-// PerUser is how many questions of one user run at once.
+// PerUser returns how many questions of one user run at once.
 func PerUser() int { return max(1, atOnce()/2) }
 
 // Search implements server.Searcher.

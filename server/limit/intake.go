@@ -37,7 +37,7 @@ type BusyError struct {
 func (b *BusyError) Error() string { return b.refusal.Error() }
 func (b *BusyError) Unwrap() error { return b.refusal }
 
-// Seconds is when to try again.
+// Seconds returns when to try again.
 func (b *BusyError) Seconds() int { return b.seconds }
 
 // Intake is the queue before lines are read into memory. It bounds how many requests are worked on and how many bytes
@@ -116,7 +116,7 @@ func (i *Intake) Enter(r *http.Request, user int64, patience time.Duration) (*Pa
 	return nil, err
 }
 
-// charge is how many bytes a request's body may take. A body beyond smallBody waits for a token of its own.
+// charge returns how many bytes a request's body may take. A body beyond smallBody waits for a token of its own.
 func (i *Intake) charge(r *http.Request) int64 {
 	n := r.ContentLength
 	switch {
@@ -165,8 +165,8 @@ func (i *Intake) letIn() {
 	}
 }
 
-// next is whose turn it is among those of a kind whose users may have more: the first one of the user who follows, in
-// the order of the queue, the one who was last. An import has to wait while imports have half of everything.
+// next returns whose turn it is among those of a kind whose users may have more: the first one of the user who follows,
+// in the order of the queue, the one who was last. An import has to wait while imports have half of everything.
 func (i *Intake) next(kind int) *Pass {
 	var chosen *Pass
 	for _, p := range i.waiting[kind] {
@@ -253,7 +253,7 @@ type IntakeState struct {
 	Imports  int   // imports that wait
 }
 
-// State is how full it is.
+// State returns how full it is.
 func (i *Intake) State() IntakeState {
 	i.mu.Lock()
 	defer i.mu.Unlock()

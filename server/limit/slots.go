@@ -96,5 +96,5 @@ func (s *Slots) leave(user int64, own *userSlots) {
 	}
 }
 
-// Busy is how many slots are in use.
+// Busy returns how many slots are in use.
 func (s *Slots) Busy() int { return len(s.all) }

@@ -47,7 +47,7 @@ func (v *Viewer) open(ctx context.Context, who server.Login, s thread.Stream,
 	return fn(snap, view)
 }
 
-// session is the session of a stream, which must have the generation that the stream names.
+// session returns the session of a stream, which must have the generation that the stream names.
 func (v *Viewer) session(ctx context.Context, who server.Login, s thread.Stream) (x server.Session, err error) {
 	err = v.open(ctx, who, s, func(snap server.Snapshot, _ server.View) error {
 		x = snap.Session()
@@ -56,7 +56,7 @@ func (v *Viewer) session(ctx context.Context, who server.Login, s thread.Stream)
 	return x, err
 }
 
-// ownerOf is whose session a listing that names one is about: the address says it, or there is only one.
+// ownerOf returns whose session a listing that names one is about: the address says it, or there is only one.
 func (v *Viewer) ownerOf(r *http.Request, who server.Login) (int64, error) {
 	q := r.URL.Query()
 	ref := server.Ref{SessionID: q.Get("session"), Owner: page.Number(q.Get(thread.UserParam), 0)}

@@ -69,7 +69,7 @@ func (p *sharePages) Route(mux *http.ServeMux) {
 	}
 }
 
-// Routes are the pages on which users make and end links.
+// Routes returns the pages on which users make and end links.
 func (p *sharePages) Routes() map[string]page.Handler {
 	return map[string]page.Handler{
 		"GET /sessions/{id}/share":  p.ofSession,

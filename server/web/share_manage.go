@@ -38,7 +38,7 @@ func (p *sharePages) ofSession(w http.ResponseWriter, r *http.Request, who serve
 	return p.links(w, r, who, "")
 }
 
-// stream is what the address of a session names, for its reader.
+// stream returns what the address of a session names, for its reader.
 func (p *sharePages) stream(r *http.Request, who server.Login) (thread.Stream, server.Address, error) {
 	s := parseStream(r)
 	at, err := p.store.Resolve(r.Context(), server.ScopeOf(who.User), s.Ref())

@@ -29,10 +29,10 @@ type pair struct{ gram, doc uint32 }
 // cache.
 const seenBits = 12
 
-// Docs is how many docs there are.
+// Docs returns how many docs there are.
 func (b *builder) Docs() int { return len(b.docs) }
 
-// Last is the newest of the docs, to be changed in place; nil without any.
+// Last returns the newest of the docs, to be changed in place; nil without any.
 func (b *builder) Last() *doc {
 	if len(b.docs) == 0 {
 		return nil

@@ -21,7 +21,7 @@ type cursor struct {
 	doc   *doc // the next candidate; nil before open
 }
 
-// newestNext is the time that the next candidate has, or no later one.
+// newestNext returns the time that the next candidate has, or no later one.
 func (c *cursor) newestNext() int64 {
 	if c.doc != nil {
 		return c.doc.Newest()
@@ -114,7 +114,7 @@ func (s *search) withAll(ctx context.Context, c *cursor) error {
 	return nil
 }
 
-// listsOf are the docs of a segment that have each of some grams.
+// listsOf returns the docs of a segment that have each of some grams.
 func (s *search) listsOf(ctx context.Context, c *cursor, keys []key) (map[key][]uint32, error) {
 	pages, err := s.pagesOf(ctx, c, keys)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *search) listsOf(ctx context.Context, c *cursor, keys []key) (map[key][]
 	return lists, nil
 }
 
-// pagesOf are the pages that have grams, if the segment has them.
+// pagesOf returns the pages that have grams, if the segment has them.
 func (s *search) pagesOf(ctx context.Context, c *cursor, keys []key) ([]page, error) {
 	if c.small != nil {
 		return slices.DeleteFunc(slices.Clone(c.small), func(p page) bool { return p.Part != gramPage }), nil

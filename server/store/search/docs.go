@@ -26,13 +26,13 @@ type carried struct {
 	Text string
 }
 
-// First is the doc's first line.
+// First returns the doc's first line.
 func (d *doc) First() int64 { return d.Lines[0].Index }
 
-// Last is the doc's last line.
+// Last returns the doc's last line.
 func (d *doc) Last() int64 { return d.Lines[len(d.Lines)-1].Index }
 
-// Newest is the time of the newest line.
+// Newest returns the time of the newest line.
 func (d *doc) Newest() int64 {
 	at := int64(math.MinInt64)
 	for _, l := range d.Lines {
@@ -41,7 +41,7 @@ func (d *doc) Newest() int64 {
 	return at
 }
 
-// Oldest is the time of the oldest line.
+// Oldest returns the time of the oldest line.
 func (d *doc) Oldest() int64 {
 	at := int64(math.MaxInt64)
 	for _, l := range d.Lines {

@@ -62,7 +62,7 @@ func merge(sources []source, to *writer) error {
 	}
 }
 
-// lowest is the gram that comes next; false when all are read.
+// lowest returns the gram that comes next; false when all are read.
 func lowest(sources []source) (key key, some bool) {
 	for i := range sources {
 		if s := &sources[i]; !s.done && (!some || s.key < key) {
@@ -110,7 +110,7 @@ func (s *source) advance() error {
 	}
 }
 
-// joined are the docs that are kept, in their new order; the sources get the new numbers.
+// joined returns the docs that are kept, in their new order; the sources get the new numbers.
 func joined(sources []source) []doc {
 	type place struct{ source, doc int }
 	var kept []place

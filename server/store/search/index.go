@@ -67,7 +67,7 @@ const (
 // kinds are all kinds of texts; their positions are bits of a doc.
 var kinds = append(server.TextKinds(), server.PlaceKinds()...)
 
-// bitsOf are the bits of kinds; of names that are none, none.
+// bitsOf returns the bits of kinds; of names that are none, none.
 func bitsOf(names []string) (bits uint32) {
 	for _, n := range names {
 		if i := slices.Index(kinds, n); i >= 0 {

@@ -86,7 +86,7 @@ func Reset(ctx context.Context, d sqlstore.Dialect) error {
 	return nil
 }
 
-// nextJob is what to do next; nil: nothing, or another process does something.
+// nextJob returns what to do next; nil: nothing, or another process does something.
 func (x *Index) nextJob(ctx context.Context, owner int64) (j *job, err error) {
 	err = x.db.Read(ctx, func(d sqlstore.Dialect) error {
 		j, err = x.chooseJob(ctx, d, owner)
@@ -226,7 +226,7 @@ WHERE owner = ? AND id = ? AND level = ?`, level, o.docs, o.newest, o.oldest, o.
 	return err
 }
 
-// sourcesOf are the segments of a job, their docs or their turns, without those that count no more.
+// sourcesOf returns the segments of a job, their docs or their turns, without those that count no more.
 func sourcesOf(ctx context.Context, d sqlstore.Dialect, j *job, part int) ([]source, error) {
 	streams := map[int64]*stream{}
 	var out []source
@@ -277,7 +277,7 @@ LEFT JOIN folds p ON p.owner = s.owner AND p.stream = s.id WHERE s.id IN (`+sqls
 	return nil
 }
 
-// docsOf are all docs of a segment, or all turns.
+// docsOf returns all docs of a segment, or all turns.
 func docsOf(ctx context.Context, d sqlstore.Dialect, s segment, part int) (out []doc, err error) {
 	p := &pages{d: d, of: s, part: docPage + part}
 	for {

@@ -141,7 +141,7 @@ func (r *reader) int() int64 {
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-// upTo is a number that is at most limit.
+// upTo returns a number that is at most limit.
 func (r *reader) upTo(limit uint64) int {
 	v := r.uint()
 	if v > limit {

@@ -21,12 +21,12 @@ func compare(a, b place) int {
 		cmp.Compare(a.generation, b.generation), cmp.Compare(a.line, b.line), cmp.Compare(a.kind, b.kind))
 }
 
-// String is the After of the page that follows the one ending there.
+// String returns the After of the page that follows the one ending there.
 func (p place) String() string {
 	return fmt.Sprintf("%d.%d.%d.%d.%d.%s", p.time, p.stream, p.epoch, p.generation, p.line, p.kind)
 }
 
-// timePlace is the After of a page that begins with all that has a time.
+// timePlace returns the After of a page that begins with all that has a time.
 func timePlace(at int64) string { return "t" + strconv.FormatInt(at, 10) }
 
 // parsePlace reads an After; nil for the first page.

@@ -91,7 +91,7 @@ func rarity(k key) int {
 	return sum
 }
 
-// both are the docs of two ascending lists, in the first.
+// both returns the docs of two ascending lists, in the first.
 func both(a, b []uint32) []uint32 {
 	out := a[:0]
 	for i, k := 0, 0; i < len(a) && k < len(b); {

@@ -199,7 +199,7 @@ func distinctCopies(list []*group) []*group {
 	return out
 }
 
-// missing are the words that the best session lacks, unless another has all.
+// missing returns the words that the best session lacks, unless another has all.
 func (r *ranking) missing(list []*group) []string {
 	for _, g := range list {
 		if !slices.Contains(g.have, false) {

@@ -84,7 +84,7 @@ func (r *ranking) plans(must []int) (out [][]string) {
 	return out
 }
 
-// needles are texts that everything has that the alternative finds.
+// needles returns texts that everything has that the alternative finds.
 func (a *alternative) needles() []string {
 	switch {
 	case a.regexp != nil:
@@ -99,7 +99,7 @@ func (a *alternative) needles() []string {
 	return a.stems
 }
 
-// literals are texts that everything has that an expression matches.
+// literals returns texts that everything has that an expression matches.
 func literals(re *syntax.Regexp) (out []string) {
 	switch re.Op {
 	case syntax.OpLiteral:

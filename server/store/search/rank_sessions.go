@@ -201,7 +201,7 @@ func (r *ranking) loadEpochs(ctx context.Context, list []*info) error {
 
 func (x *info) key() groupKey { return groupKey{x.owner, x.machine, cmp.Or(x.parent, x.session)} }
 
-// groupOf is the session of a stream.
+// groupOf returns the session of a stream.
 func (r *ranking) groupOf(x *info) *group {
 	key := x.key()
 	g := r.groups[key]

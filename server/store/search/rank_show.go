@@ -52,7 +52,7 @@ func (r *ranking) show(ctx context.Context, list []*group) (ids []int64, err err
 	return slices.Compact(ids), nil
 }
 
-// bestLines are the best of what was found in a session: what the newest view shows before what a rewind took out.
+// bestLines returns the best of what was found in a session: what the newest view shows before what a rewind took out.
 func (r *ranking) bestLines(lines []hit) []hit {
 	slices.SortStableFunc(lines, func(a, b hit) int {
 		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.weight(), a.weight()), compare(b.place, a.place))
@@ -118,7 +118,7 @@ func (r *ranking) showDoc(ctx context.Context, g *group, x *info, d *doc, good b
 	return near, used, err
 }
 
-// hit is a text that has words; nil if it has none.
+// hit returns a text that has words; nil if it has none.
 func (r *ranking) hit(d *doc, index int64, text *server.Text) (*hit, float64) {
 	if bitsOf([]string{text.Kind})&r.kindBits() == 0 {
 		return nil, 0
@@ -154,7 +154,8 @@ func (r *ranking) hit(d *doc, index int64, text *server.Text) (*hit, float64) {
 // spot is where a word stands in a text: how many words are before it.
 type spot struct{ n, term int }
 
-// nearness is how much of the shortest stretch that has all words they are themselves: 1 if they stand side by side.
+// nearness returns how much of the shortest stretch that has all words they are themselves: 1 if they stand side by
+// side.
 func nearness(places []spot) float64 {
 	count, kinds, best := map[int]int{}, 0, math.MaxInt
 	for _, p := range places {
@@ -174,7 +175,7 @@ func nearness(places []spot) float64 {
 	return float64(kinds) / float64(max(best, kinds))
 }
 
-// kindBits are the kinds that are shown.
+// kindBits returns the kinds that are shown.
 func (r *ranking) kindBits() uint32 {
 	if len(r.kinds) > 0 {
 		return bitsOf(r.kinds)
@@ -182,7 +183,7 @@ func (r *ranking) kindBits() uint32 {
 	return bitsOf(server.TextKinds())
 }
 
-// timeOf is the time of a line of a turn, or of the last one before it that is known.
+// timeOf returns the time of a line of a turn, or of the last one before it that is known.
 func (d *doc) timeOf(index int64) int64 {
 	at := d.Lines[0].Time
 	for _, l := range d.Lines {
@@ -193,7 +194,7 @@ func (d *doc) timeOf(index int64) int64 {
 	return at
 }
 
-// marked are the words of a text that are looked for, as they stand there.
+// marked returns the words of a text that are looked for, as they stand there.
 func (r *ranking) marked(text string) (list []string) {
 	r.has(text, func(_, i int, word []byte) { list = append(list, string(word)) })
 	for _, c := range r.clauses {

@@ -234,7 +234,7 @@ func (r *ranking) readSegment(ctx context.Context, s *segment) error {
 	return r.readTurns(ctx, s, small, at)
 }
 
-// wordPages are the pages that may have the words.
+// wordPages returns the pages that may have the words.
 func (r *ranking) wordPages(ctx context.Context, s *segment, small []page) ([]page, error) {
 	if small != nil {
 		return slices.DeleteFunc(slices.Clone(small), func(p page) bool { return p.Part != gramPage+turnParts }), nil

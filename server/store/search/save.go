@@ -217,7 +217,7 @@ func readRounds(ctx context.Context, d sqlstore.Dialect, p *Prepared) (map[int64
 var selectRounds = `SELECT id, round FROM streams WHERE owner = ? AND id IN (` +
 	strings.TrimSuffix(strings.Repeat("?, ", roundsAtOnce), ", ") + `)`
 
-// newID is the id of a new segment: newer ones have higher ids, and no two processes make the same.
+// newID returns the id of a new segment: newer ones have higher ids, and no two processes make the same.
 func newID() int64 { return time.Now().UnixMilli()<<20 | rand.Int64N(1<<20) }
 
 // segment is a row of gram_segments.
@@ -274,7 +274,7 @@ func levelOf(bytes int64) (level int64) {
 	return level
 }
 
-// packed are pages as one value.
+// packed returns pages as one value.
 func packed(pages []page) (out []byte) {
 	for _, p := range pages {
 		out = append(out, byte(p.Part))

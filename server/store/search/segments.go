@@ -63,7 +63,7 @@ func (s *search) list(ctx context.Context, x *segments, f sqlstore.Filter, order
 		})
 }
 
-// top is the cursor whose next candidate may be the newest; nil when there is none.
+// top returns the cursor whose next candidate may be the newest; nil when there is none.
 func (s *search) top(ctx context.Context, x *segments) (*cursor, error) {
 	for x.everyone && (len(x.cursors) == 0 || x.cursors[0].newestNext() < x.below) {
 		var f sqlstore.Filter
@@ -85,7 +85,7 @@ func (s *search) top(ctx context.Context, x *segments) (*cursor, error) {
 	return x.cursors[0], nil
 }
 
-// owners are whose segments are read; false: nobody's.
+// owners returns whose segments are read; false: nobody's.
 func (s *search) owners(ctx context.Context) (list []int64, some bool, err error) {
 	ask := func(query string, args ...any) error {
 		return s.d.Query(ctx, query, args, func(row sqlstore.Scanner) error {

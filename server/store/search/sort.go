@@ -19,10 +19,10 @@ const (
 	digits    = 6
 )
 
-// digit is a part of a key: 0 the lowest.
+// digit returns a part of a key: 0 the lowest.
 func digit(k key, n int) key { return k >> (n/2*runeBits + n%2*digitBits) & (1<<(digitBits-n%2) - 1) }
 
-// sorted are grams in the order of their keys, digit by digit: each is another.
+// sorted returns grams in the order of their keys, digit by digit: each is another.
 func sorted(grams []key) []placed {
 	out := make([]placed, len(grams))
 	for i, k := range grams {

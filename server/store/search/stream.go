@@ -46,7 +46,7 @@ func (s *stream) counts(d *doc, line int64) bool {
 	return line >= p.Line
 }
 
-// epochOf is the name of a doc's epoch; false when it is not there any more.
+// epochOf returns the name of a doc's epoch; false when it is not there any more.
 func (s *stream) epochOf(d *doc) (string, bool) {
 	i := slices.IndexFunc(s.epochs, func(e epoch) bool { return e.id == d.Epoch })
 	if i < 0 {
@@ -68,7 +68,7 @@ func (s *stream) shows(d *doc, line int64) bool {
 	return true
 }
 
-// stream is one that the query chooses, nil for others.
+// stream returns one that the query chooses, nil for others.
 func (s *search) stream(ctx context.Context, id int64) (*stream, error) {
 	if x, known := s.streams[id]; known {
 		return x, nil
