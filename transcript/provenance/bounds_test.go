@@ -72,7 +72,7 @@ func TestDecideIsBounded(t *testing.T) {
 		}
 		list = append(list, Candidate{Session: i, Edit: Edit{Path: "/w/a.go", At: noon.Add(time.Duration(i) * time.Second), Sums: sums}})
 	}
-	list = append(list, Candidate{Session: 7, Edit: Edit{Path: "/w/a.go", At: noon, Sums: []Sum{telling}}})
+	list = append(list, Candidate{Session: 2000, Edit: Edit{Path: "/w/a.go", At: noon, Sums: []Sum{telling}}})
 	d := Decide(Commit{At: noon.Add(time.Hour), Files: []File{f}}, [][]Candidate{list})
 	if d.Added != 40_000 || d.NotProven[ByHand] != 20_000 {
 		t.Errorf("%d lines, not proven %v", d.Added, d.NotProven)

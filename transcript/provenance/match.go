@@ -72,9 +72,9 @@ type Match struct {
 func Name(file string) string { return strings.ToLower(path.Base(slashes(file))) }
 
 // Attribute finds the edit that each line of a file comes from: the last one before the commit that added its text to
-// that file. A plain line needs a neighbour from the same edit, or all of the file's lines are of one session.
+// that file. A plain line needs a neighbour from the same session, or all of the file's lines are of one.
 func Attribute(f File, list []Candidate, before time.Time) []Match {
-	m := matcher{file: f, list: list, wanted: map[Key]bool{}, where: map[Key][]place{}, of: map[Key]map[int]place{},
+	m := matcher{file: f, list: list, wanted: map[Key]bool{}, where: map[Key][]place{}, free: map[Key]*free{},
 		out: make([]Match, len(f.Lines))}
 	m.index(before)
 	for i := range m.out {
@@ -91,8 +91,10 @@ func Attribute(f File, list []Candidate, before time.Time) []Match {
 		m.together()
 	}
 	proven := slices.Clone(m.out)
-	for i := range f.Lines {
-		m.join(i, proven)
+	for _, far := range []int{1, maxNear} {
+		for i := range f.Lines {
+			m.join(i, proven, far)
+		}
 	}
 	return m.out
 }
@@ -100,12 +102,40 @@ func Attribute(f File, list []Candidate, before time.Time) []Match {
 // place is a line of a candidate.
 type place struct{ candidate, at int }
 
+// free are the places of a text that no line is joined to.
+type free struct {
+	places     map[int][]int // of candidates
+	candidates map[int][]int // of sessions, in the order of time
+}
+
+// next takes a place of a candidate, or with others set of any edit of its session; at is -1 when there is none.
+func (f *free) next(list []Candidate, candidate int, others bool) place {
+	session := list[candidate].Session
+	all := f.candidates[session]
+	if len(all) == 0 {
+		return place{candidate, -1}
+	}
+	left := f.places[candidate]
+	for len(left) == 0 && others && len(all) > 0 {
+		candidate = all[len(all)-1]
+		if left = f.places[candidate]; len(left) == 0 {
+			all = all[:len(all)-1]
+			f.candidates[session] = all
+		}
+	}
+	if len(left) == 0 {
+		return place{candidate, -1}
+	}
+	f.places[candidate] = left[1:]
+	return place{candidate, left[0]}
+}
+
 type matcher struct {
 	file   File
 	list   []Candidate
 	wanted map[Key]bool    // what the file's lines are
 	where  map[Key][]place // in the order of time
-	of     map[Key]map[int]place
+	free   map[Key]*free
 	out    []Match
 }
 
@@ -214,20 +244,21 @@ const maxGap = 2
 // maxNear is how many lines on each side of a plain line are looked at.
 const maxNear = 1000
 
-// join gives a plain line to the edit of the nearest proven line around it that has it too.
-func (m *matcher) join(i int, proven []Match) {
+// join gives a plain line to the session of the nearest proven line around it, up to far lines away, that added it too,
+// and no more often than it did.
+func (m *matcher) join(i int, proven []Match, far int) {
 	if m.out[i].Candidate >= 0 {
 		return
 	}
-	places := m.placesOf(m.file.Lines[i].Sum.Key())
+	left := m.freeOf(m.file.Lines[i].Sum.Key())
 	up, down := i, i
-	for far := 0; far < maxNear && len(places) > 0 && (up >= 0 || down < len(proven)); far++ {
+	for ; far > 0 && len(left.places) > 0 && (up >= 0 || down < len(proven)); far-- {
 		up, down = m.next(up, -1), m.next(down, +1)
 		for _, n := range []int{up, down} {
 			if n < 0 || n >= len(proven) || proven[n].Candidate < 0 {
 				continue
 			}
-			if p, ok := places[proven[n].Candidate]; ok {
+			if p := left.next(m.list, proven[n].Candidate, m.file.Lines[i].Plain); p.at >= 0 {
 				m.take(i, p)
 				return
 			}
@@ -235,18 +266,20 @@ func (m *matcher) join(i int, proven []Match) {
 	}
 }
 
-// placesOf are the first places of a line by candidate.
-func (m *matcher) placesOf(k Key) map[int]place {
-	if out, known := m.of[k]; known {
-		return out
-	}
-	out := map[int]place{}
-	for _, p := range m.where[k] {
-		if _, known := out[p.candidate]; !known {
-			out[p.candidate] = p
+// freeOf are the places of a text.
+func (m *matcher) freeOf(k Key) *free {
+	out := m.free[k]
+	if out == nil {
+		out = &free{map[int][]int{}, map[int][]int{}}
+		for _, p := range m.where[k] {
+			if out.places[p.candidate] == nil {
+				session := m.list[p.candidate].Session
+				out.candidates[session] = append(out.candidates[session], p.candidate)
+			}
+			out.places[p.candidate] = append(out.places[p.candidate], p.at)
 		}
+		m.free[k] = out
 	}
-	m.of[k] = out
 	return out
 }
 

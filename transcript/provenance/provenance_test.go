@@ -220,6 +220,10 @@ func TestDecide(t *testing.T) {
 	}{
 		"both lines and the brace": {file: File{Paths: []string{"shop/cart.go"}, Lines: added(a, b, "}")},
 			list: []Candidate{edit(1, 1, "/home/kim/shop/cart.go", a, b, "}")}, want: "1:3 map[]"},
+		"a brace behind another one's line": {file: File{Paths: []string{"cart.go"}, Lines: added(a, b, "}", "func taxes(c Cart) int {", "}")},
+			list: []Candidate{edit(1, 1, "/k/cart.go", a, b, "}")}, want: "1:3 map[by_hand:2]"},
+		"a brace of an earlier edit": {file: File{Paths: []string{"cart.go"}, Lines: added(a, "}")},
+			list: []Candidate{edit(1, 1, "/k/cart.go", a, "}"), edit(1, 2, "/k/cart.go", a)}, want: "1:2 map[]"},
 		"a brace alone": {file: File{Paths: []string{"cart.go"}, Lines: added("}")},
 			list: []Candidate{edit(1, 1, "/k/cart.go", "}")}, want: "map[by_hand:1]"},
 		"the last session": {file: File{Paths: []string{"cart.go"}, Lines: added(a)},
