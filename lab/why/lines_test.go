@@ -17,15 +17,15 @@ import (
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
-// introduction is when a session first put a line into a file with a name.
+// introduction is a line that a session put into a file with a name.
 type introduction struct{ session, name, text string }
 
 // verbatim knows which lines edits of sessions introduced, by a reading of its own: in the new text of an edit, and not in
-// its old one.
+// its old one, and how many times.
 type verbatim struct {
 	folder string
 	read   map[string]bool
-	at     map[introduction]time.Time
+	at     map[introduction][]time.Time
 
 	lines, right int
 	wrong        int
@@ -34,7 +34,7 @@ type verbatim struct {
 }
 
 func newVerbatim(folder string) *verbatim {
-	return &verbatim{folder: folder, read: map[string]bool{}, at: map[introduction]time.Time{}, missed: map[string]int{}}
+	return &verbatim{folder: folder, read: map[string]bool{}, at: map[introduction][]time.Time{}, missed: map[string]int{}}
 }
 
 // session reads a transcript.
@@ -93,14 +93,14 @@ func (v *verbatim) session(t *testing.T, id string) {
 }
 
 func (v *verbatim) add(session, file, before, after string, at time.Time) {
-	had := map[string]bool{}
+	had := map[string]int{}
 	for _, l := range strings.Split(before, "\n") {
-		had[l] = true
+		had[l]++
 	}
 	for _, l := range strings.Split(after, "\n") {
-		k := introduction{session, path.Base(file), l}
-		if first, known := v.at[k]; !had[l] && (!known || at.Before(first)) {
-			v.at[k] = at
+		if had[l]--; had[l] < 0 {
+			k := introduction{session, path.Base(file), l}
+			v.at[k] = append(v.at[k], at)
 		}
 	}
 }
@@ -123,30 +123,47 @@ func (v *verbatim) judge(t *testing.T, repo string, c provenance.Commit, a prove
 	}
 	for _, f := range c.Files {
 		text := strings.Split(gitIn(t, repo, "show", c.Name+":"+f.Paths[0]), "\n")
+		alike := map[string][]provenance.Added{}
 		for _, l := range f.Lines {
-			line := text[l.Number-1]
-			if !slices.ContainsFunc(want, func(s string) bool {
-				at, is := v.at[introduction{s, path.Base(f.Paths[0]), line}]
-				return is && !at.After(c.At)
-			}) {
-				continue
+			alike[text[l.Number-1]] = append(alike[text[l.Number-1]], l)
+		}
+		for line, list := range alike {
+			times := 0 // that edits of the commit's sessions introduced it
+			for _, s := range want {
+				for _, at := range v.at[introduction{s, path.Base(f.Paths[0]), line}] {
+					if !at.After(c.At) {
+						times++
+					}
+				}
 			}
-			v.lines++
-			x := said[fmt.Sprint(f.Paths[0], ":", l.Number)]
-			switch {
-			case slices.Contains(want, x.SessionID):
-				v.right++
-				continue
-			case x.SessionID != "":
-				v.wrong++
-			default:
-				v.missed[cmp.Or(x.Reason, "no answer")+plainly(l.Plain)]++
-			}
-			if each {
-				t.Logf("line: %s %s:%d %s %s%s: %.80q", c.Name[:9], f.Paths[0], l.Number, cmp.Or(x.SessionID, "nobody"), x.Reason, plainly(l.Plain), line)
+			slices.SortStableFunc(list, func(a, b provenance.Added) int { // those that are right come first
+				is := func(l provenance.Added) int {
+					return slices.Index([]bool{true, false}, slices.Contains(want, said[fmt.Sprint(f.Paths[0], ":", l.Number)].SessionID))
+				}
+				return cmp.Compare(is(a), is(b))
+			})
+			for _, l := range list[:min(times, len(list))] {
+				x := said[fmt.Sprint(f.Paths[0], ":", l.Number)]
+				if right := v.count(x, l.Plain, slices.Contains(want, x.SessionID)); !right && each {
+					t.Logf("line: %s %s:%d %s %s%s: %.80q", c.Name[:9], f.Paths[0], l.Number, cmp.Or(x.SessionID, "nobody"), x.Reason, plainly(l.Plain), line)
+				}
 			}
 		}
 	}
+}
+
+// count counts a line that was introduced verbatim.
+func (v *verbatim) count(x provenance.LineAnswer, plain, right bool) bool {
+	v.lines++
+	switch {
+	case right:
+		v.right++
+	case x.SessionID != "":
+		v.wrong++
+	default:
+		v.missed[cmp.Or(x.Reason, "no answer")+plainly(plain)]++
+	}
+	return right
 }
 
 func plainly(plain bool) string {
