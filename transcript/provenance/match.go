@@ -80,22 +80,33 @@ func Attribute(f File, list []Candidate, before time.Time) []Match {
 	for i := range m.out {
 		m.out[i].Candidate = -1
 	}
-	telling := false
-	for i := range f.Lines {
-		if !f.Lines[i].Plain {
-			telling = true
-			m.choose(i)
+	telling, times := false, map[Key]int{}
+	for _, l := range f.Lines {
+		times[l.Sum.Key()]++
+	}
+	var alike, all []int // alike: which of several sessions wrote which of them, neighbours tell
+	for i, l := range f.Lines {
+		all = append(all, i)
+		if l.Plain {
+			continue
 		}
+		telling = true
+		if times[l.Sum.Key()] > 1 && l.Since.IsZero() && len(m.freeOf(l.Sum.Key()).candidates) > 1 {
+			alike = append(alike, i)
+			continue
+		}
+		m.choose(i)
 	}
 	if !telling {
 		m.together()
 	}
-	proven := slices.Clone(m.out)
-	for _, far := range []int{1, maxNear} {
-		for i := range f.Lines {
-			m.join(i, proven, far)
+	m.joinAll(alike)
+	for _, i := range alike {
+		if m.out[i].Candidate < 0 {
+			m.choose(i)
 		}
 	}
+	m.joinAll(all)
 	return m.out
 }
 
@@ -244,13 +255,23 @@ const maxGap = 2
 // maxNear is how many lines on each side of a plain line are looked at.
 const maxNear = 1000
 
+// joinAll joins lines, neighbours first.
+func (m *matcher) joinAll(lines []int) {
+	proven := slices.Clone(m.out)
+	for _, far := range []int{1, maxNear} {
+		for _, i := range lines {
+			m.join(i, proven, far)
+		}
+	}
+}
+
 // join gives a plain line to the session of the nearest proven line around it, up to far lines away, that added it too,
 // and no more often than it did.
 func (m *matcher) join(i int, proven []Match, far int) {
 	if m.out[i].Candidate >= 0 {
 		return
 	}
-	left := m.freeOf(m.file.Lines[i].Sum.Key())
+	left, others := m.freeOf(m.file.Lines[i].Sum.Key()), m.file.Lines[i].Plain || m.file.Lines[i].Since.IsZero()
 	up, down := i, i
 	for ; far > 0 && len(left.places) > 0 && (up >= 0 || down < len(proven)); far-- {
 		up, down = m.next(up, -1), m.next(down, +1)
@@ -258,7 +279,7 @@ func (m *matcher) join(i int, proven []Match, far int) {
 			if n < 0 || n >= len(proven) || proven[n].Candidate < 0 {
 				continue
 			}
-			if p := left.next(m.list, proven[n].Candidate, m.file.Lines[i].Plain); p.at >= 0 {
+			if p := left.next(m.list, proven[n].Candidate, others); p.at >= 0 {
 				m.take(i, p)
 				return
 			}

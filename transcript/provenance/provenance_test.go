@@ -222,6 +222,8 @@ func TestDecide(t *testing.T) {
 			list: []Candidate{edit(1, 1, "/home/kim/shop/cart.go", a, b, "}")}, want: "1:3 map[]"},
 		"a brace behind another one's line": {file: File{Paths: []string{"cart.go"}, Lines: added(a, b, "}", "func taxes(c Cart) int {", "}")},
 			list: []Candidate{edit(1, 1, "/k/cart.go", a, b, "}")}, want: "1:3 map[by_hand:2]"},
+		"a line that two sessions wrote": {file: File{Paths: []string{"cart.go"}, Lines: added(a, b, "func first(c Cart) int {", "func taxes(c Cart) int {", b)},
+			list: []Candidate{edit(1, 1, "/k/cart.go", a, b, "func first(c Cart) int {"), edit(2, 2, "/k/cart.go", "func taxes(c Cart) int {", b)}, want: "1:3 2:2 map[]"},
 		"a brace of an earlier edit": {file: File{Paths: []string{"cart.go"}, Lines: added(a, "}")},
 			list: []Candidate{edit(1, 1, "/k/cart.go", a, "}"), edit(1, 2, "/k/cart.go", a)}, want: "1:2 map[]"},
 		"a brace alone": {file: File{Paths: []string{"cart.go"}, Lines: added("}")},
