@@ -18,7 +18,7 @@ import (
 const (
 	// deriveFormat rises when things are derived differently: then everything is derived again, as it is when
 	// transcript's own version rises.
-	deriveFormat = 7
+	deriveFormat = 8
 	// gather is the longest that lines are collected after the first, so that a live session is not derived line by line:
 	// see pause. gatherLeast is the shortest: lines often come several at once.
 	gather, gatherLeast = 200 * time.Millisecond, 10 * time.Millisecond

@@ -62,7 +62,7 @@ type header struct {
 	Parent      string // address
 	Origin      string // address of the session that it is a fork of
 	Agents      []agentRow
-	Commits     []server.CommitShare // as `ccship why` was asked
+	Commits     []commitRow
 	Drops       int64
 	Keeping     server.RetentionOutlook
 	Generations int
@@ -192,7 +192,7 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 	if err := v.findAgents(ctx, scope, h); err != nil {
 		return err
 	}
-	if h.Commits, err = v.store.Commits(ctx, scope, h.S.Owner, h.S.ID); err != nil {
+	if h.Commits, err = v.commitsOf(ctx, scope, h.S); err != nil {
 		return err
 	}
 	h.Live = v.isLive(h.S.Active)

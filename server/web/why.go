@@ -2,15 +2,19 @@ package web
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/recall"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 	"github.com/ccship/ccship/transcript/provenance"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // whyPage shows which sessions wrote commits.
@@ -62,6 +66,41 @@ func (v *Viewer) fileTurns(w http.ResponseWriter, r *http.Request, who server.Lo
 	}
 	v.Render(w, http.StatusOK, "turns.html", p)
 	return nil
+}
+
+// commitRow is a commit that a session made, or that somebody asked about.
+type commitRow struct {
+	server.CommitShare        // Added is 0: nobody asked
+	URL                string // of the line where the session made it; "" elsewhere
+}
+
+// commitsOf lists the commits of a session, the newest first.
+func (v *Viewer) commitsOf(ctx context.Context, scope server.Scope, x server.Session) (rows []commitRow, err error) {
+	shares, err := v.store.Commits(ctx, scope, x.Owner, x.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range shares {
+		rows = append(rows, commitRow{CommitShare: c})
+	}
+	made, err := v.store.Moments(ctx, server.MomentQuery{Owner: x.Owner, Stream: x.ID, Backwards: true,
+		Limit: server.MaxCommits, Kinds: []string{string(session.TimelineCommit)}})
+	if err != nil {
+		return nil, err
+	}
+	for _, stored := range made {
+		var m session.Moment
+		if err := json.Unmarshal(stored.Data, &m); err != nil {
+			return nil, fmt.Errorf("read commits: %w", err)
+		}
+		at := slices.IndexFunc(rows, func(r commitRow) bool { return strings.HasPrefix(r.Commit, m.Text) })
+		if at < 0 {
+			at, rows = len(rows), append(rows, commitRow{CommitShare: server.CommitShare{Commit: m.Text, At: m.At}})
+		}
+		rows[at].URL = v.lineURL(x, stored.Line)
+	}
+	slices.SortStableFunc(rows, func(a, b commitRow) int { return b.At.Compare(a.At) })
+	return rows, nil
 }
 
 // userNames tells the names of users; "" when one cannot be read.

@@ -35,8 +35,8 @@ func TestWhyPage(t *testing.T) {
 	}
 }
 
-// TestSessionCommits: a session's page shows how much of commits it wrote, until they are gone, to who may read it; not to
-// who has a link, nor in any other session.
+// TestSessionCommits: a session's page shows the commits that it made, and how much it wrote of those that were asked about,
+// to who may read it; not to who has a link, nor in any other session.
 func TestSessionCommits(t *testing.T) {
 	s := loggedIn(t)
 	s.tour(t)
@@ -54,6 +54,18 @@ func TestSessionCommits(t *testing.T) {
 	}
 	mustHave(t, s.get(t, sessionPath(tourID, "")), `id="commits"`, `<code title="`+name+`">c0ffee12c0f…</code>`, "64 of 71 lines")
 	mustLack(t, s.get(t, sessionPath("other", "")), `id="commits"`)
+	const commit = `{"type":"user","uuid":"%s","timestamp":"2026-11-23T09:0%d:00Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"%s","content":"ok"}]},"toolUseResult":{"gitOperation":{"commit":{"sha":"%s","kind":"committed"}}}}`
+	s.put(t, head("made"), fmt.Sprintf(commit, "a", 1, "a", "c0ffee12"), fmt.Sprintf(commit, "b", 2, "b", "<beef>"))
+	made, err := s.store.Resolve(t.Context(), server.Scope{All: true}, server.Ref{SessionID: "made"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustHave(t, s.get(t, sessionPath("made", "")), `<h2>Commits <small>2</small></h2>`, `<code title="c0ffee12">c0ffee12</code></a><small><time`, "&lt;beef&gt;", `href="/sessions/made/L/0"`)
+	err = s.store.KeepCommits(t.Context(), []server.CommitShare{{Owner: made.Owner, Stream: made.Stream, Commit: name, At: today, Added: 71, Lines: 7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustHave(t, s.get(t, sessionPath("made", "")), `<h2>Commits <small>2</small></h2>`, `<code title="`+name+`">c0ffee12c0f…</code></a><small>7 of 71 lines`)
 	form := s.do(t, "POST", sessionPath(tourID, "/share"), url.Values{"expires": {"7d"}}, nil)
 	link := s.get(t, regexp.MustCompile(`/s/[A-Z2-7]{26,}`).FindString(form.body))
 	mustHave(t, link, "Outline")

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,6 +125,7 @@ func (b *TimelineBuilder) event(r *transcript.Record, e *Event) {
 		b.call(r, e)
 	case ToolCompleteEvent:
 		b.result(r, e)
+		b.commit(r, e)
 	case AgentEvent:
 		b.agent(e)
 	case LinkEvent:
@@ -205,6 +207,17 @@ func (b *TimelineBuilder) compaction(e *Event) {
 		if !m.At.IsZero() {
 			m.At = m.At.Add(-took)
 		}
+	}
+}
+
+// commit makes the moment of a commit that a call made, as its result says.
+func (b *TimelineBuilder) commit(r *transcript.Record, e *Event) {
+	if !bytes.Contains(r.ToolResult, []byte(`"gitOperation"`)) { // results are long
+		return
+	}
+	made := transcript.Member(transcript.Member(r.ToolResult, "gitOperation"), "commit")
+	if name := transcript.StringField(made, "sha"); name != "" && e.Success {
+		b.add(e, TimelineCommit, name)
 	}
 }
 

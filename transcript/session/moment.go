@@ -20,6 +20,7 @@ const (
 	interrupt          MomentKind = "interrupt"  // the user interrupted the model
 	ToolRefusal        MomentKind = "refusal"    // the user did not let the model use a tool
 	TimelineDocument   MomentKind = "document"   // a document was linked or unlinked
+	TimelineCommit     MomentKind = "commit"     // a command made a commit, whose hash Text begins with
 	TimelineAgent      MomentKind = "agent"      // an agent was started; it took until it ended
 	TimelineTool       MomentKind = "tool"       // a tool call of at least Long
 	ToolError          MomentKind = "error"      // a tool failed, or the API refused
@@ -30,7 +31,7 @@ const (
 func MomentKinds() []MomentKind {
 	return []MomentKind{TimelinePrompt, TimelineMessage, reply, TimelineTask, TimelineCommand, compaction,
 		timelineClear, rewind,
-		interrupt, ToolRefusal, TimelineCheckpoint, TimelineDocument, TimelineAgent, TimelineTool,
+		interrupt, ToolRefusal, TimelineCheckpoint, TimelineDocument, TimelineCommit, TimelineAgent, TimelineTool,
 		ToolError}
 }
 

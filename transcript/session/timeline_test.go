@@ -168,9 +168,12 @@ func TestKinds(t *testing.T) {
 		prompt(70, "again").
 		add(71, `"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}`).
 		prompt(80, "third").
-		add(81, `"type":"assistant","isApiErrorMessage":true,"message":{"id":"e","model":"<synthetic>","role":"assistant","content":[{"type":"text","text":"API Error: 529"}]}`)
+		add(81, `"type":"assistant","isApiErrorMessage":true,"message":{"id":"e","model":"<synthetic>","role":"assistant","content":[{"type":"text","text":"API Error: 529"}]}`).
+		call(82, "b", "Bash", `{"command":"git commit -m x; git push"}`).
+		result(83, "b", "[main c0ffee1] x", false, `{"stdout":"","gitOperation":{"commit":{"sha":"c0ffee1","kind":"committed"},"push":{"branch":"main"}}}`).
+		call(84, "c", "Bash", `{"command":"git push"}`).result(85, "c", "ok", false, `{"gitOperation":{"push":{"branch":"main"}}}`)
 	want := "0 prompt go took 42s may wait\n1 agent Find callers took 40s may wait\n4 command /model x\n5 compaction auto took 4.2s\n" +
-		"6 prompt again took 1s\n7 interrupt interrupted by the user\n8 prompt third took 1s\n9 error API Error: 529"
+		"6 prompt again took 1s\n7 interrupt interrupted by the user\n8 prompt third took 1s\n9 error API Error: 529\n11 commit c0ffee1"
 	if got := s.moments(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
