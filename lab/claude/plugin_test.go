@@ -242,7 +242,7 @@ func (s *tale) tools() {
 	s.expect(s.prompt("Use the tools", "--resume", s.linked), "Used.")
 	told := s.api.told(from)
 	last := told[len(told)-1]
-	for _, want := range []string{specPath, `pre_heavy`, `before the heavy part`, `port-7`, `\"messages\":[`, `\"hits\":[`, `there is no checkpoint`} {
+	for _, want := range []string{specPath, `pre_heavy`, `before the heavy part`, `port-7`, `\"messages\":[`, "session " + s.linked, `there is no checkpoint`} {
 		if !strings.Contains(last, want) {
 			s.t.Errorf("the tools' answers lack %q:\n%.6000s", want, last[max(0, len(last)-6000):])
 		}

@@ -93,7 +93,7 @@ func (w *world) measure(t *testing.T, program, store string, size float64) {
 		f.column += ", before"
 	}
 	t.Run(f.column, func(t *testing.T) {
-		say("%s, %s", f.column, strings.TrimSpace(execute(t, nil, program, "version")))
+		say("%s, %s", f.column, strings.TrimSpace(execute(t, nil, program, "--version")))
 		b := newBench(t, w, program, store)
 		plan, all := w.sessions(t, size)
 		b.imports(f, plan, all)
