@@ -19,7 +19,7 @@ var rows = []row{
 	{"floor", "imports beside a program that posts lines and keeps nothing",
 		"a minute; quick: seconds", nothing, "imports rounds", floor},
 	{"delivery", "ccship beside programs that ship logs: imports, lines, and what rewinds, kills and outages take",
-		"hours; quick: ten minutes", "syslog-ng, the network for a collector, where there are any",
+		"hours; quick: ten minutes", "syslog-ng, otelcol-contrib, where there are any",
 		"parts only rounds imports", tests("./bench/delivery", "TestDelivery")},
 	{"chain", "ccship, ccship-server and its database: from the disk until a search finds a line; verify",
 		"minutes", "PostgreSQL", "sizes stores rounds folder", tests("./bench/server", "TestChain")},

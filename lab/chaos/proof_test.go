@@ -3,10 +3,7 @@
 package chaos
 
 import (
-	"os"
 	"testing"
-
-	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestDifferenceSees: what the proof compares with must itself see what is lost and what is wrong.
@@ -22,33 +19,3 @@ func TestDifferenceSees(t *testing.T) {
 		}
 	}
 }
-
-// TestProofSees: a line that the server lacks and a byte that differs are counted.
-func TestProofSees(t *testing.T) {
-	t.Parallel()
-	out := &kit.Outcome{}
-	r := newRoom(t, out, 2)
-	r.start()
-	r.proof()
-	r.stop()
-	if t.Failed() {
-		return
-	}
-	r.t = &deaf{TB: t}
-	c := r.talks[0]
-	data, err := os.ReadFile(c.path)
-	kit.Must(t, err)
-	c.add(r, 1)
-	r.compare(c)
-	data[3] ^= 1
-	kit.Must(t, os.WriteFile(c.path, data, 0o600))
-	r.compare(c)
-	if out.Lost != 1 || out.Wrong != 1 {
-		t.Errorf("%d lost, %d wrong; want 1 and 1", out.Lost, out.Wrong)
-	}
-}
-
-// deaf keeps failures to itself.
-type deaf struct{ testing.TB }
-
-func (d *deaf) Errorf(string, ...any) {}

@@ -3,7 +3,6 @@ package corpus_test
 import (
 	"encoding/json"
 	"os"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -46,36 +45,6 @@ func TestShape(t *testing.T) {
 			t.Errorf("%s %g, want %g to %g", c.what, c.got, c.low, c.high)
 		}
 	}
-}
-
-// TestSame holds the plan to its promise: the same seed gives the same lines, another one others, and each line is JSON.
-func TestSame(t *testing.T) {
-	src := source(t)
-	all := corpus.Plan{Seed: 1, Bytes: 3_000_000}.Sessions()
-	again := corpus.Plan{Seed: 1, Bytes: 3_000_000}.Sessions()
-	other := corpus.Plan{Seed: 2, Bytes: 3_000_000}.Sessions()
-	if other[0].ID == all[0].ID {
-		t.Error("another seed gives the same session")
-	}
-	var made int64
-	rewound := 0
-	for i, s := range all {
-		chunks := s.Chunks(src)
-		if !reflect.DeepEqual(chunks, again[i].Chunks(src)) {
-			t.Fatalf("session %d differs when it is made again", i)
-		}
-		rewound += len(chunks) - 1
-		for _, line := range chunks[0].Lines {
-			made += int64(len(line)) + 1
-			if !json.Valid([]byte(line)) {
-				t.Fatalf("session %d: no JSON: %.200s", i, line)
-			}
-		}
-	}
-	if made < 2_700_000 || made > 4_500_000 {
-		t.Errorf("%d bytes, want 3 MB", made)
-	}
-	t.Logf("%d sessions, %d rewound", len(all), rewound)
 }
 
 // TestFolder: a folder's transcripts are sessions as they are, and Write writes them.

@@ -4,7 +4,6 @@ package delivery_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -38,7 +37,7 @@ func contestants() []*contestant {
 	return []*contestant{
 		{name: ccship, short: "ccship", find: func() (string, error) { return kit.Build("ccship") }, follows: true, command: daemon},
 		{name: theFloor, short: "floor", find: os.Executable, deliver: floorOnce},
-		{name: collector, short: "collector", find: buildCollector, follows: true, command: configured("collector.yaml", func(p *place, file string) []string {
+		{name: collector, short: "collector", find: installed("otelcol-contrib", "otelcol-contrib"), follows: true, command: configured("collector.yaml", func(p *place, file string) []string {
 			return []string{"--config", "file:" + file}
 		})},
 		{name: "syslog-ng", short: "syslog-ng", find: installed("syslog-ng", "syslog-ng-core and syslog-ng-mod-http"), follows: true,
@@ -88,33 +87,6 @@ func configured(setup string, args func(p *place, file string) []string) func(p 
 		kit.Must(p.t, os.WriteFile(file, []byte(filled), 0o600))
 		return exec.CommandContext(context.Background(), p.c.program, args(p, file)...)
 	}
-}
-
-// buildCollector builds it from the module in the folder collector, in a copy: a module within ours would be in the way of
-// tools that look at all packages.
-func buildCollector() (string, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir = filepath.Join(dir, "ccship-delivery")
-	source, path := filepath.Join(dir, "collector-source"), filepath.Join(dir, "collector")
-	err = os.MkdirAll(source, 0o755)
-	for _, name := range []string{"main.go", "go.mod", "go.sum"} {
-		text, e := os.ReadFile(filepath.Join("collector", name+".txt"))
-		err = errors.Join(err, e, os.WriteFile(filepath.Join(source, name), text, 0o600))
-	}
-	if err != nil {
-		return "", err
-	}
-	cmd := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", path, ".")
-	cmd.Dir = source
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-		return "", errors.New("it cannot be built: " + first)
-	}
-	return path, nil
 }
 
 // floorEnv turns the test binary into the floor: its value is the server's URL, a space, and the folder.

@@ -1,3 +1,3 @@
 // Package delivery measures ccship beside programs that ship logs: `lab delivery`. It has tests only. The folder setups
-// has how each program is set up, collector is one of them, built from its modules.
+// has how each program is set up.
 package delivery

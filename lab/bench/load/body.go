@@ -28,28 +28,6 @@ type span struct {
 	lines                 []string
 }
 
-// extension is what a daemon says of a stream next to its lines.
-type extension struct {
-	V          int     `json:"v"`
-	Machine    string  `json:"machine"`
-	Host       string  `json:"host"`
-	Epoch      string  `json:"epoch"`
-	Path       string  `json:"path"`
-	Cwd        string  `json:"cwd"`
-	Project    string  `json:"project"`
-	Parent     *string `json:"parent_session_id"`
-	Generation int     `json:"generation"`
-	RewoundTo  int     `json:"rewound_to"`
-	From       place   `json:"from"`
-	To         place   `json:"to"`
-	Newline    bool    `json:"eof_newline"`
-}
-
-type place struct {
-	Offset int64 `json:"offset"`
-	Line   int   `json:"line"`
-}
-
 func (s *span) bytes() (n int64) {
 	for _, line := range s.lines {
 		n += int64(len(line)) + 1
@@ -59,11 +37,12 @@ func (s *span) bytes() (n int64) {
 
 // body is the request that carries a span of a session's lines.
 func (s *span) body(of *corpus.Session) ([]byte, error) {
-	x := extension{V: 1, Machine: of.Machine, Host: of.Host, Epoch: "e-1", Path: of.Path, Cwd: of.Cwd,
-		Project: strings.SplitN(of.Path, "/", 2)[0], Generation: s.generation, RewoundTo: s.rewoundTo,
-		From: place{s.offset, s.line}, To: place{s.offset + s.bytes(), s.line + len(s.lines)}, Newline: true}
+	x := map[string]any{"v": 1, "machine": of.Machine, "host": of.Host, "epoch": "e-1", "path": of.Path, "cwd": of.Cwd,
+		"project": strings.SplitN(of.Path, "/", 2)[0], "generation": s.generation, "rewound_to": s.rewoundTo,
+		"from": map[string]any{"offset": s.offset, "line": s.line}, "eof_newline": true, "parent_session_id": nil,
+		"to": map[string]any{"offset": s.offset + s.bytes(), "line": s.line + len(s.lines)}}
 	if of.Parent != "" {
-		x.Parent = &of.Parent
+		x["parent_session_id"] = of.Parent
 	}
 	about, err := json.Marshal(x)
 	if err != nil {

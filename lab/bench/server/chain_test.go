@@ -73,8 +73,7 @@ type machine struct {
 
 func (b *bench) machine() *machine {
 	b.t.Helper()
-	dir, err := os.MkdirTemp(kit.Workshop(), "h")
-	kit.Must(b.t, err)
+	dir := home(b.t)
 	m := &machine{b: b, dir: dir, env: []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "XDG_RUNTIME_DIR=" + dir,
 		"CCSHIP_SERVER_URL=http://" + b.listen, "CCSHIP_API_KEY_FILE=" + filepath.Join(dir, "key")}}
 	kit.Must(b.t, errors.Join(os.MkdirAll(m.projects(), 0o700), os.WriteFile(filepath.Join(dir, "key"), []byte(b.ownerKey+"\n"), 0o600)))
