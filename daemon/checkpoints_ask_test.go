@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state"
 )
 
@@ -20,7 +20,7 @@ func TestCreateCheckpoint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	sent := w.checkpointServer()
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	w.write(transcriptOf(sessionA), c.Turn(140_000))
 	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", c.Prompt("task"))
 	w.watching()
@@ -90,7 +90,7 @@ func TestCreateCheckpoint(t *testing.T) {
 func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	w.write(transcriptOf(sessionA), c.Turn(140_000)+c.Compaction())
 	w.watching()
 	w.stop()
@@ -131,7 +131,7 @@ func TestSetBudget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.watching()
-	c, other := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
+	c, other := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), c.Turn(95_000))
 	w.write(transcriptOf(sessionB), other.Turn(60_000))
 	w.sync()
@@ -187,7 +187,7 @@ func TestSetBudget(t *testing.T) {
 func TestLearnedBudget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c, other := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
+	c, other := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), c.Turn(100_000)+c.Compaction())
 	w.watching()
 	w.write(transcriptOf(sessionB), other.Turn(100_000)+other.Turn(128_000))

@@ -18,8 +18,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/ccship/ccship/daemon/daemontest"
 	"github.com/ccship/ccship/daemon/derive"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
@@ -79,7 +79,7 @@ func TestCheckpointsForAnotherServer(t *testing.T) {
 	t.Parallel()
 	w := newFileWorld(t)
 	w.watching()
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	w.write(transcriptOf(sessionA), c.Turn(100_000)+c.Turn(140_000))
 	w.sync()
 	w.until("the checkpoint is withheld", func() bool { return len(w.checkpoints(sessionA)) == 1 && w.status().Outbox.Batches == 0 })
@@ -114,7 +114,7 @@ func TestCheckpointsOverACrash(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.watching()
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	w.write(transcriptOf(sessionA), c.Turn(100_000))
 	w.sync()
 	w.write(transcriptOf(sessionA), c.Turn(140_000)+c.Turn(155_000)+c.Compaction()+c.Turn(20_000))

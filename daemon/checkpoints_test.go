@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // watching starts a daemon and waits until it has seen what there is: what is written from then on is watched.
@@ -78,7 +78,7 @@ func TestCheckpoints(t *testing.T) {
 	w := newWorld(t)
 	sent := w.checkpointServer()
 	w.watching()
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	for _, text := range []string{c.Turn(100_200), c.Turn(136_940), c.Turn(151_970), c.Compaction(), c.Turn(30_000)} {
 		w.write(transcriptOf(sessionA), text)
 		w.sync()
@@ -128,7 +128,7 @@ func code(err error) string {
 func TestCheckpointsOfHistory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c, other := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
+	c, other := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), c.Turn(140_000)+c.Compaction()+c.Turn(140_000))
 	w.write(transcriptOf(sessionB), other.Turn(160_000))
 	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", strings.ReplaceAll(c.Compaction(), `"isSidechain":false`, `"isSidechain":true,"agentId":"a1"`))
@@ -162,7 +162,7 @@ func TestCheckpointsOverRestart(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Locale = "ko"
 	sent := w.checkpointServer()
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	for _, text := range []string{c.Turn(100_000), c.Turn(140_000), c.Turn(141_000), c.Turn(155_000), c.Turn(156_000)} {
 		w.watching()
 		w.write(transcriptOf(sessionA), text)
@@ -195,7 +195,7 @@ func TestCheckpointsOfARewrite(t *testing.T) {
 	w := newWorld(t)
 	sent := w.checkpointServer()
 	w.watching()
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	begin := c.Turn(100_000) + c.Turn(140_000)
 	w.write(transcriptOf(sessionA), begin+c.Turn(155_000)+c.Turn(156_000))
 	w.sync()
@@ -221,7 +221,7 @@ func TestCheckpointsOfAFork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.watching()
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	lines := c.Turn(100_000) + c.Turn(140_000) + c.Compaction() + c.Turn(130_000)
 	w.write(transcriptOf(sessionA), lines)
 	w.sync()

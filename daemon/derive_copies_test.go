@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const (
@@ -37,7 +37,7 @@ func TestCopiedTranscriptIsHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			a := daemontest.Chat{Session: sessionA}
+			a := kit.Chat{Session: sessionA}
 			old := a.Turn(20_000)
 			for range 400 { // beyond what is looked at of the beginning
 				old += a.Prompt(strings.Repeat("word ", 100))
@@ -55,7 +55,7 @@ func TestCopiedTranscriptIsHistory(t *testing.T) {
 			w.write(transcriptOf(sessionB), text)
 			w.sync()
 			w.silent(sessionB)
-			b := daemontest.Chat{Session: sessionB, Leaf: a.Leaf, N: a.N}
+			b := kit.Chat{Session: sessionB, Leaf: a.Leaf, N: a.N}
 			w.write(transcriptOf(sessionB), b.Turn(140_000))
 			w.sync()
 			w.silent(sessionB)
@@ -73,7 +73,7 @@ func TestCopiedTranscriptIsHistory(t *testing.T) {
 func TestCopyOfAMiddle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := daemontest.Chat{Session: sessionA}
+	a := kit.Chat{Session: sessionA}
 	var long [2]string
 	for i := range long {
 		for range 500 {
@@ -97,7 +97,7 @@ func TestCopiedInPieces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.watching()
-	a := daemontest.Chat{Session: sessionA}
+	a := kit.Chat{Session: sessionA}
 	var lines []string
 	for _, tokens := range []int64{20_000, 40_000, 139_000, 152_000} {
 		lines = append(lines, a.Turn(tokens))
@@ -110,7 +110,7 @@ func TestCopiedInPieces(t *testing.T) {
 		w.sync()
 	}
 	w.silent(sessionB)
-	b := daemontest.Chat{Session: sessionB, Leaf: a.Leaf, N: a.N}
+	b := kit.Chat{Session: sessionB, Leaf: a.Leaf, N: a.N}
 	w.write(transcriptOf(sessionB), b.Compaction()+b.Turn(140_000))
 	w.sync()
 	if got := w.triggers(sessionB); got != "compact@160000 auto_80@140000" {
@@ -123,7 +123,7 @@ func TestOldFileMovedIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.watching()
-	a := daemontest.Chat{Session: sessionA}
+	a := kit.Chat{Session: sessionA}
 	path := filepath.Join(t.TempDir(), "old")
 	if err := os.WriteFile(path, []byte(a.Turn(139_000)), 0o600); err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestLinesOfAnotherSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.watching()
-	c, d := daemontest.Chat{Session: sessionC}, daemontest.Chat{Session: sessionD}
+	c, d := kit.Chat{Session: sessionC}, kit.Chat{Session: sessionD}
 	w.write(transcriptOf(sessionC), c.Turn(20_000))
 	w.sync()
 	w.write(transcriptOf(sessionC), d.Turn(152_000))
@@ -171,7 +171,7 @@ func TestNewSessionsAreNoCopies(t *testing.T) {
 	w := newWorld(t)
 	w.watching()
 	for _, session := range []string{sessionA, sessionB, sessionC} {
-		c := daemontest.Chat{Session: session}
+		c := kit.Chat{Session: session}
 		w.write(transcriptOf(session), c.Turn(20_000)+c.Turn(139_000))
 		w.sync()
 		w.write(transcriptOf(session), c.Turn(152_000))

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/daemontest"
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/daemon/proof"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // An import folds nothing, but for what has a compaction in it; a question folds what it asks for, once; what is
@@ -22,7 +22,7 @@ import (
 func TestFoldsOnlyForAReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	history, compacted := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
+	history, compacted := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), history.Prompt("one")+history.Answer("two"))
 	w.start()
 	w.sync()
@@ -60,7 +60,7 @@ func TestFoldsOnlyForAReason(t *testing.T) {
 // A thousand messages later the memory is where it was.
 func TestMemoryIsBounded(t *testing.T) {
 	w := newWorld(t)
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	w.start()
 	grow := func(turns int) {
 		var text strings.Builder
@@ -92,7 +92,7 @@ func TestLongLines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.cfg.LineCap = 3 << 20
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	w.write(transcriptOf(sessionA), c.Prompt("one")+c.Answer(strings.Repeat("x", 2<<20))+c.Answer(strings.Repeat("y", 8<<20))+c.Answer("end"))
 	w.start()
 	w.sync()
@@ -105,7 +105,7 @@ func TestLongLines(t *testing.T) {
 // What no row of the state can hold, and no server takes, keeps nothing else from being stored.
 func TestUnstorable(t *testing.T) {
 	t.Parallel()
-	late := daemontest.Chat{Session: sessionA}
+	late := kit.Chat{Session: sessionA}
 	for name, lines := range map[string]string{
 		"a tool id as long as a file": late.Assistant(map[string]any{"type": "tool_use", "id": strings.Repeat("t", 40_000), "name": "mcp__ccship__link_document", "input": map[string]any{"path": "a"}}) +
 			late.Result(strings.Repeat("t", 40_000), `{"action":"link","path":"a"}`),
@@ -119,7 +119,7 @@ func TestUnstorable(t *testing.T) {
 			w := newWorld(t)
 			w.start()
 			w.sync()
-			other := daemontest.Chat{Session: sessionB}
+			other := kit.Chat{Session: sessionB}
 			w.write(transcriptOf(sessionA), lines)
 			w.write(transcriptOf(sessionB), other.Prompt("one")+other.Compaction())
 			if r := w.sync(); !r.Done {
@@ -133,7 +133,7 @@ func TestUnstorable(t *testing.T) {
 func TestForgottenIsNotUnderstood(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := daemontest.Chat{Session: sessionA}
+	a := kit.Chat{Session: sessionA}
 	w.start()
 	w.sync()
 	w.write(transcriptOf(sessionA), a.Prompt("one")+a.Compaction())
@@ -199,7 +199,7 @@ func (w *world) startInside() *Daemon {
 func TestSyncWaitsForFolding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a, b := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
+	a, b := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), a.Prompt("one"))
 	d := w.startInside()
 	w.sync()
@@ -233,7 +233,7 @@ func TestSyncWaitsForFolding(t *testing.T) {
 func TestAnotherServerIsNotNews(t *testing.T) {
 	t.Parallel()
 	w := newFileWorld(t)
-	a := daemontest.Chat{Session: sessionA}
+	a := kit.Chat{Session: sessionA}
 	w.watching()
 	w.write(transcriptOf(sessionA), a.Turn(20_000)+a.Turn(139_000))
 	w.sync()

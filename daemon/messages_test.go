@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // A call that began before the daemon was stopped is completed by what comes after, whether it was stopped gently or
@@ -23,7 +23,7 @@ import (
 func TestMessagesOverRestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	w.start()
 	w.write(transcriptOf(sessionA), c.Prompt("list it")+c.Call("toolu_1", "ls -l"))
 	w.sync()
@@ -59,13 +59,13 @@ func TestMessagesOverRestart(t *testing.T) {
 func TestMessagesAfterRewrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	first := c.Prompt("one") + c.Answer("two")
 	w.start()
 	w.write(transcriptOf(sessionA), first+c.Prompt("three")+c.Answer("four"))
 	w.sync()
 	w.messages(sessionA)
-	again := daemontest.Chat{Session: sessionA}
+	again := kit.Chat{Session: sessionA}
 	w.rewrite(transcriptOf(sessionA), again.Prompt("ONE")+again.Answer("TWO"))
 	w.sync()
 	if diff := cmp.Diff([]string{"text user ONE", "text assistant TWO"}, said(w.messages(sessionA))); diff != "" {
@@ -77,7 +77,7 @@ func TestMessagesAfterRewrite(t *testing.T) {
 func TestClearMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	w.start()
 	w.write(transcriptOf(sessionA), c.Prompt("one")+c.Answer("two"))
 	w.sync()
@@ -102,7 +102,7 @@ func TestClearMessages(t *testing.T) {
 func TestMessagesPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	text := c.Prompt("p0")
 	for i := range 9 {
 		text += c.Answer(fmt.Sprint("p", i+1))
@@ -131,12 +131,12 @@ func TestSessionsByName(t *testing.T) {
 	w := newWorld(t)
 	near := strings.Replace(sessionA, "0001", "0009", 1)
 	for _, session := range []string{sessionA, near, sessionB} {
-		c := daemontest.Chat{Session: session}
+		c := kit.Chat{Session: session}
 		w.write(transcriptOf(session), c.Prompt("hello"))
 	}
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", c.Prompt("look"))
-	gone := w.write(transcriptOf("0c0c0c0c-0000-4000-8000-000000000003"), (&daemontest.Chat{Session: "0c0c0c0c-0000-4000-8000-000000000003"}).Prompt("gone"))
+	gone := w.write(transcriptOf("0c0c0c0c-0000-4000-8000-000000000003"), (&kit.Chat{Session: "0c0c0c0c-0000-4000-8000-000000000003"}).Prompt("gone"))
 	w.start()
 	w.sync()
 	if err := os.Remove(gone); err != nil {
@@ -166,7 +166,7 @@ func TestSessionsByName(t *testing.T) {
 func TestMessagesOfWhatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a, b := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
+	a, b := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.start()
 	w.sync() // what the first listing finds is not kept before a caller asks for it
 	path := w.write(transcriptOf(sessionA), a.Prompt("kept words"))
@@ -201,7 +201,7 @@ func TestMessagesOfWhatIsGone(t *testing.T) {
 func TestMessagesMembers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	long := strings.Repeat("가", 600)
 	w.write(transcriptOf(sessionA), c.Prompt("one")+c.Call("toolu_1", "ls\nrm")+c.Result("toolu_1", long))
 	w.start()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 )
@@ -31,7 +31,7 @@ func (w *world) hook(session string, prints bool) control.Pending {
 }
 
 // shows is a record that says that a hook showed the model something.
-func shows(c *daemontest.Chat, text string) string {
+func shows(c *kit.Chat, text string) string {
 	return c.Record(map[string]any{"type": "attachment", "attachment": map[string]any{
 		"type": "async_hook_response", "hookEvent": "PostToolUse", "exitCode": 0,
 		"response": map[string]any{"hookSpecificOutput": map[string]any{"hookEventName": "PostToolUse", "additionalContext": text}},
@@ -44,7 +44,7 @@ func TestNoticeUntilItIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.watching()
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	w.write(transcriptOf(sessionA), c.Turn(140_000))
 	w.sync()
 	const introduced = "[Session started]\n"
@@ -156,7 +156,7 @@ func TestHookWaitsForItsTool(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.watching()
-	c := daemontest.Chat{Session: sessionA}
+	c := kit.Chat{Session: sessionA}
 	w.write(transcriptOf(sessionA), c.Turn(120_000))
 	w.sync()
 	w.init(sessionA, "/home/kim/shop")

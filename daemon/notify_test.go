@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // A real daemon tells a real socket that it is ready, that it lives, what it does, and that it stops.
@@ -18,7 +18,7 @@ func TestNotify(t *testing.T) {
 		names = append(names, "@ccship-test-"+strconv.Itoa(os.Getpid()))
 	}
 	for _, name := range names {
-		messages := daemontest.ListenManager(t, name)
+		messages := kit.ListenManager(t, name)
 		t.Setenv("NOTIFY_SOCKET", name)
 		t.Setenv("WATCHDOG_USEC", "400000")
 		t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // patience is how long anything may take on the slowest machine.
@@ -105,7 +105,7 @@ func (w *world) write(name, text string) string {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		w.t.Fatal(err)
 	}
-	daemontest.Append(w.t, path, text)
+	kit.AppendTranscript(w.t, path, text)
 	return path
 }
 

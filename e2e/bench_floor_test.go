@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/e2e/floor"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // floorEnv turns the test binary into the benchmark's floor: its value is the server's URL, a space, and the folder.
@@ -18,7 +18,7 @@ const floorEnv = "CCSHIP_E2E_FLOOR"
 func floorMain() int {
 	url, dir, _ := strings.Cut(os.Getenv(floorEnv), " ")
 	begin := time.Now()
-	if err := floor.Run(url, dir); err != nil {
+	if err := kit.PostFloor(url, dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

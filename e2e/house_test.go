@@ -40,7 +40,6 @@ cmd/ccship/term: internal/amount
 daemon: daemon/proof daemon/derive daemon/config daemon/control daemon/delivery daemon/document internal/sys daemon/project daemon/remote daemon/route state state/projection tail outbox protocol transcript transcript/session daemon/library internal/service transcript/redact
 daemon/config: internal/amount internal/sys daemon/project outbox transcript/redact
 daemon/control: internal/sys
-daemon/daemontest:
 daemon/delivery: protocol daemon/config daemon/control daemon/project daemon/remote outbox state tail
 daemon/derive: daemon/control daemon/route outbox state state/projection tail transcript transcript/session transcript/redact
 daemon/doctor: internal/amount daemon/config daemon/control daemon/delivery internal/service state daemon/project protocol transcript
@@ -50,8 +49,7 @@ daemon/project: outbox
 daemon/proof: daemon/control daemon/delivery daemon/project daemon/remote daemon/route internal/amount outbox protocol state state/projection tail transcript transcript/redact
 daemon/remote: daemon/control protocol outbox transcript/provenance
 daemon/route: daemon/control daemon/project outbox state tail transcript transcript/redact
-e2e: e2e/floor e2e/kit
-e2e/floor:
+e2e: e2e/kit
 e2e/kit:
 e2e/viewer: e2e/kit
 internal/amount:

@@ -15,8 +15,8 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/daemontest"
 	"github.com/ccship/ccship/daemon/route"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/state/projection"
@@ -32,7 +32,7 @@ const (
 )
 
 // chat is short for the conversations of tests.
-type chat = daemontest.Chat
+type chat = kit.Chat
 
 // harness is a deriver behind a real tailer and a real state, on real files. Nothing is delivered to a server.
 type harness struct {
@@ -184,7 +184,7 @@ func (h *harness) write(session, text string) {
 	if err := os.MkdirAll(filepath.Dir(h.path(session)), 0o700); err != nil {
 		h.t.Fatal(err)
 	}
-	daemontest.Append(h.t, h.path(session), text)
+	kit.AppendTranscript(h.t, h.path(session), text)
 }
 
 // rewrite replaces a transcript's content in place.

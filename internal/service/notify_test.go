@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestNewNotifier(t *testing.T) {
@@ -98,7 +98,7 @@ func TestWatchdog(t *testing.T) {
 // While a part hangs the manager gets no message; when it goes on, messages come again.
 func TestNoMessageWhileHanging(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "n")
-	messages := daemontest.ListenManager(t, name)
+	messages := kit.ListenManager(t, name)
 	var checks atomic.Int64
 	var hangs atomic.Bool
 	hangs.Store(true)

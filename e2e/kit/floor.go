@@ -1,4 +1,4 @@
-package floor
+package kit
 
 import (
 	"bufio"
@@ -17,9 +17,10 @@ import (
 	"sync"
 )
 
-// Run posts every line of every transcript below dir: two workers, 100 entries a request, each line validated. Files
-// count as one transcript each, whatever their place.
-func Run(url, dir string) error {
+// PostFloor sends transcripts with no durability at all: the least that any program does that reads, validates and
+// posts lines. What a program costs is compared with it. It sends those below dir: two workers, 100 entries a request,
+// each line validated. Files count as one transcript each, whatever their place.
+func PostFloor(url, dir string) error {
 	var paths []string
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() && filepath.Ext(path) == ".jsonl" {
@@ -40,7 +41,7 @@ func Run(url, dir string) error {
 	for range 2 {
 		workers.Go(func() {
 			for path := range work {
-				if err := file(url, path); err != nil {
+				if err := postFile(url, path); err != nil {
 					failed <- err
 					return
 				}
@@ -52,8 +53,8 @@ func Run(url, dir string) error {
 	return <-failed
 }
 
-// file posts one transcript.
-func file(url, path string) error {
+// postFile posts one transcript.
+func postFile(url, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("open transcript: %w", err)
@@ -68,7 +69,7 @@ func file(url, path string) error {
 			return nil
 		}
 		body.WriteString("]}")
-		err := post(url, &body)
+		err := postLines(url, &body)
 		body.Reset()
 		count = 0
 		return err
@@ -101,7 +102,7 @@ func file(url, path string) error {
 	}
 }
 
-func post(url string, body *bytes.Buffer) error {
+func postLines(url string, body *bytes.Buffer) error {
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url+"/api/conversations",
 		bytes.NewReader(body.Bytes()))
 	if err != nil {

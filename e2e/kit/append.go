@@ -1,4 +1,4 @@
-package daemontest
+package kit
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Append appends text to a file, as Claude Code does. Where this program's clock is not the disk's (make test-ahead)
+// AppendTranscript appends text to a file, as Claude Code does. Where this program's clock is not the disk's (make test-ahead)
 // the file has the time of the clock, and a new one appears with it: the daemon must not see another one meanwhile.
-func Append(t testing.TB, path, text string) {
+func AppendTranscript(t testing.TB, path, text string) {
 	t.Helper()
 	at := path
 	_, err := os.Stat(path)

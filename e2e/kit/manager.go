@@ -1,4 +1,4 @@
-package daemontest
+package kit
 
 import (
 	"net"
@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Messages are the sd_notify(3) messages that a service manager got.
-type Messages chan string
+// ManagerMessages are the sd_notify(3) messages that a service manager got.
+type ManagerMessages chan string
 
 // ListenManager is a service manager that listens on a socket until the test ends.
-func ListenManager(t *testing.T, socket string) Messages {
+func ListenManager(t *testing.T, socket string) ManagerMessages {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("no datagrams on Unix sockets here")
@@ -21,7 +21,7 @@ func ListenManager(t *testing.T, socket string) Messages {
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages := make(Messages, 1000)
+	messages := make(ManagerMessages, 1000)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -42,7 +42,7 @@ func ListenManager(t *testing.T, socket string) Messages {
 }
 
 // Next is the next message with a word in it.
-func (messages Messages) Next(t *testing.T, word string) string {
+func (messages ManagerMessages) Next(t *testing.T, word string) string {
 	t.Helper()
 	limit := time.After(5 * time.Minute)
 	for {

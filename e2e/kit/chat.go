@@ -1,6 +1,4 @@
-// Package daemontest makes what the daemon's tests read: the lines of conversations as Claude Code writes them. It does
-// not know the daemon.
-package daemontest
+package kit
 
 import (
 	"encoding/json"
@@ -8,7 +6,7 @@ import (
 	"time"
 )
 
-// Chat is a conversation that is being written. Each method returns the next record, as a line.
+// Chat is a conversation as Claude Code writes it. Each method returns the next record, as a line.
 type Chat struct {
 	Session string // a uuid
 	Leaf    string // uuid of the last record; "": the next one begins a tree
