@@ -59,25 +59,24 @@ outbox: protocol
 packaging:
 packaging/release:
 protocol: internal/sys
-server: server/query transcript/provenance
-server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price protocol server/query transcript/provenance
+server: transcript/provenance
+server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price protocol transcript/provenance
 server/audit: server server/digest transcript transcript/redact
 server/auth: server protocol
 server/derive: server server/extract transcript transcript/price transcript/session transcript/provenance
 server/digest: server transcript
 server/extract: server transcript
 server/limit: server/wire server
-server/query:
 server/recall: server transcript transcript/session server/derive transcript/price transcript/provenance
 server/store: server server/store/objects server/store/postgres server/store/sqlite server/store/sqlstore
 server/store/lines: server server/store/sqlstore server/store/objects server/digest transcript transcript/redact
 server/store/objects:
 server/store/pgtest: e2e/kit
 server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript
-server/store/search: server server/extract server/store/lines server/store/sqlstore transcript server/query
+server/store/search: server server/extract server/store/lines server/store/sqlstore transcript
 server/store/sqlite: server server/store/lines server/store/sqlstore server/store/search transcript
 server/store/sqlstore: server server/store/lines transcript transcript/provenance
-server/web: server server/query server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/price transcript/session server/recall server/limit transcript/redact transcript/provenance
+server/web: server server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/price transcript/session server/recall server/limit transcript/redact transcript/provenance
 server/web/chart:
 server/web/markup:
 server/web/page: server server/auth transcript/price

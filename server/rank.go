@@ -2,13 +2,11 @@ package server
 
 import (
 	"time"
-
-	"github.com/ccship/ccship/server/query"
 )
 
 // RankQuery asks for sessions, ranked.
 type RankQuery struct {
-	Query  query.Query
+	Query  Query
 	Reader int64         // whose stars count, and who "me" is
 	Zone   time.Duration // east of UTC, for months
 	After  string        // Next of the page before

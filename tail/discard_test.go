@@ -33,7 +33,7 @@ func (d *discard) Deliver(_ context.Context, chunks []Chunk) ([]Result, error) {
 	return make([]Result, len(chunks)), nil
 }
 
-func (d *discard) Room(bool) bool                                     { return true }
+func (d *discard) HasSpace(bool) bool                                 { return true }
 func (d *discard) Load(context.Context) ([]Tracked, error)            { return nil, nil }
 func (d *discard) Reload(context.Context, FileID) (Tracked, error)    { return Tracked{}, os.ErrNotExist }
 func (d *discard) Marks(context.Context, FileID) ([]Mark, error)      { return nil, nil }

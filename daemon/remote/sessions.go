@@ -262,7 +262,7 @@ type Piece struct {
 
 // Find is what to search for.
 type Find struct {
-	Text   string // in the language of server/query
+	Text   string // in the language of server.Query
 	Limit  int    // sessions; 0: what the server gives
 	Each   int    // lines of each; 0: what the server gives
 	Facets bool

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// AppendTranscript appends text to a file, as Claude Code does. Where this program's clock is not the disk's (make test-ahead)
-// the file has the time of the clock, and a new one appears with it: the daemon must not see another one meanwhile.
+// AppendTranscript appends text to a file, as Claude Code does. Where this program's clock is not the disk's (make
+// test-ahead) the file has the time of the clock, and a new one appears with it: the daemon must not see another one
+// meanwhile.
 func AppendTranscript(t testing.TB, path, text string) {
 	t.Helper()
 	at := path

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/query"
 	"github.com/ccship/ccship/server/recall"
 )
 
@@ -64,7 +63,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 	a := server.RankQuery{Reader: who.User.ID, Zone: f.Zone(), After: f.Text("after"),
 		Limit: f.Number("limit", defaultFound, mostFound), Each: f.Number("each", defaultEach, mostEach),
 		Facets: f.Flag("facets", false)}
-	a.Query = query.Parse(f.Text("q"), time.Now().In(time.FixedZone("", int(a.Zone/time.Second))))
+	a.Query = server.ParseQuery(f.Text("q"), time.Now().In(time.FixedZone("", int(a.Zone/time.Second))))
 	if f.Err == nil && a.Query.Empty() {
 		f.Fail("q", "a text to look for")
 	}

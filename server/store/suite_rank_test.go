@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/query"
 )
 
 // talk stores a session of an owner, whose name begins with its project, and what is derived of it: lines are a kind, a
@@ -46,7 +45,7 @@ func talk(t *testing.T, st full, owner int64, session string, hours int, lines .
 func ranked(t *testing.T, st full, scope server.Scope, text string) string {
 	t.Helper()
 	var out []string
-	a := server.RankQuery{Query: query.Parse(text, start.Add(100*time.Hour)), Reader: scope.User, Limit: 3, Each: 3, Facets: true}
+	a := server.RankQuery{Query: server.ParseQuery(text, start.Add(100*time.Hour)), Reader: scope.User, Limit: 3, Each: 3, Facets: true}
 	var total int64
 	for {
 		r, err := st.Rank(t.Context(), scope, a)
@@ -140,7 +139,7 @@ func (s suite) rankShows(t *testing.T) {
 	talk(t, st, 0, "docs-c", 2, "prompt:write docs", "answer:cart docs")
 	ask := func(text, after string, limit int) server.Ranked {
 		t.Helper()
-		r, err := st.Rank(t.Context(), all, server.RankQuery{Query: query.Parse(text, start), After: after, Limit: limit, Each: 2, Facets: true})
+		r, err := st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery(text, start), After: after, Limit: limit, Each: 2, Facets: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +165,7 @@ func (s suite) rankShows(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, after := range []string{"x", "1", "-1 ", "1 x"} {
-		if _, err := st.Rank(t.Context(), all, server.RankQuery{Query: query.Parse("x", start), After: after, Limit: 1}); !errors.Is(err, server.ErrBadPage) {
+		if _, err := st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery("x", start), After: after, Limit: 1}); !errors.Is(err, server.ErrBadPage) {
 			t.Errorf("%q: %v", after, err)
 		}
 	}
@@ -191,7 +190,7 @@ func (s suite) rankScopes(t *testing.T) {
 	if got := ranked(t, st, bob, "cart"); got != "" {
 		t.Errorf("another finds %s", got)
 	}
-	r, err := st.Rank(ctx, bob, server.RankQuery{Query: query.Parse("round", start), Limit: 1, Facets: true})
+	r, err := st.Rank(ctx, bob, server.RankQuery{Query: server.ParseQuery("round", start), Limit: 1, Facets: true})
 	if err != nil || r.Total != 20 || len(r.Facets.Projects) != 1 || r.Facets.Projects[0].Count != 20 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -236,7 +235,7 @@ func (s suite) rankPast(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	r, err := st.Rank(t.Context(), all, server.RankQuery{Query: query.Parse("draft", start), Limit: 5, Each: 5})
+	r, err := st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery("draft", start), Limit: 5, Each: 5})
 	if err != nil || len(r.List) != 1 || len(r.List[0].Hits) != 2 || !r.List[0].Hits[0].Current || r.List[0].Hits[1].Current {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/query"
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
@@ -38,7 +37,7 @@ func (s suite) repositories(t *testing.T) {
 		t.Helper()
 		scope := server.ScopeOf(who)
 		expectNames(t, what, list(who, project), want...)
-		found, err := st.Rank(ctx, scope, server.RankQuery{Query: query.Parse("project:"+project, start), Limit: 9, Facets: true})
+		found, err := st.Rank(ctx, scope, server.RankQuery{Query: server.ParseQuery("project:"+project, start), Limit: 9, Facets: true})
 		ids, count := []string{}, int64(0)
 		for _, x := range found.List {
 			ids = append(ids, x.SessionID)

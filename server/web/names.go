@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/query"
 	"github.com/ccship/ccship/server/recall"
 
 	"github.com/ccship/ccship/server/web/page"
@@ -33,7 +32,7 @@ func (v *Viewer) searchHelp() (out []helpRow) {
 	examples := map[string]string{"project": "shop", "machine": "laptop", "user": "kim", "session": "1e0a84da",
 		"file": "cart.go", "tool": "Bash", "kind": "prompt", "branch": "main", "model": "opus", "before": "2026-11",
 		"after": "7d", "is": "error"}
-	for _, f := range query.Filters() {
+	for _, f := range server.QueryFilters() {
 		out = append(out, helpRow{f.Name + ":" + examples[f.Name], f.Help, ""})
 	}
 	return out
@@ -72,7 +71,7 @@ func (v *Viewer) filterNames(ctx context.Context, who server.Login) (list []stri
 	if err != nil {
 		return nil, err
 	}
-	values := map[string][]string{"tool": commonTools, "kind": query.Kinds(), "is": query.States(),
+	values := map[string][]string{"tool": commonTools, "kind": server.QueryKinds(), "is": server.SessionStates(),
 		"after": {"today", "7d", "30d"}}
 	add := func(name, value string) {
 		if value != "" && len(values[name]) < mostNames && !slices.Contains(values[name], value) {
@@ -91,9 +90,9 @@ func (v *Viewer) filterNames(ctx context.Context, who server.Login) (list []stri
 	for _, u := range used {
 		add("model", u.Model)
 	}
-	for _, f := range query.Filters() {
+	for _, f := range server.QueryFilters() {
 		for _, value := range values[f.Name] {
-			list = append(list, query.Format(f.Name, value))
+			list = append(list, server.FormatFilter(f.Name, value))
 		}
 	}
 	return list, nil

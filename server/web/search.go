@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/query"
 	"github.com/ccship/ccship/server/recall"
 
 	"github.com/ccship/ccship/server/web/page"
@@ -66,7 +65,7 @@ type facetValue struct {
 	Count int64 // sessions; 0: not counted
 }
 
-// search is GET /search?q&after: sessions that a query in the language of server/query finds.
+// search is GET /search?q&after: sessions that a query in the language of server.Query finds.
 func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	text := r.URL.Query().Get("q")
 	p := found{Layout: v.Layout(r, who, "Search", "search")}
@@ -77,7 +76,7 @@ func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login
 	east := page.Zone(r)
 	ask := server.RankQuery{Reader: who.User.ID, Zone: east, After: r.URL.Query().Get("after"), Limit: searchPage,
 		Each: searchEach, Facets: true}
-	ask.Query = query.Parse(text, v.Now().In(time.FixedZone("", int(east/time.Second))))
+	ask.Query = server.ParseQuery(text, v.Now().In(time.FixedZone("", int(east/time.Second))))
 	p.Notes, p.Asked = ask.Query.Notes, !ask.Query.Empty()
 	var err error
 	if p.Saved, err = readSaved(r, v.store, who.User.ID, v.Base, server.SearchPage); err != nil {
@@ -184,15 +183,15 @@ func (v *Viewer) foundSession(x server.RankedSession, names map[int64]string) fo
 }
 
 // facets are what a query can be narrowed to.
-func facets(base, text string, q query.Query, f server.Facets) (out []facet) {
+func facets(base, text string, q server.Query, f server.Facets) (out []facet) {
 	link := func(text string) string { return base + page.Address("/search", url.Values{"q": {text}}) }
 	add := func(title, name string, values []server.Count, label func(string) string) {
 		x := facet{Name: title}
 		for _, c := range values {
 			on := slices.ContainsFunc(q.Only[name], func(v string) bool { return strings.EqualFold(v, c.Value) })
-			next := query.With(text, name, c.Value)
+			next := server.WithFilter(text, name, c.Value)
 			if on {
-				next = query.Without(text, name, c.Value)
+				next = server.WithoutFilter(text, name, c.Value)
 			}
 			x.Values = append(x.Values, facetValue{page.Choice{Name: label(c.Value), URL: link(next), On: on}, c.Count})
 		}
@@ -209,8 +208,9 @@ func facets(base, text string, q query.Query, f server.Facets) (out []facet) {
 		if err != nil {
 			continue
 		}
-		plain := query.Without(query.Without(text, "after", ""), "before", "")
-		next := query.With(query.With(plain, "after", c.Value), "before", first.AddDate(0, 1, 0).Format("2006-01"))
+		plain := server.WithoutFilter(server.WithoutFilter(text, "after", ""), "before", "")
+		next := server.WithFilter(plain, "after", c.Value)
+		next = server.WithFilter(next, "before", first.AddDate(0, 1, 0).Format("2006-01"))
 		on := next == text
 		if on {
 			next = plain
@@ -222,7 +222,7 @@ func facets(base, text string, q query.Query, f server.Facets) (out []facet) {
 		out = append(out, months)
 	}
 	var states []server.Count
-	for _, s := range query.States() {
+	for _, s := range server.SessionStates() {
 		states = append(states, server.Count{Value: s})
 	}
 	add("Only", "is", states, stateName)

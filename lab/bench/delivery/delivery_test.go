@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/floor"
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/lab/bench/corpus"
 	"github.com/ccship/ccship/lab/bench/table"
@@ -22,7 +21,7 @@ import (
 // TestMain: as the floor the test binary is its own second program.
 func TestMain(m *testing.M) {
 	if url, dir, ok := strings.Cut(os.Getenv(floorEnv), " "); ok {
-		if err := floor.Run(url, dir); err != nil {
+		if err := kit.PostFloor(url, dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/query"
+
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -56,7 +56,7 @@ func (c *clause) hasWord() bool {
 }
 
 // readQuery reads a query.
-func readQuery(q query.Query) wanted {
+func readQuery(q server.Query) wanted {
 	l := wanted{fields: math.MaxUint8, kinds: q.Only["kind"]}
 	for _, c := range q.Clauses {
 		if x := l.clause(c); len(x.alts) > 0 {
@@ -66,7 +66,7 @@ func readQuery(q query.Query) wanted {
 	}
 	l.inClauses = 1<<len(l.terms) - 1
 	for _, t := range q.Not {
-		if x := l.clause(query.Clause{t}); len(x.alts) > 0 {
+		if x := l.clause(server.QueryClause{t}); len(x.alts) > 0 {
 			l.not = append(l.not, x)
 		}
 	}
@@ -86,7 +86,7 @@ func readQuery(q query.Query) wanted {
 	return l
 }
 
-func (l *wanted) clause(c query.Clause) clause {
+func (l *wanted) clause(c server.QueryClause) clause {
 	x := clause{text: c[0].Text}
 	for _, t := range c {
 		a := alternative{regexp: t.Regexp}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/server/query"
+	"github.com/ccship/ccship/server"
 )
 
 // TestNearness: words side by side are nearest; the shortest stretch counts.
@@ -19,7 +19,7 @@ func TestNearness(t *testing.T) {
 		{"round only", "round cart", 1},
 		{"round a1 b1 cart", "round cart", .5},
 	} {
-		l := readQuery(query.Parse(c.query, time.Time{}))
+		l := readQuery(server.ParseQuery(c.query, time.Time{}))
 		var places []spot
 		l.has(c.text, func(n, i int, _ []byte) { places = append(places, spot{n, i}) })
 		if got := nearness(places); got != c.want {
@@ -32,7 +32,7 @@ func TestNearness(t *testing.T) {
 func TestLook(t *testing.T) {
 	for text, want := range map[string][2]int{"parseHTTPRequest": {3, 0}, "parsehttprequest": {1, 0}, "c++": {0, 1},
 		"4fec7ea0b1": {0, 1}, "cart.go": {2, 0}, "cart cart": {1, 0}, `"a b"`: {0, 1}} {
-		l := readQuery(query.Parse(text, time.Time{}))
+		l := readQuery(server.ParseQuery(text, time.Time{}))
 		exact := 0
 		for _, c := range l.clauses {
 			if !c.fuzzy() {

@@ -1,12 +1,12 @@
-package query
+package server
 
 import (
 	"strings"
 	"unicode"
 )
 
-// token is a part of a search text.
-type token struct {
+// queryToken is a part of a search text.
+type queryToken struct {
 	raw     string
 	not     bool   // after -
 	name    string // before a colon, in lower case; "": no filter
@@ -16,20 +16,20 @@ type token struct {
 	pattern bool
 }
 
-func (t token) plain(word string) bool { return t.raw == word }
+func (t queryToken) plain(word string) bool { return t.raw == word }
 
 // quotes are what phones and editors make of a quotation mark, each by its bytes.
 var quotes = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`)
 
-// split cuts a search text into its parts.
-func split(text string) (out []token) {
+// splitQuery cuts a search text into its parts.
+func splitQuery(text string) (out []queryToken) {
 	text = quotes.Replace(text)
 	for at := 0; at < len(text); {
 		if rest := strings.TrimLeftFunc(text[at:], unicode.IsSpace); len(rest) < len(text)-at {
 			at = len(text) - len(rest)
 			continue
 		}
-		var t token
+		var t queryToken
 		n := t.read(text[at:])
 		t.raw = text[at : at+n]
 		at += n
@@ -39,12 +39,12 @@ func split(text string) (out []token) {
 }
 
 // read reads a token from the beginning of a text: how many bytes it has.
-func (t *token) read(text string) int {
+func (t *queryToken) read(text string) int {
 	n := 0
 	if len(text) > 1 && text[0] == '-' && text[1] != '-' && !unicode.IsSpace(rune(text[1])) { // --flag is a word
 		t.not, n = true, 1
 	}
-	if name, rest, ok := strings.Cut(text[n:], ":"); ok && filterName(name) && startsValue(rest) {
+	if name, rest, ok := strings.Cut(text[n:], ":"); ok && isFilterName(name) && startsValue(rest) {
 		t.name = strings.ToLower(name)
 		n += len(name) + 1
 		if text[n] == '"' {
@@ -66,7 +66,7 @@ func (t *token) read(text string) int {
 }
 
 // phrase reads a text in quotation marks.
-func (t *token) phrase(text string) int {
+func (t *queryToken) phrase(text string) int {
 	inner, _, closed := strings.Cut(text[1:], `"`)
 	t.text, t.quoted, t.open = inner, closed, !closed
 	if !closed {
@@ -76,7 +76,7 @@ func (t *token) phrase(text string) int {
 }
 
 // expression reads a text between slashes: the second one ends a word, as it does not in a path. 0: there is none.
-func (t *token) expression(text string) int {
+func (t *queryToken) expression(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch {
 		case text[i] == '\\':
@@ -100,8 +100,8 @@ func wordEnd(text string) int {
 	return max(end, 1)
 }
 
-// filterName reports whether a text before a colon is meant as a filter's name.
-func filterName(name string) bool {
+// isFilterName reports whether a text before a colon is meant as a filter's name.
+func isFilterName(name string) bool {
 	return len(name) > 1 && strings.IndexFunc(name, func(r rune) bool { return !unicode.IsLetter(r) }) < 0
 }
 
@@ -117,8 +117,8 @@ func wordsIn(text string) []string {
 }
 
 // values are those of a filter: separated by commas where it takes only some.
-func (t token) values() []string {
-	for _, f := range Filters() {
+func (t queryToken) values() []string {
+	for _, f := range QueryFilters() {
 		if f.Name == t.name && f.Values != nil {
 			return strings.Split(strings.ToLower(t.text), ",")
 		}

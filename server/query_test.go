@@ -1,4 +1,4 @@
-package query
+package server
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// written is a query in short: its clauses, what is excluded, filters, times, and how many notes.
-func written(q Query) string {
-	one := func(t Term) string {
+// writtenQuery is a query in short: its clauses, what is excluded, filters, times, and how many notes.
+func writtenQuery(q Query) string {
+	one := func(t QueryTerm) string {
 		switch {
 		case t.Regexp != nil:
 			return "/" + t.Text + "/"
@@ -32,7 +32,7 @@ func written(q Query) string {
 	for _, t := range q.Not {
 		out = append(out, "-"+one(t))
 	}
-	for _, f := range Filters() {
+	for _, f := range QueryFilters() {
 		if list := q.Only[f.Name]; list != nil {
 			out = append(out, f.Name+"="+strings.Join(list, "+"))
 		}
@@ -48,8 +48,8 @@ func written(q Query) string {
 	return strings.Join(out, " ")
 }
 
-// TestParse reads every form of the language, and what only looks like one as words.
-func TestParse(t *testing.T) {
+// TestParseQuery reads every form of the language, and what only looks like one as words.
+func TestParseQuery(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                                      ``,
 		`  rounding   cart `:                    `rounding cart`,
@@ -86,7 +86,7 @@ func TestParse(t *testing.T) {
 		`https://x.y std::vector C:\src error:`: `https://x.y std::vector C:\src error:`,
 		`tool:mcp__github__* file:src/cart.go`:  `file=src/cart.go tool=mcp__github__*`,
 	} {
-		got := strings.Fields(written(Parse(text, now)))
+		got := strings.Fields(writtenQuery(ParseQuery(text, now)))
 		slices.Sort(got)
 		expected := strings.Fields(want)
 		slices.Sort(expected)
@@ -97,34 +97,34 @@ func TestParse(t *testing.T) {
 }
 
 // TestParseBounds: a text of any length becomes a query of bounded size, and says so.
-func TestParseBounds(t *testing.T) {
-	q := Parse(strings.Repeat("word ", 1000)+strings.Repeat("é", 1000), now)
+func TestParseQueryBounds(t *testing.T) {
+	q := ParseQuery(strings.Repeat("word ", 1000)+strings.Repeat("é", 1000), now)
 	if len(q.Clauses) != maxTokens || len(q.Notes) != 1 {
 		t.Errorf("%d clauses, notes %q", len(q.Clauses), q.Notes)
 	}
-	if q := Parse(strings.Repeat("é", 1000), now); len([]rune(q.Clauses[0][0].Text)) != maxText {
+	if q := ParseQuery(strings.Repeat("é", 1000), now); len([]rune(q.Clauses[0][0].Text)) != maxText {
 		t.Errorf("%d characters", len([]rune(q.Clauses[0][0].Text)))
 	}
 }
 
-// TestEdit adds and removes filters as chips do: what is written is read again as what it was.
-func TestEdit(t *testing.T) {
-	text := With(`rounding "a b"`, "project", "my shop")
-	text = With(With(text, "kind", "prompt"), "project", "my shop")
+// TestEditQuery adds and removes filters as chips do: what is written is read again as what it was.
+func TestEditQuery(t *testing.T) {
+	text := WithFilter(`rounding "a b"`, "project", "my shop")
+	text = WithFilter(WithFilter(text, "kind", "prompt"), "project", "my shop")
 	if want := `rounding "a b" project:"my shop" kind:prompt`; text != want {
 		t.Fatalf("%s, want %s", text, want)
 	}
-	if got := Without(text, "project", "my shop"); got != `rounding "a b" kind:prompt` {
+	if got := WithoutFilter(text, "project", "my shop"); got != `rounding "a b" kind:prompt` {
 		t.Error(got)
 	}
-	if got := Without(text+" kind:answer,tool", "kind", "tool"); got != text+" kind:answer" {
+	if got := WithoutFilter(text+" kind:answer,tool", "kind", "tool"); got != text+" kind:answer" {
 		t.Error(got)
 	}
-	if got := Without(`x kind:answer,tool kind:prompt`, "kind", ""); got != "x" {
+	if got := WithoutFilter(`x kind:answer,tool kind:prompt`, "kind", ""); got != "x" {
 		t.Error(got)
 	}
 	for _, value := range []string{"/abs/path.go", ":odd", "a,b", "", "-x", "ü ü"} {
-		if got := Parse(Format("project", value), now); len(got.Notes) > 0 || !slices.Equal(got.Only["project"], []string{value}) {
+		if got := ParseQuery(FormatFilter("project", value), now); len(got.Notes) > 0 || !slices.Equal(got.Only["project"], []string{value}) {
 			t.Errorf("%q: %v %q", value, got.Only, got.Notes)
 		}
 	}

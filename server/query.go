@@ -1,35 +1,34 @@
-// Package query is the language of every search box: on the command line, in the terminal's screen, in the viewer and
-// in what Claude asks. It knows neither servers nor stores.
-//
-//	rounding cart              words, in any of their forms
-//	"off by one"               exactly this
-//	/retr(y|ies) \d+/          a regular expression
-//	cart OR basket, -docs      either of them; none with it
-//	project:shop after:7d      filters, see Filters; several of one name are alternatives
-//
-// What cannot be parsed is searched as words, and Notes say so.
-package query
+package server
 
 import (
 	"regexp"
 	"time"
 )
 
-// Query is a parsed search.
+// Query is a parsed search. Its language is that of every search box: on the command line, in the terminal's screen, in
+// the viewer and in what Claude asks.
+//
+//	rounding cart              words, in any of their forms
+//	"off by one"               exactly this
+//	/retr(y|ies) \d+/          a regular expression
+//	cart OR basket, -docs      either of them; none with it
+//	project:shop after:7d      filters, see QueryFilters; several of one name are alternatives
+//
+// What cannot be parsed is searched as words, and Notes say so.
 type Query struct {
-	Clauses []Clause            // a session should have each of them
-	Not     []Term              // a session has none of them
+	Clauses []QueryClause       // a session should have each of them
+	Not     []QueryTerm         // a session has none of them
 	Only    map[string][]string // by filter: any of the values
 	After   time.Time           // at or after
 	Before  time.Time           // before
 	Notes   []string            // what was not understood, in words
 }
 
-// Clause is alternatives: one of them is enough.
-type Clause []Term
+// QueryClause is alternatives: one of them is enough.
+type QueryClause []QueryTerm
 
-// Term is a word, a phrase or a regular expression.
-type Term struct {
+// QueryTerm is a word, a phrase or a regular expression.
+type QueryTerm struct {
 	Text   string
 	Exact  bool           // Text is a phrase: case and kinds of space do not matter, anything else does
 	Regexp *regexp.Regexp // ignores case; nil: none
@@ -51,7 +50,7 @@ func (q *Query) Words() (out []string) {
 }
 
 // Fuzzy reports whether every alternative is a word.
-func (c Clause) Fuzzy() bool {
+func (c QueryClause) Fuzzy() bool {
 	for _, t := range c {
 		if t.Exact || t.Regexp != nil {
 			return false
@@ -60,35 +59,32 @@ func (c Clause) Fuzzy() bool {
 	return true
 }
 
-// Filter is a name that may stand before a colon.
-type Filter struct {
+// QueryFilter is a name that may stand before a colon.
+type QueryFilter struct {
 	Name, Help string
 	Values     []string // all that it takes; nil: any
 }
 
-// Filters are all filters, in the order in which help shows them.
-func Filters() []Filter {
-	return []Filter{
+// QueryFilters are all filters, in the order in which help shows them.
+func QueryFilters() []QueryFilter {
+	return []QueryFilter{
 		{"project", "the project's name", nil},
 		{"machine", "the machine's name", nil},
 		{"user", "whose sessions", nil},
 		{"session", "one session, by its id", nil},
 		{"file", "a file that was read or changed, by its path or the end of it", nil},
 		{"tool", "a tool that was called; * at the end: any that begins so", nil},
-		{"kind", "what it is that was said or done", Kinds()},
+		{"kind", "what it is that was said or done", QueryKinds()},
 		{"branch", "the Git branch", nil},
 		{"model", "the model that answered", nil},
 		{"before", "earlier than a day, a month, or how long ago: 2026-11-01, 2026-11, 7d", nil},
 		{"after", "not earlier than that", nil},
-		{"is", "sessions with errors, with a star, with lines that a rewind lost, or that run now", States()},
+		{"is", "sessions with errors, with a star, with lines that a rewind lost, or that run now", SessionStates()},
 	}
 }
 
-// Kinds are the kinds of texts.
-func Kinds() []string {
-	return []string{"prompt", "message", "answer", "thinking", "tool", "result", "title", "other", "history", "edit",
-		"read", "command", "error"}
-}
+// QueryKinds are the values of the filter "kind": what was said, and what was done besides.
+func QueryKinds() []string { return append(TextKinds(), "edit", "read", "command", "error") }
 
-// States are the values of the filter "is".
-func States() []string { return []string{"error", "starred", "lost", "running"} }
+// SessionStates are the values of the filter "is".
+func SessionStates() []string { return []string{"error", "starred", "lost", "running"} }

@@ -1,4 +1,4 @@
-package query
+package server
 
 import (
 	"fmt"
@@ -14,10 +14,10 @@ const (
 	maxText   = 256 // characters of a word, a phrase or an expression
 )
 
-// Parse reads a search. Days begin at midnight where now is.
-func Parse(text string, now time.Time) Query {
-	p := parser{q: Query{Only: map[string][]string{}}, now: now}
-	tokens := split(text)
+// ParseQuery reads a search. Days begin at midnight where now is.
+func ParseQuery(text string, now time.Time) Query {
+	p := queryParser{q: Query{Only: map[string][]string{}}, now: now}
+	tokens := splitQuery(text)
 	if len(tokens) > maxTokens {
 		p.note("only the first %d words count", maxTokens)
 		tokens = tokens[:maxTokens]
@@ -36,57 +36,57 @@ func Parse(text string, now time.Time) Query {
 	return p.q
 }
 
-type parser struct {
+type queryParser struct {
 	q   Query
 	now time.Time
 	or  bool // the next term is an alternative to the one before
 }
 
-func (p *parser) note(format string, args ...any) {
+func (p *queryParser) note(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(p.q.Notes, text) {
 		p.q.Notes = append(p.q.Notes, text)
 	}
 }
 
 // joins reports whether OR may stand next to a token.
-func (p *parser) joins(t token) bool { return t.name == "" && !t.not && !t.plain("OR") }
+func (p *queryParser) joins(t queryToken) bool { return t.name == "" && !t.not && !t.plain("OR") }
 
-func (p *parser) token(t token) {
+func (p *queryParser) token(t queryToken) {
 	switch {
 	case t.name != "":
 		p.filter(t)
 	case t.open:
-		p.note("the quotation mark before %q is never closed: its words are searched", short(t.text))
+		p.note("the quotation mark before %q is never closed: its words are searched", shortened(t.text))
 		for _, w := range strings.Fields(t.text) {
-			p.term(t.not, Term{Text: w})
+			p.term(t.not, QueryTerm{Text: w})
 		}
 	case t.pattern:
 		re, err := regexp.Compile("(?i)" + t.text)
 		if err != nil || len(t.text) > maxText {
-			p.note("/%s/ is no regular expression that can be searched: its words are", short(t.text))
+			p.note("/%s/ is no regular expression that can be searched: its words are", shortened(t.text))
 			p.words(t.not, t.text)
 			return
 		}
-		p.term(t.not, Term{Text: t.text, Regexp: re})
+		p.term(t.not, QueryTerm{Text: t.text, Regexp: re})
 	case t.quoted:
-		p.term(t.not, Term{Text: t.text, Exact: true})
+		p.term(t.not, QueryTerm{Text: t.text, Exact: true})
 	default:
 		if t.plain("OR") {
 			p.note("OR stands between two words: here it is searched as a word")
 		}
-		p.term(t.not, Term{Text: t.text})
+		p.term(t.not, QueryTerm{Text: t.text})
 	}
 }
 
 // words adds what is letters and digits in a text that could not be read as something else.
-func (p *parser) words(not bool, text string) {
+func (p *queryParser) words(not bool, text string) {
 	for _, w := range wordsIn(text) {
-		p.term(not, Term{Text: w})
+		p.term(not, QueryTerm{Text: w})
 		p.or = false
 	}
 }
 
-func (p *parser) term(not bool, t Term) {
+func (p *queryParser) term(not bool, t QueryTerm) {
 	if r := []rune(t.Text); len(r) > maxText && t.Regexp == nil {
 		t.Text = string(r[:maxText])
 	}
@@ -98,28 +98,28 @@ func (p *parser) term(not bool, t Term) {
 		last := &p.q.Clauses[len(p.q.Clauses)-1]
 		*last = append(*last, t)
 	default:
-		p.q.Clauses = append(p.q.Clauses, Clause{t})
+		p.q.Clauses = append(p.q.Clauses, QueryClause{t})
 	}
 }
 
 // filter reads a name with its value.
-func (p *parser) filter(t token) {
-	i := slices.IndexFunc(Filters(), func(f Filter) bool { return f.Name == t.name })
+func (p *queryParser) filter(t queryToken) {
+	i := slices.IndexFunc(QueryFilters(), func(f QueryFilter) bool { return f.Name == t.name })
 	if i < 0 {
-		p.note("%s: is no filter: %q is searched", t.name, short(t.raw))
+		p.note("%s: is no filter: %q is searched", t.name, shortened(t.raw))
 		p.words(t.not, t.raw)
 		return
 	}
 	if t.not {
-		p.note("a filter cannot be excluded: %q is searched", short(t.raw))
+		p.note("a filter cannot be excluded: %q is searched", shortened(t.raw))
 		p.words(false, t.raw)
 		return
 	}
-	switch f := Filters()[i]; f.Name {
+	switch f := QueryFilters()[i]; f.Name {
 	case "before", "after":
-		at, err := moment(t.text, p.now)
+		at, err := queryMoment(t.text, p.now)
 		if err != nil {
-			p.note("%q is no time: write 2026-11-01, 2026-11, 36h or 7d", short(t.text))
+			p.note("%q is no time: write 2026-11-01, 2026-11, 36h or 7d", shortened(t.text))
 			p.words(false, t.text)
 			return
 		}
@@ -134,10 +134,10 @@ func (p *parser) filter(t token) {
 }
 
 // values keeps a filter's values.
-func (p *parser) values(f Filter, t token) {
+func (p *queryParser) values(f QueryFilter, t queryToken) {
 	for _, v := range t.values() {
 		if f.Values != nil && !slices.Contains(f.Values, v) {
-			p.note("%s: takes %s: %q is searched", f.Name, strings.Join(f.Values, ", "), short(v))
+			p.note("%s: takes %s: %q is searched", f.Name, strings.Join(f.Values, ", "), shortened(v))
 			p.words(false, v)
 			continue
 		}
@@ -147,8 +147,8 @@ func (p *parser) values(f Filter, t token) {
 	}
 }
 
-// moment is when a day, a month or a year begins, or so long ago.
-func moment(text string, now time.Time) (time.Time, error) {
+// queryMoment is when a day, a month or a year begins, or so long ago.
+func queryMoment(text string, now time.Time) (time.Time, error) {
 	for _, layout := range []string{time.DateOnly, "2006-01", "2006", "2006-01-02T15:04", time.RFC3339Nano} {
 		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
 			return t, nil
@@ -174,7 +174,7 @@ func moment(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("invalid time %q", text)
 }
 
-func short(text string) string {
+func shortened(text string) string {
 	if r := []rune(text); len(r) > 40 {
 		return string(r[:39]) + "…"
 	}
