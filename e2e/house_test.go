@@ -27,10 +27,10 @@ func house() plan {
 
 // arrows says which of our packages each package may import.
 const arrows = `
-cmd/ccship: internal/sys cmd/ccship/term cmd/ccship/show cmd/ccship/setup daemon internal/amount daemon/config daemon/control daemon/doctor internal/service transcript/redact daemon/library daemon/project daemon/remote outbox transcript/price cmd/ccship/screen transcript/provenance cmd/ccship/history
+cmd/ccship: internal/sys cmd/ccship/term cmd/ccship/show cmd/ccship/setup daemon internal/amount daemon/config daemon/control daemon/doctor internal/service transcript/redact daemon/library daemon/project daemon/remote outbox transcript cmd/ccship/screen transcript/provenance cmd/ccship/history
 cmd/ccship-hook: internal/sys
 cmd/ccship-mcp: daemon/control
-cmd/ccship-server: cmd/ccship/term internal/amount internal/sys daemon/config server server/api server/audit server/auth server/derive server/limit server/store server/store/postgres server/store/sqlite server/web server/web/page transcript transcript/price transcript/redact daemon/control internal/service protocol
+cmd/ccship-server: cmd/ccship/term internal/amount internal/sys daemon/config server server/api server/audit server/auth server/derive server/limit server/store server/store/postgres server/store/sqlite server/web server/web/page transcript transcript/redact daemon/control internal/service protocol
 cmd/ccship/history: daemon/control transcript/provenance
 cmd/ccship/screen: cmd/ccship/show cmd/ccship/term internal/amount daemon/control daemon/library daemon/remote
 cmd/ccship/setup: cmd/ccship/show cmd/ccship/term internal/amount daemon/config daemon/control daemon/delivery daemon/remote internal/service internal/sys outbox packaging daemon protocol
@@ -44,7 +44,7 @@ daemon/delivery: protocol daemon/config daemon/control daemon/project daemon/rem
 daemon/derive: daemon/control daemon/route outbox state state/projection tail transcript transcript/session transcript/redact
 daemon/doctor: internal/amount daemon/config daemon/control daemon/delivery internal/service state daemon/project protocol transcript
 daemon/document: daemon/config daemon/control daemon/derive daemon/project daemon/remote outbox state state/projection tail transcript transcript/session transcript/redact daemon/route
-daemon/library: internal/amount internal/sys daemon/control daemon/remote tail transcript transcript/price transcript/session transcript/redact transcript/provenance
+daemon/library: internal/amount internal/sys daemon/control daemon/remote tail transcript transcript/session transcript/redact transcript/provenance
 daemon/project: outbox
 daemon/proof: daemon/control daemon/delivery daemon/project daemon/remote daemon/route internal/amount outbox protocol state state/projection tail transcript transcript/redact
 daemon/remote: daemon/control protocol outbox transcript/provenance
@@ -60,14 +60,14 @@ packaging:
 packaging/release:
 protocol: internal/sys
 server: transcript/provenance
-server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session transcript/price protocol transcript/provenance
+server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session protocol transcript/provenance
 server/audit: server server/digest transcript transcript/redact
 server/auth: server protocol
-server/derive: server server/extract transcript transcript/price transcript/session transcript/provenance
+server/derive: server server/extract transcript transcript/session transcript/provenance
 server/digest: server transcript
 server/extract: server transcript
 server/limit: server/wire server
-server/recall: server transcript transcript/session server/derive transcript/price transcript/provenance
+server/recall: server transcript transcript/session server/derive transcript/provenance
 server/store: server server/store/objects server/store/postgres server/store/sqlite server/store/sqlstore
 server/store/lines: server server/store/sqlstore server/store/objects server/digest transcript transcript/redact
 server/store/objects:
@@ -76,11 +76,11 @@ server/store/postgres: server server/store/lines server/store/sqlstore server/st
 server/store/search: server server/extract server/store/lines server/store/sqlstore transcript
 server/store/sqlite: server server/store/lines server/store/sqlstore server/store/search transcript
 server/store/sqlstore: server server/store/lines transcript transcript/provenance
-server/web: server server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/price transcript/session server/recall server/limit transcript/redact transcript/provenance
+server/web: server server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/session server/recall server/limit transcript/redact transcript/provenance
 server/web/chart:
 server/web/markup:
-server/web/page: server server/auth transcript/price
-server/web/thread: server server/derive server/web/page server/web/markup transcript transcript/redact transcript/session transcript/price
+server/web/page: server server/auth transcript
+server/web/thread: server server/derive server/web/page server/web/markup transcript transcript/redact transcript/session
 server/wire: server transcript
 state: state/kv tail outbox protocol
 state/kv: internal/sys
@@ -88,7 +88,6 @@ state/projection: outbox state state/kv tail
 tail:
 transcript:
 transcript/planted:
-transcript/price: transcript
 transcript/provenance: transcript transcript/session
 transcript/redact: transcript
 transcript/session: transcript

@@ -4,5 +4,5 @@
 //
 // Delivery needs only Scan, Recover and the entries. Parse is for readers: it reads one record tolerantly. Unknown
 // members pass through; a member of an unexpected kind is ignored. What several records mean together is the subject of
-// package session.
+// package session. Prices say what tokens cost: a dated list by model, which a file can replace.
 package transcript

@@ -21,7 +21,7 @@ import (
 	"github.com/ccship/ccship/server/limit"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/web/page"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // serveFlags are serve's options as typed.
@@ -90,7 +90,7 @@ type settings struct {
 	quota     server.Quota
 	proxies   []netip.Prefix
 	hosts     []string
-	prices    *price.List
+	prices    *transcript.Prices
 	tls       *tls.Config
 	log       *slog.Logger
 	manager   *service.Notifier
@@ -237,9 +237,9 @@ func (f *serveFlags) checkFiles(s *settings) error {
 		return fmt.Errorf("bad --prices: %w", err)
 	}
 	defer file.Close()
-	if s.prices, err = price.Read(file); err != nil {
+	if s.prices, err = transcript.ReadPrices(file); err != nil {
 		return usageError{hinted{fmt.Errorf("bad --prices %s: %w", f.prices, err),
-			"transcript/price/prices.json in the source is an example"}}
+			"transcript/prices.json in the source is an example"}}
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/internal/sys"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // userUsage describes the flag that names whose session is meant.
@@ -75,7 +75,7 @@ func newLibrary(c config.Config) (*library.Library, error) {
 	}
 	prices, err := priceList(c)
 	if err != nil {
-		prices = &price.List{} // costs are not known; `ccship usage` says why
+		prices = &transcript.Prices{} // costs are not known; `ccship usage` says why
 	}
 	finder := project.NewFinder()
 	l := &library.Library{Roots: c.Roots, Machine: self.Name, Prices: prices, Repository: func(cwd string) string {

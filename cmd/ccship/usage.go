@@ -19,7 +19,7 @@ import (
 	"github.com/ccship/ccship/daemon/project"
 
 	"github.com/ccship/ccship/internal/amount"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // usageOptions are the flags of `ccship usage`.
@@ -168,15 +168,15 @@ func (a verbs) usageOnDisk(ctx context.Context, l *library.Library, q library.Qu
 }
 
 // priceList is the list that the configuration names.
-func priceList(c config.Config) (*price.List, error) {
+func priceList(c config.Config) (*transcript.Prices, error) {
 	if c.Prices == "" {
-		return price.Default(), nil
+		return transcript.DefaultPrices(), nil
 	}
 	file, err := os.Open(c.Prices)
 	if err == nil {
 		defer file.Close()
-		var list *price.List
-		if list, err = price.Read(file); err == nil {
+		var list *transcript.Prices
+		if list, err = transcript.ReadPrices(file); err == nil {
 			return list, nil
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/transcript"
-	"github.com/ccship/ccship/transcript/price"
+
 	"github.com/ccship/ccship/transcript/session"
 )
 
@@ -52,12 +52,12 @@ func (l *Library) count(ctx context.Context, file File, agents []string) (c coun
 	}
 	prices := l.Prices
 	if prices == nil {
-		prices = price.Default()
+		prices = transcript.DefaultPrices()
 	}
-	var cost price.Cost
+	var cost transcript.Cost
 	for _, a := range answers {
 		c.Tokens += a.Usage.Total()
-		cost = cost.Plus(prices.Cost(a.Model, a.Usage, a.Usage.Context() > price.LongContext))
+		cost = cost.Plus(prices.Cost(a.Model, a.Usage, a.Usage.Context() > transcript.LongContext))
 	}
 	if cost.Known() && cost.Priced > 0 {
 		c.Cost = &cost.USD

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/remote"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // answered is an answer's line, with 10 tokens in and some out.
@@ -84,12 +84,12 @@ func TestCostOfDisk(t *testing.T) {
 	r.Server = nil
 	long := strings.Replace(answered("m1", 1_000_000), `"input_tokens":10`, `"input_tokens":1000000`, 1)
 	r.write("-p/"+one+".jsonl", prompt("x")+strings.Replace(long, "claude-haiku-4-5", "claude-sonnet-4-5", 1), time.Hour)
-	list, err := price.Read(strings.NewReader(`{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[` +
+	list, err := transcript.ReadPrices(strings.NewReader(`{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[` +
 		`{"match":"*","input":1,"output":2,"long_context":{"input":7,"output":8}}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for usd, prices := range map[float64]*price.List{6 + 22.5: nil, 7 + 8: list} {
+	for usd, prices := range map[float64]*transcript.Prices{6 + 22.5: nil, 7 + 8: list} {
 		r.Prices = prices
 		shown, err := r.Show(t.Context(), one, View{})
 		if err != nil || shown.Cost == nil || *shown.Cost != usd {

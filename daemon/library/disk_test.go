@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 const (
@@ -244,7 +244,7 @@ func TestCost(t *testing.T) {
 	if got := *r.Rows[0].Cost; math.Abs(got-short-long) > 1e-6 || math.Abs(*r.Total.Cost-got) > 1e-6 {
 		t.Errorf("$%v, total $%v, want $%v", got, *r.Total.Cost, short+long)
 	}
-	if r := sum(t, put(t, nil)); r.Total.Cost == nil || *r.Total.Cost != 0 || r.Prices != price.Default().AsOf {
+	if r := sum(t, put(t, nil)); r.Total.Cost == nil || *r.Total.Cost != 0 || r.Prices != transcript.DefaultPrices().AsOf {
 		t.Errorf("nothing: %+v", r)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // said is what an invented answer's line says. Empty fields are left out of the line.
@@ -76,7 +76,7 @@ func usageLines(all ...said) string {
 // disk sums what is below root, with a project's folder as its hash.
 func disk(root string) UsageDisk {
 	return UsageDisk{
-		Roots: []string{root}, Machine: "m1", Host: "laptop", Prices: price.Default(),
+		Roots: []string{root}, Machine: "m1", Host: "laptop", Prices: transcript.DefaultPrices(),
 		Project: func(cwd, folder string) (hash, repository string) {
 			if main, found := strings.CutSuffix(cwd, "-beside"); found {
 				cwd, repository = main, main

@@ -15,7 +15,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/internal/sys"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // CodeAmbiguous is the code of an error about a name that matches several things.
@@ -23,10 +23,10 @@ const CodeAmbiguous = "ambiguous"
 
 // Library gives access to one user's sessions. It is immutable and safe for concurrent use.
 type Library struct {
-	Roots   []string       // projects folders, which need not exist
-	Server  *remote.Client // nil: no server is set
-	Machine string         // the server's name for this user on this machine
-	Prices  *price.List    // of sessions that are only on disk; nil: the built-in list
+	Roots   []string           // projects folders, which need not exist
+	Server  *remote.Client     // nil: no server is set
+	Machine string             // the server's name for this user on this machine
+	Prices  *transcript.Prices // of sessions that are only on disk; nil: the built-in list
 	// Repository returns the repository of a working directory in a worktree of one; "" for others. It may be nil.
 	Repository func(cwd string) string
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/transcript"
-	"github.com/ccship/ccship/transcript/price"
 )
 
 // Server asks a server for the sums of the caller's own sessions, from all machines, by the server's price list.
@@ -47,7 +46,7 @@ func (r *Report) take(at map[Row]int, s remote.UsageRow, host string) {
 	}
 	u := transcript.Usage{Input: s.Input, Output: s.Output, CacheRead: s.CacheRead, CacheWrite5m: s.CacheWrite5m,
 		CacheWrite1h: s.CacheWrite1h}
-	cost := price.Cost{Unpriced: s.Unpriced}
+	cost := transcript.Cost{Unpriced: s.Unpriced}
 	if s.Cost != nil {
 		cost.USD, cost.Priced = *s.Cost, u.Total()-s.Unpriced
 	}

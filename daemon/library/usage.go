@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/transcript"
-	"github.com/ccship/ccship/transcript/price"
 )
 
 // Columns are what rows can be grouped by.
@@ -89,7 +88,7 @@ type Fault struct {
 const maxFaults = 20
 
 // add adds tokens and what they cost.
-func (r *Row) add(answers int64, u transcript.Usage, c price.Cost) {
+func (r *Row) add(answers int64, u transcript.Usage, c transcript.Cost) {
 	r.Answers += answers
 	r.Input += u.Input
 	r.Output += u.Output

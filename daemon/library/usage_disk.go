@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/transcript"
-	"github.com/ccship/ccship/transcript/price"
 )
 
 // UsageDisk reads transcripts on disk.
@@ -20,7 +19,7 @@ type UsageDisk struct {
 	Roots   []string // projects folders
 	Machine string   // the server's name for this user on this machine
 	Host    string
-	Prices  *price.List
+	Prices  *transcript.Prices
 	// Project returns the hash of the project of a working directory ("" if a transcript names none), and the repository
 	// if the directory lies in a worktree of one.
 	Project  func(cwd, folder string) (hash, repository string)
@@ -206,7 +205,7 @@ func (c *counter) groupOf(s *transcript.UsageSample, r *transcript.Record) int32
 	if !c.query.takes(s.Time) {
 		return -1
 	}
-	g := group{model: s.Model, long: s.Usage.Context() > price.LongContext}
+	g := group{model: s.Model, long: s.Usage.Context() > transcript.LongContext}
 	for _, by := range c.query.By {
 		switch by {
 		case Day:

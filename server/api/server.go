@@ -16,7 +16,7 @@ import (
 
 	"github.com/ccship/ccship/server/limit"
 
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 const (
@@ -48,22 +48,22 @@ type Hub interface {
 // Server is the HTTP side. Set the exported fields before Handler or Run.
 type Server struct {
 	Version     string
-	Viewer      http.Handler  // gets what is not the API's; nil: nothing there
-	Export      Exporter      // writes md and html; nil: there are none
-	Prices      *price.List   // nil: the built-in list
-	Base        string        // path that everything is below, for example "/ccship"; "": the root
-	PublicURL   string        // where browsers reach it, with Base; "": as the request says
-	Hosts       []string      // host names it accepts, besides loopback names; none: all
-	MetricsOpen bool          // /metrics needs no key
-	MaxBody     int64         // bytes of a decompressed request; 0: DefaultMaxBody
-	MaxRequests int           // at once; 0: DefaultMaxRequests
-	MaxIntake   int64         // bytes of lines that are being stored; 0: limit.DefaultIntake
-	MaxQueue    int           // requests with lines that wait to be read; 0: limit.DefaultQueue
-	MaxConns    int           // at once; 0: DefaultMaxConns
-	Rates       *limit.Rates  // of requests of one user, shared with the viewer; nil: no limit
-	Quota       server.Quota  // of each user without limits of its own
-	Patience    time.Duration // for headers, and for a body that comes slower than minRate; 0: 20 s
-	TLS         *tls.Config   // nil: no encryption
+	Viewer      http.Handler       // gets what is not the API's; nil: nothing there
+	Export      Exporter           // writes md and html; nil: there are none
+	Prices      *transcript.Prices // nil: the built-in list
+	Base        string             // path that everything is below, for example "/ccship"; "": the root
+	PublicURL   string             // where browsers reach it, with Base; "": as the request says
+	Hosts       []string           // host names it accepts, besides loopback names; none: all
+	MetricsOpen bool               // /metrics needs no key
+	MaxBody     int64              // bytes of a decompressed request; 0: DefaultMaxBody
+	MaxRequests int                // at once; 0: DefaultMaxRequests
+	MaxIntake   int64              // bytes of lines that are being stored; 0: limit.DefaultIntake
+	MaxQueue    int                // requests with lines that wait to be read; 0: limit.DefaultQueue
+	MaxConns    int                // at once; 0: DefaultMaxConns
+	Rates       *limit.Rates       // of requests of one user, shared with the viewer; nil: no limit
+	Quota       server.Quota       // of each user without limits of its own
+	Patience    time.Duration      // for headers, and for a body that comes slower than minRate; 0: 20 s
+	TLS         *tls.Config        // nil: no encryption
 	Log         *slog.Logger
 
 	store     server.Store
@@ -116,7 +116,7 @@ func (s *Server) fill() {
 		s.Patience = defaultPatience
 	}
 	if s.Prices == nil {
-		s.Prices = price.Default()
+		s.Prices = transcript.DefaultPrices()
 	}
 	if s.beat <= 0 {
 		s.beat, s.recheck = defaultBeat, recheck

@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // tokensAnswer is a sum of tokens on the wire.
@@ -29,7 +29,7 @@ type costAnswer struct {
 	Unpriced int64    `json:"unpriced_tokens"` // not in cost_usd
 }
 
-func answerCost(c price.Cost) costAnswer {
+func answerCost(c transcript.Cost) costAnswer {
 	if !c.Known() {
 		return costAnswer{nil, c.Unpriced}
 	}
@@ -136,10 +136,10 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) e
 // sum is a row with the cost of the models in it.
 type sum struct {
 	row  server.UsageRow
-	cost price.Cost
+	cost transcript.Cost
 }
 
-func (s *sum) add(t server.Tokens, c price.Cost) {
+func (s *sum) add(t server.Tokens, c transcript.Cost) {
 	s.row.Tokens = s.row.Tokens.Add(t)
 	s.cost = s.cost.Plus(c)
 }

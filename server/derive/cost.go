@@ -3,11 +3,10 @@ package derive
 import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
-	"github.com/ccship/ccship/transcript/price"
 )
 
 // Cost is what the answers of a row cost. Its Model must be set.
-func Cost(p *price.List, row server.UsageRow) price.Cost {
+func Cost(p *transcript.Prices, row server.UsageRow) transcript.Cost {
 	t := row.Tokens
 	u := transcript.Usage{
 		Input: t.Input, Output: t.Output, CacheRead: t.CacheRead, CacheWrite5m: t.CacheWrite5m, CacheWrite1h: t.CacheWrite1h,
@@ -17,7 +16,7 @@ func Cost(p *price.List, row server.UsageRow) price.Cost {
 }
 
 // CostOfAll is what the answers of all rows cost together.
-func CostOfAll(p *price.List, rows []server.UsageRow) (sum price.Cost) {
+func CostOfAll(p *transcript.Prices, rows []server.UsageRow) (sum transcript.Cost) {
 	for _, r := range rows {
 		sum = sum.Plus(Cost(p, r))
 	}

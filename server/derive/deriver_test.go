@@ -13,17 +13,17 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // TestLongContext: the store and the price list mean the same by it.
 func TestLongContext(t *testing.T) {
-	if server.LongContext != price.LongContext {
-		t.Errorf("%d and %d tokens", server.LongContext, price.LongContext)
+	if server.LongContext != transcript.LongContext {
+		t.Errorf("%d and %d tokens", server.LongContext, transcript.LongContext)
 	}
 	u := server.Tokens{Input: 1_000_000}
 	short, long := server.UsageRow{Model: "claude-sonnet-4-5", Tokens: u}, server.UsageRow{Model: "claude-sonnet-4-5", Long: true, Tokens: u}
-	if c := derive.CostOfAll(price.Default(), []server.UsageRow{short, long}); c.USD != 3+6 {
+	if c := derive.CostOfAll(transcript.DefaultPrices(), []server.UsageRow{short, long}); c.USD != 3+6 {
 		t.Errorf("$%v", c.USD)
 	}
 }

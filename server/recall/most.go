@@ -9,7 +9,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // What there can be the most of.
@@ -32,12 +32,12 @@ type topStore interface {
 type TopSession struct {
 	server.FoundSession
 	Tokens server.Tokens
-	Cost   price.Cost
+	Cost   transcript.Cost
 }
 
 type sum struct {
 	tokens server.Tokens
-	cost   price.Cost
+	cost   transcript.Cost
 }
 
 // named is a session's name as sums know it. An agent's transcript counts for its session.
@@ -49,7 +49,7 @@ type named struct {
 // Finder finds sessions.
 type Finder struct {
 	Store  topStore
-	Prices *price.List // what tokens cost
+	Prices *transcript.Prices // what tokens cost
 	Now    func() time.Time
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // liveFor is how long after its last line a session counts as live.
@@ -53,7 +53,7 @@ type header struct {
 	Facts       server.Summary
 	Usage       []server.UsageRow // by model and context
 	Tokens      server.Tokens
-	Cost        price.Cost
+	Cost        transcript.Cost
 	Heading     string
 	Mark        server.Mark // the reader's own
 	MarkURL     string
@@ -261,7 +261,7 @@ func (v *Viewer) marked(ctx context.Context, who server.Login, h *header, s thre
 func (v *Viewer) isLive(last time.Time) bool { return v.Now().Sub(last) < liveFor }
 
 // sum adds tokens up and says what they cost.
-func (v *Viewer) sum(rows []server.UsageRow) (t server.Tokens, c price.Cost) {
+func (v *Viewer) sum(rows []server.UsageRow) (t server.Tokens, c transcript.Cost) {
 	for _, r := range rows {
 		t = t.Add(r.Tokens)
 	}

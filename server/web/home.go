@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/server/recall"
 
 	"github.com/ccship/ccship/server/web/page"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // listPage is how many sessions a page lists.
@@ -35,7 +35,7 @@ type homeStore interface {
 
 // homePages are the list of sessions and its parts. Set Prices before serving.
 type homePages struct {
-	Prices *price.List // what tokens cost
+	Prices *transcript.Prices // what tokens cost
 
 	site  *page.Site
 	store homeStore

@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/recall"
 
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 const (
@@ -30,7 +30,7 @@ type group struct {
 type row struct {
 	server.FoundSession
 	Tokens   server.Tokens
-	Cost     price.Cost
+	Cost     transcript.Cost
 	Title    string
 	Prompt   string // the first, when the title is another
 	Live     bool

@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/server/derive"
 
 	"github.com/ccship/ccship/server/web/page"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // mostCounted bounds what a page counts; more is shown as "1 000+".
@@ -56,7 +56,7 @@ type homeSide struct {
 	Machines int64
 	Bytes    int64
 	Tokens   server.Tokens
-	Cost     price.Cost
+	Cost     transcript.Cost
 	Bare     bool
 	Part     bool // there are more projects than are listed: Sessions, Machines and Bytes are not known
 	All      string
@@ -90,7 +90,7 @@ func (p *homePages) projects(w http.ResponseWriter, r *http.Request, who server.
 	return nil
 }
 
-func (s *homeSide) sum(groups []server.Group, usage []server.UsageRow, prices *price.List) {
+func (s *homeSide) sum(groups []server.Group, usage []server.UsageRow, prices *transcript.Prices) {
 	machines := map[string]bool{}
 	for _, g := range groups {
 		s.Sessions += g.Sessions

@@ -16,7 +16,7 @@ import (
 	"github.com/ccship/ccship/server/web/chart"
 
 	"github.com/ccship/ccship/server/web/page"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // usagePage is what was used, as charts and as tables.
@@ -35,7 +35,7 @@ type usagePage struct {
 	Parts    []breakdown
 	Others   bool // there are further parts, each on a page of its own
 	Tokens   server.Tokens
-	Cost     price.Cost
+	Cost     transcript.Cost
 	AsOf     string
 	Nothing  bool
 	Period   string // what the sums are of
@@ -45,7 +45,7 @@ type usagePage struct {
 type dayRow struct {
 	Day    string
 	Tokens server.Tokens
-	Cost   price.Cost
+	Cost   transcript.Cost
 }
 
 // breakdown is sums by one name.
@@ -59,7 +59,7 @@ type breakdown struct {
 type breakdownRow struct {
 	Name, URL string
 	Tokens    server.Tokens
-	Cost      price.Cost
+	Cost      transcript.Cost
 }
 
 // measure is what a chart shows of tokens.

@@ -14,7 +14,7 @@ import (
 	"github.com/ccship/ccship/server/web/page"
 
 	"github.com/ccship/ccship/server/web/thread"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 //go:embed assets
@@ -37,7 +37,7 @@ type Viewer struct {
 	// Hub announces new lines; nil: pages do not follow.
 	Hub Hub
 	// Prices is what tokens cost; nil: the list that comes with the program.
-	Prices *price.List
+	Prices *transcript.Prices
 	// Quota is how much a user without limits of its own may store.
 	Quota server.Quota
 	// Rates bounds how many pages a user asks for, together with requests of the API; nil: no limit.
@@ -76,7 +76,7 @@ func New(store Store, access *auth.Access) (*Viewer, error) {
 // Handler serves everything below /. Call it once.
 func (v *Viewer) Handler() http.Handler {
 	if v.Prices == nil {
-		v.Prices = price.Default()
+		v.Prices = transcript.DefaultPrices()
 	}
 	v.Follow = v.Hub != nil
 	v.accounts.Quota, v.accounts.rates = v.Quota, v.Rates

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // Stamp is a moment in UTC, to the second.
@@ -54,7 +54,7 @@ func Tokens(n int64) string {
 }
 
 // Cost is what tokens cost; "" when no price is known, with a + when some are not.
-func Cost(c price.Cost) string {
+func Cost(c transcript.Cost) string {
 	if !c.Known() {
 		return ""
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/page"
-	"github.com/ccship/ccship/transcript/price"
+	"github.com/ccship/ccship/transcript"
 )
 
 // About is what an export says of its session besides the lines.
@@ -18,7 +18,7 @@ type About struct {
 	Title          string // or the first prompt
 	Models         []string
 	Started, Ended time.Time
-	Cost           price.Cost
+	Cost           transcript.Cost
 }
 
 // Date is when the session was; "" when no line says.

@@ -1,12 +1,9 @@
-package price_test
+package transcript
 
 import (
 	"math"
 	"strings"
 	"testing"
-
-	"github.com/ccship/ccship/transcript"
-	"github.com/ccship/ccship/transcript/price"
 )
 
 func TestPriceOf(t *testing.T) {
@@ -54,7 +51,7 @@ func TestPriceOf(t *testing.T) {
 		{"[1m]", 0},
 	}
 	for _, test := range tests {
-		p, ok := price.Default().Of(test.model)
+		p, ok := DefaultPrices().Of(test.model)
 		if ok != (test.input > 0) || ok && math.Abs(p.Input-test.input) > 1e-9 {
 			t.Errorf("%q: %v %v, want %v", test.model, p.Input, ok, test.input)
 		}
@@ -62,8 +59,8 @@ func TestPriceOf(t *testing.T) {
 }
 
 func TestCost(t *testing.T) {
-	p := price.Default()
-	tokens := transcript.Usage{Input: 1_000_000, Output: 2_000_000, CacheRead: 3_000_000, CacheWrite5m: 4_000_000, CacheWrite1h: 5_000_000}
+	p := DefaultPrices()
+	tokens := Usage{Input: 1_000_000, Output: 2_000_000, CacheRead: 3_000_000, CacheWrite5m: 4_000_000, CacheWrite1h: 5_000_000}
 	known, unknown := p.Cost("claude-opus-5", tokens, false), p.Cost("new", tokens, false)
 	if math.Abs(known.USD-(5+50+1.5+25+50)) > 1e-9 || known.Unpriced != 0 || known.Priced != 15_000_000 {
 		t.Errorf("cost is %+v", known)
@@ -74,18 +71,18 @@ func TestCost(t *testing.T) {
 	if unknown.Known() || unknown.USD != 0 {
 		t.Errorf("the cost of an unknown model is known: %+v", unknown)
 	}
-	if !(price.Cost{}).Known() {
+	if !(Cost{}).Known() {
 		t.Error("nothing costs something unknown")
 	}
 }
 
 // TestWebSearches: they cost extra; a list without their price leaves a mark.
 func TestWebSearches(t *testing.T) {
-	tokens := transcript.Usage{Input: 1_000_000, WebSearches: 50}
-	if c := price.Default().Cost("claude-opus-4-8", tokens, false); math.Abs(c.USD-5.5) > 1e-9 || c.Unpriced != 0 {
+	tokens := Usage{Input: 1_000_000, WebSearches: 50}
+	if c := DefaultPrices().Cost("claude-opus-4-8", tokens, false); math.Abs(c.USD-5.5) > 1e-9 || c.Unpriced != 0 {
 		t.Errorf("cost is %+v", c)
 	}
-	p, err := price.Read(strings.NewReader(`{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[{"match":"*","input":1}]}`))
+	p, err := ReadPrices(strings.NewReader(`{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[{"match":"*","input":1}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +93,7 @@ func TestWebSearches(t *testing.T) {
 
 // TestLongContext: a request above the limit costs more for all of its tokens, if its model has such a price.
 func TestLongContext(t *testing.T) {
-	tokens := transcript.Usage{Input: 1_000_000, Output: 1_000_000, CacheRead: 1_000_000, CacheWrite5m: 1_000_000, CacheWrite1h: 1_000_000}
+	tokens := Usage{Input: 1_000_000, Output: 1_000_000, CacheRead: 1_000_000, CacheWrite5m: 1_000_000, CacheWrite1h: 1_000_000}
 	for model, want := range map[string][2]float64{
 		"claude-sonnet-4-5-20250929": {3 + 15 + 0.3 + 3.75 + 6, 6 + 22.5 + 0.6 + 7.5 + 12},
 		"claude-sonnet-4-20250514":   {3 + 15 + 0.3 + 3.75 + 6, 6 + 22.5 + 0.6 + 7.5 + 12},
@@ -104,7 +101,7 @@ func TestLongContext(t *testing.T) {
 		"claude-opus-5-5[1m]":        {4 + 20 + 0.2 + 5 + 8, 4 + 20 + 0.2 + 5 + 8},
 	} {
 		for i, long := range []bool{false, true} {
-			if c := price.Default().Cost(model, tokens, long); math.Abs(c.USD-want[i]) > 1e-9 {
+			if c := DefaultPrices().Cost(model, tokens, long); math.Abs(c.USD-want[i]) > 1e-9 {
 				t.Errorf("%s, long %v: $%v, want $%v", model, long, c.USD, want[i])
 			}
 		}
@@ -124,7 +121,7 @@ func TestPricePatterns(t *testing.T) {
 		"A*":      {"abc", "bc"},
 		"*a*ab*b": {"aabb", "aab"},
 	} {
-		p, err := price.Read(strings.NewReader(head + `{"match":"` + pattern + `","input":1}]}`))
+		p, err := ReadPrices(strings.NewReader(head + `{"match":"` + pattern + `","input":1}]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +137,7 @@ func TestPricePatterns(t *testing.T) {
 
 func TestReadPricesRefuses(t *testing.T) {
 	const good = `{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[{"match":"x","input":1}]}`
-	if _, err := price.Read(strings.NewReader(good)); err != nil {
+	if _, err := ReadPrices(strings.NewReader(good)); err != nil {
 		t.Fatal(err)
 	}
 	for _, change := range [][2]string{
@@ -158,7 +155,7 @@ func TestReadPricesRefuses(t *testing.T) {
 		{`"x"`, `"` + strings.Repeat("x", 1<<20) + `"`},
 	} {
 		bad := strings.Replace(good, change[0], change[1], 1)
-		if _, err := price.Read(strings.NewReader(bad)); err == nil {
+		if _, err := ReadPrices(strings.NewReader(bad)); err == nil {
 			t.Errorf("taken: %.120s", bad)
 		}
 	}

@@ -1,6 +1,4 @@
-// Package price says what tokens cost: a dated list of prices by model, which a file can replace. It does not know who
-// counted the tokens.
-package price
+package transcript
 
 import (
 	"bytes"
@@ -12,35 +10,33 @@ import (
 	"math"
 	"strings"
 	"sync"
-
-	"github.com/ccship/ccship/transcript"
 )
 
 //go:embed prices.json
-var builtIn []byte
+var builtInPrices []byte
 
 const (
-	schema  = 1
-	maxFile = 1 << 20 // bytes of a price file
+	priceSchema  = 1
+	maxPriceFile = 1 << 20 // bytes of a price file
 )
 
 // LongContext is the input of a request, in tokens, above which a model's long-context price is that of all its tokens.
 // Cache reads and writes count as input.
 const LongContext = 200_000
 
-// Price is what a model's tokens cost.
-type Price struct {
+// modelPrice is what a model's tokens cost.
+type modelPrice struct {
 	Match string `json:"match"` // the model's name; * stands for anything, and there may be several
-	Rates
-	Long *Rates `json:"long_context"` // of requests above LongContext; nil: the same
+	tokenRates
+	Long *tokenRates `json:"long_context"` // of requests above LongContext; nil: the same
 	// Fast is how many times as much fast mode costs; 0: not known, so that it has no price.
 	Fast float64 `json:"fast"`
 	// Regional is how many times as much a request costs that is kept in one region; 0: the same.
 	Regional float64 `json:"regional"`
 }
 
-// Rates are what a million tokens of a kind cost, in US dollars.
-type Rates struct {
+// tokenRates are what a million tokens of a kind cost, in US dollars.
+type tokenRates struct {
 	Input        float64 `json:"input"`
 	Output       float64 `json:"output"`
 	CacheRead    float64 `json:"cache_read"`
@@ -48,10 +44,10 @@ type Rates struct {
 	CacheWrite1h float64 `json:"cache_write_1h"`
 }
 
-// List is a price list. It does not guess: an unknown model has no price. Safe for concurrent use.
-type List struct {
+// Prices is a price list. It does not guess: an unknown model has no price. Safe for concurrent use.
+type Prices struct {
 	AsOf   string // the day it is of
-	list   []Price
+	list   []modelPrice
 	search *float64 // of a thousand web searches; nil: not known
 }
 
@@ -70,32 +66,32 @@ func (c Cost) Plus(d Cost) Cost {
 	return Cost{USD: c.USD + d.USD, Priced: c.Priced + d.Priced, Unpriced: c.Unpriced + d.Unpriced}
 }
 
-// Default is the list that comes with the program: public list prices.
-var Default = sync.OnceValue(func() *List {
-	p, err := Read(bytes.NewReader(builtIn))
+// DefaultPrices is the list that comes with the program: public list prices.
+var DefaultPrices = sync.OnceValue(func() *Prices {
+	p, err := ReadPrices(bytes.NewReader(builtInPrices))
 	if err != nil {
 		panic(err) // the file is part of the program; a test reads it
 	}
 	return p
 })
 
-// Read reads a price list in the form of prices.json. The error says what is wrong with it.
-func Read(r io.Reader) (*List, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+// ReadPrices reads a price list in the form of prices.json. The error says what is wrong with it.
+func ReadPrices(r io.Reader) (*Prices, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxPriceFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("read prices: %w", err)
 	}
-	if len(b) > maxFile {
-		return nil, fmt.Errorf("read prices: larger than %d bytes", maxFile)
+	if len(b) > maxPriceFile {
+		return nil, fmt.Errorf("read prices: larger than %d bytes", maxPriceFile)
 	}
 	var doc struct {
-		Schema    int      `json:"schema_version"`
-		Currency  string   `json:"currency"`
-		PerTokens int64    `json:"per_tokens"`
-		AsOf      string   `json:"as_of"`
-		Note      string   `json:"note"`
-		Search    *float64 `json:"web_searches_per_1000"`
-		Models    []Price  `json:"models"`
+		Schema    int          `json:"schema_version"`
+		Currency  string       `json:"currency"`
+		PerTokens int64        `json:"per_tokens"`
+		AsOf      string       `json:"as_of"`
+		Note      string       `json:"note"`
+		Search    *float64     `json:"web_searches_per_1000"`
+		Models    []modelPrice `json:"models"`
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -103,8 +99,8 @@ func Read(r io.Reader) (*List, error) {
 		return nil, fmt.Errorf("read prices: %w", err)
 	}
 	switch {
-	case doc.Schema != schema:
-		return nil, fmt.Errorf("read prices: schema_version is %d, want %d", doc.Schema, schema)
+	case doc.Schema != priceSchema:
+		return nil, fmt.Errorf("read prices: schema_version is %d, want %d", doc.Schema, priceSchema)
 	case doc.Currency != "USD" || doc.PerTokens != 1_000_000:
 		return nil, errors.New(`read prices: want "currency": "USD" and "per_tokens": 1000000`)
 	case len(doc.Models) == 0:
@@ -118,14 +114,14 @@ func Read(r io.Reader) (*List, error) {
 	if doc.Search != nil && *doc.Search < 0 {
 		return nil, errors.New("read prices: web_searches_per_1000 is below 0")
 	}
-	return &List{AsOf: doc.AsOf, list: doc.Models, search: doc.Search}, nil
+	return &Prices{AsOf: doc.AsOf, list: doc.Models, search: doc.Search}, nil
 }
 
-func (p Price) check() error {
+func (p modelPrice) check() error {
 	if p.Match == "" {
 		return errors.New("a model has no match")
 	}
-	rates := []Rates{p.Rates, {Input: p.Fast, Output: p.Regional}}
+	rates := []tokenRates{p.tokenRates, {Input: p.Fast, Output: p.Regional}}
 	if p.Long != nil {
 		rates = append(rates, *p.Long)
 	}
@@ -141,7 +137,7 @@ func (p Price) check() error {
 
 // Of returns a model's price: the first that matches its name as Anthropic writes it, with the surcharges of its region
 // and speed, or as it is written.
-func (p *List) Of(model string) (Price, bool) {
+func (p *Prices) Of(model string) (modelPrice, bool) {
 	whole, plain := strings.ToLower(model), parseName(model)
 	for _, x := range p.list {
 		switch m := strings.ToLower(x.Match); {
@@ -151,11 +147,11 @@ func (p *List) Of(model string) (Price, bool) {
 			return x, true
 		}
 	}
-	return Price{}, false
+	return modelPrice{}, false
 }
 
 // times is the price with the surcharges of a name; false if one of them is not known.
-func (p Price) times(n name) (Price, bool) {
+func (p modelPrice) times(n name) (modelPrice, bool) {
 	factor := 1.0
 	if n.fast {
 		factor *= p.Fast
@@ -163,7 +159,7 @@ func (p Price) times(n name) (Price, bool) {
 	if n.regional && p.Regional != 0 {
 		factor *= p.Regional
 	}
-	p.Rates = p.Rates.times(factor)
+	p.tokenRates = p.tokenRates.times(factor)
 	if p.Long != nil {
 		long := p.Long.times(factor)
 		p.Long = &long
@@ -171,8 +167,8 @@ func (p Price) times(n name) (Price, bool) {
 	return p, factor > 0
 }
 
-func (r Rates) times(factor float64) Rates {
-	return Rates{
+func (r tokenRates) times(factor float64) tokenRates {
+	return tokenRates{
 		Input: factor * r.Input, Output: factor * r.Output, CacheRead: factor * r.CacheRead,
 		CacheWrite5m: factor * r.CacheWrite5m, CacheWrite1h: factor * r.CacheWrite1h,
 	}
@@ -203,12 +199,12 @@ func matches(pattern, name string) bool {
 
 // Cost is what a model's tokens and web searches cost. long says that each of the requests they are of was above
 // LongContext.
-func (p *List) Cost(model string, u transcript.Usage, long bool) Cost {
+func (p *Prices) Cost(model string, u Usage, long bool) Cost {
 	x, ok := p.Of(model)
 	if !ok {
 		return Cost{Unpriced: u.Total()}
 	}
-	r := x.Rates
+	r := x.tokenRates
 	if long && x.Long != nil {
 		r = *x.Long
 	}
