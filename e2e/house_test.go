@@ -60,16 +60,15 @@ packaging:
 packaging/release:
 protocol: internal/sys
 server: transcript/provenance
-server/api: server server/audit server/auth server/derive server/digest server/limit server/recall server/wire transcript transcript/session protocol transcript/provenance
-server/audit: server server/digest transcript transcript/redact
+server/api: server server/audit server/auth server/derive server/limit server/recall server/wire transcript transcript/session protocol transcript/provenance
+server/audit: server transcript transcript/redact
 server/auth: server protocol
 server/derive: server server/extract transcript transcript/session transcript/provenance
-server/digest: server transcript
 server/extract: server transcript
 server/limit: server/wire server
 server/recall: server transcript transcript/session server/derive transcript/provenance
 server/store: server server/store/objects server/store/postgres server/store/sqlite server/store/sqlstore
-server/store/lines: server server/store/sqlstore server/store/objects server/digest transcript transcript/redact
+server/store/lines: server server/store/sqlstore server/store/objects transcript transcript/redact
 server/store/objects:
 server/store/pgtest: e2e/kit
 server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript

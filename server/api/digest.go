@@ -9,7 +9,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 
-	"github.com/ccship/ccship/server/digest"
+	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -17,11 +17,11 @@ import (
 const maxHashes = 10_000
 
 type digestAnswer struct {
-	SessionID   string        `json:"session_id"`
-	Machine     string        `json:"machine"`
-	Epoch       string        `json:"epoch,omitempty"`
-	Epochs      []epochDigest `json:"epochs,omitzero"`      // newest first, when all are asked for; then nothing below
-	Generations []digest.View `json:"generations,omitzero"` // left out when single lines are asked for
+	SessionID   string             `json:"session_id"`
+	Machine     string             `json:"machine"`
+	Epoch       string             `json:"epoch,omitempty"`
+	Epochs      []epochDigest      `json:"epochs,omitzero"`      // newest first, when all are asked for; then nothing below
+	Generations []audit.ViewDigest `json:"generations,omitzero"` // left out when single lines are asked for
 	// LineHashes is sha256 over each line and its newline, null where nothing is stored.
 	LineHashes []*string `json:"line_hashes,omitzero"`
 }
@@ -53,8 +53,8 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request, who server.Key) 
 		}
 		if q.Has("from") || q.Has("to") {
 			a.LineHashes, err = lineHashes(ctx, snap, v, q)
-		} else if a.Generations, err = digest.Views(ctx, snap); q.Has("generation") {
-			a.Generations = slices.DeleteFunc(a.Generations, func(g digest.View) bool {
+		} else if a.Generations, err = audit.DigestViews(ctx, snap); q.Has("generation") {
+			a.Generations = slices.DeleteFunc(a.Generations, func(g audit.ViewDigest) bool {
 				return g.Generation != v.Generation.Number
 			})
 		}
@@ -75,7 +75,7 @@ func lineHashes(ctx context.Context, snap server.Snapshot, v server.View, q url.
 	if to < from || to-from > maxHashes {
 		return nil, wire.BadRequest("bad_query", fmt.Sprintf("from and to are at most %d lines apart", maxHashes))
 	}
-	return digest.Lines(ctx, snap, v, from, to)
+	return audit.LineHashes(ctx, snap, v, from, to)
 }
 
 var newline = []byte{'\n'}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/digest"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -19,8 +19,8 @@ const maxDigests = 1000
 
 // epochDigest is proof of one epoch.
 type epochDigest struct {
-	Epoch       string        `json:"epoch"`
-	Generations []digest.View `json:"generations"`
+	Epoch       string             `json:"epoch"`
+	Generations []audit.ViewDigest `json:"generations"`
 }
 
 func newDigestAnswer(snap server.Snapshot) digestAnswer {
@@ -46,7 +46,7 @@ func (s *Server) digestEpochs(r *http.Request, who server.Key, ref server.Ref) (
 	for _, e := range epochs {
 		ref.Epoch = e.Name
 		err := s.view(r, who, ref, func(ctx context.Context, snap server.Snapshot) error {
-			generations, err := digest.Views(ctx, snap)
+			generations, err := audit.DigestViews(ctx, snap)
 			a.Epochs = append(a.Epochs, epochDigest{e.Name, generations})
 			return err
 		})
@@ -142,7 +142,7 @@ func (s *Server) digestOne(r *http.Request, who server.Key, ref server.Ref, all 
 	} else {
 		err = s.view(r, who, ref, func(ctx context.Context, snap server.Snapshot) (err error) {
 			a = newDigestAnswer(snap)
-			a.Generations, err = digest.Views(ctx, snap)
+			a.Generations, err = audit.DigestViews(ctx, snap)
 			return err
 		})
 	}

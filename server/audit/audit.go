@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/digest"
-
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -56,7 +54,7 @@ func (a *auditor) epoch(ctx context.Context, snap server.Snapshot) error {
 		}
 		a.read.Generations++
 	}
-	digests, err := digest.Views(ctx, snap)
+	digests, err := DigestViews(ctx, snap)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
-	"github.com/ccship/ccship/server/digest"
+
 	"github.com/ccship/ccship/server/store"
 )
 
@@ -292,7 +292,7 @@ func (s suite) damage(t *testing.T) {
 	if want := []string{fmt.Sprintf("s: lines 1 to %d are damaged", last+1)}; !slices.Equal(found, want) {
 		t.Errorf("the audit found %q, want %q", found, want)
 	}
-	digests, err := digest.Views(t.Context(), snap)
+	digests, err := audit.DigestViews(t.Context(), snap)
 	if err != nil || digests[0].Missing != last+1 {
 		t.Errorf("digests of what can be read: %+v, %v", digests, err)
 	}

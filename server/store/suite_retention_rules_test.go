@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/digest"
+	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
 )
 
@@ -262,11 +262,11 @@ func (s suite) retireCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer copied.Close()
-	of, err := digest.Views(t.Context(), snap)
+	of, err := audit.DigestViews(t.Context(), snap)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := digest.Views(t.Context(), copied)
+	got, err := audit.DigestViews(t.Context(), copied)
 	if err != nil || fmt.Sprint(of) != fmt.Sprint(got) || len(dump(t, copied, 0)) != 0 {
 		t.Errorf("the copy has %+v, %v, want %+v", got, err, of)
 	}

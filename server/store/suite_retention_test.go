@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/digest"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -97,11 +97,11 @@ func understand(t *testing.T, st full) {
 }
 
 // views are the digests of an epoch, without what says that lines were retired.
-func views(t *testing.T, st full, session string) (out []digest.View, retired int64) {
+func views(t *testing.T, st full, session string) (out []audit.ViewDigest, retired int64) {
 	t.Helper()
 	opened(t, st, session, func(snap server.Snapshot) {
 		var err error
-		if out, err = digest.Views(t.Context(), snap); err != nil {
+		if out, err = audit.DigestViews(t.Context(), snap); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -124,7 +124,7 @@ func proofs(t *testing.T, st full, session string) (out []string, retired int64)
 			if err != nil {
 				t.Fatal(err)
 			}
-			hashes, err := digest.Lines(t.Context(), snap, of, 0, v.EndLine)
+			hashes, err := audit.LineHashes(t.Context(), snap, of, 0, v.EndLine)
 			if err != nil {
 				t.Fatal(err)
 			}

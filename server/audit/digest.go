@@ -1,5 +1,4 @@
-// Package digest computes the digests of views from stored lines, and lists the lines that retention removed.
-package digest
+package audit
 
 import (
 	"context"
@@ -16,41 +15,41 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// View is proof of one view: SHA256 over each stored line and a newline, in order, and over where they stand if not all
+// ViewDigest is proof of one view: SHA256 over each stored line and a newline, in order, and over where they stand if not all
 // are there (transcript.Layout). Lines that retention removed count as stored ones.
-type View struct {
-	Generation int64          `json:"generation"`
-	RewoundTo  int64          `json:"rewound_to"`
-	Lines      int64          `json:"lines"`    // stored
-	EndLine    int64          `json:"end_line"` // of the file
-	Missing    int64          `json:"missing"`  // of them not stored, oversize ones among them
-	Bytes      int64          `json:"bytes"`    // stored, a newline counted for each line
-	SHA256     string         `json:"sha256"`   // "" with lines that retention removed: the hash of each is known
-	EOFNewline bool           `json:"eof_newline"`
-	Oversize   []OversizeLine `json:"oversize"`
-	Masked     []int64        `json:"masked,omitempty"`  // lines that the server masked by itself
-	Retired    []Stretch      `json:"retired,omitempty"` // lines that retention removed
+type ViewDigest struct {
+	Generation int64            `json:"generation"`
+	RewoundTo  int64            `json:"rewound_to"`
+	Lines      int64            `json:"lines"`    // stored
+	EndLine    int64            `json:"end_line"` // of the file
+	Missing    int64            `json:"missing"`  // of them not stored, oversize ones among them
+	Bytes      int64            `json:"bytes"`    // stored, a newline counted for each line
+	SHA256     string           `json:"sha256"`   // "" with lines that retention removed: the hash of each is known
+	EOFNewline bool             `json:"eof_newline"`
+	Oversize   []oversizeLine   `json:"oversize"`
+	Masked     []int64          `json:"masked,omitempty"`  // lines that the server masked by itself
+	Retired    []RetiredStretch `json:"retired,omitempty"` // lines that retention removed
 }
 
-// Stretch is lines that retention removed. Lines may be fewer than lie between First and Last.
-type Stretch struct {
+// RetiredStretch is lines that retention removed. Lines may be fewer than lie between First and Last.
+type RetiredStretch struct {
 	First int64  `json:"first"`
 	Last  int64  `json:"last"`
 	Lines int64  `json:"lines"`
 	At    string `json:"at"`
 }
 
-// OversizeLine is a line that was longer than the client's cap.
-type OversizeLine struct {
+// oversizeLine is a line that was longer than the client's cap.
+type oversizeLine struct {
 	Line   int64  `json:"line"`
 	Offset int64  `json:"offset"`
 	Length int64  `json:"length"`
 	SHA256 string `json:"sha256"`
 }
 
-// Views digests every generation's view in one pass over the stored lines: a view begins like the one before it, up to
+// DigestViews digests every generation's view in one pass over the stored lines: a view begins like the one before it, up to
 // the line its generation starts at, so that the running hash is kept at each such line.
-func Views(ctx context.Context, snap server.Snapshot) ([]View, error) {
+func DigestViews(ctx context.Context, snap server.Snapshot) ([]ViewDigest, error) {
 	gens := snap.Generations()
 	var starts []int64
 	for _, g := range gens {
@@ -58,7 +57,7 @@ func Views(ctx context.Context, snap server.Snapshot) ([]View, error) {
 	}
 	slices.Sort(starts)
 	d := digester{starts: slices.Compact(starts), kept: []running{{hash: sha256.New()}}}
-	out := make([]View, 0, len(gens))
+	out := make([]ViewDigest, 0, len(gens))
 	for i, g := range gens {
 		// The view's own span is its last: everything before it is what the view before begins with.
 		if err := d.rewind(g.RewoundTo); err != nil {
@@ -77,7 +76,7 @@ func Views(ctx context.Context, snap server.Snapshot) ([]View, error) {
 }
 
 // addMasked lists the lines of each view that the server masked by itself.
-func addMasked(ctx context.Context, snap server.Snapshot, out []View) error {
+func addMasked(ctx context.Context, snap server.Snapshot, out []ViewDigest) error {
 	masked, err := snap.Masked(ctx)
 	if err != nil || len(masked) == 0 {
 		return err
@@ -117,8 +116,8 @@ type running struct {
 	layout   transcript.Layout
 	lines    int64
 	bytes    int64
-	oversize []OversizeLine
-	retired  []Stretch
+	oversize []oversizeLine
+	retired  []RetiredStretch
 }
 
 func (r *running) clone() (running, error) {
@@ -190,7 +189,7 @@ func (r *running) retire(line int64, at time.Time) {
 		r.retired[n-1].Last, r.retired[n-1].Lines = line, r.retired[n-1].Lines+1
 		return
 	}
-	r.retired = append(r.retired, Stretch{First: line, Last: line, Lines: 1, At: when})
+	r.retired = append(r.retired, RetiredStretch{First: line, Last: line, Lines: 1, At: when})
 }
 
 // rewind goes back to what stood before line to, and forgets what was kept beyond it.
@@ -241,11 +240,11 @@ func (d *digester) addOversize(l *server.Line) {
 	o, _ := transcript.ParseOversize(l.Raw)
 	d.now.layout.Oversize(l.Index, o)
 	d.now.oversize = append(d.now.oversize,
-		OversizeLine{l.Index, o.Offset, o.Length, hex.EncodeToString(o.SHA256[:])})
+		oversizeLine{l.Index, o.Offset, o.Length, hex.EncodeToString(o.SHA256[:])})
 }
 
-func (d *digester) answer(g server.Generation, end int64) View {
-	a := View{
+func (d *digester) answer(g server.Generation, end int64) ViewDigest {
+	a := ViewDigest{
 		Generation: g.Number, RewoundTo: g.RewoundTo, Lines: d.now.lines, EndLine: end,
 		Missing: end - d.now.lines, Bytes: d.now.bytes,
 		EOFNewline: g.EOFNewline, Oversize: slices.Clone(d.now.oversize),
@@ -255,7 +254,7 @@ func (d *digester) answer(g server.Generation, end int64) View {
 		a.SHA256 = hex.EncodeToString(d.now.layout.Sum(end, d.now.hash.Sum(nil)))
 	}
 	if a.Oversize == nil {
-		a.Oversize = []OversizeLine{}
+		a.Oversize = []oversizeLine{}
 	}
 	return a
 }

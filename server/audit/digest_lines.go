@@ -1,4 +1,4 @@
-package digest
+package audit
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// Lines are the hashes of a view's lines from from up to before to, each over the line and a newline: nil where nothing
+// LineHashes are the hashes of a view's lines from from up to before to, each over the line and a newline: nil where nothing
 // is stored and nothing was retired.
-func Lines(ctx context.Context, snap server.Snapshot, v server.View, from, to int64) ([]*string, error) {
+func LineHashes(ctx context.Context, snap server.Snapshot, v server.View, from, to int64) ([]*string, error) {
 	out := make([]*string, to-from)
 	set := func(line int64, sum []byte) {
 		text := hex.EncodeToString(sum)
