@@ -43,10 +43,12 @@ func FileTurns(ctx context.Context, st Store, scope server.Scope, users func(int
 			session int
 			line    int64
 		}
+		file := strings.ReplaceAll(q.File, `\`, "/")
+		names := []string{file, strings.TrimPrefix(file, "/")}
 		seen := map[turn]int{}
 		more = len(list) == whyEdits
 		for _, x := range list {
-			if x.Copied || x.Copy || !endsWith(x.Path, q.File) {
+			if x.Copied || x.Copy || !provenance.SamePath(x.Path, names) {
 				continue
 			}
 			c := w.candidate(x, q.Project)
@@ -66,10 +68,4 @@ func FileTurns(ctx context.Context, st Store, scope server.Scope, users func(int
 		return w.err
 	})
 	return out, more, err
-}
-
-// endsWith reports whether a path is a file, or leads to it from a folder above.
-func endsWith(path, file string) bool {
-	file = strings.ReplaceAll(file, `\`, "/")
-	return path == file || strings.HasSuffix(path, "/"+strings.TrimPrefix(file, "/"))
 }
