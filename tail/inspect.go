@@ -216,7 +216,7 @@ func holdsAt(h *handle, want []byte, off int64, a *arena) bool {
 // fillTracked fills in what to store with the chunk.
 func (l *inspection) fillTracked() error {
 	// A recent change time proves nothing: another write within the same clock tick would not change it.
-	if l.st.age() < l.st.settleTime() {
+	if l.t.age(l.st) < l.st.settleTime() {
 		l.verified = false
 	}
 	if l.chunk == nil {

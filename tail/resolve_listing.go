@@ -110,7 +110,7 @@ func (p *listing) placeFile(c *finding) {
 // queueIfChanged queues a file that was just found if it may have changed.
 func (p *listing) queueIfChanged(f *file, c *finding) {
 	t := p.t
-	at := t.since(c.stat.ModTime)
+	at := t.since(c.stat, c.stat.ModTime)
 	t.table.touchRecent(c.d, at, t.now())
 	k := f.facts()
 	if !k.seen.sameFile(c.stat) {

@@ -178,7 +178,7 @@ func (p *listing) list(ctx context.Context, d *folder, deep bool) {
 		return
 	}
 	d.attended = d.watched
-	d.settled = d.self == self && d.settled || self.known() && self.age() > self.settleTime()
+	d.settled = d.self == self && d.settled || self.known() && t.age(self) > self.settleTime()
 	d.self = self
 	if _, ok := t.table.unlisted[d.path]; ok {
 		t.log.Info("folder can be listed again", "path", d.path)
@@ -336,7 +336,7 @@ func (p *listing) subfolder(d *folder, e *entry) (s *folder, fresh bool) {
 // addFolder starts following a folder.
 func (p *listing) addFolder(d *folder, l level, e *entry) *folder {
 	s := d.child(e.name, l, e.link)
-	s.touched, s.turn = p.t.since(e.stat.ModTime), uint8(len(d.subs))
+	s.touched, s.turn = p.t.since(e.stat, e.stat.ModTime), uint8(len(d.subs))
 	if d.subs == nil {
 		d.subs = map[string]*folder{}
 	}
@@ -347,11 +347,6 @@ func (p *listing) addFolder(d *folder, l level, e *entry) *folder {
 		p.t.table.active[s] = struct{}{}
 	}
 	return s
-}
-
-// since returns when, in the Tailer's time, something happened that the file system dates at ns.
-func (t *Tailer) since(ns int64) time.Duration {
-	return t.now() - max(0, t.wall().Sub(time.Unix(0, ns)))
 }
 
 // note compares the stat of a file with the one before.

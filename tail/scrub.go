@@ -83,7 +83,7 @@ func (t *Tailer) scrubFile(ctx context.Context, f *file, pace *pacer) {
 		t.log.Info("past of transcript changed", "path", k.File.Path)
 		f.wishes.deep.ask()
 		t.enqueue(f)
-	case seen.age() < seen.settleTime():
+	case t.age(seen) < seen.settleTime():
 		t.scheduleScrub(f, t.now()+max(t.cfg.ScrubAfter, seen.settleTime())) // too young to prove anything for good
 	default:
 		k.Verified = seen

@@ -25,13 +25,22 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestFreshStatProvesNothing: what was verified counts for a stat only if no other write can have left it as it is.
+// TestFreshStatProvesNothing: what was verified counts for a stat only if no other write can have left it as it is, by
+// the clock that dated it: a file server's may be hours behind.
 func TestFreshStatProvesNothing(t *testing.T) {
 	for age, want := range map[time.Duration]bool{-time.Hour: false, 0: false, time.Hour: true} {
-		st := Stat{Size: 3, ChangeTime: time.Now().Add(-age).UnixNano()}
-		l := inspection{st: st, verified: true, chunk: &Chunk{}}
-		if err := l.fillTracked(); err != nil || l.verified != want || (l.chunk.Tracked.Verified == st) != want {
-			t.Errorf("changed %s ago: verified %t, %+v, %v", age, l.verified, l.chunk.Tracked.Verified, err)
+		for _, behind := range []time.Duration{0, 400 * 24 * time.Hour} {
+			tl := &Tailer{started: time.Now(), wall: time.Now}
+			there := time.Now().Add(-behind)
+			tl.age(Stat{Device: 2, ChangeTime: time.Now().Add(time.Hour).UnixNano()})
+			if age > 0 {
+				tl.age(Stat{Device: 1, ChangeTime: there.UnixNano()})
+			}
+			st := Stat{Device: 1, Size: 3, ChangeTime: there.Add(-age).UnixNano()}
+			l := inspection{t: tl, st: st, verified: true, chunk: &Chunk{}}
+			if err := l.fillTracked(); err != nil || l.verified != want || (l.chunk.Tracked.Verified == st) != want {
+				t.Errorf("changed %s ago, a clock %s behind: verified %t, %+v, %v", age, behind, l.verified, l.chunk.Tracked.Verified, err)
+			}
 		}
 	}
 }

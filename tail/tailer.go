@@ -18,6 +18,7 @@ type Tailer struct {
 	sink    Sink
 	started time.Time
 	faults  faults
+	clocks  fileClocks
 	wall    func() time.Time // the clock on the wall, without its monotonic part
 	arenas  sync.Pool        // *arena
 	restAt  time.Duration    // how long after its last change a file may rest

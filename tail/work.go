@@ -189,9 +189,9 @@ func (t *Tailer) record(l *inspection, err error, r Result) bool {
 	switch k.File.Stat {
 	case l.st:
 	case Stat{}: // its first inspection: the change time may be that of a copy, the content older
-		k.changed = max(k.changed, t.since(l.st.ModTime))
+		k.changed = max(k.changed, t.since(l.st, l.st.ModTime))
 	default:
-		k.changed = max(k.changed, t.since(max(l.st.ModTime, l.st.ChangeTime)))
+		k.changed = max(k.changed, t.since(l.st, max(l.st.ModTime, l.st.ChangeTime)))
 	}
 	k.File.Stat = l.st
 	if l.verified && !l.more {
