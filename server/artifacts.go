@@ -80,6 +80,18 @@ type Checkpoint struct {
 	Line        int64 // the mark follows this line; -1: unknown
 }
 
+// Bytes is how long its texts are.
+func (c *Checkpoint) Bytes() int {
+	n := len(c.Summary)
+	for _, file := range c.ActiveFiles {
+		n += len(file)
+	}
+	return n
+}
+
+// CheckpointBytes ends a page of checkpoints, whatever its limit; a page has at least one.
+const CheckpointBytes = 2 << 20
+
 // CheckpointQuery chooses checkpoints. The zero value of a field chooses all.
 type CheckpointQuery struct {
 	Session string // session_id, on every machine

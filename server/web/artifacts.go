@@ -22,6 +22,8 @@ const (
 	fewCheckpoints = 8
 	// maxWaiting is how many link requests a page lists.
 	maxWaiting = 8
+	// pathBytes is how long the names of documents on a page are in all, and those of files at checkpoints.
+	pathBytes = 64 << 10
 	// showAnswered is how long an answered link request stays on the page.
 	showAnswered = 15 * time.Minute
 )
@@ -31,6 +33,7 @@ type artifacts struct {
 	Checkpoints  []checkpointRow
 	More         bool // checkpoints
 	Documents    []chip
+	Further      int64 // documents that are not shown
 	LinkRequests []linkRequestRow
 	MayAsk       bool   // the reader may link and unlink
 	Piece        string // address of the artifacts alone, without a page
@@ -42,6 +45,7 @@ type artifacts struct {
 type checkpointRow struct {
 	server.Checkpoint
 	Name    string // of its trigger
+	Files   int64  // of which ActiveFiles has the first
 	Percent int64
 	URL     string // "": its line is unknown
 	Past    bool   // its line is no longer in the file
@@ -67,15 +71,21 @@ func (v *Viewer) artifactsOf(ctx context.Context, who server.Login, h *header, s
 	p.Piece, p.Context, p.Action = v.Base+s.Full().Path("/artifacts"), v.Base+s.Path("/context"),
 		v.Base+s.Path("/documents")
 	p.MayAsk = mayAsk(who.User, h.S)
-	list, err := v.mostCheckpoints(ctx, scope, h.S.ID, checkpoints+1)
+	list, more, err := v.mostCheckpoints(ctx, scope, h.S.ID, checkpoints)
 	if err != nil {
 		return err
 	}
-	if p.More = len(list) > checkpoints; p.More {
-		list = list[:checkpoints]
-	}
+	p.More = more
+	left := pathBytes
 	for _, c := range list {
-		p.Checkpoints = append(p.Checkpoints, v.checkpoint(c, s, h.View))
+		row := v.checkpoint(c, s, h.View)
+		for i, file := range c.ActiveFiles {
+			if left -= len(file); left < 0 {
+				row.ActiveFiles = c.ActiveFiles[:i]
+				break
+			}
+		}
+		p.Checkpoints = append(p.Checkpoints, row)
 	}
 	h.Facts.Limit = budget(h.Facts.Limit, p.Checkpoints)
 	ref := server.Ref{Stream: h.S.ID}
@@ -83,8 +93,11 @@ func (v *Viewer) artifactsOf(ctx context.Context, who server.Login, h *header, s
 	if err != nil && !errors.Is(err, server.ErrNotFound) {
 		return err
 	}
+	left = pathBytes
 	for _, d := range documents {
-		if d.Linked {
+		if left -= len(d.Path); d.Linked && left < 0 {
+			p.Further++
+		} else if d.Linked {
 			p.Documents = append(p.Documents, chip{d, path.Base(d.Path), v.Base + s.DocumentPath(d.Path)})
 		}
 	}
@@ -124,7 +137,8 @@ func (v *Viewer) recent(list []server.LinkRequest, s server.Session) []linkReque
 
 // checkpoint finds the line of a checkpoint: in this view, or in the older generation it was made in.
 func (v *Viewer) checkpoint(c server.Checkpoint, s thread.Stream, view server.View) checkpointRow {
-	row := checkpointRow{Checkpoint: c, Name: triggerName(c.Trigger), Percent: page.Percent(c.TokensUsed, c.TokenBudget)}
+	row := checkpointRow{Checkpoint: c, Name: triggerName(c.Trigger), Files: int64(len(c.ActiveFiles)),
+		Percent: page.Percent(c.TokensUsed, c.TokenBudget)}
 	if c.Line < 0 {
 		return row
 	}

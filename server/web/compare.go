@@ -19,6 +19,9 @@ import (
 // maxCompared is how many lines of each side are compared, after those that both have in common.
 const maxCompared = 50_000
 
+// maxChoices is how many generations and epochs a form lists, the newest.
+const maxChoices = 500
+
 // comparison is two past versions of a file: what the later one lost as a conversation, or both side by side.
 type comparison struct {
 	page.Layout
@@ -96,7 +99,7 @@ func (v *Viewer) sides(ctx context.Context, who server.Login, p *comparison, q u
 			return err
 		}
 		p.B = newSide(newer, snap, viewB)
-		for _, e := range snap.Epochs() {
+		for _, e := range snap.Epochs()[:min(len(snap.Epochs()), maxChoices)] {
 			p.Epochs = append(p.Epochs, page.Choice{Name: e.Name, On: e.ID == epochOf(snap, older).ID,
 				URL: v.Base + p.Stream.Path("/compare", "ea", e.Name, "eb", newer.Epoch, "records", q.Get("records"))})
 		}
@@ -149,7 +152,8 @@ func newSide(s thread.Stream, snap server.Snapshot, view server.View) side {
 	s.Epoch = snap.Session().Epoch
 	s.Generation = view.Generation.Number
 	x := side{Epoch: epochOf(snap, s), Generation: view.Generation, stream: s}
-	for _, g := range snap.Generations() {
+	gens := snap.Generations()
+	for _, g := range gens[max(0, len(gens)-maxChoices):] {
 		x.Choices = append(x.Choices,
 			sideChoice{strconv.FormatInt(g.Number, 10), g.First, g.Number == view.Generation.Number})
 	}

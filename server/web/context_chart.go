@@ -242,21 +242,24 @@ func (g contextChart) draw(id string, wide float64, list []sample, answers int64
 	return c.SVG()
 }
 
-// mostCheckpoints reads a session's checkpoints, the latest first, up to n.
+// mostCheckpoints reads a session's checkpoints, the latest first, up to n, or until their texts fill two pages. more
+// says that there are others.
 func (v *Viewer) mostCheckpoints(ctx context.Context, scope server.Scope, stream int64,
-	n int) ([]server.Checkpoint, error) {
-	var out []server.Checkpoint
+	n int) (out []server.Checkpoint, more bool, err error) {
 	q := server.CheckpointQuery{Stream: stream}
-	for len(out) < n {
+	for bytes := 0; len(out) < n && bytes <= server.CheckpointBytes; {
 		q.Limit = min(n-len(out), checkpointPage)
 		page, err := v.store.Checkpoints(ctx, scope, q)
 		if err != nil {
-			return nil, err
+			return nil, false, err
+		}
+		for i := range page.List {
+			bytes += page.List[i].Bytes()
 		}
 		out = append(out, page.List...)
 		if q.After = page.Next; q.After == "" {
-			break
+			return out, false, nil
 		}
 	}
-	return out, nil
+	return out, true, nil
 }

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/ccship/ccship/server"
@@ -178,24 +179,25 @@ func (p *Artifacts) Checkpoints(ctx context.Context, scope server.Scope,
 	}
 	f.Add(`(c.created, c.num) < (?, ?)`, last, num)
 	var out server.CheckpointPage
-	var nums []int64
+	bytes, after := 0, ""
 	err = p.db.Query(ctx, selectCheckpoint+f.Where()+` ORDER BY c.created DESC, c.num DESC LIMIT ?`,
 		append(f.Args, q.Limit+1), func(row Scanner) error {
+			if len(out.List) >= q.Limit || bytes > server.CheckpointBytes {
+				out.Next = after
+				return errFullPage
+			}
 			c, num, err := scanCheckpoint(row)
-			out.List, nums = append(out.List, c), append(nums, num)
+			out.List, after = append(out.List, c), fmt.Sprintf("%d-%d", Micros(c.Created), num)
+			bytes += c.Bytes()
 			return err
 		})
-	if err != nil {
+	if err != nil && !errors.Is(err, errFullPage) {
 		return server.CheckpointPage{}, fmt.Errorf("list checkpoints: %w", err)
-	}
-	if len(out.List) > q.Limit {
-		out.List = out.List[:q.Limit]
-		if q.Limit > 0 {
-			out.Next = fmt.Sprintf("%d-%d", Micros(out.List[q.Limit-1].Created), nums[q.Limit-1])
-		}
 	}
 	return out, nil
 }
+
+var errFullPage = errors.New("the page is full")
 
 // Checkpoint implements server.Artifacts.
 func (p *Artifacts) Checkpoint(ctx context.Context, scope server.Scope, id string,
