@@ -57,7 +57,8 @@ type Keyring interface {
 
 // Shares keeps who may see whose projects.
 type Shares interface {
-	// AddShare adds a share; of one that exists it changes only Documents. ErrNotFound when a user does not exist.
+	// AddShare adds a share; of one that exists it changes only Documents. ErrNotFound when a user does not exist,
+	// ErrHasMany when its owner would have more than s.Most.
 	AddShare(ctx context.Context, s Share) error
 	RemoveShare(ctx context.Context, s Share) error
 	Shares(ctx context.Context) ([]Share, error)
@@ -123,6 +124,7 @@ type Share struct {
 	Documents   bool   // linked documents too: they are files, not only what the session says about them
 	Created     time.Time
 	By          int64 // the key that it was made with, when it is added; 0: none
+	Most        int64 // shares that Owner may have with it, when it is added; 0: any number
 }
 
 // Login is a browser that has shown a key or a one-time link.

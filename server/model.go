@@ -151,7 +151,7 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrExists is for a second user or key with a name in use.
 	ErrExists = errors.New("exists already")
-	// ErrHasMany is for a key or link beyond those that a user may have.
+	// ErrHasMany is for a key, link or share beyond those that a user may have.
 	ErrHasMany = errors.New("the user has as many as one may have; end some that are not needed first")
 	// ErrBadPage is for a Page.After that no listing returned.
 	ErrBadPage = errors.New("unknown page")

@@ -12,8 +12,8 @@ type Quota struct {
 	Sessions int64 // not counting transcripts of agents
 }
 
-// RowBytes is what a transcript counts for besides its lines, also an agent's: its row, names and indexes; and what
-// each of its checkpoints, documents, versions and files counts for, and each epoch and generation after the first.
+// RowBytes is what a transcript counts for besides its lines, also an agent's: its row, names and indexes. Each of its
+// checkpoints, documents, versions and files counts as much, and each epoch and generation after the first.
 const RowBytes = 1 << 10
 
 // NoQuota is a limit of a user that lifts the server's.

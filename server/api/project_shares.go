@@ -71,7 +71,7 @@ func addShare(q *accountRequest) (status int, answer any, err error) {
 		return 0, nil, fmt.Errorf("project %q: %w", in.Project, server.ErrNotFound)
 	}
 	x.Created, x.Documents, x.By = time.Now().UTC(), in.Documents, q.Who.ID
-	if err := q.Store.AddShare(q.Context(), x); err != nil {
+	if err := q.Access.AddShare(q.Context(), x); err != nil {
 		return 0, nil, err
 	}
 	a, err := q.logShare("share added", x)

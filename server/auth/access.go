@@ -34,6 +34,7 @@ type Store interface {
 	SetRole(ctx context.Context, user int64, role server.Role, by server.By) error
 	DisableUser(ctx context.Context, user int64, disabled bool, by server.By) error
 	Shares(ctx context.Context) ([]server.Share, error)
+	AddShare(ctx context.Context, s server.Share) error
 }
 
 // Access identifies callers by key, login or one-time link, and slows down guessing. Everything lasting is in the

@@ -139,7 +139,7 @@ func (s suite) shareLinks(t *testing.T) {
 	lists(server.ShareLinkQuery{}, "")
 }
 
-// hasMany: of many who add keys or links of a user at once, so many as the user may have are added.
+// hasMany: of many who add keys, links or shares of a user at once, so many as the user may have are added.
 func (s suite) hasMany(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann := addUser(t, st, "ann", server.Member)
@@ -180,6 +180,21 @@ func (s suite) hasMany(t *testing.T) {
 			Until: start.Add(time.Hour), Most: most})
 		return err
 	})
+	bob := addUser(t, st, "bob", server.Member)
+	share := server.Share{Owner: ann.ID, With: bob.ID, Created: start, Most: most}
+	atOnce("shares", func(i int) error {
+		x := share
+		x.ProjectHash = strconv.Itoa(i)
+		return st.AddShare(ctx, x)
+	})
+	shared, err := st.Shares(ctx)
+	if err != nil || len(shared) != most {
+		t.Fatalf("%d shares, %v", len(shared), err)
+	}
+	share.ProjectHash, share.Documents = shared[0].ProjectHash, true
+	if err := st.AddShare(ctx, share); err != nil {
+		t.Errorf("one that is there: %v", err)
+	}
 	keys, err := st.Keys(ctx, ann.ID)
 	if err != nil || len(keys) != most {
 		t.Fatalf("%d keys, %v", len(keys), err)

@@ -69,7 +69,7 @@ func (p *accountPages) addShare(r *http.Request, who server.Login) (notice, secr
 			} else {
 				what += "with its linked documents."
 			}
-			return what, "", p.store.AddShare(r.Context(), s)
+			return what, "", p.access.AddShare(r.Context(), s)
 		}
 	}
 	return "", "", page.BadRequestError("No such project.")

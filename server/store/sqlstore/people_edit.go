@@ -82,6 +82,9 @@ func (p *People) DisableUser(ctx context.Context, user int64, disabled bool, by 
 // AddShare implements server.Accounts.
 func (p *People) AddShare(ctx context.Context, h server.Share) error {
 	return p.with(ctx, "share project", server.By{Key: h.By, At: h.Created}, func(d Dialect) error {
+		if err := checkShares(ctx, d, h); err != nil {
+			return err
+		}
 		return editOne(ctx, d, `
 INSERT INTO shares (with_user, owner, project_key, project_hash, project, created, documents, made_by)
 SELECT r.id, o.id, ?, ?, ?, ?, ?, ? FROM users r, users o WHERE r.id = ? AND o.id = ?
@@ -89,6 +92,22 @@ ON CONFLICT (with_user, owner, project_key) DO UPDATE SET documents = excluded.d
 			Key(h.ProjectHash), CleanText(h.ProjectHash), CleanText(h.Project), Micros(h.Created), Flag(h.Documents), h.By,
 			h.With, h.Owner)
 	})
+}
+
+// checkShares returns server.ErrHasMany for a share more than its owner may have.
+func checkShares(ctx context.Context, d Dialect, h server.Share) error {
+	if h.Most == 0 {
+		return nil
+	}
+	if err := d.Hold(ctx, HeldUser, h.Owner); err != nil {
+		return err
+	}
+	n, err := one(ctx, d, `SELECT count(*) FROM shares WHERE owner = ? AND NOT (with_user = ? AND project_key = ?)`,
+		h.Owner, h.With, Key(h.ProjectHash))
+	if err == nil && n >= h.Most {
+		err = fmt.Errorf("%d shares: %w", n, server.ErrHasMany)
+	}
+	return err
 }
 
 // RemoveShare implements server.Accounts.
