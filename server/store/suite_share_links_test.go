@@ -212,6 +212,52 @@ func (s suite) hasMany(t *testing.T) {
 	}
 }
 
+// overKeys: keys that are made and revoked, or rotated, over and over leave few rows; those that made something stay.
+func (s suite) overKeys(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann := addUser(t, st, "ann", server.Member)
+	const most = 2
+	at := start
+	next := func(name string, by int64) server.Key {
+		at = at.Add(time.Minute)
+		return server.Key{User: ann, Name: name, Hash: sha256.Sum256([]byte(at.String())), Created: at, Most: most, By: by}
+	}
+	first := next("rotated", 0)
+	if err := st.AddKey(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	maker, err := st.FindKey(ctx, first.Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.AddKey(ctx, next("child", maker.ID)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 26 {
+		k := next("rotated", 0)
+		k.Most++
+		if i%2 == 0 {
+			err = st.RotateKey(ctx, k, k.Created)
+		} else {
+			k.Name = "k" + strconv.Itoa(i)
+			if err = st.AddKey(ctx, k); err == nil {
+				_, err = st.RevokeKey(ctx, k.Name, k.Created)
+			}
+		}
+		if err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	list, err := st.Keys(ctx, ann.ID)
+	if err != nil || len(list) > 20 {
+		t.Errorf("%d keys are left, %v", len(list), err)
+	}
+	ended, err := st.RevokeKey(ctx, "rotated", at.Add(time.Minute)) // its chain reaches what is gone
+	if err != nil || len(ended.Keys) != 1 || ended.Keys[0] != "child" {
+		t.Errorf("ended %+v, %v", ended, err)
+	}
+}
+
 // tops: sessions by name, and the longest first.
 func (s suite) tops(t *testing.T) {
 	st, ctx := s.open(t), t.Context()

@@ -149,8 +149,12 @@ func ScanKey(row Scanner) (server.Key, error) {
 	return k, err
 }
 
-// checkKeys returns server.ErrHasMany when a user has as many valid keys as a new one says. Others that add keys of the
-// user wait until the transaction of d ends.
+// overKeys is how many keys that are over a user keeps for each valid one that it may have.
+const overKeys = 5
+
+// checkKeys returns server.ErrHasMany when a user has as many valid keys as a new one says, and removes those that were
+// over first, as long as nothing that they made is left. Others that add keys of the user wait until the transaction of
+// d ends.
 func checkKeys(ctx context.Context, d Dialect, user int64, k server.Key) error {
 	if k.Most == 0 {
 		return nil
@@ -163,6 +167,16 @@ func checkKeys(ctx context.Context, d Dialect, user int64, k server.Key) error {
 	if err == nil && n >= k.Most {
 		err = fmt.Errorf("%d keys: %w", n, server.ErrHasMany)
 	}
+	if err != nil {
+		return err
+	}
+	const over = `"user" = ? AND revoked <> 0 AND revoked <= ?`
+	at := Micros(k.Created)
+	_, err = d.Exec(ctx, `DELETE FROM keys WHERE `+over+` AND id < (SELECT max(id) FROM keys)
+  AND id NOT IN (SELECT id FROM keys WHERE `+over+` ORDER BY revoked DESC, id DESC LIMIT ?)
+  AND NOT EXISTS (SELECT 1 FROM keys m WHERE m.made_by = keys.id)
+  AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.key = keys.id)
+  AND NOT EXISTS (SELECT 1 FROM shares h WHERE h.made_by = keys.id)`, user, at, user, at, overKeys*k.Most)
 	return err
 }
 
