@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -46,19 +47,6 @@ ON CONFLICT (key, "user") DO NOTHING`, by.Key, was.ID, string(was.Role), Micros(
 	return err
 }
 
-// gone are a key of a name, what it was rotated to and from, keys that were made with one of these, keys of users who
-// were, and so on. Its value is the name.
-const gone = `WITH RECURSIVE gone (id) AS (
-  SELECT k.id FROM keys k JOIN keys named ON named.name = ?
-  WHERE coalesce(nullif(k.chain, 0), k.id) = coalesce(nullif(named.chain, 0), named.id)
-  UNION SELECT k.id FROM gone g JOIN keys k ON k.made_by = g.id
-    OR k."user" IN (SELECT m."user" FROM grants m WHERE m.key = g.id AND m.role = '')) `
-
-const (
-	goneKeys = `(SELECT id FROM gone)`
-	goneMade = `(SELECT "user" FROM grants WHERE role = '' AND key IN ` + goneKeys + `)` // users
-)
-
 // RevokeKey implements server.Accounts. It revokes all that came from the key, too.
 func (p *People) RevokeKey(ctx context.Context, name string, at time.Time) (e server.Ended, err error) {
 	err = p.once(ctx, fmt.Sprintf("revoke key %q", name), func(d Dialect) error {
@@ -66,7 +54,7 @@ func (p *People) RevokeKey(ctx context.Context, name string, at time.Time) (e se
 			return err
 		}
 		e = server.Ended{}
-		return (&revoking{ctx, d, CleanText(name), Micros(at), &e}).all()
+		return (&revoking{ctx: ctx, d: d, name: CleanText(name), at: Micros(at), e: &e}).all()
 	})
 	if err != nil {
 		return server.Ended{}, err
@@ -81,14 +69,13 @@ type revoking struct {
 	name string
 	at   int64
 	e    *server.Ended
+
+	gone string // the ids of it and of all keys that came from it, as a list of SQL
+	made string // the ids of users whom these made
 }
 
-func (r *revoking) all() error {
-	n, err := one(r.ctx, r.d, `SELECT count(*) FROM keys WHERE name = ?`, r.name)
-	if err == nil && n == 0 {
-		err = server.ErrNotFound
-	}
-	for _, step := range []func() error{r.reset, r.keys, r.users, r.shares, r.expiring, r.forgetGrants} {
+func (r *revoking) all() (err error) {
+	for _, step := range []func() error{r.find, r.reset, r.keys, r.users, r.shares, r.expiring, r.forgetGrants} {
 		if err == nil {
 			err = step()
 		}
@@ -96,11 +83,47 @@ func (r *revoking) all() error {
 	return err
 }
 
+// find finds what came from the key: what it was rotated to and from, keys that were made with one of these, keys of
+// users who were, and so on. Each round is a statement of its own: PostgreSQL compiles a recursive one, for seconds.
+func (r *revoking) find() error {
+	ids, err := r.ids(`SELECT k.id FROM keys k JOIN keys named ON named.name = ?
+WHERE coalesce(nullif(k.chain, 0), k.id) = coalesce(nullif(named.chain, 0), named.id)`, r.name)
+	if err == nil && len(ids) == 0 {
+		return server.ErrNotFound
+	}
+	for n := 0; err == nil && n < len(ids); {
+		n, r.gone = len(ids), inList(ids)
+		var users []int64
+		users, err = r.ids(`SELECT DISTINCT "user" FROM grants WHERE role = '' AND key IN ` + r.gone)
+		if r.made = inList(users); err == nil {
+			ids, err = r.ids(`SELECT id FROM keys WHERE id IN ` + r.gone + ` OR made_by IN ` + r.gone + ` OR "user" IN ` +
+				r.made)
+		}
+	}
+	return err
+}
+
+func (r *revoking) ids(query string, args ...any) ([]int64, error) {
+	return List(r.ctx, r.d, query, args, func(row Scanner) (id int64, err error) {
+		err = row.Scan(&id)
+		return id, err
+	})
+}
+
+// inList is a list of SQL; of nothing, one that has no id.
+func inList(ids []int64) string {
+	list := []byte("(-1") // 0 is none
+	for _, id := range ids {
+		list = strconv.AppendInt(append(list, ','), id, 10)
+	}
+	return string(append(list, ')'))
+}
+
 // reset gives users whom a key gave rights those that they had before.
 func (r *revoking) reset() error {
 	type given struct{ is, was server.User }
-	list, err := List(r.ctx, r.d, gone+SelectUser+`, m.role, m.disabled FROM users u JOIN grants m ON m."user" = u.id
-WHERE m.role <> '' AND m.key IN `+goneKeys+` ORDER BY u.id, m.given`, []any{r.name},
+	list, err := List(r.ctx, r.d, SelectUser+`, m.role, m.disabled FROM users u JOIN grants m ON m."user" = u.id
+WHERE m.role <> '' AND m.key IN `+r.gone+` ORDER BY u.id, m.given`, nil,
 		func(row Scanner) (g given, err error) {
 			var user UserRow
 			var disabled int64
@@ -129,21 +152,21 @@ WHERE m.role <> '' AND m.key IN `+goneKeys+` ORDER BY u.id, m.given`, []any{r.na
 }
 
 func (r *revoking) keys() (err error) {
-	r.e.Keys, err = r.names(`UPDATE keys SET revoked = ? WHERE (revoked = 0 OR revoked > ?) AND id IN `+goneKeys+
+	r.e.Keys, err = r.names(`UPDATE keys SET revoked = ? WHERE (revoked = 0 OR revoked > ?) AND id IN `+r.gone+
 		` RETURNING name`, r.at, r.at)
 	r.e.Keys = slices.DeleteFunc(r.e.Keys, func(name string) bool { return name == r.name })
 	return err
 }
 
 func (r *revoking) users() (err error) {
-	r.e.Users, err = r.names(`UPDATE users SET disabled = ? WHERE disabled = 0 AND id IN `+goneMade+
+	r.e.Users, err = r.names(`UPDATE users SET disabled = ? WHERE disabled = 0 AND id IN `+r.made+
 		` RETURNING name`, r.at)
 	return err
 }
 
 // names runs a statement that returns names, and sorts them.
 func (r *revoking) names(query string, args ...any) ([]string, error) {
-	list, err := List(r.ctx, r.d, gone+query, append([]any{r.name}, args...), func(row Scanner) (s string, err error) {
+	list, err := List(r.ctx, r.d, query, args, func(row Scanner) (s string, err error) {
 		err = row.Scan(&s)
 		return s, err
 	})
@@ -152,14 +175,14 @@ func (r *revoking) names(query string, args ...any) ([]string, error) {
 }
 
 func (r *revoking) shares() (err error) {
-	r.e.Shares, err = List(r.ctx, r.d, gone+`SELECT o.name, w.name, h.project FROM shares h
-JOIN users o ON o.id = h.owner JOIN users w ON w.id = h.with_user WHERE h.made_by IN `+goneKeys+`
-ORDER BY o.name, w.name, h.project`, []any{r.name}, func(row Scanner) (s server.EndedShare, err error) {
+	r.e.Shares, err = List(r.ctx, r.d, `SELECT o.name, w.name, h.project FROM shares h
+JOIN users o ON o.id = h.owner JOIN users w ON w.id = h.with_user WHERE h.made_by IN `+r.gone+`
+ORDER BY o.name, w.name, h.project`, nil, func(row Scanner) (s server.EndedShare, err error) {
 		err = row.Scan(&s.Owner, &s.With, &s.Project)
 		return s, err
 	})
 	if err == nil {
-		_, err = r.d.Exec(r.ctx, gone+`DELETE FROM shares WHERE made_by IN `+goneKeys, r.name)
+		_, err = r.d.Exec(r.ctx, `DELETE FROM shares WHERE made_by IN `+r.gone)
 	}
 	return err
 }
@@ -168,8 +191,8 @@ ORDER BY o.name, w.name, h.project`, []any{r.name}, func(row Scanner) (s server.
 func (r *revoking) expiring() (err error) {
 	end := func(table, user string) (n int64) {
 		if err == nil {
-			n, err = r.d.Exec(r.ctx, gone+`DELETE FROM `+table+` WHERE until > ? AND ("key" IN `+goneKeys+` OR `+user+` IN `+
-				goneMade+`)`, r.name, r.at)
+			n, err = r.d.Exec(r.ctx, `DELETE FROM `+table+` WHERE until > ? AND ("key" IN `+r.gone+` OR `+user+` IN `+
+				r.made+`)`, r.at)
 		}
 		return n
 	}
@@ -177,8 +200,8 @@ func (r *revoking) expiring() (err error) {
 	return err
 }
 
-// forgetGrants is last: all others find users by grants.
+// forgetGrants removes what was acted on: a key that is revoked again resets nobody again.
 func (r *revoking) forgetGrants() error {
-	_, err := r.d.Exec(r.ctx, gone+`DELETE FROM grants WHERE key IN `+goneKeys, r.name)
+	_, err := r.d.Exec(r.ctx, `DELETE FROM grants WHERE key IN `+r.gone)
 	return err
 }
