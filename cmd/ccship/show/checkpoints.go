@@ -43,10 +43,6 @@ func usedOf(used, budget int64) string {
 	return fmt.Sprintf("%d %% of %s", used*100/budget, shortTokens(budget))
 }
 
-func shortTokens(n int64) string {
-	return strings.TrimSuffix(strings.TrimSuffix(humanTokens(n), "s"), " token")
-}
-
 // lastPrompt is the prompt that a checkpoint's summary names; else the summary's first line.
 func lastPrompt(summary string) string {
 	for line := range strings.Lines(summary) {

@@ -96,8 +96,7 @@ func describeTurn(m *control.Message) string {
 		name   string
 	}{{m.NewTokens, "new"}, {m.CacheWrite, "cache write"}, {m.CacheRead, "cache read"}} {
 		if p.tokens > 0 {
-			number, _, _ := strings.Cut(humanTokens(p.tokens), " ")
-			parts = append(parts, number+" "+p.name)
+			parts = append(parts, shortTokens(p.tokens)+" "+p.name)
 		}
 	}
 	if len(parts) > 0 {

@@ -45,11 +45,7 @@ func figures(s *library.Item) []string {
 	case library.Unknown:
 		return []string{unknown, unknown, unknown}
 	}
-	cost := unknown
-	if s.Cost != nil {
-		cost = money(s.Cost)
-	}
-	return []string{amount.Counted(s.Messages, "message", "messages"), humanTokens(s.Tokens), cost}
+	return []string{amount.Counted(s.Messages, "message", "messages"), humanTokens(s.Tokens), money(s.Cost)}
 }
 
 // saved says whether the server has a session. Where the server was not asked, there is no state.
@@ -129,7 +125,10 @@ func (v View) retention(r *remote.Retention) string {
 
 // used is a session's tokens and their cost.
 func used(s *library.Item) string {
-	text := humanTokens(s.Tokens) + ", " + money(s.Cost)
+	text := humanTokens(s.Tokens) + ", no price"
+	if s.Cost != nil {
+		text = humanTokens(s.Tokens) + ", " + money(s.Cost)
+	}
 	if s.Agents > 0 {
 		text += ", with its agents"
 	}

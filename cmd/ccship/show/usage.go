@@ -112,14 +112,8 @@ func usageCells(by []string, row library.Row, exact bool) []string {
 
 // usageCost is what a row's tokens cost.
 func usageCost(row library.Row) string {
-	if row.Cost == nil {
-		return "–"
-	}
-	text := fmt.Sprintf("$%.2f", *row.Cost)
-	if *row.Cost > 0 && *row.Cost < 0.01 {
-		text = "<$0.01"
-	}
-	if row.Unpriced > 0 {
+	text := money(row.Cost)
+	if row.Cost != nil && row.Unpriced > 0 {
 		text += "+"
 	}
 	return text

@@ -73,18 +73,30 @@ func (v View) minute(t time.Time) string { return t.In(v.Zone).Format("2006-01-0
 
 // humanTokens is a number of tokens in three digits.
 func humanTokens(n int64) string {
-	switch {
-	case n >= 999_500:
-		return fmt.Sprintf("%.1fM tokens", float64(n)/1e6)
-	case n >= 1000:
-		return fmt.Sprintf("%.0fk tokens", float64(n)/1e3)
+	if n < 1000 {
+		return amount.Counted(n, "token", "tokens")
 	}
-	return amount.Counted(n, "token", "tokens")
+	return shortTokens(n) + " tokens"
 }
 
+// shortTokens is humanTokens without the word.
+func shortTokens(n int64) string {
+	switch {
+	case n >= 999_500:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	case n >= 1000:
+		return fmt.Sprintf("%.0fk", float64(n)/1e3)
+	}
+	return amount.Count(n)
+}
+
+// money is what tokens cost; nil: no price is known.
 func money(cost *float64) string {
-	if cost == nil {
-		return "no price"
+	switch {
+	case cost == nil:
+		return unknown
+	case *cost > 0 && *cost < 0.01:
+		return "<$0.01"
 	}
 	return fmt.Sprintf("$%.2f", *cost)
 }
