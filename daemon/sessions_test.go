@@ -134,17 +134,6 @@ func BenchmarkStatus(b *testing.B) {
 	}
 }
 
-// BenchmarkSessions lists the first hundred of 10 000 sessions.
-func BenchmarkSessions(b *testing.B) {
-	d := many(b, 10_000)
-	for b.Loop() {
-		s, err := d.Sessions(b.Context(), control.SessionsQuery{Page: control.Page{Limit: 100}})
-		if err != nil || s.Matching != 10_000 || len(s.Sessions) != 100 {
-			b.Fatalf("%d sessions, %v", s.Matching, err)
-		}
-	}
-}
-
 // TestAskedAllTheTime delivers what is written while others ask for everything again and again.
 func TestAskedAllTheTime(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +18,6 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
-	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/limit"
 
 	"github.com/ccship/ccship/server/store/sqlite"
@@ -261,50 +259,5 @@ func TestDeadline(t *testing.T) {
 		if code, h := s.ask(t.Context(), s.eve, "GET", path, ""); code != 503 || h.Get("Retry-After") == "" {
 			t.Errorf("%s: %d %v, want 503 with Retry-After", path, code, h)
 		}
-	}
-}
-
-// BenchmarkIngest measures how long a line takes under forty searches of one user, which read everything.
-func BenchmarkIngest(b *testing.B) {
-	for name, wrap := range map[string]func(server.Store, *site) server.Store{
-		"unbounded": func(st server.Store, _ *site) server.Store { return st },
-		"fair":      func(st server.Store, _ *site) server.Store { return limit.NewFair(st) },
-	} {
-		b.Run(name, func(b *testing.B) {
-			s := newSite(b, wrap)
-			for i := range 200 {
-				text := strings.Repeat("lorem ipsum dolor sit amet ", 2000)
-				if code, _ := s.ask(b.Context(), s.eve, "POST", "/api/conversations", lineOf("old", i, text)); code != 200 {
-					b.Fatal(code)
-				}
-			}
-			deriver := derive.Deriver{Store: s.store}
-			ctx, stop := context.WithCancel(context.Background())
-			var wg sync.WaitGroup
-			wg.Go(func() { _ = deriver.Run(ctx) })
-			for lag := int64(1); lag > 0; {
-				lag, _ = s.store.Lag(b.Context())
-			}
-			for range 40 {
-				wg.Go(func() {
-					for ctx.Err() == nil {
-						s.ask(ctx, s.eve, "GET", "/api/search?q=zz+qq", "")
-					}
-				})
-			}
-			var took []time.Duration
-			for i := 0; b.Loop(); i++ {
-				began := time.Now()
-				if code, _ := s.ask(b.Context(), s.ann, "POST", "/api/conversations", lineOf("new", i, "a line")); code != 200 {
-					b.Error(code)
-				}
-				took = append(took, time.Since(began))
-			}
-			stop()
-			wg.Wait()
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Milliseconds()), "ms/median")
-			b.ReportMetric(float64(took[len(took)*99/100].Milliseconds()), "ms/p99")
-		})
 	}
 }

@@ -202,19 +202,3 @@ func FuzzLines(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkLine(b *testing.B) {
-	c := blockCodec(b)
-	var lines []Line
-	for i := range int64(80) {
-		lines = append(lines, Line{Index: i, Raw: []byte(strings.Repeat(fmt.Sprintf(`{"line":%d,"text":"words"}`, i), 60))})
-	}
-	x := build(b, c, lines)
-	for b.Loop() {
-		got, err := c.Open(&x)
-		if err != nil {
-			b.Fatal(err)
-		}
-		c.Release(got)
-	}
-}
