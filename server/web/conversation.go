@@ -83,6 +83,26 @@ type agentRow struct {
 // pager leads to other windows; "" is none.
 type pager struct{ First, Prev, Next, Last string }
 
+// newPager is the pager of a window of lines. at is the address of the one that begins at a line, or is the "end".
+func newPager(from, to, total int64, at func(from string) string) (p pager) {
+	if from > 0 {
+		p.First, p.Prev = at(""), at(strconv.FormatInt(max(0, from-thread.PageLines), 10))
+	}
+	if to < total {
+		p.Next, p.Last = at(strconv.FormatInt(to, 10)), at("end")
+	}
+	return p
+}
+
+// beginOf is the line at which the window begins that a request asks for, of so many lines.
+func beginOf(r *http.Request, total int64) int64 {
+	from := page.Number(r.URL.Query().Get("from"), 0)
+	if r.URL.Query().Get("from") == "end" {
+		from = max(0, total-thread.PageLines)
+	}
+	return min(from, max(0, total-1))
+}
+
 // maxAgents is how many agents of a session are listed.
 const maxAgents = 200
 
@@ -103,13 +123,9 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 	p.Stream = s
 	var b *thread.Builder
 	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) (err error) {
-		from := page.Number(q.Get("from"), 0)
-		if q.Get("from") == "end" {
-			from = max(0, view.Total-thread.PageLines)
-		}
 		p.Total, p.Older = view.Total, s.Generation >= 0 && s.Generation < p.S.Generation
 		p.secrets = v.secrets.For(who.User, snap.Session().Owner)
-		p.From = min(from, max(0, view.Total-1))
+		p.From = beginOf(r, view.Total)
 		p.To = p.From + thread.PageLines
 		b, err = v.read(r.Context(), &p, snap, view)
 		return err
@@ -270,15 +286,9 @@ func (v *Viewer) sum(rows []server.UsageRow) (t server.Tokens, c transcript.Cost
 
 // link sets where the page leads to.
 func (p *conversationPage) link(base string) {
-	at := func(from string) string { return base + p.Stream.Path("", "mode", p.modeParam(), "from", from) }
-	if p.From > 0 {
-		p.Pager.First = at("")
-		p.Pager.Prev = at(strconv.FormatInt(max(0, p.From-thread.PageLines), 10))
-	}
-	if p.To < p.Total {
-		p.Pager.Next = at(strconv.FormatInt(p.To, 10))
-		p.Pager.Last = at("end")
-	}
+	p.Pager = newPager(p.From, p.To, p.Total, func(from string) string {
+		return base + p.Stream.Path("", "mode", p.modeParam(), "from", from)
+	})
 	p.Modes = modes(base, p.Stream, p.Mode, p.From)
 }
 
@@ -307,9 +317,9 @@ func modes(base string, s thread.Stream, on thread.Mode, from int64) []page.Choi
 // permalink is GET /sessions/{id}/L/{line}: the window with the line, in a mode that shows it.
 func (v *Viewer) permalink(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
-	line, err := strconv.ParseInt(r.PathValue("line"), 10, 64)
-	if err != nil || line < 0 {
-		return server.ErrNotFound
+	line, err := number(r)
+	if err != nil {
+		return err
 	}
 	show, from := "", max(0, line-thread.PageLines/10)
 	if line < thread.PageLines/2 {

@@ -26,7 +26,7 @@ func (p *accountPages) Guard(show page.Handler) http.HandlerFunc {
 		}
 		who, err := p.Login(r)
 		if errors.Is(err, auth.ErrUnauthorized) {
-			p.askKey(w, r, http.StatusUnauthorized, "")
+			p.askKey(w, r)
 			return
 		}
 		if err == nil {
@@ -68,19 +68,23 @@ type loginPage struct {
 }
 
 // askKey shows the form instead of the page, which comes after the login.
-func (p *accountPages) askKey(w http.ResponseWriter, r *http.Request, status int, message string) {
+func (p *accountPages) askKey(w http.ResponseWriter, r *http.Request) {
 	next := "/"
 	if r.Method == http.MethodGet {
 		next = r.URL.RequestURI()
 	}
-	p.site.Render(w, status, "login.html", loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""),
-		Message: message, Next: next})
+	p.showForm(w, r, http.StatusUnauthorized, loginPage{Next: next})
+}
+
+func (p *accountPages) showForm(w http.ResponseWriter, r *http.Request, status int, form loginPage) {
+	form.Layout = p.site.Layout(r, server.Login{}, "Log in", "")
+	p.site.Render(w, status, "login.html", form)
 }
 
 // loginForm is GET /login. With ?ticket it only asks: a mail program that fetches a one-time link must not use it up.
 func (p *accountPages) loginForm(w http.ResponseWriter, r *http.Request) {
-	p.site.Render(w, http.StatusOK, "login.html", loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""),
-		Next: page.LocalPath(r.URL.Query().Get("next")), Ticket: r.URL.Query().Get("ticket")})
+	p.showForm(w, r, http.StatusOK, loginPage{Next: page.LocalPath(r.URL.Query().Get("next")),
+		Ticket: r.URL.Query().Get("ticket")})
 }
 
 // takeLogin is POST /login with a key or a ticket.
@@ -106,14 +110,10 @@ func (p *accountPages) takeLogin(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, p.site.Base+next, http.StatusSeeOther)
 	case errors.As(err, &tooMany):
 		w.Header().Set("Retry-After", strconv.Itoa(tooMany.Seconds()))
-		p.site.Render(w, http.StatusTooManyRequests, "login.html",
-			loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""),
-				Message: "Too many failed logins from this address. Try again in " +
-					page.Count(int64(tooMany.Seconds()), "second") + ".",
-				Next: next})
+		p.showForm(w, r, http.StatusTooManyRequests, loginPage{Next: next, Message: "Too many failed logins from this " +
+			"address. Try again in " + page.Count(int64(tooMany.Seconds()), "second") + "."})
 	case errors.Is(err, auth.ErrUnauthorized):
-		p.site.Render(w, http.StatusUnauthorized, "login.html",
-			loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""), Message: wrong, Next: next})
+		p.showForm(w, r, http.StatusUnauthorized, loginPage{Message: wrong, Next: next})
 	default:
 		p.site.Answer(w, r, err)
 	}

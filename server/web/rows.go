@@ -14,12 +14,8 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-const (
-	// homeLiveFor is how long after its last line a session counts as live.
-	homeLiveFor = time.Minute
-	// maxUsageDrops is up to how many rewrites a page counts.
-	maxUsageDrops = 200
-)
+// maxUsageDrops is up to how many rewrites a page counts.
+const maxUsageDrops = 200
 
 // group is sessions of one day, or of one project.
 type group struct {
@@ -50,7 +46,7 @@ func (p *homePages) rows(list []server.FoundSession, projects *recall.Projects, 
 	var out []row
 	for _, x := range list {
 		s := row{FoundSession: x, Title: x.Summary.Name(), Who: names[x.Owner],
-			Live: p.now().Sub(x.Active) < homeLiveFor, Dropped: dropped[x.ID], Where: machineName(x.Session)}
+			Live: p.now().Sub(x.Active) < liveFor, Dropped: dropped[x.ID], Where: machineName(x.Session)}
 		s.Name = projects.Of(&x.Session)
 		if _, s.Worktree = recall.Worktree(x.Cwd); s.Worktree != "" && x.Summary.Branch == "worktree-"+s.Worktree {
 			s.Summary.Branch = "" // it says the same

@@ -25,20 +25,11 @@ type sharedPage struct {
 	Items          []thread.Item
 	From, To       int64
 	Total          int64
-	Pager          sharePager
+	Pager          pager
 	Tail           string
 	Prompts        string
-	Agents         []agent
+	Agents         []agentRow
 	agentsByPrompt map[string]thread.AgentLink
-}
-
-// sharePager leads to other windows; "" is none.
-type sharePager struct{ First, Prev, Next, Last string }
-
-type agent struct {
-	Title, URL string
-	Facts      server.Summary
-	Live       bool
 }
 
 // first is GET /s/{secret}.
@@ -83,7 +74,7 @@ func (p *sharePages) head(ctx context.Context, v visit, x *sharedPage) error {
 	x.agentsByPrompt = map[string]thread.AgentLink{}
 	for _, a := range found.List {
 		to := v.base + thread.StreamOf(a.Session).Path("")
-		x.Agents = append(x.Agents, agent{p.masker.String(cmp.Or(a.Summary.Title, "Agent")), to,
+		x.Agents = append(x.Agents, agentRow{p.masker.String(cmp.Or(a.Summary.Title, "Agent")), to,
 			a.Summary, false})
 		x.agentsByPrompt[thread.AgentKey(p.masker.String(a.Summary.FirstPrompt))] = thread.AgentLink{URL: to, Name: "agent",
 			Facts: page.Count(a.Summary.Tools, "tool call")}
@@ -93,11 +84,7 @@ func (p *sharePages) head(ctx context.Context, v visit, x *sharedPage) error {
 
 // window makes the items that the address asks for.
 func (x *sharedPage) window(r *http.Request, v visit, s seen) error {
-	from := page.Number(r.URL.Query().Get("from"), 0)
-	if r.URL.Query().Get("from") == "end" {
-		from = max(0, s.Total-thread.PageLines)
-	}
-	from = min(from, max(0, s.Total-1))
+	from := beginOf(r, s.Total)
 	b, err := s.builder(r.Context(), v)
 	if err != nil {
 		return err
@@ -110,13 +97,9 @@ func (x *sharedPage) window(r *http.Request, v visit, s seen) error {
 	x.Items, x.From, x.To = thread.FoldRuns(b.Done()), w.From, w.To
 	x.Tail = v.base + s.stream.Path("/tail", "mode", string(thread.Focused))
 	x.Prompts = v.base + s.stream.Path("/prompts", "bare", "1")
-	at := func(from string) string { return v.base + s.stream.Path("", "from", from) }
-	if x.From > 0 {
-		x.Pager.First, x.Pager.Prev = at(""), at(strconv.FormatInt(max(0, x.From-thread.PageLines), 10))
-	}
-	if x.To < x.Total {
-		x.Pager.Next, x.Pager.Last = at(strconv.FormatInt(x.To, 10)), at("end")
-	}
+	x.Pager = newPager(x.From, x.To, x.Total, func(from string) string {
+		return v.base + s.stream.Path("", "from", from)
+	})
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/ccship/ccship/server/web/page"
@@ -21,10 +22,8 @@ func (b *Builder) user(rec transcript.Record, it Item) {
 	b.results(rec, it)
 	b.replies(rec, it)
 	if rec.CompactSummary {
-		it.Kind, it.Who = "divider", "summary"
-		it.Parts = []Part{{Kind: "fold", Title: "Summary of the conversation so far",
-			Parts: []Part{b.markdown(rec.Message.Text())}}}
-		b.push(it)
+		b.put(it, "divider", "summary", Part{Kind: "fold", Title: "Summary of the conversation so far",
+			Parts: []Part{b.markdown(rec.Message.Text())}})
 		return
 	}
 	said := rec.Speech()
@@ -35,15 +34,19 @@ func (b *Builder) user(rec transcript.Record, it Item) {
 	b.said(rec, it, said)
 }
 
+// put pushes an item of a kind with its parts.
+func (b *Builder) put(it Item, kind, who string, parts ...Part) {
+	it.Kind, it.Who, it.Parts = kind, who, parts
+	b.push(it)
+}
+
 // replies shows what the person said in the results of tools.
 func (b *Builder) replies(rec transcript.Record, it Item) {
 	for _, reply := range rec.Replies() {
-		it.Kind, it.Who, it.Tags = "prompt", "You", []string{"reply"}
-		if reply.Rejected {
+		if it.Tags = []string{"reply"}; reply.Rejected {
 			it.Tags = []string{"with a rejection"}
 		}
-		it.Parts = b.typed(reply.Text)
-		b.push(it)
+		b.put(it, "prompt", "You", b.typed(reply.Text)...)
 	}
 }
 
@@ -85,17 +88,13 @@ func (b *Builder) said(rec transcript.Record, it Item, said transcript.Speech) {
 // program shows a user record that no human wrote.
 func (b *Builder) program(rec transcript.Record, it Item) {
 	if rec.Interrupted() {
-		it.Kind, it.Who = "note", "stop"
-		it.Parts = []Part{{Kind: "note", Title: "Interrupted by the user"}}
-		b.push(it)
+		b.put(it, "note", "stop", Part{Kind: "note", Title: "Interrupted by the user"})
 		return
 	}
 	text := strings.TrimSpace(rec.Message.Text())
 	switch {
 	case rec.Sidechain && rec.ParentUUID == "" && !rec.Meta:
-		it.Kind, it.Who = "prompt", "Task"
-		it.Parts = append([]Part{b.markdown(text)}, b.pictures(b.blocks)...)
-		b.push(it)
+		b.put(it, "prompt", "Task", append([]Part{b.markdown(text)}, b.pictures(b.blocks)...)...)
 	case b.command(rec, it, text):
 	case text == "" || onlyResults(rec):
 		return
@@ -106,25 +105,19 @@ func (b *Builder) program(rec transcript.Record, it Item) {
 
 // onlyResults says whether the record's results, which are shown elsewhere, are all it has.
 func onlyResults(rec transcript.Record) bool {
-	for _, x := range rec.Message.RawBlocks() {
-		if x.Kind != transcript.ToolResultBlock {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(rec.Message.RawBlocks(), func(x transcript.RawBlock) bool {
+		return x.Kind != transcript.ToolResultBlock
+	})
 }
 
 // command shows a command of the program's own, or a shell command typed with !, or what came of one.
 func (b *Builder) command(rec transcript.Record, it Item, text string) bool {
-	it.Kind, it.Who = "note", "command"
 	if name, args, ok := rec.Command(); ok {
-		it.Parts = []Part{{Kind: "command", Title: words("/" + name + " " + args)}}
-		b.push(it)
+		b.put(it, "note", "command", Part{Kind: "command", Title: words("/" + name + " " + args)})
 		return true
 	}
 	if s := tagged(text, "bash-input"); s != "" {
-		it.Parts = []Part{{Kind: "command", Title: words("! " + s)}}
-		b.push(it)
+		b.put(it, "note", "command", Part{Kind: "command", Title: words("! " + s)})
 		return true
 	}
 	for _, name := range []string{"local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr"} {
@@ -136,12 +129,11 @@ func (b *Builder) command(rec transcript.Record, it Item, text string) bool {
 			out = strings.TrimSpace(out + "\n" + tagged(text, "bash-stderr"))
 		}
 		if out == "" {
+			it.Who = "command"
 			b.noise(rec, it)
 			return true
 		}
-		it.Who = "output"
-		it.Parts = []Part{b.terminal(out)}
-		b.push(it)
+		b.put(it, "note", "output", b.terminal(out))
 		return true
 	}
 	return false
@@ -164,9 +156,7 @@ func (b *Builder) assistant(rec transcript.Record, it Item) {
 		return
 	}
 	if rec.APIError {
-		it.Kind, it.Who = "error", "Error"
-		it.Parts = []Part{b.plain(cmp.Or(rec.Message.Text(), rec.Error, "The model could not be reached."))}
-		b.push(it)
+		b.put(it, "error", "Error", b.plain(cmp.Or(rec.Message.Text(), rec.Error, "The model could not be reached.")))
 		return
 	}
 	if rec.Message.Synthetic() {
@@ -236,9 +226,7 @@ func (b *Builder) ifEverything(words string) []Part {
 func (b *Builder) other(rec transcript.Record, it Item) {
 	switch {
 	case rec.Compact != nil && !rec.Compact.Micro:
-		it.Kind, it.Who = "divider", "compaction"
-		it.Parts = []Part{{Kind: "note", Title: CompactionText(rec.Compact)}}
-		b.push(it)
+		b.put(it, "divider", "compaction", Part{Kind: "note", Title: CompactionText(rec.Compact)})
 	case rec.Type == "attachment":
 		if said := rec.Speech(); said.Speaker != transcript.NoSpeaker {
 			b.said(rec, it, said)
@@ -253,17 +241,15 @@ func (b *Builder) other(rec transcript.Record, it Item) {
 		}
 		b.push(it)
 	case rec.Type == "system" && rec.Subtype == "local_command":
-		text := strings.TrimSpace(rec.Text)
-		if !b.command(rec, it, text) {
+		if !b.command(rec, it, strings.TrimSpace(rec.Text)) {
 			b.noise(rec, it)
 		}
 	case rec.Labels != nil && rec.Labels.PRURL != "":
 		b.pullRequest(rec, it)
 	case rec.Lineage != nil && rec.Lineage.ContinuedIn != "":
-		it.Kind, it.Who = "note", "lineage"
 		next := Stream{ID: rec.Lineage.ContinuedIn, Generation: -1}
-		it.Parts = []Part{{Kind: "note", Title: "Continued in another session", Link: b.elsewhere(next.Path(""))}}
-		b.push(it)
+		b.put(it, "note", "lineage",
+			Part{Kind: "note", Title: "Continued in another session", Link: b.elsewhere(next.Path(""))})
 	default:
 		b.noise(rec, it)
 	}
@@ -285,15 +271,12 @@ func CompactionText(c *transcript.Compact) string {
 
 // pullRequest links to a pull request, if that is an address that may be linked to.
 func (b *Builder) pullRequest(rec transcript.Record, it Item) {
-	it.Kind, it.Who = "note", "pull request"
-	words := fmt.Sprintf("Pull request #%d", rec.Labels.PRNumber)
+	note := Part{Kind: "note", Title: fmt.Sprintf("Pull request #%d", rec.Labels.PRNumber)}
 	u, err := url.Parse(rec.Labels.PRURL)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		it.Parts = []Part{{Kind: "note", Title: words}}
-	} else {
-		it.Parts = []Part{{Kind: "note", Title: words + " " + u.Host + u.Path, Link: u.String()}}
+	if err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" {
+		note.Title, note.Link = note.Title+" "+u.Host+u.Path, u.String()
 	}
-	b.push(it)
+	b.put(it, "note", "pull request", note)
 }
 
 // pictures shows images and documents that stand in a message.
