@@ -1,7 +1,9 @@
 package recall
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/provenance"
@@ -17,16 +19,9 @@ func (w *Written) shares(c provenance.Commit, lists [][]provenance.Candidate, le
 	if c.Bot || !fullHash.MatchString(c.Name) {
 		return nil, nil
 	}
-	type place struct{ file, at int }
-	places, size := map[int][]place{}, len(c.Files)
-	for i, list := range lists {
-		size += len(c.Files[i].Lines)
-		for at := range list {
-			x := &list[at]
-			if owner := w.list[x.Session].Owner; len(x.Sums) > 0 && !x.Copied && (w.scope.All || owner == w.scope.User) {
-				places[x.Session] = append(places[x.Session], place{i, at})
-			}
-		}
+	places, size := w.mayShare(c, lists), len(c.Files)
+	for _, f := range c.Files {
+		size += len(f.Lines)
 	}
 	alone := make([][]provenance.Candidate, len(lists))
 	for at := range w.list {
@@ -61,4 +56,34 @@ func (w *Written) shares(c provenance.Commit, lists [][]provenance.Candidate, le
 			Added: int64(d.Added), Lines: int64(lines)})
 	}
 	return out, nil
+}
+
+// place is a candidate of a file.
+type place struct{ file, at int }
+
+// mayShare are the edits of each session that may have a share of a commit: some of them added a line that says something,
+// unless none of the commit's does.
+func (w *Written) mayShare(c provenance.Commit, lists [][]provenance.Candidate) map[int][]place {
+	telling := map[provenance.Key]bool{}
+	for _, f := range c.Files {
+		for _, l := range f.Lines {
+			if !l.Plain {
+				telling[l.Sum.Key()] = true
+			}
+		}
+	}
+	out, says := map[int][]place{}, map[int]bool{}
+	for i, list := range lists {
+		for at := range list {
+			x := &list[at]
+			if x.Copied || len(x.Sums) == 0 || !w.scope.All && w.list[x.Session].Owner != w.scope.User {
+				continue
+			}
+			out[x.Session] = append(out[x.Session], place{i, at})
+			says[x.Session] = says[x.Session] || len(telling) == 0 ||
+				slices.ContainsFunc(x.Sums, func(s provenance.Sum) bool { return telling[s.Key()] })
+		}
+	}
+	maps.DeleteFunc(out, func(session int, _ []place) bool { return !says[session] })
+	return out
 }
