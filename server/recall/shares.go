@@ -61,8 +61,8 @@ func (w *Written) shares(c provenance.Commit, lists [][]provenance.Candidate, le
 // place is a candidate of a file.
 type place struct{ file, at int }
 
-// mayShare are the edits of each session that may have a share of a commit: some of them added a line that says something,
-// unless none of the commit's does.
+// mayShare are the edits of each session that may have a share of a commit: some of them added a line that says
+// something, unless none of the commit's does.
 func (w *Written) mayShare(c provenance.Commit, lists [][]provenance.Candidate) map[int][]place {
 	telling := map[provenance.Key]bool{}
 	for _, f := range c.Files {
