@@ -105,6 +105,7 @@ func (w *world) ours(t *testing.T, all []remembered, sessions []corpus.Session) 
 	d := &desktop{t: t, home: m.dir, program: kit.Program(t, "ccship")}
 	d.run("usage", "--offline", "--json")
 	f.Add(field, "a report of the cost: CPU", d.spent.Seconds(), "s")
+	m.searches(f, field, 20)
 	m.d.MustStop(t)
 	b.stop()
 	f.Add(field, "kept ÷ raw, at rest", float64(b.db.size()+weight(filepath.Join(m.dir, ".local")))/float64(raw), "")
@@ -122,6 +123,13 @@ func (r rival) measure(d *desktop, f *figures, all []remembered, gb float64) {
 	if r.place != nil {
 		d.spent = 0
 		recall(d.t, f, all, func() time.Duration { return d.spent }, func(text string, exact bool, id string) int { return r.place(d, text, exact, id) })
+	}
+	if r.place != nil {
+		const id, word = "00000000-0000-4000-8000-00000000f1e1", "kitefieldlater"
+		path, began := filepath.Join(d.home, ".claude", "projects", "-work", id+".jsonl"), time.Now()
+		kit.Must(d.t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), appendMessage(path, word)))
+		kit.Eventually(d.t, "an appended line is found", time.Minute, func() bool { return r.place(d, word, false, id) >= 0 })
+		f.Add(field, "append → searchable, p50", time.Since(began).Seconds()*1000, "ms")
 	}
 	if r.bill != nil {
 		d.spent = 0
