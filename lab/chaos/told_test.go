@@ -10,8 +10,8 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// tell records what a person can read now: the headline of status and its servers' trouble, what doctor finds, or, when
-// the daemon has ended, its last words.
+// tell records what a person can read now: the headline of status and its advice, or, when the daemon has ended, its last
+// words.
 func (r *room) tell() {
 	r.t.Helper()
 	r.out.Hear(r.words())
@@ -29,16 +29,6 @@ func (r *room) words() string {
 	said := []string{kit.Headline(status.text())}
 	if advice := r.advice(); advice != "" {
 		said = append(said, advice)
-	}
-	var found struct {
-		Findings []struct{ ID, Level, Text string }
-	}
-	_ = json.Unmarshal([]byte(r.ccship("doctor", "--json").stdout), &found) // no finding: nothing is reported
-	for _, f := range found.Findings {
-		if (f.Level == "fail" || f.Level == "warn" && f.ID != "service") && !ofRewinds(f.Text) {
-			said = append(said, "doctor: "+f.Text)
-			break
-		}
 	}
 	return r.plain(strings.Join(said, "; "))
 }
