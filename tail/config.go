@@ -46,8 +46,8 @@ const (
 	// goneFor is how long listings must have missed a vanished file before it is forgotten. It is time in which the
 	// program ran: a clock that was set forward forgets nothing.
 	goneFor = 45 * 24 * time.Hour
-	// roomEvery is how often the sink is asked for space again when it had none.
-	roomEvery = time.Second
+	// spaceEvery is how often the sink is asked for space again when it had none.
+	spaceEvery = time.Second
 )
 
 func (c Config) withDefaults() Config {

@@ -14,13 +14,13 @@ import (
 // memory is a Sink and its Cursors in memory that holds the tailer to its contract: every chunk is checked against
 // what was stored before, and each file's bytes are replayed.
 type memory struct {
-	t      *testing.T
-	mu     sync.Mutex
-	files  map[FileID]*kept
-	calls  int
-	order  []string // names of the files delivered, chunk by chunk
-	forgot []FileID
-	noRoom [2]bool
+	t       *testing.T
+	mu      sync.Mutex
+	files   map[FileID]*kept
+	calls   int
+	order   []string // names of the files delivered, chunk by chunk
+	forgot  []FileID
+	noSpace [2]bool
 
 	answer func(*Chunk) Result                          // nil: durable
 	fail   func(n int) error                            // of the n-th call, from 1
@@ -185,7 +185,7 @@ func (k *kept) apply(c *Chunk) {
 func (m *memory) HasSpace(live bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.noRoom[0] && (live || !m.noRoom[1])
+	return !m.noSpace[0] && (live || !m.noSpace[1])
 }
 
 func (m *memory) Load(context.Context) ([]Tracked, error) {

@@ -30,8 +30,8 @@ type queue struct {
 	limit         int // workers that may do other work than first turns of live files
 	bulk          int // those that do
 	importing     int // files in imports or being imported
-	noRoom        [2]bool
-	noRoomAt      time.Duration
+	noSpace       [2]bool
+	noSpaceAt     time.Duration
 	wakes         uint64 // calls of Wake that were heeded: an answer from before one is out of date
 	due           schedule[*file]
 }
@@ -42,8 +42,8 @@ type job struct {
 	class priority
 }
 
-// noRoomFor reports whether the sink had no space for files of the class when last asked.
-func (q *queue) noRoomFor(c priority) bool { return q.noRoom[0] || c == imported && q.noRoom[1] }
+// noSpaceFor reports whether the sink had no space for files of the class when last asked.
+func (q *queue) noSpaceFor(c priority) bool { return q.noSpace[0] || c == imported && q.noSpace[1] }
 
 const maxJobFiles = 256
 
@@ -154,7 +154,7 @@ func (t *Tailer) next(ctx context.Context) (j job, ok bool) {
 // pick takes files out of the queue: the most urgent class, and of it either one that is large or many small ones.
 func (t *Tailer) pick() job {
 	q := &t.queue
-	if !q.noRoomFor(live) {
+	if !q.noSpaceFor(live) {
 		if files := t.gather(live, &q.live); len(files) > 0 {
 			return job{files, live}
 		}
@@ -162,12 +162,12 @@ func (t *Tailer) pick() job {
 	if q.bulk >= q.limit {
 		return job{}
 	}
-	if !q.noRoomFor(live) {
+	if !q.noSpaceFor(live) {
 		if files := t.gather(backlog, &q.backlog); len(files) > 0 {
 			return job{files, backlog}
 		}
 	}
-	if !q.noRoomFor(imported) {
+	if !q.noSpaceFor(imported) {
 		return job{t.gather(imported, &q.imports), imported}
 	}
 	return job{}
@@ -227,9 +227,9 @@ func (t *Tailer) done(f *file) {
 func (t *Tailer) putBack(j job, waits bool) {
 	q := &t.queue
 	if waits {
-		q.noRoom[0] = q.noRoom[0] || j.class != imported
-		q.noRoom[1] = q.noRoom[1] || j.class == imported
-		q.noRoomAt = t.now()
+		q.noSpace[0] = q.noSpace[0] || j.class != imported
+		q.noSpace[1] = q.noSpace[1] || j.class == imported
+		q.noSpaceAt = t.now()
 	}
 	t.release(j)
 	for _, f := range j.files {
@@ -248,19 +248,19 @@ func (t *Tailer) release(j job) {
 	}
 }
 
-// waitsForRoom reports whether files wait for space.
-func (q *queue) waitsForRoom(t *Tailer) bool {
+// waitsForSpace reports whether files wait for space.
+func (q *queue) waitsForSpace(t *Tailer) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return q.noRoom[0] || q.noRoom[1]
+	return q.noSpace[0] || q.noSpace[1]
 }
 
-// retryRoom asks the sink for space again now and then, in case the owner does not call Wake.
-func (t *Tailer) retryRoom(now time.Duration) {
+// retrySpace asks the sink for space again now and then, in case the owner does not call Wake.
+func (t *Tailer) retrySpace(now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now-t.queue.noRoomAt >= roomEvery {
-		t.queue.noRoom = [2]bool{}
+	if now-t.queue.noSpaceAt >= spaceEvery {
+		t.queue.noSpace = [2]bool{}
 		t.cond.Broadcast()
 	}
 }
@@ -269,7 +269,7 @@ func (t *Tailer) retryRoom(now time.Duration) {
 func (t *Tailer) wakeWaiting() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.queue.noRoom = [2]bool{}
+	t.queue.noSpace = [2]bool{}
 	t.queue.wakes++
 	for _, f := range t.table.byID {
 		if f.waiting {

@@ -133,7 +133,7 @@ func TestDeliverFails(t *testing.T) {
 
 func TestRoom(t *testing.T) {
 	w := newWorld(t)
-	w.mem.noRoom[1] = true // an import may not go on
+	w.mem.noSpace[1] = true // an import may not go on
 	w.write("p/old.jsonl", lines("old", 3, 100))
 	w.age("p/old.jsonl", time.Hour)
 	w.write("p/new.jsonl", lines("new", 3, 100))
@@ -146,13 +146,13 @@ func TestRoom(t *testing.T) {
 	if s := w.tail.Stats(); !s.Importing || s.UnreadFiles != 1 {
 		t.Errorf("stats %+v", s)
 	}
-	w.mem.do(func() { w.mem.noRoom[0] = true })
+	w.mem.do(func() { w.mem.noSpace[0] = true })
 	w.add("p/new.jsonl", lines("more", 3, 100))
 	err = w.tail.Sync(t.Context())
 	if e, ok := errors.AsType[*WaitingError](err); !ok || e.NoSpace != 2 || e.Later != 0 {
 		t.Errorf("sync: %v", err)
 	}
-	w.mem.do(func() { w.mem.noRoom = [2]bool{} })
+	w.mem.do(func() { w.mem.noSpace = [2]bool{} })
 	w.tail.Wake()
 	w.main("p/old.jsonl")
 	w.main("p/new.jsonl")
@@ -164,11 +164,11 @@ func TestRoom(t *testing.T) {
 
 func TestRoomIsAskedForAgain(t *testing.T) {
 	w := newWorld(t)
-	w.mem.noRoom[0] = true
+	w.mem.noSpace[0] = true
 	w.write("p/a.jsonl", "{}\n")
 	w.start()
-	w.until("it waits", func() bool { return w.tail.queue.waitsForRoom(w.tail) })
-	w.mem.do(func() { w.mem.noRoom[0] = false }) // and nobody wakes it
+	w.until("it waits", func() bool { return w.tail.queue.waitsForSpace(w.tail) })
+	w.mem.do(func() { w.mem.noSpace[0] = false }) // and nobody wakes it
 	w.main("p/a.jsonl")
 }
 

@@ -133,7 +133,7 @@ func (t *Tailer) syncDone(s *syncWaiter) (bool, error) {
 		case f.fails >= 2 && f.state == idle:
 			e.Later++
 			e.Unread++
-		case f.state == queued && t.queue.noRoomFor(f.class):
+		case f.state == queued && t.queue.noSpaceFor(f.class):
 			e.NoSpace++
 		default:
 			return false, nil

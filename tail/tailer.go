@@ -160,8 +160,8 @@ func (t *Tailer) tick(ctx context.Context) {
 		t.scan.lastActive = now
 		t.scanActive(ctx)
 	}
-	if t.queue.waitsForRoom(t) {
-		t.retryRoom(now)
+	if t.queue.waitsForSpace(t) {
+		t.retrySpace(now)
 	}
 	t.flush(ctx)
 	t.restDrowsy()

@@ -112,7 +112,7 @@ func TestWakeWhileAskedForRoom(t *testing.T) {
 			})
 			tl.mu.Lock()
 			defer tl.mu.Unlock()
-			if tl.queue.noRoom != [2]bool{} || tl.queue.noRoomAt != 0 {
+			if tl.queue.noSpace != [2]bool{} || tl.queue.noSpaceAt != 0 {
 				t.Error("files wait for room")
 			}
 			return room
