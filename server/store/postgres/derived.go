@@ -31,7 +31,7 @@ SELECT EXISTS (SELECT FROM streams WHERE version > derived AND derived > 0 AND l
 		return nil, fmt.Errorf("look for what is to derive: %w", err)
 	}
 	if !some {
-		return nil, s.texts.Purge(ctx)
+		return nil, s.Index.Purge(ctx)
 	}
 	var out []server.Task
 	err = s.writeAs(ctx, sqlstore.Lazy, func(tx pgx.Tx) error {
@@ -89,7 +89,7 @@ func (s *Store) SaveDerived(ctx context.Context, list ...*server.Derivation) err
 			err = saveDerived(ctx, tx, list)
 		}
 		if err == nil {
-			err = s.texts.Save(ctx, dialect{tx}, texts)
+			err = s.Index.Save(ctx, dialect{tx}, texts)
 		}
 		if committed && errors.Is(err, server.ErrStale) {
 			return nil // by the try before, whose answer was lost
@@ -100,7 +100,7 @@ func (s *Store) SaveDerived(ctx context.Context, list ...*server.Derivation) err
 	if err != nil {
 		return fmt.Errorf("store what was derived: %w", err)
 	}
-	s.texts.ScheduleMerge(texts)
+	s.Index.ScheduleMerge(texts)
 	return nil
 }
 

@@ -77,7 +77,7 @@ func WithReplica(ctx context.Context, s *Store, url string) (*Replicated, error)
 func (r *Replicated) Close() error {
 	r.stop()
 	r.running.Wait()
-	r.replica.texts.Close()
+	r.replica.Index.Close()
 	r.replica.pool.Close()
 	return r.Store.Close()
 }

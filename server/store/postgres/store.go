@@ -29,9 +29,9 @@ type Store struct {
 	// patience is how long a group of batches is retried: pgPatience except in tests.
 	patience time.Duration
 	notes    []string
-	texts    *search.Index
-	queue    lines.Queue
-	lines    *lines.Lines
+	*search.Index
+	queue lines.Queue
+	lines *lines.Lines
 	*lines.Sealer
 	*lines.Tier
 	sqlstore.Artifacts
@@ -109,7 +109,7 @@ func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 // find makes what a replica answers too.
 func (s *Store) find(db sqlstore.DB) {
 	s.Finder, s.Sums = sqlstore.NewFinder(db, selectSession), sqlstore.NewSums(db)
-	s.texts = search.New(db, s.lines, &s.Finder)
+	s.Index = search.New(db, s.lines, &s.Finder)
 	s.Timelines = sqlstore.Timelines{On: db}
 }
 
@@ -125,7 +125,7 @@ func (s *Store) lookPooled(ctx context.Context) error {
 
 // Close closes the store's connections. Puts and snapshots must have ended.
 func (s *Store) Close() error {
-	s.texts.Close()
+	s.Index.Close()
 	s.notices.stop()
 	s.notices.running.Wait()
 	s.pool.Close()

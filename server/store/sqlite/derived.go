@@ -101,13 +101,13 @@ func (s *Store) SaveDerived(ctx context.Context, list ...*server.Derivation) err
 				return err
 			}
 		}
-		return s.texts.Save(ctx, dialect{c}, texts)
+		return s.Index.Save(ctx, dialect{c}, texts)
 	})
 	s.derived.took(time.Since(began), live)
 	if err != nil {
 		return fmt.Errorf("store what was derived: %w", err)
 	}
-	s.texts.ScheduleMerge(texts)
+	s.Index.ScheduleMerge(texts)
 	return nil
 }
 

@@ -31,7 +31,7 @@ func (s *Store) scrub(ctx context.Context, progress func(done, total int64)) err
 	due, err := sqlstore.List(ctx, dialect{s.read}, `SELECT holder FROM leases WHERE name = 'scrub'`, nil,
 		func(row sqlstore.Scanner) (due string, err error) { return due, row.Scan(&due) })
 	if err == nil {
-		err = s.texts.Purge(ctx)
+		err = s.Index.Purge(ctx)
 	}
 	if err != nil || len(due) == 0 {
 		return err

@@ -70,7 +70,7 @@ type Store struct {
 	lines.Masks
 	sqlstore.Timelines
 	changes sqlstore.Changes
-	texts   *search.Index
+	*search.Index
 
 	ingesting atomic.Int64 // Puts that are under way
 	ingested  atomic.Int64 // when the last one ended, Unix nanoseconds
@@ -139,7 +139,7 @@ func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 	s.Sealer, s.Masks = lines.NewSealer(db, s.lines), lines.NewMasks(db, s.lines, s.Tier)
 	s.People = sqlstore.NewPeople(database{dialect{brief{s.read}}, s})
 	s.Finder, s.Sums = sqlstore.NewFinder(db, selectSession), sqlstore.NewSums(db)
-	s.texts = search.New(db, s.lines, &s.Finder)
+	s.Index = search.New(db, s.lines, &s.Finder)
 	s.Timelines = sqlstore.Timelines{On: db}
 	s.Quotas, s.Keeper = sqlstore.NewQuotas(db), sqlstore.NewKeeper(db)
 	s.Policy = lines.NewPolicy(lines.PolicyOf{DB: db, Catalog: s, Lines: s.lines, Cooler: s.Tier, Step: how.Step})
@@ -209,8 +209,8 @@ func uriPath(path string) string {
 // Close closes the database. Puts and snapshots must be over.
 func (s *Store) Close() error {
 	var errs []error
-	if s.texts != nil {
-		s.texts.Close()
+	if s.Index != nil {
+		s.Index.Close()
 	}
 	if s.log != nil {
 		errs = append(errs, s.log.close())

@@ -25,7 +25,7 @@ func openTexts(t *testing.T) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	s.texts.Close()
+	s.Index.Close()
 	return s
 }
 
