@@ -123,7 +123,7 @@ func (r *run) ended(e event, lines []string) {
 
 var place = regexp.MustCompile(`^\s+\S+\.go:\d+: `)
 
-// reason is the first line that a test logged before it was skipped.
+// reason returns the first line that a test logged before it was skipped.
 func reason(lines []string) string {
 	for _, line := range lines {
 		if at := place.FindString(line); at != "" {

@@ -324,7 +324,7 @@ func (d *Daemon) tailConfig() tail.Config {
 	return tail.Config{Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Local: diskTells, Cap: d.cfg.LineCap, Log: d.log}
 }
 
-// tailRoots are the configured projects folders, each with the prompt history that lies next to it.
+// tailRoots returns the configured projects folders, each with the prompt history that lies next to it.
 func tailRoots(cfg config.Config) []tail.Root {
 	roots := make([]tail.Root, 0, len(cfg.Roots))
 	for _, dir := range cfg.Roots {

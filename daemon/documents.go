@@ -27,7 +27,7 @@ func (d *Daemon) wireDocuments(ctx context.Context) (err error) {
 	return nil
 }
 
-// Config is the configuration in force.
+// Config returns the configuration in force.
 func (s settings) Config() *config.Config { return s.d.conf.Load() }
 
 // locator tells the tracker of documents where sessions are.

@@ -121,5 +121,5 @@ func (m *masking) Counts() (byRule map[string]int64, all int64) {
 	return maps.Clone(m.counts), all
 }
 
-// Mode is the option in force: auto, on or off.
+// Mode returns the option in force: auto, on or off.
 func (m *masking) Mode() string { return m.now.Load().mode }

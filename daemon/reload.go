@@ -93,7 +93,7 @@ func (d *Daemon) reroute(ctx context.Context) error {
 	return err
 }
 
-// rulesOf are the rules of a configuration.
+// rulesOf returns the rules of a configuration.
 func rulesOf(c *config.Config) route.Rules {
 	r := route.Rules{
 		OwnServer: c.ServerURL, TrustedProjects: c.TrustedProjects, History: c.History, MaxEntries: c.MaxEntriesPerRequest,

@@ -37,7 +37,7 @@ type rewrite struct {
 	wait  time.Duration // before askAt
 }
 
-// next is the generation that began with the rewind.
+// next returns the generation that began with the rewind.
 func (x *rewrite) next() uint32 {
 	if x.Next == 0 {
 		return x.Generation + 1

@@ -78,7 +78,7 @@ func without(a, b []control.Advice) (only []control.Advice) {
 	return only
 }
 
-// brief is a status in short.
+// brief returns a status in short.
 func brief(s control.Status) control.StatusEvent {
 	short := control.StatusEvent{State: s.State, Pause: s.Pause, Servers: []control.ServerState{}}
 	for _, srv := range s.Servers {

@@ -9,7 +9,7 @@ import (
 //go:embed all:claude-plugin
 var plugin embed.FS
 
-// Plugin is the Claude Code plugin: a folder that is a marketplace as well, with the plugin at its top.
+// Plugin returns the Claude Code plugin: a folder that is a marketplace as well, with the plugin at its top.
 func Plugin() fs.FS {
 	files, err := fs.Sub(plugin, "claude-plugin")
 	if err != nil {

@@ -29,10 +29,10 @@ const CodeUnknownKey = "unknown_key"
 // KeyID names a key in public. It is derived from the key's hash, so that a server can find the key.
 func KeyID(hash [32]byte) string { return keySum(hash, "ccship key id")[:32] }
 
-// ClientProof is the proof that a client knows a key.
+// ClientProof returns the proof that a client knows a key.
 func ClientProof(hash [32]byte, nonce string) string { return keySum(hash, "ccship client", nonce) }
 
-// ServerProof is the proof that a server with a store knows a key.
+// ServerProof returns the proof that a server with a store knows a key.
 func ServerProof(hash [32]byte, nonce, store string) string {
 	return keySum(hash, "ccship server", nonce, store)
 }

@@ -42,7 +42,7 @@ func (e *UnprovenError) Error() string {
 		"), so it gets neither the key nor lines"
 }
 
-// Trouble is what status calls the failure, and Hint.
+// Trouble returns what status calls the failure, and Hint.
 func (e *UnprovenError) Trouble() (kind, hint string) {
 	if e.UnknownKey {
 		return "refused_key", e.Hint()
@@ -260,5 +260,5 @@ func (t *provenTransport) unproven(status int, why string) error {
 	return &UnprovenError{Server: t.server(), Why: why, Status: status}
 }
 
-// server is what people call it.
+// server returns what people call it.
 func (t *provenTransport) server() string { return cmp.Or(t.Name, t.Base.Redacted()) }

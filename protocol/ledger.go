@@ -105,7 +105,8 @@ func (l *Ledger) KeepVersion(was *Ledger) {
 	}
 }
 
-// Doubted is the code of the refusal with which a run begins that ended in doubt before its comparison; "": it did not.
+// Doubted returns the code of the refusal with which a run begins that ended in doubt before its comparison; "": it did
+// not.
 func (l *Ledger) Doubted() string {
 	if l.Doubt {
 		return CodeStoreBehind

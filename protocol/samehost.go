@@ -155,7 +155,7 @@ func ends(server net.Addr, client string) (string, string) {
 	return end(server.String()).String(), end(client).String()
 }
 
-// end is one end of a connection of a network.
+// end returns one end of a connection of a network.
 func end(address string) netip.AddrPort {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -167,7 +167,7 @@ func end(address string) netip.AddrPort {
 // isHere reports whether an address is a socket or a loopback address.
 func isHere(a net.Addr) bool { return a.Network() == "unix" || end(a.String()).Addr().IsLoopback() }
 
-// hostProof is what a server answers over a connection.
+// hostProof returns what a server answers over a connection.
 func hostProof(key []byte, id, server, client string) []byte {
 	h := hmac.New(sha256.New, key)
 	fmt.Fprintf(h, "ccship here\n%s\n%s\n%s\n", id, server, client)

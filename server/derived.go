@@ -57,7 +57,7 @@ type Summary struct {
 	Copy   bool
 }
 
-// Name is what people read as the session's name. It is never an id.
+// Name returns what people read as the session's name. It is never an id.
 func (s Summary) Name() string { return cmp.Or(s.Title, "Untitled session") }
 
 // Behind reports whether so much of a session's lines is not derived yet that the numbers would mislead. A live session
@@ -78,7 +78,7 @@ type Tokens struct {
 	Searches     int64 // of the web, which cost extra; no tokens
 }
 
-// All is the number of tokens of every kind.
+// All returns the number of tokens of every kind.
 func (t Tokens) All() int64 {
 	return t.Input + t.Output + t.CacheRead + t.CacheWrite5m + t.CacheWrite1h
 }
@@ -113,9 +113,9 @@ type Text struct {
 	Carried    bool // the line alone does not tell it
 }
 
-// TextKinds are the kinds of texts that a search without kinds looks through: what was said and done. A prompt is the
-// person's words, a message those of another session, an agent, a schedule or a background task. One of the history is
-// a prompt of a session that is not stored.
+// TextKinds returns the kinds of texts that a search without kinds looks through: what was said and done. A prompt is
+// the person's words, a message those of another session, an agent, a schedule or a background task. One of the history
+// is a prompt of a session that is not stored.
 func TextKinds() []string {
 	return []string{"prompt", "message", "answer", "thinking", "tool", "result", "title", "other", HistoryKind}
 }
@@ -123,8 +123,8 @@ func TextKinds() []string {
 // HistoryKind is the kind of a prompt that only the prompt history has.
 const HistoryKind = "history"
 
-// PlaceKinds are the kinds of texts that only say what a line touched, in words that a text of another kind has too:
-// files changed and files read (each path between < and >, with slashes), commands run, and errors.
+// PlaceKinds returns the kinds of texts that only say what a line touched, in words that a text of another kind has
+// too: files changed and files read (each path between < and >, with slashes), commands run, and errors.
 func PlaceKinds() []string { return []string{EditKind, ReadKind, CommandKind, ErrorKind} }
 
 // The kinds of PlaceKinds.

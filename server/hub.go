@@ -78,7 +78,7 @@ func (h *Hub) Admit(user int64) (leave func(), err error) {
 	}, nil
 }
 
-// Listeners is how many are admitted.
+// Listeners returns how many are admitted.
 func (h *Hub) Listeners() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

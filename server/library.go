@@ -161,8 +161,8 @@ type SearchQuery struct {
 	Limit      int
 }
 
-// KindsOrAll are the kinds of texts that a search looks through. Without words, a search for a file lists what touched
-// it, and one for a tool its calls.
+// KindsOrAll returns the kinds of texts that a search looks through. Without words, a search for a file lists what
+// touched it, and one for a tool its calls.
 func (q *SearchQuery) KindsOrAll() []string {
 	words := strings.TrimSpace(q.Text) != ""
 	switch {

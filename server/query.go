@@ -39,7 +39,7 @@ func (q *Query) Empty() bool {
 	return len(q.Clauses) == 0 && len(q.Not) == 0 && len(q.Only) == 0 && q.After.IsZero() && q.Before.IsZero()
 }
 
-// Words are the texts of the clauses that are only words, in order, each clause by its first.
+// Words returns the texts of the clauses that are only words, in order, each clause by its first.
 func (q *Query) Words() (out []string) {
 	for _, c := range q.Clauses {
 		if c.Fuzzy() {
@@ -65,7 +65,7 @@ type QueryFilter struct {
 	Values     []string // all that it takes; nil: any
 }
 
-// QueryFilters are all filters, in the order in which help shows them.
+// QueryFilters returns all filters, in the order in which help shows them.
 func QueryFilters() []QueryFilter {
 	return []QueryFilter{
 		{"project", "the project's name", nil},
@@ -83,8 +83,8 @@ func QueryFilters() []QueryFilter {
 	}
 }
 
-// QueryKinds are the values of the filter "kind": what was said, and what was done besides.
+// QueryKinds returns the values of the filter "kind": what was said, and what was done besides.
 func QueryKinds() []string { return append(TextKinds(), "edit", "read", "command", "error") }
 
-// SessionStates are the values of the filter "is".
+// SessionStates returns the values of the filter "is".
 func SessionStates() []string { return []string{"error", "starred", "lost", "running"} }

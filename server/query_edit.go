@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// WithFilter is a search text with a filter added, once.
+// WithFilter returns a search text with a filter added, once.
 func WithFilter(text, name, value string) string {
 	if slices.ContainsFunc(splitQuery(text), func(t queryToken) bool {
 		return t.name == name && slices.Contains(t.values(),
@@ -17,7 +17,7 @@ func WithFilter(text, name, value string) string {
 	return strings.TrimSpace(strings.TrimSpace(text) + " " + FormatFilter(name, value))
 }
 
-// WithoutFilter is a search text without a filter; with value "" it is one without any of that name.
+// WithoutFilter returns a search text without a filter; with value "" it is one without any of that name.
 func WithoutFilter(text, name, value string) string {
 	var out []string
 	for _, t := range splitQuery(text) {

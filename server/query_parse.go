@@ -147,7 +147,7 @@ func (p *queryParser) values(f QueryFilter, t queryToken) {
 	}
 }
 
-// queryMoment is when a day, a month or a year begins, or so long ago.
+// queryMoment returns when a day, a month or a year begins, or so long ago.
 func queryMoment(text string, now time.Time) (time.Time, error) {
 	for _, layout := range []string{time.DateOnly, "2006-01", "2006", "2006-01-02T15:04", time.RFC3339Nano} {
 		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {

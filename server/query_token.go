@@ -91,7 +91,7 @@ func (t *queryToken) expression(text string) int {
 	return 0
 }
 
-// wordEnd is where a word ends: before white space or a quotation mark.
+// wordEnd returns where a word ends: before white space or a quotation mark.
 func wordEnd(text string) int {
 	end := strings.IndexFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '"' })
 	if end < 0 {
@@ -111,12 +111,12 @@ func startsValue(rest string) bool {
 	return rest != "" && !strings.ContainsAny(rest[:1], " \t\r\n:/\\")
 }
 
-// wordsIn are the runs of letters and digits of a text.
+// wordsIn returns the runs of letters and digits of a text.
 func wordsIn(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// values are those of a filter: separated by commas where it takes only some.
+// values returns those of a filter: separated by commas where it takes only some.
 func (t queryToken) values() []string {
 	for _, f := range QueryFilters() {
 		if f.Name == t.name && f.Values != nil {

@@ -174,7 +174,7 @@ type RetiredLine struct {
 	SHA256                []byte // of its bytes and a newline; nil when hashes were not asked for
 }
 
-// Says is the rule in words.
+// Says returns the rule in words.
 func (r *RetentionRule) Says() string {
 	words := "drop "
 	if r.Action == ActionCold {
@@ -215,7 +215,7 @@ func (k RetentionOutlook) Because() string {
 	}[k.Kept]
 }
 
-// days is a length of time in days, or shorter units where it is none.
+// days returns a length of time in days, or shorter units where it is none.
 func days(d time.Duration) string {
 	switch {
 	case d == 24*time.Hour:

@@ -101,7 +101,7 @@ func (v *SavedView) Is(page string, q url.Values) bool {
 	return other.Tidy() == nil && other.Page == v.Page && other.Query == v.Query
 }
 
-// Path is the view's address below the viewer's.
+// Path returns the view's address below the viewer's.
 func (v *SavedView) Path() string {
 	if v.Page == SearchPage {
 		return "/search?" + v.Query
@@ -109,7 +109,7 @@ func (v *SavedView) Path() string {
 	return "/?" + v.Query
 }
 
-// Call is the call of the API that answers what the page of the view shows at now, for a reader east of UTC.
+// Call returns the call of the API that answers what the page of the view shows at now, for a reader east of UTC.
 func (v *SavedView) Call(now time.Time, east time.Duration) string {
 	q, _ := url.ParseQuery(v.Query) // Tidy wrote it
 	if v.Page == SearchPage {
@@ -188,7 +188,7 @@ func (q *SessionQuery) ApplyView(view string, now time.Time) {
 	}
 }
 
-// OrderOf is what the sessions that a view puts first have the most of: "cost", "tokens", "time". "": of nothing.
+// OrderOf returns what the sessions that a view puts first have the most of: "cost", "tokens", "time". "": of nothing.
 func OrderOf(view string) string {
 	return map[string]string{"costly": "cost", "tokens": "tokens", "long": "time"}[view]
 }

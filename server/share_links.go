@@ -41,7 +41,7 @@ type ShareLinkQuery struct {
 	Stream int64 // to this stream; 0: to any
 }
 
-// ShareLinksOf are the links that a user may see and end.
+// ShareLinksOf returns the links that a user may see and end.
 func ShareLinksOf(u User) ShareLinkQuery {
 	if u.Role == Owner {
 		return ShareLinkQuery{}

@@ -95,7 +95,7 @@ type Span struct{ Generation, From, To, Most, Skip int64 }
 // LongHead is how much is read of a line that is too long for its reader, in bytes.
 const LongHead = 2 << 20
 
-// Part is how many bytes are to be read of a line of some size, and how many are left out before them.
+// Part returns how many bytes are to be read of a line of some size, and how many are left out before them.
 func (s Span) Part(size int64) (skip, n int64) {
 	if s.Most == 0 || size <= s.Most {
 		return 0, size

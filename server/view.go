@@ -10,7 +10,7 @@ type View struct {
 	Total      int64  // lines of the file, stored or not
 }
 
-// NewestView is the view of the newest generation of a snapshot: the file as it is now.
+// NewestView returns the view of the newest generation of a snapshot: the file as it is now.
 func NewestView(snap Snapshot) (View, error) {
 	gens := snap.Generations()
 	return ViewOf(gens, gens[len(gens)-1].Number)

@@ -138,7 +138,7 @@ func Open(ctx context.Context, opt Options) (*DB, error) {
 	return db, nil
 }
 
-// Epoch is the random name of this state file. A new epoch means that the earlier state is lost.
+// Epoch returns the random name of this state file. A new epoch means that the earlier state is lost.
 func (db *DB) Epoch() string { return db.file.Epoch() }
 
 // Advice returns what Open found that a person should know.
@@ -167,7 +167,7 @@ func (db *DB) Scrub() { db.file.Scrub() }
 // commits wait meanwhile.
 func (db *DB) Compact(ctx context.Context) error { return db.file.Compact(ctx) }
 
-// FileSize is the size of the state file in bytes; 0 when the system does not tell it.
+// FileSize returns the size of the state file in bytes; 0 when the system does not tell it.
 func (db *DB) FileSize() int64 { return db.file.FileSize() }
 
 // Close ends all use of the file. Transactions under way are finished first.

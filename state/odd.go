@@ -61,7 +61,7 @@ func (l *OddList) add(r oddRun) {
 	l.runs = append(l.runs, r)
 }
 
-// Len is the number of runs.
+// Len returns the number of runs.
 func (l *OddList) Len() int { return len(l.runs) }
 
 // Clear removes all lines.
@@ -105,7 +105,7 @@ func (o OddLines) Count() (n [oddKinds]int64) {
 	return n
 }
 
-// Total is the number of odd lines.
+// Total returns the number of odd lines.
 func (o OddLines) Total() (n int64) {
 	for r := range o.runs {
 		n += r.count

@@ -81,7 +81,7 @@ func rowKey(dest uint32, stream, seq uint64) []byte {
 
 const rowKeySize = 4 + 8 + 8
 
-// splitRowKey is the inverse of rowKey.
+// splitRowKey returns the inverse of rowKey.
 func splitRowKey(k []byte) (dest uint32, stream, seq uint64, err error) {
 	if len(k) != rowKeySize {
 		return 0, 0, 0, fmt.Errorf("%w: outbox key of %d bytes", ErrCorrupt, len(k))

@@ -18,7 +18,7 @@ type Iteration struct {
 	Billing
 }
 
-// name is the model's name with what changes its price: "us/claude-opus-5-fast", as price lists write it.
+// name returns the model's name with what changes its price: "us/claude-opus-5-fast", as price lists write it.
 func (b *Billing) name(model string) string {
 	if b == nil || model == "" {
 		return model
@@ -115,7 +115,7 @@ func (b *Billing) read(key, value []byte) {
 	}
 }
 
-// modifier is a setting that changes prices; "" if it is the ordinary one, or no word.
+// modifier returns a setting that changes prices; "" if it is the ordinary one, or no word.
 func modifier(value []byte) string {
 	switch s := text(value); s {
 	case "standard", "not_available", "global":
@@ -128,8 +128,8 @@ func modifier(value []byte) string {
 // maxIterations is how many further requests of one answer count.
 const maxIterations = 64
 
-// iterations are the elements of usage.iterations that the usage around them does not include: those that are no step
-// of the answer itself.
+// iterations returns the elements of usage.iterations that the usage around them does not include: those that are no
+// step of the answer itself.
 func iterations(value []byte) (further []Iteration) {
 	if !bytes.HasPrefix(value, []byte("[")) {
 		return nil

@@ -163,7 +163,7 @@ func blocksOf(pieces []RawBlock, depth int, left *int) []Block {
 // Blocks returns the blocks of a tool result's content. A plain string is one TextBlock.
 func (b *RawBlock) Blocks() []RawBlock { return appendBlocks(nil, b.Content) }
 
-// Text is the text of the text blocks, joined with newlines.
+// Text returns the text of the text blocks, joined with newlines.
 func (m *Message) Text() string { return joinText(m.blocks) }
 
 func joinText(pieces []RawBlock) string {
@@ -176,7 +176,7 @@ func joinText(pieces []RawBlock) string {
 	return strings.Join(all, "\n")
 }
 
-// Output is the text of a tool result's content, joined with newlines.
+// Output returns the text of a tool result's content, joined with newlines.
 func (b Block) Output() string {
 	var all []string
 	for _, c := range b.Content {

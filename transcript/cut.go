@@ -96,7 +96,7 @@ func appendEscape(dst, raw []byte) ([]byte, int) {
 	return utf8.AppendRune(dst, r), 1 + size
 }
 
-// prefix is the number of bytes in the first n characters of b.
+// prefix returns the number of bytes in the first n characters of b.
 func prefix(b []byte, n int) int {
 	if len(b) > n && runes(b[:n]) == n && utf8.RuneStart(b[n]) {
 		return n // all ASCII
@@ -109,7 +109,7 @@ func prefix(b []byte, n int) int {
 	return i
 }
 
-// count is the number of characters in a JSON string's contents.
+// count returns the number of characters in a JSON string's contents.
 func count(raw []byte) int {
 	n := 0
 	for {
@@ -131,7 +131,7 @@ func count(raw []byte) int {
 	}
 }
 
-// runes is the number of characters in b: the bytes that do not continue one.
+// runes returns the number of characters in b: the bytes that do not continue one.
 func runes(b []byte) int {
 	n := len(b)
 	for len(b) >= 8 {

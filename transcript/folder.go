@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// FolderName is the last element of a folder's path, of Windows or not, whatever system this is; the path itself of a
-// root.
+// FolderName returns the last element of a folder's path, of Windows or not, whatever system this is; the path itself
+// of a root.
 func FolderName(dir string) string {
 	if name := path.Base(slashed(dir)); name != "/" && name != "." {
 		return name
@@ -14,8 +14,8 @@ func FolderName(dir string) string {
 	return dir
 }
 
-// RepositoryOf is the folder that a working directory belongs to: itself, or for one in a worktree that Claude Code
-// made the repository.
+// RepositoryOf returns the folder that a working directory belongs to: itself, or for one in a worktree that Claude
+// Code made the repository.
 func RepositoryOf(cwd string) string {
 	if i := strings.Index(slashed(cwd), "/.claude/worktrees/"); i >= 0 {
 		return cwd[:i]
@@ -23,7 +23,7 @@ func RepositoryOf(cwd string) string {
 	return cwd
 }
 
-// slashed is a path with slashes, if it begins as paths of Windows do.
+// slashed returns a path with slashes, if it begins as paths of Windows do.
 func slashed(p string) string {
 	drive := len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/') && ('a' <= p[0]|0x20 && p[0]|0x20 <= 'z')
 	if drive || strings.HasPrefix(p, `\\`) {

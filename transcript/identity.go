@@ -11,13 +11,13 @@ import (
 	"unicode"
 )
 
-// FirstCwd is the working directory in the first record that has one. lines is any number of lines; damaged ones are
-// searched too. Unlike the name of a transcript's folder, it is reliable.
+// FirstCwd returns the working directory in the first record that has one. lines is any number of lines; damaged ones
+// are searched too. Unlike the name of a transcript's folder, it is reliable.
 func FirstCwd(lines []byte) (cwd string, ok bool) {
 	return first(lines, []byte(`"cwd"`), func(l *Line) []byte { return l.Cwd })
 }
 
-// FirstSessionID is the sessionId in the first record that has one. For an agent's transcript outside a session's
+// FirstSessionID returns the sessionId in the first record that has one. For an agent's transcript outside a session's
 // folder, it is the parent session.
 func FirstSessionID(lines []byte) (id string, ok bool) {
 	return first(lines, []byte(`"sessionId"`), func(l *Line) []byte { return l.SessionID })
@@ -48,9 +48,10 @@ func first(lines, name []byte, of func(*Line) []byte) (string, bool) {
 	return "", false
 }
 
-// StreamName is the name of a transcript on the wire. name is "<session>" for a main transcript, "<session>/agent-<id>"
-// for an agent's in its session's folder, and "agent-<id>" for an older one next to the sessions, which is placed under
-// its parent if that is known; parent is escaped already. copies above 1 distinguishes further files of the same name.
+// StreamName returns the name of a transcript on the wire. name is "<session>" for a main transcript,
+// "<session>/agent-<id>" for an agent's in its session's folder, and "agent-<id>" for an older one next to the
+// sessions, which is placed under its parent if that is known; parent is escaped already. copies above 1 distinguishes
+// further files of the same name.
 func StreamName(name, parent string, copies int) string {
 	name = EscapeName(name)
 	if parent != "" && strings.HasPrefix(name, "agent-") && !strings.Contains(name, "/") {
@@ -62,7 +63,7 @@ func StreamName(name, parent string, copies int) string {
 	return name
 }
 
-// ParentName is the session that an agent's transcript belongs to, "" if its name does not say.
+// ParentName returns the session that an agent's transcript belongs to, "" if its name does not say.
 func ParentName(name string) string {
 	parent, _, found := strings.Cut(name, "/")
 	if !found {
@@ -71,8 +72,8 @@ func ParentName(name string) string {
 	return parent
 }
 
-// MainSession is the session that a stream's work belongs to. An agent's work belongs to its parent session: parent, or
-// if that is empty, the one in the stream's name.
+// MainSession returns the session that a stream's work belongs to. An agent's work belongs to its parent session:
+// parent, or if that is empty, the one in the stream's name.
 func MainSession(stream, parent string) string {
 	return cmp.Or(parent, ParentName(stream), stream)
 }
@@ -114,7 +115,7 @@ func Covering(streams []string) (string, bool) {
 	return "", false
 }
 
-// WithoutCopy is a stream's name without the number that StreamName appends: the session's own.
+// WithoutCopy returns a stream's name without the number that StreamName appends: the session's own.
 func WithoutCopy(name string) string {
 	i := strings.LastIndexByte(name, '~')
 	if i < 0 || i+1 == len(name) || strings.Trim(name[i+1:], "0123456789") != "" {
@@ -123,8 +124,8 @@ func WithoutCopy(name string) string {
 	return name[:i]
 }
 
-// HistoryName is the stream of the prompt history next to a projects folder. The history belongs to no session, so it
-// is named after the machine and the folder's path.
+// HistoryName returns the stream of the prompt history next to a projects folder. The history belongs to no session, so
+// it is named after the machine and the folder's path.
 func HistoryName(machine, root string) string {
 	sum := sha256.Sum256([]byte(root))
 	return "history-" + machine + "-" + hex.EncodeToString(sum[:4])

@@ -73,7 +73,7 @@ var (
 		writtenPaths data attachment rendered renderedRole renderedBesideToolResult`)
 )
 
-// names is a set of names.
+// names returns a set of names.
 func names(list string) map[string]bool {
 	set := map[string]bool{}
 	for name := range strings.FieldsSeq(list) {

@@ -26,11 +26,11 @@ func (l *Layout) Oversize(index int64, o Oversize) {
 	l.add('o', o.SHA256[:], index, o.Offset, o.Length)
 }
 
-// Next is the index behind the last line.
+// Next returns the index behind the last line.
 func (l *Layout) Next() int64 { return l.next }
 
-// Sum is the digest of a file that ends before line end, at Next or later: lines is the sha256 over each line and a
-// newline. If every line is there, it is that.
+// Sum returns the digest of a file that ends before line end, at Next or later: lines is the sha256 over each line and
+// a newline. If every line is there, it is that.
 func (l Layout) Sum(end int64, lines []byte) []byte {
 	if l.gap(end); l.sum == [sha256.Size]byte{} {
 		return lines

@@ -143,8 +143,8 @@ func keepString(dst *[]byte, value []byte) {
 // longestKey is the length of the longest key that delivery needs, with every letter written as \uXXXX.
 const longestKey = 6 * len("line_index")
 
-// keyAt is the key that starts at b[i]; it is known to be complete. Short keys are unescaped: {"\u0063wd":…} also names
-// a working directory, and the project there may have opted out. Longer keys are not needed: nil.
+// keyAt returns the key that starts at b[i]; it is known to be complete. Short keys are unescaped: {"\u0063wd":…} also
+// names a working directory, and the project there may have opted out. Longer keys are not needed: nil.
 func keyAt(b []byte, i int) []byte {
 	window := b[i:min(len(b), i+longestKey+1)]
 	n := bytes.IndexByte(window, '"')

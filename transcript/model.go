@@ -8,8 +8,8 @@ const (
 	LargeWindow    = 1_000_000
 )
 
-// NativeWindow is the size of a model's context window in tokens, 0 if the model is not known. Where a larger window is
-// optional, which transcripts do not record, it is the smaller one. Source: Anthropic's model overview.
+// NativeWindow returns the size of a model's context window in tokens, 0 if the model is not known. Where a larger
+// window is optional, which transcripts do not record, it is the smaller one. Source: Anthropic's model overview.
 func NativeWindow(model string) int64 {
 	base, asked := strings.CutSuffix(model, "[1m]")
 	family, version := modelFamily(base)
@@ -26,8 +26,8 @@ func NativeWindow(model string) int64 {
 	return StandardWindow
 }
 
-// AskedWindow is the size of the window that was asked for next to a model's name; 0 if none was. said is a name like
-// AskedModel, or what Claude Code prints when the model is chosen.
+// AskedWindow returns the size of the window that was asked for next to a model's name; 0 if none was. said is a name
+// like AskedModel, or what Claude Code prints when the model is chosen.
 func AskedWindow(said string) int64 {
 	if strings.Contains(said, "[1m]") || strings.Contains(said, "1M context") {
 		return LargeWindow

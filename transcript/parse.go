@@ -147,7 +147,7 @@ func (p *parsed) pick(key, value []byte) (known bool) {
 	return true
 }
 
-// textMember is the index of a member that is plain text.
+// textMember returns the index of a member that is plain text.
 func textMember(key []byte) (int, bool) {
 	switch string(key) {
 	case "type":
@@ -335,7 +335,7 @@ func (p *parsed) fill(r *Record) {
 	}
 }
 
-// originOf is the kind of an origin and who that is, as far as it says.
+// originOf returns the kind of an origin and who that is, as far as it says.
 func originOf(object []byte) (kind, name []byte) {
 	w := walkerOf(object)
 	if len(object) > 0 && object[0] != '{' {

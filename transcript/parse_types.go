@@ -63,7 +63,7 @@ func compaction(metadata []byte) *Compact {
 	}
 }
 
-// milliseconds is a number of them as a duration; 0 for one that nothing takes.
+// milliseconds returns a number of them as a duration; 0 for one that nothing takes.
 func milliseconds(value []byte) time.Duration {
 	n := integer(value)
 	if n < 0 || n > (1e4*time.Hour).Milliseconds() {
@@ -72,7 +72,7 @@ func milliseconds(value []byte) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// apiError is the message of an api_error: the innermost message, otherwise a type or a code.
+// apiError returns the message of an api_error: the innermost message, otherwise a type or a code.
 func apiError(problem []byte) string {
 	if s := text(problem); s != "" {
 		return s
@@ -93,7 +93,7 @@ func apiError(problem []byte) string {
 	return best
 }
 
-// agentAnswer is the usage that a progress record repeats; nil if it repeats no answer of a model.
+// agentAnswer returns the usage that a progress record repeats; nil if it repeats no answer of a model.
 func agentAnswer(data []byte) *UsageSample {
 	record := field(data, "message")
 	if text(field(record, "type")) != "assistant" || isTrue(field(record, "isApiErrorMessage")) {
@@ -149,7 +149,7 @@ func (p *parsed) extendAttachment(r *Record) {
 	}
 }
 
-// promptText is the text of a queued prompt: a string or content blocks.
+// promptText returns the text of a queued prompt: a string or content blocks.
 func promptText(value []byte) string {
 	return joinText(appendBlocks(nil, value))
 }

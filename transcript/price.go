@@ -61,7 +61,7 @@ type Cost struct {
 // Known reports whether the cost is meaningful: a price is known for some tokens, or there are none.
 func (c Cost) Known() bool { return c.Priced > 0 || c.Unpriced == 0 }
 
-// Plus is the sum.
+// Plus returns the sum.
 func (c Cost) Plus(d Cost) Cost {
 	return Cost{USD: c.USD + d.USD, Priced: c.Priced + d.Priced, Unpriced: c.Unpriced + d.Unpriced}
 }
@@ -150,7 +150,7 @@ func (p *Prices) Of(model string) (modelPrice, bool) {
 	return modelPrice{}, false
 }
 
-// times is the price with the surcharges of a name; false if one of them is not known.
+// times returns the price with the surcharges of a name; false if one of them is not known.
 func (p modelPrice) times(n name) (modelPrice, bool) {
 	factor := 1.0
 	if n.fast {
@@ -197,7 +197,7 @@ func matches(pattern, name string) bool {
 	}
 }
 
-// Cost is what a model's tokens and web searches cost. long says that each of the requests they are of was above
+// Cost returns what a model's tokens and web searches cost. long says that each of the requests they are of was above
 // LongContext.
 func (p *Prices) Cost(model string, u Usage, long bool) Cost {
 	x, ok := p.Of(model)

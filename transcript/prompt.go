@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Prompt is what the person says, in whatever form the line holds it: a user record, one with a tool result next to it,
-// or a queued command. A plan that the person accepted is one too, although Claude Code sends it. ok is false for
-// everything else. text is "" for an image without text. Prompts that exist only as queue operations are found by
+// Prompt returns what the person says, in whatever form the line holds it: a user record, one with a tool result next
+// to it, or a queued command. A plan that the person accepted is one too, although Claude Code sends it. ok is false
+// for everything else. text is "" for an image without text. Prompts that exist only as queue operations are found by
 // session.Fold.
 func (r *Record) Prompt() (text string, ok bool) {
 	s := r.Speech()
@@ -44,8 +44,8 @@ func QueuedSpeech(text string) Speech {
 	return Speech{Person, "", text}
 }
 
-// typedText is the text of a user message without the context that Claude Code adds. results reports whether it answers
-// a tool call, pictures whether it contains images or documents.
+// typedText returns the text of a user message without the context that Claude Code adds. results reports whether it
+// answers a tool call, pictures whether it contains images or documents.
 func (m *Message) typedText() (said string, pictures, results bool) {
 	var all []string
 	for i := range m.blocks {
@@ -64,8 +64,8 @@ func (m *Message) typedText() (said string, pictures, results bool) {
 	return strings.Join(all, "\n"), pictures, results
 }
 
-// WithImages is a prompt's text with a placeholder for an image that the text does not name. Old versions of Claude
-// Code leave the image out of the text; newer ones write "[Image #1]". An empty text stays empty.
+// WithImages returns a prompt's text with a placeholder for an image that the text does not name. Old versions of
+// Claude Code leave the image out of the text; newer ones write "[Image #1]". An empty text stays empty.
 func (r *Record) WithImages(text string) string {
 	if text == "" || r.Message == nil || strings.Contains(text, "[Image #") {
 		return text
@@ -83,8 +83,8 @@ func isContext(text string) bool {
 	return strings.HasPrefix(text, "<ide_") || strings.HasPrefix(text, "<system-reminder>")
 }
 
-// Command is the slash command that the record stands for: a built-in one, or one that expands to a prompt. name has no
-// slash.
+// Command returns the slash command that the record stands for: a built-in one, or one that expands to a prompt. name
+// has no slash.
 func (r *Record) Command() (name, args string, ok bool) {
 	if r.Type == "system" && r.Subtype == "local_command" {
 		return command(strings.TrimSpace(r.Text))
@@ -107,8 +107,8 @@ func command(text string) (name, args string, ok bool) {
 	return name, Element(text, "command-args"), name != ""
 }
 
-// Element is the trimmed text between <name> and </name>, "" if there is none. Claude Code writes commands and task
-// notifications in this form.
+// Element returns the trimmed text between <name> and </name>, "" if there is none. Claude Code writes commands and
+// task notifications in this form.
 func Element(text, name string) string {
 	_, rest, found := strings.Cut(text, "<"+name+">")
 	if !found {
@@ -132,7 +132,7 @@ func (r *Record) Interrupted() bool {
 	return false
 }
 
-// Preview is the record on one line of at most 200 characters, for lists.
+// Preview returns the record on one line of at most 200 characters, for lists.
 func (r *Record) Preview() string { return OneLine(r.preview(), previewSize) }
 
 const previewSize = 200
@@ -164,7 +164,7 @@ func (r *Record) preview() string {
 	return r.Type
 }
 
-// preview is the first part of a message that fits on a line.
+// preview returns the first part of a message that fits on a line.
 func (m *Message) preview() string {
 	var other string
 	for i := range m.blocks {

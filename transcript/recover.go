@@ -62,7 +62,7 @@ func (r *recovery) next() {
 	r.at, r.clean = end, clean
 }
 
-// recordStart is the index at or after i where a record may begin, -1 if none.
+// recordStart returns the index at or after i where a record may begin, -1 if none.
 func recordStart(b []byte, i int) int {
 	for i < len(b) {
 		n := bytes.Index(b[i:], []byte(`{"`))

@@ -34,7 +34,7 @@ var saidMarks = []string{
 
 const afterWords = "\n\nNote: The user's next message"
 
-// Replies are what the person says in the record's tool results.
+// Replies returns what the person says in the record's tool results.
 func (r *Record) Replies() (out []Reply) {
 	if r.Type != "user" || r.Message == nil || r.Sidechain || r.Meta {
 		return nil
@@ -57,7 +57,7 @@ func (r *Record) Replies() (out []Reply) {
 	return out
 }
 
-// rejectionWords are the words that came with a rejection; "" if none did.
+// rejectionWords returns the words that came with a rejection; "" if none did.
 func rejectionWords(result string) string {
 	if !Rejected(result) {
 		return ""
@@ -71,7 +71,7 @@ func rejectionWords(result string) string {
 	return ""
 }
 
-// answersOf are the answers to questions in a tool's result, and notes next to them, one on a line.
+// answersOf returns the answers to questions in a tool's result, and notes next to them, one on a line.
 func answersOf(result []byte) string {
 	if len(result) == 0 || result[0] != '{' {
 		return ""

@@ -249,7 +249,7 @@ func skipUnicode(b []byte, i int) int {
 	return i + 5
 }
 
-// hexDigit is the value of a hexadecimal digit, -1 if c is not one.
+// hexDigit returns the value of a hexadecimal digit, -1 if c is not one.
 func hexDigit(c byte) rune {
 	switch {
 	case c-'0' <= 9:

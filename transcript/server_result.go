@@ -12,8 +12,8 @@ var resultMembers = map[string]string{
 	"error_message": "", "content": "", "lines": "", "source": "", "tool_references": "", "data": "", "context": "",
 }
 
-// resultText is the text of a block of a tool's result whose type is not one of a message's: a web search, a page, an
-// advice, the output of a program on the server, an error.
+// resultText returns the text of a block of a tool's result whose type is not one of a message's: a web search, a page,
+// an advice, the output of a program on the server, an error.
 func (p *RawBlock) resultText(limit int) string {
 	if p.Kind != OtherBlock ||
 		!strings.Contains(string(p.Type), "result") && !strings.HasSuffix(string(p.Type), "reference") {

@@ -107,7 +107,7 @@ func walkerOf(value []byte) walker {
 	return walker{value, 1}
 }
 
-// member is the next member of an object. key is still escaped; value is as written, without space around it.
+// member returns the next member of an object. key is still escaped; value is as written, without space around it.
 func (w *walker) member() (key, value []byte, ok bool) {
 	if key, ok = w.key(); !ok {
 		return nil, nil, false
@@ -116,7 +116,7 @@ func (w *walker) member() (key, value []byte, ok bool) {
 	return key, value, len(value) > 0
 }
 
-// key is the name of the next member; its value begins at w.i.
+// key returns the name of the next member; its value begins at w.i.
 func (w *walker) key() (key []byte, ok bool) {
 	w.skipComma()
 	if w.i >= len(w.b) || w.b[w.i] != '"' {
@@ -162,7 +162,7 @@ func (w *walker) skipComma() {
 	}
 }
 
-// stringContents is what is between the quotes of a string, still escaped; nil if value is not a string.
+// stringContents returns what is between the quotes of a string, still escaped; nil if value is not a string.
 func stringContents(value []byte) []byte {
 	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
 		return nil
@@ -197,7 +197,7 @@ func integer(value []byte) int64 {
 	return n
 }
 
-// field is a member of an object, nil if there is none of that name.
+// field returns a member of an object, nil if there is none of that name.
 func field(object []byte, name string) []byte {
 	if len(object) == 0 || object[0] != '{' {
 		return nil
@@ -211,14 +211,14 @@ func field(object []byte, name string) []byte {
 	return nil
 }
 
-// StringField is the string member name of a JSON object, decoded; "" if there is none. object must be part of a line
-// that Scan accepted, otherwise the result is meaningless.
+// StringField returns the string member name of a JSON object, decoded; "" if there is none. object must be part of a
+// line that Scan accepted, otherwise the result is meaningless.
 func StringField(object []byte, name string) string { return text(field(object, name)) }
 
-// Member is the member name of a JSON object as written, nil if there is none. object must be as for StringField.
+// Member returns the member name of a JSON object as written, nil if there is none. object must be as for StringField.
 func Member(object []byte, name string) []byte { return field(object, name) }
 
-// Elements are the elements of a JSON array as written; none of anything else. array must be as for StringField.
+// Elements returns the elements of a JSON array as written; none of anything else. array must be as for StringField.
 func Elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		if len(array) == 0 || array[0] != '[' {
@@ -236,7 +236,7 @@ func Elements(array []byte) iter.Seq[[]byte] {
 // StringOf decodes a JSON string; "" if value is none. value must be as for StringField.
 func StringOf(value []byte) string { return text(value) }
 
-// NumberField is the number member name of a JSON object; 0 if there is none. object must be as for StringField.
+// NumberField returns the number member name of a JSON object; 0 if there is none. object must be as for StringField.
 func NumberField(object []byte, name string) float64 {
 	n, err := strconv.ParseFloat(string(field(object, name)), 64)
 	if err != nil {

@@ -27,10 +27,10 @@ type Speech struct {
 	Text    string // without the elements around it; "" for an image without text
 }
 
-// Label is a heading for the speaker.
+// Label returns a heading for the speaker.
 func (s Speech) Label() string { return SpeakerLabel(s.Speaker, s.From) }
 
-// SpeakerLabel is the heading for a speaker: "You", "You via telegram", "Message of session checkout", "Scheduled
+// SpeakerLabel returns the heading for a speaker: "You", "You via telegram", "Message of session checkout", "Scheduled
 // task".
 func SpeakerLabel(s Speaker, from string) string {
 	switch {
@@ -52,8 +52,8 @@ const (
 	backgroundTask = "background task"
 )
 
-// Speech is what the record says to the model in a speaker's name; its Speaker is NoSpeaker if it says nothing. What
-// the record states of its origin goes before what the text looks like. Answers to questions, and words with which
+// Speech returns what the record says to the model in a speaker's name; its Speaker is NoSpeaker if it says nothing.
+// What the record states of its origin goes before what the text looks like. Answers to questions, and words with which
 // the person rejects a tool, are Replies.
 func (r *Record) Speech() Speech {
 	if r.CompactSummary || r.VisibleOnly || r.Companion {
@@ -138,7 +138,7 @@ func (r *Record) stated() (speaker Speaker, from string) {
 	return NoSpeaker, ""
 }
 
-// named is what a speaker is and its name, if it has one that people read.
+// named returns what a speaker is and its name, if it has one that people read.
 func named(what, name string) string {
 	if name == "" || strings.ContainsAny(name, "/:-") && what == "session" && len(name) > 24 ||
 		name == "peer-send-message" {
@@ -288,7 +288,7 @@ func (e *envelope) from(attributes string) string {
 	return e.what
 }
 
-// attribute is the value of an attribute of an element; "" if it has none.
+// attribute returns the value of an attribute of an element; "" if it has none.
 func attribute(attributes, name string) string {
 	_, rest, found := strings.Cut(attributes, " "+name+`="`)
 	if !found {
@@ -301,7 +301,7 @@ func attribute(attributes, name string) string {
 // handback is the end of the line before an agent's report, every line of which is indented.
 const handback = "The report follows:\n"
 
-// body is the text of an element for people.
+// body returns the text of an element for people.
 func (e *envelope) body(inner string) string {
 	inner = strings.TrimSpace(inner)
 	switch {
@@ -327,7 +327,7 @@ func (e *envelope) body(inner string) string {
 	return inner
 }
 
-// mailText is a notice between teammates in words: {"type":"idle_notification","idleReason":"available",…}.
+// mailText returns a notice between teammates in words: {"type":"idle_notification","idleReason":"available",…}.
 func mailText(notice []byte) string {
 	words := strings.ReplaceAll(StringField(notice, "type"), "_", " ")
 	for _, name := range []string{"message", "summary", "content", "reason", "idleReason", "subject"} {
@@ -341,7 +341,7 @@ func mailText(notice []byte) string {
 // toolsUsed is the element that Claude Code 2.1.332 puts before what an agent reports.
 const toolsUsed = "tools-used-before-summary"
 
-// WithoutToolsUsed is a report without the list of tools before it.
+// WithoutToolsUsed returns a report without the list of tools before it.
 func WithoutToolsUsed(text string) string {
 	rest, found := strings.CutPrefix(strings.TrimLeft(text, " \n"), "<"+toolsUsed+">")
 	if !found {
@@ -354,7 +354,7 @@ func WithoutToolsUsed(text string) string {
 	return strings.TrimLeft(report, "\r\n ")
 }
 
-// skipToolsUsed is the same for the contents of a JSON string.
+// skipToolsUsed returns the same for the contents of a JSON string.
 func skipToolsUsed(raw []byte) []byte {
 	if !bytes.HasPrefix(raw, []byte("<"+toolsUsed+">")) {
 		return raw
@@ -372,7 +372,7 @@ func skipToolsUsed(raw []byte) []byte {
 // AgentEnd names an agent that has ended: by the call that started it, or by its own id.
 type AgentEnd struct{ ToolID, AgentID string }
 
-// AgentEndOf is the agent whose end a text reports: a notice of a background task, or an agent's hand-back.
+// AgentEndOf returns the agent whose end a text reports: a notice of a background task, or an agent's hand-back.
 func AgentEndOf(text string) (end AgentEnd, ok bool) {
 	if _, after, found := strings.Cut(text, `<agent-message`); found && strings.Contains(after, "[Subagent hand-back]") {
 		attributes, _, _ := strings.Cut(after, ">")

@@ -14,7 +14,7 @@ func PlausibleTime(t time.Time) time.Time {
 	return t
 }
 
-// writtenTime is the time that a value states, in UTC.
+// writtenTime returns the time that a value states, in UTC.
 func writtenTime(value []byte) time.Time {
 	s := stringContents(value)
 	if s == nil {

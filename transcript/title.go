@@ -20,8 +20,8 @@ var (
 // titleText is how much of a text is looked at for a title, in bytes.
 const titleText = 8 << 10
 
-// PromptHeading is a prompt as a title, on one line of at most limit characters and without markup: its own heading if
-// it begins with one. It is "" for a prompt that says nothing by itself: a command alone, or only pictures.
+// PromptHeading returns a prompt as a title, on one line of at most limit characters and without markup: its own
+// heading if it begins with one. It is "" for a prompt that says nothing by itself: a command alone, or only pictures.
 func PromptHeading(text string, limit int) string {
 	text = strings.TrimSpace(placeholders.ReplaceAllString(Cut(text, titleText), " "))
 	if at := headings.FindStringSubmatchIndex(text); at != nil && at[0] == 0 {
@@ -34,7 +34,8 @@ func PromptHeading(text string, limit int) string {
 	return text
 }
 
-// PlanHeading is the first heading of a plan, without markup; "" if it has none, or one that every plan could have.
+// PlanHeading returns the first heading of a plan, without markup; "" if it has none, or one that every plan could
+// have.
 func PlanHeading(plan string, limit int) string {
 	found := headings.FindStringSubmatch(Cut(plan, titleText))
 	if found == nil {

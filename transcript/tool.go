@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// toolMembers are the members of a tool's input that its summary keeps; nil: all of them.
+// toolMembers returns the members of a tool's input that its summary keeps; nil: all of them.
 func toolMembers(name string) []string {
 	switch name {
 	case "Read", "Edit", "MultiEdit", "Write":
@@ -54,9 +54,9 @@ func summaryMembers(name string, input []byte, visit func(key, value []byte)) {
 	}
 }
 
-// ToolSummary is a tool call's input on one line: the path of Read, Edit, Write, NotebookEdit; description and first
-// line of Bash; pattern and path of Glob and Grep; the questions of AskUserQuestion; otherwise the values. Each is cut
-// at limit characters (0: MaxInput).
+// ToolSummary returns a tool call's input on one line: the path of Read, Edit, Write, NotebookEdit; description and
+// first line of Bash; pattern and path of Glob and Grep; the questions of AskUserQuestion; otherwise the values. Each
+// is cut at limit characters (0: MaxInput).
 func ToolSummary(name string, input []byte, limit int) string {
 	if questions := questionsOf(name, input); questions != "" {
 		return OneLine(questions, limitOr(limit)+32)
@@ -77,7 +77,7 @@ func ToolSummary(name string, input []byte, limit int) string {
 	return strings.Join(parts, separator)
 }
 
-// questionsOf are the questions of a call that asks the user; "" of other calls.
+// questionsOf returns the questions of a call that asks the user; "" of other calls.
 func questionsOf(name string, input []byte) string {
 	if name != "AskUserQuestion" {
 		return ""
@@ -90,7 +90,7 @@ func questionsOf(name string, input []byte) string {
 	return strings.Join(all, " ")
 }
 
-// ToolInput is what ToolSummary keeps, as a JSON object with the original member names.
+// ToolInput returns what ToolSummary keeps, as a JSON object with the original member names.
 func ToolInput(name string, input []byte, limit int) []byte {
 	out := []byte{'{'}
 	summaryMembers(name, input, func(key, value []byte) {
@@ -109,7 +109,7 @@ func ToolInput(name string, input []byte, limit int) []byte {
 	return append(out, '}')
 }
 
-// memberText is the text of one value.
+// memberText returns the text of one value.
 func memberText(name string, key, value []byte, limit int) string {
 	limit = limitOr(limit)
 	c := stringContents(value)
@@ -138,7 +138,7 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, quoted...)
 }
 
-// ToolPath is the file that a tool call works on, as the call names it; "" if none.
+// ToolPath returns the file that a tool call works on, as the call names it; "" if none.
 func ToolPath(name string, input []byte) string {
 	switch name {
 	case "Read", "Edit", "MultiEdit", "Write":

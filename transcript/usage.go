@@ -28,13 +28,13 @@ type UsageSample struct {
 	Final                       bool // the line has a stop reason: its numbers are not placeholders
 }
 
-// Context is the part of the model's window that the request filled: all input, without the answer.
+// Context returns the part of the model's window that the request filled: all input, without the answer.
 func (u Usage) Context() int64 { return u.Input + u.CacheRead + u.CacheWrite5m + u.CacheWrite1h }
 
-// Total is all tokens, input and output.
+// Total returns all tokens, input and output.
 func (u Usage) Total() int64 { return u.Context() + u.Output }
 
-// Plus is the sum.
+// Plus returns the sum.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{
 		Input: u.Input + v.Input, Output: u.Output + v.Output, CacheRead: u.CacheRead + v.CacheRead,
@@ -43,7 +43,7 @@ func (u Usage) Plus(v Usage) Usage {
 	}
 }
 
-// Minus is the difference, after v was counted before.
+// Minus returns the difference, after v was counted before.
 func (u Usage) Minus(v Usage) Usage {
 	return u.Plus(Usage{
 		Input: -v.Input, Output: -v.Output, CacheRead: -v.CacheRead,

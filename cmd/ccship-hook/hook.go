@@ -28,7 +28,7 @@ const confirmTime = 100 * time.Millisecond
 // busy machine: nobody waits for the hook meanwhile.
 const inputTime = 2 * time.Second
 
-// events are the hooks of the plugin, by the names of their verbs, as Claude Code calls them.
+// events returns the hooks of the plugin, by the names of their verbs, as Claude Code calls them.
 func events() map[string]string {
 	return map[string]string{
 		"session-start":      "SessionStart",
@@ -133,8 +133,8 @@ func (h *hook) Answer(ctx context.Context, event string) error {
 	return err
 }
 
-// patience is how many beats the hook takes. Claude Code waits for it at the start of a session, and in old versions,
-// which do not know that a hook can be asynchronous.
+// patience returns how many beats the hook takes. Claude Code waits for it at the start of a session, and in old
+// versions, which do not know that a hook can be asynchronous.
 func (h *hook) patience(in input) int {
 	if h.event == "SessionStart" || in.recent() {
 		return max(h.beats, patientBeats)

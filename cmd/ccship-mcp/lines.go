@@ -149,7 +149,7 @@ type badLine struct {
 
 var tooLong = &badLine{jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message is at most %d bytes long", maxLine), nil}
 
-// answer is the error as JSON-RPC has it.
+// answer returns the error as JSON-RPC has it.
 func (b *badLine) answer() []byte {
 	id := b.id
 	if id == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// server is the MCP server with all tools.
+// server returns the MCP server with all tools.
 func (t *tools) server() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "ccship", Version: version}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
@@ -34,7 +34,7 @@ type tool struct {
 	required          []string // the properties that must be given
 }
 
-// schema is the JSON schema of a tool's arguments.
+// schema returns the JSON schema of a tool's arguments.
 func (t tool) schema() json.RawMessage {
 	required := ""
 	if len(t.required) > 0 {
@@ -86,7 +86,7 @@ func decode(arguments json.RawMessage, into any) error {
 
 func usage(message string) error { return control.Usage(message, "") }
 
-// words is an error as the model reads it: what is wrong, and what can be done.
+// words returns an error as the model reads it: what is wrong, and what can be done.
 func words(err error) string {
 	var known *control.Error
 	if !errors.As(err, &known) {
@@ -98,7 +98,7 @@ func words(err error) string {
 	return known.Message
 }
 
-// hintOf is what to do about an error: its own hint comes first.
+// hintOf returns what to do about an error: its own hint comes first.
 func hintOf(e *control.Error) string {
 	switch {
 	case e.Hint != "":
@@ -111,7 +111,7 @@ func hintOf(e *control.Error) string {
 	return ""
 }
 
-// text is a document as a tool answers it, unless there is an error.
+// text returns a document as a tool answers it, unless there is an error.
 func text(document any, err error) ([]string, error) {
 	if err != nil {
 		return nil, err

@@ -16,15 +16,15 @@ type tools struct {
 	dir     string   // the folder it was started in
 }
 
-// daemon is the daemon that runs.
+// daemon returns the daemon that runs.
 func (t *tools) daemon(ctx context.Context) (*control.Client, error) {
 	client, _, err := control.Reach(ctx, t.sockets)
 	return client, err
 }
 
-// sessionOf is the session that a call is about: the one it names, else the one this server was started in, else the
-// one that was written last in this folder or below it. After /clear the server still runs but the session is another:
-// then only a call that names its session is sure to get it.
+// sessionOf returns the session that a call is about: the one it names, else the one this server was started in, else
+// the one that was written last in this folder or below it. After /clear the server still runs but the session is
+// another: then only a call that names its session is sure to get it.
 func (t *tools) sessionOf(ctx context.Context, client *control.Client, named string) (string, error) {
 	if session := cmp.Or(named, t.session); session != "" {
 		return session, nil

@@ -22,7 +22,7 @@ type served struct {
 	Public string `json:"public_url,omitempty"` // where browsers reach it, if that was given
 }
 
-// servedFile is the file next to a store that keeps the address; "" where there is no folder for it.
+// servedFile returns the file next to a store that keeps the address; "" where there is no folder for it.
 func servedFile(store string) string {
 	if path, ok := strings.CutPrefix(store, "sqlite:"); ok {
 		return path + ".address"
@@ -57,7 +57,7 @@ func lastServed(store string) (s served, ok bool) {
 	return s, err == nil && json.Unmarshal(text, &s) == nil && s.URL != ""
 }
 
-// servedAt is the address of a server that listens.
+// servedAt returns the address of a server that listens.
 func servedAt(ln net.Listener, f serveFlags) served {
 	if ln.Addr().Network() == "unix" {
 		at := "unix://" + (&url.URL{Path: ln.Addr().String()}).EscapedPath()
@@ -78,7 +78,7 @@ func servedAt(ln net.Listener, f serveFlags) served {
 	return served{Listen: listen, URL: scheme + "://" + net.JoinHostPort(host, port) + f.base, Public: f.publicURL}
 }
 
-// browserURL is where a browser reaches the server of a store: the address given, else the one it serves.
+// browserURL returns where a browser reaches the server of a store: the address given, else the one it serves.
 func browserURL(given, store string) (string, error) {
 	if given != "" {
 		return given, nil

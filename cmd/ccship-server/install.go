@@ -145,7 +145,7 @@ func chooseListen(c *cobra.Command, f *serveFlags) error {
 // pathFlags are the options of serve whose values are files.
 var pathFlags = []string{"tls-cert", "tls-key", "prices"}
 
-// serviceArgs is the command line of the service: what was given, with absolute paths.
+// serviceArgs returns the command line of the service: what was given, with absolute paths.
 func serviceArgs(c *cobra.Command, f *serveFlags) ([]string, error) {
 	if u, err := url.Parse(f.store); err == nil && u.User != nil {
 		if _, has := u.User.Password(); has {
@@ -187,7 +187,7 @@ func serviceArgs(c *cobra.Command, f *serveFlags) ([]string, error) {
 	return args, wrong
 }
 
-// serverService is the service of this user with a command line.
+// serverService returns the service of this user with a command line.
 func serverService(f *serveFlags, args []string) (*service.Service, error) {
 	o := service.Options{Program: service.Server, Args: args}
 	var err error

@@ -57,7 +57,7 @@ func (p *cli) newLink() *cobra.Command {
 	return c
 }
 
-// linkUser is the named user, or the only one.
+// linkUser returns the named user, or the only one.
 func linkUser(c *cobra.Command, s store.Store, name string) (server.User, error) {
 	u, err := theUser(c.Context(), s, name)
 	return u, explain(err, errNoUser, "ccship-server key create --name NAME creates the first")

@@ -48,7 +48,7 @@ func (p *cli) newRetention() *cobra.Command {
 	return c
 }
 
-// whoAsks is the name of who runs the command, for the log.
+// whoAsks returns the name of who runs the command, for the log.
 func whoAsks() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username

@@ -43,7 +43,7 @@ type retentionReport struct {
 	Kept    []kept  `json:"kept"`
 }
 
-// newRetentionReport is a report of rules.
+// newRetentionReport returns a report of rules.
 func newRetentionReport(rules []server.RetentionRule, done server.RetentionReport, who users,
 	applied bool) *retentionReport {
 	says := map[int64]string{}
@@ -99,7 +99,7 @@ func log(out io.Writer, list []server.RetentionEntry, who users) error {
 	return t.Flush()
 }
 
-// logDocument is what Log writes, for programs.
+// logDocument returns what Log writes, for programs.
 func logDocument(list []server.RetentionEntry, who users) any {
 	type entry struct {
 		At      time.Time `json:"at"`
@@ -141,7 +141,7 @@ func holds(out io.Writer, list []server.Hold, who users) error {
 	return t.Flush()
 }
 
-// all is a user's name; "all" where none is meant.
+// all returns a user's name; "all" where none is meant.
 func (u users) all(id int64) string {
 	if id == 0 {
 		return "all"

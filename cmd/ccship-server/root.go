@@ -51,7 +51,7 @@ func explain(err, known error, hint string) error {
 	return err
 }
 
-// run is the whole program but its exit.
+// run returns the whole program but its exit.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	stdout, stderr = term.SafeWriter(stdout, false), term.SafeWriter(stderr, false)
 	root := newRoot()
@@ -83,7 +83,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// errorDocument is an error for programs.
+// errorDocument returns an error for programs.
 func errorDocument(err error, hint string, code int) any {
 	kind := "failed"
 	if code == exitUsage {
@@ -159,7 +159,7 @@ func sort(root *cobra.Command) {
 	root.SetHelpCommandGroupID("about")
 }
 
-// group is a command that only holds others.
+// group returns a command that only holds others.
 func group(use, short, say string, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:   use,
@@ -213,7 +213,7 @@ func stamp(t time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// moment is a time for programs, null when there is none.
+// moment returns a time for programs, null when there is none.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -59,7 +59,7 @@ func (p *cli) newStop() *cobra.Command {
 		})
 }
 
-// serviceVerb is a command about the installed service.
+// serviceVerb returns a command about the installed service.
 func serviceVerb(use, short string, do func(*cobra.Command, *service.Service) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   use,

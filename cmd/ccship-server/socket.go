@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// socketPath is the path in unix:PATH or unix:///PATH; "" for an address of a network.
+// socketPath returns the path in unix:PATH or unix:///PATH; "" for an address of a network.
 func socketPath(address string) string {
 	at, ok := strings.CutPrefix(address, "unix:")
 	if !ok {

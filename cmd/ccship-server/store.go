@@ -16,7 +16,8 @@ import (
 	"github.com/ccship/ccship/server/store/postgres"
 )
 
-// defaultStore is what the environment says, else below the user's state directory; "" where that is unknown, and then
+// defaultStore returns what the environment says, else below the user's state directory; "" where that is unknown, and
+// then
 // --store must be given.
 func defaultStore() string {
 	// An address with a password in it is better kept out of a command line that everybody on a machine can read.
@@ -30,7 +31,7 @@ func defaultStore() string {
 	return "sqlite:" + filepath.Join(dir, "server.db")
 }
 
-// stateDir is where the server keeps what nobody named a location for; "" where the user has no home.
+// stateDir returns where the server keeps what nobody named a location for; "" where the user has no home.
 func stateDir() string {
 	dir := os.Getenv("XDG_STATE_HOME")
 	if dir == "" {

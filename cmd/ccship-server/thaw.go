@@ -45,7 +45,7 @@ func (p *cli) newThaw() *cobra.Command {
 	return c
 }
 
-// daysOf are the times at which two days begin; without a day there is no bound.
+// daysOf returns the times at which two days begin; without a day there is no bound.
 func daysOf(since, until string) (from, to time.Time, err error) {
 	from, to = time.Unix(0, 0), time.Now().Add(24*time.Hour)
 	for _, x := range []struct {

@@ -25,7 +25,7 @@ type upkeep struct {
 	log   *slog.Logger
 }
 
-// chores are what upkeep does, each until its context is done. retention is how long the rules of retention rest
+// chores returns what upkeep does, each until its context is done. retention is how long the rules of retention rest
 // between two applications, cold the age of what is moved to cold storage; 0: nothing does it.
 func (u upkeep) chores(retention, cold time.Duration) []func(context.Context) error {
 	chores := []func(context.Context) error{

@@ -37,7 +37,8 @@ func fromTerminal(s os.Signal) bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// exitCode is the code of a process that ended, or as shells have it the number of the signal that killed it and 128.
+// exitCode returns the code of a process that ended, or as shells have it the number of the signal that killed it and
+// 128.
 func exitCode(s *os.ProcessState) int {
 	if status, ok := s.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())

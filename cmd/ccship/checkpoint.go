@@ -62,7 +62,7 @@ func (a verbs) checkpointShow() *cobra.Command {
 // latest stands for the id of the newest checkpoint.
 const latest = "latest"
 
-// oneCheckpoint is the checkpoint with an id, or for latest the newest of a session, or of all.
+// oneCheckpoint returns the checkpoint with an id, or for latest the newest of a session, or of all.
 func (a verbs) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, session string) (
 	control.CheckpointAnswer, error) {
 	if id != latest {

@@ -64,7 +64,7 @@ func checkBudget(req *control.BudgetRequest, set, unset bool) error {
 	return nil
 }
 
-// ofModel are the budgets of a model: none when nothing is known of it.
+// ofModel returns the budgets of a model: none when nothing is known of it.
 func ofModel(all []control.Budget, model string) []control.Budget {
 	return slices.DeleteFunc(all, func(b control.Budget) bool { return b.Session != "" || b.Model != model })
 }

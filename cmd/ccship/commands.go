@@ -9,7 +9,7 @@ import (
 // verbs makes the commands.
 type verbs struct{ *show.App }
 
-// commands are the verbs of this package.
+// commands returns the verbs of this package.
 func commands(a *show.App) []*cobra.Command {
 	v := verbs{a}
 	return []*cobra.Command{

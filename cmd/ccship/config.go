@@ -76,7 +76,7 @@ func (a *app) configCommand() *cobra.Command {
 	return cmd
 }
 
-// optionTable is the reference of all keys.
+// optionTable returns the reference of all keys.
 func optionTable() string {
 	var b strings.Builder
 	for _, o := range config.Options() {

@@ -102,7 +102,7 @@ func (a *app) bundle(ctx context.Context, file string) error {
 // logLines is how much of the log goes into an archive.
 const logLines = 2000
 
-// document is a value as JSON with indents, "" if there is none.
+// document returns a value as JSON with indents, "" if there is none.
 func document(v any) string {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

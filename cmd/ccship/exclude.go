@@ -119,8 +119,8 @@ func (a *app) editExcludes(ctx context.Context, add, remove []string) error {
 	return a.PrintJSON(excludes)
 }
 
-// folderPattern is the pattern of what someone typed. A folder that exists means itself, whatever characters its name
-// has; any other path is a pattern relative to the current folder.
+// folderPattern returns the pattern of what someone typed. A folder that exists means itself, whatever characters its
+// name has; any other path is a pattern relative to the current folder.
 func folderPattern(text string) (string, error) {
 	if text == "" { // an unset shell variable must not mean the current folder
 		return "", control.Usage("the pattern is empty", "name a folder, or . for this one")

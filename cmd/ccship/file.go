@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// formats are what a session can be exported as.
+// formats returns what a session can be exported as.
 func formats() []string { return []string{"md", "html", "json", "jsonl"} }
 
 func (a verbs) exportCommand() *cobra.Command {

@@ -117,7 +117,7 @@ func (a verbs) addSession(cmd *cobra.Command) *string {
 	return cmd.Flags().String("session", "", "a `session`: its id or a unique prefix of it")
 }
 
-// linkSession is the session that is meant, and says which one it took when it was not named.
+// linkSession returns the session that is meant, and says which one it took when it was not named.
 func (a verbs) linkSession(ctx context.Context, named string) (*control.Client, string, error) {
 	client, err := a.DaemonClient(ctx)
 	if err != nil || named != "" {

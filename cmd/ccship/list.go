@@ -82,7 +82,7 @@ func (a verbs) list(ctx context.Context, f library.Filter, lost bool) error {
 	return a.showList(ctx, items, more, err)
 }
 
-// most is what a list can be ordered by.
+// most returns what a list can be ordered by.
 func most() []string { return []string{"cost", "tokens", "time"} }
 
 func (a verbs) showList(ctx context.Context, items []library.Item, more bool, trouble error) error {
@@ -117,7 +117,7 @@ func (a verbs) showList(ctx context.Context, items []library.Item, more bool, tr
 // censusTime is how long the daemon may take to count.
 const censusTime = 2 * time.Second
 
-// census is what is on this disk, if a daemon runs and says so soon.
+// census returns what is on this disk, if a daemon runs and says so soon.
 func (a verbs) census(ctx context.Context) *control.Census {
 	ctx, cancel := context.WithTimeout(ctx, censusTime)
 	defer cancel()

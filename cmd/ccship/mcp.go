@@ -41,7 +41,7 @@ func (a *app) mcpCommand() *cobra.Command {
 	}
 }
 
-// givenFlags are the flags of the configuration that were given, to be given again.
+// givenFlags returns the flags of the configuration that were given, to be given again.
 func (a *app) givenFlags() []string {
 	var given []string
 	a.Flags.VisitAll(func(f *pflag.Flag) {

@@ -67,7 +67,7 @@ var session = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f-]{27}(\.jsonl)?$|^agent-[0-9a-z-]+\.jsonl$`)
 })
 
-// ours are the folders whose names say nothing about a person.
+// ours returns the folders whose names say nothing about a person.
 func ours() []string {
 	return []string{
 		"~/.config/ccship", "~/.local/state/ccship", "~/.local/share/ccship", "~/.local/bin", "~/.config/systemd",
@@ -124,7 +124,7 @@ func keepSessions(rest string) string {
 	return strings.Join(parts, "/")
 }
 
-// word is a word for a name, the same each time.
+// word returns a word for a name, the same each time.
 func (n *names) word(name, kind string) string {
 	key := kind + name
 	if n.paths[key] == "" {

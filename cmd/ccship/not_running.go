@@ -27,7 +27,7 @@ func (a *app) withStart(ctx context.Context, err error) error {
 	return err
 }
 
-// startHint is how an installed service is made to answer; "" when there is none, or nobody can tell.
+// startHint returns how an installed service is made to answer; "" when there is none, or nobody can tell.
 func startHint(ctx context.Context) string {
 	program, err := sys.OwnPath()
 	if err != nil {

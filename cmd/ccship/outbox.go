@@ -109,7 +109,7 @@ func (a *app) dropServer(cmd *cobra.Command, args []string, server string, yes b
 // deadCall is a call to the daemon about dead letters.
 type deadCall func(*control.Client, context.Context, control.DeadRequest) (control.DeadResult, error)
 
-// deadCommand is a verb that makes a call; done says in the past tense what the call does to the letters.
+// deadCommand returns a verb that makes a call; done says in the past tense what the call does to the letters.
 func (a *app) deadCommand(verb, done string, do deadCall) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{

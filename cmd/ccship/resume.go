@@ -121,7 +121,7 @@ func startClaude(folder, session string) error {
 // anID is what can only be an id, or the beginning of one.
 var anID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{4,8}(-[0-9a-f-]*)?$`) })
 
-// meant is the session that an id, the beginning of one, or words name; without them, the latest of this folder.
+// meant returns the session that an id, the beginning of one, or words name; without them, the latest of this folder.
 func meant(ctx context.Context, l *library.Library, args []string) (string, error) {
 	text := strings.Join(args, " ")
 	if len(args) == 1 {

@@ -38,7 +38,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	return a.Report(a.withStart(ctx, err))
 }
 
-// root is the command tree.
+// root returns the command tree.
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "ccship",
@@ -79,7 +79,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// firstPage are the commands that most people need, in the order of the help.
+// firstPage returns the commands that most people need, in the order of the help.
 func firstPage() []string {
 	return []string{"search", "list", "show", "resume", "why", "usage", "status", "verify", "setup", "doctor"}
 }

@@ -44,7 +44,7 @@ func browse(ctx context.Context, address string) (string, error) {
 	return "opened in the browser", nil
 }
 
-// notice is what the daemon wants the user to do.
+// notice returns what the daemon wants the user to do.
 func (a verbs) notice(ctx context.Context) string {
 	c, err := a.Config()
 	if err != nil {

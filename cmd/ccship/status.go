@@ -84,7 +84,8 @@ func (a *app) noStatus(ctx context.Context, err, mistake error) error {
 	return show.SilentError{Code: code}
 }
 
-// withMistake is a status that names a mistake in the configuration, which may be nil, unless the daemon has said so.
+// withMistake returns a status that names a mistake in the configuration, which may be nil, unless the daemon has said
+// so.
 func withMistake(s control.Status, mistake error) control.Status {
 	if mistake == nil {
 		return s

@@ -30,7 +30,7 @@ func (a *app) statusLine(ctx context.Context) error {
 	return nil
 }
 
-// lineOf is the line about the daemon on one of some sockets, and the exit code.
+// lineOf returns the line about the daemon on one of some sockets, and the exit code.
 func (a *app) lineOf(ctx context.Context, sockets []string) (line string, code int) {
 	_, status, err := control.ReachFor(ctx, sockets, control.StatusQuery{Probe: control.ProbeBehind})
 	e := control.Error{}

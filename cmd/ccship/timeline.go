@@ -35,7 +35,7 @@ func (a verbs) timeline(ctx context.Context, session string, o showOptions) erro
 	return show.Answer(a.App, t, err, a.View().Timeline)
 }
 
-// checkpointMoments are a session's checkpoints, as far as a daemon runs and tells within a moment.
+// checkpointMoments returns a session's checkpoints, as far as a daemon runs and tells within a moment.
 func (a verbs) checkpointMoments(ctx context.Context, session string) (out []library.Moment) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -18,7 +18,7 @@ type build struct {
 	Arch          string `json:"arch"`
 }
 
-// text is what --version prints.
+// text returns what --version prints.
 func (b build) text() string {
 	text := fmt.Sprintf("ccship %s (%s, %s/%s", b.Version, b.Go, b.OS, b.Arch)
 	if b.Commit != "" {
@@ -27,7 +27,7 @@ func (b build) text() string {
 	return text + ")\n"
 }
 
-// thisBuild is what is known of the running program.
+// thisBuild returns what is known of the running program.
 func thisBuild() build {
 	return build{
 		SchemaVersion: control.SchemaVersion, Version: version, Commit: commit(),
@@ -35,7 +35,7 @@ func thisBuild() build {
 	}
 }
 
-// commit is the revision the binary was built from, when the toolchain knew it.
+// commit returns the revision the binary was built from, when the toolchain knew it.
 func commit() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

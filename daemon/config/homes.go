@@ -79,7 +79,7 @@ func outside(dir, pattern string, roots []string) (n int) {
 	return n
 }
 
-// realPath is a path without symbolic links; the path itself where there is none.
+// realPath returns a path without symbolic links; the path itself where there is none.
 func realPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real

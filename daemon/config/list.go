@@ -60,7 +60,7 @@ func EditList(path, name string, add, remove []string, env Env) (ListEdit, error
 	return e, nil
 }
 
-// EditList is the function EditList for the file and the environment that c was read from.
+// EditList returns the function EditList for the file and the environment that c was read from.
 func (c *Config) EditList(name string, add, remove []string) (ListEdit, error) {
 	return EditList(c.Path, name, add, remove, c.env)
 }
@@ -131,5 +131,5 @@ func (e *ListEdit) lines(list []string) []string {
 	return slices.Insert(out, max(last+1, 1), added...)
 }
 
-// FolderPattern is the pattern of exclude_projects that matches one folder, whatever characters its name has.
+// FolderPattern returns the pattern of exclude_projects that matches one folder, whatever characters its name has.
 func FolderPattern(dir string) string { return project.Literal(dir) }

@@ -31,10 +31,10 @@ type Option struct {
 	Doc     string   // one sentence
 }
 
-// Env is the environment variable that sets the option.
+// Env returns the environment variable that sets the option.
 func (o Option) Env() string { return "CCSHIP_" + strings.ToUpper(o.Name) }
 
-// Flag is the option's name on the command line, without its dashes.
+// Flag returns the option's name on the command line, without its dashes.
 func (o Option) Flag() string { return strings.ReplaceAll(o.Name, "_", "-") }
 
 // List says whether the option takes several values.
@@ -42,7 +42,7 @@ func (o Option) List() bool {
 	return o.Kind == kindPaths || o.Kind == kindGlobs || o.Kind == kindWords
 }
 
-// Type is the kind of value in a word.
+// Type returns the kind of value in a word.
 func (o Option) Type() string {
 	switch o.Kind {
 	case kindURL:
@@ -153,7 +153,7 @@ func unknownOption(name, where string) error {
 	}
 }
 
-// editDistance is the smallest number of single-byte insertions, deletions and replacements from a to b.
+// editDistance returns the smallest number of single-byte insertions, deletions and replacements from a to b.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

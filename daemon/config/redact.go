@@ -18,12 +18,12 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// RedactKeyFile is the file with the key for tokens of secrets: next to the configuration, outside the state.
+// RedactKeyFile returns the file with the key for tokens of secrets: next to the configuration, outside the state.
 func (c *Config) RedactKeyFile() string {
 	return filepath.Join(filepath.Dir(c.Path), "redact_key")
 }
 
-// ProvenServersFile is the file of a protocol.ProvenServers.
+// ProvenServersFile returns the file of a protocol.ProvenServers.
 func (c *Config) ProvenServersFile() string { return filepath.Join(c.StateDir, "proven_servers") }
 
 // RedactKey reads the key for tokens, and makes one when there is none. If the file cannot be read or made, the error

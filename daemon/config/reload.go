@@ -52,7 +52,7 @@ func (c *Config) ApplyLogLevel() {
 // Stamp returns the Stamp of the configuration file, taken before it was read.
 func (c *Config) Stamp() string { return c.stamp }
 
-// Home is the user's home folder; "" when c was made without Load.
+// Home returns the user's home folder; "" when c was made without Load.
 func (c *Config) Home() string { return c.home }
 
 // Stamp changes whenever the file does; it is "" when there is no file.

@@ -16,11 +16,11 @@ import (
 // cleanupDefault is how many days Claude Code keeps a transcript if cleanupPeriodDays is not set.
 const cleanupDefault = 30
 
-// CleanupDays is how many days after its last change Claude Code deletes a transcript, for the settings that it reads
-// with its folder (~/.claude): an administrator's setting, else the smallest of all others, else the default. source is
-// the file with that setting; "" is the default. A file that cannot be parsed counts as one without the setting: Claude
-// Code then deletes nothing, so the answer errs on the safe side. It does not read what only the system keeps: managed
-// preferences of macOS and the registry of Windows.
+// CleanupDays returns how many days after its last change Claude Code deletes a transcript, for the settings that it
+// reads with its folder (~/.claude): an administrator's setting, else the smallest of all others, else the default.
+// source is the file with that setting; "" is the default. A file that cannot be parsed counts as one without the
+// setting: Claude Code then deletes nothing, so the answer errs on the safe side. It does not read what only the system
+// keeps: managed preferences of macOS and the registry of Windows.
 func CleanupDays(configDir string) (days int, source string) {
 	return cleanupDays(administrators(configDir), append(users(configDir), ofProjects(configDir)...))
 }
@@ -31,14 +31,14 @@ func SettingsFiles(configDir string) []string {
 	return append(slices.Concat(administrators(configDir)...), users(configDir)...)
 }
 
-// users are the settings files in Claude Code's folder. The local one applies to sessions in that folder's parent only,
-// but such a session deletes everybody's transcripts.
+// users returns the settings files in Claude Code's folder. The local one applies to sessions in that folder's parent
+// only, but such a session deletes everybody's transcripts.
 func users(configDir string) []string {
 	return []string{filepath.Join(configDir, "settings.local.json"), filepath.Join(configDir, "settings.json")}
 }
 
-// ofProjects are the settings files of the projects in which Claude Code was started: a session in one of them deletes
-// everybody's transcripts. Claude Code keeps their list in its folder, or next to ~/.claude.
+// ofProjects returns the settings files of the projects in which Claude Code was started: a session in one of them
+// deletes everybody's transcripts. Claude Code keeps their list in its folder, or next to ~/.claude.
 func ofProjects(configDir string) (files []string) {
 	for _, path := range []string{filepath.Join(configDir, ".claude.json"), configDir + ".json"} {
 		text, err := os.ReadFile(path)
@@ -57,13 +57,14 @@ func ofProjects(configDir string) (files []string) {
 	return files
 }
 
-// administrators are the sources of an administrator's settings, the first that has any counts: what Claude Code keeps
-// of its service's, then the files of this machine. Of several files in one source the last that has a setting counts.
+// administrators returns the sources of an administrator's settings, the first that has any counts: what Claude Code
+// keeps of its service's, then the files of this machine. Of several files in one source the last that has a setting
+// counts.
 func administrators(configDir string) [][]string {
 	return [][]string{{filepath.Join(configDir, "remote-settings.json")}, withDropIns(managedSettings())}
 }
 
-// withDropIns is a settings file and those in the folder next to it, in the order in which they are read.
+// withDropIns returns a settings file and those in the folder next to it, in the order in which they are read.
 func withDropIns(base string) []string {
 	dir := strings.TrimSuffix(base, ".json") + ".d"
 	entries, _ := os.ReadDir(dir) // sorted by name; it need not exist
@@ -76,7 +77,8 @@ func withDropIns(base string) []string {
 	return files
 }
 
-// cleanupDays is the last setting of the first administrator's source that has one; else the smallest of the others.
+// cleanupDays returns the last setting of the first administrator's source that has one; else the smallest of the
+// others.
 func cleanupDays(managed [][]string, others []string) (days int, source string) {
 	for _, files := range managed {
 		for _, path := range files {
@@ -112,7 +114,7 @@ func daysIn(path string) (days int, ok bool) {
 	return int(*settings.Days), true
 }
 
-// managedSettings is the path of the administrator's settings for Claude Code.
+// managedSettings returns the path of the administrator's settings for Claude Code.
 func managedSettings() string {
 	switch runtime.GOOS {
 	case "darwin":

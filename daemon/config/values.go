@@ -58,7 +58,7 @@ func (s setting) blame(o Option, err error) error {
 	return &Error{Message: fmt.Sprintf("%s: %v", where, err), Hint: hint}
 }
 
-// field is a pointer to the field of an option.
+// field returns a pointer to the field of an option.
 func (c *Config) field(name string) any {
 	return map[string]any{
 		"server_url": &c.ServerURL, "api_key_file": &c.APIKeyFile, "roots": &c.Roots, "state_dir": &c.StateDir,

@@ -8,8 +8,8 @@ import (
 	"runtime"
 )
 
-// serviceEnv is the environment that a service manager gives a process, as far as it decides about paths: a service
-// does not get the variables of a shell.
+// serviceEnv returns the environment that a service manager gives a process, as far as it decides about paths: a
+// service does not get the variables of a shell.
 func serviceEnv(env Env) Env {
 	if env == nil {
 		env = os.LookupEnv

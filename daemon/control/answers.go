@@ -137,7 +137,7 @@ func initQuery(r *http.Request) (q InitQuery, err *Error) {
 // fail answers with an error.
 func (s *Endpoint) fail(w http.ResponseWriter, e *Error) { s.answer(w, statusOf(e.Code), e) }
 
-// statusOf is the HTTP status of an error code.
+// statusOf returns the HTTP status of an error code.
 func statusOf(code string) int {
 	switch code {
 	case CodeUsage, CodeConfig, CodeDocument, CodeAmbiguous:

@@ -33,7 +33,7 @@ func (p Page) query() url.Values {
 	return url.Values{"offset": {strconv.Itoa(p.Offset)}, "limit": {strconv.Itoa(p.Limit)}}
 }
 
-// named is a path whose query has one member.
+// named returns a path whose query has one member.
 func named(path, member, value string) string {
 	return path + "?" + url.Values{member: {value}}.Encode()
 }

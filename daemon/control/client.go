@@ -68,7 +68,7 @@ func newClient(path string, connect time.Duration) *Client {
 	return &Client{path: path, transport: transport}
 }
 
-// Path is the socket's path.
+// Path returns the socket's path.
 func (c *Client) Path() string { return c.path }
 
 // dialError explains why the daemon could not be reached.

@@ -2,7 +2,8 @@ package control
 
 import "net/http"
 
-// operations are the handlers of everything that the socket answers, except the profiles of pprof, by method and path.
+// operations returns the handlers of everything that the socket answers, except the profiles of pprof, by method and
+// path.
 func (s *Endpoint) operations() map[string]http.HandlerFunc {
 	d := s.daemon
 	return map[string]http.HandlerFunc{

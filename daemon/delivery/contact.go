@@ -131,7 +131,7 @@ func (s *Servers) silent(dest string, drainer *outbox.Drainer, waits bool) bool 
 	return now.Sub(lastContact(known, drainer.Health().LastOKAt)) >= s.contacts.fresh
 }
 
-// lastContact is when a server last answered and accepted a request; zero: not since the start.
+// lastContact returns when a server last answered and accepted a request; zero: not since the start.
 func lastContact(known contact, acknowledged time.Time) time.Time {
 	if known.okAt.After(acknowledged) {
 		return known.okAt
@@ -202,7 +202,7 @@ func judgeContact(answer *http.Response, speaks bool) control.Probe {
 	return p
 }
 
-// keyTrouble is the result of a probe whose key cannot be read.
+// keyTrouble returns the result of a probe whose key cannot be read.
 func keyTrouble(err error) control.Probe {
 	p := control.Probe{Kind: outbox.KindRefusedKey, Detail: err.Error()}
 	var mistake *config.Error

@@ -32,7 +32,7 @@ func DeadLetters(ctx context.Context, db *state.DB) (control.DeadLetters, error)
 	return a, nil
 }
 
-// deadID is the name of a dead letter for people: its row and its line.
+// deadID returns the name of a dead letter for people: its row and its line.
 func deadID(k state.DeadKey) string { return fmt.Sprintf("%d-%d", k.Seq, k.Line) }
 
 func parseDeadID(id string) (state.DeadKey, bool) {

@@ -119,7 +119,7 @@ func (p *probe) run(ctx context.Context) (Probed, error) {
 	return found, p.judge(answer, text, answer.StatusCode/100 == 2 && is || rejects)
 }
 
-// skew is the least by which the clock that dated an answer is ahead of the local clock, which measured when the
+// skew returns the least by which the clock that dated an answer is ahead of the local clock, which measured when the
 // request was sent and the answer received. A date has whole seconds, rounded down.
 func skew(date string, sent, received time.Time) time.Duration {
 	from, err := http.ParseTime(date)
@@ -195,7 +195,7 @@ func (p *probe) unproven(e *protocol.UnprovenError) error {
 	return control.NewError(outbox.KindUnproven, e.Error(), e.Hint())
 }
 
-// refused is the error for a server that does not take the key.
+// refused returns the error for a server that does not take the key.
 func (p *probe) refused(status string) *control.Error {
 	words := " rejects the API key ("
 	if p.key == "" {
@@ -205,7 +205,7 @@ func (p *probe) refused(status string) *control.Error {
 		"`ccship-server key create --name NAME`, on the server, makes a key that it accepts")
 }
 
-// busy is the error for a server that cannot answer now.
+// busy returns the error for a server that cannot answer now.
 func (p *probe) busy(status string) *control.Error {
 	return control.Unreachable("the server at "+p.name+" cannot answer right now ("+status+")", "check the server's log")
 }

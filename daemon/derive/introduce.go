@@ -129,7 +129,7 @@ func initWordsIn(locale string) initWords {
 	}
 }
 
-// initText is the text of an introduction for Claude, and how many of the documents it names.
+// initText returns the text of an introduction for Claude, and how many of the documents it names.
 func initText(locale string, i projection.Introduction, documents []string) (text string, named int) {
 	w := initWordsIn(locale)
 	var b strings.Builder

@@ -42,7 +42,8 @@ func noticeWordsIn(locale string) noticeWords {
 	}
 }
 
-// noticeText is the text of notices for Claude, in order. Consecutive notices of one kind about documents become one.
+// noticeText returns the text of notices for Claude, in order. Consecutive notices of one kind about documents become
+// one.
 func noticeText(locale string, list []projection.Notice) string {
 	words := noticeWordsIn(locale)
 	var lines []string
@@ -64,7 +65,7 @@ func noticeText(locale string, list []projection.Notice) string {
 	return strings.Join(lines, "\n")
 }
 
-// heading is the line before notices of a kind about documents; "" for other kinds.
+// heading returns the line before notices of a kind about documents; "" for other kinds.
 func (w *noticeWords) heading(kind string) string {
 	switch kind {
 	case projection.NoticeDocument:
@@ -78,7 +79,7 @@ func (w *noticeWords) heading(kind string) string {
 // maxDocumentLine bounds the parts of a line about a document, in characters.
 const maxDocumentLine = 500
 
-// documentLine is the line about a document. Its parts come from Claude and from file systems.
+// documentLine returns the line about a document. Its parts come from Claude and from file systems.
 func documentLine(p *projection.Notice) string {
 	line := "- " + oneLine(p.Path, maxDocumentLine)
 	if p.Reason != "" {
@@ -99,7 +100,7 @@ func (w *noticeWords) checkpoint(p *projection.Notice) string {
 	return ""
 }
 
-// percent is the used part of the budget, rounded down: 79.99 % is not 80 %.
+// percent returns the used part of the budget, rounded down: 79.99 % is not 80 %.
 func percent(p *projection.Notice) int64 {
 	if p.Budget <= 0 {
 		return 0

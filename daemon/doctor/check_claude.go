@@ -22,7 +22,7 @@ type claudeSettings struct {
 	Hooks any            `json:"hooks"`
 }
 
-// settings are the settings files that exist, each once; bad are those that cannot be parsed.
+// settings returns the settings files that exist, each once; bad are those that cannot be parsed.
 func (x *exam) settings() (all []claudeSettings, bad []string) {
 	seen := map[string]bool{}
 	for _, root := range x.roots() {

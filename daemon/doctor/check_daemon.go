@@ -49,7 +49,7 @@ func checkDaemon(_ context.Context, x *exam) []Finding {
 	return fine(text)
 }
 
-// notRunning is the finding that no daemon runs, with the command that starts one.
+// notRunning returns the finding that no daemon runs, with the command that starts one.
 func (x *exam) notRunning() Finding {
 	m := x.service()
 	f := Finding{Level: Fail, Text: "the daemon is not running", Fix: "`ccship service install`"}

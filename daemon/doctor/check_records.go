@@ -58,7 +58,7 @@ func checkRecords(ctx context.Context, x *exam) []Finding {
 		Fix:    "a newer ccship may know it"}}
 }
 
-// newestTranscripts are the transcripts below folders, the newest first.
+// newestTranscripts returns the transcripts below folders, the newest first.
 func newestTranscripts(roots []string) []string {
 	type file struct {
 		path string

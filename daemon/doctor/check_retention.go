@@ -55,7 +55,7 @@ func checkRetention(ctx context.Context, x *exam) []Finding {
 	return []Finding{x.atRisk(risks, within)}
 }
 
-// atRisk is the finding of transcripts that will be lost.
+// atRisk returns the finding of transcripts that will be lost.
 func (x *exam) atRisk(risks []risk, within string) Finding {
 	first := risks[0]
 	for _, r := range risks {
@@ -103,7 +103,7 @@ func periodOf(path string, roots []string) string {
 	return ""
 }
 
-// when is a moment in words.
+// when returns a moment in words.
 func when(now, t time.Time) string {
 	if t.Before(now) {
 		return "any time now"
@@ -154,7 +154,7 @@ func (x *exam) risks(ctx context.Context) ([]risk, error) {
 	}
 }
 
-// periodIn is the number of days for a transcript's root, or the smallest of all roots if path is below none.
+// periodIn returns the number of days for a transcript's root, or the smallest of all roots if path is below none.
 func periodIn(days map[string]int, path string) int {
 	for root, n := range days {
 		if strings.HasPrefix(path, root+string(filepath.Separator)) {
@@ -164,7 +164,7 @@ func periodIn(days map[string]int, path string) int {
 	return slices.Min(slices.Collect(maps.Values(days)))
 }
 
-// agentsWaiting are the sessions whose agents have lines in the outbox: they are deleted with their session.
+// agentsWaiting returns the sessions whose agents have lines in the outbox: they are deleted with their session.
 func agentsWaiting(ctx context.Context, client *control.Client) (map[string]bool, error) {
 	waiting := map[string]bool{}
 	for page := (control.Page{Limit: 1000}); ; {

@@ -64,7 +64,7 @@ func checkElsewhere(_ context.Context, x *exam) (found []Finding) {
 	return found
 }
 
-// unread are the folders and files that the daemon cannot read.
+// unread returns the folders and files that the daemon cannot read.
 func (x *exam) unread() []Finding {
 	var found []Finding
 	more := 0
@@ -136,7 +136,7 @@ func starved(w *control.Watch) bool {
 	return w.Mode == "poll" && strings.Contains(w.Reason, "change events")
 }
 
-// lowLimits are the inotify limits that are lower than they should be.
+// lowLimits returns the inotify limits that are lower than they should be.
 func (x *exam) lowLimits() (low []string) {
 	for _, limit := range []struct {
 		name   string
@@ -150,7 +150,7 @@ func (x *exam) lowLimits() (low []string) {
 	return low
 }
 
-// sysctl is the command that raises limits of inotify, now and after the next boot.
+// sysctl returns the command that raises limits of inotify, now and after the next boot.
 func sysctl(limits []string) string {
 	values := map[string]string{"max_user_watches": "524288", "max_user_instances": "1024"}
 	var words []string

@@ -43,7 +43,7 @@ func checkServer(ctx context.Context, x *exam) []Finding {
 	return fine(text)
 }
 
-// unusable is the finding that a server cannot be used.
+// unusable returns the finding that a server cannot be used.
 func unusable(ctx context.Context, server string, p probed) Finding {
 	f := explained(Fail, p.err)
 	if ctx.Err() != nil {
@@ -79,7 +79,7 @@ func afterScheme(server string) string {
 	return rest
 }
 
-// proxyFor is the proxy that this process's environment sets for a server, without its password; "": none.
+// proxyFor returns the proxy that this process's environment sets for a server, without its password; "": none.
 func proxyFor(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -110,7 +110,7 @@ func checkProxy(_ context.Context, x *exam) []Finding {
 	return []Finding{f}
 }
 
-// ownServer is how the daemon sees the user's own server.
+// ownServer returns how the daemon sees the user's own server.
 func (x *exam) ownServer() control.Server {
 	for _, s := range x.daemon().status.Servers {
 		if s.URL == x.o.Config.ServerURL {

@@ -57,7 +57,7 @@ func checkSocket(_ context.Context, x *exam) []Finding {
 	return found
 }
 
-// loose is the finding of a file that others may read or write.
+// loose returns the finding of a file that others may read or write.
 func loose(path, what string, info fs.FileInfo, mode fs.FileMode) Finding {
 	f := Finding{
 		Level: Warn, Text: fmt.Sprintf("%s is readable by others (mode %04o)", what, info.Mode().Perm()), Detail: path,

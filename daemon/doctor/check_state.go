@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/state"
 )
 
-// statePath is the daemon's state file.
+// statePath returns the daemon's state file.
 func (x *exam) statePath() string { return filepath.Join(x.o.Config.StateDir, "state.db") }
 
 func checkState(ctx context.Context, x *exam) []Finding {

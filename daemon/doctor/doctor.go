@@ -24,7 +24,7 @@ const (
 	OK   Level = "ok"
 )
 
-// levels are all of them, in their order.
+// levels returns all of them, in their order.
 func levels() []Level { return []Level{Fail, Warn, Note, OK} }
 
 // Finding is what one check found.
@@ -158,7 +158,7 @@ type check struct {
 	run func(ctx context.Context, x *exam) []Finding
 }
 
-// checks are all checks, in the order in which findings of one level are shown.
+// checks returns all checks, in the order in which findings of one level are shown.
 func checks() []check {
 	return []check{
 		{"daemon", checkDaemon}, {"version", checkVersion}, {"service", checkService}, {"unit", checkUnit}, {"linger",

@@ -115,7 +115,7 @@ func probe(ctx context.Context, o Options) probed {
 	return probed{kind, keyed, err}
 }
 
-// roots are the folders that the daemon reads; without a daemon, the configured ones.
+// roots returns the folders that the daemon reads; without a daemon, the configured ones.
 func (x *exam) roots() []string {
 	if w := x.daemon().status.Watch; w != nil && len(w.Roots) > 0 {
 		return w.Roots
@@ -132,7 +132,7 @@ func (x *exam) managedDaemon() bool {
 	return d.client != nil && x.installed() && st.Running && (st.PID == 0 || st.PID == d.status.PID)
 }
 
-// codeOf is the code of a *control.Error; "" for other errors.
+// codeOf returns the code of a *control.Error; "" for other errors.
 func codeOf(err error) string {
 	if known, ok := errors.AsType[*control.Error](err); ok {
 		return known.Code
@@ -151,5 +151,5 @@ func explained(level Level, err error) Finding {
 	return f
 }
 
-// fine is the finding of a check that found no problem.
+// fine returns the finding of a check that found no problem.
 func fine(text string) []Finding { return []Finding{{Level: OK, Text: text}} }

@@ -66,7 +66,7 @@ func ApplyFixes(ctx context.Context, r Report, tried ...Fix) []Fix {
 	return fixes
 }
 
-// command is the fix of a safe finding, as it is typed.
+// command returns the fix of a safe finding, as it is typed.
 func (f Finding) command() string { return strings.Trim(f.Fix, "`") }
 
 // safely marks a finding as one that ApplyFixes may fix.

@@ -73,10 +73,10 @@ func openFolder(cwd string) (*folder, error) {
 // Close closes the folder.
 func (f *folder) Close() error { return f.root.Close() }
 
-// Root is the folder's absolute path.
+// Root returns the folder's absolute path.
 func (f *folder) Root() string { return f.root.Name() }
 
-// Path is the absolute path of a document.
+// Path returns the absolute path of a document.
 func (f *folder) Path(name string) string {
 	return filepath.Join(f.root.Name(), filepath.FromSlash(name))
 }
@@ -199,7 +199,7 @@ func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// reason is the text of a system error without the path.
+// reason returns the text of a system error without the path.
 func reason(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -29,7 +29,7 @@ type listedFile struct {
 // openProject opens the folder that a main transcript lies in, which may be a link. The caller closes it.
 func openProject(f tail.File) (*os.Root, error) { return os.OpenRoot(filepath.Dir(f.Path)) }
 
-// sessionFolder is the name of the folder next to a main transcript.
+// sessionFolder returns the name of the folder next to a main transcript.
 func sessionFolder(f tail.File) string { return strings.TrimSuffix(filepath.Base(f.Path), ".jsonl") }
 
 // list lists the attachments of a main transcript: regular files, in folders that are not links. A folder that does not
@@ -159,7 +159,7 @@ func (l *listedFile) read(root *os.Root, folder string, masker *redact.Masker) (
 	return f, content, err
 }
 
-// sidecarType is the media type of an attachment.
+// sidecarType returns the media type of an attachment.
 func sidecarType(name string) string {
 	if strings.HasSuffix(name, ".json") {
 		return "application/json"

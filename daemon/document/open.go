@@ -19,7 +19,7 @@ func (f *openFile) ReadAt(p []byte, offset int64) (int, error) { return f.conten
 // Close closes the file.
 func (f *openFile) Close() error { return f.file.Close() }
 
-// Size is how many bytes the file had when it was opened.
+// Size returns how many bytes the file had when it was opened.
 func (f *openFile) Size() int64 { return f.info.Size() }
 
 // openToSend opens a regular file below root that guard permits (nil: all), for reading through mask (nil: unmasked).

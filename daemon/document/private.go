@@ -51,7 +51,7 @@ func private(path string) bool {
 		privateName(original(name)) || privateName(original(strings.TrimRight(file, ". ")))
 }
 
-// original is a name without what marks it as a copy.
+// original returns a name without what marks it as a copy.
 func original(name string) string {
 	for {
 		short := name

@@ -13,9 +13,9 @@ import (
 // endBytes are how much of a transcript's end is read for its newest record, the second only if the first has no time.
 var endBytes = [...]int64{16 << 10, 1 << 20}
 
-// active is when the newest record of a transcript was written, by the time in the record, as servers tell it. It is
-// never later than the file's change, which it is if no record at the end has a time: copying or restoring a file is no
-// activity of its session.
+// active returns when the newest record of a transcript was written, by the time in the record, as servers tell it. It
+// is never later than the file's change, which it is if no record at the end has a time: copying or restoring a file is
+// no activity of its session.
 func (f *File) active() time.Time {
 	file, err := os.Open(f.Path)
 	if err != nil {
@@ -35,7 +35,7 @@ func (f *File) active() time.Time {
 	return f.Changed.UTC()
 }
 
-// newestTime is the latest time of the records in the end of a transcript, whose first line may be cut.
+// newestTime returns the latest time of the records in the end of a transcript, whose first line may be cut.
 func newestTime(text []byte) (newest time.Time) {
 	for line := range bytes.Lines(text) {
 		if r := transcript.Parse(bytes.TrimSuffix(line, []byte("\n"))); r.Time.After(newest) {
@@ -58,7 +58,8 @@ type activeFile struct {
 	at time.Time
 }
 
-// byActivity are the transcripts that skip does not take and that were active at since or later, the last active first.
+// byActivity returns the transcripts that skip does not take and that were active at since or later, the last active
+// first.
 func byActivity(disk []File, since time.Time, skip func(*File) bool) (files []activeFile) {
 	for i := range disk {
 		if disk[i].Changed.Before(since) {

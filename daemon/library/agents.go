@@ -16,7 +16,7 @@ import (
 // and only their lines say whose they are: each folder is read once.
 type agents map[string]map[string][]string // paths, by folder and session
 
-// of are the transcripts of a session's agents, in whatever folder below the session's, and next to it.
+// of returns the transcripts of a session's agents, in whatever folder below the session's, and next to it.
 func (a agents) of(file File) (paths []string) {
 	//nolint:errcheck // what cannot be listed has no transcripts
 	filepath.WalkDir(filepath.Join(strings.TrimSuffix(file.Path, ".jsonl"), "subagents"),
@@ -44,7 +44,7 @@ func isAgent(e fs.DirEntry) bool {
 	return e.Type().IsRegular() && strings.HasPrefix(e.Name(), "agent-") && strings.HasSuffix(e.Name(), ".jsonl")
 }
 
-// readSession is the session that the first record of a transcript names; "" if that does not.
+// readSession returns the session that the first record of a transcript names; "" if that does not.
 func readSession(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -23,7 +23,7 @@ type answers struct {
 // perBlock is how many answers a block has.
 const perBlock = 4096
 
-// entry is the answer of a number.
+// entry returns the answer of a number.
 func (t *answers) entry(n int32) *answer { return &t.list[n/perBlock][n%perBlock] }
 
 // answer is what counts of one answer.
@@ -37,7 +37,7 @@ type answer struct {
 	copied  bool // out of another session's history
 }
 
-// usage is the tokens and searches as they are in lines.
+// usage returns the tokens and searches as they are in lines.
 func (a *answer) usage() transcript.Usage {
 	return transcript.Usage{
 		Input: int64(a.tokens[0]), Output: int64(a.tokens[1]), CacheRead: int64(a.tokens[2]),
@@ -45,7 +45,7 @@ func (a *answer) usage() transcript.Usage {
 	}
 }
 
-// newAnswer is the answer that a sample is of. No model gives answers of more than four billion tokens.
+// newAnswer returns the answer that a sample is of. No model gives answers of more than four billion tokens.
 func (t *answers) newAnswer(s *transcript.UsageSample, session string) answer {
 	fit := func(n int64) uint32 { return uint32(min(n, math.MaxUint32)) }
 	hash := func(kind, text string) uint64 { return maphash.String(t.seed, kind+text) }

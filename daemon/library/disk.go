@@ -43,7 +43,7 @@ func Disk(roots []string) (files []File) {
 	return files
 }
 
-// Folder is the working directory in which Claude Code finds a transcript; "" if it does not say.
+// Folder returns the working directory in which Claude Code finds a transcript; "" if it does not say.
 func (f File) Folder() string {
 	project := filepath.Base(filepath.Dir(f.Path))
 	first := readHead(f.Path).FirstCwd
@@ -97,7 +97,7 @@ func (h head) matches(file File, f *Filter, project string) bool {
 	})
 }
 
-// project is the name of a transcript's project. A worktree belongs to its repository.
+// project returns the name of a transcript's project. A worktree belongs to its repository.
 func (l *Library) project(h *head, file File) string {
 	if h.FirstCwd == "" {
 		return filepath.Base(filepath.Dir(file.Path))
@@ -105,7 +105,7 @@ func (l *Library) project(h *head, file File) string {
 	return l.ProjectOf(h.FirstCwd)
 }
 
-// ProjectOf is the name of a working directory's project.
+// ProjectOf returns the name of a working directory's project.
 func (l *Library) ProjectOf(cwd string) string { return transcript.FolderName(l.repositoryOf(cwd)) }
 
 func (l *Library) repositoryOf(cwd string) string {
@@ -124,7 +124,7 @@ func (l *Library) called(h *head, file File, name string) bool {
 		strings.Contains(name, "/") && strings.HasSuffix(filepath.ToSlash(l.repositoryOf(h.FirstCwd)), "/"+name)
 }
 
-// diskItem is a session on disk. Numbers of its beginning would be wrong, so a long one has none.
+// diskItem returns a session on disk. Numbers of its beginning would be wrong, so a long one has none.
 func (l *Library) diskItem(ctx context.Context, file activeFile, known agents) Item {
 	agents := known.of(file.File)
 	h := readHead(file.Path)
@@ -144,7 +144,7 @@ func (i *Item) count(c counted) {
 	i.Messages, i.Tokens, i.Cost, i.Counts = c.Messages, c.Tokens, c.Cost, Complete
 }
 
-// fileItem is what a transcript's beginning says of its session.
+// fileItem returns what a transcript's beginning says of its session.
 func (l *Library) fileItem(h *head, file activeFile, agents int) Item {
 	return Item{
 		Session: file.Session, State: OnDisk, Title: h.Title, Project: l.project(h, file.File),

@@ -27,7 +27,7 @@ func find(roots []string, faults func(Fault)) (files []file) {
 	return files
 }
 
-// reason is an error without the path, which is shown with it.
+// reason returns an error without the path, which is shown with it.
 func reason(err error) string {
 	if inner, ok := errors.AsType[*fs.PathError](err); ok {
 		return inner.Err.Error()
@@ -35,8 +35,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// session is the session that a transcript's answers belong to, "" if its path does not say: that of an old agent's
-// transcript next to the sessions.
+// session returns the session that a transcript's answers belong to, "" if its path does not say: that of an old
+// agent's transcript next to the sessions.
 func (f *file) session() string {
 	session, _, nested := strings.Cut(f.Name, "/")
 	if f.Kind == tail.Agent && !nested {

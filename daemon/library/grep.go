@@ -63,7 +63,7 @@ func (l *Library) Grep(ctx context.Context, text, project string, limit int) []M
 	return found
 }
 
-// wanted are the words and phrases of a text, in lower case.
+// wanted returns the words and phrases of a text, in lower case.
 func wanted(text string) (words []string) {
 	for i, part := range strings.Split(strings.ToLower(text), `"`) {
 		if i%2 == 1 {
@@ -137,7 +137,7 @@ func holdsAll(line []byte, words [][]byte) bool {
 	return true
 }
 
-// matchIn is the message of a line that holds all words; nil: they are only in what nobody reads.
+// matchIn returns the message of a line that holds all words; nil: they are only in what nobody reads.
 func matchIn(n int64, line []byte, words []string) *Match {
 	var w window
 	w.add(n, line)
@@ -176,7 +176,7 @@ func kindOf(kind string) string {
 // snippetBytes is how much of a text is shown before and after a word.
 const snippetBytes = 120
 
-// snippet is a part of a text around a word.
+// snippet returns a part of a text around a word.
 func snippet(text string, at, n int) []remote.Piece {
 	from, to := max(0, at-snippetBytes), min(len(text), at+n+snippetBytes)
 	return []remote.Piece{

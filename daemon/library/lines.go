@@ -55,8 +55,8 @@ func (l *lines) reset(r io.Reader) {
 	}
 }
 
-// next is the next line without its newline. ended says that it had one, long that the line is not given because it is
-// too long. The error is io.EOF after the last line.
+// next returns the next line without its newline. ended says that it had one, long that the line is not given because
+// it is too long. The error is io.EOF after the last line.
 func (l *lines) next() (line []byte, ended, long bool, err error) {
 	l.buffer = l.buffer[:0]
 	for {

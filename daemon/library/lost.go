@@ -86,7 +86,7 @@ func (l *Library) Lost(ctx context.Context) (Lost, error) {
 	return out, nil
 }
 
-// claudeFolders are the folders that hold the projects folders, each once.
+// claudeFolders returns the folders that hold the projects folders, each once.
 func claudeFolders(roots []string) (dirs []string) {
 	for _, root := range roots {
 		if dir := filepath.Dir(root); filepath.Base(root) == "projects" && !slices.Contains(dirs, dir) {

@@ -40,7 +40,7 @@ func newMove(old, now string) move {
 	return m
 }
 
-// to is where a working directory is here. One outside the mapped folders stays as it is.
+// to returns where a working directory is here. One outside the mapped folders stays as it is.
 func (m move) to(cwd string) string {
 	for _, p := range m.pairs {
 		if rest, ok := inside(cwd, p.old); ok {
@@ -53,7 +53,7 @@ func (m move) to(cwd string) string {
 	return cwd
 }
 
-// line is a record with its working directories mapped. A damaged line is left as it is.
+// line returns a record with its working directories mapped. A damaged line is left as it is.
 func (m move) line(line []byte) []byte {
 	if len(m.pairs) == 0 || transcript.Scan(line).Shape != transcript.Object {
 		return line
@@ -61,7 +61,7 @@ func (m move) line(line []byte) []byte {
 	return transcript.ReplaceStrings(line, structural, m.to)
 }
 
-// neutral is a record without its working directories, to compare copies that were moved.
+// neutral returns a record without its working directories, to compare copies that were moved.
 func neutral(line []byte) []byte {
 	if transcript.Scan(line).Shape != transcript.Object {
 		return line
@@ -102,8 +102,8 @@ func trimSeparators(path string) string {
 // longestFolder is how long a project folder's name may be before Claude Code shortens it and appends a hash.
 const longestFolder = 200
 
-// folderName is the name that Claude Code gives the project folder of a working directory. ok is false if it cannot be
-// shown: for a long path, and for characters that Unicode can compose.
+// folderName returns the name that Claude Code gives the project folder of a working directory. ok is false if it
+// cannot be shown: for a long path, and for characters that Unicode can compose.
 func folderName(cwd string) (name string, ok bool) {
 	var b strings.Builder
 	for _, unit := range utf16.Encode([]rune(cwd)) {

@@ -141,7 +141,7 @@ func (l *Library) eachAgent(ctx context.Context, s *remote.Session, project stri
 	return err
 }
 
-// placeOf is where a session's file goes: its path on disk, or else the server's path below a root.
+// placeOf returns where a session's file goes: its path on disk, or else the server's path below a root.
 func (l *Library) placeOf(s *remote.Session, files []File, to string) (string, error) {
 	if to != "" {
 		return filepath.Abs(to)

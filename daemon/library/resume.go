@@ -161,14 +161,14 @@ func (r *resumption) refuseLiveHere() error {
 	return r.refuseLive(r.name(), r.path(), time.Now())
 }
 
-// name is the session's id, as Claude Code knows it.
+// name returns the session's id, as Claude Code knows it.
 func (r *resumption) name() string { return transcript.WithoutCopy(r.session.SessionID) }
 
-// path is where the session's transcript goes.
+// path returns where the session's transcript goes.
 func (r *resumption) path() string { return filepath.Join(r.project, r.name()+".jsonl") }
 
-// projectFolder is the project folder of a working directory: one with a transcript that began there, or else the one
-// that Claude Code will look for.
+// projectFolder returns the project folder of a working directory: one with a transcript that began there, or else the
+// one that Claude Code will look for.
 func (l *Library) projectFolder(cwd string) (string, error) {
 	name, ok := folderName(cwd)
 	for _, root := range l.Roots {
@@ -232,8 +232,8 @@ func (r *resumption) download(ctx context.Context, s *remote.Session, path strin
 	return d, one, generation, nil
 }
 
-// oldFolder is the working directory that a session had at its end: the last one whose project folder the transcript
-// was in, or else the first one.
+// oldFolder returns the working directory that a session had at its end: the last one whose project folder the
+// transcript was in, or else the first one.
 func oldFolder(ctx context.Context, path, folder string) (string, error) {
 	first, last := "", ""
 	err := eachLine(ctx, path, func(line []byte, _ bool) error {

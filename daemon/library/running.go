@@ -18,7 +18,7 @@ type Process struct {
 	Status string // "idle", "busy" or "shell"; "" where it does not say
 }
 
-// Running are the processes that have sessions open on this machine, by session.
+// Running returns the processes that have sessions open on this machine, by session.
 func (l *Library) Running() map[string]Process {
 	all := map[string]Process{}
 	for _, root := range l.Roots {
@@ -27,8 +27,8 @@ func (l *Library) Running() map[string]Process {
 	return all
 }
 
-// runningIn are the processes of Claude Code's list (<folder>/<pid>.json), by session. Claude Code leaves entries of
-// ended processes behind.
+// runningIn returns the processes of Claude Code's list (<folder>/<pid>.json), by session. Claude Code leaves entries
+// of ended processes behind.
 func runningIn(folder string) map[string]Process {
 	all := map[string]Process{}
 	entries, _ := os.ReadDir(folder) // versions before 2.1 have none

@@ -125,7 +125,7 @@ func (l *Library) addAgents(ctx context.Context, ref remote.Ref, out *Shown) err
 	return nil
 }
 
-// viewEnd is how many lines a generation's view has.
+// viewEnd returns how many lines a generation's view has.
 func viewEnd(s *remote.Session, generation *int64) (int64, error) {
 	var newest int64
 	for _, g := range s.Generations {
@@ -198,7 +198,7 @@ func (m *messages) add(line int64, raw []byte) {
 	}
 }
 
-// last are up to n messages, the newest last.
+// last returns up to n messages, the newest last.
 func (m *messages) last(n int) []Message {
 	out := []Message{}
 	for _, x := range m.log.Messages(n, 0) {
@@ -207,7 +207,7 @@ func (m *messages) last(n int) []Message {
 	return out
 }
 
-// messageOf is a message in short.
+// messageOf returns a message in short.
 func messageOf(x *session.Message) Message {
 	message := Message{Kind: string(x.Kind), Line: x.Line, Text: x.Content}
 	switch x.Kind {
@@ -232,7 +232,7 @@ func messageOf(x *session.Message) Message {
 	return message
 }
 
-// describeCompaction is why the conversation was compacted, and the tokens in use before and after, if recorded.
+// describeCompaction returns why the conversation was compacted, and the tokens in use before and after, if recorded.
 func describeCompaction(c *transcript.Compact) string {
 	text := cmp.Or(c.Trigger, "manual")
 	if c.Pre > 0 {

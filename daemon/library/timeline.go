@@ -43,7 +43,7 @@ type Moment struct {
 	URL     string    `json:"url,omitempty"`
 }
 
-// TimelineKinds are the kinds of moments.
+// TimelineKinds returns the kinds of moments.
 func TimelineKinds() []string {
 	var out []string
 	for _, k := range session.MomentKinds() {

@@ -41,8 +41,8 @@ func WhyLinesOf(schema int, lines []WhyLine) WhyLines {
 	return WhyLines{SchemaVersion: schema, Lines: lines}
 }
 
-// WhyLineOf is what an answer about a commit says of one line of a file. One that was not compared is blank, or holds a
-// secret.
+// WhyLineOf returns what an answer about a commit says of one line of a file. One that was not compared is blank, or
+// holds a secret.
 func WhyLineOf(a *provenance.Answer, path string, line int) WhyLine {
 	out := WhyLine{Sessions: []provenance.Author{}, NotProven: map[string]int{}}
 	for _, l := range a.Lines {

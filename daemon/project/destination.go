@@ -46,14 +46,14 @@ func hashAdvice(p Policy) string {
 		"the folder is in trusted_projects", p.Dir)
 }
 
-// DestinationKey is the name of a trusted project's server in the state: its URL, and the folder whose credentials open
-// it, because two projects may use one server with two keys. The user's own server has only its URL as name.
+// DestinationKey returns the name of a trusted project's server in the state: its URL, and the folder whose credentials
+// open it, because two projects may use one server with two keys. The user's own server has only its URL as name.
 func DestinationKey(url, dir string) string { return url + "#" + dir }
 
 // SplitDestination splits the name of a destination. ofProject is false for a server that no project named.
 func SplitDestination(dest string) (url, dir string, ofProject bool) { return strings.Cut(dest, "#") }
 
-// ServerURL is the URL in the name of a destination.
+// ServerURL returns the URL in the name of a destination.
 func ServerURL(dest string) string {
 	url, _, _ := SplitDestination(dest)
 	return url
@@ -85,7 +85,7 @@ func fold(path string) string {
 // SameServer reports whether two addresses are one, spelled differently.
 func SameServer(a, b string) bool { return a != "" && spelling(a) == spelling(b) }
 
-// spelling is the normal form of an address; text that is not an address stays as it is.
+// spelling returns the normal form of an address; text that is not an address stays as it is.
 func spelling(raw string) string {
 	_, url, err := outbox.NormalizeURL(raw)
 	if err != nil {

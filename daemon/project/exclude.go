@@ -31,7 +31,7 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// Literal is the pattern that matches one folder, whatever characters its name has. Where backslashes are
+// Literal returns the pattern that matches one folder, whatever characters its name has. Where backslashes are
 // separators nothing can be escaped, so ? stands for a special character.
 func Literal(dir string) string {
 	odd := `*?[{}\`
@@ -52,7 +52,7 @@ func Literal(dir string) string {
 	return b.String()
 }
 
-// ExcludedBy is the Why of a Policy that a pattern excludes.
+// ExcludedBy returns the Why of a Policy that a pattern excludes.
 func ExcludedBy(pattern string) string { return "excluded by exclude_projects: " + pattern }
 
 // pattern is a glob for folders: as written, and in the form used for matching.
@@ -96,7 +96,7 @@ func (p patterns) match(dir string) string {
 	return ""
 }
 
-// matchable is a path or pattern with slashes, and in lower case where file systems usually ignore case.
+// matchable returns a path or pattern with slashes, and in lower case where file systems usually ignore case.
 func matchable(path string) string {
 	path = filepath.ToSlash(path)
 	if len(path) > 1 {

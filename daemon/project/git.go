@@ -60,7 +60,7 @@ func followGitFile(path string) (string, error) {
 	return below(filepath.Dir(path), target), nil
 }
 
-// commonDir is the folder that all work trees of a linked work tree's repository share.
+// commonDir returns the folder that all work trees of a linked work tree's repository share.
 func commonDir(gitDir string) (string, error) {
 	text, err := readFile(filepath.Join(gitDir, "commondir"), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,10 +6,10 @@ import (
 	"encoding/hex"
 )
 
-// Hash is the project_hash of the wire: the one in a trusted project's credentials, else the SHA-256 in hex of its git
-// remote, else of its working directory (of a worktree, its repository), else of the name of the folder that holds its
-// transcripts. p is the result of Find for cwd. The hash decides who can see a session, so credentials that may have
-// come with a cloned repository do not choose it.
+// Hash returns the project_hash of the wire: the one in a trusted project's credentials, else the SHA-256 in hex of its
+// git remote, else of its working directory (of a worktree, its repository), else of the name of the folder that holds
+// its transcripts. p is the result of Find for cwd. The hash decides who can see a session, so credentials that may
+// have come with a cloned repository do not choose it.
 func Hash(cwd, folder string, p Policy, trusted []string) string {
 	text := folder
 	switch {

@@ -69,7 +69,7 @@ func FirstCommit(ctx context.Context, gitDir string) (string, error) {
 	return "", fmt.Errorf("%s has more than %d commits", gitDir, maxCommits)
 }
 
-// resolveRef is the id that a reference names; "" when it is not known.
+// resolveRef returns the id that a reference names; "" when it is not known.
 func resolveRef(gitDir, ref string) string {
 	for range 8 {
 		text, err := readFile(filepath.Join(gitDir, filepath.FromSlash(ref)), maxFile)
@@ -140,7 +140,7 @@ func (o *objects) close() {
 	}
 }
 
-// commit is the text of a commit.
+// commit returns the text of a commit.
 func (o *objects) commit(id string) ([]byte, error) {
 	text, kind, err := o.read(id, 0)
 	if err == nil && kind != packedCommit {
@@ -249,7 +249,7 @@ func (p *pack) open() (err error) {
 	return nil
 }
 
-// find is where an object begins in the pack. See gitformat-pack(5).
+// find returns where an object begins in the pack. See gitformat-pack(5).
 func (p *pack) find(name []byte) (at int64, ok bool, err error) {
 	if p.data == nil {
 		if err := p.open(); err != nil {

@@ -12,7 +12,7 @@ const (
 	credentialsName = "credentials.json"
 )
 
-// CredentialsPath is the file in which the project in dir keeps the key of its server.
+// CredentialsPath returns the file in which the project in dir keeps the key of its server.
 func CredentialsPath(dir string) string { return filepath.Join(dir, folderName, credentialsName) }
 
 // IsCredentials reports whether a path names the credentials of any project. It ignores case, because on some systems

@@ -86,7 +86,7 @@ func join(host, p string) string {
 // trimRepo takes ".git" off the end of a clean path.
 func trimRepo(p string) string { return strings.TrimSuffix(strings.TrimSuffix(p, ".git"), "/") }
 
-// slashed is a path of this system with slashes, with a leading one before a drive.
+// slashed returns a path of this system with slashes, with a leading one before a drive.
 func slashed(p string) string {
 	p = filepath.ToSlash(p)
 	if !strings.HasPrefix(p, "/") {

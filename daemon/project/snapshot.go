@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// LastSent is the number of the last line of a session that the hook sent, as recorded in
+// LastSent returns the number of the last line of a session that the hook sent, as recorded in
 // .codetracker/cache/last_snapshot.json below the project dir; ok is false without such a record. The file has two
 // shapes; the older one lists files only. The transcript may have been rewound since: a number at or beyond its end
 // means that no line can count as sent. ccship never writes this file.

@@ -94,8 +94,8 @@ func ofOthers(dir string) bool {
 		slices.Contains([]string{"home", "Users", "mnt", "media", "net", "Volumes"}, filepath.Base(dir))
 }
 
-// listed are the names of what lies in a folder, some at most; nil if it is gone or cannot be read. An error means that
-// a retry can help.
+// listed returns the names of what lies in a folder, some at most; nil if it is gone or cannot be read. An error means
+// that a retry can help.
 func listed(dir string) ([]string, error) {
 	info, err := os.Stat(dir) // to open a pipe could block for ever
 	if err == nil && !info.IsDir() {

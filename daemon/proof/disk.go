@@ -134,8 +134,8 @@ func (v *verifier) summarize(ctx context.Context, t tail.Tracked, f *state.Routi
 	return s, err
 }
 
-// digest is what the digest of a view should be that ends before line end. Only lines that a server need not have may
-// follow it.
+// digest returns what the digest of a view should be that ends before line end. Only lines that a server need not have
+// may follow it.
 func (s *summary) digest(end int64) string {
 	if end < s.layout.Next() || end > s.end {
 		return ""
@@ -143,7 +143,7 @@ func (s *summary) digest(end int64) string {
 	return hex.EncodeToString(s.layout.Sum(end, s.sum.Sum(nil)))
 }
 
-// NoteOf is what a server has of a line beyond the cap.
+// NoteOf returns what a server has of a line beyond the cap.
 func NoteOf(l *tail.Line) transcript.Oversize {
 	return transcript.Oversize{Offset: l.Offset, Length: l.Length, SHA256: l.SHA256}
 }

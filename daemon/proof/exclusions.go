@@ -13,7 +13,7 @@ const (
 	whyPrompts    = "prompts of projects that are excluded"
 )
 
-// whyOfLines is why the rules leave lines of a transcript out.
+// whyOfLines returns why the rules leave lines of a transcript out.
 func whyOfLines(file *control.FileReport) string {
 	if filepath.Base(file.Path) == "history.jsonl" {
 		return whyPrompts

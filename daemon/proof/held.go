@@ -32,8 +32,8 @@ type Proof struct {
 	Asterisks bool           // secrets too short for a token are asterisks, which nothing proves
 }
 
-// ProofOf is the proof by a key, where rules mask secrets; nil: none do, and asterisks count only where the built-in
-// rules would put them. Anywhere else they are damage.
+// ProofOf returns the proof by a key, where rules mask secrets; nil: none do, and asterisks count only where the
+// built-in rules would put them. Anywhere else they are damage.
 func ProofOf(key, rules *redact.Masker) Proof { return Proof{key, rules != nil} }
 
 // masking is how a text is masked.

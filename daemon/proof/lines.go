@@ -162,7 +162,7 @@ func (d *lineDiff) check(line int64, has, same, excused bool) {
 	}
 }
 
-// Notes are the oversize lines of a view by their numbers. What is no digest is one of no line.
+// Notes returns the oversize lines of a view by their numbers. What is no digest is one of no line.
 func Notes(g *remote.Generation) map[int64]transcript.Oversize {
 	notes := make(map[int64]transcript.Oversize, len(g.Oversize))
 	for _, o := range g.Oversize {
@@ -175,7 +175,7 @@ func Notes(g *remote.Generation) map[int64]transcript.Oversize {
 	return notes
 }
 
-// LineHash is the hash of a line without its newline, as a server computes it.
+// LineHash returns the hash of a line without its newline, as a server computes it.
 func LineHash(raw []byte) string {
 	h := sha256.New()
 	h.Write(raw)

@@ -49,7 +49,7 @@ func (p *pass) possible(ctx context.Context) error {
 	return err
 }
 
-// change is a text with its tokens; false when there is nothing to mask.
+// change returns a text with its tokens; false when there is nothing to mask.
 func change(text, masked []byte) (sum string, list []remote.MaskToken, changed bool, err error) {
 	tokens, only := redact.Changes(text, masked)
 	if !only {

@@ -203,7 +203,7 @@ func (h *historyCheck) refOf(g remote.Generation) remote.Ref {
 	}
 }
 
-// lineAfter is the first line after the segment that begins at a mark.
+// lineAfter returns the first line after the segment that begins at a mark.
 func (p *pastGeneration) lineAfter(last tail.Mark) int64 {
 	for _, m := range p.marks {
 		if m.Offset > last.Offset {

@@ -75,7 +75,7 @@ func (r *Reconciler) newComparison(ctx context.Context, dest string) (*compariso
 	return c, nil
 }
 
-// chosen are the transcripts on disk that go to the server.
+// chosen returns the transcripts on disk that go to the server.
 func (c *comparison) chosen() (list []tail.Tracked) {
 	for _, t := range c.Files.Files() {
 		f, known := c.routings[t.File.ID]

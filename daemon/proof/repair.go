@@ -38,7 +38,7 @@ func (r *Reconciler) Repair(ctx context.Context, dest string, ids []tail.FileID,
 	return c.result, err
 }
 
-// fromFirst is the agreement for sending everything again, whatever the server has.
+// fromFirst returns the agreement for sending everything again, whatever the server has.
 func (c *comparison) fromFirst(has *remote.Digest) *agreement {
 	at := &agreement{prefix: &tail.Prefix{}}
 	if has == nil {

@@ -91,7 +91,7 @@ func (c *resendable) choose(session string, r *control.ResendResult) map[string]
 	return byDest
 }
 
-// why is why a transcript cannot be sent again; "" when it can.
+// why returns why a transcript cannot be sent again; "" when it can.
 func (c *resendable) why(id tail.FileID, f *state.Routing) string {
 	switch why, excluded := c.excluded[id]; {
 	case excluded:

@@ -87,8 +87,8 @@ func (s *Service) compare(ctx context.Context, req control.VerifyRequest,
 	return r, repairs, nil
 }
 
-// chosen is the full name of the session that name begins. An excluded session, and one that only the name of a file
-// tells, stays as it is.
+// chosen returns the full name of the session that name begins. An excluded session, and one that only the name of a
+// file tells, stays as it is.
 func (s *Service) chosen(name string) (string, error) {
 	if name == "" {
 		return "", nil

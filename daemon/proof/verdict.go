@@ -70,7 +70,7 @@ func (r *recorder) countDifferences() (undelivered, differ, past int64) {
 	return undelivered, differ, past
 }
 
-// fixOf is the fix for a sync that did not finish.
+// fixOf returns the fix for a sync that did not finish.
 func fixOf(reason string) string {
 	switch reason {
 	case "timeout":

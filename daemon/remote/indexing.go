@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Indexing is how many transcripts a server stores, and how many of them have lines that its lists and its search do
-// not show yet. Both counts are of all users.
+// Indexing returns how many transcripts a server stores, and how many of them have lines that its lists and its search
+// do not show yet. Both counts are of all users.
 func Indexing(ctx context.Context, c *Client) (left, all int64, err error) {
 	answer, err := c.do(ctx, http.MethodGet, "/metrics", nil, nil)
 	if err != nil {

@@ -106,7 +106,7 @@ func (r *Router) decide(ctx context.Context, c *tail.Chunk) (Decision, error) {
 // everything again, with what the plain protocol could not carry.
 func tookPlain(f *state.Routing) bool { return f.Plain || f.Withheld > 0 }
 
-// maxEntries is the largest number of entries in a request: the project's setting, else the user's.
+// maxEntries returns the largest number of entries in a request: the project's setting, else the user's.
 func (r *Router) maxEntries(t *target) int {
 	if t.policy.Dir != "" && t.policy.MaxEntries > 0 {
 		return t.policy.MaxEntries

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// folderID is the device and inode of a folder; "" where that is not known.
+// folderID returns the device and inode of a folder; "" where that is not known.
 func folderID(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

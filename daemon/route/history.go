@@ -92,7 +92,8 @@ func (h *HistoryFilter) learn(f *state.Routing) {
 	h.begun[f.Stream.SessionID] = f.Stream.Cwd
 }
 
-// began is where the session of a line began. Its transcript may not have been read yet: then it is looked for on disk.
+// began returns where the session of a line began. Its transcript may not have been read yet: then it is looked for on
+// disk.
 func (h *HistoryFilter) began(root string, l historyLine) string {
 	name := transcript.EscapeName(l.Session)
 	h.mu.Lock()

@@ -86,8 +86,8 @@ func (r *Router) waited(id tail.FileID) {
 	delete(r.waiting, id)
 }
 
-// parentCwd is the working directory of an agent's session: of its main transcript, which may not have been read yet,
-// or else one that is excluded, of any transcript in the same folder; "" when it is not known.
+// parentCwd returns the working directory of an agent's session: of its main transcript, which may not have been read
+// yet, or else one that is excluded, of any transcript in the same folder; "" when it is not known.
 func (r *Router) parentCwd(ctx context.Context, agent tail.File, session string) string {
 	if session == "" {
 		return ""
@@ -104,7 +104,7 @@ func (r *Router) parentCwd(ctx context.Context, agent tail.File, session string)
 	return r.folders.find(filepath.Base(folder), func(cwd string) bool { return !enabled(r.projects, cwd) })
 }
 
-// cwdOnDisk is the working directory of a session's transcript in a project's folder; "" when it is not there.
+// cwdOnDisk returns the working directory of a session's transcript in a project's folder; "" when it is not there.
 func cwdOnDisk(folder, session string) string {
 	if filepath.Base(session) != session {
 		return ""
@@ -131,7 +131,7 @@ func readHead(path string) []byte {
 	return head
 }
 
-// StreamName is the name of a file's stream, or the one it would get if no other file had it.
+// StreamName returns the name of a file's stream, or the one it would get if no other file had it.
 func (r *Router) StreamName(f *state.Routing, file tail.File) string {
 	if f.Stream.SessionID != "" {
 		return f.Stream.SessionID
@@ -139,8 +139,8 @@ func (r *Router) StreamName(f *state.Routing, file tail.File) string {
 	return streamName(file, r.machine, f.Stream.Parent, file.Copy)
 }
 
-// parentOf is the session of an agent's transcript: the folder that it lies in, or in the older flat layout the first
-// sessionId of its records.
+// parentOf returns the session of an agent's transcript: the folder that it lies in, or in the older flat layout the
+// first sessionId of its records.
 func parentOf(name string, head []byte) string {
 	if session, _, nested := strings.Cut(name, "/"); nested {
 		return session
@@ -149,7 +149,7 @@ func parentOf(name string, head []byte) string {
 	return id
 }
 
-// firstBytes is the start of a chunk: its whole lines, or a first line that has no end yet.
+// firstBytes returns the start of a chunk: its whole lines, or a first line that has no end yet.
 func firstBytes(c *tail.Chunk) []byte {
 	if len(c.Lines) > 0 {
 		return c.Lines

@@ -47,7 +47,7 @@ func (r *Router) Lookup(name string, files Files) (Stream, error) {
 	return s, nil
 }
 
-// covering is the one stream that the others belong to, or all of them if there is none.
+// covering returns the one stream that the others belong to, or all of them if there is none.
 func covering(found []Stream) []Stream {
 	names := make([]string, len(found))
 	for i, s := range found {

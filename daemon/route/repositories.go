@@ -39,7 +39,8 @@ type repository struct {
 	at time.Time // when it was read; zero while that goes on
 }
 
-// of is the id of the repository with a .git folder; "" when it has none. known is false while that is being found out.
+// of returns the id of the repository with a .git folder; "" when it has none. known is false while that is being found
+// out.
 func (r *repositories) of(gitDir string) (id string, known bool) {
 	info, err := os.Stat(gitDir)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/ccship/ccship/daemon/project"
 )
 
-// sentBefore is the number of first lines that the earlier hook has sent to the project's own server. If the file has
-// fewer lines than the hook recorded, it was rewound since, and none of its lines count as sent.
+// sentBefore returns the number of first lines that the earlier hook has sent to the project's own server. If the file
+// has fewer lines than the hook recorded, it was rewound since, and none of its lines count as sent.
 func sentBefore(p project.Policy, session, path string) int64 {
 	last, ok := project.LastSent(p.Dir, session)
 	if !ok {

@@ -81,7 +81,7 @@ func (s *streams) find(name string) []Stream {
 	return found
 }
 
-// streamName is the name of a file's stream when it is the nth file with its name.
+// streamName returns the name of a file's stream when it is the nth file with its name.
 func streamName(file tail.File, machine, parent string, n int) string {
 	if file.Kind == tail.History {
 		return transcript.HistoryName(machine, file.Root)

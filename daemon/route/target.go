@@ -79,7 +79,7 @@ func excluded(why, cwd string) target {
 	return target{verdict: Excluded, exclusion: Exclusion{Why: why, Cwd: cwd}}
 }
 
-// withheldWhy is why a project whose opt-out cannot be read is excluded.
+// withheldWhy returns why a project whose opt-out cannot be read is excluded.
 func withheldWhy(err error) string { return "held back: " + err.Error() }
 
 // namedByProject reports whether a destination is the server that the project itself names.

@@ -44,7 +44,7 @@ func (o *Outcome) Hear(text string) {
 	o.told[Plain(text)]++
 }
 
-// String is the row of a table, with the most frequent text that people read.
+// String returns the row of a table, with the most frequent text that people read.
 func (o *Outcome) String() string {
 	recovery, told := "", ""
 	if n := len(o.Recovery); n > 0 {

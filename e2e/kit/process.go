@@ -41,7 +41,7 @@ func (j *Journal) Write(p []byte) (int, error) {
 	return j.buf.Write(p)
 }
 
-// String is everything written so far.
+// String returns everything written so far.
 func (j *Journal) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

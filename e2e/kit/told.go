@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// LastWords is the line of a log in which a program that has ended says why.
+// LastWords returns the line of a log in which a program that has ended says why.
 func LastWords(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -21,7 +21,7 @@ func LastWords(log string) string {
 	return lines[len(lines)-1]
 }
 
-// Headline is the first line of what `ccship status` prints, without its mark and its process.
+// Headline returns the first line of what `ccship status` prints, without its mark and its process.
 func Headline(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	line, _, _ = strings.Cut(line, " (up ")

@@ -49,7 +49,7 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Tail is the last n bytes of a text.
+// Tail returns the last n bytes of a text.
 func Tail(s string, n int) string {
 	if len(s) > n {
 		return "…" + s[len(s)-n:]

@@ -20,7 +20,7 @@ var (
 	programs sync.Map // name → func() (path, error)
 )
 
-// Workshop is the folder of this test process: binaries, and what tests leave behind. It is removed at the end, or
+// Workshop returns the folder of this test process: binaries, and what tests leave behind. It is removed at the end, or
 // when the next one is made. Its path is short and has no link in it: a socket's path may have only about a hundred
 // bytes, and Claude Code names folders by their real path.
 func Workshop() string { return workshop }
@@ -81,7 +81,7 @@ func touchSources() error {
 	})
 }
 
-// Root is the folder of the module that has the programs, also for a test in the module lab below it.
+// Root returns the folder of the module that has the programs, also for a test in the module lab below it.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Size is a number of bytes, rounded, in powers of 1000: "999 B", "1.5 kB", "83 MB".
+// Size returns a number of bytes, rounded, in powers of 1000: "999 B", "1.5 kB", "83 MB".
 func Size(n int64) string { return humanize.Bytes(uint64(max(n, 0))) }
 
-// ExactSize is a number of bytes without rounding, in the largest power of 1024 that divides it: "64MiB", "1500".
+// ExactSize returns a number of bytes without rounding, in the largest power of 1024 that divides it: "64MiB", "1500".
 func ExactSize(n int64) string {
 	for _, u := range sizeUnits()[:4] {
 		if n >= u.bytes && n%u.bytes == 0 {
@@ -25,7 +25,7 @@ func ExactSize(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// sizeUnits are the units that ParseSize reads, in any case. ExactSize tries the first four in this order.
+// sizeUnits returns the units that ParseSize reads, in any case. ExactSize tries the first four in this order.
 func sizeUnits() []struct {
 	name  string
 	bytes int64
@@ -64,11 +64,11 @@ func Count(n int64) string {
 	return s
 }
 
-// LineNumber is the number of a line as people count, from 1: as editors and the viewer do. Protocols and JSON count
-// from 0.
+// LineNumber returns the number of a line as people count, from 1: as editors and the viewer do. Protocols and JSON
+// count from 0.
 func LineNumber(index int64) int64 { return index + 1 }
 
-// Counted is a number and its noun.
+// Counted returns a number and its noun.
 func Counted(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -76,7 +76,7 @@ func Counted(n int64, one, many string) string {
 	return Count(n) + " " + many
 }
 
-// Duration is a span in at most two units. A negative one is 0.
+// Duration returns a span in at most two units. A negative one is 0.
 func Duration(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Minute:
@@ -89,7 +89,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// Ago is how long before now t was.
+// Ago returns how long before now t was.
 func Ago(now, t time.Time) string {
 	if now.Sub(t) < time.Second {
 		return "just now"

@@ -31,7 +31,7 @@ func renderAgent(o Options) (string, error) {
 	return o.Program.agent[:at[3]] + list.String() + rest, err
 }
 
-// plistText is a text as a property list spells it. Braces are escaped because the library that writes the file
+// plistText returns a text as a property list spells it. Braces are escaped because the library that writes the file
 // interprets them.
 func plistText(text string) (string, error) {
 	var escaped strings.Builder

@@ -17,7 +17,7 @@ const (
 	CodeNeedsRoot    = "needs_root"
 )
 
-// noManager is the error where nothing can run a program as a service.
+// noManager returns the error where nothing can run a program as a service.
 func (p Program) noManager() *control.Error {
 	why := "this system was not started with systemd"
 	if runtime.GOOS != "linux" {

@@ -50,7 +50,7 @@ func newLaunchd(o Options) (*launchd, error) {
 	return l, nil
 }
 
-// target is the agent's name in its domain.
+// target returns the agent's name in its domain.
 func (l *launchd) target() string { return l.domain + "/" + l.o.Program.label }
 
 // loaded reports whether launchd knows the agent, and returns its description.

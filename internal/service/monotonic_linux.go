@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// monotonic is the clock that never jumps, which systemd uses to order messages; 0 when it cannot be read.
+// monotonic returns the clock that never jumps, which systemd uses to order messages; 0 when it cannot be read.
 func monotonic() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {

@@ -158,7 +158,7 @@ func (n *Notifier) send(assignments []string) error {
 	return errors.Join(err, conn.Close())
 }
 
-// summary is a status in a line, for `systemctl status`.
+// summary returns a status in a line, for `systemctl status`.
 func summary(s control.Status) string {
 	text := strings.ReplaceAll(s.State, "_", " ")
 	if s.Files != nil && s.Outbox != nil {

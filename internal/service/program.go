@@ -43,7 +43,7 @@ func (p Program) unit(system bool) string {
 	return p.userUnit
 }
 
-// orSystem is a hint at the service of the system, for a program that can be one.
+// orSystem returns a hint at the service of the system, for a program that can be one.
 func (p Program) orSystem(hint string) string {
 	if p.systemUnit == "" {
 		return "`sudo systemctl enable --now " + p.Name + "` starts the service of the package, which is of the system"
@@ -51,7 +51,7 @@ func (p Program) orSystem(hint string) string {
 	return hint
 }
 
-// logHint is a hint at the log: what it does for the reader.
+// logHint returns a hint at the log: what it does for the reader.
 func (s *systemd) logHint(does string) string { return s.o.Program.logHint(s.logs(50, false), does) }
 
 func (l *launchd) logHint(does string) string { return l.o.Program.logHint(l.logs(50, false), does) }

@@ -49,7 +49,7 @@ func (p *pacer) collected() {
 	}
 }
 
-// percentOf is how much of garbage may gather, in percent of what is alive.
+// percentOf returns how much of garbage may gather, in percent of what is alive.
 func percentOf(alive, room, most uint64) int {
 	return int(max(least, min(most, 100*room/max(1, alive))))
 }

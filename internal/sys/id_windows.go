@@ -4,7 +4,7 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// systemID is the id Windows Setup gave this installation, "" where it cannot be read.
+// systemID returns the id Windows Setup gave this installation, "" where it cannot be read.
 func systemID() string {
 	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Cryptography`,
 		registry.QUERY_VALUE|registry.WOW64_64KEY)

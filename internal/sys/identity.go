@@ -60,7 +60,7 @@ func ChangeIdentity(stateDir string) error {
 	return nil
 }
 
-// numbered is a host's name with the next number.
+// numbered returns a host's name with the next number.
 func numbered(host string) string {
 	base, rest, ok := strings.Cut(host, " (")
 	var n int

@@ -192,7 +192,7 @@ func keys(root string) []string {
 	return []string{identity(root), identity(filepath.Dir(root)) + "-" + short(filepath.Base(root))}
 }
 
-// short is a hash of a path that can be part of a file name.
+// short returns a hash of a path that can be part of a file name.
 func short(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return hex.EncodeToString(sum[:8])

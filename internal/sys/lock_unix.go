@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileID is the device and inode of what a path resolves to.
+// fileID returns the device and inode of what a path resolves to.
 func fileID(path string) (string, bool) {
 	info, err := os.Stat(path)
 	if err != nil {

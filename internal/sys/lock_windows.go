@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// fileID is the volume and index of what a path resolves to.
+// fileID returns the volume and index of what a path resolves to.
 func fileID(path string) (string, bool) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {

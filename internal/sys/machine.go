@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// MachineName is what servers call this user on this machine: a keyed hash of the system's machine id and the user id.
-// It survives the loss of the state and reveals neither id. A system without a machine id gets a random one, stored in
-// stateDir.
+// MachineName returns what servers call this user on this machine: a keyed hash of the system's machine id and the user
+// id. It survives the loss of the state and reveals neither id. A system without a machine id gets a random one, stored
+// in stateDir.
 func MachineName(stateDir string) (string, error) {
 	id := systemID()
 	if id == "" {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// owner is the user id that a file belongs to.
+// owner returns the user id that a file belongs to.
 func owner(info fs.FileInfo) (uid int, known bool) {
 	st, known := info.Sys().(*syscall.Stat_t)
 	if !known {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PeerOf is the user id at the other end.
+// PeerOf returns the user id at the other end.
 func PeerOf(conn *net.UnixConn) (int, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 // HomeVariable is the environment variable that names the home folder.
 const HomeVariable = "USERPROFILE"
 
-// system are the roaming and the local application folders; the XDG variables win where someone has set them.
+// system returns the roaming and the local application folders; the XDG variables win where someone has set them.
 func system(home string, env PlaceEnv) Places {
 	config := either(env, "AppData", home, "AppData", "Roaming")
 	state := either(env, "LocalAppData", home, "AppData", "Local")

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// OwnPath is the path of this program that an upgrade keeps: the one it was called by, if that leads to this program.
-// Package managers put a link there, and each version of the program elsewhere.
+// OwnPath returns the path of this program that an upgrade keeps: the one it was called by, if that leads to this
+// program. Package managers put a link there, and each version of the program elsewhere.
 func OwnPath() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Socket is where a daemon listens that is configured with nothing else.
+// Socket returns where a daemon listens that is configured with nothing else.
 func (p Places) Socket(stateDir string) string {
 	if p.Runtime != "" {
 		return filepath.Join(p.Runtime, "ccship", "ccship.sock")
@@ -19,11 +19,11 @@ func (p Places) Socket(stateDir string) string {
 	return filepath.Join(stateDir, "ccship.sock")
 }
 
-// UpDir is where `ccship up` keeps its own things.
+// UpDir returns where `ccship up` keeps its own things.
 func UpDir(stateDir string) string { return filepath.Join(stateDir, "up") }
 
-// Unnamed are the addresses where a daemon may listen when nobody named one. A service and a shell can disagree about
-// XDG_RUNTIME_DIR (cron and su do not set it), so the state folder is tried too; then the daemon of `ccship up`.
+// Unnamed returns the addresses where a daemon may listen when nobody named one. A service and a shell can disagree
+// about XDG_RUNTIME_DIR (cron and su do not set it), so the state folder is tried too; then the daemon of `ccship up`.
 func Unnamed(socket, stateDir string) []string {
 	paths := []string{socket}
 	if fallback := filepath.Join(stateDir, "ccship.sock"); fallback != socket {
@@ -32,9 +32,9 @@ func Unnamed(socket, stateDir string) []string {
 	return append(paths, filepath.Join(UpDir(stateDir), "ccship.sock"))
 }
 
-// Sockets are the addresses where a daemon may listen, by the environment and the configuration file. It reads nothing
-// else of these, and does not find mistakes in the rest. A socket that was named is the only one. env nil is the
-// environment of the process.
+// Sockets returns the addresses where a daemon may listen, by the environment and the configuration file. It reads
+// nothing else of these, and does not find mistakes in the rest. A socket that was named is the only one. env nil is
+// the environment of the process.
 func Sockets(env PlaceEnv) ([]string, error) {
 	if env == nil {
 		env = os.LookupEnv
@@ -71,8 +71,8 @@ func Sockets(env PlaceEnv) ([]string, error) {
 	return Unnamed(socket, stateDir), nil
 }
 
-// option is the path that the environment or the file gives an option, and whether either names one. An empty variable
-// counts as not set.
+// option returns the path that the environment or the file gives an option, and whether either names one. An empty
+// variable counts as not set.
 func (p Places) option(env PlaceEnv, file map[string]any, name string) (path string, named bool, err error) {
 	text := env.Get("CCSHIP_" + strings.ToUpper(name))
 	if text != "" {

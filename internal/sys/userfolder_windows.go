@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// UserFolder is a folder of this machine that only this user can use: the same for all processes of the user.
+// UserFolder returns a folder of this machine that only this user can use: the same for all processes of the user.
 func UserFolder() (string, error) { return ownFolder(filepath.Join(os.TempDir(), "ccship")) }
 
 func private(fs.FileInfo) bool { return true }

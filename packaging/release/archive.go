@@ -23,7 +23,7 @@ type entry struct {
 	mode fs.FileMode
 }
 
-// archiveName is the file name of a system's archive.
+// archiveName returns the file name of a system's archive.
 func (r *release) archiveName(s system) string {
 	name := fmt.Sprintf("ccship_%s_%s_%s", strings.TrimPrefix(r.version, "v"), s.os, s.arch)
 	if s.os == "windows" {
@@ -52,7 +52,7 @@ func (r *release) archives(context.Context) error {
 	return nil
 }
 
-// entries are the files of a system's archive, in order of their names, below one folder.
+// entries returns the files of a system's archive, in order of their names, below one folder.
 func (r *release) entries(s system) ([]entry, error) {
 	folder := strings.TrimSuffix(strings.TrimSuffix(r.archiveName(s), ".tar.gz"), ".zip")
 	all := []entry{{"LICENSE", "LICENSE", 0o644}, {"README.md", "README.md", 0o644}}

@@ -10,13 +10,13 @@ import (
 	"runtime"
 )
 
-// bin is where the programs of a system are built.
+// bin returns where the programs of a system are built.
 func (r *release) bin(s system) string { return filepath.Join(r.work, s.os+"_"+s.arch) }
 
-// sharePath is where man pages and completions are made.
+// sharePath returns where man pages and completions are made.
 func (r *release) sharePath() string { return filepath.Join(r.work, "share") }
 
-// executable is a program's file name on a system.
+// executable returns a program's file name on a system.
 func executable(program string, s system) string {
 	if s.os == "windows" {
 		return program + ".exe"

@@ -41,7 +41,7 @@ type system struct{ os, arch string }
 
 func (s system) String() string { return s.os + "/" + s.arch }
 
-// systems are all that ccship is built for.
+// systems returns all that ccship is built for.
 func systems() []system {
 	var all []system
 	for _, os := range []string{"linux", "darwin", "windows"} {
@@ -79,8 +79,8 @@ type release struct {
 
 func (r *release) wants(kind string) bool { return slices.Contains(r.only, kind) }
 
-// needed are the systems that the programs must be built for: packages have programs for Linux alone, and checksums and
-// signature are of what else is made.
+// needed returns the systems that the programs must be built for: packages have programs for Linux alone, and checksums
+// and signature are of what else is made.
 func (r *release) needed() []system {
 	var some []system
 	for _, s := range r.systems {
@@ -135,7 +135,7 @@ func command(ctx context.Context, args []string) error {
 	return errors.Join(r.run(ctx), os.RemoveAll(r.work))
 }
 
-// chosen are those of all that are named. A name that none has is an error.
+// chosen returns those of all that are named. A name that none has is an error.
 func chosen[T any](names []string, all []T, nameOf func(T) string) ([]T, error) {
 	var some []T
 	for _, name := range names {

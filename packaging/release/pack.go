@@ -45,7 +45,7 @@ func (r *release) pack(ctx context.Context, nfpm, kind, program string, s system
 	return nil
 }
 
-// packageName is a package's file name by the custom of its kind.
+// packageName returns a package's file name by the custom of its kind.
 func packageName(kind, program, version, arch string) string {
 	if kind == debs {
 		return fmt.Sprintf("%s_%s_%s.deb", program, version, arch)
@@ -53,7 +53,7 @@ func packageName(kind, program, version, arch string) string {
 	return fmt.Sprintf("%s-%s-1.%s.rpm", program, version, map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch])
 }
 
-// reason is what a command that failed wrote to stderr.
+// reason returns what a command that failed wrote to stderr.
 func reason(err error) string {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "\n" + string(exit.Stderr)

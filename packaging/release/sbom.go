@@ -70,7 +70,7 @@ func (r *release) sbom(context.Context) error {
 	return nil
 }
 
-// bill is the bill of materials of programs, each with what is in it on each system.
+// bill returns the bill of materials of programs, each with what is in it on each system.
 func (r *release) bill(linked map[string][]*debug.BuildInfo) bom {
 	whole := bomComponent{Type: "application", Ref: "ccship", Name: "ccship", Version: r.version}
 	b := bom{
@@ -98,7 +98,7 @@ func (r *release) bill(linked map[string][]*debug.BuildInfo) bom {
 	return b
 }
 
-// modulesOf are the modules linked into a program, and Go's standard library.
+// modulesOf returns the modules linked into a program, and Go's standard library.
 func modulesOf(info *debug.BuildInfo) []bomComponent {
 	all := []bomComponent{moduleOf("std", strings.TrimPrefix(info.GoVersion, "go"))}
 	for _, m := range info.Deps {

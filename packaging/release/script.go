@@ -29,7 +29,7 @@ func (r *release) installer(context.Context) error {
 	return r.fill("packaging/install.sh.in", "install.sh", 0o755, values)
 }
 
-// values are what stands for the @NAMES@ in formula and install script.
+// values returns what stands for the @NAMES@ in formula and install script.
 func (r *release) values() ([]string, error) {
 	values := []string{"@VERSION@", strings.TrimPrefix(r.version, "v")}
 	line, der := "", ""

@@ -47,16 +47,16 @@ func (s *signer) public() ed25519.PublicKey {
 	return ed25519.PublicKey(s.key[ed25519.SeedSize:])
 }
 
-// named is what minisign puts before a key or a signature: the algorithm and the key's id.
+// named returns what minisign puts before a key or a signature: the algorithm and the key's id.
 func (s *signer) named(b []byte) string {
 	id := sha256.Sum256(s.public())
 	return base64.StdEncoding.EncodeToString(append(append([]byte("Ed"), id[:8]...), b...))
 }
 
-// publicLine is the public key as minisign -P takes it.
+// publicLine returns the public key as minisign -P takes it.
 func (s *signer) publicLine() string { return s.named(s.public()) }
 
-// publicPEM is the public key as OpenSSL takes it, on one line without the armour.
+// publicPEM returns the public key as OpenSSL takes it, on one line without the armour.
 func (s *signer) publicPEM() (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(s.public())
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *signer) publicPEM() (string, error) {
 	return base64.StdEncoding.EncodeToString(der), nil
 }
 
-// sign is the signature of a text, in minisign's format. The signature itself is plain Ed25519 of the text.
+// sign returns the signature of a text, in minisign's format. The signature itself is plain Ed25519 of the text.
 func (s *signer) sign(text []byte, comment string) string {
 	signature := ed25519.Sign(s.key, text)
 	global := ed25519.Sign(s.key, append(signature[:len(signature):len(signature)], comment...))

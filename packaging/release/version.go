@@ -36,7 +36,7 @@ func packageVersion(version string) string {
 	return v
 }
 
-// epoch is the time that everything in the release carries: SOURCE_DATE_EPOCH, else the commit's.
+// epoch returns the time that everything in the release carries: SOURCE_DATE_EPOCH, else the commit's.
 func epoch(ctx context.Context) (time.Time, error) {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {

@@ -24,7 +24,7 @@ type checkpointAnswer struct {
 	Line        *int64    `json:"line"`
 }
 
-// checkpointAnswerOf is how a server.Checkpoint is shown.
+// checkpointAnswerOf returns how a server.Checkpoint is shown.
 func checkpointAnswerOf(c server.Checkpoint, names namesOf) checkpointAnswer {
 	return checkpointAnswer{c.ID, c.SessionID, c.Machine, names[c.Owner], c.PortID, c.TokensUsed, c.TokenBudget, c.Trigger,
 		c.ContextHash, c.Summary, c.ActiveFiles, c.Created, c.Generation, lineOrNull(c.Line)}

@@ -6,8 +6,8 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 )
 
-// types are what is compressed: text. Images and files are compressed already or of unknown content, and events must
-// reach their reader at once.
+// types returns what is compressed: text. Images and files are compressed already or of unknown content, and events
+// must reach their reader at once.
 func types() []string {
 	return []string{
 		"text/html", "text/css", "text/javascript", "text/plain", "text/markdown", "image/svg+xml",

@@ -25,7 +25,7 @@ type namesOf map[int64]string
 // are not visible.
 const unknownUser = -1
 
-// ID is the user of that name, or UnknownUser.
+// ID returns the user of that name, or UnknownUser.
 func (n namesOf) ID(name string) int64 {
 	for id, x := range n {
 		if x == name {
@@ -52,7 +52,7 @@ func (f *filterOf) Fail(name, want string) {
 	}
 }
 
-// Text is a value as it is. NUL and invalid UTF-8 are in no name, and not every database takes them.
+// Text returns a value as it is. NUL and invalid UTF-8 are in no name, and not every database takes them.
 func (f *filterOf) Text(name string) string {
 	v := f.q.Get(name)
 	if len(v) > maxFilter || !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
@@ -71,7 +71,7 @@ func (f *filterOf) Machine() *string {
 	return &m
 }
 
-// User is the ID of the named user, 0 when none is named.
+// User returns the ID of the named user, 0 when none is named.
 func (f *filterOf) User() int64 {
 	name := f.Text("user")
 	if name == "" {
@@ -167,10 +167,10 @@ func (f *filterOf) List(name string, known ...string) []string {
 	return out
 }
 
-// Limit is how many items a page has.
+// Limit returns how many items a page has.
 func (f *filterOf) Limit() int { return f.Number("limit", pageDefault, pageMax) }
 
-// Number is a number from 1; a larger one than most is most.
+// Number returns a number from 1; a larger one than most is most.
 func (f *filterOf) Number(name string, absent, most int64) int {
 	n, err := numberOf(f.q, name, absent)
 	if err != nil || n < 1 {

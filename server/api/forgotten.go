@@ -14,7 +14,7 @@ type forgottenAnswer struct {
 	Lines     int64     `json:"lines_removed"`
 }
 
-// forgottenAnswerOf is how a server.Forgotten is shown.
+// forgottenAnswerOf returns how a server.Forgotten is shown.
 func forgottenAnswerOf(f server.Forgotten, names namesOf) forgottenAnswer {
 	return forgottenAnswer{f.SessionID, names[f.Owner], f.At, f.Lines}
 }

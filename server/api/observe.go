@@ -34,7 +34,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
-// logOf is the log with what names a request.
+// logOf returns the log with what names a request.
 func (s *Server) logOf(r *http.Request) *slog.Logger {
 	id, _ := r.Context().Value(requestID{}).(string)
 	return s.Log.With("request", id, "method", r.Method, "path", auth.LoggedPath(r.URL.Path))

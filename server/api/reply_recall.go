@@ -25,7 +25,7 @@ type timelineAnswer struct {
 	Next    *string       `json:"next"`       // null on the last page
 }
 
-// timelineAnswerOf is how a page of a timeline is shown.
+// timelineAnswerOf returns how a page of a timeline is shown.
 func timelineAnswerOf(t recall.Timeline, names namesOf, link linkAnswer) timelineAnswer {
 	a := timelineAnswer{Session: sessionAnswerOf(t.Session, names), Moments: []moment{}, Read: t.Read}
 	for _, m := range t.Moments {

@@ -27,7 +27,7 @@ type sessionAnswer struct {
 	LastActive    time.Time `json:"last_active"`
 }
 
-// sessionAnswerOf is how a session is shown.
+// sessionAnswerOf returns how a session is shown.
 func sessionAnswerOf(x server.Session, names namesOf) sessionAnswer {
 	a := sessionAnswer{
 		SessionID: x.SessionID, User: names[x.Owner], Machine: x.Machine, Host: x.Host, ProjectHash: x.ProjectHash,
@@ -62,7 +62,7 @@ type summaryAnswer struct {
 	Lines       int64      `json:"derived_lines"`
 }
 
-// summaryAnswerOf is how a summary is shown.
+// summaryAnswerOf returns how a summary is shown.
 func summaryAnswerOf(f server.Summary) summaryAnswer {
 	a := summaryAnswer{
 		Title: f.Title, FirstPrompt: f.FirstPrompt, Model: f.Model, Models: f.Models, Branch: f.Branch,
@@ -98,7 +98,7 @@ type groupAnswer struct {
 	Last        time.Time `json:"last_active"`
 }
 
-// groupAnswerOf is how a project on a machine is shown.
+// groupAnswerOf returns how a project on a machine is shown.
 func groupAnswerOf(g *server.Group, names namesOf) groupAnswer {
 	return groupAnswer{g.ProjectHash, g.Repository, g.Project, g.Cwd, g.Machine, g.Host, names[g.Owner], g.Sessions,
 		g.Bytes, g.Last}

@@ -73,7 +73,7 @@ func (c *copyStream) Write(ctx context.Context, snap server.Snapshot) error {
 	return c.flush(ctx)
 }
 
-// within is what of a run is in a span.
+// within returns what of a run is in a span.
 func within(r *server.RetiredRun, s server.Span) *server.RetiredRun {
 	cut := &server.RetiredRun{At: r.At}
 	for _, l := range r.Lines {

@@ -160,9 +160,9 @@ func (d *Deriver) work(ctx context.Context) error {
 	return first
 }
 
-// pause is how long lines are collected before the next round, when the last one took so long and ended so long ago.
-// What comes after some quiet is derived at once, so that it can be found; what comes without a pause costs a limited
-// share of the time.
+// pause returns how long lines are collected before the next round, when the last one took so long and ended so long
+// ago. What comes after some quiet is derived at once, so that it can be found; what comes without a pause costs a
+// limited share of the time.
 func pause(took, since time.Duration) time.Duration {
 	return max(gatherLeast, min(gather, share*took)-since)
 }

@@ -33,7 +33,7 @@ func (h *extractor) happened(line int64, r *transcript.Record, events []session.
 	}
 }
 
-// momentsOf are the moments of a step in their stored form, in order.
+// momentsOf returns the moments of a step in their stored form, in order.
 func (h *extractor) momentsOf() []server.Moment {
 	var out []server.Moment
 	for _, m := range slices.SortedFunc(maps.Values(h.moments), session.CompareMoments) {
@@ -52,7 +52,7 @@ func (h *extractor) momentsOf() []server.Moment {
 
 var errDerivedState = errors.New("not a state of this version")
 
-// encodeState is the state of a stream's fold, of its timeline, and of what reads its edits.
+// encodeState returns the state of a stream's fold, of its timeline, and of what reads its edits.
 func encodeState(parts ...encoding.BinaryMarshaler) (out []byte, err error) {
 	for _, p := range parts {
 		b, err := p.MarshalBinary()

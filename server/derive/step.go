@@ -134,7 +134,7 @@ func (w *derivation) next(ctx context.Context, front server.Snapshot) (*segment,
 	return w.segmentIn(epochs[0], front.Generations(), true), front, nil
 }
 
-// segmentIn is the first generation of an epoch that is not fully derived, nil when all are.
+// segmentIn returns the first generation of an epoch that is not fully derived, nil when all are.
 func (w *derivation) segmentIn(e server.Epoch, generations []server.Generation, front bool) *segment {
 	p := w.task.Position
 	for i, g := range generations {
@@ -285,7 +285,7 @@ func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view serv
 	return nil
 }
 
-// factsOf is a summary as it is stored.
+// factsOf returns a summary as it is stored.
 func factsOf(s session.Summary, lines int64) server.Summary {
 	f := server.Summary{
 		Title: s.Title, FirstPrompt: s.FirstPrompt, Model: s.Model, Models: s.Models, Branch: s.Branch, Version: s.Version,

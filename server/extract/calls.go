@@ -36,7 +36,7 @@ func CallsOf(tool, file string) Calls {
 // All reports whether every call is chosen, and with them everything else that lines say.
 func (c Calls) All() bool { return c == Calls{} }
 
-// Needles are texts that every line with a chosen call has: among all of its texts, not in each.
+// Needles returns texts that every line with a chosen call has: among all of its texts, not in each.
 func (c Calls) Needles() (out []string) {
 	for _, x := range []string{c.tool, c.file} {
 		if x != "" {
@@ -55,16 +55,16 @@ func (c Calls) Match(b *transcript.Block) bool {
 	return c.touches(transcript.ToolPath(b.ToolName, b.Input))
 }
 
-// folded is a name as names are compared.
+// folded returns a name as names are compared.
 func folded(name string) string { return strings.ToLower(transcript.Compose(name)) }
 
 func (c Calls) touches(path string) bool {
 	return c.file == "" || strings.Contains(folded(framed(path)), c.file)
 }
 
-// Of is the texts of a line's chosen calls and of the results of chosen calls. known says of calls by their id whether
-// they are chosen; those of the line are added to it. sure is false when the line has a result of a call that is not
-// known.
+// Of returns the texts of a line's chosen calls and of the results of chosen calls. known says of calls by their id
+// whether they are chosen; those of the line are added to it. sure is false when the line has a result of a call that
+// is not known.
 func (c Calls) Of(l server.Line, known map[string]bool) (list []server.Text, sure bool) {
 	var t Texts
 	sure = true
@@ -94,7 +94,7 @@ func (c Calls) Of(l server.Line, known map[string]bool) (list []server.Text, sur
 	return t.List, sure
 }
 
-// attachedPath is the path of a file that the person attached; "" of other records.
+// attachedPath returns the path of a file that the person attached; "" of other records.
 func attachedPath(r *transcript.Record) string {
 	if r.Type != "attachment" || r.Subtype != "file" {
 		return ""

@@ -21,7 +21,7 @@ type Texts struct {
 	List []server.Text
 }
 
-// Of is the texts of a line.
+// Of returns the texts of a line.
 func Of(l server.Line) []server.Text {
 	var t Texts
 	t.Past(l)
@@ -31,7 +31,7 @@ func Of(l server.Line) []server.Text {
 	return t.List
 }
 
-// Records are the records of a line.
+// Records returns the records of a line.
 func Records(l server.Line) []transcript.Record {
 	switch l.Kind {
 	case server.Object:
@@ -82,7 +82,7 @@ func (t *Texts) Record(line int64, at time.Time, r *transcript.Record) {
 	}
 }
 
-// KindOf is the kind of text that a speaker says.
+// KindOf returns the kind of text that a speaker says.
 func KindOf(s transcript.Speaker) string {
 	if s == transcript.Peer || s == transcript.Background {
 		return "message"
@@ -140,7 +140,7 @@ func cutText(text string) string {
 	return strings.ToValidUTF8(strings.Clone(text[:maxText]), "")
 }
 
-// inputText is the values of a tool's input, in the order of their names. The names are not searchable.
+// inputText returns the values of a tool's input, in the order of their names. The names are not searchable.
 func inputText(input json.RawMessage) string {
 	var v any
 	if json.Unmarshal(input, &v) != nil {

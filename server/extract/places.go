@@ -55,7 +55,7 @@ func (t *Texts) failed(line int64, at time.Time, b *transcript.Block) {
 	}
 }
 
-// framed is a path as texts have it: with slashes, and between < and >, so that its end can be looked for.
+// framed returns a path as texts have it: with slashes, and between < and >, so that its end can be looked for.
 func framed(path string) string {
 	if path == "" {
 		return ""
@@ -63,7 +63,7 @@ func framed(path string) string {
 	return "<" + strings.ReplaceAll(path, `\`, "/") + ">"
 }
 
-// ends is a long text without its middle: errors stand at the beginning of an output or at its end.
+// ends returns a long text without its middle: errors stand at the beginning of an output or at its end.
 func ends(text string) string {
 	if len(text) <= maxError {
 		return text

@@ -69,7 +69,7 @@ func ProjectsOf(groups []server.Group) *Projects {
 	return p
 }
 
-// Name is what the project with a Session.Repository is called; "" for one that is not known.
+// Name returns what the project with a Session.Repository is called; "" for one that is not known.
 func (p *Projects) Name(repository string) string {
 	if p == nil {
 		return ""
@@ -80,7 +80,7 @@ func (p *Projects) Name(repository string) string {
 	return ""
 }
 
-// Of is what the project of a session is called.
+// Of returns what the project of a session is called.
 func (p *Projects) Of(x *server.Session) string {
 	name := ""
 	if p != nil {
@@ -89,7 +89,7 @@ func (p *Projects) Of(x *server.Session) string {
 	return cmp.Or(name, ProjectName(x.Project, x.Cwd, x.ProjectHash))
 }
 
-// Key is what the store knows a project by that is called so, or the name itself.
+// Key returns what the store knows a project by that is called so, or the name itself.
 func (p *Projects) Key(name string) string {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
 		for _, x := range p.List {
@@ -113,7 +113,7 @@ func (p *Projects) Ask(a server.RankQuery) server.RankQuery {
 	return a
 }
 
-// Counts are how many sessions each of some projects has, by their names.
+// Counts returns how many sessions each of some projects has, by their names.
 func (p *Projects) Counts(list []server.Count) (out []server.Count) {
 	for _, c := range list {
 		name := cmp.Or(p.Name(c.Value), ProjectName(c.Name, "", c.Value))
@@ -128,11 +128,12 @@ func (p *Projects) Counts(list []server.Count) (out []server.Count) {
 	return out
 }
 
-// projectID is what all groups of a project have in common: its repository, or where nothing is known of one its hash.
+// projectID returns what all groups of a project have in common: its repository, or where nothing is known of one its
+// hash.
 func projectID(g server.Group) string { return cmp.Or(g.Repository, g.ProjectHash) }
 
-// projectKeys are what the store knows projects by, by their ids. Only what has one name on several machines, and is
-// not known to be of one repository, is known by that name.
+// projectKeys returns what the store knows projects by, by their ids. Only what has one name on several machines, and
+// is not known to be of one repository, is known by that name.
 func projectKeys(groups []server.Group) map[string]string {
 	type place struct {
 		name, machine string
@@ -165,9 +166,10 @@ func projectKeys(groups []server.Group) map[string]string {
 	return keys
 }
 
-// projectNames are what projects are called, by their ids: where several have one name, as much of the folders above it
-// as distinguishes them, and where that is the same too, the id. The name is that of the folder that holds its others.
-// Worktrees whose repository is not known are called as it; shared is how many projects are in the folder of one.
+// projectNames returns what projects are called, by their ids: where several have one name, as much of the folders
+// above it as distinguishes them, and where that is the same too, the id. The name is that of the folder that holds its
+// others. Worktrees whose repository is not known are called as it; shared is how many projects are in the folder of
+// one.
 func projectNames(groups []server.Group) (names map[string]string, shared map[string]int) {
 	names, folders := map[string]string{}, map[string]string{} // a project without a folder left has its id in its name
 	at, in, ids := map[string]string{}, map[string]string{}, map[string][]string{}
@@ -214,8 +216,8 @@ func projectNames(groups []server.Group) (names map[string]string, shared map[st
 	return names, shared
 }
 
-// ProjectName is what a project is called, whatever of it is known. A worktree whose repository its machine did not
-// find is called by that all the same.
+// ProjectName returns what a project is called, whatever of it is known. A worktree whose repository its machine did
+// not find is called by that all the same.
 func ProjectName(name, cwd, hash string) string {
 	folder, worktree := Worktree(cwd)
 	if worktree != "" && name == worktree {
@@ -227,7 +229,7 @@ func ProjectName(name, cwd, hash string) string {
 // worktrees are where Claude Code, and by habit people, put a repository's worktrees, below it.
 var worktrees = []string{"/.claude/worktrees/", "/.worktrees/"}
 
-// Worktree is the folder that a working directory belongs to, and the name of its worktree there; "" when its path
+// Worktree returns the folder that a working directory belongs to, and the name of its worktree there; "" when its path
 // tells of none.
 func Worktree(cwd string) (folder, worktree string) {
 	for _, place := range worktrees {
@@ -241,7 +243,7 @@ func Worktree(cwd string) (folder, worktree string) {
 
 func slashed(s string) string { return strings.ReplaceAll(s, `\`, "/") }
 
-// short is the beginning of a hash.
+// short returns the beginning of a hash.
 func short(hash string) string {
 	if len(hash) <= 12 {
 		return hash

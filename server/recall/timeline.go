@@ -104,7 +104,7 @@ func (t *Timeline) fill(ctx context.Context, st Store, q TimelineQuery, after *s
 	return nil
 }
 
-// marks are the checkpoints of a session, and the documents that others than Claude linked to it: a
+// marks returns the checkpoints of a session, and the documents that others than Claude linked to it: a
 // transcript has only what Claude linked.
 func (t *Timeline) marks(ctx context.Context, st Store, q TimelineQuery) (out []session.Moment, err error) {
 	all := server.Scope{All: true} // the session is visible; so are its marks

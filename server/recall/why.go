@@ -110,7 +110,7 @@ func (q WhyQuery) Check() error {
 	return nil
 }
 
-// candidates are the edits of each file of a commit.
+// candidates returns the edits of each file of a commit.
 func (w *Written) candidates(c provenance.Commit) ([][]provenance.Candidate, error) {
 	sums, found := sumsOf(c), map[string][]provenance.Candidate{}
 	held := 0
@@ -148,7 +148,7 @@ func (w *Written) candidates(c provenance.Commit) ([][]provenance.Candidate, err
 	return out, nil
 }
 
-// sumsOf are the lines of a commit's files by the files' names.
+// sumsOf returns the lines of a commit's files by the files' names.
 func sumsOf(c provenance.Commit) map[string][]provenance.Sum {
 	sums := map[string][]provenance.Sum{}
 	for _, f := range c.Files {
@@ -169,7 +169,7 @@ func namesOf(f provenance.File) map[string]bool {
 	return out
 }
 
-// candidate is a stored edit. Agents write for their session.
+// candidate returns a stored edit. Agents write for their session.
 func (w *Written) candidate(x server.WrittenEdit, project string) provenance.Candidate {
 	id := x.SessionID
 	if x.Parent != "" {
@@ -251,7 +251,7 @@ func (w *Written) prompt(at int, e *provenance.Edit) (provenance.Prompt, error) 
 	return out, nil
 }
 
-// parent is the session of an agent; the zero Session when it is not stored, or not visible.
+// parent returns the session of an agent; the zero Session when it is not stored, or not visible.
 func (w *Written) parent(x server.WrittenEdit) (server.Session, error) {
 	s, err := sessionOf(w.ctx, w.store, w.scope, server.Ref{SessionID: x.Parent, Owner: x.Owner, Machine: &x.Machine})
 	if errors.Is(err, server.ErrNotFound) {

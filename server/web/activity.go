@@ -46,7 +46,8 @@ func heatOf(ctx context.Context, st usageOf, scope server.Scope, q server.UsageQ
 	return week.SVG(), year.SVG(), nil
 }
 
-// dayOf is when the day of a time begins in a zone. Sums know whole days: in part of one, answers would be counted.
+// dayOf returns when the day of a time begins in a zone. Sums know whole days: in part of one, answers would be
+// counted.
 func dayOf(at time.Time, zone time.Duration) time.Time {
 	return at.Add(zone).UTC().Truncate(24 * time.Hour).Add(-zone)
 }
@@ -63,7 +64,7 @@ func (p *homePages) most() recall.Finder {
 	return recall.Finder{Store: p.store, Prices: p.Prices, Now: p.now}
 }
 
-// topRows are the rows of sessions that have the most of something.
+// topRows returns the rows of sessions that have the most of something.
 func (p *homePages) topRows(list []recall.TopSession) []row {
 	found := make([]server.FoundSession, len(list))
 	for i, x := range list {

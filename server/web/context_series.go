@@ -125,7 +125,7 @@ func (c *contextSeries) addSample(v sample) {
 	c.list = half
 }
 
-// join is the extremes of two buckets, y after x.
+// join returns the extremes of two buckets, y after x.
 func join(x, y bucket) bucket {
 	low, high := x.a, x.a
 	for _, v := range []sample{x.b, y.a, y.b} {
@@ -142,7 +142,7 @@ func join(x, y bucket) bucket {
 	return bucket{high, low}
 }
 
-// samples is the series in at most n samples, among them the extremes and the last one.
+// samples returns the series in at most n samples, among them the extremes and the last one.
 func (c *contextSeries) samples(n int) []sample {
 	list := c.list
 	for 2*len(list)+1 > n && len(list) > 1 {
@@ -169,7 +169,7 @@ func (c *contextSeries) samples(n int) []sample {
 	return out
 }
 
-// along is the position of a line in the series, in answers. list is ordered.
+// along returns the position of a line in the series, in answers. list is ordered.
 func along(list []sample, line int64) float64 {
 	i := sort.Search(len(list), func(i int) bool { return list[i].Line > line })
 	switch {

@@ -212,7 +212,8 @@ func show(from io.Reader, name string, length int64, rendered bool) (content, er
 var below = strings.NewReplacer("<h1>", "<h2>", "</h1>", "</h2>", "<h2>", "<h3>", "</h2>", "</h3>", "<h3>", "<h4>",
 	"</h3>", "</h4>", "<h4>", "<h5>", "</h4>", "</h5>", "<h5>", "<h6>", "</h5>", "</h6>")
 
-// textOf is the beginning of a file as text; false when it is not text. A character that is cut at the end is left out.
+// textOf returns the beginning of a file as text; false when it is not text. A character that is cut at the end is left
+// out.
 func textOf(b []byte, length int64) (string, bool) {
 	if int64(len(b)) < length {
 		for i := 0; i < utf8.UTFMax && len(b) > 0 && !utf8.Valid(b[max(0, len(b)-utf8.UTFMax):]); i++ {
@@ -225,7 +226,7 @@ func textOf(b []byte, length int64) (string, bool) {
 	return string(b), true
 }
 
-// pictureKind is the media type of an image that browsers show safely; "" for anything else.
+// pictureKind returns the media type of an image that browsers show safely; "" for anything else.
 func pictureKind(b []byte) string {
 	switch kind := http.DetectContentType(b); kind {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -280,7 +281,7 @@ func save(w http.ResponseWriter, from io.Reader, name string, length int64) {
 	}
 }
 
-// savedName is a name that is safe in a header, with its extension.
+// savedName returns a name that is safe in a header, with its extension.
 func savedName(name string) string {
 	ext := path.Ext(name)
 	stem := thread.FileName(strings.TrimSuffix(name, ext))

@@ -61,7 +61,7 @@ func (v *Viewer) entry(w http.ResponseWriter, r *http.Request, who server.Login)
 	return nil
 }
 
-// number is the line that a request names.
+// number returns the line that a request names.
 func number(r *http.Request) (int64, error) {
 	line, err := strconv.ParseInt(r.PathValue("line"), 10, 64)
 	if err != nil || line < 0 {
@@ -157,7 +157,7 @@ func (v *Viewer) bytes(w http.ResponseWriter, r *http.Request, who server.Login)
 	})
 }
 
-// epochOf is the epoch that is looked at.
+// epochOf returns the epoch that is looked at.
 func epochOf(snap server.Snapshot, s thread.Stream) server.Epoch {
 	name := cmp.Or(s.Epoch, snap.Session().Epoch)
 	for _, e := range snap.Epochs() {

@@ -25,7 +25,7 @@ var formats = []string{"md", "html", "json", "jsonl"}
 // ErrFormat means that there is no such export format.
 var ErrFormat = errors.New("no such format; there are md, html, json and jsonl")
 
-// ExportType is the media type of a format; "" for an unknown one.
+// ExportType returns the media type of a format; "" for an unknown one.
 func ExportType(format string) string {
 	return map[string]string{"md": "text/markdown; charset=utf-8", "html": "text/html; charset=utf-8",
 		"json": "application/json", "jsonl": "application/x-ndjson"}[format]

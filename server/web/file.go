@@ -28,7 +28,7 @@ func (v *Viewer) findOverflows(ctx context.Context, who server.Login, s thread.S
 	return nil
 }
 
-// sessionFiles is a session's files by name.
+// sessionFiles returns a session's files by name.
 func (v *Viewer) sessionFiles(ctx context.Context, who server.Login, s thread.Stream) (map[string]server.Blob, error) {
 	list, err := v.store.Blobs(ctx, server.ScopeOf(who.User), s.Owner().Ref())
 	if errors.Is(err, server.ErrNotFound) {

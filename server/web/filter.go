@@ -55,7 +55,7 @@ func (f *filter) Offer(groups []server.Group, usage []server.UsageRow) {
 	slices.Sort(f.Models)
 }
 
-// machineParam is a machine in an address, where "" means any of them.
+// machineParam returns a machine in an address, where "" means any of them.
 func machineParam(m string) string {
 	if m == "" {
 		return "-"
@@ -63,7 +63,7 @@ func machineParam(m string) string {
 	return m
 }
 
-// Query is the filter for the store, in a zone east of UTC. Values that mean nothing are ignored.
+// Query returns the filter for the store, in a zone east of UTC. Values that mean nothing are ignored.
 func (f filter) Query(now time.Time, east time.Duration) server.SessionQuery {
 	q := server.SessionQuery{Text: f.Text, Project: f.Project, Model: f.Model, Branch: f.Branch}
 	if f.Machine != "" {
@@ -119,7 +119,7 @@ func userChips(ctx context.Context, st userFinder, who server.Login, q url.Value
 // filterChip is one thing that a listing is narrowed to. URL is the page without it.
 type filterChip struct{ Name, Value, URL string }
 
-// Chips are what the address q of a page narrows its listing to. Call it after Offer, which knows names.
+// Chips returns what the address q of a page narrows its listing to. Call it after Offer, which knows names.
 func (f filter) Chips(q url.Values, base, path string, projects []chipProject) (out []filterChip) {
 	add := func(name, value string, params ...string) {
 		change := []string{"after", ""}
@@ -151,7 +151,7 @@ func (f filter) Chips(q url.Values, base, path string, projects []chipProject) (
 	return out
 }
 
-// daysAgo is the beginning of a listing in words: 7d is 7 days ago.
+// daysAgo returns the beginning of a listing in words: 7d is 7 days ago.
 func daysAgo(since string) string {
 	n, ok := strings.CutSuffix(since, "d")
 	switch {

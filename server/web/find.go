@@ -35,7 +35,7 @@ type foundInside struct {
 // field is a field of a form that readers do not see.
 type field struct{ Name, Value string }
 
-// asForm is an address as the action of a form, and the fields that it sends besides its own.
+// asForm returns an address as the action of a form, and the fields that it sends besides its own.
 func asForm(address string) (action string, fields []field) {
 	action, query, _ := strings.Cut(address, "?")
 	values, _ := url.ParseQuery(query) // it was encoded here

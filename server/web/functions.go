@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/server/web/thread"
 )
 
-// functions are what templates call.
+// functions returns what templates call.
 func (v *Viewer) functions() template.FuncMap {
 	return template.FuncMap{
 		"session":  func(x server.Session) string { return v.Base + thread.StreamOf(x).Path("") },
@@ -38,7 +38,7 @@ func (v *Viewer) functions() template.FuncMap {
 	}
 }
 
-// bare is the address of a page's content without the page around it.
+// bare returns the address of a page's content without the page around it.
 func bare(address string) string {
 	if strings.Contains(address, "?") {
 		return address + "&bare=1"
@@ -46,7 +46,7 @@ func bare(address string) string {
 	return address + "?bare=1"
 }
 
-// modelName is a model's name without the common prefix and the date.
+// modelName returns a model's name without the common prefix and the date.
 func modelName(s string) string {
 	s = strings.TrimPrefix(s, "claude-")
 	if i := strings.LastIndexByte(s, '-'); i > 0 && len(s)-i == 9 && strings.Trim(s[i+1:], "0123456789") == "" {
@@ -55,7 +55,7 @@ func modelName(s string) string {
 	return s
 }
 
-// hitKind is what kind of line a search found, as people say it.
+// hitKind returns what kind of line a search found, as people say it.
 func hitKind(kind string) string {
 	words := map[string]string{"answer": "response", "tool": "tool call", server.EditKind: "file changed",
 		server.ReadKind: "file read", server.CommandKind: "command run"}

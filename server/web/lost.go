@@ -23,7 +23,7 @@ type lost struct {
 // run is lines from From to before To, all of them lost.
 type run struct{ From, To int64 }
 
-// lostRuns are the lines of a that b has nowhere, in runs.
+// lostRuns returns the lines of a that b has nowhere, in runs.
 func lostRuns(a, b []summed) (out []run) {
 	there := make(map[uint64]bool, len(b))
 	for _, x := range b {
@@ -74,7 +74,7 @@ func (v *Viewer) readLost(ctx context.Context, s thread.Stream, snap server.Snap
 	return l, nil
 }
 
-// modesOf are the ways to show a comparison.
+// modesOf returns the ways to show a comparison.
 func modesOf(base string, s thread.Stream, q url.Values) []page.Choice {
 	list := []page.Choice{{Name: "Conversation", On: q.Get("records") == ""}, {Name: "Records",
 		On: q.Get("records") != ""}}

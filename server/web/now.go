@@ -50,7 +50,7 @@ func (p *homePages) running(w http.ResponseWriter, r *http.Request, who server.L
 	return nil
 }
 
-// cards are the sessions that run, wait or have just ended. Those that need a person come first.
+// cards returns the sessions that run, wait or have just ended. Those that need a person come first.
 func (p *homePages) cards(ctx context.Context, scope server.Scope) ([]card, error) {
 	found, err := p.findShort(ctx, scope, server.SessionQuery{Since: p.now().Add(-recent),
 		Page: server.Page{Limit: mostCards, Recent: true}})
@@ -138,7 +138,7 @@ func (e *endings) add(key ending, words string) {
 	e.words[key] = words
 }
 
-// tail is the last records of a session, in order.
+// tail returns the last records of a session, in order.
 func (p *homePages) tail(ctx context.Context, scope server.Scope, x server.Session) (out []transcript.Record,
 	err error) {
 	snap, err := p.store.View(ctx, scope, server.Ref{Stream: x.ID})
@@ -153,7 +153,7 @@ func (p *homePages) tail(ctx context.Context, scope server.Scope, x server.Sessi
 	return lastRecords(ctx, snap, view)
 }
 
-// lastRecords is the last records of a view, in order.
+// lastRecords returns the last records of a view, in order.
 func lastRecords(ctx context.Context, snap server.Snapshot, view server.View) (out []transcript.Record, err error) {
 	left := tailBytes
 	for to := view.Total; to > max(0, view.Total-tailLines) && left > 0; to-- {

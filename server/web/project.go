@@ -21,7 +21,7 @@ type chipProject struct {
 // shown is how many groups a page lists or offers: those that were heard last.
 const shown = recall.MostProjects
 
-// groups are what a page offers to choose from, and what its query has chosen.
+// groups returns what a page offers to choose from, and what its query has chosen.
 func groups(ctx context.Context, st server.SessionFinder, scope server.Scope, q url.Values) ([]server.Group, error) {
 	page, err := st.Groups(ctx, scope, server.GroupQuery{Limit: shown})
 	chosen := q.Get("project")

@@ -32,7 +32,7 @@ var (
 // prose are the kinds of texts that are written in Markdown. What others show may have a terminal's colours.
 var prose = []string{"prompt", "message", "answer", "thinking", "title"}
 
-// snippet is a piece of a text around what a search found in it.
+// snippet returns a piece of a text around what a search found in it.
 func snippet(kind, text string) template.HTML {
 	text = toPrivate.Replace(text)
 	budget := markup.NewBudget()
@@ -48,7 +48,7 @@ func snippet(kind, text string) template.HTML {
 	return template.HTML(markMatches(string(html))) //nolint:gosec // safe before, and only marks are added
 }
 
-// inlineSnippet is a snippet as text, with marks: for places where no other element may stand.
+// inlineSnippet returns a snippet as text, with marks: for places where no other element may stand.
 func inlineSnippet(text string) template.HTML {
 	text = sequences.ReplaceAllString(cutSequence.ReplaceAllString(toPrivate.Replace(text), "…"), "")
 	html, _ := markup.NewBudget().Text(text)

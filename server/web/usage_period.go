@@ -43,7 +43,7 @@ func (a *usageAsk) end(last time.Time) {
 	}
 }
 
-// period is what a sums over, in words.
+// period returns what a sums over, in words.
 func (a *usageAsk) period(moved string) string {
 	switch {
 	case a.days == 0:

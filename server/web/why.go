@@ -114,7 +114,7 @@ func (v *Viewer) userNames(ctx context.Context) func(owner int64) string {
 	}
 }
 
-// lineURL is the address of a line's page.
+// lineURL returns the address of a line's page.
 func (v *Viewer) lineURL(x server.Session, line int64) string {
 	return v.Base + thread.StreamOf(x).LinePath(line)
 }

@@ -12,7 +12,7 @@ type Begun struct {
 	before http.Header // the headers before this answer set its own
 }
 
-// Begin is an answer of which nothing is there yet.
+// Begin returns an answer of which nothing is there yet.
 func Begin(w http.ResponseWriter) *Begun {
 	return &Begun{ResponseWriter: w, before: w.Header().Clone()}
 }

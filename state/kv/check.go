@@ -136,7 +136,7 @@ func newestMeta(f io.ReaderAt) (newest metaPage, err error) {
 	return newest, nil
 }
 
-// pageSizes are the possible page sizes: bbolt uses that of the system that made the file.
+// pageSizes returns the possible page sizes: bbolt uses that of the system that made the file.
 func pageSizes() (sizes []int64) {
 	for s := int64(1 << 10); s <= 64<<10; s *= 2 {
 		sizes = append(sizes, s)

@@ -46,7 +46,7 @@ func Unseal(key, b []byte, version byte) ([]byte, error) {
 	return b[sealSize:], nil
 }
 
-// Checksum is the CRC-32C of a key and a value.
+// Checksum returns the CRC-32C of a key and a value.
 func Checksum(key, b []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli) // a shared one
 	return crc32.Update(crc32.Checksum(key, table), table, b)
@@ -178,7 +178,7 @@ func (d *Decoder) End() error {
 	return d.err
 }
 
-// SealJSON is a sealed row as JSON.
+// SealJSON returns a sealed row as JSON.
 func SealJSON(version byte, key []byte, row any) ([]byte, error) {
 	text, err := json.Marshal(row)
 	if err != nil {

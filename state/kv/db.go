@@ -146,10 +146,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Epoch is the random name of this file; it changes when a damaged file is replaced by an empty one.
+// Epoch returns the random name of this file; it changes when a damaged file is replaced by an empty one.
 func (db *DB) Epoch() string { return db.epoch }
 
-// SetAside is the path to which Open moved a damaged file; "" if it found none.
+// SetAside returns the path to which Open moved a damaged file; "" if it found none.
 func (db *DB) SetAside() string { return db.aside }
 
 // SetCompactAbove changes Options.CompactAbove; 0 is the default.

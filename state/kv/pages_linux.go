@@ -16,7 +16,7 @@ func giveBack(tx *bbolt.Tx) {
 	_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, tx.DB().Info().Data, uintptr(tx.Size()), syscall.MADV_DONTNEED)
 }
 
-// mapped is how many bytes of files are in the memory of this process, its program among them; 0: it is not known.
+// mapped returns how many bytes of files are in the memory of this process, its program among them; 0: it is not known.
 func mapped() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if fields := bytes.Fields(text); err == nil && len(fields) > 2 {

@@ -35,14 +35,14 @@ func hash64(kind byte, parts ...[]byte) uint64 {
 	return h ^ h>>31
 }
 
-// rowSum is what a row adds to the sum. size is the length of the value, head its beginning.
+// rowSum returns what a row adds to the sum. size is the length of the value, head its beginning.
 func rowSum(key, head []byte, size int) uint64 {
 	var length [8]byte
 	binary.BigEndian.PutUint64(length[:], uint64(size))
 	return hash64('r', key, length[:], head[:min(len(head), sumHead)])
 }
 
-// sequenceSum is what the sequence of a bucket adds to the sum.
+// sequenceSum returns what the sequence of a bucket adds to the sum.
 func sequenceSum(name []byte, sequence uint64) uint64 {
 	if sequence == 0 {
 		return 0

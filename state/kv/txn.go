@@ -64,7 +64,7 @@ func (t *Tx) Put(step string, b *Bucket, key, value []byte) error {
 	return nil
 }
 
-// storedSum is what a row adds to the sum as it is; 0 when there is none.
+// storedSum returns what a row adds to the sum as it is; 0 when there is none.
 func storedSum(b *Bucket, key []byte) uint64 {
 	k, v := b.Cursor().Seek(key) // Get answers nil for an empty value too
 	if !bytes.Equal(k, key) {
@@ -126,7 +126,7 @@ type Snapshot struct {
 // Bucket returns a bucket of the schema; nil: there is none of that name.
 func (s *Snapshot) Bucket(name string) *Bucket { return s.bolt.Bucket([]byte(name)) }
 
-// ID is the number of the last commit that it sees. A transaction that wrote nothing has none.
+// ID returns the number of the last commit that it sees. A transaction that wrote nothing has none.
 func (s *Snapshot) ID() int { return s.bolt.ID() }
 
 // Moved counts bytes of large rows that were read, and returns their pages in time: they count as our memory.

@@ -31,7 +31,7 @@ const MaxAttachmentName = 900
 // Attachments is which attachments were queued.
 type Attachments struct{ db *DB }
 
-// fileKey is the key of a file's row in the buckets that have one for each.
+// fileKey returns the key of a file's row in the buckets that have one for each.
 func fileKey(id tail.FileID) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) }
 
 // attachmentKey begins the keys of a destination's rows.

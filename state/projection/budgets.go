@@ -100,7 +100,7 @@ func (t *tx) putLimit(key []byte, limit int64) error {
 	return nil
 }
 
-// limitOf is the inverse of limitKey.
+// limitOf returns the inverse of limitKey.
 func limitOf(key []byte) (budgetChange, error) {
 	if key[0] == modelLimitRows {
 		return budgetChange{model: string(key[1:])}, nil

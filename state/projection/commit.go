@@ -17,7 +17,7 @@ type Place struct {
 	Generation   uint32
 }
 
-// PlaceOf is the position of a cursor.
+// PlaceOf returns the position of a cursor.
 func PlaceOf(c tail.Cursor) Place {
 	return Place{Offset: c.Offset, Line: c.Line, Generation: c.Generation}
 }

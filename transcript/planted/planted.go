@@ -102,7 +102,7 @@ var kinds = map[string]string{
 	"json-cookie":     `"Cookie": "session={<a30>7}"`,
 }
 
-// Kinds are texts with secrets of every kind, by name: {…} is the secret, <a36> are 36 characters of an alphabet.
+// Kinds returns texts with secrets of every kind, by name: {…} is the secret, <a36> are 36 characters of an alphabet.
 func Kinds() map[string]string { return maps.Clone(kinds) }
 
 // alphabets are what the letters in <…> stand for.

@@ -25,7 +25,7 @@ type Shape struct {
 	Name, Form string
 }
 
-// Shapes are texts of every class, in a fixed order. No form holds a secret: Make invents it.
+// Shapes returns texts of every class, in a fixed order. No form holds a secret: Make invents it.
 func Shapes() []Shape {
 	var all []Shape
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {

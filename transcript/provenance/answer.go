@@ -56,7 +56,7 @@ type Names interface {
 	Prompt(session int, e *Edit) Prompt
 }
 
-// AnswerOf is the answer about a commit, with each line if lines is set.
+// AnswerOf returns the answer about a commit, with each line if lines is set.
 func AnswerOf(c Commit, candidates [][]Candidate, names Names, lines bool) Answer {
 	d := Decide(c, candidates)
 	out := Answer{Commit: c.Name, Added: d.Added, Sessions: []Author{}, NotProven: d.NotProven}

@@ -9,7 +9,7 @@ import (
 // change is a text that a call puts into a file instead of another.
 type change struct{ path, before, after string }
 
-// changesOf are the changes that a call asks for.
+// changesOf returns the changes that a call asks for.
 func changesOf(tool string, input []byte) (out []change) {
 	c := change{path: slashes(transcript.ToolPath(tool, input))}
 	switch tool {
@@ -35,7 +35,7 @@ func changesOf(tool string, input []byte) (out []change) {
 	return []change{c}
 }
 
-// addedBy are the lines of a text that another one does not have.
+// addedBy returns the lines of a text that another one does not have.
 func addedBy(before, after string) []Sum {
 	if before == "" {
 		return added(nil, strings.Split(after, "\n"))
@@ -72,7 +72,7 @@ func added(before, after []string) (out []Sum) {
 	return out
 }
 
-// patched are the lines that the result of a call says it added to its file.
+// patched returns the lines that the result of a call says it added to its file.
 func patched(result []byte) (out []Sum, ok bool) {
 	var before, after []string
 	for hunk := range transcript.Elements(transcript.Member(result, "structuredPatch")) {

@@ -75,7 +75,7 @@ func Decide(c Commit, candidates [][]Candidate) Decision {
 	return d
 }
 
-// reasonOf is why a line would not be proven. changed: a session changed the file before.
+// reasonOf returns why a line would not be proven. changed: a session changed the file before.
 func reasonOf(f File, l Added, changed bool) string {
 	switch {
 	case f.Generated:
@@ -88,7 +88,7 @@ func reasonOf(f File, l Added, changed bool) string {
 	return NoTranscript
 }
 
-// named are the sessions that wrote enough of a commit to be named.
+// named returns the sessions that wrote enough of a commit to be named.
 func named(c Commit, candidates [][]Candidate, lines []Line) map[int]bool {
 	plain := func(l Line) bool { return c.Files[l.File].Lines[l.Index].Plain }
 	telling, wrote := 0, map[int]int{}
@@ -122,7 +122,7 @@ type PromptShare struct {
 	Lines int
 }
 
-// Shares are the sessions that wrote lines, most lines first. keep chooses lines; nil: all.
+// Shares returns the sessions that wrote lines, most lines first. keep chooses lines; nil: all.
 func (d *Decision) Shares(candidates [][]Candidate, keep func(Line) bool) []Share {
 	type turn struct {
 		session int

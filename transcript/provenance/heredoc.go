@@ -19,7 +19,7 @@ var (
 	changeFolder  = regexp.MustCompile(`(?:^|[;&(]|&&)[ \t]*cd[ \t]+(?:'([^'\n]+)'|"([^"\n]+)"|([^\s'"&|;<>()]+))`)
 )
 
-// heredocs are the files that a command writes: cat > FILE <<END, cat <<END >> FILE, tee FILE <<END.
+// heredocs returns the files that a command writes: cat > FILE <<END, cat <<END >> FILE, tee FILE <<END.
 func heredocs(command string) (out []heredoc) {
 	if !strings.Contains(command, "<<") {
 		return nil
@@ -57,7 +57,7 @@ func ends(line, end string, tabs bool) bool {
 	return strings.TrimRight(line, "\r") == end
 }
 
-// targetOf is the file that the command around "<<END" writes; "" for none, and for what only the shell knows.
+// targetOf returns the file that the command around "<<END" writes; "" for none, and for what only the shell knows.
 func targetOf(before, after string) string {
 	if i := strings.LastIndexAny(before, ";&|("); i >= 0 && !strings.HasSuffix(before, "&1") {
 		before = before[i+1:]
@@ -86,7 +86,7 @@ func plainPath(file string) string {
 	return file
 }
 
-// below is a path seen from a folder.
+// below returns a path seen from a folder.
 func below(folder, file string) string {
 	file = slashes(file)
 	if folder == "" || absolute(file) || strings.HasPrefix(file, "~") {

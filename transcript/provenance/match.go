@@ -287,7 +287,7 @@ func (m *matcher) join(i int, proven []Match, far int) {
 	}
 }
 
-// freeOf are the places of a text.
+// freeOf returns the places of a text.
 func (m *matcher) freeOf(k Key) *free {
 	out := m.free[k]
 	if out == nil {
@@ -304,7 +304,7 @@ func (m *matcher) freeOf(k Key) *free {
 	return out
 }
 
-// next is the line after i in a direction, len(m.out) or -1 behind the end of what belongs together.
+// next returns the line after i in a direction, len(m.out) or -1 behind the end of what belongs together.
 func (m *matcher) next(i, step int) int {
 	end := -1
 	if step > 0 {

@@ -50,7 +50,7 @@ func SumOf(line string) (s Sum, plain, ok bool) {
 	return sumOf(line, text), letters < leastLetters, true
 }
 
-// sumOf is the sum of a line whose text, as normalised returns it, is known.
+// sumOf returns the sum of a line whose text, as normalised returns it, is known.
 func sumOf(line string, text []byte) (s Sum) {
 	full := sha256.Sum256(text)
 	copy(s[:], full[:SumSize-1])
@@ -58,7 +58,7 @@ func sumOf(line string, text []byte) (s Sum) {
 	return s
 }
 
-// checksum is the last byte of the text's FNV-1a.
+// checksum returns the last byte of the text's FNV-1a.
 func checksum(text string) byte {
 	const offset, prime = 2166136261, 16777619
 	sum := uint32(offset)
@@ -71,8 +71,8 @@ func checksum(text string) byte {
 // leastLetters is how many letters and digits a line has that proves something alone.
 const leastLetters = 12
 
-// normalised is a line without what formatters change: white space, the kind of quotes, a last comma or semicolon. It
-// is written to dst, which is empty. letters counts its letters and digits.
+// normalised returns a line without what formatters change: white space, the kind of quotes, a last comma or semicolon.
+// It is written to dst, which is empty. letters counts its letters and digits.
 func normalised(dst []byte, line string) (text []byte, letters int) {
 	text = slices.Grow(dst, len(line))
 	for _, r := range line {

@@ -50,7 +50,7 @@ func (m *Masker) Explain(disk, held []byte) (e Explanation, explained bool) {
 	return e, true
 }
 
-// end is where a token ends that stands for the bytes of a disk, those at an offset too; 0: it does not.
+// end returns where a token ends that stands for the bytes of a disk, those at an offset too; 0: it does not.
 func (m *Masker) end(p place, disk, held []byte, at int) int {
 	for _, t := range p.in(held) {
 		if t.from <= at && m.proves(held[t.from:t.to], disk[t.from:t.to], t.order) {
@@ -60,7 +60,8 @@ func (m *Masker) end(p place, disk, held []byte, at int) int {
 	return 0
 }
 
-// differs is the first position from an offset on where two texts of one length differ; their length if there is none.
+// differs returns the first position from an offset on where two texts of one length differ; their length if there is
+// none.
 func differs(a, b []byte, from int) int {
 	const step = 4 << 10
 	for ; from < len(a); from += step {

@@ -36,7 +36,7 @@ func ParseKey(text string) (Key, error) {
 	return Key(b), nil
 }
 
-// Text is the key as it is stored and exported.
+// Text returns the key as it is stored and exported.
 func (k Key) Text() string { return hex.EncodeToString(k[:]) }
 
 // Lengths of the hash in a token, in characters of five bits.
@@ -115,5 +115,5 @@ func HasTokens(text []byte) bool {
 	return bytes.Contains(text, []byte("***")) || bytes.Contains(text, []byte("*\x00*\x00*")) || len(placesOf(text)) > 0
 }
 
-// tokens are the positions of tokens in a text: nothing there is masked again.
+// tokens returns the positions of tokens in a text: nothing there is masked again.
 func tokens(text []byte) [][]int { return tokenForm().FindAllIndex(text, -1) }

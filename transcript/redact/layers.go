@@ -17,7 +17,7 @@ func percent(text []byte) (c rune, size int) {
 	return high<<4 | low, 3
 }
 
-// hexDigit is the value of a digit; negative if it is none.
+// hexDigit returns the value of a digit; negative if it is none.
 func hexDigit(c byte) rune {
 	switch {
 	case c >= '0' && c <= '9':
@@ -92,8 +92,8 @@ func appendKnown(dst []byte, c rune, size int) ([]byte, int) {
 	return append(dst, byte(c)), size
 }
 
-// invisible is the length of a character without width at the start of a text: a soft hyphen, a zero-width space or
-// joiner, a mark of direction, or a byte order mark.
+// invisible returns the length of a character without width at the start of a text: a soft hyphen, a zero-width space
+// or joiner, a mark of direction, or a byte order mark.
 func invisible(text []byte) int {
 	switch {
 	case len(text) >= 2 && text[0] == 0xc2 && text[1] == 0xad:
@@ -131,8 +131,8 @@ const (
 	longestPath   = 256 // bytes of the path that grep writes before a line
 )
 
-// lineMark is the length of what a tool writes before the text of a line: the number that Claude's Read, cat -n and nl
-// write, the path and the number that grep writes, the sign of a patch, or the name of a container.
+// lineMark returns the length of what a tool writes before the text of a line: the number that Claude's Read, cat -n
+// and nl write, the path and the number that grep writes, the sign of a patch, or the name of a container.
 func lineMark(line []byte) int {
 	i := 0
 	for i < len(line) && i < 12 && (line[i] == ' ' || line[i] == '\t') {
@@ -158,7 +158,7 @@ func lineMark(line []byte) int {
 	return 0
 }
 
-// numberMark is the length of a line's number and what parts it from the line.
+// numberMark returns the length of a line's number and what parts it from the line.
 func numberMark(line []byte) int {
 	n := 0
 	for n < len(line) && n <= longestNumber && line[n]-'0' <= 9 {
@@ -184,7 +184,7 @@ func isPathByte(c byte) bool {
 	return isAlnum(c) || c == '/' || c == '.' || c == '_' || c == '-' || c == '~' || c == '@' || c == '+'
 }
 
-// pathMark is the length of a path before a line, with a number or without one.
+// pathMark returns the length of a path before a line, with a number or without one.
 func pathMark(line []byte) int {
 	n, named := 0, false
 	for n < len(line) && n < longestPath && isPathByte(line[n]) {

@@ -204,7 +204,7 @@ func inBase64(b []byte, at int) bool {
 	return len(before)-from >= least && (len(before) == at || !bytes.HasPrefix(before[from:], b[at:min(len(b), at+4)]))
 }
 
-// endOfLine is a text without the line's end that it ends with, which may be escaped.
+// endOfLine returns a text without the line's end that it ends with, which may be escaped.
 func endOfLine(b []byte) []byte {
 	for _, c := range []string{"\nn", "\rr"} {
 		switch n := len(b); {

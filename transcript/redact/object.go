@@ -107,7 +107,7 @@ func (w *walker) isName() bool {
 // longestName bounds the names that are context for a value.
 const longestName = 64
 
-// memberName is a name as context; empty if it is long or escaped.
+// memberName returns a name as context; empty if it is long or escaped.
 func memberName(name []byte) string {
 	if len(name) > longestName || bytes.IndexByte(name, '\\') >= 0 {
 		return ""
@@ -115,7 +115,7 @@ func memberName(name []byte) string {
 	return string(name)
 }
 
-// stringEnd is the index of the quote that ends the string, or the end of the line.
+// stringEnd returns the index of the quote that ends the string, or the end of the line.
 func stringEnd(line []byte, i int) int {
 	for {
 		n := bytes.IndexByte(line[i:], '"')

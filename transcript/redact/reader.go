@@ -42,8 +42,8 @@ func (m *Masker) File(path string, content []byte) ([]byte, []Range) {
 	return m.document(path, o, content, len(content) > segment+margin)
 }
 
-// kind is how a file's text is encoded that begins with b; false: it is no text, as it begins with a zero byte, with
-// what is no UTF-8, and with what is no UTF-16.
+// kind returns how a file's text is encoded that begins with b; false: it is no text, as it begins with a zero byte,
+// with what is no UTF-8, and with what is no UTF-16.
 func kind(b []byte) (o order, isText bool) {
 	if bytes.IndexByte(b, 0) < 0 && !bytes.HasPrefix(b, []byte{0xff, 0xfe}) && !bytes.HasPrefix(b, []byte{0xfe, 0xff}) {
 		return narrow, true

@@ -137,7 +137,7 @@ func compileAll(patterns []string) ([]*regexp.Regexp, error) {
 	return all, nil
 }
 
-// secret is where the secret of a match is.
+// secret returns where the secret of a match is.
 func (r *rule) secret(loc []int) (from, to int) {
 	if r.Group > 0 {
 		return loc[2*r.Group], loc[2*r.Group+1]

@@ -2,13 +2,13 @@ package redact
 
 import "slices"
 
-// builtin is the table of built-in rules. Every rule names the document that it is written from.
+// builtin returns the table of built-in rules. Every rule names the document that it is written from.
 func builtin() []Rule {
 	return slices.Concat(cloudRules, serviceRules, prefixRules, forgeRules, chatRules, paymentRules, registryRules,
 		modelRules, fileRules, commandRules, genericRules)
 }
 
-// Kinds are the names of the built-in rules.
+// Kinds returns the names of the built-in rules.
 func Kinds() []string {
 	var names []string
 	for _, r := range builtin() {
@@ -18,12 +18,12 @@ func Kinds() []string {
 	return slices.Compact(names)
 }
 
-// token is a rule for secrets that start with one of some literals.
+// token returns a rule for secrets that start with one of some literals.
 func token(name, source, pattern string, literals ...string) Rule {
 	return Rule{Name: name, Source: source, Pattern: pattern, Literals: literals, Token: true, After: 192}
 }
 
-// mixed is a rule for a long token that begins as binary data may, in base64 or in hexadecimal digits.
+// mixed returns a rule for a long token that begins as binary data may, in base64 or in hexadecimal digits.
 func mixed(r Rule) Rule {
 	r.mixed = true
 	return r

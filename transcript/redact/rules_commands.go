@@ -6,7 +6,7 @@ const commandValue = `(?:"((?:[^"\\\r\n]|\\[^\r\n"]){4,})"|'([^'\r\n]{4,})'|([^\
 // onLine is what may be between a program's name and an option.
 const onLine = `\b(?:[^\n|;&]|&[^&]|\\\n)*?[ \t]`
 
-// program is a rule for what follows an option of some programs.
+// program returns a rule for what follows an option of some programs.
 func program(source, programs, option string, literals ...string) Rule {
 	return Rule{
 		Name: "command", Source: source, Pattern: `(?:^|[^\w.-])(?:` + programs + `)` + onLine + option + commandValue,

@@ -129,7 +129,7 @@ var prefixRules = []Rule{
 	token("slack-session", "https://docs.slack.dev/authentication/tokens/", `xox[cd]-[\w%/+.-]{20,}={0,2}`, "xoxc-", "xoxd-"),
 }
 
-// hexAfter are a prefix and each digit that may follow it: a prefix of two letters is in too many words.
+// hexAfter returns a prefix and each digit that may follow it: a prefix of two letters is in too many words.
 func hexAfter(prefix string) []string {
 	var list []string
 	for _, c := range "0123456789abcdef" {

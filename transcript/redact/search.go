@@ -80,12 +80,12 @@ const (
 	folded = 0x2020202020202020
 )
 
-// three is the hash of the first three bytes of a word, whose letters are in lower case: short literals are found by
-// them. Its factor, and that of four, are those of a few hundred with which the fewest sequences of transcripts and
+// three returns the hash of the first three bytes of a word, whose letters are in lower case: short literals are found
+// by them. Its factor, and that of four, are those of a few hundred with which the fewest sequences of transcripts and
 // source code collide with one of a literal.
 func three(word uint64) uint32 { return uint32(word) & 0xffffff * 0xbfd64c05 >> 15 }
 
-// four is the hash of the first four bytes of a word.
+// four returns the hash of the first four bytes of a word.
 func four(word uint64) uint32 { return uint32(word) * 0xa128cf3f >> 15 }
 
 // second is another hash of what has one of these: most of what shares a bit of the first does not share this one.
@@ -189,7 +189,7 @@ func (s *search) add(h uint32, literal, at int) {
 	}
 }
 
-// rarest is where the bytes of a literal start that are the least frequent in text: two runs of three or of four.
+// rarest returns where the bytes of a literal start that are the least frequent in text: two runs of three or of four.
 func rarest(text string) int {
 	best, least := 0, 1<<30
 	size := min(len(text), long)

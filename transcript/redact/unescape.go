@@ -102,7 +102,7 @@ var begins = [256]bool{
 // mayHide reports whether a byte begins an escape that stands for a character or for nothing.
 func mayHide(c byte) bool { return begins[c] && c != '\n' && c != '+' }
 
-// nextEscape is where an escape may start; negative: nowhere.
+// nextEscape returns where an escape may start; negative: nowhere.
 func nextEscape(src []byte, all bool) int {
 	if !all {
 		return bytes.IndexByte(src, '\\')
@@ -116,7 +116,8 @@ const esc = 0x1b
 // longestSequence bounds the sequences of a terminal that are looked at.
 const longestSequence = 32
 
-// sequenceSize is the length of the sequence that a text begins with: ESC, [, parameters and a letter; 0 if it is none.
+// sequenceSize returns the length of the sequence that a text begins with: ESC, [, parameters and a letter; 0 if it is
+// none.
 func sequenceSize(text []byte) int {
 	if len(text) < 3 || text[0] != esc || text[1] != '[' {
 		return 0
@@ -162,7 +163,7 @@ func (t *text) finish(suffix string) {
 	t.b = append(t.b, suffix...)
 }
 
-// prefix is the length of the decoded text without a source at the beginning.
+// prefix returns the length of the decoded text without a source at the beginning.
 func (t *text) prefix() int {
 	if len(t.segs) > 1 && t.segs[0].escape {
 		return t.segs[1].at
@@ -170,7 +171,7 @@ func (t *text) prefix() int {
 	return 0
 }
 
-// source is where the source starts.
+// source returns where the source starts.
 func (t *text) source() int { return t.segs[0].src }
 
 // appendEscape decodes the escape at the start of src. The size is 0 if there is none. With all, it may be of any kind
@@ -225,7 +226,7 @@ func appendEscape(dst, src []byte, all bool) ([]byte, int) {
 	return dst, 0
 }
 
-// hex4 is the number in \uXXXX.
+// hex4 returns the number in \uXXXX.
 func hex4(src []byte) (rune, bool) {
 	if len(src) < 6 || src[0] != '\\' || src[1] != 'u' {
 		return 0, false

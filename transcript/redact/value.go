@@ -13,7 +13,7 @@ type chars struct {
 	deeper bool // an escape stands for what begins another one
 }
 
-// peek is the next character and its length in the text; 0 at the end, and for what stands for nothing.
+// peek returns the next character and its length in the text; 0 at the end, and for what stands for nothing.
 func (c *chars) peek() (r byte, size int) {
 	if c.at >= len(c.b) {
 		return 0, 0

@@ -32,7 +32,7 @@ type wideText struct {
 	order order
 }
 
-// unit is the unit that starts at an offset.
+// unit returns the unit that starts at an offset.
 func (o order) unit(text []byte, at int) uint16 {
 	if o == big {
 		return uint16(text[at])<<8 | uint16(text[at+1])
@@ -62,7 +62,7 @@ func (o order) widened(text, ascii []byte) {
 	}
 }
 
-// decoded is a text in UTF-8.
+// decoded returns a text in UTF-8.
 func (o order) decoded(text []byte) []byte {
 	if o == narrow {
 		return text
@@ -110,7 +110,7 @@ func (p wideText) isPair(text []byte, at int) bool {
 		utf16.DecodeRune(rune(p.order.unit(text, i)), rune(p.order.unit(text, i+2))) != utf8.RuneError
 }
 
-// wideTexts are the parts of a text that are UTF-16: all of it, if that is known or it looks so; else stretches of
+// wideTexts returns the parts of a text that are UTF-16: all of it, if that is known or it looks so; else stretches of
 // ASCII characters, as programs append them to a file in another encoding.
 func wideTexts(text []byte, known order) (list []wideText) {
 	from := 0
@@ -147,7 +147,7 @@ func stretch(text []byte, at, n int) wideText {
 // isWritten reports whether an ASCII character occurs in texts that people write and programs print.
 func isWritten(c byte) bool { return c >= ' ' && c <= '~' || c >= '\b' && c <= '\r' || c == esc }
 
-// wideOrder is the order of a text that is UTF-16, and where its first unit starts, at most at an offset. The text
+// wideOrder returns the order of a text that is UTF-16, and where its first unit starts, at most at an offset. The text
 // begins with a byte order mark, or every unit could be a character and many are ASCII: no file of a program, an
 // image or numbers passes.
 func wideOrder(head []byte, latest int) (found order, from int) {
@@ -228,8 +228,8 @@ func (p place) reaches(at int) bool { return p.from <= at || p.wide && p.from-1 
 // ends reports whether a token ends before an offset.
 func (p place) ends(at int) bool { return p.to < at || p.to == at && !p.wide }
 
-// in is the part of a text that a token is, in the orders that it can have: its first character has a zero before it,
-// or its last one has a zero behind it.
+// in returns the part of a text that a token is, in the orders that it can have: its first character has a zero before
+// it, or its last one has a zero behind it.
 func (p place) in(text []byte) (list []wideText) {
 	if !p.wide {
 		return []wideText{{p.window, narrow}}
@@ -243,7 +243,7 @@ func (p place) in(text []byte) (list []wideText) {
 	return list
 }
 
-// at is the part of a text that a token is and an offset lies in; an empty one if there is none.
+// at returns the part of a text that a token is and an offset lies in; an empty one if there is none.
 func (p place) at(text []byte, i int) window {
 	for _, t := range p.in(text) {
 		if t.from <= i && i < t.to {
@@ -301,7 +301,7 @@ func wideAsterisks(text, masked []byte, i int, o order) window {
 	return window{i, end}
 }
 
-// narrowToken is a token in UTF-16 as it is in ASCII; false: it is none.
+// narrowToken returns a token in UTF-16 as it is in ASCII; false: it is none.
 func narrowToken(token string) (string, bool) {
 	text := []byte(token)
 	if len(text)%2 != 0 || bytes.IndexByte(text, 0) < 0 {

@@ -174,7 +174,7 @@ func (b *branches) insert(n node) {
 	b.nodes = append(b.nodes, n)
 }
 
-// leafOf is the leaf of a session; its id is 0 if there is none yet.
+// leafOf returns the leaf of a session; its id is 0 if there is none yet.
 func (b *branches) leafOf(session string) *leaf {
 	for i := range b.leaves {
 		if b.leaves[i].session == session {
@@ -272,8 +272,8 @@ func (n *node) samePrompt(m node) bool {
 	return (n.flags|m.flags)&isQueued != 0 || n.parent == m.parent && n.time == m.time
 }
 
-// commonAncestor is the last message that two messages have in common, 0 if there is none. Both sides move up in turns,
-// so the cost is the distance, not the depth.
+// commonAncestor returns the last message that two messages have in common, 0 if there is none. Both sides move up in
+// turns, so the cost is the distance, not the depth.
 func (b *branches) commonAncestor(one, other uint64) uint64 {
 	b.visit += 2
 	sides := [2]uint64{one, other}

@@ -104,7 +104,7 @@ func (m *CheckpointDetector) Add(e *Event, s *Fold, fresh bool) (mark Checkpoint
 	return Checkpoint{}, false
 }
 
-// Current is a checkpoint of the session as it stands after the record on a line.
+// Current returns a checkpoint of the session as it stands after the record on a line.
 func (m *CheckpointDetector) Current(s *Fold, trigger Trigger, line int64) Checkpoint {
 	return m.checkpoint(&Event{Line: line, UUID: s.sum.Leaf}, s, trigger, m.context)
 }
@@ -174,7 +174,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// TokenBudget is the budget of the conversation with the model that answered last.
+// TokenBudget returns the budget of the conversation with the model that answered last.
 func (s *Fold) TokenBudget() Budget {
 	for i := range s.models {
 		if m := &s.models[i]; m.name == s.model && s.model != "" {

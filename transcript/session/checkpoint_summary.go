@@ -137,8 +137,8 @@ func (g *summaryParts) toolLine() string {
 	return transcript.OneLine(strings.Join(parts, ", "), summaryToolLine)
 }
 
-// lastSentences is the end of a text on one line, at most limit characters, starting at a sentence if there is one,
-// otherwise at a word.
+// lastSentences returns the end of a text on one line, at most limit characters, starting at a sentence if there is
+// one, otherwise at a word.
 func lastSentences(text string, limit int) string {
 	most := limit * utf8.UTFMax * 2
 	cut := len(text) > most

@@ -5,7 +5,7 @@ package session
 // said before, a compaction may keep the end: copies with the same ids that hang below the summary. In the tree the
 // compaction then stands before them.
 
-// before is the record that the conversation had come to when it was compacted; 0 if there is none.
+// before returns the record that the conversation had come to when it was compacted; 0 if there is none.
 func (b *branches) before(g *treeRecord, l *leaf) uint64 {
 	if id := hash(g.logical); b.find(id) != nil {
 		return id
@@ -40,8 +40,8 @@ func (b *branches) moveTo(n *node, parent uint64) {
 // the other.
 const maxSpans = 16
 
-// left is the lines that a rewind by a prompt on a line abandoned. Lines without a record of the tree belong to the one
-// before them: a prompt that only the queue has, for example.
+// left returns the lines that a rewind by a prompt on a line abandoned. Lines without a record of the tree belong to
+// the one before them: a prompt that only the queue has, for example.
 func (b *branches) left(number, line int64) (spans []Span) {
 	open := false
 	for i := range b.nodes {

@@ -162,7 +162,7 @@ func clip(r *transcript.Record) {
 	}
 }
 
-// usageOf is the token usage of a record that counts, or nil.
+// usageOf returns the token usage of a record that counts, or nil.
 func usageOf(r *transcript.Record) *transcript.Usage {
 	if r.Type != "assistant" || r.Message == nil || r.APIError || r.Message.Synthetic() {
 		return nil

@@ -40,8 +40,8 @@ func editTool(name string) bool {
 // MCP server.
 const pluginTools = "mcp__plugin_ccship_ccship__"
 
-// documentTool is the event that a tool for linking documents requests; 0 for other tools, also those of that name of
-// another MCP server.
+// documentTool returns the event that a tool for linking documents requests; 0 for other tools, also those of that name
+// of another MCP server.
 func documentTool(name string) EventKind {
 	switch name {
 	case pluginTools + "link_document":

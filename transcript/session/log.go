@@ -138,7 +138,7 @@ func (l *Log) trim() {
 	l.forget(len(l.messages)-visible-size, true)
 }
 
-// logSize is how many messages a Log with a Size keeps.
+// logSize returns how many messages a Log with a Size keeps.
 func logSize(size int) int {
 	if size > 0 {
 		return min(size, MaxLogSize)
@@ -173,7 +173,7 @@ func (l *Log) forget(n int, hidden bool) {
 	l.messages = l.messages[begin:]
 }
 
-// tool is where the message of a tool call is; -1 if there is none.
+// tool returns where the message of a tool call is; -1 if there is none.
 func (l *Log) tool(id string) int {
 	for i := len(l.messages) - 1; i >= 0; i-- {
 		if l.messages[i].ToolID == id && id != "" {
@@ -273,7 +273,7 @@ func (l *Log) Messages(limit, offset int) []Message {
 	return out[begin:end]
 }
 
-// Len is the number of visible messages.
+// Len returns the number of visible messages.
 func (l *Log) Len() int {
 	n := 0
 	for _, m := range l.messages {

@@ -27,7 +27,7 @@ const (
 	TimelineCheckpoint MomentKind = "checkpoint"
 )
 
-// MomentKinds are all kinds, in the order in which help texts name them.
+// MomentKinds returns all kinds, in the order in which help texts name them.
 func MomentKinds() []MomentKind {
 	return []MomentKind{TimelinePrompt, TimelineMessage, reply, TimelineTask, TimelineCommand, compaction,
 		timelineClear, rewind,
@@ -75,5 +75,5 @@ func (m *Moment) setTook(elapsed, waited time.Duration) {
 	m.Took, m.Waited = (max(elapsed, 0) - waited).Milliseconds(), waited.Milliseconds()
 }
 
-// elapsed is the time with waiting.
+// elapsed returns the time with waiting.
 func (m *Moment) elapsed() time.Duration { return time.Duration(m.Took+m.Waited) * time.Millisecond }

@@ -53,8 +53,8 @@ func (b *branches) parentAdded(id uint64) (rewind *Rewind) {
 	return rewind
 }
 
-// rootOf is the first message on the way to a prompt. Its parent is 0, unless that is not in the tree, or the parents
-// are a loop.
+// rootOf returns the first message on the way to a prompt. Its parent is 0, unless that is not in the tree, or the
+// parents are a loop.
 func (b *branches) rootOf(prompt node) node {
 	root := prompt
 	b.walkUp(prompt.parent, 0, func(i int32) { root = b.nodes[i] })

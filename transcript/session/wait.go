@@ -97,7 +97,7 @@ func (b *TimelineBuilder) mayWait(m Moment) {
 // free reports whether nobody is asked before any call.
 func (b *TimelineBuilder) free() bool { return !transcript.MayAsk(b.Mode, "", "", "") }
 
-// statedTime is how long a tool ran by its own result; 0 when that does not say.
+// statedTime returns how long a tool ran by its own result; 0 when that does not say.
 func statedTime(r *transcript.Record) time.Duration {
 	if len(r.ToolResult) == 0 || r.ToolResult[0] != '{' {
 		return 0
@@ -155,7 +155,7 @@ func (b *TimelineBuilder) settle(together time.Duration) {
 	}
 }
 
-// longest is the longest call that may have waited, and how long the others took together.
+// longest returns the longest call that may have waited, and how long the others took together.
 func (b *TimelineBuilder) longest() (longest *kept, others time.Duration) {
 	for i := range b.WaitCandidates {
 		k := &b.WaitCandidates[i]

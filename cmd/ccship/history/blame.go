@@ -81,7 +81,7 @@ func (r *Repo) Passed(ctx context.Context, f *Facts, b Blamed) (before Blamed, o
 	return before, true, nil
 }
 
-// Find is the place of a line in the facts of its commit; -1 when it is not among what they compare.
+// Find returns the place of a line in the facts of its commit; -1 when it is not among what they compare.
 func (f *Facts) Find(b Blamed) (file, index int) {
 	for i := range f.Files {
 		if f.Files[i].Paths[0] != b.Path {

@@ -187,7 +187,7 @@ func (r *Repo) lacks(ctx context.Context, commit string) bool {
 	return err == nil && strings.HasPrefix(rest(raw), "parent ") && strings.TrimSpace(shown) == ""
 }
 
-// rest is a commit object behind its first line, which names its tree.
+// rest returns a commit object behind its first line, which names its tree.
 func rest(raw string) string {
 	_, after, _ := strings.Cut(raw, "\n")
 	return after

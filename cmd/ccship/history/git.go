@@ -47,7 +47,7 @@ func (r *Repo) git(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// patch are the arguments that make git print changes in the one form that is read here.
+// patch returns the arguments that make git print changes in the one form that is read here.
 func patch() []string {
 	return []string{"-p", "-U0", "-M", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/",
 		"--dst-prefix=b/",

@@ -59,7 +59,7 @@ func number(text string, otherwise int) int {
 	return n
 }
 
-// pathIn is a path as git writes it in a patch; "" for /dev/null.
+// pathIn returns a path as git writes it in a patch; "" for /dev/null.
 func pathIn(text, prefix string) string {
 	text = strings.TrimRight(text, "\t\r") // git marks the end of a name that has spaces
 	if strings.HasPrefix(text, `"`) {

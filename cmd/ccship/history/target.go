@@ -51,7 +51,7 @@ func isFile(dir, name string) bool {
 // maxCommits is how many commits one question may be about.
 const maxCommits = 500
 
-// Commits are the commits that a name stands for, the oldest first, without merges.
+// Commits returns the commits that a name stands for, the oldest first, without merges.
 func (r *Repo) Commits(ctx context.Context, name string) ([]string, error) {
 	neither := control.Usage(name+" is neither a file here nor a commit",
 		"FILE:LINE, FILE:A-B, a commit, A..B, or #12 for a pull request")
@@ -127,7 +127,7 @@ func isRefOf(ref, n string) bool {
 	return false
 }
 
-// branch are the commits of a ref that the main branch does not have; when it has them all, those since it left it.
+// branch returns the commits of a ref that the main branch does not have; when it has them all, those since it left it.
 func (r *Repo) branch(ctx context.Context, ref string) ([]string, error) {
 	for _, base := range []string{"refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master",
 		"refs/heads/main", "refs/heads/master", "HEAD"} {
@@ -143,7 +143,7 @@ func (r *Repo) branch(ctx context.Context, ref string) ([]string, error) {
 	return r.list(ctx, ref, "--max-count=1")
 }
 
-// fetching is the command that brings a pull request.
+// fetching returns the command that brings a pull request.
 func (r *Repo) fetching(ctx context.Context, n string) string {
 	remote := "origin"
 	if list, err := r.git(ctx, "remote"); err == nil {

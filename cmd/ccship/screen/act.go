@@ -105,8 +105,8 @@ func latestIsHere(f *library.Found, machine string) bool {
 	return true
 }
 
-// folderFor is where a session of any machine goes on here: the folder that it had, if this machine has it; the current
-// one, if that is of its project; another in which sessions of its project ran; else the current one.
+// folderFor returns where a session of any machine goes on here: the folder that it had, if this machine has it; the
+// current one, if that is of its project; another in which sessions of its project ran; else the current one.
 func (s *source) folderFor(ctx context.Context, r *row) string {
 	there := func(folder string) bool {
 		info, err := os.Stat(folder)
@@ -134,7 +134,7 @@ func (m *model) open() tea.Cmd {
 	})
 }
 
-// command is what to type in a shell to resume a session.
+// command returns what to type in a shell to resume a session.
 func (r *row) command() string {
 	if r.Path != "" && r.Cwd != "" {
 		return show.ResumeCommand(r.Cwd, r.Session)
@@ -164,7 +164,7 @@ func (m *model) export() tea.Cmd {
 	})
 }
 
-// fileName is a name for an export: words of the title, and the beginning of the id.
+// fileName returns a name for an export: words of the title, and the beginning of the id.
 func fileName(r *row) string {
 	words := strings.FieldsFunc(strings.ToLower(term.Printable(r.Title)), func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c)

@@ -74,7 +74,7 @@ func (b *box) remove(from, to int) {
 	b.at = from
 }
 
-// wordStart is where the word before the cursor begins.
+// wordStart returns where the word before the cursor begins.
 func (b *box) wordStart() int {
 	at := b.at
 	for at > 0 && unicode.IsSpace(b.text[at-1]) {
@@ -86,7 +86,7 @@ func (b *box) wordStart() int {
 	return at
 }
 
-// show is what of the line fits into so many columns, and the column of the cursor.
+// show returns what of the line fits into so many columns, and the column of the cursor.
 func (b *box) show(columns int) (text string, cursor int) {
 	before := string(b.text[:b.at])
 	for len(before) > 0 && term.Width(before) >= columns {
@@ -96,7 +96,7 @@ func (b *box) show(columns int) (text string, cursor int) {
 	return cut(before+string(b.text[b.at:]), columns), term.Width(before)
 }
 
-// cut is the beginning of a text that fits, without an ellipsis.
+// cut returns the beginning of a text that fits, without an ellipsis.
 func cut(text string, columns int) string {
 	if term.Width(text) <= columns {
 		return text

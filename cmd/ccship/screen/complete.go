@@ -21,7 +21,7 @@ func (n *names) see(rows []row) {
 	n.machines = unique(append(seen.machines, n.machines...))
 }
 
-// unique are the names in their order, each once.
+// unique returns the names in their order, each once.
 func unique(all []string) []string {
 	var out []string
 	for _, name := range all {
@@ -32,7 +32,7 @@ func unique(all []string) []string {
 	return out
 }
 
-// values are those that a filter may have, as far as they are known.
+// values returns those that a filter may have, as far as they are known.
 func (n *names) values(filter string) []string {
 	switch filter {
 	case "project":

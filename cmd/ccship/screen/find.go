@@ -28,7 +28,7 @@ func find(ctx context.Context, server *remote.Client, query string) (page, error
 	return p, nil
 }
 
-// foundRow is a session with the best of its lines.
+// foundRow returns a session with the best of its lines.
 func foundRow(server *remote.Client, x *remote.RankedSession) row {
 	r := rowOf(server, &x.Session)
 	r.Title = cmp.Or(x.Title, x.Prompt)
@@ -53,7 +53,7 @@ func foundRow(server *remote.Client, x *remote.RankedSession) row {
 	return r
 }
 
-// rowOf is a session of the server without a hit.
+// rowOf returns a session of the server without a hit.
 func rowOf(server *remote.Client, x *remote.Session) row {
 	address := server.Base.String() + "/sessions/" + url.PathEscape(x.SessionID) + "/L/" +
 		strconv.FormatInt(max(0, x.Lines-1), 10) + "?" + url.Values{"machine": {x.Machine}}.Encode()

@@ -129,7 +129,7 @@ var narrowing = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(^|\s)project:(?:"([^"]*)"|(\S+))(\s|$)`)
 })
 
-// split is a query without its first project, and that.
+// split returns a query without its first project, and that.
 func split(query string) (text, project string) {
 	at := narrowing().FindStringSubmatchIndex(query)
 	if at == nil {
@@ -144,7 +144,7 @@ func split(query string) (text, project string) {
 	return strings.TrimSpace(query[:at[0]] + " " + query[at[1]:]), part(2) + part(3)
 }
 
-// named is a name as a query has it.
+// named returns a name as a query has it.
 func named(name string) string {
 	if name = strings.ReplaceAll(name, `"`, ""); strings.ContainsFunc(name, unicode.IsSpace) {
 		return `"` + name + `"`

@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 )
 
-// listLines are the lines of the list: the number of a row, or -1 for a heading.
+// listLines returns the lines of the list: the number of a row, or -1 for a heading.
 func (m *model) listLines() (lines []int) {
 	for i, r := range m.page.rows {
 		if i == 0 && r.group != "" || i > 0 && r.group != m.page.rows[i-1].group {
@@ -49,7 +49,7 @@ func (m *model) heading(group string) string {
 	return group
 }
 
-// topOf is the first line in sight, so that the selected row is too, with its heading if that is just above.
+// topOf returns the first line in sight, so that the selected row is too, with its heading if that is just above.
 func topOf(lines []int, selected, top, height int) int {
 	at := max(0, slices.Index(lines, selected))
 	first := at
@@ -90,7 +90,7 @@ func (m *model) columns(width int) columns {
 	return c
 }
 
-// machine is where a session ran, as people call it.
+// machine returns where a session ran, as people call it.
 func (m *model) machine(r *row) string {
 	if r.Machine == m.source.Library.Machine {
 		return "here"
@@ -98,7 +98,7 @@ func (m *model) machine(r *row) string {
 	return term.Printable(cmp.Or(r.Host, r.Machine))
 }
 
-// row is a session in one line.
+// row returns a session in one line.
 func (m *model) row(p *painter, r *row, selected bool, c columns) string {
 	sign := "  "
 	if selected {
@@ -116,7 +116,7 @@ func (m *model) row(p *painter, r *row, selected bool, c columns) string {
 	return strings.TrimRight(left+p.paint(faint, middle)+found.line(plain, cut(matched(r), c.match)), " ")
 }
 
-// matched is what was found, from a little before it on, or what the session does.
+// matched returns what was found, from a little before it on, or what the session does.
 func matched(r *row) string {
 	if r.state != "" {
 		return "● " + r.state
@@ -136,7 +136,7 @@ func matched(r *row) string {
 	return text
 }
 
-// ago is how long a time is past, in at most four columns.
+// ago returns how long a time is past, in at most four columns.
 func ago(now, t time.Time) string {
 	switch d := now.Sub(t); {
 	case t.IsZero():

@@ -48,7 +48,7 @@ func (w *writer) markdown(indent int, text string) {
 	}
 }
 
-// fenceOf is the mark that begins or ends a block of code; "" for other lines.
+// fenceOf returns the mark that begins or ends a block of code; "" for other lines.
 func fenceOf(line string) string {
 	for _, c := range []string{"`", "~"} {
 		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {

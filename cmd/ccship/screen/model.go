@@ -71,7 +71,7 @@ func (m *model) Init() tea.Cmd {
 	}
 }
 
-// query is what to look for. One letter is nothing yet: it is nearly everywhere, and finding it is much work.
+// query returns what to look for. One letter is nothing yet: it is nearly everywhere, and finding it is much work.
 func (m *model) query() string {
 	text := strings.TrimSpace(m.box.String())
 	if len(text) < 2 {
@@ -84,7 +84,7 @@ func (r *row) key() string {
 	return fmt.Sprint(r.user, "\n", r.Machine, "\n", r.Session, "\n", r.line, r.spot.Path == "")
 }
 
-// selected is the row that actions are about; nil: there is none.
+// selected returns the row that actions are about; nil: there is none.
 func (m *model) selected() *row {
 	if m.at >= len(m.page.rows) {
 		return nil
@@ -172,7 +172,7 @@ func (m *model) show(p page) {
 	}
 }
 
-// firstChoice is the row that Enter takes when nothing was selected: the first that does not run already.
+// firstChoice returns the row that Enter takes when nothing was selected: the first that does not run already.
 func firstChoice(rows []row) int {
 	return max(0, slices.IndexFunc(rows, func(r row) bool { return r.state == "" }))
 }

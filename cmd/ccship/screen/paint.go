@@ -33,7 +33,7 @@ type cell struct {
 	style string
 }
 
-// paint is a text in one colour.
+// paint returns a text in one colour.
 func (p *painter) paint(style, text string) string {
 	if !p.colours || style == plain || text == "" {
 		return text
@@ -41,7 +41,7 @@ func (p *painter) paint(style, text string) string {
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
-// line is a text in a colour, with the words that are looked for marked.
+// line returns a text in a colour, with the words that are looked for marked.
 func (p *painter) line(style, text string) string {
 	cells := make([]cell, 0, len(text))
 	for _, r := range text {
@@ -50,7 +50,7 @@ func (p *painter) line(style, text string) string {
 	return p.draw(cells)
 }
 
-// inline is a line of Markdown in a colour: bold and code as such. A line may begin within them.
+// inline returns a line of Markdown in a colour: bold and code as such. A line may begin within them.
 func (p *painter) inline(style, text string) string {
 	cells := make([]cell, 0, len(text))
 	for at, r := range text {
@@ -115,12 +115,12 @@ func (p *painter) mark(cells []cell) {
 	}
 }
 
-// clean is a text whose lines a screen may show, regardless of who wrote it.
+// clean returns a text whose lines a screen may show, regardless of who wrote it.
 func clean(text string) string {
 	return strings.ReplaceAll(term.Safe(unescaped(text), false), "\t", "    ")
 }
 
-// unescaped is the output of a program without its escape sequences, whose letters would be left otherwise.
+// unescaped returns the output of a program without its escape sequences, whose letters would be left otherwise.
 func unescaped(text string) string {
 	var b strings.Builder
 	for {

@@ -17,8 +17,8 @@ const (
 	mostChanges = 3
 )
 
-// conversation is what was said at the selected row, in lines of some columns, and the line where the preview begins:
-// at what was found, or so that the conversation's end is seen.
+// conversation returns what was said at the selected row, in lines of some columns, and the line where the preview
+// begins: at what was found, or so that the conversation's end is seen.
 func (m *model) conversation(columns int) (lines []string, begin int) {
 	r := m.selected()
 	if r == nil {
@@ -60,7 +60,7 @@ func (c *conversation) draw(r *row, columns int, colours bool) {
 	c.lines = w.lines
 }
 
-// found is the text in which something was found.
+// found returns the text in which something was found.
 func (r *row) found() string {
 	var b strings.Builder
 	for _, p := range r.snippet {
@@ -69,7 +69,7 @@ func (r *row) found() string {
 	return term.OneLine(b.String())
 }
 
-// words are those that were found, in lower case.
+// words returns those that were found, in lower case.
 func (r *row) words() (words []string) {
 	for _, p := range r.snippet {
 		if word := strings.ToLower(strings.TrimSpace(p.Text)); p.Match && word != "" && !slices.Contains(words, word) {

@@ -72,7 +72,7 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// body is the list and the preview, or the keys.
+// body returns the list and the preview, or the keys.
 func (m *model) body(l layout) []string {
 	if m.help {
 		return fill(strings.Split(helpText, "\n"), l.height-headLines-1, l.width)
@@ -105,7 +105,7 @@ func fill(lines []string, height, width int) []string {
 	return out
 }
 
-// title is the line above the preview.
+// title returns the line above the preview.
 func (m *model) title(width int) string {
 	text := ""
 	if r := m.selected(); r != nil {
@@ -115,7 +115,7 @@ func (m *model) title(width int) string {
 	return text + strings.Repeat("─", max(0, width-term.Width(text)))
 }
 
-// status is the line below the box: what was done, what is wrong, or what the list is.
+// status returns the line below the box: what was done, what is wrong, or what the list is.
 func (m *model) status(l layout) string {
 	p := painter{colours: m.colours}
 	style, text := faint, m.listed()
@@ -157,7 +157,7 @@ func (m *model) listed() string {
 	return text
 }
 
-// keysLine are the keys that do something now.
+// keysLine returns the keys that do something now.
 func (m *model) keysLine() string {
 	project := "⇥ project"
 	if m.narrowed() {

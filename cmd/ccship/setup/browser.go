@@ -39,8 +39,8 @@ func Browse(ctx context.Context, address string) (ok bool, err error) {
 	return true, start(cmd)
 }
 
-// browser is the process that opens a file or an address in the user's browser; nil where there is no desktop. Ctrl-C
-// is not for it.
+// browser returns the process that opens a file or an address in the user's browser; nil where there is no desktop.
+// Ctrl-C is not for it.
 func browser(ctx context.Context, address string) *exec.Cmd {
 	program := browserCommand(address)
 	if program == nil {
@@ -62,7 +62,7 @@ func start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// browserCommand is the command for that.
+// browserCommand returns the command for that.
 func browserCommand(path string) []string {
 	switch runtime.GOOS {
 	case "windows":

@@ -12,7 +12,7 @@ import (
 // verbs makes the commands.
 type verbs struct{ *show.App }
 
-// Commands are the verbs of this package.
+// Commands returns the verbs of this package.
 func Commands(a *show.App) []*cobra.Command {
 	v := verbs{a}
 	return []*cobra.Command{
@@ -20,7 +20,7 @@ func Commands(a *show.App) []*cobra.Command {
 	}
 }
 
-// serviceCommand is everything about the service.
+// serviceCommand returns the verbs about the service.
 func (a verbs) serviceCommand() *cobra.Command {
 	w := &which{}
 	cmd := show.Group("service", "Install, start, stop and remove the service, and show its log", "",
@@ -30,7 +30,7 @@ func (a verbs) serviceCommand() *cobra.Command {
 	return cmd
 }
 
-// OwnService is the service of the user who runs this program. The service manager is not asked yet.
+// OwnService returns the service of the user who runs this program. The service manager is not asked yet.
 func OwnService(a *show.App) (*service.Service, error) {
 	t, err := verbs{a}.service(which{})
 	if err != nil {

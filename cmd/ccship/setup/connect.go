@@ -40,7 +40,7 @@ func (s *setup) connect(ctx context.Context, c *config.Config) (chosen, error) {
 	}
 }
 
-// server is the address to use, and its key if setup has made one. given: nobody is asked for the address.
+// server returns the address to use, and its key if setup has made one. given: nobody is asked for the address.
 func (s *setup) server(ctx context.Context, c *config.Config, given bool) (server, key string, err error) {
 	if given && !s.local {
 		if c.ServerURL == "" {
@@ -119,8 +119,8 @@ func (s *setup) completeURL(ctx context.Context) error {
 // greetTime is how long a server may take to say that it is one.
 const greetTime = 2 * time.Second
 
-// withScheme is an address as it is written in the configuration. People leave the scheme out of HOST:PORT; it is the
-// one under which a server answers.
+// withScheme returns an address as it is written in the configuration. People leave the scheme out of HOST:PORT; it is
+// the one under which a server answers.
 func withScheme(ctx context.Context, text string) string {
 	text = strings.TrimSpace(text)
 	if strings.Contains(text, "://") || strings.Contains(text, "@") || !strings.ContainsAny(text, ".:") {
@@ -147,7 +147,7 @@ func onThisMachine(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// key is the key to keep; the one that is there already, else none, when nobody names another.
+// key returns the key to keep; the one that is there already, else none, when nobody names another.
 func (s *setup) key(ctx context.Context, c config.Config) (string, error) {
 	switch {
 	case s.keyFile == "-":

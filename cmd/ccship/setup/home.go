@@ -38,7 +38,7 @@ const firstAddress = "127.0.0.1:5000"
 //	*.log        what both had to say
 type Home struct{ Dir string }
 
-// File is the path of a file in the folder.
+// File returns the path of a file in the folder.
 func (h Home) File(name string) string { return filepath.Join(h.Dir, name) }
 
 func (h Home) store() string { return "sqlite:" + h.File("server.db") }
@@ -50,7 +50,7 @@ func (h Home) make() error {
 	return nil
 }
 
-// Config is the configuration of the daemon here, as flags, so that they hold when it is read again.
+// Config returns the configuration of the daemon here, as flags, so that they hold when it is read again.
 func (h Home) Config(c config.Config, address string) (config.Config, error) {
 	flags := map[string]string{
 		"socket": show.UpSocket(c), "state_dir": h.File("state"), "server_url": "http://" + address,
@@ -62,7 +62,7 @@ func (h Home) Config(c config.Config, address string) (config.Config, error) {
 	return c.With(flags)
 }
 
-// Address is where the server listens: the address asked for, else the remembered one, else a free one. It is kept
+// Address returns where the server listens: the address asked for, else the remembered one, else a free one. It is kept
 // because links into the viewer and the daemon's state contain it.
 func (h Home) Address(ctx context.Context, asked string) (string, error) {
 	remembered, err := h.remembered()
@@ -94,7 +94,7 @@ func (h Home) Address(ctx context.Context, asked string) (string, error) {
 	return address, sys.WriteFile(h.File("listen"), []byte(address+"\n"))
 }
 
-// remembered is the address of the last run; "" when there was none.
+// remembered returns the address of the last run; "" when there was none.
 func (h Home) remembered() (string, error) {
 	text, err := os.ReadFile(h.File("listen"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -157,7 +157,7 @@ func (h Home) EnsureKey(ctx context.Context, program string) (fresh bool, err er
 	return fresh, sys.WriteFile(h.File("api_key"), append(bytes.TrimSpace(out), '\n'))
 }
 
-// lastWords is what a program said before it failed, or how it failed.
+// lastWords returns what a program said before it failed, or how it failed.
 func lastWords(err error) string {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

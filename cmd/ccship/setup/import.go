@@ -28,7 +28,7 @@ func readKey() (string, error) {
 	return config.CheckAPIKey("standard input", string(text))
 }
 
-// saved is what setup ends with: what is safe now, and what would have been lost soon.
+// saved returns what setup ends with: what is safe now, and what would have been lost soon.
 func (s *setup) saved(c config.Config, status control.Status, r control.SyncResult) string {
 	var b strings.Builder
 	kept, err := config.Expiring(c.Roots, sweepSoon, time.Now())

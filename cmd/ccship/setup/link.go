@@ -14,7 +14,7 @@ import (
 // linkTime is how long a server may take to make a link.
 const linkTime = 30 * time.Second
 
-// Reader is the reading API of the server that is set.
+// Reader returns the reading API of the server that is set.
 func Reader(c config.Config) (*remote.Client, error) {
 	base, name, err := outbox.NormalizeURL(c.ServerURL)
 	if err != nil {

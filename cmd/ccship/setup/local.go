@@ -63,7 +63,7 @@ func (s *setup) findLocal(ctx context.Context) localServer {
 	return l
 }
 
-// usualAddresses are those that a server has where nobody chose another, and sockets in the usual places.
+// usualAddresses returns those that a server has where nobody chose another, and sockets in the usual places.
 func usualAddresses() []string {
 	list := []string{"http://127.0.0.1:5000"}
 	folders := []string{"/run/ccship", "/run/ccship-server"}

@@ -56,7 +56,7 @@ func (a verbs) logsCommand(w *which) *cobra.Command {
 	return cmd
 }
 
-// upLogs are the logs that `ccship up` has written.
+// upLogs returns the logs that `ccship up` has written.
 func upLogs(c config.Config) (files []string) {
 	home := Home{Dir: show.UpDir(c)}
 	for _, name := range []string{daemonLog, serverLog} {
@@ -103,7 +103,7 @@ func (a verbs) showFiles(ctx context.Context, files []string, lines int, follow 
 	return nil
 }
 
-// lastLines are the last n lines of a text.
+// lastLines returns the last n lines of a text.
 func lastLines(text string, n int) string {
 	lines := strings.SplitAfter(text, "\n")
 	if lines[len(lines)-1] == "" {

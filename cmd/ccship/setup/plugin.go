@@ -30,7 +30,7 @@ type pluginPlace struct {
 // leaveCommand makes Claude Code uninstall the plugin.
 const leaveCommand = "claude plugin uninstall ccship@ccship && claude plugin marketplace remove ccship"
 
-// PluginDir is where the plugin is put.
+// PluginDir returns where the plugin is put.
 func PluginDir(c config.Config) string { return filepath.Join(c.StateDir, "claude-plugin") }
 
 func (a verbs) pluginCommand() *cobra.Command {

@@ -129,7 +129,7 @@ func (s *serverChild) waitHealthy(ctx context.Context) error {
 	}
 }
 
-// lastLine is the last line of a log that says anything; "" when there is none.
+// lastLine returns the last line of a log that says anything; "" when there is none.
 func lastLine(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -103,7 +103,7 @@ func ownerOf(name string) (*user.User, error) {
 	return owner, nil
 }
 
-// homeOf is an environment that knows nothing but a home.
+// homeOf returns an environment that knows nothing but a home.
 func homeOf(home string) config.Env {
 	return func(name string) (string, bool) {
 		if name == "HOME" {
@@ -113,7 +113,7 @@ func homeOf(home string) config.Env {
 	}
 }
 
-// LogPath is where a service writes its log; "" where systemd's journal keeps it.
+// LogPath returns where a service writes its log; "" where systemd's journal keeps it.
 func LogPath(c config.Config) string {
 	switch runtime.GOOS {
 	case "darwin":
@@ -137,7 +137,7 @@ func (t *theService) foreign(ctx context.Context, st service.Status) error {
 		"stop it first: Ctrl-C where `ccship run` was started, or `kill "+fmt.Sprint(status.PID)+"`")
 }
 
-// sockets are the places where the service may listen: not where `ccship up` does.
+// sockets returns the places where the service may listen: not where `ccship up` does.
 func (t *theService) sockets() []string {
 	own := show.UpSocket(t.config)
 	return slices.DeleteFunc(show.Sockets(t.config), func(path string) bool {

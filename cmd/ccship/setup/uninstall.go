@@ -130,7 +130,7 @@ func (t *theService) removeTraces(ctx context.Context) (removed []string) {
 	return removed
 }
 
-// stateFiles are the files in the state folder that have the names which the daemon gives.
+// stateFiles returns the files in the state folder that have the names which the daemon gives.
 func stateFiles(dir string) (paths []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -153,7 +153,7 @@ func stateSize(dir string) (bytes int64) {
 	return bytes
 }
 
-// fileSize is the size of a file, or of all files in a folder; 0 when it is not there.
+// fileSize returns the size of a file, or of all files in a folder; 0 when it is not there.
 func fileSize(path string) (bytes int64) {
 	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {

@@ -226,7 +226,7 @@ func (u *up) invite(ctx context.Context) error {
 	return u.app.Print("watching for new lines; Ctrl-C stops\n")
 }
 
-// answered is the daemon's status, waited for while it opens its state and its socket.
+// answered returns the daemon's status, waited for while it opens its state and its socket.
 func (u *up) answered(ctx context.Context, client *control.Client) (control.Status, error) {
 	for {
 		status, err := client.Status(ctx)
@@ -239,7 +239,7 @@ func (u *up) answered(ctx context.Context, client *control.Client) (control.Stat
 	}
 }
 
-// arrived is what the import ends with.
+// arrived returns what the import ends with.
 func (u *up) arrived(s control.Status, r control.SyncResult) string {
 	url := u.config.ServerURL + "/"
 	var b strings.Builder

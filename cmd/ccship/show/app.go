@@ -40,7 +40,7 @@ func (a *App) SalvagedConfig() (config.Config, error) {
 	return c, err
 }
 
-// Given are the flags of the configuration that were given, by option.
+// Given returns the flags of the configuration that were given, by option.
 func (a *App) Given() map[string]string {
 	given := map[string]string{}
 	a.Flags.VisitAll(func(f *pflag.Flag) { // a subcommand parses them: only Changed tells
@@ -110,8 +110,8 @@ func (a *App) Say(format string, args ...any) {
 	_, _ = io.WriteString(a.Stderr, term.Hang(term.Safe(text.String(), false), columns, 2)+"\n")
 }
 
-// ConfigPath is the configuration file's path. A file that was named and is not there yet is no mistake for a command
-// that is about to write it, and what else is wrong in it is found by the writing.
+// ConfigPath returns the configuration file's path. A file that was named and is not there yet is no mistake for a
+// command that is about to write it, and what else is wrong in it is found by the writing.
 func (a *App) ConfigPath() (string, error) {
 	named, err := a.Flags.GetString("config")
 	if err != nil {

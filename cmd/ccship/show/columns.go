@@ -36,7 +36,7 @@ func squeezed(signs string, rows [][]string, columns int, order []int) (string, 
 	return string(without([]byte(signs), out)), left
 }
 
-// widest are the widths of columns.
+// widest returns the widths of columns.
 func widest(signs string, rows [][]string) []int {
 	widths := make([]int, len(signs))
 	for _, row := range rows {
@@ -56,7 +56,7 @@ func rows(b *strings.Builder) func(name, text string) {
 	}
 }
 
-// without are the items whose place is not in out.
+// without returns the items whose place is not in out.
 func without[T any](items []T, out map[int]bool) []T {
 	var left []T
 	for i, item := range items {

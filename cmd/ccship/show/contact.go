@@ -24,7 +24,7 @@ func (v View) contactTrouble(s control.Status) string {
 
 func unwell(srv control.Server) bool { return srv.State == "retrying" || srv.State == "refused" }
 
-// silence is what a server that is not well does, or since when it does nothing.
+// silence returns what a server that is not well does, or since when it does nothing.
 func (v View) silence(srv control.Server) string {
 	switch {
 	case srv.Kind != control.CodeUnreachable:
@@ -35,7 +35,7 @@ func (v View) silence(srv control.Server) string {
 	return "has not answered since " + v.clock(*srv.LastContactAt)
 }
 
-// clock is a time of the day; of another day, with its date.
+// clock returns a time of the day; of another day, with its date.
 func (v View) clock(t time.Time) string {
 	zone := v.Zone
 	if zone == nil {
@@ -56,7 +56,7 @@ func (v View) reachable(srv control.Server) string {
 	return "reachable"
 }
 
-// lineContact is what the line says about the server, with the age of what it knows, when nothing waits; "" when
+// lineContact returns what the line says about the server, with the age of what it knows, when nothing waits; "" when
 // that is fresh.
 func (v View) lineContact(s control.Status) (text string, trouble bool) {
 	if s.State != "watching" || len(s.Servers) == 0 {

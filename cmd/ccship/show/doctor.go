@@ -12,7 +12,7 @@ import (
 // nameWidth is the column behind symbol and name.
 const nameWidth = 15
 
-// mark is how a level looks.
+// mark returns how a level looks.
 func (v View) mark(l doctor.Level) (symbol, colour string) {
 	marks := map[doctor.Level][3]string{
 		doctor.Fail: {"✗", "x", bad}, doctor.Warn: {"!", "!", uneasy},
@@ -25,8 +25,8 @@ func (v View) mark(l doctor.Level) (symbol, colour string) {
 	return m[1], m[2]
 }
 
-// Doctor is the whole screen of a doctor's report, with a newline at the end. While something is wrong, checks that
-// found nothing are only named.
+// Doctor returns the whole screen of a doctor's report, with a newline at the end. While something is wrong, checks
+// that found nothing are only named.
 func (v View) Doctor(r doctor.Report, fixing bool) string {
 	r = plain(r)
 	var b strings.Builder

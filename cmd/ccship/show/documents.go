@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/internal/amount"
 )
 
-// Documents are a session's linked documents, one a line.
+// Documents returns a session's linked documents, one a line.
 func (v View) Documents(list control.Documents) string {
 	list = plain(list)
 	if len(list.Documents) == 0 {
@@ -25,7 +25,7 @@ func (v View) Documents(list control.Documents) string {
 	return b.String()
 }
 
-// document is what is known of one.
+// document returns what is known of one.
 func (v View) document(d control.Document) string {
 	size := amount.Size(d.Size)
 	switch {

@@ -30,7 +30,7 @@ type SilentError struct{ Code int }
 
 func (s SilentError) Error() string { return fmt.Sprintf("exit code %d", s.Code) }
 
-// Describe is an error as --json prints it. It always has a hint.
+// Describe returns an error as --json prints it. It always has a hint.
 func Describe(err error) *control.Error {
 	var config *config.Error
 	var known *control.Error
@@ -55,7 +55,7 @@ func Describe(err error) *control.Error {
 	return &e
 }
 
-// ExitCode is the exit code of a described error.
+// ExitCode returns the exit code of a described error.
 func ExitCode(e *control.Error) int {
 	switch e.Code {
 	case control.CodeUsage, control.CodeConfig, control.CodeSocket, library.CodeAmbiguous:
@@ -110,7 +110,7 @@ func UsageError(err error) error {
 	return control.Usage(message, hint)
 }
 
-// Unfinished is the error of a sync that ended before everything was delivered.
+// Unfinished returns the error of a sync that ended before everything was delivered.
 func Unfinished(r control.SyncResult) *control.Error {
 	e := &control.Error{Code: r.Reason, Hint: cmp.Or(r.Hint, Hint(r.Reason)), Retryable: true}
 	switch r.Reason {

@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// Hint is what to do about an error of which nothing more is known than its code.
+// Hint returns what to do about an error of which nothing more is known than its code.
 func Hint(code string) string {
 	switch code {
 	case control.CodeNotRunning:
@@ -48,7 +48,7 @@ func Hint(code string) string {
 	return "see `ccship status` and the daemon's log"
 }
 
-// TroubleHint is what to do about a kind of trouble with a server; "" when the kind is unknown.
+// TroubleHint returns what to do about a kind of trouble with a server; "" when the kind is unknown.
 func TroubleHint(kind string) string {
 	switch kind {
 	case control.CodeUnreachable:
@@ -73,7 +73,7 @@ func TroubleHint(kind string) string {
 	return ""
 }
 
-// SystemHint is what to do about an error of the system; "" when only its text helps.
+// SystemHint returns what to do about an error of the system; "" when only its text helps.
 func SystemHint(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):

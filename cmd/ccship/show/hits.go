@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/internal/amount"
 )
 
-// Found is what a search found: sessions, the best first, with the best of their lines.
+// Found returns what a search found: sessions, the best first, with the best of their lines.
 func (v View) Found(found remote.Ranked) string {
 	found = plain(found)
 	var b strings.Builder
@@ -61,7 +61,7 @@ func (v View) foundSession(b *strings.Builder, x *remote.RankedSession, id strin
 	}
 }
 
-// hitLine is one line: what it is, where it stands, when it was written, and what matched.
+// hitLine returns one line: what it is, where it stands, when it was written, and what matched.
 func (v View) hitLine(l *remote.Hit) string {
 	at, where := "", fmt.Sprintf("line %d", amount.LineNumber(l.Line))
 	if !l.Current {
@@ -106,7 +106,7 @@ func within(pieces []remote.Piece, room int) []remote.Piece {
 	return append([]remote.Piece{{Text: "… " + text}}, pieces[first:]...)
 }
 
-// snippet is a part of a line, on one line, with what matched marked.
+// snippet returns a part of a line, on one line, with what matched marked.
 func (v View) snippet(pieces []remote.Piece) string {
 	var b strings.Builder
 	for _, p := range pieces {

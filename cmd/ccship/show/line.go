@@ -13,7 +13,7 @@ import (
 // LineWidth is the most columns of `status --line`.
 const LineWidth = 80
 
-// lineWatching is what the line says when nothing waits.
+// lineWatching returns what the line says when nothing waits.
 func lineWatching(s control.Status) (symbol, words string) {
 	if unlisted(s) {
 		return "!", "some folders can't be listed"
@@ -21,7 +21,7 @@ func lineWatching(s control.Status) (symbol, words string) {
 	return "●", "up to date"
 }
 
-// StatusLine is a status in a few words, behind its symbol where there are symbols.
+// StatusLine returns a status in a few words, behind its symbol where there are symbols.
 func (v View) StatusLine(s control.Status) string {
 	s = plain(s)
 	symbol, words := lineWatching(s)
@@ -73,7 +73,7 @@ func (v View) StatusLine(s control.Status) string {
 	return line
 }
 
-// StatusSummary is a status in one line.
+// StatusSummary returns a status in one line.
 func StatusSummary(s control.Status) string {
 	s = plain(s)
 	parts := []string{s.State}

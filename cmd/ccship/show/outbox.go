@@ -86,7 +86,7 @@ func letterText(l control.DeadLetter) string {
 	return fmt.Sprintf("line %d", amount.LineNumber(l.Line))
 }
 
-// Reason is why a letter is dead.
+// Reason returns why a letter is dead.
 func Reason(l control.DeadLetter) string {
 	switch l.Reason {
 	case "too_large":

@@ -6,7 +6,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 )
 
-// plain is a copy of an answer whose texts can neither steer a terminal nor begin a line: others wrote them.
+// plain returns a copy of an answer whose texts can neither steer a terminal nor begin a line: others wrote them.
 func plain[T any](answer T) T {
 	v := reflect.New(reflect.TypeFor[T]()).Elem()
 	v.Set(reflect.ValueOf(answer))

@@ -31,7 +31,7 @@ func SamePath(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// FindProgram is the path of a program of ccship: next to this one, whose links are followed, where packages and
+// FindProgram returns the path of a program of ccship: next to this one, whose links are followed, where packages and
 // archives put it, or on PATH.
 func FindProgram(name string) (string, error) {
 	file := name

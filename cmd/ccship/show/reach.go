@@ -9,10 +9,10 @@ import (
 	"github.com/ccship/ccship/internal/sys"
 )
 
-// UpDir is where `ccship up` keeps its own things.
+// UpDir returns where `ccship up` keeps its own things.
 func UpDir(c config.Config) string { return sys.UpDir(c.StateDir) }
 
-// UpSocket is where the daemon of `ccship up` listens.
+// UpSocket returns where the daemon of `ccship up` listens.
 func UpSocket(c config.Config) string {
 	if c.OriginOf("socket") != config.FromDefault {
 		return c.Socket
@@ -20,7 +20,7 @@ func UpSocket(c config.Config) string {
 	return filepath.Join(UpDir(c), "ccship.sock")
 }
 
-// Sockets are the places where a daemon may listen; a socket that was named is the only one.
+// Sockets returns the places where a daemon may listen; a socket that was named is the only one.
 func Sockets(c config.Config) []string {
 	if c.OriginOf("socket") != config.FromDefault {
 		return []string{c.Socket}
@@ -28,7 +28,7 @@ func Sockets(c config.Config) []string {
 	return sys.Unnamed(c.Socket, c.StateDir)
 }
 
-// DaemonClient is the client for commands that need a daemon.
+// DaemonClient returns the client for commands that need a daemon.
 func (a *App) DaemonClient(ctx context.Context) (*control.Client, error) {
 	c, err := a.Config()
 	if err != nil {

@@ -80,7 +80,7 @@ func took(m *library.Moment) string {
 	return strings.Join(parts, ", ")
 }
 
-// span is a number of milliseconds in words.
+// span returns a number of milliseconds in words.
 func span(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	if d < time.Minute {

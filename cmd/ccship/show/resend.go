@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/internal/amount"
 )
 
-// Resend is the answer to a resend for people.
+// Resend returns the answer to a resend for people.
 func Resend(r control.ResendResult) string {
 	r = plain(r)
 	var b strings.Builder

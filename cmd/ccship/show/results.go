@@ -28,7 +28,7 @@ func Excludes(e control.Excludes) string {
 	return b.String()
 }
 
-// Forgotten is the result of `ccship forget`.
+// Forgotten returns the result of `ccship forget`.
 func Forgotten(r control.ForgetResult) string {
 	r = plain(r)
 	var b strings.Builder

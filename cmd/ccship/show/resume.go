@@ -38,7 +38,7 @@ func Resumed(r library.Resumed) []string {
 	return out
 }
 
-// ResumeCommand is the command line that resumes a session in a folder.
+// ResumeCommand returns the command line that resumes a session in a folder.
 func ResumeCommand(folder, session string) string {
 	return "cd " + term.Quote(folder) + " && claude --resume " + term.Quote(session)
 }

@@ -17,7 +17,7 @@ const statusName = 11
 // muchWaiting is how many bytes wait before sending is shown as progress: less is gone before anyone has looked.
 const muchWaiting = 1 << 20
 
-// Status is the whole screen, with a newline at the end.
+// Status returns the whole screen, with a newline at the end.
 func (v View) Status(s control.Status) string {
 	s = plain(s)
 	var b strings.Builder
@@ -67,7 +67,7 @@ func (v View) Status(s control.Status) string {
 // unlisted says that there may be transcripts that nobody can see.
 func unlisted(s control.Status) bool { return s.Watch != nil && len(s.Watch.Unread) > 0 }
 
-// watching is what is said when nothing waits.
+// watching returns what is said when nothing waits.
 func watching(s control.Status) (symbol, colour, words string) {
 	switch {
 	case unlisted(s):
@@ -173,7 +173,7 @@ func (v View) Server(s control.Server) []string {
 	return lines
 }
 
-// serverHint is what to do about a server in trouble: what the daemon says, else the hint for its kind of trouble.
+// serverHint returns what to do about a server in trouble: what the daemon says, else the hint for its kind of trouble.
 func serverHint(s control.Server) string {
 	switch {
 	case s.State == "ok":
@@ -187,7 +187,7 @@ func serverHint(s control.Server) string {
 	return "nothing is lost, ccship keeps retrying; see the daemon's log"
 }
 
-// trouble is what is wrong with a server in a word or two.
+// trouble returns what is wrong with a server in a word or two.
 func trouble(s control.Server, otherwise string) string {
 	switch s.Kind {
 	case "unreachable":

@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/internal/amount"
 )
 
-// Verify is a verify report for people: the verdict, then every difference, then what was not compared.
+// Verify returns a verify report for people: the verdict, then every difference, then what was not compared.
 func Verify(r control.VerifyReport) string {
 	r = plain(r)
 	var b strings.Builder
@@ -178,7 +178,7 @@ func besideText(r control.AttachmentsReport) string {
 	return text
 }
 
-// serversOf is each server that something was compared with, once.
+// serversOf returns each server that something was compared with, once.
 func serversOf(r control.VerifyReport) []string {
 	var servers []string
 	for _, t := range r.Transcripts {

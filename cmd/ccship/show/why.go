@@ -188,8 +188,8 @@ func (v View) origin(l *library.WhyLine) []string {
 	return out
 }
 
-// WhyNote is what is known of a commit as a note on it: where its prompts are, and no word of them. "" when no session
-// is proven to have written it.
+// WhyNote returns what is known of a commit as a note on it: where its prompts are, and no word of them. "" when no
+// session is proven to have written it.
 func WhyNote(a *provenance.Answer) string {
 	var b strings.Builder
 	for _, s := range a.Sessions {

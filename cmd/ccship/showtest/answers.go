@@ -66,12 +66,12 @@ func VerifyReport() control.VerifyReport {
 	}
 }
 
-// RetiredServers is one server that is no longer configured.
+// RetiredServers returns one server that is no longer configured.
 func RetiredServers() []control.RetiredServer {
 	return []control.RetiredServer{{URL: "http://old.example.org", Batches: 2, Entries: 7}}
 }
 
-// EqualReport is a verify that found no difference.
+// EqualReport returns a verify that found no difference.
 func EqualReport() control.VerifyReport {
 	return control.VerifyReport{
 		SchemaVersion: 1, Equal: true, Proven: true, Files: 1, Lines: 1, Bytes: 2,

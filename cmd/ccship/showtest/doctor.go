@@ -2,7 +2,7 @@ package showtest
 
 import "github.com/ccship/ccship/daemon/doctor"
 
-// DoctorReports are what a doctor may say: no problems, a warning, failures, and after fixing.
+// DoctorReports returns what a doctor may say: no problems, a warning, failures, and after fixing.
 func DoctorReports() map[string]doctor.Report {
 	well := []doctor.Finding{
 		{ID: "daemon", Level: doctor.OK, Text: "running for 3 d 2 h (pid 4711)"},

@@ -6,7 +6,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// Moment is when the golden views are looked at.
+// Moment returns when the golden views are looked at.
 func Moment() time.Time { return time.Date(2026, 10, 3, 12, 0, 0, 0, time.UTC) }
 
 // Before is d before Moment.
@@ -18,7 +18,7 @@ func Before(d time.Duration) *time.Time {
 // After is d after Moment.
 func After(d time.Duration) *time.Time { return Before(-d) }
 
-// Healthy is a daemon with nothing to complain of.
+// Healthy returns a daemon with nothing to complain of.
 func Healthy() control.Status {
 	return control.Status{
 		SchemaVersion: 1, Running: true, Version: "1.2.3", PID: 4711, StartedAt: *Before(3*time.Hour + 12*time.Minute),
@@ -34,7 +34,7 @@ func Healthy() control.Status {
 	}
 }
 
-// Statuses are a daemon's statuses in every state, by name.
+// Statuses returns a daemon's statuses in every state, by name.
 func Statuses() map[string]control.Status {
 	importing := Healthy()
 	importing.State = "importing"

@@ -99,7 +99,7 @@ func (k *Asker) Secret(ctx context.Context, question string) (string, error) {
 	return strings.TrimSpace(text), nil
 }
 
-// await is what read reads, or the end of ctx. A terminal gives no way to end a read: it goes on until the program
+// await returns what read reads, or the end of ctx. A terminal gives no way to end a read: it goes on until the program
 // ends, which is soon.
 func (k *Asker) await(ctx context.Context, read func() (string, error)) (string, error) {
 	type answer struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/internal/amount"
 )
 
-// Progress is one picture of a progress bar, width columns wide, and the sizes behind it.
+// Progress returns one picture of a progress bar, width columns wide, and the sizes behind it.
 func Progress(done, total int64, width int) string {
 	total = max(total, 1)
 	share := float64(min(max(done, 0), total)) / float64(total)
@@ -50,7 +50,7 @@ func (b *Bar) Set(done, total int64) {
 	_, _ = io.WriteString(b.w, "\r"+Cut(Safe(text, false), columns-1)+"\x1b[K") // a closed terminal stops nothing
 }
 
-// forward is what is shown as done: at least the share that was shown before.
+// forward returns what is shown as done: at least the share that was shown before.
 func (b *Bar) forward(done, total int64) int64 {
 	done = min(max(done, 0), total)
 	if share := float64(done) / float64(max(total, 1)); share > b.best {
@@ -69,7 +69,7 @@ func (b *Bar) Note(words string) {
 	_, _ = io.WriteString(b.w, "\r"+Cut(Safe(b.doing+" "+words, false), columns-1)+"\x1b[K")
 }
 
-// remaining is how long the rest takes at the rate so far; 0 while there is none.
+// remaining returns how long the rest takes at the rate so far; 0 while there is none.
 func remaining(spent time.Duration, done, total int64) time.Duration {
 	if done <= 0 {
 		return 0

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// shells are those that a completion is written for.
+// shells returns those that a completion is written for.
 func shells() []string { return []string{"bash", "fish", "powershell", "zsh"} }
 
 // CompletionCommand prints what makes a shell complete a program's command lines.

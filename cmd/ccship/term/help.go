@@ -63,7 +63,7 @@ func helpCommand(root *cobra.Command, short bool) *cobra.Command {
 	return c
 }
 
-// lastGroup is where the help is listed.
+// lastGroup returns where the help is listed.
 func lastGroup(root *cobra.Command) string {
 	groups := root.Groups()
 	if len(groups) == 0 {
@@ -72,7 +72,7 @@ func lastGroup(root *cobra.Command) string {
 	return groups[len(groups)-1].ID
 }
 
-// firstPage is the help that most people need.
+// firstPage returns the help that most people need.
 func firstPage(root *cobra.Command, first []string) string {
 	var b strings.Builder
 	name := root.Name()
@@ -89,8 +89,8 @@ func firstPage(root *cobra.Command, first []string) string {
 	return b.String() + `Use "` + name + ` [command] --help" for more information about a command.` + "\n"
 }
 
-// fullHelp is everything that is known of a command. Flags that it has from the program are named only where a program
-// reads them: the same lines below every command hide what matters.
+// fullHelp returns everything that is known of a command. Flags that it has from the program are named only where a
+// program reads them: the same lines below every command hide what matters.
 func fullHelp(root, c *cobra.Command) string {
 	text := strings.TrimRight(c.Long, " \n")
 	if text == "" {
@@ -135,7 +135,7 @@ func each(c *cobra.Command, do func(*cobra.Command)) {
 	}
 }
 
-// columns is the width of the terminal behind w, at most what reads well; 0 where there is none.
+// columns returns the width of the terminal behind w, at most what reads well; 0 where there is none.
 func columns(w io.Writer) int {
 	if behind, ok := w.(interface{ Unwrap() io.Writer }); ok {
 		w = behind.Unwrap()

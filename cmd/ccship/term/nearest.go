@@ -2,8 +2,8 @@ package term
 
 import "strings"
 
-// Nearest is the known word that a mistyped one most likely means: at most a third of its letters are different. "" is
-// none.
+// Nearest returns the known word that a mistyped one most likely means: at most a third of its letters are different.
+// "" is none.
 func Nearest(word string, known []string) string {
 	best, least := "", len(word)/3+1
 	for _, k := range known {
@@ -18,7 +18,7 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// distance is how many letters are to be added, left out, changed or swapped with their neighbour to make b of a.
+// distance returns how many letters are to be added, left out, changed or swapped with their neighbour to make b of a.
 func distance(a, b string) int {
 	before, row := []int(nil), make([]int, len(b)+1)
 	for j := range row {

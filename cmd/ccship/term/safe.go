@@ -67,7 +67,7 @@ type safeWriter struct {
 	rest []byte // the beginning of a character
 }
 
-// Unwrap is what it writes to.
+// Unwrap returns what it writes to.
 func (s *safeWriter) Unwrap() io.Writer { return s.w }
 
 // Write counts what it was given, not what it writes.
@@ -89,7 +89,7 @@ func (s *safeWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Bytes is what a SafeWriter writes to, for bytes that are no text; another writer is itself.
+// Bytes returns what a SafeWriter writes to, for bytes that are no text; another writer is itself.
 func Bytes(w io.Writer) io.Writer {
 	if s, ok := w.(*safeWriter); ok {
 		return s.w

@@ -33,7 +33,7 @@ func windowSize(w io.Writer) (columns, rows int) {
 	return columns, rows
 }
 
-// Columns is the width of the window now.
+// Columns returns the width of the window now.
 func (s *Screen) Columns() int {
 	columns, _ := s.size()
 	return columns

@@ -12,7 +12,7 @@ import (
 // IsTerminal says whether f is a terminal.
 func IsTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// Columns is the width of the terminal behind w; ok is false when w is not a terminal.
+// Columns returns the width of the terminal behind w; ok is false when w is not a terminal.
 func Columns(w io.Writer) (columns int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile || !IsTerminal(f) {

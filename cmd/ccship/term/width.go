@@ -10,7 +10,7 @@ import (
 // for escape sequences such as colours.
 func measure() displaywidth.Options { return displaywidth.Options{ControlSequences: true} }
 
-// Width is how many columns s takes.
+// Width returns how many columns s takes.
 func Width(s string) int { return measure().String(s) }
 
 // Cut shortens s to width columns. A cut text ends with an ellipsis; its escape sequences stay.

@@ -50,7 +50,7 @@ func Hang(text string, columns, hang int) string {
 	return strings.Join(out, "\n")
 }
 
-// words are those of a text; a command between backticks is one.
+// words returns those of a text; a command between backticks is one.
 func words(text string) (all []string) {
 	open := false
 	for _, word := range strings.Fields(text) {

@@ -103,7 +103,7 @@ func (c *codec) Build(lines []Line) (Block, error) {
 	return b, nil
 }
 
-// sum is the hash of everything else in a block.
+// sum returns the hash of everything else in a block.
 func (b *Block) sum() []byte {
 	h := sha256.New()
 	var n []byte

@@ -59,7 +59,7 @@ ORDER BY owner, stream, blob, id`, nil, func(row sqlstore.Scanner) (o object, er
 // listCold is objects.
 type listCold []object
 
-// entry is the name of an object in a backup.
+// entry returns the name of an object in a backup.
 func (o object) entry() string {
 	return fmt.Sprintf("objects/%d/%d/%d/%s", o.owner, o.stream, o.blob, o.id)
 }

@@ -95,7 +95,7 @@ type located struct {
 	object object
 }
 
-// chunk is the first piece of a file, from one position on, that is not in the database; none if all others are.
+// chunk returns the first piece of a file, from one position on, that is not in the database; none if all others are.
 func chunk(ctx context.Context, d sqlstore.Dialect, of object, from int64) ([]located, error) {
 	out, err := sqlstore.List(ctx, d, `SELECT c.place, o.id, o.size, o.sha256 FROM cold_chunks c
 JOIN cold_objects o ON o.owner = c.owner AND o.stream = 0 AND o.blob = c.blob AND o.id = c.object

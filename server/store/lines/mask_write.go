@@ -93,8 +93,8 @@ type stored struct {
 // packed is the table of lines in blocks.
 const packed = "blocks"
 
-// rows are a line's bytes: those in force, and those that others replaced. Where a row is in force, a block may hold
-// what it replaced, besides superseded.
+// rows returns a line's bytes: those in force, and those that others replaced. Where a row is in force, a block may
+// hold what it replaced, besides superseded.
 func (t *maskTx) rows(ctx context.Context, place Place, at []any) (rows []stored, err error) {
 	hot := false
 	for _, table := range []string{"lines", "superseded"} {
@@ -169,7 +169,7 @@ ON CONFLICT (owner, stream, line, epoch, generation) DO NOTHING`, at...)
 	return err
 }
 
-// masked is a row's bytes with tokens. A line that is an object stays one, with the same strings.
+// masked returns a row's bytes with tokens. A line that is an object stays one, with the same strings.
 func (x *stored) masked(list []server.Token) ([]byte, error) {
 	now, err := redact.Overlay(x.raw, tokens(list))
 	if err != nil {

@@ -102,7 +102,7 @@ SELECT generation, line FROM masked_lines WHERE owner = ? AND stream = ? AND epo
 	return out, nil
 }
 
-// tokens are a masking's, as package redact has them.
+// tokens returns a masking's, as package redact has them.
 func tokens(list []server.Token) []redact.Token {
 	out := make([]redact.Token, 0, len(list))
 	for _, t := range list {

@@ -34,7 +34,7 @@ type Job struct {
 	taken bool // it is being written, or was; guarded by the queue's mu
 }
 
-// Batches are those of jobs.
+// Batches yields the batches of jobs.
 func Batches(jobs []*Job) iter.Seq[*server.Batch] {
 	return func(yield func(*server.Batch) bool) {
 		for _, j := range jobs {

@@ -58,7 +58,7 @@ func (r *reading) all(ctx context.Context, from, to int64) error {
 	return nil
 }
 
-// blocks are blocks with their data. One that was moved after it was found is looked for again; only in a snapshot,
+// blocks returns blocks with their data. One that was moved after it was found is looked for again; only in a snapshot,
 // which goes on seeing it, that is in vain.
 func (r *reading) blocks(ctx context.Context, span [2]int64, limit int) (page []storedBlock, err error) {
 	for range 3 {

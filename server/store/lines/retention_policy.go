@@ -94,7 +94,7 @@ func (p *Policy) AddRetentionRule(ctx context.Context, r server.RetentionRule) (
 	return id, nil
 }
 
-// next is a number that no row of a table has.
+// next returns a number that no row of a table has.
 func next(ctx context.Context, d sqlstore.Dialect, table string) (id int64, err error) {
 	err = d.Query(ctx, `SELECT coalesce(max(id), 0) + 1 FROM `+table, nil,
 		func(row sqlstore.Scanner) error { return row.Scan(&id) })

@@ -42,7 +42,7 @@ func (u *unit) in(project string) bool {
 	})
 }
 
-// root is the name of the session that a stream belongs to.
+// root returns the name of the session that a stream belongs to.
 func root(session, parent string) string {
 	name := session
 	if parent != "" {
@@ -63,7 +63,7 @@ func scanStream(row sqlstore.Scanner) (*stream, error) {
 		&s.stored)
 }
 
-// units are the sessions of an owner, the least recently active first.
+// units returns the sessions of an owner, the least recently active first.
 func (p *Policy) units(ctx context.Context, owner int64) ([]*unit, error) {
 	list, err := sqlstore.List(ctx, p.reader, selectStreams+` WHERE s.owner = ? ORDER BY s.active, s.id`, []any{owner},
 		scanStream)
@@ -148,7 +148,7 @@ WHERE owner = ? AND stream = ? AND epoch = ? ORDER BY generation`, []any{s.owner
 	return out, nil
 }
 
-// all are all lines of a stream.
+// all returns all lines of a stream.
 func (t tree) all() (out []piece) {
 	for _, b := range t {
 		for _, g := range b.generations {
@@ -164,7 +164,7 @@ func (b *branch) piece(s server.Span, since int64) piece {
 	return piece{epoch: b.epoch.ID, name: b.epoch.Name, span: s, since: since}
 }
 
-// superseded are the lines that the newest view does not show: what rewinds left, and earlier epochs.
+// superseded returns the lines that the newest view does not show: what rewinds left, and earlier epochs.
 func (t tree) superseded() (out []piece) {
 	for i := range t {
 		b := &t[i]

@@ -67,7 +67,7 @@ func (x *Lines) unrow(ctx context.Context, d sqlstore.Dialect, at Place, b Block
 	return err
 }
 
-// full are the pieces of lines that fill a block.
+// full returns the pieces of lines that fill a block.
 func full(lines []Line) (out [][]Line) {
 	from, sum := 0, 0
 	for i, l := range lines {
@@ -78,7 +78,8 @@ func full(lines []Line) (out [][]Line) {
 	return out
 }
 
-// sealable are hot lines that are in no block: runs between which there are blocks. more says that there are others.
+// sealable returns hot lines that are in no block: runs between which there are blocks. more says that there are
+// others.
 func (x *Lines) sealable(ctx context.Context, d sqlstore.Dialect,
 	at Place) (runs [][]Line, more bool, err error) {
 	where, args := ofGeneration(at)
@@ -136,7 +137,7 @@ JOIN streams s ON s.owner = l.owner AND s.id = l.stream`,
 	return h, ok, nil
 }
 
-// Size is how many bytes hot lines of a generation have.
+// Size returns how many bytes hot lines of a generation have.
 func (x *Lines) Size(ctx context.Context, d sqlstore.Dialect, at Place) (n int64, err error) {
 	where, args := ofGeneration(at)
 	err = d.Query(ctx, `SELECT CAST(coalesce(sum(length(raw)), 0) AS bigint) FROM lines WHERE `+where, args,

@@ -97,7 +97,7 @@ func newFolder(in installation) (*Cluster, error) {
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// Log is the path of the server's log.
+// Log returns the path of the server's log.
 func (c *Cluster) Log() string { return filepath.Join(c.dir, "log") }
 
 // configure appends settings to postgresql.conf; the last one of a name counts.
@@ -261,7 +261,7 @@ func (c *Cluster) Exec(t testing.TB, database, sql string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Command is one of PostgreSQL's programs, run as the user that the cluster belongs to.
+// Command returns one of PostgreSQL's programs, run as the user that the cluster belongs to.
 func (c *Cluster) Command(program string, args ...string) *exec.Cmd {
 	return c.in.command(program, args...)
 }

@@ -61,7 +61,7 @@ func find() (installation, error) {
 	return in, err
 }
 
-// major is the first number of a release, such as 15 or 9.6.
+// major returns the first number of a release, such as 15 or 9.6.
 func major(release string) int {
 	v, _, _ := strings.Cut(release, ".")
 	n, _ := strconv.Atoi(v) // 0 sorts last
@@ -99,8 +99,8 @@ func need(t testing.TB) installation {
 	return in
 }
 
-// Programs is the folder of PostgreSQL's programs, and who runs them; nil: the one who runs the tests. Without them the
-// test is skipped; in CI it fails.
+// Programs returns the folder of PostgreSQL's programs, and who runs them; nil: the one who runs the tests. Without
+// them the test is skipped; in CI it fails.
 func Programs(t testing.TB) (bin string, who *syscall.Credential) {
 	t.Helper()
 	in := need(t)
@@ -115,7 +115,7 @@ func (in installation) own(path string) error {
 	return os.Chown(path, int(in.who.Uid), int(in.who.Gid))
 }
 
-// command is one of PostgreSQL's programs, to be run as a user who may.
+// command returns one of PostgreSQL's programs, to be run as a user who may.
 func (in installation) command(program string, args ...string) *exec.Cmd {
 	//nolint:noctx // a cluster outlives what starts it; what stops it waits for its end
 	cmd := exec.Command(filepath.Join(in.bin, program), args...)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// children are the processes that a process has started, as /proc has it; none without /proc.
+// children returns the processes that a process has started, as /proc has it; none without /proc.
 func children(parent int) (pids []int) {
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
@@ -37,7 +37,8 @@ func alive(pid int) bool {
 	return len(f) == 0 || f[0] != "Z"
 }
 
-// stat is what /proc says of a process, from its state on: the name before it may hold anything. nil without /proc.
+// stat returns what /proc says of a process, from its state on: the name before it may hold anything. nil without
+// /proc.
 func stat(pid int) []string {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -47,11 +48,11 @@ func stat(pid int) []string {
 	return strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
 }
 
-// PID is the postmaster's process; 0 while the cluster does not run.
+// PID returns the postmaster's process; 0 while the cluster does not run.
 func (c *Cluster) PID() int { return c.pid }
 
-// CPU is the processor time that all of the cluster's processes have used so far, those that have ended included; 0
-// without /proc.
+// CPU returns the processor time that all of the cluster's processes have used so far, those that have ended included;
+// 0 without /proc.
 func (c *Cluster) CPU() (total time.Duration) {
 	for _, pid := range append(children(c.pid), c.pid) {
 		f := stat(pid)

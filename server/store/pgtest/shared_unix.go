@@ -16,7 +16,7 @@ var (
 	failed error
 )
 
-// Shared is the one cluster of a test binary, made when it is first asked for, with Fast settings. The binary's
+// Shared returns the one cluster of a test binary, made when it is first asked for, with Fast settings. The binary's
 // TestMain calls Run, which ends it.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()

@@ -26,7 +26,7 @@ const (
 	keepIdle, pgKeepInterval, pgKeepCount = 10 * time.Second, 5 * time.Second, 3
 )
 
-// limits are the settings of a connection, or with SET LOCAL of a transaction, for work of a class. Reading a whole
+// limits returns the settings of a connection, or with SET LOCAL of a transaction, for work of a class. Reading a whole
 // stream lifts the limit for itself. A database that says "acknowledged" before its log is on disk has to wait
 // for it.
 func limits(c class, set, local string) string {

@@ -59,7 +59,7 @@ const (
 // servingName tells other servers, in pg_stat_activity, which schema a server that listens works with.
 func servingName() string { return nameServing + strconv.FormatInt(latest(), 10) }
 
-// latest is the version of the schema that this program makes.
+// latest returns the version of the schema that this program makes.
 func latest() int64 {
 	v := int64(1)
 	names, _ := fs.Glob(later, "*.sql")
@@ -69,7 +69,7 @@ func latest() int64 {
 	return v
 }
 
-// versionOf is the number with which the name of a migration's file begins.
+// versionOf returns the number with which the name of a migration's file begins.
 func versionOf(path string) int64 {
 	digits, _, _ := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], "_")
 	v, _ := strconv.ParseInt(digits, 10, 64)
@@ -97,12 +97,12 @@ type migration struct {
 	pooled bool
 }
 
-// New is a migration to the newest schema. pooled says that servers reach the database through a pooler.
+// New returns a migration to the newest schema. pooled says that servers reach the database through a pooler.
 func New(db *sql.DB, pooled bool, how sqlstore.Opening) (*migration, error) {
 	return of(db, later, pooled, how)
 }
 
-// of is a migration to what files make of the schema.
+// of returns a migration to what files make of the schema.
 func of(db *sql.DB, files fs.FS, pooled bool, how sqlstore.Opening) (*migration, error) {
 	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithGoMigrations(first()),
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
@@ -134,7 +134,8 @@ func (m *migration) Settled(ctx context.Context) (bool, error) {
 	return have == want, err
 }
 
-// versions are those that the schema has and is to have. A schema of a newer program, or of another build, is an error.
+// versions returns those that the schema has and is to have. A schema of a newer program, or of another build, is an
+// error.
 func (m *migration) versions(ctx context.Context) (have, want int64, err error) {
 	have, want, err = m.goose.GetVersions(ctx)
 	if err != nil {

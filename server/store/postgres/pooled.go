@@ -87,7 +87,7 @@ func closing(conn *pgconn.PgConn) ctxwatch.Handler {
 	return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn()}
 }
 
-// beginWrite is how a transaction begins that writes, for work of a class.
+// beginWrite returns how a transaction begins that writes, for work of a class.
 func (s *Store) beginWrite(c class) pgx.TxOptions {
 	settings := c.set("SET LOCAL")
 	if s.pooled {

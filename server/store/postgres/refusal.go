@@ -110,8 +110,8 @@ func isProtocol(err error) bool {
 		strings.Contains(text, "unknown message type") || strings.Contains(text, "server refused TLS")
 }
 
-// innermost is the last line of what went wrong, without what was tried. It walks the errors one by one, so it must see
-// each as it is: errors.As would look through it.
+// innermost returns the last line of what went wrong, without what was tried. It walks the errors one by one, so it
+// must see each as it is: errors.As would look through it.
 func innermost(err error) string {
 	for {
 		switch x := err.(type) { //nolint:errorlint // see above

@@ -22,7 +22,7 @@ var (
 	classBarrier = class{5 * time.Second, time.Second}
 )
 
-// set are the statements that give a connection (SET) or a transaction (SET LOCAL) the limits.
+// set returns the statements that give a connection (SET) or a transaction (SET LOCAL) the limits.
 func (c class) set(how string) string {
 	return fmt.Sprintf(`%s statement_timeout = %d; %s lock_timeout = %d`,
 		how, c.statement.Milliseconds(), how, c.lock.Milliseconds())

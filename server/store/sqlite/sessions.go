@@ -25,7 +25,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// jsonList is a list as one value of a query.
+// jsonList returns a list as one value of a query.
 func jsonList[T int64 | string](list []T) string {
 	if list == nil {
 		list = []T{}

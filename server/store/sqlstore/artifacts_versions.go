@@ -47,7 +47,7 @@ GROUP BY rank ORDER BY rank`, []any{h.Owner, h.document}, func(row Scanner) erro
 	return h, nil
 }
 
-// end is the number of the newest version.
+// end returns the number of the newest version.
 func (h *history) end() int64 {
 	if len(h.lives) == 0 {
 		return 0
@@ -66,7 +66,7 @@ func (h *history) locate(number int64) (rank, n int64) {
 	return 0, 0
 }
 
-// number is the public number of version n of an epoch.
+// number returns the public number of version n of an epoch.
 func (h *history) number(rank, n int64) int64 {
 	for _, l := range h.lives {
 		if l.rank == rank {

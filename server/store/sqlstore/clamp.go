@@ -10,7 +10,7 @@ const (
 	maxKey    = 512
 )
 
-// CleanKey is an answer's key as it is stored.
+// CleanKey returns an answer's key as it is stored.
 func CleanKey(key string) string {
 	if len(key) > maxKey {
 		key = key[:maxKey]
@@ -26,7 +26,7 @@ func ClampTokens(t server.Tokens) server.Tokens {
 	return t
 }
 
-// NotNil is the bytes of a line; none are not NULL.
+// NotNil returns the bytes of a line; none are not NULL.
 func NotNil(raw []byte) []byte {
 	if raw == nil {
 		return []byte{}

@@ -109,7 +109,7 @@ WHERE owner = ? AND id = ?`,
 		Micros(leased), derived, derived, Micros(d.Summary.Ended), d.Task.Owner, d.Task.Stream)
 }
 
-// StoredModels are names of models as they are stored.
+// StoredModels returns names of models as they are stored.
 func StoredModels(list []string) string {
 	models := make([]string, 0, len(list))
 	for _, m := range list {

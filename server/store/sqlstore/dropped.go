@@ -40,7 +40,7 @@ func (c *Finder) Dropped(ctx context.Context, scope server.Scope, of []server.Fo
 	return out, nil
 }
 
-// dropped are the streams of sessions out of whose files a rewrite took lines.
+// dropped returns the streams of sessions out of whose files a rewrite took lines.
 func (c *Finder) dropped(ctx context.Context, of []server.FoundSession) (map[int64]bool, error) {
 	var owners, streams []int64
 	for i := range of {

@@ -64,7 +64,7 @@ func RemoveEdits(ctx context.Context, l Dialect, owner, stream int64) error {
 	return nil
 }
 
-// secretOf is the key that hashes of lines are made with.
+// secretOf returns the key that hashes of lines are made with.
 func secretOf(ctx context.Context, l Dialect) (*provenance.Secret, error) {
 	var text string
 	err := l.Query(ctx, `SELECT secret FROM store_identity`, nil, func(row Scanner) error { return row.Scan(&text) })
@@ -78,7 +78,7 @@ func secretOf(ctx context.Context, l Dialect) (*provenance.Secret, error) {
 	return &secret, nil
 }
 
-// packEdit is an edit as it is stored: its prompt, whether it is copied, its path, and the sealed sums.
+// packEdit returns an edit as it is stored: its prompt, whether it is copied, its path, and the sealed sums.
 func packEdit(e *provenance.Edit, secret *provenance.Secret) []byte {
 	out := make([]byte, 0, 16+len(e.Path)+len(e.Sums)*provenance.StoredSize)
 	out = binary.AppendUvarint(out, uint64(e.Prompt+1))

@@ -54,7 +54,7 @@ type Part struct {
 	Projects []string // project_hashes; none: all
 }
 
-// Parts are all parts of what a scope without Only sees, that of its user first.
+// Parts returns all parts of what a scope without Only sees, that of its user first.
 func Parts(ctx context.Context, l Dialect, scope server.Scope) ([]Part, error) {
 	switch {
 	case scope.All:

@@ -72,7 +72,7 @@ func IsASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
-// LikeContains is a LIKE pattern, with \ as its escape, for texts that hold word.
+// LikeContains returns a LIKE pattern, with \ as its escape, for texts that hold word.
 func LikeContains(word string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(word) + "%"
 }

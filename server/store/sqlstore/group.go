@@ -38,7 +38,7 @@ func (g *group) before(o *group) int {
 	return cmp.Or(cmp.Compare(o.last, g.last), cmp.Compare(g.owner, o.owner), bytes.Compare(g.place, o.place))
 }
 
-// answer is the group as others know it.
+// answer returns the group as others know it.
 func (g *group) answer() server.Group {
 	return server.Group{ProjectHash: g.hash, Repository: g.repository, Project: g.project, Cwd: g.cwd,
 		Machine: g.machine, Host: g.host, Owner: g.owner, Sessions: g.sessions, Bytes: g.bytes, Last: Moment(g.last)}

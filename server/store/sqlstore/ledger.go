@@ -143,7 +143,7 @@ func unpackWriter(column string) (incarnation string, tokens []string) {
 	return parts[0], parts[1:]
 }
 
-// token is what was drawn for the write that was counted so; "": it is not known any more.
+// token returns what was drawn for the write that was counted so; "": it is not known any more.
 func (tx *ledgerTx) token(count int64) string {
 	if back := tx.at.Count - count; back >= 0 && back < int64(len(tx.tokens)) {
 		return tx.tokens[back]

@@ -64,7 +64,7 @@ func CleanValues(args []any) []any {
 // isClean reports whether a text column holds a text as it is.
 func isClean(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
-// TombstoneKeys are the keys of what keeps a batch from being stored when it was forgotten.
+// TombstoneKeys returns the keys of what keeps a batch from being stored when it was forgotten.
 func TombstoneKeys(h *server.Head) (keys [][]byte) {
 	names := transcript.ForgetNames(h.SessionID)
 	if h.Parent != "" {

@@ -27,7 +27,7 @@ func parseAfter(p server.Page) (last, id int64, err error) {
 	return last, id, nil
 }
 
-// PageAfter is the After of the page that follows the one ending with last.
+// PageAfter returns the After of the page that follows the one ending with last.
 func PageAfter(p server.Page, last *server.Session) string {
 	if p.Longest {
 		return ""

@@ -71,7 +71,7 @@ func OfProject(x string, scope server.Scope, project string, fold bool) (conditi
 		append([]any{name, project, project}, f.Args...)
 }
 
-// OneProject is what the rows x of one project have in common: its repository, or where none is known its hash.
+// OneProject returns what the rows x of one project have in common: its repository, or where none is known its hash.
 func OneProject(x string) string {
 	return `coalesce((SELECT r.repository FROM repositories r
   WHERE r.owner = ` + x + `.owner AND r.project_hash = ` + x + `.project_hash), ` + x + `.project_hash)`
@@ -85,7 +85,7 @@ func (f *Filter) Project(scope server.Scope, project string) {
 	}
 }
 
-// namedProjects are the projects that a hash, a name or a repository chooses.
+// namedProjects returns the projects that a hash, a name or a repository chooses.
 func namedProjects(ctx context.Context, d Dialect, scope server.Scope, name string) (map[project]bool, error) {
 	var f Filter
 	f.Scope(scope)
@@ -101,7 +101,7 @@ func namedProjects(ctx context.Context, d Dialect, scope server.Scope, name stri
 	return out, err
 }
 
-// repositoriesOf are what a filter of repositories r lets through, by project.
+// repositoriesOf returns what a filter of repositories r lets through, by project.
 func repositoriesOf(ctx context.Context, d Dialect, condition string, args ...any) (map[project]string, error) {
 	out := map[project]string{}
 	err := d.Query(ctx, `SELECT r.owner, r.project_hash, r.repository FROM repositories r WHERE `+condition, args,

@@ -57,7 +57,7 @@ func splitModels(text string) []string {
 	return strings.Split(strings.Trim(text, "\n"), "\n")
 }
 
-// projects are the names of projects that hold a folded text beyond ASCII, whose small and capital letters SQL's
+// projects returns the names of projects that hold a folded text beyond ASCII, whose small and capital letters SQL's
 // lower() does not know.
 func (c *Finder) projects(ctx context.Context, folded string) (out []string, err error) {
 	if IsASCII(folded) {
@@ -91,7 +91,7 @@ func (f *Filter) Page(p server.Page) (order string, err error) {
 	return ` ORDER BY s.id`, nil
 }
 
-// TokenColumns are where to scan a count of answers and its sums of tokens to.
+// TokenColumns returns where to scan a count of answers and its sums of tokens to.
 func TokenColumns(t *server.Tokens) []any {
 	return []any{&t.Answers, &t.Input, &t.Output, &t.CacheRead, &t.CacheWrite5m, &t.CacheWrite1h, &t.Searches}
 }

@@ -17,7 +17,8 @@ const (
 	maxAlike = 200
 )
 
-// span is the range of texts that begin with a prefix: from it to before end. ok is false for prefixes that no id has.
+// span returns the range of texts that begin with a prefix: from it to before end. ok is false for prefixes that no id
+// has.
 func span(prefix string) (end string, ok bool) {
 	last := len(prefix) - 1
 	if last < 0 || strings.ContainsFunc(prefix, func(r rune) bool { return r <= ' ' || r >= '~' }) {
@@ -97,7 +98,8 @@ func (p *Artifacts) ShortNames(ctx context.Context, scope server.Scope, ids []st
 	return out, nil
 }
 
-// shortest is the shortest beginning of an id that no other one of sorted names has; false if the id is there twice.
+// shortest returns the shortest beginning of an id that no other one of sorted names has; false if the id is there
+// twice.
 func shortest(names []string, id string) (string, bool) {
 	at, there := slices.BinarySearch(names, id)
 	if !there || at+1 < len(names) && names[at+1] == id {

@@ -26,7 +26,7 @@ func HoldsAll(text string, needles []string) bool {
 	return true
 }
 
-// Snippet is the part of a text around the first needle, on one line, with every needle in it between U+0002 and
+// Snippet returns the part of a text around the first needle, on one line, with every needle in it between U+0002 and
 // U+0003. "…" stands for what was cut off.
 func Snippet(text string, needles []string) string {
 	shown, folded := squeeze(text)
@@ -62,7 +62,7 @@ func Snippet(text string, needles []string) string {
 	return out.String()
 }
 
-// squeeze is a text on one line, as it is shown and as it is searched: both of the same length.
+// squeeze returns a text on one line, as it is shown and as it is searched: both of the same length.
 func squeeze(text string) (shown, folded []rune) {
 	text = transcript.Compose(text)
 	n := utf8.RuneCountInString(text)
@@ -96,7 +96,7 @@ func marks(folded []rune, needles []string) []bool {
 	return out
 }
 
-// indexRunes is where needle begins in text at or behind from, -1 if nowhere.
+// indexRunes returns where needle begins in text at or behind from, -1 if nowhere.
 func indexRunes(text, needle []rune, from int) int {
 	if len(needle) == 0 {
 		return -1

@@ -16,7 +16,7 @@ type stream struct {
 	wasMain, wasBytes                 int64
 }
 
-// streams are those that a filter lets through.
+// streams returns those that a filter lets through.
 func (x *Sums) streams(ctx context.Context, d Dialect, f Filter) ([]stream, error) {
 	return List(ctx, d, `
 SELECT s.id, s.owner, s.project_hash, s.machine, s.project, s.cwd, s.host, CASE s.parent WHEN '' THEN 1 ELSE 0 END,
@@ -94,7 +94,7 @@ func tally(list []stream) map[key]*change {
 // Marks are question marks for n values.
 func Marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
 
-// Values are a list as values of a query.
+// Values returns a list as values of a query.
 func Values[T any](list []T) []any {
 	out := make([]any, len(list))
 	for i, x := range list {

@@ -52,7 +52,7 @@ type page struct {
 	named map[project]bool // those that are asked for
 }
 
-// most is how many groups are looked for: one more than are shown.
+// most returns how many groups are looked for: one more than are shown.
 func (p *page) most() int {
 	if p.Limit <= 0 {
 		return math.MaxInt32
@@ -66,7 +66,7 @@ func (p *page) has(g *group) bool {
 	return g.streams > 0 && chosen && (p.after == nil || g.before(p.after) > 0)
 }
 
-// groups are those of a page, and one more if there is.
+// groups returns those of a page, and one more if there is.
 func (x *Sums) groups(ctx context.Context, d Dialect, scope server.Scope, p page) ([]group, error) {
 	if scope.Only != 0 {
 		return x.anew(ctx, d, scope, p)
@@ -87,7 +87,7 @@ func (x *Sums) groups(ctx context.Context, d Dialect, scope server.Scope, p page
 	return all[:min(len(all), p.most())], nil
 }
 
-// ofPart are the groups of a page that are in a part of what a scope sees.
+// ofPart returns the groups of a page that are in a part of what a scope sees.
 func (x *Sums) ofPart(ctx context.Context, d Dialect, scope server.Scope, part Part, p page) (out []group, err error) {
 	var f, of Filter
 	f.Part(Part{Owner: part.Owner}) // what changed may have been of another project before

@@ -2,7 +2,7 @@ package sqlstore
 
 import "time"
 
-// Micros is a time as it is stored: Unix microseconds, 0 for the zero time.
+// Micros returns a time as it is stored: Unix microseconds, 0 for the zero time.
 func Micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -10,7 +10,7 @@ func Micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// Moment is a stored time. One that JSON has no form for, beyond the years 0 to 9999, is none.
+// Moment returns a stored time. One that JSON has no form for, beyond the years 0 to 9999, is none.
 func Moment(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}

@@ -86,7 +86,7 @@ WHERE `+where, args...)
 	return list, err
 }
 
-// differences are what the totals lack of rows of usage.
+// differences returns what the totals lack of rows of usage.
 func differences(ctx context.Context, d Dialect, where string, args []any) ([]total, error) {
 	return List(ctx, d, `
 SELECT slot, model, long, CAST(sum(answers - t_answers) AS bigint), CAST(sum(input - t_input) AS bigint),

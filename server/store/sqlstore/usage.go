@@ -124,7 +124,7 @@ func usageParts(q server.UsageQuery) []usagePart {
 	return parts
 }
 
-// slotOf is when the half hour of a time begins.
+// slotOf returns when the half hour of a time begins.
 func slotOf(at time.Time) time.Time {
 	const slot = int64(usageSlot / time.Microsecond)
 	n := at.UnixMicro()

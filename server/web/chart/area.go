@@ -86,7 +86,7 @@ func (c Area) SVG() template.HTML {
 	return p.close()
 }
 
-// highest is the value at the upper edge of the plot.
+// highest returns the value at the upper edge of the plot.
 func (c Area) highest() float64 {
 	most := 1.0
 	for _, x := range c.Points {
@@ -226,7 +226,7 @@ func (p *areaDrawing) glyph(glyph string, x, y float64) {
 		`text-anchor="middle">%s</text>`, num(x), num(y+3.2), esc(glyph))
 }
 
-// head is the height of the middle of a pin in a lane.
+// head returns the height of the middle of a pin in a lane.
 func (p *areaDrawing) head(at int) float64 { return p.top - 4 - lane*float64(at) - pinRadius }
 
 // pin is a head in a lane, with a stem down to the value; without space only the point at the value.

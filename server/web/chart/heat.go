@@ -78,7 +78,7 @@ func (c Year) SVG() template.HTML {
 	return s.close()
 }
 
-// heat is the class of a value: h0 for nothing, h1 to h4 for quarters of the most there is.
+// heat returns the class of a value: h0 for nothing, h1 to h4 for quarters of the most there is.
 func heat(v, most float64) string {
 	if v <= 0 || most <= 0 {
 		return "h0"

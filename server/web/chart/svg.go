@@ -59,7 +59,7 @@ func esc(s string) string { return template.HTMLEscapeString(s) }
 
 func num(f float64) string { return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64) }
 
-// nice is the smallest of 1, 2, 5 times a power of ten that is at least v; 1 for nothing.
+// nice returns the smallest of 1, 2, 5 times a power of ten that is at least v; 1 for nothing.
 func nice(v float64) float64 {
 	if v <= 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return 1

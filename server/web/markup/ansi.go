@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// ANSI is a terminal's output: colours and attributes (SGR) become spans with classes, every other control sequence is
-// left out, and what a carriage return or a backspace overwrote does not show. left is how much of s is left out for
-// lack of space, in bytes.
+// ANSI returns a terminal's output: colours and attributes (SGR) become spans with classes, every other control
+// sequence is left out, and what a carriage return or a backspace overwrote does not show. left is how much of s is
+// left out for lack of space, in bytes.
 func (p *Budget) ANSI(s string) (html template.HTML, left int64) {
 	if !strings.ContainsAny(s, "\x1b\r\b\u009b") {
 		return p.Text(s)

@@ -92,7 +92,7 @@ func middle[T comparable](a, b []T, most int) (edits []Edit, steps int) {
 	return all, steps
 }
 
-// step is where diagonal k begins in round d: from the better of its neighbours.
+// step returns where diagonal k begins in round d: from the better of its neighbours.
 func step(v []int32, limit, k, d int) int32 {
 	if d == 0 {
 		return 0

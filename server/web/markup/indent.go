@@ -10,8 +10,8 @@ import (
 // square of its depth.
 const maxIndent = 32
 
-// JSON is a value indented and coloured, or the text as it is when it is none or is longer than limit bytes. left is
-// how many bytes are left out.
+// JSON returns a value indented and coloured, or the text as it is when it is none or is longer than limit bytes. left
+// is how many bytes are left out.
 func (p *Budget) JSON(raw []byte, limit int) (html template.HTML, left int64) {
 	if len(raw) > limit || !json.Valid(raw) {
 		text := string(raw[:min(len(raw), limit)])
@@ -63,7 +63,8 @@ func (o *output) indent(s string) int {
 	return i
 }
 
-// scalar is the class and the end of the string, number or word that begins at i. A name has another class than a text.
+// scalar returns the class and the end of the string, number or word that begins at i. A name has another class than a
+// text.
 func scalar(s string, i int) (class string, end int) {
 	if s[i] != '"' {
 		end = i + 1

@@ -95,7 +95,7 @@ func findHTML(doc ast.Node) (spans []text.Segment) {
 	return spans
 }
 
-// escaped is a text in which nothing within spans begins a tag.
+// escaped returns a text in which nothing within spans begins a tag.
 func escaped(source []byte, spans []text.Segment) string {
 	within := make([]bool, len(source))
 	for _, x := range spans {

@@ -76,7 +76,7 @@ func badReference(context parser.Context) bool {
 	return slices.ContainsFunc(context.References(), func(r parser.Reference) bool { return !followed(r.Destination()) })
 }
 
-// bracketOf is where a link's bracket opens; -1 when its text does not show that.
+// bracketOf returns where a link's bracket opens; -1 when its text does not show that.
 func bracketOf(link ast.Node, source []byte) int {
 	first := -1
 	_ = ast.Walk(link, func(n ast.Node, entering bool) (ast.WalkStatus, error) {

@@ -15,7 +15,7 @@ type DiffLine struct {
 	Folded   int           // lines left out here instead of a line
 }
 
-// Sign is the line's sign as diffs have it.
+// Sign returns the line's sign as diffs have it.
 func (l DiffLine) Sign() string { return string(rune(l.Op)) }
 
 // Class names the line's colour.
@@ -201,7 +201,7 @@ func (p *Budget) words(before, after string) (x, y template.HTML) {
 	return p.side(a, edits, true), p.side(b, edits, false)
 }
 
-// side is one side of a comparison, with what only it has between marks.
+// side returns one side of a comparison, with what only it has between marks.
 func (p *Budget) side(tokens []string, edits []Edit, old bool) template.HTML {
 	o := p.open(2 * maxMarked)
 	for _, e := range edits {

@@ -118,7 +118,7 @@ func (b *bounded) WriteByte(c byte) error {
 
 func (b *bounded) WriteRune(r rune) (int, error) { return b.WriteString(string(r)) }
 
-// Buffered is nothing: all is written at once.
+// Buffered returns nothing: all is written at once.
 func (b *bounded) Buffered() int { return 0 }
 
 // Flush does nothing. It reports that something was left out: renderers do not look at what each write answers.
@@ -163,7 +163,7 @@ var (
 	policy = newPolicy()
 )
 
-// newPolicy is what may come out, whatever the renderer does.
+// newPolicy returns what may come out, whatever the renderer does.
 func newPolicy() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "ul", "ol", "li", "strong", "em",
@@ -188,7 +188,7 @@ func newPolicy() *bluemonday.Policy {
 // budgetKey is the attribute of a document that has the page's budget. It is not rendered.
 const budgetKey = "budget"
 
-// budgetOf is the page's budget.
+// budgetOf returns the page's budget.
 func budgetOf(n ast.Node) *Budget {
 	x, _ := n.OwnerDocument().AttributeString(budgetKey)
 	if p, ok := x.(*Budget); ok {
@@ -262,7 +262,7 @@ func rawHTML(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.Wa
 	return ast.WalkSkipChildren, nil
 }
 
-// image is a link to the picture; its text is the picture's.
+// image returns a link to the picture; its text is the picture's.
 func image(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		_, err := w.WriteString("</a>")

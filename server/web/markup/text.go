@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// wideEscape is what stands for the character that s begins with, "" if it stands for itself, and its length.
+// wideEscape returns what stands for the character that s begins with, "" if it stands for itself, and its length.
 func wideEscape(s string) (seen string, n int) {
 	r, n := utf8.DecodeRuneInString(s)
 	switch {
@@ -17,7 +17,7 @@ func wideEscape(s string) (seen string, n int) {
 	return "", n
 }
 
-// asciiEscape is what stands for a character that can't stand for itself, else "".
+// asciiEscape returns what stands for a character that can't stand for itself, else "".
 func asciiEscape(c byte) string {
 	switch {
 	case c == '&':

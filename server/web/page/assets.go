@@ -55,10 +55,10 @@ func (s *Site) Asset(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(f.body) // the browser may be gone
 }
 
-// Style is the style sheet. The caller does not change it.
+// Style returns the style sheet. The caller does not change it.
 func (s *Site) Style() []byte { return s.files["style.css"].body }
 
-// assetURL is an asset's address, which changes with its content.
+// assetURL returns an asset's address, which changes with its content.
 func (s *Site) assetURL(name string) string {
 	return s.Base + "/assets/" + name + "?v=" + url.QueryEscape(s.files[name].version)
 }

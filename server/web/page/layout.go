@@ -42,7 +42,7 @@ func theme(r *http.Request) string {
 	return ""
 }
 
-// Origin is the scheme and host at which the browser of a request reaches this server.
+// Origin returns the scheme and host at which the browser of a request reaches this server.
 func (s *Site) Origin(r *http.Request) string {
 	if s.access.Secure(r) {
 		return "https://" + r.Host

@@ -13,8 +13,8 @@ type Choice struct {
 	On        bool
 }
 
-// Address is a path with some of the values of q changed; "" removes a value. The list of sessions of a project has an
-// address of its own.
+// Address returns a path with some of the values of q changed; "" removes a value. The list of sessions of a project
+// has an address of its own.
 func Address(path string, q url.Values, change ...string) string {
 	next := url.Values{}
 	for k, v := range q {
@@ -41,7 +41,7 @@ func Address(path string, q url.Values, change ...string) string {
 // zoneCookie is set by the browser: minutes east of UTC.
 const zoneCookie = "ccship_zone"
 
-// Zone is how far east of UTC the browser is.
+// Zone returns how far east of UTC the browser is.
 func Zone(r *http.Request) time.Duration {
 	c, err := r.Cookie(zoneCookie)
 	if err != nil {

@@ -88,7 +88,7 @@ func NewBuilder(base string, s Stream, m Mode) *Builder {
 		calls: map[string]*Tool{}, earlier: map[string]call{}, early: map[string]early{}}
 }
 
-// Budget is what the builder's page may still take.
+// Budget returns what the builder's page may still take.
 func (b *Builder) Budget() *markup.Budget { return b.budget }
 
 // Done closes what is still open and answers all items.
@@ -145,7 +145,7 @@ func (b *Builder) generationStart(l StoredLine, view server.View) {
 	}
 }
 
-// elsewhere is the address of another page than this session's; "" for readers who do not see it.
+// elsewhere returns the address of another page than this session's; "" for readers who do not see it.
 func (b *Builder) elsewhere(path string) string {
 	if b.Public {
 		return ""
@@ -153,7 +153,7 @@ func (b *Builder) elsewhere(path string) string {
 	return b.base + path
 }
 
-// Records is what a line holds: one record, those of a damaged line, or none.
+// Records returns what a line holds: one record, those of a damaged line, or none.
 func Records(l server.Line) []transcript.Record {
 	if l.Kind == server.Oversize || l.Size() > maxParse {
 		return nil
@@ -306,7 +306,7 @@ func (b *Builder) noise(rec transcript.Record, it Item) {
 	b.push(it)
 }
 
-// between is how long something took; 0 when that is not known.
+// between returns how long something took; 0 when that is not known.
 func between(from, to time.Time) time.Duration {
 	if from.IsZero() || !to.After(from) {
 		return 0

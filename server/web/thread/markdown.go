@@ -179,7 +179,7 @@ func (n *markdownWriter) result(b transcript.Block) {
 	delete(n.calls, b.ToolID)
 }
 
-// inline is a line of another author's words within ours: it begins no tag, no code and no link.
+// inline returns a line of another author's words within ours: it begins no tag, no code and no link.
 func inline(s string) string {
 	return strings.NewReplacer("<", "&lt;", "`", "'", `\`, `\\`, "[", `\[`, "]", `\]`).Replace(s)
 }

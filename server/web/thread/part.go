@@ -39,10 +39,10 @@ type Item struct {
 	Took    time.Duration
 }
 
-// ID is the item's anchor.
+// ID returns the item's anchor.
 func (i Item) ID() string { return "L" + strconv.FormatInt(i.Line, 10) + i.Mark }
 
-// Self is where a link to the item leads.
+// Self returns where a link to the item leads.
 func (i Item) Self() string {
 	if i.Page != "" {
 		return i.Page

@@ -14,7 +14,7 @@ import (
 // maxImage is the largest image that is shown, in bytes of base64.
 const maxImage = 24 << 20
 
-// Images is all pictures and documents of a line, those in tool results too, in their order.
+// Images returns all pictures and documents of a line, those in tool results too, in their order.
 func Images(l server.Line) []transcript.Block {
 	var out []transcript.Block
 	for _, rec := range Records(l) {
@@ -35,7 +35,7 @@ func appendImages(out, blocks []transcript.Block) []transcript.Block {
 	return out
 }
 
-// numberOf is the position of x, whose data points into the line the list is of; -1 when it is not there.
+// numberOf returns the position of x, whose data points into the line the list is of; -1 when it is not there.
 func numberOf(x transcript.Block, list []transcript.Block) int {
 	for i, y := range list {
 		if len(x.Data) > 0 && len(y.Data) > 0 && &x.Data[0] == &y.Data[0] {
@@ -45,7 +45,7 @@ func numberOf(x transcript.Block, list []transcript.Block) int {
 	return -1
 }
 
-// Decoded is an image of a line with its media type. server.ErrNotFound for one that is not there or not shown.
+// Decoded returns an image of a line with its media type. server.ErrNotFound for one that is not there or not shown.
 func Decoded(l server.Line, n int) (kind string, picture []byte, err error) {
 	list := Images(l)
 	if n < 0 || n >= len(list) {
@@ -60,8 +60,8 @@ func Decoded(l server.Line, n int) (kind string, picture []byte, err error) {
 	return kind, picture, nil
 }
 
-// ImageType is the media type of an image that browsers show without harm; "" for any other. It is found out from the
-// bytes: what the record says is only a claim. SVG, which can hold scripts, is none of them.
+// ImageType returns the media type of an image that browsers show without harm; "" for any other. It is found out from
+// the bytes: what the record says is only a claim. SVG, which can hold scripts, is none of them.
 func ImageType(x transcript.Block) string {
 	if x.Kind != transcript.ImageBlock || len(x.Data) > maxImage {
 		return ""
@@ -91,7 +91,7 @@ func DecodeImage(data []byte) ([]byte, error) {
 	return out[:n], nil
 }
 
-// svgSource is an SVG image's text.
+// svgSource returns an SVG image's text.
 func svgSource(x transcript.Block) (string, bool) {
 	if !strings.Contains(strings.ToLower(x.MediaType), "svg") || len(x.Data) > maxImage {
 		return "", false

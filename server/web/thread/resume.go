@@ -6,7 +6,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// Resume is what goes on with a session on its own machine; "" when that can't be done.
+// Resume returns what goes on with a session on its own machine; "" when that can't be done.
 func Resume(x server.Session) string {
 	if x.Parent != "" || x.Cwd == "" || !IsPlainID(x.SessionID) {
 		return ""

@@ -75,7 +75,7 @@ var deeds = map[string]deed{"Bash": commandDeed, "PowerShell": commandDeed, "Rea
 	"NotebookEdit": stays, "Task": stays, "Agent": stays, "TodoWrite": stays, "ExitPlanMode": stays,
 	"AskUserQuestion": stays}
 
-// folded is the item of a run.
+// folded returns the item of a run.
 func folded(run []Item) Item {
 	it := run[0]
 	it.Kind, it.Mark, it.Parts, it.Tags, it.Cut = "run", it.Mark+"-run", nil, nil, false
@@ -135,7 +135,7 @@ func splitPath(path string) (folder, name string) {
 	return path[:at], path[at:]
 }
 
-// pathOf is the file that a call is about; "" for other calls.
+// pathOf returns the file that a call is about; "" for other calls.
 func (c *call) pathOf() string {
 	switch c.Name {
 	case "Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "NotebookRead":

@@ -34,7 +34,7 @@ func (s Stream) Full() Stream {
 	return s
 }
 
-// Agent is an agent of the session of s, or of the one that the agent of s belongs to.
+// Agent returns an agent of the session of s, or of the one that the agent of s belongs to.
 func (s Stream) Agent(id string) Stream {
 	of, _, _ := strings.Cut(s.ID, "/")
 	return Stream{ID: of + "/agent-" + id, User: s.User, Machine: s.Machine, Generation: -1, Short: s.Short}
@@ -44,8 +44,8 @@ func (s Stream) Ref() server.Ref {
 	return server.Ref{SessionID: s.ID, Prefix: true, Owner: s.User, Machine: s.Machine, Epoch: s.Epoch}
 }
 
-// Path is the address, below the base, of the session's page or of what lies below that. more is names and values of
-// its query; "" values are left out. The id is one path element, whatever is in it.
+// Path returns the address, below the base, of the session's page or of what lies below that. more is names and values
+// of its query; "" values are left out. The id is one path element, whatever is in it.
 func (s Stream) Path(below string, more ...string) string {
 	q := url.Values{}
 	id := s.ID
@@ -80,21 +80,21 @@ func (s Stream) Path(below string, more ...string) string {
 	return p
 }
 
-// LinePath is the permalink of a line.
+// LinePath returns the permalink of a line.
 func (s Stream) LinePath(n int64) string { return s.Path("/L/" + strconv.FormatInt(n, 10)) }
 
-// DocumentPath is the page of a linked document, below that of its session. more is as in path.
+// DocumentPath returns the page of a linked document, below that of its session. more is as in path.
 func (s Stream) DocumentPath(name string, more ...string) string {
 	return s.Path("/document", append([]string{"path", name}, more...)...)
 }
 
-// Owner is the stream that a session's files belong to: an agent's are its session's.
+// Owner returns the stream that a session's files belong to: an agent's are its session's.
 func (s Stream) Owner() Stream {
 	id, _, _ := strings.Cut(s.ID, "/")
 	return Stream{ID: id, User: s.User, Machine: s.Machine, Generation: -1, Short: s.Short}
 }
 
-// FileName is a session's id as far as it can stand in a file's name.
+// FileName returns a session's id as far as it can stand in a file's name.
 func FileName(id string) string {
 	out := []byte(id)
 	for i, c := range out {

@@ -6,7 +6,7 @@ import (
 	"github.com/ccship/ccship/server/web/page"
 )
 
-// limit is how much of a text is shown now, in bytes.
+// limit returns how much of a text is shown now, in bytes.
 func (b *Builder) limit() int {
 	switch {
 	case b.Full:
@@ -28,7 +28,7 @@ func (b *Builder) shown(s string) (string, int64) {
 // renderer makes HTML of a text, and says how many bytes of it are left out.
 type renderer func(string) (template.HTML, int64)
 
-// part is a text as far as there is space for it.
+// part returns a text as far as there is space for it.
 func (b *Builder) part(kind, s string, render renderer) Part {
 	if !b.budget.Piece() {
 		b.cut = true
@@ -53,7 +53,7 @@ func (b *Builder) code(s, language string) Part {
 // maxLink is the longest address that is linked to, in bytes.
 const maxLink = 4 << 10
 
-// short is the beginning of a name or heading.
+// short returns the beginning of a name or heading.
 func short(s string) string {
 	head, _ := page.Cut(s, 4*maxWords)
 	return page.Short(head, maxWords)

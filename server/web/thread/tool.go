@@ -131,7 +131,7 @@ func (b *Builder) title(t *Tool) {
 // maxPath is the longest path of a heading, in characters.
 const maxPath = 1024
 
-// input is what the call takes.
+// input returns what the call takes.
 func (c *call) input() *input {
 	if c.in == nil {
 		in := readInput(c.Input)

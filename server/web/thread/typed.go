@@ -61,7 +61,7 @@ func fenced(s string) (before, language, code, rest string, found bool) {
 	return s[:open], strings.TrimSpace(first), body[:at], rest, true
 }
 
-// words is a text on one line, as a heading has it.
+// words returns a text on one line, as a heading has it.
 func words(s string) string { return page.OneLine(s, maxWords) }
 
 // day says on which day what follows happened, in the reader's zone, when that is another than before.

@@ -28,7 +28,7 @@ type StoredLine struct {
 	Length     int // of the whole line, in bytes
 }
 
-// Heads is a span whose readers need no more than the beginning of a line that is too long to be looked into.
+// Heads returns a span whose readers need no more than the beginning of a line that is too long to be looked into.
 func Heads(s server.Span) server.Span {
 	s.Most = maxParse
 	return s
@@ -107,7 +107,7 @@ func readWindow(ctx context.Context, snap server.Snapshot, view server.View, r l
 	return w, nil
 }
 
-// View is the view of the generation asked for, else of the newest. server.ErrNotFound when there is none of it.
+// View returns the view of the generation asked for, else of the newest. server.ErrNotFound when there is none of it.
 func (s Stream) View(snap server.Snapshot) (server.View, error) {
 	if s.Generation >= 0 {
 		return server.ViewOf(snap.Generations(), s.Generation)
@@ -140,7 +140,7 @@ func (b *Builder) Fill(ctx context.Context, snap server.Snapshot, view server.Vi
 	return w, nil
 }
 
-// retiredIn are the lines of a window that a rule of retention removed.
+// retiredIn returns the lines of a window that a rule of retention removed.
 func retiredIn(ctx context.Context, snap server.Snapshot, view server.View, w Window) (map[int64]bool, error) {
 	if int64(len(w.Lines)) == w.To-w.From {
 		return nil, nil
@@ -209,7 +209,7 @@ func EachWindow(ctx context.Context, snap server.Snapshot, view server.View, fn 
 	return nil
 }
 
-// nextStored is the first line from from on that is stored, or the view's end.
+// nextStored returns the first line from from on that is stored, or the view's end.
 func nextStored(ctx context.Context, snap server.Snapshot, view server.View, from int64) (int64, error) {
 	at := view.Total
 	for _, span := range view.Between(from, view.Total) {
@@ -228,7 +228,7 @@ func nextStored(ctx context.Context, snap server.Snapshot, view server.View, fro
 	return at, nil
 }
 
-// Offset is where in the file a line begins; -1 when lines before it are not stored.
+// Offset returns where in the file a line begins; -1 when lines before it are not stored.
 func Offset(ctx context.Context, snap server.Snapshot, view server.View, line int64) (int64, error) {
 	at, next := int64(0), int64(0)
 	for _, span := range view.Between(0, line) {
