@@ -120,13 +120,13 @@ func (p *sharePages) withLink(show shower) http.HandlerFunc {
 				"The links of this link's sender were asked for more in a minute than the server allows. Reload in a moment.")
 			return
 		}
-		made := &made{header: h}
+		answer := &wholeAnswer{header: h}
 		v := visit{l, p.site.Base + "/s/" + secret, server.Scope{Only: l.Stream, User: l.By.ID}}
-		if err := p.make(made, r, show, v); err != nil {
+		if err := p.inSlot(answer, r, show, v); err != nil {
 			p.site.Answer(w, r, err)
 			return
 		}
-		made.writeTo(w) // nothing is held meanwhile: the reader may be slow
+		answer.writeTo(w) // nothing is held meanwhile: the reader may be slow
 	}
 }
 
@@ -137,8 +137,8 @@ func embedded(r *http.Request) bool {
 	return site != "" && site != "same-origin" && site != "none" && r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// make makes a page in one of the slots of the user who made the link.
-func (p *sharePages) make(w http.ResponseWriter, r *http.Request, show shower, v visit) error {
+// inSlot serves a page in one of the slots of the user who made the link.
+func (p *sharePages) inSlot(w http.ResponseWriter, r *http.Request, show shower, v visit) error {
 	if err := p.slots.Acquire(r.Context(), v.By.ID, sharePatience); err != nil {
 		return cmp.Or(r.Context().Err(), server.ErrBusy)
 	}
@@ -146,38 +146,38 @@ func (p *sharePages) make(w http.ResponseWriter, r *http.Request, show shower, v
 	return show(w, r, v)
 }
 
-// made is an answer that is kept until it is whole.
-type made struct {
+// wholeAnswer is an answer that is kept until it is whole.
+type wholeAnswer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-func (m *made) Header() http.Header { return m.header }
+func (a *wholeAnswer) Header() http.Header { return a.header }
 
-func (m *made) WriteHeader(status int) { m.status = cmp.Or(m.status, status) }
+func (a *wholeAnswer) WriteHeader(status int) { a.status = cmp.Or(a.status, status) }
 
-func (m *made) Write(b []byte) (int, error) { return m.body.Write(b) }
+func (a *wholeAnswer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
-func (m *made) writeTo(w http.ResponseWriter) {
-	w.WriteHeader(cmp.Or(m.status, http.StatusOK))
-	_, _ = w.Write(m.body.Bytes()) // the browser may be gone
+func (a *wholeAnswer) writeTo(w http.ResponseWriter) {
+	w.WriteHeader(cmp.Or(a.status, http.StatusOK))
+	_, _ = w.Write(a.body.Bytes()) // the browser may be gone
 }
 
 // pinNamed opens the session that the address names, which must be the link's or one of its agents', while fn runs.
-func (p *sharePages) pinNamed(r *http.Request, v visit, fn func(seen) error) error {
+func (p *sharePages) pinNamed(r *http.Request, v visit, fn func(sharedView) error) error {
 	return p.pin(r.Context(), v, parseStream(r).Ref(), fn)
 }
 
-// seen is a session as a link shows it: the newest state of its file, with secrets masked.
-type seen struct {
+// sharedView is a session as a link shows it: the newest state of its file, with secrets masked.
+type sharedView struct {
 	server.Snapshot
 	server.View
 	stream thread.Stream
 	masker *redact.Masker
 }
 
-func (p *sharePages) pin(ctx context.Context, v visit, ref server.Ref, fn func(seen) error) (err error) {
+func (p *sharePages) pin(ctx context.Context, v visit, ref server.Ref, fn func(sharedView) error) (err error) {
 	snap, err := p.store.View(ctx, v.scope, ref)
 	if err != nil {
 		return err
@@ -187,11 +187,11 @@ func (p *sharePages) pin(ctx context.Context, v visit, ref server.Ref, fn func(s
 	if err != nil {
 		return err
 	}
-	return fn(seen{snap, view, thread.StreamOf(snap.Session()), p.masker})
+	return fn(sharedView{snap, view, thread.StreamOf(snap.Session()), p.masker})
 }
 
 // Lines implements server.Snapshot.
-func (s seen) Lines(ctx context.Context, span server.Span, yield func(server.Line) error) error {
+func (s sharedView) Lines(ctx context.Context, span server.Span, yield func(server.Line) error) error {
 	return s.Snapshot.Lines(ctx, thread.Heads(span), func(l server.Line) error {
 		switch {
 		case l.Cut > 0: // a secret is found in a whole line
@@ -204,7 +204,7 @@ func (s seen) Lines(ctx context.Context, span server.Span, yield func(server.Lin
 }
 
 // builder makes items of what a link shows.
-func (s seen) builder(ctx context.Context, v visit) (*thread.Builder, error) {
+func (s sharedView) builder(ctx context.Context, v visit) (*thread.Builder, error) {
 	b := thread.NewBuilder(v.base, s.stream, thread.Focused)
 	b.Public = true
 	var err error

@@ -34,7 +34,7 @@ type sharedPage struct {
 
 // first is GET /s/{secret}.
 func (p *sharePages) first(w http.ResponseWriter, r *http.Request, v visit) error {
-	return p.pin(r.Context(), v, server.Ref{Stream: v.Stream}, func(s seen) error {
+	return p.pin(r.Context(), v, server.Ref{Stream: v.Stream}, func(s sharedView) error {
 		http.Redirect(w, r, v.base+s.stream.Path(""), http.StatusSeeOther)
 		return nil
 	})
@@ -43,7 +43,7 @@ func (p *sharePages) first(w http.ResponseWriter, r *http.Request, v visit) erro
 // conversation is GET /s/{secret}/sessions/{id}?from: a window of a file. from may be "end".
 func (p *sharePages) conversation(w http.ResponseWriter, r *http.Request, v visit) error {
 	x := sharedPage{Link: v.ShareLink}
-	err := p.pinNamed(r, v, func(s seen) (err error) {
+	err := p.pinNamed(r, v, func(s sharedView) (err error) {
 		if x.S, x.Total = s.Session(), s.Total; x.S.Parent != "" {
 			x.Root = v.base
 		}
@@ -52,7 +52,7 @@ func (p *sharePages) conversation(w http.ResponseWriter, r *http.Request, v visi
 	if err != nil {
 		return err
 	}
-	err = p.pinNamed(r, v, func(s seen) error { return x.window(r, v, s) })
+	err = p.pinNamed(r, v, func(s sharedView) error { return x.window(r, v, s) })
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (p *sharePages) head(ctx context.Context, v visit, x *sharedPage) error {
 }
 
 // window makes the items that the address asks for.
-func (x *sharedPage) window(r *http.Request, v visit, s seen) error {
+func (x *sharedPage) window(r *http.Request, v visit, s sharedView) error {
 	from := beginOf(r, s.Total)
 	b, err := s.builder(r.Context(), v)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *sharePages) tail(w http.ResponseWriter, r *http.Request, v visit) error
 		return page.BadRequestError("after must be a line number.")
 	}
 	f := fragment{Inside: q.Get("inside") != ""}
-	err = p.pinNamed(r, v, func(s seen) error {
+	err = p.pinNamed(r, v, func(s sharedView) error {
 		b, err := s.builder(r.Context(), v)
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ type shareOutline struct {
 // prompts is GET /s/{secret}/sessions/{id}/prompts?after&bare: what the human said, one line each.
 func (p *sharePages) prompts(w http.ResponseWriter, r *http.Request, v visit) error {
 	x := shareOutline{Layout: p.site.Layout(r, server.Login{}, "Outline", ""), Heading: "Outline", Root: v.base}
-	err := p.pinNamed(r, v, func(s seen) error {
+	err := p.pinNamed(r, v, func(s sharedView) error {
 		list, more, err := thread.Prompts(r.Context(), s, s.View, s.stream, page.Number(r.URL.Query().Get("after"), -1)+1)
 		for _, row := range list {
 			row.URL = v.base + row.URL
@@ -180,7 +180,7 @@ func (p *sharePages) permalink(w http.ResponseWriter, r *http.Request, v visit) 
 	if err != nil {
 		return err
 	}
-	return p.pinNamed(r, v, func(s seen) error {
+	return p.pinNamed(r, v, func(s sharedView) error {
 		if line >= s.Total {
 			return server.ErrNotFound
 		}
@@ -204,7 +204,7 @@ func (p *sharePages) entry(w http.ResponseWriter, r *http.Request, v visit) erro
 		return err
 	}
 	x := shareEntryPage{Layout: p.site.Layout(r, server.Login{}, fmt.Sprintf("Line %d", line+1), ""), Line: line}
-	err = p.pinNamed(r, v, func(s seen) error {
+	err = p.pinNamed(r, v, func(s sharedView) error {
 		b, err := s.builder(r.Context(), v)
 		if err != nil {
 			return err
@@ -236,7 +236,7 @@ func (p *sharePages) image(w http.ResponseWriter, r *http.Request, v visit) erro
 	}
 	var kind string
 	var picture []byte
-	err = p.pinNamed(r, v, func(s seen) error {
+	err = p.pinNamed(r, v, func(s sharedView) error {
 		return thread.ReadLine(r.Context(), s, s.View, line, func(l server.Line) (err error) {
 			kind, picture, err = thread.Decoded(l, n)
 			return err
