@@ -15,8 +15,8 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// ViewDigest is proof of one view: SHA256 over each stored line and a newline, in order, and over where they stand if not all
-// are there (transcript.Layout). Lines that retention removed count as stored ones.
+// ViewDigest is proof of one view: SHA256 over each stored line and a newline, in order, and over where they stand if
+// not all are there (transcript.Layout). Lines that retention removed count as stored ones.
 type ViewDigest struct {
 	Generation int64            `json:"generation"`
 	RewoundTo  int64            `json:"rewound_to"`
@@ -47,8 +47,8 @@ type oversizeLine struct {
 	SHA256 string `json:"sha256"`
 }
 
-// DigestViews digests every generation's view in one pass over the stored lines: a view begins like the one before it, up to
-// the line its generation starts at, so that the running hash is kept at each such line.
+// DigestViews digests every generation's view in one pass over the stored lines: a view begins like the one before it,
+// up to the line its generation starts at, so that the running hash is kept at each such line.
 func DigestViews(ctx context.Context, snap server.Snapshot) ([]ViewDigest, error) {
 	gens := snap.Generations()
 	var starts []int64

@@ -8,8 +8,8 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// LineHashes are the hashes of a view's lines from from up to before to, each over the line and a newline: nil where nothing
-// is stored and nothing was retired.
+// LineHashes are the hashes of a view's lines from from up to before to, each over the line and a newline: nil where
+// nothing is stored and nothing was retired.
 func LineHashes(ctx context.Context, snap server.Snapshot, v server.View, from, to int64) ([]*string, error) {
 	out := make([]*string, to-from)
 	set := func(line int64, sum []byte) {
