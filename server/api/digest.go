@@ -20,7 +20,7 @@ type digestAnswer struct {
 	SessionID   string             `json:"session_id"`
 	Machine     string             `json:"machine"`
 	Epoch       string             `json:"epoch,omitempty"`
-	Epochs      []epochDigest      `json:"epochs,omitzero"`      // newest first, when all are asked for; then nothing below
+	Epochs      []epochDigest      `json:"epochs,omitzero"`      // newest first, if all are asked for; then nothing below
 	Generations []audit.ViewDigest `json:"generations,omitzero"` // left out when single lines are asked for
 	// LineHashes is sha256 over each line and its newline, null where nothing is stored.
 	LineHashes []*string `json:"line_hashes,omitzero"`
