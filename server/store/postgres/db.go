@@ -37,7 +37,7 @@ func (b database) Read(ctx context.Context, fn func(sqlstore.Dialect) error) err
 
 // Write implements sqlstore.DB. PostgreSQL keeps removed bytes in its files until it vacuums.
 func (b database) Write(ctx context.Context, how sqlstore.How, fn func(sqlstore.Dialect) error) error {
-	return b.s.Retry(ctx, func() error {
+	return b.s.Tier.Retry(ctx, func() error {
 		return b.s.writeAs(ctx, how, func(tx pgx.Tx) error { return fn(dialect{tx}) })
 	})
 }
