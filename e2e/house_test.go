@@ -80,7 +80,7 @@ server/web/chart:
 server/web/markup:
 server/web/page: server server/auth transcript
 server/web/thread: server server/derive server/web/page server/web/markup transcript transcript/redact transcript/session
-server/wire: server transcript
+server/wire: server transcript protocol
 state: state/kv tail outbox protocol
 state/kv: internal/sys
 state/projection: outbox state state/kv tail

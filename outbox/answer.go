@@ -212,7 +212,7 @@ func (r *reply) judgeOrigin(text []byte, speaks, lines bool) {
 func Announced(h http.Header) bool { return announcementOf(h).extension }
 
 func announcementOf(h http.Header) announcement {
-	if !hasToken(h.Values(protocol.HeaderVersion), strconv.Itoa(protocolVersion)) {
+	if !hasToken(h.Values(protocol.HeaderVersion), strconv.Itoa(protocol.Version)) {
 		return announcement{}
 	}
 	codings := h.Values("Accept-Encoding")

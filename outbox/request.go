@@ -8,10 +8,9 @@ import (
 	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
-)
 
-// protocolVersion is the extension version of this client, which a server must announce.
-const protocolVersion = 1
+	"github.com/ccship/ccship/protocol"
+)
 
 // encoding is a content coding of a request.
 type encoding string
@@ -23,39 +22,15 @@ const (
 )
 
 // identityOf returns the common members of every extension object.
-func (r *request) identityOf(o *Origin) streamIdentity {
-	x := streamIdentity{
-		Version: protocolVersion, Machine: o.Machine, Host: o.Host, Epoch: o.EpochOf(r.stream),
+func (r *request) identityOf(o *Origin) protocol.StreamIdentity {
+	x := protocol.StreamIdentity{
+		Version: protocol.Version, Machine: o.Machine, Host: o.Host, Epoch: o.EpochOf(r.stream),
 		Path: r.stream.Path, Cwd: r.stream.Cwd, Project: r.stream.Project, Repository: r.stream.Repository,
 	}
 	if r.stream.Parent != "" {
 		x.Parent = &r.stream.Parent
 	}
 	return x
-}
-
-// streamIdentity names the transcript and machine of a request. The golden requests fix the order of its members.
-type streamIdentity struct {
-	Version    int     `json:"v"`
-	Machine    string  `json:"machine"`
-	Host       string  `json:"host"`
-	Epoch      string  `json:"epoch"`
-	Path       string  `json:"path"`
-	Cwd        string  `json:"cwd"`
-	Project    string  `json:"project"`
-	Parent     *string `json:"parent_session_id"`
-	Repository string  `json:"repository,omitempty"`
-}
-
-// extension is the ccship object next to the entries. The golden requests fix the order of its members.
-type extension struct {
-	streamIdentity
-	Generation uint32   `json:"generation"`
-	RewoundTo  int64    `json:"rewound_to"`
-	From       Position `json:"from"`
-	To         Position `json:"to"`
-	EOFNewline bool     `json:"eof_newline"`
-	Edges      [][3]any `json:"edges,omitempty"` // [line_index, base64 before, base64 after]
 }
 
 // request is one POST: batches of one stream, one generation and joinable kinds, in order.
@@ -138,14 +113,15 @@ func (r *request) tail(o *Origin) ([]byte, error) {
 		return []byte("]}"), nil
 	}
 	first, last := &r.batches[0], &r.batches[len(r.batches)-1]
-	x := extension{
-		streamIdentity: r.identityOf(o),
-		Generation:     first.Generation, RewoundTo: first.RewoundTo,
-		From: first.From, To: last.To, EOFNewline: !last.NoNewline,
+	newline := !last.NoNewline
+	x := protocol.Extension{
+		StreamIdentity: r.identityOf(o),
+		Generation:     int64(first.Generation), RewoundTo: first.RewoundTo,
+		From: protocol.Position(first.From), To: protocol.Position(last.To), EOFNewline: &newline,
 	}
 	for i := range r.batches {
 		for _, e := range r.batches[i].Edges {
-			x.Edges = append(x.Edges, [3]any{e.Line, nonNil(e.Before), nonNil(e.After)})
+			x.Edges = append(x.Edges, protocol.Edge(e))
 		}
 	}
 	var b bytes.Buffer
@@ -155,14 +131,6 @@ func (r *request) tail(o *Origin) ([]byte, error) {
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
-}
-
-// nonNil makes encoding/json write "" where it would write null.
-func nonNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
 }
 
 func writeJSON(b *bytes.Buffer, v any) error {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
-
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/wire"
 )

@@ -8,14 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
-
 	"github.com/ccship/ccship/server/limit"
-
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -132,7 +131,7 @@ func (s *Server) fill() {
 func announce(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set(protocol.HeaderVersion, "1")
+		h.Set(protocol.HeaderVersion, strconv.Itoa(protocol.Version))
 		h.Set(protocol.HeaderAccept, "checkpoints, documents, blobs")
 		h.Set("Accept-Encoding", "zstd, gzip")
 		h.Set("X-Content-Type-Options", "nosniff")

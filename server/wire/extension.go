@@ -1,58 +1,18 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 )
 
-// extension is the ccship object of a request: what the protocol's first version cannot say.
-type extension struct {
-	V          int      `json:"v"`
-	Machine    string   `json:"machine"`
-	Host       string   `json:"host"`
-	Epoch      string   `json:"epoch"`
-	Path       string   `json:"path"`
-	Cwd        string   `json:"cwd"`
-	Project    string   `json:"project"`
-	Parent     *string  `json:"parent_session_id"`
-	Repository string   `json:"repository"`
-	Generation int64    `json:"generation"`
-	RewoundTo  int64    `json:"rewound_to"`
-	From       position `json:"from"`
-	To         position `json:"to"`
-	EOFNewline *bool    `json:"eof_newline"` // absent: true
-	Edges      []edge   `json:"edges"`
-}
-
-type position struct {
-	Offset int64 `json:"offset"`
-	Line   int64 `json:"line"`
-}
-
-// edge is the bytes of a line around its object: [line_index, base64 before, base64 after].
-type edge struct {
-	line          int64
-	before, after []byte
-}
-
-// UnmarshalJSON reads the triple.
-func (e *edge) UnmarshalJSON(b []byte) error {
-	parts := [3]any{&e.line, &e.before, &e.after}
-	triple := parts[:]
-	if err := json.Unmarshal(b, &triple); err != nil {
-		return err
-	}
-	if len(triple) != len(parts) {
-		return fmt.Errorf("an edge has %d parts, not 3", len(triple))
-	}
-	return nil
-}
+// extension is the ccship object of a request, as it is checked.
+type extension struct{ protocol.Extension }
 
 func (x *extension) check() error {
-	if x.V != 1 {
-		return BadRequest("bad_extension", fmt.Sprintf("ccship: version %d is not spoken here", x.V))
+	if x.Version != protocol.Version {
+		return BadRequest("bad_extension", fmt.Sprintf("ccship: version %d is not spoken here", x.Version))
 	}
 	if x.Machine == "" || x.Epoch == "" {
 		return BadRequest("bad_extension", "ccship: machine and epoch must be set")
@@ -100,9 +60,9 @@ func (x *extension) joinEdges(lines []server.Line) {
 	if len(x.Edges) == 0 {
 		return
 	}
-	edges := make(map[int64]edge, len(x.Edges))
+	edges := make(map[int64]protocol.Edge, len(x.Edges))
 	for _, e := range x.Edges {
-		edges[e.line] = e
+		edges[e.Line] = e
 	}
 	for i := range lines {
 		l := &lines[i]
@@ -110,9 +70,9 @@ func (x *extension) joinEdges(lines []server.Line) {
 		if !ok || l.Kind != server.Object {
 			continue
 		}
-		raw := make([]byte, 0, len(e.before)+len(l.Raw)+len(e.after))
-		raw = append(raw, e.before...)
+		raw := make([]byte, 0, len(e.Before)+len(l.Raw)+len(e.After))
+		raw = append(raw, e.Before...)
 		raw = append(raw, l.Raw...)
-		l.Raw = append(raw, e.after...)
+		l.Raw = append(raw, e.After...)
 	}
 }

@@ -26,7 +26,8 @@ func TestNamesAreShort(t *testing.T) {
 			}
 		}
 	}
-	x := extension{V: 1, Machine: "m", Epoch: "e", Cwd: "/" + strings.Repeat("d/", 4<<10)}
+	var x extension
+	x.Version, x.Machine, x.Epoch, x.Cwd = 1, "m", "e", "/"+strings.Repeat("d/", 4<<10)
 	if err := x.check(); err != nil {
 		t.Errorf("a deep folder: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/ccship/ccship/lab/bench/corpus"
+	"github.com/ccship/ccship/protocol"
 )
 
 // What a daemon's requests hold at most: entries, and bytes of lines unless one line alone is longer.
@@ -37,12 +38,16 @@ func (s *span) bytes() (n int64) {
 
 // body is the request that carries a span of a session's lines.
 func (s *span) body(of *corpus.Session) ([]byte, error) {
-	x := map[string]any{"v": 1, "machine": of.Machine, "host": of.Host, "epoch": "e-1", "path": of.Path, "cwd": of.Cwd,
-		"project": strings.SplitN(of.Path, "/", 2)[0], "generation": s.generation, "rewound_to": s.rewoundTo,
-		"from": map[string]any{"offset": s.offset, "line": s.line}, "eof_newline": true, "parent_session_id": nil,
-		"to": map[string]any{"offset": s.offset + s.bytes(), "line": s.line + len(s.lines)}}
+	newline := true
+	x := protocol.Extension{
+		StreamIdentity: protocol.StreamIdentity{Version: protocol.Version, Machine: of.Machine, Host: of.Host,
+			Epoch: "e-1", Path: of.Path, Cwd: of.Cwd, Project: strings.SplitN(of.Path, "/", 2)[0]},
+		Generation: int64(s.generation), RewoundTo: int64(s.rewoundTo),
+		From: protocol.Position{Offset: s.offset, Line: int64(s.line)},
+		To:   protocol.Position{Offset: s.offset + s.bytes(), Line: int64(s.line + len(s.lines))}, EOFNewline: &newline,
+	}
 	if of.Parent != "" {
-		x["parent_session_id"] = of.Parent
+		x.Parent = &of.Parent
 	}
 	about, err := json.Marshal(x)
 	if err != nil {
