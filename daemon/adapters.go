@@ -4,9 +4,7 @@ import (
 	"context"
 
 	"github.com/ccship/ccship/daemon/document"
-
 	"github.com/ccship/ccship/daemon/proof"
-
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/tail"
 )

@@ -22,18 +22,12 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/daemon/derive"
-
 	"github.com/ccship/ccship/daemon/document"
-
-	"github.com/ccship/ccship/internal/sys"
-
 	"github.com/ccship/ccship/daemon/project"
-
 	"github.com/ccship/ccship/daemon/proof"
-
 	"github.com/ccship/ccship/daemon/route"
-
 	"github.com/ccship/ccship/internal/service"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"

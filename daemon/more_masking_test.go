@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/config"
-
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/transcript/redact"
 )

@@ -20,7 +20,6 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/ccship/ccship/e2e/kit"
-
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-
 	"github.com/ccship/ccship/protocol"
 )
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 

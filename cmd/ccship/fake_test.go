@@ -15,7 +15,6 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
-
 	"github.com/ccship/ccship/protocol"
 )
 

@@ -17,7 +17,6 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/project"
-
 	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/transcript"
 )

@@ -14,7 +14,6 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/ccship/ccship/internal/sys"
-
 	"github.com/ccship/ccship/transcript/redact"
 )
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/transcript"
-
 	"github.com/ccship/ccship/transcript/session"
 )
 

@@ -9,9 +9,7 @@ import (
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
-
 	"github.com/ccship/ccship/server/auth"
-
 	"github.com/ccship/ccship/server/wire"
 )
 

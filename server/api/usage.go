@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
-
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/transcript"
 )

@@ -13,7 +13,6 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
-
 	"github.com/ccship/ccship/server/store"
 )
 

@@ -12,7 +12,6 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
-
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 	"github.com/ccship/ccship/transcript"

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
-
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript"
 )

@@ -14,7 +14,6 @@ import (
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/recall"
 	"github.com/ccship/ccship/server/web/chart"
-
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript"
 )

@@ -9,10 +9,8 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/limit"
-
 	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/server/web/page"
-
 	"github.com/ccship/ccship/server/web/thread"
 	"github.com/ccship/ccship/transcript"
 )

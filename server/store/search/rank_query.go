@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/server"
-
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
