@@ -116,6 +116,28 @@ func TestWhyShortLines(t *testing.T) {
 	}
 }
 
+// TestWhyClone knows a session in another clone of the commit's repository for one of it, as far as the reader sees both.
+func TestWhyClone(t *testing.T) {
+	owner := newRig(t)
+	ann, bob := owner.person("ann", server.Member), owner.person("bob", server.Member)
+	const line = "func total(c Cart) int {"
+	in := func(session, hash string) string {
+		text := strings.Replace(written(session, "10:00", "/srv/"+hash+"/cart.go", line+"\n").body(session), `"project_hash":"ph"`, `"project_hash":"`+hash+`"`, 1)
+		return strings.Replace(text, `"project":"w"`, `"project":"w","repository":"r"`, 1)
+	}
+	ann.post(in("here", "ph"))
+	ann.post(strings.Replace(in("there", "clone"), line, "func taxes(c Cart) int {", 1))
+	owner.waitDerived()
+	question := asking(t, "cart.go", "func taxes(c Cart) int {")
+	if got := string(ann.send("POST", "/api/why", question, 200).body); !strings.Contains(got, `"there"`) || strings.Contains(got, `"by_path":true`) {
+		t.Errorf("a clone's session is of another repository: %s", got)
+	}
+	ann.send("POST", "/api/shares", `{"with":"bob","project":"clone"}`, 201)
+	if got := string(bob.send("POST", "/api/why", question, 200).body); !strings.Contains(got, `"there"`) || !strings.Contains(got, `"by_path":true`) {
+		t.Errorf("bob learns of a project that is not shared: %s", got)
+	}
+}
+
 // TestWhyAgent names the session that an agent worked for, and the prompt at that time.
 func TestWhyAgent(t *testing.T) {
 	r := newRig(t)

@@ -51,7 +51,7 @@ func FileTurns(ctx context.Context, st Store, scope server.Scope, users func(int
 			if x.Copied || x.Copy || !provenance.SamePath(x.Path, names) {
 				continue
 			}
-			c := w.candidate(x, q.Project)
+			c := w.candidate(x)
 			p := w.Prompt(c.Session, &c.Edit)
 			k := turn{c.Session, p.Line}
 			at, known := seen[k]

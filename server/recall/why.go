@@ -35,6 +35,7 @@ type Written struct {
 	agents  map[string]server.WrittenEdit
 	ids     map[sessionKey]int
 	prompts map[promptKey]provenance.Prompt
+	same    map[string]bool // hashes of the projects of the commit's repository
 	err     error
 }
 
@@ -112,6 +113,9 @@ func (q WhyQuery) Check() error {
 
 // candidates returns the edits of each file of a commit.
 func (w *Written) candidates(c provenance.Commit) ([][]provenance.Candidate, error) {
+	if err := w.findRepository(c.Project); err != nil {
+		return nil, err
+	}
 	sums, found := sumsOf(c), map[string][]provenance.Candidate{}
 	held := 0
 	for name := range sums {
@@ -121,7 +125,7 @@ func (w *Written) candidates(c provenance.Commit) ([][]provenance.Candidate, err
 			return nil, err
 		}
 		for _, x := range list {
-			found[name] = append(found[name], w.candidate(x, c.Project))
+			found[name] = append(found[name], w.candidate(x))
 			held += whyEdit + len(x.Sums)
 		}
 		if held > maxWhyHeld {
@@ -169,8 +173,21 @@ func namesOf(f provenance.File) map[string]bool {
 	return out
 }
 
+// findRepository finds what the scope sees of the repository that a project is a clone or a worktree of.
+func (w *Written) findRepository(project string) error {
+	w.same = map[string]bool{}
+	if project == "" {
+		return nil
+	}
+	groups, err := w.store.Groups(w.ctx, w.scope, server.GroupQuery{Project: project})
+	for _, g := range groups.List {
+		w.same[g.ProjectHash] = g.ProjectHash != ""
+	}
+	return err
+}
+
 // candidate returns a stored edit. Agents write for their session.
-func (w *Written) candidate(x server.WrittenEdit, project string) provenance.Candidate {
+func (w *Written) candidate(x server.WrittenEdit) provenance.Candidate {
 	id := x.SessionID
 	if x.Parent != "" {
 		x.Agent, id = x.SessionID, x.Parent
@@ -186,7 +203,7 @@ func (w *Written) candidate(x server.WrittenEdit, project string) provenance.Can
 		w.list[at] = x
 	}
 	x.Copied = x.Copied || x.Copy
-	return provenance.Candidate{Edit: x.Edit, Session: at, Same: project != "" && x.ProjectHash == project}
+	return provenance.Candidate{Edit: x.Edit, Session: at, Same: w.same[x.ProjectHash]}
 }
 
 // Author implements provenance.Names.
