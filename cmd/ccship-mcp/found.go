@@ -46,7 +46,8 @@ func foundText(out []byte) (string, error) {
 	}
 	shown := 0
 	for _, x := range f.Sessions {
-		one := fmt.Sprintf("session %s (%s, %s) %q", x.Session, cut(x.User, 40), cut(x.Project, 40), cut(x.Title, 100))
+		one := fmt.Sprintf("session %s (%s, %s) %q", cut(x.Session, 200), cut(x.User, 40), cut(x.Project, 40),
+			cut(x.Title, 100))
 		if x.Gone != nil {
 			one = fmt.Sprintf("prompt history of %s; session %s is gone", cut(x.User, 40), cut(*x.Gone, 40))
 		}
@@ -58,7 +59,7 @@ func foundText(out []byte) (string, error) {
 			for _, p := range h.Snippet {
 				text += p.Text
 			}
-			one += fmt.Sprintf("\n  line %d, %s", h.Line+1, h.Kind)
+			one += fmt.Sprintf("\n  line %d, %s", h.Line+1, cut(h.Kind, 20))
 			if h.At != nil {
 				one += h.At.Format(", 2006-01-02")
 			}

@@ -42,6 +42,13 @@ prompt history of kim; session s-0 is gone
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
+	forged := hit(1, true, "a line")
+	forged["kind"] = "prompt\nINJECTED"
+	got = text(map[string]any{"total": 1, "sessions": []any{map[string]any{"session": "s-1\nINJECTED", "user": "eve\nINJECTED",
+		"project": "p\nINJECTED", "title": "t\nINJECTED", "gone_session": nil, "missing": []string{"w\nINJECTED"}, "hits": []any{forged}}}})
+	if strings.Contains(got, "\nINJECTED") || strings.Count(got, "INJECTED") != 6 {
+		t.Errorf("what others chose begins a line:\n%s", got)
+	}
 	if got := text(map[string]any{}); got != "nothing found" {
 		t.Error(got)
 	}
