@@ -86,16 +86,7 @@ func (w *world) start() {
 // until waits for something to be so.
 func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(patience)
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			w.t.Fatalf("waited in vain until %s", what)
-		}
-	}
+	kit.Eventually(w.t, what, 10*time.Second, so)
 }
 
 // write appends text to a file below the projects folder.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // raw is a server that is spoken to line by line.
@@ -139,14 +141,5 @@ func TestOrphan(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(2 * time.Minute)
-	for alive(pid) {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatal("it lives on without its parent")
-		}
-	}
+	kit.Eventually(t, "it ends with its parent", 10*time.Second, func() bool { return !alive(pid) })
 }

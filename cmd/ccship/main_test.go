@@ -95,19 +95,12 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: until REGEXP PROGRAM ARGS…")
 	}
 	is := regexp.MustCompile(args[0])
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(hung)
-	for {
-		err := ts.Exec(args[1], args[2:]...)
-		if err == nil && is.MatchString(ts.ReadFile("stdout")) {
-			return
-		}
-		select {
-		case <-deadline:
-			ts.Fatalf("%v: never %q, at last %v", args[1:], args[0], err)
-		case <-tick.C:
-		}
+	var err error
+	if !kit.Within(hung, func() bool {
+		err = ts.Exec(args[1], args[2:]...)
+		return err == nil && is.MatchString(ts.ReadFile("stdout"))
+	}) {
+		ts.Fatalf("%v: never %q, at last %v", args[1:], args[0], err)
 	}
 }
 

@@ -10,23 +10,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
-
-// waitUntil asks again and again until something is so; a program that ends meanwhile fails the test.
-func waitUntil(t *testing.T, what string, ended <-chan error, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for limit := time.After(hung); !is(); {
-		select {
-		case <-tick.C:
-		case err := <-ended:
-			t.Fatalf("ended with %v before %s", err, what)
-		case <-limit:
-			t.Fatalf("never %s", what)
-		}
-	}
-}
 
 // On a terminal SIGHUP asks for the configuration to be read again, until the terminal is gone: then it ends the daemon.
 func TestRunOnTerminal(t *testing.T) {
@@ -52,7 +37,7 @@ func TestRunOnTerminal(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	client := control.Dial(socket)
-	waitUntil(t, "it answers", ended, func() bool {
+	kit.Eventually(t, "it answers", hung/12, func() bool {
 		_, err := client.Status(t.Context())
 		return err == nil
 	})
@@ -65,12 +50,12 @@ func TestRunOnTerminal(t *testing.T) {
 		}
 		return strings.Count(string(text), "no_such_key")
 	}
-	waitUntil(t, "it reads a changed configuration", ended, func() bool { return reads() > 0 })
+	kit.Eventually(t, "it reads a changed configuration", hung/12, func() bool { return reads() > 0 })
 	before := reads()
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	waitUntil(t, "SIGHUP has it read its configuration again", ended, func() bool { return reads() > before })
+	kit.Eventually(t, "SIGHUP has it read its configuration again", hung/12, func() bool { return reads() > before })
 	if err := tty.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -101,10 +101,8 @@ func killed(ts *testscript.TestScript, _ bool, _ []string) {
 	p, err := os.FindProcess(s.PID())
 	ts.Check(err)
 	ts.Check(p.Kill())
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for s.PID() != 0 {
-		<-tick.C
+	if !kit.Within(hung, func() bool { return s.PID() == 0 }) {
+		ts.Fatalf("it is never gone")
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // Ctrl-C ends setup at any of its questions, at once, with nothing saved; after a question for a key the terminal shows
@@ -53,7 +55,7 @@ func TestQuestionEnds(t *testing.T) {
 // echoes waits until the terminal shows what is typed, or does not.
 func echoes(t *testing.T, fd int, want bool) {
 	t.Helper()
-	waitUntil(t, "the echo changed", nil, func() bool {
+	kit.Eventually(t, "the echo changed", hung/12, func() bool {
 		state, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 		return err == nil && (state.Lflag&unix.ECHO != 0) == want
 	})

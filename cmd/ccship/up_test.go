@@ -18,6 +18,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/setup"
 	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // upRun is one `ccship up` under test.
@@ -116,21 +117,6 @@ func (u *upRun) interrupt() int {
 		u.t.Fatal(err)
 	}
 	return u.end()
-}
-
-// await polls until done answers true.
-func await(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(hung)
-	for !done() {
-		select {
-		case <-deadline:
-			t.Fatalf("never: %s", what)
-		case <-tick.C:
-		}
-	}
 }
 
 // listening says whether someone answers at the end of a line that ends in a URL.
@@ -253,7 +239,7 @@ func TestUpKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.end()
-	await(t, "the server ends with its parent", func() bool { return !listening(line) })
+	kit.Eventually(t, "the server ends with its parent", hung/12, func() bool { return !listening(line) })
 	again := startUp(t, env)
 	again.read("watching")
 }
@@ -268,7 +254,7 @@ func TestUpServerDies(t *testing.T) {
 	if first == "" || get(url+"/die") != "" {
 		t.Fatalf("server %q did not die", first)
 	}
-	await(t, "another server is there", func() bool { now := get(url + "/healthz"); return now != "" && now != first })
+	kit.Eventually(t, "another server is there", hung/12, func() bool { now := get(url + "/healthz"); return now != "" && now != first })
 
 	broken, _ := newUpHome(t)
 	code, _, words := ccship(t, append(broken, "FAKE_SERVER=broken"), "up", "--listen", freePort(t))
@@ -351,7 +337,7 @@ func TestGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the program runs", func() bool { return listening("http://" + address) })
+	kit.Eventually(t, "the program runs", hung/12, func() bool { return listening("http://" + address) })
 	parent.Close()
 	if err := guard.Wait(); err != nil {
 		t.Errorf("guard: %v", err)

@@ -259,16 +259,7 @@ func (h *harness) emptyState(buckets ...string) {
 // until waits for something to be so.
 func (h *harness) until(what string, so func() bool) {
 	h.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(patience)
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			h.t.Fatalf("waited in vain until %s", what)
-		}
-	}
+	kit.Eventually(h.t, what, 10*time.Second, so)
 }
 
 // recorder is an observer that records prompts and answers, and whether they were watched.

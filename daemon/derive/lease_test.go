@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state/projection"
 )
 
@@ -58,7 +59,7 @@ func TestLeaseExpires(t *testing.T) {
 	n.leaseTime = time.Nanosecond
 	n.lent("s")
 	n.leaseTime = time.Hour
-	waitUntil(t, "the lease ends by itself", func() bool { paths, _ := n.lent("s"); return len(paths) == 3 })
+	kit.Eventually(t, "the lease ends by itself", 10*time.Second, func() bool { paths, _ := n.lent("s"); return len(paths) == 3 })
 }
 
 // A hook that prints late has printed all the same. Then the text was shown twice, and is never shown again.
@@ -71,7 +72,7 @@ func TestLateConfirmation(t *testing.T) {
 	if k, known := n.confirm(t.Context(), late); k != 1 || !known {
 		t.Errorf("%d, %v", k, known)
 	}
-	waitUntil(t, "it is gone", func() bool { return len(n.projections.Notices.Of("s")) == 0 })
+	kit.Eventually(t, "it is gone", 10*time.Second, func() bool { return len(n.projections.Notices.Of("s")) == 0 })
 	_, gone := n.lent("s")
 	for _, receipt := range []string{"", "nonsense", late, gone} {
 		if _, known := n.confirm(t.Context(), receipt); known {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 )
@@ -61,21 +62,6 @@ func (n *notices) add(t *testing.T, session string, paths ...string) {
 	}
 }
 
-// waitUntil waits for something to be so.
-func waitUntil(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(patience)
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
 // What was printed and the transcript does not show comes once more, after a minute and two answers, and then never.
 func TestToldAtMostTwice(t *testing.T) {
 	n, _ := noticesOf(t, nil)
@@ -97,7 +83,7 @@ func TestToldAtMostTwice(t *testing.T) {
 	n.answered("s", "m3", "2.1.197")
 	n.answered("s", "m4", "2.1.197")
 	n.gets(t, "s")
-	waitUntil(t, "only what the transcript shows waits for its fold", func() bool { return len(n.projections.Notices.Of("s")) == 1 })
+	kit.Eventually(t, "only what the transcript shows waits for its fold", 10*time.Second, func() bool { return len(n.projections.Notices.Of("s")) == 1 })
 }
 
 // Versions that do not write down what hooks tell are shown once.
@@ -110,7 +96,7 @@ func TestToldOnceToOldVersions(t *testing.T) {
 		n.answered(version, "m1", version)
 		n.answered(version, "m2", version)
 		n.gets(t, version)
-		waitUntil(t, "it is gone", func() bool { return len(n.projections.Notices.Of(version)) == 0 })
+		kit.Eventually(t, "it is gone", 10*time.Second, func() bool { return len(n.projections.Notices.Of(version)) == 0 })
 	}
 	for version, want := range map[string]bool{"2.1.98": true, "2.2.0": true, "3.0.1": true, "": true, "dev": true, "1.0.128": false} {
 		if writesHooks(version) != want {
@@ -135,7 +121,7 @@ func TestNoticesOnASlowDisk(t *testing.T) {
 	n.gets(t, "s")
 	slow.Store(false)
 	close(freed)
-	waitUntil(t, "the state knows", func() bool { return n.projections.Notices.Of("s")[1].Printed > 0 })
+	kit.Eventually(t, "the state knows", 10*time.Second, func() bool { return n.projections.Notices.Of("s")[1].Printed > 0 })
 	n.gets(t, "s")
 }
 
@@ -152,9 +138,9 @@ func TestNoticesOnABrokenDisk(t *testing.T) {
 	broken.Store(true)
 	n.prints(t, "s", "a")
 	n.gets(t, "s")
-	waitUntil(t, "saving has failed", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return n.failing })
+	kit.Eventually(t, "saving has failed", 10*time.Second, func() bool { n.mu.Lock(); defer n.mu.Unlock(); return n.failing })
 	broken.Store(false)
-	waitUntil(t, "it is saved", func() bool { return n.projections.Notices.Of("s")[0].Printed > 0 })
+	kit.Eventually(t, "it is saved", 10*time.Second, func() bool { return n.projections.Notices.Of("s")[0].Printed > 0 })
 }
 
 // Hooks that run at once share what there is.

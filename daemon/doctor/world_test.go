@@ -21,6 +21,7 @@ import (
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/internal/service"
 	"github.com/ccship/ccship/protocol"
 )
@@ -155,16 +156,7 @@ func (w *world) status(what string, so func(control.Status) bool) {
 
 func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(patience)
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			w.t.Fatalf("waited in vain until %s", what)
-		}
-	}
+	kit.Eventually(w.t, what, 10*time.Second, so)
 }
 
 func (w *world) examine() Report {

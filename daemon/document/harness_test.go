@@ -14,6 +14,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
@@ -170,16 +171,7 @@ func (h *harness) rows() int64 { return h.db.Outbox.Usage().Batches }
 // until waits for something to be so.
 func (h *harness) until(what string, so func() bool) {
 	h.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(2 * time.Minute)
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			h.t.Fatalf("waited in vain until %s", what)
-		}
-	}
+	kit.Eventually(h.t, what, 10*time.Second, so)
 }
 
 // saveFile writes a file below a working directory.
