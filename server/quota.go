@@ -8,7 +8,7 @@ import (
 
 // Quota is how much one user may store. 0: no limit.
 type Quota struct {
-	Bytes    int64 // of lines, replaced lines, checkpoints and files, and RowBytes for each row beside lines
+	Bytes    int64 // of lines, replaced lines, checkpoints and files, and RowBytes for each row besides lines
 	Sessions int64 // not counting transcripts of agents
 }
 

@@ -57,7 +57,7 @@ type header struct {
 	Mark        server.Mark // the reader's own
 	MarkURL     string
 	Live        bool
-	Stands      standing
+	Stands      liveState
 	Parent      string // address
 	Origin      string // address of the session that it is a fork of
 	Agents      []agentRow
@@ -253,7 +253,7 @@ func (v *Viewer) stored(ctx context.Context, h *header, snap server.Snapshot, vi
 		return err
 	}
 	last, err := lastRecords(ctx, snap, view)
-	h.Stands = standingOf(last, h.S.Active, v.Now())
+	h.Stands = liveStateOf(last, h.S.Active, v.Now())
 	return err
 }
 

@@ -30,7 +30,7 @@ const (
 // card is a session on the wall.
 type card struct {
 	row
-	standing
+	liveState
 }
 
 // wall is the sessions that run now, on all machines.
@@ -66,7 +66,7 @@ func (p *homePages) cards(ctx context.Context, scope server.Scope) ([]card, erro
 		if err != nil {
 			return nil, err
 		}
-		c := card{s, standingOf(records, s.Active, p.now())}
+		c := card{s, liveStateOf(records, s.Active, p.now())}
 		if quiet := p.now().Sub(s.Active); !c.Needs && quiet > ended || c.State == "" {
 			continue
 		}
@@ -99,7 +99,7 @@ func (p *homePages) came(ctx context.Context, scope server.Scope, groups []group
 			if err != nil {
 				return err
 			}
-			s.Came, _, _ = strings.Cut(standingOf(records, s.Active, p.now()).Words, ";")
+			s.Came, _, _ = strings.Cut(liveStateOf(records, s.Active, p.now()).Words, ";")
 			if p.now().Sub(s.Active) > recent {
 				p.endings.add(key, s.Came)
 			}

@@ -68,7 +68,7 @@ func (v *Viewer) fileTurns(w http.ResponseWriter, r *http.Request, who server.Lo
 	return nil
 }
 
-// commitRow is a commit that a session made, or that somebody asked about.
+// commitRow is a commit that a session made, or that a user asked about.
 type commitRow struct {
 	server.CommitShare        // Added is 0: nobody asked
 	URL                string // of the line where the session made it; "" elsewhere

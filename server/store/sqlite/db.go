@@ -35,7 +35,7 @@ func (b database) Read(ctx context.Context, fn func(sqlstore.Dialect) error) err
 
 // Write implements sqlstore.DB.
 func (b database) Write(ctx context.Context, how sqlstore.How, fn func(sqlstore.Dialect) error) error {
-	err := b.s.Retry(ctx, func() error { return b.s.writeAs(ctx, how, fn) })
+	err := b.s.Tier.Retry(ctx, func() error { return b.s.writeAs(ctx, how, fn) })
 	if how&sqlstore.Once != 0 {
 		err = translate(err)
 	}

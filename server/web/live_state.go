@@ -7,9 +7,9 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// standing is what a session does now, as far as its last records say. Claude Code writes nothing while it waits for a
+// liveState says what a session does now, by its last records. Claude Code writes nothing while it waits for a
 // permission, so a call without a result is either running or waiting.
-type standing struct {
+type liveState struct {
 	State string // "working", "waits", "maybe", "failed", "done"; "" when the records do not tell
 	Words string
 	Last  string // the last thing said or done
@@ -26,8 +26,8 @@ const (
 	abandoned = time.Hour
 )
 
-// standingOf reads records from the last one back. active is when the last one was written.
-func standingOf(records []transcript.Record, active, now time.Time) (s standing) {
+// liveStateOf reads records from the last one back. active is when the last one was written.
+func liveStateOf(records []transcript.Record, active, now time.Time) (s liveState) {
 	answered := map[string]bool{}
 	quiet := now.Sub(active)
 	mode := ""
@@ -55,7 +55,7 @@ func standingOf(records []transcript.Record, active, now time.Time) (s standing)
 }
 
 // decide reads one record. answered are the calls that later records have results of.
-func (s *standing) decide(r *transcript.Record, answered map[string]bool, quiet time.Duration, mode string) {
+func (s *liveState) decide(r *transcript.Record, answered map[string]bool, quiet time.Duration, mode string) {
 	switch {
 	case r.APIError:
 		s.State, s.Words, s.Needs = "failed", "Failed: the model could not be reached", true
@@ -76,7 +76,7 @@ func (s *standing) decide(r *transcript.Record, answered map[string]bool, quiet 
 	}
 }
 
-func (s *standing) works(quiet time.Duration) {
+func (s *liveState) works(quiet time.Duration) {
 	s.State, s.Words = "working", "Working"
 	if quiet > silence {
 		s.State, s.Words = "done", "Stopped before an answer"
@@ -84,7 +84,7 @@ func (s *standing) works(quiet time.Duration) {
 }
 
 // answer decides by a record of an answer: a call that nothing answered, or the end of a turn.
-func (s *standing) answer(r *transcript.Record, answered map[string]bool, quiet time.Duration, mode string) {
+func (s *liveState) answer(r *transcript.Record, answered map[string]bool, quiet time.Duration, mode string) {
 	calls := false
 	for _, b := range r.Message.Blocks() {
 		if b.Kind != transcript.ToolUseBlock {

@@ -60,12 +60,12 @@ func TestStanding(t *testing.T) {
 		"an agent's call":           {time.Hour, []string{says, strings.Replace(call("Bash"), "{", `{"isSidechain":true,`, 1)}, "done", "your turn", false},
 		"another prompt after that": {time.Second, []string{apiDown, ask}, "working", "Working", false},
 	} {
-		s := standingOf(records(x.lines...), now.Add(-x.quiet), now)
+		s := liveStateOf(records(x.lines...), now.Add(-x.quiet), now)
 		if s.State != x.state || !strings.Contains(s.Words, x.words) || s.Needs != x.needs {
 			t.Errorf("%s: %+v, want %s %q, needs %v", name, s, x.state, x.words, x.needs)
 		}
 	}
-	if s := standingOf(records(ask, says, noise), now, now); s.Last != "It is fixed." {
+	if s := liveStateOf(records(ask, says, noise), now, now); s.Last != "It is fixed." {
 		t.Errorf("last %q", s.Last)
 	}
 }
