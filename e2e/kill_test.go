@@ -203,7 +203,7 @@ func (c *campaign) inside() string {
 	for _, q := range []string{`SELECT count(*) FROM lines`, `SELECT CAST(coalesce(sum(lines), 0) AS bigint) FROM blocks`,
 		`SELECT count(*) FROM blocks WHERE length(data) > 0`, `SELECT count(*) FROM cold_objects WHERE state = 0`,
 		`SELECT count(*) FROM cold_objects WHERE state = 1`, `SELECT count(*) FROM cold_objects WHERE state = 2`,
-		`SELECT count(*) FROM leases`, `SELECT count(*) FROM retired`, `SELECT count(*) FROM retired_streams`,
+		`SELECT count(*) FROM leases`, `SELECT count(*) FROM retired`, `SELECT count(*) FROM streams WHERE retired > 0`,
 		`SELECT count(*) FROM streams`} {
 		fmt.Fprintf(&b, "\n%s: %d", q, c.number(q))
 	}

@@ -177,7 +177,7 @@ func (s suite) cold(t *testing.T) {
 	if left := inFolder(t, dir); len(left) != 1 {
 		t.Errorf("%d objects are left, want the other session's", len(left))
 	}
-	for _, table := range []string{"cold_blocks", "cold_objects", "cold_streams"} {
+	for _, table := range []string{"cold_blocks", "cold_objects"} {
 		if n := s.query(t, st, `SELECT count(*) FROM `+table); n != 1 {
 			t.Errorf("%s has %d rows, want the other session's", table, n)
 		}

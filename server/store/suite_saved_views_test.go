@@ -68,8 +68,6 @@ func (s suite) savedViews(t *testing.T) {
 		t.Errorf("one view too many: %v", err)
 	}
 	save(ann, "view 7", server.SessionsPage, "q=in+its+place")
-	s.query(t, st, fmt.Sprintf("DELETE FROM users WHERE id = %d RETURNING id", ann.ID))
-	has(ann)
 	has(bob, "Timeouts: /?q=timeout")
 }
 

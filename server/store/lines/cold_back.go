@@ -81,7 +81,7 @@ func (t *Tier) returnObject(ctx context.Context, o object) error {
 		if err != nil {
 			return err
 		}
-		_, err = d.Exec(ctx, `DELETE FROM cold_streams WHERE owner = ? AND stream = ?`, o.owner, o.stream)
+		_, err = d.Exec(ctx, `UPDATE streams SET cooled = -1 WHERE owner = ? AND id = ?`, o.owner, o.stream)
 		return err
 	})
 }

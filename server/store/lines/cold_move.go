@@ -144,8 +144,8 @@ type objectStream struct{ owner, id, version int64 }
 func (m *mover) streams(ctx context.Context) error {
 	for last := int64(0); ; {
 		page, err := sqlstore.List(ctx, m.db, `
-SELECT s.owner, s.id, s.version FROM streams s LEFT JOIN cold_streams c ON c.owner = s.owner AND c.stream = s.id
-WHERE s.id > ? AND s.last_received < ? AND (c.version IS NULL OR c.version <> s.version) ORDER BY s.id LIMIT ?`,
+SELECT s.owner, s.id, s.version FROM streams s
+WHERE s.id > ? AND s.last_received < ? AND s.cooled <> s.version ORDER BY s.id LIMIT ?`,
 			[]any{last, m.before, pageStreams},
 			func(row sqlstore.Scanner) (s objectStream, err error) {
 				return s, row.Scan(&s.owner, &s.id, &s.version)
@@ -195,8 +195,7 @@ SELECT DISTINCT epoch, generation FROM blocks WHERE owner = ? AND stream = ? ORD
 		return nil
 	}
 	return m.db.Write(ctx, func(d sqlstore.Dialect) error {
-		_, err := d.Exec(ctx, `INSERT INTO cold_streams (owner, stream, version) VALUES (?, ?, ?)
-ON CONFLICT (owner, stream) DO UPDATE SET version = excluded.version`, s.owner, s.id, s.version)
+		_, err := d.Exec(ctx, `UPDATE streams SET cooled = ? WHERE owner = ? AND id = ?`, s.version, s.owner, s.id)
 		return err
 	})
 }

@@ -168,10 +168,8 @@ func (t *Tier) Remove(ctx context.Context, d sqlstore.Dialect, owner, stream int
 	// What is being written stays noted until its writer finds the stream gone.
 	_, err := d.Exec(ctx, `UPDATE cold_objects SET state = 2, at = ? WHERE owner = ? AND stream = ? AND state IN (1, 3)`,
 		now(), owner, stream)
-	for _, table := range []string{"cold_blocks", "cold_streams"} {
-		if err == nil {
-			_, err = d.Exec(ctx, `DELETE FROM `+table+` WHERE owner = ? AND stream = ?`, owner, stream)
-		}
+	if err == nil {
+		_, err = d.Exec(ctx, `DELETE FROM cold_blocks WHERE owner = ? AND stream = ?`, owner, stream)
 	}
 	if err != nil {
 		return fmt.Errorf("remove cold blocks: %w", err)

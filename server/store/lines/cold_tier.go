@@ -151,7 +151,7 @@ func (t *Tier) Cold(ctx context.Context) (server.Cold, error) {
 func (t *Tier) Warm(ctx context.Context) (w server.Warm, err error) {
 	var since, oldest int64
 	err = t.db.Query(ctx, `SELECT count(*), coalesce(min(s.last_received), 0) FROM streams s
-WHERE NOT EXISTS (SELECT 1 FROM cold_streams c WHERE c.owner = s.owner AND c.stream = s.id AND c.version = s.version)`,
+WHERE s.cooled <> s.version`,
 		nil, func(row sqlstore.Scanner) error { return row.Scan(&w.Streams, &since) })
 	if err == nil {
 		err = t.db.Query(ctx, `SELECT count(*), coalesce(min(received), 0) FROM lines`, nil,

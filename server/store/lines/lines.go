@@ -12,10 +12,14 @@ import (
 // Place is a generation of a stream, in the terms of the store: Epoch is server.Epoch.ID.
 type Place struct{ Owner, Stream, Epoch, Generation int64 }
 
+// args are values of a statement: the place's, and more.
+func (p Place) args(more ...any) []any {
+	return append([]any{p.Owner, p.Stream, p.Epoch, p.Generation}, more...)
+}
+
 // ofGeneration is the condition that rows of lines or blocks are of a generation.
 func ofGeneration(at Place) (string, []any) {
-	return `owner = ? AND stream = ? AND epoch = ? AND generation = ?`,
-		[]any{at.Owner, at.Stream, at.Epoch, at.Generation}
+	return `owner = ? AND stream = ? AND epoch = ? AND generation = ?`, at.args()
 }
 
 // Away is where the data of a block is that the database does not have: a part of an object.

@@ -66,18 +66,6 @@ func (x *Lines) Insert(ctx context.Context, d sqlstore.Dialect, at Place, blocks
 	return nil
 }
 
-// End returns one past the last line that is in a block, or was retired; 0 without one.
-func (x *Lines) End(ctx context.Context, d sqlstore.Dialect, at Place) (end int64, err error) {
-	where, args := ofGeneration(at)
-	err = d.Query(ctx, `SELECT last + 1 FROM blocks WHERE `+where+` ORDER BY first DESC LIMIT 1`, args,
-		func(row sqlstore.Scanner) error { return row.Scan(&end) })
-	if err != nil {
-		return 0, fmt.Errorf("look for blocks: %w", err)
-	}
-	gone, err := retiredEnd(ctx, d, at)
-	return max(end, gone), err
-}
-
 // Unstored returns the lines that must be written as rows: not those that a block has, or that were retired, with the
 // same bytes. A block's line with other bytes becomes a row first, so that the caller refuses or replaces it like any
 // stored row. A damaged block counts as not stored.

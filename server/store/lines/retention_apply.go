@@ -239,9 +239,8 @@ func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sql
 // markDropped notes that a session is dropped, and removes what quotes its lines.
 func (a *applying) markDropped(ctx context.Context, s *stream) error {
 	return a.write(ctx, s, nil, func(d sqlstore.Dialect) error {
-		_, err := d.Exec(ctx, `INSERT INTO retired_streams (owner, stream, at, says) VALUES (?, ?, ?, ?)
-ON CONFLICT (owner, stream) DO UPDATE SET at = excluded.at, says = excluded.says`,
-			s.owner, s.id, sqlstore.Micros(a.how.Now), a.rule.Says())
+		_, err := d.Exec(ctx, `UPDATE streams SET retired = ?, retired_by = ? WHERE owner = ? AND id = ?`,
+			sqlstore.Micros(a.how.Now), a.rule.Says(), s.owner, s.id)
 		if err != nil {
 			return fmt.Errorf("note dropped session: %w", err)
 		}

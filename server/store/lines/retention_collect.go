@@ -108,7 +108,7 @@ func (c *collector) flush() error {
 		if err := a.lines.RemoveRun(c.ctx, d, c.at, run); err != nil {
 			return err
 		}
-		_, err := d.Exec(c.ctx, `DELETE FROM cold_streams WHERE owner = ? AND stream = ?`, c.s.owner, c.s.id)
+		_, err := d.Exec(c.ctx, `UPDATE streams SET cooled = -1 WHERE owner = ? AND id = ?`, c.s.owner, c.s.id)
 		if err != nil {
 			return fmt.Errorf("note what is to be moved: %w", err)
 		}

@@ -21,10 +21,10 @@ WHERE x.owner = ? AND ` + own + ` AND b.stored > 0 AND `
 	if action == server.ActionCold {
 		query += `EXISTS (SELECT 1 FROM blob_chunks c WHERE c.owner = b.owner AND c.blob = b.id)`
 	} else {
-		query += `NOT EXISTS (SELECT 1 FROM retired_files t WHERE t.owner = b.owner AND t.blob = b.id)
+		query += `b.retired = 0
   AND NOT EXISTS (SELECT 1 FROM blob_refs o JOIN streams s ON s.owner = o.owner AND s.id = o.stream
     WHERE s.owner = b.owner AND o.sha256 = b.sha256 AND NOT (` + strings.ReplaceAll(own, "x.stream", "o.stream") + `)
-      AND NOT EXISTS (SELECT 1 FROM retired_streams t WHERE t.owner = s.owner AND t.stream = s.id))
+      AND s.retired = 0)
   AND NOT EXISTS (SELECT 1 FROM document_versions v JOIN documents d ON d.owner = v.owner AND d.id = v.document
     JOIN streams s ON s.owner = d.owner AND s.id = d.stream WHERE s.owner = b.owner AND v.sha256 = b.sha256)`
 	}
@@ -59,8 +59,8 @@ func (a *applying) dropFile(ctx context.Context, f file) error {
 			if err := sqlstore.RemoveContent(ctx, d, s.owner, f.id); err != nil {
 				return fmt.Errorf("remove file: %w", err)
 			}
-			_, err := d.Exec(ctx, `INSERT INTO retired_files (owner, blob, at) VALUES (?, ?, ?)
-ON CONFLICT (owner, blob) DO NOTHING`, s.owner, f.id, sqlstore.Micros(a.how.Now))
+			_, err := d.Exec(ctx, `UPDATE blobs SET retired = ? WHERE owner = ? AND id = ?`,
+				sqlstore.Micros(a.how.Now), s.owner, f.id)
 			if err != nil {
 				return fmt.Errorf("note file: %w", err)
 			}

@@ -174,7 +174,7 @@ func (p *Policy) withoutForks(ctx context.Context, chosen []*unit,
 // goneStreams are streams of an owner that rules dropped.
 func (p *Policy) goneStreams(ctx context.Context, owner int64) (map[int64]bool, error) {
 	out := map[int64]bool{}
-	err := p.reader.Query(ctx, `SELECT stream FROM retired_streams WHERE owner = ?`, []any{owner},
+	err := p.reader.Query(ctx, `SELECT id FROM streams WHERE owner = ? AND retired > 0`, []any{owner},
 		func(row sqlstore.Scanner) error {
 			var id int64
 			err := row.Scan(&id)

@@ -21,7 +21,7 @@ func (p *Policy) KeptUntil(ctx context.Context, id int64, now time.Time) (k serv
 		return k, err
 	}
 	s := list[0]
-	err = p.reader.Query(ctx, `SELECT at, says FROM retired_streams WHERE owner = ? AND stream = ?`,
+	err = p.reader.Query(ctx, `SELECT retired, retired_by FROM streams WHERE owner = ? AND id = ?`,
 		[]any{s.owner, s.id}, func(row sqlstore.Scanner) error {
 			var at int64
 			err := row.Scan(&at, &k.Rule)

@@ -15,10 +15,6 @@ import (
 
 const ofPlace = ` WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ?`
 
-func (p Place) args(more ...any) []any {
-	return append([]any{p.Owner, p.Stream, p.Epoch, p.Generation}, more...)
-}
-
 // RetiredHash is the hash of a line, by which it is known again.
 func RetiredHash(raw []byte) []byte {
 	h := sha256.New()
@@ -102,17 +98,14 @@ ON CONFLICT (owner, stream, epoch, generation, first) DO NOTHING`,
 	if err != nil {
 		return fmt.Errorf("note retired lines: %w", err)
 	}
-	return nil
-}
-
-// retiredEnd is one past the last line of a generation that was retired; 0 without one.
-func retiredEnd(ctx context.Context, d sqlstore.Dialect, at Place) (end int64, err error) {
-	err = d.Query(ctx, `SELECT last + 1 FROM retired`+ofPlace+` ORDER BY first DESC LIMIT 1`, at.args(),
-		func(row sqlstore.Scanner) error { return row.Scan(&end) })
+	end := r.Lines[n-1].Index + 1
+	_, err = d.Exec(ctx, `UPDATE generations SET stored_to = ?
+WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND stored_to < ?`,
+		end, at.Owner, at.Stream, at.Epoch, at.Generation, end)
 	if err != nil {
-		return 0, fmt.Errorf("look for retired lines: %w", err)
+		return fmt.Errorf("write generation: %w", err)
 	}
-	return end, nil
+	return nil
 }
 
 // unretired returns the lines of a batch that were not retired with the same bytes: they have to be stored. A batch
@@ -224,10 +217,8 @@ func divide(r *server.RetiredRun, stored map[int64]bool) (parts []*server.Retire
 
 // removeRetired forgets everything about a stream.
 func removeRetired(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
-	for _, table := range []string{"retired", "retired_streams"} {
-		if _, err := d.Exec(ctx, `DELETE FROM `+table+` WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
-			return fmt.Errorf("remove retired lines: %w", err)
-		}
+	if _, err := d.Exec(ctx, `DELETE FROM retired WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
+		return fmt.Errorf("remove retired lines: %w", err)
 	}
 	return nil
 }

@@ -255,14 +255,14 @@ var ofRetired = map[string]string{
 	"answers":    ` WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired)`,
 	"usage_sums": ` WHERE false`, "usage_totals": ` WHERE false`,
 	"drops": ` WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired)`,
-	"facts": ` WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired_streams)`,
+	"facts": ` WHERE (owner, stream) NOT IN (SELECT owner, id FROM streams WHERE retired > 0)`,
 }
 
 // emptyDerived truncates tables, or deletes their rows where the role may do only that, or some have to stay.
 func emptyDerived(ctx context.Context, tx pgx.Tx) error {
 	var may, some bool
 	err := tx.QueryRow(ctx, `SELECT bool_and(has_table_privilege(t, 'TRUNCATE')),
-  EXISTS (SELECT FROM retired) OR EXISTS (SELECT FROM retired_streams) FROM unnest($1::text[]) t`,
+  EXISTS (SELECT FROM retired) OR EXISTS (SELECT FROM streams WHERE retired > 0) FROM unnest($1::text[]) t`,
 		derivedTables).Scan(&may, &some)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ var reference = strings.Fields(`users keys grants shares logins tickets store_id
 // spread are the tables that Go code names in SQL, and that are spread by owner.
 const spread = `streams|epochs|generations|lines|superseded|blocks|folds|facts|drops|moments|edits|commits|answers|usage_sums|project_sums|` +
 	`gram_segments|gram_pages|gram_purges|masked_lines|maskings|artifact_epochs|checkpoints|documents|document_versions|` +
-	`blobs|blob_chunks|blob_refs|link_requests|marks|share_links|saved_views|cold_objects|cold_blocks|cold_chunks|cold_streams|retired|retired_streams|retired_files|retention_log|forgotten|ledgers|replaced_writers|repositories`
+	`blobs|blob_chunks|blob_refs|link_requests|marks|share_links|saved_views|cold_objects|cold_blocks|cold_chunks|retired|retention_log|forgotten|ledgers|replaced_writers|repositories`
 
 // unknown stands for what a program puts into a statement when it runs.
 const unknown = " … "

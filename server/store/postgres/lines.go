@@ -45,9 +45,6 @@ RETURNING (SELECT min(line) FROM put), (SELECT max(line) + 1 FROM put), (SELECT 
 	insertBlock = `
 INSERT INTO blocks (owner, stream, epoch, generation, first, last, lines, raw_bytes, sha256, header, data)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
-	grow = `
-UPDATE generations SET bytes = bytes + $4, stored_to = greatest(stored_to, $5)
-WHERE owner = $6 AND stream = $1 AND epoch = $2 AND generation = $3`
 )
 
 var lineColumns = []string{"owner", "stream", "epoch", "generation", "line", "received", "kind", "raw"}

@@ -48,8 +48,10 @@ func (s *Store) writeKnown(ctx context.Context, tx pgx.Tx, group []*lines.Job, d
 	for i, list := range again {
 		at := lines.Place{Owner: group[i].Batch.Owner, Stream: done[i].Stream, Epoch: done[i].End.Epoch,
 			Generation: group[i].Batch.Head.Generation}
-		if err := noteRetired(ctx, tx, at, group[i].Batch.Retired); err != nil {
-			return err
+		for _, r := range group[i].Batch.Retired {
+			if err := lines.InsertRetired(ctx, dialect{tx}, at, r); err != nil {
+				return err
+			}
 		}
 		if err := s.Note(ctx, dialect{tx}, at, list); err != nil {
 			return fmt.Errorf("write lines: %w", err)

@@ -6,24 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/ccship/ccship/server"
-
-	"github.com/ccship/ccship/server/store/lines"
 )
-
-// noteRetired keeps what a copy knows of retired lines.
-func noteRetired(ctx context.Context, tx pgx.Tx, at lines.Place, runs []*server.RetiredRun) error {
-	for _, r := range runs {
-		if err := lines.InsertRetired(ctx, dialect{tx}, at, r); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, grow, at.Stream, at.Epoch, at.Generation, 0, r.Last+1, at.Owner); err != nil {
-			return fmt.Errorf("write generation: %w", err)
-		}
-	}
-	return nil
-}
 
 // Vacuum implements server.Retention. It has PostgreSQL use again what was removed, or with full give it back to the
 // disk, which locks one table after the other. It passes over tables that are not of the role.

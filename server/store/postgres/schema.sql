@@ -2,15 +2,14 @@
 -- refused. Names come from outside and may be longer than an index takes: where one is looked up or must be unique, its
 -- sha256 stands beside it. Text compares by bytes, so that an upgrade of the system's collations can't damage an index.
 -- Times are Unix microseconds; 0 is never. The owner is first in every key of what is of a stream: tables can be spread
--- by it.
+-- by it. What a column is for says the schema of SQLite, where it is not said here.
 
 -- As SQLite has it.
 CREATE FUNCTION instr(text, text) RETURNS int LANGUAGE sql IMMUTABLE AS $$ SELECT strpos($1, $2) $$;
 
 -- Which store this is: a restored backup gets another id. schema is what sqlstore.SchemaSum says of this text.
 CREATE TABLE store_identity (
-  id text COLLATE "C" NOT NULL, schema text COLLATE "C" NOT NULL DEFAULT '',
-  secret text COLLATE "C" NOT NULL -- hashes of lines are made with it
+  id text NOT NULL, schema text NOT NULL DEFAULT '', secret text NOT NULL
 );
 INSERT INTO store_identity (id, secret) VALUES (md5(random()::text || clock_timestamp()::text || random()::text),
   replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''));
@@ -44,12 +43,9 @@ CREATE TABLE grants (
 );
 
 CREATE TABLE shares (
-  with_user bigint NOT NULL REFERENCES users (id), -- who may see
-  owner bigint NOT NULL REFERENCES users (id),     -- whose
-  project_key bytea NOT NULL,                      -- sha256 of project_hash
-  project_hash text COLLATE "C" NOT NULL, project text COLLATE "C" NOT NULL, created bigint NOT NULL,
-  documents bigint NOT NULL DEFAULT 0,             -- 1: linked documents too
-  made_by bigint NOT NULL,                         -- key, as of keys
+  with_user bigint NOT NULL REFERENCES users (id), owner bigint NOT NULL REFERENCES users (id),
+  project_key bytea NOT NULL, project_hash text COLLATE "C" NOT NULL, project text COLLATE "C" NOT NULL,
+  created bigint NOT NULL, documents bigint NOT NULL DEFAULT 0, made_by bigint NOT NULL,
   PRIMARY KEY (with_user, owner, project_key)
 );
 
@@ -60,10 +56,7 @@ CREATE TABLE repositories (
 );
 
 CREATE TABLE logins (
-  token bytea PRIMARY KEY, -- sha256, as of tickets
-  "user" bigint NOT NULL REFERENCES users (id),
-  key bigint NOT NULL,     -- that it was made with; 0: none
-  until bigint NOT NULL
+  token bytea PRIMARY KEY, "user" bigint NOT NULL REFERENCES users (id), key bigint NOT NULL, until bigint NOT NULL
 );
 
 CREATE TABLE tickets (
@@ -72,10 +65,7 @@ CREATE TABLE tickets (
 
 -- What users filter by, kept under a name.
 CREATE TABLE saved_views (
-  owner bigint NOT NULL REFERENCES users (id) ON DELETE CASCADE, -- user
-  name text COLLATE "C" NOT NULL,
-  page text COLLATE "C" NOT NULL,                                -- whose filters they are
-  query text COLLATE "C" NOT NULL,                               -- of its address
+  owner bigint NOT NULL REFERENCES users (id), name text COLLATE "C" NOT NULL, page text NOT NULL, query text NOT NULL,
   updated bigint NOT NULL, PRIMARY KEY (owner, name)
 );
 
@@ -103,6 +93,9 @@ CREATE TABLE streams (
   leased bigint NOT NULL DEFAULT 0,
   changed bigint NOT NULL DEFAULT 0, -- count of the ledger at the last write
   masked bigint NOT NULL DEFAULT 0,  -- how often something of the stream was masked
+  cooled bigint NOT NULL DEFAULT -1, -- the version of which nothing is left to move to cold storage
+  retired bigint NOT NULL DEFAULT 0, -- when a rule removed everything that was stored then
+  retired_by text NOT NULL DEFAULT '', -- that rule, in words
   -- Bytes of a stream's lines, of those they replaced, and of its checkpoints. Triggers keep it, so that it is right
   -- whatever changes those. Files count for their user.
   stored bigint NOT NULL DEFAULT 0,
@@ -112,7 +105,7 @@ CREATE TABLE streams (
   -- Which version of the stream is in project_sums, -1 for one to sum up again, and what of it.
   summed bigint NOT NULL DEFAULT -1, sum_place bytea NOT NULL DEFAULT '', sum_main bigint NOT NULL DEFAULT 0,
   sum_bytes bigint NOT NULL DEFAULT 0, PRIMARY KEY (owner, id),
-  CONSTRAINT streams_owner_session UNIQUE (owner, session_key, machine_key)
+  UNIQUE (owner, session_key, machine_key)
 ) WITH (fillfactor = 80);
 CREATE INDEX streams_recent ON streams (active, id);
 CREATE INDEX streams_owner ON streams (owner, active, id);
@@ -132,7 +125,7 @@ CREATE TABLE epochs (
   rank bigint NOT NULL,           -- by first arrival, from 1; the highest is in front
   name text COLLATE "C" NOT NULL, -- '' for bare clients
   name_key bytea NOT NULL, first_seen bigint NOT NULL, PRIMARY KEY (owner, stream, rank),
-  CONSTRAINT epochs_owner_name UNIQUE (owner, stream, name_key)
+  UNIQUE (owner, stream, name_key)
 );
 
 CREATE TABLE generations (
@@ -142,7 +135,8 @@ CREATE TABLE generations (
   end_offset bigint NOT NULL,   -- the highest any request named; 0 unknown
   eof_newline boolean NOT NULL, -- of the request with that offset
   bytes bigint NOT NULL,        -- stored, newlines counted
-  stored_to bigint NOT NULL, first_seen bigint NOT NULL, PRIMARY KEY (owner, stream, epoch, generation)
+  stored_to bigint NOT NULL,    -- one past the last line that is stored, or was retired
+  first_seen bigint NOT NULL, PRIMARY KEY (owner, stream, epoch, generation)
 ) WITH (fillfactor = 80);
 
 CREATE TABLE lines (
@@ -151,11 +145,6 @@ CREATE TABLE lines (
   kind smallint NOT NULL, -- 0 object, 1 opaque, 2 oversize note
   raw bytea NOT NULL, PRIMARY KEY (owner, stream, epoch, generation, line)
 ) PARTITION BY HASH (stream);
-DO $$ BEGIN
-  FOR i IN 0..15 LOOP
-    EXECUTE format('CREATE TABLE lines_%s PARTITION OF lines FOR VALUES WITH (MODULUS 16, REMAINDER %s)', i, i);
-  END LOOP;
-END $$;
 
 -- Lines of a generation, packed: see package block. Those of a generation do not overlap. A row of lines is in force
 -- where a block has the line too.
@@ -174,8 +163,7 @@ ALTER TABLE blocks ALTER data SET STORAGE EXTERNAL, ALTER header SET STORAGE EXT
 -- Bytes of a line that later ones with the same key replaced. Never deleted but by forgetting.
 CREATE TABLE superseded (
   owner bigint NOT NULL, stream bigint NOT NULL, epoch bigint NOT NULL, generation bigint NOT NULL,
-  line bigint NOT NULL, received bigint NOT NULL, replaced bigint NOT NULL, kind smallint NOT NULL,
-  raw bytea NOT NULL
+  line bigint NOT NULL, received bigint NOT NULL, replaced bigint NOT NULL, kind smallint NOT NULL, raw bytea NOT NULL
 );
 CREATE INDEX superseded_line ON superseded (owner, stream, epoch, generation, line);
 
@@ -188,17 +176,13 @@ CREATE TABLE forgotten (
 
 -- How many writes came from a machine of a user, and which incarnation of its daemon sent the last one.
 CREATE TABLE ledgers (
-  owner bigint NOT NULL,
-  machine_key bytea NOT NULL,       -- sha256
-  count bigint NOT NULL,
-  writer text COLLATE "C" NOT NULL, -- '' for clients that name none
+  owner bigint NOT NULL, machine_key bytea NOT NULL, count bigint NOT NULL, writer text NOT NULL,
   PRIMARY KEY (owner, machine_key)
 ) WITH (fillfactor = 50);
 
 -- Incarnations from which another one took over, the latest of each machine.
 CREATE TABLE replaced_writers (
-  owner bigint NOT NULL, machine_key bytea NOT NULL, writer text COLLATE "C" NOT NULL,
-  count bigint NOT NULL, -- of the ledger when it was replaced
+  owner bigint NOT NULL, machine_key bytea NOT NULL, writer text COLLATE "C" NOT NULL, count bigint NOT NULL,
   PRIMARY KEY (owner, machine_key, writer)
 );
 
@@ -212,10 +196,8 @@ CREATE TABLE masked_lines (
 
 -- How much was masked, by whom.
 CREATE TABLE maskings (
-  owner bigint NOT NULL, stream bigint NOT NULL,
-  asked_by bigint NOT NULL, -- users.id; 0: the server
-  at bigint NOT NULL,       -- the last time
-  lines bigint NOT NULL, checkpoints bigint NOT NULL, files bigint NOT NULL, PRIMARY KEY (owner, stream, asked_by)
+  owner bigint NOT NULL, stream bigint NOT NULL, asked_by bigint NOT NULL, at bigint NOT NULL, lines bigint NOT NULL,
+  checkpoints bigint NOT NULL, files bigint NOT NULL, PRIMARY KEY (owner, stream, asked_by)
 );
 
 -- What is derived from lines, and can be made again from them
@@ -223,43 +205,31 @@ CREATE TABLE maskings (
 -- How far each stream is derived.
 CREATE TABLE folds (
   owner bigint NOT NULL, stream bigint NOT NULL, epoch bigint NOT NULL, generation bigint NOT NULL,
-  line bigint NOT NULL, format bigint NOT NULL, state bytea NOT NULL,
-  state_line bigint NOT NULL DEFAULT -1, -- up to which line state goes; -1: as far as the stream is derived
+  line bigint NOT NULL, format bigint NOT NULL, state bytea NOT NULL, state_line bigint NOT NULL DEFAULT -1,
   PRIMARY KEY (owner, stream)
 );
 
 CREATE TABLE facts (
-  owner bigint NOT NULL, stream bigint NOT NULL, title text COLLATE "C" NOT NULL,
-  first_prompt text COLLATE "C" NOT NULL,
-  folded text COLLATE "C" NOT NULL, -- both, in lower case
-  model text COLLATE "C" NOT NULL,
-  models text COLLATE "C" NOT NULL, -- a newline before each and behind the last
-  branch text COLLATE "C" NOT NULL, version text COLLATE "C" NOT NULL, started bigint NOT NULL,
-  ended bigint NOT NULL, prompts bigint NOT NULL, messages bigint NOT NULL, tools bigint NOT NULL,
-  errors bigint NOT NULL, compactions bigint NOT NULL, context bigint NOT NULL, "window" bigint NOT NULL,
-  compact_at bigint NOT NULL, lines bigint NOT NULL,
+  owner bigint NOT NULL, stream bigint NOT NULL, title text NOT NULL, first_prompt text NOT NULL, folded text NOT NULL,
+  model text COLLATE "C" NOT NULL, models text COLLATE "C" NOT NULL, branch text COLLATE "C" NOT NULL,
+  version text COLLATE "C" NOT NULL, started bigint NOT NULL, ended bigint NOT NULL, prompts bigint NOT NULL,
+  messages bigint NOT NULL, tools bigint NOT NULL, errors bigint NOT NULL, compactions bigint NOT NULL,
+  context bigint NOT NULL, "window" bigint NOT NULL, compact_at bigint NOT NULL, lines bigint NOT NULL,
   origin text COLLATE "C" NOT NULL, -- the session and the id of its first record: copies have the same; '' unknown
-  copy smallint NOT NULL,           -- 1: its name is not that of its records' session
-  PRIMARY KEY (owner, stream)
+  copy smallint NOT NULL, PRIMARY KEY (owner, stream)
 );
 CREATE INDEX facts_origin ON facts (owner, origin) WHERE origin <> '';
 
 -- What happened in the newest view of a stream, in the order of its lines.
 CREATE TABLE moments (
-  owner bigint NOT NULL, stream bigint NOT NULL, line bigint NOT NULL,
-  part bigint NOT NULL, -- of several on one line
-  kind text COLLATE "C" NOT NULL,
-  data bytea NOT NULL,  -- JSON
-  PRIMARY KEY (owner, stream, line, part)
+  owner bigint NOT NULL, stream bigint NOT NULL, line bigint NOT NULL, part bigint NOT NULL, kind text NOT NULL,
+  data bytea NOT NULL, PRIMARY KEY (owner, stream, line, part)
 );
 
 -- What edits of files added, of all generations: see package provenance. Texts are only in lines.
 CREATE TABLE edits (
   owner bigint NOT NULL, stream bigint NOT NULL, epoch bigint NOT NULL, generation bigint NOT NULL,
-  line bigint NOT NULL, part bigint NOT NULL,
-  name bigint NOT NULL, -- keyed hash of the file's name
-  at bigint NOT NULL,
-  data bytea NOT NULL,  -- path, prompt, keyed hashes of lines
+  line bigint NOT NULL, part bigint NOT NULL, name bigint NOT NULL, at bigint NOT NULL, data bytea NOT NULL,
   PRIMARY KEY (owner, stream, epoch, generation, line, part)
 );
 CREATE INDEX edits_name ON edits (name, owner, at);
@@ -276,8 +246,7 @@ CREATE TABLE commits (
 -- Lines that a rewrite of their file dropped.
 CREATE TABLE drops (
   owner bigint NOT NULL, stream bigint NOT NULL, epoch bigint NOT NULL, generation bigint NOT NULL,
-  first_line bigint NOT NULL, last_line bigint NOT NULL,
-  lines bigint NOT NULL, -- 0: none, but looked at
+  first_line bigint NOT NULL, last_line bigint NOT NULL, lines bigint NOT NULL,
   PRIMARY KEY (owner, stream, epoch, generation)
 );
 
@@ -315,8 +284,8 @@ CREATE TABLE gram_purges (
 CREATE TABLE answers (
   owner bigint NOT NULL, key text COLLATE "C" NOT NULL, stream bigint NOT NULL, counted boolean NOT NULL,
   sidechain boolean NOT NULL, model text COLLATE "C" NOT NULL, time bigint NOT NULL, input bigint NOT NULL,
-  output bigint NOT NULL, cache_read bigint NOT NULL, cache_write_5m bigint NOT NULL,
-  cache_write_1h bigint NOT NULL, searches bigint NOT NULL, PRIMARY KEY (owner, key, stream)
+  output bigint NOT NULL, cache_read bigint NOT NULL, cache_write_5m bigint NOT NULL, cache_write_1h bigint NOT NULL,
+  searches bigint NOT NULL, PRIMARY KEY (owner, key, stream)
 );
 CREATE INDEX answers_time ON answers (owner, time) WHERE counted;
 CREATE INDEX answers_stream ON answers (owner, stream);
@@ -348,21 +317,20 @@ CREATE TABLE usage_totals (
   cache_write_1h bigint NOT NULL, searches bigint NOT NULL, PRIMARY KEY (slot, model, long)
 );
 
-CREATE FUNCTION usage_slot(at bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS
-$$ SELECT (at - (at % 1800000000 + 1800000000) % 1800000000) / 1800000000 $$;
-CREATE FUNCTION usage_place(hash text, project text, machine text) RETURNS uuid LANGUAGE sql IMMUTABLE AS
-$$ SELECT md5(md5(hash) || md5(project) || md5(machine))::uuid $$;
-
--- Adds answers that count from now on, and takes those away that do no more. Whoever changes answers has the lock of
--- their owner.
-CREATE FUNCTION usage_apply(come answers[], gone answers[]) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+-- Adds answers that count from now on, and takes those away that do no more, of a project that their stream had, if it
+-- had another one. Whoever changes answers has the lock of their owner.
+CREATE FUNCTION usage_apply(come answers[], gone answers[], was_hash text, was_project text)
+RETURNS void LANGUAGE plpgsql AS $$ BEGIN
   INSERT INTO usage_sums AS u
-  SELECT a.owner, usage_slot(a.time), usage_place(s.project_hash, s.project, s.machine), left(a.model, 200),
-    a.input + a.cache_read + a.cache_write_5m + a.cache_write_1h > 200000, s.project_hash, s.project, s.machine,
+  SELECT a.owner, (a.time - (a.time % 1800000000 + 1800000000) % 1800000000) / 1800000000,
+    md5(md5(p.hash) || md5(p.project) || md5(s.machine))::uuid, left(a.model, 200),
+    a.input + a.cache_read + a.cache_write_5m + a.cache_write_1h > 200000, p.hash, p.project, s.machine,
     sum(a.n), sum(a.n * a.input), sum(a.n * a.output), sum(a.n * a.cache_read), sum(a.n * a.cache_write_5m),
     sum(a.n * a.cache_write_1h), sum(a.n * a.searches)
   FROM (SELECT 1 AS n, x.* FROM unnest(come) x UNION ALL SELECT -1, x.* FROM unnest(gone) x) a
   JOIN streams s ON s.owner = a.owner AND s.id = a.stream
+  CROSS JOIN LATERAL (SELECT CASE WHEN a.n < 0 THEN coalesce(was_hash, s.project_hash) ELSE s.project_hash END AS hash,
+    CASE WHEN a.n < 0 THEN coalesce(was_project, s.project) ELSE s.project END AS project) p
   GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
   HAVING (sum(a.n), sum(a.n * a.input), sum(a.n * a.output), sum(a.n * a.cache_read), sum(a.n * a.cache_write_5m),
     sum(a.n * a.cache_write_1h), sum(a.n * a.searches)) <> (0, 0, 0, 0, 0, 0, 0)
@@ -376,16 +344,18 @@ CREATE FUNCTION usage_apply(come answers[], gone answers[]) RETURNS void LANGUAG
     DELETE FROM usage_sums WHERE answers = 0 AND t_answers = 0 AND owner IN (SELECT x.owner FROM unnest(gone) x);
   END IF;
 END $$;
-CREATE FUNCTION usage_answers() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  IF TG_OP = 'INSERT' THEN
-    IF EXISTS (SELECT FROM come WHERE counted) THEN
-      PERFORM usage_apply(ARRAY(SELECT ROW(x.*)::answers FROM come x WHERE counted), '{}');
-    END IF;
-  ELSIF TG_OP = 'DELETE' THEN
-    PERFORM usage_apply('{}', ARRAY(SELECT ROW(x.*)::answers FROM gone x WHERE counted));
-  ELSIF EXISTS (SELECT FROM come) THEN
-    PERFORM usage_apply(ARRAY(SELECT ROW(x.*)::answers FROM come x WHERE counted),
-      ARRAY(SELECT ROW(x.*)::answers FROM gone x WHERE counted));
+CREATE FUNCTION usage_answers() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE
+  added answers[] := '{}';
+  removed answers[] := '{}';
+BEGIN
+  IF TG_OP <> 'DELETE' THEN
+    added := ARRAY(SELECT ROW(x.*)::answers FROM come x WHERE counted);
+  END IF;
+  IF TG_OP <> 'INSERT' THEN
+    removed := ARRAY(SELECT ROW(x.*)::answers FROM gone x WHERE counted);
+  END IF;
+  IF cardinality(added) + cardinality(removed) > 0 THEN
+    PERFORM usage_apply(added, removed, NULL, NULL);
   END IF;
   RETURN NULL;
 END $$;
@@ -397,23 +367,12 @@ CREATE TRIGGER usage_changed AFTER UPDATE ON answers REFERENCING OLD TABLE AS go
 FOR EACH STATEMENT EXECUTE FUNCTION usage_answers();
 
 -- A stream's project changes seldom: then nobody else counts answers of its owner. The lock is lockOwner.
-CREATE FUNCTION usage_moved() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+CREATE FUNCTION usage_moved() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE
+  list answers[];
+BEGIN
   PERFORM pg_advisory_xact_lock(1667432450, NEW.owner::int);
-  INSERT INTO usage_sums AS u
-  SELECT a.owner, usage_slot(a.time), usage_place(p.hash, p.project, NEW.machine), left(a.model, 200),
-    a.input + a.cache_read + a.cache_write_5m + a.cache_write_1h > 200000, p.hash, p.project, NEW.machine,
-    sum(p.n), sum(p.n * a.input), sum(p.n * a.output), sum(p.n * a.cache_read), sum(p.n * a.cache_write_5m),
-    sum(p.n * a.cache_write_1h), sum(p.n * a.searches)
-  FROM (VALUES (-1, OLD.project_hash, OLD.project), (1, NEW.project_hash, NEW.project)) p (n, hash, project)
-  CROSS JOIN answers a WHERE a.owner = NEW.owner AND a.stream = NEW.id AND a.counted
-  GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
-  ORDER BY 1, 2, 3, 4, 5
-  ON CONFLICT (owner, slot, place, model, long) DO UPDATE SET answers = u.answers + excluded.answers,
-    input = u.input + excluded.input, output = u.output + excluded.output,
-    cache_read = u.cache_read + excluded.cache_read, cache_write_5m = u.cache_write_5m + excluded.cache_write_5m,
-    cache_write_1h = u.cache_write_1h + excluded.cache_write_1h, searches = u.searches + excluded.searches,
-    total = 0;
-  DELETE FROM usage_sums WHERE answers = 0 AND t_answers = 0 AND owner = NEW.owner;
+  list := ARRAY(SELECT ROW(x.*)::answers FROM answers x WHERE owner = NEW.owner AND stream = NEW.id AND counted);
+  PERFORM usage_apply(list, list, OLD.project_hash, OLD.project);
   RETURN NULL;
 END $$;
 CREATE TRIGGER usage_moved AFTER UPDATE OF project_hash, project ON streams FOR EACH ROW
@@ -424,13 +383,10 @@ WHEN (OLD.project_hash <> NEW.project_hash OR OLD.project <> NEW.project) EXECUT
 -- Sums of streams by owner, project and machine, see package sums. A row has its streams as they were at the version
 -- that they were summed up at. Servers sum up in the background.
 CREATE TABLE project_sums (
-  owner bigint NOT NULL,
-  place bytea NOT NULL,   -- hash of project_hash and machine
-  project_hash text COLLATE "C" NOT NULL, machine text COLLATE "C" NOT NULL,
-  newest bigint NOT NULL, -- stream; 0: it was forgotten
-  last bigint NOT NULL,   -- its time, and what it is called
-  project text COLLATE "C" NOT NULL, cwd text COLLATE "C" NOT NULL, host text COLLATE "C" NOT NULL,
-  sessions bigint NOT NULL, bytes bigint NOT NULL, streams bigint NOT NULL, PRIMARY KEY (owner, place)
+  owner bigint NOT NULL, place bytea NOT NULL, project_hash text COLLATE "C" NOT NULL,
+  machine text COLLATE "C" NOT NULL, newest bigint NOT NULL, last bigint NOT NULL, project text COLLATE "C" NOT NULL,
+  cwd text COLLATE "C" NOT NULL, host text COLLATE "C" NOT NULL, sessions bigint NOT NULL, bytes bigint NOT NULL,
+  streams bigint NOT NULL, PRIMARY KEY (owner, place)
 );
 CREATE INDEX project_sums_last ON project_sums (last DESC, owner, place);
 CREATE INDEX project_sums_owner ON project_sums (owner, last DESC, place);
@@ -445,12 +401,6 @@ FOR EACH ROW WHEN (NEW.summed >= 0 AND (OLD.version <> NEW.version OR OLD.projec
   OR OLD.project <> NEW.project OR OLD.cwd <> NEW.cwd OR OLD.host <> NEW.host OR OLD.parent <> NEW.parent
   OR OLD.ended <> NEW.ended))
 EXECUTE FUNCTION streams_unsum();
-CREATE FUNCTION generations_unsum() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  UPDATE streams SET summed = -1 WHERE owner = NEW.owner AND id = NEW.stream;
-  RETURN NULL;
-END $$;
-CREATE TRIGGER generations_unsum AFTER UPDATE OF bytes ON generations FOR EACH ROW WHEN (NEW.bytes < OLD.bytes)
-EXECUTE FUNCTION generations_unsum();
 -- Nothing remains of what a forgotten stream was called.
 CREATE FUNCTION project_sums_forgotten() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   UPDATE project_sums p SET sessions = sessions - OLD.sum_main, bytes = bytes - OLD.sum_bytes, streams = streams - 1,
@@ -468,57 +418,39 @@ EXECUTE FUNCTION project_sums_forgotten();
 -- Epochs as artifacts know them: they may come before the first line. rank is by first arrival, from 1.
 CREATE TABLE artifact_epochs (
   owner bigint NOT NULL, stream bigint NOT NULL, rank bigint NOT NULL, name text COLLATE "C" NOT NULL,
-  name_key bytea NOT NULL, -- sha256, as of all keys here: names may be longer than an index takes
-  first_seen bigint NOT NULL, PRIMARY KEY (owner, stream, rank),
-  CONSTRAINT artifact_epochs_owner_name UNIQUE (owner, stream, name_key)
+  name_key bytea NOT NULL, PRIMARY KEY (owner, stream, rank), UNIQUE (owner, stream, name_key)
 );
 
 CREATE TABLE checkpoints (
   owner bigint NOT NULL, num bigint GENERATED BY DEFAULT AS IDENTITY, stream bigint NOT NULL,
-  id text COLLATE "C" NOT NULL,
-  rank bigint NOT NULL,                   -- artifact_epochs.rank of the one who said it last
-  port_id text COLLATE "C" NOT NULL, tokens_used bigint NOT NULL, token_budget bigint NOT NULL,
-  cause text COLLATE "C" NOT NULL, context_hash text COLLATE "C" NOT NULL, summary text COLLATE "C" NOT NULL,
-  active_files text COLLATE "C" NOT NULL, -- a JSON list
-  created bigint NOT NULL, generation bigint NOT NULL,
-  line bigint NOT NULL,                   -- -1 unknown
-  received bigint NOT NULL, PRIMARY KEY (owner, num),
-  CONSTRAINT checkpoints_owner_id UNIQUE (owner, stream, id)
+  id text COLLATE "C" NOT NULL, rank bigint NOT NULL, port_id text NOT NULL, tokens_used bigint NOT NULL,
+  token_budget bigint NOT NULL, cause text NOT NULL, context_hash text NOT NULL, summary text NOT NULL,
+  active_files text NOT NULL, created bigint NOT NULL, generation bigint NOT NULL, line bigint NOT NULL,
+  PRIMARY KEY (owner, num), UNIQUE (owner, stream, id)
 );
 CREATE INDEX checkpoints_id ON checkpoints (id);
 CREATE INDEX checkpoints_created ON checkpoints (created, num);
 
 CREATE TABLE documents (
-  owner bigint NOT NULL, id bigint GENERATED BY DEFAULT AS IDENTITY, stream bigint NOT NULL,
-  path_key bytea NOT NULL, path text COLLATE "C" NOT NULL, linked bigint NOT NULL, added_at bigint NOT NULL,
-  added_by text COLLATE "C" NOT NULL, unlinked_at bigint NOT NULL,
-  -- Of the event that decided about linked: later ones in this order change it.
-  link_rank bigint NOT NULL, link_version bigint NOT NULL, link_at bigint NOT NULL, PRIMARY KEY (owner, id),
-  CONSTRAINT documents_owner_path UNIQUE (owner, stream, path_key)
+  owner bigint NOT NULL, id bigint GENERATED BY DEFAULT AS IDENTITY, stream bigint NOT NULL, path_key bytea NOT NULL,
+  path text COLLATE "C" NOT NULL, linked bigint NOT NULL, added_at bigint NOT NULL, added_by text NOT NULL,
+  unlinked_at bigint NOT NULL, link_rank bigint NOT NULL, link_version bigint NOT NULL, link_at bigint NOT NULL,
+  PRIMARY KEY (owner, id), UNIQUE (owner, stream, path_key)
 );
 
 -- Never changed. Of several with one rank and n the one with the highest id shows.
 CREATE TABLE document_versions (
-  owner bigint NOT NULL, id bigint GENERATED BY DEFAULT AS IDENTITY, document bigint NOT NULL,
-  rank bigint NOT NULL,  -- artifact_epochs.rank
-  n bigint NOT NULL, change text COLLATE "C" NOT NULL, author text COLLATE "C" NOT NULL, at bigint NOT NULL,
-  size bigint NOT NULL,
-  sha256 bytea NOT NULL, -- empty: no content
-  too_large bigint NOT NULL,
-  line bigint NOT NULL,  -- -1 none
-  received bigint NOT NULL, PRIMARY KEY (owner, id),
-  CONSTRAINT document_versions_owner_n UNIQUE (owner, document, rank, n, change, sha256)
+  owner bigint NOT NULL, id bigint GENERATED BY DEFAULT AS IDENTITY, document bigint NOT NULL, rank bigint NOT NULL,
+  n bigint NOT NULL, change text COLLATE "C" NOT NULL, author text NOT NULL, at bigint NOT NULL, size bigint NOT NULL,
+  sha256 bytea NOT NULL, too_large bigint NOT NULL, line bigint NOT NULL, PRIMARY KEY (owner, id),
+  UNIQUE (owner, document, rank, n, change, sha256)
 );
 CREATE INDEX document_versions_sha256 ON document_versions (sha256);
 
 CREATE TABLE link_requests (
   owner bigint NOT NULL, num bigint GENERATED BY DEFAULT AS IDENTITY, id text COLLATE "C" NOT NULL,
-  stream bigint NOT NULL, path text COLLATE "C" NOT NULL, link bigint NOT NULL,
-  asked_by bigint NOT NULL,        -- users.id
-  asked bigint NOT NULL,
-  state text COLLATE "C" NOT NULL, -- waiting, done, refused
-  reason text COLLATE "C" NOT NULL, answered bigint NOT NULL, PRIMARY KEY (owner, num),
-  CONSTRAINT link_requests_owner_id UNIQUE (owner, id)
+  stream bigint NOT NULL, path text NOT NULL, link bigint NOT NULL, asked_by bigint NOT NULL, asked bigint NOT NULL,
+  state text NOT NULL, reason text NOT NULL, answered bigint NOT NULL, PRIMARY KEY (owner, num), UNIQUE (owner, id)
 );
 CREATE INDEX link_requests_stream ON link_requests (stream, num);
 CREATE INDEX link_requests_waiting ON link_requests (stream) WHERE state = 'waiting';
@@ -526,27 +458,21 @@ CREATE INDEX link_requests_waiting ON link_requests (stream) WHERE state = 'wait
 -- Contents, one of each for an owner. They go when nothing names them any more.
 CREATE TABLE blobs (
   id bigint GENERATED BY DEFAULT AS IDENTITY, owner bigint NOT NULL, sha256 bytea NOT NULL, size bigint NOT NULL,
-  have bigint NOT NULL,   -- bytes that have come
-  stored bigint NOT NULL, -- when it was whole; 0: it is being uploaded
-  touched bigint NOT NULL,
-  tries bigint NOT NULL,  -- how often it was begun again
-  PRIMARY KEY (owner, id),
-  UNIQUE (owner, sha256)
+  have bigint NOT NULL, stored bigint NOT NULL, touched bigint NOT NULL, tries bigint NOT NULL,
+  retired bigint NOT NULL DEFAULT 0, PRIMARY KEY (owner, id), UNIQUE (owner, sha256)
 );
 CREATE INDEX blobs_unfinished ON blobs (owner, touched) WHERE stored = 0;
 
 CREATE TABLE blob_chunks (
-  owner bigint NOT NULL, blob bigint NOT NULL,
-  place bigint NOT NULL, -- offset of its first byte
-  data bytea NOT NULL, PRIMARY KEY (owner, blob, place)
+  owner bigint NOT NULL, blob bigint NOT NULL, place bigint NOT NULL, data bytea NOT NULL,
+  PRIMARY KEY (owner, blob, place)
 );
 
 -- Files of sessions.
 CREATE TABLE blob_refs (
   owner bigint NOT NULL, stream bigint NOT NULL, name_key bytea NOT NULL, name text COLLATE "C" NOT NULL,
-  sha256 bytea NOT NULL, media text COLLATE "C" NOT NULL,
-  conversational bigint NOT NULL, -- 1: of the conversation; 0: a document's
-  received bigint NOT NULL, PRIMARY KEY (owner, stream, name_key, sha256)
+  sha256 bytea NOT NULL, media text NOT NULL, conversational bigint NOT NULL, received bigint NOT NULL,
+  PRIMARY KEY (owner, stream, name_key, sha256)
 );
 CREATE INDEX blob_refs_sha256 ON blob_refs (sha256);
 
@@ -555,7 +481,9 @@ CREATE INDEX blob_refs_sha256 ON blob_refs (sha256);
 -- Who adds many lines at once counts their bytes with what else changes of the stream, and says so for the transaction.
 CREATE FUNCTION stored_lines() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   IF current_setting('ccship.counted', true) IS DISTINCT FROM 'yes' THEN
-    UPDATE streams SET stored = stored + NEW.bytes - OLD.bytes WHERE owner = NEW.owner AND id = NEW.stream;
+    UPDATE streams SET stored = stored + NEW.bytes - OLD.bytes,
+      summed = CASE WHEN NEW.bytes < OLD.bytes THEN -1 ELSE summed END
+    WHERE owner = NEW.owner AND id = NEW.stream;
   END IF;
   RETURN NULL;
 END $$;
@@ -587,12 +515,9 @@ FOR EACH ROW EXECUTE FUNCTION stored_checkpoint();
 -- What users keep about sessions
 
 CREATE TABLE marks (
-  owner bigint NOT NULL,
-  reader bigint NOT NULL,         -- user
-  stream bigint NOT NULL, star bigint NOT NULL, name text COLLATE "C" NOT NULL, note text COLLATE "C" NOT NULL,
-  tags text COLLATE "C" NOT NULL, -- each between line breaks
-  updated bigint NOT NULL, PRIMARY KEY (owner, stream, reader),
-  CONSTRAINT marks_stream_fkey FOREIGN KEY (owner, stream) REFERENCES streams (owner, id) ON DELETE CASCADE
+  owner bigint NOT NULL, reader bigint NOT NULL, stream bigint NOT NULL, star bigint NOT NULL, name text NOT NULL,
+  note text NOT NULL, tags text NOT NULL, updated bigint NOT NULL, PRIMARY KEY (owner, stream, reader),
+  FOREIGN KEY (owner, stream) REFERENCES streams (owner, id) ON DELETE CASCADE
 );
 CREATE INDEX marks_reader ON marks (reader, stream);
 
@@ -605,8 +530,7 @@ CREATE TABLE share_links (
   maker bigint NOT NULL,                      -- user
   key bigint NOT NULL,                        -- it was made with; 0: none
   created bigint NOT NULL, until bigint NOT NULL, PRIMARY KEY (owner, id),
-  CONSTRAINT share_links_owner_hash UNIQUE (owner, hash),
-  CONSTRAINT share_links_stream_fkey FOREIGN KEY (owner, stream) REFERENCES streams (owner, id) ON DELETE CASCADE
+  FOREIGN KEY (owner, stream) REFERENCES streams (owner, id) ON DELETE CASCADE
 );
 CREATE INDEX share_links_hash ON share_links USING hash (hash);
 CREATE INDEX share_links_stream ON share_links (owner, stream);
@@ -615,9 +539,7 @@ CREATE INDEX share_links_stream ON share_links (owner, stream);
 
 -- Where what is old is kept, outside of the database: see package cold. One row.
 CREATE TABLE cold (
-  one bigint PRIMARY KEY CHECK (one = 1),
-  id text NOT NULL,   -- the folder of this database there
-  place text NOT NULL -- a URL; '' none
+  one bigint PRIMARY KEY CHECK (one = 1), id text NOT NULL, place text NOT NULL
 );
 INSERT INTO cold (one, id, place) VALUES (1, replace(gen_random_uuid()::text, '-', ''), '');
 
@@ -634,21 +556,14 @@ CREATE INDEX cold_objects_pending ON cold_objects (owner, at) WHERE state <> 1;
 -- Where the data of a block is that has none.
 CREATE TABLE cold_blocks (
   owner bigint NOT NULL, stream bigint NOT NULL, epoch bigint NOT NULL, generation bigint NOT NULL,
-  first bigint NOT NULL, object text NOT NULL,
-  place bigint NOT NULL, -- offset
-  size bigint NOT NULL, PRIMARY KEY (owner, stream, epoch, generation, first)
+  first bigint NOT NULL, object text NOT NULL, place bigint NOT NULL, size bigint NOT NULL,
+  PRIMARY KEY (owner, stream, epoch, generation, first)
 );
 
 -- Where a piece of a file is that blob_chunks has not.
 CREATE TABLE cold_chunks (
-  owner bigint NOT NULL, blob bigint NOT NULL,
-  place bigint NOT NULL, -- offset in the file
-  object text NOT NULL, PRIMARY KEY (owner, blob, place)
-);
-
--- Streams of which nothing is left to move, as long as they have this version.
-CREATE TABLE cold_streams (
-  owner bigint NOT NULL, stream bigint NOT NULL, version bigint NOT NULL, PRIMARY KEY (owner, stream)
+  owner bigint NOT NULL, blob bigint NOT NULL, place bigint NOT NULL, object text NOT NULL,
+  PRIMARY KEY (owner, blob, place)
 );
 
 -- Who does something that one process does at a time.
@@ -659,69 +574,39 @@ CREATE TABLE leases (
 -- Lines that a rule of retention removed: they are neither sent nor stored again.
 CREATE TABLE retired (
   owner bigint NOT NULL, stream bigint NOT NULL, epoch bigint NOT NULL, generation bigint NOT NULL,
-  first bigint NOT NULL,     -- line
-  last bigint NOT NULL,      -- line
-  lines bigint NOT NULL,
-  raw_bytes bigint NOT NULL, -- without newlines
-  at bigint NOT NULL,
-  header bytea NOT NULL,     -- what the lines were, as that of a block
-  hashes bytea NOT NULL,     -- sha256 of each line and a newline
-  PRIMARY KEY (owner, stream, epoch, generation, first)
-);
-
--- Streams of which a rule removed everything that was stored at that time.
-CREATE TABLE retired_streams (
-  owner bigint NOT NULL, stream bigint NOT NULL, at bigint NOT NULL,
-  says text COLLATE "C" NOT NULL, -- the rule, in words
-  PRIMARY KEY (owner, stream)
-);
-
--- Files whose contents a rule removed.
-CREATE TABLE retired_files (
-  owner bigint NOT NULL, blob bigint NOT NULL, at bigint NOT NULL, PRIMARY KEY (owner, blob)
+  first bigint NOT NULL, last bigint NOT NULL, lines bigint NOT NULL, raw_bytes bigint NOT NULL, at bigint NOT NULL,
+  header bytea NOT NULL, hashes bytea NOT NULL, PRIMARY KEY (owner, stream, epoch, generation, first)
 );
 
 -- What was applied to which transcript.
 CREATE TABLE retention_log (
-  owner bigint NOT NULL,
-  run bigint NOT NULL, -- when the application began
-  stream bigint NOT NULL, rule bigint NOT NULL, session_id text COLLATE "C" NOT NULL,
-  machine text COLLATE "C" NOT NULL, asked_by text COLLATE "C" NOT NULL, says text COLLATE "C" NOT NULL,
-  action text COLLATE "C" NOT NULL,
-  at bigint NOT NULL,  -- of the last step
+  owner bigint NOT NULL, run bigint NOT NULL, stream bigint NOT NULL, rule bigint NOT NULL, session_id text NOT NULL,
+  machine text NOT NULL, asked_by text NOT NULL, says text NOT NULL, action text NOT NULL, at bigint NOT NULL,
   generations bigint NOT NULL, lines bigint NOT NULL, bytes bigint NOT NULL, files bigint NOT NULL,
   PRIMARY KEY (owner, run, stream, rule)
 );
 CREATE INDEX retention_log_at ON retention_log (owner, at);
 
 CREATE TABLE retention_rules (
-  id bigint PRIMARY KEY,
-  what text COLLATE "C" NOT NULL,    -- generations, sessions
-  action text COLLATE "C" NOT NULL,  -- drop, cold
-  age bigint NOT NULL,               -- microseconds; 0 any
-  above bigint NOT NULL,             -- bytes; 0 all
-  user_id bigint NOT NULL,           -- 0 everybody
-  project text COLLATE "C" NOT NULL, -- '' all
-  checkpoints bigint NOT NULL,       -- 1: sessions with checkpoints too
-  usage bigint NOT NULL,             -- 1: sums lose what was used
-  asked_by text COLLATE "C" NOT NULL, at bigint NOT NULL
+  id bigint PRIMARY KEY, what text NOT NULL, action text NOT NULL, age bigint NOT NULL, above bigint NOT NULL,
+  user_id bigint NOT NULL, project text NOT NULL, checkpoints bigint NOT NULL, usage bigint NOT NULL,
+  asked_by text NOT NULL, at bigint NOT NULL
 );
 
 -- What no rule touches. An empty value means all.
 CREATE TABLE retention_holds (
-  id bigint PRIMARY KEY, user_id bigint NOT NULL, project text COLLATE "C" NOT NULL,
-  session_id text COLLATE "C" NOT NULL, asked_by text COLLATE "C" NOT NULL, why text COLLATE "C" NOT NULL,
-  at bigint NOT NULL
+  id bigint PRIMARY KEY, user_id bigint NOT NULL, project text NOT NULL, session_id text NOT NULL,
+  asked_by text NOT NULL, why text NOT NULL, at bigint NOT NULL
 );
 
--- lz4 is three times as fast as the default where the server has it.
+-- lz4 is three times as fast as the default where the server has it. Partitions take it over.
 DO $$ BEGIN
   IF EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)) THEN
-    FOR i IN 0..15 LOOP
-      EXECUTE format('ALTER TABLE lines_%s ALTER raw SET COMPRESSION lz4', i);
-    END LOOP;
     ALTER TABLE lines ALTER raw SET COMPRESSION lz4;
     ALTER TABLE superseded ALTER raw SET COMPRESSION lz4;
     ALTER TABLE blob_chunks ALTER data SET COMPRESSION lz4;
   END IF;
+  FOR i IN 0..15 LOOP
+    EXECUTE format('CREATE TABLE lines_%s PARTITION OF lines FOR VALUES WITH (MODULUS 16, REMAINDER %s)', i, i);
+  END LOOP;
 END $$;

@@ -211,7 +211,7 @@ func (s *Store) ResetDerived(ctx context.Context) error {
 			`DELETE FROM usage_sums WHERE NOT EXISTS (SELECT 1 FROM retired)`,
 			`DELETE FROM usage_totals WHERE NOT EXISTS (SELECT 1 FROM retired)`,
 			`DELETE FROM drops WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired)`,
-			`DELETE FROM facts WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired_streams)`,
+			`DELETE FROM facts WHERE (owner, stream) NOT IN (SELECT owner, id FROM streams WHERE retired > 0)`,
 			`DELETE FROM folds`,
 			`DELETE FROM moments`,
 			`DELETE FROM edits`,

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ccship/ccship/server"
 
@@ -10,9 +11,15 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
+// target is a generation that is written to, and one past the last line of it that is stored, or was retired.
+type target struct {
+	lines.Place
+	storedTo int64
+}
+
 // writeLines writes a batch's lines and counts their bytes: an import as blocks, others as rows. Lines that the server
 // has masked before get their tokens again.
-func (s *statements) writeLines(ctx context.Context, at lines.Place, j *lines.Job,
+func (s *statements) writeLines(ctx context.Context, at target, j *lines.Job,
 	masked bool) (w sqlstore.Written, err error) {
 	d, b, blocks, again := dialect{s.conn}, j.Batch, j.Blocks, []int64(nil)
 	if masked {
@@ -23,16 +30,27 @@ func (s *statements) writeLines(ctx context.Context, at lines.Place, j *lines.Jo
 			blocks = nil // what was packed lacks the tokens
 		}
 	}
-	rest, behind, err := s.unstored(ctx, at, b, blocks)
-	if err == nil && behind {
-		w, err = s.writeBlocks(ctx, at, blocks)
+	if blocks != nil && blocks[0].First >= at.storedTo {
+		w, err = s.writeBlocks(ctx, at.Place, blocks)
+	} else {
+		w, err = s.rows(ctx, at, b)
 	}
 	if err != nil {
 		return w, err
 	}
-	grown := int64(0)
+	return w, s.masks.Note(ctx, d, at.Place, again)
+}
+
+// rows writes those of a batch's lines as rows that are not stored.
+func (s *statements) rows(ctx context.Context, at target, b *server.Batch) (w sqlstore.Written, err error) {
+	rest, grown := b.Lines, int64(0)
+	if slices.ContainsFunc(rest, func(l server.Line) bool { return l.Index < at.storedTo }) {
+		if rest, err = s.lines.Unstored(ctx, dialect{s.conn}, at.Place, b); err != nil {
+			return w, err
+		}
+	}
 	for _, l := range rest {
-		n, changed, err := s.line(ctx, at, l, b)
+		n, changed, err := s.line(ctx, at.Place, l, b)
 		if err != nil {
 			return w, err
 		}
@@ -44,39 +62,10 @@ func (s *statements) writeLines(ctx context.Context, at lines.Place, j *lines.Jo
 		}
 		grown, w.From, w.To = grown+n, min(w.From, l.Index), max(w.To, l.Index+1)
 	}
-	if grown != 0 {
-		if _, err := s.addBytes.ExecContext(ctx, at.Owner, at.Stream, at.Epoch, at.Generation, grown); err != nil {
-			return w, fmt.Errorf("count bytes: %w", err)
-		}
+	if grown == 0 {
+		return w, nil
 	}
-	return w, s.masks.Note(ctx, d, at, again)
-}
-
-// unstored returns the lines of a batch that must be written as rows. behind: none, because the batch's blocks lie
-// behind everything that is stored of their generation.
-func (s *statements) unstored(ctx context.Context, at lines.Place, b *server.Batch,
-	blocks []lines.Block) (rest []server.Line, behind bool, err error) {
-	if len(b.Lines) == 0 {
-		return nil, false, nil
-	}
-	packed, hot := int64(0), int64(0)
-	err = s.findEnd.QueryRowContext(ctx, at.Owner, at.Stream, at.Epoch, at.Generation).Scan(&packed)
-	if err == nil && blocks != nil {
-		err = s.findHotEnd.QueryRowContext(ctx, at.Owner, at.Stream, at.Epoch, at.Generation).Scan(&hot)
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("look for lines: %w", err)
-	}
-	if blocks != nil && blocks[0].First >= max(packed, hot) {
-		return nil, true, nil
-	}
-	for _, l := range b.Lines {
-		if l.Index < packed {
-			rest, err = s.lines.Unstored(ctx, dialect{s.conn}, at, b)
-			return rest, false, err
-		}
-	}
-	return b.Lines, false, nil
+	return w, s.grown(ctx, at.Place, grown, w.To)
 }
 
 // writeBlocks writes blocks behind everything that is stored of their generation.
@@ -91,8 +80,14 @@ func (s *statements) writeBlocks(ctx context.Context, at lines.Place, blocks []l
 		}
 		grown += b.RawBytes + b.Lines
 	}
-	if _, err := s.addBytes.ExecContext(ctx, at.Owner, at.Stream, at.Epoch, at.Generation, grown); err != nil {
-		return w, fmt.Errorf("count bytes: %w", err)
+	w = sqlstore.Written{Any: true, From: blocks[0].First, To: blocks[len(blocks)-1].Last + 1}
+	return w, s.grown(ctx, at, grown, w.To)
+}
+
+// grown notes how many bytes more a generation has, and one past the last line that was written.
+func (s *statements) grown(ctx context.Context, at lines.Place, bytes, to int64) error {
+	if _, err := s.grow.ExecContext(ctx, at.Owner, at.Stream, at.Epoch, at.Generation, bytes, to); err != nil {
+		return fmt.Errorf("write generation: %w", err)
 	}
-	return sqlstore.Written{Any: true, From: blocks[0].First, To: blocks[len(blocks)-1].Last + 1}, nil
+	return nil
 }

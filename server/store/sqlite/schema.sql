@@ -21,8 +21,7 @@ CREATE TABLE users (
 );
 
 CREATE TABLE keys (
-  id INTEGER PRIMARY KEY, user INTEGER NOT NULL DEFAULT 1, name TEXT NOT NULL UNIQUE,
-  hash BLOB NOT NULL UNIQUE, -- sha256 of the key
+  id INTEGER PRIMARY KEY, user INTEGER NOT NULL DEFAULT 1, name TEXT NOT NULL UNIQUE, hash BLOB NOT NULL UNIQUE,
   created INTEGER NOT NULL, used INTEGER NOT NULL DEFAULT 0, revoked INTEGER NOT NULL DEFAULT 0,
   made_by INTEGER NOT NULL DEFAULT 0, -- key; 0: none
   chain INTEGER NOT NULL DEFAULT 0    -- the first key that it was rotated from; 0: itself
@@ -38,9 +37,8 @@ CREATE TABLE grants (
 
 CREATE TABLE shares (
   with_user INTEGER NOT NULL,           -- who may see
-  owner INTEGER NOT NULL,               -- whose
-  project_key BLOB NOT NULL,            -- sha256 of project_hash
-  project_hash TEXT NOT NULL, project TEXT NOT NULL, created INTEGER NOT NULL,
+  owner INTEGER NOT NULL, project_key BLOB NOT NULL, project_hash TEXT NOT NULL, project TEXT NOT NULL,
+  created INTEGER NOT NULL,
   documents INTEGER NOT NULL DEFAULT 0, -- 1: linked documents too
   made_by INTEGER NOT NULL,             -- key, as of keys
   PRIMARY KEY (with_user, owner, project_key)
@@ -59,15 +57,11 @@ CREATE TABLE tickets (
 
 -- What users filter by, kept under a name.
 CREATE TABLE saved_views (
-  owner INTEGER NOT NULL, -- user
-  name TEXT NOT NULL,
-  page TEXT NOT NULL,     -- whose filters they are
-  query TEXT NOT NULL,    -- of its address
+  owner INTEGER NOT NULL, name TEXT NOT NULL,
+  page TEXT NOT NULL,  -- whose filters they are
+  query TEXT NOT NULL, -- of its address
   updated INTEGER NOT NULL, PRIMARY KEY (owner, name)
 ) WITHOUT ROWID;
-CREATE TRIGGER saved_views_forgotten AFTER DELETE ON users BEGIN
-  DELETE FROM saved_views WHERE owner = old.id;
-END;
 
 -- Which projects of an owner are one: clones of a repository. Nobody's rights depend on it.
 CREATE TABLE repositories (
@@ -96,6 +90,9 @@ CREATE TABLE streams (
   leased INTEGER NOT NULL DEFAULT 0,
   changed INTEGER NOT NULL DEFAULT 0, -- count of the ledger at the last write
   masked INTEGER NOT NULL DEFAULT 0,  -- how often something of the stream was masked
+  cooled INTEGER NOT NULL DEFAULT -1, -- the version of which nothing is left to move to cold storage
+  retired INTEGER NOT NULL DEFAULT 0, -- when a rule removed everything that was stored then
+  retired_by TEXT NOT NULL DEFAULT '', -- that rule, in words
   -- Bytes of a stream's lines, of those they replaced, and of its checkpoints. Triggers keep it, so that it is right
   -- whatever changes those. Files count for their user.
   stored INTEGER NOT NULL DEFAULT 0,
@@ -132,6 +129,7 @@ CREATE TABLE generations (
   end_offset INTEGER NOT NULL,  -- the highest any request named; 0 unknown
   eof_newline INTEGER NOT NULL, -- of the request with that offset
   bytes INTEGER NOT NULL,       -- stored, newlines counted
+  stored_to INTEGER NOT NULL,   -- one past the last line that is stored, or was retired
   first_seen INTEGER NOT NULL, PRIMARY KEY (owner, stream, epoch, generation)
 ) WITHOUT ROWID;
 
@@ -147,8 +145,7 @@ CREATE TABLE lines (
 -- where a block has the line too. What is large stands last, so that looking at the rest reads no page of it.
 CREATE TABLE blocks (
   id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, stream INTEGER NOT NULL, epoch INTEGER NOT NULL,
-  generation INTEGER NOT NULL,
-  first INTEGER NOT NULL,     -- line
+  generation INTEGER NOT NULL, first INTEGER NOT NULL,
   last INTEGER NOT NULL,      -- line, of the block too
   lines INTEGER NOT NULL,
   raw_bytes INTEGER NOT NULL, -- without newlines
@@ -172,10 +169,8 @@ CREATE TABLE forgotten (
 
 -- How many writes came from a machine of a user, and which incarnation of its daemon sent the last one.
 CREATE TABLE ledgers (
-  owner INTEGER NOT NULL,
-  machine_key BLOB NOT NULL, -- sha256
-  count INTEGER NOT NULL,
-  writer TEXT NOT NULL,      -- '' for clients that name none
+  owner INTEGER NOT NULL, machine_key BLOB NOT NULL, count INTEGER NOT NULL,
+  writer TEXT NOT NULL, -- '' for clients that name none
   PRIMARY KEY (owner, machine_key)
 ) WITHOUT ROWID;
 
@@ -396,13 +391,10 @@ CREATE INDEX project_sums_last ON project_sums (last DESC, owner, place);
 CREATE INDEX project_sums_owner ON project_sums (owner, last DESC, place);
 CREATE INDEX project_sums_headless ON project_sums (owner, place) WHERE newest = 0;
 
-CREATE TRIGGER streams_unsum_version AFTER UPDATE OF version ON streams WHEN new.summed >= 0 BEGIN
-  UPDATE streams SET summed = -1 WHERE id = new.id;
-END;
--- What changes a stream without a new version.
-CREATE TRIGGER streams_unsum AFTER UPDATE OF project_hash, project, cwd, host, parent, ended ON streams
-WHEN new.summed = new.version AND (old.project_hash <> new.project_hash OR old.project <> new.project
-  OR old.cwd <> new.cwd OR old.host <> new.host OR old.parent <> new.parent OR old.ended <> new.ended) BEGIN
+CREATE TRIGGER streams_unsum AFTER UPDATE OF version, project_hash, project, cwd, host, parent, ended ON streams
+WHEN new.summed >= 0 AND (old.version <> new.version OR old.project_hash <> new.project_hash
+  OR old.project <> new.project OR old.cwd <> new.cwd OR old.host <> new.host OR old.parent <> new.parent
+  OR old.ended <> new.ended) BEGIN
   UPDATE streams SET summed = -1 WHERE id = new.id;
 END;
 CREATE TRIGGER generations_unsum AFTER UPDATE OF bytes ON generations WHEN new.bytes < old.bytes BEGIN
@@ -422,8 +414,7 @@ END;
 -- Epochs as artifacts know them: they may come before the first line. rank is by first arrival, from 1.
 CREATE TABLE artifact_epochs (
   owner INTEGER NOT NULL, stream INTEGER NOT NULL, rank INTEGER NOT NULL, name TEXT NOT NULL,
-  name_key BLOB NOT NULL, first_seen INTEGER NOT NULL, PRIMARY KEY (owner, stream, rank),
-  UNIQUE (owner, stream, name_key)
+  name_key BLOB NOT NULL, PRIMARY KEY (owner, stream, rank), UNIQUE (owner, stream, name_key)
 );
 
 CREATE TABLE checkpoints (
@@ -434,7 +425,7 @@ CREATE TABLE checkpoints (
   active_files TEXT NOT NULL, -- a JSON list
   created INTEGER NOT NULL, generation INTEGER NOT NULL,
   line INTEGER NOT NULL,      -- -1 unknown
-  received INTEGER NOT NULL, UNIQUE (owner, stream, id)
+  UNIQUE (owner, stream, id)
 );
 CREATE INDEX checkpoints_id ON checkpoints (id);
 CREATE INDEX checkpoints_created ON checkpoints (created, num);
@@ -443,8 +434,7 @@ CREATE TABLE documents (
   id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, stream INTEGER NOT NULL, path_key BLOB NOT NULL, path TEXT NOT NULL,
   linked INTEGER NOT NULL, added_at INTEGER NOT NULL, added_by TEXT NOT NULL, unlinked_at INTEGER NOT NULL,
   -- Of the event that decided about linked: later ones in this order change it.
-  link_rank INTEGER NOT NULL, link_version INTEGER NOT NULL, link_at INTEGER NOT NULL,
-  UNIQUE (owner, stream, path_key)
+  link_rank INTEGER NOT NULL, link_version INTEGER NOT NULL, link_at INTEGER NOT NULL, UNIQUE (owner, stream, path_key)
 );
 
 -- Never changed. Of several with one rank and n the one with the highest id shows.
@@ -455,16 +445,14 @@ CREATE TABLE document_versions (
   sha256 BLOB NOT NULL,  -- empty: no content
   too_large INTEGER NOT NULL,
   line INTEGER NOT NULL, -- -1 none
-  received INTEGER NOT NULL, UNIQUE (owner, document, rank, n, change, sha256)
+  UNIQUE (owner, document, rank, n, change, sha256)
 );
 CREATE INDEX document_versions_sha256 ON document_versions (sha256);
 
 CREATE TABLE link_requests (
   num INTEGER PRIMARY KEY, owner INTEGER NOT NULL, id TEXT NOT NULL, stream INTEGER NOT NULL, path TEXT NOT NULL,
-  link INTEGER NOT NULL,
-  asked_by INTEGER NOT NULL, -- users.id
-  asked INTEGER NOT NULL,
-  state TEXT NOT NULL,       -- waiting, done, refused
+  link INTEGER NOT NULL, asked_by INTEGER NOT NULL, asked INTEGER NOT NULL,
+  state TEXT NOT NULL, -- waiting, done, refused
   reason TEXT NOT NULL, answered INTEGER NOT NULL, UNIQUE (owner, id)
 );
 CREATE INDEX link_requests_stream ON link_requests (stream, num);
@@ -473,10 +461,11 @@ CREATE INDEX link_requests_waiting ON link_requests (stream) WHERE state = 'wait
 -- Contents, one of each for an owner. They go when nothing names them any more.
 CREATE TABLE blobs (
   id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, sha256 BLOB NOT NULL, size INTEGER NOT NULL,
-  have INTEGER NOT NULL,   -- bytes that have come
-  stored INTEGER NOT NULL, -- when it was whole; 0: it is being uploaded
+  have INTEGER NOT NULL,              -- bytes that have come
+  stored INTEGER NOT NULL,            -- when it was whole; 0: it is being uploaded
   touched INTEGER NOT NULL,
-  tries INTEGER NOT NULL,  -- how often it was begun again
+  tries INTEGER NOT NULL,             -- how often it was begun again
+  retired INTEGER NOT NULL DEFAULT 0, -- when a rule removed the content
   UNIQUE (owner, sha256)
 );
 CREATE INDEX blobs_unfinished ON blobs (owner, touched) WHERE stored = 0;
@@ -499,16 +488,13 @@ CREATE INDEX blob_refs_sha256 ON blob_refs (sha256);
 -- What triggers keep in streams.stored
 
 CREATE TRIGGER stored_lines AFTER UPDATE OF bytes ON generations WHEN new.bytes <> old.bytes BEGIN
-  UPDATE streams SET stored = stored + new.bytes - old.bytes
-  WHERE id = new.stream;
+  UPDATE streams SET stored = stored + new.bytes - old.bytes WHERE id = new.stream;
 END;
 CREATE TRIGGER stored_replaced AFTER INSERT ON superseded BEGIN
-  UPDATE streams SET stored = stored + length(new.raw) + 1
-  WHERE id = new.stream;
+  UPDATE streams SET stored = stored + length(new.raw) + 1 WHERE id = new.stream;
 END;
 CREATE TRIGGER stored_replaced_gone AFTER DELETE ON superseded BEGIN
-  UPDATE streams SET stored = stored - length(old.raw) - 1
-  WHERE id = old.stream;
+  UPDATE streams SET stored = stored - length(old.raw) - 1 WHERE id = old.stream;
 END;
 CREATE TRIGGER stored_checkpoint AFTER INSERT ON checkpoints BEGIN
   UPDATE streams SET stored = stored + length(CAST(new.summary AS BLOB)) + length(CAST(new.active_files AS BLOB))
@@ -523,29 +509,25 @@ END;
 -- What users keep about sessions
 
 CREATE TABLE marks (
-  owner INTEGER NOT NULL,
-  reader INTEGER NOT NULL, -- user
-  stream INTEGER NOT NULL, star INTEGER NOT NULL, name TEXT NOT NULL, note TEXT NOT NULL,
-  tags TEXT NOT NULL,      -- each between line breaks
+  owner INTEGER NOT NULL, reader INTEGER NOT NULL, stream INTEGER NOT NULL, star INTEGER NOT NULL, name TEXT NOT NULL,
+  note TEXT NOT NULL,
+  tags TEXT NOT NULL, -- each between line breaks
   updated INTEGER NOT NULL, PRIMARY KEY (owner, stream, reader)
 ) WITHOUT ROWID;
 CREATE INDEX marks_reader ON marks (reader, stream);
-CREATE TRIGGER marks_forgotten AFTER DELETE ON streams BEGIN
-  DELETE FROM marks WHERE owner = old.owner AND stream = old.id;
-END;
 
 -- Links with which anybody reads one session.
 CREATE TABLE share_links (
   owner INTEGER NOT NULL,
   id INTEGER PRIMARY KEY AUTOINCREMENT, -- of a link that is gone, never used again
   hash BLOB NOT NULL UNIQUE,            -- sha256 of the secret
-  stream INTEGER NOT NULL,
-  maker INTEGER NOT NULL,               -- user
+  stream INTEGER NOT NULL, maker INTEGER NOT NULL,
   "key" INTEGER NOT NULL,               -- it was made with; 0: none
   created INTEGER NOT NULL, until INTEGER NOT NULL
 );
 CREATE INDEX share_links_stream ON share_links (owner, stream);
-CREATE TRIGGER share_links_forgotten AFTER DELETE ON streams BEGIN
+CREATE TRIGGER streams_forgotten AFTER DELETE ON streams BEGIN
+  DELETE FROM marks WHERE owner = old.owner AND stream = old.id;
   DELETE FROM share_links WHERE owner = old.owner AND stream = old.id;
 END;
 
@@ -584,11 +566,6 @@ CREATE TABLE cold_chunks (
   object TEXT NOT NULL, PRIMARY KEY (owner, blob, place)
 ) WITHOUT ROWID;
 
--- Streams of which nothing is left to move, as long as they have this version.
-CREATE TABLE cold_streams (
-  owner INTEGER NOT NULL, stream INTEGER NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (owner, stream)
-) WITHOUT ROWID;
-
 -- Who does something that one process does at a time.
 CREATE TABLE leases (
   name TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL
@@ -597,27 +574,13 @@ CREATE TABLE leases (
 -- Lines that a rule of retention removed: they are neither sent nor stored again.
 CREATE TABLE retired (
   owner INTEGER NOT NULL, stream INTEGER NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL,
-  first INTEGER NOT NULL,     -- line
-  last INTEGER NOT NULL,      -- line
-  lines INTEGER NOT NULL,
+  first INTEGER NOT NULL, last INTEGER NOT NULL, lines INTEGER NOT NULL,
   raw_bytes INTEGER NOT NULL, -- without newlines
   at INTEGER NOT NULL,
   header BLOB NOT NULL,       -- what the lines were, as that of a block
   hashes BLOB NOT NULL,       -- sha256 of each line and a newline
   UNIQUE (owner, stream, epoch, generation, first)
 );
-
--- Streams of which a rule removed everything that was stored at that time.
-CREATE TABLE retired_streams (
-  owner INTEGER NOT NULL, stream INTEGER NOT NULL, at INTEGER NOT NULL,
-  says TEXT NOT NULL, -- the rule, in words
-  PRIMARY KEY (owner, stream)
-) WITHOUT ROWID;
-
--- Files whose contents a rule removed.
-CREATE TABLE retired_files (
-  owner INTEGER NOT NULL, blob INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (owner, blob)
-) WITHOUT ROWID;
 
 -- What was applied to which transcript.
 CREATE TABLE retention_log (

@@ -41,15 +41,17 @@ WHERE owner = ?1 AND stream = ?2 AND epoch = ?3 ORDER BY generation DESC LIMIT 1
 	// Of two requests that end at the same offset the later one knows more.
 	upsertGeneration = `
 INSERT INTO generations (owner, stream, epoch, generation, rewound_to, end_line, end_offset, eof_newline, bytes,
-  first_seen)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9)
+  stored_to, first_seen)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9)
 ON CONFLICT (owner, stream, epoch, generation) DO UPDATE SET
   rewound_to = min(rewound_to, excluded.rewound_to),
   end_line = max(end_line, excluded.end_line),
   eof_newline = CASE WHEN excluded.end_offset >= end_offset THEN excluded.eof_newline ELSE eof_newline END,
-  end_offset = max(end_offset, excluded.end_offset)`
-	addBytes = `
-UPDATE generations SET bytes = bytes + ?5 WHERE owner = ?1 AND stream = ?2 AND epoch = ?3 AND generation = ?4`
+  end_offset = max(end_offset, excluded.end_offset)
+RETURNING stored_to`
+	grow = `
+UPDATE generations SET bytes = bytes + ?5, stored_to = max(stored_to, ?6)
+WHERE owner = ?1 AND stream = ?2 AND epoch = ?3 AND generation = ?4`
 	markRedo = `UPDATE streams SET redo = 1 WHERE id = ?1`
 	// The epoch in front apart from one.
 	findFront = `
@@ -62,21 +64,14 @@ ON CONFLICT DO NOTHING`
 	supersede = `
 INSERT INTO superseded (owner, stream, epoch, generation, line, received, replaced, kind, raw)
 SELECT owner, stream, epoch, generation, line, received, ?6, kind, raw FROM lines` + ofLine
-	// One past the last line that is in a block or was retired, and of the last row.
-	findEnd = `
-SELECT max(coalesce((SELECT last + 1 FROM blocks WHERE owner = ?1 AND stream = ?2 AND epoch = ?3 AND generation = ?4
-ORDER BY first DESC LIMIT 1), 0), coalesce((SELECT last + 1 FROM retired
-WHERE owner = ?1 AND stream = ?2 AND epoch = ?3 AND generation = ?4 ORDER BY first DESC LIMIT 1), 0))`
-	findHotEnd = `
-SELECT coalesce(max(line) + 1, 0) FROM lines WHERE owner = ?1 AND stream = ?2 AND epoch = ?3 AND generation = ?4`
 	updateLine = `UPDATE lines SET received = ?6, kind = ?7, raw = ?8` + ofLine
 )
 
 // statements are the writer's, prepared once on its connection.
 type statements struct {
-	upsertStream, findEpoch, insertEpoch, findNewest, upsertGeneration          *sql.Stmt
-	addBytes, markRedo, insertLine, findOther, supersede, updateLine, findFront *sql.Stmt
-	findEnd, findHotEnd, insertBlock                                            *sql.Stmt
+	upsertStream, findEpoch, insertEpoch, findNewest, upsertGeneration      *sql.Stmt
+	grow, markRedo, insertLine, findOther, supersede, updateLine, findFront *sql.Stmt
+	insertBlock                                                             *sql.Stmt
 
 	conn  *sql.Conn
 	masks *lines.Masks
@@ -91,9 +86,9 @@ func prepare(ctx context.Context, conn *sql.Conn, m *lines.Masks, x *lines.Lines
 	}{
 		{&s.upsertStream, upsertStream}, {&s.findEpoch, findEpoch},
 		{&s.insertEpoch, insertEpoch}, {&s.findNewest, findNewest}, {&s.upsertGeneration, upsertGeneration},
-		{&s.addBytes, addBytes}, {&s.markRedo, markRedo}, {&s.insertLine, insertLine}, {&s.findOther, findOther},
+		{&s.grow, grow}, {&s.markRedo, markRedo}, {&s.insertLine, insertLine}, {&s.findOther, findOther},
 		{&s.supersede, supersede}, {&s.updateLine, updateLine}, {&s.findFront, findFront},
-		{&s.findEnd, findEnd}, {&s.findHotEnd, findHotEnd}, {&s.insertBlock, lines.InsertBlock},
+		{&s.insertBlock, lines.InsertBlock},
 	} {
 		if *p.at, err = conn.PrepareContext(ctx, p.query); err != nil { //nolint:sqlclosecheck // close closes all
 			return s, fmt.Errorf("prepare statement: %w", errors.Join(err, s.close()))
@@ -106,8 +101,7 @@ func (s *statements) close() error {
 	var errs []error
 	for _, stmt := range []*sql.Stmt{
 		s.upsertStream, s.findEpoch, s.insertEpoch, s.findNewest, s.upsertGeneration,
-		s.addBytes, s.markRedo, s.insertLine, s.findOther, s.supersede, s.updateLine, s.findFront,
-		s.findEnd, s.findHotEnd, s.insertBlock,
+		s.grow, s.markRedo, s.insertLine, s.findOther, s.supersede, s.updateLine, s.findFront, s.insertBlock,
 	} {
 		if stmt != nil {
 			errs = append(errs, stmt.Close())
@@ -141,13 +135,14 @@ func (s *statements) store(ctx context.Context, j *lines.Job) (server.Change, er
 	if err := s.checkFront(ctx, c.Owner, c.Stream, h, e); err != nil {
 		return c, err
 	}
-	_, err = s.upsertGeneration.ExecContext(ctx, b.Owner, c.Stream, e.Epoch, h.Generation, h.RewoundTo, h.EndLine,
-		h.EndOffset, h.EOFNewline, now)
+	stored := int64(0)
+	err = s.upsertGeneration.QueryRowContext(ctx, b.Owner, c.Stream, e.Epoch, h.Generation, h.RewoundTo, h.EndLine,
+		h.EndOffset, h.EOFNewline, now).Scan(&stored)
 	if err != nil {
 		return c, fmt.Errorf("write generation: %w", err)
 	}
 	at := lines.Place{Owner: b.Owner, Stream: c.Stream, Epoch: e.Epoch, Generation: h.Generation}
-	w, err := s.writeLines(ctx, at, j, masked > 0 || len(b.Masked) > 0)
+	w, err := s.writeLines(ctx, target{at, stored}, j, masked > 0 || len(b.Masked) > 0)
 	if _, refused := errors.AsType[*server.StreamError](err); !refused && err != nil {
 		err = fmt.Errorf("write lines: %w", err)
 	}

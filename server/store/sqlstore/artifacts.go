@@ -79,8 +79,8 @@ func (d streamTx) epoch(ctx context.Context, name string) (int64, error) {
 		return 0, err
 	}
 	_, err = d.Exec(ctx, `
-INSERT INTO artifact_epochs (owner, stream, rank, name, name_key, first_seen) VALUES (?, ?, ?, ?, ?, ?)`,
-		d.owner, d.stream, last+1, CleanText(name), Key(name), d.now)
+INSERT INTO artifact_epochs (owner, stream, rank, name, name_key) VALUES (?, ?, ?, ?, ?)`,
+		d.owner, d.stream, last+1, CleanText(name), Key(name))
 	return last + 1, err
 }
 
@@ -124,16 +124,15 @@ func (d streamTx) checkpoint(ctx context.Context, c *server.Checkpoint) error {
 	}
 	_, err = d.Exec(ctx, `
 INSERT INTO checkpoints AS c (owner, stream, id, rank, port_id, tokens_used, token_budget, cause, context_hash,
-  summary, active_files, created, generation, line, received)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  summary, active_files, created, generation, line)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (owner, stream, id) DO UPDATE SET rank = excluded.rank, port_id = excluded.port_id,
   tokens_used = excluded.tokens_used, token_budget = excluded.token_budget, cause = excluded.cause,
   context_hash = excluded.context_hash, summary = excluded.summary, active_files = excluded.active_files,
   created = excluded.created, generation = excluded.generation, line = excluded.line
 WHERE excluded.rank >= c.rank`,
 		d.owner, d.stream, CleanText(c.ID), d.rank, CleanText(c.PortID), c.TokensUsed, c.TokenBudget, CleanText(c.Trigger),
-		CleanText(c.ContextHash), CleanText(c.Summary), CleanText(string(list)), Micros(c.Created), c.Generation, c.Line,
-		d.now)
+		CleanText(c.ContextHash), CleanText(c.Summary), CleanText(string(list)), Micros(c.Created), c.Generation, c.Line)
 	return err
 }
 

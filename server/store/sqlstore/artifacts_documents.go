@@ -109,11 +109,11 @@ func (d streamTx) event(ctx context.Context, e *server.DocumentEvent) error {
 		return nil
 	}
 	_, err = d.Exec(ctx, `
-INSERT INTO document_versions (owner, document, rank, n, change, author, at, size, sha256, too_large, line, received)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO document_versions (owner, document, rank, n, change, author, at, size, sha256, too_large, line)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (owner, document, rank, n, change, sha256) DO NOTHING`,
 		d.owner, id, d.rank, e.Version, e.Change, CleanText(e.By), Micros(e.At), size, NotNil(sum), Flag(e.TooLarge),
-		e.Line, d.now)
+		e.Line)
 	if err != nil {
 		return fmt.Errorf("write version: %w", err)
 	}

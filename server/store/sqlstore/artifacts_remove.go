@@ -71,32 +71,27 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM blob_refs r JOIN streams s ON s.owner = r
 	if err := RemoveContent(ctx, l, owner, id); err != nil {
 		return err
 	}
-	if _, err := l.Exec(ctx, `DELETE FROM retired_files WHERE owner = ? AND blob = ?`, owner, id); err != nil {
-		return err
-	}
 	_, err = l.Exec(ctx, `DELETE FROM blobs WHERE owner = ? AND id = ?`, owner, id)
 	return err
 }
 
 // revive has a file uploaded again whose content retention removed, for a session that was not dropped.
 func (d streamTx) revive(ctx context.Context, x *upload) error {
-	dropped, err := one(ctx, d, `SELECT count(*) FROM retired_streams WHERE owner = ? AND stream = ?`, d.owner, d.stream)
+	dropped, err := one(ctx, d, `SELECT retired FROM streams WHERE owner = ? AND id = ?`, d.owner, d.stream)
 	if err != nil || dropped > 0 {
 		return err
 	}
-	n, err := d.Exec(ctx, `DELETE FROM retired_files WHERE owner = ? AND blob = ?`, x.owner, x.id)
-	if err != nil || n == 0 {
-		return err
+	n, err := d.Exec(ctx, `UPDATE blobs SET have = 0, stored = 0, tries = tries + 1, retired = 0
+WHERE owner = ? AND id = ? AND retired > 0`, x.owner, x.id)
+	if n > 0 {
+		x.have, x.stored = 0, 0
 	}
-	x.have, x.stored = 0, 0
-	_, err = d.Exec(ctx, `UPDATE blobs SET have = 0, stored = 0, tries = tries + 1 WHERE owner = ? AND id = ?`,
-		x.owner, x.id)
 	return err
 }
 
 // unlessRetired is server.ErrRetired for a file whose content retention removed.
 func (p *Artifacts) unlessRetired(ctx context.Context, x upload) error {
-	gone, err := one(ctx, p.db, `SELECT count(*) FROM retired_files WHERE owner = ? AND blob = ?`, x.owner, x.id)
+	gone, err := one(ctx, p.db, `SELECT retired FROM blobs WHERE owner = ? AND id = ?`, x.owner, x.id)
 	if err == nil && gone > 0 {
 		err = server.ErrRetired
 	}
@@ -111,8 +106,7 @@ func (p *Artifacts) AuditBlobs(ctx context.Context, found func(problem string),
 		var x upload
 		var sum []byte
 		err := p.db.Query(ctx, `
-SELECT owner, id, size, sha256 FROM blobs b WHERE stored > 0 AND id > ?
-  AND NOT EXISTS (SELECT 1 FROM retired_files t WHERE t.owner = b.owner AND t.blob = b.id) ORDER BY id LIMIT 1`,
+SELECT owner, id, size, sha256 FROM blobs WHERE stored > 0 AND retired = 0 AND id > ? ORDER BY id LIMIT 1`,
 			[]any{last}, func(row Scanner) error { return row.Scan(&x.owner, &x.id, &x.size, &sum) })
 		if err != nil {
 			return fmt.Errorf("read files: %w", err)

@@ -55,8 +55,8 @@ FROM streams WHERE owner = ?`, []any{user, user, user, user, user, user, user}, 
 		return s, err
 	}
 	s.Bytes += server.RowBytes * (streams + max(0, generations-streams) + max(0, epochs-streams) + rows)
-	files, err := one(ctx, l, `SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM blobs b WHERE owner = ?
-  AND NOT EXISTS (SELECT 1 FROM retired_files t WHERE t.owner = b.owner AND t.blob = b.id)`, user)
+	files, err := one(ctx, l, `SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM blobs
+  WHERE owner = ? AND retired = 0`, user)
 	s.Bytes += files
 	return s, err
 }
