@@ -225,24 +225,3 @@ func (x *Lines) AnyHot(ctx context.Context, d sqlstore.Dialect, owner, stream in
 // owner's and the stream's id.
 const before = `coalesce((SELECT b.last FROM blocks b WHERE b.owner = ? AND b.stream = ? AND b.epoch = l.epoch
   AND b.generation = l.generation AND b.first <= l.line ORDER BY b.first DESC LIMIT 1), -1)`
-
-// Remove deletes all lines of a stream, and returns how many they were.
-func (x *Lines) Remove(ctx context.Context, d sqlstore.Dialect, owner, stream int64) (n int64, err error) {
-	err = d.Query(ctx, `SELECT (SELECT count(*) FROM lines l WHERE l.owner = ? AND l.stream = ? AND `+before+` < l.line) +
-  (SELECT CAST(coalesce(sum(lines), 0) AS bigint) FROM blocks WHERE owner = ? AND stream = ?)`,
-		[]any{owner, stream, owner, stream, owner, stream},
-		func(row sqlstore.Scanner) error { return row.Scan(&n) })
-	if err != nil {
-		return 0, fmt.Errorf("count lines: %w", err)
-	}
-	if _, err := d.Exec(ctx, `DELETE FROM lines WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
-		return 0, fmt.Errorf("remove lines: %w", err)
-	}
-	if _, err := d.Exec(ctx, `DELETE FROM blocks WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
-		return 0, fmt.Errorf("remove blocks: %w", err)
-	}
-	if err := removeRetired(ctx, d, owner, stream); err != nil {
-		return 0, err
-	}
-	return n, x.cold.Remove(ctx, d, owner, stream)
-}

@@ -48,40 +48,14 @@ func (s *Store) Forget(ctx context.Context, scope server.Scope, session string, 
 	return out, nil
 }
 
-// forgettables are the streams of a session and of its agents: those that its note will keep away. It holds no lock.
+// forgettables are sqlstore.Forgettables. It holds no lock.
 func (s *Store) forgettables(ctx context.Context, scope server.Scope, session string,
 	owner int64) (found []sqlstore.OwnedStream, err error) {
-	if session == "" {
-		return nil, nil
-	}
-	var f sqlstore.Filter
-	f.Add(`(s.session_key = ? OR s.parent = ? OR starts_with(s.session_id, ?) OR starts_with(s.session_id, ?)
-  OR starts_with(s.parent, ?) OR starts_with(s.parent, ?))`,
-		sqlstore.Key(session), session, session+"/", session+"~", session+"/", session+"~")
-	f.Own(scope)
-	f.Streams(nil, owner)
-	sql, args := numbered(`
-SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.Where()+` ORDER BY s.id`, f.Args)
-	err = s.persist(ctx, func(ctx context.Context) error {
-		found = nil
-		rows, err := s.pool.Query(ctx, sql, args...)
-		if err != nil {
-			return err
-		}
-		var x sqlstore.OwnedStream
-		var name, parent string
-		_, err = pgx.ForEachRow(rows, []any{&x.Stream, &x.Owner, &name, &parent}, func() error {
-			if sqlstore.ForgetCovers(sqlstore.CleanText(session), name, parent) {
-				found = append(found, x)
-			}
-			return nil
-		})
+	err = s.persist(ctx, func(ctx context.Context) (err error) {
+		found, err = sqlstore.Forgettables(ctx, dialect{s.pool}, scope, session, owner)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("find streams: %w", err)
-	}
-	return found, nil
+	return found, err
 }
 
 // leaveNote keeps an owner's session from being stored again. Once it returns, every writer sees the note: all
@@ -122,27 +96,8 @@ func (s *Store) removeStream(ctx context.Context, x sqlstore.OwnedStream, sessio
 			removed = max(removed, 0) // by another server, or by the try before, whose answer was lost
 			return nil
 		}
-		if err := sqlstore.DropFromIndex(ctx, dialect{tx}, x.Owner, x.Stream); err != nil {
-			return fmt.Errorf("remove texts: %w", err)
-		}
-		if err := sqlstore.RemoveAnswers(ctx, dialect{tx}, x); err != nil {
-			return fmt.Errorf("remove answers: %w", err)
-		}
-		if _, err := tx.Exec(ctx, `DELETE FROM streams WHERE owner = $1 AND id = $2`, x.Owner, x.Stream); err != nil {
+		if removed, err = s.lines.Forget(ctx, dialect{tx}, x); err != nil {
 			return err
-		}
-		if err := sqlstore.RemoveArtifacts(ctx, dialect{tx}, x); err != nil {
-			return fmt.Errorf("remove artifacts: %w", err)
-		}
-		removed, err = s.lines.Remove(ctx, dialect{tx}, x.Owner, x.Stream)
-		if err != nil {
-			return err
-		}
-		for _, table := range []string{"drops", "superseded", "facts", "folds", "moments", "edits", "masked_lines",
-			"maskings", "generations", "epochs"} {
-			if _, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE owner = $1 AND stream = $2`, x.Owner, x.Stream); err != nil {
-				return fmt.Errorf("remove %s: %w", table, err)
-			}
 		}
 		_, err = tx.Exec(ctx, `UPDATE forgotten SET lines = lines + $1 WHERE owner = $2 AND session_key = $3`,
 			removed, x.Owner, sqlstore.Key(session))

@@ -22,7 +22,7 @@ func verifyGroup(ctx context.Context, l *sqlstore.Ledgers, d sqlstore.Dialect, g
 	return nil
 }
 
-// checkFronts is statements.checkFront for a group. An epoch that a batch began is in front already.
+// checkFronts refuses what sqlite's checkFront refuses, for a group. An epoch that a batch began is in front already.
 func checkFronts(ctx context.Context, tx pgx.Tx, group []*lines.Job, done []stored) error {
 	for i, j := range group {
 		h, e := &j.Batch.Head, &done[i].End

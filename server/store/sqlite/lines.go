@@ -19,7 +19,7 @@ type target struct {
 
 // writeLines writes a batch's lines and counts their bytes: an import as blocks, others as rows. Lines that the server
 // has masked before get their tokens again.
-func (s *statements) writeLines(ctx context.Context, at target, j *lines.Job,
+func (s *writer) writeLines(ctx context.Context, at target, j *lines.Job,
 	masked bool) (w sqlstore.Written, err error) {
 	d, b, blocks, again := dialect{s.conn}, j.Batch, j.Blocks, []int64(nil)
 	if masked {
@@ -42,7 +42,7 @@ func (s *statements) writeLines(ctx context.Context, at target, j *lines.Job,
 }
 
 // rows writes those of a batch's lines as rows that are not stored.
-func (s *statements) rows(ctx context.Context, at target, b *server.Batch) (w sqlstore.Written, err error) {
+func (s *writer) rows(ctx context.Context, at target, b *server.Batch) (w sqlstore.Written, err error) {
 	rest, grown := b.Lines, int64(0)
 	if slices.ContainsFunc(rest, func(l server.Line) bool { return l.Index < at.storedTo }) {
 		if rest, err = s.lines.Unstored(ctx, dialect{s.conn}, at.Place, b); err != nil {
@@ -69,11 +69,11 @@ func (s *statements) rows(ctx context.Context, at target, b *server.Batch) (w sq
 }
 
 // writeBlocks writes blocks behind everything that is stored of their generation.
-func (s *statements) writeBlocks(ctx context.Context, at lines.Place, blocks []lines.Block) (w sqlstore.Written,
+func (s *writer) writeBlocks(ctx context.Context, at lines.Place, blocks []lines.Block) (w sqlstore.Written,
 	err error) {
 	grown := int64(0)
 	for _, b := range blocks {
-		_, err := s.insertBlock.ExecContext(ctx, at.Owner, at.Stream, at.Epoch, at.Generation, b.First, b.Last, b.Lines,
+		_, err := s.conn.ExecContext(ctx, lines.InsertBlock, at.Owner, at.Stream, at.Epoch, at.Generation, b.First, b.Last, b.Lines,
 			b.RawBytes, b.SHA256, b.Header, b.Data)
 		if err != nil {
 			return w, fmt.Errorf("write block: %w", err)
@@ -85,8 +85,8 @@ func (s *statements) writeBlocks(ctx context.Context, at lines.Place, blocks []l
 }
 
 // grown notes how many bytes more a generation has, and one past the last line that was written.
-func (s *statements) grown(ctx context.Context, at lines.Place, bytes, to int64) error {
-	if _, err := s.grow.ExecContext(ctx, at.Owner, at.Stream, at.Epoch, at.Generation, bytes, to); err != nil {
+func (s *writer) grown(ctx context.Context, at lines.Place, bytes, to int64) error {
+	if _, err := s.conn.ExecContext(ctx, grow, at.Owner, at.Stream, at.Epoch, at.Generation, bytes, to); err != nil {
 		return fmt.Errorf("write generation: %w", err)
 	}
 	return nil

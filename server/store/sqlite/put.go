@@ -42,7 +42,7 @@ func (s *Store) writeGroup(group []*lines.Job) {
 			b, c := j.Batch, server.Change{}
 			err := admission.Admit(ctx, sqlstore.BatchWrite(b))
 			if err == nil {
-				c, err = s.stmts.store(ctx, j)
+				c, err = s.writer.store(ctx, j)
 				// Of two reasons to refuse a batch the ledger's comes first: what the writer learns from it covers the other.
 				if _, refused := errors.AsType[*server.StreamError](err); refused {
 					err = errors.Join(s.CheckWrite(ctx, d, b.Owner, &b.Head), err)

@@ -67,52 +67,16 @@ SELECT owner, stream, epoch, generation, line, received, ?6, kind, raw FROM line
 	updateLine = `UPDATE lines SET received = ?6, kind = ?7, raw = ?8` + ofLine
 )
 
-// statements are the writer's, prepared once on its connection.
-type statements struct {
-	upsertStream, findEpoch, insertEpoch, findNewest, upsertGeneration      *sql.Stmt
-	grow, markRedo, insertLine, findOther, supersede, updateLine, findFront *sql.Stmt
-	insertBlock                                                             *sql.Stmt
-
+// writer stores batches on the writer's connection, which keeps what it has compiled.
+type writer struct {
 	conn  *sql.Conn
 	masks *lines.Masks
 	lines *lines.Lines
 }
 
-func prepare(ctx context.Context, conn *sql.Conn, m *lines.Masks, x *lines.Lines) (s statements, err error) {
-	s.conn, s.masks, s.lines = conn, m, x
-	for _, p := range []struct {
-		at    **sql.Stmt
-		query string
-	}{
-		{&s.upsertStream, upsertStream}, {&s.findEpoch, findEpoch},
-		{&s.insertEpoch, insertEpoch}, {&s.findNewest, findNewest}, {&s.upsertGeneration, upsertGeneration},
-		{&s.grow, grow}, {&s.markRedo, markRedo}, {&s.insertLine, insertLine}, {&s.findOther, findOther},
-		{&s.supersede, supersede}, {&s.updateLine, updateLine}, {&s.findFront, findFront},
-		{&s.insertBlock, lines.InsertBlock},
-	} {
-		if *p.at, err = conn.PrepareContext(ctx, p.query); err != nil { //nolint:sqlclosecheck // close closes all
-			return s, fmt.Errorf("prepare statement: %w", errors.Join(err, s.close()))
-		}
-	}
-	return s, nil
-}
-
-func (s *statements) close() error {
-	var errs []error
-	for _, stmt := range []*sql.Stmt{
-		s.upsertStream, s.findEpoch, s.insertEpoch, s.findNewest, s.upsertGeneration,
-		s.grow, s.markRedo, s.insertLine, s.findOther, s.supersede, s.updateLine, s.findFront, s.insertBlock,
-	} {
-		if stmt != nil {
-			errs = append(errs, stmt.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // store writes one batch inside the open transaction and returns the change to announce. server.ErrForgotten
 // leaves nothing behind.
-func (s *statements) store(ctx context.Context, j *lines.Job) (server.Change, error) {
+func (s *writer) store(ctx context.Context, j *lines.Job) (server.Change, error) {
 	b := j.Batch
 	h, now := &b.Head, b.Received.UnixMicro()
 	if err := sqlstore.NotForgotten(ctx, dialect{s.conn}, b.Owner, h); err != nil {
@@ -122,7 +86,7 @@ func (s *statements) store(ctx context.Context, j *lines.Job) (server.Change, er
 		At: b.Received}
 	var masked int64
 	shown := sqlstore.Clean(*h) // as a query for it or a share of it names it
-	err := s.upsertStream.QueryRowContext(ctx, b.Owner, sqlstore.Key(h.SessionID), sqlstore.Key(h.Machine),
+	err := s.conn.QueryRowContext(ctx, upsertStream, b.Owner, sqlstore.Key(h.SessionID), sqlstore.Key(h.Machine),
 		shown.SessionID, shown.Machine, shown.ProjectHash, shown.Host, shown.Project, shown.Cwd, shown.Path, shown.Parent,
 		now).Scan(&c.Stream, &c.Project, &masked)
 	if err != nil {
@@ -136,7 +100,7 @@ func (s *statements) store(ctx context.Context, j *lines.Job) (server.Change, er
 		return c, err
 	}
 	stored := int64(0)
-	err = s.upsertGeneration.QueryRowContext(ctx, b.Owner, c.Stream, e.Epoch, h.Generation, h.RewoundTo, h.EndLine,
+	err = s.conn.QueryRowContext(ctx, upsertGeneration, b.Owner, c.Stream, e.Epoch, h.Generation, h.RewoundTo, h.EndLine,
 		h.EndOffset, h.EOFNewline, now).Scan(&stored)
 	if err != nil {
 		return c, fmt.Errorf("write generation: %w", err)
@@ -156,7 +120,7 @@ func (s *statements) store(ctx context.Context, j *lines.Job) (server.Change, er
 	}
 	c.From, c.To = w.From, w.To
 	if e.Behind(h, w) {
-		if _, err := s.markRedo.ExecContext(ctx, c.Stream); err != nil {
+		if _, err := s.conn.ExecContext(ctx, markRedo, c.Stream); err != nil {
 			return c, fmt.Errorf("write stream: %w", err)
 		}
 	}
@@ -164,24 +128,24 @@ func (s *statements) store(ctx context.Context, j *lines.Job) (server.Change, er
 }
 
 // end finds or makes the batch's epoch.
-func (s *statements) end(ctx context.Context, owner, stream int64, h *server.Head, now int64) (e sqlstore.End,
+func (s *writer) end(ctx context.Context, owner, stream int64, h *server.Head, now int64) (e sqlstore.End,
 	err error) {
-	err = s.findEpoch.QueryRowContext(ctx, owner, stream, sqlstore.Key(h.Epoch)).Scan(&e.Epoch, &e.Front)
+	err = s.conn.QueryRowContext(ctx, findEpoch, owner, stream, sqlstore.Key(h.Epoch)).Scan(&e.Epoch, &e.Front)
 	if errors.Is(err, sql.ErrNoRows) {
 		e.Front, e.First = true, true
-		return e, s.insertEpoch.QueryRowContext(ctx, owner, stream, sqlstore.CleanText(h.Epoch), sqlstore.Key(h.Epoch), now).
+		return e, s.conn.QueryRowContext(ctx, insertEpoch, owner, stream, sqlstore.CleanText(h.Epoch), sqlstore.Key(h.Epoch), now).
 			Scan(&e.Epoch)
 	}
 	if err != nil {
 		return e, err
 	}
-	err = s.findNewest.QueryRowContext(ctx, owner, stream, e.Epoch).Scan(&e.Generation, &e.Rewound, &e.Line)
+	err = s.conn.QueryRowContext(ctx, findNewest, owner, stream, e.Epoch).Scan(&e.Generation, &e.Rewound, &e.Line)
 	return e, err
 }
 
 // checkFront refuses a batch with a Writer that would begin an epoch besides another one, go on in one that is not in
 // front, or move the start of the newest generation. A *server.StreamError has the position where the writer continues.
-func (s *statements) checkFront(ctx context.Context, owner, stream int64, h *server.Head, e sqlstore.End) error {
+func (s *writer) checkFront(ctx context.Context, owner, stream int64, h *server.Head, e sqlstore.End) error {
 	if h.Writer.Incarnation == "" {
 		return nil
 	}
@@ -195,12 +159,12 @@ func (s *statements) checkFront(ctx context.Context, owner, stream int64, h *ser
 	var id int64
 	var at sqlstore.End
 	front := &server.StreamError{Code: server.StreamOtherEpoch}
-	err := s.findFront.QueryRowContext(ctx, owner, stream, e.Epoch).Scan(&id, &front.Epoch)
+	err := s.conn.QueryRowContext(ctx, findFront, owner, stream, e.Epoch).Scan(&id, &front.Epoch)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	if err == nil {
-		err = s.findNewest.QueryRowContext(ctx, owner, stream, id).Scan(&front.Generation, &at.Rewound, &front.Line)
+		err = s.conn.QueryRowContext(ctx, findNewest, owner, stream, id).Scan(&front.Generation, &at.Rewound, &front.Line)
 	}
 	if err != nil {
 		return fmt.Errorf("find the epoch in front: %w", err)
@@ -210,13 +174,13 @@ func (s *statements) checkFront(ctx context.Context, owner, stream int64, h *ser
 
 // line writes one line and answers by how many bytes the generation grew. Bytes that differ from stored ones are
 // refused when the batch has a Writer; otherwise they replace the stored ones, which go to superseded.
-func (s *statements) line(ctx context.Context, at lines.Place, l server.Line,
+func (s *writer) line(ctx context.Context, at lines.Place, l server.Line,
 	b *server.Batch) (grown int64, changed bool, err error) {
 	raw, kind, now := sqlstore.NotNil(l.Raw), int64(l.Kind), b.Received.UnixMicro()
 	of := func(more ...any) []any {
 		return append([]any{at.Owner, at.Stream, at.Epoch, at.Generation, l.Index}, more...)
 	}
-	res, err := s.insertLine.ExecContext(ctx, of(now, kind, raw)...)
+	res, err := s.conn.ExecContext(ctx, insertLine, of(now, kind, raw)...)
 	if err != nil {
 		return 0, false, err
 	}
@@ -224,7 +188,7 @@ func (s *statements) line(ctx context.Context, at lines.Place, l server.Line,
 		return int64(len(raw)) + 1, true, err
 	}
 	var old int64
-	err = s.findOther.QueryRowContext(ctx, of(kind, raw)...).Scan(&old)
+	err = s.conn.QueryRowContext(ctx, findOther, of(kind, raw)...).Scan(&old)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil // the same bytes again
 	}
@@ -235,10 +199,10 @@ func (s *statements) line(ctx context.Context, at lines.Place, l server.Line,
 		return 0, false, &server.StreamError{
 			Code: server.StreamOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: l.Index}
 	}
-	if _, err := s.supersede.ExecContext(ctx, of(now)...); err != nil {
+	if _, err := s.conn.ExecContext(ctx, supersede, of(now)...); err != nil {
 		return 0, false, err
 	}
-	if _, err := s.updateLine.ExecContext(ctx, of(now, kind, raw)...); err != nil {
+	if _, err := s.conn.ExecContext(ctx, updateLine, of(now, kind, raw)...); err != nil {
 		return 0, false, err
 	}
 	return int64(len(raw)) - old, true, nil

@@ -35,7 +35,7 @@ const (
 	readers   = 10
 	snapshots = readers - 2
 	// keptByWriter and keptByReader are how many compiled statements a connection keeps.
-	keptByWriter, keptByReader = 96, 48
+	keptByWriter, keptByReader = 112, 48
 	// readerIdle is how long a reader that is not used keeps its pages and statements in memory. The one used last is used
 	// first, so that few stay where one at a time is enough.
 	readerIdle = time.Minute
@@ -49,14 +49,14 @@ type Store struct {
 	path string
 	read *sql.DB
 	open *sqlstore.Places // of snapshots
-	// write has one connection, conn, held from Open to Close. conn and stmts belong to the goroutine that has put a
+	// write has one connection, conn, held from Open to Close. conn and writer belong to the goroutine that has put a
 	// token into lead, which has space for one.
-	write *sql.DB
-	conn  *sql.Conn
-	stmts statements
-	queue lines.Queue
-	log   *checkpoints
-	lines *lines.Lines
+	write  *sql.DB
+	conn   *sql.Conn
+	writer writer
+	queue  lines.Queue
+	log    *checkpoints
+	lines  *lines.Lines
 	*lines.Sealer
 	*lines.Tier
 	sqlstore.Artifacts
@@ -117,9 +117,6 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 	if s.log, err = s.checkpointing(); err != nil {
 		return err
 	}
-	if s.stmts, err = prepare(ctx, s.conn, &s.Masks, s.lines); err != nil {
-		return err
-	}
 	if s.read, err = openConnection(dsn(s.path, true), keptByReader); err != nil {
 		return err
 	}
@@ -143,6 +140,7 @@ func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 	s.Timelines = sqlstore.Timelines{On: db}
 	s.Quotas, s.Keeper = sqlstore.NewQuotas(db), sqlstore.NewKeeper(db)
 	s.Policy = lines.NewPolicy(lines.PolicyOf{DB: db, Catalog: s, Lines: s.lines, Cooler: s.Tier, Step: how.Step})
+	s.writer = writer{s.conn, &s.Masks, s.lines}
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, db, s.Tier)
 	return err
 }
@@ -219,7 +217,7 @@ func (s *Store) Close() error {
 		errs = append(errs, s.read.Close())
 	}
 	if s.conn != nil {
-		errs = append(errs, s.stmts.close(), s.conn.Close())
+		errs = append(errs, s.conn.Close())
 	}
 	if s.write != nil {
 		errs = append(errs, s.write.Close())

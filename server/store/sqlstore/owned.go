@@ -2,7 +2,9 @@ package sqlstore
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
@@ -32,8 +34,32 @@ func OneOwner(ctx context.Context, l Dialect, session string, streams []OwnedStr
 	return nil
 }
 
-// ForgetCovers reports whether forgetting a session forgets the stream of that name and parent.
-func ForgetCovers(session, name, parent string) bool {
-	return slices.Contains(transcript.ForgetNames(name), session) ||
-		slices.Contains(transcript.ForgetNames(parent), session)
+// Forgettables are the streams of a session and of its agents: those that its note will keep away.
+func Forgettables(ctx context.Context, d Dialect, scope server.Scope, session string,
+	owner int64) (out []OwnedStream, err error) {
+	if session == "" {
+		return nil, nil
+	}
+	session = CleanText(session)
+	agent, copied, long := session+"/", session+"~", utf8.RuneCountInString(session)+1
+	var f Filter
+	f.Add(`(s.session_key = ? OR s.parent = ? OR substr(s.session_id, 1, ?) IN (?, ?) OR substr(s.parent, 1, ?) IN (?, ?))`,
+		Key(session), session, long, agent, copied, long, agent, copied)
+	f.Own(scope)
+	f.Streams(nil, owner)
+	err = d.Query(ctx, `SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.Where()+` ORDER BY s.id`, f.Args,
+		func(row Scanner) error {
+			var x OwnedStream
+			var name, parent string
+			err := row.Scan(&x.Stream, &x.Owner, &name, &parent)
+			if slices.Contains(transcript.ForgetNames(name), session) ||
+				slices.Contains(transcript.ForgetNames(parent), session) {
+				out = append(out, x)
+			}
+			return err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("find streams: %w", err)
+	}
+	return out, nil
 }

@@ -1,0 +1,57 @@
+package lines
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// Forget deletes a stream with everything that belongs to it, and returns how many lines it had. The caller has the
+// hold of its owner's answers. Sums of answers need the stream's row.
+func (x *Lines) Forget(ctx context.Context, d sqlstore.Dialect, of sqlstore.OwnedStream) (n int64, err error) {
+	if err := sqlstore.DropFromIndex(ctx, d, of.Owner, of.Stream); err != nil {
+		return 0, fmt.Errorf("remove texts: %w", err)
+	}
+	if err := sqlstore.RemoveAnswers(ctx, d, of); err != nil {
+		return 0, fmt.Errorf("remove answers: %w", err)
+	}
+	if _, err := d.Exec(ctx, `DELETE FROM streams WHERE owner = ? AND id = ?`, of.Owner, of.Stream); err != nil {
+		return 0, fmt.Errorf("remove stream: %w", err)
+	}
+	if err := sqlstore.RemoveArtifacts(ctx, d, of); err != nil {
+		return 0, fmt.Errorf("remove artifacts: %w", err)
+	}
+	if n, err = x.removeLines(ctx, d, of.Owner, of.Stream); err != nil {
+		return 0, err
+	}
+	for _, table := range []string{"drops", "superseded", "facts", "folds", "moments", "edits", "masked_lines",
+		"maskings", "generations", "epochs"} {
+		_, err := d.Exec(ctx, `DELETE FROM `+table+` WHERE owner = ? AND stream = ?`, of.Owner, of.Stream)
+		if err != nil {
+			return 0, fmt.Errorf("remove %s: %w", table, err)
+		}
+	}
+	return n, nil
+}
+
+// removeLines deletes all lines of a stream, and returns how many they were.
+func (x *Lines) removeLines(ctx context.Context, d sqlstore.Dialect, owner, stream int64) (n int64, err error) {
+	err = d.Query(ctx, `SELECT (SELECT count(*) FROM lines l WHERE l.owner = ? AND l.stream = ? AND `+before+` < l.line) +
+  (SELECT CAST(coalesce(sum(lines), 0) AS bigint) FROM blocks WHERE owner = ? AND stream = ?)`,
+		[]any{owner, stream, owner, stream, owner, stream},
+		func(row sqlstore.Scanner) error { return row.Scan(&n) })
+	if err != nil {
+		return 0, fmt.Errorf("count lines: %w", err)
+	}
+	if _, err := d.Exec(ctx, `DELETE FROM lines WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
+		return 0, fmt.Errorf("remove lines: %w", err)
+	}
+	if _, err := d.Exec(ctx, `DELETE FROM blocks WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
+		return 0, fmt.Errorf("remove blocks: %w", err)
+	}
+	if err := removeRetired(ctx, d, owner, stream); err != nil {
+		return 0, err
+	}
+	return n, x.cold.Remove(ctx, d, owner, stream)
+}
