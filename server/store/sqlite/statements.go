@@ -133,8 +133,8 @@ func (s *writer) end(ctx context.Context, owner, stream int64, h *server.Head, n
 	err = s.conn.QueryRowContext(ctx, findEpoch, owner, stream, sqlstore.Key(h.Epoch)).Scan(&e.Epoch, &e.Front)
 	if errors.Is(err, sql.ErrNoRows) {
 		e.Front, e.First = true, true
-		return e, s.conn.QueryRowContext(ctx, insertEpoch, owner, stream, sqlstore.CleanText(h.Epoch), sqlstore.Key(h.Epoch), now).
-			Scan(&e.Epoch)
+		return e, s.conn.QueryRowContext(ctx, insertEpoch, owner, stream, sqlstore.CleanText(h.Epoch),
+			sqlstore.Key(h.Epoch), now).Scan(&e.Epoch)
 	}
 	if err != nil {
 		return e, err

@@ -43,7 +43,8 @@ func Forgettables(ctx context.Context, d Dialect, scope server.Scope, session st
 	session = CleanText(session)
 	agent, copied, long := session+"/", session+"~", utf8.RuneCountInString(session)+1
 	var f Filter
-	f.Add(`(s.session_key = ? OR s.parent = ? OR substr(s.session_id, 1, ?) IN (?, ?) OR substr(s.parent, 1, ?) IN (?, ?))`,
+	f.Add(`(s.session_key = ? OR s.parent = ? OR substr(s.session_id, 1, ?) IN (?, ?)
+  OR substr(s.parent, 1, ?) IN (?, ?))`,
 		Key(session), session, long, agent, copied, long, agent, copied)
 	f.Own(scope)
 	f.Streams(nil, owner)
