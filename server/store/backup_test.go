@@ -84,7 +84,7 @@ func TestBackup(t *testing.T) {
 			t.Errorf("%v, %v", info, err)
 		}
 		r := openAt(t, path)
-		if err := r.CheckIntegrity(t.Context()); err != nil {
+		if err := r.Check(t.Context(), func(problem string) { t.Error(problem) }); err != nil {
 			t.Error(err)
 		}
 		got := dump(t, openSession(t, r, "s"), 0)

@@ -67,7 +67,7 @@ func TestRestoreBesideLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := openAt(t, path)
-			if err := r.CheckIntegrity(t.Context()); err != nil {
+			if err := r.Check(t.Context(), func(problem string) { t.Error(problem) }); err != nil {
 				t.Fatal(err)
 			}
 			if got := dump(t, openSession(t, r, "s"), 0); !slices.Equal(got, listed(lines)) {
@@ -82,7 +82,7 @@ func TestRestoreBesideLog(t *testing.T) {
 		}
 		r := openAt(t, path)
 		put(t, r, batch("s", lines...))
-		if err := r.CheckIntegrity(t.Context()); err != nil {
+		if err := r.Check(t.Context(), func(problem string) { t.Error(problem) }); err != nil {
 			t.Error(err)
 		}
 		if got := dump(t, openSession(t, r, "s"), 0); len(got) != 20 {

@@ -261,12 +261,7 @@ func TestForgetOverwrites(t *testing.T) {
 // TestOpenAsIs: who only looks at a store does not update its schema.
 func TestOpenAsIs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
-	s := openAt(t, path)
-	at, err := s.Version(t.Context())
-	if err == nil {
-		err = s.Close()
-	}
-	if err != nil {
+	if err := openAt(t, path).Close(); err != nil {
 		t.Fatal(err)
 	}
 	same, err := store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true})
@@ -281,14 +276,14 @@ func TestOpenAsIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec(`DELETE FROM goose_db_version WHERE version_id = ?`, at); err != nil {
+	if _, err := db.Exec(`DELETE FROM goose_db_version WHERE version_id = 1`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true}); !errors.Is(err, store.ErrOutdated) {
 		t.Errorf("a store of the version before: %v", err)
 	}
 	var now int64
-	if err := db.QueryRow(`SELECT max(version_id) FROM goose_db_version`).Scan(&now); err != nil || now != at-1 {
-		t.Errorf("its schema is of version %d, was %d (%v)", now, at-1, err)
+	if err := db.QueryRow(`SELECT max(version_id) FROM goose_db_version`).Scan(&now); err != nil || now != 0 {
+		t.Errorf("its schema is of version %d, was 0 (%v)", now, err)
 	}
 }

@@ -40,8 +40,6 @@ type Opening = sqlstore.Opening
 // Store is what Open opens. Close ends it: Puts and snapshots must be over.
 type Store interface {
 	server.Store
-	// Version is the schema's version.
-	Version(ctx context.Context) (int64, error)
 	Close() error
 }
 

@@ -49,15 +49,14 @@ func (x *Lines) build(pieces [][]Line) (out []Block, err error) {
 	return out, nil
 }
 
-// InsertBlock has the values of a generation and of a block, in the order of both types' fields.
-const InsertBlock = `
+const insertBlock = `
 INSERT INTO blocks (owner, stream, epoch, generation, first, last, lines, raw_bytes, sha256, header, data)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // Insert stores blocks, in which no line is that is stored.
 func (x *Lines) Insert(ctx context.Context, d sqlstore.Dialect, at Place, blocks []Block) error {
 	for _, b := range blocks {
-		_, err := d.Exec(ctx, InsertBlock, at.Owner, at.Stream, at.Epoch, at.Generation,
+		_, err := d.Exec(ctx, insertBlock, at.Owner, at.Stream, at.Epoch, at.Generation,
 			b.First, b.Last, b.Lines, b.RawBytes, b.SHA256, b.Header, b.Data)
 		if err != nil {
 			return fmt.Errorf("write block: %w", err)

@@ -42,9 +42,6 @@ UPDATE generations SET
   stored_to = greatest(stored_to, (SELECT max(line) + 1 FROM new))
 WHERE owner = $8 AND stream = $1 AND epoch = $2 AND generation = $3
 RETURNING (SELECT min(line) FROM put), (SELECT max(line) + 1 FROM put), (SELECT min(line) FROM old)`
-	insertBlock = `
-INSERT INTO blocks (owner, stream, epoch, generation, first, last, lines, raw_bytes, sha256, header, data)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 )
 
 var lineColumns = []string{"owner", "stream", "epoch", "generation", "line", "received", "kind", "raw"}
@@ -81,9 +78,8 @@ func (s *Store) writeLines(ctx context.Context, tx pgx.Tx, group []*lines.Job, d
 		batch.Queue(insertLines, columns(w.fresh)...)
 	}
 	for at, blocks := range w.blocks {
-		for _, b := range blocks {
-			batch.Queue(insertBlock, at.Owner, at.Stream, at.Epoch, at.Generation, b.First, b.Last, b.Lines, b.RawBytes,
-				b.SHA256, b.Header, b.Data)
+		if err := s.lines.Insert(ctx, queueing{dialect: dialect{tx}, batch: batch}, at, blocks); err != nil {
+			return err
 		}
 	}
 	entered := make([]head, len(done))

@@ -213,7 +213,7 @@ func (s *Store) storeWave(ctx context.Context, tx pgx.Tx, group []*lines.Job) ([
 	for i, h := range entered {
 		done[i].head = h
 	}
-	if err := checkFronts(ctx, tx, group, done); err != nil {
+	if err := checkFronts(ctx, dialect{tx}, group, done); err != nil {
 		return nil, err
 	}
 	if err := s.writeKnown(ctx, tx, group, done); err != nil {

@@ -135,15 +135,6 @@ func (s *Store) Close() error {
 // Notes returns, one line each, what the database lacks and what works less well because of that.
 func (s *Store) Notes() []string { return s.notes }
 
-// Version returns the schema's version.
-func (s *Store) Version(ctx context.Context) (v int64, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&v)
-	if err != nil {
-		return 0, fmt.Errorf("read schema version: %w", err)
-	}
-	return v, nil
-}
-
 // withTx runs fn in a transaction, and retries it if that can help; running fn twice must be harmless.
 func (s *Store) withTx(ctx context.Context, fn func(pgx.Tx) error) error {
 	return s.persist(ctx, func(ctx context.Context) error { return s.try(ctx, classIngest, fn) })

@@ -71,13 +71,11 @@ func (s *writer) rows(ctx context.Context, at target, b *server.Batch) (w sqlsto
 // writeBlocks writes blocks behind everything that is stored of their generation.
 func (s *writer) writeBlocks(ctx context.Context, at lines.Place, blocks []lines.Block) (w sqlstore.Written,
 	err error) {
+	if err := s.lines.Insert(ctx, dialect{s.conn}, at, blocks); err != nil {
+		return w, err
+	}
 	grown := int64(0)
 	for _, b := range blocks {
-		_, err := s.conn.ExecContext(ctx, lines.InsertBlock, at.Owner, at.Stream, at.Epoch, at.Generation, b.First, b.Last, b.Lines,
-			b.RawBytes, b.SHA256, b.Header, b.Data)
-		if err != nil {
-			return w, fmt.Errorf("write block: %w", err)
-		}
 		grown += b.RawBytes + b.Lines
 	}
 	w = sqlstore.Written{Any: true, From: blocks[0].First, To: blocks[len(blocks)-1].Last + 1}

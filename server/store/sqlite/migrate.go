@@ -75,21 +75,6 @@ func sameSchema(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// Version returns the schema's version.
-func (s *Store) Version(ctx context.Context) (int64, error) {
-	conn, err := s.read.Conn(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	var v int64
-	err = conn.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&v)
-	if err != nil {
-		return 0, fmt.Errorf("read schema version: %w", err)
-	}
-	return v, nil
-}
-
 // provider applies the schema as version 1, in one transaction.
 func provider(db *sql.DB) (*goose.Provider, error) {
 	first := goose.NewGoMigration(1, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {

@@ -214,11 +214,3 @@ func integrity(ctx context.Context, db querier) error {
 	}
 	return nil
 }
-
-// CheckIntegrity has SQLite look at every page and row of the database in use. ErrDamaged says what is wrong.
-func (s *Store) CheckIntegrity(ctx context.Context) error {
-	if err := integrity(ctx, s.read); err != nil {
-		return fmt.Errorf("check %s: %w", s.path, err)
-	}
-	return nil
-}

@@ -52,10 +52,7 @@ RETURNING stored_to`
 	grow = `
 UPDATE generations SET bytes = bytes + ?5, stored_to = max(stored_to, ?6)
 WHERE owner = ?1 AND stream = ?2 AND epoch = ?3 AND generation = ?4`
-	markRedo = `UPDATE streams SET redo = 1 WHERE id = ?1`
-	// The epoch in front apart from one.
-	findFront = `
-SELECT rank, name FROM epochs WHERE owner = ?1 AND stream = ?2 AND rank <> ?3 ORDER BY rank DESC LIMIT 1`
+	markRedo   = `UPDATE streams SET redo = 1 WHERE id = ?1`
 	insertLine = `
 INSERT INTO lines (owner, stream, epoch, generation, line, received, kind, raw) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 ON CONFLICT DO NOTHING`
@@ -96,7 +93,7 @@ func (s *writer) store(ctx context.Context, j *lines.Job) (server.Change, error)
 	if err != nil {
 		return c, fmt.Errorf("write epoch: %w", err)
 	}
-	if err := s.checkFront(ctx, c.Owner, c.Stream, h, e); err != nil {
+	if err := e.CheckFront(ctx, dialect{s.conn}, sqlstore.OwnedStream{Stream: c.Stream, Owner: c.Owner}, h); err != nil {
 		return c, err
 	}
 	stored := int64(0)
@@ -141,35 +138,6 @@ func (s *writer) end(ctx context.Context, owner, stream int64, h *server.Head, n
 	}
 	err = s.conn.QueryRowContext(ctx, findNewest, owner, stream, e.Epoch).Scan(&e.Generation, &e.Rewound, &e.Line)
 	return e, err
-}
-
-// checkFront refuses a batch with a Writer that would begin an epoch besides another one, go on in one that is not in
-// front, or move the start of the newest generation. A *server.StreamError has the position where the writer continues.
-func (s *writer) checkFront(ctx context.Context, owner, stream int64, h *server.Head, e sqlstore.End) error {
-	if h.Writer.Incarnation == "" {
-		return nil
-	}
-	if e.Front && !e.First {
-		if h.Generation == e.Generation && h.RewoundTo != e.Rewound {
-			return &server.StreamError{Code: server.StreamOtherBytes, Epoch: h.Epoch, Generation: e.Generation,
-				Line: min(h.RewoundTo, e.Rewound)}
-		}
-		return nil
-	}
-	var id int64
-	var at sqlstore.End
-	front := &server.StreamError{Code: server.StreamOtherEpoch}
-	err := s.conn.QueryRowContext(ctx, findFront, owner, stream, e.Epoch).Scan(&id, &front.Epoch)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	if err == nil {
-		err = s.conn.QueryRowContext(ctx, findNewest, owner, stream, id).Scan(&front.Generation, &at.Rewound, &front.Line)
-	}
-	if err != nil {
-		return fmt.Errorf("find the epoch in front: %w", err)
-	}
-	return front
 }
 
 // line writes one line and answers by how many bytes the generation grew. Bytes that differ from stored ones are
