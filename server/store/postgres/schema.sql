@@ -37,9 +37,7 @@ CREATE TABLE keys (
 -- Which key gave a user rights, and what the user was before.
 CREATE TABLE grants (
   key bigint NOT NULL REFERENCES keys (id), "user" bigint NOT NULL REFERENCES users (id),
-  role text COLLATE "C" NOT NULL, disabled bigint NOT NULL, -- as of users; '': the key made the user
-  given bigint NOT NULL,                                    -- when
-  PRIMARY KEY (key, "user")
+  role text COLLATE "C" NOT NULL, disabled bigint NOT NULL, given bigint NOT NULL, PRIMARY KEY (key, "user")
 );
 
 CREATE TABLE shares (
@@ -236,11 +234,9 @@ CREATE INDEX edits_name ON edits (name, owner, at);
 
 -- How much of commits sessions wrote, as somebody asked: each for itself, whatever others wrote of the same lines.
 CREATE TABLE commits (
-  owner bigint NOT NULL, stream bigint NOT NULL,
-  name text COLLATE "C" NOT NULL, -- hash of the commit
-  at bigint NOT NULL, added bigint NOT NULL, lines bigint NOT NULL,
-  PRIMARY KEY (owner, stream, name),
-  CONSTRAINT commits_stream_fkey FOREIGN KEY (owner, stream) REFERENCES streams (owner, id) ON DELETE CASCADE
+  owner bigint NOT NULL, stream bigint NOT NULL, name text COLLATE "C" NOT NULL, at bigint NOT NULL,
+  added bigint NOT NULL, lines bigint NOT NULL, PRIMARY KEY (owner, stream, name),
+  FOREIGN KEY (owner, stream) REFERENCES streams (owner, id) ON DELETE CASCADE
 );
 
 -- Lines that a rewrite of their file dropped.
@@ -253,22 +249,15 @@ CREATE TABLE drops (
 -- An index of texts by owner, of which only the program knows the format; see package search. Texts themselves are
 -- read from lines.
 CREATE TABLE gram_segments (
-  owner bigint NOT NULL, id bigint NOT NULL,
-  level bigint NOT NULL,  -- by size; -1: being made, -2: not read any more
-  docs bigint NOT NULL,
-  newest bigint NOT NULL, -- time of the newest line, and of the oldest
-  oldest bigint NOT NULL, bytes bigint NOT NULL,
-  until bigint NOT NULL,  -- being made: who makes it is alive until then
-  data bytea NOT NULL,    -- pages of a small segment; larger ones have gram_pages
-  PRIMARY KEY (owner, id)
+  owner bigint NOT NULL, id bigint NOT NULL, level bigint NOT NULL, docs bigint NOT NULL, newest bigint NOT NULL,
+  oldest bigint NOT NULL, bytes bigint NOT NULL, until bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (owner, id)
 );
 ALTER TABLE gram_segments ALTER data SET STORAGE EXTERNAL;
 CREATE INDEX gram_segments_newest ON gram_segments (newest DESC, owner, id) WHERE level >= 0;
 
 CREATE TABLE gram_pages (
-  owner bigint NOT NULL, segment bigint NOT NULL,
-  part bigint NOT NULL, -- 0: docs, first is a number; 1: grams, first is one
-  first bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (owner, segment, part, first)
+  owner bigint NOT NULL, segment bigint NOT NULL, part bigint NOT NULL, first bigint NOT NULL, data bytea NOT NULL,
+  PRIMARY KEY (owner, segment, part, first)
 );
 ALTER TABLE gram_pages ALTER data SET STORAGE EXTERNAL;
 

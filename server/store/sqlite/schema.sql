@@ -29,26 +29,21 @@ CREATE TABLE keys (
 
 -- Which key gave a user rights, and what the user was before.
 CREATE TABLE grants (
-  key INTEGER NOT NULL, user INTEGER NOT NULL,
-  role TEXT NOT NULL, disabled INTEGER NOT NULL, -- as of users; '': the key made the user
-  given INTEGER NOT NULL,                        -- when
-  PRIMARY KEY (key, user)
+  key INTEGER NOT NULL, user INTEGER NOT NULL, role TEXT NOT NULL,
+  disabled INTEGER NOT NULL, -- as of users; '': the key made the user
+  given INTEGER NOT NULL, PRIMARY KEY (key, user)
 ) WITHOUT ROWID;
 
 CREATE TABLE shares (
-  with_user INTEGER NOT NULL,           -- who may see
-  owner INTEGER NOT NULL, project_key BLOB NOT NULL, project_hash TEXT NOT NULL, project TEXT NOT NULL,
-  created INTEGER NOT NULL,
+  with_user INTEGER NOT NULL, owner INTEGER NOT NULL, project_key BLOB NOT NULL, project_hash TEXT NOT NULL,
+  project TEXT NOT NULL, created INTEGER NOT NULL,
   documents INTEGER NOT NULL DEFAULT 0, -- 1: linked documents too
-  made_by INTEGER NOT NULL,             -- key, as of keys
-  PRIMARY KEY (with_user, owner, project_key)
+  made_by INTEGER NOT NULL, PRIMARY KEY (with_user, owner, project_key)
 ) WITHOUT ROWID;
 
 CREATE TABLE logins (
   token BLOB PRIMARY KEY, -- sha256, as of tickets
-  user INTEGER NOT NULL,
-  key INTEGER NOT NULL,   -- that it was made with; 0: none
-  until INTEGER NOT NULL
+  user INTEGER NOT NULL, key INTEGER NOT NULL, until INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE tickets (
@@ -247,10 +242,8 @@ CREATE INDEX edits_name ON edits (name, owner, at);
 
 -- How much of commits sessions wrote, as somebody asked: each for itself, whatever others wrote of the same lines.
 CREATE TABLE commits (
-  owner INTEGER NOT NULL, stream INTEGER NOT NULL,
-  name TEXT NOT NULL, -- hash of the commit
-  at INTEGER NOT NULL, added INTEGER NOT NULL, lines INTEGER NOT NULL,
-  PRIMARY KEY (owner, stream, name)
+  owner INTEGER NOT NULL, stream INTEGER NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL, added INTEGER NOT NULL,
+  lines INTEGER NOT NULL, PRIMARY KEY (owner, stream, name)
 ) WITHOUT ROWID;
 
 -- Lines that a rewrite of their file dropped.
@@ -397,9 +390,6 @@ WHEN new.summed >= 0 AND (old.version <> new.version OR old.project_hash <> new.
   OR old.ended <> new.ended) BEGIN
   UPDATE streams SET summed = -1 WHERE id = new.id;
 END;
-CREATE TRIGGER generations_unsum AFTER UPDATE OF bytes ON generations WHEN new.bytes < old.bytes BEGIN
-  UPDATE streams SET summed = -1 WHERE id = new.stream;
-END;
 -- Nothing remains of what a forgotten stream was called.
 CREATE TRIGGER project_sums_forgotten AFTER DELETE ON streams WHEN old.sum_place <> x'' BEGIN
   UPDATE project_sums SET sessions = sessions - old.sum_main, bytes = bytes - old.sum_bytes, streams = streams - 1,
@@ -489,6 +479,7 @@ CREATE INDEX blob_refs_sha256 ON blob_refs (sha256);
 
 CREATE TRIGGER stored_lines AFTER UPDATE OF bytes ON generations WHEN new.bytes <> old.bytes BEGIN
   UPDATE streams SET stored = stored + new.bytes - old.bytes WHERE id = new.stream;
+  UPDATE streams SET summed = -1 WHERE new.bytes < old.bytes AND id = new.stream;
 END;
 CREATE TRIGGER stored_replaced AFTER INSERT ON superseded BEGIN
   UPDATE streams SET stored = stored + length(new.raw) + 1 WHERE id = new.stream;
@@ -526,10 +517,6 @@ CREATE TABLE share_links (
   created INTEGER NOT NULL, until INTEGER NOT NULL
 );
 CREATE INDEX share_links_stream ON share_links (owner, stream);
-CREATE TRIGGER streams_forgotten AFTER DELETE ON streams BEGIN
-  DELETE FROM marks WHERE owner = old.owner AND stream = old.id;
-  DELETE FROM share_links WHERE owner = old.owner AND stream = old.id;
-END;
 
 -- What is old
 
