@@ -535,10 +535,7 @@ INSERT INTO cold (one, id, place) VALUES (1, replace(gen_random_uuid()::text, '-
 -- Objects of blocks have a stream and no blob, those of files a blob and no stream.
 CREATE TABLE cold_objects (
   owner bigint NOT NULL, stream bigint NOT NULL, blob bigint NOT NULL, id text NOT NULL, size bigint NOT NULL,
-  sha256 bytea NOT NULL,
-  state bigint NOT NULL, -- 0 being written, 1 in use, 2 to be removed
-  at bigint NOT NULL,    -- of the state
-  PRIMARY KEY (owner, stream, blob, id)
+  sha256 bytea NOT NULL, state bigint NOT NULL, at bigint NOT NULL, PRIMARY KEY (owner, stream, blob, id)
 );
 CREATE INDEX cold_objects_pending ON cold_objects (owner, at) WHERE state <> 1;
 

@@ -1,6 +1,5 @@
 -- The schema of an SQLite store. Until version 1.0 it is edited in place: a database that another text made is refused.
--- Times are Unix microseconds; 0 is never. Keys are those of PostgreSQL's schema: the owner first, and names as their
--- sha256.
+-- Times are Unix microseconds; 0 is never. Keys are PostgreSQL's: the owner first, and names as their sha256.
 
 -- Which store this is: a restored backup gets another id. schema is what sqlstore.SchemaSum says of this text.
 CREATE TABLE store_identity (
@@ -533,8 +532,7 @@ CREATE TABLE cold_objects (
   owner INTEGER NOT NULL, stream INTEGER NOT NULL, blob INTEGER NOT NULL, id TEXT NOT NULL, size INTEGER NOT NULL,
   sha256 BLOB NOT NULL,
   state INTEGER NOT NULL, -- 0 being written, 1 in use, 2 to be removed
-  at INTEGER NOT NULL,    -- of the state
-  PRIMARY KEY (owner, stream, blob, id)
+  at INTEGER NOT NULL, PRIMARY KEY (owner, stream, blob, id)
 ) WITHOUT ROWID;
 CREATE INDEX cold_objects_pending ON cold_objects (owner, at) WHERE state <> 1;
 
