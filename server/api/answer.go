@@ -79,7 +79,7 @@ func (s *Server) ambiguous(r *http.Request, err error, a *errorAnswer) bool {
 		return false
 	}
 	a.Error.Code, a.Error.Message = codeAmbiguous, no.Error()+", for example with ?user=NAME"
-	names, err := ownersOf(r, s.store, no.Choices, func(x *server.Address) int64 { return x.Owner })
+	names, err := ownersOf(r, s.store.users, no.Choices, func(x *server.Address) int64 { return x.Owner })
 	if err != nil {
 		s.logOf(r).Error("names of users cannot be read", "error", err)
 	}

@@ -23,7 +23,7 @@ func (s *Server) startBlob(w http.ResponseWriter, r *http.Request, who server.Ke
 	if err != nil {
 		return err
 	}
-	have, complete, err := s.store.StartBlob(r.Context(), u)
+	have, complete, err := s.store.writes.StartBlob(r.Context(), u)
 	gone := errors.Is(err, server.ErrForgotten)
 	if gone {
 		have, complete, err = u.Size, true, nil
@@ -67,7 +67,7 @@ func (s *Server) putBlob(w http.ResponseWriter, r *http.Request, who server.Key)
 		return err
 	}
 	defer buf.Release()
-	have, err := s.store.PutBlob(r.Context(), who.User.ID, [32]byte(raw), offset, buf.Bytes(), time.Now())
+	have, err := s.store.writes.PutBlob(r.Context(), who.User.ID, [32]byte(raw), offset, buf.Bytes(), time.Now())
 	if err != nil {
 		return s.refuseUpload(w, err)
 	}
@@ -82,7 +82,7 @@ func (s *Server) endBlob(w http.ResponseWriter, r *http.Request, who server.Key)
 	if err != nil {
 		return err
 	}
-	err = s.store.EndBlob(r.Context(), u)
+	err = s.store.writes.EndBlob(r.Context(), u)
 	gone := errors.Is(err, server.ErrForgotten)
 	if err != nil && !gone {
 		return s.refuseUpload(w, err)
@@ -120,7 +120,7 @@ func (s *Server) refuseUpload(w http.ResponseWriter, err error) error {
 
 // listBlobs is GET /api/sessions/{id}/blobs?machine: its files, by name.
 func (s *Server) listBlobs(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	list, err := s.store.Blobs(r.Context(), server.ScopeOf(who.User), refOf(r))
+	list, err := s.store.artifacts.Blobs(r.Context(), server.ScopeOf(who.User), refOf(r))
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (s *Server) listBlobs(w http.ResponseWriter, r *http.Request, who server.Ke
 
 // blob is GET /api/blobs/{sha256}: a file's bytes.
 func (s *Server) blob(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	b, content, err := s.store.BlobContent(r.Context(), server.ScopeOf(who.User), r.PathValue("sha256"))
+	b, content, err := s.store.artifacts.BlobContent(r.Context(), server.ScopeOf(who.User), r.PathValue("sha256"))
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (s *Server) putCheckpoints(w http.ResponseWriter, r *http.Request, who serv
 	if b.Head.Writer, err = writerOf(r); err != nil {
 		return err
 	}
-	err = s.store.PutCheckpoints(r.Context(), b)
+	err = s.store.writes.PutCheckpoints(r.Context(), b)
 	if err == nil {
 		s.counts.Artifacts(int64(len(b.List)), 0, 0, 0)
 	}
@@ -50,11 +50,11 @@ func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who s
 	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
 		return err
 	}
-	list, err := s.store.Checkpoints(r.Context(), server.ScopeOf(who.User), q)
+	list, err := s.store.artifacts.Checkpoints(r.Context(), server.ScopeOf(who.User), q)
 	if err != nil {
 		return err
 	}
-	names, err := ownersOf(r, s.store, list.List, func(c *server.Checkpoint) int64 { return c.Owner })
+	names, err := ownersOf(r, s.store.users, list.List, func(c *server.Checkpoint) int64 { return c.Owner })
 	if err != nil {
 		return err
 	}
@@ -76,11 +76,11 @@ func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request, who server.K
 	if f.Err != nil {
 		return f.Err
 	}
-	c, err := s.store.Checkpoint(r.Context(), server.ScopeOf(who.User), r.PathValue("id"), owner)
+	c, err := s.store.artifacts.Checkpoint(r.Context(), server.ScopeOf(who.User), r.PathValue("id"), owner)
 	if err != nil {
 		return err
 	}
-	names, err := s.store.UserNames(r.Context(), []int64{c.Owner})
+	names, err := s.store.users.UserNames(r.Context(), []int64{c.Owner})
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (s *Server) putDocuments(w http.ResponseWriter, r *http.Request, who server
 	if b.Head.Writer, err = writerOf(r); err != nil {
 		return err
 	}
-	err = s.store.PutDocuments(r.Context(), b)
+	err = s.store.writes.PutDocuments(r.Context(), b)
 	if err == nil {
 		s.counts.Artifacts(0, int64(len(b.Events)), 0, 0)
 	}
@@ -52,7 +52,7 @@ type documentAnswer struct {
 
 // documents is GET /api/sessions/{id}/documents?machine.
 func (s *Server) documents(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	list, err := s.store.Documents(r.Context(), server.ScopeOf(who.User), refOf(r))
+	list, err := s.store.artifacts.Documents(r.Context(), server.ScopeOf(who.User), refOf(r))
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *Server) versions(w http.ResponseWriter, r *http.Request, who server.Key
 	if page.Before, err = numberOf(r.URL.Query(), "before", 0); err != nil || page.Before < 0 {
 		return wire.BadRequest("bad_query", "before is not a number from 0")
 	}
-	list, err := s.store.Versions(r.Context(), server.ScopeOf(who.User), refOf(r), r.PathValue("path"), page)
+	list, err := s.store.artifacts.Versions(r.Context(), server.ScopeOf(who.User), refOf(r), r.PathValue("path"), page)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (s *Server) document(w http.ResponseWriter, r *http.Request, who server.Key
 		return wire.BadRequest("bad_query", "version is not a number from 0")
 	}
 	name := r.PathValue("path")
-	v, content, err := s.store.Content(r.Context(), server.ScopeOf(who.User), refOf(r), name, n)
+	v, content, err := s.store.artifacts.Content(r.Context(), server.ScopeOf(who.User), refOf(r), name, n)
 	if err != nil {
 		return err
 	}

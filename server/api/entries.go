@@ -63,7 +63,7 @@ func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key)
 	}
 	err = s.view(r, who, ref, look)
 	for errors.Is(err, errLong) { // nothing of the store is held while this waits
-		release, rerr := server.ReserveLong(r.Context(), s.store, who.User.ID, p.wants)
+		release, rerr := server.ReserveLong(r.Context(), s.store.sessions, who.User.ID, p.wants)
 		if rerr != nil {
 			return rerr
 		}

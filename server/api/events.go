@@ -110,7 +110,7 @@ func (s *Server) learn(ctx context.Context, names namesOf, user int64) error {
 	if _, known := names[user]; known {
 		return nil
 	}
-	found, err := s.store.UserNames(ctx, []int64{user})
+	found, err := s.store.users.UserNames(ctx, []int64{user})
 	names[user] = found[user]
 	return err
 }

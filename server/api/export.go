@@ -36,7 +36,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, who server.Key) 
 		return wire.Refuse(http.StatusNotFound, "not_found", "this server does not export "+format)
 	}
 	return s.download(r, who, func(ctx context.Context, snap server.Snapshot) error {
-		names, err := s.store.UserNames(ctx, []int64{snap.Session().Owner})
+		names, err := s.store.users.UserNames(ctx, []int64{snap.Session().Owner})
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func (s *Server) ingest(w http.ResponseWriter, r *http.Request, who server.Key) 
 	}
 	// A bare client that sends no lines changes nothing; with the extension that is a rewind.
 	if len(batch.Lines) > 0 || batch.Head.Epoch != "" {
-		err := s.store.Put(r.Context(), batch)
+		err := s.store.writes.Put(r.Context(), batch)
 		if errors.Is(err, server.ErrForgotten) {
 			s.announceLinkRequests(w, r, who, batch.Head.Machine)
 			// Acknowledge, so that the client continues with other sessions.

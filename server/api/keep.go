@@ -19,7 +19,7 @@ type setMark struct {
 
 // marked is GET and PUT /api/sessions/{id}/mark: the caller's own mark, or another in its place.
 func marked(q *accountRequest) (status int, answer any, err error) {
-	at, err := q.Store.Resolve(q.Context(), server.ScopeOf(q.Who.User), q.Ref)
+	at, err := q.Kept.Resolve(q.Context(), server.ScopeOf(q.Who.User), q.Ref)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -33,11 +33,11 @@ func marked(q *accountRequest) (status int, answer any, err error) {
 		if err := m.Tidy(); err != nil {
 			return 0, nil, wire.BadRequest("invalid_mark", err.Error())
 		}
-		if err := q.Store.SetMark(q.Context(), q.Who.User.ID, m); err != nil {
+		if err := q.Kept.SetMark(q.Context(), q.Who.User.ID, m); err != nil {
 			return 0, nil, err
 		}
 	}
-	list, err := q.Store.Marks(q.Context(), q.Who.User.ID, []int64{at.Stream})
+	list, err := q.Kept.Marks(q.Context(), q.Who.User.ID, []int64{at.Stream})
 	m := list[at.Stream]
 	a = setMark{m.Star, m.Name, m.Note, m.Tags, m.Updated}
 	if a.Tags == nil {

@@ -110,7 +110,7 @@ func (s *Server) ledger(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if err != nil || limit < 1 {
 		return wire.BadRequest("bad_query", "limit is not a number from 1")
 	}
-	l, err := s.store.Ledger(r.Context(), who.User.ID, q.Get("machine"), since, int(min(limit, maxChanged)))
+	l, err := s.store.writes.Ledger(r.Context(), who.User.ID, q.Get("machine"), since, int(min(limit, maxChanged)))
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (s *Server) copyLines(w http.ResponseWriter, r *http.Request, who server.Ke
 	if err != nil {
 		return err
 	}
-	c := copyStream{Store: s.store, Owner: who.User.ID, Quota: s.Quota.For(who.User), Machine: q.To, Host: q.Host,
+	c := copyStream{Store: s.store.writes, Owner: who.User.ID, Quota: s.Quota.For(who.User), Machine: q.To, Host: q.Host,
 		Epoch: q.Epoch, First: q.Lines, Writer: writer}
 	ref := server.Ref{SessionID: r.PathValue("id"), Machine: &q.From, Owner: who.User.ID}
 	if err := s.view(r, who, ref, c.Write); err != nil {
@@ -175,7 +175,7 @@ func (s *Server) proof(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	nonce := q.Get("nonce")
 	key, err := s.access.Proven(r.Context(), s.access.Remote(r), q.Get("key"), nonce, q.Get("proof"))
-	switch id := s.store.StoreID(); {
+	switch id := s.store.writes.StoreID(); {
 	case errors.Is(err, auth.ErrUnauthorized):
 		s.refuse(w, r, wire.Refuse(http.StatusUnauthorized, protocol.CodeUnknownKey, "no key fits this proof"))
 	case err != nil:

@@ -69,7 +69,7 @@ func (s *Server) announceLinkRequests(w http.ResponseWriter, r *http.Request, wh
 	if machine == "" {
 		return
 	}
-	some, err := s.linkCache.some(r.Context(), s.store, daemonKey{who.User.ID, machine})
+	some, err := s.linkCache.some(r.Context(), s.store.writes, daemonKey{who.User.ID, machine})
 	if err != nil && r.Context().Err() == nil {
 		s.logOf(r).Warn("link requests can't be looked up", "error", err)
 	}
@@ -92,7 +92,7 @@ func (s *Server) pendingLinkRequests(w http.ResponseWriter, r *http.Request, who
 	if machine == "" {
 		return wire.BadRequest("bad_query", "machine is missing")
 	}
-	list, err := s.store.PendingLinkRequests(r.Context(), who.User.ID, machine)
+	list, err := s.store.writes.PendingLinkRequests(r.Context(), who.User.ID, machine)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (s *Server) requestLink(w http.ResponseWriter, r *http.Request, who server.
 		return err
 	}
 	input := server.LinkRequestInput{Path: q.Path, Link: link, By: who.User.ID, At: time.Now()}
-	x, err := s.store.RequestLink(r.Context(), server.ScopeOf(who.User), refOf(r), input)
+	x, err := s.store.artifacts.RequestLink(r.Context(), server.ScopeOf(who.User), refOf(r), input)
 	switch {
 	case errors.Is(err, server.ErrBadPath):
 		return wire.BadRequest("bad_path", err.Error())
@@ -159,7 +159,7 @@ func (s *Server) requestLink(w http.ResponseWriter, r *http.Request, who server.
 	if err != nil {
 		return err
 	}
-	names, err := s.store.UserNames(r.Context(), []int64{x.By})
+	names, err := s.store.users.UserNames(r.Context(), []int64{x.By})
 	if err != nil {
 		return err
 	}
@@ -170,11 +170,11 @@ func (s *Server) requestLink(w http.ResponseWriter, r *http.Request, who server.
 
 // linkRequests is GET /api/sessions/{id}/link-requests.
 func (s *Server) linkRequests(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	list, err := s.store.LinkRequests(r.Context(), server.ScopeOf(who.User), refOf(r))
+	list, err := s.store.artifacts.LinkRequests(r.Context(), server.ScopeOf(who.User), refOf(r))
 	if err != nil {
 		return err
 	}
-	names, err := ownersOf(r, s.store, list, func(x *server.LinkRequest) int64 { return x.By })
+	names, err := ownersOf(r, s.store.users, list, func(x *server.LinkRequest) int64 { return x.By })
 	if err != nil {
 		return err
 	}

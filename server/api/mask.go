@@ -96,7 +96,7 @@ func (s *Server) mask(w http.ResponseWriter, r *http.Request, who server.Key) er
 		return wire.BadRequest("bad_json", fmt.Sprintf("the body is not what this call takes: %v", err))
 	}
 	ref := server.Ref{SessionID: r.PathValue("id"), Machine: &q.Machine, Owner: who.User.ID}
-	at, err := s.store.Resolve(r.Context(), server.ScopeOf(who.User), ref)
+	at, err := s.store.sessions.Resolve(r.Context(), server.ScopeOf(who.User), ref)
 	if err == nil && at.Owner != who.User.ID {
 		err = server.ErrNotFound
 	}
@@ -118,7 +118,7 @@ func (s *Server) mask(w http.ResponseWriter, r *http.Request, who server.Key) er
 			return err
 		}
 	}
-	done, err := s.store.Mask(r.Context(), q.masking(at.Stream, epoch, who))
+	done, err := s.store.masks.Mask(r.Context(), q.masking(at.Stream, epoch, who))
 	if errors.Is(err, server.ErrNoToken) {
 		return wire.Refuse(http.StatusUnprocessableEntity, "no_token", err.Error())
 	}
@@ -144,7 +144,7 @@ type maskingAnswer struct {
 
 // maskings is GET /api/maskings: what was masked after it was stored, latest first.
 func (s *Server) maskings(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	list, err := s.store.Maskings(r.Context(), server.ScopeOf(who.User))
+	list, err := s.store.masks.Maskings(r.Context(), server.ScopeOf(who.User))
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *Server) maskings(w http.ResponseWriter, r *http.Request, who server.Key
 	for i := range list {
 		users = append(users, list[i].Owner, list[i].By)
 	}
-	names, err := s.store.UserNames(r.Context(), users)
+	names, err := s.store.users.UserNames(r.Context(), users)
 	if err != nil {
 		return err
 	}

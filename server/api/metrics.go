@@ -27,7 +27,7 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 	p.One("ccship_server_ingest_live_waiting", "gauge", "requests with new lines that wait", float64(in.Live))
 	p.One("ccship_server_ingest_imports_waiting", "gauge", "requests with many lines that wait", float64(in.Imports))
 	p.One("ccship_server_listeners", "gauge", "clients of /api/events, and pages that follow", float64(s.hub.Listeners()))
-	if err := p.Store(r.Context(), s.store); err != nil {
+	if err := p.Store(r.Context(), s.store.measured); err != nil {
 		s.refuse(w, r, err)
 		return
 	}

@@ -9,7 +9,7 @@ import (
 
 // filter reads a request's query, with the name of the user that it names.
 func (s *Server) filter(r *http.Request) *filterOf {
-	named, err := namedUser(r, s.store)
+	named, err := namedUser(r, s.store.users)
 	f := newQuery(r.URL.Query(), named)
 	f.Err = err
 	return f
@@ -23,7 +23,7 @@ func (s *Server) userOf(r *http.Request, who server.Key, f *filterOf, session st
 		return user, f.Err
 	}
 	ref := server.Ref{SessionID: session, Machine: f.Machine()}
-	x, err := s.store.Resolve(r.Context(), server.ScopeOf(who.User), ref)
+	x, err := s.store.sessions.Resolve(r.Context(), server.ScopeOf(who.User), ref)
 	if errors.Is(err, server.ErrNotFound) {
 		return 0, nil
 	}

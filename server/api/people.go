@@ -13,14 +13,22 @@ import (
 	"github.com/ccship/ccship/server/wire"
 )
 
-// accountStore is what calls about users, and about what users keep, read and change.
+// accountStore is what calls about users read and change.
 type accountStore interface {
-	server.Library
-	server.Accounts
+	server.Users
+	server.Shares
+	auth.Projects
+	Keys(ctx context.Context, user int64) ([]server.Key, error)
+	RevokeKey(ctx context.Context, name string, at time.Time) (server.Ended, error)
+	Stored(ctx context.Context, user int64) (server.Stored, error)
+}
+
+// keptStore has what users keep.
+type keptStore interface {
 	server.Marks
 	server.ShareLinks
 	server.SavedViews
-	Stored(ctx context.Context, user int64) (server.Stored, error)
+	Resolve(ctx context.Context, scope server.Scope, ref server.Ref) (server.Address, error)
 }
 
 // accountRequest is such a call.
@@ -30,6 +38,7 @@ type accountRequest struct {
 	Ref    server.Ref // the session that it names
 	Base   string     // where browsers reach this server
 	Store  accountStore
+	Kept   keptStore
 	Access *auth.Access
 	Quota  server.Quota // of users without limits of their own
 	Log    *slog.Logger

@@ -59,11 +59,11 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request, who server.Key
 	if f.Err != nil {
 		return f.Err
 	}
-	t, err := recall.TimelineOf(r.Context(), s.store, server.ScopeOf(who.User), q)
+	t, err := recall.TimelineOf(r.Context(), s.store.recall, server.ScopeOf(who.User), q)
 	if err != nil {
 		return err
 	}
-	names, err := s.store.UserNames(r.Context(), []int64{t.Session.Owner})
+	names, err := s.store.users.UserNames(r.Context(), []int64{t.Session.Owner})
 	if err != nil {
 		return err
 	}

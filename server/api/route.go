@@ -112,8 +112,9 @@ func (s *Server) peopleRoutes() []route {
 // answer.
 func (s *Server) account(to func(*accountRequest) (status int, answer any, err error)) call {
 	return func(w http.ResponseWriter, r *http.Request, who server.Key) error {
-		status, answer, err := to(&accountRequest{Request: r, Who: who, Ref: refOf(r), Base: s.publicBase(r), Store: s.store,
-			Access: s.access, Quota: s.Quota, Log: s.logOf(r), Read: func(to any) error { return s.readJSON(w, r, to) }})
+		status, answer, err := to(&accountRequest{Request: r, Who: who, Ref: refOf(r), Base: s.publicBase(r),
+			Store: s.store.people, Kept: s.store.kept, Access: s.access, Quota: s.Quota, Log: s.logOf(r),
+			Read: func(to any) error { return s.readJSON(w, r, to) }})
 		if err == nil {
 			s.answer(w, status, answer)
 		}
@@ -182,7 +183,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, to route) (server
 	if r.Method != http.MethodGet {
 		r.Body = &keyedBody{r.Body, func() error { return s.stillMay(r, to) }, s.recheck, time.Now()}
 	}
-	w.Header().Set(protocol.HeaderStore, s.store.StoreID())
+	w.Header().Set(protocol.HeaderStore, s.store.writes.StoreID())
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		// A filter that is passed over would show too much.

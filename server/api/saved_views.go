@@ -31,7 +31,7 @@ func savedViews(q *accountRequest) (status int, answer any, err error) {
 	if f.Err != nil {
 		return 0, nil, f.Err
 	}
-	list, err := q.Store.SavedViews(q.Context(), q.Who.User.ID)
+	list, err := q.Kept.SavedViews(q.Context(), q.Who.User.ID)
 	a := struct {
 		Views []savedViewAnswer `json:"views"`
 	}{[]savedViewAnswer{}}
@@ -52,7 +52,7 @@ func saveView(q *accountRequest) (status int, answer any, err error) {
 	}
 	v := server.SavedView{Name: q.PathValue("name"), Page: body.Page, Query: body.Query, Updated: time.Now().UTC()}
 	if err = v.Tidy(); err == nil {
-		err = q.Store.SaveView(q.Context(), q.Who.User.ID, v)
+		err = q.Kept.SaveView(q.Context(), q.Who.User.ID, v)
 	}
 	if bad, ok := errors.AsType[server.ViewError](err); ok {
 		return 0, nil, wire.BadRequest("invalid_view", bad.Error())
@@ -65,5 +65,5 @@ func removeView(q *accountRequest) (status int, answer any, err error) {
 	name := q.PathValue("name")
 	return http.StatusOK, struct {
 		Name string `json:"name"`
-	}{name}, q.Store.RemoveView(q.Context(), q.Who.User.ID, name)
+	}{name}, q.Kept.RemoveView(q.Context(), q.Who.User.ID, name)
 }

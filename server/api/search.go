@@ -70,15 +70,15 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if f.Err != nil {
 		return f.Err
 	}
-	projects, err := recall.ReadProjects(r.Context(), s.store, server.ScopeOf(who.User))
+	projects, err := recall.ReadProjects(r.Context(), s.store.sessions, server.ScopeOf(who.User))
 	if err != nil {
 		return err
 	}
-	found, err := s.store.Rank(r.Context(), server.ScopeOf(who.User), projects.Ask(a))
+	found, err := s.store.search.Rank(r.Context(), server.ScopeOf(who.User), projects.Ask(a))
 	if err != nil {
 		return err
 	}
-	names, err := ownersOf(r, s.store, found.List, func(x *server.RankedSession) int64 { return x.Owner })
+	names, err := ownersOf(r, s.store.users, found.List, func(x *server.RankedSession) int64 { return x.Owner })
 	if err != nil {
 		return err
 	}
@@ -138,15 +138,15 @@ func (s *Server) drops(w http.ResponseWriter, r *http.Request, who server.Key) e
 		return err
 	}
 	scope := server.ScopeOf(who.User)
-	lags, err := s.store.Lags(r.Context(), scope, q) // first: what is derived meanwhile is listed
+	lags, err := s.store.search.Lags(r.Context(), scope, q) // first: what is derived meanwhile is listed
 	if err != nil {
 		return err
 	}
-	list, err := s.store.Drops(r.Context(), scope, q)
+	list, err := s.store.search.Drops(r.Context(), scope, q)
 	if err != nil {
 		return err
 	}
-	names, err := ownersOf(r, s.store, list, func(d *server.Drop) int64 { return d.Session.Owner })
+	names, err := ownersOf(r, s.store.users, list, func(d *server.Drop) int64 { return d.Session.Owner })
 	if err != nil {
 		return err
 	}

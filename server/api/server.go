@@ -65,7 +65,7 @@ type Server struct {
 	TLS         *tls.Config        // nil: no encryption
 	Log         *slog.Logger
 
-	store     server.Store
+	store     stores
 	access    *auth.Access
 	hub       Hub
 	slots     *limit.Slots
@@ -80,7 +80,7 @@ type Server struct {
 
 // New makes a server on store. access authenticates requests, hub announces changes. New starts nothing.
 func New(store server.Store, access *auth.Access, hub Hub) *Server {
-	return &Server{store: store, access: access, hub: hub, Log: slog.New(slog.DiscardHandler)}
+	return &Server{store: storesOf(store), access: access, hub: hub, Log: slog.New(slog.DiscardHandler)}
 }
 
 // Handler returns the handler of the whole server. Call it once.

@@ -65,7 +65,7 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 	if err != nil {
 		return err
 	}
-	names, err := ownersOf(r, s.store, found.List, func(x *server.FoundSession) int64 { return x.Owner })
+	names, err := ownersOf(r, s.store.users, found.List, func(x *server.FoundSession) int64 { return x.Owner })
 	if err != nil {
 		return err
 	}
@@ -92,16 +92,16 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 func (s *Server) ordered(ctx context.Context, scope server.Scope, q server.SessionQuery,
 	order string) (found server.Found, err error) {
 	if order == "first" || q.Recent {
-		return s.store.Find(ctx, scope, q)
+		return s.store.sessions.Find(ctx, scope, q)
 	}
-	finder := recall.Finder{Store: s.store, Prices: s.Prices, Now: time.Now}
+	finder := recall.Finder{Store: s.store.recall, Prices: s.Prices, Now: time.Now}
 	found.List, err = finder.List(ctx, scope, q, order)
 	return found, err
 }
 
 // projects names the projects that a request may see, and makes of a name what the store knows the project by.
 func (s *Server) projects(r *http.Request, who server.Key, chosen *string) (*recall.Projects, error) {
-	p, err := recall.ReadProjects(r.Context(), s.store, server.ScopeOf(who.User))
+	p, err := recall.ReadProjects(r.Context(), s.store.sessions, server.ScopeOf(who.User))
 	*chosen = p.Key(*chosen)
 	return p, err
 }
@@ -113,11 +113,11 @@ func (s *Server) groups(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if f.Err != nil {
 		return f.Err
 	}
-	list, err := s.store.Groups(r.Context(), server.ScopeOf(who.User), q)
+	list, err := s.store.sessions.Groups(r.Context(), server.ScopeOf(who.User), q)
 	if err != nil {
 		return err
 	}
-	names, err := ownersOf(r, s.store, list.List, func(g *server.Group) int64 { return g.Owner })
+	names, err := ownersOf(r, s.store.users, list.List, func(g *server.Group) int64 { return g.Owner })
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ type generationAnswer struct {
 func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	return s.read(w, r, who, func(ctx context.Context, snap server.Snapshot) (any, error) {
 		x := snap.Session()
-		names, err := s.store.UserNames(ctx, []int64{x.Owner})
+		names, err := s.store.users.UserNames(ctx, []int64{x.Owner})
 		if err != nil {
 			return nil, err
 		}
@@ -162,11 +162,11 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key)
 			return nil, err
 		}
 		x.Project = projects.Of(&x)
-		facts, err := s.store.SummaryOf(ctx, x.ID)
+		facts, err := s.store.sessions.SummaryOf(ctx, x.ID)
 		if err != nil {
 			return nil, err
 		}
-		usage, err := s.store.Usage(ctx, server.ScopeOf(who.User),
+		usage, err := s.store.search.Usage(ctx, server.ScopeOf(who.User),
 			server.UsageQuery{By: []string{"model", "long"}, Session: x.SessionID, Machine: &x.Machine, User: x.Owner})
 		if err != nil {
 			return nil, err
@@ -175,11 +175,11 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key)
 		if err != nil {
 			return nil, err
 		}
-		keeping, err := s.store.KeptUntil(ctx, x.ID, time.Now())
+		keeping, err := s.store.sessions.KeptUntil(ctx, x.ID, time.Now())
 		if err != nil {
 			return nil, err
 		}
-		commits, err := s.store.Commits(ctx, server.ScopeOf(who.User), x.Owner, x.ID)
+		commits, err := s.store.recall.Commits(ctx, server.ScopeOf(who.User), x.Owner, x.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -237,7 +237,7 @@ func (s *Server) open(r *http.Request, who server.Key, fn func(context.Context, 
 // view pins a stream while fn runs.
 func (s *Server) view(r *http.Request, who server.Key, ref server.Ref,
 	fn func(context.Context, server.Snapshot) error) (err error) {
-	snap, err := s.store.View(r.Context(), server.ScopeOf(who.User), ref)
+	snap, err := s.store.sessions.View(r.Context(), server.ScopeOf(who.User), ref)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (s *Server) view(r *http.Request, who server.Key, ref server.Ref,
 // download is open for an answer whose reader may be slow: nothing is pinned while lines are written.
 func (s *Server) download(r *http.Request, who server.Key, fn func(context.Context,
 	server.Snapshot) error) (err error) {
-	snap, err := server.OpenDownload(r.Context(), s.store, server.ScopeOf(who.User), refOf(r))
+	snap, err := server.OpenDownload(r.Context(), s.store.sessions, server.ScopeOf(who.User), refOf(r))
 	if err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func pickView(q url.Values, snap server.Snapshot) (server.View, error) {
 func (s *Server) sees(r *http.Request, who server.Key) bool {
 	ref := refOf(r)
 	ref.Epoch = ""
-	_, err := s.store.Resolve(r.Context(), server.ScopeOf(who.User), ref)
+	_, err := s.store.sessions.Resolve(r.Context(), server.ScopeOf(who.User), ref)
 	_, several := errors.AsType[*server.AmbiguousError](err)
 	return err == nil || several
 }
@@ -283,7 +283,7 @@ func (s *Server) sees(r *http.Request, who server.Key) bool {
 // not one's to forget.
 func (s *Server) forget(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	id := r.PathValue("id")
-	list, err := s.store.Users(r.Context()) // before: afterwards it is too late to fail
+	list, err := s.store.users.Users(r.Context()) // before: afterwards it is too late to fail
 	if err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if f.Err != nil {
 		return f.Err
 	}
-	gone, err := s.store.Forget(r.Context(), server.ScopeOf(who.User), id, owner, time.Now())
+	gone, err := s.store.sessions.Forget(r.Context(), server.ScopeOf(who.User), id, owner, time.Now())
 	if errors.Is(err, server.ErrNotFound) && s.sees(r, who) {
 		return wire.Refuse(http.StatusForbidden, "forbidden", "only whose session it is, or an owner, may forget it")
 	}
@@ -310,11 +310,11 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request, who server.Key) 
 
 // forgotten is GET /api/forgotten.
 func (s *Server) forgotten(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	list, err := s.store.ListForgotten(r.Context(), server.ScopeOf(who.User))
+	list, err := s.store.sessions.ListForgotten(r.Context(), server.ScopeOf(who.User))
 	if err != nil {
 		return err
 	}
-	names, err := ownersOf(r, s.store, list, func(f *server.Forgotten) int64 { return f.Owner })
+	names, err := ownersOf(r, s.store.users, list, func(f *server.Forgotten) int64 { return f.Owner })
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func addShareLink(q *accountRequest) (status int, answer any, err error) {
 	if err != nil {
 		return 0, nil, wire.BadRequest("bad_request", "expires: "+err.Error())
 	}
-	at, err := q.Store.Resolve(q.Context(), server.ScopeOf(q.Who.User), q.Ref)
+	at, err := q.Kept.Resolve(q.Context(), server.ScopeOf(q.Who.User), q.Ref)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -63,13 +63,13 @@ func shareLinks(q *accountRequest) (status int, answer any, err error) {
 	choice := server.ShareLinksOf(q.Who.User)
 	if session := q.URL.Query().Get("session"); session != "" {
 		q.Ref.SessionID = session
-		at, err := q.Store.Resolve(q.Context(), server.ScopeOf(q.Who.User), q.Ref)
+		at, err := q.Kept.Resolve(q.Context(), server.ScopeOf(q.Who.User), q.Ref)
 		if err != nil {
 			return 0, nil, err
 		}
 		choice.Stream = at.Stream
 	}
-	list, err := q.Store.ShareLinks(q.Context(), choice, time.Now())
+	list, err := q.Kept.ShareLinks(q.Context(), choice, time.Now())
 	a := struct {
 		Links []shareLinkAnswer `json:"links"`
 	}{[]shareLinkAnswer{}}
@@ -85,7 +85,7 @@ func removeShareLink(q *accountRequest) (status int, answer any, err error) {
 	if err != nil {
 		return 0, nil, fmt.Errorf("link %.40q: %w", q.PathValue("id"), server.ErrNotFound)
 	}
-	if err := q.Store.RemoveShareLink(q.Context(), server.ShareLinksOf(q.Who.User), id); err != nil {
+	if err := q.Kept.RemoveShareLink(q.Context(), server.ShareLinksOf(q.Who.User), id); err != nil {
 		return 0, nil, err
 	}
 	q.Log.Info("link to a session ended", "link", id, "by", q.Who.User.Name)

@@ -103,14 +103,14 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) e
 	if err != nil {
 		return err
 	}
-	rows, err := s.store.Usage(r.Context(), server.ScopeOf(who.User), q)
+	rows, err := s.store.search.Usage(r.Context(), server.ScopeOf(who.User), q)
 	if err != nil {
 		return err
 	}
 	for i := range rows {
 		rows[i].Name = cmp.Or(projects.Name(rows[i].Project), rows[i].Name)
 	}
-	names, err := ownersOf(r, s.store, rows, func(x *server.UsageRow) int64 { return x.User })
+	names, err := ownersOf(r, s.store.users, rows, func(x *server.UsageRow) int64 { return x.User })
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, who server.Key) err
 	names := namesOf{}
 	users := func(owner int64) string {
 		if _, known := names[owner]; !known {
-			some, err := s.store.UserNames(r.Context(), []int64{owner})
+			some, err := s.store.users.UserNames(r.Context(), []int64{owner})
 			if err != nil {
 				return ""
 			}
@@ -51,11 +51,12 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, who server.Key) err
 		}
 		return names[owner]
 	}
-	answers, shares, err := recall.Why(r.Context(), s.store, server.ScopeOf(who.User), users, ask)
+	answers, shares, err := recall.Why(r.Context(), s.store.recall, server.ScopeOf(who.User), users, ask)
 	if err != nil {
 		return err
 	}
-	if err := s.store.KeepCommits(r.Context(), shares); err != nil { // an answer is worth more than that it is noted
+	// An answer is worth more than that it is noted.
+	if err := s.store.recall.KeepCommits(r.Context(), shares); err != nil {
 		s.logOf(r).Warn("commits are not noted at their sessions", "error", err)
 	}
 	if answers == nil {

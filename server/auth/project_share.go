@@ -20,12 +20,17 @@ func (a *AmbiguousProjectError) Error() string {
 		a.Name, strings.Join(a.Hashes, ", "))
 }
 
+// Projects lists projects.
+type Projects interface {
+	Groups(ctx context.Context, scope server.Scope, q server.GroupQuery) (server.Groups, error)
+}
+
 // FindShare builds the share of the project among owner's whose hash or name it is. It accepts a hash of which owner
 // has no session, with Project left empty: a share may outlive its sessions.
-func FindShare(ctx context.Context, library server.Library, owner, with server.User,
+func FindShare(ctx context.Context, projects Projects, owner, with server.User,
 	project string) (server.Share, error) {
 	x := server.Share{Owner: owner.ID, With: with.ID, ProjectHash: project}
-	groups, err := library.Groups(ctx, server.Scope{User: owner.ID}, server.GroupQuery{})
+	groups, err := projects.Groups(ctx, server.Scope{User: owner.ID}, server.GroupQuery{})
 	if err != nil {
 		return x, fmt.Errorf("list projects: %w", err)
 	}

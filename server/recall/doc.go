@@ -19,12 +19,14 @@ const Patience = 20 * time.Second
 
 // Store is what answers are read from.
 type Store interface {
-	server.SessionFinder
-	server.Searcher
 	server.Moments
 	server.Provenance
-	server.Checkpoints
-	server.Documents
+	Find(ctx context.Context, scope server.Scope, q server.SessionQuery) (server.Found, error)
+	View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error)
+	SummaryOf(ctx context.Context, stream int64) (server.Summary, error)
+	Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error)
+	Checkpoints(ctx context.Context, scope server.Scope, q server.CheckpointQuery) (server.CheckpointPage, error)
+	Documents(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.Document, error)
 }
 
 // within runs fn for as long as an answer may take. server.ErrBusy when that is not enough.
