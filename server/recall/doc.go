@@ -22,6 +22,7 @@ type Store interface {
 	server.Moments
 	server.Provenance
 	Find(ctx context.Context, scope server.Scope, q server.SessionQuery) (server.Found, error)
+	Groups(ctx context.Context, scope server.Scope, q server.GroupQuery) (server.Groups, error)
 	View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error)
 	SummaryOf(ctx context.Context, stream int64) (server.Summary, error)
 	Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error)
