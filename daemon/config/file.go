@@ -179,11 +179,11 @@ func spanOf(lines []string, key string) (from, to int, found bool) {
 
 // tomlValue writes a single value in the most readable form for its kind.
 func tomlValue(o Option, text string) string {
-	switch {
-	case o.Kind == kindBool:
+	switch o.Kind {
+	case kindBool:
 		b, _ := strconv.ParseBool(text) // valid: parsed before
 		return strconv.FormatBool(b)
-	case o.Kind == kindCount:
+	case kindCount:
 		return text
 	}
 	return tomlString(text)

@@ -191,6 +191,13 @@ func projectNames(groups []server.Group) (names map[string]string, shared map[st
 	for id, folder := range in {
 		shared[id] = len(ids[folder])
 	}
+	distinguish(names, folders, in)
+	return names, shared
+}
+
+// distinguish puts folders in front of names that projects in different folders have, until they differ or no folder
+// is left.
+func distinguish(names, folders, in map[string]string) {
 	for again := true; again; {
 		again = false
 		alike := map[string]map[string]bool{}
@@ -200,20 +207,19 @@ func projectNames(groups []server.Group) (names map[string]string, shared map[st
 			}
 			alike[name][in[id]] = true
 		}
-		for hash, name := range names {
-			if len(alike[name]) == 1 || folders[hash] == "" {
+		for id, name := range names {
+			if len(alike[name]) == 1 || folders[id] == "" {
 				continue
 			}
 			again = true
-			dir, above := path.Base(folders[hash]), path.Dir(folders[hash])
-			if above == folders[hash] || len(dir) < 2 {
-				names[hash], folders[hash] = name+" ("+short(hash)+")", ""
+			dir, above := path.Base(folders[id]), path.Dir(folders[id])
+			if above == folders[id] || len(dir) < 2 {
+				names[id], folders[id] = name+" ("+short(id)+")", ""
 				continue
 			}
-			names[hash], folders[hash] = dir+"/"+name, above
+			names[id], folders[id] = dir+"/"+name, above
 		}
 	}
-	return names, shared
 }
 
 // ProjectName returns what a project is called, whatever of it is known. A worktree whose repository its machine did
