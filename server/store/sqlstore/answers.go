@@ -15,14 +15,14 @@ const (
 	beginAnswers = `
 INSERT INTO answers AS a (owner, key, stream, counted, sidechain, model, time, input, output, cache_read,
   cache_write_5m, cache_write_1h, searches)
-SELECT n.column1, n.column2, n.column3,
-  coalesce((SELECT false FROM answers o WHERE o.owner = n.column1 AND o.key = n.column2 LIMIT 1), true),
-  n.column4, n.column5, n.column6, n.column7, n.column8, n.column9, n.column10, n.column11, n.column12
+SELECT v.column1, v.column2, v.column3,
+  coalesce((SELECT false FROM answers o WHERE o.owner = v.column1 AND o.key = v.column2 LIMIT 1), true),
+  v.column4, v.column5, v.column6, v.column7, v.column8, v.column9, v.column10, v.column11, v.column12
 FROM (VALUES (CAST(? AS bigint), CAST(? AS text), CAST(? AS bigint), CAST(? AS boolean), CAST(? AS text),
   CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint),
   CAST(? AS bigint))`
 	nextAnswer = `, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	endAnswers = `) n WHERE n.column1 IS NOT NULL
+	endAnswers = `) v WHERE v.column1 IS NOT NULL
 ON CONFLICT (owner, stream, key) DO UPDATE SET sidechain = excluded.sidechain, model = excluded.model,
   time = excluded.time, input = excluded.input, output = excluded.output, cache_read = excluded.cache_read,
   cache_write_5m = excluded.cache_write_5m, cache_write_1h = excluded.cache_write_1h, searches = excluded.searches
@@ -69,20 +69,25 @@ func SaveAnswers(ctx context.Context, d Dialect, owner int64, list []*server.Der
 // own, the earliest, that of the session before those of its copies, the oldest stream.
 func countAnswers(ctx context.Context, d Dialect, owner int64, keys []string) error {
 	for part := range slices.Chunk(keys, answersAtOnce) {
-		these := few(part)
+		n := fewer(len(part))
+		args := make([]any, 1+n, n+2) // NULL at the end, so that few statements are compiled
+		args[0] = owner
+		for i, key := range part {
+			args[1+i] = key
+		}
+		// A cross join of the keys: else SQLite reads all answers of the owner.
 		_, err := d.Exec(ctx, `
-UPDATE answers AS a SET counted = r.best
-FROM (
+UPDATE answers SET counted = NOT counted
+WHERE owner = ? AND (key, stream) IN (SELECT r.key, r.stream FROM (
   SELECT n.key, n.stream, n.counted, row_number() OVER (PARTITION BY n.key
     ORDER BY n.sidechain, n.output DESC,
       n.sidechain AND (SELECT s.parent = '' FROM streams s WHERE s.owner = n.owner AND s.id = n.stream),
       n.time, coalesce((SELECT f.copy FROM facts f WHERE f.owner = n.owner AND f.stream = n.stream), 0), n.stream
   ) = 1 AS best
-  FROM answers n WHERE n.owner = ? AND n.key IN (`+Marks(len(these))+`) AND (NOT n.counted
+  FROM (VALUES (CAST(? AS text))`+strings.Repeat(`, (?)`, n-1)+`) k CROSS JOIN answers n
+  WHERE n.owner = ? AND n.key = k.column1 AND (NOT n.counted
     OR EXISTS (SELECT 1 FROM answers o WHERE o.owner = n.owner AND o.key = n.key AND o.stream <> n.stream))
-) r
-WHERE r.counted <> r.best AND a.owner = ? AND a.key = r.key AND a.stream = r.stream`,
-			append(append([]any{owner}, these...), owner)...)
+) r WHERE r.counted <> r.best)`, append(args, owner)...)
 		if err != nil {
 			return err
 		}
