@@ -67,9 +67,8 @@ server/derive: server server/extract transcript transcript/session transcript/pr
 server/extract: server transcript
 server/limit: server/wire server
 server/recall: server transcript transcript/session server/derive transcript/provenance
-server/store: server server/store/objects server/store/postgres server/store/sqlite server/store/sqlstore
-server/store/lines: server server/store/sqlstore server/store/objects transcript transcript/redact
-server/store/objects:
+server/store: server server/store/lines server/store/postgres server/store/sqlite server/store/sqlstore
+server/store/lines: server server/store/sqlstore transcript transcript/redact
 server/store/pgtest: e2e/kit
 server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript
 server/store/search: server server/extract server/store/lines server/store/sqlstore transcript
@@ -111,7 +110,7 @@ github.com/jackc/pgx/v5: server/store/postgres
 github.com/kardianos/service: internal/service
 github.com/klauspost/compress: outbox server/api server/store/search server/limit server/store/lines
 github.com/microcosm-cc/bluemonday: server/web/markup
-github.com/minio/minio-go/v7: server/store/objects
+github.com/minio/minio-go/v7: server/store/lines
 github.com/modelcontextprotocol/go-sdk: cmd/ccship-mcp
 github.com/pressly/goose/v3: server/store/postgres server/store/sqlite
 github.com/rogpeppe/go-internal:

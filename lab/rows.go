@@ -141,7 +141,7 @@ func cold(_ row, c call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.test(c.told(program), "-run=TestBucket", "../server/store/objects"); err != nil {
+	if err := c.test(c.told(program), "-run=TestBucket", "../server/store/lines"); err != nil {
 		return err
 	}
 	return above("../cmd/ccship-server", "TestColdKilled", program+" rounds=14", program+" rounds=2")(row{}, c)

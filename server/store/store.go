@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/objects"
+	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/postgres"
 	"github.com/ccship/ccship/server/store/sqlite"
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -29,7 +29,7 @@ var (
 	// ErrBadURL is for store URLs that name no store; its text says what would.
 	ErrBadURL = sqlstore.ErrBadURL
 	// ErrBadBlocks is for an Opening.Blocks that names no location; its text says what would.
-	ErrBadBlocks = objects.ErrBadURL
+	ErrBadBlocks = lines.ErrBadBlocks
 	// ErrOlderServes means that servers of an older version use the database, which must stop before it is updated.
 	ErrOlderServes = sqlstore.ErrOlderServes
 )
@@ -82,7 +82,7 @@ func Check(url string) error {
 }
 
 // CheckBlocks returns the ErrBadBlocks of a location that Opening.Blocks could not be.
-func CheckBlocks(place string) error { return objects.Check(place) }
+func CheckBlocks(place string) error { return lines.CheckBlocks(place) }
 
 func onPostgres(scheme string) bool { return scheme == "postgres" || scheme == "postgresql" }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/server/store/objects"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -100,7 +99,7 @@ func RestoreCold(ctx context.Context, d sqlstore.Dialect, place string, from *ta
 		}
 	}
 	var err error
-	if t.objects, err = objects.Open(t.place); err != nil {
+	if t.objects, err = openObjects(t.place); err != nil {
 		return err
 	}
 	list, err := ColdInUse(ctx, d)

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-
-	"github.com/ccship/ccship/server/store/objects"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -342,7 +340,7 @@ func (m *mover) put(ctx context.Context, o object, data []byte) error {
 		back, err = m.objects.Get(ctx, m.name(o), o.size+1)
 		return err
 	})
-	if err == nil && !o.proves(back) || errors.Is(err, objects.ErrMissing) {
+	if err == nil && !o.proves(back) || errors.Is(err, errNoObject) {
 		err = fmt.Errorf("%w: %s does not give back what was written to it", server.ErrCold, m.place)
 	}
 	return err

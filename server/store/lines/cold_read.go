@@ -8,8 +8,6 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/server"
-
-	"github.com/ccship/ccship/server/store/objects"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -59,7 +57,7 @@ func (t *Tier) fetch(ctx context.Context, o object) ([]byte, error) {
 			data, err = t.objects.Get(ctx, t.name(o), o.size+1)
 			return err
 		})
-		if errors.Is(err, objects.ErrMissing) {
+		if errors.Is(err, errNoObject) {
 			return nil, t.missing(ctx, o)
 		}
 		if err == nil && !o.proves(data) {
@@ -97,7 +95,7 @@ func (t *Tier) prove(ctx context.Context) error {
 		said, err = t.objects.Get(ctx, t.marker(), int64(len(t.id))+1)
 		return err
 	})
-	if errors.Is(err, objects.ErrMissing) || err == nil && string(said) != t.id {
+	if errors.Is(err, errNoObject) || err == nil && string(said) != t.id {
 		return fmt.Errorf("%w: %s has nothing of this database; is --blocks another place than before?",
 			server.ErrCold, t.place)
 	}

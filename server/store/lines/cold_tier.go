@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-
-	"github.com/ccship/ccship/server/store/objects"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -53,8 +51,8 @@ type Tier struct {
 	step func(name string) error
 
 	place   string
-	id      string        // of the database, there
-	objects objects.Store // nil: there is no location
+	id      string      // of the database, there
+	objects objectStore // nil: there is no location
 
 	sweeping sync.Mutex
 	doomed   map[string]int64 // objects that a sweep left, and the next snapshot's number then; guarded by sweeping
@@ -80,7 +78,7 @@ func OpenCold(ctx context.Context, db sqlstore.DB, lines *Lines, how sqlstore.Op
 		return nil, fmt.Errorf("read the place of blocks: %w", err)
 	}
 	if how.Blocks != "" && how.Blocks != t.place {
-		if t.objects, err = objects.Open(how.Blocks); err != nil {
+		if t.objects, err = openObjects(how.Blocks); err != nil {
 			return nil, err
 		}
 		t.place = how.Blocks
@@ -94,7 +92,7 @@ func OpenCold(ctx context.Context, db sqlstore.DB, lines *Lines, how sqlstore.Op
 		return t, nil
 	}
 	if t.place != "" {
-		if t.objects, err = objects.Open(t.place); err != nil {
+		if t.objects, err = openObjects(t.place); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +100,7 @@ func OpenCold(ctx context.Context, db sqlstore.DB, lines *Lines, how sqlstore.Op
 }
 
 // use runs fn, which asks something of the location, unless that did not answer a moment ago. Errors become
-// server.ErrCold; objects.ErrMissing stays.
+// server.ErrCold; errNoObject stays.
 func (t *Tier) use(fn func() error) error {
 	if t.objects == nil {
 		return fmt.Errorf("%w: this store has no place for blocks; start the server with --blocks", server.ErrCold)
@@ -115,7 +113,7 @@ func (t *Tier) use(fn func() error) error {
 		return failed
 	}
 	err := fn()
-	if err != nil && !errors.Is(err, objects.ErrMissing) && !errors.Is(err, context.Canceled) {
+	if err != nil && !errors.Is(err, errNoObject) && !errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("%w: %w", server.ErrCold, err)
 		t.mu.Lock()
 		t.failed, t.rest = err, time.Now().Add(sulk)

@@ -1,4 +1,4 @@
-package objects_test
+package lines
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/server/store/objects"
 )
 
 func TestFolder(t *testing.T) {
@@ -69,13 +68,13 @@ func gateway(t *testing.T, program string) string {
 func contract(t *testing.T, at string) {
 	t.Helper()
 	ctx := t.Context()
-	s, err := objects.Open(at)
+	s, err := openObjects(at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	big := bytes.Repeat([]byte("0123456789abcdef"), 200<<10)
 	for name, data := range map[string][]byte{"id/1/s2/A": []byte("x"), "id/1/s2/B": big, "id/1/f2/A": {0}} {
-		if _, err := s.Get(ctx, name, 9); !errors.Is(err, objects.ErrMissing) {
+		if _, err := s.Get(ctx, name, 9); !errors.Is(err, errNoObject) {
 			t.Errorf("%s before it is written: %v", name, err)
 		}
 		if err := s.Delete(ctx, name); err != nil {
@@ -96,7 +95,7 @@ func contract(t *testing.T, at string) {
 	if err := s.Delete(ctx, "id/1/s2/A"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Get(ctx, "id/1/s2/A", 9); !errors.Is(err, objects.ErrMissing) {
+	if _, err := s.Get(ctx, "id/1/s2/A", 9); !errors.Is(err, errNoObject) {
 		t.Errorf("after it was removed: %v", err)
 	}
 	if got, err := s.Get(ctx, "id/1/s2/B", 1); err != nil || len(got) != 1 {
@@ -112,7 +111,7 @@ func contract(t *testing.T, at string) {
 func TestAddresses(t *testing.T) {
 	for _, good := range []string{"s3://bucket", "s3://bucket/a/b?region=eu-1", "file:///srv/cold",
 		"s3://bucket/p?endpoint=http://127.0.0.1:9000&lookup=path"} {
-		if err := objects.Check(good); err != nil {
+		if err := CheckBlocks(good); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
@@ -122,8 +121,8 @@ func TestAddresses(t *testing.T) {
 		"s3://key:secret@b": "AWS_ACCESS_KEY_ID", "secret@key": "want s3://", "AKIA:secret@/b": "want s3://", "s3://b?secret@=x": "the options are",
 		"s3://b?endpoint=https://u:secret@h": "no address", "s3://b?lookup=secret@": "path or host", "s3://b?lookup=no": "path or host",
 	} {
-		err := objects.Check(bad)
-		if !errors.Is(err, objects.ErrBadURL) || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "secret@") {
+		err := CheckBlocks(bad)
+		if !errors.Is(err, ErrBadBlocks) || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "secret@") {
 			t.Errorf("%q: %v, want %q", bad, err, why)
 		}
 	}

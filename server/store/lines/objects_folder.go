@@ -1,4 +1,4 @@
-package objects
+package lines
 
 import (
 	"context"
@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// folder keeps each object in a file of its name.
-type folder struct{ root string }
+// objectFolder keeps each object in a file of its name.
+type objectFolder struct{ root string }
 
-func openFolder(u *url.URL) (Store, error) {
+func openFolder(u *url.URL) (objectStore, error) {
 	path := u.Path
 	if runtime.GOOS == "windows" {
 		path = strings.TrimPrefix(path, "/") // before a drive's letter
 	}
-	return folder{filepath.Clean(filepath.FromSlash(path))}, nil
+	return objectFolder{filepath.Clean(filepath.FromSlash(path))}, nil
 }
 
-func (f folder) path(name string) (string, error) {
+func (f objectFolder) path(name string) (string, error) {
 	if !fs.ValidPath(name) {
 		return "", fmt.Errorf("bad name of an object %q", name)
 	}
@@ -32,7 +32,7 @@ func (f folder) path(name string) (string, error) {
 }
 
 // Put implements Store. The file gets its name once its bytes are on disk.
-func (f folder) Put(_ context.Context, name string, data []byte) error {
+func (f objectFolder) Put(_ context.Context, name string, data []byte) error {
 	path, err := f.path(name)
 	if err == nil {
 		err = f.put(path, data)
@@ -43,7 +43,7 @@ func (f folder) Put(_ context.Context, name string, data []byte) error {
 	return nil
 }
 
-func (f folder) put(path string, data []byte) error {
+func (f objectFolder) put(path string, data []byte) error {
 	made, err := f.makeFolders(filepath.Dir(path))
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (f folder) put(path string, data []byte) error {
 }
 
 // makeFolders makes the folders above an object that are missing, and returns those whose entries changed.
-func (f folder) makeFolders(dir string) (changed []string, err error) {
+func (f objectFolder) makeFolders(dir string) (changed []string, err error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {
 			break
@@ -94,14 +94,14 @@ func syncFolders(list []string) error {
 }
 
 // Get implements Store.
-func (f folder) Get(_ context.Context, name string, most int64) ([]byte, error) {
+func (f objectFolder) Get(_ context.Context, name string, most int64) ([]byte, error) {
 	path, err := f.path(name)
 	if err != nil {
 		return nil, err
 	}
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read object: %w", ErrMissing)
+		return nil, fmt.Errorf("read object: %w", errNoObject)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read object: %w", err)
@@ -114,7 +114,7 @@ func (f folder) Get(_ context.Context, name string, most int64) ([]byte, error) 
 }
 
 // Delete implements Store. Folders that are empty then go too.
-func (f folder) Delete(_ context.Context, name string) error {
+func (f objectFolder) Delete(_ context.Context, name string) error {
 	path, err := f.path(name)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package objects
+package lines
 
 import (
 	"bytes"
@@ -23,15 +23,15 @@ const (
 	tries = 3
 )
 
-// bucket keeps objects in S3-compatible storage.
-type bucket struct {
+// objectBucket keeps objects in S3-compatible storage.
+type objectBucket struct {
 	client       *minio.Client
 	name, prefix string
 }
 
-func openBucket(u *url.URL) (Store, error) {
+func openBucket(u *url.URL) (objectStore, error) {
 	bad := func(why string) error {
-		return fmt.Errorf("%w: %s; want s3://bucket/prefix?endpoint=https://host", ErrBadURL, why) // u may hold a key
+		return fmt.Errorf("%w: %s; want s3://bucket/prefix?endpoint=https://host", ErrBadBlocks, why) // u may hold a key
 	}
 	query := u.Query()
 	for key := range query {
@@ -71,13 +71,13 @@ func openBucket(u *url.URL) (Store, error) {
 	if err != nil {
 		return nil, bad(err.Error())
 	}
-	return &bucket{client, u.Host, strings.Trim(u.Path, "/")}, nil
+	return &objectBucket{client, u.Host, strings.Trim(u.Path, "/")}, nil
 }
 
-func (b *bucket) key(name string) string { return path.Join(b.prefix, name) }
+func (b *objectBucket) key(name string) string { return path.Join(b.prefix, name) }
 
 // Put implements Store. An object is sent in one request, so that nothing remains of one that is interrupted.
-func (b *bucket) Put(ctx context.Context, name string, data []byte) error {
+func (b *objectBucket) Put(ctx context.Context, name string, data []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	_, err := b.client.PutObject(ctx, b.name, b.key(name), bytes.NewReader(data), int64(len(data)),
@@ -89,7 +89,7 @@ func (b *bucket) Put(ctx context.Context, name string, data []byte) error {
 }
 
 // Get implements Store.
-func (b *bucket) Get(ctx context.Context, name string, most int64) ([]byte, error) {
+func (b *objectBucket) Get(ctx context.Context, name string, most int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	o, err := b.client.GetObject(ctx, b.name, b.key(name), minio.GetObjectOptions{})
@@ -104,23 +104,23 @@ func (b *bucket) Get(ctx context.Context, name string, most int64) ([]byte, erro
 }
 
 // Delete implements Store.
-func (b *bucket) Delete(ctx context.Context, name string) error {
+func (b *objectBucket) Delete(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := b.client.RemoveObject(ctx, b.name, b.key(name), minio.RemoveObjectOptions{})
-	if err = b.explain("remove", err); err != nil && !errors.Is(err, ErrMissing) {
+	if err = b.explain("remove", err); err != nil && !errors.Is(err, errNoObject) {
 		return err
 	}
 	return nil
 }
 
-func (b *bucket) explain(verb string, err error) error {
+func (b *objectBucket) explain(verb string, err error) error {
 	if err == nil {
 		return nil
 	}
 	said, _ := errors.AsType[minio.ErrorResponse](err)
 	if said.Code == minio.NoSuchKey {
-		return fmt.Errorf("%s object: %w", verb, ErrMissing)
+		return fmt.Errorf("%s object: %w", verb, errNoObject)
 	}
 	return fmt.Errorf("%s object in bucket %s: %w", verb, b.name, err)
 }
