@@ -1,27 +1,11 @@
 package sys
 
-import (
-	"fmt"
-	"net"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// PeerOf returns the user id at the other end.
-func PeerOf(conn *net.UnixConn) (int, error) {
-	raw, err := conn.SyscallConn()
+func peerUser(fd int) (int, error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
-		return 0, fmt.Errorf("read peer credentials: %w", err)
-	}
-	var cred *unix.Ucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) {
-		cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return 0, fmt.Errorf("read peer credentials: %w", err)
-	}
-	if failed != nil {
-		return 0, fmt.Errorf("read peer credentials: %w", failed)
+		return 0, err
 	}
 	return int(cred.Uid), nil
 }
