@@ -31,21 +31,14 @@ func (s *writer) writeLines(ctx context.Context, at target, j *lines.Job,
 		}
 	}
 	if blocks != nil && blocks[0].First >= at.storedTo {
-		w, err = s.writeBlocks(ctx, at.Place, blocks)
-	} else {
-		w, err = s.rows(ctx, at, b)
+		if w, err = s.writeBlocks(ctx, at.Place, blocks); err != nil {
+			return w, err
+		}
+		return w, s.masks.Note(ctx, d, at.Place, again)
 	}
-	if err != nil {
-		return w, err
-	}
-	return w, s.masks.Note(ctx, d, at.Place, again)
-}
-
-// rows writes those of a batch's lines as rows that are not stored.
-func (s *writer) rows(ctx context.Context, at target, b *server.Batch) (w sqlstore.Written, err error) {
 	rest, grown := b.Lines, int64(0)
 	if slices.ContainsFunc(rest, func(l server.Line) bool { return l.Index < at.storedTo }) {
-		if rest, err = s.lines.Unstored(ctx, dialect{s.conn}, at.Place, b); err != nil {
+		if rest, err = s.lines.Unstored(ctx, d, at.Place, b); err != nil {
 			return w, err
 		}
 	}
@@ -62,10 +55,12 @@ func (s *writer) rows(ctx context.Context, at target, b *server.Batch) (w sqlsto
 		}
 		grown, w.From, w.To = grown+n, min(w.From, l.Index), max(w.To, l.Index+1)
 	}
-	if grown == 0 {
-		return w, nil
+	if grown != 0 {
+		if err := s.grown(ctx, at.Place, grown, w.To); err != nil {
+			return w, err
+		}
 	}
-	return w, s.grown(ctx, at.Place, grown, w.To)
+	return w, s.masks.Note(ctx, d, at.Place, again)
 }
 
 // writeBlocks writes blocks behind everything that is stored of their generation.
