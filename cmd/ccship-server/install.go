@@ -19,7 +19,6 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/service"
-	"github.com/ccship/ccship/internal/sys"
 )
 
 func (p *cli) newInstall() *cobra.Command {
@@ -191,7 +190,7 @@ func serviceArgs(c *cobra.Command, f *serveFlags) ([]string, error) {
 func serverService(f *serveFlags, args []string) (*service.Service, error) {
 	o := service.Options{Program: service.Server, Args: args}
 	var err error
-	if o.Binary, err = sys.OwnPath(); err != nil {
+	if o.Binary, err = service.OwnPath(); err != nil {
 		return nil, err
 	}
 	if home, err := os.UserHomeDir(); err == nil && runtime.GOOS == "darwin" {

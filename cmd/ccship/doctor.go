@@ -17,7 +17,6 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/doctor"
 	"github.com/ccship/ccship/internal/service"
-	"github.com/ccship/ccship/internal/sys"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -155,7 +154,7 @@ const soon = 7
 func (a *app) doctorOptions() (doctor.Options, error) {
 	o := doctor.Options{Version: a.Version, Days: soon}
 	var err error
-	if o.Program, err = sys.OwnPath(); err != nil {
+	if o.Program, err = service.OwnPath(); err != nil {
 		return o, err
 	}
 	if o.Config, o.ConfigErr = a.SalvagedConfig(); o.Config.Path == "" {

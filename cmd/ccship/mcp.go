@@ -5,7 +5,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ccship/ccship/cmd/ccship/show"
-	"github.com/ccship/ccship/internal/sys"
+	"github.com/ccship/ccship/internal/service"
 )
 
 // mcpProgram is the program behind `ccship mcp`. It is separate so that the daemon does not hold the protocol's code in
@@ -24,7 +24,7 @@ func (a *app) mcpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			self, err := sys.OwnPath()
+			self, err := service.OwnPath()
 			if err != nil {
 				return err
 			}

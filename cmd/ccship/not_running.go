@@ -7,7 +7,6 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/service"
-	"github.com/ccship/ccship/internal/sys"
 )
 
 // managerTime is how long the service manager may take to say whether there is a service.
@@ -29,7 +28,7 @@ func (a *app) withStart(ctx context.Context, err error) error {
 
 // startHint returns how an installed service is made to answer; "" when there is none, or nobody can tell.
 func startHint(ctx context.Context) string {
-	program, err := sys.OwnPath()
+	program, err := service.OwnPath()
 	if err != nil {
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/internal/sys"
+	"github.com/ccship/ccship/internal/service"
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -73,7 +73,7 @@ func (a verbs) installPlugin(c config.Config) error {
 	if err != nil {
 		return err
 	}
-	self, err := sys.OwnPath()
+	self, err := service.OwnPath()
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/service"
-	"github.com/ccship/ccship/internal/sys"
 )
 
 const (
@@ -78,7 +77,7 @@ func (a verbs) service(w which) (*theService, error) {
 		o.Args = append(o.Args, "--config", file)
 	}
 	o.Writable = []string{t.config.StateDir, filepath.Dir(t.config.Socket)}
-	if o.Binary, err = sys.OwnPath(); err != nil {
+	if o.Binary, err = service.OwnPath(); err != nil {
 		return nil, err
 	}
 	t.Service, err = service.New(o)
