@@ -121,7 +121,7 @@ func TestDeepTwoEpochs(t *testing.T) {
 	w.alter("UPDATE lines SET epoch = 2")
 	w.alter(fmt.Sprintf("INSERT INTO epochs SELECT owner, stream, 1, 'older', x'%x', first_seen FROM epochs",
 		sha256.Sum256([]byte("older"))))
-	w.alter("INSERT INTO generations SELECT owner, stream, 1, generation, rewound_to, 30, 0, eof_newline, bytes, first_seen FROM generations")
+	w.alter("INSERT INTO generations SELECT owner, stream, 1, generation, rewound_to, 30, 0, eof_newline, bytes, 30, first_seen FROM generations")
 	w.alter("INSERT INTO lines SELECT owner, stream, 1, generation, line, received, kind, raw FROM lines WHERE line < 30")
 	deep := func() outcome { return w.ccship("verify", "--deep") }
 	if out := deep(); out.code != 0 || !strings.Contains(out.stdout, "1 generation of earlier states") {
