@@ -29,6 +29,7 @@ type setup struct {
 	local                bool
 	manager              bool // there is one for services
 	plain                bool // the server has no viewer
+	empty                bool // this machine has no conversations to import
 }
 
 func (a verbs) setupCommand() *cobra.Command {
@@ -102,7 +103,8 @@ func (s *setup) introduce(c config.Config) {
 		return
 	}
 	what := "what Claude Code writes from now on"
-	if kept, err := config.Expiring(c.Roots, sweepSoon, time.Now()); err == nil && kept.Sessions > 0 {
+	kept, err := config.Expiring(c.Roots, sweepSoon, time.Now())
+	if s.empty = err == nil && kept.Sessions == 0; err == nil && !s.empty {
 		what = "the " + amount.Counted(int64(kept.Sessions), "session", "sessions") + " (" + amount.Size(kept.Bytes) +
 			") of Claude Code on this machine"
 	}
@@ -142,7 +144,7 @@ func (s *setup) mayInstall(ctx context.Context, t *theService, st service.Status
 
 // bringUp installs the service and waits for the import.
 func (s *setup) bringUp(ctx context.Context, t *theService, usable bool) error {
-	if s.ask != nil && !s.noImport {
+	if s.ask != nil && !s.noImport && !s.empty {
 		now, err := s.ask.Yes(ctx, "import everything now?", true)
 		if err != nil {
 			return err
