@@ -40,8 +40,8 @@ type terminal struct {
 
 // style is a set of attributes. Colours are 1 + their number; 0 is the default.
 type style struct {
-	fg, bg                                          int
-	bold, dim, italic, underline, inverse, struckCh bool
+	fg, bg int
+	on     uint16 // by the number of the SGR parameter that sets each attribute
 }
 
 // flush writes the text of the current style.
@@ -133,32 +133,22 @@ func (s *style) set(params string) {
 	}
 }
 
+// The attributes, by the SGR parameter that sets each. What ends one is 20 more, except for bold.
+const (
+	bold, dim, italic, underline = 1, 2, 3, 4
+	inverse, struck              = 7, 9
+)
+
 func (s *style) one(n int) {
 	switch {
 	case n == 0:
 		*s = style{}
-	case n == 1:
-		s.bold = true
-	case n == 2:
-		s.dim = true
-	case n == 3:
-		s.italic = true
-	case n == 4:
-		s.underline = true
-	case n == 7:
-		s.inverse = true
-	case n == 9:
-		s.struckCh = true
+	case n > 0 && n < 10:
+		s.on |= 1 << n
 	case n == 22:
-		s.bold, s.dim = false, false
-	case n == 23:
-		s.italic = false
-	case n == 24:
-		s.underline = false
-	case n == 27:
-		s.inverse = false
-	case n == 29:
-		s.struckCh = false
+		s.on &^= 1<<bold | 1<<dim
+	case n > 22 && n < 30:
+		s.on &^= 1 << (n - 20)
 	case n >= 30 && n <= 37:
 		s.fg = 1 + n - 30
 	case n == 39:
@@ -235,7 +225,7 @@ func (s style) classes() string {
 	}
 	fg, bg := s.fg, s.bg
 	out := make([]byte, 0, 32)
-	if s.inverse {
+	if s.on&(1<<inverse) != 0 {
 		fg, bg = bg, fg
 		if fg == 0 && bg == 0 {
 			out = append(out, " inv"...)
@@ -248,10 +238,10 @@ func (s style) classes() string {
 		out = strconv.AppendInt(append(out, " b"...), int64(bg-1), 10)
 	}
 	for _, a := range [...]struct {
-		on   bool
+		n    int
 		name string
-	}{{s.bold, " bo"}, {s.dim, " di"}, {s.italic, " it"}, {s.underline, " un"}, {s.struckCh, " st"}} {
-		if a.on {
+	}{{bold, " bo"}, {dim, " di"}, {italic, " it"}, {underline, " un"}, {struck, " st"}} {
+		if s.on&(1<<a.n) != 0 {
 			out = append(out, a.name...)
 		}
 	}

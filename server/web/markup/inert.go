@@ -37,11 +37,11 @@ func (p *Budget) Inert(s string) (string, bool) {
 		source := []byte(s + "\n\n" + probe + "\n")
 		context := parser.NewContext()
 		doc := commonMark.Parser().Parse(text.NewReader(source), parser.WithContext(context))
-		if spans := findHTML(doc); len(spans) > 0 {
-			s = escaped(source[:len(s)], spans)
-			continue
+		marks := make([]byte, len(s))
+		if !markHTML(doc, source, marks) {
+			markLinks(s, doc, context, source, marks)
 		}
-		if without, found := escapeLinks(s, doc, context, source); found {
+		if without := insert(s, marks); without != s {
 			s = without
 			continue
 		}
@@ -75,41 +75,37 @@ func closeFence(s string) string {
 	return s
 }
 
-// findHTML finds where a document has raw HTML.
-func findHTML(doc ast.Node) (spans []text.Segment) {
+// each visits the nodes of a document.
+func each(doc ast.Node, visit func(ast.Node)) {
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the walker returns no error
-		if !entering {
-			return ast.WalkContinue, nil
-		}
-		switch x := n.(type) {
-		case *ast.HTMLBlock:
-			spans = append(spans, x.Lines().Sliced(0, x.Lines().Len())...)
-			if x.HasClosure() {
-				spans = append(spans, x.ClosureLine)
-			}
-		case *ast.RawHTML:
-			spans = append(spans, x.Segments.Sliced(0, x.Segments.Len())...)
+		if entering {
+			visit(n)
 		}
 		return ast.WalkContinue, nil
 	})
-	return spans
 }
 
-// escaped returns a text in which nothing within spans begins a tag.
-func escaped(source []byte, spans []text.Segment) string {
-	within := make([]bool, len(source))
-	for _, x := range spans {
-		for i := x.Start; i < min(x.Stop, len(source)); i++ {
-			within[i] = true
+// markHTML marks where raw HTML of a document may begin a tag, and reports whether it has any.
+func markHTML(doc ast.Node, source, marks []byte) (found bool) {
+	mark := func(segments ...text.Segment) {
+		for _, x := range segments {
+			for i := x.Start; i < min(x.Stop, len(marks)); i++ {
+				if source[i] == '<' {
+					marks[i], found = entity, true
+				}
+			}
 		}
 	}
-	var out strings.Builder
-	for i, c := range source {
-		if c == '<' && within[i] {
-			out.WriteString("&lt;")
-		} else {
-			out.WriteByte(c)
+	each(doc, func(n ast.Node) {
+		switch x := n.(type) {
+		case *ast.HTMLBlock:
+			mark(x.Lines().Sliced(0, x.Lines().Len())...)
+			if x.HasClosure() {
+				mark(x.ClosureLine)
+			}
+		case *ast.RawHTML:
+			mark(x.Segments.Sliced(0, x.Segments.Len())...)
 		}
-	}
-	return out.String()
+	})
+	return found
 }

@@ -10,30 +10,26 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// What is written instead of, or before, what would begin a link.
+// What is written: an entity instead of an opening angle bracket, or a backslash before what would begin a link.
 const (
-	backslash = `\`
-	entity    = "&lt;"
+	entity    = '<'
+	backslash = '\\'
 )
 
-// escapeLinks escapes what would make a link that may not be followed, or a picture, which a renderer would fetch. Code
-// stays as it is. It returns false when there is nothing to escape.
-func escapeLinks(s string, doc ast.Node, context parser.Context, source []byte) (string, bool) {
+// markLinks marks what would make a link that may not be followed, or a picture, which a renderer would fetch. Code
+// stays as it is.
+func markLinks(s string, doc ast.Node, context parser.Context, source, marks []byte) {
 	code := codeIn(doc, len(source))
-	escapes := map[int]string{}   // by position in s: what is inserted there
 	var angles []string           // links in angle brackets
 	all := badReference(context)  // a definition says no position, and other texts may use it
 	escape := func(at int) bool { // a bracket that is not in code
 		if at < 0 || at >= len(s) || code[at] || s[at] != '[' {
 			return false
 		}
-		escapes[at] = backslash
+		marks[at] = backslash
 		return true
 	}
-	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the walker returns no error
-		if !entering {
-			return ast.WalkContinue, nil
-		}
+	each(doc, func(n ast.Node) {
 		switch x := n.(type) {
 		case *ast.Link:
 			all = all || !followed(x.Destination) && !escape(bracketOf(x, source))
@@ -42,21 +38,18 @@ func escapeLinks(s string, doc ast.Node, context parser.Context, source []byte) 
 				angles = append(angles, "<"+string(x.Label(source))+">")
 			}
 		}
-		return ast.WalkContinue, nil
 	})
 	for i := range len(s) {
 		switch {
 		case code[i]:
 		case all && s[i] == '[':
-			escapes[i] = backslash
+			marks[i] = backslash
 		case s[i] == '!' && i+1 < len(s) && s[i+1] == '[' && !escapedAt(s, i):
-			escapes[i] = backslash // whatever it refers to, perhaps in another text
+			marks[i] = backslash // whatever it refers to, perhaps in another text
 		case slices.ContainsFunc(angles, func(a string) bool { return strings.HasPrefix(s[i:], a) }):
-			escapes[i] = entity
+			marks[i] = entity
 		}
 	}
-	out := insert(s, escapes)
-	return out, out != s
 }
 
 // followed reports whether an exported link may stay one.
@@ -79,12 +72,10 @@ func badReference(context parser.Context) bool {
 // bracketOf returns where a link's bracket opens; -1 when its text does not show that.
 func bracketOf(link ast.Node, source []byte) int {
 	first := -1
-	_ = ast.Walk(link, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if t, ok := n.(*ast.Text); ok && entering && first < 0 {
+	each(link, func(n ast.Node) {
+		if t, ok := n.(*ast.Text); ok && first < 0 {
 			first = t.Segment.Start
-			return ast.WalkStop, nil
 		}
-		return ast.WalkContinue, nil
 	})
 	if first < 0 {
 		return -1
@@ -100,10 +91,7 @@ func codeIn(doc ast.Node, size int) []bool {
 			code[i] = true
 		}
 	}
-	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
-		}
+	each(doc, func(n ast.Node) {
 		switch n.(type) {
 		case *ast.CodeBlock, *ast.FencedCodeBlock:
 			for _, x := range n.Lines().Sliced(0, n.Lines().Len()) {
@@ -116,7 +104,6 @@ func codeIn(doc ast.Node, size int) []bool {
 				}
 			}
 		}
-		return ast.WalkContinue, nil
 	})
 	return code
 }
@@ -130,17 +117,16 @@ func escapedAt(s string, at int) bool {
 	return n%2 == 1
 }
 
-// insert escapes what stands at some positions: an opening angle bracket becomes an entity, others get a backslash
-// unless they have one.
-func insert(s string, escapes map[int]string) string {
+// insert escapes what is marked. What has a backslash gets no other.
+func insert(s string, marks []byte) string {
 	var out strings.Builder
 	for i := range len(s) {
 		switch {
-		case escapes[i] == entity:
-			out.WriteString(entity)
+		case marks[i] == entity:
+			out.WriteString("&lt;")
 			continue
-		case escapes[i] == backslash && !escapedAt(s, i):
-			out.WriteString(backslash)
+		case marks[i] == backslash && !escapedAt(s, i):
+			out.WriteByte(backslash)
 		}
 		out.WriteByte(s[i])
 	}

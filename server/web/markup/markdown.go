@@ -1,7 +1,6 @@
 package markup
 
 import (
-	"bytes"
 	"errors"
 	"html/template"
 	"regexp"
@@ -40,7 +39,7 @@ func (p *Budget) Markdown(s string) (html template.HTML, left int64) {
 	if p.html = room; err != nil {
 		return p.plain(s)
 	}
-	clean := policy.SanitizeBytes(b.Bytes())
+	clean := policy.SanitizeBytes(b.html)
 	if p.html -= len(clean); p.html < 0 {
 		p.html = room
 		return p.plain(s)
@@ -78,55 +77,20 @@ func cells(s string) (n int) {
 	return n
 }
 
-// bounded is a util.BufWriter that takes no more than it has space for.
+// bounded takes no more than it has space for.
 type bounded struct {
-	bytes.Buffer
+	html []byte
 	room int
-	full bool
 }
 
 var errFull = errors.New("no room for more")
 
-// take reports what hinders n more bytes.
-func (b *bounded) take(n int) error {
-	if b.full = b.full || b.Len()+n > b.room; b.full {
-		return errFull
-	}
-	return nil
-}
-
 func (b *bounded) Write(p []byte) (int, error) {
-	if err := b.take(len(p)); err != nil {
-		return 0, err
+	if b.room -= len(p); b.room < 0 {
+		return 0, errFull
 	}
-	return b.Buffer.Write(p)
-}
-
-func (b *bounded) WriteString(s string) (int, error) {
-	if err := b.take(len(s)); err != nil {
-		return 0, err
-	}
-	return b.Buffer.WriteString(s)
-}
-
-func (b *bounded) WriteByte(c byte) error {
-	if err := b.take(1); err != nil {
-		return err
-	}
-	return b.Buffer.WriteByte(c)
-}
-
-func (b *bounded) WriteRune(r rune) (int, error) { return b.WriteString(string(r)) }
-
-// Buffered returns nothing: all is written at once.
-func (b *bounded) Buffered() int { return 0 }
-
-// Flush does nothing. It reports that something was left out: renderers do not look at what each write answers.
-func (b *bounded) Flush() error {
-	if b.full {
-		return errFull
-	}
-	return nil
+	b.html = append(b.html, p...)
+	return len(p), nil
 }
 
 // A <pre> may scroll, so the keyboard must reach it, and it says what it is.
@@ -235,13 +199,7 @@ func htmlBlock(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.
 }
 
 func blockText(n ast.Node, source []byte) string {
-	var b strings.Builder
-	lines := n.Lines()
-	for i := range lines.Len() {
-		line := lines.At(i)
-		b.Write(line.Value(source))
-	}
-	return b.String()
+	return string(n.Lines().Value(source))
 }
 
 func rawHTML(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
