@@ -191,40 +191,39 @@ var errTooMany = errors.New("too many lines to compare")
 // lineSums reads a view's lines from from on; cut when there are too many.
 func lineSums(ctx context.Context, snap server.Snapshot, view server.View,
 	from int64) (out []summed, cut bool, err error) {
-	for _, span := range view.Between(from, view.Total) {
-		var long []int // in out, lines of which the beginning was read
-		err := snap.Lines(ctx, thread.Heads(span), func(l server.Line) error {
-			if len(out) == maxCompared {
-				cut = true
-				return errTooMany
-			}
-			x := summed{sum: markup.Sum(l.Raw), line: l.Index, kind: l.Kind.String()}
-			if l.Cut > 0 {
-				long = append(long, len(out))
-			}
-			for _, rec := range thread.Records(l) {
-				x.kind, x.text = cmp.Or(rec.Type, x.kind), rec.Preview()
-			}
-			out = append(out, x)
-			return nil
+	type piece struct {
+		at         int
+		generation int64
+	}
+	var long []piece // lines of out, of which the beginning was read
+	err = thread.EachHead(ctx, snap, view.Between(from, view.Total), func(l server.Line, generation int64) error {
+		if len(out) == maxCompared {
+			cut = true
+			return errTooMany
+		}
+		x := summed{sum: markup.Sum(l.Raw), line: l.Index, kind: l.Kind.String()}
+		if l.Cut > 0 {
+			long = append(long, piece{len(out), generation})
+		}
+		for _, rec := range thread.Records(l) {
+			x.kind, x.text = cmp.Or(rec.Type, x.kind), rec.Preview()
+		}
+		out = append(out, x)
+		return nil
+	})
+	if err != nil && !cut {
+		return nil, false, err
+	}
+	for _, x := range long {
+		h := markup.NewSum()
+		err := server.Pieces(ctx, snap, x.generation, out[x.at].line, func(l server.Line) error {
+			_, err := h.Write(l.Raw)
+			return err
 		})
-		if err != nil && !cut {
+		if err != nil {
 			return nil, false, err
 		}
-		for _, i := range long {
-			h := markup.NewSum()
-			err := server.Pieces(ctx, snap, span.Generation, out[i].line, func(l server.Line) error {
-				_, err := h.Write(l.Raw)
-				return err
-			})
-			if err != nil {
-				return nil, false, err
-			}
-			out[i].sum = h.Sum64()
-		}
-		if cut {
-			break
-		}
+		out[x.at].sum = h.Sum64()
 	}
 	return out, cut, nil
 }

@@ -75,7 +75,9 @@ func (v *Viewer) contextOf(w http.ResponseWriter, r *http.Request, who server.Lo
 	}
 	p.Stream = s
 	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
-		return v.series.read(r.Context(), snap, view, s, func(c *contextSeries) { p.Chart = v.chartOf(c, s, &p.header) })
+		c, err := readSeries(r.Context(), snap, view)
+		p.Chart = v.chartOf(c, s, &p.header)
+		return err
 	})
 	if err != nil {
 		return err

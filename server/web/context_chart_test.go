@@ -119,8 +119,7 @@ func drawings(t *testing.T, page string) map[string][]float64 {
 	return out
 }
 
-// TestContextChartGrows: what was folded for one reading is gone on with at the next, and begun again when a rewrite or a late
-// line changed what lies behind.
+// TestContextChartGrows: the chart is of the file as it is, after more lines, a late one and a rewrite.
 func TestContextChartGrows(t *testing.T) {
 	s := loggedIn(t)
 	h := head("grows")

@@ -157,18 +157,16 @@ func (p *homePages) tail(ctx context.Context, scope server.Scope, x server.Sessi
 func lastRecords(ctx context.Context, snap server.Snapshot, view server.View) (out []transcript.Record, err error) {
 	left := tailBytes
 	for to := view.Total; to > max(0, view.Total-tailLines) && left > 0; to-- {
-		for _, span := range view.Between(to-1, to) {
-			err := snap.Lines(ctx, thread.Heads(span), func(l server.Line) error {
-				if left -= len(l.Raw); left < 0 {
-					return nil // too long to be looked into for a few words
-				}
-				l.Raw = slices.Clone(l.Raw)
-				out = append(thread.Records(l), out...)
-				return nil
-			})
-			if err != nil {
-				return nil, err
+		err := thread.EachHead(ctx, snap, view.Between(to-1, to), func(l server.Line, _ int64) error {
+			if left -= len(l.Raw); left < 0 {
+				return nil // too long to be looked into for a few words
 			}
+			l.Raw = slices.Clone(l.Raw)
+			out = append(thread.Records(l), out...)
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return out, nil

@@ -48,7 +48,6 @@ type Viewer struct {
 	accounts *accountPages
 	shared   *sharePages
 
-	series   seriesCache
 	coloured markup.Cache
 	secrets  *thread.Secrets
 }

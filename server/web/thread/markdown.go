@@ -50,7 +50,7 @@ func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view 
 			n.printf("- %s: `%s`\n", p.Name, strings.ReplaceAll(page.OneLine(p.Value, 500), "`", "'"))
 		}
 	}
-	err := eachHead(ctx, snap, view, func(l server.Line) error {
+	err := EachHead(ctx, snap, view.Between(0, view.Total), func(l server.Line, _ int64) error {
 		n.budget = markup.NewBudget()
 		if l.Size() > maxParse {
 			n.speaker = ""

@@ -46,23 +46,15 @@ func Prompts(ctx context.Context, snap server.Snapshot, view server.View, s Stre
 		out = append(out, row)
 		return nil
 	}
-	for _, span := range view.Between(max(0, from-aroundLines), view.Total) {
-		err := snap.Lines(ctx, Heads(span), func(l server.Line) (err error) {
-			for _, rec := range Records(l) {
-				for _, e := range fold.Add(l.Index, rec) {
-					if (e.Kind == session.PromptEvent || e.Kind == session.ReplyEvent) && e.Line >= from && err == nil {
-						err = add(&e, rec.SourceID != "")
-					}
+	err = EachHead(ctx, snap, view.Between(max(0, from-aroundLines), view.Total), func(l server.Line, _ int64) (err error) {
+		for _, rec := range Records(l) {
+			for _, e := range fold.Add(l.Index, rec) {
+				if (e.Kind == session.PromptEvent || e.Kind == session.ReplyEvent) && e.Line >= from && err == nil {
+					err = add(&e, rec.SourceID != "")
 				}
 			}
-			return err
-		})
-		if errors.Is(err, errFull) {
-			return out, true, nil
 		}
-		if err != nil {
-			return nil, false, err
-		}
-	}
-	return out, false, nil
+		return err
+	})
+	return out, errors.Is(err, errFull), notFull(err)
 }

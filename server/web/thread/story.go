@@ -2,7 +2,6 @@ package thread
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 
@@ -49,25 +48,20 @@ func wholeStory(ctx context.Context, snap server.Snapshot, view server.View) (St
 // storyOf continues a fold over lines.
 func storyOf(ctx context.Context, snap server.Snapshot, spans []server.Span, f *session.Fold,
 	bytes int) (Story, error) {
-	for _, span := range spans {
-		err := snap.Lines(ctx, Heads(span), func(l server.Line) error {
-			if bytes -= len(l.Raw); bytes < 0 {
-				return errFull
-			}
-			for _, rec := range Records(l) {
-				f.Add(l.Index, rec)
-				if rec.Message != nil && bytes < math.MaxInt/2 {
-					bytes -= blockBytes * len(rec.Message.RawBlocks())
-				}
-			}
-			return nil
-		})
-		if errors.Is(err, errFull) {
-			break
+	err := EachHead(ctx, snap, spans, func(l server.Line, _ int64) error {
+		if bytes -= len(l.Raw); bytes < 0 {
+			return errFull
 		}
-		if err != nil {
-			return Story{}, err
+		for _, rec := range Records(l) {
+			f.Add(l.Index, rec)
+			if rec.Message != nil && bytes < math.MaxInt/2 {
+				bytes -= blockBytes * len(rec.Message.RawBlocks())
+			}
 		}
+		return nil
+	})
+	if notFull(err) != nil {
+		return Story{}, err
 	}
 	return Story{f.Rewinds(), f.Clears()}, nil
 }

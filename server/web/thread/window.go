@@ -53,6 +53,14 @@ type Window struct {
 
 var errFull = errors.New("window full")
 
+// notFull is err, unless it says that a reader has enough.
+func notFull(err error) error {
+	if errors.Is(err, errFull) {
+		return nil
+	}
+	return err
+}
+
 // lineRange is lines from from to before to, until they have more than bytes together; the first counts whatever it
 // has.
 type lineRange struct {
@@ -66,14 +74,12 @@ type lineRange struct {
 func ReadLine(ctx context.Context, snap server.Snapshot, view server.View, line int64,
 	fn func(server.Line) error) error {
 	found := false
-	for _, span := range view.Between(line, min(line+1, view.Total)) {
-		err := snap.Lines(ctx, Heads(span), func(l server.Line) error {
-			found = true
-			return fn(l)
-		})
-		if err != nil {
-			return err
-		}
+	err := EachHead(ctx, snap, view.Between(line, min(line+1, view.Total)), func(l server.Line, _ int64) error {
+		found = true
+		return fn(l)
+	})
+	if err != nil {
+		return err
 	}
 	if !found {
 		return server.ErrNotFound
@@ -85,26 +91,18 @@ func ReadLine(ctx context.Context, snap server.Snapshot, view server.View, line 
 func readWindow(ctx context.Context, snap server.Snapshot, view server.View, r lineRange) (Window, error) {
 	w := Window{From: r.from, To: max(r.from, min(r.to, view.Total))}
 	read := 0
-	for _, span := range view.Between(w.From, w.To) {
-		err := snap.Lines(ctx, Heads(span), func(l server.Line) error {
-			if read += len(l.Raw); read > r.bytes && len(w.Lines) > 0 {
-				w.To = l.Index
-				return errFull
-			}
-			if r.seen != nil {
-				r.seen(l)
-			}
-			w.Lines = append(w.Lines, stored(l, span.Generation))
-			return nil
-		})
-		if errors.Is(err, errFull) {
-			return w, nil
+	err := EachHead(ctx, snap, view.Between(w.From, w.To), func(l server.Line, generation int64) error {
+		if read += len(l.Raw); read > r.bytes && len(w.Lines) > 0 {
+			w.To = l.Index
+			return errFull
 		}
-		if err != nil {
-			return w, err
+		if r.seen != nil {
+			r.seen(l)
 		}
-	}
-	return w, nil
+		w.Lines = append(w.Lines, stored(l, generation))
+		return nil
+	})
+	return w, notFull(err)
 }
 
 // View returns the view of the generation asked for, else of the newest. server.ErrNotFound when there is none of it.
@@ -162,19 +160,24 @@ func retiredIn(ctx context.Context, snap server.Snapshot, view server.View, w Wi
 	return out, nil
 }
 
+// EachLine calls fn with each stored line of a view, whole.
 func EachLine(ctx context.Context, snap server.Snapshot, view server.View, fn func(server.Line) error) error {
-	for _, span := range view.Between(0, view.Total) {
-		if err := snap.Lines(ctx, span, fn); err != nil {
-			return err
-		}
-	}
-	return nil
+	return eachLine(ctx, snap, view.Between(0, view.Total), 0, func(l server.Line, _ int64) error { return fn(l) })
 }
 
-// eachHead is EachLine without most of the lines that are too long to be looked into.
-func eachHead(ctx context.Context, snap server.Snapshot, view server.View, fn func(server.Line) error) error {
-	for _, span := range view.Between(0, view.Total) {
-		if err := snap.Lines(ctx, Heads(span), fn); err != nil {
+// EachHead calls fn with each stored line of spans and its generation. Of a line that is too long to be looked into it
+// is the beginning.
+func EachHead(ctx context.Context, snap server.Snapshot, spans []server.Span,
+	fn func(l server.Line, generation int64) error) error {
+	return eachLine(ctx, snap, spans, maxParse, fn)
+}
+
+// eachLine calls fn with the first most bytes of each stored line of spans, all of them when most is 0.
+func eachLine(ctx context.Context, snap server.Snapshot, spans []server.Span, most int64,
+	fn func(l server.Line, generation int64) error) error {
+	for _, span := range spans {
+		span.Most = most
+		if err := snap.Lines(ctx, span, func(l server.Line) error { return fn(l, span.Generation) }); err != nil {
 			return err
 		}
 	}
@@ -212,38 +215,26 @@ func EachWindow(ctx context.Context, snap server.Snapshot, view server.View, fn 
 // nextStored returns the first line from from on that is stored, or the view's end.
 func nextStored(ctx context.Context, snap server.Snapshot, view server.View, from int64) (int64, error) {
 	at := view.Total
-	for _, span := range view.Between(from, view.Total) {
-		span.Most = 1
-		err := snap.Lines(ctx, span, func(l server.Line) error {
-			at = l.Index
-			return errFull
-		})
-		if errors.Is(err, errFull) {
-			return at, nil
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	return at, nil
+	err := eachLine(ctx, snap, view.Between(from, view.Total), 1, func(l server.Line, _ int64) error {
+		at = l.Index
+		return errFull
+	})
+	return at, notFull(err)
 }
 
 // Offset returns where in the file a line begins; -1 when lines before it are not stored.
 func Offset(ctx context.Context, snap server.Snapshot, view server.View, line int64) (int64, error) {
 	at, next := int64(0), int64(0)
-	for _, span := range view.Between(0, line) {
-		span.Most = 1
-		err := snap.Lines(ctx, span, func(l server.Line) error {
-			if l.Kind == server.Oversize {
-				return errFull
-			}
-			next++
-			at += l.Size() + 1
-			return nil
-		})
-		if err != nil && !errors.Is(err, errFull) {
-			return -1, err
+	err := eachLine(ctx, snap, view.Between(0, line), 1, func(l server.Line, _ int64) error {
+		if l.Kind == server.Oversize {
+			return errFull
 		}
+		next++
+		at += l.Size() + 1
+		return nil
+	})
+	if notFull(err) != nil {
+		return -1, err
 	}
 	if next != line {
 		return -1, nil
