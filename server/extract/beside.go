@@ -45,19 +45,25 @@ func (t *Texts) attached(line int64, at time.Time, r *transcript.Record, known b
 	}
 }
 
-// collector collects the texts of an attachment, each once: hooks say what they print twice.
+// collector collects the texts of a value: all of a tool's input; of an attachment each once, because hooks say what
+// they print twice, and no encoded files.
 type collector struct {
 	out  strings.Builder
-	seen map[string]bool
+	seen map[string]bool // of an attachment; nil: of a tool's input
 }
 
 func (c *collector) collect(v any) {
 	switch v := v.(type) {
 	case string:
-		if v == "" || c.seen[v] || c.out.Len() > maxText || len(v) > maxUnbroken && !strings.ContainsAny(v, " \n") {
+		switch {
+		case c.out.Len() > maxText:
 			return
+		case c.seen == nil:
+		case v == "" || c.seen[v] || len(v) > maxUnbroken && !strings.ContainsAny(v, " \n"):
+			return
+		default:
+			c.seen[v] = true
 		}
-		c.seen[v] = true
 		c.out.WriteString(v)
 		c.out.WriteByte('\n')
 	case []any:
@@ -66,7 +72,7 @@ func (c *collector) collect(v any) {
 		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if !unread[name] {
+			if c.seen == nil || !unread[name] {
 				c.collect(v[name])
 			}
 		}

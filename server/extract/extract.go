@@ -4,8 +4,6 @@ package extract
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -146,26 +144,7 @@ func inputText(input json.RawMessage) string {
 	if json.Unmarshal(input, &v) != nil {
 		return ""
 	}
-	var out strings.Builder
-	appendValues(&out, v)
-	return out.String()
-}
-
-func appendValues(out *strings.Builder, v any) {
-	if out.Len() > maxText {
-		return
-	}
-	switch v := v.(type) {
-	case string:
-		out.WriteString(v)
-		out.WriteByte('\n')
-	case []any:
-		for _, x := range v {
-			appendValues(out, x)
-		}
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			appendValues(out, v[name])
-		}
-	}
+	var c collector
+	c.collect(v)
+	return c.out.String()
 }

@@ -28,8 +28,7 @@ const (
 type contextPage struct {
 	page.Layout
 	header
-	Stream thread.Stream
-	Chart  contextChart
+	Chart contextChart
 }
 
 // contextChart is the drawing, with its content in words.
@@ -73,7 +72,6 @@ func (v *Viewer) contextOf(w http.ResponseWriter, r *http.Request, who server.Lo
 	if err := v.artifactsOf(r.Context(), who, &p.header, s, maxMarks); err != nil {
 		return err
 	}
-	p.Stream = s
 	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		c, err := readSeries(r.Context(), snap, view)
 		p.Chart = v.chartOf(c, s, &p.header)

@@ -33,7 +33,6 @@ type conversationPage struct {
 	To     int64 // line behind it
 	Total  int64
 	Pager  pager
-	AtEnd  bool // of the newest generation: new lines come here
 	Tail   string
 	End    string // address of the page's end
 	Older  bool   // not the newest generation or epoch
@@ -136,7 +135,6 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 		return err
 	}
 	p.Layout = v.Layout(r, who, p.Heading, "sessions")
-	p.AtEnd = p.To >= p.Total && !p.Older && s.Epoch == ""
 	p.Newest = !p.Older && s.Epoch == ""
 	p.Beside = v.Base + page.Address("/beside", nil, "current", p.S.SessionID)
 	p.Tail = v.Base + s.Full().Path("/tail", "mode", string(p.Mode))

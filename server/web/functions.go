@@ -34,7 +34,6 @@ func (v *Viewer) functions() template.FuncMap {
 		"add":      func(a, b int64) int64 { return a + b },
 		"hitKind":  hitKind,
 		"join":     func(list []string) string { return strings.Join(list, ", ") },
-		"len64":    func(list []string) int64 { return int64(len(list)) },
 	}
 }
 

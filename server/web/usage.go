@@ -22,7 +22,6 @@ import (
 type usagePage struct {
 	page.Layout
 	filter
-	Projects []chipProject
 	Ranges   []page.Choice
 	Measures []page.Choice
 	Stacks   []page.Choice
@@ -113,7 +112,7 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 		return err
 	}
 	p := usagePage{Layout: v.Layout(r, who, "Usage", "usage"), filter: readFilter(r.URL.Query(), v.Base, "/", users),
-		Projects: projects(groups, r.URL.Query(), v.Base, "/"), AsOf: v.Prices.AsOf}
+		AsOf: v.Prices.AsOf}
 	ask := v.ask(r, &p, groups, users)
 	rows, err := v.inPeriod(r.Context(), scope, &ask, &p)
 	if err != nil {
@@ -125,11 +124,6 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	all, err := v.store.Usage(r.Context(), scope, server.UsageQuery{By: []string{"model"}})
-	if err != nil {
-		return err
-	}
-	p.Offer(groups, all)
 	p.Tokens, p.Cost = v.sum(rows)
 	p.Nothing, p.Period = len(rows) == 0, ask.period(p.Moved)
 	v.daily(&p, ask, rows)

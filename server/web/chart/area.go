@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -117,15 +118,7 @@ func (p *areaDrawing) assign() int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch d := p.Marks[a].X - p.Marks[b].X; {
-		case d < 0:
-			return -1
-		case d > 0:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.Marks[a].X, p.Marks[b].X) })
 	var ends [maxLanes]float64
 	used := 0
 	for _, i := range order {

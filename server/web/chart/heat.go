@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"html/template"
 	"time"
 )
@@ -26,13 +27,13 @@ func (c Week) SVG() template.HTML {
 		}
 	}
 	for h := 0; h < 24; h += 3 {
-		s.text(label+float64(h)*step+cell/2, 15, "middle", two(h))
+		s.text(label+float64(h)*step+cell/2, 15, "middle", fmt.Sprintf("%02d", h))
 	}
 	for d, day := range c.Hours {
 		y := top + float64(d)*step
 		s.text(label-8, y+cell/2+4, "end", weekdays[d])
 		for h, v := range day {
-			s.cell(heat(v, most), label+float64(h)*step, y, cell, weekdays[d]+" "+two(h)+":00: "+c.Format(v))
+			s.cell(heat(v, most), label+float64(h)*step, y, cell, weekdays[d]+" "+fmt.Sprintf("%02d", h)+":00: "+c.Format(v))
 		}
 	}
 	return s.close()
@@ -84,11 +85,4 @@ func heat(v, most float64) string {
 		return "h0"
 	}
 	return "h" + num(float64(min(1+int(4*v/most), 4)))
-}
-
-func two(n int) string {
-	if n < 10 {
-		return "0" + num(float64(n))
-	}
-	return num(float64(n))
 }

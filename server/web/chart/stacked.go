@@ -31,7 +31,11 @@ func (c Stacked) SVG() template.HTML {
 	s.open(c.ID, "stacked", left+plotWidth+22, top+plotHeight+below, c.Title, c.Desc)
 	most := 0.0
 	for _, col := range c.Columns {
-		most = max(most, sum(col.Values))
+		total := 0.0
+		for _, v := range col.Values {
+			total += v
+		}
+		most = max(most, total)
 	}
 	step := nice(most / 4)
 	steps := max(1, math.Ceil(most/step*(1-1e-9)))
@@ -62,12 +66,4 @@ func (c Stacked) column(s *svg, col Column, x, wide, ceiling float64) {
 	if col.Tick != "" {
 		s.text(x+wide/2, top+plotHeight+15, "middle", col.Tick)
 	}
-}
-
-func sum(list []float64) float64 {
-	t := 0.0
-	for _, v := range list {
-		t += v
-	}
-	return t
 }

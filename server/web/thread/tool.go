@@ -25,7 +25,6 @@ type input struct {
 	SubagentType string           `json:"subagent_type"`
 	Plan         string           `json:"plan"`
 	Todos        few[todoInput]   `json:"todos"`
-	Background   bool             `json:"run_in_background"`
 }
 
 type replacement struct {
