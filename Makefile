@@ -15,7 +15,7 @@ AT_ONCE ?= $(shell getconf _NPROCESSORS_ONLN)
 LONGEST  = ./server/store ./e2e ./e2e/viewer ./daemon ./daemon/proof ./cmd/ccship
 
 # Long tests of what changes rarely: `make nightly` runs them, every night (.github/workflows/nightly.yml).
-NIGHTLY  = TestDeb|TestSiege|TestSiegeTLS|TestLarge
+NIGHTLY  = TestDeb|TestSiege|TestLarge
 
 # What the race detector looks at: where goroutines share memory. All code is instrumented, SQLite's too: generic code of
 # the standard library that a package without instrumentation brings along hides what synchronises the others.

@@ -56,14 +56,3 @@ func TestTabSeesTrouble(t *testing.T) {
 		})
 	}
 }
-
-// TestEvalWhileLeaving asks for what takes longer than the page is there.
-func TestEvalWhileLeaving(t *testing.T) {
-	t.Parallel()
-	b := newTab(t, newSite(t).url)
-	b.open("/login")
-	eval[any](b, `setTimeout(() => location.reload(), 50), window.before = true, null`)
-	if eval[bool](b, `new Promise((then) => setTimeout(() => then(!!window.before), 5000))`) {
-		t.Error("the page that is left answers")
-	}
-}

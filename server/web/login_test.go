@@ -131,7 +131,7 @@ func TestScope(t *testing.T) {
 	h.ProjectHash, h.Project, h.Cwd, h.Host = "sha-of-garden", "garden", "/home/ana/garden", "anas-tower"
 	s.putAs(t, ana, h, `{"type":"user","uuid":"a","timestamp":"2026-11-20T08:00:00Z","message":{"role":"user","content":"Water the cart"}}`)
 	s.login(t, s.addKey(t, ana, "tower"))
-	for _, p := range []string{"/", "/?project=sha-of-shop", "/?q=cart", "/search?q=cart", "/usage?range=all", "/drops", "/account"} {
+	for _, p := range []string{"/", "/?project=sha-of-shop", "/?q=cart", "/search?q=cart", "/search?q=cart+is:lost", "/usage?range=all", "/usage?range=all&by=project", "/drops", "/account"} {
 		page := s.get(t, p)
 		mustLack(t, page, "Rounding", "kims-laptop", tourID, ">shop<")
 		if p == "/" {
@@ -143,6 +143,9 @@ func TestScope(t *testing.T) {
 		if a := s.do(t, "GET", sessionPath(tourID, p, "after", "-1", "format", "md"), nil, nil); a.code != http.StatusNotFound {
 			t.Errorf("another one's %s: %d", p, a.code)
 		}
+	}
+	if a := s.do(t, "GET", sessionPath(agentID, ""), nil, nil); a.code != http.StatusNotFound {
+		t.Errorf("another one's agent: %d", a.code)
 	}
 	if err := s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: ana.ID, ProjectHash: "sha-of-shop", Project: "shop", Created: time.Now()}); err != nil {
 		t.Fatal(err)
