@@ -4,8 +4,8 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -18,11 +18,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/ccship/ccship/server/store/pgtest"
-	"github.com/ccship/ccship/server/store/postgres"
-	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // TestServeWhileMigrating: a server that waits for one that changes the schema answers meanwhile, and says why it
@@ -99,20 +96,14 @@ func TestServeWhileMigrating(t *testing.T) {
 // changer is what is seen of a server that changes the schema of a database: it has the turn, until end.
 func changer(t *testing.T, at string) (end func() error) {
 	t.Helper()
-	config, err := pgx.ParseConfig(at)
+	conn, err := pgx.Connect(t.Context(), at)
+	if err == nil {
+		_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock($1, 0)`, 0x6363_0000)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := stdlib.OpenDB(*postgres.Configure(config))
-	m, err := postgres.New(db, false, sqlstore.Opening{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := m.Turn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() error { return errors.Join(conn.Close(), db.Close()) } // a pool closes only what was given back
+	return func() error { return conn.Close(context.Background()) }
 }
 
 // expectTold waits until the service manager gets something.

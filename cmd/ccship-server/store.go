@@ -70,9 +70,6 @@ func explainOpen(err error) error {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR),
 		errors.Is(err, syscall.EISDIR):
 		return hinted{err, "choose a file you may write with --store sqlite:PATH"}
-	case errors.Is(err, store.ErrOlderServes):
-		return hinted{err, "stop them, then run this again; if the machine of one is gone, end its session with " +
-			"SELECT pg_terminate_backend(SESSION)"}
 	case errors.Is(err, store.ErrOtherBuild):
 		return hinted{err, "name one with --store sqlite:PATH, or move the old file away"}
 	case errors.Is(err, store.ErrNewer):

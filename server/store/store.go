@@ -24,14 +24,12 @@ var (
 	ErrNewer = sqlstore.ErrNewer
 	// ErrOtherBuild means that another build of this program made the schema.
 	ErrOtherBuild = sqlstore.ErrOtherBuild
-	// ErrOutdated means that Opening.AsIs was asked for, and that the schema would have to be updated.
+	// ErrOutdated means that Opening.AsIs was asked for, and that the schema would have to be made.
 	ErrOutdated = sqlstore.ErrOutdated
 	// ErrBadURL is for store URLs that name no store; its text says what would.
 	ErrBadURL = sqlstore.ErrBadURL
 	// ErrBadBlocks is for an Opening.Blocks that names no location; its text says what would.
 	ErrBadBlocks = lines.ErrBadBlocks
-	// ErrOlderServes means that servers of an older version use the database, which must stop before it is updated.
-	ErrOlderServes = sqlstore.ErrOlderServes
 )
 
 // Opening is how a store is opened.

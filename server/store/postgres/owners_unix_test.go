@@ -9,29 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/ccship/ccship/server/store/pgtest"
-	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
-
-func schemaMigration(t *testing.T, at string, how sqlstore.Opening) (*migration, *sql.DB) {
-	t.Helper()
-	config, err := pgx.ParseConfig(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := stdlib.OpenDB(*Configure(config))
-	t.Cleanup(func() { _ = db.Close() })
-	m, err := New(db, false, how)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m, db
-}
 
 func list(t *testing.T, db *sql.DB, query string, args ...any) (out []string) {
 	t.Helper()
@@ -51,13 +34,6 @@ func list(t *testing.T, db *sql.DB, query string, args ...any) (out []string) {
 		t.Fatal(err)
 	}
 	return out
-}
-
-func exec(t *testing.T, db *sql.DB, query string) {
-	t.Helper()
-	if _, err := db.ExecContext(t.Context(), query); err != nil {
-		t.Fatalf("%v in %s", err, query)
-	}
 }
 
 // withoutOwner are the keys, and the tables, of a database that can't be spread by owner.
@@ -85,10 +61,8 @@ WHERE f.contype = 'f' AND c.relnamespace = 'public'::regnamespace AND r.relname 
 
 // TestKeysBeginWithOwner: all that grows can be spread by owner. The test sees what can't.
 func TestKeysBeginWithOwner(t *testing.T) {
-	m, db := schemaMigration(t, pgtest.Shared(t).Database(t), sqlstore.Opening{})
-	if err := m.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	db := stdlib.OpenDBFromPool(openPg(t, pgtest.Shared(t).Database(t)).pool)
+	defer db.Close()
 	if wrong := withoutOwner(t, db); len(wrong) != 0 {
 		t.Error(strings.Join(wrong, "\n"))
 	}
@@ -99,8 +73,12 @@ WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::
 			t.Errorf("table %s is neither spread by owner nor a reference table", name)
 		}
 	}
-	exec(t, db, `CREATE TABLE wrong (id bigint PRIMARY KEY, owner bigint, UNIQUE (owner, id));
-CREATE TABLE bare (id bigint); CREATE TABLE leads (owner bigint, id bigint UNIQUE REFERENCES wrong (id))`)
+	for _, table := range []string{`wrong (id bigint PRIMARY KEY, owner bigint, UNIQUE (owner, id))`, `bare (id bigint)`,
+		`leads (owner bigint, id bigint UNIQUE REFERENCES wrong (id))`} {
+		if _, err := db.ExecContext(t.Context(), `CREATE TABLE `+table); err != nil {
+			t.Fatal(err)
+		}
+	}
 	want := "key leads_id_key of leads, key wrong_pkey of wrong, table bare, table leads, reference leads_id_fkey"
 	if got := strings.Join(withoutOwner(t, db), ", "); got != want {
 		t.Errorf("the test sees %s, want %s", got, want)

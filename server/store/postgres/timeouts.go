@@ -9,8 +9,7 @@ import (
 type class struct{ statement, lock time.Duration }
 
 // The classes. What a person waits for ends before the person has left; what repeats by itself may take longer, but
-// holds nothing up for long. Migrations have limits of their own. Searches, sums and lists have a shorter limit yet,
-// in package limit.
+// holds nothing up for long. Searches, sums and lists have a shorter limit yet, in package limit.
 var (
 	// classPage is every read that is not one of the others. It takes no locks but those of reading.
 	classPage = class{30 * time.Second, 5 * time.Second}

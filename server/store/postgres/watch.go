@@ -131,7 +131,6 @@ func (s *Store) listen(ctx context.Context) {
 func (s *Store) hear(ctx context.Context) error {
 	config := s.direct.Copy()
 	config.BuildContextWatcherHandler = closing // there is no query to cancel
-	config.RuntimeParams["application_name"] = servingName()
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err

@@ -12,10 +12,7 @@ import (
 type Opening struct {
 	// Say hears, in words for people, what opening waits for or does that may take long. nil: nobody hears it.
 	Say func(text string)
-	// Wait has a migration wait until servers of older versions have stopped. Without it, opening fails at once with
-	// ErrOlderServes.
-	Wait bool
-	// AsIs opens no store whose schema would have to be updated: ErrOutdated.
+	// AsIs opens no store whose schema would have to be made: ErrOutdated.
 	AsIs bool
 	// Replica is the URL of a standby for reads that may be a few seconds old; "": none. PostgreSQL only.
 	Replica string
@@ -30,13 +27,6 @@ type Opening struct {
 func (o Opening) Tell(format string, args ...any) {
 	if o.Say != nil {
 		o.Say(fmt.Sprintf(format, args...))
-	}
-}
-
-// Migrating says that the schema is being updated.
-func (o Opening) Migrating(have, want int64) {
-	if have > 0 {
-		o.Tell("the schema is being updated from version %d to %d", have, want)
 	}
 }
 
@@ -60,12 +50,8 @@ func SchemaSum(text string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// ErrOutdated means that the schema would have to be updated, and that this was not wished.
-var ErrOutdated = errors.New("the store has the schema of an older version")
+// ErrOutdated means that the schema would have to be made, and that this was not wished.
+var ErrOutdated = errors.New("the store has no schema yet")
 
 // ErrBadURL is for store URLs that name no store; its text says what would.
 var ErrBadURL = errors.New("bad store URL")
-
-// ErrOlderServes means that servers of an older version use the database, and that they could not go on along with what
-// the schema would become.
-var ErrOlderServes = errors.New("servers of an older version still use this database")

@@ -1,0 +1,120 @@
+//go:build unix
+
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/pgtest"
+)
+
+// TestForgetHoldsUpNobody: while Forget looks for a session's streams, lines of others are stored.
+func TestForgetHoldsUpNobody(t *testing.T) {
+	c := pgtest.Shared(t)
+	at := c.Lodger(t, "forgetter")
+	s := openPg(t, at)
+	put := func(session string) {
+		t.Helper()
+		if err := s.Put(t.Context(), pgBatch(session, "x")); err != nil {
+			t.Fatalf("%s: %v", session, err)
+		}
+	}
+	put("gone")
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The search for streams, and nothing else, waits for a lock that the test holds.
+	const gate = "7077"
+	c.Exec(t, strings.TrimPrefix(u.Path, "/"), `
+CREATE FUNCTION hold() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+  IF current_query() LIKE '%substr(s.session_id, 1%' THEN PERFORM pg_advisory_xact_lock_shared(`+gate+`); END IF;
+  RETURN true; END $$;
+ALTER TABLE streams ENABLE ROW LEVEL SECURITY;
+ALTER TABLE streams FORCE ROW LEVEL SECURITY;
+CREATE POLICY held ON streams USING (hold()) WITH CHECK (true)`)
+	gatekeeper := connectTo(t, at)
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := gatekeeper.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`SELECT pg_advisory_lock(` + gate + `)`)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Forget(context.WithoutCancel(t.Context()), server.Scope{All: true}, "gone", 0, time.Now())
+		done <- err
+	}()
+	waitUntil(t, "Forget looks for streams", func() bool {
+		n := 0
+		err := gatekeeper.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+AND objid = `+gate).Scan(&n)
+		return err == nil && n == 1
+	})
+	for i := range 3 {
+		put("other" + strconv.Itoa(i))
+	}
+	exec(`SELECT pg_advisory_unlock(` + gate + `)`)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(t.Context(), pgBatch("gone", "x")); !errors.Is(err, server.ErrForgotten) {
+		t.Errorf("a line of what is forgotten: %v", err)
+	}
+}
+
+func connectTo(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// TestClasses: a transaction has the limits of its class, and the connection those of a page after it.
+func TestClasses(t *testing.T) {
+	s := openPg(t, pgtest.Shared(t).Database(t))
+	conn, err := s.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	limits := func(q interface {
+		QueryRow(context.Context, string, ...any) pgx.Row
+	}) (got string) {
+		t.Helper()
+		err := q.QueryRow(t.Context(), `SELECT current_setting('statement_timeout') || ' ' || current_setting('lock_timeout')`).
+			Scan(&got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for want, c := range map[string]class{"1min 20s": classIngest, "5min 5s": classBackground, "5s 1s": classBarrier} {
+		tx, err := conn.BeginTx(t.Context(), s.beginWrite(c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := limits(tx); got != want {
+			t.Errorf("%+v: %s, want %s", c, got, want)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := limits(conn); got != "30s 5s" {
+		t.Errorf("of a page: %s", got)
+	}
+}
