@@ -69,7 +69,6 @@ type Daemon struct {
 	guard        *document.Guard
 	client       *http.Client
 
-	events  *bus
 	manager *service.Notifier
 
 	projects    *project.Finder
@@ -90,7 +89,6 @@ type Daemon struct {
 	badConfig   atomic.Pointer[control.Advice] // why the configuration on disk is not in force; nil: it is in force
 	needRestart atomic.Pointer[[]string]       // options whose new value needs a restart
 	reloading   sync.Mutex                     // held while conf is exchanged
-	editing     sync.Mutex                     // held while the configuration file is edited
 
 	elsewhere atomic.Pointer[[]control.Home] // conversations that are not below the roots; nil: not looked for yet
 
@@ -157,8 +155,7 @@ func listen(cfg config.Config) (net.Listener, error) {
 
 // open wires every part. It starts nothing.
 func open(ctx context.Context, cfg config.Config) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, log: cfg.Logger(), started: time.Now(), client: outbox.NewClient(idleConns),
-		events: newBus()}
+	d := &Daemon{cfg: cfg, log: cfg.Logger(), started: time.Now(), client: outbox.NewClient(idleConns)}
 	d.manager = service.NewNotifier(os.Getenv, d.log)
 	d.conf.Store(&cfg)
 	stamp := cfg.Stamp()
@@ -282,7 +279,6 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 		"control socket":  func(ctx context.Context) error { return control.NewServer(d.socket(), d.log).Serve(ctx, ln) },
 		"housekeeping":    d.housekeeping,
 		"background jobs": d.backgroundJobs,
-		"events":          func(ctx context.Context) error { return d.events.Watch(ctx, d) },
 		"attachments":     d.attachments.Run,
 		"service manager": d.notifyManager,
 	}

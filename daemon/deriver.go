@@ -33,6 +33,6 @@ func (p derivePolicy) MessageLimits() derive.MessageLimits {
 func (d *Daemon) wireDeriver(observers ...derive.Observer) {
 	d.derive = derive.New(derive.Config{LineCap: d.cfg.LineCap, Log: d.log}, d.projections, d.tailer, derivePolicy{d},
 		observers...)
-	d.relay.Listeners = []route.Listener{d.attachments, d.rewrites, d.events, d.derive}
+	d.relay.Listeners = []route.Listener{d.attachments, d.rewrites, d.derive}
 	d.checkpoints = derive.NewCheckpoints(d.projections, d.derive)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/project"
@@ -51,33 +50,4 @@ func (d *Daemon) reasons(ctx context.Context) (map[string]int, error) {
 		}
 	}
 	return counts, nil
-}
-
-// Exclude adds a pattern to exclude_projects in the configuration file, and applies it.
-func (d *Daemon) Exclude(ctx context.Context, req control.ExcludeRequest) (control.Excludes, error) {
-	return d.editExcludes(ctx, []string{req.Pattern}, nil)
-}
-
-// Include takes a pattern out of exclude_projects in the configuration file, and applies the change.
-func (d *Daemon) Include(ctx context.Context, pattern string) (control.Excludes, error) {
-	return d.editExcludes(ctx, nil, []string{pattern})
-}
-
-func (d *Daemon) editExcludes(ctx context.Context, add, remove []string) (control.Excludes, error) {
-	d.editing.Lock()
-	defer d.editing.Unlock()
-	conf := d.conf.Load()
-	edit, err := conf.EditList("exclude_projects", add, remove)
-	if err != nil {
-		return control.Excludes{}, wireError(err)
-	}
-	if len(edit.Missing) > 0 {
-		return control.Excludes{}, control.NewError(control.CodeNoPattern,
-			strings.Join(edit.Missing, ", ")+" is not in exclude_projects",
-			"`ccship exclude` lists what is")
-	}
-	if _, err := d.Reload(ctx); err != nil {
-		return control.Excludes{}, wireError(err)
-	}
-	return d.Excludes(ctx)
 }

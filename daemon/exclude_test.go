@@ -32,9 +32,10 @@ func TestExcludeWhileRunning(t *testing.T) {
 	w.start()
 	w.sync()
 	pattern := filepath.ToSlash(filepath.Dir(shop)) + "/*"
-	e, err := w.client.Exclude(t.Context(), control.ExcludeRequest{Pattern: pattern})
-	if err != nil || len(e.Patterns) != 1 || e.Patterns[0].Pattern != pattern || e.Patterns[0].Transcripts != 1 || e.Origin != "file" {
-		t.Errorf("exclude: %+v %v", e, err)
+	w.set("exclude_projects", tomlList([]string{pattern}))
+	w.reload("exclude_projects")
+	if e := w.excludes(); len(e.Patterns) != 1 || e.Patterns[0].Pattern != pattern || e.Patterns[0].Transcripts != 1 || e.Origin != "file" {
+		t.Errorf("excludes: %+v", e)
 	}
 	if s := w.status(); s.Files.Excluded != 1 {
 		t.Errorf("status of a project that is quiet: %+v", s.Files)
@@ -64,21 +65,11 @@ func TestExcludeWhileRunning(t *testing.T) {
 	if s := w.status(); s.Files.Excluded != 1 {
 		t.Errorf("status after a restart: %+v", s.Files)
 	}
-	if e, err := w.client.Include(t.Context(), pattern); err != nil || len(e.Patterns) != 0 {
-		t.Errorf("include: %+v %v", e, err)
-	}
+	w.set("exclude_projects", "[]")
+	w.reload("exclude_projects")
 	w.until("the rest arrives", func() bool { return w.server.newest(sessionA) == records(shop, 0, 8) })
 	if r := w.verify(); !r.Equal || r.ExcludedFiles != 0 {
 		t.Errorf("verify: %+v", r)
-	}
-	_, err = w.client.Include(t.Context(), pattern)
-	var known *control.Error
-	if !asControlError(err, &known) || known.Code != control.CodeNoPattern {
-		t.Errorf("a second include: %v", err)
-	}
-	_, err = w.client.Exclude(t.Context(), control.ExcludeRequest{Pattern: "shop/["})
-	if !asControlError(err, &known) || known.Code != control.CodeConfig || known.Hint == "" {
-		t.Errorf("a bad pattern: %v", err)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ccship/ccship/daemon/control"
 )
 
 // TestExcludedBeginsWithoutCwd keeps a transcript here from the line on that says where it belongs, and one that never
@@ -110,15 +108,12 @@ func TestIncludeThenSync(t *testing.T) {
 	w.write(busy, records(shop, 0, 3))
 	w.start()
 	w.sync()
-	pattern := filepath.ToSlash(shop)
-	if _, err := w.client.Exclude(t.Context(), control.ExcludeRequest{Pattern: pattern}); err != nil {
-		t.Fatal(err)
-	}
+	w.set("exclude_projects", tomlList([]string{filepath.ToSlash(shop)}))
+	w.reload("exclude_projects")
 	w.write(busy, records(shop, 3, 6))
 	w.sync()
-	if _, err := w.client.Include(t.Context(), pattern); err != nil {
-		t.Fatal(err)
-	}
+	w.set("exclude_projects", "[]")
+	w.reload("exclude_projects")
 	if r := w.verify(); !r.Equal || r.Files != 2 || r.ExcludedFiles != 0 {
 		t.Errorf("verify: %+v", r)
 	}

@@ -150,8 +150,3 @@ func timeOrNil(t time.Time) *time.Time {
 	t = t.UTC()
 	return &t
 }
-
-// Events returns what happens from now on. The first event is the status.
-func (d *Daemon) Events(ctx context.Context) (<-chan control.Event, error) {
-	return d.events.Subscribe(ctx, d)
-}

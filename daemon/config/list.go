@@ -60,11 +60,6 @@ func EditList(path, name string, add, remove []string, env Env) (ListEdit, error
 	return e, nil
 }
 
-// EditList returns the function EditList for the file and the environment that c was read from.
-func (c *Config) EditList(name string, add, remove []string) (ListEdit, error) {
-	return EditList(c.Path, name, add, remove, c.env)
-}
-
 // sameValue reports whether two texts mean the same.
 func sameValue(o Option, a, b string, p sys.Places) bool {
 	x, errX := parse(o, a, p)

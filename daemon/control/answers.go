@@ -148,8 +148,6 @@ func statusOf(code string) int {
 		return http.StatusNotFound
 	case CodeMethod:
 		return http.StatusMethodNotAllowed
-	case CodeTooMany:
-		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
 }

@@ -1,11 +1,7 @@
 package control
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,7 +11,6 @@ import (
 const (
 	listTimeout   = 10 * time.Second // for answers that read the state
 	changeTimeout = 30 * time.Second // for answers that write it
-	eventsStall   = 3 * eventBeat
 	forgetTimeout = 10 * time.Minute // a server overwrites what it removes
 	resendTimeout = 10 * time.Minute // transcripts are read and compared
 )
@@ -94,53 +89,9 @@ func (c *Client) Excludes(ctx context.Context) (Excludes, error) {
 	return ask[Excludes](ctx, c, listTimeout, http.MethodGet, "/v1/exclude", nil)
 }
 
-// Exclude adds a pattern to exclude_projects.
-func (c *Client) Exclude(ctx context.Context, req ExcludeRequest) (Excludes, error) {
-	return ask[Excludes](ctx, c, changeTimeout, http.MethodPost, "/v1/exclude", req)
-}
-
-// Include takes a pattern out of exclude_projects.
-func (c *Client) Include(ctx context.Context, pattern string) (Excludes, error) {
-	return ask[Excludes](ctx, c, changeTimeout, http.MethodDelete, named("/v1/exclude", "pattern", pattern), nil)
-}
-
 // Reload makes the daemon read the configuration again.
 func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 	return ask[ReloadResult](ctx, c, changeTimeout, http.MethodPost, "/v1/reload", nil)
-}
-
-// Events calls f with every event until ctx is done, f returns an error, or the daemon ends or cuts the stream because
-// events were lost. It returns that error; nil when the stream ended.
-func (c *Client) Events(ctx context.Context, f func(Event) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stall := time.AfterFunc(eventsStall, func() { cancel(context.DeadlineExceeded) })
-	defer stall.Stop()
-	answer, err := c.do(ctx, http.MethodGet, "/v1/events", nil)
-	if err != nil {
-		return c.explain(ctx, err)
-	}
-	defer answer.Body.Close()
-	lines := bufio.NewScanner(answer.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		stall.Reset(eventsStall)
-		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
-		if !ok {
-			continue
-		}
-		var e Event
-		if err := json.Unmarshal(data, &e); err != nil {
-			return c.explain(ctx, fmt.Errorf("read event: %w", err))
-		}
-		if err := f(e); err != nil {
-			return err
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return c.explain(ctx, fmt.Errorf("read events: %w", err))
-	}
-	return nil
 }
 
 // Remask sends again what the rules of masking in force change in some transcripts; see RemaskRequest.Offset.

@@ -25,9 +25,6 @@ type Observed interface {
 	// after a second at most; otherwise at once.
 	Probe(ctx context.Context, wait bool)
 	Sessions(ctx context.Context, q SessionsQuery) (Sessions, error)
-	// Events answers the events from now on, an EventStatus first. The channel is closed when ctx ends, or when its reader
-	// is too slow.
-	Events(ctx context.Context) (<-chan Event, error)
 	// Metrics writes Prometheus' text format.
 	Metrics(w io.Writer)
 }
@@ -64,8 +61,6 @@ type Queue interface {
 // Settings is what a caller can change in a daemon.
 type Settings interface {
 	Excludes(ctx context.Context) (Excludes, error)
-	Exclude(ctx context.Context, req ExcludeRequest) (Excludes, error)
-	Include(ctx context.Context, pattern string) (Excludes, error)
 	Reload(ctx context.Context) (ReloadResult, error)
 }
 

@@ -19,7 +19,6 @@ const (
 	CodeMethod       = "method"
 	CodeNoDeadLetter = "no_dead_letter"
 	CodeNoPattern    = "no_pattern" // of exclude_projects
-	CodeTooMany      = "too_many"   // listeners of events
 	CodeNoSession    = "no_session" // under that name
 	CodeAmbiguous    = "ambiguous"  // a prefix of several sessions
 	CodeNoCheckpoint = "no_checkpoint"

@@ -9,7 +9,6 @@ func (s *Endpoint) operations() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /v1/status":             s.status,
 		"GET /v1/sessions":           asked(s, sessionsQuery, d.Sessions),
-		"GET /v1/events":             s.events,
 		"GET /metrics":               s.metrics,
 		"POST /v1/sync":              post(s, s.sync),
 		"POST /v1/verify":            s.verify,
@@ -25,8 +24,6 @@ func (s *Endpoint) operations() map[string]http.HandlerFunc {
 		"POST /v1/outbox/drop":       post(s, d.DropServer),
 		"POST /v1/redact/apply":      post(s, d.Remask),
 		"GET /v1/exclude":            get(s, d.Excludes),
-		"POST /v1/exclude":           post(s, d.Exclude),
-		"DELETE /v1/exclude":         asked(s, value("pattern"), d.Include),
 		"POST /v1/reload":            get(s, d.Reload),
 		"GET /v1/messages":           asked(s, messagesQuery, d.Messages),
 		"DELETE /v1/messages":        asked(s, needed("session"), d.ClearMessages),

@@ -8,7 +8,7 @@ type ReloadResult struct {
 	Restart       []string `json:"restart,omitempty"` // keys whose new value needs a restart
 }
 
-// Excludes is the answer of GET, POST and DELETE /v1/exclude.
+// Excludes is the answer of GET /v1/exclude.
 type Excludes struct {
 	SchemaVersion int    `json:"schema_version"`
 	Config        string `json:"config"` // the file to edit
@@ -28,11 +28,6 @@ type Exclusion struct {
 type Reason struct {
 	Why         string `json:"why"`
 	Transcripts int    `json:"transcripts"` // how many transcripts on disk are excluded by this now
-}
-
-// ExcludeRequest is the body of POST /v1/exclude; DELETE /v1/exclude takes the pattern from its query.
-type ExcludeRequest struct {
-	Pattern string `json:"pattern"`
 }
 
 // RemaskRequest is the body of POST /v1/redact/apply.
