@@ -10,24 +10,32 @@ import (
 	"strings"
 )
 
-// packages lets nfpm make both programs' packages of one kind, for every Linux. nfpm and all it needs is pinned in
-// tools.mod.
+// packages lets nfpm make both programs' packages of one kind, for every Linux.
 func (r *release) packages(ctx context.Context, kind string) error {
-	tool, err := exec.CommandContext(ctx, "go", "tool", "-modfile=packaging/tools.mod", "-n", "nfpm").Output()
+	nfpm, err := toolPath(ctx, "nfpm")
 	if err != nil {
-		return fmt.Errorf("build nfpm: %w%s", err, reason(err))
+		return err
 	}
 	for _, s := range r.systems {
 		if s.os != "linux" {
 			continue
 		}
 		for _, program := range programs {
-			if err := r.pack(ctx, strings.TrimSpace(string(tool)), kind, program, s); err != nil {
+			if err := r.pack(ctx, nfpm, kind, program, s); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// toolPath builds a tool, which is pinned in tools.mod with all that it needs.
+func toolPath(ctx context.Context, name string) (string, error) {
+	path, err := exec.CommandContext(ctx, "go", "tool", "-modfile=packaging/tools.mod", "-n", name).Output()
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w%s", name, err, reason(err))
+	}
+	return strings.TrimSpace(string(path)), nil
 }
 
 // pack makes one package.

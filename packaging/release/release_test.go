@@ -26,13 +26,13 @@ import (
 
 const epochOfTests = "1700000000"
 
-// needNFPM skips where nfpm is neither in the module cache nor to be had.
-func needNFPM(t *testing.T) {
+// needTool skips where a tool is neither in the module cache nor to be had.
+func needTool(t *testing.T, name string) {
 	t.Helper()
-	cmd := exec.Command("go", "tool", "-modfile=packaging/tools.mod", "-n", "nfpm")
+	cmd := exec.Command("go", "tool", "-modfile=packaging/tools.mod", "-n", name)
 	cmd.Dir = filepath.Join("..", "..")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("nfpm can't be had from here: %v\n%s", err, out)
+		t.Skipf("%s can't be had from here: %v\n%s", name, err, out)
 	}
 }
 
@@ -152,7 +152,7 @@ func filesInDebs() map[string]map[string]fs.FileMode {
 
 // TestDeb builds the packages for one system and looks into them. Built in another folder they are the same.
 func TestDeb(t *testing.T) {
-	needNFPM(t)
+	needTool(t, "nfpm")
 	one, other := copies(t)
 	args := []string{"-systems", "linux/" + runtime.GOARCH, "-only", "deb"}
 	dist := build(t, one, args...)
@@ -252,7 +252,7 @@ func TestReproducible(t *testing.T) {
 	if !kit.HasSetting("twice") {
 		t.Skip("lab release-twice runs it")
 	}
-	needNFPM(t)
+	needTool(t, "nfpm")
 	one, other := copies(t)
 	first := build(t, one)
 	t.Setenv("GOCACHE", t.TempDir())
@@ -307,7 +307,6 @@ func TestPackageVersion(t *testing.T) {
 	}
 }
 
-// TestArguments: what can't be built is said before anything is.
 // TestNeeded builds the programs for those systems alone whose files are asked for.
 func TestNeeded(t *testing.T) {
 	linux := []system{{"linux", "amd64"}, {"linux", "arm64"}}
@@ -329,6 +328,7 @@ func TestNeeded(t *testing.T) {
 	}
 }
 
+// TestArguments: what can't be built is said before anything is.
 func TestArguments(t *testing.T) {
 	for _, args := range [][]string{{"-systems", "plan9/amd64"}, {"-only", "deb,msi"}, {"-no-such-flag"}} {
 		if err := command(t.Context(), args); err == nil {
