@@ -25,7 +25,7 @@ import (
 type usageOptions struct {
 	by           []string
 	since, until string
-	offline, csv bool
+	offline      bool
 }
 
 // usageReport is what `usage --json` prints.
@@ -47,15 +47,12 @@ func (a verbs) usageCommand() *cobra.Command {
 			"server, from all machines. Without a server, or with --offline, those of the transcripts on this disk. " +
 			"If the server does not answer, the disk is summed and the exit code says why.",
 		Example: "  ccship usage --since 30d\n  ccship usage --by project,model\n" +
-			"  ccship usage --by session --since 2026-11-20 --until 2026-11-20 --csv",
+			"  ccship usage --by session --since 2026-11-20 --until 2026-11-20",
 		Args: cobra.NoArgs,
 		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, _ []string) error {
 			q, err := o.query(time.Now())
 			if err != nil {
 				return err
-			}
-			if o.csv && a.JSON {
-				return control.Usage("--csv cannot be combined with --json", "choose one of them")
 			}
 			return a.usage(ctx, o, q)
 		}),
@@ -65,7 +62,6 @@ func (a verbs) usageCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.since, "since", "", "only responses since then: 2026-11-01, 36h or 7d")
 	cmd.Flags().StringVar(&o.until, "until", "", "only responses until then; a day is included")
 	cmd.Flags().BoolVar(&o.offline, "offline", false, "sum the transcripts on this disk, not those on the server")
-	cmd.Flags().BoolVar(&o.csv, "csv", false, "print comma-separated values")
 	a.AddJSON(cmd)
 	complete := cobra.FixedCompletions(library.Columns(), cobra.ShellCompDirectiveNoFileComp)
 	_ = cmd.RegisterFlagCompletionFunc("by", complete) // the flag exists
@@ -118,7 +114,7 @@ func (a verbs) usage(ctx context.Context, o usageOptions, q library.Query) error
 	if trouble != nil {
 		doc.Incomplete = show.Describe(trouble)
 	}
-	if err := a.printUsage(doc, o); err != nil || trouble == nil {
+	if err := a.printUsage(doc); err != nil || trouble == nil {
 		return err
 	}
 	return show.SilentError{Code: show.ExitCode(doc.Incomplete)}
@@ -184,18 +180,12 @@ func priceList(c config.Config) (*transcript.Prices, error) {
 }
 
 // printUsage prints a report, and what was left out of it.
-func (a verbs) printUsage(doc usageReport, o usageOptions) error {
-	switch {
-	case a.JSON:
+func (a verbs) printUsage(doc usageReport) error {
+	if a.JSON {
 		return a.PrintJSON(doc)
-	case o.csv:
-		if err := show.UsageCSV(term.SafeWriter(a.Stdout, true), doc.Report); err != nil {
-			return err
-		}
-	default:
-		if err := a.Print(a.View().Usage(doc.Report)); err != nil {
-			return err
-		}
+	}
+	if err := a.Print(a.View().Usage(doc.Report)); err != nil {
+		return err
 	}
 	if doc.Incomplete != nil {
 		show.PrintError(a.Stderr, doc.Incomplete)

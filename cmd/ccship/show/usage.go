@@ -1,9 +1,8 @@
 package show
 
 import (
-	"encoding/csv"
+	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,18 +12,18 @@ import (
 	"github.com/ccship/ccship/internal/amount"
 )
 
-// usageColumns are the columns of sums, with what they are called in a table and in comma-separated values.
+// usageColumns are the columns of sums.
 var usageColumns = []struct {
-	head, name string
-	of         func(library.Row) int64
+	head string
+	of   func(library.Row) int64
 }{
-	{"responses", "answers", func(r library.Row) int64 { return r.Answers }},
-	{"input", "input_tokens", func(r library.Row) int64 { return r.Input }},
-	{"output", "output_tokens", func(r library.Row) int64 { return r.Output }},
-	{"write 5m", "cache_write_5m_tokens", func(r library.Row) int64 { return r.CacheWrite5m }},
-	{"write 1h", "cache_write_1h_tokens", func(r library.Row) int64 { return r.CacheWrite1h }},
-	{"cache read", "cache_read_tokens", func(r library.Row) int64 { return r.CacheRead }},
-	{"total", "total_tokens", func(r library.Row) int64 { return r.Total }},
+	{"responses", func(r library.Row) int64 { return r.Answers }},
+	{"input", func(r library.Row) int64 { return r.Input }},
+	{"output", func(r library.Row) int64 { return r.Output }},
+	{"write 5m", func(r library.Row) int64 { return r.CacheWrite5m }},
+	{"write 1h", func(r library.Row) int64 { return r.CacheWrite1h }},
+	{"cache read", func(r library.Row) int64 { return r.CacheRead }},
+	{"total", func(r library.Row) int64 { return r.Total }},
 }
 
 // Usage is a table of sums, with the total below.
@@ -39,14 +38,14 @@ func (v View) Usage(r library.Report) string {
 	}
 	table := [][]string{append(head, "cost")}
 	for _, row := range r.Rows {
-		table = append(table, usageCells(r.By, row, false))
+		table = append(table, usageCells(r.By, row))
 	}
 	if at := slices.Index(r.By, library.Session); at >= 0 {
 		for i, id := range shortened(r.Rows, func(row *library.Row) string { return row.Session }) {
 			table[i+1][at] = id
 		}
 	}
-	total := usageCells(r.By, r.Total, false)
+	total := usageCells(r.By, r.Total)
 	total[0] = "total"
 	all := append(table, total)
 	first := len(r.By) // of the figures: kinds of cache use give way first, then what they are the sum of
@@ -77,37 +76,20 @@ func usageSource(r library.Report) string {
 	return source + "; list prices of " + r.Prices
 }
 
-// usageCells are a row's cells. exact is for programs: names in full, numbers without spaces.
-func usageCells(by []string, row library.Row, exact bool) []string {
+// usageCells are a row's cells.
+func usageCells(by []string, row library.Row) []string {
 	var cells []string
 	for _, name := range by {
 		cell := map[string]string{
-			library.Day: row.Day, library.Project: row.Project, library.Model: row.Model, library.Machine: row.Machine,
-			library.Session: row.Session,
+			library.Day: row.Day, library.Project: row.Project, library.Model: row.Model,
+			library.Machine: cmp.Or(row.Host, row.Machine), library.Session: row.Session,
 		}[name]
-		if name == library.Machine && row.Host != "" && !exact {
-			cell = row.Host
-		}
-		if !exact {
-			cell = term.Cut(term.Printable(cell), 40)
-		}
-		cells = append(cells, cell)
+		cells = append(cells, term.Cut(term.Printable(cell), 40))
 	}
 	for _, c := range usageColumns {
-		if exact {
-			cells = append(cells, strconv.FormatInt(c.of(row), 10))
-		} else {
-			cells = append(cells, amount.Count(c.of(row)))
-		}
+		cells = append(cells, amount.Count(c.of(row)))
 	}
-	cost := usageCost(row)
-	if exact {
-		cost = ""
-		if row.Cost != nil {
-			cost = strconv.FormatFloat(*row.Cost, 'f', 6, 64)
-		}
-	}
-	return append(cells, cost)
+	return append(cells, usageCost(row))
 }
 
 // usageCost is what a row's tokens cost.
@@ -117,30 +99,6 @@ func usageCost(row library.Row) string {
 		text += "+"
 	}
 	return text
-}
-
-// UsageCSV writes the rows as comma-separated values, without the total. A name that a spreadsheet would take for a
-// formula begins with an apostrophe: others chose it.
-func UsageCSV(w io.Writer, r library.Report) error {
-	out := csv.NewWriter(w)
-	head := append([]string{}, r.By...)
-	for _, c := range usageColumns {
-		head = append(head, c.name)
-	}
-	rows := [][]string{append(head, "cost_usd", "unpriced_tokens")}
-	for _, row := range r.Rows {
-		cells := usageCells(r.By, row, true)
-		for i := range r.By {
-			if cells[i] = term.Printable(cells[i]); strings.ContainsAny(cells[i][:min(1, len(cells[i]))], "=+-@") {
-				cells[i] = "'" + cells[i]
-			}
-		}
-		rows = append(rows, append(cells, strconv.FormatInt(row.Unpriced, 10)))
-	}
-	if err := out.WriteAll(rows); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
 }
 
 // UsageFault says in one line what could not be read.
