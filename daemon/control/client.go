@@ -114,22 +114,6 @@ func StatusOf(ctx context.Context, c *Client, q StatusQuery) (Status, error) {
 	return ask[Status](ctx, c, limit, http.MethodGet, path, nil)
 }
 
-// MetricsOf returns the daemon's metrics in the text format of Prometheus.
-func MetricsOf(ctx context.Context, c *Client) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
-	defer cancel()
-	answer, err := c.do(ctx, http.MethodGet, "/metrics", nil)
-	if err != nil {
-		return "", c.explain(ctx, err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxBody))
-	if err != nil {
-		return "", c.explain(ctx, fmt.Errorf("read metrics: %w", err))
-	}
-	return string(text), nil
-}
-
 // Sync makes the daemon check every file; with req.Wait it returns when the sync has ended.
 func (c *Client) Sync(ctx context.Context, req SyncRequest) (SyncResult, error) {
 	limit := defaultSync

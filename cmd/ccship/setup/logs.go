@@ -130,20 +130,3 @@ func (a verbs) show(ctx context.Context, argv []string) error {
 	return control.Failed(fmt.Sprintf("show log: %v", err),
 		"install "+argv[0]+", which shows the log on this system")
 }
-
-// Log returns the last lines of the service's log.
-func Log(ctx context.Context, a *show.App, lines int) (string, error) {
-	t, err := OwnService(a)
-	if err != nil {
-		return "", err
-	}
-	argv, err := t.LogCommand(lines, false)
-	if err != nil {
-		return "", err
-	}
-	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).Output()
-	if err != nil {
-		return string(out), fmt.Errorf("%s: %w", argv[0], err)
-	}
-	return string(out), nil
-}
