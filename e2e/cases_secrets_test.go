@@ -220,6 +220,7 @@ func (w *world) sameShape(got, disk []byte) {
 func (s *secrets) quiet(w *world, session string) {
 	w.t.Helper()
 	s.none("the log", []byte(w.d.Log.String()))
+	s.none("the metrics", []byte(w.socketGet("/metrics")))
 	for _, args := range [][]string{
 		{"status"}, {"status", "--json"}, {"doctor"}, {"list", "--json"}, {"verify", "--json"}, {"outbox", "list"},
 		{"messages", session}, {"messages", session, "--json"},
