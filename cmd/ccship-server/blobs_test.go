@@ -5,44 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/ccship/ccship/server/store/sqlite"
 )
-
-// call makes a call and answers the body; an error when there was no answer at all.
-func (p *program) call(key, method, path string, body []byte) (status int, answer []byte, err error) {
-	req, err := http.NewRequest(method, p.url+path, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, err
-	}
-	req.Header.Set("X-API-Key", key)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer res.Body.Close()
-	answer, err = io.ReadAll(res.Body)
-	return res.StatusCode, answer, err
-}
 
 func artifact(rest string) []byte {
 	return fmt.Appendf(nil, `{"project_hash":"ph","session_id":"s1","ccship":{"v":1,"machine":"m","host":"h","epoch":"e","cwd":"/w"},%s}`, rest)
-}
-
-// must is call for what has to succeed.
-func (p *program) must(t *testing.T, key, method, path string, body []byte) []byte {
-	t.Helper()
-	status, answer, err := p.call(key, method, path, body)
-	if err != nil || status != 200 {
-		t.Fatalf("%s %s: %d %.300s %v", method, path, status, answer, err)
-	}
-	return answer
 }
 
 // upload sends a file from where the server says on, and calls acknowledged with each chunk that is. It ends when the
@@ -113,8 +82,7 @@ func TestKillUpload(t *testing.T) {
 		if done {
 			checkCopy(t, p, path, key, at, content)
 		}
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
+		p.kill(t)
 	}
 }
 
@@ -137,38 +105,13 @@ func checkCopy(t *testing.T, p *program, path, key, at string, content []byte) {
 	if got := q.must(t, key, "GET", at, nil); !bytes.Equal(got, content) {
 		t.Errorf("%d bytes of %d, or others", len(got), len(content))
 	}
-	_ = q.cmd.Process.Kill()
-	_ = q.cmd.Wait()
+	q.kill(t)
 	if _, words := tool(t, 0, "verify", "--store", "sqlite:"+restored); !strings.Contains(words, "2 files") {
 		t.Errorf("verify: %s", words)
 	}
-	damageFile(t, restored)
+	damage(t, restored, "0123456789abcde\n0123456789", 'x')
 	sum := strings.TrimPrefix(at, "/api/blobs/")
 	if out, _ := tool(t, exitFailed, "verify", "--store", "sqlite:"+restored); !strings.Contains(out, "file "+sum+": its bytes have another hash") {
 		t.Errorf("verify of a damaged file: %s", out)
-	}
-}
-
-// damageFile changes a byte of the file that was uploaded, in the database's file.
-func damageFile(t *testing.T, path string) {
-	t.Helper()
-	st, err := sqlite.Open(t.Context(), path) // ends the log of the server that was killed
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := st.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := bytes.LastIndex(b, []byte("0123456789abcde\n0123456789"))
-	if at < 0 {
-		t.Fatal("the file is not in the database")
-	}
-	b[at] = 'x'
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
 	}
 }

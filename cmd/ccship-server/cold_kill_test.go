@@ -128,24 +128,15 @@ func (p *program) sendMany(key, session string) error {
 // told is the message of the answer to a request for what is there of a session.
 func (p *program) told(t *testing.T, key, session, what string) string {
 	t.Helper()
-	ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/api/sessions/"+session+what, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask.Header.Set("X-API-Key", key)
-	res, err := http.DefaultClient.Do(ask)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
+	status, body, err := p.call(key, http.MethodGet, "/api/sessions/"+session+what, nil)
 	var answer struct{ Error struct{ Message string } }
-	if res.StatusCode == http.StatusOK {
-		return res.Status
+	if err == nil && status != http.StatusOK {
+		err = json.Unmarshal(body, &answer)
 	}
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
-		t.Fatalf("%s: %v", res.Status, err)
+	if err != nil {
+		t.Fatalf("%d: %v", status, err)
 	}
-	return res.Status + ", " + answer.Error.Message
+	return fmt.Sprint(status, ", ", answer.Error.Message)
 }
 
 // TestColdUnreachable: while cold storage cannot be reached, every request for what is there says so.
@@ -177,10 +168,7 @@ func TestColdUnreachable(t *testing.T) {
 			t.Errorf("%s: %s", what, said)
 		}
 	}
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = p.cmd.Wait() // killed
+	p.kill(t)
 }
 
 // TestColdKilled kills the server, and in every other round the storage, in the middle of moving lines there: none is
@@ -216,10 +204,7 @@ func TestColdKilled(t *testing.T) {
 			send(2) // without it, lines are stored
 			made.Hear(kit.Plain("to who asks for a moved session: " + p.told(t, key, sent[0], "/raw")))
 		}
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = p.cmd.Wait() // killed
+		p.kill(t)
 		made.Runs++
 	}
 	at.start(t)
@@ -237,10 +222,7 @@ func TestColdKilled(t *testing.T) {
 			t.Errorf("%s has %d lines, or others than were sent", name, len(lines))
 		}
 	}
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = p.cmd.Wait() // killed
+	p.kill(t)
 	status, _ := tool(t, 1, "status", "--json", "--store", "sqlite:"+path)
 	var says struct{ Cold coldReport }
 	if err := json.Unmarshal([]byte(status), &says); err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -32,18 +31,11 @@ func tool(t *testing.T, want int, args ...string) (out, words string) {
 // status asks with a key.
 func (p *program) status(t *testing.T, key, path string) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, nil)
+	status, _, err := p.call(key, http.MethodGet, path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("X-API-Key", key)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, res.Body)
-	return res.StatusCode
+	return status
 }
 
 // TestOperate manages a store while a server uses it.
@@ -122,11 +114,8 @@ func TestVerifyFinds(t *testing.T) {
 	if err := p.send(key, "s1", 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = p.cmd.Wait() // killed
-	damage(t, path)
+	p.kill(t)
+	damage(t, path, `{"n":0,"pad":"`, '[')
 	if out, words := tool(t, exitFailed, "verify", "--store", "sqlite:"+path); !strings.Contains(out, "line 1 is no JSON object any more") ||
 		!strings.Contains(words, "hint: restore a backup") {
 		t.Errorf("%s%s", out, words)
@@ -138,8 +127,8 @@ func TestVerifyFinds(t *testing.T) {
 	}
 }
 
-// damage changes a byte of a stored line, in the file.
-func damage(t *testing.T, path string) {
+// damage changes the byte with which a text begins, in the database's file.
+func damage(t *testing.T, path, text string, to byte) {
 	t.Helper()
 	st, err := sqlite.Open(t.Context(), path) // ends the log of the server that was killed
 	if err != nil {
@@ -152,11 +141,11 @@ func damage(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := bytes.Index(b, []byte(`{"n":0,"pad":"`))
+	at := bytes.LastIndex(b, []byte(text))
 	if at < 0 {
-		t.Fatal("the line is not in the file")
+		t.Fatalf("%s is not in the file", text)
 	}
-	b[at] = '['
+	b[at] = to
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}

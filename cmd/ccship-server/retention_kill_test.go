@@ -96,13 +96,6 @@ func retentionKilled(t *testing.T, store, driver, at, key string) {
 	serve := func(every string) *program {
 		return launch(t, "", "--store", store, "--retention-every", every, "--log-level", "error")
 	}
-	end := func(p *program) {
-		t.Helper()
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = p.cmd.Wait() // killed
-	}
 	for _, rule := range []string{"generations --older-than 30d", "sessions --older-than 60d --project drop"} {
 		tool(t, 0, append([]string{"retention", "add", "--store", store}, strings.Fields(rule)...)...)
 	}
@@ -116,7 +109,7 @@ func retentionKilled(t *testing.T, store, driver, at, key string) {
 			}
 			digests[name] = p.digestOf(t, key, name)
 		}
-		end(p)
+		p.kill(t)
 		for _, query := range []string{
 			`UPDATE streams SET last_received = last_received - 90 * 86400000000 WHERE last_received > 90 * 86400000000 + (SELECT max(last_received) - 180 * 86400000000 FROM streams)`,
 			`UPDATE generations SET first_seen = first_seen - 90 * 86400000000`,
@@ -128,7 +121,7 @@ func retentionKilled(t *testing.T, store, driver, at, key string) {
 		had := runs()
 		p = serve("400ms")
 		until(t, "lines are retired", func() bool { return runs() > had+(7*round)%20 })
-		end(p)
+		p.kill(t)
 	}
 	until(t, "nothing is left to remove", func() bool {
 		var out, words bytes.Buffer
@@ -154,7 +147,7 @@ func retentionKilled(t *testing.T, store, driver, at, key string) {
 			t.Errorf("%s sent again: %v", name, err)
 		}
 	}
-	end(p)
+	p.kill(t)
 	var left int
 	query := `SELECT (SELECT count(*) FROM lines) + (SELECT coalesce(sum(lines), 0) FROM blocks)`
 	if err := db.QueryRow(query).Scan(&left); err != nil || left != rounds*3*90 {

@@ -60,10 +60,7 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
 	} {
 		do(args)
 	}
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = p.cmd.Wait()
+	p.kill(t)
 	var walk func(x *cobra.Command, path string)
 	walk = func(x *cobra.Command, path string) {
 		for _, sub := range x.Commands() {

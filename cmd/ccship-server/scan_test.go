@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -24,19 +23,7 @@ func (p *program) say(t *testing.T, key, session string, line int, text string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequest(http.MethodPost, p.url+"/api/conversations", strings.NewReader(string(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("X-API-Key", key)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if b, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusOK {
-		t.Fatalf("%d %s", res.StatusCode, b)
-	}
+	p.must(t, key, http.MethodPost, "/api/conversations", body)
 }
 
 // TestScan: secrets of every kind that a server stores are found, under a running server, also where other bytes have

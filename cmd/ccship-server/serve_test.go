@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -87,40 +88,51 @@ func (p *program) send(key, session string, line int) error {
 
 // post posts lines; nil when they were acknowledged.
 func (p *program) post(key, body string) error {
-	req, err := http.NewRequest(http.MethodPost, p.url+"/api/conversations", strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("X-API-Key", key)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err == nil && (res.StatusCode != http.StatusOK || !bytes.Contains(b, []byte(`"success":true`))) {
-		err = fmt.Errorf("%d %s", res.StatusCode, b)
+	status, answer, err := p.call(key, http.MethodPost, "/api/conversations", []byte(body))
+	if err == nil && (status != http.StatusOK || !bytes.Contains(answer, []byte(`"success":true`))) {
+		err = fmt.Errorf("%d %s", status, answer)
 	}
 	return err
 }
 
-func (p *program) raw(t *testing.T, key, session string) string {
-	t.Helper()
-	req, err := http.NewRequest(http.MethodGet, p.url+"/api/sessions/"+session+"/raw", nil)
+// call makes a call and answers the body; an error when there was no answer at all.
+func (p *program) call(key, method, path string, body []byte) (status int, answer []byte, err error) {
+	req, err := http.NewRequest(method, p.url+path, bytes.NewReader(body))
 	if err != nil {
-		t.Fatal(err)
+		return 0, nil, err
 	}
 	req.Header.Set("X-API-Key", key)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		return 0, nil, err
 	}
 	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("raw: %d %s %v", res.StatusCode, b, err)
+	answer, err = io.ReadAll(res.Body)
+	return res.StatusCode, answer, err
+}
+
+// must is call for what has to succeed.
+func (p *program) must(t *testing.T, key, method, path string, body []byte) []byte {
+	t.Helper()
+	status, answer, err := p.call(key, method, path, body)
+	if err != nil || status != 200 {
+		t.Fatalf("%s %s: %d %.300s %v", method, path, status, answer, err)
 	}
-	return string(b)
+	return answer
+}
+
+func (p *program) raw(t *testing.T, key, session string) string {
+	t.Helper()
+	return string(p.must(t, key, http.MethodGet, "/api/sessions/"+session+"/raw", nil))
+}
+
+// kill kills the server.
+func (p *program) kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait() // killed
 }
 
 // TestKill kills the server again and again while four clients send: what was acknowledged is there.
@@ -165,10 +177,7 @@ func TestKill(t *testing.T) {
 			}
 		}
 	}
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = p.cmd.Wait()
+	p.kill(t)
 }
 
 func TestTerminate(t *testing.T) {

@@ -122,7 +122,7 @@ func (s *stepped) one(where, left string, flags ...string) {
 			}
 		}
 	}
-	s.end(p)
+	p.kill(s.t)
 	if _, err := s.db.Exec(`UPDATE streams SET last_received = last_received - 3600000000`); err != nil {
 		s.t.Fatal(err)
 	}
@@ -147,15 +147,7 @@ func (s *stepped) one(where, left string, flags ...string) {
 			s.t.Errorf("at %q: %s has %d bytes, or others than the %d that were sent", where, name, len(got), len(want))
 		}
 	}
-	s.end(p)
-}
-
-func (s *stepped) end(p *program) {
-	s.t.Helper()
-	if err := p.cmd.Process.Kill(); err != nil {
-		s.t.Fatal(err)
-	}
-	_ = p.cmd.Wait() // killed
+	p.kill(s.t)
 }
 
 // steppedLines are seven lines, few enough to be stored as rows.
