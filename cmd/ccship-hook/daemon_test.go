@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // received waits for what a handler got: a hook may end before the handler has seen its last request.
@@ -96,9 +97,7 @@ func TestHookAsksTheNext(t *testing.T) {
 	} {
 		first := socketPath(t)
 		ln, err := net.Listen("unix", first)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		go func() {
 			for {
 				conn, err := ln.Accept()
@@ -118,9 +117,7 @@ func TestHookAsksTheNext(t *testing.T) {
 			first:                 filepath.Join(home, ".local", "state", "ccship", "ccship.sock"),
 			answering(t, telling): filepath.Join(home, ".local", "state", "ccship", "up", "ccship.sock"),
 		} {
-			if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.MkdirAll(filepath.Dir(to), 0o700))
 			if err := os.Symlink(from, to); err != nil {
 				t.Skip(err)
 			}

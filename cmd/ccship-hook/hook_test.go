@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const (
@@ -90,9 +91,7 @@ func patient(t *testing.T, event string, env ...string) *exec.Cmd {
 func socketPath(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cchook")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return filepath.Join(dir, "c.sock")
 }
@@ -104,9 +103,7 @@ func serving(t testing.TB, answer http.Handler) string {
 	t.Helper()
 	socket := socketPath(t)
 	ln, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	server := &http.Server{
 		Handler: answer, ReadHeaderTimeout: time.Minute,
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
@@ -163,9 +160,7 @@ func outputOf(t *testing.T, cmd *exec.Cmd, socket string, stdin io.Reader, env [
 		cmd.Stdin = f
 	} else {
 		pipe, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		go func() {
 			_, _ = io.Copy(pipe, stdin) // the hook need not read all of it
 			_ = pipe.Close()
@@ -241,9 +236,7 @@ func TestHookOnBusyMachine(t *testing.T) {
 func TestHookSaysNothing(t *testing.T) {
 	dir := t.TempDir()
 	stale := filepath.Join(dir, "stale.sock")
-	if err := os.WriteFile(stale, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(stale, nil, 0o600))
 	for _, c := range []struct {
 		name   string
 		socket string
@@ -293,9 +286,7 @@ func (endless) Read(p []byte) (int, error) {
 func TestHookHostileInput(t *testing.T) {
 	socket := answering(t, telling)
 	open, hold, err := os.Pipe() // nobody writes, nobody closes
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer open.Close()
 	defer hold.Close()
 	for _, c := range []struct {
@@ -326,19 +317,13 @@ func TestHookHostileInput(t *testing.T) {
 func TestHookHostilePlace(t *testing.T) {
 	socket := answering(t, telling)
 	broken := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(broken, []byte("roots = ["), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(broken, []byte("roots = ["), 0o600))
 	for _, env := range [][]string{{"HOME=", "USERPROFILE="}, {"CCSHIP_CONFIG=" + broken}, {"CCSHIP_CONFIG=" + t.TempDir()}} {
 		_ = hookRun(t, socket, strings.NewReader(newInput), env, "session-start") // it must only end well
 	}
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := read.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, read.Close())
 	defer write.Close()
 	cmd := exec.CommandContext(t.Context(), released(t), "session-start")
 	cmd.Env = []string{"HOME=" + t.TempDir(), "CCSHIP_SOCKET=" + socket}
@@ -352,17 +337,13 @@ func TestHookHostilePlace(t *testing.T) {
 func TestHookFindsDaemon(t *testing.T) {
 	home := t.TempDir()
 	dir := filepath.Join(home, ".local", "state", "ccship")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(dir, 0o700))
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(dir, "stale")})
 	if err != nil {
 		t.Skip(err) // the folder's name is too long for a socket here
 	}
 	stale.SetUnlinkOnClose(false)
-	if err := errors.Join(stale.Close(), os.Rename(filepath.Join(dir, "stale"), filepath.Join(dir, "ccship.sock")), os.Mkdir(filepath.Join(dir, "up"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(stale.Close(), os.Rename(filepath.Join(dir, "stale"), filepath.Join(dir, "ccship.sock")), os.Mkdir(filepath.Join(dir, "up"), 0o700)))
 	if err := os.Symlink(answering(t, telling), filepath.Join(dir, "up", "ccship.sock")); err != nil {
 		t.Skip(err)
 	}
@@ -378,12 +359,8 @@ func TestHookFindsDaemon(t *testing.T) {
 func TestHookReadsAll(t *testing.T) {
 	cmd := patient(t, "post-tool-use", "HOME="+t.TempDir(), "CCSHIP_SOCKET="+answering(t, quiet))
 	pipe, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, cmd.Start())
 	if _, err := io.Copy(pipe, io.MultiReader(strings.NewReader(newInput), io.LimitReader(endless{}, 1<<20))); err != nil {
 		t.Errorf("a megabyte cannot be written to a hook: %v", err)
 	}

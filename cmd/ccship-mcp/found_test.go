@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestFoundText: each line is shown with its session and number; an answer has space for what is best, and counts the
@@ -18,13 +20,9 @@ func TestFoundText(t *testing.T) {
 	text := func(doc map[string]any) string {
 		t.Helper()
 		out, err := json.Marshal(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		answer, err := foundText(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return answer
 	}
 	got := text(map[string]any{"total": 2, "missing": []string{"gift"}, "notes": []string{"a: is no filter"}, "sessions": []any{

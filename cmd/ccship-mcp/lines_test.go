@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
@@ -134,9 +136,7 @@ func TestUnfinishedLine(t *testing.T) {
 	if _, err := io.WriteString(r.in, `{"jsonrpc":"2.0","id":7`); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.in.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, r.in.Close())
 	if !r.out.Scan() || !strings.Contains(r.out.Text(), "-32700") {
 		t.Errorf("answered with %q", r.out.Text())
 	}

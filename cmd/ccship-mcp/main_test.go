@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestMain lets this binary be the programs the tests run: ccship-mcp itself, a ccship that searches, and a parent.
@@ -86,15 +87,11 @@ func (a *asked) last() string {
 func answering(t *testing.T, answers map[string]string) (socket string, a *asked) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ccmc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket, a = filepath.Join(dir, "c.sock"), &asked{}
 	ln, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.URL.Path != "/v1/status" {
@@ -129,9 +126,7 @@ func connect(t *testing.T, env []string, args ...string) *mcp.ClientSession {
 	cmd.Dir = t.TempDir()
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = session.Close() })
 	return session
 }

@@ -26,16 +26,10 @@ func start(t *testing.T, args ...string) (*raw, *exec.Cmd) {
 	cmd := exec.CommandContext(t.Context(), "ccship-mcp", args...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, cmd.Start())
 	return &raw{t, in, bufio.NewScanner(out)}, cmd
 }
 
@@ -100,46 +94,30 @@ func TestStartedByHand(t *testing.T) {
 // TestOrphan: it ends when the program that started it has ended, though its standard input stays open.
 func TestOrphan(t *testing.T) {
 	read, hold, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer read.Close()
 	defer hold.Close()
 	cmd := exec.CommandContext(t.Context(), "parent", "-socket", "/nowhere")
 	cmd.ExtraFiles = []*os.File{read}
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	said, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if err := cmd.Start(); err != nil {
 		t.Skip(err) // a system whose processes inherit no other files
 	}
 	line, err := bufio.NewReader(said).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	r := &raw{t, hold, bufio.NewScanner(out)}
 	r.ask(`{"jsonrpc":"2.0","id":1,"method":"ping"}`) // it works
 	if !alive(pid) {
 		t.Fatal("it did not live")
 	}
-	if err := in.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, in.Close())
+	kit.Must(t, cmd.Wait())
 	kit.Eventually(t, "it ends with its parent", 10*time.Second, func() bool { return !alive(pid) })
 }

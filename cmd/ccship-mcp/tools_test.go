@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // answers of a daemon, which tools hand on as they are.
@@ -152,9 +154,7 @@ func TestNoDaemon(t *testing.T) {
 func TestToolList(t *testing.T) {
 	s := connect(t, nil, "-socket", "/nowhere")
 	list, err := s.ListTools(t.Context(), &mcp.ListToolsParams{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var names []string
 	size := 0
 	for _, tool := range list.Tools {
@@ -163,9 +163,7 @@ func TestToolList(t *testing.T) {
 			t.Errorf("%s would be hidden", tool.Name)
 		}
 		schema, err := json.Marshal(tool.InputSchema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		size += len(tool.Name) + len(tool.Description) + len(schema)
 	}
 	want := []string{"checkpoint_create", "checkpoint_get", "checkpoint_list", "get_messages", "link_document", "list_documents", "search_history", "unlink_document"}

@@ -34,16 +34,10 @@ func newPlace(t *testing.T) *place {
 		t.Setenv(name, value)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	p.address = ln.Addr().String()
-	if err := ln.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(p.dir, "bucket"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, ln.Close())
+	kit.Must(t, os.Mkdir(filepath.Join(p.dir, "bucket"), 0o700))
 	p.start(t)
 	t.Cleanup(func() { p.kill(t) })
 	return p
@@ -64,9 +58,7 @@ func (p *place) start(t *testing.T) {
 	}
 	p.gateway = exec.Command(p.program, "--port", p.address, "posix", p.dir)
 	p.gateway.Env = append(os.Environ(), "ROOT_ACCESS_KEY=user", "ROOT_SECRET_KEY=secretsecret")
-	if err := p.gateway.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, p.gateway.Start())
 	until(t, "the S3 server answers", func() bool {
 		res, err := http.Get("http://" + p.address)
 		if err != nil {
@@ -146,16 +138,12 @@ func TestColdUnreachable(t *testing.T) {
 	p := launch(t, path, "--blocks", at.url(), "--cold-after", "1s", "--log-level", "error")
 	names := []string{"session0", "session1", "session2", "session3"}
 	for _, name := range names {
-		if err := p.sendMany(key, name); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, p.sendMany(key, name))
 	}
 	until(t, "the lines move to cold storage", func() bool { return at.objects() >= len(names) }) // all but the last are through
 	if at.kill(t); at.program == "" {
 		for _, err := range []error{os.Rename(at.dir, at.dir+".away"), os.WriteFile(at.dir, nil, 0o600)} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 		}
 	}
 	moved := func(name string) bool { return !strings.HasPrefix(p.told(t, key, name, "/raw"), "200") }
@@ -225,9 +213,7 @@ func TestColdKilled(t *testing.T) {
 	p.kill(t)
 	status, _ := tool(t, 1, "status", "--json", "--store", "sqlite:"+path)
 	var says struct{ Cold coldReport }
-	if err := json.Unmarshal([]byte(status), &says); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal([]byte(status), &says))
 	if c := says.Cold; c.Place != at.url() || c.Problem != "" || c.Objects < int64(len(sent)) || c.Bytes == 0 || c.Unpacked != 0 {
 		t.Errorf("%d sessions were moved to %s, and status says %+v", len(sent), at.url(), c)
 	}

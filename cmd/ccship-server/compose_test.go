@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestCompose: what the compose files and the image start is a command line that this program takes.
@@ -40,9 +42,7 @@ func TestCompose(t *testing.T) {
 		t.Errorf("the store is %q", url)
 	}
 	image, err := os.ReadFile("../../packaging/compose/Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, want := range []string{"USER 65532:65532", `ENTRYPOINT ["/ccship-server"]`, "CCSHIP_SERVER_STORE=sqlite:/data/"} {
 		if !strings.Contains(string(image), want) {
 			t.Errorf("the image has no %s", want)
@@ -53,9 +53,7 @@ func TestCompose(t *testing.T) {
 func readYAML(t *testing.T, name string, to any) {
 	t.Helper()
 	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if err := yaml.Unmarshal(b, to); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}

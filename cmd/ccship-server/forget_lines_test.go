@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript/planted"
 )
 
@@ -22,9 +23,7 @@ import (
 func anyOf(t *testing.T, folder string, secrets map[string]string) (found []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -127,15 +126,11 @@ func TestForgetLinesKilled(t *testing.T) {
 		t.Fatalf("%d lines have secrets", before)
 	}
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for round := range 12 {
 		cmd := exec.CommandContext(t.Context(), exe, "forget", "--lines", "--yes", "--store", at)
 		cmd.Env = append(os.Environ(), asServer+"=1")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, cmd.Start())
 		killed := make(chan struct{})
 		time.AfterFunc(time.Duration(round*round)*2*time.Millisecond, func() {
 			_ = cmd.Process.Kill() // it may have ended

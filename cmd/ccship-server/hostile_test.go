@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlite"
 )
@@ -22,14 +23,10 @@ func TestHostileNames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
 	at := "sqlite:" + path
 	s, err := sqlite.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 	ann, err := s.AddUser(t.Context(), "ann", server.Member, server.By{At: time.Now()})
 	must(err)
@@ -92,9 +89,7 @@ func TestPrintsThroughTerm(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, past := range []string{"fmt.Fprint", "fmt.Print", "os.Stdout", "os.Stderr", "tabwriter"} {
 			if !strings.HasSuffix(file, "_test.go") && file != "main.go" && strings.Contains(string(text), past) {
 				t.Errorf("%s prints with %s", file, past)

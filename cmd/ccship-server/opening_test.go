@@ -19,6 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
@@ -28,41 +29,27 @@ func TestServeWhileMigrating(t *testing.T) {
 	c := pgtest.New(t, pgtest.Fast)
 	other := changer(t, c.URL("postgres"))
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	address := ln.Addr().String()
-	if err := ln.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, ln.Close())
 	manager := filepath.Join(t.TempDir(), "n")
 	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: manager, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer told.Close()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	cmd := exec.CommandContext(t.Context(), exe, "serve", "--listen", address, "--store", c.URL("postgres"))
 	cmd.Env = append(os.Environ(), asServer+"=1", "NOTIFY_SOCKET="+manager, "XDG_STATE_HOME="+t.TempDir())
 	words, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, cmd.Start())
 	log := bufio.NewReader(words)
 	if line, err := log.ReadString('\n'); err != nil || !strings.Contains(line, "503") || !strings.Contains(line, "another server updates the schema") {
 		t.Fatalf("it says %q, %v", line, err)
 	}
 	for path, want := range map[string]string{"/healthz": `"state":"starting"`, "/api/sessions": `"code":"starting"`} {
 		a, err := http.Get("http://" + address + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		body, err := io.ReadAll(a.Body)
 		a.Body.Close()
 		if err != nil || a.StatusCode != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" || !json.Valid(body) ||
@@ -71,9 +58,7 @@ func TestServeWhileMigrating(t *testing.T) {
 		}
 	}
 	expectTold(t, told, "EXTEND_TIMEOUT_USEC=")
-	if err := other(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, other())
 	for {
 		line, err := log.ReadString('\n')
 		if err != nil {
@@ -84,9 +69,7 @@ func TestServeWhileMigrating(t *testing.T) {
 		}
 	}
 	expectTold(t, told, "READY=1")
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, cmd.Process.Signal(syscall.SIGTERM))
 	expectTold(t, told, "STOPPING=1")
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
@@ -100,18 +83,14 @@ func changer(t *testing.T, at string) (end func() error) {
 	if err == nil {
 		_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock($1, 0)`, 0x6363_0000)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return func() error { return conn.Close(context.Background()) }
 }
 
 // expectTold waits until the service manager gets something.
 func expectTold(t *testing.T, from *net.UnixConn, what string) {
 	t.Helper()
-	if err := from.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, from.SetReadDeadline(time.Now().Add(5*time.Minute)))
 	buf := make([]byte, 4096)
 	for {
 		n, err := from.Read(buf)

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store/sqlite"
 )
 
@@ -32,9 +33,7 @@ func tool(t *testing.T, want int, args ...string) (out, words string) {
 func (p *program) status(t *testing.T, key, path string) int {
 	t.Helper()
 	status, _, err := p.call(key, http.MethodGet, path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return status
 }
 
@@ -46,13 +45,9 @@ func TestOperate(t *testing.T) {
 	key = strings.TrimSpace(key)
 	p := launch(t, path)
 	for i := range 20 {
-		if err := p.send(key, "s1", i); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, p.send(key, "s1", i))
 	}
-	if err := p.send(key, "s2", 0); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, p.send(key, "s2", 0))
 
 	// Backups are of one moment, while lines come in.
 	copyOf := filepath.Join(t.TempDir(), "copy.db")
@@ -111,9 +106,7 @@ func TestVerifyFinds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
 	key := newKeyIn(t, path)
 	p := launch(t, path)
-	if err := p.send(key, "s1", 0); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, p.send(key, "s1", 0))
 	p.kill(t)
 	damage(t, path, `{"n":0,"pad":"`, '[')
 	if out, words := tool(t, exitFailed, "verify", "--store", "sqlite:"+path); !strings.Contains(out, "line 1 is no JSON object any more") ||
@@ -131,24 +124,16 @@ func TestVerifyFinds(t *testing.T) {
 func damage(t *testing.T, path, text string, to byte) {
 	t.Helper()
 	st, err := sqlite.Open(t.Context(), path) // ends the log of the server that was killed
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := st.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, st.Close())
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	at := bytes.LastIndex(b, []byte(text))
 	if at < 0 {
 		t.Fatalf("%s is not in the file", text)
 	}
 	b[at] = to
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, b, 0o600))
 }
 
 // TestLinkLogsIn: link knows the address of the server; what it prints logs a browser in once, below a base path too.
@@ -161,26 +146,18 @@ func TestLinkLogsIn(t *testing.T) {
 	ticket := link[strings.LastIndex(link, "=")+1:]
 	for try, want := range []bool{true, false} {
 		jar, err := cookiejar.New(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		browser := &http.Client{Jar: jar}
 		for range 2 { // looking at it does not use it up
 			res, err := browser.Get(link)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			res.Body.Close()
 		}
 		res, err := browser.PostForm(p.url+"/login", url.Values{"ticket": {ticket}, "next": {"/"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		res.Body.Close()
 		home, err := browser.Get(p.url + "/")
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		home.Body.Close()
 		if in := home.StatusCode == http.StatusOK; in != want {
 			t.Errorf("try %d: %s", try, fmt.Sprint(res.Status, " then ", home.Status))
@@ -201,14 +178,10 @@ func TestPublicURL(t *testing.T) {
 		t.Errorf("metrics: %d", got)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/api/me", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	req.Host = "evil.example.org"
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	res.Body.Close()
 	if res.StatusCode != http.StatusMisdirectedRequest {
 		t.Errorf("by another name: %d", res.StatusCode)
@@ -225,9 +198,7 @@ func TestOtherBuild(t *testing.T) {
 		_, err = db.Exec(`UPDATE store_identity SET schema = 'another'`)
 		err = errors.Join(err, db.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, command := range []string{"user list", "serve --listen 127.0.0.1:0"} {
 		_, words := tool(t, 1, append(strings.Fields(command), "--store", "sqlite:"+path)...)
 		if !strings.Contains(words, "start with a new database") || strings.Count(words, "\n") != 2 {

@@ -13,6 +13,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
@@ -46,17 +47,13 @@ func (p *program) digestOf(t *testing.T, key, session string) string {
 	type generation struct{ Generation, Lines, Missing, Bytes int64 }
 	var a struct{ Generations []generation }
 	at := "/api/sessions/" + session + "/digest"
-	if err := json.Unmarshal(p.must(t, key, "GET", at, nil), &a); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal(p.must(t, key, "GET", at, nil), &a))
 	out := fmt.Sprint(a.Generations)
 	for _, g := range a.Generations {
 		var of struct {
 			Hashes json.RawMessage `json:"line_hashes"`
 		}
-		if err := json.Unmarshal(p.must(t, key, "GET", fmt.Sprintf("%s?generation=%d&from=0", at, g.Generation), nil), &of); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, json.Unmarshal(p.must(t, key, "GET", fmt.Sprintf("%s?generation=%d&from=0", at, g.Generation), nil), &of))
 		out += string(of.Hashes)
 	}
 	return out
@@ -83,9 +80,7 @@ func TestRetentionKilled(t *testing.T) {
 func retentionKilled(t *testing.T, store, driver, at, key string) {
 	const rounds = 2
 	db, err := sql.Open(driver, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer db.Close()
 	runs := func() (n int) {
 		if err := db.QueryRow(`SELECT count(*) FROM retired`).Scan(&n); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
@@ -40,16 +41,12 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
 	p := launch(t, "", "--store", at)
 	ran = append(ran, "serve ")
 	for i := range 3 {
-		if err := p.send(key, "kept", i); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, p.send(key, "kept", i))
 	}
 	p.must(t, key, "POST", "/api/conversations",
 		[]byte(`{"project_hash":"ph","session_id":"shared","ccship":{"v":1,"machine":"m","host":"h","epoch":"e","project":"shop"},"entries":[{"line_index":0,"n":1}]}`))
 	p.say(t, key, "secret", 0, "it is AKIAQYLPMN5HHHFPZAM2")
-	if err := p.send(key, "gone", 0); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, p.send(key, "gone", 0))
 	for _, args := range []string{
 		"user list", "user add ann", "key create --name anns --user ann", "key list", "key create --replace --name anns",
 		"key revoke --name anns", "user set ann --role viewer", "user set ann --bytes 1GiB", "user set ann --disable", "user set ann --enable",

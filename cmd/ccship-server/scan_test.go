@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript/planted"
 )
 
@@ -20,9 +21,7 @@ func (p *program) say(t *testing.T, key, session string, line int, text string) 
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"session_id": session, "entries": []any{map[string]any{
 		"line_index": line, "type": "user", "message": map[string]any{"role": "user", "content": text}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	p.must(t, key, http.MethodPost, "/api/conversations", body)
 }
 
@@ -86,9 +85,7 @@ func TestScanRules(t *testing.T) {
 		file: "[[rules]]\nid = \"house key\"\nregex = \"hk-[0-9]{8}\"\nkeywords = [\"hk-\"]\n",
 		bad:  "[[rules]]\nid = \"x\"\nregex = \"(\"\n",
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	key, at := newKeyIn(t, path), "sqlite:"+path
 	p := launch(t, path)

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/store/sqlite"
@@ -40,19 +41,13 @@ func launch(t *testing.T, path string, args ...string) *program {
 func launchAs(t *testing.T, as string, args ...string) *program {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	args = append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)
 	cmd := exec.CommandContext(t.Context(), exe, args...)
 	cmd.Env = append(os.Environ(), as)
 	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, cmd.Start())
 	first, err := bufio.NewReader(stderr).ReadString('\n')
 	url, ok := strings.CutPrefix(strings.TrimSpace(first), "listening on ")
 	if err != nil || !ok {
@@ -64,20 +59,12 @@ func launchAs(t *testing.T, as string, args ...string) *program {
 func newKeyIn(t *testing.T, path string) string {
 	t.Helper()
 	st, err := sqlite.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	key, hash := auth.NewKey()
 	u, err := st.AddUser(t.Context(), "owner", server.Owner, server.By{At: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := st.AddKey(t.Context(), server.Key{User: u, Name: "test", Hash: hash, Created: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
-	if err := st.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, st.AddKey(t.Context(), server.Key{User: u, Name: "test", Hash: hash, Created: time.Now()}))
+	kit.Must(t, st.Close())
 	return key
 }
 
@@ -159,9 +146,7 @@ func TestKill(t *testing.T) {
 		for range 20 + 13*round {
 			<-enough
 		}
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, p.cmd.Process.Kill())
 		wg.Wait()
 		_ = p.cmd.Wait() // killed
 	}
@@ -186,16 +171,12 @@ func TestTerminate(t *testing.T) {
 	}
 	p := launch(t, filepath.Join(t.TempDir(), "server.db"))
 	res, err := http.Get(p.url + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	res.Body.Close()
 	if res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the viewer answers %d to somebody who is not logged in", res.StatusCode)
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
@@ -214,9 +195,7 @@ func TestStoppedWhileItOpens(t *testing.T) {
 
 func TestPortTaken(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer ln.Close()
 	var out, words bytes.Buffer
 	code := run(t.Context(), []string{"serve", "--listen", ln.Addr().String(),

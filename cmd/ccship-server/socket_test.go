@@ -9,26 +9,22 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestListenSocket replaces the socket of a server that has ended, and nothing else.
 func TestListenSocket(t *testing.T) {
 	dir, err := os.MkdirTemp("", "ccs") // short enough for every system
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	at := filepath.Join(dir, "s")
 	stale, err := net.Listen("unix", at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	stale.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = stale.Close()
 	ln, err := listenSocket(t.Context(), socketPath("unix://"+at))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if info, err := os.Lstat(at); err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
@@ -36,9 +32,7 @@ func TestListenSocket(t *testing.T) {
 		t.Errorf("a second server: %v", err)
 	}
 	_ = ln.Close()
-	if err := os.WriteFile(at, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(at, []byte("mine"), 0o600))
 	if _, err := listenSocket(t.Context(), at); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("over a file: %v", err)
 	}

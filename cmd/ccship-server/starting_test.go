@@ -8,20 +8,18 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestStarting: health says why, everything else is refused for now, and the listener then serves another.
 func TestStarting(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer ln.Close()
 	s := &startingServer{Version: "v", Log: slog.New(slog.DiscardHandler)}
 	stop, err := s.Run(ln)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	base := "http://" + ln.Addr().String()
 	var said health
 	if a, body := ask(t, base+"/base/healthz", ""); a.StatusCode != http.StatusServiceUnavailable || json.Unmarshal(body, &said) != nil ||
@@ -34,9 +32,7 @@ func TestStarting(t *testing.T) {
 		!strings.Contains(string(body), "the schema is updated") || strings.Contains(string(body), "success") {
 		t.Errorf("a request: %d %v %s", a.StatusCode, a.Header, body)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, stop())
 	real := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	})}
@@ -59,9 +55,7 @@ func ask(t *testing.T, url, body string) (*http.Response, []byte) {
 		method = http.MethodPost
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	a, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Error(err)

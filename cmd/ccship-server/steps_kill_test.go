@@ -76,9 +76,7 @@ type stepped struct {
 func newStepped(t *testing.T, store, driver, at string) *stepped {
 	t.Helper()
 	db, err := sql.Open(driver, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { db.Close() })
 	key, _ := tool(t, 0, "key", "create", "--name", "first", "--store", store)
 	return &stepped{t: t, store: store, key: strings.TrimSpace(key), db: db,

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // onTerminal is what a command writes to a terminal, on both outputs.
@@ -22,17 +24,11 @@ func onTerminal(t *testing.T, args ...string) string {
 		t.Skip("no terminals here: ", err)
 	}
 	defer seen.Close()
-	if err := unix.IoctlSetPointerInt(int(seen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, unix.IoctlSetPointerInt(int(seen.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	all := make(chan string, 1)
 	go func() {
 		text, _ := io.ReadAll(seen) // ends with an error when the other side is closed

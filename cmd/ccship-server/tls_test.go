@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // writePair makes a self-signed certificate for 127.0.0.1 and its key, in files that are a while old, so that the next
@@ -23,34 +25,24 @@ import (
 func writePair(t *testing.T, cert, key string, serial int64) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	writeAt(t, cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), serial)
 	writeAt(t, key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), serial)
 }
 
 func writeAt(t *testing.T, name string, b []byte, serial int64) {
 	t.Helper()
-	if err := os.WriteFile(name, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(name, b, 0o600))
 	at := time.Unix(1_700_000_000+serial, 0)
-	if err := os.Chtimes(name, at, at); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chtimes(name, at, at))
 }
 
 // servedSerial makes a new connection and answers which certificate it was shown.
@@ -58,9 +50,7 @@ func servedSerial(t *testing.T, url string) int64 {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	res, err := client.Get(url + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		t.Fatalf("status %d", res.StatusCode)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // sgr is what changes colours; everything else that a terminal gets moves its cursor.
@@ -24,9 +25,7 @@ func everyCommand(t *testing.T, opened func() (w *os.File, written func() string
 	t.Helper()
 	flags, file := thiefHome(t, readingServer(t))
 	t.Setenv("CCSHIP_API_KEY_FILE", "") // without a key nobody has to prove anything
-	if err := os.Remove(filepath.Join(filepath.Dir(filepath.Dir(file)), "state", "proven_servers")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(filepath.Join(filepath.Dir(filepath.Dir(file)), "state", "proven_servers")))
 	flags = append(flags, "--socket", listen(t, newActor()))
 	args := thiefArgs(file)
 	for _, command := range []string{"show", "export", "show --timeline", "checkpoint create"} {
@@ -76,9 +75,7 @@ func TestNoColour(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
 	inFile := everyCommand(t, func() (*os.File, func() string) {
 		f, err := os.Create(t.TempDir() + "/out")
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return f, func() string {
 			defer f.Close()
 			text, err := os.ReadFile(f.Name())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/internal/sys"
 )
 
@@ -47,9 +48,7 @@ func TestHookSockets(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(file, []byte(c.file), 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		got, err := sys.Sockets(env)
 		cfg, wrong := config.Load(nil, env)
 		if (err == nil) != (wrong == nil) {

@@ -16,6 +16,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // hostileText sets the clipboard, clears the screen, turns letters around, hides some, and begins a line of its own.
@@ -228,9 +229,7 @@ func TestHostileConfiguration(t *testing.T) {
 	jsonHome(t)
 	path := filepath.Join(t.TempDir(), "config.toml")
 	for _, text := range []string{"server_url = \"" + "http://\u202e\u009b.example" + "\"\n", "\u202e = 1\n", "locale = \"\u009b2J\"\n", "roots = [\"/\u202ex\"]\n"} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		for _, command := range [][]string{{"doctor"}, {"config"}, {"config"}, {"status"}} {
 			_, out, words := inProcess(t, append(command, "--config", path)...)
 			checkHarmless(t, command, out+"\n"+words)

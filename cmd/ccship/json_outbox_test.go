@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // say has a daemon answer every question but the one for its status with one document.
@@ -30,9 +31,7 @@ func answer(t *testing.T, handler http.HandlerFunc) (socket string) {
 	t.Helper()
 	socket = socketPath(t)
 	ln, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	server := &http.Server{ReadHeaderTimeout: hung, Handler: handler}
 	go func() { _ = server.Serve(ln) }()
 	t.Cleanup(func() { _ = server.Close() })

@@ -16,6 +16,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // scripted is a Daemon that says what it was given.
@@ -64,9 +65,7 @@ func jsonHome(t *testing.T) {
 func socketPath(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ccjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return filepath.Join(dir, "c.sock")
 }
@@ -76,9 +75,7 @@ func listen(t *testing.T, d control.Daemon) (socket string) {
 	t.Helper()
 	socket = socketPath(t)
 	ln, err := control.Listen(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- control.NewServer(d, slog.New(slog.DiscardHandler)).Serve(ctx, ln) }()
@@ -212,9 +209,7 @@ func TestJSONConfig(t *testing.T) {
 	showtest.Golden(t, filepath.Join("json", "config.json"), out)
 	file := filepath.Join(t.TempDir(), "config.toml")
 	text := "server_url = \"https://ccship.example.org/a&b\"\nroots = [\"/a\", \"/b\"]\noutbox_cap = \"1GiB\"\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	t.Setenv("CCSHIP_EXCLUDE_TYPES", "progress,summary")
 	code, out, words = inProcess(t, "config", "--json", "--config", file, "--state-dir", "/var/lib/ccship")
 	if code != show.ExitOK || words != "" {

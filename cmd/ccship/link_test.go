@@ -12,6 +12,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // fullDocumentList has every member set.
@@ -63,12 +64,8 @@ func (l *librarian) Documents(_ context.Context, session string) (control.Docume
 func TestLinkSession(t *testing.T) {
 	jsonHome(t)
 	here, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(here, "shop", "docs"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, os.MkdirAll(filepath.Join(here, "shop", "docs"), 0o700))
 	t.Chdir(filepath.Join(here, "shop", "docs"))
 	l := &librarian{sessions: []control.Session{
 		{Session: "elsewhere", Cwd: filepath.Join(here, "other")}, {Session: "beside", Cwd: filepath.Join(here, "sh")},

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestLogFile(t *testing.T) {
@@ -16,17 +18,13 @@ func TestLogFile(t *testing.T) {
 	line := strings.Repeat("x", 99) + "\n"
 	for range 3 { // goes on where it stopped
 		log, err := openLogFile(path, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for range 5 {
 			if n, err := io.WriteString(log, line); n != len(line) || err != nil {
 				t.Fatalf("%d %v", n, err)
 			}
 		}
-		if err := log.Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, log.Close())
 	}
 	for name, want := range map[string]int{path: 5, path + ".1": 10} {
 		text, err := os.ReadFile(name)
@@ -40,9 +38,7 @@ func TestLogFile(t *testing.T) {
 		}
 	}
 	log, err := openLogFile(path, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer log.Close()
 	if _, err := io.WriteString(log, strings.Repeat("y", 5000)+"\n"); err != nil { // longer than a whole log
 		t.Fatal(err)
@@ -69,16 +65,12 @@ func TestLogFileCrash(t *testing.T) {
 		if err == nil {
 			_, err = io.WriteString(log, "next\n") // in a file of its own
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		panic("on purpose")
 	}
 	path = filepath.Join(t.TempDir(), "l")
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	cmd := exec.Command(self, "-test.run=^TestLogFileCrash$")
 	temp := t.TempDir() // the child's commands lie there, and it removes nothing
 	cmd.Env = append(os.Environ(), "CRASH_LOG="+path, "TMPDIR="+temp, "TMP="+temp)

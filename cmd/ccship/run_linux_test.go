@@ -23,17 +23,13 @@ func TestRunOnTerminal(t *testing.T) {
 	socket, config, log := socketPath(t), filepath.Join(dir, "config.toml"), filepath.Join(dir, "log")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(config, []byte(text), 0o600))
 	}
 	write("")
 	cmd := process(t, "run", "--socket", socket, "--state-dir", filepath.Join(dir, "state"), "--config", config, "--log-file", log)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	client := control.Dial(socket)
@@ -45,20 +41,14 @@ func TestRunOnTerminal(t *testing.T) {
 	write("no_such_key = 1\n")
 	reads := func() int {
 		text, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return strings.Count(string(text), "no_such_key")
 	}
 	kit.Eventually(t, "it reads a changed configuration", hung/12, func() bool { return reads() > 0 })
 	before := reads()
-	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, cmd.Process.Signal(syscall.SIGHUP))
 	kit.Eventually(t, "SIGHUP has it read its configuration again", hung/12, func() bool { return reads() > before })
-	if err := tty.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, tty.Close())
 	if err := seen.Close(); err != nil { // hangs up
 		t.Fatal(err)
 	}

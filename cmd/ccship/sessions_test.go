@@ -15,6 +15,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const (
@@ -66,12 +67,8 @@ func sessionsHome(t *testing.T) (dir string, flags []string) {
 	jsonHome(t)
 	dir = t.TempDir()
 	root := filepath.Join(dir, "projects")
-	if err := os.MkdirAll(filepath.Join(root, "-p"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "history.jsonl"), []byte(`{"display":"lost \u001b[31mwork","timestamp":1787216400101,"project":"/w","sessionId":"deadbeef"}`+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Join(root, "-p"), 0o700))
+	kit.Must(t, os.WriteFile(filepath.Join(dir, "history.jsonl"), []byte(`{"display":"lost \u001b[31mwork","timestamp":1787216400101,"project":"/w","sessionId":"deadbeef"}`+"\n"), 0o600))
 	t.Setenv("TZ", "UTC")
 	return dir, []string{
 		"--server-url", readingServer(t), "--roots", root, "--state-dir", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "s"),
@@ -89,9 +86,7 @@ var liveAge = regexp.MustCompile(`\d+s ago`)
 // TestSessionsJSON pins the documents that the reading verbs print.
 func TestSessionsJSON(t *testing.T) {
 	dir, flags := sessionsHome(t)
-	if err := os.MkdirAll(filepath.Join(dir, "state"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Join(dir, "state"), 0o700))
 	for _, c := range []struct {
 		name string
 		code int
@@ -123,7 +118,5 @@ func TestSessionsJSON(t *testing.T) {
 func writeNow(t *testing.T, path string) {
 	t.Helper()
 	now := time.Now()
-	if err := os.Chtimes(path, now, now); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chtimes(path, now, now))
 }

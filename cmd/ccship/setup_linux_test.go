@@ -27,9 +27,7 @@ func TestQuestionEnds(t *testing.T) {
 			cmd := process(t, "setup", "--no-install")
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, cmd.Start())
 			shown := reading(t, seen)
 			shown("server address")
 			if _, err := seen.WriteString(test.typed); err != nil {

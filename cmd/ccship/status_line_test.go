@@ -13,6 +13,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // asking is a daemon that notes whether who asked for the status waits for a probe.
@@ -46,9 +47,7 @@ func TestStatusLine(t *testing.T) {
 	jsonHome(t)
 	t.Setenv("LC_ALL", "C.UTF-8")
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(file, nil, 0o600))
 	healthy, now := showtest.Healthy(), time.Now()
 	healthy.Servers[0].LastContactAt = &now
 	long := showtest.Healthy()

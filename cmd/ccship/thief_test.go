@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // thief listens at a server's address, and notes what it is asked and whether it is shown a key.
@@ -134,17 +135,11 @@ func thiefHome(t *testing.T, server string) (flags []string, file string) {
 	t.Setenv("CCSHIP_API_KEY_FILE", filepath.Join(dir, "key"))
 	t.Chdir(dir)
 	state := filepath.Join(dir, "state")
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(state, 0o700))
 	file = filepath.Join(dir, "sub", "file.md")
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	for path, text := range map[string]string{"key": "ccs_precious\n", "state/proven_servers": server + "\n", "sub/file.md": "text\n"} {
-		if err := os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600))
 	}
 	return []string{"--socket", filepath.Join(dir, "s"), "--state-dir", state, "--roots", filepath.Join(dir, "projects")}, file
 }

@@ -33,9 +33,7 @@ type upRun struct {
 func newUpHome(t *testing.T) (env []string, home string) {
 	t.Helper()
 	home, err := os.MkdirTemp("", "ccup") // the socket's path has to stay short
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "CCSHIP_") && !strings.HasPrefix(v, "XDG_") && !strings.HasPrefix(v, "CLAUDE_") {
@@ -66,9 +64,7 @@ func startUp(t *testing.T, env []string, args ...string) *upRun {
 	if err == nil {
 		err = u.cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	go func() {
 		for scan := bufio.NewScanner(out); scan.Scan(); {
 			u.lines <- scan.Text()
@@ -195,12 +191,8 @@ func TestUp(t *testing.T) {
 	}
 
 	transcript := filepath.Join(home, ".claude", "projects", "-p", "0b0e5a0c-6d6f-4f6e-8f0c-1a2b3c4d5e6f.jsonl")
-	if err := os.MkdirAll(filepath.Dir(transcript), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(transcript, []byte(`{"type":"user","cwd":"/p"}`+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Dir(transcript), 0o700))
+	kit.Must(t, os.WriteFile(transcript, []byte(`{"type":"user","cwd":"/p"}`+"\n"), 0o600))
 	if code, out, words := ccship(t, env, "sync", "--wait"); code != 0 {
 		t.Errorf("sync: %d %s %s", code, out, words)
 	}
@@ -235,9 +227,7 @@ func TestUpKilled(t *testing.T) {
 	u := startUp(t, env, "--listen", freePort(t))
 	line := u.read("no conversations yet")
 	u.read("watching")
-	if err := u.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, u.cmd.Process.Kill())
 	u.end()
 	kit.Eventually(t, "the server ends with its parent", hung/12, func() bool { return !listening(line) })
 	again := startUp(t, env)
@@ -266,9 +256,7 @@ func TestUpServerDies(t *testing.T) {
 func TestUpAddress(t *testing.T) {
 	env, home := newUpHome(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer ln.Close()
 	code, _, words := ccship(t, env, "up", "--listen", ln.Addr().String())
 	if code != 1 || !strings.Contains(words, "ccship: "+ln.Addr().String()+" is taken by another program\nhint: ") {
@@ -284,9 +272,7 @@ func TestUpAddress(t *testing.T) {
 	}
 	h := setup.Home{Dir: t.TempDir()}
 	first, err := h.Address(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if second, err := h.Address(t.Context(), ""); err != nil || second != first {
 		t.Errorf("address %s, then %s %v", first, second, err)
 	}
@@ -296,21 +282,15 @@ func TestUpAddress(t *testing.T) {
 func TestUpNewDatabase(t *testing.T) {
 	h := setup.Home{Dir: t.TempDir()}
 	program, err := exec.LookPath("ccship-server")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if fresh, err := h.EnsureKey(t.Context(), program); !fresh || err != nil {
 		t.Fatalf("first: %v %v", fresh, err)
 	}
-	if err := os.Mkdir(h.File("state"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(h.File("state"), 0o700))
 	if fresh, err := h.EnsureKey(t.Context(), program); fresh || err != nil {
 		t.Errorf("second: %v %v", fresh, err)
 	}
-	if err := os.Remove(h.File("server.db")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(h.File("server.db")))
 	if fresh, err := h.EnsureKey(t.Context(), program); !fresh || err != nil {
 		t.Errorf("without a database: %v %v", fresh, err)
 	}
@@ -325,18 +305,14 @@ func TestGuard(t *testing.T) {
 	env, _ := newUpHome(t)
 	address := freePort(t)
 	program, err := exec.LookPath("ccship-server")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	guard := exec.Command("ccship", "guard", program, "serve", "--listen", address)
 	guard.Env = env
 	parent, err := guard.StdinPipe()
 	if err == nil {
 		err = guard.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	kit.Eventually(t, "the program runs", hung/12, func() bool { return listening("http://" + address) })
 	parent.Close()
 	if err := guard.Wait(); err != nil {

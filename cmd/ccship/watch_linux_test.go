@@ -18,6 +18,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // changing is a Daemon whose status a test changes.
@@ -45,13 +46,9 @@ func (c *changing) set(s control.Status) {
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	dir := t.TempDir()
-	if err := os.Symlink(self, dir+"/ccship"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Symlink(self, dir+"/ccship"))
 	cmd := exec.CommandContext(t.Context(), dir+"/ccship", args...)
 	cmd.Env = []string{"HOME=" + dir, "TERM=xterm", "LC_ALL=C.UTF-8"}
 	return cmd
@@ -62,12 +59,8 @@ func TestWatchLines(t *testing.T) {
 	d := &changing{status: showtest.Healthy()}
 	cmd := process(t, "status", "--watch", "--socket", listen(t, d))
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	want := []string{"watching, 132 transcripts, 0 waiting, 48 211 sent", "importing, 1 transcript, 30 MB of 61 MB read, 1 waiting, 48 211 sent"}
 	for i, line := range want {
@@ -76,9 +69,7 @@ func TestWatchLines(t *testing.T) {
 		}
 		d.set(showtest.Statuses()["importing"])
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, cmd.Process.Signal(os.Interrupt))
 	if rest, err := io.ReadAll(out); err != nil || len(rest) > 0 {
 		t.Errorf("after the end: %q %v", rest, err)
 	}
@@ -95,13 +86,9 @@ func openTerminal(t *testing.T, columns, rows uint16) (seen, tty *os.File) {
 		t.Skip("no terminals here: ", err)
 	}
 	t.Cleanup(func() { _ = seen.Close() })
-	if err := unix.IoctlSetPointerInt(int(seen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, unix.IoctlSetPointerInt(int(seen.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -112,9 +99,7 @@ func openTerminal(t *testing.T, columns, rows uint16) (seen, tty *os.File) {
 
 func resize(t *testing.T, tty *os.File, columns, rows uint16) {
 	t.Helper()
-	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}))
 }
 
 // reading reads what a terminal shows, and returns a wait until it has shown some words.
@@ -162,9 +147,7 @@ func TestWatchTerminal(t *testing.T) {
 	cmd := process(t, "status", "--watch", "--socket", listen(t, d))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, cmd.Start())
 	shown := reading(t, seen)
 	shown("\x1b[?25l")
 	shown("more lines\r\n")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // tale is an invented history: a repository, and sessions that worked in it.
@@ -28,9 +30,7 @@ func newTale(t *testing.T) *tale {
 	}
 	jsonHome(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	w := &tale{t: t, top: filepath.Join(dir, "shop"), roots: filepath.Join(dir, "projects"),
 		clock: time.Date(2026, 3, 12, 9, 0, 0, 0, time.UTC)}
 	w.flags = []string{"--roots", w.roots, "--state-dir", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "s")}

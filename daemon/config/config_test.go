@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // home is a user's home folder with an environment that knows nothing else.
@@ -113,9 +115,7 @@ func TestRoots(t *testing.T) {
 	h := newHome(t)
 	in := func(parts ...string) string { return filepath.Join(append([]string{h.dir}, parts...)...) }
 	for _, dir := range []string{in("work", "projects", "-p"), in("flat", "-p"), in("projects", "projects")} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.MkdirAll(dir, 0o700))
 	}
 	for _, test := range []struct {
 		name, roots, claude string

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 var update = flag.Bool("update", false, "write the table of options in the documentation anew")
@@ -18,9 +20,7 @@ func TestDocumentedOptions(t *testing.T) {
 	const begin, end = "<!-- options: written by `make docs` -->\n", "<!-- end -->\n"
 	path := filepath.Join("..", "..", "docs", "configuration.md")
 	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	before, rest, ok := strings.Cut(string(page), begin)
 	table, after, ended := strings.Cut(rest, end)
 	if !ok || !ended {
@@ -39,9 +39,7 @@ func TestDocumentedOptions(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | %s%s | %s |\n", o.Name, strings.ReplaceAll(o.Type(), "|", "or"), given, doc)
 	}
 	if *update {
-		if err := os.WriteFile(path, []byte(before+begin+b.String()+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte(before+begin+b.String()+end+after), 0o644))
 		return
 	}
 	if diff := cmp.Diff(table, b.String()); diff != "" {

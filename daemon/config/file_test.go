@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestWriteOption(t *testing.T) {
@@ -30,9 +32,7 @@ func TestWriteOption(t *testing.T) {
 			if test.before != "" {
 				h.write("new/config.toml", test.before, 0o644)
 			}
-			if err := WriteOption(path, test.key, test.texts, h.lookup); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, WriteOption(path, test.key, test.texts, h.lookup))
 			text, err := os.ReadFile(path)
 			if err != nil || string(text) != test.after {
 				t.Errorf("%q %v, want %q", text, err, test.after)
@@ -78,9 +78,7 @@ func TestWriteOptionFollowsLink(t *testing.T) {
 	if err := os.Symlink(real, link); err != nil {
 		t.Skip("no links here: ", err)
 	}
-	if err := WriteOption(link, "history", []string{"false"}, h.lookup); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, WriteOption(link, "history", []string{"false"}, h.lookup))
 	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
 		t.Errorf("the link is gone: %v %v", info.Mode(), err)
 	}

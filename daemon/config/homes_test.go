@@ -6,13 +6,13 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestElsewhere(t *testing.T) {
 	home, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	home = filepath.Join(home, "me [x]*") // no pattern
 	env := map[string]string{
 		"CLAUDE_CONFIG_DIR": filepath.Join(home, "a") + ", " + filepath.Join(home, "b"), "XDG_CONFIG_HOME": filepath.Join(home, "xdg"),
@@ -40,15 +40,11 @@ func TestElsewhere(t *testing.T) {
 	put(t, filepath.Join(home, ".claude-empty", "projects", "p", "note.md"), "text\n", 0, time.Now()) // none
 	roots := []string{filepath.Join(home, ".claude", "projects"), filepath.Join(home, ".claude-own")}
 	if runtime.GOOS != "windows" {
-		if err := os.Symlink(filepath.Join(home, ".claude"), filepath.Join(home, ".claude-link")); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Symlink(filepath.Join(home, ".claude"), filepath.Join(home, ".claude-link")))
 	}
 	for _, h := range elsewhere(home, func(name string) string { return env[name] }, roots) {
 		rel, err := filepath.Rel(home, h.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if rel = filepath.ToSlash(rel); h.Transcripts != want[rel] {
 			t.Errorf("%s: %d transcripts, want %d", rel, h.Transcripts, want[rel])
 		}

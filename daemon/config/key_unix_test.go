@@ -7,14 +7,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestReadAPIKeyFromPipe refuses what would block for ever.
 func TestReadAPIKeyFromPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, syscall.Mkfifo(pipe, 0o600))
 	if _, err := ReadAPIKey(pipe); err == nil || !strings.Contains(err.Error(), "is not a file") {
 		t.Errorf("a pipe: %v", err)
 	}

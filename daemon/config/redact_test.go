@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
@@ -36,9 +37,7 @@ path = '''\.pem$'''
 `, 0o600)
 	c := h.load(map[string]string{"redact_rules": path})
 	all, err := c.Maskers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	m := all.Of("")
 	for text, want := range map[string]bool{
 		"OURS_ ours_k3j5h7g9": true, "ours_sample35": false, "ours_k3j5h7g9 nolint": false, "zq123456789": true, "ours_aaaaaaaa": false,
@@ -65,24 +64,18 @@ func TestRedactKey(t *testing.T) {
 	h := newHome(t)
 	c := h.load(nil)
 	first, err := c.RedactKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if again, err := c.RedactKey(); err != nil || again != first {
 		t.Errorf("read again the key is another, %v", err)
 	}
 	if info, err := os.Stat(c.RedactKeyFile()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key's file: %v, %v", info, err)
 	}
-	if err := c.WriteRedactKey(redact.Key{5}, true); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.WriteRedactKey(redact.Key{5}, true))
 	if key, err := c.RedactKey(); err != nil || key != (redact.Key{5}) {
 		t.Errorf("an imported key reads back as %v, %v", key, err)
 	}
-	if err := os.WriteFile(c.RedactKeyFile(), []byte("no key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(c.RedactKeyFile(), []byte("no key"), 0o600))
 	if _, err := c.RedactKey(); err == nil {
 		t.Error("a damaged key is replaced")
 	}
@@ -104,9 +97,7 @@ keywords = ["shop_"]
 	cart := h.write("cart.toml", "projects = [\"~/work/shop/cart\"]\n[[rules]]\nid = \"cart\"\nregex = '''cart_[a-z0-9]{12,}'''\nkeywords = [\"cart_\"]\n", 0o600)
 	c := h.load(map[string]string{"redact_rules": shop + string(os.PathListSeparator) + cart})
 	all, err := c.Maskers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	const text = "ghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234 AKIAQ3EGSDFKJ4KKAX2Z shop_k3j5h7g9k3j5 cart_k3j5h7g9k3j5"
 	home := c.Home()
 	for dir, want := range map[string]string{
@@ -134,9 +125,7 @@ func TestRedactKeyStays(t *testing.T) {
 	h := newHome(t)
 	c := h.load(nil)
 	first, err := c.RedactKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if again, err := c.RedactKey(); again != first || err != nil {
 		t.Errorf("read again it is another key: %v", err)
 	}
@@ -158,9 +147,7 @@ func TestRedactKeyStays(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return
 	}
-	if err := os.Chmod(c.RedactKeyFile(), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chmod(c.RedactKeyFile(), 0o640))
 	if _, err := c.RedactKey(); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("a key that others can read: %v", err)
 	}

@@ -6,19 +6,15 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func put(t *testing.T, path, text string, age time.Duration, now time.Time) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	kit.Must(t, os.Chtimes(path, now.Add(-age), now.Add(-age)))
 }
 
 func TestCleanupDays(t *testing.T) {
@@ -63,9 +59,7 @@ func TestCleanupDays(t *testing.T) {
 			t.Errorf("managed: %d %q", days, source)
 		}
 	}
-	if err := os.Remove(local); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(local))
 	put(t, own, `{"cleanupPeriodDays":12}`, 0, time.Now())
 	if days, source := CleanupDays(dir); days != 12 || source != own {
 		if managedSettings() != source {
@@ -105,25 +99,19 @@ func TestExpiring(t *testing.T) {
 		return
 	}
 	link := filepath.Join(t.TempDir(), "projects") // settings lie next to the folder that was named
-	if err := os.Symlink(root, link); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Symlink(root, link))
 	if got, err := Expiring([]string{link}, 7*day, now); err != nil || got.Sessions != 4 {
 		t.Errorf("through a link: %+v %v", got, err)
 	}
 	if os.Geteuid() == 0 {
 		return // root may read everything
 	}
-	if err := os.Chmod(filepath.Join(root, "q"), 0); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chmod(filepath.Join(root, "q"), 0))
 	got, err = Expiring(roots, 7*day, now)
 	if err == nil || got.Sessions != 5 {
 		t.Errorf("with a folder that cannot be read: %+v %v", got, err)
 	}
-	if err := os.Chmod(filepath.Join(root, "q"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chmod(filepath.Join(root, "q"), 0o700))
 }
 
 // Of an administrator's source the last file counts, of two sources the first; without one the least of all others,

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // homeOnly is an environment that names a home and nothing else.
@@ -36,9 +38,7 @@ func TestSalvage(t *testing.T) {
 		"a flag for a path": {text: "socket = \"/run/s\"\n", flags: map[string]string{"socket": "~other/s"}, mistake: "home"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile(path, []byte(test.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.WriteFile(path, []byte(test.text), 0o600))
 			flags := map[string]string{"config": path}
 			for k, v := range test.flags {
 				flags[k] = v

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // What only flags and variables said is what a service would not know; written down, nothing of it is left.
@@ -18,16 +20,12 @@ func TestUnwritten(t *testing.T) {
 	}
 	env := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
 	path := filepath.Join(home, "x", "my config.toml")
-	if err := replaceFile(path, []byte("# mine\nlog_level = \"warn\" # quiet\nhistory = false\n")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, replaceFile(path, []byte("# mine\nlog_level = \"warn\" # quiet\nhistory = false\n")))
 	load := func(flags map[string]string) Config {
 		t.Helper()
 		flags["config"] = path
 		c, err := Load(flags, env)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return c
 	}
 	c := load(map[string]string{"server_url": "http://localhost:1"})
@@ -44,9 +42,7 @@ func TestUnwritten(t *testing.T) {
 	if slices.Sort(names); err != nil || !slices.Equal(names, want) {
 		t.Fatalf("%q %v, want %q", names, err, want)
 	}
-	if err := WriteValues(path, values); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, WriteValues(path, values))
 	text, err := os.ReadFile(path)
 	if err != nil || !strings.HasPrefix(string(text), "# mine\n") || !strings.Contains(string(text), "history = false\n") {
 		t.Errorf("%v\n%s", err, text)
@@ -59,9 +55,7 @@ func TestUnwritten(t *testing.T) {
 	}
 	vars = map[string]string{HomeVariable: home}
 	c, err = Load(nil, env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if named, err := c.ServiceConfig(env); err != nil || named != "" {
 		t.Errorf("the default is named: %q %v", named, err)
 	}
@@ -79,9 +73,7 @@ func TestWriteServer(t *testing.T) {
 		return string(text)
 	}
 	server := []Value{{Name: "server_url", Value: "http://localhost:1"}}
-	if err := WriteServer(path, key, "one", server); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, WriteServer(path, key, "one", server))
 	if read(key) != "one\n" || read(path) != "server_url = \"http://localhost:1\"\n" {
 		t.Errorf("%q %q", read(key), read(path))
 	}
@@ -92,9 +84,7 @@ func TestWriteServer(t *testing.T) {
 			}
 		}
 	}
-	if err := os.WriteFile(path, []byte("broken = [\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte("broken = [\n"), 0o600))
 	if err := WriteServer(path, key, "two", server); err == nil || read(key) != "one\n" || read(path) != "broken = [\n" {
 		t.Errorf("%v: %q %q", err, read(key), read(path))
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // fake is a Daemon whose answers a test chooses. What it has no answer for it cannot do.
@@ -41,9 +43,7 @@ func (f *fake) Metrics(w io.Writer) { _, _ = io.WriteString(w, f.metrics) }
 func socketPath(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ccs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return filepath.Join(dir, "run", "c.sock")
 }
@@ -53,9 +53,7 @@ func serve(t *testing.T, d Daemon) string {
 	t.Helper()
 	path := socketPath(t)
 	ln, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- NewServer(d, slog.New(slog.DiscardHandler)).Serve(ctx, ln) }()
@@ -86,9 +84,7 @@ func raw(t *testing.T, path, method, url, body string, header http.Header) (int,
 		},
 	}}
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for k, v := range header {
 		req.Header[k] = v
 	}
@@ -96,14 +92,10 @@ func raw(t *testing.T, path, method, url, body string, header http.Header) (int,
 		req.Host = host
 	}
 	answer, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return answer.StatusCode, string(text)
 }
 
@@ -213,9 +205,7 @@ func TestServeEndsRequests(t *testing.T) {
 		return SyncResult{Reason: "timeout"}, nil
 	}}
 	ln, err := Listen(socketPath(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)

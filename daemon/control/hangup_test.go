@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // inboxDaemon answers hooks only.
@@ -22,9 +24,7 @@ func (d *inboxDaemon) Pending(ctx context.Context, req PendingRequest) (Pending,
 func TestAfterHangup(t *testing.T) {
 	path := socketPath(t)
 	ln, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	d := &inboxDaemon{ended: make(chan string, 9)}
 	served := make(chan error, 1)

@@ -11,14 +11,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestListenModes(t *testing.T) {
 	path := socketPath(t)
 	ln, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer ln.Close()
 	if runtime.GOOS == "windows" {
 		return
@@ -34,17 +34,11 @@ func TestListenModes(t *testing.T) {
 // A socket whose daemon was killed is replaced; one that answers is not.
 func TestListenOverSocket(t *testing.T) {
 	path := socketPath(t)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	stale.SetUnlinkOnClose(false)
-	if err := stale.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, stale.Close())
 	if _, err := os.Lstat(path); err != nil {
 		t.Fatalf("no stale socket to begin with: %v", err)
 	}
@@ -72,9 +66,7 @@ func TestListenOverForeign(t *testing.T) {
 		"folder": func() error { return os.Mkdir(path, 0o700) },
 		"link":   func() error { return errors.Join(os.WriteFile(target, nil, 0o600), os.Symlink(target, path)) },
 	} {
-		if err := create(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, create())
 		_, err := Listen(path)
 		if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeSocket || e.Hint == "" {
 			t.Errorf("%v, want a %s error with a hint", err, CodeSocket)
@@ -85,9 +77,7 @@ func TestListenOverForeign(t *testing.T) {
 		if _, err := os.Lstat(path); err != nil {
 			t.Errorf("it was removed: %v", err)
 		}
-		if err := os.RemoveAll(path); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.RemoveAll(path))
 	}
 }
 
@@ -106,13 +96,9 @@ func TestNotRunning(t *testing.T) {
 	missing := socketPath(t)
 	stale := socketPath(t)
 	ln, err := Listen(stale)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
-	if err := ln.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, ln.Close())
 	for name, path := range map[string]string{"missing": missing, "stale": stale} {
 		if _, err := Dial(path).Status(t.Context()); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("%s: %v, want %v", name, err, ErrNotRunning)
@@ -124,9 +110,7 @@ func TestNotRunning(t *testing.T) {
 func TestFrozenDaemon(t *testing.T) {
 	path := socketPath(t)
 	ln, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer ln.Close()
 	_, err = Dial(path).Status(t.Context())
 	if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeNoAnswer || e.Hint == "" {
@@ -181,9 +165,7 @@ func TestVerifyStall(t *testing.T) {
 func TestEndsWhileAsked(t *testing.T) {
 	path := socketPath(t)
 	ln, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	go func() {
 		conn, err := ln.Accept()
 		if err == nil {

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // strangerVariable makes the test binary ask for the status of a socket, as another user runs it.
@@ -65,28 +67,18 @@ func squat(path string) {
 func program(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	from, err := os.Open(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer from.Close()
 	dir, err := os.MkdirTemp("", "ccs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "stranger")
 	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	_, err = io.Copy(to, from)
-	if err := errors.Join(err, to.Close(), os.Chmod(path, 0o755), os.Chmod(dir, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(err, to.Close(), os.Chmod(path, 0o755), os.Chmod(dir, 0o755)))
 	return path
 }
 
@@ -100,9 +92,7 @@ func TestStranger(t *testing.T) {
 	path := serve(t, d)
 	binary := program(t)
 	// The folder above the socket's is the test's, not ccship's.
-	if err := os.Chmod(filepath.Dir(filepath.Dir(path)), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chmod(filepath.Dir(filepath.Dir(path)), 0o755))
 	for _, test := range []struct {
 		name           string
 		folder, socket os.FileMode
@@ -111,9 +101,7 @@ func TestStranger(t *testing.T) {
 		{"open folder", 0o755, 0o600},
 		{"open folder and socket", 0o755, 0o666},
 	} {
-		if err := errors.Join(os.Chmod(filepath.Dir(path), test.folder), os.Chmod(path, test.socket)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(os.Chmod(filepath.Dir(path), test.folder), os.Chmod(path, test.socket)))
 		ask := exec.CommandContext(t.Context(), binary)
 		ask.Env = []string{strangerVariable + "=" + path}
 		ask.Dir = "/"
@@ -138,22 +126,16 @@ func TestSquatter(t *testing.T) {
 	binary := program(t)
 	for name, owner := range map[string]int{"folder of another": nobody, "folder that all may write": 0} {
 		dir, err := os.MkdirTemp("", "ccs")
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		if err := errors.Join(os.Chown(dir, owner, owner), os.Chmod(dir, 0o777)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(os.Chown(dir, owner, owner), os.Chmod(dir, 0o777)))
 		path := filepath.Join(dir, "ccship.sock")
 		other := exec.CommandContext(t.Context(), binary)
 		other.Env, other.Dir = []string{squatterVariable + "=" + path}, "/"
 		other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		in, errIn := other.StdinPipe()
 		out, errOut := other.StdoutPipe()
-		if err := errors.Join(errIn, errOut, other.Start()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(errIn, errOut, other.Start()))
 		if line, err := bufio.NewReader(out).ReadString('\n'); line != "listens <nil>\n" {
 			t.Fatalf("%s: %v %q", name, err, line)
 		}
@@ -165,9 +147,7 @@ func TestSquatter(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
 		}
-		if err := errors.Join(in.Close(), other.Wait()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(in.Close(), other.Wait()))
 		_, listened = Listen(path) // nobody listens there any more
 		if (listened != nil) != (owner == nobody) {
 			t.Errorf("%s, afterwards: %v", name, listened)

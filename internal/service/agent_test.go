@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/packaging"
 )
 
@@ -84,9 +85,7 @@ func plistValue(d *xml.Decoder, start xml.StartElement) (any, error) {
 func TestAgentSays(t *testing.T) {
 	o := Options{Program: Daemon, Binary: "/Users/k & <m>/bin/ccship", LogFile: "/Users/k/Library/Logs/ccship/ccship.log", Args: []string{"run", "--config", "/Users/k/{{c}}.toml"}}
 	text, err := renderAgent(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	got := plist(t, text)
 	for key, want := range map[string]any{
 		"Label":              Daemon.label,
@@ -137,14 +136,10 @@ func newFakeLaunchd(t *testing.T) (*launchd, string) {
 		t.Skip("no shell scripts here")
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "launchctl"), []byte(fakeLaunchctl), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(dir, "launchctl"), []byte(fakeLaunchctl), 0o700))
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	l, err := newLaunchd(Options{Program: Daemon, Binary: "/usr/local/bin/ccship", LogFile: filepath.Join(dir, "logs", "ccship.log")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	l.domain, l.path = "gui/501", filepath.Join(dir, "LaunchAgents", Daemon.label+".plist")
 	l.write = func(text string) error {
 		if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
@@ -165,12 +160,8 @@ func calls(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "calls")
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, os.Remove(path))
 	var done []string
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, "print") {
@@ -234,9 +225,7 @@ func TestLaunchdDisabled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, enabled := range map[string]bool{"\t\t\"" + Daemon.label + "\" => disabled\n": false, "\t\t\"" + Daemon.label + "\" => enabled\n": true, "": true} {
-		if err := os.WriteFile(filepath.Join(dir, "disabled"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(dir, "disabled"), []byte(text), 0o600))
 		if st, err := l.status(t.Context()); err != nil || !st.Installed || st.Enabled != enabled {
 			t.Errorf("%q: %+v %v", text, st, err)
 		}
@@ -251,17 +240,13 @@ func fileExists(path string) bool {
 // What launchd says when it refuses reaches the user; an agent that cannot be written comes back as it was.
 func TestLaunchdFails(t *testing.T) {
 	l, dir := newFakeLaunchd(t)
-	if err := os.WriteFile(filepath.Join(dir, "refuse"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(dir, "refuse"), nil, 0o600))
 	var e *control.Error
 	if _, err := l.install(t.Context(), true); !errors.As(err, &e) || !strings.Contains(e.Message, "Input/output error") || e.Hint == "" {
 		t.Errorf("%v", err)
 	}
 	before, err := os.ReadFile(l.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	l.o.Args = append(l.o.Args, "--config", "/other.toml")
 	l.write = func(string) error { return errors.New("no space") }
 	if _, err := l.install(t.Context(), true); !errors.As(err, &e) || !strings.Contains(e.Message, "no space") {
@@ -280,9 +265,7 @@ func TestLogCommands(t *testing.T) {
 		"plan9":   "",
 	} {
 		s, err := newOn(system, Options{Program: Daemon, Binary: "/b", LogFile: "/l"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		argv, err := s.LogCommand(7, true)
 		if got := strings.Join(argv, " "); got != want && runtime.GOOS != "windows" || (err == nil) != (len(argv) > 0) {
 			t.Errorf("%s: %q %v", system, got, err)
@@ -297,9 +280,7 @@ func TestLogCommands(t *testing.T) {
 func TestServerAgent(t *testing.T) {
 	o := Options{Program: Server, Binary: "/opt/b & c/ccship-server", LogFile: "/Users/k/{{l}}.log", Args: []string{"serve", "--listen", "127.0.0.1:5001"}}
 	text, err := renderAgent(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	got := plist(t, text)
 	for key, want := range map[string]any{
 		"Label": "com.github.ccship.server", "StandardErrorPath": o.LogFile,

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/packaging"
 )
 
@@ -17,18 +18,12 @@ func TestCurrent(t *testing.T) {
 		Writable: []string{"/home/kim/.local/state/ccship", "/data/ccship"},
 	}
 	user, err := renderUnit(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	agent, err := renderAgent(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	o.System, o.User = true, "kim"
 	system, err := renderUnit(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	path := filepath.Join(t.TempDir(), "unit")
 	for name, c := range map[string]struct {
 		m                  manager
@@ -41,9 +36,7 @@ func TestCurrent(t *testing.T) {
 	} {
 		older := strings.Replace(c.text, c.change, c.with, 1)
 		for text, want := range map[string]bool{c.text: true, older: false, "": false} {
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 			if got, err := (&Service{manager: c.m}).Current(Status{Installed: true, UnitPath: path}); err != nil || got != want {
 				t.Errorf("%s: %v %v, want %v of\n%s", name, got, err, want, text)
 			}

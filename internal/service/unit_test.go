@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/packaging"
 )
 
@@ -75,9 +76,7 @@ func TestUnitCommand(t *testing.T) {
 			args = append(args, "--config", c.config)
 		}
 		text, err := renderUnit(Options{Program: Daemon, Binary: c.binary, Args: args, Home: "/home/kim"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if got := lineOf(text, "ExecStart="); got != c.want {
 			t.Errorf("%q %q:\n got %s\nwant %s", c.binary, c.config, got, c.want)
 		}
@@ -122,13 +121,9 @@ func TestUnitVerifies(t *testing.T) {
 		"ccship-server.service": {Program: Server, Binary: "/bin/true", Args: []string{"serve", "--store", "sqlite:/a b/%$.db"}, Home: "/home/kim"},
 	} {
 		text, err := renderUnit(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		argv := []string{"verify", "--man=no", path}
 		if !o.System {
 			argv = append([]string{"--user"}, argv...)

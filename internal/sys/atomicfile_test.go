@@ -8,14 +8,14 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return string(text)
 }
 
@@ -23,9 +23,7 @@ func read(t *testing.T, path string) string {
 func only(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())
@@ -41,13 +39,9 @@ func TestFaults(t *testing.T) {
 	steps := []string{"sync", "close", "name", "sync folder"}
 	for i, failing := range append(steps, "none") {
 		path := filepath.Join(t.TempDir(), "settings")
-		if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte("old"), 0o600))
 		f, err := CreateFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if _, err := f.WriteString("new"); err != nil {
 			t.Fatal(err)
 		}
@@ -80,9 +74,7 @@ func TestCommitNew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "export")
 	for i, want := range []error{nil, fs.ErrExist} {
 		f, err := CreateFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if _, err := f.WriteString([]string{"first", "second"}[i]); err != nil {
 			t.Fatal(err)
 		}
@@ -98,16 +90,12 @@ func TestCommitNew(t *testing.T) {
 
 func TestWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings")
-	if err := os.WriteFile(path, []byte("a longer text than the new one"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte("a longer text than the new one"), 0o644))
 	if err := WriteFile(path, []byte("new")); err != nil || read(t, path) != "new" {
 		t.Errorf("%v, %q", err, read(t, path))
 	}
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
@@ -119,9 +107,7 @@ func TestWrite(t *testing.T) {
 // A link stays a link, and leads to the new content.
 func TestWriteThroughLink(t *testing.T) {
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "kept")
-	if err := os.WriteFile(elsewhere, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(elsewhere, []byte("old"), 0o600))
 	link := filepath.Join(dir, "settings")
 	if err := os.Symlink(elsewhere, link); err != nil {
 		t.Skip(err)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestMain is also the other process: with a root in its environment it takes the lock until its input ends.
@@ -31,26 +33,18 @@ func TestMain(m *testing.M) {
 func TestTwoProcesses(t *testing.T) {
 	dir := t.TempDir()
 	root, link := filepath.Join(dir, "root"), filepath.Join(dir, "link")
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(root, 0o700))
 	if err := os.Symlink(root, link); err != nil {
 		link = root
 	}
 	other := exec.Command(os.Args[0])
 	other.Env = append(os.Environ(), "SINGLETON_ROOT="+root, "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+dir)
 	in, err := other.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer in.Close()
 	out, err := other.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, other.Start())
 	if text, err := bufio.NewReader(out).ReadString('\n'); err != nil || text != "locked\n" {
 		t.Fatalf("the other process: %q, %v", text, err)
 	}
@@ -64,9 +58,7 @@ func TestTwoProcesses(t *testing.T) {
 	if h, ok := FindHolder([]string{root}); !ok || h.PID != other.Process.Pid {
 		t.Errorf("found %+v, %t", h, ok)
 	}
-	if err := other.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, other.Process.Kill())
 	_ = other.Wait() // it was killed
 	l, err := AcquireLock([]string{dir, link}, Holder{PID: 1})
 	if err != nil {
@@ -84,9 +76,7 @@ func TestTwoProcesses(t *testing.T) {
 func TestMissingRoot(t *testing.T) {
 	dir := t.TempDir()
 	l, err := AcquireLock([]string{filepath.Join(dir, "a", "b")}, Holder{PID: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer l.Release()
 	if h, ok := FindHolder([]string{filepath.Join(dir, "a", "b")}); !ok || h.PID != 7 {
 		t.Errorf("found %+v, %t", h, ok)
@@ -100,23 +90,15 @@ func TestMissingRoot(t *testing.T) {
 func TestReplacedRoot(t *testing.T) {
 	dir := t.TempDir()
 	root, away := filepath.Join(dir, "root"), filepath.Join(dir, "away")
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(root, 0o700))
 	l, err := AcquireLock([]string{root}, Holder{PID: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer l.Release()
-	if err := os.Rename(root, away); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(root, away))
 	if h, ok := FindHolder([]string{away}); ok {
 		t.Errorf("a folder that nobody delivers any more is held by %+v", h)
 	}
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(root, 0o700))
 	if h, ok := FindHolder([]string{root}); !ok || h.PID != 7 {
 		t.Errorf("found %+v, %t", h, ok)
 	}

@@ -5,25 +5,21 @@ package sys
 import (
 	"syscall"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestReleaseBesideFork: a child between fork and exec holds every open file. It does not keep the lock.
 func TestReleaseBesideFork(t *testing.T) {
 	root := t.TempDir()
 	l, err := AcquireLock([]string{root}, Holder{PID: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, f := range l.files {
 		inherited, err := syscall.Dup(int(f.Fd()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer syscall.Close(inherited)
 	}
-	if err := l.Release(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Release())
 	if h, ok := FindHolder([]string{root}); ok {
 		t.Errorf("held by %+v", h)
 	}

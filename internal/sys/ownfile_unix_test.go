@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestOpenOwn: a link, a pipe, a folder and a file of another user are refused at once, and nothing is made or written
@@ -18,9 +20,7 @@ func TestOpenOwn(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must := func(errs ...error) {
 		t.Helper()
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(errs...))
 	}
 	must(os.WriteFile(at("mine"), []byte("mine\n"), 0o644), os.Symlink(at("mine"), at("link")), os.Symlink(at("none"), at("dangling")),
 		os.Mkdir(at("folder"), 0o700), syscall.Mkfifo(at("pipe"), 0o600), os.WriteFile(at("theirs"), nil, 0o666))

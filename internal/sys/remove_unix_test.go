@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestRemove: a daemon's files go with it, and those of one that was killed when it is asked for; those of one that
@@ -16,9 +18,7 @@ import (
 func TestRemove(t *testing.T) {
 	root := t.TempDir()
 	l, err := AcquireLock([]string{root}, Holder{PID: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var held *HeldError
 	if removed, err := RemoveLock([]string{root}); !errors.As(err, &held) || len(removed) != 0 {
 		t.Errorf("removed %q while a daemon delivers the root: %v", removed, err)
@@ -27,9 +27,7 @@ func TestRemove(t *testing.T) {
 		t.Error("the lock is gone")
 	}
 	names := []string{l.files[0].Name(), l.files[1].Name()}
-	if err := l.Release(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Release())
 	gone := func(when string) {
 		t.Helper()
 		for _, name := range names {
@@ -44,9 +42,7 @@ func TestRemove(t *testing.T) {
 	}
 	gone("after somebody looked")
 	for _, name := range names {
-		if err := os.WriteFile(name, []byte(`{"pid":7}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(name, []byte(`{"pid":7}`), 0o600))
 	}
 	if removed, err := RemoveLock([]string{root}); err != nil || len(removed) != 2 {
 		t.Errorf("removed %q: %v", removed, err)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestSquattedFolder: where another user has taken the folder, all processes use the next one, also when the first is
@@ -15,26 +17,18 @@ func TestSquattedFolder(t *testing.T) {
 	first, second := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
 	squat := func(path string) {
 		t.Helper()
-		if err := os.Mkdir(path, 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Mkdir(path, 0o777))
+		kit.Must(t, os.Chmod(path, 0o777))
 	}
 	squat(first)
 	if got, err := ownFolder(first, second); got != second || err != nil {
 		t.Fatalf("%q %v", got, err)
 	}
-	if err := os.Remove(first); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(first))
 	if got, err := ownFolder(first, second); got != second || err != nil {
 		t.Errorf("the first is free again: %q %v", got, err)
 	}
-	if err := os.Remove(second); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(second))
 	squat(first)
 	squat(second)
 	if _, err := ownFolder(first, second); err == nil || !strings.Contains(err.Error(), first+" is not a folder that only this user can use: remove it") {

@@ -31,9 +31,7 @@ func commandFlags(t *testing.T) map[string][]string {
 	known := map[string][]string{}
 	for _, file := range []string{"commands.md", "server-commands.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "docs", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		title, program := "", ""
 		for line := range strings.Lines(string(text)) {
 			line = strings.TrimSpace(line)
@@ -82,9 +80,7 @@ func TestDocumentedCommands(t *testing.T) {
 			continue // tells of commands of their time
 		}
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for line := range strings.Lines(string(text)) {
 			var found []string
 			if command, ok := strings.CutPrefix(line, "$ "); ok {
@@ -213,14 +209,10 @@ func brokenLinks(page, text string) []string {
 // TestDocumentLinks: every link of the documentation leads to a file of this tree, and to a heading in it.
 func TestDocumentLinks(t *testing.T) {
 	records, err := filepath.Glob(filepath.Join("..", "..", "docs", "internals", "adr", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, page := range append(pages(t), records...) {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, link := range brokenLinks(page, string(text)) {
 			t.Errorf("%s: the link %q leads nowhere", page, link)
 		}
@@ -238,9 +230,7 @@ func TestDocumentsAreReachable(t *testing.T) {
 	all := pages(t)
 	for _, page := range all {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, m := range markdownLink.FindAllStringSubmatch(string(text), -1) {
 			target, _, _ := strings.Cut(m[1], "#")
 			linked[filepath.Join(filepath.Dir(page), filepath.FromSlash(target))] = true

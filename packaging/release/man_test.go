@@ -17,9 +17,7 @@ func script(t *testing.T, body string) string {
 		t.Skip("no shell here")
 	}
 	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o755))
 	return path
 }
 
@@ -68,9 +66,7 @@ func TestPrograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := manualPage{Program: programs[name], Version: "1.2.3", Date: time.Unix(1_700_000_000, 0), Extra: extra}
 			page, err := p.Write(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if again, err := p.Write(t.Context()); err != nil || again != page {
 				t.Errorf("the second page differs (%v)", err)
 			}

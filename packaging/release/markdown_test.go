@@ -17,19 +17,13 @@ func TestCommandPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := manualPage{Program: buildProgram(t, name)}.Markdown(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			path := filepath.Join("..", "..", "docs", file)
 			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(path, []byte(got), 0o644))
 			}
 			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("docs/%s is not what %s --help says; `make docs` writes it anew (-page +help):\n%s", file, name, diff)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // frame is what is seen, checked to fit the window.
@@ -167,13 +168,9 @@ func TestResumeHere(t *testing.T) {
 		t.Errorf("chosen is %+v; said %q", h.m.chosen, h.m.said)
 	}
 	live := d.Library.Roots[0] + "/../sessions"
-	if err := os.MkdirAll(live, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(live, 0o700))
 	text, _ := json.Marshal(map[string]any{"sessionId": cart, "status": "idle"})
-	if err := os.WriteFile(live+"/"+jsonPID()+".json", text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(live+"/"+jsonPID()+".json", text, 0o600))
 	h = sit(t, d)
 	if r := h.m.selected(); r == nil || r.state != "waits for you" {
 		t.Errorf("the session that is open is %+v", r)

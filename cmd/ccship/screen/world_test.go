@@ -18,6 +18,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestMain(m *testing.M) {
@@ -155,9 +156,7 @@ func desk(t *testing.T, address string) Desk {
 	l := &library.Library{Roots: []string{root}, Machine: "0a0a0a0a"}
 	if address != "" {
 		base, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		l.Server = remote.New(base, address, func() (string, error) { return "", nil }, "test")
 		t.Cleanup(l.Server.HTTP.CloseIdleConnections)
 	}
@@ -253,15 +252,11 @@ func special(code rune) tea.KeyPressMsg { return tea.KeyPressMsg{Code: code} }
 func onDisk(t *testing.T, d Desk, session string, records []json.RawMessage) string {
 	t.Helper()
 	path := filepath.Join(d.Library.Roots[0], "-home-kim-shop", session+".jsonl")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	text := ""
 	for _, r := range records {
 		text += fmt.Sprintf("%s\n", r)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }

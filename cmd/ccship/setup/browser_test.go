@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestBrowserArguments: every user of the machine can read the arguments of a process, so the link is in a file that
@@ -16,16 +18,12 @@ func TestBrowserArguments(t *testing.T) {
 	dir := t.TempDir()
 	said := filepath.Join(dir, "said")
 	script := "#!/bin/sh\necho \"$@\" >" + said + ".part && mv " + said + ".part " + said + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(dir, "xdg-open"), []byte(script), 0o700))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("DISPLAY", ":0")
 	home := Home{Dir: t.TempDir()}
 	const link = "http://127.0.0.1:5000/login?ticket=s3cret&a"
-	if err := openBrowser(t.Context(), home, link); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, openBrowser(t.Context(), home, link))
 	var arguments []byte
 	for limit := time.After(time.Minute); len(arguments) == 0; {
 		select {
@@ -53,9 +51,7 @@ func TestNoBrowser(t *testing.T) {
 	t.Setenv("DISPLAY", "")
 	t.Setenv("WAYLAND_DISPLAY", "")
 	home := Home{Dir: t.TempDir()}
-	if err := openBrowser(t.Context(), home, "http://127.0.0.1:5000/login?ticket=s3cret"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, openBrowser(t.Context(), home, "http://127.0.0.1:5000/login?ticket=s3cret"))
 	if _, err := os.Stat(home.File(pageName)); err == nil {
 		t.Error("the link is in a file")
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -32,9 +33,7 @@ func TestWaitHealthy(t *testing.T) {
 		t.Error("whoever answers is taken for the server")
 	}
 	key := filepath.Join(t.TempDir(), "api_key")
-	if err := os.WriteFile(key, []byte("k\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(key, []byte("k\n"), 0o600))
 	if _, err := ownLink(t.Context(), config.Config{ServerURL: impostor.URL, APIKeyFile: key}); err == nil {
 		t.Error("whoever answers is asked for a link")
 	}

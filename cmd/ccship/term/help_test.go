@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func tree() (*cobra.Command, *bytes.Buffer) {
@@ -28,9 +30,7 @@ func tree() (*cobra.Command, *bytes.Buffer) {
 func TestPlaceholders(t *testing.T) {
 	root, out := tree()
 	root.SetArgs([]string{"pause", "--help"})
-	if err := root.Execute(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, root.Execute())
 	for _, want := range []string{
 		"--for duration ", "how long; without it, until thing resume\n", "--since when ", "--limit number ", "(default 20)\n", "--session id ", "--by list ", "--json ",
 	} {
@@ -39,9 +39,7 @@ func TestPlaceholders(t *testing.T) {
 		}
 	}
 	root.SetArgs([]string{"pause", "--limit", "3", "--by", "a,b", "--session", "x"})
-	if err := root.Execute(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, root.Execute())
 }
 
 // On a terminal no line is longer than it, and no word is lost.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // terminalOf is a terminal of a size that shows what is written to it.
@@ -82,9 +84,7 @@ func TestScreen(t *testing.T) {
 		d := &terminalOf{t: t, columns: size[0], rows: size[1]}
 		s := &Screen{w: d, size: func() (int, int) { return d.columns, d.rows }}
 		for _, text := range []string{tall(), "ccship: watching\n", "\x1b[32mccship\x1b[0m: 안녕하세요 여러분\n\n  hint: none\n"} {
-			if err := s.Draw(text); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, s.Draw(text))
 			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 			want := min(len(lines), d.rows-1)
 			if len(d.lines) != want || !d.hidden {
