@@ -10,14 +10,14 @@ import (
 // sessionVariable is set by Claude Code for what it runs: the session's id.
 const sessionVariable = "CLAUDE_CODE_SESSION_ID"
 
-func (a verbs) checkpointCommand() *cobra.Command {
+func (a *app) checkpointCommand() *cobra.Command {
 	return show.Group("checkpoint", "List, show and create checkpoints: how full the context was, and what it was about",
 		"List, show and create checkpoints. One is created when a session has used 80 % and 90 % of its "+
 			"token budget, at every compaction, and on request.",
 		a.checkpointList(), a.checkpointShow(), a.checkpointCreate(), a.checkpointBudget())
 }
 
-func (a verbs) checkpointList() *cobra.Command {
+func (a *app) checkpointList() *cobra.Command {
 	q := control.CheckpointsQuery{}
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -27,7 +27,7 @@ func (a verbs) checkpointList() *cobra.Command {
 			if err := checkPage(cmd, q.Page); err != nil {
 				return err
 			}
-			return show.Ask(cmd.Context(), a.App, (*control.Client).Checkpoints, q, a.View().Checkpoints)
+			return show.Ask(cmd.Context(), &a.App, (*control.Client).Checkpoints, q, a.View().Checkpoints)
 		},
 	}
 	cmd.Flags().StringVar(&q.Session, "session", "", "only of this `session`")
@@ -36,7 +36,7 @@ func (a verbs) checkpointList() *cobra.Command {
 	return cmd
 }
 
-func (a verbs) checkpointShow() *cobra.Command {
+func (a *app) checkpointShow() *cobra.Command {
 	var session string
 	cmd := &cobra.Command{
 		Use:   "show ID|latest",
@@ -51,7 +51,7 @@ func (a verbs) checkpointShow() *cobra.Command {
 				return err
 			}
 			answer, err := a.oneCheckpoint(cmd, client, args[0], session)
-			return show.Answer(a.App, answer, err, a.View().Checkpoint)
+			return show.Answer(&a.App, answer, err, a.View().Checkpoint)
 		},
 	}
 	cmd.Flags().StringVar(&session, "session", "", "with latest: the newest of this `session`")
@@ -63,7 +63,7 @@ func (a verbs) checkpointShow() *cobra.Command {
 const latest = "latest"
 
 // oneCheckpoint returns the checkpoint with an id, or for latest the newest of a session, or of all.
-func (a verbs) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, session string) (
+func (a *app) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, session string) (
 	control.CheckpointAnswer, error) {
 	if id != latest {
 		return client.Checkpoint(cmd.Context(), id)
@@ -80,7 +80,7 @@ func (a verbs) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, ses
 	return control.CheckpointAnswer{SchemaVersion: list.SchemaVersion, Checkpoint: list.Checkpoints[0]}, nil
 }
 
-func (a verbs) checkpointCreate() *cobra.Command {
+func (a *app) checkpointCreate() *cobra.Command {
 	var req control.CheckpointRequest
 	cmd := &cobra.Command{
 		Use:   "create [SESSION]",
@@ -101,7 +101,7 @@ func (a verbs) checkpointCreate() *cobra.Command {
 			}
 			req.Session = name
 			answer, err := client.CreateCheckpoint(cmd.Context(), req)
-			return show.Answer(a.App, answer, err, a.View().Checkpoint)
+			return show.Answer(&a.App, answer, err, a.View().Checkpoint)
 		},
 	}
 	cmd.Flags().StringVar(&req.Session, "session", "", "the `session`, as the argument")

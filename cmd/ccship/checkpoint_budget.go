@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-func (a verbs) checkpointBudget() *cobra.Command {
+func (a *app) checkpointBudget() *cobra.Command {
 	var req control.BudgetRequest
 	var unset bool
 	cmd := &cobra.Command{
@@ -39,7 +39,7 @@ func (a verbs) checkpointBudget() *cobra.Command {
 			if req.Model != "" && !set && !unset {
 				budgets.Budgets = ofModel(budgets.Budgets, req.Model)
 			}
-			return show.Answer(a.App, budgets, err, a.View().Budgets)
+			return show.Answer(&a.App, budgets, err, a.View().Budgets)
 		},
 	}
 	cmd.Flags().StringVar(&req.Session, "session", "", "of this `session`")

@@ -73,7 +73,7 @@ const (
 )
 
 // offer lists conversations for a completion.
-func (a verbs) offer(ctx context.Context) []library.Item {
+func (a *app) offer(ctx context.Context) []library.Item {
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
 	l, err := a.library(ctx)
@@ -86,7 +86,7 @@ func (a verbs) offer(ctx context.Context) []library.Item {
 
 // completeSession offers the ids of conversations, with their titles. What was begun may be the beginning of an id, or
 // a word of a title.
-func (a verbs) completeSession(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeSession(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -105,7 +105,7 @@ func holds(text, part string) bool {
 }
 
 // completeProjects gives --project the names of projects.
-func (a verbs) completeProjects(cmd *cobra.Command) {
+func (a *app) completeProjects(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("project", // the flag exists
 		func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			var names []string
@@ -119,7 +119,7 @@ func (a verbs) completeProjects(cmd *cobra.Command) {
 }
 
 // completeFlag gives a flag its words, of which several may be joined by commas.
-func (a verbs) completeFlag(cmd *cobra.Command, flag string, words []string) {
+func (a *app) completeFlag(cmd *cobra.Command, flag string, words []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, // the flag exists
 		func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 			before := begun[:strings.LastIndexByte(begun, ',')+1]

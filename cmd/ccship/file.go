@@ -16,7 +16,7 @@ import (
 // formats returns what a session can be exported as.
 func formats() []string { return []string{"md", "html", "json", "jsonl"} }
 
-func (a verbs) exportCommand() *cobra.Command {
+func (a *app) exportCommand() *cobra.Command {
 	var format, output string
 	var which library.Copy
 	var force bool
@@ -60,7 +60,7 @@ func (a verbs) exportCommand() *cobra.Command {
 	return cmd
 }
 
-func (a verbs) restoreCommand() *cobra.Command {
+func (a *app) restoreCommand() *cobra.Command {
 	var w library.RestoreRequest
 	var generation int64
 	cmd := &cobra.Command{
@@ -83,7 +83,7 @@ func (a verbs) restoreCommand() *cobra.Command {
 			}
 			w.Session = args[0]
 			done, err := l.Restore(ctx, w)
-			return show.Answer(a.App, done, err, func(r library.Restored) string { return show.Restored(r, w.To != "") })
+			return show.Answer(&a.App, done, err, func(r library.Restored) string { return show.Restored(r, w.To != "") })
 		}),
 	}
 	cmd.Flags().Int64Var(&generation, "generation", 0,

@@ -15,7 +15,7 @@ import (
 // wholeID is the length of a session's id: it means one session, whether the server can be asked or not.
 const wholeID = 36
 
-func (a verbs) forgetCommand() *cobra.Command {
+func (a *app) forgetCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "forget SESSION",
@@ -60,7 +60,7 @@ func (a verbs) forgetCommand() *cobra.Command {
 }
 
 // confirmForget asks before what cannot be undone.
-func (a verbs) confirmForget(ctx context.Context, f library.Found) error {
+func (a *app) confirmForget(ctx context.Context, f library.Found) error {
 	k := term.NewAsker(a.Stderr)
 	if k == nil {
 		return control.Usage("this removes session "+f.Session+" for good",
@@ -80,13 +80,8 @@ func (a verbs) confirmForget(ctx context.Context, f library.Found) error {
 	return err
 }
 
-func (a verbs) showForgotten(r control.ForgetResult) error {
-	var err error
-	if a.JSON {
-		err = a.PrintJSON(r)
-	} else {
-		err = a.Print(show.Forgotten(r))
-	}
+func (a *app) showForgotten(r control.ForgetResult) error {
+	err := show.Answer(&a.App, r, nil, show.Forgotten)
 	switch {
 	case err == nil && len(r.Pending) > 0:
 		return show.SilentError{Code: show.ExitUnreachable}

@@ -14,7 +14,7 @@ import (
 	"github.com/ccship/ccship/internal/sys"
 )
 
-func (a verbs) linkCommand() *cobra.Command {
+func (a *app) linkCommand() *cobra.Command {
 	return show.Group("link", "Link documents to a conversation",
 		"A document is a file below the folder that the conversation was started in. Claude learns of it at "+
 			"every start, and the server keeps each version that is seen. Links belong to one session; a fork "+
@@ -23,7 +23,7 @@ func (a verbs) linkCommand() *cobra.Command {
 		a.linkAdd(), a.linkRemove(), a.linkList())
 }
 
-func (a verbs) linkAdd() *cobra.Command {
+func (a *app) linkAdd() *cobra.Command {
 	var secret bool
 	cmd := a.linkVerb(&cobra.Command{
 		Use:     "add PATH…",
@@ -46,7 +46,7 @@ func (a verbs) linkAdd() *cobra.Command {
 // personAsks says whether a person typed the command: Claude's shell has no terminal and names itself.
 func personAsks() bool { return os.Getenv("CLAUDECODE") == "" && term.IsTerminal(os.Stdin) }
 
-func (a verbs) linkRemove() *cobra.Command {
+func (a *app) linkRemove() *cobra.Command {
 	return a.linkVerb(&cobra.Command{
 		Use:               "rm PATH…",
 		Short:             "Unlink files; the files and their versions on the server stay",
@@ -59,7 +59,7 @@ func (a verbs) linkRemove() *cobra.Command {
 type linkCall func(*control.Client, context.Context, control.DocumentRequest) (control.Documents, error)
 
 // linkVerb makes a command that changes one link after the other. The first that is refused ends it.
-func (a verbs) linkVerb(cmd *cobra.Command, done string, change linkCall) *cobra.Command {
+func (a *app) linkVerb(cmd *cobra.Command, done string, change linkCall) *cobra.Command {
 	session := a.addSession(cmd)
 	a.AddJSON(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -94,7 +94,7 @@ func (a verbs) linkVerb(cmd *cobra.Command, done string, change linkCall) *cobra
 	return cmd
 }
 
-func (a verbs) linkList() *cobra.Command {
+func (a *app) linkList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List a session's documents",
@@ -108,17 +108,17 @@ func (a verbs) linkList() *cobra.Command {
 			return err
 		}
 		list, err := client.Documents(cmd.Context(), name)
-		return show.Answer(a.App, list, err, a.View().Documents)
+		return show.Answer(&a.App, list, err, a.View().Documents)
 	}
 	return cmd
 }
 
-func (a verbs) addSession(cmd *cobra.Command) *string {
+func (a *app) addSession(cmd *cobra.Command) *string {
 	return cmd.Flags().String("session", "", "a `session`: its id or a unique prefix of it")
 }
 
 // linkSession returns the session that is meant, and says which one it took when it was not named.
-func (a verbs) linkSession(ctx context.Context, named string) (*control.Client, string, error) {
+func (a *app) linkSession(ctx context.Context, named string) (*control.Client, string, error) {
 	client, err := a.DaemonClient(ctx)
 	if err != nil || named != "" {
 		return client, named, err
@@ -168,7 +168,7 @@ func newestAround(ctx context.Context, client *control.Client, here string) (con
 }
 
 // completeLinked offers what is linked.
-func (a verbs) completeLinked(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeLinked(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	session := ""
 	if f := cmd.Flags().Lookup("session"); f != nil {
 		session = f.Value.String()

@@ -24,7 +24,7 @@ type sessionList struct {
 	Incomplete *control.Error `json:"incomplete,omitempty"`
 }
 
-func (a verbs) listCommand() *cobra.Command {
+func (a *app) listCommand() *cobra.Command {
 	var f library.Filter
 	var since string
 	var lost bool
@@ -67,7 +67,7 @@ func (a verbs) listCommand() *cobra.Command {
 	return cmd
 }
 
-func (a verbs) list(ctx context.Context, f library.Filter, lost bool) error {
+func (a *app) list(ctx context.Context, f library.Filter, lost bool) error {
 	l, err := a.library(ctx)
 	if err == nil && l.Server == nil && f.Served() {
 		err = library.NoServer()
@@ -85,7 +85,7 @@ func (a verbs) list(ctx context.Context, f library.Filter, lost bool) error {
 // most returns what a list can be ordered by.
 func most() []string { return []string{"cost", "tokens", "time"} }
 
-func (a verbs) showList(ctx context.Context, items []library.Item, more bool, trouble error) error {
+func (a *app) showList(ctx context.Context, items []library.Item, more bool, trouble error) error {
 	if trouble != nil && len(items) == 0 {
 		return trouble
 	}
@@ -118,7 +118,7 @@ func (a verbs) showList(ctx context.Context, items []library.Item, more bool, tr
 const censusTime = 2 * time.Second
 
 // census returns what is on this disk, if a daemon runs and says so soon.
-func (a verbs) census(ctx context.Context) *control.Census {
+func (a *app) census(ctx context.Context) *control.Census {
 	ctx, cancel := context.WithTimeout(ctx, censusTime)
 	defer cancel()
 	client, err := a.DaemonClient(ctx)
@@ -132,7 +132,7 @@ func (a verbs) census(ctx context.Context) *control.Census {
 	return &page.Census
 }
 
-func (a verbs) lost(ctx context.Context, l *library.Library) error {
+func (a *app) lost(ctx context.Context, l *library.Library) error {
 	lost, err := l.Lost(ctx)
-	return show.Answer(a.App, lost, err, a.View().Lost)
+	return show.Answer(&a.App, lost, err, a.View().Lost)
 }

@@ -19,7 +19,7 @@ type messagesOptions struct {
 	follow, clear bool
 }
 
-func (a verbs) messagesCommand() *cobra.Command {
+func (a *app) messagesCommand() *cobra.Command {
 	var o messagesOptions
 	cmd := &cobra.Command{
 		Use:   "messages SESSION",
@@ -47,7 +47,7 @@ func (a verbs) messagesCommand() *cobra.Command {
 				return a.followMessages(ctx, client, args[0], o.Limit)
 			}
 			m, err := client.Messages(ctx, control.MessagesQuery{Session: args[0], Page: o.Page})
-			return show.Answer(a.App, m, err, a.View().Messages)
+			return show.Answer(&a.App, m, err, a.View().Messages)
 		}),
 	}
 	cmd.Flags().IntVar(&o.Limit, "limit", 0, "how many at most; 0 is all that are kept")
@@ -58,7 +58,7 @@ func (a verbs) messagesCommand() *cobra.Command {
 	return cmd
 }
 
-func (a verbs) clearMessages(ctx context.Context, client *control.Client, session string) error {
+func (a *app) clearMessages(ctx context.Context, client *control.Client, session string) error {
 	r, err := client.ClearMessages(ctx, session)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ type followedMessage struct {
 }
 
 // followMessages prints messages as they come, and calls once more when they have their result, until Ctrl-C.
-func (a verbs) followMessages(ctx context.Context, client *control.Client, session string, limit int) error {
+func (a *app) followMessages(ctx context.Context, client *control.Client, session string, limit int) error {
 	view := a.View()
 	var known seenMessages
 	tick := time.NewTicker(followRate)
@@ -113,7 +113,7 @@ func (a verbs) followMessages(ctx context.Context, client *control.Client, sessi
 	}
 }
 
-func (a verbs) printFollowed(view show.View, m control.Messages, fresh []control.Message) (err error) {
+func (a *app) printFollowed(view show.View, m control.Messages, fresh []control.Message) (err error) {
 	for i := range fresh {
 		if a.JSON {
 			err = errors.Join(err, a.PrintJSON(followedMessage{control.SchemaVersion, m.Session, fresh[i]}))

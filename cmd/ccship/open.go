@@ -17,7 +17,7 @@ func (a *app) openCommand() *cobra.Command {
 			"machine, or of one elsewhere. It needs no daemon. Where the output is not a terminal, only the link is printed.",
 		Args: cobra.NoArgs,
 		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, _ []string) error {
-			c, err := verbs{&a.App}.running(ctx)
+			c, err := a.running(ctx)
 			if err != nil {
 				return err
 			}

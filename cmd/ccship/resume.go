@@ -19,7 +19,7 @@ import (
 	"github.com/ccship/ccship/daemon/library"
 )
 
-func (a verbs) resumeCommand() *cobra.Command {
+func (a *app) resumeCommand() *cobra.Command {
 	var w library.ResumeRequest
 	var here bool
 	cmd := &cobra.Command{
@@ -55,7 +55,7 @@ func (a verbs) resumeCommand() *cobra.Command {
 }
 
 // resumeSession brings a session, says on stderr what was done, and resumes it, or prints the command that does.
-func (a verbs) resumeSession(ctx context.Context, w library.ResumeRequest, args []string) error {
+func (a *app) resumeSession(ctx context.Context, w library.ResumeRequest, args []string) error {
 	l, err := a.library(ctx)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func bring(ctx context.Context, l *library.Library, w library.ResumeRequest) (li
 }
 
 // interactive reports whether a person at a terminal types and reads.
-func (a verbs) interactive() bool {
+func (a *app) interactive() bool {
 	_, out := term.Columns(a.Stdout)
 	return out && term.IsTerminal(os.Stdin) && os.Getenv("TERM") != "dumb"
 }

@@ -52,7 +52,7 @@ func (a *app) root() *cobra.Command {
 			return a.CheckJSON(cmd)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !(verbs{&a.App}).interactive() {
+			if !a.interactive() {
 				return cmd.Help()
 			}
 			return a.screen(cmd.Context())
@@ -72,9 +72,11 @@ func (a *app) root() *cobra.Command {
 		a.syncCommand(),
 		a.verifyCommand(), a.pauseCommand(), a.unpauseCommand(), a.excludeCommand(), a.outboxCommand(), a.redactCommand(),
 		a.mcpCommand(), a.configCommand(), a.guardCommand(), term.CompletionCommand(root),
+		a.searchCommand(), a.whyCommand(), a.listCommand(), a.showCommand(), a.resumeCommand(), a.exportCommand(),
+		a.restoreCommand(), a.shareCommand(), a.usageCommand(), a.forgetCommand(), a.messagesCommand(),
+		a.checkpointCommand(), a.linkCommand(),
 	)
 	root.AddCommand(setup.Commands(&a.App)...)
-	root.AddCommand(commands(&a.App)...)
 	group(root)
 	return root
 }

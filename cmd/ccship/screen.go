@@ -13,14 +13,13 @@ import (
 
 // screen shows the screen, and then becomes Claude Code with the session that was chosen, if one was.
 func (a *app) screen(ctx context.Context) error {
-	v := verbs{&a.App}
 	chosen, err := screen.Open(ctx, func(ctx context.Context) (screen.Desk, error) {
-		l, err := v.library(ctx)
+		l, err := a.library(ctx)
 		if err != nil {
 			return screen.Desk{}, err
 		}
 		folder, _ := os.Getwd() // of a folder that is gone there are no sessions
-		return screen.Desk{Library: l, Folder: folder, Project: l.ProjectOf(folder), Notice: v.notice, Browse: browse}, nil
+		return screen.Desk{Library: l, Folder: folder, Project: l.ProjectOf(folder), Notice: a.notice, Browse: browse}, nil
 	}, term.Colours(a.Stdout), os.Stdin, a.Stdout)
 	if err != nil || chosen.Session == "" {
 		return err
@@ -45,7 +44,7 @@ func browse(ctx context.Context, address string) (string, error) {
 }
 
 // notice returns what the daemon wants the user to do.
-func (a verbs) notice(ctx context.Context) string {
+func (a *app) notice(ctx context.Context) string {
 	c, err := a.Config()
 	if err != nil {
 		return ""

@@ -53,7 +53,7 @@ type hit struct {
 	URL        string         `json:"url"`
 }
 
-func (a verbs) searchCommand() *cobra.Command {
+func (a *app) searchCommand() *cobra.Command {
 	var f remote.Find
 	cmd := &cobra.Command{
 		Use:   "search TEXT…",
@@ -85,7 +85,7 @@ func (a verbs) searchCommand() *cobra.Command {
 }
 
 // found prints what a search finds.
-func (a verbs) found(ctx context.Context, l *library.Library, f remote.Find) error {
+func (a *app) found(ctx context.Context, l *library.Library, f remote.Find) error {
 	f.Facets = a.JSON
 	found, err := l.Server.Search(ctx, f)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 const userUsage = "of this `user` of the server; needed when several have a session of that id"
 
 // library is the user's sessions: those of the service, or of `ccship up` while only that runs.
-func (a verbs) library(ctx context.Context) (*library.Library, error) {
+func (a *app) library(ctx context.Context) (*library.Library, error) {
 	c, err := a.running(ctx)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (a verbs) library(ctx context.Context) (*library.Library, error) {
 }
 
 // running is the configuration of the service, or of `ccship up` while only that runs.
-func (a verbs) running(ctx context.Context) (config.Config, error) {
+func (a *app) running(ctx context.Context) (config.Config, error) {
 	c, err := a.Config()
 	if err != nil {
 		return c, err
@@ -47,7 +47,7 @@ func (a verbs) running(ctx context.Context) (config.Config, error) {
 }
 
 // onServer is the library of a command that asks the server. It completes the session that the command names, if any.
-func (a verbs) onServer(ctx context.Context, session *string) (*library.Library, error) {
+func (a *app) onServer(ctx context.Context, session *string) (*library.Library, error) {
 	l, err := a.library(ctx)
 	if err != nil {
 		return nil, err

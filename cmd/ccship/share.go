@@ -20,7 +20,7 @@ type shareAsk struct {
 	end                    int64
 }
 
-func (a verbs) shareCommand() *cobra.Command {
+func (a *app) shareCommand() *cobra.Command {
 	var ask shareAsk
 	cmd := &cobra.Command{
 		Use:   "share [SESSION]",
@@ -52,7 +52,7 @@ func (a verbs) shareCommand() *cobra.Command {
 	return cmd
 }
 
-func (a verbs) share(ctx context.Context, ask shareAsk) error {
+func (a *app) share(ctx context.Context, ask shareAsk) error {
 	l, err := a.onServer(ctx, &ask.session)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ type showOptions struct {
 	timeline   string // kinds, with commas; "": no timeline
 }
 
-func (a verbs) showCommand() *cobra.Command {
+func (a *app) showCommand() *cobra.Command {
 	var o showOptions
 	cmd := &cobra.Command{
 		Use:   "show SESSION",
@@ -57,7 +57,7 @@ func (a verbs) showCommand() *cobra.Command {
 	return cmd
 }
 
-func (a verbs) showSession(ctx context.Context, session string, o showOptions) error {
+func (a *app) showSession(ctx context.Context, session string, o showOptions) error {
 	if o.limit < 0 || o.limit > 200 {
 		return control.Usage("--limit must be 0 to 200", "`ccship export` has the whole conversation")
 	}
@@ -66,7 +66,7 @@ func (a verbs) showSession(ctx context.Context, session string, o showOptions) e
 		return err
 	}
 	shown, err := l.Show(ctx, session, o.View)
-	return show.Answer(a.App, shown, err, a.View().Session)
+	return show.Answer(&a.App, shown, err, a.View().Session)
 }
 
 // chosenGeneration sets into to the generation that was asked for, if one was.

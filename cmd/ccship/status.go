@@ -52,12 +52,7 @@ func (a *app) statusCommand() *cobra.Command {
 
 // showStatus prints a status. A mistake in the configuration, which the status names, decides the exit code.
 func (a *app) showStatus(s control.Status, mistake error) error {
-	var err error
-	if a.JSON {
-		err = a.PrintJSON(s)
-	} else {
-		err = a.Print(a.View().Status(s))
-	}
+	err := show.Answer(&a.App, s, nil, a.View().Status)
 	if err == nil && mistake != nil {
 		return show.SilentError{Code: show.ExitUsage}
 	}

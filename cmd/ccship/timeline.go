@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/daemon/library"
 )
 
-func (a verbs) timeline(ctx context.Context, session string, o showOptions) error {
+func (a *app) timeline(ctx context.Context, session string, o showOptions) error {
 	if o.limit < 0 {
 		return control.Usage("--limit must be 0 or more", "see `ccship show --help`")
 	}
@@ -32,11 +32,11 @@ func (a verbs) timeline(ctx context.Context, session string, o showOptions) erro
 	if o.limit > 0 {
 		t.Moments = t.Moments[max(0, len(t.Moments)-o.limit):]
 	}
-	return show.Answer(a.App, t, err, a.View().Timeline)
+	return show.Answer(&a.App, t, err, a.View().Timeline)
 }
 
 // checkpointMoments returns a session's checkpoints, as far as a daemon runs and tells within a moment.
-func (a verbs) checkpointMoments(ctx context.Context, session string) (out []library.Moment) {
+func (a *app) checkpointMoments(ctx context.Context, session string) (out []library.Moment) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	client, err := a.DaemonClient(ctx)

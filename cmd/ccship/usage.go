@@ -36,7 +36,7 @@ type usageReport struct {
 	Incomplete *control.Error `json:"incomplete,omitempty"`
 }
 
-func (a verbs) usageCommand() *cobra.Command {
+func (a *app) usageCommand() *cobra.Command {
 	var o usageOptions
 	cmd := &cobra.Command{
 		Use:   "usage",
@@ -93,7 +93,7 @@ func (o usageOptions) query(now time.Time) (q library.Query, err error) {
 }
 
 // usage prints the sums of the server, or else of the disk.
-func (a verbs) usage(ctx context.Context, o usageOptions, q library.Query) error {
+func (a *app) usage(ctx context.Context, o usageOptions, q library.Query) error {
 	l, err := a.library(ctx)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (a verbs) usage(ctx context.Context, o usageOptions, q library.Query) error
 }
 
 // usageOnDisk sums what is on disk, with a bar while it reads.
-func (a verbs) usageOnDisk(ctx context.Context, l *library.Library, q library.Query) (library.Report, error) {
+func (a *app) usageOnDisk(ctx context.Context, l *library.Library, q library.Query) (library.Report, error) {
 	c, err := a.Config()
 	if err != nil {
 		return library.Report{}, err
@@ -180,7 +180,7 @@ func priceList(c config.Config) (*transcript.Prices, error) {
 }
 
 // printUsage prints a report, and what was left out of it.
-func (a verbs) printUsage(doc usageReport) error {
+func (a *app) printUsage(doc usageReport) error {
 	if a.JSON {
 		return a.PrintJSON(doc)
 	}

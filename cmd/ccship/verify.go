@@ -26,7 +26,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			"cannot be compared, and do not compare. With --deep, compare the past too: generations that " +
 			"a rewind ended, and transcripts that are no longer on disk.",
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: complete(&a.App),
+		ValidArgsFunction: a.completeSession,
 		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			if err := positive("timeout", timeout); err != nil {
 				return err
@@ -83,13 +83,10 @@ func (a *app) showReport(r control.VerifyReport, session string) error {
 		return control.NewError("no_session", "there is no session "+session+" on this machine",
 			"`ccship list` lists them; `ccship verify` without a session compares all on disk")
 	}
-	var err error
-	if a.JSON {
-		err = a.PrintJSON(r)
-	} else {
+	if !a.JSON {
 		a.sayResumed(r.Resumed)
-		err = a.Print(show.Verify(r))
 	}
+	err := show.Answer(&a.App, r, nil, show.Verify)
 	if err == nil && !r.Equal {
 		return show.SilentError{Code: show.ExitFailed}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
-func (a verbs) whyCommand() *cobra.Command {
+func (a *app) whyCommand() *cobra.Command {
 	var how whyFlags
 	cmd := &cobra.Command{
 		Use:   "why FILE:LINE | COMMIT | A..B | #PR",
@@ -45,7 +45,7 @@ func (a verbs) whyCommand() *cobra.Command {
 
 type whyFlags struct{ offline, link, note bool }
 
-func (a verbs) why(ctx context.Context, arg string, how whyFlags) error {
+func (a *app) why(ctx context.Context, arg string, how whyFlags) error {
 	dir, err := os.Getwd()
 	if err != nil {
 		return fmt.Errorf("find the repository: %w", err)
@@ -82,7 +82,7 @@ func (a verbs) why(ctx context.Context, arg string, how whyFlags) error {
 
 // question is one call of `ccship why`.
 type question struct {
-	verbs
+	*app
 	repo    *history.Repo
 	library *library.Library
 	how     whyFlags
@@ -90,8 +90,8 @@ type question struct {
 	own     string // the repository's project
 }
 
-func (a verbs) question(ctx context.Context, dir string, how whyFlags) (q question, err error) {
-	q = question{verbs: a, how: how}
+func (a *app) question(ctx context.Context, dir string, how whyFlags) (q question, err error) {
+	q = question{app: a, how: how}
 	if q.repo, err = history.Open(ctx, dir); err != nil {
 		return q, err
 	}

@@ -22,14 +22,15 @@ func (v View) Checkpoints(l control.Checkpoints) string {
 			usedOf(c.TokensUsed, c.TokenBudget), term.Printable(c.SessionID[:min(shortID, len(c.SessionID))]),
 			term.Cut(term.Printable(lastPrompt(c.Summary)), 100)})
 	}
-	var b strings.Builder
-	for _, line := range aligned("<<<<<<", table) {
-		b.WriteString(v.fit(line) + "\n")
+	return v.table("<<<<<<", table) + more(l.Next)
+}
+
+// more says that there is more, from an offset on.
+func more(next int) string {
+	if next == 0 {
+		return ""
 	}
-	if l.Next > 0 {
-		fmt.Fprintf(&b, "there are more: --offset %d\n", l.Next)
-	}
-	return b.String()
+	return fmt.Sprintf("there are more: --offset %d\n", next)
 }
 
 // usedOf is how much of a budget is in use.

@@ -67,6 +67,15 @@ func without[T any](items []T, out map[int]bool) []T {
 	return left
 }
 
+// table writes rows, a line each, which end where the terminal does; see aligned.
+func (v View) table(signs string, rows [][]string) string {
+	var b strings.Builder
+	for _, line := range aligned(signs, rows) {
+		b.WriteString(v.fit(line) + "\n")
+	}
+	return b.String()
+}
+
 // aligned are rows of as many cells as signs has characters, each column as wide as its widest cell. '<' aligns a
 // column left, '>' right.
 func aligned(signs string, rows [][]string) []string {

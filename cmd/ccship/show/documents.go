@@ -18,11 +18,7 @@ func (v View) Documents(list control.Documents) string {
 	for _, d := range list.Documents {
 		table = append(table, []string{term.Cut(term.Printable(d.Path), 48), v.document(d)})
 	}
-	var b strings.Builder
-	for _, line := range aligned("<<", table) {
-		b.WriteString(v.fit(line) + "\n")
-	}
-	return b.String()
+	return v.table("<<", table)
 }
 
 // document returns what is known of one.

@@ -20,9 +20,5 @@ func (v View) ShareLinks(links []remote.ShareLink) string {
 			term.Printable(l.By), l.SessionID[:min(len(l.SessionID), 8)],
 			term.Cut(term.Printable(strings.Join(strings.Fields(l.Title), " ")), 100)}
 	}
-	var b strings.Builder
-	for _, line := range aligned("><<<<", rows) {
-		b.WriteString(v.fit(line) + "\n")
-	}
-	return b.String()
+	return v.table("><<<<", rows)
 }

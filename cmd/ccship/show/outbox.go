@@ -26,9 +26,7 @@ func (v View) Outbox(l control.OutboxList) string {
 		fmt.Fprintf(&b, "  %s  %s, %s, for %s\n", term.Pad(cmp.Or(r.Session, r.Path), 36),
 			rowText(r), amount.Size(r.Bytes), amount.Duration(v.Now.Sub(r.OldestAt)))
 	}
-	if l.Next > 0 {
-		fmt.Fprintf(&b, "there are more: --offset %d\n", l.Next)
-	}
+	b.WriteString(more(l.Next))
 	if l.Pause != nil {
 		b.WriteString("paused " + PauseEnd(v.Now, l.Pause) + "\n")
 	}

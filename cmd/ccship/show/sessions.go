@@ -26,15 +26,11 @@ func (v View) Sessions(items []library.Item, more bool) string {
 		table[i] = slices.Concat([]string{ids[i], v.when(s.ChangedAt), cmp.Or(saved[s.State], unknown), project},
 			figures(&s), []string{term.Cut(term.Printable(s.Title), 100)})
 	}
-	var b strings.Builder
-	signs, table := squeezed("<<<<>>><", table, v.Columns, []int{5, 4, 2, 6, 3})
-	for _, line := range aligned(signs, table) {
-		b.WriteString(v.fit(line) + "\n")
-	}
+	text := v.table(squeezed("<<<<>>><", table, v.Columns, []int{5, 4, 2, 6, 3}))
 	if more {
-		b.WriteString("there are more: --limit, or narrow it with --project, --since or words\n")
+		text += "there are more: --limit, or narrow it with --project, --since or words\n"
 	}
-	return b.String()
+	return text
 }
 
 // figures are a session's messages, tokens and cost, as far as they are known.
