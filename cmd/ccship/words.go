@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // listed are words separated by commas, all of which must be known.
@@ -31,7 +31,7 @@ func oneOf(flag, word string, known []string) error {
 		return nil
 	}
 	hint := "it knows " + strings.Join(known, ", ")
-	if near := term.Nearest(word, known); near != "" {
+	if near := amount.Nearest(word, known); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
 	return control.Usage(fmt.Sprintf("%s has no %q", flag, word), hint)

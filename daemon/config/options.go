@@ -1,7 +1,10 @@
 package config
 
 import (
+	"slices"
 	"strings"
+
+	"github.com/ccship/ccship/internal/amount"
 )
 
 // optionKind says how the text of a value is parsed.
@@ -141,35 +144,11 @@ func LookupOption(name string) (Option, bool) {
 
 // unknownOption is the error for an unknown key; where is its file and line, or empty.
 func unknownOption(name, where string) error {
-	nearest, least := "", 1<<30
-	for _, o := range Options() {
-		if d := editDistance(name, o.Name); d < least {
-			nearest, least = o.Name, d
-		}
-	}
+	nearest := slices.MinFunc(Options(), func(a, b Option) int {
+		return amount.Distance(name, a.Name) - amount.Distance(name, b.Name)
+	})
 	return &Error{
-		Message: where + "unknown key " + quote(name) + ", the nearest known one is " + quote(nearest),
+		Message: where + "unknown key " + quote(name) + ", the nearest known one is " + quote(nearest.Name),
 		Hint:    "`ccship config --help` lists every key",
 	}
-}
-
-// editDistance returns the smallest number of single-byte insertions, deletions and replacements from a to b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := diagonal
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			diagonal = row[j]
-			row[j] = min(change, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -1,5 +1,5 @@
-// Package amount writes sizes, counts and times for people, and reads sizes. What Size and ExactSize write, ParseSize
-// reads.
+// Package amount writes sizes, counts and times for people, reads sizes, and finds the word that a mistyped one
+// means. What Size and ExactSize write, ParseSize reads.
 package amount
 
 import (

@@ -1,4 +1,4 @@
-package term
+package amount
 
 import "strings"
 
@@ -7,7 +7,7 @@ import "strings"
 func Nearest(word string, known []string) string {
 	best, least := "", len(word)/3+1
 	for _, k := range known {
-		d := distance(strings.ToLower(word), strings.ToLower(k))
+		d := Distance(strings.ToLower(word), strings.ToLower(k))
 		if strings.HasPrefix(k, word) && len(word) > 1 {
 			d = 0
 		}
@@ -18,8 +18,8 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// distance returns how many letters are to be added, left out, changed or swapped with their neighbour to make b of a.
-func distance(a, b string) int {
+// Distance returns how many letters are to be added, left out, changed or swapped with their neighbour to make b of a.
+func Distance(a, b string) int {
 	before, row := []int(nil), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
