@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const attachmentSession = "aaaaaaaa-0000-4000-8000-000000000001"
@@ -109,16 +110,10 @@ func TestAttachmentsLeftOut(t *testing.T) {
 	w := attachmentWorld(t)
 	folder := filepath.Join(w.root, "-work-shop", attachmentSession)
 	secret := filepath.Join(filepath.Dir(w.root), "secret.txt")
-	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(secret, []byte("secret"), 0o600))
 	outside := filepath.Join(filepath.Dir(w.root), "outside")
-	if err := os.MkdirAll(filepath.Join(outside, "tool-results"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(outside, "tool-results", "x.txt"), []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Join(outside, "tool-results"), 0o700))
+	kit.Must(t, os.WriteFile(filepath.Join(outside, "tool-results", "x.txt"), []byte("secret"), 0o600))
 	for link, target := range map[string]string{
 		filepath.Join(folder, "tool-results", "link.txt"):                           secret,
 		filepath.Join(folder, "subagents", "workflows", "run-2"):                    filepath.Join(folder, "tool-results"),
@@ -234,9 +229,7 @@ func TestForgetTakesAttachments(t *testing.T) {
 	w.start()
 	w.until("the files wait", func() bool {
 		list, err := w.client.Outbox(context.Background(), control.Page{Limit: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, row := range list.Rows {
 			if row.Kind == "blobs" {
 				return true

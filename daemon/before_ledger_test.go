@@ -3,6 +3,8 @@ package daemon
 import (
 	"os"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestServerBeforeTheLedger: a server of the version before the ledger names neither its database, nor its version, nor
@@ -18,9 +20,7 @@ func TestServerBeforeTheLedger(t *testing.T) {
 			t.Fatalf("%s: %+v", what, r)
 		}
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if got := w.server.newest(sessionA); got != string(text) {
 			t.Errorf("%s: the server has %d bytes, want %d", what, len(got), len(text))
 		}
@@ -34,9 +34,7 @@ func TestServerBeforeTheLedger(t *testing.T) {
 	holds("an import")
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 40, 60))
 	holds("live lines")
-	if err := os.Truncate(path, int64(len(records("/home/kim/shop", 0, 30)))); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Truncate(path, int64(len(records("/home/kim/shop", 0, 30)))))
 	holds("a rewind")
 	w.stop()
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 30, 40))

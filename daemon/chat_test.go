@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
@@ -17,9 +18,7 @@ import (
 func (w *world) messages(session string) control.Messages {
 	w.t.Helper()
 	m, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: session})
-	if err != nil {
-		w.t.Fatalf("messages: %v", err)
-	}
+	kit.Must(w.t, err)
 	return m
 }
 
@@ -35,9 +34,7 @@ func said(m control.Messages) (lines []string) {
 func (w *world) figure(name string) (value int64) {
 	w.t.Helper()
 	res, err := w.contract().http.Get("http://localhost/metrics")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	defer res.Body.Close()
 	var text bytes.Buffer
 	if _, err := text.ReadFrom(res.Body); err != nil {
@@ -58,9 +55,7 @@ func transcriptOf(session string) string { return "-home-kim-shop/" + session + 
 func openTestState(t *testing.T, w *world) *projection.DB {
 	t.Helper()
 	db, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { db.State.Close() })
 	return db
 }
@@ -68,8 +63,6 @@ func openTestState(t *testing.T, w *world) *projection.DB {
 func loadFacts(t *testing.T, db *state.DB) map[tail.FileID]state.Routing {
 	t.Helper()
 	facts, err := db.Files.Routings(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return facts
 }

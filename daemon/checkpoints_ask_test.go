@@ -72,9 +72,7 @@ func TestCreateCheckpoint(t *testing.T) {
 	if p := w.handed(sessionA); p.Notices != 0 {
 		t.Errorf("who asked for it is told: %+v", p)
 	}
-	if err := os.Remove(filepath.Join(w.root, transcriptOf(sessionA))); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(filepath.Join(w.root, transcriptOf(sessionA))))
 	if got := w.checkpoints(sessionA); len(got) != 2 {
 		t.Errorf("without the file: %+v", got)
 	}
@@ -97,23 +95,17 @@ func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
 	projections := openTestState(t, w)
 	db := projections.State
 	facts := loadFacts(t, db)
-	if err := projections.Drop(t.Context(), slices.Collect(maps.Keys(facts))); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, projections.Drop(t.Context(), slices.Collect(maps.Keys(facts))))
 	for id, f := range facts {
 		f.Compacted = false // as when it was read by a daemon that understood nothing
 		tracked, _, _, err := db.Files.File(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		c := tracked.Cursor
 		if _, err := db.Commit(t.Context(), []state.Step{{Prev: c, From: c, Tracked: tracked, Routing: f}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Close())
 	w.watching()
 	if got := w.triggers(""); got != "" {
 		t.Errorf("there is %q already", got)

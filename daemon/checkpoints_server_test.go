@@ -127,9 +127,7 @@ func TestCheckpointsOverACrash(t *testing.T) {
 		}
 		return nil
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { projections.State.Close() })
 	file := slices.Collect(maps.Keys(loadFacts(t, projections.State)))
 	visit := func() error {
@@ -141,9 +139,7 @@ func TestCheckpointsOverACrash(t *testing.T) {
 		return v.Query(ctx, file[0], func(s *derive.FoldStep) error { s.Save(); return nil })
 	}
 	for _, step := range []string{"put session", "put messages", "put checkpoint", "put notice", "put batch", "commit"} {
-		if err := projections.Drop(t.Context(), file); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, projections.Drop(t.Context(), file))
 		dying.Store(&step)
 		if err := visit(); err == nil {
 			t.Errorf("%s: it did not fail", step)
@@ -153,9 +149,7 @@ func TestCheckpointsOverACrash(t *testing.T) {
 			t.Errorf("%s: %d checkpoints of a half, err %v", step, len(list), err)
 		}
 		for range 2 {
-			if err := visit(); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, visit())
 		}
 		list, _, err := projections.Checkpoints.List(t.Context(), 0, 0, 10)
 		if len(list) != 3 || err != nil {

@@ -25,9 +25,7 @@ func (w *world) watching() {
 func (w *world) checkpoints(session string) []control.Checkpoint {
 	w.t.Helper()
 	a, err := w.client.Checkpoints(context.Background(), control.CheckpointsQuery{Session: session})
-	if err != nil {
-		w.t.Fatalf("checkpoints: %v", err)
-	}
+	kit.Must(w.t, err)
 	return a.Checkpoints
 }
 
@@ -45,9 +43,7 @@ func (w *world) triggers(session string) string {
 func (w *world) handed(session string) control.Pending {
 	w.t.Helper()
 	p, err := w.client.Pending(context.Background(), control.PendingRequest{Session: session, Event: "UserPromptSubmit"})
-	if err != nil {
-		w.t.Fatalf("pending: %v", err)
-	}
+	kit.Must(w.t, err)
 	return p
 }
 
@@ -97,9 +93,7 @@ func TestCheckpoints(t *testing.T) {
 	}
 	w.until("the server has them", func() bool { return len(sent()) == 3 })
 	var item map[string]any
-	if err := json.Unmarshal([]byte(sent()[0].text), &item); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal([]byte(sent()[0].text), &item))
 	delete(item, "context_hash")
 	wantItem := map[string]any{
 		"id": list[2].ID, "session_id": sessionA, "tokens_used": 136_940.0, "token_budget": 167_000.0, "trigger_type": "auto_80",

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // contract asks a daemon as any program may: over HTTP, without the client of package control.
@@ -36,21 +37,15 @@ func (c *contract) call(method, path, body string, code int) []byte {
 	c.t.Helper()
 	what := method + " " + path
 	req, err := http.NewRequestWithContext(c.t.Context(), method, "http://localhost"+path, strings.NewReader(body))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	kit.Must(c.t, err)
 	res, err := c.http.Do(req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	kit.Must(c.t, err)
 	defer res.Body.Close()
 	if res.StatusCode != code {
 		c.t.Errorf("%s: %s, want %d", what, res.Status, code)
 	}
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	kit.Must(c.t, err)
 	var refusal control.Error
 	switch last := bytes.TrimSpace(text[bytes.LastIndexByte(bytes.TrimSpace(text), '\n')+1:]); {
 	case code != http.StatusOK:

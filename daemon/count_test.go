@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -35,9 +36,7 @@ func TestCountOfRejoinedStream(t *testing.T) {
 	const dest, session, generation, lost = "http://server", "s1", 4, 12
 	ctx := t.Context()
 	db, err := state.Open(ctx, state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -52,30 +51,22 @@ func TestCountOfRejoinedStream(t *testing.T) {
 	}
 	there := tail.Cursor{Offset: 20, Line: 2, Generation: generation}
 	err = db.Rejoin(ctx, 1, state.Rejoin{Expect: file.Cursor, Epoch: "front", Cursor: there})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"drops":[{"session":{"session_id":"s1","machine":"m"},"epoch":"front","generation":`+
 			strconv.Itoa(generation)+`,"lines":`+strconv.Itoa(lost)+`}]}`)
 	}))
 	t.Cleanup(web.Close)
 	base, err := url.Parse(web.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	list, err := load(ctx, db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	now := time.Now()
 	list.list = []rewrite{{File: 1, Session: session, Generation: generation - 1, Next: generation, From: 2, To: 20,
 		At: now.Add(-time.Hour)}}
 	c := counter{List: list, Files: someFile{file}, Servers: oneServer{base},
 		Origin: outbox.Origin{Machine: "m", Epoch: "own"}}
-	if err := c.Count(ctx, now); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.Count(ctx, now))
 	if len(list.list) != 1 || list.list[0].Lines != lost {
 		t.Errorf("rewrites %+v, want one that took %d lines", list.list, lost)
 	}

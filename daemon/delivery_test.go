@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // picky is a server that refuses requests with a word in them.
@@ -36,9 +37,7 @@ func (w *world) picky(t *testing.T, word string) (refuses *atomic.Bool) {
 func (w *world) letters() []control.DeadLetter {
 	w.t.Helper()
 	d, err := w.client.DeadLetters(w.t.Context())
-	if err != nil {
-		w.t.Fatalf("dead letters: %v", err)
-	}
+	kit.Must(w.t, err)
 	return d.Letters
 }
 

@@ -125,19 +125,11 @@ func TestOldFileMovedIn(t *testing.T) {
 	w.watching()
 	a := kit.Chat{Session: sessionA}
 	path := filepath.Join(t.TempDir(), "old")
-	if err := os.WriteFile(path, []byte(a.Turn(139_000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(a.Turn(139_000)), 0o600))
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(path, old, old); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(w.root, "-home-kim-shop"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path, filepath.Join(w.root, transcriptOf(sessionA))); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chtimes(path, old, old))
+	kit.Must(t, os.MkdirAll(filepath.Join(w.root, "-home-kim-shop"), 0o700))
+	kit.Must(t, os.Rename(path, filepath.Join(w.root, transcriptOf(sessionA))))
 	w.sync()
 	w.silent(sessionA)
 	w.write(transcriptOf(sessionA), a.Turn(152_000))

@@ -158,9 +158,7 @@ func TestForgottenIsNotUnderstood(t *testing.T) {
 				t.Errorf("%s: understood up to %v, %v", when, u.Place, err)
 			}
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, db.Close())
 	}
 	nothing("forgotten")
 	w.start()
@@ -175,13 +173,9 @@ func (w *world) startInside() *Daemon {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	d, err := open(ctx, w.cfg)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	ln, err := control.Listen(w.cfg.Socket)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- d.serve(ctx, ln) }()
 	w.stop = sync.OnceFunc(func() {
@@ -204,9 +198,7 @@ func TestSyncWaitsForFolding(t *testing.T) {
 	d := w.startInside()
 	w.sync()
 	s, err := d.router.Lookup(sessionA, d.tailer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	gate, looking, answered := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		answered <- d.derive.Query(context.Background(), s.ID, func(*derive.FoldStep) error { close(looking); <-gate; return nil })

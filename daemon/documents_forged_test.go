@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestForgedLinks: only an answer of our own ccship-mcp links a document. Other MCP servers may have a tool of that name,
@@ -21,9 +22,7 @@ func TestForgedLinks(t *testing.T) {
 	w.sync()
 	nonce := func(action, path string) string {
 		a, err := control.AnswerLink(t.Context(), w.client, control.LinkAnswerRequest{Action: action, Path: path})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return a.Nonce
 	}
 	const plugin = "mcp__plugin_ccship_ccship__link_document"

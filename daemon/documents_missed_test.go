@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestDocumentAwayForAMoment moves a large document away while it is to be sent, and back unchanged: it is said that it is
@@ -19,9 +20,7 @@ func TestDocumentAwayForAMoment(t *testing.T) {
 	text := string(bytes.Repeat([]byte("0123456789abcdef"), 160<<10)) // 2.5 MiB: not in its row
 	doc := saveFile(t, cwd, "large.md", text)
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(doc, old, old); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chtimes(doc, old, old))
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	w.start()
 	w.sync()
@@ -44,9 +43,7 @@ func TestDocumentAwayForAMoment(t *testing.T) {
 	if _, there := s.content(sessionA, "large.md"); there {
 		t.Fatal("the server has it")
 	}
-	if err := os.Rename(away, cwd); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(away, cwd))
 	w.until("the server has it", func() bool { got, ok := s.content(sessionA, "large.md"); return ok && got == text })
 	w.until("nothing is wrong any more", func() bool {
 		d, err := w.client.Documents(t.Context(), sessionA)

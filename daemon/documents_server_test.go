@@ -22,6 +22,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // documentEvent is an element of POST /api/documents, as a server reads it.
@@ -69,14 +70,10 @@ func newDocumentWorld(t *testing.T) (*world, *documentServer, string) {
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
 	url, err := config.NormalizeURL(web.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	w.cfg.ServerURL = url
 	cwd, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return w, s, cwd
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestDocumentsStay keeps documents of an excluded project here, and sends them when it is not excluded any more.
@@ -37,9 +38,7 @@ func TestDocumentsStay(t *testing.T) {
 	if n := len(s.told(sessionA)); n != 0 {
 		t.Errorf("%d events left this machine", n)
 	}
-	if err := os.Remove(ignore); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(ignore))
 	w.until("it is sent", func() bool { got, _ := s.content(sessionA, "spec.md"); return got == "# Changed\n" })
 	saveFile(t, cwd, ".ccshipignore", "") // nothing is written to the transcript from now on
 	saveFile(t, cwd, "spec.md", "# Secret\n")
@@ -92,9 +91,7 @@ func TestDocumentsForgotten(t *testing.T) {
 	if i, kept, err := projections.Introductions.Get(t.Context(), sessionA); err != nil || kept {
 		t.Errorf("how it is introduced is kept: %+v %v", i, err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Close())
 	w.start()
 	gone("after a restart")
 	if n := len(s.told(sessionA)); n != told {
@@ -145,24 +142,18 @@ func TestDocumentInTrouble(t *testing.T) {
 		{"directory", func() error { return os.Mkdir(doc, 0o700) }},
 		{"outside", func() error { return os.Symlink(secret, doc) }},
 	} {
-		if err := errors.Join(os.RemoveAll(doc), trouble.make()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(os.RemoveAll(doc), trouble.make()))
 		w.until("it is said to be a "+trouble.says, func() bool {
 			d, err := w.client.Documents(t.Context(), sessionA)
 			return err == nil && strings.Contains(d.Documents[0].Problem, trouble.says)
 		})
 	}
-	if err := os.Rename(cwd, cwd+"-away"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(cwd, cwd+"-away"))
 	w.until("the folder is said to be away", func() bool {
 		d, err := w.client.Documents(t.Context(), sessionA)
 		return err == nil && strings.Contains(d.Documents[0].Problem, "does not exist")
 	})
-	if err := errors.Join(os.Rename(cwd+"-away", cwd), os.RemoveAll(doc)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.Rename(cwd+"-away", cwd), os.RemoveAll(doc)))
 	saveFile(t, cwd, "docs/spec.md", "# Back\n")
 	w.until("it is back", func() bool { got, _ := s.content(sessionA, "docs/spec.md"); return got == "# Back\n" })
 	for _, e := range s.told(sessionA) {
@@ -200,9 +191,7 @@ func TestWhateverHappens(t *testing.T) {
 		case 0, 1:
 			saveFile(t, cwd, name, text)
 		case 2:
-			if err := os.Rename(saveFile(t, cwd, name+".tmp", text), path); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Rename(saveFile(t, cwd, name+".tmp", text), path))
 		case 3:
 			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 				t.Fatal(err)
@@ -230,9 +219,7 @@ func TestWhateverHappens(t *testing.T) {
 		saveFile(t, cwd, name, "last "+name)
 		w.link(sessionA, name)
 	}
-	if err := os.Remove(filepath.Join(cwd, names[0])); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(filepath.Join(cwd, names[0])))
 	for i, name := range names {
 		w.until("the end of "+name, func() bool {
 			got, there := s.content(sessionA, name)

@@ -9,18 +9,14 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // saveFile writes a file below a working directory.
 func saveFile(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.WriteFile(t, path, text)
 	return path
 }
 
@@ -98,13 +94,9 @@ func TestLinkAndChange(t *testing.T) {
 	is("# Spec\n")
 	w.link(sessionA, spec) // again, by another name
 	next := saveFile(t, cwd, "docs/.spec.md.swp", "by an editor\n")
-	if err := os.Rename(next, spec); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(next, spec))
 	is("by an editor\n")
-	if err := os.Remove(spec); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(spec))
 	w.until("it is deleted", func() bool { e, _ := s.latest(sessionA, "docs/spec.md"); return e.Change == "deleted" })
 	w.stop()
 	saveFile(t, cwd, "docs/spec.md", "while nobody looked\x00\n")
@@ -116,9 +108,7 @@ func TestLinkAndChange(t *testing.T) {
 	if d, err := w.client.Documents(t.Context(), sessionA[:8]); err != nil || len(d.Documents) != 1 || d.Documents[0].Version != 4 || d.Documents[0].Deleted {
 		t.Errorf("list: %+v %v", d, err)
 	}
-	if err := os.Remove(spec); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(spec))
 	if d := w.unlink(sessionA, "./docs/../docs/spec.md"); len(d.Documents) != 0 {
 		t.Errorf("after unlink: %+v", d)
 	}
@@ -242,9 +232,7 @@ func TestLinkRefused(t *testing.T) {
 	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "x")
 	saveFile(t, cwd, ".codetracker/credentials.json", `{"api_key":"secret"}`)
-	if err := os.Symlink(w.cfg.StateDir, filepath.Join(cwd, "state")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Symlink(w.cfg.StateDir, filepath.Join(cwd, "state")))
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	home := filepath.Dir(w.cfg.StateDir)
 	w.write("-home/"+sessionB+".jsonl", records(home, 0, 3))

@@ -9,14 +9,13 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func (w *world) excludes() control.Excludes {
 	w.t.Helper()
 	e, err := w.client.Excludes(w.t.Context())
-	if err != nil {
-		w.t.Fatalf("excludes: %v", err)
-	}
+	kit.Must(w.t, err)
 	return e
 }
 
@@ -79,9 +78,7 @@ func TestIgnoreFile(t *testing.T) {
 	w := newWorld(t)
 	shop := t.TempDir()
 	marker := filepath.Join(shop, project.IgnoreName)
-	if err := os.WriteFile(marker, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(marker, nil, 0o600))
 	w.write("-p/"+sessionA+".jsonl", records(filepath.Join(shop, "sub"), 0, 5))
 	w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records(filepath.Join(shop, "sub"), 0, 2))
 	w.start()
@@ -95,15 +92,11 @@ func TestIgnoreFile(t *testing.T) {
 	if r := w.verify(); !r.Equal || r.ExcludedFiles != 2 {
 		t.Errorf("verify: %+v", r)
 	}
-	if err := os.Remove(marker); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(marker))
 	w.until("the lines arrive", func() bool {
 		return w.server.newest(sessionA) == records(filepath.Join(shop, "sub"), 0, 5) && w.server.newest(sessionA+"/agent-a1") != ""
 	})
-	if err := os.WriteFile(marker, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(marker, nil, 0o600))
 	w.until("verify says that they stay here from now on", func() bool { return w.verify().ExcludedFiles == 2 })
 }
 
@@ -136,9 +129,7 @@ func TestHistoryOfExcluded(t *testing.T) {
 			if restart {
 				w.stop()
 			}
-			if err := os.Remove(config); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Remove(config))
 			if restart {
 				w.start()
 			}

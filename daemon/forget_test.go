@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func (w *world) forget(session string) (control.ForgetResult, error) {
@@ -51,9 +52,7 @@ func TestForget(t *testing.T) {
 			w.start()
 		case "after the state was lost":
 			w.stop()
-			if err := os.Remove(filepath.Join(w.cfg.StateDir, "state.db")); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Remove(filepath.Join(w.cfg.StateDir, "state.db")))
 			w.start()
 			w.sync() // learns it from the server
 		}

@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func (w *world) init(session, cwd string) string {
 	w.t.Helper()
 	a, err := w.client.Init(w.t.Context(), control.InitQuery{Session: session, Cwd: cwd})
-	if err != nil {
-		w.t.Fatalf("init: %v", err)
-	}
+	kit.Must(w.t, err)
 	return a.Text
 }
 
@@ -32,9 +31,7 @@ func (w *world) noticed(session, want string) {
 func (w *world) notices(session string) string {
 	w.t.Helper()
 	a, err := w.client.Pending(w.t.Context(), control.PendingRequest{Session: session})
-	if err != nil {
-		w.t.Fatalf("pending: %v", err)
-	}
+	kit.Must(w.t, err)
 	return a.Text
 }
 

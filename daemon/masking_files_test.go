@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // files with secrets: what a server may not see of them, by name.
@@ -34,9 +35,7 @@ func (w *world) stateHolds(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 }
 
 // TestMasksDocuments links documents with secrets: the server gets tokens, in content of the same length, once.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const ownRules = "[[rules]]\nid = \"ours\"\nregex = '''ours_[a-z0-9]{12,}'''\nkeywords = [\"ours_\"]\n"
@@ -17,9 +18,7 @@ const ownRules = "[[rules]]\nid = \"ours\"\nregex = '''ours_[a-z0-9]{12,}'''\nke
 func (w *world) rules(text string) string {
 	w.t.Helper()
 	path := filepath.Join(filepath.Dir(w.cfg.StateDir), "rules.toml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -72,9 +71,7 @@ func (w *world) remask(dry bool) (sum control.RemaskResult) {
 	w.t.Helper()
 	for req := (control.RemaskRequest{DryRun: dry}); ; {
 		r, err := w.client.Remask(w.t.Context(), req)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, err)
 		sum.Transcripts, sum.Lines = sum.Transcripts+r.Transcripts, sum.Lines+r.Lines
 		sum.Clear, sum.Resent = sum.Clear+r.Clear, sum.Resent+r.Resent
 		if req.Offset = r.Next; r.Next == 0 {

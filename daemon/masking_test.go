@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -59,9 +60,7 @@ func TestMasks(t *testing.T) {
 		t.Errorf("status counts %d secrets", s.Files.Masked)
 	}
 	m, err := w.client.Messages(t.Context(), control.MessagesQuery{Session: sessionA})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if text, _ := json.Marshal(m); leaked(text) || !bytes.Contains(text, []byte("[github:")) {
 		t.Errorf("messages: %s", text)
 	}
@@ -76,13 +75,9 @@ func TestMasks(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	// A lost state masks alike: what is sent again is the same.
-	if err := os.RemoveAll(w.cfg.StateDir); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.RemoveAll(w.cfg.StateDir))
 	w.start()
 	if r := w.verify(); !r.Equal || r.Masked != 5 {
 		t.Errorf("after a lost state: equal %v, %d masked: %+v", r.Equal, r.Masked, r.Differences)

@@ -139,9 +139,7 @@ func TestSessionsByName(t *testing.T) {
 	gone := w.write(transcriptOf("0c0c0c0c-0000-4000-8000-000000000003"), (&kit.Chat{Session: "0c0c0c0c-0000-4000-8000-000000000003"}).Prompt("gone"))
 	w.start()
 	w.sync()
-	if err := os.Remove(gone); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(gone))
 	if got := w.messages("0b0b").Session; got != sessionB {
 		t.Errorf("a beginning names %s", got)
 	}
@@ -173,9 +171,7 @@ func TestMessagesOfWhatIsGone(t *testing.T) {
 	w.write(transcriptOf(sessionB), b.Prompt("secret words"))
 	w.sync()
 	w.stop() // stores all
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(path))
 	w.start()
 	if got := said(w.messages(sessionA)); !cmp.Equal(got, []string{"text user kept words"}) {
 		t.Errorf("%q", got)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/transcript/redact"
 )
@@ -33,18 +34,14 @@ func configWith(t *testing.T, dir string, flags map[string]string) *config.Confi
 	t.Helper()
 	flags["server_url"] = "http://127.0.0.1:1"
 	flags["config"] = filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(flags["config"], nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(flags["config"], nil, 0o600))
 	c, err := config.Load(flags, func(name string) (string, bool) {
 		if name == config.HomeVariable {
 			return dir, true
 		}
 		return "", false
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return &c
 }
 
@@ -60,9 +57,7 @@ func TestFor(t *testing.T) {
 		"off": {plain: false, extended: false, away: false},
 	} {
 		m, err := newMasking(configWith(t, t.TempDir(), map[string]string{"redact": mode}), known, local{own: 0, away: 0})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for dest, want := range masked {
 			if got := m.For(dest, "") != nil; got != want {
 				t.Errorf("%s, %q: masked %v, want %v", mode, dest, got, want)
@@ -77,9 +72,7 @@ func TestProofHolds(t *testing.T) {
 		const own, other = "http://127.0.0.1:1", "http://127.0.0.1:2"
 		l := local{own: 0}
 		m, err := newMasking(configWith(t, t.TempDir(), map[string]string{}), protocols{}, l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for range 59 {
 			if m.For(own, "") != nil || m.For(other, "") == nil {
 				t.Fatal("masked for the wrong one")
@@ -102,9 +95,7 @@ func TestProofHolds(t *testing.T) {
 func TestConfigure(t *testing.T) {
 	dir := t.TempDir()
 	m, err := newMasking(configWith(t, dir, map[string]string{}), protocols{}, local{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	line := []byte(`{"a":"AKIAQ3EGSDFKJ4KKAX2Z ours_k3j5h7g9k3j5h7g9"}`)
 	first, ranges := m.For("x", "").Line(line)
 	if len(ranges) != 1 {
@@ -118,12 +109,8 @@ func TestConfigure(t *testing.T) {
 	}
 	rules := filepath.Join(dir, "rules.toml")
 	text := "[[rules]]\nid = \"ours\"\nregex = '''ours_[a-z0-9]{8,}'''\nkeywords = [\"ours_\"]\n"
-	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Configure(configWith(t, dir, map[string]string{"redact_rules": rules})); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(rules, []byte(text), 0o600))
+	kit.Must(t, m.Configure(configWith(t, dir, map[string]string{"redact_rules": rules})))
 	if both, ranges := m.For("x", "").Line(line); len(ranges) != 2 || string(both[:26]) != string(first[:26]) {
 		t.Errorf("%s, then %s", first, both)
 	}

@@ -24,9 +24,7 @@ func (w *world) hook(session string, prints bool) control.Pending {
 	if err == nil && prints && a.Receipt != "" {
 		_, err = client.Pending(w.t.Context(), control.PendingRequest{Session: session, Receipt: a.Receipt})
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	return a
 }
 
@@ -83,9 +81,7 @@ func TestNoticeUntilItIsShown(t *testing.T) {
 func (w *world) keptNotices(session string) int {
 	w.t.Helper()
 	projections, err := projection.Open(w.t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db"), HeadRoom: 1})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	defer projections.State.Close()
 	return len(projections.Notices.Of(session))
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // utf16le encodes ASCII text as PowerShell's > writes it.
@@ -63,12 +65,8 @@ func TestNotRead(t *testing.T) {
 	if !slices.Equal(kinds, []string{"stray", "elsewhere"}) {
 		t.Errorf("advice: %v", kinds)
 	}
-	if err := os.RemoveAll(filepath.Dir(other)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(stray); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.RemoveAll(filepath.Dir(other)))
+	kit.Must(t, os.Remove(stray))
 	w.sync()
 	if r := w.verify(); len(r.Stray)+len(r.Elsewhere) > 0 {
 		t.Errorf("verify: %+v", r)
@@ -96,15 +94,11 @@ func TestOddLinesOnDisk(t *testing.T) {
 	w.stop()
 	w.start()
 	check(4, 1)
-	if err := os.Truncate(path, int64(len(head))); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Truncate(path, int64(len(head))))
 	check(2, 0)
 	w.write("-p/"+sessionA+".jsonl", "no json\n")
 	check(3, 0)
-	if err := os.Remove(filepath.Join(w.root, "-p", sessionB+".jsonl")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(filepath.Join(w.root, "-p", sessionB+".jsonl")))
 	check(2, 0)
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -69,9 +70,7 @@ const outageDest = "http://server.invalid"
 
 func newOutage(t *testing.T) *outage {
 	db, err := state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	o := &outage{
 		t: t, db: db, server: newMemServer(),
 		net:   &pipes{conns: make(chan net.Conn), closed: make(chan struct{})},
@@ -79,9 +78,7 @@ func newOutage(t *testing.T) *outage {
 		texts: map[tail.FileID]string{},
 	}
 	url, key, err := outbox.NormalizeURL(outageDest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	d := outbox.Destination{Key: key, URL: url, APIKey: func() (string, error) { return "key", nil }}
 	o.drain = outbox.NewDrainer(d, outbox.Origin{Machine: "m", Epoch: db.Epoch()}, db.Outbox, db.Outbox, nil)
 	o.drain.Client = &http.Client{Transport: &http.Transport{DialContext: o.net.dial}}

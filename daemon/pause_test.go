@@ -7,14 +7,13 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/proof"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func (w *world) pause(length string) control.PauseState {
 	w.t.Helper()
 	s, err := w.client.Pause(w.t.Context(), control.PauseRequest{For: length})
-	if err != nil {
-		w.t.Fatalf("pause: %v", err)
-	}
+	kit.Must(w.t, err)
 	return s
 }
 

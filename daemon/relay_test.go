@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const (
@@ -100,12 +101,7 @@ func TestOptOut(t *testing.T) {
 	w := newWorld(t)
 	project := t.TempDir()
 	config := filepath.Join(project, ".codetracker", "config.json")
-	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(config, []byte(`{"conversation_tracking":{"enabled":false}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.WriteFile(t, config, `{"conversation_tracking":{"enabled":false}}`)
 	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
 	w.write("-q/"+sessionB+".jsonl", records("/home/kim/other", 0, 5))
 	w.start()
@@ -121,9 +117,7 @@ func TestOptOut(t *testing.T) {
 	if r := w.verify(); !r.Equal || r.ExcludedFiles != 1 {
 		t.Errorf("verify: %+v", r)
 	}
-	if err := os.Remove(config); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(config))
 	w.until("the project's lines arrive", func() bool { return w.server.newest(sessionA) == records(project, 0, 5) })
 }
 
@@ -158,12 +152,7 @@ func TestProjectServer(t *testing.T) {
 		"cache/last_snapshot.json": fmt.Sprintf(`{"files":{},"transcript":{"session_id":%q,"last_sent_line":2}}`, sessionA),
 	} {
 		path := filepath.Join(project, ".codetracker", name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.WriteFile(t, path, text)
 	}
 	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
 	w.start()
@@ -199,16 +188,12 @@ func TestProjectHashNeedsTrust(t *testing.T) {
 	w := newWorld(t)
 	project := t.TempDir()
 	dir := filepath.Join(project, ".codetracker")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(dir, 0o700))
 	for name, text := range map[string]string{
 		"config.json":      fmt.Sprintf(`{"server_url":%q}`, w.cfg.ServerURL),
 		"credentials.json": `{"api_key":"theirs","current_project_hash":"h4sh"}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	hash := func(session string) string {
 		w.server.mu.Lock()
@@ -243,9 +228,7 @@ func TestSentBefore(t *testing.T) {
 	w.server.announces = false
 	project := t.TempDir()
 	dir := filepath.Join(project, ".codetracker")
-	if err := os.MkdirAll(filepath.Join(dir, "cache"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Join(dir, "cache"), 0o700))
 	snapshot := fmt.Sprintf(`{"files":{},"transcript":{"session_id":%q,"last_sent_line":2}}`, sessionA)
 	os.WriteFile(filepath.Join(dir, "config.json"), fmt.Appendf(nil, `{"server_url":%q}`, w.cfg.ServerURL), 0o600)
 	os.WriteFile(filepath.Join(dir, "cache", "last_snapshot.json"), []byte(snapshot), 0o600)

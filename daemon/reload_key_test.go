@@ -9,6 +9,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestReloadKey shows the new key at once, and from another file.
@@ -17,9 +18,7 @@ func TestReloadKey(t *testing.T) {
 	w := newFileWorld(t)
 	first, second := filepath.Join(w.cfg.Home(), "one"), filepath.Join(w.cfg.Home(), "two")
 	for path, key := range map[string]string{first: "one", second: "two"} {
-		if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte(key+"\n"), 0o600))
 	}
 	w.set("api_key_file", strconv.Quote(first))
 	w.load()
@@ -45,9 +44,7 @@ func TestReloadKeepsKeyFromOldServer(t *testing.T) {
 	file := filepath.Join(w.cfg.Home(), "key")
 	write := func(key string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(file, []byte(key+"\n"), 0o600))
 	}
 	write("first")
 	w.set("api_key_file", strconv.Quote(file))
@@ -94,9 +91,7 @@ func TestReloadPendingKeepsKey(t *testing.T) {
 	t.Parallel()
 	w := newFileWorld(t)
 	file := filepath.Join(w.cfg.Home(), "key")
-	if err := os.WriteFile(file, []byte("first\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(file, []byte("first\n"), 0o600))
 	w.set("api_key_file", strconv.Quote(file))
 	w.load()
 	path := "-p/" + sessionA + ".jsonl"
@@ -106,9 +101,7 @@ func TestReloadPendingKeepsKey(t *testing.T) {
 	second := newMemServer()
 	web := httptest.NewServer(second)
 	defer web.Close()
-	if err := config.WriteServer(w.cfg.Path, file, "second-key", []config.Value{{Name: "server_url", Value: web.URL}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, config.WriteServer(w.cfg.Path, file, "second-key", []config.Value{{Name: "server_url", Value: web.URL}}))
 	w.write(path, records("/home/kim/shop", 5, 7))
 	if _, err := w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "1s"}, nil); err != nil {
 		t.Log(err) // the server is not to be asked now
@@ -128,15 +121,11 @@ func TestReloadUnchangedFreesKey(t *testing.T) {
 	t.Parallel()
 	w := newFileWorld(t)
 	file := filepath.Join(w.cfg.Home(), "key")
-	if err := os.WriteFile(file, []byte("first\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(file, []byte("first\n"), 0o600))
 	w.set("api_key_file", strconv.Quote(file))
 	w.load()
 	w.start()
-	if err := config.WriteServer(w.cfg.Path, file, "second-key", nil); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, config.WriteServer(w.cfg.Path, file, "second-key", nil))
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.until("it is delivered", func() bool { return w.server.newest(sessionA) == records("/home/kim/shop", 0, 5) })
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // fileWorld is a world that gets everything but its folders from a configuration file.
@@ -37,9 +38,7 @@ func newFileWorld(t *testing.T) *fileWorld {
 	cfg, err := config.Load(map[string]string{
 		"state_dir": w.cfg.StateDir, "socket": w.cfg.Socket, "head_room": "1",
 	}, func(name string) (string, bool) { return env[name], env[name] != "" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	cfg.Log = w.cfg.Log
 	w.cfg = cfg
 	return w
@@ -53,12 +52,8 @@ func (w *fileWorld) save() {
 		fmt.Fprintf(&text, "%s = %s\n", key, value)
 	}
 	next := w.cfg.Path + ".next"
-	if err := os.WriteFile(next, []byte(text.String()), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.Rename(next, w.cfg.Path); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, os.WriteFile(next, []byte(text.String()), 0o600))
+	kit.Must(w.t, os.Rename(next, w.cfg.Path))
 }
 
 // tomlList is a list as the file has it.
@@ -74,9 +69,7 @@ func tomlList(texts []string) string {
 func (w *fileWorld) load() {
 	w.t.Helper()
 	cfg, err := w.cfg.With(nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	w.cfg = cfg
 }
 
@@ -90,9 +83,7 @@ func (w *fileWorld) set(key, value string) {
 func (w *fileWorld) reload(changed ...string) control.ReloadResult {
 	w.t.Helper()
 	r, err := w.client.Reload(w.t.Context())
-	if err != nil {
-		w.t.Fatalf("reload: %v", err)
-	}
+	kit.Must(w.t, err)
 	if diff := cmp.Diff(changed, r.Changed); diff != "" || r.Config != w.cfg.Path {
 		w.t.Errorf("reload %+v: %s", r, diff)
 	}
@@ -185,9 +176,7 @@ func TestReloadByItself(t *testing.T) {
 	w.set("max_entries_per_request", "7")
 	w.set("outbox_cap", `"1GiB"`)
 	w.until("the change is in force", func() bool { return w.status().Outbox.Cap == 1<<30 })
-	if err := os.WriteFile(w.cfg.Path, []byte("outbox_cap = \n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(w.cfg.Path, []byte("outbox_cap = \n"), 0o600))
 	w.until("status tells of the mistake", func() bool { n := w.notice("config"); return n != nil && n.Hint != "" })
 	if c := w.status().Outbox.Cap; c != 1<<30 {
 		t.Errorf("cap %d after a broken file", c)
@@ -205,9 +194,7 @@ func TestReloadGone(t *testing.T) {
 	w.set("exclude_projects", tomlList([]string{filepath.ToSlash(project)}))
 	w.load()
 	w.start()
-	if err := os.Remove(w.cfg.Path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(w.cfg.Path))
 	_, err := w.client.Reload(t.Context())
 	if e, ok := errors.AsType[*control.Error](err); !ok || e.Code != control.CodeConfig || e.Hint == "" {
 		t.Errorf("reload without the file: %v", err)
@@ -309,15 +296,11 @@ func TestReloadGoneForAMoment(t *testing.T) {
 	w := newFileWorld(t)
 	w.start()
 	aside := w.cfg.Path + ".aside"
-	if err := os.Rename(w.cfg.Path, aside); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(w.cfg.Path, aside))
 	_, err := w.client.Reload(t.Context())
 	if err == nil || w.notice("config") == nil {
 		t.Errorf("reload without the file: %v", err)
 	}
-	if err := os.Rename(aside, w.cfg.Path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(aside, w.cfg.Path))
 	w.until("the notice goes", func() bool { return w.notice("config") == nil })
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // found reports whether a report has a finding of a kind, so often, with a command in what fixes it.
@@ -22,9 +23,7 @@ func found(r control.VerifyReport, kind string, count int64, fix string) bool {
 func (w *world) repair() control.VerifyReport {
 	w.t.Helper()
 	r, err := w.client.Verify(w.t.Context(), control.VerifyRequest{Timeout: "60s", Repair: true}, nil)
-	if err != nil {
-		w.t.Fatalf("verify --repair: %v", err)
-	}
+	kit.Must(w.t, err)
 	return r
 }
 

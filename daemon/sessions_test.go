@@ -11,14 +11,13 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func (w *world) sessions(q control.SessionsQuery) control.Sessions {
 	w.t.Helper()
 	s, err := w.client.Sessions(w.t.Context(), q)
-	if err != nil {
-		w.t.Fatalf("sessions: %v", err)
-	}
+	kit.Must(w.t, err)
 	return s
 }
 
@@ -35,9 +34,7 @@ func TestSessions(t *testing.T) {
 	w.write("-out/0c.jsonl", records(out, 0, 3))
 	w.write("../history.jsonl", "{}\n")
 	old := time.Now().Add(-time.Hour).Truncate(time.Second)
-	if err := os.Chtimes(filepath.Join(w.root, "-home-kim-shop", sessionA+".jsonl"), old, old); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chtimes(filepath.Join(w.root, "-home-kim-shop", sessionA+".jsonl"), old, old))
 	w.start()
 	w.sync()
 	all := w.sessions(control.SessionsQuery{})
@@ -80,20 +77,14 @@ func TestSessions(t *testing.T) {
 func many(b *testing.B, n int) *Daemon {
 	b.Helper()
 	dir, err := os.MkdirTemp("", "ccship")
-	if err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, err)
 	b.Cleanup(func() { os.RemoveAll(dir) })
 	root := filepath.Join(dir, "projects")
 	for i := range n {
 		folder := filepath.Join(root, fmt.Sprintf("-home-kim-p%d", i%200))
 		path := filepath.Join(folder, fmt.Sprintf("%08d-0000-4000-8000-000000000000.jsonl", i))
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(records(fmt.Sprintf("/home/kim/p%d", i%200), 0, 2)), 0o600); err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, os.MkdirAll(folder, 0o700))
+		kit.Must(b, os.WriteFile(path, []byte(records(fmt.Sprintf("/home/kim/p%d", i%200), 0, 2)), 0o600))
 	}
 	cfg, err := config.Load(map[string]string{
 		"server_url": "http://127.0.0.1:9", "state_dir": filepath.Join(dir, "state"), "socket": filepath.Join(dir, "s"),
@@ -101,13 +92,9 @@ func many(b *testing.B, n int) *Daemon {
 	}, func(name string) (string, bool) {
 		return map[string]string{config.HomeVariable: dir}[name], name == config.HomeVariable
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, err)
 	d, err := open(b.Context(), cfg)
-	if err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context) error{d.tailer.Run, d.db.Run} {
@@ -118,9 +105,7 @@ func many(b *testing.B, n int) *Daemon {
 		running.Wait()
 		d.db.Close()
 	})
-	if err := d.syncer.ReadAll(ctx); err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, d.syncer.ReadAll(ctx))
 	return d
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestSyncBesideWriter: sync and verify end while a session is written to without a pause.
@@ -37,7 +39,5 @@ func TestSyncBesideWriter(t *testing.T) {
 		t.Errorf("verify: %+v", r.Differences)
 	}
 	close(over)
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, <-ended)
 }

@@ -16,18 +16,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // tracked writes a file below a project's .codetracker folder.
 func tracked(t *testing.T, project, name, text string) string {
 	t.Helper()
 	path := filepath.Join(project, ".codetracker", name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.WriteFile(t, path, text)
 	return path
 }
 
@@ -44,9 +40,7 @@ func TestVerifyUnfinished(t *testing.T) {
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 105))
 	w.until("they wait", func() bool { return w.status().Outbox.Entries == 100 })
 	r, err := w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "100ms"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if r.Equal || r.Incomplete == "" || len(r.Differences) != 1 {
 		t.Fatalf("verify with 100 lines behind: %+v", r)
 	}
@@ -74,9 +68,7 @@ func TestBadProjectServer(t *testing.T) {
 	if !w.told("server_url") {
 		t.Errorf("status does not tell: %+v", w.status().Advice)
 	}
-	if err := os.WriteFile(config, []byte(`{}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(config, []byte(`{}`), 0o600))
 	w.until("the notice is taken back", func() bool {
 		w.write("-bad/"+sessionA+".jsonl", records(project, 9, 10))
 		return !w.told("server_url")
@@ -113,9 +105,7 @@ func TestKeyFollowsNoRedirect(t *testing.T) {
 	}))
 	defer web.Close()
 	w.cfg.ServerURL, w.cfg.APIKeyFile = web.URL, filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(w.cfg.APIKeyFile, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(w.cfg.APIKeyFile, []byte("secret\n"), 0o600))
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	w.start()
 	w.sync()
@@ -141,9 +131,7 @@ func TestDeletedOptOut(t *testing.T) {
 	if n := w.status().Files.Excluded; n != 1 {
 		t.Errorf("%d files excluded, want 1", n)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(path))
 	w.sync()
 	if n := w.status().Files.Excluded; n != 0 {
 		t.Errorf("%d files excluded after the only one was deleted", n)
@@ -162,14 +150,10 @@ func TestMetrics(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "unix", w.cfg.Socket)
 	}}}
 	res, err := socket.Get("http://ccship/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	text := string(body)
 	for _, want := range []string{"ccship_sent_entries_total 3", fmt.Sprintf("ccship_server_ok{server=%q} 1", w.cfg.ServerURL)} {
 		if !strings.Contains(text, want) {

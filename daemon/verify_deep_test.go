@@ -10,14 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func (w *world) deep() control.VerifyReport {
 	w.t.Helper()
 	r, err := w.client.Verify(w.t.Context(), control.VerifyRequest{Timeout: patience.String(), Deep: true}, nil)
-	if err != nil {
-		w.t.Fatalf("verify --deep: %v", err)
-	}
+	kit.Must(w.t, err)
 	return r
 }
 
@@ -37,9 +36,7 @@ func rewoundWorld(t *testing.T) *world {
 		w.rewrite("-p/"+sessionA+".jsonl", text)
 		w.sync()
 	}
-	if err := os.Remove(gone); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(gone))
 	w.sync()
 	return w
 }

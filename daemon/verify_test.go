@@ -13,6 +13,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/proof"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -243,9 +244,7 @@ func TestVerifyRewound(t *testing.T) {
 		w.start()
 		w.sync()
 		left := records("/home/kim/shop", 0, all-10)
-		if err := os.Truncate(path, int64(len(left))); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Truncate(path, int64(len(left))))
 		w.sync()
 		if r := w.verify(); !r.Equal || r.Transcripts[0].Generation != 1 || r.Lines != int64(all-10) {
 			t.Errorf("verify after a shrink: %+v", r)
@@ -305,18 +304,14 @@ func TestRootAway(t *testing.T) {
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	w.start()
 	w.sync()
-	if err := os.Rename(w.root, w.root+".away"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(w.root, w.root+".away"))
 	if r := w.sync(); r.Done || r.Reason != proof.ReasonUnreadable {
 		t.Errorf("sync without the root: %+v", r)
 	}
 	if r := w.verify(); r.Equal || r.Incomplete == "" {
 		t.Errorf("verify without the root: %+v", r)
 	}
-	if err := os.Rename(w.root+".away", w.root); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(w.root+".away", w.root))
 	if r := w.sync(); !r.Done {
 		t.Errorf("sync with the root back: %+v", r)
 	}

@@ -32,14 +32,10 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ccship") // short: the socket lies in it
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	w := &world{t: t, server: newMemServer(), root: filepath.Join(dir, "claude", "projects")}
-	if err := os.MkdirAll(w.root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(w.root, 0o700))
 	web := httptest.NewServer(w.server)
 	t.Cleanup(web.Close)
 	cfg, err := config.Load(map[string]string{
@@ -51,9 +47,7 @@ func newWorld(t *testing.T) *world {
 		}
 		return "", false
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	cfg.Log = slog.New(slog.DiscardHandler)
 	w.cfg = cfg
 	return w
@@ -93,9 +87,7 @@ func (w *world) until(what string, so func() bool) {
 func (w *world) write(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.root, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, os.MkdirAll(filepath.Dir(path), 0o700))
 	kit.AppendTranscript(w.t, path, text)
 	return path
 }
@@ -103,35 +95,27 @@ func (w *world) write(name, text string) string {
 // rewrite replaces a file's content in place.
 func (w *world) rewrite(name, text string) {
 	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.root, name), []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, os.WriteFile(filepath.Join(w.root, name), []byte(text), 0o600))
 }
 
 func (w *world) sync() control.SyncResult {
 	w.t.Helper()
 	r, err := w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: patience.String()})
-	if err != nil {
-		w.t.Fatalf("sync: %v", err)
-	}
+	kit.Must(w.t, err)
 	return r
 }
 
 func (w *world) verify() control.VerifyReport {
 	w.t.Helper()
 	r, err := w.client.Verify(context.Background(), control.VerifyRequest{Timeout: patience.String()}, nil)
-	if err != nil {
-		w.t.Fatalf("verify: %v", err)
-	}
+	kit.Must(w.t, err)
 	return r
 }
 
 func (w *world) status() control.Status {
 	w.t.Helper()
 	s, err := w.client.Status(context.Background())
-	if err != nil {
-		w.t.Fatalf("status: %v", err)
-	}
+	kit.Must(w.t, err)
 	return s
 }
 

@@ -36,24 +36,15 @@ func (h *home) lookup(name string) (string, bool) {
 func (h *home) write(name, text string, mode os.FileMode) string {
 	h.t.Helper()
 	path := filepath.Join(h.dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		h.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		h.t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		h.t.Fatal(err)
-	}
+	kit.WriteFile(h.t, path, text)
+	kit.Must(h.t, os.Chmod(path, mode))
 	return path
 }
 
 func (h *home) load(flags map[string]string) Config {
 	h.t.Helper()
 	c, err := Load(flags, h.lookup)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	return c
 }
 

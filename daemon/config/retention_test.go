@@ -12,8 +12,7 @@ import (
 
 func put(t *testing.T, path, text string, age time.Duration, now time.Time) {
 	t.Helper()
-	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	kit.WriteFile(t, path, text)
 	kit.Must(t, os.Chtimes(path, now.Add(-age), now.Add(-age)))
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/protocol"
 )
@@ -220,9 +221,7 @@ func TestContactUnproven(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 				_, _ = io.WriteString(w, `{"error":{"code":"`+code+`"}}`)
 			})
-			if err := s.proven.Add(s.Own()); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, s.proven.Add(s.Own()))
 			s.Probe(t.Context(), true)
 			if got := s.listedOwn(t); got.Kind != want[0] || got.State != want[1] || got.Hint == "" {
 				t.Errorf("%+v, probe %+v", got, got.Probe)
@@ -247,9 +246,7 @@ func TestContactWithoutKey(t *testing.T) {
 		t.Skip("no modes")
 	}
 	s, key, _ := probing(t, func(http.ResponseWriter, *http.Request) { t.Error("a request") })
-	if err := os.Chmod(key, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chmod(key, 0o644))
 	s.Probe(t.Context(), true)
 	if got := s.listedOwn(t); got.State != outbox.StateRefused || !strings.Contains(got.Hint, "chmod 600 "+key) {
 		t.Errorf("%+v", got)

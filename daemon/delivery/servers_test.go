@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
@@ -33,9 +34,7 @@ const ownURL, retiredURL = "http://127.0.0.1:1/own", "http://127.0.0.1:1/retired
 func newServers(t *testing.T, path string, owner *testOwner) (s *Servers, keyPath string) {
 	t.Helper()
 	db, err := state.Open(t.Context(), state.Options{Path: path, HeadRoom: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { db.Close() })
 	dir := t.TempDir()
 	keyPath = filepath.Join(dir, "key")
@@ -47,9 +46,7 @@ func newServers(t *testing.T, path string, owner *testOwner) (s *Servers, keyPat
 			}
 			return "", false
 		})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	s = New(Config{State: db, Owner: owner, Client: outbox.NewClient(1), Log: slog.New(slog.DiscardHandler),
 		Proven: protocol.ProvenServers{Path: filepath.Join(dir, "proven")}})
 	s.SetOwn(&cfg)
@@ -58,9 +55,7 @@ func newServers(t *testing.T, path string, owner *testOwner) (s *Servers, keyPat
 
 func writeKey(t *testing.T, path, key string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(key+"\n"), 0o600))
 }
 
 // queue queues a row of a new file for a destination.
@@ -73,9 +68,7 @@ func queue(t *testing.T, db *state.DB, id tail.FileID, dest string) {
 		Routing: state.Routing{Dest: dest, Decided: true, Stream: outbox.Stream{ID: uint64(id), SessionID: "s"}},
 		Batches: []outbox.Batch{batch},
 	}})
-	if err := errors.Join(append(errs, err)...); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(append(errs, err)...))
 }
 
 // A retired server is shown no new key, whatever it is asked.
@@ -114,17 +107,13 @@ func TestProjectKey(t *testing.T) {
 	s, ownKey := newServers(t, filepath.Join(t.TempDir(), "state.db"), &testOwner{})
 	dir := t.TempDir()
 	credentials := project.CredentialsPath(dir)
-	if err := os.MkdirAll(filepath.Dir(credentials), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Dir(credentials), 0o700))
 	writeKey(t, credentials, `{"api_key":"its-key"}`)
 	dest := project.DestinationKey(ownURL, dir)
 	if key, err := s.Reader(dest).Key(); err != nil || key != "its-key" {
 		t.Errorf("key %q, %v", key, err)
 	}
-	if err := s.Open(dest); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Open(dest))
 	before := s.KeyStamps()
 	writeKey(t, credentials, `{"api_key":"its-second-key"}`)
 	after := s.KeyStamps()
@@ -199,9 +188,7 @@ func TestPause(t *testing.T) {
 func loadPause(t *testing.T, s *Servers) *Pause {
 	t.Helper()
 	p, err := LoadPause(t.Context(), s.db, s, s.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return p
 }
 
@@ -214,16 +201,12 @@ func TestServerIsKnownFromEarlierRuns(t *testing.T) {
 			s.plain = plain
 			dest := project.DestinationKey(ownURL, "")
 			queue(t, s.db, 7, dest)
-			if err := s.Open(dest); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, s.Open(dest))
 			if s.SpeaksExtension(dest) || s.Takes(dest, outbox.Documents) {
 				t.Error("known before any answer")
 			}
 			learned := outbox.Learned{Took: true, Extension: true, Accepts: outbox.Kinds(0).With(outbox.Documents)}
-			if err := s.db.Outbox.Learn(t.Context(), dest, learned); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, s.db.Outbox.Learn(t.Context(), dest, learned))
 			if got := s.SpeaksExtension(dest); got == plain {
 				t.Errorf("it announced the extension: %t", got)
 			}

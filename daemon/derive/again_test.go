@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript/session"
 )
 
@@ -28,9 +29,7 @@ func TestToldAgainAfterRewind(t *testing.T) {
 	told := func() string {
 		t.Helper()
 		a, err := b.Pending(t.Context(), control.PendingRequest{Session: "s", Cwd: "/w", Confirm: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if a.Receipt != "" {
 			if _, err := b.Pending(t.Context(), control.PendingRequest{Session: "s", Receipt: a.Receipt}); err != nil {
 				t.Fatal(err)
@@ -76,9 +75,7 @@ func TestIntroductionsNameAndCopy(t *testing.T) {
 		{control.InitQuery{Session: "c", Cwd: "/w", Source: "resume"}, "- Session: w\n- Working directory: /w\n- Linked documents: none"},
 	} {
 		a, err := b.Init(t.Context(), x.q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if got := strings.TrimPrefix(a.Text, "[Session started]\n"); got != x.want {
 			t.Errorf("%+v\ngot  %q\nwant %q", x.q, got, x.want)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/route"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/redact"
 )
@@ -12,13 +13,9 @@ import (
 func TestCleanLines(t *testing.T) {
 	t.Parallel()
 	masker, err := redact.New(redact.Key{1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	other, err := redact.New(redact.Key{1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var x cleanLines
 	note := func(id tail.FileID, generation uint32, from, to int64, by *redact.Masker) {
 		x.note(&tail.Chunk{File: tail.File{ID: id}, From: tail.Cursor{Generation: generation, Offset: from},

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/session"
@@ -81,9 +82,7 @@ func TestRewrittenBeforeFolding(t *testing.T) {
 	refused("rewritten")
 	h.rewrite(sessionA, strings.Repeat("x", 2*len(text)))
 	refused("rewritten as one line without an end")
-	if err := os.Truncate(h.path(sessionA), 10); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Truncate(h.path(sessionA), 10))
 	refused("truncated")
 	if n := d.foldedLines.Load(); n != 0 {
 		t.Errorf("%d lines of it were folded", n)

@@ -59,9 +59,7 @@ func newHarness(t *testing.T) *harness {
 	t.Helper()
 	dir := t.TempDir()
 	h := &harness{t: t, root: filepath.Join(dir, "projects"), statePath: filepath.Join(dir, "state.db"), lineCap: 16 << 20}
-	if err := os.MkdirAll(h.root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(h.root, 0o700))
 	return h
 }
 
@@ -82,9 +80,7 @@ func (noFiles) Stats() tail.Stats                     { return tail.Stats{} }
 func (h *harness) open() *projection.DB {
 	h.t.Helper()
 	projections, err := projection.Open(h.t.Context(), state.Options{Path: h.statePath, Fault: h.fault})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	h.db, h.projections = projections.State, projections
 	h.stop = sync.OnceFunc(func() {
 		if err := projections.State.Close(); err != nil {
@@ -166,12 +162,8 @@ func (h *harness) sync() {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
-	if err := h.tailer.Sync(ctx); err != nil {
-		h.t.Fatalf("sync: %v", err)
-	}
-	if err := h.deriver.Wait(ctx); err != nil {
-		h.t.Fatalf("wait: %v", err)
-	}
+	kit.Must(h.t, h.tailer.Sync(ctx))
+	kit.Must(h.t, h.deriver.Wait(ctx))
 }
 
 func (h *harness) path(session string) string {
@@ -181,18 +173,14 @@ func (h *harness) path(session string) string {
 // write appends text to a session's transcript.
 func (h *harness) write(session, text string) {
 	h.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(h.path(session)), 0o700); err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, os.MkdirAll(filepath.Dir(h.path(session)), 0o700))
 	kit.AppendTranscript(h.t, h.path(session), text)
 }
 
 // rewrite replaces a transcript's content in place.
 func (h *harness) rewrite(session, text string) {
 	h.t.Helper()
-	if err := os.WriteFile(h.path(session), []byte(text), 0o600); err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, os.WriteFile(h.path(session), []byte(text), 0o600))
 }
 
 // delivered commits transcripts before a test folds them itself: the state is open then, and nothing runs.
@@ -211,9 +199,7 @@ func (h *harness) delivered(transcripts map[string]string) *projection.DB {
 func (h *harness) id(session string) tail.FileID {
 	h.t.Helper()
 	facts, err := h.db.Files.Routings(h.t.Context())
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	for id, f := range facts {
 		if f.Stream.SessionID == session {
 			return id
@@ -227,9 +213,7 @@ func (h *harness) id(session string) tail.FileID {
 func (h *harness) messages(session string) control.Messages {
 	h.t.Helper()
 	m, err := h.deriver.Messages(h.t.Context(), h.id(session), session, control.Page{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	return m
 }
 
@@ -237,9 +221,7 @@ func (h *harness) messages(session string) control.Messages {
 func (h *harness) emptyState(buckets ...string) {
 	h.t.Helper()
 	db, err := bbolt.Open(h.statePath, 0o600, &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	err = db.Update(func(tx *bbolt.Tx) error {
 		for _, name := range buckets {
 			if err := tx.DeleteBucket([]byte(name)); err != nil {
@@ -251,9 +233,7 @@ func (h *harness) emptyState(buckets ...string) {
 		}
 		return kv.SumRows(tx)
 	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, errors.Join(err, db.Close()))
 }
 
 // until waits for something to be so.

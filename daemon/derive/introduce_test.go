@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
@@ -23,14 +24,10 @@ func (nothing) Locale() string                      { return "en" }
 // The first introduction holds before it is durable. When the session is forgotten, nothing of it is left in memory.
 func TestIntroductionIsKept(t *testing.T) {
 	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer projections.State.Close()
 	introductions, err := LoadIntroductions(t.Context(), projections, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	log := slog.New(slog.DiscardHandler)
 	b := NewInbox(Deps{
 		Projections: projections, Introductions: introductions, Notices: NewNotices(projections, introductions, log), Sessions: nothing{}, Documents: nothing{}, Settings: nothing{},
@@ -39,9 +36,7 @@ func TestIntroductionIsKept(t *testing.T) {
 	introduced := func(session, cwd string) string {
 		t.Helper()
 		a, err := b.Init(t.Context(), control.InitQuery{Session: session, Cwd: cwd})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return a.Text
 	}
 	if first, second := introduced("new", "/w"), introduced("new", "/elsewhere"); first != second {
@@ -78,9 +73,7 @@ func TestMissedIntroduction(t *testing.T) {
 	next := func(b *Inbox, session, cwd string, print bool) string {
 		t.Helper()
 		a, err := b.Pending(t.Context(), control.PendingRequest{Session: session, Cwd: cwd, Confirm: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if a.Receipt == "" {
 			return a.Text
 		}
@@ -130,9 +123,7 @@ func TestMissedIntroduction(t *testing.T) {
 	n.introductions.save(t.Context())
 	stop()
 	introductions, err := LoadIntroductions(t.Context(), n.projections, n.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	b = with(NewNotices(n.projections, introductions, n.log))
 	if got := next(b, "lost", "/w", false) + next(b, "printed", "/w", false) + next(b, "s", "/w", false); got != started {
 		t.Errorf("after a restart hooks get %q", got)

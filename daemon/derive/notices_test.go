@@ -20,14 +20,10 @@ import (
 func noticesOf(t *testing.T, fault func(step string) error) (n *notices, stop func()) {
 	t.Helper()
 	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1, Fault: fault})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	log := slog.New(slog.DiscardHandler)
 	introductions, err := LoadIntroductions(t.Context(), projections, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	n = NewNotices(projections, introductions, log)
 	n.leaseTime = time.Hour

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/session"
@@ -226,9 +227,7 @@ func TestWait(t *testing.T) {
 	a := chat{Session: sessionA}
 	h.write(sessionA, a.Prompt("one")+a.Compaction())
 	h.start(r)
-	if err := h.tailer.Sync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, h.tailer.Sync(t.Context()))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := h.deriver.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/internal/service"
 )
 
@@ -74,9 +75,7 @@ func TestFixFails(t *testing.T) {
 	w.told.st.Running, w.told.st.PID = false, 0
 	w.told.do = func(string) error { return &control.Error{Code: "not_started", Message: "no way", Hint: "look"} }
 	key := w.write(".config/ccship/api_key", "k3y\n", 0)
-	if err := os.Chmod(key, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chmod(key, 0o644))
 	fixes := ApplyFixes(context.Background(), w.examine())
 	want := []Fix{{ID: "key", Command: "chmod 600 " + key, Done: true}, {ID: "daemon", Command: "ccship service start", Error: "no way", Hint: "look"}}
 	if len(fixes) != 2 || fixes[0] != want[0] || fixes[1] != want[1] {
@@ -244,9 +243,7 @@ func TestConfigAndKey(t *testing.T) {
 		{"config", config, "is writable by others", 0o620, Warn},
 		{"key", key, "is readable or writable by others (mode 0640)", 0o640, Fail},
 	} {
-		if err := os.Chmod(c.path, c.mode); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Chmod(c.path, c.mode))
 		r := w.examine()
 		w.wants(r, c.id, c.level, c.text, "`chmod 600 "+c.path+"`")
 		w.fixed(r, c.id)
@@ -255,9 +252,7 @@ func TestConfigAndKey(t *testing.T) {
 	r := w.examine()
 	w.wants(r, "key", Fail, "exactly one key", "on one line")
 	w.silent(r, "server") // it was shown none
-	if err := os.Remove(key); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(key))
 	r = w.examine() // no key is no mistake in itself
 	w.silent(r, "key")
 	w.wants(r, "server", Fail, "requires a key", "key create")
@@ -295,9 +290,7 @@ func TestConfigNeedsRestart(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	text, err := os.ReadFile(w.opts.Config.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	w.write(".config/ccship/config.toml", string(text)+"line_cap = \"1MiB\"\n", 0)
 	if _, err := control.Dial(w.opts.Config.Socket).Reload(t.Context()); err != nil {
 		t.Fatal(err)
@@ -322,9 +315,7 @@ func TestEnvironment(t *testing.T) {
 		return w.env(name)
 	}
 	c, err := config.Load(map[string]string{"log_level": "debug"}, env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	w.opts.Config, w.opts.Env = c, env
 	f := w.wants(w.examine(), "environment", Warn, "outbox_cap", "`ccship service install`")
 	if strings.Contains(f.Text, "log_level") {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestState(t *testing.T) {
@@ -19,18 +20,14 @@ func TestState(t *testing.T) {
 	w.sync()
 	path := filepath.Join(w.opts.Config.StateDir, "state.db")
 	for what, mode := range map[string]os.FileMode{path: 0o600, w.opts.Config.StateDir: 0o700} {
-		if err := os.Chmod(what, mode|0o044); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Chmod(what, mode|0o044))
 		r := w.examine()
 		w.wants(r, "state", Warn, "is readable by others", "`chmod ")
 		w.fixed(r, "state")
 	}
 	aside := w.write(strings.TrimPrefix(path, w.home+"/")+".corrupt-20261121T000000Z", "x", 0)
 	w.wants(w.examine(), "state", Note, "set aside", "check the disk")
-	if err := os.Remove(aside); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(aside))
 	w.opts.Config.StateDir = filepath.Join(w.home, "nowhere") // a daemon that keeps its state elsewhere
 	w.wants(w.examine(), "state", Note, "elsewhere", "")
 }
@@ -40,9 +37,7 @@ func TestDamagedState(t *testing.T) {
 	w.write(".local/state/ccship/state.db", strings.Repeat("no state at all ", 1024), 0)
 	w.wants(w.examine(), "state", Fail, "damaged", "`ccship service start`")
 	if runtime.GOOS != "windows" && os.Geteuid() != 0 {
-		if err := os.Chmod(filepath.Join(w.opts.Config.StateDir, "state.db"), 0); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Chmod(filepath.Join(w.opts.Config.StateDir, "state.db"), 0))
 		w.wants(w.examine(), "state", Fail, "permission denied", "readable")
 	}
 }
@@ -64,13 +59,9 @@ func TestSocket(t *testing.T) {
 	w.told.st.Running, w.told.st.PID = false, 0
 	t.Run("stale", func(t *testing.T) {
 		w.t = t
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		ln.SetUnlinkOnClose(false) // as kill -9 leaves it
 		_ = ln.Close()
 		r := w.examine()
@@ -96,15 +87,11 @@ func TestSocket(t *testing.T) {
 	t.Run("open to others", func(t *testing.T) {
 		w.t = t
 		w.start()
-		if err := os.Chmod(path, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Chmod(path, 0o666))
 		r := w.examine()
 		w.wants(r, "socket", Warn, "is writable by others (mode 0666)", "`chmod 600 "+path+"`")
 		w.fixed(r, "socket")
-		if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Chmod(filepath.Dir(path), 0o777))
 		r = w.examine()
 		w.wants(r, "socket", Warn, "the folder of the control socket", "`chmod 700 ")
 		w.fixed(r, "socket")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestRoots(t *testing.T) {
@@ -54,9 +55,7 @@ func TestRootsUnreadable(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"-a", "-b", "-c", "-d", "-e"} {
 		w.write(".claude/projects/"+name+"/x.jsonl", "{}\n", 0)
-		if err := os.Chmod(filepath.Join(w.root, name), 0); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Chmod(filepath.Join(w.root, name), 0))
 	}
 	t.Cleanup(func() {
 		for _, name := range []string{"-a", "-b", "-c", "-d", "-e"} {

@@ -45,9 +45,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	home, err := os.MkdirTemp("", "ccdoc") // short: the socket lies in it
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	if home, err = filepath.EvalSymlinks(home); err != nil {
 		t.Fatal(err)
@@ -60,9 +58,7 @@ func newWorld(t *testing.T) *world {
 	w.write(".config/ccship/config.toml", fmt.Sprintf("server_url = %q\nhead_room = \"1\"\n", w.web.URL), 0)
 	w.write(".config/ccship/api_key", "k3y\n", 0)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	lingers := true
 	w.told.st = service.Status{
 		Manager: service.SystemdUser, Installed: true, Enabled: true, Running: true, PID: os.Getpid(),
@@ -86,9 +82,7 @@ func (w *world) env(name string) (string, bool) {
 func (w *world) load() {
 	w.t.Helper()
 	c, err := config.Load(nil, w.env)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	c.Log, c.Version = slog.New(slog.DiscardHandler), w.opts.Version
 	w.opts.Config = c
 	w.opts.Sockets = []string{c.Socket, filepath.Join(c.StateDir, "up", "ccship.sock")}
@@ -99,16 +93,9 @@ func (w *world) load() {
 func (w *world) write(name, text string, age time.Duration) string {
 	w.t.Helper()
 	path := filepath.Join(w.home, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.WriteFile(w.t, path, text)
 	when := time.Now().Add(-age)
-	if err := os.Chtimes(path, when, when); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, os.Chtimes(path, when, when))
 	return path
 }
 
@@ -287,17 +274,11 @@ func refuse(status int) http.HandlerFunc {
 // frozen listens on a socket and never answers.
 func frozen(t *testing.T, path string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	ln, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = ln.Close() })
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chmod(path, 0o600))
 }
 
 // modes skips a test where files have none, or where they bind nobody.

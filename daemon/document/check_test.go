@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state/projection"
 )
 
@@ -26,18 +27,14 @@ func TestCheck(t *testing.T) {
 	saveFile(t, h.cwd, "a.md", "three")
 	version("it is still written", h.check("a.md"), 1, 1)
 	version("it rests", h.check("a.md"), 2, 2)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(path))
 	if p := h.check("a.md"); p.Deleted {
 		t.Error("a file that is missing at one check is deleted")
 	}
 	saveFile(t, h.cwd, "a.md", "three")
 	h.check("a.md")
 	version("another file with the same content", h.check("a.md"), 2, 2)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(path))
 	h.check("a.md")
 	if p := h.check("a.md"); !p.Deleted || p.SHA256 != "" || p.Size != 0 {
 		t.Errorf("deleted: %+v", p)
@@ -66,9 +63,7 @@ func TestCheckUnderOneStamp(t *testing.T) {
 	}
 	path := saveFile(t, h.cwd, "a.md", "two")
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(path, old, old); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chtimes(path, old, old))
 	h.check("a.md")
 	p = h.check("a.md")
 	if p.Version != 2 {
@@ -158,9 +153,7 @@ func TestNothingLinked(t *testing.T) {
 	if _, any := h.untilDue(time.Now()); !any {
 		t.Error("what is linked is not checked")
 	}
-	if err := h.unlink(t.Context(), linkRequest{session: sessionA, path: "a.md", by: byUser, line: -1}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, h.unlink(t.Context(), linkRequest{session: sessionA, path: "a.md", by: byUser, line: -1}))
 	if _, any := h.untilDue(time.Now()); any {
 		t.Error("what is no longer linked is checked")
 	}
@@ -172,9 +165,7 @@ func TestForgetsAtOnce(t *testing.T) {
 	h := newHarness(t)
 	saveFile(t, h.cwd, "a.md", "x")
 	h.linkNow("a.md")
-	if err := h.Forget(t.Context(), sessionA); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, h.Forget(t.Context(), sessionA))
 	if len(h.list(sessionA, false)) > 0 {
 		t.Error("documents are left")
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // place is a working directory with something next to it.
@@ -20,26 +22,17 @@ type place struct {
 func newPlace(t *testing.T) place {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	p := place{t, filepath.Join(top, "shop"), filepath.Join(top, "secret")}
 	p.write("docs/spec.md", "# Spec\n")
-	if err := os.WriteFile(p.outside, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(p.outside, []byte("secret"), 0o600))
 	return p
 }
 
 func (p place) write(name, text string) string {
 	p.t.Helper()
 	path := filepath.Join(p.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	kit.WriteFile(p.t, path, text)
 	return path
 }
 
@@ -53,9 +46,7 @@ func (p place) link(to, name string) {
 func (p place) open() *folder {
 	p.t.Helper()
 	f, err := openFolder(p.dir)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	kit.Must(p.t, err)
 	p.t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -168,13 +159,9 @@ func TestFind(t *testing.T) {
 		}
 	}
 	linked := p.dir + "-link"
-	if err := os.Symlink(p.dir, linked); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Symlink(p.dir, linked))
 	through, err := openFolder(linked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer through.Close()
 	for _, path := range []string{"docs/spec.md", filepath.Join(linked, "docs/spec.md"), filepath.Join(p.dir, "docs/spec.md")} {
 		if got, err := through.Find("", path); err != nil || got != "docs/spec.md" {
@@ -200,9 +187,7 @@ func TestRead(t *testing.T) {
 		text := strings.Repeat("x", test.size)
 		p.write("docs/spec.md", text)
 		c, err := f.Read("docs/spec.md", limit, keep)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		sum := sha256.Sum256([]byte(text))
 		if want := hex.EncodeToString(sum[:]); (c.SHA256 == want) == test.tooLarge || c.Size != int64(test.size) ||
 			c.TooLarge != test.tooLarge || (c.Bytes != nil) != test.kept || c.Bytes != nil && string(c.Bytes) != text || c.Torn {
@@ -226,9 +211,7 @@ func TestReadNoLonger(t *testing.T) {
 	doc := filepath.Join(p.dir, "docs", "spec.md")
 	replace := func(what string, with func() error) {
 		t.Helper()
-		if err := os.RemoveAll(doc); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.RemoveAll(doc))
 		if err := with(); err != nil {
 			t.Skipf("%s: %v", what, err)
 		}
@@ -259,20 +242,12 @@ func TestReadNoLonger(t *testing.T) {
 	both("absolute link", func(err error) { refused(t, "absolute link", err, "outside") })
 	replace("dangling link", func() error { return os.Symlink("nowhere", doc) })
 	both("dangling link", gone)
-	if err := os.RemoveAll(filepath.Dir(doc)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.RemoveAll(filepath.Dir(doc)))
 	both("no folder", gone)
 	p.write("docs", "now a file")
 	both("a file for a folder", gone)
-	if err := os.Remove(filepath.Join(p.dir, "docs")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Dir(p.dir), filepath.Join(p.dir, "docs")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(p.dir), "spec.md"), []byte("outside"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(filepath.Join(p.dir, "docs")))
+	kit.Must(t, os.Symlink(filepath.Dir(p.dir), filepath.Join(p.dir, "docs")))
+	kit.Must(t, os.WriteFile(filepath.Join(filepath.Dir(p.dir), "spec.md"), []byte("outside"), 0o600))
 	both("folder leads out", func(err error) { refused(t, "folder leads out", err, "cannot read") })
 }

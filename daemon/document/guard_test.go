@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func (h *harness) refuses(what, name, says string) {
@@ -25,9 +26,7 @@ func (h *harness) secretFiles() map[string]string {
 	home := filepath.Dir(h.Config().StateDir)
 	other := filepath.Join(home, "other")
 	for _, dir := range []string{h.Config().StateDir, home, filepath.Join(home, "up"), other} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			h.t.Fatal(err)
-		}
+		kit.Must(h.t, os.MkdirAll(dir, 0o700))
 	}
 	conf := *h.conf.Load()
 	conf.Path, conf.APIKeyFile = filepath.Join(other, "my.toml"), filepath.Join(other, "my.key")
@@ -66,15 +65,11 @@ func TestOwnFilesUnderOtherNames(t *testing.T) {
 			t.Skipf("no hard links here: %v", err)
 		}
 		h.refuses("a hard link to the "+what, "hard.md", "own files")
-		if err := os.Remove(hard); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Remove(hard))
 		doc := saveFile(t, h.cwd, "doc.md", "public")
 		h.linkNow("doc.md")
 		before := h.check("doc.md")
-		if err := errors.Join(os.Remove(doc), os.Link(secret, doc)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(os.Remove(doc), os.Link(secret, doc)))
 		h.check("doc.md")
 		if p := h.check("doc.md"); p.Version != before.Version || !strings.Contains(p.problem, "own files") {
 			t.Errorf("the %s in a document's place: version %d after %d, %q", what, p.Version, before.Version, p.problem)
@@ -84,16 +79,12 @@ func TestOwnFilesUnderOtherNames(t *testing.T) {
 			t.Errorf("the %s is sent: %q", what, text)
 			c.Close()
 		}
-		if err := os.Remove(doc); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Remove(doc))
 	}
 	saveFile(t, h.cwd, ".codetracker/credentials.json", "secret")
 	doc := saveFile(t, h.cwd, "link.md", "public")
 	h.linkNow("link.md")
-	if err := errors.Join(os.Remove(doc), os.Symlink(".codetracker/credentials.json", doc)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.Remove(doc), os.Symlink(".codetracker/credentials.json", doc)))
 	h.check("link.md")
 	if p := h.check("link.md"); p.Version != 1 || !strings.Contains(p.problem, "own files") {
 		t.Errorf("a link to a key in a document's place: version %d, %q", p.Version, p.problem)
@@ -103,17 +94,13 @@ func TestOwnFilesUnderOtherNames(t *testing.T) {
 		c.Close()
 	}
 	saveFile(t, h.cwd, "public.md", "public")
-	if err := errors.Join(os.Remove(doc), os.Symlink("public.md", doc)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.Remove(doc), os.Symlink("public.md", doc)))
 	h.check("link.md")
 	if p := h.check("link.md"); p.problem != "" || p.Size != 6 {
 		t.Errorf("a link to another file of the folder: %+v", p)
 	}
 	c, err := h.guard.Open(h.cwd, "link.md", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c.Close()
 }
 
@@ -135,9 +122,7 @@ func TestDocumentOfExcludedFolder(t *testing.T) {
 		if p := h.check(name); !p.Linked || p.Dest != "" || !strings.Contains(p.problem, says) {
 			t.Errorf("%s: %+v", name, p)
 		}
-		if err := os.WriteFile(path, []byte("client, changed"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte("client, changed"), 0o600))
 		h.check(name)
 		if p := h.check(name); p.Version != 2 || p.Dest != "" || !strings.Contains(p.problem, says) {
 			t.Errorf("%s changed: %+v", name, p)
@@ -160,9 +145,7 @@ func TestDocumentOfExcludedFolder(t *testing.T) {
 	if p := h.check("open.md"); h.rows() != 1 || !strings.Contains(p.problem, "stays on this machine") {
 		t.Errorf("a link into an excluded folder: %d rows wait, %q", h.rows(), p.problem)
 	}
-	if err := os.Remove(filepath.Join(h.cwd, "a", ".ccshipignore")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(filepath.Join(h.cwd, "a", ".ccshipignore")))
 	if err := h.unlink(t.Context(), linkRequest{session: sessionA, path: "b/deep/spec.md", by: byViewer, line: -1, id: "w2"}); err != nil || h.rows() != 2 {
 		t.Errorf("a request to unlink is not answered: %d rows, %v", h.rows(), err)
 	}
@@ -186,9 +169,7 @@ func TestWorkingDirectoryReplaced(t *testing.T) {
 	}
 	other := t.TempDir()
 	saveFile(t, other, "a.md", "another project's")
-	if err := errors.Join(os.Rename(h.cwd, h.cwd+"-old"), os.Symlink(other, h.cwd)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.Rename(h.cwd, h.cwd+"-old"), os.Symlink(other, h.cwd)))
 	t.Cleanup(func() { os.RemoveAll(h.cwd + "-old") })
 	for _, when := range []string{"in this life", "after a restart"} {
 		for range 2 {
@@ -200,9 +181,7 @@ func TestWorkingDirectoryReplaced(t *testing.T) {
 			}
 		}
 		h.sessions = map[string]*sessionDocuments{}
-		if err := h.load(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, h.load(t.Context()))
 	}
 	h.linkNow("a.md")
 	if p := h.check("a.md"); p.Version != 2 || p.problem != "" || p.Size != int64(len("another project's")) {

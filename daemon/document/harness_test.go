@@ -53,16 +53,10 @@ func newHarness(t *testing.T) *harness {
 		}
 		return "", false
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(conf.StateDir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, os.MkdirAll(conf.StateDir, 0o700))
 	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(conf.StateDir, "state.db"), HeadRoom: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	db := projections.State
 	t.Cleanup(func() { db.Close() })
 	step := state.Step{
@@ -86,18 +80,14 @@ func (h *harness) reload() {
 	tracker, err := Load(h.t.Context(), Deps{
 		Projections: h.projections, Locator: h, Introductions: h, Settings: h, Guard: NewGuard(h, h.db), Masking: h, Log: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	h.Tracker = tracker
 }
 
 func realDir(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return dir
 }
 
@@ -145,9 +135,7 @@ func (h *harness) check(name string, edits ...edit) trackedDocument {
 	h.work.Lock()
 	defer h.work.Unlock()
 	loc, err := h.Locate(h.t.Context(), sessionA)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	h.checkAll(h.t.Context(), loc, edits)
 	for _, d := range h.list(sessionA, false) {
 		if d.Path == name {
@@ -160,9 +148,7 @@ func (h *harness) check(name string, edits ...edit) trackedDocument {
 
 func (h *harness) linkNow(name string) {
 	h.t.Helper()
-	if err := h.link(h.t.Context(), linkRequest{session: sessionA, path: name, by: byUser, line: -1}); err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, h.link(h.t.Context(), linkRequest{session: sessionA, path: name, by: byUser, line: -1}))
 }
 
 // rows is how many batches wait.
@@ -178,12 +164,8 @@ func (h *harness) until(what string, so func() bool) {
 func saveFile(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	now := time.Now() // which need not be the time of the disk
-	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, now, now)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, now, now)))
 	return path
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestOpenToSend opens what is to be sent only where it belongs: a row may be older than what its path leads to by now.
@@ -17,9 +19,7 @@ func TestOpenToSend(t *testing.T) {
 	root, secret := filepath.Join(dir, "root"), filepath.Join(dir, "secret")
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 	must(os.MkdirAll(filepath.Join(root, "docs"), 0o700))
 	must(os.WriteFile(secret, []byte("secret"), 0o600))

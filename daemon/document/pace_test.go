@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state/projection"
 )
 
@@ -19,9 +20,7 @@ func TestUnchanged(t *testing.T) {
 		h.work.Lock()
 		defer h.work.Unlock()
 		s, err := h.Locate(t.Context(), sessionA)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if got := h.unchanged(s); got != want {
 			t.Errorf("%s: unchanged %v, want %v", what, got, want)
 		}
@@ -47,26 +46,18 @@ func TestUnchanged(t *testing.T) {
 	h.check("a.md")
 	unchanged("it was not", true)
 	next := saveFile(t, h.cwd, "b.md", "three")
-	if err := os.Rename(next, path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(next, path))
 	unchanged("another file in its place", false)
 	settle()
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(path))
 	unchanged("away", false)
 	h.check("a.md")
 	unchanged("missing at one check", false)
 	h.check("a.md")
 	unchanged("deleted", true)
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(path, 0o700))
 	unchanged("a folder in its place", false)
-	if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte("again"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.Remove(path), os.WriteFile(path, []byte("again"), 0o600)))
 	settle()
 	p = h.check("a.md")
 	p.Dest = ""
@@ -79,9 +70,7 @@ func TestUnchanged(t *testing.T) {
 	unchanged("excluded", false)
 	h.check("a.md")
 	unchanged("excluded, and said so", true)
-	if err := h.unlink(t.Context(), linkRequest{session: sessionA, path: "a.md", by: byUser, line: -1}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, h.unlink(t.Context(), linkRequest{session: sessionA, path: "a.md", by: byUser, line: -1}))
 	unchanged("unlinked, to be told to nobody", true)
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestPrivateFiles: files for keys and passwords are linked for nobody, by no name, but for a person who insists.
@@ -32,9 +33,7 @@ func TestPrivateFiles(t *testing.T) {
 				}
 			}
 		}
-		if err := os.Remove(filepath.Join(h.cwd, "innocent.md")); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Remove(filepath.Join(h.cwd, "innocent.md")))
 	}
 	if _, err := h.Link(t.Context(), control.DocumentRequest{Session: sessionA, Path: ".env", AllowSecret: true}); err != nil {
 		t.Fatalf("the user's own command: %v", err)
@@ -49,9 +48,7 @@ func TestPrivateFiles(t *testing.T) {
 		t.Fatalf("a file that the user allowed is not sent: %v", err)
 	}
 	c.Close()
-	if err := errors.Join(os.Remove(filepath.Join(h.cwd, ".env")), os.Symlink("deep/.ssh/id_rsa", filepath.Join(h.cwd, ".env"))); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.Remove(filepath.Join(h.cwd, ".env")), os.Symlink("deep/.ssh/id_rsa", filepath.Join(h.cwd, ".env"))))
 	h.check(".env")
 	if p := h.check(".env"); p.Version != 2 || !strings.Contains(p.problem, "keys or passwords") {
 		t.Errorf("another secret in the place of the one that was allowed: %+v", p)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestSpecialFiles finds and reads pipes, sockets, devices and files without permission: each is said to be what it is,
@@ -17,14 +19,10 @@ import (
 func TestSpecialFiles(t *testing.T) {
 	p := newPlace(t)
 	fifo := filepath.Join(p.dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, syscall.Mkfifo(fifo, 0o600))
 	t.Chdir(p.dir) // a short name for the socket
 	ln, err := net.Listen("unix", "socket")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer ln.Close()
 	f := p.open()
 	for name, says := range map[string]string{"fifo": "pipe", "socket": "socket"} {
@@ -34,9 +32,7 @@ func TestSpecialFiles(t *testing.T) {
 		refused(t, name, err, says)
 	}
 	devices, err := filepath.EvalSymlinks("/dev")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	p.dir = devices
 	_, err = p.open().Find("", "null")
 	refused(t, "device", err, "device")
@@ -45,9 +41,7 @@ func TestSpecialFiles(t *testing.T) {
 	}
 	p = newPlace(t)
 	path := p.write("locked.md", "x")
-	if err := os.Chmod(path, 0); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chmod(path, 0))
 	_, err = p.open().Find("", "locked.md")
 	refused(t, "unreadable", err, "permission")
 }

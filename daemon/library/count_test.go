@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -86,9 +87,7 @@ func TestCostOfDisk(t *testing.T) {
 	r.write("-p/"+one+".jsonl", prompt("x")+strings.Replace(long, "claude-haiku-4-5", "claude-sonnet-4-5", 1), time.Hour)
 	list, err := transcript.ReadPrices(strings.NewReader(`{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[` +
 		`{"match":"*","input":1,"output":2,"long_context":{"input":7,"output":8}}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for usd, prices := range map[float64]*transcript.Prices{6 + 22.5: nil, 7 + 8: list} {
 		r.Prices = prices
 		shown, err := r.Show(t.Context(), one, View{})

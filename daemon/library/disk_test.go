@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -153,9 +154,7 @@ func TestColumns(t *testing.T) {
 		"project": {"/work/shop|-work-shop shop": 3, `C:\src\shop|-work-shop shop`: 4},
 	} {
 		r, err := disk(root).Sum(t.Context(), Query{By: []string{by}, Zone: time.FixedZone("UTC+1", 3600)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		got := sums{}
 		for _, x := range r.Rows {
 			got[strings.TrimSpace(x.Day+x.Model+x.Session+x.Machine+x.ProjectHash+" "+x.Host+x.Project)] = x.Output
@@ -204,9 +203,7 @@ func TestUnreadable(t *testing.T) {
 		t.Skip("root, and Windows, may read everything")
 	}
 	root := put(t, map[string]string{usageOne: usageLines(said{message: "a", output: 1}), usageTwo: usageLines(said{message: "b", output: 2}), "-x/a.jsonl": ""})
-	if err := errors.Join(os.Chmod(filepath.Join(root, usageOne), 0), os.Chmod(filepath.Join(root, "-x"), 0)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.Chmod(filepath.Join(root, usageOne), 0), os.Chmod(filepath.Join(root, "-x"), 0)))
 	defer func() { _ = os.Chmod(filepath.Join(root, "-x"), 0o700) }()
 	if r := sum(t, root); r.Total.Output != 2 || len(r.Faults) != 2 || r.Files != 1 {
 		t.Errorf("%+v", r)

@@ -3,12 +3,12 @@ package library
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -55,12 +55,7 @@ func put(t *testing.T, files map[string]string) string {
 	root := filepath.Join(t.TempDir(), "projects")
 	for name, text := range files {
 		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.WriteFile(t, path, text)
 	}
 	return root
 }
@@ -89,8 +84,6 @@ func disk(root string) UsageDisk {
 func sum(t *testing.T, root string, by ...string) Report {
 	t.Helper()
 	r, err := disk(root).Sum(t.Context(), Query{By: by, Zone: time.UTC})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return r
 }

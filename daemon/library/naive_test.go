@@ -90,9 +90,7 @@ func naive(t *testing.T, root string) map[cell]tokens {
 	out := map[cell]tokens{}
 	for _, k := range kept {
 		when, err := time.Parse(time.RFC3339, k.Timestamp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		c := cell{when.UTC().Format(time.DateOnly), k.Message.Model}
 		u, x := k.Message.Usage, out[c]
 		out[c] = tokens{x[0] + u.Input, x[1] + u.Output, x[2] + u.Write, x[3] + u.Read}
@@ -117,9 +115,7 @@ func allLines(t *testing.T, root string) (out [][]byte) {
 		}
 		out = append(out, bytes.Split(text, []byte("\n"))...)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return out
 }
 
@@ -167,9 +163,7 @@ func laidOut(t *testing.T, from string) string {
 		}
 		return os.WriteFile(filepath.Join(project, fmt.Sprintf("%06d-%s", n, d.Name())), text, 0o600)
 	})
-	if err = errors.Join(err, walked); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(err, walked))
 	return filepath.Dir(project)
 }
 
@@ -225,9 +219,7 @@ func TestCCUsage(t *testing.T) {
 	}
 	for _, root := range append(corpora(t), billed(t)) {
 		home := t.TempDir()
-		if err := os.CopyFS(filepath.Join(home, "projects"), os.DirFS(root)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.CopyFS(filepath.Join(home, "projects"), os.DirFS(root)))
 		cmd := exec.Command("npx", "--yes", program, "claude", "daily", "--json", "--offline", "--timezone", "UTC")
 		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+home)
 		var stderr strings.Builder
@@ -246,9 +238,7 @@ func TestCCUsage(t *testing.T) {
 			}
 			Totals struct{ TotalCost float64 }
 		}
-		if err := json.Unmarshal(text, &said); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, json.Unmarshal(text, &said))
 		want := map[cell]tokens{}
 		for _, d := range said.Daily {
 			for _, m := range d.ModelBreakdowns {

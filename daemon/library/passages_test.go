@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // spoken is a record of the user's or of Claude's words.
@@ -73,13 +74,9 @@ func TestAround(t *testing.T) {
 func TestRunning(t *testing.T) {
 	r := newRoom(t)
 	list := filepath.Join(filepath.Dir(r.Roots[0]), "sessions")
-	if err := os.MkdirAll(list, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(list, 0o700))
 	for name, session := range map[string]string{fmt.Sprint(os.Getpid()): one, "99999999": two, "x": two} {
-		if err := os.WriteFile(filepath.Join(list, name+".json"), []byte(`{"sessionId":"`+session+`","status":"busy"}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(list, name+".json"), []byte(`{"sessionId":"`+session+`","status":"busy"}`), 0o600))
 	}
 	if all := r.Running(); len(all) != 1 || all[one] != (Process{os.Getpid(), "busy"}) {
 		t.Errorf("%+v", all)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // grow appends to a file below the projects folder that was last changed some time ago.
@@ -86,9 +87,7 @@ func TestResumeAtTheLastMoment(t *testing.T) {
 	r.write(main, line(dir, "a"), time.Hour)
 	found, err := r.Find(t.Context(), one)
 	work := &resumption{Library: r.Library, request: ResumeRequest{Folder: dir}, session: found.Stored[0], found: found}
-	if err = errors.Join(err, work.choosePlace(), work.fetch(t.Context()), work.compareAgain(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(err, work.choosePlace(), work.fetch(t.Context()), work.compareAgain(t.Context())))
 	r.grow(main, line(dir, "mine"), time.Hour)
 	one, err := work.put(t.Context(), &work.staged[0])
 	aside, _ := os.ReadFile(one.Aside)
@@ -105,9 +104,7 @@ func TestResumeKeepsAnAttachment(t *testing.T) {
 	name := project + "/" + one + "/tool-results/t"
 	found, err := r.Find(t.Context(), one)
 	work := &resumption{Library: r.Library, request: ResumeRequest{Folder: dir}, session: found.Stored[0], found: found}
-	if err = errors.Join(err, work.choosePlace(), work.fetch(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(err, work.choosePlace(), work.fetch(t.Context())))
 	r.write(name, "mine", time.Hour)
 	done, err := work.keep(t.Context())
 	if err != nil || r.text(name) != "mine" || len(done.Files) != 2 || len(r.files()) != 3 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // line is a record that was made in a working directory.
@@ -25,9 +26,7 @@ func folder(t *testing.T, name string) (dir, project string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	dir = filepath.Join(dir, name)
-	if err = errors.Join(err, os.MkdirAll(dir, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(err, os.MkdirAll(dir, 0o700)))
 	project, ok := folderName(dir)
 	if !ok {
 		t.Fatal(dir)
@@ -262,9 +261,7 @@ func TestResumeOrder(t *testing.T) {
 		if err = errors.Join(err, work.choosePlace(), work.fetch(t.Context())); err != nil || len(work.staged) != 3 {
 			t.Fatal(err)
 		}
-		if err := os.RemoveAll(filepath.Join(r.Roots[0], project, one, broken)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.RemoveAll(filepath.Join(r.Roots[0], project, one, broken)))
 		if _, err := work.keep(t.Context()); err == nil {
 			t.Errorf("%s is gone, and it went well", broken)
 		}

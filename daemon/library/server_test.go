@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const (
@@ -149,13 +150,9 @@ func newRoom(t *testing.T, sessions ...*stored) *room {
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
 	base, err := url.Parse(web.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	root := filepath.Join(t.TempDir(), "projects")
-	if err := os.MkdirAll(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(root, 0o700))
 	server := &remote.Client{Base: base, Key: func() (string, error) { return "", nil }, HTTP: web.Client()}
 	return &room{&Library{Roots: []string{root}, Server: server, Machine: here}, t, s}
 }
@@ -165,15 +162,8 @@ func (r *room) write(path, text string, ago time.Duration) string {
 	r.t.Helper()
 	path = filepath.Join(r.Roots[0], path)
 	at := time.Now().Add(-ago)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.Chtimes(path, at, at); err != nil {
-		r.t.Fatal(err)
-	}
+	kit.WriteFile(r.t, path, text)
+	kit.Must(r.t, os.Chtimes(path, at, at))
 	return path
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestExclude(t *testing.T) {
@@ -62,9 +64,7 @@ func TestCheckPattern(t *testing.T) {
 func TestExcludeLinks(t *testing.T) {
 	root := t.TempDir()
 	real := filepath.Join(root, "real")
-	if err := os.MkdirAll(filepath.Join(real, "sub"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Join(real, "sub"), 0o700))
 	if err := os.Symlink(real, filepath.Join(root, "link")); err != nil {
 		t.Skip(err)
 	}

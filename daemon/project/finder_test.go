@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const optOut = `{"conversation_tracking":{"enabled":false}}`
@@ -74,12 +76,8 @@ func TestFindLinks(t *testing.T) {
 
 func link(t *testing.T, target, path string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(target, path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	kit.Must(t, os.Symlink(target, path))
 }
 
 // An answer is kept for Recheck, and no longer.
@@ -89,21 +87,14 @@ func TestFindCache(t *testing.T) {
 		f := NewFinder()
 		enabled := func() bool {
 			p, err := f.Find(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			return p.Enabled
 		}
 		if !enabled() {
 			t.Fatal("not enabled without files")
 		}
 		path := filepath.Join(dir, ".codetracker", "config.json")
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(optOut), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.WriteFile(t, path, optOut)
 		<-time.After(DefaultRecheck - time.Millisecond)
 		if !enabled() {
 			t.Error("read again too early")
@@ -112,9 +103,7 @@ func TestFindCache(t *testing.T) {
 		if enabled() {
 			t.Error("opt-out not seen")
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Remove(path))
 		<-time.After(DefaultRecheck)
 		if !enabled() {
 			t.Error("end of the opt-out not seen")

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // git runs git in a folder, with a user, clock and configuration of its own.
@@ -38,9 +40,7 @@ func commits(t *testing.T, dir string, n int) {
 // nothing is said.
 func TestFirstCommit(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "shop [1]")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(dir, 0o700))
 	git(t, dir, "init", "-q", "-b", "work")
 	if id, err := FirstCommit(t.Context(), filepath.Join(dir, ".git")); err == nil {
 		t.Errorf("without a commit: %s", id)
@@ -79,24 +79,16 @@ func TestFirstCommit(t *testing.T) {
 	git(t, dir, "clone", "-q", "--depth=1", "file://"+filepath.ToSlash(dir), shallow)
 	check("shallow", shallow, "")
 	packs, err := fs.Glob(os.DirFS(dir), ".git/objects/pack/*.pack")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, pack := range packs {
 		pack = filepath.Join(dir, pack)
 		text, err := os.ReadFile(pack)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for i := 64; i < len(text); i++ {
 			text[i] ^= 0xa5
 		}
-		if err := os.Remove(pack); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(pack, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Remove(pack))
+		kit.Must(t, os.WriteFile(pack, text, 0o600))
 	}
 	check("damaged", dir, "")
 }

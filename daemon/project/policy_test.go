@@ -7,18 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // write makes a file below dir, with the folders it needs, long settled.
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.WriteFile(t, path, text)
 	age(t, path)
 	return path
 }
@@ -26,9 +23,7 @@ func write(t *testing.T, dir, name, text string) string {
 func age(t *testing.T, path string) {
 	t.Helper()
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(path, old, old); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chtimes(path, old, old))
 }
 
 func find(t *testing.T, cwd string) Policy {
@@ -132,16 +127,12 @@ func TestConfigUnknown(t *testing.T) {
 
 func TestConfigNoFile(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, ".codetracker", "config.json"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Join(dir, ".codetracker", "config.json"), 0o700))
 	if p, err := NewFinder().Find(dir); !errors.Is(err, ErrUnknown) || p.Enabled {
 		t.Errorf("a directory as config.json: %v, %v", p, err)
 	}
 	dir = t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, ".codetracker", "credentials.json"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Join(dir, ".codetracker", "credentials.json"), 0o700))
 	if p, err := NewFinder().Find(dir); err != nil || !p.Enabled || p.Advice == "" {
 		t.Errorf("a directory as credentials.json: %v, %v", p, err)
 	}
@@ -154,9 +145,7 @@ func TestCredentialsHalfWritten(t *testing.T) {
 	var now time.Time
 	for tries := 1; ; tries++ { // a machine may stand still for longer than "just"
 		now = time.Now()
-		if err := os.Chtimes(path, now, now); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Chtimes(path, now, now))
 		p, err := NewFinder().Find(dir)
 		if errors.Is(err, ErrUnknown) && !p.Enabled {
 			break
@@ -166,9 +155,7 @@ func TestCredentialsHalfWritten(t *testing.T) {
 		}
 	}
 	future := now.Add(24 * time.Hour)
-	if err := os.Chtimes(path, future, future); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chtimes(path, future, future))
 	if p, err := NewFinder().Find(dir); err != nil || !p.Enabled {
 		t.Errorf("dated in the future: %v, %v", p, err)
 	}

@@ -8,18 +8,16 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // A pipe in a cloned repository must not block the caller.
 func TestConfigPipe(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".codetracker", "config.json")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	kit.Must(t, syscall.Mkfifo(path, 0o600))
 	if p, err := NewFinder().Find(dir); !errors.Is(err, ErrUnknown) || p.Enabled {
 		t.Errorf("Find = %+v, %v; want ErrUnknown", p, err)
 	}
@@ -33,13 +31,9 @@ func TestConfigPipe(t *testing.T) {
 func TestConfigForbidden(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, dir, ".codetracker/config.json", `{}`)
-	if err := os.Chmod(path, 0); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chmod(path, 0))
 	closed := filepath.Join(dir, "closed")
-	if err := os.Mkdir(closed, 0); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(closed, 0))
 	// The hook cannot enter it either: there is no setting in it. The one above decides.
 	if p, _ := walk(closed); p.Dir != dir {
 		t.Errorf("in a folder that may not be entered: %+v", p)

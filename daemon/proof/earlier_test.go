@@ -7,6 +7,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // stands for lines: each letter is one line's content, a blank is one that is not there.
@@ -53,9 +54,7 @@ func TestEarlier(t *testing.T) {
 		}
 		end := int64(len(c.server))
 		got, err := compareWithDisk(t.Context(), disk, &Hashes{page: hashesOf(c.server)}, end)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		got.dropReplaced(3, c.later)
 		if diff := cmp.Diff(&c.want, got, cmp.AllowUnexported(earlier{}, lineDiff{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

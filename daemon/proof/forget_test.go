@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -11,18 +12,14 @@ import (
 // A session is found right after the daemon's start, too, while the tailer has not loaded what it knows.
 func TestTrackedBeforeTheTailerRuns(t *testing.T) {
 	db, err := state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	file := tail.File{ID: 1, Path: "/r/p/one.jsonl", Root: "/r", Name: "one", Copy: 1}
-	if err := db.Files.Update(t.Context(), []tail.Tracked{{File: file}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Files.Update(t.Context(), []tail.Tracked{{File: file}}))
 	f := NewForgetter(ForgetterDeps{State: db, Files: tail.New(tail.Config{Roots: []tail.Root{{Dir: t.TempDir()}}}, db.Files, nil)})
 	got, err := f.tracked(t.Context())
 	if err != nil || len(got) != 1 || got[0].File.Path != file.Path {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/proof"
+	"github.com/ccship/ccship/e2e/kit"
 
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/transcript/redact"
@@ -27,9 +28,7 @@ func (o old) SpeaksExtension(dest string) bool { return dest != plain }
 
 func (o old) Reader(string) *remote.Client {
 	base, err := url.Parse(o.url)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	kit.Must(o.t, err)
 	return &remote.Client{Base: base, Key: func() (string, error) { return "k", nil }, HTTP: http.DefaultClient}
 }
 
@@ -39,9 +38,7 @@ func (o old) For(dest, _ string) *redact.Masker {
 		return nil
 	}
 	m, err := redact.New(redact.Key{1})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	kit.Must(o.t, err)
 	return m
 }
 

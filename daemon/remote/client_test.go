@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // client asks a server that answers with handle.
@@ -22,9 +23,7 @@ func client(t *testing.T, handle http.HandlerFunc) *Client {
 	web := httptest.NewServer(handle)
 	t.Cleanup(web.Close)
 	base, err := url.Parse(web.URL + "/below")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	never := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{Base: base, Key: func() (string, error) { return "k", nil }, HTTP: &http.Client{CheckRedirect: never}, Agent: "ccship/1"}
 }

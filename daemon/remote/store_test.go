@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -36,9 +37,7 @@ func TestOfOneStore(t *testing.T) {
 			}))
 			defer s.Close()
 			base, err := url.Parse(s.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			client := (&Client{Base: base, HTTP: s.Client(), Key: func() (string, error) { return "", nil }}).Of(c.of)
 			refused := -1
 			for i := range c.answers {

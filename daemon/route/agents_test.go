@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -27,14 +28,10 @@ func TestAgentsOfExcluded(t *testing.T) {
 	t.Run("main on disk", func(t *testing.T) {
 		b, root := newBench(t), t.TempDir()
 		c := agentChunk(1, root, "-secret", elsewhere)
-		if err := os.MkdirAll(filepath.Join(root, "-secret"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.MkdirAll(filepath.Join(root, "-secret"), 0o700))
 		main := filepath.Join(root, "-secret", sessionA+".jsonl")
 		secret := projectFolder(t, out)
-		if err := os.WriteFile(main, []byte(`{"type":"mode"}`+"\n"+lineIn(secret)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(main, []byte(`{"type":"mode"}`+"\n"+lineIn(secret)), 0o600))
 		if d := b.decide(c); d.Verdict != Excluded || d.Exclusion.Cwd != filepath.ToSlash(secret) {
 			t.Errorf("%+v", d)
 		}
@@ -55,9 +52,7 @@ func TestAgentsOfExcluded(t *testing.T) {
 			}
 			b.commit(c, d)
 		}
-		if err := os.WriteFile(filepath.Join(dir, project.IgnoreName), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(dir, project.IgnoreName), nil, 0o600))
 		b.load()
 		if _, err := b.router.Reroute(t.Context()); err != nil || len(b.router.Excluded()) != 2 {
 			t.Errorf("excluded: %v, %v", b.router.Excluded(), err)
@@ -67,9 +62,7 @@ func TestAgentsOfExcluded(t *testing.T) {
 		if d := b.decide(next); d.Verdict != Excluded {
 			t.Errorf("its next lines: %+v", d)
 		}
-		if err := os.Remove(filepath.Join(dir, project.IgnoreName)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Remove(filepath.Join(dir, project.IgnoreName)))
 		if !b.router.ExclusionEnded() || len(b.router.Excluded()) > 0 {
 			t.Errorf("after the exclusion: %v", b.router.Excluded())
 		}

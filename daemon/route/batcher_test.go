@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -27,9 +28,7 @@ type shown struct {
 func show(t *testing.T, batches []outbox.Batch) []shown {
 	t.Helper()
 	d, err := zstd.NewReader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer d.Close()
 	var out []shown
 	for _, b := range batches {
@@ -37,9 +36,7 @@ func show(t *testing.T, batches []outbox.Batch) []shown {
 		s.From, s.To = fmt.Sprint(b.From), fmt.Sprint(b.To)
 		if len(b.Frame) > 0 {
 			body, err := d.DecodeAll(b.Frame, nil)
-			if err != nil {
-				t.Fatalf("decode frame: %v", err)
-			}
+			kit.Must(t, err)
 			if int64(len(body)) != b.Raw {
 				t.Errorf("Raw is %d, the frame holds %d bytes", b.Raw, len(body))
 			}

@@ -1,12 +1,12 @@
 package route
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -29,9 +29,7 @@ func (b *bench) excludedHistory(persist bool) string {
 		b.t.Fatal("the wrong lines are left out")
 	}
 	if persist {
-		if err := b.router.History.Persist(b.t.Context()); err != nil {
-			b.t.Fatal(err)
-		}
+		kit.Must(b.t, b.router.History.Persist(b.t.Context()))
 	}
 	d.Facts.Excluded = 1
 	b.commit(c, d)
@@ -50,15 +48,11 @@ func TestHistoryReadmittedOverRestart(t *testing.T) {
 	dir := b.excludedHistory(true)
 	b.load()
 	b.readmitted("while the project is excluded")
-	if err := os.RemoveAll(filepath.Join(dir, ".codetracker")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.RemoveAll(filepath.Join(dir, ".codetracker")))
 	b.load()
 	b.readmitted("after the exclusion", 7)
 	b.readmitted("for the second time")
-	if err := b.router.History.Restarted(t.Context(), 7); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, b.router.History.Restarted(t.Context(), 7))
 	if kept := b.router.History.persisted.Get(); len(kept) > 0 {
 		t.Errorf("after the history was delivered again, %v is kept", kept)
 	}
@@ -74,18 +68,14 @@ func TestHistoryOfUnknownExclusions(t *testing.T) {
 func TestHistoryUnreadable(t *testing.T) {
 	b := newBench(t)
 	b.excludedHistory(true)
-	if err := b.db.PutMeta(t.Context(), "omitted", []byte("{")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, b.db.PutMeta(t.Context(), "omitted", []byte("{")))
 	b.load()
 	b.readmitted("when the list cannot be read", 7)
 }
 
 func TestHistoryForgottenSession(t *testing.T) {
 	b := newBench(t)
-	if err := b.router.Tombstones.Put(t.Context(), Tombstone{Session: sessionA}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, b.router.Tombstones.Put(t.Context(), Tombstone{Session: sessionA}))
 	line := []byte(`{"display":"hello","project":"` + filepath.ToSlash(t.TempDir()) + `","sessionId":"` + sessionA + `"}`)
 	if !b.router.History.Excludes(&tail.File{ID: 7}, line) {
 		t.Error("a forgotten session's prompt is delivered")
@@ -96,15 +86,11 @@ func TestHistoryForgottenSession(t *testing.T) {
 func TestHistoryStaleProjectsAreRemoved(t *testing.T) {
 	b := newBench(t)
 	kept, err := state.LoadPersisted[excludedProjects](t.Context(), b.db, "omitted")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	err = kept.Change(t.Context(), func(excludedProjects) (excludedProjects, bool) {
 		return excludedProjects{9: {"/gone": true}}, true
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	b.load()
 	if got := b.router.History.persisted.Get(); len(got) > 0 {
 		t.Errorf("%v is kept of a file that is not known", got)
@@ -123,9 +109,7 @@ func TestHistoryOfExcludedSession(t *testing.T) {
 	write := func(t *testing.T, root, text string) string {
 		t.Helper()
 		path := filepath.Join(root, "-secret", sessionA+".jsonl")
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		kit.WriteFile(t, path, text)
 		return path
 	}
 	for name, know := range map[string]func(t *testing.T, b *bench, secret string) (root string){
@@ -139,14 +123,10 @@ func TestHistoryOfExcludedSession(t *testing.T) {
 		},
 		"excluded later, restart": func(t *testing.T, b *bench, secret string) string {
 			config := filepath.Join(secret, ".codetracker")
-			if err := os.Rename(config, config+".away"); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Rename(config, config+".away"))
 			c := chunk(1, lineIn(secret))
 			b.commit(c, b.decide(c))
-			if err := os.Rename(config+".away", config); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Rename(config+".away", config))
 			b.load()
 			return "/claude/projects"
 		},
@@ -166,9 +146,7 @@ func TestHistoryOfExcludedSession(t *testing.T) {
 				}
 			}
 			b.readmitted("while the project is excluded")
-			if err := os.RemoveAll(filepath.Join(secret, ".codetracker")); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.RemoveAll(filepath.Join(secret, ".codetracker")))
 			b.readmitted("after the exclusion", 7)
 			if b.router.History.Excludes(f, typed(sessionA, elsewhere)) {
 				t.Error("a prompt of a session that is included again is left out")

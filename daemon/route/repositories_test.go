@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
 )
@@ -29,9 +30,7 @@ func TestRecognize(t *testing.T) {
 	root := t.TempDir()
 	at := func(name string) string { return filepath.Join(root, filepath.FromSlash(name)) }
 	for _, dir := range []string{"kim", "lee", "moved", "other/shop", "new/shop"} {
-		if err := os.MkdirAll(at(dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.MkdirAll(at(dir), 0o700))
 	}
 	gitIn(t, root, "init", "-q", "-b", "main", "kim/shop")
 	gitIn(t, at("kim/shop"), "commit", "-q", "--allow-empty", "-m", "first")
@@ -39,9 +38,7 @@ func TestRecognize(t *testing.T) {
 		gitIn(t, at(clone+"/.."), "clone", "-q", at("kim/shop"), at(clone))
 		gitIn(t, at(clone), "remote", "remove", "origin")
 	}
-	if err := os.Mkdir(at("lee/shop/sub"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(at("lee/shop/sub"), 0o700))
 	gitIn(t, at("kim/theirs"), "remote", "add", "origin", "https://host.example/lee/shop.git")
 	gitIn(t, at("kim/shop"), "worktree", "add", "-q", "-b", "fix", at("elsewhere"))
 	gitIn(t, root, "init", "-q", "-b", "main", "other/shop")
@@ -86,9 +83,7 @@ func TestRecognize(t *testing.T) {
 		t.Errorf("without a repository it is %.8s", s.Repository)
 	}
 
-	if err := os.Rename(at("kim/shop"), at("moved/store")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(at("kim/shop"), at("moved/store")))
 	same("moved/store", folderKnown(t, at("moved/store")))
 	b.load()
 	same("moved/store", folderKnown(t, at("moved/store")))
@@ -99,8 +94,6 @@ func TestRecognize(t *testing.T) {
 func folderKnown(t *testing.T, dir string) bool {
 	t.Helper()
 	info, err := os.Stat(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return folderID(info) != ""
 }

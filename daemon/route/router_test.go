@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -56,9 +57,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) open(path string) {
 	b.t.Helper()
 	db, err := state.Open(b.t.Context(), state.Options{Path: path})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	kit.Must(b.t, err)
 	b.t.Cleanup(func() { db.Close() })
 	b.db = db
 	b.load()
@@ -72,9 +71,7 @@ func (b *bench) load() {
 	router, err := New(b.t.Context(), Config{
 		State: b.db, Projects: projects, Destinations: b.servers, Machine: "m", Rules: b.rules,
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	kit.Must(b.t, err)
 	b.router = router
 }
 
@@ -91,9 +88,7 @@ func (b *bench) decide(c *tail.Chunk) Decision {
 	b.t.Helper()
 	for {
 		d, err := b.router.Decide(b.t.Context(), c)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		kit.Must(b.t, err)
 		if d.Verdict != Later || d.After <= 0 || d.After > repositoryPoll { // else its repository is being read
 			return d
 		}
@@ -112,9 +107,7 @@ func (b *bench) commit(c *tail.Chunk, d Decision) {
 	d.Facts.Stream.ID = uint64(c.File.ID)
 	step := state.Step{Prev: c.Prev, From: c.From, Tracked: c.Tracked, Routing: d.Facts}
 	errs, err := b.db.Commit(b.t.Context(), []state.Step{step})
-	if err := errors.Join(append(errs, err)...); err != nil {
-		b.t.Fatal(err)
-	}
+	kit.Must(b.t, errors.Join(append(errs, err)...))
 }
 
 // projectFolder makes a folder, with a .codetracker/config.json if it has a text.
@@ -124,12 +117,8 @@ func projectFolder(t *testing.T, config string) string {
 	if config == "" {
 		return dir
 	}
-	if err := os.Mkdir(filepath.Join(dir, ".codetracker"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, ".codetracker", "config.json"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(filepath.Join(dir, ".codetracker"), 0o700))
+	kit.Must(t, os.WriteFile(filepath.Join(dir, ".codetracker", "config.json"), []byte(config), 0o600))
 	return dir
 }
 
@@ -165,9 +154,7 @@ func TestDecideGoneWorktree(t *testing.T) {
 	put := func(path, text string) {
 		t.Helper()
 		path = filepath.Join(root, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		kit.WriteFile(t, path, text)
 	}
 	put("shop/.git/config", "[core]\n")
 	put("shop/.git/worktrees/w/commondir", "../..\n")
@@ -179,12 +166,8 @@ func TestDecideGoneWorktree(t *testing.T) {
 	if s := first.Facts.Stream; s.Project != "shop" {
 		t.Fatalf("the work tree is of %q", s.Project)
 	}
-	if err := os.RemoveAll(filepath.Dir(tree)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(filepath.Join(root, "shop", ".git", "worktrees")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.RemoveAll(filepath.Dir(tree)))
+	kit.Must(t, os.RemoveAll(filepath.Join(root, "shop", ".git", "worktrees")))
 	for run := range 2 {
 		d := b.decide(chunk(tail.FileID(run+2), lineIn(tree)))
 		if s := d.Facts.Stream; s.Project != "shop" || s.ProjectHash != first.Facts.Stream.ProjectHash || s.Cwd != tree {
@@ -226,9 +209,7 @@ func TestDecideExcluded(t *testing.T) {
 	if b.router.ExclusionEnded() {
 		t.Error("the exclusion ended by itself")
 	}
-	if err := os.RemoveAll(filepath.Join(dir, ".codetracker")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.RemoveAll(filepath.Join(dir, ".codetracker")))
 	if !b.router.ExclusionEnded() || len(b.router.Excluded()) > 0 {
 		t.Errorf("the opt-out was taken back: %v", b.router.Excluded())
 	}
@@ -261,9 +242,7 @@ func TestDecideServerSpeaksExtension(t *testing.T) {
 	b := newBench(t)
 	c := chunk(1, lineIn("/home/kim/shop"))
 	b.commit(c, b.decide(c))
-	if err := b.db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: own, Stream: 1, Plain: true}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, b.db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: own, Stream: 1, Plain: true}}))
 	next := chunk(1, lineIn("/home/kim/shop"))
 	next.Prev, next.From = c.To, c.To
 	if d := b.decide(next); d.Verdict != Take {
@@ -288,9 +267,7 @@ func TestDecideDestinationCannotBeOpened(t *testing.T) {
 
 func TestDecideForgotten(t *testing.T) {
 	b := newBench(t)
-	if err := b.router.Tombstones.Put(t.Context(), Tombstone{Session: sessionA}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, b.router.Tombstones.Put(t.Context(), Tombstone{Session: sessionA}))
 	if d := b.decide(chunk(1, lineIn("/home/kim/shop"))); d.Verdict != Excluded || d.Exclusion.Why != Forgotten {
 		t.Errorf("a new file of a forgotten session: %+v", d)
 	}
@@ -334,9 +311,7 @@ func TestExcludedTypesIncluded(t *testing.T) {
 	reroute("it was delivered")
 	b.load()
 	reroute("after a restart")
-	if err := b.db.PutMeta(context.Background(), "exclude_types", []byte("progress mode")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, b.db.PutMeta(context.Background(), "exclude_types", []byte("progress mode")))
 	b.load()
 	reroute("a list of an earlier version", 1)
 }

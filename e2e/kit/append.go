@@ -44,3 +44,10 @@ func diskTime(t testing.TB) time.Time {
 	}
 	return info.ModTime()
 }
+
+// WriteFile writes a file that only its owner may read, and makes the folders above it.
+func WriteFile(t testing.TB, path, text string) {
+	t.Helper()
+	Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	Must(t, os.WriteFile(path, []byte(text), 0o600))
+}
