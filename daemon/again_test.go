@@ -8,7 +8,6 @@ import (
 
 // A rewind to before a link was shown has Claude shown again what is linked, once; a later rewind does not.
 func TestLinkIsToldAgainAfterRewind(t *testing.T) {
-	t.Parallel()
 	w, _, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "# Spec\n")
 	c := &talk{session: sessionA, cwd: cwd}
@@ -29,8 +28,7 @@ func TestLinkIsToldAgainAfterRewind(t *testing.T) {
 		w.sync()
 	}
 	w.write("-p/"+sessionA+".jsonl", turn("hello"))
-	w.start()
-	w.sync()
+	w.deliver()
 	write(shown(w.init(sessionA, cwd)) + turn("one"))
 	before := c.n
 	w.link(sessionA, "spec.md")

@@ -50,10 +50,8 @@ func (w *world) hasBlob(name, want string) {
 }
 
 func TestAttachments(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
-	w.start()
-	w.sync()
+	w.deliver()
 	want := map[string]string{
 		"tool-results/toolu_1.txt": "spilled text", "tool-results/empty.txt": "", "subagents/agent-a1.meta.json": `{"agentType":"x"}`,
 		"subagents/workflows/run-1/agent-a2.meta.json": `{"agentType":"y"}`,
@@ -91,10 +89,8 @@ func TestAttachments(t *testing.T) {
 }
 
 func TestVerifyMissesAttachments(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
-	w.start()
-	w.sync()
+	w.deliver()
 	w.server.mu.Lock()
 	w.server.attachments.blobs[attachmentSession]["tool-results/toolu_1.txt"] = "other"
 	delete(w.server.attachments.blobs[attachmentSession], "tool-results/empty.txt")
@@ -106,7 +102,6 @@ func TestVerifyMissesAttachments(t *testing.T) {
 }
 
 func TestAttachmentsLeftOut(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
 	folder := filepath.Join(w.root, "-work-shop", attachmentSession)
 	secret := filepath.Join(filepath.Dir(w.root), "secret.txt")
@@ -127,8 +122,7 @@ func TestAttachmentsLeftOut(t *testing.T) {
 	w.write("-work-shop/bbbbbbbb-0000-4000-8000-000000000002.jsonl", `{"type":"user","cwd":"/work/shop","n":1}`+"\n")
 	w.cfg.BlobCap = 1 << 20
 	w.write("-work-shop/"+attachmentSession+"/tool-results/large.txt", strings.Repeat("x", 1<<20+1))
-	w.start()
-	w.sync()
+	w.deliver()
 	r := w.verify()
 	if !r.Equal || r.Attachments.Files != 4 || r.Attachments.TooLarge != 1 {
 		t.Errorf("verify %+v", r.Attachments)
@@ -145,11 +139,9 @@ func TestAttachmentsLeftOut(t *testing.T) {
 }
 
 func TestServerBeginsToTakeBlobs(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
 	w.server.attachments.accept = ""
-	w.start()
-	w.sync()
+	w.deliver()
 	if r := w.verify(); !r.Equal || r.Attachments.Unproven != 4 {
 		t.Errorf("verify %+v", r)
 	}
@@ -166,10 +158,8 @@ func TestServerBeginsToTakeBlobs(t *testing.T) {
 
 // What was not queued before a stop is found at the next start, and what was sent is not sent again.
 func TestAttachmentsSurviveRestart(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
-	w.start()
-	w.sync()
+	w.deliver()
 	w.stop()
 	w.write("-work-shop/"+attachmentSession+"/tool-results/toolu_2.txt", "late")
 	w.server.mu.Lock()
@@ -187,7 +177,6 @@ func TestAttachmentsSurviveRestart(t *testing.T) {
 
 // A large file goes on after a stop in the middle of it, and its session is forgotten with it.
 func TestLargeAttachment(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
 	large := make([]byte, 5<<20+3)
 	rand.Read(large)
@@ -223,7 +212,6 @@ func TestLargeAttachment(t *testing.T) {
 }
 
 func TestForgetTakesAttachments(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
 	w.server.attachments.stuck = func() bool { return true }
 	w.start()
@@ -253,10 +241,8 @@ func TestForgetTakesAttachments(t *testing.T) {
 // TestRetiredServer changes the server while rows wait for one that is down: they are distinguished, and can be given
 // up.
 func TestRetiredServer(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
-	w.start()
-	w.sync()
+	w.deliver()
 	w.stop()
 	old := w.cfg.ServerURL
 	w.server.mu.Lock()
@@ -269,7 +255,7 @@ func TestRetiredServer(t *testing.T) {
 		t.Error("what waits for the server in use was given up")
 	}
 	w.stop()
-	next := newWorld(t)
+	next := newSerialWorld(t)
 	w.cfg.ServerURL = next.cfg.ServerURL
 	w.start()
 	r := w.sync()
@@ -294,7 +280,6 @@ func TestRetiredServer(t *testing.T) {
 
 // A project that has opted out keeps its files, until it has not any more.
 func TestAttachmentsOfExcludedProject(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
 	w.cfg.ExcludeProjects = []string{"/work/shop"}
 	w.start()
@@ -310,10 +295,8 @@ func TestAttachmentsOfExcludedProject(t *testing.T) {
 
 // Files wait while there is no space, and go out when there is.
 func TestAttachmentsWaitForRoom(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
-	w.start()
-	w.sync()
+	w.deliver()
 	w.stop()
 	w.cfg.OutboxCap = 1 // one byte: the next row fills it
 	w.server.mu.Lock()
@@ -341,10 +324,8 @@ func TestAttachmentsWaitForRoom(t *testing.T) {
 
 // Files go into the outbox while the user has paused, and out of it when the pause ends.
 func TestAttachmentsArePaused(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
-	w.start()
-	w.sync()
+	w.deliver()
 	if _, err := w.client.Pause(context.Background(), control.PauseRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -363,10 +344,8 @@ func TestAttachmentsArePaused(t *testing.T) {
 
 // What was withheld from a server that stopped taking files goes to it when it takes them again.
 func TestServerLosesBlobsForAWhile(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
-	w.start()
-	w.sync()
+	w.deliver()
 	if _, err := w.client.Pause(context.Background(), control.PauseRequest{}); err != nil {
 		t.Fatal(err)
 	}

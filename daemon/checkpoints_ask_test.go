@@ -17,7 +17,6 @@ import (
 
 // What is asked for is made at once, durable, and of the session as it stands.
 func TestCreateCheckpoint(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	sent := w.checkpointServer()
 	c := kit.Chat{Session: sessionA}
@@ -86,7 +85,6 @@ func TestCreateCheckpoint(t *testing.T) {
 
 // A question about a session that nothing was understood of finds what lies in it, and notifies no one.
 func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	c := kit.Chat{Session: sessionA}
 	w.write(transcriptOf(sessionA), c.Turn(140_000)+c.Compaction())
@@ -120,7 +118,6 @@ func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
 
 // A budget that is set holds for what comes; what was passed already by it fires nothing.
 func TestSetBudget(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	c, other := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
@@ -177,7 +174,6 @@ func TestSetBudget(t *testing.T) {
 
 // An automatic compaction teaches where others with its model will compact.
 func TestLearnedBudget(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	c, other := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), c.Turn(100_000)+c.Compaction())

@@ -76,7 +76,6 @@ func keepCheckpoints(t *testing.T, s *memServer, once bool) (sent func() []sentC
 // A server that begins to take checkpoints gets those that were withheld from it; one that takes another's place gets
 // all.
 func TestCheckpointsForAnotherServer(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	w.watching()
 	c := kit.Chat{Session: sessionA}
@@ -111,7 +110,6 @@ func TestCheckpointsForAnotherServer(t *testing.T) {
 
 // A daemon that dies at any step of keeping what it found leaves all of it to the next one, or nothing.
 func TestCheckpointsOverACrash(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	c := kit.Chat{Session: sessionA}

@@ -18,8 +18,7 @@ import (
 // watching starts a daemon and waits until it has seen what there is: what is written from then on is watched.
 func (w *world) watching() {
 	w.t.Helper()
-	w.start()
-	w.sync()
+	w.deliver()
 }
 
 func (w *world) checkpoints(session string) []control.Checkpoint {
@@ -70,7 +69,6 @@ func (w *world) checkpointServer() (sent func() []sentCheckpoint) {
 
 // From 60 % over 82 and 91 to a compaction: exactly three checkpoints, shown once each and in order, and sent.
 func TestCheckpoints(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	sent := w.checkpointServer()
 	w.watching()
@@ -120,7 +118,6 @@ func code(err error) string {
 // An import makes the marks of compactions, without a word, and nothing else; what passes the budget afterwards counts
 // from there.
 func TestCheckpointsOfHistory(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	c, other := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), c.Turn(140_000)+c.Compaction()+c.Turn(140_000))
@@ -152,7 +149,6 @@ func TestCheckpointsOfHistory(t *testing.T) {
 
 // A daemon that stops in the middle makes nothing twice, and what it had to say is said by the next one.
 func TestCheckpointsOverRestart(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.cfg.Locale = "ko"
 	sent := w.checkpointServer()
@@ -185,7 +181,6 @@ func TestCheckpointsOverRestart(t *testing.T) {
 
 // What is read again makes nothing anew: a file that was cut and has grown again, and one whose fold was lost.
 func TestCheckpointsOfARewrite(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	sent := w.checkpointServer()
 	w.watching()
@@ -212,7 +207,6 @@ func TestCheckpointsOfARewrite(t *testing.T) {
 
 // A fork's copied lines are no news, but that it was compacted; what comes after them is.
 func TestCheckpointsOfAFork(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	c := kit.Chat{Session: sessionA}

@@ -61,7 +61,6 @@ func (c *contract) call(method, path, body string, code int) []byte {
 
 // TestContract asks for everything that the socket offers, and for some things that it does not.
 func TestContract(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	w.picky(t, "poison")
 	w.set("server_url", strconv.Quote(w.cfg.ServerURL))
@@ -71,8 +70,7 @@ func TestContract(t *testing.T) {
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5)+"not json\n")
 	w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records("/home/kim/shop", 0, 2))
 	w.write("-q/"+sessionB+".jsonl", records(out, 0, 5))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.write("-p/"+sessionA+".jsonl", `{"type":"user","text":"poison"}`+"\n"+`{"type":"user","text":"fine"}`+"\n")
 	w.sync()
 	c := w.contract()

@@ -43,7 +43,6 @@ func (w *world) letters() []control.DeadLetter {
 
 // TestDeadLetters lists what the server refuses, sends it again when asked to, and drops it.
 func TestDeadLetters(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	refuses := w.picky(t, "poison")
 	text := record("/home/kim/shop", 0)
@@ -51,8 +50,7 @@ func TestDeadLetters(t *testing.T) {
 		text += `{"type":"user","text":"` + word + `"}` + "\n"
 	}
 	w.write("-q/"+sessionB+".jsonl", record("/home/kim/shop", 0)) // a server that took nothing may refuse everything
-	w.start()
-	w.sync()
+	w.deliver()
 	w.write("-p/"+sessionA+".jsonl", text)
 	w.sync()
 	letters := w.letters()
@@ -103,7 +101,6 @@ func TestDeadLetters(t *testing.T) {
 
 // TestOutbox lists what waits, the oldest first, by pages.
 func TestOutbox(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	w.pause("")

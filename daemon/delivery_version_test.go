@@ -16,7 +16,6 @@ import (
 // TestSyncWaitsForDeadLettersOfANewVersion: the first answer of a new server version has the dead letters queued again.
 // A sync that runs meanwhile says "delivered" only when they have arrived.
 func TestSyncWaitsForDeadLettersOfANewVersion(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	var newer atomic.Bool
 	var count atomic.Int64
@@ -41,8 +40,7 @@ func TestSyncWaitsForDeadLettersOfANewVersion(t *testing.T) {
 	w.cfg.ServerURL = web.URL
 	const fine, poison = `{"type":"user","text":"fine"}` + "\n", `{"type":"user","text":"poison"}` + "\n"
 	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.write("-p/"+sessionA+".jsonl", fine+poison+fine)
 	w.sync()
 	if n := len(w.letters()); n != 1 {

@@ -29,7 +29,6 @@ func (w *world) silent(session string) {
 // A transcript that is copied while a daemon watches is no news, whatever was made from its ids. What is written behind
 // the copy is.
 func TestCopiedTranscriptIsHistory(t *testing.T) {
-	t.Parallel()
 	for name, copied := range map[string]func(lines string) string{
 		"as it was":          func(lines string) string { return lines },
 		"under a new id":     func(lines string) string { return strings.ReplaceAll(lines, sessionA, sessionB) },
@@ -71,7 +70,6 @@ func TestCopiedTranscriptIsHistory(t *testing.T) {
 
 // A copy may be of the middle of another transcript: of what follows a compaction, up to an earlier answer.
 func TestCopyOfAMiddle(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	a := kit.Chat{Session: sessionA}
 	var long [2]string
@@ -94,7 +92,6 @@ func TestCopyOfAMiddle(t *testing.T) {
 
 // A copy that arrives piece by piece is one to its end.
 func TestCopiedInPieces(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	a := kit.Chat{Session: sessionA}
@@ -120,7 +117,6 @@ func TestCopiedInPieces(t *testing.T) {
 
 // What lies in a file that was written long before it came is history.
 func TestOldFileMovedIn(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	a := kit.Chat{Session: sessionA}
@@ -141,7 +137,6 @@ func TestOldFileMovedIn(t *testing.T) {
 
 // Another session's lines in a transcript are not watched; a file that is not named after a session has no others.
 func TestLinesOfAnotherSession(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	c, d := kit.Chat{Session: sessionC}, kit.Chat{Session: sessionD}
@@ -159,7 +154,6 @@ func TestLinesOfAnotherSession(t *testing.T) {
 
 // Sessions that are new next to others fire, also when all of their first lines are there at once.
 func TestNewSessionsAreNoCopies(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	for _, session := range []string{sessionA, sessionB, sessionC} {

@@ -20,19 +20,16 @@ import (
 // An import folds nothing, but for what has a compaction in it; a question folds what it asks for, once; what is
 // written while the daemon watches is folded as it comes.
 func TestFoldsOnlyForAReason(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	history, compacted := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), history.Prompt("one")+history.Answer("two"))
-	w.start()
-	w.sync()
+	w.deliver()
 	if n := w.figure("derived_lines_total"); n != 0 {
 		t.Fatalf("the import of %d lines folded %d", 2, n)
 	}
 	w.stop()
 	w.write(transcriptOf(sessionB), compacted.Prompt("one")+compacted.Compaction()+compacted.Answer("two"))
-	w.start()
-	w.sync()
+	w.deliver()
 	if n := w.figure("derived_lines_total"); n != 3 {
 		t.Fatalf("the import with a compaction folded %d lines, want its 3", n)
 	}
@@ -50,8 +47,7 @@ func TestFoldsOnlyForAReason(t *testing.T) {
 		t.Errorf("one line written folded %d", n-5)
 	}
 	w.stop()
-	w.start()
-	w.sync()
+	w.deliver()
 	if n := w.figure("derived_lines_total"); n != 0 {
 		t.Errorf("a restart folded %d lines", n)
 	}
@@ -59,7 +55,7 @@ func TestFoldsOnlyForAReason(t *testing.T) {
 
 // A thousand messages later the memory is where it was.
 func TestMemoryIsBounded(t *testing.T) {
-	w := newWorld(t)
+	w := newSerialWorld(t)
 	c := kit.Chat{Session: sessionA}
 	w.start()
 	grow := func(turns int) {
@@ -89,13 +85,11 @@ func TestMemoryIsBounded(t *testing.T) {
 
 // A line longer than the cap is stepped over, one longer than a slice is not.
 func TestLongLines(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.cfg.LineCap = 3 << 20
 	c := kit.Chat{Session: sessionA}
 	w.write(transcriptOf(sessionA), c.Prompt("one")+c.Answer(strings.Repeat("x", 2<<20))+c.Answer(strings.Repeat("y", 8<<20))+c.Answer("end"))
-	w.start()
-	w.sync()
+	w.deliver()
 	m := w.messages(sessionA)
 	if m.Total != 3 || m.Messages[2].Content != "end" || m.Messages[2].Line != 3 || !strings.HasPrefix(m.Messages[1].Content, "xx") {
 		t.Errorf("%d messages, %q…", m.Total, said(m)[m.Total-1][:20])
@@ -104,7 +98,6 @@ func TestLongLines(t *testing.T) {
 
 // What no row of the state can hold, and no server takes, keeps nothing else from being stored.
 func TestUnstorable(t *testing.T) {
-	t.Parallel()
 	late := kit.Chat{Session: sessionA}
 	for name, lines := range map[string]string{
 		"a tool id as long as a file": late.Assistant(map[string]any{"type": "tool_use", "id": strings.Repeat("t", 40_000), "name": "mcp__ccship__link_document", "input": map[string]any{"path": "a"}}) +
@@ -115,10 +108,8 @@ func TestUnstorable(t *testing.T) {
 			"compactMetadata": map[string]any{"trigger": "auto", "preTokens": 160000}}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
-			w.start()
-			w.sync()
+			w.deliver()
 			other := kit.Chat{Session: sessionB}
 			w.write(transcriptOf(sessionA), lines)
 			w.write(transcriptOf(sessionB), other.Prompt("one")+other.Compaction())
@@ -131,11 +122,9 @@ func TestUnstorable(t *testing.T) {
 
 // What was forgotten is not understood again: not when the daemon starts, and not when it is asked for or written.
 func TestForgottenIsNotUnderstood(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	a := kit.Chat{Session: sessionA}
-	w.start()
-	w.sync()
+	w.deliver()
 	w.write(transcriptOf(sessionA), a.Prompt("one")+a.Compaction())
 	w.sync()
 	if _, err := w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}); err != nil {
@@ -191,7 +180,6 @@ func (w *world) startInside() *Daemon {
 
 // A sync that waits, waits until what is scheduled is folded: its rows are to be counted.
 func TestSyncWaitsForFolding(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	a, b := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), a.Prompt("one"))
@@ -223,7 +211,6 @@ func TestSyncWaitsForFolding(t *testing.T) {
 
 // Delivering everything to another server is not news: no one is shown again what was shown.
 func TestAnotherServerIsNotNews(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	a := kit.Chat{Session: sessionA}
 	w.watching()

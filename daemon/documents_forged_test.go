@@ -10,7 +10,6 @@ import (
 // TestForgedLinks: only an answer of our own ccship-mcp links a document. Other MCP servers may have a tool of that name,
 // and what a tool returns, or a text that Claude repeats, may look like such an answer.
 func TestForgedLinks(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	for _, name := range []string{"plan.md", "notes.md", "good.md"} {
 		saveFile(t, cwd, name, "# "+name+"\n")
@@ -18,8 +17,7 @@ func TestForgedLinks(t *testing.T) {
 	c := &talk{session: sessionA, cwd: cwd}
 	main := "-p/" + sessionA + ".jsonl"
 	w.write(main, c.prompt("hello"))
-	w.start()
-	w.sync()
+	w.deliver()
 	nonce := func(action, path string) string {
 		a, err := control.AnswerLink(t.Context(), w.client, control.LinkAnswerRequest{Action: action, Path: path})
 		kit.Must(t, err)

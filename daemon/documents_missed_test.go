@@ -15,15 +15,13 @@ import (
 // TestDocumentAwayForAMoment moves a large document away while it is to be sent, and back unchanged: it is said that it is
 // not on the server, and it gets there.
 func TestDocumentAwayForAMoment(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	text := string(bytes.Repeat([]byte("0123456789abcdef"), 160<<10)) // 2.5 MiB: not in its row
 	doc := saveFile(t, cwd, "large.md", text)
 	old := time.Now().Add(-time.Hour)
 	kit.Must(t, os.Chtimes(doc, old, old))
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	if _, err := w.client.Pause(t.Context(), control.PauseRequest{}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,13 +15,11 @@ import (
 
 // TestDocumentsStay keeps documents of an excluded project here, and sends them when it is not excluded any more.
 func TestDocumentsStay(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "# Spec\n")
 	ignore := saveFile(t, cwd, ".ccshipignore", "")
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	d := w.link(sessionA, "spec.md")
 	if len(d.Documents) != 1 || !strings.Contains(d.Documents[0].Problem, "stays on this machine") {
 		t.Errorf("linked: %+v", d)
@@ -54,13 +52,11 @@ func TestDocumentsStay(t *testing.T) {
 
 // TestDocumentsForgotten forgets a session: its documents go, and cannot be linked again.
 func TestDocumentsForgotten(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "# Spec\n")
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	w.write("-p/"+sessionB+".jsonl", records(cwd, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.link(sessionA, "spec.md")
 	w.link(sessionB, "spec.md")
 	w.init(sessionA, cwd)
@@ -101,15 +97,13 @@ func TestDocumentsForgotten(t *testing.T) {
 
 // TestDocumentsLater links while the server takes no documents: what is known is sent when it does.
 func TestDocumentsLater(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	s.accepts = ""
 	saveFile(t, cwd, "spec.md", "# Spec\n")
 	saveFile(t, cwd, "was.md", "x")
 	main := "-p/" + sessionA + ".jsonl"
 	w.write(main, records(cwd, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.link(sessionA, "spec.md")
 	w.link(sessionA, "was.md")
 	w.unlink(sessionA, "was.md")
@@ -127,13 +121,11 @@ func TestDocumentsLater(t *testing.T) {
 // TestDocumentInTrouble puts what cannot be read in a document's place: nothing of it is sent, the list says why, and
 // it goes on when the file is back.
 func TestDocumentInTrouble(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	doc := saveFile(t, cwd, "docs/spec.md", "# Spec\n")
 	secret := saveFile(t, t.TempDir(), "secret", "secret")
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.link(sessionA, "docs/spec.md")
 	for _, trouble := range []struct {
 		says string
@@ -166,7 +158,6 @@ func TestDocumentInTrouble(t *testing.T) {
 // TestWhateverHappens writes, replaces and deletes documents, links and unlinks them and stops the daemon in any order:
 // in the end the server has what is on disk, and versions only rose.
 func TestWhateverHappens(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -178,8 +169,7 @@ func TestWhateverHappens(t *testing.T) {
 		saveFile(t, cwd, name, "first "+name)
 	}
 	w.write(main, c.prompt("hello"))
-	w.start()
-	w.sync()
+	w.deliver()
 	for _, name := range names {
 		w.link(sessionA, name)
 	}

@@ -70,12 +70,10 @@ func (c *talk) edits(path string) string {
 // TestLinkAndChange links a document and changes it in every way: all of it arrives, versions rise, and it all outlives a
 // restart.
 func TestLinkAndChange(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	spec := saveFile(t, cwd, "docs/spec.md", "# Spec\n")
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	d := w.link(sessionA, "docs/spec.md")
 	if len(d.Documents) != 1 || d.Documents[0].Path != "docs/spec.md" || d.Documents[0].Version != 1 || d.Cwd != cwd || d.Documents[0].Problem != "" {
 		t.Errorf("linked: %+v", d)
@@ -125,7 +123,6 @@ func TestLinkAndChange(t *testing.T) {
 
 // TestDocumentSizes sends documents of every size: inline, as blobs, and not at all.
 func TestDocumentSizes(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	w.cfg.DocumentCap = 3 << 20
 	sizes := map[string]int{"empty": 0, "inline": 64 << 10, "blob": 64<<10 + 1, "row": 1 << 20, "file": 1<<20 + 1, "cap": 3 << 20, "over": 3<<20 + 1}
@@ -133,8 +130,7 @@ func TestDocumentSizes(t *testing.T) {
 		saveFile(t, cwd, name, strings.Repeat("한", size/3)+strings.Repeat("x", size%3))
 	}
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	for name := range sizes {
 		w.link(sessionA, name)
 	}
@@ -165,7 +161,6 @@ func TestDocumentSizes(t *testing.T) {
 // TestClaudeLinks follows what Claude asks for and does: links of its own, edits by it and its agents; never what lies in
 // the history, in a fork's copy, or was refused.
 func TestClaudeLinks(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	for _, name := range []string{"old.md", "spec.md", "design.md", "agent.md"} {
 		saveFile(t, cwd, name, "# "+name+"\n")
@@ -173,8 +168,7 @@ func TestClaudeLinks(t *testing.T) {
 	c := &talk{session: sessionA, cwd: cwd}
 	main := "-p/" + sessionA + ".jsonl"
 	w.write(main, c.prompt("hello")+w.links(c, "old.md", true))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.write(main, w.links(c, "spec.md", true)+w.links(c, "design.md", true)+w.links(c, "../outside", true)+w.links(c, "design.md", false)+
 		c.call("mcp__plugin_ccship_ccship__link_document", `{"path":"agent.md"}`, `{"action":"link","path":"agent.md"}`, true))
 	w.sync()
@@ -204,8 +198,7 @@ func TestClaudeLinks(t *testing.T) {
 	away := w.links(c, "design.md", true)
 	w.stop()
 	w.write(main, away) // while the daemon is away: it had watched this transcript
-	w.start()
-	w.sync()
+	w.deliver()
 	w.until("what was asked meanwhile is done", func() bool { e, _ := s.latest(sessionA, "design.md"); return e.Version == 3 })
 	saveFile(t, cwd, "below/near.md", "x")
 	w.write(main, c.cd(filepath.Join(cwd, "below"))+w.links(c, "near.md", true)+w.links(c, "agent.md", true))
@@ -216,8 +209,7 @@ func TestClaudeLinks(t *testing.T) {
 	})
 	w.unlink(sessionA, "design.md")
 	w.stop()
-	w.start()
-	w.sync()
+	w.deliver()
 	if got, want := s.changes(sessionA, "design.md"), "linked 1, unlinked 2, linked 3, unlinked 4"; got != want {
 		t.Errorf("changes: %s, want %s", got, want)
 	}
@@ -228,7 +220,6 @@ func TestClaudeLinks(t *testing.T) {
 
 // TestLinkRefused asks for what cannot be linked, of whom it cannot.
 func TestLinkRefused(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "x")
 	saveFile(t, cwd, ".codetracker/credentials.json", `{"api_key":"secret"}`)
@@ -236,8 +227,7 @@ func TestLinkRefused(t *testing.T) {
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	home := filepath.Dir(w.cfg.StateDir)
 	w.write("-home/"+sessionB+".jsonl", records(home, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	for _, test := range []struct{ session, path, code, says string }{
 		{sessionA, "missing.md", control.CodeDocument, "no file"},
 		{sessionA, "../x", control.CodeDocument, ""},

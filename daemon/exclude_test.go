@@ -22,14 +22,12 @@ func (w *world) excludes() control.Excludes {
 // TestExcludeProjects keeps a project here from the moment it is said, tells of it everywhere, leaves others alone, and
 // goes on where it stopped when that ends.
 func TestExcludeWhileRunning(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	shop := t.TempDir()
 	a, b := "-p/"+sessionA+".jsonl", "-q/"+sessionB+".jsonl"
 	w.write(a, records(shop, 0, 5))
 	w.write(b, records("/home/kim/other", 0, 5))
-	w.start()
-	w.sync()
+	w.deliver()
 	pattern := filepath.ToSlash(filepath.Dir(shop)) + "/*"
 	w.set("exclude_projects", tomlList([]string{pattern}))
 	w.reload("exclude_projects")
@@ -74,15 +72,13 @@ func TestExcludeWhileRunning(t *testing.T) {
 
 // TestIgnoreFile is a project's own way to stay here.
 func TestIgnoreFile(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	shop := t.TempDir()
 	marker := filepath.Join(shop, project.IgnoreName)
 	kit.Must(t, os.WriteFile(marker, nil, 0o600))
 	w.write("-p/"+sessionA+".jsonl", records(filepath.Join(shop, "sub"), 0, 5))
 	w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records(filepath.Join(shop, "sub"), 0, 2))
-	w.start()
-	if r := w.sync(); !r.Done || w.server.newest(sessionA) != "" {
+	if r := w.deliver(); !r.Done || w.server.newest(sessionA) != "" {
 		t.Errorf("sync: %+v", r)
 	}
 	e := w.excludes()
@@ -103,7 +99,6 @@ func TestIgnoreFile(t *testing.T) {
 // TestHistoryOfExcluded leaves the prompts of an excluded project out of the history, and delivers all of it when the
 // exclusion ends, though it ends while the daemon is not running.
 func TestHistoryOfExcluded(t *testing.T) {
-	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart %t", restart), func(t *testing.T) {
 			w := newWorld(t)
@@ -115,8 +110,7 @@ func TestHistoryOfExcluded(t *testing.T) {
 			open := line("/home/kim/shop", "one") + line("/home/kim/shop", "three")
 			all := line("/home/kim/shop", "one") + line(secret, "two") + "not json\n" + line("/home/kim/shop", "three")
 			w.write("../history.jsonl", all)
-			w.start()
-			if r := w.sync(); !r.Done || r.Excluded != 1 || r.Lines != 4 || r.Acknowledged != 3 {
+			if r := w.deliver(); !r.Done || r.Excluded != 1 || r.Lines != 4 || r.Acknowledged != 3 {
 				t.Errorf("sync: %+v", r)
 			}
 			name := w.historyStream()

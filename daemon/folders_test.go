@@ -11,7 +11,6 @@ import (
 // TestExcludedBeginsWithoutCwd keeps a transcript here from the line on that says where it belongs, and one that never
 // says so because of those next to it.
 func TestExcludedBeginsWithoutCwd(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	secret := t.TempDir()
 	w.set("exclude_projects", tomlList([]string{filepath.ToSlash(secret)}))
@@ -37,8 +36,7 @@ func TestExcludedBeginsWithoutCwd(t *testing.T) {
 		t.Errorf("verify: %+v", r)
 	}
 	w.stop()
-	w.start()
-	if r := w.sync(); !r.Done || w.server.newest(sessionA) != mute || w.server.newest("silent") != "" {
+	if r := w.deliver(); !r.Done || w.server.newest(sessionA) != mute || w.server.newest("silent") != "" {
 		t.Errorf("after a restart: %+v", r)
 	}
 	delete(w.lines, "exclude_projects")
@@ -55,7 +53,6 @@ func TestExcludedBeginsWithoutCwd(t *testing.T) {
 // TestHistoryOfOthersExcluded delivers what was left out of the history when another project is excluded in its stead
 // while the daemon is not running, though as many lines are left out as before.
 func TestHistoryOfOthersExcluded(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	line := func(project, text string) string {
 		return fmt.Sprintf(`{"display":%q,"project":%q}`+"\n", text, project)
@@ -65,8 +62,7 @@ func TestHistoryOfOthersExcluded(t *testing.T) {
 	w.load()
 	all := line("/srv/one", "1") + line("/srv/two", "2")
 	w.write("../history.jsonl", all)
-	w.start()
-	if r := w.sync(); !r.Done || r.Excluded != 1 {
+	if r := w.deliver(); !r.Done || r.Excluded != 1 {
 		t.Errorf("sync: %+v", r)
 	}
 	name := w.historyStream()
@@ -100,14 +96,12 @@ func TestHistoryOfOthersExcluded(t *testing.T) {
 
 // TestIncludeThenSync waits for what an exclusion kept here as soon as that has ended, and verify compares it.
 func TestIncludeThenSync(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	shop := t.TempDir()
 	quiet, busy := "-p/"+sessionA+".jsonl", "-p/"+sessionB+".jsonl"
 	w.write(quiet, records(shop, 0, 3))
 	w.write(busy, records(shop, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.set("exclude_projects", tomlList([]string{filepath.ToSlash(shop)}))
 	w.reload("exclude_projects")
 	w.write(busy, records(shop, 3, 6))

@@ -34,13 +34,11 @@ func (w *world) streams() []string {
 // TestForget removes a session and its agents, keeps the files, and never sends what is written to them later: not at
 // once, not after a restart, and not after the state was lost.
 func TestForget(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	main := w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	agent := w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records("/home/kim/shop", 0, 3))
 	w.write("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 4))
-	w.start()
-	w.sync()
+	w.deliver()
 	r, err := w.forget(sessionA)
 	if err != nil || r.Transcripts != 2 || r.Lines != 8 || len(r.Pending)+len(r.Kept) != 0 || !slices.Equal(r.OnDisk, []string{main, agent}) && !slices.Equal(r.OnDisk, []string{agent, main}) {
 		t.Fatalf("forget: %+v, %v", r, err)
@@ -86,11 +84,9 @@ func TestForget(t *testing.T) {
 
 // TestForgetWaiting drops what waits and what was refused, and tells a server that is down as soon as it is back.
 func TestForgetWaiting(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.server.mu.Lock()
 	w.server.status = http.StatusServiceUnavailable
 	w.server.mu.Unlock()
@@ -113,7 +109,6 @@ func TestForgetWaiting(t *testing.T) {
 
 // TestForgetNobody leaves no note behind for what never was.
 func TestForgetNobody(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
@@ -134,11 +129,9 @@ func TestForgetNobody(t *testing.T) {
 
 // TestForgetHistory keeps the prompts of a forgotten session out of what is sent of the prompt history from then on.
 func TestForgetHistory(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.start()
-	w.sync()
+	w.deliver()
 	if _, err := w.forget(sessionA); err != nil {
 		t.Fatal(err)
 	}
@@ -154,13 +147,11 @@ func TestForgetHistory(t *testing.T) {
 
 // TestForgottenElsewhere takes in what another machine, or the server's owner, had forgotten: verify does not miss it.
 func TestForgottenElsewhere(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records("/home/kim/shop", 0, 3))
 	w.write("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 4))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.server.mu.Lock()
 	w.server.forgotten = map[string]bool{sessionA: true}
 	delete(w.server.streams, sessionA)
@@ -181,12 +172,10 @@ func TestForgottenElsewhere(t *testing.T) {
 
 // TestForgetRefused says that a server keeps what it has, and does not ask it again.
 func TestForgetRefused(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.server.keeps = true
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.start()
-	w.sync()
+	w.deliver()
 	r, err := w.forget(sessionA)
 	if err != nil || len(r.Kept) != 1 || len(r.Pending) != 0 || !strings.Contains(r.Detail, "not yours") {
 		t.Errorf("forget: %+v, %v", r, err)

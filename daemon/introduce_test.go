@@ -38,7 +38,6 @@ func (w *world) notices(session string) string {
 // TestInit introduces sessions: a new one that no transcript is of yet, by its title after it was written, titled and
 // resumed elsewhere, and after a restart.
 func TestInit(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "docs/spec.md", "# Spec\n")
 	saveFile(t, cwd, "design.md", "# Design\n")
@@ -88,14 +87,12 @@ func TestInit(t *testing.T) {
 
 // TestInitOfHistory introduces a session that was written before, by the title its user gave it, in Korean.
 func TestInitOfHistory(t *testing.T) {
-	t.Parallel()
 	w, _, cwd := newDocumentWorld(t)
 	w.cfg.Locale = "ko"
 	saveFile(t, cwd, "spec.md", "x")
 	c := &talk{session: sessionA, cwd: cwd}
 	w.write("-p/"+sessionA+".jsonl", c.prompt("hello"))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.write("-p/"+sessionA+".jsonl", `{"type":"custom-title","customTitle":"장바구니 개편","sessionId":"`+sessionA+`"}`+"\n")
 	w.sync()
 	w.link(sessionA, "spec.md")

@@ -25,12 +25,10 @@ func (s *documentServer) answered(session, id string) (documentEvent, bool) {
 // TestLinkRequestsNeedConsent: a server has nothing linked before the user allows it, wherever it seems to run: what
 // listens on a loopback port may be another user's program, or the end of a tunnel.
 func TestLinkRequestsNeedConsent(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "# Spec\n")
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	s.request("w1", sessionA, "spec.md", true)
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 3, 4)) // its answer says that there is one
 	w.until("the request is answered", func() bool { _, ok := s.answered(sessionA, "w1"); return ok })
@@ -44,14 +42,12 @@ func TestLinkRequestsNeedConsent(t *testing.T) {
 
 // TestLinkRequests does what the viewer of a server asks for that the user allows, and answers each request once.
 func TestLinkRequests(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "# Spec\n")
 	w.cfg.ViewerLinks = true
 	main := "-p/" + sessionA + ".jsonl"
 	w.write(main, records(cwd, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	s.request("w1", sessionA, "spec.md", true)
 	s.request("w2", sessionA, "../secret", true)
 	s.request("w3", "nobody", "spec.md", true)

@@ -40,7 +40,6 @@ func (w *world) stateHolds(t *testing.T) {
 
 // TestMasksDocuments links documents with secrets: the server gets tokens, in content of the same length, once.
 func TestMasksDocuments(t *testing.T) {
-	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	w.server.announces = true
 	files := secretFiles()
@@ -50,8 +49,7 @@ func TestMasksDocuments(t *testing.T) {
 	}
 	saveFile(t, cwd, "image.png", "\x89PNG\x00\x00\xff bytes")
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	for name := range files {
 		w.link(sessionA, name)
 	}
@@ -92,15 +90,13 @@ func TestMasksDocuments(t *testing.T) {
 
 // TestMasksAttachments sends files next to a transcript with tokens instead of secrets, and proves them.
 func TestMasksAttachments(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
 	folder := "-work-shop/" + attachmentSession + "/tool-results/"
 	files := secretFiles()
 	for name, text := range files {
 		w.write(folder+name, text)
 	}
-	w.start()
-	w.sync()
+	w.deliver()
 	for name, text := range files {
 		got, ok := w.server.blob(attachmentSession, "tool-results/"+name)
 		if binary := name == "binary.txt"; !ok || len(got) != len(text) || leaked([]byte(got)) != binary {
@@ -114,8 +110,7 @@ func TestMasksAttachments(t *testing.T) {
 	puts := w.server.attachments.puts
 	w.server.mu.Unlock()
 	w.stop()
-	w.start()
-	w.sync()
+	w.deliver()
 	if r := w.verify(); !r.Equal {
 		t.Errorf("verify after a restart %+v", r.Attachments)
 	}
@@ -144,12 +139,10 @@ func TestMasksAttachments(t *testing.T) {
 
 // TestMasksCheckpoints masks what a person or Claude writes into a checkpoint, and what is made from lines.
 func TestMasksCheckpoints(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	sent := w.checkpointServer()
 	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
-	w.start()
-	w.sync()
+	w.deliver()
 	for _, summary := range []string{"", "we use " + githubSecret + " here"} {
 		a, err := w.client.CreateCheckpoint(t.Context(), control.CheckpointRequest{Session: sessionA, Summary: summary, PortID: githubSecret})
 		if err != nil || leaked([]byte(a.Checkpoint.Summary+a.Checkpoint.PortID)) || !strings.Contains(a.Checkpoint.PortID, "[github:") {

@@ -24,14 +24,12 @@ func (w *world) rules(text string) string {
 
 // TestOtherRules proves what a server holds by the key, whatever the rules are by now, and finds a token that is wrong.
 func TestOtherRules(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.server.announces = true
 	w.cfg.RedactRules = []string{w.rules(ownRules)}
 	own := `{"type":"user","cwd":"/home/kim/shop","n":1,"text":"ours_k3j5h7g9k3j5h7g9k3j5"}` + "\n"
 	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop")+own+records("/home/kim/shop", 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	if r := w.verify(); !r.Equal || r.Masked != 5 || r.Unproven != 1 || r.Clear != 0 {
 		t.Errorf("by the same rules: %+v", r)
 	}
@@ -82,7 +80,6 @@ func (w *world) remask(dry bool) (sum control.RemaskResult) {
 
 // TestRemask sends again what was sent in clear or by other rules: nothing before it is asked for, and nothing twice.
 func TestRemask(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
 	w.server.announces = true
 	w.cfg.Redact = "off"
@@ -91,8 +88,7 @@ func TestRemask(t *testing.T) {
 	for n := range 25 { // more than one request's
 		w.write(fmt.Sprintf("-p/%08d-0000-4000-8000-000000000000.jsonl", n+1), records("/home/kim/shop", 0, 1))
 	}
-	w.start()
-	w.sync()
+	w.deliver()
 	if _, err := w.client.Remask(t.Context(), control.RemaskRequest{}); err == nil {
 		t.Error("it is applied although nothing is masked")
 	}
@@ -144,7 +140,6 @@ func TestRemask(t *testing.T) {
 
 // TestProjectRules masks lines, files and documents by the rules of their project.
 func TestProjectRules(t *testing.T) {
-	t.Parallel()
 	w := attachmentWorld(t)
 	w.server.announces = true
 	w.cfg.RedactRules = []string{w.rules("projects = [\"/work/shop\"]\n" + ownRules)}
@@ -153,8 +148,7 @@ func TestProjectRules(t *testing.T) {
 	w.write("-work-shop/"+attachmentSession+".jsonl", strings.Replace(attachmentLine(2), `"n":2`, `"n":"`+own+`"`, 1))
 	w.write("-work-shop/"+attachmentSession+"/tool-results/large.txt", large)
 	w.write("-p/"+sessionA+".jsonl", fmt.Sprintf(`{"type":"user","cwd":"/home/kim/x","sessionId":%q,"n":%q}`+"\n", sessionA, own))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.server.mu.Lock()
 	inside, _ := w.server.view(attachmentSession, 0)
 	outside, _ := w.server.view(sessionA, 0)

@@ -36,13 +36,11 @@ func leaked(b []byte) bool {
 
 // TestMasks delivers secrets as tokens, to the state, the server and the messages, and proves them all the same.
 func TestMasks(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.server.announces = true
 	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop")+records("/home/kim/shop", 0, 3))
 	w.write("../history.jsonl", fmt.Sprintf(`{"display":"try %s","project":"/home/kim/shop","sessionId":%q}`+"\n", githubSecret, sessionA))
-	w.start()
-	w.sync()
+	w.deliver()
 	historyStream := w.historyStream()
 	w.server.mu.Lock()
 	lines, _ := w.server.view(sessionA, 0)
@@ -86,13 +84,11 @@ func TestMasks(t *testing.T) {
 
 // TestMaskedLater counts what a server got before secrets were masked, and still finds a line that differs.
 func TestMaskedLater(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.server.announces = true
 	w.cfg.Redact = "off"
 	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.stop()
 	w.cfg.Redact = "on"
 	w.write("-p/"+sessionA+".jsonl", strings.ReplaceAll(secretRecords("/home/kim/shop"), "u1", "u9"))
@@ -111,12 +107,10 @@ func TestMaskedLater(t *testing.T) {
 
 // TestPlainHere leaves lines for a plain server on this machine as they are, once it is known to be plain.
 func TestPlainHere(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.server.announces = false
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 1))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
 	w.sync()
 	w.server.mu.Lock()
@@ -129,7 +123,6 @@ func TestPlainHere(t *testing.T) {
 
 // TestProvenHere leaves lines as they are for a server that proves to be on this machine, and proves masked ones too.
 func TestProvenHere(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.server.announces = true
 	mux := http.NewServeMux()
@@ -139,8 +132,7 @@ func TestProvenHere(t *testing.T) {
 	t.Cleanup(web.Close)
 	w.cfg.ServerURL = web.URL
 	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.server.mu.Lock()
 	lines, _ := w.server.view(sessionA, 0)
 	w.server.mu.Unlock()

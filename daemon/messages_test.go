@@ -21,7 +21,6 @@ import (
 // A call that began before the daemon was stopped is completed by what comes after, whether it was stopped gently or
 // not at all; the messages are the same as if it had never been.
 func TestMessagesOverRestart(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	c := kit.Chat{Session: sessionA}
 	w.start()
@@ -57,7 +56,6 @@ func TestMessagesOverRestart(t *testing.T) {
 
 // After a rewrite the history is that of the file as it is now.
 func TestMessagesAfterRewrite(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	c := kit.Chat{Session: sessionA}
 	first := c.Prompt("one") + c.Answer("two")
@@ -75,7 +73,6 @@ func TestMessagesAfterRewrite(t *testing.T) {
 
 // What was cleared stays away: over a restart, the loss of the fold, and until something new is written.
 func TestClearMessages(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	c := kit.Chat{Session: sessionA}
 	w.start()
@@ -100,7 +97,6 @@ func TestClearMessages(t *testing.T) {
 }
 
 func TestMessagesPages(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	c := kit.Chat{Session: sessionA}
 	text := c.Prompt("p0")
@@ -108,8 +104,7 @@ func TestMessagesPages(t *testing.T) {
 		text += c.Answer(fmt.Sprint("p", i+1))
 	}
 	w.write(transcriptOf(sessionA), text)
-	w.start()
-	w.sync()
+	w.deliver()
 	for _, x := range []struct {
 		limit, offset int
 		first, last   string
@@ -127,7 +122,6 @@ func TestMessagesPages(t *testing.T) {
 
 // TestSessionsByName says in one line what is wrong with a name, and what to do.
 func TestSessionsByName(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	near := strings.Replace(sessionA, "0001", "0009", 1)
 	for _, session := range []string{sessionA, near, sessionB} {
@@ -137,8 +131,7 @@ func TestSessionsByName(t *testing.T) {
 	c := kit.Chat{Session: sessionA}
 	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", c.Prompt("look"))
 	gone := w.write(transcriptOf("0c0c0c0c-0000-4000-8000-000000000003"), (&kit.Chat{Session: "0c0c0c0c-0000-4000-8000-000000000003"}).Prompt("gone"))
-	w.start()
-	w.sync()
+	w.deliver()
 	kit.Must(t, os.Remove(gone))
 	if got := w.messages("0b0b").Session; got != sessionB {
 		t.Errorf("a beginning names %s", got)
@@ -162,7 +155,6 @@ func TestSessionsByName(t *testing.T) {
 
 // A session whose file is gone is answered from what was kept; a forgotten one is not, and nothing of it is left.
 func TestMessagesOfWhatIsGone(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	a, b := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.start()
@@ -195,13 +187,11 @@ func TestMessagesOfWhatIsGone(t *testing.T) {
 }
 
 func TestMessagesMembers(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	c := kit.Chat{Session: sessionA}
 	long := strings.Repeat("가", 600)
 	w.write(transcriptOf(sessionA), c.Prompt("one")+c.Call("toolu_1", "ls\nrm")+c.Result("toolu_1", long))
-	w.start()
-	w.sync()
+	w.deliver()
 	m := w.messages(sessionA)
 	yes := true
 	want := control.Message{

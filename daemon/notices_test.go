@@ -39,7 +39,6 @@ func shows(c *kit.Chat, text string) string {
 // A hook that ends before it has printed costs nobody a notice, and what the transcript shows is never shown again:
 // also when the daemon is killed in between.
 func TestNoticeUntilItIsShown(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	c := kit.Chat{Session: sessionA}
@@ -88,15 +87,13 @@ func (w *world) keptNotices(session string) int {
 
 // What Claude asked for and did not get it is shown, with the reason: its tool had to answer before the daemon knew.
 func TestRefusedLinkIsTold(t *testing.T) {
-	t.Parallel()
 	w, _, cwd := newDocumentWorld(t)
 	w.cfg.DocumentCap = 10
 	saveFile(t, cwd, ".env", "KEY=1")
 	saveFile(t, cwd, "big.md", "more than ten bytes")
 	c := &talk{session: sessionA, cwd: cwd}
 	w.write("-p/"+sessionA+".jsonl", c.prompt("hello"))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.init(sessionA, cwd)
 	for _, x := range []struct {
 		path string
@@ -126,15 +123,13 @@ func TestRefusedLinkIsTold(t *testing.T) {
 
 // Two documents of a session that are named when it starts do not come as notices. One that is linked later does.
 func TestDocumentsNamedAtStart(t *testing.T) {
-	t.Parallel()
 	w, _, cwd := newDocumentWorld(t)
 	for _, name := range []string{"a.md", "b.md", "c.md"} {
 		saveFile(t, cwd, name, "x")
 	}
 	c := &talk{session: sessionA, cwd: cwd}
 	w.write("-p/"+sessionA+".jsonl", c.prompt("hello"))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.link(sessionA, "a.md")
 	w.link(sessionA, "b.md")
 	if got := w.init(sessionA, cwd); !strings.Contains(got, "a.md\n  - b.md") {
@@ -149,7 +144,6 @@ func TestDocumentsNamedAtStart(t *testing.T) {
 // A hook before a tool whose answer exceeds a mark gets the notice, though Claude Code writes the answer after it has
 // started the hook.
 func TestHookWaitsForItsTool(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	c := kit.Chat{Session: sessionA}

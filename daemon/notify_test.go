@@ -22,7 +22,7 @@ func TestNotify(t *testing.T) {
 		t.Setenv("NOTIFY_SOCKET", name)
 		t.Setenv("WATCHDOG_USEC", "400000")
 		t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
-		w := newWorld(t)
+		w := newSerialWorld(t)
 		w.write("p/11111111-1111-4111-8111-111111111111.jsonl", `{"cwd":"/x"}`+"\n")
 		w.start()
 		const end = "STATUS=watching; 1 transcripts, 0 entries waiting"
@@ -49,7 +49,7 @@ func TestNotify(t *testing.T) {
 // A daemon whose manager has gone runs on.
 func TestNotifyNobody(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "gone"))
-	w := newWorld(t)
+	w := newSerialWorld(t)
 	w.start()
 	w.write("p/11111111-1111-4111-8111-111111111111.jsonl", `{"cwd":"/x"}`+"\n")
 	if r := w.sync(); !r.Done {

@@ -21,7 +21,6 @@ func utf16le(text string) string {
 
 // Verify counts the files whose last line has no end: the server lacks those bytes, and nothing else is wrong.
 func TestVerifyLastLineWithoutEnd(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	whole := records("/home/kim/shop", 0, 3)
 	w.write("-p/"+sessionA+".jsonl", whole+`{"type":"user","message":{"content":"torn`)
@@ -29,8 +28,7 @@ func TestVerifyLastLineWithoutEnd(t *testing.T) {
 	w.write("-p/00000000-0000-4000-8000-0000000000e1.jsonl", `{"type":"us`) // nothing else yet
 	w.write("-p/00000000-0000-4000-8000-0000000000e2.jsonl", whole+`{"type":"user","cwd":"/home/kim/shop"}`)
 	w.write("-p/00000000-0000-4000-8000-0000000000e3.jsonl", whole)
-	w.start()
-	w.sync()
+	w.deliver()
 	w.until("the last line without a newline arrives", func() bool {
 		return w.server.newest("00000000-0000-4000-8000-0000000000e2") != whole
 	})
@@ -42,14 +40,12 @@ func TestVerifyLastLineWithoutEnd(t *testing.T) {
 // A *.jsonl file that is no transcript, and folders with conversations that are not watched, are named by status and
 // verify.
 func TestNotRead(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	stray := w.write("-p/folder/notes.jsonl", "{}\n")
 	other := filepath.Join(filepath.Dir(filepath.Dir(w.root)), ".claude-work", "projects")
 	w.write("../../.claude-work/projects/-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	if r := w.verify(); !r.Equal || !slices.Equal(r.Stray, []string{stray}) || len(r.Elsewhere) != 1 ||
 		filepath.Base(filepath.Dir(r.Elsewhere[0].Path)) != ".claude-work" || r.Elsewhere[0].Transcripts != 1 {
 		t.Errorf("verify: %+v", r)
@@ -75,7 +71,6 @@ func TestNotRead(t *testing.T) {
 
 // Odd lines are counted as long as they are on disk: after a restart, not after a rewind or when the file is gone.
 func TestOddLinesOnDisk(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.cfg.LineCap = 1 << 20
 	head := records("/home/kim/shop", 0, 2) + "no json\n" + records("/home/kim/shop", 2, 3)
@@ -104,7 +99,6 @@ func TestOddLinesOnDisk(t *testing.T) {
 
 // TestAttachmentsOfFiledSession: a session that was filed away keeps its files, also those written while nobody watched.
 func TestAttachmentsOfFiledSession(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.server.attachments.accept = "checkpoints, documents, blobs"
 	folder := "archive/2026/-work-shop/" + attachmentSession

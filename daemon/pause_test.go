@@ -19,12 +19,10 @@ func (w *world) pause(length string) control.PauseState {
 
 // TestPause reads on and sends nothing, over a restart, until it is ended.
 func TestPause(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	path := "-p/" + sessionA + ".jsonl"
 	w.write(path, records("/home/kim/shop", 0, 5))
-	w.start()
-	w.sync()
+	w.deliver()
 	if s := w.pause(""); !s.Paused || s.Was || s.Pause == nil || s.Pause.Until != nil {
 		t.Errorf("pause: %+v", s)
 	}
@@ -59,7 +57,6 @@ func TestPause(t *testing.T) {
 
 // TestPauseEnds by itself when its time is up, also while the daemon was not running.
 func TestPauseEnds(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	w.pause("1h")
@@ -77,7 +74,6 @@ func TestPauseEnds(t *testing.T) {
 
 // TestSyncEndsPause ends the user's own pause too and says so; one that begins while it waits ends the waiting.
 func TestSyncEndsPause(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.start()
@@ -116,7 +112,6 @@ func TestSyncEndsPause(t *testing.T) {
 }
 
 func TestPauseRefuses(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	for _, length := range []string{"soon", "-1h", "0s", "1000000h"} {

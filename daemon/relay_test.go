@@ -33,7 +33,6 @@ func records(cwd string, from, to int) string {
 
 // TestDelivers follows files of every kind to the streams they are to be.
 func TestDelivers(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	files := map[string]string{ // path → stream
 		"-p/" + sessionA + ".jsonl":                                 sessionA,
@@ -45,8 +44,7 @@ func TestDelivers(t *testing.T) {
 	for path := range files {
 		w.write(path, records("/home/kim/shop", 0, 5))
 	}
-	w.start()
-	if r := w.sync(); !r.Done {
+	if r := w.deliver(); !r.Done {
 		t.Fatalf("sync: %+v", r)
 	}
 	for path, stream := range files {
@@ -76,12 +74,10 @@ func (w *world) historyStream() string {
 
 // TestOneNameTwoFiles keeps two live files with one session id apart, also over a restart.
 func TestOneNameTwoFiles(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-new/"+sessionA+".jsonl", records("/home/kim/new", 0, 50))
 	w.write("-old/"+sessionA+".jsonl", records("/home/kim/old", 0, 2))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.stop()
 	w.start()
 	w.write("-new/"+sessionA+".jsonl", records("/home/kim/new", 50, 55))
@@ -97,15 +93,13 @@ func TestOneNameTwoFiles(t *testing.T) {
 
 // TestOptOut queues nothing of a project that has opted out, and everything once it has not any more.
 func TestOptOut(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	project := t.TempDir()
 	config := filepath.Join(project, ".codetracker", "config.json")
 	kit.WriteFile(t, config, `{"conversation_tracking":{"enabled":false}}`)
 	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
 	w.write("-q/"+sessionB+".jsonl", records("/home/kim/other", 0, 5))
-	w.start()
-	if r := w.sync(); !r.Done {
+	if r := w.deliver(); !r.Done {
 		t.Errorf("sync with an opted-out project: %+v", r)
 	}
 	if got := w.server.newest(sessionA); got != "" {
@@ -123,7 +117,6 @@ func TestOptOut(t *testing.T) {
 
 // TestNoCwd holds a file back until a record names its working directory, and not for ever.
 func TestNoCwd(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	head := "{\"type\":\"mode\",\"mode\":\"normal\"}\n"
@@ -139,7 +132,6 @@ func TestNoCwd(t *testing.T) {
 // TestProjectServer follows a project's own server only once the user trusts the project, with the project's key, and
 // leaves out what its earlier hook has sent.
 func TestProjectServer(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	theirs := newMemServer()
 	theirs.announces = false
@@ -155,8 +147,7 @@ func TestProjectServer(t *testing.T) {
 		kit.WriteFile(t, path, text)
 	}
 	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
-	w.start()
-	w.sync()
+	w.deliver()
 	if got, want := w.server.newest(sessionA), records(project, 0, 5); got != want {
 		t.Errorf("not trusted: the user's server has %d bytes, want all %d", len(got), len(want))
 	}
@@ -166,8 +157,7 @@ func TestProjectServer(t *testing.T) {
 	w.stop()
 	w.cfg.TrustedProjects = []string{project}
 	w.write("-q/"+sessionB+".jsonl", records(project, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	theirs.mu.Lock()
 	defer theirs.mu.Unlock()
 	if !slices.Contains(theirs.keys, "theirs") || slices.Contains(theirs.keys, "") {
@@ -184,7 +174,6 @@ func TestProjectServer(t *testing.T) {
 // TestProjectHashNeedsTrust: a project_hash decides whom a session is shared with, so the one in a project's folder
 // counts once the user trusts that folder, also when the project names the user's own server.
 func TestProjectHashNeedsTrust(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	project := t.TempDir()
 	dir := filepath.Join(project, ".codetracker")
@@ -201,8 +190,7 @@ func TestProjectHashNeedsTrust(t *testing.T) {
 		return w.server.hashes[session]
 	}
 	w.write("-p/"+sessionA+".jsonl", records(project, 0, 2))
-	w.start()
-	w.sync()
+	w.deliver()
 	if got := hash(sessionA); got == "" || got == "h4sh" {
 		t.Errorf("not trusted: project_hash %q, want one that the repository does not choose", got)
 	}
@@ -214,8 +202,7 @@ func TestProjectHashNeedsTrust(t *testing.T) {
 	w.stop()
 	w.cfg.TrustedProjects = []string{project}
 	w.write("-p/"+sessionB+".jsonl", records(project, 0, 2))
-	w.start()
-	w.sync()
+	w.deliver()
 	if got := hash(sessionB); got != "h4sh" {
 		t.Errorf("trusted: project_hash %q, want the one in the credentials", got)
 	}
@@ -223,7 +210,6 @@ func TestProjectHashNeedsTrust(t *testing.T) {
 
 // TestSentBefore leaves out the lines that an earlier hook sent to the project's own server.
 func TestSentBefore(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.server.announces = false
 	project := t.TempDir()
@@ -233,8 +219,7 @@ func TestSentBefore(t *testing.T) {
 	os.WriteFile(filepath.Join(dir, "config.json"), fmt.Appendf(nil, `{"server_url":%q}`, w.cfg.ServerURL), 0o600)
 	os.WriteFile(filepath.Join(dir, "cache", "last_snapshot.json"), []byte(snapshot), 0o600)
 	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	lines := w.server.streams[sessionA][0].lines
@@ -245,13 +230,11 @@ func TestSentBefore(t *testing.T) {
 
 // TestServerLearnsExtension gives a server everything again, the withheld lines too, once it speaks the extension.
 func TestServerLearnsExtension(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.server.announces = false
 	text := record("/home/kim/shop", 0) + "not json\n" + record("/home/kim/shop", 1)
 	w.write("-p/"+sessionA+".jsonl", text)
-	w.start()
-	if r := w.sync(); !r.Done || r.Withheld != 1 {
+	if r := w.deliver(); !r.Done || r.Withheld != 1 {
 		t.Errorf("sync with a plain server: %+v", r)
 	}
 	if r := w.verify(); r.Equal || r.Proven || len(r.Differences) != 0 || !found(r, "withheld", 1, "config server_url") {
@@ -270,12 +253,10 @@ func TestServerLearnsExtension(t *testing.T) {
 
 // TestServerChanges reads everything again for another server, and leaves nothing behind for the old one.
 func TestServerChanges(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	text := records("/home/kim/shop", 0, 20)
 	w.write("-p/"+sessionA+".jsonl", text)
-	w.start()
-	w.sync()
+	w.deliver()
 	w.stop()
 	second := newMemServer()
 	web := httptest.NewServer(second)
@@ -290,18 +271,15 @@ func TestServerChanges(t *testing.T) {
 
 // TestSecondRunSendsNothing is the promise of every restart.
 func TestSecondRunSendsNothing(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 300))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.until("the first run has counted its entries", func() bool { return w.status().Sent.Entries == 300 })
 	if s := w.status(); s.Outbox.Entries != 0 {
 		t.Errorf("first run: %d waiting", s.Outbox.Entries)
 	}
 	w.stop()
-	w.start()
-	w.sync()
+	w.deliver()
 	if s := w.status(); s.Sent.Entries != 0 || s.Sent.Requests != 0 {
 		t.Errorf("second run: %d entries in %d requests", s.Sent.Entries, s.Sent.Requests)
 	}

@@ -14,7 +14,6 @@ import (
 
 // TestReloadKey shows the new key at once, and from another file.
 func TestReloadKey(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	first, second := filepath.Join(w.cfg.Home(), "one"), filepath.Join(w.cfg.Home(), "two")
 	for path, key := range map[string]string{first: "one", second: "two"} {
@@ -39,7 +38,6 @@ func TestReloadKey(t *testing.T) {
 // TestReloadKeepsKeyFromOldServer changes server and key at once, with rows waiting for the old server: the new key
 // is never shown to it, the old rows stay, and go when it is the user's server again.
 func TestReloadKeepsKeyFromOldServer(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	file := filepath.Join(w.cfg.Home(), "key")
 	write := func(key string) {
@@ -51,8 +49,7 @@ func TestReloadKeepsKeyFromOldServer(t *testing.T) {
 	w.load()
 	path := "-p/" + sessionA + ".jsonl"
 	w.write(path, records("/home/kim/shop", 0, 5))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.server.mu.Lock()
 	w.server.busy = true
 	w.server.mu.Unlock()
@@ -88,7 +85,6 @@ func TestReloadKeepsKeyFromOldServer(t *testing.T) {
 // TestReloadPendingKeepsKey writes another server and its key as setup does, and looks at what the server of before is
 // shown until that is in force, by delivery and by verify.
 func TestReloadPendingKeepsKey(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	file := filepath.Join(w.cfg.Home(), "key")
 	kit.Must(t, os.WriteFile(file, []byte("first\n"), 0o600))
@@ -96,8 +92,7 @@ func TestReloadPendingKeepsKey(t *testing.T) {
 	w.load()
 	path := "-p/" + sessionA + ".jsonl"
 	w.write(path, records("/home/kim/shop", 0, 5))
-	w.start()
-	w.sync()
+	w.deliver()
 	second := newMemServer()
 	web := httptest.NewServer(second)
 	defer web.Close()
@@ -118,7 +113,6 @@ func TestReloadPendingKeepsKey(t *testing.T) {
 
 // TestReloadUnchangedFreesKey shows a new key to the same server, though the file was written again and says the same.
 func TestReloadUnchangedFreesKey(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	file := filepath.Join(w.cfg.Home(), "key")
 	kit.Must(t, os.WriteFile(file, []byte("first\n"), 0o600))

@@ -103,12 +103,10 @@ func (w *world) notice(kind string) *control.Advice {
 // TestReloadServer sends everything to the new server from line 0 while the old one's rows wait for it, and go there
 // when it is back, though it is not the user's server any more.
 func TestReloadServer(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	path := "-p/" + sessionA + ".jsonl"
 	w.write(path, records("/home/kim/shop", 0, 20))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.server.mu.Lock()
 	w.server.busy = true
 	w.server.mu.Unlock()
@@ -150,7 +148,6 @@ func TestReloadServer(t *testing.T) {
 
 // TestReloadFirstServer begins to read once there is a server.
 func TestReloadFirstServer(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	url := w.lines["server_url"]
 	delete(w.lines, "server_url")
@@ -168,7 +165,6 @@ func TestReloadFirstServer(t *testing.T) {
 
 // TestReloadByItself notices a changed file within seconds, a broken one too, and a signal at once.
 func TestReloadByItself(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	hangups := make(chan os.Signal, 1)
 	w.cfg.Hangup = hangups
@@ -188,7 +184,6 @@ func TestReloadByItself(t *testing.T) {
 
 // TestReloadGone keeps to what was read when the file goes: exclusions must not end with it.
 func TestReloadGone(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	project := t.TempDir()
 	w.set("exclude_projects", tomlList([]string{filepath.ToSlash(project)}))
@@ -212,7 +207,6 @@ func TestReloadGone(t *testing.T) {
 
 // TestReloadRestart names what needs a restart, and goes on with the values of before, until they are put back.
 func TestReloadRestart(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	w.start()
 	w.set("line_cap", `"1KiB"`)
@@ -238,14 +232,12 @@ func TestReloadRestart(t *testing.T) {
 
 // TestReloadRoots follows another root, with the history next to it, and lets go of the one before.
 func TestReloadRoots(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	other := filepath.Join(w.cfg.Home(), "other", "projects")
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.write("../../other/projects/-q/"+sessionB+".jsonl", records("/home/kim/other", 0, 5))
 	w.write("../../other/history.jsonl", `{"display":"hello","project":"/home/kim/other"}`+"\n")
-	w.start()
-	w.sync()
+	w.deliver()
 	w.set("roots", tomlList([]string{other}))
 	w.set("history", "false")
 	w.reload("roots", "history")
@@ -263,7 +255,6 @@ func TestReloadRoots(t *testing.T) {
 
 // TestReloadTypes leaves lines out from now on, and delivers them when that ends, over a restart too.
 func TestReloadTypes(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	text := record("/home/kim/shop", 0) + `{"type":"progress","n":1}` + "\n" + record("/home/kim/shop", 2)
 	w.start()
@@ -292,7 +283,6 @@ func TestReloadTypes(t *testing.T) {
 
 // TestReloadGoneForAMoment recovers when the file was away while it was asked for, and is back as it was.
 func TestReloadGoneForAMoment(t *testing.T) {
-	t.Parallel()
 	w := newFileWorld(t)
 	w.start()
 	aside := w.cfg.Path + ".aside"

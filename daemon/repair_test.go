@@ -29,7 +29,6 @@ func (w *world) repair() control.VerifyReport {
 
 // TestRepair sends what the server lost or holds differently, from the first difference on, and nothing else.
 func TestRepair(t *testing.T) {
-	t.Parallel()
 	text := records("/home/kim/shop", 0, 40)
 	for name, c := range map[string]struct {
 		damage func(g *memGeneration)
@@ -43,12 +42,10 @@ func TestRepair(t *testing.T) {
 		"the last newline": {func(g *memGeneration) { g.newline = false }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.write("-p/"+sessionA+".jsonl", text)
 			w.write("-p/"+sessionB+".jsonl", text)
-			w.start()
-			w.sync()
+			w.deliver()
 			w.server.mu.Lock()
 			c.damage(w.server.streams[sessionA][0])
 			w.server.mu.Unlock()
@@ -78,14 +75,12 @@ func TestRepair(t *testing.T) {
 
 // TestResend sends a session again from the first line that the server lacks, or all of it, in a new generation.
 func TestResend(t *testing.T) {
-	t.Parallel()
 	text := records("/home/kim/shop", 0, 20)
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", text)
 	w.write("-p/"+sessionB+".jsonl", text)
 	w.write("-p/"+sessionA+"/subagents/agent-x.jsonl", text)
-	w.start()
-	w.sync()
+	w.deliver()
 	w.server.mu.Lock()
 	delete(w.server.streams, sessionA)
 	delete(w.server.streams[sessionB][0].lines, 19)
@@ -114,11 +109,9 @@ func TestResend(t *testing.T) {
 
 // TestResendOfNothing: a session that cannot be sent again is a mistake of the request.
 func TestResendOfNothing(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 2))
-	w.start()
-	w.sync()
+	w.deliver()
 	if _, err := w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}); err != nil {
 		t.Fatal(err)
 	}
@@ -142,13 +135,11 @@ func TestResendOfNothing(t *testing.T) {
 
 // TestDeadLettersAreNotEqual counts them, and names the command that sends them again.
 func TestDeadLettersAreNotEqual(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	refuses := true
 	w.server.refuses = func(line []byte) bool { return refuses && bytes.Contains(line, []byte("POISON")) }
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.write("-p/"+sessionA+".jsonl", `{"type":"user","text":"POISON"}`+"\n"+records("/home/kim/shop", 5, 9))
 	w.sync()
 	r := w.verify()

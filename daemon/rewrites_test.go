@@ -16,12 +16,10 @@ func (w *world) droppedLines() []control.Advice {
 // TestRewritesAreShown tells a rewrite that took lines out, with their number, also after a restart; not one that brought
 // the same lines again.
 func TestRewritesAreShown(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 20))
 	w.write("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 20))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.server.lagging = 2
 	w.rewrite("-p/"+sessionB+".jsonl", record("/home/kim/shop", 99)+records("/home/kim/shop", 0, 20))          // all of them again
 	w.rewrite("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5)+records("/home/kim/shop", 12, 15)+"\n") // 12 fewer

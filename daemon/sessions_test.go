@@ -22,7 +22,6 @@ func (w *world) sessions(q control.SessionsQuery) control.Sessions {
 }
 
 func TestSessions(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	out := t.TempDir()
 	tracked(t, out, "config.json", `{"conversation_tracking":{"enabled":false}}`)
@@ -35,8 +34,7 @@ func TestSessions(t *testing.T) {
 	w.write("../history.jsonl", "{}\n")
 	old := time.Now().Add(-time.Hour).Truncate(time.Second)
 	kit.Must(t, os.Chtimes(filepath.Join(w.root, "-home-kim-shop", sessionA+".jsonl"), old, old))
-	w.start()
-	w.sync()
+	w.deliver()
 	all := w.sessions(control.SessionsQuery{})
 	c := all.Census
 	if c.Projects != 3 || c.Sessions != 3 || c.Agents != 3 || c.Bytes != w.status().Files.Bytes || len(c.Largest) != 3 {
@@ -121,7 +119,6 @@ func BenchmarkStatus(b *testing.B) {
 
 // TestAskedAllTheTime delivers what is written while others ask for everything again and again.
 func TestAskedAllTheTime(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	ctx, cancel := context.WithCancel(t.Context())

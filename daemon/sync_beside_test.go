@@ -10,11 +10,9 @@ import (
 
 // TestSyncBesideWriter: sync and verify end while a session is written to without a pause.
 func TestSyncBesideWriter(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	path := w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	over, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		const most = 50_000 // lines, for a slow machine

@@ -29,11 +29,9 @@ func tracked(t *testing.T, project, name, text string) string {
 
 // TestVerifyUnfinished is never equal when the sync before it ran out of time, and names what is missing.
 func TestVerifyUnfinished(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.server.mu.Lock()
 	w.server.busy = true
 	w.server.mu.Unlock()
@@ -51,15 +49,13 @@ func TestVerifyUnfinished(t *testing.T) {
 
 // TestBadProjectServer keeps one project's unusable server from holding up the others.
 func TestBadProjectServer(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	project := t.TempDir()
 	config := tracked(t, project, "config.json", `{"server_url":"http://127.0.0.1:1/?tenant=1"}`)
 	w.cfg.TrustedProjects = []string{project}
 	w.write("-bad/"+sessionA+".jsonl", records(project, 0, 3))
 	w.write("-good/"+sessionB+".jsonl", records("/home/kim/shop", 0, 8))
-	w.start()
-	if r := w.sync(); !r.Done {
+	if r := w.deliver(); !r.Done {
 		t.Errorf("sync: %+v", r)
 	}
 	if got, want := w.server.newest(sessionB), records("/home/kim/shop", 0, 8); got != want {
@@ -86,7 +82,6 @@ func (w *world) told(word string) bool {
 
 // TestKeyFollowsNoRedirect shows the key to nobody but the server it is for, verify included.
 func TestKeyFollowsNoRedirect(t *testing.T) {
-	t.Parallel()
 	var shown atomic.Int64
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-API-Key") != "" {
@@ -107,8 +102,7 @@ func TestKeyFollowsNoRedirect(t *testing.T) {
 	w.cfg.ServerURL, w.cfg.APIKeyFile = web.URL, filepath.Join(t.TempDir(), "key")
 	kit.Must(t, os.WriteFile(w.cfg.APIKeyFile, []byte("secret\n"), 0o600))
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	astray.Store(true)
 	r, err := w.client.Verify(t.Context(), control.VerifyRequest{Timeout: patience.String()}, nil)
 	if err == nil && r.Equal {
@@ -121,13 +115,11 @@ func TestKeyFollowsNoRedirect(t *testing.T) {
 
 // TestDeletedOptOut does not let an opted-out file that is gone stand for one that cannot be delivered.
 func TestDeletedOptOut(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	project := t.TempDir()
 	tracked(t, project, "config.json", `{"conversation_tracking":{"enabled":false}}`)
 	path := w.write("-p/"+sessionA+".jsonl", records(project, 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	if n := w.status().Files.Excluded; n != 1 {
 		t.Errorf("%d files excluded, want 1", n)
 	}
@@ -140,11 +132,9 @@ func TestDeletedOptOut(t *testing.T) {
 
 // TestMetrics holds the text format to one HELP and TYPE a name.
 func TestMetrics(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.until("the entries are counted", func() bool { return w.status().Sent.Entries == 3 }) // a moment after they left the outbox
 	socket := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", w.cfg.Socket)

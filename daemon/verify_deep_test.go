@@ -30,8 +30,7 @@ func rewoundWorld(t *testing.T) *world {
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", long(0, 60))
 	gone := w.write("-p/"+sessionB+".jsonl", long(0, 30))
-	w.start()
-	w.sync()
+	w.deliver()
 	for _, text := range []string{long(0, 40) + long(100, 130), long(0, 10) + long(200, 203)} {
 		w.rewrite("-p/"+sessionA+".jsonl", text)
 		w.sync()
@@ -80,10 +79,8 @@ func damages() map[string]damage {
 
 // TestDeep proves older generations and transcripts that are gone, and names what was damaged in them.
 func TestDeep(t *testing.T) {
-	t.Parallel()
 	for name, c := range damages() {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := rewoundWorld(t)
 			w.server.mu.Lock()
 			c.do(w.server.streams)
@@ -115,12 +112,10 @@ func TestDeep(t *testing.T) {
 
 // TestDeepIsHonest counts what it cannot prove: generations of a state that was lost, and those with lines left out.
 func TestDeepIsHonest(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.cfg.ExcludeTypes = []string{"noise"}
 	w.write("-p/"+sessionA+".jsonl", long(0, 5)+"{\"type\":\"noise\"}\n"+long(5, 9))
-	w.start()
-	w.sync()
+	w.deliver()
 	w.rewrite("-p/"+sessionA+".jsonl", long(0, 3))
 	w.sync()
 	r := w.deep()
@@ -141,14 +136,13 @@ func TestVerifyAsksAtOnce(t *testing.T) {
 	t.Parallel()
 	const askAtOnce = 200 // in a request
 	for _, older := range []bool{false, true} {
-		w := newWorld(t)
+		w := newSerialWorld(t)
 		w.server.older = older
 		const files = askAtOnce + 7
 		for i := range files {
 			w.write("-p/"+sessionA[:30]+string(rune('a'+i/26))+string(rune('a'+i%26))+".jsonl", records("/home/kim/shop", 0, 2))
 		}
-		w.start()
-		w.sync()
+		w.deliver()
 		if r := w.verify(); !r.Equal || r.Files != files || !r.Proven {
 			t.Errorf("older %v: equal %v, %d files, %+v", older, r.Equal, r.Files, r.Differences)
 		}

@@ -19,7 +19,6 @@ import (
 
 // TestVerifyNamesLines damages what the server has, and wants exactly the damaged lines named.
 func TestVerifyNamesLines(t *testing.T) {
-	t.Parallel()
 	text := records("/home/kim/shop", 0, 40)
 	for name, c := range map[string]struct {
 		damage func(g *memGeneration)
@@ -49,8 +48,7 @@ func TestVerifyNamesLines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			path := w.write("-p/"+sessionA+".jsonl", text)
-			w.start()
-			w.sync()
+			w.deliver()
 			w.server.mu.Lock()
 			c.damage(w.server.streams[sessionA][0])
 			w.server.mu.Unlock()
@@ -65,12 +63,10 @@ func TestVerifyNamesLines(t *testing.T) {
 
 // TestVerifyExcludedTypes tells lines that are left out from lines that are missing.
 func TestVerifyExcludedTypes(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.cfg.ExcludeTypes = []string{"noise"}
 	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0)+"{\"type\":\"noise\"}\n"+record("/home/kim/shop", 1))
-	w.start()
-	w.sync()
+	w.deliver()
 	if r := w.verify(); !r.Equal || r.Excluded != 1 || r.Lines != 2 {
 		t.Errorf("verify: %+v", r)
 	}
@@ -84,7 +80,6 @@ func TestVerifyExcludedTypes(t *testing.T) {
 
 // TestVerifyBindsPlaces: the same lines at other places are another transcript, wherever lines may rightly be missing.
 func TestVerifyBindsPlaces(t *testing.T) {
-	t.Parallel()
 	first, second, noise := record("/home/kim/shop", 0), record("/home/kim/shop", 1), "{\"type\":\"noise\"}\n"
 	move := func(from, to int64) func(g *memGeneration) {
 		return func(g *memGeneration) { g.lines[to] = g.lines[from]; delete(g.lines, from) }
@@ -105,8 +100,7 @@ func TestVerifyBindsPlaces(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.ExcludeTypes = []string{"noise"}
 			w.write("-p/"+sessionA+".jsonl", c.text)
-			w.start()
-			w.sync()
+			w.deliver()
 			w.server.mu.Lock()
 			if c.damage != nil {
 				c.damage(w.server.streams[sessionA][0])
@@ -121,7 +115,6 @@ func TestVerifyBindsPlaces(t *testing.T) {
 
 // TestVerifyOversize: of a line beyond the cap the note is compared, and a line below the cap is a line, whatever the cap is.
 func TestVerifyOversize(t *testing.T) {
-	t.Parallel()
 	long := func(n int) string { return `{"type":"user","text":"` + strings.Repeat("x", n) + "\"}\n" }
 	text := record("/home/kim/shop", 0) + long(2000) + long(200) + long(300<<10) + record("/home/kim/shop", 1)
 	note := func(change func(*transcript.Oversize)) func(g *memGeneration) {
@@ -145,8 +138,7 @@ func TestVerifyOversize(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.LineCap = c.limit
 			w.write("-p/"+sessionA+".jsonl", text)
-			w.start()
-			w.sync()
+			w.deliver()
 			w.server.mu.Lock()
 			if c.damage != nil {
 				c.damage(w.server.streams[sessionA][0])
@@ -165,11 +157,9 @@ func TestVerifyOversize(t *testing.T) {
 
 // TestVerifyLowerCap: what was sent whole when the cap was higher is compared whole.
 func TestVerifyLowerCap(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0)+strings.Repeat("y", 5000)+"\n")
-	w.start()
-	w.sync()
+	w.deliver()
 	w.stop()
 	w.cfg.LineCap = 1 << 10
 	w.start()
@@ -188,13 +178,12 @@ func TestVerifyLowerCap(t *testing.T) {
 func TestVerifyAsterisks(t *testing.T) {
 	t.Parallel()
 	for _, masked := range []bool{true, false} {
-		w := newWorld(t)
+		w := newSerialWorld(t)
 		if w.cfg.Redact = "off"; masked {
 			w.cfg.Redact = "on"
 		}
 		w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 10))
-		w.start()
-		w.sync()
+		w.deliver()
 		w.server.mu.Lock()
 		g := w.server.streams[sessionA][0]
 		g.lines[7] = bytes.Replace(g.lines[7], []byte("user"), []byte("****"), 1)
@@ -208,7 +197,6 @@ func TestVerifyAsterisks(t *testing.T) {
 
 // TestVerifyMeanwhile: sessions that go on and begin between the delivery and the comparison are no difference.
 func TestVerifyMeanwhile(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.server.taking = sync.OnceFunc(func() {
 		w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 3, 6))
@@ -239,10 +227,9 @@ func TestVerifyMeanwhile(t *testing.T) {
 func TestVerifyRewound(t *testing.T) {
 	t.Parallel()
 	for _, all := range []int{40, 3000} {
-		w := newWorld(t)
+		w := newSerialWorld(t)
 		path := w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, all))
-		w.start()
-		w.sync()
+		w.deliver()
 		left := records("/home/kim/shop", 0, all-10)
 		kit.Must(t, os.Truncate(path, int64(len(left))))
 		w.sync()
@@ -265,7 +252,7 @@ func TestVerifyRewound(t *testing.T) {
 func TestVerifyUnreachable(t *testing.T) {
 	t.Parallel()
 	for status, code := range map[int]string{401: control.CodeRefusedKey, 503: control.CodeUnreachable} {
-		w := newWorld(t)
+		w := newSerialWorld(t)
 		w.server.status = status
 		w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 		w.start()
@@ -282,7 +269,6 @@ func asControlError(err error, target **control.Error) bool { return errors.As(e
 
 // TestVerifyLastLineMeanwhile delivers a last line without newline while the server is asked: it is on both sides.
 func TestVerifyLastLineMeanwhile(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	last := `{"type":"user","n":3}`
@@ -290,8 +276,7 @@ func TestVerifyLastLineMeanwhile(t *testing.T) {
 		w.write("-p/"+sessionA+".jsonl", last)
 		w.until("the last line arrives", func() bool { return strings.HasSuffix(w.server.newest(sessionA), last) })
 	})
-	w.start()
-	w.sync()
+	w.deliver()
 	if r := w.verify(); !r.Equal {
 		t.Errorf("verify: %+v", r)
 	}
@@ -299,11 +284,9 @@ func TestVerifyLastLineMeanwhile(t *testing.T) {
 
 // TestRootAway calls nothing delivered or equal while a folder that held transcripts cannot be listed.
 func TestRootAway(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
-	w.start()
-	w.sync()
+	w.deliver()
 	kit.Must(t, os.Rename(w.root, w.root+".away"))
 	if r := w.sync(); r.Done || r.Reason != proof.ReasonUnreadable {
 		t.Errorf("sync without the root: %+v", r)

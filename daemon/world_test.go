@@ -28,8 +28,15 @@ type world struct {
 	stop   func()
 }
 
-// newWorld makes a home with a projects folder and a server; start runs the daemon.
+// newWorld makes a home with a projects folder and a server, for a parallel test; start runs the daemon.
 func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	return newSerialWorld(t)
+}
+
+// newSerialWorld is newWorld for a test that has the process to itself, and for each world of one that has several.
+func newSerialWorld(t *testing.T) *world {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ccship") // short: the socket lies in it
 	kit.Must(t, err)
@@ -77,6 +84,13 @@ func (w *world) start() {
 	})
 }
 
+// deliver starts the daemon and syncs.
+func (w *world) deliver() control.SyncResult {
+	w.t.Helper()
+	w.start()
+	return w.sync()
+}
+
 // until waits for something to be so.
 func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
@@ -120,7 +134,6 @@ func (w *world) status() control.Status {
 }
 
 func TestOneDaemonPerState(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	if err := Run(context.Background(), w.cfg); !errors.Is(err, ErrAlreadyRunning) {
@@ -130,7 +143,6 @@ func TestOneDaemonPerState(t *testing.T) {
 
 // TestStoppedWhileItOpens: a daemon that is stopped before it has opened its state ends well.
 func TestStoppedWhileItOpens(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

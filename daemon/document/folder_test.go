@@ -199,7 +199,7 @@ func TestRead(t *testing.T) {
 	}
 	c, _ := f.Read("docs/spec.md", limit, keep)
 	written := time.Unix(0, max(c.Stamp.ModTime, c.Stamp.ChangeTime)) // by the disk's clock
-	if c.Stamp.Settled(written) || !c.Stamp.Settled(written.Add(time.Minute)) {
+	if settled(c.Stamp, written) || !settled(c.Stamp, written.Add(time.Minute)) {
 		t.Error("a stamp of just now is settled, or one of a minute ago is not")
 	}
 }
