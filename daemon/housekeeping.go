@@ -82,7 +82,6 @@ func (d *Daemon) check(ctx context.Context, seen *surroundings) {
 		d.servers.Retry(false)
 	}
 	seen.wall, seen.mono = now.Round(0), now
-	d.servers.RetryOnNewNetwork()
 	if keys := d.servers.KeyStamps(); keys != seen.keys {
 		seen.keys = keys
 		d.servers.Retry(true)

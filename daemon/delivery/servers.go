@@ -53,9 +53,6 @@ type Servers struct {
 	contacts    contacts
 	keyWithheld atomic.Bool // a key was not shown because the configuration on disk is not in force
 
-	addresses func() string // of this machine
-	network   string        // what they were at the last RetryOnNewNetwork; "": nobody looked. Only that uses it
-
 	mu     sync.Mutex
 	own    string                     // the user's own server; "": none; guarded by mu
 	ownKey *keyFile                   // guarded by mu
@@ -73,8 +70,8 @@ func New(c Config) *Servers {
 		db: c.State, owner: c.Owner, origin: c.Origin, plain: c.Plain, client: c.Client, proven: c.Proven,
 		log:      c.Log,
 		contacts: newContacts(),
-		ownKey:   &keyFile{optional: true}, addresses: addresses,
-		all: map[string]*outbox.Drainer{}, clients: map[string]*http.Client{}, bell: newBell(),
+		ownKey:   &keyFile{optional: true},
+		all:      map[string]*outbox.Drainer{}, clients: map[string]*http.Client{}, bell: newBell(),
 	}
 }
 
