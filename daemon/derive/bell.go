@@ -1,12 +1,13 @@
 package derive
 
-// bell wakes one goroutine. It carries nothing: the woken goroutine checks what to do.
-type bell chan struct{}
+// Bell wakes one goroutine. It carries nothing: the woken goroutine checks what to do.
+type Bell chan struct{}
 
-func newBell() bell { return make(bell, 1) }
+// NewBell returns a bell that has not rung.
+func NewBell() Bell { return make(Bell, 1) }
 
-// ring never blocks.
-func (b bell) ring() {
+// Ring never blocks.
+func (b Bell) Ring() {
 	select {
 	case b <- struct{}{}:
 	default:

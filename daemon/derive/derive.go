@@ -120,7 +120,7 @@ type Deriver struct {
 	policy      Policy
 	observers   []Observer
 
-	bell     bell
+	bell     Bell
 	schedule schedule
 	clean    cleanLines
 	queries  queryQueue
@@ -141,7 +141,7 @@ var ErrStopping = errors.New("the daemon is stopping")
 
 // New returns a deriver. Run starts it.
 func New(cfg Config, projections *projection.DB, files Files, policy Policy, observers ...Observer) *Deriver {
-	b := newBell()
+	b := NewBell()
 	return &Deriver{
 		cfg: cfg, projections: projections, files: files, policy: policy, observers: observers,
 		bell: b, schedule: newSchedule(), stopped: make(chan struct{}), cache: newCache(), saver: newSaver(projections),
@@ -158,7 +158,7 @@ func (d *Deriver) Committed(c *tail.Chunk, by *route.Decision) {
 	}
 	d.schedule.add(c.File.ID, !watched)
 	if watched || c.Live {
-		d.bell.ring()
+		d.bell.Ring()
 	}
 }
 
@@ -171,7 +171,7 @@ const waitPoll = 10 * time.Millisecond
 
 // Wait returns when the deriver has caught up. The error is ctx's, or ErrStopping.
 func (d *Deriver) Wait(ctx context.Context) error {
-	d.bell.ring()
+	d.bell.Ring()
 	tick := time.NewTicker(waitPoll)
 	defer tick.Stop()
 	for !d.CaughtUp() {

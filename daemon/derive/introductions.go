@@ -25,7 +25,7 @@ const retryAfter = 2 * time.Second
 type Introductions struct {
 	projections *projection.DB
 	log         *slog.Logger
-	bell        inboxBell
+	bell        Bell
 
 	saving  sync.Mutex // held while one is saved, so that its session is not forgotten meanwhile; taken before mu
 	failing bool       // the last save failed; guarded by saving
@@ -46,7 +46,7 @@ func LoadIntroductions(ctx context.Context, projections *projection.DB, log *slo
 	if err := projections.Introductions.Forget(ctx, time.Now().Add(-introductionsKept).UnixMilli()); err != nil {
 		return nil, err
 	}
-	return &Introductions{projections: projections, log: log, bell: newInboxBell(),
+	return &Introductions{projections: projections, log: log, bell: NewBell(),
 		unsaved: map[string]projection.Introduction{}, knows: map[string]bool{},
 		toldAt: map[string]int64{}, back: map[string]bool{}}, nil
 }
@@ -74,7 +74,7 @@ func (s *Introductions) add(i projection.Introduction) projection.Introduction {
 		return first
 	}
 	s.unsaved[i.Session] = i
-	s.bell.ring()
+	s.bell.Ring()
 	return i
 }
 
@@ -102,7 +102,7 @@ func (s *Introductions) markShown(ctx context.Context, session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unsaved[session] = i
-	s.bell.ring()
+	s.bell.Ring()
 }
 
 // toldOn notes the line on which a transcript shows that its Claude was shown documents, or asked for a link.

@@ -25,7 +25,7 @@ type notices struct {
 	projections   *projection.DB
 	introductions *Introductions
 	log           *slog.Logger
-	bell          inboxBell
+	bell          Bell
 	follow        *follow
 
 	leaseTime, againAfter time.Duration
@@ -57,7 +57,7 @@ type handOver struct {
 // NewNotices returns the notices in the state. An inbox's Run saves what becomes of them.
 func NewNotices(projections *projection.DB, introductions *Introductions, log *slog.Logger) *notices {
 	return &notices{
-		projections: projections, introductions: introductions, log: log, bell: newInboxBell(), follow: newFollow(),
+		projections: projections, introductions: introductions, log: log, bell: NewBell(), follow: newFollow(),
 		leaseTime: leaseTime, againAfter: againAfter, sessions: map[string]*listener{}, leases: map[string]*lease{},
 		unsaved: map[uint64]projection.Notice{},
 	}
@@ -136,7 +136,7 @@ func (n *notices) print(session string, list []projection.Notice) {
 		}
 		n.unsaved[p.Seq] = p
 	}
-	n.bell.ring()
+	n.bell.Ring()
 }
 
 // finished is in the field Printed of notices that are to be removed. The state never holds it.
@@ -160,7 +160,7 @@ func (n *notices) answered(session, message, version string) {
 		if h.answers++; h.answers >= againAnswers && !h.told && !writesHooks(version) {
 			p.Printed, h.told = finished, true
 			n.unsaved[p.Seq] = p
-			n.bell.ring()
+			n.bell.Ring()
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (x *queryQueue) refuse(err error) {
 func (d *Deriver) Query(ctx context.Context, file tail.FileID, look func(*FoldStep) error) error {
 	q := &query{ctx: ctx, file: file, look: look, done: make(chan error, 1), looked: make(chan struct{})}
 	d.queries.add(q)
-	d.bell.ring()
+	d.bell.Ring()
 	select {
 	case err := <-q.done:
 		return err
@@ -181,7 +181,7 @@ func (d *Deriver) Forget(ctx context.Context, ids []tail.FileID) error {
 		if !d.queries.addIfStarted(q) {
 			continue
 		}
-		d.bell.ring()
+		d.bell.Ring()
 		select {
 		case err := <-q.done:
 			if err != nil {

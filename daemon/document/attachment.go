@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
@@ -74,7 +75,7 @@ type Collector struct {
 	masking     masking
 	log         *slog.Logger
 
-	bell   chan struct{}
+	bell   derive.Bell
 	all    atomic.Bool // list every session's folder
 	listed atomic.Bool // folders were listed since the last call of Freed
 
@@ -100,7 +101,7 @@ func NewAttachments(d AttachmentDeps) *Collector {
 	return &Collector{
 		db: d.Projections.State, projections: d.Projections, files: d.Files, router: d.Router, servers: d.Servers,
 		settings: d.Settings, masking: d.Masking, log: d.Log,
-		bell: make(chan struct{}, 1), dirty: map[tail.FileID]bool{},
+		bell: derive.NewBell(), dirty: map[tail.FileID]bool{},
 	}
 }
 
@@ -118,20 +119,13 @@ func (c *Collector) Committed(chunk *tail.Chunk, d *route.Decision) {
 		}
 	}
 	c.mark(id)
-	c.ring()
+	c.bell.Ring()
 }
 
 func (c *Collector) mark(id tail.FileID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dirty[id] = true
-}
-
-func (c *Collector) ring() {
-	select {
-	case c.bell <- struct{}{}:
-	default:
-	}
 }
 
 // mainOf finds the main transcript next to a session's folder.
@@ -152,7 +146,7 @@ func (c *Collector) mainOf(session, folder string) (tail.FileID, bool) {
 // ListAll schedules every session's folder for listing, once no import is running.
 func (c *Collector) ListAll() {
 	c.all.Store(true)
-	c.ring()
+	c.bell.Ring()
 }
 
 // Run lists folders until ctx is done.

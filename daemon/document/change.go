@@ -58,7 +58,7 @@ func (t *Tracker) publish(ctx context.Context, loc Location, c *change) error {
 	t.failing = false
 	if changed {
 		t.put(c.document, c.kind == kindLinked)
-		t.bell.ring()
+		t.bell.Ring()
 	}
 	return nil
 }

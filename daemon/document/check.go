@@ -25,7 +25,7 @@ type check struct {
 // run finds out whether there is a new version, and publishes it. again: the document should be checked again soon.
 func (c *check) run(ctx context.Context) (again bool, err error) {
 	d := &c.document
-	if d.elsewhere(c.folder.Identity()) {
+	if d.elsewhere(identityOf(c.folder.self)) {
 		return false, c.problem(elsewhereProblem)
 	}
 	stamp, err := c.folder.Stamp(d.Path)
@@ -63,7 +63,7 @@ func (c *check) problem(why string) error {
 }
 
 // changing notes that the file is being written.
-func (c *check) changing(stamp fileStamp) {
+func (c *check) changing(stamp projection.Stamp) {
 	d := &c.document
 	if d.newStamp = stamp; d.changingSince.IsZero() {
 		d.changingSince = time.Now()
@@ -72,12 +72,12 @@ func (c *check) changing(stamp fileStamp) {
 }
 
 // ready reports whether to read the file now: it has changed and is no longer being written, or the server lacks it.
-func (c *check) ready(stamp fileStamp) bool {
+func (c *check) ready(stamp projection.Stamp) bool {
 	d := &c.document
-	if stamp == fileStamp(d.Stat) && !d.Deleted {
-		d.newStamp, d.changingSince = fileStamp{}, time.Time{}
+	if stamp == d.Stat && !d.Deleted {
+		d.newStamp, d.changingSince = projection.Stamp{}, time.Time{}
 		readable := d.TooLarge && d.Size <= c.t.settings.Config().DocumentCap
-		return readable || c.edited || c.unsent() || d.unproven && stamp.Settled(time.Now())
+		return readable || c.edited || c.unsent() || d.unproven && settled(stamp, time.Now())
 	}
 	if c.edited || stamp == d.newStamp || !d.changingSince.IsZero() && time.Since(d.changingSince) >= maxChanging {
 		return true
@@ -97,7 +97,7 @@ func (c *check) compare(ctx context.Context, content *content) (again bool, err 
 	c.loc = c.t.locationOf(c.loc, content.Path)
 	same := !d.Deleted && content.Size == d.Size && content.SHA256 == d.SHA256 && content.TooLarge == d.TooLarge
 	if content.TooLarge { // it was not read: compare the stamp
-		same = same && content.Stamp == fileStamp(d.Stat)
+		same = same && content.Stamp == d.Stat
 	}
 	n := change{kind: kindModified, by: byOther, line: c.line, content: content, root: c.folder.Root()}
 	if c.edited {
@@ -139,7 +139,7 @@ func (c *check) gone(ctx context.Context) (again bool, err error) {
 		d.ChangedAt, d.By = time.Now().UnixMilli(), n.by
 	}
 	d.Deleted, d.missing, d.Size, d.SHA256, d.TooLarge = true, false, 0, "", false
-	d.Stat, d.newStamp, d.changingSince = projection.Stamp{}, fileStamp{}, time.Time{}
+	d.Stat, d.newStamp, d.changingSince = projection.Stamp{}, projection.Stamp{}, time.Time{}
 	n.document = d
 	return false, c.t.publish(ctx, c.loc, &n)
 }

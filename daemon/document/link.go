@@ -49,7 +49,7 @@ func (t *Tracker) link(ctx context.Context, r linkRequest) error {
 	}
 	d, linked := t.lookUp(loc.Session, folder, name)
 	c := change{by: r.by, line: r.line, requestID: r.id, asks: r.asks}
-	if d.Linked && !d.elsewhere(folder.Identity()) {
+	if d.Linked && !d.elsewhere(identityOf(folder.self)) {
 		c.document = d
 		if r.id != "" {
 			t.confirm(&c, folder)
@@ -112,7 +112,7 @@ func (t *Tracker) linkNew(ctx context.Context, loc Location, folder *folder, nam
 	c.content, c.root, c.kind = content, folder.Root(), kindLinked
 	d := &c.document
 	d.Linked, d.AddedAt, d.AddedBy = true, time.Now().UnixMilli(), c.by
-	d.Folder, d.placed = projection.Folder(folder.Identity()), true
+	d.Folder, d.placed = identityOf(folder.self), true
 	d.newVersion(content, c.by)
 	d.problem = loc.problem()
 	if content.TooLarge {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/state/projection"
@@ -35,7 +36,7 @@ type LinkRequests struct {
 	tracker *Tracker
 	machine string
 	servers Servers
-	bell    bell
+	bell    derive.Bell
 
 	mu        sync.Mutex
 	announced map[string]bool // servers that have requests; guarded by mu
@@ -46,7 +47,7 @@ type LinkRequests struct {
 // NewLinkRequests returns the link requests for a machine. Run starts them.
 func NewLinkRequests(t *Tracker, machine string, servers Servers) *LinkRequests {
 	return &LinkRequests{
-		tracker: t, machine: machine, servers: servers, bell: newBell(), announced: map[string]bool{},
+		tracker: t, machine: machine, servers: servers, bell: derive.NewBell(), announced: map[string]bool{},
 		done: map[string]bool{},
 	}
 }
@@ -56,7 +57,7 @@ func (l *LinkRequests) Announce(dest string) {
 	l.mu.Lock()
 	l.announced[dest] = true
 	l.mu.Unlock()
-	l.bell.ring()
+	l.bell.Ring()
 }
 
 // Run fetches requests and carries them out until ctx is done.

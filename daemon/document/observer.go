@@ -83,11 +83,11 @@ func (t *Tracker) noteActivity(session string, edits []edit) {
 	now := time.Now()
 	if s.active = now; s.due.After(now.Add(t.activeInterval)) || s.unsent() {
 		s.due = now
-		t.bell.ring()
+		t.bell.Ring()
 	}
 	if len(edits) > 0 {
 		s.edits = append(s.edits, edits...)
-		t.bell.ring()
+		t.bell.Ring()
 	}
 }
 
@@ -101,5 +101,5 @@ func (t *Tracker) noteRequests(asks []projection.LinkRequest) {
 		s := t.session(asks[i].Session)
 		s.requested, s.active = true, time.Now()
 	}
-	t.bell.ring()
+	t.bell.Ring()
 }

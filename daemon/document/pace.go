@@ -105,5 +105,5 @@ func (t *Tracker) documentUnchanged(loc Location, d *trackedDocument) bool {
 	if d.Deleted {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	return err == nil && info.Mode().IsRegular() && stampOf(info) == fileStamp(d.Stat)
+	return err == nil && info.Mode().IsRegular() && stampOf(info) == d.Stat
 }

@@ -11,22 +11,16 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-)
 
-// fileStamp identifies one state of a file, as far as its metadata can. Times are in Unix nanoseconds.
-type fileStamp struct {
-	Size       int64
-	ModTime    int64
-	ChangeTime int64  // 0 where the system has none
-	Inode      uint64 // 0 where the system has none
-}
+	"github.com/ccship/ccship/state/projection"
+)
 
 // coarseTick is the coarsest time resolution of a file system: FAT stores times in steps of two seconds.
 const coarseTick = 2 * time.Second
 
-// Settled reports whether the stamp is old enough for an unchanged stamp to prove unchanged bytes: a second write
+// settled reports whether the stamp is old enough for an unchanged stamp to prove unchanged bytes: a second write
 // within one tick of the file system's clock leaves the stamp as it is. A stamp from the future is never settled.
-func (s fileStamp) Settled(now time.Time) bool {
+func settled(s projection.Stamp, now time.Time) bool {
 	return now.UnixNano()-max(s.ModTime, s.ChangeTime) > int64(coarseTick)
 }
 
@@ -35,7 +29,7 @@ var errGone = errors.New("the file does not exist")
 
 // content is the content of a document.
 type content struct {
-	Stamp  fileStamp
+	Stamp  projection.Stamp
 	Path   string // where the file lies: absolute, links resolved
 	Size   int64
 	SHA256 string // of Bytes, hex; "" when TooLarge
@@ -47,13 +41,13 @@ type content struct {
 }
 
 // Stamp returns a document's stamp without opening the file. Errors are those of Read.
-func (f *folder) Stamp(name string) (fileStamp, error) {
+func (f *folder) Stamp(name string) (projection.Stamp, error) {
 	info, err := f.root.Stat(filepath.FromSlash(name))
 	if err != nil {
-		return fileStamp{}, f.cannotRead(name, err)
+		return projection.Stamp{}, f.cannotRead(name, err)
 	}
 	if !info.Mode().IsRegular() {
-		return fileStamp{}, notAFile(name, info)
+		return projection.Stamp{}, notAFile(name, info)
 	}
 	return stampOf(info), nil
 }

@@ -50,13 +50,13 @@ func (s *sessionDocuments) unsent() bool {
 // trackedDocument is a document, and what is known of its file beyond the last version.
 type trackedDocument struct {
 	projection.Document
-	newStamp      fileStamp // at the previous check, if it is not the version's
-	changingSince time.Time // when the file was first seen to differ from the version
-	missing       bool      // it did not exist at the previous check
-	unproven      bool      // its bytes may have changed although the stamp has not
-	problem       string    // why it cannot be read or sent now
-	failures      int       // how often its newest version could not be sent
-	placed        bool      // this daemon has seen that the working directory is the one it was linked in
+	newStamp      projection.Stamp // at the previous check, if it is not the version's
+	changingSince time.Time        // when the file was first seen to differ from the version
+	missing       bool             // it did not exist at the previous check
+	unproven      bool             // its bytes may have changed although the stamp has not
+	problem       string           // why it cannot be read or sent now
+	failures      int              // how often its newest version could not be sent
+	placed        bool             // this daemon has seen that the working directory is the one it was linked in
 }
 
 // compare orders documents by when they were linked.
@@ -74,14 +74,13 @@ func (d *trackedDocument) newVersion(c *content, by string) {
 
 // setStamp notes which state of the file the version was read from.
 func (d *trackedDocument) setStamp(c *content) {
-	d.Stat, d.unproven = projection.Stamp(c.Stamp), c.Torn || !c.Stamp.Settled(time.Now())
-	d.newStamp, d.changingSince, d.missing, d.problem = fileStamp{}, time.Time{}, false, ""
+	d.Stat, d.unproven = c.Stamp, c.Torn || !settled(c.Stamp, time.Now())
+	d.newStamp, d.changingSince, d.missing, d.problem = projection.Stamp{}, time.Time{}, false, ""
 }
 
 // elsewhere reports whether the working directory is not the folder in which the document was linked. The folder's
 // device may have another number after a restart.
-func (d *trackedDocument) elsewhere(id identity) bool {
-	now := projection.Folder(id)
+func (d *trackedDocument) elsewhere(now projection.Folder) bool {
 	if now.Inode == 0 || d.Folder.Inode != 0 && (d.Folder.Inode != now.Inode || d.placed &&
 		d.Folder.Device != now.Device) {
 		return now.Inode != 0

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/derive"
 
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/projection"
@@ -69,7 +70,7 @@ type Tracker struct {
 	log           *slog.Logger
 	answers       *answers
 
-	bell        bell
+	bell        derive.Bell
 	started     time.Time
 	lastWritten atomic.Int64 // when a watched transcript was last written, in Unix milliseconds
 
@@ -101,14 +102,14 @@ func newTracker(d Deps) *Tracker {
 	return &Tracker{
 		projections: d.Projections, locator: d.Locator, introductions: d.Introductions, settings: d.Settings,
 		guard: d.Guard, masking: d.Masking, log: d.Log,
-		bell: newBell(), started: time.Now(), packer: outbox.NewPacker(),
+		bell: derive.NewBell(), started: time.Now(), packer: outbox.NewPacker(),
 		sessions: map[string]*sessionDocuments{}, activeInterval: shortInterval,
 	}
 }
 
 func (t *Tracker) load(ctx context.Context) error {
 	err := t.projections.Documents.Each(ctx, func(d projection.Document) {
-		unproven := !fileStamp(d.Stat).Settled(time.UnixMilli(d.ChangedAt))
+		unproven := !settled(d.Stat, time.UnixMilli(d.ChangedAt))
 		t.session(d.Session).documents[d.Path] = trackedDocument{Document: d, unproven: unproven}
 	}, func(session string) { t.session(session).requested = true })
 	if err != nil {
@@ -218,7 +219,7 @@ func (t *Tracker) Resend(ctx context.Context, dest string) error {
 			s.documents[d.Path], s.due = d, time.Time{}
 		}
 	}
-	t.bell.ring()
+	t.bell.Ring()
 	return nil
 }
 
@@ -235,7 +236,7 @@ func (t *Tracker) Recheck() {
 			}
 		}
 	}
-	t.bell.ring()
+	t.bell.Ring()
 }
 
 // NotSent notes that a document's newest version could not be sent. The file is checked again soon.
@@ -256,5 +257,5 @@ func (t *Tracker) NotSent(m projection.MissedDocument) {
 	if soon := time.Now().Add(shortInterval); s.due.After(soon) {
 		s.due = soon
 	}
-	t.bell.ring()
+	t.bell.Ring()
 }
