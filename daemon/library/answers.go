@@ -7,24 +7,16 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// answers holds one entry for each answer: about 60 bytes, whatever the transcripts' size. It is a hash table with open
-// addressing over a list in blocks, which are never copied.
+// answers holds one entry for each answer: about a hundred bytes, whatever the transcripts' size.
 //
 // An answer is known by its message id and request id. Some gateways give neither request ids nor message ids of their
 // own: then the message id counts within its session. Where one copy is a sidechain's, the message id within the
 // session is enough: a side question repeats answers of the main conversation under request ids of its own.
 type answers struct {
 	seed maphash.Seed
-	list [][]answer
-	n    int     // answers in list
-	at   []int32 // 1 + number in list, by message; 0: free. Its length is a power of two.
+	list []answer
+	last map[uint64]int32 // 1 + number in list of the newest answer of a message
 }
-
-// perBlock is how many answers a block has.
-const perBlock = 4096
-
-// entry returns the answer of a number.
-func (t *answers) entry(n int32) *answer { return &t.list[n/perBlock][n%perBlock] }
 
 // answer is what counts of one answer.
 type answer struct {
@@ -33,8 +25,9 @@ type answer struct {
 	session uint32 // hash of the session's id
 	group   int32  // of sums; -1: outside the query's time
 	tokens  [6]uint32
-	side    bool // of a sidechain
-	copied  bool // out of another session's history
+	side    bool  // of a sidechain
+	copied  bool  // out of another session's history
+	before  int32 // 1 + number in list of the message's answer before; 0: none
 }
 
 // usage returns the tokens and searches as they are in lines.
@@ -79,52 +72,25 @@ func (a *answer) supersedes(b *answer) bool {
 
 // add takes a copy of an answer. counts says that it counts, from now on instead of before, if that is not nil.
 func (t *answers) add(a answer) (counts bool, before *answer) {
-	if 4*(t.n+1) > 3*len(t.at) {
-		t.grow()
-	}
-	found, free := int32(-1), -1
-	for i := int(a.message) & (len(t.at) - 1); ; i = (i + 1) & (len(t.at) - 1) {
-		if t.at[i] == 0 {
-			free = i
-			break
-		}
-		x := t.entry(t.at[i] - 1)
-		if x.message != a.message {
-			continue
-		}
-		if x.request == a.request {
-			found = t.at[i] - 1
-			break
-		}
-		if found < 0 && x.session == a.session && (x.side || a.side) {
-			found = t.at[i] - 1
+	found, exact := int32(0), false // the first that is the same answer
+	for n := t.last[a.message]; n > 0; n = t.list[n-1].before {
+		x := &t.list[n-1]
+		if x.request == a.request || !exact && x.session == a.session && (x.side || a.side) {
+			found, exact = n, x.request == a.request
 		}
 	}
-	if found < 0 {
-		if t.n%perBlock == 0 {
-			t.list = append(t.list, make([]answer, perBlock))
-		}
-		*t.entry(int32(t.n)) = a
-		t.n++
-		t.at[free] = int32(t.n)
+	if found == 0 {
+		a.before = t.last[a.message]
+		t.list = append(t.list, a)
+		t.last[a.message] = int32(len(t.list))
 		return true, nil
 	}
-	x := t.entry(found)
+	x := &t.list[found-1]
 	if !a.supersedes(x) {
 		return false, nil
 	}
 	old := *x
+	a.before = old.before
 	*x = a
 	return true, &old
-}
-
-func (t *answers) grow() {
-	t.at = make([]int32, max(1024, 2*len(t.at)))
-	for n := range int32(t.n) {
-		i := int(t.entry(n).message) & (len(t.at) - 1)
-		for t.at[i] != 0 {
-			i = (i + 1) & (len(t.at) - 1)
-		}
-		t.at[i] = n + 1
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -31,8 +32,8 @@ type UsageDisk struct {
 func (d UsageDisk) Sum(ctx context.Context, q Query) (Report, error) {
 	r := Report{Source: FromDisk, By: q.By, Prices: d.Prices.AsOf, Zone: q.Zone.String(), Rows: []Row{}, Faults: []Fault{}}
 	c := counter{
-		disk: d, query: q, report: &r, answers: answers{seed: maphash.MakeSeed()}, groups: map[group]int32{},
-		projects: map[[2]string][2]string{}, lines: newLines(),
+		disk: d, query: q, report: &r, answers: answers{seed: maphash.MakeSeed(), last: map[uint64]int32{}}, groups: map[group]int32{},
+		projects: map[[2]string][2]string{},
 	}
 	files := find(d.Roots, c.fault)
 	for i := range files {
@@ -70,7 +71,6 @@ type counter struct {
 	groups   map[group]int32 // index in sums
 	sums     []sums
 	projects map[[2]string][2]string // hash and name, by working directory and folder
-	lines    *lines
 
 	done, total int64 // bytes
 	in          *file
@@ -103,22 +103,22 @@ func (c *counter) file(ctx context.Context, f *file) error {
 	if info, err := in.Stat(); err == nil {
 		c.clock = info.ModTime()
 	}
-	c.lines.reset(in)
+	lines := tail.NewLineReader(in, maxLine, f.Stat.Size)
 	for n := int64(1); ; n++ {
-		if n%1024 == 1 {
-			if err := ctx.Err(); err != nil {
-				return fmt.Errorf("sum usage: %w", err)
-			}
-			c.show()
-		}
-		line, ended, long, err := c.lines.next()
+		line, err := lines.Next()
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				c.fault(Fault{Path: f.Path, Line: n, Why: reason(err)})
 			}
 			break
 		}
-		if why := c.line(line, ended, long); why != "" {
+		if n%1024 == 1 {
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("sum usage: %w", err)
+			}
+			c.show(line.Offset)
+		}
+		if why := c.line(&line); why != "" {
 			c.report.Skipped++
 			c.fault(Fault{Path: f.Path, Line: n, Why: why})
 		}
@@ -127,25 +127,26 @@ func (c *counter) file(ctx context.Context, f *file) error {
 	return nil
 }
 
-func (c *counter) show() {
+// show reports the progress. at is how far the file is read.
+func (c *counter) show(at int64) {
 	if c.disk.Progress != nil {
-		c.disk.Progress(c.done+c.lines.read, c.total)
+		c.disk.Progress(c.done+at, c.total)
 	}
 }
 
 // line counts the answers of a line. why says why some of it was skipped.
-func (c *counter) line(line []byte, ended, long bool) (why string) {
-	if long {
+func (c *counter) line(line *tail.Line) (why string) {
+	if line.Oversize {
 		return fmt.Sprintf("longer than %d MiB", maxLine>>20)
 	}
-	l := transcript.Scan(line)
+	l := transcript.Scan(line.Raw)
 	switch {
 	case l.IsObject():
-		c.object(line, l)
-	case l.Shape == transcript.Malformed && !ended:
+		c.object(line.Raw, l)
+	case l.Shape == transcript.Malformed && !line.Newline:
 		// It is being written.
 	case l.Shape == transcript.Malformed:
-		for _, object := range transcript.Recover(line) {
+		for _, object := range transcript.Recover(line.Raw) {
 			c.object(object, transcript.Scan(object))
 		}
 		return "not one JSON object; what could be recovered of it is counted"
