@@ -24,11 +24,9 @@ func TestLinkIsToldAgainAfterRewind(t *testing.T) {
 		return strings.Replace(line, uuid(c.n-2), uuid(to), 1)
 	}
 	write := func(lines string) {
-		w.write("-p/"+sessionA+".jsonl", lines)
-		w.sync()
+		w.send("-p/"+sessionA+".jsonl", lines)
 	}
-	w.write("-p/"+sessionA+".jsonl", turn("hello"))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", turn("hello"))
 	write(shown(w.init(sessionA, cwd)) + turn("one"))
 	before := c.n
 	w.link(sessionA, "spec.md")

@@ -121,8 +121,7 @@ func TestAttachmentsLeftOut(t *testing.T) {
 	}
 	w.write("-work-shop/bbbbbbbb-0000-4000-8000-000000000002.jsonl", `{"type":"user","cwd":"/work/shop","n":1}`+"\n")
 	w.cfg.BlobCap = 1 << 20
-	w.write("-work-shop/"+attachmentSession+"/tool-results/large.txt", strings.Repeat("x", 1<<20+1))
-	w.deliver()
+	w.startWith("-work-shop/"+attachmentSession+"/tool-results/large.txt", strings.Repeat("x", 1<<20+1))
 	r := w.verify()
 	if !r.Equal || r.Attachments.Files != 4 || r.Attachments.TooLarge != 1 {
 		t.Errorf("verify %+v", r.Attachments)
@@ -283,8 +282,7 @@ func TestAttachmentsOfExcludedProject(t *testing.T) {
 	w := attachmentWorld(t)
 	w.cfg.ExcludeProjects = []string{"/work/shop"}
 	w.start()
-	w.write("-q/bbbbbbbb-0000-4000-8000-000000000002.jsonl", `{"type":"user","cwd":"/work/other","n":1}`+"\n")
-	w.sync()
+	w.send("-q/bbbbbbbb-0000-4000-8000-000000000002.jsonl", `{"type":"user","cwd":"/work/other","n":1}`+"\n")
 	w.sync() // the server has spoken by now
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()

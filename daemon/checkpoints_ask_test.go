@@ -122,8 +122,7 @@ func TestSetBudget(t *testing.T) {
 	w.watching()
 	c, other := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), c.Turn(95_000))
-	w.write(transcriptOf(sessionB), other.Turn(60_000))
-	w.sync()
+	w.send(transcriptOf(sessionB), other.Turn(60_000))
 	set := func(req control.BudgetRequest) control.Budget {
 		t.Helper()
 		a, err := w.client.SetBudget(t.Context(), req)
@@ -138,8 +137,7 @@ func TestSetBudget(t *testing.T) {
 	}
 	set(control.BudgetRequest{Model: "claude-opus-4-5", Limit: 100_000})
 	w.write(transcriptOf(sessionA), c.Turn(96_000)+c.Turn(99_000))
-	w.write(transcriptOf(sessionB), other.Turn(70_000)+other.Turn(81_000))
-	w.sync()
+	w.send(transcriptOf(sessionB), other.Turn(70_000)+other.Turn(81_000))
 	if got := w.triggers(sessionA); got != "auto_90@99000" {
 		t.Errorf("got %q", got)
 	}
@@ -178,8 +176,7 @@ func TestLearnedBudget(t *testing.T) {
 	c, other := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), c.Turn(100_000)+c.Compaction())
 	w.watching()
-	w.write(transcriptOf(sessionB), other.Turn(100_000)+other.Turn(128_000))
-	w.sync()
+	w.send(transcriptOf(sessionB), other.Turn(100_000)+other.Turn(128_000))
 	if got := w.triggers(sessionB); got != "auto_80@128000" {
 		t.Errorf("got %q", got)
 	}

@@ -79,8 +79,7 @@ func TestCheckpointsForAnotherServer(t *testing.T) {
 	w := newFileWorld(t)
 	w.watching()
 	c := kit.Chat{Session: sessionA}
-	w.write(transcriptOf(sessionA), c.Turn(100_000)+c.Turn(140_000))
-	w.sync()
+	w.send(transcriptOf(sessionA), c.Turn(100_000)+c.Turn(140_000))
 	w.until("the checkpoint is withheld", func() bool { return len(w.checkpoints(sessionA)) == 1 && w.status().Outbox.Batches == 0 })
 	w.server.mu.Lock()
 	sent := keepCheckpoints(t, w.server, false)
@@ -113,10 +112,8 @@ func TestCheckpointsOverACrash(t *testing.T) {
 	w := newWorld(t)
 	w.watching()
 	c := kit.Chat{Session: sessionA}
-	w.write(transcriptOf(sessionA), c.Turn(100_000))
-	w.sync()
-	w.write(transcriptOf(sessionA), c.Turn(140_000)+c.Turn(155_000)+c.Compaction()+c.Turn(20_000))
-	w.sync()
+	w.send(transcriptOf(sessionA), c.Turn(100_000))
+	w.send(transcriptOf(sessionA), c.Turn(140_000)+c.Turn(155_000)+c.Compaction()+c.Turn(20_000))
 	w.stop()
 	var dying atomic.Pointer[string]
 	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db"), HeadRoom: 1, Fault: func(step string) error {

@@ -74,8 +74,7 @@ func TestCheckpoints(t *testing.T) {
 	w.watching()
 	c := kit.Chat{Session: sessionA}
 	for _, text := range []string{c.Turn(100_200), c.Turn(136_940), c.Turn(151_970), c.Compaction(), c.Turn(30_000)} {
-		w.write(transcriptOf(sessionA), text)
-		w.sync()
+		w.send(transcriptOf(sessionA), text)
 	}
 	if got, want := w.triggers(sessionA), "auto_80@136940 auto_90@151970 compact@160000"; got != want {
 		t.Fatalf("got %s, want %s", got, want)
@@ -131,8 +130,7 @@ func TestCheckpointsOfHistory(t *testing.T) {
 		t.Errorf("a question made %q", got)
 	}
 	w.write(transcriptOf(sessionA), c.Turn(141_000)+c.Turn(152_000))
-	w.write(transcriptOf(sessionB), other.Turn(161_000))
-	w.sync()
+	w.send(transcriptOf(sessionB), other.Turn(161_000))
 	if got, want := w.triggers(sessionA), "compact@160000 auto_90@152000"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -155,8 +153,7 @@ func TestCheckpointsOverRestart(t *testing.T) {
 	c := kit.Chat{Session: sessionA}
 	for _, text := range []string{c.Turn(100_000), c.Turn(140_000), c.Turn(141_000), c.Turn(155_000), c.Turn(156_000)} {
 		w.watching()
-		w.write(transcriptOf(sessionA), text)
-		w.sync()
+		w.send(transcriptOf(sessionA), text)
 		w.stop()
 	}
 	w.watching()
@@ -186,8 +183,7 @@ func TestCheckpointsOfARewrite(t *testing.T) {
 	w.watching()
 	c := kit.Chat{Session: sessionA}
 	begin := c.Turn(100_000) + c.Turn(140_000)
-	w.write(transcriptOf(sessionA), begin+c.Turn(155_000)+c.Turn(156_000))
-	w.sync()
+	w.send(transcriptOf(sessionA), begin+c.Turn(155_000)+c.Turn(156_000))
 	w.allPending(sessionA, 2)
 	w.rewrite(transcriptOf(sessionA), begin)
 	w.sync()
@@ -196,8 +192,7 @@ func TestCheckpointsOfARewrite(t *testing.T) {
 	}
 	other := c
 	other.Session = strings.Replace(sessionA, sessionA[:1], "e", 1) // further uuids
-	w.write(transcriptOf(sessionA), strings.ReplaceAll(other.Turn(157_000), other.Session, sessionA))
-	w.sync()
+	w.send(transcriptOf(sessionA), strings.ReplaceAll(other.Turn(157_000), other.Session, sessionA))
 	if got, want := w.triggers(sessionA), "auto_80@140000 auto_90@155000 auto_90@157000"; got != want {
 		t.Errorf("on the new way: %q, want %q", got, want)
 	}
@@ -211,14 +206,12 @@ func TestCheckpointsOfAFork(t *testing.T) {
 	w.watching()
 	c := kit.Chat{Session: sessionA}
 	lines := c.Turn(100_000) + c.Turn(140_000) + c.Compaction() + c.Turn(130_000)
-	w.write(transcriptOf(sessionA), lines)
-	w.sync()
+	w.send(transcriptOf(sessionA), lines)
 	fork := c
 	fork.Session = sessionB
 	copied := strings.ReplaceAll(strings.ReplaceAll(lines, `"sessionId":"`+sessionA, `"sessionId":"`+sessionB),
 		`"type":"`, `"forkedFrom":{"sessionId":"`+sessionA+`"},"type":"`)
-	w.write(transcriptOf(sessionB), copied+fork.Turn(131_000)+fork.Turn(152_000))
-	w.sync()
+	w.send(transcriptOf(sessionB), copied+fork.Turn(131_000)+fork.Turn(152_000))
 	if got := w.triggers(sessionA); got != "auto_80@140000 compact@160000 auto_80@130000" {
 		t.Errorf("the original has %q", got)
 	}

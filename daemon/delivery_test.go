@@ -51,8 +51,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 	w.write("-q/"+sessionB+".jsonl", record("/home/kim/shop", 0)) // a server that took nothing may refuse everything
 	w.deliver()
-	w.write("-p/"+sessionA+".jsonl", text)
-	w.sync()
+	w.send("-p/"+sessionA+".jsonl", text)
 	letters := w.letters()
 	if len(letters) != 3 {
 		t.Fatalf("%d dead letters: %+v", len(letters), letters)

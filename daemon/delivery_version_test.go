@@ -39,10 +39,8 @@ func TestSyncWaitsForDeadLettersOfANewVersion(t *testing.T) {
 	t.Cleanup(web.Close)
 	w.cfg.ServerURL = web.URL
 	const fine, poison = `{"type":"user","text":"fine"}` + "\n", `{"type":"user","text":"poison"}` + "\n"
-	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0))
-	w.deliver()
-	w.write("-p/"+sessionA+".jsonl", fine+poison+fine)
-	w.sync()
+	w.startWith("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0))
+	w.send("-p/"+sessionA+".jsonl", fine+poison+fine)
 	if n := len(w.letters()); n != 1 {
 		t.Fatalf("%d dead letters, want 1", n)
 	}

@@ -44,22 +44,18 @@ func TestCopiedTranscriptIsHistory(t *testing.T) {
 			w.write(transcriptOf(sessionA), old)
 			w.watching()
 			fresh := a.Turn(30_000) + a.Turn(139_000)
-			w.write(transcriptOf(sessionA), fresh)
-			w.sync()
+			w.send(transcriptOf(sessionA), fresh)
 			if got := w.triggers(sessionA); got != "auto_80@139000" {
 				t.Fatalf("the original has %q", got)
 			}
 			text := copied(old + fresh)
 			text = text[strings.Index(text, `{"`):]
-			w.write(transcriptOf(sessionB), text)
-			w.sync()
+			w.send(transcriptOf(sessionB), text)
 			w.silent(sessionB)
 			b := kit.Chat{Session: sessionB, Leaf: a.Leaf, N: a.N}
-			w.write(transcriptOf(sessionB), b.Turn(140_000))
-			w.sync()
+			w.send(transcriptOf(sessionB), b.Turn(140_000))
 			w.silent(sessionB)
-			w.write(transcriptOf(sessionB), b.Turn(152_000))
-			w.sync()
+			w.send(transcriptOf(sessionB), b.Turn(152_000))
 			if got := w.triggers(sessionB); got != "auto_90@152000" {
 				t.Errorf("what goes on has %q", got)
 			}
@@ -85,8 +81,7 @@ func TestCopyOfAMiddle(t *testing.T) {
 	middle := a.Turn(139_000)
 	w.write(transcriptOf(sessionA), long[0]+middle+long[1])
 	w.watching()
-	w.write(transcriptOf(sessionB), strings.ReplaceAll(middle, sessionA, sessionB))
-	w.sync()
+	w.send(transcriptOf(sessionB), strings.ReplaceAll(middle, sessionA, sessionB))
 	w.silent(sessionB)
 }
 
@@ -98,18 +93,15 @@ func TestCopiedInPieces(t *testing.T) {
 	var lines []string
 	for _, tokens := range []int64{20_000, 40_000, 139_000, 152_000} {
 		lines = append(lines, a.Turn(tokens))
-		w.write(transcriptOf(sessionA), lines[len(lines)-1])
-		w.sync()
+		w.send(transcriptOf(sessionA), lines[len(lines)-1])
 	}
 	prompt, answer, _ := strings.Cut(lines[0], "\n")
 	for _, text := range append([]string{prompt + "\n", answer}, lines[1:]...) {
-		w.write(transcriptOf(sessionB), strings.ReplaceAll(text, sessionA, sessionB))
-		w.sync()
+		w.send(transcriptOf(sessionB), strings.ReplaceAll(text, sessionA, sessionB))
 	}
 	w.silent(sessionB)
 	b := kit.Chat{Session: sessionB, Leaf: a.Leaf, N: a.N}
-	w.write(transcriptOf(sessionB), b.Compaction()+b.Turn(140_000))
-	w.sync()
+	w.send(transcriptOf(sessionB), b.Compaction()+b.Turn(140_000))
 	if got := w.triggers(sessionB); got != "compact@160000 auto_80@140000" {
 		t.Errorf("what goes on has %q", got)
 	}
@@ -128,8 +120,7 @@ func TestOldFileMovedIn(t *testing.T) {
 	kit.Must(t, os.Rename(path, filepath.Join(w.root, transcriptOf(sessionA))))
 	w.sync()
 	w.silent(sessionA)
-	w.write(transcriptOf(sessionA), a.Turn(152_000))
-	w.sync()
+	w.send(transcriptOf(sessionA), a.Turn(152_000))
 	if got := w.triggers(sessionA); got != "auto_90@152000" {
 		t.Errorf("what goes on has %q", got)
 	}
@@ -140,13 +131,10 @@ func TestLinesOfAnotherSession(t *testing.T) {
 	w := newWorld(t)
 	w.watching()
 	c, d := kit.Chat{Session: sessionC}, kit.Chat{Session: sessionD}
-	w.write(transcriptOf(sessionC), c.Turn(20_000))
-	w.sync()
-	w.write(transcriptOf(sessionC), d.Turn(152_000))
-	w.sync()
+	w.send(transcriptOf(sessionC), c.Turn(20_000))
+	w.send(transcriptOf(sessionC), d.Turn(152_000))
 	w.silent(sessionC)
-	w.write("-home-kim-shop/weird name.jsonl", d.Turn(139_000))
-	w.sync()
+	w.send("-home-kim-shop/weird name.jsonl", d.Turn(139_000))
 	if got := w.triggers("weird name"); got != "auto_80@139000" {
 		t.Errorf("a file with a name of its own has %q", got)
 	}
@@ -158,10 +146,8 @@ func TestNewSessionsAreNoCopies(t *testing.T) {
 	w.watching()
 	for _, session := range []string{sessionA, sessionB, sessionC} {
 		c := kit.Chat{Session: session}
-		w.write(transcriptOf(session), c.Turn(20_000)+c.Turn(139_000))
-		w.sync()
-		w.write(transcriptOf(session), c.Turn(152_000))
-		w.sync()
+		w.send(transcriptOf(session), c.Turn(20_000)+c.Turn(139_000))
+		w.send(transcriptOf(session), c.Turn(152_000))
 		if got := w.triggers(session); got != "auto_80@139000 auto_90@152000" {
 			t.Errorf("%s has %q", session, got)
 		}

@@ -22,14 +22,12 @@ import (
 func TestFoldsOnlyForAReason(t *testing.T) {
 	w := newWorld(t)
 	history, compacted := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
-	w.write(transcriptOf(sessionA), history.Prompt("one")+history.Answer("two"))
-	w.deliver()
+	w.startWith(transcriptOf(sessionA), history.Prompt("one")+history.Answer("two"))
 	if n := w.figure("derived_lines_total"); n != 0 {
 		t.Fatalf("the import of %d lines folded %d", 2, n)
 	}
 	w.stop()
-	w.write(transcriptOf(sessionB), compacted.Prompt("one")+compacted.Compaction()+compacted.Answer("two"))
-	w.deliver()
+	w.startWith(transcriptOf(sessionB), compacted.Prompt("one")+compacted.Compaction()+compacted.Answer("two"))
 	if n := w.figure("derived_lines_total"); n != 3 {
 		t.Fatalf("the import with a compaction folded %d lines, want its 3", n)
 	}
@@ -41,8 +39,7 @@ func TestFoldsOnlyForAReason(t *testing.T) {
 	if n := w.figure("derived_lines_total"); n != 5 {
 		t.Errorf("a question asked three times folded %d lines, want 2", n-3)
 	}
-	w.write(transcriptOf(sessionA), history.Prompt("three"))
-	w.sync()
+	w.send(transcriptOf(sessionA), history.Prompt("three"))
 	if n := w.figure("derived_lines_total"); n != 6 {
 		t.Errorf("one line written folded %d", n-5)
 	}
@@ -64,8 +61,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			id := fmt.Sprintf("toolu_%d_%d", c.N, i)
 			text.WriteString(c.Prompt("prompt "+id) + c.Call(id, "ls") + c.Result(id, strings.Repeat("o", 2000)) + c.Answer(strings.Repeat("a", 500)))
 		}
-		w.write(transcriptOf(sessionA), text.String())
-		w.sync()
+		w.send(transcriptOf(sessionA), text.String())
 		w.messages(sessionA)
 	}
 	held := func() int64 {
@@ -88,8 +84,7 @@ func TestLongLines(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.LineCap = 3 << 20
 	c := kit.Chat{Session: sessionA}
-	w.write(transcriptOf(sessionA), c.Prompt("one")+c.Answer(strings.Repeat("x", 2<<20))+c.Answer(strings.Repeat("y", 8<<20))+c.Answer("end"))
-	w.deliver()
+	w.startWith(transcriptOf(sessionA), c.Prompt("one")+c.Answer(strings.Repeat("x", 2<<20))+c.Answer(strings.Repeat("y", 8<<20))+c.Answer("end"))
 	m := w.messages(sessionA)
 	if m.Total != 3 || m.Messages[2].Content != "end" || m.Messages[2].Line != 3 || !strings.HasPrefix(m.Messages[1].Content, "xx") {
 		t.Errorf("%d messages, %q…", m.Total, said(m)[m.Total-1][:20])
@@ -125,8 +120,7 @@ func TestForgottenIsNotUnderstood(t *testing.T) {
 	w := newWorld(t)
 	a := kit.Chat{Session: sessionA}
 	w.deliver()
-	w.write(transcriptOf(sessionA), a.Prompt("one")+a.Compaction())
-	w.sync()
+	w.send(transcriptOf(sessionA), a.Prompt("one")+a.Compaction())
 	if _, err := w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}); err != nil {
 		t.Fatal(err)
 	}
@@ -214,8 +208,7 @@ func TestAnotherServerIsNotNews(t *testing.T) {
 	w := newFileWorld(t)
 	a := kit.Chat{Session: sessionA}
 	w.watching()
-	w.write(transcriptOf(sessionA), a.Turn(20_000)+a.Turn(139_000))
-	w.sync()
+	w.send(transcriptOf(sessionA), a.Turn(20_000)+a.Turn(139_000))
 	w.allPending(sessionA, 1)
 	other := httptest.NewServer(newMemServer())
 	defer other.Close()
@@ -227,8 +220,7 @@ func TestAnotherServerIsNotNews(t *testing.T) {
 	if p := w.handed(sessionA); p.Notices != 0 {
 		t.Errorf("delivered again: %q", p.Text)
 	}
-	w.write(transcriptOf(sessionA), a.Turn(152_000))
-	w.sync()
+	w.send(transcriptOf(sessionA), a.Turn(152_000))
 	if got := w.triggers(sessionA); got != "auto_80@139000 auto_90@152000" {
 		t.Errorf("checkpoints %q", got)
 	}

@@ -16,8 +16,7 @@ func TestForgedLinks(t *testing.T) {
 	}
 	c := &talk{session: sessionA, cwd: cwd}
 	main := "-p/" + sessionA + ".jsonl"
-	w.write(main, c.prompt("hello"))
-	w.deliver()
+	w.startWith(main, c.prompt("hello"))
 	nonce := func(action, path string) string {
 		a, err := control.AnswerLink(t.Context(), w.client, control.LinkAnswerRequest{Action: action, Path: path})
 		kit.Must(t, err)
@@ -49,8 +48,7 @@ func TestForgedLinks(t *testing.T) {
 	w.until("the real one is linked", func() bool { return s.changes(sessionA, "plan.md") == "linked 1" })
 	other := &talk{session: sessionB, cwd: cwd}
 	path := "-p/" + sessionB + ".jsonl"
-	w.write(path, other.prompt("hello"))
-	w.sync()
+	w.send(path, other.prompt("hello"))
 	w.write(path, other.call(plugin, `{"path":"plan.md"}`, linkAnswer("link", "plan.md", used), false)+w.links(other, "good.md", true))
 	w.until("the real one is linked", func() bool { return s.changes(sessionB, "good.md") == "linked 1" })
 	if got := s.changes(sessionB, "plan.md"); got != "" {

@@ -20,8 +20,7 @@ func TestDocumentAwayForAMoment(t *testing.T) {
 	doc := saveFile(t, cwd, "large.md", text)
 	old := time.Now().Add(-time.Hour)
 	kit.Must(t, os.Chtimes(doc, old, old))
-	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	if _, err := w.client.Pause(t.Context(), control.PauseRequest{}); err != nil {
 		t.Fatal(err)
 	}

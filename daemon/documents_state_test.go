@@ -18,8 +18,7 @@ func TestDocumentsStay(t *testing.T) {
 	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "# Spec\n")
 	ignore := saveFile(t, cwd, ".ccshipignore", "")
-	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	d := w.link(sessionA, "spec.md")
 	if len(d.Documents) != 1 || !strings.Contains(d.Documents[0].Problem, "stays on this machine") {
 		t.Errorf("linked: %+v", d)
@@ -55,8 +54,7 @@ func TestDocumentsForgotten(t *testing.T) {
 	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "# Spec\n")
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.write("-p/"+sessionB+".jsonl", records(cwd, 0, 3))
-	w.deliver()
+	w.startWith("-p/"+sessionB+".jsonl", records(cwd, 0, 3))
 	w.link(sessionA, "spec.md")
 	w.link(sessionB, "spec.md")
 	w.init(sessionA, cwd)
@@ -102,8 +100,7 @@ func TestDocumentsLater(t *testing.T) {
 	saveFile(t, cwd, "spec.md", "# Spec\n")
 	saveFile(t, cwd, "was.md", "x")
 	main := "-p/" + sessionA + ".jsonl"
-	w.write(main, records(cwd, 0, 3))
-	w.deliver()
+	w.startWith(main, records(cwd, 0, 3))
 	w.link(sessionA, "spec.md")
 	w.link(sessionA, "was.md")
 	w.unlink(sessionA, "was.md")
@@ -124,8 +121,7 @@ func TestDocumentInTrouble(t *testing.T) {
 	w, s, cwd := newDocumentWorld(t)
 	doc := saveFile(t, cwd, "docs/spec.md", "# Spec\n")
 	secret := saveFile(t, t.TempDir(), "secret", "secret")
-	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	w.link(sessionA, "docs/spec.md")
 	for _, trouble := range []struct {
 		says string
@@ -168,8 +164,7 @@ func TestWhateverHappens(t *testing.T) {
 	for _, name := range names {
 		saveFile(t, cwd, name, "first "+name)
 	}
-	w.write(main, c.prompt("hello"))
-	w.deliver()
+	w.startWith(main, c.prompt("hello"))
 	for _, name := range names {
 		w.link(sessionA, name)
 	}
@@ -197,8 +192,7 @@ func TestWhateverHappens(t *testing.T) {
 				t.Fatal(err)
 			}
 		case 7:
-			w.stop()
-			w.start()
+			w.restart()
 		}
 		if random.IntN(3) == 0 {
 			w.sync()

@@ -72,8 +72,7 @@ func (c *talk) edits(path string) string {
 func TestLinkAndChange(t *testing.T) {
 	w, s, cwd := newDocumentWorld(t)
 	spec := saveFile(t, cwd, "docs/spec.md", "# Spec\n")
-	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	d := w.link(sessionA, "docs/spec.md")
 	if len(d.Documents) != 1 || d.Documents[0].Path != "docs/spec.md" || d.Documents[0].Version != 1 || d.Cwd != cwd || d.Documents[0].Problem != "" {
 		t.Errorf("linked: %+v", d)
@@ -129,8 +128,7 @@ func TestDocumentSizes(t *testing.T) {
 	for name, size := range sizes {
 		saveFile(t, cwd, name, strings.Repeat("한", size/3)+strings.Repeat("x", size%3))
 	}
-	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	for name := range sizes {
 		w.link(sessionA, name)
 	}
@@ -167,8 +165,7 @@ func TestClaudeLinks(t *testing.T) {
 	}
 	c := &talk{session: sessionA, cwd: cwd}
 	main := "-p/" + sessionA + ".jsonl"
-	w.write(main, c.prompt("hello")+w.links(c, "old.md", true))
-	w.deliver()
+	w.startWith(main, c.prompt("hello")+w.links(c, "old.md", true))
 	w.write(main, w.links(c, "spec.md", true)+w.links(c, "design.md", true)+w.links(c, "../outside", true)+w.links(c, "design.md", false)+
 		c.call("mcp__plugin_ccship_ccship__link_document", `{"path":"agent.md"}`, `{"action":"link","path":"agent.md"}`, true))
 	w.sync()
@@ -182,15 +179,13 @@ func TestClaudeLinks(t *testing.T) {
 		t.Errorf("%d events: %+v", n, s.told(sessionA))
 	}
 	path := saveFile(t, cwd, "spec.md", "# by Claude\n")
-	w.write(main, c.edits(path))
-	w.sync()
+	w.send(main, c.edits(path))
 	if e, _ := s.latest(sessionA, "spec.md"); e.Change != "modified" || e.By != "claude" || e.Line == nil || *e.Content != "# by Claude\n" {
 		t.Errorf("an edit: %+v", e)
 	}
 	agent := &talk{session: sessionA, cwd: cwd}
 	saveFile(t, cwd, "spec.md", "# by an agent\n")
-	w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", agent.prompt("do it")+agent.edits(path))
-	w.sync()
+	w.send("-p/"+sessionA+"/subagents/agent-a1.jsonl", agent.prompt("do it")+agent.edits(path))
 	w.until("the agent's edit arrives", func() bool { e, _ := s.latest(sessionA, "spec.md"); return e.Version == 3 })
 	if e, _ := s.latest(sessionA, "spec.md"); e.By != "claude" || *e.Content != "# by an agent\n" {
 		t.Errorf("an agent's edit: %+v", e)
@@ -226,8 +221,7 @@ func TestLinkRefused(t *testing.T) {
 	kit.Must(t, os.Symlink(w.cfg.StateDir, filepath.Join(cwd, "state")))
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	home := filepath.Dir(w.cfg.StateDir)
-	w.write("-home/"+sessionB+".jsonl", records(home, 0, 3))
-	w.deliver()
+	w.startWith("-home/"+sessionB+".jsonl", records(home, 0, 3))
 	for _, test := range []struct{ session, path, code, says string }{
 		{sessionA, "missing.md", control.CodeDocument, "no file"},
 		{sessionA, "../x", control.CodeDocument, ""},

@@ -26,8 +26,7 @@ func TestExcludeWhileRunning(t *testing.T) {
 	shop := t.TempDir()
 	a, b := "-p/"+sessionA+".jsonl", "-q/"+sessionB+".jsonl"
 	w.write(a, records(shop, 0, 5))
-	w.write(b, records("/home/kim/other", 0, 5))
-	w.deliver()
+	w.startWith(b, records("/home/kim/other", 0, 5))
 	pattern := filepath.ToSlash(filepath.Dir(shop)) + "/*"
 	w.set("exclude_projects", tomlList([]string{pattern}))
 	w.reload("exclude_projects")
@@ -134,8 +133,7 @@ func TestHistoryOfExcluded(t *testing.T) {
 			if r := w.sync(); r.Excluded != 0 || r.Acknowledged != 4 {
 				t.Errorf("sync: %+v", r)
 			}
-			w.stop()
-			w.start()
+			w.restart()
 			if r := w.verify(); !r.Equal || r.Transcripts[0].Generation != 1 {
 				t.Errorf("the history is delivered again and again: %+v", r)
 			}

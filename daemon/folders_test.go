@@ -69,8 +69,7 @@ func TestHistoryOfOthersExcluded(t *testing.T) {
 	steady := func() {
 		t.Helper()
 		before := w.verify()
-		w.stop()
-		w.start()
+		w.restart()
 		w.until("it was looked whether an exclusion has ended", func() bool { return time.Since(w.status().StartedAt) > 2*checkInterval })
 		r := w.verify()
 		if !before.Equal || before.Excluded != 1 || !r.Equal || r.Transcripts[0].Generation != before.Transcripts[0].Generation {
@@ -100,12 +99,10 @@ func TestIncludeThenSync(t *testing.T) {
 	shop := t.TempDir()
 	quiet, busy := "-p/"+sessionA+".jsonl", "-p/"+sessionB+".jsonl"
 	w.write(quiet, records(shop, 0, 3))
-	w.write(busy, records(shop, 0, 3))
-	w.deliver()
+	w.startWith(busy, records(shop, 0, 3))
 	w.set("exclude_projects", tomlList([]string{filepath.ToSlash(shop)}))
 	w.reload("exclude_projects")
-	w.write(busy, records(shop, 3, 6))
-	w.sync()
+	w.send(busy, records(shop, 3, 6))
 	w.set("exclude_projects", "[]")
 	w.reload("exclude_projects")
 	if r := w.verify(); !r.Equal || r.Files != 2 || r.ExcludedFiles != 0 {

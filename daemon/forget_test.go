@@ -37,8 +37,7 @@ func TestForget(t *testing.T) {
 	w := newWorld(t)
 	main := w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	agent := w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records("/home/kim/shop", 0, 3))
-	w.write("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 4))
-	w.deliver()
+	w.startWith("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 4))
 	r, err := w.forget(sessionA)
 	if err != nil || r.Transcripts != 2 || r.Lines != 8 || len(r.Pending)+len(r.Kept) != 0 || !slices.Equal(r.OnDisk, []string{main, agent}) && !slices.Equal(r.OnDisk, []string{agent, main}) {
 		t.Fatalf("forget: %+v, %v", r, err)
@@ -46,8 +45,7 @@ func TestForget(t *testing.T) {
 	for _, when := range []string{"at once", "after a restart", "after the state was lost"} {
 		switch when {
 		case "after a restart":
-			w.stop()
-			w.start()
+			w.restart()
 		case "after the state was lost":
 			w.stop()
 			kit.Must(t, os.Remove(filepath.Join(w.cfg.StateDir, "state.db")))
@@ -85,8 +83,7 @@ func TestForget(t *testing.T) {
 // TestForgetWaiting drops what waits and what was refused, and tells a server that is down as soon as it is back.
 func TestForgetWaiting(t *testing.T) {
 	w := newWorld(t)
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.server.mu.Lock()
 	w.server.status = http.StatusServiceUnavailable
 	w.server.mu.Unlock()
@@ -111,8 +108,7 @@ func TestForgetWaiting(t *testing.T) {
 func TestForgetNobody(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.sync()
+	w.send("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	for _, name := range []string{"never-was", sessionA[:8]} {
 		_, err := w.forget(name)
 		var e *control.Error
@@ -120,8 +116,7 @@ func TestForgetNobody(t *testing.T) {
 			t.Errorf("forget %q: %v", name, err)
 		}
 	}
-	w.write("-p/never-was.jsonl", records("/home/kim/shop", 0, 5))
-	w.sync()
+	w.send("-p/never-was.jsonl", records("/home/kim/shop", 0, 5))
 	if got := w.streams(); len(got) != 2 {
 		t.Errorf("the server has %v", got)
 	}
@@ -130,13 +125,11 @@ func TestForgetNobody(t *testing.T) {
 // TestForgetHistory keeps the prompts of a forgotten session out of what is sent of the prompt history from then on.
 func TestForgetHistory(t *testing.T) {
 	w := newWorld(t)
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	if _, err := w.forget(sessionA); err != nil {
 		t.Fatal(err)
 	}
-	w.write("../history.jsonl", `{"display":"secret","project":"/home/kim/shop","sessionId":"`+sessionA+"\"}\n"+`{"display":"other","project":"/home/kim/shop","sessionId":"`+sessionB+"\"}\n")
-	w.sync()
+	w.send("../history.jsonl", `{"display":"secret","project":"/home/kim/shop","sessionId":"`+sessionA+"\"}\n"+`{"display":"other","project":"/home/kim/shop","sessionId":"`+sessionB+"\"}\n")
 	if got := w.server.newest(w.historyStream()); strings.Contains(got, "secret") || !strings.Contains(got, "other") {
 		t.Errorf("the history on the server: %q", got)
 	}
@@ -150,8 +143,7 @@ func TestForgottenElsewhere(t *testing.T) {
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records("/home/kim/shop", 0, 3))
-	w.write("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 4))
-	w.deliver()
+	w.startWith("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 4))
 	w.server.mu.Lock()
 	w.server.forgotten = map[string]bool{sessionA: true}
 	delete(w.server.streams, sessionA)
@@ -160,13 +152,11 @@ func TestForgottenElsewhere(t *testing.T) {
 	if v := w.verify(); !v.Equal || v.ExcludedFiles != 2 || v.Files != 1 {
 		t.Errorf("verify: %+v", v)
 	}
-	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 9))
-	w.sync()
+	w.send("-p/"+sessionA+".jsonl", record("/home/kim/shop", 9))
 	if n := w.status().Files.Excluded; n != 2 {
 		t.Errorf("%d transcripts are excluded", n)
 	}
-	w.stop()
-	w.start()
+	w.restart()
 	w.until("it is known after a restart", func() bool { return w.status().Files.Excluded == 2 })
 }
 
@@ -174,8 +164,7 @@ func TestForgottenElsewhere(t *testing.T) {
 func TestForgetRefused(t *testing.T) {
 	w := newWorld(t)
 	w.server.keeps = true
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	r, err := w.forget(sessionA)
 	if err != nil || len(r.Kept) != 1 || len(r.Pending) != 0 || !strings.Contains(r.Detail, "not yours") {
 		t.Errorf("forget: %+v, %v", r, err)

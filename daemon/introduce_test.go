@@ -50,14 +50,12 @@ func TestInit(t *testing.T) {
 	w.noticed(sessionA, "[Document linked]\n- docs/spec.md")
 	linked := plain + "\n- Linked documents (read them with the Read tool):\n  - docs/spec.md"
 	c := &talk{session: sessionA, cwd: cwd}
-	w.write("-p/"+sessionA+".jsonl", c.prompt("hello")+`{"type":"custom-title","customTitle":"Another name","sessionId":"`+sessionA+`"}`+"\n")
-	w.sync()
+	w.send("-p/"+sessionA+".jsonl", c.prompt("hello")+`{"type":"custom-title","customTitle":"Another name","sessionId":"`+sessionA+`"}`+"\n")
 	w.until("the link arrives with the transcript", func() bool { got, _ := s.content(sessionA, "docs/spec.md"); return got == "# Spec\n" })
 	if e, _ := s.latest(sessionA, "docs/spec.md"); e.Change != "linked" || e.Version != 1 {
 		t.Errorf("event: %+v", e)
 	}
-	w.write("-p/"+sessionA+".jsonl", w.links(c, "design.md", true))
-	w.sync()
+	w.send("-p/"+sessionA+".jsonl", w.links(c, "design.md", true))
 	linked = strings.Replace(linked, "Session: "+filepath.Base(cwd), "Session: Another name", 1) + "\n  - design.md"
 	if got := w.notices(sessionA); got != "" {
 		t.Errorf("Claude is told of its own link: %q", got)
@@ -66,8 +64,7 @@ func TestInit(t *testing.T) {
 		if got := w.init(sessionA, "/elsewhere"); got != linked {
 			t.Errorf("%s:\n%s\nwant:\n%s", again, got, linked)
 		}
-		w.stop()
-		w.start()
+		w.restart()
 	}
 	w.unlink(sessionA, "design.md")
 	w.unlink(sessionA, "docs/spec.md")
@@ -91,10 +88,8 @@ func TestInitOfHistory(t *testing.T) {
 	w.cfg.Locale = "ko"
 	saveFile(t, cwd, "spec.md", "x")
 	c := &talk{session: sessionA, cwd: cwd}
-	w.write("-p/"+sessionA+".jsonl", c.prompt("hello"))
-	w.deliver()
-	w.write("-p/"+sessionA+".jsonl", `{"type":"custom-title","customTitle":"장바구니 개편","sessionId":"`+sessionA+`"}`+"\n")
-	w.sync()
+	w.startWith("-p/"+sessionA+".jsonl", c.prompt("hello"))
+	w.send("-p/"+sessionA+".jsonl", `{"type":"custom-title","customTitle":"장바구니 개편","sessionId":"`+sessionA+`"}`+"\n")
 	w.link(sessionA, "spec.md")
 	w.noticed(sessionA, "[문서 연결됨]\n- spec.md")
 	want := "[세션 시작]\n- 세션 이름: 장바구니 개편\n- 작업 디렉토리: " + cwd + "\n- 연결된 문서 (Read 도구로 읽을 것):\n  - spec.md"

@@ -27,8 +27,7 @@ func (s *documentServer) answered(session, id string) (documentEvent, bool) {
 func TestLinkRequestsNeedConsent(t *testing.T) {
 	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "# Spec\n")
-	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	s.request("w1", sessionA, "spec.md", true)
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 3, 4)) // its answer says that there is one
 	w.until("the request is answered", func() bool { _, ok := s.answered(sessionA, "w1"); return ok })
@@ -46,8 +45,7 @@ func TestLinkRequests(t *testing.T) {
 	saveFile(t, cwd, "spec.md", "# Spec\n")
 	w.cfg.ViewerLinks = true
 	main := "-p/" + sessionA + ".jsonl"
-	w.write(main, records(cwd, 0, 3))
-	w.deliver()
+	w.startWith(main, records(cwd, 0, 3))
 	s.request("w1", sessionA, "spec.md", true)
 	s.request("w2", sessionA, "../secret", true)
 	s.request("w3", "nobody", "spec.md", true)

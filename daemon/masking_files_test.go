@@ -48,8 +48,7 @@ func TestMasksDocuments(t *testing.T) {
 		saveFile(t, cwd, name, text)
 	}
 	saveFile(t, cwd, "image.png", "\x89PNG\x00\x00\xff bytes")
-	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	for name := range files {
 		w.link(sessionA, name)
 	}
@@ -73,8 +72,7 @@ func TestMasksDocuments(t *testing.T) {
 	w.start()
 	saveFile(t, cwd, "small.txt", files["small.txt"]) // the same again: no version
 	w.link(sessionA, "small.txt")
-	w.write("-p/"+sessionA+".jsonl", records(cwd, 3, 4))
-	w.sync()
+	w.send("-p/"+sessionA+".jsonl", records(cwd, 3, 4))
 	has()
 	for name := range files {
 		if got := s.changes(sessionA, name); got != "linked 1" {
@@ -141,8 +139,7 @@ func TestMasksAttachments(t *testing.T) {
 func TestMasksCheckpoints(t *testing.T) {
 	w := newWorld(t)
 	sent := w.checkpointServer()
-	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
 	for _, summary := range []string{"", "we use " + githubSecret + " here"} {
 		a, err := w.client.CreateCheckpoint(t.Context(), control.CheckpointRequest{Session: sessionA, Summary: summary, PortID: githubSecret})
 		if err != nil || leaked([]byte(a.Checkpoint.Summary+a.Checkpoint.PortID)) || !strings.Contains(a.Checkpoint.PortID, "[github:") {

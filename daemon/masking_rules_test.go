@@ -28,8 +28,7 @@ func TestOtherRules(t *testing.T) {
 	w.server.announces = true
 	w.cfg.RedactRules = []string{w.rules(ownRules)}
 	own := `{"type":"user","cwd":"/home/kim/shop","n":1,"text":"ours_k3j5h7g9k3j5h7g9k3j5"}` + "\n"
-	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop")+own+records("/home/kim/shop", 0, 3))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop")+own+records("/home/kim/shop", 0, 3))
 	if r := w.verify(); !r.Equal || r.Masked != 5 || r.Unproven != 1 || r.Clear != 0 {
 		t.Errorf("by the same rules: %+v", r)
 	}
@@ -102,8 +101,7 @@ func TestRemask(t *testing.T) {
 	if advice == nil || !strings.Contains(advice.Text, sessionA) || !strings.Contains(advice.Hint, "redact apply") {
 		t.Errorf("advice: %+v", advice)
 	}
-	w.stop()
-	w.start()
+	w.restart()
 	if again := w.notice("secrets_in_clear"); again == nil || again.Text != advice.Text {
 		t.Errorf("advice after a restart: %+v", again)
 	}
@@ -147,8 +145,7 @@ func TestProjectRules(t *testing.T) {
 	large := strings.Repeat("words of a text\n", 1<<17) + own + "\n"
 	w.write("-work-shop/"+attachmentSession+".jsonl", strings.Replace(attachmentLine(2), `"n":2`, `"n":"`+own+`"`, 1))
 	w.write("-work-shop/"+attachmentSession+"/tool-results/large.txt", large)
-	w.write("-p/"+sessionA+".jsonl", fmt.Sprintf(`{"type":"user","cwd":"/home/kim/x","sessionId":%q,"n":%q}`+"\n", sessionA, own))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", fmt.Sprintf(`{"type":"user","cwd":"/home/kim/x","sessionId":%q,"n":%q}`+"\n", sessionA, own))
 	w.server.mu.Lock()
 	inside, _ := w.server.view(attachmentSession, 0)
 	outside, _ := w.server.view(sessionA, 0)

@@ -39,8 +39,7 @@ func TestMasks(t *testing.T) {
 	w := newWorld(t)
 	w.server.announces = true
 	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop")+records("/home/kim/shop", 0, 3))
-	w.write("../history.jsonl", fmt.Sprintf(`{"display":"try %s","project":"/home/kim/shop","sessionId":%q}`+"\n", githubSecret, sessionA))
-	w.deliver()
+	w.startWith("../history.jsonl", fmt.Sprintf(`{"display":"try %s","project":"/home/kim/shop","sessionId":%q}`+"\n", githubSecret, sessionA))
 	historyStream := w.historyStream()
 	w.server.mu.Lock()
 	lines, _ := w.server.view(sessionA, 0)
@@ -87,8 +86,7 @@ func TestMaskedLater(t *testing.T) {
 	w := newWorld(t)
 	w.server.announces = true
 	w.cfg.Redact = "off"
-	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
 	w.stop()
 	w.cfg.Redact = "on"
 	w.write("-p/"+sessionA+".jsonl", strings.ReplaceAll(secretRecords("/home/kim/shop"), "u1", "u9"))
@@ -109,10 +107,8 @@ func TestMaskedLater(t *testing.T) {
 func TestPlainHere(t *testing.T) {
 	w := newWorld(t)
 	w.server.announces = false
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 1))
-	w.deliver()
-	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
-	w.sync()
+	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 1))
+	w.send("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	lines, _ := w.server.view(sessionA, 0)
@@ -131,8 +127,7 @@ func TestProvenHere(t *testing.T) {
 	web := httptest.NewServer(mux)
 	t.Cleanup(web.Close)
 	w.cfg.ServerURL = web.URL
-	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
 	w.server.mu.Lock()
 	lines, _ := w.server.view(sessionA, 0)
 	w.server.mu.Unlock()

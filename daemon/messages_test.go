@@ -24,22 +24,19 @@ func TestMessagesOverRestart(t *testing.T) {
 	w := newWorld(t)
 	c := kit.Chat{Session: sessionA}
 	w.start()
-	w.write(transcriptOf(sessionA), c.Prompt("list it")+c.Call("toolu_1", "ls -l"))
-	w.sync()
+	w.send(transcriptOf(sessionA), c.Prompt("list it")+c.Call("toolu_1", "ls -l"))
 	want := []string{"text user list it", "tool_start assistant toolu_1"}
 	if got := said(w.messages(sessionA)); !cmp.Equal(got, want) {
 		t.Fatalf("%q", got)
 	}
-	w.stop()
-	w.start()
+	w.restart()
 	if got := said(w.messages(sessionA)); !cmp.Equal(got, want) {
 		t.Errorf("after the restart %q", got)
 	}
 	if n := w.figure("derived_lines_total"); n != 0 {
 		t.Errorf("the restart folded %d lines anew", n)
 	}
-	w.write(transcriptOf(sessionA), c.Result("toolu_1", "total 0")+c.Answer("Nothing.")+c.Done())
-	w.sync()
+	w.send(transcriptOf(sessionA), c.Result("toolu_1", "total 0")+c.Answer("Nothing.")+c.Done())
 	m := w.messages(sessionA)
 	want = []string{"text user list it", "tool_complete assistant toolu_1 total 0", "text assistant Nothing.", "result system"}
 	if diff := cmp.Diff(want, said(m)); diff != "" {
@@ -60,8 +57,7 @@ func TestMessagesAfterRewrite(t *testing.T) {
 	c := kit.Chat{Session: sessionA}
 	first := c.Prompt("one") + c.Answer("two")
 	w.start()
-	w.write(transcriptOf(sessionA), first+c.Prompt("three")+c.Answer("four"))
-	w.sync()
+	w.send(transcriptOf(sessionA), first+c.Prompt("three")+c.Answer("four"))
 	w.messages(sessionA)
 	again := kit.Chat{Session: sessionA}
 	w.rewrite(transcriptOf(sessionA), again.Prompt("ONE")+again.Answer("TWO"))
@@ -76,8 +72,7 @@ func TestClearMessages(t *testing.T) {
 	w := newWorld(t)
 	c := kit.Chat{Session: sessionA}
 	w.start()
-	w.write(transcriptOf(sessionA), c.Prompt("one")+c.Answer("two"))
-	w.sync()
+	w.send(transcriptOf(sessionA), c.Prompt("one")+c.Answer("two"))
 	r, err := w.client.ClearMessages(context.Background(), sessionA)
 	if err != nil || r.Cleared != 2 || r.Session != sessionA {
 		t.Fatalf("%+v %v", r, err)
@@ -86,11 +81,9 @@ func TestClearMessages(t *testing.T) {
 		if m := w.messages(sessionA); m.Total != 0 || m.Messages == nil || len(m.Messages) != 0 {
 			t.Errorf("%+v", m)
 		}
-		w.stop()
-		w.start()
+		w.restart()
 	}
-	w.write(transcriptOf(sessionA), c.Prompt("three"))
-	w.sync()
+	w.send(transcriptOf(sessionA), c.Prompt("three"))
 	if got := said(w.messages(sessionA)); !cmp.Equal(got, []string{"text user three"}) {
 		t.Errorf("%q", got)
 	}
@@ -103,8 +96,7 @@ func TestMessagesPages(t *testing.T) {
 	for i := range 9 {
 		text += c.Answer(fmt.Sprint("p", i+1))
 	}
-	w.write(transcriptOf(sessionA), text)
-	w.deliver()
+	w.startWith(transcriptOf(sessionA), text)
 	for _, x := range []struct {
 		limit, offset int
 		first, last   string
@@ -160,8 +152,7 @@ func TestMessagesOfWhatIsGone(t *testing.T) {
 	w.start()
 	w.sync() // what the first listing finds is not kept before a caller asks for it
 	path := w.write(transcriptOf(sessionA), a.Prompt("kept words"))
-	w.write(transcriptOf(sessionB), b.Prompt("secret words"))
-	w.sync()
+	w.send(transcriptOf(sessionB), b.Prompt("secret words"))
 	w.stop() // stores all
 	kit.Must(t, os.Remove(path))
 	w.start()
@@ -190,8 +181,7 @@ func TestMessagesMembers(t *testing.T) {
 	w := newWorld(t)
 	c := kit.Chat{Session: sessionA}
 	long := strings.Repeat("가", 600)
-	w.write(transcriptOf(sessionA), c.Prompt("one")+c.Call("toolu_1", "ls\nrm")+c.Result("toolu_1", long))
-	w.deliver()
+	w.startWith(transcriptOf(sessionA), c.Prompt("one")+c.Call("toolu_1", "ls\nrm")+c.Result("toolu_1", long))
 	m := w.messages(sessionA)
 	yes := true
 	want := control.Message{

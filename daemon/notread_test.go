@@ -27,8 +27,7 @@ func TestVerifyLastLineWithoutEnd(t *testing.T) {
 	w.write("-p/"+sessionB+".jsonl", utf16le(whole))
 	w.write("-p/00000000-0000-4000-8000-0000000000e1.jsonl", `{"type":"us`) // nothing else yet
 	w.write("-p/00000000-0000-4000-8000-0000000000e2.jsonl", whole+`{"type":"user","cwd":"/home/kim/shop"}`)
-	w.write("-p/00000000-0000-4000-8000-0000000000e3.jsonl", whole)
-	w.deliver()
+	w.startWith("-p/00000000-0000-4000-8000-0000000000e3.jsonl", whole)
 	w.until("the last line without a newline arrives", func() bool {
 		return w.server.newest("00000000-0000-4000-8000-0000000000e2") != whole
 	})
@@ -44,8 +43,7 @@ func TestNotRead(t *testing.T) {
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	stray := w.write("-p/folder/notes.jsonl", "{}\n")
 	other := filepath.Join(filepath.Dir(filepath.Dir(w.root)), ".claude-work", "projects")
-	w.write("../../.claude-work/projects/-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 3))
-	w.deliver()
+	w.startWith("../../.claude-work/projects/-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 3))
 	if r := w.verify(); !r.Equal || !slices.Equal(r.Stray, []string{stray}) || len(r.Elsewhere) != 1 ||
 		filepath.Base(filepath.Dir(r.Elsewhere[0].Path)) != ".claude-work" || r.Elsewhere[0].Transcripts != 1 {
 		t.Errorf("verify: %+v", r)
@@ -86,8 +84,7 @@ func TestOddLinesOnDisk(t *testing.T) {
 	}
 	w.start()
 	check(4, 1)
-	w.stop()
-	w.start()
+	w.restart()
 	check(4, 1)
 	kit.Must(t, os.Truncate(path, int64(len(head))))
 	check(2, 0)

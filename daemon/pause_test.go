@@ -21,15 +21,13 @@ func (w *world) pause(length string) control.PauseState {
 func TestPause(t *testing.T) {
 	w := newWorld(t)
 	path := "-p/" + sessionA + ".jsonl"
-	w.write(path, records("/home/kim/shop", 0, 5))
-	w.deliver()
+	w.startWith(path, records("/home/kim/shop", 0, 5))
 	if s := w.pause(""); !s.Paused || s.Was || s.Pause == nil || s.Pause.Until != nil {
 		t.Errorf("pause: %+v", s)
 	}
 	w.write(path, records("/home/kim/shop", 5, 9))
 	w.until("the lines are in the outbox", func() bool { return w.status().Outbox.Entries == 4 })
-	w.stop()
-	w.start()
+	w.restart()
 	w.write(path, records("/home/kim/shop", 9, 10))
 	w.until("reading goes on after a restart", func() bool { return w.status().Outbox.Entries == 5 })
 	if f, err := w.client.Flush(t.Context()); err != nil || !f.Paused || f.Waiting != 5 {
@@ -48,8 +46,7 @@ func TestPause(t *testing.T) {
 	if s, err := w.client.Resume(t.Context()); err != nil || s.Was {
 		t.Errorf("a second resume: %+v %v", s, err)
 	}
-	w.stop()
-	w.start()
+	w.restart()
 	if s := w.status(); s.Pause != nil {
 		t.Errorf("the pause is back after a restart: %+v", s.Pause)
 	}
@@ -67,8 +64,7 @@ func TestPauseEnds(t *testing.T) {
 	w.until("the pause is over", func() bool { return w.status().Pause == nil })
 	w.until("the lines arrive", func() bool { return w.server.newest(sessionA) == records("/home/kim/shop", 0, 5) })
 	w.pause("1ms")
-	w.stop()
-	w.start()
+	w.restart()
 	w.until("the pause is over", func() bool { return w.status().Pause == nil })
 }
 

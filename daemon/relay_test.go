@@ -76,13 +76,10 @@ func (w *world) historyStream() string {
 func TestOneNameTwoFiles(t *testing.T) {
 	w := newWorld(t)
 	w.write("-new/"+sessionA+".jsonl", records("/home/kim/new", 0, 50))
-	w.write("-old/"+sessionA+".jsonl", records("/home/kim/old", 0, 2))
-	w.deliver()
-	w.stop()
-	w.start()
+	w.startWith("-old/"+sessionA+".jsonl", records("/home/kim/old", 0, 2))
+	w.restart()
 	w.write("-new/"+sessionA+".jsonl", records("/home/kim/new", 50, 55))
-	w.write("-old/"+sessionA+".jsonl", records("/home/kim/old", 2, 4))
-	w.sync()
+	w.send("-old/"+sessionA+".jsonl", records("/home/kim/old", 2, 4))
 	if got, want := w.server.newest(sessionA), records("/home/kim/new", 0, 55); got != want {
 		t.Errorf("the larger file's stream has %d bytes, want %d", len(got), len(want))
 	}
@@ -122,8 +119,7 @@ func TestNoCwd(t *testing.T) {
 	head := "{\"type\":\"mode\",\"mode\":\"normal\"}\n"
 	w.write("-late/"+sessionA+".jsonl", head)
 	w.write("-late/"+sessionA+".jsonl", record("/home/kim/late", 1))
-	w.write("-never/"+sessionB+".jsonl", head)
-	w.sync()
+	w.send("-never/"+sessionB+".jsonl", head)
 	for session, want := range map[string]string{sessionA: head + record("/home/kim/late", 1), sessionB: head} {
 		w.until("the lines of "+session+" arrive", func() bool { return w.server.newest(session) == want })
 	}
@@ -146,8 +142,7 @@ func TestProjectServer(t *testing.T) {
 		path := filepath.Join(project, ".codetracker", name)
 		kit.WriteFile(t, path, text)
 	}
-	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records(project, 0, 5))
 	if got, want := w.server.newest(sessionA), records(project, 0, 5); got != want {
 		t.Errorf("not trusted: the user's server has %d bytes, want all %d", len(got), len(want))
 	}
@@ -156,8 +151,7 @@ func TestProjectServer(t *testing.T) {
 	}
 	w.stop()
 	w.cfg.TrustedProjects = []string{project}
-	w.write("-q/"+sessionB+".jsonl", records(project, 0, 3))
-	w.deliver()
+	w.startWith("-q/"+sessionB+".jsonl", records(project, 0, 3))
 	theirs.mu.Lock()
 	defer theirs.mu.Unlock()
 	if !slices.Contains(theirs.keys, "theirs") || slices.Contains(theirs.keys, "") {
@@ -189,8 +183,7 @@ func TestProjectHashNeedsTrust(t *testing.T) {
 		defer w.server.mu.Unlock()
 		return w.server.hashes[session]
 	}
-	w.write("-p/"+sessionA+".jsonl", records(project, 0, 2))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records(project, 0, 2))
 	if got := hash(sessionA); got == "" || got == "h4sh" {
 		t.Errorf("not trusted: project_hash %q, want one that the repository does not choose", got)
 	}
@@ -201,8 +194,7 @@ func TestProjectHashNeedsTrust(t *testing.T) {
 	}
 	w.stop()
 	w.cfg.TrustedProjects = []string{project}
-	w.write("-p/"+sessionB+".jsonl", records(project, 0, 2))
-	w.deliver()
+	w.startWith("-p/"+sessionB+".jsonl", records(project, 0, 2))
 	if got := hash(sessionB); got != "h4sh" {
 		t.Errorf("trusted: project_hash %q, want the one in the credentials", got)
 	}
@@ -218,8 +210,7 @@ func TestSentBefore(t *testing.T) {
 	snapshot := fmt.Sprintf(`{"files":{},"transcript":{"session_id":%q,"last_sent_line":2}}`, sessionA)
 	os.WriteFile(filepath.Join(dir, "config.json"), fmt.Appendf(nil, `{"server_url":%q}`, w.cfg.ServerURL), 0o600)
 	os.WriteFile(filepath.Join(dir, "cache", "last_snapshot.json"), []byte(snapshot), 0o600)
-	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records(project, 0, 5))
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	lines := w.server.streams[sessionA][0].lines
@@ -255,8 +246,7 @@ func TestServerLearnsExtension(t *testing.T) {
 func TestServerChanges(t *testing.T) {
 	w := newWorld(t)
 	text := records("/home/kim/shop", 0, 20)
-	w.write("-p/"+sessionA+".jsonl", text)
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", text)
 	w.stop()
 	second := newMemServer()
 	web := httptest.NewServer(second)
@@ -272,8 +262,7 @@ func TestServerChanges(t *testing.T) {
 // TestSecondRunSendsNothing is the promise of every restart.
 func TestSecondRunSendsNothing(t *testing.T) {
 	w := newWorld(t)
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 300))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 300))
 	w.until("the first run has counted its entries", func() bool { return w.status().Sent.Entries == 300 })
 	if s := w.status(); s.Outbox.Entries != 0 {
 		t.Errorf("first run: %d waiting", s.Outbox.Entries)

@@ -22,12 +22,10 @@ func TestReloadKey(t *testing.T) {
 	w.set("api_key_file", strconv.Quote(first))
 	w.load()
 	w.start()
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.sync()
+	w.send("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.set("api_key_file", strconv.Quote(second))
 	w.reload("api_key_file")
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 6))
-	w.sync()
+	w.send("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 6))
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	if n := len(w.server.keys); w.server.keys[0] != "one" || w.server.keys[n-1] != "two" {
@@ -48,8 +46,7 @@ func TestReloadKeepsKeyFromOldServer(t *testing.T) {
 	w.set("api_key_file", strconv.Quote(file))
 	w.load()
 	path := "-p/" + sessionA + ".jsonl"
-	w.write(path, records("/home/kim/shop", 0, 5))
-	w.deliver()
+	w.startWith(path, records("/home/kim/shop", 0, 5))
 	w.server.mu.Lock()
 	w.server.busy = true
 	w.server.mu.Unlock()
@@ -91,8 +88,7 @@ func TestReloadPendingKeepsKey(t *testing.T) {
 	w.set("api_key_file", strconv.Quote(file))
 	w.load()
 	path := "-p/" + sessionA + ".jsonl"
-	w.write(path, records("/home/kim/shop", 0, 5))
-	w.deliver()
+	w.startWith(path, records("/home/kim/shop", 0, 5))
 	second := newMemServer()
 	web := httptest.NewServer(second)
 	defer web.Close()

@@ -105,8 +105,7 @@ func (w *world) notice(kind string) *control.Advice {
 func TestReloadServer(t *testing.T) {
 	w := newFileWorld(t)
 	path := "-p/" + sessionA + ".jsonl"
-	w.write(path, records("/home/kim/shop", 0, 20))
-	w.deliver()
+	w.startWith(path, records("/home/kim/shop", 0, 20))
 	w.server.mu.Lock()
 	w.server.busy = true
 	w.server.mu.Unlock()
@@ -236,8 +235,7 @@ func TestReloadRoots(t *testing.T) {
 	other := filepath.Join(w.cfg.Home(), "other", "projects")
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.write("../../other/projects/-q/"+sessionB+".jsonl", records("/home/kim/other", 0, 5))
-	w.write("../../other/history.jsonl", `{"display":"hello","project":"/home/kim/other"}`+"\n")
-	w.deliver()
+	w.startWith("../../other/history.jsonl", `{"display":"hello","project":"/home/kim/other"}`+"\n")
 	w.set("roots", tomlList([]string{other}))
 	w.set("history", "false")
 	w.reload("roots", "history")

@@ -44,8 +44,7 @@ func TestRepair(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.write("-p/"+sessionA+".jsonl", text)
-			w.write("-p/"+sessionB+".jsonl", text)
-			w.deliver()
+			w.startWith("-p/"+sessionB+".jsonl", text)
 			w.server.mu.Lock()
 			c.damage(w.server.streams[sessionA][0])
 			w.server.mu.Unlock()
@@ -79,8 +78,7 @@ func TestResend(t *testing.T) {
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", text)
 	w.write("-p/"+sessionB+".jsonl", text)
-	w.write("-p/"+sessionA+"/subagents/agent-x.jsonl", text)
-	w.deliver()
+	w.startWith("-p/"+sessionA+"/subagents/agent-x.jsonl", text)
 	w.server.mu.Lock()
 	delete(w.server.streams, sessionA)
 	delete(w.server.streams[sessionB][0].lines, 19)
@@ -110,8 +108,7 @@ func TestResend(t *testing.T) {
 // TestResendOfNothing: a session that cannot be sent again is a mistake of the request.
 func TestResendOfNothing(t *testing.T) {
 	w := newWorld(t)
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 2))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 2))
 	if _, err := w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}); err != nil {
 		t.Fatal(err)
 	}
@@ -138,10 +135,8 @@ func TestDeadLettersAreNotEqual(t *testing.T) {
 	w := newWorld(t)
 	refuses := true
 	w.server.refuses = func(line []byte) bool { return refuses && bytes.Contains(line, []byte("POISON")) }
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.deliver()
-	w.write("-p/"+sessionA+".jsonl", `{"type":"user","text":"POISON"}`+"\n"+records("/home/kim/shop", 5, 9))
-	w.sync()
+	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.send("-p/"+sessionA+".jsonl", `{"type":"user","text":"POISON"}`+"\n"+records("/home/kim/shop", 5, 9))
 	r := w.verify()
 	if r.Equal || len(r.Differences) != 0 || r.Dead != 1 || !found(r, "dead_letters", 1, "`ccship outbox retry --all`") {
 		t.Fatalf("verify: %+v", r)

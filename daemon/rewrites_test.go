@@ -18,8 +18,7 @@ func (w *world) droppedLines() []control.Advice {
 func TestRewritesAreShown(t *testing.T) {
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 20))
-	w.write("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 20))
-	w.deliver()
+	w.startWith("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 20))
 	w.server.lagging = 2
 	w.rewrite("-p/"+sessionB+".jsonl", record("/home/kim/shop", 99)+records("/home/kim/shop", 0, 20))          // all of them again
 	w.rewrite("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5)+records("/home/kim/shop", 12, 15)+"\n") // 12 fewer
@@ -31,8 +30,7 @@ func TestRewritesAreShown(t *testing.T) {
 			!strings.HasPrefix(got[0].Hint, "ccship restore "+sessionA+" --generation 0 ") {
 			t.Errorf("%s: %+v", when, got)
 		}
-		w.stop()
-		w.start()
+		w.restart()
 	}
 	if _, err := w.forget(sessionA); err != nil {
 		t.Fatal(err)

@@ -30,8 +30,7 @@ func tracked(t *testing.T, project, name, text string) string {
 // TestVerifyUnfinished is never equal when the sync before it ran out of time, and names what is missing.
 func TestVerifyUnfinished(t *testing.T) {
 	w := newWorld(t)
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.server.mu.Lock()
 	w.server.busy = true
 	w.server.mu.Unlock()
@@ -101,8 +100,7 @@ func TestKeyFollowsNoRedirect(t *testing.T) {
 	defer web.Close()
 	w.cfg.ServerURL, w.cfg.APIKeyFile = web.URL, filepath.Join(t.TempDir(), "key")
 	kit.Must(t, os.WriteFile(w.cfg.APIKeyFile, []byte("secret\n"), 0o600))
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	astray.Store(true)
 	r, err := w.client.Verify(t.Context(), control.VerifyRequest{Timeout: patience.String()}, nil)
 	if err == nil && r.Equal {
@@ -133,8 +131,7 @@ func TestDeletedOptOut(t *testing.T) {
 // TestMetrics holds the text format to one HELP and TYPE a name.
 func TestMetrics(t *testing.T) {
 	w := newWorld(t)
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	w.until("the entries are counted", func() bool { return w.status().Sent.Entries == 3 }) // a moment after they left the outbox
 	socket := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", w.cfg.Socket)

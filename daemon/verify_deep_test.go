@@ -114,8 +114,7 @@ func TestDeep(t *testing.T) {
 func TestDeepIsHonest(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.ExcludeTypes = []string{"noise"}
-	w.write("-p/"+sessionA+".jsonl", long(0, 5)+"{\"type\":\"noise\"}\n"+long(5, 9))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", long(0, 5)+"{\"type\":\"noise\"}\n"+long(5, 9))
 	w.rewrite("-p/"+sessionA+".jsonl", long(0, 3))
 	w.sync()
 	r := w.deep()

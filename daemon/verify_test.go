@@ -65,8 +65,7 @@ func TestVerifyNamesLines(t *testing.T) {
 func TestVerifyExcludedTypes(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.ExcludeTypes = []string{"noise"}
-	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0)+"{\"type\":\"noise\"}\n"+record("/home/kim/shop", 1))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0)+"{\"type\":\"noise\"}\n"+record("/home/kim/shop", 1))
 	if r := w.verify(); !r.Equal || r.Excluded != 1 || r.Lines != 2 {
 		t.Errorf("verify: %+v", r)
 	}
@@ -99,8 +98,7 @@ func TestVerifyBindsPlaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.ExcludeTypes = []string{"noise"}
-			w.write("-p/"+sessionA+".jsonl", c.text)
-			w.deliver()
+			w.startWith("-p/"+sessionA+".jsonl", c.text)
 			w.server.mu.Lock()
 			if c.damage != nil {
 				c.damage(w.server.streams[sessionA][0])
@@ -137,8 +135,7 @@ func TestVerifyOversize(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.LineCap = c.limit
-			w.write("-p/"+sessionA+".jsonl", text)
-			w.deliver()
+			w.startWith("-p/"+sessionA+".jsonl", text)
 			w.server.mu.Lock()
 			if c.damage != nil {
 				c.damage(w.server.streams[sessionA][0])
@@ -158,8 +155,7 @@ func TestVerifyOversize(t *testing.T) {
 // TestVerifyLowerCap: what was sent whole when the cap was higher is compared whole.
 func TestVerifyLowerCap(t *testing.T) {
 	w := newWorld(t)
-	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0)+strings.Repeat("y", 5000)+"\n")
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0)+strings.Repeat("y", 5000)+"\n")
 	w.stop()
 	w.cfg.LineCap = 1 << 10
 	w.start()
@@ -182,8 +178,7 @@ func TestVerifyAsterisks(t *testing.T) {
 		if w.cfg.Redact = "off"; masked {
 			w.cfg.Redact = "on"
 		}
-		w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 10))
-		w.deliver()
+		w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 10))
 		w.server.mu.Lock()
 		g := w.server.streams[sessionA][0]
 		g.lines[7] = bytes.Replace(g.lines[7], []byte("user"), []byte("****"), 1)
@@ -285,8 +280,7 @@ func TestVerifyLastLineMeanwhile(t *testing.T) {
 // TestRootAway calls nothing delivered or equal while a folder that held transcripts cannot be listed.
 func TestRootAway(t *testing.T) {
 	w := newWorld(t)
-	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	kit.Must(t, os.Rename(w.root, w.root+".away"))
 	if r := w.sync(); r.Done || r.Reason != proof.ReasonUnreadable {
 		t.Errorf("sync without the root: %+v", r)

@@ -112,6 +112,27 @@ func (w *world) rewrite(name, text string) {
 	kit.Must(w.t, os.WriteFile(filepath.Join(w.root, name), []byte(text), 0o600))
 }
 
+// send writes and syncs.
+func (w *world) send(name, text string) {
+	w.t.Helper()
+	w.write(name, text)
+	w.sync()
+}
+
+// startWith writes, starts the daemon and syncs.
+func (w *world) startWith(name, text string) {
+	w.t.Helper()
+	w.write(name, text)
+	w.deliver()
+}
+
+// restart stops the daemon and starts it again.
+func (w *world) restart() {
+	w.t.Helper()
+	w.stop()
+	w.start()
+}
+
 func (w *world) sync() control.SyncResult {
 	w.t.Helper()
 	r, err := w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: patience.String()})

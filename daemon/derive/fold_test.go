@@ -116,8 +116,7 @@ func TestOlderFold(t *testing.T) {
 	a := chat{Session: sessionA}
 	h.start(r)
 	h.sync()
-	h.write(sessionA, a.Prompt("one"))
-	h.sync()
+	h.send(sessionA, a.Prompt("one"))
 	h.stop()
 	r.take()
 	h.open()
@@ -125,8 +124,7 @@ func TestOlderFold(t *testing.T) {
 	h.stop()
 	h.start(r)
 	h.sync()
-	h.write(sessionA, a.Prompt("two"))
-	h.sync()
+	h.send(sessionA, a.Prompt("two"))
 	h.expect(r, "with a fold of another version", "one", "two!")
 }
 
@@ -136,8 +134,7 @@ func TestRefoldInterrupted(t *testing.T) {
 	a := chat{Session: sessionA}
 	h.start(r)
 	h.sync()
-	h.write(sessionA, a.Prompt("one")+a.Result("none", strings.Repeat("o", sliceSize))+a.Prompt("two"))
-	h.sync()
+	h.send(sessionA, a.Prompt("one")+a.Result("none", strings.Repeat("o", sliceSize))+a.Prompt("two"))
 	h.stop()
 	h.expect(r, "as written", "one!", "two!")
 	h.open()
@@ -156,8 +153,7 @@ func TestRefoldInterrupted(t *testing.T) {
 	h.start(r)
 	h.sync()
 	h.expect(r, "the rest", "two")
-	h.write(sessionA, a.Prompt("three"))
-	h.sync()
+	h.send(sessionA, a.Prompt("three"))
 	h.expect(r, "new lines", "three!")
 }
 

@@ -177,6 +177,13 @@ func (h *harness) write(session, text string) {
 	kit.AppendTranscript(h.t, h.path(session), text)
 }
 
+// send writes and syncs.
+func (h *harness) send(session, text string) {
+	h.t.Helper()
+	h.write(session, text)
+	h.sync()
+}
+
 // rewrite replaces a transcript's content in place.
 func (h *harness) rewrite(session, text string) {
 	h.t.Helper()

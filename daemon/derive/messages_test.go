@@ -73,8 +73,7 @@ func TestMoreMessagesKept(t *testing.T) {
 	for i := range 6 {
 		text.WriteString(c.Prompt(fmt.Sprintf("prompt %d", i)))
 	}
-	h.write(sessionA, text.String())
-	h.sync()
+	h.send(sessionA, text.String())
 	if n := len(h.messages(sessionA).Messages); n != 3 {
 		t.Fatalf("%d messages are kept, want 3", n)
 	}

@@ -22,8 +22,7 @@ func TestFailingObserver(t *testing.T) {
 	a := chat{Session: sessionA}
 	h.start(r)
 	h.sync()
-	h.write(sessionA, a.Prompt("one"))
-	h.sync()
+	h.send(sessionA, a.Prompt("one"))
 	h.expect(r, "as written", "one!")
 	r.mu.Lock()
 	r.fail = errors.New("broken")

@@ -21,11 +21,9 @@ func TestWatched(t *testing.T) {
 	h.expect(r, "an import")
 	h.messages(sessionA)
 	h.expect(r, "a question about history", "old")
-	h.write(sessionA, a.Answer("new"))
-	h.sync()
+	h.send(sessionA, a.Answer("new"))
 	h.expect(r, "a line", "new!")
-	h.write(sessionB, b.Prompt("born"))
-	h.sync()
+	h.send(sessionB, b.Prompt("born"))
 	h.expect(r, "a new file", "born!")
 	h.stop()
 	h.start(r)
@@ -49,10 +47,8 @@ func TestWatchedOverCrash(t *testing.T) {
 	a := chat{Session: sessionA}
 	h.start(r)
 	h.sync() // has listed everything once
-	h.write(sessionA, a.Prompt("one"))
-	h.sync()
-	h.write(sessionA, a.Prompt("two"))
-	h.sync()
+	h.send(sessionA, a.Prompt("one"))
+	h.send(sessionA, a.Prompt("two"))
 	h.expect(r, "two lines", "one!", "two!")
 	h.stop()
 	h.emptyState("projections", "folds") // as if nothing had been stored since
@@ -65,8 +61,7 @@ func TestWatchedOverCrash(t *testing.T) {
 	h.sync()
 	h.messages(sessionA)
 	h.expect(r, "the fold was dropped, not the place", "one", "two")
-	h.write(sessionA, a.Prompt("three"))
-	h.sync()
+	h.send(sessionA, a.Prompt("three"))
 	h.expect(r, "behind the place", "three!")
 }
 
@@ -104,24 +99,20 @@ func TestWatchedAfterRewrite(t *testing.T) {
 	h.sync()
 	one := a.Prompt("one")
 	two := a.Answer("two")
-	h.write(sessionA, one)
-	h.sync()
-	h.write(sessionA, two)
-	h.sync()
+	h.send(sessionA, one)
+	h.send(sessionA, two)
 	h.expect(r, "as written", "one!", "two!")
 	fork := chat{Session: sessionA, Leaf: "", N: 10}
 	h.rewrite(sessionA, one+fork.Answer("TWO"))
 	h.sync()
 	h.expect(r, "rewritten from nothing that is marked", "one!", "TWO!")
-	h.write(sessionB, b.Answer("more"))
-	h.sync()
+	h.send(sessionB, b.Answer("more"))
 	h.expect(r, "as written", "old", "more!")
 	other := chat{Session: sessionB}
 	h.rewrite(sessionB, other.Prompt("OLD")+other.Answer("MORE"))
 	h.sync()
 	h.expect(r, "history rewritten")
-	h.write(sessionB, other.Prompt("next"))
-	h.sync()
+	h.send(sessionB, other.Prompt("next"))
 	h.expect(r, "after it", "OLD", "MORE", "next!")
 }
 
@@ -131,16 +122,14 @@ func TestRedeliveredIsNotWatched(t *testing.T) {
 	a := chat{Session: sessionA}
 	h.start(r)
 	h.sync()
-	h.write(sessionA, a.Prompt("one"))
-	h.sync()
+	h.send(sessionA, a.Prompt("one"))
 	h.expect(r, "as written", "one!")
 	h.redelivered = true
 	h.tailer.Reread(h.id(sessionA))
 	h.sync()
 	h.expect(r, "delivered again")
 	h.redelivered = false
-	h.write(sessionA, a.Prompt("two"))
-	h.sync()
+	h.send(sessionA, a.Prompt("two"))
 	h.expect(r, "after it", "one", "two!")
 }
 
@@ -167,8 +156,7 @@ func TestManyAppearAtOnce(t *testing.T) {
 		t.Errorf("%d of %d files that appeared at once are watched", watched, len(chats))
 	}
 	last := chats[len(chats)-1]
-	h.write(last.Session, last.Prompt("behind"))
-	h.sync()
+	h.send(last.Session, last.Prompt("behind"))
 	if got := r.last(); got != "behind!" {
 		t.Errorf("what is written behind: %q", got)
 	}

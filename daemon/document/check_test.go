@@ -11,7 +11,6 @@ import (
 
 // TestCheck checks a document while an editor, a formatter and a clock do what they do between two checks.
 func TestCheck(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	path := saveFile(t, h.cwd, "a.md", "one")
 	h.linkNow("a.md")
@@ -53,7 +52,6 @@ func TestCheck(t *testing.T) {
 // TestCheckUnderOneStamp changes a document so that its directory entry stays as it was, as a clock with long ticks
 // does: the change is found all the same.
 func TestCheckUnderOneStamp(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	saveFile(t, h.cwd, "a.md", "one")
 	h.linkNow("a.md")
@@ -85,7 +83,6 @@ func TestCheckUnderOneStamp(t *testing.T) {
 
 // TestCheckWhileWritten takes a file that is written all the time as it is once in a while.
 func TestCheckWhileWritten(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	saveFile(t, h.cwd, "a.log", "")
 	h.linkNow("a.log")
@@ -113,7 +110,6 @@ func TestCheckWhileWritten(t *testing.T) {
 
 // TestLinkOtherCase takes one file by two spellings, where the file system does, as one document.
 func TestLinkOtherCase(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	saveFile(t, h.cwd, "docs/Spec.md", "x")
 	h.linkNow("docs/Spec.md")
@@ -128,7 +124,6 @@ func TestLinkOtherCase(t *testing.T) {
 
 // TestMostLinked refuses more documents than a session can have.
 func TestMostLinked(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	for n := range maxLinked {
 		p := trackedDocument{}
@@ -143,7 +138,6 @@ func TestMostLinked(t *testing.T) {
 
 // TestNothingLinked has no reason to wake up when nothing is linked.
 func TestNothingLinked(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	if _, any := h.untilDue(time.Now()); any {
 		t.Error("something is checked though nothing was ever linked")
@@ -161,7 +155,6 @@ func TestNothingLinked(t *testing.T) {
 
 // TestForgetsAtOnce has nothing of a session's documents left, in memory and on disk.
 func TestForgetsAtOnce(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	saveFile(t, h.cwd, "a.md", "x")
 	h.linkNow("a.md")
@@ -176,7 +169,6 @@ func TestForgetsAtOnce(t *testing.T) {
 
 // TestNotSent queues a version that could not be sent again at the next check, and reports the problem until then.
 func TestNotSent(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	saveFile(t, h.cwd, "a.md", "one")
 	h.linkNow("a.md")

@@ -57,7 +57,6 @@ func (h *harness) secretFiles() map[string]string {
 // TestOwnFilesUnderOtherNames has ccship's own files come by as hard links, by links and instead of documents:
 // none is linked, read for a version, or opened to be sent.
 func TestOwnFilesUnderOtherNames(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	for what, secret := range h.secretFiles() {
 		hard := filepath.Join(h.cwd, "hard.md")
@@ -106,7 +105,6 @@ func TestOwnFilesUnderOtherNames(t *testing.T) {
 
 // TestDocumentOfExcludedFolder links files of projects below the session's that are to stay here.
 func TestDocumentOfExcludedFolder(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	for name, text := range map[string]string{
 		"a/.ccshipignore": "", "b/.codetracker/config.json": `{"conversation_tracking":{"enabled":false}}`, "c/x": "",
@@ -158,7 +156,6 @@ func TestDocumentOfExcludedFolder(t *testing.T) {
 // TestWorkingDirectoryReplaced puts another folder in place of the working directory: that is no change of the
 // documents, until they are linked again.
 func TestWorkingDirectoryReplaced(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	saveFile(t, h.cwd, "a.md", "one")
 	saveFile(t, h.cwd, "b.md", "one")

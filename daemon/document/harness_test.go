@@ -44,6 +44,7 @@ type harness struct {
 
 func newHarness(t *testing.T) *harness {
 	t.Helper()
+	t.Parallel()
 	home, cwd := realDir(t), realDir(t)
 	conf, err := config.Load(map[string]string{
 		"config": "", "server_url": testServer, "state_dir": filepath.Join(home, "state"), "socket": filepath.Join(home, "s"),

@@ -13,7 +13,6 @@ import (
 
 // TestUnchanged finds by one call of the system that nothing has happened, and only then.
 func TestUnchanged(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	unchanged := func(what string, want bool) {
 		t.Helper()
@@ -140,7 +139,6 @@ func TestCost(t *testing.T) {
 
 // TestActivityDuringVisit keeps what happens in a session while its documents are checked: they are checked again soon.
 func TestActivityDuringVisit(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	saveFile(t, h.cwd, "a.md", "x")
 	h.linkNow("a.md")

@@ -14,7 +14,6 @@ import (
 
 // TestPrivateFiles: files for keys and passwords are linked for nobody, by no name, but for a person who insists.
 func TestPrivateFiles(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	names := []string{".env", ".env.local", "deep/.ssh/id_rsa", ".aws/credentials", ".gnupg/trust.db", "tls/server.pem", "tls/Server.KEY", ".envrc",
 		"home/.local/share/keyrings/login.keyring", ".netrc", ".docker/config.json",
@@ -57,7 +56,6 @@ func TestPrivateFiles(t *testing.T) {
 
 // TestPrivateFileInADocumentsPlace: a link instead of a document leads to no secret.
 func TestPrivateFileInADocumentsPlace(t *testing.T) {
-	t.Parallel()
 	h := newHarness(t)
 	saveFile(t, h.cwd, ".env", "s3cret")
 	doc := saveFile(t, h.cwd, "doc.md", "public")
