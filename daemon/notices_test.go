@@ -15,14 +15,9 @@ import (
 // hook asks as a hook does, and ends: having printed and confirmed what it got, or not.
 func (w *world) hook(session string, prints bool) control.Pending {
 	w.t.Helper()
-	ask := control.DialPatiently
-	if prints {
-		ask = control.DialHook
-	}
-	client := ask(w.cfg.Socket)
-	a, err := client.Pending(w.t.Context(), control.PendingRequest{Session: session, Confirm: true})
+	a, err := w.client.Pending(w.t.Context(), control.PendingRequest{Session: session, Confirm: true})
 	if err == nil && prints && a.Receipt != "" {
-		_, err = client.Pending(w.t.Context(), control.PendingRequest{Session: session, Receipt: a.Receipt})
+		_, err = w.client.Pending(w.t.Context(), control.PendingRequest{Session: session, Receipt: a.Receipt})
 	}
 	kit.Must(w.t, err)
 	return a
@@ -42,8 +37,7 @@ func TestNoticeUntilItIsShown(t *testing.T) {
 	w := newWorld(t)
 	w.watching()
 	c := kit.Chat{Session: sessionA}
-	w.write(transcriptOf(sessionA), c.Turn(140_000))
-	w.sync()
+	w.send(transcriptOf(sessionA), c.Turn(140_000))
 	const introduced = "[Session started]\n"
 	var first control.Pending
 	w.until("a hook is answered", func() bool { first = w.hook(sessionA, false); return first.Notices == 1 })
@@ -52,8 +46,7 @@ func TestNoticeUntilItIsShown(t *testing.T) {
 	}
 	var again control.Pending
 	w.until("it is gone", func() bool { again = w.hook(sessionA, false); return again.Text != "" })
-	w.stop()
-	w.start()
+	w.restart()
 	var printed control.Pending
 	w.until("it is gone", func() bool { printed = w.hook(sessionA, true); return printed.Text != "" })
 	if again.Text != first.Text || printed.Text != first.Text {
@@ -66,8 +59,7 @@ func TestNoticeUntilItIsShown(t *testing.T) {
 		shown string
 		want  int
 	}{{"something else", 1}, {printed.Text, 0}} {
-		w.write(transcriptOf(sessionA), shows(&c, x.shown)+c.Answer("one")+c.Answer("two"))
-		w.sync()
+		w.send(transcriptOf(sessionA), shows(&c, x.shown)+c.Answer("one")+c.Answer("two"))
 		w.stop()
 		if n := w.keptNotices(sessionA); n != x.want {
 			t.Errorf("when the transcript shows %q, %d notices are kept, want %d", x.shown, n, x.want)
@@ -92,8 +84,7 @@ func TestRefusedLinkIsTold(t *testing.T) {
 	saveFile(t, cwd, ".env", "KEY=1")
 	saveFile(t, cwd, "big.md", "more than ten bytes")
 	c := &talk{session: sessionA, cwd: cwd}
-	w.write("-p/"+sessionA+".jsonl", c.prompt("hello"))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", c.prompt("hello"))
 	w.init(sessionA, cwd)
 	for _, x := range []struct {
 		path string
@@ -104,8 +95,7 @@ func TestRefusedLinkIsTold(t *testing.T) {
 		{"../outside.md", []string{"[Document not linked]\n- ../outside.md: "}},
 		{"big.md", []string{"[Document linked]\n- big.md: its content is not kept", "document_cap"}},
 	} {
-		w.write("-p/"+sessionA+".jsonl", w.links(c, x.path, true))
-		w.sync()
+		w.send("-p/"+sessionA+".jsonl", w.links(c, x.path, true))
 		var got string
 		w.until("Claude is told of "+x.path, func() bool { got = w.hook(sessionA, true).Text; return got != "" })
 		for _, part := range x.want {
@@ -114,8 +104,7 @@ func TestRefusedLinkIsTold(t *testing.T) {
 			}
 		}
 	}
-	w.write("-p/"+sessionA+".jsonl", w.links(c, "never.md", false))
-	w.sync()
+	w.send("-p/"+sessionA+".jsonl", w.links(c, "never.md", false))
 	if got := w.hook(sessionA, true).Text; got != "" {
 		t.Errorf("Claude is told of a link that was not there to remove: %q", got)
 	}
@@ -128,8 +117,7 @@ func TestDocumentsNamedAtStart(t *testing.T) {
 		saveFile(t, cwd, name, "x")
 	}
 	c := &talk{session: sessionA, cwd: cwd}
-	w.write("-p/"+sessionA+".jsonl", c.prompt("hello"))
-	w.deliver()
+	w.startWith("-p/"+sessionA+".jsonl", c.prompt("hello"))
 	w.link(sessionA, "a.md")
 	w.link(sessionA, "b.md")
 	if got := w.init(sessionA, cwd); !strings.Contains(got, "a.md\n  - b.md") {
@@ -147,13 +135,11 @@ func TestHookWaitsForItsTool(t *testing.T) {
 	w := newWorld(t)
 	w.watching()
 	c := kit.Chat{Session: sessionA}
-	w.write(transcriptOf(sessionA), c.Turn(120_000))
-	w.sync()
+	w.send(transcriptOf(sessionA), c.Turn(120_000))
 	w.init(sessionA, "/home/kim/shop")
-	client := control.DialHook(w.cfg.Socket)
 	asked, began := make(chan control.Pending, 1), time.Now()
 	go func() {
-		a, err := client.Pending(w.t.Context(), control.PendingRequest{Session: sessionA, Tool: "toolu_heavy", Confirm: true})
+		a, err := w.client.Pending(w.t.Context(), control.PendingRequest{Session: sessionA, Tool: "toolu_heavy", Confirm: true})
 		if err != nil {
 			t.Error(err)
 		}

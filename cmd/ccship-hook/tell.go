@@ -73,8 +73,7 @@ func (h *hook) print(text string) error {
 	return nil
 }
 
-// ask asks the first daemon that runs. All that a hook asks uses one connection, which ends with the process: so the
-// daemon sees that a hook is gone.
+// ask asks the first daemon that runs. All that a hook asks uses one connection.
 func (h *hook) ask(ctx context.Context, paths []string, in input) (d *daemon, said answer, err error) {
 	for _, path := range slices.Compact(paths) {
 		if d, err = dial(ctx, path); err == nil {

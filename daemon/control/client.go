@@ -27,8 +27,7 @@ const (
 // clientHost is the Host header of requests; it has no meaning.
 const clientHost = "ccship"
 
-// Client asks a daemon over its socket. Safe for concurrent use. It holds no connection between calls, unless it comes
-// from DialHook.
+// Client asks a daemon over its socket. Safe for concurrent use. It holds no connection between calls.
 type Client struct {
 	path      string
 	transport *http.Transport
@@ -42,14 +41,6 @@ func Dial(path string) *Client { return newClient(path, dialTimeout) }
 func DialPatiently(path string) *Client {
 	c := newClient(path, 0)
 	c.patient = true
-	return c
-}
-
-// DialHook is DialPatiently for a hook: calls one after the other use one connection, which ends with the process. So
-// the daemon sees that a hook is gone: see AfterHangup.
-func DialHook(path string) *Client {
-	c := DialPatiently(path)
-	c.transport.DisableKeepAlives = false
 	return c
 }
 
@@ -139,9 +130,6 @@ func (c *Client) call(ctx context.Context, limit time.Duration, method, path str
 	defer answer.Body.Close()
 	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
 		return c.explain(ctx, fmt.Errorf("read answer of daemon: %w", err))
-	}
-	if !c.transport.DisableKeepAlives { // the connection can be used again once all is read
-		_, _ = io.CopyN(io.Discard, answer.Body, 1<<10)
 	}
 	return nil
 }

@@ -68,7 +68,6 @@ func (s *Endpoint) Serve(ctx context.Context, ln net.Listener) error {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	watchHangups(server)
 	stopped := make(chan struct{})
 	ended := make(chan error, 1)
 	var wait sync.WaitGroup
@@ -115,63 +114,6 @@ func (l *ownerListener) Accept() (net.Conn, error) {
 			return conn, nil
 		}
 		l.log.Warn("refused control connection", "uid", uid, "err", errors.Join(err, conn.Close()))
-	}
-}
-
-// connection is a caller's connection: what is to be done when it ends.
-type connection struct {
-	mu    sync.Mutex
-	ended bool     // guarded by mu
-	after []func() // guarded by mu
-}
-
-// connectionKey is the key of a request's connection in its context.
-type connectionKey struct{}
-
-// AfterHangup calls f, once, when the connection of a request has ended; ctx is the request's. A caller that makes all
-// its requests over one connection tells by ending it that no further one comes. f must not block. Without a connection
-// in ctx it does nothing.
-func AfterHangup(ctx context.Context, f func()) {
-	c, _ := ctx.Value(connectionKey{}).(*connection)
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	ended := c.ended
-	if !ended {
-		c.after = append(c.after, f)
-	}
-	c.mu.Unlock()
-	if ended {
-		f()
-	}
-}
-
-func (c *connection) end() {
-	c.mu.Lock()
-	after := c.after
-	c.ended, c.after = true, nil
-	c.mu.Unlock()
-	for _, f := range after {
-		f()
-	}
-}
-
-// watchHangups makes AfterHangup work for the requests to a server.
-func watchHangups(server *http.Server) {
-	var open sync.Map // net.Conn → *connection
-	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-		c := &connection{}
-		open.Store(conn, c)
-		return context.WithValue(ctx, connectionKey{}, c)
-	}
-	server.ConnState = func(conn net.Conn, state http.ConnState) {
-		if state != http.StateClosed && state != http.StateHijacked {
-			return
-		}
-		if c, known := open.LoadAndDelete(conn); known {
-			c.(*connection).end()
-		}
 	}
 }
 

@@ -91,7 +91,7 @@ func (b *Inbox) Pending(ctx context.Context, req control.PendingRequest) (contro
 	if req.Tool != "" && introduction == "" && !b.notices.any(req.Session) {
 		b.notices.follow.await(ctx, req.Session, req.Tool)
 	}
-	l, receipt := b.notices.lend(ctx, req.Session, introduction != "", func(*projection.Notice) bool { return true })
+	l, receipt := b.notices.lend(req.Session, introduction != "", func(*projection.Notice) bool { return true })
 	if !l.init {
 		introduction, linked = "", nil
 	}

@@ -37,7 +37,7 @@ func (b *Inbox) Init(ctx context.Context, q control.InitQuery) (control.Init, er
 	}
 	a.Text = text
 	b.deps.Introductions.started(session)
-	_, receipt := b.notices.lend(ctx, session, true, func(p *projection.Notice) bool { return named(p, linked) })
+	_, receipt := b.notices.lend(session, true, func(p *projection.Notice) bool { return named(p, linked) })
 	if !q.Confirm {
 		b.notices.confirm(ctx, receipt)
 		return a, nil

@@ -5,17 +5,15 @@ import (
 	"crypto/rand"
 	"time"
 
-	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/state/projection"
 )
 
 // A hook that has received a text may end before it prints it: its time is up, or Claude Code or the user kills it. So
-// it confirms the text once it has printed it. Until then the text is on lease: no other hook gets it. The lease ends
-// with the hook's connection.
+// it confirms the text once it has printed it. Until then the text is on lease: no other hook gets it.
 
 const (
-	// leaseTime is how long a lease lasts at most, in case the end of a connection is not seen. A hook takes a second.
-	leaseTime = 5 * time.Second
+	// leaseTime is how long a lease lasts. A hook takes a second.
+	leaseTime = 3 * time.Second
 	// lateTime is how long after its end a confirmation still counts: the text was printed.
 	lateTime = time.Minute
 )
@@ -30,10 +28,11 @@ type lease struct {
 }
 
 // lend leases to a hook the notices of a session that are due and wanted, and its introduction if init says so and no
-// other hook has it. It returns an empty receipt when there is nothing. The lease ends when the connection of ctx does.
-func (n *notices) lend(ctx context.Context, session string, init bool,
+// other hook has it. It returns an empty receipt when there is nothing.
+func (n *notices) lend(session string, init bool,
 	wanted func(*projection.Notice) bool) (l *lease, receipt string) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	l = &lease{session: session}
 	for _, p := range n.held(session) {
 		if wanted(&p) {
@@ -48,10 +47,6 @@ func (n *notices) lend(ctx context.Context, session string, init bool,
 		receipt = rand.Text()
 		n.leases[receipt] = l
 		l.timer = time.AfterFunc(n.leaseTime, func() { n.expire(receipt) })
-	}
-	n.mu.Unlock()
-	if receipt != "" {
-		control.AfterHangup(ctx, func() { n.expire(receipt) })
 	}
 	return l, receipt
 }

@@ -1,7 +1,6 @@
 package derive
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -15,7 +14,7 @@ func every(*projection.Notice) bool { return true }
 
 // lent is what a hook gets: the paths, and the receipt.
 func (n *notices) lent(session string) (paths []string, receipt string) {
-	l, receipt := n.lend(context.Background(), session, false, every)
+	l, receipt := n.lend(session, false, every)
 	for _, p := range l.list {
 		paths = append(paths, p.Path)
 	}
@@ -95,7 +94,7 @@ func TestKilledDaemonLosesNothing(t *testing.T) {
 	n.add(t, "s", "leased", "printed")
 	_, receipt := n.lent("s")
 	n.expire(receipt)
-	l, receipt := n.lend(t.Context(), "s", false, func(p *projection.Notice) bool { return p.Path == "printed" })
+	l, receipt := n.lend("s", false, func(p *projection.Notice) bool { return p.Path == "printed" })
 	if k, _ := n.confirm(t.Context(), receipt); k != 1 || len(l.list) != 1 {
 		t.Fatal("not confirmed")
 	}

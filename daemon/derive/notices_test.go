@@ -147,7 +147,7 @@ func TestHooksAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 30 {
 		all.Go(func() {
-			l, _ := n.lend(t.Context(), "s", true, every)
+			l, _ := n.lend("s", true, every)
 			got.Add(int64(len(l.list)))
 			if l.init {
 				introductions.Add(1)
