@@ -49,9 +49,7 @@ func (d *Daemon) wireRequests() {
 		State: d.db, Files: d.tailer, Router: d.router, Servers: d.servers, Derived: d.derive, Documents: d.documents,
 		Inbox: d.inbox, Rewrites: d.rewrites, Log: d.log,
 	})
-	d.remasker = proof.NewRemasker(proof.RemaskerDeps{
-		Servers: d.servers, Masking: d.masking, Machine: d.origin.Machine,
-	})
+	d.remasker = &proof.Remasker{Servers: d.servers, Masking: d.masking, Machine: d.origin.Machine}
 	d.wireComparer()
 }
 

@@ -36,7 +36,6 @@ type memServer struct {
 	order       []string // session ids in the order of their requests
 	hashes      map[string]string
 	keys        []string // the X-API-Key of each request
-	older       bool     // knows no request for many digests
 	asks        []int    // streams in each request for digests
 	epoch       string   // of the client
 	machine     string   // of the client
@@ -90,7 +89,7 @@ func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.attachments.serve(w, r)
 	case strings.HasSuffix(r.URL.Path, "/digest"):
 		s.digest(w, r)
-	case r.URL.Path == "/api/digests" && !s.older:
+	case r.URL.Path == "/api/digests":
 		s.digests(w, r)
 	case strings.HasSuffix(r.URL.Path, "/raw"):
 		s.raw(w, r)

@@ -132,22 +132,17 @@ func TestDeepIsHonest(t *testing.T) {
 
 // TestVerifyAsksAtOnce asks about many transcripts in few requests, and one by one where the server knows no better.
 func TestVerifyAsksAtOnce(t *testing.T) {
-	t.Parallel()
 	const askAtOnce = 200 // in a request
-	for _, older := range []bool{false, true} {
-		w := newSerialWorld(t)
-		w.server.older = older
-		const files = askAtOnce + 7
-		for i := range files {
-			w.write("-p/"+sessionA[:30]+string(rune('a'+i/26))+string(rune('a'+i%26))+".jsonl", records("/home/kim/shop", 0, 2))
-		}
-		w.deliver()
-		if r := w.verify(); !r.Equal || r.Files != files || !r.Proven {
-			t.Errorf("older %v: equal %v, %d files, %+v", older, r.Equal, r.Files, r.Differences)
-		}
-		if !older && !slices.Equal(w.server.asks, []int{askAtOnce, 7}) {
-			t.Errorf("asked about %v transcripts at a time", w.server.asks)
-		}
-		w.stop()
+	w := newWorld(t)
+	const files = askAtOnce + 7
+	for i := range files {
+		w.write("-p/"+sessionA[:30]+string(rune('a'+i/26))+string(rune('a'+i%26))+".jsonl", records("/home/kim/shop", 0, 2))
+	}
+	w.deliver()
+	if r := w.verify(); !r.Equal || r.Files != files || !r.Proven {
+		t.Errorf("equal %v, %d files, %+v", r.Equal, r.Files, r.Differences)
+	}
+	if !slices.Equal(w.server.asks, []int{askAtOnce, 7}) {
+		t.Errorf("asked about %v transcripts at a time", w.server.asks)
 	}
 }

@@ -40,15 +40,6 @@ func (p *pass) run(ctx context.Context) (remote.Masked, error) {
 	return p.found, p.flush(ctx)
 }
 
-// possible reports a server that cannot mask.
-func (p *pass) possible(ctx context.Context) error {
-	_, err := p.reader.Mask(ctx, p.ref.Session, &remote.Masking{Machine: *p.ref.Machine})
-	if remote.Is(err, control.CodeNoSession) || remote.Is(err, remote.CodeNoReading) {
-		return control.Failed("this server is too old to mask what it has stored", "upgrade ccship-server, and try again")
-	}
-	return err
-}
-
 // change returns a text with its tokens; false when there is nothing to mask.
 func change(text, masked []byte) (sum string, list []remote.MaskToken, changed bool, err error) {
 	tokens, only := redact.Changes(text, masked)

@@ -24,18 +24,12 @@ type remaskMasking interface {
 	For(dest, cwd string) *redact.Masker
 }
 
-// RemaskerDeps is what a Remasker needs. Every field is required.
-type RemaskerDeps struct {
+// Remasker masks what servers have. Every field is required. Safe for concurrent use.
+type Remasker struct {
 	Servers remaskServers
 	Masking remaskMasking
 	Machine string // name of this machine at the servers
 }
-
-// Remasker masks what servers have. Safe for concurrent use.
-type Remasker struct{ RemaskerDeps }
-
-// NewRemasker returns a Remasker. It starts nothing.
-func NewRemasker(d RemaskerDeps) *Remasker { return &Remasker{d} }
 
 // patience is how long one call of Run takes, a transcript that it began to read aside.
 const patience = 5 * time.Second
@@ -56,7 +50,7 @@ func (r *Remasker) Run(ctx context.Context, dests []string, offset int,
 		return sum, err
 	}
 	sum.Total, sum.Plain = len(list), plain
-	began, able := time.Now(), map[string]bool{}
+	began := time.Now()
 	for i := max(0, offset); i < len(list); i++ {
 		if i > offset && time.Since(began) > patience {
 			sum.Next = i
@@ -66,12 +60,6 @@ func (r *Remasker) Run(ctx context.Context, dests []string, offset int,
 		ref := remote.Ref{Session: t.session.SessionID, User: remote.Me, Machine: &r.Machine}
 		p := pass{
 			reader: r.Servers.Reader(t.dest).Of(""), masker: r.Masking.For(t.dest, t.session.Cwd), ref: ref, dry: dry,
-		}
-		if !able[t.dest] {
-			if err := p.possible(ctx); err != nil {
-				return sum, err
-			}
-			able[t.dest] = true
 		}
 		done, err := p.run(ctx)
 		if err != nil {

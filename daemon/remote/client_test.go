@@ -154,20 +154,6 @@ func TestDigests(t *testing.T) {
 	if want := []string{"0 a 1 0 false", "1 b 0 0 true", "2 c 0 1 false"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v", got, err)
 	}
-	older := client(t, func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method == http.MethodPost:
-			http.NotFound(w, r)
-		case strings.Contains(r.URL.Path, "/b/"):
-			answer(404, `{"error":{"code":"not_found","message":"no"}}`)(w, r)
-		default:
-			_, _ = io.WriteString(w, `{"session_id":"x","generations":[{"generation":1}]}`)
-		}
-	})
-	got, err = collect(older)
-	if want := []string{"0 x 1 0 false", "1  0 0 true", "2 x 1 0 false"}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("an older server: %q, %v", got, err)
-	}
 	for _, cut := range []string{"", "{", `{"digests":[`, `{"other":[]}`, `[]`} {
 		if _, err := collect(client(t, answer(200, cut))); !Is(err, control.CodeUnreachable) {
 			t.Errorf("%q: %v", cut, err)

@@ -124,9 +124,8 @@ func (c *Client) LineHashes(ctx context.Context, ref Ref, from, to int64) ([]*st
 const MaxDigests = 1000
 
 // Digests fetches the digests of many transcripts at once and calls f for each, in order, as they arrive; with all, for
-// all epochs. f gets a CodeNoSession error for a transcript that does not exist. An error of f ends the call. A server
-// that does not know the request is asked for each transcript in turn. An answer that is cut short, as proxies do now
-// and then, is asked for again from where it ended.
+// all epochs. f gets a CodeNoSession error for a transcript that does not exist. An error of f ends the call. An answer
+// that is cut short, as proxies do now and then, is asked for again from where it ended.
 func (c *Client) Digests(ctx context.Context, refs []Ref, all bool, f func(i int, d Digest, err error) error) error {
 	for done, tries := 0, 0; done < len(refs); tries++ {
 		from := done
@@ -168,9 +167,6 @@ func (c *Client) someDigests(ctx context.Context, refs []Ref, all bool, f func(i
 		q.Epochs = "all"
 	}
 	answer, err := c.do(ctx, http.MethodPost, "/api/digests", nil, q)
-	if Is(err, CodeNoReading) {
-		return c.digestsAlone(ctx, refs, all, f)
-	}
 	if err != nil {
 		return err
 	}
@@ -180,27 +176,6 @@ func (c *Client) someDigests(ctx context.Context, refs []Ref, all bool, f func(i
 		return c.failed(ctx, err) // nothing came for too long: not worth another wait
 	}
 	return err
-}
-
-func (c *Client) digestsAlone(ctx context.Context, refs []Ref, all bool, f func(int, Digest, error) error) error {
-	for i, r := range refs {
-		q := r.query()
-		if all {
-			q.Set("epochs", "all")
-		}
-		var d Digest
-		err := c.get(ctx, r.path("digest"), q, &d)
-		switch {
-		case Is(err, CodeNoReading): // an older server does not know the request
-			err = noSession()
-		case err != nil && !Is(err, control.CodeNoSession):
-			return err
-		}
-		if err := f(i, d, err); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // cutShortError means that the answer ended too early, or is not a list of digests.
