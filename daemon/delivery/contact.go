@@ -93,7 +93,7 @@ func (s *Servers) Probe(ctx context.Context, wait bool) {
 	if paused {
 		return
 	}
-	used := s.db.Outbox.Destinations()
+	used := s.State.Outbox.Destinations()
 	var all []<-chan struct{}
 	for dest, drainer := range s.drainers() {
 		if dest != own && (!slices.Contains(used, dest) || s.Retired(dest)) || !s.silent(dest, drainer, wait) {

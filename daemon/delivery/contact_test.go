@@ -52,7 +52,7 @@ func probing(t *testing.T, answer http.HandlerFunc) (s *Servers, key string, clo
 // own is how the user's own server is listed.
 func (s *Servers) listedOwn(t *testing.T) control.Server {
 	t.Helper()
-	list, _ := s.List(s.db.Outbox.Usage())
+	list, _ := s.List(s.State.Outbox.Usage())
 	if len(list) != 1 {
 		t.Fatalf("%d servers", len(list))
 	}
@@ -221,7 +221,7 @@ func TestContactUnproven(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 				_, _ = io.WriteString(w, `{"error":{"code":"`+code+`"}}`)
 			})
-			kit.Must(t, s.proven.Add(s.Own()))
+			kit.Must(t, s.Proven.Add(s.Own()))
 			s.Probe(t.Context(), true)
 			if got := s.listedOwn(t); got.Kind != want[0] || got.State != want[1] || got.Hint == "" {
 				t.Errorf("%+v, probe %+v", got, got.Probe)

@@ -46,9 +46,9 @@ func (s Steps) Trouble(dest, why, hint string) {
 
 // Resend queues again what a server has lost besides lines.
 func (s Steps) Resend(ctx context.Context, dest string) error {
-	learned, err := s.db.Outbox.Learned(ctx, dest)
+	learned, err := s.State.Outbox.Learned(ctx, dest)
 	if err != nil || learned.Accepts == 0 {
 		return err
 	}
-	return s.owner.Accepts(dest, learned.Accepts, true)
+	return s.Owner.Accepts(dest, learned.Accepts, true)
 }

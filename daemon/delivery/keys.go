@@ -39,7 +39,7 @@ func (s *Servers) ownWithKey() (own string, key *keyFile) {
 
 // Reader returns a client of a server's reading API. It is never nil.
 func (s *Servers) Reader(dest string) *remote.Client {
-	client := &remote.Client{HTTP: s.client, Agent: s.origin.UserAgent}
+	client := &remote.Client{HTTP: s.Client, Agent: s.Origin.UserAgent}
 	raw, dir, ofProject := project.SplitDestination(dest)
 	base, key, err := outbox.NormalizeURL(raw) // a tombstone may have a spelling of an earlier version
 	if err != nil {
@@ -71,14 +71,14 @@ func (s *Servers) userKey(dest string, url *url.URL) func() (string, error) {
 	return func() (string, error) {
 		own, file := s.ownWithKey()
 		key, err := file.read()
-		if err != nil || key == "" || dest == own && s.owner.ConfigInForce() {
+		if err != nil || key == "" || dest == own && s.Owner.ConfigInForce() {
 			return key, err
 		}
-		learned, err := s.db.Outbox.Learned(context.Background(), dest)
+		learned, err := s.State.Outbox.Learned(context.Background(), dest)
 		switch {
 		case err != nil:
 			return "", err
-		case learned.Knows(url, key, s.plain):
+		case learned.Knows(url, key, s.Plain):
 			return key, nil
 		case dest == own:
 			s.keyWithheld.Store(true)

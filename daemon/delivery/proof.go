@@ -16,10 +16,10 @@ func (s *Servers) clientOf(dest string, base *url.URL) *http.Client {
 	if client := s.clients[dest]; client != nil {
 		return client
 	}
-	if _, ok := s.client.Transport.(*http.Transport); !ok { // not made by outbox.NewClient
-		return s.client
+	if _, ok := s.Client.Transport.(*http.Transport); !ok { // not made by outbox.NewClient
+		return s.Client
 	}
-	own := protocol.NewProvenClient(s.client, base, project.ServerURL(dest), s.knownBefore(dest))
+	own := protocol.NewProvenClient(s.Client, base, project.ServerURL(dest), s.knownBefore(dest))
 	s.clients[dest] = own
 	return own
 }
@@ -31,7 +31,7 @@ func (s *Servers) knownBefore(dest string) func() bool {
 	server := project.ServerURL(dest)
 	var noted atomic.Bool
 	return func() bool {
-		if s.plain {
+		if s.Plain {
 			return false
 		}
 		had, err := s.hadStore(dest)
@@ -39,11 +39,11 @@ func (s *Servers) knownBefore(dest string) func() bool {
 			return true
 		}
 		if had && !noted.Swap(true) {
-			if err := s.proven.Add(server); err != nil {
-				s.log.Warn("commands without the daemon do not know the server yet", "server", server, "err", err)
+			if err := s.Proven.Add(server); err != nil {
+				s.Log.Warn("commands without the daemon do not know the server yet", "server", server, "err", err)
 			}
 		}
-		return had || s.proven.Has(server)
+		return had || s.Proven.Has(server)
 	}
 }
 
@@ -59,7 +59,7 @@ func (s *Servers) hadStore(dest string) (bool, error) {
 		known, _, err := drainer.Ledger(context.Background())
 		return known.Store != "", err
 	}
-	learned, err := s.db.Outbox.Learned(context.Background(), dest)
+	learned, err := s.State.Outbox.Learned(context.Background(), dest)
 	return learned.Ledger.Store != "", err
 }
 
@@ -67,7 +67,7 @@ func (s *Servers) hadStore(dest string) (bool, error) {
 func (s *Servers) closeIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.client.CloseIdleConnections()
+	s.Client.CloseIdleConnections()
 	for _, client := range s.clients {
 		client.CloseIdleConnections()
 	}

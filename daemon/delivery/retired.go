@@ -18,7 +18,7 @@ func (s *Servers) Retired(dest string) bool {
 	if !ofProject {
 		return dest != s.Own()
 	}
-	return !s.owner.TrustsProject(dir)
+	return !s.Owner.TrustsProject(dir)
 }
 
 // RetiredServers returns the retired servers with waiting rows.
@@ -46,7 +46,7 @@ func (s *Servers) DropServer(ctx context.Context, req control.DropServerRequest)
 		return a, control.NewError(control.CodeConfig, err.Error(), hintURL)
 	}
 	var dests []string
-	for _, dest := range s.db.Outbox.KnownDestinations() {
+	for _, dest := range s.State.Outbox.KnownDestinations() {
 		if !project.SameServer(project.ServerURL(dest), url) {
 			continue
 		}
@@ -56,7 +56,7 @@ func (s *Servers) DropServer(ctx context.Context, req control.DropServerRequest)
 		}
 		dests = append(dests, dest)
 	}
-	dropped, err := s.db.Outbox.DropDestinations(ctx, dests)
+	dropped, err := s.State.Outbox.DropDestinations(ctx, dests)
 	if err != nil {
 		return a, err
 	}
@@ -64,6 +64,6 @@ func (s *Servers) DropServer(ctx context.Context, req control.DropServerRequest)
 	if dropped.Rows+dropped.Dead == 0 {
 		return a, control.Usage("nothing waits for "+url, "`ccship outbox list` names the servers")
 	}
-	s.log.Info("what waited for a retired server was dropped", "server", url, "rows", a.Rows, "entries", a.Entries)
+	s.Log.Info("what waited for a retired server was dropped", "server", url, "rows", a.Rows, "entries", a.Entries)
 	return a, nil
 }

@@ -42,13 +42,7 @@ type Config struct {
 // Servers runs one drainer per destination, so that a server that is down never delays another. A destination is the
 // URL of a server, possibly with the folder of a project: see project.DestinationKey. Safe for concurrent use.
 type Servers struct {
-	db     *state.DB
-	owner  Owner
-	origin outbox.Origin
-	plain  bool
-	client *http.Client
-	proven protocol.ProvenServers
-	log    *slog.Logger
+	Config
 
 	contacts    contacts
 	keyWithheld atomic.Bool // a key was not shown because the configuration on disk is not in force
@@ -67,19 +61,16 @@ type Servers struct {
 // New returns Servers without any server. It starts nothing.
 func New(c Config) *Servers {
 	return &Servers{
-		db: c.State, owner: c.Owner, origin: c.Origin, plain: c.Plain, client: c.Client, proven: c.Proven,
-		log:      c.Log,
-		contacts: newContacts(),
-		ownKey:   &keyFile{optional: true},
-		all:      map[string]*outbox.Drainer{}, clients: map[string]*http.Client{}, bell: newBell(),
+		Config: c, contacts: newContacts(), ownKey: &keyFile{optional: true},
+		all: map[string]*outbox.Drainer{}, clients: map[string]*http.Client{}, bell: newBell(),
 	}
 }
 
 // Run drains to every destination with rows until ctx is done.
 func (s *Servers) Run(ctx context.Context) error {
-	for _, dest := range s.db.Outbox.Destinations() {
+	for _, dest := range s.State.Outbox.Destinations() {
 		if err := s.Open(dest); err != nil {
-			s.log.Error("cannot deliver to a server", "server", dest, "err", err)
+			s.Log.Error("cannot deliver to a server", "server", dest, "err", err)
 		}
 	}
 	if own := s.Own(); own != "" {
@@ -99,7 +90,7 @@ func (s *Servers) Run(ctx context.Context) error {
 		for _, drainer := range s.takeOpened() {
 			wg.Go(func() {
 				if err := drainer.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
-					s.log.Error("delivery ended", "err", err)
+					s.Log.Error("delivery ended", "err", err)
 				}
 			})
 		}
@@ -129,9 +120,9 @@ func (s *Servers) Open(dest string) error {
 	if err != nil {
 		return fmt.Errorf("open destination %s: %w", raw, err)
 	}
-	to := outbox.Destination{Key: dest, URL: url, APIKey: s.keyOf(dest, url), Plain: s.plain}
-	drainer := outbox.NewDrainer(to, s.origin, s.db.Outbox, s.db.Outbox, s.owner)
-	drainer.Log, drainer.Client = s.log, s.clientOf(dest, url)
+	to := outbox.Destination{Key: dest, URL: url, APIKey: s.keyOf(dest, url), Plain: s.Plain}
+	drainer := outbox.NewDrainer(to, s.Origin, s.State.Outbox, s.State.Outbox, s.Owner)
+	drainer.Log, drainer.Client = s.Log, s.clientOf(dest, url)
 	drainer.SetPaused(s.paused)
 	s.all[dest] = drainer
 	s.opened = append(s.opened, drainer)
@@ -241,9 +232,9 @@ func (s *Servers) known(dest string) (h outbox.Health, learned outbox.Learned) {
 	if h = drainer.Health(); h.State != outbox.StateUnknown || h.Protocol == "plain" {
 		return h, learned
 	}
-	learned, err := s.db.Outbox.Learned(context.Background(), dest)
+	learned, err := s.State.Outbox.Learned(context.Background(), dest)
 	if err != nil {
-		s.log.Warn("cannot read what is known of a server", "server", dest, "err", err)
+		s.Log.Warn("cannot read what is known of a server", "server", dest, "err", err)
 	}
 	return h, learned
 }

@@ -127,9 +127,9 @@ func TestProjectKey(t *testing.T) {
 func TestDropServer(t *testing.T) {
 	s, _ := newServers(t, filepath.Join(t.TempDir(), "state.db"), &testOwner{trusted: "/trusted"})
 	for i, dest := range []string{ownURL, retiredURL, project.DestinationKey(retiredURL, "/untrusted")} {
-		queue(t, s.db, tail.FileID(i+1), dest)
+		queue(t, s.State, tail.FileID(i+1), dest)
 	}
-	list := s.RetiredServers(s.db.Outbox.Usage())
+	list := s.RetiredServers(s.State.Outbox.Usage())
 	if want := []control.RetiredServer{{URL: retiredURL, Batches: 2, Entries: 2}}; !slices.Equal(list, want) {
 		t.Errorf("retired %+v, want %+v", list, want)
 	}
@@ -140,10 +140,10 @@ func TestDropServer(t *testing.T) {
 		}
 	}
 	a, err := s.DropServer(t.Context(), control.DropServerRequest{Server: retiredURL + "/"})
-	if err != nil || a.Rows != 2 || s.db.Outbox.Usage().Batches != 1 {
+	if err != nil || a.Rows != 2 || s.State.Outbox.Usage().Batches != 1 {
 		t.Errorf("dropped %+v, %v", a, err)
 	}
-	queue(t, s.db, 9, project.DestinationKey(retiredURL, "/trusted"))
+	queue(t, s.State, 9, project.DestinationKey(retiredURL, "/trusted"))
 	if _, err := s.DropServer(t.Context(), control.DropServerRequest{Server: retiredURL}); err == nil {
 		t.Error("what waits for the server of a trusted project was dropped")
 	}
@@ -165,7 +165,7 @@ func TestPause(t *testing.T) {
 	if err := p.Expire(t.Context()); err != nil || p.Current() == nil {
 		t.Errorf("it is over too early: %v", err)
 	}
-	s.db.Close()
+	s.State.Close()
 	s, _ = newServers(t, path, &testOwner{})
 	p = loadPause(t, s)
 	if _, paused := s.ownAndPaused(); !paused || p.Current() == nil {
@@ -187,7 +187,7 @@ func TestPause(t *testing.T) {
 
 func loadPause(t *testing.T, s *Servers) *Pause {
 	t.Helper()
-	p, err := LoadPause(t.Context(), s.db, s, s.log)
+	p, err := LoadPause(t.Context(), s.State, s, s.Log)
 	kit.Must(t, err)
 	return p
 }
@@ -198,15 +198,15 @@ func TestServerIsKnownFromEarlierRuns(t *testing.T) {
 	for name, plain := range map[string]bool{"any protocol": false, "the plain protocol is set": true} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := newServers(t, filepath.Join(t.TempDir(), "state.db"), &testOwner{})
-			s.plain = plain
+			s.Plain = plain
 			dest := project.DestinationKey(ownURL, "")
-			queue(t, s.db, 7, dest)
+			queue(t, s.State, 7, dest)
 			kit.Must(t, s.Open(dest))
 			if s.SpeaksExtension(dest) || s.Takes(dest, outbox.Documents) {
 				t.Error("known before any answer")
 			}
 			learned := outbox.Learned{Took: true, Extension: true, Accepts: outbox.Kinds(0).With(outbox.Documents)}
-			kit.Must(t, s.db.Outbox.Learn(t.Context(), dest, learned))
+			kit.Must(t, s.State.Outbox.Learn(t.Context(), dest, learned))
 			if got := s.SpeaksExtension(dest); got == plain {
 				t.Errorf("it announced the extension: %t", got)
 			}

@@ -20,7 +20,7 @@ func (s *Servers) List(usage state.Usage) ([]control.Server, *control.Sent) {
 	sent := &control.Sent{}
 	var own, others []control.Server
 	mine, paused := s.ownAndPaused()
-	used := s.db.Outbox.Destinations()
+	used := s.State.Outbox.Destinations()
 	for dest, drainer := range s.drainers() {
 		h := drainer.Health()
 		server := describe(dest, &h, usage.ByDest[dest].Batches)
@@ -89,7 +89,7 @@ func timeOrNil(t time.Time) *time.Time {
 // Obstacle returns what keeps the outbox from its servers: "", control.CodeUnreachable, control.CodeRefusedKey or
 // Refused, with a detail and a hint for people. A server without waiting rows that is well is no obstacle.
 func (s *Servers) Obstacle() (kind, detail, hint string) {
-	usage, own := s.db.Outbox.Usage(), s.Own()
+	usage, own := s.State.Outbox.Usage(), s.Own()
 	for dest, drainer := range s.drainers() {
 		h := drainer.Health()
 		idle := usage.ByDest[dest].Batches == 0 && (h.State == outbox.StateOK || dest != own)

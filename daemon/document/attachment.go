@@ -14,11 +14,9 @@ import (
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
-	"github.com/ccship/ccship/transcript/redact"
 )
 
 // Small files hold tool output that is too long for a line, and how an agent was started. Each appears once, at about
@@ -29,20 +27,6 @@ const (
 	minAge     = time.Second     // lines come in bursts, and a younger file may still be written
 	retryAfter = 2 * time.Second // until postponed files are checked again
 )
-
-// files are the transcripts on disk; *tail.Tailer is one.
-type files interface {
-	File(id tail.FileID) (tail.Tracked, bool)
-	Stats() tail.Stats
-}
-
-// router knows the streams and their destinations.
-type router interface {
-	// StreamID returns the file that has a stream's name.
-	StreamID(name string) (tail.FileID, bool)
-	// Destination returns where a transcript's lines go under the rules in force; "" when they are not sent.
-	Destination(facts *state.Routing) (dest, why string)
-}
 
 // servers knows what servers accept. Safe for concurrent use.
 type servers interface {
@@ -58,22 +42,9 @@ type settings interface {
 	BlobCap() int64 // larger files are not sent
 }
 
-// masking decides where secrets are masked. Safe for concurrent use.
-type masking interface {
-	// For returns the masker for texts of a project, given its folder, on their way to a server; nil: no masking.
-	For(dest, cwd string) *redact.Masker
-}
-
 // Collector finds attachments and queues them. Safe for concurrent use.
 type Collector struct {
-	db          *state.DB
-	projections *projection.DB
-	files       files
-	router      router
-	servers     servers
-	settings    settings
-	masking     masking
-	log         *slog.Logger
+	AttachmentDeps
 
 	bell   derive.Bell
 	all    atomic.Bool // list every session's folder
@@ -88,27 +59,23 @@ type Collector struct {
 // AttachmentDeps is what a Collector needs. All fields are required.
 type AttachmentDeps struct {
 	Projections *projection.DB
-	Files       files
-	Router      router
+	Files       *tail.Tailer
+	Router      *route.Router
 	Servers     servers
 	Settings    settings
-	Masking     masking
+	Masking     Masking
 	Log         *slog.Logger
 }
 
 // NewAttachments returns a Collector. It starts nothing.
 func NewAttachments(d AttachmentDeps) *Collector {
-	return &Collector{
-		db: d.Projections.State, projections: d.Projections, files: d.Files, router: d.Router, servers: d.Servers,
-		settings: d.Settings, masking: d.Masking, log: d.Log,
-		bell: derive.NewBell(), dirty: map[tail.FileID]bool{},
-	}
+	return &Collector{AttachmentDeps: d, bell: derive.NewBell(), dirty: map[tail.FileID]bool{}}
 }
 
 // Committed notes that lines of a transcript were queued. It never blocks for long.
 func (c *Collector) Committed(chunk *tail.Chunk, d *route.Decision) {
 	f, facts := chunk.File, &d.Facts
-	if f.Kind == tail.History || !c.servers.Takes(facts.Dest, outbox.Blob) {
+	if f.Kind == tail.History || !c.Servers.Takes(facts.Dest, outbox.Blob) {
 		return
 	}
 	id := f.ID
@@ -132,11 +99,11 @@ func (c *Collector) mark(id tail.FileID) {
 func (c *Collector) mainOf(session, folder string) (tail.FileID, bool) {
 	const copies = 8 // a session that was moved may have left a file of its name elsewhere
 	for n := 1; n <= copies; n++ {
-		id, known := c.router.StreamID(transcript.StreamName(session, "", n))
+		id, known := c.Router.StreamID(transcript.StreamName(session, "", n))
 		if !known {
 			return 0, false
 		}
-		if t, ok := c.files.File(id); ok && t.File.Path == folder+".jsonl" {
+		if t, ok := c.Files.File(id); ok && t.File.Path == folder+".jsonl" {
 			return id, true
 		}
 	}
@@ -164,7 +131,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		case <-due:
 			due = nil
 			if err := c.listDue(ctx, false); err != nil && ctx.Err() == nil {
-				c.log.Warn("cannot queue attachments; retrying", "err", err)
+				c.Log.Warn("cannot queue attachments; retrying", "err", err)
 			}
 			if c.Pending() {
 				due = time.After(retryAfter)
@@ -198,9 +165,9 @@ func (c *Collector) Freed() bool { return c.listed.Swap(false) }
 func (c *Collector) listDue(ctx context.Context, now bool) error {
 	c.listing.Lock()
 	defer c.listing.Unlock()
-	if c.all.Load() && (now || !c.files.Stats().Importing) {
+	if c.all.Load() && (now || !c.Files.Stats().Importing) {
 		c.all.Store(false)
-		if c.servers.AnyTakes(outbox.Blob) { // otherwise ListAll is called once a server accepts blobs
+		if c.Servers.AnyTakes(outbox.Blob) { // otherwise ListAll is called once a server accepts blobs
 			c.markAll()
 			c.listed.Store(true)
 		}
@@ -232,7 +199,7 @@ func (c *Collector) listDue(ctx context.Context, now bool) error {
 // markAll marks every main transcript that has a folder. It lists folders on disk instead of checking the thousands of
 // files that the tailer may remember.
 func (c *Collector) markAll() {
-	for _, root := range c.settings.Roots() {
+	for _, root := range c.Settings.Roots() {
 		c.markBelow(root, 0)
 	}
 }

@@ -48,7 +48,7 @@ func (t *Tracker) publish(ctx context.Context, loc Location, c *change) error {
 		}}
 	}
 	// even if the caller leaves
-	errs, err := t.projections.Commit(context.WithoutCancel(ctx), []projection.Derivation{effects})
+	errs, err := t.Projections.Commit(context.WithoutCancel(ctx), []projection.Derivation{effects})
 	if err == nil {
 		err = errs[0]
 	}
@@ -89,7 +89,7 @@ func (t *Tracker) batches(c *change) ([]outbox.Batch, error) {
 // warn logs that something could not be stored, once until something is stored again. The caller holds work.
 func (t *Tracker) warn(message string, args ...any) {
 	if !t.failing {
-		t.log.Warn(message, args...)
+		t.Log.Warn(message, args...)
 	}
 	t.failing = true
 }

@@ -41,7 +41,7 @@ func (c *check) run(ctx context.Context) (again bool, err error) {
 		c.t.put(*d, false)
 		return d.unproven || !d.changingSince.IsZero(), nil
 	}
-	content, err := c.folder.Read(d.Path, c.t.settings.Config().DocumentCap, outbox.BlobInRow)
+	content, err := c.folder.Read(d.Path, c.t.Settings.Config().DocumentCap, outbox.BlobInRow)
 	if errors.Is(err, errGone) {
 		return true, nil
 	}
@@ -76,7 +76,7 @@ func (c *check) ready(stamp projection.Stamp) bool {
 	d := &c.document
 	if stamp == d.Stat && !d.Deleted {
 		d.newStamp, d.changingSince = projection.Stamp{}, time.Time{}
-		readable := d.TooLarge && d.Size <= c.t.settings.Config().DocumentCap
+		readable := d.TooLarge && d.Size <= c.t.Settings.Config().DocumentCap
 		return readable || c.edited || c.unsent() || d.unproven && settled(stamp, time.Now())
 	}
 	if c.edited || stamp == d.newStamp || !d.changingSince.IsZero() && time.Since(d.changingSince) >= maxChanging {

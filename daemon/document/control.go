@@ -11,7 +11,7 @@ import (
 // List returns the documents linked to a session, given its full name.
 func (t *Tracker) List(ctx context.Context, session string) (control.Documents, error) {
 	a := control.Documents{SchemaVersion: control.SchemaVersion, Session: session, Documents: []control.Document{}}
-	loc, err := t.locator.Locate(ctx, session)
+	loc, err := t.Locator.Locate(ctx, session)
 	if err != nil {
 		return a, err
 	}

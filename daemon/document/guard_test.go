@@ -73,7 +73,7 @@ func TestOwnFilesUnderOtherNames(t *testing.T) {
 		if p := h.check("doc.md"); p.Version != before.Version || !strings.Contains(p.problem, "own files") {
 			t.Errorf("the %s in a document's place: version %d after %d, %q", what, p.Version, before.Version, p.problem)
 		}
-		if c, err := h.guard.Open(h.cwd, "doc.md", nil); err == nil {
+		if c, err := h.Guard.Open(h.cwd, "doc.md", nil); err == nil {
 			text, _ := io.ReadAll(io.NewSectionReader(c, 0, c.Size()))
 			t.Errorf("the %s is sent: %q", what, text)
 			c.Close()
@@ -88,7 +88,7 @@ func TestOwnFilesUnderOtherNames(t *testing.T) {
 	if p := h.check("link.md"); p.Version != 1 || !strings.Contains(p.problem, "own files") {
 		t.Errorf("a link to a key in a document's place: version %d, %q", p.Version, p.problem)
 	}
-	if c, err := h.guard.Open(h.cwd, "link.md", nil); err == nil {
+	if c, err := h.Guard.Open(h.cwd, "link.md", nil); err == nil {
 		t.Error("a link to a key is sent")
 		c.Close()
 	}
@@ -98,7 +98,7 @@ func TestOwnFilesUnderOtherNames(t *testing.T) {
 	if p := h.check("link.md"); p.problem != "" || p.Size != 6 {
 		t.Errorf("a link to another file of the folder: %+v", p)
 	}
-	c, err := h.guard.Open(h.cwd, "link.md", nil)
+	c, err := h.Guard.Open(h.cwd, "link.md", nil)
 	kit.Must(t, err)
 	c.Close()
 }

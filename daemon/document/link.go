@@ -29,7 +29,7 @@ type linkRequest struct {
 func (t *Tracker) link(ctx context.Context, r linkRequest) error {
 	t.work.Lock()
 	defer t.work.Unlock()
-	loc, err := t.locator.Locate(ctx, r.session)
+	loc, err := t.Locator.Locate(ctx, r.session)
 	if err != nil {
 		return err
 	}
@@ -127,14 +127,14 @@ func (t *Tracker) introduced(ctx context.Context, loc Location) bool {
 	if loc.File != 0 {
 		return true
 	}
-	_, found, _ := t.introductions.Get(ctx, loc.Session)
+	_, found, _ := t.Introductions.Get(ctx, loc.Session)
 	return found
 }
 
 // read reads a document for a new version. If the file is being written, it tries a few times.
 func (t *Tracker) read(folder *folder, name string) (*content, error) {
 	for tries := 3; ; tries-- {
-		c, err := folder.Read(name, t.settings.Config().DocumentCap, outbox.BlobInRow)
+		c, err := folder.Read(name, t.Settings.Config().DocumentCap, outbox.BlobInRow)
 		if errors.Is(err, errGone) {
 			return nil, &refusedError{Message: name + " was removed", Hint: "a document must exist when it is linked"}
 		}
@@ -148,7 +148,7 @@ func (t *Tracker) read(folder *folder, name string) (*content, error) {
 func (t *Tracker) unlink(ctx context.Context, r linkRequest) error {
 	t.work.Lock()
 	defer t.work.Unlock()
-	loc, err := t.locator.Locate(ctx, r.session)
+	loc, err := t.Locator.Locate(ctx, r.session)
 	if err != nil {
 		return err
 	}

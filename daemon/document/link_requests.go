@@ -99,7 +99,7 @@ func (l *LinkRequests) takeAnnounced() (dests []string) {
 func (l *LinkRequests) fetch(ctx context.Context, dest string) {
 	limited, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	log := l.tracker.log.With("server", project.ServerURL(dest))
+	log := l.tracker.Log.With("server", project.ServerURL(dest))
 	list, err := l.servers.Reader(dest).LinkRequests(limited, l.machine)
 	if err != nil {
 		log.Debug("cannot fetch link requests", "err", err)
@@ -124,7 +124,7 @@ func (l *LinkRequests) fetch(ctx context.Context, dest string) {
 // do carries out one request, or refuses it. It returns nil once the answer is queued.
 func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest) error {
 	t := l.tracker
-	loc, err := t.locator.Locate(ctx, r.SessionID)
+	loc, err := t.Locator.Locate(ctx, r.SessionID)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest
 	switch {
 	case !r.Link:
 		err = t.unlink(ctx, req)
-	case t.settings.Config().ViewerLinks:
+	case t.Settings.Config().ViewerLinks:
 		err = t.link(ctx, req)
 	default:
 		err = control.BadDocument("this machine accepts viewer requests only with viewer_links = true in its config", "")
@@ -144,7 +144,7 @@ func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest
 	if !ok {
 		return err
 	}
-	t.log.Info("a link request is refused", "server", project.ServerURL(dest), "session", loc.Session, "path", r.Path,
+	t.Log.Info("a link request is refused", "server", project.ServerURL(dest), "session", loc.Session, "path", r.Path,
 		"link", r.Link,
 		"err", refusal.Message)
 	t.work.Lock()

@@ -79,10 +79,10 @@ func list(root *os.Root, folder string) ([]listedFile, error) {
 func (c *Collector) OnDisk(root *os.Root, f tail.File, to *state.Routing) (
 	files []projection.Attachment, tooLarge int, unread error,
 ) {
-	folder, masker := sessionFolder(f), c.masking.For(to.Dest, to.Stream.Cwd)
+	folder, masker := sessionFolder(f), c.Masking.For(to.Dest, to.Stream.Cwd)
 	listed, unread := list(root, folder)
 	for i := range listed {
-		if listed[i].info.Size() > c.settings.BlobCap() {
+		if listed[i].info.Size() > c.Settings.BlobCap() {
 			tooLarge++
 			continue
 		}

@@ -44,14 +44,14 @@ func (l *Location) path(d *trackedDocument) string {
 func (t *Tracker) open(loc *Location) (*folder, error) {
 	folder, err := openFolder(loc.Cwd)
 	if err == nil {
-		folder.Guard, folder.Mask = t.guard.Check, t.masking.For(loc.Dest, loc.Cwd).ReaderAt
+		folder.Guard, folder.Mask = t.Guard.Check, t.Masking.For(loc.Dest, loc.Cwd).ReaderAt
 	}
 	return folder, err
 }
 
 // canSend reports whether something can be queued for a session's server.
 func (t *Tracker) canSend(loc Location) bool {
-	return loc.Dest != "" && loc.Withheld == "" && t.projections.State.HasCapacity(true)
+	return loc.Dest != "" && loc.Withheld == "" && t.Projections.State.HasCapacity(true)
 }
 
 const (
@@ -74,12 +74,12 @@ func (t *Tracker) locationOf(loc Location, path string) Location {
 	if loc.Withheld != "" {
 		return loc
 	}
-	dir, conf := filepath.Dir(path), t.settings.Config()
+	dir, conf := filepath.Dir(path), t.Settings.Config()
 	p, known := t.policies[dir]
 	if age := time.Since(p.at); !known || p.conf != conf || age < 0 || age >= policyKept {
-		p = policy{t.locator.Excluded(dir), time.Now(), conf}
+		p = policy{t.Locator.Excluded(dir), time.Now(), conf}
 		if real, err := filepath.EvalSymlinks(dir); p.excluded == "" && err == nil && real != dir {
-			p.excluded = t.locator.Excluded(real)
+			p.excluded = t.Locator.Excluded(real)
 		}
 		if t.policies == nil || len(t.policies) >= maxPolicies {
 			t.policies = policyCache{}

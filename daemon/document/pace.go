@@ -98,7 +98,7 @@ func (t *Tracker) documentUnchanged(loc Location, d *trackedDocument) bool {
 	path := loc.path(d)
 	loc = t.locationOf(loc, path)
 	if d.problem != loc.problem() || d.unproven || d.missing || !d.changingSince.IsZero() ||
-		d.TooLarge && d.Size <= t.settings.Config().DocumentCap || d.Dest != loc.Dest && t.canSend(loc) {
+		d.TooLarge && d.Size <= t.Settings.Config().DocumentCap || d.Dest != loc.Dest && t.canSend(loc) {
 		return false
 	}
 	info, err := os.Stat(path)

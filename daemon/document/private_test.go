@@ -42,7 +42,7 @@ func TestPrivateFiles(t *testing.T) {
 	if p := h.check(".env"); p.Version != 2 || p.problem != "" {
 		t.Errorf("a file that the user allowed: %+v", p)
 	}
-	c, err := h.guard.Open(h.cwd, ".env", nil)
+	c, err := h.Guard.Open(h.cwd, ".env", nil)
 	if err != nil {
 		t.Fatalf("a file that the user allowed is not sent: %v", err)
 	}
@@ -67,7 +67,7 @@ func TestPrivateFileInADocumentsPlace(t *testing.T) {
 	if p := h.check("doc.md"); p.Version != 1 || !strings.Contains(p.problem, "keys or passwords") {
 		t.Errorf("version %d, %q", p.Version, p.problem)
 	}
-	if c, err := h.guard.Open(h.cwd, "doc.md", nil); err == nil {
+	if c, err := h.Guard.Open(h.cwd, "doc.md", nil); err == nil {
 		text, _ := io.ReadAll(io.NewSectionReader(c, 0, c.Size()))
 		t.Errorf("it is sent: %q", text)
 		c.Close()

@@ -20,7 +20,7 @@ const batchBytes = 1 << 20
 // queueFolder queues the new files next to a main transcript. done reports whether all of them are queued.
 func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *outbox.Packer,
 	now bool) (done bool, err error) {
-	t, ok := c.files.File(id)
+	t, ok := c.Files.File(id)
 	if !ok || t.File.Kind != tail.Main {
 		return true, nil
 	}
@@ -36,24 +36,24 @@ func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *out
 	folder := sessionFolder(t.File)
 	files, err := list(root, folder)
 	if err != nil {
-		c.log.Warn("cannot list the attachments of a transcript", "err", err)
+		c.Log.Warn("cannot list the attachments of a transcript", "err", err)
 	}
 	if len(files) == 0 {
 		return true, nil
 	}
-	queued, err := c.projections.Attachments.Queued(ctx, dest, id)
+	queued, err := c.Projections.Attachments.Queued(ctx, dest, id)
 	if err != nil {
 		return false, err
 	}
 	b := batch{
-		Collector: c, root: root, file: t.File, folder: folder, dest: dest, masker: c.masking.For(dest, cwd), packer: packer,
+		Collector: c, root: root, file: t.File, folder: folder, dest: dest, masker: c.Masking.For(dest, cwd), packer: packer,
 		done: true,
 	}
 	for i := range files {
 		f := &files[i]
 		was, known := queued[f.name]
 		same := known && was.Size == f.info.Size() && was.ModTime == f.info.ModTime().UnixNano()
-		if same || f.info.Size() > c.settings.BlobCap() {
+		if same || f.info.Size() > c.Settings.BlobCap() {
 			continue
 		}
 		if age := time.Since(f.info.ModTime()); !now && age >= 0 && age < minAge {
@@ -69,12 +69,12 @@ func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *out
 
 // destination returns where the attachments of a main transcript go ("" for nowhere), and its project's folder.
 func (c *Collector) destination(ctx context.Context, t tail.Tracked) (dest, cwd string, err error) {
-	facts, known, err := c.db.Files.Routing(ctx, t.File.ID)
+	facts, known, err := c.Projections.State.Files.Routing(ctx, t.File.ID)
 	if err != nil || !known || !facts.Decided {
 		return "", "", err
 	}
-	dest, _ = c.router.Destination(&facts)
-	if dest != facts.Dest || !c.servers.Takes(dest, outbox.Blob) {
+	dest, _ = c.Router.Destination(&facts)
+	if dest != facts.Dest || !c.Servers.Takes(dest, outbox.Blob) {
 		return "", "", nil // a transcript that is read again for another server is marked again
 	}
 	return dest, facts.Stream.Cwd, nil
@@ -96,7 +96,7 @@ type batch struct {
 
 // add reads a file. A file that is changing is postponed; one that cannot be read waits for the next lines.
 func (b *batch) add(ctx context.Context, f *listedFile) error {
-	if !b.db.HasCapacity(false) {
+	if !b.Projections.State.HasCapacity(false) {
 		b.done = false
 		return nil
 	}
@@ -108,7 +108,7 @@ func (b *batch) add(ctx context.Context, f *listedFile) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		b.log.Warn("cannot read an attachment", "err", err)
+		b.Log.Warn("cannot read an attachment", "err", err)
 		return nil
 	}
 	row := b.packer.Blob(outbox.BlobRef{
@@ -126,7 +126,7 @@ func (b *batch) commit(ctx context.Context) error {
 	if len(b.files) == 0 {
 		return nil
 	}
-	err := b.projections.Attachments.Queue(ctx, b.dest, b.file.ID, b.files, b.rows)
+	err := b.Projections.Attachments.Queue(ctx, b.dest, b.file.ID, b.files, b.rows)
 	b.files, b.rows, b.stored = nil, nil, 0
 	return err
 }

@@ -61,14 +61,8 @@ type Masking interface {
 // Tracker tracks the documents of all sessions. It reads a document when Claude reports a change, and polls for changes
 // by others. Links belong to one session: a fork begins without any. The exported methods are safe for concurrent use.
 type Tracker struct {
-	projections   *projection.DB
-	locator       Locator
-	introductions Introductions
-	settings      Settings
-	guard         *Guard
-	masking       Masking
-	log           *slog.Logger
-	answers       *answers
+	Deps
+	answers *answers
 
 	bell        derive.Bell
 	started     time.Time
@@ -100,15 +94,13 @@ func Load(ctx context.Context, d Deps) (*Tracker, error) {
 
 func newTracker(d Deps) *Tracker {
 	return &Tracker{
-		projections: d.Projections, locator: d.Locator, introductions: d.Introductions, settings: d.Settings,
-		guard: d.Guard, masking: d.Masking, log: d.Log,
-		bell: derive.NewBell(), started: time.Now(), packer: outbox.NewPacker(),
+		Deps: d, bell: derive.NewBell(), started: time.Now(), packer: outbox.NewPacker(),
 		sessions: map[string]*sessionDocuments{}, activeInterval: shortInterval,
 	}
 }
 
 func (t *Tracker) load(ctx context.Context) error {
-	err := t.projections.Documents.Each(ctx, func(d projection.Document) {
+	err := t.Projections.Documents.Each(ctx, func(d projection.Document) {
 		unproven := !settled(d.Stat, time.UnixMilli(d.ChangedAt))
 		t.session(d.Session).documents[d.Path] = trackedDocument{Document: d, unproven: unproven}
 	}, func(session string) { t.session(session).requested = true })
@@ -183,7 +175,7 @@ func (t *Tracker) Forget(ctx context.Context, session string) error {
 	}
 	t.mu.Unlock()
 	for _, name := range names {
-		if err := t.projections.Documents.Drop(ctx, name); err != nil {
+		if err := t.Projections.Documents.Drop(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -209,7 +201,7 @@ func (t *Tracker) Resend(ctx context.Context, dest string) error {
 	for _, d := range again {
 		effects.Documents = append(effects.Documents, d.Document)
 	}
-	if _, err := t.projections.Commit(ctx, []projection.Derivation{effects}); err != nil {
+	if _, err := t.Projections.Commit(ctx, []projection.Derivation{effects}); err != nil {
 		return err
 	}
 	t.mu.Lock()

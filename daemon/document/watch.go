@@ -106,7 +106,7 @@ func (t *Tracker) visit(ctx context.Context, session string) {
 	}
 	t.work.Lock()
 	began := time.Now()
-	loc, err := t.locator.Locate(ctx, session)
+	loc, err := t.Locator.Locate(ctx, session)
 	unchanged, soon := false, false
 	if err == nil {
 		if unchanged = len(edits) == 0 && t.unchanged(loc); !unchanged {
@@ -212,7 +212,7 @@ func refusalNotice(a *projection.LinkRequest, refusal *control.Error) []projecti
 
 // answerClaude carries out the requests of a session's Claude, in order.
 func (t *Tracker) answerClaude(ctx context.Context, session string) {
-	asks, err := t.projections.Documents.LinkRequests(ctx, session)
+	asks, err := t.Projections.Documents.LinkRequests(ctx, session)
 	for i := 0; i < len(asks) && err == nil; i++ {
 		a := asks[i]
 		a.Done = true
@@ -224,9 +224,9 @@ func (t *Tracker) answerClaude(ctx context.Context, session string) {
 			err = t.unlink(ctx, r)
 		}
 		if refusal, ok := errors.AsType[*control.Error](controlError(err)); ok {
-			t.log.Info("a request of Claude's is refused", "session", session, "link", a.Link, "path", a.Path, "err",
+			t.Log.Info("a request of Claude's is refused", "session", session, "link", a.Link, "path", a.Path, "err",
 				refusal.Message)
-			_, err = t.projections.Commit(ctx, []projection.Derivation{{
+			_, err = t.Projections.Commit(ctx, []projection.Derivation{{
 				LinkRequests: r.asks, Notices: refusalNotice(&a, refusal),
 			}})
 		}

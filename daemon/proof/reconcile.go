@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/protocol"
@@ -29,43 +30,14 @@ const (
 // ReconcilerDeps is what a Reconciler needs. Every field is required.
 type ReconcilerDeps struct {
 	State   *state.DB
-	Files   reconcileFiles
-	Servers reconcileServers
+	Files   *tail.Tailer
+	Servers delivery.Steps
 	Rules   reconcileRules
 	Masking Masking
 	Machine machine
 	Origin  outbox.Origin // names this machine and its state at the servers
 	LineCap int64         // bytes; a longer line was delivered as a digest
 	Log     *slog.Logger
-}
-
-// reconcileFiles are the remembered transcripts; *tail.Tailer is one.
-type reconcileFiles interface {
-	Files() []tail.Tracked
-	File(id tail.FileID) (tail.Tracked, bool)
-	Reload(ids ...tail.FileID)
-	Stats() tail.Stats
-}
-
-// reconcileServers are the destinations.
-type reconcileServers interface {
-	// Reader returns a client of a server's reading API, never nil.
-	Reader(dest string) *remote.Client
-	// SpeaksExtension reports whether a server is known to speak the extension, so that it can be asked what it has.
-	SpeaksExtension(dest string) bool
-	// InStep resumes sending to a server, with the ledger from the beginning of the comparison, and under another
-	// incarnation unless that is "".
-	InStep(dest string, at protocol.Ledger, incarnation string)
-	// StepBack stops sending to a server, and causes a call of OutOfStep; false: another incarnation writes by now.
-	StepBack(dest, code, incarnation string) bool
-	// Ledger returns the last known ledger of a server, and the incarnation that writes to it; "" when none does.
-	Ledger(ctx context.Context, dest string) (known protocol.Ledger, incarnation string, err error)
-	// StreamInStep is InStep for one stream.
-	StreamInStep(dest string, stream uint64)
-	// Resend queues again what the server has lost besides lines: checkpoints, documents, attachments.
-	Resend(ctx context.Context, dest string) error
-	// Trouble sets why nothing is sent to a server; "" when there is no such reason any more.
-	Trouble(dest, why, hint string)
 }
 
 // reconcileRules decides what is not delivered.

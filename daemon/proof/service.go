@@ -8,22 +8,14 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/tail"
 )
 
 // Parts is what a Service needs. Every field is required.
 type Parts struct {
 	Deps     func() Deps // for one run, whose rules do not change
-	Syncer   Syncer
+	Syncer   *SyncWaiter
 	Session  func(name string) (string, error) // the full name of a session; an error for an unknown one
-	Repairer Repairer
-}
-
-// Syncer waits for delivery; *SyncWaiter is one.
-type Syncer interface {
-	Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error)
-	// Drained returns when every row up to seq has left the outbox.
-	Drained(ctx context.Context, seq uint64) error
+	Repairer *Reconciler
 }
 
 // Service answers the requests to compare, and to send differences again. Safe for concurrent use.
@@ -31,13 +23,6 @@ type Service struct{ parts Parts }
 
 // NewService returns a Service. It starts nothing.
 func NewService(p Parts) *Service { return &Service{p} }
-
-// Repairer sends transcripts again; *Reconciler is one.
-type Repairer interface {
-	// Repair makes transcripts continue after the lines that their server holds as they are on disk; with fromStart,
-	// before their first line. The result is what was done until the error, if there is one.
-	Repair(ctx context.Context, dest string, ids []tail.FileID, fromStart bool) (control.ResendResult, error)
-}
 
 // Verify syncs, and compares the transcripts on disk with what the servers hold. With req.Repair it sends the
 // differences again, and compares once more.

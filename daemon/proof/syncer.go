@@ -35,15 +35,6 @@ type syncAttachments interface {
 	Pending() bool
 }
 
-// syncReconciler compares what servers store with what is here.
-type syncReconciler interface {
-	// Check asks a server for its ledger, and returns once a difference was compared. The error says why the server cannot
-	// be asked.
-	Check(ctx context.Context, dest string) error
-	// Changes changes whenever lines leave the outbox without being sent, to be read again.
-	Changes() uint64
-}
-
 // SyncerDeps is what a Syncer needs. All fields are required.
 type SyncerDeps struct {
 	State       *state.DB
@@ -51,7 +42,7 @@ type SyncerDeps struct {
 	Router      *route.Router
 	Servers     *delivery.Servers
 	Pause       *delivery.Pause
-	Reconciler  syncReconciler
+	Reconciler  *Reconciler
 	Derived     syncTarget
 	Documents   syncTarget
 	Attachments syncAttachments

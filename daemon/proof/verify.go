@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
@@ -22,31 +23,13 @@ import (
 // Deps is what a comparison reads. Every field is required.
 type Deps struct {
 	State       *state.DB
-	Files       Files
-	Servers     Servers
+	Files       *tail.Tailer
+	Servers     *delivery.Servers
 	Rules       Rules
 	Attachments Attachments
 	Masking     Masking
 	Origin      outbox.Origin // names this machine and its state at the servers
 	LineCap     int64         // bytes; a longer line was delivered as a digest
-}
-
-// Files are the remembered transcripts; *tail.Tailer is one.
-type Files interface {
-	Files() []tail.Tracked
-	File(id tail.FileID) (tail.Tracked, bool)
-}
-
-// Servers are the destinations.
-type Servers interface {
-	// Own is the user's own server; "" when none is set.
-	Own() string
-	// SpeaksExtension reports whether a server is known to speak the extension, so that it can be asked what it holds.
-	SpeaksExtension(dest string) bool
-	// Takes reports whether a server is known to take a kind of row.
-	Takes(dest string, kind outbox.Kind) bool
-	// Reader returns a client of a server's reading API, never nil.
-	Reader(dest string) *remote.Client
 }
 
 // Rules decides what is not delivered. The rules of one Run do not change.

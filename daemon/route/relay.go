@@ -50,14 +50,8 @@ type Deps struct {
 
 // Relay is the tailer's sink. It is safe for concurrent use with different files.
 type Relay struct {
+	Deps
 	Listeners []Listener // called in this order; set before the first chunk
-
-	db          *state.DB
-	router      *Router
-	copies      copyDetector
-	checkpoints checkpoints
-	masking     masking
-	log         *slog.Logger
 
 	batchers sync.Pool // of *batcher
 }
@@ -66,14 +60,11 @@ var _ tail.Sink = (*Relay)(nil)
 
 // NewRelay returns a Relay without listeners.
 func NewRelay(d Deps) *Relay {
-	return &Relay{
-		db: d.State, router: d.Router, copies: d.Copies, checkpoints: d.Checkpoints, masking: d.Masking, log: d.Log,
-		batchers: sync.Pool{New: func() any { return &batcher{packer: outbox.NewPacker()} }},
-	}
+	return &Relay{Deps: d, batchers: sync.Pool{New: func() any { return &batcher{packer: outbox.NewPacker()} }}}
 }
 
 // HasSpace reports whether reading makes sense: there is a server, and space in the outbox.
-func (r *Relay) HasSpace(live bool) bool { return r.router.AnyServer() && r.db.HasCapacity(live) }
+func (r *Relay) HasSpace(live bool) bool { return r.Router.AnyServer() && r.State.HasCapacity(live) }
 
 // staged is a chunk on its way into the state.
 type staged struct {
@@ -92,9 +83,9 @@ func (r *Relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 		b.release()
 		r.batchers.Put(b)
 	}()
-	b.rules = r.router.Rules()
+	b.rules = r.Router.Rules()
 	for i := range chunks {
-		d, err := r.router.Decide(ctx, &chunks[i])
+		d, err := r.Router.Decide(ctx, &chunks[i])
 		switch {
 		case err != nil:
 			return nil, err
@@ -113,7 +104,7 @@ func (r *Relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 	if err := r.commit(ctx, all); err != nil {
 		return nil, err
 	}
-	r.masking.Count(b.masked)
+	r.Masking.Count(b.masked)
 	for i := range all {
 		if all[i].result.Err != nil {
 			continue
@@ -129,16 +120,16 @@ func (r *Relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 // stage turns a chunk into batches, and its decision into the facts that are committed with them.
 func (r *Relay) stage(ctx context.Context, s *staged, b *batcher) {
 	c, facts := s.chunk, &s.decision.Facts
-	r.copies.Watch(facts, c, s.decision.DestinationChanged)
+	r.Copies.Watch(facts, c, s.decision.DestinationChanged)
 	if c.From != c.Prev {
 		facts.RewoundTo, facts.Odd = c.From.Line, facts.Odd.Before(c.From.Line)
 		if c.From.Offset == 0 {
 			facts.Excluded = 0
 		}
 	}
-	b.history, b.masker = nil, r.masking.For(facts.Dest, facts.Stream.Cwd)
+	b.history, b.masker = nil, r.Masking.For(facts.Dest, facts.Stream.Cwd)
 	if c.File.Kind == tail.History {
-		b.history = r.router.History
+		b.history = r.Router.History
 	}
 	facts.Stream.ID = uint64(c.File.ID)
 	facts.Stream.Path = c.File.RelPath()
@@ -158,9 +149,9 @@ func (r *Relay) stage(ctx context.Context, s *staged, b *batcher) {
 
 // checkpointsAgain returns the checkpoints of a transcript whose lines go to another server from now on.
 func (r *Relay) checkpointsAgain(ctx context.Context, id tail.FileID, p *outbox.Packer) []outbox.Batch {
-	batches, err := r.checkpoints.Batches(context.WithoutCancel(ctx), p, id)
+	batches, err := r.Checkpoints.Batches(context.WithoutCancel(ctx), p, id)
 	if err != nil {
-		r.log.Warn("cannot send a session's checkpoints to its new server", "err", err)
+		r.Log.Warn("cannot send a session's checkpoints to its new server", "err", err)
 	}
 	return batches
 }
@@ -170,12 +161,12 @@ func (r *Relay) restarted(ctx context.Context, c *tail.Chunk, by *Rules) {
 	if c.From == c.Prev || c.From.Offset > 0 {
 		return
 	}
-	err := r.router.Restarted(ctx, c.File.ID, by)
+	err := r.Router.Restarted(ctx, c.File.ID, by)
 	if err == nil && c.File.Kind == tail.History {
-		err = r.router.History.Restarted(ctx, c.File.ID)
+		err = r.Router.History.Restarted(ctx, c.File.ID)
 	}
 	if err != nil {
-		r.log.Warn("a transcript may be delivered once more at the next start", "path", c.File.Path, "err", err)
+		r.Log.Warn("a transcript may be delivered once more at the next start", "path", c.File.Path, "err", err)
 	}
 }
 
@@ -184,7 +175,7 @@ func (r *Relay) restarted(ctx context.Context, c *tail.Chunk, by *Rules) {
 func (r *Relay) commit(ctx context.Context, all []staged) error {
 	histories := slices.ContainsFunc(all, func(s staged) bool { return s.chunk.File.Kind == tail.History })
 	if histories {
-		if err := r.router.History.Persist(ctx); err != nil {
+		if err := r.Router.History.Persist(ctx); err != nil {
 			return err
 		}
 	}
@@ -196,7 +187,7 @@ func (r *Relay) commit(ctx context.Context, all []staged) error {
 			Routing: all[i].decision.Facts, Batches: all[i].batches, Live: c.Live,
 		}
 	}
-	errs, err := r.db.Commit(ctx, steps)
+	errs, err := r.State.Commit(ctx, steps)
 	if err != nil {
 		return err
 	}
