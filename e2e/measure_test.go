@@ -7,7 +7,6 @@ import (
 	"go/token"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -17,7 +16,6 @@ const (
 	funcLines   = "lines a function"
 	parameters  = "parameters"
 	typeMethods = "exported methods a type"
-	funcFields  = "function-typed fields a struct"
 )
 
 // subject is one thing that a rule measures: a file ("tail/scan.go"), or a declaration ("tail.Run").
@@ -53,7 +51,7 @@ func measureFiles(files map[string][]byte) (measures, error) {
 		}
 		sources = append(sources, source{name, path.Dir(name), text, tree})
 	}
-	m, named := measures{}, funcTypes(sources)
+	m := measures{}
 	for _, s := range sources {
 		lines := bytes.Count(s.text, []byte("\n"))
 		m.add(fileLines, s.name, lines)
@@ -61,14 +59,14 @@ func measureFiles(files map[string][]byte) (measures, error) {
 			continue
 		}
 		for _, decl := range s.tree.Decls {
-			m.declaration(s, decl, named)
+			m.declaration(s, decl)
 		}
 	}
 	return m, nil
 }
 
 // declaration measures one top-level declaration and what is inside it.
-func (m measures) declaration(s source, decl ast.Decl, named map[string]bool) {
+func (m measures) declaration(s source, decl ast.Decl) {
 	where := s.room
 	if f, ok := decl.(*ast.FuncDecl); ok {
 		where += "." + f.Name.Name
@@ -90,8 +88,6 @@ func (m measures) declaration(s source, decl ast.Decl, named map[string]bool) {
 			if i, ok := n.Type.(*ast.InterfaceType); ok {
 				m.add(typeMethods, where, exportedMethods(i))
 			}
-		case *ast.StructType:
-			m.max(funcFields, where, s.callbacks(where, n, named))
 		case *ast.FuncType:
 			m.max(parameters, where, n.Params.NumFields())
 		}
@@ -132,96 +128,6 @@ func exportedMethods(i *ast.InterfaceType) int {
 		}
 	}
 	return n
-}
-
-// callbacks counts the fields that hold a function, or several. Left out are the places where tests make a step fail:
-// fields called fault, and every field of a struct called faults.
-func (s source) callbacks(where string, t *ast.StructType, named map[string]bool) int {
-	if strings.HasSuffix(where, ".faults") {
-		return 0
-	}
-	n := 0
-	for _, field := range t.Fields.List {
-		if !s.isFunc(field.Type, named) {
-			continue
-		}
-		for _, name := range field.Names {
-			if !strings.EqualFold(name.Name, "fault") {
-				n++
-			}
-		}
-		if len(field.Names) == 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// isFunc reports whether a type is a function, a named function, or a list or map of them.
-func (s source) isFunc(t ast.Expr, named map[string]bool) bool {
-	switch t := t.(type) {
-	case *ast.FuncType:
-		return true
-	case *ast.ParenExpr:
-		return s.isFunc(t.X, named)
-	case *ast.ArrayType:
-		return s.isFunc(t.Elt, named)
-	case *ast.MapType:
-		return s.isFunc(t.Value, named)
-	case *ast.IndexExpr: // a generic one
-		return s.isFunc(t.X, named)
-	case *ast.Ident:
-		return named[s.room+"."+t.Name]
-	case *ast.SelectorExpr:
-		if pkg, ok := t.X.(*ast.Ident); ok {
-			return named[s.imported(pkg.Name)+"."+t.Sel.Name]
-		}
-	}
-	return false
-}
-
-// imported is the package that a file calls name: below the module when it is ours.
-func (s source) imported(name string) string {
-	for _, spec := range s.tree.Imports {
-		full, _ := strconv.Unquote(spec.Path.Value)
-		called := path.Base(full)
-		if spec.Name != nil {
-			called = spec.Name.Name
-		}
-		if called == name {
-			room, _ := roomOf(full)
-			return room
-		}
-	}
-	return name
-}
-
-// funcTypes is every named function type: ours, and those of the standard library that are usual in fields.
-func funcTypes(sources []source) map[string]bool {
-	named := map[string]bool{}
-	for _, outside := range []string{"context.CancelFunc", "context.CancelCauseFunc", "net/http.HandlerFunc",
-		"path/filepath.WalkFunc", "io/fs.WalkDirFunc", "bufio.SplitFunc"} {
-		named[outside] = true
-	}
-	for grown := true; grown; { // a named function type may be made from another
-		grown = false
-		for _, s := range sources {
-			for _, decl := range s.tree.Decls {
-				general, _ := decl.(*ast.GenDecl)
-				if general == nil || general.Tok != token.TYPE {
-					continue
-				}
-				for _, spec := range general.Specs {
-					spec := spec.(*ast.TypeSpec)
-					name := s.room + "." + spec.Name.Name
-					if !named[name] && s.isFunc(spec.Type, named) {
-						named[name], grown = true, true
-					}
-				}
-			}
-		}
-	}
-	return named
 }
 
 // sorted is the subjects in the order in which they are reported.
