@@ -146,9 +146,9 @@ func (s *Server) guard(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := s.admit(w, r, to)
 		if err == nil && !to.listens {
-			err = s.slots.Acquire(r.Context(), who.User.ID, s.Patience)
-			if err == nil {
-				defer s.slots.Release(who.User.ID)
+			var release func()
+			if release, err = s.slots.Acquire(r.Context(), who.User.ID, 1, s.Patience); err == nil {
+				defer release()
 			}
 		}
 		if err != nil {

@@ -120,7 +120,7 @@ func (s *Server) fill() {
 	if s.beat <= 0 {
 		s.beat, s.recheck = defaultBeat, recheck
 	}
-	s.slots = limit.NewSlots(s.MaxRequests)
+	s.slots = limit.NewSlots(int64(s.MaxRequests), 0)
 	s.intake = limit.NewIntake(s.MaxRequests, s.MaxIntake, s.MaxQueue)
 	s.bodies = limit.NewBodies(s.MaxBody, s.Patience)
 	s.counts = newMetrics()

@@ -23,14 +23,21 @@ type fairStore struct {
 
 	slots     *Slots
 	snapshots *Slots
-	huge      *Bytes
+	huge      *Slots // bytes
 }
+
+const (
+	// hugeBytes is how many bytes of huge lines all answers may hold at once; hugeOfOne, those to one user and to the
+	// readers of that user's links. Some copies of each are in memory.
+	hugeBytes = 192 << 20
+	hugeOfOne = 48 << 20
+)
 
 // NewFair bounds the questions to st. Half of the processors answer them at most, two at least, and for one user half
 // of those: the others are for lines that come in.
 func NewFair(st server.Store) *fairStore {
-	return &fairStore{Store: st, slots: NewUserSlots(atOnce(), PerUser()),
-		snapshots: NewUserSlots(1<<10, snapshotsOfOne), huge: NewBytes(hugeBytes, hugeOfOne)}
+	return &fairStore{Store: st, slots: NewSlots(atOnce(), PerUser()),
+		snapshots: NewSlots(1<<10, snapshotsOfOne), huge: NewSlots(hugeBytes, hugeOfOne)}
 }
 
 // snapshotsOfOne is how many snapshots one user, or the links that a user made, may have open: a store has few, and who
@@ -42,16 +49,17 @@ func (s *fairStore) View(ctx context.Context, scope server.Scope, ref server.Ref
 	if scope.User == 0 { // the server's own work
 		return s.Store.View(ctx, scope, ref)
 	}
-	if err := s.snapshots.Acquire(ctx, scope.User, cmp.Or(s.Patience, defaultPatience)); err != nil {
+	release, err := s.snapshots.Acquire(ctx, scope.User, 1, cmp.Or(s.Patience, defaultPatience))
+	if err != nil {
 		return nil, cmp.Or(ctx.Err(), fmt.Errorf("open a session, of which this user has %d open: %w", snapshotsOfOne,
 			server.ErrBusy))
 	}
 	snap, err := s.Store.View(ctx, scope, ref)
 	if err != nil {
-		s.snapshots.Release(scope.User)
+		release()
 		return nil, err
 	}
-	return &placed{snap, sync.OnceFunc(func() { s.snapshots.Release(scope.User) })}, nil
+	return &placed{snap, sync.OnceFunc(release)}, nil
 }
 
 // placed is a snapshot that gives back its slot when it is closed.
@@ -65,10 +73,20 @@ func (p *placed) Close() error {
 	return p.Snapshot.Close()
 }
 
-func atOnce() int { return max(2, runtime.GOMAXPROCS(0)/2) }
+// ReserveLong implements server.Reserver. It waits for Patience at most.
+func (s *fairStore) ReserveLong(ctx context.Context, user, n int64) (release func(), err error) {
+	patience := cmp.Or(s.Patience, defaultPatience)
+	if release, err = s.huge.Acquire(ctx, user, n, patience); err != nil {
+		return nil, cmp.Or(ctx.Err(),
+			fmt.Errorf("wait %s for space for a line of %d bytes: %w", patience, n, server.ErrBusy))
+	}
+	return release, nil
+}
+
+func atOnce() int64 { return int64(max(2, runtime.GOMAXPROCS(0)/2)) }
 
 // PerUser returns how many questions of one user run at once.
-func PerUser() int { return max(1, atOnce()/2) }
+func PerUser() int64 { return max(1, atOnce()/2) }
 
 // Search implements server.Searcher.
 func (s *fairStore) Search(ctx context.Context, scope server.Scope, q server.SearchQuery) (server.Hits, error) {
@@ -131,16 +149,13 @@ func (s *fairStore) Checkpoints(ctx context.Context, scope server.Scope,
 // waited or ran until then. It ends with ctx. what names it in errors.
 func bounded[T any](ctx context.Context, s *fairStore, scope server.Scope, what string,
 	ask func(context.Context) (T, error)) (answer T, err error) {
-	patience := s.Patience
-	if patience <= 0 {
-		patience = defaultPatience
-	}
+	patience := cmp.Or(s.Patience, defaultPatience)
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	busy := s.slots.Acquire(ctx, scope.User, patience)
+	release, busy := s.slots.Acquire(ctx, scope.User, 1, patience)
 	if busy == nil {
-		defer s.slots.Release(scope.User)
+		defer release()
 		if answer, err = ask(ctx); err == nil {
 			return answer, nil
 		}

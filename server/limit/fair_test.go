@@ -241,7 +241,7 @@ func TestQuestionsOfOne(t *testing.T) {
 				t.Errorf("after the others were given up: %d", code)
 			}
 			gate.ended(t)
-			if want := limit.PerUser(); gate.most > want {
+			if want := limit.PerUser(); int64(gate.most) > want {
 				t.Errorf("%d questions of one user were asked at once, want at most %d", gate.most, want)
 			}
 		})

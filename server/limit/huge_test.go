@@ -14,15 +14,15 @@ import (
 	"github.com/ccship/ccship/server/limit"
 )
 
-// TestBytes: one user gets at most its share, others wait for their turn and for nobody who waits for its own bytes.
-func TestBytes(t *testing.T) {
+// TestSlotsInTurn: one user gets at most its share, others wait for their turn and for nobody who waits for its own bytes.
+func TestSlotsInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := limit.NewBytes(100, 40)
+		b := limit.NewSlots(100, 40)
 		var order []int64
 		ask := func(ctx context.Context, user, n int64) (release func()) {
 			got := make(chan func(), 1)
 			go func() {
-				if r, err := b.Acquire(ctx, user, n); err == nil {
+				if r, err := b.Acquire(ctx, user, n, time.Hour); err == nil {
 					order = append(order, 1000*user+min(n, 40))
 					got <- r
 				}

@@ -3,98 +3,96 @@ package limit
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/ccship/ccship/server/wire"
 )
 
-// Slots limits how many requests run at once, in total and for each user, so that a client that sends slowly or too
-// much leaves space for the others. Safe for concurrent use.
+// Slots limits what is in use at once, in total and for each user, so that a client that is slow or asks too much leaves
+// space for the others: one slot is a request, a snapshot or a byte. Callers get them in turn; one that waits for slots
+// of its own user holds up no other user. Safe for concurrent use.
 type Slots struct {
-	all     chan struct{}
-	perUser int
+	total, perUser int64
 
-	mu    sync.Mutex
-	users map[int64]*userSlots // guarded by mu, as is their waiting
+	mu      sync.Mutex
+	held    int64           // guarded by mu, as are the others
+	users   map[int64]int64 // held
+	waiting []*want
 }
 
-// userSlots are one user's.
-type userSlots struct {
-	held    chan struct{}
-	waiting int // requests that have or want one
+// want is a request for slots.
+type want struct {
+	user, n int64
+	granted chan struct{}
 }
 
-// NewSlots makes n slots, of which one user may hold half.
-func NewSlots(n int) *Slots { return NewUserSlots(n, max(2, n/2)) }
-
-// NewUserSlots makes n slots, of which one user may hold perUser.
-func NewUserSlots(n, perUser int) *Slots {
-	return &Slots{all: make(chan struct{}, n), perUser: perUser, users: map[int64]*userSlots{}}
+// NewSlots makes n slots, of which one user may hold perUser; 0: half of them, two at least.
+func NewSlots(n, perUser int64) *Slots {
+	if perUser == 0 {
+		perUser = max(2, n/2)
+	}
+	return &Slots{total: n, perUser: perUser, users: map[int64]int64{}}
 }
 
-// Acquire waits for a slot, at most for patience. An error is a *wire.RefusalError, or the context's.
-func (s *Slots) Acquire(ctx context.Context, user int64, patience time.Duration) error {
+// Acquire waits for n slots, at most for patience. Who wants more than a user may hold gets all of these. The caller
+// calls release once. An error is a *wire.RefusalError, or the context's.
+func (s *Slots) Acquire(ctx context.Context, user, n int64, patience time.Duration) (release func(), err error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	own := s.enter(user)
-	err := acquireOne(ctx, own.held, timer.C, "too many requests at once of this user")
-	if err == nil {
-		if err = acquireOne(ctx, s.all, timer.C, "too many requests at once"); err != nil {
-			<-own.held
-		}
-	}
-	if err != nil {
-		s.leave(user, own)
-	}
-	return err
-}
-
-func acquireOne(ctx context.Context, from chan struct{}, over <-chan time.Time, busy string) error {
-	select {
-	case from <- struct{}{}: // free: however long it took to come here
-		return nil
-	default:
-	}
-	select {
-	case from <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-over:
-		return wire.Refuse(http.StatusServiceUnavailable, "busy", busy)
-	}
-}
-
-// Release gives back a slot of a user who has one.
-func (s *Slots) Release(user int64) {
+	w := &want{user, min(n, s.perUser), make(chan struct{})}
 	s.mu.Lock()
-	own := s.users[user]
+	s.waiting = append(s.waiting, w)
+	s.grant()
 	s.mu.Unlock()
-	<-s.all
-	<-own.held
-	s.leave(user, own)
-}
-
-func (s *Slots) enter(user int64) *userSlots {
+	select {
+	case <-w.granted:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-timer.C:
+		err = wire.Refuse(http.StatusServiceUnavailable, "busy", "too many requests at once")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := s.users[user]
-	if own == nil {
-		own = &userSlots{held: make(chan struct{}, s.perUser)}
-		s.users[user] = own
+	if i := slices.Index(s.waiting, w); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+		s.grant() // others waited for this one's turn
+		return nil, err
 	}
-	own.waiting++
-	return own
+	return func() { s.release(w) }, nil // granted, however late it is
 }
 
-func (s *Slots) leave(user int64, own *userSlots) {
+func (s *Slots) release(w *want) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if own.waiting--; own.waiting == 0 {
-		delete(s.users, user)
+	s.held -= w.n
+	if s.users[w.user] -= w.n; s.users[w.user] == 0 {
+		delete(s.users, w.user)
 	}
+	s.grant()
+}
+
+// grant gives slots to those whose turn it is. The caller holds mu.
+func (s *Slots) grant() {
+	full := false
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *want) bool {
+		if full || s.users[w.user]+w.n > s.perUser {
+			return false
+		}
+		if full = s.held+w.n > s.total; full {
+			return false
+		}
+		s.held += w.n
+		s.users[w.user] += w.n
+		close(w.granted)
+		return true
+	})
 }
 
 // Busy returns how many slots are in use.
-func (s *Slots) Busy() int { return len(s.all) }
+func (s *Slots) Busy() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held
+}

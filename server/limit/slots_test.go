@@ -11,37 +11,32 @@ import (
 
 // TestSlotsPerUser: one user never has them all, and gives back what it had.
 func TestSlotsPerUser(t *testing.T) {
-	s := NewSlots(6)
-	for range 3 {
-		if err := s.Acquire(t.Context(), 1, time.Hour); err != nil {
+	s := NewSlots(6, 0)
+	var held []func()
+	for _, user := range []int64{1, 1, 1, 10, 11, 12} {
+		if len(held) == 3 {
+			_, err := s.Acquire(t.Context(), 1, 1, time.Nanosecond)
+			if no, ok := errors.AsType[*wire.RefusalError](err); !ok || no.Status != 503 || s.Busy() != 3 {
+				t.Errorf("a fourth with the same key: %v", err)
+			}
+		}
+		release, err := s.Acquire(t.Context(), user, 1, time.Hour)
+		if err != nil {
 			t.Fatal(err)
 		}
+		held = append(held, release)
 	}
-	no, ok := errors.AsType[*wire.RefusalError](s.Acquire(t.Context(), 1, time.Nanosecond))
-	if !ok || no.Status != 503 || s.Busy() != 3 {
-		t.Errorf("a fourth with the same key: %v", no)
-	}
-	for key := range int64(3) {
-		if err := s.Acquire(t.Context(), 10+key, time.Hour); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s.Busy() != 6 {
-		t.Errorf("%d are taken", s.Busy())
-	}
-	if no, ok := errors.AsType[*wire.RefusalError](s.Acquire(t.Context(), 20, time.Nanosecond)); !ok || no.Status != 503 {
-		t.Errorf("with another key when all are taken: %v", no)
+	_, err := s.Acquire(t.Context(), 20, 1, time.Nanosecond)
+	if no, ok := errors.AsType[*wire.RefusalError](err); !ok || no.Status != 503 || s.Busy() != 6 {
+		t.Errorf("with another key when all are taken: %v, %d", err, s.Busy())
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if err := s.Acquire(gone, 20, time.Hour); !errors.Is(err, context.Canceled) {
+	if _, err := s.Acquire(gone, 20, 1, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("given up: %v", err)
 	}
-	for range 3 {
-		s.Release(1)
-	}
-	for key := range int64(3) {
-		s.Release(10 + key)
+	for _, release := range held {
+		release()
 	}
 	if s.Busy() != 0 || len(s.users) != 0 {
 		t.Errorf("%d are still taken, %d keys remembered", s.Busy(), len(s.users))

@@ -50,7 +50,7 @@ func newSharePages(site *page.Site, store shareStore, access *auth.Access) (*sha
 	if err != nil {
 		return nil, fmt.Errorf("load rules of secrets: %w", err)
 	}
-	return &sharePages{site: site, store: store, access: access, masker: masker, slots: limit.NewSlots(mostAtOnce),
+	return &sharePages{site: site, store: store, access: access, masker: masker, slots: limit.NewSlots(mostAtOnce, 0),
 		now: time.Now}, nil
 }
 
@@ -139,10 +139,11 @@ func embedded(r *http.Request) bool {
 
 // inSlot serves a page in one of the slots of the user who made the link.
 func (p *sharePages) inSlot(w http.ResponseWriter, r *http.Request, show shower, v visit) error {
-	if err := p.slots.Acquire(r.Context(), v.By.ID, sharePatience); err != nil {
+	release, err := p.slots.Acquire(r.Context(), v.By.ID, 1, sharePatience)
+	if err != nil {
 		return cmp.Or(r.Context().Err(), server.ErrBusy)
 	}
-	defer p.slots.Release(v.By.ID)
+	defer release()
 	return show(w, r, v)
 }
 
