@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -70,12 +69,11 @@ func (x *userChange) apply(c *cobra.Command, s store.Store, u *server.User) erro
 	if err != nil {
 		return err
 	}
-	access := auth.New(s, slog.New(slog.DiscardHandler))
 	if role != "" {
-		err = access.SetRole(c.Context(), *u, role, 0)
+		err = auth.SetRole(c.Context(), s, *u, role, 0)
 	}
 	if err == nil && (x.disable || x.enable) {
-		err = access.Disable(c.Context(), *u, x.disable, 0)
+		err = auth.Disable(c.Context(), s, *u, x.disable, 0)
 	}
 	err = explain(err, auth.ErrLastOwner, "ccship-server user set NAME --role owner")
 	if err == nil && quota != u.Quota {

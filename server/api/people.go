@@ -149,12 +149,12 @@ func changeUser(q *accountRequest) (status int, answer any, err error) {
 		if err != nil {
 			return 0, nil, wire.BadRequest("bad_request", err.Error())
 		}
-		if err := q.Access.SetRole(q.Context(), u, role, q.Who.ID); err != nil {
+		if err := auth.SetRole(q.Context(), q.Store, u, role, q.Who.ID); err != nil {
 			return 0, nil, err
 		}
 	}
 	if in.Disabled != nil {
-		if err := q.Access.Disable(q.Context(), u, *in.Disabled, q.Who.ID); err != nil {
+		if err := auth.Disable(q.Context(), q.Store, u, *in.Disabled, q.Who.ID); err != nil {
 			return 0, nil, err
 		}
 	}

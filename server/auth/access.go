@@ -27,12 +27,12 @@ const (
 // Store keeps what Access checks and changes.
 type Store interface {
 	server.Keyring
-	server.Keys
 	server.Logins
-	server.ShareLinks
-	Users(ctx context.Context) ([]server.User, error)
-	SetRole(ctx context.Context, user int64, role server.Role, by server.By) error
-	DisableUser(ctx context.Context, user int64, disabled bool, by server.By) error
+	Keys(ctx context.Context, user int64) ([]server.Key, error)
+	AddKey(ctx context.Context, k server.Key) error
+	RotateKey(ctx context.Context, k server.Key, grace time.Time) error
+	AddShareLink(ctx context.Context, l server.ShareLink) (int64, error)
+	FindShareLink(ctx context.Context, hash [32]byte, now time.Time) (server.ShareLink, error)
 	Shares(ctx context.Context) ([]server.Share, error)
 	AddShare(ctx context.Context, s server.Share) error
 }

@@ -19,7 +19,7 @@ type keyIDs struct {
 
 // hash returns the hash of the key with an id; ok is false if there is none. It reads the keys for an id that it does
 // not know, because another process may have made the key just now. Callers that wait share one reading.
-func (k *keyIDs) hash(ctx context.Context, store server.Keys, id string) (hash [32]byte, ok bool, err error) {
+func (k *keyIDs) hash(ctx context.Context, store Store, id string) (hash [32]byte, ok bool, err error) {
 	asked := time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
