@@ -117,14 +117,14 @@ type Key struct {
 
 // Share lets a user see another user's sessions of one project.
 type Share struct {
-	Owner       int64 // whose sessions
-	With        int64 // who may see them
-	ProjectHash string
-	Project     string // its name, for people
-	Documents   bool   // linked documents too: they are files, not only what the session says about them
-	Created     time.Time
-	By          int64 // the key that it was made with, when it is added; 0: none
-	Most        int64 // shares that Owner may have with it, when it is added; 0: any number
+	Owner       int64     `json:"-"` // whose sessions
+	With        int64     `json:"-"` // who may see them
+	ProjectHash string    `json:"project_hash"`
+	Project     string    `json:"project"`   // its name, for people
+	Documents   bool      `json:"documents"` // linked documents too: they are files
+	Created     time.Time `json:"created"`
+	By          int64     `json:"-"` // the key that it was made with, when it is added; 0: none
+	Most        int64     `json:"-"` // shares that Owner may have with it, when it is added; 0: any number
 }
 
 // Login is a browser that has shown a key or a one-time link.

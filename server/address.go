@@ -7,14 +7,14 @@ import (
 
 // Address names one stream: whose it is, of which session and machine.
 type Address struct {
-	Stream      int64
-	Owner       int64 // user; 0: none
-	SessionID   string
-	Machine     string
-	Host        string
-	ProjectHash string
-	Project     string
-	Last        time.Time // received
+	Stream      int64     `json:"-"`
+	Owner       int64     `json:"-"` // user; 0: none
+	SessionID   string    `json:"session_id"`
+	Machine     string    `json:"machine"`
+	Host        string    `json:"host"`
+	ProjectHash string    `json:"-"`
+	Project     string    `json:"project"`
+	Last        time.Time `json:"last_received"` // received
 }
 
 // AmbiguousError says that a session's id alone means sessions of several users.

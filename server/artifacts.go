@@ -63,21 +63,21 @@ type LinkRequests interface {
 // Checkpoint is a mark in a session: how full its context was, and what it was about then. control.Checkpoint says
 // where it comes from.
 type Checkpoint struct {
-	ID          string
-	Stream      int64
-	SessionID   string // of the stream
-	Machine     string
-	Owner       int64
-	PortID      string
-	TokensUsed  int64
-	TokenBudget int64  // at which Claude Code compacts; 0: unknown
-	Trigger     string // auto_80, auto_90, compact, manual, pre_heavy; newer daemons may have others
-	ContextHash string
-	Summary     string
-	ActiveFiles []string
-	Created     time.Time
-	Generation  int64 // of the file
-	Line        int64 // the mark follows this line; -1: unknown
+	ID          string    `json:"id"`
+	Stream      int64     `json:"-"`
+	SessionID   string    `json:"session_id"` // of the stream
+	Machine     string    `json:"machine"`
+	Owner       int64     `json:"-"`
+	PortID      string    `json:"port_id"`
+	TokensUsed  int64     `json:"tokens_used"`
+	TokenBudget int64     `json:"token_budget"` // at which Claude Code compacts; 0: unknown
+	Trigger     string    `json:"trigger_type"` // auto_80, auto_90, compact, manual, pre_heavy, or a newer one
+	ContextHash string    `json:"context_hash"`
+	Summary     string    `json:"summary"`
+	ActiveFiles []string  `json:"active_files"`
+	Created     time.Time `json:"created_at"`
+	Generation  int64     `json:"generation"` // of the file
+	Line        int64     `json:"-"`          // the mark follows this line; -1: unknown
 }
 
 // Bytes is how long its texts are.
@@ -110,37 +110,37 @@ type CheckpointPage struct {
 
 // Document is a file that belongs to a session for the session's whole life, as its newest version has it.
 type Document struct {
-	Path       string // relative to the session's working directory, with slashes
-	Linked     bool   // false: it was linked once
-	AddedAt    time.Time
-	AddedBy    string // claude, user, mcp, viewer, other
-	UnlinkedAt time.Time
-	ChangedAt  time.Time // of the newest version; zero without any
-	ChangedBy  string
-	Versions   int64 // N of the newest
-	Size       int64
-	SHA256     string // hex
-	Deleted    bool
-	TooLarge   bool // its newest content was not sent
-	Stored     bool // its newest content is here
-	SessionID  string
-	Machine    string
-	Host       string
+	Path       string    `json:"path"`   // relative to the session's working directory, with slashes
+	Linked     bool      `json:"linked"` // false: it was linked once
+	AddedAt    time.Time `json:"-"`
+	AddedBy    string    `json:"added_by"` // claude, user, mcp, viewer, other
+	UnlinkedAt time.Time `json:"-"`
+	ChangedAt  time.Time `json:"-"` // of the newest version; zero without any
+	ChangedBy  string    `json:"changed_by"`
+	Versions   int64     `json:"versions"` // N of the newest
+	Size       int64     `json:"size"`
+	SHA256     string    `json:"sha256"` // hex
+	Deleted    bool      `json:"deleted"`
+	TooLarge   bool      `json:"too_large"` // its newest content was not sent
+	Stored     bool      `json:"stored"`    // its newest content is here
+	SessionID  string    `json:"-"`
+	Machine    string    `json:"-"`
+	Host       string    `json:"-"`
 }
 
 // Version is a version of a document. N counts from 1 through all epochs: a daemon that has lost its state starts at 1
 // again, and its versions follow the earlier ones.
 type Version struct {
-	N        int64
-	At       time.Time // when the daemon saw it
-	Change   string    // linked, modified, deleted
-	By       string
-	Size     int64
-	SHA256   string
-	TooLarge bool
-	Stored   bool  // the content is here
-	Line     int64 // of the transcript, whose tool made the change; -1: none
-	Epoch    string
+	N        int64     `json:"version"`
+	At       time.Time `json:"at"`     // when the daemon saw it
+	Change   string    `json:"change"` // linked, modified, deleted
+	By       string    `json:"by"`
+	Size     int64     `json:"size"`
+	SHA256   string    `json:"sha256"`
+	TooLarge bool      `json:"too_large"`
+	Stored   bool      `json:"stored"` // the content is here
+	Line     int64     `json:"-"`      // of the transcript, whose tool made the change; -1: none
+	Epoch    string    `json:"epoch"`
 }
 
 // VersionPage bounds a list of versions: Limit of those before Before (0: from the newest on).
@@ -158,15 +158,15 @@ type Versions struct {
 // Blob is a file of a session: a tool result too long for the transcript ("tool-results/…"), metadata of an agent
 // ("subagents/….meta.json"), or the content of a document.
 type Blob struct {
-	SHA256 string // hex
-	Name   string // path below the session's folder, with slashes
-	Media  string
-	Size   int64
-	Stored time.Time
+	SHA256 string    `json:"sha256"` // hex
+	Name   string    `json:"name"`   // path below the session's folder, with slashes
+	Media  string    `json:"media_type"`
+	Size   int64     `json:"size"`
+	Stored time.Time `json:"stored_at"`
 	// The stream that it belongs to.
-	Stream    int64
-	SessionID string
-	Machine   string
+	Stream    int64  `json:"-"`
+	SessionID string `json:"-"`
+	Machine   string `json:"-"`
 }
 
 // LinkRequestState says what became of a link request.
@@ -191,15 +191,15 @@ type LinkRequestInput struct {
 
 // LinkRequest asks a session's daemon to link or unlink a document.
 type LinkRequest struct {
-	ID        string
-	SessionID string
-	Machine   string
-	Host      string
-	Path      string
-	Link      bool
-	By        int64 // user
-	Created   time.Time
-	State     LinkRequestState
-	Reason    string    // why it was refused
-	Answered  time.Time // zero while it waits
+	ID        string           `json:"id"`
+	SessionID string           `json:"-"`
+	Machine   string           `json:"machine"`
+	Host      string           `json:"host"`
+	Path      string           `json:"path"`
+	Link      bool             `json:"link"`
+	By        int64            `json:"-"` // user
+	Created   time.Time        `json:"created_at"`
+	State     LinkRequestState `json:"state"`
+	Reason    string           `json:"reason"` // why it was refused
+	Answered  time.Time        `json:"-"`      // zero while it waits
 }

@@ -82,19 +82,19 @@ const (
 
 // DocumentEvent is something that happened to a document.
 type DocumentEvent struct {
-	Path        string
-	Change      string
-	By          string
-	AddedAt     time.Time
-	At          time.Time
-	Version     int64 // the daemon's, from 1 in each epoch; 0: none
-	Size        int64
-	SHA256      []byte // of the content, 32 bytes; nil: no content
-	Content     []byte // nil: no content, or it arrives as a blob
-	TooLarge    bool
-	Reason      string
-	LinkRequest string // id of the link request that this answers; "": none
-	Line        int64  // -1: none
+	Path        string    `json:"path"`
+	Change      string    `json:"change"`
+	By          string    `json:"by"`
+	AddedAt     time.Time `json:"added_at"`
+	At          time.Time `json:"at"`
+	Version     int64     `json:"version"` // the daemon's, from 1 in each epoch; 0: none
+	Size        int64     `json:"size"`
+	SHA256      []byte    `json:"-"` // of the content, 32 bytes; nil: no content
+	Content     []byte    `json:"-"` // nil: no content, or it arrives as a blob
+	TooLarge    bool      `json:"too_large"`
+	Reason      string    `json:"reason"`
+	LinkRequest string    `json:"link_request"` // id of the link request that this answers; "": none
+	Line        int64     `json:"-"`            // -1: none
 }
 
 // Upload is a file that a daemon sends.

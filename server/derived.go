@@ -34,27 +34,27 @@ type DerivationStore interface {
 type Summary struct {
 	// Title is what Claude or the person named the session, else a plan's heading, else the first prompt that says
 	// something, without markup; "" if there is none of these.
-	Title       string
-	FirstPrompt string // one line
-	Model       string // of the newest answer
-	Models      []string
-	Branch      string
-	Version     string    // of the program that wrote the file
-	Started     time.Time // time of the first and the last record that has one; zero when none has
-	Ended       time.Time
-	Prompts     int64
-	Messages    int64 // prompts and answers
-	Tools       int64 // calls
-	Errors      int64 // tool results and answers that are errors
-	Compactions int64
-	Context     int64 // tokens in use after the newest answer
-	Window      int64 // tokens the model can take
-	Limit       int64 // tokens at which Claude Code compacts by itself
-	Lines       int64 // derived so far
+	Title       string    `json:"title"`
+	FirstPrompt string    `json:"first_prompt"` // one line
+	Model       string    `json:"model"`        // of the newest answer
+	Models      []string  `json:"models"`
+	Branch      string    `json:"branch"`
+	Version     string    `json:"version"` // of the program that wrote the file
+	Started     time.Time `json:"-"`       // time of the first and the last record that has one; zero when none has
+	Ended       time.Time `json:"-"`
+	Prompts     int64     `json:"prompts"`
+	Messages    int64     `json:"messages"` // prompts and answers
+	Tools       int64     `json:"tools"`    // calls
+	Errors      int64     `json:"errors"`   // tool results and answers that are errors
+	Compactions int64     `json:"compactions"`
+	Context     int64     `json:"context_tokens"`    // tokens in use after the newest answer
+	Window      int64     `json:"window_tokens"`     // tokens the model can take
+	Limit       int64     `json:"compact_at_tokens"` // tokens at which Claude Code compacts by itself
+	Lines       int64     `json:"derived_lines"`     // derived so far
 	// Origin is the session that the records name and the id of the first of them: copies of a session have the same. ""
 	// is not known. Copy is set if the stream's own name is another one.
-	Origin string
-	Copy   bool
+	Origin string `json:"-"`
+	Copy   bool   `json:"-"`
 }
 
 // Name returns what people read as the session's name. It is never an id.
@@ -69,13 +69,13 @@ func (s Summary) Behind(lines int64) bool {
 
 // Tokens is what answers used, each answer counted once.
 type Tokens struct {
-	Answers      int64
-	Input        int64
-	Output       int64
-	CacheRead    int64
-	CacheWrite5m int64
-	CacheWrite1h int64
-	Searches     int64 // of the web, which cost extra; no tokens
+	Answers      int64 `json:"answers"`
+	Input        int64 `json:"input_tokens"`
+	Output       int64 `json:"output_tokens"`
+	CacheRead    int64 `json:"cache_read_tokens"`
+	CacheWrite5m int64 `json:"cache_write_5m_tokens"`
+	CacheWrite1h int64 `json:"cache_write_1h_tokens"`
+	Searches     int64 `json:"web_searches"` // of the web, which cost extra; no tokens
 }
 
 // All returns the number of tokens of every kind.

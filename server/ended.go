@@ -19,9 +19,9 @@ type Ended struct {
 
 // EndedShare is a share of a project that is no more.
 type EndedShare struct {
-	Owner   string // whose
-	With    string
-	Project string
+	Owner   string `json:"owner"` // whose
+	With    string `json:"with"`
+	Project string `json:"project"`
 }
 
 // String says what ended in words, without a final dot; "nothing else" for nothing.

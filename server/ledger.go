@@ -48,8 +48,8 @@ type Ledger struct {
 
 // ChangedStream is a stream, and the count of the ledger at its last write.
 type ChangedStream struct {
-	SessionID string
-	Count     int64
+	SessionID string `json:"session_id"`
+	Count     int64  `json:"count"`
 }
 
 // Why a store takes nothing from a writer until that has compared what both have.

@@ -118,16 +118,16 @@ type SessionQuery struct {
 
 // Group is a project on a machine, with how much there is of it.
 type Group struct {
-	ProjectHash string
-	Repository  string // one for all projects that are the same one; "" unknown
-	Project     string
-	Cwd         string
-	Machine     string
-	Host        string
-	Owner       int64
-	Sessions    int64
-	Bytes       int64
-	Last        time.Time
+	ProjectHash string    `json:"project_hash"`
+	Repository  string    `json:"repository,omitempty"` // one for all projects that are the same one; "" unknown
+	Project     string    `json:"project"`
+	Cwd         string    `json:"cwd"`
+	Machine     string    `json:"machine"`
+	Host        string    `json:"host"`
+	Owner       int64     `json:"-"`
+	Sessions    int64     `json:"sessions"`
+	Bytes       int64     `json:"bytes"`
+	Last        time.Time `json:"last_active"`
 }
 
 // GroupQuery chooses projects. The zero value chooses all.
@@ -261,8 +261,8 @@ type Drop struct {
 
 // Forgotten is a session that was removed and is never stored again.
 type Forgotten struct {
-	Owner     int64
-	SessionID string
-	At        time.Time
-	Lines     int64 // that were removed
+	Owner     int64     `json:"-"`
+	SessionID string    `json:"session_id"`
+	At        time.Time `json:"at"`
+	Lines     int64     `json:"lines_removed"` // that were removed
 }

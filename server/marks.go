@@ -9,12 +9,12 @@ import (
 
 // Mark is what one user keeps about a session: for nobody else. The zero Mark is none.
 type Mark struct {
-	Stream  int64
-	Star    bool
-	Name    string // instead of the session's title
-	Note    string
-	Tags    []string
-	Updated time.Time
+	Stream  int64     `json:"-"`
+	Star    bool      `json:"star"`
+	Name    string    `json:"name"` // instead of the session's title
+	Note    string    `json:"note"`
+	Tags    []string  `json:"tags"`
+	Updated time.Time `json:"updated,omitzero"`
 }
 
 // Empty reports whether there is nothing to keep.

@@ -76,45 +76,46 @@ type Batch struct {
 
 // Session is one stream as its newest generation has it.
 type Session struct {
-	ID          int64 // of the stream in this store
-	Owner       int64 // user; 0: none
-	SessionID   string
-	ProjectHash string
-	Repository  string // what all of its project have in common; its ProjectHash if no repository is known
-	Machine     string
-	Host        string
-	Project     string
-	Cwd         string
-	Path        string
-	Parent      string
-	Epoch       string
-	Epochs      int
-	Generation  int64
-	Lines       int64     // of the file, including lines that are not stored
-	Bytes       int64     // of the file; from a client without the extension, those that were stored
-	First, Last time.Time // received
+	ID          int64     `json:"-"` // of the stream in this store
+	Owner       int64     `json:"-"` // user; 0: none
+	SessionID   string    `json:"session_id"`
+	ProjectHash string    `json:"project_hash"`
+	Repository  string    `json:"-"` // what all of its project have in common; its ProjectHash if no repository is known
+	Machine     string    `json:"machine"`
+	Host        string    `json:"host"`
+	Project     string    `json:"project"`
+	Cwd         string    `json:"cwd"`
+	Path        string    `json:"path"`
+	Parent      string    `json:"-"`
+	Epoch       string    `json:"epoch"`
+	Epochs      int       `json:"epochs"`
+	Generation  int64     `json:"generation"`
+	Lines       int64     `json:"lines"`          // of the file, including lines that are not stored
+	Bytes       int64     `json:"bytes"`          // of the file; of a bare client, those that were stored
+	First       time.Time `json:"first_received"` // received
+	Last        time.Time `json:"last_received"`
 	// Active is when the file was last written: the time of its newest record once that is derived, never later than Last.
-	Active time.Time
+	Active time.Time `json:"last_active"`
 	// Short is a short name of the session for its reader, which is set where addresses are made; "" if it has none.
-	Short string
+	Short string `json:"-"`
 }
 
 // Epoch is one life of a client's state file. The newest is the one that first arrived last.
 type Epoch struct {
-	ID    int64 // among those of its stream
-	Name  string
-	Rank  int64 // 1 for the first that arrived
-	First time.Time
+	ID    int64     `json:"-"` // among those of its stream
+	Name  string    `json:"epoch"`
+	Rank  int64     `json:"-"` // 1 for the first that arrived
+	First time.Time `json:"first_received"`
 }
 
 // Generation is a file between two rewinds.
 type Generation struct {
-	Number     int64
-	RewoundTo  int64
-	EndLine    int64
-	EndOffset  int64 // 0 when unknown
-	EOFNewline bool
-	First      time.Time
+	Number     int64     `json:"generation"`
+	RewoundTo  int64     `json:"rewound_to"`
+	EndLine    int64     `json:"end_line"`
+	EndOffset  int64     `json:"-"` // 0 when unknown
+	EOFNewline bool      `json:"eof_newline"`
+	First      time.Time `json:"first_received"`
 }
 
 // Ref names a stream. A stream belongs to one user: a ref that several users' streams fit, none of them the caller's,

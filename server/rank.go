@@ -40,9 +40,9 @@ type RankedSession struct {
 // Facets are how many of the found sessions each project, kind of text and month has, the most first; months from the
 // newest on.
 type Facets struct {
-	Projects []Count // Value is Session.Repository, Name one of its names
-	Kinds    []Count
-	Months   []Count // Value is 2026-11
+	Projects []Count `json:"projects"` // Value is Session.Repository, Name one of its names
+	Kinds    []Count `json:"kinds"`
+	Months   []Count `json:"months"` // Value is 2026-11
 }
 
 // Count is a value that a query can be narrowed to, and how many of the found sessions have it.

@@ -152,12 +152,12 @@ type RetentionEntry struct {
 
 // RetentionOutlook says what retention did to a session, and when it will do something.
 type RetentionOutlook struct {
-	Retired time.Time // when the session was dropped; zero: it was not
-	Rule    string    // that dropped it, in words
-	Lines   int64     // that were removed, superseded ones too
-	Until   time.Time // when the first rule is due that takes the session; zero: none does
-	Due     string    // that rule, in words
-	Kept    string    // why no rule takes it; "" when one may
+	Retired time.Time `json:"-"`            // when the session was dropped; zero: it was not
+	Rule    string    `json:"rule"`         // that dropped it, in words
+	Lines   int64     `json:"lines"`        // that were removed, superseded ones too
+	Until   time.Time `json:"-"`            // when the first rule is due that takes the session; zero: none does
+	Due     string    `json:"due_rule"`     // that rule, in words
+	Kept    string    `json:"kept_because"` // why no rule takes it; "" when one may
 }
 
 // RetiredRun is consecutive lines of a generation that were removed. Nothing that is stored lies between them.

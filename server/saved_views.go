@@ -18,10 +18,10 @@ const (
 
 // SavedView is a list of sessions, or a search, with its filters, which one user keeps under a name: for nobody else.
 type SavedView struct {
-	Name    string
-	Page    string // SessionsPage or SearchPage
-	Query   string // of the page's address: the filters
-	Updated time.Time
+	Name    string    `json:"name"`
+	Page    string    `json:"page"`  // SessionsPage or SearchPage
+	Query   string    `json:"query"` // of the page's address: the filters
+	Updated time.Time `json:"updated"`
 }
 
 // SavedViews keeps the views that users save. They go with their user. Safe for concurrent use.

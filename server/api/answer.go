@@ -64,13 +64,20 @@ func each[T, A any](list []T, answer func(T) A) []A {
 
 // choiceAnswer is one user's session among several with one id.
 type choiceAnswer struct {
-	User         string    `json:"user"`
-	SessionID    string    `json:"session_id"`
-	Machine      string    `json:"machine"`
-	Host         string    `json:"host"`
-	Project      string    `json:"project"`
-	LastReceived time.Time `json:"last_received"`
+	server.Address
+	User string `json:"user"`
 }
+
+// orNull is null in an answer for the zero value.
+func orNull[T comparable](x T) *T {
+	if x == *new(T) {
+		return nil
+	}
+	return &x
+}
+
+// orEmpty is [] in an answer for no list, never null.
+func orEmpty[T any](list []T) []T { return append([]T{}, list...) }
 
 // ambiguous fills in between which sessions a client has to choose.
 func (s *Server) ambiguous(r *http.Request, err error, a *errorAnswer) bool {
@@ -84,8 +91,7 @@ func (s *Server) ambiguous(r *http.Request, err error, a *errorAnswer) bool {
 		s.logOf(r).Error("names of users cannot be read", "error", err)
 	}
 	for _, x := range no.Choices {
-		a.Error.Choices = append(a.Error.Choices,
-			choiceAnswer{names[x.Owner], x.SessionID, x.Machine, x.Host, x.Project, x.Last})
+		a.Error.Choices = append(a.Error.Choices, choiceAnswer{x, names[x.Owner]})
 	}
 	return true
 }

@@ -120,22 +120,11 @@ func (s *Server) refuseUpload(w http.ResponseWriter, err error) error {
 
 // listBlobs is GET /api/sessions/{id}/blobs?machine: its files, by name.
 func (s *Server) listBlobs(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	list, err := s.store.artifacts.Blobs(r.Context(), server.ScopeOf(who.User), refOf(r))
+	blobs, err := s.store.artifacts.Blobs(r.Context(), server.ScopeOf(who.User), refOf(r))
 	if err != nil {
 		return err
 	}
-	type listed struct {
-		SHA256 string    `json:"sha256"`
-		Name   string    `json:"name"`
-		Media  string    `json:"media_type"`
-		Size   int64     `json:"size"`
-		Stored time.Time `json:"stored_at"`
-	}
-	a := make([]listed, 0, len(list))
-	for _, b := range list {
-		a = append(a, listed{b.SHA256, b.Name, b.Media, b.Size, b.Stored})
-	}
-	s.answer(w, http.StatusOK, a)
+	s.answer(w, http.StatusOK, orEmpty(blobs))
 	return nil
 }
 

@@ -61,10 +61,7 @@ func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who s
 	a := struct {
 		Checkpoints []checkpointAnswer `json:"checkpoints"`
 		Next        *string            `json:"next"` // null on the last page
-	}{Checkpoints: each(list.List, func(c server.Checkpoint) checkpointAnswer { return checkpointAnswerOf(c, names) })}
-	if list.Next != "" {
-		a.Next = &list.Next
-	}
+	}{each(list.List, func(c server.Checkpoint) checkpointAnswer { return checkpointAnswerOf(c, names) }), orNull(list.Next)}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }

@@ -35,19 +35,10 @@ func (s *Server) putDocuments(w http.ResponseWriter, r *http.Request, who server
 
 // documentAnswer is a document on the wire.
 type documentAnswer struct {
-	Path       string     `json:"path"`
-	Linked     bool       `json:"linked"`
+	server.Document
 	AddedAt    *time.Time `json:"added_at"`
-	AddedBy    string     `json:"added_by"`
 	UnlinkedAt *time.Time `json:"unlinked_at"`
 	ChangedAt  *time.Time `json:"changed_at"`
-	ChangedBy  string     `json:"changed_by"`
-	Versions   int64      `json:"versions"`
-	Size       int64      `json:"size"`
-	SHA256     string     `json:"sha256"`
-	Deleted    bool       `json:"deleted"`
-	TooLarge   bool       `json:"too_large"`
-	Stored     bool       `json:"stored"`
 }
 
 // documents is GET /api/sessions/{id}/documents?machine.
@@ -58,28 +49,17 @@ func (s *Server) documents(w http.ResponseWriter, r *http.Request, who server.Ke
 	}
 	a := struct {
 		Documents []documentAnswer `json:"documents"`
-	}{make([]documentAnswer, 0, len(list))}
-	for _, d := range list {
-		a.Documents = append(a.Documents, documentAnswer{d.Path, d.Linked, timeAnswer(d.AddedAt), d.AddedBy,
-			timeAnswer(d.UnlinkedAt), timeAnswer(d.ChangedAt), d.ChangedBy, d.Versions, d.Size, d.SHA256, d.Deleted,
-			d.TooLarge, d.Stored})
-	}
+	}{each(list, func(d server.Document) documentAnswer {
+		return documentAnswer{d, timeAnswer(d.AddedAt), timeAnswer(d.UnlinkedAt), timeAnswer(d.ChangedAt)}
+	})}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }
 
 // versionAnswer is a version on the wire.
 type versionAnswer struct {
-	Version  int64     `json:"version"`
-	At       time.Time `json:"at"`
-	Change   string    `json:"change"`
-	By       string    `json:"by"`
-	Size     int64     `json:"size"`
-	SHA256   string    `json:"sha256"`
-	TooLarge bool      `json:"too_large"`
-	Stored   bool      `json:"stored"`
-	Line     *int64    `json:"line"`
-	Epoch    string    `json:"epoch"`
+	server.Version
+	Line *int64 `json:"line"`
 }
 
 // versions is GET /api/sessions/{id}/documents/{path}/versions?machine&before&limit: the newest first.
@@ -100,14 +80,8 @@ func (s *Server) versions(w http.ResponseWriter, r *http.Request, who server.Key
 	a := struct {
 		Versions []versionAnswer `json:"versions"`
 		Next     *int64          `json:"next"` // before of the next page; null on the last
-	}{Versions: make([]versionAnswer, 0, len(list.List))}
-	for _, v := range list.List {
-		a.Versions = append(a.Versions, versionAnswer{v.N, v.At, v.Change, v.By, v.Size, v.SHA256, v.TooLarge, v.Stored,
-			lineOrNull(v.Line), v.Epoch})
-	}
-	if list.Next != 0 {
-		a.Next = &list.Next
-	}
+	}{each(list.List, func(v server.Version) versionAnswer { return versionAnswer{v, lineOrNull(v.Line)} }),
+		orNull(list.Next)}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }

@@ -31,13 +31,9 @@ func listKeys(q *accountRequest) (status int, answer any, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	out := make([]keyAnswer, 0, len(list))
-	for _, k := range list {
-		out = append(out, answerKey(k))
-	}
 	return http.StatusOK, struct {
 		Keys []keyAnswer `json:"keys"`
-	}{out}, nil
+	}{each(list, answerKey)}, nil
 }
 
 func (q *accountRequest) keys() ([]server.Key, error) {
@@ -111,32 +107,18 @@ func (q *accountRequest) ownKey() (server.Key, error) {
 
 // endedAnswer lists what revoking a key ended besides the key.
 type endedAnswer struct {
-	Keys    []string       `json:"keys"`
-	Logins  int64          `json:"logins"`
-	Tickets int64          `json:"tickets"`
-	Links   int64          `json:"share_links"`
-	Users   []string       `json:"users"` // that are disabled now
-	Reset   []userAnswer   `json:"reset"` // as they were before a key gave them rights
-	Shares  []sharedAnswer `json:"shares"`
-}
-
-// sharedAnswer is a share that is no more.
-type sharedAnswer struct {
-	Owner   string `json:"owner"`
-	With    string `json:"with"`
-	Project string `json:"project"`
+	Keys    []string            `json:"keys"`
+	Logins  int64               `json:"logins"`
+	Tickets int64               `json:"tickets"`
+	Links   int64               `json:"share_links"`
+	Users   []string            `json:"users"` // that are disabled now
+	Reset   []userAnswer        `json:"reset"` // as they were before a key gave them rights
+	Shares  []server.EndedShare `json:"shares"`
 }
 
 func answerEnded(e server.Ended) endedAnswer {
-	a := endedAnswer{append([]string{}, e.Keys...), e.Logins, e.Tickets, e.Links, append([]string{}, e.Users...),
-		[]userAnswer{}, []sharedAnswer{}}
-	for _, u := range e.Reset {
-		a.Reset = append(a.Reset, answerUser(u))
-	}
-	for _, s := range e.Shares {
-		a.Shares = append(a.Shares, sharedAnswer(s))
-	}
-	return a
+	return endedAnswer{orEmpty(e.Keys), e.Logins, e.Tickets, e.Links, orEmpty(e.Users), each(e.Reset, answerUser),
+		orEmpty(e.Shares)}
 }
 
 // revokeKey is DELETE /api/keys/{name}: at once and permanently, with all that came from the key.

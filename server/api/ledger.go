@@ -93,11 +93,6 @@ type streamConflict struct {
 	Line       int64  `json:"line"`
 }
 
-type changedAnswer struct {
-	SessionID string `json:"session_id"`
-	Count     int64  `json:"count"`
-}
-
 // ledger is GET /api/ledger?machine&since&limit: how many writes a machine of the caller made, and which transcripts
 // changed after count since, in the order of their changes.
 func (s *Server) ledger(w http.ResponseWriter, r *http.Request, who server.Key) error {
@@ -115,14 +110,13 @@ func (s *Server) ledger(w http.ResponseWriter, r *http.Request, who server.Key) 
 		return err
 	}
 	a := struct {
-		Store   string          `json:"store"`
-		Count   int64           `json:"count"`
-		Token   string          `json:"token"`
-		Since   string          `json:"since_token"`
-		Writer  string          `json:"writer"`
-		Changed []changedAnswer `json:"changed"`
-	}{l.Store, l.Count, l.Token, l.Since, l.Writer,
-		each(l.Changed, func(c server.ChangedStream) changedAnswer { return changedAnswer(c) })}
+		Store   string                 `json:"store"`
+		Count   int64                  `json:"count"`
+		Token   string                 `json:"token"`
+		Since   string                 `json:"since_token"`
+		Writer  string                 `json:"writer"`
+		Changed []server.ChangedStream `json:"changed"`
+	}{l.Store, l.Count, l.Token, l.Since, l.Writer, orEmpty(l.Changed)}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }

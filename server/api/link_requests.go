@@ -98,31 +98,20 @@ func (s *Server) pendingLinkRequests(w http.ResponseWriter, r *http.Request, who
 	}
 	a := struct {
 		LinkRequests []pendingAnswer `json:"link_requests"`
-	}{make([]pendingAnswer, 0, len(list))}
-	for _, x := range list {
-		a.LinkRequests = append(a.LinkRequests, pendingAnswer{x.ID, x.SessionID, x.Path, x.Link})
-	}
+	}{each(list, func(x server.LinkRequest) pendingAnswer { return pendingAnswer{x.ID, x.SessionID, x.Path, x.Link} })}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }
 
 // linkRequestAnswer is a link request in the answer to a reader.
 type linkRequestAnswer struct {
-	ID       string     `json:"id"`
-	Path     string     `json:"path"`
-	Link     bool       `json:"link"`
+	server.LinkRequest
 	By       string     `json:"by"`
-	Machine  string     `json:"machine"`
-	Host     string     `json:"host"`
-	Asked    time.Time  `json:"created_at"`
-	State    string     `json:"state"`
-	Reason   string     `json:"reason"`
 	Answered *time.Time `json:"answered_at"`
 }
 
 func answerLinkRequest(x server.LinkRequest, names namesOf) linkRequestAnswer {
-	return linkRequestAnswer{x.ID, x.Path, x.Link, names[x.By], x.Machine, x.Host, x.Created, string(x.State), x.Reason,
-		timeAnswer(x.Answered)}
+	return linkRequestAnswer{x, names[x.By], timeAnswer(x.Answered)}
 }
 
 // link is POST /api/sessions/{id}/documents {path}: asks the session's daemon to link a document.

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,71 +12,11 @@ import (
 	"github.com/ccship/ccship/server/wire"
 )
 
-// hash is a sha256 in hexadecimal digits.
-type hash [32]byte
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (h *hash) UnmarshalText(text []byte) error {
-	if n, err := hex.Decode(h[:], text[:min(len(text), 2*len(h))]); err != nil || n != len(h) || len(text) != 2*n {
-		return errors.New("not a sha256 of 64 hexadecimal digits")
-	}
-	return nil
-}
-
 // maskRequest names secrets of one stream, and the tokens that replace them.
 type maskRequest struct {
 	Machine string `json:"machine"`
 	Epoch   string `json:"epoch"` // of the lines
-	Lines   []struct {
-		Generation int64       `json:"generation"`
-		Line       int64       `json:"line"`
-		SHA256     hash        `json:"sha256"`
-		Tokens     []maskToken `json:"tokens"`
-	} `json:"lines"`
-	Checkpoints []struct {
-		ID     string      `json:"id"`
-		SHA256 hash        `json:"sha256"`
-		Tokens []maskToken `json:"tokens"`
-	} `json:"checkpoints"`
-	Files []struct {
-		SHA256 hash        `json:"sha256"`
-		Tokens []maskToken `json:"tokens"`
-	} `json:"files"`
-}
-
-type maskToken struct {
-	Start int    `json:"start"`
-	Text  string `json:"text"`
-}
-
-func serverTokens(list []maskToken) (out []server.Token) {
-	for _, t := range list {
-		out = append(out, server.Token(t))
-	}
-	return out
-}
-
-// masking is what the request asks the store to mask. epoch is the id of the request's epoch.
-func (q *maskRequest) masking(stream, epoch int64, who server.Key) *server.Masking {
-	m := &server.Masking{Stream: stream, By: who.User.ID, At: time.Now()}
-	for _, l := range q.Lines {
-		m.Lines = append(m.Lines, server.LineMask{Epoch: epoch, Generation: l.Generation, Line: l.Line, SHA256: l.SHA256,
-			Tokens: serverTokens(l.Tokens)})
-	}
-	for _, c := range q.Checkpoints {
-		m.Checkpoints = append(m.Checkpoints,
-			server.CheckpointMask{ID: c.ID, SHA256: c.SHA256, Tokens: serverTokens(c.Tokens)})
-	}
-	for _, f := range q.Files {
-		m.Files = append(m.Files, server.FileMask{SHA256: f.SHA256, Tokens: serverTokens(f.Tokens)})
-	}
-	return m
-}
-
-type maskedAnswer struct {
-	Lines       int64 `json:"lines"`
-	Checkpoints int64 `json:"checkpoints"`
-	Files       int64 `json:"files"`
+	server.Masking
 }
 
 // mask is POST /api/sessions/{id}/mask: secrets in the caller's own transcript of one machine get tokens, in the lines
@@ -103,13 +42,15 @@ func (s *Server) mask(w http.ResponseWriter, r *http.Request, who server.Key) er
 	if err != nil {
 		return err
 	}
-	var epoch int64
+	q.Stream, q.By, q.At = at.Stream, who.User.ID, time.Now()
 	if len(q.Lines) > 0 {
 		find := server.Ref{Stream: at.Stream, Epoch: q.Epoch}
 		err := s.view(r, who, find, func(_ context.Context, snap server.Snapshot) error {
 			for _, e := range snap.Epochs() {
-				if e.Name == snap.Session().Epoch {
-					epoch = e.ID
+				for i := range q.Lines {
+					if e.Name == snap.Session().Epoch {
+						q.Lines[i].Epoch = e.ID
+					}
 				}
 			}
 			return nil
@@ -118,7 +59,7 @@ func (s *Server) mask(w http.ResponseWriter, r *http.Request, who server.Key) er
 			return err
 		}
 	}
-	done, err := s.store.masks.Mask(r.Context(), q.masking(at.Stream, epoch, who))
+	done, err := s.store.masks.Mask(r.Context(), &q.Masking)
 	if errors.Is(err, server.ErrNoToken) {
 		return wire.Refuse(http.StatusUnprocessableEntity, "no_token", err.Error())
 	}
@@ -129,17 +70,15 @@ func (s *Server) mask(w http.ResponseWriter, r *http.Request, who server.Key) er
 		s.logOf(r).Info("secrets masked", "session", at.SessionID, "lines", done.Lines, "checkpoints", done.Checkpoints,
 			"files", done.Files, "by", who.User.Name)
 	}
-	s.answer(w, http.StatusOK, maskedAnswer(done))
+	s.answer(w, http.StatusOK, done)
 	return nil
 }
 
 type maskingAnswer struct {
-	SessionID string    `json:"session_id"`
-	User      string    `json:"user"`
-	Machine   string    `json:"machine"`
-	By        string    `json:"by"` // "": the server
-	At        time.Time `json:"at"`
-	maskedAnswer
+	server.MaskedSession
+	User string `json:"user"`
+	By   string `json:"by"` // "": the server
+	server.Masked
 }
 
 // maskings is GET /api/maskings: what was masked after it was stored, latest first.
@@ -159,7 +98,7 @@ func (s *Server) maskings(w http.ResponseWriter, r *http.Request, who server.Key
 	s.answer(w, http.StatusOK, struct {
 		Maskings []maskingAnswer `json:"maskings"`
 	}{each(list, func(m server.MaskedSession) maskingAnswer {
-		return maskingAnswer{m.SessionID, names[m.Owner], m.Machine, names[m.By], m.At, maskedAnswer(m.Masked)}
+		return maskingAnswer{m, names[m.Owner], names[m.By], m.Masked}
 	})})
 	return nil
 }

@@ -69,13 +69,6 @@ type quota struct {
 	Sessions *int64 `json:"sessions"` // null: no limit
 }
 
-func limitOrNull(n int64) *int64 {
-	if n == 0 {
-		return nil
-	}
-	return &n
-}
-
 // answerMe is GET /api/me: whose key it is.
 func answerMe(q *accountRequest) (status int, answer any, err error) {
 	has, err := q.Store.Stored(q.Context(), q.Who.User.ID)
@@ -89,7 +82,7 @@ func answerMe(q *accountRequest) (status int, answer any, err error) {
 		Stored stored     `json:"stored"`
 		Quota  quota      `json:"quota"`
 	}{answerUser(q.Who.User), answerKey(q.Who), stored(has),
-		quota{limitOrNull(limits.Bytes), limitOrNull(limits.Sessions)}}, nil
+		quota{orNull(limits.Bytes), orNull(limits.Sessions)}}, nil
 }
 
 // listUsers is GET /api/users.
@@ -98,13 +91,9 @@ func listUsers(q *accountRequest) (status int, answer any, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	out := make([]userAnswer, 0, len(list))
-	for _, u := range list {
-		out = append(out, answerUser(u))
-	}
 	return http.StatusOK, struct {
 		Users []userAnswer `json:"users"`
-	}{out}, nil
+	}{each(list, answerUser)}, nil
 }
 
 // addUser is POST /api/users {name, role}.

@@ -14,16 +14,13 @@ import (
 
 // shareAnswer is a share in answers.
 type shareAnswer struct {
-	Owner       string    `json:"owner"` // whose sessions
-	With        string    `json:"with"`  // who may see them
-	ProjectHash string    `json:"project_hash"`
-	Project     string    `json:"project"`
-	Documents   bool      `json:"documents"` // linked documents too
-	Created     time.Time `json:"created"`
+	server.Share
+	Owner string `json:"owner"` // whose sessions
+	With  string `json:"with"`  // who may see them
 }
 
 func answerShare(x server.Share, names namesOf) shareAnswer {
-	return shareAnswer{names[x.Owner], names[x.With], x.ProjectHash, x.Project, x.Documents, x.Created}
+	return shareAnswer{x, names[x.Owner], names[x.With]}
 }
 
 // listShares is GET /api/shares: those from and to the caller; an owner sees all.
@@ -43,13 +40,9 @@ func listShares(q *accountRequest) (status int, answer any, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	out := make([]shareAnswer, 0, len(shown))
-	for _, x := range shown {
-		out = append(out, answerShare(x, names))
-	}
 	return http.StatusOK, struct {
 		Shares []shareAnswer `json:"shares"`
-	}{out}, nil
+	}{each(shown, func(x server.Share) shareAnswer { return answerShare(x, names) })}, nil
 }
 
 // shareRequest names a share. Project is a project_hash, or a name that only one project has.

@@ -27,12 +27,7 @@ type timelineAnswer struct {
 
 // timelineAnswerOf returns how a page of a timeline is shown.
 func timelineAnswerOf(t recall.Timeline, names namesOf, link linkAnswer) timelineAnswer {
-	a := timelineAnswer{Session: sessionAnswerOf(t.Session, names), Moments: []moment{}, Read: t.Read}
-	for _, m := range t.Moments {
-		a.Moments = append(a.Moments, moment{m.Line, m, link(t.Session, m.Line)})
-	}
-	if t.Next != "" {
-		a.Next = &t.Next
-	}
-	return a
+	return timelineAnswer{sessionAnswerOf(t.Session, names), each(t.Moments, func(m session.Moment) moment {
+		return moment{m.Line, m, link(t.Session, m.Line)}
+	}), t.Read, orNull(t.Next)}
 }

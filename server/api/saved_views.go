@@ -12,16 +12,13 @@ import (
 
 // savedViewAnswer is a saved view in answers.
 type savedViewAnswer struct {
-	Name    string    `json:"name"`
-	Page    string    `json:"page"`  // "sessions" or "search"
-	Query   string    `json:"query"` // of the page's address
-	URL     string    `json:"url"`   // the page
-	API     string    `json:"api"`   // the call that answers the same, as of now
-	Updated time.Time `json:"updated"`
+	server.SavedView
+	URL string `json:"url"` // the page
+	API string `json:"api"` // the call that answers the same, as of now
 }
 
 func (q *accountRequest) answerView(v server.SavedView, zone time.Duration) savedViewAnswer {
-	return savedViewAnswer{v.Name, v.Page, v.Query, q.Base + v.Path(), v.Call(time.Now(), zone), v.Updated}
+	return savedViewAnswer{v, q.Base + v.Path(), v.Call(time.Now(), zone)}
 }
 
 // savedViews is GET /api/views?zone: the caller's own.
@@ -32,13 +29,9 @@ func savedViews(q *accountRequest) (status int, answer any, err error) {
 		return 0, nil, f.Err
 	}
 	list, err := q.Kept.SavedViews(q.Context(), q.Who.User.ID)
-	a := struct {
+	return http.StatusOK, struct {
 		Views []savedViewAnswer `json:"views"`
-	}{[]savedViewAnswer{}}
-	for _, v := range list {
-		a.Views = append(a.Views, q.answerView(v, zone))
-	}
-	return http.StatusOK, a, err
+	}{each(list, func(v server.SavedView) savedViewAnswer { return q.answerView(v, zone) })}, err
 }
 
 // saveView is PUT /api/views/{name} {page, query}: a view that replaces the caller's one of that name.

@@ -31,20 +31,13 @@ type hitAnswer struct {
 	URL        string        `json:"url"`
 }
 
-// facetsAnswer is how many of the found sessions a value has.
-type facetsAnswer struct {
-	Projects []server.Count `json:"projects"`
-	Kinds    []server.Count `json:"kinds"`
-	Months   []server.Count `json:"months"`
-}
-
 // searchAnswer is one page of sessions, the best first.
 type searchAnswer struct {
 	Sessions []rankedAnswer `json:"sessions"`
 	Total    int64          `json:"total"`
 	Missing  []string       `json:"missing"` // words that the best session lacks, when no session has all
 	Notes    []string       `json:"notes"`   // what of the query was not understood
-	Facets   *facetsAnswer  `json:"facets"`  // null unless asked for
+	Facets   *server.Facets `json:"facets"`  // null unless asked for
 	Next     *string        `json:"next"`    // null on the last page
 	More     bool           `json:"incomplete"`
 }
@@ -83,40 +76,25 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 		return err
 	}
 	out := searchAnswer{Sessions: make([]rankedAnswer, 0, len(found.List)), Total: found.Total,
-		Missing: list(found.Missing), Notes: list(a.Query.Notes), More: found.More}
+		Missing: orEmpty(found.Missing), Notes: orEmpty(a.Query.Notes), Next: orNull(found.Next), More: found.More}
 	for i := range found.List {
 		found.List[i].Project = projects.Of(&found.List[i].Session)
 		out.Sessions = append(out.Sessions, s.rankedAnswer(r, &found.List[i], names))
 	}
 	if x := found.Facets; a.Facets {
-		out.Facets = &facetsAnswer{list(projects.Counts(x.Projects)), list(x.Kinds), list(x.Months)}
-	}
-	if found.Next != "" {
-		out.Next = &found.Next
+		out.Facets = &server.Facets{Projects: orEmpty(projects.Counts(x.Projects)), Kinds: orEmpty(x.Kinds),
+			Months: orEmpty(x.Months)}
 	}
 	s.answer(w, http.StatusOK, out)
 	return nil
 }
 
 func (s *Server) rankedAnswer(r *http.Request, x *server.RankedSession, names namesOf) rankedAnswer {
-	a := rankedAnswer{Session: sessionAnswerOf(x.Session, names), Title: x.Summary.Title, Prompt: x.Summary.FirstPrompt,
-		Branch: x.Summary.Branch, Missing: list(x.Missing), Hits: make([]hitAnswer, 0, len(x.Hits))}
-	if x.Gone != "" {
-		a.Gone = &x.Gone
-	}
-	for _, h := range x.Hits {
-		a.Hits = append(a.Hits, hitAnswer{h.Session.SessionID, h.Generation, h.Line, timeAnswer(h.Time), h.Kind,
-			piecesAnswer(h.Snippet), h.Current, s.hitURL(r, h)})
-	}
-	return a
-}
-
-// list is never null in an answer.
-func list[T any](some []T) []T {
-	if some == nil {
-		return []T{}
-	}
-	return some
+	return rankedAnswer{Session: sessionAnswerOf(x.Session, names), Title: x.Summary.Title, Prompt: x.Summary.FirstPrompt,
+		Branch: x.Summary.Branch, Gone: orNull(x.Gone), Missing: orEmpty(x.Missing), Hits: each(x.Hits, func(h server.Hit) hitAnswer {
+			return hitAnswer{h.Session.SessionID, h.Generation, h.Line, timeAnswer(h.Time), h.Kind,
+				piecesAnswer(h.Snippet), h.Current, s.hitURL(r, h)}
+		})}
 }
 
 type dropAnswer struct {
@@ -153,11 +131,9 @@ func (s *Server) drops(w http.ResponseWriter, r *http.Request, who server.Key) e
 	a := struct {
 		Drops   []dropAnswer `json:"drops"`
 		Lagging bool         `json:"lagging"`
-	}{make([]dropAnswer, 0, len(list)), lags}
-	for _, d := range list {
-		a.Drops = append(a.Drops,
-			dropAnswer{sessionAnswerOf(d.Session, names), d.Epoch, d.Generation, d.At, d.First, d.Last, d.Lines})
-	}
+	}{each(list, func(d server.Drop) dropAnswer {
+		return dropAnswer{sessionAnswerOf(d.Session, names), d.Epoch, d.Generation, d.At, d.First, d.Last, d.Lines}
+	}), lags}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }

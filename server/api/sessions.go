@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -77,14 +78,10 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 	a := struct {
 		Sessions []listed `json:"sessions"`
 		Next     *string  `json:"next"` // null on the last page
-	}{Sessions: make([]listed, 0, len(found.List))}
-	for _, x := range found.List {
+	}{each(found.List, func(x server.FoundSession) listed {
 		x.Project = projects.Of(&x.Session)
-		a.Sessions = append(a.Sessions, listed{s.answerFound(x.Session, x.Summary, x.Usage, names), x.Agents, x.Copies})
-	}
-	if found.Next != "" {
-		a.Next = &found.Next
-	}
+		return listed{s.answerFound(x.Session, x.Summary, x.Usage, names), x.Agents, x.Copies}
+	}), orNull(found.Next)}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }
@@ -124,28 +121,9 @@ func (s *Server) groups(w http.ResponseWriter, r *http.Request, who server.Key) 
 	a := struct {
 		Groups []groupAnswer `json:"groups"`
 		Next   *string       `json:"next"` // null on the last page
-	}{Groups: make([]groupAnswer, 0, len(list.List))}
-	if list.Next != "" {
-		a.Next = &list.Next
-	}
-	for i := range list.List {
-		a.Groups = append(a.Groups, groupAnswerOf(&list.List[i], names))
-	}
+	}{each(list.List, func(g server.Group) groupAnswer { return groupAnswer{g, names[g.Owner]} }), orNull(list.Next)}
 	s.answer(w, http.StatusOK, a)
 	return nil
-}
-
-type epochAnswer struct {
-	Epoch         string    `json:"epoch"`
-	FirstReceived time.Time `json:"first_received"`
-}
-
-type generationAnswer struct {
-	Generation    int64     `json:"generation"`
-	RewoundTo     int64     `json:"rewound_to"`
-	EndLine       int64     `json:"end_line"`
-	EOFNewline    bool      `json:"eof_newline"`
-	FirstReceived time.Time `json:"first_received"`
 }
 
 // session is GET /api/sessions/{id}?user&machine&epoch: one stream with its epochs, newest first, and the
@@ -188,16 +166,13 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key)
 			ForkedFrom  string               `json:"forked_from"` // "" for none
 			Commits     []server.CommitShare `json:"commits"`
 			Retention   retentionAnswer      `json:"retention"`
-			EpochList   []epochAnswer        `json:"epoch_list"`
-			Generations []generationAnswer   `json:"generations"`
-		}{foundAnswer: s.answerFound(x, facts, usage, names), ForkedFrom: origin, Retention: retentionAnswerOf(keeping)}
-		a.Commits = append([]server.CommitShare{}, commits...)
-		for _, e := range snap.Epochs() {
-			a.EpochList = append(a.EpochList, epochAnswer{e.Name, e.First})
-		}
-		for _, g := range snap.Generations() {
-			a.Generations = append(a.Generations,
-				generationAnswer{g.Number, g.RewoundTo, max(g.EndLine, g.RewoundTo), g.EOFNewline, g.First})
+			EpochList   []server.Epoch       `json:"epoch_list"`
+			Generations []server.Generation  `json:"generations"`
+		}{s.answerFound(x, facts, usage, names), origin, orEmpty(commits),
+			retentionAnswer{keeping, timeAnswer(keeping.Retired), timeAnswer(keeping.Until)},
+			snap.Epochs(), slices.Clone(snap.Generations())}
+		for i, g := range a.Generations {
+			a.Generations[i].EndLine = max(g.EndLine, g.RewoundTo)
 		}
 		return a, nil
 	})
@@ -304,8 +279,14 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request, who server.Key) 
 		return err
 	}
 	s.logOf(r).Info("session forgotten", "session", id, "lines", gone.Lines, "by", who.User.Name)
-	s.answer(w, http.StatusOK, forgottenAnswerOf(gone, names))
+	s.answer(w, http.StatusOK, forgottenAnswer{gone, names[gone.Owner]})
 	return nil
+}
+
+// forgottenAnswer is a session that a user had removed.
+type forgottenAnswer struct {
+	server.Forgotten
+	User string `json:"user"`
 }
 
 // forgotten is GET /api/forgotten.
@@ -320,7 +301,7 @@ func (s *Server) forgotten(w http.ResponseWriter, r *http.Request, who server.Ke
 	}
 	a := struct {
 		Forgotten []forgottenAnswer `json:"forgotten"`
-	}{each(list, func(f server.Forgotten) forgottenAnswer { return forgottenAnswerOf(f, names) })}
+	}{each(list, func(f server.Forgotten) forgottenAnswer { return forgottenAnswer{f, names[f.Owner]} })}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }

@@ -70,13 +70,9 @@ func shareLinks(q *accountRequest) (status int, answer any, err error) {
 		choice.Stream = at.Stream
 	}
 	list, err := q.Kept.ShareLinks(q.Context(), choice, time.Now())
-	a := struct {
+	return http.StatusOK, struct {
 		Links []shareLinkAnswer `json:"links"`
-	}{[]shareLinkAnswer{}}
-	for _, l := range list {
-		a.Links = append(a.Links, answerLink(l))
-	}
-	return http.StatusOK, a, err
+	}{each(list, answerLink)}, err
 }
 
 // removeShareLink is DELETE /api/share-links/{id}: the link shows nothing from now on.

@@ -11,17 +11,6 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// tokensAnswer is a sum of tokens on the wire.
-type tokensAnswer struct {
-	Answers      int64 `json:"answers"`
-	Input        int64 `json:"input_tokens"`
-	Output       int64 `json:"output_tokens"`
-	CacheRead    int64 `json:"cache_read_tokens"`
-	CacheWrite5m int64 `json:"cache_write_5m_tokens"`
-	CacheWrite1h int64 `json:"cache_write_1h_tokens"`
-	Searches     int64 `json:"web_searches"`
-}
-
 // costAnswer is what tokens cost. CostUSD is null when no price is known for any of them.
 type costAnswer struct {
 	CostUSD  *float64 `json:"cost_usd"`
@@ -46,14 +35,14 @@ type usageAnswer struct {
 	Machine     *string `json:"machine,omitempty"`
 	User        *string `json:"user,omitempty"`
 	SessionID   *string `json:"session_id,omitempty"`
-	tokensAnswer
+	server.Tokens
 	costAnswer
 }
 
 // answerUsage makes the response of a row grouped by certain columns. Its cost is that of row.Model and row.Long.
 func (s *Server) answerUsage(row server.UsageRow, by []string, names namesOf) usageAnswer {
 	a := usageAnswer{
-		tokensAnswer: tokensAnswer(row.Tokens), costAnswer: answerCost(derive.Cost(s.Prices, row)),
+		Tokens: row.Tokens, costAnswer: answerCost(derive.Cost(s.Prices, row)),
 	}
 	for _, b := range by {
 		switch b {

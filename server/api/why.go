@@ -59,9 +59,6 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, who server.Key) err
 	if err := s.store.recall.KeepCommits(r.Context(), shares); err != nil {
 		s.logOf(r).Warn("commits are not noted at their sessions", "error", err)
 	}
-	if answers == nil {
-		answers = []provenance.Answer{}
-	}
-	s.answer(w, http.StatusOK, whyAnswer{answers})
+	s.answer(w, http.StatusOK, whyAnswer{orEmpty(answers)})
 	return nil
 }

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"time"
-
 	"github.com/ccship/ccship/server"
 )
 
@@ -28,25 +26,15 @@ func ParseCheckpoints(body []byte) (*server.CheckpointBatch, error) {
 }
 
 type checkpointItem struct {
-	ID          string      `json:"id"`
-	PortID      string      `json:"port_id"`
-	TokensUsed  int64       `json:"tokens_used"`
-	TokenBudget int64       `json:"token_budget"`
-	Trigger     string      `json:"trigger_type"`
-	ContextHash string      `json:"context_hash"`
-	Summary     string      `json:"summary"`
+	server.Checkpoint
 	ActiveFiles few[string] `json:"active_files"`
-	Created     time.Time   `json:"created_at"`
-	Generation  int64       `json:"generation"`
 	Line        *int64      `json:"line"`
 }
 
 // checkpoint checks an item. An error is a *RefusalError.
 func (i *checkpointItem) checkpoint() (server.Checkpoint, error) {
-	c := server.Checkpoint{ID: i.ID, PortID: i.PortID, TokensUsed: i.TokensUsed, TokenBudget: i.TokenBudget,
-		Trigger:     i.Trigger,
-		ContextHash: i.ContextHash, Summary: i.Summary, ActiveFiles: i.ActiveFiles, Created: i.Created,
-		Generation: i.Generation, Line: -1}
+	c := i.Checkpoint
+	c.SessionID, c.Machine, c.ActiveFiles, c.Line = "", "", i.ActiveFiles, -1 // the head says whose it is
 	if i.Line != nil {
 		c.Line = *i.Line
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/ccship/ccship/server"
 )
@@ -33,27 +32,18 @@ func ParseDocuments(body []byte) (*server.DocumentBatch, error) {
 }
 
 type eventItem struct {
-	Path        string    `json:"path"`
-	Change      string    `json:"change"`
-	By          string    `json:"by"`
-	AddedAt     time.Time `json:"added_at"`
-	At          time.Time `json:"at"`
-	Version     int64     `json:"version"`
-	Size        int64     `json:"size"`
-	SHA256      string    `json:"sha256"`
-	Encoding    string    `json:"encoding"`
-	Content     *string   `json:"content"`
-	Blob        string    `json:"blob"`
-	TooLarge    bool      `json:"too_large"`
-	Reason      string    `json:"reason"`
-	LinkRequest string    `json:"link_request"`
-	Line        *int64    `json:"line"`
+	server.DocumentEvent
+	SHA256   string  `json:"sha256"`
+	Encoding string  `json:"encoding"`
+	Content  *string `json:"content"`
+	Blob     string  `json:"blob"`
+	Line     *int64  `json:"line"`
 }
 
 // event checks an item. An error is a *RefusalError.
 func (i *eventItem) event() (server.DocumentEvent, error) {
-	e := server.DocumentEvent{Path: i.Path, Change: i.Change, By: i.By, AddedAt: i.AddedAt, At: i.At, Version: i.Version,
-		Size: i.Size, TooLarge: i.TooLarge, Reason: i.Reason, LinkRequest: i.LinkRequest, Line: -1}
+	e := i.DocumentEvent
+	e.Line = -1
 	if i.Line != nil {
 		e.Line = *i.Line
 	}
