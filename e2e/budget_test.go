@@ -81,9 +81,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	page, err := exec.Command(kit.Program(t, "ccship"), "--help").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := len(regexp.MustCompile(`(?m)^  [a-z]+( all)?  +\S`).FindAll(page, -1)); n > mostOnFirstPage || n < 10 {
 		t.Errorf("the first page has %d commands, at most %d:\n%s", n, mostOnFirstPage, page)
 	}

@@ -76,13 +76,9 @@ func weighed(t *testing.T, id, other string) *world {
 func open(t *testing.T, address string) (page string, code int) {
 	t.Helper()
 	answer, err := http.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer answer.Body.Close()
 	b, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b), answer.StatusCode
 }

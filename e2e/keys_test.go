@@ -36,17 +36,13 @@ func TestKeysNeedProof(t *testing.T) {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(room), "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, path := range files {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
 			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			seen++
 			for _, breach := range keyBreaches(room, file) {
 				t.Errorf("%s: %s", path, breach)
@@ -97,9 +93,7 @@ func TestKeysNeedProofSeesBreaches(t *testing.T) {
 		{"cmd/ccship", `func f(r *http.Request) { r.Header.Get("X-Other") }`, 0},
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+c.code, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := keyBreaches(c.room, file); len(got) != c.breaches {
 			t.Errorf("%s: %q", c.code, got)
 		}

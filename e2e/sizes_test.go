@@ -68,9 +68,7 @@ func oversized(m measures, limits map[string]int, allowed []exception) []string 
 func TestHouseSizes(t *testing.T) {
 	t.Parallel()
 	m, err := measureFiles(tree(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, breach := range oversized(m, sizes(), exceptions()) {
 		t.Error(breach)
 	}
@@ -142,9 +140,7 @@ func TestHouseSeesSizes(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			m, err := measureFiles(test.files)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := oversized(m, limits, test.except); !slices.Equal(got, test.want) {
 				t.Errorf("oversized are\n%q, want\n%q", got, test.want)
 			}
@@ -168,8 +164,6 @@ func tree(t *testing.T) map[string][]byte {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return files
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // prover is a server that knows a key.
@@ -69,18 +71,14 @@ func TestProvenTransport(t *testing.T) {
 			}))
 			defer server.Close()
 			base, err := url.Parse(server.URL + test.base)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			plain := &http.Transport{DialContext: (&net.Dialer{}).DialContext}
 			transport := &provenTransport{Base: base, Plain: plain, Known: func() bool { return test.known }}
 			defer transport.CloseIdleConnections()
 			defer plain.CloseIdleConnections()
 			for range 2 {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base.JoinPath("api").String(), strings.NewReader("lines"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 				req.Header.Set(keyHeader, key)
 				answer, err := (&http.Client{Transport: transport}).Do(req)
 				if _, unproven := errors.AsType[*UnprovenError](err); unproven == test.trusts || (err == nil) != test.trusts {
@@ -110,23 +108,17 @@ func TestProofMoved(t *testing.T) {
 	}))
 	defer server.Close()
 	base, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	shared := &http.Client{
 		Transport:     &http.Transport{DialContext: (&net.Dialer{}).DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	client := NewProvenClient(shared, base, "", AlwaysKnown)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/me?a=b", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	req.Header.Set(keyHeader, "ccs_right")
 	answer, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer answer.Body.Close()
 	if at := answer.Header.Get("Location"); answer.StatusCode != http.StatusPermanentRedirect || at != to+"/api/me?a=b" {
 		t.Errorf("answer %s, to %q", answer.Status, at)
@@ -141,9 +133,7 @@ func TestProvenServers(t *testing.T) {
 	m := ProvenServers{filepath.Join(t.TempDir(), "proven")}
 	for range 2 {
 		for _, server := range []string{"http://a", "http://b"} {
-			if err := m.Add(server); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, m.Add(server))
 		}
 	}
 	text, err := os.ReadFile(m.Path)

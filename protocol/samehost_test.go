@@ -19,6 +19,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/internal/sys"
 )
 
@@ -33,9 +34,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 // TestSameHost has a server of this user prove that it is here, below its base path too.
 func TestSameHost(t *testing.T) {
 	dir, err := sys.UserFolder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var files []string // that the questions named; other processes of this user ask too
 	answer := func(w http.ResponseWriter, r *http.Request) {
 		files = append(files, hostKeyFile(dir, r.URL.Query().Get("id")))
@@ -62,9 +61,7 @@ func TestSameHost(t *testing.T) {
 func serveSocket(t *testing.T, at string, h http.HandlerFunc) {
 	t.Helper()
 	ln, err := net.Listen("unix", at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	s := httptest.NewUnstartedServer(h)
 	_ = s.Listener.Close()
 	s.Listener = ln
@@ -79,26 +76,20 @@ func TestSameHostSocket(t *testing.T) {
 		t.Skip("no links")
 	}
 	dir, err := os.MkdirTemp("", "here") // short enough for every system
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	own, tunnel := filepath.Join(dir, "own"), filepath.Join(dir, "tunnel")
 	serveSocket(t, own, AnswerSameHost)
 	if err := AskSameHost(t.Context(), "unix://"+own); err != nil {
 		t.Error(err)
 	}
-	if err := os.Symlink(dir, dir+"-too"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Symlink(dir, dir+"-too"))
 	t.Cleanup(func() { _ = os.Remove(dir + "-too") })
 	if err := AskSameHost(t.Context(), "unix://"+dir+"-too/own"); err != nil {
 		t.Error("by another name of its folder:", err)
 	}
 	ln, err := net.Listen("unix", tunnel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer ln.Close()
 	go func() {
 		for {
@@ -127,9 +118,7 @@ func TestSameHostSocket(t *testing.T) {
 func TestSameHostNoProof(t *testing.T) {
 	own := serve(t, AnswerSameHost)
 	to, err := url.Parse(own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for name, address := range map[string]string{
 		"tunnel": tunnel(t, to.Host),
 		"proxy":  serve(t, httputil.NewSingleHostReverseProxy(to).ServeHTTP),
@@ -161,9 +150,7 @@ func TestSameHostNoProof(t *testing.T) {
 func tunnel(t *testing.T, to string) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var open sync.WaitGroup
 	t.Cleanup(func() { ln.Close(); open.Wait() })
 	open.Go(func() {
@@ -190,9 +177,7 @@ func tunnel(t *testing.T, to string) string {
 // TestSameHostAnswer reads only what a client of this user made.
 func TestSameHostAnswer(t *testing.T) {
 	dir, err := sys.UserFolder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	id := "aa" + hex.EncodeToString([]byte(rand.Text()[:15])) // not that of another run
 	path := hostKeyFile(dir, id)
 	t.Cleanup(func() { os.Remove(path) })
@@ -200,9 +185,7 @@ func TestSameHostAnswer(t *testing.T) {
 	ask := func(id string) int {
 		t.Helper()
 		resp, err := http.Get(own + "?id=" + url.QueryEscape(id))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		resp.Body.Close()
 		return resp.StatusCode
 	}
@@ -212,18 +195,14 @@ func TestSameHostAnswer(t *testing.T) {
 		}
 	}
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, make([]byte, hostKeySize), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(secret, make([]byte, hostKeySize), 0o600))
 	if err := os.Symlink(secret, path); err == nil {
 		if status := ask(id); status != http.StatusNotFound {
 			t.Errorf("a link: %d", status)
 		}
 		os.Remove(path)
 	}
-	if err := os.WriteFile(path, make([]byte, hostKeySize), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, make([]byte, hostKeySize), 0o600))
 	if status := ask(id); status != http.StatusOK {
 		t.Errorf("a key: %d", status)
 	}

@@ -19,29 +19,21 @@ func AppendTranscript(t testing.TB, path, text string) {
 		at = filepath.Join(t.TempDir(), "new")
 	}
 	f, err := os.OpenFile(at, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, errors.Join(err, f.Close()))
 	if at == path {
 		return
 	}
 	now := time.Now()
-	if err := errors.Join(os.Chtimes(at, now, now), os.Rename(at, path)); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, errors.Join(os.Chtimes(at, now, now), os.Rename(at, path)))
 }
 
 // diskTime is the time that the disk gives what is written now.
 func diskTime(t testing.TB) time.Time {
 	t.Helper()
 	info, err := os.Stat(t.TempDir()) // a new folder
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return info.ModTime()
 }
 

@@ -18,9 +18,7 @@ func ListenManager(t *testing.T, socket string) ManagerMessages {
 		t.Skip("no datagrams on Unix sockets here")
 	}
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	messages := make(ManagerMessages, 1000)
 	ended := make(chan struct{})
 	go func() {

@@ -19,9 +19,7 @@ const childEnv = "CCSHIP_TEST_SCRATCH"
 func TestMake(t *testing.T) {
 	if in := os.Getenv(childEnv); in != "" {
 		f, err := MakeScratch(in, "cct")
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		_, _ = os.Stdout.WriteString(f.Path + "\n")
 		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
 		_ = f.Remove()
@@ -32,21 +30,13 @@ func TestMake(t *testing.T) {
 	kill(t, left)
 	nobodys, others := filepath.Join(in, "cct-nobody"), filepath.Join(in, "another")
 	for _, dir := range []string{nobodys, others} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, os.Mkdir(dir, 0o700))
 	}
-	if err := os.WriteFile(filepath.Join(others, owner), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.WriteFile(filepath.Join(others, owner), nil, 0o600))
 	mine, err := MakeScratch(in, "cct")
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	again, err := MakeScratch(in, "cct")
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	for _, dir := range []string{alive.path, nobodys, others, mine.Path, again.Path} {
 		if _, err := os.Stat(dir); err != nil {
 			t.Error(err)
@@ -74,16 +64,12 @@ func child(t *testing.T, in string) process {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestMake$")
 	cmd.Env = append(os.Environ(), childEnv+"="+in)
 	_, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	b := make([]byte, 4096)
 	n, err := out.Read(b)
@@ -95,8 +81,6 @@ func child(t *testing.T, in string) process {
 
 func kill(t *testing.T, p process) {
 	t.Helper()
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, p.Process.Kill())
 	_ = p.Wait()
 }

@@ -100,9 +100,7 @@ func TestEveryCall(t *testing.T) {
 	e.close()
 
 	c, err := theContract()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if unseen := c.unseen(); len(unseen) > 0 {
 		slices.Sort(unseen)
 		t.Errorf("not called: %q", unseen)

@@ -88,9 +88,7 @@ func TestGoldenArtifacts(t *testing.T) {
 	r := newRig(t)
 	read := func(name string) string {
 		b, err := os.ReadFile(filepath.Join("../../e2e/testdata/wire/artifacts", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(b)
 	}
 	r.send("POST", "/api/checkpoints", read("checkpoints.json"), 200)

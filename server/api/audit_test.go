@@ -15,9 +15,7 @@ func (r *rig) audit() (audit.Progress, string) {
 	a, err := audit.Run(r.t.Context(), r.store, func(f audit.Finding) {
 		found = append(found, f.SessionID+": "+f.Problem)
 	}, func(audit.Progress) {})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	return a, strings.Join(found, "\n")
 }
 

@@ -27,9 +27,7 @@ func TestClientBeforeTheLedger(t *testing.T) {
 		{"1.json", line("1", "one") + line("2", "two")}, {"2.json", first}, {"3.json", ""}, {"4.json", rewound},
 	} {
 		body, err := os.ReadFile(dir + step.file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for range 2 {
 			if a := r.do("POST", "/api/conversations", nil, bytes.NewReader(body)); a.status != 200 || !strings.Contains(string(a.body), `"success":true`) {
 				t.Fatalf("%s: %d %s", step.file, a.status, a.body)

@@ -69,9 +69,7 @@ func readContract(path string) (any, error) {
 func checkContract(t testing.TB, req *http.Request, status int, contentType string, body []byte) {
 	t.Helper()
 	c, err := theContract()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := c.check(req, status, contentType, body); err != nil {
 		t.Errorf("%s %s: %d: %v", req.Method, req.URL.RequestURI(), status, err)
 	}
@@ -157,19 +155,13 @@ func (c *contract) unseen() []string {
 // TestContractCanFail: answers that are not as described are found.
 func TestContractCanFail(t *testing.T) {
 	c, err := theContract()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req, err := http.NewRequest(http.MethodGet, "/api/me", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	good := `{"user":{"name":"a","role":"owner","created":"2026-11-21T00:00:00Z","disabled":null},
 		"key":{"name":"k","user":"a","created":"2026-11-21T00:00:00Z","last_used":null,"revoked":null},
 		"stored":{"bytes":1,"sessions":1},"quota":{"bytes":null,"sessions":5}}`
-	if err := c.check(req, 200, "application/json", []byte(good)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.check(req, 200, "application/json", []byte(good)))
 	for what, change := range map[string][2]string{
 		"unknown member":        {`"disabled":null`, `"disabled":null,"size":43`},
 		"missing member":        {`,"disabled":null`, ``},

@@ -27,17 +27,13 @@ func (r *rig) listen(query string, header map[string]string) *ear {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.http.URL+"/api/events"+query, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("X-API-Key", r.key)
 	for k, v := range header {
 		req.Header.Set(k, v)
 	}
 	res, err := r.http.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checkContract(t, req, res.StatusCode, res.Header.Get("Content-Type"), nil)
 	if res.StatusCode != http.StatusOK {
 		t.Fatalf("events: %d", res.StatusCode)
@@ -62,9 +58,7 @@ func (e *ear) change() map[string]any {
 	for line := range e.lines {
 		if data, ok := strings.CutPrefix(line, "data: {\"session_id\""); ok {
 			var c map[string]any
-			if err := json.Unmarshal([]byte("{\"session_id\""+data), &c); err != nil {
-				e.t.Fatal(err)
-			}
+			must(e.t, json.Unmarshal([]byte("{\"session_id\""+data), &c))
 			return c
 		}
 	}
@@ -142,14 +136,10 @@ func TestListenersEach(t *testing.T) {
 	for { // and there
 		ctx, cancel := context.WithCancel(t.Context())
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, ann.http.URL+"/api/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Header.Set("X-API-Key", ann.key)
 		res, err := ann.http.Client().Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cancel()
 		res.Body.Close()
 		if res.StatusCode == http.StatusOK {

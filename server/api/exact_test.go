@@ -36,9 +36,7 @@ func encode(t *testing.T, session, text string) string {
 		entries = transcript.AppendEntry(entries, []byte(line), l, int64(i))
 	}
 	e, err := json.Marshal(edges)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return fmt.Sprintf(`{"session_id":%q,"entries":[%s],"ccship":{"v":1,"machine":"m","epoch":"e","generation":0,`+
 		`"rewound_to":0,"to":{"offset":%d,"line":%d},"eof_newline":%v,"edges":%s}}`,
 		session, entries, len(text), len(lines), whole, e)

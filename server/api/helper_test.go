@@ -43,12 +43,8 @@ func newRig(t testing.TB, set ...func(*api.Server)) *rig {
 	var hash [32]byte
 	r.key, hash = auth.NewKey()
 	u, err := r.store.AddUser(t.Context(), "owner", server.Owner, server.By{At: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.store.AddKey(t.Context(), server.Key{User: u, Name: "test", Hash: hash, Created: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, r.store.AddKey(t.Context(), server.Key{User: u, Name: "test", Hash: hash, Created: time.Now()}))
 	t.Cleanup(func() { r.stop() })
 	return r
 }
@@ -82,12 +78,17 @@ func (r *rig) waitDerived() {
 	defer tick.Stop()
 	for range tick.C {
 		n, err := r.store.Lag(r.t.Context())
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, err)
 		if n == 0 {
 			return
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -117,22 +118,16 @@ type answer struct {
 func (r *rig) do(method, path string, header map[string]string, body io.Reader) answer {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, r.http.URL+path, body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	req.Header.Set("X-API-Key", r.key)
 	for k, v := range header {
 		req.Header.Set(k, v)
 	}
 	res, err := r.http.Client().Do(req)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	if _, timed := r.t.(*testing.B); timed {
 		return answer{res.StatusCode, res.Header, b}
 	}
@@ -259,9 +254,7 @@ func (p piece) body(session string) string {
 func (r *rig) db() *sql.DB {
 	r.t.Helper()
 	db, err := sql.Open("sqlite", r.path+"?_busy_timeout=5000")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	r.t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -269,8 +262,6 @@ func (r *rig) db() *sql.DB {
 // count counts a table's rows.
 func (r *rig) count(table string) (n int) {
 	r.t.Helper()
-	if err := r.db().QueryRow(`SELECT count(*) FROM ` + table).Scan(&n); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.db().QueryRow(`SELECT count(*) FROM `+table).Scan(&n))
 	return n
 }

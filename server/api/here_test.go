@@ -12,14 +12,10 @@ import (
 func (r *rig) here() {
 	r.t.Helper()
 	dir, err := sys.UserFolder()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	id := strings.Repeat("0", 32)
 	path := filepath.Join(dir, "ccship-here-"+id)
-	if err := os.WriteFile(path, make([]byte, 32), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, os.WriteFile(path, make([]byte, 32), 0o600))
 	defer os.Remove(path)
 	for id, status := range map[string]int{id: 200, strings.Repeat("1", 32): 404} {
 		if a := r.get("/here?id=" + id); a.status != status {

@@ -38,9 +38,7 @@ func newSiege(t *testing.T, set func(*api.Server)) *siege {
 	s.Patience = 10 * time.Minute
 	set(s)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -122,9 +120,7 @@ func TestHugeBody(t *testing.T) {
 	for _, length := range []int64{5 << 30, -1} {
 		body := &endless{left: 5 << 30}
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/api/conversations", body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.ContentLength = length
 		req.Header.Set("X-API-Key", g.key)
 		// Cut off while it still sends, a client sees either the answer or the connection's end.
@@ -152,16 +148,12 @@ func TestBombs(t *testing.T) {
 	var gz, zs bytes.Buffer
 	gw := gzip.NewWriter(&gz)
 	zw, err := zstd.NewWriter(&zs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, w := range []io.WriteCloser{gw, zw} {
 		if _, err := io.Copy(w, &endless{left: 64 << 20}); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close())
 	}
 	for encoding, bomb := range map[string][]byte{"gzip": gz.Bytes(), "zstd": zs.Bytes()} {
 		if len(bomb) > 1<<20 {
@@ -179,15 +171,11 @@ func TestBombs(t *testing.T) {
 func (g *siege) attack(encoding string, body []byte) int {
 	g.t.Helper()
 	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodPost, g.url+"/api/conversations", bytes.NewReader(body))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must(g.t, err)
 	req.Header.Set("X-API-Key", g.key)
 	req.Header.Set("Content-Encoding", encoding)
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must(g.t, err)
 	defer res.Body.Close()
 	return res.StatusCode
 }
@@ -270,9 +258,7 @@ func TestIdleConnections(t *testing.T) {
 	closed := 0
 	for range 2000 {
 		conn, err := net.Dial("tcp", g.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		open = append(open, conn)
 		if len(open) > 2*bound {
 			// The oldest must have been closed by the server: a read ends, and not for time.
@@ -300,13 +286,9 @@ func TestIdleConnections(t *testing.T) {
 func TestDeafListener(t *testing.T) {
 	owner := newRig(t)
 	conn, err := net.Dial("tcp", owner.http.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := conn.(*net.TCPConn).SetReadBuffer(1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.(*net.TCPConn).SetReadBuffer(1))
 	if _, err := io.WriteString(conn, "GET /api/events HTTP/1.1\r\nHost: x\r\nX-API-Key: "+owner.key+"\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}

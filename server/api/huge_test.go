@@ -41,9 +41,7 @@ func TestHugeLineTakesFewCopies(t *testing.T) {
 	for i, l := range []string{`{"a":1}`, huge, `{"b":2}`} {
 		b.Lines = append(b.Lines, server.Line{Index: int64(i), Kind: server.Object, Raw: []byte(l)})
 	}
-	if err := r.store.Put(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.store.Put(t.Context(), b))
 	r.waitDerived()
 	for _, when := range []string{"row", "block"} {
 		for query, most := range map[string]struct{ bytes, allocated int }{

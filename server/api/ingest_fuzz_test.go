@@ -77,7 +77,5 @@ func checkStored(t *testing.T, r *rig, body, answer []byte) {
 	if err != nil {
 		t.Fatalf("session %q was acknowledged: %v", sent.SessionID, err)
 	}
-	if err := snap.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, snap.Close())
 }

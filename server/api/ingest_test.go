@@ -22,9 +22,7 @@ const bare = `{"project_hash":"p","session_id":"s","entries":[{"line_index":0,"t
 func zstdOf(t *testing.T, b []byte) []byte {
 	t.Helper()
 	e, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return e.EncodeAll(b, nil)
 }
 
@@ -35,9 +33,7 @@ func gzipOf(t *testing.T, b []byte) []byte {
 	if _, err := w.Write(b); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return out.Bytes()
 }
 

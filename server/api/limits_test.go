@@ -43,9 +43,7 @@ func TestGracefulStop(t *testing.T) {
 	stuck := &stuckStore{r.store, make(chan struct{}), make(chan struct{})}
 	s := api.New(stuck, auth.New(r.store, slog.New(slog.DiscardHandler)), server.NewHub(r.store))
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -81,22 +79,14 @@ func TestGracefulStop(t *testing.T) {
 func TestCutBody(t *testing.T) {
 	r := newRig(t)
 	conn, err := net.Dial("tcp", r.http.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	_, err = io.WriteString(conn, "POST /api/conversations HTTP/1.1\r\nHost: x\r\nX-API-Key: "+r.key+
 		"\r\nContent-Length: 1000\r\n\r\n"+bare[:50])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, conn.(*net.TCPConn).CloseWrite())
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusRequestTimeout {
 		t.Errorf("status %d", res.StatusCode)

@@ -108,17 +108,13 @@ func TestMaskedByServer(t *testing.T) {
 	r.post(piece{lines: []string{`{"n":0}`, clear, clear}}.body("s"))
 	r.post(piece{gen: 1, rewound: 2, first: 2, lines: []string{`{"n":2}`}}.body("s"))
 	snap, err := r.store.Open(t.Context(), server.Ref{SessionID: "s"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := &server.Masking{Stream: snap.Session().ID, At: time.Now()}
 	for line := range int64(2) {
 		m.Lines = append(m.Lines, server.LineMask{Epoch: snap.Epochs()[0].ID, Line: line + 1, SHA256: sha256.Sum256([]byte(clear)),
 			Tokens: []server.Token{{Start: strings.Index(clear, secret), Text: token}}})
 	}
-	if err := snap.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, snap.Close())
 	if done, err := r.store.Mask(t.Context(), m); err != nil || done.Lines != 2 {
 		t.Fatal(done, err)
 	}
@@ -152,9 +148,7 @@ func TestMaskUTF16(t *testing.T) {
 	before, after := "\xff\xfe"+wide("result "+secret+"\r\n"), "\xff\xfe"+wide("result "+token+"\r\n")
 	ann.sendBlob("s", "tool-results/t.txt", before)
 	text, err := json.Marshal(wide(token))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ask := func(kind, names, text string, at int, wide []byte) string {
 		return fmt.Sprintf(`{"machine":"m1","epoch":"e1",%q:[{%s"sha256":"%x","tokens":[{"start":%d,"text":%s}]}]}`, kind, names,
 			sha256.Sum256([]byte(text)), at, wide)

@@ -60,14 +60,10 @@ func TestMetricsOpen(t *testing.T) {
 	}
 	for host, want := range map[string]int{"localhost:5000": 200, "[::1]": 200, "rebound.example:5000": http.StatusUnauthorized} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.http.URL+"/metrics", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Host = host
 		res, err := r.http.Client().Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		res.Body.Close()
 		if res.StatusCode != want {
 			t.Errorf("by the name %s: %d, want %d", host, res.StatusCode, want)
@@ -178,15 +174,11 @@ func TestHosts(t *testing.T) {
 func (r *rig) statusAs(host, path string) int {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.http.URL+path, nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	req.Host = host
 	req.Header.Set("X-API-Key", r.key)
 	res, err := r.http.Client().Do(req)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	defer res.Body.Close()
 	return res.StatusCode
 }

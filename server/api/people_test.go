@@ -26,13 +26,9 @@ func (r *rig) as(key string) *rig {
 func (r *rig) person(name string, role server.Role) *rig {
 	r.t.Helper()
 	u, err := r.store.AddUser(r.t.Context(), name, role, server.By{At: time.Now()})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	key, hash := auth.NewKey()
-	if err := r.store.AddKey(r.t.Context(), server.Key{User: u, Name: name + "'s key", Hash: hash, Created: time.Now()}); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.store.AddKey(r.t.Context(), server.Key{User: u, Name: name + "'s key", Hash: hash, Created: time.Now()}))
 	return r.as(key)
 }
 
@@ -267,9 +263,7 @@ func TestTicket(t *testing.T) {
 		t.Errorf("of a disabled user: %v", err)
 	}
 	owner.send("PATCH", "/api/users/ann", `{"disabled":false}`, 200)
-	if err := access.Logout(t.Context(), token); err != nil {
-		t.Fatal(err)
-	}
+	must(t, access.Logout(t.Context(), token))
 	if _, err := access.Check(t.Context(), token); !errors.Is(err, auth.ErrUnauthorized) {
 		t.Errorf("after logout: %v", err)
 	}
@@ -289,9 +283,7 @@ func TestTicketOfKey(t *testing.T) {
 	link := decode[struct{ URL string }](t, ann.send("POST", "/api/tickets", `{"ttl":"1m"}`, http.StatusCreated)).URL
 	_, ticket, _ := strings.Cut(link, "ticket=")
 	token, login, err := access.LoginWithTicket(t.Context(), "r", ticket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, forged := range []string{ticket, ticket + "0", strings.TrimRight(ticket, "0123456789") + "0"} {
 		if _, _, err := access.LoginWithTicket(t.Context(), "r", forged); !errors.Is(err, auth.ErrUnauthorized) {
 			t.Errorf("ticket %q: %v", forged, err)

@@ -119,9 +119,7 @@ func TestFlippedByte(t *testing.T) {
 	r.post(piece{lines: objects("a", 0, 5)}.body("s"))
 	before, lines := r.digest("s", ""), r.digest("s", "?generation=0&from=0&to=5").LineHashes
 	_, err := r.db().Exec(`UPDATE lines SET raw = CAST(replace(CAST(raw AS TEXT), '3', '4') AS BLOB) WHERE line = 3`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if after := r.digest("s", ""); before.Generations[0].SHA256 == after.Generations[0].SHA256 {
 		t.Error("the digest is the same")
 	}
@@ -166,21 +164,15 @@ func TestSuperseded(t *testing.T) {
 		t.Errorf("raw %q", got)
 	}
 	rows, err := r.db().Query(`SELECT CAST(raw AS TEXT) FROM superseded ORDER BY rowid`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	var got []string
 	for rows.Next() {
 		var s string
-		if err := rows.Scan(&s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&s))
 		got = append(got, s)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rows.Err())
 	if !slices.Equal(got, []string{`{"v":1}`, `{"v":2}`}) {
 		t.Errorf("superseded %v", got)
 	}

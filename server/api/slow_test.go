@@ -23,9 +23,7 @@ func TestSlowBodyOutlivesKey(t *testing.T) {
 		ann := owner.person(name, server.Member)
 		in, out := io.Pipe()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, owner.http.URL+path, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Header.Set("X-API-Key", ann.key)
 		req.Header.Set("Content-Type", "application/json")
 		status := make(chan int, 1)

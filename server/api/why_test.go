@@ -35,9 +35,7 @@ func asking(t *testing.T, path string, lines ...string) string {
 	}
 	b, err := json.Marshal(map[string]any{"commits": []provenance.Commit{{Name: "c0ffee", Project: "ph",
 		At: time.Date(2026, 3, 12, 20, 0, 0, 0, time.UTC), Files: []provenance.File{f}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 

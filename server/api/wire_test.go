@@ -20,9 +20,7 @@ import (
 // requests (.http).
 func TestGoldenRequests(t *testing.T) {
 	names, err := filepath.Glob("../../e2e/testdata/wire/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names = slices.DeleteFunc(names, func(name string) bool {
 		ext := filepath.Ext(name)
 		return ext != ".json" && ext != ".http"
@@ -42,16 +40,12 @@ func TestGoldenRequests(t *testing.T) {
 func golden(t *testing.T, name string) (body []byte, encoding string) {
 	t.Helper()
 	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if filepath.Ext(name) == ".json" {
 		return b, ""
 	}
 	req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/api/conversations") {
 		t.Skip("not an ingest request")
 	}
@@ -70,9 +64,7 @@ func takeGolden(t *testing.T, body []byte, encoding string) {
 	}
 	if encoding == "zstd" {
 		d, err := zstd.NewReader(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer d.Close()
 		if body, err = d.DecodeAll(body, nil); err != nil {
 			t.Fatal(err)
@@ -89,9 +81,7 @@ func takeGolden(t *testing.T, body []byte, encoding string) {
 			EOFNewline     bool `json:"eof_newline"`
 		}
 	}
-	if err := json.Unmarshal(body, &req); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(body, &req))
 	if n := r.count("lines"); n != len(req.Entries) {
 		t.Errorf("%d lines stored of %d entries", n, len(req.Entries))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 )
@@ -114,9 +115,7 @@ func TestServedMeanwhile(t *testing.T) {
 	}
 	s.put("s", 0, 0, lines...)
 	s.derive()
-	if err := s.Renew(t.Context(), derive.Format+1); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Renew(t.Context(), derive.Format+1))
 	c := &counting{Derivable: s.Store}
 	caughtUp, stop := s.running(c)
 	caughtUp()

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/transcript"
@@ -211,14 +212,10 @@ func TestDeriveRenewed(t *testing.T) {
 		t.Fatal(tasks, err)
 	}
 	snap, err := s.View(t.Context(), server.Scope{All: true}, server.Ref{Stream: tasks[0].Stream})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	old := &server.Derivation{Task: tasks[0], Position: server.Position{Epoch: snap.Epochs()[0].ID, Line: 1}, Format: derive.Format - 1, Done: true}
 	snap.Close()
-	if err := s.SaveDerived(t.Context(), old); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.SaveDerived(t.Context(), old))
 	s.expect("before", s.hits("needle"), "")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -238,15 +235,11 @@ func TestDeriveState(t *testing.T) {
 	s.put("s", 0, 0, prompt(0, "one"), prompt(1, "two"))
 	s.derive()
 	db, err := sql.Open("sqlite", "file:"+s.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if _, err := db.Exec(`UPDATE folds SET state = x'00ff'`); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Close())
 	s.put("s", 0, 2, prompt(2, "three"))
 	s.derive()
 	s.expect("prompts", fmt.Sprint(s.session("s").Summary.Prompts), "3")
@@ -267,9 +260,7 @@ func TestDeriveFailures(t *testing.T) {
 				go func() { ended <- (&derive.Deriver{Store: fails}).Run(ctx) }()
 				for {
 					n, err := s.Lag(ctx)
-					if err != nil {
-						t.Fatal(err)
-					}
+					kit.Must(t, err)
 					if n == 0 {
 						break
 					}
@@ -297,9 +288,7 @@ func TestOrigin(t *testing.T) {
 	s.derive()
 	for session, want := range map[string]string{"first": "", "copy": "first", "named": "elsewhere", "alone": ""} {
 		snap, err := s.View(t.Context(), server.Scope{All: true}, server.Ref{SessionID: session})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		fold, at, err := derive.FoldOf(t.Context(), snap)
 		if err != nil || at.Line != snap.Session().Lines || fold.Summary().Prompts+fold.Summary().Answers != at.Line {
 			t.Errorf("%s is folded up to %+v: %+v, %v", session, at, fold.Summary(), err)

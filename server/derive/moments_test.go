@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -66,9 +67,7 @@ func TestPlaces(t *testing.T) {
 	s.derive()
 	find := func(text string, kinds ...string) string {
 		hits, err := s.Search(s.Context(), server.Scope{All: true}, server.SearchQuery{Text: text, Kinds: kinds, Limit: 50})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		var out []string
 		for _, h := range hits.List {
 			out = append(out, fmt.Sprint(h.Line, " ", h.Kind))

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 )
@@ -34,9 +35,7 @@ func TestRest(t *testing.T) {
 		settle := func() {
 			for {
 				n, err := s.Lag(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 				if n == 0 {
 					return
 				}

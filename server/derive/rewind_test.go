@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 )
@@ -25,9 +26,7 @@ func TestDeriveRewind(t *testing.T) {
 	s.put("s", 2, 1, answerLine(11, "m2", 5, textBlock("needle")), prompt(12, "needle"))
 	s.derive()
 	check("derived at once")
-	if err := s.ResetDerived(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ResetDerived(t.Context()))
 	s.derive()
 	check("derived again")
 
@@ -49,9 +48,7 @@ func TestDeriveEpochs(t *testing.T) {
 		for i, l := range lines {
 			b.Lines = append(b.Lines, server.Line{Index: first + int64(i), Raw: []byte(l)})
 		}
-		if err := s.Put(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.Put(t.Context(), b))
 	}
 	put("e1", 0, 0, prompt(0, "needle"), prompt(1, "needle"))
 	put("e1", 1, 1, prompt(2, "needle"))
@@ -62,9 +59,7 @@ func TestDeriveEpochs(t *testing.T) {
 		s.derive()
 		s.expect("texts", s.hits("needle"), want)
 		s.expect("prompts", fmt.Sprint(s.session("s").Summary.Prompts), "2")
-		if err := s.ResetDerived(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.ResetDerived(t.Context()))
 	}
 }
 
@@ -94,9 +89,7 @@ func TestDeriveCopies(t *testing.T) {
 	s.put("error", 0, 0, `{"type":"assistant","uuid":"e","isApiErrorMessage":true,"message":{"id":"x","model":"<synthetic>","role":"assistant","content":[{"type":"text","text":"API Error: 401"}],"usage":{"input_tokens":0,"output_tokens":0}}}`)
 	s.derive()
 	rows, err := s.Usage(t.Context(), server.Scope{All: true}, server.UsageQuery{By: []string{"session"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var got []string
 	var sum int64
 	for _, r := range rows {
@@ -145,9 +138,7 @@ func TestDeriveDrops(t *testing.T) {
 			s := newShelf(t)
 			drops := func() string {
 				list, err := s.Drops(t.Context(), server.Scope{All: true}, server.DropQuery{Session: "s", Limit: 10})
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 				var out []string
 				for _, d := range list {
 					if d.Session.SessionID != "s" || d.Generation != 1 || d.Epoch != "e" || !d.At.Equal(noon) {
@@ -163,9 +154,7 @@ func TestDeriveDrops(t *testing.T) {
 			s.put("s", 1, test.from, test.lines...)
 			s.derive()
 			s.expect("after", drops(), test.want)
-			if err := s.ResetDerived(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, s.ResetDerived(t.Context()))
 			s.put("s", 2, 0, "{}") // the one before is no longer the newest
 			s.derive()
 			list, err := s.Drops(t.Context(), server.Scope{All: true}, server.DropQuery{Session: "s", Limit: 10})
@@ -189,9 +178,7 @@ func TestDeriveDropsLater(t *testing.T) {
 		t.Helper()
 		b := &server.Batch{Owner: 1, Received: noon, Lines: []server.Line{{Index: line, Raw: []byte(raw)}}, Head: server.Head{
 			SessionID: "s", Machine: "m", Epoch: "e", Generation: 1, RewoundTo: 3, EndLine: line + 1}}
-		if err := s.Put(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.Put(t.Context(), b))
 		for n := int64(1); n > 0; {
 			var err error
 			if n, err = s.Lag(t.Context()); err != nil {

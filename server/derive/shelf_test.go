@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/store/sqlite"
@@ -39,9 +40,7 @@ func (w watched) SaveDerived(ctx context.Context, list ...*server.Derivation) er
 func newShelf(t *testing.T) shelf {
 	t.Helper()
 	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		if err := st.Close(); err != nil {
 			t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -16,9 +17,7 @@ func TestUndated(t *testing.T) {
 	s.put("bare", 0, 0, title)
 	s.derive()
 	hits, err := s.Search(s.Context(), server.Scope{All: true}, server.SearchQuery{Text: "early words", Limit: 50})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	got := map[string]map[int64]time.Duration{}
 	for _, h := range hits.List {
 		if got[h.Session.SessionID] == nil {

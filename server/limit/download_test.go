@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlite"
 )
@@ -17,18 +18,14 @@ import (
 // goes away meanwhile ends the download with an error.
 func TestDownloadHoldsNothing(t *testing.T) {
 	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		if err := st.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	u, err := st.AddUser(t.Context(), "ann", server.Member, server.By{At: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var want []server.Line
 	for i := range 10 {
 		raw := fmt.Appendf(nil, "{%q:%d}", bytes.Repeat([]byte("x"), 300<<10), i)
@@ -36,14 +33,10 @@ func TestDownloadHoldsNothing(t *testing.T) {
 	}
 	b := &server.Batch{Owner: u.ID, Received: time.Now(), Lines: want,
 		Head: server.Head{SessionID: "s", Machine: "m", Epoch: "e", EndLine: 20}}
-	if err := st.Put(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.Put(t.Context(), b))
 	scope, ref := server.Scope{User: u.ID}, server.Ref{SessionID: "s", Owner: u.ID}
 	d, err := server.OpenDownload(t.Context(), st, scope, ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	span := server.Span{From: 0, To: 20}
@@ -56,9 +49,7 @@ func TestDownloadHoldsNothing(t *testing.T) {
 		var others []server.Snapshot
 		for other := range int64(8) { // all that SQLite gives at once; one more would wait
 			snap, err := st.View(ctx, server.Scope{All: true, User: 100 + other}, ref)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			others = append(others, snap)
 		}
 		for _, snap := range others {

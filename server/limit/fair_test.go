@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
@@ -138,20 +139,14 @@ type site struct {
 func newSite(t testing.TB, wrap func(server.Store, *site) server.Store) *site {
 	t.Helper()
 	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	s := &site{t: t, store: st}
 	for name, key := range map[string]*string{"ann": &s.ann, "eve": &s.eve} {
 		u, err := st.AddUser(t.Context(), name, server.Member, server.By{At: time.Now()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		var hash [32]byte
 		*key, hash = auth.NewKey()
-		if err := st.AddKey(t.Context(), server.Key{User: u, Name: name, Hash: hash, Created: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.AddKey(t.Context(), server.Key{User: u, Name: name, Hash: hash, Created: time.Now()}))
 		if name == "eve" {
 			s.viewer = u
 		} else {

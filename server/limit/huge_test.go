@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/limit"
 )
@@ -80,9 +81,7 @@ func TestHugeLines(t *testing.T) {
 		for n, raw := range []string{`{"a":1}`, huge} {
 			b.Lines = append(b.Lines, server.Line{Index: int64(n), Kind: server.Object, Raw: []byte(raw)})
 		}
-		if err := s.store.Put(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.store.Put(t.Context(), b))
 	}
 	const raw, whole = "/api/sessions/s/raw", "/api/sessions/s/entries?after=0"
 	slow, leave := context.WithCancel(t.Context())
@@ -117,17 +116,13 @@ func TestHugeLines(t *testing.T) {
 // begin makes a request of which it reads the beginning of the answer.
 func (s *site) begin(ctx context.Context, key, path string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	req.Header.Set("X-API-Key", key)
 	req.Header.Set("Accept-Encoding", "identity") // or the answer is small
 	res, err := http.DefaultClient.Do(req)
 	if err == nil {
 		_, err = io.ReadFull(res.Body, make([]byte, 1<<20))
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	s.t.Cleanup(func() { _ = res.Body.Close() })
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -45,9 +46,7 @@ func inQueue(t *testing.T, i *Intake, user, bytes int64, name string, in chan<- 
 func TestIntakeOrder(t *testing.T) {
 	i := NewIntake(1, 1<<30, 100)
 	first, err := i.Enter(sent(t.Context(), 10), 1, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	in, passes := make(chan string), make(chan *Pass, 1)
 	inQueue(t, i, 7, 1<<20, "import", in, passes)
 	for range 3 {

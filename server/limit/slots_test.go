@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -21,9 +22,7 @@ func TestSlotsPerUser(t *testing.T) {
 			}
 		}
 		release, err := s.Acquire(t.Context(), user, 1, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		held = append(held, release)
 	}
 	_, err := s.Acquire(t.Context(), 20, 1, time.Nanosecond)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/store/sqlite"
@@ -15,9 +16,7 @@ import (
 // made. A slot that is given back is free again.
 func TestSnapshotsOfOne(t *testing.T) {
 	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		if err := st.Close(); err != nil {
 			t.Error(err)
@@ -26,15 +25,11 @@ func TestSnapshotsOfOne(t *testing.T) {
 	users := map[string]server.User{}
 	for _, name := range []string{"ann", "bob"} {
 		u, err := st.AddUser(t.Context(), name, server.Member, server.By{At: time.Now()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		users[name] = u
 		b := &server.Batch{Owner: u.ID, Received: time.Now(), Lines: []server.Line{{Raw: []byte("{}")}},
 			Head: server.Head{SessionID: "s", Machine: "m", Epoch: "e", EndLine: 1}}
-		if err := st.Put(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.Put(t.Context(), b))
 	}
 	f := NewFair(st)
 	f.Patience = 20 * time.Millisecond
