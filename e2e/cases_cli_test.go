@@ -19,9 +19,7 @@ import (
 func TestSyncExitCodes(t *testing.T) {
 	t.Parallel()
 	w := plainWorld(t)
-	if out := w.ccship("sync", "--wait"); out.code != 3 {
-		t.Errorf("without a daemon: exit %d, want 3\n%s", out.code, out.stderr)
-	}
+	w.look("", 3, "sync", "--wait")
 	c, path := shipped(w, 90, 5)
 	tests := []struct {
 		name  string
@@ -71,9 +69,7 @@ func TestStatus(t *testing.T) {
 	if out := w.ccship("status"); out.code != 0 || strings.Contains(out.stdout, "\x1b") {
 		t.Errorf("status: exit %d, %q (no colours without a terminal)", out.code, out.stdout)
 	}
-	if out := w.ccship("run"); out.code != 1 {
-		t.Errorf("a second run: exit %d, want 1\n%s", out.code, out.stderr)
-	}
+	w.look("", 1, "run")
 	if !w.status().Running {
 		t.Error("the second run ended the first")
 	}
@@ -103,9 +99,7 @@ func TestUp(t *testing.T) {
 	}
 	eventually(t, "up says where the viewer is", 60*time.Second, said("http://"+address))
 	eventually(t, "the import is done", 60*time.Second, func() bool { return h.ccship("sync", "--wait").code == 0 })
-	if out := h.ccship("verify"); out.code != 0 {
-		t.Errorf("verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	h.look("", 0, "verify")
 	if n := h.status().Sent.Entries; n != 40 {
 		t.Errorf("%d entries were sent, want 40", n)
 	}
@@ -124,9 +118,7 @@ func TestUp(t *testing.T) {
 	taken, err := net.Listen("tcp", address)
 	must(t, err)
 	defer taken.Close()
-	if out := h.ccship("up", "--listen", address); out.code != 1 || !strings.Contains(out.stderr, "ccship: ") {
-		t.Errorf("up with its port taken: exit %d, %q", out.code, out.stderr)
-	}
+	h.look("ccship: ", 1, "up", "--listen", address)
 }
 
 // TestBadInput: one clear line, a hint, the documented exit code, and nothing is lost.
@@ -197,9 +189,7 @@ func TestBadInput(t *testing.T) {
 		t.Parallel()
 		h := newHome(t)
 		for _, args := range [][]string{{"no-such-verb"}, {"status", "--no-such-flag"}, {"sync", "--timeout", "soon"}} {
-			if out := h.ccship(args...); out.code != 2 {
-				t.Errorf("%v: exit %d, want 2\n%s", args, out.code, out.stderr)
-			}
+			h.look("", 2, args...)
 		}
 	})
 }

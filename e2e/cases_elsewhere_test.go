@@ -25,10 +25,7 @@ type usageReport struct {
 
 func (w *world) usage(args ...string) (r usageReport) {
 	w.t.Helper()
-	out := w.ccship(append([]string{"usage", "--json"}, args...)...)
-	if out.code != 0 {
-		w.t.Fatalf("usage %v: exit %d\n%s%s", args, out.code, out.stdout, out.stderr)
-	}
+	out := w.look("", 0, append([]string{"usage", "--json"}, args...)...)
 	must(w.t, json.Unmarshal([]byte(out.stdout), &r))
 	return r
 }

@@ -18,10 +18,7 @@ func TestShareAndList(t *testing.T) {
 	w := weighed(t, id, other)
 	ok := func(args ...string) string {
 		t.Helper()
-		out := w.ccship(args...)
-		if out.code != 0 {
-			t.Errorf("%v: exit %d\n%s%s", args, out.code, out.stdout, out.stderr)
-		}
+		out := w.look("", 0, args...)
 		return out.stdout
 	}
 

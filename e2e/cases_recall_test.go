@@ -31,31 +31,23 @@ func TestTimelineAndCalls(t *testing.T) {
 	w.add(path, c.record(map[string]any{"type": "system", "subtype": "turn_duration", "durationMs": 8000}))
 	w.add(path, c.compact(167_000, 9_000))
 	w.sync()
-	ask := func(code int, args ...string) string {
-		t.Helper()
-		out := w.ccship(args...)
-		if out.code != code {
-			t.Errorf("%v: exit %d, want %d\n%s%s", args, out.code, code, out.stdout, out.stderr)
-		}
-		return out.stdout + out.stderr
-	}
 	w.derived("continued", sessionA)
 	for _, args := range [][]string{{"search", "file:cart.go"}, {"search", "\"go test\" kind:command"}, {"search", "tool:Bash"},
 		{"search", "tool:ba* kind:error"}, {"search", "undefined tool:Bash"}, {"search", "ok file:cart.go"}} {
-		if got := ask(0, args...); !strings.Contains(got, sessionA[:8]) {
+		if got := w.look("", 0, args...).stdout; !strings.Contains(got, sessionA[:8]) {
 			t.Errorf("%v:\n%s", args, got)
 		}
 	}
 	for _, args := range [][]string{{"search", "undefined tool:Edit"}, {"search", "undefined file:cart.go"}} {
-		if got := ask(0, args...); strings.Contains(got, sessionA[:8]) {
+		if got := w.look("", 0, args...).stdout; strings.Contains(got, sessionA[:8]) {
 			t.Errorf("%v:\n%s", args, got)
 		}
 	}
 	var local, stored timelineDocument
 	machine := w.exact.digest(sessionA).Machine
 	eventually(t, "disk and server tell of as many moments", time.Minute, func() bool { // a slow daemon tells of no checkpoints
-		local = timelineOf(t, ask(0, "show", "--timeline", sessionA, "--json"))
-		stored = timelineOf(t, ask(0, "show", "--timeline", sessionA, "--json", "--machine", machine))
+		local = timelineOf(t, w.look("", 0, "show", "--timeline", sessionA, "--json").stdout)
+		stored = timelineOf(t, w.look("", 0, "show", "--timeline", sessionA, "--json", "--machine", machine).stdout)
 		return local.Source == "local" && stored.Source == "server" && len(local.Moments) >= 4 && len(local.Moments) == len(stored.Moments)
 	})
 	for i, m := range stored.Moments {
@@ -69,16 +61,14 @@ func TestTimelineAndCalls(t *testing.T) {
 	if p := local.Moments[0]; p.Kind != "prompt" || p.Took != 8000 || p.Waited < 539_000 {
 		t.Errorf("the turn is %+v", p)
 	}
-	if text := ask(0, "show", "--timeline=prompt,compaction", sessionA); !strings.Contains(text, "8.0 s, waited 9 min") ||
+	if text := w.look("", 0, "show", "--timeline=prompt,compaction", sessionA).stdout; !strings.Contains(text, "8.0 s, waited 9 min") ||
 		!strings.Contains(text, "167k tokens → 9k tokens") || strings.Contains(text, "Exit code 1") {
 		t.Errorf("in words:\n%s", text)
 	}
-	if got := ask(2, "search"); !strings.Contains(got, "nothing to search for") {
-		t.Error(got)
-	}
+	w.look("nothing to search for", 2, "search")
 	w.d.MustStop(t)
 	w.gate.set(unreachable)
-	if got := timelineOf(t, ask(0, "show", "--timeline", sessionA, "--json")); len(got.Moments) < 4 || got.Moments[0] != local.Moments[0] {
+	if got := timelineOf(t, w.look("", 0, "show", "--timeline", sessionA, "--json").stdout); len(got.Moments) < 4 || got.Moments[0] != local.Moments[0] {
 		t.Errorf("offline %+v", got)
 	}
 }

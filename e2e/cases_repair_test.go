@@ -48,9 +48,7 @@ func TestRepairOfALine(t *testing.T) {
 	w.add(path, c.even(5, 900)) // it goes on
 	w.sync()
 	w.same(c.session, path)
-	if out := w.ccship("verify", "--deep"); out.code != 0 {
-		t.Errorf("verify --deep: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	w.look("", 0, "verify", "--deep")
 }
 
 // TestRepairOfASession: everything of a session is lost on the server, and sent again.
@@ -74,9 +72,7 @@ func TestRepairOfASession(t *testing.T) {
 		t.Errorf("repair of an unknown session: exit %d, %q", out.code, out.stderr)
 	}
 	w.d.MustStop(t)
-	if out := w.ccship("verify", "--repair", c.session); out.code != 3 || !strings.Contains(out.stderr, "hint: ") {
-		t.Errorf("repair without a daemon: exit %d, %q", out.code, out.stderr)
-	}
+	w.look("hint: ", 3, "verify", "--repair", c.session)
 }
 
 // TestDeadLetterIsNotEqual: a refused line is counted, with the command that sends it again.
@@ -100,9 +96,7 @@ func TestDeadLetterIsNotEqual(t *testing.T) {
 	w.unequal("1 entry refused by the server (dead letters)", "`ccship outbox retry --all`")
 	repaired.Store(true)
 	w.gate.set(nil)
-	if out := w.ccship("outbox", "retry", "--all"); out.code != 0 {
-		t.Fatalf("outbox retry: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	w.look("", 0, "outbox", "retry", "--all")
 	w.sync()
 	w.verified()
 	w.same(c.session, path)

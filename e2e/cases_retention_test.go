@@ -67,7 +67,7 @@ func TestRetention(t *testing.T) {
 		w.add(paths[name], sessions[name].even(10, 3000))
 	}
 	w.sync()
-	w.says("", "verify", "--deep")
+	w.look("", 0, "verify", "--deep")
 	from := func(name string) int64 { return w.exact.digest(sessions[name].session).Generations[1].RewoundTo }
 	w.exact.proc.MustStop(t)
 	for name, days := range map[string]int64{"dropped": 90, "held": 90, "rewound": 40} {
@@ -87,13 +87,13 @@ func TestRetention(t *testing.T) {
 	if r := w.retired(sessions["rewound"].session); r.Retention.RetiredAt != nil || r.Retention.Lines != 60-from("rewound") {
 		t.Errorf("of the rewound session the server says %+v", r)
 	}
-	w.says("drop sessions not active for 60 days in project old)", "show", sessions["dropped"].session)
-	w.says("kept: hold", "show", sessions["held"].session)
+	w.look("drop sessions not active for 60 days in project old)", 0, "show", sessions["dropped"].session)
+	w.look("kept: hold", 0, "show", sessions["held"].session)
 	proven := func(when string, sent int64) {
 		t.Helper()
 		w.sync()
-		w.says("retired by policy: 50 lines", "verify")
-		w.says("retired by policy: 2 generations", "verify", "--deep")
+		w.look("retired by policy: 50 lines", 0, "verify")
+		w.look("retired by policy: 2 generations", 0, "verify", "--deep")
 		if n := w.status().Sent.Entries; n != sent {
 			t.Errorf("%s: %d lines were sent, want %d", when, n, sent)
 		}
@@ -108,7 +108,7 @@ func TestRetention(t *testing.T) {
 	w.exact.start()
 	w.start()
 	proven("started again", 0)
-	w.says("", "verify", "--repair")
+	w.look("", 0, "verify", "--repair")
 	proven("repaired", 0)
 	w.add(paths["dropped"], sessions["dropped"].even(3, 3000))
 	w.sync()
@@ -117,14 +117,14 @@ func TestRetention(t *testing.T) {
 	must(t, os.RemoveAll(w.state()))
 	w.start()
 	w.sync()
-	w.says("retired by policy: 50 lines", "verify")
-	w.says("retired by policy", "verify", "--deep")
+	w.look("retired by policy: 50 lines", 0, "verify")
+	w.look("retired by policy", 0, "verify", "--deep")
 	if n := w.status().Sent.Entries; n != 0 {
 		t.Errorf("without its state the daemon sent %d lines", n)
 	}
 	w.add(paths["dropped"], sessions["dropped"].even(1, 3000))
 	w.sync()
-	w.says("retired by policy: 50 lines", "verify")
+	w.look("retired by policy: 50 lines", 0, "verify")
 	code, body := w.exact.get("/api/sessions/" + sessions["dropped"].session + "/entries?limit=10")
 	if n := strings.Count(string(body), `"line_index"`); code != http.StatusOK || n != 4 {
 		t.Errorf("%d new lines of the dropped session, want 4: %d %.300s", n, code, body)

@@ -135,9 +135,7 @@ func TestSecretsStayHere(t *testing.T) {
 	w.start()
 	w.sync()
 	for _, name := range documents {
-		if out := w.ccship("link", "add", filepath.Join(w.cwd(), name), "--session", c.session); out.code != 0 {
-			t.Fatalf("link: %+v", out)
-		}
+		w.look("", 0, "link", "add", filepath.Join(w.cwd(), name), "--session", c.session)
 	}
 	w.sync()
 	w.verified()
@@ -174,9 +172,7 @@ func TestSecretsStayHere(t *testing.T) {
 	must(t, os.WriteFile(replaced, w.read(path), 0o600))
 	must(t, os.Rename(replaced, path)) // another file in its place is read from its beginning
 	w.sync()
-	if out := w.ccship("verify", "--repair", c.session, "--from-start"); out.code != 0 {
-		t.Fatalf("resend: %+v", out)
-	}
+	w.look("", 0, "verify", "--repair", c.session, "--from-start")
 	w.sync()
 	if got := w.exact.raw(c.session, ""); !bytes.Equal(got, raw) {
 		t.Errorf("read and sent again: %s", firstDifference(got, raw))
@@ -257,9 +253,7 @@ func secondMachine(t *testing.T, first *world, session, path string, want []byte
 	w.env = append(w.env, "CCSHIP_REDACT=on")
 	file := filepath.Join(w.dir, "exported")
 	must(t, os.WriteFile(file, []byte(key), 0o600))
-	if out := w.ccship("redact", "key", file); out.code != 0 {
-		t.Fatalf("import: %+v", out)
-	}
+	w.look("", 0, "redact", "key", file)
 	w.add(w.path("-work-shop", session+".jsonl"), first.read(path))
 	w.start()
 	w.sync()

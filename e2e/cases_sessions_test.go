@@ -82,9 +82,7 @@ func TestRestoreEveryGeneration(t *testing.T) {
 		for g, content := range contents {
 			to := filepath.Join(w.dir, fmt.Sprintf("%s-%d.jsonl", kind, g))
 			w.restore(0, session, "--generation", fmt.Sprint(g), "--to", to)
-			if got := w.read(to); !bytes.Equal(got, whole(content)) {
-				t.Errorf("%s, generation %d: %s", kind, g, firstDifference(got, whole(content)))
-			}
+			w.equal(to, whole(content))
 			if info, err := os.Stat(to); err != nil || info.Mode().Perm() != 0o600 {
 				t.Errorf("%s: %v, %v", to, info, err)
 			}
@@ -174,9 +172,7 @@ func TestLost(t *testing.T) {
 		t.Errorf("lost: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
 	w.restore(0, c.session)
-	if got := w.read(path); !bytes.Equal(got, content) {
-		t.Error(firstDifference(got, content))
-	}
+	w.equal(path, content)
 	if out := w.ccship("list", "--lost"); strings.Contains(out.stdout, c.session) {
 		t.Errorf("still lost: %s", out.stdout)
 	}
@@ -187,42 +183,35 @@ func TestListShowSearchExport(t *testing.T) {
 	t.Parallel()
 	w := exactWorld(t)
 	c, _ := shipped(w, 97, 20)
-	look := func(want string, code int, args ...string) {
-		t.Helper()
-		out := w.ccship(args...)
-		if out.code != code || !contains(want, out.stdout, out.stderr) {
-			t.Errorf("%v: exit %d, want %d and %q\n%s%s", args, out.code, code, want, out.stdout, out.stderr)
-		}
-	}
 	w.derived("cart", c.session)
-	look(`"state":"both"`, 0, "list", "--json")
-	look(c.session[:8], 0, "list", c.session[:8])
-	look("no sessions", 0, "list", "--project", "nowhere")
-	look(c.session, 0, "show", c.session[:8])
-	look(c.session, 0, "search", "cart", "session:"+c.session[:8], "--json")
-	look("nothing found", 0, "search", "zebra-crossing-nobody-wrote")
-	look("ambiguous", 2, "show", "--json", w.second(c))
-	look("too short", 2, "show", "abc")
-	look("no session", 1, "show", "ffffffff")
+	w.look(`"state":"both"`, 0, "list", "--json")
+	w.look(c.session[:8], 0, "list", c.session[:8])
+	w.look("no sessions", 0, "list", "--project", "nowhere")
+	w.look(c.session, 0, "show", c.session[:8])
+	w.look(c.session, 0, "search", "cart", "session:"+c.session[:8], "--json")
+	w.look("nothing found", 0, "search", "zebra-crossing-nobody-wrote")
+	w.look("ambiguous", 2, "show", "--json", w.second(c))
+	w.look("too short", 2, "show", "abc")
+	w.look("no session", 1, "show", "ffffffff")
 	for _, format := range []string{"md", "html", "json", "jsonl"} {
 		to := filepath.Join(w.dir, "export."+format)
-		look("wrote "+to, 0, "export", c.session, "--format", format, "-o", to)
-		look(" exists", 1, "export", c.session, "--format", format, "-o", to)
+		w.look("wrote "+to, 0, "export", c.session, "--format", format, "-o", to)
+		w.look(" exists", 1, "export", c.session, "--format", format, "-o", to)
 		eventually(t, format+": file and standard output are the same", time.Minute, func() bool {
 			if w.ccship("export", c.session, "--format", format).stdout == string(w.read(to)) {
 				return true
 			}
 			must(t, os.Remove(to)) // colours of code are left out where they take long
-			look("wrote "+to, 0, "export", c.session, "--format", format, "-o", to)
+			w.look("wrote "+to, 0, "export", c.session, "--format", format, "-o", to)
 			return false
 		})
 	}
 	w.d.MustStop(w.t)
-	look(`"state":"both"`, 0, "list", "--json")
+	w.look(`"state":"both"`, 0, "list", "--json")
 	w.gate.set(unreachable)
-	look(`"state":"local"`, 4, "list", "--json")
-	look("cannot be reached", 4, "list", "--lost")
-	look("cannot be reached", 4, "search", "cart")
+	w.look(`"state":"local"`, 4, "list", "--json")
+	w.look("cannot be reached", 4, "list", "--lost")
+	w.look("cannot be reached", 4, "search", "cart")
 }
 
 // second makes a session whose id begins like another one's, and answers what they share.
@@ -243,12 +232,8 @@ func TestForget(t *testing.T) {
 	w.add(kept, keep.even(5, 300))
 	w.add(w.path("-work-shop", c.session, "subagents", "agent-a1.jsonl"), c.even(4, 300))
 	w.sync()
-	if out := w.ccship("forget", c.session); out.code != 2 || !strings.Contains(out.stderr, "--yes") {
-		t.Errorf("without --yes: exit %d %s", out.code, out.stderr)
-	}
-	if out := w.ccship("forget", c.session[:10], "--yes"); out.code != 0 || !strings.Contains(out.stdout, "stays on disk, and is not sent: "+path) {
-		t.Fatalf("forget: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	w.look("--yes", 2, "forget", c.session)
+	w.look("stays on disk, and is not sent: "+path, 0, "forget", c.session[:10], "--yes")
 	w.add(path, c.even(3, 300))
 	w.sync()
 	w.d.Kill()
@@ -263,9 +248,7 @@ func TestForget(t *testing.T) {
 	}
 	w.same(keep.session, kept)
 	w.verified()
-	if out := w.ccship("show", c.session); out.code != 0 || !strings.Contains(out.stdout, "on disk") {
-		t.Errorf("show: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	w.look("on disk", 0, "show", c.session)
 }
 
 // TestDeepVerify damages what rewinds left behind in the server's database, and wants it named.
@@ -291,9 +274,7 @@ func TestDeepVerify(t *testing.T) {
 				w.alter(damage.statement)
 				w.exact.start()
 			}
-			if out := w.ccship("verify"); out.code != 0 {
-				t.Errorf("verify of what is on disk: exit %d\n%s", out.code, out.stdout)
-			}
+			w.look("", 0, "verify")
 			out := w.ccship("verify", "--deep")
 			if want := min(len(damage.statement), 1); out.code != want || !strings.Contains(out.stdout, damage.words) {
 				t.Errorf("verify --deep: exit %d, want %d and %q\n%s%s", out.code, want, damage.words, out.stdout, out.stderr)
@@ -335,7 +316,5 @@ func TestDropsAreTold(t *testing.T) {
 	})
 	to := filepath.Join(w.dir, "before.jsonl")
 	w.restore(0, c.session, "--generation", "0", "--to", to)
-	if got := w.read(to); !bytes.Equal(got, before) {
-		t.Error(firstDifference(got, before))
-	}
+	w.equal(to, before)
 }

@@ -276,9 +276,7 @@ func TestMessagesStayBounded(t *testing.T) {
 	if total != 200 || len(list) != 200 {
 		t.Errorf("%d messages are kept, %d shown, want 200", total, len(list))
 	}
-	if out := w.ccship("messages", sessionA, "--clear"); out.code != 0 {
-		t.Fatalf("clear: %+v", out)
-	}
+	w.look("", 0, "messages", sessionA, "--clear")
 	w.add(path, c.turn(10_000, "after", "all"))
 	w.sync()
 	if _, list := w.messages(sessionA); texts(list) != "after | all" {
@@ -314,9 +312,7 @@ func TestLinkedDocument(t *testing.T) {
 			t.Errorf("%s: %+v", mistake, out)
 		}
 	}
-	if out := w.ccship("link", "add", spec, "--session", sessionA); out.code != 0 {
-		t.Fatalf("link add: %+v", out)
-	}
+	w.look("", 0, "link", "add", spec, "--session", sessionA)
 	w.sync()
 	w.document(sessionA, "docs/spec.md", "# One\n")
 	must(t, os.WriteFile(spec, []byte("# Two\n"), 0o600)) // another program

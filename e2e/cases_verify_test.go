@@ -42,9 +42,7 @@ func TestVerifyProves(t *testing.T) {
 		if code != 0 || !r.Equal || r.Files != 1 || r.Lines != 30 || r.Proven != (w.exact != nil) {
 			t.Errorf("exit %d, report %+v", code, r)
 		}
-		if out := w.ccship("verify", c.session[:8]); out.code != 0 {
-			t.Errorf("verify SESSION: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-		}
+		w.look("", 0, "verify", c.session[:8])
 		out := w.ccship("verify")
 		if words := "acknowledged, not proven"; strings.Contains(out.stdout+out.stderr, words) != (w.plain != nil) {
 			t.Errorf("%q on a plain server and only there; verify said %q", words, out.stdout+out.stderr)
@@ -90,9 +88,7 @@ func TestVerifySeesAFlippedBit(t *testing.T) {
 	if d.SessionID != c.session || len(d.Differ) != 1 || d.Differ[0].First != 20 || d.Differ[0].Last != 20 || len(d.Missing)+len(d.Extra) != 0 {
 		t.Errorf("difference %+v, want line 20 of %s", d, c.session)
 	}
-	if out := w.ccship("verify"); out.code != 1 || !strings.Contains(out.stdout, "line 21: other bytes") {
-		t.Errorf("verify: exit %d, %q; want exit 1 and the line's number", out.code, out.stdout+out.stderr)
-	}
+	w.look("line 21: other bytes", 1, "verify")
 }
 
 // TestVerifyAfterALostDatabase: the server lost its database after it had acknowledged everything. verify notices that

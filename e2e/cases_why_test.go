@@ -142,16 +142,12 @@ func TestWhyTogether(t *testing.T) {
 	if out := w.ccship("show", sessionA, "--json"); !strings.Contains(strings.Join(strings.Fields(out.stdout), ""), `"added":6,"lines":5`) {
 		t.Errorf("show: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
-	if out := w.ccship("why", file+":5"); out.code != 0 || !strings.Contains(out.stdout, "write the cart") {
-		t.Errorf("a line of it: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	w.look("write the cart", 0, "why", file+":5")
 	if got := w.git(day+"9Z", "status", "--porcelain", "-uno") + w.git(day+"9Z", "for-each-ref", "--format=%(refname)"); got != "refs/heads/main" {
 		t.Errorf("asking has changed the repository: %q", got)
 	}
 
-	if out := w.ccship("forget", sessionA, "--yes"); out.code != 0 {
-		t.Fatalf("forget: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	w.look("", 0, "forget", sessionA, "--yes")
 	eventually(t, "the server has forgotten who wrote the commit", 8*time.Minute, func() bool { return !named() })
 	if c := w.why("HEAD").Commits[0]; c.NotProven["no_transcript"] != 6 {
 		t.Errorf("after it was forgotten: %+v", c)
@@ -249,9 +245,7 @@ func TestWhyOfTwo(t *testing.T) {
 			t.Errorf("the page of the other one's session: %s", got)
 		}
 	}
-	if out := ann.ccship("forget", sessionA, "--yes"); out.code != 0 {
-		t.Fatalf("forget: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	ann.look("", 0, "forget", sessionA, "--yes")
 	eventually(t, "ann's session is forgotten", 8*time.Minute, func() bool { return ann.commitsOf(sessionA) == "404" })
 	if got := bob.commitsOf(sessionB); !strings.Contains(got, "9 of 9 lines") {
 		t.Errorf("bob's session, when ann's is forgotten: %s", got)

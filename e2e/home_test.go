@@ -152,6 +152,24 @@ func (h *home) ccship(args ...string) (out outcome) {
 	return out
 }
 
+// look runs a verb, and demands how it ends and a text that it prints.
+func (h *home) look(want string, code int, args ...string) outcome {
+	h.t.Helper()
+	out := h.ccship(args...)
+	if out.code != code || !contains(want, out.stdout, out.stderr) {
+		h.t.Errorf("%v: exit %d, want %d and %q\n%s%s", args, out.code, code, want, out.stdout, out.stderr)
+	}
+	return out
+}
+
+// equal demands the content of a file.
+func (h *home) equal(path string, want []byte) {
+	h.t.Helper()
+	if got := h.read(path); !bytes.Equal(got, want) {
+		h.t.Errorf("%s: %s", path, firstDifference(got, want))
+	}
+}
+
 func (h *home) runProgram(program string, args ...string) outcome {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Minute)

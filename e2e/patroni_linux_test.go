@@ -82,9 +82,7 @@ func (w *way) pause() int {
 // must never have seen a database with fewer writes than it acknowledged.
 func (w *way) check() {
 	w.t.Helper()
-	if out := w.ccship("sync", "--wait", "--timeout", "15m"); out.code != 0 {
-		w.t.Fatalf("%s: sync --wait: exit %d\n%s%s", w.name, out.code, out.stdout, out.stderr)
-	}
+	w.look("", 0, "sync", "--wait", "--timeout", "15m")
 	if dead := w.status().Outbox.Dead; dead != 0 {
 		w.t.Errorf("%s: %d dead letters", w.name, dead)
 	}
@@ -99,9 +97,7 @@ func (w *way) check() {
 		}
 	}
 	for _, args := range [][]string{{"verify"}, {"verify", "--deep"}} {
-		if out := w.ccship(args...); out.code != 0 {
-			w.t.Errorf("%s: ccship %v: exit %d\n%s%s", w.name, args, out.code, out.stdout, out.stderr)
-		}
+		w.look("", 0, args...)
 	}
 	out := w.runProgram(kit.Program(w.t, "ccship-server"), "verify", "--store", w.server.store())
 	if out.code != 0 {

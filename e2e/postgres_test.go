@@ -70,10 +70,7 @@ func (c *cluster) during(what string, trouble func(round int)) {
 		made.Hear(kit.Plain(kit.Headline(c.ccship("status").stdout)))
 		made.Runs++
 	}
-	out := c.ccship("sync", "--wait", "--timeout", "15m")
-	if out.code != 0 {
-		c.t.Fatalf("sync --wait: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	c.look("", 0, "sync", "--wait", "--timeout", "15m")
 	for _, s := range c.servers {
 		for _, f := range c.files {
 			if got, want := s.raw(f.session, ""), c.read(f.path); !bytes.Equal(got, want) {
@@ -81,9 +78,7 @@ func (c *cluster) during(what string, trouble func(round int)) {
 			}
 		}
 	}
-	if out := c.ccship("verify", "--deep"); out.code != 0 {
-		c.t.Errorf("verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	c.look("", 0, "verify", "--deep")
 	st := c.status()
 	if st.Outbox.Dead != 0 {
 		c.t.Errorf("%d dead letters", st.Outbox.Dead)
