@@ -47,11 +47,9 @@ func runs() int { return kit.SettingNumber("runs", 3) }
 // benchRewind is P3: bytes sent again, beyond those that changed, after cuts into a file of 100 MB.
 func benchRewind(b *testing.B, table *sheet) {
 	w, _ := benchWorld(b)
-	c := newConversation(1, w.cwd())
-	path := w.path("-work-shop", c.session+".jsonl")
+	c, path := w.conversation(1)
 	w.add(path, c.megabytes(100<<20))
-	w.start()
-	w.sync()
+	w.startAndSync()
 	var extra []int64
 	for range runs() {
 		for _, part := range []float64{0.999, 0.9, 0.5} {
@@ -60,8 +58,7 @@ func benchRewind(b *testing.B, table *sheet) {
 			kept := int(float64(n) * part)
 			w.keepLines(path, kept)
 			more := c.mixed(n - kept + 5)
-			w.add(path, more)
-			w.sync()
+			w.addAndSync(path, more)
 			changed := len(more) + (n-kept+5)*len(fmt.Sprintf(`"line_index":%d,`, n)) // an entry is its line and its number
 			extra = append(extra, w.sent()-sent-int64(changed))
 		}
@@ -105,11 +102,9 @@ func benchLatency(b *testing.B, table *sheet, masks string, w *world, server str
 
 // shippedTo is shipped without the comparison, for servers that keep nothing.
 func shippedTo(w *world, seed uint64, n int) (*conversation, string) {
-	c := newConversation(seed, w.cwd())
-	path := w.path("-work-shop", c.session+".jsonl")
+	c, path := w.conversation(seed)
 	w.add(path, c.even(n, 1500))
-	w.start()
-	w.sync()
+	w.startAndSync()
 	return c, path
 }
 
@@ -169,8 +164,7 @@ func floorRun(b *testing.B, w *world) float64 {
 func benchLongLine(b *testing.B, table *sheet, masks string) {
 	w, _ := benchWorld(b)
 	w.env = append(w.env, "CCSHIP_REDACT="+masks)
-	c := newConversation(3, w.cwd())
-	path := w.path("-work-shop", c.session+".jsonl")
+	c, path := w.conversation(3)
 	w.add(path, c.megabytes(4<<20))
 	text := "ghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234\n" + strings.Repeat("some words of a line\n", 56<<20/21)
 	w.add(path, fmt.Appendf(nil, "{\"type\":\"user\",\"cwd\":%q,\"toolUseResult\":{\"stdout\":%s}}\n", w.cwd(), quoted(text)))
@@ -191,8 +185,7 @@ func benchIdle(b *testing.B, table *sheet, masks string) {
 		w.add(w.path(fmt.Sprintf("-work-%d", i%100), fmt.Sprintf("00000000-0000-4000-8000-%012d.jsonl", i)), c.even(2, 1200))
 	}
 	pass(3 * time.Second) // a history is older than a moment; what is just being written is looked at once more
-	w.start()
-	w.sync()
+	w.startAndSync()
 	if n := w.status().Files.Tracked; n != files {
 		b.Fatalf("%d files are tracked, want %d", n, files)
 	}

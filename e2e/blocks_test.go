@@ -50,8 +50,7 @@ func packed(t testing.TB, tx *sql.Tx, each func(at [4]int64, l *lines.Line)) {
 // TestDamagedBlock: a byte of a packed block is flipped on the server's disk. Both verify commands name the session and
 // the lines, the repair sends them again, and then everything is equal.
 func TestDamagedBlock(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 2150, 400)
 	other, otherPath := shipped(w, 2151, 40)
 	db, err := sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)")

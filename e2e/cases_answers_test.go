@@ -38,12 +38,10 @@ func TestRefusedForAWhile(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, w *world) {
-				c := newConversation(40, w.cwd())
-				path := w.path("-work-shop", c.session+".jsonl")
+				c, path := w.conversation(40)
 				w.add(path, c.even(20, 1500))
 				if test.taken {
-					w.start()
-					w.sync()
+					w.startAndSync()
 					w.gate.set(test.fault)
 				} else {
 					w.gate.set(test.fault)
@@ -56,9 +54,7 @@ func TestRefusedForAWhile(t *testing.T) {
 				w.gate.set(nil)
 				w.sync()
 				w.same(c.session, path)
-				if n := w.status().Outbox.Dead; n != 0 {
-					t.Errorf("%d dead letters of a server that refused everything", n)
-				}
+				w.dead(0)
 				w.verified()
 			})
 		})
@@ -83,15 +79,12 @@ func TestTooLargeForAWhile(t *testing.T) {
 			refused.Add(1)
 			return &verdict{status: 413}
 		}))
-		w.add(path, c.even(120, 4000))
-		w.sync()
+		w.addAndSync(path, c.even(120, 4000))
 		if refused.Load() == 0 {
 			t.Error("nothing was too large: the case shows nothing")
 		}
 		w.same(c.session, path)
-		if n := w.status().Outbox.Dead; n != 0 {
-			t.Errorf("%d dead letters, though each line alone was small enough", n)
-		}
+		w.dead(0)
 		w.gate.set(nil)
 		w.verified()
 	})
@@ -114,9 +107,7 @@ func TestPoison(t *testing.T) {
 		w.add(path, c.even(30, 1500))
 		w.d.Resume()
 		w.sync()
-		if n := w.status().Outbox.Dead; n != 1 {
-			t.Errorf("%d dead letters, want the poisoned one", n)
-		}
+		w.dead(1)
 		if w.plain != nil {
 			lines := w.plain.lines(c.session)
 			if _, there := lines[int64(poison)]; there || len(lines) != 65 {
@@ -180,8 +171,7 @@ func TestAnswersLost(t *testing.T) {
 			return nil
 		}))
 		for range 4 {
-			w.add(path, c.even(10, 1500))
-			w.sync()
+			w.addAndSync(path, c.even(10, 1500))
 		}
 		w.same(c.session, path)
 		w.verified()

@@ -76,8 +76,7 @@ func (w *world) haveBlobs(session string, files map[string][]byte) {
 func TestFilesBesideReachTheServer(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		c, folder, files := spilled(w, 401, 3<<20)
-		w.start()
-		w.sync()
+		w.startAndSync()
 		if w.exact != nil {
 			w.haveBlobs(c.session, files)
 		}
@@ -101,8 +100,7 @@ func TestFilesBesideReachTheServer(t *testing.T) {
 
 // TestKilledInABlob kills the daemon again and again while a large file is on its way.
 func TestKilledInABlob(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	var chunks, killed atomic.Int64
 	reached := make(chan struct{}, 1)
 	w.gate.set(func(r *http.Request) *verdict {
@@ -138,19 +136,16 @@ func TestKilledInABlob(t *testing.T) {
 
 // TestBlobCap leaves files out that are larger than the cap, and says so.
 func TestBlobCap(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, folder, _ := spilled(w, 403, 1<<20)
-	w.start()
-	w.sync()
+	w.startAndSync()
 	w.verified()
 	must(t, os.Rename(filepath.Join(folder, "tool-results", "toolu_0001.txt"), filepath.Join(w.dir, "away.txt")))
 	w.verified()
 	w.configure(string(w.read(w.config())) + "\nblob_cap = \"4KiB\"\n")
 	must(t, os.Rename(filepath.Join(w.dir, "away.txt"), filepath.Join(folder, "tool-results", "toolu_9999.txt")))
 	w.d.Kill()
-	w.start()
-	w.sync()
+	w.startAndSync()
 	out := w.ccship("verify", "--json")
 	if out.code != 0 || !strings.Contains(out.stdout, `"too_large":1`) {
 		t.Errorf("verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)

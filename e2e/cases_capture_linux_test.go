@@ -9,8 +9,7 @@ import (
 
 // TestCaptureTerminal: the command has the terminal; Ctrl-C reaches it once, and capture lives on.
 func TestCaptureTerminal(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	s := newScribe(w, 70, 5)
 	at := sit(t, w, s.capture(`trap 'n=$((n + 1)); echo caught $n' INT; test -t 0 && test -t 1 && test -t 2 && echo on a terminal
 		while ! read line; do :; done; cat "$1" >>"$2"; echo "read $line"`)...)

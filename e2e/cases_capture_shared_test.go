@@ -57,8 +57,7 @@ func TestCaptureSharedSpool(t *testing.T) {
 // TestCaptureKeepsSecrets: as with a service, secrets are masked before they are in the spool, excluded projects stay
 // here, and nothing in the spool can be used by others.
 func TestCaptureKeepsSecrets(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.env = append(w.env, "CCSHIP_REDACT=on", "CCSHIP_LOG_LEVEL=debug")
 	s, secret := newScribe(w, 91, 4), &secrets{t, rand.New(rand.NewPCG(8, 8)), map[string]string{}}
 	_, beside, _ := secretSession(w, secret)

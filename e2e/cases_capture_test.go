@@ -132,8 +132,7 @@ func TestCaptureLacks(t *testing.T) {
 
 // TestCaptureNoServer: a configuration that cannot deliver keeps no command from running.
 func TestCaptureNoServer(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.url = ""
 	s := newScribe(w, 35, 4)
 	for _, toml := range []string{"", "no such option = 1\n"} {
@@ -175,8 +174,7 @@ func TestCaptureSignals(t *testing.T) {
 
 // TestCaptureBesideDaemon: where a daemon delivers already, capture waits for that one, and it goes on.
 func TestCaptureBesideDaemon(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.start()
 	s := newScribe(w, 60, 40)
 	s.quietly(0, s.capture(`cat "$1" >>"$2"`, "--spool", s.dir+"/spool")...)

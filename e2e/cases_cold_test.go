@@ -40,8 +40,7 @@ func (w *world) serverStatus() (s coldStatus) {
 // TestVerifyDeepInColdStorage: the daemon's machine proves lines that left the database as it proves others, sees when
 // an object of theirs is gone or has other bytes, and brings them back. The server's status says what is where.
 func TestVerifyDeepInColdStorage(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	if s := w.serverStatus(); s.Cold != nil {
 		t.Errorf("a server without cold storage has %+v", s.Cold)
 	}
@@ -75,11 +74,9 @@ func TestVerifyDeepInColdStorage(t *testing.T) {
 	}))
 	past := newConversation(82, w.cwd()) // with lines that only the server still has
 	rewound := w.path("-work-shop", past.session+".jsonl")
-	w.add(rewound, past.even(200, 1500))
-	w.sync()
+	w.addAndSync(rewound, past.even(200, 1500))
 	w.keepLines(rewound, 100)
-	w.add(rewound, past.even(60, 1500))
-	w.sync()
+	w.addAndSync(rewound, past.even(60, 1500))
 	cold(2)
 	w.look("", 0, "verify", "--deep")
 	w.same(c.session, path)

@@ -41,8 +41,7 @@ func answerLine(session, cwd, message string, output int, at time.Time) []byte {
 
 // TestUsageOfServerAndDisk: both sums are the same, in every column, with forks and agents.
 func TestUsageOfServerAndDisk(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.env = append(w.env, "TZ=Europe/Berlin")
 	w.start()
 	first := time.Date(2026, 3, 28, 23, 30, 0, 0, time.UTC) // days on both sides of a change of clocks
@@ -58,8 +57,7 @@ func TestUsageOfServerAndDisk(t *testing.T) {
 	long := bytes.ReplaceAll(answerLine(sessions[0], w.cwd(), "long", 5, first), []byte(`"input_tokens":3`), []byte(`"input_tokens":250000`))
 	w.add(w.path("-work-shop", sessions[0]+".jsonl"), long) // its model has another price for such
 	agent := answerLine(sessions[1], w.cwd(), "agent", 1000, first)
-	w.add(w.path("-work-shop", sessions[1], "subagents", "agent-a1.jsonl"), bytes.Replace(agent, []byte(`"isSidechain":false`), []byte(`"isSidechain":true`), 1))
-	w.sync()
+	w.addAndSync(w.path("-work-shop", sessions[1], "subagents", "agent-a1.jsonl"), bytes.Replace(agent, []byte(`"isSidechain":false`), []byte(`"isSidechain":true`), 1))
 	eventually(t, "the server has counted everything", time.Minute, func() bool {
 		return fmt.Sprint(w.usage().Total["answers"]) == "42"
 	})

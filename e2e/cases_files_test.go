@@ -14,22 +14,19 @@ import (
 
 func TestMoved(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
-		c := newConversation(20, w.cwd())
-		path := w.path("-work-shop", c.session+".jsonl")
+		c, path := w.conversation(20)
 		w.add(path, c.even(60, 4000))
 		a := newConversation(21, w.cwd())
 		a.session, a.agent = c.session, "a0b1c2d3e4f506172"
 		w.add(w.path("-work-shop", c.session, "subagents", "agent-"+a.agent+".jsonl"), a.even(20, 4000))
-		w.start()
-		w.sync()
+		w.startAndSync()
 		sent := w.status().Sent.Entries
 		moved := w.path("-work-shop--claude-worktrees-a", c.session+".jsonl")
 		must(t, os.Rename(path, moved))
 		must(t, os.Rename(strings.TrimSuffix(path, ".jsonl"), strings.TrimSuffix(moved, ".jsonl")))
 		w.add(moved, c.even(2, 4000))
 		agent := filepath.Join(strings.TrimSuffix(moved, ".jsonl"), "subagents", "agent-"+a.agent+".jsonl")
-		w.add(agent, a.even(1, 4000))
-		w.sync()
+		w.addAndSync(agent, a.even(1, 4000))
 		if again := w.status().Sent.Entries - sent; again != 3 {
 			t.Errorf("%d entries were sent after the move, want the 3 new ones", again)
 		}
@@ -75,8 +72,7 @@ func TestAgentTranscripts(t *testing.T) {
 		w.add(w.path("-work-shop", c.session, "subagents", "workflows", "run-1", "journal.jsonl"), []byte("{\"no\":\"transcript\"}\n"))
 		w.add(w.path("-work-shop", c.session+".jsonl.compact.tmp.0a1b2c3d"), []byte("{\"no\":\"transcript\"}\n"))
 		w.add(w.path("-work-shop", "00000000-0000-4000-8000-000000000000.jsonl"), nil)
-		w.start()
-		w.sync()
+		w.startAndSync()
 		for stream, path := range files {
 			w.same(stream, path)
 		}
@@ -94,11 +90,9 @@ func TestTwoFilesWithOneID(t *testing.T) {
 		w.add(large, c.even(50, 4000))
 		stub := w.path("-work-shop", c.session+".jsonl")
 		w.add(stub, append(c.side(), c.side()...))
-		w.start()
-		w.sync()
+		w.startAndSync()
 		w.add(stub, c.even(3, 2000))
-		w.add(large, c.even(3, 2000))
-		w.sync()
+		w.addAndSync(large, c.even(3, 2000))
 		w.same(c.session, large)
 		w.same(c.session+"~2", stub)
 		w.verified()
@@ -111,8 +105,7 @@ func TestLongLine(t *testing.T) {
 		long := c.line(20 << 20)
 		w.add(path, long[:len(long)/2])
 		w.add(path, long[len(long)/2:])
-		w.add(path, c.line(900))
-		w.sync()
+		w.addAndSync(path, c.line(900))
 		w.same(c.session, path)
 		w.verified()
 	})
@@ -130,8 +123,7 @@ func TestManyNewFiles(t *testing.T) {
 		for i := range folders {
 			w.add(name(i), c.line(900))
 		}
-		w.start()
-		w.sync()
+		w.startAndSync()
 		w.d.Pause()
 		line := c.line(900)
 		for range 1 + rounds {
@@ -159,8 +151,7 @@ func TestManyNewFiles(t *testing.T) {
 // TestUnreadableFolder runs the daemon as a user for whom a folder can be closed, which root can't be.
 func TestUnreadableFolder(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
-		c := newConversation(30, w.cwd())
-		path := w.path("-work-shop", c.session+".jsonl")
+		c, path := w.conversation(30)
 		w.add(path, c.even(30, 4000))
 		other := newConversation(31, w.cwd())
 		otherPath := w.path("-work-other", other.session+".jsonl")
@@ -168,8 +159,7 @@ func TestUnreadableFolder(t *testing.T) {
 		if os.Geteuid() == 0 {
 			w.giveTo(65534, 65534)
 		}
-		w.start()
-		w.sync()
+		w.startAndSync()
 		sent := w.status().Sent.Entries
 		must(t, os.Chmod(filepath.Dir(path), 0))
 		t.Cleanup(func() { _ = os.Chmod(filepath.Dir(path), 0o700) }) // so that the home can be removed
@@ -202,15 +192,13 @@ func TestHalfALine(t *testing.T) {
 		c, path := shipped(w, 32, 10)
 		whole := w.read(path)
 		line := c.line(4000)
-		w.add(path, line[:1500])
-		w.sync()
+		w.addAndSync(path, line[:1500])
 		pass(2500 * time.Millisecond) // longer than a complete last line without newline has to be quiet
 		w.holds(c.session, whole)
 		if w.plain != nil && len(w.plain.lines(c.session)) != 10 {
 			t.Error("half a line was sent")
 		}
-		w.add(path, line[1500:])
-		w.sync()
+		w.addAndSync(path, line[1500:])
 		w.same(c.session, path)
 		w.verified()
 	})
@@ -218,8 +206,7 @@ func TestHalfALine(t *testing.T) {
 
 // TestLastLineWithoutNewline: a complete record is shown before its newline comes, and is not sent a second time then.
 func TestLastLineWithoutNewline(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 33, 10)
 	line := c.line(4000)
 	w.add(path, line[:len(line)-1])
@@ -235,8 +222,7 @@ func TestLastLineWithoutNewline(t *testing.T) {
 	if now := w.status().Sent; now.Entries != sent.Entries {
 		t.Errorf("%d entries were sent for a newline", now.Entries-sent.Entries)
 	}
-	w.add(path, c.line(900))
-	w.sync()
+	w.addAndSync(path, c.line(900))
 	w.same(c.session, path)
 	w.verified()
 }

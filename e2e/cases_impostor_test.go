@@ -87,8 +87,7 @@ func TestImpostor(t *testing.T) {
 			c := newConversation(97, h.cwd())
 			path := h.path("-work-shop", c.session+".jsonl")
 			h.add(path, c.even(20, 2000))
-			w.start()
-			w.sync()
+			w.startAndSync()
 			front.give(front.noting(answer))
 			h.add(path, c.even(20, 2000))
 			told := func(s status) bool {

@@ -52,12 +52,10 @@ func damagedLines(cwd string) []string {
 // TestDamagedLines: a plain server gets each object, ccship-server every byte.
 func TestDamagedLines(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
-		c := newConversation(60, w.cwd())
-		path := w.path("-work-shop", c.session+".jsonl")
+		c, path := w.conversation(60)
 		lines := damagedLines(w.cwd())
 		w.add(path, []byte(strings.Join(lines[:len(lines)/2], "\n")+"\n"))
-		w.start()
-		w.sync()
+		w.startAndSync()
 		w.same(c.session, path)
 		for _, line := range lines[len(lines)/2:] {
 			w.add(path, []byte(line+"\n"))
@@ -79,18 +77,14 @@ func TestDamagedLines(t *testing.T) {
 func TestExcludedTypes(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.configure("exclude_types = [\"last-prompt\"]\n")
-		c := newConversation(61, w.cwd())
-		path := w.path("-work-shop", c.session+".jsonl")
+		c, path := w.conversation(61)
 		var data []byte
 		for range 10 {
 			data = append(append(data, c.line(900)...), c.side()...)
 		}
 		w.add(path, data)
-		w.start()
-		w.sync()
-		if n := w.status().Sent.Entries; n != 10 {
-			t.Errorf("%d entries were sent, want the 10 that are not excluded", n)
-		}
+		w.startAndSync()
+		w.entriesSent(10)
 		if w.plain != nil {
 			for index := range w.plain.lines(c.session) {
 				if index%2 != 0 {
@@ -112,8 +106,7 @@ func TestOptOut(t *testing.T) {
 		secret := newConversation(62, private)
 		w.add(w.path("-work-private", secret.session+".jsonl"), secret.even(20, 1500))
 		c, path := shipped(w, 63, 20)
-		w.add(w.path("-work-private", secret.session+".jsonl"), secret.even(20, 1500))
-		w.sync()
+		w.addAndSync(w.path("-work-private", secret.session+".jsonl"), secret.even(20, 1500))
 		w.same(c.session, path)
 		switch {
 		case w.plain != nil && len(w.plain.lines(secret.session)) != 0:
@@ -130,8 +123,7 @@ func TestOptOut(t *testing.T) {
 
 // TestNothingBelowClaude: whatever happens, the folder of Claude Code is only read.
 func TestNothingBelowClaude(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	_, path := shipped(w, 64, 20)
 	w.keepLines(path, 10)
 	w.sync()

@@ -53,16 +53,14 @@ func (w *world) linkRequests(session string) map[string]linkRequest {
 // TestLinkRequests has documents linked and unlinked by the server of this machine, and refused where the file is
 // not the session's.
 func TestLinkRequests(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c := newTalk(sessionA, w.cwd())
 	path := w.path("-work-shop", sessionA+".jsonl")
 	must(t, os.WriteFile(filepath.Join(w.cwd(), "plan.md"), []byte("# Plan\n"), 0o600))
 	must(t, os.Symlink(w.keyFile(), filepath.Join(w.cwd(), "notes.md")))
 	w.env = append(w.env, "CCSHIP_VIEWER_LINKS=true")
 	w.start()
-	w.add(path, c.turn(10_000, "hello", "hello"))
-	w.sync()
+	w.addAndSync(path, c.turn(10_000, "hello", "hello"))
 	w.requestLink(http.MethodPost, sessionA, "plan.md")
 	w.requestLink(http.MethodPost, sessionA, "notes.md")
 	eventually(t, "both link requests are answered", 60*time.Second, func() bool {
@@ -80,8 +78,7 @@ func TestLinkRequests(t *testing.T) {
 	}
 	w.requestLink(http.MethodDelete, sessionA, "plan.md")
 	eventually(t, "the link is ended", 60*time.Second, func() bool {
-		w.add(path, c.turn(10_000, "go", "on"))
-		w.sync()
+		w.addAndSync(path, c.turn(10_000, "go", "on"))
 		return !strings.Contains(w.ccship("link", "list", "--session", sessionA, "--json").stdout, "plan.md")
 	})
 	w.verified()

@@ -59,12 +59,10 @@ func (s *secrets) inFiles(w *world) []string {
 // TestServerMasks: what a server masked by itself is the same to the daemon, counted apart, and never comes back: not by
 // a repair, a resend, a rewind, or a lost state.
 func TestServerMasks(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.env = append(w.env, "CCSHIP_REDACT=off", asRows)
 	s := &secrets{t, rand.New(rand.NewPCG(9, 9)), map[string]string{}}
-	c := newConversation(78, w.cwd())
-	path := w.path("-work-shop", c.session+".jsonl")
+	c, path := w.conversation(78)
 	w.add(path, c.even(3, 500))
 	n := 0
 	for _, place := range slices.Sorted(maps.Keys(secretLines)) {
@@ -76,11 +74,9 @@ func TestServerMasks(t *testing.T) {
 		}
 	}
 	lines := strings.Count(string(w.read(path)), "\n")
-	w.start()
-	w.sync()
+	w.startAndSync()
 	w.keepLines(path, lines-5)
-	w.add(path, c.even(2, 500))
-	w.sync()
+	w.addAndSync(path, c.even(2, 500))
 	s.stored(w)
 	w.serverTool(0, "forget", "--lines")
 	w.serverTool(0, "forget", "--lines", "--yes")
@@ -120,13 +116,11 @@ func TestServerMasks(t *testing.T) {
 // TestForgetOld: secrets of every kind were sent in the clear, wherever they can be. Once masking is on, nothing of them
 // is in the server's files, the history of rewound lines is still there, and the lines are as they are sent now.
 func TestForgetOld(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.env = append(w.env, "CCSHIP_REDACT=off", asRows)
 	s := &secrets{t, rand.New(rand.NewPCG(3, 3)), map[string]string{}}
 	c, path, documents := secretSession(w, s)
-	w.start()
-	w.sync()
+	w.startAndSync()
 	for _, name := range documents {
 		w.look("", 0, "link", "add", filepath.Join(w.cwd(), name), "--session", c.session)
 	}
@@ -134,16 +128,14 @@ func TestForgetOld(t *testing.T) {
 	w.sync()
 	first := w.exact.raw(c.session, "")
 	w.keepLines(path, 200)
-	w.add(path, c.even(2, 500))
-	w.sync()
+	w.addAndSync(path, c.even(2, 500))
 	must(t, os.WriteFile(filepath.Join(w.cwd(), documents[0]), []byte("without\n"), 0o600)) // its version stays
 	w.look("", 0, "link", "add", filepath.Join(w.cwd(), documents[0]), "--session", c.session)
 	w.sync()
 	s.stored(w)
 	w.d.MustStop(t)
 	w.env = append(w.env, "CCSHIP_REDACT=on")
-	w.start()
-	w.sync()
+	w.startAndSync()
 	w.look("add --yes to have that masked in place", 0, "redact", "apply", "--forget-old")
 	s.stored(w) // a dry run masks nothing
 	generations := w.generations(c.session)
@@ -160,8 +152,7 @@ func TestForgetOld(t *testing.T) {
 	s.none("the log", []byte(w.d.Log.String()))
 	w.env = append(w.env, "CCSHIP_REDACT=off")
 	w.d.MustStop(t)
-	w.start()
-	w.sync()
+	w.startAndSync()
 	w.look("", 0, "verify", "--deep")
 }
 
@@ -181,8 +172,7 @@ func TestForgetOldPlain(t *testing.T) {
 	w.env = append(w.env, "CCSHIP_REDACT=on")
 	c := newConversation(79, w.cwd())
 	w.add(w.path("-work-shop", c.session+".jsonl"), c.even(3, 500))
-	w.start()
-	w.sync()
+	w.startAndSync()
 	for _, flags := range [][]string{nil, {"--yes"}} {
 		w.look("speaks only the base protocol and cannot mask", 0, append([]string{"redact", "apply", "--forget-old"}, flags...)...)
 	}

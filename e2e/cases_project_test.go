@@ -58,8 +58,7 @@ func TestOneProject(t *testing.T) {
 	for _, folder := range []string{"kim/shop", "lee/shop", "kim/fork", "other/shop"} {
 		talk(folder)
 	}
-	w.start()
-	w.sync()
+	w.startAndSync()
 	must(t, os.Rename(at("kim/shop"), at("kim/store")))
 	talk("kim/store")
 	w.sync()

@@ -37,9 +37,7 @@ func TestProxyRefusesForAWhile(t *testing.T) {
 			}
 			w.gate.set(nil)
 			w.sync()
-			if n := w.status().Outbox.Dead; n != 0 {
-				t.Errorf("%d dead letters of a proxy that refused everything", n)
-			}
+			w.dead(0)
 			w.same(c.session, path)
 			w.verified()
 		})
@@ -61,22 +59,16 @@ func TestRefusedAlone(t *testing.T) {
 		w.until("status shows the refusal", func(s status) bool {
 			return s.Outbox.Entries > 0 && len(s.Servers) > 0 && s.Servers[0].State == "refused"
 		})
-		if n := w.status().Outbox.Dead; n != 0 {
-			t.Errorf("%d dead letters before the server accepted anything else", n)
-		}
-		w.add(path, c.even(5, 1500))
-		w.sync()
-		if n := w.status().Outbox.Dead; n != 1 {
-			t.Errorf("%d dead letters, want the poisoned one", n)
-		}
+		w.dead(0)
+		w.addAndSync(path, c.even(5, 1500))
+		w.dead(1)
 		w.gate.set(nil)
 	})
 }
 
 // TestNamesThatAServerRefuses: transcripts whose names hold control characters are delivered.
 func TestNamesThatAServerRefuses(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 63, 5)
 	names := map[string]string{}
 	for i := range 10 {
@@ -85,8 +77,7 @@ func TestNamesThatAServerRefuses(t *testing.T) {
 		w.add(file, odd.even(10, 1500))
 		names[fmt.Sprintf("odd%%07%d%%25", i)] = file
 	}
-	w.add(path, c.even(1, 1500))
-	w.sync()
+	w.addAndSync(path, c.even(1, 1500))
 	w.same(c.session, path)
 	for name, file := range names {
 		if raw, err := os.ReadFile(filepath.Clean(file)); err != nil || !bytes.Equal(w.exact.raw(name, ""), raw) {

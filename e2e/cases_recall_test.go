@@ -12,8 +12,7 @@ import (
 // TestTimelineAndCalls asks both programs what happened in a session and for its calls: from disk and from the server,
 // with and without them.
 func TestTimelineAndCalls(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.start()
 	c := newTalk(sessionA, w.cwd())
 	path := w.path("-work-shop", sessionA+".jsonl")
@@ -29,8 +28,7 @@ func TestTimelineAndCalls(t *testing.T) {
 	w.add(path, c.returns("t3", "ok cart 0.1s", false))
 	w.add(path, c.says(13_000, "Done."))
 	w.add(path, c.record(map[string]any{"type": "system", "subtype": "turn_duration", "durationMs": 8000}))
-	w.add(path, c.compact(167_000, 9_000))
-	w.sync()
+	w.addAndSync(path, c.compact(167_000, 9_000))
 	w.derived("continued", sessionA)
 	for _, args := range [][]string{{"search", "file:cart.go"}, {"search", "\"go test\" kind:command"}, {"search", "tool:Bash"},
 		{"search", "tool:ba* kind:error"}, {"search", "undefined tool:Bash"}, {"search", "ok file:cart.go"}} {

@@ -28,8 +28,7 @@ func (w *world) unequal(words ...string) {
 
 // TestRepairOfALine: a line that is deleted from the server's database is named, sent again, and proven.
 func TestRepairOfALine(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 2100, 40)
 	other, otherPath := shipped(w, 2101, 40)
 	w.alter("DELETE FROM lines WHERE line = 30 AND stream = (SELECT id FROM streams WHERE session_id = '" + c.session + "')")
@@ -53,8 +52,7 @@ func TestRepairOfALine(t *testing.T) {
 
 // TestRepairOfASession: everything of a session is lost on the server, and sent again.
 func TestRepairOfASession(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 2110, 40)
 	w.alter("DELETE FROM lines")
 	w.unequal(c.session, "lines 1–40: not on the server")
@@ -77,8 +75,7 @@ func TestRepairOfASession(t *testing.T) {
 
 // TestDeadLetterIsNotEqual: a refused line is counted, with the command that sends it again.
 func TestDeadLetterIsNotEqual(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 2120, 5)
 	var repaired atomic.Bool
 	w.gate.set(onPost(func(r *http.Request) *verdict {
@@ -100,15 +97,12 @@ func TestDeadLetterIsNotEqual(t *testing.T) {
 	w.sync()
 	w.verified()
 	w.same(c.session, path)
-	if n := w.status().Outbox.Dead; n != 0 {
-		t.Errorf("status counts %d dead letters", n)
-	}
+	w.dead(0)
 }
 
 // TestDeepTwoEpochs: what another state of this machine sent is compared with the disk, too.
 func TestDeepTwoEpochs(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 2130, 40)
 	w.alter("UPDATE epochs SET rank = 2")
 	w.alter("UPDATE generations SET epoch = 2")
@@ -157,9 +151,7 @@ func TestReplacedArrive(t *testing.T) {
 	r.same(session, path)
 	r.verified()
 	r.same(session, path)
-	if n := r.status().Outbox.Dead; n != 0 {
-		t.Errorf("status counts %d dead letters", n)
-	}
+	r.dead(0)
 	last := rewound[bytes.LastIndexByte(rewound[:len(rewound)-1], '\n')+1:]
 	found := false
 	for _, g := range r.exact.digest(session).Generations {

@@ -50,8 +50,7 @@ func (w *world) retired(session string) (r retired) {
 // TestRetention: rules drop a session and what rewinds left of another one. The daemon's machine still proves all of it,
 // and sends nothing of it again: not as it goes on, not after a restart, not without its state. New lines come as ever.
 func TestRetention(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	sessions, paths := map[string]*conversation{}, map[string]string{}
 	old := filepath.Join(filepath.Dir(w.cwd()), "old")
 	must(t, os.MkdirAll(old, 0o700))
@@ -60,8 +59,7 @@ func TestRetention(t *testing.T) {
 		sessions[name], paths[name] = c, w.path("-work-shop", c.session+".jsonl")
 		w.add(paths[name], c.even(60, 3000))
 	}
-	w.start()
-	w.sync()
+	w.startAndSync()
 	for _, name := range []string{"dropped", "rewound"} {
 		w.keepLines(paths[name], 40)
 		w.add(paths[name], sessions[name].even(10, 3000))
@@ -110,20 +108,15 @@ func TestRetention(t *testing.T) {
 	proven("started again", 0)
 	w.look("", 0, "verify", "--repair")
 	proven("repaired", 0)
-	w.add(paths["dropped"], sessions["dropped"].even(3, 3000))
-	w.sync()
+	w.addAndSync(paths["dropped"], sessions["dropped"].even(3, 3000))
 	proven("gone on", 3)
 	w.d.MustStop(t)
 	must(t, os.RemoveAll(w.state()))
-	w.start()
-	w.sync()
+	w.startAndSync()
 	w.look("retired by policy: 50 lines", 0, "verify")
 	w.look("retired by policy", 0, "verify", "--deep")
-	if n := w.status().Sent.Entries; n != 0 {
-		t.Errorf("without its state the daemon sent %d lines", n)
-	}
-	w.add(paths["dropped"], sessions["dropped"].even(1, 3000))
-	w.sync()
+	w.entriesSent(0)
+	w.addAndSync(paths["dropped"], sessions["dropped"].even(1, 3000))
 	w.look("retired by policy: 50 lines", 0, "verify")
 	code, body := w.exact.get("/api/sessions/" + sessions["dropped"].session + "/entries?limit=10")
 	if n := strings.Count(string(body), `"line_index"`); code != http.StatusOK || n != 4 {

@@ -15,8 +15,7 @@ func shipped(w *world, seed uint64, n int) (c *conversation, path string) {
 	c = newConversation(seed, w.cwd())
 	path = w.path("-work-shop", c.session+".jsonl")
 	w.add(path, c.even(n, 4000))
-	w.start()
-	w.sync()
+	w.startAndSync()
 	w.same(c.session, path)
 	return c, path
 }
@@ -40,8 +39,7 @@ func TestShrinkThenGrow(t *testing.T) {
 		before, sent := w.read(path), w.sent()
 		w.keepLines(path, 140)
 		more := c.even(5, 4000)
-		w.add(path, more)
-		w.sync()
+		w.addAndSync(path, more)
 		w.within(sent, len(more))
 		rewound(w, c.session, path, before)
 	})
@@ -64,10 +62,8 @@ func TestRenameOverShorter(t *testing.T) {
 func TestForkWithTheSameHead(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		c, path := shipped(w, 3, 60)
-		fork := newConversation(1003, w.cwd())
-		forkPath := w.path("-work-shop", fork.session+".jsonl")
-		w.add(forkPath, append(bytes.Clone(firstLines(w.read(path), 30)), fork.even(20, 4000)...))
-		w.sync()
+		fork, forkPath := w.conversation(1003)
+		w.addAndSync(forkPath, append(bytes.Clone(firstLines(w.read(path), 30)), fork.even(20, 4000)...))
 		w.same(c.session, path)
 		w.same(fork.session, forkPath)
 		w.verified()
@@ -100,8 +96,7 @@ func TestRegrownPastTheOffset(t *testing.T) {
 			before := w.read(path)
 			w.d.MustStop(w.t)
 			changed := change(w, c, path)
-			w.start()
-			w.sync()
+			w.startAndSync()
 			w.within(0, changed)
 			rewound(w, c.session, path, before)
 		})
@@ -129,8 +124,7 @@ func TestEditFarBehind(t *testing.T) {
 
 // TestPureShrink: no line follows, yet ccship-server learns where the file ends now.
 func TestPureShrink(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 7, 150)
 	before := w.read(path)
 	w.keepLines(path, 90)
@@ -142,14 +136,12 @@ func TestPureShrink(t *testing.T) {
 }
 
 func TestManyRewinds(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 8, 50)
 	history := [][]byte{w.read(path)}
 	for _, keep := range []int{45, 20, 48, 1} {
 		w.keepLines(path, min(keep, bytes.Count(w.read(path), []byte("\n"))-1))
-		w.add(path, c.even(30, 4000))
-		w.sync()
+		w.addAndSync(path, c.even(30, 4000))
 		history = append(history, w.read(path))
 	}
 	w.same(c.session, path)
@@ -180,14 +172,12 @@ func TestStateLostOrCorrupt(t *testing.T) {
 			c, path := shipped(w, 9, 80)
 			before := w.read(path)
 			w.keepLines(path, 40)
-			w.add(path, c.even(10, 4000))
-			w.sync()
+			w.addAndSync(path, c.even(10, 4000))
 			middle, epoch := w.read(path), w.exact.digest(c.session).Epoch
 			w.d.MustStop(w.t)
 			must(t, hurt(stateFile(w.home)))
 			w.add(path, c.even(3, 4000))
-			w.start()
-			w.sync()
+			w.startAndSync()
 			w.same(c.session, path)
 			w.verified()
 			for gen, content := range [][]byte{before, middle} {

@@ -15,8 +15,7 @@ import (
 // TestSecondDaemon: a second daemon on the same folder, with another state folder, names the first and ends; one that
 // a service manager started waits, and takes over when the first ends.
 func TestSecondDaemon(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 64, 5)
 	out := w.ccship("run", "--state-dir", w.dir+"/other")
 	if out.code != 1 || !strings.Contains(out.stderr, "another ccship delivers") || !strings.Contains(out.stderr, "pid ") {
@@ -28,8 +27,7 @@ func TestSecondDaemon(t *testing.T) {
 	eventually(t, "the service waits", 30*time.Second, func() bool {
 		return strings.Contains(waits.Log.String(), "waiting: another ccship delivers")
 	})
-	w.add(path, c.even(2, 1500))
-	w.sync()
+	w.addAndSync(path, c.even(2, 1500))
 	w.same(c.session, path)
 	w.d.MustStop(t)
 	w.add(path, c.even(2, 1500))

@@ -127,13 +127,11 @@ func secretSession(w *world, s *secrets) (c *conversation, path string, document
 // server gets tokens of the same length, through restarts, rewinds, a lost state, and from a second machine with the
 // key.
 func TestSecretsStayHere(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.env = append(w.env, "CCSHIP_REDACT=on", "CCSHIP_LOG_LEVEL=debug")
 	s := &secrets{t, rand.New(rand.NewPCG(7, 7)), map[string]string{}}
 	c, path, documents := secretSession(w, s)
-	w.start()
-	w.sync()
+	w.startAndSync()
 	for _, name := range documents {
 		w.look("", 0, "link", "add", filepath.Join(w.cwd(), name), "--session", c.session)
 	}
@@ -163,8 +161,7 @@ func TestSecretsStayHere(t *testing.T) {
 
 	before := w.sent()
 	w.d.MustStop(t)
-	w.start()
-	w.sync()
+	w.startAndSync()
 	if again := w.sent(); again > before/4 {
 		t.Errorf("%d bytes are sent again after a restart", again)
 	}
@@ -174,13 +171,10 @@ func TestSecretsStayHere(t *testing.T) {
 	w.sync()
 	w.look("", 0, "verify", "--repair", c.session, "--from-start")
 	w.sync()
-	if got := w.exact.raw(c.session, ""); !bytes.Equal(got, raw) {
-		t.Errorf("read and sent again: %s", firstDifference(got, raw))
-	}
+	w.holds(c.session, raw)
 	w.keepLines(path, 200)
 	w.sync()
-	w.add(path, c.even(2, 500))
-	w.sync()
+	w.addAndSync(path, c.even(2, 500))
 	w.verified()
 	rewound := w.exact.raw(c.session, "")
 	if first := firstLines(raw, 200); !bytes.HasPrefix(rewound, first) {
@@ -188,12 +182,9 @@ func TestSecretsStayHere(t *testing.T) {
 	}
 	w.d.MustStop(t)
 	must(t, os.RemoveAll(w.state()))
-	w.start()
-	w.sync()
+	w.startAndSync()
 	w.verified()
-	if got := w.exact.raw(c.session, ""); !bytes.Equal(got, rewound) {
-		t.Errorf("after a lost state: %s", firstDifference(got, rewound))
-	}
+	w.holds(c.session, rewound)
 	s.quiet(w, c.session)
 	secondMachine(t, w, c.session, path, rewound)
 }
@@ -255,9 +246,6 @@ func secondMachine(t *testing.T, first *world, session, path string, want []byte
 	must(t, os.WriteFile(file, []byte(key), 0o600))
 	w.look("", 0, "redact", "key", file)
 	w.add(w.path("-work-shop", session+".jsonl"), first.read(path))
-	w.start()
-	w.sync()
-	if got := w.exact.raw(session, ""); !bytes.Equal(got, want) {
-		t.Errorf("from a second machine: %s", firstDifference(got, want))
-	}
+	w.startAndSync()
+	w.holds(session, want)
 }

@@ -56,8 +56,7 @@ func (w *world) pasts(path string, contents ...[]byte) {
 // TestRestoreEveryGeneration writes files of every kind of content, rewinds them, and wants each generation back byte
 // for byte: next to, and in place.
 func TestRestoreEveryGeneration(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.start()
 	c := newConversation(90, w.cwd())
 	odd := []byte("{\"a\":1,\"cwd\":\"" + w.cwd() + "\"}\r\n\n  {\"b\":2} \nno JSON\n\x00\x00\n{\"x\":\"\xff\"}\n{\"a\":1}{\"b\":2}\n{\"cut\":")
@@ -77,8 +76,7 @@ func TestRestoreEveryGeneration(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		w.pasts(path, contents...)
 		agent := w.path("-work-"+kind, session, "subagents", "agent-a1.jsonl")
-		w.add(agent, c.even(7, 500))
-		w.sync()
+		w.addAndSync(agent, c.even(7, 500))
 		for g, content := range contents {
 			to := filepath.Join(w.dir, fmt.Sprintf("%s-%d.jsonl", kind, g))
 			w.restore(0, session, "--generation", fmt.Sprint(g), "--to", to)
@@ -130,8 +128,7 @@ func (w *world) inPlace(session, path, agent string, contents [][]byte) {
 
 // TestRestoreRefusesLive does not touch a session that a running Claude Code has open.
 func TestRestoreRefusesLive(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 95, 20)
 	age(t, path)
 	registry := filepath.Join(filepath.Dir(w.projects()), "sessions")
@@ -157,8 +154,7 @@ func TestRestoreRefusesLive(t *testing.T) {
 
 // TestLost names what only the prompt history knows, and what only the server has, and restores that.
 func TestLost(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 96, 20)
 	must(t, os.WriteFile(filepath.Join(filepath.Dir(w.projects()), "history.jsonl"), fmt.Appendf(nil,
 		"{\"display\":\"kept\",\"timestamp\":1787216400101,\"project\":\"/w\",\"sessionId\":%q}\nnoise\n"+
@@ -180,8 +176,7 @@ func TestLost(t *testing.T) {
 
 // TestListShowSearchExport drives the reading verbs against both programs, with and without a daemon and a server.
 func TestListShowSearchExport(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, _ := shipped(w, 97, 20)
 	w.derived("cart", c.session)
 	w.look(`"state":"both"`, 0, "list", "--json")
@@ -217,30 +212,24 @@ func TestListShowSearchExport(t *testing.T) {
 // second makes a session whose id begins like another one's, and answers what they share.
 func (w *world) second(c *conversation) string {
 	w.t.Helper()
-	w.add(w.path("-work-shop", c.session[:10]+"zzz.jsonl"), c.even(3, 200))
-	w.sync()
+	w.addAndSync(w.path("-work-shop", c.session[:10]+"zzz.jsonl"), c.even(3, 200))
 	return c.session[:10]
 }
 
 // TestForget removes a session from the server's database, and it does not come back.
 func TestForget(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 98, 20)
-	keep := newConversation(99, w.cwd())
-	kept := w.path("-work-shop", keep.session+".jsonl")
+	keep, kept := w.conversation(99)
 	w.add(kept, keep.even(5, 300))
-	w.add(w.path("-work-shop", c.session, "subagents", "agent-a1.jsonl"), c.even(4, 300))
-	w.sync()
+	w.addAndSync(w.path("-work-shop", c.session, "subagents", "agent-a1.jsonl"), c.even(4, 300))
 	w.look("--yes", 2, "forget", c.session)
 	w.look("stays on disk, and is not sent: "+path, 0, "forget", c.session[:10], "--yes")
-	w.add(path, c.even(3, 300))
-	w.sync()
+	w.addAndSync(path, c.even(3, 300))
 	w.d.Kill()
 	must(t, os.RemoveAll(filepath.Join(w.state(), "state.db")))
 	w.start()
-	w.add(path, c.even(3, 300))
-	w.sync()
+	w.addAndSync(path, c.even(3, 300))
 	for _, stream := range []string{c.session, c.session + "/agent-a1"} {
 		if got := w.exact.raw(stream, ""); got != nil {
 			t.Errorf("%s: the server has %d bytes", stream, len(got))
@@ -264,8 +253,7 @@ func TestDeepVerify(t *testing.T) {
 			t.Parallel()
 			w := exactWorld(t)
 			w.start()
-			c := newConversation(100, w.cwd())
-			path := w.path("-work-shop", c.session+".jsonl")
+			c, path := w.conversation(100)
 			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 			head := c.even(30, 1500)
 			w.pasts(path, slices.Concat(head, c.even(10, 9000), []byte("{\"type\":\"user\",\"message\":\"MARKED\"}\n")), slices.Concat(head, c.even(20, 700)), head)
@@ -303,8 +291,7 @@ func (w *world) alter(statement string) {
 
 // TestDropsAreTold shows a rewrite that took lines out in status, with the way back.
 func TestDropsAreTold(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 101, 20)
 	before := w.read(path)
 	must(t, os.WriteFile(path, bytes.Join(bytes.SplitAfter(before, []byte("\n"))[:12], nil), 0o600))

@@ -19,8 +19,7 @@ const (
 // TestShortIDs gives every command that takes a session the beginning of its id, one that two sessions have, and one
 // that none has.
 func TestShortIDs(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.start()
 	for _, id := range []string{shortOne, shortTwin} {
 		c := newTalk(id, w.cwd())

@@ -80,8 +80,7 @@ func TestSocket(t *testing.T) {
 	path := h.path("-work-shop", c.session+".jsonl")
 	h.add(path, c.even(5, 500))
 	h.add(path, []byte(`{"type":"user","message":{"role":"user","content":"ghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234"}}`+"\n"))
-	w.start()
-	w.sync()
+	w.startAndSync()
 	if got := s.raw(c.session); !bytes.Equal(got, h.read(path)) {
 		t.Errorf("the server has other bytes: %s", firstDifference(got, h.read(path)))
 	}

@@ -40,8 +40,7 @@ func TestOutboxFull(t *testing.T) {
 		streams := map[string]string{}
 		content := incompressible(w.cwd(), 1<<20)
 		for i := range 24 {
-			c := newConversation(uint64(800+i), w.cwd())
-			path := w.path("-work-shop", c.session+".jsonl")
+			c, path := w.conversation(uint64(800 + i))
 			w.add(path, content)
 			streams[c.session] = path
 		}
@@ -68,18 +67,12 @@ func TestSecondRun(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		c, path := shipped(w, 80, 100)
 		w.d.MustStop(w.t)
-		w.start()
-		w.sync()
-		if n := w.status().Sent.Entries; n != 0 {
-			t.Errorf("%d entries were sent again after a restart", n)
-		}
+		w.startAndSync()
+		w.entriesSent(0)
 		w.d.MustStop(w.t)
 		w.add(path, c.even(3, 4000))
-		w.start()
-		w.sync()
-		if n := w.status().Sent.Entries; n != 3 {
-			t.Errorf("%d entries were sent, want the 3 that came meanwhile", n)
-		}
+		w.startAndSync()
+		w.entriesSent(3)
 		w.same(c.session, path)
 		w.verified()
 	})
@@ -87,12 +80,10 @@ func TestSecondRun(t *testing.T) {
 
 // TestNoServerYet: without a server nothing is queued; with one everything is sent.
 func TestNoServerYet(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	url := w.url
 	w.url = ""
-	c := newConversation(81, w.cwd())
-	path := w.path("-work-shop", c.session+".jsonl")
+	c, path := w.conversation(81)
 	w.add(path, c.even(20, 1500))
 	w.start()
 	s := w.until("status says that there is no server", func(s status) bool { return s.State == "no_server" && s.Files.Tracked == 1 })
@@ -101,23 +92,20 @@ func TestNoServerYet(t *testing.T) {
 	}
 	w.d.MustStop(w.t)
 	w.url = url
-	w.start()
-	w.sync()
+	w.startAndSync()
 	w.same(c.session, path)
 	w.verified()
 }
 
 // TestServerChanged: another server gets every line from the first one on.
 func TestServerChanged(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 82, 20)
 	w.d.MustStop(w.t)
 	other := plainWorld(t)
 	other.plain.key = w.key
 	w.url = other.url
-	w.start()
-	w.sync()
+	w.startAndSync()
 	for _, wrong := range objectsMissing(w.read(path), other.plain.lines(c.session)) {
 		t.Error(wrong)
 	}
@@ -158,8 +146,7 @@ func markVersion(t *testing.T, file string, version byte) {
 
 // TestStateOfAnotherVersion is refused and left as it is, so that going back to the other program loses nothing.
 func TestStateOfAnotherVersion(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 84, 20)
 	w.d.MustStop(w.t)
 	file := stateFile(w.home)
@@ -182,10 +169,7 @@ func TestStateOfAnotherVersion(t *testing.T) {
 	}
 	must(t, os.WriteFile(file, ours, 0o600))
 	w.add(path, c.even(1, 900))
-	w.start()
-	w.sync()
-	if n := w.status().Sent.Entries; n != 1 {
-		t.Errorf("%d entries were sent, want the new one", n)
-	}
+	w.startAndSync()
+	w.entriesSent(1)
 	w.verified()
 }

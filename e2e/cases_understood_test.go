@@ -121,15 +121,13 @@ func growing(c *talk) [][]byte {
 // TestCheckpointsOfALiveSession lets a session grow while the daemon watches, kills the daemon in between, and wants
 // exactly the marks that were passed, here and on the server.
 func TestCheckpointsOfALiveSession(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.start()
 	c := newTalk(sessionA, w.cwd())
 	path := w.path("-work-shop", sessionA+".jsonl")
 	want := []string{"", "auto_80", "auto_90 auto_80", "compact auto_90 auto_80", "compact auto_90 auto_80"}
 	for i, lines := range growing(c) {
-		w.add(path, lines)
-		w.sync()
+		w.addAndSync(path, lines)
 		if got := triggers(w.checkpoints(sessionA)); got != want[i] {
 			t.Fatalf("after step %d: %q, want %q", i, got, want[i])
 		}
@@ -164,27 +162,23 @@ func TestCheckpointsOfALiveSession(t *testing.T) {
 // TestHistoryFiresNothing imports the same session: its compaction is marked, and nothing else. What it had passed
 // before is not passed again, what it passes from then on is.
 func TestHistoryFiresNothing(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	a, b := newTalk(sessionA, w.cwd()), newTalk(sessionB, w.cwd())
 	w.add(w.path("-work-shop", sessionA+".jsonl"), bytes.Join(growing(a), nil))
 	grown := w.path("-work-shop", sessionB+".jsonl")
 	w.add(grown, bytes.Join(growing(b)[:2], nil)) // at 82 %
-	w.start()
-	w.sync()
+	w.startAndSync()
 	if got := triggers(w.checkpoints(sessionA)); got != "compact" {
 		t.Errorf("of history: %q, want the compaction alone", got)
 	}
 	if got := triggers(w.arrived(sessionA)); got != "compact" {
 		t.Errorf("of history the server has %q, want the compaction alone", got)
 	}
-	w.add(grown, b.turn(138_000, "Still there", "Yes."))
-	w.sync()
+	w.addAndSync(grown, b.turn(138_000, "Still there", "Yes."))
 	if got := triggers(w.checkpoints(sessionB)); got != "" {
 		t.Errorf("80 %% was passed before the daemon came: %q", got)
 	}
-	w.add(grown, b.turn(152_000, "More", "More."))
-	w.sync()
+	w.addAndSync(grown, b.turn(152_000, "More", "More."))
 	if got := triggers(w.checkpoints(sessionB)); got != "auto_90" {
 		t.Errorf("passed while watching: %q, want auto_90", got)
 	}
@@ -193,24 +187,21 @@ func TestHistoryFiresNothing(t *testing.T) {
 // TestHistoryOfARewoundSession wants the messages of the conversation as it stands: after a step back in the
 // conversation, after the file itself was cut, after a restart; a fork and a resume have their own.
 func TestHistoryOfARewoundSession(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.start()
 	c := newTalk(sessionA, w.cwd())
 	path := w.path("-work-shop", sessionA+".jsonl")
 	w.add(path, c.turn(10_000, "one", "first"))
 	middle := c.leaf
 	w.add(path, c.prompt("two"))
-	w.add(path, c.calls(11_000, "toolu_1", "Read", map[string]any{"file_path": "/x/y.go", "limit": 10}))
-	w.sync()
+	w.addAndSync(path, c.calls(11_000, "toolu_1", "Read", map[string]any{"file_path": "/x/y.go", "limit": 10}))
 	w.d.Kill() // in the middle of a turn
 	w.start()
 	if _, list := w.messages(sessionA); texts(list) != "one | first | two | tool_start:Read" {
 		t.Errorf("in the middle: %q", texts(list))
 	}
 	w.add(path, c.returns("toolu_1", strings.Repeat("line of the file\n", 100), false))
-	w.add(path, c.says(12_000, "second"))
-	w.sync()
+	w.addAndSync(path, c.says(12_000, "second"))
 	total, list := w.messages(sessionA)
 	if texts(list) != "one | first | two | tool_complete:Read | second" {
 		t.Errorf("after the turn: %q of %d", texts(list), total)
@@ -222,8 +213,7 @@ func TestHistoryOfARewoundSession(t *testing.T) {
 	before := w.read(path)
 	// The user goes back behind "one", and says something else.
 	c.leaf = middle
-	w.add(path, c.turn(10_500, "other", "way"))
-	w.sync()
+	w.addAndSync(path, c.turn(10_500, "other", "way"))
 	if _, list := w.messages(sessionA); texts(list) != "one | first | other | way" {
 		t.Errorf("after a rewind: %q", texts(list))
 	}
@@ -233,8 +223,7 @@ func TestHistoryOfARewoundSession(t *testing.T) {
 	if _, list := w.messages(sessionA); texts(list) != "one | first" {
 		t.Errorf("after the file was cut: %q", texts(list))
 	}
-	w.add(path, bytes.ReplaceAll(c.turn(10_700, "third", "try"), []byte(`"parentUuid":null`), []byte(`"parentUuid":"`+middle+`"`)))
-	w.sync()
+	w.addAndSync(path, bytes.ReplaceAll(c.turn(10_700, "third", "try"), []byte(`"parentUuid":null`), []byte(`"parentUuid":"`+middle+`"`)))
 	if n, list := w.messages(sessionA, "--limit", "2"); len(list) > 2 || n < 4 || !strings.HasSuffix(texts(list), "try") {
 		t.Errorf("the newest two: %q", texts(list))
 	}
@@ -248,8 +237,7 @@ func (w *world) forked(path string) {
 	f := newTalk(sessionB, w.cwd())
 	fork := w.path("-work-shop", sessionB+".jsonl")
 	w.add(fork, bytes.ReplaceAll(w.read(path), []byte(`"sessionId":"`+sessionA), []byte(`"sessionId":"`+sessionB)))
-	w.add(fork, f.turn(11_000, "forked", "on"))
-	w.sync()
+	w.addAndSync(fork, f.turn(11_000, "forked", "on"))
 	_, was := w.messages(sessionA)
 	_, is := w.messages(sessionB)
 	if !strings.HasSuffix(texts(is), "forked | on") || strings.Contains(texts(was), "forked") {
@@ -259,8 +247,7 @@ func (w *world) forked(path string) {
 
 // TestMessagesStayBounded says a thousand things: two hundred are kept.
 func TestMessagesStayBounded(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.start()
 	c := newTalk(sessionA, w.cwd())
 	path := w.path("-work-shop", sessionA+".jsonl")
@@ -269,16 +256,14 @@ func TestMessagesStayBounded(t *testing.T) {
 		for range 50 {
 			lines = append(lines, c.turn(10_000, fmt.Sprint("question ", c.n), strings.Repeat("answer ", 50))...)
 		}
-		w.add(path, lines)
-		w.sync()
+		w.addAndSync(path, lines)
 	}
 	total, list := w.messages(sessionA)
 	if total != 200 || len(list) != 200 {
 		t.Errorf("%d messages are kept, %d shown, want 200", total, len(list))
 	}
 	w.look("", 0, "messages", sessionA, "--clear")
-	w.add(path, c.turn(10_000, "after", "all"))
-	w.sync()
+	w.addAndSync(path, c.turn(10_000, "after", "all"))
 	if _, list := w.messages(sessionA); texts(list) != "after | all" {
 		t.Errorf("after clear: %q", texts(list))
 	}
@@ -293,13 +278,11 @@ type documentVersion struct {
 
 // TestLinkedDocument follows a document from its link to its deletion, through its changes by Claude and by others.
 func TestLinkedDocument(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.start()
 	c := newTalk(sessionA, w.cwd())
 	path := w.path("-work-shop", sessionA+".jsonl")
-	w.add(path, c.turn(10_000, "hello", "hello"))
-	w.sync()
+	w.addAndSync(path, c.turn(10_000, "hello", "hello"))
 	must(t, os.MkdirAll(filepath.Join(w.cwd(), "docs"), 0o700))
 	spec := filepath.Join(w.cwd(), "docs", "spec.md")
 	must(t, os.WriteFile(spec, []byte("# One\n"), 0o600))

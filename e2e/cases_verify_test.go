@@ -60,16 +60,13 @@ const asRows = "CCSHIP_MAX_ENTRIES_PER_REQUEST=5"
 
 // TestVerifySeesAFlippedBit changes one byte in the server's database, behind everyone's back.
 func TestVerifySeesAFlippedBit(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.env = append(w.env, asRows)
-	c := newConversation(71, w.cwd())
-	path := w.path("-work-shop", c.session+".jsonl")
+	c, path := w.conversation(71)
 	w.add(path, c.even(20, 1500))
 	w.add(path, []byte(`{"type":"user","message":"MARKED-FOR-DAMAGE"}`+"\n"))
 	w.add(path, c.even(20, 1500))
-	w.start()
-	w.sync()
+	w.startAndSync()
 	w.verified()
 	w.exact.proc.MustStop(w.t)
 	data := w.read(w.exact.database())
@@ -94,8 +91,7 @@ func TestVerifySeesAFlippedBit(t *testing.T) {
 // TestVerifyAfterALostDatabase: the server lost its database after it had acknowledged everything. verify notices that
 // before it compares, and the new database has everything when it returns.
 func TestVerifyAfterALostDatabase(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	c, path := shipped(w, 72, 30)
 	w.exact.proc.MustStop(w.t)
 	for _, suffix := range []string{"", "-wal", "-shm"} {

@@ -10,16 +10,14 @@ import (
 // TestNewServerVersion: a server refuses a line that the next version of it takes. The dead letter is sent again by
 // itself, and not before: the same version would refuse it again.
 func TestNewServerVersion(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	next := func(version string, flags ...string) {
 		w.exact.proc.MustStop(t)
 		w.exact.version, w.exact.flags = version, flags
 		w.exact.start() // the gate asks for its address each time
 	}
 	next("1.0.0", "--max-body", "256KiB")
-	c := newConversation(3100, w.cwd())
-	path := w.path("-work-shop", c.session+".jsonl")
+	c, path := w.conversation(3100)
 	w.add(path, append(c.even(5, 2000), c.even(1, 400<<10)...))
 	w.start()
 	line := func() { w.add(path, c.even(1, 2000)) }

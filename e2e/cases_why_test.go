@@ -123,8 +123,7 @@ func TestWhyTogether(t *testing.T) {
 	w.git(day+"9Z", "init", "-q", "-b", "main")
 	w.git(day+"9Z", "add", "work/shop/cart.go")
 	w.git(day+"9Z", "commit", "-q", "-m", "The cart")
-	w.start()
-	w.sync()
+	w.startAndSync()
 	named := func() bool { return len(w.why("HEAD").Commits[0].Sessions) == 1 }
 	eventually(t, "the server knows who wrote the commit", 8*time.Minute, named)
 	c := w.why("HEAD").Commits[0]

@@ -206,8 +206,7 @@ func newDamaged(t *testing.T, seed uint64) *damaged {
 		d.talk, d.files[c.session] = c, d.main
 		w.add(d.main, c.even(6, 900))
 	}
-	w.start()
-	w.sync()
+	w.startAndSync()
 	return d
 }
 

@@ -221,6 +221,22 @@ func (h *home) status() status {
 	return s
 }
 
+// dead demands a number of dead letters.
+func (h *home) dead(want int64) {
+	h.t.Helper()
+	if n := h.status().Outbox.Dead; n != want {
+		h.t.Errorf("%d dead letters, want %d", n, want)
+	}
+}
+
+// entriesSent demands a number of entries that were sent since the daemon started.
+func (h *home) entriesSent(want int64) {
+	h.t.Helper()
+	if n := h.status().Sent.Entries; n != want {
+		h.t.Errorf("%d entries were sent since the start, want %d", n, want)
+	}
+}
+
 // until waits for a state of the daemon.
 func (h *home) until(what string, cond func(status) bool) status {
 	h.t.Helper()

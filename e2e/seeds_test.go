@@ -71,8 +71,7 @@ const mcpHello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"proto
 
 // TestSeeds walks those rows through the built programs.
 func TestSeeds(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.start()
 	c := newTalk(sessionA, w.cwd())
 	path := w.path("-work-shop", sessionA+".jsonl")
@@ -190,8 +189,7 @@ func TestSeedProject(t *testing.T) {
 		w.add(w.path("-work-trusted", sessionA+".jsonl"), a.prompt("theirs"))
 		w.add(w.path("-work-private", sessionB+".jsonl"), b.prompt("mine"))
 	}
-	w.start()
-	w.sync()
+	w.startAndSync()
 	theirs.mu.Lock()
 	got, hash := theirs.sessions[sessionA], theirs.projects[sessionA]
 	theirs.mu.Unlock()

@@ -48,6 +48,15 @@ func exactWorld(t testing.TB) *world {
 	return w
 }
 
+// aloneWorld is exactWorld for a test that runs in parallel with others.
+func aloneWorld(t *testing.T) *world { t.Parallel(); return exactWorld(t) }
+
+// conversation is one in a project, and its transcript, which is not there yet.
+func (w *world) conversation(seed uint64) (*conversation, string) {
+	c := newConversation(seed, w.cwd())
+	return c, w.path("-work-shop", c.session+".jsonl")
+}
+
 // start runs the daemon.
 func (w *world) start() { w.t.Helper(); w.d = w.daemon() }
 
@@ -58,6 +67,10 @@ func (w *world) sync() {
 		w.t.Fatalf("sync --wait: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
 }
+
+func (w *world) startAndSync() { w.t.Helper(); w.start(); w.sync() }
+
+func (w *world) addAndSync(path string, data []byte) { w.t.Helper(); w.add(path, data); w.sync() }
 
 // derived waits until a search for the words finds the sessions: the server derives after it has acknowledged. The
 // words are of what was written last.
