@@ -2,8 +2,13 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"path"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Artifacts finds what a daemon sends in addition to a session's lines: checkpoints, linked documents with all their
@@ -202,4 +207,32 @@ type LinkRequest struct {
 	State     LinkRequestState `json:"state"`
 	Reason    string           `json:"reason"` // why it was refused
 	Answered  time.Time        `json:"-"`      // zero while it waits
+}
+
+// MaxPath bounds a document's path and a file's name, in bytes.
+const MaxPath = 4 << 10
+
+// CheckPath returns ErrBadPath unless p is a clean relative path: no "..", not absolute, no control characters, UTF-8
+// and not too long. Other paths name nothing on the server, whatever they name elsewhere.
+func CheckPath(p string) error {
+	switch {
+	case p == "", p == ".", len(p) > MaxPath, !utf8.ValidString(p), strings.HasPrefix(p, "/"), path.Clean(p) != p,
+		p == "..", strings.HasPrefix(p, "../"), strings.ContainsFunc(p, unicode.IsControl):
+		return fmt.Errorf("%.60q: %w", p, ErrBadPath)
+	}
+	return nil
+}
+
+// conversational are the folders of a session whose files belong to the conversation: they are as visible as its lines.
+// Other files are contents of documents.
+var conversational = []string{"tool-results/", "subagents/", "workflows/"}
+
+// Conversational reports whether a file with that name belongs to the conversation itself.
+func Conversational(name string) bool {
+	for _, folder := range conversational {
+		if strings.HasPrefix(name, folder) {
+			return true
+		}
+	}
+	return false
 }

@@ -193,3 +193,76 @@ type Rewrite struct {
 	Last       int64 // after the last
 	Lines      int64
 }
+
+// Moments lists what happened in sessions: the prompts, compactions, errors and so on of their timelines.
+type Moments interface {
+	// Moments lists moments of a stream's newest view in the order of their lines, or backwards. Who may see the stream
+	// is the caller's to check.
+	Moments(ctx context.Context, q MomentQuery) ([]Moment, error)
+}
+
+// Moment is one entry of a stream's timeline. Line and Part identify it.
+type Moment struct {
+	Line int64
+	Part int64  // of several on one line
+	Kind string // as package timeline names it; "" in a Derivation: the moment is gone
+	Data []byte // as package timeline encodes it
+}
+
+// MomentQuery chooses moments of one stream.
+type MomentQuery struct {
+	Owner    int64 // of the stream
+	Stream   int64
+	Kinds    []string // none: all
+	From, To int64    // lines from From up to before To; To 0: to the end
+	// After is the last moment of the page before, whose line is in From; nil for the first page. Backwards there are no
+	// further pages.
+	After     *Moment
+	Backwards bool
+	Limit     int
+}
+
+// Provenance finds what sessions wrote to files.
+type Provenance interface {
+	// EditsOf lists the edits of files that sessions did, the newest first, that a scope sees; of all generations.
+	EditsOf(ctx context.Context, scope Scope, q EditQuery) ([]WrittenEdit, error)
+	// KeepCommits keeps shares until what is derived of their stream is removed, of each stream those of the newest
+	// MaxCommits commits. Those of streams that are not stored are left out.
+	KeepCommits(ctx context.Context, shares []CommitShare) error
+	// Commits lists the shares of a stream, the newest commit first, if a scope sees it.
+	Commits(ctx context.Context, scope Scope, owner, stream int64) ([]CommitShare, error)
+}
+
+// MaxCommits is how many commits of a stream are kept.
+const MaxCommits = 100
+
+// CommitShare is how much of a commit a session wrote. It is what that session and the commit tell: whatever other
+// sessions wrote of the same lines does not count, because not everybody who may read this one may read those.
+type CommitShare struct {
+	Owner  int64     `json:"-"`
+	Stream int64     `json:"-"`
+	Commit string    `json:"commit"` // its hash
+	At     time.Time `json:"at"`     // of the commit
+	Added  int64     `json:"added"`  // lines of the commit that are not blank
+	Lines  int64     `json:"lines"`  // of them, the session's
+}
+
+// EditQuery chooses edits.
+type EditQuery struct {
+	Name    string    // of the files, without folders
+	To      time.Time // not later
+	Limit   int
+	Project string // project_hash, name or repository; "": of any
+	// Sums are the lines that are looked for. Of others an edit shows only how many there are: the store hashes what it is
+	// asked for with its own key.
+	Sums []provenance.Sum
+}
+
+// WrittenEdit is an edit and the stream that it is in.
+type WrittenEdit struct {
+	provenance.Edit
+	Stream, Owner              int64
+	SessionID, Parent, Machine string
+	ProjectHash, Title         string
+	Copy                       bool // the stream is a copy of another session
+}

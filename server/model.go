@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -167,3 +169,114 @@ var (
 	// ErrTooManyListeners refuses a listener beyond those that the server, or one user, may have.
 	ErrTooManyListeners = errors.New("too many listeners")
 )
+
+// View is a file at the end of one generation. A line comes from the newest generation that starts at or before it, and
+// only from there: what that generation lacks is a gap, never filled from an older one.
+type View struct {
+	Generation Generation
+	Spans      []Span // where its lines are stored, ascending and adjacent
+	Total      int64  // lines of the file, stored or not
+}
+
+// NewestView returns the view of the newest generation of a snapshot: the file as it is now.
+func NewestView(snap Snapshot) (View, error) {
+	gens := snap.Generations()
+	return ViewOf(gens, gens[len(gens)-1].Number)
+}
+
+// ViewOf assembles the view of generation number. gens are ascending; some may be missing, because they may arrive in
+// any order. ErrNotFound for a number that is not among them.
+func ViewOf(gens []Generation, number int64) (View, error) {
+	at := -1
+	for i, g := range gens {
+		if g.Number == number {
+			at = i
+		}
+	}
+	if at < 0 {
+		return View{}, fmt.Errorf("generation %d: %w", number, ErrNotFound)
+	}
+	v := View{Generation: gens[at], Total: max(gens[at].EndLine, gens[at].RewoundTo)}
+	upper := v.Total
+	for i := at; i >= 0 && upper > 0; i-- {
+		from := gens[i].RewoundTo
+		if from >= upper {
+			continue
+		}
+		v.Spans = append(v.Spans, Span{Generation: gens[i].Number, From: from, To: upper})
+		upper = from
+	}
+	for i, j := 0, len(v.Spans)-1; i < j; i, j = i+1, j-1 {
+		v.Spans[i], v.Spans[j] = v.Spans[j], v.Spans[i]
+	}
+	return v, nil
+}
+
+// Between returns the view's spans, cut to lines from from to before to.
+func (v View) Between(from, to int64) []Span {
+	var out []Span
+	for _, s := range v.Spans {
+		s.From, s.To = max(s.From, from), min(s.To, to)
+		if s.From < s.To {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// DamagedError names lines that are stored and can't be read: their bytes are not those that were written. It is an
+// ErrDamaged.
+type DamagedError struct {
+	Stream, Epoch int64
+	Span          Span
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("lines %d to %d of generation %d are damaged: restore a backup, or run "+
+		"`ccship verify --deep --repair` where they were written", e.Span.From+1, e.Span.To, e.Span.Generation)
+}
+
+// Is makes a DamagedError an ErrDamaged.
+func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
+
+// Readable is Lines of a snapshot without the lines that are damaged. It calls damaged with each stretch of them, if
+// that is not nil.
+func Readable(ctx context.Context, snap Snapshot, s Span, yield func(Line) error, damaged func(*DamagedError)) error {
+	for {
+		err := snap.Lines(ctx, s, yield)
+		d, ok := errors.AsType[*DamagedError](err)
+		if !ok {
+			return err
+		}
+		if damaged != nil {
+			damaged(d)
+		}
+		s.From = d.Span.To
+	}
+}
+
+// Address names one stream: whose it is, of which session and machine.
+type Address struct {
+	Stream      int64     `json:"-"`
+	Owner       int64     `json:"-"` // user; 0: none
+	SessionID   string    `json:"session_id"`
+	Machine     string    `json:"machine"`
+	Host        string    `json:"host"`
+	ProjectHash string    `json:"-"`
+	Project     string    `json:"project"`
+	Last        time.Time `json:"last_received"` // received
+}
+
+// AmbiguousError says that a session's id alone means sessions of several users.
+type AmbiguousError struct {
+	Session string
+	Choices []Address // one for each user, the one heard from last first; at most MaxChoices
+}
+
+// MaxChoices is how many choices an AmbiguousError lists.
+const MaxChoices = 50
+
+// Error names the session.
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("several users have a session %q; name the user whose session is meant", e.Session)
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -191,4 +192,111 @@ func (q *SessionQuery) ApplyView(view string, now time.Time) {
 // OrderOf returns what the sessions that a view puts first have the most of: "cost", "tokens", "time". "": of nothing.
 func OrderOf(view string) string {
 	return map[string]string{"costly": "cost", "tokens": "tokens", "long": "time"}[view]
+}
+
+// ShareLink lets anyone with it read one session and its agents' transcripts, without a login. The store keeps a hash
+// of its secret.
+type ShareLink struct {
+	ID      int64
+	Hash    [32]byte // sha256 of the secret
+	Stream  int64
+	Session string // session id of the stream
+	Title   string // of the session, or its first prompt
+	By      User   // who made it
+	Key     int64  // with which key; 0: none
+	Created time.Time
+	Until   time.Time
+	Most    int64 // working links that By may have with it, when it is added; 0: any number
+}
+
+// ShareLinks keeps links to sessions. One works until its time is over, it is removed, the user who made it is disabled
+// or may no longer share the session, the key it was made with is revoked, or the session is forgotten. Safe for
+// concurrent use.
+type ShareLinks interface {
+	// AddShareLink keeps a link and returns its ID. ErrNotFound when there is no such stream or user, ErrHasMany when the
+	// link would be one more than l.Most.
+	AddShareLink(ctx context.Context, l ShareLink) (int64, error)
+	// FindShareLink returns ErrNotFound for a link that is unknown or does not work at now.
+	FindShareLink(ctx context.Context, hash [32]byte, now time.Time) (ShareLink, error)
+	// ShareLinks lists the links that work at now, newest first.
+	ShareLinks(ctx context.Context, q ShareLinkQuery, now time.Time) ([]ShareLink, error)
+	// RemoveShareLink ends a link that the query also lists. ErrNotFound when there is none.
+	RemoveShareLink(ctx context.Context, q ShareLinkQuery, id int64) error
+}
+
+// ShareLinkQuery chooses links.
+type ShareLinkQuery struct {
+	User   int64 // made by this user, or to its sessions; 0: of all users
+	Stream int64 // to this stream; 0: to any
+}
+
+// ShareLinksOf returns the links that a user may see and end.
+func ShareLinksOf(u User) ShareLinkQuery {
+	if u.Role == Owner {
+		return ShareLinkQuery{}
+	}
+	return ShareLinkQuery{User: u.ID}
+}
+
+// Mark is what one user keeps about a session: for nobody else. The zero Mark is none.
+type Mark struct {
+	Stream  int64     `json:"-"`
+	Star    bool      `json:"star"`
+	Name    string    `json:"name"` // instead of the session's title
+	Note    string    `json:"note"`
+	Tags    []string  `json:"tags"`
+	Updated time.Time `json:"updated,omitzero"`
+}
+
+// Empty reports whether there is nothing to keep.
+func (m *Mark) Empty() bool { return !m.Star && m.Name == "" && m.Note == "" && len(m.Tags) == 0 }
+
+// Marks keeps what users keep about sessions. Forgetting a session removes the marks of all users. Safe for concurrent
+// use. It does not ask whether the reader may see a stream: its callers do.
+type Marks interface {
+	// Marks returns a reader's marks of streams, by stream. Those without one are left out.
+	Marks(ctx context.Context, reader int64, streams []int64) (map[int64]Mark, error)
+	// SetMark replaces a reader's mark of a stream; an empty one is removed. ErrNotFound when there is no such stream.
+	SetMark(ctx context.Context, reader int64, m Mark) error
+	// Tags lists a reader's tags, in their order.
+	Tags(ctx context.Context, reader int64) ([]string, error)
+}
+
+const (
+	maxMarkName = 200  // bytes
+	maxMarkNote = 4000 // bytes
+	maxTags     = 20
+	maxTag      = 40 // bytes
+)
+
+// MarkError says what is wrong with a mark.
+type MarkError string
+
+func (e MarkError) Error() string { return string(e) }
+
+// Tidy trims a mark, sorts its tags and drops doubles. A mark that is too long is a MarkError.
+func (m *Mark) Tidy() error {
+	m.Name, m.Note = strings.Join(strings.Fields(m.Name), " "), strings.TrimSpace(m.Note)
+	var tags []string
+	for _, t := range m.Tags {
+		if t = strings.Join(strings.Fields(t), "-"); t != "" {
+			tags = append(tags, t)
+		}
+	}
+	slices.Sort(tags)
+	m.Tags = slices.Compact(tags)
+	switch {
+	case len(m.Name) > maxMarkName:
+		return MarkError("A name has at most 200 bytes.")
+	case len(m.Note) > maxMarkNote:
+		return MarkError("A note has at most 4000 bytes.")
+	case len(m.Tags) > maxTags:
+		return MarkError("A session has at most 20 tags.")
+	}
+	for _, t := range m.Tags {
+		if len(t) > maxTag || strings.Contains(t, ",") {
+			return MarkError("A tag has at most 40 bytes and no comma.")
+		}
+	}
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -61,7 +60,8 @@ func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who s
 	a := struct {
 		Checkpoints []checkpointAnswer `json:"checkpoints"`
 		Next        *string            `json:"next"` // null on the last page
-	}{each(list.List, func(c server.Checkpoint) checkpointAnswer { return checkpointAnswerOf(c, names) }), orNull(list.Next)}
+	}{each(list.List, func(c server.Checkpoint) checkpointAnswer { return checkpointAnswerOf(c, names) }),
+		orNull(list.Next)}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }
@@ -83,4 +83,23 @@ func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request, who server.K
 	}
 	s.answer(w, http.StatusOK, checkpointAnswerOf(c, names))
 	return nil
+}
+
+// checkpointAnswer is a checkpoint on the wire.
+type checkpointAnswer struct {
+	server.Checkpoint
+	User string `json:"user"`
+	Line *int64 `json:"line"`
+}
+
+func checkpointAnswerOf(c server.Checkpoint, names namesOf) checkpointAnswer {
+	return checkpointAnswer{c, names[c.Owner], lineOrNull(c.Line)}
+}
+
+// lineOrNull is nil for no line.
+func lineOrNull(line int64) *int64 {
+	if line < 0 {
+		return nil
+	}
+	return &line
 }

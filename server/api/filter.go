@@ -1,12 +1,15 @@
 package api
 
 import (
+	"errors"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -190,4 +193,49 @@ func numberOf(q url.Values, name string, absent int64) (int64, error) {
 		return 0, wire.BadRequest("bad_query", name+" is not a whole number from 0")
 	}
 	return n, nil
+}
+
+// filter reads a request's query, with the name of the user that it names.
+func (s *Server) filter(r *http.Request) *filterOf {
+	named, err := namedUser(r, s.store.users)
+	f := newQuery(r.URL.Query(), named)
+	f.Err = err
+	return f
+}
+
+// userOf is the named user, else the one whose session a listing is narrowed to: of several users' sessions with one id
+// a listing shows one user's, as reading does. 0: nothing is narrowed, or there is no such session.
+func (s *Server) userOf(r *http.Request, who server.Key, f *filterOf, session string) (int64, error) {
+	user := f.User()
+	if user != 0 || session == "" || f.Err != nil {
+		return user, f.Err
+	}
+	ref := server.Ref{SessionID: session, Machine: f.Machine()}
+	x, err := s.store.sessions.Resolve(r.Context(), server.ScopeOf(who.User), ref)
+	if errors.Is(err, server.ErrNotFound) {
+		return 0, nil
+	}
+	return x.Owner, err
+}
+
+// namedUser reads the name of the user that a request names; none when it names nobody that there is.
+func namedUser(r *http.Request, st server.Users) (namesOf, error) {
+	name := r.URL.Query().Get("user")
+	if name == "" {
+		return nil, nil //nolint:nilnil // no names
+	}
+	u, err := st.FindUser(r.Context(), name)
+	if errors.Is(err, server.ErrNotFound) {
+		return nil, nil //nolint:nilnil // no names
+	}
+	return namesOf{u.ID: u.Name}, err
+}
+
+// ownersOf reads the names of the users that the items of a list are of: there may be many others.
+func ownersOf[T any](r *http.Request, st server.Users, list []T, of func(*T) int64) (namesOf, error) {
+	ids := make([]int64, len(list))
+	for i := range list {
+		ids[i] = of(&list[i])
+	}
+	return st.UserNames(r.Context(), ids)
 }

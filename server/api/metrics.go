@@ -1,9 +1,18 @@
 package api
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/ccship/ccship/protocol"
+	"github.com/ccship/ccship/server"
 )
 
 // showMetrics is GET /metrics, in Prometheus' text format.
@@ -36,3 +45,153 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	_ = s.write(w, []byte(p.String())) // the client may be gone
 }
+
+// latencyBounds are the histogram's, in seconds.
+var latencyBounds = [...]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
+
+// metricCounts counts what the server does, from its start. Safe for concurrent use.
+type metricCounts struct {
+	mu       sync.Mutex
+	inWork   int64 // guarded by mu, as is all below
+	requests map[answered]int64
+	latency  map[string]*histogram // by route
+	entries  int64
+	bytes    int64
+	received [4]int64 // checkpoints, document events, files, their bytes
+}
+
+// answered is one kind of answer.
+type answered struct {
+	route string
+	code  int
+}
+
+type histogram struct {
+	counts [len(latencyBounds) + 1]int64
+	sum    float64
+}
+
+// newMetrics begins counting.
+func newMetrics() *metricCounts {
+	return &metricCounts{requests: map[answered]int64{}, latency: map[string]*histogram{}}
+}
+
+// Begin counts a request that begins.
+func (m *metricCounts) Begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.inWork++
+}
+
+// End counts an answer. Routes are patterns, of which there are few.
+func (m *metricCounts) End(route string, code int, took time.Duration) {
+	if route == "" {
+		route = "none"
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.inWork--
+	m.requests[answered{route, code}]++
+	if strings.HasSuffix(route, "/events") {
+		return // as long as the client liked
+	}
+	h := m.latency[route]
+	if h == nil {
+		h = &histogram{}
+		m.latency[route] = h
+	}
+	i, _ := slices.BinarySearch(latencyBounds[:], took.Seconds())
+	h.counts[i]++
+	h.sum += took.Seconds()
+}
+
+// Ingested counts stored lines.
+func (m *metricCounts) Ingested(b *server.Batch) {
+	var bytes int64
+	for _, l := range b.Lines {
+		bytes += int64(len(l.Raw)) + 1
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entries += int64(len(b.Lines))
+	m.bytes += bytes
+}
+
+// Artifacts counts checkpoints, document events, whole files and bytes of files.
+func (m *metricCounts) Artifacts(counts ...int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, n := range counts {
+		m.received[i] += n
+	}
+}
+
+// Write writes all counts.
+func (m *metricCounts) Write(p *metricsPage) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.One("ccship_server_requests_in_work", "gauge", "requests begun and not ended", float64(m.inWork))
+	p.One("ccship_server_ingested_entries_total", "counter", "entries stored", float64(m.entries))
+	p.One("ccship_server_ingested_bytes_total", "counter", "their lines' bytes", float64(m.bytes))
+	p.One("ccship_server_ingested_checkpoints_total", "counter", "checkpoints taken", float64(m.received[0]))
+	p.One("ccship_server_ingested_document_events_total", "counter", "document events taken", float64(m.received[1]))
+	p.One("ccship_server_ingested_files_total", "counter", "files taken whole", float64(m.received[2]))
+	p.One("ccship_server_ingested_file_bytes_total", "counter", "bytes of files taken", float64(m.received[3]))
+	p.head("ccship_server_requests_total", "counter", "requests answered")
+	kinds := slices.SortedFunc(maps.Keys(m.requests), func(a, b answered) int {
+		return cmp.Or(strings.Compare(a.route, b.route), a.code-b.code)
+	})
+	for _, k := range kinds {
+		p.value("ccship_server_requests_total", float64(m.requests[k]), "route", k.route, "code", strconv.Itoa(k.code))
+	}
+	p.head("ccship_server_request_seconds", "histogram", "time to answer a request")
+	for _, route := range slices.Sorted(maps.Keys(m.latency)) {
+		m.latency[route].write(p, "ccship_server_request_seconds", route)
+	}
+}
+
+func (h *histogram) write(p *metricsPage, name, route string) {
+	var n int64
+	for i, bound := range latencyBounds {
+		n += h.counts[i]
+		p.value(name+"_bucket", float64(n), "route", route, "le", number64(bound))
+	}
+	n += h.counts[len(latencyBounds)]
+	p.value(name+"_bucket", float64(n), "route", route, "le", "+Inf")
+	p.value(name+"_sum", h.sum, "route", route)
+	p.value(name+"_count", float64(n), "route", route)
+}
+
+// metricsPage is metrics as text.
+type metricsPage struct{ strings.Builder }
+
+func (p *metricsPage) head(name, kind, help string) {
+	fmt.Fprintf(p, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+// One writes a metric of one value.
+func (p *metricsPage) One(name, kind, help string, v float64, labels ...string) {
+	p.head(name, kind, help)
+	p.value(name, v, labels...)
+}
+
+// value writes a sample; labels are names and values in turn.
+func (p *metricsPage) value(name string, v float64, labels ...string) {
+	p.WriteString(name)
+	for i := 0; i+1 < len(labels); i += 2 {
+		sep := ","
+		if i == 0 {
+			sep = "{"
+		}
+		escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(labels[i+1])
+		fmt.Fprintf(p, `%s%s="%s"`, sep, labels[i], escaped)
+	}
+	if len(labels) > 0 {
+		p.WriteByte('}')
+	}
+	p.WriteByte(' ')
+	p.WriteString(number64(v))
+	p.WriteByte('\n')
+}
+
+func number64(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -91,7 +92,8 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 
 func (s *Server) rankedAnswer(r *http.Request, x *server.RankedSession, names namesOf) rankedAnswer {
 	return rankedAnswer{Session: sessionAnswerOf(x.Session, names), Title: x.Summary.Title, Prompt: x.Summary.FirstPrompt,
-		Branch: x.Summary.Branch, Gone: orNull(x.Gone), Missing: orEmpty(x.Missing), Hits: each(x.Hits, func(h server.Hit) hitAnswer {
+		Branch: x.Summary.Branch, Gone: orNull(x.Gone), Missing: orEmpty(x.Missing),
+		Hits: each(x.Hits, func(h server.Hit) hitAnswer {
 			return hitAnswer{h.Session.SessionID, h.Generation, h.Line, timeAnswer(h.Time), h.Kind,
 				piecesAnswer(h.Snippet), h.Current, s.hitURL(r, h)}
 		})}
@@ -136,4 +138,27 @@ func (s *Server) drops(w http.ResponseWriter, r *http.Request, who server.Key) e
 	}), lags}
 	s.answer(w, http.StatusOK, a)
 	return nil
+}
+
+// pieceAnswer is a piece of a snippet, in order.
+type pieceAnswer struct {
+	Text  string `json:"text"`
+	Match bool   `json:"match"`
+}
+
+// piecesAnswer cuts a snippet at its marks.
+func piecesAnswer(s string) []pieceAnswer {
+	out := []pieceAnswer{}
+	for match := false; s != ""; match = !match {
+		mark := "\x02"
+		if match {
+			mark = "\x03"
+		}
+		text, rest, _ := strings.Cut(s, mark)
+		if text != "" {
+			out = append(out, pieceAnswer{text, match})
+		}
+		s = rest
+	}
+	return out
 }

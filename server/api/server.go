@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/tls"
+	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -183,4 +184,15 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		return fmt.Errorf("stop serving: %w", err)
 	}
 	return nil
+}
+
+// openapiYAML describes the API. A test checks every answer and every route against it.
+//
+//go:embed openapi.yaml
+var openapiYAML []byte
+
+// openapi is GET /api/openapi.yaml.
+func (s *Server) openapi(w http.ResponseWriter, _ *http.Request, _ server.Key) error {
+	w.Header().Set("Content-Type", "application/yaml")
+	return s.write(w, openapiYAML)
 }

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ccship/ccship/server"
 )
@@ -52,4 +56,86 @@ func notLast(ctx context.Context, st server.Users, user server.User) error {
 		}
 	}
 	return ErrLastOwner
+}
+
+// maxAccountName bounds names of users and keys, in bytes.
+const maxAccountName = 100
+
+// Me stands for the caller's own name where a request names a user. No account has it.
+const Me = "@me"
+
+// CheckAccountName returns what is wrong with a name for a user or a key.
+func CheckAccountName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the name is empty")
+	case len(name) > maxAccountName:
+		return fmt.Errorf("the name is longer than %d bytes", maxAccountName)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		return errors.New("the name has control characters or is not UTF-8")
+	case strings.TrimSpace(name) != name:
+		return errors.New("the name begins or ends with a space")
+	case name == Me:
+		return errors.New("the name " + Me + " means the caller")
+	}
+	return nil
+}
+
+// MaxGrace is the longest time that a rotated key may keep working: what a thief may choose, too.
+const MaxGrace = 72 * time.Hour
+
+// ParseGrace reads how long a rotated key keeps working: a Go duration, "" for not at all.
+func ParseGrace(s string) (time.Duration, error) {
+	if s == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 || d > MaxGrace {
+		return 0, fmt.Errorf("grace %q is not a duration from 0s to %v, such as 24h", s, MaxGrace)
+	}
+	return d, nil
+}
+
+// TicketURL returns the address that a one-time link leads to, below base.
+func TicketURL(base, ticket string) string {
+	return strings.TrimRight(base, "/") + "/login?ticket=" + url.QueryEscape(ticket)
+}
+
+// ParseTTL reads how long a one-time link works: a Go duration, "" for DefaultTicket.
+func ParseTTL(s string) (time.Duration, error) {
+	if s == "" {
+		return DefaultTicket, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 || d > MaxTicket {
+		return 0, fmt.Errorf("%q is not a duration up to %v, such as 10m", s, MaxTicket)
+	}
+	return d, nil
+}
+
+const (
+	// maxKeys and maxLinks are how many valid keys and links to sessions a user may have made. While keys are rotated,
+	// each of them may have one that it replaces. maxShares is how many shares of a user's projects there may be.
+	maxKeys   = 100
+	maxLinks  = 200
+	maxShares = 1000
+)
+
+// AddKey keeps a key of a user, made by that user or an owner. server.ErrHasMany when the user has a hundred.
+func (a *Access) AddKey(ctx context.Context, k server.Key) error {
+	k.Most = maxKeys
+	return a.store.AddKey(ctx, k)
+}
+
+// AddShare adds a share; see server.Shares. server.ErrHasMany when there are a thousand of its owner's projects.
+func (a *Access) AddShare(ctx context.Context, s server.Share) error {
+	s.Most = maxShares
+	return a.store.AddShare(ctx, s)
+}
+
+// RotateKey gives the name of a key to another one; see server.Keys. server.ErrHasMany when too many old ones still
+// work.
+func (a *Access) RotateKey(ctx context.Context, k server.Key, grace time.Time) error {
+	k.Most = 2 * maxKeys
+	return a.store.RotateKey(ctx, k, grace)
 }

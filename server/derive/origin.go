@@ -2,8 +2,10 @@ package derive
 
 import (
 	"context"
+	"strings"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/provenance"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -33,4 +35,41 @@ func Origin(ctx context.Context, snap server.Snapshot) (string, error) {
 		return from, nil
 	}
 	return snap.CopiedFrom(ctx)
+}
+
+// origin says which session a transcript is, by its records: see server.Summary.
+type origin struct {
+	name string
+	copy bool
+}
+
+// add adds a record of a stream. A file that continues another session begins with that one's records, and has its own
+// after them: it is no copy.
+func (o *origin) add(stream string, r *transcript.Record) {
+	switch {
+	case r.UUID == "" || r.SessionID == "":
+	case o.name == "":
+		o.name, o.copy = r.SessionID+"/"+r.UUID, r.SessionID != stream
+	case o.copy && r.SessionID == stream:
+		_, first, _ := strings.Cut(o.name, "/")
+		o.name, o.copy = stream+"/"+first, false
+	}
+}
+
+// Cost is what the answers of a row cost. Its Model must be set.
+func Cost(p *transcript.Prices, row server.UsageRow) transcript.Cost {
+	t := row.Tokens
+	u := transcript.Usage{
+		Input: t.Input, Output: t.Output, CacheRead: t.CacheRead, CacheWrite5m: t.CacheWrite5m, CacheWrite1h: t.CacheWrite1h,
+		WebSearches: t.Searches,
+	}
+	return p.Cost(row.Model, u, row.Long)
+}
+
+// CostOfAll is what the answers of all rows cost together.
+func CostOfAll(p *transcript.Prices, rows []server.UsageRow) (sum transcript.Cost) {
+	for _, r := range rows {
+		sum = sum.Plus(Cost(p, r))
+	}
+	return sum
 }

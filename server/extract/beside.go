@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -111,3 +112,96 @@ func (t *Texts) snapshot(line int64, at time.Time, r *transcript.Record) {
 
 // sameBackup is how long the backups of one snapshot take at most.
 const sameBackup = time.Second
+
+// Past is a line of the prompt history: what a person typed, in which session, and when.
+type Past struct {
+	Session string
+	Text    string
+	Time    time.Time
+}
+
+// PastOf reads a line of the prompt history; false for any other line. Those have a type.
+func PastOf(l server.Line) (Past, bool) {
+	if scanned := transcript.Scan(l.Raw); l.Kind != server.Object || scanned.Type != nil || scanned.SessionID == nil {
+		return Past{}, false
+	}
+	var said struct {
+		Display   string  `json:"display"`
+		Timestamp float64 `json:"timestamp"` // milliseconds
+		Session   string  `json:"sessionId"`
+	}
+	if json.Unmarshal(l.Raw, &said) != nil || said.Display == "" || said.Timestamp <= 0 || said.Session == "" {
+		return Past{}, false
+	}
+	return Past{said.Session, said.Display, time.UnixMilli(int64(said.Timestamp)).UTC()}, true
+}
+
+// Past adds what a line of the prompt history says.
+func (t *Texts) Past(l server.Line) {
+	if p, ok := PastOf(l); ok {
+		t.Add(l.Index, p.Time, server.HistoryKind, p.Text)
+	}
+}
+
+// maxError limits what is kept of an error to look for, in bytes: its beginning and its end.
+const maxError = 16 << 10
+
+// places adds what a record touched: files that tools changed or read, commands that were run, errors.
+// blocks are its message's.
+func (t *Texts) places(line int64, at time.Time, r *transcript.Record, blocks []transcript.Block) {
+	switch r.Type {
+	case "attachment":
+		t.Add(line, at, server.ReadKind, framed(attachedPath(r)))
+	case "system":
+		t.Add(line, at, server.ErrorKind, r.Error)
+	}
+	if r.Message == nil {
+		return
+	}
+	if r.APIError {
+		t.Add(line, at, server.ErrorKind, r.Message.Text())
+	}
+	for i := range blocks {
+		switch b := &blocks[i]; b.Kind {
+		case transcript.ToolUseBlock:
+			t.called(line, at, b)
+		case transcript.ToolResultBlock:
+			t.failed(line, at, b)
+		}
+	}
+}
+
+// called adds what a tool call touches.
+func (t *Texts) called(line int64, at time.Time, b *transcript.Block) {
+	switch b.ToolName {
+	case "Bash", "PowerShell":
+		t.Add(line, at, server.CommandKind, transcript.StringField(b.Input, "command"))
+	case "Read", "NotebookRead":
+		t.Add(line, at, server.ReadKind, framed(transcript.ToolPath(b.ToolName, b.Input)))
+	default:
+		t.Add(line, at, server.EditKind, framed(transcript.ToolPath(b.ToolName, b.Input)))
+	}
+}
+
+// failed adds the error that a tool call ended with.
+func (t *Texts) failed(line int64, at time.Time, b *transcript.Block) {
+	if b.Error {
+		t.Add(line, at, server.ErrorKind, ends(b.Output()))
+	}
+}
+
+// framed returns a path as texts have it: with slashes, and between < and >, so that its end can be looked for.
+func framed(path string) string {
+	if path == "" {
+		return ""
+	}
+	return "<" + strings.ReplaceAll(path, `\`, "/") + ">"
+}
+
+// ends returns a long text without its middle: errors stand at the beginning of an output or at its end.
+func ends(text string) string {
+	if len(text) <= maxError {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxError/2], "") + "\n…\n" + strings.ToValidUTF8(text[len(text)-maxError/2:], "")
+}
