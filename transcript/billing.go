@@ -48,7 +48,7 @@ func (r *Record) Answers() iter.Seq[UsageSample] {
 		}
 		sample := UsageSample{
 			MessageID: m.ID, RequestID: r.RequestID, Model: m.Billing.name(m.Model), UUID: r.UUID, Time: r.Time,
-			Usage: *m.Usage, Sidechain: r.Sidechain, Final: m.StopReason != "",
+			Usage: *m.Usage, Sidechain: r.Sidechain,
 		}
 		if !yield(sample) || m.Billing == nil {
 			return

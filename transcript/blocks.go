@@ -147,7 +147,6 @@ func blocksOf(pieces []RawBlock, depth int, left *int) []Block {
 		if p.Source != nil {
 			b.MediaType = text(field(p.Source, "media_type"))
 			b.Data = stringContents(field(p.Source, "data"))
-			b.URL = text(field(p.Source, "url"))
 		}
 		if p.Kind == ToolResultBlock && depth < maxNesting && *left > 0 {
 			b.Content = blocksOf(appendBlocks(nil, p.Content), depth+1, left)

@@ -8,7 +8,6 @@ const SyntheticModel = "<synthetic>"
 // Message is the message of a user or assistant record. Its content is decoded only by Blocks or Text.
 type Message struct {
 	ID         string // of the answer; an answer has one line per block, all with this id
-	Role       string
 	Model      string
 	StopReason string
 	Usage      *Usage   // nil if the line has none
@@ -42,7 +41,6 @@ type Block struct {
 	Content   []Block         // of a tool result; a plain string is one TextBlock
 	MediaType string          // of an image or document
 	Data      []byte          // of an image or document: base64 or text, not decoded
-	URL       string          // of an image or document stored elsewhere
 	Raw       json.RawMessage // the block as written; for plain text the JSON string
 }
 

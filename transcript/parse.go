@@ -13,7 +13,7 @@ type parsed struct {
 	title, label, content, errorValue            []byte
 	compact, micro, attachment, toolUseResult    []byte
 	timestamp, duration, number, origin, forked  []byte
-	worktree, data, snapshot                     []byte
+	data, snapshot                               []byte
 	meta, sidechain, summary, visible, api, plan bool
 	scheduled, companion                         bool
 	titleKind                                    TitleKind
@@ -29,7 +29,6 @@ const (
 	textSession
 	textAgent
 	textRequest
-	textPrompt
 	textLeaf
 	textCwd
 	textBranch
@@ -43,9 +42,7 @@ const (
 	textMessageID
 	textModel
 	textStop
-	textRole
 	textContinued
-	textRelocated
 	textRequestSession
 	textOperation
 	textTurnOrigin
@@ -168,8 +165,6 @@ func textMember(key []byte) (int, bool) {
 		return textEntrypoint, true
 	case "requestId":
 		return textRequest, true
-	case "promptId":
-		return textPrompt, true
 	case "agentId":
 		return textAgent, true
 	case "subtype":
@@ -190,8 +185,6 @@ func textMember(key []byte) (int, bool) {
 		return textRequestSession, true
 	case "continuedInSessionId":
 		return textContinued, true
-	case "relocatedCwd":
-		return textRelocated, true
 	case "operation":
 		return textOperation, true
 	case "turnOrigin":
@@ -221,8 +214,6 @@ func (p *parsed) pickRare(key, value []byte) bool {
 		p.snapshot = value
 	case "forkedFrom":
 		p.forked = value
-	case "worktreeSession":
-		p.worktree = value
 	case "error":
 		p.errorValue = value
 	case "customTitle":
@@ -262,8 +253,6 @@ func (p *parsed) pickMessage(w *walker) {
 		switch string(key) {
 		case "id":
 			p.texts[textMessageID] = stringContents(value)
-		case "role":
-			p.texts[textRole] = stringContents(value)
 		case "model":
 			p.texts[textModel] = stringContents(value)
 		case "stop_reason":
@@ -308,7 +297,7 @@ func (p *parsed) fill(r *Record) {
 	t := p.copies()
 	r.Type, r.Subtype = t[textType], t[textSubtype]
 	r.UUID, r.ParentUUID, r.LogicalParentUUID = t[textUUID], t[textParent], t[textLogicalParent]
-	r.SessionID, r.AgentID, r.RequestID, r.PromptID = t[textSession], t[textAgent], t[textRequest], t[textPrompt]
+	r.SessionID, r.AgentID, r.RequestID = t[textSession], t[textAgent], t[textRequest]
 	r.Cwd, r.Branch, r.Version, r.Entrypoint = t[textCwd], t[textBranch], t[textVersion], t[textEntrypoint]
 	r.Origin, r.PromptSource, r.PermissionMode = t[textOrigin], t[textSource], t[textMode]
 	r.TeamName, r.LeafUUID, r.SourceID = t[textTeam], t[textLeaf], t[textSourceID]
@@ -323,12 +312,12 @@ func (p *parsed) fill(r *Record) {
 	r.ToolResult = p.toolUseResult
 	if p.message != nil && (r.Type == "user" || r.Type == "assistant") {
 		m := &p.message.Message
-		m.ID, m.Role, m.Model, m.StopReason = t[textMessageID], t[textRole], t[textModel], t[textStop]
+		m.ID, m.Model, m.StopReason = t[textMessageID], t[textModel], t[textStop]
 		r.Message = m
 	}
-	if p.forked != nil || t[textRequestSession] != "" && t[textRequestSession] != r.SessionID ||
-		t[textContinued] != "" || t[textRelocated] != "" || p.worktree != nil {
-		r.Lineage = p.lineage(t[textRequestSession], t[textContinued], t[textRelocated])
+	if p.forked != nil || t[textRequestSession] != "" && t[textRequestSession] != r.SessionID || t[textContinued] != "" {
+		forked := cmp.Or(text(field(p.forked, "sessionId")), t[textRequestSession])
+		r.Lineage = &Lineage{ForkedFrom: forked, ContinuedIn: t[textContinued]}
 	}
 	if r.Type == "queue-operation" {
 		r.Subtype = t[textOperation]
@@ -374,14 +363,4 @@ func (m *messageSpace) buffer() []RawBlock {
 		return m.blocks[:0]
 	}
 	return m.first[:0]
-}
-
-func (p *parsed) lineage(requested, continued, relocated string) *Lineage {
-	return &Lineage{
-		ForkedFrom:        cmp.Or(text(field(p.forked, "sessionId")), requested),
-		ForkedMessageUUID: text(field(p.forked, "messageUuid")),
-		ContinuedIn:       continued,
-		RelocatedTo:       relocated,
-		WorktreePath:      text(field(p.worktree, "worktreePath")),
-	}
 }

@@ -109,7 +109,7 @@ func agentAnswer(data []byte) *UsageSample {
 	return &UsageSample{
 		MessageID: text(field(message, "id")), RequestID: text(field(record, "requestId")), Model: billing.name(model),
 		UUID: text(field(record, "uuid")), Time: parseTime(field(record, "timestamp")), Usage: tokens,
-		Sidechain: true, Final: text(field(message, "stop_reason")) != "",
+		Sidechain: true,
 	}
 }
 

@@ -5,18 +5,6 @@ import (
 	"strings"
 )
 
-// Prompt returns what the person says, in whatever form the line holds it: a user record, one with a tool result next
-// to it, or a queued command. A plan that the person accepted is one too, although Claude Code sends it. ok is false
-// for everything else. text is "" for an image without text. Prompts that exist only as queue operations are found by
-// session.Fold.
-func (r *Record) Prompt() (text string, ok bool) {
-	s := r.Speech()
-	if !s.Speaker.Human() {
-		return "", false
-	}
-	return s.Text, true
-}
-
 const (
 	commandName    = "<command-name>"
 	commandMessage = "<command-message>"

@@ -18,7 +18,6 @@ type Record struct {
 	SessionID         string // of the process that wrote it; in an agent's file the parent session
 	AgentID           string // only in agents' files
 	RequestID         string
-	PromptID          string // common to everything that one prompt caused
 	LeafUUID          string // of summary and last-prompt
 
 	Time                             time.Time // of the event, UTC; zero if absent
@@ -97,9 +96,6 @@ type Compact struct {
 
 // Lineage links a record to another session.
 type Lineage struct {
-	ForkedFrom        string // the session that this record was copied from
-	ForkedMessageUUID string
-	ContinuedIn       string // the session that continues this one
-	RelocatedTo       string // the working directory that the session moved to
-	WorktreePath      string
+	ForkedFrom  string // the session that this record was copied from
+	ContinuedIn string // the session that continues this one
 }

@@ -81,9 +81,6 @@ func TestSpeech(t *testing.T) {
 		if got != x.want {
 			t.Errorf("%s\ngot  %q\nwant %q", x.line, got, x.want)
 		}
-		if _, prompt := r.Prompt(); prompt != s.Speaker.Human() {
-			t.Errorf("%s: a prompt: %v", x.line, prompt)
-		}
 	}
 }
 

@@ -25,7 +25,6 @@ type UsageSample struct {
 	Line                        int64
 	Part                        int // 0: the answer itself; further requests that were made for it count from 1
 	Sidechain                   bool
-	Final                       bool // the line has a stop reason: its numbers are not placeholders
 }
 
 // Context returns the part of the model's window that the request filled: all input, without the answer.

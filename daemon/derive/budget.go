@@ -21,12 +21,6 @@ const (
 	maxModelName = 200
 )
 
-// How a limit is known, in answers.
-const (
-	sourceConfigured = "configured"
-	sourceLearned    = "learned"
-)
-
 // AllBudgets returns what is known about models, and what the user has set for sessions.
 func (c *Checkpoints) AllBudgets(ctx context.Context) (control.Budgets, error) {
 	known := c.projections.Checkpoints.Budgets()
@@ -43,7 +37,7 @@ func (c *Checkpoints) AllBudgets(ctx context.Context) (control.Budgets, error) {
 			return wireBudgets(), err
 		}
 		if found {
-			sessions = append(sessions, control.Budget{Session: f.Stream.SessionID, Limit: limit, Source: sourceConfigured,
+			sessions = append(sessions, control.Budget{Session: f.Stream.SessionID, Limit: limit, Source: session.ConfiguredBudget,
 				Pinned: true})
 		}
 	}
@@ -60,7 +54,7 @@ func (c *Checkpoints) Budget(ctx context.Context, file tail.FileID, name string)
 		b = wireBudget(s.Session.TokenBudget())
 		b.Session, b.Model, b.Used = s.Facts.Stream.SessionID, sum.Model, sum.Context.Tokens
 		b.Pinned = known.Files[file] > 0 || known.Models[sum.Model] > 0
-		if b.Source == sourceLearned {
+		if b.Source == session.LearnedBudget {
 			b.Seen = learnedLimit(sum.Model, known.Compactions[sum.Model])
 		}
 		return nil
@@ -150,30 +144,6 @@ func wireBudgets(list ...control.Budget) control.Budgets {
 	return control.Budgets{SchemaVersion: control.SchemaVersion, Budgets: append([]control.Budget{}, list...)}
 }
 
-// wireBudget converts a budget to the wire type. A limit derived from the window has the window's source.
 func wireBudget(b session.Budget) control.Budget {
-	out := control.Budget{Window: b.Window, Limit: b.Limit}
-	switch b.LimitBy {
-	case session.ConfiguredBudget:
-		out.Source = sourceConfigured
-	case session.LearnedBudget:
-		out.Source = sourceLearned
-	case session.BoundaryBudget:
-		out.Source = "boundary"
-	default:
-		out.Source = windowSource(b.WindowFrom)
-	}
-	return out
-}
-
-func windowSource(s session.BudgetSource) string {
-	switch s {
-	case session.ModelBudget, session.StatedBudget:
-		return "model"
-	case session.SeenBudget:
-		return "seen"
-	case session.DefaultBudget:
-		return "default"
-	}
-	return "derived"
+	return control.Budget{Window: b.Window, Limit: b.Limit, Source: b.Source}
 }

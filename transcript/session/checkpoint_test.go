@@ -299,7 +299,7 @@ func TestCheckpointsWithKnownBudgets(t *testing.T) {
 	for _, options := range []BudgetOptions{
 		{Pins: map[string]int64{"": limit}},
 		{Pins: map[string]int64{"claude-haiku-4-5": limit}},
-		{Learned: LearnedLimits{"claude-haiku-4-5": limit}},
+		{Learned: map[string]int64{"claude-haiku-4-5": limit}},
 	} {
 		d := newDialog()
 		d.turn(85_000)

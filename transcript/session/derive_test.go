@@ -141,9 +141,6 @@ func eventLine(e Event) string {
 	if e.Synthetic {
 		b.WriteString(" synthetic")
 	}
-	if e.TitleKind != transcript.NoTitle {
-		fmt.Fprintf(&b, " kind=%d", e.TitleKind)
-	}
 	for _, v := range []any{e.Turn, e.Compact, e.Usage, e.Rewind, e.Context, e.Agent} {
 		if !reflect.ValueOf(v).IsNil() {
 			b.WriteString(" " + strings.ReplaceAll(strings.TrimSpace(compact(reflect.ValueOf(v).Elem().Interface())), "\n", " "))

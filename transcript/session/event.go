@@ -32,7 +32,7 @@ const (
 	TurnEvent
 	// CompactionEvent: the conversation was compacted; Compact.
 	CompactionEvent
-	// TitleEvent: the session's title changed to Text, set by TitleKind.
+	// TitleEvent: the session's title changed to Text.
 	TitleEvent
 	// UsageEvent: an assistant line, also a sidechain's, or an agent's answer repeated in a progress record reported
 	// tokens; Usage.
@@ -89,7 +89,6 @@ type Event struct {
 	Speaker   transcript.Speaker
 	From      string // as Speech.From
 	Synthetic bool   // an answer that Claude Code made up
-	TitleKind transcript.TitleKind
 
 	Turn    *Turn
 	Compact *transcript.Compact

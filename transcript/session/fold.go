@@ -51,7 +51,7 @@ const (
 	maxAgents    = 64
 	maxFiles     = 20
 	maxSummaries = 8
-	maxPrompt    = 300  // characters of FirstPrompt and LastPrompt
+	maxPrompt    = 300  // characters of FirstPrompt
 	maxName      = 1024 // bytes of a name or a path
 )
 
@@ -218,9 +218,6 @@ func (s *Fold) lineage(l *transcript.Lineage) {
 	}
 	if l.ForkedFrom != "" && s.sum.ForkedFrom == "" {
 		s.sum.ForkedFrom = clone(l.ForkedFrom)
-	}
-	if l.ContinuedIn != "" {
-		s.sum.ContinuedIn = clone(l.ContinuedIn)
 	}
 }
 

@@ -344,8 +344,8 @@ func TestRepeatedCalls(t *testing.T) {
 	} {
 		s.Add(int64(i), transcript.Parse([]byte(line)))
 	}
-	if sum := s.Summary(); sum.Tools != 1 || sum.Prompts != 0 || sum.OpenTools != 0 {
-		t.Errorf("%d calls, %d open, %d prompts", sum.Tools, sum.OpenTools, sum.Prompts)
+	if sum := s.Summary(); sum.Tools != 1 || sum.Prompts != 0 {
+		t.Errorf("%d calls, %d prompts", sum.Tools, sum.Prompts)
 	}
 }
 

@@ -117,7 +117,6 @@ func (s *Fold) namePrompt(line int64, r *transcript.Record, text string) {
 	if short == "" {
 		short = transcript.ImageOnly
 	}
-	s.sum.LastPrompt = short
 	if s.sum.FirstPrompt == "" {
 		s.sum.FirstPrompt = short
 	}

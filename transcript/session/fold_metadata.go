@@ -41,9 +41,8 @@ func (s *Fold) labels(l *transcript.Labels) {
 func (s *Fold) title(line int64, r *transcript.Record, kind transcript.TitleKind, title string) {
 	before, _ := s.titled()
 	s.titles[kind] = transcript.OneLine(title, maxPrompt)
-	if now, by := s.titled(); now != before {
-		e := s.event(TitleEvent, line, r)
-		e.Text, e.TitleKind = now, by
+	if now, _ := s.titled(); now != before {
+		s.event(TitleEvent, line, r).Text = now
 	}
 }
 

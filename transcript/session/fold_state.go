@@ -3,7 +3,7 @@ package session
 import "github.com/ccship/ccship/transcript"
 
 // foldVersion must change when the layout or the meaning of the state changes: all states are then derived again.
-const foldVersion = 9
+const foldVersion = 10
 
 // FoldVersion is the version of a Fold's encoded state. States of another version cannot be decoded.
 const FoldVersion = foldVersion
@@ -56,8 +56,8 @@ func layoutUsage(c *codec, u *transcript.Usage) {
 }
 
 func (s *Summary) layout(c *codec) {
-	c.text(&s.SessionID, &s.AgentID, &s.FirstPrompt, &s.LastPrompt, &s.Branch, &s.Cwd, &s.FirstCwd, &s.Version,
-		&s.Entrypoint, &s.PermissionMode, &s.ForkedFrom, &s.ContinuedIn, &s.Leaf,
+	c.text(&s.SessionID, &s.AgentID, &s.FirstPrompt, &s.Branch, &s.Cwd, &s.FirstCwd, &s.Version,
+		&s.Entrypoint, &s.PermissionMode, &s.ForkedFrom, &s.Leaf,
 		&s.Labels.Tag, &s.Labels.AgentName, &s.Labels.PRURL)
 	c.time(&s.Started, &s.Ended)
 	c.ints(&s.Prompts, &s.Answers, &s.Tools, &s.ToolErrors, &s.APIErrors, &s.Compactions, &s.Rewinds, &s.Turns,

@@ -214,8 +214,8 @@ func TestStateIsChecked(t *testing.T) {
 		}
 	}
 	for _, bad := range [][]byte{nil, {99}, append(append([]byte{}, state...), 0)} {
-		fresh := Fold{Budget: BudgetOptions{Window: 7}}
-		if err := fresh.UnmarshalBinary(bad); !errors.Is(err, ErrState) || fresh.Budget.Window != 7 {
+		fresh := Fold{Budget: BudgetOptions{Stated: 7}}
+		if err := fresh.UnmarshalBinary(bad); !errors.Is(err, ErrState) || fresh.Budget.Stated != 7 {
 			t.Errorf("%.8q: %v, budget %+v", bad, err, fresh.Budget)
 		}
 	}

@@ -9,19 +9,18 @@ import (
 
 // Summary is an overview of a session.
 type Summary struct {
-	SessionID string // from the records; the file name is more reliable
-	AgentID   string // "" for a main transcript
-	Title     string
-	TitleKind transcript.TitleKind
-	// FirstPrompt and LastPrompt are one line each, at most 300 characters. An agent's FirstPrompt is its task.
-	FirstPrompt, LastPrompt string
-	Model                   string   // of the newest answer
-	Models                  []string // in order of first use, at most 16
-	Branch, Cwd             string   // newest
-	FirstCwd                string
-	Version, Entrypoint     string
-	PermissionMode          string
-	Started, Ended          time.Time // earliest and latest time of a record; zero if no record has one
+	SessionID           string // from the records; the file name is more reliable
+	AgentID             string // "" for a main transcript
+	Title               string
+	TitleKind           transcript.TitleKind
+	FirstPrompt         string   // one line of at most 300 characters; an agent's is its task
+	Model               string   // of the newest answer
+	Models              []string // in order of first use, at most 16
+	Branch, Cwd         string   // newest
+	FirstCwd            string
+	Version, Entrypoint string
+	PermissionMode      string
+	Started, Ended      time.Time // earliest and latest time of a record; zero if no record has one
 
 	Prompts     int64 // by a human, including those on abandoned branches
 	Answers     int64 // by a model, each counted once
@@ -37,13 +36,10 @@ type Summary struct {
 	Context     Context
 	Budget      Budget
 	ForkedFrom  string // session id
-	ContinuedIn string
 	Labels      transcript.Labels
 	Agents      []Agent  // newest last, at most 64
 	ActiveFiles []string // files that tools worked on, newest last, at most 20
 	Leaf        string   // uuid of the current end of the conversation
-	Working     bool     // a turn is open
-	OpenTools   int      // calls of this turn without a result
 }
 
 // Summary returns what the records added so far mean together. The caller owns it.
@@ -59,12 +55,6 @@ func (s *Fold) Summary() Summary {
 	}
 	sum.Messages = sum.Prompts + sum.Answers
 	sum.Agents, sum.ActiveFiles = slices.Clone(sum.Agents), slices.Clone(sum.ActiveFiles)
-	sum.Working = s.turn.open
-	for _, c := range s.calls.items {
-		if c.value.started && !c.value.done {
-			sum.OpenTools++
-		}
-	}
 	sum.Budget = s.TokenBudget()
 	return sum
 }
