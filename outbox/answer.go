@@ -52,8 +52,8 @@ const hintQuota = "nothing is lost, it waits here: forget sessions with `ccship 
 
 // announcement is what the headers of an answer say about the server.
 type announcement struct {
-	extension, zstd, gzip bool
-	accepts               Kinds
+	extension, zstd bool
+	accepts         Kinds
 }
 
 // reply is a classified answer. The zero reply is a failure to retry.
@@ -91,8 +91,8 @@ const (
 	answerShown   = 1 << 10   // bytes kept with a dead letter
 )
 
-// interpret classifies the answer to a request of n entries that was sent with a content coding.
-func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
+// interpret classifies the answer to a request of n entries that was sent compressed, or not.
+func interpret(resp *http.Response, text []byte, n int, compressed bool) reply {
 	r := reply{
 		status:       resp.StatusCode,
 		announced:    announcementOf(resp.Header),
@@ -130,7 +130,7 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 		r.hint = "the server refuses every request; check its log"
 	case code == http.StatusConflict && protocol.IsRefusal(problemCode(text)):
 		r.outOfStep(problemCode(text))
-	case code == http.StatusUnsupportedMediaType && sent != identity:
+	case code == http.StatusUnsupportedMediaType && compressed:
 		r.verdict, r.kind = unsupportedEncoding, KindRefused
 	default:
 		r.verdict, r.kind = refused, KindRefused
@@ -215,12 +215,7 @@ func announcementOf(h http.Header) announcement {
 	if !hasToken(h.Values(protocol.HeaderVersion), strconv.Itoa(protocol.Version)) {
 		return announcement{}
 	}
-	codings := h.Values("Accept-Encoding")
-	a := announcement{
-		extension: true,
-		zstd:      hasToken(codings, string(zstdCoding)),
-		gzip:      hasToken(codings, string(gzipCoding)),
-	}
+	a := announcement{extension: true, zstd: hasToken(h.Values("Accept-Encoding"), "zstd")}
 	for _, k := range artifactKinds() {
 		if hasToken(h.Values(protocol.HeaderAccept), k.announced()) {
 			a.accepts = a.accepts.With(k)

@@ -13,7 +13,7 @@ import (
 // framePart is a piece of a body: bytes as they are, or a row still to be unpacked.
 type framePart struct {
 	Literal []byte
-	Packed  *frameRow
+	Packed  *Batch
 }
 
 // Length returns how many bytes it adds to a body.
@@ -30,7 +30,7 @@ func (p framePart) Length() int64 {
 const small = 8 << 10
 
 // frameBody reads parts one after the other. damaged is set when a row cannot be unpacked.
-func frameBody(parts []framePart, pool *framePool, damaged *atomic.Pointer[damageError]) io.ReadCloser {
+func frameBody(parts []framePart, pool *codecs, damaged *atomic.Pointer[damageError]) io.ReadCloser {
 	b := &body{parts: parts, pool: pool, damaged: damaged}
 	var length int64
 	for _, p := range parts {
@@ -55,7 +55,7 @@ func (b broken) Read([]byte) (int, error) { return 0, b.err }
 // body reads parts one after the other and unpacks rows on the way, so that a request needs the memory of one row.
 type body struct {
 	parts   []framePart // those not begun
-	pool    *framePool
+	pool    *codecs
 	damaged *atomic.Pointer[damageError]
 
 	// The transport may close a body while it is being read.
@@ -115,7 +115,7 @@ func (b *body) begin() error {
 		if b.whole == nil {
 			b.whole = b.pool.row()
 		}
-		out, err := b.pool.Unpack((*b.whole)[:0], *p.Packed)
+		out, err := b.pool.Unpack((*b.whole)[:0], p.Packed)
 		if err != nil {
 			return err
 		}

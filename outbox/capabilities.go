@@ -59,18 +59,8 @@ func (k *capabilities) protocol() string {
 	return "unknown"
 }
 
-// encoding returns the content coding of the next request.
-func (k *capabilities) encoding() encoding {
-	switch {
-	case k.plain || k.noCoding || !k.Extension:
-		return identity
-	case k.Zstd:
-		return zstdCoding
-	case k.Gzip:
-		return gzipCoding
-	}
-	return identity
-}
+// compresses reports whether the next request is compressed.
+func (k *capabilities) compresses() bool { return !k.plain && !k.noCoding && k.Extension && k.Zstd }
 
 // learn applies what a server announced when it accepted entries, or with probe when it was only asked. It reports
 // whether a server that had accepted entries as a plain one now speaks the extension.
@@ -80,7 +70,7 @@ func (k *capabilities) learn(a announcement, entries int64, probe bool) (announc
 		return false
 	}
 	announced = a.extension && k.Took && !k.Extension
-	k.Extension, k.Zstd, k.Gzip, k.Accepts = a.extension, a.zstd, a.gzip, a.accepts&^k.disabled
+	k.Extension, k.Zstd, k.Accepts = a.extension, a.zstd, a.accepts&^k.disabled
 	k.Took = k.Took || !probe && entries > 0
 	return announced
 }

@@ -20,31 +20,22 @@ const (
 	frameUnpackLimit = 256 << 20
 )
 
-// frameRow is a row of the queue: what it holds, as one zstd frame.
-type frameRow struct {
-	Seq   uint64
-	Raw   int64 // bytes when unpacked
-	Frame []byte
-}
+// Packer compresses the entries of a batch, joined by commas. Not safe for concurrent use: one for each goroutine.
+type Packer struct{ encoder *zstd.Encoder }
 
-// packer compresses rows. Not safe for concurrent use: one for each goroutine.
-type packer struct {
-	encoder *zstd.Encoder
-}
-
-// newPacker returns a packer. It holds about 1.5 MiB after its first use.
-func newPacker() *packer {
+// NewPacker returns a packer. It holds about 1.5 MiB after its first use.
+func NewPacker() *Packer {
 	// No checksum: queue and transport have their own. The options are constants, so an error is a bug.
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(frameWindow), zstd.WithEncoderCRC(false))
 	if err != nil {
 		panic(fmt.Sprintf("zstd options: %v", err))
 	}
-	return &packer{encoder: e}
+	return &Packer{encoder: e}
 }
 
 // Pack appends raw to dst as one zstd frame, and returns the longer dst.
-func (p *packer) Pack(dst, raw []byte) []byte {
+func (p *Packer) Pack(dst, raw []byte) []byte {
 	if len(raw) > wholeFrame {
 		// One growth instead of a dozen, each of which would copy megabytes.
 		dst = slices.Grow(dst, len(raw)+len(raw)>>10+64)
@@ -52,25 +43,25 @@ func (p *packer) Pack(dst, raw []byte) []byte {
 	return p.encoder.EncodeAll(raw, dst)
 }
 
-// framePool has encoders and decoders for many goroutines. The zero Pool is ready.
-type framePool struct {
+// codecs pools encoders and decoders for many goroutines. Its zero value is ready.
+type codecs struct {
 	packers  sync.Pool // *Packer
 	decoders sync.Pool // *zstd.Decoder
 	rows     sync.Pool // *[]byte: what rows are unpacked into, at most Whole
 }
 
 // Pack is Packer.Pack.
-func (c *framePool) Pack(dst, raw []byte) []byte {
-	p, ok := c.packers.Get().(*packer)
+func (c *codecs) Pack(dst, raw []byte) []byte {
+	p, ok := c.packers.Get().(*Packer)
 	if !ok {
-		p = newPacker()
+		p = NewPacker()
 	}
 	defer c.packers.Put(p)
 	return p.Pack(dst, raw)
 }
 
 // row returns a pooled buffer for what a row holds.
-func (c *framePool) row() *[]byte {
+func (c *codecs) row() *[]byte {
 	if b, ok := c.rows.Get().(*[]byte); ok {
 		return b
 	}
@@ -78,7 +69,7 @@ func (c *framePool) row() *[]byte {
 }
 
 // decoder returns a pooled decoder. It uses no goroutines, so one that is never released costs nothing.
-func (c *framePool) decoder() *zstd.Decoder {
+func (c *codecs) decoder() *zstd.Decoder {
 	if d, ok := c.decoders.Get().(*zstd.Decoder); ok {
 		return d
 	}
@@ -90,7 +81,7 @@ func (c *framePool) decoder() *zstd.Decoder {
 	return d
 }
 
-func (c *framePool) release(d *zstd.Decoder) {
+func (c *codecs) release(d *zstd.Decoder) {
 	if d.Reset(nil) == nil {
 		c.decoders.Put(d)
 	}
@@ -110,8 +101,8 @@ func (d *damageError) Unwrap() error { return d.Err }
 // errLength means that a row holds more or less than its header says.
 var errLength = errors.New("length differs from the header")
 
-// Unpack appends what a row holds to dst. Its error is a *DamageError.
-func (c *framePool) Unpack(dst []byte, r frameRow) ([]byte, error) {
+// Unpack appends what a row holds to dst. Its error is a *damageError.
+func (c *codecs) Unpack(dst []byte, r *Batch) ([]byte, error) {
 	d := c.decoder()
 	defer c.release(d)
 	start := len(dst)
@@ -129,7 +120,7 @@ func (c *framePool) Unpack(dst []byte, r frameRow) ([]byte, error) {
 }
 
 // First returns the first up to n bytes that a row holds, without unpacking the rest.
-func (c *framePool) First(r frameRow, n int64) ([]byte, error) {
+func (c *codecs) First(r *Batch, n int64) ([]byte, error) {
 	d := c.decoder()
 	defer c.release(d)
 	if err := d.Reset(bytes.NewReader(r.Frame)); err != nil {
@@ -140,4 +131,13 @@ func (c *framePool) First(r frameRow, n int64) ([]byte, error) {
 		return nil, &damageError{Seq: r.Seq, Err: err}
 	}
 	return out, nil
+}
+
+// UnpackEntries returns the entries of a batch, from its zstd frame. An error means that the batch is damaged.
+func UnpackEntries(frame []byte) ([][]byte, error) {
+	raw, err := new(codecs).decoder().DecodeAll(frame, nil)
+	if err != nil {
+		return nil, fmt.Errorf("unpack batch: %w", err)
+	}
+	return splitEntries(raw)
 }

@@ -141,7 +141,7 @@ func pin(t *testing.T, name string, got ...[]byte) {
 
 // compressed is the same request as zstd frames, decoded again.
 func compressed(t *testing.T, s Stream, batches []Batch, bare bool) []byte {
-	req := request{stream: &s, batches: batches, bare: bare, encoding: zstdCoding}
+	req := request{stream: &s, batches: batches, bare: bare, zstd: true}
 	p, err := req.payload(&origin, &codecs{})
 	if err != nil {
 		t.Fatal(err)

@@ -33,8 +33,8 @@ func TestAnnouncementOf(t *testing.T) {
 		protocol, codings string
 		want              announcement
 	}{
-		{"1", "zstd, gzip", announcement{extension: true, zstd: true, gzip: true}},
-		{"2, 1", "GZIP;q=0.5,zstd;q=0", announcement{extension: true, gzip: true}},
+		{"1", "zstd, gzip", announcement{extension: true, zstd: true}},
+		{"2, 1", "GZIP;q=0.5,zstd;q=0", announcement{extension: true}},
 		{"1", "", announcement{extension: true}},
 		{"2", "zstd", announcement{}},
 		{"", "gzip", announcement{}}, // any server may say that of itself

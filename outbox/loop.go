@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/ccship/ccship/protocol"
@@ -44,7 +45,7 @@ type loop struct {
 
 	results chan result
 	flushes chan flushJob
-	crew    crew
+	running sync.WaitGroup // requests and flushes
 }
 
 func newLoop(d *Drainer, learned Learned) *loop {
@@ -56,7 +57,6 @@ func newLoop(d *Drainer, learned Learned) *loop {
 		probeBackoff: newBackOff(time.Minute),
 		health:       d.Health(),
 		results:      make(chan result), flushes: make(chan flushJob),
-		crew: newCrew(d.InFlight + 1), // and a flush
 	}
 	proven := learned.Took && learned.Config == d.dest.fingerprint()
 	l.server = capabilities{Learned: learned, plain: d.dest.Plain, proven: proven,
@@ -68,7 +68,7 @@ func newLoop(d *Drainer, learned Learned) *loop {
 // run is the loop: start what may be sent now, flush what is due, wait for the next event.
 func (l *loop) run(ctx context.Context) error {
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer l.crew.end()
+	defer l.running.Wait()
 	defer cancel()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -243,7 +243,7 @@ func (l *loop) probe(ctx context.Context, now time.Time) {
 	}
 	l.inFlight++
 	round := l.gate.Round()
-	l.crew.do(func() { l.results <- result{probe: true, reply: l.sender.probe(ctx), round: round} })
+	l.running.Go(func() { l.results <- result{probe: true, reply: l.sender.probe(ctx), round: round} })
 }
 
 // flush starts recording what is due.
@@ -275,7 +275,7 @@ func (l *loop) flush(ctx context.Context) {
 	}
 	a.pending, a.raw, a.learn, a.announce, a.running = nil, 0, false, false, true
 	a.newKinds, a.tookBefore = 0, false
-	l.crew.do(func() { l.flushes <- l.d.flush(ctx, todo) })
+	l.running.Go(func() { l.flushes <- l.d.flush(ctx, todo) })
 }
 
 // flushFinished handles the result of a flush. What failed is queued again.

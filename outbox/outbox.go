@@ -122,13 +122,12 @@ type Learned struct {
 	Took      bool   // has answered 2xx to entries at least once
 	Config    uint64 // fingerprint of the address and key with which it last did
 	Extension bool   // announced the extension in its last 2xx answer
-	Zstd      bool   // announced Accept-Encoding
-	Gzip      bool
-	Accepts   Kinds `json:",omitempty"` // announced Ccship-Accept in its last 2xx answer
-	MaxRaw    int64 // learned from 413; 0: none
-	MaxRawAt  int64 // Unix seconds when MaxRaw was learned
-	TookRaw   int64 `json:",omitempty"` // the largest request of entries that it accepted, in uncompressed bytes
-	TookWire  int64 `json:",omitempty"` // the same as it was sent
+	Zstd      bool   // and Accept-Encoding: zstd
+	Accepts   Kinds  `json:",omitempty"` // announced Ccship-Accept in its last 2xx answer
+	MaxRaw    int64  // learned from 413; 0: none
+	MaxRawAt  int64  // Unix seconds when MaxRaw was learned
+	TookRaw   int64  `json:",omitempty"` // the largest request of entries that it accepted, in uncompressed bytes
+	TookWire  int64  `json:",omitempty"` // the same as it was sent
 	Ledger    protocol.Ledger
 }
 

@@ -4,21 +4,10 @@ import (
 	"errors"
 )
 
-// Packer compresses the entries of a batch, joined by commas. Not safe for concurrent use: one for each goroutine.
-type Packer struct{ *packer }
-
-// NewPacker returns a packer. It holds about 1.5 MiB after its first use.
-func NewPacker() *Packer { return &Packer{newPacker()} }
-
-// codecs pools encoders and decoders for the requests of a drainer.
-type codecs struct{ framePool }
-
-func (b *Batch) row() frameRow { return frameRow{Seq: b.Seq, Raw: b.Raw, Frame: b.Frame} }
-
 // halve splits a batch of at least two entries or items into its first and second half. Both keep the whole's span.
 // Its error is a *damageError.
 func (c *codecs) halve(b *Batch) (first, second Batch, err error) {
-	raw, err := c.Unpack(nil, b.row())
+	raw, err := c.Unpack(nil, b)
 	if err != nil {
 		return first, second, err
 	}

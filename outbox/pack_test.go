@@ -87,20 +87,19 @@ func TestPack(t *testing.T) {
 		if !bytes.HasPrefix(out, prefix) {
 			t.Errorf("%d: what was in dst is gone", n)
 		}
-		whole, err := c.Unpack(bytes.Clone(prefix), b.row())
+		whole, err := c.Unpack(bytes.Clone(prefix), &b)
 		if err != nil || !bytes.Equal(whole, append(bytes.Clone(prefix), raw...)) {
 			t.Errorf("%d: unpacked %d bytes, %v", n, len(whole), err)
 		}
 		var req request
-		row := b.row()
-		stream := newPayload(&req, c, []framePart{{Packed: &row}})
+		stream := newPayload(&req, c, []framePart{{Packed: &b}})
 		got, err := io.ReadAll(stream.open())
 		if err != nil || !bytes.Equal(got, raw) || stream.length != int64(n) {
 			t.Errorf("%d: streamed %d bytes, %v", n, len(got), err)
 		}
 		// A header that lies is noticed before the request is whole.
 		for _, lie := range []int64{-1, 1} {
-			wrong := row
+			wrong := b
 			wrong.Raw += lie
 			if _, err := io.ReadAll(newPayload(&req, c, []framePart{{Packed: &wrong}}).open()); err == nil || req.damaged.Load() == nil {
 				t.Errorf("%d: length %+d passed", n, lie)
@@ -127,7 +126,7 @@ func TestHalve(t *testing.T) {
 		{first, entry(10, "a") + "," + entry(11, "b"), 2},
 		{second, entry(14, "c") + "," + entry(15, "d") + "," + entry(16, "e"), 2},
 	} {
-		raw, err := c.Unpack(nil, half.b.row())
+		raw, err := c.Unpack(nil, &half.b)
 		if err != nil || string(raw) != half.want || len(half.b.Edges) != half.edges || half.b.To != b.To || half.b.Seq != 7 {
 			t.Errorf("half %+v holds %s, %v", half.b, raw, err)
 		}

@@ -44,7 +44,7 @@ func (l *loop) send(ctx context.Context, lane *lane, last uint64) {
 	passed := lane.aside.passed(l.successes, time.Now())
 	lane.aside.to = passed                                     // when it is over, they come again
 	after, known := max(lane.acknowledgedTo, passed), l.server // a copy: the loop goes on changing it
-	l.crew.do(func() {
+	l.running.Go(func() {
 		if greets {
 			if why := l.sender.greet(ctx, known.Extension); why != nil {
 				r.silent, r.reply = true, *why
@@ -84,7 +84,7 @@ func (l *loop) attempt(ctx context.Context, r *result, known *capabilities) {
 		}
 	}
 	r.request = &request{
-		stream: &w.stream, batches: w.pieces[0], bare: known.bare(), encoding: known.encoding(), speaks: known.spoke(),
+		stream: &w.stream, batches: w.pieces[0], bare: known.bare(), zstd: known.compresses(), speaks: known.spoke(),
 	}
 	if known.unknown() {
 		asked := l.sender.probe(ctx)

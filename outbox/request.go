@@ -7,18 +7,7 @@ import (
 	"io"
 	"sync/atomic"
 
-	"github.com/klauspost/compress/gzip"
-
 	"github.com/ccship/ccship/protocol"
-)
-
-// encoding is a content coding of a request.
-type encoding string
-
-const (
-	identity   encoding = ""
-	zstdCoding encoding = "zstd"
-	gzipCoding encoding = "gzip"
 )
 
 // identityOf returns the common members of every extension object.
@@ -35,11 +24,11 @@ func (r *request) identityOf(o *Origin) protocol.StreamIdentity {
 
 // request is one POST: batches of one stream, one generation and joinable kinds, in order.
 type request struct {
-	stream   *Stream
-	batches  []Batch
-	bare     bool // without the extension
-	speaks   bool // the server announced the extension before
-	encoding encoding
+	stream  *Stream
+	batches []Batch
+	bare    bool // without the extension
+	speaks  bool // the server announced the extension before
+	zstd    bool // compressed
 
 	wire    int64                       // bytes of the body as it was sent; 0: it was not
 	damaged atomic.Pointer[damageError] // set while the body is read
@@ -149,8 +138,7 @@ type payload struct {
 	open   func() io.ReadCloser
 }
 
-// payload builds the body. It holds the frames of the batches and, for gzip, the whole compressed body; nothing else
-// grows with the entries.
+// payload builds the body. It holds the frames of the batches; nothing else grows with the entries.
 func (r *request) payload(o *Origin, c *codecs) (payload, error) {
 	head, err := r.head(o)
 	if err != nil {
@@ -160,27 +148,10 @@ func (r *request) payload(o *Origin, c *codecs) (payload, error) {
 	if err != nil {
 		return payload{}, err
 	}
-	if r.encoding == zstdCoding {
+	if r.zstd {
 		return newPayload(r, c, r.frames(c, head, tail)), nil
 	}
-	plain := newPayload(r, c, r.parts(head, tail))
-	if r.encoding == identity {
-		return plain, nil
-	}
-	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-	if err != nil {
-		return payload{}, fmt.Errorf("open gzip: %w", err)
-	}
-	body := plain.open()
-	defer body.Close()
-	if _, err := io.Copy(w, body); err != nil {
-		return payload{}, fmt.Errorf("compress request: %w", err)
-	}
-	if err := w.Close(); err != nil {
-		return payload{}, fmt.Errorf("compress request: %w", err)
-	}
-	return newPayload(r, c, []framePart{{Literal: b.Bytes()}}), nil
+	return newPayload(r, c, r.parts(head, tail)), nil
 }
 
 // frames returns the body as zstd frames: those of the batches, joined by small ones. Nothing is compressed again.
@@ -213,8 +184,7 @@ func (r *request) parts(head, tail []byte) []framePart {
 		if len(parts) > 1 {
 			parts = append(parts, framePart{Literal: []byte{','}})
 		}
-		row := b.row()
-		parts = append(parts, framePart{Packed: &row})
+		parts = append(parts, framePart{Packed: b})
 	}
 	return append(parts, framePart{Literal: tail})
 }
@@ -225,6 +195,6 @@ func newPayload(r *request, c *codecs, parts []framePart) payload {
 		length += p.Length()
 	}
 	return payload{length: length, open: func() io.ReadCloser {
-		return frameBody(parts, &c.framePool, &r.damaged)
+		return frameBody(parts, c, &r.damaged)
 	}}
 }

@@ -83,7 +83,7 @@ func (s *sender) send(ctx context.Context, r *request) reply {
 		return r.noAnswer(err)
 	}
 	r.wire = p.length
-	c := call{http.MethodPost, s.address(r.kind().endpoint()), "application/json", p, r.raw(), r.encoding}
+	c := call{http.MethodPost, s.address(r.kind().endpoint()), "application/json", p, r.raw(), r.zstd}
 	out, _ := s.do(ctx, r, &c)
 	return out
 }
@@ -93,7 +93,7 @@ type call struct {
 	method, url, media string
 	body               payload
 	raw                int64 // uncompressed bytes of the body
-	encoding           encoding
+	zstd               bool
 }
 
 // do makes one HTTP request for r and classifies the answer. It also returns the answer's text, nil if there was none.
@@ -123,8 +123,8 @@ func (s *sender) do(ctx context.Context, r *request, c *call) (reply, []byte) {
 		s.writer.Load().Set(req.Header)
 	}
 	req.Header.Set("User-Agent", agent)
-	if c.encoding != identity {
-		req.Header.Set("Content-Encoding", string(c.encoding))
+	if c.zstd {
+		req.Header.Set("Content-Encoding", "zstd")
 	}
 	// Tells net/http that it may repeat the request on a new connection. An empty value is not sent.
 	req.Header["X-Idempotency-Key"] = []string{}
@@ -132,7 +132,7 @@ func (s *sender) do(ctx context.Context, r *request, c *call) (reply, []byte) {
 	if err != nil {
 		return r.noAnswer(err), nil
 	}
-	out := interpret(resp, text, r.entries(), c.encoding)
+	out := interpret(resp, text, r.entries(), c.zstd)
 	out.judgeOrigin(text, r.speaks, !r.kind().artifact())
 	out.forKind(r.kind())
 	return out, text

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -239,12 +238,6 @@ func decode(encoding string, raw []byte) ([]byte, error) {
 			return nil, err
 		}
 		defer d.Close()
-		return io.ReadAll(d)
-	case "gzip":
-		d, err := gzip.NewReader(bytes.NewReader(raw))
-		if err != nil {
-			return nil, err
-		}
 		return io.ReadAll(d)
 	}
 	return raw, nil

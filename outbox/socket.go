@@ -5,13 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"path"
 	"strings"
-	"sync"
 )
 
 // suffix ends the host of a base URL whose requests go to a Unix socket. Before it is the socket's path, in hex.
@@ -53,11 +51,7 @@ func spellAddress(base *url.URL) string {
 }
 
 // dialer connects to hosts, and to the sockets that some of them stand for.
-type dialer struct {
-	net.Dialer
-
-	space sync.Pool // *[]byte: what bodies are copied through
-}
+type dialer struct{ net.Dialer }
 
 // Dial is http.Transport.DialContext.
 func (d *dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -68,29 +62,7 @@ func (d *dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if at := pathOf(host); at != "" {
 		network, address = "unix", at
 	}
-	c, err := d.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	return &conn{c, &d.space}, nil
-}
-
-// conn sends bodies through a pooled buffer, where net would make one for each.
-type conn struct {
-	net.Conn
-
-	space *sync.Pool
-}
-
-// ReadFrom implements io.ReaderFrom.
-func (c *conn) ReadFrom(r io.Reader) (int64, error) {
-	space, ok := c.space.Get().(*[]byte)
-	if !ok {
-		b := make([]byte, 32<<10)
-		space = &b
-	}
-	defer c.space.Put(space)
-	return io.CopyBuffer(struct{ io.Writer }{c.Conn}, r, *space)
+	return d.DialContext(ctx, network, address)
 }
 
 // proxyOf is http.Transport.Proxy: the proxy that the environment names; none for a socket.

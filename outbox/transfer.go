@@ -142,7 +142,7 @@ func (w *transfer) deadLetterFirst(c *codecs, r *reply, reason string) {
 // firstLine returns the number of a batch's first line.
 func firstLine(b *Batch, c *codecs) int64 {
 	const head = 64 // bytes: enough for any line_index
-	if text, err := c.First(b.row(), head); err == nil && !b.Kind.artifact() {
+	if text, err := c.First(b, head); err == nil && !b.Kind.artifact() {
 		if n, ok := lineIndex(text); ok {
 			return n
 		}

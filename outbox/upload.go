@@ -82,7 +82,7 @@ func (s *sender) upload(ctx context.Context, r *request, u *upload) reply {
 // content opens the content of a blob: from the batch, or the file that it names.
 func (s *sender) content(b *Batch, cwd string) (Content, error) {
 	if len(b.Frame) > 0 || b.Blob.Size == 0 {
-		raw, err := s.codecs.Unpack(nil, b.row())
+		raw, err := s.codecs.Unpack(nil, b)
 		if err == nil && int64(len(raw)) != b.Blob.Size {
 			err = &damageError{Seq: b.Seq, Err: errLength}
 		}
