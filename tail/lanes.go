@@ -1,6 +1,9 @@
 package tail
 
-import "container/heap"
+import (
+	"container/heap"
+	"time"
+)
 
 // fifo gives back first what was put in first.
 type fifo[T any] struct {
@@ -34,15 +37,10 @@ func (q *fifo[T]) Pop() T {
 }
 
 // newestFirst gives back first what has the latest time.
-type newestFirst[T any] struct{ all byTime[T] }
-
-type dated[T any] struct {
-	at int64
-	v  T
-}
+type newestFirst[T any] struct{ all timers[T] }
 
 // Push adds one with its time.
-func (q *newestFirst[T]) Push(v T, at int64) { heap.Push(&q.all, dated[T]{at, v}) }
+func (q *newestFirst[T]) Push(v T, at int64) { heap.Push(&q.all, timer[T]{time.Duration(-at), v}) }
 
 // Peek returns the one with the latest time, and whether there is one.
 func (q *newestFirst[T]) Peek() (first T, ok bool) {
@@ -50,22 +48,8 @@ func (q *newestFirst[T]) Peek() (first T, ok bool) {
 		q.all = nil // it has grown for an import
 		return first, false
 	}
-	return q.all[0].v, true
+	return q.all[0].of, true
 }
 
 // Pop takes the one with the latest time out. There must be one.
-func (q *newestFirst[T]) Pop() T { return heap.Pop(&q.all).(dated[T]).v }
-
-type byTime[T any] []dated[T]
-
-func (h byTime[T]) Len() int           { return len(h) }
-func (h byTime[T]) Less(i, j int) bool { return h[i].at > h[j].at }
-func (h byTime[T]) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *byTime[T]) Push(x any)        { *h = append(*h, x.(dated[T])) }
-func (h *byTime[T]) Pop() any {
-	last := len(*h) - 1
-	x := (*h)[last]
-	(*h)[last] = dated[T]{}
-	*h = (*h)[:last]
-	return x
-}
+func (q *newestFirst[T]) Pop() T { return heap.Pop(&q.all).(timer[T]).of }

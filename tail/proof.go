@@ -3,6 +3,7 @@ package tail
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/cespare/xxhash/v2"
@@ -52,7 +53,7 @@ func (p *prefixProof) Hash(ctx context.Context, from, to int64) (uint64, error) 
 			return 0, err
 		}
 		n, err := p.From.ReadAt(p.Scratch[:min(int64(len(p.Scratch)), to-from)], from)
-		if n == 0 && err != nil {
+		if err != nil && (n == 0 || !errors.Is(err, io.EOF)) {
 			return 0, err
 		}
 		d.Write(p.Scratch[:n])
@@ -73,4 +74,27 @@ func ignoreShort(err error) error {
 		return nil
 	}
 	return err
+}
+
+// VerifyPrefix reports whether the bytes of r, from its first, are those that were read before c: it checks every mark
+// before it and what follows the last. last is the Mark up to which they are, whatever the answer. More bytes than c
+// has do not matter, fewer do. An error is r's.
+func VerifyPrefix(r io.Reader, marks []Mark, c Cursor) (last Mark, all bool, err error) {
+	p := prefixProof{From: inOrder{r}, Marks: marks, Cursor: c, Scratch: make([]byte, scratchSize)}
+	if last, all, err = p.Unchanged(context.Background()); err != nil {
+		return last, false, fmt.Errorf("check transcript: %w", err)
+	}
+	return last, all, nil
+}
+
+// inOrder reads a stream for prefixProof, which asks for one piece behind the other.
+type inOrder struct{ r io.Reader }
+
+// ReadAt is io.ReaderAt for the next offset.
+func (o inOrder) ReadAt(p []byte, _ int64) (int, error) {
+	n, err := io.ReadFull(o.r, p)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	return n, err
 }

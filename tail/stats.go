@@ -18,7 +18,6 @@ type Stats struct {
 	WaitingBytes int64
 	Vanished     int   // remembered, no longer on disk
 	Rewinds      int64 // found since the start
-	Oversize     int64 // lines above the cap since the start
 	Watch        string
 	WatchReason  string // why there are no events; "" while there are
 	Watches      int    // folders that are watched
@@ -41,7 +40,7 @@ type counters struct {
 	bytes, read, lines        int64
 	unreadFiles, waitingFiles int
 	unreadBytes, waitingBytes int64
-	rewinds, oversize         int64
+	rewinds                   int64
 	lastScan                  time.Time
 	scanned                   bool // everything was listed once
 	notTaken                  error
@@ -83,7 +82,7 @@ func (t *Tailer) Stats() Stats {
 		Tracked: n.tracked, Mains: n.mains, Bytes: n.bytes, ReadBytes: n.read, Lines: n.lines,
 		UnreadFiles: n.unreadFiles, UnreadBytes: n.unreadBytes,
 		WaitingFiles: n.waitingFiles, WaitingBytes: n.waitingBytes,
-		Vanished: n.vanished, Rewinds: n.rewinds, Oversize: n.oversize,
+		Vanished: n.vanished, Rewinds: n.rewinds,
 		Watch: t.watch.mode, WatchReason: t.watch.reason, NotTaken: n.notTaken,
 		Importing: !n.scanned || t.queue.importing > 0, LastScan: n.lastScan,
 	}

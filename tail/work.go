@@ -224,9 +224,6 @@ func (t *Tailer) countDelivered(l *inspection) {
 		t.log.Info("transcript rewound", "path", l.f.facts().File.Path, "from", l.known.Cursor.Offset, "to", l.base.Offset,
 			"generation", l.base.Generation)
 	}
-	if l.chunk.Oversize != nil {
-		t.stats.oversize++
-	}
 }
 
 // keepDeep asks again for what an inspection that came to nothing found necessary by itself.
