@@ -1,7 +1,7 @@
 package state
 
 import (
-	"container/heap"
+	"cmp"
 	"container/list"
 	"slices"
 	"sync"
@@ -41,7 +41,7 @@ type destQueue struct {
 	sums
 	streams map[uint64]*waiting
 	newest  *list.List // of *waiting; the one written last is in front
-	oldest  headHeap   // the one that waits longest is on top
+	oldest  []*waiting // by first: the one that waits longest is in front
 }
 
 // waiting is one stream's rows for one destination.
@@ -51,7 +51,6 @@ type waiting struct {
 	first, last uint64 // seq
 	firstAt     int64  // Unix seconds when the first was queued
 	element     *list.Element
-	place       int // in oldest
 }
 
 // streamKey names a stream of a destination.
@@ -152,7 +151,7 @@ func (x *index) add(m *rowMeta) {
 		w = &waiting{stream: m.stream, first: m.seq, firstAt: m.at}
 		q.streams[m.stream] = w
 		w.element = q.newest.PushFront(w)
-		heap.Push(&q.oldest, w)
+		q.insert(w)
 	}
 	w.last = m.seq
 	q.newest.MoveToFront(w.element)
@@ -170,7 +169,7 @@ func (x *index) remove(m *rowMeta) {
 	if w.rows == 0 {
 		delete(q.streams, m.stream)
 		q.newest.Remove(w.element)
-		heap.Remove(&q.oldest, w.place)
+		q.takeOut(w)
 	}
 }
 
@@ -180,8 +179,22 @@ func (x *index) setEnds(k streamKey, e ends) {
 	if w == nil || e.first == 0 {
 		return
 	}
+	q.takeOut(w)
 	w.first, w.firstAt, w.last = e.first, e.firstAt, e.last
-	heap.Fix(&q.oldest, w.place)
+	q.insert(w)
+}
+
+// place returns where a stream with a first seq is in oldest, or belongs.
+func (q *destQueue) place(first uint64) int {
+	i, _ := slices.BinarySearchFunc(q.oldest, first, func(w *waiting, seq uint64) int { return cmp.Compare(w.first, seq) })
+	return i
+}
+
+func (q *destQueue) insert(w *waiting) { q.oldest = slices.Insert(q.oldest, q.place(w.first), w) }
+
+func (q *destQueue) takeOut(w *waiting) {
+	i := q.place(w.first)
+	q.oldest = slices.Delete(q.oldest, i, i+1)
 }
 
 // lastSeq returns the seq of a stream's last row; 0: it has none.
@@ -220,28 +233,4 @@ func (d *delta) arrived(x *index) []string {
 		urls[i] = x.destURL(id)
 	}
 	return urls
-}
-
-// headHeap is a heap of streams by their first seq.
-type headHeap []*waiting
-
-func (h headHeap) Len() int           { return len(h) }
-func (h headHeap) Less(i, j int) bool { return h[i].first < h[j].first }
-func (h headHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
-}
-
-func (h *headHeap) Push(v any) {
-	w := v.(*waiting)
-	w.place = len(*h)
-	*h = append(*h, w)
-}
-
-func (h *headHeap) Pop() any {
-	old := *h
-	w := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return w
 }

@@ -41,10 +41,10 @@ func (o *Outbox) PickBlobs(dest string, skip func(stream, last uint64) bool) (st
 
 // pickOldest returns the stream that waits longest and is not skipped.
 func (q *destQueue) pickOldest(skip func(stream, last uint64) bool) (stream uint64, ok bool) {
-	walkHeap(len(q.oldest), q.oldest.Less, func(place int) bool {
-		w := q.oldest[place]
-		stream, ok = w.stream, !skip(w.stream, w.last)
-		return !ok
-	})
-	return stream, ok
+	for _, w := range q.oldest {
+		if !skip(w.stream, w.last) {
+			return w.stream, true
+		}
+	}
+	return 0, false
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,10 +182,8 @@ func describe(x *index) (lines []string) {
 		if q.newest.Len() != len(q.streams) || len(q.oldest) != len(q.streams) {
 			text += " orders differ"
 		}
-		for i := range q.oldest {
-			if q.oldest[i].place != i || i > 0 && q.oldest.Less(i, (i-1)/2) {
-				text += " heap broken"
-			}
+		if !slices.IsSortedFunc(q.oldest, func(a, b *waiting) int { return stdcmp.Compare(a.first, b.first) }) {
+			text += " oldest is out of order"
 		}
 		lines = append(lines, text)
 	}
