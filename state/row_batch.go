@@ -26,24 +26,14 @@ type rowMeta struct {
 	stored      int64 // bytes of key and value
 }
 
-// encodeBatchRow makes a row.
+// encodeBatchRow makes a row. It copies the frame. That is the only copy that a commit makes: bbolt writes the value
+// from there.
 func encodeBatchRow(key []byte, b *outbox.Batch, at int64) []byte {
-	return writeBatchRow(make([]byte, 0, batchRowSize(b)), key, b, at)
-}
-
-// batchRowSize is about how many bytes the row of a batch has, and rarely too few.
-func batchRowSize(b *outbox.Batch) int {
 	size := batchRowPrefix + 128 + len(b.Frame)
 	for _, e := range b.Edges {
 		size += 24 + len(e.Before) + len(e.After)
 	}
-	return size
-}
-
-// writeBatchRow writes a row to v, which is empty, and returns it. It copies the frame. That is the only copy that a
-// commit makes: bbolt writes the value from there.
-func writeBatchRow(v, key []byte, b *outbox.Batch, at int64) []byte {
-	v = append(v, make([]byte, batchRowPrefix)...)
+	v := make([]byte, batchRowPrefix, size)
 	v[0] = batchRowVersion
 	v = kv.AppendInt(v, at)
 	v = append(v, byte(b.Kind))

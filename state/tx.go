@@ -153,7 +153,7 @@ func (t *Tx) putBatch(dest uint32, stream uint64, b *outbox.Batch) error {
 	}
 	b.Seq = seq
 	k := rowKey(dest, stream, seq)
-	v := writeBatchRow(t.Alloc(batchRowSize(b)), k, b, t.Now)
+	v := encodeBatchRow(k, b, t.Now)
 	if err := t.Put("put batch", t.outbox, k, v); err != nil {
 		return err
 	}

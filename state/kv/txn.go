@@ -30,7 +30,6 @@ type Tx struct {
 	dirty   bool      // something was written
 	db      *DB
 	sum     uint64 // what the writes add to the sum of all rows
-	slab    slab
 }
 
 // Bucket returns a bucket of the schema; nil: there is none of that name.
@@ -43,10 +42,6 @@ func (t *Tx) Changes(m Memory) Changes {
 
 // Fault makes the named step fail if a test wants that. Put and Delete call it themselves.
 func (t *Tx) Fault(step string) error { return t.fault(step) }
-
-// Alloc returns an empty slice for a value of up to n bytes that this transaction puts. Its memory belongs to the
-// transaction, and to another one when this one is on disk.
-func (t *Tx) Alloc(n int) []byte { return t.slab.take(n) }
 
 // Put stores a row. step names the write to Options.Fault and in the error. value must not change before the
 // transaction ends.
@@ -177,7 +172,6 @@ func (db *DB) runGroup(group []*request) error {
 	for _, c := range t.changes {
 		c.Apply()
 	}
-	t.slab.release()
 	db.Wake()
 	return nil
 }
