@@ -109,7 +109,7 @@ const longestName = 6 * len("isVisibleInTranscriptOnly")
 
 // pick stores a member that it knows by name, and reports whether it does.
 func (p *parsed) pick(key, value []byte) (known bool) {
-	if at, ok := textMember(key); ok {
+	if at, ok := textMembers[string(key)]; ok {
 		p.texts[at] = stringContents(value)
 		return true
 	}
@@ -144,53 +144,14 @@ func (p *parsed) pick(key, value []byte) (known bool) {
 	return true
 }
 
-// textMember returns the index of a member that is plain text.
-func textMember(key []byte) (int, bool) {
-	switch string(key) {
-	case "type":
-		return textType, true
-	case "uuid":
-		return textUUID, true
-	case "parentUuid":
-		return textParent, true
-	case "sessionId":
-		return textSession, true
-	case "cwd":
-		return textCwd, true
-	case "gitBranch":
-		return textBranch, true
-	case "version":
-		return textVersion, true
-	case "entrypoint":
-		return textEntrypoint, true
-	case "requestId":
-		return textRequest, true
-	case "agentId":
-		return textAgent, true
-	case "subtype":
-		return textSubtype, true
-	case "permissionMode":
-		return textMode, true
-	case "promptSource":
-		return textSource, true
-	case "sourceToolAssistantUUID":
-		return textSourceID, true
-	case "logicalParentUuid":
-		return textLogicalParent, true
-	case "leafUuid":
-		return textLeaf, true
-	case "teamName":
-		return textTeam, true
-	case "requestSessionId":
-		return textRequestSession, true
-	case "continuedInSessionId":
-		return textContinued, true
-	case "operation":
-		return textOperation, true
-	case "turnOrigin":
-		return textTurnOrigin, true
-	}
-	return 0, false
+// textMembers are the members that are plain text.
+var textMembers = map[string]int{
+	"type": textType, "uuid": textUUID, "parentUuid": textParent, "sessionId": textSession, "cwd": textCwd,
+	"requestedModel": textAsked, "gitBranch": textBranch, "version": textVersion, "entrypoint": textEntrypoint, "requestId": textRequest,
+	"agentId": textAgent, "subtype": textSubtype, "permissionMode": textMode, "promptSource": textSource,
+	"sourceToolAssistantUUID": textSourceID, "logicalParentUuid": textLogicalParent, "leafUuid": textLeaf,
+	"teamName": textTeam, "requestSessionId": textRequestSession, "continuedInSessionId": textContinued,
+	"operation": textOperation, "turnOrigin": textTurnOrigin,
 }
 
 // pickRare stores members that only some types have.
@@ -226,8 +187,6 @@ func (p *parsed) pickRare(key, value []byte) bool {
 		p.label = value
 	case "prNumber":
 		p.number = value
-	case "requestedModel":
-		p.texts[textAsked] = stringContents(value)
 	default:
 		return false
 	}
