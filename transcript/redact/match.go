@@ -203,7 +203,9 @@ func (f *finder) note(r *rule, at int) {
 
 // match finds the first match of a rule in a part of the text.
 func (f *finder) match(r *rule, part []byte) (loc []int) {
-	loc = r.expression().FindSubmatchIndex(part)
+	if r.quick == nil || r.quick().Match(part) {
+		loc = r.expression().FindSubmatchIndex(part)
+	}
 	if loc == nil {
 		f.s.work += len(part)
 	} else {

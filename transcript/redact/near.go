@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"slices"
+	"strings"
 )
 
 // near is a cheap check of what is next to a literal. It must hold for escaped text as well.
@@ -14,6 +15,8 @@ const (
 	assignment      // the name ends, and is assigned what may be a secret
 	quotation       // the same, in quotes
 	keyValue        // the same, behind an equals sign
+	element         // the same, behind a tag's end
+	member          // the same, behind a colon or an equals sign
 	spaced          // the name ends, and a space or a quote follows
 	call            // the name ends, and what may be a secret follows in quotes, as an argument
 	arguments       // the name ends, and a list follows that has something in quotes
@@ -23,13 +26,15 @@ const (
 	keyID           // the identifier of a key, as long as they are
 	variable
 	userinfo
-	option
+	option  // an argument of an option
+	bearer  // a token follows
 	command // an option follows on the line
 	cookieOption
 	piped   // something is written into a pipe before
 	words   // the value is a word behind others
 	hashed  // a hash follows
 	slashed // a slash follows
+	login   // a slash follows, and an at sign
 	keyFile // the name of a file with a key
 	cookies // a sign of an assignment follows soon, and names with values
 )
@@ -43,12 +48,14 @@ func (r *rule) likely(b []byte, at int, a *ahead) bool {
 // holds checks what is next to a position in a text.
 func (n near) holds(b []byte, at int, a *ahead) bool {
 	switch n {
-	case assignment, quotation, keyValue, call:
+	case assignment, quotation, keyValue, call, element, member:
 		return n.isAssigned(b, at, a.look(b, at))
+	case bearer:
+		return hasCredentials(b, at)
 	case variable:
 		return isAssigned(b, at) && a.look(b, at).promising
 	case option:
-		return isOption(b, at)
+		return isOption(b, at) && hasArgument(b, at)
 	case userinfo:
 		return hasUserinfo(b, at)
 	case command, cookieOption:
@@ -89,6 +96,9 @@ func (n near) sees(b []byte, at int) bool {
 		return hasAny(b[max(0, at-32):at], "?&#;%")
 	case slashed:
 		return hasAny(after, "/")
+	case login:
+		i := bytes.IndexByte(after, '/')
+		return i >= 0 && hasAny(after[i:], "@")
 	case piped:
 		before := b[max(0, at-200):at]
 		return bytes.Contains(before, []byte("echo")) || bytes.Contains(before, []byte("printf")) ||
@@ -114,10 +124,43 @@ func (n near) isAssigned(b []byte, at int, a *ahead) bool {
 		_, quoted, value := c.assigned('(', buf[:0])
 		return c.deeper || quoted && isPromising(value)
 	case a.sign == 0, n == keyValue && a.sign != '=', n == quotation && !a.quoted,
-		n == call && (!a.quoted || a.sign != '(' && a.sign != ','):
+		n == call && (!a.quoted || a.sign != '(' && a.sign != ','), n == element && a.sign != '>',
+		n == member && a.sign != ':' && a.sign != '=':
 		return false
 	}
 	return a.promising
+}
+
+// hasArgument reports whether an option, given by a position in it, is followed by what may be a secret.
+func hasArgument(b []byte, at int) bool {
+	c := chars{b: b, at: at}
+	c.word()
+	if c.skip("=:", 1) == 0 && c.skip(" \t", longestCommand) == 0 {
+		return c.deeper
+	}
+	var buf [64]byte
+	value := c.value(buf[:0], "`;,)(&|<>{}[]\\")
+	return c.deeper || isPromising(value)
+}
+
+// hasCredentials reports whether a scheme of authentication is followed by a token, as long as they are.
+func hasCredentials(b []byte, at int) bool {
+	c := chars{b: b, at: at}
+	c.word()
+	if c.skip(" \t\n\f\r", longestCommand) == 0 {
+		return c.deeper
+	}
+	c.skip("\"'", 1)
+	for n := 0; n < leastToken; {
+		r, size := c.peek()
+		if size == 0 || r != 0 && !isTokenByte(r) && strings.IndexByte(".~+/", r) < 0 {
+			return c.deeper
+		}
+		if c.at += size; r != 0 {
+			n++
+		}
+	}
+	return true
 }
 
 // hasArguments reports whether a list follows a name, of which not the first element is in quotes.

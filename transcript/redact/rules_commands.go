@@ -96,8 +96,8 @@ var commandRules = []Rule{
 			`rclone\s+obscure|bw\s+unlock|poetry\s+config\s+pypi-token\.\S+|npm\s+config\s+set\s+\S*(?:_auth\w*|_password|[tT]oken)|` +
 			`composer\s+config\s+(?:-\S+\s+)*(?:github-oauth|gitlab-token|bearer)\.\S+|aws\s+configure\s+set\s+\S*(?:secret|token)\w*|` +
 			`mc\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+\S+|dotnet\s+user-secrets\s+set\s+\S+|wifi\s+connect\s+\S+\s+password|` +
-			`gh\s+secret\s+set\s+\S+\s+(?:-b|--body)|doctl\s+auth\s+init\s+-t|ssm\s+put-parameter[^\n|;]{0,200}\s--value|` +
-			`keyvault\s+secret\s+set[^\n|;]{0,200}\s--value|gpg\b[^\n|;]{0,200}\s--passphrase|dvc\s+remote\s+modify\s+(?:--local\s+)?\S+\s+(?:password|secret_access_key)|` +
+			`gh\s+secret\s+set\s+\S+\s+(?:-b|--body)|doctl\s+auth\s+init\s+-t|ssm\s+put-parameter[^\n|;]*\s--value|` +
+			`keyvault\s+secret\s+set[^\n|;]*\s--value|gpg\b[^\n|;]*\s--passphrase|dvc\s+remote\s+modify\s+(?:--local\s+)?\S+\s+(?:password|secret_access_key)|` +
 			`nuget\s+(?:push|setapikey)(?:\s+[^-\s]\S*)?(?:\s+-k|\s+-ApiKey)?|git\s+config\s+(?:--\w+\s+)*\S*(?:[tT]oken|[pP]assword)|pulumi\s+config\s+set\s+--secret\s+\S+|` +
 			`heroku\s+config:set\s+\w+=|fly(?:ctl)?\s+secrets\s+set\s+\w+=|wrangler\s+secret\s+put\s+\w+)[= ]?[ \t]*` + commandValue,
 		Literals: []string{"cargo login", "vault login", "htpasswd -", "wpa_passphrase", "rabbitmqctl", "poetry config", "composer config", "bw login",

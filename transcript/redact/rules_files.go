@@ -85,8 +85,14 @@ var fileRules = []Rule{
 	{
 		Name:     "oracle",
 		Source:   "https://docs.oracle.com/en/database/oracle/oracle-database/19/sqpug/starting-SQL-Plus.html",
-		Pattern:  `(?i)(?:\b(?:sqlplus|sqlldr|expdp|impdp|exp|imp|rman\s+target|sqlcl?)\s+(?:-\w+\s+)*["']?(?:userid=)?|jdbc:oracle:\w+:)[\w$#"]{1,60}/["']?([^\s"'/@]{4,})["']?(?:@|\s|$)|\bconn(?:ect)?\s+[\w$#"]{1,60}/["']?([^\s"'/@]{4,})["']?@`,
-		Literals: []string{"sqlplus", "sqlldr", "expdp", "impdp", "rman ", "jdbc:oracle", "sqlcl", "connect ", "conn "}, Fold: true, Before: 2, near: slashed, loose: true,
+		Pattern:  `(?i)(?:\b(?:sqlplus|sqlldr|expdp|impdp|exp|imp|rman\s+target|sqlcl?)\s+(?:-\w+\s+)*["']?(?:userid=)?|jdbc:oracle:\w+:)[\w$#"]{1,60}/["']?([^\s"'/@]{4,})["']?(?:@|\s|$)`,
+		Literals: []string{"sqlplus", "sqlldr", "expdp", "impdp", "rman ", "jdbc:oracle", "sqlcl"}, Fold: true, Before: 2, near: slashed, loose: true,
+	},
+	{
+		Name:     "oracle",
+		Source:   "https://docs.oracle.com/en/database/oracle/oracle-database/19/sqpug/CONNECT.html",
+		Pattern:  `(?i)\bconn(?:ect)?\s+[\w$#"]{1,60}/["']?([^\s"'/@]{4,})["']?@`,
+		Literals: []string{"connect ", "conn "}, Fold: true, Before: 2, near: login, loose: true,
 	},
 	{
 		Name:     "jdbc",

@@ -14,7 +14,9 @@ const (
 		`(?:^|[^a-z])(?:psk|creds|credential))`
 	names = `(?:` + passwords + `|` + keyKinds + `[_. -]?key|` + tokenKinds + `[_.-]?token)` +
 		`(?:[_.-]?(?:key|base|value|string|access|prod|dev|live|test|staging|hash|salt|id|[0-9]{1,2}))*`
-	variables = `(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|[A-Z0-9_]PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
+	// looseNames matches wherever names does, and what may be before it.
+	looseNames = `(?:[^a-z]|[a-z]+[. ])?(?:pass|pwd|secret|psk|cred|key|token)[\w.-]*`
+	variables  = `(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|[A-Z0-9_]PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
 		`AUTH_KEY|APP_KEY|MASTER_KEY|ENCRYPTION_KEY|SIGNING_KEY|LICENSE_KEY|ACCOUNT_KEY|SERVICE_KEY|KEY_BASE|` +
 		`CREDENTIALS?|CREDS|_AUTH|_PSK|_SALT|_PW)`
 	variableEnd = `(?:_?[0-9]+|_(?:PROD|PRODUCTION|DEV|LIVE|TEST|STAGING|HASH|ID|VALUE|STRING))?`
@@ -70,7 +72,7 @@ var genericRules = []Rule{
 		Name:     "bearer",
 		Source:   "https://www.rfc-editor.org/rfc/rfc6750",
 		Pattern:  `(?i)\bbearer\s+["']?([A-Za-z0-9._~+/-]{16,}=*)`,
-		Literals: []string{"bearer"}, Fold: true, Before: 8, loose: true,
+		Literals: []string{"bearer"}, Fold: true, near: bearer, Before: 8, loose: true,
 	},
 	{
 		Name:   "query",
@@ -177,7 +179,7 @@ var genericRules = []Rule{
 		Name:     "xml",
 		Source:   "https://maven.apache.org/settings.html#servers",
 		Pattern:  `(?i)` + names + `["']?>\s*(?:<!\[CDATA\[)?([^<>\s]{6,}?)(?:\]\]>)?\s*</`,
-		Literals: nameLiterals, Fold: true, near: assignment, Before: 24, After: 96, loose: true,
+		Literals: nameLiterals, Fold: true, near: element, Before: 24, After: 96, loose: true,
 	},
 	{
 		Name:     "xml",
@@ -200,7 +202,7 @@ var genericRules = []Rule{
 			`(?:[EN]?'([^'\s]{5,})'|"([^"\s]{5,})")`,
 		Literals: []string{"identified", "password '", "password('", "password ('", "password =", "password e'", "password n'",
 			"password for"},
-		Fold: true, Before: 96, near: quoted, loose: true,
+		Fold: true, Before: 96, After: 128, near: quoted, loose: true,
 	},
 	{
 		Name:     "sql",
@@ -241,13 +243,13 @@ var genericRules = []Rule{
 		Pattern: `(?im)` + lineStart + `(?:(?:export|set|local|const|let|var|declare|-e|--env|environment:) +)?` +
 			`[\w.:/\[\]"'-]{0,80}?(?:` + names + `["'\]]{0,2}[ \t]*|(?:^|[^a-z])token ?)(?::|=|=>|:=)\s*` +
 			`(?:![\w!-]+\s+)?([^\s"'\\` + "`" + `]{6,}?)[;,]?(?:$|[\s"'])`,
-		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: assignment, Before: 96, After: 96, loose: true,
+		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: member, Before: 96, After: 96, loose: true,
 	},
 	{ // in the middle of a line, what has letters and digits
 		Name:     "password",
 		Source:   "https://yaml.org/spec/1.2.2/",
 		Pattern:  `(?i)(?:^|[^\w])[\w.-]{0,40}?` + names + `["']?[ \t]?[:=][ \t]?([A-Za-z0-9!@#%^*_+.=/-]{8,}?)(?:$|[\s"'<&]|\\n)`,
-		Literals: nameLiterals, Fold: true, near: assignment, Before: 56, After: 96, Entropy: 3, loose: true,
+		Literals: nameLiterals, Fold: true, near: member, Before: 56, After: 96, Entropy: 3, loose: true,
 	},
 	{ // settings whose value is the next word
 		Name:   "password",

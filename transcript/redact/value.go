@@ -116,22 +116,32 @@ func (c *chars) assigned(sign byte, value []byte) (byte, bool, []byte) {
 	if len(rest) > 1 && strings.IndexByte("@NbrfuE", rest[0]) >= 0 && strings.IndexByte("\"'`\\", rest[1]) >= 0 {
 		c.at++ // of a kind of string
 	}
+	quote, _ := c.peek()
+	quoted := isQuote(quote)
+	value = c.value(value, "<")
+	return sign, quoted, value
+}
+
+// value reads a value as far as there is space for it: in quotes, or up to a quote or one of some ends.
+func (c *chars) value(value []byte, ends string) []byte {
 	quote, size := c.peek()
-	quoted := quote == '"' || quote == '\'' || quote == '`'
+	quoted := isQuote(quote)
 	if quoted {
 		c.at += size
 	}
 	for len(value) < cap(value) {
 		r, size := c.peek()
-		if size == 0 || isSpace(r) || quoted && r == quote || !quoted && strings.IndexByte("\"'`<", r) >= 0 {
+		if size == 0 || isSpace(r) || quoted && r == quote || !quoted && (isQuote(r) || strings.IndexByte(ends, r) >= 0) {
 			break
 		}
 		if c.at += size; r != 0 {
 			value = append(value, r)
 		}
 	}
-	return sign, quoted, value
+	return value
 }
+
+func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
 // isPromising reports whether a value may be a secret: it is neither short, nor a number, nor words. It is cheaper than
 // ordinary, and never stricter.
