@@ -35,6 +35,7 @@ const (
 	hashed  // a hash follows
 	slashed // a slash follows
 	login   // a slash follows, and an at sign
+	account // the kind of a password follows
 	keyFile // the name of a file with a key
 	cookies // a sign of an assignment follows soon, and names with values
 )
@@ -66,10 +67,7 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 		if a.look(b, at).plural {
 			return false
 		}
-		c := chars{b: b, at: at}
-		c.word()
-		return bytes.Contains(bytes.ToLower(b[c.at:min(len(b), c.at+32)]), []byte("value")) ||
-			bytes.Contains(b[c.at:min(len(b), c.at+32)], []byte("default"))
+		return hasValue(b, at)
 	case spaced:
 		c := chars{b: b, at: at}
 		c.word()
@@ -96,6 +94,8 @@ func (n near) sees(b []byte, at int) bool {
 		return hasAny(b[max(0, at-32):at], "?&#;%")
 	case slashed:
 		return hasAny(after, "/")
+	case account:
+		return bytes.Contains(bytes.ToLower(after), []byte("secret")) || bytes.Contains(bytes.ToLower(after), []byte("password"))
 	case login:
 		i := bytes.IndexByte(after, '/')
 		return i >= 0 && hasAny(after[i:], "@")
@@ -163,10 +163,37 @@ func hasCredentials(b []byte, at int) bool {
 	return true
 }
 
+// hasValue reports whether a name is followed by a member that is named value or default.
+func hasValue(b []byte, at int) bool {
+	c := chars{b: b, at: at}
+	c.word()
+	text := bytes.ToLower(b[c.at:min(len(b), c.at+64)])
+	for i := range min(len(text), 32) {
+		name := text[i:]
+		if !bytes.HasPrefix(name, []byte("value")) && !bytes.HasPrefix(name, []byte("default")) {
+			continue
+		}
+		member := chars{b: b, at: c.at + i}
+		member.word()
+		member.skip("\"' \t\r\n", 32)
+		if sign, _ := member.peek(); sign == ':' || sign == '=' || member.deeper || c.deeper {
+			return true
+		}
+	}
+	return false
+}
+
+// logins are functions and arguments that are given a user and a password.
+var logins = []string{"basicauth", "basic_auth", "auth", "authenticate", "credential", "credentials", ".login",
+	"getconnection", "connect", "pdo"}
+
 // hasArguments reports whether a list follows a name, of which not the first element is in quotes.
 func hasArguments(b []byte, at int) bool {
 	c := chars{b: b, at: at}
 	c.word()
+	if word := b[at:c.at]; !slices.ContainsFunc(word, mayHide) && !slices.Contains(logins, string(bytes.ToLower(word))) {
+		return false
+	}
 	c.skip(" \t\"'", 3)
 	switch sign, _ := c.peek(); sign {
 	case '(':

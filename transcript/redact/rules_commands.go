@@ -88,21 +88,27 @@ var commandRules = []Rule{
 		Literals: []string{"-stdin", "--with-token", "--passphrase-fd", "--stdin", "sudo -S", " stdin", "cryptsetup", "gh auth", "kinit", "secret create", "secret set", "secret put", "sudo -k"},
 		Before:   220, After: 60, loose: true, near: piped,
 	},
-	{ // the word behind others
-		Name:   "command",
-		Source: "https://docs.npmjs.com/cli/commands/npm-config",
-		Pattern: `(?:cargo\s+login|vault\s+login|(?:htpasswd\s+-\w*b\w*|wpa_passphrase|rabbitmqctl\s+(?:add_user|change_password)|` +
-			`poetry\s+config\s+http-basic\.\S+|composer\s+config\s+(?:-\S+\s+)*http-basic\.\S+|bw\s+login|smbpasswd|mysql_config_editor)\s+\S+(?:\s+\S+)??|` +
-			`rclone\s+obscure|bw\s+unlock|poetry\s+config\s+pypi-token\.\S+|npm\s+config\s+set\s+\S*(?:_auth\w*|_password|[tT]oken)|` +
-			`composer\s+config\s+(?:-\S+\s+)*(?:github-oauth|gitlab-token|bearer)\.\S+|aws\s+configure\s+set\s+\S*(?:secret|token)\w*|` +
-			`mc\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+\S+|dotnet\s+user-secrets\s+set\s+\S+|wifi\s+connect\s+\S+\s+password|` +
-			`gh\s+secret\s+set\s+\S+\s+(?:-b|--body)|doctl\s+auth\s+init\s+-t|ssm\s+put-parameter[^\n|;]*\s--value|` +
-			`keyvault\s+secret\s+set[^\n|;]*\s--value|gpg\b[^\n|;]*\s--passphrase|dvc\s+remote\s+modify\s+(?:--local\s+)?\S+\s+(?:password|secret_access_key)|` +
-			`nuget\s+(?:push|setapikey)(?:\s+[^-\s]\S*)?(?:\s+-k|\s+-ApiKey)?|git\s+config\s+(?:--\w+\s+)*\S*(?:[tT]oken|[pP]assword)|pulumi\s+config\s+set\s+--secret\s+\S+|` +
-			`heroku\s+config:set\s+\w+=|fly(?:ctl)?\s+secrets\s+set\s+\w+=|wrangler\s+secret\s+put\s+\w+)[= ]?[ \t]*` + commandValue,
-		Literals: []string{"cargo login", "vault login", "htpasswd -", "wpa_passphrase", "rabbitmqctl", "poetry config", "composer config", "bw login",
-			"bw unlock", "rclone obscure", "npm config", "aws configure", "mc alias", "mc config", "user-secrets", "wifi connect", "gh secret",
-			"doctl auth", "put-parameter", "keyvault secret", "gpg ", "nuget ", "git config", "pulumi config", "config:set", "secrets set", "dvc remote"},
-		Before: 48, After: 400, loose: true, near: words,
-	},
+	following(`(?:htpasswd\s+-\w*b\w*|wpa_passphrase|rabbitmqctl\s+(?:add_user|change_password)|poetry\s+config\s+http-basic\.\S+|`+
+		`composer\s+config\s+(?:-\S+\s+)*http-basic\.\S+|bw\s+login|smbpasswd|mysql_config_editor)\s+\S+(?:\s+\S+)??|`+
+		`cargo\s+login|vault\s+login|rclone\s+obscure|bw\s+unlock|poetry\s+config\s+pypi-token\.\S+|`+
+		`composer\s+config\s+(?:-\S+\s+)*(?:github-oauth|gitlab-token|bearer)\.\S+|wifi\s+connect\s+\S+\s+password|`+
+		`mc\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+\S+|heroku\s+config:set\s+\w+=`,
+		"htpasswd -", "wpa_passphrase", "rabbitmqctl", "poetry config", "composer config", "bw login", "cargo login", "vault login",
+		"rclone obscure", "bw unlock", "wifi connect", "mc alias", "mc config", "config:set"),
+	following(`npm\s+config\s+set\s+\S*(?:_auth\w*|_password|[tT]oken)|aws\s+configure\s+set\s+\S*(?:secret|token)\w*|`+
+		`dotnet\s+user-secrets\s+set\s+\S+|gh\s+secret\s+set\s+\S+\s+(?:-b|--body)|doctl\s+auth\s+init\s+-t|`+
+		`ssm\s+put-parameter[^\n|;]*\s--value|keyvault\s+secret\s+set[^\n|;]*\s--value|gpg\b[^\n|;]*\s--passphrase|`+
+		`dvc\s+remote\s+modify\s+(?:--local\s+)?\S+\s+(?:password|secret_access_key)|`+
+		`nuget\s+(?:push|setapikey)(?:\s+[^-\s]\S*)?(?:\s+-k|\s+-ApiKey)?|git\s+config\s+(?:--\w+\s+)*\S*(?:[tT]oken|[pP]assword)|`+
+		`pulumi\s+config\s+set\s+--secret\s+\S+|fly(?:ctl)?\s+secrets\s+set\s+\w+=|wrangler\s+secret\s+put\s+\w+`,
+		"npm config", "aws configure", "user-secrets", "gh secret", "doctl auth", "put-parameter", "keyvault secret", "gpg ", "dvc remote",
+		"nuget ", "git config", "pulumi config", "secrets set", "secret put"),
+}
+
+// following returns a rule for the word behind others.
+func following(others string, literals ...string) Rule {
+	return Rule{
+		Name: "command", Source: "https://docs.npmjs.com/cli/commands/npm-config", Pattern: `(?:` + others + `)[= ]?[ \t]*` + commandValue,
+		Literals: literals, Before: 48, After: 400, near: words, loose: true,
+	}
 }

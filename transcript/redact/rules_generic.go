@@ -255,11 +255,17 @@ var genericRules = []Rule{
 		Name:   "password",
 		Source: "https://redis.io/docs/latest/operate/oss_and_stack/management/security/",
 		Pattern: `(?im)` + lineStart + `(?:requirepass|masterauth|bindpw|rootpw|olcRootPW:|default_password|snmp-server community|` +
-			`enable (?:secret|password)(?: \d)?|username \S+ (?:privilege \d+ )?(?:secret|password)(?: \d)?|authtoken|rpcpassword=)` +
-			`[ \t]+["']?([^\s"'` + "`" + `]{6,})["']?[ \t]*(?:$|")`,
+			`enable (?:secret|password)(?: \d)?|authtoken|rpcpassword=)` + `[ \t]+["']?([^\s"'` + "`" + `]{6,})["']?[ \t]*(?:$|")`,
 		Literals: []string{"requirepass", "masterauth", "bindpw", "rootpw", "default_password", "snmp-server", "enable secret",
-			"enable password", "username ", "authtoken"},
+			"enable password", "authtoken"},
 		Fold: true, near: spaced, Before: 64, After: 96, loose: true,
+	},
+	{
+		Name:   "password",
+		Source: "https://www.cisco.com/c/en/us/td/docs/ios-xml/ios/security/d1/sec-d1-cr-book/sec-cr-t2.html",
+		Pattern: `(?im)` + lineStart + `username \S+ (?:privilege \d+ )?(?:secret|password)(?: \d)?[ \t]+["']?([^\s"'` + "`" +
+			`]{6,})["']?[ \t]*(?:$|")`,
+		Literals: []string{"username "}, Fold: true, near: account, Before: 64, After: 96, loose: true,
 	},
 	{
 		Name:     "password",

@@ -146,7 +146,7 @@ func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 // isPromising reports whether a value may be a secret: it is neither short, nor a number, nor words. It is cheaper than
 // ordinary, and never stricter.
 func isPromising(value []byte) bool {
-	if len(value) < leastValue {
+	if len(value) < leastValue || isCode(value) {
 		return false
 	}
 	letters, digits, others := 0, 0, 0
@@ -161,4 +161,19 @@ func isPromising(value []byte) bool {
 		}
 	}
 	return letters > 0 && (digits > 0 || others > 0 || !isPronounced(value) || !wordsForm().Match(value))
+}
+
+// isCode reports whether a value begins as a variable of a shell, a call, an element or the name of a test.
+func isCode(value []byte) bool {
+	n := 0
+	for n < len(value) && (isTokenByte(value[n]) && value[n] != '-' || n > 0 && value[n] == '.') {
+		n++
+	}
+	switch {
+	case value[0] == '$':
+		return isTokenByte(value[1]) && value[1] > '9'
+	case value[0] <= '9' || n == len(value):
+		return false
+	}
+	return strings.IndexByte("([{)", value[n]) >= 0 || bytes.HasPrefix(value, []byte("Test")) && value[4]-'A' < 26
 }
