@@ -29,8 +29,7 @@ func TestShortAddresses(t *testing.T) {
 		!strings.Contains(a.body, `href="/sessions/`+hidden) {
 		t.Errorf("the beginning of two: %d %s", a.code, a.body)
 	}
-	s.client = newClient(t)
-	s.login(t, s.addKey(t, robin, "robins"))
+	s.as(t, robin)
 	mustHave(t, s.get(t, "/"), `href="/sessions/1e0a84da"`)
 	mustHave(t, s.get(t, "/sessions/1e0a"), "fix the cart", `href="/sessions/1e0a84da/share"`)
 	for _, path := range []string{"1e0a84da-7", hidden, "1e0", "1e0a84da-7/L/0", "1e0a84da-7/tail?after=-1", "1e0a84da-7/export?format=md"} {

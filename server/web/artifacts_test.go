@@ -30,9 +30,7 @@ func (s *site) mark(t *testing.T, h server.Head, trigger string, line, used int6
 
 func (s *site) markAs(t *testing.T, h server.Head, list ...server.Checkpoint) {
 	t.Helper()
-	if err := s.store.PutCheckpoints(t.Context(), &server.CheckpointBatch{Head: h, Owner: s.owner.ID, List: list, Received: noon}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.PutCheckpoints(t.Context(), &server.CheckpointBatch{Head: h, Owner: s.owner.ID, List: list, Received: noon}))
 }
 
 // artifact is a version of a document.
@@ -48,9 +46,7 @@ func artifact(path string, n int64, content string) server.DocumentEvent {
 
 func (s *site) putDocuments(t *testing.T, h server.Head, events ...server.DocumentEvent) {
 	t.Helper()
-	if err := s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: h, Owner: s.owner.ID, Events: events, Received: noon}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: h, Owner: s.owner.ID, Events: events, Received: noon}))
 }
 
 // file stores a file of a session.
@@ -58,18 +54,14 @@ func (s *site) file(t *testing.T, h server.Head, name, content string) {
 	t.Helper()
 	u := &server.Upload{Head: h, Owner: s.owner.ID, SHA256: sha256.Sum256([]byte(content)), Size: int64(len(content)), Name: name, Media: "text/plain", At: noon}
 	_, complete, err := s.store.StartBlob(t.Context(), u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if complete {
 		return
 	}
 	if _, err := s.store.PutBlob(t.Context(), s.owner.ID, u.SHA256, 0, []byte(content), noon); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.store.EndBlob(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.EndBlob(t.Context(), u))
 }
 
 // tourWithArtifacts stores the tour with every kind of artifact.
@@ -133,9 +125,7 @@ func TestDocuments(t *testing.T) {
 	mustHave(t, s.get(t, document(tourID, "dump.sql")), "too large", "40 MB")
 	for _, path := range []string{"", "nothing", "../docs/plan.md", "docs/../docs/plan.md", "docs/plan.md\x00", "DOCS/plan.md", strings.Repeat("a/", 3000), "/etc/passwd", "사과"} {
 		for _, below := range []string{"/document", "/document/bytes", "/document/image", "/document/compare"} {
-			if a := s.do(t, "GET", sessionPath(tourID, below, "path", path), nil, nil); a.code != 404 {
-				t.Errorf("%s of %.30q answers %d", below, path, a.code)
-			}
+			s.wants(t, 404, "GET", sessionPath(tourID, below, "path", path), nil)
 		}
 	}
 	for _, q := range []string{"version=3", "version=99999999999999999999", "version=-1"} {
@@ -166,9 +156,7 @@ func TestCompareVersions(t *testing.T) {
 	mustHave(t, s.get(t, at("old.txt")), `<tr class="del">`, "Versions 1 and 2")
 	mustHave(t, s.get(t, at("dump.sql")), "too large")
 	for _, q := range []string{"0", "3", "9999999999999999"} {
-		if a := s.do(t, "GET", at("docs/plan.md", "a", q), nil, nil); a.code != 404 {
-			t.Errorf("version %s answers %d", q, a.code)
-		}
+		s.wants(t, 404, "GET", at("docs/plan.md", "a", q), nil)
 	}
 	big := strings.Repeat("line\n", 600_000)
 	s.putDocuments(t, head(tourID), artifact("big.txt", 1, "x"), artifact("big.txt", 2, big))
@@ -251,16 +239,13 @@ func TestWhoMayRequestLinks(t *testing.T) {
 	s.tourWithArtifacts(t)
 	ana, vic := s.addUser(t, "ana", server.Member), s.addUser(t, "vic", server.Viewer)
 	for _, u := range []server.User{ana, vic} {
-		if err := s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: u.ID, ProjectHash: "sha-of-shop", Project: "shop", Documents: true}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: u.ID, ProjectHash: "sha-of-shop", Project: "shop", Documents: true}))
 	}
 	if a := s.requestLink(t, "docs/a.md", ""); a.code != http.StatusUnauthorized {
 		t.Errorf("a stranger asks: %d", a.code)
 	}
 	for _, u := range []server.User{ana, vic} {
-		s.client = newClient(t)
-		s.login(t, s.addKey(t, u, u.Name))
+		s.as(t, u)
 		page := s.get(t, sessionPath(tourID, ""))
 		mustHave(t, page, "plan.md")
 		mustLack(t, page, `/documents?`, "Unlink", "Link a document")
@@ -278,9 +263,7 @@ func TestWhoMayRequestLinks(t *testing.T) {
 	plain.Machine, plain.Epoch, plain.Host = "", "", ""
 	s.put(t, plain, `{"type":"user","message":{"role":"user","content":"no daemon sends this"}}`)
 	mustLack(t, s.get(t, "/sessions/plain?machine="), "Link a document")
-	if a := s.do(t, "POST", "/sessions/plain/documents?machine=", url.Values{"path": {"x"}}, nil); a.code != 404 {
-		t.Errorf("a link request without a daemon answers %d", a.code)
-	}
+	s.wants(t, 404, "POST", "/sessions/plain/documents?machine=", url.Values{"path": {"x"}})
 }
 
 // TestLinkRequests: a link request, and its outcome on the page.
@@ -304,9 +287,7 @@ func TestLinkRequests(t *testing.T) {
 	}
 	no := server.DocumentEvent{Path: list[1].Path, Change: server.Refused, By: "viewer", At: today, Reason: "there is no such <i>file</i>", LinkRequest: list[1].ID, Line: -1}
 	yes := server.DocumentEvent{Path: list[0].Path, Change: server.Unlinked, By: "viewer", At: today, Version: 2, LinkRequest: list[0].ID, Line: -1}
-	if err := s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: head(tourID), Owner: s.owner.ID, Events: []server.DocumentEvent{no, yes}, Received: today}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: head(tourID), Owner: s.owner.ID, Events: []server.DocumentEvent{no, yes}, Received: today}))
 	page := s.get(t, sessionPath(tourID, "/artifacts"))
 	mustHave(t, page, "refused: <bdi>there is no such &lt;i&gt;file&lt;/i&gt;</bdi>", `Unlink <bdi class="path">docs/plan.md</bdi>: done`)
 	if _, there := chips(t, page)["docs/plan.md"]; there {
@@ -327,9 +308,7 @@ func TestArtifactsAreScoped(t *testing.T) {
 	for i, want := range [][]int{{404, 404, 404, 404, 404, 404}, {200, 200, 200, 404, 404, 404}, {200, 200, 200, 200, 200, 200}} {
 		if i > 0 {
 			share.Documents = i == 2
-			if err := s.store.AddShare(t.Context(), share); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.store.AddShare(t.Context(), share))
 		}
 		for j, p := range paths {
 			if a := s.do(t, "GET", p, nil, nil); a.code != want[j] {
@@ -390,8 +369,6 @@ func TestSpilled(t *testing.T) {
 		t.Errorf("it is saved with %v", a.header)
 	}
 	for _, name := range []string{"", "tool-results/gone.txt", "../spill/tool-results/toolu_01.txt"} {
-		if a := s.do(t, "GET", sessionPath("spill", "/file", "name", name), nil, nil); a.code != 404 {
-			t.Errorf("%q answers %d", name, a.code)
-		}
+		s.wants(t, 404, "GET", sessionPath("spill", "/file", "name", name), nil)
 	}
 }

@@ -32,9 +32,7 @@ func newMeter(t *testing.T) *meter {
 	t.Helper()
 	s := loggedIn(t)
 	address, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &meter{site: s, cookies: s.client.Jar.Cookies(address)}
 }
 

@@ -105,9 +105,7 @@ func drawings(t *testing.T, page string) map[string][]float64 {
 				}
 				for _, m := range coordinates.FindAllStringSubmatch(attr(p, "d"), -1) {
 					y, err := strconv.ParseFloat(m[1], 64)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					out[class] = append(out[class], y)
 				}
 			}

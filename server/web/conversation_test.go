@@ -220,9 +220,7 @@ func TestBounded(t *testing.T) {
 	s.put(t, head("large"), lines...)
 	c := &counting{Store: s.store}
 	v, err := web.New(c, s.access)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Config.Handler = v.Handler()
 	for _, c.underived = range []bool{false, true} {
 		for _, q := range [][]string{{}, {"from", "end"}, {"from", "150"}, {"from", "150", "mode", "everything"}} {
@@ -266,9 +264,7 @@ func TestGap(t *testing.T) {
 	s.put(t, h, `{"type":"user","message":{"role":"user","content":"first"}}`)
 	b := &server.Batch{Owner: s.owner.ID, Head: h, Lines: []server.Line{{Index: 4, Raw: []byte(`{"type":"user","message":{"role":"user","content":"last"}}`)}}}
 	b.Head.EndLine = 6
-	if err := s.store.Put(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.Put(t.Context(), b))
 	mustHave(t, s.get(t, sessionPath("gap", "")), "Lines 2 to 4 are not on the server", "Line 6 is not on the server")
 	mustHave(t, s.get(t, sessionPath("gap", "/entry/4")), "offset unknown")
 }
@@ -295,16 +291,12 @@ func TestImages(t *testing.T) {
 		t.Errorf("%v", a.header)
 	}
 	for _, n := range []string{"1", "-1", "x"} {
-		if a := s.do(t, "GET", sessionPath(tourID, "/image/30/"+n), nil, nil); a.code != 404 {
-			t.Errorf("image %s: %d", n, a.code)
-		}
+		s.wants(t, 404, "GET", sessionPath(tourID, "/image/30/"+n), nil)
 	}
 	// What claims to be a PNG and is none is not served.
 	s.put(t, head("svg"), `{"type":"user","message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+"}},{"type":"image","source":{"type":"base64","media_type":"image/svg+xml","data":"PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+"}}]}}`)
 	for n := range 2 {
-		if a := s.do(t, "GET", sessionPath("svg", "/image/0/"+strconv.Itoa(n)), nil, nil); a.code != 404 {
-			t.Errorf("SVG %d: %d", n, a.code)
-		}
+		s.wants(t, 404, "GET", sessionPath("svg", "/image/0/"+strconv.Itoa(n)), nil)
 	}
 	mustHave(t, s.get(t, sessionPath("svg", "")), "SVG, as source", "onload")
 }

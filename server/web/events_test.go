@@ -3,8 +3,6 @@ package web_test
 import (
 	"io"
 	"net/http"
-	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -18,18 +16,14 @@ func TestFollowUnshared(t *testing.T) {
 	s := newSite(t, nil)
 	ana := s.addUser(t, "ana", server.Member)
 	share := server.Share{Owner: s.owner.ID, With: ana.ID, ProjectHash: "sha-of-shop", Project: "shop"}
-	if err := s.store.AddShare(t.Context(), share); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.AddShare(t.Context(), share))
 	s.login(t, s.addKey(t, ana, "tower"))
 	heard := s.listen(t, "/events")
 	s.put(t, head("shared"), `{"type":"user","message":{"role":"user","content":"one"}}`)
 	if got := <-heard; !strings.Contains(got, `"shared"`) {
 		t.Fatalf("a member hears of %s", got)
 	}
-	if err := s.store.RemoveShare(t.Context(), share); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.RemoveShare(t.Context(), share))
 	s.put(t, head("later"), `{"type":"user","message":{"role":"user","content":"two"}}`)
 	s.putAs(t, ana, head("hers"), `{"type":"user","message":{"role":"user","content":"three"}}`)
 	if got := <-heard; !strings.Contains(got, `"hers"`) {
@@ -65,8 +59,7 @@ func TestShareRate(t *testing.T) {
 	s.put(t, head("mine"), spoken("user", "hello"))
 	var links []string
 	for range 2 {
-		form := s.do(t, "POST", sessionPath("mine", "/share"), url.Values{"expires": {"7d"}}, nil)
-		links = append(links, regexp.MustCompile(`/s/[A-Z2-7]{26,}`).FindString(form.body))
+		links = append(links, s.share(t, "mine"))
 	}
 	refused := map[string]bool{}
 	for n := 0; len(refused) < len(links) && n < 1000; n++ { // a visit takes much less than is given back in its time
@@ -90,9 +83,7 @@ func TestSlowFormOutlivesLogin(t *testing.T) {
 	s.login(t, s.key)
 	in, out := io.Pipe()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/account/keys", in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Expect", "100-continue") // so that the body is sent once the server reads it
 	cookies := s.client.Jar.Cookies(req.URL)
@@ -111,16 +102,12 @@ func TestSlowFormOutlivesLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range cookies {
-		if err := s.access.Logout(t.Context(), c.Value); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.access.Logout(t.Context(), c.Value))
 	}
 	if _, err := io.WriteString(out, "late"); err != nil {
 		t.Fatal(err)
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, out.Close())
 	if got := <-status; got != http.StatusUnauthorized {
 		t.Errorf("a key made after the logout: %d", got)
 	}

@@ -1,16 +1,20 @@
 package web_test
 
 import (
+	"bufio"
 	"context"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -46,9 +50,7 @@ var today = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 func newSite(t testing.TB, change func(*web.Viewer)) *site {
 	t.Helper()
 	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &site{store: st}
 	s.owner = s.addUser(t, "kim", server.Owner)
 	s.key = s.addKey(t, s.owner, "laptop")
@@ -86,6 +88,14 @@ func newSite(t testing.TB, change func(*web.Viewer)) *site {
 	return s
 }
 
+// must fails a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // loggedIn is a site whose reader is the owner.
 func loggedIn(t testing.TB) *site {
 	t.Helper()
@@ -99,9 +109,7 @@ func loggedIn(t testing.TB) *site {
 func newClient(t testing.TB) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &http.Client{Jar: jar}
 }
 
@@ -116,27 +124,21 @@ func (l testLog) Write(b []byte) (int, error) {
 func (s *site) addUser(t testing.TB, name string, role server.Role) server.User {
 	t.Helper()
 	users, err := s.store.Users(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, u := range users {
 		if u.Name == name {
 			return u
 		}
 	}
 	u, err := s.store.AddUser(t.Context(), name, role, server.By{At: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return u
 }
 
 func (s *site) addKey(t testing.TB, u server.User, name string) string {
 	t.Helper()
 	key, hash := auth.NewKey()
-	if err := s.store.AddKey(t.Context(), server.Key{User: u, Name: name, Hash: hash, Created: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.AddKey(t.Context(), server.Key{User: u, Name: name, Hash: hash, Created: time.Now()}))
 	return key
 }
 
@@ -169,9 +171,7 @@ func (s *site) putAs(t testing.TB, owner server.User, h server.Head, lines ...st
 		b.Lines = append(b.Lines, server.Line{Index: h.RewoundTo + int64(i), Kind: kind, Raw: []byte(l)})
 	}
 	b.Head.EndLine = h.RewoundTo + int64(len(lines))
-	if err := s.store.Put(context.Background(), b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.Put(context.Background(), b))
 	s.settle(t, owner, h, b.Head.EndLine)
 }
 
@@ -182,17 +182,11 @@ func (s *site) settle(t testing.TB, owner server.User, h server.Head, lines int6
 	defer tick.Stop()
 	for range tick.C {
 		snap, err := s.store.View(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Owner: owner.ID, Machine: &h.Machine})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		id, total := snap.Session().ID, snap.Session().Lines
-		if err := snap.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, snap.Close())
 		facts, err := s.store.SummaryOf(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if total != lines || facts.Lines == total {
 			return
 		}
@@ -215,9 +209,7 @@ func (s *site) tour(t testing.TB) {
 func fixture(t testing.TB, name string) []string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 }
 
@@ -232,9 +224,7 @@ type answer struct {
 func (s *site) do(t testing.TB, method, path string, form url.Values, header map[string]string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+s.base+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for k, v := range header {
 		req.Header.Set(k, v)
@@ -243,14 +233,10 @@ func (s *site) do(t testing.TB, method, path string, form url.Values, header map
 		req.Host = h
 	}
 	res, err := s.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return answer{res.StatusCode, string(b), res.Header, res.Request.URL.RequestURI()}
 }
 
@@ -262,6 +248,47 @@ func (s *site) get(t testing.TB, path string) string {
 		t.Fatalf("%s answers %d: %s", path, a.code, a.body)
 	}
 	return a.body
+}
+
+// wants sends a request that must be answered with a status.
+func (s *site) wants(t testing.TB, status int, method, path string, form url.Values) {
+	t.Helper()
+	if a := s.do(t, method, path, form, nil); a.code != status {
+		t.Errorf("%s %s %v answers %d, want %d", method, path, form, a.code, status)
+	}
+}
+
+// share makes a link to a session and returns its path.
+func (s *site) share(t testing.TB, id string) string {
+	t.Helper()
+	form := s.do(t, "POST", sessionPath(id, "/share"), url.Values{"expires": {"7d"}}, nil)
+	link := regexp.MustCompile(`>http://[^"/<]+(/s/[A-Z2-7]{26,})<`).FindStringSubmatch(form.body)
+	if link == nil {
+		t.Fatalf("%d without a link: %s", form.code, form.body)
+	}
+	return link[1]
+}
+
+// stall asks for a page over a connection of its own, and reads nothing but the status, which must be 200.
+func (s *site) stall(t testing.TB, path, header string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	must(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
+	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", path, s.Listener.Addr(), header)
+	must(t, err)
+	line, err := bufio.NewReaderSize(conn, 16).ReadString('\n')
+	if err != nil || !strings.Contains(line, "200") {
+		t.Fatalf("%s: %q %v", path, line, err)
+	}
+}
+
+// as makes the reader a user with a browser of its own.
+func (s *site) as(t testing.TB, u server.User) {
+	t.Helper()
+	s.client = newClient(t)
+	s.login(t, s.addKey(t, u, "key of "+u.Name))
 }
 
 func (s *site) login(t testing.TB, key string) answer {
@@ -303,9 +330,7 @@ func mustLack(t testing.TB, page string, those ...string) {
 func nodes(t testing.TB, page string, visit func(n *html.Node)) {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for n := range doc.Descendants() {
 		if n.Type == html.ElementNode {
 			visit(n)

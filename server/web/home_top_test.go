@@ -49,8 +49,7 @@ func TestTopSessions(t *testing.T) {
 		mustLack(t, page, "ancient")
 	}
 	robin := s.addUser(t, "robin", server.Member)
-	s.client = newClient(t)
-	s.login(t, s.addKey(t, robin, "robins"))
+	s.as(t, robin)
 	for _, path := range []string{"/?view=costly", "/?view=long", "/activity"} {
 		if a := s.do(t, "GET", path, nil, nil); a.code != http.StatusOK || strings.Contains(a.body, " one") {
 			t.Errorf("somebody else sees %d %s", a.code, a.body)

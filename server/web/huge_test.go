@@ -42,14 +42,10 @@ func (g gauged) Lines(ctx context.Context, s server.Span, yield func(server.Line
 func TestHugeLineInPieces(t *testing.T) {
 	s := newSharing(t)
 	address, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g := &gauge{Store: s.store}
 	v, err := web.New(g, s.access)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	v.Log, v.Hub, v.Now = s.viewer.Log, s.viewer.Hub, s.viewer.Now
 	s.Config.Handler = v.Handler()
 	m := &meter{site: s.site, cookies: s.client.Jar.Cookies(address)}

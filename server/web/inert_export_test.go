@@ -23,9 +23,7 @@ var harmless = regexp.MustCompile(`(?i)^(https?://|mailto:)`)
 func live(t *testing.T, source string) (out []string) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := goldmark.New(goldmark.WithRendererOptions(html.WithUnsafe())).Convert([]byte(source), &b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, goldmark.New(goldmark.WithRendererOptions(html.WithUnsafe())).Convert([]byte(source), &b))
 	nodes(t, b.String(), func(n *nethtml.Node) {
 		if n.Type != nethtml.ElementNode {
 			return
@@ -68,9 +66,7 @@ func TestMarkdownExportInert(t *testing.T) {
 	s := loggedIn(t)
 	quote := func(s string) string {
 		b, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(b)
 	}
 	var lines []string

@@ -45,9 +45,7 @@ func TestLogin(t *testing.T) {
 	}
 	mustHave(t, a.body, "Log out", ">kim<")
 	s.do(t, "POST", "/logout", nil, nil)
-	if a := s.do(t, "GET", "/", nil, nil); a.code != http.StatusUnauthorized {
-		t.Errorf("after logout: %d", a.code)
-	}
+	s.wants(t, http.StatusUnauthorized, "GET", "/", nil)
 }
 
 func TestCookie(t *testing.T) {
@@ -71,9 +69,7 @@ func TestCookie(t *testing.T) {
 	client := secure.Client()
 	client.CheckRedirect = s.client.CheckRedirect
 	res, err := client.PostForm(secure.URL+"/login", url.Values{"key": {s.key}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	if c := res.Header.Get("Set-Cookie"); !strings.Contains(c, "Secure") {
 		t.Errorf("over TLS the cookie is %q", c)
@@ -81,24 +77,18 @@ func TestCookie(t *testing.T) {
 	if _, err := s.store.RevokeKey(t.Context(), "laptop", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if a := s.do(t, "GET", "/", nil, nil); a.code != http.StatusUnauthorized {
-		t.Errorf("with a revoked key: %d", a.code)
-	}
+	s.wants(t, http.StatusUnauthorized, "GET", "/", nil)
 }
 
 // TestTicket: looking at a one-time link does not use it up; taking it does.
 func TestTicket(t *testing.T) {
 	s := newSite(t, nil)
 	ticket, err := s.access.NewTicket(t.Context(), s.owner, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 3 {
 		mustHave(t, s.get(t, "/login?ticket="+ticket), "Log in with this link", ticket)
 	}
-	if a := s.do(t, "POST", "/login", url.Values{"ticket": {ticket}}, nil); a.code != 200 {
-		t.Errorf("the first one: %d", a.code)
-	}
+	s.wants(t, 200, "POST", "/login", url.Values{"ticket": {ticket}})
 	s.get(t, "/account")
 	s.client = newClient(t)
 	a := s.do(t, "POST", "/login", url.Values{"ticket": {ticket}}, nil)
@@ -140,16 +130,10 @@ func TestScope(t *testing.T) {
 		}
 	}
 	for _, p := range []string{"", "/L/3", "/tail", "/prompts", "/entry/3", "/bytes/3", "/image/30/0", "/compare", "/export"} {
-		if a := s.do(t, "GET", sessionPath(tourID, p, "after", "-1", "format", "md"), nil, nil); a.code != http.StatusNotFound {
-			t.Errorf("another one's %s: %d", p, a.code)
-		}
+		s.wants(t, http.StatusNotFound, "GET", sessionPath(tourID, p, "after", "-1", "format", "md"), nil)
 	}
-	if a := s.do(t, "GET", sessionPath(agentID, ""), nil, nil); a.code != http.StatusNotFound {
-		t.Errorf("another one's agent: %d", a.code)
-	}
-	if err := s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: ana.ID, ProjectHash: "sha-of-shop", Project: "shop", Created: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	s.wants(t, http.StatusNotFound, "GET", sessionPath(agentID, ""), nil)
+	must(t, s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: ana.ID, ProjectHash: "sha-of-shop", Project: "shop", Created: time.Now()}))
 	mustHave(t, s.get(t, "/"), "Rounding", "Water the cart")
 	s.get(t, sessionPath(tourID, ""))
 }
@@ -172,22 +156,16 @@ func TestAccountKeys(t *testing.T) {
 	if _, err := s.access.Key(t.Context(), "test", made); err != nil {
 		t.Errorf("a key made here: %v", err)
 	}
-	if a := s.do(t, "POST", "/account/keys", url.Values{"name": {"phone"}}, nil); a.code != http.StatusBadRequest {
-		t.Errorf("the same name again: %d", a.code)
-	}
+	s.wants(t, http.StatusBadRequest, "POST", "/account/keys", url.Values{"name": {"phone"}})
 	for _, name := range []string{"", " ", strings.Repeat("x", 101), "a\nb", "@me"} {
-		if a := s.do(t, "POST", "/account/keys", url.Values{"name": {name}}, nil); a.code != http.StatusBadRequest {
-			t.Errorf("the name %q: %d", name, a.code)
-		}
+		s.wants(t, http.StatusBadRequest, "POST", "/account/keys", url.Values{"name": {name}})
 	}
 	a = s.do(t, "POST", "/account/keys/rotate", url.Values{"name": {"phone"}}, nil)
 	if again := secretKey.FindString(a.body); again == "" || again == made {
 		t.Errorf("a rotated key: %d %s", a.code, a.body)
 	}
 	for _, act := range []string{"revoke", "rotate"} {
-		if a := s.do(t, "POST", "/account/keys/"+act, url.Values{"name": {"laptop"}}, nil); a.code != http.StatusBadRequest {
-			t.Errorf("%s of another one's key: %d", act, a.code)
-		}
+		s.wants(t, http.StatusBadRequest, "POST", "/account/keys/"+act, url.Values{"name": {"laptop"}})
 	}
 	if _, err := s.access.Key(t.Context(), "test", s.key); err != nil {
 		t.Errorf("the owner's key: %v", err)
@@ -214,29 +192,19 @@ func TestAccountUsers(t *testing.T) {
 	a = s.do(t, "POST", "/login", url.Values{"ticket": {link[1]}}, nil)
 	mustHave(t, a.body, ">ben<")
 	for _, p := range []string{"users", "users/role", "users/disable"} {
-		if a := s.do(t, "POST", "/account/"+p, url.Values{"name": {"eve"}, "user": {"kim"}, "role": {"owner"}}, nil); a.code != http.StatusNotFound {
-			t.Errorf("a viewer's %s: %d", p, a.code)
-		}
+		s.wants(t, http.StatusNotFound, "POST", "/account/"+p, url.Values{"name": {"eve"}, "user": {"kim"}, "role": {"owner"}})
 	}
-	if a := s.do(t, "POST", "/account/link", url.Values{"user": {"kim"}}, nil); a.code != http.StatusNotFound {
-		t.Errorf("a link to log in as the owner: %d", a.code)
-	}
+	s.wants(t, http.StatusNotFound, "POST", "/account/link", url.Values{"user": {"kim"}})
 	ben := s.client
 	s.client = owner
 	for _, form := range []url.Values{{"user": {"kim"}, "role": {"viewer"}}, {"user": {"ben"}, "role": {"king"}}} {
-		if a := s.do(t, "POST", "/account/users/role", form, nil); a.code != http.StatusBadRequest {
-			t.Errorf("%v: %d", form, a.code)
-		}
+		s.wants(t, http.StatusBadRequest, "POST", "/account/users/role", form)
 	}
-	if a := s.do(t, "POST", "/account/users/disable", url.Values{"user": {"kim"}}, nil); a.code != http.StatusBadRequest {
-		t.Errorf("an owner disables himself: %d", a.code)
-	}
+	s.wants(t, http.StatusBadRequest, "POST", "/account/users/disable", url.Values{"user": {"kim"}})
 	s.do(t, "POST", "/account/users/role", url.Values{"user": {"ben"}, "role": {"member"}}, nil)
 	s.do(t, "POST", "/account/users/disable", url.Values{"user": {"ben"}}, nil)
 	s.client = ben
-	if a := s.do(t, "GET", "/", nil, nil); a.code != http.StatusUnauthorized {
-		t.Errorf("a disabled user: %d", a.code)
-	}
+	s.wants(t, http.StatusUnauthorized, "GET", "/", nil)
 }
 
 func TestAccountShares(t *testing.T) {
@@ -251,9 +219,7 @@ func TestAccountShares(t *testing.T) {
 	a = s.do(t, "POST", "/account/shares", url.Values{"project": {"sha-of-shop"}, "with": {"ana"}, "documents": {"1"}}, nil)
 	mustHave(t, a.body, "shop is shared with ana, with its linked documents", "with ana, with linked documents")
 	for _, form := range []url.Values{{"project": {"none"}, "with": {"ana"}}, {"project": {"sha-of-shop"}, "with": {"eve"}}, {"project": {"sha-of-shop"}, "with": {"kim"}}} {
-		if a := s.do(t, "POST", "/account/shares", form, nil); a.code != http.StatusBadRequest {
-			t.Errorf("%v: %d", form, a.code)
-		}
+		s.wants(t, http.StatusBadRequest, "POST", "/account/shares", form)
 	}
 	owner := s.client
 	s.client = newClient(t)
@@ -268,7 +234,5 @@ func TestAccountShares(t *testing.T) {
 	s.client = owner
 	s.do(t, "POST", "/account/shares/remove", url.Values{"project": {"sha-of-shop"}, "with": {"ana"}, "owner": {"kim"}}, nil)
 	s.client = ana2
-	if a := s.do(t, "GET", sessionPath(tourID, ""), nil, nil); a.code != http.StatusNotFound {
-		t.Errorf("what is no longer shared: %d", a.code)
-	}
+	s.wants(t, http.StatusNotFound, "GET", sessionPath(tourID, ""), nil)
 }

@@ -84,9 +84,7 @@ func TestListPages(t *testing.T) {
 	for i := range 70 {
 		b := &server.Batch{Owner: s.owner.ID, Received: today.Add(time.Duration(i) * time.Second), Head: head(fmt.Sprintf("session-%02d", i)), Lines: []server.Line{{Raw: []byte(`{}`)}}}
 		b.Head.EndLine = 1
-		if err := s.store.Put(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.store.Put(t.Context(), b))
 	}
 	first := s.get(t, "/")
 	mustHave(t, first, "session-69", "session-10")
@@ -112,9 +110,7 @@ func TestUsage(t *testing.T) {
 	mustLack(t, s.get(t, "/usage?range=all&project=sha-garden"), "sonnet")
 	mustHave(t, s.get(t, "/usage?range=all&project=none"), "No token use")
 	u, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.client.Jar.SetCookies(u, []*http.Cookie{{Name: "ccship_zone", Value: "60"}})
 	mustHave(t, s.get(t, "/usage?range=all"), "Fri, 20 Nov 2026: sonnet-4-5", "Fri 00:00: 1 answer")
 }
@@ -130,9 +126,7 @@ func TestCompare(t *testing.T) {
 	mustHave(t, s.get(t, sessionPath(tourID, "/compare", "a", "1", "b", "0")), "0 lines dropped", "1 line new", "What stands there instead")
 	mustHave(t, s.get(t, sessionPath(tourID, "/compare", "a", "1", "b", "1")), "The two are identical")
 	for _, q := range [][]string{{"a", "9"}, {"b", "9"}, {"ea", "none"}, {"eb", "none"}} {
-		if a := s.do(t, "GET", sessionPath(tourID, "/compare", q...), nil, nil); a.code != 404 {
-			t.Errorf("%v: %d", q, a.code)
-		}
+		s.wants(t, 404, "GET", sessionPath(tourID, "/compare", q...), nil)
 	}
 	// Another epoch is another past: all of it is compared.
 	h := head(tourID)
@@ -201,9 +195,7 @@ func TestExport(t *testing.T) {
 	// A fence in the text does not end the block around it.
 	s.put(t, head("fence"), `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"a\n`+"````\\nb"+`"}]}}`)
 	mustHave(t, s.get(t, sessionPath("fence", "/export", "format", "md")), "`````\na\n````\nb\n`````")
-	if a := s.do(t, "GET", sessionPath(tourID, "/export", "format", "exe"), nil, nil); a.code != 400 {
-		t.Errorf("an unknown format: %d", a.code)
-	}
+	s.wants(t, 400, "GET", sessionPath(tourID, "/export", "format", "exe"), nil)
 }
 
 // TestFollow: changes are announced to readers who may see them, and the lines after a line can be fetched.
@@ -265,13 +257,9 @@ func TestFollowersEach(t *testing.T) {
 	follow := func(c *http.Client) (status int, leave func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		res, err := c.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		leave = func() { cancel(); _ = res.Body.Close() } // it ended with ctx
 		t.Cleanup(leave)
 		return res.StatusCode, leave
@@ -284,8 +272,7 @@ func TestFollowersEach(t *testing.T) {
 		t.Errorf("one more: %d", code)
 	}
 	kims := s.client
-	s.client = newClient(t)
-	s.login(t, s.addKey(t, s.addUser(t, "ana", server.Member), "tower"))
+	s.as(t, s.addUser(t, "ana", server.Member))
 	if code, _ := follow(s.client); code != http.StatusOK {
 		t.Errorf("another user: %d", code)
 	}
@@ -301,13 +288,9 @@ func (s *site) listen(t *testing.T, path string) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	res, err := s.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if kind := res.Header.Get("Content-Type"); kind != "text/event-stream" {
 		t.Fatalf("%s is %s", path, kind)
 	}
@@ -344,9 +327,7 @@ func TestExportFarLine(t *testing.T) {
 	err := s.store.Put(t.Context(), &server.Batch{Owner: s.owner.ID, Received: today, Head: h, Lines: []server.Line{
 		{Index: 0, Raw: prompt("the first")}, {Index: 1 << 40, Raw: prompt("the second")}, {Index: far, Raw: prompt("the last")},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, format := range []string{"md", "html", "json", "jsonl"} {
 		body := s.get(t, sessionPath("far", "/export", "format", format))
 		mustHave(t, body, "the first", "the second", "the last")

@@ -46,9 +46,7 @@ func TestOneRepository(t *testing.T) {
 	if names := strings.Count(s.get(t, "/"), "<bdi>"+name+"</bdi>"); names != 2 {
 		t.Errorf("%d sessions are of %q in the list", names, name)
 	}
-	if err := s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: bob.ID, ProjectHash: "h3", Created: today}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: bob.ID, ProjectHash: "h3", Created: today}))
 	s.login(t, s.addKey(t, bob, "desk"))
 	for _, page := range []string{s.find(t, "project:store"), s.find(t, "project:h1"), s.get(t, "/p/store"), s.get(t, "/why?file=cart.go&project=h1"), s.find(t, "cart"), s.get(t, "/")} {
 		mustLack(t, page, "Round the totals", other, "<bdi>store", ">store<")

@@ -34,9 +34,7 @@ func TestSavedViews(t *testing.T) {
 	mustHave(t, s.get(t, "/search?q=rounding"), "Save this search", "Halves")
 	mustHave(t, s.get(t, "/?since=7d"), "7 days ago", `<input name="since" value="7d">`, tourID)
 	for _, bad := range []url.Values{{"name": {" "}, "query": {"q=x"}}, {"name": {"x"}, "query": {""}}, {"name": {strings.Repeat("x", 81)}, "query": {"q=x"}}} {
-		if a := s.do(t, "POST", "/views", bad, nil); a.code != 400 {
-			t.Errorf("%v: %d", bad, a.code)
-		}
+		s.wants(t, 400, "POST", "/views", bad)
 	}
 	ana := s.addUser(t, "ana", server.Owner)
 	s.login(t, s.addKey(t, ana, "desk"))

@@ -37,9 +37,7 @@ func facetLinks(t *testing.T, page string) map[string]string {
 		for a := range n.Descendants() {
 			if a.Data == "a" {
 				at, err := url.Parse(attr(a, "href"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				out[strings.Join(strings.Fields(words(n)), " ")] = at.Query().Get("q")
 			}
 		}

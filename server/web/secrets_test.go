@@ -18,9 +18,7 @@ func TestSecretsAreMarked(t *testing.T) {
 	secret, _ := planted.Plant(rand.New(rand.NewPCG(1, 2)), planted.Kinds()["github"])
 	line := func(i int, kind, content string) string {
 		text, err := json.Marshal(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return fmt.Sprintf(`{"type":%q,"uuid":"u%d","timestamp":"2026-11-20T08:00:0%dZ","message":{"role":%q,"content":%s}}`, kind, i, i, kind, text)
 	}
 	ana, ben := s.addUser(t, "ana", server.Member), s.addUser(t, "ben", server.Member)
@@ -28,9 +26,7 @@ func TestSecretsAreMarked(t *testing.T) {
 	s.putAs(t, ana, h, line(0, "user", "say hello"), line(1, "user", "use "+secret+" for it"),
 		`{"type":"system","subtype":"info","content":"nothing"}`)
 	share := server.Share{Owner: ana.ID, With: ben.ID, ProjectHash: "sha-of-shop", Project: "shop", Created: time.Now()}
-	if err := s.store.AddShare(t.Context(), share); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.AddShare(t.Context(), share))
 	for _, reader := range []struct {
 		user server.User
 		told bool

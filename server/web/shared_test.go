@@ -37,12 +37,7 @@ func newSharing(t *testing.T) *sharing {
 			spoken("user", strings.Repeat("long ", 8000)+"end of "+id))
 		s.put(t, a, spoken("user", "task of "+id+" with "+secret), spoken("assistant", "report of "+id))
 	}
-	form := s.do(t, "POST", sessionPath("mine", "/share"), url.Values{"expires": {"7d"}}, nil)
-	address := regexp.MustCompile(`>http://[^"/<]+(/s/[A-Z2-7]{26,})<`).FindStringSubmatch(form.body)
-	if address == nil {
-		t.Fatalf("%d without a link: %s", form.code, form.body)
-	}
-	s.link = address[1]
+	s.link = s.share(t, "mine")
 	return s
 }
 
@@ -190,20 +185,13 @@ func TestSharedEnds(t *testing.T) {
 
 	other := s.addUser(t, "robin", server.Member)
 	owner := s.client
-	s.client = newClient(t)
-	s.login(t, s.addKey(t, other, "robins"))
-	if a := s.do(t, "POST", "/share-links/end", url.Values{"id": {id[1]}}, nil); a.code != http.StatusNotFound {
-		t.Errorf("another user ends it: %d", a.code)
-	}
-	if a := s.do(t, "POST", sessionPath("mine", "/share"), url.Values{"expires": {"7d"}}, nil); a.code != http.StatusNotFound {
-		t.Errorf("another user shares it: %d", a.code)
-	}
+	s.as(t, other)
+	s.wants(t, http.StatusNotFound, "POST", "/share-links/end", url.Values{"id": {id[1]}})
+	s.wants(t, http.StatusNotFound, "POST", sessionPath("mine", "/share"), url.Values{"expires": {"7d"}})
 	s.client = owner
 	s.shows(t, s.visit(t, s.link).path, "prompt of mine")
 	for _, expires := range []string{"", "2d", "9999d"} {
-		if a := s.do(t, "POST", sessionPath("mine", "/share"), url.Values{"expires": {expires}}, nil); a.code != http.StatusBadRequest {
-			t.Errorf("expires %q: %d", expires, a.code)
-		}
+		s.wants(t, http.StatusBadRequest, "POST", sessionPath("mine", "/share"), url.Values{"expires": {expires}})
 	}
 	s.do(t, "POST", "/share-links/end", url.Values{"id": {id[1]}, "next": {"/share-links"}}, nil)
 	gone(s.link, "it was ended")

@@ -62,9 +62,7 @@ func TestRewindBeyondThePage(t *testing.T) {
 	pages := map[string]string{"0": "0 rewinds, 200 of 300 left", "300": "0 rewinds, 300 of 300 left",
 		"600": "1 rewinds, 100 of 300 left", "900": "0 rewinds, 0 of 100 left"}
 	check("derived", pages)
-	if err := s.store.ResetDerived(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.ResetDerived(t.Context()))
 	check("not derived", pages)
 	export := s.get(t, sessionPath("far", "/export", "format", "html"))
 	if n := strings.Count(export, removed); n != 600 {
@@ -136,9 +134,7 @@ func TestStillReading(t *testing.T) {
 	for _, path := range pages {
 		mustLack(t, s.get(t, path), "still reading")
 	}
-	if err := s.store.ResetDerived(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.ResetDerived(t.Context()))
 	for _, path := range pages {
 		mustHave(t, s.get(t, path), "still reading")
 	}

@@ -32,9 +32,7 @@ func themes(t *testing.T, css string) map[string]map[string]string {
 func luminance(t *testing.T, hex string) float64 {
 	t.Helper()
 	n, err := strconv.ParseUint(strings.TrimPrefix(hex, "#"), 16, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	channel := func(c uint64) float64 {
 		v := float64(c&255) / 255
 		if v <= .04045 {

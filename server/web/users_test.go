@@ -44,16 +44,12 @@ func TestManyUsers(t *testing.T) {
 	s.putAs(t, s.owner, head("kims"), prompt("kims", "m", ago(0))...)
 	s.putAs(t, last, head("lasts"), prompt("lasts", "m", ago(0))...)
 	v, err := web.New(crowd{s.store, t}, s.access)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	srv := httptest.NewServer(v.Handler())
 	defer srv.Close()
 	get := func(path string) string {
 		res, err := s.client.Get(srv.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer res.Body.Close()
 		body, err := io.ReadAll(res.Body)
 		if err != nil || res.StatusCode != http.StatusOK {

@@ -30,9 +30,7 @@ func TestFrame(t *testing.T) {
 		sessionPath(tourID, "", "generation", "7"): 404, sessionPath(tourID, "", "epoch", "none"): 404, sessionPath(tourID, "/entry/99"): 404,
 		sessionPath(tourID, "/entry/x"): 404, sessionPath(tourID, "/image/0/0"): 404, sessionPath(tourID, "/tail"): 400, sessionPath(tourID, "/export"): 400,
 		sessionPath(tourID, "", "from", "99999999999999999999"): 200, sessionPath(tourID, "/L/99999"): 404} {
-		if a := s.do(t, "GET", path, nil, nil); a.code != want {
-			t.Errorf("%s: %d, want %d", path, a.code, want)
-		}
+		s.wants(t, want, "GET", path, nil)
 	}
 	a := s.do(t, "GET", "/", nil, nil)
 	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-store", "Referrer-Policy": "same-origin",
@@ -140,14 +138,10 @@ func TestGolden(t *testing.T) {
 		got = timeless(got)
 		file := filepath.Join("testdata", "golden", name)
 		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(got), 0o600))
 		}
 		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got != string(want) {
 			t.Errorf("%s differs from %s; look at it, then -update. It is\n%s", path, file, diffAt(got, string(want)))
 		}

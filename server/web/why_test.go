@@ -2,8 +2,6 @@ package web_test
 
 import (
 	"fmt"
-	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -25,13 +23,9 @@ func TestWhyPage(t *testing.T) {
 	mustHave(t, s.get(t, "/why?q="+text), "Commit 0123456789a…", "0 of 1 line proven", "no transcript of that time",
 		"No session is proven to have written it.")
 	many, _, err := provenance.Link(make([]provenance.Commit, 501))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, bad := range []string{"", "x", "AAAA", many} {
-		if a := s.do(t, "GET", "/why?q="+bad, nil, nil); a.code != 400 {
-			t.Errorf("%q: %d", bad, a.code)
-		}
+		s.wants(t, 400, "GET", "/why?q="+bad, nil)
 	}
 }
 
@@ -43,37 +37,26 @@ func TestSessionCommits(t *testing.T) {
 	s.put(t, head("other"), `{"type":"user","uuid":"u","message":{"role":"user","content":"another one"}}`)
 	mustLack(t, s.get(t, sessionPath(tourID, "")), `id="commits"`)
 	at, err := s.store.Resolve(t.Context(), server.Scope{All: true}, server.Ref{SessionID: tourID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	name := strings.Repeat("c0ffee12", 5)
 	err = s.store.KeepCommits(t.Context(), []server.CommitShare{{Owner: at.Owner, Stream: at.Stream, Commit: name,
 		At: today.Add(-time.Hour), Added: 71, Lines: 64}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mustHave(t, s.get(t, sessionPath(tourID, "")), `id="commits"`, `<code title="`+name+`">c0ffee12c0f…</code>`, "64 of 71 lines")
 	mustLack(t, s.get(t, sessionPath("other", "")), `id="commits"`)
 	const commit = `{"type":"user","uuid":"%s","timestamp":"2026-11-23T09:0%d:00Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"%s","content":"ok"}]},"toolUseResult":{"gitOperation":{"commit":{"sha":"%s","kind":"committed"}}}}`
 	s.put(t, head("made"), fmt.Sprintf(commit, "a", 1, "a", "c0ffee12"), fmt.Sprintf(commit, "b", 2, "b", "<beef>"))
 	made, err := s.store.Resolve(t.Context(), server.Scope{All: true}, server.Ref{SessionID: "made"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mustHave(t, s.get(t, sessionPath("made", "")), `<h2>Commits <small>2</small></h2>`, `<code title="c0ffee12">c0ffee12</code></a><small><time`, "&lt;beef&gt;", `href="/sessions/made/L/0"`)
 	err = s.store.KeepCommits(t.Context(), []server.CommitShare{{Owner: made.Owner, Stream: made.Stream, Commit: name, At: today, Added: 71, Lines: 7}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mustHave(t, s.get(t, sessionPath("made", "")), `<h2>Commits <small>2</small></h2>`, `<code title="`+name+`">c0ffee12c0f…</code></a><small>7 of 71 lines`)
-	form := s.do(t, "POST", sessionPath(tourID, "/share"), url.Values{"expires": {"7d"}}, nil)
-	link := s.get(t, regexp.MustCompile(`/s/[A-Z2-7]{26,}`).FindString(form.body))
+	link := s.get(t, s.share(t, tourID))
 	mustHave(t, link, "Outline")
 	mustLack(t, link, "c0ffee12", "64 of 71")
 	s.login(t, s.addKey(t, s.addUser(t, "ana", server.Member), "tower"))
-	if a := s.do(t, "GET", sessionPath(tourID, ""), nil, nil); a.code != 404 {
-		t.Errorf("another member: %d", a.code)
-	}
+	s.wants(t, 404, "GET", sessionPath(tourID, ""), nil)
 }
 
 // TestFileTurns: a conversation leads to all turns that wrote a file, on whatever machine its repository lies; nobody sees
@@ -149,9 +132,7 @@ func TestWhyPageIsBounded(t *testing.T) {
 	}
 	m.put(t, head("many"), records...)
 	text, _, err := provenance.Link([]provenance.Commit{{Name: "c0ffee", At: today.Add(time.Hour), Files: []provenance.File{f}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m.page(t, "/why?q="+text, 1)
 	page := m.get(t, "/why?q="+text)
 	mustHave(t, page, "600 of 600 lines proven", "100 further prompts")
