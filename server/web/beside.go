@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/recall"
 
 	"github.com/ccship/ccship/server/web/page"
 )
@@ -27,15 +26,11 @@ func (p *homePages) beside(w http.ResponseWriter, r *http.Request, who server.Lo
 	if err != nil {
 		return err
 	}
-	find := readFilter(q, p.site.Base, "/", users).Query(p.now(), page.Zone(r))
-	projects, err := recall.ReadProjects(r.Context(), p.store, server.ScopeOf(who.User))
+	find, projects, err := p.narrowed(r, who, users)
 	if err != nil {
 		return err
 	}
-	find.Project = projects.Key(find.Project)
-	p.stands(&find, q.Get("view"))
-	find.Reader, find.Tag = who.User.ID, q.Get("tag")
-	find.Page = server.Page{After: q.Get("after"), Limit: besidePage, Recent: true}
+	find.Page.Limit = besidePage
 	found, err := p.findShort(r.Context(), server.ScopeOf(who.User), find)
 	if errors.Is(err, server.ErrBadPage) {
 		return page.BadRequestError("after must come from a link of this list.")

@@ -187,7 +187,7 @@ func show(from io.Reader, name string, length int64, rendered bool) (content, er
 	c := content{Kind: "binary", Size: length}
 	text, ok := textOf(b, length)
 	switch {
-	case !ok && length <= maxPicture && pictureKind(b) != "":
+	case !ok && length <= maxPicture && thread.ImageKind(b) != "":
 		c.Kind = "image"
 		return c, nil
 	case !ok:
@@ -224,15 +224,6 @@ func textOf(b []byte, length int64) (string, bool) {
 		return "", false
 	}
 	return string(b), true
-}
-
-// pictureKind returns the media type of an image that browsers show safely; "" for anything else.
-func pictureKind(b []byte) string {
-	switch kind := http.DetectContentType(b); kind {
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
-		return kind
-	}
-	return ""
 }
 
 func markdownName(name string) bool {
@@ -305,14 +296,10 @@ func (v *Viewer) documentImage(w http.ResponseWriter, r *http.Request, who serve
 	if err != nil {
 		return fmt.Errorf("read a file: %w", err)
 	}
-	kind := pictureKind(b[:min(len(b), sniffed)])
+	kind := thread.ImageKind(b[:min(len(b), sniffed)])
 	if kind == "" {
 		return server.ErrNotFound
 	}
-	h := w.Header()
-	h.Set("Content-Type", kind)
-	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	h.Set("Content-Length", strconv.Itoa(len(b)))
-	_, _ = w.Write(b) // the browser may be gone
+	page.WriteImage(w, kind, b)
 	return nil
 }

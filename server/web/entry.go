@@ -114,19 +114,6 @@ func (p *entryPage) stored(l server.Line, budget *markup.Budget) {
 	p.RawMore += l.Cut
 }
 
-// readLine calls fn with the line that a request names, and returns its session.
-func (v *Viewer) readLine(r *http.Request, who server.Login, fn func(server.Line) error) (x server.Session, err error) {
-	line, err := number(r)
-	if err != nil {
-		return x, err
-	}
-	err = v.open(r.Context(), who, requested(r), func(snap server.Snapshot, view server.View) error {
-		x = snap.Session()
-		return thread.ReadLine(r.Context(), snap, view, line, fn)
-	})
-	return x, err
-}
-
 // bytes is GET /sessions/{id}/bytes/{line}: the line exactly as it is in the file, without its newline.
 func (v *Viewer) bytes(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	line, err := number(r)

@@ -115,17 +115,11 @@ func (v *Viewer) export(w http.ResponseWriter, r *http.Request, who server.Login
 
 // download is open for an answer whose reader may be slow: nothing is pinned while lines are written.
 func (v *Viewer) download(ctx context.Context, who server.Login, s thread.Stream,
-	fn func(server.Snapshot, server.View) error) (err error) {
-	snap, err := server.OpenDownload(ctx, v.store, server.ScopeOf(who.User), s.Ref())
-	if err != nil {
-		return err
+	fn func(server.Snapshot, server.View) error) error {
+	open := func(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
+		return server.OpenDownload(ctx, v.store, scope, ref)
 	}
-	defer func() { err = errors.Join(err, snap.Close()) }()
-	view, err := s.View(snap)
-	if err != nil {
-		return err
-	}
-	return fn(snap, view)
+	return openView(ctx, open, server.ScopeOf(who.User), s, fn)
 }
 
 // exportBuffer is how much of an export is written at once. As long as nothing is, an error can still be reported.

@@ -145,14 +145,11 @@ func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Logi
 	if err := p.offer(r, scope, &l); err != nil {
 		return err
 	}
-	find := l.filter.Query(p.now(), page.Zone(r))
-	if l.projects, err = recall.ReadProjects(r.Context(), p.store, scope); err != nil {
+	find, projects, err := p.narrowed(r, who, users)
+	if err != nil {
 		return err
 	}
-	find.Project = l.projects.Key(l.Project)
-	p.stands(&find, l.View.Key)
-	find.Reader, find.Tag = who.User.ID, q.Get("tag")
-	find.Page = server.Page{After: q.Get("after"), Limit: listPage, Recent: true}
+	l.projects, find.Page.Limit = projects, listPage
 	if server.OrderOf(l.View.Key) != "" {
 		return p.listTop(w, r, who, &l, find)
 	}
@@ -168,6 +165,21 @@ func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Logi
 		return err
 	}
 	return p.show(w, r, who, &l)
+}
+
+// narrowed reads which sessions a request asks for, and the projects that there are.
+func (p *homePages) narrowed(r *http.Request, who server.Login,
+	users []server.User) (find server.SessionQuery, projects *recall.Projects, err error) {
+	q := r.URL.Query()
+	if projects, err = recall.ReadProjects(r.Context(), p.store, server.ScopeOf(who.User)); err != nil {
+		return find, nil, err
+	}
+	find = readFilter(q, p.site.Base, "/", users).Query(p.now(), page.Zone(r))
+	find.Project = projects.Key(find.Project)
+	find.ApplyView(q.Get("view"), p.now())
+	find.Reader, find.Tag = who.User.ID, q.Get("tag")
+	find.Page = server.Page{After: q.Get("after"), Recent: true}
+	return find, projects, nil
 }
 
 // show renders a list with what the reader keeps about its sessions, and what came of them.

@@ -141,16 +141,11 @@ func (e *endings) add(key ending, words string) {
 // tail returns the last records of a session, in order.
 func (p *homePages) tail(ctx context.Context, scope server.Scope, x server.Session) (out []transcript.Record,
 	err error) {
-	snap, err := p.store.View(ctx, scope, server.Ref{Stream: x.ID})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, snap.Close()) }()
-	view, err := server.NewestView(snap)
-	if err != nil {
-		return nil, err
-	}
-	return lastRecords(ctx, snap, view)
+	err = openView(ctx, p.store.View, scope, thread.StreamOf(x), func(snap server.Snapshot, view server.View) (err error) {
+		out, err = lastRecords(ctx, snap, view)
+		return err
+	})
+	return out, err
 }
 
 // lastRecords returns the last records of a view, in order.

@@ -60,31 +60,33 @@ func (v *Viewer) outlined(r *http.Request, who server.Login, s *thread.Stream, p
 			return err
 		}
 		if list.Read > 0 {
-			p.Prompts = list.Rows
+			for _, row := range list.Rows {
+				row.URL = v.Base + row.URL
+				p.Prompts = append(p.Prompts, row)
+			}
 			if list.Next != "" {
 				p.Next = v.Base + s.Path("/prompts", "after", list.Next)
 			}
-			v.rooted(p)
 			return nil
 		}
 	}
-	return v.open(ctx, who, *s, func(snap server.Snapshot, view server.View) error {
+	return v.open(ctx, who, *s, func(snap server.Snapshot, view server.View) (err error) {
 		s.Pin(snap.Session())
-		list, more, err := thread.Prompts(ctx, snap, view, *s, page.Number(after, -1)+1)
-		if err != nil {
-			return err
-		}
-		if p.Prompts = list; more {
-			p.Next = v.Base + s.Path("/prompts", "after", strconv.FormatInt(list[len(list)-1].Line, 10))
-		}
-		v.rooted(p)
-		return nil
+		p.Prompts, p.Next, err = promptsOf(r, snap, view, *s, v.Base)
+		return err
 	})
 }
 
-// rooted puts the viewer's base before the addresses of rows.
-func (v *Viewer) rooted(p *outlinePage) {
-	for i := range p.Prompts {
-		p.Prompts[i].URL = v.Base + p.Prompts[i].URL
+// promptsOf lists the prompts of a view behind the line that a request names, and where the list goes on.
+func promptsOf(r *http.Request, snap server.Snapshot, view server.View, s thread.Stream,
+	base string) (list []thread.Prompt, next string, err error) {
+	after := page.Number(r.URL.Query().Get("after"), -1)
+	list, more, err := thread.Prompts(r.Context(), snap, view, s, after+1)
+	for i := range list {
+		list[i].URL = base + list[i].URL
 	}
+	if more {
+		next = base + s.Path("/prompts", "after", strconv.FormatInt(list[len(list)-1].Line, 10))
+	}
+	return list, next, err
 }

@@ -34,8 +34,17 @@ func requested(r *http.Request) thread.Stream {
 
 // open pins the requested stream and view while fn runs. For the reader, what is not visible does not exist.
 func (v *Viewer) open(ctx context.Context, who server.Login, s thread.Stream,
+	fn func(server.Snapshot, server.View) error) error {
+	return openView(ctx, v.store.View, server.ScopeOf(who.User), s, fn)
+}
+
+// opener opens a snapshot of a stream that a scope lets see.
+type opener func(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error)
+
+// openView pins a view of a stream while fn runs.
+func openView(ctx context.Context, open opener, scope server.Scope, s thread.Stream,
 	fn func(server.Snapshot, server.View) error) (err error) {
-	snap, err := v.store.View(ctx, server.ScopeOf(who.User), s.Ref())
+	snap, err := open(ctx, scope, s.Ref())
 	if err != nil {
 		return err
 	}

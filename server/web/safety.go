@@ -33,7 +33,7 @@ func (p *homePages) safety(ctx context.Context, scope server.Scope, drops int64)
 		view string
 	}{{&s.Saved, ""}, {&s.Expiring, "expiring"}, {&s.Expired, "expired"}} {
 		var q server.SessionQuery
-		p.stands(&q, x.view)
+		q.ApplyView(x.view, p.now())
 		n, err := p.store.Count(ctx, scope, q, mostCounted+1)
 		if err != nil {
 			return s, err
@@ -42,9 +42,6 @@ func (p *homePages) safety(ctx context.Context, scope server.Scope, drops int64)
 	}
 	return s, nil
 }
-
-// stands narrows a query to a view that everybody has.
-func (p *homePages) stands(q *server.SessionQuery, view string) { q.ApplyView(view, p.now()) }
 
 // homeSide is all projects, with sums.
 type homeSide struct {

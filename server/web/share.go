@@ -165,9 +165,11 @@ func (a *wholeAnswer) writeTo(w http.ResponseWriter) {
 	_, _ = w.Write(a.body.Bytes()) // the browser may be gone
 }
 
-// pinNamed opens the session that the address names, which must be the link's or one of its agents', while fn runs.
-func (p *sharePages) pinNamed(r *http.Request, v visit, fn func(sharedView) error) error {
-	return p.pin(r.Context(), v, parseStream(r).Ref(), fn)
+// pin opens the session that the address names, which must be the link's or one of its agents', while fn runs.
+func (p *sharePages) pin(r *http.Request, v visit, fn func(sharedView) error) error {
+	return openView(r.Context(), p.store.View, v.scope, parseStream(r), func(snap server.Snapshot, view server.View) error {
+		return fn(sharedView{snap, view, thread.StreamOf(snap.Session()), p.masker})
+	})
 }
 
 // sharedView is a session as a link shows it: the newest state of its file, with secrets masked.
@@ -176,19 +178,6 @@ type sharedView struct {
 	server.View
 	stream thread.Stream
 	masker *redact.Masker
-}
-
-func (p *sharePages) pin(ctx context.Context, v visit, ref server.Ref, fn func(sharedView) error) (err error) {
-	snap, err := p.store.View(ctx, v.scope, ref)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, snap.Close()) }()
-	view, err := server.NewestView(snap)
-	if err != nil {
-		return err
-	}
-	return fn(sharedView{snap, view, thread.StreamOf(snap.Session()), p.masker})
 }
 
 // Lines implements server.Snapshot.
@@ -205,10 +194,10 @@ func (s sharedView) Lines(ctx context.Context, span server.Span, yield func(serv
 }
 
 // builder makes items of what a link shows.
-func (s sharedView) builder(ctx context.Context, v visit) (*thread.Builder, error) {
+func (s sharedView) builder(r *http.Request, v visit) (*thread.Builder, error) {
 	b := thread.NewBuilder(v.base, s.stream, thread.Focused)
-	b.Public = true
+	b.Public, b.East = true, page.Zone(r)
 	var err error
-	b.Story, err = thread.ReadStory(ctx, s, s.View)
+	b.Story, err = thread.ReadStory(r.Context(), s, s.View)
 	return b, err
 }

@@ -34,16 +34,18 @@ type sharedPage struct {
 
 // first is GET /s/{secret}.
 func (p *sharePages) first(w http.ResponseWriter, r *http.Request, v visit) error {
-	return p.pin(r.Context(), v, server.Ref{Stream: v.Stream}, func(s sharedView) error {
-		http.Redirect(w, r, v.base+s.stream.Path(""), http.StatusSeeOther)
-		return nil
-	})
+	snap, err := p.store.View(r.Context(), v.scope, server.Ref{Stream: v.Stream})
+	if err != nil {
+		return err
+	}
+	http.Redirect(w, r, v.base+thread.StreamOf(snap.Session()).Path(""), http.StatusSeeOther)
+	return snap.Close()
 }
 
 // conversation is GET /s/{secret}/sessions/{id}?from: a window of a file. from may be "end".
 func (p *sharePages) conversation(w http.ResponseWriter, r *http.Request, v visit) error {
 	x := sharedPage{Link: v.ShareLink}
-	err := p.pinNamed(r, v, func(s sharedView) (err error) {
+	err := p.pin(r, v, func(s sharedView) (err error) {
 		if x.S, x.Total = s.Session(), s.Total; x.S.Parent != "" {
 			x.Root = v.base
 		}
@@ -52,7 +54,7 @@ func (p *sharePages) conversation(w http.ResponseWriter, r *http.Request, v visi
 	if err != nil {
 		return err
 	}
-	err = p.pinNamed(r, v, func(s sharedView) error { return x.window(r, v, s) })
+	err = p.pin(r, v, func(s sharedView) error { return x.window(r, v, s) })
 	if err != nil {
 		return err
 	}
@@ -85,11 +87,11 @@ func (p *sharePages) head(ctx context.Context, v visit, x *sharedPage) error {
 // window makes the items that the address asks for.
 func (x *sharedPage) window(r *http.Request, v visit, s sharedView) error {
 	from := beginOf(r, s.Total)
-	b, err := s.builder(r.Context(), v)
+	b, err := s.builder(r, v)
 	if err != nil {
 		return err
 	}
-	b.Agents, b.East = x.agentsByPrompt, page.Zone(r)
+	b.Agents = x.agentsByPrompt
 	w, err := b.Fill(r.Context(), s, s.View, from, from+thread.PageLines)
 	if err != nil {
 		return err
@@ -105,34 +107,19 @@ func (x *sharedPage) window(r *http.Request, v visit, s sharedView) error {
 
 // tail is GET /s/{secret}/sessions/{id}/tail?after&to&inside: the lines after one and before another, as the viewer's.
 func (p *sharePages) tail(w http.ResponseWriter, r *http.Request, v visit) error {
-	q := r.URL.Query()
-	after, err := strconv.ParseInt(q.Get("after"), 10, 64)
-	if err != nil || after < -1 {
-		return page.BadRequestError("after must be a line number.")
+	f, err := readFragment(r)
+	if err != nil {
+		return err
 	}
-	f := fragment{Inside: q.Get("inside") != ""}
-	err = p.pinNamed(r, v, func(s sharedView) error {
-		b, err := s.builder(r.Context(), v)
+	err = p.pin(r, v, func(s sharedView) error {
+		b, err := s.builder(r, v)
 		if err != nil {
 			return err
 		}
-		b.East = page.Zone(r)
-		from := min(after+1, s.Total)
-		to := min(after+1+thread.PageLines, page.Number(q.Get("to"), s.Total))
-		win, err := b.Fill(r.Context(), s, s.View, from, max(to, from))
-		if err != nil {
-			return err
-		}
-		if f.Items = b.Done(); f.Inside {
-			thread.Embed(f.Items, v.base, s.stream)
-		}
-		f.Items = thread.FoldRuns(f.Items)
-		if win.To < s.Total {
-			f.More = v.base + s.stream.Path("", "from", strconv.FormatInt(win.To, 10))
-		}
-		w.Header().Set("Ccship-Total", strconv.FormatInt(s.Total, 10))
-		w.Header().Set("Ccship-Last", strconv.FormatInt(max(after, win.To-1), 10))
-		return nil
+		from, to := f.window(s.Total)
+		win, err := b.Fill(r.Context(), s, s.View, from, to)
+		f.fill(w.Header(), thread.FoldRuns(b.Done()), win.To, s.Total, v.base, s.stream)
+		return err
 	})
 	if err != nil {
 		return err
@@ -151,15 +138,8 @@ type shareOutline struct {
 // prompts is GET /s/{secret}/sessions/{id}/prompts?after&bare: what the human said, one line each.
 func (p *sharePages) prompts(w http.ResponseWriter, r *http.Request, v visit) error {
 	x := shareOutline{Layout: p.site.Layout(r, server.Login{}, "Outline", ""), Heading: "Outline", Root: v.base}
-	err := p.pinNamed(r, v, func(s sharedView) error {
-		list, more, err := thread.Prompts(r.Context(), s, s.View, s.stream, page.Number(r.URL.Query().Get("after"), -1)+1)
-		for _, row := range list {
-			row.URL = v.base + row.URL
-			x.Prompts = append(x.Prompts, row)
-		}
-		if more {
-			x.Next = v.base + s.stream.Path("/prompts", "after", strconv.FormatInt(list[len(list)-1].Line, 10))
-		}
+	err := p.pin(r, v, func(s sharedView) (err error) {
+		x.Prompts, x.Next, err = promptsOf(r, s, s.View, s.stream, v.base)
 		return err
 	})
 	if err != nil {
@@ -180,7 +160,7 @@ func (p *sharePages) permalink(w http.ResponseWriter, r *http.Request, v visit) 
 	if err != nil {
 		return err
 	}
-	return p.pinNamed(r, v, func(s sharedView) error {
+	return p.pin(r, v, func(s sharedView) error {
 		if line >= s.Total {
 			return server.ErrNotFound
 		}
@@ -204,8 +184,8 @@ func (p *sharePages) entry(w http.ResponseWriter, r *http.Request, v visit) erro
 		return err
 	}
 	x := shareEntryPage{Layout: p.site.Layout(r, server.Login{}, fmt.Sprintf("Line %d", line+1), ""), Line: line}
-	err = p.pinNamed(r, v, func(s sharedView) error {
-		b, err := s.builder(r.Context(), v)
+	err = p.pin(r, v, func(s sharedView) error {
+		b, err := s.builder(r, v)
 		if err != nil {
 			return err
 		}
@@ -226,24 +206,7 @@ func (p *sharePages) entry(w http.ResponseWriter, r *http.Request, v visit) erro
 
 // image is GET /s/{secret}/sessions/{id}/image/{line}/{n}.
 func (p *sharePages) image(w http.ResponseWriter, r *http.Request, v visit) error {
-	line, err := number(r)
-	if err != nil {
-		return err
-	}
-	n, err := strconv.Atoi(r.PathValue("n"))
-	if err != nil {
-		return server.ErrNotFound
-	}
-	var kind string
-	var picture []byte
-	err = p.pinNamed(r, v, func(s sharedView) error {
-		return thread.ReadLine(r.Context(), s, s.View, line, func(l server.Line) (err error) {
-			kind, picture, err = thread.Decoded(l, n)
-			return err
-		})
+	return answerImage(w, r, func(fn func(server.Snapshot, server.View) error) error {
+		return p.pin(r, v, func(s sharedView) error { return fn(s, s.View) })
 	})
-	if err == nil {
-		page.WriteImage(w, kind, picture)
-	}
-	return err
 }

@@ -70,6 +70,11 @@ func ImageType(x transcript.Block) string {
 	if err != nil {
 		return ""
 	}
+	return ImageKind(head)
+}
+
+// ImageKind returns the media type of bytes that begin an image which browsers show without harm; "" for anything else.
+func ImageKind(head []byte) string {
 	switch kind := http.DetectContentType(head); kind {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 		return kind
