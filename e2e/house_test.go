@@ -73,7 +73,7 @@ server/store/pgtest: e2e/kit
 server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript
 server/store/search: server server/extract server/store/lines server/store/sqlstore transcript
 server/store/sqlite: server server/store/lines server/store/sqlstore server/store/search transcript
-server/store/sqlstore: server server/store/lines transcript transcript/provenance
+server/store/sqlstore: server transcript transcript/provenance
 server/web: server server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/session server/recall server/limit transcript/redact transcript/provenance
 server/web/chart:
 server/web/markup:

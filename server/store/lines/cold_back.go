@@ -96,6 +96,7 @@ func thaw(ctx context.Context, d sqlstore.Dialect, o object, data []byte) error 
 	all, err := sqlstore.List(ctx, d, `SELECT epoch, generation, first, place, size FROM cold_blocks
 WHERE owner = ? AND stream = ? AND object = ?`, []any{o.owner, o.stream, o.id},
 		func(row sqlstore.Scanner) (x usedPart, err error) {
+			x.at.Owner, x.at.Stream = o.owner, o.stream
 			return x, row.Scan(&x.at.Epoch, &x.at.Generation, &x.first, &x.place, &x.size)
 		})
 	if err != nil {
@@ -105,9 +106,8 @@ WHERE owner = ? AND stream = ? AND object = ?`, []any{o.owner, o.stream, o.id},
 		if x.place+x.size > int64(len(data)) {
 			return errObjectDamaged
 		}
-		_, err := d.Exec(ctx, `UPDATE blocks SET data = ?
-WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first = ?`,
-			data[x.place:x.place+x.size], o.owner, o.stream, x.at.Epoch, x.at.Generation, x.first)
+		_, err := d.Exec(ctx, `UPDATE blocks SET data = ?`+ofPlace+` AND first = ?`,
+			append([]any{data[x.place : x.place+x.size]}, x.at.args(x.first)...)...)
 		if err != nil {
 			return fmt.Errorf("bring block back: %w", err)
 		}

@@ -49,10 +49,7 @@ func ColdInUse(ctx context.Context, d sqlstore.Dialect) (listCold, error) {
 ORDER BY owner, stream, blob, id`, nil, func(row sqlstore.Scanner) (o object, err error) {
 		return o, row.Scan(&o.owner, &o.stream, &o.blob, &o.id, &o.size, &o.sha256)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list cold objects: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "list cold objects")
 }
 
 // listCold is objects.
@@ -66,11 +63,7 @@ func (o object) entry() string {
 // CopyTo writes the objects of a list to a backup.
 func (t *Tier) CopyTo(ctx context.Context, to *tar.Writer, list listCold) error {
 	for _, o := range list {
-		var data []byte
-		err := t.use(func() (err error) {
-			data, err = t.objects.Get(ctx, t.name(o), o.size+1)
-			return err
-		})
+		data, err := t.read(ctx, t.name(o), o.size)
 		if err == nil && !o.proves(data) {
 			err = errObjectDamaged
 		}
@@ -128,8 +121,5 @@ func RestoreCold(ctx context.Context, d sqlstore.Dialect, place string, from *ta
 			_, err = d.Exec(ctx, query) // they are of the location of before
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("write the place of blocks down: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "write the place of blocks down")
 }

@@ -23,24 +23,30 @@ type objectPiece struct {
 // files moves the contents of files that came before m.before, each chunk as an object.
 func (m *mover) files(ctx context.Context) error {
 	for last := int64(0); ; {
-		page, err := sqlstore.List(ctx, m.db, `SELECT b.owner, b.id, b.sha256 FROM blobs b
+		page, err := m.listed(ctx, `SELECT b.owner, b.id, b.sha256 FROM blobs b
 WHERE b.id > ? AND b.stored > 0 AND b.touched < ? AND EXISTS (SELECT 1 FROM blob_chunks c
   WHERE c.owner = b.owner AND c.blob = b.id)
-ORDER BY b.id LIMIT ?`, []any{last, m.before, pageStreams},
-			func(row sqlstore.Scanner) (f objectFile, err error) { return f, row.Scan(&f.owner, &f.id, &f.sha256) })
-		if err != nil {
-			return fmt.Errorf("look for old files: %w", err)
+ORDER BY b.id LIMIT ?`, last, m.before, pageStreams)
+		if err != nil || len(page) < pageStreams {
+			return err
 		}
-		for _, f := range page {
-			if err := m.file(ctx, f); err != nil && !errors.Is(err, errColdMoved) {
-				return err
-			}
-			last = f.id
-		}
-		if len(page) < pageStreams {
-			return nil
+		last = page[len(page)-1].id
+	}
+}
+
+// listed moves the files that a query lists.
+func (m *mover) listed(ctx context.Context, query string, args ...any) ([]objectFile, error) {
+	page, err := sqlstore.List(ctx, m.db, query, args,
+		func(row sqlstore.Scanner) (f objectFile, err error) { return f, row.Scan(&f.owner, &f.id, &f.sha256) })
+	if err != nil {
+		return nil, fmt.Errorf("look for files: %w", err)
+	}
+	for _, f := range page {
+		if err := m.file(ctx, f); err != nil && !errors.Is(err, errColdMoved) {
+			return nil, err
 		}
 	}
+	return page, nil
 }
 
 func (m *mover) file(ctx context.Context, f objectFile) error {
@@ -67,10 +73,9 @@ ORDER BY place LIMIT 1`, []any{f.owner, f.id},
 
 // dropPiece takes a chunk of a file out of the database.
 func dropPiece(ctx context.Context, d sqlstore.Dialect, f objectFile, o object, p objectPiece) error {
-	same := false
-	err := d.Lock(ctx, `SELECT 1 FROM blobs WHERE owner = ? AND id = ? AND sha256 = ? AND stored > 0`,
-		[]any{f.owner, f.id, f.sha256}, func(sqlstore.Scanner) error { same = true; return nil })
-	if err == nil && !same {
+	same, err := sqlstore.Number(ctx, sqlstore.Locked{Dialect: d},
+		`SELECT 1 FROM blobs WHERE owner = ? AND id = ? AND sha256 = ? AND stored > 0`, f.owner, f.id, f.sha256)
+	if err == nil && same == 0 {
 		err = errColdMoved // forgotten or masked
 	}
 	if err != nil {
@@ -104,10 +109,7 @@ WHERE c.owner = ? AND c.blob = ? AND c.place >= ? ORDER BY c.place LIMIT 1`, []a
 			x.object = of
 			return x, row.Scan(&x.place, &x.object.id, &x.object.size, &x.object.sha256)
 		})
-	if err != nil {
-		return nil, fmt.Errorf("look for a cold file: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "look for a cold file")
 }
 
 // Chunk implements sqlstore.ColdFiles.

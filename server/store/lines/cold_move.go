@@ -28,25 +28,30 @@ func (t *Tier) Cool(ctx context.Context, before time.Time) (done server.Cooled, 
 	if t.objects == nil {
 		return done, nil
 	}
+	err = t.leading(ctx, func() error {
+		if err := t.Sweep(ctx); err != nil {
+			return err
+		}
+		m := mover{t, sqlstore.Micros(before), &done}
+		if err := m.streams(ctx); err != nil {
+			return fmt.Errorf("move blocks: %w", err)
+		}
+		return sqlstore.Wrap(m.files(ctx), "move files")
+	})
+	return done, err
+}
+
+// leading runs fn unless another process moves something, at a location that is ready.
+func (t *Tier) leading(ctx context.Context, fn func() error) (err error) {
 	mine, err := t.lease(ctx, cooling, objectLease)
 	if err != nil || !mine {
-		return done, err
+		return err
 	}
 	defer func() { err = errors.Join(err, t.release(ctx, cooling)) }()
 	if err := t.ready(ctx); err != nil {
-		return done, err
+		return err
 	}
-	if err := t.Sweep(ctx); err != nil {
-		return done, err
-	}
-	m := mover{t, sqlstore.Micros(before), &done}
-	if err := m.streams(ctx); err != nil {
-		return done, fmt.Errorf("move blocks: %w", err)
-	}
-	if err := m.files(ctx); err != nil {
-		return done, fmt.Errorf("move files: %w", err)
-	}
-	return done, nil
+	return fn()
 }
 
 // CoolOf moves blocks and files of streams of an owner, however old they are: of only some generations, and then no
@@ -56,57 +61,39 @@ func (t *Tier) CoolOf(ctx context.Context, owner int64, streams []int64,
 	if t.objects == nil {
 		return done, fmt.Errorf("%w: this store has no place for blocks; start the server with --blocks", server.ErrCold)
 	}
-	mine, err := t.lease(ctx, cooling, objectLease)
-	if err != nil || !mine {
-		return done, err
-	}
-	defer func() { err = errors.Join(err, t.release(ctx, cooling)) }()
-	if err := t.ready(ctx); err != nil {
-		return done, err
-	}
-	m := mover{t, now(), &done}
-	for _, at := range only {
-		if err := m.generation(ctx, at); err != nil && !errors.Is(err, errColdMoved) {
-			return done, fmt.Errorf("move blocks: %w", err)
+	err = t.leading(ctx, func() error {
+		m := mover{t, now(), &done}
+		for _, at := range only {
+			if err := m.generation(ctx, at); err != nil && !errors.Is(err, errColdMoved) {
+				return fmt.Errorf("move blocks: %w", err)
+			}
 		}
-	}
-	if len(only) > 0 {
-		return done, nil
-	}
-	for _, id := range streams {
-		if err := m.named(ctx, owner, id); err != nil {
-			return done, err
+		if len(only) > 0 {
+			return nil
 		}
-	}
-	return done, nil
+		for _, id := range streams {
+			if err := m.named(ctx, owner, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return done, err
 }
 
 // named moves all of one stream.
 func (m *mover) named(ctx context.Context, owner, id int64) error {
-	s := objectStream{owner: owner, id: id}
-	err := m.db.Query(ctx, `SELECT version FROM streams WHERE owner = ? AND id = ?`, []any{owner, id},
-		func(row sqlstore.Scanner) error { return row.Scan(&s.version) })
+	version, err := sqlstore.Number(ctx, m.db, `SELECT version FROM streams WHERE owner = ? AND id = ?`, owner, id)
 	if err == nil {
-		err = m.stream(ctx, s)
+		err = m.stream(ctx, objectStream{owner, id, version})
 	}
 	if err != nil {
 		return fmt.Errorf("move blocks: %w", err)
 	}
-	list, err := sqlstore.List(ctx, m.db, `SELECT DISTINCT b.owner, b.id, b.sha256 FROM blob_refs r
+	_, err = m.listed(ctx, `SELECT DISTINCT b.owner, b.id, b.sha256 FROM blob_refs r
 JOIN blobs b ON b.owner = ? AND b.sha256 = r.sha256 WHERE r.owner = ? AND r.stream = ? AND b.stored > 0
-  AND EXISTS (SELECT 1 FROM blob_chunks c WHERE c.owner = b.owner AND c.blob = b.id) ORDER BY b.id`,
-		[]any{owner, owner, id}, func(row sqlstore.Scanner) (f objectFile, err error) {
-			return f, row.Scan(&f.owner, &f.id, &f.sha256)
-		})
-	if err != nil {
-		return fmt.Errorf("look for files: %w", err)
-	}
-	for _, f := range list {
-		if err := m.file(ctx, f); err != nil && !errors.Is(err, errColdMoved) {
-			return fmt.Errorf("move files: %w", err)
-		}
-	}
-	return nil
+  AND EXISTS (SELECT 1 FROM blob_chunks c WHERE c.owner = b.owner AND c.blob = b.id) ORDER BY b.id`, owner, owner, id)
+	return sqlstore.Wrap(err, "move files")
 }
 
 // ready marks a location that nothing is in yet, and refuses one of another database.
@@ -115,12 +102,11 @@ func (t *Tier) ready(ctx context.Context) error {
 	if err == nil || !errors.Is(err, server.ErrCold) {
 		return err
 	}
-	noted := false
-	if err := t.db.Query(ctx, `SELECT 1 FROM cold_objects LIMIT 1`, nil,
-		func(sqlstore.Scanner) error { noted = true; return nil }); err != nil {
+	noted, err := sqlstore.Number(ctx, t.db, `SELECT 1 FROM cold_objects LIMIT 1`)
+	if err != nil {
 		return fmt.Errorf("look for cold objects: %w", err)
 	}
-	if noted {
+	if noted > 0 {
 		return t.prove(ctx) // again: another pass may have marked the location and moved something since
 	}
 	if err := t.step("mark place"); err != nil {
@@ -169,9 +155,9 @@ func (m *mover) stream(ctx context.Context, s objectStream) error {
 		return errors.Join(err, ctx.Err())
 	}
 	// Looked for first: lines that are packed from here on are in blocks that may not be seen below.
-	hot, err := m.lines.AnyHot(ctx, m.db, s.owner, s.id)
+	hot, err := sqlstore.Number(ctx, m.db, `SELECT 1 FROM lines WHERE owner = ? AND stream = ? LIMIT 1`, s.owner, s.id)
 	if err != nil {
-		return err
+		return fmt.Errorf("look for lines: %w", err)
 	}
 	places, err := sqlstore.List(ctx, m.db, `
 SELECT DISTINCT epoch, generation FROM blocks WHERE owner = ? AND stream = ? ORDER BY epoch, generation`,
@@ -189,13 +175,10 @@ SELECT DISTINCT epoch, generation FROM blocks WHERE owner = ? AND stream = ? ORD
 			return err
 		}
 	}
-	if hot {
+	if hot > 0 {
 		return nil
 	}
-	return m.db.Write(ctx, func(d sqlstore.Dialect) error {
-		_, err := d.Exec(ctx, `UPDATE streams SET cooled = ? WHERE owner = ? AND id = ?`, s.version, s.owner, s.id)
-		return err
-	})
+	return m.db.Change(ctx, `UPDATE streams SET cooled = ? WHERE owner = ? AND id = ?`, s.version, s.owner, s.id)
 }
 
 // part is a block's data in an object.
@@ -226,9 +209,8 @@ func (m *mover) gather(ctx context.Context, at Place, after int64) (parts []part
 	const few = 8 // of about 25 KB each
 	for len(data) < objectSize {
 		n := 0
-		err := m.db.Query(ctx, `SELECT first, sha256, data FROM blocks
-WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first > ? AND raw_bytes > 0 AND length(data) > 0
-ORDER BY first LIMIT ?`, []any{at.Owner, at.Stream, at.Epoch, at.Generation, after, few},
+		err := m.db.Query(ctx, `SELECT first, sha256, data FROM blocks`+ofPlace+`
+AND first > ? AND raw_bytes > 0 AND length(data) > 0 ORDER BY first LIMIT ?`, at.args(after, few),
 			func(row sqlstore.Scanner) error {
 				var b []byte
 				var p part
@@ -257,9 +239,8 @@ func newObject(data []byte) object {
 
 // dropBlocks takes the data of blocks out of the database.
 func dropBlocks(ctx context.Context, d sqlstore.Dialect, at Place, o object, parts []part) error {
-	n := int64(0)
-	err := d.Lock(ctx, `SELECT id FROM streams WHERE owner = ? AND id = ?`, []any{at.Owner, at.Stream},
-		func(row sqlstore.Scanner) error { return row.Scan(&n) })
+	n, err := sqlstore.Number(ctx, sqlstore.Locked{Dialect: d}, `SELECT id FROM streams WHERE owner = ? AND id = ?`,
+		at.Owner, at.Stream)
 	if err == nil && n == 0 {
 		err = errColdMoved
 	}
@@ -267,9 +248,8 @@ func dropBlocks(ctx context.Context, d sqlstore.Dialect, at Place, o object, par
 		return err
 	}
 	for _, p := range parts {
-		n, err := d.Exec(ctx, `UPDATE blocks SET data = ? WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ?
-AND first = ? AND sha256 = ? AND length(data) = ?`, []byte{}, at.Owner, at.Stream, at.Epoch, at.Generation, p.first,
-			p.sha256, p.size)
+		n, err := d.Exec(ctx, `UPDATE blocks SET data = ?`+ofPlace+` AND first = ? AND sha256 = ? AND length(data) = ?`,
+			append([]any{[]byte{}}, at.args(p.first, p.sha256, p.size)...)...)
 		if err == nil && n != 1 {
 			err = errColdMoved
 		}
@@ -277,7 +257,7 @@ AND first = ? AND sha256 = ? AND length(data) = ?`, []byte{}, at.Owner, at.Strea
 			return err
 		}
 		_, err = d.Exec(ctx, `INSERT INTO cold_blocks (owner, stream, epoch, generation, first, object, place, size)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, at.Owner, at.Stream, at.Epoch, at.Generation, p.first, o.id, p.place, p.size)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, at.args(p.first, o.id, p.place, p.size)...)
 		if err != nil {
 			return err
 		}
@@ -312,16 +292,10 @@ func (m *mover) note(ctx context.Context, o object) error {
 	if err := m.step("note object"); err != nil {
 		return err
 	}
-	err := m.db.Write(ctx, func(d sqlstore.Dialect) error {
-		_, err := d.Exec(ctx, `INSERT INTO cold_objects (owner, stream, blob, id, size, sha256, state, at)
+	err := m.db.Change(ctx, `INSERT INTO cold_objects (owner, stream, blob, id, size, sha256, state, at)
 VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (owner, stream, blob, id) DO NOTHING`,
-			append(o.key(), o.size, o.sha256, now())...)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("note object: %w", err)
-	}
-	return nil
+		append(o.key(), o.size, o.sha256, now())...)
+	return sqlstore.Wrap(err, "note object")
 }
 
 // put writes an object and proves that the location has it.
@@ -335,11 +309,7 @@ func (m *mover) put(ctx context.Context, o object, data []byte) error {
 	if err := m.step("read object back"); err != nil {
 		return err
 	}
-	var back []byte
-	err := m.use(func() (err error) {
-		back, err = m.objects.Get(ctx, m.name(o), o.size+1)
-		return err
-	})
+	back, err := m.read(ctx, m.name(o), o.size)
 	if err == nil && !o.proves(back) || errors.Is(err, errNoObject) {
 		err = fmt.Errorf("%w: %s does not give back what was written to it", server.ErrCold, m.place)
 	}
@@ -366,8 +336,5 @@ func (m *mover) drop(ctx context.Context, o object, drop func(sqlstore.Dialect) 
 		_, err = d.Exec(ctx, `UPDATE cold_objects SET state = 1, at = ?`+ofObject, o.with(now())...)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("drop what is cold: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "drop what is cold")
 }

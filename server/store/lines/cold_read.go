@@ -53,10 +53,7 @@ func (t *Tier) fetch(ctx context.Context, o object) ([]byte, error) {
 	return t.cache.get(ctx, o.id, func(ctx context.Context) (data []byte, err error) {
 		ctx, cancel := context.WithTimeout(ctx, readTime)
 		defer cancel()
-		err = t.use(func() (err error) {
-			data, err = t.objects.Get(ctx, t.name(o), o.size+1)
-			return err
-		})
+		data, err = t.read(ctx, t.name(o), o.size)
 		if errors.Is(err, errNoObject) {
 			return nil, t.missing(ctx, o)
 		}
@@ -65,6 +62,15 @@ func (t *Tier) fetch(ctx context.Context, o object) ([]byte, error) {
 		}
 		return data, err
 	})
+}
+
+// read returns an object of the location. One that is longer than it should be is cut behind that.
+func (t *Tier) read(ctx context.Context, name string, size int64) (data []byte, err error) {
+	err = t.use(func() (err error) {
+		data, err = t.objects.Get(ctx, name, size+1)
+		return err
+	})
+	return data, err
 }
 
 var errObjectDamaged = errors.New("the object is damaged")
@@ -76,13 +82,11 @@ func (o object) proves(data []byte) bool {
 
 // missing says why an object is not there. nil: it is lost.
 func (t *Tier) missing(ctx context.Context, o object) error {
-	in := false
-	err := t.db.Query(ctx, `SELECT state IN (1, 3) FROM cold_objects`+ofObject, o.key(),
-		func(row sqlstore.Scanner) error { return row.Scan(&in) })
+	in, err := sqlstore.Number(ctx, t.db, `SELECT 1 FROM cold_objects`+ofObject+` AND state IN (1, 3)`, o.key()...)
 	if err != nil {
 		return fmt.Errorf("look for object: %w", err)
 	}
-	if !in {
+	if in == 0 {
 		return fmt.Errorf("%w: %w", server.ErrCold, sqlstore.ErrSwept)
 	}
 	return t.prove(ctx)
@@ -90,11 +94,7 @@ func (t *Tier) missing(ctx context.Context, o object) error {
 
 // prove returns nil if the location is that of this database.
 func (t *Tier) prove(ctx context.Context) error {
-	var said []byte
-	err := t.use(func() (err error) {
-		said, err = t.objects.Get(ctx, t.marker(), int64(len(t.id))+1)
-		return err
-	})
+	said, err := t.read(ctx, t.marker(), int64(len(t.id)))
 	if errors.Is(err, errNoObject) || err == nil && string(said) != t.id {
 		return fmt.Errorf("%w: %s has nothing of this database; is --blocks another place than before?",
 			server.ErrCold, t.place)
@@ -121,26 +121,18 @@ func (t *Tier) Fetch(ctx context.Context, at Place, a Away, wait bool) (data []b
 // Release implements lines.Cold. What else the object has comes back into the database when Sweep removes it.
 func (t *Tier) Release(ctx context.Context, d sqlstore.Dialect, at Place, first int64) error {
 	o := object{owner: at.Owner, stream: at.Stream}
-	err := d.Query(ctx, `DELETE FROM cold_blocks
-WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first = ? RETURNING object`,
-		[]any{at.Owner, at.Stream, at.Epoch, at.Generation, first},
+	err := d.Query(ctx, `DELETE FROM cold_blocks`+ofPlace+` AND first = ? RETURNING object`, at.args(first),
 		func(row sqlstore.Scanner) error { return row.Scan(&o.id) })
 	if err == nil {
 		_, err = d.Exec(ctx, `UPDATE cold_objects SET state = CASE WHEN EXISTS (SELECT 1 FROM cold_blocks
   WHERE owner = ? AND stream = ? AND object = ?) THEN 3 ELSE 2 END, at = ?`+ofObject,
 			o.with(o.owner, o.stream, o.id, now())...)
 	}
-	if err != nil {
-		return fmt.Errorf("release block: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "release block")
 }
 
 // doom notes, in the transaction that stops using it, that an object is to be removed.
 func doom(ctx context.Context, d sqlstore.Dialect, o object) error {
 	_, err := d.Exec(ctx, `UPDATE cold_objects SET state = 2, at = ?`+ofObject, o.with(now())...)
-	if err != nil {
-		return fmt.Errorf("note object to be removed: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "note object to be removed")
 }

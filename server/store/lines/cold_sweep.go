@@ -115,13 +115,11 @@ AND NOT EXISTS (SELECT 1 FROM leases WHERE name LIKE ? AND until >= ?) ORDER BY 
 
 // undo removes an object that was written and will not be used.
 func (t *Tier) undo(ctx context.Context, o object) error {
-	noted := false
-	err := t.db.Query(ctx, `SELECT 1 FROM cold_objects`+ofObject, o.key(),
-		func(sqlstore.Scanner) error { noted = true; return nil })
+	noted, err := sqlstore.Number(ctx, t.db, `SELECT 1 FROM cold_objects`+ofObject, o.key()...)
 	if err != nil {
 		return fmt.Errorf("look for object: %w", err)
 	}
-	if !noted { // writing it took so long that it was given up meanwhile
+	if noted == 0 { // writing it took so long that it was given up meanwhile
 		return t.use(func() error { return t.objects.Delete(ctx, t.name(o)) })
 	}
 	return t.remove(ctx, o)
@@ -153,14 +151,8 @@ func (t *Tier) remove(ctx context.Context, o object) error {
 	if err := t.step("remove note of object"); err != nil {
 		return err
 	}
-	err = t.db.Write(ctx, func(d sqlstore.Dialect) error {
-		_, err := d.Exec(ctx, `DELETE FROM cold_objects`+ofObject+` AND state = 2`, o.key()...)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("remove note of object: %w", err)
-	}
-	return nil
+	err = t.db.Change(ctx, `DELETE FROM cold_objects`+ofObject+` AND state = 2`, o.key()...)
+	return sqlstore.Wrap(err, "remove note of object")
 }
 
 // Remove implements lines.Cold.
@@ -171,8 +163,5 @@ func (t *Tier) Remove(ctx context.Context, d sqlstore.Dialect, owner, stream int
 	if err == nil {
 		_, err = d.Exec(ctx, `DELETE FROM cold_blocks WHERE owner = ? AND stream = ?`, owner, stream)
 	}
-	if err != nil {
-		return fmt.Errorf("remove cold blocks: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "remove cold blocks")
 }

@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -77,26 +78,15 @@ func OpenCold(ctx context.Context, db sqlstore.DB, lines *Lines, how sqlstore.Op
 	if err != nil {
 		return nil, fmt.Errorf("read the place of blocks: %w", err)
 	}
-	if how.Blocks != "" && how.Blocks != t.place {
-		if t.objects, err = openObjects(how.Blocks); err != nil {
-			return nil, err
-		}
-		t.place = how.Blocks
-		err := t.db.Write(ctx, func(d sqlstore.Dialect) error {
-			_, err := d.Exec(ctx, `UPDATE cold SET place = ?`, how.Blocks)
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("write the place of blocks down: %w", err)
-		}
+	was := t.place
+	if t.place = cmp.Or(how.Blocks, was); t.place == "" {
 		return t, nil
 	}
-	if t.place != "" {
-		if t.objects, err = openObjects(t.place); err != nil {
-			return nil, err
-		}
+	if t.objects, err = openObjects(t.place); err != nil || t.place == was {
+		return t, err
 	}
-	return t, nil
+	err = t.db.Change(ctx, `UPDATE cold SET place = ?`, t.place)
+	return t, sqlstore.Wrap(err, "write the place of blocks down")
 }
 
 // use runs fn, which asks something of the location, unless that did not answer a moment ago. Errors become
@@ -191,30 +181,16 @@ func (o object) with(values ...any) []any { return append(values, o.key()...) }
 
 // lease takes or renews a lease. false: another process has it.
 func (t *Tier) lease(ctx context.Context, name string, length time.Duration) (mine bool, err error) {
-	err = t.db.Write(ctx, func(d sqlstore.Dialect) error {
-		now := time.Now()
-		n, err := d.Exec(ctx, `INSERT INTO leases (name, holder, until) VALUES (?, ?, ?)
-ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-WHERE leases.until < ? OR leases.holder = excluded.holder`,
-			name, t.self, sqlstore.Micros(now.Add(length)), sqlstore.Micros(now))
-		mine = n == 1
+	err = t.db.Write(ctx, func(d sqlstore.Dialect) (err error) {
+		mine, err = sqlstore.Lease(ctx, d, name, t.self, length)
 		return err
 	})
-	if err != nil {
-		return false, fmt.Errorf("take the lease of %s: %w", name, err)
-	}
-	return mine, nil
+	return mine, err
 }
 
 // release ends a lease.
 func (t *Tier) release(ctx context.Context, name string) error {
 	ctx = context.WithoutCancel(ctx) // also when its work was interrupted
-	err := t.db.Write(ctx, func(d sqlstore.Dialect) error {
-		_, err := d.Exec(ctx, `DELETE FROM leases WHERE name = ? AND holder = ?`, name, t.self)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("end the lease of %s: %w", name, err)
-	}
-	return nil
+	err := t.db.Change(ctx, `DELETE FROM leases WHERE name = ? AND holder = ?`, name, t.self)
+	return sqlstore.Wrap(err, "end the lease of %s", name)
 }

@@ -22,10 +22,10 @@ func (x *Lines) Forget(ctx context.Context, d sqlstore.Dialect, of sqlstore.Owne
 	if err := sqlstore.RemoveArtifacts(ctx, d, of); err != nil {
 		return 0, fmt.Errorf("remove artifacts: %w", err)
 	}
-	if n, err = x.removeLines(ctx, d, of.Owner, of.Stream); err != nil {
+	if n, err = x.releaseLines(ctx, d, of.Owner, of.Stream); err != nil {
 		return 0, err
 	}
-	for _, table := range []string{"drops", "superseded", "facts", "folds", "moments", "edits", "commits", "marks",
+	for _, table := range []string{"lines", "blocks", "retired", "drops", "superseded", "facts", "folds", "moments", "edits", "commits", "marks",
 		"share_links", "masked_lines", "maskings", "generations", "epochs"} {
 		_, err := d.Exec(ctx, `DELETE FROM `+table+` WHERE owner = ? AND stream = ?`, of.Owner, of.Stream)
 		if err != nil {
@@ -35,23 +35,14 @@ func (x *Lines) Forget(ctx context.Context, d sqlstore.Dialect, of sqlstore.Owne
 	return n, nil
 }
 
-// removeLines deletes all lines of a stream, and returns how many they were.
-func (x *Lines) removeLines(ctx context.Context, d sqlstore.Dialect, owner, stream int64) (n int64, err error) {
-	err = d.Query(ctx, `SELECT (SELECT count(*) FROM lines l WHERE l.owner = ? AND l.stream = ? AND `+before+` < l.line) +
+// releaseLines counts the lines of a stream, and has those in cold storage removed.
+func (x *Lines) releaseLines(ctx context.Context, d sqlstore.Dialect, owner, stream int64) (n int64, err error) {
+	n, err = sqlstore.Number(ctx, d, `SELECT (SELECT count(*) FROM lines l
+  WHERE l.owner = ? AND l.stream = ? AND `+before+` < l.line) +
   (SELECT CAST(coalesce(sum(lines), 0) AS bigint) FROM blocks WHERE owner = ? AND stream = ?)`,
-		[]any{owner, stream, owner, stream, owner, stream},
-		func(row sqlstore.Scanner) error { return row.Scan(&n) })
+		owner, stream, owner, stream, owner, stream)
 	if err != nil {
 		return 0, fmt.Errorf("count lines: %w", err)
-	}
-	if _, err := d.Exec(ctx, `DELETE FROM lines WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
-		return 0, fmt.Errorf("remove lines: %w", err)
-	}
-	if _, err := d.Exec(ctx, `DELETE FROM blocks WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
-		return 0, fmt.Errorf("remove blocks: %w", err)
-	}
-	if err := removeRetired(ctx, d, owner, stream); err != nil {
-		return 0, err
 	}
 	return n, x.cold.Remove(ctx, d, owner, stream)
 }

@@ -17,10 +17,8 @@ func (p Place) args(more ...any) []any {
 	return append([]any{p.Owner, p.Stream, p.Epoch, p.Generation}, more...)
 }
 
-// ofGeneration is the condition that rows of lines or blocks are of a generation.
-func ofGeneration(at Place) (string, []any) {
-	return `owner = ? AND stream = ? AND epoch = ? AND generation = ?`, at.args()
-}
+// ofPlace selects rows of a generation. Its values are the args of the place.
+const ofPlace = ` WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ?`
 
 // Away is where the data of a block is that the database does not have: a part of an object.
 type Away struct {
@@ -66,12 +64,10 @@ func New(step func(name string) error) (*Lines, error) {
 
 // overlapping asks for blocks that have lines of a span, in their order. columns are of table blocks.
 func overlapping(columns string, at Place, from, to int64) (string, []any) {
-	where, args := ofGeneration(at)
 	// Blocks do not overlap: of those that begin before the span only the last one can reach into it.
-	query := `SELECT ` + columns + ` FROM blocks WHERE ` + where + ` AND first < ? AND last >= ? AND first >= coalesce((
-  SELECT max(first) FROM blocks WHERE ` + where + ` AND first <= ?), 0) ORDER BY first`
-	out := append(append([]any{}, args...), to, from)
-	return query, append(append(out, args...), from)
+	return `SELECT ` + columns + ` FROM blocks` + ofPlace + ` AND first < ? AND last >= ? AND first >= coalesce((
+  SELECT max(first) FROM blocks` + ofPlace + ` AND first <= ?), 0) ORDER BY first`,
+		append(at.args(to, from), at.args(from)...)
 }
 
 // storedBlock is a block as the database has it. It is read in the statement that says where its data is, and is as old
@@ -90,16 +86,13 @@ func (x *Lines) blocks(ctx context.Context, d sqlstore.Dialect, at Place, span [
 FROM (`+inner+` LIMIT ?) b
 LEFT JOIN cold_blocks c ON c.owner = ? AND c.stream = ? AND c.epoch = ? AND c.generation = ? AND c.first = b.first
 LEFT JOIN cold_objects o ON o.owner = c.owner AND o.stream = c.stream AND o.blob = 0 AND o.id = c.object
-ORDER BY b.first`, append(args, limit, at.Owner, at.Stream, at.Epoch, at.Generation),
+ORDER BY b.first`, append(append(args, limit), at.args()...),
 		func(row sqlstore.Scanner) (b storedBlock, err error) {
 			a := &b.away
 			return b, row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data, &a.Object, &a.Size,
 				&a.SHA256, &a.Place, &a.Part)
 		})
-	if err != nil {
-		return nil, fmt.Errorf("read blocks: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "read blocks")
 }
 
 // fetch brings a block's data if the database does not have it. What is lost stays without.
@@ -152,73 +145,60 @@ func (x *Lines) Read(ctx context.Context, d sqlstore.Dialect, at Place, s server
 	return r.all(ctx, s.From, s.To)
 }
 
-// Count returns how many lines of a span are stored, and how many oversize notes. A block whose header is damaged has
-// none.
-func (x *Lines) Count(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span) (n, oversize int64, err error) {
+// Amount is what is stored of a span of lines: notes of oversize lines apart, bytes with newlines.
+type Amount struct{ Lines, Oversize, Bytes int64 }
+
+func (a *Amount) add(kind server.Kind, size int64) {
+	if kind == server.Oversize {
+		a.Oversize++
+	} else {
+		a.Lines, a.Bytes = a.Lines+1, a.Bytes+size+1
+	}
+}
+
+// Measure counts what is stored of a span. A block whose header is damaged has nothing.
+func (x *Lines) Measure(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span) (out Amount, err error) {
 	at.Generation = s.Generation
-	where, args := ofGeneration(at)
-	args = append(args, s.From, s.To)
-	var notes *int64
-	err = d.Query(ctx, `SELECT count(*), sum(CASE WHEN kind = 2 THEN 1 ELSE 0 END) FROM lines WHERE `+where+
-		` AND line >= ? AND line < ?`, args, func(row sqlstore.Scanner) error { return row.Scan(&n, &notes) })
+	hot := map[int64]bool{}
+	err = d.Query(ctx, `SELECT line, kind, length(raw) FROM lines`+ofPlace+` AND line >= ? AND line < ?`,
+		at.args(s.From, s.To), func(row sqlstore.Scanner) error {
+			var line, kind, size int64
+			err := row.Scan(&line, &kind, &size)
+			hot[line] = true
+			out.add(server.Kind(kind), size)
+			return err
+		})
 	if err != nil {
-		return 0, 0, fmt.Errorf("count lines: %w", err)
+		return out, fmt.Errorf("measure lines: %w", err)
 	}
-	if notes != nil {
-		oversize = *notes
-	}
-	n -= oversize
-	query, blockArgs := overlapping(`first, last, lines, raw_bytes, header`, at, s.From, s.To)
-	all, err := sqlstore.List(ctx, d, query, blockArgs, func(row sqlstore.Scanner) (b Block, err error) {
-		return b, row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &b.Header)
-	})
-	if err != nil || len(all) == 0 {
-		return n, oversize, err
-	}
-	over, err := x.hotLines(ctx, d, at, max(s.From, all[0].First), min(s.To, all[len(all)-1].Last+1))
-	if err != nil {
-		return 0, 0, err
-	}
-	for _, b := range all {
+	query, args := overlapping(`first, last, lines, raw_bytes, header`, at, s.From, s.To)
+	err = d.Query(ctx, query, args, func(row sqlstore.Scanner) error {
+		var b Block
+		if err := row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &b.Header); err != nil {
+			return err
+		}
 		entries, _ := b.Index()
 		for _, e := range entries {
-			switch {
-			case e.Index < s.From || e.Index >= s.To || over[e.Index]:
-			case server.Kind(e.Kind) == server.Oversize:
-				oversize++
-			default:
-				n++
+			if e.Index >= s.From && e.Index < s.To && !hot[e.Index] {
+				out.add(server.Kind(e.Kind), e.Size)
 			}
 		}
-	}
-	return n, oversize, nil
+		return nil
+	})
+	return out, sqlstore.Wrap(err, "measure blocks")
 }
 
 // hotLines are the hot lines of a span.
 func (x *Lines) hotLines(ctx context.Context, d sqlstore.Dialect, at Place, from, to int64) (map[int64]bool, error) {
-	where, args := ofGeneration(at)
 	out := map[int64]bool{}
-	err := d.Query(ctx, `SELECT line FROM lines WHERE `+where+` AND line >= ? AND line < ?`, append(args, from, to),
+	err := d.Query(ctx, `SELECT line FROM lines`+ofPlace+` AND line >= ? AND line < ?`, at.args(from, to),
 		func(row sqlstore.Scanner) error {
 			var line int64
 			err := row.Scan(&line)
 			out[line] = true
 			return err
 		})
-	if err != nil {
-		return nil, fmt.Errorf("look for lines: %w", err)
-	}
-	return out, nil
-}
-
-// AnyHot says whether a stream has hot lines.
-func (x *Lines) AnyHot(ctx context.Context, d sqlstore.Dialect, owner, stream int64) (hot bool, err error) {
-	err = d.Query(ctx, `SELECT 1 FROM lines WHERE owner = ? AND stream = ? LIMIT 1`, []any{owner, stream},
-		func(sqlstore.Scanner) error { hot = true; return nil })
-	if err != nil {
-		return false, fmt.Errorf("look for lines: %w", err)
-	}
-	return hot, nil
+	return out, sqlstore.Wrap(err, "look for lines")
 }
 
 // before is the last line of the block that begins at or before row l of lines; -1 without one. Its values are the

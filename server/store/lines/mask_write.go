@@ -73,10 +73,7 @@ ON CONFLICT (owner, stream, asked_by) DO UPDATE SET at = excluded.at, lines = m.
 	if err == nil {
 		_, err = t.Exec(ctx, `UPDATE streams SET masked = masked + 1 WHERE owner = ? AND id = ?`, t.owner, t.in.Stream)
 	}
-	if err != nil {
-		return fmt.Errorf("write note: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "write note")
 }
 
 // lineAt is the condition that a row is of a line.

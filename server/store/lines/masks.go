@@ -83,10 +83,7 @@ ORDER BY m.at DESC, s.id, m.asked_by`, f.Args,
 			x.At = sqlstore.Moment(at)
 			return x, err
 		})
-	if err != nil {
-		return nil, fmt.Errorf("list what was masked: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "list what was masked")
 }
 
 // ListMasks returns the lines of an epoch that the server masked by itself.
@@ -96,10 +93,7 @@ SELECT generation, line FROM masked_lines WHERE owner = ? AND stream = ? AND epo
 		[]any{at.Owner, at.Stream, at.Epoch}, func(row sqlstore.Scanner) (l server.MaskedLine, err error) {
 			return l, row.Scan(&l.Generation, &l.Line)
 		})
-	if err != nil {
-		return nil, fmt.Errorf("list masked lines: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "list masked lines")
 }
 
 // tokens returns a masking's, as package redact has them.

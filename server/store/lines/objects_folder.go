@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // objectFolder keeps each object in a file of its name.
@@ -37,10 +39,7 @@ func (f objectFolder) Put(_ context.Context, name string, data []byte) error {
 	if err == nil {
 		err = f.put(path, data)
 	}
-	if err != nil {
-		return fmt.Errorf("write object: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "write object")
 }
 
 func (f objectFolder) put(path string, data []byte) error {

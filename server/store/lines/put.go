@@ -56,8 +56,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 // Insert stores blocks, in which no line is that is stored.
 func (x *Lines) Insert(ctx context.Context, d sqlstore.Dialect, at Place, blocks []Block) error {
 	for _, b := range blocks {
-		_, err := d.Exec(ctx, insertBlock, at.Owner, at.Stream, at.Epoch, at.Generation,
-			b.First, b.Last, b.Lines, b.RawBytes, b.SHA256, b.Header, b.Data)
+		_, err := d.Exec(ctx, insertBlock, at.args(b.First, b.Last, b.Lines, b.RawBytes, b.SHA256, b.Header, b.Data)...)
 		if err != nil {
 			return fmt.Errorf("write block: %w", err)
 		}
@@ -155,8 +154,7 @@ func (c *comparison) block(ctx context.Context, b *storedBlock) error {
 		}
 		_, err := c.d.Exec(ctx, `
 INSERT INTO lines (owner, stream, epoch, generation, line, received, kind, raw) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING`, c.at.Owner, c.at.Stream, c.at.Epoch, c.at.Generation, stored.Index, stored.Received,
-			int64(stored.Kind), sqlstore.NotNil(stored.Raw))
+ON CONFLICT DO NOTHING`, c.at.args(stored.Index, stored.Received, int64(stored.Kind), sqlstore.NotNil(stored.Raw))...)
 		if err != nil {
 			return fmt.Errorf("write line: %w", err)
 		}

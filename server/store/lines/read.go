@@ -107,14 +107,13 @@ func (r *reading) few(ctx context.Context, from, to int64) (done bool, err error
 
 // hot calls yield with the first pageRows hot lines of a span. Their bytes stay.
 func (r *reading) hot(ctx context.Context, from, to int64, yield func(Line) error) error {
-	where, args := ofGeneration(r.at)
 	raw := "raw, 0"
 	if most := r.span.Most; most > 0 {
 		raw = fmt.Sprintf("CASE WHEN length(raw) > %d THEN substr(raw, 1 + %[2]d, %d) ELSE raw END, length(raw)", most,
 			r.span.Skip, min(most, server.LongHead))
 	}
-	return r.d.Query(ctx, `SELECT line, kind, received, `+raw+` FROM lines WHERE `+where+
-		` AND line >= ? AND line < ? ORDER BY line LIMIT ?`, append(args, from, to, pageRows),
+	return r.d.Query(ctx, `SELECT line, kind, received, `+raw+` FROM lines`+ofPlace+
+		` AND line >= ? AND line < ? ORDER BY line LIMIT ?`, r.at.args(from, to, pageRows),
 		func(row sqlstore.Scanner) error {
 			var l Line
 			var kind, size int64

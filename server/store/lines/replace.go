@@ -46,8 +46,7 @@ func (x *Lines) Replace(ctx context.Context, d sqlstore.Dialect, at Place, line 
 
 // remove takes a block out of the database, and its data from where that is.
 func (x *Lines) remove(ctx context.Context, d sqlstore.Dialect, at Place, b *storedBlock) error {
-	where, args := ofGeneration(at)
-	if _, err := d.Exec(ctx, `DELETE FROM blocks WHERE `+where+` AND first = ?`, append(args, b.First)...); err != nil {
+	if _, err := d.Exec(ctx, `DELETE FROM blocks`+ofPlace+` AND first = ?`, at.args(b.First)...); err != nil {
 		return fmt.Errorf("remove block: %w", err)
 	}
 	if b.away.Object == "" {

@@ -264,10 +264,7 @@ func (a *applying) dropFromIndex(ctx context.Context, d sqlstore.Dialect, s *str
 	default:
 		err = sqlstore.ClearTexts(ctx, d, x, time.Now().Add(deriveAfter))
 	}
-	if err != nil {
-		return fmt.Errorf("remove what is derived: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "remove what is derived")
 }
 
 // takeStream removes what a rule takes of a stream, epoch after epoch.
@@ -286,10 +283,7 @@ func (a *applying) takeStream(ctx context.Context, w work) error {
 		}
 	}
 	if a.rule.What == server.RetireGenerations && len(names) > 0 {
-		err := a.db.Write(ctx, func(d sqlstore.Dialect) error {
-			_, err := d.Exec(ctx, `UPDATE streams SET leased = 0 WHERE owner = ? AND id = ?`, w.stream.owner, w.stream.id)
-			return err
-		})
+		err := a.db.Change(ctx, `UPDATE streams SET leased = 0 WHERE owner = ? AND id = ?`, w.stream.owner, w.stream.id)
 		if err != nil {
 			return fmt.Errorf("have it derived again: %w", err)
 		}
@@ -322,8 +316,5 @@ ON CONFLICT (owner, run, stream, rule) DO UPDATE SET at = excluded.at,
   bytes = l.bytes + excluded.bytes, files = l.files + excluded.files`,
 		s.owner, sqlstore.Micros(a.how.Now), s.id, a.rule.ID, s.session, s.machine, sqlstore.CleanText(a.how.By),
 		a.rule.Says(), a.rule.Action, sqlstore.Micros(time.Now()), n.Generations, n.Lines, n.Bytes, n.Files)
-	if err != nil {
-		return fmt.Errorf("write the log of retention: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "write the log of retention")
 }

@@ -15,10 +15,8 @@ const mostForward = 3 * 24 * time.Hour
 // (before the first: after the newest line): a machine whose clock is years ahead must not drop everything. A long stop
 // is caught up with in some days. By hand, now is used: a person has seen the counts.
 func (p *Policy) clock(ctx context.Context, now time.Time) (time.Time, error) {
-	last := int64(0)
-	err := p.reader.Query(ctx, `SELECT coalesce((SELECT until FROM leases WHERE name = 'retention clock'),
-  (SELECT max(last_received) FROM streams), CAST(? AS bigint))`, []any{sqlstore.Micros(now)},
-		func(row sqlstore.Scanner) error { return row.Scan(&last) })
+	last, err := sqlstore.Number(ctx, p.reader, `SELECT coalesce((SELECT until FROM leases WHERE name = 'retention clock'),
+  (SELECT max(last_received) FROM streams), CAST(? AS bigint))`, sqlstore.Micros(now))
 	if err != nil {
 		return now, fmt.Errorf("look when rules were applied: %w", err)
 	}

@@ -30,10 +30,7 @@ WHERE x.owner = ? AND ` + own + ` AND b.stored > 0 AND `
 	}
 	out, err := sqlstore.List(ctx, p.reader, query+` ORDER BY b.id`, args,
 		func(row sqlstore.Scanner) (f file, err error) { return f, row.Scan(&f.id, &f.size) })
-	if err != nil {
-		return nil, fmt.Errorf("list files: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "list files")
 }
 
 // dropFile removes a content. Its address stays: it is not sent again.
@@ -42,10 +39,9 @@ func (a *applying) dropFile(ctx context.Context, f file) error {
 	gone := false
 	err := a.write(ctx, s, nil, func(d sqlstore.Dialect) error {
 		gone = false
-		there := false
-		err := d.Lock(ctx, `SELECT 1 FROM blobs WHERE owner = ? AND id = ?`, []any{s.owner, f.id},
-			func(sqlstore.Scanner) error { there = true; return nil })
-		if err != nil || !there {
+		there, err := sqlstore.Number(ctx, sqlstore.Locked{Dialect: d}, `SELECT 1 FROM blobs WHERE owner = ? AND id = ?`,
+			s.owner, f.id)
+		if err != nil || there == 0 {
 			return err
 		}
 		again, err := a.in(d).filesOf(ctx, a.unit, a.rule.Action)

@@ -77,10 +77,7 @@ func guardOf(ctx context.Context, d sqlstore.Dialect, owner int64, ids []int64, 
 		g.check[id] = true
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look for checkpoints: %w", err)
-	}
-	return g, nil
+	return g, sqlstore.Wrap(err, "look for checkpoints")
 }
 
 // keeps is why a rule must not take a session now; "": it may.
@@ -181,8 +178,5 @@ func (p *Policy) goneStreams(ctx context.Context, owner int64) (map[int64]bool, 
 			out[id] = true
 			return err
 		})
-	if err != nil {
-		return nil, fmt.Errorf("look for dropped sessions: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "look for dropped sessions")
 }

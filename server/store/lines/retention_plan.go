@@ -245,10 +245,7 @@ JOIN artifact_epochs e ON e.owner = c.owner AND e.stream = c.stream AND e.rank =
 WHERE c.owner = ? AND c.stream = ?`, []any{s.owner, s.id}, func(row sqlstore.Scanner) (p place, err error) {
 		return p, row.Scan(&p.epoch, &p.generation)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look for checkpoints: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "look for checkpoints")
 }
 
 // ofReplaced are rows of bytes that others replaced.
@@ -266,10 +263,7 @@ func (p *Policy) countReplaced(ctx context.Context, d sqlstore.Dialect, w *work)
 	err = d.Query(ctx, `SELECT count(*), CAST(coalesce(sum(length(raw) + 1), 0) AS bigint)`+ofReplaced,
 		[]any{w.stream.owner, w.stream.id, w.before},
 		func(row sqlstore.Scanner) error { return row.Scan(&n.Lines, &n.Bytes) })
-	if err != nil {
-		return n, fmt.Errorf("count replaced lines: %w", err)
-	}
-	return n, nil
+	return n, sqlstore.Wrap(err, "count replaced lines")
 }
 
 // aboveSize returns what exceeds the size that a rule lets a user keep: what was superseded first.

@@ -64,10 +64,7 @@ func (p *Policy) RetentionRules(ctx context.Context) ([]server.RetentionRule, er
 		r.Checkpoints, r.Usage = checkpoints != 0, usage != 0
 		return r, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list rules of retention: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "list rules of retention")
 }
 
 // AddRetentionRule implements server.Retention.
@@ -79,7 +76,7 @@ func (p *Policy) AddRetentionRule(ctx context.Context, r server.RetentionRule) (
 		return 0, fmt.Errorf("add rule of retention: %w", errRule)
 	}
 	err = p.db.Write(ctx, func(d sqlstore.Dialect) error {
-		if id, err = next(ctx, d, "retention_rules"); err != nil {
+		if id, err = sqlstore.Number(ctx, d, `SELECT coalesce(max(id), 0) + 1 FROM retention_rules`); err != nil {
 			return err
 		}
 		_, err := d.Exec(ctx, `INSERT INTO retention_rules (id, what, action, age, above, user_id, project, checkpoints,
@@ -88,17 +85,7 @@ func (p *Policy) AddRetentionRule(ctx context.Context, r server.RetentionRule) (
 			sqlstore.CleanText(r.By), sqlstore.Micros(r.At))
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("add rule of retention: %w", err)
-	}
-	return id, nil
-}
-
-// next returns a number that no row of a table has.
-func next(ctx context.Context, d sqlstore.Dialect, table string) (id int64, err error) {
-	err = d.Query(ctx, `SELECT coalesce(max(id), 0) + 1 FROM `+table, nil,
-		func(row sqlstore.Scanner) error { return row.Scan(&id) })
-	return id, err
+	return id, sqlstore.Wrap(err, "add rule of retention")
 }
 
 // RemoveRetentionRule implements server.Retention.
@@ -114,10 +101,7 @@ func (p *Policy) remove(ctx context.Context, table string, id int64) error {
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("remove number %d: %w", id, err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "remove number %d", id)
 }
 
 // Holds implements server.Retention.
@@ -131,10 +115,7 @@ ORDER BY id`, nil, func(row sqlstore.Scanner) (h server.Hold, err error) {
 		h.At = sqlstore.Moment(at)
 		return h, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list holds: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "list holds")
 }
 
 // AddHold implements server.Retention.
@@ -143,7 +124,7 @@ func (p *Policy) AddHold(ctx context.Context, h server.Hold) (id int64, err erro
 		if err := sqlstore.LockRetention(ctx, d); err != nil {
 			return err
 		}
-		if id, err = next(ctx, d, "retention_holds"); err != nil {
+		if id, err = sqlstore.Number(ctx, d, `SELECT coalesce(max(id), 0) + 1 FROM retention_holds`); err != nil {
 			return err
 		}
 		_, err := d.Exec(ctx, `INSERT INTO retention_holds (id, user_id, project, session_id, asked_by, why, at)
@@ -151,10 +132,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`, id, h.User, sqlstore.CleanText(h.Project), sqlsto
 			sqlstore.CleanText(h.By), sqlstore.CleanText(h.Why), sqlstore.Micros(h.At))
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("hold: %w", err)
-	}
-	return id, nil
+	return id, sqlstore.Wrap(err, "hold")
 }
 
 // RemoveHold implements server.Retention.
@@ -173,10 +151,7 @@ func (p *Policy) RetentionLog(ctx context.Context, limit int) ([]server.Retentio
 			e.Run, e.At = sqlstore.Moment(run), sqlstore.Moment(at)
 			return e, err
 		})
-	if err != nil {
-		return nil, fmt.Errorf("read the log of retention: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "read the log of retention")
 }
 
 // due reports whether the rules have rested for long enough.
@@ -184,13 +159,8 @@ func (p *Policy) due(ctx context.Context, how server.RetireOptions) (bool, error
 	if how.Every == 0 {
 		return true, nil
 	}
-	until := int64(0)
-	err := p.reader.Query(ctx, `SELECT until FROM leases WHERE name = 'retention rests'`, nil,
-		func(row sqlstore.Scanner) error { return row.Scan(&until) })
-	if err != nil {
-		return false, fmt.Errorf("look when rules are due: %w", err)
-	}
-	return until <= sqlstore.Micros(time.Now()), nil
+	until, err := sqlstore.Number(ctx, p.reader, `SELECT until FROM leases WHERE name = 'retention rests'`)
+	return until <= sqlstore.Micros(time.Now()), sqlstore.Wrap(err, "look when rules are due")
 }
 
 // rest has the rules rest, and notes by which time they were applied. One that was interrupted goes on as soon as it
@@ -199,16 +169,10 @@ func (p *Policy) rest(ctx context.Context, how server.RetireOptions) error {
 	if how.Every == 0 {
 		return nil
 	}
-	err := p.db.Write(ctx, func(d sqlstore.Dialect) error {
-		_, err := d.Exec(ctx, `INSERT INTO leases (name, holder, until) VALUES ('retention rests', ?, ?),
+	err := p.db.Change(ctx, `INSERT INTO leases (name, holder, until) VALUES ('retention rests', ?, ?),
   ('retention clock', ?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until`,
-			p.self, sqlstore.Micros(time.Now().Add(how.Every)), p.self, sqlstore.Micros(how.Now))
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("note when rules are due: %w", err)
-	}
-	return nil
+		p.self, sqlstore.Micros(time.Now().Add(how.Every)), p.self, sqlstore.Micros(how.Now))
+	return sqlstore.Wrap(err, "note when rules are due")
 }
 
 // leaseFor is how long a process that died keeps others from applying rules. Two that apply them at once do no harm:
@@ -217,17 +181,9 @@ const leaseFor = 10 * time.Second
 
 // lease takes or renews the right to apply rules. false: another process has it.
 func (p *Policy) lease(ctx context.Context, length time.Duration) (mine bool, err error) {
-	err = p.db.Write(ctx, func(d sqlstore.Dialect) error {
-		now := time.Now()
-		n, err := d.Exec(ctx, `INSERT INTO leases (name, holder, until) VALUES ('retention', ?, ?)
-ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-WHERE leases.until < ? OR leases.holder = excluded.holder`,
-			p.self, sqlstore.Micros(now.Add(length)), sqlstore.Micros(now))
-		mine = n == 1
+	err = p.db.Write(ctx, func(d sqlstore.Dialect) (err error) {
+		mine, err = sqlstore.Lease(ctx, d, "retention", p.self, length)
 		return err
 	})
-	if err != nil {
-		return false, fmt.Errorf("take the lease of retention: %w", err)
-	}
-	return mine, nil
+	return mine, err
 }

@@ -142,10 +142,7 @@ WHERE owner = ? AND stream = ? AND epoch = ? ORDER BY generation`, []any{s.owner
 				return err
 			})
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read generations: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "read generations")
 }
 
 // all returns all lines of a stream.
@@ -237,10 +234,11 @@ func subtract(pieces []piece, epoch int64, spans []server.Span) (out []piece) {
 func (p *Policy) measure(ctx context.Context, s *stream, pieces []piece) (out []piece, err error) {
 	for _, x := range pieces {
 		at := Place{Owner: s.owner, Stream: s.id, Epoch: x.epoch}
-		if x.lines, x.bytes, err = p.lines.Measure(ctx, p.reader, at, x.span); err != nil {
+		n, err := p.lines.Measure(ctx, p.reader, at, x.span)
+		if err != nil {
 			return nil, err
 		}
-		if x.lines > 0 {
+		if x.lines, x.bytes = n.Lines, n.Bytes; n.Lines > 0 {
 			out = append(out, x)
 		}
 	}

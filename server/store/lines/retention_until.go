@@ -29,9 +29,8 @@ func (p *Policy) KeptUntil(ctx context.Context, id int64, now time.Time) (k serv
 			return err
 		})
 	if err == nil {
-		err = p.reader.Query(ctx, `SELECT CAST(coalesce(sum(lines), 0) AS bigint) FROM retired
-WHERE owner = ? AND stream = ?`,
-			[]any{s.owner, s.id}, func(row sqlstore.Scanner) error { return row.Scan(&k.Lines) })
+		k.Lines, err = sqlstore.Number(ctx, p.reader, `SELECT CAST(coalesce(sum(lines), 0) AS bigint) FROM retired
+WHERE owner = ? AND stream = ?`, s.owner, s.id)
 	}
 	if err != nil {
 		return k, fmt.Errorf("look for retired lines: %w", err)

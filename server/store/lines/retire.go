@@ -28,18 +28,15 @@ func (x *Lines) RemoveRun(ctx context.Context, d sqlstore.Dialect, at Place, r *
 	if err != nil {
 		return err
 	}
-	where, args := ofGeneration(at)
-	args = append(args, r.First, r.Last)
-	hot, err := d.Exec(ctx, `DELETE FROM lines WHERE `+where+` AND line >= ? AND line <= ?`, args...)
+	hot, err := d.Exec(ctx, `DELETE FROM lines`+ofPlace+` AND line >= ? AND line <= ?`, at.args(r.First, r.Last)...)
 	if err != nil {
 		return fmt.Errorf("remove retired lines: %w", err)
 	}
 	if packed+hot < int64(len(r.Lines)) {
 		return ErrGone
 	}
-	where, args = ofGeneration(at)
-	if _, err := d.Exec(ctx, `UPDATE generations SET bytes = bytes - ? WHERE `+where,
-		append([]any{bytes}, args...)...); err != nil {
+	_, err = d.Exec(ctx, `UPDATE generations SET bytes = bytes - ?`+ofPlace, append([]any{bytes}, at.args()...)...)
+	if err != nil {
 		return fmt.Errorf("count bytes: %w", err)
 	}
 	return InsertRetired(ctx, d, at, r)
@@ -94,41 +91,4 @@ func (x *Lines) without(ctx context.Context, d sqlstore.Dialect, at Place, b *st
 		return n, err
 	}
 	return n, x.pack(ctx, d, at, rest)
-}
-
-// Measure counts lines of a span that retention can remove, and their bytes: all but notes of oversize lines.
-func (x *Lines) Measure(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span) (n, bytes int64, err error) {
-	at.Generation = s.Generation
-	where, args := ofGeneration(at)
-	over := map[int64]bool{}
-	err = d.Query(ctx, `SELECT line, kind, length(raw) FROM lines WHERE `+where+` AND line >= ? AND line < ?`,
-		append(args, s.From, s.To), func(row sqlstore.Scanner) error {
-			var line, kind, size int64
-			err := row.Scan(&line, &kind, &size)
-			if over[line] = true; server.Kind(kind) != server.Oversize {
-				n, bytes = n+1, bytes+size+1
-			}
-			return err
-		})
-	if err != nil {
-		return 0, 0, fmt.Errorf("measure lines: %w", err)
-	}
-	query, args := overlapping(`first, last, lines, raw_bytes, header`, at, s.From, s.To)
-	err = d.Query(ctx, query, args, func(row sqlstore.Scanner) error {
-		var b Block
-		if err := row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &b.Header); err != nil {
-			return err
-		}
-		entries, _ := b.Index() // what is damaged stays
-		for _, e := range entries {
-			if e.Index >= s.From && e.Index < s.To && !over[e.Index] && server.Kind(e.Kind) != server.Oversize {
-				n, bytes = n+1, bytes+e.Size+1
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, 0, fmt.Errorf("measure blocks: %w", err)
-	}
-	return n, bytes, nil
 }

@@ -13,8 +13,6 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-const ofPlace = ` WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ?`
-
 // RetiredHash is the hash of a line, by which it is known again.
 func RetiredHash(raw []byte) []byte {
 	h := sha256.New()
@@ -44,10 +42,7 @@ func ReadRetired(ctx context.Context, d sqlstore.Dialect, q RetiredQuery, yield 
 		}
 		return yield(r)
 	})
-	if err != nil {
-		return fmt.Errorf("read retired lines: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "read retired lines")
 }
 
 func scan(row sqlstore.Scanner, hashes bool) (*server.RetiredRun, error) {
@@ -99,13 +94,9 @@ ON CONFLICT (owner, stream, epoch, generation, first) DO NOTHING`,
 		return fmt.Errorf("note retired lines: %w", err)
 	}
 	end := r.Lines[n-1].Index + 1
-	_, err = d.Exec(ctx, `UPDATE generations SET stored_to = ?
-WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND stored_to < ?`,
-		end, at.Owner, at.Stream, at.Epoch, at.Generation, end)
-	if err != nil {
-		return fmt.Errorf("write generation: %w", err)
-	}
-	return nil
+	_, err = d.Exec(ctx, `UPDATE generations SET stored_to = ?`+ofPlace+` AND stored_to < ?`,
+		append([]any{end}, at.args(end)...)...)
+	return sqlstore.Wrap(err, "write generation")
 }
 
 // unretired returns the lines of a batch that were not retired with the same bytes: they have to be stored. A batch
@@ -163,14 +154,8 @@ func known(ctx context.Context, d sqlstore.Dialect, at Place, have *server.Retir
 	if bytes.Equal(RetiredHash(l.Raw), have.SHA256) {
 		return true, nil
 	}
-	err = d.Query(ctx, `SELECT 1 FROM masked_lines
-WHERE owner = ? AND stream = ? AND line = ? AND epoch = ? AND generation = ?`,
-		[]any{at.Owner, at.Stream, l.Index, at.Epoch, at.Generation},
-		func(sqlstore.Scanner) error { same = true; return nil })
-	if err != nil {
-		return false, fmt.Errorf("look for masked lines: %w", err)
-	}
-	return same, nil
+	n, err := sqlstore.Number(ctx, d, `SELECT 1 FROM masked_lines`+ofPlace+` AND line = ?`, at.args(l.Index)...)
+	return n > 0, sqlstore.Wrap(err, "look for masked lines")
 }
 
 // cut takes lines that are stored now out of the runs in which they lie, and divides those there.
@@ -213,12 +198,4 @@ func divide(r *server.RetiredRun, stored map[int64]bool) (parts []*server.Retire
 		}
 	}
 	return append(parts, part)
-}
-
-// removeRetired forgets everything about a stream.
-func removeRetired(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
-	if _, err := d.Exec(ctx, `DELETE FROM retired WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
-		return fmt.Errorf("remove retired lines: %w", err)
-	}
-	return nil
 }

@@ -58,9 +58,7 @@ func (x *Lines) unrow(ctx context.Context, d sqlstore.Dialect, at Place, b Block
 	if err := x.step("remove packed lines"); err != nil {
 		return err
 	}
-	where, args := ofGeneration(at)
-	n, err := d.Exec(ctx, `DELETE FROM lines WHERE `+where+` AND line >= ? AND line <= ?`,
-		append(args, b.First, b.Last)...)
+	n, err := d.Exec(ctx, `DELETE FROM lines`+ofPlace+` AND line >= ? AND line <= ?`, at.args(b.First, b.Last)...)
 	if err == nil && n != b.Lines {
 		err = errMoved
 	}
@@ -82,11 +80,10 @@ func full(lines []Line) (out [][]Line) {
 // others.
 func (x *Lines) sealable(ctx context.Context, d sqlstore.Dialect,
 	at Place) (runs [][]Line, more bool, err error) {
-	where, args := ofGeneration(at)
 	behind, rows, size := int64(-2), 0, 0
 	err = d.Query(ctx, `SELECT line, kind, received, raw, behind FROM (
-  SELECT l.line, l.kind, l.received, l.raw, `+before+` AS behind FROM lines l WHERE `+where+`) hot
-WHERE behind < line ORDER BY line LIMIT ?`, append(append([]any{at.Owner, at.Stream}, args...), sealRows),
+  SELECT l.line, l.kind, l.received, l.raw, `+before+` AS behind FROM lines l`+ofPlace+`) hot
+WHERE behind < line ORDER BY line LIMIT ?`, append([]any{at.Owner, at.Stream}, at.args(sealRows)...),
 		func(row sqlstore.Scanner) error {
 			var l Line
 			var kind, last int64
@@ -131,19 +128,12 @@ JOIN streams s ON s.owner = l.owner AND s.id = l.stream`,
 			p := &h.Place
 			return row.Scan(&p.Owner, &p.Stream, &p.Epoch, &p.Generation, &h.Version, &h.Last)
 		})
-	if err != nil {
-		return h, false, fmt.Errorf("look for hot lines: %w", err)
-	}
-	return h, ok, nil
+	return h, ok, sqlstore.Wrap(err, "look for hot lines")
 }
 
 // Size returns how many bytes hot lines of a generation have.
 func (x *Lines) Size(ctx context.Context, d sqlstore.Dialect, at Place) (n int64, err error) {
-	where, args := ofGeneration(at)
-	err = d.Query(ctx, `SELECT CAST(coalesce(sum(length(raw)), 0) AS bigint) FROM lines WHERE `+where, args,
-		func(row sqlstore.Scanner) error { return row.Scan(&n) })
-	if err != nil {
-		return 0, fmt.Errorf("measure hot lines: %w", err)
-	}
-	return n, nil
+	n, err = sqlstore.Number(ctx, d, `SELECT CAST(coalesce(sum(length(raw)), 0) AS bigint) FROM lines`+ofPlace,
+		at.args()...)
+	return n, sqlstore.Wrap(err, "measure hot lines")
 }

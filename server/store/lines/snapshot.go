@@ -65,10 +65,7 @@ SELECT e.rank, e.name, e.first_seen, coalesce(g.generation, -1), coalesce(g.rewo
 FROM epochs e LEFT JOIN generations g ON g.owner = e.owner AND g.stream = e.stream AND g.epoch = e.rank AND e.rank = ?
 WHERE e.owner = ? AND e.stream = ? ORDER BY e.rank DESC, g.generation`, []any{n.at.Epoch, n.at.Owner, n.at.Stream},
 		n.addEpoch)
-	if err != nil {
-		return fmt.Errorf("read epochs: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "read epochs")
 }
 
 // addEpoch adds a generation of the chosen epoch, or another epoch.
@@ -98,7 +95,8 @@ func (n *Snapshot) Generations() []server.Generation { return n.generations }
 
 // Count implements server.Snapshot.
 func (n *Snapshot) Count(ctx context.Context, s server.Span) (lines, oversize int64, err error) {
-	return n.lines.Count(ctx, n.On, n.at, s)
+	a, err := n.lines.Measure(ctx, n.On, n.at, s)
+	return a.Lines, a.Oversize, err
 }
 
 // Lines implements server.Snapshot.
@@ -108,9 +106,9 @@ func (n *Snapshot) Lines(ctx context.Context, s server.Span, yield func(server.L
 
 // Replaced implements server.Snapshot.
 func (n *Snapshot) Replaced(ctx context.Context, s server.Span, yield func(server.Line, time.Time) error) error {
-	where, args := ofGeneration(Place{n.at.Owner, n.at.Stream, n.at.Epoch, s.Generation})
-	err := n.On.Query(ctx, `SELECT line, kind, raw, replaced FROM superseded
-WHERE `+where+` AND line >= ? AND line < ? ORDER BY line, replaced`, append(args, s.From, s.To),
+	at := Place{n.at.Owner, n.at.Stream, n.at.Epoch, s.Generation}
+	err := n.On.Query(ctx, `SELECT line, kind, raw, replaced FROM superseded`+ofPlace+`
+AND line >= ? AND line < ? ORDER BY line, replaced`, at.args(s.From, s.To),
 		func(row sqlstore.Scanner) error {
 			var l server.Line
 			var kind, at int64
@@ -120,10 +118,7 @@ WHERE `+where+` AND line >= ? AND line < ? ORDER BY line, replaced`, append(args
 			l.Kind = server.Kind(kind)
 			return yield(l, sqlstore.Moment(at))
 		})
-	if err != nil {
-		return fmt.Errorf("read replaced lines: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "read replaced lines")
 }
 
 // Retired implements server.Snapshot.
@@ -143,10 +138,7 @@ func (n *Snapshot) Folded(ctx context.Context) (p server.Position, state []byte,
 	err = n.On.Query(ctx, `SELECT epoch, generation, CASE WHEN state_line < 0 THEN line ELSE state_line END, state
 FROM folds WHERE owner = ? AND stream = ? AND epoch = ?`, []any{n.at.Owner, n.at.Stream, n.at.Epoch},
 		func(row sqlstore.Scanner) error { return row.Scan(&p.Epoch, &p.Generation, &p.Line, &state) })
-	if err != nil {
-		return server.Position{}, nil, fmt.Errorf("read what is derived: %w", err)
-	}
-	return p, state, nil
+	return p, state, sqlstore.Wrap(err, "read what is derived")
 }
 
 // CopiedFrom implements server.Snapshot.
@@ -168,8 +160,5 @@ func (x *Lines) Received(ctx context.Context, d sqlstore.Dialect, at Place, line
 	if err == nil && !ok {
 		err = server.ErrNotFound
 	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("look up line %d: %w", line, err)
-	}
-	return sqlstore.Moment(l.Received), nil
+	return sqlstore.Moment(l.Received), sqlstore.Wrap(err, "look up line %d", line)
 }

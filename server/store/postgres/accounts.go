@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -30,10 +29,7 @@ func (s *Store) FindKey(ctx context.Context, hash [32]byte) (server.Key, error) 
 	if err == nil && !ok {
 		err = server.ErrNotFound
 	}
-	if err != nil {
-		return server.Key{}, fmt.Errorf("find key: %w", err)
-	}
-	return k, nil
+	return k, sqlstore.Wrap(err, "find key")
 }
 
 func (s *Store) findKeys(ctx context.Context, hashes [][32]byte) (map[[32]byte]server.Key, error) {

@@ -88,8 +88,5 @@ SELECT n - coalesce((SELECT max(age(backend_xmin)) FROM pg_stat_activity
   WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
   AND (datname = current_database() AND backend_type = 'client backend' OR backend_type = 'walsender')), 0), n
 FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS n) s`).Scan(&oldest, &next)
-	if err != nil {
-		return 0, 0, fmt.Errorf("look for snapshots: %w", err)
-	}
-	return oldest, next, nil
+	return oldest, next, sqlstore.Wrap(err, "look for snapshots")
 }

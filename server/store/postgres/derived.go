@@ -38,10 +38,7 @@ SELECT EXISTS (SELECT FROM streams WHERE version > derived AND derived > 0 AND l
 		out, err = lease(ctx, tx, now, n)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("take what is to derive: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "take what is to derive")
 }
 
 func lease(ctx context.Context, tx pgx.Tx, now time.Time, n int) ([]server.Task, error) {
@@ -224,10 +221,7 @@ WHERE (owner, id) IN (SELECT owner, stream FROM folds WHERE format < $1)
   AND NOT (redo AND derived = -1 AND leased = 0)`, format)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("derive all again: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "derive all again")
 }
 
 // ResetDerived implements server.DerivationStore.
@@ -240,10 +234,7 @@ func (s *Store) ResetDerived(ctx context.Context) error {
 UPDATE streams AS s SET derived = -1, leased = 0, redo = true WHERE `+sqlstore.HasLines)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("drop what is derived: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "drop what is derived")
 }
 
 // derivedTables are those that ResetDerived empties. Triggers keep usage_sums: it follows answers.

@@ -73,10 +73,7 @@ ON CONFLICT (owner, session_key) DO UPDATE SET at = excluded.at`,
 			return err
 		})
 	})
-	if err != nil {
-		return fmt.Errorf("leave note: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "leave note")
 }
 
 // removeStream deletes a stream with everything of it, and answers how many lines it had. Its row is locked first: who

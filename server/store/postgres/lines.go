@@ -110,10 +110,7 @@ func send(ctx context.Context, tx pgx.Tx, batch *pgx.Batch) error {
 	if batch.Len() == 0 {
 		return nil
 	}
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("write lines: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(tx.SendBatch(ctx, batch).Close(), "write lines")
 }
 
 // sortLines keeps the order of batches where it matters: what is not fresh is written last, in order.

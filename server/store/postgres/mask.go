@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // Scrub implements server.Masker. What PostgreSQL removed is overwritten when it vacuums.
@@ -15,10 +16,7 @@ func (s *Store) Scrub(ctx context.Context, _ func(done, total int64)) error {
 	if err == nil {
 		_, err = s.pool.Exec(ctx, `DELETE FROM leases WHERE name = 'scrub'`)
 	}
-	if err != nil {
-		return fmt.Errorf("overwrite what was masked: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "overwrite what was masked")
 }
 
 // writeKnown is writeLines; lines that the server has masked get their tokens again.

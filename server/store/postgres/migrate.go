@@ -132,10 +132,7 @@ func makeSchema(ctx context.Context, db *sql.DB, how sqlstore.Opening) error {
 	if err == nil {
 		_, err = p.Up(ctx)
 	}
-	if err != nil {
-		return fmt.Errorf("make schema: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "make schema")
 }
 
 // pause waits for d, unless ctx ends before.
@@ -159,10 +156,7 @@ func provider(db *sql.DB) (*goose.Provider, error) {
 	}}, nil)
 	p, err := goose.NewProvider(goose.DialectPostgres, db, nil, goose.WithGoMigrations(first),
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
-	if err != nil {
-		return nil, fmt.Errorf("read the schema: %w", err)
-	}
-	return p, nil
+	return p, sqlstore.Wrap(err, "read the schema")
 }
 
 // pgFit refuses databases that can't hold what is sent.

@@ -96,10 +96,7 @@ func finish(ctx context.Context, tx pgx.Tx, in ledgers, waves ...wave) error {
 	if batch.Len() == 0 {
 		return nil
 	}
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("write streams: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(tx.SendBatch(ctx, batch).Close(), "write streams")
 }
 
 // wave is batches of different streams.

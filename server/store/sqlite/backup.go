@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // Backup implements server.Backuper: it writes the database's pages as of one moment. Lines are stored meanwhile; the
@@ -24,10 +25,7 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, progress func(done, to
 		return fmt.Errorf("back up: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // it changes nothing
-	if err := s.backup(ctx, tx, to, progress); err != nil {
-		return fmt.Errorf("back up: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(s.backup(ctx, tx, to, progress), "back up")
 }
 
 // databaseEntry is the name of the database in an archive.

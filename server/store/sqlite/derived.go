@@ -31,10 +31,7 @@ func (s *Store) Lagging(ctx context.Context, n int) ([]server.Task, error) {
 		out, err = lease(ctx, c, ids, now)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("take what is to derive: %w", err)
-	}
-	return out, nil
+	return out, sqlstore.Wrap(err, "take what is to derive")
 }
 
 // lagging are the streams to hand out, the most urgent first. Of those to derive whole, what comes soon of the same
@@ -196,10 +193,7 @@ UPDATE streams SET redo = true, derived = -1, leased = 0
 WHERE (owner, id) IN (SELECT owner, stream FROM folds WHERE format < ?)`, format)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("derive all again: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "derive all again")
 }
 
 // ResetDerived implements server.DerivationStore.
@@ -223,8 +217,5 @@ func (s *Store) ResetDerived(ctx context.Context) error {
 		}
 		return search.Reset(ctx, dialect{c})
 	})
-	if err != nil {
-		return fmt.Errorf("drop what is derived: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "drop what is derived")
 }

@@ -86,8 +86,5 @@ func provider(db *sql.DB) (*goose.Provider, error) {
 	}}, nil)
 	p, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithGoMigrations(first),
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
-	if err != nil {
-		return nil, fmt.Errorf("read the schema: %w", err)
-	}
-	return p, nil
+	return p, sqlstore.Wrap(err, "read the schema")
 }

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"time"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -21,10 +20,7 @@ const (
 // masked since the last Scrub, it overwrites the free pages of the file, and empties the log. If a reader keeps the
 // log, the next call does all of it again.
 func (s *Store) Scrub(ctx context.Context, progress func(done, total int64)) error {
-	if err := s.scrub(ctx, progress); err != nil {
-		return fmt.Errorf("overwrite what was masked: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(s.scrub(ctx, progress), "overwrite what was masked")
 }
 
 func (s *Store) scrub(ctx context.Context, progress func(done, total int64)) error {

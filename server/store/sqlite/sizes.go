@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // Sizes implements server.Sizer: the database's file and its log.
@@ -41,8 +42,5 @@ func (s *Store) Check(ctx context.Context, problem func(string)) error {
 			problem(found)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("check database: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(rows.Err(), "check database")
 }

@@ -168,10 +168,7 @@ func createFile(path string) error {
 	case err == nil:
 		err = f.Close()
 	}
-	if err != nil {
-		return fmt.Errorf("create store: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(err, "create store")
 }
 
 // dsn names the database for the driver. page_size works only before the first page is written, which switching to
@@ -222,10 +219,7 @@ func (s *Store) Close() error {
 	if s.write != nil {
 		errs = append(errs, s.write.Close())
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("close store: %w", err)
-	}
-	return nil
+	return sqlstore.Wrap(errors.Join(errs...), "close store")
 }
 
 // Path is where the database is, absolute.

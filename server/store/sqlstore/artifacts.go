@@ -68,12 +68,12 @@ func (p *Artifacts) inStream(ctx context.Context, w Write, now int64, about stri
 
 // epoch finds or makes the rank of an epoch.
 func (d streamTx) epoch(ctx context.Context, name string) (int64, error) {
-	rank, err := one(ctx, d, `SELECT rank FROM artifact_epochs WHERE owner = ? AND stream = ? AND name_key = ?`,
+	rank, err := Number(ctx, d, `SELECT rank FROM artifact_epochs WHERE owner = ? AND stream = ? AND name_key = ?`,
 		d.owner, d.stream, Key(name))
 	if err != nil || rank > 0 {
 		return rank, err
 	}
-	last, err := one(ctx, d, `SELECT max(rank) FROM artifact_epochs WHERE owner = ? AND stream = ? HAVING count(*) > 0`,
+	last, err := Number(ctx, d, `SELECT max(rank) FROM artifact_epochs WHERE owner = ? AND stream = ? HAVING count(*) > 0`,
 		d.owner, d.stream)
 	if err != nil {
 		return 0, err
@@ -82,12 +82,6 @@ func (d streamTx) epoch(ctx context.Context, name string) (int64, error) {
 INSERT INTO artifact_epochs (owner, stream, rank, name, name_key) VALUES (?, ?, ?, ?, ?)`,
 		d.owner, d.stream, last+1, CleanText(name), Key(name))
 	return last + 1, err
-}
-
-// one returns a number; 0 when there is no row.
-func one(ctx context.Context, l Dialect, query string, args ...any) (n int64, err error) {
-	err = l.Query(ctx, query, args, func(row Scanner) error { return row.Scan(&n) })
-	return n, err
 }
 
 // PutCheckpoints implements server.ArtifactIngester.
@@ -107,10 +101,7 @@ func (p *Artifacts) PutCheckpoints(ctx context.Context, b *server.CheckpointBatc
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("store checkpoints: %w", err)
-	}
-	return nil
+	return Wrap(err, "store checkpoints")
 }
 
 func (d streamTx) checkpoint(ctx context.Context, c *server.Checkpoint) error {
@@ -235,11 +226,8 @@ func (p *Artifacts) Lags(ctx context.Context, scope server.Scope, q server.DropQ
 	f.Add(`s.version > s.derived`)
 	f.Scope(scope)
 	f.Drops(q)
-	n, err := one(ctx, p.db, `SELECT 1 FROM streams s `+f.Where()+` LIMIT 1`, f.Args...)
-	if err != nil {
-		return false, fmt.Errorf("look for what is to derive: %w", err)
-	}
-	return n > 0, nil
+	n, err := Number(ctx, p.db, `SELECT 1 FROM streams s `+f.Where()+` LIMIT 1`, f.Args...)
+	return n > 0, Wrap(err, "look for what is to derive")
 }
 
 // Resolve implements server.Library.

@@ -70,10 +70,7 @@ ON CONFLICT (owner, sha256) DO UPDATE SET touched = excluded.touched RETURNING i
 		have, complete = x.have, x.stored > 0
 		return d.refer(ctx, u)
 	})
-	if err != nil {
-		return 0, false, fmt.Errorf("begin upload: %w", err)
-	}
-	return have, complete, nil
+	return have, complete, Wrap(err, "begin upload")
 }
 
 // makeRoom refuses an upload of a user with too many unfinished ones, unless it can remove an idle one.
@@ -86,7 +83,7 @@ func (d streamTx) makeRoom(ctx context.Context, u *server.Upload) error {
 		if err != nil || n < server.MaxUploads && bytes < server.MaxUploadBytes {
 			return err
 		}
-		idle, err := one(ctx, d, `SELECT id`+others+` AND touched < ? ORDER BY touched LIMIT 1`,
+		idle, err := Number(ctx, d, `SELECT id`+others+` AND touched < ? ORDER BY touched LIMIT 1`,
 			u.Owner, u.SHA256[:], d.now-restsFor.Microseconds())
 		if err != nil {
 			return err
@@ -145,19 +142,13 @@ func (p *Artifacts) PutBlob(ctx context.Context, owner int64, sum [32]byte, offs
 			have, Micros(at), owner, x.id)
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("store chunk: %w", err)
-	}
-	return have, nil
+	return have, Wrap(err, "store chunk")
 }
 
 // EndBlob implements server.ArtifactIngester. The bytes are read and hashed while others write.
 func (p *Artifacts) EndBlob(ctx context.Context, u *server.Upload) error {
 	err := p.endBlob(ctx, u)
-	if err != nil {
-		return fmt.Errorf("end upload: %w", err)
-	}
-	return nil
+	return Wrap(err, "end upload")
 }
 
 func (p *Artifacts) endBlob(ctx context.Context, u *server.Upload) error {
@@ -294,10 +285,7 @@ func (p *Artifacts) Blobs(ctx context.Context, scope server.Scope, ref server.Re
 		out = append(out, b)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list files: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "list files")
 }
 
 // BlobContent implements server.Artifacts.

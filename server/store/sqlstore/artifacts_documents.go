@@ -26,10 +26,7 @@ func (p *Artifacts) PutDocuments(ctx context.Context, b *server.DocumentBatch) e
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("store documents: %w", err)
-	}
-	return nil
+	return Wrap(err, "store documents")
 }
 
 // contents stores the events' contents and protects stored ones from removal. All writers do this in the order of
@@ -114,10 +111,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (owner, document, rank, n, change, sha256) DO NOTHING`,
 		d.owner, id, d.rank, e.Version, e.Change, CleanText(e.By), Micros(e.At), size, NotNil(sum), Flag(e.TooLarge),
 		e.Line)
-	if err != nil {
-		return fmt.Errorf("write version: %w", err)
-	}
-	return nil
+	return Wrap(err, "write version")
 }
 
 // document finds or makes the document of an event. The latest event decides whether it is linked, not the last to
@@ -195,8 +189,5 @@ WHERE d.owner = ? AND d.stream = ? ORDER BY d.added_at, d.id LIMIT ?`,
 			out = append(out, doc)
 			return err
 		})
-	if err != nil {
-		return nil, fmt.Errorf("list documents: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "list documents")
 }

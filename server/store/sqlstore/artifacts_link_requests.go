@@ -117,10 +117,7 @@ func (p *Artifacts) LinkRequests(ctx context.Context, scope server.Scope,
 	out, err := listLinkRequests(ctx, p.db, `
 WHERE w.owner = ? AND w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.Owner,
 		x.Stream, server.MaxLinkRequests)
-	if err != nil {
-		return nil, fmt.Errorf("list link requests: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "list link requests")
 }
 
 // PendingLinkRequests implements server.ArtifactIngester.
@@ -129,8 +126,5 @@ func (p *Artifacts) PendingLinkRequests(ctx context.Context, owner int64,
 	out, err := listLinkRequests(ctx, p.db, `
 WHERE w.state = 'waiting' AND s.owner = ? AND s.machine = ? ORDER BY w.num LIMIT ?`,
 		owner, machine, server.MaxLinkRequests)
-	if err != nil {
-		return nil, fmt.Errorf("list link requests: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "list link requests")
 }

@@ -55,11 +55,11 @@ WHERE d.owner = ? AND d.stream = ?`,
 // removeUnnamed deletes a content without references. A writer that is about to refer to it holds its row or waits for
 // it.
 func removeUnnamed(ctx context.Context, l Dialect, owner int64, sum []byte) error {
-	id, err := one(ctx, Locked{l}, `SELECT id FROM blobs WHERE owner = ? AND sha256 = ?`, owner, sum)
+	id, err := Number(ctx, Locked{l}, `SELECT id FROM blobs WHERE owner = ? AND sha256 = ?`, owner, sum)
 	if err != nil || id == 0 {
 		return err
 	}
-	named, err := one(ctx, l, `
+	named, err := Number(ctx, l, `
 SELECT CASE WHEN EXISTS (SELECT 1 FROM blob_refs r JOIN streams s ON s.owner = r.owner AND s.id = r.stream
     WHERE r.sha256 = ? AND s.owner = ?)
   OR EXISTS (SELECT 1 FROM document_versions v JOIN documents d ON d.owner = v.owner AND d.id = v.document
@@ -77,7 +77,7 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM blob_refs r JOIN streams s ON s.owner = r
 
 // revive has a file uploaded again whose content retention removed, for a session that was not dropped.
 func (d streamTx) revive(ctx context.Context, x *upload) error {
-	dropped, err := one(ctx, d, `SELECT retired FROM streams WHERE owner = ? AND id = ?`, d.owner, d.stream)
+	dropped, err := Number(ctx, d, `SELECT retired FROM streams WHERE owner = ? AND id = ?`, d.owner, d.stream)
 	if err != nil || dropped > 0 {
 		return err
 	}
@@ -91,7 +91,7 @@ WHERE owner = ? AND id = ? AND retired > 0`, x.owner, x.id)
 
 // unlessRetired is server.ErrRetired for a file whose content retention removed.
 func (p *Artifacts) unlessRetired(ctx context.Context, x upload) error {
-	gone, err := one(ctx, p.db, `SELECT retired FROM blobs WHERE owner = ? AND id = ?`, x.owner, x.id)
+	gone, err := Number(ctx, p.db, `SELECT retired FROM blobs WHERE owner = ? AND id = ?`, x.owner, x.id)
 	if err == nil && gone > 0 {
 		err = server.ErrRetired
 	}
@@ -134,7 +134,7 @@ SELECT owner, id, size, sha256 FROM blobs WHERE stored > 0 AND retired = 0 AND i
 }
 
 func (p *Artifacts) gone(ctx context.Context, x upload) bool {
-	there, err := one(ctx, p.db, `SELECT id FROM blobs WHERE owner = ? AND id = ?`, x.owner, x.id)
+	there, err := Number(ctx, p.db, `SELECT id FROM blobs WHERE owner = ? AND id = ?`, x.owner, x.id)
 	return err == nil && there == 0
 }
 
@@ -156,10 +156,7 @@ ORDER BY s.at DESC, s.owner, s.session_id`, f.Args, func(row Scanner) error {
 		out = append(out, x)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list what was forgotten: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "list what was forgotten")
 }
 
 // RemoveContent deletes the bytes of a file: those in the database, and in cold storage once the transaction is

@@ -24,7 +24,7 @@ func (p *Artifacts) history(ctx context.Context, scope server.Scope, ref server.
 	if h.Address, err = Resolve(ctx, p.db, scope, ref, (*Filter).artifacts); err != nil {
 		return h, err
 	}
-	h.document, err = one(ctx, p.db, `SELECT id FROM documents WHERE owner = ? AND stream = ? AND path_key = ?`,
+	h.document, err = Number(ctx, p.db, `SELECT id FROM documents WHERE owner = ? AND stream = ? AND path_key = ?`,
 		h.Owner, h.Stream, Key(path))
 	if err != nil {
 		return h, fmt.Errorf("find document: %w", err)
@@ -41,10 +41,7 @@ GROUP BY rank ORDER BY rank`, []any{h.Owner, h.document}, func(row Scanner) erro
 		h.lives = append(h.lives, l)
 		return err
 	})
-	if err != nil {
-		return h, fmt.Errorf("find document: %w", err)
-	}
-	return h, nil
+	return h, Wrap(err, "find document")
 }
 
 // end returns the number of the newest version.
@@ -97,10 +94,7 @@ func (p *Artifacts) versions(ctx context.Context, h *history, rest string,
 		out = append(out, v)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list versions: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "list versions")
 }
 
 // Versions implements server.Artifacts.

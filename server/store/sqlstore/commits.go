@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/ccship/ccship/server"
@@ -39,10 +38,7 @@ ON CONFLICT (owner, stream, name) DO UPDATE SET at = excluded.at, added = exclud
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("keep shares of commits: %w", err)
-	}
-	return nil
+	return Wrap(err, "keep shares of commits")
 }
 
 // Commits implements server.Provenance.
@@ -60,8 +56,5 @@ FROM commits c JOIN streams s ON s.owner = c.owner AND s.id = c.stream
 			c.At = Moment(at)
 			return c, err
 		})
-	if err != nil {
-		return nil, fmt.Errorf("list shares of commits: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "list shares of commits")
 }

@@ -41,6 +41,14 @@ func (w Writer) Write(ctx context.Context, fn func(Dialect) error) error {
 	return w.DB.Write(ctx, w.How, fn)
 }
 
+// Change runs a statement in a transaction of its own.
+func (w Writer) Change(ctx context.Context, query string, args ...any) error {
+	return w.Write(ctx, func(d Dialect) error {
+		_, err := d.Exec(ctx, query, args...)
+		return err
+	})
+}
+
 // Locked is a dialect whose queries lock the rows that they read.
 type Locked struct{ Dialect }
 

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -13,13 +12,10 @@ const LeaseFor = 30 * time.Second
 
 // Lag implements server.DerivationStore. Each half has an index of its own.
 func (c *Finder) Lag(ctx context.Context) (int64, error) {
-	n, err := one(ctx, c.reader, `
+	n, err := Number(ctx, c.reader, `
 SELECT (SELECT count(*) FROM streams WHERE version > derived AND derived > 0) +
   (SELECT count(*) FROM streams WHERE version > derived AND derived <= 0)`)
-	if err != nil {
-		return 0, fmt.Errorf("count what is to derive: %w", err)
-	}
-	return n, nil
+	return n, Wrap(err, "count what is to derive")
 }
 
 // TaskColumns are a task's, of stream s, how far it is derived, d, and its facts f, for ScanTask.

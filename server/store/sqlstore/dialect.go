@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ccship/ccship/server"
 )
@@ -43,6 +44,29 @@ const (
 // retention removes nothing between its look for such reasons and its end.
 func LockRetention(ctx context.Context, d Dialect) error {
 	return d.Hold(ctx, HeldKept, 0)
+}
+
+// Wrap returns an error that says what failed; nil without one.
+func Wrap(err error, what string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(what+": %w", append(args, err)...)
+}
+
+// Number returns the number that a query answers; 0 when there is no row.
+func Number(ctx context.Context, l Dialect, query string, args ...any) (n int64, err error) {
+	err = l.Query(ctx, query, args, func(row Scanner) error { return row.Scan(&n) })
+	return n, err
+}
+
+// Lease takes or renews a lease, of a holder that then has it for a while. false: another one has it.
+func Lease(ctx context.Context, d Dialect, name, holder string, length time.Duration) (bool, error) {
+	now := time.Now()
+	n, err := d.Exec(ctx, `INSERT INTO leases (name, holder, until) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+WHERE leases.until < ? OR leases.holder = excluded.holder`, name, holder, Micros(now.Add(length)), Micros(now))
+	return n == 1, Wrap(err, "take the lease of %s", name)
 }
 
 // List runs a query on either database and scans each of its rows.
@@ -100,17 +124,14 @@ ON CONFLICT (owner, session_key, machine_key) DO UPDATE SET
 RETURNING id, project_hash`, []any{owner, Key(h.SessionID), Key(h.Machine), c.SessionID, c.Machine, c.ProjectHash,
 		c.Host, c.Project, c.Cwd, c.Path, c.Parent, now, now},
 		func(row Scanner) error { return row.Scan(&stream, &project) })
-	if err != nil {
-		return 0, "", fmt.Errorf("write stream: %w", err)
-	}
-	return stream, project, nil
+	return stream, project, Wrap(err, "write stream")
 }
 
 // NotForgotten answers server.ErrForgotten for a stream that must not be stored: it, what it is a copy of, or the
 // session whose agent it is was forgotten.
 func NotForgotten(ctx context.Context, d Dialect, owner int64, h *server.Head) error {
 	keys := TombstoneKeys(h)
-	gone, err := one(ctx, d, `SELECT 1 FROM forgotten WHERE owner = ? AND session_key IN (`+Marks(len(keys))+`) LIMIT 1`,
+	gone, err := Number(ctx, d, `SELECT 1 FROM forgotten WHERE owner = ? AND session_key IN (`+Marks(len(keys))+`) LIMIT 1`,
 		append([]any{owner}, Values(keys)...)...)
 	if err != nil {
 		return fmt.Errorf("look for forgotten session: %w", err)

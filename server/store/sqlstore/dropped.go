@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/ccship/ccship/server"
 )
@@ -26,7 +25,7 @@ func (c *Finder) Dropped(ctx context.Context, scope server.Scope, of []server.Fo
 		if len(part.Projects) > 0 {
 			f.Add(`d.owner = ?`, part.Owner)
 		}
-		some, err := one(ctx, c.reader, `SELECT count(*) FROM (SELECT 1 FROM `+from+` `+f.Where()+` LIMIT ?) counted`,
+		some, err := Number(ctx, c.reader, `SELECT count(*) FROM (SELECT 1 FROM `+from+` `+f.Where()+` LIMIT ?) counted`,
 			append(f.Args, most-out.Count)...)
 		out.Count += some
 		return err
@@ -34,10 +33,7 @@ func (c *Finder) Dropped(ctx context.Context, scope server.Scope, of []server.Fo
 	if err == nil && len(of) > 0 {
 		out.Streams, err = c.dropped(ctx, of)
 	}
-	if err != nil {
-		return server.Dropped{}, fmt.Errorf("count rewrites: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "count rewrites")
 }
 
 // dropped returns the streams of sessions out of whose files a rewrite took lines.

@@ -158,8 +158,5 @@ LEFT JOIN facts f ON f.owner = s.owner AND f.stream = s.id
 			x.At, x.Copy = Moment(at), named != 0
 			return x, unpackEdit(data, &x.Edit, asked)
 		})
-	if err != nil {
-		return nil, fmt.Errorf("list edits: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "list edits")
 }

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -75,10 +74,7 @@ ORDER BY owner, project_hash`, []any{scope.User, scope.User}, func(row Scanner) 
 		}
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list shares: %w", err)
-	}
-	return parts, nil
+	return parts, Wrap(err, "list shares")
 }
 
 // Part selects the rows s that are in a part.
@@ -284,16 +280,13 @@ func (c *Finder) Count(ctx context.Context, scope server.Scope, q server.Session
 			return err
 		}
 		f.Add(HasLines)
-		some, err := one(ctx, c.reader, `
+		some, err := Number(ctx, c.reader, `
 SELECT count(*) FROM (SELECT 1 FROM streams s LEFT JOIN facts f ON f.owner = s.owner AND f.stream = s.id `+
 			f.Where()+` LIMIT ?) counted`, append(f.Args, most-n)...)
 		n += some
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("count sessions: %w", err)
-	}
-	return n, nil
+	return n, Wrap(err, "count sessions")
 }
 
 // EachPart calls fn with each part of what a scope sees. A scope with Only is one part, which its own condition

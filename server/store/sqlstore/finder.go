@@ -53,10 +53,7 @@ func (c *Finder) Find(ctx context.Context, scope server.Scope, q server.SessionQ
 	if err == nil {
 		err = cmp.Or(c.addUsage(ctx, out.List), addCopies(ctx, c.reader, out.List))
 	}
-	if err != nil {
-		return server.Found{}, fmt.Errorf("find sessions: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "find sessions")
 }
 
 // filter lets through the streams s, with facts f, that a query chooses of a part of what a scope sees.

@@ -35,10 +35,7 @@ WHERE reader = ? AND stream IN (?`+strings.Repeat(", ?", len(streams)-1)+`)`, ar
 		out[m.Stream] = m
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read marks: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "read marks")
 }
 
 // SetMark implements server.Marks.
@@ -63,10 +60,7 @@ ON CONFLICT (owner, reader, stream) DO UPDATE SET star = excluded.star, name = e
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("keep mark: %w", err)
-	}
-	return nil
+	return Wrap(err, "keep mark")
 }
 
 // Tags implements server.Marks.

@@ -26,10 +26,7 @@ func openLedgers(ctx context.Context, d Dialect) (Ledgers, error) {
 	if err == nil && l.storeID == "" {
 		err = fmt.Errorf("no id")
 	}
-	if err != nil {
-		return l, fmt.Errorf("read the store's identity: %w", err)
-	}
-	return l, nil
+	return l, Wrap(err, "read the store's identity")
 }
 
 // StoreID implements server.Ledgers.
@@ -70,10 +67,7 @@ ON CONFLICT (owner, machine_key) DO NOTHING`, owner, tx.machineKey); err != nil 
 	if err := tx.check(ctx); err != nil {
 		return err
 	}
-	if err := tx.count(ctx, stream); err != nil {
-		return fmt.Errorf("write ledger: %w", err)
-	}
-	return nil
+	return Wrap(tx.count(ctx, stream), "write ledger")
 }
 
 // LedgerState is a ledger as a store has it.
@@ -171,7 +165,7 @@ func (tx *ledgerTx) check(ctx context.Context) error {
 	case w.Incarnation == tx.last:
 		return nil
 	}
-	replaced, err := one(ctx, tx, `
+	replaced, err := Number(ctx, tx, `
 SELECT count(*) FROM replaced_writers WHERE owner = ? AND machine_key = ? AND writer = ?`,
 		tx.owner, tx.machineKey, w.Incarnation)
 	switch {
@@ -236,8 +230,5 @@ ORDER BY changed, id LIMIT ?`, []any{owner, Key(machine), since, limit}, func(ro
 		out.Changed = append(out.Changed, c)
 		return err
 	})
-	if err != nil {
-		return out, fmt.Errorf("read ledger: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "read ledger")
 }

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -81,8 +80,5 @@ func (t Timelines) Moments(ctx context.Context, q server.MomentQuery) ([]server.
 		append(f.Args, q.Limit), func(row Scanner) (m server.Moment, err error) {
 			return m, row.Scan(&m.Line, &m.Part, &m.Kind, &m.Data)
 		})
-	if err != nil {
-		return nil, fmt.Errorf("list moments: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "list moments")
 }

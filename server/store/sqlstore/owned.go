@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -59,8 +58,5 @@ func Forgettables(ctx context.Context, d Dialect, scope server.Scope, session st
 			}
 			return err
 		})
-	if err != nil {
-		return nil, fmt.Errorf("find streams: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "find streams")
 }

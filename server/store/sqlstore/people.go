@@ -44,28 +44,19 @@ func NewPeople(db DB) People { return People{Writer{db, Once}} }
 // FindUser implements server.Accounts.
 func (p *People) FindUser(ctx context.Context, name string) (server.User, error) {
 	u, err := first(ctx, p.db, SelectUser+`FROM users u WHERE u.name = ?`, []any{CleanText(name)}, scanUser)
-	if err != nil {
-		return server.User{}, fmt.Errorf("find user %q: %w", name, err)
-	}
-	return u, nil
+	return u, Wrap(err, "find user %q", name)
 }
 
 // Users implements server.Accounts.
 func (p *People) Users(ctx context.Context) ([]server.User, error) {
 	out, err := List(ctx, p.db, SelectUser+`FROM users u ORDER BY u.id`, nil, scanUser)
-	if err != nil {
-		return nil, fmt.Errorf("list users: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "list users")
 }
 
 // FirstUsers implements server.Accounts.
 func (p *People) FirstUsers(ctx context.Context, most int) ([]server.User, error) {
 	out, err := List(ctx, p.db, SelectUser+`FROM users u ORDER BY u.id LIMIT ?`, []any{most}, scanUser)
-	if err != nil {
-		return nil, fmt.Errorf("list users: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "list users")
 }
 
 // namesAtOnce is how many users one query names.
@@ -127,10 +118,7 @@ func scanShare(row Scanner) (h server.Share, err error) {
 // Shares implements server.Accounts.
 func (p *People) Shares(ctx context.Context) ([]server.Share, error) {
 	out, err := List(ctx, p.db, selectShares, nil, scanShare)
-	if err != nil {
-		return nil, fmt.Errorf("list shares: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "list shares")
 }
 
 // SelectKey begins a query of keys k with their users u, for ScanKey.
@@ -162,7 +150,7 @@ func checkKeys(ctx context.Context, d Dialect, user int64, k server.Key) error {
 	if err := d.Hold(ctx, HeldUser, user); err != nil {
 		return err
 	}
-	n, err := one(ctx, d, `SELECT count(*) FROM keys WHERE "user" = ? AND (revoked = 0 OR revoked > ?)`, user,
+	n, err := Number(ctx, d, `SELECT count(*) FROM keys WHERE "user" = ? AND (revoked = 0 OR revoked > ?)`, user,
 		Micros(k.Created))
 	if err == nil && n >= k.Most {
 		err = fmt.Errorf("%d keys: %w", n, server.ErrHasMany)
@@ -183,10 +171,7 @@ func checkKeys(ctx context.Context, d Dialect, user int64, k server.Key) error {
 // FindKey implements server.Keyring.
 func (p *People) FindKey(ctx context.Context, hash [32]byte) (server.Key, error) {
 	k, err := first(ctx, p.db, SelectKey+`WHERE k.hash = ?`, []any{hash[:]}, ScanKey)
-	if err != nil {
-		return server.Key{}, fmt.Errorf("find key: %w", err)
-	}
-	return k, nil
+	return k, Wrap(err, "find key")
 }
 
 // Keys implements server.Accounts.
@@ -196,10 +181,7 @@ func (p *People) Keys(ctx context.Context, user int64) ([]server.Key, error) {
 		f.Add(`u.id = ?`, user)
 	}
 	out, err := List(ctx, p.db, SelectKey+f.Where()+` ORDER BY k.id`, f.Args, ScanKey)
-	if err != nil {
-		return nil, fmt.Errorf("list keys: %w", err)
-	}
-	return out, nil
+	return out, Wrap(err, "list keys")
 }
 
 // FindLogin implements server.Accounts.
@@ -209,10 +191,7 @@ FROM logins l JOIN users u ON u.id = l."user"
 WHERE l.token = ? AND l.until > ? AND u.disabled = 0
   AND (l.key = 0 OR EXISTS (SELECT 1 FROM keys k WHERE k.id = l.key AND (k.revoked = 0 OR k.revoked > ?)))`,
 		[]any{token[:], Micros(now), Micros(now)}, scanLogin)
-	if err != nil {
-		return server.Login{}, fmt.Errorf("find login: %w", err)
-	}
-	return l, nil
+	return l, Wrap(err, "find login")
 }
 
 func scanLogin(row Scanner) (l server.Login, err error) {

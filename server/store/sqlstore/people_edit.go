@@ -35,7 +35,7 @@ func editOne(ctx context.Context, d Dialect, query string, args ...any) error {
 func (p *People) AddUser(ctx context.Context, name string, role server.Role, by server.By) (server.User, error) {
 	u := server.User{Name: CleanText(name), Role: role, Created: Moment(Micros(by.At))}
 	err := p.with(ctx, fmt.Sprintf("add user %q", name), by, func(d Dialect) (err error) {
-		u.ID, err = one(ctx, d, `INSERT INTO users (name, role, created) VALUES (?, ?, ?) RETURNING id`,
+		u.ID, err = Number(ctx, d, `INSERT INTO users (name, role, created) VALUES (?, ?, ?) RETURNING id`,
 			u.Name, string(role), Micros(by.At))
 		if err == nil {
 			err = grant(ctx, d, by, server.User{ID: u.ID})
@@ -102,7 +102,7 @@ func checkShares(ctx context.Context, d Dialect, h server.Share) error {
 	if err := d.Hold(ctx, HeldUser, h.Owner); err != nil {
 		return err
 	}
-	n, err := one(ctx, d, `SELECT count(*) FROM shares WHERE owner = ? AND NOT (with_user = ? AND project_key = ?)`,
+	n, err := Number(ctx, d, `SELECT count(*) FROM shares WHERE owner = ? AND NOT (with_user = ? AND project_key = ?)`,
 		h.Owner, h.With, Key(h.ProjectHash))
 	if err == nil && n >= h.Most {
 		err = fmt.Errorf("%d shares: %w", n, server.ErrHasMany)

@@ -20,7 +20,7 @@ func (p *People) with(ctx context.Context, what string, by server.By, fn func(Di
 		if err := d.Hold(ctx, HeldRights, 0); err != nil {
 			return err
 		}
-		n, err := one(ctx, d, `SELECT count(*) FROM keys WHERE id = ? AND (revoked = 0 OR revoked > ?)`, by.Key,
+		n, err := Number(ctx, d, `SELECT count(*) FROM keys WHERE id = ? AND (revoked = 0 OR revoked > ?)`, by.Key,
 			Micros(by.At))
 		if err == nil && n == 0 {
 			err = fmt.Errorf("its key is revoked: %w", server.ErrNotFound)

@@ -25,19 +25,13 @@ func (q *Quotas) SetQuota(ctx context.Context, user int64, limit server.Quota) e
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("set quota: %w", err)
-	}
-	return nil
+	return Wrap(err, "set quota")
 }
 
 // Stored implements server.Quotas.
 func (q *Quotas) Stored(ctx context.Context, user int64) (server.Stored, error) {
 	s, err := storedOf(ctx, q.db, user)
-	if err != nil {
-		return s, fmt.Errorf("count what is stored: %w", err)
-	}
-	return s, nil
+	return s, Wrap(err, "count what is stored")
 }
 
 // storedOf sums what a user's streams and files take. A forgotten stream has no row, so it counts no more.
@@ -55,7 +49,7 @@ FROM streams WHERE owner = ?`, []any{user, user, user, user, user, user, user}, 
 		return s, err
 	}
 	s.Bytes += server.RowBytes * (streams + max(0, generations-streams) + max(0, epochs-streams) + rows)
-	files, err := one(ctx, l, `SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM blobs
+	files, err := Number(ctx, l, `SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM blobs
   WHERE owner = ? AND retired = 0`, user)
 	s.Bytes += files
 	return s, err
@@ -158,11 +152,8 @@ func (a *Admission) begins(ctx context.Context, w Write) (bool, error) {
 	f.Add(`s.owner = ?`, w.Owner)
 	f.Add(named, Key(w.Head.SessionID))
 	f.Add(`s.machine_key = ?`, Key(w.Head.Machine))
-	n, err := one(ctx, a.dialect, `SELECT 1 FROM streams s `+f.Where(), f.Args...)
-	if err != nil {
-		return false, fmt.Errorf("look for transcript: %w", err)
-	}
-	return n == 0, nil
+	n, err := Number(ctx, a.dialect, `SELECT 1 FROM streams s `+f.Where(), f.Args...)
+	return n == 0, Wrap(err, "look for transcript")
 }
 
 func streamName(w Write) string {

@@ -35,7 +35,7 @@ func (r *Repositories) Note(ctx context.Context, d Dialect, batches iter.Seq[*se
 	for _, x := range slices.SortedFunc(maps.Keys(fresh), func(a, b project) int {
 		return cmp.Or(cmp.Compare(a.owner, b.owner), strings.Compare(a.hash, b.hash))
 	}) {
-		n, err := one(ctx, d, `SELECT count(*) FROM repositories WHERE owner = ? AND project_hash = ? AND repository = ?`,
+		n, err := Number(ctx, d, `SELECT count(*) FROM repositories WHERE owner = ? AND project_hash = ? AND repository = ?`,
 			x.owner, x.hash, fresh[x])
 		if err != nil {
 			return err

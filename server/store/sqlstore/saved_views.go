@@ -17,10 +17,7 @@ func (k *Keeper) SavedViews(ctx context.Context, owner int64) ([]server.SavedVie
 		return v, err
 	}
 	list, err := List(ctx, k.db, query, []any{owner}, scan)
-	if err != nil {
-		return nil, fmt.Errorf("list saved views: %w", err)
-	}
-	return list, nil
+	return list, Wrap(err, "list saved views")
 }
 
 // SaveView implements server.SavedViews.
@@ -44,10 +41,7 @@ ON CONFLICT (owner, name) DO UPDATE SET page = excluded.page, query = excluded.q
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("save view: %w", err)
-	}
-	return nil
+	return Wrap(err, "save view")
 }
 
 // RemoveView implements server.SavedViews.
@@ -59,8 +53,5 @@ func (k *Keeper) RemoveView(ctx context.Context, owner int64, name string) error
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("remove view: %w", err)
-	}
-	return nil
+	return Wrap(err, "remove view")
 }

@@ -32,10 +32,7 @@ RETURNING id`, []any{x.Hash[:], x.Key, Micros(x.Created), Micros(x.Until), x.Str
 		}
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("keep share link: %w", err)
-	}
-	return id, nil
+	return id, Wrap(err, "keep share link")
 }
 
 // checkLinks returns server.ErrHasMany for a link more than its maker may have. Others that add links of the user wait
@@ -48,7 +45,7 @@ func checkLinks(ctx context.Context, l Dialect, x server.ShareLink) error {
 		return err
 	}
 	at := Micros(x.Created)
-	n, err := one(ctx, l, `SELECT count(*) FROM (`+shareLinks+` AND l.maker = ?) working`, at, at, x.By.ID)
+	n, err := Number(ctx, l, `SELECT count(*) FROM (`+shareLinks+` AND l.maker = ?) working`, at, at, x.By.ID)
 	if err == nil && n >= x.Most {
 		err = fmt.Errorf("%d links to sessions: %w", n, server.ErrHasMany)
 	}
@@ -92,10 +89,7 @@ func (k *Keeper) ShareLinks(ctx context.Context, q server.ShareLinkQuery, now ti
 	at := Micros(now)
 	list, err := List(ctx, k.db, shareLinks+where+` ORDER BY l.id DESC`, append([]any{at, at}, args...),
 		scanShareLink)
-	if err != nil {
-		return nil, fmt.Errorf("list share links: %w", err)
-	}
-	return list, nil
+	return list, Wrap(err, "list share links")
 }
 
 // chosen are conditions of links l to streams s.
@@ -122,8 +116,5 @@ DELETE FROM share_links WHERE id = ? AND (owner, id) IN
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("end share link: %w", err)
-	}
-	return nil
+	return Wrap(err, "end share link")
 }

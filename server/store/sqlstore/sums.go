@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
 )
 
 // Sums are the sums of a database. Safe for concurrent use.
@@ -37,10 +36,7 @@ func (x *Sums) SumUp(ctx context.Context) (more bool, err error) {
 	}
 	part(streams, x.fold)
 	part(usage, x.totals)
-	if err != nil {
-		return false, fmt.Errorf("sum up: %w", err)
-	}
-	return more, nil
+	return more, Wrap(err, "sum up")
 }
 
 // unsummed says whether there is anything to sum up.
