@@ -25,8 +25,8 @@ func (x *Lines) Forget(ctx context.Context, d sqlstore.Dialect, of sqlstore.Owne
 	if n, err = x.releaseLines(ctx, d, of.Owner, of.Stream); err != nil {
 		return 0, err
 	}
-	for _, table := range []string{"lines", "blocks", "retired", "drops", "superseded", "facts", "folds", "moments", "edits", "commits", "marks",
-		"share_links", "masked_lines", "maskings", "generations", "epochs"} {
+	for _, table := range []string{"lines", "blocks", "retired", "drops", "superseded", "facts", "folds", "moments",
+		"edits", "commits", "marks", "share_links", "masked_lines", "maskings", "generations", "epochs"} {
 		_, err := d.Exec(ctx, `DELETE FROM `+table+` WHERE owner = ? AND stream = ?`, of.Owner, of.Stream)
 		if err != nil {
 			return 0, fmt.Errorf("remove %s: %w", table, err)

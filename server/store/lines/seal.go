@@ -82,7 +82,8 @@ func (x *Lines) sealable(ctx context.Context, d sqlstore.Dialect,
 	at Place) (runs [][]Line, more bool, err error) {
 	behind, rows, size := int64(-2), 0, 0
 	err = d.Query(ctx, `SELECT line, kind, received, raw, behind FROM (
-  SELECT l.line, l.kind, l.received, l.raw, `+before+` AS behind FROM lines l`+ofPlace+`) hot
+  SELECT l.line, l.kind, l.received, l.raw, `+before+` AS behind FROM lines l
+  WHERE l.owner = ? AND l.stream = ? AND l.epoch = ? AND l.generation = ?) hot
 WHERE behind < line ORDER BY line LIMIT ?`, append([]any{at.Owner, at.Stream}, at.args(sealRows)...),
 		func(row sqlstore.Scanner) error {
 			var l Line

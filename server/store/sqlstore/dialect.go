@@ -131,7 +131,8 @@ RETURNING id, project_hash`, []any{owner, Key(h.SessionID), Key(h.Machine), c.Se
 // session whose agent it is was forgotten.
 func NotForgotten(ctx context.Context, d Dialect, owner int64, h *server.Head) error {
 	keys := TombstoneKeys(h)
-	gone, err := Number(ctx, d, `SELECT 1 FROM forgotten WHERE owner = ? AND session_key IN (`+Marks(len(keys))+`) LIMIT 1`,
+	gone, err := Number(ctx, d, `
+SELECT 1 FROM forgotten WHERE owner = ? AND session_key IN (`+Marks(len(keys))+`) LIMIT 1`,
 		append([]any{owner}, Values(keys)...)...)
 	if err != nil {
 		return fmt.Errorf("look for forgotten session: %w", err)
