@@ -229,8 +229,10 @@ func compareReleases(t *testing.T, first, second string, atLeast int) {
 	t.Helper()
 	files, err := os.ReadDir(first)
 	must(t, err)
-	if len(files) < atLeast {
-		t.Errorf("only %d files to compare", len(files))
+	others, err := os.ReadDir(second)
+	must(t, err)
+	if len(files) < atLeast || len(files) != len(others) {
+		t.Errorf("%d and %d files to compare, want %d or more", len(files), len(others), atLeast)
 	}
 	for _, f := range files {
 		a, err := os.ReadFile(filepath.Join(first, f.Name()))
