@@ -32,11 +32,6 @@ type accountPages struct {
 	now    func() time.Time
 }
 
-// newAccountPages makes the pages. access checks keys, one-time links and logins.
-func newAccountPages(site *page.Site, store accountStore, access *auth.Access) *accountPages {
-	return &accountPages{site: site, store: store, access: access, now: time.Now}
-}
-
 // Route adds the login form and the account page to mux.
 func (p *accountPages) Route(mux *http.ServeMux) {
 	mux.HandleFunc("GET /login", p.loginForm)

@@ -222,7 +222,7 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 	if auth.MayShare(who.User, server.Address{Owner: h.S.Owner}) {
 		h.Links["share"] = v.Base + s.Path("/share")
 	}
-	for _, format := range formats {
+	for format := range formats {
 		h.Links[format] = v.Base + s.Path("/export", "format", format)
 	}
 	return nil

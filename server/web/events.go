@@ -18,15 +18,6 @@ const (
 	patience = 10 * time.Second
 )
 
-// Hub passes changes to listeners. Safe for concurrent use.
-type Hub interface {
-	// Admit counts one listener of a user; the caller calls leave once. server.ErrTooManyListeners beyond the bounds.
-	Admit(user int64) (leave func(), err error)
-	// Listen returns changes that filter lets through, until ctx is done or the hub ends; then it closes the channel. A
-	// zero Change means that anything may have changed.
-	Listen(ctx context.Context, filter func(server.Change) bool) <-chan server.Change
-}
-
 // changeEvent is a change as pages receive it.
 type changeEvent struct {
 	About      string `json:"about,omitempty"` // "checkpoints", "documents"; else lines

@@ -3,14 +3,12 @@ package web
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
 	"maps"
 	"mime"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -19,21 +17,13 @@ import (
 	"github.com/ccship/ccship/server/web/thread"
 )
 
-// formats is what a session can be exported as.
-var formats = []string{"md", "html", "json", "jsonl"}
-
-// ErrFormat means that there is no such export format.
-var ErrFormat = errors.New("no such format; there are md, html, json and jsonl")
-
-// ExportType returns the media type of a format; "" for an unknown one.
-func ExportType(format string) string {
-	return map[string]string{"md": "text/markdown; charset=utf-8", "html": "text/html; charset=utf-8",
-		"json": "application/json", "jsonl": "application/x-ndjson"}[format]
-}
+// formats is what a session can be exported as, with the media type of each.
+var formats = map[string]string{"md": "text/markdown; charset=utf-8", "html": "text/html; charset=utf-8",
+	"json": "application/json", "jsonl": "application/x-ndjson"}
 
 // Export writes the newest view of a session: md and html to read, self-contained and without script; json and jsonl
-// with every record as it is. It holds no more than a window of lines in memory. An error before the first byte wraps
-// ErrFormat or is the store's; a later one leaves the output cut short. It is an api.Exporter.
+// with every record as it is. It holds no more than a window of lines in memory. An error before the first byte is
+// the store's, or says that there is no such format; a later one leaves the output cut short. It is an api.Exporter.
 func (v *Viewer) Export(ctx context.Context, w io.Writer, snap server.Snapshot, format string) error {
 	view, err := server.NewestView(snap)
 	if err != nil {
@@ -58,7 +48,7 @@ func (v *Viewer) write(ctx context.Context, w io.Writer, snap server.Snapshot, v
 	case "json":
 		return thread.WriteJSON(ctx, w, snap, view, about)
 	}
-	return fmt.Errorf("export as %q: %w", format, ErrFormat)
+	return fmt.Errorf("export as %q: no such format; there are md, html, json and jsonl", format)
 }
 
 // about reads what an export says of its session. The cost is with its agents.
@@ -82,13 +72,13 @@ func (v *Viewer) about(ctx context.Context, x server.Session) (thread.About, err
 func (v *Viewer) export(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	format := r.URL.Query().Get("format")
-	if !slices.Contains(formats, format) {
+	if formats[format] == "" {
 		return page.BadRequestError("A session can be exported as md, html, json or jsonl.")
 	}
 	return v.download(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		h := w.Header()
 		before := h.Clone()
-		h.Set("Content-Type", ExportType(format))
+		h.Set("Content-Type", formats[format])
 		h.Set("Content-Disposition", mime.FormatMediaType("attachment",
 			map[string]string{"filename": thread.FileName(snap.Session().SessionID) + "." + format}))
 		h.Set("Content-Security-Policy", "default-src 'none'; sandbox")

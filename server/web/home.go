@@ -44,11 +44,6 @@ type homePages struct {
 	endings endings
 }
 
-// newHomePages makes the pages.
-func newHomePages(site *page.Site, store homeStore, now func() time.Time) *homePages {
-	return &homePages{site: site, store: store, now: now}
-}
-
 // Routes are the pages by pattern.
 func (p *homePages) Routes() map[string]page.Handler {
 	return map[string]page.Handler{

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/page"
-	"github.com/ccship/ccship/server/web/thread"
 )
 
 // mark adds what the reader keeps about the sessions of a list.
@@ -37,12 +36,7 @@ func (p *homePages) mark(ctx context.Context, reader int64, groups []group) erro
 // setMark is POST /sessions/{id}/mark?machine&owner with star, name, tags and note: what the reader keeps about a
 // session. With only=star the rest stays.
 func (p *homePages) setMark(w http.ResponseWriter, r *http.Request, who server.Login) error {
-	q, f := r.URL.Query(), r.PostForm
-	s := thread.Stream{ID: r.PathValue("id"), User: page.Number(q.Get(thread.UserParam), 0), Generation: -1}
-	if q.Has("machine") {
-		machine := q.Get("machine")
-		s.Machine = &machine
-	}
+	f, s := r.PostForm, parseStream(r)
 	at, err := p.store.Resolve(r.Context(), server.ScopeOf(who.User), s.Ref())
 	if err != nil {
 		return err

@@ -14,27 +14,14 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// outlinePart is a part of an outline. URLs are paths below the viewer's base.
-type outlinePart struct {
-	Rows []thread.Prompt
-	Next string // to be given as after; "" on the last page
-	Read int64  // lines that are derived
-}
-
-// outlineQuery chooses a part of an outline.
-type outlineQuery struct {
-	After string // a Next, or a line's number; "" is the beginning
-	Short bool   // without tool calls and commands
-	Now   time.Time
-}
-
 // lastPart is behind every moment of a line.
 const lastPart = ".1000000000"
 
-// outlineList lists what happened behind a position, at most thread.MaxPrompts, and pins s to its machine.
-func outlineList(ctx context.Context, st recall.Store, scope server.Scope, s *thread.Stream,
-	from outlineQuery) (out outlinePart, err error) {
-	after := from.After
+// moments lists what happened behind a position, which is a Next, a line's number or the beginning, in at most
+// thread.MaxPrompts rows, and pins s to its machine. short leaves out tool calls and commands; read is how many lines
+// are derived.
+func (v *Viewer) moments(ctx context.Context, scope server.Scope, s *thread.Stream, after string,
+	short bool) (rows []thread.Prompt, next string, read int64, err error) {
 	q := recall.TimelineQuery{Ref: s.Ref(), After: after, Limit: thread.MaxPrompts}
 	switch line, err := strconv.ParseInt(after, 10, 64); {
 	case err == nil && line < 0: // before the first
@@ -43,22 +30,23 @@ func outlineList(ctx context.Context, st recall.Store, scope server.Scope, s *th
 		q.After += lastPart
 	}
 	for _, k := range session.MomentKinds() {
-		if !from.Short || k != session.TimelineTool && k != session.TimelineCommand {
+		if !short || k != session.TimelineTool && k != session.TimelineCommand {
 			q.Kinds = append(q.Kinds, k)
 		}
 	}
-	t, err := recall.TimelineOf(ctx, st, scope, q)
+	t, err := recall.TimelineOf(ctx, v.store, scope, q)
 	if err != nil {
-		return out, err
+		return nil, "", 0, err
 	}
 	s.Pin(t.Session)
-	out.Next, out.Read = t.Next, t.Read
 	for i := range t.Moments {
 		m := &t.Moments[i]
-		m.Running = m.Running && from.Now.Sub(t.Session.Active) < silence
-		out.Rows = append(out.Rows, outlineRow(*s, m))
+		m.Running = m.Running && v.Now().Sub(t.Session.Active) < silence
+		row := outlineRow(*s, m)
+		row.URL = v.Base + row.URL
+		rows = append(rows, row)
 	}
-	return out, nil
+	return rows, t.Next, t.Read, nil
 }
 
 func outlineRow(s thread.Stream, m *session.Moment) thread.Prompt {

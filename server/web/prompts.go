@@ -51,21 +51,16 @@ func (v *Viewer) prompts(w http.ResponseWriter, r *http.Request, who server.Logi
 func (v *Viewer) outlined(r *http.Request, who server.Login, s *thread.Stream, p *outlinePage) error {
 	ctx, after, bare := r.Context(), r.URL.Query().Get("after"), r.URL.Query().Get("bare") != ""
 	if s.Generation < 0 && s.Epoch == "" {
-		list, err := outlineList(ctx, v.store, server.ScopeOf(who.User), s,
-			outlineQuery{After: after, Short: bare, Now: v.Now()})
+		rows, next, read, err := v.moments(ctx, server.ScopeOf(who.User), s, after, bare)
 		if errors.Is(err, server.ErrBadPage) {
 			return page.BadRequestError("after must come from a link of this page.")
 		}
 		if err != nil {
 			return err
 		}
-		if list.Read > 0 {
-			for _, row := range list.Rows {
-				row.URL = v.Base + row.URL
-				p.Prompts = append(p.Prompts, row)
-			}
-			if list.Next != "" {
-				p.Next = v.Base + s.Path("/prompts", "after", list.Next)
+		if read > 0 {
+			if p.Prompts = rows; next != "" {
+				p.Next = v.Base + s.Path("/prompts", "after", next)
 			}
 			return nil
 		}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -41,17 +40,6 @@ type sharePages struct {
 	slots  *limit.Slots
 	rates  *limit.Rates // of all visitors of one user's links, apart from the user's own requests; set before Route
 	now    func() time.Time
-}
-
-// newSharePages makes the pages. access checks and makes links.
-func newSharePages(site *page.Site, store shareStore, access *auth.Access) (*sharePages, error) {
-	// Tokens instead of secrets say no more than that: the key is of this process.
-	masker, err := redact.New(redact.NewKey())
-	if err != nil {
-		return nil, fmt.Errorf("load rules of secrets: %w", err)
-	}
-	return &sharePages{site: site, store: store, access: access, masker: masker, slots: limit.NewSlots(mostAtOnce, 0),
-		now: time.Now}, nil
 }
 
 // Route adds what a link shows to mux.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"embed"
+	"fmt"
 	"maps"
 	"net/http"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 //go:embed assets
@@ -33,7 +35,7 @@ type Store interface {
 type Viewer struct {
 	*page.Site
 	// Hub announces new lines; nil: pages do not follow.
-	Hub Hub
+	Hub *server.Hub
 	// Prices is what tokens cost; nil: the list that comes with the program.
 	Prices *transcript.Prices
 	// Quota is how much a user without limits of its own may store.
@@ -59,14 +61,15 @@ func New(store Store, access *auth.Access) (*Viewer, error) {
 	if v.Site, err = page.New(assets, access, v.functions()); err != nil {
 		return nil, err
 	}
-	if v.secrets, err = thread.NewSecrets(); err != nil {
-		return nil, err
+	// Tokens stand in shared pages instead of secrets, and say no more than that: the key is of this process.
+	masker, err := redact.New(redact.NewKey())
+	if err != nil {
+		return nil, fmt.Errorf("load rules of secrets: %w", err)
 	}
-	if v.shared, err = newSharePages(v.Site, store, access); err != nil {
-		return nil, err
-	}
-	v.Users = store
-	v.accounts = newAccountPages(v.Site, store, access)
+	v.secrets, v.Users = &thread.Secrets{Masker: masker}, store
+	v.shared = &sharePages{site: v.Site, store: store, access: access, masker: masker, slots: limit.NewSlots(mostAtOnce, 0),
+		now: time.Now}
+	v.accounts = &accountPages{site: v.Site, store: store, access: access, now: time.Now}
 	return v, nil
 }
 
@@ -105,8 +108,7 @@ func (v *Viewer) Handler() http.Handler {
 		"GET /why":                            v.why,
 		"GET /events":                         v.events,
 	}
-	first := newHomePages(v.Site, v.store, v.Now)
-	first.Prices = v.Prices
+	first := &homePages{site: v.Site, store: v.store, now: v.Now, Prices: v.Prices}
 	maps.Copy(pages, first.Routes())
 	maps.Copy(pages, v.shared.Routes())
 	for pattern, show := range pages {

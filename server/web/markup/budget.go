@@ -47,18 +47,11 @@ func NewBudget() *Budget {
 		blocks: pageBlocks, escapes: pageEscapes, patience: codeTime}
 }
 
-// Half takes half of what is left for another part of the page.
+// Half takes half of the space for another part of the page, which neither colours nor parses.
 func (p *Budget) Half() *Budget {
-	half := *p
-	for _, x := range []struct{ of, from *int }{{&half.html, &p.html}, {&half.code, &p.code},
-		{&half.tokens, &p.tokens}, {&half.marks, &p.marks},
-		{&half.steps, &p.steps}, {&half.lines, &p.lines}, {&half.blocks, &p.blocks}} {
-		*x.of /= 2
-		*x.from -= *x.of
-	}
-	half.patience /= 2
-	p.patience -= half.patience
-	return &half
+	half := &Budget{html: p.html / 2}
+	p.html -= half.html
+	return half
 }
 
 // Left returns how many bytes of HTML there is space for.

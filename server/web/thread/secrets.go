@@ -10,16 +10,7 @@ import (
 
 // Secrets finds secrets in the lines of pages, by the built-in rules that daemons mask with. It is safe for concurrent
 // use. A nil *Secrets finds none: what it finds is for those who may have it masked.
-type Secrets struct{ masker *redact.Masker }
-
-// NewSecrets loads the rules.
-func NewSecrets() (*Secrets, error) {
-	masker, err := redact.New(redact.NewKey()) // tokens are not shown
-	if err != nil {
-		return nil, fmt.Errorf("load rules of secrets: %w", err)
-	}
-	return &Secrets{masker}, nil
-}
+type Secrets struct{ Masker *redact.Masker }
 
 // For returns what finds secrets for a reader of a user's session: nothing, unless it is the reader's own or an owner
 // reads.
@@ -42,7 +33,7 @@ func (s *Secrets) in(l server.Line) []string {
 	if s == nil || l.Kind == server.Oversize {
 		return nil
 	}
-	_, ranges := s.masker.Line(l.Raw)
+	_, ranges := s.Masker.Line(l.Raw)
 	var rules []string
 	for _, r := range ranges {
 		rules = append(rules, r.Rule)

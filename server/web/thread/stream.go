@@ -36,8 +36,9 @@ func (s Stream) Full() Stream {
 
 // Agent returns an agent of the session of s, or of the one that the agent of s belongs to.
 func (s Stream) Agent(id string) Stream {
-	of, _, _ := strings.Cut(s.ID, "/")
-	return Stream{ID: of + "/agent-" + id, User: s.User, Machine: s.Machine, Generation: -1, Short: s.Short}
+	of := s.Owner()
+	of.ID += "/agent-" + id
+	return of
 }
 
 func (s Stream) Ref() server.Ref {
