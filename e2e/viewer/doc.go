@@ -4,5 +4,5 @@
 //
 // Hostile clients run at the same time and must not disturb it.
 //
-// The conversations are invented. `lab screenshots` takes the pictures of docs/screenshots from them.
+// The conversations are invented. `lab screenshots` takes the picture in the README from them.
 package viewer

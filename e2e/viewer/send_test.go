@@ -28,8 +28,12 @@ func (s *site) sendArtifacts(key string, x stream, kind string, list ...object) 
 
 // head describes a stream in a request.
 func (x stream) head() object {
+	var parent any
+	if x.parent != "" {
+		parent = x.parent
+	}
 	return object{"v": 1, "machine": x.machine, "host": x.host, "epoch": "epoch-of-" + x.machine,
-		"path": strings.ReplaceAll(x.cwd, "/", "-") + "/" + x.id + ".jsonl", "cwd": x.cwd, "project": x.project, "parent_session_id": nil}
+		"path": strings.ReplaceAll(x.cwd, "/", "-") + "/" + x.id + ".jsonl", "cwd": x.cwd, "project": x.project, "parent_session_id": parent}
 }
 
 func (s *site) posts(method, path, key string, body []byte) error {
@@ -74,22 +78,20 @@ func version(path string, version int, at time.Time, content string) object {
 		"size": len(content), "sha256": hex.EncodeToString(sum[:]), "encoding": "utf-8", "content": content}
 }
 
+// linkRequest is what a machine's daemon is asked for.
+type linkRequest struct {
+	ID, Path string
+	Link     bool
+}
+
 // linkRequests lists what waits for a machine's daemon.
-func (s *site) linkRequests(key, machine string) (list []struct {
-	ID   string `json:"id"`
-	Path string `json:"path"`
-	Link bool   `json:"link"`
-}, err error) {
+func (s *site) linkRequests(key, machine string) ([]linkRequest, error) {
 	status, body, err := s.ask("GET", "/api/link-requests?"+url.Values{"machine": {machine}}.Encode(), key, "", nil)
 	if err != nil || status != http.StatusOK {
 		return nil, fmt.Errorf("link requests: %d %s: %w", status, body, err)
 	}
 	var out struct {
-		LinkRequests []struct {
-			ID   string `json:"id"`
-			Path string `json:"path"`
-			Link bool   `json:"link"`
-		} `json:"link_requests"`
+		LinkRequests []linkRequest `json:"link_requests"`
 	}
 	err = json.Unmarshal(body, &out)
 	return out.LinkRequests, err

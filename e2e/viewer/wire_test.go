@@ -3,6 +3,7 @@
 package viewer_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -48,41 +49,21 @@ func (s *site) send(key string, x stream, lines []string) error {
 
 // body is one request. Lines that are no objects travel as opaque ones.
 func (x stream) body(lines []string, first int64) ([]byte, error) {
-	var parent *string
-	if x.parent != "" {
-		parent = &x.parent
-	}
-	head, err := json.Marshal(map[string]any{"v": 1, "machine": x.machine, "host": x.host, "epoch": "epoch-of-" + x.machine,
-		"path": strings.ReplaceAll(x.cwd, "/", "-") + "/" + x.id + ".jsonl", "cwd": x.cwd, "project": x.project, "parent_session_id": parent,
-		"generation": x.generation, "rewound_to": x.rewoundTo, "to": map[string]any{"line": first + int64(len(lines))}})
-	if err != nil {
-		return nil, fmt.Errorf("write a request: %w", err)
-	}
-	id, err := json.Marshal(x.id)
-	if err != nil {
-		return nil, fmt.Errorf("write a request: %w", err)
-	}
-	hash, err := json.Marshal("hash-of-" + x.project)
-	if err != nil {
-		return nil, fmt.Errorf("write a request: %w", err)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `{"session_id":%s,"project_hash":%s,"ccship":%s,"entries":[`, id, hash, head)
+	head := x.head()
+	head["generation"], head["rewound_to"], head["to"] = x.generation, x.rewoundTo, object{"line": first + int64(len(lines))}
+	entries := make([]any, len(lines))
 	for i, l := range lines {
-		if i > 0 {
-			b.WriteByte(',')
-		}
 		n := first + int64(i)
+		entries[i] = object{"line_index": n, "type": "ccship.opaque", "encoding": "base64", "data": []byte(l)}
 		if strings.HasPrefix(l, "{") && json.Valid([]byte(l)) {
-			fmt.Fprintf(&b, `{"line_index":%d,%s`, n, l[1:])
-			continue
+			entries[i] = json.RawMessage(fmt.Sprintf(`{"line_index":%d,%s`, n, l[1:]))
 		}
-		opaque, err := json.Marshal([]byte(l))
-		if err != nil {
-			return nil, fmt.Errorf("write a request: %w", err)
-		}
-		fmt.Fprintf(&b, `{"line_index":%d,"type":"ccship.opaque","encoding":"base64","data":%s}`, n, opaque)
 	}
-	b.WriteString("]}")
-	return []byte(b.String()), nil
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // lines travel as they are
+	if err := e.Encode(object{"session_id": x.id, "project_hash": "hash-of-" + x.project, "ccship": head, "entries": entries}); err != nil {
+		return nil, fmt.Errorf("write a request: %w", err)
+	}
+	return b.Bytes(), nil
 }

@@ -47,12 +47,8 @@ func TestConversation(t *testing.T) {
 			t.Errorf("%s is shown: %q", id, got[id])
 		}
 	}
-	for _, w := range []string{`<span class="f5">cart.go</span>`, `src="/sessions/` + short(tourID) + `/image/30/0"`,
-		`href="/sessions/` + short(tourID) + `%2Fagent-a7f3c21b09d84e51"`, "claude --resume " + tourID, "lines dropped", "2 generations"} {
-		if !strings.Contains(page, w) {
-			t.Errorf("the page lacks %s", w)
-		}
-	}
+	mustHave(t, page, `<span class="f5">cart.go</span>`, `src="/sessions/`+short(tourID)+`/image/30/0"`,
+		`href="/sessions/`+short(tourID)+`%2Fagent-a7f3c21b09d84e51"`, "claude --resume "+tourID, "lines dropped", "2 generations")
 	for id, left := range map[string]bool{"L41": false, "L42": true, "L43": true, "L44": false} {
 		if strings.Contains(got[id], "removed by a rewind") != left {
 			t.Errorf("%s is left: %v", id, !left)

@@ -56,11 +56,7 @@ func TestCookie(t *testing.T) {
 		t.Errorf("a login leads to %q", to)
 	}
 	c := a.header.Get("Set-Cookie")
-	for _, w := range []string{"HttpOnly", "SameSite=Lax", "Path=/", "Max-Age="} {
-		if !strings.Contains(c, w) {
-			t.Errorf("cookie %q lacks %s", c, w)
-		}
-	}
+	mustHave(t, c, "HttpOnly", "SameSite=Lax", "Path=/", "Max-Age=")
 	if strings.Contains(c, s.key) || strings.Contains(c, "Secure") {
 		t.Errorf("cookie %q", c)
 	}

@@ -53,26 +53,14 @@ func TestSpeakers(t *testing.T) {
 	if diff := cmp.Diff(want, speakers); diff != "" {
 		t.Errorf("speakers (-want +got):\n%s", diff)
 	}
-	for _, words := range []string{"use one provider", "Which provider?", "neither of them"} {
-		if !strings.Contains(text(page), words) {
-			t.Errorf("the page lacks %q", words)
-		}
-	}
+	mustHave(t, text(page), "use one provider", "Which provider?", "neither of them")
 	if strings.Contains(page, "no result") {
 		t.Error("the advice is not the call's result")
 	}
 	prompts := text(s.get(t, "/sessions/"+tourID+"/prompts"))
-	for _, words := range []string{"plan the checkout", "neither of them", "deploy the shop", "via telegram"} {
-		if !strings.Contains(prompts, words) {
-			t.Errorf("the page of prompts lacks %q: %s", words, prompts)
-		}
-	}
+	mustHave(t, prompts, "plan the checkout", "neither of them", "deploy the shop", "via telegram")
 	export := s.get(t, "/sessions/"+tourID+"/export?format=md")
-	for _, words := range []string{"## You via telegram", "## Message of session checkout", "## Scheduled task", "neither of them", "use one provider"} {
-		if !strings.Contains(export, words) {
-			t.Errorf("the export lacks %q:\n%s", words, export)
-		}
-	}
+	mustHave(t, export, "## You via telegram", "## Message of session checkout", "## Scheduled task", "neither of them", "use one provider")
 	for query, found := range map[string]bool{
 		"q=editing+kind:message": true, "q=editing+kind:prompt": false, "q=neither+kind:prompt": true, "q=deploy+kind:prompt": true,
 		"q=provider+kind:result": true,

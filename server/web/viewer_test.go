@@ -40,11 +40,7 @@ func TestFrame(t *testing.T) {
 		}
 	}
 	csp := a.header.Get("Content-Security-Policy")
-	for _, w := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
-		if !strings.Contains(csp, w) {
-			t.Errorf("the policy %q lacks %s", csp, w)
-		}
-	}
+	mustHave(t, csp, "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'")
 }
 
 // TestAssets: what a page names is there, is kept for as long as its content is the same, and has little script.
