@@ -155,9 +155,10 @@ func (a *wholeAnswer) writeTo(w http.ResponseWriter) {
 
 // pin opens the session that the address names, which must be the link's or one of its agents', while fn runs.
 func (p *sharePages) pin(r *http.Request, v visit, fn func(sharedView) error) error {
-	return openView(r.Context(), p.store.View, v.scope, parseStream(r), func(snap server.Snapshot, view server.View) error {
+	show := func(snap server.Snapshot, view server.View) error {
 		return fn(sharedView{snap, view, thread.StreamOf(snap.Session()), p.masker})
-	})
+	}
+	return openView(r.Context(), p.store.View, v.scope, parseStream(r), show)
 }
 
 // sharedView is a session as a link shows it: the newest state of its file, with secrets masked.

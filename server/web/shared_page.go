@@ -118,7 +118,8 @@ func (p *sharePages) tail(w http.ResponseWriter, r *http.Request, v visit) error
 		}
 		from, to := f.window(s.Total)
 		win, err := b.Fill(r.Context(), s, s.View, from, to)
-		f.fill(w.Header(), thread.FoldRuns(b.Done()), win.To, s.Total, v.base, s.stream)
+		f.Items = thread.FoldRuns(b.Done())
+		f.fill(w.Header(), win.To, s.Total, v.base, s.stream)
 		return err
 	})
 	if err != nil {

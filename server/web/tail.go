@@ -37,9 +37,9 @@ func (f *fragment) window(total int64) (from, to int64) {
 	return min(f.after+1, total), max(f.after+1, min(f.after+1+thread.PageLines, to))
 }
 
-// fill takes the items of the lines before to, of so many lines of a stream.
-func (f *fragment) fill(h http.Header, items []thread.Item, to, total int64, base string, s thread.Stream) {
-	if f.Items = items; f.Inside {
+// fill makes the items, which are of the lines before to of so many of a stream, ready to stand on a page.
+func (f *fragment) fill(h http.Header, to, total int64, base string, s thread.Stream) {
+	if f.Inside {
 		thread.Embed(f.Items, base, s)
 	}
 	if to < total {
@@ -78,7 +78,8 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 		if b, err = v.read(r.Context(), &p, snap, view); err != nil {
 			return err
 		}
-		f.fill(w.Header(), p.Items, p.To, view.Total, v.Base, *s)
+		f.Items = p.Items
+		f.fill(w.Header(), p.To, view.Total, v.Base, *s)
 		w.Header().Set("Ccship-Generation", strconv.FormatInt(view.Generation.Number, 10))
 		return nil
 	})

@@ -67,8 +67,8 @@ func New(store Store, access *auth.Access) (*Viewer, error) {
 		return nil, fmt.Errorf("load rules of secrets: %w", err)
 	}
 	v.secrets, v.Users = &thread.Secrets{Masker: masker}, store
-	v.shared = &sharePages{site: v.Site, store: store, access: access, masker: masker, slots: limit.NewSlots(mostAtOnce, 0),
-		now: time.Now}
+	v.shared = &sharePages{site: v.Site, store: store, access: access, masker: masker, now: time.Now,
+		slots: limit.NewSlots(mostAtOnce, 0)}
 	v.accounts = &accountPages{site: v.Site, store: store, access: access, now: time.Now}
 	return v, nil
 }

@@ -46,7 +46,8 @@ func Prompts(ctx context.Context, snap server.Snapshot, view server.View, s Stre
 		out = append(out, row)
 		return nil
 	}
-	err = EachHead(ctx, snap, view.Between(max(0, from-aroundLines), view.Total), func(l server.Line, _ int64) (err error) {
+	spans := view.Between(max(0, from-aroundLines), view.Total)
+	err = EachHead(ctx, snap, spans, func(l server.Line, _ int64) (err error) {
 		for _, rec := range Records(l) {
 			for _, e := range fold.Add(l.Index, rec) {
 				if (e.Kind == session.PromptEvent || e.Kind == session.ReplyEvent) && e.Line >= from && err == nil {
