@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/lines"
@@ -24,9 +25,7 @@ func TestBackupCold(t *testing.T) {
 	cool(t, st)
 	put(t, st, batch("hot", object(0, "{}")))
 	var copied bytes.Buffer
-	if err := st.Backup(t.Context(), &copied, nil); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.Backup(t.Context(), &copied, nil))
 	before := inFolder(t, dir)
 
 	path := filepath.Join(t.TempDir(), "restored.db")
@@ -42,9 +41,7 @@ func TestBackupCold(t *testing.T) {
 	other := t.TempDir()
 	for place, blocks := range map[string]string{dir: "", other: folderURL(other)} {
 		path := filepath.Join(t.TempDir(), "restored.db")
-		if err := sqlite.Restore(t.Context(), path, bytes.NewReader(copied.Bytes()), false, blocks); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, sqlite.Restore(t.Context(), path, bytes.NewReader(copied.Bytes()), false, blocks))
 		back := openAt(t, path)
 		if got := dump(t, openSession(t, back, "s"), 0); !slices.Equal(got, listed(all)) || blobContent(t, back, sum) != "content" {
 			t.Errorf("in %s: %d lines can be read", place, len(got))
@@ -52,9 +49,7 @@ func TestBackupCold(t *testing.T) {
 		if _, err := back.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
 			t.Fatal(err)
 		}
-		if err := back.Sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, back.Sweep(t.Context()))
 		if found := audited(t, back); len(found) > 0 {
 			t.Errorf("the copy: %q", found)
 		}
@@ -70,18 +65,14 @@ func TestBackupCold(t *testing.T) {
 
 	// While a backup is made nothing is removed, and afterwards it is.
 	release, err := st.Hold(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if _, err := st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Sweep(t.Context()); err != nil || len(kept(before)) != len(before) {
 		t.Errorf("during a backup %d of %d objects are left: %v", len(kept(before)), len(before), err)
 	}
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, release())
 	if err := st.Sweep(t.Context()); err != nil || len(kept(before)) != 0 {
 		t.Errorf("after it %d of %d objects are left: %v", len(kept(before)), len(before), err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlite"
 )
@@ -34,9 +35,7 @@ func backup(t *testing.T, s *sqlite.Store) []byte {
 		}
 		done, total = d, n
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if done != total || done != int64(out.Len()) {
 		t.Errorf("%d bytes, but told %d of %d", out.Len(), done, total)
 	}
@@ -52,9 +51,7 @@ func TestBackup(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
 	ann := addUser(t, s, "ann", server.Owner)
 	_, hash := addKey(t, s, ann.ID, "laptop")
-	if err := s.SaveView(t.Context(), ann.ID, server.SavedView{Name: "Broken", Page: server.SessionsPage, Query: "view=failed"}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.SaveView(t.Context(), ann.ID, server.SavedView{Name: "Broken", Page: server.SessionsPage, Query: "view=failed"}))
 	for i := range int64(300) {
 		put(t, s, batch("s", object(i, says("prompt", "the needle of s"+strings.Repeat(" x", 2500)))))
 	}
@@ -77,9 +74,7 @@ func TestBackup(t *testing.T) {
 	wg.Wait()
 	for i, c := range copies {
 		path := filepath.Join(t.TempDir(), "new", "copy.db")
-		if err := sqlite.Restore(t.Context(), path, bytes.NewReader(c), false, ""); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, sqlite.Restore(t.Context(), path, bytes.NewReader(c), false, ""))
 		if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 			t.Errorf("%v, %v", info, err)
 		}
@@ -165,9 +160,7 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Errorf("over what is in use: %v", err)
 	}
 	put(t, s, batch("newest", object(0, "x")))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Close())
 	torn := bytes.Clone(copied)
 	for i := len(torn) / 3; i < len(torn)*2/3; i++ {
 		torn[i] = 0x5a
@@ -184,18 +177,12 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	s = openAt(t, path)
 	expectNames(t, "refused", names(t, s, all, server.SessionQuery{}), "new", "newer", "newest", "s")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := restore(copied, true); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Close())
+	kit.Must(t, restore(copied, true))
 	s = openAt(t, path)
 	expectNames(t, "restored", names(t, s, all, server.SessionQuery{}), "new")
 	left, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, f := range left {
 		if !strings.HasPrefix(f.Name(), "server.db") {
 			t.Errorf("%s was left behind", f.Name())

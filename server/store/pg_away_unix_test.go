@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
@@ -27,9 +28,7 @@ import (
 func apiOn(t *testing.T, st, keys full) (http.Handler, string) {
 	t.Helper()
 	key, hash := auth.NewKey()
-	if err := keys.AddKey(t.Context(), server.Key{User: addUser(t, keys, "ann", server.Owner), Name: "ann", Hash: hash, Created: start}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, keys.AddKey(t.Context(), server.Key{User: addUser(t, keys, "ann", server.Owner), Name: "ann", Hash: hash, Created: start}))
 	log := slog.New(slog.DiscardHandler)
 	a := api.New(st, auth.New(keys, log), server.NewHub(st))
 	a.Log = log
@@ -91,9 +90,7 @@ func TestPostgresAway(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	all := calls(t, whole, key)
-	if err := cluster.Stop("immediate"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, cluster.Stop("immediate"))
 	var later atomic.Int64
 	var wg sync.WaitGroup
 	for _, call := range all {
@@ -118,9 +115,7 @@ func TestPostgresAway(t *testing.T) {
 	if later.Load() < 20 {
 		t.Errorf("%d calls with a key say that they may be made later", later.Load())
 	}
-	if err := cluster.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, cluster.Start())
 	for _, call := range [][2]string{{"GET", "/api/sessions"}, {"GET", "/api/sessions/s"}, {"POST", "/api/conversations"}} {
 		if status, _ := ask(ctx, whole, call, key); status != http.StatusOK {
 			t.Errorf("%s %s: %d, and the database is back", call[0], call[1], status)

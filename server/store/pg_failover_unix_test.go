@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/pgtest"
 	"github.com/ccship/ccship/server/store/postgres"
@@ -169,9 +170,7 @@ func TestPostgresNotices(t *testing.T) {
 	url := c.Database(t)
 	here, there := openPostgres(t, url), openPostgres(t, url)
 	heard, err := there.Changes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	next := int64(0)
 	hears := func() server.Change {
 		t.Helper()
@@ -207,13 +206,9 @@ func TestPostgresHeardOnce(t *testing.T) {
 	url := pgtest.Shared(t).Database(t)
 	here, there := openPostgres(t, url), openPostgres(t, url)
 	hereHeard, err := here.Changes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	thereHeard, err := there.Changes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	// until puts in a session until the other side has heard of it, and answers how often.
 	until := func(s full, session string, heard <-chan server.Change, count map[string]int) (puts int) {
 		t.Helper()

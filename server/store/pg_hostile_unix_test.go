@@ -13,6 +13,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
@@ -102,9 +103,7 @@ func TestPostgresFewConnections(t *testing.T) {
 	var snaps []server.Snapshot
 	for range 2 {
 		snap, err := s.Open(t.Context(), server.Ref{SessionID: "s"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		snaps = append(snaps, snap)
 	}
 	if _, err := s.SummaryOf(t.Context(), snaps[0].Session().ID); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
@@ -17,26 +18,18 @@ import (
 func dumped(t *testing.T, url, text string) (found []string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer c.Close(t.Context())
 	rows, err := c.Query(t.Context(), `SELECT tablename FROM pg_tables WHERE schemaname = current_schema()`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, table := range tables {
 		var n int
 		// Text as it is, in lower case, and the bytes of a bytea in hexadecimal digits.
 		err := c.QueryRow(t.Context(), `SELECT count(*) FROM `+pgx.Identifier{table}.Sanitize()+` AS r
 WHERE position(lower($1) IN lower(r::text)) > 0 OR position($2 IN r::text) > 0`, text, fmt.Sprintf("%x", text)).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if n > 0 {
 			found = append(found, table)
 		}

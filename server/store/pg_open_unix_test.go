@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/pgtest"
 	"github.com/ccship/ccship/server/store/postgres"
@@ -38,16 +39,12 @@ func TestPostgresAtOnce(t *testing.T) {
 func TestPostgresRefusals(t *testing.T) {
 	c := pgtest.Shared(t)
 	web, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer web.Close()
 	go answerAll(web)
 	newer := c.Database(t)
 	s := openPostgres(t, newer)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Close())
 	c.Exec(t, name(newer), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)")
 	c.Exec(t, "postgres", "CREATE DATABASE latin TEMPLATE template0 ENCODING LATIN1 LOCALE 'C'")
 	c.Exec(t, "postgres", "CREATE ROLE nologin")
@@ -82,9 +79,7 @@ func TestPostgresRefusals(t *testing.T) {
 	for _, earlier := range []string{"ALTER TABLE store_identity DROP COLUMN schema; UPDATE goose_db_version SET version_id = 25 WHERE version_id = 1",
 		"UPDATE store_identity SET schema = 'another'", "DROP TABLE store_identity"} {
 		url := c.Database(t)
-		if err := openPostgres(t, url).Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, openPostgres(t, url).Close())
 		c.Exec(t, name(url), earlier)
 		_, err := store.Open(t.Context(), url)
 		if !errors.Is(err, store.ErrOtherBuild) || strings.Contains(err.Error(), "\n") {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/pgtest"
@@ -137,23 +138,17 @@ func TestPostgresSealLater(t *testing.T) {
 	st := openPostgres(t, url)
 	put(t, st, batch("s", object(0, "x")))
 	db, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer db.Close()
 	other, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if _, err := other.ExecContext(t.Context(), `SELECT id FROM streams FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
 	if n := seal(t, st, endOfTime); n != 0 {
 		t.Errorf("%d blocks of a stream that another has", n)
 	}
-	if err := other.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, other.Commit())
 	if n := seal(t, st, endOfTime); n != 1 {
 		t.Errorf("%d blocks, want 1", n)
 	}
@@ -185,9 +180,7 @@ func TestPostgresKeptMeanwhile(t *testing.T) {
 	}})
 	other := openPostgres(t, url)
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	waits = func() bool {
 		var n int
@@ -265,9 +258,7 @@ func keptBefore(t *testing.T, table string, keep func(*postgres.Store, int64, se
 	put(t, st, b)
 	id := idOf(t, st, "s")
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	run := func(query string) {
 		if _, err := conn.Exec(t.Context(), query); err != nil {

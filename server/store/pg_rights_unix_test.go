@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/pgtest"
@@ -17,9 +18,7 @@ import (
 func TestPostgresWithoutDDL(t *testing.T) {
 	c := pgtest.Shared(t)
 	url := c.Database(t)
-	if err := openPostgres(t, url).Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, openPostgres(t, url).Close())
 	c.Exec(t, name(url), `CREATE ROLE clerk LOGIN;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO clerk;
@@ -34,9 +33,7 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
 	if _, err := s.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
 		t.Errorf("forget: %v", err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Close())
 	c.Exec(t, name(url), "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)")
 	_, err = store.Open(t.Context(), asClerk)
 	var open *postgres.OpenError

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/pgtest"
 	"github.com/ccship/ccship/server/store/postgres"
@@ -22,9 +23,7 @@ func openPostgres(t *testing.T, url string) *postgres.Store {
 func openPostgresWith(t *testing.T, url string, how store.Opening) *postgres.Store {
 	t.Helper()
 	s, err := postgres.OpenWith(t.Context(), url, how)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = s.Close() }) // closed before by some
 	return s
 }
@@ -39,9 +38,7 @@ func onPostgres(t *testing.T, through func(url string) string) suite {
 	t.Helper()
 	var urls sync.Map // a store's URL
 	template := pgtest.Shared(t).Database(t)
-	if err := openPostgres(t, template).Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, openPostgres(t, template).Close())
 	with := func(t *testing.T, how store.Opening) full {
 		url := through(pgtest.Shared(t).Copy(t, name(template)))
 		s := openPostgresWith(t, url, how)
@@ -49,9 +46,7 @@ func onPostgres(t *testing.T, through func(url string) string) suite {
 		return s
 	}
 	again := func(t *testing.T, s full, how store.Opening) full {
-		if err := s.(*postgres.Store).Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.(*postgres.Store).Close())
 		url, _ := urls.Load(s)
 		again := openPostgresWith(t, url.(string), how)
 		urls.Store(again, url)
@@ -65,21 +60,15 @@ func onPostgres(t *testing.T, through func(url string) string) suite {
 		query: func(t *testing.T, s full, query string) (n int64) {
 			url, _ := urls.Load(s)
 			config, err := pgx.ParseConfig(url.(string))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			config.DefaultQueryExecMode = pgx.QueryExecModeExec // also through a pooler
 			for _, ours := range []string{"pool_mode", "direct_host", "direct_port"} {
 				delete(config.RuntimeParams, ours) // parts of a store's URL that PostgreSQL does not know
 			}
 			conn, err := pgx.ConnectConfig(t.Context(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			defer func() { _ = conn.Close(context.Background()) }()
-			if err := conn.QueryRow(t.Context(), query).Scan(&n); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, conn.QueryRow(t.Context(), query).Scan(&n))
 			return n
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlite"
 )
@@ -24,9 +25,7 @@ func killed(t *testing.T, s *sqlite.Store) (path string) {
 		if err == nil {
 			err = os.WriteFile(path+suffix, data, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 	return path
 }
@@ -60,16 +59,10 @@ func TestRestoreBesideLog(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			path := killed(t, other)
-			if err := c.before(path); err != nil {
-				t.Fatal(err)
-			}
-			if err := sqlite.Restore(t.Context(), path, bytes.NewReader(copied), c.force, ""); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, c.before(path))
+			kit.Must(t, sqlite.Restore(t.Context(), path, bytes.NewReader(copied), c.force, ""))
 			r := openAt(t, path)
-			if err := r.Check(t.Context(), func(problem string) { t.Error(problem) }); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, r.Check(t.Context(), func(problem string) { t.Error(problem) }))
 			if got := dump(t, openSession(t, r, "s"), 0); !slices.Equal(got, listed(lines)) {
 				t.Errorf("%d lines of 20", len(got))
 			}
@@ -77,9 +70,7 @@ func TestRestoreBesideLog(t *testing.T) {
 	}
 	t.Run("no restore", func(t *testing.T) {
 		path := killed(t, other)
-		if err := moved(path); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, moved(path))
 		r := openAt(t, path)
 		put(t, r, batch("s", lines...))
 		if err := r.Check(t.Context(), func(problem string) { t.Error(problem) }); err != nil {

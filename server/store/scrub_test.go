@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/search"
 	"github.com/ccship/ccship/server/store/sqlite"
@@ -33,29 +34,21 @@ func onDisk(t *testing.T, path, text string) (found []string) {
 func indexed(t *testing.T, path, run string) bool {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer db.Close()
 	rows, err := db.Query(`SELECT data FROM gram_segments`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var data []byte
-		if err := rows.Scan(&data); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, rows.Scan(&data))
 		if has, err := search.Holds(data, run); err != nil {
 			t.Fatal(err)
 		} else if has {
 			return true
 		}
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, rows.Err())
 	return false
 }
 
@@ -83,16 +76,12 @@ func TestScrub(t *testing.T) {
 		t.Fatal("there is nothing to scrub")
 	}
 	snap, err := st.Open(t.Context(), server.Ref{SessionID: "s"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	m := &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 3, prompt)}}
 	for i := range int64(3) {
 		m.Lines = append(m.Lines, lineMask(t, snap, i, long))
 	}
-	if err := snap.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, snap.Close())
 	expect(t, "masked", mask(t, st, m), server.Masked{Lines: 4})
 	var last int64
 	err = st.Scrub(t.Context(), func(done, total int64) {
@@ -101,9 +90,7 @@ func TestScrub(t *testing.T) {
 		}
 		last = done
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	clean(t, st, path)
 	for _, task := range lease(t, st) {
 		save(t, st, task, server.Derivation{Texts: said(object(3, says("prompt", "other words")), start)})
@@ -126,9 +113,7 @@ func clean(t *testing.T, st *sqlite.Store, path string) {
 	}
 	var problems int
 	db, err := sql.Open("sqlite", "file:"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer db.Close()
 	var answer string
 	if err := db.QueryRow(`PRAGMA integrity_check`).Scan(&answer); err != nil || answer != "ok" {

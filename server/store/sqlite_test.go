@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/sqlite"
@@ -25,9 +26,7 @@ func openAt(t *testing.T, path string) *sqlite.Store {
 func openWith(t *testing.T, path string, how store.Opening) *sqlite.Store {
 	t.Helper()
 	opened, err := store.OpenWith(t.Context(), "sqlite:"+path, how)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	s := opened.(*sqlite.Store)
 	t.Cleanup(func() { _ = s.Close() }) // closed before by some
 	return s
@@ -46,9 +45,7 @@ func TestSQLite(t *testing.T) {
 		return s
 	}
 	again := func(t *testing.T, s full, how store.Opening) full {
-		if err := s.(*sqlite.Store).Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.(*sqlite.Store).Close())
 		path, _ := paths.Load(s)
 		again := openWith(t, path.(string), how)
 		paths.Store(again, path)
@@ -61,13 +58,9 @@ func TestSQLite(t *testing.T) {
 		reopen: func(t *testing.T, s full) full { return again(t, s, store.Opening{}) },
 		query: func(t *testing.T, s full, query string) (n int64) {
 			db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: s.(*sqlite.Store).Path()}).EscapedPath())
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			defer db.Close()
-			if err := db.QueryRow(query).Scan(&n); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, db.QueryRow(query).Scan(&n))
 			return n
 		},
 	}.run(t)
@@ -82,9 +75,7 @@ func TestModes(t *testing.T) {
 	put(t, s, batch("s", object(0, "x")))
 	for p, want := range map[string]os.FileMode{filepath.Dir(path): 0o700, path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600} {
 		info, err := os.Stat(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if got := info.Mode().Perm(); got != want {
 			t.Errorf("%s has mode %o, want %o", p, got, want)
 		}
@@ -102,9 +93,7 @@ func TestBadURLs(t *testing.T) {
 		t.Error("a directory was opened")
 	}
 	junk := filepath.Join(dir, "junk")
-	if err := os.WriteFile(junk, []byte("this is no database, but it is long enough to look at"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(junk, []byte("this is no database, but it is long enough to look at"), 0o600))
 	if _, err := store.Open(t.Context(), "sqlite:"+junk); err == nil {
 		t.Error("a text file was opened")
 	}
@@ -120,14 +109,10 @@ ALTER TABLE store_identity DROP COLUMN schema`: store.ErrOtherBuild,
 		`DROP TABLE store_identity`: store.ErrOtherBuild,
 	} {
 		path := filepath.Join(t.TempDir(), "server.db")
-		if err := openAt(t, path).Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, openAt(t, path).Close())
 		alterAt(t, path, alter)
 		before, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, how := range []store.Opening{{}, {AsIs: true}} {
 			_, err = store.OpenWith(t.Context(), "sqlite:"+path, how)
 			if !errors.Is(err, want) || strings.Contains(err.Error(), "\n") {
@@ -144,13 +129,10 @@ ALTER TABLE store_identity DROP COLUMN schema`: store.ErrOtherBuild,
 func alterAt(t *testing.T, path, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	_, err = db.Exec(statement)
-	if err = errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	err = errors.Join(err, db.Close())
+	kit.Must(t, err)
 }
 
 // TestFreshHasNoUser: a new database has no user.
@@ -184,14 +166,10 @@ func TestOpenAtOnce(t *testing.T) {
 func TestPoisonBatch(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
 	db, err := sql.Open("sqlite", s.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer db.Close()
 	_, err = db.Exec(`CREATE TRIGGER poison BEFORE INSERT ON lines WHEN NEW.raw = x'62' BEGIN SELECT RAISE(FAIL, 'poison'); END`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var wg sync.WaitGroup
 	for i := range 30 {
 		wg.Go(func() {
@@ -222,9 +200,7 @@ func TestForgetOverwrites(t *testing.T) {
 	holds := func() (files []string) {
 		for _, p := range []string{path, path + "-wal"} {
 			b, err := os.ReadFile(p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			if bytes.Contains(bytes.ToLower(b), bytes.ToLower([]byte(secret))) {
 				files = append(files, p)
 			}
@@ -261,20 +237,12 @@ func TestForgetOverwrites(t *testing.T) {
 // TestOpenAsIs: who only looks at a store does not update its schema.
 func TestOpenAsIs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
-	if err := openAt(t, path).Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, openAt(t, path).Close())
 	same, err := store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := same.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, same.Close())
 	db, err := sql.Open("sqlite", "file:"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer db.Close()
 	if _, err := db.Exec(`DELETE FROM goose_db_version WHERE version_id = 1`); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -29,9 +30,7 @@ func (s suite) active(t *testing.T) {
 		q.Limit, q.Recent = 2, true
 		for {
 			found, err := st.Find(ctx, all, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			for _, x := range found.List {
 				out = append(out, x.SessionID)
 				if x.Active.After(x.Last) {
@@ -65,9 +64,7 @@ func (s suite) active(t *testing.T) {
 func checkDropped(t *testing.T, st full, when string, scope server.Scope, list []server.Drop) {
 	t.Helper()
 	of, err := st.Find(t.Context(), scope, server.SessionQuery{Page: server.Page{Limit: 100}, Agents: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, most := range []int64{1, 2, 100} {
 		got, err := st.Dropped(t.Context(), scope, of.List, most)
 		if err != nil || got.Count != min(most, int64(len(list))) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -21,9 +22,7 @@ func paperHead(session, epoch string) server.Head {
 func putCheckpoints(t *testing.T, st full, owner int64, session, epoch string, list ...server.Checkpoint) {
 	t.Helper()
 	b := &server.CheckpointBatch{Head: paperHead(session, epoch), Owner: owner, List: list, Received: start}
-	if err := st.PutCheckpoints(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.PutCheckpoints(t.Context(), b))
 }
 
 func mark(id string, minute int) server.Checkpoint {
@@ -41,9 +40,7 @@ func version(path string, n int64, change, content string) server.DocumentEvent 
 func putDocuments(t *testing.T, st full, owner int64, session, epoch string, events ...server.DocumentEvent) {
 	t.Helper()
 	b := &server.DocumentBatch{Head: paperHead(session, epoch), Owner: owner, Events: events, Received: start}
-	if err := st.PutDocuments(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.PutDocuments(t.Context(), b))
 }
 
 func ofSession(session string) server.Ref { return server.Ref{SessionID: session} }
@@ -51,9 +48,7 @@ func ofSession(session string) server.Ref { return server.Ref{SessionID: session
 func documents(t *testing.T, st full, session string) []server.Document {
 	t.Helper()
 	list, err := st.Documents(t.Context(), all, ofSession(session))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return list
 }
 
@@ -61,9 +56,7 @@ func documents(t *testing.T, st full, session string) []server.Document {
 func history(t *testing.T, st full, session, path string) (out []string) {
 	t.Helper()
 	list, err := st.Versions(t.Context(), all, ofSession(session), path, server.VersionPage{Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for i := len(list.List) - 1; i >= 0; i-- {
 		v := list.List[i]
 		content := "-"
@@ -109,9 +102,7 @@ func (s suite) checkpoints(t *testing.T) {
 		t.Errorf("the newer epoch's does not stand: %+v", c)
 	}
 	c, err := st.Checkpoint(t.Context(), server.Scope{User: ann.ID}, "cp-2", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	expect(t, "by id", c, want)
 	for _, id := range append(hostile, "cp-3", "") {
 		if _, err := st.Checkpoint(t.Context(), all, id, 0); !errors.Is(err, server.ErrNotFound) {
@@ -133,9 +124,7 @@ func (s suite) checkpointPages(t *testing.T) {
 	}
 	for q := (server.CheckpointQuery{Limit: 7}); ; {
 		page, err := st.Checkpoints(t.Context(), all, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, c := range page.List {
 			got = append(got, c.ID)
 		}
@@ -166,9 +155,7 @@ func (s suite) artifactsFirst(t *testing.T) {
 		if n, err := st.Lag(t.Context()); err != nil || n != 0 {
 			t.Errorf("%d streams are to be derived, %v", n, err)
 		}
-		if err := st.ResetDerived(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.ResetDerived(t.Context()))
 	}
 	if len(documents(t, st, "s")) != 1 {
 		t.Error("its document can't be seen")
@@ -185,9 +172,7 @@ func (s suite) artifactsFirst(t *testing.T) {
 	}
 	putDocuments(t, st, 1, "s", "e", version("a", 2, server.Modified, "y"))
 	after, err := st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 10}, Agents: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	expect(t, "artifacts change nothing about a session", after, found)
 	if tasks := lease(t, st); len(tasks) != 1 {
 		t.Errorf("%d tasks", len(tasks))
@@ -247,9 +232,7 @@ func (s suite) artifactScopes(t *testing.T) {
 	share := server.Share{Owner: ann.ID, With: eve.ID, ProjectHash: "ph", Project: "shop", Created: start}
 	for _, documents := range []bool{false, true, false} {
 		share.Documents = documents
-		if err := st.AddShare(ctx, share); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.AddShare(ctx, share))
 		check(fmt.Sprintf("shared with documents %v", documents), server.Scope{User: eve.ID}, sees{true, documents})
 	}
 	if _, err := st.RequestLink(ctx, server.Scope{User: eve.ID}, ofSession("anns"), server.LinkRequestInput{Path: "b.md", Link: true, By: eve.ID, At: start}); !errors.Is(err, server.ErrNotFound) {
@@ -268,9 +251,7 @@ func (s suite) artifactsStay(t *testing.T) {
 	putDocuments(t, st, 1, "s", "e", version("a", 1, server.Linked, "one"))
 	putCheckpoints(t, st, 1, "s", "e", mark("cp", 1))
 	sum := upload(t, st, 1, "s", "tool-results/t.txt", bytes.Repeat([]byte("x"), 3<<20))
-	if err := st.ResetDerived(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.ResetDerived(t.Context()))
 	st = s.reopen(t, st)
 	expect(t, "versions", history(t, st, "s", "a"), []string{"1 linked user: one"})
 	if c, err := st.Checkpoint(t.Context(), all, "cp", 0); err != nil || c.Summary != mark("cp", 1).Summary {

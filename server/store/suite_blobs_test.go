@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -34,9 +35,7 @@ func push(t *testing.T, st full, u *server.Upload, content []byte, chunk int) er
 func upload(t *testing.T, st full, owner int64, session, name string, content []byte) (sum string) {
 	t.Helper()
 	u := uploadOf(owner, session, name, content)
-	if err := push(t, st, u, content, server.MaxChunk); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, push(t, st, u, content, server.MaxChunk))
 	return fmt.Sprintf("%x", u.SHA256)
 }
 
@@ -92,9 +91,7 @@ func (s suite) upload(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := st.EndBlob(ctx, u); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.EndBlob(ctx, u))
 	}
 	if got := blobContent(t, st, fmt.Sprintf("%x", u.SHA256)); got != string(content) {
 		t.Errorf("it is %q", got)
@@ -145,9 +142,7 @@ func (s suite) uploadLies(t *testing.T) {
 	if have, complete, err := st.StartBlob(ctx, &longer); err != nil || have != 0 || complete {
 		t.Errorf("%d, %v, %v", have, complete, err)
 	}
-	if err := push(t, st, u, content, 3); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, push(t, st, u, content, 3))
 	if _, _, err := st.StartBlob(ctx, &longer); !errors.Is(err, server.ErrSize) {
 		t.Errorf("another size of a whole file: %v", err)
 	}
@@ -213,9 +208,7 @@ func (s suite) uploadRoom(t *testing.T) {
 		return err
 	}
 	for n := range server.MaxUploads {
-		if err := begin(1, n, start); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, begin(1, n, start))
 	}
 	if err := begin(1, 1000, start.Add(time.Minute)); !errors.Is(err, server.ErrTooManyUploads) {
 		t.Errorf("one more: %v", err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
@@ -43,9 +44,7 @@ func (s suite) sealed() suite {
 func seal(t *testing.T, s full, before time.Time) int64 {
 	t.Helper()
 	n, err := s.Seal(t.Context(), before)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return n
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -95,9 +96,7 @@ func (s suite) calls(t *testing.T) {
 			for q := test.q; ; {
 				q.Limit = limit
 				hits, err := st.Search(t.Context(), all, q)
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 				for _, h := range hits.List {
 					got = append(got, fmt.Sprint(h.Line, " ", h.Kind))
 				}

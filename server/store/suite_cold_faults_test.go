@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
@@ -20,9 +21,7 @@ import (
 func dumpOf(t *testing.T, st full, session string) []string {
 	t.Helper()
 	snap, err := st.Open(t.Context(), server.Ref{SessionID: session})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer snap.Close()
 	return dump(t, snap, 0)
 }
@@ -100,9 +99,7 @@ func (s suite) coldDown(t *testing.T) {
 	cool(t, st)
 	st = s.reopen(t, st)
 	away := dir + ".away"
-	if err := os.Rename(dir, away); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(dir, away))
 	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file in its place: nothing works
 		t.Fatal(err)
 	}
@@ -111,9 +108,7 @@ func (s suite) coldDown(t *testing.T) {
 		t.Errorf("a new line can't be read: %q", got)
 	}
 	snap, err := st.Open(t.Context(), server.Ref{SessionID: "s"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	none := func(server.Line) error { return nil }
 	for range 2 {
 		if err := snap.Lines(t.Context(), server.Span{To: 9}, none); !errors.Is(err, server.ErrCold) {
@@ -138,12 +133,8 @@ func (s suite) coldDown(t *testing.T) {
 	if _, err := audit.Run(t.Context(), st, func(f audit.Finding) { t.Errorf("found %+v", f) }, func(audit.Progress) {}); !errors.Is(err, server.ErrCold) {
 		t.Errorf("the audit: %v", err)
 	}
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(away, dir); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(dir))
+	kit.Must(t, os.Rename(away, dir))
 	st = s.reopen(t, st) // it would be asked again after some seconds
 	put(t, st, batch("s", all...))
 	if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, listed(all)) {
@@ -175,9 +166,7 @@ func (s suite) coldDamage(t *testing.T) {
 		put(t, st, batch("s", all...))
 		cool(t, st)
 		st = s.reopen(t, st)
-		if err := hurt(inFolder(t, dir)[0]); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, hurt(inFolder(t, dir)[0]))
 		found := audited(t, st)
 		if len(found) == 0 || !strings.HasPrefix(found[0], "s: lines 1 to ") || !strings.HasSuffix(found[len(found)-1], " to 300 are damaged") {
 			t.Errorf("%s: found %q", name, found)
@@ -239,9 +228,7 @@ func (s suite) coldMeanwhile(t *testing.T) {
 		}
 	}
 	s.age(t, st)
-	if err := st.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.Sweep(t.Context()))
 	if n := s.query(t, st, `SELECT count(*) FROM cold_objects`); int(n) != len(inFolder(t, dir)) || len(audited(t, st)) > 0 {
 		t.Errorf("%d objects are noted, %d are there", n, len(inFolder(t, dir)))
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 )
@@ -58,19 +59,13 @@ func (s suite) coldReturn(t *testing.T) {
 		t.Fatalf("after one session and one object %d of %d objects are there", len(there), moved.Objects)
 	}
 	lost, err := os.ReadFile(there[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(there[0]); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, os.Remove(there[0]))
 	st = s.reopen(t, st)
 	if done, err := back(start, endOfTime); err != nil || done.Damaged != 1 || int(done.Objects) != len(there)-1 {
 		t.Errorf("with an object lost %+v came back: %v", done, err)
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(there[0]), 0o700), os.WriteFile(there[0], lost, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(there[0]), 0o700), os.WriteFile(there[0], lost, 0o600)))
 	st = s.reopen(t, st) // who found it lost remembers that for a while
 	done, err := back(start, endOfTime)
 	if err != nil || done.Damaged != 0 || done.Objects != 1 || len(inFolder(t, dir)) != 0 || s.local(t, st) != moved.Bytes {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
@@ -89,9 +90,7 @@ func cool(t *testing.T, st full) server.Cooled {
 	t.Helper()
 	seal(t, st, endOfTime)
 	done, err := st.Cool(t.Context(), endOfTime)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return done
 }
 
@@ -104,9 +103,7 @@ func inFolder(t *testing.T, dir string) (out []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return out
 }
 
@@ -118,9 +115,7 @@ func audited(t *testing.T, st full) (found []string) {
 	if err == nil {
 		err = st.AuditBlobs(t.Context(), func(p string) { found = append(found, p) }, func(int64, int64) {})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return found
 }
 
@@ -157,9 +152,7 @@ func (s suite) cold(t *testing.T) {
 	opened(t, st, "s", func(snap server.Snapshot) {
 		mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 1500, `{"key":"`+needle+`"}`)}})
 	})
-	if err := st.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.Sweep(t.Context()))
 	cool(t, st)
 	after := inFolder(t, dir)
 	if kept := slices.DeleteFunc(slices.Clone(before), func(x string) bool { return slices.Contains(after, x) }); len(kept) != 1 {
@@ -171,9 +164,7 @@ func (s suite) cold(t *testing.T) {
 	if _, err := st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.Sweep(t.Context()))
 	if left := inFolder(t, dir); len(left) != 1 {
 		t.Errorf("%d objects are left, want the other session's", len(left))
 	}

@@ -6,15 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
 func keepCommit(t *testing.T, st full, x server.Session, commit string, at time.Time, lines int64) {
 	t.Helper()
 	share := server.CommitShare{Owner: x.Owner, Stream: x.ID, Commit: commit, At: at, Added: 9, Lines: lines}
-	if err := st.KeepCommits(t.Context(), []server.CommitShare{share}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.KeepCommits(t.Context(), []server.CommitShare{share}))
 }
 
 // commits: who may read a session learns its shares of commits, the newest ones; they go with the session, and outlive
@@ -59,14 +58,10 @@ func (s suite) commits(t *testing.T) {
 	has(own, a, "second:5/9 first:7/9")
 	has(other, a, "")
 	has(server.Scope{}, a, "")
-	if err := st.AddShare(t.Context(), server.Share{Owner: ann, With: bob, ProjectHash: "of b"}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.AddShare(t.Context(), server.Share{Owner: ann, With: bob, ProjectHash: "of b"}))
 	has(other, b, "first:6/9")
 	has(other, a, "")
-	if err := st.ResetDerived(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.ResetDerived(t.Context()))
 	has(own, b, "first:6/9")
 	for i := range server.MaxCommits {
 		keepCommit(t, st, a, fmt.Sprint("later-", i), start.Add(time.Hour), 1)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -35,9 +36,7 @@ func (s suite) copies(t *testing.T) {
 		t.Helper()
 		q.Limit = 100
 		found, err := st.Find(t.Context(), all, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, x := range found.List {
 			tokens := int64(0)
 			for _, u := range x.Usage {
@@ -67,9 +66,7 @@ func (s suite) copies(t *testing.T) {
 	var pages []string
 	for after := ""; ; {
 		hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "once only", Limit: 1, After: after})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, h := range hits.List {
 			pages = append(pages, h.Session.SessionID)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -17,9 +18,7 @@ func lease(t *testing.T, st full) map[string]server.Task {
 	t.Helper()
 	out := map[string]server.Task{}
 	tasks, err := st.Lagging(t.Context(), 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, task := range tasks {
 		out[task.SessionID] = task
 	}
@@ -46,9 +45,7 @@ func place(t *testing.T, st full, task server.Task) server.Position {
 func stateOf(t *testing.T, st full, task server.Task) string {
 	t.Helper()
 	snap, err := st.View(t.Context(), all, server.Ref{Stream: task.Stream})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer snap.Close()
 	_, state, err := snap.Folded(t.Context())
 	if err != nil {
@@ -130,9 +127,7 @@ func (s suite) leases(t *testing.T) {
 	}
 	for _, x := range []server.Task{rest["s0"], first[0]} {
 		snap, err := st.View(ctx, server.Scope{All: true}, server.Ref{Stream: x.Stream})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		at, state, err := snap.Folded(ctx)
 		if derived := x.Stream == d.Task.Stream; err != nil || derived && (at != d.Position || string(state) != "\x00state") ||
 			!derived && (at != server.Position{} || state != nil) {
@@ -184,9 +179,7 @@ func (s suite) stale(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, f, err)
 		}
 	}
-	if err := st.ResetDerived(ctx); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.ResetDerived(ctx))
 	d := server.Derivation{Task: tasks["reset"], Position: server.Position{Epoch: 1, Line: 9}}
 	d.Task.Position = server.Position{Epoch: 1, Line: 3}
 	if err := st.SaveDerived(ctx, &d); !errors.Is(err, server.ErrStale) {
@@ -267,9 +260,7 @@ func (s suite) renew(t *testing.T) {
 	if err := st.Renew(ctx, 1); err != nil || lag(t, st) != 0 {
 		t.Errorf("%v, %d lag", err, lag(t, st))
 	}
-	if err := st.Renew(ctx, 2); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.Renew(ctx, 2))
 	tasks := lease(t, st)
 	if len(tasks) != 1 || tasks["old"].Position != (server.Position{}) || stateOf(t, st, tasks["old"]) != "" {
 		t.Errorf("%+v", tasks)
@@ -312,9 +303,7 @@ func (s suite) reset(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	members(t, st)
 	deriveAll(t, st)
-	if err := st.ResetDerived(ctx); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.ResetDerived(ctx))
 	rows, err := st.Usage(ctx, all, server.UsageQuery{By: []string{"model"}})
 	drops, err2 := st.Drops(ctx, all, server.DropQuery{Session: "", Limit: 9})
 	if err := errors.Join(err, err2); err != nil || len(rows) != 0 || len(drops) != 0 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -25,9 +26,7 @@ func (s suite) urgency(t *testing.T) {
 	}
 	take := func() (order []string, tasks []server.Task) {
 		tasks, err := st.Lagging(ctx, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, task := range tasks {
 			order = append(order, task.SessionID)
 		}
@@ -38,9 +37,7 @@ func (s suite) urgency(t *testing.T) {
 	for _, task := range tasks {
 		save(t, st, task, server.Derivation{Format: 1})
 	}
-	if err := st.Renew(ctx, 2); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.Renew(ctx, 2))
 	write("live1", "live2", "live3")
 	for name, task := range lease(t, st) {
 		switch name {
@@ -49,15 +46,11 @@ func (s suite) urgency(t *testing.T) {
 		}
 		d := server.Derivation{Task: task, Position: place(t, st, task), Released: true}
 		d.Position.Line = 0
-		if err := st.SaveDerived(ctx, &d); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.SaveDerived(ctx, &d))
 	}
 	for _, name := range []string{"live2", "live3", "live1"} {
 		ref, err := st.Resolve(ctx, all, server.Ref{SessionID: name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		save(t, st, server.Task{Stream: ref.Stream, SessionID: name, Version: 1}, server.Derivation{})
 	}
 	write("new1", "live1", "live3", "new2", "live2", "again1")
@@ -93,9 +86,7 @@ func (s suite) together(t *testing.T) {
 		t.Errorf("%d lag, used %s", n, outputs(t, st, server.UsageQuery{}))
 	}
 	expectNames(t, "of a refused group", searched(t, st, all, server.SearchQuery{Text: "needle"}))
-	if err := st.SaveDerived(ctx, list...); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.SaveDerived(ctx, list...))
 	if n := lag(t, st); n != 0 || outputs(t, st, server.UsageQuery{}) != "s0:1×5 s1:1×5 s2:1×5" {
 		t.Errorf("%d lag, used %s", n, outputs(t, st, server.UsageQuery{}))
 	}
@@ -108,9 +99,7 @@ func (s suite) keptState(t *testing.T) {
 	folded := func(task server.Task, line int64, state string) {
 		t.Helper()
 		snap, err := st.View(ctx, all, server.Ref{Stream: task.Stream})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer snap.Close()
 		at, got, err := snap.Folded(ctx)
 		if err != nil || at.Line != line || string(got) != state {

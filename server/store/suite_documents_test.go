@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -84,9 +85,7 @@ func (s suite) documentEpochs(t *testing.T) {
 		[]string{"1 linked user: one", "2 modified user: two", "3 linked user: three", "4 modified user: four"})
 	for before, want := range map[int64][]int64{0: {4, 3}, 4: {3, 2}, 3: {2, 1}, 2: {1}, 1: nil, 99: {4, 3}} {
 		list, err := st.Versions(t.Context(), all, ofSession("s"), "a", server.VersionPage{Before: before, Limit: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		var got []int64
 		for _, v := range list.List {
 			got = append(got, v.N)
@@ -114,9 +113,7 @@ func (s suite) manyVersions(t *testing.T) {
 	seen, last := 0, int64(most+1)
 	for p := (server.VersionPage{Limit: 1000}); ; {
 		list, err := st.Versions(t.Context(), all, ofSession("s"), "a", p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, v := range list.List {
 			if v.N >= last {
 				t.Fatalf("version %d behind %d", v.N, last)

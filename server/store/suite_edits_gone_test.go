@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/provenance"
 )
@@ -31,9 +32,7 @@ func (s suite) editsGone(t *testing.T) {
 			q.Sums = append(q.Sums, sum)
 		}
 		list, err := st.EditsOf(t.Context(), server.Scope{All: true}, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, e := range list {
 			n += len(e.Sums)
 		}

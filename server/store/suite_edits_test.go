@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/provenance"
 )
@@ -28,9 +29,7 @@ func (s suite) edits(t *testing.T) {
 		t.Helper()
 		d := server.Derivation{Task: task, Position: end, Live: true, Done: to == 20, Edits: edits}
 		d.Position.Line = to
-		if err := st.SaveDerived(t.Context(), &d); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.SaveDerived(t.Context(), &d))
 		task.Position = d.Position
 	}
 	at := time.Date(2026, 3, 12, 9, 0, 0, 0, time.UTC)
@@ -50,9 +49,7 @@ func (s suite) edits(t *testing.T) {
 		t.Helper()
 		list, err := st.EditsOf(t.Context(), scope, server.EditQuery{Name: name, To: at.Add(time.Duration(to) * time.Minute),
 			Limit: 100, Sums: asked})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		var got []string
 		for _, e := range list {
 			known := 0
@@ -76,9 +73,7 @@ func (s suite) edits(t *testing.T) {
 	expect(server.Scope{}, "cart.go", 60, "")
 	expect(all, "c.go", 60, "")
 
-	if err := st.ResetDerived(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.ResetDerived(t.Context()))
 	expect(all, "cart.go", 60, "")
 	task = lease(t, st)["s"]
 	step(20, edit(12, "/home/kim/shop/cart.go", "derived again"))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -58,23 +59,17 @@ func (s suite) scopes(t *testing.T) {
 	sees("bob", bobScope, "bobs")
 	sees("somebody else", server.Scope{User: 999})
 	share := server.Share{Owner: ann.ID, With: bob.ID, ProjectHash: "ph", Created: start}
-	if err := st.AddShare(ctx, share); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.AddShare(ctx, share))
 	sees("bob, with whom ann shares", bobScope, "anns", "bobs")
 	sees("ann, who shares", annScope, "anns")
 	if _, err := st.Forget(ctx, bobScope, "anns", 0, start); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("bob forgets what ann shares: %v", err)
 	}
-	if err := st.RemoveShare(ctx, share); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.RemoveShare(ctx, share))
 	sees("bob, no longer shared with", bobScope, "bobs")
 	other := share
 	other.ProjectHash = "other"
-	if err := st.AddShare(ctx, other); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.AddShare(ctx, other))
 	sees("bob, with whom ann shares something else", bobScope, "bobs")
 }
 
@@ -89,16 +84,12 @@ func seesIn(t *testing.T, st full, when string, scope server.Scope, want []strin
 		groups = append(groups, ownerName(g.Owner, users...))
 	}
 	rows, err := st.Usage(ctx, scope, server.UsageQuery{By: []string{"session"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, r := range rows {
 		usage = append(usage, r.Session)
 	}
 	rewrites, err := st.Drops(ctx, scope, server.DropQuery{Session: "", Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, d := range rewrites {
 		drops = append(drops, d.Session.SessionID)
 	}
@@ -144,9 +135,7 @@ func (s suite) sameNames(t *testing.T) {
 	read := func(scope server.Scope, ref server.Ref) string {
 		t.Helper()
 		snap, err := st.View(ctx, scope, ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer snap.Close()
 		return strings.Join(dump(t, snap, 0), " ")
 	}
@@ -260,9 +249,7 @@ func (s suite) paging(t *testing.T) {
 		q := server.SessionQuery{Page: server.Page{Limit: 4, Recent: recent}}
 		for page := 0; ; page++ {
 			found, err := st.Find(ctx, all, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			for _, x := range found.List {
 				if strings.HasPrefix(x.SessionID, "s") {
 					got = append(got, x.SessionID)
@@ -353,9 +340,7 @@ func (s suite) received(t *testing.T) {
 func (s suite) changes(t *testing.T) {
 	st := s.open(t)
 	ch, err := st.Changes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if _, err := st.Changes(t.Context()); err != nil { // never read
 		t.Fatal(err)
 	}

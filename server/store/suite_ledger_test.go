@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -25,9 +26,7 @@ func (d *daemon) write(t *testing.T, st full, b *server.Batch) string {
 	if no, ok := errors.AsType[*server.StreamError](err); ok {
 		return no.Code
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	d.known = b.Head.Receipt
 	return ""
 }
@@ -70,9 +69,7 @@ func (s suite) ledger(t *testing.T) {
 	wantCode(t, "another store", elsewhere.write(t, st, batch("s", object(3, "x"))), server.LedgerOtherStore)
 
 	l, err := st.Ledger(t.Context(), 0, "m", 2, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if want := []server.ChangedStream{{SessionID: "s", Count: 4}}; l.Receipt != restarted.known || l.Writer != "b" || l.Since != backup.known.Token || l.Since == "" || !slices.Equal(l.Changed, want) {
 		t.Errorf("ledger %+v", l)
 	}

@@ -6,15 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
 func requestLink(t *testing.T, st full, user int64, path string, link bool) server.LinkRequest {
 	t.Helper()
 	w, err := st.RequestLink(t.Context(), server.Scope{User: user}, ofSession("s"), server.LinkRequestInput{Path: path, Link: link, By: user, At: start})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return w
 }
 

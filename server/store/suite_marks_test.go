@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -23,9 +24,7 @@ func (s suite) marks(t *testing.T) {
 	a, b := id("a"), id("b")
 	set := func(reader int64, m server.Mark) {
 		t.Helper()
-		if err := errors.Join(m.Tidy(), st.SetMark(ctx, reader, m)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(m.Tidy(), st.SetMark(ctx, reader, m)))
 	}
 	has := func(reader int64, want string) {
 		t.Helper()

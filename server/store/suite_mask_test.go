@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/redact"
 )
@@ -38,9 +39,7 @@ func mask(t *testing.T, st full, m *server.Masking) server.Masked {
 	t.Helper()
 	m.At = start.Add(time.Hour)
 	done, err := st.Mask(t.Context(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return done
 }
 
@@ -53,9 +52,7 @@ func replacedOf(t *testing.T, snap server.Snapshot) (out []string) {
 		out = append(out, string(l.Raw))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return out
 }
 
@@ -168,9 +165,7 @@ func (s suite) maskedAgain(t *testing.T) {
 	want := []string{"0:object:" + masked(prompt), "1:object:" + prompt}
 	for _, epoch := range []string{"e", "later"} {
 		x, err := st.Open(t.Context(), server.Ref{SessionID: "s", Epoch: epoch})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer x.Close()
 		list, err := x.Masked(t.Context())
 		if err != nil {
@@ -213,17 +208,13 @@ func (s suite) maskFiles(t *testing.T) {
 	st := s.open(t)
 	content := []byte(strings.Repeat("filler ", 10) + needle + " and " + needle + strings.Repeat(" end", 10))
 	u := uploadOf(1, "s", "tool-results/t.txt", content)
-	if err := push(t, st, u, content, 25); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, push(t, st, u, content, 25))
 	upload(t, st, 1, "t", "tool-results/t.txt", content)
 	upload(t, st, 2, "u", "tool-results/t.txt", content)
 	putDocuments(t, st, 1, "s", "e", version("a.md", 1, "linked", string(content)), version("a.md", 2, "modified", "x"))
 	stream := func(session string) int64 {
 		x, err := st.Resolve(t.Context(), all, ofSession(session))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return x.Stream
 	}
 	f := server.FileMask{SHA256: u.SHA256}
@@ -252,9 +243,7 @@ func (s suite) maskFiles(t *testing.T) {
 	}
 	expect(t, "content", blobContent(t, st, sum), masked(string(content)))
 	_, from, err := st.Content(t.Context(), all, ofSession("s"), "a.md", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var text bytes.Buffer
 	if _, err := text.ReadFrom(from); err != nil || text.String() != masked(string(content)) {
 		t.Errorf("the version is %q, %v", text.String(), err)
@@ -281,9 +270,7 @@ func (s suite) maskCheckpoints(t *testing.T) {
 	c.Summary, c.PortID, c.ActiveFiles = "sum "+needle, needle, []string{"a.go", "/tmp/" + needle}
 	putCheckpoints(t, st, 1, "s", "e", c, mark("d", 2))
 	x, err := st.Resolve(t.Context(), all, ofSession("s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	m := &server.Masking{Stream: x.Stream, By: 1}
 	for _, text := range []string{c.Summary, c.PortID, c.ActiveFiles[1], "another text " + needle} {
 		m.Checkpoints = append(m.Checkpoints, server.CheckpointMask{ID: "c", SHA256: sha256.Sum256([]byte(text)),

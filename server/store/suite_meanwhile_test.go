@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/lines"
@@ -163,9 +164,7 @@ func (s suite) retireMeanwhile(t *testing.T) {
 					}
 					return nil
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 				left := slices.Contains(dump(t, snap, 0), "150:object:"+c.now)
 				if sum == nil && !left || c.kept && !left || sum != nil && !slices.Equal(sum, lines.RetiredHash([]byte(c.now))) {
 					t.Errorf("%s: line 150 is there: %v; retired: %v, with the hash of other bytes", name, left, sum != nil)

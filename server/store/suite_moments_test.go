@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -16,9 +17,7 @@ func momentsOf(t *testing.T, st full, q server.MomentQuery) string {
 		q.Limit = 1000
 	}
 	list, err := st.Moments(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var out []string
 	for _, m := range list {
 		out = append(out, fmt.Sprintf("%d.%d %s %s", m.Line, m.Part, m.Kind, m.Data))
@@ -41,9 +40,7 @@ func (s suite) moments(t *testing.T) {
 		t.Helper()
 		d := server.Derivation{Task: task, Position: end, Live: true, LiveFrom: from, Done: done, Moments: moments}
 		d.Position.Line = to
-		if err := st.SaveDerived(t.Context(), &d); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.SaveDerived(t.Context(), &d))
 		task.Position = d.Position
 	}
 	at := func(line, part int64, kind, data string) server.Moment {
@@ -70,9 +67,7 @@ func (s suite) moments(t *testing.T) {
 
 	// Derived again, from a shorter file.
 	step(30, 40, true, at(35, 0, "clear", "old"))
-	if err := st.Renew(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.Renew(t.Context(), 1))
 	task = lease(t, st)["s"]
 	step(0, 10, false, at(2, 0, "prompt", "new"))
 	expect(server.MomentQuery{Kinds: []string{"prompt", "error", "clear", "command"}},
@@ -80,9 +75,7 @@ func (s suite) moments(t *testing.T) {
 	step(10, 12, true, at(11, 0, "clear", "last"))
 	expect(server.MomentQuery{}, "2.0 prompt new, 11.0 clear last")
 
-	if err := st.ResetDerived(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.ResetDerived(t.Context()))
 	expect(server.MomentQuery{}, "")
 	task = lease(t, st)["s"]
 	step(0, 40, true, at(2, 0, "prompt", "again"))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -24,22 +25,16 @@ var hostile = []string{
 func addUser(t *testing.T, st full, name string, role server.Role) server.User {
 	t.Helper()
 	u, err := st.AddUser(t.Context(), name, role, server.By{At: start})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return u
 }
 
 func addKey(t *testing.T, st full, user int64, name string) (server.Key, [32]byte) {
 	t.Helper()
 	_, hash := auth.NewKey()
-	if err := st.AddKey(t.Context(), server.Key{User: server.User{ID: user}, Name: name, Hash: hash, Created: start}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.AddKey(t.Context(), server.Key{User: server.User{ID: user}, Name: name, Hash: hash, Created: start}))
 	k, err := st.FindKey(t.Context(), hash)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return k, hash
 }
 
@@ -182,9 +177,7 @@ func (s suite) revokeAll(t *testing.T) {
 	rotate("bobs", "bobs by thief", "thief") // an owner's key may
 	token := sha256.Sum256([]byte("login"))
 	login := server.Login{User: ann, Key: idOf("made2"), Until: start.Add(time.Hour)}
-	if err := st.AddLogin(ctx, token, login); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.AddLogin(ctx, token, login))
 	if _, err := st.RevokeKey(ctx, "laptop", start); err != nil {
 		t.Fatal(err)
 	}
@@ -206,9 +199,7 @@ func (s suite) rotate(t *testing.T) {
 	_, first := addKey(t, st, ann.ID, "laptop")
 	_, next := auth.NewKey()
 	at, grace := start.Add(time.Hour), start.Add(2*time.Hour)
-	if err := st.RotateKey(ctx, server.Key{Name: "laptop", Hash: next, Created: at}, grace); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.RotateKey(ctx, server.Key{Name: "laptop", Hash: next, Created: at}, grace))
 	old, err := st.FindKey(ctx, first)
 	if err != nil || !old.Revoked.Equal(grace) || old.Name == "laptop" {
 		t.Errorf("the old key is %+v, %v", old, err)
@@ -241,9 +232,7 @@ func (s suite) shares(t *testing.T) {
 	ann, bob := addUser(t, st, "ann", server.Member), addUser(t, st, "bob", server.Member)
 	share := server.Share{Owner: ann.ID, With: bob.ID, ProjectHash: "ph'%", Project: "shop", Created: start}
 	for range 2 {
-		if err := st.AddShare(ctx, share); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.AddShare(ctx, share))
 	}
 	if list, err := st.Shares(ctx); err != nil || len(list) != 1 || list[0] != share {
 		t.Errorf("%+v, %v", list, err)
@@ -271,9 +260,7 @@ func (s suite) logins(t *testing.T) {
 	for token, l := range map[[32]byte]server.Login{
 		byKey: login, byLink: {User: ann, Until: start.Add(time.Hour)}, over: {User: ann, Until: start},
 	} {
-		if err := st.AddLogin(ctx, token, l); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.AddLogin(ctx, token, l))
 	}
 	find := func(token [32]byte) error { return second(st.FindLogin(ctx, token, start.Add(time.Minute))) }
 	if l, err := st.FindLogin(ctx, byKey, start.Add(time.Minute)); err != nil || l != login {
@@ -288,13 +275,9 @@ func (s suite) logins(t *testing.T) {
 	expect("at first", byLink, true)
 	expect("one that is over", over, false)
 	expect("one that never was", [32]byte{9}, false)
-	if err := st.DisableUser(ctx, ann.ID, true, server.By{At: start}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.DisableUser(ctx, ann.ID, true, server.By{At: start}))
 	expect("of a disabled user", byLink, false)
-	if err := st.DisableUser(ctx, ann.ID, false, server.By{At: start}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.DisableUser(ctx, ann.ID, false, server.By{At: start}))
 	if _, err := st.RevokeKey(ctx, "laptop", start); err != nil {
 		t.Fatal(err)
 	}
@@ -314,9 +297,7 @@ func (s suite) tickets(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann := addUser(t, st, "ann", server.Member)
 	for i, until := range []time.Time{start.Add(time.Hour), start} {
-		if err := st.AddTicket(ctx, [32]byte{byte(i)}, server.Login{User: ann, Until: until}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.AddTicket(ctx, [32]byte{byte(i)}, server.Login{User: ann, Until: until}))
 	}
 	var in atomic.Int32
 	var wg sync.WaitGroup
@@ -343,9 +324,7 @@ func (s suite) tickets(t *testing.T) {
 	ben := addUser(t, st, "ben", server.Member)
 	for i := range sqlstore.MaxTickets + 1 { // the one that is over first ends
 		until := start.Add(time.Hour + time.Duration(i)*time.Second)
-		if err := st.AddTicket(ctx, [32]byte{1, byte(i)}, server.Login{User: ben, Until: until}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.AddTicket(ctx, [32]byte{1, byte(i)}, server.Login{User: ben, Until: until}))
 	}
 	for i, want := range map[byte]error{0: server.ErrNotFound, 1: nil, sqlstore.MaxTickets: nil} {
 		if _, err := st.TakeTicket(ctx, [32]byte{1, i}, start); !errors.Is(err, want) {
@@ -354,9 +333,7 @@ func (s suite) tickets(t *testing.T) {
 	}
 	for i := range sqlstore.MaxLogins + 1 {
 		l := server.Login{User: ben, Until: start.Add(time.Hour + time.Duration(i)*time.Second)}
-		if err := st.AddLogin(ctx, [32]byte{2, byte(i >> 8), byte(i)}, l); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.AddLogin(ctx, [32]byte{2, byte(i >> 8), byte(i)}, l))
 	}
 	for i, want := range map[int]error{0: server.ErrNotFound, 1: nil} {
 		if _, err := st.FindLogin(ctx, [32]byte{2, 0, byte(i)}, start); !errors.Is(err, want) {

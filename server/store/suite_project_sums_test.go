@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -17,9 +18,7 @@ import (
 func groupsOf(t *testing.T, st full, scope server.Scope) []server.Group {
 	t.Helper()
 	list, err := groupPages(t, st, scope)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return list
 }
 
@@ -208,9 +207,7 @@ func (s suite) projectSums(t *testing.T) {
 		}
 	}
 	for _, x := range []server.Share{{Owner: 1, With: 2, ProjectHash: "x"}, {Owner: 1, With: 3, ProjectHash: "x"}, {Owner: 2, With: 3, ProjectHash: "y"}} {
-		if err := h.st.AddShare(t.Context(), x); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, h.st.AddShare(t.Context(), x))
 	}
 	steps := map[string]func(*rapid.T){"put": h.put, "derive": h.derive, "forget": h.forget, "again": h.again, "sum up": h.sumUp,
 		"retire": h.retire, "checkpoint": h.checkpoint}

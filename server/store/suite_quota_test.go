@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
@@ -23,9 +24,7 @@ import (
 func quotaUser(t *testing.T, st full, name string) server.User {
 	t.Helper()
 	u, err := st.AddUser(t.Context(), name, server.Member, server.By{At: start})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return u
 }
 
@@ -91,9 +90,7 @@ func (s suite) quotas(t *testing.T) {
 	expectStored(t, st, ann, 40, 2, 1)
 	refusedBy(t, st.Put(ctx, limited(ann, q, "one", object(2, ""))), false)
 	snap, err := st.Open(ctx, server.Ref{SessionID: "one"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if got := dump(t, snap, 0); len(got) != 2 {
 		t.Errorf("session one has %q", got)
 	}
@@ -138,9 +135,7 @@ func (s suite) quotaFiles(t *testing.T) {
 	if _, err := st.PutBlob(ctx, ann.ID, u.SHA256, 0, []byte(file), start); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.EndBlob(ctx, u); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.EndBlob(ctx, u))
 	q.Bytes += 2 * row
 	if _, complete, err := st.StartBlob(ctx, upload(file, "other")); err != nil || !complete {
 		t.Errorf("the same file of another session: %v, %v", complete, err)
@@ -155,9 +150,7 @@ func (s suite) quotaFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectStored(t, st, ann, 65+3*row, 2, 0)
-	if err := st.PutCheckpoints(ctx, points("longer")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.PutCheckpoints(ctx, points("longer")))
 	expectStored(t, st, ann, 68+3*row, 2, 0)
 	refusedBy(t, st.PutCheckpoints(ctx, points(strings.Repeat("x", 40))), false)
 	refusedBy(t, st.PutDocuments(ctx, &server.DocumentBatch{Head: batch("s").Head, Owner: ann.ID, Quota: q, Received: start,
@@ -192,9 +185,7 @@ func (s suite) quotaOthers(t *testing.T) {
 	wg.Wait()
 	expectStored(t, st, ann, 50, 5, 0)
 	expectStored(t, st, ben, 400, 40, 0)
-	if err := st.SetQuota(ctx, ann.ID, server.Quota{Bytes: 7, Sessions: server.NoQuota}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.SetQuota(ctx, ann.ID, server.Quota{Bytes: 7, Sessions: server.NoQuota}))
 	ann, err := st.FindUser(ctx, "ann")
 	if err != nil || (server.Quota{Bytes: 1, Sessions: 2}).For(ann) != (server.Quota{Bytes: 7}) {
 		t.Errorf("ann's limits are %+v, %v", ann.Quota, err)
@@ -215,28 +206,20 @@ func (s suite) quotaHTTP(t *testing.T) {
 	call := func(method, path, key, body string) (int, string) {
 		t.Helper()
 		q, err := http.NewRequestWithContext(t.Context(), method, web.URL+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		q.Header.Set("X-API-Key", key)
 		q.Header.Set("Content-Type", "application/json")
 		answer, err := web.Client().Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer answer.Body.Close()
 		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return answer.StatusCode, string(text)
 	}
 	keys := map[string]string{}
 	for _, name := range []string{"ann", "ben"} {
 		key, hash := auth.NewKey()
-		if err := st.AddKey(t.Context(), server.Key{User: quotaUser(t, st, name), Name: name, Hash: hash, Created: start}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.AddKey(t.Context(), server.Key{User: quotaUser(t, st, name), Name: name, Hash: hash, Created: start}))
 		keys[name] = key
 	}
 	send := func(user, session string, line, size int) (int, string) {

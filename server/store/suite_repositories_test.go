@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/provenance"
 )
@@ -73,9 +74,7 @@ func (s suite) repositories(t *testing.T) {
 	sum := func(who server.User) (out map[string]int64) {
 		t.Helper()
 		rows, err := st.Usage(ctx, server.ScopeOf(who), server.UsageQuery{By: []string{"project"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		out = map[string]int64{}
 		for _, row := range rows {
 			out[row.Project] += row.Tokens.Answers
@@ -103,9 +102,7 @@ func (s suite) repositories(t *testing.T) {
 		t.Errorf("the repository has %v, %v", hashes, err)
 	}
 
-	if err := st.AddShare(ctx, server.Share{Owner: ann.ID, With: bob.ID, ProjectHash: "h1", Created: start}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.AddShare(ctx, server.Share{Owner: ann.ID, With: bob.ID, ProjectHash: "h1", Created: start}))
 	expect("shared, of the repository", bob, "r", "a")
 	expect("one's own", bob, "q", "d")
 	expect("two of one name", bob, "shop-h1", "a", "d")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
@@ -31,9 +32,7 @@ func (s suite) retireKeeps(t *testing.T) {
 	put(t, st, agent)
 	id := func(name string) int64 {
 		a, err := st.Resolve(ctx, all, server.Ref{SessionID: name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return a.Stream
 	}
 	_, err := st.AddHold(ctx, server.Hold{Session: "held", By: "ann", Why: "a case", At: start})
@@ -47,9 +46,7 @@ func (s suite) retireKeeps(t *testing.T) {
 	if err == nil {
 		_, err = st.AddShareLink(ctx, server.ShareLink{Hash: [32]byte{1}, Stream: id("linked"), By: ann, Created: start, Until: later.Add(day)})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	putCheckpoints(t, st, ann.ID, "checked", "e", mark("cp-1", 1))
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: time.Hour})
 	report := retire(t, st)
@@ -205,9 +202,7 @@ func (s suite) retireUsage(t *testing.T) {
 	understand(t, st)
 	spent := func() (n int64) {
 		rows, err := st.Usage(ctx, all, server.UsageQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, r := range rows {
 			n += r.Tokens.Output
 		}
@@ -221,9 +216,7 @@ func (s suite) retireUsage(t *testing.T) {
 	if spent() != 10 {
 		t.Errorf("%d tokens after", spent())
 	}
-	if err := st.ResetDerived(ctx); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.ResetDerived(ctx))
 	understand(t, st)
 	if spent() != 10 {
 		t.Errorf("%d tokens after deriving again", spent())
@@ -247,9 +240,7 @@ func (s suite) retireCopies(t *testing.T) {
 	retire(t, st)
 	var runs []*server.RetiredRun
 	snap := openSession(t, st, "s")
-	if err := snap.Retired(t.Context(), server.Span{To: 60}, true, func(r *server.RetiredRun) error { runs = append(runs, r); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, snap.Retired(t.Context(), server.Span{To: 60}, true, func(r *server.RetiredRun) error { runs = append(runs, r); return nil }))
 	b := batch("s")
 	b.Head.Machine, b.Head.EndLine, b.Retired = "m2", 60, runs
 	put(t, st, b)
@@ -258,14 +249,10 @@ func (s suite) retireCopies(t *testing.T) {
 	put(t, st, again)
 	two := "m2"
 	copied, err := st.Open(t.Context(), server.Ref{SessionID: "s", Machine: &two})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer copied.Close()
 	of, err := audit.DigestViews(t.Context(), snap)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	got, err := audit.DigestViews(t.Context(), copied)
 	if err != nil || fmt.Sprint(of) != fmt.Sprint(got) || len(dump(t, copied, 0)) != 0 {
 		t.Errorf("the copy has %+v, %v, want %+v", got, err, of)
@@ -357,9 +344,7 @@ func (s suite) retireForks(t *testing.T) {
 	}
 	keeping := func(session string) server.RetentionOutlook {
 		k, err := st.KeptUntil(ctx, idOf(t, st, session), later)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return k
 	}
 	if k := keeping("alone"); !k.Until.Equal(old.Add(90*day)) || k.Kept != "" {
@@ -373,9 +358,7 @@ func (s suite) retireForks(t *testing.T) {
 		t.Errorf("%+v, lines %s", report, left())
 	}
 	hold, err := st.AddHold(ctx, server.Hold{Session: "origin", By: "ann", Why: "a case", At: start})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if k := keeping("forked again"); !k.Until.IsZero() || k.Kept != server.KeptFork {
 		t.Errorf("what shares history with a session on hold: %+v", k)
 	}
@@ -386,9 +369,7 @@ func (s suite) retireForks(t *testing.T) {
 	if retire(t, st); left() != "2220" {
 		t.Errorf("lines %s with a hold on the first of them", left())
 	}
-	if err := st.RemoveHold(ctx, hold); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.RemoveHold(ctx, hold))
 	if retire(t, st); left() != "0000" {
 		t.Errorf("lines %s when all of them are old enough", left())
 	}

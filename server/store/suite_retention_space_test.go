@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 )
@@ -40,13 +41,9 @@ func (s suite) retireSpace(t *testing.T) {
 		put(t, st, b)
 	}
 	size := func() int64 {
-		if err := st.Vacuum(t.Context(), true); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.Vacuum(t.Context(), true))
 		n, err := st.(server.Sizer).Sizes(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return n.Bytes
 	}
 	// shrink waits until the database has become smaller by 3 MiB. PostgreSQL gives back what no transaction can still

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/derive"
@@ -29,9 +30,7 @@ func addRule(t *testing.T, st full, r server.RetentionRule) int64 {
 	}
 	r.At, r.By = start, "ann"
 	id, err := st.AddRetentionRule(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return id
 }
 
@@ -55,9 +54,7 @@ func retire(t *testing.T, st full) server.RetentionReport {
 func opened(t *testing.T, st full, session string, use func(server.Snapshot)) {
 	t.Helper()
 	snap, err := st.Open(t.Context(), server.Ref{SessionID: session})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	use(snap)
 	if err := snap.Close(); err != nil {
 		t.Error(err)
@@ -121,13 +118,9 @@ func proofs(t *testing.T, st full, session string) (out []string, retired int64)
 	opened(t, st, session, func(snap server.Snapshot) {
 		for _, v := range list {
 			of, err := server.ViewOf(snap.Generations(), v.Generation)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			hashes, err := audit.LineHashes(t.Context(), snap, of, 0, v.EndLine)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			sum := sha256.New()
 			for _, h := range hashes {
 				fmt.Fprintln(sum, h != nil)
@@ -159,9 +152,7 @@ func rewound(t *testing.T, st full, session string) (all []server.Line, w server
 	t.Helper()
 	w = server.Writer{Incarnation: "i"}
 	l, err := st.Ledger(t.Context(), 0, "m", 0, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	w.Store, w.Count = l.Store, l.Count
 	first, second, third := prose(0, 200, 900), prose(100, 50, 901), prose(130, 40, 902)
 	first[7] = server.Line{Index: 7, Kind: server.Oversize, Raw: transcript.AppendOversize(nil, 7, 5, 9, [32]byte{1})}
@@ -183,9 +174,7 @@ func (s suite) retireSession(t *testing.T) {
 	before, _ := proofs(t, st, "s")
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
 	hold, err := st.AddHold(t.Context(), server.Hold{Session: "other", By: "ann", Why: "a case", At: start})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	report := retire(t, st)
 	if len(report.Counts) != 1 || report.Counts[0].Lines != 289 || report.Counts[0].Sessions != 1 ||
 		report.Counts[0].Generations != 3 || fmt.Sprint(report.Kept) != fmt.Sprint([]server.KeptCount{{Rule: 1, Why: "hold", Sessions: 1}}) {
@@ -237,9 +226,7 @@ func (s suite) retireSession(t *testing.T) {
 		t.Error(found)
 	}
 
-	if err := st.RemoveHold(t.Context(), hold); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.RemoveHold(t.Context(), hold))
 	list, err := st.RetentionLog(t.Context(), 10)
 	if err != nil || len(list) != 1 || list[0].Lines != 289 || list[0].By != "ann" || list[0].SessionID != "s" {
 		t.Errorf("the log says %+v, %v", list, err)

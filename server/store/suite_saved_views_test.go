@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -16,9 +17,7 @@ func (s suite) savedViews(t *testing.T) {
 	save := func(u server.User, name, page, query string) {
 		t.Helper()
 		v := server.SavedView{Name: name, Page: page, Query: query, Updated: start}
-		if err := errors.Join(v.Tidy(), st.SaveView(ctx, u.ID, v)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(v.Tidy(), st.SaveView(ctx, u.ID, v)))
 	}
 	has := func(u server.User, want ...string) {
 		t.Helper()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -19,13 +20,9 @@ func (s suite) shareLinks(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	boss, ann := addUser(t, st, "boss", server.Owner), addUser(t, st, "ann", server.Member)
 	other := addUser(t, st, "other", server.Member)
-	if err := st.AddKey(ctx, server.Key{User: ann, Name: "laptop", Hash: sha256.Sum256([]byte("k")), Created: start}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.AddKey(ctx, server.Key{User: ann, Name: "laptop", Hash: sha256.Sum256([]byte("k")), Created: start}))
 	keys, err := st.Keys(ctx, ann.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, x := range []struct{ name, parent string }{{"a", ""}, {"a/agent-1", "a"}, {"b", ""}, {"b/agent-1", "b"}} {
 		b := batch(x.name, object(0, `{}`))
 		b.Owner, b.Head.Parent = ann.ID, x.parent
@@ -33,16 +30,12 @@ func (s suite) shareLinks(t *testing.T) {
 	}
 	hers := server.ScopeOf(ann)
 	at, err := st.Resolve(ctx, hers, server.Ref{SessionID: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	add := func(by server.User, key int64, secret string) int64 {
 		t.Helper()
 		id, err := st.AddShareLink(ctx, server.ShareLink{Hash: sha256.Sum256([]byte(secret)), Stream: at.Stream, By: by,
 			Key: key, Created: start, Until: start.Add(time.Hour)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return id
 	}
 	works := func(secret string, now time.Time, want bool) {
@@ -107,25 +100,17 @@ func (s suite) shareLinks(t *testing.T) {
 	}
 	works("second", start, true)
 	for role, want := range map[server.Role]bool{server.Viewer: false, ann.Role: true} { // a viewer makes none
-		if err := st.SetRole(ctx, ann.ID, role, server.By{}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.SetRole(ctx, ann.ID, role, server.By{}))
 		works("second", start, want)
-		if err := st.SetRole(ctx, ann.ID, ann.Role, server.By{}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, st.SetRole(ctx, ann.ID, ann.Role, server.By{}))
 	}
-	if err := st.SetRole(ctx, boss.ID, server.Member, server.By{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.SetRole(ctx, boss.ID, server.Member, server.By{}))
 	works("boss", start, false)
 	list, err := st.ShareLinks(ctx, server.ShareLinksOf(ann), start)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d links left, %v", len(list), err)
 	}
-	if err := st.RemoveShareLink(ctx, server.ShareLinksOf(ann), list[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.RemoveShareLink(ctx, server.ShareLinksOf(ann), list[0].ID))
 	works("second", start, false)
 
 	add(ann, 0, "last")
@@ -147,9 +132,7 @@ func (s suite) hasMany(t *testing.T) {
 	b.Owner = ann.ID
 	put(t, st, b)
 	at, err := st.Resolve(ctx, server.ScopeOf(ann), server.Ref{SessionID: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	const most, tries = 5, 20
 	hash := func(i int) [32]byte { return sha256.Sum256([]byte{byte(i)}) }
 	atOnce := func(what string, add func(i int) error) {
@@ -223,16 +206,10 @@ func (s suite) overKeys(t *testing.T) {
 		return server.Key{User: ann, Name: name, Hash: sha256.Sum256([]byte(at.String())), Created: at, Most: most, By: by}
 	}
 	first := next("rotated", 0)
-	if err := st.AddKey(ctx, first); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.AddKey(ctx, first))
 	maker, err := st.FindKey(ctx, first.Hash)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := st.AddKey(ctx, next("child", maker.ID)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, st.AddKey(ctx, next("child", maker.ID)))
 	for i := range 26 {
 		k := next("rotated", 0)
 		k.Most++

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -33,9 +34,7 @@ func (s suite) shortNames(t *testing.T) {
 	send(ann, "n", "several", "")
 	hers := server.Scope{User: ann.ID}
 	names, err := st.ShortNames(t.Context(), hers, []string{first, second, alone, hidden, "short", "several", "absent"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for id, want := range map[string]string{first: "1e0a84da-0", second: "1e0a84da-7", alone: "77777777", hidden: "", "short": "short",
 		"several": "", "absent": ""} {
 		if names[id] != want {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 )
@@ -113,17 +114,13 @@ func object(i int64, raw string) server.Line { return server.Line{Index: i, Raw:
 
 func put(t *testing.T, s full, b *server.Batch) {
 	t.Helper()
-	if err := s.Put(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Put(t.Context(), b))
 }
 
 func openSession(t *testing.T, s full, session string) server.Snapshot {
 	t.Helper()
 	snap, err := s.Open(t.Context(), server.Ref{SessionID: session})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		if err := snap.Close(); err != nil {
 			t.Error(err)
@@ -139,9 +136,7 @@ func dump(t *testing.T, snap server.Snapshot, generation int64) (out []string) {
 		out = append(out, fmt.Sprintf("%d:%s:%s", l.Index, l.Kind, l.Raw))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -32,9 +33,7 @@ func outputs(t *testing.T, st full, q server.UsageQuery) string {
 	t.Helper()
 	q.By = []string{"session"}
 	rows, err := st.Usage(t.Context(), all, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var out []string
 	for _, r := range rows {
 		out = append(out, fmt.Sprintf("%s:%d×%d", r.Session, r.Tokens.Answers, r.Tokens.Output))
@@ -192,9 +191,7 @@ func (s suite) usage(t *testing.T) {
 		Key: "6", Model: "huge", Time: monday, Tokens: server.Tokens{Input: 1 << 62, Output: -5}})
 	sum := func(q server.UsageQuery) (out []string) {
 		rows, err := st.Usage(ctx, all, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, r := range rows {
 			out = append(out, fmt.Sprintf("%s|%d|%s|%s|%s|%s|%d|%s|%d", r.Day, r.Hour, r.Project, r.Name, r.Model, r.Machine, r.User, r.Session, r.Tokens.Answers))
 		}

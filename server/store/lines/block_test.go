@@ -8,23 +8,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func blockCodec(t testing.TB) *codec {
 	t.Helper()
 	c, err := NewCodec()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return c
 }
 
 func build(t testing.TB, c *codec, lines []Line) Block {
 	t.Helper()
 	b, err := c.Build(lines)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return b
 }
 

@@ -39,18 +39,12 @@ func gateway(t *testing.T, program string) string {
 	t.Setenv("AWS_ACCESS_KEY_ID", "user")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secretsecret")
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	address, dir := ln.Addr().String(), t.TempDir()
-	if err := errors.Join(ln.Close(), os.Mkdir(filepath.Join(dir, "bucket"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(ln.Close(), os.Mkdir(filepath.Join(dir, "bucket"), 0o700)))
 	cmd := exec.CommandContext(t.Context(), program, "--port", address, "posix", dir)
 	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY=user", "ROOT_SECRET_KEY=secretsecret")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait() }) // killed when the test ended
 	for end := time.Now().Add(5 * time.Minute); ; {
 		answer, err := http.Get("http://" + address)
@@ -69,9 +63,7 @@ func contract(t *testing.T, at string) {
 	t.Helper()
 	ctx := t.Context()
 	s, err := openObjects(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	big := bytes.Repeat([]byte("0123456789abcdef"), 200<<10)
 	for name, data := range map[string][]byte{"id/1/s2/A": []byte("x"), "id/1/s2/B": big, "id/1/f2/A": {0}} {
 		if _, err := s.Get(ctx, name, 9); !errors.Is(err, errNoObject) {
@@ -81,9 +73,7 @@ func contract(t *testing.T, at string) {
 			t.Errorf("remove %s before it is written: %v", name, err)
 		}
 		for range 2 {
-			if err := s.Put(ctx, name, data); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, s.Put(ctx, name, data))
 		}
 		if got, err := s.Get(ctx, name, int64(len(data))+1); err != nil || !bytes.Equal(got, data) {
 			t.Errorf("%s has %d bytes, want %d: %v", name, len(got), len(data), err)
@@ -92,9 +82,7 @@ func contract(t *testing.T, at string) {
 	if got, err := s.Get(ctx, "id/1/s2/B", 5); err != nil || string(got) != "01234" {
 		t.Errorf("cut to 5 bytes: %q, %v", got, err)
 	}
-	if err := s.Delete(ctx, "id/1/s2/A"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Delete(ctx, "id/1/s2/A"))
 	if _, err := s.Get(ctx, "id/1/s2/A", 9); !errors.Is(err, errNoObject) {
 		t.Errorf("after it was removed: %v", err)
 	}

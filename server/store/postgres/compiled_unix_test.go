@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
@@ -16,21 +17,15 @@ import (
 func TestNothingIsCompiled(t *testing.T) {
 	s := openPg(t, pgtest.Shared(t).Database(t))
 	tx, err := s.pool.BeginTx(t.Context(), s.beginWrite(classBackground))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer func() { _ = tx.Rollback(t.Context()) }()
 	if _, err := tx.Exec(t.Context(), byKey); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := tx.Query(t.Context(), `EXPLAIN ANALYZE SELECT secret FROM store_identity`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if text := strings.Join(plan, "\n"); strings.Contains(text, "JIT") {
 		t.Error(text)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
@@ -14,9 +15,7 @@ import (
 func openPg(t *testing.T, url string) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -49,12 +48,8 @@ func TestPostgresUnconfirmed(t *testing.T) {
 	c := pgtest.New(t, nil)
 	s := openPg(t, c.Database(t))
 	s.patience = time.Second
-	if err := s.Put(t.Context(), pgBatch("before", "x")); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Configure("synchronous_standby_names = 'nobody'"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Put(t.Context(), pgBatch("before", "x")))
+	kit.Must(t, c.Configure("synchronous_standby_names = 'nobody'"))
 	waitUntil(t, "the setting is in force", func() bool { return c.Exec(t, "postgres", "SHOW synchronous_standby_names") == "nobody" })
 	if err := s.Put(t.Context(), pgBatch("given up", "x")); err == nil {
 		t.Error("Put gave up waiting, and says that it is stored")
@@ -72,9 +67,7 @@ func TestPostgresUnconfirmed(t *testing.T) {
 			return c.Exec(t, "postgres", `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) == "t"
 		})
 	}
-	if err := c.Configure("synchronous_standby_names = ''"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.Configure("synchronous_standby_names = ''"))
 	if err := <-answer; err != nil {
 		t.Error(err)
 	}
@@ -85,15 +78,11 @@ func TestPostgresGone(t *testing.T) {
 	c := pgtest.New(t, nil)
 	s := openPg(t, c.Database(t))
 	s.patience = 300 * time.Millisecond
-	if err := c.Stop("immediate"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.Stop("immediate"))
 	if err := s.Put(t.Context(), pgBatch("s", "x")); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("without a database: %v", err)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.Start())
 	s.patience = pgPatience
 	if err := s.Put(t.Context(), pgBatch("s", "x")); err != nil {
 		t.Error(err)

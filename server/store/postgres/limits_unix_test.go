@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
@@ -30,9 +31,7 @@ func TestForgetHoldsUpNobody(t *testing.T) {
 	}
 	put("gone")
 	u, err := url.Parse(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	// The search for streams, and nothing else, waits for a lock that the test holds.
 	const gate = "7077"
 	c.Exec(t, strings.TrimPrefix(u.Path, "/"), `
@@ -65,9 +64,7 @@ AND objid = `+gate).Scan(&n)
 		put("other" + strconv.Itoa(i))
 	}
 	exec(`SELECT pg_advisory_unlock(` + gate + `)`)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, <-done)
 	if err := s.Put(t.Context(), pgBatch("gone", "x")); !errors.Is(err, server.ErrForgotten) {
 		t.Errorf("a line of what is forgotten: %v", err)
 	}
@@ -76,9 +73,7 @@ AND objid = `+gate).Scan(&n)
 func connectTo(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }
@@ -87,9 +82,7 @@ func connectTo(t *testing.T, url string) *pgx.Conn {
 func TestClasses(t *testing.T) {
 	s := openPg(t, pgtest.Shared(t).Database(t))
 	conn, err := s.pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer conn.Release()
 	limits := func(q interface {
 		QueryRow(context.Context, string, ...any) pgx.Row
@@ -97,22 +90,16 @@ func TestClasses(t *testing.T) {
 		t.Helper()
 		err := q.QueryRow(t.Context(), `SELECT current_setting('statement_timeout') || ' ' || current_setting('lock_timeout')`).
 			Scan(&got)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return got
 	}
 	for want, c := range map[string]class{"1min 20s": classIngest, "5min 5s": classBackground, "5s 1s": classBarrier} {
 		tx, err := conn.BeginTx(t.Context(), s.beginWrite(c))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if got := limits(tx); got != want {
 			t.Errorf("%+v: %s, want %s", c, got, want)
 		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, tx.Rollback(t.Context()))
 	}
 	if got := limits(conn); got != "30s 5s" {
 		t.Errorf("of a page: %s", got)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
@@ -25,14 +26,10 @@ func list(t *testing.T, db *sql.DB, query string, args ...any) (out []string) {
 	defer rows.Close()
 	for rows.Next() {
 		var x string
-		if err := rows.Scan(&x); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, rows.Scan(&x))
 		out = append(out, x)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, rows.Err())
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
@@ -16,13 +17,9 @@ func TestReplica(t *testing.T) {
 	one := pgtest.New(t, pgtest.Fast)
 	two := one.Standby(t, "two")
 	s, err := Open(t.Context(), one.URL("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	r, err := WithReplica(t.Context(), s, two.URL("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = r.Close() })
 	const ann, ben = 5, 6
 	stored := 0
@@ -31,17 +28,13 @@ func TestReplica(t *testing.T) {
 		stored++
 		b := pgBatch(fmt.Sprint("s", stored), "x")
 		b.Owner = ann
-		if err := r.Put(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, r.Put(t.Context(), b))
 	}
 	sees := func(user int64) (n int, byReplica bool) {
 		t.Helper()
 		before := r.answers.Load()
 		found, err := r.Find(t.Context(), server.Scope{All: true, User: user}, server.SessionQuery{Page: server.Page{Limit: 100}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return len(found.List), r.answers.Load() > before
 	}
 	for _, user := range []int64{ann, ben} {
@@ -67,9 +60,7 @@ func TestReplica(t *testing.T) {
 	if n, _ := sees(ann); n != stored {
 		t.Errorf("ann sees %d of %d sessions", n, stored)
 	}
-	if err := two.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, two.Kill())
 	put()
 	for _, user := range []int64{ann, ben} {
 		if n, _ := sees(user); n != stored && user == ann {

@@ -11,15 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
 // TestLogIsBounded: while lines come in, what they wrote leaves the log, which is used again.
 func TestLogIsBounded(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -35,14 +34,10 @@ func TestLogIsBounded(t *testing.T) {
 		raw := fmt.Appendf(nil, `{"n":%d,"text":%q}`, written, text)
 		b := &server.Batch{Owner: 1, Received: time.Now(), Head: server.Head{SessionID: "s", EndLine: int64(written + 1)},
 			Lines: []server.Line{{Index: int64(written), Raw: raw}}}
-		if err := s.Put(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.Put(t.Context(), b))
 		var busy, log, done int
 		err := s.read.QueryRowContext(t.Context(), `PRAGMA wal_checkpoint(NOOP)`).Scan(&busy, &log, &done)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if written > pages && log < pages {
 			break // it began again
 		}
@@ -51,9 +46,7 @@ func TestLogIsBounded(t *testing.T) {
 		}
 	}
 	info, err := os.Stat(s.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if whole := int64(pages / 2 * pageSize); info.Size() < whole {
 		t.Errorf("the file has %d bytes after %d lines of two pages", info.Size(), written)
 	}
@@ -63,9 +56,7 @@ func TestLogIsBounded(t *testing.T) {
 func logSize(t *testing.T, s *Store) int64 {
 	t.Helper()
 	info, err := os.Stat(s.path + "-wal")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return info.Size()
 }
 
@@ -75,9 +66,7 @@ func putLarge(t *testing.T, s *Store, line, pages int) {
 	raw := fmt.Appendf(nil, `{"n":%d,"text":%q}`, line, strings.Repeat("x", pages*pageSize))
 	b := &server.Batch{Owner: 1, Received: time.Now(), Head: server.Head{SessionID: "s", EndLine: int64(line + 1)},
 		Lines: []server.Line{{Index: int64(line), Raw: raw}}}
-	if err := s.Put(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Put(t.Context(), b))
 }
 
 // TestLogIsBoundedBesideReaders: while there is always a snapshot open, each opened before the one before is closed,
@@ -134,16 +123,12 @@ func TestLogIsCut(t *testing.T) {
 		putLarge(t, s, line, 2)
 	}
 	snap, err := s.Open(t.Context(), server.Ref{SessionID: "s"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	putLarge(t, s, 20, 2)
 	if s.log.cut(t.Context()) || logSize(t, s) == 0 {
 		t.Error("the log is cut beside writers")
 	}
-	if err := snap.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, snap.Close())
 	for end := time.Now().Add(2 * time.Minute); logSize(t, s) > 0; <-time.After(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("at rest the log has %d bytes", logSize(t, s))
@@ -157,21 +142,15 @@ func TestLogGrowsWithFile(t *testing.T) {
 	s.log.stop()
 	<-s.log.ended
 	db, err := sql.Open("sqlite", s.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer db.Close()
 	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer conn.Close()
 	due := func(more int) bool {
 		t.Helper()
 		_, err := conn.ExecContext(t.Context(), `INSERT INTO filler VALUES (zeroblob(?))`, more*pageSize)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		s.log.looked = time.Time{}
 		s.log.look(t.Context(), conn)
 		select {

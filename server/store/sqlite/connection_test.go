@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func open(t *testing.T, most int) *sql.DB {
 	t.Helper()
 	db, err := openConnection("file:"+filepath.ToSlash(filepath.Join(t.TempDir(), "a.db"))+"?_journal_mode=WAL", most)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -39,40 +39,28 @@ func exec(t *testing.T, db interface {
 func look(t *testing.T, db *sql.DB, fn func(*conn)) {
 	t.Helper()
 	c, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer c.Close()
-	if err := c.Raw(func(x any) error { fn(x.(*conn)); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.Raw(func(x any) error { fn(x.(*conn)); return nil }))
 }
 
 // TestNested: a statement whose rows are being read is compiled once more, and both go on.
 func TestNested(t *testing.T) {
 	db := open(t, 8)
 	c, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer c.Close()
 	const query = `SELECT n FROM a WHERE n >= ? ORDER BY n`
 	outer, err := c.QueryContext(t.Context(), query, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer outer.Close()
 	for want := 3; want < 10; want++ {
 		var first, second int
 		if !outer.Next() {
 			t.Fatalf("ended before %d: %v", want, outer.Err())
 		}
-		if err := outer.Scan(&first); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.QueryRowContext(t.Context(), query, 1).Scan(&second); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, outer.Scan(&first))
+		kit.Must(t, c.QueryRowContext(t.Context(), query, 1).Scan(&second))
 		if first != want || second != 1 {
 			t.Errorf("%d and %d, want %d and 1", first, second, want)
 		}
@@ -110,19 +98,13 @@ func TestSchemaChanges(t *testing.T) {
 	db := open(t, 8)
 	columns := func() int {
 		rows, err := db.Query(`SELECT * FROM a WHERE n = ?`, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer rows.Close()
 		names, err := rows.Columns()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for rows.Next() {
 		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, rows.Err())
 		return len(names)
 	}
 	if n := columns(); n != 2 {

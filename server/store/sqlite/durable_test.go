@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/lines"
 )
@@ -15,9 +16,7 @@ import (
 // TestDurability pins what COMMIT promises; no test can pull the plug.
 func TestDurability(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer s.Close()
 	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "page_size": "8192"} {
 		var got string
@@ -52,9 +51,7 @@ func TestDurability(t *testing.T) {
 // bytes are in use.
 func TestPutGivenUp(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	answers := make(chan error)

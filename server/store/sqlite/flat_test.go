@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
@@ -90,9 +91,7 @@ func grown(t *testing.T, users int) *Store {
 		d.Drops = []server.Rewrite{{Epoch: d.Position.Epoch, First: 0, Last: 1, Lines: 1}}
 		all = append(all, d)
 	}
-	if err := s.SaveDerived(t.Context(), all...); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.SaveDerived(t.Context(), all...))
 	for more := true; more; {
 		if more, err = s.SumUp(t.Context()); err != nil {
 			t.Fatal(err)
@@ -111,9 +110,7 @@ func TestFlat(t *testing.T) {
 	member := server.Scope{User: 30}
 	find := func(s *Store) []server.FoundSession {
 		found, err := s.Find(t.Context(), everyone, server.SessionQuery{Page: server.Page{Limit: 5, Recent: true}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return found.List
 	}
 	for _, c := range []struct {

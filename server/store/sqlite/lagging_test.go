@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -15,15 +16,11 @@ func TestLaggingByOwner(t *testing.T) {
 	for i := range 12 { // the newest is the last one, of owner 3
 		b := &server.Batch{Owner: int64(1 + i%3), Received: said.Add(time.Duration(i) * time.Second),
 			Lines: []server.Line{{Raw: []byte(`{}`)}}, Head: server.Head{SessionID: fmt.Sprint(i), Machine: "m", EndLine: 1}}
-		if err := s.Put(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.Put(t.Context(), b))
 	}
 	for _, want := range [][]string{{"11", "8", "5", "2", "10", "7"}, {"9", "6", "3", "0", "4", "1"}} {
 		tasks, err := s.Lagging(t.Context(), 6)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		var got []string
 		for _, task := range tasks {
 			got = append(got, task.SessionID)

@@ -1,6 +1,10 @@
 package sqlite
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
+)
 
 // TestUnsummed: a stream that sums do not have as it is stays marked while it is written, and is marked again by the
 // first write after it was summed up.
@@ -8,9 +12,7 @@ func TestUnsummed(t *testing.T) {
 	s := openTexts(t)
 	summed := func() (n int64) {
 		err := s.read.QueryRowContext(t.Context(), `SELECT summed FROM streams`).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return n
 	}
 	for i, want := range []int64{1, 3} {
