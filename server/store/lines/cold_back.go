@@ -75,7 +75,7 @@ func (t *Tier) returnObject(ctx context.Context, o object) error {
 			err = thaw(ctx, d, o, data)
 		}
 		if err == nil {
-			err = t.step("return object")
+			err = t.lines.step("return object")
 		}
 		if err != nil {
 			return err

@@ -109,7 +109,7 @@ func (t *Tier) ready(ctx context.Context) error {
 	if noted > 0 {
 		return t.prove(ctx) // again: another pass may have marked the location and moved something since
 	}
-	if err := t.step("mark place"); err != nil {
+	if err := t.lines.step("mark place"); err != nil {
 		return err
 	}
 	return t.use(func() error { return t.objects.Put(ctx, t.marker(), []byte(t.id)) })
@@ -272,14 +272,14 @@ func (m *mover) move(ctx context.Context, o object, data []byte, drop func(sqlst
 	}
 	err := m.put(ctx, o, data)
 	if err == nil {
-		err = m.step("drop what is cold")
+		err = m.lines.step("drop what is cold")
 	}
 	if err == nil {
 		err = m.drop(ctx, o, drop)
 	}
 	if err == nil {
 		m.done.Objects, m.done.Bytes = m.done.Objects+1, m.done.Bytes+o.size
-		return m.step("dropped what is cold")
+		return m.lines.step("dropped what is cold")
 	}
 	if errors.Is(err, errColdMoved) { // others, that may be over soon, leave the object to Sweep
 		return errors.Join(err, m.undo(ctx, o))
@@ -289,7 +289,7 @@ func (m *mover) move(ctx context.Context, o object, data []byte, drop func(sqlst
 
 // note writes down that an object will be written.
 func (m *mover) note(ctx context.Context, o object) error {
-	if err := m.step("note object"); err != nil {
+	if err := m.lines.step("note object"); err != nil {
 		return err
 	}
 	err := m.db.Change(ctx, `INSERT INTO cold_objects (owner, stream, blob, id, size, sha256, state, at)
@@ -300,13 +300,13 @@ VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (owner, stream, blob, id) DO NOTHING
 
 // put writes an object and proves that the location has it.
 func (m *mover) put(ctx context.Context, o object, data []byte) error {
-	if err := m.step("write object"); err != nil {
+	if err := m.lines.step("write object"); err != nil {
 		return err
 	}
 	if err := m.use(func() error { return m.objects.Put(ctx, m.name(o), data) }); err != nil {
 		return err
 	}
-	if err := m.step("read object back"); err != nil {
+	if err := m.lines.step("read object back"); err != nil {
 		return err
 	}
 	back, err := m.read(ctx, m.name(o), o.size)

@@ -127,7 +127,7 @@ func (t *Tier) undo(ctx context.Context, o object) error {
 
 // remove removes an object unless it is in use: first from its location, then the note of it.
 func (t *Tier) remove(ctx context.Context, o object) error {
-	if err := t.step("give object up"); err != nil {
+	if err := t.lines.step("give object up"); err != nil {
 		return err
 	}
 	var n int64
@@ -141,14 +141,14 @@ func (t *Tier) remove(ctx context.Context, o object) error {
 	if n == 0 {
 		return nil
 	}
-	if err := t.step("remove object"); err != nil {
+	if err := t.lines.step("remove object"); err != nil {
 		return err
 	}
 	t.cache.forget(o.id)
 	if err := t.use(func() error { return t.objects.Delete(ctx, t.name(o)) }); err != nil {
 		return err
 	}
-	if err := t.step("remove note of object"); err != nil {
+	if err := t.lines.step("remove note of object"); err != nil {
 		return err
 	}
 	err = t.db.Change(ctx, `DELETE FROM cold_objects`+ofObject+` AND state = 2`, o.key()...)

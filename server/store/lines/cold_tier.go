@@ -44,13 +44,10 @@ const (
 
 // Tier implements server.Cooler, and reads what it moved. Safe for concurrent use.
 type Tier struct {
-	db    sqlstore.Writer
-	lines *Lines
-	cache *cache
-	self  string // who holds leases
-	// step is called before each step that changes something, by its name. An error ends it there. For tests.
-	step func(name string) error
-
+	db      sqlstore.Writer
+	lines   *Lines
+	cache   *cache
+	self    string // who holds leases
 	place   string
 	id      string      // of the database, there
 	objects objectStore // nil: there is no location
@@ -68,10 +65,7 @@ type Tier struct {
 // OpenCold returns the tier of a database, which remembers its location. A location in how replaces that.
 func OpenCold(ctx context.Context, db sqlstore.DB, lines *Lines, how sqlstore.Opening) (*Tier, error) {
 	t := &Tier{db: sqlstore.Writer{DB: db, How: sqlstore.Erase | sqlstore.Patient}, lines: lines,
-		cache: newCache(cacheSize), self: rand.Text(), step: how.Step}
-	if t.step == nil {
-		t.step = func(string) error { return nil }
-	}
+		cache: newCache(cacheSize), self: rand.Text()}
 	err := t.db.Query(ctx, `SELECT id, place FROM cold`, nil, func(row sqlstore.Scanner) error {
 		return row.Scan(&t.id, &t.place)
 	})

@@ -43,7 +43,7 @@ type Cold interface {
 type Lines struct {
 	codec *codec
 	cold  Cold
-	// step is called before each step of packing, by its name. An error ends it there. For tests.
+	// step is called before each step of packing, moving and retiring, by its name. An error ends it there. For tests.
 	step func(name string) error
 }
 

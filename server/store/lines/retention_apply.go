@@ -43,8 +43,7 @@ func (p *Policy) Retire(ctx context.Context, how server.RetireOptions) (report s
 			}
 		}()
 	}
-	owners, err := sqlstore.List(ctx, p.reader, `SELECT DISTINCT owner FROM streams ORDER BY owner`, nil,
-		func(row sqlstore.Scanner) (id int64, err error) { return id, row.Scan(&id) })
+	owners, err := sqlstore.Numbers(ctx, p.reader, `SELECT DISTINCT owner FROM streams ORDER BY owner`)
 	if err != nil {
 		return report, fmt.Errorf("list users: %w", err)
 	}
@@ -198,7 +197,7 @@ func stampOf(ctx context.Context, d sqlstore.Dialect, s *stream) (x stamp, err e
 
 // write runs fn in a transaction in which the stream is as it was, and still no reason to keep the session.
 func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sqlstore.Dialect) error) error {
-	if err := a.step("retire"); err != nil {
+	if err := a.lines.step("retire"); err != nil {
 		return err
 	}
 	err := a.db.Write(ctx, func(d sqlstore.Dialect) error {
@@ -225,7 +224,7 @@ func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sql
 		if g.keeps(a.unit, a.rule) != "" {
 			return errRetainedMoved
 		}
-		if err := a.step("retire what nothing keeps"); err != nil {
+		if err := a.lines.step("retire what nothing keeps"); err != nil {
 			return err
 		}
 		return fn(d)
@@ -233,7 +232,7 @@ func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sql
 	if err != nil {
 		return err
 	}
-	return a.step("retired")
+	return a.lines.step("retired")
 }
 
 // markDropped notes that a session is dropped, and removes what quotes its lines.

@@ -60,23 +60,19 @@ func guardOf(ctx context.Context, d sqlstore.Dialect, owner int64, ids []int64, 
 		if strings.Contains(x[1], "until") {
 			args = append(args, sqlstore.Micros(now))
 		}
-		err := d.Query(ctx, of(x[1], ids), args, func(row sqlstore.Scanner) error {
-			var id int64
-			err := row.Scan(&id)
-			g.why[id] = x[0]
-			return err
-		})
+		streams, err := sqlstore.Numbers(ctx, d, of(x[1], ids), args...)
 		if err != nil {
 			return nil, fmt.Errorf("look for what is kept: %w", err)
 		}
+		for _, id := range streams {
+			g.why[id] = x[0]
+		}
 	}
-	err = d.Query(ctx, of(`SELECT DISTINCT x.stream FROM checkpoints x JOIN streams s
-  ON s.owner = x.owner AND s.id = x.stream WHERE s.owner = ?`, ids), []any{owner}, func(row sqlstore.Scanner) error {
-		var id int64
-		err := row.Scan(&id)
+	streams, err := sqlstore.Numbers(ctx, d, of(`SELECT DISTINCT x.stream FROM checkpoints x JOIN streams s
+  ON s.owner = x.owner AND s.id = x.stream WHERE s.owner = ?`, ids), owner)
+	for _, id := range streams {
 		g.check[id] = true
-		return err
-	})
+	}
 	return g, sqlstore.Wrap(err, "look for checkpoints")
 }
 
@@ -116,21 +112,16 @@ func (g *guard) needs(u *unit, r *server.RetentionRule) string {
 // other.
 func (p *Policy) related(ctx context.Context, u *unit) (out []int64, err error) {
 	for _, s := range u.streams {
-		err := p.reader.Query(ctx, `SELECT DISTINCT o.stream FROM answers a
+		some, err := sqlstore.Numbers(ctx, p.reader, `SELECT DISTINCT o.stream FROM answers a
 JOIN answers o ON o.owner = a.owner AND o.key = a.key AND o.stream <> a.stream
-WHERE a.owner = ? AND a.stream = ?`, []any{s.owner, s.id}, func(row sqlstore.Scanner) error {
-			var id int64
-			err := row.Scan(&id)
-			if !slices.ContainsFunc(u.streams, func(x *stream) bool { return x.id == id }) {
-				out = append(out, id)
-			}
-			return err
-		})
+WHERE a.owner = ? AND a.stream = ?`, s.owner, s.id)
 		if err != nil {
 			return nil, fmt.Errorf("look for forks: %w", err)
 		}
+		out = append(out, some...)
 	}
-	return out, nil
+	own := u.ids()
+	return slices.DeleteFunc(out, func(id int64) bool { return slices.Contains(own, id) }), nil
 }
 
 // withoutForks leaves those sessions out that share history with one that is kept. gone are streams that rules dropped
@@ -171,12 +162,9 @@ func (p *Policy) withoutForks(ctx context.Context, chosen []*unit,
 // goneStreams are streams of an owner that rules dropped.
 func (p *Policy) goneStreams(ctx context.Context, owner int64) (map[int64]bool, error) {
 	out := map[int64]bool{}
-	err := p.reader.Query(ctx, `SELECT id FROM streams WHERE owner = ? AND retired > 0`, []any{owner},
-		func(row sqlstore.Scanner) error {
-			var id int64
-			err := row.Scan(&id)
-			out[id] = true
-			return err
-		})
+	list, err := sqlstore.Numbers(ctx, p.reader, `SELECT id FROM streams WHERE owner = ? AND retired > 0`, owner)
+	for _, id := range list {
+		out[id] = true
+	}
 	return out, sqlstore.Wrap(err, "look for dropped sessions")
 }

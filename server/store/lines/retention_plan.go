@@ -191,14 +191,12 @@ func (x *pass) rewritten(ctx context.Context) (map[int64]bool, error) {
 		`SELECT stream FROM generations WHERE owner = ? GROUP BY stream HAVING count(*) > 1`,
 		`SELECT DISTINCT stream FROM superseded WHERE owner = ?`,
 	} {
-		err := x.reader.Query(ctx, query, []any{x.owner}, func(row sqlstore.Scanner) error {
-			var id int64
-			err := row.Scan(&id)
-			out[id] = true
-			return err
-		})
+		list, err := sqlstore.Numbers(ctx, x.reader, query, x.owner)
 		if err != nil {
 			return nil, fmt.Errorf("look for generations: %w", err)
+		}
+		for _, id := range list {
+			out[id] = true
 		}
 	}
 	return out, nil

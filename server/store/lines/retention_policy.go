@@ -12,11 +12,6 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// cooler moves to cold storage what is named.
-type cooler interface {
-	CoolOf(ctx context.Context, owner int64, streams []int64, only []Place) (server.Cooled, error)
-}
-
 // catalog opens snapshots, as server.Catalog does.
 type catalog interface {
 	Open(ctx context.Context, ref server.Ref) (server.Snapshot, error)
@@ -28,27 +23,14 @@ type Policy struct {
 	db      sqlstore.Writer
 	catalog catalog
 	lines   *Lines
-	cooler  cooler
-	step    func(string) error
+	cooler  *Tier
 	self    string // who holds the lease
 }
 
-// PolicyOf is what a Policy is made from.
-type PolicyOf struct {
-	DB      sqlstore.DB
-	Catalog catalog
-	Lines   *Lines
-	Cooler  cooler
-	Step    func(string) error // called before each step; nil: nobody asks. For tests.
-}
-
 // NewPolicy returns the policy of a store.
-func NewPolicy(of PolicyOf) Policy {
-	if of.Step == nil {
-		of.Step = func(string) error { return nil }
-	}
-	return Policy{reader: of.DB, db: sqlstore.Writer{DB: of.DB, How: sqlstore.Erase | sqlstore.Patient},
-		catalog: of.Catalog, lines: of.Lines, cooler: of.Cooler, step: of.Step, self: rand.Text()}
+func NewPolicy(db sqlstore.DB, of catalog, lines *Lines, cooler *Tier) Policy {
+	return Policy{reader: db, db: sqlstore.Writer{DB: db, How: sqlstore.Erase | sqlstore.Patient}, catalog: of,
+		lines: lines, cooler: cooler, self: rand.Text()}
 }
 
 // errRule refuses a rule that says nothing that can be done.
@@ -94,14 +76,7 @@ func (p *Policy) RemoveRetentionRule(ctx context.Context, id int64) error {
 }
 
 func (p *Policy) remove(ctx context.Context, table string, id int64) error {
-	err := p.db.Write(ctx, func(d sqlstore.Dialect) error {
-		n, err := d.Exec(ctx, `DELETE FROM `+table+` WHERE id = ?`, id)
-		if err == nil && n == 0 {
-			err = server.ErrNotFound
-		}
-		return err
-	})
-	return sqlstore.Wrap(err, "remove number %d", id)
+	return sqlstore.Wrap(p.db.Edit(ctx, `DELETE FROM `+table+` WHERE id = ?`, id), "remove number %d", id)
 }
 
 // Holds implements server.Retention.

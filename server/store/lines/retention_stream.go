@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -85,15 +86,7 @@ func unitsOf(list []*stream) (out []*unit) {
 		u.streams = append(u.streams, s)
 		u.active, u.last, u.stored = max(u.active, s.active), max(u.last, s.last), u.stored+s.stored
 	}
-	slices.SortStableFunc(out, func(a, b *unit) int {
-		switch {
-		case a.active < b.active:
-			return -1
-		case a.active > b.active:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(out, func(a, b *unit) int { return cmp.Compare(a.active, b.active) })
 	return out
 }
 

@@ -101,7 +101,7 @@ func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 	s.People, s.keys.Ask = sqlstore.NewPeople(db), s.findKeys
 	s.find(db)
 	s.Quotas, s.Keeper = sqlstore.NewQuotas(db), sqlstore.NewKeeper(db)
-	s.Policy = lines.NewPolicy(lines.PolicyOf{DB: db, Catalog: s, Lines: s.lines, Cooler: s.Tier, Step: how.Step})
+	s.Policy = lines.NewPolicy(db, s, s.lines, s.Tier)
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, db, s.Tier)
 	return err
 }

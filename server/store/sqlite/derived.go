@@ -45,8 +45,7 @@ SELECT id FROM (SELECT id, place, min(place) OVER (PARTITION BY owner) AS first
     FROM streams INDEXED BY streams_lagging_whole WHERE version > derived AND derived <= 0 AND leased < ?1
     ORDER BY derived DESC, last_received DESC LIMIT ?2 * 16))
 ORDER BY first, place LIMIT ?2`} {
-		some, err := sqlstore.List(ctx, dialect{db}, query, []any{sqlstore.Micros(now), n - len(ids)},
-			func(row sqlstore.Scanner) (id int64, err error) { return id, row.Scan(&id) })
+		some, err := sqlstore.Numbers(ctx, dialect{db}, query, sqlstore.Micros(now), n-len(ids))
 		if err != nil {
 			return nil, fmt.Errorf("look for what is to derive: %w", err)
 		}
@@ -93,12 +92,18 @@ func (s *Store) SaveDerived(ctx context.Context, list ...*server.Derivation) err
 	var began time.Time
 	err = s.withLazyWriter(ctx, func(c *sql.Conn) error {
 		began = time.Now()
-		for _, d := range list {
-			if err := saveDerived(ctx, c, d); err != nil {
-				return err
-			}
+		d := dialect{c}
+		if err := sqlstore.CheckStale(ctx, d, list); err != nil {
+			return err
 		}
-		return s.Index.Save(ctx, dialect{c}, texts)
+		err := sqlstore.SaveDerived(ctx, d, list, func(x *server.Derivation) error {
+			_, err := sqlstore.SaveProgress(ctx, d, x, time.Now())
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return s.Index.Save(ctx, d, texts)
 	})
 	s.derived.took(time.Since(began), live)
 	if err != nil {
@@ -137,83 +142,17 @@ func (s *Store) set(ctx context.Context, pragmas ...string) error {
 	return errors.Join(errs...)
 }
 
-func saveDerived(ctx context.Context, c executor, d *server.Derivation) error {
-	if err := checkStale(ctx, c, d); err != nil {
-		return err
-	}
-	// Facts first: which of several answers counts goes by them.
-	if err := sqlstore.SaveFacts(ctx, dialect{c}, d); err != nil {
-		return fmt.Errorf("facts: %w", err)
-	}
-	if err := sqlstore.SaveAnswers(ctx, dialect{c}, d.Task.Owner, []*server.Derivation{d}); err != nil {
-		return fmt.Errorf("answers: %w", err)
-	}
-	if err := sqlstore.SaveDrops(ctx, dialect{c}, d); err != nil {
-		return fmt.Errorf("rewrites: %w", err)
-	}
-	if err := sqlstore.SaveMoments(ctx, dialect{c}, d); err != nil {
-		return fmt.Errorf("moments: %w", err)
-	}
-	if err := sqlstore.SaveEdits(ctx, dialect{c}, d); err != nil {
-		return fmt.Errorf("edits: %w", err)
-	}
-	if err := sqlstore.SaveFold(ctx, dialect{c}, d); err != nil {
-		return fmt.Errorf("place: %w", err)
-	}
-	if _, err := sqlstore.SaveProgress(ctx, dialect{c}, d, time.Now()); err != nil {
-		return fmt.Errorf("place: %w", err)
-	}
-	return nil
-}
-
-// checkStale refuses a derivation of anything but the stored lines.
-func checkStale(ctx context.Context, c executor, d *server.Derivation) error {
-	var redo bool
-	var at server.Position
-	err := c.QueryRowContext(ctx, `
-SELECT s.redo OR s.masked <> ?, coalesce(f.epoch, 0), coalesce(f.generation, 0), coalesce(f.line, 0)
-FROM streams s LEFT JOIN folds f ON f.owner = s.owner AND f.stream = s.id WHERE s.id = ?`,
-		d.Task.Masked, d.Task.Stream).Scan(&redo, &at.Epoch, &at.Generation, &at.Line)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return fmt.Errorf("stream %d is gone: %w", d.Task.Stream, server.ErrStale)
-	case err != nil:
-		return err
-	case redo || at != d.Task.Position:
-		return fmt.Errorf("stream %d: %w", d.Task.Stream, server.ErrStale)
-	}
-	return nil
-}
-
 // Renew implements server.DerivationStore.
 func (s *Store) Renew(ctx context.Context, format int64) error {
-	err := s.withWriter(ctx, func(c *sql.Conn) error {
-		_, err := c.ExecContext(ctx, `
-UPDATE streams SET redo = true, derived = -1, leased = 0
-WHERE (owner, id) IN (SELECT owner, stream FROM folds WHERE format < ?)`, format)
-		return err
-	})
+	err := s.withWriter(ctx, func(c *sql.Conn) error { return sqlstore.Renew(ctx, dialect{c}, format) })
 	return sqlstore.Wrap(err, "derive all again")
 }
 
 // ResetDerived implements server.DerivationStore.
 func (s *Store) ResetDerived(ctx context.Context) error {
 	err := s.withWriter(ctx, func(c *sql.Conn) error {
-		for _, query := range []string{
-			// What can't be derived again stays. Triggers keep usage_sums: it follows answers.
-			`DELETE FROM answers WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired)`,
-			`DELETE FROM usage_sums WHERE NOT EXISTS (SELECT 1 FROM retired)`,
-			`DELETE FROM usage_totals WHERE NOT EXISTS (SELECT 1 FROM retired)`,
-			`DELETE FROM drops WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired)`,
-			`DELETE FROM facts WHERE (owner, stream) NOT IN (SELECT owner, id FROM streams WHERE retired > 0)`,
-			`DELETE FROM folds`,
-			`DELETE FROM moments`,
-			`DELETE FROM edits`,
-			`UPDATE streams AS s SET derived = -1, leased = 0, redo = 1 WHERE ` + sqlstore.HasLines,
-		} {
-			if _, err := (dialect{c}).Exec(ctx, query); err != nil {
-				return err
-			}
+		if err := sqlstore.ResetDerived(ctx, dialect{c}); err != nil {
+			return err
 		}
 		return search.Reset(ctx, dialect{c})
 	})

@@ -139,7 +139,7 @@ func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 	s.Index = search.New(db, s.lines, &s.Finder)
 	s.Timelines = sqlstore.Timelines{On: db}
 	s.Quotas, s.Keeper = sqlstore.NewQuotas(db), sqlstore.NewKeeper(db)
-	s.Policy = lines.NewPolicy(lines.PolicyOf{DB: db, Catalog: s, Lines: s.lines, Cooler: s.Tier, Step: how.Step})
+	s.Policy = lines.NewPolicy(db, s, s.lines, s.Tier)
 	s.writer = writer{s.conn, &s.Masks, s.lines}
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, db, s.Tier)
 	return err

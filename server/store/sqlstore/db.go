@@ -49,6 +49,11 @@ func (w Writer) Change(ctx context.Context, query string, args ...any) error {
 	})
 }
 
+// Edit runs a statement in a transaction of its own that must change a row: server.ErrNotFound when it changes none.
+func (w Writer) Edit(ctx context.Context, query string, args ...any) error {
+	return w.Write(ctx, func(d Dialect) error { return editOne(ctx, d, query, args...) })
+}
+
 // Locked is a dialect whose queries lock the rows that they read.
 type Locked struct{ Dialect }
 

@@ -1,7 +1,11 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -29,8 +33,136 @@ func ScanTask(row Scanner) (t server.Task, err error) {
 	return t, scanWithFacts(row, to, &t.Summary)
 }
 
-// SaveFacts stores the summary of a derivation, in its transaction.
-func SaveFacts(ctx context.Context, l Dialect, d *server.Derivation) error {
+// CheckStale refuses derivations of anything but the stored lines, in the transaction that stores them.
+func CheckStale(ctx context.Context, d Dialect, list []*server.Derivation) error {
+	var args []any
+	for _, x := range list {
+		args = append(args, x.Task.Owner, x.Task.Stream)
+	}
+	type stand struct {
+		redo   bool
+		masked int64
+		at     server.Position
+	}
+	now := map[int64]stand{}
+	err := d.Query(ctx, `
+SELECT s.id, s.redo, s.masked, coalesce(f.epoch, 0), coalesce(f.generation, 0), coalesce(f.line, 0)
+FROM streams s LEFT JOIN folds f ON f.owner = s.owner AND f.stream = s.id
+WHERE (s.owner, s.id) IN (VALUES (CAST(? AS bigint), CAST(? AS bigint))`+strings.Repeat(`, (?, ?)`, len(list)-1)+`)`,
+		args, func(row Scanner) error {
+			var id int64
+			var x stand
+			err := row.Scan(&id, &x.redo, &x.masked, &x.at.Epoch, &x.at.Generation, &x.at.Line)
+			now[id] = x
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		x, ok := now[d.Task.Stream]
+		if !ok {
+			return GoneError(d)
+		}
+		if x.redo || x.masked != d.Task.Masked || x.at != d.Task.Position {
+			return fmt.Errorf("stream %d: %w", d.Task.Stream, server.ErrStale)
+		}
+	}
+	return nil
+}
+
+// GoneError is the server.ErrStale of a derivation whose stream was forgotten.
+func GoneError(d *server.Derivation) error {
+	return fmt.Errorf("stream %d is gone: %w", d.Task.Stream, server.ErrStale)
+}
+
+// SaveDerived stores derivations of different streams. It writes what others wait for last: the owners' answers, which
+// go by the facts, and the streams' rows, each by progress.
+func SaveDerived(ctx context.Context, l Dialect, list []*server.Derivation,
+	progress func(*server.Derivation) error) error {
+	// Two that lock streams and owners in one order can't wait for each other.
+	list = slices.SortedFunc(slices.Values(list), func(a, b *server.Derivation) int {
+		return cmp.Or(cmp.Compare(a.Task.Owner, b.Task.Owner), cmp.Compare(a.Task.Stream, b.Task.Stream))
+	})
+	for _, d := range list {
+		for _, save := range []func(context.Context, Dialect, *server.Derivation) error{
+			saveFacts, saveDrops, saveMoments, saveEdits, saveFold,
+		} {
+			if err := save(ctx, l, d); err != nil {
+				return err
+			}
+		}
+	}
+	for rest := list; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].Task.Owner == rest[0].Task.Owner {
+			n++
+		}
+		if err := SaveAnswers(ctx, l, rest[0].Task.Owner, rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	// Put locks several streams in this order.
+	list = slices.SortedFunc(slices.Values(list), func(a, b *server.Derivation) int {
+		return cmp.Or(strings.Compare(a.Task.SessionID, b.Task.SessionID), cmp.Compare(a.Task.Owner, b.Task.Owner),
+			strings.Compare(a.Task.Machine, b.Task.Machine))
+	})
+	for _, d := range list {
+		if err := progress(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Renew has all be derived again that was derived in an earlier format.
+func Renew(ctx context.Context, d Dialect, format int64) error {
+	_, err := d.Exec(ctx, `
+UPDATE streams SET redo = true, derived = -1, leased = 0
+WHERE (owner, id) IN (SELECT owner, stream FROM folds WHERE format < ?)
+  AND NOT (redo AND derived = -1 AND leased = 0)`, format)
+	return err
+}
+
+// DerivedTables are those that ResetDerived empties. Triggers keep usage_sums: it follows answers.
+func DerivedTables() []string {
+	return []string{"answers", "usage_sums", "usage_totals", "drops", "facts", "folds", "moments", "edits"}
+}
+
+// Retired reports whether lines were retired: what was derived of them can't be derived again.
+func Retired(ctx context.Context, d Dialect) (bool, error) {
+	n, err := Number(ctx, d, `SELECT (SELECT count(*) FROM (SELECT 1 FROM retired LIMIT 1) r) +
+  (SELECT count(*) FROM (SELECT 1 FROM streams WHERE retired > 0 LIMIT 1) s)`)
+	return n > 0, err
+}
+
+// ResetDerived removes what is derived and can be derived again, but for the index, and has that done.
+func ResetDerived(ctx context.Context, d Dialect) error {
+	some, err := Retired(ctx, d)
+	if err != nil {
+		return err
+	}
+	stays := map[string]string{}
+	if some {
+		stays = map[string]string{
+			"answers":    ` WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired)`,
+			"usage_sums": ` WHERE 1 = 0`, "usage_totals": ` WHERE 1 = 0`,
+			"drops": ` WHERE (owner, stream) NOT IN (SELECT owner, stream FROM retired)`,
+			"facts": ` WHERE (owner, stream) NOT IN (SELECT owner, id FROM streams WHERE retired > 0)`,
+		}
+	}
+	for _, table := range DerivedTables() {
+		if _, err := d.Exec(ctx, `DELETE FROM `+table+stays[table]); err != nil {
+			return err
+		}
+	}
+	_, err = d.Exec(ctx, `UPDATE streams AS s SET derived = -1, leased = 0, redo = true WHERE `+HasLines)
+	return err
+}
+
+// saveFacts stores the summary of a derivation, in its transaction.
+func saveFacts(ctx context.Context, l Dialect, d *server.Derivation) error {
 	f := &d.Summary
 	title, prompt := CleanText(f.Title), CleanText(f.FirstPrompt)
 	_, err := l.Exec(ctx, `
@@ -46,12 +178,12 @@ ON CONFLICT (owner, stream) DO UPDATE SET title = excluded.title, first_prompt =
 		d.Task.Owner, d.Task.Stream, title, prompt, FoldText(title)+"\n"+FoldText(prompt), CleanText(f.Model),
 		StoredModels(f.Models), CleanText(f.Branch), CleanText(f.Version), Micros(f.Started), Micros(f.Ended), f.Prompts,
 		f.Messages, f.Tools, f.Errors, f.Compactions, f.Context, f.Window, f.Limit, f.Lines, CleanKey(f.Origin),
-		oneIf(f.Copy))
+		Flag(f.Copy))
 	return err
 }
 
-// SaveDrops stores what rewrites dropped, in the transaction of a derivation.
-func SaveDrops(ctx context.Context, l Dialect, d *server.Derivation) error {
+// saveDrops stores what rewrites dropped, in the transaction of a derivation.
+func saveDrops(ctx context.Context, l Dialect, d *server.Derivation) error {
 	for _, r := range d.Drops {
 		_, err := l.Exec(ctx, `
 INSERT INTO drops (owner, stream, epoch, generation, first_line, last_line, lines) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -65,15 +197,8 @@ DO UPDATE SET first_line = excluded.first_line, last_line = excluded.last_line, 
 	return nil
 }
 
-func oneIf(yes bool) int64 {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
-// SaveFold stores how far a stream is derived, in the transaction of a derivation.
-func SaveFold(ctx context.Context, l Dialect, d *server.Derivation) error {
+// saveFold stores how far a stream is derived, in the transaction of a derivation.
+func saveFold(ctx context.Context, l Dialect, d *server.Derivation) error {
 	state, kept := NotNil(d.State), `state = excluded.state, state_line = excluded.state_line`
 	line := d.Position.Line
 	if d.KeepState {
@@ -113,5 +238,5 @@ func StoredModels(list []string) string {
 			models = append(models, m)
 		}
 	}
-	return joinModels(models)
+	return join(models)
 }

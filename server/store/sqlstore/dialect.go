@@ -60,6 +60,11 @@ func Number(ctx context.Context, l Dialect, query string, args ...any) (n int64,
 	return n, err
 }
 
+// Numbers lists the numbers that a query answers.
+func Numbers(ctx context.Context, l Dialect, query string, args ...any) ([]int64, error) {
+	return List(ctx, l, query, args, func(row Scanner) (n int64, err error) { return n, row.Scan(&n) })
+}
+
 // Lease takes or renews a lease, of a holder that then has it for a while. false: another one has it.
 func Lease(ctx context.Context, d Dialect, name, holder string, length time.Duration) (bool, error) {
 	now := time.Now()

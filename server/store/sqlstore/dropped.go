@@ -44,14 +44,11 @@ func (c *Finder) dropped(ctx context.Context, of []server.FoundSession) (map[int
 	}
 	of1, of2 := few(owners), few(streams)
 	out := map[int64]bool{}
-	err := c.reader.Query(ctx, `
+	list, err := Numbers(ctx, c.reader, `
 SELECT DISTINCT stream FROM drops
-WHERE owner IN (`+Marks(len(of1))+`) AND stream IN (`+Marks(len(of2))+`) AND lines > 0`, append(of1, of2...),
-		func(row Scanner) error {
-			var stream int64
-			err := row.Scan(&stream)
-			out[stream] = true
-			return err
-		})
+WHERE owner IN (`+Marks(len(of1))+`) AND stream IN (`+Marks(len(of2))+`) AND lines > 0`, append(of1, of2...)...)
+	for _, stream := range list {
+		out[stream] = true
+	}
 	return out, err
 }

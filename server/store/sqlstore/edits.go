@@ -16,8 +16,8 @@ import (
 // editRows is how many edits one statement stores.
 const editRows = 50
 
-// SaveEdits stores the edits of a derivation, in its transaction.
-func SaveEdits(ctx context.Context, l Dialect, d *server.Derivation) error {
+// saveEdits stores the edits of a derivation, in its transaction.
+func saveEdits(ctx context.Context, l Dialect, d *server.Derivation) error {
 	from, p := int64(0), d.Position
 	if before := d.Task.Position; before.Epoch == p.Epoch && before.Generation == p.Generation {
 		from = before.Line

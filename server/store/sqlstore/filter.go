@@ -84,11 +84,7 @@ func (f *Filter) Part(p Part) {
 	}
 	f.Add(`s.owner = ?`, p.Owner)
 	if len(p.Projects) > 0 {
-		of := make([]any, len(p.Projects))
-		for i, project := range p.Projects {
-			of[i] = project
-		}
-		f.Add(`s.project_hash IN (`+Marks(len(of))+`)`, of...)
+		f.Add(`s.project_hash IN (`+Marks(len(p.Projects))+`)`, Values(p.Projects)...)
 	}
 }
 

@@ -21,12 +21,8 @@ func (k *Keeper) Marks(ctx context.Context, reader int64, streams []int64) (map[
 	if len(streams) == 0 {
 		return out, nil
 	}
-	args := []any{reader}
-	for _, s := range streams {
-		args = append(args, s)
-	}
 	err := k.db.Query(ctx, `SELECT stream, star, name, note, tags, updated FROM marks
-WHERE reader = ? AND stream IN (?`+strings.Repeat(", ?", len(streams)-1)+`)`, args, func(row Scanner) error {
+WHERE reader = ? AND stream IN (`+Marks(len(streams))+`)`, append([]any{reader}, Values(streams)...), func(row Scanner) error {
 		var m server.Mark
 		var star, updated int64
 		var tags string
@@ -80,12 +76,12 @@ func (k *Keeper) Tags(ctx context.Context, reader int64) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// join and split keep tags in one text, in which each can be looked for.
-func join(tags []string) string {
-	if len(tags) == 0 {
+// join and split keep a list of names in one text, in which each can be looked for.
+func join(names []string) string {
+	if len(names) == 0 {
 		return ""
 	}
-	return "\n" + strings.Join(tags, "\n") + "\n"
+	return "\n" + strings.Join(names, "\n") + "\n"
 }
 
 func split(text string) []string {

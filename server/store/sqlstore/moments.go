@@ -11,8 +11,8 @@ import (
 // momentRows is how many moments one statement stores.
 const momentRows = 50
 
-// SaveMoments stores the moments of a derivation, in its transaction.
-func SaveMoments(ctx context.Context, l Dialect, d *server.Derivation) error {
+// saveMoments stores the moments of a derivation, in its transaction.
+func saveMoments(ctx context.Context, l Dialect, d *server.Derivation) error {
 	if !d.Live {
 		return nil
 	}
@@ -51,7 +51,7 @@ ON CONFLICT (owner, stream, line, part) DO UPDATE SET kind = excluded.kind, data
 	return nil
 }
 
-// Timelines reads what SaveMoments stored.
+// Timelines reads what saveMoments stored.
 type Timelines struct{ On Dialect }
 
 // Moments implements server.Moments.
@@ -66,11 +66,7 @@ func (t Timelines) Moments(ctx context.Context, q server.MomentQuery) ([]server.
 		f.Add(`(line > ? OR line = ? AND part > ?)`, q.After.Line, q.After.Line, q.After.Part)
 	}
 	if len(q.Kinds) > 0 {
-		kinds := make([]any, len(q.Kinds))
-		for i, k := range q.Kinds {
-			kinds[i] = k
-		}
-		f.Add(`kind IN (`+Marks(len(kinds))+`)`, kinds...)
+		f.Add(`kind IN (`+Marks(len(q.Kinds))+`)`, Values(q.Kinds)...)
 	}
 	order := `line, part`
 	if q.Backwards {

@@ -20,7 +20,7 @@ func (p *People) once(ctx context.Context, what string, fn func(Dialect) error) 
 // edit runs one statement that must change a row: server.ErrNotFound when it changes none, server.ErrExists when
 // another row has the name.
 func (p *People) edit(ctx context.Context, what, query string, args ...any) error {
-	return p.once(ctx, what, func(d Dialect) error { return editOne(ctx, d, query, args...) })
+	return Wrap(p.db.Edit(ctx, query, args...), "%s", what)
 }
 
 func editOne(ctx context.Context, d Dialect, query string, args ...any) error {

@@ -104,10 +104,7 @@ WHERE coalesce(nullif(k.chain, 0), k.id) = coalesce(nullif(named.chain, 0), name
 }
 
 func (r *revoking) ids(query string, args ...any) ([]int64, error) {
-	return List(r.ctx, r.d, query, args, func(row Scanner) (id int64, err error) {
-		err = row.Scan(&id)
-		return id, err
-	})
+	return Numbers(r.ctx, r.d, query, args...)
 }
 
 // inList is a list of SQL; of nothing, one that has no id.

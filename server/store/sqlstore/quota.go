@@ -17,14 +17,8 @@ func NewQuotas(db DB) Quotas { return Quotas{Writer{DB: db}} }
 
 // SetQuota implements server.Quotas.
 func (q *Quotas) SetQuota(ctx context.Context, user int64, limit server.Quota) error {
-	err := q.db.Write(ctx, func(l Dialect) error {
-		n, err := l.Exec(ctx, `UPDATE users SET quota_bytes = ?, quota_sessions = ? WHERE id = ?`,
-			limit.Bytes, limit.Sessions, user)
-		if err == nil && n == 0 {
-			err = server.ErrNotFound
-		}
-		return err
-	})
+	err := q.db.Edit(ctx, `UPDATE users SET quota_bytes = ?, quota_sessions = ? WHERE id = ?`,
+		limit.Bytes, limit.Sessions, user)
 	return Wrap(err, "set quota")
 }
 

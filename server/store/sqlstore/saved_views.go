@@ -23,19 +23,14 @@ func (k *Keeper) SavedViews(ctx context.Context, owner int64) ([]server.SavedVie
 // SaveView implements server.SavedViews.
 func (k *Keeper) SaveView(ctx context.Context, owner int64, v server.SavedView) error {
 	err := k.db.Write(ctx, func(l Dialect) error {
-		n, err := l.Exec(ctx, `
+		err := editOne(ctx, l, `
 INSERT INTO saved_views (owner, name, page, query, updated) SELECT u.id, ?, ?, ?, ? FROM users u WHERE u.id = ?
 ON CONFLICT (owner, name) DO UPDATE SET page = excluded.page, query = excluded.query, updated = excluded.updated`,
 			CleanText(v.Name), v.Page, CleanText(v.Query), Micros(v.Updated), owner)
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			return server.ErrNotFound
-		}
-		var have int64
-		err = l.Query(ctx, `SELECT count(*) FROM saved_views WHERE owner = ?`, []any{owner},
-			func(row Scanner) error { return row.Scan(&have) })
+		have, err := Number(ctx, l, `SELECT count(*) FROM saved_views WHERE owner = ?`, owner)
 		if err == nil && have > server.MaxSavedViews {
 			err = server.ViewError(fmt.Sprintf("You have %d saved views already: remove one first.", server.MaxSavedViews))
 		}
@@ -46,12 +41,6 @@ ON CONFLICT (owner, name) DO UPDATE SET page = excluded.page, query = excluded.q
 
 // RemoveView implements server.SavedViews.
 func (k *Keeper) RemoveView(ctx context.Context, owner int64, name string) error {
-	err := k.db.Write(ctx, func(l Dialect) error {
-		n, err := l.Exec(ctx, `DELETE FROM saved_views WHERE owner = ? AND name = ?`, owner, CleanText(name))
-		if err == nil && n == 0 {
-			err = server.ErrNotFound
-		}
-		return err
-	})
+	err := k.db.Edit(ctx, `DELETE FROM saved_views WHERE owner = ? AND name = ?`, owner, CleanText(name))
 	return Wrap(err, "remove view")
 }

@@ -38,23 +38,8 @@ func scanWithFacts(row Scanner, to []any, f *server.Summary) error {
 		&f.Prompts, &f.Messages, &f.Tools, &f.Errors, &f.Compactions, &f.Context, &f.Window, &f.Limit, &f.Lines, &f.Origin,
 		&named)...)
 	f.Copy = named != 0
-	f.Started, f.Ended, f.Models = Moment(started), Moment(ended), splitModels(models)
+	f.Started, f.Ended, f.Models = Moment(started), Moment(ended), split(models)
 	return err
-}
-
-// joinModels and splitModels keep a list of names in one text, in which each can be looked for.
-func joinModels(models []string) string {
-	if len(models) == 0 {
-		return ""
-	}
-	return "\n" + strings.Join(models, "\n") + "\n"
-}
-
-func splitModels(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return strings.Split(strings.Trim(text, "\n"), "\n")
 }
 
 // projects returns the names of projects that hold a folded text beyond ASCII, whose small and capital letters SQL's

@@ -21,12 +21,10 @@ func (k *Keeper) AddShareLink(ctx context.Context, x server.ShareLink) (id int64
 		if err != nil {
 			return err
 		}
-		id = 0
-		err = l.Query(ctx, `
+		id, err = Number(ctx, l, `
 INSERT INTO share_links (owner, hash, stream, maker, "key", created, until)
 SELECT s.owner, ?, s.id, u.id, ?, ?, ? FROM streams s, users u WHERE s.id = ? AND u.id = ?
-RETURNING id`, []any{x.Hash[:], x.Key, Micros(x.Created), Micros(x.Until), x.Stream, x.By.ID},
-			func(row Scanner) error { return row.Scan(&id) })
+RETURNING id`, x.Hash[:], x.Key, Micros(x.Created), Micros(x.Until), x.Stream, x.By.ID)
 		if err == nil && id == 0 {
 			err = server.ErrNotFound
 		}
@@ -73,14 +71,8 @@ func scanShareLink(row Scanner) (x server.ShareLink, err error) {
 // FindShareLink implements server.ShareLinks.
 func (k *Keeper) FindShareLink(ctx context.Context, hash [32]byte, now time.Time) (server.ShareLink, error) {
 	at := Micros(now)
-	list, err := List(ctx, k.db, shareLinks+` AND l.hash = ?`, []any{at, at, hash[:]}, scanShareLink)
-	if err == nil && len(list) == 0 {
-		err = server.ErrNotFound
-	}
-	if err != nil {
-		return server.ShareLink{}, fmt.Errorf("find share link: %w", err)
-	}
-	return list[0], nil
+	x, err := first(ctx, k.db, shareLinks+` AND l.hash = ?`, []any{at, at, hash[:]}, scanShareLink)
+	return x, Wrap(err, "find share link")
 }
 
 // ShareLinks implements server.ShareLinks.
@@ -106,15 +98,9 @@ func chosen(q server.ShareLinkQuery) (where string, args []any) {
 // RemoveShareLink implements server.ShareLinks.
 func (k *Keeper) RemoveShareLink(ctx context.Context, q server.ShareLinkQuery, id int64) error {
 	where, args := chosen(q)
-	err := k.db.Write(ctx, func(l Dialect) error {
-		n, err := l.Exec(ctx, `
+	err := k.db.Edit(ctx, `
 DELETE FROM share_links WHERE id = ? AND (owner, id) IN
   (SELECT l.owner, l.id FROM share_links l JOIN streams s ON s.owner = l.owner AND s.id = l.stream
   WHERE 1 = 1`+where+`)`, append([]any{id}, args...)...)
-		if err == nil && n == 0 {
-			err = server.ErrNotFound
-		}
-		return err
-	})
 	return Wrap(err, "end share link")
 }

@@ -41,7 +41,7 @@ func (x *Sums) totals(ctx context.Context, d Dialect) (more bool, err error) {
 	}
 	var all []total
 	for owner := int64(-1); len(all) < totalMost; {
-		next, err := number(ctx, d,
+		next, err := Numbers(ctx, d,
 			`SELECT s.owner FROM usage_sums s WHERE s.total = 0 AND s.owner > ? ORDER BY s.owner LIMIT 1`, owner)
 		if err != nil {
 			return false, err
@@ -65,7 +65,7 @@ func (x *Sums) ofOwner(ctx context.Context, d Dialect, owner int64) ([]total, er
 		return nil, err
 	}
 	where, args := `owner = ? AND total = 0`, []any{owner}
-	bound, err := number(ctx, d, `SELECT slot FROM usage_sums WHERE `+where+` ORDER BY slot LIMIT 1 OFFSET ?`,
+	bound, err := Numbers(ctx, d, `SELECT slot FROM usage_sums WHERE `+where+` ORDER BY slot LIMIT 1 OFFSET ?`,
 		owner, totalMost)
 	if err != nil {
 		return nil, err
@@ -140,8 +140,3 @@ const added = `answers = t.answers + excluded.answers, input = t.input + exclude
   output = t.output + excluded.output, cache_read = t.cache_read + excluded.cache_read,
   cache_write_5m = t.cache_write_5m + excluded.cache_write_5m,
   cache_write_1h = t.cache_write_1h + excluded.cache_write_1h, searches = t.searches + excluded.searches`
-
-// number lists the numbers of a query.
-func number(ctx context.Context, d Dialect, query string, args ...any) ([]int64, error) {
-	return List(ctx, d, query, args, func(row Scanner) (n int64, err error) { return n, row.Scan(&n) })
-}
