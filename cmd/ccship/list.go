@@ -33,18 +33,11 @@ func (a *app) listCommand() *cobra.Command {
 		Short: "List conversations, most recently active first",
 		Long: "List conversations on disk and on the server, the most recently active first, and count what is on " +
 			"disk. With WORDS, only those that have them in title, first prompt, project or id. A conversation was " +
-			"active at the time in its newest record.\n\n--most and --failed ask the server only. --most counts " +
-			"list prices in the last 90 days unless --since says; time is between the first and the last " +
-			"record.\n\nWith --lost, list sessions of the prompt history (history.jsonl) that are neither on disk " +
+			"active at the time in its newest record.\n\nWith --lost, list sessions of the prompt history (history.jsonl) that are neither on disk " +
 			"nor on the server, and sessions of this machine that only the server has.",
 		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, args []string) (err error) {
 			if f.Limit < 1 {
 				return control.Usage("--limit must be 1 or more", "see `ccship list --help`")
-			}
-			if f.Most != "" {
-				if err := oneOf("--most", f.Most, most()); err != nil {
-					return err
-				}
 			}
 			if f.Since, err = show.Since(since, time.Now()); err != nil {
 				return err
@@ -58,10 +51,7 @@ func (a *app) listCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.Machine, "machine", "", "only of this `machine`: its host name, or the beginning of its id")
 	cmd.Flags().StringVar(&since, "since", "", "only active since then: 2026-11-01, 36h or 7d")
 	cmd.Flags().IntVar(&f.Limit, "limit", 20, "how many at most")
-	cmd.Flags().StringVar(&f.Most, "most", "", "list first those with the most of `what`: cost, tokens or time")
-	cmd.Flags().BoolVar(&f.Failed, "failed", false, "only those with errors")
 	cmd.Flags().BoolVar(&lost, "lost", false, "those that are gone from this machine")
-	a.completeFlag(cmd, "most", most())
 	a.completeProjects(cmd)
 	a.AddJSON(cmd)
 	return cmd
@@ -69,9 +59,6 @@ func (a *app) listCommand() *cobra.Command {
 
 func (a *app) list(ctx context.Context, f library.Filter, lost bool) error {
 	l, err := a.library(ctx)
-	if err == nil && l.Server == nil && f.Served() {
-		err = library.NoServer()
-	}
 	if err != nil {
 		return err
 	}
@@ -81,9 +68,6 @@ func (a *app) list(ctx context.Context, f library.Filter, lost bool) error {
 	items, more, err := l.List(ctx, f)
 	return a.showList(ctx, items, more, err)
 }
-
-// most returns what a list can be ordered by.
-func most() []string { return []string{"cost", "tokens", "time"} }
 
 func (a *app) showList(ctx context.Context, items []library.Item, more bool, trouble error) error {
 	if trouble != nil && len(items) == 0 {

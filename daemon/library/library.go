@@ -65,14 +65,6 @@ type Filter struct {
 	Since   time.Time // with a record written at or after it
 	Text    string    // in title, first prompt, project or session id
 	Limit   int
-	// What only the server knows. With one of these, sessions that are only on disk are left out.
-	Most   string // those with the most of this first: "cost", "tokens", "time"
-	Failed bool   // with errors
-}
-
-// Served reports whether only the server can answer.
-func (f *Filter) Served() bool {
-	return f.Most != "" || f.Failed
 }
 
 // List returns the sessions that changed last, and whether there are more. If the server cannot be reached, it returns
@@ -85,14 +77,12 @@ func (l *Library) List(ctx context.Context, f Filter) (items []Item, more bool, 
 	disk := Disk(l.Roots)
 	listed := map[string]bool{} // sessions of this machine
 	items, more, err = l.onServer(ctx, f, machine, bySession(disk), listed)
-	if (machine == nil || *machine == l.Machine) && !f.Served() {
+	if machine == nil || *machine == l.Machine {
 		local, e := l.onDisk(ctx, f, disk, given{items, listed, more && err == nil, err == nil})
 		l.nameAlike(local, items)
 		items, err = append(items, local...), cmp.Or(err, e)
 	}
-	if f.Most == "" {
-		slices.SortStableFunc(items, func(a, b Item) int { return b.ChangedAt.Compare(a.ChangedAt) })
-	}
+	slices.SortStableFunc(items, func(a, b Item) int { return b.ChangedAt.Compare(a.ChangedAt) })
 	if len(items) > f.Limit {
 		items, more = items[:f.Limit], true
 	}
@@ -120,7 +110,7 @@ func (l *Library) onServer(ctx context.Context, f Filter, machine *string,
 	if l.Server == nil {
 		return nil, false, nil
 	}
-	q := remote.Query{Machine: machine, Text: f.Text, Recent: f.Most == "", Most: f.Most, Failed: f.Failed}
+	q := remote.Query{Machine: machine, Text: f.Text, Recent: true}
 	if !filepath.IsAbs(f.Project) {
 		q.Project = f.Project
 	}

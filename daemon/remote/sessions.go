@@ -110,14 +110,12 @@ type Query struct {
 	User    string // only this user's
 	Agents  bool   // agents' transcripts too
 	Recent  bool   // most recently written first; otherwise oldest first
-	Most    string // those with the most of this first, on one page: "cost", "tokens", "time"
-	Failed  bool   // only with errors
 }
 
 func (q *Query) values() url.Values {
 	v := url.Values{"agents": {"0"}}
 	for name, value := range map[string]string{"project": q.Project, "since": q.Since, "text": q.Text,
-		"parent": q.Parent, "user": q.User, "order": q.Most} {
+		"parent": q.Parent, "user": q.User} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -130,9 +128,6 @@ func (q *Query) values() url.Values {
 	}
 	if q.Recent {
 		v.Set("order", "recent")
-	}
-	if q.Failed {
-		v.Set("failed", "1")
 	}
 	return v
 }
