@@ -234,10 +234,4 @@ func (l *launchd) restart(ctx context.Context) error {
 	return nil
 }
 
-func (l *launchd) logs(n int, follow bool) []string {
-	argv := []string{"tail", "-n", strconv.Itoa(n)}
-	if follow {
-		argv = append(argv, "-F") // the file is replaced when it has grown large
-	}
-	return append(argv, l.o.LogFile)
-}
+func (l *launchd) logs(n int, follow bool) []string { return tail(n, follow, l.o.LogFile) }

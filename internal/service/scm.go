@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	kardianos "github.com/kardianos/service"
 
@@ -118,10 +117,4 @@ func (s *scm) refused(what string, err error) error {
 		"run the command in a terminal that was started as administrator")
 }
 
-func (s *scm) logs(n int, follow bool) []string {
-	command := "Get-Content -LiteralPath $args[0] -Tail " + strconv.Itoa(n)
-	if follow {
-		command += " -Wait"
-	}
-	return []string{"powershell", "-NoProfile", "-Command", "& {" + command + "}", s.o.LogFile}
-}
+func (s *scm) logs(n int, follow bool) []string { return getContent(n, follow, s.o.LogFile) }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,4 +71,28 @@ func library(kind string, c *kardianos.Config) (installer, error) {
 		}
 	}
 	return nil, errors.New("this system has no " + kind)
+}
+
+// TailCommand returns the command that shows the last n lines of files, and new ones if follow is set.
+func TailCommand(n int, follow bool, files ...string) []string {
+	if runtime.GOOS == "windows" {
+		return getContent(n, follow, files...)
+	}
+	return tail(n, follow, files...)
+}
+
+func tail(n int, follow bool, files ...string) []string {
+	argv := []string{"tail", "-n", strconv.Itoa(n)}
+	if follow {
+		argv = append(argv, "-F") // a file is replaced when it has grown large
+	}
+	return append(argv, files...)
+}
+
+func getContent(n int, follow bool, files ...string) []string {
+	command := "Get-Content -LiteralPath $args -Tail " + strconv.Itoa(n)
+	if follow {
+		command += " -Wait"
+	}
+	return append([]string{"powershell", "-NoProfile", "-Command", "& {" + command + "}"}, files...)
 }

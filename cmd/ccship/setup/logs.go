@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +37,7 @@ func (a verbs) logsCommand(w *which) *cobra.Command {
 				return err
 			}
 			if files := upLogs(t.config); !st.Installed && len(files) > 0 {
-				return a.showFiles(cmd.Context(), files, lines, follow)
+				return a.show(cmd.Context(), service.TailCommand(lines, follow, files...))
 			}
 			if st.Manager == service.None {
 				return t.Start(cmd.Context()) // says why there is no service
@@ -65,51 +63,6 @@ func upLogs(c config.Config) (files []string) {
 		}
 	}
 	return files
-}
-
-// followBeat is the time between two looks at files that may grow.
-const followBeat = 200 * time.Millisecond
-
-// showFiles prints the last lines of files, each below its name, and with follow what is added to them.
-func (a verbs) showFiles(ctx context.Context, files []string, lines int, follow bool) error {
-	ctx, stop := show.UntilSignal(ctx)
-	defer stop()
-	ends := make([]int64, len(files))
-	for i, path := range files {
-		text, err := os.ReadFile(path) // openLog keeps it small
-		if err != nil {
-			return fmt.Errorf("read log: %w", err)
-		}
-		ends[i] = int64(len(text))
-		if err := a.Print("==> " + path + "\n" + lastLines(string(text), lines)); err != nil {
-			return err
-		}
-	}
-	for follow && show.Sleep(ctx, followBeat) == nil {
-		for i, path := range files {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return fmt.Errorf("read log: %w", err)
-			}
-			if int64(len(text)) < ends[i] {
-				ends[i] = 0 // it was begun anew
-			}
-			if err := a.Print(string(text[ends[i]:])); err != nil {
-				return err
-			}
-			ends[i] = int64(len(text))
-		}
-	}
-	return nil
-}
-
-// lastLines returns the last n lines of a text.
-func lastLines(text string, n int) string {
-	lines := strings.SplitAfter(text, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return strings.Join(lines[max(0, len(lines)-n):], "")
 }
 
 // show runs a program on this one's terminal. Ctrl-C reaches both, and ends a program that follows the log.
