@@ -1,11 +1,11 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
 
-	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/transcript"
 )
@@ -43,34 +43,25 @@ func (v *verifier) ask(ctx context.Context, dest string, list []*candidate) erro
 	for i, c := range list {
 		refs[i] = v.ref(c)
 	}
-	digests := make([]remote.Digest, len(list)) // read the whole answer first: comparing may take long
-	missing := map[int]bool{}
-	err := v.reader(dest).Digests(ctx, refs, false, func(i int, d remote.Digest, err error) error {
-		if remote.Is(err, control.CodeNoSession) {
-			missing[i] = true
-			return nil
-		}
-		digests[i] = d
-		return err
-	})
+	digests, err := v.reader(dest).Digests(ctx, refs, false)
 	if err != nil {
 		return err
 	}
 	forgotten := map[string]bool{}
-	if len(missing) > 0 {
+	if slices.Contains(digests, nil) {
 		if forgotten, err = v.forgottenBy(ctx, dest); err != nil {
 			return err
 		}
 	}
 	for i, c := range list {
-		if missing[i] && isForgotten(c.report.SessionID, forgotten) {
+		if digests[i] == nil && isForgotten(c.report.SessionID, forgotten) {
 			v.Rules.Forget(c.file.File.ID)
 			c.report.Note = "forgotten"
 			v.report.addExcluded(c.report)
 			v.report.fileDone()
 			continue
 		}
-		if err := v.compareUnmoved(ctx, c, digests[i]); err != nil {
+		if err := v.compareUnmoved(ctx, c, *cmp.Or(digests[i], new(remote.Digest))); err != nil {
 			return err
 		}
 	}

@@ -108,50 +108,42 @@ func (v *verifier) compareStored(ctx context.Context, dest string, files []tail.
 		session := v.facts[t.File.ID].Stream.SessionID
 		refs = append(refs, remote.Ref{Session: session, User: remote.Me, Machine: &v.Origin.Machine})
 	}
-	digests, err := allEpochs(ctx, reader, refs)
+	digests, err := reader.Digests(ctx, refs, true)
 	if err != nil {
 		return err
 	}
 	forgotten := map[string]bool{}
-	if slices.ContainsFunc(digests, func(d remote.Digest) bool { return len(d.Epochs) == 0 }) {
+	if slices.ContainsFunc(digests, storesNothing) {
 		if forgotten, err = v.forgottenBy(ctx, dest); err != nil {
 			return err
 		}
 	}
 	for i, t := range files {
-		if len(digests[i].Epochs) == 0 && isForgotten(refs[i].Session, forgotten) {
+		if storesNothing(digests[i]) && isForgotten(refs[i].Session, forgotten) {
 			continue
 		}
 		h := historyCheck{v: v, reader: reader, facts: v.facts[t.File.ID], ref: refs[i], file: t}
-		if err := h.runUnmoved(ctx, digests[i]); err != nil {
+		if err := h.runUnmoved(ctx, *cmp.Or(digests[i], new(remote.Digest))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// allEpochs asks for all generations of all epochs of some transcripts.
-func allEpochs(ctx context.Context, r *remote.Client, refs []remote.Ref) ([]remote.Digest, error) {
-	digests := make([]remote.Digest, len(refs))
-	err := r.Digests(ctx, refs, true, func(i int, d remote.Digest, err error) error {
-		if remote.Is(err, control.CodeNoSession) {
-			return nil
-		}
-		digests[i] = d
-		return err
-	})
-	return digests, err
-}
+func storesNothing(d *remote.Digest) bool { return d == nil || len(d.Epochs) == 0 }
 
 // countUnknown counts what a server holds of transcripts that the state does not remember.
 func (v *verifier) countUnknown(ctx context.Context, dest string, refs []remote.Ref) error {
 	found := findings{why: map[string]int{}}
 	for part := range slices.Chunk(refs, mostAsked) {
-		digests, err := allEpochs(ctx, v.reader(dest), part)
+		digests, err := v.reader(dest).Digests(ctx, part, true)
 		if err != nil {
 			return err
 		}
 		for _, d := range digests {
+			if d == nil {
+				continue
+			}
 			for _, e := range d.Epochs {
 				for _, g := range e.Generations {
 					if g.RetiredLines() > 0 {

@@ -297,19 +297,16 @@ func (h *history) checkMemory() {
 func (h *history) readable(at reconcilePlace) map[string]bool {
 	found := map[string]bool{}
 	ref := remote.Ref{Session: at.session, Machine: &at.machine}
-	each := func(_ int, d remote.Digest, err error) error {
-		must(err)
-		for _, e := range d.Epochs {
-			for _, g := range e.Generations {
-				q := url.Values{"machine": {at.machine}, "epoch": {e.Epoch}, "generation": {fmt.Sprint(g.Generation)},
-					"partial": {"1"}}
-				for l := range strings.Lines(string(h.server.get("/api/sessions/"+at.session+"/raw", q))) {
-					found[strings.TrimSuffix(l, "\n")] = true
-				}
+	list, err := h.server.reader().Digests(context.Background(), []remote.Ref{ref}, true)
+	must(err)
+	for _, e := range list[0].Epochs {
+		for _, g := range e.Generations {
+			q := url.Values{"machine": {at.machine}, "epoch": {e.Epoch}, "generation": {fmt.Sprint(g.Generation)},
+				"partial": {"1"}}
+			for l := range strings.Lines(string(h.server.get("/api/sessions/"+at.session+"/raw", q))) {
+				found[strings.TrimSuffix(l, "\n")] = true
 			}
 		}
-		return nil
 	}
-	must(h.server.reader().Digests(context.Background(), []remote.Ref{ref}, true, each))
 	return found
 }

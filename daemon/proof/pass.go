@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/transcript/redact"
 )
@@ -77,18 +76,11 @@ func (p *pass) flush(ctx context.Context) error {
 
 // lines masks the lines of every generation of every epoch.
 func (p *pass) lines(ctx context.Context) error {
-	var all remote.Digest
-	err := p.reader.Digests(ctx, []remote.Ref{p.ref}, true, func(_ int, d remote.Digest, err error) error {
-		all = d
-		return err
-	})
-	if remote.Is(err, control.CodeNoSession) {
-		return nil // forgotten meanwhile, or without lines
-	}
-	if err != nil {
+	all, err := p.reader.Digests(ctx, []remote.Ref{p.ref}, true)
+	if err != nil || all[0] == nil { // forgotten meanwhile, or without lines
 		return err
 	}
-	for _, e := range all.Epochs {
+	for _, e := range all[0].Epochs {
 		p.batch.Epoch = e.Epoch
 		for i := range e.Generations {
 			if err := p.generation(ctx, e.Epoch, &e.Generations[i]); err != nil {

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -48,11 +49,11 @@ func (h *historyCheck) runUnmoved(ctx context.Context, has remote.Digest) error 
 			h.v.report.addDeep(&h.findings)
 			return nil
 		}
-		again, err := allEpochs(ctx, h.reader, []remote.Ref{h.ref})
+		again, err := h.reader.Digests(ctx, []remote.Ref{h.ref}, true)
 		if err != nil {
 			return err
 		}
-		h.file, h.disk, has = now, nil, again[0]
+		h.file, h.disk, has = now, nil, *cmp.Or(again[0], new(remote.Digest))
 	}
 }
 

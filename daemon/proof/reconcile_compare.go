@@ -132,15 +132,11 @@ func (c *comparison) some(ctx context.Context, list []tail.Tracked) error {
 	for i, t := range list {
 		refs[i] = c.ref(t.File.ID)
 	}
-	digests := make([]*remote.Digest, len(list)) // read the whole answer first: comparing may take long
-	err := c.reader.Digests(ctx, refs, false, func(i int, d remote.Digest, err error) error {
-		if remote.Is(err, control.CodeNoSession) {
-			return nil
-		}
-		digests[i] = &d
-		return err
-	})
-	if err != nil && !(c.fromStart && remote.Is(err, remote.CodeNoReading)) {
+	digests, err := c.reader.Digests(ctx, refs, false)
+	if c.fromStart && remote.Is(err, remote.CodeNoReading) {
+		digests, err = make([]*remote.Digest, len(list)), nil
+	}
+	if err != nil {
 		return err
 	}
 	for i := range list {

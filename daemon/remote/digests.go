@@ -123,33 +123,30 @@ func (c *Client) LineHashes(ctx context.Context, ref Ref, from, to int64) ([]*st
 // MaxDigests is the largest number of transcripts in one call of Digests.
 const MaxDigests = 1000
 
-// Digests fetches the digests of many transcripts at once and calls f for each, in order, as they arrive; with all, for
-// all epochs. f gets a CodeNoSession error for a transcript that does not exist. An error of f ends the call. An answer
-// that is cut short, as proxies do now and then, is asked for again from where it ended.
-func (c *Client) Digests(ctx context.Context, refs []Ref, all bool, f func(i int, d Digest, err error) error) error {
-	for done, tries := 0, 0; done < len(refs); tries++ {
-		from := done
-		err := c.someDigests(ctx, refs[from:], all, func(i int, d Digest, err error) error {
-			done, tries = from+i+1, 0
-			return f(from+i, d, err)
-		})
+// Digests fetches the digests of many transcripts at once, in the order of refs; with all, for all epochs. It is nil for
+// a transcript that does not exist. An answer that is cut short, as proxies do now and then, is asked for again from
+// where it ended.
+func (c *Client) Digests(ctx context.Context, refs []Ref, all bool) (list []*Digest, err error) {
+	for tries := 0; len(list) < len(refs); tries++ {
+		some, err := c.someDigests(ctx, refs[len(list):], all)
+		if list = append(list, some...); len(some) > 0 {
+			tries = 0
+		}
 		var cut *cutShortError
 		switch {
-		case err == nil:
-			return nil
-		case !errors.As(err, &cut):
-			return err
-		case tries == cutTries:
-			return c.failed(ctx, cut)
+		case err != nil && !errors.As(err, &cut):
+			return nil, err
+		case err != nil && tries == cutTries:
+			return nil, c.failed(ctx, cut)
 		}
 	}
-	return nil
+	return list, nil
 }
 
 // cutTries is how often digests are asked for again when an answer was cut before the first of them.
 const cutTries = 3
 
-func (c *Client) someDigests(ctx context.Context, refs []Ref, all bool, f func(int, Digest, error) error) error {
+func (c *Client) someDigests(ctx context.Context, refs []Ref, all bool) ([]*Digest, error) {
 	type one struct {
 		SessionID string  `json:"session_id"`
 		User      string  `json:"user,omitempty"`
@@ -168,14 +165,14 @@ func (c *Client) someDigests(ctx context.Context, refs []Ref, all bool, f func(i
 	}
 	answer, err := c.do(ctx, http.MethodPost, "/api/digests", nil, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer answer.Body.Close()
-	err = readDigests(answer.Body, len(refs), f)
+	list, err := readDigests(answer.Body, len(refs))
 	if ctx := answer.Request.Context(); err != nil && ctx.Err() != nil && errors.As(err, new(*cutShortError)) {
-		return c.failed(ctx, err) // nothing came for too long: not worth another wait
+		return nil, c.failed(ctx, err) // nothing came for too long: not worth another wait
 	}
-	return err
+	return list, err
 }
 
 // cutShortError means that the answer ended too early, or is not a list of digests.
@@ -183,8 +180,8 @@ type cutShortError struct{ err error }
 
 func (e *cutShortError) Error() string { return "its answer was cut short: " + e.err.Error() }
 
-// readDigests reads {"digests":[…]} one element at a time.
-func readDigests(r io.Reader, n int, f func(int, Digest, error) error) error {
+// readDigests reads {"digests":[…]} one element at a time: with an error, those before it.
+func readDigests(r io.Reader, n int) (list []*Digest, err error) {
 	d := json.NewDecoder(r)
 	for _, want := range []json.Token{json.Delim('{'), "digests", json.Delim('[')} {
 		got, err := d.Token()
@@ -192,28 +189,25 @@ func readDigests(r io.Reader, n int, f func(int, Digest, error) error) error {
 			err = fmt.Errorf("%v where %v should be", got, want)
 		}
 		if err != nil {
-			return &cutShortError{err}
+			return nil, &cutShortError{err}
 		}
 	}
-	for i := range n {
+	for range n {
 		var x struct {
 			Digest
 			Error *struct{ Code, Message string } `json:"error"`
 		}
 		if err := d.Decode(&x); err != nil {
-			return &cutShortError{err}
+			return list, &cutShortError{err}
 		}
-		var err error
 		switch {
 		case x.Error == nil:
+			list = append(list, &x.Digest)
 		case x.Error.Code == "not_found":
-			err = noSession()
+			list = append(list, nil)
 		default:
-			err = control.Failed(x.Error.Message, "the server's log says more")
-		}
-		if err := f(i, x.Digest, err); err != nil {
-			return err
+			return list, control.Failed(x.Error.Message, "the server's log says more")
 		}
 	}
-	return nil
+	return list, nil
 }
