@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/ccship/ccship/daemon/control"
 
@@ -56,13 +55,7 @@ type Inbox struct {
 func NewInbox(d Deps) *Inbox { return &Inbox{deps: d, notices: d.Notices} }
 
 // Run makes durable what hooks have passed on, until ctx is done.
-func (b *Inbox) Run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	wg.Go(func() { b.deps.Introductions.run(ctx) })
-	err := b.notices.run(ctx)
-	wg.Wait()
-	return err
-}
+func (b *Inbox) Run(ctx context.Context) error { return b.notices.run(ctx) }
 
 // Forget drops what is in memory for a session. It does not touch the state.
 func (b *Inbox) Forget(session string) {

@@ -51,7 +51,7 @@ func TestIntroductionIsKept(t *testing.T) {
 	if _, found, _ := introductions.Get(t.Context(), "new"); found {
 		t.Error("something is left of a session that was forgotten")
 	}
-	if !introductions.save(t.Context()) || len(introductions.unsaved) > 0 {
+	if introductions.save(t.Context()) != nil || len(introductions.unsaved) > 0 {
 		t.Error("not saved")
 	}
 	if i, found, err := projections.Introductions.Get(t.Context(), "durable"); err != nil || !found || i.Cwd != "/w" {
@@ -105,9 +105,7 @@ func TestMissedIntroduction(t *testing.T) {
 		if err != nil || a.Text != started || a.Receipt == "" {
 			t.Errorf("started with %+v, %v", a, err)
 		}
-		if got := next(b, session, "/w", true); got != "" {
-			t.Errorf("while another hook has it, a hook gets %q", got)
-		}
+		kit.Equal(t, "while another hook has it, a hook gets", next(b, session, "/w", true), "")
 		if print {
 			n.confirm(t.Context(), a.Receipt)
 		} else {
@@ -116,9 +114,7 @@ func TestMissedIntroduction(t *testing.T) {
 	}
 	start("s", false)
 	start("printed", true)
-	if got := next(b, "s", "/w", true) + next(b, "printed", "/w", true); got != started {
-		t.Errorf("after a second start hooks get %q", got)
-	}
+	kit.Equal(t, "after a second start hooks get", next(b, "s", "/w", true)+next(b, "printed", "/w", true), started)
 	start("lost", false)
 	n.introductions.save(t.Context())
 	stop()

@@ -25,7 +25,7 @@ const retryAfter = 2 * time.Second
 type Introductions struct {
 	projections *projection.DB
 	log         *slog.Logger
-	bell        Bell
+	bell        Bell // rings when there is something to save
 
 	saving  sync.Mutex // held while one is saved, so that its session is not forgotten meanwhile; taken before mu
 	failing bool       // the last save failed; guarded by saving
@@ -184,62 +184,38 @@ func (s *Introductions) forget(session string) {
 	}
 }
 
-// run makes introductions durable until ctx is done and all are tried.
-func (s *Introductions) run(ctx context.Context) {
-	retry := time.NewTimer(0)
-	defer retry.Stop()
+// save makes all introductions durable. It stops at the first failure.
+func (s *Introductions) save(ctx context.Context) error {
 	for {
-		select {
-		case <-ctx.Done():
-			s.save(context.WithoutCancel(ctx))
-			return
-		case <-s.bell:
-		case <-retry.C:
-		}
-		if !s.save(ctx) {
-			retry.Reset(retryAfter)
+		if more, err := s.saveOne(ctx); err != nil || !more {
+			return err
 		}
 	}
 }
 
-// save makes all introductions durable. It stops and returns false at the first failure.
-func (s *Introductions) save(ctx context.Context) bool {
-	for {
-		saved, more := s.saveOne(ctx)
-		if !saved || !more {
-			return saved
-		}
-	}
-}
-
-func (s *Introductions) saveOne(ctx context.Context) (saved, more bool) {
+func (s *Introductions) saveOne(ctx context.Context) (more bool, err error) {
 	s.saving.Lock()
 	defer s.saving.Unlock()
-	i, found := s.nextUnsaved()
-	if !found {
-		return true, false
+	var i projection.Introduction
+	s.mu.Lock()
+	for _, i = range s.unsaved {
+		break
 	}
-	if _, err := s.projections.Introductions.Introduce(ctx, i); err != nil {
-		if !s.failing {
-			s.log.Warn("cannot save how a session was introduced; retrying", "session", i.Session, "err", err)
-		}
-		s.failing = true
-		return false, true
+	s.mu.Unlock()
+	if i.Session == "" {
+		return false, nil
 	}
-	s.failing = false
+	_, err = s.projections.Introductions.Introduce(ctx, i)
+	if err != nil && !s.failing {
+		s.log.Warn("cannot save how a session was introduced; retrying", "session", i.Session, "err", err)
+	}
+	if s.failing = err != nil; s.failing {
+		return false, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unsaved[i.Session] == i {
 		delete(s.unsaved, i.Session)
 	}
-	return true, true
-}
-
-func (s *Introductions) nextUnsaved() (projection.Introduction, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, i := range s.unsaved {
-		return i, true
-	}
-	return projection.Introduction{}, false
+	return true, nil
 }

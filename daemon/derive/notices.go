@@ -2,6 +2,7 @@ package derive
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -57,7 +58,7 @@ type handOver struct {
 // NewNotices returns the notices in the state. An inbox's Run saves what becomes of them.
 func NewNotices(projections *projection.DB, introductions *Introductions, log *slog.Logger) *notices {
 	return &notices{
-		projections: projections, introductions: introductions, log: log, bell: NewBell(), follow: newFollow(),
+		projections: projections, introductions: introductions, log: log, bell: introductions.bell, follow: newFollow(),
 		leaseTime: leaseTime, againAfter: againAfter, sessions: map[string]*listener{}, leases: map[string]*lease{},
 		unsaved: map[uint64]projection.Notice{},
 	}
@@ -218,9 +219,9 @@ func (n *notices) forget(session string) {
 	}
 }
 
-// run makes durable which notices were printed, until ctx is done and all is saved.
+// run makes durable how sessions were introduced and which notices were printed, until ctx is done and all is saved.
 func (n *notices) run(ctx context.Context) error {
-	retry := time.NewTimer(retryAfter)
+	retry := time.NewTimer(0)
 	defer retry.Stop()
 	for {
 		select {
@@ -237,10 +238,13 @@ func (n *notices) run(ctx context.Context) error {
 
 // save makes durable what is not. Until then a crash has notices handed over again.
 func (n *notices) save(ctx context.Context) error {
+	return errors.Join(n.introductions.save(ctx), n.saveNotices(ctx))
+}
+
+func (n *notices) saveNotices(ctx context.Context) (err error) {
 	n.mu.Lock()
 	printed, told := projectionsOf(n.unsaved)
 	n.mu.Unlock()
-	var err error
 	if len(printed) > 0 {
 		err = n.projections.Notices.SetPrinted(ctx, printed)
 	}

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -46,6 +47,14 @@ func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Equal reports what is not as wanted.
+func Equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %s, want %s", what, Tail(fmt.Sprintf("%#v", got), 2000), Tail(fmt.Sprintf("%#v", want), 2000))
 	}
 }
 
