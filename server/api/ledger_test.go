@@ -1,13 +1,23 @@
 package api_test
 
 import (
+	"bytes"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"os"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/protocol"
+	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
+	"github.com/ccship/ccship/server/auth"
 )
 
 // writes is a daemon that keeps a ledger: it sends what it knows and learns from each answer.
@@ -130,5 +140,151 @@ func TestReplaced(t *testing.T) {
 	r.getJSON("/api/sessions/s/entries?replaced=1", &page)
 	if len(page.Entries) != 1 || page.Entries[0].LineIndex != 1 || !strings.Contains(string(page.Entries[0].Record), "first") {
 		t.Errorf("replaced %+v", page)
+	}
+}
+
+// TestClientBeforeTheLedger: a client of the version before the ledger delivers lines, more of them, and a rewind, each
+// request twice, as after a lost answer. Then it is updated, and goes on with the same state.
+func TestClientBeforeTheLedger(t *testing.T) {
+	const session, dir = "11111111-1111-4111-8111-111111111111", "../../e2e/testdata/wire-before-ledger/"
+	line := func(n, word string) string {
+		cwd := ""
+		if n == "1" {
+			cwd = `"sessionId":"` + session + `","cwd":"/w",`
+		}
+		return `{"type":"user","uuid":"u` + n + `",` + cwd + `"message":{"role":"user","content":"` + word + "\"}}\n"
+	}
+	first, rewound := line("1", "one")+line("2", "two")+line("3", "three"), line("1", "one")+line("4", "four")
+	r := newRig(t)
+	var last []byte
+	for _, step := range []struct{ file, now string }{
+		{"1.json", line("1", "one") + line("2", "two")}, {"2.json", first}, {"3.json", ""}, {"4.json", rewound},
+	} {
+		body, err := os.ReadFile(dir + step.file)
+		must(t, err)
+		for range 2 {
+			if a := r.do("POST", "/api/conversations", nil, bytes.NewReader(body)); a.status != 200 || !strings.Contains(string(a.body), `"success":true`) {
+				t.Fatalf("%s: %d %s", step.file, a.status, a.body)
+			}
+		}
+		if got := r.raw(session, ""); got != step.now {
+			t.Errorf("after %s: %q, want %q", step.file, got, step.now)
+		}
+		last = body
+	}
+	if got := r.raw(session, "?generation=0"); got != first {
+		t.Errorf("the generation before: %q", got)
+	}
+	d := &writes{r: r, incarnation: "a", count: "0"}
+	next := strings.NewReplacer(`"line":0},"to":{"offset":203,"line":2}`, `"line":2},"to":{"offset":280,"line":3}`,
+		`"offset":0,`, `"offset":203,`).Replace(string(last))
+	next = next[:strings.Index(next, `[{`)] + `[{"line_index":2,"type":"user","uuid":"u5"}]` + next[strings.Index(next, `,"ccship"`):]
+	if status, c := d.post("/api/conversations", next); status != http.StatusConflict || c.Error.Code != "writer_behind" {
+		t.Errorf("the first write after the update: %d %+v", status, c)
+	}
+	var at struct {
+		Store string
+		Count int64
+	}
+	r.getJSON("/api/ledger?machine=000102030405060708090a0b0c0d0e0f&since=0", &at)
+	d.store, d.count = at.Store, strconv.FormatInt(at.Count, 10)
+	if status, c := d.post("/api/conversations", next); status != http.StatusOK {
+		t.Errorf("and once it knows the ledger: %d %+v", status, c)
+	}
+	if got := r.raw(session, ""); got != rewound+`{"type":"user","uuid":"u5"}`+"\n" {
+		t.Errorf("then %q", got)
+	}
+}
+
+// TestStolenKey: an owner revokes a stolen owner's key, and reads what ended with it.
+func TestStolenKey(t *testing.T) {
+	first := newRig(t)
+	first.person("bob", server.Viewer)
+	boss := first.person("boss", server.Owner)
+	type made struct{ Key, URL, Secret string }
+	first.post(piece{lines: objects("a", 0, 3)}.body("s"))
+
+	first.send("POST", "/api/users", `{"name":"eve","role":"owner"}`, http.StatusCreated)
+	eve := first.as(decode[made](t, first.send("POST", "/api/keys", `{"name":"eves","user":"eve"}`, http.StatusCreated)).Key)
+	eve.send("PATCH", "/api/users/bob", `{"role":"member"}`, 200)
+	eve.send("POST", "/api/shares", `{"owner":"owner","with":"bob","project":"ph"}`, http.StatusCreated)
+	link := decode[made](t, eve.send("POST", "/api/sessions/s/share-links", `{"expires":"1h"}`, http.StatusCreated))
+	_, secret, _ := strings.Cut(link.URL, "/s/")
+	_, ticket, _ := strings.Cut(decode[made](t, eve.send("POST", "/api/tickets", `{}`, http.StatusCreated)).URL, "ticket=")
+	access := auth.New(first.store, discard())
+	if _, err := access.CheckShareLink(t.Context(), "r", secret); err != nil {
+		t.Fatalf("link %q: %v", link.URL, err)
+	}
+
+	type ended struct {
+		Keys, Users     []string
+		Logins, Tickets int
+		Links           int `json:"share_links"`
+		Reset           []struct{ Name, Role string }
+		Shares          []struct{ Owner, With, Project string }
+	}
+	got := decode[struct{ Ended ended }](t, boss.send("DELETE", "/api/keys/test", "", 200)).Ended
+	want := ended{Keys: []string{"eves"}, Users: []string{"eve"}, Tickets: 1, Links: 1}
+	want.Reset = append(want.Reset, struct{ Name, Role string }{"bob", "viewer"})
+	want.Shares = append(want.Shares, struct{ Owner, With, Project string }{"owner", "bob", "w"})
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("ended %+v, want %+v", got, want)
+	}
+	for name, r := range map[string]*rig{"the key": first, "eve's": eve} {
+		if a := r.get("/api/me"); a.status != http.StatusUnauthorized {
+			t.Errorf("%s: %d", name, a.status)
+		}
+	}
+	if _, err := access.CheckShareLink(t.Context(), "r", secret); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("the link: %v", err)
+	}
+	if _, _, err := access.LoginWithTicket(t.Context(), "r", ticket); !errors.Is(err, auth.ErrUnauthorized) {
+		t.Errorf("the one-time link: %v", err)
+	}
+	if got := boss.sessionsOf(""); got != "owner:s" {
+		t.Errorf("sessions %q", got)
+	}
+}
+
+// TestProofOfNewKey: a key works at once, also when the server has just looked for another one that it did not know.
+func TestProofOfNewKey(t *testing.T) {
+	r := newRig(t)
+	ask := func(key string, want int) {
+		t.Helper()
+		hash, nonce := auth.HashKey(key), rand.Text()
+		q := url.Values{"key": {protocol.KeyID(hash)}, "nonce": {nonce}, "proof": {protocol.ClientProof(hash, nonce)}}
+		if a := r.get("/api/proof?" + q.Encode()); a.status != want {
+			t.Errorf("%d %s, want %d", a.status, a.body, want)
+		}
+	}
+	for _, name := range []string{"ann", "ben"} {
+		ask("a key of nobody, before "+name+"'s", 401)
+		ask(r.person(name, server.Member).key, 200)
+	}
+}
+
+// proof asks for the proof that the server knows a key, as a client that knows it and as clients that do not.
+func (r *rig) proof(key string) {
+	r.t.Helper()
+	hash, nonce := auth.HashKey(key), rand.Text()
+	ask := func(id, nonce, proof string) string {
+		return "/api/proof?" + url.Values{"key": {id}, "nonce": {nonce}, "proof": {proof}}.Encode()
+	}
+	a := r.get(ask(protocol.KeyID(hash), nonce, protocol.ClientProof(hash, nonce)))
+	var said protocol.KeyProof
+	if err := json.Unmarshal(a.body, &said); err != nil || a.status != 200 || said.Store == "" ||
+		said.Proof != protocol.ServerProof(hash, nonce, said.Store) {
+		r.t.Errorf("the server does not prove to know the key: %d %s %v", a.status, a.body, err)
+	}
+	for what, path := range map[string]string{
+		"a wrong proof":        ask(protocol.KeyID(hash), nonce, protocol.ServerProof(hash, nonce, said.Store)),
+		"another nonce":        ask(protocol.KeyID(hash), rand.Text(), protocol.ClientProof(hash, nonce)),
+		"no nonce":             ask(protocol.KeyID(hash), "", protocol.ClientProof(hash, "")),
+		"an unknown key":       ask(strings.Repeat("0", 32), nonce, protocol.ClientProof(hash, nonce)),
+		"nothing but the name": ask(protocol.KeyID(hash), nonce, ""),
+	} {
+		if a := r.get(path); a.status != 401 || !strings.Contains(string(a.body), protocol.CodeUnknownKey) || strings.Contains(string(a.body), "proof\":") {
+			r.t.Errorf("%s: %d %s", what, a.status, a.body)
+		}
 	}
 }

@@ -1,14 +1,23 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
 // listing is a page of sessions as a client decodes it.
@@ -213,5 +222,94 @@ func TestMostIsBounded(t *testing.T) {
 	}
 	if page.Cursor == "" {
 		t.Error("no cursor")
+	}
+}
+
+// reads requests every response that has times, and wants success.
+func (r *rig) reads(why string) {
+	r.t.Helper()
+	for _, path := range []string{"/api/sessions", "/api/sessions?order=recent", "/api/sessions/s", "/api/sessions/s/entries",
+		"/api/search?q=zebra", "/api/usage?by=day"} {
+		if a := r.get(path); a.status != 200 {
+			r.t.Errorf("%s: %s: %d %s", why, path, a.status, a.body)
+		}
+	}
+}
+
+// TestImplausibleTimes: a record whose time has no form in JSON, being of year 10000 or of a negative one, is a record
+// without a time; so is one that an older version has stored.
+func TestImplausibleTimes(t *testing.T) {
+	r := newRig(t)
+	var lines []string
+	for i, at := range []string{"9999-12-31T09:00:01.000-23:59", "0000-01-01T00:00:00.000+23:59", "0001-01-01T00:00:01.000Z"} {
+		lines = append(lines,
+			fmt.Sprintf(`{"type":"user","uuid":"u%d","timestamp":%q,"message":{"role":"user","content":"a zebra"}}`, i, at),
+			fmt.Sprintf(`{"type":"assistant","uuid":"a%d","timestamp":%q,"message":{"id":"m%[1]d","role":"assistant","model":"claude-opus-5","usage":{"input_tokens":5}}}`, i, at))
+	}
+	r.post(piece{lines: lines}.body("s"))
+	r.waitDerived()
+	r.reads("just derived")
+	var s struct {
+		Summary struct{ Started, Ended *string }
+	}
+	if r.getJSON("/api/sessions/s", &s); s.Summary.Started != nil || s.Summary.Ended != nil {
+		t.Errorf("summary %+v, want no times", s.Summary)
+	}
+	for _, at := range []time.Time{time.Date(10000, 1, 1, 9, 0, 0, 0, time.UTC), time.Date(-1, 12, 31, 0, 0, 0, 0, time.UTC)} {
+		for _, set := range []string{"facts SET started = ?, ended = ?", "answers SET time = ?"} {
+			args := []any{at.UnixMicro(), at.UnixMicro()}[:strings.Count(set, "?")]
+			if _, err := r.db().Exec("UPDATE "+set, args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.reads("stored as " + at.String())
+	}
+}
+
+// lineCounter counts the lines that are read from it.
+type lineCounter struct {
+	*sqlite.Store
+	lines atomic.Int64
+}
+
+func (s *lineCounter) View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
+	snap, err := s.Store.View(ctx, scope, ref)
+	return &countedSnapshot{snap, &s.lines}, err
+}
+
+type countedSnapshot struct {
+	server.Snapshot
+	lines *atomic.Int64
+}
+
+func (s *countedSnapshot) Lines(ctx context.Context, span server.Span, yield func(server.Line) error) error {
+	return s.Snapshot.Lines(ctx, span, func(l server.Line) error {
+		s.lines.Add(1)
+		return yield(l)
+	})
+}
+
+// TestPageCost: a page of line hashes reads its own lines, however long the stream is.
+func TestPageCost(t *testing.T) {
+	r := newRig(t)
+	r.post(piece{lines: objects("a", 0, 100)}.body("s"))
+	r.post(piece{gen: 1, rewound: 50, first: 50, lines: objects("b", 50, 100)}.body("s"))
+	counting := &lineCounter{Store: r.store}
+	handler := api.New(counting, auth.New(r.store, slog.New(slog.DiscardHandler)), server.NewHub(r.store)).Handler()
+	for query, want := range map[string]int64{
+		"?generation=1&from=48&to=52": 4, "?from=99": 1, "?generation=0&from=100": 0, "": 150,
+	} {
+		counting.lines.Store(0)
+		req := httptest.NewRequest(http.MethodGet, "/api/sessions/s/digest"+query, nil)
+		req.Header.Set("X-API-Key", r.key)
+		res := httptest.NewRecorder()
+		handler.ServeHTTP(res, req)
+		var d digest
+		if err := json.Unmarshal(res.Body.Bytes(), &d); err != nil || res.Code != http.StatusOK {
+			t.Fatalf("%q: %d %s", query, res.Code, res.Body)
+		}
+		if got := counting.lines.Load(); got != want || (len(d.Generations) > 0) != (query == "") {
+			t.Errorf("%q: %d lines read, want %d; %d generations", query, got, want, len(d.Generations))
+		}
 	}
 }

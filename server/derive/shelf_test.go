@@ -6,7 +6,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
@@ -157,4 +160,208 @@ func textBlock(s string) string { return fmt.Sprintf(`{"type":"text","text":%q}`
 func result(n int, id, text string, failed bool) string {
 	return fmt.Sprintf(`{"type":"user","uuid":"t%d","timestamp":%q,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"is_error":%v,"content":%q}]}}`,
 		n, stamp(n), id, failed, text)
+}
+
+// taken is a store of which others have leased what lags.
+type taken struct {
+	derive.Derivable
+	lag    int64
+	looked atomic.Int64
+}
+
+func (s *taken) Changes(context.Context) (<-chan server.Change, error) {
+	return make(chan server.Change), nil
+}
+func (s *taken) Renew(context.Context, int64) error { return nil }
+func (s *taken) Lag(context.Context) (int64, error) { return s.lag, nil }
+
+func (s *taken) Lagging(context.Context, int) ([]server.Task, error) {
+	s.looked.Add(1)
+	return nil, nil
+}
+
+// TestLeaseOfOneThatIsGone: while others have leased what lags, a deriver looks often enough to take it over soon after
+// the lease has ended, though nothing comes meanwhile. It rests when nothing lags.
+func TestLeaseOfOneThatIsGone(t *testing.T) {
+	for lag, want := range map[int64][2]int64{0: {1, 2}, 1: {10, 20}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &taken{lag: lag}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := (&derive.Deriver{Store: s, Workers: 1}).Run(ctx); err != nil {
+				t.Error(err)
+			}
+			if n := s.looked.Load(); n < want[0] || n > want[1] {
+				t.Errorf("while %d lag it looked %d times in a minute, want %d to %d", lag, n, want[0], want[1])
+			}
+		})
+	}
+}
+
+// TestRest: lines that come while their stream rests are derived soon after, though nothing comes after them.
+func TestRest(t *testing.T) {
+	s := newShelf(t)
+	for i := range 150 { // so many that some workers lease as many as make streams rest
+		s.put(fmt.Sprint("s", i), 0, 0, prompt(0, "one"))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		rests := ""
+		see := func(d *server.Derivation) {
+			mu.Lock()
+			defer mu.Unlock()
+			if d.Rest > 0 {
+				rests = d.Task.SessionID
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- (&derive.Deriver{Store: watched{s.Store, see}}).Run(ctx) }()
+		settle := func() {
+			for {
+				n, err := s.Lag(ctx)
+				kit.Must(t, err)
+				if n == 0 {
+					return
+				}
+				time.Sleep(100 * time.Millisecond) //nolint:forbidigo // inside testing/synctest: the time is not real
+			}
+		}
+		settle()
+		mu.Lock()
+		last := rests
+		mu.Unlock()
+		if last == "" {
+			t.Fatal("no stream rests")
+		}
+		began := time.Now()
+		s.put(last, 0, 1, prompt(1, "two"))
+		settle()
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("derived after %s", took)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// counting counts the lines that are read, and the bytes of states that are stored.
+type counting struct {
+	derive.Derivable
+	lines, states int
+	seen          []server.Summary
+}
+
+func (c *counting) View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
+	snap, err := c.Derivable.View(ctx, scope, ref)
+	return countingLines{snap, &c.lines}, err
+}
+
+func (c *counting) SaveDerived(ctx context.Context, list ...*server.Derivation) error {
+	for _, d := range list {
+		c.states += len(d.State)
+		c.seen = append(c.seen, d.Summary)
+	}
+	return c.Derivable.SaveDerived(ctx, list...)
+}
+
+type countingLines struct {
+	server.Snapshot
+	n *int
+}
+
+func (c countingLines) Lines(ctx context.Context, s server.Span, yield func(server.Line) error) error {
+	return c.Snapshot.Lines(ctx, s, func(l server.Line) error {
+		*c.n++
+		return yield(l)
+	})
+}
+
+// running starts a Deriver that counts what it does. caughtUp waits until nothing lags.
+func (s shelf) running(c *counting) (caughtUp, stop func()) {
+	ctx, cancel := context.WithCancel(s.Context())
+	ended := make(chan error)
+	go func() { ended <- (&derive.Deriver{Store: c, Workers: 1}).Run(ctx) }()
+	caughtUp = func() {
+		s.Helper()
+		for n := int64(1); n > 0; {
+			var err error
+			if n, err = s.Lag(s.Context()); err != nil {
+				s.Fatal(err)
+			}
+		}
+	}
+	return caughtUp, func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.Error(err)
+		}
+	}
+}
+
+// TestAppended: a line of a long session costs that line, neither the lines before nor a state of all of them, also
+// when it replaces an answer of before, and also for a Deriver that has just begun.
+func TestAppended(t *testing.T) {
+	s := newShelf(t)
+	const before, after = 400, 20
+	line := func(i int) string { // two records of each answer, the second with more tokens
+		return answerLine(i, fmt.Sprint("m", i/2), 1+i%2*8, textBlock(strings.Repeat("words ", 100)))
+	}
+	var lines []string
+	for i := range before + 1 {
+		lines = append(lines, line(i))
+	}
+	s.put("s", 0, 0, lines...)
+	c := &counting{Derivable: s.Store}
+	caughtUp, stop := s.running(c)
+	caughtUp()
+	whole := c.states
+	c.lines, c.states = 0, 0
+	for i := range after {
+		s.put("s", 0, int64(before+1+i), line(before+1+i))
+		caughtUp()
+	}
+	stop()
+	if c.lines > after || c.states > whole {
+		t.Errorf("for %d lines it read %d, and stored %d bytes of states; the first had %d", after, c.lines, c.states, whole)
+	}
+	c.lines = 0
+	s.put("s", 0, int64(before+after+1), line(before+after+1))
+	caughtUp, stop = s.running(c)
+	caughtUp()
+	stop()
+	if c.lines > before/2 {
+		t.Errorf("a Deriver that began reads %d lines for one", c.lines)
+	}
+	x := s.session("s")
+	s.expect("answers", fmt.Sprint(x.Usage[0].Tokens.Answers, x.Usage[0].Tokens.Output), fmt.Sprint(211, 211*9))
+	if x.Summary.Lines != before+after+2 || x.Summary.Messages == 0 {
+		t.Errorf("%+v", x.Summary)
+	}
+}
+
+// TestServedMeanwhile: while a session is derived again, its summary does not go back to its beginning.
+func TestServedMeanwhile(t *testing.T) {
+	s := newShelf(t)
+	var lines []string
+	for i := range 1200 {
+		lines = append(lines, prompt(i, strings.Repeat("words ", 500)))
+	}
+	s.put("s", 0, 0, lines...)
+	s.derive()
+	kit.Must(t, s.Renew(t.Context(), derive.Format+1))
+	c := &counting{Derivable: s.Store}
+	caughtUp, stop := s.running(c)
+	caughtUp()
+	stop()
+	if len(c.seen) < 3 {
+		t.Fatalf("derived in %d steps", len(c.seen))
+	}
+	for i, x := range c.seen {
+		if x.Prompts != 1200 {
+			t.Errorf("after step %d it shows %d prompts of 1200", i, x.Prompts)
+		}
+	}
 }

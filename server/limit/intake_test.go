@@ -1,15 +1,20 @@
 package limit
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlite"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -116,5 +121,191 @@ func TestIntakeBounds(t *testing.T) {
 	names := []string{<-in, <-in}
 	if slices.Sort(names); !slices.Equal(names, []string{"one", "two"}) {
 		t.Errorf("let in: %q", names)
+	}
+}
+
+// TestSlotsPerUser: one user never has them all, and gives back what it had.
+func TestSlotsPerUser(t *testing.T) {
+	s := NewSlots(6, 0)
+	var held []func()
+	for _, user := range []int64{1, 1, 1, 10, 11, 12} {
+		if len(held) == 3 {
+			_, err := s.Acquire(t.Context(), 1, 1, time.Nanosecond)
+			if no, ok := errors.AsType[*wire.RefusalError](err); !ok || no.Status != 503 || s.Busy() != 3 {
+				t.Errorf("a fourth with the same key: %v", err)
+			}
+		}
+		release, err := s.Acquire(t.Context(), user, 1, time.Hour)
+		kit.Must(t, err)
+		held = append(held, release)
+	}
+	_, err := s.Acquire(t.Context(), 20, 1, time.Nanosecond)
+	if no, ok := errors.AsType[*wire.RefusalError](err); !ok || no.Status != 503 || s.Busy() != 6 {
+		t.Errorf("with another key when all are taken: %v, %d", err, s.Busy())
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := s.Acquire(gone, 20, 1, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+	for _, release := range held {
+		release()
+	}
+	if s.Busy() != 0 || len(s.users) != 0 {
+		t.Errorf("%d are still taken, %d keys remembered", s.Busy(), len(s.users))
+	}
+}
+
+// TestRates: a user has so many requests a minute, others are not concerned, and memory is given back.
+func TestRates(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	r := NewRates(60)
+	for i := range 60 {
+		if err := r.Take(1, now); err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+	}
+	no, ok := errors.AsType[*wire.RefusalError](r.Take(1, now))
+	if !ok || no.Status != 429 {
+		t.Fatalf("one too many: %v", no)
+	}
+	if err := r.Take(2, now); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	if err := r.Take(1, now.Add(time.Second)); err != nil {
+		t.Errorf("a second later: %v", err)
+	}
+	if err := r.Take(3, now.Add(time.Hour)); err != nil || len(r.users) != 1 {
+		t.Errorf("%v; %d users are remembered", err, len(r.users))
+	}
+	if err := NewRates(0).Take(1, now); err != nil {
+		t.Errorf("without a limit: %v", err)
+	}
+}
+
+// TestSnapshotsOfOne: one user's slow downloads leave snapshots to others, and so do those of the links that a user
+// made. A slot that is given back is free again.
+func TestSnapshotsOfOne(t *testing.T) {
+	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	kit.Must(t, err)
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	users := map[string]server.User{}
+	for _, name := range []string{"ann", "bob"} {
+		u, err := st.AddUser(t.Context(), name, server.Member, server.By{At: time.Now()})
+		kit.Must(t, err)
+		users[name] = u
+		b := &server.Batch{Owner: u.ID, Received: time.Now(), Lines: []server.Line{{Raw: []byte("{}")}},
+			Head: server.Head{SessionID: "s", Machine: "m", Epoch: "e", EndLine: 1}}
+		kit.Must(t, st.Put(t.Context(), b))
+	}
+	f := NewFair(st)
+	f.Patience = 20 * time.Millisecond
+	open := func(scope server.Scope) server.Snapshot {
+		t.Helper()
+		snap, err := f.View(t.Context(), scope, server.Ref{SessionID: "s", Owner: users["ann"].ID})
+		if err != nil && !errors.Is(err, server.ErrBusy) {
+			t.Fatal(err)
+		}
+		return snap
+	}
+	var held []server.Snapshot
+	for len(held) < 100 {
+		snap := open(server.Scope{All: true, User: users["ann"].ID})
+		if snap == nil {
+			break
+		}
+		held = append(held, snap)
+	}
+	if len(held) > 4 {
+		t.Errorf("one user has %d snapshots", len(held))
+	}
+	if snap := open(server.Scope{Only: held[0].Session().ID, User: users["ann"].ID}); snap != nil {
+		t.Error("a link of the same user opens another")
+		held = append(held, snap)
+	}
+	for _, scope := range []server.Scope{{All: true, User: users["bob"].ID}, {All: true}} {
+		snap := open(scope)
+		if snap == nil {
+			t.Errorf("%+v gets none", scope)
+			continue
+		}
+		held = append(held, snap)
+	}
+	for _, snap := range held {
+		if err := snap.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if snap := open(server.Scope{All: true, User: users["ann"].ID}); snap == nil {
+		t.Error("places are not given back")
+	} else if err := snap.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDownloadHoldsNothing: while a download's lines are written, the store can give all its snapshots to others, and what
+// goes away meanwhile ends the download with an error.
+func TestDownloadHoldsNothing(t *testing.T) {
+	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	kit.Must(t, err)
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	u, err := st.AddUser(t.Context(), "ann", server.Member, server.By{At: time.Now()})
+	kit.Must(t, err)
+	var want []server.Line
+	for i := range 10 {
+		raw := fmt.Appendf(nil, "{%q:%d}", bytes.Repeat([]byte("x"), 300<<10), i)
+		want = append(want, server.Line{Index: int64(2 * i), Raw: raw})
+	}
+	b := &server.Batch{Owner: u.ID, Received: time.Now(), Lines: want,
+		Head: server.Head{SessionID: "s", Machine: "m", Epoch: "e", EndLine: 20}}
+	kit.Must(t, st.Put(t.Context(), b))
+	scope, ref := server.Scope{User: u.ID}, server.Ref{SessionID: "s", Owner: u.ID}
+	d, err := server.OpenDownload(t.Context(), st, scope, ref)
+	kit.Must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	span := server.Span{From: 0, To: 20}
+	n := 0
+	err = d.Lines(t.Context(), span, func(l server.Line) error {
+		if l.Index != want[n].Index || !bytes.Equal(l.Raw, want[n].Raw) {
+			t.Errorf("line %d is %d with %d bytes", n, l.Index, len(l.Raw))
+		}
+		n++
+		var others []server.Snapshot
+		for other := range int64(8) { // all that SQLite gives at once; one more would wait
+			snap, err := st.View(ctx, server.Scope{All: true, User: 100 + other}, ref)
+			kit.Must(t, err)
+			others = append(others, snap)
+		}
+		for _, snap := range others {
+			if err := snap.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil
+	})
+	if err != nil || n != len(want) {
+		t.Errorf("%d lines, %v", n, err)
+	}
+	err = d.Lines(t.Context(), span, func(l server.Line) error {
+		if l.Index > 0 {
+			return nil
+		}
+		_, err := st.Forget(t.Context(), scope, "s", u.ID, time.Now())
+		return err
+	})
+	if !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("a session that is forgotten meanwhile ends with %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
 	}
 }
