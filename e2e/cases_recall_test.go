@@ -4,6 +4,12 @@ package e2e
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -90,4 +96,137 @@ func timelineOf(t *testing.T, text string) (d timelineDocument) {
 		t.Fatal(err, text)
 	}
 	return d
+}
+
+// TestShareAndList shares a session by a link that anybody can open until it is revoked, and lists by what a session cost.
+func TestShareAndList(t *testing.T) {
+	t.Parallel()
+	const id, other = "7e7e1111-0000-4000-8000-000000000001", "7f7f2222-0000-4000-8000-000000000002"
+	w := weighed(t, id, other)
+	ok := func(args ...string) string {
+		t.Helper()
+		out := w.look("", 0, args...)
+		return out.stdout
+	}
+
+	link := strings.TrimSpace(ok("share", id[:8], "--expires", "12h"))
+	if page, code := open(t, link); code != http.StatusOK || !strings.Contains(page, "weigh the anchor") || strings.Contains(page, "cargo") {
+		t.Errorf("the link answers %d: %s", code, page)
+	}
+	list := ok("share", "--list")
+	number := regexp.MustCompile(`(?m)^ *(\d+) .*` + id[:8]).FindStringSubmatch(list)
+	if number == nil || strings.Contains(list, filepath.Base(link)) || ok("share", "--list", other[:8]) != "no links\n" {
+		t.Fatalf("links:\n%s", list)
+	}
+	ok("share", "--revoke", number[1])
+	if page, code := open(t, link); code != http.StatusNotFound || strings.Contains(page, "anchor") {
+		t.Errorf("the revoked link answers %d", code)
+	}
+	if out := w.ccship("share", "--revoke", number[1]); out.code == 0 {
+		t.Error("it is revoked twice")
+	}
+	for _, wrong := range [][]string{{}, {"--revoke", "1", id}, {"--revoke", "0"}, {"--revoke", "-1"}, {id, "--expires", "2y"}} {
+		if out := w.ccship(append([]string{"share"}, wrong...)...); out.code == 0 || strings.Contains(out.stdout, "/s/") {
+			t.Errorf("share %v: exit %d, %s", wrong, out.code, out.stdout)
+		}
+	}
+}
+
+// weighed is a world whose server has derived two sessions: one weighs the anchor, the other the cargo, with more tokens.
+func weighed(t *testing.T, id, other string) *world {
+	t.Helper()
+	w := exactWorld(t)
+	w.start()
+	for i, session := range []string{id, other} {
+		c := newTalk(session, w.cwd())
+		path := w.path("-work-shop", session+".jsonl")
+		w.add(path, c.prompt("weigh the "+[]string{"anchor", "cargo"}[i]))
+		w.add(path, c.says(1000*(i+1), "It is weighed."))
+		age(t, path)
+	}
+	w.sync()
+	w.derived("weighed", id, other)
+	return w
+}
+
+// open fetches a page as a browser without a login.
+func open(t *testing.T, address string) (page string, code int) {
+	t.Helper()
+	answer, err := http.Get(address)
+	must(t, err)
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	must(t, err)
+	return string(b), answer.StatusCode
+}
+
+// linkRequest is what the tests read of one.
+type linkRequest struct{ Path, State, Reason string }
+
+// requestLink asks the server to have a document linked or unlinked, as the viewer does.
+func (w *world) requestLink(method, session, path string) {
+	w.t.Helper()
+	body, err := json.Marshal(map[string]string{"path": path})
+	must(w.t, err)
+	address := w.exact.url.String() + "/api/sessions/" + url.PathEscape(session) + "/documents"
+	r, err := http.NewRequest(method, address, strings.NewReader(string(body)))
+	must(w.t, err)
+	r.Header.Set("X-API-Key", w.exact.key)
+	answer, err := http.DefaultClient.Do(r)
+	must(w.t, err)
+	must(w.t, answer.Body.Close())
+	if answer.StatusCode != http.StatusAccepted {
+		w.t.Errorf("%s %s: %s", method, path, answer.Status)
+	}
+}
+
+// linkRequests are a session's, by path.
+func (w *world) linkRequests(session string) map[string]linkRequest {
+	w.t.Helper()
+	_, body := w.exact.get("/api/sessions/" + url.PathEscape(session) + "/link-requests")
+	var list struct {
+		Requests []linkRequest `json:"link_requests"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		w.t.Fatalf("link requests: %v\n%s", err, body)
+	}
+	byPath := map[string]linkRequest{}
+	for _, x := range list.Requests {
+		byPath[x.Path] = x
+	}
+	return byPath
+}
+
+// TestLinkRequests has documents linked and unlinked by the server of this machine, and refused where the file is
+// not the session's.
+func TestLinkRequests(t *testing.T) {
+	w := aloneWorld(t)
+	c := newTalk(sessionA, w.cwd())
+	path := w.path("-work-shop", sessionA+".jsonl")
+	must(t, os.WriteFile(filepath.Join(w.cwd(), "plan.md"), []byte("# Plan\n"), 0o600))
+	must(t, os.Symlink(w.keyFile(), filepath.Join(w.cwd(), "notes.md")))
+	w.env = append(w.env, "CCSHIP_VIEWER_LINKS=true")
+	w.start()
+	w.addAndSync(path, c.turn(10_000, "hello", "hello"))
+	w.requestLink(http.MethodPost, sessionA, "plan.md")
+	w.requestLink(http.MethodPost, sessionA, "notes.md")
+	eventually(t, "both link requests are answered", 60*time.Second, func() bool {
+		w.add(path, c.turn(10_000, "go", "on")) // the answer to it says that there are link requests
+		w.sync()
+		list := w.linkRequests(sessionA)
+		return list["plan.md"].State == "done" && list["notes.md"].State == "refused"
+	})
+	if list := w.linkRequests(sessionA); list["notes.md"].Reason == "" {
+		t.Errorf("refused without a reason: %+v", list)
+	}
+	w.eventuallyDocument(sessionA, "plan.md", "# Plan\n") // the daemon answers first, and sends it then
+	if code, _ := w.exact.get(w.documentAddress(sessionA, "notes.md")); code != http.StatusNotFound {
+		t.Errorf("a link to the key: %d", code)
+	}
+	w.requestLink(http.MethodDelete, sessionA, "plan.md")
+	eventually(t, "the link is ended", 60*time.Second, func() bool {
+		w.addAndSync(path, c.turn(10_000, "go", "on"))
+		return !strings.Contains(w.ccship("link", "list", "--session", sessionA, "--json").stdout, "plan.md")
+	})
+	w.verified()
 }

@@ -5,11 +5,16 @@ package e2e
 import (
 	"database/sql"
 	"encoding/json"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/server/store/lines"
 )
 
 // age makes what the server has of a session older, while it is stopped.
@@ -123,4 +128,157 @@ func TestRetention(t *testing.T) {
 		t.Errorf("%d new lines of the dropped session, want 4: %d %.300s", n, code, body)
 	}
 	w.serverTool(0, "verify")
+}
+
+// coldStatus is what the tests read of `ccship-server status --json`.
+type coldStatus struct {
+	Cold *struct {
+		Place    string
+		Objects  int64
+		Bytes    int64
+		Pending  int64
+		Left     int64   `json:"sessions_left"`
+		Since    *string `json:"left_since"`
+		Unpacked int64   `json:"unpacked_lines"`
+		Oldest   *string `json:"oldest_unpacked"`
+	}
+}
+
+// serverStatus asks the server's program about its store.
+func (w *world) serverStatus() (s coldStatus) {
+	w.t.Helper()
+	out := w.runProgram(kit.Program(w.t, "ccship-server"), "status", "--json", "--store", w.exact.store())
+	if err := json.Unmarshal([]byte(out.stdout), &s); err != nil {
+		w.t.Fatalf("status --json: %v: %+v", err, out)
+	}
+	return s
+}
+
+// TestVerifyDeepInColdStorage: the daemon's machine proves lines that left the database as it proves others, sees when
+// an object of theirs is gone or has other bytes, and brings them back. The server's status says what is where.
+func TestVerifyDeepInColdStorage(t *testing.T) {
+	w := aloneWorld(t)
+	if s := w.serverStatus(); s.Cold != nil {
+		t.Errorf("a server without cold storage has %+v", s.Cold)
+	}
+	place := filepath.Join(w.dir, "cold")
+	w.exact.proc.MustStop(t)
+	w.exact.flags = []string{"--blocks", "file://" + place, "--cold-after", "1s"}
+	w.exact.start()
+	c, path := shipped(w, 81, 400)
+	eventually(t, "status names cold storage", time.Minute, func() bool {
+		s := w.serverStatus()
+		return s.Cold != nil && s.Cold.Place == "file://"+place
+	})
+	cold := func(sessions int64) {
+		t.Helper()
+		eventually(t, "lines of so many sessions are in cold storage", 5*time.Minute, func() bool {
+			s := w.serverStatus().Cold
+			if s == nil {
+				return false
+			}
+			packed := s.Left == 0 && s.Since == nil || s.Unpacked > 0 && s.Oldest != nil // what is not packed stays for minutes
+			return s.Objects >= sessions && s.Pending == 0 && s.Bytes > 0 && packed
+		})
+	}
+	cold(1)
+	object := ""
+	must(t, filepath.WalkDir(place, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && filepath.Base(filepath.Dir(path))[0] == 's' {
+			object = path
+		}
+		return err
+	}))
+	past := newConversation(82, w.cwd()) // with lines that only the server still has
+	rewound := w.path("-work-shop", past.session+".jsonl")
+	w.addAndSync(rewound, past.even(200, 1500))
+	w.keepLines(rewound, 100)
+	w.addAndSync(rewound, past.even(60, 1500))
+	cold(2)
+	w.look("", 0, "verify", "--deep")
+	w.same(c.session, path)
+	w.same(past.session, rewound)
+	whole := w.read(object)
+	bad := append([]byte(nil), whole...)
+	bad[len(bad)/2] ^= 1
+	for _, damage := range map[string]func() error{
+		"an object that is gone":          func() error { return os.Remove(object) },
+		"an object that has another byte": func() error { return os.WriteFile(object, bad, 0o600) },
+	} {
+		must(t, damage())
+		w.exact.proc.MustStop(t)
+		w.exact.start() // with nothing of it in memory
+		w.look("line", 1, "verify", "--deep")
+		must(t, os.WriteFile(object, whole, 0o600))
+	}
+	w.exact.proc.MustStop(t)
+	must(t, os.Remove(object))
+	w.exact.start()
+	w.look("", 0, "verify", "--deep", "--repair")
+	w.look("", 0, "verify", "--deep")
+	w.same(c.session, path)
+}
+
+// unpack turns the blocks of a SQLite store into rows of lines, which a statement of the same transaction can change:
+// the server packs them again soon.
+func unpack(t testing.TB, tx *sql.Tx) {
+	t.Helper()
+	packed(t, tx, func(at [4]int64, l *lines.Line) {
+		_, err := tx.Exec(`INSERT INTO lines (owner, stream, epoch, generation, line, kind, raw, received) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING`, at[0], at[1], at[2], at[3], l.Index, l.Kind, append([]byte{}, l.Raw...), l.Received)
+		must(t, err)
+	})
+	_, err := tx.Exec(`DELETE FROM blocks`)
+	must(t, err)
+}
+
+// packed passes on every line in the blocks of a SQLite store, with its owner, stream, epoch and generation.
+func packed(t testing.TB, tx *sql.Tx, each func(at [4]int64, l *lines.Line)) {
+	t.Helper()
+	codec, err := lines.NewCodec()
+	must(t, err)
+	rows, err := tx.Query(`SELECT owner, stream, epoch, generation, first, last, lines, raw_bytes, sha256, header, data FROM blocks`)
+	must(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var at [4]int64
+		var b lines.Block
+		must(t, rows.Scan(&at[0], &at[1], &at[2], &at[3], &b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data))
+		content, err := codec.Open(&b)
+		must(t, err)
+		for i := range content.Entries {
+			l := content.Line(i)
+			each(at, &l)
+		}
+		codec.Release(content)
+	}
+	must(t, rows.Err())
+}
+
+// TestDamagedBlock: a byte of a packed block is flipped on the server's disk. Both verify commands name the session and
+// the lines, the repair sends them again, and then everything is equal.
+func TestDamagedBlock(t *testing.T) {
+	w := aloneWorld(t)
+	c, path := shipped(w, 2150, 400)
+	other, otherPath := shipped(w, 2151, 40)
+	db, err := sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)")
+	must(t, err)
+	defer db.Close()
+	result, err := db.Exec(`
+UPDATE blocks SET data = CAST(substr(data, 1, 99) || X'00FF' || substr(data, 102) AS BLOB)
+WHERE id = (SELECT min(b.id) FROM blocks b JOIN streams s ON s.id = b.stream WHERE s.session_id = ?)`, c.session)
+	must(t, err)
+	if n, err := result.RowsAffected(); err != nil || n != 1 {
+		t.Fatalf("%d blocks damaged, %v", n, err)
+	}
+	w.unequal(c.session, "not on the server", "`ccship verify --repair`")
+	if out := w.runProgram(kit.Program(t, "ccship-server"), "verify", "--store", w.exact.store()); out.code == 0 || !strings.Contains(out.stdout+out.stderr, c.session) {
+		t.Errorf("ccship-server verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	if out := w.ccship("verify", "--repair"); out.code != 0 || !strings.HasPrefix(out.stdout, "equal") {
+		t.Errorf("verify --repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	w.verified()
+	w.same(c.session, path)
+	w.same(other.session, otherPath)
 }

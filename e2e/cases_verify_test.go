@@ -4,9 +4,13 @@ package e2e
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,4 +126,155 @@ func newShipServerKey(s *shipServer) string {
 	s.key = strings.TrimSpace(out.stdout)
 	s.start()
 	return s.key
+}
+
+// unequal demands that `ccship verify` exits with 1 and prints all of some words.
+func (w *world) unequal(words ...string) {
+	w.t.Helper()
+	out := w.ccship("verify")
+	if out.code != 1 || strings.HasPrefix(out.stdout, "equal") {
+		w.t.Errorf("verify: exit %d, want 1\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	for _, word := range words {
+		if !strings.Contains(out.stdout, word) {
+			w.t.Errorf("verify does not say %q:\n%s", word, out.stdout)
+		}
+	}
+}
+
+// TestRepairOfALine: a line that is deleted from the server's database is named, sent again, and proven.
+func TestRepairOfALine(t *testing.T) {
+	w := aloneWorld(t)
+	c, path := shipped(w, 2100, 40)
+	other, otherPath := shipped(w, 2101, 40)
+	w.alter("DELETE FROM lines WHERE line = 30 AND stream = (SELECT id FROM streams WHERE session_id = '" + c.session + "')")
+	w.unequal(c.session, "line 31: not on the server", "`ccship verify --repair`")
+	before := w.status().Sent.Entries
+	out := w.ccship("verify", "--repair")
+	if out.code != 0 || !strings.HasPrefix(out.stdout, "equal") || !strings.Contains(out.stdout, "sent again: 10 lines of 1 transcript") {
+		t.Errorf("verify --repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	if sent := w.status().Sent.Entries - before; sent != 10 {
+		t.Errorf("%d lines were sent, want the 10 from the deleted one on", sent)
+	}
+	w.verified()
+	w.same(c.session, path)
+	w.same(other.session, otherPath)
+	w.add(path, c.even(5, 900)) // it goes on
+	w.sync()
+	w.same(c.session, path)
+	w.look("", 0, "verify", "--deep")
+}
+
+// TestRepairOfASession: everything of a session is lost on the server, and sent again.
+func TestRepairOfASession(t *testing.T) {
+	w := aloneWorld(t)
+	c, path := shipped(w, 2110, 40)
+	w.alter("DELETE FROM lines")
+	w.unequal(c.session, "lines 1–40: not on the server")
+	out := w.ccship("verify", "--repair", c.session[:8])
+	if out.code != 0 || !strings.Contains(out.stdout, "sent again: 40 lines of 1 transcript") {
+		t.Errorf("repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	w.sync()
+	w.verified()
+	w.same(c.session, path)
+	if out := w.ccship("verify", "--repair"); out.code != 0 || strings.Contains(out.stdout, "sent again") {
+		t.Errorf("a second repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	if out := w.ccship("verify", "--repair", "nosuch"); out.code == 0 || strings.Count(out.stderr, "\n") != 2 {
+		t.Errorf("repair of an unknown session: exit %d, %q", out.code, out.stderr)
+	}
+	w.d.MustStop(t)
+	w.look("hint: ", 3, "verify", "--repair", c.session)
+}
+
+// TestDeadLetterIsNotEqual: a refused line is counted, with the command that sends it again.
+func TestDeadLetterIsNotEqual(t *testing.T) {
+	w := aloneWorld(t)
+	c, path := shipped(w, 2120, 5)
+	var repaired atomic.Bool
+	w.gate.set(onPost(func(r *http.Request) *verdict {
+		if !repaired.Load() && bytes.Contains(plainBody(t, r), []byte("POISON")) {
+			return &verdict{status: 422, body: `{"error":{"code":"poison","message":"no"}}`}
+		}
+		return nil
+	}))
+	w.d.Pause() // so that all lines come in one batch
+	w.add(path, c.even(3, 900))
+	w.add(path, []byte(`{"type":"user","message":"POISON","cwd":"`+w.cwd()+"\"}\n"))
+	w.add(path, c.even(3, 900))
+	w.d.Resume()
+	w.sync()
+	w.unequal("1 entry refused by the server (dead letters)", "`ccship outbox retry --all`")
+	repaired.Store(true)
+	w.gate.set(nil)
+	w.look("", 0, "outbox", "retry", "--all")
+	w.sync()
+	w.verified()
+	w.same(c.session, path)
+	w.dead(0)
+}
+
+// TestDeepTwoEpochs: what another state of this machine sent is compared with the disk, too.
+func TestDeepTwoEpochs(t *testing.T) {
+	w := aloneWorld(t)
+	c, path := shipped(w, 2130, 40)
+	w.alter("UPDATE epochs SET rank = 2")
+	w.alter("UPDATE generations SET epoch = 2")
+	w.alter("UPDATE lines SET epoch = 2")
+	w.alter(fmt.Sprintf("INSERT INTO epochs SELECT owner, stream, 1, 'older', x'%x', first_seen FROM epochs",
+		sha256.Sum256([]byte("older"))))
+	w.alter("INSERT INTO generations SELECT owner, stream, 1, generation, rewound_to, 30, 0, eof_newline, bytes, 30, first_seen FROM generations")
+	w.alter("INSERT INTO lines SELECT owner, stream, 1, generation, line, received, kind, raw FROM lines WHERE line < 30")
+	deep := func() outcome { return w.ccship("verify", "--deep") }
+	if out := deep(); out.code != 0 || !strings.Contains(out.stdout, "1 generation of earlier states") {
+		t.Errorf("verify --deep: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	w.alter("UPDATE lines SET raw = replace(raw, 'user', 'uses') WHERE line = 7 AND epoch = 1")
+	out := deep()
+	if out.code != 1 || !strings.Contains(out.stdout, "line 8: other bytes on the server") || !strings.Contains(out.stdout, "older") {
+		t.Errorf("verify --deep of a damaged epoch: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	w.verified()
+	w.same(c.session, path)
+}
+
+// TestReplacedArrive: lines that were queued when their transcript rejoined, and are on no disk any more, are sent in a
+// generation of their own, and nobody has to ask for it: nothing is overwritten, and the disk stays in front.
+func TestReplacedArrive(t *testing.T) {
+	t.Parallel()
+	r := newRolledBack(t, 2140)
+	session := r.talks[0].session
+	path := r.paths[session]
+	r.d.MustStop(t)
+	backState, backHome := snapshot(t, r.state()), snapshot(t, r.projects())
+	r.restart()
+	r.write(0, 40) // the future that the state will not know
+	r.sync()
+	r.d.MustStop(t)
+	backState()
+	backHome()
+	r.gate.set(unreachable)
+	r.restart()
+	r.write(0, 30)
+	rewound := r.read(path)
+	r.until("they are queued", func(s status) bool { return s.Outbox.Entries >= 30 })
+	r.rewind(0, 20, 10)
+	r.until("the rewind is queued", func(s status) bool { return s.Outbox.Entries >= 40 })
+	r.gate.set(nil)
+	r.sync()
+	r.same(session, path)
+	r.verified()
+	r.same(session, path)
+	r.dead(0)
+	last := rewound[bytes.LastIndexByte(rewound[:len(rewound)-1], '\n')+1:]
+	found := false
+	for _, g := range r.exact.digest(session).Generations {
+		status, body := r.exact.get("/api/sessions/" + session + "/entries" + generation(int(g.Generation)) + "&limit=1000")
+		found = found || status == http.StatusOK && bytes.Contains(body, bytes.TrimSpace(last)[1:])
+	}
+	if !found {
+		t.Error("the lines that were rewound are in no generation")
+	}
 }

@@ -3,10 +3,12 @@
 package e2e
 
 import (
+	"context"
 	"os"
 	"os/signal"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
 )
@@ -34,4 +36,23 @@ func TestMain(m *testing.M) {
 	}
 	kit.SideBySide(8)
 	os.Exit(kit.Main(m, "ccs"))
+}
+
+// launch starts a program; it is killed at the end of the test, and its log is shown when the test failed.
+func (h *home) launch(program string, args ...string) *kit.Process {
+	h.t.Helper()
+	return kit.Launch(h.t, h.command(context.Background(), program, args...))
+}
+
+// daemon starts `ccship run` and returns when it answers.
+func (h *home) daemon(args ...string) *kit.Process {
+	h.t.Helper()
+	p := h.launch(kit.Program(h.t, "ccship"), append([]string{"run"}, args...)...)
+	eventually(h.t, "the daemon answers", 30*time.Second, func() bool {
+		if p.Ended() {
+			h.t.Fatalf("ccship run ended with %d", p.Code())
+		}
+		return h.status().Running
+	})
+	return p
 }
