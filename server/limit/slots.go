@@ -11,8 +11,8 @@ import (
 )
 
 // Slots limits what is in use at once, in total and for each user, so that a client that is slow or asks too much
-// leaves space for the others: one slot is a request, a snapshot or a byte. Callers get them in turn; one that waits for
-// slots of its own user holds up no other user. Safe for concurrent use.
+// leaves space for the others: one slot is a request, a snapshot or a byte. Callers get them in turn; one that waits
+// for slots of its own user holds up no other user. Safe for concurrent use.
 type Slots struct {
 	total, perUser int64
 
