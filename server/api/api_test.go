@@ -59,9 +59,7 @@ func TestEveryCall(t *testing.T) {
 		"/api/search?q=elephant", "/api/search?q=answer&facets=1&limit=1", "/api/sessions/s/mark", "/api/views", "/api/sessions?order=cost&limit=2", "/api/sessions?order=time&failed=1&starred=1&tag=b", "/api/usage", "/api/usage?by=day,hour,project,model,machine,user,session",
 		"/api/drops", "/api/sessions/s/timeline", "/api/forgotten", "/api/ledger?machine=m1", "/api/me", "/api/users", "/api/keys", "/api/shares", "/api/openapi.yaml",
 	} {
-		if a := r.get(path); a.status != 200 {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
-		}
+		r.send("GET", path, "", 200)
 	}
 	const commits = `{"commits":[{"commit":"x","at":"2026-03-12T20:00:00Z","files":[{"paths":["cart.go"],"lines":[]}]}]}`
 	r.send("POST", "/api/why", commits, 200)
@@ -144,9 +142,7 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"by=shoes", "zone=Berlin", "since=soon", "agents=2"} {
-		if a := r.get("/api/usage?" + bad); a.status != 400 {
-			t.Errorf("%s: %d", bad, a.status)
-		}
+		r.send("GET", "/api/usage?"+bad, "", 400)
 	}
 }
 
@@ -231,9 +227,7 @@ func TestSearchCall(t *testing.T) {
 		"q=%22": 400, "q=%22elephant": 200, "q=*": 200, "q=NEAR(": 200, "q=a+OR+b": 200, "q='--": 200, "q=%25": 200, "q=kind:prompt,answer+purple": 200,
 		"q=tool:Bash": 200, "q=tool:*": 200, "q=tool:mcp__*+file:x+y": 200, "q=is:lost": 200, "q=/x(/": 200, "q=x&each=0": 400,
 	} {
-		if a := r.get("/api/search?" + query); a.status != want {
-			t.Errorf("%s: %d %s", query, a.status, a.body)
-		}
+		r.send("GET", "/api/search?"+query, "", want)
 	}
 }
 
@@ -249,25 +243,19 @@ func TestFilterMeta(t *testing.T) {
 			}
 		}
 		for _, path := range []string{"/api/sessions?text=", "/api/usage?session=", "/api/drops?session=", "/api/usage?project="} {
-			if a := r.get(path + v); a.status != 200 {
-				t.Errorf("%s%s: %d %s", path, v, a.status, a.body)
-			}
+			r.send("GET", path+v, "", 200)
 		}
 	}
 	for _, v := range []string{"%00", "%ff", strings.Repeat("x", 5000)} {
 		for _, path := range []string{"/api/sessions?project=", "/api/sessions?machine=", "/api/usage?model=", "/api/drops?session=", "/api/events?session="} {
-			if a := r.get(path + v); a.status != 400 {
-				t.Errorf("%s%.10s: %d %s", path, v, a.status, a.body)
-			}
+			r.send("GET", path+v, "", 400)
 		}
 	}
 	if a := r.get("/api/sessions?machine=x;y"); a.status != 400 {
 		t.Errorf("a query that cannot be read: %d %s", a.status, a.body)
 	}
 	for _, id := range []string{"%00", "%ff", "'", "..%2F..%2Fetc", "%25", "s%20"} {
-		if a := r.get("/api/sessions/" + id); a.status != http.StatusNotFound {
-			t.Errorf("session %s: %d %s", id, a.status, a.body)
-		}
+		r.send("GET", "/api/sessions/"+id, "", http.StatusNotFound)
 	}
 }
 
@@ -285,9 +273,7 @@ func TestForgetCall(t *testing.T) {
 		t.Errorf("%s", a.body)
 	}
 	for _, id := range []string{"s", "s%2Fagent-1"} {
-		if a := ann.get("/api/sessions/" + id); a.status != 404 {
-			t.Errorf("%s: %d", id, a.status)
-		}
+		ann.send("GET", "/api/sessions/"+id, "", 404)
 	}
 	for _, id := range []string{"s", "s/agent-1", "s/agent-2"} {
 		a := ann.send("POST", "/api/conversations", piece{lines: objects("a", 0, 3)}.body(id), 200)
@@ -332,9 +318,7 @@ func TestCursor(t *testing.T) {
 		}
 		next := *p.Cursor
 		p = page{}
-		if a := r.get("/api/sessions/other/entries?limit=2&cursor=" + next); a.status != 400 {
-			t.Errorf("a cursor of another session: %d", a.status)
-		}
+		r.send("GET", "/api/sessions/other/entries?limit=2&cursor="+next, "", 400)
 		r.getJSON("/api/sessions/s/entries?limit=2&cursor="+next, &p)
 		if p.Generation != 0 || p.Epoch != "e1" {
 			t.Errorf("the page is of generation %d, epoch %s", p.Generation, p.Epoch)

@@ -123,13 +123,12 @@ func (s *Server) refuseUpload(w http.ResponseWriter, err error) error {
 }
 
 // listBlobs is GET /api/sessions/{id}/blobs?machine: its files, by name.
-func (s *Server) listBlobs(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) listBlobs(r *http.Request, who server.Key) (any, error) {
 	blobs, err := s.store.artifacts.Blobs(r.Context(), server.ScopeOf(who.User), refOf(r))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.answer(w, http.StatusOK, orEmpty(blobs))
-	return nil
+	return orEmpty(blobs), nil
 }
 
 // blob is GET /api/blobs/{sha256}: a file's bytes.
@@ -171,9 +170,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, name string, 
 		rest -= n
 	}
 	if err != nil {
-		// The status has been sent: only closing the connection can report the error now.
-		s.logOf(r).Error("answer cut short", "error", err)
-		panic(http.ErrAbortHandler)
+		return s.cut(r, err)
 	}
 	return nil
 }

@@ -10,12 +10,7 @@ import (
 
 // putCheckpoints is POST /api/checkpoints.
 func (s *Server) putCheckpoints(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	body, err := s.bodies.Read(w, r, wire.MaxItemsBody)
-	if err != nil {
-		return err
-	}
-	defer body.Release()
-	b, err := wire.ParseCheckpoints(body.Bytes())
+	b, err := readItems(s, w, r, wire.ParseCheckpoints)
 	if err != nil {
 		return err
 	}
@@ -31,58 +26,54 @@ func (s *Server) putCheckpoints(w http.ResponseWriter, r *http.Request, who serv
 }
 
 // listCheckpoints is GET /api/checkpoints?session&user&after&limit: the latest first.
-func (s *Server) listCheckpoints(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	return s.answerCheckpoints(w, r, who, server.CheckpointQuery{Session: r.URL.Query().Get("session")})
+func (s *Server) listCheckpoints(r *http.Request, who server.Key) (any, error) {
+	return s.answerCheckpoints(r, who, server.CheckpointQuery{Session: r.URL.Query().Get("session")})
 }
 
 // sessionCheckpoints is GET /api/sessions/{id}/checkpoints?user&machine&after&limit.
-func (s *Server) sessionCheckpoints(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) sessionCheckpoints(r *http.Request, who server.Key) (any, error) {
 	ref := refOf(r)
-	return s.answerCheckpoints(w, r, who, server.CheckpointQuery{Ref: &ref})
+	return s.answerCheckpoints(r, who, server.CheckpointQuery{Ref: &ref})
 }
 
-func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who server.Key,
-	q server.CheckpointQuery) error {
+func (s *Server) answerCheckpoints(r *http.Request, who server.Key, q server.CheckpointQuery) (any, error) {
 	f := s.filter(r)
 	q.After, q.Limit = f.Text("after"), f.Limit()
 	var err error
 	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
-		return err
+		return nil, err
 	}
 	list, err := s.store.artifacts.Checkpoints(r.Context(), server.ScopeOf(who.User), q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names, err := ownersOf(r, s.store.users, list.List, func(c *server.Checkpoint) int64 { return c.Owner })
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a := struct {
+	return struct {
 		Checkpoints []checkpointAnswer `json:"checkpoints"`
 		Next        *string            `json:"next"` // null on the last page
 	}{each(list.List, func(c server.Checkpoint) checkpointAnswer { return checkpointAnswerOf(c, names) }),
-		orNull(list.Next)}
-	s.answer(w, http.StatusOK, a)
-	return nil
+		orNull(list.Next)}, nil
 }
 
 // checkpoint is GET /api/checkpoints/{id}?user.
-func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) checkpoint(r *http.Request, who server.Key) (any, error) {
 	f := s.filter(r)
 	owner := f.User()
 	if f.Err != nil {
-		return f.Err
+		return nil, f.Err
 	}
 	c, err := s.store.artifacts.Checkpoint(r.Context(), server.ScopeOf(who.User), r.PathValue("id"), owner)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names, err := s.store.users.UserNames(r.Context(), []int64{c.Owner})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.answer(w, http.StatusOK, checkpointAnswerOf(c, names))
-	return nil
+	return checkpointAnswerOf(c, names), nil
 }
 
 // checkpointAnswer is a checkpoint on the wire.

@@ -13,12 +13,7 @@ import (
 
 // putDocuments is POST /api/documents.
 func (s *Server) putDocuments(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	body, err := s.bodies.Read(w, r, wire.MaxItemsBody)
-	if err != nil {
-		return err
-	}
-	defer body.Release()
-	b, err := wire.ParseDocuments(body.Bytes())
+	b, err := readItems(s, w, r, wire.ParseDocuments)
 	if err != nil {
 		return err
 	}
@@ -42,18 +37,17 @@ type documentAnswer struct {
 }
 
 // documents is GET /api/sessions/{id}/documents?machine.
-func (s *Server) documents(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) documents(r *http.Request, who server.Key) (any, error) {
 	list, err := s.store.artifacts.Documents(r.Context(), server.ScopeOf(who.User), refOf(r))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a := struct {
 		Documents []documentAnswer `json:"documents"`
 	}{each(list, func(d server.Document) documentAnswer {
 		return documentAnswer{d, timeAnswer(d.AddedAt), timeAnswer(d.UnlinkedAt), timeAnswer(d.ChangedAt)}
 	})}
-	s.answer(w, http.StatusOK, a)
-	return nil
+	return a, nil
 }
 
 // versionAnswer is a version on the wire.
@@ -63,27 +57,25 @@ type versionAnswer struct {
 }
 
 // versions is GET /api/sessions/{id}/documents/{path}/versions?machine&before&limit: the newest first.
-func (s *Server) versions(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) versions(r *http.Request, who server.Key) (any, error) {
 	f := newQuery(r.URL.Query(), nil)
 	page := server.VersionPage{Limit: f.Limit()}
 	if f.Err != nil {
-		return f.Err
+		return nil, f.Err
 	}
 	var err error
 	if page.Before, err = numberOf(r.URL.Query(), "before", 0); err != nil || page.Before < 0 {
-		return wire.BadRequest("bad_query", "before is not a number from 0")
+		return nil, wire.BadRequest("bad_query", "before is not a number from 0")
 	}
 	list, err := s.store.artifacts.Versions(r.Context(), server.ScopeOf(who.User), refOf(r), r.PathValue("path"), page)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a := struct {
+	return struct {
 		Versions []versionAnswer `json:"versions"`
 		Next     *int64          `json:"next"` // before of the next page; null on the last
 	}{each(list.List, func(v server.Version) versionAnswer { return versionAnswer{v, lineOrNull(v.Line)} }),
-		orNull(list.Next)}
-	s.answer(w, http.StatusOK, a)
-	return nil
+		orNull(list.Next)}, nil
 }
 
 // document is GET /api/sessions/{id}/documents/{path}?machine&version: its content as it was.

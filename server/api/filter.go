@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -135,10 +136,8 @@ func (f *filterOf) OneOf(name string, words ...string) string {
 	if v == "" {
 		return words[0]
 	}
-	for _, w := range words {
-		if v == w {
-			return v
-		}
+	if slices.Contains(words, v) {
+		return v
 	}
 	f.Fail(name, "one of "+strings.Join(words, ", "))
 	return words[0]
@@ -151,21 +150,15 @@ func (f *filterOf) List(name string, known ...string) []string {
 		return nil
 	}
 	var out []string
-	seen := map[string]bool{}
 	for part := range strings.SplitSeq(v, ",") {
 		part = strings.TrimSpace(part)
-		ok := false
-		for _, k := range known {
-			ok = ok || part == k
-		}
-		if !ok {
+		if !slices.Contains(known, part) {
 			f.Fail(name, "a list of "+strings.Join(known, ", "))
 			return nil
 		}
-		if !seen[part] {
+		if !slices.Contains(out, part) {
 			out = append(out, part)
 		}
-		seen[part] = true
 	}
 	return out
 }

@@ -56,6 +56,17 @@ func (s *Server) ingest(w http.ResponseWriter, r *http.Request, who server.Key) 
 	return nil
 }
 
+// readItems reads a request of checkpoints or documents.
+func readItems[B any](s *Server, w http.ResponseWriter, r *http.Request,
+	parse func([]byte) (B, error)) (b B, err error) {
+	body, err := s.bodies.Read(w, r, wire.MaxItemsBody)
+	if err != nil {
+		return b, err
+	}
+	defer body.Release()
+	return parse(body.Bytes())
+}
+
 type storedAnswer struct {
 	Success   bool `json:"success"`
 	Stored    int  `json:"stored"`

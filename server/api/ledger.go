@@ -95,30 +95,28 @@ type streamConflict struct {
 
 // ledger is GET /api/ledger?machine&since&limit: how many writes a machine of the caller made, and which transcripts
 // changed after count since, in the order of their changes.
-func (s *Server) ledger(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) ledger(r *http.Request, who server.Key) (any, error) {
 	q := r.URL.Query()
 	since, err := numberOf(q, "since", 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	limit, err := numberOf(q, "limit", maxChanged)
 	if err != nil || limit < 1 {
-		return wire.BadRequest("bad_query", "limit is not a number from 1")
+		return nil, wire.BadRequest("bad_query", "limit is not a number from 1")
 	}
 	l, err := s.store.writes.Ledger(r.Context(), who.User.ID, q.Get("machine"), since, int(min(limit, maxChanged)))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a := struct {
+	return struct {
 		Store   string                 `json:"store"`
 		Count   int64                  `json:"count"`
 		Token   string                 `json:"token"`
 		Since   string                 `json:"since_token"`
 		Writer  string                 `json:"writer"`
 		Changed []server.ChangedStream `json:"changed"`
-	}{l.Store, l.Count, l.Token, l.Since, l.Writer, orEmpty(l.Changed)}
-	s.answer(w, http.StatusOK, a)
-	return nil
+	}{l.Store, l.Count, l.Token, l.Since, l.Writer, orEmpty(l.Changed)}, nil
 }
 
 // copyRequest asks for a copy of a transcript's first lines in the name of another machine of the same user.

@@ -87,20 +87,20 @@ type pendingAnswer struct {
 }
 
 // pendingLinkRequests is GET /api/link-requests?machine: what waits for a machine's daemon, the oldest first.
-func (s *Server) pendingLinkRequests(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) pendingLinkRequests(r *http.Request, who server.Key) (any, error) {
 	machine := r.URL.Query().Get("machine")
 	if machine == "" {
-		return wire.BadRequest("bad_query", "machine is missing")
+		return nil, wire.BadRequest("bad_query", "machine is missing")
 	}
 	list, err := s.store.writes.PendingLinkRequests(r.Context(), who.User.ID, machine)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a := struct {
+	return struct {
 		LinkRequests []pendingAnswer `json:"link_requests"`
-	}{each(list, func(x server.LinkRequest) pendingAnswer { return pendingAnswer{x.ID, x.SessionID, x.Path, x.Link} })}
-	s.answer(w, http.StatusOK, a)
-	return nil
+	}{each(list, func(x server.LinkRequest) pendingAnswer {
+		return pendingAnswer{x.ID, x.SessionID, x.Path, x.Link}
+	})}, nil
 }
 
 // linkRequestAnswer is a link request in the answer to a reader.
@@ -158,18 +158,16 @@ func (s *Server) requestLink(w http.ResponseWriter, r *http.Request, who server.
 }
 
 // linkRequests is GET /api/sessions/{id}/link-requests.
-func (s *Server) linkRequests(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) linkRequests(r *http.Request, who server.Key) (any, error) {
 	list, err := s.store.artifacts.LinkRequests(r.Context(), server.ScopeOf(who.User), refOf(r))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names, err := ownersOf(r, s.store.users, list, func(x *server.LinkRequest) int64 { return x.By })
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a := struct {
+	return struct {
 		LinkRequests []linkRequestAnswer `json:"link_requests"`
-	}{each(list, func(x server.LinkRequest) linkRequestAnswer { return answerLinkRequest(x, names) })}
-	s.answer(w, http.StatusOK, a)
-	return nil
+	}{each(list, func(x server.LinkRequest) linkRequestAnswer { return answerLinkRequest(x, names) })}, nil
 }

@@ -82,10 +82,10 @@ type maskingAnswer struct {
 }
 
 // maskings is GET /api/maskings: what was masked after it was stored, latest first.
-func (s *Server) maskings(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) maskings(r *http.Request, who server.Key) (any, error) {
 	list, err := s.store.masks.Maskings(r.Context(), server.ScopeOf(who.User))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var users []int64
 	for i := range list {
@@ -93,12 +93,11 @@ func (s *Server) maskings(w http.ResponseWriter, r *http.Request, who server.Key
 	}
 	names, err := s.store.users.UserNames(r.Context(), users)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.answer(w, http.StatusOK, struct {
+	return struct {
 		Maskings []maskingAnswer `json:"maskings"`
 	}{each(list, func(m server.MaskedSession) maskingAnswer {
 		return maskingAnswer{m, names[m.Owner], names[m.By], m.Masked}
-	})})
-	return nil
+	})}, nil
 }

@@ -79,9 +79,7 @@ func TestOthersSessions(t *testing.T) {
 
 	for _, r := range []*rig{bob, eve} {
 		for _, path := range []string{"", "/entries", "/raw", "/digest", "/digest?epochs=all", "/digest?from=0", "/export", "/export?format=json", "/entries?cursor=0.0.1.e1"} {
-			if a := r.get("/api/sessions/anns" + path); a.status != http.StatusNotFound {
-				t.Errorf("%s: %d %s", path, a.status, a.body)
-			}
+			r.send("GET", "/api/sessions/anns"+path, "", http.StatusNotFound)
 		}
 		for path, nothing := range map[string]string{
 			"/api/sessions": `"sessions":[]`, "/api/sessions?text=purple": `"sessions":[]`, "/api/groups": `"groups":[]`,
@@ -149,9 +147,7 @@ func TestShare(t *testing.T) {
 func TestRoles(t *testing.T) {
 	owner := newRig(t)
 	ann, eve := owner.person("ann", server.Member), owner.person("eve", server.Viewer)
-	if a := eve.do("POST", "/api/conversations", nil, strings.NewReader(bare)); a.status != http.StatusForbidden {
-		t.Errorf("a viewer ships: %d %s", a.status, a.body)
-	}
+	eve.send("POST", "/api/conversations", bare, http.StatusForbidden)
 	for _, r := range []*rig{ann, eve} {
 		r.send("GET", "/api/users", "", http.StatusForbidden)
 		r.send("POST", "/api/users", `{"name":"x","role":"owner"}`, http.StatusForbidden)
@@ -173,17 +169,11 @@ func TestRoles(t *testing.T) {
 	owner.send("PATCH", "/api/users/gone", `{"disabled":true}`, 200)
 	owner.send("PATCH", "/api/users/owner", `{"role":"member"}`, http.StatusConflict) // a disabled one does not count
 	owner.send("PATCH", "/api/users/eve", `{"role":"member"}`, 200)
-	if a := eve.do("POST", "/api/conversations", nil, strings.NewReader(bare)); a.status != 200 {
-		t.Errorf("eve is a member now: %d %s", a.status, a.body)
-	}
+	eve.send("POST", "/api/conversations", bare, 200)
 	owner.send("PATCH", "/api/users/eve", `{"disabled":true}`, 200)
-	if a := eve.get("/api/me"); a.status != http.StatusUnauthorized {
-		t.Errorf("a disabled user: %d", a.status)
-	}
+	eve.send("GET", "/api/me", "", http.StatusUnauthorized)
 	owner.send("PATCH", "/api/users/eve", `{"disabled":false}`, 200)
-	if a := eve.get("/api/me"); a.status != 200 {
-		t.Errorf("an enabled user: %d", a.status)
-	}
+	eve.send("GET", "/api/me", "", 200)
 	for _, bad := range []string{`{"name":"","role":"member"}`, `{"name":"x","role":"king"}`, `{"name":" x","role":"member"}`,
 		`{"name":"x\u0000","role":"member"}`, `{"name":"x","role":"member","admin":true}`, `{`, `[]`, ``} {
 		owner.send("POST", "/api/users", bad, http.StatusBadRequest)
@@ -210,18 +200,12 @@ func TestKeyLife(t *testing.T) {
 	path := "/api/keys/" + url.PathEscape("my laptop")
 	second := decode[made](t, ann.send("POST", path+"/rotate", `{"grace":"1h"}`, 200))
 	for _, key := range []string{first.Key, second.Key} {
-		if a := ann.as(key).get("/api/me"); a.status != 200 {
-			t.Errorf("in the time of grace: %d %s", a.status, a.body)
-		}
+		ann.as(key).send("GET", "/api/me", "", 200)
 	}
 	third := decode[made](t, ann.send("POST", path+"/rotate", `{}`, 200))
-	if a := ann.as(second.Key).get("/api/me"); a.status != http.StatusUnauthorized {
-		t.Errorf("without grace: %d %s", a.status, a.body)
-	}
+	ann.as(second.Key).send("GET", "/api/me", "", http.StatusUnauthorized)
 	ann.send("DELETE", path, "", 200)
-	if a := ann.as(third.Key).get("/api/me"); a.status != http.StatusUnauthorized {
-		t.Errorf("revoked: %d %s", a.status, a.body)
-	}
+	ann.as(third.Key).send("GET", "/api/me", "", http.StatusUnauthorized)
 	ann.send("POST", path+"/rotate", `{}`, http.StatusConflict)
 	for _, grace := range []string{"never", "-1s", "10000h"} {
 		ann.send("POST", path+"/rotate", fmt.Sprintf(`{"grace":%q}`, grace), http.StatusBadRequest)
@@ -346,20 +330,14 @@ func (r *rig) untilTooMany(method, path, body string) (n int) {
 // TestTooManyWrongKeys: 429 with Retry-After, whatever the call; who has a key that was right goes on.
 func TestTooManyWrongKeys(t *testing.T) {
 	r := newRig(t)
-	if a := r.get("/api/me"); a.status != 200 {
-		t.Fatal(a.status)
-	}
+	r.send("GET", "/api/me", "", 200)
 	wrong := r.as("ccs_wrong")
 	if n := wrong.untilTooMany("GET", "/api/me", ""); n < 10 {
 		t.Errorf("%d wrong keys are too many", n)
 	}
 	wrong.untilTooMany("GET", "/metrics", "")
-	if a := r.get("/api/me"); a.status != 200 {
-		t.Errorf("a right key from the same address: %d", a.status)
-	}
-	if a := r.as("").get("/api/me"); a.status != http.StatusUnauthorized {
-		t.Errorf("without a key: %d", a.status)
-	}
+	r.send("GET", "/api/me", "", 200)
+	r.as("").send("GET", "/api/me", "", http.StatusUnauthorized)
 }
 
 // TestUserRate: a user's requests beyond the limit are refused for now; another user's are not.

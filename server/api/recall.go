@@ -45,7 +45,7 @@ func (s *Server) publicBase(r *http.Request) string {
 
 // timeline is GET /api/sessions/{id}/timeline?user&machine&kind&after&limit: what happened in a session, and how long
 // it took.
-func (s *Server) timeline(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) timeline(r *http.Request, who server.Key) (any, error) {
 	f := newQuery(r.URL.Query(), nil)
 	q := recall.TimelineQuery{Ref: refOf(r), After: f.Text("after"), Limit: f.Limit()}
 	var known []string
@@ -56,18 +56,17 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request, who server.Key
 		q.Kinds = append(q.Kinds, session.MomentKind(k))
 	}
 	if f.Err != nil {
-		return f.Err
+		return nil, f.Err
 	}
 	t, err := recall.TimelineOf(r.Context(), s.store.recall, server.ScopeOf(who.User), q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names, err := s.store.users.UserNames(r.Context(), []int64{t.Session.Owner})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.answer(w, http.StatusOK, timelineAnswerOf(t, names, s.lineURL(r)))
-	return nil
+	return timelineAnswerOf(t, names, s.lineURL(r)), nil
 }
 
 // linkAnswer is where a browser shows a line of a session.

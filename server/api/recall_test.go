@@ -105,9 +105,7 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("prompts are %v", got)
 	}
 	for path, status := range map[string]int{"s/timeline?kind=x": 400, "s/timeline?after=x": 400, "other/timeline": 404} {
-		if a := r.get("/api/sessions/" + path); a.status != status {
-			t.Errorf("%s: %d", path, a.status)
-		}
+		r.send("GET", "/api/sessions/"+path, "", status)
 	}
 }
 
@@ -128,9 +126,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("%+v", doc)
 	}
 	for format, want := range map[string]int{"md": 404, "html": 404, "exe": 400} {
-		if a := r.get(path + "?format=" + format); a.status != want {
-			t.Errorf("%s: %d", format, a.status)
-		}
+		r.send("GET", path+"?format="+format, "", want)
 	}
 }
 
@@ -144,9 +140,7 @@ func (r *rig) here() {
 	must(r.t, os.WriteFile(path, make([]byte, 32), 0o600))
 	defer os.Remove(path)
 	for id, status := range map[string]int{id: 200, strings.Repeat("1", 32): 404} {
-		if a := r.get("/here?id=" + id); a.status != status {
-			r.t.Errorf("%s: %d %s", id, a.status, a.body)
-		}
+		r.send("GET", "/here?id="+id, "", status)
 	}
 }
 
@@ -274,9 +268,7 @@ func TestSharedShadow(t *testing.T) {
 		r.send("POST", "/api/shares", `{"with":"eve","project":"ph","documents":true}`, http.StatusCreated)
 	}
 	for _, path := range sessionReads {
-		if a := eve.get(path); a.status != http.StatusConflict {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
-		}
+		eve.send("GET", path, "", http.StatusConflict)
 	}
 	ann.send("DELETE", "/api/shares", `{"with":"eve","project":"ph"}`, 200)
 	if a := eve.get("/api/sessions/s/raw"); a.status != 200 || !strings.Contains(string(a.body), "by bob") {

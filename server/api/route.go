@@ -40,37 +40,37 @@ type route struct {
 // routes is the whole API; openapi.yaml describes it, and a test compares the two.
 func (s *Server) routes() []route {
 	return slices.Concat(s.writeRoutes(), s.keptRoutes(), s.peopleRoutes(), []route{
-		{"GET /api/link-requests", shipper, false, s.pendingLinkRequests},
+		{"GET /api/link-requests", shipper, false, s.ask(s.pendingLinkRequests)},
 		{"GET /api/blobs/{sha256}", anyone, false, s.blob},
-		{"GET /api/checkpoints", anyone, false, s.listCheckpoints},
-		{"GET /api/checkpoints/{id}", anyone, false, s.checkpoint},
-		{"GET /api/sessions/{id}/checkpoints", anyone, false, s.sessionCheckpoints},
-		{"GET /api/sessions/{id}/documents", anyone, false, s.documents},
+		{"GET /api/checkpoints", anyone, false, s.ask(s.listCheckpoints)},
+		{"GET /api/checkpoints/{id}", anyone, false, s.ask(s.checkpoint)},
+		{"GET /api/sessions/{id}/checkpoints", anyone, false, s.ask(s.sessionCheckpoints)},
+		{"GET /api/sessions/{id}/documents", anyone, false, s.ask(s.documents)},
 		{"POST /api/sessions/{id}/documents", shipper, false, s.link},
 		{"DELETE /api/sessions/{id}/documents", shipper, false, s.unlink},
 		{"GET /api/sessions/{id}/documents/{path}", anyone, false, s.document},
-		{"GET /api/sessions/{id}/documents/{path}/versions", anyone, false, s.versions},
-		{"GET /api/sessions/{id}/blobs", anyone, false, s.listBlobs},
-		{"GET /api/sessions/{id}/link-requests", anyone, false, s.linkRequests},
-		{"GET /api/sessions", anyone, false, s.sessions},
-		{"GET /api/groups", anyone, false, s.groups},
+		{"GET /api/sessions/{id}/documents/{path}/versions", anyone, false, s.ask(s.versions)},
+		{"GET /api/sessions/{id}/blobs", anyone, false, s.ask(s.listBlobs)},
+		{"GET /api/sessions/{id}/link-requests", anyone, false, s.ask(s.linkRequests)},
+		{"GET /api/sessions", anyone, false, s.ask(s.sessions)},
+		{"GET /api/groups", anyone, false, s.ask(s.groups)},
 		{"GET /api/sessions/{id}", anyone, false, s.session},
-		{"DELETE /api/sessions/{id}", shipper, false, s.forget},
+		{"DELETE /api/sessions/{id}", shipper, false, s.ask(s.forget)},
 		{"GET /api/sessions/{id}/entries", anyone, false, s.entries},
 		{"GET /api/sessions/{id}/raw", anyone, false, s.raw},
 		{"GET /api/sessions/{id}/digest", anyone, false, s.digest},
 		{"GET /api/sessions/{id}/export", anyone, false, s.export},
 		{"POST /api/sessions/{id}/export", anyone, false, s.export},
 		{"POST /api/digests", anyone, false, s.digests},
-		{"GET /api/sessions/{id}/timeline", anyone, false, s.timeline},
-		{"GET /api/search", anyone, false, s.search},
+		{"GET /api/sessions/{id}/timeline", anyone, false, s.ask(s.timeline)},
+		{"GET /api/search", anyone, false, s.ask(s.search)},
 		{"GET /api/why", anyone, false, s.why},
 		{"POST /api/why", anyone, false, s.why},
-		{"GET /api/usage", anyone, false, s.usage},
-		{"GET /api/drops", anyone, false, s.drops},
+		{"GET /api/usage", anyone, false, s.ask(s.usage)},
+		{"GET /api/drops", anyone, false, s.ask(s.drops)},
 		{"GET /api/events", anyone, true, s.events},
-		{"GET /api/forgotten", anyone, false, s.forgotten},
-		{"GET /api/maskings", anyone, false, s.maskings},
+		{"GET /api/forgotten", anyone, false, s.ask(s.forgotten)},
+		{"GET /api/maskings", anyone, false, s.ask(s.maskings)},
 		{"GET /api/openapi.yaml", anyone, false, s.openapi},
 		{"/api/", anyone, false, s.noCall},
 	})
@@ -108,6 +108,17 @@ func (s *Server) peopleRoutes() []route {
 	}
 }
 
+// ask makes a call of a function that finds an answer.
+func (s *Server) ask(find func(r *http.Request, who server.Key) (answer any, err error)) call {
+	return func(w http.ResponseWriter, r *http.Request, who server.Key) error {
+		answer, err := find(r, who)
+		if err == nil {
+			s.answer(w, http.StatusOK, answer)
+		}
+		return err
+	}
+}
+
 // account turns a function about users, or about what they keep, into a call: it fills in the request and writes the
 // answer.
 func (s *Server) account(to func(*accountRequest) (status int, answer any, err error)) call {
@@ -131,7 +142,7 @@ func (s *Server) writeRoutes() []route {
 		{"POST /api/blobs/{sha256}/start", shipper, false, s.startBlob},
 		{"PUT /api/blobs/{sha256}", shipper, false, s.putBlob},
 		{"POST /api/blobs/{sha256}/end", shipper, false, s.endBlob},
-		{"GET /api/ledger", shipper, false, s.ledger},
+		{"GET /api/ledger", shipper, false, s.ask(s.ledger)},
 		{"POST /api/sessions/{id}/copy", shipper, false, s.copyLines},
 		{"POST /api/sessions/{id}/mask", shipper, false, s.mask},
 	}

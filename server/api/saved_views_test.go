@@ -123,9 +123,7 @@ func TestShareLinks(t *testing.T) {
 	lists(owner, "?session=anns", boss.ID, link.ID)
 	lists(bob, "")
 	lists(bob, "?session=anns")
-	if a := ann.get("/api/share-links?session=none"); a.status != http.StatusNotFound {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	ann.send("GET", "/api/share-links?session=none", "", http.StatusNotFound)
 
 	access := auth.New(owner.store, discard())
 	works := func(secret string, want bool) {
@@ -187,9 +185,7 @@ func TestMost(t *testing.T) {
 			t.Errorf("bob's %s lists %q", query, got)
 		}
 	}
-	if a := ann.get("/api/sessions?order=size"); a.status != http.StatusBadRequest {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	ann.send("GET", "/api/sessions?order=size", "", http.StatusBadRequest)
 }
 
 // TestRetentionOfASession: a session says what rules did to it and will do, and everything else about one that was

@@ -52,7 +52,7 @@ const (
 )
 
 // search is GET /api/search?q&zone&facets&each&after&limit.
-func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) search(r *http.Request, who server.Key) (any, error) {
 	f := s.filter(r)
 	a := server.RankQuery{Reader: who.User.ID, Zone: f.Zone(), After: f.Text("after"),
 		Limit: f.Number("limit", defaultFound, mostFound), Each: f.Number("each", defaultEach, mostEach),
@@ -62,19 +62,19 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 		f.Fail("q", "a text to look for")
 	}
 	if f.Err != nil {
-		return f.Err
+		return nil, f.Err
 	}
 	projects, err := recall.ReadProjects(r.Context(), s.store.sessions, server.ScopeOf(who.User))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found, err := s.store.search.Rank(r.Context(), server.ScopeOf(who.User), projects.Ask(a))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names, err := ownersOf(r, s.store.users, found.List, func(x *server.RankedSession) int64 { return x.Owner })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := searchAnswer{Sessions: make([]rankedAnswer, 0, len(found.List)), Total: found.Total,
 		Missing: orEmpty(found.Missing), Notes: orEmpty(a.Query.Notes), Next: orNull(found.Next), More: found.More}
@@ -86,8 +86,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 		out.Facets = &server.Facets{Projects: orEmpty(projects.Counts(x.Projects)), Kinds: orEmpty(x.Kinds),
 			Months: orEmpty(x.Months)}
 	}
-	s.answer(w, http.StatusOK, out)
-	return nil
+	return out, nil
 }
 
 func (s *Server) rankedAnswer(r *http.Request, x *server.RankedSession, names namesOf) rankedAnswer {
@@ -110,25 +109,25 @@ type dropAnswer struct {
 }
 
 // drops is GET /api/drops?session&user&limit: rewrites that took lines out of files, the newest first.
-func (s *Server) drops(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) drops(r *http.Request, who server.Key) (any, error) {
 	f := s.filter(r)
 	q := server.DropQuery{Session: f.Text("session"), Limit: f.Limit()}
 	var err error
 	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
-		return err
+		return nil, err
 	}
 	scope := server.ScopeOf(who.User)
 	lags, err := s.store.search.Lags(r.Context(), scope, q) // first: what is derived meanwhile is listed
 	if err != nil {
-		return err
+		return nil, err
 	}
 	list, err := s.store.search.Drops(r.Context(), scope, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names, err := ownersOf(r, s.store.users, list, func(d *server.Drop) int64 { return d.Session.Owner })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a := struct {
 		Drops   []dropAnswer `json:"drops"`
@@ -136,8 +135,7 @@ func (s *Server) drops(w http.ResponseWriter, r *http.Request, who server.Key) e
 	}{each(list, func(d server.Drop) dropAnswer {
 		return dropAnswer{sessionAnswerOf(d.Session, names), d.Epoch, d.Generation, d.At, d.First, d.Last, d.Lines}
 	}), lags}
-	s.answer(w, http.StatusOK, a)
-	return nil
+	return a, nil
 }
 
 // pieceAnswer is a piece of a snippet, in order.

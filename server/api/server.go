@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	_ "embed"
@@ -103,18 +104,10 @@ func (s *Server) Handler() http.Handler {
 
 // fill sets what was left at zero.
 func (s *Server) fill() {
-	if s.MaxBody <= 0 {
-		s.MaxBody = DefaultMaxBody
-	}
-	if s.MaxRequests <= 0 {
-		s.MaxRequests = DefaultMaxRequests
-	}
-	if s.MaxConns <= 0 {
-		s.MaxConns = DefaultMaxConns
-	}
-	if s.Patience <= 0 {
-		s.Patience = defaultPatience
-	}
+	s.MaxBody = cmp.Or(max(s.MaxBody, 0), DefaultMaxBody)
+	s.MaxRequests = cmp.Or(max(s.MaxRequests, 0), DefaultMaxRequests)
+	s.MaxConns = cmp.Or(max(s.MaxConns, 0), DefaultMaxConns)
+	s.Patience = cmp.Or(max(s.Patience, 0), defaultPatience)
 	if s.Prices == nil {
 		s.Prices = transcript.DefaultPrices()
 	}

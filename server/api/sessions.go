@@ -39,7 +39,7 @@ func (s *Server) answerFound(x server.Session, f server.Summary, usage []server.
 
 // sessions is GET /api/sessions?project&machine&user&model&branch&since&until&before&text&parent&agents&order&after
 // &limit&failed&starred&tag. The orders of what has the most have one page.
-func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) sessions(r *http.Request, who server.Key) (any, error) {
 	f := s.filter(r)
 	q := server.SessionQuery{
 		Page:   server.Page{After: f.Text("after"), Limit: f.Limit()},
@@ -51,23 +51,23 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 	order := f.OneOf("order", "first", "recent", recall.ByCost, recall.ByTokens, recall.ByTime)
 	q.Recent = order == "recent"
 	if f.Err != nil {
-		return f.Err
+		return nil, f.Err
 	}
 	var err error
 	if q.User, err = s.userOf(r, who, f, q.Parent); err != nil {
-		return err
+		return nil, err
 	}
 	projects, err := s.projects(r, who, &q.Project)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found, err := s.ordered(r.Context(), server.ScopeOf(who.User), q, order)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names, err := ownersOf(r, s.store.users, found.List, func(x *server.FoundSession) int64 { return x.Owner })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	type listed struct {
 		foundAnswer
@@ -81,8 +81,7 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 		x.Project = projects.Of(&x.Session)
 		return listed{s.answerFound(x.Session, x.Summary, x.Usage, names), x.Agents, x.Copies}
 	}), orNull(found.Next)}
-	s.answer(w, http.StatusOK, a)
-	return nil
+	return a, nil
 }
 
 func (s *Server) ordered(ctx context.Context, scope server.Scope, q server.SessionQuery,
@@ -103,26 +102,24 @@ func (s *Server) projects(r *http.Request, who server.Key, chosen *string) (*rec
 }
 
 // groups is GET /api/groups?after&limit: projects by machine.
-func (s *Server) groups(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) groups(r *http.Request, who server.Key) (any, error) {
 	f := newQuery(r.URL.Query(), nil)
 	q := server.GroupQuery{After: f.Text("after"), Limit: f.Limit()}
 	if f.Err != nil {
-		return f.Err
+		return nil, f.Err
 	}
 	list, err := s.store.sessions.Groups(r.Context(), server.ScopeOf(who.User), q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names, err := ownersOf(r, s.store.users, list.List, func(g *server.Group) int64 { return g.Owner })
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a := struct {
+	return struct {
 		Groups []groupAnswer `json:"groups"`
 		Next   *string       `json:"next"` // null on the last page
-	}{each(list.List, func(g server.Group) groupAnswer { return groupAnswer{g, names[g.Owner]} }), orNull(list.Next)}
-	s.answer(w, http.StatusOK, a)
-	return nil
+	}{each(list.List, func(g server.Group) groupAnswer { return groupAnswer{g, names[g.Owner]} }), orNull(list.Next)}, nil
 }
 
 // session is GET /api/sessions/{id}?user&machine&epoch: one stream with its epochs, newest first, and the
@@ -255,11 +252,11 @@ func (s *Server) sees(r *http.Request, who server.Key) bool {
 
 // forget is DELETE /api/sessions/{id}?user: gone everywhere, and never stored again. A session that one may only see is
 // not one's to forget.
-func (s *Server) forget(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) forget(r *http.Request, who server.Key) (any, error) {
 	id := r.PathValue("id")
 	list, err := s.store.users.Users(r.Context()) // before: afterwards it is too late to fail
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names := namesOf{}
 	for _, u := range list {
@@ -268,18 +265,17 @@ func (s *Server) forget(w http.ResponseWriter, r *http.Request, who server.Key) 
 	f := newQuery(r.URL.Query(), names)
 	owner := f.User()
 	if f.Err != nil {
-		return f.Err
+		return nil, f.Err
 	}
 	gone, err := s.store.sessions.Forget(r.Context(), server.ScopeOf(who.User), id, owner, time.Now())
 	if errors.Is(err, server.ErrNotFound) && s.sees(r, who) {
-		return wire.Refuse(http.StatusForbidden, "forbidden", "only whose session it is, or an owner, may forget it")
+		return nil, wire.Refuse(http.StatusForbidden, "forbidden", "only whose session it is, or an owner, may forget it")
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.logOf(r).Info("session forgotten", "session", id, "lines", gone.Lines, "by", who.User.Name)
-	s.answer(w, http.StatusOK, forgottenAnswer{gone, names[gone.Owner]})
-	return nil
+	return forgottenAnswer{gone, names[gone.Owner]}, nil
 }
 
 // forgottenAnswer is a session that a user had removed.
@@ -289,20 +285,18 @@ type forgottenAnswer struct {
 }
 
 // forgotten is GET /api/forgotten.
-func (s *Server) forgotten(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) forgotten(r *http.Request, who server.Key) (any, error) {
 	list, err := s.store.sessions.ListForgotten(r.Context(), server.ScopeOf(who.User))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names, err := ownersOf(r, s.store.users, list, func(f *server.Forgotten) int64 { return f.Owner })
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a := struct {
+	return struct {
 		Forgotten []forgottenAnswer `json:"forgotten"`
-	}{each(list, func(f server.Forgotten) forgottenAnswer { return forgottenAnswer{f, names[f.Owner]} })}
-	s.answer(w, http.StatusOK, a)
-	return nil
+	}{each(list, func(f server.Forgotten) forgottenAnswer { return forgottenAnswer{f, names[f.Owner]} })}, nil
 }
 
 func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, to any) error {

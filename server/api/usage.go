@@ -68,7 +68,7 @@ func (s *Server) answerUsage(row server.UsageRow, by []string, names namesOf) us
 
 // usage is GET /api/usage?by&since&until&zone&project&machine&user&model&session&agents: tokens, each answer counted
 // once, and what they cost.
-func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) usage(r *http.Request, who server.Key) (any, error) {
 	f := s.filter(r)
 	by := f.List("by", "day", "hour", "project", "model", "machine", "user", "session")
 	q := server.UsageQuery{
@@ -77,11 +77,11 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) e
 		Agents: f.Flag("agents", true),
 	}
 	if f.Err != nil {
-		return f.Err
+		return nil, f.Err
 	}
 	var err error
 	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
-		return err
+		return nil, err
 	}
 	// Prices are by model and context, whatever the rows are grouped by.
 	q.By = append(slices.Clone(by), "long")
@@ -90,18 +90,18 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) e
 	}
 	projects, err := s.projects(r, who, &q.Project)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rows, err := s.store.search.Usage(r.Context(), server.ScopeOf(who.User), q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range rows {
 		rows[i].Name = cmp.Or(projects.Name(rows[i].Project), rows[i].Name)
 	}
 	names, err := ownersOf(r, s.store.users, rows, func(x *server.UsageRow) int64 { return x.User })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a := struct {
 		Rows   []usageAnswer `json:"rows"`
@@ -117,8 +117,7 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) e
 	}
 	a.Total = s.answerUsage(all.row, nil, names)
 	a.Total.costAnswer = answerCost(all.cost)
-	s.answer(w, http.StatusOK, a)
-	return nil
+	return a, nil
 }
 
 // sum is a row with the cost of the models in it.
