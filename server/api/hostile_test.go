@@ -52,8 +52,10 @@ func newSiege(t *testing.T, set func(*api.Server)) *siege {
 	return g
 }
 
-// behave sends lines with a key of its own until stop is closed, and fails the test if one is not taken at once.
-func (g *siege) behave(wg *sync.WaitGroup, stop <-chan struct{}) {
+// behave sends lines with a key of its own until end is called, and fails the test if one is not taken at once.
+func (g *siege) behave() (end func()) {
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
 	good := g.person("good", server.Member)
 	began := make(chan struct{})
 	wg.Go(func() {
@@ -90,6 +92,7 @@ func (g *siege) behave(wg *sync.WaitGroup, stop <-chan struct{}) {
 		}
 	})
 	<-began
+	return func() { close(stop); wg.Wait() }
 }
 
 // endless is a body of spaces, which counts what was taken.
@@ -114,9 +117,7 @@ func (e *endless) Read(p []byte) (int, error) {
 // TestHugeBody: of 5 GB little more than the limit is read, whether they are announced or not.
 func TestHugeBody(t *testing.T) {
 	g := newSiege(t, func(s *api.Server) { s.MaxBody = 1 << 20 })
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	g.behave(&wg, stop)
+	defer g.behave()()
 	for _, length := range []int64{5 << 30, -1} {
 		body := &endless{left: 5 << 30}
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/api/conversations", body)
@@ -135,16 +136,12 @@ func TestHugeBody(t *testing.T) {
 			t.Errorf("%d bytes were taken", n)
 		}
 	}
-	close(stop)
-	wg.Wait()
 }
 
 // TestBombs: little that becomes much is refused as too large.
 func TestBombs(t *testing.T) {
 	g := newSiege(t, func(s *api.Server) { s.MaxBody = 1 << 20 })
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	g.behave(&wg, stop)
+	defer g.behave()()
 	var gz, zs bytes.Buffer
 	gw := gzip.NewWriter(&gz)
 	zw, err := zstd.NewWriter(&zs)
@@ -163,8 +160,6 @@ func TestBombs(t *testing.T) {
 			t.Errorf("%s: %d", encoding, status)
 		}
 	}
-	close(stop)
-	wg.Wait()
 }
 
 // attack posts a body to the listener under siege.
@@ -184,9 +179,8 @@ func (g *siege) attack(encoding string, body []byte) int {
 // not notice.
 func TestSlowloris(t *testing.T) {
 	g := newSiege(t, func(s *api.Server) { s.MaxRequests, s.Patience = 4, 10*time.Second })
-	stop := make(chan struct{})
-	var good, slow sync.WaitGroup
-	g.behave(&good, stop)
+	defer g.behave()()
+	var slow sync.WaitGroup
 	head := "POST /api/conversations HTTP/1.1\r\nHost: x\r\nX-API-Key: " + g.key + "\r\n"
 	for i := range 40 {
 		begin := head
@@ -200,8 +194,6 @@ func TestSlowloris(t *testing.T) {
 		})
 	}
 	slow.Wait()
-	close(stop)
-	good.Wait()
 }
 
 // trickle writes what begins a request and then a byte now and then, until the connection ends; that is its error.
@@ -251,9 +243,7 @@ func trickle(ctx context.Context, addr, begin string) error {
 func TestIdleConnections(t *testing.T) {
 	const bound = 100
 	g := newSiege(t, func(s *api.Server) { s.MaxConns = bound })
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	g.behave(&wg, stop)
+	defer g.behave()()
 	var open []net.Conn
 	closed := 0
 	for range 2000 {
@@ -278,8 +268,6 @@ func TestIdleConnections(t *testing.T) {
 	if closed < 1700 {
 		t.Errorf("%d were closed", closed)
 	}
-	close(stop)
-	wg.Wait()
 }
 
 // TestDeafListener: a listener that reads nothing is cut off, and delays no other.

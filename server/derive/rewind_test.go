@@ -236,9 +236,7 @@ func (s shelf) timeline(name string) string {
 	s.Helper()
 	list, err := s.Moments(s.Context(), server.MomentQuery{Owner: s.session(name).Owner,
 		Stream: s.session(name).ID, Limit: 10_000})
-	if err != nil {
-		s.Fatal(err)
-	}
+	kit.Must(s.T, err)
 	var out []string
 	for _, x := range list {
 		var m session.Moment

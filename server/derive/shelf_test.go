@@ -74,9 +74,7 @@ func (s shelf) put(session string, generation, first int64, lines ...string) {
 		b.Lines = append(b.Lines, server.Line{Index: first + int64(i), Kind: kind, Raw: []byte(l)})
 		b.Head.EndLine = first + int64(i) + 1
 	}
-	if err := s.Put(s.Context(), b); err != nil {
-		s.Fatal(err)
-	}
+	kit.Must(s.T, s.Put(s.Context(), b))
 }
 
 // derive runs a Deriver until nothing lags.
@@ -87,25 +85,19 @@ func (s shelf) derive() {
 	go func() { ended <- (&derive.Deriver{Store: watched{s.Store, s.watch}}).Run(ctx) }()
 	for {
 		n, err := s.Lag(s.Context())
-		if err != nil {
-			s.Fatal(err)
-		}
+		kit.Must(s.T, err)
 		if n == 0 {
 			break
 		}
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		s.Fatal(err)
-	}
+	kit.Must(s.T, <-ended)
 }
 
 func (s shelf) session(name string) server.FoundSession {
 	s.Helper()
 	found, err := s.Find(s.Context(), server.Scope{All: true}, server.SessionQuery{Page: server.Page{Limit: 50}, Agents: true})
-	if err != nil {
-		s.Fatal(err)
-	}
+	kit.Must(s.T, err)
 	i := slices.IndexFunc(found.List, func(x server.FoundSession) bool { return x.SessionID == name })
 	if i < 0 {
 		s.Fatalf("session %s is not there", name)
@@ -118,9 +110,7 @@ func (s shelf) session(name string) server.FoundSession {
 func (s shelf) hits(text string) string {
 	s.Helper()
 	hits, err := s.Search(s.Context(), server.Scope{All: true}, server.SearchQuery{Text: text, Superseded: true, Limit: 500})
-	if err != nil {
-		s.Fatal(err)
-	}
+	kit.Must(s.T, err)
 	var out []string
 	for _, h := range hits.List {
 		gone := ""

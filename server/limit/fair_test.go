@@ -37,6 +37,14 @@ type slow struct {
 	let     chan struct{}
 }
 
+// asked asks once a question of the user who is held may go on.
+func asked[T any](ctx context.Context, s *slow, scope server.Scope, ask func() (T, error)) (answer T, err error) {
+	if err := s.hold(ctx, scope); err != nil {
+		return answer, err
+	}
+	return ask()
+}
+
 // hold holds up a question of the user who is held.
 func (s *slow) hold(ctx context.Context, scope server.Scope) error {
 	if scope.User != s.held {
@@ -70,60 +78,36 @@ func (s *slow) ended(t *testing.T) {
 }
 
 func (s *slow) Search(ctx context.Context, scope server.Scope, q server.SearchQuery) (server.Hits, error) {
-	if err := s.hold(ctx, scope); err != nil {
-		return server.Hits{}, err
-	}
-	return s.Store.Search(ctx, scope, q)
+	return asked(ctx, s, scope, func() (server.Hits, error) { return s.Store.Search(ctx, scope, q) })
 }
 
 func (s *slow) Rank(ctx context.Context, scope server.Scope, a server.RankQuery) (server.Ranked, error) {
-	if err := s.hold(ctx, scope); err != nil {
-		return server.Ranked{}, err
-	}
-	return s.Store.Rank(ctx, scope, a)
+	return asked(ctx, s, scope, func() (server.Ranked, error) { return s.Store.Rank(ctx, scope, a) })
 }
 
 func (s *slow) EditsOf(ctx context.Context, scope server.Scope, q server.EditQuery) ([]server.WrittenEdit, error) {
-	if err := s.hold(ctx, scope); err != nil {
-		return nil, err
-	}
-	return s.Store.EditsOf(ctx, scope, q)
+	return asked(ctx, s, scope, func() ([]server.WrittenEdit, error) { return s.Store.EditsOf(ctx, scope, q) })
 }
 
 func (s *slow) Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error) {
-	if err := s.hold(ctx, scope); err != nil {
-		return nil, err
-	}
-	return s.Store.Usage(ctx, scope, q)
+	return asked(ctx, s, scope, func() ([]server.UsageRow, error) { return s.Store.Usage(ctx, scope, q) })
 }
 
 func (s *slow) Find(ctx context.Context, scope server.Scope, q server.SessionQuery) (server.Found, error) {
-	if err := s.hold(ctx, scope); err != nil {
-		return server.Found{}, err
-	}
-	return s.Store.Find(ctx, scope, q)
+	return asked(ctx, s, scope, func() (server.Found, error) { return s.Store.Find(ctx, scope, q) })
 }
 
 func (s *slow) Groups(ctx context.Context, scope server.Scope, q server.GroupQuery) (server.Groups, error) {
-	if err := s.hold(ctx, scope); err != nil {
-		return server.Groups{}, err
-	}
-	return s.Store.Groups(ctx, scope, q)
+	return asked(ctx, s, scope, func() (server.Groups, error) { return s.Store.Groups(ctx, scope, q) })
 }
 
 func (s *slow) Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error) {
-	if err := s.hold(ctx, scope); err != nil {
-		return nil, err
-	}
-	return s.Store.Drops(ctx, scope, q)
+	return asked(ctx, s, scope, func() ([]server.Drop, error) { return s.Store.Drops(ctx, scope, q) })
 }
 
 func (s *slow) Checkpoints(ctx context.Context, scope server.Scope, q server.CheckpointQuery) (server.CheckpointPage,
 	error) {
-	if err := s.hold(ctx, scope); err != nil {
-		return server.CheckpointPage{}, err
-	}
-	return s.Store.Checkpoints(ctx, scope, q)
+	return asked(ctx, s, scope, func() (server.CheckpointPage, error) { return s.Store.Checkpoints(ctx, scope, q) })
 }
 
 // site is a server with two users.
