@@ -37,9 +37,9 @@ func (db *DB) SetLimits(l Limits) {
 	db.capacity.mu.Lock()
 	db.capacity.limits, db.capacity.asked = l, time.Time{} // so that the disk is asked again
 	db.capacity.mu.Unlock()
-	db.file.SetCompactAbove(l.CompactAbove)
+	db.SetCompactAbove(l.CompactAbove)
 	db.recheckCapacity()
-	db.file.Wake()
+	db.Wake()
 }
 
 func (db *DB) limits() Limits {
@@ -69,7 +69,7 @@ func (db *DB) HasCapacity(live bool) bool {
 	db.measure(stored, queued, taken)
 	c.blocked[class] = !c.open(class)
 	if c.blocked[class] {
-		db.file.Wake() // so that Run checks again in a second
+		db.Wake() // so that Run checks again in a second
 	}
 	return !c.blocked[class]
 }
@@ -144,7 +144,7 @@ func latch(on, reached, near bool) bool { return reached || on && near }
 // askDisk asks the system for the free bytes. The caller holds capacity.mu.
 func (db *DB) askDisk() {
 	c := &db.capacity
-	free, total, err := db.file.FreeDisk()
+	free, total, err := db.FreeDisk()
 	if unknown := err != nil; unknown != c.unknown {
 		c.unknown = unknown
 		if unknown {
@@ -159,7 +159,7 @@ const slack = 1 << 20
 
 // spare returns how many bytes may be written without the file growing. The file never shrinks while it is open, so one
 // that filled the disk and was then drained has its free space inside.
-func (db *DB) spare() int64 { return max(0, db.file.Empty()-slack) }
+func (db *DB) spare() int64 { return max(0, db.Empty()-slack) }
 
 // headRoom returns the bytes to keep free on a disk. The default is small: the disks of laptops are nearly full for
 // months, and a daemon that stopped then would lose the lines that Claude Code deletes meanwhile.

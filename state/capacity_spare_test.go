@@ -19,6 +19,6 @@ func TestCapacityInsideTheFile(t *testing.T) {
 	settle(t, db, 1, seqs...)
 	db.capacity.asked = db.capacity.asked.Add(-diskEvery)
 	if !db.HasCapacity(true) {
-		t.Errorf("no capacity, though %d bytes of the file are empty", db.file.Empty())
+		t.Errorf("no capacity, though %d bytes of the file are empty", db.Empty())
 	}
 }

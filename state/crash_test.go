@@ -162,7 +162,7 @@ func crashChild(path string) {
 	}
 	all.Go(func() {
 		for {
-			if err := db.file.Compact(context.Background()); err != nil {
+			if err := db.Compact(context.Background()); err != nil {
 				panic(err)
 			}
 			say("compacted")

@@ -76,6 +76,8 @@ type Listener interface {
 
 // DB is the open state. Safe for concurrent use.
 type DB struct {
+	*kv.DB // the file; rows of this package are written only through its own methods
+
 	Files       *Files
 	Outbox      *Outbox
 	DeadLetters *DeadLetters
@@ -84,7 +86,6 @@ type DB struct {
 
 	opt        Options
 	log        *slog.Logger
-	file       *kv.DB
 	memory     *memory
 	index      index
 	capacity   capacity
@@ -134,16 +135,13 @@ func Open(ctx context.Context, opt Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.file = file
+	db.DB = file
 	return db, nil
 }
 
-// Epoch returns the random name of this state file. A new epoch means that the earlier state is lost.
-func (db *DB) Epoch() string { return db.file.Epoch() }
-
 // Advice returns what Open found that a person should know.
 func (db *DB) Advice() []Advice {
-	aside := db.file.SetAside()
+	aside := db.SetAside()
 	if aside == "" {
 		return nil
 	}
@@ -154,43 +152,14 @@ func (db *DB) Advice() []Advice {
 	}}
 }
 
-// Alive returns nil once a transaction could run, after those that wait already. It writes nothing. It may be called
-// while others use the state. The error is why the state cannot be used, or that ctx ended first.
-func (db *DB) Alive(ctx context.Context) error { return db.file.Alive(ctx) }
-
-// Scrub makes Run compact the file soon, so that its empty pages hold nothing of what was removed. A file with much
-// data in use keeps those pages until it has become smaller, because commits wait for a compaction. A restart forgets
-// the request.
-func (db *DB) Scrub() { db.file.Scrub() }
-
-// Compact copies what is in use to a new file and puts that in place of the old one. Run does it when it is due;
-// commits wait meanwhile.
-func (db *DB) Compact(ctx context.Context) error { return db.file.Compact(ctx) }
-
-// FileSize returns the size of the state file in bytes; 0 when the system does not tell it.
-func (db *DB) FileSize() int64 { return db.file.FileSize() }
-
-// Close ends all use of the file. Transactions under way are finished first.
-func (db *DB) Close() error { return db.file.Close() }
-
 // Run does the background work until ctx is done: it compacts a mostly empty file, returns memory pages to the system,
 // and calls Listener.CapacityReturned when time or the disk brought capacity back. It sleeps while nothing happens. An
 // error, ErrCorrupt among them, means that the state can no longer be used.
 func (db *DB) Run(ctx context.Context) error {
-	return db.file.Run(ctx, func() (again bool) {
+	return db.DB.Run(ctx, func() (again bool) {
 		db.recheckCapacity()
 		return db.capacityBlocked()
 	})
-}
-
-// PutMeta stores a few bytes under a name, durably; nil removes them. The names are the caller's.
-func (db *DB) PutMeta(ctx context.Context, name string, value []byte) error {
-	return db.file.PutMeta(ctx, name, value)
-}
-
-// Meta returns what PutMeta stored under a name; nil: nothing.
-func (db *DB) Meta(ctx context.Context, name string) ([]byte, error) {
-	return db.file.Meta(ctx, name)
 }
 
 // Check reads the structure of the state file at path, also while a daemon uses it: it takes no lock.

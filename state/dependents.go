@@ -40,11 +40,6 @@ func (db *DB) Transact(ctx context.Context, size int64, apply func(*Tx) error) e
 	return db.update(ctx, size, apply)
 }
 
-// View runs a read transaction: the file as one commit left it. What fn reads must be copied before it leaves fn.
-func (db *DB) View(ctx context.Context, fn func(*kv.Snapshot) error) error {
-	return db.file.View(ctx, fn)
-}
-
 // DestinationNumber returns the number that stands for a destination in keys; false: it has none yet.
 func (db *DB) DestinationNumber(url string) (uint32, bool) { return db.index.destID(url) }
 

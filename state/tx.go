@@ -43,7 +43,7 @@ func (db *DB) update(ctx context.Context, size int64, apply func(*Tx) error) err
 
 // updateLater is update for what may wait for another transaction until now is closed.
 func (db *DB) updateLater(ctx context.Context, size int64, now <-chan struct{}, apply func(*Tx) error) error {
-	return db.file.UpdateLater(ctx, size, now, func(tx *kv.Tx) error { return apply(tx.Changes(db.memory).(*Tx)) })
+	return db.UpdateLater(ctx, size, now, func(tx *kv.Tx) error { return apply(tx.Changes(db.memory).(*Tx)) })
 }
 
 // Finish implements kv.Changes.

@@ -49,7 +49,7 @@ func (a *Attachments) Queued(ctx context.Context, dest string, file tail.FileID)
 	if !ok {
 		return queued, ctx.Err()
 	}
-	err := a.db.view(ctx, func(tx *kv.Snapshot) error {
+	err := a.db.State.View(ctx, func(tx *kv.Snapshot) error {
 		prefix := attachmentsOf(id, file)
 		c := tx.Bucket(state.BucketAttachments).Cursor()
 		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {

@@ -195,7 +195,7 @@ func (t *tx) dropCheckpoints(id tail.FileID, _ string) error {
 
 // Checkpoint returns the one with an id; false: there is none.
 func (s *Checkpoints) Checkpoint(ctx context.Context, id string) (c Checkpoint, found bool, err error) {
-	err = s.db.view(ctx, func(tx *kv.Snapshot) error {
+	err = s.db.State.View(ctx, func(tx *kv.Snapshot) error {
 		b := tx.Bucket(state.BucketCheckpoints)
 		k := b.Get(checkpointID(id))
 		if k == nil {
@@ -220,7 +220,7 @@ func (s *Checkpoints) List(
 	if file != 0 {
 		prefix = checkpointsOf(file)
 	}
-	err = s.db.view(ctx, func(tx *kv.Snapshot) error {
+	err = s.db.State.View(ctx, func(tx *kv.Snapshot) error {
 		b := tx.Bucket(state.BucketCheckpoints)
 		c := b.Cursor()
 		for k, v := lastWith(c, prefix); bytes.HasPrefix(k, prefix); k, v = c.Prev() {

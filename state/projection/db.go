@@ -63,11 +63,6 @@ func (db *DB) open(ctx context.Context, opt state.Options) (err error) {
 	return err
 }
 
-// view runs a read transaction, as state.DB.View does.
-func (db *DB) view(ctx context.Context, fn func(*kv.Snapshot) error) error {
-	return db.State.View(ctx, fn)
-}
-
 // update runs apply in a write transaction, as state.DB.Transact does.
 func (db *DB) update(ctx context.Context, size int64, apply func(*tx) error) error {
 	return db.State.Transact(ctx, size, func(t *state.Tx) error { return apply(db.memory.tx(t)) })

@@ -118,7 +118,7 @@ func (d *Documents) Drop(ctx context.Context, session string) error {
 // Each calls fn for every document, linked or not, those of a session in a row, and requests for every session that has
 // link requests, once for each request.
 func (d *Documents) Each(ctx context.Context, fn func(Document), requests func(session string)) error {
-	return d.db.view(ctx, func(tx *kv.Snapshot) error {
+	return d.db.State.View(ctx, func(tx *kv.Snapshot) error {
 		return tx.Bucket(state.BucketDocuments).ForEach(func(k, v []byte) error {
 			session, rest, _ := bytes.Cut(k, []byte{0})
 			switch {

@@ -122,7 +122,7 @@ func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.
 func dump(t testing.TB, db *DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := db.view(context.Background(), func(tx *kv.Snapshot) error {
+	err := db.State.View(context.Background(), func(tx *kv.Snapshot) error {
 		for _, name := range []string{
 			kv.BucketMeta, "files", "outbox", "dead_letters", state.BucketProjections, state.BucketFolds,
 			state.BucketCheckpoints, state.BucketNotices, state.BucketDocuments, state.BucketAttachments,
@@ -149,7 +149,7 @@ func dump(t testing.TB, db *DB) map[string]string {
 func checkMemory(t testing.TB, db *DB) {
 	t.Helper()
 	fresh := newDB()
-	err := db.view(context.Background(), fresh.memory.Load)
+	err := db.State.View(context.Background(), fresh.memory.Load)
 	if errors.Is(err, state.ErrClosed) {
 		return
 	}

@@ -60,7 +60,7 @@ func (n *Introductions) Introduce(ctx context.Context, i Introduction) (kept Int
 func (n *Introductions) Get(ctx context.Context, session string) (i Introduction, found bool, err error) {
 	key := documentKey(session, "")
 	i.Session = session
-	err = n.db.view(ctx, func(tx *kv.Snapshot) error {
+	err = n.db.State.View(ctx, func(tx *kv.Snapshot) error {
 		v := tx.Bucket(state.BucketDocuments).Get(key)
 		found = v != nil
 		if !found {

@@ -56,7 +56,7 @@ func (t *tx) putLinkRequests(d *Derivation) error {
 // LinkRequests returns the open requests of a session, in the order of their lines.
 func (d *Documents) LinkRequests(ctx context.Context, session string) (all []LinkRequest, err error) {
 	prefix := append(documentKey(session, ""), linkRequestMark)
-	err = d.db.view(ctx, func(tx *kv.Snapshot) error {
+	err = d.db.State.View(ctx, func(tx *kv.Snapshot) error {
 		c := tx.Bucket(state.BucketDocuments).Cursor()
 		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
 			r, err := decodeLinkRequest(session, k[len(prefix):], k, v)

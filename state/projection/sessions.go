@@ -136,7 +136,7 @@ func (b *foldRow) unpack(u *Projection) (err error) {
 // Projection returns what is kept of a file; false: nothing. Without a fold only the position is known.
 func (s *Sessions) Projection(ctx context.Context, id tail.FileID) (u Projection, found bool, err error) {
 	var b foldRow
-	err = s.db.view(ctx, func(tx *kv.Snapshot) error {
+	err = s.db.State.View(ctx, func(tx *kv.Snapshot) error {
 		k := fileKey(id)
 		v := tx.Bucket(state.BucketProjections).Get(k)
 		if v == nil {
@@ -168,7 +168,7 @@ func (s *Sessions) Projection(ctx context.Context, id tail.FileID) (u Projection
 // with a compaction. A daemon that starts folds them to their ends: a crash between the commit of lines and that of
 // their projection loses nothing.
 func (s *Sessions) Lagging(ctx context.Context) (ids []tail.FileID, err error) {
-	err = s.db.view(ctx, func(tx *kv.Snapshot) error {
+	err = s.db.State.View(ctx, func(tx *kv.Snapshot) error {
 		rows := tx.Bucket(state.BucketProjections)
 		return s.db.State.EachFile(tx, func(f tail.Tracked, r state.Routing) error {
 			if !r.Watched && !r.Compacted {
