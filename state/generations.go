@@ -15,7 +15,6 @@ import (
 // PastGeneration is a generation that a rewind ended: what was known of the file before bytes were taken out of it.
 // With the marks that were cut then, verify can still prove what a server has of it.
 type PastGeneration struct {
-	File       tail.FileID
 	Dest       string
 	Generation uint32
 	Next       uint32      // the generation that took its place
@@ -48,7 +47,7 @@ func (t *Tx) putPast(s *Step, old *fileRow) error {
 	}
 	id := s.Tracked.File.ID
 	p := PastGeneration{
-		File: id, Generation: s.Prev.Generation, Next: s.From.Generation, RewoundTo: old.routing.RewoundTo, Cursor: s.Prev,
+		Generation: s.Prev.Generation, Next: s.From.Generation, RewoundTo: old.routing.RewoundTo, Cursor: s.Prev,
 		CutOffset: s.From.Offset, CutLine: s.From.Line, LeftOut: old.routing.Excluded > 0 || old.routing.SentBefore > 0,
 	}
 	err := eachMark(t.marks, id, s.From.Offset+1, func(m tail.Mark) { p.Marks = append(p.Marks, m) })
@@ -60,7 +59,8 @@ func (t *Tx) putPast(s *Step, old *fileRow) error {
 	}
 	generations := t.Bucket(bucketGenerations)
 	key := pastKey(id, p.Generation)
-	if err := t.Put("put past", generations, key, p.encode(key, old.dest)); err != nil {
+	v := kv.SealRow(pastVersion, key, 128+24*len(p.Marks), func(c *kv.Codec) { p.layout(c, &old.dest) })
+	if err := t.Put("put past", generations, key, v); err != nil {
 		return err
 	}
 	return t.trimPast(id, maxPast)
@@ -78,45 +78,25 @@ func (t *Tx) trimPast(id tail.FileID, left int) error {
 	return nil
 }
 
-func (p *PastGeneration) encode(key []byte, dest uint32) []byte {
-	b := kv.NewSealed(pastVersion, 128+24*len(p.Marks))
-	b = kv.AppendInt(b, int64(dest))
-	b = kv.AppendInt(b, int64(p.Next))
-	b = kv.AppendInt(b, p.RewoundTo)
-	b = appendCursor(b, p.Cursor)
-	b = kv.AppendInt(b, p.CutOffset)
-	b = kv.AppendInt(b, p.CutLine)
-	b = kv.AppendFlags(b, p.LeftOut, p.Unmarked)
-	b = kv.AppendInt(b, int64(len(p.Marks)))
-	for _, m := range p.Marks {
-		b = kv.AppendInt(b, m.Offset)
-		b = kv.AppendInt(b, m.Line)
-		b = kv.AppendFixed(b, m.Hash)
-	}
-	return kv.Seal(key, b)
-}
-
 func decodePast(key, v []byte) (p PastGeneration, dest uint32, err error) {
 	if len(key) != 12 {
 		return p, 0, fmt.Errorf("%w: generation key of %d bytes", ErrCorrupt, len(key))
 	}
-	if v, err = kv.Unseal(key, v, pastVersion); err != nil {
-		return p, 0, fmt.Errorf("read past generation: %w", err)
-	}
-	p.File, p.Generation = tail.FileID(binary.BigEndian.Uint64(key)), binary.BigEndian.Uint32(key[8:])
-	d := kv.NewDecoder(v, nil)
-	dest = uint32(d.Int())
-	p.Next = uint32(d.Int())
-	p.RewoundTo = d.Int()
-	p.Cursor = cursorFrom(d)
-	p.CutOffset = d.Int()
-	p.CutLine = d.Int()
-	flags := d.Byte()
-	p.LeftOut, p.Unmarked = flags&1 != 0, flags&2 != 0
-	for n := d.Int(); n > 0 && d.OK(); n-- {
-		p.Marks = append(p.Marks, tail.Mark{Offset: d.Int(), Line: d.Int(), Hash: d.Fixed()})
-	}
-	return p, dest, d.End()
+	p.Generation = binary.BigEndian.Uint32(key[8:])
+	err = kv.ReadRow("past generation", pastVersion, key, v, nil, func(c *kv.Codec) { p.layout(c, &dest) })
+	return p, dest, err
+}
+
+func (p *PastGeneration) layout(c *kv.Codec, dest *uint32) {
+	kv.Number(c, dest, &p.Next)
+	kv.Number(c, &p.RewoundTo)
+	layoutCursor(c, &p.Cursor)
+	kv.Number(c, &p.CutOffset, &p.CutLine)
+	c.Flags(&p.LeftOut, &p.Unmarked)
+	kv.List(c, &p.Marks, func(m *tail.Mark) {
+		kv.Number(c, &m.Offset, &m.Line)
+		c.Fixed(&m.Hash)
+	})
 }
 
 // History is everything known of how a file was read, as of one moment.

@@ -32,9 +32,9 @@ func TestPasts(t *testing.T) {
 	commit(t, db, s)
 	commit(t, db, rewound(1, cursorAt(1, 2), 1, 9))
 	want := []PastGeneration{
-		{File: 1, Dest: server, Generation: 2, Next: 3, Cursor: cursorAt(1, 2), CutOffset: 10, CutLine: 1, LeftOut: true},
-		{File: 1, Dest: server, Generation: 1, Next: 2, Cursor: cursorAt(5, 1), Marks: []tail.Mark{mark(3, 0), mark(5, 1)}},
-		{File: 1, Dest: server, Generation: 0, Next: 1, Cursor: cursorAt(6, 0), CutOffset: 30, CutLine: 3, Marks: []tail.Mark{mark(6, 0)}},
+		{Dest: server, Generation: 2, Next: 3, Cursor: cursorAt(1, 2), CutOffset: 10, CutLine: 1, LeftOut: true},
+		{Dest: server, Generation: 1, Next: 2, Cursor: cursorAt(5, 1), Marks: []tail.Mark{mark(3, 0), mark(5, 1)}},
+		{Dest: server, Generation: 0, Next: 1, Cursor: cursorAt(6, 0), CutOffset: 30, CutLine: 3, Marks: []tail.Mark{mark(6, 0)}},
 	}
 	for _, when := range []string{"at once", "after opening again"} {
 		h, err := db.Files.History(t.Context(), 1)

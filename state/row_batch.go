@@ -33,34 +33,40 @@ func encodeBatchRow(key []byte, b *outbox.Batch, at int64) []byte {
 	for _, e := range b.Edges {
 		size += 24 + len(e.Before) + len(e.After)
 	}
+	sum := kv.Checksum(nil, b.Frame)
 	v := make([]byte, batchRowPrefix, size)
 	v[0] = batchRowVersion
-	v = kv.AppendInt(v, at)
-	v = append(v, byte(b.Kind))
-	v = kv.AppendInt(v, int64(b.Generation))
-	for _, n := range []int64{b.RewoundTo, b.From.Offset, b.From.Line, b.To.Offset, b.To.Line, int64(b.Entries), b.Raw} {
-		v = kv.AppendInt(v, n)
-	}
-	derived := b.Items != 0 || b.Blob != outbox.BlobRef{}
-	v = kv.AppendFlags(v, b.NoNewline, derived)
-	v = binary.BigEndian.AppendUint32(v, kv.Checksum(nil, b.Frame))
-	v = kv.AppendInt(v, int64(len(b.Frame)))
-	v = kv.AppendInt(v, int64(len(b.Edges)))
-	for _, e := range b.Edges {
-		v = kv.AppendInt(v, e.Line)
-		v = kv.AppendBytes(v, e.Before)
-		v = kv.AppendBytes(v, e.After)
-	}
-	if derived {
-		v = kv.AppendInt(v, int64(b.Items))
-		for _, s := range []string{b.Blob.SHA256, b.Blob.Name, b.Blob.Media, b.Blob.Root, b.Blob.Path} {
-			v = kv.AppendString(v, s)
-		}
-		v = kv.AppendInt(v, b.Blob.Size)
-	}
+	v = kv.Write(v, func(c *kv.Codec) { layoutBatch(c, b, &at, &sum, len(b.Frame)) })
 	binary.BigEndian.PutUint32(v[1:], uint32(len(v)-batchRowPrefix))
 	binary.BigEndian.PutUint32(v[5:], kv.Checksum(key, v[batchRowPrefix:]))
 	return append(v, b.Frame...)
+}
+
+// layoutBatch is the header of a row. sum is the checksum of the frame, which has size bytes.
+func layoutBatch(c *kv.Codec, b *outbox.Batch, at *int64, sum *uint32, size int) {
+	frame := size
+	kv.Number(c, at)
+	c.Byte((*byte)(&b.Kind))
+	kv.Number(c, &b.Generation)
+	kv.Number(c, &b.RewoundTo, &b.From.Offset, &b.From.Line, &b.To.Offset, &b.To.Line)
+	kv.Number(c, &b.Entries)
+	kv.Number(c, &b.Raw)
+	derived := b.Items != 0 || b.Blob != outbox.BlobRef{}
+	c.Flags(&b.NoNewline, &derived)
+	c.Checksum(sum)
+	if kv.Number(c, &frame); frame != size {
+		c.Fail()
+	}
+	kv.List(c, &b.Edges, func(e *outbox.Edge) {
+		kv.Number(c, &e.Line)
+		c.Bytes(&e.Before, &e.After)
+	})
+	if derived { // absent in rows of lines
+		kv.Number(c, &b.Items)
+		r := &b.Blob
+		c.String(&r.SHA256, &r.Name, &r.Media, &r.Root, &r.Path)
+		kv.Number(c, &r.Size)
+	}
 }
 
 // splitBatchRow returns a row's checked header and its unchecked frame. Both point into v.
@@ -85,37 +91,11 @@ func decodeBatchRow(key, v []byte) (b outbox.Batch, at int64, sum uint32, err er
 	if err != nil {
 		return outbox.Batch{}, 0, 0, err
 	}
-	d := kv.NewDecoder(header, nil)
-	at = d.Int()
-	b.Kind = outbox.Kind(d.Byte())
-	b.Generation = uint32(d.Int())
-	b.RewoundTo = d.Int()
-	b.From = outbox.Position{Offset: d.Int(), Line: d.Int()}
-	b.To = outbox.Position{Offset: d.Int(), Line: d.Int()}
-	b.Entries = int(d.Int())
-	b.Raw = d.Int()
-	flags := d.Byte()
-	b.NoNewline = flags&1 != 0
-	if s := d.Take(4); s != nil {
-		sum = binary.BigEndian.Uint32(s)
-	}
-	if n := d.Int(); n != int64(len(frame)) {
-		d.Fail()
-	}
-	edges := d.Int()
-	for ; edges > 0 && d.OK(); edges-- {
-		b.Edges = append(b.Edges, outbox.Edge{Line: d.Int(), Before: d.Bytes(), After: d.Bytes()})
-	}
-	if flags&2 != 0 { // absent in rows of lines
-		b.Items = int(d.Int())
-		b.Blob = outbox.BlobRef{
-			SHA256: d.String(), Name: d.String(), Media: d.String(), Root: d.String(), Path: d.String(), Size: d.Int(),
-		}
-	}
-	b.Frame = frame
-	if err := d.End(); err != nil {
+	err = kv.Read(header, nil, func(c *kv.Codec) { layoutBatch(c, &b, &at, &sum, len(frame)) })
+	if err != nil {
 		return outbox.Batch{}, 0, 0, fmt.Errorf("read outbox row: %w", err)
 	}
+	b.Frame = frame
 	return b, at, sum, nil
 }
 

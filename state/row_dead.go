@@ -24,43 +24,37 @@ type deadRow struct {
 
 func (r *deadRow) encode() []byte {
 	l := &r.letter
-	b := kv.NewSealed(deadRowVersion, 512+len(l.Batch.Frame))
-	b = kv.AppendInt(b, int64(r.dest))
-	b = kv.AppendFixed(b, r.stream.ID)
-	b = appendStream(b, r.stream)
-	b = kv.AppendInt(b, l.Line)
-	b = kv.AppendInt(b, int64(l.Status))
-	b = kv.AppendString(b, l.Reason)
-	b = kv.AppendString(b, l.Answer)
-	b = kv.AppendInt(b, l.At)
-	key := DeadKey{Seq: l.Batch.Seq, Line: l.Line}.bytes()
-	b = kv.AppendBytes(b, encodeBatchRow(nil, &l.Batch, l.At))
-	return kv.Seal(key, kv.AppendString(b, r.stream.Epoch))
+	batch := encodeBatchRow(nil, &l.Batch, l.At)
+	return kv.SealRow(deadRowVersion, DeadKey{Seq: l.Batch.Seq, Line: l.Line}.bytes(), 512+len(batch),
+		func(c *kv.Codec) { r.layout(c, &batch) })
 }
 
 // decodeDeadRow reads a row. The batch points into v.
-func decodeDeadRow(k, v []byte) (deadRow, error) {
-	v, err := kv.Unseal(k, v, deadRowVersion)
+func decodeDeadRow(k, v []byte) (r deadRow, err error) {
+	var batch []byte
+	err = kv.ReadRow("dead letter", deadRowVersion, k, v, nil, func(c *kv.Codec) { r.layout(c, &batch) })
 	if err != nil {
-		return deadRow{}, fmt.Errorf("read dead letter: %w", err)
+		return deadRow{}, err
 	}
-	d := kv.NewDecoder(v, nil)
-	r := deadRow{dest: uint32(d.Int())}
-	id := d.Fixed()
-	r.stream = streamFrom(d)
-	r.stream.ID = id
-	r.letter = outbox.DeadLetter{Line: d.Int(), Status: int(d.Int()), Reason: d.String(), Answer: d.String(), At: d.Int()}
-	row := d.Bytes()
-	r.stream.Epoch = d.String()
-	if err := d.End(); err != nil {
-		return deadRow{}, fmt.Errorf("read dead letter: %w", err)
-	}
-	if r.letter.Batch, _, _, err = decodeBatchRow(nil, row); err != nil {
+	if r.letter.Batch, _, _, err = decodeBatchRow(nil, batch); err != nil {
 		return deadRow{}, fmt.Errorf("read dead letter: %w", err)
 	}
 	key, err := splitDeadKey(k)
 	r.letter.Batch.Seq = key.Seq
 	return r, err
+}
+
+func (r *deadRow) layout(c *kv.Codec, batch *[]byte) {
+	l := &r.letter
+	kv.Number(c, &r.dest)
+	c.Fixed(&r.stream.ID)
+	layoutStream(c, &r.stream)
+	kv.Number(c, &l.Line)
+	kv.Number(c, &l.Status)
+	c.String(&l.Reason, &l.Answer)
+	kv.Number(c, &l.At)
+	c.Bytes(batch)
+	c.String(&r.stream.Epoch)
 }
 
 // destRow is a row of the bucket destinations.

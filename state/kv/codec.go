@@ -52,130 +52,180 @@ func Checksum(key, b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, table), table, b)
 }
 
-// AppendInt appends a number in as few bytes as it needs.
-func AppendInt(b []byte, v int64) []byte { return binary.AppendVarint(b, v) }
-
-// AppendFixed appends a number in eight bytes: hashes and device numbers fill them anyway.
-func AppendFixed(b []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(b, v) }
-
-// AppendBytes appends bytes with their number.
-func AppendBytes(b, v []byte) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
-}
-
-// AppendString is AppendBytes for a string.
-func AppendString(b []byte, v string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
-}
-
-// AppendFlags appends at most eight flags as the bits of one byte, the first one lowest.
-func AppendFlags(b []byte, flags ...bool) []byte {
-	var f byte
-	for i, on := range flags {
-		if on {
-			f |= 1 << i
-		}
-	}
-	return append(b, f)
-}
-
-// Decoder reads what the append functions wrote. The first error sticks, and all later reads return zero, so that a
-// caller reads a row without checking every field, and End returns the error.
-type Decoder struct {
+// Codec writes the content of a value, or reads what it wrote: one layout serves both directions. The first error of
+// reading sticks, and all later reads give zero, so that a layout need not look for errors.
+type Codec struct {
 	b        []byte
+	reading  bool
 	err      error
 	interned map[string]string // for Shared; may be nil
 }
 
-// NewDecoder reads b. interned holds the strings that Shared has met; nil: it copies each.
-func NewDecoder(b []byte, interned map[string]string) *Decoder {
-	return &Decoder{b: b, interned: interned}
+// Write appends what layout writes.
+func Write(b []byte, layout func(*Codec)) []byte {
+	c := Codec{b: b}
+	layout(&c)
+	return c.b
 }
 
-// Fail marks the value as unreadable, unless it is already. For a caller that finds that the content makes no sense.
-func (d *Decoder) Fail() {
-	if d.err == nil {
-		d.err = fmt.Errorf("%w: value is cut short", ErrCorrupt)
+// Read has layout read all of what it wrote. interned holds the strings that Shared has met; nil: it copies each.
+func Read(b []byte, interned map[string]string, layout func(*Codec)) error {
+	c := Codec{b: b, reading: true, interned: interned}
+	layout(&c)
+	if c.err == nil && len(c.b) > 0 {
+		c.err = fmt.Errorf("%w: %d bytes left over in a value", ErrCorrupt, len(c.b))
 	}
-	d.b = nil
+	return c.err
 }
 
-// OK reports whether all reads so far succeeded.
-func (d *Decoder) OK() bool { return d.err == nil }
-
-// Int reads what AppendInt wrote.
-func (d *Decoder) Int() int64 {
-	v, n := binary.Varint(d.b)
-	if n <= 0 {
-		d.Fail()
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
+// SealRow returns a sealed value of about so many bytes with what layout writes.
+func SealRow(version byte, key []byte, capacity int, layout func(*Codec)) []byte {
+	return Seal(key, Write(NewSealed(version, capacity), layout))
 }
 
-// Fixed reads what AppendFixed wrote.
-func (d *Decoder) Fixed() uint64 {
-	b := d.Take(8)
-	if b == nil {
-		return 0
+// ReadRow has layout read what SealRow wrote. The error begins with what the row is.
+func ReadRow(what string, version byte, key, value []byte, interned map[string]string, layout func(*Codec)) error {
+	text, err := Unseal(key, value, version)
+	if err == nil {
+		err = Read(text, interned, layout)
 	}
-	return binary.BigEndian.Uint64(b)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", what, err)
+	}
+	return nil
 }
 
-// Byte reads one byte, as AppendFlags writes.
-func (d *Decoder) Byte() byte {
-	b := d.Take(1)
-	if b == nil {
-		return 0
+// Fail marks the value as unreadable, unless it is already. For a layout that finds that the content makes no sense.
+func (c *Codec) Fail() {
+	if c.err == nil {
+		c.err = fmt.Errorf("%w: value is cut short", ErrCorrupt)
 	}
-	return b[0]
+	c.b = nil
 }
 
-// Take returns the next n bytes of the value itself; nil: there are fewer.
-func (d *Decoder) Take(n int) []byte {
-	if n > len(d.b) {
-		d.Fail()
-		return nil
+// Number takes numbers of as few bytes as each needs.
+func Number[T ~int | ~int64 | ~uint32](c *Codec, numbers ...*T) {
+	for _, v := range numbers {
+		if !c.reading {
+			c.b = binary.AppendVarint(c.b, int64(*v))
+			continue
+		}
+		n, size := binary.Varint(c.b)
+		if size <= 0 {
+			c.Fail()
+			n, size = 0, 0
+		}
+		*v, c.b = T(n), c.b[size:]
 	}
-	b := d.b[:n:n]
-	d.b = d.b[n:]
-	return b
 }
 
-// Bytes returns a part of the value itself, which AppendBytes wrote.
-func (d *Decoder) Bytes() []byte {
-	v, n := binary.Uvarint(d.b)
-	if n <= 0 || v > uint64(len(d.b)-n) {
-		d.Fail()
-		return nil
+// Fixed takes numbers of eight bytes: hashes and device numbers fill them anyway.
+func (c *Codec) Fixed(numbers ...*uint64) {
+	for _, v := range numbers {
+		if !c.reading {
+			c.b = binary.BigEndian.AppendUint64(c.b, *v)
+		} else if *v = 0; c.has(8) {
+			*v, c.b = binary.BigEndian.Uint64(c.b), c.b[8:]
+		}
 	}
-	d.b = d.b[n:]
-	return d.Take(int(v))
 }
 
-// String returns a copy of what AppendString wrote.
-func (d *Decoder) String() string { return string(d.Bytes()) }
-
-// Shared returns a copy that equal strings share: ten thousand files name few roots and projects.
-func (d *Decoder) Shared() string {
-	b := d.Bytes()
-	if s, ok := d.interned[string(b)]; ok {
-		return s
+// Checksum takes a number of four bytes.
+func (c *Codec) Checksum(v *uint32) {
+	if !c.reading {
+		c.b = binary.BigEndian.AppendUint32(c.b, *v)
+	} else if *v = 0; c.has(4) {
+		*v, c.b = binary.BigEndian.Uint32(c.b), c.b[4:]
 	}
-	s := string(b)
-	if d.interned != nil {
-		d.interned[s] = s
-	}
-	return s
 }
 
-// End returns the first error; bytes left over are one.
-func (d *Decoder) End() error {
-	if d.err == nil && len(d.b) > 0 {
-		d.err = fmt.Errorf("%w: %d bytes left over in a value", ErrCorrupt, len(d.b))
+// Byte takes one byte.
+func (c *Codec) Byte(v *byte) {
+	if !c.reading {
+		c.b = append(c.b, *v)
+	} else if *v = 0; c.has(1) {
+		*v, c.b = c.b[0], c.b[1:]
 	}
-	return d.err
+}
+
+// Flags takes at most eight flags as the bits of one byte, the first one lowest.
+func (c *Codec) Flags(flags ...*bool) {
+	var f byte
+	for i, on := range flags {
+		if *on {
+			f |= 1 << i
+		}
+	}
+	c.Byte(&f)
+	for i, on := range flags {
+		if c.reading {
+			*on = f&(1<<i) != 0
+		}
+	}
+}
+
+// has reports whether so many bytes are left to read.
+func (c *Codec) has(n int) bool {
+	if n > len(c.b) {
+		c.Fail()
+		return false
+	}
+	return true
+}
+
+// Bytes takes bytes with their number. What it reads is a part of the value itself.
+func (c *Codec) Bytes(parts ...*[]byte) {
+	for _, v := range parts {
+		if !c.reading {
+			c.b = append(binary.AppendUvarint(c.b, uint64(len(*v))), *v...)
+			continue
+		}
+		n, size := binary.Uvarint(c.b)
+		if *v = nil; size <= 0 || n > uint64(len(c.b)-size) {
+			c.Fail()
+			continue
+		}
+		end := size + int(n)
+		*v, c.b = c.b[size:end:end], c.b[end:]
+	}
+}
+
+// String is Bytes for strings, which are copied.
+func (c *Codec) String(texts ...*string) { c.texts(nil, texts) }
+
+// Shared is String for copies that equal strings share: ten thousand files name few roots and projects.
+func (c *Codec) Shared(texts ...*string) { c.texts(c.interned, texts) }
+
+func (c *Codec) texts(interned map[string]string, texts []*string) {
+	for _, v := range texts {
+		if !c.reading {
+			c.b = append(binary.AppendUvarint(c.b, uint64(len(*v))), *v...)
+			continue
+		}
+		var b []byte
+		c.Bytes(&b)
+		if s, ok := interned[string(b)]; ok {
+			*v = s
+			continue
+		}
+		if *v = string(b); interned != nil {
+			interned[*v] = *v
+		}
+	}
+}
+
+// List takes a list: its length and its elements.
+func List[T any](c *Codec, list *[]T, each func(*T)) {
+	n := len(*list)
+	if Number(c, &n); c.reading {
+		*list = nil
+	}
+	for i := 0; i < n && c.err == nil; i++ {
+		if c.reading {
+			*list = append(*list, *new(T))
+		}
+		each(&(*list)[i])
+	}
 }
 
 // SealJSON returns a sealed row as JSON.

@@ -70,7 +70,7 @@ func sumOf(tx *bbolt.Tx) (sum uint64, err error) {
 // putSum stores the sum.
 func putSum(tx *bbolt.Tx, sum uint64) error {
 	key := []byte(keySum)
-	err := tx.Bucket([]byte(BucketMeta)).Put(key, Seal(key, AppendFixed(NewSealed(1, 8), sum)))
+	err := tx.Bucket([]byte(BucketMeta)).Put(key, SealRow(1, key, 8, func(c *Codec) { c.Fixed(&sum) }))
 	if err != nil {
 		return fmt.Errorf("store sum of rows: %w", err)
 	}
@@ -87,12 +87,7 @@ func SumRows(tx *bbolt.Tx) error {
 }
 
 // readSum reads a stored sum.
-func readSum(value []byte) (uint64, error) {
-	v, err := Unseal([]byte(keySum), value, 1)
-	if err != nil {
-		return 0, fmt.Errorf("read sum of rows: %w", err)
-	}
-	d := NewDecoder(v, nil)
-	sum := d.Fixed()
-	return sum, d.End()
+func readSum(value []byte) (sum uint64, err error) {
+	err = ReadRow("sum of rows", 1, []byte(keySum), value, nil, func(c *Codec) { c.Fixed(&sum) })
+	return sum, err
 }

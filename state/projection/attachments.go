@@ -53,14 +53,9 @@ func (a *Attachments) Queued(ctx context.Context, dest string, file tail.FileID)
 		prefix := attachmentsOf(id, file)
 		c := tx.Bucket(state.BucketAttachments).Cursor()
 		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
-			v, err := kv.Unseal(k, v, attachmentVersion)
-			if err != nil {
-				return fmt.Errorf("read attachments row: %w", err)
-			}
-			d := kv.NewDecoder(v, nil)
-			f := Attachment{Name: string(k[len(prefix):]), Size: d.Int(), ModTime: d.Int(), SHA256: d.String()}
-			if err := d.End(); err != nil {
-				return fmt.Errorf("read attachments row: %w", err)
+			f := Attachment{Name: string(k[len(prefix):])}
+			if err := kv.ReadRow("attachments row", attachmentVersion, k, v, nil, f.layout); err != nil {
+				return err
 			}
 			queued[f.Name] = f
 		}
@@ -107,8 +102,13 @@ func (a *Attachments) Queue(
 }
 
 func (t *tx) putAttachment(k []byte, f *Attachment) error {
-	v := kv.AppendString(kv.AppendInt(kv.AppendInt(kv.NewSealed(attachmentVersion, 96), f.Size), f.ModTime), f.SHA256)
-	return t.Put("put attachment", t.Bucket(state.BucketAttachments), k, kv.Seal(k, v))
+	v := kv.SealRow(attachmentVersion, k, 96, f.layout)
+	return t.Put("put attachment", t.Bucket(state.BucketAttachments), k, v)
+}
+
+func (f *Attachment) layout(c *kv.Codec) {
+	kv.Number(c, &f.Size, &f.ModTime)
+	c.String(&f.SHA256)
 }
 
 // Forget removes the record of what was queued for a server, so that all of it is queued again.

@@ -34,57 +34,22 @@ type sessionRow struct {
 	effects int64
 }
 
-func (r *sessionRow) encode(key []byte) []byte {
-	b := kv.NewSealed(sessionVersion, 32)
-	b = kv.AppendInt(b, r.at)
-	b = kv.AppendInt(b, r.place.Offset)
-	b = kv.AppendInt(b, r.place.Line)
-	b = kv.AppendInt(b, int64(r.place.Generation))
-	b = kv.AppendInt(b, r.cleared)
-	b = kv.AppendInt(b, r.effects)
-	return kv.Seal(key, b)
+func (r *sessionRow) layout(c *kv.Codec) {
+	kv.Number(c, &r.at, &r.place.Offset, &r.place.Line)
+	kv.Number(c, &r.place.Generation)
+	kv.Number(c, &r.cleared, &r.effects)
 }
 
-func decodeSession(key, v []byte) (sessionRow, error) {
-	v, err := kv.Unseal(key, v, sessionVersion)
-	if err != nil {
-		return sessionRow{}, fmt.Errorf("read session row: %w", err)
-	}
-	d := kv.NewDecoder(v, nil)
-	r := sessionRow{
-		at: d.Int(), place: Place{Offset: d.Int(), Line: d.Int(), Generation: uint32(d.Int())},
-		cleared: d.Int(), effects: d.Int(),
-	}
-	if err := d.End(); err != nil {
-		return sessionRow{}, fmt.Errorf("read session row: %w", err)
-	}
-	return r, nil
+func decodeSession(key, v []byte) (r sessionRow, err error) {
+	err = kv.ReadRow("session row", sessionVersion, key, v, nil, r.layout)
+	return r, err
 }
 
 // foldRow is a row of the bucket folds: its parts are compressed, or empty when there is nothing to compress.
 type foldRow struct{ fold, log, marks []byte }
 
-func (b *foldRow) encode(key []byte) []byte {
-	v := kv.NewSealed(foldVersion, 16+len(b.fold)+len(b.log)+len(b.marks))
-	v = kv.AppendBytes(v, b.fold)
-	v = kv.AppendBytes(v, b.log)
-	v = kv.AppendBytes(v, b.marks)
-	return kv.Seal(key, v)
-}
-
-// decodeFold reads a row. The parts point into v.
-func decodeFold(key, v []byte) (foldRow, error) {
-	v, err := kv.Unseal(key, v, foldVersion)
-	if err != nil {
-		return foldRow{}, fmt.Errorf("read fold: %w", err)
-	}
-	d := kv.NewDecoder(v, nil)
-	b := foldRow{fold: d.Bytes(), log: d.Bytes(), marks: d.Bytes()}
-	if err := d.End(); err != nil {
-		return foldRow{}, fmt.Errorf("read fold: %w", err)
-	}
-	return b, nil
-}
+// layout reads parts that point into the value.
+func (b *foldRow) layout(c *kv.Codec) { c.Bytes(&b.fold, &b.log, &b.marks) }
 
 // pack compresses a projection. It runs outside the transaction, which other callers wait for.
 func (db *DB) pack(u *Projection) (foldRow, error) {
@@ -151,7 +116,7 @@ func (s *Sessions) Projection(ctx context.Context, id tail.FileID) (u Projection
 		if v = tx.Bucket(state.BucketFolds).Get(k); v == nil {
 			return nil
 		}
-		b, err = decodeFold(k, v)
+		err = kv.ReadRow("fold", foldVersion, k, v, nil, b.layout)
 		b = foldRow{bytes.Clone(b.fold), bytes.Clone(b.log), bytes.Clone(b.marks)}
 		return err
 	})
@@ -211,14 +176,14 @@ func (t *tx) putProjection(d *Derivation, b *foldRow) error {
 	}
 	p := d.Projection
 	row := sessionRow{at: t.Now, place: p.Place, cleared: p.Cleared, effects: p.EffectsThrough}
-	if err := t.Put("put session", t.projections, k, row.encode(k)); err != nil {
+	if err := t.Put("put session", t.projections, k, kv.SealRow(sessionVersion, k, 32, row.layout)); err != nil {
 		return err
 	}
 	return t.putFold(k, b)
 }
 
 func (t *tx) putFold(k []byte, b *foldRow) error {
-	v := b.encode(k)
+	v := kv.SealRow(foldVersion, k, 16+len(b.fold)+len(b.log)+len(b.marks), b.layout)
 	t.delta.folds += int64(len(v) - len(t.folds.Get(k)))
 	return t.Put("put messages", t.folds, k, v)
 }
