@@ -53,7 +53,7 @@ func (f *AtomicFile) commit(name func(temp, path string) error) error {
 	if err := f.do("name", func() error { return name(f.Name(), f.path) }); err != nil {
 		return err
 	}
-	return f.do("sync folder", func() error { return syncFolder(filepath.Dir(f.path)) })
+	return f.do("sync folder", func() error { return SyncFolder(filepath.Dir(f.path)) })
 }
 
 // do takes one step, or fails as a test asks.

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// syncFolder makes the names in a folder durable, where the file system can: some network file systems cannot.
-func syncFolder(path string) error {
+// SyncFolder makes the names in a folder durable, where the file system can: some network file systems cannot.
+func SyncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("sync folder: %w", err)

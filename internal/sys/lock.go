@@ -37,8 +37,8 @@ func (h *HeldError) Error() string {
 		h.Root, h.Holder.PID, h.Holder.State, h.Holder.Since.Local().Format("2006-01-02 15:04"))
 }
 
-// errLocked is returned by lock when another process has the lock.
-var errLocked = errors.New("locked")
+// ErrLocked is the error of LockFile when another process has the lock.
+var ErrLocked = errors.New("locked")
 
 // Lock is held until Release, or until the process ends in any way.
 type Lock struct{ files []*os.File }
@@ -89,7 +89,7 @@ func RemoveLock(roots []string) (removed []string, err error) {
 func (l *Lock) take(name named, text []byte) error {
 	f, err := openLocked(name.file)
 	switch {
-	case errors.Is(err, errLocked):
+	case errors.Is(err, ErrLocked):
 		holder := readHolder(name.file)
 		if holder.left(name.key) {
 			return nil
@@ -102,17 +102,27 @@ func (l *Lock) take(name named, text []byte) error {
 	return write(f, text)
 }
 
+// LockFile takes the lock of a file, which it makes. It does not wait. The system drops the lock when the process ends,
+// however it ends, so there is no stale lock to clean up.
+func LockFile(name string) (*Lock, error) {
+	f, err := openLocked(name)
+	if err != nil {
+		return nil, err
+	}
+	return &Lock{[]*os.File{f}}, nil
+}
+
 // openLocked opens and locks the file of a name. It tries again if the file was removed between the two: a lock on a
 // file without a name would exclude nobody.
 func openLocked(name string) (*os.File, error) {
 	for {
-		f, err := open(name)
+		f, err := OpenOwn(name, os.O_RDWR|os.O_CREATE)
 		if err != nil {
 			return nil, err
 		}
 		if err := lock(f); err != nil {
 			_ = f.Close() // of another process
-			if errors.Is(err, errLocked) {
+			if errors.Is(err, ErrLocked) {
 				return nil, err
 			}
 			return nil, fmt.Errorf("lock %s: %w", name, err)
@@ -214,10 +224,6 @@ func identity(root string) string {
 		}
 		rest = filepath.Join(filepath.Base(dir), rest)
 	}
-}
-
-func open(name string) (*os.File, error) {
-	return os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 }
 
 func write(f *os.File, text []byte) error {

@@ -31,6 +31,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 var (
@@ -98,7 +100,7 @@ type DB struct {
 	log   *slog.Logger
 	epoch string
 	aside string // where Open put a damaged file; "" if there was none
-	lock  *fileLock
+	lock  *sys.Lock
 
 	syncDir func(dir string) error // tests put another in its place
 

@@ -5,7 +5,6 @@ package kv
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 
@@ -22,19 +21,6 @@ func FreeDisk(dir string) (free, total uint64, err error) {
 		return 0, 0, fmt.Errorf("ask for free disk space: %w", err)
 	}
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
-}
-
-// syncDir makes the names in a folder durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync folder: %w", err)
-	}
-	if err := d.Sync(); err != nil {
-		_ = d.Close()
-		return fmt.Errorf("sync folder: %w", err)
-	}
-	return d.Close()
 }
 
 // diskFailed reports whether the device or the file system failed. bbolt keeps only the text of some errors.

@@ -23,9 +23,6 @@ func FreeDisk(dir string) (free, total uint64, err error) {
 	return free, total, nil
 }
 
-// syncDir does nothing: Windows makes the names in a folder durable by itself, and cannot flush a folder.
-func syncDir(string) error { return nil }
-
 // diskFailed reports whether the device or the file system failed.
 func diskFailed(err error) bool {
 	for _, number := range []syscall.Errno{

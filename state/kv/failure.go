@@ -211,7 +211,7 @@ func (db *DB) Close() error {
 	case <-end.C:
 		err = fmt.Errorf("a transaction did not end in %s", limit)
 	}
-	if e := db.lock.release(); err == nil {
+	if e := db.lock.Release(); err == nil {
 		err = e
 	}
 	if err != nil {

@@ -184,7 +184,7 @@ func TestFailureReachesThoseThatWait(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the lock is kept: %v", err)
 	}
-	_ = again.release()
+	_ = again.Release()
 	s.group.write.Unlock()
 }
 

@@ -33,7 +33,7 @@ func TestLockFile(t *testing.T) {
 					t.Errorf("the lock has no file: %v", err)
 				}
 				inside.Add(-1)
-				if err := l.release(); err != nil {
+				if err := l.Release(); err != nil {
 					t.Error(err)
 				}
 			}

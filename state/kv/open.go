@@ -28,7 +28,7 @@ const (
 	suffixNew    = ".new"          // a file that is being made
 	suffixAside  = ".compact"      // a copy that is being made; compact.go
 	suffixBroken = ".damaged"      // marker: damage that was found in use
-	suffixLock   = ".lock"         // fileLock
+	suffixLock   = ".lock"         // see lockFile
 )
 
 // Open opens the file at opt.Path, and makes it if there is none. It waits at most three seconds for another process
@@ -53,17 +53,36 @@ func Open(ctx context.Context, opt Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open state %s: %w", opt.Path, err)
 	}
-	db := &DB{opt: opt, log: opt.Log, lock: lock, syncDir: syncDir, group: newCommitter(), bell: make(chan struct{}, 1)}
+	db := &DB{opt: opt, log: opt.Log, lock: lock, syncDir: sys.SyncFolder, group: newCommitter(), bell: make(chan struct{}, 1)}
 	db.broken, db.marked = make(chan struct{}), make(chan struct{})
 	db.SetCompactAbove(opt.CompactAbove)
 	if err := db.openOrReplace(); err != nil {
 		if db.bolt != nil {
 			_ = db.bolt.Close()
 		}
-		_ = lock.release()
+		_ = lock.Release()
 		return nil, fmt.Errorf("open state %s: %w", opt.Path, err)
 	}
 	return db, nil
+}
+
+// lockFile takes the lock, and waits for another process that has it until ctx ends: ErrLocked. It is on a file next to
+// the state. bbolt locks the state file itself, but that file is replaced when it is compacted or set aside: a second
+// process could then open the new file while the first still has the old one.
+func lockFile(ctx context.Context, path string) (*sys.Lock, error) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		lock, err := sys.LockFile(path)
+		if !errors.Is(err, sys.ErrLocked) {
+			return lock, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w (%s)", ErrLocked, path)
+		case <-tick.C:
+		}
+	}
 }
 
 // openOrReplace opens the file, or sets a damaged one aside and opens an empty one in its place. First it removes what
@@ -102,7 +121,7 @@ func (db *DB) openOnce() error {
 		// A marker that lies here is of a file that was moved away. Left, it would have the new one set aside.
 		err := os.Remove(path + suffixBroken)
 		if err == nil {
-			err = syncDir(filepath.Dir(path))
+			err = sys.SyncFolder(filepath.Dir(path))
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -232,7 +251,7 @@ func replace(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(to))
+	return sys.SyncFolder(filepath.Dir(to))
 }
 
 // setAside renames a damaged file and removes the oldest of those set aside before. It moves the file first and its
