@@ -53,19 +53,24 @@ type Origin struct {
 // EpochOf returns the epoch in which a stream's lines go on.
 func (o *Origin) EpochOf(s *Stream) string { return cmp.Or(s.Epoch, o.Epoch) }
 
+const (
+	inFlight = 4                      // streams sent at once
+	ackDelay = 100 * time.Millisecond // acknowledgements are grouped for at most so long,
+	ackBytes = 1 << 20                // or for so many raw bytes
+)
+
 // Drainer delivers the rows of one destination. The exported fields are optional and set before Run.
 type Drainer struct {
-	Log      *slog.Logger // nil: silent. One line per change of state; never entries or keys
-	Client   *http.Client // nil: NewClient. Its CheckRedirect is not used
-	InFlight int          // streams sent at once; 0: 4
-	AckDelay time.Duration
-	AckBytes int64 // acknowledgements are grouped for at most AckDelay (0: 100 ms) or AckBytes raw bytes (0: 1 MiB)
+	Log    *slog.Logger // silent at first. One line per change of state; never entries or keys
+	Client *http.Client // nil: NewClient. Its CheckRedirect is not used
 
 	dest   Destination
 	origin Origin
 	queue  Queue
 	memory Memory
 	owner  Owner
+
+	ackDelay time.Duration // tests set another
 
 	wake    chan struct{}
 	retry   chan struct{}
@@ -90,7 +95,7 @@ func NewDrainer(d Destination, o Origin, q Queue, m Memory, owner Owner) *Draine
 		owner = noOwner{}
 	}
 	dr := &Drainer{
-		InFlight: 4, AckDelay: 100 * time.Millisecond, AckBytes: 1 << 20,
+		Log: slog.New(slog.DiscardHandler), ackDelay: ackDelay,
 		dest: d, origin: o, queue: q, memory: m, owner: owner,
 		wake: make(chan struct{}, 1), retry: make(chan struct{}, 1),
 	}
@@ -223,7 +228,9 @@ func signal(bell chan struct{}) {
 // Run delivers until ctx is done. Then it waits up to a second for requests in flight and records acknowledgements. It
 // always returns nil: failures are retried and shown in Health.
 func (d *Drainer) Run(ctx context.Context) error {
-	d.defaults()
+	if d.Client == nil {
+		d.Client = NewClient(inFlight)
+	}
 	learned, err := d.memory.Learned(ctx, d.dest.Key)
 	if err != nil {
 		// Everything in it can be learned again.
@@ -231,22 +238,4 @@ func (d *Drainer) Run(ctx context.Context) error {
 	}
 	d.writer.Store(&protocol.Writer{Incarnation: d.origin.Incarnation, Known: learned.Ledger})
 	return newLoop(d, learned).run(ctx)
-}
-
-func (d *Drainer) defaults() {
-	if d.Log == nil {
-		d.Log = slog.New(slog.DiscardHandler)
-	}
-	if d.InFlight <= 0 {
-		d.InFlight = 4
-	}
-	if d.AckDelay <= 0 {
-		d.AckDelay = 100 * time.Millisecond
-	}
-	if d.AckBytes <= 0 {
-		d.AckBytes = 1 << 20
-	}
-	if d.Client == nil {
-		d.Client = NewClient(d.InFlight)
-	}
 }

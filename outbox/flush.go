@@ -41,7 +41,7 @@ func (a *acks) due(now time.Time, d *Drainer, idle bool) bool {
 	if a.running || a.empty() || now.Before(a.notBefore) {
 		return false
 	}
-	return idle || a.learn || a.announce || a.newKinds != 0 || a.raw >= d.AckBytes || now.Sub(a.since) >= d.AckDelay
+	return idle || a.learn || a.announce || a.newKinds != 0 || a.raw >= ackBytes || now.Sub(a.since) >= d.ackDelay
 }
 
 // small reports whether everything there is to record may wait: a few acknowledged batches and nothing else.
@@ -71,7 +71,7 @@ func (a *acks) next(d *Drainer) time.Time {
 	if a.running || a.empty() {
 		return time.Time{}
 	}
-	at := a.since.Add(d.AckDelay)
+	at := a.since.Add(d.ackDelay)
 	if a.notBefore.After(at) {
 		return a.notBefore
 	}

@@ -263,7 +263,7 @@ func TestCountSeenBefore(t *testing.T) {
 func TestDoubtIsKept(t *testing.T) {
 	r := newRig(t)
 	r.drainer.origin.Incarnation = "run-1"
-	r.drainer.AckDelay = time.Hour
+	r.drainer.ackDelay = time.Hour
 	took(r)
 	var count atomic.Int64
 	ledgered(r, "s1", &count, func(*seen) string { return "" })

@@ -145,7 +145,7 @@ func (l *loop) start(ctx context.Context) {
 	l.resume()
 	for !l.d.paused.Load() && !l.outOfStep {
 		now := time.Now()
-		most := l.d.InFlight
+		most := inFlight
 		if l.server.unknown() {
 			most = 1 // the first answer decides what later requests may carry
 		}
@@ -176,7 +176,7 @@ func (l *loop) next(now time.Time) (*lane, uint64) {
 				return lane, 0
 			}
 		}
-		if len(l.resumable) < l.d.InFlight {
+		if len(l.resumable) < inFlight {
 			if lane, last := l.pick(now, worst); lane != nil {
 				return lane, last
 			}
@@ -193,7 +193,7 @@ func (l *loop) next(now time.Time) (*lane, uint64) {
 // half of the requests in flight.
 func (l *loop) pick(now time.Time, not *lane) (*lane, uint64) {
 	l.picks++
-	blobs := l.uploads < max(l.d.InFlight/2, 1)
+	blobs := l.uploads < max(inFlight/2, 1)
 	if blobs && l.picks%3 == 0 {
 		if lane, last := l.pickOf(now, not, true); lane != nil {
 			return lane, last
