@@ -41,7 +41,7 @@ func (o owner) Accepts(dest string, kinds outbox.Kinds, again bool) error {
 	ctx, d := context.Background(), o.d
 	if kinds.Has(outbox.Blob) {
 		if again {
-			if err := d.projections.Attachments.Forget(ctx, dest); err != nil {
+			if err := d.projections.Attachments.Forget(ctx, dest, 0); err != nil {
 				return err
 			}
 		}

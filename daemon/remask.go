@@ -86,7 +86,7 @@ func (d *Daemon) remaskFiles(ctx context.Context) error {
 		if !d.servers.Takes(dest, outbox.Blob) || d.masking.For(dest, "") == nil {
 			continue
 		}
-		if err := d.projections.Attachments.Forget(ctx, dest); err != nil {
+		if err := d.projections.Attachments.Forget(ctx, dest, 0); err != nil {
 			return err
 		}
 	}

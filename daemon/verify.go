@@ -96,5 +96,5 @@ func (a verifyAttachments) Deliver(ctx context.Context, id tail.FileID) error {
 }
 
 func (a verifyAttachments) Requeue(ctx context.Context, dest string, id tail.FileID) error {
-	return a.d.projections.Attachments.ForgetOf(ctx, dest, id)
+	return a.d.projections.Attachments.Forget(ctx, dest, id)
 }

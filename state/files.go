@@ -76,11 +76,8 @@ func (f *Files) File(ctx context.Context, id tail.FileID) (t tail.Tracked, r Rou
 
 // Routing returns one file's routing, and whether the file is known.
 func (f *Files) Routing(ctx context.Context, id tail.FileID) (Routing, bool, error) {
-	r, found, err := f.get(ctx, id)
-	if err != nil {
-		return Routing{}, false, fmt.Errorf("read routing: %w", err)
-	}
-	return r.routing, found, nil
+	_, r, known, err := f.File(ctx, id)
+	return r, known, err
 }
 
 // Marks implements tail.Cursors.

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -135,17 +134,13 @@ func (f *Files) History(ctx context.Context, id tail.FileID) (History, error) {
 
 // past reads the generations of a file that ended, oldest first.
 func (f *Files) past(tx *kv.Snapshot, id tail.FileID) (all []PastGeneration, err error) {
-	prefix := fileKey(id)
-	c := tx.Bucket(bucketGenerations).Cursor()
-	for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+	err = kv.Each(tx.Bucket(bucketGenerations), fileKey(id), func(k, v []byte) error {
 		p, dest, err := decodePast(k, v)
-		if err != nil {
-			return nil, err
-		}
 		p.Dest = f.db.index.destURL(dest)
 		all = append(all, p)
-	}
-	return all, nil
+		return err
+	})
+	return all, err
 }
 
 // MarksOf returns the marks that a generation had when it ended. ok is false when some of them are lost, because a

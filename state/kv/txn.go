@@ -103,13 +103,35 @@ func (t *Tx) Moved(n int64) {
 	}
 }
 
+// Each calls fn for the rows of a bucket whose keys begin with prefix, in order, until it returns an error. fn must not
+// delete any.
+func Each(b *Bucket, prefix []byte, fn func(key, value []byte) error) error {
+	c := b.Cursor()
+	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		if err := fn(k, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Keys copies the keys of a bucket that begin with prefix, in order, so that their rows can be deleted one by one.
 func Keys(b *Bucket, prefix []byte) (keys [][]byte) {
-	c := b.Cursor()
-	for k, _ := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+	_ = Each(b, prefix, func(k, _ []byte) error {
 		keys = append(keys, bytes.Clone(k))
-	}
+		return nil
+	})
 	return keys
+}
+
+// DeleteAll removes the rows whose keys begin with prefix; for step see Put.
+func (t *Tx) DeleteAll(step string, b *Bucket, prefix []byte) error {
+	for _, k := range Keys(b, prefix) {
+		if err := t.Delete(step, b, k); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Snapshot is a read transaction under way: the file as one commit left it.

@@ -1,7 +1,6 @@
 package projection
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -51,15 +50,12 @@ func (a *Attachments) Queued(ctx context.Context, dest string, file tail.FileID)
 	}
 	err := a.db.State.View(ctx, func(tx *kv.Snapshot) error {
 		prefix := attachmentsOf(id, file)
-		c := tx.Bucket(state.BucketAttachments).Cursor()
-		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		return kv.Each(tx.Bucket(state.BucketAttachments), prefix, func(k, v []byte) error {
 			f := Attachment{Name: string(k[len(prefix):])}
-			if err := kv.ReadRow("attachments row", attachmentVersion, k, v, nil, f.layout); err != nil {
-				return err
-			}
+			err := kv.ReadRow("attachments row", attachmentVersion, k, v, nil, f.layout)
 			queued[f.Name] = f
-		}
-		return nil
+			return err
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read queued attachments: %w", err)
@@ -111,32 +107,22 @@ func (f *Attachment) layout(c *kv.Codec) {
 	c.String(&f.SHA256)
 }
 
-// Forget removes the record of what was queued for a server, so that all of it is queued again.
-func (a *Attachments) Forget(ctx context.Context, dest string) error {
+// Forget removes the record of what was queued of a transcript for a server, or with file 0 of all, so that it is queued
+// again.
+func (a *Attachments) Forget(ctx context.Context, dest string, file tail.FileID) error {
 	err := a.db.update(ctx, 0, func(t *tx) error {
 		id, known := a.db.State.DestinationNumber(dest)
 		if !known {
 			return nil
 		}
-		return t.dropAttachmentRows(attachmentKey(id))
+		prefix := attachmentKey(id)
+		if file != 0 {
+			prefix = attachmentsOf(id, file)
+		}
+		return t.dropAttachmentRows(prefix)
 	})
 	if err != nil {
 		return fmt.Errorf("forget queued attachments: %w", err)
-	}
-	return nil
-}
-
-// ForgetOf is Forget for one transcript.
-func (a *Attachments) ForgetOf(ctx context.Context, dest string, file tail.FileID) error {
-	err := a.db.update(ctx, 0, func(t *tx) error {
-		id, known := a.db.State.DestinationNumber(dest)
-		if !known {
-			return nil
-		}
-		return t.dropAttachmentRows(attachmentsOf(id, file))
-	})
-	if err != nil {
-		return fmt.Errorf("forget queued attachments of file %d: %w", file, err)
 	}
 	return nil
 }
@@ -153,13 +139,7 @@ func (t *tx) dropAttachments(file tail.FileID) error {
 
 // dropAttachmentRows removes the rows whose keys begin with prefix.
 func (t *tx) dropAttachmentRows(prefix []byte) error {
-	b := t.Bucket(state.BucketAttachments)
-	for _, k := range kv.Keys(b, prefix) {
-		if err := t.Delete("drop beside", b, k); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.DeleteAll("drop beside", t.Bucket(state.BucketAttachments), prefix)
 }
 
 // missAttachment removes the record of an attachment whose blob leaves the outbox unsent.

@@ -173,7 +173,7 @@ func TestAttachmentsQueueElsewhere(t *testing.T) {
 		t.Errorf("usage %+v", u)
 	}
 	queueAttachments(t, db, 1, strings.Repeat("n", MaxAttachmentName))
-	if err := db.Attachments.Forget(t.Context(), server); err != nil || len(queuedNames(t, db, 1)) != 0 {
+	if err := db.Attachments.Forget(t.Context(), server, 0); err != nil || len(queuedNames(t, db, 1)) != 0 {
 		t.Errorf("still remembered: %v", err)
 	}
 }

@@ -98,13 +98,7 @@ func (t *tx) dropDocuments(_ tail.FileID, session string) error {
 	if session == "" {
 		return nil
 	}
-	b := t.Bucket(state.BucketDocuments)
-	for _, k := range kv.Keys(b, documentKey(session, "")) {
-		if err := t.Delete("drop document", b, k); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.DeleteAll("drop document", t.Bucket(state.BucketDocuments), documentKey(session, ""))
 }
 
 // Drop removes all that is kept of the documents of a session, which need not have a transcript.

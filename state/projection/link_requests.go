@@ -1,7 +1,6 @@
 package projection
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -57,15 +56,11 @@ func (t *tx) putLinkRequests(d *Derivation) error {
 func (d *Documents) LinkRequests(ctx context.Context, session string) (all []LinkRequest, err error) {
 	prefix := append(documentKey(session, ""), linkRequestMark)
 	err = d.db.State.View(ctx, func(tx *kv.Snapshot) error {
-		c := tx.Bucket(state.BucketDocuments).Cursor()
-		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		return kv.Each(tx.Bucket(state.BucketDocuments), prefix, func(k, v []byte) error {
 			r, err := decodeLinkRequest(session, k[len(prefix):], k, v)
-			if err != nil {
-				return err
-			}
 			all = append(all, r)
-		}
-		return nil
+			return err
+		})
 	})
 	return all, err
 }

@@ -1,7 +1,6 @@
 package projection
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -154,14 +153,14 @@ func (t *tx) dropNotices(_ tail.FileID, session string) error {
 		return nil
 	}
 	var all []Notice
-	b, prefix := t.Bucket(state.BucketNotices), noticePrefix(session)
-	c := b.Cursor()
-	for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+	b := t.Bucket(state.BucketNotices)
+	err := kv.Each(b, noticePrefix(session), func(k, v []byte) error {
 		p, err := decodeNotice(k, v)
-		if err != nil {
-			return err
-		}
 		all = append(all, p)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	for i := range all {
 		if err := t.removeNotice(b, all[i]); err != nil {
