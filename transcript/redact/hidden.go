@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// hidesLiterals reports whether a text has escapes that can split a literal: \/ and \u0020 to \u007f, percent-encoding,
-// references of HTML, and invisible characters.
-func hidesLiterals(text []byte) bool {
-	return hasBackslashEscape(text) || hasByteEscape(text, '%') || hasByteEscape(text, '&') ||
+// hidesBytes reports whether a text has escapes without a backslash that can split a literal: percent-encoding, references
+// of HTML, and invisible characters. The search finds those with one: \/ and \u0020 to \u007f.
+func hidesBytes(text []byte) bool {
+	return hasByteEscape(text, '%') || hasByteEscape(text, '&') ||
 		!isASCII(text) && (hasByteEscape(text, 0xc2) || hasByteEscape(text, 0xef) ||
 			(bytes.Contains(text, []byte("\xe2\x80")) || bytes.Contains(text, []byte("\xe2\x81"))) && hasByteEscape(text, 0xe2))
 }
@@ -26,35 +26,6 @@ func isASCII(text []byte) bool {
 		}
 	}
 	return !slices.ContainsFunc(text, func(c byte) bool { return c >= utf8.RuneSelf })
-}
-
-// hasBackslashEscape reports whether a text has such an escape that begins with a backslash. Lines of transcripts are
-// full of other ones: it looks at eight bytes and those behind them at once.
-func hasBackslashEscape(text []byte) bool {
-	const each, top = 0x0101010101010101, 0x8080808080808080
-	zeros := func(w uint64) uint64 { return (w - each) &^ w & top } // bytes that are zero, and perhaps ones behind them
-	i := 0
-	for ; i+9 <= len(text); i += 8 {
-		found := zeros(binary.LittleEndian.Uint64(text[i:]) ^ '\\'*each)
-		if found == 0 {
-			continue
-		}
-		next := binary.LittleEndian.Uint64(text[i+1:])
-		if found &= zeros(next^'/'*each) | zeros(next^'u'*each); found == 0 {
-			continue
-		}
-		for n := i; n < i+8; n++ {
-			if isBackslashEscape(text[n:]) {
-				return true
-			}
-		}
-	}
-	for ; i+1 < len(text); i++ {
-		if isBackslashEscape(text[i:]) {
-			return true
-		}
-	}
-	return false
 }
 
 func isBackslashEscape(text []byte) bool {

@@ -9,18 +9,17 @@ import (
 func (m *Masker) inText(s *scratch, text []byte) {
 	inParts(s, text, window{0, len(text)}, func(part window) {
 		in := text[part.from:part.to]
-		s.hits = m.likely(m.search.find(s.hits[:0], in), in)
-		if len(s.hits) == 0 && len(m.always) == 0 && s.known == nil && !hidesLiterals(in) {
-			return
+		hidden := m.find(s, in)
+		if s.hits = m.likely(s.hits, in); len(s.hits) > 0 || hidden || s.known != nil {
+			s.levels[0].reset(in, part.from)
+			m.inLevels(s)
 		}
-		s.levels[0].reset(in, part.from)
-		m.inLevels(s)
 	})
 }
 
 // inString searches a JSON string, given by its position without its quotes. The name of its member is part of what the
-// rules see. hits are those in the line; with nil the string is searched for literals once it is decoded.
-func (m *Masker) inString(s *scratch, w *walker, hits []hit) {
+// rules see.
+func (m *Masker) inString(s *scratch, w *walker) {
 	inParts(s, w.line, window{w.start, w.end}, func(part window) {
 		prefix := ""
 		if w.name != "" && part.from == w.start {
@@ -32,15 +31,23 @@ func (m *Masker) inString(s *scratch, w *walker, hits []hit) {
 		if w.name != "" && part.to == w.end {
 			t.finish(`"`)
 		}
-		s.hits = s.hits[:0]
-		if hits == nil {
-			s.hits = m.search.find(s.hits, t.b)
-		} else {
-			s.hits = m.search.find(s.hits, t.b[:min(len(t.b), len(prefix)+m.search.longest)])
-			s.hits = m.follow(s.hits, hits, t)
+		if hidden := m.find(s, t.b); len(s.hits) > 0 || hidden || s.known != nil {
+			m.inLevels(s)
 		}
-		m.inLevels(s)
 	})
+}
+
+// find leaves the literals of a text in s.hits, and reports whether there may be more: behind escapes, or because a rule
+// has none.
+func (m *Masker) find(s *scratch, text []byte) (hidden bool) {
+	s.hits = m.search.find(s.hits[:0], text)
+	hidden = len(m.always) > 0 || hidesBytes(text)
+	s.hits = slices.DeleteFunc(s.hits, func(h hit) bool {
+		escape := m.search.literals[h.literal].escape
+		hidden = hidden || escape
+		return escape
+	})
+	return hidden
 }
 
 // inParts searches a part of a text, in several if it is long: the memory that a search takes is bounded. Parts
@@ -83,26 +90,9 @@ func outside(text []byte, all window, at int) int {
 	return at
 }
 
-// follow appends the hits of a source at their positions in its decoded form.
-func (m *Masker) follow(dst, hits []hit, t *text) []hit {
-	for _, h := range hits {
-		if h.at < t.source() || h.at >= t.end {
-			continue
-		}
-		h.at = t.up(h.at, true)
-		if m.search.literals[h.literal].matches(t.b[h.at:]) {
-			dst = append(dst, h)
-		}
-	}
-	return dst
-}
-
 // inLevels searches the first level, whose hits are in s.hits, and then what remains when each further layer is
 // removed.
 func (m *Masker) inLevels(s *scratch) {
-	if len(s.hits) == 0 && len(m.always) == 0 && s.known == nil && !hidesLiterals(s.levels[0].b) {
-		return
-	}
 	n, first := 1, s.levels[0].prefix()
 	for n < maxLevels && hasLayer(s.levels[n-1].b, first) {
 		s.levels[n].begin("", 0)
@@ -110,13 +100,8 @@ func (m *Masker) inLevels(s *scratch) {
 		n++
 	}
 	for i := range n {
-		switch {
-		case i == 0:
-		case hidesLiterals(s.levels[i-1].b):
-			s.hits = m.search.find(s.hits[:0], s.levels[i].b)
-		default:
-			s.deeper = m.follow(s.deeper[:0], s.hits, &s.levels[i])
-			s.hits, s.deeper = s.deeper, s.hits
+		if i > 0 {
+			m.find(s, s.levels[i].b)
 		}
 		m.inLevel(s, s.levels[:n], i)
 	}
@@ -233,11 +218,11 @@ func (f *finder) adjacent(at int) (end int) {
 	if at == len(b) || startsWord(b, at) {
 		return 0 // then it is a hit of its own
 	}
-	for n, l := range f.m.search.literals {
-		if !l.matches(b[at:]) {
+	for n, rules := range f.m.byLit {
+		if !f.m.search.literals[n].matches(b[at:]) {
 			continue
 		}
-		for _, r := range f.m.byLit[n] {
+		for _, r := range rules {
 			if r.Token {
 				end = max(end, f.tokenAt(r, at))
 			}

@@ -167,10 +167,18 @@ func hasCredentials(b []byte, at int) bool {
 func hasValue(b []byte, at int) bool {
 	c := chars{b: b, at: at}
 	c.word()
-	text := bytes.ToLower(b[c.at:min(len(b), c.at+64)])
-	for i := range min(len(text), 32) {
-		name := text[i:]
-		if !bytes.HasPrefix(name, []byte("value")) && !bytes.HasPrefix(name, []byte("default")) {
+	for i, first := range b[c.at:min(len(b), c.at+32)] {
+		rest := b[c.at+i:]
+		switch first | 0x20 {
+		case 'v':
+			if len(rest) < 5 || !bytes.EqualFold(rest[:5], []byte("value")) {
+				continue
+			}
+		case 'd':
+			if len(rest) < 7 || !bytes.EqualFold(rest[:7], []byte("default")) {
+				continue
+			}
+		default:
 			continue
 		}
 		member := chars{b: b, at: c.at + i}

@@ -21,20 +21,12 @@ func (m *Masker) inObject(s *scratch, line []byte) {
 	slices.SortFunc(s.lineHit, func(a, b hit) int { return cmp.Compare(a.at, b.at) })
 	hits, hasKey := s.lineHit, isKeyEdge(line)
 	for w.next() {
-		skip := 0
-		for skip < len(hits) && hits[skip].at < w.from {
-			skip++
+		for len(hits) > 0 && hits[0].at < w.from {
+			hits = hits[1:]
 		}
-		hits = hits[skip:]
-		n := 0
-		for n < len(hits) && hits[n].at < w.end {
-			n++
-		}
-		switch {
-		case everything && !w.protected():
-			m.inString(s, &w, nil)
-		case n > 0 && !w.protected():
-			m.inString(s, &w, hits[:n])
+		switch found := len(hits) > 0 && hits[0].at < w.end; {
+		case (found || everything) && !w.protected():
+			m.inString(s, &w)
 		case len(hits) == 0 && !everything && !keys.open:
 			return
 		}

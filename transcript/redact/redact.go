@@ -98,8 +98,8 @@ func (m *Masker) Suspects(text []byte) bool {
 
 // suspects leaves the literals of the text that count in s.lineHit, and in s.hidden whether there may be more.
 func (m *Masker) suspects(s *scratch, text []byte) bool {
-	s.hidden = len(m.always) > 0 || hidesLiterals(text)
-	s.lineHit = m.likely(m.search.find(s.lineHit[:0], text), text)
+	s.hidden = m.find(s, text)
+	s.lineHit = append(s.lineHit[:0], m.likely(s.hits, text)...)
 	return s.hidden || len(s.lineHit) > 0 || bytes.IndexByte(text, 0) >= 0 // UTF-16 hides literals
 }
 
@@ -209,7 +209,6 @@ type scratch struct {
 	order   order  // of the text, if it is known to be UTF-16
 	view    []byte // of UTF-16
 	hits    []hit
-	deeper  []hit
 	lineHit []hit // in a whole text
 	hidden  bool  // there may be more of them, behind escapes
 	looked  bool  // lineHit and hidden are of the text that is masked next

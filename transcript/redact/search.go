@@ -15,13 +15,17 @@ type literal struct {
 	fold bool
 	// token: what follows is a part of a secret.
 	token bool
+	// counted: with an s behind it, it is a number of tokens, as every record of a transcript has them.
+	counted bool
+	// escape: it begins an escape that may split another literal.
+	escape bool
 }
 
 func newLiteral(text string, fold, token bool) literal {
 	if fold {
 		text = strings.ToLower(text)
 	}
-	return literal{text, fold, token}
+	return literal{text: text, fold: fold, token: token, counted: fold && strings.HasSuffix(text, "token")}
 }
 
 func (l literal) matches(b []byte) bool {
@@ -40,6 +44,13 @@ func (l literal) matches(b []byte) bool {
 		if lower(b[i]) != l.text[i] {
 			return false
 		}
+	}
+	rest := b[len(l.text):]
+	switch {
+	case l.escape:
+		return isBackslashEscape(b)
+	case l.counted:
+		return len(rest) == 0 || rest[0] != 's' || len(rest) > 1 && isTokenByte(rest[1])
 	}
 	return true
 }
@@ -60,7 +71,6 @@ type search struct {
 	literals []literal
 	discord  int                   // the literal discordForm; -1: there is none
 	airtable int                   // the literal airtableForm; -1: there is none
-	longest  int                   // the length of the longest literal
 	bits     [3][grams / 64]uint64 // by the hash of three bytes, by that of four, and by another of either
 	bucket   [grams]uint16         // the bucket of a hash
 	buckets  [][]entry             // the first is empty
@@ -100,22 +110,34 @@ func (s *search) has(n int, h uint32) bool { return s.bits[n][h/64]>>(h%64)&1 !=
 
 func (s *search) set(n int, h uint32) { s.bits[n][h/64] |= 1 << (h % 64) }
 
+// escapes are the beginnings of a backslash's escapes that can split a literal.
+var escapes = []string{`\/`, `\u002`, `\u003`, `\u004`, `\u005`, `\u006`, `\u007`, `\u00ad`, `\u200`, `\u202`, `\u206`, `\ufeff`}
+
 func newSearch(literals []literal) *search {
+	for _, text := range escapes {
+		literals = append(literals, literal{text: text, fold: true, escape: true})
+	}
 	s := &search{literals: literals, discord: -1, airtable: -1, buckets: make([][]entry, 1)}
 	for n, l := range literals {
 		switch l.text {
 		case discordForm:
-			s.discord, s.longest = n, max(s.longest, discordLength)
+			s.discord = n
 			continue
 		case airtableForm:
-			s.airtable, s.longest = n, max(s.longest, discordLength)
+			s.airtable = n
 			continue
 		}
-		s.longest = max(s.longest, len(l.text))
 		if l.text == "cio" { // with any byte before it: too many words have its second half
 			s.enter(l.text, n, 0)
 			for c := range 256 {
 				s.enterLong(string([]byte{byte(c)})+l.text, n, -1)
+			}
+			continue
+		}
+		if len(l.text) < shortest { // with any byte before or behind it
+			for c := range 256 {
+				s.enter(l.text+string([]byte{byte(c)}), n, 0)
+				s.enter(string([]byte{byte(c)})+l.text, n, -1)
 			}
 			continue
 		}
@@ -179,10 +201,10 @@ func (s *search) add(h uint32, literal, at int) {
 		s.buckets = append(s.buckets, nil)
 	}
 	all := &s.buckets[s.bucket[h]]
-	start := []byte(strings.ToLower(s.literals[literal].text) + "\x00")
+	start := []byte(strings.ToLower(s.literals[literal].text) + "\x00\x00")
 	e := entry{binary.LittleEndian.Uint32(start) | folded&math.MaxUint32, math.MaxUint32, int32(literal), int32(at)}
-	if len(start) == 4 {
-		e.mask = 0xffffff
+	if n := len(start) - 2; n < 4 {
+		e.mask >>= 32 - 8*n
 	}
 	if e.want &= e.mask; !slices.Contains(*all, e) {
 		*all = append(*all, e)
@@ -290,7 +312,6 @@ const (
 	discordForm               = "M..."
 	discordMiddle             = len(".123456")
 	discordLeast, discordMost = 24, 28 // bytes of the first word
-	discordLength             = discordMost + discordMiddle + 1
 	// airtableForm stands for a token of Airtable, whose three first letters are in too many words.
 	airtableForm  = "pat."
 	airtableFirst = len("pat") + 14

@@ -49,23 +49,3 @@ func TestSearchFindsAll(t *testing.T) {
 		}
 	}
 }
-
-// TestBackslashEscapes: eight bytes at once say the same as one after the other, wherever an escape stands.
-func TestBackslashEscapes(t *testing.T) {
-	t.Parallel()
-	r := rand.New(rand.NewPCG(3, 4))
-	parts := []string{`\`, `/`, `u`, `0041`, `00`, `n`, `"`, `]`, `.`, `t`, "a", "\x80", `200b`}
-	for range 100_000 {
-		var text []byte
-		for range r.IntN(14) {
-			text = append(text, parts[r.IntN(len(parts))]...)
-		}
-		want := false
-		for i := range text {
-			want = want || i+1 < len(text) && isBackslashEscape(text[i:])
-		}
-		if got := hasBackslashEscape(text); got != want {
-			t.Fatalf("%q: %v, want %v", text, got, want)
-		}
-	}
-}

@@ -171,9 +171,6 @@ func (t *text) prefix() int {
 	return 0
 }
 
-// source returns where the source starts.
-func (t *text) source() int { return t.segs[0].src }
-
 // appendEscape decodes the escape at the start of src. The size is 0 if there is none. With all, it may be of any kind
 // that remove knows.
 func appendEscape(dst, src []byte, all bool) ([]byte, int) {
