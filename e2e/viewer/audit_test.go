@@ -56,6 +56,8 @@ func TestAuditSees(t *testing.T) {
 		"h1 and then h3":          fmt.Sprintf(whole, `<h3>y</h3>`),
 		"no alt":                  fmt.Sprintf(whole, `<img src="data:image/gif;base64,R0lGODlhAQABAAAAACw=">`),
 		"id twice: a":             fmt.Sprintf(whole, `<p id="a"><p id="a">`),
+		"for names b":             fmt.Sprintf(whole, `<label for="b">x</label>`),
+		"a drawing that is":       fmt.Sprintf(whole, `<svg></svg>`),
 		"a nav without a name":    fmt.Sprintf(whole, `<nav>x</nav>`),
 		"0 × main":                `<html lang="en"><title>x</title><header></header><h1>x</h1>`,
 		"no language":             `<title>x</title><header></header><main><h1>x</h1></main>`,

@@ -137,7 +137,7 @@ func (v *Viewer) recent(list []server.LinkRequest, s server.Session) []linkReque
 
 // checkpoint finds the line of a checkpoint: in this view, or in the older generation it was made in.
 func (v *Viewer) checkpoint(c server.Checkpoint, s thread.Stream, view server.View) checkpointRow {
-	row := checkpointRow{Checkpoint: c, Name: triggerName(c.Trigger), Files: int64(len(c.ActiveFiles)),
+	row := checkpointRow{Checkpoint: c, Name: triggerOf(c.Trigger).name, Files: int64(len(c.ActiveFiles)),
 		Percent: page.Percent(c.TokensUsed, c.TokenBudget)}
 	if c.Line < 0 {
 		return row
@@ -156,38 +156,17 @@ func (v *Viewer) checkpoint(c server.Checkpoint, s thread.Stream, view server.Vi
 	return row
 }
 
-// triggerName is a trigger in words.
-func triggerName(trigger string) string {
-	switch trigger {
-	case "auto_80":
-		return "80 % reached"
-	case "auto_90":
-		return "90 % reached"
-	case "compact":
-		return "compaction"
-	case "manual":
-		return "by hand"
-	case "pre_heavy":
-		return "before heavy work"
-	}
-	return strings.ReplaceAll(trigger, "_", " ")
-}
+// trigger is what made a checkpoint: in words, and as the class and the glyph of its pin in the context chart.
+type trigger struct{ name, class, glyph string }
 
-// pinOf is the class and the glyph of a checkpoint's pin in the context chart.
-func pinOf(trigger string) (class, glyph string) {
-	switch trigger {
-	case "auto_80":
-		return "m0", "80"
-	case "auto_90":
-		return "m1", "90"
-	case "compact":
-		return "m2", "C"
-	case "manual":
-		return "m3", "M"
-	case "pre_heavy":
-		return "m4", "H"
+func triggerOf(name string) trigger {
+	known := map[string]trigger{"auto_80": {"80 % reached", "m0", "80"}, "auto_90": {"90 % reached", "m1", "90"},
+		"compact": {"compaction", "m2", "C"}, "manual": {"by hand", "m3", "M"},
+		"pre_heavy": {"before heavy work", "m4", "H"}}
+	if t, ok := known[name]; ok {
+		return t
 	}
-	return "m3", "·"
+	return trigger{strings.ReplaceAll(name, "_", " "), "m3", "·"}
 }
 
 // artifactsPiece is GET /sessions/{id}/artifacts: what an open page fetches when artifacts change.

@@ -186,9 +186,9 @@ func (v *Viewer) marks(c *contextSeries, list []sample, events []eventRow, h *he
 		if p.Line < 0 || p.Past {
 			continue
 		}
-		class, glyph := pinOf(p.Trigger)
-		out = append(out, chart.Mark{X: along(list, p.Line), Y: float64(p.TokensUsed), Class: "pin " + class, Glyph: glyph,
-			URL: p.URL, Label: fmt.Sprintf("Checkpoint %s: %s at %d %%, line %d", p.ID, p.Name, p.Percent, p.Line+1)})
+		pin := triggerOf(p.Trigger)
+		out = append(out, chart.Mark{X: along(list, p.Line), Y: float64(p.TokensUsed), Class: "pin " + pin.class,
+			Glyph: pin.glyph, URL: p.URL, Label: fmt.Sprintf("Checkpoint %s: %s at %d %%, line %d", p.ID, p.Name, p.Percent, p.Line+1)})
 	}
 	return out
 }
@@ -202,15 +202,11 @@ func legend(checkpoints []checkpointRow, events []eventRow) []legendRow {
 		}
 	}
 	for i := len(checkpoints) - 1; i >= 0; i-- {
-		class, glyph := pinOf(checkpoints[i].Trigger)
-		add(legendRow{"pin " + class, glyph, "checkpoint: " + checkpoints[i].Name})
+		pin := triggerOf(checkpoints[i].Trigger)
+		add(legendRow{"pin " + pin.class, pin.glyph, "checkpoint: " + pin.name})
 	}
 	for _, b := range events {
-		name := "compaction"
-		if b.Kind == "rewind" {
-			name = "rewind"
-		}
-		add(legendRow{b.Kind, "", name})
+		add(legendRow{b.Kind, "", b.Kind})
 	}
 	return out
 }

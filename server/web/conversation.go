@@ -138,7 +138,7 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 	p.Newest = !p.Older && s.Epoch == ""
 	p.Beside = v.Base + page.Address("/beside", nil, "current", p.S.SessionID)
 	p.Tail = v.Base + s.Full().Path("/tail", "mode", string(p.Mode))
-	p.End = v.Base + p.Stream.Path("", "mode", p.modeParam(), "from", "end")
+	p.End = v.Base + p.Stream.Path("", "mode", p.Mode.Param(), "from", "end")
 	p.link(v.Base)
 	if err := v.findIn(r, who, &p); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 	if err != nil {
 		return err
 	}
-	h.Tokens, h.Cost = v.sum(h.Usage)
+	h.Tokens, h.Cost = sumUsage(v.Prices, h.Usage)
 	if err := shorten(ctx, v.store, scope, &h.S); err != nil {
 		return err
 	}
@@ -273,41 +273,33 @@ func (v *Viewer) marked(ctx context.Context, who server.Login, h *header, s thre
 
 func (v *Viewer) isLive(last time.Time) bool { return v.Now().Sub(last) < liveFor }
 
-// sum adds tokens up and says what they cost.
-func (v *Viewer) sum(rows []server.UsageRow) (t server.Tokens, c transcript.Cost) {
+// sumUsage adds tokens up and says what they cost.
+func sumUsage(prices *transcript.Prices, rows []server.UsageRow) (t server.Tokens, c transcript.Cost) {
 	for _, r := range rows {
 		t = t.Add(r.Tokens)
 	}
-	return t, derive.CostOfAll(v.Prices, rows)
+	return t, derive.CostOfAll(prices, rows)
 }
 
 // link sets where the page leads to.
 func (p *conversationPage) link(base string) {
 	p.Pager = newPager(p.From, p.To, p.Total, func(from string) string {
-		return base + p.Stream.Path("", "mode", p.modeParam(), "from", from)
+		return base + p.Stream.Path("", "mode", p.Mode.Param(), "from", from)
 	})
 	p.Modes = modes(base, p.Stream, p.Mode, p.From)
-}
-
-func (p *conversationPage) modeParam() string {
-	if p.Mode == thread.Focused {
-		return ""
-	}
-	return string(p.Mode)
 }
 
 // modes are the other ways to show a conversation, at the same position.
 func modes(base string, s thread.Stream, on thread.Mode, from int64) []page.Choice {
 	at := strings.TrimLeft(strconv.FormatInt(from, 10), "0") // nothing for the beginning
 	var out []page.Choice
-	for _, m := range []thread.Mode{thread.Focused, thread.Everything, thread.PromptsOnly} {
-		param := string(m)
-		if m == thread.Focused {
-			param = ""
-		}
-		out = append(out, page.Choice{Name: string(m), URL: base + s.Path("", "mode", param, "from", at), On: m == on})
+	for _, m := range []struct {
+		mode thread.Mode
+		name string
+	}{{thread.Focused, "Focused"}, {thread.Everything, "Everything"}, {thread.PromptsOnly, "Outline"}} {
+		out = append(out, page.Choice{Name: m.name, URL: base + s.Path("", "mode", m.mode.Param(), "from", at),
+			On: m.mode == on})
 	}
-	out[0].Name, out[1].Name, out[2].Name = "Focused", "Everything", "Outline"
 	return out
 }
 

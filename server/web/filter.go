@@ -121,13 +121,9 @@ type filterChip struct{ Name, Value, URL string }
 
 // Chips returns what the address q of a page narrows its listing to. Call it after Offer, which knows names.
 func (f filter) Chips(q url.Values, base, path string, projects []chipProject) (out []filterChip) {
-	add := func(name, value string, params ...string) {
-		change := []string{"after", ""}
-		for _, p := range params {
-			change = append(change, p, "")
-		}
+	add := func(name, value, param string) {
 		if value != "" {
-			out = append(out, filterChip{name, value, base + page.Address(path, q, change...)})
+			out = append(out, filterChip{name, value, base + page.Address(path, q, "after", "", param, "")})
 		}
 	}
 	project, machine := f.Project, f.Machine
@@ -153,12 +149,9 @@ func (f filter) Chips(q url.Values, base, path string, projects []chipProject) (
 
 // daysAgo returns the beginning of a listing in words: 7d is 7 days ago.
 func daysAgo(since string) string {
-	n, ok := strings.CutSuffix(since, "d")
-	switch {
-	case !ok:
-		return since
-	case n == "1":
-		return "1 day ago"
+	days, isAge := strings.CutSuffix(since, "d")
+	if n := page.Number(days, -1); isAge && n >= 0 {
+		return page.Count(n, "day") + " ago"
 	}
-	return n + " days ago"
+	return since
 }

@@ -49,11 +49,11 @@ func asForm(address string) (action string, fields []field) {
 func (v *Viewer) findIn(r *http.Request, who server.Login, p *conversationPage) error {
 	f := &p.Find
 	f.Text = strings.TrimSpace(r.URL.Query().Get("find"))
-	_, f.Fields = asForm(p.Stream.Path("", "mode", p.modeParam()))
+	_, f.Fields = asForm(p.Stream.Path("", "mode", p.Mode.Param()))
 	if f.Text == "" {
 		return nil
 	}
-	f.Close = v.Base + p.Stream.Path("", "mode", p.modeParam())
+	f.Close = v.Base + p.Stream.Path("", "mode", p.Mode.Param())
 	hits, err := v.store.Search(r.Context(), server.ScopeOf(who.User), server.SearchQuery{Text: f.Text,
 		Session: p.S.SessionID, User: p.S.Owner, Machine: &p.S.Machine, Limit: maxFinds})
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/recall"
 
 	"github.com/ccship/ccship/transcript"
@@ -51,10 +50,7 @@ func (p *homePages) rows(list []server.FoundSession, projects *recall.Projects, 
 		if _, s.Worktree = recall.Worktree(x.Cwd); s.Worktree != "" && x.Summary.Branch == "worktree-"+s.Worktree {
 			s.Summary.Branch = "" // it says the same
 		}
-		for _, u := range x.Usage {
-			s.Tokens = s.Tokens.Add(u.Tokens)
-		}
-		s.Cost = derive.CostOfAll(p.Prices, x.Usage)
+		s.Tokens, s.Cost = sumUsage(p.Prices, x.Usage)
 		if x.Summary.Title != "" && x.Summary.Title != x.Summary.FirstPrompt {
 			s.Prompt = x.Summary.FirstPrompt
 		}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript"
 )
@@ -81,21 +80,14 @@ func (p *homePages) projects(w http.ResponseWriter, r *http.Request, who server.
 	if groups.Next != "" {
 		s.Next = p.site.Base + page.Address("/projects", q, "after", groups.Next)
 	}
-	s.sum(groups.List, usage, p.Prices)
-	p.site.Render(w, http.StatusOK, "projects.html", s)
-	return nil
-}
-
-func (s *homeSide) sum(groups []server.Group, usage []server.UsageRow, prices *transcript.Prices) {
 	machines := map[string]bool{}
-	for _, g := range groups {
+	for _, g := range groups.List {
 		s.Sessions += g.Sessions
 		s.Bytes += g.Bytes
 		machines[g.Machine] = true
 	}
 	s.Machines = int64(len(machines))
-	for _, u := range usage {
-		s.Tokens = s.Tokens.Add(u.Tokens)
-	}
-	s.Cost = derive.CostOfAll(prices, usage)
+	s.Tokens, s.Cost = sumUsage(p.Prices, usage)
+	p.site.Render(w, http.StatusOK, "projects.html", s)
+	return nil
 }

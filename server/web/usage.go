@@ -124,7 +124,7 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	p.Tokens, p.Cost = v.sum(rows)
+	p.Tokens, p.Cost = sumUsage(v.Prices, rows)
 	p.Nothing, p.Period = len(rows) == 0, ask.period(p.Moved)
 	v.daily(&p, ask, rows)
 	v.breakdowns(&p, ask, rows)

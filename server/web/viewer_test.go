@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web"
 )
 
@@ -172,97 +171,4 @@ func diffAt(a, b string) string {
 	}
 	cut := func(s string) string { return s[max(0, i-100):min(len(s), i+200)] }
 	return "got:  …" + cut(a) + "…\nwant: …" + cut(b) + "…"
-}
-
-// TestAccessible asserts what readers of screens, keys and small displays need, on every page.
-func TestAccessible(t *testing.T) {
-	s := newSite(t, nil)
-	s.tourWithArtifacts(t)
-	pages := []string{"/login", "/login?ticket=x"}
-	for _, p := range pages {
-		accessible(t, p, s.get(t, p))
-	}
-	s.login(t, s.key)
-	s.addUser(t, "ana", server.Member)
-	for _, p := range []string{"/", "/?q=nothing-like-it", sessionPath(tourID, ""), sessionPath(tourID, "", "mode", "everything"), sessionPath(tourID, "/prompts"),
-		sessionPath(tourID, "/compare"), sessionPath(tourID, "/entry/14"), sessionPath(tourID, "/entry/31"), "/search?q=cart", "/usage?range=all", "/drops", "/account",
-		sessionPath(tourID, "/context"), document(tourID, "docs/plan.md"), document(tourID, "old.txt"), sessionPath(tourID, "/document/compare", "path", "docs/plan.md")} {
-		accessible(t, p, s.get(t, p))
-	}
-}
-
-// accessible asserts it of one page.
-func accessible(t *testing.T, path, page string) {
-	t.Helper()
-	ids, labels, count := map[string]bool{}, map[string]bool{}, map[string]int{}
-	nodes(t, page, func(n *html.Node) {
-		if n.Namespace == "" {
-			count[n.Data]++
-		}
-		if id := attr(n, "id"); id != "" {
-			if ids[id] {
-				t.Errorf("%s: two elements are called %s", path, id)
-			}
-			ids[id] = true
-		}
-		if n.Data == "label" {
-			labels[attr(n, "for")] = true
-		}
-	})
-	nodes(t, page, func(n *html.Node) {
-		named(t, path, n, labels)
-		for _, name := range []string{"aria-labelledby", "for"} {
-			for _, id := range strings.Fields(attr(n, name)) {
-				if !ids[id] {
-					t.Errorf("%s: %s names %s, which is not there", path, name, id)
-				}
-			}
-		}
-	})
-	if count["main"] != 1 || count["h1"] != 1 || count["header"] == 0 || !ids["main"] {
-		t.Errorf("%s: %d main, %d h1, %d header", path, count["main"], count["h1"], count["header"])
-	}
-	mustHave(t, page, `class="skip" href="#main"`, `name="viewport" content="width=device-width`, `<html lang="en"`)
-}
-
-// named asserts that an element has a name for who does not see it.
-func named(t *testing.T, path string, n *html.Node, labels map[string]bool) {
-	t.Helper()
-	has := attr(n, "aria-label") != "" || strings.TrimSpace(words(n)) != ""
-	switch n.Data {
-	case "a", "button", "summary", "th", "caption", "legend", "option":
-		if !has && attr(n, "value") == "" {
-			t.Errorf("%s: %s without a name: %v", path, n.Data, n.Attr)
-		}
-	case "img":
-		if attr(n, "alt") == "" {
-			t.Errorf("%s: an image without words", path)
-		}
-	case "svg":
-		if attr(n, "aria-hidden") != "true" && attr(n, "role") != "img" && (attr(n, "role") != "group" || attr(n, "aria-labelledby") == "") {
-			t.Errorf("%s: a drawing that is neither hidden nor named", path)
-		}
-	case "input", "select":
-		if attr(n, "type") != "hidden" && !labels[attr(n, "id")] && !inLabel(n) && attr(n, "aria-label") == "" && !hasAttr(n, "disabled") && !hasAttr(n, "hidden") {
-			t.Errorf("%s: a field without a label: %v", path, n.Attr)
-		}
-	}
-}
-
-func hasAttr(n *html.Node, name string) bool {
-	for _, a := range n.Attr {
-		if a.Key == name {
-			return true
-		}
-	}
-	return false
-}
-
-func inLabel(n *html.Node) bool {
-	for p := n.Parent; p != nil; p = p.Parent {
-		if p.Data == "label" {
-			return true
-		}
-	}
-	return false
 }

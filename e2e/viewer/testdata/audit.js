@@ -24,6 +24,9 @@ const audit = (() => {
     $$("img").filter((i) => !i.hasAttribute("alt")).forEach((i) => out.push(`no alt: ${i.src}`));
     const ids = $$("[id]").map((e) => e.id);
     ids.filter((id, i) => ids.indexOf(id) !== i).forEach((id) => out.push(`id twice: ${id}`));
+    for (const e of $$("[aria-labelledby], [aria-describedby], [for]")) for (const a of ["aria-labelledby", "aria-describedby", "for"])
+      for (const i of (e.getAttribute(a) || "").split(" ")) if (i && !document.getElementById(i)) out.push(`${a} names ${i}, which is not there`);
+    for (const e of $$("svg:not([aria-hidden=true])")) if (e.getAttribute("role") !== "img" && !(e.getAttribute("role") === "group" && e.getAttribute("aria-labelledby"))) out.push(`a drawing that is neither hidden nor named: ${what(e)}`);
     let level = 0;
     for (const h of $$("h1, h2, h3, h4, h5, h6").filter((h) => !h.closest(".md"))) {
       const l = Number(h.tagName[1]);

@@ -31,6 +31,14 @@ func ModeOf(s string) Mode {
 	return Focused
 }
 
+// Param is the mode in an address, where the focused one is not named.
+func (m Mode) Param() string {
+	if m == Focused {
+		return ""
+	}
+	return string(m)
+}
+
 const (
 	// textLimit is how much of one text is shown on a page; FullText where all of it is asked for.
 	textLimit = 16 << 10
