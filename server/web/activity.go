@@ -52,14 +52,6 @@ func dayOf(at time.Time, zone time.Duration) time.Time {
 	return at.Add(zone).UTC().Truncate(24 * time.Hour).Add(-zone)
 }
 
-// top lists the sessions that a view puts first, at most n. What they used is with their agents.
-func (p *homePages) top(ctx context.Context, scope server.Scope, q server.SessionQuery, view string, n int) ([]row,
-	error) {
-	q.Page = server.Page{Limit: n}
-	list, err := p.most().Find(ctx, scope, q, server.OrderOf(view))
-	return p.topRows(list), err
-}
-
 func (p *homePages) most() recall.Finder {
 	return recall.Finder{Store: p.store, Prices: p.Prices, Now: p.now}
 }

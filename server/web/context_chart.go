@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/chart"
@@ -47,10 +46,9 @@ type contextChart struct {
 }
 
 type sampleRow struct {
-	Answer, Line, Tokens int64
-	Percent              int64
-	Time                 time.Time
-	URL                  string
+	sample
+	Percent int64
+	URL     string
 }
 
 type eventRow struct {
@@ -107,8 +105,7 @@ func (v *Viewer) chartOf(c *contextSeries, s thread.Stream, h *header) contextCh
 	g.Events = v.eventRows(c, s)
 	g.Words = g.words(len(h.Artifacts.Checkpoints))
 	for _, x := range c.samples(tableRows) {
-		g.Rows = append(g.Rows, sampleRow{x.Answer, x.Line, x.Tokens, page.Percent(x.Tokens, g.Budget),
-			x.Time, v.Base + s.LinePath(x.Line)})
+		g.Rows = append(g.Rows, sampleRow{x, page.Percent(x.Tokens, g.Budget), v.Base + s.LinePath(x.Line)})
 	}
 	marks := v.marks(c, list, g.Events, h)
 	g.Legend = legend(h.Artifacts.Checkpoints, g.Events)

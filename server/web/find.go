@@ -1,7 +1,6 @@
 package web
 
 import (
-	"html/template"
 	"maps"
 	"net/http"
 	"net/url"
@@ -19,17 +18,10 @@ const maxFinds = 40
 type finder struct {
 	Fields []field // that the form sends besides
 	Text   string
-	Hits   []foundInside
+	Hits   []foundLine
 	Count  int64
 	More   bool
 	Close  string
-}
-
-// foundInside is a line of the conversation that was found.
-type foundInside struct {
-	server.Hit
-	URL  string
-	HTML template.HTML
 }
 
 // field is a field of a form that readers do not see.
@@ -61,8 +53,8 @@ func (v *Viewer) findIn(r *http.Request, who server.Login, p *conversationPage) 
 	}
 	for _, h := range hits.List {
 		if h.Session.ID == p.S.ID {
-			f.Hits = append(f.Hits, foundInside{h, v.Base + thread.StreamOf(h.Session).LinePath(h.Line),
-				inlineSnippet(h.Snippet)})
+			f.Hits = append(f.Hits, foundLine{h, inlineSnippet(h.Snippet),
+				v.Base + thread.StreamOf(h.Session).LinePath(h.Line)})
 		}
 	}
 	f.Count, f.More = int64(len(f.Hits)), hits.Next != ""

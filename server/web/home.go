@@ -224,13 +224,13 @@ func (p *homePages) kept(r *http.Request, reader int64, l *list) error {
 // listTop shows the sessions that have the most of something.
 func (p *homePages) listTop(w http.ResponseWriter, r *http.Request, who server.Login, l *list,
 	find server.SessionQuery) error {
-	rows, err := p.top(r.Context(), server.ScopeOf(who.User), find, l.View.Key, listTopMost)
+	find.Page = server.Page{Limit: listTopMost}
+	list, err := p.most().Find(r.Context(), server.ScopeOf(who.User), find, server.OrderOf(l.View.Key))
 	if err != nil {
 		return err
 	}
-	l.Orders = nil
-	if len(rows) > 0 {
-		l.Groups = []group{{Name: l.View.Name, Sessions: rows}}
+	if l.Orders = nil; len(list) > 0 {
+		l.Groups = []group{{Name: l.View.Name, Sessions: p.topRows(list)}}
 	}
 	return p.show(w, r, who, l)
 }

@@ -76,24 +76,6 @@ func TestCookie(t *testing.T) {
 	s.wants(t, http.StatusUnauthorized, "GET", "/", nil)
 }
 
-// TestTicket: looking at a one-time link does not use it up; taking it does.
-func TestTicket(t *testing.T) {
-	s := newSite(t, nil)
-	ticket, err := s.access.NewTicket(t.Context(), s.owner, 0, 0)
-	must(t, err)
-	for range 3 {
-		mustHave(t, s.get(t, "/login?ticket="+ticket), "Log in with this link", ticket)
-	}
-	s.wants(t, 200, "POST", "/login", url.Values{"ticket": {ticket}})
-	s.get(t, "/account")
-	s.client = newClient(t)
-	a := s.do(t, "POST", "/login", url.Values{"ticket": {ticket}}, nil)
-	if a.code != http.StatusUnauthorized {
-		t.Errorf("the second one: %d", a.code)
-	}
-	mustHave(t, a.body, "was already used")
-}
-
 func TestGuessing(t *testing.T) {
 	s := newSite(t, nil)
 	var a answer

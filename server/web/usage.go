@@ -27,7 +27,7 @@ type usagePage struct {
 	Stacks   []page.Choice
 	Daily    template.HTML
 	Legend   []string
-	Days     []dayRow
+	Days     []usedRow
 	Week     template.HTML
 	Year     template.HTML
 	Parts    []breakdown
@@ -40,10 +40,23 @@ type usagePage struct {
 	Moved    string // the last day of the period, if nothing was used in the one asked for
 }
 
-type dayRow struct {
-	Day    string
+// usedRow is what was used on a day, or by what has a name.
+type usedRow struct {
+	Name   string
 	Tokens server.Tokens
 	Cost   transcript.Cost
+}
+
+// usedRows are sums by name.
+type usedRows map[string]*usedRow
+
+func (rows usedRows) add(name string, r server.UsageRow, prices *transcript.Prices) {
+	if rows[name] == nil {
+		rows[name] = &usedRow{Name: name}
+	}
+	x := rows[name]
+	x.Tokens = x.Tokens.Add(r.Tokens)
+	x.Cost = x.Cost.Plus(derive.Cost(prices, r))
 }
 
 // breakdown is sums by one name.
@@ -51,13 +64,7 @@ type breakdown struct {
 	Title string
 	Lower string // inside a sentence
 	Chart template.HTML
-	Rows  []breakdownRow
-}
-
-type breakdownRow struct {
-	Name, URL string
-	Tokens    server.Tokens
-	Cost      transcript.Cost
+	Rows  []usedRow
 }
 
 // measure is what a chart shows of tokens.
@@ -233,7 +240,7 @@ func (a *usageAsk) name(by string, r server.UsageRow) string {
 
 // daily draws the columns.
 func (v *Viewer) daily(p *usagePage, a usageAsk, rows []server.UsageRow) {
-	totals, byDay := map[string]float64{}, map[string]*dayRow{}
+	totals, byDay := map[string]float64{}, usedRows{}
 	cells := map[string]map[string]float64{}
 	for _, r := range rows {
 		if r.Day == "" {
@@ -241,12 +248,10 @@ func (v *Viewer) daily(p *usagePage, a usageAsk, rows []server.UsageRow) {
 		}
 		name, value := a.name(a.stack, r), a.measure.of(r)
 		totals[name] += value
-		if byDay[r.Day] == nil {
-			byDay[r.Day], cells[r.Day] = &dayRow{Day: r.Day}, map[string]float64{}
+		if cells[r.Day] == nil {
+			cells[r.Day] = map[string]float64{}
 		}
-		d := byDay[r.Day]
-		d.Tokens = d.Tokens.Add(r.Tokens)
-		d.Cost = d.Cost.Plus(derive.Cost(v.Prices, r))
+		byDay.add(r.Day, r, v.Prices)
 		cells[r.Day][name] += value
 	}
 	p.Legend = largest(totals)
@@ -294,7 +299,7 @@ func column(day string, i, n int, series []string, cells map[string]float64) cha
 }
 
 // calendar is every day of the chart, those without anything too.
-func (a *usageAsk) calendar(days map[string]*dayRow) []string {
+func (a *usageAsk) calendar(days usedRows) []string {
 	last := a.last
 	first := last.AddDate(0, 0, 1-a.days)
 	if a.days == 0 {
@@ -322,15 +327,10 @@ func (v *Viewer) breakdowns(p *usagePage, a usageAsk, rows []server.UsageRow) {
 			p.Others = true
 			continue
 		}
-		sums, values := map[string]*breakdownRow{}, map[string]float64{}
+		sums, values := usedRows{}, map[string]float64{}
 		for _, r := range rows {
 			name := a.name(s.Key, r)
-			if sums[name] == nil {
-				sums[name] = &breakdownRow{Name: name}
-			}
-			x := sums[name]
-			x.Tokens = x.Tokens.Add(r.Tokens)
-			x.Cost = x.Cost.Plus(derive.Cost(v.Prices, r))
+			sums.add(name, r, v.Prices)
 			values[name] += a.measure.of(r)
 		}
 		if len(sums) < 2 && s.Key != "model" && s.Key != "project" {
