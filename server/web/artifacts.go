@@ -173,10 +173,7 @@ func triggerOf(name string) trigger {
 func (v *Viewer) artifactsPiece(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	p := contextPage{}
-	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
-		return err
-	}
-	if err := v.artifactsOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
+	if err := v.head(r.Context(), who, &p.header, &s, fewCheckpoints); err != nil {
 		return err
 	}
 	v.Render(w, http.StatusOK, "artifacts.html", p)

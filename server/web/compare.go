@@ -72,7 +72,7 @@ func (v *Viewer) compare(w http.ResponseWriter, r *http.Request, who server.Logi
 	s.Generation = -1
 	q := r.URL.Query()
 	p := comparison{Records: q.Get("records") != ""}
-	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
+	if err := v.head(r.Context(), who, &p.header, &s, 0); err != nil {
 		return err
 	}
 	p.Stream, p.Modes = s, modesOf(v.Base, s, q)

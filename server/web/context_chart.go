@@ -64,10 +64,7 @@ type legendRow struct{ Class, Glyph, Name string }
 func (v *Viewer) contextOf(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	p := contextPage{}
-	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
-		return err
-	}
-	if err := v.artifactsOf(r.Context(), who, &p.header, s, maxMarks); err != nil {
+	if err := v.head(r.Context(), who, &p.header, &s, maxMarks); err != nil {
 		return err
 	}
 	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {

@@ -112,10 +112,7 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 	if p.Mode == thread.PromptsOnly {
 		return v.prompts(w, r, who)
 	}
-	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
-		return err
-	}
-	if err := v.artifactsOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
+	if err := v.head(r.Context(), who, &p.header, &s, fewCheckpoints); err != nil {
 		return err
 	}
 	p.Stream = s
@@ -179,8 +176,9 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 	return b, nil
 }
 
-// head reads what is known about the session, and gives s its machine. It closes its snapshot, because a store has few.
-func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *thread.Stream) error {
+// head reads what is known about the session, and gives s its machine; with its artifacts, unless checkpoints is 0. It
+// closes its snapshot, because a store has few.
+func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *thread.Stream, checkpoints int) error {
 	err := v.open(ctx, who, *s, func(snap server.Snapshot, view server.View) error {
 		return v.stored(ctx, h, snap, view)
 	})
@@ -225,7 +223,10 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 	for format := range formats {
 		h.Links[format] = v.Base + s.Path("/export", "format", format)
 	}
-	return nil
+	if checkpoints == 0 {
+		return nil
+	}
+	return v.artifactsOf(ctx, who, h, *s, checkpoints)
 }
 
 // findAgents lists the agents of the session.

@@ -113,7 +113,7 @@ func (v *Viewer) document(w http.ResponseWriter, r *http.Request, who server.Log
 func (v *Viewer) findDocument(ctx context.Context, who server.Login, p *documentPage, s *thread.Stream,
 	name string) error {
 	var h header
-	if err := v.head(ctx, who, &h, s); err != nil {
+	if err := v.head(ctx, who, &h, s, 0); err != nil {
 		return err
 	}
 	p.S, p.Heading = h.S, h.Heading

@@ -35,10 +35,7 @@ func (v *Viewer) prompts(w http.ResponseWriter, r *http.Request, who server.Logi
 		v.Render(w, http.StatusOK, "outline.html", p)
 		return nil
 	}
-	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
-		return err
-	}
-	if err := v.artifactsOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
+	if err := v.head(r.Context(), who, &p.header, &s, fewCheckpoints); err != nil {
 		return err
 	}
 	p.Layout = v.Layout(r, who, p.Heading, "sessions")
