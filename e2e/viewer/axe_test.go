@@ -21,7 +21,7 @@ func TestAxe(t *testing.T) {
 	axe, err := os.ReadFile(path)
 	must(t, err)
 	b, s := reader(t)
-	must(t, sendLive(s, 0))
+	sendLive(t, s)
 	b.allow("404")
 	for name, page := range pages() {
 		b.open(page)
@@ -58,7 +58,7 @@ func TestGalleryPictures(t *testing.T) {
 	}
 	must(t, os.MkdirAll(dir, 0o755))
 	b, s := reader(t)
-	must(t, sendLive(s, 0))
+	sendLive(t, s)
 	b.allow("404")
 	for _, width := range []int64{1920, 1280, 390} {
 		b.size(width, 900)

@@ -54,8 +54,9 @@ func keep(b *tab, name string) {
 	}
 }
 
-// sendLive is a session in which a tool is running. Its transcript was written so often before.
-func sendLive(s *site, generation int64) error {
+// sendLive is a session in which a tool is running.
+func sendLive(t testing.TB, s *site) {
+	t.Helper()
 	p := newScript("b7d40e19-6c52-4f83-9ae0-5d1f28c3b670")
 	p.at = p.at.Add(-4 * time.Minute)
 	p.prompt("The kiosk at the east pier stops each night when the feed is renewed. Find out why")
@@ -64,9 +65,6 @@ func sendLive(s *site, generation int64) error {
 	p.at = time.Now().Add(-5 * time.Second)
 	p.answer(160, use(p.call(), "Bash", object{"command": "journalctl -u kiosk --since yesterday | grep -n feed", "description": "What the kiosk says of the feed"}))
 	x := where(p.id, "tideboard", false)
-	x.generation = generation
-	if err := s.send(s.key, x, p.lines); err != nil {
-		return err
-	}
-	return s.settle()
+	must(t, s.send(s.key, x, p.lines))
+	s.settled(t)
 }

@@ -100,23 +100,17 @@ func (s *site) ask(method, path, key, encoding string, body []byte) (int, []byte
 	return res.StatusCode, got, err
 }
 
-// settle waits until everything stored is derived.
-func (s *site) settle() error {
+// settled waits until everything stored is derived.
+func (s *site) settled(t testing.TB) {
+	t.Helper()
 	var last []byte
-	if kit.Within(patience, func() bool {
+	if !kit.Within(patience, func() bool {
 		_, body, err := s.ask("GET", "/metrics", s.key, "", nil)
 		last = body
 		return err == nil && bytes.Contains(body, []byte("\nccship_server_derive_lag_streams 0\n"))
 	}) {
-		return nil
+		t.Fatalf("not everything is derived within %s:\n%s", patience, last)
 	}
-	return fmt.Errorf("not everything is derived within %s:\n%s", patience, last)
-}
-
-// settled is settle for a test.
-func (s *site) settled(t testing.TB) {
-	t.Helper()
-	must(t, s.settle())
 }
 
 // peak is the most resident memory the server has had, in bytes; 0 where the system doesn't tell.

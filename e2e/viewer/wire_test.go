@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 )
 
@@ -33,12 +32,8 @@ func (s *site) send(key string, x stream, lines []string) error {
 		if err != nil {
 			return err
 		}
-		status, answer, err := s.ask("POST", "/api/conversations", key, "", body)
-		if err != nil {
+		if err := s.posts("POST", "/api/conversations", key, body); err != nil {
 			return err
-		}
-		if status != http.StatusOK {
-			return fmt.Errorf("send %s: %d %s", x.id, status, answer)
 		}
 		if from = to; len(lines) == 0 {
 			break
