@@ -148,11 +148,7 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snapshot,
 	view server.View) (*thread.Builder, error) {
 	b := thread.NewBuilder(v.Base, p.Stream, p.Mode)
-	b.Agents = map[string]thread.AgentLink{}
-	for _, a := range p.Agents {
-		b.Agents[thread.AgentKey(a.Facts.FirstPrompt)] = thread.AgentLink{URL: a.URL, Name: "agent",
-			Facts: page.Count(a.Facts.Tools, "tool call")}
-	}
+	b.Agents = agentLinks(p.Agents)
 	b.Project = snap.Session().ProjectHash
 	b.Live, b.Secrets, b.East = p.header.Live, p.secrets, p.east
 	b.Budget().Cache = &v.coloured
@@ -174,6 +170,16 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 		p.Items = thread.FoldRuns(p.Items)
 	}
 	return b, nil
+}
+
+// agentLinks returns links to agents by what they were asked for.
+func agentLinks(agents []agentRow) map[string]thread.AgentLink {
+	out := map[string]thread.AgentLink{}
+	for _, a := range agents {
+		out[thread.AgentKey(a.Facts.FirstPrompt)] = thread.AgentLink{URL: a.URL, Name: "agent",
+			Facts: page.Count(a.Facts.Tools, "tool call")}
+	}
+	return out
 }
 
 // head reads what is known about the session, and gives s its machine; with its artifacts, unless checkpoints is 0. It

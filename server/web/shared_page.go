@@ -17,19 +17,18 @@ import (
 // sharedPage is a conversation.
 type sharedPage struct {
 	page.Layout
-	Link           server.ShareLink
-	S              server.Session
-	Facts          server.Summary
-	Heading        string
-	Root           string // of an agent's transcript: the session that it belongs to
-	Items          []thread.Item
-	From, To       int64
-	Total          int64
-	Pager          pager
-	Tail           string
-	Prompts        string
-	Agents         []agentRow
-	agentsByPrompt map[string]thread.AgentLink
+	Link     server.ShareLink
+	S        server.Session
+	Facts    server.Summary
+	Heading  string
+	Root     string // of an agent's transcript: the session that it belongs to
+	Items    []thread.Item
+	From, To int64
+	Total    int64
+	Pager    pager
+	Tail     string
+	Prompts  string
+	Agents   []agentRow
 }
 
 // first is GET /s/{secret}.
@@ -73,13 +72,10 @@ func (p *sharePages) head(ctx context.Context, v visit, x *sharedPage) error {
 	x.Heading = p.masker.String(x.Facts.Name())
 	found, err := p.store.Find(ctx, v.scope, server.SessionQuery{Page: server.Page{Limit: maxAgents}, User: x.S.Owner,
 		Parent: x.S.SessionID, Agents: true})
-	x.agentsByPrompt = map[string]thread.AgentLink{}
 	for _, a := range found.List {
-		to := v.base + thread.StreamOf(a.Session).Path("")
-		x.Agents = append(x.Agents, agentRow{p.masker.String(cmp.Or(a.Summary.Title, "Agent")), to,
-			a.Summary, false})
-		x.agentsByPrompt[thread.AgentKey(p.masker.String(a.Summary.FirstPrompt))] = thread.AgentLink{URL: to, Name: "agent",
-			Facts: page.Count(a.Summary.Tools, "tool call")}
+		a.Summary.FirstPrompt = p.masker.String(a.Summary.FirstPrompt)
+		x.Agents = append(x.Agents, agentRow{p.masker.String(cmp.Or(a.Summary.Title, "Agent")),
+			v.base + thread.StreamOf(a.Session).Path(""), a.Summary, false})
 	}
 	return err
 }
@@ -91,7 +87,7 @@ func (x *sharedPage) window(r *http.Request, v visit, s sharedView) error {
 	if err != nil {
 		return err
 	}
-	b.Agents = x.agentsByPrompt
+	b.Agents = agentLinks(x.Agents)
 	w, err := b.Fill(r.Context(), s, s.View, from, from+thread.PageLines)
 	if err != nil {
 		return err

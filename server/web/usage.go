@@ -172,12 +172,7 @@ func (v *Viewer) ask(r *http.Request, p *usagePage, groups []server.Group, users
 			URL: v.Base + page.Address("/usage", q, "range", x.Key)})
 	}
 	list := v.measures()
-	a.measure = list[0]
-	for _, m := range list {
-		if m.Key == q.Get("measure") {
-			a.measure = m
-		}
-	}
+	a.measure = list[max(0, slices.IndexFunc(list, func(m measure) bool { return m.Key == q.Get("measure") }))]
 	for _, m := range list {
 		p.Measures = append(p.Measures, page.Choice{Name: m.Name, On: m.Key == a.measure.Key,
 			URL: v.Base + page.Address("/usage", q, "measure", m.Key)})

@@ -49,13 +49,12 @@ func (p *Budget) Diff(before, after string, context, limit int) (lines []DiffLin
 		switch {
 		case e.Op == Same:
 			d.same(e, context, i == 0, i == len(edits)-1)
-		case e.Op == Removed && i+1 < len(edits) && edits[i+1].Op == Added:
-			d.pair(Edit{A: e.A, AEnd: e.AEnd, B: edits[i+1].B, BEnd: edits[i+1].BEnd}, limit)
-			i++
-		case e.Op == Added && i+1 < len(edits) && edits[i+1].Op == Removed:
-			d.pair(Edit{A: edits[i+1].A, AEnd: edits[i+1].AEnd, B: e.B, BEnd: e.BEnd}, limit)
-			i++
 		default:
+			if i+1 < len(edits) && edits[i+1].Op != Same { // lines that stand in the place of others
+				i++
+				with := edits[i]
+				e = Edit{A: min(e.A, with.A), AEnd: max(e.AEnd, with.AEnd), B: min(e.B, with.B), BEnd: max(e.BEnd, with.BEnd)}
+			}
 			d.pair(e, limit)
 		}
 	}
