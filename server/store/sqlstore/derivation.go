@@ -35,6 +35,9 @@ func ScanTask(row Scanner) (t server.Task, err error) {
 
 // CheckStale refuses derivations of anything but the stored lines, in the transaction that stores them.
 func CheckStale(ctx context.Context, d Dialect, list []*server.Derivation) error {
+	if len(list) == 0 {
+		return nil
+	}
 	var args []any
 	for _, x := range list {
 		args = append(args, x.Task.Owner, x.Task.Stream)
