@@ -131,15 +131,11 @@ func (b *broken) Read(p []byte) (int, error) {
 
 func TestBackupBroken(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
-	if err := s.Backup(t.Context(), &broken{20000}, nil); !errors.Is(err, errBroken) {
-		t.Errorf("written to what is broken: %v", err)
-	}
+	fails(t, "written to what is broken", errBroken)(nil, s.Backup(t.Context(), &broken{20000}, nil))
 	put(t, s, batch("s", object(0, "x"))) // no connection is left in a transaction
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Backup(ctx, &broken{1 << 30}, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	fails(t, "cancelled", context.Canceled)(nil, s.Backup(ctx, &broken{1 << 30}, nil))
 }
 
 // TestRestoreRefuses: what is there stays as it is unless it is certain that it should not.
@@ -153,12 +149,8 @@ func TestRestoreRefuses(t *testing.T) {
 	restore := func(data []byte, force bool) error {
 		return sqlite.Restore(ctx, path, bytes.NewReader(data), force, "")
 	}
-	if err := restore(copied, false); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("over what is there: %v", err)
-	}
-	if err := restore(copied, true); !errors.Is(err, sqlite.ErrInUse) {
-		t.Errorf("over what is in use: %v", err)
-	}
+	fails(t, "over what is there", fs.ErrExist)(nil, restore(copied, false))
+	fails(t, "over what is in use", sqlite.ErrInUse)(nil, restore(copied, true))
 	put(t, s, batch("newest", object(0, "x")))
 	kit.Must(t, s.Close())
 	torn := bytes.Clone(copied)
@@ -172,9 +164,7 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Errorf("%s was taken: %v", what, err)
 		}
 	}
-	if err := sqlite.Restore(ctx, path, &broken{1000}, true, ""); !errors.Is(err, errBroken) {
-		t.Errorf("from what is broken: %v", err)
-	}
+	fails(t, "from what is broken", errBroken)(nil, sqlite.Restore(ctx, path, &broken{1000}, true, ""))
 	s = openAt(t, path)
 	expectNames(t, "refused", names(t, s, all, server.SessionQuery{}), "new", "newer", "newest", "s")
 	kit.Must(t, s.Close())

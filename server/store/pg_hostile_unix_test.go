@@ -4,7 +4,6 @@ package store_test
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -90,9 +89,7 @@ func TestPostgresPoison(t *testing.T) {
 	if got := dump(t, openSession(t, s, "good"), 0); len(got) != 20 {
 		t.Errorf("%d lines of 20", len(got))
 	}
-	if _, err := s.Open(t.Context(), server.Ref{SessionID: "bad"}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a refused batch left its session: %v", err)
-	}
+	fails(t, "a refused batch left its session", server.ErrNotFound)(s.Open(t.Context(), server.Ref{SessionID: "bad"}))
 }
 
 // TestPostgresFewConnections: however few it may use, a reader of a stream can ask for other things meanwhile,

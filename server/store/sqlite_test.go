@@ -187,9 +187,7 @@ func TestPoisonBatch(t *testing.T) {
 	if got := dump(t, openSession(t, s, "good"), 0); len(got) != 20 {
 		t.Errorf("%d lines of 20", len(got))
 	}
-	if _, err := s.Open(t.Context(), server.Ref{SessionID: "bad"}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a refused batch left its session: %v", err)
-	}
+	fails(t, "a refused batch left its session", server.ErrNotFound)(s.Open(t.Context(), server.Ref{SessionID: "bad"}))
 }
 
 // TestForgetOverwrites: what was forgotten is nowhere in the files.
@@ -247,9 +245,7 @@ func TestOpenAsIs(t *testing.T) {
 	if _, err := db.Exec(`DELETE FROM goose_db_version WHERE version_id = 1`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true}); !errors.Is(err, store.ErrOutdated) {
-		t.Errorf("a store of the version before: %v", err)
-	}
+	fails(t, "a store of the version before", store.ErrOutdated)(store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true}))
 	var now int64
 	if err := db.QueryRow(`SELECT max(version_id) FROM goose_db_version`).Scan(&now); err != nil || now != 0 {
 		t.Errorf("its schema is of version %d, was 0 (%v)", now, err)

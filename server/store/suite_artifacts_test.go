@@ -109,9 +109,7 @@ func (s suite) checkpoints(t *testing.T) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	if _, err := st.Checkpoints(t.Context(), all, server.CheckpointQuery{Ref: &server.Ref{SessionID: "no"}, Limit: 1}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("of a session that is not there: %v", err)
-	}
+	fails(t, "of a session that is not there", server.ErrNotFound)(st.Checkpoints(t.Context(), all, server.CheckpointQuery{Ref: &server.Ref{SessionID: "no"}, Limit: 1}))
 }
 
 func (s suite) checkpointPages(t *testing.T) {
@@ -235,9 +233,7 @@ func (s suite) artifactScopes(t *testing.T) {
 		kit.Must(t, st.AddShare(ctx, share))
 		check(fmt.Sprintf("shared with documents %v", documents), server.Scope{User: eve.ID}, sees{true, documents})
 	}
-	if _, err := st.RequestLink(ctx, server.Scope{User: eve.ID}, ofSession("anns"), server.LinkRequestInput{Path: "b.md", Link: true, By: eve.ID, At: start}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a reader may request a link: %v", err)
-	}
+	fails(t, "a reader may request a link", server.ErrNotFound)(st.RequestLink(ctx, server.Scope{User: eve.ID}, ofSession("anns"), server.LinkRequestInput{Path: "b.md", Link: true, By: eve.ID, At: start}))
 	// Another one's session of the same name, with a document of the same content, is another.
 	putDocuments(t, st, bob.ID, "anns", "e", version("a.md", 1, server.Linked, "secret"), version("b.md", 1, server.Linked, "bob's"))
 	if list, err := st.Documents(ctx, server.Scope{User: ann.ID}, ofSession("anns")); err != nil || len(list) != 1 {

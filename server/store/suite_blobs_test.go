@@ -64,12 +64,8 @@ func (s suite) upload(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	content := []byte("0123456789")
 	u := uploadOf(1, "s", "tool-results/t.txt", content)
-	if _, err := st.PutBlob(ctx, 1, u.SHA256, 0, content, start); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("an upload that was not begun: %v", err)
-	}
-	if err := st.EndBlob(ctx, u); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("the end of an upload that was not begun: %v", err)
-	}
+	fails(t, "an upload that was not begun", server.ErrNotFound)(st.PutBlob(ctx, 1, u.SHA256, 0, content, start))
+	fails(t, "the end of an upload that was not begun", server.ErrNotFound)(nil, st.EndBlob(ctx, u))
 	for _, want := range []int64{0, 4, 8} {
 		have, complete, err := st.StartBlob(ctx, u)
 		if err != nil || have != want || complete {
@@ -123,9 +119,7 @@ func (s suite) uploadLies(t *testing.T) {
 	if _, _, err := st.StartBlob(ctx, u); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.PutBlob(ctx, 1, u.SHA256, 0, append(other, 'x'), start); !errors.Is(err, server.ErrSize) {
-		t.Errorf("more than its size: %v", err)
-	}
+	fails(t, "more than its size", server.ErrSize)(st.PutBlob(ctx, 1, u.SHA256, 0, append(other, 'x'), start))
 	if _, err := st.PutBlob(ctx, 1, u.SHA256, 0, other, start); err != nil {
 		t.Fatal(err)
 	}
@@ -210,9 +204,7 @@ func (s suite) uploadRoom(t *testing.T) {
 	for n := range server.MaxUploads {
 		kit.Must(t, begin(1, n, start))
 	}
-	if err := begin(1, 1000, start.Add(time.Minute)); !errors.Is(err, server.ErrTooManyUploads) {
-		t.Errorf("one more: %v", err)
-	}
+	fails(t, "one more", server.ErrTooManyUploads)(nil, begin(1, 1000, start.Add(time.Minute)))
 	if err := begin(1, 3, start.Add(time.Minute)); err != nil {
 		t.Errorf("one of them again: %v", err)
 	}
@@ -270,18 +262,12 @@ func (s suite) forgetArtifacts(t *testing.T) {
 		t.Fatalf("%+v, %v", gone, err)
 	}
 	noFindings(t, st, 4)
-	if _, err := st.Documents(ctx, all, ofSession("s")); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("documents: %v", err)
-	}
-	if _, err := st.Checkpoint(ctx, all, "cp-s", 0); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("checkpoint: %v", err)
-	}
+	fails(t, "documents", server.ErrNotFound)(st.Documents(ctx, all, ofSession("s")))
+	fails(t, "checkpoint", server.ErrNotFound)(st.Checkpoint(ctx, all, "cp-s", 0))
 	if asked, err := st.PendingLinkRequests(ctx, ann.ID, "m"); err != nil || len(asked) != 1 || asked[0].SessionID != "t" {
 		t.Errorf("link requests: %+v, %v", asked, err)
 	}
-	if _, err := st.PutBlob(ctx, ann.ID, half.SHA256, 0, []byte("half"), start); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("an upload goes on: %v", err)
-	}
+	fails(t, "an upload goes on", server.ErrNotFound)(st.PutBlob(ctx, ann.ID, half.SHA256, 0, []byte("half"), start))
 	expect(t, "the other's", history(t, st, "t", "shared.md"), []string{"1 linked user: of both"})
 	for _, err := range []error{
 		st.PutDocuments(ctx, &server.DocumentBatch{Head: paperHead("s", "e"), Owner: ann.ID, Received: start}),

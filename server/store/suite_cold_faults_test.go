@@ -111,28 +111,20 @@ func (s suite) coldDown(t *testing.T) {
 	kit.Must(t, err)
 	none := func(server.Line) error { return nil }
 	for range 2 {
-		if err := snap.Lines(t.Context(), server.Span{To: 9}, none); !errors.Is(err, server.ErrCold) {
-			t.Errorf("cold lines: %v", err)
-		}
+		fails(t, "cold lines", server.ErrCold)(nil, snap.Lines(t.Context(), server.Span{To: 9}, none))
 	}
 	if err := snap.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := st.Put(t.Context(), batch("s", object(3, "other"))); !errors.Is(err, server.ErrCold) {
-		t.Errorf("a line that has to be compared with a cold one: %v", err)
-	}
+	fails(t, "a line that has to be compared with a cold one", server.ErrCold)(nil, st.Put(t.Context(), batch("s", object(3, "other"))))
 	if text := blobContent(t, st, sum); !strings.Contains(text, server.ErrCold.Error()) {
 		t.Errorf("a cold file: %s", text)
 	}
-	if _, err := st.Cool(t.Context(), endOfTime); !errors.Is(err, server.ErrCold) {
-		t.Errorf("moving: %v", err)
-	}
+	fails(t, "moving", server.ErrCold)(st.Cool(t.Context(), endOfTime))
 	if is, err := st.Cold(t.Context()); err != nil || !errors.Is(is.Err, server.ErrCold) {
 		t.Errorf("its state: %+v, %v", is, err)
 	}
-	if _, err := audit.Run(t.Context(), st, func(f audit.Finding) { t.Errorf("found %+v", f) }, func(audit.Progress) {}); !errors.Is(err, server.ErrCold) {
-		t.Errorf("the audit: %v", err)
-	}
+	fails(t, "the audit", server.ErrCold)(audit.Run(t.Context(), st, func(f audit.Finding) { t.Errorf("found %+v", f) }, func(audit.Progress) {}))
 	kit.Must(t, os.Remove(dir))
 	kit.Must(t, os.Rename(away, dir))
 	st = s.reopen(t, st) // it would be asked again after some seconds

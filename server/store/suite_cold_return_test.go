@@ -44,9 +44,7 @@ func (s suite) coldReturn(t *testing.T) {
 		t.Errorf("of the later session %+v came back, %d bytes are in the database: %v", some, s.local(t, st), err)
 	}
 	left.Store(2)
-	if _, err := back(start, endOfTime); !errors.Is(err, errStep) {
-		t.Errorf("interrupted: %v", err)
-	}
+	fails(t, "interrupted", errStep)(back(start, endOfTime))
 	left.Store(-1)
 	if err := st.Sweep(t.Context()); err != nil { // which a return that is not interrupted does at its end
 		t.Fatal(err)

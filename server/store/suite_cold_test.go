@@ -219,7 +219,5 @@ func (s suite) coldPlaces(t *testing.T) {
 	if !errors.Is(err, server.ErrCold) || !strings.Contains(err.Error(), "another place") {
 		t.Errorf("reading from an empty place: %v", err)
 	}
-	if _, err := st.Cool(t.Context(), endOfTime); !errors.Is(err, server.ErrCold) {
-		t.Errorf("moving to an empty place: %v", err)
-	}
+	fails(t, "moving to an empty place", server.ErrCold)(st.Cool(t.Context(), endOfTime))
 }

@@ -182,9 +182,7 @@ func (s suite) stale(t *testing.T) {
 	kit.Must(t, st.ResetDerived(ctx))
 	d := server.Derivation{Task: tasks["reset"], Position: server.Position{Epoch: 1, Line: 9}}
 	d.Task.Position = server.Position{Epoch: 1, Line: 3}
-	if err := st.SaveDerived(ctx, &d); !errors.Is(err, server.ErrStale) {
-		t.Errorf("after a reset: %v", err)
-	}
+	fails(t, "after a reset", server.ErrStale)(nil, st.SaveDerived(ctx, &d))
 }
 
 // redoSteps are batches that come one after the other, and whether a stream begins again after each.

@@ -62,9 +62,7 @@ func (s suite) scopes(t *testing.T) {
 	kit.Must(t, st.AddShare(ctx, share))
 	sees("bob, with whom ann shares", bobScope, "anns", "bobs")
 	sees("ann, who shares", annScope, "anns")
-	if _, err := st.Forget(ctx, bobScope, "anns", 0, start); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("bob forgets what ann shares: %v", err)
-	}
+	fails(t, "bob forgets what ann shares", server.ErrNotFound)(st.Forget(ctx, bobScope, "anns", 0, start))
 	kit.Must(t, st.RemoveShare(ctx, share))
 	sees("bob, no longer shared with", bobScope, "bobs")
 	other := share
@@ -162,9 +160,7 @@ func (s suite) sameNames(t *testing.T) {
 		t.Fatalf("by id: %v", err)
 	}
 	snap.Close()
-	if _, err := st.View(ctx, server.Scope{User: 3}, server.Ref{Stream: id}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("somebody else's by id: %v", err)
-	}
+	fails(t, "somebody else's by id", server.ErrNotFound)(st.View(ctx, server.Scope{User: 3}, server.Ref{Stream: id}))
 }
 
 func (s suite) filters(t *testing.T) {

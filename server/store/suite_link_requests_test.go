@@ -72,12 +72,8 @@ func (s suite) linkRequests(t *testing.T) {
 			t.Errorf("%.20q: %v", path, err)
 		}
 	}
-	if _, err := st.RequestLink(ctx, all, ofSession("bare"), server.LinkRequestInput{Path: "a", By: ann.ID, At: start}); !errors.Is(err, server.ErrNoDaemon) {
-		t.Errorf("of a bare client: %v", err)
-	}
-	if _, err := st.RequestLink(ctx, server.Scope{User: bob.ID}, server.Ref{Stream: 1}, server.LinkRequestInput{Path: "a", By: bob.ID, At: start}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("of another one's session: %v", err)
-	}
+	fails(t, "of a bare client", server.ErrNoDaemon)(st.RequestLink(ctx, all, ofSession("bare"), server.LinkRequestInput{Path: "a", By: ann.ID, At: start}))
+	fails(t, "of another one's session", server.ErrNotFound)(st.RequestLink(ctx, server.Scope{User: bob.ID}, server.Ref{Stream: 1}, server.LinkRequestInput{Path: "a", By: bob.ID, At: start}))
 }
 
 func (s suite) manyLinkRequests(t *testing.T) {
@@ -86,8 +82,6 @@ func (s suite) manyLinkRequests(t *testing.T) {
 	for i := range server.MaxLinkRequests {
 		requestLink(t, st, 1, fmt.Sprint("doc", i), true)
 	}
-	if _, err := st.RequestLink(t.Context(), all, ofSession("s"), server.LinkRequestInput{Path: "more", Link: true, At: start}); !errors.Is(err, server.ErrTooManyLinkRequests) {
-		t.Errorf("one more: %v", err)
-	}
+	fails(t, "one more", server.ErrTooManyLinkRequests)(st.RequestLink(t.Context(), all, ofSession("s"), server.LinkRequestInput{Path: "more", Link: true, At: start}))
 	requestLink(t, st, 1, "doc3", false) // takes the place of its opposite
 }

@@ -54,9 +54,7 @@ func (s suite) marks(t *testing.T) {
 	}
 	set(1, server.Mark{Stream: b})
 	has(1, "true the first line\n  two\\ [50%_off two-words x] []")
-	if err := st.SetMark(ctx, 1, server.Mark{Stream: 999_999, Star: true}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a mark of nothing: %v", err)
-	}
+	fails(t, "a mark of nothing", server.ErrNotFound)(nil, st.SetMark(ctx, 1, server.Mark{Stream: 999_999, Star: true}))
 	if _, err := st.Forget(ctx, all, "a", 0, start); err != nil {
 		t.Fatal(err)
 	}

@@ -124,9 +124,7 @@ func (s suite) maskRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := st.Mask(t.Context(), &server.Masking{Stream: stream + 99}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("no stream: %v", err)
-	}
+	fails(t, "no stream", server.ErrNotFound)(st.Mask(t.Context(), &server.Masking{Stream: stream + 99}))
 	other := good
 	other.SHA256[0]++
 	note := lineMask(t, snap, 2, needle)
@@ -196,9 +194,7 @@ func (s suite) maskStale(t *testing.T) {
 	}
 	d := server.Derivation{Task: before, Position: place(t, st, before), Done: true,
 		Texts: []server.Text{{Time: start, Kind: "prompt", Text: needle}}}
-	if err := st.SaveDerived(t.Context(), &d); !errors.Is(err, server.ErrStale) {
-		t.Errorf("saved: %v", err)
-	}
+	fails(t, "saved", server.ErrStale)(nil, st.SaveDerived(t.Context(), &d))
 	save(t, st, again, server.Derivation{})
 	expect(t, "found", searched(t, st, all, server.SearchQuery{Text: needle}), []string{})
 }

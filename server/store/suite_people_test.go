@@ -47,9 +47,7 @@ func (s suite) users(t *testing.T) {
 	if ann.ID == 0 || ann.ID == bob.ID || !ann.Created.Equal(start) || ann.Role != server.Owner {
 		t.Errorf("%+v, %+v", ann, bob)
 	}
-	if _, err := st.AddUser(ctx, "ann", server.Member, server.By{At: start}); !errors.Is(err, server.ErrExists) {
-		t.Errorf("a second ann: %v", err)
-	}
+	fails(t, "a second ann", server.ErrExists)(st.AddUser(ctx, "ann", server.Member, server.By{At: start}))
 	if err := st.SetRole(ctx, bob.ID, server.Viewer, server.By{}); err != nil {
 		t.Error(err)
 	}
@@ -104,15 +102,9 @@ func (s suite) keys(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	_, other := auth.NewKey()
-	if err := st.AddKey(ctx, server.Key{User: bob, Name: "laptop", Hash: other, Created: start}); !errors.Is(err, server.ErrExists) {
-		t.Errorf("a second laptop: %v", err)
-	}
-	if err := st.AddKey(ctx, server.Key{User: server.User{ID: 999}, Name: "desktop", Hash: other, Created: start}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a key of nobody: %v", err)
-	}
-	if _, err := st.FindKey(ctx, other); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("unknown key: %v", err)
-	}
+	fails(t, "a second laptop", server.ErrExists)(nil, st.AddKey(ctx, server.Key{User: bob, Name: "laptop", Hash: other, Created: start}))
+	fails(t, "a key of nobody", server.ErrNotFound)(nil, st.AddKey(ctx, server.Key{User: server.User{ID: 999}, Name: "desktop", Hash: other, Created: start}))
+	fails(t, "unknown key", server.ErrNotFound)(st.FindKey(ctx, other))
 	for _, at := range []time.Time{start.Add(time.Hour), start.Add(time.Minute)} { // the latest use counts
 		if err := st.TouchKey(ctx, k.ID, at); err != nil {
 			t.Error(err)
@@ -123,12 +115,8 @@ func (s suite) keys(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := st.RevokeKey(ctx, "desktop", start); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("revoke unknown: %v", err)
-	}
-	if err := st.AddKey(ctx, server.Key{User: ann, Name: "laptop", Hash: other, Created: start}); !errors.Is(err, server.ErrExists) {
-		t.Errorf("a revoked key's name is free: %v", err)
-	}
+	fails(t, "revoke unknown", server.ErrNotFound)(st.RevokeKey(ctx, "desktop", start))
+	fails(t, "a revoked key's name is free", server.ErrExists)(nil, st.AddKey(ctx, server.Key{User: ann, Name: "laptop", Hash: other, Created: start}))
 	addKey(t, st, bob.ID, "phone")
 	list, err := st.Keys(ctx, ann.ID)
 	if err != nil || len(list) != 1 || !list[0].Used.Equal(start.Add(time.Hour)) || !list[0].Revoked.Equal(start.Add(2*time.Hour)) {
@@ -188,9 +176,7 @@ func (s suite) revokeAll(t *testing.T) {
 			t.Errorf("%s: revoked %v, %v; want ended %v", name, k.Revoked, err, ended)
 		}
 	}
-	if _, err := st.FindLogin(ctx, token, start.Add(time.Second)); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("the login of a key that came from it: %v", err)
-	}
+	fails(t, "the login of a key that came from it", server.ErrNotFound)(st.FindLogin(ctx, token, start.Add(time.Second)))
 }
 
 func (s suite) rotate(t *testing.T) {
@@ -216,12 +202,8 @@ func (s suite) rotate(t *testing.T) {
 		t.Error(err)
 	}
 	_, fourth := auth.NewKey()
-	if err := st.RotateKey(ctx, server.Key{Name: "laptop", Hash: fourth, Created: at.Add(time.Second)}, grace); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a revoked key was rotated: %v", err)
-	}
-	if err := st.RotateKey(ctx, server.Key{Name: "phone", Hash: fourth, Created: at}, grace); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("an unknown key was rotated: %v", err)
-	}
+	fails(t, "a revoked key was rotated", server.ErrNotFound)(nil, st.RotateKey(ctx, server.Key{Name: "laptop", Hash: fourth, Created: at.Add(time.Second)}, grace))
+	fails(t, "an unknown key was rotated", server.ErrNotFound)(nil, st.RotateKey(ctx, server.Key{Name: "phone", Hash: fourth, Created: at}, grace))
 	if list, err := st.Keys(ctx, ann.ID); err != nil || len(list) != 3 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -237,15 +219,11 @@ func (s suite) shares(t *testing.T) {
 	if list, err := st.Shares(ctx); err != nil || len(list) != 1 || list[0] != share {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if err := st.AddShare(ctx, server.Share{Owner: ann.ID, With: 999, ProjectHash: "x", Created: start}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("shared with nobody: %v", err)
-	}
+	fails(t, "shared with nobody", server.ErrNotFound)(nil, st.AddShare(ctx, server.Share{Owner: ann.ID, With: 999, ProjectHash: "x", Created: start}))
 	if err := st.RemoveShare(ctx, share); err != nil {
 		t.Error(err)
 	}
-	if err := st.RemoveShare(ctx, share); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("removed twice: %v", err)
-	}
+	fails(t, "removed twice", server.ErrNotFound)(nil, st.RemoveShare(ctx, share))
 	if list, err := st.Shares(ctx); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -287,9 +265,7 @@ func (s suite) logins(t *testing.T) {
 		t.Error(err)
 	}
 	expect("ended", byLink, false)
-	if err := st.RemoveLogin(ctx, byLink); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("ended twice: %v", err)
-	}
+	fails(t, "ended twice", server.ErrNotFound)(nil, st.RemoveLogin(ctx, byLink))
 }
 
 // tickets: of many who show one, one gets in.
@@ -340,9 +316,7 @@ func (s suite) tickets(t *testing.T) {
 			t.Errorf("login %d of many: %v, want %v", i, err, want)
 		}
 	}
-	if err := st.AddTicket(ctx, [32]byte{7}, server.Login{User: server.User{ID: 999}, Until: start}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a ticket for nobody: %v", err)
-	}
+	fails(t, "a ticket for nobody", server.ErrNotFound)(nil, st.AddTicket(ctx, [32]byte{7}, server.Login{User: server.User{ID: 999}, Until: start}))
 }
 
 // members makes two members with a session each in the same project of the same machine, an owner, a viewer, and a

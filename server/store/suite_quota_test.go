@@ -104,9 +104,7 @@ func (s suite) quotas(t *testing.T) {
 	}
 	expectStored(t, st, ann, 20, 1, 0)
 	put(t, st, limited(ann, q, "three", object(0, "1")))
-	if err := st.Put(ctx, limited(ann, q, "two", object(0, strings.Repeat("x", 99)))); !errors.Is(err, server.ErrForgotten) {
-		t.Errorf("a forgotten session, beyond the limit: %v", err)
-	}
+	fails(t, "a forgotten session, beyond the limit", server.ErrForgotten)(nil, st.Put(ctx, limited(ann, q, "two", object(0, strings.Repeat("x", 99)))))
 	put(t, st, limited(ann, server.Quota{}, "three", object(1, strings.Repeat("x", 99)))) // the limit is lifted
 	expectStored(t, st, ann, 122, 2, 0)
 }
@@ -190,9 +188,7 @@ func (s suite) quotaOthers(t *testing.T) {
 	if err != nil || (server.Quota{Bytes: 1, Sessions: 2}).For(ann) != (server.Quota{Bytes: 7}) {
 		t.Errorf("ann's limits are %+v, %v", ann.Quota, err)
 	}
-	if err := st.SetQuota(ctx, 999, q); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("limits of nobody: %v", err)
-	}
+	fails(t, "limits of nobody", server.ErrNotFound)(nil, st.SetQuota(ctx, 999, q))
 }
 
 // quotaHTTP: over HTTP a user beyond a limit gets 507 with the limit, its running session goes on as far as the limit

@@ -100,9 +100,7 @@ func (s suite) retireSizes(t *testing.T) {
 	if err := st.RemoveRetentionRule(t.Context(), 2); err != nil {
 		t.Error(err)
 	}
-	if err := st.RemoveRetentionRule(t.Context(), 2); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a rule that is gone: %v", err)
-	}
+	fails(t, "a rule that is gone", server.ErrNotFound)(nil, st.RemoveRetentionRule(t.Context(), 2))
 }
 
 // retireFiles: attachments of dropped sessions go, unless another session has them too. They are not sent again.

@@ -49,16 +49,12 @@ func (s suite) savedViews(t *testing.T) {
 			t.Errorf("%q is not removed: %v", name, err)
 		}
 	}
-	if err := st.RemoveView(ctx, bob.ID, "Broken shop"); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("bob removes ann's: %v", err)
-	}
+	fails(t, "bob removes ann's", server.ErrNotFound)(nil, st.RemoveView(ctx, bob.ID, "Broken shop"))
 	if err := st.RemoveView(ctx, ann.ID, "Broken shop"); err != nil {
 		t.Error(err)
 	}
 	has(ann, "Timeouts: /?tag=slow")
-	if err := st.SaveView(ctx, 999_999, server.SavedView{Name: "x", Page: server.SessionsPage, Query: "q=x"}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a view of nobody: %v", err)
-	}
+	fails(t, "a view of nobody", server.ErrNotFound)(nil, st.SaveView(ctx, 999_999, server.SavedView{Name: "x", Page: server.SessionsPage, Query: "q=x"}))
 	for i := range server.MaxSavedViews - 1 {
 		save(ann, fmt.Sprint("view ", i), server.SessionsPage, "q=x")
 	}

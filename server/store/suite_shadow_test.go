@@ -59,9 +59,7 @@ func (s suite) shadows(t *testing.T) {
 	if owner, err := reads["view"](all, server.Ref{SessionID: "s", User: "ann"}); err != nil || owner != ann.ID {
 		t.Errorf("by name: of %d, %v", owner, err)
 	}
-	if _, err := reads["view"](all, server.Ref{SessionID: "s", User: "nobody"}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("of nobody: %v", err)
-	}
+	fails(t, "of nobody", server.ErrNotFound)(reads["view"](all, server.Ref{SessionID: "s", User: "nobody"}))
 	if owner, err := reads["forget"](all, server.Ref{SessionID: "s", Owner: ann.ID}); err != nil || owner != ann.ID {
 		t.Errorf("forget ann's: %d, %v", owner, err)
 	}

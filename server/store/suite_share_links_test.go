@@ -70,9 +70,7 @@ func (s suite) shareLinks(t *testing.T) {
 	lists(server.ShareLinksOf(ann), "boss ann ann") // a link to her session, by any user
 	lists(server.ShareLinksOf(other), "")
 	lists(server.ShareLinkQuery{Stream: at.Stream + 1}, "")
-	if err := st.RemoveShareLink(ctx, server.ShareLinksOf(other), mine); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("another user ends a link: %v", err)
-	}
+	fails(t, "another user ends a link", server.ErrNotFound)(nil, st.RemoveShareLink(ctx, server.ShareLinksOf(other), mine))
 	works("mine", start, true)
 
 	only := server.Scope{Only: at.Stream}
@@ -114,9 +112,7 @@ func (s suite) shareLinks(t *testing.T) {
 	works("second", start, false)
 
 	add(ann, 0, "last")
-	if _, err := st.AddShareLink(ctx, server.ShareLink{Stream: 999_999, By: ann}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a link to nothing: %v", err)
-	}
+	fails(t, "a link to nothing", server.ErrNotFound)(st.AddShareLink(ctx, server.ShareLink{Stream: 999_999, By: ann}))
 	if _, err := st.Forget(ctx, hers, "a", 0, start); err != nil {
 		t.Fatal(err)
 	}
@@ -184,9 +180,7 @@ func (s suite) hasMany(t *testing.T) {
 	}
 	next := key(tries)
 	next.Name = keys[0].Name
-	if err := st.RotateKey(ctx, next, start.Add(time.Hour)); !errors.Is(err, server.ErrHasMany) {
-		t.Errorf("an old key still works beside its successor: %v", err)
-	}
+	fails(t, "an old key still works beside its successor", server.ErrHasMany)(nil, st.RotateKey(ctx, next, start.Add(time.Hour)))
 	if _, err := st.RevokeKey(ctx, keys[1].Name, start); err != nil {
 		t.Fatal(err)
 	}

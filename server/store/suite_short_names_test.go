@@ -56,9 +56,7 @@ func (s suite) shortNames(t *testing.T) {
 			t.Errorf("%q is %+v, %v", prefix, x, err)
 		}
 	}
-	if _, err := st.Resolve(t.Context(), hers, server.Ref{SessionID: "1e0a84da"}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("without Prefix: %v", err)
-	}
+	fails(t, "without Prefix", server.ErrNotFound)(st.Resolve(t.Context(), hers, server.Ref{SessionID: "1e0a84da"}))
 	_, err = st.Resolve(t.Context(), hers, server.Ref{SessionID: "1e0a84da", Prefix: true})
 	if no, ok := errors.AsType[*server.AmbiguousError](err); !ok || len(no.Choices) != 2 || no.Choices[0].SessionID == no.Choices[1].SessionID {
 		t.Errorf("the beginning of two: %+v, %v", no, err)

@@ -117,6 +117,16 @@ func put(t *testing.T, s full, b *server.Batch) {
 	kit.Must(t, s.Put(t.Context(), b))
 }
 
+// fails expects that a call fails: fails(t, "no such session", server.ErrNotFound)(st.Open(…)).
+func fails(t *testing.T, what string, want error) func(_ any, err error) {
+	return func(_ any, err error) {
+		t.Helper()
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 func openSession(t *testing.T, s full, session string) server.Snapshot {
 	t.Helper()
 	snap, err := s.Open(t.Context(), server.Ref{SessionID: session})
@@ -163,9 +173,7 @@ func (s suite) lines(t *testing.T) {
 	if !errors.Is(err, stop) {
 		t.Errorf("yield's error became %v", err)
 	}
-	if _, err := st.Open(t.Context(), server.Ref{SessionID: "other"}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("unknown session: %v", err)
-	}
+	fails(t, "unknown session", server.ErrNotFound)(st.Open(t.Context(), server.Ref{SessionID: "other"}))
 }
 
 func (s suite) replace(t *testing.T) {

@@ -263,9 +263,7 @@ func (s suite) forget(t *testing.T) {
 	named.Owner, named.Head.Parent = ann.ID, "anns"
 	put(t, st, named)
 	deriveAll(t, st)
-	if _, err := st.Forget(ctx, server.ScopeOf(bob), "anns", 0, start); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("bob forgets what is ann's: %v", err)
-	}
+	fails(t, "bob forgets what is ann's", server.ErrNotFound)(st.Forget(ctx, server.ScopeOf(bob), "anns", 0, start))
 	for _, text := range append(hostile, "", "unknown") {
 		if _, err := st.Forget(ctx, all, text, 0, start); !errors.Is(err, server.ErrNotFound) {
 			t.Errorf("forget %q: %v", text, err)
