@@ -97,9 +97,7 @@ func (h *heldModel) end(r *rapid.T) {
 		r.Fatal(err)
 	}
 	h.s.age(h.t, h.st)
-	if err := h.st.Sweep(h.t.Context()); err != nil {
-		r.Fatal(err)
-	}
+	mustIn(r, h.st.Sweep(h.t.Context()))
 	if n := h.s.query(h.t, h.st, `SELECT count(*) FROM cold_objects`); n != 0 || len(inFolder(h.t, h.dir)) != 0 {
 		r.Fatalf("after forgetting, %d objects are noted, and there are %d", n, len(inFolder(h.t, h.dir)))
 	}
@@ -154,9 +152,7 @@ func (h *heldModel) store(r *rapid.T, generation int64, lines []server.Line) {
 	if b.Head.EndLine = max(b.Head.EndLine, g.end()); len(lines) == 0 {
 		b.Head.EndLine = g.start
 	}
-	if err := h.st.Put(h.t.Context(), b); err != nil {
-		r.Fatal(err)
-	}
+	mustIn(r, h.st.Put(h.t.Context(), b))
 }
 
 // put goes on with the newest generation.
@@ -313,9 +309,7 @@ func (h *heldModel) retired(r *rapid.T) (out []map[int64][]byte) {
 				}
 				return nil
 			})
-			if err != nil {
-				r.Fatal(err)
-			}
+			mustIn(r, err)
 			out = append(out, taken)
 		}
 	})
@@ -374,9 +368,7 @@ func (h *heldModel) look(r *rapid.T) {
 		return
 	}
 	snap, err := h.st.Open(h.t.Context(), server.Ref{SessionID: h.name()})
-	if err != nil {
-		r.Fatal(err)
-	}
+	mustIn(r, err)
 	h.snap, h.saw = snap, h.shown()
 }
 

@@ -102,18 +102,14 @@ func (h *sumHistory) checkpoint(r *rapid.T) {
 // derive tells when a stream was written last: also an earlier time than before.
 func (h *sumHistory) derive(r *rapid.T) {
 	tasks, err := h.st.Lagging(h.t.Context(), rapid.IntRange(1, 9).Draw(r, "most"))
-	if err != nil {
-		r.Fatal(err)
-	}
+	mustIn(r, err)
 	list := make([]*server.Derivation, 0, len(tasks))
 	for _, task := range tasks {
 		d := &server.Derivation{Task: task, Position: place(h.t, h.st, task), Done: rapid.Bool().Draw(r, "done")}
 		d.Summary.Ended = start.Add(time.Duration(rapid.IntRange(-9, 1).Draw(r, "ended")) * time.Hour)
 		list = append(list, d)
 	}
-	if err := h.st.SaveDerived(h.t.Context(), list...); err != nil {
-		r.Fatal(err)
-	}
+	mustIn(r, h.st.SaveDerived(h.t.Context(), list...))
 }
 
 func (h *sumHistory) forget(r *rapid.T) {
@@ -124,9 +120,7 @@ func (h *sumHistory) forget(r *rapid.T) {
 }
 
 func (h *sumHistory) again(r *rapid.T) {
-	if err := h.st.Renew(h.t.Context(), h.n); err != nil {
-		r.Fatal(err)
-	}
+	mustIn(r, h.st.Renew(h.t.Context(), h.n))
 }
 
 // retire removes lines, so that files that do not say how long they are get shorter.
@@ -139,13 +133,20 @@ func (h *sumHistory) retire(r *rapid.T) {
 	if err == nil {
 		err = h.st.RemoveRetentionRule(h.t.Context(), id)
 	}
-	if err != nil {
-		r.Fatal(err)
-	}
+	mustIn(r, err)
 }
 
-func (h *sumHistory) sumUp(r *rapid.T) {
-	if _, err := h.st.SumUp(h.t.Context()); err != nil {
+func (h *sumHistory) sumUp(r *rapid.T) { h.sumUpSome(r) }
+
+func (h *sumHistory) sumUpSome(r *rapid.T) (more bool) {
+	more, err := h.st.SumUp(h.t.Context())
+	mustIn(r, err)
+	return more
+}
+
+// mustIn ends a run on an error that is the test's own.
+func mustIn(r *rapid.T, err error) {
+	if err != nil {
 		r.Fatal(err)
 	}
 }
@@ -154,9 +155,7 @@ func (h *sumHistory) sumUp(r *rapid.T) {
 func (h *sumHistory) counted(r *rapid.T, scope server.Scope) []string {
 	sums, newest := map[string]server.Group{}, map[string]int64{}
 	found, err := h.st.Find(h.t.Context(), scope, server.SessionQuery{Page: server.Page{Limit: 10_000}, Agents: true})
-	if err != nil {
-		r.Fatal(err)
-	}
+	mustIn(r, err)
 	for _, s := range found.List {
 		k := fmt.Sprint(s.Owner, "\x00", s.ProjectHash, "\x00", s.Machine)
 		g := sums[k]
@@ -184,9 +183,7 @@ func shown(list []server.Group) (out []string) {
 func (h *sumHistory) check(r *rapid.T) {
 	for _, scope := range []server.Scope{all, {User: 1}, {User: 2}, {User: 3}} {
 		list, err := groupPages(h.t, h.st, scope)
-		if err != nil {
-			r.Fatal(err)
-		}
+		mustIn(r, err)
 		for i := 1; i < len(list); i++ {
 			if list[i].Last.After(list[i-1].Last) {
 				r.Fatalf("%+v is behind %+v", list[i], list[i-1])
@@ -221,11 +218,7 @@ func (s suite) projectSums(t *testing.T) {
 			steps[name](r)
 		}
 		h.check(r)
-		for more := true; more; {
-			var err error
-			if more, err = h.st.SumUp(t.Context()); err != nil {
-				r.Fatal(err)
-			}
+		for h.sumUpSome(r) {
 		}
 		h.check(r)
 	})

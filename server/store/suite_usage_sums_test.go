@@ -21,9 +21,7 @@ func (h *usageHistory) sums(r *rapid.T, q server.UsageQuery, exact bool) string 
 		q.By = append(q.By, "session")
 	}
 	rows, err := h.st.Usage(h.t.Context(), all, q)
-	if err != nil {
-		r.Fatal(err)
-	}
+	mustIn(r, err)
 	sums := map[string]server.Tokens{}
 	for _, r := range rows {
 		key := fmt.Sprint(r.Day, r.Hour, r.Project, r.Model, r.Machine, r.User, r.Long)
@@ -37,16 +35,7 @@ func (h *usageHistory) sums(r *rapid.T, q server.UsageQuery, exact bool) string 
 }
 
 // usageHistory is a store to which anything happens.
-type usageHistory struct {
-	t     *testing.T
-	st    full
-	n     int64 // of lines
-	round int
-}
-
-func (h *usageHistory) name(r *rapid.T) string {
-	return fmt.Sprint("r", h.round, rapid.SampledFrom([]string{"a", "b", "b/agent-1", "c"}).Draw(r, "session"))
-}
+type usageHistory struct{ sumHistory }
 
 // put stores a line; the stream's project may have another hash or name from then on.
 func (h *usageHistory) put(r *rapid.T) {
@@ -67,9 +56,7 @@ func (h *usageHistory) put(r *rapid.T) {
 // derive stores answers of whatever lags, some of them known from other streams.
 func (h *usageHistory) derive(r *rapid.T) {
 	tasks, err := h.st.Lagging(h.t.Context(), 9)
-	if err != nil {
-		r.Fatal(err)
-	}
+	mustIn(r, err)
 	list := make([]*server.Derivation, 0, len(tasks))
 	for _, task := range tasks {
 		d := &server.Derivation{Task: task, Position: place(h.t, h.st, task), Done: true}
@@ -87,28 +74,11 @@ func (h *usageHistory) derive(r *rapid.T) {
 		}
 		list = append(list, d)
 	}
-	if err := h.st.SaveDerived(h.t.Context(), list...); err != nil {
-		r.Fatal(err)
-	}
-}
-
-func (h *usageHistory) forget(r *rapid.T) {
-	_, err := h.st.Forget(h.t.Context(), all, h.name(r), rapid.Int64Range(1, 2).Draw(r, "owner"), start)
-	if err != nil && !strings.Contains(err.Error(), server.ErrNotFound.Error()) {
-		r.Fatal(err)
-	}
-}
-
-func (h *usageHistory) again(r *rapid.T) {
-	if err := h.st.Renew(h.t.Context(), h.n); err != nil {
-		r.Fatal(err)
-	}
+	mustIn(r, h.st.SaveDerived(h.t.Context(), list...))
 }
 
 func (h *usageHistory) reset(r *rapid.T) {
-	if err := h.st.ResetDerived(h.t.Context()); err != nil {
-		r.Fatal(err)
-	}
+	mustIn(r, h.st.ResetDerived(h.t.Context()))
 }
 
 // check compares sums with what they are sums of, for times and zones that fit half hours and that do not.
@@ -137,9 +107,7 @@ func (h *usageHistory) checkTotals(r *rapid.T, q server.UsageQuery) {
 	q.Model = rapid.SampledFrom([]string{"", "", "m"}).Draw(r, "model")
 	sums := func(q server.UsageQuery) map[server.UsageRow]server.Tokens {
 		rows, err := h.st.Usage(h.t.Context(), all, q)
-		if err != nil {
-			r.Fatal(err)
-		}
+		mustIn(r, err)
 		out := map[server.UsageRow]server.Tokens{}
 		for _, x := range rows {
 			t := x.Tokens
@@ -157,15 +125,9 @@ func (h *usageHistory) checkTotals(r *rapid.T, q server.UsageQuery) {
 	}
 }
 
-func (h *usageHistory) sumUp(r *rapid.T) {
-	if _, err := h.st.SumUp(h.t.Context()); err != nil {
-		r.Fatal(err)
-	}
-}
-
 // usageSums: whatever happens, sums of half hours are those of the answers.
 func (s suite) usageSums(t *testing.T) {
-	h := &usageHistory{t: t, st: s.open(t)}
+	h := &usageHistory{sumHistory{t: t, st: s.open(t)}}
 	steps := map[string]func(*rapid.T){"put": h.put, "derive": h.derive, "forget": h.forget, "again": h.again, "reset": h.reset,
 		"sum up": h.sumUp}
 	rapid.Check(t, func(r *rapid.T) {
@@ -179,11 +141,7 @@ func (s suite) usageSums(t *testing.T) {
 		}
 		h.derive(r)
 		h.check(r)
-		for more := true; more; {
-			var err error
-			if more, err = h.st.SumUp(t.Context()); err != nil {
-				r.Fatal(err)
-			}
+		for h.sumUpSome(r) {
 		}
 		h.check(r)
 		h.check(r)
