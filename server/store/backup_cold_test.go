@@ -46,9 +46,7 @@ func TestBackupCold(t *testing.T) {
 		if got := dump(t, openSession(t, back, "s"), 0); !slices.Equal(got, listed(all)) || blobContent(t, back, sum) != "content" {
 			t.Errorf("in %s: %d lines can be read", place, len(got))
 		}
-		if _, err := back.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
-			t.Fatal(err)
-		}
+		does(t)(back.Forget(t.Context(), server.Scope{All: true}, "s", 0, start))
 		kit.Must(t, back.Sweep(t.Context()))
 		if found := audited(t, back); len(found) > 0 {
 			t.Errorf("the copy: %q", found)
@@ -66,9 +64,7 @@ func TestBackupCold(t *testing.T) {
 	// While a backup is made nothing is removed, and afterwards it is.
 	release, err := st.Hold(t.Context())
 	kit.Must(t, err)
-	if _, err := st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start))
 	if err := st.Sweep(t.Context()); err != nil || len(kept(before)) != len(before) {
 		t.Errorf("during a backup %d of %d objects are left: %v", len(kept(before)), len(before), err)
 	}

@@ -79,9 +79,7 @@ func TestBackup(t *testing.T) {
 			t.Errorf("%v, %v", info, err)
 		}
 		r := openAt(t, path)
-		if err := r.Check(t.Context(), func(problem string) { t.Error(problem) }); err != nil {
-			t.Error(err)
-		}
+		noError(t)(nil, r.Check(t.Context(), func(problem string) { t.Error(problem) }))
 		got := dump(t, openSession(t, r, "s"), 0)
 		if meddled := got[0] == "0:object:meddled"; len(got) != 300 || meddled != (i > 0) {
 			t.Errorf("copy %d has %d lines of 300, meddled with %v", i, len(got), meddled)

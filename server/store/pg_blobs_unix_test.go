@@ -56,9 +56,7 @@ func TestPostgresKillUpload(t *testing.T) {
 		for range files * chunks / 4 {
 			<-progress
 		}
-		if err := errors.Join(c.Kill(), c.Start()); err != nil {
-			t.Error(err)
-		}
+		noError(t)(nil, errors.Join(c.Kill(), c.Start()))
 	}
 	wg.Wait()
 	for i, content := range contents {

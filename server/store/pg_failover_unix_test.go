@@ -93,9 +93,7 @@ func TestPostgresRestart(t *testing.T) {
 	c := pgtest.New(t, nil)
 	ingest(t, openPostgres(t, c.URL("postgres")), func() {
 		for range 2 {
-			if err := c.Restart("immediate"); err != nil {
-				t.Error(err)
-			}
+			noError(t)(nil, c.Restart("immediate"))
 		}
 	})
 }
@@ -107,12 +105,8 @@ func TestPostgresFailover(t *testing.T) {
 	two := one.Standby(t, "two")
 	one.Confirm(t, "two")
 	ingest(t, openPostgres(t, pgtest.Together("postgres", one, two)), func() {
-		if err := one.Kill(); err != nil {
-			t.Error(err)
-		}
-		if err := two.Promote(); err != nil {
-			t.Error(err)
-		}
+		noError(t)(nil, one.Kill())
+		noError(t)(nil, two.Promote())
 	})
 }
 
@@ -143,9 +137,7 @@ func TestPostgresTwoServers(t *testing.T) {
 				}
 				for i := range int64(rounds) {
 					b := batch(fmt.Sprint("s", stream), object(i, fmt.Sprint("line ", i)), object(rounds+int64(n), "of one server"))
-					if err := s.Put(t.Context(), b); err != nil {
-						t.Error(err)
-					}
+					noError(t)(nil, s.Put(t.Context(), b))
 				}
 			})
 		}

@@ -40,9 +40,7 @@ func TestPostgresNames(t *testing.T) {
 		if got := snap.Session(); !utf8.ValidString(got.SessionID+got.Cwd) || strings.Contains(got.SessionID+got.Cwd, "\x00") {
 			t.Errorf("shown as %q", got.SessionID)
 		}
-		if err := snap.Close(); err != nil {
-			t.Error(err)
-		}
+		noError(t)(nil, snap.Close())
 	}
 }
 
@@ -103,13 +101,9 @@ func TestPostgresFewConnections(t *testing.T) {
 		kit.Must(t, err)
 		snaps = append(snaps, snap)
 	}
-	if _, err := s.SummaryOf(t.Context(), snaps[0].Session().ID); err != nil {
-		t.Error(err)
-	}
+	noError(t)(s.SummaryOf(t.Context(), snaps[0].Session().ID))
 	put(t, s, batch("s", object(1, "y")))
 	for _, snap := range snaps {
-		if err := snap.Close(); err != nil {
-			t.Error(err)
-		}
+		noError(t)(nil, snap.Close())
 	}
 }

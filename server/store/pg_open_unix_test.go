@@ -27,9 +27,7 @@ func TestPostgresAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			noError(t)(nil, s.Close())
 		})
 	}
 	wg.Wait()

@@ -36,9 +36,7 @@ func TestPooledServers(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
-			if err := one.Put(ctx, batch(fmt.Sprintf("s%d", i), object(0, "x"), object(1, "y"))); err != nil {
-				t.Error(err)
-			}
+			noError(t)(nil, one.Put(ctx, batch(fmt.Sprintf("s%d", i), object(0, "x"), object(1, "y"))))
 		})
 	}
 	wg.Wait()

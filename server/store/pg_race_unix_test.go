@@ -44,9 +44,7 @@ func TestPostgresForgetRace(t *testing.T) {
 				}
 			})
 		}
-		if _, err := here.Forget(t.Context(), all, session, 0, start); err != nil {
-			t.Error(err)
-		}
+		noError(t)(here.Forget(t.Context(), all, session, 0, start))
 		wg.Wait()
 		if snap, err := here.Open(t.Context(), server.Ref{SessionID: session}); !errors.Is(err, server.ErrNotFound) {
 			t.Errorf("round %d: forgotten, but there (%v)", round, err)
@@ -76,9 +74,7 @@ func TestPostgresAnswersOnce(t *testing.T) {
 				for k := range answers {
 					d.Answers = append(d.Answers, server.Answer{Key: fmt.Sprint(round, "-", k), Time: start, Tokens: server.Tokens{Answers: 1, Output: 1}})
 				}
-				if err := s.SaveDerived(t.Context(), d); err != nil {
-					t.Error(err)
-				}
+				noError(t)(nil, s.SaveDerived(t.Context(), d))
 				tasks[i].Position = d.Position
 			})
 		}
@@ -142,9 +138,7 @@ func TestPostgresSealLater(t *testing.T) {
 	defer db.Close()
 	other, err := db.BeginTx(t.Context(), nil)
 	kit.Must(t, err)
-	if _, err := other.ExecContext(t.Context(), `SELECT id FROM streams FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(other.ExecContext(t.Context(), `SELECT id FROM streams FOR UPDATE`))
 	if n := seal(t, st, endOfTime); n != 0 {
 		t.Errorf("%d blocks of a stream that another has", n)
 	}
@@ -261,9 +255,7 @@ func keptBefore(t *testing.T, table string, keep func(*postgres.Store, int64, se
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	run := func(query string) {
-		if _, err := conn.Exec(t.Context(), query); err != nil {
-			t.Error(err)
-		}
+		noError(t)(conn.Exec(t.Context(), query))
 	}
 	wait := func(most int) {
 		for n := 0; n < most && t.Context().Err() == nil; {
@@ -285,9 +277,7 @@ WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err 
 	run(`LOCK TABLE ` + table + ` IN EXCLUSIVE MODE`)
 	go func() {
 		defer close(kept)
-		if err := keep(other, id, ann); err != nil {
-			t.Error(err)
-		}
+		noError(t)(nil, keep(other, id, ann))
 	}()
 	wait(1)
 	let := make(chan struct{})
@@ -317,9 +307,7 @@ func TestPostgresEpochsAtOnce(t *testing.T) {
 			writers.Go(func() {
 				b := batch(session, object(0, "x"))
 				b.Head.Epoch = fmt.Sprint("e", n)
-				if err := servers[n%len(servers)].Put(t.Context(), b); err != nil {
-					t.Error(err)
-				}
+				noError(t)(nil, servers[n%len(servers)].Put(t.Context(), b))
 			})
 		}
 		writers.Wait()

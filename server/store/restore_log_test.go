@@ -73,9 +73,7 @@ func TestRestoreBesideLog(t *testing.T) {
 		kit.Must(t, moved(path))
 		r := openAt(t, path)
 		put(t, r, batch("s", lines...))
-		if err := r.Check(t.Context(), func(problem string) { t.Error(problem) }); err != nil {
-			t.Error(err)
-		}
+		noError(t)(nil, r.Check(t.Context(), func(problem string) { t.Error(problem) }))
 		if got := dump(t, openSession(t, r, "s"), 0); len(got) != 20 {
 			t.Errorf("%d lines of 20", len(got))
 		}
@@ -94,9 +92,7 @@ func TestRestoreMeanwhile(t *testing.T) {
 			begun = true
 			s := openAt(t, path)
 			put(t, s, batch("new", object(0, "x")))
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			noError(t)(nil, s.Close())
 		}
 		return 0, io.EOF
 	})

@@ -154,9 +154,7 @@ func TestOpenAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			noError(t)(nil, s.Close())
 		})
 	}
 	wg.Wait()
@@ -220,9 +218,7 @@ func TestForgetOverwrites(t *testing.T) {
 	if len(holds()) == 0 {
 		t.Fatal("the secret was not even there")
 	}
-	if _, err := s.Forget(t.Context(), all, "s", 0, start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(s.Forget(t.Context(), all, "s", 0, start))
 	if files := holds(); len(files) != 0 {
 		t.Errorf("the secret is still in %q", files)
 	}
@@ -242,9 +238,7 @@ func TestOpenAsIs(t *testing.T) {
 	db, err := sql.Open("sqlite", "file:"+path)
 	kit.Must(t, err)
 	defer db.Close()
-	if _, err := db.Exec(`DELETE FROM goose_db_version WHERE version_id = 1`); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(db.Exec(`DELETE FROM goose_db_version WHERE version_id = 1`))
 	fails(t, "a store of the version before", store.ErrOutdated)(store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true}))
 	var now int64
 	if err := db.QueryRow(`SELECT max(version_id) FROM goose_db_version`).Scan(&now); err != nil || now != 0 {

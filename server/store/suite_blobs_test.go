@@ -120,17 +120,13 @@ func (s suite) uploadLies(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails(t, "more than its size", server.ErrSize)(st.PutBlob(ctx, 1, u.SHA256, 0, append(other, 'x'), start))
-	if _, err := st.PutBlob(ctx, 1, u.SHA256, 0, other, start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.PutBlob(ctx, 1, u.SHA256, 0, other, start))
 	expectOffset(t, "another hash", st.EndBlob(ctx, u), 0, true)
 	expectOffset(t, "and again", st.EndBlob(ctx, u), 0, false)
 	if got := blobContent(t, st, fmt.Sprintf("%x", u.SHA256)); got == string(other) {
 		t.Error("the wrong bytes can be read")
 	}
-	if _, err := st.PutBlob(ctx, 1, u.SHA256, 0, content[:5], start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.PutBlob(ctx, 1, u.SHA256, 0, content[:5], start))
 	longer := *u
 	longer.Size = 11 // begins again
 	if have, complete, err := st.StartBlob(ctx, &longer); err != nil || have != 0 || complete {
@@ -222,9 +218,7 @@ func (s suite) sweep(t *testing.T) {
 	if _, _, err := st.StartBlob(ctx, u); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.PutBlob(ctx, 1, u.SHA256, 0, []byte("01234"), start.Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.PutBlob(ctx, 1, u.SHA256, 0, []byte("01234"), start.Add(time.Hour)))
 	upload(t, st, 1, "s", "tool-results/whole.txt", []byte("whole"))
 	for _, step := range []struct {
 		before time.Time
@@ -249,9 +243,7 @@ func (s suite) forgetArtifacts(t *testing.T) {
 		putCheckpoints(t, st, ann.ID, session, "e", mark("cp-"+session, 1))
 		upload(t, st, ann.ID, session, "tool-results/t.txt", []byte("result of both"))
 		upload(t, st, ann.ID, session, "tool-results/"+session, []byte("result of "+session))
-		if _, err := st.RequestLink(ctx, all, ofSession(session), server.LinkRequestInput{Path: "x", Link: true, By: ann.ID, At: start}); err != nil {
-			t.Fatal(err)
-		}
+		does(t)(st.RequestLink(ctx, all, ofSession(session), server.LinkRequestInput{Path: "x", Link: true, By: ann.ID, At: start}))
 	}
 	half := uploadOf(ann.ID, "s", "tool-results/half", []byte("half"))
 	if _, _, err := st.StartBlob(ctx, half); err != nil {
@@ -278,9 +270,7 @@ func (s suite) forgetArtifacts(t *testing.T) {
 			t.Errorf("it comes back: %v", err)
 		}
 	}
-	if _, err := st.Forget(ctx, all, "t", 0, start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(ctx, all, "t", 0, start))
 	noFindings(t, st, 0)
 }
 
@@ -295,15 +285,11 @@ func (s suite) forgetDuringUpload(t *testing.T) {
 		putDocuments(t, st, 1, gone, "e", version("a", 1, server.Linked, content))
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := st.Forget(ctx, all, gone, 0, start); err != nil {
-				t.Error(err)
-			}
+			noError(t)(st.Forget(ctx, all, gone, 0, start))
 		})
 		wg.Go(func() {
 			b := &server.DocumentBatch{Head: paperHead(kept, "e"), Owner: 1, Received: start, Events: []server.DocumentEvent{version("a", 1, server.Linked, content)}}
-			if err := st.PutDocuments(ctx, b); err != nil {
-				t.Error(err)
-			}
+			noError(t)(nil, st.PutDocuments(ctx, b))
 		})
 		wg.Wait()
 		expect(t, "what is kept", history(t, st, kept, "a"), []string{"1 linked user: " + content})

@@ -284,9 +284,7 @@ func (s suite) damage(t *testing.T) {
 		t.Errorf("damaged are %v, want %v", named, want)
 	}
 	var found []string
-	if _, err := audit.Run(t.Context(), st, func(f audit.Finding) { found = append(found, f.SessionID+": "+f.Problem) }, func(audit.Progress) {}); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(audit.Run(t.Context(), st, func(f audit.Finding) { found = append(found, f.SessionID+": "+f.Problem) }, func(audit.Progress) {}))
 	if want := []string{fmt.Sprintf("s: lines 1 to %d are damaged", last+1)}; !slices.Equal(found, want) {
 		t.Errorf("the audit found %q, want %q", found, want)
 	}
@@ -320,9 +318,7 @@ func (s suite) sealMeanwhile(t *testing.T) {
 		writers.Go(func() {
 			session := fmt.Sprint("s", w%2)
 			for i := 0; i < len(all); i += 10 {
-				if err := st.Put(ctx, batch(session, all[i:i+10]...)); err != nil {
-					t.Error(err)
-				}
+				noError(t)(nil, st.Put(ctx, batch(session, all[i:i+10]...)))
 			}
 		})
 	}

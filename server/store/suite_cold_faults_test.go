@@ -56,9 +56,7 @@ func (s suite) coldSteps(t *testing.T) {
 		if i >= 6 {
 			put(t, st, batch("gone", prose(0, 300, 1000)...)) // so that something is to be removed
 			cool(t, st)
-			if _, err := st.Forget(t.Context(), server.Scope{All: true}, "gone", 0, start); err != nil {
-				t.Fatal(err)
-			}
+			does(t)(st.Forget(t.Context(), server.Scope{All: true}, "gone", 0, start))
 			s.query(t, st, `DELETE FROM forgotten RETURNING 0`)
 		}
 		mu.Lock()
@@ -113,9 +111,7 @@ func (s suite) coldDown(t *testing.T) {
 	for range 2 {
 		fails(t, "cold lines", server.ErrCold)(nil, snap.Lines(t.Context(), server.Span{To: 9}, none))
 	}
-	if err := snap.Close(); err != nil {
-		t.Error(err)
-	}
+	noError(t)(nil, snap.Close())
 	fails(t, "a line that has to be compared with a cold one", server.ErrCold)(nil, st.Put(t.Context(), batch("s", object(3, "other"))))
 	if text := blobContent(t, st, sum); !strings.Contains(text, server.ErrCold.Error()) {
 		t.Errorf("a cold file: %s", text)

@@ -92,9 +92,7 @@ func (s suite) coldSealed(t *testing.T) {
 	rewound.Head.Generation, rewound.Head.RewoundTo = 1, 299
 	put(t, st, rewound)
 	for range 2 {
-		if _, err := st.Cool(t.Context(), endOfTime); err != nil {
-			t.Fatal(err)
-		}
+		does(t)(st.Cool(t.Context(), endOfTime))
 	}
 	if left := s.local(t, st); left != 0 || packed != 1 {
 		t.Errorf("%d blocks were packed meanwhile; %d bytes stay in the database", packed, left)

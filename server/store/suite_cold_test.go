@@ -161,9 +161,7 @@ func (s suite) cold(t *testing.T) {
 	if text := strings.Join(dumpOf(t, st, "s"), "\n"); strings.Contains(text, needle) || s.local(t, st) != 0 {
 		t.Error("the masked line can be read, or was not moved again")
 	}
-	if _, err := st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start))
 	kit.Must(t, st.Sweep(t.Context()))
 	if left := inFolder(t, dir); len(left) != 1 {
 		t.Errorf("%d objects are left, want the other session's", len(left))
@@ -200,9 +198,7 @@ func (s suite) coldFiles(t *testing.T) {
 			t.Errorf("%s has the secret, %v", path, err)
 		}
 	}
-	if _, err := st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start))
 	if err := st.Sweep(t.Context()); err != nil || len(inFolder(t, dir)) != 0 {
 		t.Errorf("forgotten, %d objects are left: %v", len(inFolder(t, dir)), err)
 	}

@@ -71,8 +71,6 @@ func (s suite) commits(t *testing.T) {
 		t.Errorf("%d commits are kept, %v", len(list), err)
 	}
 	has(own, b, "first:6/9")
-	if _, err := st.Forget(t.Context(), all, "b", 0, start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(t.Context(), all, "b", 0, start))
 	has(all, b, "")
 }

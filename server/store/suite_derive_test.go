@@ -133,9 +133,7 @@ func (s suite) leases(t *testing.T) {
 			!derived && (at != server.Position{} || state != nil) {
 			t.Errorf("folded: %+v, %q, %v", at, state, err)
 		}
-		if err := snap.Close(); err != nil {
-			t.Error(err)
-		}
+		noError(t)(nil, snap.Close())
 	}
 	more := batch("s0", object(1, "{}"))
 	more.Owner = 5
@@ -164,9 +162,7 @@ func (s suite) stale(t *testing.T) {
 	put(t, st, b)
 	b = batch("epoch", object(3, "{}")) // of the older one
 	put(t, st, b)
-	if _, err := st.Forget(ctx, all, "forgotten", 0, start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(ctx, all, "forgotten", 0, start))
 	put(t, st, batch("ahead", object(3, "{}")))
 	for name, task := range tasks {
 		d := server.Derivation{Task: task, Position: server.Position{Epoch: 1, Line: 3}, Done: true, Summary: server.Summary{Title: "stale"}}
@@ -323,12 +319,8 @@ func (s suite) derivers(t *testing.T) {
 	for w := range streams {
 		wg.Go(func() {
 			for i := range int64(lines) {
-				if err := st.Put(ctx, batch(fmt.Sprint("s", w), object(i, says("prompt", fmt.Sprint("line ", i))))); err != nil {
-					t.Error(err)
-				}
-				if _, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 3}}); err != nil {
-					t.Error(err)
-				}
+				noError(t)(nil, st.Put(ctx, batch(fmt.Sprint("s", w), object(i, says("prompt", fmt.Sprint("line ", i))))))
+				noError(t)(st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 3}}))
 			}
 		})
 	}

@@ -78,8 +78,6 @@ func (s suite) edits(t *testing.T) {
 	task = lease(t, st)["s"]
 	step(20, edit(12, "/home/kim/shop/cart.go", "derived again"))
 	expect(all, "cart.go", 60, "s:12(11) /home/kim/shop/cart.go 1/1")
-	if _, err := st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start))
 	expect(all, "cart.go", 60, "")
 }

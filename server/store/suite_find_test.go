@@ -351,9 +351,7 @@ func (s suite) changes(t *testing.T) {
 	for w := range 4 {
 		wg.Go(func() {
 			for i := range int64(200) {
-				if err := st.Put(t.Context(), batch(fmt.Sprint("w", w), object(i, "x"))); err != nil {
-					t.Error(err)
-				}
+				noError(t)(nil, st.Put(t.Context(), batch(fmt.Sprint("w", w), object(i, "x"))))
 			}
 		})
 	}

@@ -99,9 +99,7 @@ func (s suite) mask(t *testing.T) {
 	}
 	save(t, st, task, server.Derivation{Texts: []server.Text{{Line: 0, Time: start, Kind: "prompt", Text: masked(texts[0].Text)}}})
 	expect(t, "found again", searched(t, st, all, server.SearchQuery{Text: "github"}), []string{"s"})
-	if err := st.Scrub(t.Context(), func(int64, int64) {}); err != nil {
-		t.Error(err)
-	}
+	noError(t)(nil, st.Scrub(t.Context(), func(int64, int64) {}))
 	expect(t, "found after scrubbing", searched(t, st, all, server.SearchQuery{Text: "github"}), []string{"s"})
 }
 
@@ -287,9 +285,7 @@ func (s suite) maskForgotten(t *testing.T) {
 	put(t, st, batch("s", object(0, prompt)))
 	snap := openSession(t, st, "s")
 	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 0, prompt)}})
-	if _, err := st.Forget(t.Context(), all, "s", 0, start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(t.Context(), all, "s", 0, start))
 	if list, err := st.Maskings(t.Context(), all); err != nil || len(list) > 0 {
 		t.Errorf("notes %v, %v", list, err)
 	}

@@ -72,9 +72,7 @@ func (s suite) coldReadBack(t *testing.T) {
 				return nil
 			}
 			for _, path := range inFolder(t, dir) {
-				if err := hurt(path); err != nil {
-					t.Error(err)
-				}
+				noError(t)(nil, hurt(path))
 			}
 			return nil
 		}})

@@ -79,8 +79,6 @@ func (s suite) moments(t *testing.T) {
 	expect(server.MomentQuery{}, "")
 	task = lease(t, st)["s"]
 	step(0, 40, true, at(2, 0, "prompt", "again"))
-	if _, err := st.Forget(t.Context(), all, "s", 0, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(t.Context(), all, "s", 0, time.Now()))
 	expect(server.MomentQuery{}, "")
 }

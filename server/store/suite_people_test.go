@@ -48,19 +48,13 @@ func (s suite) users(t *testing.T) {
 		t.Errorf("%+v, %+v", ann, bob)
 	}
 	fails(t, "a second ann", server.ErrExists)(st.AddUser(ctx, "ann", server.Member, server.By{At: start}))
-	if err := st.SetRole(ctx, bob.ID, server.Viewer, server.By{}); err != nil {
-		t.Error(err)
-	}
-	if err := st.DisableUser(ctx, bob.ID, true, server.By{At: start.Add(time.Hour)}); err != nil {
-		t.Error(err)
-	}
+	noError(t)(nil, st.SetRole(ctx, bob.ID, server.Viewer, server.By{}))
+	noError(t)(nil, st.DisableUser(ctx, bob.ID, true, server.By{At: start.Add(time.Hour)}))
 	got, err := st.FindUser(ctx, "bob")
 	if err != nil || got.Role != server.Viewer || !got.Disabled.Equal(start.Add(time.Hour)) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err := st.DisableUser(ctx, bob.ID, false, server.By{At: start}); err != nil {
-		t.Error(err)
-	}
+	noError(t)(nil, st.DisableUser(ctx, bob.ID, false, server.By{At: start}))
 	list, err := st.Users(ctx)
 	if err != nil || len(list) != 2 || list[0] != ann || !list[1].Disabled.IsZero() {
 		t.Errorf("%+v, %v", list, err)
@@ -106,14 +100,10 @@ func (s suite) keys(t *testing.T) {
 	fails(t, "a key of nobody", server.ErrNotFound)(nil, st.AddKey(ctx, server.Key{User: server.User{ID: 999}, Name: "desktop", Hash: other, Created: start}))
 	fails(t, "unknown key", server.ErrNotFound)(st.FindKey(ctx, other))
 	for _, at := range []time.Time{start.Add(time.Hour), start.Add(time.Minute)} { // the latest use counts
-		if err := st.TouchKey(ctx, k.ID, at); err != nil {
-			t.Error(err)
-		}
+		noError(t)(nil, st.TouchKey(ctx, k.ID, at))
 	}
 	for _, at := range []time.Time{start.Add(2 * time.Hour), start.Add(3 * time.Hour)} { // the first time counts
-		if _, err := st.RevokeKey(ctx, "laptop", at); err != nil {
-			t.Error(err)
-		}
+		noError(t)(st.RevokeKey(ctx, "laptop", at))
 	}
 	fails(t, "revoke unknown", server.ErrNotFound)(st.RevokeKey(ctx, "desktop", start))
 	fails(t, "a revoked key's name is free", server.ErrExists)(nil, st.AddKey(ctx, server.Key{User: ann, Name: "laptop", Hash: other, Created: start}))
@@ -166,9 +156,7 @@ func (s suite) revokeAll(t *testing.T) {
 	token := sha256.Sum256([]byte("login"))
 	login := server.Login{User: ann, Key: idOf("made2"), Until: start.Add(time.Hour)}
 	kit.Must(t, st.AddLogin(ctx, token, login))
-	if _, err := st.RevokeKey(ctx, "laptop", start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.RevokeKey(ctx, "laptop", start))
 	for name, ended := range map[string]bool{"laptop": true, "thief": true, "thief2": true, "made": true, "made for bob": true, "made2": true,
 		"bobs by thief": true, "bobs": false, "other": false} {
 		k, err := st.FindKey(ctx, hashes[name])
@@ -198,9 +186,7 @@ func (s suite) rotate(t *testing.T) {
 	if err := st.RotateKey(ctx, server.Key{Name: "laptop", Hash: third, Created: at}, at); err != nil { // at once, without grace
 		t.Errorf("again: %v", err)
 	}
-	if _, err := st.RevokeKey(ctx, "laptop", at); err != nil {
-		t.Error(err)
-	}
+	noError(t)(st.RevokeKey(ctx, "laptop", at))
 	_, fourth := auth.NewKey()
 	fails(t, "a revoked key was rotated", server.ErrNotFound)(nil, st.RotateKey(ctx, server.Key{Name: "laptop", Hash: fourth, Created: at.Add(time.Second)}, grace))
 	fails(t, "an unknown key was rotated", server.ErrNotFound)(nil, st.RotateKey(ctx, server.Key{Name: "phone", Hash: fourth, Created: at}, grace))
@@ -220,9 +206,7 @@ func (s suite) shares(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	fails(t, "shared with nobody", server.ErrNotFound)(nil, st.AddShare(ctx, server.Share{Owner: ann.ID, With: 999, ProjectHash: "x", Created: start}))
-	if err := st.RemoveShare(ctx, share); err != nil {
-		t.Error(err)
-	}
+	noError(t)(nil, st.RemoveShare(ctx, share))
 	fails(t, "removed twice", server.ErrNotFound)(nil, st.RemoveShare(ctx, share))
 	if list, err := st.Shares(ctx); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
@@ -256,14 +240,10 @@ func (s suite) logins(t *testing.T) {
 	kit.Must(t, st.DisableUser(ctx, ann.ID, true, server.By{At: start}))
 	expect("of a disabled user", byLink, false)
 	kit.Must(t, st.DisableUser(ctx, ann.ID, false, server.By{At: start}))
-	if _, err := st.RevokeKey(ctx, "laptop", start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.RevokeKey(ctx, "laptop", start))
 	expect("with a revoked key", byKey, false)
 	expect("with a link", byLink, true)
-	if err := st.RemoveLogin(ctx, byLink); err != nil {
-		t.Error(err)
-	}
+	noError(t)(nil, st.RemoveLogin(ctx, byLink))
 	expect("ended", byLink, false)
 	fails(t, "ended twice", server.ErrNotFound)(nil, st.RemoveLogin(ctx, byLink))
 }

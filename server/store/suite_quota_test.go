@@ -94,14 +94,10 @@ func (s suite) quotas(t *testing.T) {
 	if got := dump(t, snap, 0); len(got) != 2 {
 		t.Errorf("session one has %q", got)
 	}
-	if err := snap.Close(); err != nil {
-		t.Error(err)
-	}
+	noError(t)(nil, snap.Close())
 	st = s.reopen(t, st)
 	expectStored(t, st, ann, 40, 2, 1)
-	if _, err := st.Forget(ctx, server.Scope{User: ann.ID}, "two", 0, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(ctx, server.Scope{User: ann.ID}, "two", 0, time.Now()))
 	expectStored(t, st, ann, 20, 1, 0)
 	put(t, st, limited(ann, q, "three", object(0, "1")))
 	fails(t, "a forgotten session, beyond the limit", server.ErrForgotten)(nil, st.Put(ctx, limited(ann, q, "two", object(0, strings.Repeat("x", 99)))))
@@ -130,9 +126,7 @@ func (s suite) quotaFiles(t *testing.T) {
 	if have, _, err := st.StartBlob(ctx, u); err != nil || have != 0 { // it goes on
 		t.Errorf("an upload that goes on: %d, %v", have, err)
 	}
-	if _, err := st.PutBlob(ctx, ann.ID, u.SHA256, 0, []byte(file), start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.PutBlob(ctx, ann.ID, u.SHA256, 0, []byte(file), start))
 	kit.Must(t, st.EndBlob(ctx, u))
 	q.Bytes += 2 * row
 	if _, complete, err := st.StartBlob(ctx, upload(file, "other")); err != nil || !complete {
@@ -154,9 +148,7 @@ func (s suite) quotaFiles(t *testing.T) {
 	refusedBy(t, st.PutDocuments(ctx, &server.DocumentBatch{Head: batch("s").Head, Owner: ann.ID, Quota: q, Received: start,
 		Events: []server.DocumentEvent{{Path: "d", Change: server.Linked, Content: make([]byte, 40), Version: 1}}}), false)
 	for _, session := range []string{"s", "other"} {
-		if _, err := st.Forget(ctx, server.Scope{User: ann.ID}, session, 0, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		does(t)(st.Forget(ctx, server.Scope{User: ann.ID}, session, 0, time.Now()))
 	}
 	expectStored(t, st, ann, 0, 0, 0)
 }

@@ -97,9 +97,7 @@ func (s suite) retireSizes(t *testing.T) {
 	if err != nil || len(rules) != 2 || rules[0].Over != 21000 || rules[0].User != 1 || rules[1].Age != day || rules[1].Project != "p1" {
 		t.Errorf("rules %+v, %v", rules, err)
 	}
-	if err := st.RemoveRetentionRule(t.Context(), 2); err != nil {
-		t.Error(err)
-	}
+	noError(t)(nil, st.RemoveRetentionRule(t.Context(), 2))
 	fails(t, "a rule that is gone", server.ErrNotFound)(nil, st.RemoveRetentionRule(t.Context(), 2))
 }
 
@@ -302,9 +300,7 @@ func (s suite) retireCold(t *testing.T) {
 	retire(t, st)
 	first := len(inFolder(t, dir))
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Action: server.ActionCold, Age: day})
-	if _, err := st.AddHold(t.Context(), server.Hold{Session: "new", By: "ann", Why: "a case", At: start}); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.AddHold(t.Context(), server.Hold{Session: "new", By: "ann", Why: "a case", At: start}))
 	retire(t, st)
 	got := slices.Concat(linesOf(t, st, "s", 0)[:100], linesOf(t, st, "s", 1)[:30], linesOf(t, st, "s", 2))
 	if first != 2 || len(inFolder(t, dir)) != 4 || !slices.Equal(got, listed(now)) || s.local(t, st) == 0 {

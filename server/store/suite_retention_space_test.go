@@ -59,14 +59,10 @@ func (s suite) retireSpace(t *testing.T) {
 	}
 	before := size()
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day, User: 1})
-	if _, err := st.AddHold(t.Context(), server.Hold{Session: "forgotten", By: "ann", Why: "a case", At: start}); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.AddHold(t.Context(), server.Hold{Session: "forgotten", By: "ann", Why: "a case", At: start}))
 	retire(t, st)
 	dropped := shrink("after one session was dropped", before)
-	if _, err := st.Forget(t.Context(), all, "forgotten", 0, later); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(t.Context(), all, "forgotten", 0, later))
 	forgotten := shrink("after another was forgotten", dropped)
 	t.Logf("%d bytes, %d after one session was dropped, %d after another was forgotten", before, dropped, forgotten)
 }
@@ -105,9 +101,7 @@ func (s suite) retireMasked(t *testing.T) {
 	if _, ok := errors.AsType[*server.StreamError](st.Put(t.Context(), other)); !ok {
 		t.Error("a line of another length is taken for the masked one")
 	}
-	if _, err := st.Forget(t.Context(), all, "s", 0, later); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(t.Context(), all, "s", 0, later))
 	for _, table := range []string{"masked_lines", "maskings", "retired", "superseded", "lines", "blocks"} {
 		if n := s.query(t, st, `SELECT count(*) FROM `+table); n != 0 {
 			t.Errorf("after forgetting, %s has %d rows", table, n)
@@ -191,9 +185,7 @@ func (s suite) retireJump(t *testing.T) {
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
 	left := func(now time.Time, every time.Duration) int {
 		t.Helper()
-		if _, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: now, Every: every}); err != nil {
-			t.Fatal(err)
-		}
+		does(t)(st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: now, Every: every}))
 		return len(linesOf(t, st, "s", 0))
 	}
 	const often = time.Nanosecond // they are due again at once

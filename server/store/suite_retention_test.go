@@ -56,9 +56,7 @@ func opened(t *testing.T, st full, session string, use func(server.Snapshot)) {
 	snap, err := st.Open(t.Context(), server.Ref{SessionID: session})
 	kit.Must(t, err)
 	use(snap)
-	if err := snap.Close(); err != nil {
-		t.Error(err)
-	}
+	noError(t)(nil, snap.Close())
 }
 
 // lines are those of some generations.
@@ -88,9 +86,7 @@ func understand(t *testing.T, st full) {
 		n = lag(t, st)
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	noError(t)(nil, <-ended)
 }
 
 // views are the digests of an epoch, without what says that lines were retired.
@@ -231,9 +227,7 @@ func (s suite) retireSession(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Lines != 289 || list[0].By != "ann" || list[0].SessionID != "s" {
 		t.Errorf("the log says %+v, %v", list, err)
 	}
-	if _, err := st.Forget(t.Context(), all, "s", 0, later); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(t.Context(), all, "s", 0, later))
 	if n := s.query(t, st, `SELECT count(*) FROM retired`); n != 0 {
 		t.Errorf("after forgetting, %d runs of retired lines are left", n)
 	}

@@ -50,9 +50,7 @@ func (s suite) savedViews(t *testing.T) {
 		}
 	}
 	fails(t, "bob removes ann's", server.ErrNotFound)(nil, st.RemoveView(ctx, bob.ID, "Broken shop"))
-	if err := st.RemoveView(ctx, ann.ID, "Broken shop"); err != nil {
-		t.Error(err)
-	}
+	noError(t)(nil, st.RemoveView(ctx, ann.ID, "Broken shop"))
 	has(ann, "Timeouts: /?tag=slow")
 	fails(t, "a view of nobody", server.ErrNotFound)(nil, st.SaveView(ctx, 999_999, server.SavedView{Name: "x", Page: server.SessionsPage, Query: "q=x"}))
 	for i := range server.MaxSavedViews - 1 {

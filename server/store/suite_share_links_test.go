@@ -113,9 +113,7 @@ func (s suite) shareLinks(t *testing.T) {
 
 	add(ann, 0, "last")
 	fails(t, "a link to nothing", server.ErrNotFound)(st.AddShareLink(ctx, server.ShareLink{Stream: 999_999, By: ann}))
-	if _, err := st.Forget(ctx, hers, "a", 0, start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(ctx, hers, "a", 0, start))
 	works("last", start, false)
 	lists(server.ShareLinkQuery{}, "")
 }
@@ -181,12 +179,8 @@ func (s suite) hasMany(t *testing.T) {
 	next := key(tries)
 	next.Name = keys[0].Name
 	fails(t, "an old key still works beside its successor", server.ErrHasMany)(nil, st.RotateKey(ctx, next, start.Add(time.Hour)))
-	if _, err := st.RevokeKey(ctx, keys[1].Name, start); err != nil {
-		t.Fatal(err)
-	}
-	if err := st.RotateKey(ctx, next, start.Add(time.Hour)); err != nil {
-		t.Error(err)
-	}
+	does(t)(st.RevokeKey(ctx, keys[1].Name, start))
+	noError(t)(nil, st.RotateKey(ctx, next, start.Add(time.Hour)))
 }
 
 // overKeys: keys that are made and revoked, or rotated, over and over leave few rows; those that made something stay.

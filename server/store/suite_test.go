@@ -117,6 +117,24 @@ func put(t *testing.T, s full, b *server.Batch) {
 	kit.Must(t, s.Put(t.Context(), b))
 }
 
+// does ends the test on an error of a call: does(t)(st.SumUp(ctx)).
+func does(t *testing.T) func(_ any, err error) {
+	return func(_ any, err error) {
+		t.Helper()
+		kit.Must(t, err)
+	}
+}
+
+// noError reports an error of a call, and goes on.
+func noError(t *testing.T) func(_ any, err error) {
+	return func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // fails expects that a call fails: fails(t, "no such session", server.ErrNotFound)(st.Open(…)).
 func fails(t *testing.T, what string, want error) func(_ any, err error) {
 	return func(_ any, err error) {
@@ -132,9 +150,7 @@ func openSession(t *testing.T, s full, session string) server.Snapshot {
 	snap, err := s.Open(t.Context(), server.Ref{SessionID: session})
 	kit.Must(t, err)
 	t.Cleanup(func() {
-		if err := snap.Close(); err != nil {
-			t.Error(err)
-		}
+		noError(t)(nil, snap.Close())
 	})
 	return snap
 }
@@ -247,9 +263,7 @@ func (s suite) crowding(t *testing.T) {
 	}
 	closing := func(snap server.Snapshot) {
 		t.Helper()
-		if err := snap.Close(); err != nil {
-			t.Error(err)
-		}
+		noError(t)(nil, snap.Close())
 	}
 	var open []server.Snapshot
 	for {
@@ -283,9 +297,7 @@ func (s suite) concurrent(t *testing.T) {
 	for w := range 16 {
 		wg.Go(func() {
 			for i := range int64(20) {
-				if err := st.Put(t.Context(), batch(fmt.Sprint("s", w%4), object(i, fmt.Sprint("line ", i)))); err != nil {
-					t.Error(err)
-				}
+				noError(t)(nil, st.Put(t.Context(), batch(fmt.Sprint("s", w%4), object(i, fmt.Sprint("line ", i)))))
 			}
 		})
 	}

@@ -132,9 +132,7 @@ func (s suite) uncounted(t *testing.T) {
 	if got := outputs(t, st, server.UsageQuery{}); got != "a:1×5 fork:1×2" {
 		t.Errorf("counts %s", got)
 	}
-	if _, err := st.Forget(t.Context(), all, "a", 0, start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(t.Context(), all, "a", 0, start))
 	if got := outputs(t, st, server.UsageQuery{}); got != "fork:2×7" {
 		t.Errorf("after forgetting: %s", got)
 	}
@@ -314,9 +312,7 @@ func (s suite) forget(t *testing.T) {
 func (s suite) forgetMeanwhile(t *testing.T) {
 	st := s.open(t)
 	put(t, st, batch("gone", object(0, "x")))
-	if _, err := st.Forget(t.Context(), all, "gone", 0, start); err != nil {
-		t.Fatal(err)
-	}
+	does(t)(st.Forget(t.Context(), all, "gone", 0, start))
 	errs := make(chan error)
 	for i := range int64(40) {
 		go func() {
@@ -334,9 +330,7 @@ func (s suite) forgetMeanwhile(t *testing.T) {
 		}()
 	}
 	for range 40 {
-		if err := <-errs; err != nil {
-			t.Error(err)
-		}
+		noError(t)(nil, <-errs)
 	}
 	if got := dump(t, openSession(t, st, "kept"), 0); len(got) != 20 {
 		t.Errorf("%d lines of 20", len(got))
