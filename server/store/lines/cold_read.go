@@ -102,23 +102,7 @@ func (t *Tier) prove(ctx context.Context) error {
 	return err
 }
 
-// Fetch implements lines.Cold.
-func (t *Tier) Fetch(ctx context.Context, at Place, a Away, wait bool) (data []byte, err error) {
-	o := object{owner: at.Owner, stream: at.Stream, id: a.Object, size: a.Size, sha256: a.SHA256}
-	if wait {
-		data, err = t.fetch(ctx, o)
-	} else if have, ok := t.cache.find(o.id); ok {
-		data = have
-	} else {
-		err = &missError{o}
-	}
-	if err != nil || a.Place+a.Part > int64(len(data)) {
-		return nil, err
-	}
-	return data[a.Place : a.Place+a.Part : a.Place+a.Part], nil
-}
-
-// Release implements lines.Cold. What else the object has comes back into the database when Sweep removes it.
+// Release has the data of a block removed that uses it no more. It does not read it: what else the object has comes back into the database when Sweep removes it.
 func (t *Tier) Release(ctx context.Context, d sqlstore.Dialect, at Place, first int64) error {
 	o := object{owner: at.Owner, stream: at.Stream}
 	err := d.Query(ctx, `DELETE FROM cold_blocks`+ofPlace+` AND first = ? RETURNING object`, at.args(first),

@@ -155,7 +155,7 @@ func (t *Tier) remove(ctx context.Context, o object) error {
 	return sqlstore.Wrap(err, "remove note of object")
 }
 
-// Remove implements lines.Cold.
+// Remove has everything of a stream removed once the transaction is durable.
 func (t *Tier) Remove(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
 	// What is being written stays noted until its writer finds the stream gone.
 	_, err := d.Exec(ctx, `UPDATE cold_objects SET state = 2, at = ? WHERE owner = ? AND stream = ? AND state IN (1, 3)`,

@@ -72,6 +72,7 @@ func OpenCold(ctx context.Context, db sqlstore.DB, lines *Lines, how sqlstore.Op
 	if err != nil {
 		return nil, fmt.Errorf("read the place of blocks: %w", err)
 	}
+	lines.cold = t
 	was := t.place
 	if t.place = cmp.Or(how.Blocks, was); t.place == "" {
 		return t, nil

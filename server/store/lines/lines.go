@@ -20,35 +20,13 @@ func (p Place) args(more ...any) []any {
 // ofPlace selects rows of a generation. Its values are the args of the place.
 const ofPlace = ` WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ?`
 
-// Away is where the data of a block is that the database does not have: a part of an object.
-type Away struct {
-	Object      string // "": it is lost
-	Size        int64  // of the object, as its hash is
-	SHA256      []byte
-	Place, Part int64 // where the data begins, and how long it is
-}
-
-// Cold has the data of blocks that the database does not have.
-type Cold interface {
-	// Fetch returns the data of a block of a generation; none if it is lost. A transaction that others wait for does not
-	// wait: its error names what is not in memory, and it begins again once that is.
-	Fetch(ctx context.Context, at Place, a Away, wait bool) ([]byte, error)
-	// Release has the data of a block removed that uses it no more. It does not read it.
-	Release(ctx context.Context, d sqlstore.Dialect, at Place, first int64) error
-	// Remove has everything of a stream removed once the transaction is durable.
-	Remove(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
-}
-
 // Lines reads and packs lines. Safe for concurrent use; each call uses the dialect that it is given.
 type Lines struct {
 	codec *codec
-	cold  Cold
+	cold  *Tier // set once, before anything is read
 	// step is called before each step of packing, moving and retiring, by its name. An error ends it there. For tests.
 	step func(name string) error
 }
-
-// Keep sets where blocks are that lack their data. It is set once, before anything is read.
-func (x *Lines) Keep(cold Cold) { x.cold = cold }
 
 // New returns the lines of a database. step is as sqlstore.Opening has it.
 func New(step func(name string) error) (*Lines, error) {
@@ -74,7 +52,8 @@ func overlapping(columns string, at Place, from, to int64) (string, []any) {
 // as that: what changes blocks reads each right before.
 type storedBlock struct {
 	Block
-	away Away
+	away        object // that has the data which the database lacks; id is "" if it is lost
+	place, part int64  // where the data begins in it, and how long it is
 }
 
 // blocks are up to limit blocks with lines of a span. fetch brings the data of those that want it.
@@ -89,16 +68,28 @@ LEFT JOIN cold_objects o ON o.owner = c.owner AND o.stream = c.stream AND o.blob
 ORDER BY b.first`, append(append(args, limit), at.args()...),
 		func(row sqlstore.Scanner) (b storedBlock, err error) {
 			a := &b.away
-			return b, row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data, &a.Object, &a.Size,
-				&a.SHA256, &a.Place, &a.Part)
+			a.owner, a.stream = at.Owner, at.Stream
+			return b, row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data, &a.id, &a.size,
+				&a.sha256, &b.place, &b.part)
 		})
 	return out, sqlstore.Wrap(err, "read blocks")
 }
 
-// fetch brings a block's data if the database does not have it. What is lost stays without.
-func (x *Lines) fetch(ctx context.Context, at Place, b *storedBlock, wait bool) (err error) {
-	if b.Away() && b.away.Object != "" {
-		b.Data, err = x.cold.Fetch(ctx, at, b.away, wait)
+// fetch brings a block's data if the database does not have it. What is lost stays without. A transaction that others
+// wait for does not wait: its error names what is not in memory, and it begins again once that is.
+func (x *Lines) fetch(ctx context.Context, b *storedBlock, wait bool) (err error) {
+	if !b.Away() || b.away.id == "" {
+		return nil
+	}
+	data, have := x.cold.cache.find(b.away.id)
+	switch {
+	case wait:
+		data, err = x.cold.fetch(ctx, b.away)
+	case !have:
+		err = &missError{b.away}
+	}
+	if end := b.place + b.part; err == nil && end <= int64(len(data)) {
+		b.Data = data[b.place:end:end]
 	}
 	return err
 }
@@ -109,7 +100,7 @@ func (x *Lines) whole(ctx context.Context, d sqlstore.Dialect, at Place, line in
 	if err != nil || len(page) == 0 {
 		return nil, err
 	}
-	return &page[0], x.fetch(ctx, at, &page[0], false)
+	return &page[0], x.fetch(ctx, &page[0], false)
 }
 
 // Facts returns a line without most of its bytes. ok is false if it is not stored.

@@ -31,7 +31,7 @@ func (t *maskTx) file(ctx context.Context, f *server.FileMask) (int64, error) {
 	if err := redact.CheckTokens(list, size); err != nil {
 		return 0, err
 	}
-	if err := t.files.Whole(ctx, t, t.owner, id); err != nil {
+	if err := t.lines.cold.Whole(ctx, t, t.owner, id); err != nil {
 		return 0, err
 	}
 	sum, err := t.chunks(ctx, id, size, list)

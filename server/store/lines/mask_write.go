@@ -18,7 +18,6 @@ type maskTx struct {
 	sqlstore.Dialect
 	in     *server.Masking
 	lines  *Lines
-	files  maskFiles
 	owner  int64
 	change server.Change
 }

@@ -15,19 +15,11 @@ import (
 type Masks struct {
 	db    sqlstore.Writer
 	lines *Lines
-	files maskFiles
-}
-
-// maskFiles has contents of files that the database does not have.
-type maskFiles interface {
-	// Whole returns nil if all of a file is in the database. Its error ends the transaction, which begins again once the
-	// file is there.
-	Whole(ctx context.Context, d sqlstore.Dialect, owner, blob int64) error
 }
 
 // NewMasks returns the masks of a store.
-func NewMasks(db sqlstore.DB, lines *Lines, files maskFiles) Masks {
-	return Masks{sqlstore.Writer{DB: db, How: sqlstore.Erase}, lines, files}
+func NewMasks(db sqlstore.DB, lines *Lines) Masks {
+	return Masks{sqlstore.Writer{DB: db, How: sqlstore.Erase}, lines}
 }
 
 // Mask implements server.Masker.
@@ -36,7 +28,7 @@ func (m *Masks) Mask(ctx context.Context, in *server.Masking) (server.Masked, er
 	var done server.Masked
 	err := m.db.Write(ctx, func(d sqlstore.Dialect) (err error) {
 		done = server.Masked{}
-		t = maskTx{Dialect: d, in: in, lines: m.lines, files: m.files}
+		t = maskTx{Dialect: d, in: in, lines: m.lines}
 		if err := d.Hold(ctx, sqlstore.HeldStream, in.Stream); err != nil {
 			return err
 		}

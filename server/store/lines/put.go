@@ -130,7 +130,7 @@ func (c *comparison) block(ctx context.Context, b *storedBlock) error {
 	if err != nil || !wanted {
 		return nil
 	}
-	if err := c.x.fetch(ctx, c.at, b, false); err != nil {
+	if err := c.x.fetch(ctx, b, false); err != nil {
 		return err
 	}
 	open, err := c.x.codec.Open(&b.Block)

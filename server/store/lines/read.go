@@ -67,7 +67,7 @@ func (r *reading) blocks(ctx context.Context, span [2]int64, limit int) (page []
 		}
 		for i := range page {
 			if err == nil {
-				err = r.x.fetch(ctx, r.at, &page[i], r.wait)
+				err = r.x.fetch(ctx, &page[i], r.wait)
 			}
 		}
 		if !errors.Is(err, sqlstore.ErrSwept) {

@@ -49,7 +49,7 @@ func (x *Lines) remove(ctx context.Context, d sqlstore.Dialect, at Place, b *sto
 	if _, err := d.Exec(ctx, `DELETE FROM blocks`+ofPlace+` AND first = ?`, at.args(b.First)...); err != nil {
 		return fmt.Errorf("remove block: %w", err)
 	}
-	if b.away.Object == "" {
+	if b.away.id == "" {
 		return nil
 	}
 	return x.cold.Release(ctx, d, at, b.First)

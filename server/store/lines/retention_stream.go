@@ -111,30 +111,23 @@ type branch struct {
 
 func (p *Policy) tree(ctx context.Context, s *stream) (tree, error) {
 	var out tree
-	err := p.reader.Query(ctx, `SELECT rank, name, rank, first_seen FROM epochs
-WHERE owner = ? AND stream = ? ORDER BY rank DESC`, []any{s.owner, s.id}, func(row sqlstore.Scanner) error {
-		var b branch
-		var first int64
-		err := row.Scan(&b.epoch.ID, &b.epoch.Name, &b.epoch.Rank, &first)
-		b.epoch.First = sqlstore.Moment(first)
-		out = append(out, b)
-		return err
-	})
-	for i := range out {
-		if err != nil {
-			break
-		}
-		err = p.reader.Query(ctx, `SELECT generation, rewound_to, end_line, first_seen FROM generations
-WHERE owner = ? AND stream = ? AND epoch = ? ORDER BY generation`, []any{s.owner, s.id, out[i].epoch.ID},
-			func(row sqlstore.Scanner) error {
-				var g server.Generation
-				var first int64
-				err := row.Scan(&g.Number, &g.RewoundTo, &g.EndLine, &first)
-				g.First = sqlstore.Moment(first)
-				out[i].generations = append(out[i].generations, g)
-				return err
-			})
-	}
+	err := p.reader.Query(ctx, `
+SELECT e.rank, e.name, e.first_seen, g.generation, g.rewound_to, g.end_line, g.first_seen
+FROM epochs e JOIN generations g ON g.owner = e.owner AND g.stream = e.stream AND g.epoch = e.rank
+WHERE e.owner = ? AND e.stream = ? ORDER BY e.rank DESC, g.generation`, []any{s.owner, s.id},
+		func(row sqlstore.Scanner) error {
+			var b branch
+			var g server.Generation
+			var seen, first int64
+			err := row.Scan(&b.epoch.ID, &b.epoch.Name, &seen, &g.Number, &g.RewoundTo, &g.EndLine, &first)
+			b.epoch.Rank, b.epoch.First, g.First = b.epoch.ID, sqlstore.Moment(seen), sqlstore.Moment(first)
+			if n := len(out); n == 0 || out[n-1].epoch.ID != b.epoch.ID {
+				out = append(out, b)
+			}
+			last := &out[len(out)-1]
+			last.generations = append(last.generations, g)
+			return err
+		})
 	return out, sqlstore.Wrap(err, "read generations")
 }
 

@@ -78,7 +78,7 @@ func (x *Lines) without(ctx context.Context, d sqlstore.Dialect, at Place, b *st
 	}
 	var rest []Line
 	if n < int64(len(entries)) {
-		if err := x.fetch(ctx, at, b, false); err != nil {
+		if err := x.fetch(ctx, b, false); err != nil {
 			return 0, err
 		}
 		all, err := x.unpack(&b.Block)

@@ -36,15 +36,13 @@ type Store struct {
 	*lines.Tier
 	sqlstore.Artifacts
 	lines.Masks
-	sqlstore.Quotas
 	sqlstore.Finder
 	repositories sqlstore.Repositories
 	*sqlstore.Sums
 	sqlstore.Keeper
 	lines.Policy
 	sqlstore.People
-	keys lines.Lookups[[32]byte, server.Key]
-	sqlstore.Timelines
+	keys    lines.Lookups[[32]byte, server.Key]
 	notices *notices
 }
 
@@ -96,11 +94,10 @@ func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 	if s.Tier, err = lines.OpenCold(ctx, db, s.lines, how); err != nil {
 		return err
 	}
-	s.lines.Keep(s.Tier)
-	s.Sealer, s.Masks = lines.NewSealer(db, s.lines), lines.NewMasks(db, s.lines, s.Tier)
+	s.Sealer, s.Masks = lines.NewSealer(db, s.lines), lines.NewMasks(db, s.lines)
 	s.People, s.keys.Ask = sqlstore.NewPeople(db), s.findKeys
 	s.find(db)
-	s.Quotas, s.Keeper = sqlstore.NewQuotas(db), sqlstore.NewKeeper(db)
+	s.Keeper = sqlstore.NewKeeper(db)
 	s.Policy = lines.NewPolicy(db, s, s.lines, s.Tier)
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, db, s.Tier)
 	return err
@@ -110,7 +107,6 @@ func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 func (s *Store) find(db sqlstore.DB) {
 	s.Finder, s.Sums = sqlstore.NewFinder(db, selectSession), sqlstore.NewSums(db)
 	s.Index = search.New(db, s.lines, &s.Finder)
-	s.Timelines = sqlstore.Timelines{On: db}
 }
 
 // lookPooled notes what a pooler's way lacks.

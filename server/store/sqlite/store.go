@@ -60,7 +60,6 @@ type Store struct {
 	*lines.Sealer
 	*lines.Tier
 	sqlstore.Artifacts
-	sqlstore.Quotas
 	sqlstore.Finder
 	repositories sqlstore.Repositories
 	*sqlstore.Sums
@@ -68,7 +67,6 @@ type Store struct {
 	lines.Policy
 	sqlstore.People
 	lines.Masks
-	sqlstore.Timelines
 	changes sqlstore.Changes
 	*search.Index
 
@@ -132,13 +130,11 @@ func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 	if s.Tier, err = lines.OpenCold(ctx, db, s.lines, how); err != nil {
 		return err
 	}
-	s.lines.Keep(s.Tier)
-	s.Sealer, s.Masks = lines.NewSealer(db, s.lines), lines.NewMasks(db, s.lines, s.Tier)
+	s.Sealer, s.Masks = lines.NewSealer(db, s.lines), lines.NewMasks(db, s.lines)
 	s.People = sqlstore.NewPeople(database{dialect{brief{s.read}}, s})
 	s.Finder, s.Sums = sqlstore.NewFinder(db, selectSession), sqlstore.NewSums(db)
 	s.Index = search.New(db, s.lines, &s.Finder)
-	s.Timelines = sqlstore.Timelines{On: db}
-	s.Quotas, s.Keeper = sqlstore.NewQuotas(db), sqlstore.NewKeeper(db)
+	s.Keeper = sqlstore.NewKeeper(db)
 	s.Policy = lines.NewPolicy(db, s, s.lines, s.Tier)
 	s.writer = writer{s.conn, &s.Masks, s.lines}
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, db, s.Tier)

@@ -118,8 +118,8 @@ func unpackEdit(data []byte, e *provenance.Edit, asked provenance.Asked) error {
 }
 
 // EditsOf implements server.Provenance.
-func (t Timelines) EditsOf(ctx context.Context, scope server.Scope, q server.EditQuery) ([]server.WrittenEdit, error) {
-	secret, err := secretOf(ctx, t.On)
+func (c *Finder) EditsOf(ctx context.Context, scope server.Scope, q server.EditQuery) ([]server.WrittenEdit, error) {
+	secret, err := secretOf(ctx, c.reader)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (t Timelines) EditsOf(ctx context.Context, scope server.Scope, q server.Edi
 	f.Scope(scope)
 	f.Project(scope, q.Project)
 	if !scope.All && scope.Only == 0 { // what others have of the same name costs no time
-		parts, err := Parts(ctx, t.On, scope)
+		parts, err := Parts(ctx, c.reader, scope)
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (t Timelines) EditsOf(ctx context.Context, scope server.Scope, q server.Edi
 		}
 		f.Add(`e.owner IN (?`+strings.Repeat(`, ?`, len(owners)-1)+`)`, owners...)
 	}
-	out, err := List(ctx, t.On, `
+	out, err := List(ctx, c.reader, `
 SELECT e.stream, e.owner, e.line, e.at, e.data, s.session_id, s.parent, s.machine, s.project_hash,
   coalesce(nullif(f.title, ''), f.first_prompt, ''),
   CASE s.parent WHEN '' THEN coalesce(f.copy, 0) ELSE 0 END -- an agent's records name its session

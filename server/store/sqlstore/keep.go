@@ -9,10 +9,11 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// Keeper keeps marks. Set once, when a store opens.
+// Keeper keeps marks, saved views, links to sessions, shares of commits and limits of users, the same in both
+// databases. Set once, when a store opens.
 type Keeper struct{ db Writer }
 
-// NewKeeper returns the marks of a store.
+// NewKeeper returns the keeper of a store.
 func NewKeeper(db DB) Keeper { return Keeper{Writer{DB: db}} }
 
 // Marks implements server.Marks.

@@ -51,11 +51,8 @@ ON CONFLICT (owner, stream, line, part) DO UPDATE SET kind = excluded.kind, data
 	return nil
 }
 
-// Timelines reads what saveMoments stored.
-type Timelines struct{ On Dialect }
-
 // Moments implements server.Moments.
-func (t Timelines) Moments(ctx context.Context, q server.MomentQuery) ([]server.Moment, error) {
+func (c *Finder) Moments(ctx context.Context, q server.MomentQuery) ([]server.Moment, error) {
 	var f Filter
 	f.Add(`owner = ? AND stream = ?`, q.Owner, q.Stream)
 	f.Add(`line >= ?`, q.From)
@@ -72,7 +69,7 @@ func (t Timelines) Moments(ctx context.Context, q server.MomentQuery) ([]server.
 	if q.Backwards {
 		order = `line DESC, part DESC`
 	}
-	out, err := List(ctx, t.On, `SELECT line, part, kind, data FROM moments `+f.Where()+` ORDER BY `+order+` LIMIT ?`,
+	out, err := List(ctx, c.reader, `SELECT line, part, kind, data FROM moments `+f.Where()+` ORDER BY `+order+` LIMIT ?`,
 		append(f.Args, q.Limit), func(row Scanner) (m server.Moment, err error) {
 			return m, row.Scan(&m.Line, &m.Part, &m.Kind, &m.Data)
 		})

@@ -9,22 +9,16 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// Quotas keeps limits of users, the same in both databases. Set once, when a store opens.
-type Quotas struct{ db Writer }
-
-// NewQuotas returns the limits of a store.
-func NewQuotas(db DB) Quotas { return Quotas{Writer{DB: db}} }
-
 // SetQuota implements server.Quotas.
-func (q *Quotas) SetQuota(ctx context.Context, user int64, limit server.Quota) error {
-	err := q.db.Edit(ctx, `UPDATE users SET quota_bytes = ?, quota_sessions = ? WHERE id = ?`,
+func (k *Keeper) SetQuota(ctx context.Context, user int64, limit server.Quota) error {
+	err := k.db.Edit(ctx, `UPDATE users SET quota_bytes = ?, quota_sessions = ? WHERE id = ?`,
 		limit.Bytes, limit.Sessions, user)
 	return Wrap(err, "set quota")
 }
 
 // Stored implements server.Quotas.
-func (q *Quotas) Stored(ctx context.Context, user int64) (server.Stored, error) {
-	s, err := storedOf(ctx, q.db, user)
+func (k *Keeper) Stored(ctx context.Context, user int64) (server.Stored, error) {
+	s, err := storedOf(ctx, k.db, user)
 	return s, Wrap(err, "count what is stored")
 }
 
