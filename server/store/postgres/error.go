@@ -12,9 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// OpenError says why a store can't be opened, in one line, and what to do about it.
-type OpenError = openError
-
 // again says whether another try can help: a connection that broke, a server that starts, stops or was demoted, a
 // deadlock. What was tried must change nothing when it was done already.
 func again(err error) bool {

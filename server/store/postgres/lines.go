@@ -46,19 +46,16 @@ RETURNING (SELECT min(line) FROM put), (SELECT max(line) + 1 FROM put), (SELECT 
 
 var lineColumns = []string{"owner", "stream", "epoch", "generation", "line", "received", "kind", "raw"}
 
-// pgPlace is where a generation's lines are.
-type pgPlace = lines.Place
-
 // linesToWrite are a group's lines, sorted by what has to be looked at first.
 type linesToWrite struct {
 	fresh   [][]any // rows of lineColumns that can't be stored yet
-	blocks  map[pgPlace][]lines.Block
+	blocks  map[lines.Place][]lines.Block
 	replace []repeat
 }
 
 // repeat is a batch of which lines may be stored.
 type repeat struct {
-	at      pgPlace
+	at      lines.Place
 	batch   *server.Batch
 	written *sqlstore.Written
 }
@@ -82,11 +79,7 @@ func (s *Store) writeLines(ctx context.Context, tx pgx.Tx, group []*lines.Job, d
 			return err
 		}
 	}
-	entered := make([]head, len(done))
-	for i := range done {
-		entered[i] = done[i].head
-	}
-	queueGenerations(batch, group, entered)
+	queueGenerations(batch, group, done)
 	if err := send(ctx, tx, batch); err != nil {
 		return err
 	}
@@ -115,13 +108,13 @@ func send(ctx context.Context, tx pgx.Tx, batch *pgx.Batch) error {
 
 // sortLines keeps the order of batches where it matters: what is not fresh is written last, in order.
 func sortLines(group []*lines.Job, done []stored) *linesToWrite {
-	w := &linesToWrite{blocks: map[pgPlace][]lines.Block{}}
+	w := &linesToWrite{blocks: map[lines.Place][]lines.Block{}}
 	for i, j := range group {
 		b := j.Batch
 		if done[i].Stream == 0 || len(b.Lines) == 0 {
 			continue
 		}
-		at := pgPlace{Owner: b.Owner, Stream: done[i].Stream, Epoch: done[i].End.Epoch, Generation: b.Head.Generation}
+		at := lines.Place{Owner: b.Owner, Stream: done[i].Stream, Epoch: done[i].End.Epoch, Generation: b.Head.Generation}
 		if fresh(b.Lines, done[i].To) {
 			w.add(at, j, &done[i])
 		} else {
@@ -132,7 +125,7 @@ func sortLines(group []*lines.Job, done []stored) *linesToWrite {
 }
 
 // add takes a batch of fresh lines.
-func (w *linesToWrite) add(at pgPlace, j *lines.Job, done *stored) {
+func (w *linesToWrite) add(at lines.Place, j *lines.Job, done *stored) {
 	b := j.Batch
 	if j.Blocks != nil {
 		w.blocks[at] = j.Blocks

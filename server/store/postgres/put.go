@@ -182,7 +182,7 @@ func (s *Store) storeGroup(ctx context.Context, tx pgx.Tx, group []*lines.Job) (
 		}
 		waves = append(waves, w)
 	}
-	return done, finish(ctx, tx, ledgers{Ledgers: s.Ledgers, On: dialect{tx}}, waves...)
+	return done, finish(ctx, tx, s.Ledgers, waves...)
 }
 
 // waved divides a group so that no two batches of a wave are of one stream. Those of a stream stay in order.

@@ -18,20 +18,20 @@ var (
 	errTooOld   = errors.New("is older than 14")
 )
 
-// openError says why a store can't be opened, in one line, and what to do about it.
-type openError struct {
+// OpenError says why a store can't be opened, in one line, and what to do about it.
+type OpenError struct {
 	Err  error
 	Hint string
 }
 
-func (e *openError) Error() string { return e.Err.Error() }
-func (e *openError) Unwrap() error { return e.Err }
+func (e *OpenError) Error() string { return e.Err.Error() }
+func (e *OpenError) Unwrap() error { return e.Err }
 
 // explain turns an error of opening into one for people. It names hosts and users, never a password.
 func explain(err error, c *pgx.ConnConfig) error {
 	where := fmt.Sprintf("PostgreSQL at %s", strings.Join(hosts(c), ", "))
 	say := func(hint, format string, args ...any) error {
-		return &openError{fmt.Errorf("%s: %w", where, &reason{fmt.Sprintf(format, args...), err}), hint}
+		return &OpenError{fmt.Errorf("%s: %w", where, &reason{fmt.Sprintf(format, args...), err}), hint}
 	}
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch p.Code {
@@ -52,7 +52,7 @@ func explain(err error, c *pgx.ConnConfig) error {
 	switch {
 	case errors.Is(err, sqlstore.ErrNewer), errors.Is(err, sqlstore.ErrOtherBuild),
 		errors.Is(err, errEncoding), errors.Is(err, errTooOld):
-		return &openError{fmt.Errorf("%s: %w", where, err), hintOf(err)}
+		return &OpenError{fmt.Errorf("%s: %w", where, err), hintOf(err)}
 	case strings.Contains(err.Error(), "read only connection"):
 		return say("is a standby named alone? name all hosts: postgres://user@one,two/database",
 			"takes no writes")

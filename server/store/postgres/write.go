@@ -59,11 +59,11 @@ WHERE s.owner = x.owner AND s.id = x.id`
 )
 
 // queueGenerations writes the generations of batches, with what their fresh lines add.
-func queueGenerations(batch *pgx.Batch, group []*lines.Job, heads []head) {
+func queueGenerations(batch *pgx.Batch, group []*lines.Job, done []stored) {
 	var numbers [10][]int64
 	var newline []bool
 	for i, j := range group {
-		b, x := j.Batch, &heads[i]
+		b, x := j.Batch, &done[i].head
 		if x.Stream == 0 {
 			continue
 		}
@@ -85,9 +85,9 @@ func queueGenerations(batch *pgx.Batch, group []*lines.Job, heads []head) {
 
 // finish counts batches in their ledgers and writes their streams' rows. It runs last in the transaction: ledgers are
 // locked only for the commit. waves are batches of which no two are of one stream, in order.
-func finish(ctx context.Context, tx pgx.Tx, in ledgers, waves ...wave) error {
+func finish(ctx context.Context, tx pgx.Tx, l *sqlstore.Ledgers, waves ...wave) error {
 	batch := &pgx.Batch{}
-	if err := in.count(ctx, tx, batch, waves); err != nil {
+	if err := count(ctx, tx, l, batch, waves); err != nil {
 		return err
 	}
 	for _, w := range waves {
@@ -130,12 +130,6 @@ func (w wave) queueStreams(batch *pgx.Batch) {
 		numbers[2], numbers[3], behind, numbers[4])
 }
 
-// ledgers counts writes. On runs on the transaction.
-type ledgers struct {
-	*sqlstore.Ledgers
-	On sqlstore.Dialect
-}
-
 // one is a batch that is counted.
 type one struct {
 	job  *lines.Job
@@ -144,7 +138,7 @@ type one struct {
 
 // count counts batches in one order for all servers, so that two groups never wait for each other, and queues what
 // changes.
-func (l ledgers) count(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, waves []wave) error {
+func count(ctx context.Context, tx pgx.Tx, l *sqlstore.Ledgers, batch *pgx.Batch, waves []wave) error {
 	var order []one
 	for _, w := range waves {
 		for i, j := range w.Group {
@@ -170,7 +164,7 @@ func (l ledgers) count(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, waves [
 	}
 	for _, b := range books {
 		for _, x := range b.writes {
-			if err := l.Advance(ctx, l.On, b.owner, &x.job.Batch.Head, &b.at); err != nil {
+			if err := l.Advance(ctx, dialect{tx}, b.owner, &x.job.Batch.Head, &b.at); err != nil {
 				return err
 			}
 			x.head.changed = b.at.Count
