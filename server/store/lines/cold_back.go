@@ -69,8 +69,7 @@ func (t *Tier) returnObject(ctx context.Context, o object) error {
 		return err
 	}
 	return t.db.Write(ctx, func(d sqlstore.Dialect) error {
-		err := d.Lock(ctx, `SELECT id FROM streams WHERE owner = ? AND id = ?`, []any{o.owner, o.stream},
-			func(sqlstore.Scanner) error { return nil })
+		_, err := o.lockStream(ctx, d)
 		if err == nil {
 			err = thaw(ctx, d, o, data)
 		}
@@ -85,17 +84,11 @@ func (t *Tier) returnObject(ctx context.Context, o object) error {
 	})
 }
 
-// usedPart is the part of an object that a block uses.
-type usedPart struct {
-	at                 Place
-	first, place, size int64
-}
-
 // thaw puts an object's bytes back into the blocks that use them.
 func thaw(ctx context.Context, d sqlstore.Dialect, o object, data []byte) error {
 	all, err := sqlstore.List(ctx, d, `SELECT epoch, generation, first, place, size FROM cold_blocks
 WHERE owner = ? AND stream = ? AND object = ?`, []any{o.owner, o.stream, o.id},
-		func(row sqlstore.Scanner) (x usedPart, err error) {
+		func(row sqlstore.Scanner) (x part, err error) {
 			x.at.Owner, x.at.Stream = o.owner, o.stream
 			return x, row.Scan(&x.at.Epoch, &x.at.Generation, &x.first, &x.place, &x.size)
 		})

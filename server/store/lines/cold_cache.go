@@ -1,8 +1,8 @@
 package lines
 
 import (
-	"container/list"
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -13,14 +13,9 @@ type cache struct {
 
 	mu     sync.Mutex
 	size   int64
-	byID   map[string]*list.Element // of coldBytes
-	newest *list.List               // of coldBytes, the one used last in front
+	kept   map[string][]byte
+	order  []string // of kept, the one used last at the end
 	flying map[string]*flight
-}
-
-type coldBytes struct {
-	id   string
-	data []byte
 }
 
 // flight is an object that is being read.
@@ -31,7 +26,7 @@ type flight struct {
 }
 
 func newCache(most int64) *cache {
-	return &cache{most: most, byID: map[string]*list.Element{}, newest: list.New(), flying: map[string]*flight{}}
+	return &cache{most: most, kept: map[string][]byte{}, flying: map[string]*flight{}}
 }
 
 // find returns an object that is there.
@@ -42,12 +37,11 @@ func (c *cache) find(id string) ([]byte, bool) {
 }
 
 func (c *cache) look(id string) ([]byte, bool) {
-	e := c.byID[id]
-	if e == nil {
-		return nil, false
+	data, ok := c.kept[id]
+	if ok {
+		c.order = append(slices.DeleteFunc(c.order, func(x string) bool { return x == id }), id)
 	}
-	c.newest.MoveToFront(e)
-	return e.Value.(coldBytes).data, true
+	return data, ok
 }
 
 // get returns an object, which read reads unless it is there or a caller reads it. read goes on when ctx is done:
@@ -86,27 +80,24 @@ func (c *cache) fly(ctx context.Context, id string, f *flight, read func(context
 
 // add keeps an object, and lets those go that were used longest ago.
 func (c *cache) add(id string, data []byte) {
-	if c.byID[id] != nil || int64(len(data)) > c.most {
+	if _, have := c.kept[id]; have || int64(len(data)) > c.most {
 		return
 	}
-	c.byID[id] = c.newest.PushFront(coldBytes{id, data})
-	c.size += int64(len(data))
+	c.kept[id], c.order, c.size = data, append(c.order, id), c.size+int64(len(data))
 	for c.size > c.most {
-		c.drop(c.newest.Back())
+		c.drop(c.order[0])
 	}
 }
 
-func (c *cache) drop(e *list.Element) {
-	h := c.newest.Remove(e).(coldBytes)
-	delete(c.byID, h.id)
-	c.size -= int64(len(h.data))
+func (c *cache) drop(id string) {
+	c.size -= int64(len(c.kept[id]))
+	delete(c.kept, id)
+	c.order = slices.DeleteFunc(c.order, func(x string) bool { return x == id })
 }
 
 // forget lets an object go.
 func (c *cache) forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.byID[id]; e != nil {
-		c.drop(e)
-	}
+	c.drop(id)
 }

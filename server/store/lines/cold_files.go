@@ -121,8 +121,8 @@ func (t *Tier) Chunk(ctx context.Context, owner, blob, place int64) ([]byte, err
 	return t.fetch(ctx, found[0].object)
 }
 
-// Whole returns nil if all of a file is in the database. Its error ends the transaction, which begins again once the file
-// is there.
+// Whole returns nil if all of a file is in the database. Its error ends the transaction, which begins again once the
+// file is there.
 func (t *Tier) Whole(ctx context.Context, d sqlstore.Dialect, owner, blob int64) error {
 	found, err := chunk(ctx, d, object{owner: owner, blob: blob}, 0)
 	if err != nil || len(found) == 0 {

@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -183,6 +184,7 @@ SELECT DISTINCT epoch, generation FROM blocks WHERE owner = ? AND stream = ? ORD
 
 // part is a block's data in an object.
 type part struct {
+	at          Place
 	first       int64
 	sha256      []byte // of the block
 	place, size int64
@@ -196,7 +198,7 @@ func (m *mover) generation(ctx context.Context, at Place) error {
 		}
 		o := newObject(data)
 		o.owner, o.stream = at.Owner, at.Stream
-		err = m.move(ctx, o, data, func(d sqlstore.Dialect) error { return dropBlocks(ctx, d, at, o, parts) })
+		err = m.move(ctx, o, data, func(d sqlstore.Dialect) error { return dropBlocks(ctx, d, o, parts) })
 		if err != nil {
 			return err
 		}
@@ -213,7 +215,7 @@ func (m *mover) gather(ctx context.Context, at Place, after int64) (parts []part
 AND first > ? AND raw_bytes > 0 AND length(data) > 0 ORDER BY first LIMIT ?`, at.args(after, few),
 			func(row sqlstore.Scanner) error {
 				var b []byte
-				var p part
+				p := part{at: at}
 				if err := row.Scan(&p.first, &p.sha256, &b); err != nil {
 					return err
 				}
@@ -238,18 +240,13 @@ func newObject(data []byte) object {
 }
 
 // dropBlocks takes the data of blocks out of the database.
-func dropBlocks(ctx context.Context, d sqlstore.Dialect, at Place, o object, parts []part) error {
-	n, err := sqlstore.Number(ctx, sqlstore.Locked{Dialect: d}, `SELECT id FROM streams WHERE owner = ? AND id = ?`,
-		at.Owner, at.Stream)
-	if err == nil && n == 0 {
-		err = errColdMoved
-	}
-	if err != nil {
-		return err
+func dropBlocks(ctx context.Context, d sqlstore.Dialect, o object, parts []part) error {
+	if there, err := o.lockStream(ctx, d); err != nil || !there {
+		return cmp.Or(err, errColdMoved)
 	}
 	for _, p := range parts {
 		n, err := d.Exec(ctx, `UPDATE blocks SET data = ?`+ofPlace+` AND first = ? AND sha256 = ? AND length(data) = ?`,
-			append([]any{[]byte{}}, at.args(p.first, p.sha256, p.size)...)...)
+			append([]any{[]byte{}}, p.at.args(p.first, p.sha256, p.size)...)...)
 		if err == nil && n != 1 {
 			err = errColdMoved
 		}
@@ -257,7 +254,7 @@ func dropBlocks(ctx context.Context, d sqlstore.Dialect, at Place, o object, par
 			return err
 		}
 		_, err = d.Exec(ctx, `INSERT INTO cold_blocks (owner, stream, epoch, generation, first, object, place, size)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, at.args(p.first, o.id, p.place, p.size)...)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, p.at.args(p.first, o.id, p.place, p.size)...)
 		if err != nil {
 			return err
 		}

@@ -102,7 +102,8 @@ func (t *Tier) prove(ctx context.Context) error {
 	return err
 }
 
-// Release has the data of a block removed that uses it no more. It does not read it: what else the object has comes back into the database when Sweep removes it.
+// Release has the data of a block removed that uses it no more. It does not read it: what else the object has comes
+// back into the database when Sweep removes it.
 func (t *Tier) Release(ctx context.Context, d sqlstore.Dialect, at Place, first int64) error {
 	o := object{owner: at.Owner, stream: at.Stream}
 	err := d.Query(ctx, `DELETE FROM cold_blocks`+ofPlace+` AND first = ? RETURNING object`, at.args(first),

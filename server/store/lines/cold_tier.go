@@ -174,6 +174,13 @@ func (o object) key() []any { return []any{o.owner, o.stream, o.blob, o.id} }
 // with are the values of a statement that ends with ofObject.
 func (o object) with(values ...any) []any { return append(values, o.key()...) }
 
+// lockStream keeps others from writing the stream of an object, and reports whether it is still there.
+func (o object) lockStream(ctx context.Context, d sqlstore.Dialect) (bool, error) {
+	id, err := sqlstore.Number(ctx, sqlstore.Locked{Dialect: d}, `SELECT id FROM streams WHERE owner = ? AND id = ?`,
+		o.owner, o.stream)
+	return id > 0, err
+}
+
 // lease takes or renews a lease. false: another process has it.
 func (t *Tier) lease(ctx context.Context, name string, length time.Duration) (mine bool, err error) {
 	err = t.db.Write(ctx, func(d sqlstore.Dialect) (err error) {

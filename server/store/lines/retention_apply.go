@@ -117,7 +117,7 @@ func (x *pass) take(ctx context.Context, t *target) (err error) {
 		}
 	}
 	x.addCount(count)
-	if errors.Is(err, errRetainedMoved) || errors.Is(err, ErrGone) {
+	if errors.Is(err, errRetainedMoved) {
 		return nil
 	}
 	return err

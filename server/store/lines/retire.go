@@ -2,7 +2,6 @@ package lines
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -10,9 +9,6 @@ import (
 
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
-
-// ErrGone refuses to retire lines that are not there any more.
-var ErrGone = errors.New("lines were retired meanwhile")
 
 // RemoveRun removes the lines of a run and keeps what is known of them, in a transaction that keeps others from writing
 // the stream. The caller has read them in one that wrote nothing since. Blocks that have other lines too are made anew.
@@ -33,7 +29,7 @@ func (x *Lines) RemoveRun(ctx context.Context, d sqlstore.Dialect, at Place, r *
 		return fmt.Errorf("remove retired lines: %w", err)
 	}
 	if packed+hot < int64(len(r.Lines)) {
-		return ErrGone
+		return errRetainedMoved // they were retired meanwhile
 	}
 	_, err = d.Exec(ctx, `UPDATE generations SET bytes = bytes - ?`+ofPlace, append([]any{bytes}, at.args()...)...)
 	if err != nil {

@@ -23,15 +23,16 @@ func (k *Keeper) Marks(ctx context.Context, reader int64, streams []int64) (map[
 		return out, nil
 	}
 	err := k.db.Query(ctx, `SELECT stream, star, name, note, tags, updated FROM marks
-WHERE reader = ? AND stream IN (`+Marks(len(streams))+`)`, append([]any{reader}, Values(streams)...), func(row Scanner) error {
-		var m server.Mark
-		var star, updated int64
-		var tags string
-		err := row.Scan(&m.Stream, &star, &m.Name, &m.Note, &tags, &updated)
-		m.Star, m.Tags, m.Updated = star != 0, split(tags), Moment(updated)
-		out[m.Stream] = m
-		return err
-	})
+WHERE reader = ? AND stream IN (`+Marks(len(streams))+`)`, append([]any{reader}, Values(streams)...),
+		func(row Scanner) error {
+			var m server.Mark
+			var star, updated int64
+			var tags string
+			err := row.Scan(&m.Stream, &star, &m.Name, &m.Note, &tags, &updated)
+			m.Star, m.Tags, m.Updated = star != 0, split(tags), Moment(updated)
+			out[m.Stream] = m
+			return err
+		})
 	return out, Wrap(err, "read marks")
 }
 

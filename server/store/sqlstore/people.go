@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -49,8 +50,7 @@ func (p *People) FindUser(ctx context.Context, name string) (server.User, error)
 
 // Users implements server.Accounts.
 func (p *People) Users(ctx context.Context) ([]server.User, error) {
-	out, err := List(ctx, p.db, SelectUser+`FROM users u ORDER BY u.id`, nil, scanUser)
-	return out, Wrap(err, "list users")
+	return p.FirstUsers(ctx, math.MaxInt32)
 }
 
 // FirstUsers implements server.Accounts.

@@ -2,12 +2,9 @@ package sqlstore
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/ccship/ccship/server"
 )
@@ -162,22 +159,10 @@ func parseSumAfter(after string) (*group, error) {
 	if after == "" {
 		return nil, nil
 	}
-	part := strings.Split(strings.TrimPrefix(after, "-"), "-")
-	if len(part) != 3 {
-		return nil, server.ErrBadPage
-	}
-	if strings.HasPrefix(after, "-") {
-		part[0] = "-" + part[0]
-	}
 	var g group
-	var errs [3]error
-	g.last, errs[0] = strconv.ParseInt(part[0], 10, 64)
-	g.owner, errs[1] = strconv.ParseInt(part[1], 10, 64)
-	g.place, errs[2] = hex.DecodeString(part[2])
-	for _, err := range errs {
-		if err != nil {
-			return nil, server.ErrBadPage
-		}
+	_, err := fmt.Sscanf(after, "%d-%d-%x", &g.last, &g.owner, &g.place)
+	if err != nil || g.cursor() != after {
+		return nil, server.ErrBadPage
 	}
 	return &g, nil
 }

@@ -1,9 +1,7 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/ccship/ccship/server"
 )
@@ -100,7 +98,6 @@ FROM usage_sums WHERE `+where+` GROUP BY slot, model, long`, args, func(row Scan
 
 // add adds differences to the totals.
 func add(ctx context.Context, d Dialect, list []total) error {
-	list = merged(list)
 	for i := range list {
 		t := &list[i]
 		if t.sum == (server.Tokens{}) {
@@ -115,25 +112,6 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (slot, model, long) DO UPDATE 
 	}
 	_, err := d.Exec(ctx, `DELETE FROM usage_totals WHERE answers = 0`)
 	return err
-}
-
-// merged has one difference for each row of totals, in their order.
-func merged(list []total) (out []total) {
-	slices.SortFunc(list, func(a, b total) int {
-		return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(a.model, b.model))
-	})
-	for _, t := range list {
-		i := len(out) - 1
-		for i >= 0 && out[i].slot == t.slot && out[i].model == t.model && out[i].long != t.long {
-			i--
-		}
-		if i >= 0 && out[i].slot == t.slot && out[i].model == t.model {
-			out[i].sum = out[i].sum.Add(t.sum)
-		} else {
-			out = append(out, t)
-		}
-	}
-	return out
 }
 
 const added = `answers = t.answers + excluded.answers, input = t.input + excluded.input,
