@@ -104,7 +104,9 @@ func TestUp(t *testing.T) {
 	eventually(t, "the import is done", 60*time.Second, func() bool { return h.ccship("sync", "--wait").code == 0 })
 	h.look("", 0, "verify")
 	h.entriesSent(40)
+	upAgain(h, "http://"+address+"/login?ticket=")
 	up.MustStop(t)
+	h.look("", 3, "status")
 	conn, err := net.Dial("tcp", address)
 	if err == nil {
 		_ = conn.Close()
@@ -118,6 +120,22 @@ func TestUp(t *testing.T) {
 	must(t, err)
 	defer taken.Close()
 	h.look("ccship: ", 1, "up", "--listen", address)
+}
+
+// upAgain wants a second up, and open, to print another link into the viewer of the first, whose files are its user's.
+func upAgain(h *home, link string) {
+	h.t.Helper()
+	for command, want := range map[string]string{"up": "see it: " + link, "open": link} {
+		if out := h.ccship(command); out.code != 0 || !strings.HasPrefix(out.stdout, want) || strings.Count(out.stdout, "\n") != 1 {
+			h.t.Errorf("%s beside up: exit %d\n%s%s", command, out.code, out.stdout, out.stderr)
+		}
+	}
+	for _, name := range []string{"api_key", "listen", "ccship.log", "server.log", "ccship.sock"} {
+		info, err := os.Stat(filepath.Join(h.dir, "xdg", "state", "ccship", "up", name))
+		if must(h.t, err); info.Mode().Perm() != 0o600 {
+			h.t.Errorf("%s has mode %v, want 0600", name, info.Mode())
+		}
+	}
 }
 
 // TestBadInput: one clear line, a hint, the documented exit code, and nothing is lost.
