@@ -24,12 +24,6 @@ type shareFlags struct {
 	documents            bool
 }
 
-func (f *shareFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.owner, "owner", "", "user who owns the sessions")
-	c.Flags().StringVar(&f.with, "with", "", "user who may see them")
-	c.Flags().StringVar(&f.project, "project", "", "the project's name or hash")
-}
-
 // find puts the named share together.
 func (f *shareFlags) find(c *cobra.Command, s store.Store) (server.Share, error) {
 	owner, err := findUser(c.Context(), s, f.owner)
@@ -47,41 +41,46 @@ func (f *shareFlags) find(c *cobra.Command, s store.Store) (server.Share, error)
 	return x, err
 }
 
-func (f *shareFlags) check(c *cobra.Command) error {
-	if f.owner == "" || f.with == "" || f.project == "" {
-		return usage(c, errors.New("--owner, --with and --project must be given"))
-	}
-	return nil
-}
-
-func (p *cli) newShareAdd() *cobra.Command {
-	var f shareFlags
+// verb returns a command that does something with the share that its flags name.
+func (f *shareFlags) verb(p *cli, use, short string,
+	do func(*cobra.Command, store.Store, server.Share) error) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "add --owner NAME --with NAME --project PROJECT",
-		Short: "Share the sessions of a project with another user, including future ones",
+		Use:   use + " --owner NAME --with NAME --project PROJECT",
+		Short: short,
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.check(c); err != nil {
-				return err
+			if f.owner == "" || f.with == "" || f.project == "" {
+				return usage(c, errors.New("--owner, --with and --project must be given"))
 			}
 			return p.withStore(c, func(s store.Store) error {
 				x, err := f.find(c, s)
 				if err != nil {
 					return err
 				}
-				if x.Project == "" {
-					return hinted{fmt.Errorf("%q has no session of a project %q", f.owner, f.project),
-						"the viewer lists the projects; a project exists once it has a session"}
-				}
-				x.Created, x.Documents = time.Now(), f.documents
-				if err := s.AddShare(c.Context(), x); err != nil {
-					return err
-				}
-				return term.Printf(c.ErrOrStderr(), "%q may see %q of %q\n", f.with, x.Project, f.owner)
+				return do(c, s, x)
 			})
 		},
 	}
-	f.add(c)
+	c.Flags().StringVar(&f.owner, "owner", "", "user who owns the sessions")
+	c.Flags().StringVar(&f.with, "with", "", "user who may see them")
+	c.Flags().StringVar(&f.project, "project", "", "the project's name or hash")
+	return c
+}
+
+func (p *cli) newShareAdd() *cobra.Command {
+	var f shareFlags
+	c := f.verb(p, "add", "Share the sessions of a project with another user, including future ones",
+		func(c *cobra.Command, s store.Store, x server.Share) error {
+			if x.Project == "" {
+				return hinted{fmt.Errorf("%q has no session of a project %q", f.owner, f.project),
+					"the viewer lists the projects; a project exists once it has a session"}
+			}
+			x.Created, x.Documents = time.Now(), f.documents
+			if err := s.AddShare(c.Context(), x); err != nil {
+				return err
+			}
+			return term.Printf(c.ErrOrStderr(), "%q may see %q of %q\n", f.with, x.Project, f.owner)
+		})
 	c.Flags().BoolVar(&f.documents, "documents", false,
 		"share linked documents too; without it, an existing share stops including them")
 	return c
@@ -89,28 +88,12 @@ func (p *cli) newShareAdd() *cobra.Command {
 
 func (p *cli) newShareRemove() *cobra.Command {
 	var f shareFlags
-	c := &cobra.Command{
-		Use:   "rm --owner NAME --with NAME --project PROJECT",
-		Short: "End a share",
-		Args:  wrapArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.check(c); err != nil {
-				return err
-			}
-			return p.withStore(c, func(s store.Store) error {
-				x, err := f.find(c, s)
-				if err != nil {
-					return err
-				}
-				if err := s.RemoveShare(c.Context(), x); err != nil {
-					return explain(err, server.ErrNotFound, "ccship-server share list shows all shares")
-				}
-				return term.Printf(c.ErrOrStderr(), "%q no longer sees %q of %q\n", f.with, f.project, f.owner)
-			})
-		},
-	}
-	f.add(c)
-	return c
+	return f.verb(p, "rm", "End a share", func(c *cobra.Command, s store.Store, x server.Share) error {
+		if err := s.RemoveShare(c.Context(), x); err != nil {
+			return explain(err, server.ErrNotFound, "ccship-server share list shows all shares")
+		}
+		return term.Printf(c.ErrOrStderr(), "%q no longer sees %q of %q\n", f.with, f.project, f.owner)
+	})
 }
 
 func (p *cli) newShareList() *cobra.Command {

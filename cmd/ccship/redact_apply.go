@@ -44,7 +44,7 @@ func (a *app) redactApply() *cobra.Command {
 
 // applyRules counts, or sends again, what differs. old is what was done with what servers have; nil: nothing.
 func (a *app) applyRules(ctx context.Context, client *control.Client, yes bool, old *control.OldBytes) error {
-	sum, err := a.remask(ctx, client, true)
+	sum, err := a.remask(ctx, client, false, true)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (a *app) applyRules(ctx context.Context, client *control.Client, yes bool, 
 		a.Say("%s", counted(sum))
 	}
 	if applies := yes && sum.Transcripts > 0; applies {
-		if sum, err = a.remask(ctx, client, false); err != nil {
+		if sum, err = a.remask(ctx, client, false, false); err != nil {
 			return err
 		}
 	}
@@ -77,11 +77,11 @@ func (a *app) applyRules(ctx context.Context, client *control.Client, yes bool, 
 
 // forgetOld counts what servers have stored in the clear, and with yes has it masked there.
 func (a *app) forgetOld(ctx context.Context, client *control.Client, yes bool) (*control.OldBytes, error) {
-	sum, err := a.remaskOld(ctx, client, true)
+	found, err := a.remask(ctx, client, true, true)
 	if err != nil {
 		return nil, err
 	}
-	some := sum.Transcripts > 0
+	sum := found.Old
 	if !a.JSON {
 		for _, server := range sum.Plain {
 			a.Say("%s speaks only the base protocol and cannot mask: remove there what it has, "+
@@ -90,25 +90,25 @@ func (a *app) forgetOld(ctx context.Context, client *control.Client, yes bool) (
 		a.Say("%s", storedInClear(sum))
 	}
 	switch {
-	case !some:
-		return &sum, nil
+	case sum.Transcripts == 0:
+		return sum, nil
 	case !yes:
 		if !a.JSON {
 			a.Say("add --yes to have that masked in place")
 		}
-		return &sum, nil
+		return sum, nil
 	}
-	if sum, err = a.remaskOld(ctx, client, false); err != nil {
+	if found, err = a.remask(ctx, client, true, false); err != nil {
 		return nil, err
 	}
 	if !a.JSON {
 		a.Say("masked there; revoke the secrets where they were issued, backups of the server still contain them")
 	}
-	return &sum, nil
+	return found.Old, nil
 }
 
 // storedInClear says what servers have stored in the clear.
-func storedInClear(sum control.OldBytes) string {
+func storedInClear(sum *control.OldBytes) string {
 	if sum.Transcripts == 0 {
 		return "servers have stored nothing in the clear that the rules in force mask"
 	}
@@ -116,34 +116,6 @@ func storedInClear(sum control.OldBytes) string {
 		amount.Counted(sum.Checkpoints, "checkpoint", "checkpoints") + " and " +
 		amount.Counted(sum.Files, "file", "files") + " with secrets, of " +
 		amount.Counted(int64(sum.Transcripts), "transcript", "transcripts")
-}
-
-// remaskOld asks the daemon for all transcripts on servers, some at a time, and returns the sum of the answers.
-func (a *app) remaskOld(ctx context.Context, client *control.Client, dry bool) (sum control.OldBytes, err error) {
-	doing := "masking on the server"
-	if dry {
-		doing = "reading what servers have"
-	}
-	bar := term.NewBar(a.Stderr, doing)
-	defer bar.Clear()
-	for req := (control.RemaskRequest{DryRun: dry, Old: true}); ; {
-		r, err := client.Remask(ctx, req)
-		if err != nil {
-			return sum, err
-		}
-		if r.Old == nil {
-			return sum, control.Failed("the daemon is older than this command", "`ccship service restart` starts the new one")
-		}
-		sum.Total, sum.Plain = r.Old.Total, r.Old.Plain
-		sum.Transcripts += r.Old.Transcripts
-		sum.Lines += r.Old.Lines
-		sum.Checkpoints += r.Old.Checkpoints
-		sum.Files += r.Old.Files
-		if req.Offset = r.Old.Next; req.Offset == 0 {
-			return sum, nil
-		}
-		bar.Set(int64(req.Offset), int64(sum.Total))
-	}
 }
 
 // counted says what would be sent differently now.
@@ -156,19 +128,28 @@ func counted(r control.RemaskResult) string {
 		amount.Counted(r.Clear, "line", "lines") + " of them sent with secrets in clear"
 }
 
-// remask asks the daemon for all transcripts, some at a time, and returns the sum of the answers.
-func (a *app) remask(ctx context.Context, client *control.Client, dry bool) (control.RemaskResult, error) {
-	doing := "sending again"
-	if dry {
-		doing = "comparing"
-	}
+// remask asks the daemon for all transcripts, some at a time, and returns the sum of the answers. For what servers have,
+// only the member Old of it says something.
+func (a *app) remask(ctx context.Context, client *control.Client, old, dry bool) (control.RemaskResult, error) {
+	doing := map[[2]bool]string{{false, true}: "comparing", {false, false}: "sending again",
+		{true, true}: "reading what servers have", {true, false}: "masking on the server"}[[2]bool{old, dry}]
 	bar := term.NewBar(a.Stderr, doing)
 	defer bar.Clear()
-	sum := control.RemaskResult{SchemaVersion: control.SchemaVersion}
-	for req := (control.RemaskRequest{DryRun: dry}); ; {
+	sum := control.RemaskResult{SchemaVersion: control.SchemaVersion, Old: &control.OldBytes{}}
+	for req := (control.RemaskRequest{DryRun: dry, Old: old}); ; {
 		r, err := client.Remask(ctx, req)
-		if err != nil {
+		switch {
+		case err != nil:
 			return sum, err
+		case old && r.Old == nil:
+			return sum, control.Failed("the daemon is older than this command", "`ccship service restart` starts the new one")
+		case old:
+			r.Total, r.Next = r.Old.Total, r.Old.Next
+			sum.Old.Total, sum.Old.Plain = r.Old.Total, r.Old.Plain
+			sum.Old.Transcripts += r.Old.Transcripts
+			sum.Old.Lines += r.Old.Lines
+			sum.Old.Checkpoints += r.Old.Checkpoints
+			sum.Old.Files += r.Old.Files
 		}
 		sum.Total = r.Total
 		sum.Transcripts += r.Transcripts
