@@ -46,18 +46,14 @@ func (r *raw) ask(line string) (answer struct {
 	if !r.out.Scan() {
 		r.t.Fatalf("no answer to %s", line)
 	}
-	if err := json.Unmarshal(r.out.Bytes(), &answer); err != nil {
-		r.t.Fatal(err)
-	}
+	kit.Must(r.t, json.Unmarshal(r.out.Bytes(), &answer))
 	return answer
 }
 
 // end ends the input, and with it the program.
 func (r *raw) end(cmd *exec.Cmd) {
 	r.t.Helper()
-	if err := r.in.Close(); err != nil {
-		r.t.Fatal(err)
-	}
+	kit.Must(r.t, r.in.Close())
 	if err := cmd.Wait(); err != nil {
 		r.t.Errorf("at the end of its input it ends with %v", err)
 	}

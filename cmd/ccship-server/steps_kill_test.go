@@ -115,9 +115,7 @@ func (s *stepped) one(where, left string, flags ...string) {
 		name := fmt.Sprint("session", len(s.sent))
 		s.sent = append(s.sent, name)
 		for first := 0; first < 14; first += 7 {
-			if err := p.post(s.key, fmt.Sprintf(`{"session_id":%q,"entries":[%s]}`, name, strings.Join(steppedLines(name, first), ","))); err != nil {
-				s.t.Fatal(err)
-			}
+			kit.Must(s.t, p.post(s.key, fmt.Sprintf(`{"session_id":%q,"entries":[%s]}`, name, strings.Join(steppedLines(name, first), ","))))
 		}
 	}
 	p.kill(s.t)

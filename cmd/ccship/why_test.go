@@ -43,9 +43,7 @@ func newTale(t *testing.T) *tale {
 
 func (w *tale) must(err error) {
 	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 }
 
 // git runs git as a person whose settings are git's own, ten minutes after what was before.
