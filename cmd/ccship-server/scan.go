@@ -49,8 +49,12 @@ type scanFinding struct {
 	Rules      []string `json:"rules"`
 }
 
-func scanStore(ctx context.Context, s store.Store, masker *masking.Masker, p *progress) (*scanReport, error) {
+func scanStore(ctx context.Context, s store.Store, p *progress) (*scanReport, error) {
 	r := &scanReport{Schema: schemaVersion, Findings: []scanFinding{}}
+	masker, err := masking.New(masking.NewKey()) // tokens are not kept
+	if err != nil {
+		return nil, err
+	}
 	who, err := names(ctx, s)
 	if err != nil {
 		return nil, err

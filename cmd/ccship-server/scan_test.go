@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,29 +73,5 @@ func TestScan(t *testing.T) {
 	}
 	if want := fmt.Sprintf("%d places", len(names)); !strings.Contains(words, want) {
 		t.Errorf("%s, want %s", words, want)
-	}
-}
-
-// TestScanRules: rules of a file in gitleaks' format find what the built-in ones do not know; a bad file is named.
-func TestScanRules(t *testing.T) {
-	dir := t.TempDir()
-	path, file, bad := filepath.Join(dir, "server.db"), filepath.Join(dir, "rules.toml"), filepath.Join(dir, "bad.toml")
-	for name, text := range map[string]string{
-		file: "[[rules]]\nid = \"house key\"\nregex = \"hk-[0-9]{8}\"\nkeywords = [\"hk-\"]\n",
-		bad:  "[[rules]]\nid = \"x\"\nregex = \"(\"\n",
-	} {
-		kit.Must(t, os.WriteFile(name, []byte(text), 0o600))
-	}
-	key, at := newKeyIn(t, path), "sqlite:"+path
-	p := launch(t, path)
-	p.say(t, key, "s", 0, "the door: hk-12345678")
-	if out, _ := tool(t, 0, "verify", "--secrets", "--store", at); out != "" {
-		t.Errorf("the built-in rules find %s", out)
-	}
-	if out, _ := tool(t, exitFailed, "verify", "--secrets", "--store", at, "--rules", file); !strings.Contains(out, "house-key") {
-		t.Errorf("with the rule: %s", out)
-	}
-	if _, words := tool(t, exitUsage, "verify", "--secrets", "--store", at, "--rules", bad); !strings.Contains(words, "bad --rules") {
-		t.Errorf("with a bad rule: %s", words)
 	}
 }

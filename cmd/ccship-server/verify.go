@@ -3,17 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
-	masking "github.com/ccship/ccship/transcript/redact"
 )
 
 // maxFindings is how many findings are printed; the others are counted.
@@ -26,7 +23,6 @@ type checker interface {
 
 func (p *cli) newVerify() *cobra.Command {
 	var secrets bool
-	var rules []string
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Read everything that is stored and report inconsistencies, or secrets",
@@ -37,17 +33,10 @@ func (p *cli) newVerify() *cobra.Command {
 			"secret. Exit code 1 if there is something to report.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if len(rules) > 0 && !secrets {
-				return usage(c, errors.New("--rules goes with --secrets"))
-			}
-			masker, err := config.FileMasker(masking.NewKey(), rules) // tokens are not kept
-			if err != nil {
-				return usage(c, fmt.Errorf("bad --rules: %w", err))
-			}
-			return p.withStore(c, func(s store.Store) error {
+			return p.withStore(c, func(s store.Store) (err error) {
 				var r audited
 				if secrets {
-					r, err = scanStore(c.Context(), s, masker, newProgress(c.ErrOrStderr()))
+					r, err = scanStore(c.Context(), s, newProgress(c.ErrOrStderr()))
 				} else {
 					r, err = verify(c.Context(), s, newProgress(c.ErrOrStderr()))
 				}
@@ -59,7 +48,6 @@ func (p *cli) newVerify() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&secrets, "secrets", false, "report secrets")
-	c.Flags().StringArrayVar(&rules, "rules", nil, "file of further rules in gitleaks' TOML format; may be repeated")
 	printsJSON(c)
 	return c
 }

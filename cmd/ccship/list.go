@@ -33,8 +33,9 @@ func (a *app) listCommand() *cobra.Command {
 		Short: "List conversations, most recently active first",
 		Long: "List conversations on disk and on the server, the most recently active first, and count what is on " +
 			"disk. With WORDS, only those that have them in title, first prompt, project or id. A conversation was " +
-			"active at the time in its newest record.\n\nWith --lost, list sessions of the prompt history (history.jsonl) that are neither on disk " +
-			"nor on the server, and sessions of this machine that only the server has.",
+			"active at the time in its newest record.\n\nWith --lost, list sessions of the prompt history " +
+			"(history.jsonl) that are neither on disk nor on the server, and sessions of this machine that only the " +
+			"server has.",
 		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, args []string) (err error) {
 			if f.Limit < 1 {
 				return control.Usage("--limit must be 1 or more", "see `ccship list --help`")

@@ -128,8 +128,8 @@ func counted(r control.RemaskResult) string {
 		amount.Counted(r.Clear, "line", "lines") + " of them sent with secrets in clear"
 }
 
-// remask asks the daemon for all transcripts, some at a time, and returns the sum of the answers. For what servers have,
-// only the member Old of it says something.
+// remask asks the daemon for all transcripts, some at a time, and returns the sum of the answers; of what servers have,
+// in Old.
 func (a *app) remask(ctx context.Context, client *control.Client, old, dry bool) (control.RemaskResult, error) {
 	doing := map[[2]bool]string{{false, true}: "comparing", {false, false}: "sending again",
 		{true, true}: "reading what servers have", {true, false}: "masking on the server"}[[2]bool{old, dry}]

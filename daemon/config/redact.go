@@ -200,19 +200,6 @@ func (c *Config) redactRules() ([]ruleSet, error) {
 	return all, nil
 }
 
-// FileMasker returns a masker with the built-in rules and those of files in gitleaks' format, for every project. An
-// error is a *Error.
-func FileMasker(key redact.Key, files []string) (*redact.Masker, error) {
-	sets, err := (&Config{RedactRules: files}).redactRules()
-	if err != nil {
-		return nil, err
-	}
-	for i := range sets {
-		sets[i].projects = nil
-	}
-	return maskerIn("", key, sets)
-}
-
 // rulesFile is a configuration of gitleaks, as far as it concerns texts.
 // See https://github.com/gitleaks/gitleaks#configuration.
 type rulesFile struct {
