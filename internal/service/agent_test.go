@@ -184,36 +184,36 @@ func TestLaunchd(t *testing.T) {
 		}
 	}
 	const load = "enable gui/501/com.github.ccship; bootstrap gui/501 /LaunchAgents/com.github.ccship.plist"
-	if st, err := l.status(ctx); err != nil || st.Installed || st.Running || l.start(ctx) == nil || l.restart(ctx) == nil || l.stop(ctx) == nil {
+	if st, err := l.Status(ctx); err != nil || st.Installed || st.Running || l.Start(ctx) == nil || l.Restart(ctx) == nil || l.Stop(ctx) == nil {
 		t.Fatalf("%+v %v", st, err)
 	}
-	out, err := l.install(ctx, true)
+	out, err := l.Install(ctx, true)
 	step("install", err, load)
 	if info, err := os.Stat(l.path); err != nil || info.Mode().Perm() != 0o600 || !out.Written || !out.Started {
 		t.Errorf("%v %v %+v", info, err, out)
 	}
-	st, err := l.status(ctx)
+	st, err := l.Status(ctx)
 	if err != nil || !st.Installed || !st.Enabled || !st.Running || st.PID != 4711 || st.Binary != "/usr/local/bin/ccship" || st.UnitPath != l.path {
 		t.Errorf("%+v %v", st, err)
 	}
-	_, err = l.install(ctx, true)
+	_, err = l.Install(ctx, true)
 	step("install again", err, "kickstart -k gui/501/com.github.ccship")
 	l.o.Args = append(l.o.Args, "--config", "/other.toml")
-	_, err = l.install(ctx, true)
+	_, err = l.Install(ctx, true)
 	step("install another", err, "bootout gui/501/com.github.ccship; "+load)
-	step("start", l.start(ctx), "kickstart gui/501/com.github.ccship")
-	step("restart", l.restart(ctx), "kickstart -k gui/501/com.github.ccship")
-	step("stop", l.stop(ctx), "bootout gui/501/com.github.ccship")
-	if st, err := l.status(ctx); err != nil || !st.Installed || st.Running || st.Note == "" {
+	step("start", l.Start(ctx), "kickstart gui/501/com.github.ccship")
+	step("restart", l.Restart(ctx), "kickstart -k gui/501/com.github.ccship")
+	step("stop", l.Stop(ctx), "bootout gui/501/com.github.ccship")
+	if st, err := l.Status(ctx); err != nil || !st.Installed || st.Running || st.Note == "" {
 		t.Errorf("%+v %v", st, err)
 	}
-	step("start again", l.start(ctx), load)
-	r, err := l.uninstall(ctx)
+	step("start again", l.Start(ctx), load)
+	r, err := l.Uninstall(ctx)
 	step("uninstall", err, "bootout gui/501/com.github.ccship")
 	if !r.Was || len(r.Removed) != 1 || fileExists(l.path) {
 		t.Errorf("%+v", r)
 	}
-	if r, err := l.uninstall(ctx); err != nil || r.Was {
+	if r, err := l.Uninstall(ctx); err != nil || r.Was {
 		t.Errorf("%+v %v", r, err)
 	}
 }
@@ -221,12 +221,12 @@ func TestLaunchd(t *testing.T) {
 // An agent that its user has disabled is installed, but does not start by itself.
 func TestLaunchdDisabled(t *testing.T) {
 	l, dir := newFakeLaunchd(t)
-	if _, err := l.install(t.Context(), true); err != nil {
+	if _, err := l.Install(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	for text, enabled := range map[string]bool{"\t\t\"" + Daemon.label + "\" => disabled\n": false, "\t\t\"" + Daemon.label + "\" => enabled\n": true, "": true} {
 		kit.Must(t, os.WriteFile(filepath.Join(dir, "disabled"), []byte(text), 0o600))
-		if st, err := l.status(t.Context()); err != nil || !st.Installed || st.Enabled != enabled {
+		if st, err := l.Status(t.Context()); err != nil || !st.Installed || st.Enabled != enabled {
 			t.Errorf("%q: %+v %v", text, st, err)
 		}
 	}
@@ -242,14 +242,14 @@ func TestLaunchdFails(t *testing.T) {
 	l, dir := newFakeLaunchd(t)
 	kit.Must(t, os.WriteFile(filepath.Join(dir, "refuse"), nil, 0o600))
 	var e *control.Error
-	if _, err := l.install(t.Context(), true); !errors.As(err, &e) || !strings.Contains(e.Message, "Input/output error") || e.Hint == "" {
+	if _, err := l.Install(t.Context(), true); !errors.As(err, &e) || !strings.Contains(e.Message, "Input/output error") || e.Hint == "" {
 		t.Errorf("%v", err)
 	}
 	before, err := os.ReadFile(l.path)
 	kit.Must(t, err)
 	l.o.Args = append(l.o.Args, "--config", "/other.toml")
 	l.write = func(string) error { return errors.New("no space") }
-	if _, err := l.install(t.Context(), true); !errors.As(err, &e) || !strings.Contains(e.Message, "no space") {
+	if _, err := l.Install(t.Context(), true); !errors.As(err, &e) || !strings.Contains(e.Message, "no space") {
 		t.Errorf("%v", err)
 	}
 	if after, err := os.ReadFile(l.path); err != nil || string(after) != string(before) {

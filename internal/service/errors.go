@@ -38,14 +38,14 @@ var noSystem = control.Error{Code: control.CodeUsage, Message: "--system is for 
 // nobody is the manager of systems without a known one.
 type nobody struct{ Program }
 
-func (n nobody) status(context.Context) (Status, error) {
+func (n nobody) Status(context.Context) (Status, error) {
 	return Status{Manager: None, Note: n.noManager().Message}, nil
 }
-func (n nobody) install(context.Context, bool) (Outcome, error) { return Outcome{}, n.noManager() }
-func (n nobody) uninstall(context.Context) (Removal, error)     { return Removal{}, nil }
-func (n nobody) start(context.Context) error                    { return n.noManager() }
-func (n nobody) stop(context.Context) error                     { return n.noManager() }
-func (n nobody) restart(context.Context) error                  { return n.noManager() }
+func (n nobody) Install(context.Context, bool) (Outcome, error) { return Outcome{}, n.noManager() }
+func (n nobody) Uninstall(context.Context) (Removal, error)     { return Removal{}, nil }
+func (n nobody) Start(context.Context) error                    { return n.noManager() }
+func (n nobody) Stop(context.Context) error                     { return n.noManager() }
+func (n nobody) Restart(context.Context) error                  { return n.noManager() }
 func (n nobody) logs(int, bool) []string                        { return nil }
 
 // failed is the error of a step that a manager could not do.

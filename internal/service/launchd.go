@@ -59,7 +59,7 @@ func (l *launchd) loaded(ctx context.Context) (description string, ok bool) {
 	return out, err == nil
 }
 
-func (l *launchd) status(ctx context.Context) (Status, error) {
+func (l *launchd) Status(ctx context.Context) (Status, error) {
 	st := Status{Manager: Launchd}
 	text, err := os.ReadFile(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +86,7 @@ func (l *launchd) status(ctx context.Context) (Status, error) {
 	return st, nil
 }
 
-func (l *launchd) install(ctx context.Context, start bool) (Outcome, error) {
+func (l *launchd) Install(ctx context.Context, start bool) (Outcome, error) {
 	out := Outcome{UnitPath: l.path}
 	text, err := renderAgent(l.o)
 	if err != nil {
@@ -112,7 +112,7 @@ func (l *launchd) install(ctx context.Context, start bool) (Outcome, error) {
 		return out, nil
 	}
 	out.Started = true
-	return out, l.restart(ctx) // the path may hold a new program
+	return out, l.Restart(ctx) // the path may hold a new program
 }
 
 // replace replaces an older property list, and restores it after a failure. The library refuses to overwrite a file.
@@ -177,7 +177,7 @@ func (l *launchd) load(ctx context.Context) error {
 	return nil
 }
 
-func (l *launchd) uninstall(ctx context.Context) (Removal, error) {
+func (l *launchd) Uninstall(ctx context.Context) (Removal, error) {
 	_, was := l.loaded(ctx)
 	if err := l.unload(ctx); err != nil {
 		return Removal{}, err
@@ -200,7 +200,7 @@ func (l *launchd) installed() error {
 	return nil
 }
 
-func (l *launchd) start(ctx context.Context) error {
+func (l *launchd) Start(ctx context.Context) error {
 	if err := l.installed(); err != nil {
 		return err
 	}
@@ -214,14 +214,14 @@ func (l *launchd) start(ctx context.Context) error {
 }
 
 // stop unloads the agent: launchd would restart one that only ended.
-func (l *launchd) stop(ctx context.Context) error {
+func (l *launchd) Stop(ctx context.Context) error {
 	if err := l.installed(); err != nil {
 		return err
 	}
 	return l.unload(ctx)
 }
 
-func (l *launchd) restart(ctx context.Context) error {
+func (l *launchd) Restart(ctx context.Context) error {
 	if err := l.installed(); err != nil {
 		return err
 	}

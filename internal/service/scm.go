@@ -42,7 +42,7 @@ func newSCM(o Options) (manager, error) {
 	return nobody{o.Program}, nil
 }
 
-func (s *scm) status(context.Context) (Status, error) {
+func (s *scm) Status(context.Context) (Status, error) {
 	st := Status{Manager: Windows}
 	status, err := s.lib.Status()
 	if errors.Is(err, kardianos.ErrNotInstalled) {
@@ -56,9 +56,9 @@ func (s *scm) status(context.Context) (Status, error) {
 }
 
 // install first removes an older service, because the library refuses to change one.
-func (s *scm) install(ctx context.Context, start bool) (Outcome, error) {
+func (s *scm) Install(ctx context.Context, start bool) (Outcome, error) {
 	var out Outcome
-	if _, err := s.uninstall(ctx); err != nil {
+	if _, err := s.Uninstall(ctx); err != nil {
 		return out, err
 	}
 	if err := s.lib.Install(); err != nil {
@@ -69,11 +69,11 @@ func (s *scm) install(ctx context.Context, start bool) (Outcome, error) {
 		return out, nil
 	}
 	out.Started = true
-	return out, s.start(ctx)
+	return out, s.Start(ctx)
 }
 
-func (s *scm) uninstall(ctx context.Context) (Removal, error) {
-	st, err := s.status(ctx)
+func (s *scm) Uninstall(ctx context.Context) (Removal, error) {
+	st, err := s.Status(ctx)
 	if err != nil || !st.Installed {
 		return Removal{}, err
 	}
@@ -88,18 +88,18 @@ func (s *scm) uninstall(ctx context.Context) (Removal, error) {
 	return Removal{Was: true}, nil
 }
 
-func (s *scm) start(ctx context.Context) error {
+func (s *scm) Start(ctx context.Context) error {
 	return s.control(ctx, "start service", installer.Start)
 }
 
-func (s *scm) stop(ctx context.Context) error { return s.control(ctx, "stop service", installer.Stop) }
+func (s *scm) Stop(ctx context.Context) error { return s.control(ctx, "stop service", installer.Stop) }
 
-func (s *scm) restart(ctx context.Context) error {
+func (s *scm) Restart(ctx context.Context) error {
 	return s.control(ctx, "restart service", installer.Restart)
 }
 
 func (s *scm) control(ctx context.Context, what string, do func(installer) error) error {
-	st, err := s.status(ctx)
+	st, err := s.Status(ctx)
 	if err != nil {
 		return err
 	}

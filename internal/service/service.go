@@ -73,13 +73,19 @@ type Removal struct {
 // manager is a service manager. Errors are *control.Error with a hint. Methods may be called by one goroutine at a
 // time.
 type manager interface {
-	status(ctx context.Context) (Status, error)
-	// install puts the service in place, or replaces an older one, and starts it if start is set.
-	install(ctx context.Context, start bool) (Outcome, error)
-	uninstall(ctx context.Context) (Removal, error)
-	start(ctx context.Context) error
-	stop(ctx context.Context) error
-	restart(ctx context.Context) error
+	// Status asks the manager. Where there is none, Manager is None and Note says why; that is no error.
+	Status(ctx context.Context) (Status, error)
+	// Install makes the service start automatically from now on, and starts it if start is set. Installing again is
+	// harmless: it keeps what is right, replaces an older file, and restarts a process that runs another program.
+	Install(ctx context.Context, start bool) (Outcome, error)
+	// Uninstall stops the service and removes everything that Install made. Without a service it does nothing.
+	Uninstall(ctx context.Context) (Removal, error)
+	// Start starts the service, and returns when it is running.
+	Start(ctx context.Context) error
+	// Stop stops the service until the next login, boot or Start, and returns when it has ended.
+	Stop(ctx context.Context) error
+	// Restart stops the service, if it runs, and starts it.
+	Restart(ctx context.Context) error
 	// logs is the command that shows the last n lines of the log, and new ones if follow is set.
 	logs(n int, follow bool) []string
 	// fits reports whether a file is the one of this version, apart from what differs between installations.
@@ -120,27 +126,6 @@ func newOn(system string, o Options) (*Service, error) {
 	}
 	return &Service{m, o.Program}, nil
 }
-
-// Status asks the manager. Where there is none, Manager is None and Note says why; that is no error.
-func (s *Service) Status(ctx context.Context) (Status, error) { return s.status(ctx) }
-
-// Install makes the service start automatically from now on, and starts it if start is set. Installing again is
-// harmless: it keeps what is right, replaces an older file, and restarts a process that runs another program.
-func (s *Service) Install(ctx context.Context, start bool) (Outcome, error) {
-	return s.install(ctx, start)
-}
-
-// Uninstall stops the service and removes everything that Install made. Without a service it does nothing.
-func (s *Service) Uninstall(ctx context.Context) (Removal, error) { return s.uninstall(ctx) }
-
-// Start starts the service, and returns when it is running.
-func (s *Service) Start(ctx context.Context) error { return s.start(ctx) }
-
-// Stop stops the service until the next login, boot or Start, and returns when it has ended.
-func (s *Service) Stop(ctx context.Context) error { return s.stop(ctx) }
-
-// Restart stops the service, if it runs, and starts it.
-func (s *Service) Restart(ctx context.Context) error { return s.restart(ctx) }
 
 // LogCommand returns the command that shows the last n lines of the service's log, and with follow new ones until it is
 // interrupted. An error means that there is no log to show.

@@ -68,7 +68,7 @@ func (s *systemd) with(name string, words ...string) []string {
 // properties are those that status asks for.
 const properties = "LoadState,ActiveState,UnitFileState,FragmentPath,MainPID,Result,ExecMainStatus,ExecStart"
 
-func (s *systemd) status(ctx context.Context) (Status, error) {
+func (s *systemd) Status(ctx context.Context) (Status, error) {
 	st := Status{Manager: SystemdUser}
 	if s.o.System {
 		st.Manager = SystemdSystem

@@ -13,7 +13,7 @@ import (
 )
 
 // install installs the unit as our own file, or enables the package's unit if that has the same content.
-func (s *systemd) install(ctx context.Context, start bool) (Outcome, error) {
+func (s *systemd) Install(ctx context.Context, start bool) (Outcome, error) {
 	if err := s.mayChange(); err != nil {
 		return Outcome{}, err
 	}
@@ -21,7 +21,7 @@ func (s *systemd) install(ctx context.Context, start bool) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	before, err := s.status(ctx)
+	before, err := s.Status(ctx)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -145,7 +145,7 @@ func (s *systemd) inForce(ctx context.Context, path string) error {
 
 // bringUp starts a service that does not run, and restarts one that runs another program than the installed one.
 func (s *systemd) bringUp(ctx context.Context, before Status, written bool) (bool, error) {
-	now, err := s.status(ctx)
+	now, err := s.Status(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -153,9 +153,9 @@ func (s *systemd) bringUp(ctx context.Context, before Status, written bool) (boo
 		return false, nil
 	}
 	if now.Running || before.Running {
-		return true, s.restart(ctx)
+		return true, s.Restart(ctx)
 	}
-	return true, s.start(ctx)
+	return true, s.Start(ctx)
 }
 
 // outdated reports whether a process runs another program than its path names now, as after an upgrade.
@@ -165,11 +165,11 @@ func outdated(st Status) bool {
 	return err == nil && realErr == nil && exe != real
 }
 
-func (s *systemd) uninstall(ctx context.Context) (Removal, error) {
+func (s *systemd) Uninstall(ctx context.Context) (Removal, error) {
 	if err := s.mayChange(); err != nil {
 		return Removal{}, err
 	}
-	st, err := s.status(ctx)
+	st, err := s.Status(ctx)
 	if err != nil {
 		return Removal{}, err
 	}
@@ -208,7 +208,7 @@ func (s *systemd) installed(ctx context.Context) (Status, error) {
 	if err := s.mayChange(); err != nil {
 		return Status{}, err
 	}
-	st, err := s.status(ctx)
+	st, err := s.Status(ctx)
 	switch {
 	case err != nil:
 		return st, err
@@ -220,15 +220,15 @@ func (s *systemd) installed(ctx context.Context) (Status, error) {
 	return st, nil
 }
 
-func (s *systemd) start(ctx context.Context) error {
+func (s *systemd) Start(ctx context.Context) error {
 	return s.control(ctx, "start service", installer.Start)
 }
 
-func (s *systemd) stop(ctx context.Context) error {
+func (s *systemd) Stop(ctx context.Context) error {
 	return s.control(ctx, "stop service", installer.Stop)
 }
 
-func (s *systemd) restart(ctx context.Context) error {
+func (s *systemd) Restart(ctx context.Context) error {
 	return s.control(ctx, "restart service", installer.Restart)
 }
 
