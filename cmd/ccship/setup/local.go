@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -31,7 +29,7 @@ type localServer struct {
 // toolTime is how long ccship-server may take for one command. An older store is brought up to date meanwhile.
 const toolTime = 2 * time.Minute
 
-// findLocal looks for a server on this machine: this user's own, then any behind the usual addresses. No key is shown.
+// findLocal looks for a server on this machine: this user's own, then any at the usual address. No key is shown.
 func (s *setup) findLocal(ctx context.Context) localServer {
 	var l localServer
 	if program, err := show.FindProgram("ccship-server"); err == nil {
@@ -51,35 +49,16 @@ func (s *setup) findLocal(ctx context.Context) localServer {
 			}
 		}
 	}
-	for _, at := range usualAddresses() {
-		greeting, cancel := context.WithTimeout(ctx, greetTime)
-		_, ours := delivery.Greet(greeting, at)
-		cancel()
-		if ours {
-			l.url = at
-			return l
-		}
+	greeting, cancel := context.WithTimeout(ctx, greetTime)
+	defer cancel()
+	if _, ours := delivery.Greet(greeting, usualAddress); ours {
+		l.url = usualAddress
 	}
 	return l
 }
 
-// usualAddresses returns those that a server has where nobody chose another, and sockets in the usual places.
-func usualAddresses() []string {
-	list := []string{"http://127.0.0.1:5000"}
-	folders := []string{"/run/ccship", "/run/ccship-server"}
-	if own := os.Getenv("XDG_RUNTIME_DIR"); own != "" {
-		folders = append(folders, own, filepath.Join(own, "ccship-server"))
-	}
-	for _, folder := range folders {
-		for _, name := range []string{"server.sock", "ccship-server.sock"} {
-			path := filepath.Join(folder, name)
-			if info, err := os.Stat(path); err == nil && info.Mode().Type() == os.ModeSocket {
-				list = append(list, (&url.URL{Scheme: "unix", Path: path}).String())
-			}
-		}
-	}
-	return list
-}
+// usualAddress is a server's where nobody chose another.
+const usualAddress = "http://127.0.0.1:5000"
 
 // useLocal is this user's server on this machine, installed and started if there is none, and a key for it, made if
 // none is kept yet.
