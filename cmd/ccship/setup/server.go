@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/show"
@@ -18,53 +17,41 @@ import (
 )
 
 const (
-	healthWait   = time.Minute     // for a server to answer after its start
-	farewell     = 5 * time.Second // for a server to end after it was asked to
-	calm         = time.Minute     // a server that lived so long may be restarted at once again
-	restartsMost = 5               // in a row, each sooner than calm
+	healthWait = time.Minute     // for a server to answer after its start
+	farewell   = 5 * time.Second // for a server to end after it was asked to
 )
 
-// serverChild keeps ccship-server running as a child.
+// serverChild is ccship-server as a child.
 type serverChild struct {
-	app     *show.App
 	program string
 	args    []string
 	url     string
 	logPath string
-	failed  atomic.Pointer[error] // why Run has given up
 }
 
-func newServerChild(a *show.App, program, address string, home Home) *serverChild {
+func newServerChild(program, address string, home Home) *serverChild {
 	return &serverChild{
-		app: a, program: program, url: "http://" + address, logPath: home.File(serverLog),
+		program: program, url: "http://" + address, logPath: home.File(serverLog),
 		args: []string{"serve", "--listen", address, "--store", home.store(), "--end-logins"},
 	}
 }
 
-// Run starts the server, restarts it when it ends by itself, and stops it when ctx is done. It returns an error once
-// the server has ended five times in a row within a minute of its start.
+// Run runs the server until ctx is done, and then stops it. One that ends by itself is an error, with the last thing it
+// said.
 func (s *serverChild) Run(ctx context.Context) error {
 	// The system sends the child its signal when the thread that started it ends, not the process: this goroutine
-	// keeps its thread for as long as there can be a child.
+	// keeps its thread for as long as there is a child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for quick := 0; ; {
-		began := time.Now()
-		err := s.once(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if time.Since(began) > calm {
-			quick = 0
-		}
-		if quick++; quick >= restartsMost {
-			return s.giveUp(err)
-		}
-		s.app.Say("ccship: ccship-server ended (%s); starting it again", endOf(err))
-		if show.Sleep(ctx, time.Duration(quick)*200*time.Millisecond) != nil {
-			return nil
-		}
+	err := s.once(ctx)
+	if ctx.Err() != nil {
+		return nil
 	}
+	message := "ccship-server has ended: " + endOf(err)
+	if line := lastLine(s.logPath); line != "" {
+		message += ": " + line
+	}
+	return control.Failed(message, "its log is "+s.logPath+"; nothing is lost, the next `ccship up` continues")
 }
 
 // once runs one server until it ends or, ctx done, is made to.
@@ -88,17 +75,6 @@ func (s *serverChild) once(ctx context.Context) error {
 	return nil
 }
 
-// giveUp makes the error of a server that does not stay up, with the last thing it said.
-func (s *serverChild) giveUp(err error) error {
-	message := "ccship-server does not keep running: " + endOf(err)
-	if line := lastLine(s.logPath); line != "" {
-		message += ": " + line
-	}
-	var failed error = control.Failed(message, "its log is "+s.logPath)
-	s.failed.Store(&failed)
-	return failed
-}
-
 func endOf(err error) string {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -119,9 +95,6 @@ func (s *serverChild) waitHealthy(ctx context.Context) error {
 	for {
 		if protocol.AskSameHost(ctx, s.url) == nil {
 			return nil
-		}
-		if failed := s.failed.Load(); failed != nil {
-			return *failed
 		}
 		if show.Sleep(ctx, 20*time.Millisecond) != nil {
 			return context.Cause(ctx)

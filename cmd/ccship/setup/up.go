@@ -132,7 +132,7 @@ func newUp(ctx context.Context, a *show.App, c config.Config, o Options) (*up, e
 	}
 	c.Log = c.TextLog(log)
 	return &up{app: a, config: c, home: home, browser: !o.NoBrowser, log: log,
-		server: newServerChild(a, program, address, home)}, nil
+		server: newServerChild(program, address, home)}, nil
 }
 
 // run keeps server and daemon running until ctx is done or one of them cannot be kept. The daemon stops first, so that
