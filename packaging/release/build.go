@@ -54,8 +54,7 @@ func (r *release) share(ctx context.Context) error {
 	}
 	for _, program := range programs {
 		path := filepath.Join(r.bin(host), executable(program, host))
-		extra := map[string]string{"ccship": sectionsOfCCShip, "ccship-server": sectionsOfServer}[program]
-		page, err := manualPage{Program: path, Version: r.version, Date: r.epoch, Extra: extra}.Write(ctx)
+		page, err := manualPage{Program: path, Version: r.version, Date: r.epoch}.Write(ctx)
 		if err != nil {
 			return fmt.Errorf("write manual page: %w", err)
 		}

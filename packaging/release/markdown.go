@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Markdown asks the program and returns a page with all its commands, for the documentation. Extra is not in it.
-// Flags that say the same in several commands are described once, at the top.
+// Markdown asks the program and returns a page with all its commands, for the documentation. Flags that say the same in
+// several commands are described once, at the top.
 func (p manualPage) Markdown(ctx context.Context) (string, error) {
 	root, err := p.ask(ctx)
 	if err != nil {

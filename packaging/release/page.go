@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -15,11 +17,10 @@ type manualPage struct {
 	Program string    // path of the program that is asked; it must run on this machine
 	Version string    // shown in the footer
 	Date    time.Time // shown in the footer; the same date gives the same bytes
-	Extra   string    // roff of sections that help does not have
 }
 
-// Write returns the page as roff: what Markdown returns, as md2man formats it, behind the head that man expects. It is
-// called in the module's root.
+// Write returns the page as roff: what Markdown returns, as md2man formats it, between the head that man expects and
+// the sections that help does not have. It is called in the module's root.
 func (p manualPage) Write(ctx context.Context) (string, error) {
 	root, err := p.ask(ctx)
 	if err != nil {
@@ -44,8 +45,12 @@ func (p manualPage) Write(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("go-md2man: %w%s", err, reason(err))
 	}
+	more, err := os.ReadFile(filepath.Join("packaging", "release", name+".roff"))
+	if err != nil {
+		return "", err
+	}
 	hyphens := strings.NewReplacer(`\-`, `\-`, "-", `\-`) // must stay what they are when copied
-	return hyphens.Replace(string(page)) + p.Extra, nil
+	return hyphens.Replace(string(page)) + string(more), nil
 }
 
 // ask runs a command with --help, in an environment in which defaults are the same everywhere.
