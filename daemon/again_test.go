@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // A rewind to before a link was shown has Claude shown again what is linked, once; a later rewind does not.
@@ -35,16 +37,12 @@ func TestLinkIsToldAgainAfterRewind(t *testing.T) {
 	behind := c.n
 	write(turn("three"))
 	write(back(behind, "four"))
-	if got := w.hook(sessionA, true).Text; got != "" {
-		t.Errorf("after a rewind behind the link Claude is told %q", got)
-	}
+	kit.Equal(t, "after a rewind behind the link Claude is told", w.hook(sessionA, true).Text, "")
 	write(back(before, "five"))
 	var got string
 	w.until("Claude is told again", func() bool { got = w.hook(sessionA, true).Text; return got != "" })
 	if !strings.HasPrefix(got, "[Session started]\n") || !strings.HasSuffix(got, "\n  - spec.md") {
 		t.Errorf("after a rewind before the link Claude is told %q", got)
 	}
-	if got := w.hook(sessionA, true).Text; got != "" {
-		t.Errorf("Claude is told once more: %q", got)
-	}
+	kit.Equal(t, "Claude is told once more", w.hook(sessionA, true).Text, "")
 }

@@ -224,9 +224,7 @@ func TestForgetTakesAttachments(t *testing.T) {
 		}
 		return false
 	})
-	if _, err := w.client.Forget(context.Background(), control.ForgetRequest{Session: attachmentSession}); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.Forget(context.Background(), control.ForgetRequest{Session: attachmentSession}))
 	w.until("nothing waits", func() bool { return w.status().Outbox.Batches == 0 })
 	w.server.mu.Lock()
 	w.server.attachments.stuck = nil
@@ -324,9 +322,7 @@ func TestAttachmentsWaitForRoom(t *testing.T) {
 func TestAttachmentsArePaused(t *testing.T) {
 	w := attachmentWorld(t)
 	w.deliver()
-	if _, err := w.client.Pause(context.Background(), control.PauseRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.Pause(context.Background(), control.PauseRequest{}))
 	folder := "-work-shop/" + attachmentSession
 	w.write(folder+"/tool-results/toolu_2.txt", "late")
 	w.write(folder+".jsonl", attachmentLine(2))
@@ -334,9 +330,7 @@ func TestAttachmentsArePaused(t *testing.T) {
 	if _, there := w.server.blob(attachmentSession, "tool-results/toolu_2.txt"); there {
 		t.Error("it was sent in a pause")
 	}
-	if _, err := w.client.Resume(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.Resume(context.Background()))
 	w.hasBlob("tool-results/toolu_2.txt", "late")
 }
 
@@ -344,9 +338,7 @@ func TestAttachmentsArePaused(t *testing.T) {
 func TestServerLosesBlobsForAWhile(t *testing.T) {
 	w := attachmentWorld(t)
 	w.deliver()
-	if _, err := w.client.Pause(context.Background(), control.PauseRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.Pause(context.Background(), control.PauseRequest{}))
 	folder := "-work-shop/" + attachmentSession
 	w.write(folder+"/tool-results/toolu_2.txt", "late")
 	w.write(folder+".jsonl", attachmentLine(2))

@@ -37,9 +37,7 @@ func (w *world) figure(name string) (value int64) {
 	kit.Must(w.t, err)
 	defer res.Body.Close()
 	var text bytes.Buffer
-	if _, err := text.ReadFrom(res.Body); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(text.ReadFrom(res.Body))
 	for line := range strings.Lines(text.String()) {
 		if n, err := fmt.Sscanf(line, "ccship_"+name+" %d", &value); n == 1 && err == nil {
 			return value

@@ -75,9 +75,7 @@ func TestCreateCheckpoint(t *testing.T) {
 	if got := w.checkpoints(sessionA); len(got) != 2 {
 		t.Errorf("without the file: %+v", got)
 	}
-	if _, err := w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}))
 	if got := w.checkpoints(""); len(got) != 0 {
 		t.Errorf("after a forget: %+v", got)
 	}
@@ -99,18 +97,12 @@ func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
 		tracked, _, _, err := db.Files.File(t.Context(), id)
 		kit.Must(t, err)
 		c := tracked.Cursor
-		if _, err := db.Commit(t.Context(), []state.Step{{Prev: c, From: c, Tracked: tracked, Routing: f}}); err != nil {
-			t.Fatal(err)
-		}
+		w.must(db.Commit(t.Context(), []state.Step{{Prev: c, From: c, Tracked: tracked, Routing: f}}))
 	}
 	kit.Must(t, db.Close())
 	w.watching()
-	if got := w.triggers(""); got != "" {
-		t.Errorf("there is %q already", got)
-	}
-	if got := w.triggers(sessionA); got != "compact@160000" {
-		t.Errorf("got %q", got)
-	}
+	kit.Equal(t, "checkpoints at the start", w.triggers(""), "")
+	kit.Equal(t, "checkpoints", w.triggers(sessionA), "compact@160000")
 	if p := w.handed(sessionA); p.Notices != 0 {
 		t.Errorf("told %+v", p)
 	}
@@ -138,12 +130,8 @@ func TestSetBudget(t *testing.T) {
 	set(control.BudgetRequest{Model: "claude-opus-4-5", Limit: 100_000})
 	w.write(transcriptOf(sessionA), c.Turn(96_000)+c.Turn(99_000))
 	w.send(transcriptOf(sessionB), other.Turn(70_000)+other.Turn(81_000))
-	if got := w.triggers(sessionA); got != "auto_90@99000" {
-		t.Errorf("got %q", got)
-	}
-	if got := w.triggers(sessionB); got != "auto_80@81000" {
-		t.Errorf("the other session: %q", got)
-	}
+	kit.Equal(t, "checkpoints", w.triggers(sessionA), "auto_90@99000")
+	kit.Equal(t, "the other session", w.triggers(sessionB), "auto_80@81000")
 	w.stop()
 	w.watching()
 	all, err := w.client.Budgets(t.Context(), "")
@@ -177,9 +165,7 @@ func TestLearnedBudget(t *testing.T) {
 	w.write(transcriptOf(sessionA), c.Turn(100_000)+c.Compaction())
 	w.watching()
 	w.send(transcriptOf(sessionB), other.Turn(100_000)+other.Turn(128_000))
-	if got := w.triggers(sessionB); got != "auto_80@128000" {
-		t.Errorf("got %q", got)
-	}
+	kit.Equal(t, "checkpoints", w.triggers(sessionB), "auto_80@128000")
 	a, err := w.client.Budgets(t.Context(), sessionB)
 	want := []control.Budget{{Session: sessionB, Model: "claude-opus-4-5", Window: 200_000, Limit: 160_000, Used: 128_000, Source: "learned", Seen: 160_000}}
 	if diff := cmp.Diff(want, a.Budgets); err != nil || diff != "" {

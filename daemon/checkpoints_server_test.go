@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -15,8 +14,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/e2e/kit"
@@ -35,20 +32,11 @@ func keepCheckpoints(t *testing.T, s *memServer, once bool) (sent func() []sentC
 	var kept []sentCheckpoint
 	s.attachments.accept = "checkpoints"
 	s.checkpoints = func(rw http.ResponseWriter, r *http.Request) {
-		var body io.Reader = r.Body
-		if r.Header.Get("Content-Encoding") == "zstd" {
-			d, err := zstd.NewReader(r.Body)
-			if err != nil {
-				t.Error(err)
-			}
-			defer d.Close()
-			body = d
-		}
 		var req struct {
 			Session     string            `json:"session_id"`
 			Checkpoints []json.RawMessage `json:"checkpoints"`
 		}
-		if err := json.NewDecoder(body).Decode(&req); err != nil {
+		if err := json.Unmarshal(body(r), &req); err != nil {
 			t.Error(err)
 		}
 		for _, text := range req.Checkpoints {
@@ -92,9 +80,7 @@ func TestCheckpointsForAnotherServer(t *testing.T) {
 	web := httptest.NewServer(other)
 	t.Cleanup(web.Close)
 	w.set("server_url", strconv.Quote(web.URL))
-	if _, err := w.client.Reload(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.Reload(t.Context()))
 	w.until("the other server has both", func() bool { return len(sent()) == 2 })
 	if !strings.Contains(sent()[0].text, "auto_80") {
 		t.Errorf("not in order: %v", sent())

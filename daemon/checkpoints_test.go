@@ -123,20 +123,14 @@ func TestCheckpointsOfHistory(t *testing.T) {
 	w.write(transcriptOf(sessionB), other.Turn(160_000))
 	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", strings.ReplaceAll(c.Compaction(), `"isSidechain":false`, `"isSidechain":true,"agentId":"a1"`))
 	w.watching()
-	if got := w.triggers(""); got != "compact@160000" {
-		t.Errorf("the import made %q", got)
-	}
-	if got := w.triggers(sessionB); got != "" {
-		t.Errorf("a question made %q", got)
-	}
+	kit.Equal(t, "the import made", w.triggers(""), "compact@160000")
+	kit.Equal(t, "a question made", w.triggers(sessionB), "")
 	w.write(transcriptOf(sessionA), c.Turn(141_000)+c.Turn(152_000))
 	w.send(transcriptOf(sessionB), other.Turn(161_000))
 	if got, want := w.triggers(sessionA), "compact@160000 auto_90@152000"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := w.triggers(sessionB); got != "" {
-		t.Errorf("what was passed before it was watched made %q", got)
-	}
+	kit.Equal(t, "what was passed before it was watched made", w.triggers(sessionB), "")
 	if text := w.allPending(sessionA, 1); !strings.Contains(text, "(95%)") { // of the 160 000 where it compacted
 		t.Errorf("told %q", text)
 	}
@@ -212,12 +206,8 @@ func TestCheckpointsOfAFork(t *testing.T) {
 	copied := strings.ReplaceAll(strings.ReplaceAll(lines, `"sessionId":"`+sessionA, `"sessionId":"`+sessionB),
 		`"type":"`, `"forkedFrom":{"sessionId":"`+sessionA+`"},"type":"`)
 	w.send(transcriptOf(sessionB), copied+fork.Turn(131_000)+fork.Turn(152_000))
-	if got := w.triggers(sessionA); got != "auto_80@140000 compact@160000 auto_80@130000" {
-		t.Errorf("the original has %q", got)
-	}
-	if got := w.triggers(sessionB); got != "compact@160000 auto_90@152000" {
-		t.Errorf("the fork has %q", got)
-	}
+	kit.Equal(t, "the original has", w.triggers(sessionA), "auto_80@140000 compact@160000 auto_80@130000")
+	kit.Equal(t, "the fork has", w.triggers(sessionB), "compact@160000 auto_90@152000")
 	w.allPending(sessionA, 3)
 	w.allPending(sessionB, 1)
 }

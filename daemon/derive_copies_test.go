@@ -56,9 +56,7 @@ func TestCopiedTranscriptIsHistory(t *testing.T) {
 			w.send(transcriptOf(sessionB), b.Turn(140_000))
 			w.silent(sessionB)
 			w.send(transcriptOf(sessionB), b.Turn(152_000))
-			if got := w.triggers(sessionB); got != "auto_90@152000" {
-				t.Errorf("what goes on has %q", got)
-			}
+			kit.Equal(t, "what goes on has", w.triggers(sessionB), "auto_90@152000")
 			w.allPending(sessionB, 1)
 		})
 	}
@@ -102,9 +100,7 @@ func TestCopiedInPieces(t *testing.T) {
 	w.silent(sessionB)
 	b := kit.Chat{Session: sessionB, Leaf: a.Leaf, N: a.N}
 	w.send(transcriptOf(sessionB), b.Compaction()+b.Turn(140_000))
-	if got := w.triggers(sessionB); got != "compact@160000 auto_80@140000" {
-		t.Errorf("what goes on has %q", got)
-	}
+	kit.Equal(t, "what goes on has", w.triggers(sessionB), "compact@160000 auto_80@140000")
 }
 
 // What lies in a file that was written long before it came is history.
@@ -121,9 +117,7 @@ func TestOldFileMovedIn(t *testing.T) {
 	w.sync()
 	w.silent(sessionA)
 	w.send(transcriptOf(sessionA), a.Turn(152_000))
-	if got := w.triggers(sessionA); got != "auto_90@152000" {
-		t.Errorf("what goes on has %q", got)
-	}
+	kit.Equal(t, "what goes on has", w.triggers(sessionA), "auto_90@152000")
 }
 
 // Another session's lines in a transcript are not watched; a file that is not named after a session has no others.
@@ -135,9 +129,7 @@ func TestLinesOfAnotherSession(t *testing.T) {
 	w.send(transcriptOf(sessionC), d.Turn(152_000))
 	w.silent(sessionC)
 	w.send("-home-kim-shop/weird name.jsonl", d.Turn(139_000))
-	if got := w.triggers("weird name"); got != "auto_80@139000" {
-		t.Errorf("a file with a name of its own has %q", got)
-	}
+	kit.Equal(t, "a file with a name of its own has", w.triggers("weird name"), "auto_80@139000")
 }
 
 // Sessions that are new next to others fire, also when all of their first lines are there at once.

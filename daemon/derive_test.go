@@ -121,9 +121,7 @@ func TestForgottenIsNotUnderstood(t *testing.T) {
 	a := kit.Chat{Session: sessionA}
 	w.deliver()
 	w.send(transcriptOf(sessionA), a.Prompt("one")+a.Compaction())
-	if _, err := w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}))
 	nothing := func(when string) {
 		t.Helper()
 		w.sync()
@@ -198,9 +196,7 @@ func TestSyncWaitsForFolding(t *testing.T) {
 	if r := w.sync(); !r.Done {
 		t.Errorf("%+v", r)
 	}
-	if got := w.triggers(sessionB); got != "compact@160000" {
-		t.Errorf("checkpoints %q", got)
-	}
+	kit.Equal(t, "checkpoints", w.triggers(sessionB), "compact@160000")
 }
 
 // Delivering everything to another server is not news: no one is shown again what was shown.
@@ -213,16 +209,12 @@ func TestAnotherServerIsNotNews(t *testing.T) {
 	other := httptest.NewServer(newMemServer())
 	defer other.Close()
 	w.set("server_url", strconv.Quote(other.URL))
-	if _, err := w.client.Reload(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.Reload(context.Background()))
 	w.sync()
 	if p := w.handed(sessionA); p.Notices != 0 {
 		t.Errorf("delivered again: %q", p.Text)
 	}
 	w.send(transcriptOf(sessionA), a.Turn(152_000))
-	if got := w.triggers(sessionA); got != "auto_80@139000 auto_90@152000" {
-		t.Errorf("checkpoints %q", got)
-	}
+	kit.Equal(t, "checkpoints", w.triggers(sessionA), "auto_80@139000 auto_90@152000")
 	w.allPending(sessionA, 1)
 }

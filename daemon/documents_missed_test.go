@@ -21,17 +21,13 @@ func TestDocumentAwayForAMoment(t *testing.T) {
 	old := time.Now().Add(-time.Hour)
 	kit.Must(t, os.Chtimes(doc, old, old))
 	w.startWith("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
-	if _, err := w.client.Pause(t.Context(), control.PauseRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.Pause(t.Context(), control.PauseRequest{}))
 	w.link(sessionA, "large.md")
 	away := filepath.Join(filepath.Dir(cwd), filepath.Base(cwd)+"-away")
 	if err := os.Rename(cwd, away); err != nil { // the folder: that is no deletion
 		t.Fatal(err)
 	}
-	if _, err := w.client.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.Resume(t.Context()))
 	w.sync()
 	w.until("it is said that it is not there", func() bool {
 		d, err := w.client.Documents(t.Context(), sessionA)

@@ -1,24 +1,17 @@
 package daemon
 
 import (
-	"compress/gzip"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -52,8 +45,6 @@ type documentServer struct {
 	accepts  string                       // the header Ccship-Accept; "" none
 	status   int                          // of answers to documents and blobs, when not 0
 	events   map[string][]documentEvent   // by session
-	blobs    map[string][]byte            // whole ones, by hash
-	parts    map[string][]byte            // others
 	requests []map[string]any             // link requests that wait
 	asked    int                          // how often for link requests
 	heads    map[string]map[string]string // by session: the strings of ccship in the last request
@@ -64,8 +55,8 @@ func newDocumentWorld(t *testing.T) (*world, *documentServer, string) {
 	t.Helper()
 	w := newWorld(t)
 	s := &documentServer{
-		next: w.server, accepts: "checkpoints, documents, blobs", events: map[string][]documentEvent{}, blobs: map[string][]byte{},
-		parts: map[string][]byte{}, heads: map[string]map[string]string{},
+		next: w.server, accepts: "checkpoints, documents, blobs", events: map[string][]documentEvent{},
+		heads: map[string]map[string]string{},
 	}
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
@@ -105,22 +96,10 @@ func (s *documentServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/api/documents":
 		s.documents(w, r)
 	default:
-		s.blob(w, r)
+		s.next.mu.Lock()
+		defer s.next.mu.Unlock()
+		s.next.attachments.serve(w, r)
 	}
-}
-
-func body(r *http.Request) []byte {
-	var from io.Reader = r.Body
-	switch r.Header.Get("Content-Encoding") {
-	case "zstd":
-		d, _ := zstd.NewReader(r.Body)
-		defer d.Close()
-		from = d
-	case "gzip":
-		from, _ = gzip.NewReader(r.Body)
-	}
-	text, _ := io.ReadAll(from)
-	return text
 }
 
 func (s *documentServer) documents(w http.ResponseWriter, r *http.Request) {
@@ -151,29 +130,6 @@ func (s *documentServer) documents(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]any{"success": true, "stored": len(req.Events)})
 }
 
-func (s *documentServer) blob(w http.ResponseWriter, r *http.Request) {
-	sum, what, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/blobs/"), "/")
-	text := body(r)
-	_, complete := s.blobs[sum]
-	switch what {
-	case "start":
-		json.NewEncoder(w).Encode(map[string]any{"offset": len(s.parts[sum]), "complete": complete})
-	case "":
-		at, _ := strconv.Atoi(r.URL.Query().Get("offset"))
-		s.parts[sum] = append(s.parts[sum][:min(at, len(s.parts[sum]))], text...)
-		json.NewEncoder(w).Encode(map[string]any{"offset": len(s.parts[sum])})
-	case "end":
-		if have := sha256.Sum256(s.parts[sum]); !complete && hex.EncodeToString(have[:]) != sum {
-			s.parts[sum] = nil
-			w.WriteHeader(http.StatusConflict)
-			io.WriteString(w, `{"offset":0}`)
-			return
-		}
-		s.blobs[sum] = s.parts[sum]
-		json.NewEncoder(w).Encode(map[string]any{"success": true, "stored": 1})
-	}
-}
-
 // told copies the events of a session.
 func (s *documentServer) told(session string) []documentEvent {
 	s.mu.Lock()
@@ -198,10 +154,9 @@ func (s *documentServer) content(session, path string) (string, bool) {
 		return "", false
 	}
 	if e.Blob != "" {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		b, ok := s.blobs[e.Blob]
-		return string(b), ok
+		s.next.mu.Lock()
+		defer s.next.mu.Unlock()
+		return s.next.attachments.whole(e.Blob)
 	}
 	if e.Content == nil {
 		return "", false

@@ -58,9 +58,7 @@ func TestDocumentsForgotten(t *testing.T) {
 	w.link(sessionA, "spec.md")
 	w.link(sessionB, "spec.md")
 	w.init(sessionA, cwd)
-	if _, err := w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}))
 	gone := func(when string) {
 		t.Helper()
 		_, err := w.client.LinkDocument(t.Context(), control.DocumentRequest{Session: sessionA, Path: "spec.md"})

@@ -41,12 +41,8 @@ func TestExcludeWhileRunning(t *testing.T) {
 	if r := w.sync(); !r.Done {
 		t.Errorf("sync: %+v", r)
 	}
-	if got := w.server.newest(sessionA); got != records(shop, 0, 5) {
-		t.Errorf("the server has %d bytes of the excluded project", len(got))
-	}
-	if got := w.server.newest(sessionB); got != records("/home/kim/other", 0, 8) {
-		t.Errorf("the server has %d bytes of the other project", len(got))
-	}
+	kit.Equal(t, "the server, of the excluded project", w.server.newest(sessionA), records(shop, 0, 5))
+	kit.Equal(t, "the server, of the other project", w.server.newest(sessionB), records("/home/kim/other", 0, 8))
 	if s := w.status(); s.Files.Excluded != 1 || s.State != "watching" {
 		t.Errorf("status: %s, %+v", s.State, s.Files)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestExcludedBeginsWithoutCwd keeps a transcript here from the line on that says where it belongs, and one that never
@@ -108,7 +110,5 @@ func TestIncludeThenSync(t *testing.T) {
 	if r := w.verify(); !r.Equal || r.Files != 2 || r.ExcludedFiles != 0 {
 		t.Errorf("verify: %+v", r)
 	}
-	if got := w.server.newest(sessionB); got != records(shop, 0, 6) {
-		t.Errorf("the server has %q", got)
-	}
+	kit.Equal(t, "the server's text", w.server.newest(sessionB), records(shop, 0, 6))
 }

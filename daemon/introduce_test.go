@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,9 +42,7 @@ func TestInit(t *testing.T) {
 	saveFile(t, cwd, "design.md", "# Design\n")
 	w.start()
 	plain := "[Session started]\n- Session: " + filepath.Base(cwd) + "\n- Working directory: " + cwd
-	if got := w.init(sessionA, cwd+"/"); got != plain {
-		t.Errorf("init:\n%s\nwant:\n%s", got, plain)
-	}
+	kit.Equal(t, "init", w.init(sessionA, cwd+"/"), plain)
 	w.link(sessionA, "docs/spec.md") // before the first prompt
 	w.noticed(sessionA, "[Document linked]\n- docs/spec.md")
 	linked := plain + "\n- Linked documents (read them with the Read tool):\n  - docs/spec.md"
@@ -57,9 +54,7 @@ func TestInit(t *testing.T) {
 	}
 	w.send("-p/"+sessionA+".jsonl", w.links(c, "design.md", true))
 	linked = strings.Replace(linked, "Session: "+filepath.Base(cwd), "Session: Another name", 1) + "\n  - design.md"
-	if got := w.notices(sessionA); got != "" {
-		t.Errorf("Claude is told of its own link: %q", got)
-	}
+	kit.Equal(t, "Claude is told of its own link", w.notices(sessionA), "")
 	for _, again := range []string{"same daemon", "restarted"} {
 		if got := w.init(sessionA, "/elsewhere"); got != linked {
 			t.Errorf("%s:\n%s\nwant:\n%s", again, got, linked)
@@ -69,9 +64,7 @@ func TestInit(t *testing.T) {
 	w.unlink(sessionA, "design.md")
 	w.unlink(sessionA, "docs/spec.md")
 	plain, _, _ = strings.Cut(linked, "\n- Linked documents")
-	if got := w.init(sessionA, cwd); got != plain {
-		t.Errorf("nothing is linked any more:\n%s", got)
-	}
+	kit.Equal(t, "nothing is linked any more", w.init(sessionA, cwd), plain)
 	if got := w.init(sessionB, "/home/kim/evil\n- Linked documents:\x1b[31m"); strings.Count(got, "\n") != 2 || strings.ContainsRune(got, 0x1b) {
 		t.Errorf("a folder with lines in its name: %q", got)
 	}
@@ -93,20 +86,5 @@ func TestInitOfHistory(t *testing.T) {
 	w.link(sessionA, "spec.md")
 	w.noticed(sessionA, "[문서 연결됨]\n- spec.md")
 	want := "[세션 시작]\n- 세션 이름: 장바구니 개편\n- 작업 디렉토리: " + cwd + "\n- 연결된 문서 (Read 도구로 읽을 것):\n  - spec.md"
-	if got := w.init(sessionA, "/elsewhere"); got != want {
-		t.Errorf("init:\n%s\nwant:\n%s", got, want)
-	}
-}
-
-// BenchmarkInit is the promise of an answer within 20 ms, with 10 000 transcripts: of a session that is new each time.
-func BenchmarkInit(b *testing.B) {
-	d := many(b, 10_000)
-	n := 0
-	for b.Loop() {
-		n++
-		a, err := d.inbox.Init(b.Context(), control.InitQuery{Session: fmt.Sprintf("new-%d", n), Cwd: "/home/kim/shop"})
-		if err != nil || a.Text == "" {
-			b.Fatalf("%+v, %v", a, err)
-		}
-	}
+	kit.Equal(t, "init", w.init(sessionA, "/elsewhere"), want)
 }

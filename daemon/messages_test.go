@@ -125,12 +125,8 @@ func TestSessionsByName(t *testing.T) {
 	gone := w.write(transcriptOf("0c0c0c0c-0000-4000-8000-000000000003"), (&kit.Chat{Session: "0c0c0c0c-0000-4000-8000-000000000003"}).Prompt("gone"))
 	w.deliver()
 	kit.Must(t, os.Remove(gone))
-	if got := w.messages("0b0b").Session; got != sessionB {
-		t.Errorf("a beginning names %s", got)
-	}
-	if got := w.messages(sessionA + "/ag").Session; got != sessionA+"/agent-a1" {
-		t.Errorf("an agent's name is %s", got)
-	}
+	kit.Equal(t, "a beginning names", w.messages("0b0b").Session, sessionB)
+	kit.Equal(t, "an agent's name is", w.messages(sessionA+"/ag").Session, sessionA+"/agent-a1")
 	for name, want := range map[string]struct{ code, message, hint string }{
 		"":     {control.CodeUsage, "named", "session"},
 		"zzz":  {control.CodeNoSession, "there is no session zzz", "ccship list"},
@@ -160,9 +156,7 @@ func TestMessagesOfWhatIsGone(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	w.messages(sessionB)
-	if _, err := w.forget(sessionB); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.forget(sessionB))
 	if m, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: sessionB}); err == nil {
 		t.Errorf("a forgotten session has messages: %q", said(m))
 	}

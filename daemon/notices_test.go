@@ -105,9 +105,7 @@ func TestRefusedLinkIsTold(t *testing.T) {
 		}
 	}
 	w.send("-p/"+sessionA+".jsonl", w.links(c, "never.md", false))
-	if got := w.hook(sessionA, true).Text; got != "" {
-		t.Errorf("Claude is told of a link that was not there to remove: %q", got)
-	}
+	kit.Equal(t, "Claude is told of a link that was not there to remove", w.hook(sessionA, true).Text, "")
 }
 
 // Two documents of a session that are named when it starts do not come as notices. One that is linked later does.
@@ -124,9 +122,7 @@ func TestDocumentsNamedAtStart(t *testing.T) {
 		t.Errorf("it starts with %q", got)
 	}
 	w.link(sessionA, "c.md")
-	if got := w.hook(sessionA, true).Text; got != "[Document linked]\n- c.md" {
-		t.Errorf("after the start a hook gets %q", got)
-	}
+	kit.Equal(t, "after the start a hook gets", w.hook(sessionA, true).Text, "[Document linked]\n- c.md")
 }
 
 // A hook before a tool whose answer exceeds a mark gets the notice, though Claude Code writes the answer after it has

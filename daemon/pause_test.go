@@ -36,9 +36,7 @@ func TestPause(t *testing.T) {
 	if s := w.status(); s.State != "paused" || s.Pause == nil || s.Sent.Entries != 0 {
 		t.Errorf("status %s %+v, %d sent", s.State, s.Pause, s.Sent.Entries)
 	}
-	if got := w.server.newest(sessionA); got != records("/home/kim/shop", 0, 5) {
-		t.Errorf("the server got %d bytes meanwhile", len(got))
-	}
+	kit.Equal(t, "what the server got meanwhile", w.server.newest(sessionA), records("/home/kim/shop", 0, 5))
 	if s, err := w.client.Resume(t.Context()); err != nil || s.Paused || !s.Was {
 		t.Errorf("resume: %+v %v", s, err)
 	}

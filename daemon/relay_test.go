@@ -195,9 +195,7 @@ func TestProjectHashNeedsTrust(t *testing.T) {
 	w.stop()
 	w.cfg.TrustedProjects = []string{project}
 	w.startWith("-p/"+sessionB+".jsonl", records(project, 0, 2))
-	if got := hash(sessionB); got != "h4sh" {
-		t.Errorf("trusted: project_hash %q, want the one in the credentials", got)
-	}
+	kit.Equal(t, "trusted: project_hash", hash(sessionB), "h4sh")
 }
 
 // TestSentBefore leaves out the lines that an earlier hook sent to the project's own server.

@@ -128,9 +128,7 @@ func TestReloadServer(t *testing.T) {
 	w.server.mu.Lock()
 	w.server.busy = false
 	w.server.mu.Unlock()
-	if _, err := w.client.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.Flush(t.Context()))
 	w.until("the first server has got what was queued for it", func() bool { return w.server.newest(sessionA) == all })
 	w.until("it is of no more interest", func() bool { return len(w.status().Servers) == 1 })
 	if r := w.verify(); !r.Equal || !r.Proven || r.Transcripts[0].Server != web.URL {

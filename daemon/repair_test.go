@@ -59,9 +59,7 @@ func TestRepair(t *testing.T) {
 				t.Errorf("repair: equal %v, %+v, differences %+v", r.Equal, r.Repaired, r.Differences)
 			}
 			w.until("they are counted", func() bool { return w.status().Sent.Entries >= before+c.lines })
-			if got := w.server.newest(sessionA); got != text {
-				t.Errorf("the server shows %d bytes, want %d", len(got), len(text))
-			}
+			kit.Equal(t, "what the server shows", w.server.newest(sessionA), text)
 			if r := w.repair(); !r.Equal || r.Repaired != nil {
 				t.Errorf("a second repair: %+v", r.Repaired)
 			}
@@ -89,9 +87,7 @@ func TestResend(t *testing.T) {
 		t.Errorf("resend of a session: %+v, %v", r, err)
 	}
 	w.sync()
-	if got := w.server.newest(sessionA); got != text {
-		t.Errorf("the server shows %d bytes, want %d", len(got), len(text))
-	}
+	kit.Equal(t, "what the server shows", w.server.newest(sessionA), text)
 	r, err = w.client.Resend(ctx, control.ResendRequest{All: true})
 	if err != nil || r.Transcripts != 3 || len(r.Resent) != 1 || r.Lines != 1 || r.Resent[0].From != 19 {
 		t.Errorf("resend of all: %+v, %v", r, err)
@@ -109,9 +105,7 @@ func TestResend(t *testing.T) {
 func TestResendOfNothing(t *testing.T) {
 	w := newWorld(t)
 	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 2))
-	if _, err := w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}))
 	for name, req := range map[string]control.ResendRequest{
 		"unknown":   {Session: "nosuch"},
 		"forgotten": {Session: sessionA},
@@ -144,9 +138,7 @@ func TestDeadLettersAreNotEqual(t *testing.T) {
 	w.server.mu.Lock()
 	refuses = false
 	w.server.mu.Unlock()
-	if _, err := w.client.RetryDead(t.Context(), control.DeadRequest{All: true}); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.client.RetryDead(t.Context(), control.DeadRequest{All: true}))
 	w.sync()
 	if r := w.verify(); !r.Equal || r.Dead != 0 || w.status().Outbox.Dead != 0 {
 		t.Errorf("after the retry: %+v", r)

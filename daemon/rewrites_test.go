@@ -32,9 +32,7 @@ func TestRewritesAreShown(t *testing.T) {
 		}
 		w.restart()
 	}
-	if _, err := w.forget(sessionA); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.forget(sessionA))
 	if got := w.droppedLines(); len(got) != 0 {
 		t.Errorf("of a forgotten session: %+v", got)
 	}

@@ -36,7 +36,7 @@ func (s *attachmentServer) serve(w http.ResponseWriter, r *http.Request) {
 		s.list(w, r)
 		return
 	}
-	body, _ := io.ReadAll(r.Body)
+	body := body(r)
 	hash, step, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/blobs/"), "/")
 	if r.Method == http.MethodGet {
 		step = "GET"
@@ -46,15 +46,11 @@ func (s *attachmentServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	switch have := s.partial[hash]; step {
 	case "GET":
-		for _, blobs := range s.blobs {
-			for _, content := range blobs {
-				if sum := sha256.Sum256([]byte(content)); hex.EncodeToString(sum[:]) == hash {
-					io.WriteString(w, content)
-					return
-				}
-			}
+		if content, ok := s.whole(hash); ok {
+			io.WriteString(w, content)
+		} else {
+			http.NotFound(w, r)
 		}
-		http.NotFound(w, r)
 	case "start":
 		fmt.Fprintf(w, `{"offset":%d,"complete":false}`, len(have))
 	case "":
@@ -86,6 +82,18 @@ func (s *attachmentServer) serve(w http.ResponseWriter, r *http.Request) {
 		s.blobs[head.Session][head.Name] = string(have)
 		io.WriteString(w, `{"success":true,"stored":1}`)
 	}
+}
+
+// whole is a complete blob with a hash.
+func (s *attachmentServer) whole(hash string) (string, bool) {
+	for _, blobs := range s.blobs {
+		for _, content := range blobs {
+			if sum := sha256.Sum256([]byte(content)); hex.EncodeToString(sum[:]) == hash {
+				return content, true
+			}
+		}
+	}
+	return "", false
 }
 
 func (s *attachmentServer) list(w http.ResponseWriter, r *http.Request) {

@@ -113,16 +113,22 @@ func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *memServer) take(w http.ResponseWriter, r *http.Request) {
-	var body io.Reader = r.Body
+// body is a request's body, unpacked.
+func body(r *http.Request) []byte {
+	var from io.Reader = r.Body
 	switch r.Header.Get("Content-Encoding") {
 	case "zstd":
 		d, _ := zstd.NewReader(r.Body)
 		defer d.Close()
-		body = d
+		from = d
 	case "gzip":
-		body, _ = gzip.NewReader(r.Body)
+		from, _ = gzip.NewReader(r.Body)
 	}
+	text, _ := io.ReadAll(from)
+	return text
+}
+
+func (s *memServer) take(w http.ResponseWriter, r *http.Request) {
 	var req struct {
 		ProjectHash string            `json:"project_hash"`
 		SessionID   string            `json:"session_id"`
@@ -137,7 +143,7 @@ func (s *memServer) take(w http.ResponseWriter, r *http.Request) {
 			Edges      [][3]any             `json:"edges"`
 		} `json:"ccship"`
 	}
-	if err := json.NewDecoder(body).Decode(&req); err != nil {
+	if err := json.Unmarshal(body(r), &req); err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}

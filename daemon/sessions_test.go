@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/e2e/kit"
 )
@@ -68,52 +67,6 @@ func TestSessions(t *testing.T) {
 	}
 	if beyond := w.sessions(control.SessionsQuery{Page: control.Page{Offset: 99}}); len(beyond.Sessions) != 0 || beyond.Matching != 3 {
 		t.Errorf("beyond the end: %+v", beyond)
-	}
-}
-
-// many is a running daemon that has delivered n transcripts.
-func many(b *testing.B, n int) *Daemon {
-	b.Helper()
-	dir, err := os.MkdirTemp("", "ccship")
-	kit.Must(b, err)
-	b.Cleanup(func() { os.RemoveAll(dir) })
-	root := filepath.Join(dir, "projects")
-	for i := range n {
-		folder := filepath.Join(root, fmt.Sprintf("-home-kim-p%d", i%200))
-		path := filepath.Join(folder, fmt.Sprintf("%08d-0000-4000-8000-000000000000.jsonl", i))
-		kit.Must(b, os.MkdirAll(folder, 0o700))
-		kit.Must(b, os.WriteFile(path, []byte(records(fmt.Sprintf("/home/kim/p%d", i%200), 0, 2)), 0o600))
-	}
-	cfg, err := config.Load(map[string]string{
-		"server_url": "http://127.0.0.1:9", "state_dir": filepath.Join(dir, "state"), "socket": filepath.Join(dir, "s"),
-		"roots": root, "log_level": "error", "head_room": "1",
-	}, func(name string) (string, bool) {
-		return map[string]string{config.HomeVariable: dir}[name], name == config.HomeVariable
-	})
-	kit.Must(b, err)
-	d, err := open(b.Context(), cfg)
-	kit.Must(b, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{d.tailer.Run, d.db.Run} {
-		running.Go(func() { _ = run(ctx) })
-	}
-	b.Cleanup(func() {
-		cancel()
-		running.Wait()
-		d.db.Close()
-	})
-	kit.Must(b, d.syncer.ReadAll(ctx))
-	return d
-}
-
-// BenchmarkStatus is the promise of an answer within 10 ms, with 10 000 transcripts.
-func BenchmarkStatus(b *testing.B) {
-	d := many(b, 10_000)
-	for b.Loop() {
-		if s := d.Status(b.Context()); s.Files.Tracked != 10_000 {
-			b.Fatalf("%d tracked", s.Files.Tracked)
-		}
 	}
 }
 

@@ -231,9 +231,7 @@ func TestVerifyRewound(t *testing.T) {
 		if r := w.verify(); !r.Equal || r.Transcripts[0].Generation != 1 || r.Lines != int64(all-10) {
 			t.Errorf("verify after a shrink: %+v", r)
 		}
-		if got := w.server.newest(sessionA); got != left {
-			t.Errorf("the server has %d bytes, want %d", len(got), len(left))
-		}
+		kit.Equal(t, "the server's text", w.server.newest(sessionA), left)
 		w.server.mu.Lock()
 		if start := w.server.streams[sessionA][1].start; (start > 0) != (len(left) > 64<<10) || start > int64(all-10) {
 			t.Errorf("of %d lines, the generation begins at %d", all-10, start)

@@ -91,6 +91,12 @@ func (w *world) deliver() control.SyncResult {
 	return w.sync()
 }
 
+// must ends the test on the error of a call whose answer does not matter.
+func (w *world) must(_ any, err error) {
+	w.t.Helper()
+	kit.Must(w.t, err)
+}
+
 // until waits for something to be so.
 func (w *world) until(what string, so func() bool) {
 	w.t.Helper()

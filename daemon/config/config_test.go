@@ -64,13 +64,9 @@ func TestDefaults(t *testing.T) {
 	}
 	if runtime.GOOS != "windows" {
 		h.env["XDG_RUNTIME_DIR"] = in("run")
-		if got := h.load(nil).Socket; got != in("run", "ccship", "ccship.sock") {
-			t.Errorf("socket %s with a runtime folder", got)
-		}
+		kit.Equal(t, "socket with a runtime folder", h.load(nil).Socket, in("run", "ccship", "ccship.sock"))
 		h.env["XDG_RUNTIME_DIR"] = "relative"
-		if got := h.load(nil).Socket; got != want.Socket {
-			t.Errorf("socket %s with a runtime folder that is to be ignored", got)
-		}
+		kit.Equal(t, "socket with a runtime folder that is to be ignored", h.load(nil).Socket, want.Socket)
 	}
 }
 

@@ -40,21 +40,15 @@ func TestToldAgainAfterRewind(t *testing.T) {
 	back := func(first, last int64) {
 		n.introductions.rewound("s", &session.Rewind{Left: []session.Span{{First: first, Last: last}}})
 	}
-	if got := told(); got != "" {
-		t.Errorf("told %q before any rewind", got)
-	}
+	kit.Equal(t, "told before any rewind", told(), "")
 	back(5, 9)
-	if got := told(); got != "" {
-		t.Errorf("told %q after a rewind behind it", got)
-	}
+	kit.Equal(t, "told after a rewind behind it", told(), "")
 	n.introductions.toldOn("s", 12) // a link that Claude asked for
 	back(11, 14)
 	if got := told(); !strings.Contains(got, "/w/a.md") {
 		t.Errorf("told %q after a rewind before the link", got)
 	}
-	if got := told(); got != "" {
-		t.Errorf("told %q once more", got)
-	}
+	kit.Equal(t, "told once more", told(), "")
 }
 
 // A session's name is what the user calls it. One that begins with another's history says that it has no documents.

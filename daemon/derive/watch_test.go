@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -157,9 +158,7 @@ func TestManyAppearAtOnce(t *testing.T) {
 	}
 	last := chats[len(chats)-1]
 	h.send(last.Session, last.Prompt("behind"))
-	if got := r.last(); got != "behind!" {
-		t.Errorf("what is written behind: %q", got)
-	}
+	kit.Equal(t, "what is written behind", r.last(), "behind!")
 }
 
 func TestWatch(t *testing.T) {

@@ -194,9 +194,7 @@ func TestPauseAndOutbox(t *testing.T) {
 	w.start()
 	w.sync()
 	client := control.Dial(w.opts.Config.Socket)
-	if _, err := client.Pause(t.Context(), control.PauseRequest{For: "90m"}); err != nil {
-		t.Fatal(err)
-	}
+	w.must(client.Pause(t.Context(), control.PauseRequest{For: "90m"}))
 	w.write(".claude/projects/-p/b.jsonl", `{"type":"user","cwd":"/p"}`+"\n", 0)
 	w.status("a line waits", func(s control.Status) bool { return s.Outbox.Entries == 1 })
 	r := w.examine()
@@ -209,9 +207,7 @@ func TestPauseAndOutbox(t *testing.T) {
 	if f := checkOutbox(t.Context(), x)[0]; f.Level != Warn || !strings.HasPrefix(f.Text, "1 entry waits, the oldest for 2 h ") || f.Safe || f.Fix != "`ccship unpause`" {
 		t.Errorf("while it is paused: %+v", f)
 	}
-	if _, err := client.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	w.must(client.Resume(t.Context()))
 	w.sync()
 	r = w.examine()
 	w.silent(r, "pause")
@@ -319,9 +315,7 @@ func TestRetention(t *testing.T) {
 		w.silent(w.examine(), "retention")
 	})
 	client := control.Dial(w.opts.Config.Socket)
-	if _, err := client.Pause(t.Context(), control.PauseRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	w.must(client.Pause(t.Context(), control.PauseRequest{}))
 	waits := func(name string, age time.Duration, entries int64) string {
 		path := w.write(name, `{"type":"user","cwd":"/p","sessionId":"old"}`+"\n", age)
 		w.status("a line waits", func(s control.Status) bool { return s.Outbox.Entries == entries })
@@ -351,9 +345,7 @@ func TestRetention(t *testing.T) {
 		w.silent(w.examine(), "retention")
 		w.write(".claude/settings.json", `{}`, 0)
 	})
-	if _, err := client.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	w.must(client.Resume(t.Context()))
 	w.sync()
 	w.silent(w.examine(), "retention")
 }

@@ -292,9 +292,7 @@ func TestConfigNeedsRestart(t *testing.T) {
 	text, err := os.ReadFile(w.opts.Config.Path)
 	kit.Must(t, err)
 	w.write(".config/ccship/config.toml", string(text)+"line_cap = \"1MiB\"\n", 0)
-	if _, err := control.Dial(w.opts.Config.Socket).Reload(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	w.must(control.Dial(w.opts.Config.Socket).Reload(t.Context()))
 	w.load()
 	if f := w.wants(w.examine(), "config", Warn, "restart needed for: line_cap", "`ccship service restart`"); !f.Safe {
 		t.Error("not safe")

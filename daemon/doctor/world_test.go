@@ -122,6 +122,12 @@ func (w *world) startAt(cfg config.Config) {
 	})
 }
 
+// must ends the test on the error of a call whose answer does not matter.
+func (w *world) must(_ any, err error) {
+	w.t.Helper()
+	kit.Must(w.t, err)
+}
+
 // sync waits until everything is delivered.
 func (w *world) sync() {
 	w.t.Helper()

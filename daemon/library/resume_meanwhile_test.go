@@ -120,9 +120,7 @@ func TestRestoreMeanwhile(t *testing.T) {
 	if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); !remote.Is(err, CodeLive) {
 		t.Errorf("%v", err)
 	}
-	if got := r.text("-p/" + one + ".jsonl"); got != prompt("a")+prompt("mine") {
-		t.Errorf("%s", got)
-	}
+	kit.Equal(t, "the file", r.text("-p/"+one+".jsonl"), prompt("a")+prompt("mine"))
 	if left, _ := filepath.Glob(filepath.Join(r.Roots[0], "-p", "*before*")); len(left) != 0 {
 		t.Errorf("%v", left)
 	}
