@@ -166,24 +166,29 @@ func (d *Deriver) Committed(c *tail.Chunk, by *route.Decision) {
 // knows what an earlier daemon has left, it is false.
 func (d *Deriver) CaughtUp() bool { return d.schedule.caughtUp() }
 
-// waitPoll is how often Wait checks.
+// waitPoll is how often Until checks.
 const waitPoll = 10 * time.Millisecond
 
-// Wait returns when the deriver has caught up. The error is ctx's, or ErrStopping.
-func (d *Deriver) Wait(ctx context.Context) error {
-	d.bell.Ring()
+// Until returns when something is so. The error is ctx's, or ErrStopping once stopped is closed; nil never is.
+func Until(ctx context.Context, stopped <-chan struct{}, so func() bool) error {
 	tick := time.NewTicker(waitPoll)
 	defer tick.Stop()
-	for !d.CaughtUp() {
+	for !so() {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-d.stopped:
+		case <-stopped:
 			return ErrStopping
 		case <-tick.C:
 		}
 	}
 	return nil
+}
+
+// Wait returns when the deriver has caught up. The error is ctx's, or ErrStopping.
+func (d *Deriver) Wait(ctx context.Context) error {
+	d.bell.Ring()
+	return Until(ctx, d.stopped, d.CaughtUp)
 }
 
 // Stats are figures of a deriver since its start.

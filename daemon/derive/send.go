@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
+	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
@@ -77,29 +77,16 @@ func (s Stored) Resend(ctx context.Context, dest string) error {
 
 // item is an element of POST /api/checkpoints.
 type item struct {
-	ID          string   `json:"id"`
-	SessionID   string   `json:"session_id"`
-	PortID      string   `json:"port_id,omitempty"`
-	TokensUsed  int64    `json:"tokens_used"`
-	TokenBudget int64    `json:"token_budget"`
-	TriggerType string   `json:"trigger_type"`
-	ContextHash string   `json:"context_hash"`
-	Summary     string   `json:"summary"`
-	ActiveFiles []string `json:"active_files"`
-	CreatedAt   string   `json:"created_at"` // RFC 3339
-	Generation  uint32   `json:"generation"`
-	Line        int64    `json:"line"`
+	control.Checkpoint
+	Generation uint32 `json:"generation"`
+	Line       int64  `json:"line"`
 }
 
 func encode(list []projection.Checkpoint) ([]json.RawMessage, error) {
 	items := make([]json.RawMessage, 0, len(list))
 	for i := range list {
 		c := &list[i]
-		text, err := json.Marshal(item{
-			ID: c.ID, SessionID: c.Session, PortID: c.Port, TokensUsed: c.Tokens, TokenBudget: c.Budget, TriggerType: c.Trigger,
-			ContextHash: c.ContextHash, Summary: c.Summary, ActiveFiles: append([]string{}, c.ActiveFiles...),
-			CreatedAt: c.At.Format(time.RFC3339Nano), Generation: c.Generation, Line: c.Line,
-		})
+		text, err := json.Marshal(item{wireCheckpoint(c), c.Generation, c.Line})
 		if err != nil {
 			return nil, fmt.Errorf("encode checkpoint: %w", err)
 		}

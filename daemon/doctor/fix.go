@@ -76,27 +76,15 @@ func (f Finding) safely(p phase, do func(ctx context.Context) error) Finding {
 }
 
 // restart restarts the service and waits until its daemon answers.
-func (x *exam) restart(ctx context.Context) error {
-	if err := x.o.Service.Restart(ctx); err != nil {
-		return err
-	}
-	return x.answered(ctx)
-}
+func (x *exam) restart(ctx context.Context) error { return x.answered(ctx, x.o.Service.Restart(ctx)) }
 
 // start starts the service and waits until its daemon answers.
-func (x *exam) start(ctx context.Context) error {
-	if err := x.o.Service.Start(ctx); err != nil {
-		return err
-	}
-	return x.answered(ctx)
-}
+func (x *exam) start(ctx context.Context) error { return x.answered(ctx, x.o.Service.Start(ctx)) }
 
 // reinstall installs this program's unit, starts it, and waits until its daemon answers.
 func (x *exam) reinstall(ctx context.Context) error {
-	if _, err := x.o.Service.Install(ctx, true); err != nil {
-		return err
-	}
-	return x.answered(ctx)
+	_, err := x.o.Service.Install(ctx, true)
+	return x.answered(ctx, err)
 }
 
 // syncCommand does what sync does.
@@ -116,8 +104,11 @@ func (x *exam) sync(ctx context.Context) error {
 	return err
 }
 
-// answered waits until a daemon answers.
-func (x *exam) answered(ctx context.Context) error {
+// answered waits until a daemon answers, unless it could not be started.
+func (x *exam) answered(ctx context.Context, err error) error {
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/derive"
 
 	"github.com/ccship/ccship/state/projection"
 )
@@ -73,22 +74,8 @@ func (t *Tracker) caughtUp() bool {
 	return !t.busy
 }
 
-// waitPoll is how often Wait checks.
-const waitPoll = 10 * time.Millisecond
-
 // Wait returns when every request and edit by Claude is in the outbox. The error is ctx's.
-func (t *Tracker) Wait(ctx context.Context) error {
-	tick := time.NewTicker(waitPoll)
-	defer tick.Stop()
-	for !t.caughtUp() {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
-	return nil
-}
+func (t *Tracker) Wait(ctx context.Context) error { return derive.Until(ctx, nil, t.caughtUp) }
 
 // visit carries out the requests of a session's Claude, and checks the session's documents.
 func (t *Tracker) visit(ctx context.Context, session string) {

@@ -80,12 +80,12 @@ func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Routin
 		return nil, nil
 	}
 	if !f.Decided && v.options.Delivered.began(t.File.ID) {
-		v.report.addBegan()
+		v.report.update(func(r *recorder) { r.Began++ })
 		return nil, nil
 	}
 	unfinished, whole := v.unfinished(&t)
 	if unfinished {
-		v.report.unfinished()
+		v.report.update(func(r *recorder) { r.Unfinished++ })
 	}
 	if !f.Decided && !whole {
 		return nil, nil
@@ -98,7 +98,7 @@ func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Routin
 	s, err := v.summarize(ctx, t, &f)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		v.report.addVanished()
+		v.report.update(func(r *recorder) { r.Vanished++ })
 		return nil, nil
 	case err != nil && ctx.Err() == nil: // the others can still be compared
 		v.report.add(report, nil, difference(report, err.Error()))
@@ -131,7 +131,7 @@ func (v *verifier) comparePlain(ctx context.Context, c *candidate) error {
 	} else if ok, err := tail.Holds(c.file.File.Path, marks, c.file.Cursor); err != nil || !ok {
 		diff = difference(c.report, "the file is not what was acknowledged")
 	}
-	v.report.unproven()
+	v.report.update(func(r *recorder) { r.Proven = false })
 	v.report.add(c.report, c.summary, diff)
 	return nil
 }

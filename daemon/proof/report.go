@@ -78,33 +78,15 @@ func (r *recorder) addExcluded(file control.FileReport) {
 	r.excluded(file.Note).Transcripts++
 }
 
-// addVanished counts a transcript that has gone since it was chosen.
-func (r *recorder) addVanished() {
+// update changes the report.
+func (r *recorder) update(change func(r *recorder)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.Vanished++
+	change(r)
 }
 
-// unfinished counts a transcript whose last line has no end.
-func (r *recorder) unfinished() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.Unfinished++
-}
-
-// addBegan counts a transcript that began after the delivery before the comparison.
-func (r *recorder) addBegan() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.Began++
-}
-
-// unproven notes that a server cannot be asked what it holds.
-func (r *recorder) unproven() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.Proven = false
-}
+// fileDone counts a transcript that is compared.
+func (r *recorder) fileDone() { r.update(func(r *recorder) { r.at.Files++ }) }
 
 // read counts bytes read, and reports the progress every few MiB.
 func (r *recorder) read(n int64) {
@@ -116,12 +98,6 @@ func (r *recorder) read(n int64) {
 	if r.progress != nil && before/every != r.at.Bytes/every {
 		r.progress(r.at)
 	}
-}
-
-func (r *recorder) fileDone() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.at.Files++
 }
 
 // finish orders the report, which is filled in any order, and returns it.
