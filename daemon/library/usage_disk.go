@@ -32,8 +32,8 @@ type UsageDisk struct {
 func (d UsageDisk) Sum(ctx context.Context, q Query) (Report, error) {
 	r := Report{Source: FromDisk, By: q.By, Prices: d.Prices.AsOf, Zone: q.Zone.String(), Rows: []Row{}, Faults: []Fault{}}
 	c := counter{
-		disk: d, query: q, report: &r, answers: answers{seed: maphash.MakeSeed(), last: map[uint64]int32{}}, groups: map[group]int32{},
-		projects: map[[2]string][2]string{},
+		disk: d, query: q, report: &r, answers: answers{seed: maphash.MakeSeed(), last: map[uint64]int32{}},
+		groups: map[group]int32{}, projects: map[[2]string][2]string{},
 	}
 	files := find(d.Roots, c.fault)
 	for i := range files {
