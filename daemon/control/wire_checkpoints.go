@@ -2,11 +2,8 @@ package control
 
 import "time"
 
-// What makes a checkpoint.
+// What a caller's checkpoint may be made for.
 const (
-	TriggerAuto80   = "auto_80"
-	TriggerAuto90   = "auto_90"
-	TriggerCompact  = "compact"
 	TriggerManual   = "manual"
 	TriggerPreHeavy = "pre_heavy"
 )

@@ -120,9 +120,6 @@ func (c *Client) LineHashes(ctx context.Context, ref Ref, from, to int64) ([]*st
 	return d.LineHashes, err
 }
 
-// MaxDigests is the largest number of transcripts in one call of Digests.
-const MaxDigests = 1000
-
 // Digests fetches the digests of many transcripts at once, in the order of refs; with all, for all epochs. It is nil of
 // a transcript that does not exist. An answer that is cut short, as proxies do now and then, is asked for again from
 // where it ended.
