@@ -3,7 +3,6 @@ package library
 import (
 	"bytes"
 	"cmp"
-	"os"
 	"slices"
 	"time"
 
@@ -17,18 +16,12 @@ var endBytes = [...]int64{16 << 10, 1 << 20}
 // is never later than the file's change, which it is if no record at the end has a time: copying or restoring a file is
 // no activity of its session.
 func (f *File) active() time.Time {
-	file, err := os.Open(f.Path)
-	if err != nil {
-		return f.Changed.UTC()
-	}
-	defer file.Close()
 	for _, most := range endBytes {
-		text := make([]byte, min(most, f.Bytes))
-		n, _ := file.ReadAt(text, f.Bytes-int64(len(text))) // a file that has become shorter has no time
-		if at := newestTime(text[:n]); !at.IsZero() {
+		text, more, err := endOf(f.Path, most)
+		if at := newestTime(text); !at.IsZero() {
 			return earlierOf(at, f.Changed).UTC()
 		}
-		if most >= f.Bytes {
+		if err != nil || !more {
 			break
 		}
 	}

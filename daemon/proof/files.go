@@ -12,8 +12,7 @@ import (
 
 // checkpoints masks the texts of the transcript's checkpoints.
 func (p *pass) checkpoints(ctx context.Context) error {
-	var list []*remote.Checkpoint
-	err := p.reader.Checkpoints(ctx, p.ref, func(c *remote.Checkpoint) { list = append(list, c) })
+	list, err := p.reader.Checkpoints(ctx, p.ref)
 	if err != nil {
 		return notThere(err)
 	}
@@ -69,8 +68,7 @@ func (p *pass) files(ctx context.Context) error {
 			return err
 		}
 	}
-	var versions []*remote.DocumentVersion
-	err = p.reader.DocumentVersions(ctx, p.ref, func(v *remote.DocumentVersion) { versions = append(versions, v) })
+	versions, err := p.reader.DocumentVersions(ctx, p.ref)
 	if notThere(err) != nil {
 		return err
 	}

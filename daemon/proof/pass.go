@@ -119,14 +119,9 @@ func (p *pass) generation(ctx context.Context, epoch string, g *remote.Generatio
 			break
 		}
 	}
-	var replaced []*remote.Entry
-	err = p.reader.Replaced(ctx, ref, func(e *remote.Entry) {
-		if e.Generation == number && e.Kind != "oversize" {
-			replaced = append(replaced, e)
-		}
-	})
+	replaced, err := p.reader.Replaced(ctx, ref)
 	for _, e := range replaced {
-		if err == nil {
+		if err == nil && e.Generation == number && e.Kind != "oversize" {
 			err = p.line(ctx, number, e.Line, append(e.Record, e.Data...))
 		}
 	}

@@ -57,12 +57,13 @@ func (c *Client) Mask(ctx context.Context, session string, m *Masking) (done Mas
 	return done, c.document(ctx, http.MethodPost, Ref{Session: session}.path("mask"), nil, m, &done)
 }
 
-// Replaced calls f for the stored bytes of a generation's view that others replaced. Objects come without the white
-// space around them.
-func (c *Client) Replaced(ctx context.Context, ref Ref, f func(*Entry)) error {
+// Replaced returns the stored bytes of a generation's view that others replaced. Objects come without the white space
+// around them.
+func (c *Client) Replaced(ctx context.Context, ref Ref) (list []*Entry, err error) {
 	q := ref.query()
 	q.Set("replaced", "1")
-	return c.entries(ctx, ref, q, f)
+	err = c.entries(ctx, ref, q, func(e *Entry) { list = append(list, e) })
+	return list, err
 }
 
 // Checkpoint is a checkpoint on the server, as far as its texts go.
@@ -73,8 +74,8 @@ type Checkpoint struct {
 	ActiveFiles []string `json:"active_files"`
 }
 
-// Checkpoints calls f for the checkpoints of a transcript.
-func (c *Client) Checkpoints(ctx context.Context, ref Ref, f func(*Checkpoint)) error {
+// Checkpoints returns the checkpoints of a transcript.
+func (c *Client) Checkpoints(ctx context.Context, ref Ref) (list []Checkpoint, err error) {
 	ref.Epoch, ref.Generation = "", nil
 	q := ref.query()
 	for {
@@ -83,13 +84,11 @@ func (c *Client) Checkpoints(ctx context.Context, ref Ref, f func(*Checkpoint)) 
 			Next        *string      `json:"next"`
 		}
 		if err := c.get(ctx, ref.path("checkpoints"), q, &a); err != nil {
-			return err
+			return nil, err
 		}
-		for i := range a.Checkpoints {
-			f(&a.Checkpoints[i])
-		}
+		list = append(list, a.Checkpoints...)
 		if a.Next == nil {
-			return nil
+			return list, nil
 		}
 		q.Set("after", *a.Next)
 	}
@@ -107,8 +106,8 @@ type DocumentVersion struct {
 	Stored  bool   `json:"stored"`
 }
 
-// DocumentVersions calls f for every version of every document of a transcript.
-func (c *Client) DocumentVersions(ctx context.Context, ref Ref, f func(*DocumentVersion)) error {
+// DocumentVersions returns every version of every document of a transcript.
+func (c *Client) DocumentVersions(ctx context.Context, ref Ref) (all []DocumentVersion, err error) {
 	ref.Epoch, ref.Generation = "", nil
 	var list struct {
 		Documents []struct {
@@ -116,7 +115,7 @@ func (c *Client) DocumentVersions(ctx context.Context, ref Ref, f func(*Document
 		} `json:"documents"`
 	}
 	if err := c.get(ctx, ref.path("documents"), ref.query(), &list); err != nil {
-		return err
+		return nil, err
 	}
 	for _, d := range list.Documents {
 		q := ref.query()
@@ -126,12 +125,11 @@ func (c *Client) DocumentVersions(ctx context.Context, ref Ref, f func(*Document
 				Next     *int64            `json:"next"`
 			}
 			if err := c.get(ctx, ref.path("documents/"+url.PathEscape(d.Path)+"/versions"), q, &a); err != nil {
-				return err
+				return nil, err
 			}
-			for i := range a.Versions {
-				v := &a.Versions[i]
+			for _, v := range a.Versions {
 				v.client, v.ref, v.Path = c, ref, d.Path
-				f(v)
+				all = append(all, v)
 			}
 			if a.Next == nil {
 				break
@@ -139,7 +137,7 @@ func (c *Client) DocumentVersions(ctx context.Context, ref Ref, f func(*Document
 			q.Set("before", strconv.FormatInt(*a.Next, 10))
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // Content asks the server for the content of the version.
