@@ -170,10 +170,7 @@ func renewStore(t testing.TB, r *rolledBack) {
 	data, err := os.ReadFile(r.exact.database())
 	kit.Must(t, err)
 	kit.Must(t, os.WriteFile(backup, data, 0o600))
-	out := r.runProgram(kit.Program(t, "ccship-server"), "restore", "--force", "--store", r.exact.store(), "--from", backup)
-	if out.code != 0 {
-		t.Fatalf("restore: %+v", out)
-	}
+	r.serverTool(0, "restore", "--force", "--from", backup)
 }
 
 // TestSecondDaemonBeside: a daemon with another state ran for a while; the first one's lines show again after it.

@@ -147,10 +147,7 @@ type coldStatus struct {
 // serverStatus asks the server's program about its store.
 func (w *world) serverStatus() (s coldStatus) {
 	w.t.Helper()
-	out := w.runProgram(kit.Program(w.t, "ccship-server"), "status", "--json", "--store", w.exact.store())
-	if err := json.Unmarshal([]byte(out.stdout), &s); err != nil {
-		w.t.Fatalf("status --json: %v: %+v", err, out)
-	}
+	must(w.t, json.Unmarshal([]byte(w.serverTool(0, "status", "--json").stdout), &s))
 	return s
 }
 

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit"
 )
 
 // git runs git in the person's home, which is a work tree, at a time of the tale.
@@ -160,11 +159,7 @@ func TestWhyTogether(t *testing.T) {
 func (w *world) member(name string) {
 	w.t.Helper()
 	for _, args := range [][]string{{"user", "add", name}, {"key", "create", "--user", name, "--name", name + "s-laptop"}} {
-		out := w.runProgram(kit.Program(w.t, "ccship-server"), append(args, "--store", w.exact.store())...)
-		if out.code != 0 {
-			w.t.Fatalf("%v: exit %d\n%s%s", args, out.code, out.stdout, out.stderr)
-		}
-		w.writeKey(strings.TrimSpace(out.stdout))
+		w.writeKey(strings.TrimSpace(w.serverTool(0, args...).stdout))
 	}
 }
 

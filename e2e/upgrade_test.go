@@ -3,13 +3,10 @@
 package e2e
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
-	"errors"
-	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,7 +67,7 @@ func (w *world) reach() {
 
 func upgrade(t *testing.T, kind, fixture string) {
 	w, store, dump, db := upgradeWorld(t, kind)
-	unpackHome(t, fixture, w.dir)
+	must(t, exec.Command("tar", "-xzf", fixture, "-C", w.dir).Run())
 	if db != nil {
 		load := db.Command("psql", "--quiet", "--no-psqlrc", "--dbname", store, "--set", "ON_ERROR_STOP=1")
 		load.Stdin = bytes.NewReader(w.read(dump))
@@ -88,7 +85,7 @@ func upgrade(t *testing.T, kind, fixture string) {
 	for session, content := range acked {
 		w.holds(session, content)
 	}
-	if users := w.runProgram(kit.Program(t, "ccship-server"), "user", "list", "--store", w.exact.store()); !contains("kim", users.stdout) {
+	if users := w.serverTool(0, "user", "list"); !contains("kim", users.stdout) {
 		t.Errorf("the users are %q", users.stdout)
 	}
 	w.reach()
@@ -146,9 +143,7 @@ func writeUpgrade(t *testing.T, kind, version string) {
 	w.exact = newShipServerAt(w.home, store)
 	w.writeKey(w.exact.key)
 	w.reach()
-	if out := w.runProgram(kit.Program(t, "ccship-server"), "user", "add", "kim", "--store", w.exact.store()); out.code != 0 {
-		t.Fatalf("user add: %s%s", out.stdout, out.stderr)
-	}
+	w.serverTool(0, "user", "add", "kim")
 	w.start()
 	must(t, os.MkdirAll(filepath.Join(w.dir, "acked"), 0o700))
 	var paths []string
@@ -179,46 +174,5 @@ func writeUpgrade(t *testing.T, kind, version string) {
 
 func packHome(t *testing.T, dir, archive string) {
 	must(t, os.MkdirAll(filepath.Dir(archive), 0o755))
-	var packed bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	must(t, err)
-	out := tar.NewWriter(zip)
-	for _, kept := range upgradeKept {
-		must(t, filepath.WalkDir(filepath.Join(dir, kept), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() {
-				return err
-			}
-			data, err := os.ReadFile(path)
-			must(t, err)
-			name, err := filepath.Rel(dir, path)
-			must(t, err)
-			must(t, out.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(data))}))
-			_, err = out.Write(data)
-			return err
-		}))
-	}
-	must(t, out.Close())
-	must(t, zip.Close())
-	must(t, os.WriteFile(archive, packed.Bytes(), 0o644))
-}
-
-func unpackHome(t *testing.T, archive, dir string) {
-	f, err := os.Open(archive)
-	must(t, err)
-	defer f.Close()
-	zip, err := gzip.NewReader(f)
-	must(t, err)
-	in := tar.NewReader(zip)
-	for {
-		h, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		must(t, err)
-		path := filepath.Join(dir, filepath.Clean("/"+h.Name))
-		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		data, err := io.ReadAll(in)
-		must(t, err)
-		must(t, os.WriteFile(path, data, 0o600))
-	}
+	must(t, exec.Command("tar", append([]string{"-czf", archive, "-C", dir}, upgradeKept...)...).Run())
 }
