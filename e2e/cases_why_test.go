@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
 )
 
 // git runs git in the person's home, which is a work tree, at a time of the tale.
