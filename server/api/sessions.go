@@ -30,9 +30,7 @@ func (s *Server) answerFound(x server.Session, f server.Summary, usage []server.
 	}
 	by := []string{"model"}
 	for _, part := range s.join(usage, by) {
-		one := s.answerUsage(part.row, by, names)
-		one.costAnswer = answerCost(part.cost)
-		a.Usage = append(a.Usage, one)
+		a.Usage = append(a.Usage, answerUsage(part, by, names))
 	}
 	return a
 }

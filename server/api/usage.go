@@ -39,11 +39,10 @@ type usageAnswer struct {
 	costAnswer
 }
 
-// answerUsage makes the response of a row grouped by certain columns. Its cost is that of row.Model and row.Long.
-func (s *Server) answerUsage(row server.UsageRow, by []string, names namesOf) usageAnswer {
-	a := usageAnswer{
-		Tokens: row.Tokens, costAnswer: answerCost(derive.Cost(s.Prices, row)),
-	}
+// answerUsage makes the response of a sum grouped by certain columns.
+func answerUsage(x *sum, by []string, names namesOf) usageAnswer {
+	row := x.row
+	a := usageAnswer{Tokens: row.Tokens, costAnswer: answerCost(x.cost)}
 	for _, b := range by {
 		switch b {
 		case "day":
@@ -111,12 +110,9 @@ func (s *Server) usage(r *http.Request, who server.Key) (any, error) {
 	var all sum
 	for _, part := range s.join(rows, by) {
 		all.add(part.row.Tokens, part.cost)
-		x := s.answerUsage(part.row, by, names)
-		x.costAnswer = answerCost(part.cost)
-		a.Rows = append(a.Rows, x)
+		a.Rows = append(a.Rows, answerUsage(part, by, names))
 	}
-	a.Total = s.answerUsage(all.row, nil, names)
-	a.Total.costAnswer = answerCost(all.cost)
+	a.Total = answerUsage(&all, nil, names)
 	return a, nil
 }
 

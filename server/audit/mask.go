@@ -82,11 +82,8 @@ func (m *masking) epoch(ctx context.Context, snap server.Snapshot) error {
 	for _, g := range snap.Generations() {
 		all := server.Span{Generation: g.Number, From: 0, To: max(g.EndLine, g.RewoundTo)}
 		at := server.LineMask{Epoch: id, Generation: g.Number}
-		add := func(l server.Line) error { return m.line(ctx, l, at) }
-		if err := snap.Lines(ctx, all, add); err != nil {
-			return err
-		}
-		if err := snap.Replaced(ctx, all, func(l server.Line, _ time.Time) error { return add(l) }); err != nil {
+		err := everyLine(ctx, snap, all, func(l server.Line, _ bool) error { return m.line(ctx, l, at) })
+		if err != nil {
 			return err
 		}
 	}

@@ -75,15 +75,8 @@ func (s *scanner) epoch(ctx context.Context, snap server.Snapshot) error {
 	for _, g := range snap.Generations() {
 		all := server.Span{Generation: g.Number, From: 0, To: max(g.EndLine, g.RewoundTo)}
 		at := SecretFinding{Session: snap.Session(), Epoch: snap.Session().Epoch, Generation: g.Number}
-		err := snap.Lines(ctx, all, func(l server.Line) error {
-			s.line(l, at)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		at.Replaced = true
-		err = snap.Replaced(ctx, all, func(l server.Line, _ time.Time) error {
+		err := everyLine(ctx, snap, all, func(l server.Line, replaced bool) error {
+			at.Replaced = replaced
 			s.line(l, at)
 			return nil
 		})
@@ -92,6 +85,15 @@ func (s *scanner) epoch(ctx context.Context, snap server.Snapshot) error {
 		}
 	}
 	return nil
+}
+
+// everyLine yields the lines of a span, and then the bytes that others replaced.
+func everyLine(ctx context.Context, snap server.Snapshot, s server.Span, yield func(l server.Line, replaced bool) error,
+) error {
+	if err := snap.Lines(ctx, s, func(l server.Line) error { return yield(l, false) }); err != nil {
+		return err
+	}
+	return snap.Replaced(ctx, s, func(l server.Line, _ time.Time) error { return yield(l, true) })
 }
 
 func (s *scanner) line(l server.Line, at SecretFinding) {

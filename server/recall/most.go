@@ -55,14 +55,8 @@ type Finder struct {
 
 // Find lists the q.Limit sessions of those that q chooses which have the most of something, in that order.
 func (f Finder) Find(ctx context.Context, scope server.Scope, q server.SessionQuery, of string) ([]TopSession, error) {
-	if q.Since.IsZero() {
-		q.Since = f.Now().Add(-BackOf)
-	}
-	sums, err := f.sums(ctx, scope, q)
-	if err != nil {
-		return nil, err
-	}
-	return f.of(ctx, scope, q, sums, of)
+	lists, err := f.Each(ctx, scope, q, of)
+	return lists[0], err
 }
 
 // Each is Find for several things that there can be the most of, from one look at what was used.
