@@ -82,7 +82,7 @@ func decodePast(key, v []byte) (p PastGeneration, dest uint32, err error) {
 		return p, 0, fmt.Errorf("%w: generation key of %d bytes", ErrCorrupt, len(key))
 	}
 	p.Generation = binary.BigEndian.Uint32(key[8:])
-	err = kv.ReadRow("past generation", pastVersion, key, v, nil, func(c *kv.Codec) { p.layout(c, &dest) })
+	err = kv.ReadRow("past generation", pastVersion, key, v, func(c *kv.Codec) { p.layout(c, &dest) })
 	return p, dest, err
 }
 

@@ -91,7 +91,7 @@ func decodeBatchRow(key, v []byte) (b outbox.Batch, at int64, sum uint32, err er
 	if err != nil {
 		return outbox.Batch{}, 0, 0, err
 	}
-	err = kv.Read(header, nil, func(c *kv.Codec) { layoutBatch(c, &b, &at, &sum, len(frame)) })
+	err = kv.Read(header, func(c *kv.Codec) { layoutBatch(c, &b, &at, &sum, len(frame)) })
 	if err != nil {
 		return outbox.Batch{}, 0, 0, fmt.Errorf("read outbox row: %w", err)
 	}

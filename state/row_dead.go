@@ -32,7 +32,7 @@ func (r *deadRow) encode() []byte {
 // decodeDeadRow reads a row. The batch points into v.
 func decodeDeadRow(k, v []byte) (r deadRow, err error) {
 	var batch []byte
-	err = kv.ReadRow("dead letter", deadRowVersion, k, v, nil, func(c *kv.Codec) { r.layout(c, &batch) })
+	err = kv.ReadRow("dead letter", deadRowVersion, k, v, func(c *kv.Codec) { r.layout(c, &batch) })
 	if err != nil {
 		return deadRow{}, err
 	}

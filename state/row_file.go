@@ -23,7 +23,11 @@ func (r *fileRow) encode() []byte {
 func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRow, error) {
 	var r fileRow
 	r.tracked.File.ID, r.routing.Stream.ID = id, uint64(id)
-	if err := kv.ReadRow("file row", fileRowVersion, fileKey(id), v, interned, r.layout); err != nil {
+	err := kv.ReadRow("file row", fileRowVersion, fileKey(id), v, func(c *kv.Codec) {
+		c.Intern(interned)
+		r.layout(c)
+	})
+	if err != nil {
 		return fileRow{}, err
 	}
 	return r, nil

@@ -147,8 +147,9 @@ func (p *parsed) pick(key, value []byte) (known bool) {
 // textMembers are the members that are plain text.
 var textMembers = map[string]int{
 	"type": textType, "uuid": textUUID, "parentUuid": textParent, "sessionId": textSession, "cwd": textCwd,
-	"requestedModel": textAsked, "gitBranch": textBranch, "version": textVersion, "entrypoint": textEntrypoint, "requestId": textRequest,
-	"agentId": textAgent, "subtype": textSubtype, "permissionMode": textMode, "promptSource": textSource,
+	"requestedModel": textAsked, "gitBranch": textBranch, "version": textVersion, "entrypoint": textEntrypoint,
+	"requestId": textRequest, "agentId": textAgent, "subtype": textSubtype, "permissionMode": textMode,
+	"promptSource":            textSource,
 	"sourceToolAssistantUUID": textSourceID, "logicalParentUuid": textLogicalParent, "leafUuid": textLeaf,
 	"teamName": textTeam, "requestSessionId": textRequestSession, "continuedInSessionId": textContinued,
 	"operation": textOperation, "turnOrigin": textTurnOrigin,

@@ -37,9 +37,8 @@ func (c *Checkpoints) AllBudgets(ctx context.Context) (control.Budgets, error) {
 			return wireBudgets(), err
 		}
 		if found {
-			sessions = append(sessions, control.Budget{
-				Session: f.Stream.SessionID, Limit: limit, Source: session.ConfiguredBudget, Pinned: true,
-			})
+			sessions = append(sessions, control.Budget{Session: f.Stream.SessionID, Limit: limit,
+				Source: session.ConfiguredBudget, Pinned: true})
 		}
 	}
 	slices.SortFunc(sessions, func(a, b control.Budget) int { return cmp.Compare(a.Session, b.Session) })

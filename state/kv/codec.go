@@ -58,7 +58,7 @@ type Codec struct {
 	b        []byte
 	reading  bool
 	err      error
-	interned map[string]string // for Shared; may be nil
+	interned map[string]string // see Intern
 }
 
 // Write appends what layout writes.
@@ -68,9 +68,9 @@ func Write(b []byte, layout func(*Codec)) []byte {
 	return c.b
 }
 
-// Read has layout read all of what it wrote. interned holds the strings that Shared has met; nil: it copies each.
-func Read(b []byte, interned map[string]string, layout func(*Codec)) error {
-	c := Codec{b: b, reading: true, interned: interned}
+// Read has layout read all of what it wrote.
+func Read(b []byte, layout func(*Codec)) error {
+	c := Codec{b: b, reading: true}
 	layout(&c)
 	if c.err == nil && len(c.b) > 0 {
 		c.err = fmt.Errorf("%w: %d bytes left over in a value", ErrCorrupt, len(c.b))
@@ -84,16 +84,19 @@ func SealRow(version byte, key []byte, capacity int, layout func(*Codec)) []byte
 }
 
 // ReadRow has layout read what SealRow wrote. The error begins with what the row is.
-func ReadRow(what string, version byte, key, value []byte, interned map[string]string, layout func(*Codec)) error {
+func ReadRow(what string, version byte, key, value []byte, layout func(*Codec)) error {
 	text, err := Unseal(key, value, version)
 	if err == nil {
-		err = Read(text, interned, layout)
+		err = Read(text, layout)
 	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", what, err)
 	}
 	return nil
 }
+
+// Intern sets where Shared finds and puts the strings that it has met; without, it copies each.
+func (c *Codec) Intern(strings map[string]string) { c.interned = strings }
 
 // Fail marks the value as unreadable, unless it is already. For a layout that finds that the content makes no sense.
 func (c *Codec) Fail() {

@@ -88,6 +88,6 @@ func SumRows(tx *bbolt.Tx) error {
 
 // readSum reads a stored sum.
 func readSum(value []byte) (sum uint64, err error) {
-	err = ReadRow("sum of rows", 1, []byte(keySum), value, nil, func(c *Codec) { c.Fixed(&sum) })
+	err = ReadRow("sum of rows", 1, []byte(keySum), value, func(c *Codec) { c.Fixed(&sum) })
 	return sum, err
 }

@@ -52,7 +52,7 @@ func (a *Attachments) Queued(ctx context.Context, dest string, file tail.FileID)
 		prefix := attachmentsOf(id, file)
 		return kv.Each(tx.Bucket(state.BucketAttachments), prefix, func(k, v []byte) error {
 			f := Attachment{Name: string(k[len(prefix):])}
-			err := kv.ReadRow("attachments row", attachmentVersion, k, v, nil, f.layout)
+			err := kv.ReadRow("attachments row", attachmentVersion, k, v, f.layout)
 			queued[f.Name] = f
 			return err
 		})
@@ -107,8 +107,8 @@ func (f *Attachment) layout(c *kv.Codec) {
 	c.String(&f.SHA256)
 }
 
-// Forget removes the record of what was queued of a transcript for a server, or with file 0 of all, so that it is queued
-// again.
+// Forget removes the record of what was queued of a transcript for a server, or with file 0 of all of them, so that it
+// is queued again.
 func (a *Attachments) Forget(ctx context.Context, dest string, file tail.FileID) error {
 	err := a.db.update(ctx, 0, func(t *tx) error {
 		id, known := a.db.State.DestinationNumber(dest)

@@ -41,7 +41,7 @@ func (r *sessionRow) layout(c *kv.Codec) {
 }
 
 func decodeSession(key, v []byte) (r sessionRow, err error) {
-	err = kv.ReadRow("session row", sessionVersion, key, v, nil, r.layout)
+	err = kv.ReadRow("session row", sessionVersion, key, v, r.layout)
 	return r, err
 }
 
@@ -116,7 +116,7 @@ func (s *Sessions) Projection(ctx context.Context, id tail.FileID) (u Projection
 		if v = tx.Bucket(state.BucketFolds).Get(k); v == nil {
 			return nil
 		}
-		err = kv.ReadRow("fold", foldVersion, k, v, nil, b.layout)
+		err = kv.ReadRow("fold", foldVersion, k, v, b.layout)
 		b = foldRow{bytes.Clone(b.fold), bytes.Clone(b.log), bytes.Clone(b.marks)}
 		return err
 	})
