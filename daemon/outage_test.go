@@ -99,7 +99,7 @@ func (o *outage) write(id tail.FileID, n int) {
 	}
 	facts := state.Routing{Dest: outageDest, Decided: true, Stream: outbox.Stream{ID: uint64(id), SessionID: fmt.Sprint("session-", id)}}
 	step := state.Step{
-		Prev: from, From: from, Routing: facts, Batches: []outbox.Batch{batch}, Live: true,
+		Prev: from, From: from, Routing: facts, Batches: []outbox.Batch{batch},
 		Tracked: tail.Tracked{File: tail.File{ID: id, Path: fmt.Sprint("/p/", id)}, Cursor: to},
 	}
 	errs, err := o.db.Commit(o.t.Context(), []state.Step{step})

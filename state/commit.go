@@ -19,7 +19,6 @@ type Step struct {
 	Marks   []tail.Mark
 	Routing Routing
 	Batches []outbox.Batch // get their Seq here
-	Live    bool           // written just now: may use the reserve of the cap
 }
 
 // Commit makes steps durable, in one transaction with those of other callers. It returns one error for each step: nil,

@@ -2,7 +2,6 @@ package state
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 
 	"github.com/ccship/ccship/outbox"
@@ -67,23 +66,15 @@ type destRow struct {
 }
 
 func (r *destRow) encode(id uint32) ([]byte, error) {
-	j, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("encode destination: %w", err)
-	}
-	return kv.Seal(destKey(id), append(kv.NewSealed(destRowVersion, len(j)), j...)), nil
+	return kv.SealJSON(destRowVersion, destKey(id), r)
 }
 
 func decodeDestRow(k, v []byte) (id uint32, r destRow, err error) {
 	if len(k) != 4 {
 		return 0, r, fmt.Errorf("%w: destination key of %d bytes", ErrCorrupt, len(k))
 	}
-	j, err := kv.Unseal(k, v, destRowVersion)
-	if err != nil {
+	if err := kv.UnsealJSON(destRowVersion, k, v, &r); err != nil {
 		return 0, r, fmt.Errorf("read destination: %w", err)
-	}
-	if err := json.Unmarshal(j, &r); err != nil {
-		return 0, r, fmt.Errorf("%w: destination: %w", ErrCorrupt, err)
 	}
 	return binary.BigEndian.Uint32(k), r, nil
 }

@@ -105,7 +105,7 @@ func (t *Tailer) scanAll(ctx context.Context, reason string) {
 	t.scan.lastActive = t.scan.lastAll // all is more than active
 	t.watchRestored()
 	t.mu.Lock()
-	t.stats.lastScan, t.stats.scanned = t.wall(), true
+	t.stats.scanned = true
 	t.mu.Unlock()
 	if reason != "" {
 		t.log.Debug("listed everything", "reason", reason, "took", t.scan.cost)

@@ -7,21 +7,21 @@ import (
 
 // Stats is the progress of reading. Files count while they are on disk; bytes are uncompressed.
 type Stats struct {
-	Tracked      int   // transcripts on disk
-	Mains        int   // main transcripts among them
-	Bytes        int64 // of them all
-	ReadBytes    int64 // of Bytes, those behind the cursors
-	Lines        int64 // behind the cursors
-	UnreadFiles  int   // that have more than was read, an unfinished last line aside
-	UnreadBytes  int64
-	WaitingFiles int // that the sink does not take now (ErrLater until a change or Wake); not among UnreadFiles
-	WaitingBytes int64
-	Vanished     int   // remembered, no longer on disk
-	Rewinds      int64 // found since the start
-	Watch        string
-	WatchReason  string // why there are no events; "" while there are
-	Watches      int    // folders that are watched
-	WatchLimit   int    // the most that are; 0 while there are no events
+	Tracked   int   // transcripts on disk
+	Mains     int   // main transcripts among them
+	Bytes     int64 // of them all
+	ReadBytes int64 // of Bytes, those behind the cursors
+	Lines     int64 // behind the cursors
+	// UnreadFiles have more than was read, an unfinished last line aside. Those that the sink does not take now (ErrLater
+	// until a change or Wake) are not among them.
+	UnreadFiles int
+	UnreadBytes int64
+	Vanished    int   // remembered, no longer on disk
+	Rewinds     int64 // found since the start
+	Watch       string
+	WatchReason string // why there are no events; "" while there are
+	Watches     int    // folders that are watched
+	WatchLimit  int    // the most that are; 0 while there are no events
 	// Unreadable is the transcripts that cannot be opened or read, each with its error.
 	Unreadable []string
 	// NotFollowed is the symbolic links and the folders that are not followed, each with the reason.
@@ -31,19 +31,17 @@ type Stats struct {
 	// NotTaken is why the sink failed to take chunks the last time; nil when it took them.
 	NotTaken  error
 	Importing bool // what was there before the start is not all read yet
-	LastScan  time.Time
 }
 
 // counters are the Stats that are kept up to date, so that asking for them costs nothing.
 type counters struct {
-	tracked, mains, vanished  int
-	bytes, read, lines        int64
-	unreadFiles, waitingFiles int
-	unreadBytes, waitingBytes int64
-	rewinds                   int64
-	lastScan                  time.Time
-	scanned                   bool // everything was listed once
-	notTaken                  error
+	tracked, mains, vanished int
+	bytes, read, lines       int64
+	unreadFiles              int
+	unreadBytes              int64
+	rewinds                  int64
+	scanned                  bool // everything was listed once
+	notTaken                 error
 }
 
 // count adds (sign 1) or takes away (-1) what a file on disk contributes to the counters. A caller that changes a field
@@ -62,12 +60,7 @@ func (t *Tailer) count(f *file, sign int) {
 	n.read += s * k.Cursor.Offset
 	n.lines += s * k.Cursor.Line
 	rest := k.seen.Size - k.Cursor.Offset - k.partial
-	switch {
-	case rest <= 0:
-	case f.waiting:
-		n.waitingFiles += sign
-		n.waitingBytes += s * rest
-	default:
+	if rest > 0 && !f.waiting {
 		n.unreadFiles += sign
 		n.unreadBytes += s * rest
 	}
@@ -81,10 +74,9 @@ func (t *Tailer) Stats() Stats {
 	s := Stats{
 		Tracked: n.tracked, Mains: n.mains, Bytes: n.bytes, ReadBytes: n.read, Lines: n.lines,
 		UnreadFiles: n.unreadFiles, UnreadBytes: n.unreadBytes,
-		WaitingFiles: n.waitingFiles, WaitingBytes: n.waitingBytes,
 		Vanished: n.vanished, Rewinds: n.rewinds,
 		Watch: t.watch.mode, WatchReason: t.watch.reason, NotTaken: n.notTaken,
-		Importing: !n.scanned || t.queue.importing > 0, LastScan: n.lastScan,
+		Importing: !n.scanned || t.queue.importing > 0,
 	}
 	if s.Watch == "events" {
 		s.Watches, s.WatchLimit = int(t.scan.watches.Load()), maxWatches

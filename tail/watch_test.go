@@ -255,9 +255,7 @@ func TestWallClockJump(t *testing.T) {
 	w.start()
 	w.arrived("p/s/subagents/agent-1.jsonl", "s/agent-1", 1)
 	w.sync()
-	last := w.tail.Stats().LastScan
 	w.add("p/s/subagents/agent-1.jsonl", "{}\n") // nothing looks there for an hour
 	ahead.Store(int64(8 * time.Hour))            // but the machine has slept
 	w.arrived("p/s/subagents/agent-1.jsonl", "s/agent-1", 1)
-	w.until("the listing that found it is over", func() bool { return w.tail.Stats().LastScan.Sub(last) > 7*time.Hour })
 }

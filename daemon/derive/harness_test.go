@@ -142,7 +142,7 @@ func (h *harness) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Resu
 		}
 		compactions[i] = bytes.Contains(c.Lines, []byte("compact_boundary"))
 		facts.Compacted = facts.Compacted || compactions[i]
-		steps[i] = state.Step{Prev: c.Prev, From: c.From, Tracked: c.Tracked, Marks: c.Marks, Routing: facts, Live: c.Live}
+		steps[i] = state.Step{Prev: c.Prev, From: c.From, Tracked: c.Tracked, Marks: c.Marks, Routing: facts}
 	}
 	errs, err := h.db.Commit(ctx, steps)
 	if err != nil {

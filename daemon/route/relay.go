@@ -184,7 +184,7 @@ func (r *Relay) commit(ctx context.Context, all []staged) error {
 		c := all[i].chunk
 		steps[i] = state.Step{
 			Prev: c.Prev, From: c.From, Tracked: c.Tracked, Marks: c.Marks,
-			Routing: all[i].decision.Facts, Batches: all[i].batches, Live: c.Live,
+			Routing: all[i].decision.Facts, Batches: all[i].batches,
 		}
 	}
 	errs, err := r.State.Commit(ctx, steps)

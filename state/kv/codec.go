@@ -247,7 +247,7 @@ func UnsealJSON(version byte, key, value []byte, row any) error {
 		return err
 	}
 	if err := json.Unmarshal(text, row); err != nil {
-		return fmt.Errorf("decode row: %w", err)
+		return fmt.Errorf("%w: decode row: %w", ErrCorrupt, err)
 	}
 	return nil
 }

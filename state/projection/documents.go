@@ -61,11 +61,6 @@ func documentKey(session, path string) []byte {
 	return append(append([]byte(session), 0), path...)
 }
 
-// sealJSON returns the value of a row.
-func sealJSON(key []byte, row any) ([]byte, error) {
-	return kv.SealJSON(documentVersion, key, row)
-}
-
 func unsealJSON(key, v []byte, row any) error {
 	if err := kv.UnsealJSON(documentVersion, key, v, row); err != nil {
 		return fmt.Errorf("read document: %w", err)
@@ -78,7 +73,7 @@ func (t *tx) putDocuments(d *Derivation) error {
 	for i := range d.Documents {
 		doc := &d.Documents[i]
 		key := documentKey(doc.Session, doc.Path)
-		v, err := sealJSON(key, doc)
+		v, err := kv.SealJSON(documentVersion, key, doc)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ type Introduction struct {
 // stays passed on; otherwise a stored introduction does not change.
 func (n *Introductions) Introduce(ctx context.Context, i Introduction) (kept Introduction, err error) {
 	key := documentKey(i.Session, "")
-	v, err := sealJSON(key, i)
+	v, err := kv.SealJSON(documentVersion, key, i)
 	if err != nil {
 		return i, err
 	}
@@ -44,7 +44,7 @@ func (n *Introductions) Introduce(ctx context.Context, i Introduction) (kept Int
 			return err
 		}
 		kept.Untold = false
-		v, err := sealJSON(key, kept)
+		v, err := kv.SealJSON(documentVersion, key, kept)
 		if err != nil {
 			return err
 		}

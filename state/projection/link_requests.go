@@ -34,7 +34,7 @@ func (t *tx) putLinkRequests(d *Derivation) error {
 	for i := range d.LinkRequests {
 		r := &d.LinkRequests[i]
 		key := r.key()
-		v, err := sealJSON(key, r)
+		v, err := kv.SealJSON(documentVersion, key, r)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -42,7 +43,7 @@ func (t *tx) missDocument(dest uint32, id tail.FileID, ref *outbox.BlobRef) erro
 		return err
 	}
 	d.Dest = ""
-	if v, err = sealJSON(key, &d); err != nil {
+	if v, err = kv.SealJSON(documentVersion, key, &d); err != nil {
 		return err
 	}
 	t.delta.missed = append(t.delta.missed, MissedDocument{d.Session, d.Path, d.SHA256})
