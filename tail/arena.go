@@ -34,10 +34,7 @@ func (a *arena) Take(n int64) []byte {
 // size returns the size of a new block for n bytes: for a job of a few small files what they need, for an import a
 // whole turn at once.
 func (a *arena) size(n int64) int64 {
-	switch {
-	case n >= int64(a.turn)/2:
-		return max(n, int64(a.turn))
-	case len(a.block) == 0:
+	if n < int64(a.turn)/2 && len(a.block) == 0 {
 		return max(n, min(64<<10, int64(a.turn)))
 	}
 	return max(n, int64(a.turn))

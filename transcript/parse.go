@@ -8,15 +8,14 @@ import (
 
 // parsed is where the parts of a Record are in the line. Texts are the contents of JSON strings, still escaped.
 type parsed struct {
-	texts                                        [textCount][]byte
-	message                                      *messageSpace
-	title, label, content, errorValue            []byte
-	compact, micro, attachment, toolUseResult    []byte
-	timestamp, duration, number, origin, forked  []byte
-	data, snapshot                               []byte
-	meta, sidechain, summary, visible, api, plan bool
-	scheduled, companion                         bool
-	titleKind                                    TitleKind
+	Record
+	texts                             [textCount][]byte
+	message                           *messageSpace
+	title, label, content, errorValue []byte
+	compact, micro, attachment        []byte
+	duration, number, origin, forked  []byte
+	data, snapshot                    []byte
+	titleKind                         TitleKind
 }
 
 // Texts that every record may have. They are copied together, so that a record costs one allocation instead of a dozen.
@@ -62,10 +61,9 @@ func ParseScanned(line []byte, l Line) Record {
 	}
 	var p parsed
 	p.members(line, &l)
-	var r Record
-	p.fill(&r)
-	p.extend(&r)
-	return r
+	p.fill(&p.Record)
+	p.extend(&p.Record)
+	return p.Record
 }
 
 // members finds the parts.
@@ -119,25 +117,25 @@ func (p *parsed) pick(key, value []byte) (known bool) {
 			p.pickMessage(&walker{b: value})
 		}
 	case "timestamp":
-		p.timestamp = value
+		p.Time = parseTime(value)
 	case "isMeta":
-		p.meta = isTrue(value)
+		p.Meta = isTrue(value)
 	case "isSidechain":
-		p.sidechain = isTrue(value)
+		p.Sidechain = isTrue(value)
 	case "isCompactSummary":
-		p.summary = isTrue(value)
+		p.CompactSummary = isTrue(value)
 	case "isVisibleInTranscriptOnly":
-		p.visible = isTrue(value)
+		p.VisibleOnly = isTrue(value)
 	case "isApiErrorMessage":
-		p.api = isTrue(value)
+		p.APIError = isTrue(value)
 	case "planContent":
-		p.plan = len(stringContents(value)) > 0
+		p.FromPlan = len(stringContents(value)) > 0
 	case "toolUseResult":
-		p.toolUseResult = value
+		p.ToolResult = value
 	case "scheduledTaskId", "wakeupSource":
-		p.scheduled = p.scheduled || string(value) != "null"
+		p.Scheduled = p.Scheduled || string(value) != "null"
 	case "turnCompanion":
-		p.companion = isTrue(value)
+		p.Companion = isTrue(value)
 	default:
 		return p.pickRare(key, value)
 	}
@@ -261,15 +259,10 @@ func (p *parsed) fill(r *Record) {
 	r.Cwd, r.Branch, r.Version, r.Entrypoint = t[textCwd], t[textBranch], t[textVersion], t[textEntrypoint]
 	r.Origin, r.PromptSource, r.PermissionMode = t[textOrigin], t[textSource], t[textMode]
 	r.TeamName, r.LeafUUID, r.SourceID = t[textTeam], t[textLeaf], t[textSourceID]
-	r.Meta, r.Sidechain, r.CompactSummary = p.meta, p.sidechain, p.summary
-	r.VisibleOnly, r.APIError, r.FromPlan = p.visible, p.api, p.plan
-	r.TurnOrigin, r.OriginName, r.Scheduled, r.Companion = t[textTurnOrigin], t[textOriginName], p.scheduled, p.companion
-	r.AskedModel = t[textAsked]
+	r.TurnOrigin, r.OriginName, r.AskedModel = t[textTurnOrigin], t[textOriginName], t[textAsked]
 	if r.TeamName != "" {
 		r.TeamAgent = text(p.label)
 	}
-	r.Time = parseTime(p.timestamp)
-	r.ToolResult = p.toolUseResult
 	if p.message != nil && (r.Type == "user" || r.Type == "assistant") {
 		m := &p.message.Message
 		m.ID, m.Model, m.StopReason = t[textMessageID], t[textModel], t[textStop]

@@ -60,7 +60,7 @@ type Names interface {
 func AnswerOf(c Commit, candidates [][]Candidate, names Names, lines bool) Answer {
 	d := Decide(c, candidates)
 	out := Answer{Commit: c.Name, Added: d.Added, Sessions: []Author{}, NotProven: d.NotProven}
-	for _, s := range d.Shares(candidates, nil) {
+	for _, s := range d.Shares(candidates) {
 		a := names.Author(s.Session)
 		a.ByPath = !s.Same
 		a.Lines, a.Prompts = s.Lines, make([]Prompt, 0, len(s.Prompts))

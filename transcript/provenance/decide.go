@@ -122,8 +122,8 @@ type PromptShare struct {
 	Lines int
 }
 
-// Shares returns the sessions that wrote lines, most lines first. keep chooses lines; nil: all.
-func (d *Decision) Shares(candidates [][]Candidate, keep func(Line) bool) []Share {
+// Shares returns the sessions that wrote lines, most lines first.
+func (d *Decision) Shares(candidates [][]Candidate) []Share {
 	type turn struct {
 		session int
 		prompt  int64
@@ -132,7 +132,7 @@ func (d *Decision) Shares(candidates [][]Candidate, keep func(Line) bool) []Shar
 	by, prompts := map[int]*Share{}, map[turn]*PromptShare{}
 	var order []turn
 	for _, l := range d.Lines {
-		if l.Candidate < 0 || keep != nil && !keep(l) {
+		if l.Candidate < 0 {
 			continue
 		}
 		x := &candidates[l.File][l.Candidate]

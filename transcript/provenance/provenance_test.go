@@ -249,7 +249,7 @@ func TestDecide(t *testing.T) {
 		lists := [][]Candidate{x.list}
 		d := Decide(Commit{At: long, Bot: x.bot, Files: []File{x.file}}, lists)
 		var got []string
-		for _, s := range d.Shares(lists, nil) {
+		for _, s := range d.Shares(lists) {
 			got = append(got, fmt.Sprintf("%d:%d", s.Session, s.Lines))
 		}
 		if out := strings.Join(append(got, fmt.Sprint(d.NotProven)), " "); out != x.want {
@@ -265,7 +265,7 @@ func TestDecideOriginal(t *testing.T) {
 	copied.Copied = true
 	lists := [][]Candidate{{edit(2, 1, "/k/cart.go", a), copied}}
 	d := Decide(Commit{At: noon.Add(time.Hour), Files: []File{{Paths: []string{"cart.go"}, Lines: added(a)}}}, lists)
-	if s := d.Shares(lists, nil); len(s) != 1 || s[0].Session != 2 {
+	if s := d.Shares(lists); len(s) != 1 || s[0].Session != 2 {
 		t.Errorf("named: %+v", s)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"hash/fnv"
+	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -60,12 +62,9 @@ func sumOf(line string, text []byte) (s Sum) {
 
 // checksum returns the last byte of the text's FNV-1a.
 func checksum(text string) byte {
-	const offset, prime = 2166136261, 16777619
-	sum := uint32(offset)
-	for i := range len(text) {
-		sum = (sum ^ uint32(text[i])) * prime
-	}
-	return byte(sum)
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, text)
+	return byte(h.Sum32())
 }
 
 // leastLetters is how many letters and digits a line has that proves something alone.
