@@ -6,8 +6,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -63,26 +61,5 @@ func wholeObjects(text []byte) (found [][]byte, rest []byte) {
 		}
 		found = append(found, one)
 		text = text[d.InputOffset():]
-	}
-}
-
-// TestNaiveLines: the naive reading of damaged lines.
-func TestNaiveLines(t *testing.T) {
-	const a, b, c = `{"type":"a"}`, `{"parentUuid":null,"x":{"type":"in"}}`, `{"type":"c"}`
-	for text, want := range map[string][]string{
-		a + b + " " + c:                    {a, b, c},
-		`{"type":"cut","te` + b:            {b},
-		a + `{"type":"cut","te` + b + c:    {a, b, c},
-		"\x00\x00" + a + "\x00":            {a},
-		`{"type":"cut"`:                    nil,
-		a + `{"type":"cut","text":"where `: {a},
-	} {
-		var got []string
-		for _, piece := range pieces([]byte(text)) {
-			got = append(got, string(piece))
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", text, diff)
-		}
 	}
 }
