@@ -284,6 +284,7 @@ type Ranked struct {
 	// Missing are the words that the best session lacks, as the query has them, when no session has all of them.
 	Missing []string
 	Total   int64 // sessions on all pages; at least so many if More is set
+	Turns   int   // prompts with what follows them that were read; of too many those that match best, and More is set
 	Facets  Facets
 	Next    string // "" on the last page
 	// More says that the search ended early, for it was to become too much work: there may be further sessions. The next

@@ -122,7 +122,7 @@ func (s *search) listsOf(ctx context.Context, c *cursor, keys []key) (map[key][]
 	}
 	lists := map[key][]uint32{}
 	for _, p := range pages {
-		err := each(p, slices.Max(keys), func(k key) bool { return slices.Contains(keys, k) },
+		err := each(p, slices.Min(keys), slices.Max(keys), func(k key) bool { return slices.Contains(keys, k) },
 			func(k key, docs []uint32) { lists[k] = slices.Clone(docs) })
 		if err != nil {
 			return nil, err
@@ -163,7 +163,7 @@ func (s *search) withAny(ctx context.Context, c *cursor) error {
 	r := s.plan.Any[0]
 	has := make([]bool, c.docs)
 	keep := func(p page) error {
-		return each(p, r.To, func(k key) bool { return k >= r.From && k <= r.To }, func(_ key, docs []uint32) {
+		return each(p, r.From, r.To, func(k key) bool { return k >= r.From && k <= r.To }, func(_ key, docs []uint32) {
 			for _, d := range docs {
 				if int64(d) < c.docs {
 					has[d] = true
@@ -198,9 +198,11 @@ func (s *search) withAny(ctx context.Context, c *cursor) error {
 	return err
 }
 
-// each calls yield with the wanted grams of a page, of which last is the last one.
-func each(p page, last key, wanted func(key) bool, yield func(key, []uint32)) error {
-	for g := readGrams(p); ; {
+// each calls yield with the wanted grams of a page, none of which is outside first and last.
+func each(p page, first, last key, wanted func(key) bool, yield func(key, []uint32)) error {
+	g := readGrams(p)
+	g.seek(first)
+	for {
 		k, docs, more, err := g.Next(wanted)
 		if err != nil || !more || k > last {
 			return err

@@ -17,7 +17,7 @@ func Holds(data []byte, folded string) (bool, error) {
 			continue
 		}
 		all := func(key) bool { return true }
-		if err := each(p, math.MaxUint64, all, func(k key, _ []uint32) { found[k] = true }); err != nil {
+		if err := each(p, 0, math.MaxUint64, all, func(k key, _ []uint32) { found[k] = true }); err != nil {
 			return false, err
 		}
 	}

@@ -32,19 +32,25 @@ type Index struct {
 	db     sqlstore.Writer
 	held   *lines.Lines
 	found  *sqlstore.Finder
-	budget int // bytes that a page of a search reads
+	bounds Bounds
 	tend   *tender
 }
 
 // New returns the index of a database.
 func New(db sqlstore.DB, held *lines.Lines, found *sqlstore.Finder) *Index {
-	return NewWithin(db, held, found, budgetBytes)
+	return NewWithin(db, held, found, Bounds{Bytes: budgetBytes, Turns: MostTurns})
 }
 
-// NewWithin is New with another budget: how many bytes of lines and of the index one page of a search may read. Then it
-// ends, with what it has and where the next page goes on.
-func NewWithin(db sqlstore.DB, held *lines.Lines, found *sqlstore.Finder, budget int) *Index {
-	x := &Index{db: sqlstore.Writer{DB: db, How: sqlstore.Lazy}, held: held, found: found, budget: budget}
+// Bounds are what a search may read.
+type Bounds struct {
+	// Bytes of lines and of the index, for one page. Then it ends, with what it has and where the next page goes on.
+	Bytes int
+	Turns int // that a ranking scores: of more that have words, those that match best
+}
+
+// NewWithin is New with other bounds.
+func NewWithin(db sqlstore.DB, held *lines.Lines, found *sqlstore.Finder, b Bounds) *Index {
+	x := &Index{db: sqlstore.Writer{DB: db, How: sqlstore.Lazy}, held: held, found: found, bounds: b}
 	x.tend = newTender(x)
 	return x
 }

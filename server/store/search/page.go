@@ -123,17 +123,38 @@ var errCorrupt = errors.New("corrupt index")
 // reader takes numbers from a page.
 type reader struct {
 	data []byte
+	at   int
 	bad  bool
 }
 
+func (r *reader) left() int { return len(r.data) - r.at }
+
+func (r *reader) fail() { r.bad, r.at = true, len(r.data) }
+
 func (r *reader) uint() uint64 {
-	v, n := binary.Uvarint(r.data)
+	if r.at < len(r.data) && r.data[r.at] < 0x80 {
+		r.at++
+		return uint64(r.data[r.at-1])
+	}
+	v, n := binary.Uvarint(r.data[r.at:])
 	if n <= 0 {
-		r.bad, r.data = true, nil
+		r.fail()
 		return 0
 	}
-	r.data = r.data[n:]
+	r.at += n
 	return v
+}
+
+// skip leaves out n numbers.
+func (r *reader) skip(n int) {
+	for ; n > 0 && r.at < len(r.data); r.at++ {
+		if r.data[r.at] < 0x80 {
+			n--
+		}
+	}
+	if n > 0 {
+		r.fail()
+	}
 }
 
 func (r *reader) int() int64 {
@@ -145,20 +166,19 @@ func (r *reader) int() int64 {
 func (r *reader) upTo(limit uint64) int {
 	v := r.uint()
 	if v > limit {
-		r.bad, r.data = true, nil
+		r.fail()
 		return 0
 	}
 	return int(v)
 }
 
 func (r *reader) bytes(n int) []byte {
-	if n > len(r.data) {
-		r.bad, r.data = true, nil
+	if n > r.left() {
+		r.fail()
 		return nil
 	}
-	out := r.data[:n]
-	r.data = r.data[n:]
-	return out
+	r.at += n
+	return r.data[r.at-n : r.at]
 }
 
 // grams reads a page of grams: each of them in order, with its docs. posting is valid until the next one is read.
@@ -171,9 +191,53 @@ type grams struct {
 // readGrams begins to read a page.
 func readGrams(p page) *grams { return &grams{r: reader{data: p.Data}, key: key(p.First)} }
 
+// seek leaves out whole grams below one.
+func (g *grams) seek(from key) {
+	data, key := g.r.data, g.key
+	for at := g.r.at; at < len(data); {
+		step, next := number(data, at)
+		if key += step; key >= from {
+			return
+		}
+		head, next := number(data, next)
+		if head&1 == 1 {
+			_, next = number(data, next)
+			var bits uint64
+			bits, next = number(data, next)
+			next += int(min(bits, maxDocs))
+		} else {
+			for n := head >> 1; n > 0; next++ {
+				if next >= len(data) {
+					return
+				}
+				if data[next] < 0x80 {
+					n--
+				}
+			}
+		}
+		if next > len(data) {
+			return
+		}
+		at, g.r.at, g.key = next, next, key
+	}
+}
+
+// number returns the number at a place, and where the next one begins: beyond the end if it has no end.
+func number(data []byte, at int) (v uint64, next int) {
+	for shift := 0; at < len(data); shift += 7 {
+		b := data[at]
+		at++
+		v |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return v, at
+		}
+	}
+	return 0, len(data) + 1
+}
+
 // Next reads the next gram; false behind the last.
 func (g *grams) Next(wanted func(key) bool) (key key, docs []uint32, more bool, err error) {
-	if len(g.r.data) == 0 {
+	if g.r.left() == 0 {
 		return 0, nil, false, g.err()
 	}
 	g.key += g.r.uint()
@@ -214,6 +278,10 @@ func (g *grams) bitmap(want bool) {
 }
 
 func (g *grams) steps(n int, want bool) {
+	if !want {
+		g.r.skip(n)
+		return
+	}
 	at := uint64(0)
 	for i := range n {
 		step := g.r.uint()
@@ -224,9 +292,7 @@ func (g *grams) steps(n int, want bool) {
 			g.r.bad = true
 			return
 		}
-		if want {
-			g.docs = append(g.docs, uint32(at))
-		}
+		g.docs = append(g.docs, uint32(at))
 	}
 }
 
@@ -278,7 +344,7 @@ func readDocs(p page) ([]doc, error) {
 	var out []doc
 	var before doc
 	clock := int64(0)
-	for len(r.data) > 0 {
+	for r.left() > 0 {
 		d := r.doc(&before, &clock)
 		if r.bad || len(out) >= pageDocs {
 			return nil, fmt.Errorf("page of docs: %w", errCorrupt)
@@ -305,6 +371,7 @@ func (r *reader) doc(before *doc, clock *int64) (d doc) {
 	}
 	lines := r.upTo(docLines)
 	at := int64(0)
+	d.Lines = make([]line, 0, lines)
 	for range lines {
 		step := r.uint()
 		at += int64(step >> 1)
@@ -314,16 +381,16 @@ func (r *reader) doc(before *doc, clock *int64) (d doc) {
 	if lines > 0 {
 		d.Turn = d.Lines[0].Index - ahead
 	}
-	for range r.upTo(uint64(len(r.data))) {
+	for range r.upTo(uint64(r.left())) {
 		c := carried{Line: r.int(), Kind: uint32(r.upTo(math.MaxUint32))}
-		c.Text = string(r.bytes(r.upTo(uint64(len(r.data)))))
+		c.Text = string(r.bytes(r.upTo(uint64(r.left()))))
 		if r.bad {
 			break
 		}
 		d.Carried = append(d.Carried, c)
 	}
 	if lines == 0 {
-		r.bad, r.data = true, nil
+		r.fail()
 	}
 	return d
 }

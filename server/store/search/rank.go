@@ -22,21 +22,25 @@ type ranking struct {
 	ask   server.RankQuery
 	wanted
 
-	only    map[int64]bool // streams of the sessions that are named; nil: any
-	owners  []int64        // whose segments are read; nil: everybody's
-	since   int64
-	upper   int64
-	infos   map[int64]*info
-	groups  map[groupKey]*group
-	turns   map[turnID]*turn
-	titles  map[int64][]uint8 // by stream: fields of each term in titles
-	history []*turn           // of prompt histories
-	df      []float64
-	mean    float64 // length of a turn
-	used    int
-	began   time.Time
-	more    bool
-	next    string // where the lines of the next page begin
+	only     map[int64]bool // streams of the sessions that are named; nil: any
+	owners   []int64        // whose segments are read; nil: everybody's
+	since    int64
+	upper    int64
+	infos    map[int64]*info
+	groups   map[groupKey]*group
+	turns    map[turnID]*turn
+	titles   map[int64][]uint8 // by stream: fields of each term in titles
+	history  []*turn           // of prompt histories
+	df       []float64
+	counted  float64        // turns that df is of
+	mean     float64        // length of a turn
+	read     int            // turns
+	excluded map[int64]bool // streams with excluded words, of more turns than are read
+	used     int
+	each     int // bytes that one walk through lines may read
+	began    time.Time
+	more     bool
+	next     string // where the lines of the next page begin
 }
 
 // group is a session with its agents.
@@ -64,7 +68,7 @@ const bestTurns = 4
 
 // Rank implements server.Searcher.
 func (x *Index) Rank(ctx context.Context, scope server.Scope, a server.RankQuery) (server.Ranked, error) {
-	r := &ranking{x: x, scope: scope, ask: a, wanted: readQuery(a.Query), since: minTime, upper: maxTime,
+	r := &ranking{x: x, scope: scope, ask: a, wanted: readQuery(a.Query), since: minTime, upper: maxTime, each: walkBytes,
 		infos: map[int64]*info{}, groups: map[groupKey]*group{}, turns: map[turnID]*turn{}, titles: map[int64][]uint8{},
 		began: time.Now()}
 	if a.Limit < 1 || a.Query.Empty() {
@@ -89,7 +93,7 @@ func (x *Index) Rank(ctx context.Context, scope server.Scope, a server.RankQuery
 			return err
 		}
 		list := r.sorted()
-		out.Total, out.More = int64(len(list)), r.more
+		out.Total, out.More, out.Turns = int64(len(list)), r.more, r.read
 		out.Missing = r.missing(list)
 		if a.Facets {
 			out.Facets = r.facets(list)

@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"maps"
 	"math"
 	"regexp/syntax"
 	"slices"
@@ -124,7 +125,7 @@ func (r *ranking) walk(ctx context.Context, q server.SearchQuery, needles []stri
 	}
 	paged := r.strict || r.linesOnly // otherwise each page begins with the words again
 	s := r.x.search(r.scope, q)
-	s.d, s.of, s.words, s.budget = r.d, r, needles, min(s.budget, walkBytes)
+	s.d, s.of, s.only, s.words, s.budget = r.d, r, r.only, needles, min(s.budget, r.each)
 	s.holds = func(text string) bool { return r.holds(text, must) }
 	if err := s.begin(after); err != nil || s.kinds == 0 {
 		return err
@@ -204,19 +205,21 @@ func (h *hit) weight() float64 {
 	return w
 }
 
-// findParts finds words that no turn has as parts of words, in any text: of names and ids, or half typed.
+// findParts finds words that no turn has as parts of words, in any text: of names and ids, or half typed. All of them
+// read no more together than one of them may.
 func (r *ranking) findParts(ctx context.Context) error {
+	var absent []int
+	walks := 0
 	for i := range r.clauses {
-		c := &r.clauses[i]
-		some := false
-		for _, g := range r.groups {
-			some = some || g.have[i]
+		has := func(g *group) bool { return g.have[i] }
+		if c := &r.clauses[i]; !c.fuzzy() || !slices.ContainsFunc(slices.Collect(maps.Values(r.groups)), has) {
+			absent, walks = append(absent, i), walks+len(c.alts)
 		}
-		if some && c.fuzzy() {
-			continue
-		}
-		for k := range c.alts {
-			a := &c.alts[k]
+	}
+	r.each = walkBytes / max(1, walks)
+	for _, i := range absent {
+		for k := range r.clauses[i].alts {
+			a := &r.clauses[i].alts[k]
 			if a.exact == "" {
 				a.exact, a.terms = a.word, nil
 			}
@@ -238,6 +241,11 @@ func (r *ranking) exclude(ctx context.Context) error {
 			} else if err := r.excludeLines(ctx, &a); err != nil {
 				return err
 			}
+		}
+	}
+	for id := range r.excluded {
+		if x := r.infos[id]; x != nil {
+			delete(r.groups, x.key())
 		}
 	}
 	if r.strict || r.linesOnly {
@@ -265,7 +273,7 @@ func (r *ranking) excludeTurns(a *alternative) {
 // excludeLines leaves out the sessions of which a line has a.
 func (r *ranking) excludeLines(ctx context.Context, a *alternative) error {
 	x := &ranking{x: r.x, d: r.d, scope: r.scope, ask: r.ask, owners: r.owners, only: r.only, since: r.since,
-		upper: r.upper,
+		upper: r.upper, each: walkBytes,
 		infos: r.infos, groups: map[groupKey]*group{}, wanted: wanted{clauses: []clause{{alts: []alternative{*a}}},
 			terms: r.terms}}
 	err := x.walk(ctx, server.SearchQuery{Limit: mostLines}, a.needles(), "", []int{0})

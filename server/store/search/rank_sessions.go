@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -52,19 +53,29 @@ func (r *ranking) chooseOwners(ctx context.Context) (err error) {
 // nobody has no segments.
 const nobody = -1
 
-// chooseStreams finds the streams of the sessions that the query names.
+// chooseStreams finds the streams of the sessions that the query chooses, and whose segments they are in. Without a
+// choice, all that an owner has is seen, and it finds none.
 func (r *ranking) chooseStreams(ctx context.Context) error {
-	if len(r.ask.Query.Only["session"]) == 0 {
+	o := r.ask.Query.Only
+	chosen := len(o["project"])+len(o["machine"])+len(o["session"]) > 0 || r.aboutSessions()
+	others := func(owner int64) bool { return owner != nobody && owner != r.scope.User }
+	if !chosen && r.scope.Only == 0 && (r.scope.All || !slices.ContainsFunc(r.owners, others)) {
 		return nil
 	}
 	f := r.filter()
 	r.only = map[int64]bool{}
-	return r.d.Query(ctx, `SELECT s.id FROM streams s LEFT JOIN facts m ON m.owner = s.owner AND m.stream = s.id `+
-		f.Where(), f.Args, func(row sqlstore.Scanner) error {
-		id, err := scanID(row)
-		r.only[id] = true
+	owners := map[int64]bool{nobody: true}
+	err := r.d.Query(ctx, `SELECT s.id, s.owner FROM streams s
+LEFT JOIN facts m ON m.owner = s.owner AND m.stream = s.id `+f.Where(), f.Args, func(row sqlstore.Scanner) error {
+		var id, owner int64
+		err := row.Scan(&id, &owner)
+		r.only[id], owners[owner] = true, true
 		return err
 	})
+	if r.owners = slices.Collect(maps.Keys(owners)); len(r.owners) > maxValues {
+		r.owners = nil
+	}
+	return err
 }
 
 func (r *ranking) filterUsers(f *sqlstore.Filter) {

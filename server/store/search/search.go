@@ -112,7 +112,7 @@ func (x *Index) Search(ctx context.Context, scope server.Scope, q server.SearchQ
 func (x *Index) search(scope server.Scope, q server.SearchQuery) *search {
 	return &search{x: x, scope: scope, q: q, kinds: bitsOf(q.KindsOrAll()), calls: extract.CallsOf(q.Tool, q.File),
 		since: math.MinInt64, upper: math.MaxInt64, streams: map[int64]*stream{}, began: time.Now(),
-		alike: map[alike]place{}, sessions: map[ofOwner]bool{}, seed: maphash.MakeSeed(), budget: x.budget}
+		alike: map[alike]place{}, sessions: map[ofOwner]bool{}, seed: maphash.MakeSeed(), budget: x.bounds.Bytes}
 }
 
 // begin sets where a page begins and what is read for it.

@@ -99,7 +99,6 @@ func (s *search) owners(ctx context.Context) (list []int64, some bool, err error
 	}
 	switch {
 	case s.of != nil:
-		s.only = s.of.only
 		return s.of.owners, len(s.of.owners) > 0, nil
 	case s.q.Session != "":
 		s.only = map[int64]bool{}

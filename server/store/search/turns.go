@@ -68,6 +68,12 @@ const (
 
 func keyOf(t term, s field) key { return key(t)<<fieldBits | key(s) }
 
+// ofStreams is the bit of keys that say which turns a stream has; those of words are lower.
+const ofStreams key = 1 << 62
+
+// ofStream is the key of a stream's turns: of what session a turn is, is known before the turn is read.
+func ofStream(id int64) key { return ofStreams | key(id) }
+
 // turns collects turns of derivations.
 type turns struct {
 	b    builder
@@ -86,6 +92,7 @@ func (x *turns) add(d *server.Derivation, t *server.Text, at line) {
 		x.b.Begin(doc{Stream: d.Task.Stream, Epoch: d.Position.Epoch, Generation: t.Generation, Turn: t.Turn,
 			Kinds: turnKind, Lines: []line{at}})
 		last = x.b.Last()
+		x.b.add(ofStream(d.Task.Stream))
 		x.seen = map[term]uint8{}
 	}
 	last.Lines = turnLines(last.Lines, at, s >= inAnswer)

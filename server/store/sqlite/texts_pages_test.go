@@ -33,7 +33,7 @@ func TestTinyBudget(t *testing.T) {
 	}
 	for _, when := range []string{"before segments are merged", "after"} {
 		for _, budget := range []int{0, 1000, 100_000_000} {
-			got, cut, empty := walk(t, search.NewWithin(of(s), s.lines, &s.Finder, budget))
+			got, cut, empty := walk(t, search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: budget}))
 			if !slices.Equal(got, want) {
 				t.Errorf("%s, with %d bytes a page: found %q, want %q", when, budget, got, want)
 			}

@@ -1,0 +1,147 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// best returns the turns to be read: of too many those that match best, the newest of equal ones. What an exact phrase
+// or an excluded word leaves out is left out before.
+func (r *ranking) best(ctx context.Context, list []*match) (_ []*match, err error) {
+	if count(list) > r.x.bounds.Turns && (r.strict || r.linesOnly) {
+		list, err = r.within(ctx, list, func(stream int64) bool { return r.infos[stream] != nil })
+	}
+	if err == nil && count(list) > r.x.bounds.Turns && len(r.not) > 0 {
+		list, err = r.without(ctx, list)
+	}
+	if err != nil || count(list) <= r.x.bounds.Turns {
+		return list, err
+	}
+	r.more = true
+	r.guess(list)
+	type place struct {
+		score float64
+		m, i  int
+	}
+	var all []place
+	have := make([]bool, len(r.clauses))
+	for k, m := range list {
+		for i := range m.turns {
+			score := r.bm25(m.in[i*len(r.terms):(i+1)*len(r.terms)], nil, 1, have)
+			all = append(all, place{score, k, i})
+		}
+	}
+	slices.SortFunc(all, func(a, b place) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.m, b.m), cmp.Compare(b.i, a.i))
+	})
+	good := make([][]bool, len(list))
+	for _, p := range all[:r.x.bounds.Turns] {
+		if good[p.m] == nil {
+			good[p.m] = make([]bool, len(list[p.m].turns))
+		}
+		good[p.m][p.i] = true
+	}
+	for k, m := range list {
+		m.keep(func(i int) bool { return good[k] != nil && good[k][i] })
+	}
+	return some(list), nil
+}
+
+func count(list []*match) (n int) {
+	for _, m := range list {
+		n += len(m.turns)
+	}
+	return n
+}
+
+// guess counts how many turns have each term by what was found.
+func (r *ranking) guess(list []*match) {
+	r.df, r.counted = make([]float64, len(r.terms)), float64(count(list))
+	for _, m := range list {
+		for i, in := range m.in {
+			if r.tells(in) {
+				r.df[i%len(r.terms)]++
+			}
+		}
+	}
+}
+
+// without leaves out the turns of streams that have excluded words, and notes those streams.
+func (r *ranking) without(ctx context.Context, list []*match) ([]*match, error) {
+	r.excluded = map[int64]bool{}
+	err := r.readStreams(ctx, list, func(int64) bool { return true }, func(m *match, stream int64, turns []uint32) {
+		for _, n := range turns {
+			if i, ok := slices.BinarySearch(m.turns, n); ok && r.excludes(m.in[i*len(r.terms):(i+1)*len(r.terms)]) {
+				r.excluded[stream] = true
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var ids []int64
+	for id := range r.excluded {
+		ids = append(ids, id)
+	}
+	if err := r.load(ctx, ids[:min(len(ids), r.x.bounds.Turns)]); err != nil {
+		return nil, err
+	}
+	return r.within(ctx, list, func(stream int64) bool { return !r.excluded[stream] })
+}
+
+// excludes reports whether a turn has all words of something that is excluded.
+func (r *ranking) excludes(in []uint8) bool {
+	return slices.ContainsFunc(r.not, func(c clause) bool {
+		return slices.ContainsFunc(c.alts, func(a alternative) bool {
+			return a.fuzzy() && !slices.ContainsFunc(a.terms, func(k int) bool { return in[k] == 0 })
+		})
+	})
+}
+
+// readTurns reads the turns of a segment.
+func (r *ranking) readTurns(ctx context.Context, m *match) error {
+	take := func(p page) error {
+		docs, err := readDocs(p)
+		at, _ := slices.BinarySearch(m.turns, uint32(p.First))
+		for ; at < len(m.turns) && int(m.turns[at])-int(p.First) < len(docs); at++ {
+			r.takeTurn(&docs[int(m.turns[at])-int(p.First)], m.in[at*len(r.terms):(at+1)*len(r.terms)])
+		}
+		return err
+	}
+	var firsts []int64
+	for _, n := range m.turns {
+		if first := int64(n / pageDocs * pageDocs); len(firsts) == 0 || firsts[len(firsts)-1] != first {
+			firsts = append(firsts, first)
+		}
+	}
+	var err error
+	for _, p := range m.small {
+		if p.Part == docPage+turnParts && slices.Contains(firsts, p.First) {
+			err = errors.Join(err, take(p))
+		}
+	}
+	if m.small != nil {
+		return err
+	}
+	for some := range slices.Chunk(firsts, maxValues) {
+		args := append([]any{m.owner, m.id, docPage + turnParts}, sqlstore.Values(some)...)
+		err := r.d.Query(ctx, `SELECT first, data FROM gram_pages
+WHERE owner = ? AND segment = ? AND part = ? AND first IN (`+sqlstore.Marks(len(some))+`)`, args,
+			func(row sqlstore.Scanner) error {
+				var p page
+				if err := row.Scan(&p.First, &p.Data); err != nil {
+					return err
+				}
+				return take(p)
+			})
+		if err != nil {
+			return fmt.Errorf("segment %d: %w", m.id, err)
+		}
+	}
+	return nil
+}
