@@ -206,7 +206,7 @@ func (h *hit) weight() float64 {
 }
 
 // findParts finds words that no turn has as parts of words, in any text: of names and ids, or half typed. All of them
-// read no more together than one of them may.
+// read no more together than one of them may, and a quarter of it where other words are found.
 func (r *ranking) findParts(ctx context.Context) error {
 	var absent []int
 	walks := 0
@@ -215,6 +215,9 @@ func (r *ranking) findParts(ctx context.Context) error {
 		if c := &r.clauses[i]; !c.fuzzy() || !slices.ContainsFunc(slices.Collect(maps.Values(r.groups)), has) {
 			absent, walks = append(absent, i), walks+len(c.alts)
 		}
+	}
+	if len(r.groups) > 0 {
+		walks *= 4
 	}
 	r.each = walkBytes / max(1, walks)
 	for _, i := range absent {

@@ -20,8 +20,8 @@ const (
 	MostTurns = 3000
 	// oftenFound is how many times as many turns with a word are enough to choose from.
 	oftenFound = 4
-	// rankBytes is how much of segments a ranking reads.
-	rankBytes = 56 << 20
+	// rankBytes is how much of segments a ranking reads for one word, and wordsBytes for several.
+	rankBytes, wordsBytes = 56 << 20, 36 << 20
 	// segmentsAtOnce and bytesAtOnce bound the segments that are read at once.
 	segmentsAtOnce, bytesAtOnce = 64, 16 << 20
 )
@@ -48,10 +48,13 @@ func (r *ranking) match(ctx context.Context) (found []*match, err error) {
 	if err != nil {
 		return nil, err
 	}
-	df, all := make([]int, len(r.terms)), 0
+	df, all, most := make([]int, len(r.terms)), 0, rankBytes
+	if len(r.terms) > 1 {
+		most = wordsBytes
+	}
 	for len(list) > 0 {
 		first, rest := r.essential(df, all)
-		if r.used > rankBytes || ctx.Err() != nil || len(first) == 0 {
+		if r.used > most || ctx.Err() != nil || len(first) == 0 {
 			r.more = true
 			break
 		}
