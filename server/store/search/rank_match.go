@@ -21,7 +21,7 @@ const (
 	// oftenFound is how many times as many turns with a word are enough to choose from.
 	oftenFound = 4
 	// rankBytes is how much of segments a ranking reads for one word, and wordsBytes for several.
-	rankBytes, wordsBytes = 56 << 20, 36 << 20
+	rankBytes, wordsBytes = 56 << 20, 32 << 20
 	// segmentsAtOnce and bytesAtOnce bound the segments that are read at once.
 	segmentsAtOnce, bytesAtOnce = 64, 16 << 20
 )
