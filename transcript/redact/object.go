@@ -160,9 +160,16 @@ func (w *walker) free() bool {
 
 func isBase64(b []byte) bool {
 	for _, c := range b {
-		if !isAlnum(c) && c != '+' && c != '/' && c != '=' {
+		if !ofBase64[c] {
 			return false
 		}
 	}
 	return true
 }
+
+var ofBase64 = func() (set [256]bool) {
+	for c := range set {
+		set[c] = isAlnum(byte(c)) || c == '+' || c == '/' || c == '='
+	}
+	return set
+}()

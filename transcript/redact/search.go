@@ -48,7 +48,7 @@ func (l literal) matches(b []byte) bool {
 	rest := b[len(l.text):]
 	switch {
 	case l.escape:
-		return isBackslashEscape(b)
+		return isBackslashEscape(b) || invisible(b) > 0
 	case l.counted:
 		return len(rest) == 0 || rest[0] != 's' || len(rest) > 1 && isTokenByte(rest[1])
 	}
@@ -110,8 +110,9 @@ func (s *search) has(n int, h uint32) bool { return s.bits[n][h/64]>>(h%64)&1 !=
 
 func (s *search) set(n int, h uint32) { s.bits[n][h/64] |= 1 << (h % 64) }
 
-// escapes are the beginnings of a backslash's escapes that can split a literal.
-var escapes = []string{`\/`, `\u002`, `\u003`, `\u004`, `\u005`, `\u006`, `\u007`, `\u00ad`, `\u200`, `\u202`, `\u206`, `\ufeff`}
+// escapes are the beginnings of a backslash's escapes that can split a literal, and of characters without width.
+var escapes = []string{`\/`, `\u002`, `\u003`, `\u004`, `\u005`, `\u006`, `\u007`, `\u00ad`, `\u200`, `\u202`, `\u206`, `\ufeff`,
+	"\xc2\xad", "\xe2\x80", "\xe2\x81", "\xef\xbb"}
 
 func newSearch(literals []literal) *search {
 	for _, text := range escapes {
@@ -201,7 +202,7 @@ func (s *search) add(h uint32, literal, at int) {
 		s.buckets = append(s.buckets, nil)
 	}
 	all := &s.buckets[s.bucket[h]]
-	start := []byte(strings.ToLower(s.literals[literal].text) + "\x00\x00")
+	start := []byte(s.literals[literal].text + "\x00\x00")
 	e := entry{binary.LittleEndian.Uint32(start) | folded&math.MaxUint32, math.MaxUint32, int32(literal), int32(at)}
 	if n := len(start) - 2; n < 4 {
 		e.mask >>= 32 - 8*n

@@ -13,6 +13,7 @@ func TestSearchFindsAll(t *testing.T) {
 	m := masker(t)
 	s := m.search
 	rng := rand.New(rand.NewPCG(1, 2))
+	hiding := []string{`\/`, `\u0041`, `\u007F`, `\u001b`, `\u200B`, `\u2063`, `\ufeff`, "\u200b", "\u2014", "\u2063", "\ufeff", "\u00ad"}
 	for range 4_000 {
 		var text []byte
 		for range rng.IntN(6) {
@@ -24,6 +25,9 @@ func TestSearchFindsAll(t *testing.T) {
 			text = append(text, l[from:]...)
 			for range rng.IntN(3) {
 				text = append(text, "aK_/ \"\\~"[rng.IntN(8)])
+			}
+			if rng.IntN(4) == 0 {
+				text = append(text, hiding[rng.IntN(len(hiding))]...)
 			}
 		}
 		var want []hit
