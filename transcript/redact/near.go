@@ -125,7 +125,7 @@ func (n near) isAssigned(b []byte, at int, a *ahead) bool {
 		return c.deeper || quoted && isPromising(value)
 	case a.sign == 0, n == keyValue && a.sign != '=', n == quotation && !a.quoted,
 		n == call && (!a.quoted || a.sign != '(' && a.sign != ','), n == element && a.sign != '>',
-		n == member && a.sign != ':' && a.sign != '=':
+		n == member && (a.sign != ':' && a.sign != '=' || a.code):
 		return false
 	}
 	return a.promising

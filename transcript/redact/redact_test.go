@@ -178,12 +178,16 @@ func TestLikely(t *testing.T) {
 	m := masker(t)
 	parts := []string{
 		"PASS", "_PWD", "SECRET", "TOKEN", "API_KEY", "CREDENTIALS", "password", "cookie", "authorization: basic ", "x-api-key", "_PROD", "_2",
-		" ", "=", ":", "\n", `"`, "'", "a1b2c3d4e5", "hunter2hunter2", "://", "@h", "--- ", ",",
+		" ", "=", ":", "\n", `"`, "'", "a1b2c3d4e5", "hunter2hunter2", "://", "@h", "--- ", ",", "bearer ", "--token", "name: ",
+		"value", ">", "</", "(", ")", "{", "$", "Test", "auth", "conn ", "scott/", "username kim secret ", "Ab1.%E3_x!", "api key",
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 12).Draw(t, "parts"), ""))
 		for _, r := range m.rules {
 			found := r.expression().FindSubmatchIndex(text)
+			if found != nil && r.quick != nil && !r.quick().Match(text) {
+				t.Fatalf("%s finds %q, but its small expression does not", r.Name, text[found[0]:found[1]])
+			}
 			if found == nil || r.near == anything {
 				continue
 			}

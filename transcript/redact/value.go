@@ -66,6 +66,7 @@ type ahead struct {
 	sign      byte // of an assignment; 0: there is none
 	quoted    bool // the value
 	promising bool // it may be a secret
+	code      bool // it is code, unless it ends before a space
 	plural    bool // the name is that of a number of tokens
 	unsure    bool // more than one layer of escapes hides it
 }
@@ -102,6 +103,7 @@ func (a *ahead) look(b []byte, at int) *ahead {
 		}
 	}
 	a.promising, a.unsure = c.deeper || isPromising(value), c.deeper
+	a.code = a.promising && isCode(value)
 	return a
 }
 
@@ -146,7 +148,7 @@ func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 // isPromising reports whether a value may be a secret: it is neither short, nor a number, nor words. It is cheaper than
 // ordinary, and never stricter.
 func isPromising(value []byte) bool {
-	if len(value) < leastValue || isCode(value) {
+	if len(value) < leastValue {
 		return false
 	}
 	letters, digits, others := 0, 0, 0
@@ -163,8 +165,12 @@ func isPromising(value []byte) bool {
 	return letters > 0 && (digits > 0 || others > 0 || !isPronounced(value) || !wordsForm().Match(value))
 }
 
-// isCode reports whether a value begins as a variable of a shell, a call, an element or the name of a test.
+// isCode reports whether a value that reaches to a space begins as a variable of a shell, a call, an element or the name
+// of a test: codeForm and templateForm say the same.
 func isCode(value []byte) bool {
+	if len(value) < leastValue {
+		return false
+	}
 	n := 0
 	for n < len(value) && (isTokenByte(value[n]) && value[n] != '-' || n > 0 && value[n] == '.') {
 		n++
@@ -172,7 +178,7 @@ func isCode(value []byte) bool {
 	switch {
 	case value[0] == '$':
 		return isTokenByte(value[1]) && value[1] > '9'
-	case value[0] <= '9' || n == len(value):
+	case n == 0 || value[0] <= '9' || n == len(value):
 		return false
 	}
 	return strings.IndexByte("([{)", value[n]) >= 0 || bytes.HasPrefix(value, []byte("Test")) && value[4]-'A' < 26
