@@ -55,16 +55,18 @@ func restore(ctx context.Context, path string, from io.Reader, force bool, block
 	if err != nil {
 		return err
 	}
-	if err := check(ctx, temp); err != nil {
-		return err
-	}
-	if err := renewIdentity(ctx, temp); err != nil {
-		return err
-	}
-	if archive != nil {
-		if err := restoreCold(ctx, temp, blocks, archive); err != nil {
-			return err
+	err = inFile(temp, func(db *sql.DB) error {
+		err := check(ctx, db)
+		if err == nil { // with another id, every client compares what it has
+			_, err = db.ExecContext(ctx, `UPDATE store_identity SET id = lower(hex(randomblob(16)))`)
 		}
+		if err == nil && archive != nil {
+			err = lines.RestoreCold(ctx, dialect{db}, blocks, archive)
+		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if err := replaceable(ctx, path, force); err != nil { // another may have come, or been opened, meanwhile
 		return err
@@ -103,14 +105,15 @@ func opened(from io.Reader) (database io.Reader, archive *tar.Reader, err error)
 	return archive, archive, nil
 }
 
-// restoreCold puts what a backup has of cold storage into its location.
-func restoreCold(ctx context.Context, path, blocks string, archive *tar.Reader) (err error) {
+// inFile runs fn on a database file that no other process uses.
+func inFile(path string, fn func(*sql.DB) error) (err error) {
 	db, err := sql.Open("sqlite", "file:"+uriPath(path))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close(), removeLog(path)) }()
-	return lines.RestoreCold(ctx, dialect{db}, blocks, archive)
+	db.SetMaxOpenConns(1)
+	return fn(db)
 }
 
 // replaceable refuses to replace the database at path unasked, and one that another process has open. It puts the
@@ -163,16 +166,8 @@ func writeBeside(path string, from io.Reader) (temp string, err error) {
 	return f.Name(), errors.Join(err, f.Close())
 }
 
-// check opens a database file that no other process uses and looks at all of it.
-func check(ctx context.Context, path string) (err error) {
-	db, err := sql.Open("sqlite", "file:"+uriPath(path))
-	if err != nil {
-		return err
-	}
-	defer func() {
-		err = errors.Join(err, db.Close(), removeLog(path))
-	}()
-	db.SetMaxOpenConns(1)
+// check looks at all of a database.
+func check(ctx context.Context, db *sql.DB) error {
 	// Its header says that it has a log, which was not copied with it, nor had to be.
 	var mode string
 	if err := db.QueryRowContext(ctx, `PRAGMA journal_mode = DELETE`).Scan(&mode); err != nil {
@@ -189,17 +184,6 @@ func check(ctx context.Context, path string) (err error) {
 	if !done || errors.Is(err, sqlstore.ErrOutdated) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	return err
-}
-
-// renewIdentity gives a database file that no other process uses a new id, so that every client compares what it has.
-func renewIdentity(ctx context.Context, path string) (err error) {
-	db, err := sql.Open("sqlite", "file:"+uriPath(path))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close(), removeLog(path)) }()
-	_, err = db.ExecContext(ctx, `UPDATE store_identity SET id = lower(hex(randomblob(16)))`)
 	return err
 }
 
