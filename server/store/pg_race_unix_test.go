@@ -139,13 +139,9 @@ func TestPostgresSealLater(t *testing.T) {
 	other, err := db.BeginTx(t.Context(), nil)
 	kit.Must(t, err)
 	does(t)(other.ExecContext(t.Context(), `SELECT id FROM streams FOR UPDATE`))
-	if n := seal(t, st, endOfTime); n != 0 {
-		t.Errorf("%d blocks of a stream that another has", n)
-	}
+	expect(t, "blocks of a stream that another has", seal(t, st, endOfTime), 0)
 	kit.Must(t, other.Commit())
-	if n := seal(t, st, endOfTime); n != 1 {
-		t.Errorf("%d blocks, want 1", n)
-	}
+	expect(t, "blocks", seal(t, st, endOfTime), 1)
 }
 
 // TestPostgresKeptMeanwhile: a star, a link or a hold that is set while rules remove lines is there before, and they

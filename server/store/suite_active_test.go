@@ -51,9 +51,7 @@ func (s suite) active(t *testing.T) {
 	}
 	expectNames(t, "by activity", recent(server.SessionQuery{}), "none", "future", "newest", "older", "oldest")
 	expectNames(t, "active since", recent(server.SessionQuery{Since: start.Add(-49 * time.Hour)}), "none", "future", "newest", "older")
-	if got := strings.Join(recent(server.SessionQuery{Until: start.Add(-2 * time.Hour)}), " "); got != "older oldest" {
-		t.Errorf("begun before: %q", got)
-	}
+	expect(t, "begun before", strings.Join(recent(server.SessionQuery{Until: start.Add(-2 * time.Hour)}), " "), "older oldest")
 	groups := groupsOf(t, st, all)
 	if len(groups) != 1 || !groups[0].Last.Equal(start.Add(4*time.Second)) {
 		t.Errorf("groups %+v", groups)

@@ -74,7 +74,7 @@ func history(t *testing.T, st full, session, path string) (out []string) {
 	return out
 }
 
-func expect(t *testing.T, what string, got, want any) {
+func expect[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s:\ngot  %+v\nwant %+v", what, got, want)

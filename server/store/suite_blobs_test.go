@@ -89,9 +89,7 @@ func (s suite) upload(t *testing.T) {
 	for range 2 {
 		kit.Must(t, st.EndBlob(ctx, u))
 	}
-	if got := blobContent(t, st, fmt.Sprintf("%x", u.SHA256)); got != string(content) {
-		t.Errorf("it is %q", got)
-	}
+	expect(t, "the content", blobContent(t, st, fmt.Sprintf("%x", u.SHA256)), string(content))
 	_, err := st.PutBlob(ctx, 1, u.SHA256, 0, content, start)
 	expectOffset(t, "a chunk of a whole file", err, 10, false)
 	other := uploadOf(1, "t", "tool-results/other.txt", content) // stored once, of two sessions
@@ -106,9 +104,7 @@ func (s suite) upload(t *testing.T) {
 		t.Errorf("%d, %v, %v", have, complete, err)
 	}
 	upload(t, st, 1, "s", "tool-results/empty.txt", nil)
-	if got := blobContent(t, st, fmt.Sprintf("%x", sha256.Sum256(nil))); got != "" {
-		t.Errorf("an empty file is %q", got)
-	}
+	expect(t, "an empty file is", blobContent(t, st, fmt.Sprintf("%x", sha256.Sum256(nil))), "")
 }
 
 // uploadLies: what is not what it says is not kept.
@@ -136,9 +132,7 @@ func (s suite) uploadLies(t *testing.T) {
 	if _, _, err := st.StartBlob(ctx, &longer); !errors.Is(err, server.ErrSize) {
 		t.Errorf("another size of a whole file: %v", err)
 	}
-	if got := blobContent(t, st, fmt.Sprintf("%x", u.SHA256)); got != string(content) {
-		t.Errorf("it is %q", got)
-	}
+	expect(t, "the content", blobContent(t, st, fmt.Sprintf("%x", u.SHA256)), string(content))
 	for _, sum := range append(hostile, "", "00", fmt.Sprintf("%x", sha256.Sum256([]byte("?")))) {
 		if _, _, err := st.BlobContent(ctx, all, sum); !errors.Is(err, server.ErrNotFound) {
 			t.Errorf("%q: %v", sum, err)
@@ -201,15 +195,9 @@ func (s suite) uploadRoom(t *testing.T) {
 		kit.Must(t, begin(1, n, start))
 	}
 	fails(t, "one more", server.ErrTooManyUploads)(nil, begin(1, 1000, start.Add(time.Minute)))
-	if err := begin(1, 3, start.Add(time.Minute)); err != nil {
-		t.Errorf("one of them again: %v", err)
-	}
-	if err := begin(2, 1000, start); err != nil {
-		t.Errorf("somebody else's: %v", err)
-	}
-	if err := begin(1, 1000, start.Add(time.Hour)); err != nil {
-		t.Errorf("one more, when they rest: %v", err)
-	}
+	expect(t, "one of them again", begin(1, 3, start.Add(time.Minute)), nil)
+	expect(t, "somebody else's", begin(2, 1000, start), nil)
+	expect(t, "one more, when they rest", begin(1, 1000, start.Add(time.Hour)), nil)
 }
 
 func (s suite) sweep(t *testing.T) {

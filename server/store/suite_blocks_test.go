@@ -110,9 +110,7 @@ func (s suite) blocks(t *testing.T) {
 	}
 	check("with full blocks")
 	seal(t, st, endOfTime)
-	if rows := s.query(t, st, `SELECT count(*) FROM lines`); rows != 0 {
-		t.Errorf("%d rows are left of an idle stream", rows)
-	}
+	expect(t, "rows are left of an idle stream", s.query(t, st, `SELECT count(*) FROM lines`), 0)
 	check("packed")
 	put(t, st, batch("s", all...)) // again
 	if seal(t, st, endOfTime) != 0 {
@@ -163,9 +161,7 @@ func (s suite) blockConflicts(t *testing.T) {
 	if !ok || refused.Line != 4 || refused.Code != server.StreamOtherBytes {
 		t.Errorf("other bytes from a client with a ledger: %v", err)
 	}
-	if rows := s.query(t, st, `SELECT count(*) FROM lines`); rows != 0 {
-		t.Errorf("%d rows after a refusal", rows)
-	}
+	expect(t, "rows after a refusal", s.query(t, st, `SELECT count(*) FROM lines`), 0)
 	put(t, st, batch("s", all[3], object(4, "other"), all[5], object(200, "new")))
 	was := all[4]
 	all[4] = object(4, "other")
@@ -186,9 +182,7 @@ func (s suite) blockConflicts(t *testing.T) {
 		if n, _, err := snap.Count(t.Context(), server.Span{To: 999}); n != 201 || err != nil {
 			t.Errorf("%d lines are counted: %v", n, err)
 		}
-		if got := snap.Session().Bytes; got != size(all) {
-			t.Errorf("%d bytes are counted, want %d", got, size(all))
-		}
+		expect(t, "bytes are counted", snap.Session().Bytes, size(all))
 		seal(t, st, endOfTime)
 	}
 	put(t, st, batch("s", was)) // and back again

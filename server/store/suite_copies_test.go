@@ -59,9 +59,7 @@ func (s suite) copies(t *testing.T) {
 	other := "n"
 	same("all", listed(server.SessionQuery{}), "fork@m 0", "x@m 7")
 	same("of the other machine", listed(server.SessionQuery{Machine: &other}), "x@n 0")
-	if n := len(listed(server.SessionQuery{Page: server.Page{}, Agents: true})); n != 5 {
-		t.Errorf("%d streams", n)
-	}
+	expect(t, "streams", len(listed(server.SessionQuery{Page: server.Page{}, Agents: true})), 5)
 	same("search", searched(t, st, all, server.SearchQuery{Text: "once only"}), "fork", "x")
 	var pages []string
 	for after := ""; ; {

@@ -112,9 +112,7 @@ func (s suite) leases(t *testing.T) {
 	if len(rest) != 1 || rest["s0"].Stream == 0 {
 		t.Fatalf("another caller gets %+v", rest)
 	}
-	if n := lag(t, st); n != 3 {
-		t.Errorf("%d lag", n)
-	}
+	expect(t, "lag", lag(t, st), 3)
 	d := save(t, st, rest["s0"], server.Derivation{State: []byte("\x00state"), Summary: server.Summary{Title: "t", Started: start}})
 	if n := lag(t, st); n != 2 || len(lease(t, st)) != 0 {
 		t.Errorf("%d lag", n)
@@ -263,9 +261,7 @@ func (s suite) renew(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	save(t, st, tasks["old"], server.Derivation{Format: 2})
-	if n := lag(t, st); n != 0 {
-		t.Errorf("%d lag", n)
-	}
+	expect(t, "lag", lag(t, st), 0)
 }
 
 // lags: a session lags until all of it is derived, for those who may see it.
@@ -304,9 +300,7 @@ func (s suite) reset(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", rows, drops, err)
 	}
 	expectNames(t, "search after a reset", searched(t, st, all, server.SearchQuery{Text: "needle"}))
-	if n := lag(t, st); n != 6 {
-		t.Errorf("%d lag", n)
-	}
+	expect(t, "lag", lag(t, st), 6)
 	deriveAll(t, st)
 	expectNames(t, "search after deriving again", searched(t, st, all, server.SearchQuery{Text: "needle"}), "anns", "bobs", "nobodys")
 }

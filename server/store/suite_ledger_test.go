@@ -73,9 +73,7 @@ func (s suite) ledger(t *testing.T) {
 	if want := []server.ChangedStream{{SessionID: "s", Count: 4}}; l.Receipt != restarted.known || l.Writer != "b" || l.Since != backup.known.Token || l.Since == "" || !slices.Equal(l.Changed, want) {
 		t.Errorf("ledger %+v", l)
 	}
-	if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, []string{"0:object:a0", "1:object:a1", "2:object:a2"}) {
-		t.Errorf("refused writes left lines: %q", got)
-	}
+	expect(t, "refused writes left lines", dump(t, openSession(t, st, "s"), 0), []string{"0:object:a0", "1:object:a1", "2:object:a2"})
 	if l, err := st.Ledger(t.Context(), 0, "other", 0, 10); err != nil || l.Count != 0 || l.Store != a.known.Store {
 		t.Errorf("a machine that never wrote: %+v, %v", l, err)
 	}
@@ -94,9 +92,7 @@ func (s suite) ledgerConflicts(t *testing.T) {
 	fresh := batch("s", object(0, "zero"))
 	fresh.Head.Epoch = "new"
 	wantCode(t, "another epoch", a.write(t, st, fresh), server.StreamOtherEpoch)
-	if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, []string{"0:object:zero", "1:object:one", "2:object:two"}) {
-		t.Errorf("lines %q", got)
-	}
+	expect(t, "lines", dump(t, openSession(t, st, "s"), 0), []string{"0:object:zero", "1:object:one", "2:object:two"})
 	next := batch("s", object(1, "ONE"))
 	next.Head.Generation, next.Head.RewoundTo = 1, 1
 	wantCode(t, "a new generation", a.write(t, st, next), "")

@@ -39,9 +39,7 @@ func (s suite) blockOverRows(t *testing.T) {
 			if n, _, err := snap.Count(t.Context(), server.Span{To: 999}); n != 305 || err != nil {
 				t.Errorf("%d lines are counted: %v", n, err)
 			}
-			if got := snap.Session().Bytes; got != size(want) {
-				t.Errorf("%d bytes are counted, want %d", got, size(want))
-			}
+			expect(t, "bytes are counted", snap.Session().Bytes, size(want))
 		})
 		seal(t, st, endOfTime)
 	}

@@ -20,14 +20,6 @@ import (
 	"github.com/ccship/ccship/server/auth"
 )
 
-// quotaUser adds a user.
-func quotaUser(t *testing.T, st full, name string) server.User {
-	t.Helper()
-	u, err := st.AddUser(t.Context(), name, server.Member, server.By{At: start})
-	kit.Must(t, err)
-	return u
-}
-
 // patiently does something again for as long as it takes too long, as daemons do: a machine may be slow.
 func patiently(ctx context.Context, do func() error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
@@ -69,7 +61,7 @@ func refusedBy(t *testing.T, err error, sessions bool) {
 // nothing behind, and earlier lines stay.
 func (s suite) quotas(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
-	ann := quotaUser(t, st, "ann")
+	ann := addUser(t, st, "ann", server.Member)
 	q := server.Quota{Bytes: 40 + 2*server.RowBytes, Sessions: 2}
 	put(t, st, limited(ann, q, "one", object(0, "123456789")))
 	put(t, st, limited(ann, q, "one", object(0, "123456789"))) // again
@@ -108,7 +100,7 @@ func (s suite) quotas(t *testing.T) {
 // quotaFiles: files and checkpoints count, a file in full from when its upload starts, once for all its sessions.
 func (s suite) quotaFiles(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
-	ann := quotaUser(t, st, "ann")
+	ann := addUser(t, st, "ann", server.Member)
 	const row = server.RowBytes
 	q := server.Quota{Bytes: 100 + 2*row}
 	upload := func(content, session string) *server.Upload {
@@ -156,7 +148,7 @@ func (s suite) quotaFiles(t *testing.T) {
 // quotaOthers: of many writers at once nobody passes a limit, and a user at the limit does not hold up another one.
 func (s suite) quotaOthers(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
-	ann, ben := quotaUser(t, st, "ann"), quotaUser(t, st, "ben")
+	ann, ben := addUser(t, st, "ann", server.Member), addUser(t, st, "ben", server.Member)
 	q := server.Quota{Bytes: 100 + 5*server.RowBytes, Sessions: 5}
 	var wg sync.WaitGroup
 	for i := range 40 {
@@ -207,7 +199,7 @@ func (s suite) quotaHTTP(t *testing.T) {
 	keys := map[string]string{}
 	for _, name := range []string{"ann", "ben"} {
 		key, hash := auth.NewKey()
-		kit.Must(t, st.AddKey(t.Context(), server.Key{User: quotaUser(t, st, name), Name: name, Hash: hash, Created: start}))
+		kit.Must(t, st.AddKey(t.Context(), server.Key{User: addUser(t, st, name, server.Member), Name: name, Hash: hash, Created: start}))
 		keys[name] = key
 	}
 	send := func(user, session string, line, size int) (int, string) {
@@ -283,7 +275,7 @@ func (s suite) quotaRows(t *testing.T) {
 			return st.PutCheckpoints(ctx, &server.CheckpointBatch{Head: h, Owner: u.ID, Quota: q, Received: start})
 		},
 	} {
-		u, q := quotaUser(t, st, name), server.Quota{Bytes: rows * server.RowBytes}
+		u, q := addUser(t, st, name, server.Member), server.Quota{Bytes: rows * server.RowBytes}
 		n := 0
 		for ; n < 2*rows; n++ {
 			if err := write(u, q, n); errors.Is(err, server.ErrOverQuota) {

@@ -30,11 +30,7 @@ func (s suite) retireKeeps(t *testing.T) {
 	agent := batch("starred/agent-a", prose(0, 5, 200)...)
 	agent.Owner, agent.Head.Parent = ann.ID, "starred"
 	put(t, st, agent)
-	id := func(name string) int64 {
-		a, err := st.Resolve(ctx, all, server.Ref{SessionID: name})
-		kit.Must(t, err)
-		return a.Stream
-	}
+	id := func(name string) int64 { return idOf(t, st, name) }
 	_, err := st.AddHold(ctx, server.Hold{Session: "held", By: "ann", Why: "a case", At: start})
 	if err == nil {
 		err = st.SetMark(ctx, ann.ID, server.Mark{Stream: id("starred"), Star: true, Updated: start})
@@ -55,23 +51,17 @@ func (s suite) retireKeeps(t *testing.T) {
 	for _, k := range report.Kept {
 		kept = append(kept, fmt.Sprint(k.Why, " ", k.Sessions))
 	}
-	if got := strings.Join(kept, ", "); got != "checkpoint 1, hold 1, in use 1, share link 1, star, name, note or tag 1" {
-		t.Errorf("kept: %s", got)
-	}
+	expect(t, "kept", strings.Join(kept, ", "), "checkpoint 1, hold 1, in use 1, share link 1, star, name, note or tag 1")
 	for _, name := range names {
 		n := len(linesOf(t, st, name, 0))
 		if want := map[bool]int{true: 0, false: 10}[name == "fork" || name == "plain"]; n != want {
 			t.Errorf("%s has %d lines, want %d", name, n, want)
 		}
 	}
-	if n := len(linesOf(t, st, "starred/agent-a", 0)); n != 5 {
-		t.Errorf("the agent of a kept session has %d lines", n)
-	}
+	expect(t, "the agent of a kept session has lines", len(linesOf(t, st, "starred/agent-a", 0)), 5)
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: time.Hour, Checkpoints: true})
 	retire(t, st)
-	if n := len(linesOf(t, st, "checked", 0)); n != 0 {
-		t.Errorf("a rule for sessions with checkpoints leaves %d lines", n)
-	}
+	expect(t, "a rule for sessions with checkpoints leaves lines", len(linesOf(t, st, "checked", 0)), 0)
 }
 
 // retireSizes: of a user, a project, what is above a size goes, oldest first.
@@ -122,9 +112,7 @@ func (s suite) retireFiles(t *testing.T) {
 	if _, _, err := st.BlobContent(ctx, all, sum); !errors.Is(err, server.ErrRetired) {
 		t.Errorf("a retired file: %v", err)
 	}
-	if got := blobContent(t, st, fmt.Sprintf("%x", uploadOf(0, "old", "shared.txt", []byte(shared)).SHA256)); got != shared {
-		t.Errorf("the file of both sessions: %.40q", got)
-	}
+	expect(t, "the file of both sessions", blobContent(t, st, fmt.Sprintf("%x", uploadOf(0, "old", "shared.txt", []byte(shared)).SHA256)), shared)
 	if _, complete, err := st.StartBlob(ctx, uploadOf(0, "old", "own.txt", []byte(own))); err != nil || !complete {
 		t.Errorf("sent again: complete %v, %v", complete, err)
 	}
@@ -132,9 +120,7 @@ func (s suite) retireFiles(t *testing.T) {
 		t.Error(found)
 	}
 	upload(t, st, 0, "new", "own.txt", []byte(own)) // a session that is kept needs it
-	if got := blobContent(t, st, sum); got != own {
-		t.Errorf("uploaded for another session: %.40q", got)
-	}
+	expect(t, "uploaded for another session", blobContent(t, st, sum), own)
 }
 
 // retireSteps: ended before or after any step, the next application does the rest.
@@ -177,9 +163,7 @@ func (s suite) retireSteps(t *testing.T) {
 	if stop < 8 {
 		t.Errorf("only %d steps", stop)
 	}
-	if left := s.query(t, st, `SELECT (SELECT count(*) FROM blob_chunks) + (SELECT count(*) FROM cold_chunks)`); left != 0 {
-		t.Errorf("%d pieces of files are left", left)
-	}
+	expect(t, "pieces of files are left", s.query(t, st, `SELECT (SELECT count(*) FROM blob_chunks) + (SELECT count(*) FROM cold_chunks)`), 0)
 	if got := linesOf(t, st, "s", 0); len(got) != 1 {
 		t.Errorf("%d lines are left", len(got))
 	}
@@ -265,12 +249,8 @@ func (s suite) retireReplaced(t *testing.T) {
 	}
 	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: day})
 	retire(t, st)
-	if n := s.query(t, st, `SELECT count(*) FROM superseded`); n != 0 {
-		t.Errorf("%d replaced lines are left", n)
-	}
-	if n := len(linesOf(t, st, "s", 0)); n != 20 {
-		t.Errorf("%d lines", n)
-	}
+	expect(t, "replaced lines are left", s.query(t, st, `SELECT count(*) FROM superseded`), 0)
+	expect(t, "lines", len(linesOf(t, st, "s", 0)), 20)
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
 	retire(t, st)
 	put(t, st, batch("s", object(2, `{"again":2}`), object(4, `{"more":4}`), prose(5, 1, 300)[0]))

@@ -82,9 +82,7 @@ func (s suite) retireMasked(t *testing.T) {
 		m := &server.Masking{Stream: snap.Session().ID, At: start, Lines: []server.LineMask{lineMask(t, snap, 9, secret)}}
 		mask(t, st, m)
 	})
-	if now := s.query(t, st, `SELECT count(*) FROM lines`); now != rows {
-		t.Errorf("masking leaves %d rows, there were %d", now, rows)
-	}
+	expect(t, "rows that masking leaves", s.query(t, st, `SELECT count(*) FROM lines`), rows)
 	if n := s.query(t, st, `SELECT (SELECT count(*) FROM superseded) + (SELECT count(*) FROM lines WHERE line = 9)`); rows == 0 && n != 0 {
 		t.Errorf("%d rows beside the block", n)
 	}
@@ -165,17 +163,13 @@ func (s suite) retireFails(t *testing.T) {
 	if !errors.Is(err, errStep) || len(report.Counts) != 2 || report.Counts[0].Sessions != 1 || report.Counts[1].Sessions != 2 {
 		t.Errorf("%+v, %v", report.Counts, err)
 	}
-	if n := s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`); n != 3 {
-		t.Errorf("%d sessions of 4 are retired, one failed", n)
-	}
+	expect(t, "sessions retired, of 4 of which one failed", s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`), 3)
 	// One that fails again and again is not tried at every look.
 	if report, err = st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: time.Hour}); err != nil || !report.Busy {
 		t.Errorf("applied again at once: %+v, %v", report, err)
 	}
 	retire(t, st)
-	if n := s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`); n != 4 {
-		t.Errorf("%d sessions of 4 are retired", n)
-	}
+	expect(t, "sessions of 4 are retired", s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`), 4)
 }
 
 // retireJump: where nobody looks at what rules take, a clock that jumps ahead has them take nothing for it. By hand they take what is old by the clock.
@@ -207,7 +201,5 @@ func (s suite) retireJump(t *testing.T) {
 	}
 	put(t, st, batch("s2", prose(0, 20, 500)...))
 	left(later, 0)
-	if n := len(linesOf(t, st, "s2", 0)); n != 0 {
-		t.Errorf("by hand %d lines were left", n)
-	}
+	expect(t, "by hand lines were left", len(linesOf(t, st, "s2", 0)), 0)
 }

@@ -228,9 +228,7 @@ func (s suite) retireSession(t *testing.T) {
 		t.Errorf("the log says %+v, %v", list, err)
 	}
 	does(t)(st.Forget(t.Context(), all, "s", 0, later))
-	if n := s.query(t, st, `SELECT count(*) FROM retired`); n != 0 {
-		t.Errorf("after forgetting, %d runs of retired lines are left", n)
-	}
+	expect(t, "after forgetting, runs of retired lines are left", s.query(t, st, `SELECT count(*) FROM retired`), 0)
 }
 
 // retireGenerations: only what no newest view shows goes; what shares its blocks stays byte for byte.

@@ -169,9 +169,7 @@ func (s suite) hasMany(t *testing.T) {
 		t.Fatalf("%d shares, %v", len(shared), err)
 	}
 	share.ProjectHash, share.Documents = shared[0].ProjectHash, true
-	if err := st.AddShare(ctx, share); err != nil {
-		t.Errorf("one that is there: %v", err)
-	}
+	expect(t, "one that is there", st.AddShare(ctx, share), nil)
 	keys, err := st.Keys(ctx, ann.ID)
 	if err != nil || len(keys) != most {
 		t.Fatalf("%d keys, %v", len(keys), err)

@@ -172,12 +172,8 @@ func (s suite) lines(t *testing.T) {
 		server.Line{Index: 2, Kind: server.Oversize, Raw: []byte("note")}, object(1<<40-1, "far")))
 	snap := openSession(t, st, "s")
 	want := []string{"1:opaque:", "2:oversize:note", "3:object:three\x00\xff\r", fmt.Sprintf("%d:object:far", 1<<40-1)}
-	if got := dump(t, snap, 0); !slices.Equal(got, want) {
-		t.Errorf("lines %q", got)
-	}
-	if got := dump(t, snap, 1); got != nil {
-		t.Errorf("another generation has %q", got)
-	}
+	expect(t, "lines", dump(t, snap, 0), want)
+	expect(t, "another generation has", dump(t, snap, 1), nil)
 	for span, want := range map[server.Span][2]int64{{From: 1, To: 4}: {2, 1}, {From: 2, To: 3}: {0, 1}, {From: 4, To: 9}: {0, 0}} {
 		n, oversize, err := snap.Count(t.Context(), span)
 		if err != nil || [2]int64{n, oversize} != want {
@@ -199,12 +195,8 @@ func (s suite) replace(t *testing.T) {
 	}
 	put(t, st, batch("s", object(1, "x"), object(1, "yyy"))) // twice in one request: the later one
 	snap := openSession(t, st, "s")
-	if got := dump(t, snap, 0); !slices.Equal(got, []string{"0:object:b", "1:object:yyy"}) {
-		t.Errorf("lines %q", got)
-	}
-	if got := snap.Session().Bytes; got != 2+4 {
-		t.Errorf("%d bytes counted, want 6", got)
-	}
+	expect(t, "lines", dump(t, snap, 0), []string{"0:object:b", "1:object:yyy"})
+	expect(t, "bytes counted, want 6", snap.Session().Bytes, 2+4)
 }
 
 func (s suite) generation(t *testing.T) {
@@ -239,9 +231,7 @@ func (s suite) snapshot(t *testing.T) {
 	put(t, st, batch("s", object(0, "old")))
 	snap := openSession(t, st, "s")
 	put(t, st, batch("s", object(0, "new"), object(1, "more")))
-	if got := dump(t, snap, 0); !slices.Equal(got, []string{"0:object:old"}) {
-		t.Errorf("an open snapshot shows %q", got)
-	}
+	expect(t, "an open snapshot shows", dump(t, snap, 0), []string{"0:object:old"})
 	if got := dump(t, openSession(t, st, "s"), 0); len(got) != 2 {
 		t.Errorf("a new snapshot shows %q", got)
 	}
@@ -313,9 +303,7 @@ func (s suite) reopens(t *testing.T) {
 	st := s.open(t)
 	put(t, st, batch("s", object(0, "kept")))
 	st = s.reopen(t, st)
-	if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, []string{"0:object:kept"}) {
-		t.Errorf("after opening again: %q", got)
-	}
+	expect(t, "after opening again", dump(t, openSession(t, st, "s"), 0), []string{"0:object:kept"})
 }
 
 // keepsFacts: what a request leaves empty stays as an earlier one said; what it names is news.

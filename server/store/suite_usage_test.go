@@ -73,9 +73,7 @@ func (s suite) once(t *testing.T) {
 		if one.Answers != 5 || one.Output != 640+10+7+2+30 || one.Input != 5 || two.Answers != 1 || two.Output != 640 {
 			t.Errorf("%+v", rows)
 		}
-		if got := outputs(t, st, server.UsageQuery{Session: "main"}); got != "main:2×32" {
-			t.Errorf("main counts %s", got)
-		}
+		expect(t, "main counts", outputs(t, st, server.UsageQuery{Session: "main"}), "main:2×32")
 	}
 }
 
@@ -129,13 +127,9 @@ func (s suite) uncounted(t *testing.T) {
 	st := s.open(t)
 	putFor(t, st, 1, "a", answer("k", 5))
 	putFor(t, st, 1, "fork", answer("k", 5), answer("own", 2))
-	if got := outputs(t, st, server.UsageQuery{}); got != "a:1×5 fork:1×2" {
-		t.Errorf("counts %s", got)
-	}
+	expect(t, "counts", outputs(t, st, server.UsageQuery{}), "a:1×5 fork:1×2")
 	does(t)(st.Forget(t.Context(), all, "a", 0, start))
-	if got := outputs(t, st, server.UsageQuery{}); got != "fork:2×7" {
-		t.Errorf("after forgetting: %s", got)
-	}
+	expect(t, "after forgetting", outputs(t, st, server.UsageQuery{}), "fork:2×7")
 }
 
 // answerDay: of lines of an answer that say the same the earliest counts, in one step or in several, in any order.
