@@ -202,29 +202,23 @@ func (b *tab) loaded() {
 	b.wait("the page is loaded", `document.readyState === "complete"`)
 }
 
-// try evaluates an expression; false when it can't be, as in the middle of going to another page.
-func try[T any](b *tab, expression string) (out T, ok bool) {
+// evaluate is what an expression is on the page that is there.
+func evaluate[T any](b *tab, expression string) (out T, err error) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	raw, err := chromedp.Run(ctx, chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise))
-	if err != nil {
-		return out, false
+	if err == nil && len(raw) > 0 {
+		err = json.Unmarshal(raw, &out)
 	}
-	return out, json.Unmarshal(raw, &out) == nil
+	return out, err
 }
 
 // eval is what an expression is on the page. When the page is left meanwhile, it is what the expression is on the next
 // one.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
 	for {
-		var out T
-		raw, err := chromedp.Run(ctx, chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise))
-		if err == nil && len(raw) > 0 {
-			err = json.Unmarshal(raw, &out)
-		}
+		out, err := evaluate[T](b, expression)
 		if err == nil {
 			return out
 		}
@@ -245,14 +239,14 @@ func left(err error) bool {
 // wait waits until an expression is true, on whatever page is there by then.
 func (b *tab) wait(what, expression string) {
 	b.t.Helper()
-	if !kit.Within(patience, func() bool { yes, ok := try[bool](b, "!!("+expression+")"); return ok && yes }) {
+	if !kit.Within(patience, func() bool { yes, err := evaluate[bool](b, "!!("+expression+")"); return err == nil && yes }) {
 		b.t.Fatalf("not within %s: %s\n%s\n%s", patience, what, expression, b.excerpt())
 	}
 }
 
 // excerpt is where the tab is and what can be read there.
 func (b *tab) excerpt() string {
-	text, _ := try[string](b, `location.href + "\n" + document.body.innerText.replace(/\n+/g, " | ").slice(0, 700)`)
+	text, _ := evaluate[string](b, `location.href + "\n" + document.body.innerText.replace(/\n+/g, " | ").slice(0, 700)`)
 	return text
 }
 

@@ -182,7 +182,8 @@ func (v *Viewer) marks(c *contextSeries, list []sample, events []eventRow, h *he
 		}
 		pin := triggerOf(p.Trigger)
 		out = append(out, chart.Mark{X: along(list, p.Line), Y: float64(p.TokensUsed), Class: "pin " + pin.class,
-			Glyph: pin.glyph, URL: p.URL, Label: fmt.Sprintf("Checkpoint %s: %s at %d %%, line %d", p.ID, p.Name, p.Percent, p.Line+1)})
+			Glyph: pin.glyph, URL: p.URL,
+			Label: fmt.Sprintf("Checkpoint %s: %s at %d %%, line %d", p.ID, p.Name, p.Percent, p.Line+1)})
 	}
 	return out
 }

@@ -29,19 +29,25 @@ func items(t *testing.T, page string) map[string]string {
 	return out
 }
 
+// itemsHave demands that items have words in them.
+func itemsHave(t *testing.T, got, wants map[string]string) {
+	t.Helper()
+	for id, want := range wants {
+		if !strings.Contains(got[id], want) {
+			t.Errorf("%s is %q, want %q in it", id, got[id], want)
+		}
+	}
+}
+
 func TestConversation(t *testing.T) {
 	s := loggedIn(t)
 	s.tour(t)
 	page := s.get(t, sessionPath(tourID, ""))
 	got := items(t, page)
-	for id, want := range map[string]string{
+	itemsHave(t, got, map[string]string{
 		"L2": "Totals in the cart", "L4": "Thinking", "L6": "Bash rg -n 'Round|Total' --type go Find where totals are rounded", "L8": "Read cart.go", "L10": "float64", "L11": "Count in cents",
 		"L16": "cart_test.go", "L19": "queued", "L27": "counts cents", "L30": "Image 1 of line 31", "L32": "agent", "L40": "/cost",
-		"L45": "529 Overloaded", "L48": "auto-compacted at 167k tokens, 9.1k left", "L49": "Summary of the conversation so far", "L44-rewind": "Rewound to line 42", "L50-rewrite": "rewritten from this line on (generation 1)"} {
-		if !strings.Contains(got[id], want) {
-			t.Errorf("%s is %q, want %q in it", id, got[id], want)
-		}
-	}
+		"L45": "529 Overloaded", "L48": "auto-compacted at 167k tokens, 9.1k left", "L49": "Summary of the conversation so far", "L44-rewind": "Rewound to line 42", "L50-rewrite": "rewritten from this line on (generation 1)"})
 	for _, id := range []string{"L0", "L1", "L3", "L7", "L9"} {
 		if _, there := got[id]; there {
 			t.Errorf("%s is shown: %q", id, got[id])
@@ -90,12 +96,17 @@ func TestResults(t *testing.T) {
 	}
 }
 
-func TestPermalink(t *testing.T) {
-	s := loggedIn(t)
-	var lines []string
-	for i := range 1000 {
+// numbered are so many prompts.
+func numbered(n int) (lines []string) {
+	for i := range n {
 		lines = append(lines, fmt.Sprintf(`{"type":"user","message":{"role":"user","content":"prompt %d"}}`, i))
 	}
+	return lines
+}
+
+func TestPermalink(t *testing.T) {
+	s := loggedIn(t)
+	lines := numbered(1000)
 	lines[700] = `{"type":"mode","mode":"normal"}`
 	s.put(t, head("long"), lines...)
 	for line, mode := range map[int]string{0: "", 5: "", 299: "", 300: "", 699: "", 700: "everything", 999: ""} {
@@ -113,11 +124,7 @@ func TestPermalink(t *testing.T) {
 // TestPages: every line is on one of the pages that lead to each other.
 func TestPages(t *testing.T) {
 	s := loggedIn(t)
-	var lines []string
-	for i := range 1000 {
-		lines = append(lines, fmt.Sprintf(`{"type":"user","message":{"role":"user","content":"prompt %d"}}`, i))
-	}
-	s.put(t, head("long"), lines...)
+	s.put(t, head("long"), numbered(1000)...)
 	seen, pages := map[string]bool{}, 0
 	next := regexp.MustCompile(`<a rel="next" href="([^"]*)"`)
 	for path := sessionPath("long", ""); path != ""; pages++ {

@@ -46,12 +46,7 @@ func TestList(t *testing.T) {
 	mustLack(t, page, `class="row live"`)
 	s.put(t, head("now"), prompt("epsilon", "claude-opus-4-8", today.UTC().Format(time.RFC3339))...)
 	mustHave(t, s.get(t, "/?q=epsilon"), `class="row live"`)
-	var groups []string
-	nodes(t, page, func(n *html.Node) {
-		if n.Data == "section" && attr(n, "class") == "group" {
-			groups = append(groups, strings.Join(strings.Fields(words(n)), " "))
-		}
-	})
+	groups := sections(t, page)
 	if len(groups) != 3 || !strings.Contains(groups[0], "delta") || !strings.Contains(groups[0], "gamma") || !strings.Contains(groups[1], "19 November beta ") {
 		t.Errorf("groups %q", groups)
 	}
