@@ -1,41 +1,14 @@
 package web_test
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store/sqlite"
 	"github.com/ccship/ccship/server/web"
 )
-
-// gauge is a store that notes the most bytes of a line which a page got at once.
-type gauge struct {
-	*sqlite.Store
-	most int
-}
-
-func (g *gauge) View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
-	snap, err := g.Store.View(ctx, scope, ref)
-	return gauged{snap, g}, err
-}
-
-type gauged struct {
-	server.Snapshot
-	*gauge
-}
-
-func (g gauged) Close() error { return g.Snapshot.Close() }
-
-func (g gauged) Lines(ctx context.Context, s server.Span, yield func(server.Line) error) error {
-	return g.Snapshot.Lines(ctx, s, func(l server.Line) error {
-		g.most = max(g.most, len(l.Raw))
-		return yield(l)
-	})
-}
 
 // TestHugeLineInPieces: what reads all of a line of 30 MB, to send it or to compare it, holds pieces of it; and a share
 // link, whose readers see only what could be masked as a whole, shows nothing of it.
@@ -43,8 +16,8 @@ func TestHugeLineInPieces(t *testing.T) {
 	s := newSharing(t)
 	address, err := url.Parse(s.URL)
 	must(t, err)
-	g := &gauge{Store: s.store}
-	v, err := web.New(g, s.access)
+	most := 0 // bytes of a line that a page got at once
+	v, err := web.New(&watched{Store: s.store, read: func(l server.Line) { most = max(most, len(l.Raw)) }}, s.access)
 	must(t, err)
 	v.Log, v.Hub, v.Now = s.viewer.Log, s.viewer.Hub, s.viewer.Now
 	s.Config.Handler = v.Handler()
@@ -72,7 +45,7 @@ func TestHugeLineInPieces(t *testing.T) {
 	if a := s.visit(t, s.link); a.code != http.StatusOK || !strings.Contains(a.body, "behind it") || strings.Contains(a.body, "needle") {
 		t.Errorf("the link answers %d with %d bytes", a.code, len(a.body))
 	}
-	if g.most > server.LongHead {
-		t.Errorf("%d bytes of a line are held at once", g.most)
+	if most > server.LongHead {
+		t.Errorf("%d bytes of a line are held at once", most)
 	}
 }
