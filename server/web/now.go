@@ -141,7 +141,10 @@ func (e *endings) add(key ending, words string) {
 // tail returns the last records of a session, in order.
 func (p *homePages) tail(ctx context.Context, scope server.Scope, x server.Session) (out []transcript.Record,
 	err error) {
-	err = openView(ctx, p.store.View, scope, thread.StreamOf(x), func(snap server.Snapshot, view server.View) (err error) {
+	open := func(ctx context.Context, scope server.Scope, _ server.Ref) (server.Snapshot, error) {
+		return p.store.View(ctx, scope, server.Ref{Stream: x.ID}) // its number is known: nothing has to be looked up
+	}
+	err = openView(ctx, open, scope, thread.StreamOf(x), func(snap server.Snapshot, view server.View) (err error) {
 		out, err = lastRecords(ctx, snap, view)
 		return err
 	})
