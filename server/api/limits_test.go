@@ -110,29 +110,32 @@ func TestPutIsAbandoned(t *testing.T) {
 	}
 }
 
-// countingStore notes how many batches are in work at once. None is stored before two are.
-type countingStore struct {
+// manyStore stores nothing until it is let go, or so many batches are in work at once, and counts them.
+type manyStore struct {
 	server.Store
-	now, most atomic.Int64
-	two       chan struct{}
-	once      sync.Once
+	let          chan struct{}
+	until        int64 // batches; 0: the test closes let
+	puts, most   atomic.Int64
+	stored, back atomic.Int64
+	once         sync.Once
 }
 
-func (s *countingStore) Put(ctx context.Context, b *server.Batch) error {
-	n := s.now.Add(1)
-	defer s.now.Add(-1)
+func (s *manyStore) Put(ctx context.Context, b *server.Batch) error {
+	n := s.puts.Add(1)
+	defer s.puts.Add(-1)
 	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
 	}
-	if n > 1 {
-		s.once.Do(func() { close(s.two) })
+	if n == s.until {
+		s.once.Do(func() { close(s.let) })
 	}
-	<-s.two
+	<-s.let
+	s.stored.Add(int64(len(b.Lines)))
 	return s.Store.Put(ctx, b)
 }
 
 func TestMaxRequests(t *testing.T) {
 	r := newRig(t)
-	counting := &countingStore{Store: r.store, two: make(chan struct{})}
+	counting := &manyStore{Store: r.store, let: make(chan struct{}), until: 2}
 	s := api.New(counting, auth.New(r.store, slog.New(slog.DiscardHandler)), server.NewHub(r.store))
 	s.MaxRequests, s.Patience = 2, 10*time.Minute
 	r.http.Config.Handler = s.Handler()
@@ -151,24 +154,6 @@ func TestMaxRequests(t *testing.T) {
 	if n := counting.most.Load(); n != 2 {
 		t.Errorf("%d at once, want 2", n)
 	}
-}
-
-// manyStore stores nothing until it is let go, and counts what requests hold meanwhile.
-type manyStore struct {
-	server.Store
-	let          chan struct{}
-	puts, most   atomic.Int64
-	stored, back atomic.Int64
-}
-
-func (s *manyStore) Put(ctx context.Context, b *server.Batch) error {
-	n := s.puts.Add(1)
-	defer s.puts.Add(-1)
-	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
-	}
-	<-s.let
-	s.stored.Add(int64(len(b.Lines)))
-	return s.Store.Put(ctx, b)
 }
 
 // TestThousandDaemons: a thousand daemons send at once to a database that hangs. Few of their requests are read into
