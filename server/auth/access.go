@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -48,15 +49,17 @@ type Access struct {
 	Run string
 
 	store   Store
-	keys    *keys
 	ids     keyIDs
 	guesses guesses
 	log     *slog.Logger
+
+	mu      sync.Mutex
+	touched map[int64]time.Time // when keys were used, as the store knows; guarded by mu
 }
 
 // New returns an Access that checks credentials against store.
 func New(store Store, log *slog.Logger) *Access {
-	return &Access{store: store, keys: newKeys(store, log), guesses: newGuesses(), log: log}
+	return &Access{store: store, guesses: newGuesses(), log: log, touched: map[int64]time.Time{}}
 }
 
 // Key returns the presented key, with its user. ErrUnauthorized when it is missing, unknown, revoked or its user
@@ -69,15 +72,9 @@ func (a *Access) Key(ctx context.Context, remote, presented string) (server.Key,
 	if err := a.guesses.allowed(remote, hash, time.Now()); err != nil {
 		return server.Key{}, err
 	}
-	key, err := a.keys.check(ctx, hash)
-	if err == nil && !key.User.Disabled.IsZero() {
-		err = ErrUnauthorized
-	}
+	key, err := a.check(ctx, hash)
 	a.note(remote, hash, err)
-	if err != nil {
-		return server.Key{}, err
-	}
-	return key, nil
+	return key, err
 }
 
 // note records the outcome of checking a secret. Failures of the store do not count as guesses.

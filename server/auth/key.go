@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -36,24 +35,10 @@ func NewKey() (key string, hash [32]byte) {
 // HashKey returns what a store keeps of a key. A fast hash is enough for a long random secret.
 func HashKey(key string) [32]byte { return sha256.Sum256([]byte(key)) }
 
-// keys checks API keys. Safe for concurrent use.
-type keys struct {
-	ring server.Keyring
-	log  *slog.Logger
-
-	mu      sync.Mutex
-	touched map[int64]time.Time // guarded by mu; one entry a key
-}
-
-// newKeys checks keys against ring.
-func newKeys(ring server.Keyring, log *slog.Logger) *keys {
-	return &keys{ring: ring, log: log, touched: map[int64]time.Time{}}
-}
-
 // check returns the key with this hash, or ErrUnauthorized; any other error is the store's. The store looks keys up by
 // hash, so its duration reveals nothing about the key.
-func (k *keys) check(ctx context.Context, hash [32]byte) (server.Key, error) {
-	key, err := k.ring.FindKey(ctx, hash)
+func (a *Access) check(ctx context.Context, hash [32]byte) (server.Key, error) {
+	key, err := a.store.FindKey(ctx, hash)
 	if errors.Is(err, server.ErrNotFound) {
 		return server.Key{}, ErrUnauthorized
 	}
@@ -61,27 +46,27 @@ func (k *keys) check(ctx context.Context, hash [32]byte) (server.Key, error) {
 		return server.Key{}, fmt.Errorf("check key: %w", err)
 	}
 	revoked := !key.Revoked.IsZero() && !time.Now().Before(key.Revoked)
-	if revoked || subtle.ConstantTimeCompare(key.Hash[:], hash[:]) != 1 {
+	if revoked || !key.User.Disabled.IsZero() || subtle.ConstantTimeCompare(key.Hash[:], hash[:]) != 1 {
 		return server.Key{}, ErrUnauthorized
 	}
-	k.touch(ctx, key)
+	a.touch(ctx, key)
 	return key, nil
 }
 
 // touch records the use of a key, at most once in touchEvery. A failure does not refuse the key.
-func (k *keys) touch(ctx context.Context, key server.Key) {
+func (a *Access) touch(ctx context.Context, key server.Key) {
 	now := time.Now()
-	k.mu.Lock()
-	stale := now.Sub(k.touched[key.ID]) >= touchEvery
+	a.mu.Lock()
+	stale := now.Sub(a.touched[key.ID]) >= touchEvery
 	if stale {
-		k.touched[key.ID] = now
+		a.touched[key.ID] = now
 	}
-	k.mu.Unlock()
+	a.mu.Unlock()
 	if !stale || now.Sub(key.Used) < touchEvery {
 		return
 	}
-	if err := k.ring.TouchKey(ctx, key.ID, now); err != nil {
-		k.log.Warn("note use of key", "key", key.Name, "error", err)
+	if err := a.store.TouchKey(ctx, key.ID, now); err != nil {
+		a.log.Warn("note use of key", "key", key.Name, "error", err)
 	}
 }
 
@@ -130,14 +115,8 @@ func (a *Access) Proven(ctx context.Context, remote, id, nonce, proof string) (s
 	var key server.Key
 	err = ErrUnauthorized
 	if ok && protocol.EqualProofs(proof, protocol.ClientProof(hash, nonce)) {
-		key, err = a.keys.check(ctx, hash)
-	}
-	if err == nil && !key.User.Disabled.IsZero() {
-		err = ErrUnauthorized
+		key, err = a.check(ctx, hash)
 	}
 	a.note(remote, wrong, err)
-	if err != nil {
-		return server.Key{}, err
-	}
-	return key, nil
+	return key, err
 }
