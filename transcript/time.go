@@ -23,34 +23,9 @@ func writtenTime(value []byte) time.Time {
 		}
 		return time.Time{}
 	}
-	if t, ok := plainTime(s); ok {
-		return t
-	}
 	t, err := time.Parse(time.RFC3339Nano, string(s))
 	if err != nil {
 		return time.Time{}
 	}
 	return t.UTC()
-}
-
-// plainTime parses the form that Claude Code writes: 2026-08-20T09:00:00.101Z.
-func plainTime(s []byte) (time.Time, bool) {
-	if len(s) != 24 || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[19] != '.' ||
-		s[23] != 'Z' {
-		return time.Time{}, false
-	}
-	bad := false
-	number := func(from, to int) (n int) {
-		for _, c := range s[from:to] {
-			bad = bad || c-'0' > 9
-			n = n*10 + int(c-'0')
-		}
-		return n
-	}
-	year, month, day := number(0, 4), number(5, 7), number(8, 10)
-	hour, minute, second, ms := number(11, 13), number(14, 16), number(17, 19), number(20, 23)
-	if bad || month < 1 || month > 12 || day < 1 || day > 28 || hour > 23 || minute > 59 || second > 59 {
-		return time.Time{}, false // leave the last days of a month to time.Parse, which knows the calendar
-	}
-	return time.Date(year, time.Month(month), day, hour, minute, second, ms*1e6, time.UTC), true
 }
