@@ -2,76 +2,31 @@ package outbox
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"slices"
 )
 
 var errNotEntries = errors.New("not JSON objects joined by commas")
 
-// splitEntries finds the entries in the bytes of a batch: JSON objects joined by single commas. The entries alias
-// raw. It checks only strings, escapes and brackets: the content was checked when it was queued.
+// splitEntries finds the entries in what a batch holds: JSON objects joined by single commas. It returns copies.
 func splitEntries(raw []byte) ([][]byte, error) {
-	var entries [][]byte
-	for len(raw) > 0 {
-		n := objectLength(raw)
-		if n == 0 {
+	var list []json.RawMessage
+	if json.Unmarshal(slices.Concat([]byte{'['}, raw, []byte{']'}), &list) != nil {
+		return nil, errNotEntries
+	}
+	entries, length := make([][]byte, len(list)), max(0, len(list)-1)
+	for i, e := range list {
+		if !bytes.HasPrefix(e, []byte{'{'}) {
 			return nil, errNotEntries
 		}
-		entries = append(entries, raw[:n:n])
-		raw = raw[n:]
-		if len(raw) == 0 {
-			break
-		}
-		if raw[0] != ',' || len(raw) == 1 {
-			return nil, errNotEntries
-		}
-		raw = raw[1:]
+		entries[i] = e
+		length += len(e)
+	}
+	if length != len(raw) {
+		return nil, errNotEntries
 	}
 	return entries, nil
-}
-
-// objectLength returns the length of the object that raw starts with; 0 when there is none, or its end is missing.
-func objectLength(raw []byte) int {
-	if raw[0] != '{' {
-		return 0
-	}
-	depth := 0
-	for i := 0; i < len(raw); i++ {
-		switch raw[i] {
-		case '"':
-			n := stringLength(raw[i:])
-			if n == 0 {
-				return 0
-			}
-			i += n - 1
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		}
-	}
-	return 0
-}
-
-// stringLength returns the length of the string literal that raw starts with, quotes included; 0 when it has no end.
-func stringLength(raw []byte) int {
-	for i := 1; i < len(raw); {
-		n := bytes.IndexByte(raw[i:], '"')
-		if n < 0 {
-			return 0
-		}
-		end := i + n
-		slashes := 0
-		for raw[end-1-slashes] == '\\' {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return end + 1
-		}
-		i = end + 1
-	}
-	return 0
 }
 
 // lineIndex reads N from an entry that starts with {"line_index":N. White space may follow: an object without members
