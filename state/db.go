@@ -18,21 +18,17 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
+// Errors of package kv, which describes them.
 var (
-	// ErrNewer means that a newer ccship wrote the file. Open leaves it as it is.
-	ErrNewer = kv.ErrNewer
-	// ErrEarlier means that an earlier ccship wrote the file, with another layout. Open leaves it as it is.
+	ErrNewer   = kv.ErrNewer
 	ErrEarlier = kv.ErrEarlier
-	// ErrLocked means that another process has the file open.
-	ErrLocked = kv.ErrLocked
-	// ErrCorrupt means that the file is damaged. Open sets such a file aside. Damage found later ends Run, and the next
-	// Open sets the file aside.
+	ErrLocked  = kv.ErrLocked
 	ErrCorrupt = kv.ErrCorrupt
-	// ErrClosed is returned after Close.
-	ErrClosed = kv.ErrClosed
-	// ErrUnknownFile means that the state has no row for a file.
-	ErrUnknownFile = errors.New("file is not known")
+	ErrClosed  = kv.ErrClosed
 )
+
+// ErrUnknownFile means that the state has no row for a file.
+var ErrUnknownFile = errors.New("file is not known")
 
 // Options describe where the state file is and how large it may get. Only Path is required.
 type Options struct {
