@@ -22,6 +22,8 @@ const (
 	oftenFound = 4
 	// rankBytes is how much of segments a ranking reads for one word, and wordsBytes for several.
 	rankBytes, wordsBytes = 56 << 20, 32 << 20
+	// mostSegments is how many segments it looks into.
+	mostSegments = 12_000
 	// segmentsAtOnce and bytesAtOnce bound the segments that are read at once.
 	segmentsAtOnce, bytesAtOnce = 64, 16 << 20
 )
@@ -88,16 +90,18 @@ func (r *ranking) segments(ctx context.Context) ([]*match, error) {
 	if r.owners != nil {
 		f.Add(`owner IN (`+sqlstore.Marks(len(r.owners))+`)`, sqlstore.Values(r.owners)...)
 	}
-	return sqlstore.List(ctx, r.d, `SELECT owner, id, bytes, data FROM gram_segments `+f.Where()+` ORDER BY newest DESC`,
-		f.Args, func(row sqlstore.Scanner) (*match, error) {
-			m := &match{}
-			err := row.Scan(&m.owner, &m.id, &m.bytes, &m.data)
-			if err == nil {
-				m.small, err = unpacked(m.data)
-			}
-			r.used += len(m.data)
-			return m, err
-		})
+	list, err := sqlstore.List(ctx, r.d, `SELECT owner, id, bytes, data FROM gram_segments `+f.Where()+`
+ORDER BY newest DESC LIMIT ?`, append(f.Args, mostSegments), func(row sqlstore.Scanner) (*match, error) {
+		m := &match{}
+		err := row.Scan(&m.owner, &m.id, &m.bytes, &m.data)
+		if err == nil {
+			m.small, err = unpacked(m.data)
+		}
+		r.used += len(m.data)
+		return m, err
+	})
+	r.more = r.more || len(list) == mostSegments
+	return list, err
 }
 
 // essential returns the terms that are looked for in every segment, and those that only matter where one of them is;

@@ -53,8 +53,8 @@ func (r *ranking) chooseOwners(ctx context.Context) (err error) {
 // nobody has no segments.
 const nobody = -1
 
-// chooseStreams finds the streams of the sessions that the query chooses, and whose segments they are in. Without a
-// choice, all that an owner has is seen, and it finds none.
+// chooseStreams finds the streams of the sessions that the query chooses, and whose segments they are in: agents' only
+// with their session. Without a choice, all that an owner has is seen, and it finds none.
 func (r *ranking) chooseStreams(ctx context.Context) error {
 	o := r.ask.Query.Only
 	chosen := len(o["project"])+len(o["machine"])+len(o["session"]) > 0 || r.aboutSessions()
@@ -63,15 +63,22 @@ func (r *ranking) chooseStreams(ctx context.Context) error {
 		return nil
 	}
 	f := r.filter()
+	list, err := sqlstore.List(ctx, r.d, `SELECT s.id, s.owner, s.machine, s.session_id, s.parent FROM streams s
+LEFT JOIN facts m ON m.owner = s.owner AND m.stream = s.id `+f.Where(), f.Args,
+		func(row sqlstore.Scanner) (x info, err error) {
+			return x, row.Scan(&x.id, &x.owner, &x.machine, &x.session, &x.parent)
+		})
+	mains := map[groupKey]bool{}
+	for _, x := range list {
+		mains[x.key()] = mains[x.key()] || x.parent == ""
+	}
 	r.only = map[int64]bool{}
 	owners := map[int64]bool{nobody: true}
-	err := r.d.Query(ctx, `SELECT s.id, s.owner FROM streams s
-LEFT JOIN facts m ON m.owner = s.owner AND m.stream = s.id `+f.Where(), f.Args, func(row sqlstore.Scanner) error {
-		var id, owner int64
-		err := row.Scan(&id, &owner)
-		r.only[id], owners[owner] = true, true
-		return err
-	})
+	for _, x := range list {
+		if mains[x.key()] || !r.aboutSessions() {
+			r.only[x.id], owners[x.owner] = true, true
+		}
+	}
 	if r.owners = slices.Collect(maps.Keys(owners)); len(r.owners) > maxValues {
 		r.owners = nil
 	}
