@@ -95,7 +95,8 @@ func (n near) sees(b []byte, at int) bool {
 	case slashed:
 		return hasAny(after, "/")
 	case account:
-		return bytes.Contains(bytes.ToLower(after), []byte("secret")) || bytes.Contains(bytes.ToLower(after), []byte("password"))
+		after = bytes.ToLower(after)
+		return bytes.Contains(after, []byte("secret")) || bytes.Contains(after, []byte("password"))
 	case login:
 		i := bytes.IndexByte(after, '/')
 		return i >= 0 && hasAny(after[i:], "@")

@@ -171,7 +171,8 @@ func (r *rule) allowed(part []byte, loc []int, secret []byte, path string) bool 
 		return false
 	case r.loose && bytes.Contains(part[max(0, loc[0]-len(badge)):loc[1]], []byte(badge)):
 		return false
-	case r.near == assignment || r.near == quotation || r.near == element || r.near == member: // what is assigned to its own name is a variable
+	case slices.Contains([]near{assignment, quotation, element, member}, r.near):
+		// What is assigned to its own name is a variable.
 		from, _ := r.secret(loc)
 		if bytes.Contains(bytes.ToLower(part[loc[0]:from]), bytes.ToLower(secret)) {
 			return false

@@ -165,8 +165,8 @@ func isPromising(value []byte) bool {
 	return letters > 0 && (digits > 0 || others > 0 || !isPronounced(value) || !wordsForm().Match(value))
 }
 
-// isCode reports whether a value that reaches to a space begins as a variable of a shell, a call, an element or the name
-// of a test: codeForm and templateForm say the same.
+// isCode reports whether a value that reaches to a space begins as a variable of a shell, a call, an element or the
+// name of a test: codeForm and templateForm say the same.
 func isCode(value []byte) bool {
 	if len(value) < leastValue {
 		return false
