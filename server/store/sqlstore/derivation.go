@@ -38,10 +38,11 @@ func CheckStale(ctx context.Context, d Dialect, list []*server.Derivation) error
 	if len(list) == 0 {
 		return nil
 	}
-	var args []any
+	var owners, streams []int64
 	for _, x := range list {
-		args = append(args, x.Task.Owner, x.Task.Stream)
+		owners, streams = append(owners, x.Task.Owner), append(streams, x.Task.Stream)
 	}
+	of1, of2 := few(owners), few(streams)
 	type stand struct {
 		redo   bool
 		masked int64
@@ -51,8 +52,8 @@ func CheckStale(ctx context.Context, d Dialect, list []*server.Derivation) error
 	err := d.Query(ctx, `
 SELECT s.id, s.redo, s.masked, coalesce(f.epoch, 0), coalesce(f.generation, 0), coalesce(f.line, 0)
 FROM streams s LEFT JOIN folds f ON f.owner = s.owner AND f.stream = s.id
-WHERE (s.owner, s.id) IN (VALUES (CAST(? AS bigint), CAST(? AS bigint))`+strings.Repeat(`, (?, ?)`, len(list)-1)+`)`,
-		args, func(row Scanner) error {
+WHERE s.owner IN (`+Marks(len(of1))+`) AND s.id IN (`+Marks(len(of2))+`)`, append(of1, of2...),
+		func(row Scanner) error {
 			var id int64
 			var x stand
 			err := row.Scan(&id, &x.redo, &x.masked, &x.at.Epoch, &x.at.Generation, &x.at.Line)
