@@ -144,38 +144,6 @@ func checkName(c *cobra.Command, flag, name string) error {
 }
 
 func (p *cli) newKeyList() *cobra.Command {
-	var user string
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "List keys by name; the keys themselves are not stored",
-		Args:  wrapArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withStore(c, func(s store.Store) error {
-				of, err := userID(c.Context(), s, user)
-				if err != nil {
-					return err
-				}
-				keys, err := s.Keys(c.Context(), of)
-				if err != nil {
-					return err
-				}
-				if p.json {
-					return printJSON(c.OutOrStdout(), keysDocument(keys))
-				}
-				t := term.NewTable(c.OutOrStdout(), "NAME", "USER", "CREATED", "LAST USED", "REVOKED")
-				for _, k := range keys {
-					t.Row(k.Name, k.User.Name, stamp(k.Created), stamp(k.Used), stamp(k.Revoked))
-				}
-				return t.Flush()
-			})
-		},
-	}
-	c.Flags().StringVar(&user, "user", "", "only keys of this user")
-	printsJSON(c)
-	return c
-}
-
-func keysDocument(keys []server.Key) any {
 	type one struct {
 		Name    string     `json:"name"`
 		User    string     `json:"user"`
@@ -183,14 +151,27 @@ func keysDocument(keys []server.Key) any {
 		Used    *time.Time `json:"last_used"`
 		Revoked *time.Time `json:"revoked"`
 	}
-	d := struct {
-		Schema int   `json:"schema_version"`
-		Keys   []one `json:"keys"`
-	}{schemaVersion, []one{}}
-	for _, k := range keys {
-		d.Keys = append(d.Keys, one{k.Name, k.User.Name, k.Created, moment(k.Used), moment(k.Revoked)})
-	}
-	return d
+	var user string
+	c := p.listing("List keys by name; the keys themselves are not stored",
+		func(c *cobra.Command, s store.Store) (any, [][]any, error) {
+			d := struct {
+				Schema int   `json:"schema_version"`
+				Keys   []one `json:"keys"`
+			}{schemaVersion, []one{}}
+			table := [][]any{{"NAME", "USER", "CREATED", "LAST USED", "REVOKED"}}
+			of, err := userID(c.Context(), s, user)
+			if err != nil {
+				return nil, nil, err
+			}
+			keys, err := s.Keys(c.Context(), of)
+			for _, k := range keys {
+				d.Keys = append(d.Keys, one{k.Name, k.User.Name, k.Created, moment(k.Used), moment(k.Revoked)})
+				table = append(table, []any{k.Name, k.User.Name, stamp(k.Created), stamp(k.Used), stamp(k.Revoked)})
+			}
+			return d, table, err
+		})
+	c.Flags().StringVar(&user, "user", "", "only keys of this user")
+	return c
 }
 
 func (p *cli) newKeyRevoke() *cobra.Command {

@@ -97,43 +97,6 @@ func (p *cli) newShareRemove() *cobra.Command {
 }
 
 func (p *cli) newShareList() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "List shares",
-		Args:  wrapArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withStore(c, func(s store.Store) error {
-				shares, err := s.Shares(c.Context())
-				if err != nil {
-					return err
-				}
-				who, err := names(c.Context(), s)
-				if err != nil {
-					return err
-				}
-				if p.json {
-					return printJSON(c.OutOrStdout(), sharesDocument(shares, who))
-				}
-				t := term.NewTable(c.OutOrStdout(), "OWNER", "WITH", "PROJECT", "DOCUMENTS", "HASH", "SINCE")
-				for _, x := range shares {
-					t.Row(who[x.Owner], who[x.With], x.Project, yesNo(x.Documents), x.ProjectHash, stamp(x.Created))
-				}
-				return t.Flush()
-			})
-		},
-	}
-	printsJSON(c)
-	return c
-}
-
-func yesNo(yes bool) string {
-	if yes {
-		return "yes"
-	}
-	return "no"
-}
-
-func sharesDocument(shares []server.Share, who users) any {
 	type one struct {
 		Owner       string    `json:"owner"`
 		With        string    `json:"with"`
@@ -142,12 +105,29 @@ func sharesDocument(shares []server.Share, who users) any {
 		Documents   bool      `json:"documents"`
 		Created     time.Time `json:"created"`
 	}
-	d := struct {
-		Schema int   `json:"schema_version"`
-		Shares []one `json:"shares"`
-	}{schemaVersion, []one{}}
-	for _, x := range shares {
-		d.Shares = append(d.Shares, one{who[x.Owner], who[x.With], x.ProjectHash, x.Project, x.Documents, x.Created})
+	return p.listing("List shares", func(c *cobra.Command, s store.Store) (any, [][]any, error) {
+		d := struct {
+			Schema int   `json:"schema_version"`
+			Shares []one `json:"shares"`
+		}{schemaVersion, []one{}}
+		table := [][]any{{"OWNER", "WITH", "PROJECT", "DOCUMENTS", "HASH", "SINCE"}}
+		shares, err := s.Shares(c.Context())
+		if err != nil {
+			return nil, nil, err
+		}
+		who, err := names(c.Context(), s)
+		for _, x := range shares {
+			d.Shares = append(d.Shares, one{who[x.Owner], who[x.With], x.ProjectHash, x.Project, x.Documents, x.Created})
+			table = append(table, []any{who[x.Owner], who[x.With], x.Project, yesNo(x.Documents), x.ProjectHash,
+				stamp(x.Created)})
+		}
+		return d, table, err
+	})
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
 	}
-	return d
+	return "no"
 }

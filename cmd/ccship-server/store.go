@@ -98,3 +98,27 @@ func removeCold(c *cobra.Command, s store.Store) {
 		term.Printf(c.ErrOrStderr(), "not removed from cold storage yet: %v; the server goes on trying\n", err)
 	}
 }
+
+// listing returns a command that lists what a store has, as one document or as a table below its head.
+func (p *cli) listing(short string,
+	list func(*cobra.Command, store.Store) (document any, table [][]any, err error)) *cobra.Command {
+	c := &cobra.Command{Use: "list", Short: short, Args: wrapArgs(cobra.NoArgs)}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return p.withStore(c, func(s store.Store) error {
+			document, table, err := list(c, s)
+			switch {
+			case err != nil:
+				return err
+			case p.json:
+				return printJSON(c.OutOrStdout(), document)
+			}
+			t := term.NewTable(c.OutOrStdout(), table[0]...)
+			for _, row := range table[1:] {
+				t.Row(row...)
+			}
+			return t.Flush()
+		})
+	}
+	printsJSON(c)
+	return c
+}

@@ -47,44 +47,23 @@ func (p *cli) newUserAdd() *cobra.Command {
 }
 
 func (p *cli) newUserList() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "List users",
-		Args:  wrapArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withStore(c, func(s store.Store) error {
-				users, err := s.Users(c.Context())
-				if err != nil {
-					return err
-				}
-				if p.json {
-					return printJSON(c.OutOrStdout(), usersDocument(users))
-				}
-				t := term.NewTable(c.OutOrStdout(), "NAME", "ROLE", "CREATED", "DISABLED")
-				for _, u := range users {
-					t.Row(u.Name, u.Role, stamp(u.Created), stamp(u.Disabled))
-				}
-				return t.Flush()
-			})
-		},
-	}
-	printsJSON(c)
-	return c
-}
-
-func usersDocument(users []server.User) any {
 	type one struct {
 		Name     string      `json:"name"`
 		Role     server.Role `json:"role"`
 		Created  time.Time   `json:"created"`
 		Disabled *time.Time  `json:"disabled"`
 	}
-	d := struct {
-		Schema int   `json:"schema_version"`
-		Users  []one `json:"users"`
-	}{schemaVersion, []one{}}
-	for _, u := range users {
-		d.Users = append(d.Users, one{u.Name, u.Role, u.Created, moment(u.Disabled)})
-	}
-	return d
+	return p.listing("List users", func(c *cobra.Command, s store.Store) (any, [][]any, error) {
+		d := struct {
+			Schema int   `json:"schema_version"`
+			Users  []one `json:"users"`
+		}{schemaVersion, []one{}}
+		table := [][]any{{"NAME", "ROLE", "CREATED", "DISABLED"}}
+		users, err := s.Users(c.Context())
+		for _, u := range users {
+			d.Users = append(d.Users, one{u.Name, u.Role, u.Created, moment(u.Disabled)})
+			table = append(table, []any{u.Name, u.Role, stamp(u.Created), stamp(u.Disabled)})
+		}
+		return d, table, err
+	})
 }
