@@ -46,9 +46,7 @@ func TestHelpGroups(t *testing.T) {
 // TestFlagWords: what a flag takes is one word, neither the flag's own name nor a type of Go.
 func TestFlagWords(t *testing.T) {
 	a := app{}
-	root := a.root()
-	strict(root, nil)
-	showtest.FlagWords(t, root)
+	showtest.FlagWords(t, a.root())
 }
 
 // TestScripts runs the command line against testdata/script, one home a script.

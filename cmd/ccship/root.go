@@ -21,13 +21,18 @@ type app struct {
 	started bool  // a subcommand's code was reached: what fails from there on is no usage error
 }
 
+// guessable is how many letters a mistyped command has at least for others with two other letters to be offered.
+const guessable = 5
+
 // execute runs the subcommand that args name and returns the exit code.
 func (a *app) execute(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(term.SafeWriter(a.Stdout, false))
 	root.SetErr(term.SafeWriter(a.Stderr, false))
-	strict(root, args)
+	if len(args) > 0 && len(args[0]) < guessable {
+		root.SuggestionsMinimumDistance = 1
+	}
 	err := root.ExecuteContext(ctx)
 	if err != nil && !a.started {
 		err = show.UsageError(err)
@@ -78,6 +83,8 @@ func (a *app) root() *cobra.Command {
 	)
 	root.AddCommand(setup.Commands(&a.App)...)
 	group(root)
+	root.CompletionOptions.DisableDefaultCmd = true
+	term.Dress(root, firstPage()...)
 	return root
 }
 
