@@ -95,7 +95,7 @@ func TestHookAsksTheNext(t *testing.T) {
 		{"half a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{}", ""},
 		{"chunks without sizes", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n{}", ""},
 	} {
-		first := socketPath(t)
+		first := kit.Socket(t)
 		ln, err := net.Listen("unix", first)
 		kit.Must(t, err)
 		go func() {
@@ -112,7 +112,7 @@ func TestHookAsksTheNext(t *testing.T) {
 			}
 		}()
 		t.Cleanup(func() { _ = ln.Close() })
-		home, runtime := filepath.Dir(socketPath(t)), t.TempDir()
+		home, runtime := filepath.Dir(kit.Socket(t)), t.TempDir()
 		for from, to := range map[string]string{
 			first:                 filepath.Join(home, ".local", "state", "ccship", "ccship.sock"),
 			answering(t, telling): filepath.Join(home, ".local", "state", "ccship", "up", "ccship.sock"),

@@ -87,21 +87,12 @@ func patient(t *testing.T, event string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// socketPath is a path short enough for a socket.
-func socketPath(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "cchook")
-	kit.Must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return filepath.Join(dir, "c.sock")
-}
-
 // answering is the socket of a daemon that is only a handler.
 func answering(t testing.TB, answer http.HandlerFunc) string { t.Helper(); return serving(t, answer) }
 
 func serving(t testing.TB, answer http.Handler) string {
 	t.Helper()
-	socket := socketPath(t)
+	socket := kit.Socket(t)
 	ln, err := net.Listen("unix", socket)
 	kit.Must(t, err)
 	server := &http.Server{

@@ -29,7 +29,7 @@ func say(t *testing.T, document any) (socket string) {
 // answer has a handler answer on a control socket until the test ends.
 func answer(t *testing.T, handler http.HandlerFunc) (socket string) {
 	t.Helper()
-	socket = socketPath(t)
+	socket = kit.Socket(t)
 	ln, err := net.Listen("unix", socket)
 	kit.Must(t, err)
 	server := &http.Server{ReadHeaderTimeout: hung, Handler: handler}
@@ -100,7 +100,7 @@ func TestJSONOutboxFails(t *testing.T) {
 		if d.name == "exclude_list" {
 			continue // the configuration answers then
 		}
-		code, out, words := inProcess(t, append(d.args, "--json", "--socket", socketPath(t))...)
+		code, out, words := inProcess(t, append(d.args, "--json", "--socket", kit.Socket(t))...)
 		if code != show.ExitNotRunning || words != "" {
 			t.Errorf("%v: exit code %d; stderr %q", d.args, code, words)
 		}

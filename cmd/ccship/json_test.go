@@ -61,19 +61,10 @@ func jsonHome(t *testing.T) {
 	t.Setenv("USERPROFILE", `C:\nonexistent\me`)
 }
 
-// socketPath is a place for a socket, short enough for every system.
-func socketPath(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "ccjs")
-	kit.Must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return filepath.Join(dir, "c.sock")
-}
-
 // listen has a daemon answer on a socket until the test ends.
 func listen(t *testing.T, d control.Daemon) (socket string) {
 	t.Helper()
-	socket = socketPath(t)
+	socket = kit.Socket(t)
 	ln, err := control.Listen(socket)
 	kit.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
@@ -183,7 +174,7 @@ func TestJSON(t *testing.T) {
 		{"error_usage", nil, []string{"status", "extra"}, show.ExitUsage},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			socket := socketPath(t)
+			socket := kit.Socket(t)
 			if c.says != nil {
 				socket = listen(t, c.says)
 			}

@@ -20,7 +20,7 @@ func TestRunOnTerminal(t *testing.T) {
 	}
 	seen, tty := openTerminal(t, 80, 24)
 	dir := t.TempDir()
-	socket, config, log := socketPath(t), filepath.Join(dir, "config.toml"), filepath.Join(dir, "log")
+	socket, config, log := kit.Socket(t), filepath.Join(dir, "config.toml"), filepath.Join(dir, "log")
 	write := func(text string) {
 		t.Helper()
 		kit.Must(t, os.WriteFile(config, []byte(text), 0o600))

@@ -61,9 +61,9 @@ func TestStatusLine(t *testing.T) {
 	}{
 		{listen(t, scripted{status: healthy}), nil, show.ExitOK, "● ccship: up to date\n"},
 		{listen(t, scripted{status: long}), nil, show.ExitOK, ""},
-		{socketPath(t), nil, show.ExitNotRunning, "ccship: off\n"},
+		{kit.Socket(t), nil, show.ExitNotRunning, "ccship: off\n"},
 		{file, nil, show.ExitUsage, "ccship: ?\n"},
-		{socketPath(t), []string{"--log-level", "loud"}, show.ExitUsage, "ccship: off, mistake in the configuration\n"},
+		{kit.Socket(t), []string{"--log-level", "loud"}, show.ExitUsage, "ccship: off, mistake in the configuration\n"},
 	} {
 		code, out, words := inProcess(t, append(test.args, "status", "--line", "--socket", test.socket)...)
 		if code != test.code || words != "" || test.want != "" && out != test.want {

@@ -4,14 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -135,28 +133,13 @@ func addressIn(line string) string {
 	return strings.TrimSuffix(address, "/")
 }
 
-// freePort returns an address where nobody listens. The system gives such a port to nobody who does not ask for it: on
-// Linux it gives those from 32768 on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	for range 1000 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+rand.IntN(12_000)))
-		if ln, err := net.Listen("tcp", address); err == nil {
-			ln.Close()
-			return address
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
-}
-
 // A kill of the parent with -9 leaves no server behind.
 func TestUpKilled(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("untested on Windows")
 	}
 	env, _ := newUpHome(t)
-	u := startUp(t, env, "--listen", freePort(t))
+	u := startUp(t, env, "--listen", kit.Address(t))
 	line := u.read("no conversations yet")
 	u.read("watching")
 	kit.Must(t, u.cmd.Process.Kill())
@@ -169,7 +152,7 @@ func TestUpKilled(t *testing.T) {
 // A server that ends by itself ends the run, with what it said.
 func TestUpServerDies(t *testing.T) {
 	env, _ := newUpHome(t)
-	u := startUp(t, env, "--listen", freePort(t))
+	u := startUp(t, env, "--listen", kit.Address(t))
 	url := "http://" + addressIn(u.read("no conversations yet"))
 	u.read("watching")
 	if first := get(url + "/healthz"); first == "" || get(url+"/die") != "" {
@@ -179,7 +162,7 @@ func TestUpServerDies(t *testing.T) {
 		t.Errorf("without its server: %d %s", code, u.stderr)
 	}
 	broken, _ := newUpHome(t)
-	code, _, words := ccship(t, append(broken, "FAKE_SERVER=broken"), "up", "--listen", freePort(t))
+	code, _, words := ccship(t, append(broken, "FAKE_SERVER=broken"), "up", "--listen", kit.Address(t))
 	if code != 1 || !strings.Contains(words, "ccship: ccship-server has ended: exit status 1: ccship-server: the database is broken\nhint: its log is ") {
 		t.Errorf("broken server: %d %s", code, words)
 	}
@@ -228,7 +211,7 @@ func TestUpNewDatabase(t *testing.T) {
 // The guard ends its program when its standard input does.
 func TestGuard(t *testing.T) {
 	env, _ := newUpHome(t)
-	address := freePort(t)
+	address := kit.Address(t)
 	program, err := exec.LookPath("ccship-server")
 	kit.Must(t, err)
 	guard := exec.Command("ccship", "guard", program, "serve", "--listen", address)

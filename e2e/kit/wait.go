@@ -133,3 +133,12 @@ func WriteFile(t testing.TB, path, text string) {
 	Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	Must(t, os.WriteFile(path, []byte(text), 0o600))
 }
+
+// Socket returns a path for a socket, in a folder of its own, that is short enough for every system.
+func Socket(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ccs")
+	Must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "c.sock")
+}
