@@ -42,10 +42,7 @@ func (f *fake) Metrics(w io.Writer) { _, _ = io.WriteString(w, f.metrics) }
 // socketPath is a path short enough for every system.
 func socketPath(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ccs")
-	kit.Must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return filepath.Join(dir, "run", "c.sock")
+	return filepath.Join(filepath.Dir(kit.Socket(t)), "run", "c.sock")
 }
 
 // serve answers for d until the test ends, and returns the socket.

@@ -28,7 +28,7 @@ func newSCM(o Options) (manager, error) {
 		if system.String() != "windows-service" {
 			continue
 		}
-		lib, err := system.New(program{}, &kardianos.Config{
+		lib, err := system.New(hosted{}, &kardianos.Config{
 			Name: o.Program.Name, DisplayName: o.Program.Name,
 			Description: "Delivers Claude Code's conversations to your server",
 			Executable:  o.Binary, Arguments: o.Args,

@@ -56,18 +56,12 @@ type installer interface {
 	Restart() error
 }
 
-// program is what kardianos/service requires as a program; here the library only installs.
-type program struct{}
-
-func (program) Start(kardianos.Service) error { return nil }
-func (program) Stop(kardianos.Service) error  { return nil }
-
 // library is kardianos/service for one kind of manager. The kind is named explicitly: where systemd does not run, the
 // library would choose System V scripts.
 func library(kind string, c *kardianos.Config) (installer, error) {
 	for _, system := range kardianos.AvailableSystems() {
 		if system.String() == kind {
-			return system.New(program{}, c)
+			return system.New(hosted{}, c) // it only installs
 		}
 	}
 	return nil, errors.New("this system has no " + kind)
