@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // clientRooms are the packages of the client's side that make HTTP clients, and why none of these shows a key to a
@@ -36,13 +38,13 @@ func TestKeysNeedProof(t *testing.T) {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(room), "*.go"))
-		must(t, err)
+		kit.Must(t, err)
 		for _, path := range files {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
 			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-			must(t, err)
+			kit.Must(t, err)
 			seen++
 			for _, breach := range keyBreaches(room, file) {
 				t.Errorf("%s: %s", path, breach)
@@ -93,7 +95,7 @@ func TestKeysNeedProofSeesBreaches(t *testing.T) {
 		{"cmd/ccship", `func f(r *http.Request) { r.Header.Get("X-Other") }`, 0},
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+c.code, 0)
-		must(t, err)
+		kit.Must(t, err)
 		if got := keyBreaches(c.room, file); len(got) != c.breaches {
 			t.Errorf("%s: %q", c.code, got)
 		}

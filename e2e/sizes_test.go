@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // sizes is what each rule allows.
@@ -73,7 +75,7 @@ func oversized(m measures, limits map[string]int, allowed []exception) []string 
 func TestHouseSizes(t *testing.T) {
 	t.Parallel()
 	m, err := measureFiles(tree(t))
-	must(t, err)
+	kit.Must(t, err)
 	for _, breach := range oversized(m, sizes(), exceptions()) {
 		t.Error(breach)
 	}
@@ -145,7 +147,7 @@ func TestHouseSeesSizes(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			m, err := measureFiles(test.files)
-			must(t, err)
+			kit.Must(t, err)
 			if got := oversized(m, limits, test.except); !slices.Equal(got, test.want) {
 				t.Errorf("oversized are\n%q, want\n%q", got, test.want)
 			}
@@ -169,7 +171,7 @@ func tree(t *testing.T) map[string][]byte {
 		}
 		return err
 	})
-	must(t, err)
+	kit.Must(t, err)
 	return files
 }
 
