@@ -46,17 +46,16 @@ func (p *Budget) Diff(before, after string, context, limit int) (lines []DiffLin
 			more += max(e.AEnd-e.A, e.BEnd-e.B)
 			continue
 		}
-		switch {
-		case e.Op == Same:
+		if e.Op == Same {
 			d.same(e, context, i == 0, i == len(edits)-1)
-		default:
-			if i+1 < len(edits) && edits[i+1].Op != Same { // lines that stand in the place of others
-				i++
-				with := edits[i]
-				e = Edit{A: min(e.A, with.A), AEnd: max(e.AEnd, with.AEnd), B: min(e.B, with.B), BEnd: max(e.BEnd, with.BEnd)}
-			}
-			d.pair(e, limit)
+			continue
 		}
+		if i+1 < len(edits) && edits[i+1].Op != Same { // lines that stand in the place of others
+			i++
+			with := edits[i]
+			e = Edit{A: min(e.A, with.A), AEnd: max(e.AEnd, with.AEnd), B: min(e.B, with.B), BEnd: max(e.BEnd, with.BEnd)}
+		}
+		d.pair(e, limit)
 	}
 	if n := len(d.lines) - limit; n > 0 {
 		d.lines, more = d.lines[:limit], more+n
