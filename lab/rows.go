@@ -53,7 +53,7 @@ var rows = []row{
 	{"systemd", "both .deb packages in a Debian whose process 1 is systemd",
 		"ten minutes", "root, debootstrap, systemd-container", "test", systemd},
 	{"first-minutes", "a newcomer's way on a clean Debian; svg= is the file of the picture",
-		"minutes", "as systemd; npm for svg=", "svg", tests("./systemd", "TestFirstMinutes")},
+		"minutes", "as systemd; npm for svg=", "svg", tests("./systemd", "TestFirstMinutes|TestSecondMachine")},
 	{"wine", "what reads, keeps and sends, as Windows programs",
 		"minutes", "wine64, gcc-mingw-w64-x86-64", "", script("lab/wine/run")},
 	{"breaks", "deliberate breaks of the core, each caught by a test; only= names one",

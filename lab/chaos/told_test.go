@@ -5,6 +5,7 @@ package chaos
 import (
 	"encoding/json"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
@@ -52,3 +53,17 @@ func ofRewinds(text string) bool {
 
 // plain takes out what differs from space to room and from run to run.
 func (r *room) plain(text string) string { return kit.Plain(strings.ReplaceAll(text, r.dir, "~")) }
+
+// TestDifferenceSees: what the proof compares with must itself see what is lost and what is wrong.
+func TestDifferenceSees(t *testing.T) {
+	t.Parallel()
+	const disk = "a\nb\nc\nd"
+	for got, want := range map[string][2]int{
+		disk: {0, 0}, "a\nb\nc\n": {1, 0}, "": {4, 0}, "a\nx\nc\nd": {0, 1}, disk + "\ne\n": {0, 2}, "b\nc\nd": {1, 3},
+	} {
+		lost, wrong := difference([]byte(got), []byte(disk))
+		if lost != want[0] || wrong != want[1] {
+			t.Errorf("%q: %d lost, %d wrong, want %v", got, lost, wrong, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +21,7 @@ type box struct {
 	console *os.File
 	nspawn  *exec.Cmd
 	ended   chan error // gets nspawn's end
+	beside  *box       // whose network it has, loopback and all; nil: one of its own
 	leader  int        // its process 1, as the host numbers it; 0 while it is down
 }
 
@@ -84,8 +86,14 @@ fi`
 // boot switches it on and waits until systemd, and the user's manager if the user lingers, are up.
 func (b *box) boot() {
 	b.t.Helper()
-	b.nspawn = command("sh", "-c", enter, b.name(), "--quiet", "--directory="+b.root, "--machine="+b.name(), "--private-network",
-		"--register=no", "--keep-unit", "--console=pipe", "--resolv-conf=off", "--timezone=off", "--boot")
+	args := []string{"sh", "-c", enter, b.name(), "--quiet", "--directory=" + b.root, "--machine=" + b.name(),
+		"--register=no", "--keep-unit", "--console=pipe", "--resolv-conf=off", "--timezone=off", "--boot"}
+	if b.beside == nil {
+		args = append(args, "--private-network")
+	} else {
+		args = append([]string{"nsenter", "--target", strconv.Itoa(b.beside.leader), "--net", "--"}, args...)
+	}
+	b.nspawn = command(args[0], args[1:]...)
 	b.nspawn.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1")
 	b.nspawn.Stdout, b.nspawn.Stderr = b.console, b.console
 	b.nspawn.SysProcAttr = &syscall.SysProcAttr{

@@ -29,17 +29,8 @@ type minutes struct {
 // pages: install, setup, the first session in sight, a search, the command that resumes it. How long it took is printed
 // and not tested; that it takes six decisions at most is.
 func TestFirstMinutes(t *testing.T) {
-	b := newBox(t)
-	b.boot()
-	write(b)
-	folders, err := built()
-	must(t, err)
-	for _, program := range []string{"ccship", "ccship-server"} {
-		name := fmt.Sprintf("%s_%s_%s.deb", program, older, runtime.GOARCH)
-		b.copyIn(filepath.Join(folders[older], name), home+"/"+name)
-	}
-	m := &minutes{desk: &desk{box: b}, found: &table.Table{Title: "The first five minutes, without typing"}}
-
+	m := newcomer(t, "The first five minutes, without typing", nil, "ccship", "ccship-server")
+	write(m.box)
 	m.step("Install", 0, func() { m.run("#", "apt-get install ./ccship_*.deb ./ccship-server_*.deb") })
 	m.step("Set up", 2, func() { // the package brings the service's unit: whether to install it is no question
 		m.run("$", "ccship setup", answer{"server address (empty: start a server on this machine): ", "\r"},
@@ -58,8 +49,8 @@ func TestFirstMinutes(t *testing.T) {
 		t.Fatalf("the search does not find it:\n%s", m.since)
 	}
 	m.step("Resume it", 0, func() { m.run("$", "ccship resume "+id[1]) })
-	if !strings.Contains(m.since, "cd /home/kim/shop && claude --resume "+id[1]) {
-		t.Fatalf("there is no command that resumes it:\n%s", m.since)
+	if !strings.Contains(m.since, "claude in "+home+"/shop: --resume "+id[1]) {
+		t.Fatalf("Claude Code does not start with it:\n%s", m.since)
 	}
 	m.step("See that it stays so", 0, func() { m.run("$", "ccship status") })
 	if !strings.Contains(m.since, "everything is on the server") {
@@ -69,6 +60,63 @@ func TestFirstMinutes(t *testing.T) {
 		t.Errorf("the pages show %+v", seen)
 	}
 	m.tell()
+}
+
+// TestSecondMachine joins two more machines to the first one's server, each by the two commands of the guide: one of the
+// same person, which goes on with a conversation of the first, and one of another person, who sees only their own.
+func TestSecondMachine(t *testing.T) {
+	first := newcomer(t, "A second machine and a second person", nil, "ccship", "ccship-server")
+	write(first.box)
+	first.step("Set up the first", 0, func() {
+		first.run("#", "apt-get install ./ccship_*.deb ./ccship-server_*.deb")
+		first.run("$", "ccship setup --local --yes")
+	})
+	join := func(key string) *minutes {
+		m := newcomer(t, "", first.box, "ccship")
+		m.found = first.found
+		m.run("#", "apt-get install ./ccship_*.deb")
+		m.put(keyFile, first.ok(first.userDo("sh", "-c", key)), 0o600)
+		m.run("$", "ccship setup", answer{"server address [http://127.0.0.1:5000]: ", "\r"}, // the network is the first's
+			answer{"API key (empty: none): ", strings.TrimSpace(m.ok(m.userDo("cat", keyFile))) + "\r"})
+		return m
+	}
+	first.step("A second machine", 2, func() {
+		m := join("ccship-server key create --name desktop")
+		m.run("$", "ccship search off by one cent")
+		id := regexp.MustCompile(`(?m)^  ([0-9a-f]{8})  shop`).FindStringSubmatch(m.since)
+		if id == nil {
+			t.Fatalf("the second machine does not find it:\n%s", m.since)
+		}
+		m.ok(m.userDo("mkdir", "shop"))
+		m.run("$", "cd shop && ccship resume --here "+id[1])
+		if !strings.Contains(m.since, "claude in "+home+"/shop: --resume "+id[1]) {
+			t.Errorf("Claude Code does not start with it on the second machine:\n%s", m.since)
+		}
+	})
+	first.step("A second person", 2, func() {
+		m := join("ccship-server user add lee --role member && ccship-server key create --user lee --name lees-laptop")
+		if r := m.userDo("ccship", "search", "off by one cent"); strings.Contains(r.stdout, "shop") {
+			t.Errorf("a member finds what another person said: %s", r)
+		}
+	})
+	first.tell()
+}
+
+// newcomer is at a desk of a box that is up and has the programs' package files, and a Claude Code that says how it was
+// started.
+func newcomer(t *testing.T, title string, beside *box, programs ...string) *minutes {
+	t.Helper()
+	b := newBox(t)
+	b.beside = beside
+	b.boot()
+	b.put("/usr/local/bin/claude", "#!/bin/sh\necho claude in $PWD: $*\n", 0o755)
+	folders, err := built()
+	must(t, err)
+	for _, program := range programs {
+		name := fmt.Sprintf("%s_%s_%s.deb", program, older, runtime.GOARCH)
+		b.copyIn(filepath.Join(folders[older], name), home+"/"+name)
+	}
+	return &minutes{desk: &desk{box: b}, found: &table.Table{Title: title}}
 }
 
 // step does a part and notes how long it took.
