@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 var update = flag.Bool("update", false, "write the golden requests anew")
@@ -61,17 +63,11 @@ func TestGoldenRequests(t *testing.T) {
 			got := r.last().body
 			name := filepath.Join("..", "e2e", "testdata", "wire", test.name+".json")
 			if *update {
-				if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(name, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+				kit.Must(t, os.WriteFile(name, got, 0o644))
 			}
 			want, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			if !bytes.Equal(got, want) {
 				t.Errorf("request differs from %s; go test -update writes it anew\n got %s\nwant %s", name, got, want)
 			}
@@ -126,14 +122,10 @@ func pin(t *testing.T, name string, got ...[]byte) {
 	}
 	file := filepath.Join("..", "e2e", "testdata", "wire", "artifacts", name+".json")
 	if *update {
-		if err := os.WriteFile(file, got[0], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(file, got[0], 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if !bytes.Equal(got[0], want) {
 		t.Errorf("request differs from %s; go test -update writes it anew\n got %s\nwant %s", file, got[0], want)
 	}
@@ -143,16 +135,12 @@ func pin(t *testing.T, name string, got ...[]byte) {
 func compressed(t *testing.T, s Stream, batches []Batch, bare bool) []byte {
 	req := request{stream: &s, batches: batches, bare: bare, zstd: true}
 	p, err := req.payload(&origin, &codecs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var raw bytes.Buffer
 	if _, err := raw.ReadFrom(p.open()); err != nil || int64(raw.Len()) != p.length {
 		t.Fatalf("%d bytes of %d, %v", raw.Len(), p.length, err)
 	}
 	body, err := decode("zstd", raw.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return body
 }

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestSplitEntries(t *testing.T) {
@@ -115,9 +117,7 @@ func TestHalve(t *testing.T) {
 	b.Seq, b.NoNewline, b.RewoundTo = 7, true, 3
 	b.Edges = []Edge{{Line: 10}, {Line: 11}, {Line: 14}, {Line: 16}}
 	first, second, err := c.halve(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, half := range []struct {
 		b     Batch
 		want  string

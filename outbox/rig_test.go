@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -87,9 +88,7 @@ func newRig(t testing.TB) *rig {
 
 func rigOf(t testing.TB, s *server, base string, client *http.Client) *rig {
 	u, _, err := NormalizeURL(base + "/base")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	r := &rig{server: s, queue: newMemQueue(t), owner: &testOwner{}, key: func() (string, error) { return s.key, nil }, stop: func() {}}
 	r.drainer = NewDrainer(Destination{Key: "dest", URL: u, APIKey: func() (string, error) { return r.key() }}, origin, r.queue, r.queue, r.owner)
 	r.drainer.Client = client

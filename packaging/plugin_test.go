@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/packaging"
 )
 
@@ -86,9 +87,7 @@ func TestPluginMarketplaces(t *testing.T) {
 	}
 	for _, root := range []string{"claude-plugin", ".."} {
 		text, err := os.ReadFile(filepath.Join(root, ".claude-plugin", "marketplace.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		var market struct {
 			Name    string
 			Owner   struct{ Name string }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // tape is a Watcher that reports the changes a test puts on it.
@@ -131,9 +133,7 @@ func TestHubEnds(t *testing.T) {
 	before := hub.Listen(t.Context(), nil)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := hub.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, hub.Run(ctx))
 	for range before {
 	}
 	for range hub.Listen(t.Context(), nil) {

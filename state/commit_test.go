@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
@@ -60,9 +61,7 @@ func TestStepSurvivesReopen(t *testing.T) {
 // lastTx is the number of the last committed transaction.
 func lastTx(t *testing.T, db *DB) (id int) {
 	t.Helper()
-	if err := db.View(t.Context(), func(tx *kv.Snapshot) error { id = tx.ID(); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.View(t.Context(), func(tx *kv.Snapshot) error { id = tx.ID(); return nil }))
 	return id
 }
 
@@ -112,9 +111,7 @@ func TestStepKeepsWhatSettlementsCounted(t *testing.T) {
 	seqs := commit(t, db, advance(1, 0, 3, 10))
 	s := outbox.Settlement{Dest: server, Stream: 1, Seqs: seqs, Withheld: 3, Plain: true}
 	for range 2 { // the second time counts nothing
-		if err := db.Outbox.Settle(t.Context(), []outbox.Settlement{s}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, db.Outbox.Settle(t.Context(), []outbox.Settlement{s}))
 	}
 	commit(t, db, advance(1, 3, 4, 10))
 	if f, _, _ := db.Files.Routing(t.Context(), 1); f.Withheld != 3 || !f.Plain || db.Outbox.Usage().Withheld != 3 {
@@ -132,9 +129,7 @@ func TestUpdateNeverMovesACursor(t *testing.T) {
 	moved := tracked(1, cursorAt(99, 0))
 	moved.File.Path, moved.Gone, moved.Provisional.Length = "/r/q/s1.jsonl", 77, 4
 	fresh, strange := tracked(2, tail.Cursor{}), tracked(3, cursorAt(1, 0))
-	if err := db.Files.Update(t.Context(), []tail.Tracked{moved, fresh, strange}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Files.Update(t.Context(), []tail.Tracked{moved, fresh, strange}))
 	want := moved
 	want.Cursor, want.Provisional = cursorAt(3, 0), tail.Provisional{}
 	if got, _ := db.Files.Reload(t.Context(), 1); got != want {
@@ -157,9 +152,7 @@ func TestForgetKeepsWhatWaits(t *testing.T) {
 	seqs := commit(t, db, advance(1, 0, 3, 10), advance(2, 0, 3, 10), advance(3, 0, 3, 10))
 	dead := outbox.DeadLetter{Batch: batch(0, 1, 0, 10), Line: 0, Status: 400}
 	dead.Batch.Seq = seqs[1]
-	if err := db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 2, Seqs: seqs[1:2], Dead: []outbox.DeadLetter{dead}}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 2, Seqs: seqs[1:2], Dead: []outbox.DeadLetter{dead}}}))
 	settle(t, db, 3, seqs[2])
 	if _, err := db.Files.Forget(t.Context(), []tail.FileID{1, 2, 3, 4}); err != nil {
 		t.Fatal(err)
@@ -202,16 +195,12 @@ func TestSetRoutingsKeepsWatched(t *testing.T) {
 	db := open(t, Options{})
 	commit(t, db, advance(1, 0, 9, 10))
 	old, _, err := db.Files.Routing(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	s := advance(1, 9, 12, 10)
 	s.Routing.Watched, s.Routing.WatchedFrom, s.Routing.Compacted = true, 90, true
 	commit(t, db, s)
 	old.Excluded = 4
-	if err := db.Files.SetRoutings(t.Context(), map[tail.FileID]Routing{1: old}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Files.SetRoutings(t.Context(), map[tail.FileID]Routing{1: old}))
 	if f, _, err := db.Files.Routing(t.Context(), 1); err != nil || !f.Watched || f.WatchedFrom != 90 || !f.Compacted || f.Excluded != 4 {
 		t.Errorf("%+v %v", f, err)
 	}

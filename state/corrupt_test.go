@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
 )
@@ -29,9 +30,7 @@ func filled(t *testing.T) string {
 	seqs := commit(t, db, steps...)
 	dead := outbox.DeadLetter{Batch: batch(0, 1, 0, 10)}
 	dead.Batch.Seq = seqs[0]
-	if err := db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs[:1], Dead: []outbox.DeadLetter{dead}}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs[:1], Dead: []outbox.DeadLetter{dead}}}))
 	closeNow(t, db)
 	return path
 }
@@ -41,9 +40,7 @@ func usedBytes(t *testing.T, path string) []byte {
 	t.Helper()
 	const page = 4096
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	used := len(bytes.TrimRight(b, "\x00"))
 	return b[:min(len(b), (used+page-1)/page*page)]
 }
@@ -100,9 +97,7 @@ func TestDamagedFileIsSetAside(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filled(t)
 			b := usedBytes(t, path)
-			if err := os.WriteFile(path, tt.damage(b), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.WriteFile(path, tt.damage(b), 0o600))
 			db := open(t, Options{Path: path})
 			n := db.Advice()
 			if len(n) != 1 || n[0].Kind != "state_corrupt" || !strings.Contains(n[0].Text, ".corrupt-") {
@@ -170,9 +165,7 @@ func flipByte(t *testing.T, whole []byte, roots []map[string]string, at int, bit
 	b := bytes.Clone(whole)
 	b[at] ^= bit
 	path := filepath.Join(t.TempDir(), "state.db")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, b, 0o600))
 	db, err := Open(t.Context(), Options{Path: path, FreeDisk: plenty})
 	if err != nil {
 		t.Fatalf("byte %d bit %d: %v", at, bit, err)
@@ -214,9 +207,7 @@ func rootsOf(t *testing.T, whole []byte) (roots []map[string]string) {
 			b[torn+40] ^= 1
 		}
 		path := filepath.Join(t.TempDir(), "state.db")
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, b, 0o600))
 		db := open(t, Options{Path: path})
 		roots = append(roots, dump(t, db))
 		closeNow(t, db)
@@ -235,9 +226,7 @@ func TestDamageFoundInUse(t *testing.T) {
 	b, _ := os.ReadFile(path)
 	i := strings.Index(string(b), string(s.Batches[0].Frame))
 	b[i+5000] ^= 4
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, b, 0o600))
 	db = open(t, Options{Path: path})
 	ended := make(chan error, 1)
 	go func() { ended <- db.Run(t.Context()) }()

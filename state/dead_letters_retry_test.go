@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/protocol"
 )
@@ -30,9 +31,7 @@ func TestDeadLettersAfterAChange(t *testing.T) {
 			s.Dead = []outbox.DeadLetter{{Batch: p.Batches[0], Status: 422, Reason: "rejected", At: 5}}
 		}
 		before := lastTx(t, db)
-		if err := db.Outbox.Settle(t.Context(), []outbox.Settlement{s}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, db.Outbox.Settle(t.Context(), []outbox.Settlement{s}))
 		if n := lastTx(t, db) - before; n != 1 {
 			t.Errorf("%d transactions", n)
 		}

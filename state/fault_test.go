@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
 )
@@ -78,9 +79,7 @@ func prepare(t *testing.T, db *DB) []uint64 {
 	dead := outbox.DeadLetter{Batch: batch(6, 7, 0, 10)}
 	dead.Batch.Seq = seqs[3]
 	err := db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs[3:4], Dead: []outbox.DeadLetter{dead}}, {Dest: server, Stream: 5, Seqs: seqs[4:]}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	commit(t, db, Step{Prev: cursorAt(7, 0), From: cursorAt(7, 0), Tracked: tracked(1, cursorAt(6, 0)), Routing: factsFor(1, server)})
 	return seqs
 }

@@ -3,6 +3,7 @@ package state
 import (
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
 )
@@ -24,9 +25,7 @@ func TestFilesFillPages(t *testing.T) {
 			share = float64(s.LeafInuse) / float64(s.LeafAlloc)
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return share
 	}
 	if share := filled(); share < 0.75 {

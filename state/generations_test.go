@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -38,9 +39,7 @@ func TestPasts(t *testing.T) {
 	}
 	for _, when := range []string{"at once", "after opening again"} {
 		h, err := db.Files.History(t.Context(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if diff := cmp.Diff(want, h.Past); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
@@ -90,9 +89,7 @@ func TestPastsAreBounded(t *testing.T) {
 	}
 	commit(t, db, s, rewound(1, s.Tracked.Cursor, 2, 3))
 	h, err := db.Files.History(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	list := h.Past
 	if len(list) != maxPast || !list[0].Unmarked || list[0].Marks != nil || list[1].Unmarked || list[0].Generation != maxPast+2 {
 		t.Errorf("%d pasts, the newest %+v", len(list), list[0])

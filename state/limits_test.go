@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
 )
@@ -57,9 +58,7 @@ func TestQueued(t *testing.T) {
 	if err != nil || len(facts) != 2 || facts[1].Stream.SessionID != "s1" || facts[3].Dest != server {
 		t.Errorf("facts %+v %v", facts, err)
 	}
-	if err := db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Seqs: []uint64{1, 4}}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Seqs: []uint64{1, 4}}}))
 	if got := db.Outbox.Queued(); len(got) != 2 || got[0].File != 2 {
 		t.Errorf("queued after the acknowledgement: %+v", got)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
 )
@@ -92,9 +93,7 @@ func TestPeekLimits(t *testing.T) {
 	}
 	limited := factsFor(1, server)
 	limited.Stream.MaxEntries = 4
-	if err := db.Files.SetRoutings(t.Context(), map[tail.FileID]Routing{1: limited}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Files.SetRoutings(t.Context(), map[tail.FileID]Routing{1: limited}))
 	if p := peek(t, db, 1, 0, outbox.Limits{Entries: 100}); len(p.Batches) != 2 {
 		t.Errorf("the stream's own limit: %d batches", len(p.Batches))
 	}
@@ -168,9 +167,7 @@ func TestSettleOutOfOrder(t *testing.T) {
 		for id := range uint64(3) {
 			all = append(all, outbox.Settlement{Dest: server, Stream: id + 2, Seqs: seqs[id+2][span[0]:span[1]]})
 		}
-		if err := db.Outbox.Settle(t.Context(), all); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, db.Outbox.Settle(t.Context(), all))
 		checkIndex(t, db)
 	}
 	if got := order(db, true); !slices.Equal(got, []uint64{1}) {
@@ -190,9 +187,7 @@ func TestDeadLetters(t *testing.T) {
 		letters[i].Batch.Seq = seqs[0]
 	}
 	s := []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs, Entries: 1, Raw: 10, Dead: letters}}
-	if err := db.Outbox.Settle(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Outbox.Settle(t.Context(), s))
 	closeNow(t, db)
 	db = open(t, Options{Path: path})
 	list, err := db.DeadLetters.List(t.Context())
@@ -226,9 +221,7 @@ func TestLearned(t *testing.T) {
 		t.Errorf("%+v %v", l, err)
 	}
 	want := outbox.Learned{Took: true, Zstd: true, MaxRaw: 1 << 20, MaxRawAt: 9}
-	if err := db.Outbox.Learn(t.Context(), server, want); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Outbox.Learn(t.Context(), server, want))
 	commit(t, db, advance(1, 0, 1, 1))
 	closeNow(t, db)
 	db = open(t, Options{Path: path})

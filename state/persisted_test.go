@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func loadCounts(t *testing.T, db *DB) *Persisted[map[string]int] {
 	t.Helper()
 	p, err := LoadPersisted[map[string]int](t.Context(), db, "counts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return p
 }
 
@@ -40,9 +40,7 @@ func TestPersistedOutlivesClose(t *testing.T) {
 		t.Errorf("a new value is %v", p.Get())
 	}
 	for name, n := range map[string]int{"a": 1, "b": 2} {
-		if err := p.Change(t.Context(), with(name, n)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, p.Change(t.Context(), with(name, n)))
 	}
 	want := map[string]int{"a": 1, "b": 2}
 	if diff := cmp.Diff(want, p.Get()); diff != "" {
@@ -58,12 +56,8 @@ func TestPersistedOutlivesClose(t *testing.T) {
 func TestPersistedNilIsRemoved(t *testing.T) {
 	db := open(t, Options{})
 	p := loadCounts(t, db)
-	if err := p.Change(t.Context(), with("a", 1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Change(t.Context(), func(map[string]int) (map[string]int, bool) { return nil, true }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, p.Change(t.Context(), with("a", 1)))
+	kit.Must(t, p.Change(t.Context(), func(map[string]int) (map[string]int, bool) { return nil, true }))
 	if text, err := db.Meta(t.Context(), "counts"); err != nil || text != nil {
 		t.Errorf("the state keeps %q %v of a nil value", text, err)
 	}
@@ -79,9 +73,7 @@ func TestPersistedWritesChangesOnly(t *testing.T) {
 	}})
 	p := loadCounts(t, db)
 	for range 3 {
-		if err := p.Change(t.Context(), with("a", 1)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, p.Change(t.Context(), with("a", 1)))
 	}
 	if writes != 1 {
 		t.Errorf("%d writes for one change", writes)
@@ -98,9 +90,7 @@ func TestPersistedKeepsOldValueAfterFailure(t *testing.T) {
 		return nil
 	}})
 	p := loadCounts(t, db)
-	if err := p.Change(t.Context(), with("a", 1)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, p.Change(t.Context(), with("a", 1)))
 	failing = true
 	if err := p.Change(t.Context(), with("a", 2)); !errors.Is(err, full) {
 		t.Errorf("a change that cannot be written: %v", err)
@@ -112,16 +102,12 @@ func TestPersistedKeepsOldValueAfterFailure(t *testing.T) {
 
 func TestPersistedUnreadable(t *testing.T) {
 	db := open(t, Options{})
-	if err := db.PutMeta(t.Context(), "counts", []byte("user assistant")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.PutMeta(t.Context(), "counts", []byte("user assistant")))
 	p, err := LoadPersisted[map[string]int](t.Context(), db, "counts")
 	if !errors.Is(err, ErrUnreadable) || p == nil || p.Get() != nil {
 		t.Fatalf("an unreadable value: %v %v", p, err)
 	}
-	if err := p.Change(t.Context(), with("a", 1)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, p.Change(t.Context(), with("a", 1)))
 	if got := loadCounts(t, db).Get(); got["a"] != 1 {
 		t.Errorf("what replaced the unreadable value: %v", got)
 	}

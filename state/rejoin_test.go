@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/tail"
@@ -33,9 +34,7 @@ func TestRejoin(t *testing.T) {
 	if err := db.Rejoin(t.Context(), 9, r); !errors.Is(err, ErrUnknownFile) {
 		t.Errorf("an unknown file: %v", err)
 	}
-	if err := db.Rejoin(t.Context(), 1, r); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Rejoin(t.Context(), 1, r))
 	closeNow(t, db)
 	db = open(t, Options{Path: path})
 	checkIndex(t, db)
@@ -68,9 +67,7 @@ func TestRejoinKeepsThePast(t *testing.T) {
 	commit(t, db, rewound)
 	now, _ := db.Files.Reload(t.Context(), 1)
 	to := tail.Cursor{Generation: now.Cursor.Generation + 1}
-	if err := db.Rejoin(t.Context(), 1, Rejoin{Expect: now.Cursor, Cursor: to}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Rejoin(t.Context(), 1, Rejoin{Expect: now.Cursor, Cursor: to}))
 	checkIndex(t, db)
 	dead, err := db.DeadLetters.List(t.Context())
 	if err != nil || len(dead) != 1 || dead[0].Reason != ReasonReplaced || dead[0].Batch.Entries != 5 {
@@ -126,13 +123,9 @@ func TestLedgerIsKeptWithAcknowledgements(t *testing.T) {
 func dead(t *testing.T, db *DB, letters ...outbox.DeadLetter) (keys []DeadKey) {
 	t.Helper()
 	err := db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Dead: letters}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	all, err := db.DeadLetters.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, l := range all {
 		keys = append(keys, l.Key)
 	}
@@ -155,9 +148,7 @@ func TestRejoinRereadsDeadLetters(t *testing.T) {
 	dead(t, db, letter(seqs[0], 2, g, "rejected"), letter(seqs[0], 7, g, "rejected"), letter(seqs[0], 8, g, "damaged"),
 		letter(seqs[0]+100, 8, g, ReasonReplaced), letter(seqs[0]+200, 8, g+1, "rejected"))
 	to := tail.Cursor{Offset: 50, Line: 5, Generation: g + 2}
-	if err := db.Rejoin(t.Context(), 1, Rejoin{Expect: was.Cursor, Cursor: to}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Rejoin(t.Context(), 1, Rejoin{Expect: was.Cursor, Cursor: to}))
 	checkIndex(t, db)
 	left, err := db.DeadLetters.List(t.Context())
 	if err != nil || len(left) != 3 || left[0].Line != 2 || left[1].Reason != ReasonReplaced ||
@@ -177,9 +168,7 @@ func TestRejoinSendsLetters(t *testing.T) {
 	err := db.Rejoin(t.Context(), 1, Rejoin{Expect: was.Cursor, Cursor: to, Letters: []RetriedLetter{
 		{Key: keys[0], Generation: g + 1, RewoundTo: 2}, {Key: DeadKey{Seq: 12345}, Generation: g + 1},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	checkIndex(t, db)
 	if usage := db.Outbox.Usage(); usage.Dead != 0 || usage.Entries != 1 {
 		t.Errorf("%d dead letters, %d entries wait; want none and the line that is retried", usage.Dead, usage.Entries)
@@ -196,9 +185,7 @@ func TestRewinds(t *testing.T) {
 	line := func() int64 {
 		t.Helper()
 		n, err := db.Outbox.Rewinds(t.Context(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return n
 	}
 	first := commit(t, db, advance(1, 0, 5, 100))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
 )
@@ -28,9 +29,7 @@ func TestRenumber(t *testing.T) {
 	if err := db.Renumber(t.Context(), 9, "front", 7); !errors.Is(err, ErrUnknownFile) {
 		t.Errorf("an unknown file: %v", err)
 	}
-	if err := db.Renumber(t.Context(), 1, "front", 7); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Renumber(t.Context(), 1, "front", 7))
 	checkIndex(t, db)
 	first := peek(t, db, 1, 0, outbox.Limits{})
 	if len(first.Batches) != 1 || first.Stream.Epoch != "front" || first.Batches[0].Generation != 8 ||

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 )
 
@@ -77,9 +78,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 	var dest destRow
 	fill(t, reflect.ValueOf(&dest).Elem(), &n)
 	v, err := dest.encode(4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if _, d, err := decodeDestRow(destKey(4), v); err != nil || !reflect.DeepEqual(d, dest) {
 		t.Errorf("destination: %v %+v", err, d)
 	}

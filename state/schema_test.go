@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // A state of another build is refused in one line that says what to do, and stays as it is.
@@ -15,9 +17,7 @@ func TestOtherSchema(t *testing.T) {
 	for version, want := range map[byte]error{1: ErrEarlier, schemaVersion - 1: ErrEarlier, schemaVersion + 1: ErrNewer} {
 		path := filepath.Join(t.TempDir(), "state.db")
 		b, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		err = b.Update(func(tx *bbolt.Tx) error { // as the first versions wrote it: without a sum of rows
 			meta, err := tx.CreateBucket([]byte("meta"))
 			if err != nil {
@@ -25,13 +25,9 @@ func TestOtherSchema(t *testing.T) {
 			}
 			return meta.Put([]byte("schema"), []byte{0, 0, 0, version})
 		})
-		if err = errors.Join(err, b.Close()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(err, b.Close()))
 		before, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		_, err = Open(t.Context(), Options{Path: path})
 		if !errors.Is(err, want) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("version %d: %v", version, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
@@ -33,9 +34,7 @@ func open(t testing.TB, opt Options) *DB {
 		opt.FreeDisk = plenty
 	}
 	db, err := Open(t.Context(), opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		checkIndex(t, db)
 		if err := db.Close(); err != nil {
@@ -48,9 +47,7 @@ func open(t testing.TB, opt Options) *DB {
 func closeNow(t testing.TB, db *DB) {
 	t.Helper()
 	checkIndex(t, db)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Close())
 }
 
 // cursorAt is a cursor after so many lines of ten bytes.
@@ -91,9 +88,7 @@ func advance(id tail.FileID, from, to int64, size int) Step {
 func commit(t testing.TB, db *DB, steps ...Step) (seqs []uint64) {
 	t.Helper()
 	errs, err := db.Commit(context.Background(), steps)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for i, e := range errs {
 		if e != nil {
 			t.Fatalf("step %d: %v", i, e)
@@ -107,17 +102,13 @@ func commit(t testing.TB, db *DB, steps ...Step) (seqs []uint64) {
 
 func settle(t testing.TB, db *DB, stream uint64, seqs ...uint64) {
 	t.Helper()
-	if err := db.Outbox.Settle(context.Background(), []outbox.Settlement{{Dest: server, Stream: stream, Seqs: seqs}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Outbox.Settle(context.Background(), []outbox.Settlement{{Dest: server, Stream: stream, Seqs: seqs}}))
 }
 
 func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.StreamBatches {
 	t.Helper()
 	p, err := db.Outbox.Peek(context.Background(), server, stream, after, max)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return p
 }
 
@@ -139,9 +130,7 @@ func dump(t testing.TB, db *DB) map[string]string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return all
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // discard is a sink that takes everything and keeps nothing but cursors.
@@ -61,7 +63,5 @@ func runDiscard(t *testing.T, cfg Config, sink *discard, want int64) {
 		}
 	}
 	cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, <-done)
 }

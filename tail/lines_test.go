@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // walkAll walks over text in pieces that end where cuts say, at line ends.
@@ -101,9 +103,7 @@ func TestHolds(t *testing.T) {
 		if at >= 0 {
 			changed[at] ^= 1
 		}
-		if err := os.WriteFile(path, changed, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, changed, 0o600))
 		if ok, err := Holds(path, marks, c); ok != (at < 0) || err != nil {
 			t.Errorf("byte %d changed: %v, %v", at, ok, err)
 		}
@@ -113,9 +113,7 @@ func TestHolds(t *testing.T) {
 			t.Errorf("byte %d changed: unchanged up to %d, all %v, %v", at, last.Offset, all, err)
 		}
 	}
-	if err := os.WriteFile(path, text[:len(text)-1], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, text[:len(text)-1], 0o600))
 	if ok, err := Holds(path, marks, c); ok || err != nil {
 		t.Errorf("shorter: %v, %v", ok, err)
 	}
@@ -139,9 +137,7 @@ func FuzzSplit(f *testing.F) {
 		tl := New(Config{Cap: int64(limit) + 1, TurnBytes: 8, Quiet: 1}, mem, mem)
 		path := filepath.Join(t.TempDir(), "a.jsonl")
 		file, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer file.Close()
 		tr := Tracked{File: File{ID: 1, Path: path, Name: "a", Copy: 1}}
 		var long *longLine
@@ -155,9 +151,7 @@ func FuzzSplit(f *testing.F) {
 			}
 			st, _, _ := statEntry(path)
 			l := inspection{t: tl, known: tr, expect: st, budget: 8, alone: true, unchangedSince: -1 << 62, long: long}
-			if err := l.run(t.Context(), newArena(8, AnchorSize)); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, l.run(t.Context(), newArena(8, AnchorSize)))
 			more, long, tr.File.Stat = l.more, l.long, l.st
 			if l.chunk != nil {
 				if r := mem.take(l.chunk); r.Err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestKnown lists every type and member that is known. What is read must be among them.
@@ -62,9 +64,7 @@ func TestUnknown(t *testing.T) {
 	strange := map[string]bool{"strange.jsonl": true} // it has what nobody knows
 	for _, file := range files {
 		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer f.Close()
 		for s := bufio.NewScanner(f); s.Scan(); {
 			if Scan(s.Bytes()).Shape != Object || strange[filepath.Base(file)] {

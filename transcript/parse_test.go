@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/ccship/ccship/e2e/kit"
 	. "github.com/ccship/ccship/transcript"
 )
 
@@ -213,9 +214,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("(-parsed +scanned):\n%s", diff)
 		}
 		var o map[string]json.RawMessage
-		if err := json.Unmarshal(line, &o); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, json.Unmarshal(line, &o))
 		var want string
 		if json.Unmarshal(o["uuid"], &want) == nil && want != r.UUID {
 			t.Errorf("uuid is %q, want %q", r.UUID, want)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestPriceOf(t *testing.T) {
@@ -83,9 +85,7 @@ func TestWebSearches(t *testing.T) {
 		t.Errorf("cost is %+v", c)
 	}
 	p, err := ReadPrices(strings.NewReader(`{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[{"match":"*","input":1}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if c := p.Cost("x", tokens, false); c.USD != 1 || c.Unpriced != 50 {
 		t.Errorf("without a price of searches the cost is %+v", c)
 	}
@@ -122,9 +122,7 @@ func TestPricePatterns(t *testing.T) {
 		"*a*ab*b": {"aabb", "aab"},
 	} {
 		p, err := ReadPrices(strings.NewReader(head + `{"match":"` + pattern + `","input":1}]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for i, list := range names {
 			for name := range strings.FieldsSeq(list) {
 				if _, ok := p.Of(name); ok != (i == 0) {

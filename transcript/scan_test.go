@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const deep = 1_000_000
@@ -204,13 +206,9 @@ func members(t *testing.T, line []byte) map[string]any {
 	d.Token()
 	for d.More() {
 		name, err := d.Token()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		var v any
-		if err := d.Decode(&v); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, d.Decode(&v))
 		key := name.(string)
 		_, text := v.(string)
 		if _, in := out[key]; !in && (text || key == "line_index") {

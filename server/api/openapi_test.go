@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/auth"
 )
 
@@ -22,9 +23,7 @@ func TestOpenAPIRoutes(t *testing.T) {
 	var doc struct {
 		Paths map[string]map[string]any `yaml:"paths"`
 	}
-	if err := yaml.Unmarshal(openapiYAML, &doc); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, yaml.Unmarshal(openapiYAML, &doc))
 	var described []string
 	for path, item := range doc.Paths {
 		for method := range item {
@@ -71,16 +70,12 @@ func answer(t *testing.T, h http.Handler, accept string) (*http.Response, string
 	server := httptest.NewServer(compressAnswers(h))
 	defer server.Close()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if accept != "" {
 		req.Header.Set("Accept-Encoding", accept)
 	}
 	resp, err := (&http.Client{Transport: &http.Transport{DisableCompression: true}}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer resp.Body.Close()
 	var body io.Reader = resp.Body
 	switch resp.Header.Get("Content-Encoding") {
@@ -89,13 +84,9 @@ func answer(t *testing.T, h http.Handler, accept string) (*http.Response, string
 	case "zstd":
 		body, err = zstd.NewReader(resp.Body)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	text, err := io.ReadAll(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return resp, string(text)
 }
 
@@ -152,14 +143,10 @@ func TestEventsFlow(t *testing.T) {
 	})))
 	defer server.Close()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	req.Header.Set("Accept-Encoding", "gzip")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer resp.Body.Close()
 	if _, err := io.ReadFull(resp.Body, make([]byte, len("data: 1\n\n"))); err != nil {
 		t.Fatal(err)

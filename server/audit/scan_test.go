@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/store/sqlite"
@@ -22,18 +23,14 @@ import (
 func TestArtifacts(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	st, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "server.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = st.Close() })
 	text, secret := planted.Plant(rand.New(rand.NewPCG(1, 1)), planted.Kinds()["github-pat"])
 	text = "before\n" + text + "\nafter\n"
 	head := server.Head{SessionID: "s", Machine: "m", Epoch: "e", EndLine: 1}
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 	must(st.Put(ctx, &server.Batch{Head: head, Lines: []server.Line{{Raw: []byte(`{}`)}}, Received: now}))
 	must(st.PutCheckpoints(ctx, &server.CheckpointBatch{Head: head, Received: now, List: []server.Checkpoint{

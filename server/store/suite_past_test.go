@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -32,9 +33,7 @@ func (s suite) pastPrompts(t *testing.T) {
 		t.Fatal(err)
 	}
 	hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "rounding", Limit: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	got := map[string]string{}
 	for _, x := range hits.List {
 		got[x.Kind+" of "+x.Session.SessionID] += x.Snippet

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/search"
 )
@@ -34,9 +35,7 @@ func (s suite) rankBound(t *testing.T) {
 		`"return the zeppelin" return`: {"small-old", true},
 	} {
 		r, err := st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery(text, start), Limit: 1, Facets: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if r.Turns < 1 || r.Turns > search.MostTurns || r.More == want.all || want.all && r.Total != 1 {
 			t.Errorf("%s: %d turns read, more %v, %d sessions", text, r.Turns, r.More, r.Total)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -140,9 +141,7 @@ func (s suite) rankShows(t *testing.T) {
 	ask := func(text, after string, limit int) server.Ranked {
 		t.Helper()
 		r, err := st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery(text, start), After: after, Limit: limit, Each: 2, Facets: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return r
 	}
 	r := ask("rounded cart", "", 10)
@@ -194,9 +193,7 @@ func (s suite) rankScopes(t *testing.T) {
 	if err != nil || r.Total != 20 || len(r.Facets.Projects) != 1 || r.Facets.Projects[0].Count != 20 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if err := st.AddShare(ctx, server.Share{With: ids[1], Owner: ids[0], ProjectHash: "ph shop", Created: start}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.AddShare(ctx, server.Share{With: ids[1], Owner: ids[0], ProjectHash: "ph shop", Created: start}))
 	if got := ranked(t, st, bob, "cart user:ann"); got != "shop-b, shop-a" {
 		t.Errorf("what is shared is not found: %s", got)
 	}
@@ -265,9 +262,7 @@ func (s suite) rankStates(t *testing.T) {
 		save(t, st, lease(t, st)[name], server.Derivation{Summary: x})
 	}
 	snap := openSession(t, st, "s-1")
-	if err := st.SetMark(t.Context(), 7, server.Mark{Stream: snap.Session().ID, Star: true}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, st.SetMark(t.Context(), 7, server.Mark{Stream: snap.Session().ID, Star: true}))
 	b := batch("s-2", object(1, says("answer", "other")))
 	b.Head.Generation, b.Head.RewoundTo = 1, 1
 	put(t, st, b)

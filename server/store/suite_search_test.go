@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -245,9 +246,7 @@ func (s suite) searchPages(t *testing.T) {
 	q := server.SearchQuery{Text: "needle", Limit: 4}
 	for page := 0; ; page++ {
 		hits, err := st.Search(t.Context(), all, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, h := range hits.List {
 			if h.Session.SessionID == "s" {
 				seen[h.Line]++
@@ -287,9 +286,7 @@ func (s suite) crowd(t *testing.T) {
 	seen := map[int64]bool{}
 	for q := (server.SearchQuery{Text: "needle", Limit: 1000}); ; {
 		hits, err := st.Search(t.Context(), all, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, h := range hits.List {
 			seen[h.Line] = true
 		}
@@ -344,9 +341,7 @@ func (s suite) superseded(t *testing.T) {
 		t.Helper()
 		got := map[bool][]string{}
 		hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "needle", Superseded: true, Limit: 99})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, h := range hits.List {
 			got[h.Current] = append(got[h.Current], fmt.Sprintf("%s%d.%d", h.Epoch, h.Generation, h.Line))
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
 )
@@ -46,9 +47,7 @@ func FuzzRequest(f *testing.F) {
 // checkAgainstDecoder compares with encoding/json, unless names differ in case only, which it does not distinguish.
 func checkAgainstDecoder(t *testing.T, body []byte, batch *server.Batch) {
 	var want map[string]json.RawMessage
-	if err := json.Unmarshal(body, &want); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal(body, &want))
 	var id string
 	var entries []json.RawMessage
 	if json.Unmarshal(want["session_id"], &id) != nil || json.Unmarshal(want["entries"], &entries) != nil {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // Being alive costs no write, and is not claimed while a transaction hangs or after the end.
@@ -13,14 +15,10 @@ func TestAlive(t *testing.T) {
 	path := t.TempDir() + "/state.db"
 	s := open(t, Options{Path: path})
 	before, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	was := lastTx(t, s)
 	for range 10 {
-		if err := s.Alive(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.Alive(t.Context()))
 	}
 	if after, err := os.Stat(path); err != nil || !after.ModTime().Equal(before.ModTime()) || lastTx(t, s) != was {
 		t.Errorf("it wrote: %v", err)
@@ -44,9 +42,7 @@ func TestAlive(t *testing.T) {
 	if err := <-first; err != nil {
 		t.Error(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Close())
 	if err := s.Alive(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestCheck(t *testing.T) {
@@ -25,20 +27,14 @@ func TestCheck(t *testing.T) {
 	if err := Check(over, path); !errors.Is(err, context.Canceled) || errors.Is(err, ErrCorrupt) {
 		t.Errorf("no time: %v", err)
 	}
-	if err := os.WriteFile(path+suffixBroken, []byte("page 7: gone\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path+suffixBroken, []byte("page 7: gone\n"), 0o600))
 	if err := Check(t.Context(), path); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "page 7: gone") {
 		t.Errorf("found while in use: %v", err)
 	}
-	if err := os.Remove(path + suffixBroken); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(path+suffixBroken))
 	b := usedBytes(t, path)
 	clear(b[8192:])
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, b, 0o600))
 	if err := Check(t.Context(), path); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("pages zeroed: %v", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // filled makes a file with a few pages of every kind, and answers its path.
@@ -28,14 +30,10 @@ func filled(t *testing.T) string {
 func usedBytes(t *testing.T, path string) []byte {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer f.Close()
 	m, err := newestMeta(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	b := make([]byte, m.pages*m.pageSize)
 	if _, err := f.ReadAt(b, 0); err != nil {
 		t.Fatal(err)
@@ -89,9 +87,7 @@ func checkReaches(t *testing.T, whole []byte, at int) bool {
 func checkBytes(t *testing.T, b []byte) error {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "damaged.db")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, b, 0o600))
 	return checkFile(path)
 }
 
@@ -99,9 +95,7 @@ func checkBytes(t *testing.T, b []byte) error {
 func TestCheckPassesWhatBboltWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "any.db")
 	b, _, err := openBolt(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer b.Close()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for round := range 60 {
@@ -131,9 +125,7 @@ func TestCheckPassesWhatBboltWrites(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if err := checkFile(path); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}

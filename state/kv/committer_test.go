@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // gate holds the first commit back until it is opened.
@@ -32,9 +34,7 @@ func (g *gate) fault(step string) error {
 // lastTx is the number of the last committed transaction.
 func lastTx(t *testing.T, s store) (id int) {
 	t.Helper()
-	if err := s.viewQuietly(func(tx *Snapshot) error { id = tx.ID(); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.viewQuietly(func(tx *Snapshot) error { id = tx.ID(); return nil }))
 	return id
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const rowCount, rowBytes = 64 << 8, 4 << 10
@@ -45,9 +47,7 @@ func mostDuringCopy(t *testing.T, s store) int64 {
 	err := s.copyAside(s.opt.Path + suffixAside)
 	close(done)
 	watch.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return most.Load()
 }
 
@@ -62,9 +62,7 @@ func TestCopyReturnsPages(t *testing.T) {
 	if got > rowCount*rowBytes*3/4 { // without, it is one and a half of it
 		t.Errorf("%d of %d bytes counted as memory", got, rowCount*rowBytes)
 	}
-	if err := s.Compact(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Compact(t.Context()))
 	if got := mapped() - before; got > rowCount*rowBytes/4 {
 		t.Errorf("%d of %d bytes count as memory after a compaction", got, rowCount*rowBytes)
 	}
@@ -82,9 +80,7 @@ func TestSmallReadsReturnPages(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		most = max(most, mapped()-before)
 	}
 	if most > rowCount*rowBytes/2 {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // drained makes a file with a drained backlog and a few rows left, and answers its content.
@@ -17,9 +19,7 @@ func drained(t *testing.T, opt Options) (store, map[string]string) {
 	s := open(t, opt)
 	backlog := names("backlog", 40)
 	put(t, s, 100_000, backlog...)
-	if err := s.deleteRows(t.Context(), backlog...); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.deleteRows(t.Context(), backlog...))
 	put(t, s, 100, "a", "b")
 	return s, dump(t, s)
 }
@@ -31,9 +31,7 @@ func TestCompaction(t *testing.T) {
 		t.Fatal("not due")
 	}
 	before, _, _ := s.liveSize()
-	if err := s.Compact(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Compact(t.Context()))
 	after, live, _ := s.liveSize()
 	if after > before/10 || live > after || s.compactionDue() {
 		t.Errorf("%d bytes, then %d, %d of them in use", before, after, live)
@@ -121,18 +119,14 @@ func copyFiles(t *testing.T, from, to string) {
 		if err == nil {
 			err = os.WriteFile(to+suffix, b, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 }
 
 func TestLeftoversAreRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	for _, suffix := range []string{suffixNew, suffixAside} {
-		if err := os.WriteFile(path+suffix, []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path+suffix, []byte("half"), 0o600))
 	}
 	open(t, Options{Path: path})
 	for _, suffix := range []string{suffixNew, suffixAside} {

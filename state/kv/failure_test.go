@@ -13,15 +13,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // overwrite changes bytes of a file that is in use.
 func overwrite(t *testing.T, path string, at int64, b []byte) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer f.Close()
 	if _, err := f.WriteAt(b, at); err != nil {
 		t.Fatal(err)
@@ -77,9 +77,7 @@ func TestDamagedInUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "state.db")
 			s, err := tryOpen(t.Context(), Options{Path: path, FreeDisk: plenty})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			put(t, s, 2000, names("before", 60)...)
 			epoch := s.Epoch()
 			ended := make(chan error, 1)
@@ -114,9 +112,7 @@ func TestDamagedInUse(t *testing.T) {
 func TestFailureEndsRunThatHangs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, err := tryOpen(t.Context(), Options{Path: path, FreeDisk: plenty})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	put(t, s, 2000, names("before", 60)...)
 	hangs, free := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(free) })
@@ -125,9 +121,7 @@ func TestFailureEndsRunThatHangs(t *testing.T) {
 		ended <- s.Run(t.Context(), func() bool { close(hangs); <-free; return false })
 	}()
 	<-hangs
-	if err := os.Truncate(path, 4096); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Truncate(path, 4096))
 	if err := useAll(t, s); !errors.Is(err, ErrCorrupt) {
 		t.Fatalf("it is used: %v", err)
 	}
@@ -195,9 +189,7 @@ func TestRemovedInUse(t *testing.T) {
 	put(t, s, 300, "a", "b")
 	want, epoch := dump(t, s), s.Epoch()
 	stop := run(t, s)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(path))
 	s.Wake()
 	waitFor(t, "the file is there again", func() bool { _, err := os.Stat(path); return err == nil })
 	if diff := cmp.Diff(want, dump(t, s)); diff != "" {
@@ -216,17 +208,13 @@ func TestRemovedInUse(t *testing.T) {
 func TestReplacedInUse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, err := tryOpen(t.Context(), Options{Path: path, FreeDisk: plenty})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	put(t, s, 300, "a")
 	copyFiles(t, path, path+".old")
 	put(t, s, 300, "b")
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(context.Background(), func() bool { return false }) }()
-	if err := os.Rename(path+".old", path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(path+".old", path))
 	s.Wake()
 	if err := <-ended; !errors.Is(err, ErrFailed) {
 		t.Errorf("run: %v", err)

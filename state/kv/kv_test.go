@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // plenty is a disk that is never full.
@@ -82,9 +84,7 @@ func open(t testing.TB, opt Options) store {
 		opt.FreeDisk = plenty
 	}
 	s, err := tryOpen(t.Context(), opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { closeNow(t, s) })
 	return s
 }
@@ -164,9 +164,7 @@ func (s store) deleteRows(ctx context.Context, keys ...string) error {
 
 func put(t testing.TB, s store, size int, keys ...string) {
 	t.Helper()
-	if err := s.putRows(context.Background(), size, keys...); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.putRows(context.Background(), size, keys...))
 }
 
 // names makes so many keys.
@@ -197,9 +195,7 @@ func dump(t testing.TB, s store) map[string]string {
 			})
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return all
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // later begins an update that waits for others, and returns when it is queued.
@@ -59,9 +61,7 @@ func TestLaterBehindOthers(t *testing.T) {
 			})
 		}
 		close(g.open)
-		if err := <-first; err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, <-first)
 		if !hastened {
 			waitFor(t, "nobody to lead", func() bool {
 				s.group.mu.Lock()

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"path/filepath"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // What PutMeta stored outlives a restart and a compaction, and can be removed.
@@ -26,9 +28,7 @@ func TestMeta(t *testing.T) {
 	}
 	store := func(value []byte) {
 		t.Helper()
-		if err := s.PutMeta(t.Context(), "pause", value); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.PutMeta(t.Context(), "pause", value))
 	}
 	check(nil)
 	store(nil)
@@ -41,9 +41,7 @@ func TestMeta(t *testing.T) {
 	}
 	store([]byte("until noon")) // nothing to write: nothing to fail
 	failing = false
-	if err := s.Compact(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Compact(t.Context()))
 	closeNow(t, s)
 	s = open(t, Options{Path: path, Fault: fault})
 	check([]byte("until noon"))

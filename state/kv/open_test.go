@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestLocked(t *testing.T) {
@@ -87,9 +89,7 @@ func TestMadeBesideLeftovers(t *testing.T) {
 	for _, suffix := range []string{suffixNew, suffixAside} {
 		copyFiles(t, path, path+suffix)
 	}
-	if err := os.Rename(path, path+".old"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(path, path+".old"))
 	s = open(t, Options{Path: path})
 	put(t, s, 300, "a")
 	epoch := s.Epoch()

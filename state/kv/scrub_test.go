@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // What was removed is gone from the file too once it was scrubbed, and everything else is as it was.
@@ -14,15 +16,11 @@ func TestScrub(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := open(t, Options{Path: path})
 	put(t, s, 10, "a", "what nobody is to read")
-	if err := s.deleteRows(t.Context(), "what nobody is to read"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.deleteRows(t.Context(), "what nobody is to read"))
 	want := dump(t, s)
 	holds := func() bool {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return bytes.Contains(text, []byte("nobody is to read"))
 	}
 	if !holds() || s.compactionDue() {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // sampleOfSum makes a file with an earlier transaction in its free pages, and answers its bytes.
@@ -20,16 +22,10 @@ func sampleOfSum(t *testing.T) []byte {
 	s := open(t, Options{Path: path})
 	put(t, s, 300, names("row", 90)...)
 	put(t, s, 9000, "large")
-	if err := s.PutMeta(t.Context(), "name", []byte("laptop")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.PutMeta(t.Context(), "name", []byte("laptop")))
 	err := s.Update(t.Context(), 0, func(tx *Tx) error { _, err := tx.NextSequence(rows); return err })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.deleteRows(t.Context(), names("row", 20)...); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, s.deleteRows(t.Context(), names("row", 20)...))
 	put(t, s, 300, names("row0003", 3)...)
 	closeNow(t, s)
 	return usedBytes(t, path)
@@ -72,9 +68,7 @@ func TestAnyFlippedBitOfThePages(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "whole.db")
 	write := func(path string, b []byte) {
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, b, 0o600))
 	}
 	write(path, whole)
 	want := rowsOf(t, path)
@@ -82,9 +76,7 @@ func TestAnyFlippedBitOfThePages(t *testing.T) {
 		t.Fatalf("%d rows", len(want))
 	}
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	stat := func() (os.FileInfo, error) { return info, nil }
 	used := pagesInUse(t, whole)
 	value := strings.Repeat("v", 16)
@@ -120,13 +112,9 @@ func TestAnyFlippedBitOfThePages(t *testing.T) {
 func pagesInUse(t *testing.T, whole []byte) []uint64 {
 	t.Helper()
 	m, err := newestMeta(bytes.NewReader(whole))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c := &checker{f: bytes.NewReader(whole), pageSize: 4096, pages: m.pages, seen: make([]uint64, m.pages/64+1)}
-	if err := c.walk(m.root, nil, nil, 0); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.walk(m.root, nil, nil, 0))
 	return c.seen
 }
 
@@ -162,9 +150,7 @@ func TestRowLostInUse(t *testing.T) {
 		tx.dirty = true
 		return tx.Bucket(rows).Delete([]byte("row00007")) // as bbolt would see it
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	put(t, s, 10, "more")
 	if err := s.Compact(t.Context()); !errors.Is(err, ErrCorrupt) || !errors.Is(s.failure(), ErrCorrupt) {
 		t.Errorf("compaction: %v, then %v", err, s.failure())
@@ -202,12 +188,8 @@ func TestSumFollows(t *testing.T) {
 			t.Fatalf("after step %d: %v", i, err)
 		}
 	}
-	if err := s.deleteRows(t.Context(), "a", "b"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Compact(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.deleteRows(t.Context(), "a", "b"))
+	kit.Must(t, s.Compact(t.Context()))
 	put(t, s, 10, "d")
 	closeNow(t, s)
 	if s = open(t, Options{Path: path}); s.SetAside() != "" || dump(t, s)[rows] != "1" {
@@ -222,13 +204,9 @@ func TestSumIsMissing(t *testing.T) {
 	put(t, s, 10, "a")
 	closeNow(t, s)
 	b, _, err := openBolt(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	err = b.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(BucketMeta)).Delete([]byte(keySum)) })
-	if err = errors.Join(err, b.Close()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(err, b.Close()))
 	if s = open(t, Options{Path: path}); s.SetAside() == "" {
 		t.Error("a file without its sum is taken")
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // Each named step of a write fails whole: nothing happened, on disk or in memory, and the same write passes afterwards.
@@ -72,9 +74,7 @@ func TestMemoryFollowsAHalfFailedCommit(t *testing.T) {
 			}
 			return tx.Put("put row", tx.Bucket(BucketMeta), []byte("x"), nil)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		checkMemory(t, s)
 		if err := Check(t.Context(), s.opt.Path); err != nil {
 			t.Error(err)
@@ -88,15 +88,11 @@ func TestRootOfAnother(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, s store){
 		"newer": func(t *testing.T, s store) {
 			err := s.bolt.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(rows)).Put([]byte("b"), value("b", 7)) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 		},
 		"older": func(t *testing.T, s store) {
 			b, err := os.ReadFile(s.opt.Path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			newer := int64(0)
 			if binary.NativeEndian.Uint64(b[4096+64:]) > binary.NativeEndian.Uint64(b[64:]) {
 				newer = 4096
@@ -106,9 +102,7 @@ func TestRootOfAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := tryOpen(t.Context(), Options{FreeDisk: plenty, Path: filepath.Join(t.TempDir(), "state.db")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			put(t, s, 10, "a")
 			change(t, s)
 			if err := s.putRows(t.Context(), 10, "c"); !errors.Is(err, ErrCorrupt) {
@@ -136,9 +130,7 @@ func TestKeys(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 }
 
 // The disk may not have a commit that failed, although it was read back for a while: what bbolt holds in memory is of
@@ -167,9 +159,7 @@ func TestCommitThatTheDiskDoesNotKeep(t *testing.T) {
 			_, err = f.ReadAt(before, 0)
 			err = errors.Join(err, f.Close())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		roots = before
 		if err := s.putRows(t.Context(), 2000, "row 1", "row 20", "row 30"); !errors.Is(err, errInjected) {
 			t.Fatal(err)
@@ -183,9 +173,7 @@ func TestCommitThatTheDiskDoesNotKeep(t *testing.T) {
 		}
 	}
 	closeNow(t, s)
-	if err := Check(t.Context(), path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, Check(t.Context(), path))
 	if s = open(t, Options{Path: path}); s.SetAside() != "" || len(s.held()) != 40 {
 		t.Errorf("%d rows of 40, set aside as %q", len(s.held()), s.SetAside())
 	}

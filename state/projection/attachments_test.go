@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -14,9 +15,7 @@ import (
 func queueAttachments(t *testing.T, db *DB, id tail.FileID, names ...string) (seqs []uint64) {
 	t.Helper()
 	files, batches := attachments(names...)
-	if err := db.Attachments.Queue(t.Context(), server, id, files, batches); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Attachments.Queue(t.Context(), server, id, files, batches))
 	for i := range batches {
 		seqs = append(seqs, batches[i].Seq)
 	}
@@ -35,9 +34,7 @@ func attachments(names ...string) (files []Attachment, batches []outbox.Batch) {
 func queuedNames(t *testing.T, db *DB, id tail.FileID) map[string]Attachment {
 	t.Helper()
 	queued, err := db.Attachments.Queued(t.Context(), server, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return queued
 }
 
@@ -80,9 +77,7 @@ func TestBlobsAreAQueueOfTheirOwn(t *testing.T) {
 		t.Errorf("%d entries wait", n)
 	}
 	settle := outbox.Settlement{Dest: server, Stream: uint64(high), Blobs: true, Seqs: seqs[:1], Gone: 1}
-	if err := db.State.Outbox.Settle(t.Context(), []outbox.Settlement{settle, settle}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.State.Outbox.Settle(t.Context(), []outbox.Settlement{settle, settle}))
 	// What was not sent is forgotten, so that it is queued again should it be there after all.
 	if got := queuedNames(t, db, high); len(got) != 1 || got["ab"].Name == "" {
 		t.Errorf("queued %+v", got)
@@ -91,9 +86,7 @@ func TestBlobsAreAQueueOfTheirOwn(t *testing.T) {
 	p, _ = db.State.Outbox.Peek(t.Context(), server, uint64(high), 0, outbox.Limits{Blobs: true})
 	letter.Batch = p.Batches[0]
 	err = db.State.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: uint64(high), Blobs: true, Seqs: seqs[1:], Dead: []outbox.DeadLetter{letter}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if n, err := db.State.DeadLetters.Retry(t.Context(), []state.DeadKey{{Seq: seqs[1]}}); n != 1 || err != nil {
 		t.Errorf("retried %d %v", n, err)
 	}
@@ -116,9 +109,7 @@ func TestDropTakesBlobs(t *testing.T) {
 		t.Error("what is remembered of the wrong files was dropped")
 	}
 	// A file with blobs waiting is kept.
-	if err := db.State.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 2, Seqs: []uint64{2}}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.State.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 2, Seqs: []uint64{2}}}))
 	if _, err := db.State.Files.Forget(t.Context(), []tail.FileID{1, 2}); err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +129,7 @@ func TestDropDestinations(t *testing.T) {
 	queueAttachments(t, db, 1, "a", "b")
 	dead := outbox.DeadLetter{Batch: advance(2, 0, 1, 10).Batches[0]}
 	dead.Batch.Seq = seqs[1]
-	if err := db.State.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 2, Seqs: seqs[1:2], Dead: []outbox.DeadLetter{dead}}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.State.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 2, Seqs: seqs[1:2], Dead: []outbox.DeadLetter{dead}}}))
 	first := func(skip string) uint64 {
 		return db.State.Outbox.FirstSeq(func(dest string) bool { return dest == skip })
 	}
@@ -165,9 +154,7 @@ func TestAttachmentsQueueElsewhere(t *testing.T) {
 	commit(t, db, advance(1, 0, 3, 100))
 	files, batches := attachments("a")
 	for _, id := range []tail.FileID{1, 9} {
-		if err := db.Attachments.Queue(t.Context(), "https://two.example/", id, files, batches); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, db.Attachments.Queue(t.Context(), "https://two.example/", id, files, batches))
 	}
 	if u := db.State.Outbox.Usage(); u.Batches != 1 {
 		t.Errorf("usage %+v", u)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -26,9 +27,7 @@ func milestone(id string, minute int) Checkpoint {
 func mustDerive(t testing.TB, db *DB, all ...Derivation) {
 	t.Helper()
 	errs, err := db.Commit(t.Context(), all)
-	if err = errors.Join(append(errs, err)...); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(append(errs, err)...))
 }
 
 // listed are the ids of a file's checkpoints, of all for 0, in pages of two.
@@ -75,9 +74,7 @@ func TestCheckpoints(t *testing.T) {
 		t.Errorf("found %v, err %v", found, err)
 	}
 	mustDerive(t, db, Derivation{File: 1, Checkpoints: []Checkpoint{}})
-	if err := db.Drop(t.Context(), []tail.FileID{1}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Drop(t.Context(), []tail.FileID{1}))
 	if got := listed(t, db, 0); !slices.Equal(got, []string{"cp-d", "cp-e"}) {
 		t.Errorf("after the drop: %v", got)
 	}
@@ -147,9 +144,7 @@ func TestBudgets(t *testing.T) {
 	want["m"] = newest
 	pin := func(model string, file tail.FileID, limit int64) {
 		t.Helper()
-		if err := db.Checkpoints.SetBudget(t.Context(), model, file, limit); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, db.Checkpoints.SetBudget(t.Context(), model, file, limit))
 	}
 	pin("m", 0, 100_000)
 	pin("gone", 0, 7)
@@ -164,9 +159,7 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 	check(db, map[tail.FileID]int64{1: 90_000, 2: 80_000})
-	if err := db.Drop(t.Context(), []tail.FileID{1}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Drop(t.Context(), []tail.FileID{1}))
 	closeNow(t, db)
 	check(open(t, state.Options{Path: path}), map[tail.FileID]int64{2: 80_000})
 }
@@ -196,9 +189,7 @@ func TestNotices(t *testing.T) {
 	}
 	printed := db.Notices.Of("s")[:1]
 	printed[0].Printed = 7
-	if err := db.Notices.SetPrinted(t.Context(), append(printed, Notice{Session: "s", Seq: 999})); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Notices.SetPrinted(t.Context(), append(printed, Notice{Session: "s", Seq: 999})))
 	closeNow(t, db)
 	db = open(t, state.Options{Path: path})
 	if list := db.Notices.Of("s"); len(list) != 2 || list[0].Printed != 7 || list[1].Printed != 0 || list[0].Seq >= list[1].Seq {
@@ -225,9 +216,7 @@ func TestNotices(t *testing.T) {
 		t.Errorf("of too many: %v", got)
 	}
 	mustDerive(t, db, Derivation{Notices: []Notice{notice("s1", "x")}}) // of the file's session
-	if err := db.Drop(t.Context(), []tail.FileID{1}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Drop(t.Context(), []tail.FileID{1}))
 	if has("s1") || !has("s2") {
 		t.Error("a drop took too little, or too much")
 	}
@@ -247,9 +236,7 @@ func TestNoticesExpire(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 	now := time.Now().Unix()
 	write(now-noticeLife-60, "old", "older")
@@ -313,9 +300,7 @@ func TestCommitStepsFailWhole(t *testing.T) {
 					full.Notices = append(full.Notices, Notice{Session: "s"})
 				}
 				mustDerive(t, db, full)
-				if err := db.Checkpoints.SetBudget(t.Context(), "", 1, 9000); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, db.Checkpoints.SetBudget(t.Context(), "", 1, 9000))
 				f.failEach(t, step, func() error { return tt.do(db) }, func() any { return []any{dump(t, db), describe(db), db.State.Outbox.Usage()} })
 			})
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -35,9 +36,7 @@ func noise(size int) []byte {
 func deriveAll(t testing.TB, db *DB, all ...Derivation) []error {
 	t.Helper()
 	errs, err := db.Commit(t.Context(), all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return errs
 }
 
@@ -45,9 +44,7 @@ func deriveAll(t testing.TB, db *DB, all ...Derivation) []error {
 func kept(t testing.TB, db *DB, id tail.FileID) Projection {
 	t.Helper()
 	u, _, err := db.Sessions.Projection(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return u
 }
 
@@ -115,9 +112,7 @@ func TestCommitStale(t *testing.T) {
 // What goes nowhere is not queued: the file's project has no server, or may not be sent.
 func TestCommitWithoutDestination(t *testing.T) {
 	db := open(t, state.Options{})
-	if err := db.State.Files.Update(t.Context(), []tail.Tracked{tracked(1, tail.Cursor{})}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.State.Files.Update(t.Context(), []tail.Tracked{tracked(1, tail.Cursor{})}))
 	errs := deriveAll(t, db, Derivation{File: 1, Projection: projectionAt(0), Batches: []outbox.Batch{{Kind: outbox.Documents, Frame: []byte("x")}}})
 	if errs[0] != nil || db.State.Outbox.Usage().Batches != 0 {
 		t.Errorf("%v, %d rows", errs[0], db.State.Outbox.Usage().Batches)
@@ -195,9 +190,7 @@ func TestDrop(t *testing.T) {
 	db := open(t, state.Options{})
 	commit(t, db, advance(1, 0, 9, 50), advance(2, 0, 9, 50))
 	deriveAll(t, db, Derivation{File: 1, Projection: projectionAt(3)}, Derivation{File: 2, Projection: projectionAt(3)})
-	if err := db.Drop(t.Context(), []tail.FileID{1, 7}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Drop(t.Context(), []tail.FileID{1, 7}))
 	if _, known, _ := db.Sessions.Projection(t.Context(), 1); known {
 		t.Error("it is still there")
 	}
@@ -229,9 +222,7 @@ func TestLagging(t *testing.T) {
 	commit(t, db, steps...)
 	deriveAll(t, db, Derivation{File: 2, Projection: projectionAt(9)}, Derivation{File: 3, Projection: projectionAt(4)})
 	ids, err := db.Sessions.Lagging(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	got := map[tail.FileID]bool{}
 	for _, id := range ids {
 		got[id] = true

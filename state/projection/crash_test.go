@@ -65,13 +65,9 @@ func runAndKill(t *testing.T, path string, lines int, all map[tail.FileID]said) 
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWhileCommitting$")
 	cmd.Env = append(os.Environ(), crashEnv+"="+path)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, cmd.Start())
 	in := bufio.NewScanner(out)
 	for n := 0; in.Scan(); n++ {
 		if n == lines {

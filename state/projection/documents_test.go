@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -16,23 +17,17 @@ import (
 
 func documentsOf(t *testing.T, db *DB) (all []Document) {
 	t.Helper()
-	if err := db.Documents.Each(t.Context(), func(d Document) { all = append(all, d) }, func(string) {}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Documents.Each(t.Context(), func(d Document) { all = append(all, d) }, func(string) {}))
 	return all
 }
 
 func linkRequestsOf(t *testing.T, db *DB) (all []LinkRequest) {
 	t.Helper()
 	var sessions []string
-	if err := db.Documents.Each(t.Context(), func(Document) {}, func(session string) { sessions = append(sessions, session) }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Documents.Each(t.Context(), func(Document) {}, func(session string) { sessions = append(sessions, session) }))
 	for _, session := range slices.Compact(sessions) {
 		asks, err := db.Documents.LinkRequests(t.Context(), session)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		all = append(all, asks...)
 	}
 	return all
@@ -78,19 +73,13 @@ func TestDocuments(t *testing.T) {
 		t.Errorf("a document of an unknown file: %v", err)
 	}
 	other := Document{Session: "s10", Path: "docs/spec.md", Version: 1, Deleted: true}
-	if err := deriveOne(t, db, Derivation{File: 1, Documents: []Document{spec}, Batches: []outbox.Batch{events}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := deriveOne(t, db, Derivation{Documents: []Document{other, {Session: "s1", Path: "한글.md", Linked: true, TooLarge: true}}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, deriveOne(t, db, Derivation{File: 1, Documents: []Document{spec}, Batches: []outbox.Batch{events}}))
+	kit.Must(t, deriveOne(t, db, Derivation{Documents: []Document{other, {Session: "s1", Path: "한글.md", Linked: true, TooLarge: true}}}))
 	want := []Document{spec, {Session: "s1", Path: "한글.md", Linked: true, TooLarge: true}, other}
 	if diff := cmp.Diff(want, documentsOf(t, db)); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
-	if err := db.State.Compact(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.State.Compact(t.Context()))
 	closeNow(t, db)
 	db = open(t, opt)
 	if diff := cmp.Diff(want, documentsOf(t, db)); diff != "" {
@@ -99,15 +88,11 @@ func TestDocuments(t *testing.T) {
 	if n := db.State.Outbox.Usage().Batches; n != 2 {
 		t.Errorf("%d batches wait, want 2", n)
 	}
-	if err := db.Drop(context.Background(), []tail.FileID{1}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Drop(context.Background(), []tail.FileID{1}))
 	if diff := cmp.Diff([]Document{other}, documentsOf(t, db)); diff != "" {
 		t.Errorf("documents after a drop (-want +got):\n%s", diff)
 	}
-	if err := db.Documents.Drop(t.Context(), "s10"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Documents.Drop(t.Context(), "s10"))
 	if got := documentsOf(t, db); len(got) != 0 {
 		t.Errorf("%v are left", got)
 	}
@@ -135,20 +120,14 @@ func TestIntroductions(t *testing.T) {
 	if again, err = db.Introductions.Introduce(t.Context(), Introduction{Session: "a", Cwd: "/x", Untold: true}); err != nil || again.Untold {
 		t.Errorf("what an older version stored was told: %+v, %v", again, err)
 	}
-	if err := deriveOne(t, db, Derivation{Documents: []Document{{Session: "b", Path: "x"}}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Introductions.Forget(t.Context(), 35); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, deriveOne(t, db, Derivation{Documents: []Document{{Session: "b", Path: "x"}}}))
+	kit.Must(t, db.Introductions.Forget(t.Context(), 35))
 	for session, want := range map[string]bool{"a": false, "b": true, "c": false, "d": true, "": false, "zz": false} {
 		if _, found, err := db.Introductions.Get(t.Context(), session); err != nil || found != want {
 			t.Errorf("introduction of %q: %v %v, want %v", session, found, err, want)
 		}
 	}
-	if err := db.Documents.Drop(t.Context(), "d"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Documents.Drop(t.Context(), "d"))
 	if _, found, _ := db.Introductions.Get(t.Context(), "d"); found {
 		t.Error("an introduction outlives its session")
 	}
@@ -165,9 +144,7 @@ func TestLinkRequests(t *testing.T) {
 		{Session: "s1", Line: 300, Tool: "a", Path: "docs/spec.md"},
 		{Session: "s2", Line: 1, Tool: "c", Path: "x"},
 	}
-	if err := deriveOne(t, db, Derivation{File: 1, LinkRequests: []LinkRequest{asks[2], asks[1], asks[0]}, Documents: []Document{{Session: "s1", Path: "a"}}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, deriveOne(t, db, Derivation{File: 1, LinkRequests: []LinkRequest{asks[2], asks[1], asks[0]}, Documents: []Document{{Session: "s1", Path: "a"}}}))
 	closeNow(t, db)
 	db = open(t, state.Options{Path: path})
 	if diff := cmp.Diff(asks, linkRequestsOf(t, db)); diff != "" {
@@ -175,15 +152,11 @@ func TestLinkRequests(t *testing.T) {
 	}
 	done, never := asks[0], asks[0]
 	done.Done, never.Done, never.Line = true, true, 77
-	if err := deriveOne(t, db, Derivation{LinkRequests: []LinkRequest{done, never}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, deriveOne(t, db, Derivation{LinkRequests: []LinkRequest{done, never}}))
 	if diff := cmp.Diff(asks[1:], linkRequestsOf(t, db)); diff != "" {
 		t.Errorf("asks (-want +got):\n%s", diff)
 	}
-	if err := db.Documents.Drop(t.Context(), "s1"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Documents.Drop(t.Context(), "s1"))
 	if diff := cmp.Diff(asks[2:], linkRequestsOf(t, db)); diff != "" {
 		t.Errorf("asks (-want +got):\n%s", diff)
 	}

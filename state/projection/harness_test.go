@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/kv"
@@ -39,9 +40,7 @@ func openWith(t testing.TB, opt state.Options, foldCap int64) *DB {
 	}
 	db := newDB()
 	db.foldCap = foldCap
-	if err := db.open(t.Context(), opt); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.open(t.Context(), opt))
 	t.Cleanup(func() { closeNow(t, db) })
 	return db
 }
@@ -49,9 +48,7 @@ func openWith(t testing.TB, opt state.Options, foldCap int64) *DB {
 func closeNow(t testing.TB, db *DB) {
 	t.Helper()
 	checkMemory(t, db)
-	if err := db.State.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.State.Close())
 }
 
 // cursorAt is a cursor after so many lines of ten bytes.
@@ -90,9 +87,7 @@ func advance(id tail.FileID, from, to int64, size int) state.Step {
 func commit(t testing.TB, db *DB, steps ...state.Step) (seqs []uint64) {
 	t.Helper()
 	errs, err := db.State.Commit(context.Background(), steps)
-	if err = errors.Join(append(errs, err)...); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(append(errs, err)...))
 	for i := range steps {
 		for _, b := range steps[i].Batches {
 			seqs = append(seqs, b.Seq)
@@ -104,17 +99,13 @@ func commit(t testing.TB, db *DB, steps ...state.Step) (seqs []uint64) {
 func settle(t testing.TB, db *DB, stream uint64, seqs ...uint64) {
 	t.Helper()
 	s := []outbox.Settlement{{Dest: server, Stream: stream, Seqs: seqs}}
-	if err := db.State.Outbox.Settle(context.Background(), s); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.State.Outbox.Settle(context.Background(), s))
 }
 
 func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.StreamBatches {
 	t.Helper()
 	p, err := db.State.Outbox.Peek(context.Background(), server, stream, after, max)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return p
 }
 
@@ -139,9 +130,7 @@ func dump(t testing.TB, db *DB) map[string]string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return all
 }
 

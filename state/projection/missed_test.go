@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 )
@@ -15,9 +16,7 @@ func TestMissedDocument(t *testing.T) {
 	db := open(t, state.Options{})
 	commit(t, db, advance(1, 0, 3, 10))
 	facts, _, err := db.State.Files.Routing(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	session := facts.Stream.SessionID
 	var told []MissedDocument
 	db.Missed = func(m MissedDocument) { told = append(told, m) }
@@ -35,17 +34,13 @@ func TestMissedDocument(t *testing.T) {
 			SHA256: "aa", Name: DocumentBlobs + name, Media: "text/plain", Size: 2 << 20, Root: "/w", Path: name,
 		}})
 	}
-	if err := deriveOne(t, db, d); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, deriveOne(t, db, d))
 	for i, name := range names {
 		s := outbox.Settlement{Dest: server, Stream: 1, Blobs: true, Seqs: []uint64{d.Batches[i].Seq}, Gone: 1}
 		if name == "sent" {
 			s.Gone = 0
 		}
-		if err := db.State.Outbox.Settle(t.Context(), []outbox.Settlement{s}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, db.State.Outbox.Settle(t.Context(), []outbox.Settlement{s}))
 	}
 	docs[0].Dest = ""
 	if diff := cmp.Diff(docs, documentsOf(t, db)); diff != "" {

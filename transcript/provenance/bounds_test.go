@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // linkOf is an address's text with any content.
@@ -15,15 +17,11 @@ func linkOf(t *testing.T, plain string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := flate.NewWriter(&b, flate.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if _, err := w.Write([]byte(plain)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, w.Close())
 	return base64.RawURLEncoding.EncodeToString(b.Bytes())
 }
 

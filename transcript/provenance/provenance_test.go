@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/provenance"
 	"github.com/ccship/ccship/transcript/session"
@@ -53,9 +54,7 @@ func (s *script) edits(t *testing.T) (out []Edit) {
 		atOnce = append(atOnce, whole.Add(int64(i), &r, events)...)
 		state, _ := b.MarshalBinary() // a step of deriving may end after each record
 		b = &Builder{}
-		if err := b.UnmarshalBinary(state); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, b.UnmarshalBinary(state))
 	}
 	if diff := cmp.Diff(out, atOnce); diff != "" {
 		t.Errorf("without steps: %s", diff)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestExplain proves what was masked, whatever rules there are now.
@@ -11,9 +13,7 @@ func TestExplain(t *testing.T) {
 	t.Parallel()
 	old, now := masker(t, Rule{Name: "ours", Pattern: `ours_[a-z0-9]{12,}`, Literals: []string{"ours_"}}), masker(t)
 	foreign, err := New(Key{9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	filler := strings.Repeat("words ", 2000)
 	disk := []byte(`{"a":"` + filler + `use ` + secret + ` and ours_k3j5h7g9k3j5h7g9k3j5, export DB_PASSWORD=ab12cd ` + filler + `\n"}`)
 	held, ranges := old.Object(disk)

@@ -28,9 +28,7 @@ func TestGitleaks(t *testing.T) {
 		text, secret := planted.Plant(r, planted.Kinds()[kind])
 		for place, in := range map[string]string{"text": text, "line": `{"type":"user","message":{"content":` + quote("see\n"+text) + `}}`} {
 			name := kind + "." + place
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(in), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(in), 0o600))
 			out, _ := m.Line([]byte(in))
 			caught[name] = !leaks(string(out), secret)
 		}
@@ -62,9 +60,7 @@ func gitleaks(t *testing.T, dir string) map[string]bool {
 		t.Skipf("gitleaks cannot be built or run: %v: %.200s", err, out)
 	}
 	text, err := os.ReadFile(report)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var found []struct{ File string }
 	if err := json.Unmarshal(text, &found); err != nil {
 		t.Fatal(fmt.Errorf("read report: %w", err))

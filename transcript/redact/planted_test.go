@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript/planted"
 )
 
@@ -111,9 +112,7 @@ func leaks(out, secret string) bool {
 func masker(t testing.TB, further ...Rule) *Masker {
 	t.Helper()
 	m, err := New(Key{1, 2, 3}, further...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return m
 }
 

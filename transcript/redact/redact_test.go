@@ -79,9 +79,7 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	m := masker(t)
 	other, err := New(Key{9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	of := func(m *Masker, line string) (string, Range) {
 		out, ranges := m.Object([]byte(line))
 		if len(ranges) != 1 {
@@ -380,9 +378,7 @@ func BenchmarkObject(b *testing.B) {
 // TestAdjacent: secrets that follow each other without a gap are all masked, at once.
 func TestAdjacent(t *testing.T) {
 	m, err := New(NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	_, secret := planted.Plant(rand.New(rand.NewPCG(1, 2)), planted.Kinds()["plaid"])
 	out, ranges := m.Text(bytes.Repeat([]byte(secret), 40))
 	if len(ranges) != 40 {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/ccship/ccship/e2e/kit"
 	. "github.com/ccship/ccship/transcript/session"
 )
 
@@ -104,9 +105,7 @@ func (k *detection) restart(t testing.TB) {
 	k.fold.Budget = budget
 	state, _ := k.detector.MarshalBinary()
 	var m CheckpointDetector
-	if err := m.UnmarshalBinary(state); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, m.UnmarshalBinary(state))
 	if again, _ := m.MarshalBinary(); !slices.Equal(state, again) {
 		t.Fatal("decoded marks encode to other bytes")
 	}

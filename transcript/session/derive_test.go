@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
@@ -33,9 +34,7 @@ var (
 func fixture(t testing.TB, file string) [][]byte {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	text := string(data)
 	text = timeMark.ReplaceAllString(text, "2026-08-20T09:$1:$2.000Z")
 	text = uuidMark.ReplaceAllString(text, "00000000-0000-4000-8000-0000000000$1")
@@ -100,14 +99,10 @@ func TestDerive(t *testing.T) {
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if os.Getenv("CCSHIP_UPDATE_GOLDEN") == "1" {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
@@ -209,9 +204,7 @@ func TestDeriveInPieces(t *testing.T) {
 				pieces = *restore(t, &pieces)
 				state, _ := piecesLog.MarshalBinary()
 				var log Log
-				if err := log.UnmarshalBinary(state); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, log.UnmarshalBinary(state))
 				piecesLog = log
 			}
 			if diff := cmp.Diff(whole.Summary(), pieces.Summary()); diff != "" {
@@ -227,13 +220,9 @@ func TestDeriveInPieces(t *testing.T) {
 func restore(t testing.TB, s *Fold) *Fold {
 	t.Helper()
 	state, err := s.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var out Fold
-	if err := out.UnmarshalBinary(state); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, out.UnmarshalBinary(state))
 	again, _ := out.MarshalBinary()
 	if !bytes.Equal(state, again) {
 		t.Fatal("a decoded state encodes to other bytes")

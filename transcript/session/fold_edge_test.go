@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
@@ -84,9 +85,7 @@ func TestRewindShapes(t *testing.T) {
 			again = append(again, goneBackTo(stored.Add(int64(i), record(short)))...)
 			state, _ := stored.MarshalBinary()
 			stored = Fold{}
-			if err := stored.UnmarshalBinary(state); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, stored.UnmarshalBinary(state))
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
@@ -378,9 +377,7 @@ func TestStateOfImplausibleTime(t *testing.T) {
 	if bytes.Equal(beyond, state) {
 		t.Fatal("the state does not hold the time as it is expected to")
 	}
-	if err := s.UnmarshalBinary(beyond); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.UnmarshalBinary(beyond))
 	if sum := s.Summary(); !sum.Started.IsZero() || !sum.Ended.IsZero() {
 		t.Errorf("from %s to %s, want no times", sum.Started, sum.Ended)
 	}

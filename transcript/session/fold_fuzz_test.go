@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
@@ -44,9 +45,7 @@ func FuzzFold(f *testing.F) {
 		}
 		state, _ := log.MarshalBinary()
 		var again Log
-		if err := again.UnmarshalBinary(state); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, again.UnmarshalBinary(state))
 		var broken Fold
 		_ = broken.UnmarshalBinary(data)
 		_ = broken.Add(0, transcript.Parse(data))

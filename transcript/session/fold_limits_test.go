@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
@@ -26,12 +27,8 @@ func TestConfiguredLimits(t *testing.T) {
 	}
 	state, _ := s.MarshalBinary()
 	kept, _ := log.MarshalBinary()
-	if err := s.UnmarshalBinary(state); err != nil {
-		t.Fatal(err)
-	}
-	if err := log.UnmarshalBinary(kept); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.UnmarshalBinary(state))
+	kit.Must(t, log.UnmarshalBinary(kept))
 	call(5)
 	messages := log.Messages(0, 0)
 	if len(messages) != 3 {

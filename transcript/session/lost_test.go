@@ -21,9 +21,7 @@ func corpus(t *testing.T) (files []string) {
 	dir := t.TempDir()
 	for i, x := range shapes {
 		path := filepath.Join(dir, fmt.Sprintf("shape %d.jsonl", i+1))
-		if err := os.WriteFile(path, []byte(strings.Join(shapeLines(x.records), "\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte(strings.Join(shapeLines(x.records), "\n")+"\n"), 0o600))
 		files = append(files, path)
 	}
 	for _, root := range []string{"../../../shared/transcripts", kit.Setting("corpus", "")} {
@@ -39,9 +37,7 @@ func corpus(t *testing.T) (files []string) {
 			}
 			return nil // a folder that cannot be read has no transcripts
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 	return files
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -14,9 +15,7 @@ import (
 func objects(t testing.TB, file string) (lines [][]byte) {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, line := range bytes.Split(data, []byte("\n")) {
 		text := bytes.TrimSpace(line)
 		if json.Valid(text) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
@@ -180,9 +181,7 @@ func TestLogSaysWhatItDropped(t *testing.T) {
 		log.Add(Event{Kind: PromptEvent, Line: int64(i), Text: "x"})
 	}
 	state, err := log.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var again Log
 	if err := again.UnmarshalBinary(state); err != nil || !again.Truncated(4) || again.Truncated(3) {
 		t.Errorf("decoded: %v, %v %v", err, again.Truncated(4), again.Truncated(3))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -222,14 +223,10 @@ func TestInPieces(t *testing.T) {
 			}
 			if i%every == every-1 {
 				state, err := b.MarshalBinary()
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 				most = max(most, len(state))
 				b = TimelineBuilder{}
-				if err := b.UnmarshalBinary(state); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, b.UnmarshalBinary(state))
 			}
 		}
 	}

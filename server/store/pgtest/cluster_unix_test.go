@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
 
@@ -18,25 +19,17 @@ func TestLife(t *testing.T) {
 	s := c.Standby(t, "second")
 	c.Confirm(t, "second")
 	c.Exec(t, "postgres", "INSERT INTO x VALUES (1)")
-	if err := c.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Promote(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.Kill())
+	kit.Must(t, s.Promote())
 	s.Exec(t, "postgres", "INSERT INTO x VALUES (2)")
 	if got := s.Exec(t, "postgres", "SELECT sum(i) FROM x"); got != "3" {
 		t.Errorf("the promoted standby has %s", got)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.Start())
 	if got := c.Exec(t, "postgres", "SELECT sum(i) FROM x"); got != "1" {
 		t.Errorf("after a crash: %s", got)
 	}
-	if err := c.Restart("immediate"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.Restart("immediate"))
 }
 
 // TestShared: databases of one cluster know nothing of each other.

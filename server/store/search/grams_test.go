@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // segment is one as it is stored, with the texts of its docs by position.
@@ -232,9 +234,7 @@ func TestOrder(t *testing.T) {
 		for _, p := range s.grams {
 			for g := readGrams(p); ; n++ {
 				k, _, more, err := g.Next(nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 				if !more {
 					break
 				}
@@ -275,9 +275,7 @@ func TestMergeLeavesOut(t *testing.T) {
 	src := s.source(t)
 	src.Keep = func(d *doc) bool { return d.Stream == 2 }
 	var out gramsSegment
-	if err := merge([]source{src}, newWriter(out.keep)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, merge([]source{src}, newWriter(out.keep)))
 	if docs := out.all(t); len(docs) != 1 || docs[0].Stream != 2 {
 		t.Errorf("%+v", docs)
 	}
@@ -298,9 +296,7 @@ func TestJoin(t *testing.T) {
 	other := build(t, []text{{1, 40, "later"}}).source(t)
 	other.Docs[0].Generation++
 	var out gramsSegment
-	if err := merge(append(parts, other), newWriter(out.keep)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, merge(append(parts, other), newWriter(out.keep)))
 	if docs := out.all(t); len(docs) != 2 || len(docs[0].Lines)+len(docs[1].Lines) != 41 {
 		t.Errorf("%+v", docs)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/search"
 )
@@ -34,9 +35,7 @@ func TestRankBound(t *testing.T) {
 	ask := func(text string, turns int) server.Ranked {
 		x := search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: 24 << 20, Turns: turns})
 		r, err := x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 5, Each: 3, Facets: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return r
 	}
 	for _, when := range []string{"before segments are merged", "after"} {
@@ -54,9 +53,7 @@ func TestRankBound(t *testing.T) {
 			}
 		}
 		for _, owner := range []int64{0, 1} {
-			if err := index(s, of(s)).Merge(t.Context(), owner); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, index(s, of(s)).Merge(t.Context(), owner))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/search"
 )
@@ -44,9 +45,7 @@ func TestTinyBudget(t *testing.T) {
 				t.Errorf("%s: no page found nothing", when)
 			}
 		}
-		if err := index(s, of(s)).Merge(t.Context(), 1); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, index(s, of(s)).Merge(t.Context(), 1))
 	}
 }
 
@@ -56,9 +55,7 @@ func walk(t *testing.T, x *search.Index) (found []string, cut, empty int) {
 	q := server.SearchQuery{Text: "needle", Limit: 4}
 	for range 500 {
 		hits, err := x.Search(t.Context(), everyone, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, h := range hits.List {
 			found = append(found, fmt.Sprint(h.Session.SessionID, h.Line))
 		}
@@ -80,9 +77,7 @@ func walk(t *testing.T, x *search.Index) (found []string, cut, empty int) {
 // that, and each line is found.
 func TestLiveSession(t *testing.T) {
 	s, err := Open(t.Context(), t.TempDir()+"/server.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	const lines = 200
 	var texts []string

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/extract"
 	"github.com/ccship/ccship/server/store/search"
@@ -21,9 +22,7 @@ var everyone = server.Scope{All: true}
 func openTexts(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	s.Index.Close()
 	return s
@@ -44,9 +43,7 @@ func say(t *testing.T, s *Store, owner int64, session string, texts ...string) {
 		if err != nil || len(tasks) != 1 {
 			t.Fatal(tasks, err)
 		}
-		if err := s.SaveDerived(t.Context(), derivationOf(t, s, tasks[0], l)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.SaveDerived(t.Context(), derivationOf(t, s, tasks[0], l)))
 	}
 }
 
@@ -58,9 +55,7 @@ func putText(t *testing.T, s *Store, owner int64, session string, index int64, t
 	l := server.Line{Index: index, Raw: fmt.Appendf(nil, `{"type":"user","message":{"role":"user","content":%q}}`, text)}
 	b := &server.Batch{Owner: owner, Received: said, Lines: []server.Line{l}, Head: server.Head{SessionID: session,
 		Machine: "m", Epoch: "e", EndLine: index + 1}}
-	if err := s.Put(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Put(t.Context(), b))
 	return l
 }
 
@@ -70,13 +65,9 @@ func derivationOf(t *testing.T, s *Store, task server.Task, l server.Line) *serv
 	d := &server.Derivation{Task: task, Position: task.Position, Done: true, Texts: extract.Of(l)}
 	if d.Position.Epoch == 0 {
 		snap, err := s.Open(t.Context(), server.Ref{Stream: task.Stream})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		d.Position.Epoch = snap.Epochs()[0].ID
-		if err := snap.Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, snap.Close())
 	}
 	d.Position.Line = l.Index + 1
 	for k := range d.Texts {
@@ -90,9 +81,7 @@ func foundLines(t *testing.T, s *Store, text string) (lines []int64) {
 	t.Helper()
 	for q := (server.SearchQuery{Text: text, Limit: 7}); ; {
 		hits, err := s.Search(t.Context(), everyone, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, h := range hits.List {
 			lines = append(lines, h.Line)
 		}
@@ -104,9 +93,7 @@ func foundLines(t *testing.T, s *Store, text string) (lines []int64) {
 
 func count(t *testing.T, s *Store, query string) (n int) {
 	t.Helper()
-	if err := s.read.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.read.QueryRowContext(t.Context(), query).Scan(&n))
 	return n
 }
 
@@ -177,29 +164,21 @@ func TestForgottenLeaves(t *testing.T) {
 	if got := foundLines(t, s, "xylophone"); len(got) != 0 {
 		t.Errorf("found lines %v", got)
 	}
-	if err := x.Purge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, x.Purge(t.Context()))
 	if got := foundLines(t, s, "word"); len(got) != 1 {
 		t.Errorf("found lines %v", got)
 	}
 	rows, err := s.read.QueryContext(t.Context(), `SELECT data FROM gram_segments`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var data []byte
-		if err := rows.Scan(&data); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, rows.Scan(&data))
 		if has, err := search.Holds(data, "xylo"); err != nil || has {
 			t.Errorf("the index knows it: %t, %v", has, err)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, rows.Err())
 	if n := count(t, s, `SELECT count(*) FROM gram_purges`); n != 0 {
 		t.Errorf("%d notes are left", n)
 	}
@@ -223,9 +202,7 @@ func TestSavedTogether(t *testing.T) {
 	for i := range tasks {
 		derived[i] = derivationOf(t, s, tasks[i], lines[tasks[i].SessionID])
 	}
-	if err := s.SaveDerived(t.Context(), derived...); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.SaveDerived(t.Context(), derived...))
 	if n := count(t, s, `SELECT count(*) FROM gram_segments`) - before; n != 2 {
 		t.Errorf("%d segments of 2 owners", n)
 	}
@@ -240,9 +217,7 @@ func TestSavedTogether(t *testing.T) {
 	if _, err := s.Forget(t.Context(), everyone, "gone", 1, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := index(s, of(s)).Purge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, index(s, of(s)).Purge(t.Context()))
 	found("common", 3)
 	found("gone", 0)
 }

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/web/markup"
 )
 
@@ -20,9 +21,7 @@ var hostile = []string{
 func tags(t *testing.T, fragment string) []string {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader("<body>" + fragment))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var out []string
 	for n := range doc.Descendants() {
 		if n.Type != html.ElementNode || n.Data == "html" || n.Data == "head" || n.Data == "body" {
@@ -41,9 +40,7 @@ func tags(t *testing.T, fragment string) []string {
 func unmarked(t *testing.T, fragment string) string {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader("<body><pre>\n" + fragment))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var b strings.Builder
 	for n := range doc.Descendants() {
 		if n.Type == html.TextNode {
