@@ -360,7 +360,7 @@ func TestShortIDs(t *testing.T) {
 
 // TestShortIDsAreAllTried compares the commands above with those that the reference says take a session.
 func TestShortIDsAreAllTried(t *testing.T) {
-	test, err := os.ReadFile("cases_short_ids_test.go")
+	test, err := os.ReadFile("cases_sessions_test.go")
 	must(t, err)
 	page, err := os.ReadFile(filepath.Join("..", "docs", "commands.md"))
 	must(t, err)
