@@ -68,6 +68,8 @@ func SaveAnswers(ctx context.Context, d Dialect, owner int64, list []*server.Der
 // countAnswers has one copy count of all that an owner has of an answer: not a sidechain's, the most output, an agent's
 // own, the earliest, that of the session before those of its copies, the oldest stream.
 func countAnswers(ctx context.Context, d Dialect, owner int64, keys []string) error {
+	slices.Sort(keys)
+	keys = slices.Compact(keys) // of a key that is there twice, no copy would be the only best
 	for part := range slices.Chunk(keys, answersAtOnce) {
 		n := fewer(len(part))
 		args := make([]any, 1+n, n+2) // NULL at the end, so that few statements are compiled
