@@ -32,10 +32,10 @@ type ranking struct {
 	titles   map[int64][]uint8 // by stream: fields of each term in titles
 	history  []*turn           // of prompt histories
 	df       []float64
-	counted  float64        // turns that df is of
-	mean     float64        // length of a turn
-	read     int            // turns
-	excluded map[int64]bool // streams with excluded words, of more turns than are read
+	counted  float64           // turns that df is of
+	mean     float64           // length of a turn
+	read     int               // turns
+	excluded map[groupKey]bool // sessions with excluded words, of more turns than are read
 	used     int
 	each     int // bytes that one walk through lines may read
 	began    time.Time
@@ -70,7 +70,7 @@ const bestTurns = 4
 func (x *Index) Rank(ctx context.Context, scope server.Scope, a server.RankQuery) (server.Ranked, error) {
 	r := &ranking{x: x, scope: scope, ask: a, wanted: readQuery(a.Query), since: minTime, upper: maxTime, each: walkBytes,
 		infos: map[int64]*info{}, groups: map[groupKey]*group{}, turns: map[turnID]*turn{}, titles: map[int64][]uint8{},
-		began: time.Now()}
+		excluded: map[groupKey]bool{}, began: time.Now()}
 	if a.Limit < 1 || a.Query.Empty() {
 		return server.Ranked{}, nil
 	}

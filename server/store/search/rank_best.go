@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
@@ -13,11 +15,11 @@ import (
 // best returns the turns to be read: of too many those that match best, the newest of equal ones. What an exact phrase
 // or an excluded word leaves out is left out before.
 func (r *ranking) best(ctx context.Context, list []*match) (_ []*match, err error) {
-	if count(list) > r.x.bounds.Turns && (r.strict || r.linesOnly) {
-		list, err = r.within(ctx, list, func(stream int64) bool { return r.infos[stream] != nil })
-	}
-	if err == nil && count(list) > r.x.bounds.Turns && len(r.not) > 0 {
+	if count(list) > r.x.bounds.Turns && len(r.not) > 0 {
 		list, err = r.without(ctx, list)
+	}
+	if err == nil && count(list) > r.x.bounds.Turns && (r.strict || r.linesOnly) {
+		list, err = r.ofGroups(ctx, list)
 	}
 	if err != nil || count(list) <= r.x.bounds.Turns {
 		return list, err
@@ -71,27 +73,57 @@ func (r *ranking) guess(list []*match) {
 	}
 }
 
-// without leaves out the turns of streams that have excluded words, and notes those streams.
+// without leaves out the turns of streams that have excluded words, and notes whose they are: all of a session is left
+// out.
 func (r *ranking) without(ctx context.Context, list []*match) ([]*match, error) {
-	r.excluded = map[int64]bool{}
+	streams := map[int64]bool{}
 	err := r.readStreams(ctx, list, func(int64) bool { return true }, func(m *match, stream int64, turns []uint32) {
 		for _, n := range turns {
 			if i, ok := slices.BinarySearch(m.turns, n); ok && r.excludes(m.in[i*len(r.terms):(i+1)*len(r.terms)]) {
-				r.excluded[stream] = true
+				streams[stream] = true
 			}
 		}
 	})
+	for some := range slices.Chunk(slices.Collect(maps.Keys(streams)), maxValues) {
+		var f sqlstore.Filter
+		f.Add(`s.id IN (`+sqlstore.Marks(len(some))+`)`, sqlstore.Values(some)...)
+		if err == nil {
+			err = r.eachStream(ctx, f, func(x *info) { r.excluded[x.key()] = true })
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	var ids []int64
-	for id := range r.excluded {
-		ids = append(ids, id)
+	return r.within(ctx, list, func(stream int64) bool { return !streams[stream] })
+}
+
+// ofGroups keeps the turns of the sessions that lines were found in, and of their agents.
+func (r *ranking) ofGroups(ctx context.Context, list []*match) ([]*match, error) {
+	byOwner := map[int64][]string{}
+	for g := range r.groups {
+		byOwner[g.owner] = append(byOwner[g.owner], g.session)
 	}
-	if err := r.load(ctx, ids[:min(len(ids), r.x.bounds.Turns)]); err != nil {
-		return nil, err
+	streams := map[int64]bool{}
+	for owner, sessions := range byOwner {
+		for some := range slices.Chunk(sessions, maxValues) {
+			var keys []any
+			for _, session := range some {
+				keys = append(keys, sqlstore.Key(session))
+			}
+			var main, agents sqlstore.Filter
+			main.Add(`s.session_key IN (`+sqlstore.Marks(len(some))+`)`, keys...)
+			agents.Add(`s.parent <> '' AND substr(s.parent, 1, 200) IN (substr(CAST(? AS text), 1, 200)`+
+				strings.Repeat(`, substr(CAST(? AS text), 1, 200)`, len(some)-1)+`)`, sqlstore.Values(some)...)
+			for _, f := range []sqlstore.Filter{main, agents} {
+				f.Add(`s.owner = ?`, owner)
+				err := r.eachStream(ctx, f, func(x *info) { streams[x.id] = streams[x.id] || r.groups[x.key()] != nil })
+				if err != nil {
+					return nil, err
+				}
+			}
+		}
 	}
-	return r.within(ctx, list, func(stream int64) bool { return !r.excluded[stream] })
+	return r.within(ctx, list, func(stream int64) bool { return streams[stream] })
 }
 
 // excludes reports whether a turn has all words of something that is excluded.

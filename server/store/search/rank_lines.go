@@ -246,10 +246,8 @@ func (r *ranking) exclude(ctx context.Context) error {
 			}
 		}
 	}
-	for id := range r.excluded {
-		if x := r.infos[id]; x != nil {
-			delete(r.groups, x.key())
-		}
+	for key := range r.excluded {
+		delete(r.groups, key)
 	}
 	if r.strict || r.linesOnly {
 		for k, g := range r.groups {

@@ -106,7 +106,7 @@ ORDER BY newest DESC LIMIT ?`, append(f.Args, mostSegments), func(row sqlstore.S
 
 // essential returns the terms that are looked for in every segment, and those that only matter where one of them is;
 // df is how many of the turns found so far have each. All are while these are not too many; then it takes of a name the
-// rarest part, and leaves out frequent words. None is essential any more when there are enough turns.
+// rarest part, and leaves out frequent words. When there are enough turns only excluded words are.
 func (r *ranking) essential(df []int, all int) (first, rest []int) {
 	least := math.MaxInt
 	for i, n := range df {
@@ -133,7 +133,8 @@ func (r *ranking) essential(df []int, all int) (first, rest []int) {
 		}
 	}
 	if !wanted {
-		return nil, nil
+		r.more = true
+		return first, nil
 	}
 	return first, rest
 }

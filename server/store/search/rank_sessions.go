@@ -62,16 +62,12 @@ func (r *ranking) chooseStreams(ctx context.Context) error {
 	if !chosen && r.scope.Only == 0 && (r.scope.All || !slices.ContainsFunc(r.owners, others)) {
 		return nil
 	}
-	f := r.filter()
-	list, err := sqlstore.List(ctx, r.d, `SELECT s.id, s.owner, s.machine, s.session_id, s.parent FROM streams s
-LEFT JOIN facts m ON m.owner = s.owner AND m.stream = s.id `+f.Where(), f.Args,
-		func(row sqlstore.Scanner) (x info, err error) {
-			return x, row.Scan(&x.id, &x.owner, &x.machine, &x.session, &x.parent)
-		})
+	var list []*info
 	mains := map[groupKey]bool{}
-	for _, x := range list {
+	err := r.eachStream(ctx, r.filter(), func(x *info) {
+		list = append(list, x)
 		mains[x.key()] = mains[x.key()] || x.parent == ""
-	}
+	})
 	r.only = map[int64]bool{}
 	owners := map[int64]bool{nobody: true}
 	for _, x := range list {
@@ -83,6 +79,19 @@ LEFT JOIN facts m ON m.owner = s.owner AND m.stream = s.id `+f.Where(), f.Args,
 		r.owners = nil
 	}
 	return err
+}
+
+// eachStream calls yield with the streams s, with facts m, that a filter lets through: with whose they are.
+func (r *ranking) eachStream(ctx context.Context, f sqlstore.Filter, yield func(*info)) error {
+	return r.d.Query(ctx, `SELECT s.id, s.owner, s.machine, s.session_id, s.parent FROM streams s
+LEFT JOIN facts m ON m.owner = s.owner AND m.stream = s.id `+f.Where(), f.Args, func(row sqlstore.Scanner) error {
+		x := &info{}
+		err := row.Scan(&x.id, &x.owner, &x.machine, &x.session, &x.parent)
+		if err == nil {
+			yield(x)
+		}
+		return err
+	})
 }
 
 func (r *ranking) filterUsers(f *sqlstore.Filter) {

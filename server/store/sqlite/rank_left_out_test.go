@@ -1,0 +1,50 @@
+package sqlite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/search"
+)
+
+// TestRankBoundSessions: with a bound, a ranking finds the same sessions for what must not, or must, be in them: also in
+// segments that are older than enough turns, and in the transcript of an agent.
+func TestRankBoundSessions(t *testing.T) {
+	s := openTexts(t)
+	say(t, s, 0, "old", slices.Concat([]string{"the wombat"}, slices.Repeat([]string{"please return"}, 90))...)
+	say(t, s, 0, "plain", slices.Repeat([]string{"please return"}, 91)...)
+	say(t, s, 0, "main", "the cart rounds")
+	say(t, s, 0, "lone", "the cart rounds")
+	for i := range int64(8) {
+		l := server.Line{Index: i, Raw: []byte(`{"type":"user","message":{"role":"user","content":"a quokka and a zeppelin"}}`)}
+		kit.Must(t, s.Put(t.Context(), &server.Batch{Received: said, Lines: []server.Line{l}, Head: server.Head{
+			SessionID: "agent", Parent: "main", Machine: "m", Epoch: "e", EndLine: i + 1}}))
+		tasks, err := s.Lagging(t.Context(), 1)
+		kit.Must(t, err)
+		kit.Must(t, s.SaveDerived(t.Context(), derivationOf(t, s, tasks[0], l)))
+	}
+	for text, want := range map[string]string{
+		"return -wombat":           "plain",
+		`"the cart" -quokka`:       "lone",
+		`"the cart" zeppelin`:      "main, lone without zeppelin",
+		`"the cart" zeppelin -bar`: "main, lone without zeppelin",
+	} {
+		for _, turns := range []int{1 << 40, 5} {
+			x := search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: 24 << 20, Turns: turns})
+			r, err := x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 9, Each: 3})
+			kit.Must(t, err)
+			var got []string
+			for _, x := range r.List {
+				got = append(got, strings.TrimSpace(fmt.Sprint(x.SessionID, " ", strings.TrimSpace("without "+strings.Join(x.Missing, " ")))))
+			}
+			all := strings.ReplaceAll(strings.Join(got, ", ")+",", " without,", ",")
+			if all != want+"," {
+				t.Errorf("%s, of %d turns: %s want %s", text, turns, all, want)
+			}
+		}
+	}
+}
