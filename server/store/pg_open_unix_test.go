@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/pgtest"
@@ -31,6 +33,24 @@ func TestPostgresAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestPostgresTurn: a server that waited while another one made the schema refuses that of another build.
+func TestPostgresTurn(t *testing.T) {
+	c := pgtest.Shared(t)
+	url := c.Database(t)
+	kit.Must(t, openPostgres(t, url).Close())
+	c.Exec(t, name(url), "UPDATE store_identity SET schema = 'another'; ALTER TABLE goose_db_version RENAME TO later")
+	turn, err := pgx.Connect(t.Context(), url)
+	kit.Must(t, err)
+	defer turn.Close(t.Context())
+	do := func(query string) { noError(t)(turn.Exec(t.Context(), query)) }
+	do("SELECT pg_advisory_lock(x'63630000'::int, 0)")
+	made := sync.OnceFunc(func() {
+		do("ALTER TABLE later RENAME TO goose_db_version")
+		do("SELECT pg_advisory_unlock(x'63630000'::int, 0)")
+	})
+	fails(t, "made by another build", store.ErrOtherBuild)(store.OpenWith(t.Context(), url, store.Opening{Say: func(string) { made() }}))
 }
 
 // TestPostgresRefusals: each says what is wrong in one line, without the password, and what to do.

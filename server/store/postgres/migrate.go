@@ -58,6 +58,9 @@ func (s *Store) prepare(ctx context.Context, config *pgx.ConnConfig, how sqlstor
 		return sqlstore.ErrOutdated
 	case !made:
 		err = makeSchema(ctx, db, how)
+		if err == nil { // another build may have made it meanwhile
+			_, err = settled(ctx, db)
+		}
 	}
 	if err != nil {
 		return err
