@@ -62,9 +62,13 @@ func (r *ranking) chooseStreams(ctx context.Context) error {
 	if !chosen && r.scope.Only == 0 && (r.scope.All || !slices.ContainsFunc(r.owners, others)) {
 		return nil
 	}
+	f := r.filter()
+	if r.owners != nil && len(r.owners) <= maxValues { // else SQLite reads what everybody has
+		f.Add(`s.owner IN (`+sqlstore.Marks(len(r.owners))+`)`, sqlstore.Values(r.owners)...)
+	}
 	var list []*info
 	mains := map[groupKey]bool{}
-	err := r.eachStream(ctx, r.filter(), func(x *info) {
+	err := r.eachStream(ctx, f, func(x *info) {
 		list = append(list, x)
 		mains[x.key()] = mains[x.key()] || x.parent == ""
 	})

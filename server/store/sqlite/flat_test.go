@@ -130,6 +130,10 @@ func TestFlat(t *testing.T) {
 			h, err := index(s, d).Search(t.Context(), member, server.SearchQuery{Text: "needle", Limit: 5})
 			return len(h.List), err
 		}},
+		{"a member's sessions of a machine, ranked", false, func(d counted, s *Store) (int, error) {
+			r, err := index(s, d).Rank(t.Context(), member, server.RankQuery{Query: server.ParseQuery("needle machine:m", said), Limit: 5})
+			return len(r.List), err
+		}},
 		{"names of users", false, func(d counted, s *Store) (int, error) {
 			p := sqlstore.NewPeople(d)
 			names, err := p.UserNames(t.Context(), []int64{3, 17, 5})
