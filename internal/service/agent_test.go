@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -273,6 +274,23 @@ func TestLogCommands(t *testing.T) {
 	}
 	if _, err := newOn("darwin", Options{Program: Daemon, System: true}); err == nil {
 		t.Error("--system on a Mac")
+	}
+}
+
+// PowerShell reads what follows -Command as one script, whose words end at spaces; and a file that it follows never
+// ends, so that the next one needs a job of its own.
+func TestGetContent(t *testing.T) {
+	one, two := `C:\Users\Kim O'Neil\daemon.log`, `C:\server.log`
+	quoted := `'C:\Users\Kim O''Neil\daemon.log'`
+	for script, argv := range map[string][]string{
+		"Get-Content -LiteralPath " + quoted + " -Tail 7":                  getContent(7, false, one),
+		"Get-Content -LiteralPath " + quoted + ",'C:\\server.log' -Tail 7": getContent(7, false, one, two),
+		"Get-Content -LiteralPath " + quoted + " -Tail 7 -Wait":            getContent(7, true, one),
+		quoted + ",'C:\\server.log' | ForEach-Object { Start-Job { Get-Content -LiteralPath $args[0] -Tail 7 -Wait } -ArgumentList $_ } | Receive-Job -Wait": getContent(7, true, one, two),
+	} {
+		if want := []string{"powershell", "-NoProfile", "-Command", script}; !slices.Equal(argv, want) {
+			t.Errorf("%q, want %q", argv, want)
+		}
 	}
 }
 

@@ -83,10 +83,21 @@ func tail(n int, follow bool, files ...string) []string {
 	return append(argv, files...)
 }
 
+// getContent is one script, with the files in it: PowerShell would take what follows it for more of it, and split it at
+// spaces. A file that is followed never ends, so several are each followed by a job.
 func getContent(n int, follow bool, files ...string) []string {
-	command := "Get-Content -LiteralPath $args -Tail " + strconv.Itoa(n)
-	if follow {
-		command += " -Wait"
+	var quoted []string
+	for _, f := range files {
+		quoted = append(quoted, "'"+strings.ReplaceAll(f, "'", "''")+"'")
 	}
-	return append([]string{"powershell", "-NoProfile", "-Command", "& {" + command + "}"}, files...)
+	list, end := strings.Join(quoted, ","), " -Tail "+strconv.Itoa(n)
+	if follow {
+		end += " -Wait"
+	}
+	script := "Get-Content -LiteralPath " + list + end
+	if follow && len(files) > 1 {
+		script = list + " | ForEach-Object { Start-Job { Get-Content -LiteralPath $args[0]" + end +
+			" } -ArgumentList $_ } | Receive-Job -Wait"
+	}
+	return []string{"powershell", "-NoProfile", "-Command", script}
 }
