@@ -28,13 +28,11 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// namesTests demands that the tests which the lines of a list name are there, and returns how many lines do.
+// namesTests demands that the tests which the items of a list name are there, and returns how many items do.
 func namesTests(t *testing.T, list string) (rows int) {
 	t.Helper()
-	for line := range strings.Lines(list) {
-		if !strings.HasPrefix(line, "- ") {
-			continue
-		}
+	for _, item := range strings.Split("\n"+list, "\n- ")[1:] {
+		line, _, _ := strings.Cut(item, "\n\n")
 		dir, named := "", false
 		for _, word := range regexp.MustCompile("`[^` ]+`|\\b(Test|Fuzz)[A-Za-z0-9]+").FindAllString(line, -1) {
 			if strings.HasPrefix(word, "`") {
@@ -42,7 +40,7 @@ func namesTests(t *testing.T, list string) (rows int) {
 				continue
 			}
 			if named = true; !hasTest(t, filepath.Join("..", filepath.FromSlash(dir)), word) {
-				t.Errorf("there is no %s in %s: %s", word, dir, strings.TrimSpace(line))
+				t.Errorf("there is no %s in %s: %s", word, dir, line)
 			}
 		}
 		if named {
