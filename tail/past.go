@@ -5,7 +5,7 @@ package tail
 type Cursor struct {
 	Offset     int64  // bytes read; always the start of a line
 	Line       int64  // lines read, blank ones counted; the 0-based number of the next line
-	Generation uint32 // number of rewinds
+	Generation uint32 // raised by each rewind, and when all is read again
 	Anchor     uint64 // hash of the up to AnchorSize bytes before Offset; 0 at Offset 0
 	Mark       int64  // offset of the last Mark at or before Offset; 0 when there is none
 	Segment    uint64 // hash of the bytes from Mark to Offset

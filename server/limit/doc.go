@@ -1,3 +1,3 @@
 // Package limit bounds what one client, and all together, can take of the server: connections, requests in progress,
-// and the memory and time of request bodies. It does not know what a request is for.
+// memory and time of request bodies, and the searches, sums and lists of the store, which all readers go through.
 package limit

@@ -68,7 +68,7 @@ func (s *Site) Answer(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, server.ErrNotFound):
 		s.Missing(w, r, "No such session, or you may not see it.")
 	case errors.Is(err, server.ErrBusy):
-		s.Fail(w, r, http.StatusServiceUnavailable, "The search took too long. Try again in a moment, or search for less.")
+		s.Fail(w, r, http.StatusServiceUnavailable, "The server is busy. Try again in a moment, or search for less.")
 	case errors.Is(err, server.ErrHasMany):
 		s.Fail(w, r, http.StatusBadRequest, "There are as many as one user may have. End some that are not needed first.")
 	case errors.Is(err, server.ErrCold):
