@@ -136,12 +136,12 @@ func (n near) isAssigned(b []byte, at int, a *ahead) bool {
 func hasArgument(b []byte, at int) bool {
 	c := chars{b: b, at: at}
 	c.word()
-	if c.skip("=:", 1) == 0 && c.skip(" \t", longestCommand) == 0 {
-		return c.deeper
+	if c.skip("=:", 1) == 0 && c.skip(" \t", longestCommand) == 0 || c.escaped() {
+		return c.deeper || c.escaped()
 	}
 	var buf [64]byte
 	value := c.value(buf[:0], "`;,)(&|<>{}[]\\")
-	return c.deeper || isPromising(value)
+	return c.deeper || c.escaped() || isPromising(value)
 }
 
 // hasCredentials reports whether a scheme of authentication is followed by a token, as long as they are.
@@ -149,13 +149,13 @@ func hasCredentials(b []byte, at int) bool {
 	c := chars{b: b, at: at}
 	c.word()
 	if c.skip(" \t\n\f\r", longestCommand) == 0 {
-		return c.deeper
+		return c.deeper || c.escaped()
 	}
 	c.skip("\"'", 1)
 	for n := 0; n < leastToken; {
 		r, size := c.peek()
 		if size == 0 || r != 0 && !isTokenByte(r) && strings.IndexByte(".~+/", r) < 0 {
-			return c.deeper
+			return c.deeper || c.escaped()
 		}
 		if c.at += size; r != 0 {
 			n++
@@ -185,7 +185,7 @@ func hasValue(b []byte, at int) bool {
 		member := chars{b: b, at: c.at + i}
 		member.word()
 		member.skip("\"' \t\r\n", 32)
-		if sign, _ := member.peek(); sign == ':' || sign == '=' || member.deeper || c.deeper {
+		if sign, _ := member.peek(); sign == ':' || sign == '=' || sign == '\\' || member.deeper || c.deeper {
 			return true
 		}
 	}

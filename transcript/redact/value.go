@@ -56,6 +56,12 @@ func (c *chars) word() (n int) {
 	return n
 }
 
+// escaped reports whether the next character is a backslash, which begins an escape of a deeper layer.
+func (c *chars) escaped() bool {
+	r, _ := c.peek()
+	return r == '\\'
+}
+
 // closers may be between a name and a sign, besides a type.
 const closers = "\"')]` \t\\"
 

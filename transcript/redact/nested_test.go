@@ -1,0 +1,31 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+)
+
+// TestNested has secrets behind escapes of several layers, as in transcripts that show transcripts.
+func TestNested(t *testing.T) {
+	t.Parallel()
+	m, err := New(Key{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const secret = "Zx81kQ9vLm3pRt7wYb2c"
+	for _, text := range []string{
+		`Bearer "` + secret + `"`, "Bearer\n" + secret, `tool --password "` + secret + `"`, "tool --password \\\n" + secret,
+		"tool --password \"" + secret + "\"\nnext", `{"name":"DB_PASSWORD","value":"` + secret + `"}`,
+	} {
+		line := []byte(text)
+		for n := 1; n <= 3; n++ {
+			if line, err = json.Marshal(map[string]string{"content": string(line)}); err != nil {
+				t.Fatal(err)
+			}
+			if masked, _ := m.Line(line); bytes.Contains(masked, []byte(secret)) {
+				t.Errorf("in %d layers: %s", n, masked)
+			}
+		}
+	}
+}
