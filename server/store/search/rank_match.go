@@ -63,6 +63,7 @@ func (r *ranking) match(ctx context.Context) (found []*match, err error) {
 		n, bytes := 0, int64(0)
 		for ; n < min(len(list), segmentsAtOnce) && bytes < bytesAtOnce; n++ {
 			bytes += list[n].bytes
+			r.used += len(list[n].data)
 		}
 		some, err := r.matchSome(ctx, list[:n], first, rest)
 		if err != nil {
@@ -97,7 +98,6 @@ ORDER BY newest DESC LIMIT ?`, append(f.Args, mostSegments), func(row sqlstore.S
 		if err == nil {
 			m.small, err = unpacked(m.data)
 		}
-		r.used += len(m.data)
 		return m, err
 	})
 	r.more = r.more || len(list) == mostSegments
