@@ -353,7 +353,7 @@ func TestSpilled(t *testing.T) {
 	agent := head("spill/agent-1")
 	agent.Parent = "spill"
 	s.put(t, agent, lines[:2]...)
-	s.file(t, head("spill"), "tool-results/toolu_01.txt", "<b>all</b> of it\n"+strings.Repeat("x\n", 1000))
+	s.file(t, head("spill"), "tool-results/toolu_01.txt", "<b>all</b> of \x1b[31mit\x1b[0m\n"+strings.Repeat("x\n", 1000))
 	want := regexp.MustCompile(`href="/sessions/spill/file\?(machine=` + machine + `&amp;)?name=tool-results%2Ftoolu_01.txt(&amp;owner=1)?"`)
 	for _, path := range []string{sessionPath("spill", ""), sessionPath("spill/agent-1", ""), sessionPath("spill", "/tail", "after", "-1"), sessionPath("spill", "/entry/0")} {
 		page := s.get(t, path)
@@ -364,7 +364,9 @@ func TestSpilled(t *testing.T) {
 	}
 	mustHave(t, s.get(t, sessionPath("spill", "")), "its file is not on the server")
 	name := sessionPath("spill", "/file", "name", "tool-results/toolu_01.txt")
-	mustHave(t, s.get(t, name), "&lt;b&gt;all&lt;/b&gt; of it", "2.0 kB")
+	shown := s.get(t, name)
+	mustHave(t, shown, "&lt;b&gt;all&lt;/b&gt; of <span", ">it</span>", "2.0 kB")
+	mustLack(t, shown, "[31m")
 	if a := s.do(t, "GET", name+"&bytes=1", nil, nil); !strings.HasPrefix(a.body, "<b>all") || a.header.Get("Content-Type") != "application/octet-stream" {
 		t.Errorf("it is saved with %v", a.header)
 	}

@@ -197,12 +197,15 @@ func show(from io.Reader, name string, length int64, rendered bool) (content, er
 	c.More = max(length-int64(len(head)), 0)
 	var left int64
 	budget := markup.NewBudget()
-	if markdownName(name) && rendered {
+	c.Kind = "code"
+	switch {
+	case markdownName(name) && rendered:
 		c.HTML, left = budget.Markdown(head)
 		c.Kind, c.HTML = "md", template.HTML(below.Replace(string(c.HTML)))
-	} else {
+	case strings.Contains(head, "\x1b["): // a terminal's output
+		c.HTML, left = budget.ANSI(head)
+	default:
 		c.HTML, left = budget.Code(head, name)
-		c.Kind = "code"
 	}
 	c.More += left
 	return c, nil
