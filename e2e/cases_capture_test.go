@@ -64,7 +64,7 @@ func TestCapture(t *testing.T) {
 		s := newScribe(w, 31, 50)
 		s.quietly(7, s.capture(`cat "$1" >>"$2"; exit 7`)...)
 		s.same(s.session, s.path)
-		s.quietly(0, s.capture(`printf '{"type":"user","uuid":"last"}' >>"$2"`)...)
+		s.quietly(0, s.capture(`printf '{"type":"user","uuid":"last"}' >>"$2"; touch -t 202001010000 "$2"`)...) // another clock
 		if w.exact != nil {
 			s.same(s.session, s.path)
 		}

@@ -72,8 +72,9 @@ func (a *app) captureCommand() *cobra.Command {
 type capture struct {
 	*app
 	cfg   config.Config
-	stop  func() // stops the daemon and returns when it has ended
-	short string // folder of the socket, if the path of one in the spool is too long
+	stop  func()           // stops the daemon and returns when it has ended
+	short string           // folder of the socket, if the path of one in the spool is too long
+	began map[string]int64 // sizes of the transcripts before the command ran
 
 	mu     sync.Mutex
 	holder string // socket of another daemon that delivers the same conversations; guarded by mu
@@ -86,6 +87,8 @@ func (a *app) newCapture(ctx context.Context, spool string) *capture {
 	if c.failed = c.configure(spool); c.failed != nil {
 		return c
 	}
+	c.began = map[string]int64{}
+	c.transcripts(func(path string, info fs.FileInfo) { c.began[path] = info.Size() })
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { c.deliver(ctx) })
@@ -232,10 +235,11 @@ func (c *capture) sync(ctx context.Context, wait time.Duration) (control.SyncRes
 // quiet is how long a daemon must have seen a last line without newline unchanged before it takes it for a line.
 const quiet = 2*time.Second + 50*time.Millisecond
 
-// unfinished reports whether a transcript that changed just now ends without a newline.
+// unfinished reports whether a transcript that changed while the command ran, or within the minute before, ends without a
+// newline. Sizes are compared too: the clock of the files may be another one than that of this machine.
 func (c *capture) unfinished() (found bool) {
 	c.transcripts(func(path string, info fs.FileInfo) {
-		if time.Since(info.ModTime()) > time.Minute || info.Size() == 0 {
+		if c.began[path] == info.Size() && time.Since(info.ModTime()) > time.Minute || info.Size() == 0 {
 			return
 		}
 		if f, err := os.Open(path); err == nil {
