@@ -2,7 +2,9 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"iter"
+	"strings"
 )
 
 // Billing is what changes the price of a request beyond its model, and what else it was billed for.
@@ -18,7 +20,8 @@ type Iteration struct {
 	Billing
 }
 
-// name returns the model's name with what changes its price: "us/claude-opus-5-fast", as price lists write it.
+// name returns the model's name with what changes its price: "us/claude-opus-5-fast", as price lists write it. A place
+// that is no known region goes behind it, where no price matches.
 func (b *Billing) name(model string) string {
 	if b == nil || model == "" {
 		return model
@@ -28,10 +31,13 @@ func (b *Billing) name(model string) string {
 			model += "-" + s
 		}
 	}
-	if b.Geo != "" {
-		model = b.Geo + "/" + model
+	switch {
+	case b.Geo == "":
+		return model
+	case patterns().region.MatchString(b.Geo + "/"):
+		return b.Geo + "/" + model
 	}
-	return model
+	return model + "-" + b.Geo
 }
 
 // Answers yields what an assistant or progress record reports of answers: the usage of its own request, under the name
@@ -105,19 +111,19 @@ func parseUsage(object []byte) (u Usage, extra *Billing) {
 func (b *Billing) read(key, value []byte) {
 	switch string(key) {
 	case "speed":
-		b.Speed = modifier(value)
+		b.Speed = cmp.Or(modifier(value), b.Speed)
 	case "service_tier":
-		b.Tier = modifier(value)
+		b.Tier = cmp.Or(modifier(value), b.Tier)
 	case "inference_geo":
-		b.Geo = modifier(value)
+		b.Geo = cmp.Or(modifier(value), b.Geo)
 	case "iterations":
-		b.Further = iterations(value)
+		b.iterations(value)
 	}
 }
 
 // modifier returns a setting that changes prices; "" if it is the ordinary one, or no word.
 func modifier(value []byte) string {
-	switch s := text(value); s {
+	switch s := strings.ToLower(text(value)); s {
 	case "standard", "not_available", "global":
 		return ""
 	default:
@@ -128,32 +134,29 @@ func modifier(value []byte) string {
 // maxIterations is how many further requests of one answer count.
 const maxIterations = 64
 
-// iterations returns the elements of usage.iterations that the usage around them does not include: those that are no
-// step of the answer itself.
-func iterations(value []byte) (further []Iteration) {
+// iterations reads usage.iterations. Steps of the answer itself are part of the usage around them, and say at times what
+// that leaves out; what is no step of it counts as a request of its own.
+func (b *Billing) iterations(value []byte) {
 	if !bytes.HasPrefix(value, []byte("[")) {
-		return nil
+		return
 	}
 	w := walkerOf(value)
-	for w.skipComma(); w.i < len(w.b) && w.b[w.i] != ']' && len(further) < maxIterations; w.skipComma() {
+	for w.skipComma(); w.i < len(w.b) && w.b[w.i] != ']' && len(b.Further) < maxIterations; w.skipComma() {
 		element := w.value(w.i)
 		if len(element) == 0 {
 			break
 		}
-		if kind := text(field(element, "type")); kind == "message" || kind == "" {
-			continue
-		}
-		it := Iteration{Model: text(field(element, "model"))}
 		usage, billing := parseUsage(element)
-		it.Usage = usage
+		it := Iteration{Model: text(field(element, "model")), Usage: usage}
 		if billing != nil {
 			it.Speed, it.Tier, it.Geo = billing.Speed, billing.Tier, billing.Geo
 		}
-		if usage != (Usage{}) {
-			further = append(further, it)
+		if kind := text(field(element, "type")); kind == "message" || kind == "" {
+			b.Speed, b.Tier, b.Geo = cmp.Or(b.Speed, it.Speed), cmp.Or(b.Tier, it.Tier), cmp.Or(b.Geo, it.Geo)
+		} else if usage != (Usage{}) {
+			b.Further = append(b.Further, it)
 		}
 	}
-	return further
 }
 
 // tokens limits a count so that sums of counts cannot overflow.

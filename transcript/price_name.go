@@ -14,23 +14,22 @@ type name struct {
 }
 
 // spellings find the parts of a model's name that clouds, gateways and settings add or write otherwise.
-type spellings struct{ decoration, region, swapped, series *regexp.Regexp }
+type spellings struct{ decoration, profile, region, swapped, series *regexp.Regexp }
 
 var patterns = sync.OnceValue(func() spellings {
 	return spellings{
 		// A date, a version, "[1m]", "-thinking", ":beta" behind the name.
-		decoration: regexp.MustCompile(`(\[[^\]]*\]|[-@]\d{8}|[-@]latest|-v\d+(:\d+)?|:\d+|[-:]thinking|:beta)$`),
-		// "us.anthropic." of Bedrock, "us/" of inference_geo. Gateways write "us/" too.
-		region: regexp.MustCompile(`(?:^|[/:.])([a-z]{2,6}(?:-[a-z]+)?)(?:\.anthropic\.|/)$`),
+		decoration: regexp.MustCompile(`(\[[^\]]*\]|[-@]\d{8}|[-@]latest|@default|-v\d+(:\d+)?|:\d+|[-:]thinking|:beta)$`),
+		// "us.anthropic." of Bedrock's inference profiles.
+		profile: regexp.MustCompile(`(?:^|[/:])([a-z-]+)\.anthropic\.$`),
+		// "us/" of inference_geo, which gateways write too; "bedrock/eu-west-1/".
+		region: regexp.MustCompile(`(?:^|/)(?:us|eu|apac|jp|au|[a-z]{2}(?:-[a-z]+)+-\d)/(?:anthropic\.)?$`),
 		// "claude-4.5-sonnet" and "claude-4-opus".
 		swapped: regexp.MustCompile(`^claude-([4-9](?:-\d{1,2})?)-(fable|mythos|opus|sonnet|haiku)$`),
 		// "claude-haiku-3-5", which Anthropic calls "claude-3-5-haiku".
 		series: regexp.MustCompile(`^claude-(opus|sonnet|haiku)-(3(?:-\d)?)$`),
 	}
 })
-
-// regions are those of AWS's inference profiles and of inference_geo that keep requests in one region.
-const regions = " us eu apac jp au us-gov "
 
 // parseName reads a model's name in any of the spellings.
 func parseName(model string) name {
@@ -41,9 +40,9 @@ func parseName(model string) name {
 		return n
 	}
 	prefix, rest := rest[:at], rest[at:]
-	if m := p.region.FindStringSubmatch(prefix); m != nil {
-		n.regional = strings.Contains(regions, " "+m[1]+" ")
-	}
+	profile := p.profile.FindStringSubmatch(prefix)
+	n.regional = profile != nil && profile[1] != "global" || p.region.MatchString(prefix)
+	n.fast = strings.HasPrefix(prefix, "fast/") || strings.Contains(prefix, "/fast/")
 	for {
 		if found := p.decoration.FindStringIndex(rest); found != nil && found[0] > 0 {
 			rest = rest[:found[0]]

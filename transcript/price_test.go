@@ -23,7 +23,16 @@ func TestPriceOf(t *testing.T) {
 		{"eu.anthropic.claude-sonnet-4-5-20250929-v1:0", 3.3},
 		{"us.anthropic.claude-sonnet-4-20250514-v1:0", 3}, // older than regional prices
 		{"arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-opus-4-8-v1:0", 5.5},
+		{"ca.anthropic.claude-opus-4-8-v1:0", 5.5}, // whatever the region
+		{"bedrock/global.anthropic.claude-opus-4-8", 5},
+		{"bedrock/us-gov-west-1/anthropic.claude-opus-4-8-v1:0", 5.5},
+		{"arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc123", 0},
 		{"us/claude-opus-4-8", 5.5},
+		{"fast/us/claude-opus-4-8", 11},
+		{"fast/claude-opus-4-8", 10},
+		{"fast/claude-sonnet-5", 0},
+		{"anthropic/claude-opus-4.8:free", 0},
+		{"vertex_ai/claude-opus-4-8@default", 5},
 		{"anthropic/claude-opus-4.8", 5},
 		{"openrouter/anthropic/claude-sonnet-4.5:beta", 3},
 		{"openrouter/anthropic/claude-3.5-haiku", 0.8},
