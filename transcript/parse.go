@@ -281,7 +281,7 @@ func (p *parsed) fill(r *Record) {
 func originOf(object []byte) (kind, name []byte) {
 	w := walkerOf(object)
 	if len(object) > 0 && object[0] != '{' {
-		return nil, nil
+		return stringContents(object), nil
 	}
 	best := 0
 	for key, value, ok := w.member(); ok; key, value, ok = w.member() {
@@ -291,7 +291,7 @@ func originOf(object []byte) (kind, name []byte) {
 			kind = stringContents(value)
 		case "name":
 			rank = 3
-		case "server", "subkind":
+		case "server", "source", "subkind":
 			rank = 2
 		case "from":
 			rank = 1

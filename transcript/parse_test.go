@@ -38,7 +38,7 @@ func parseCases() []parseCase {
 		{"no such day", `{"timestamp":"2026-02-30T00:00:00.000Z"}`, Record{}},
 		{"no such hour", `{"timestamp":"2026-02-10T24:00:00.000Z"}`, Record{}},
 		{"spaced", " {\t\"type\" : \"mode\" , \"uuid\" :\"u\" } ", Record{Type: "mode", UUID: "u"}},
-		{"wrong kinds", `{"type":["user"],"uuid":7,"timestamp":true,"message":"text","isMeta":"true","cwd":null,"origin":"human","error":1}`, Record{}},
+		{"wrong kinds", `{"type":["user"],"uuid":7,"timestamp":true,"message":"text","isMeta":"true","cwd":null,"origin":["human"],"error":1}`, Record{}},
 		{"short, with escapes", `{"cwd":"a\"b\\","uuid":"\\\"","version":"\\\\"}`, Record{Cwd: `a"b\`, UUID: `\"`, Version: `\\`}},
 		{"long, with escapes", `{"cwd":"` + strings.Repeat("x", 60) + `\"y\\","uuid":"u"}`, Record{Cwd: strings.Repeat("x", 60) + `"y\`, UUID: "u"}},
 		{"no object", `["type"]`, Record{}},

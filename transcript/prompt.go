@@ -44,7 +44,7 @@ func (m *Message) typedText() (said string, pictures, results bool) {
 		case ImageBlock, DocumentBlock:
 			pictures = true
 		case TextBlock:
-			if t := strings.TrimSpace(Unquote(p.Text)); t != "" && !isContext(t) {
+			if t := withoutContext(Unquote(p.Text)); t != "" {
 				all = append(all, t)
 			}
 		}
@@ -66,9 +66,14 @@ func (r *Record) WithImages(text string) string {
 	return text
 }
 
-// isContext reports whether a text block is context that an editor or Claude Code added to what was typed.
-func isContext(text string) bool {
-	return strings.HasPrefix(text, "<ide_") || strings.HasPrefix(text, "<system-reminder>")
+// withoutContext takes off what an editor or Claude Code put before what was typed: elements of context.
+func withoutContext(text string) string {
+	for text = strings.TrimSpace(text); strings.HasPrefix(text, "<ide_") || strings.HasPrefix(text, "<system-reminder>"); {
+		name := text[1:cmp.Or(max(strings.IndexAny(text, "> \n"), 0), len(text))]
+		_, rest, _ := strings.Cut(text, "</"+name+">")
+		text = strings.TrimSpace(rest)
+	}
+	return text
 }
 
 // Command returns the slash command that the record stands for: a built-in one, or one that expands to a prompt. name

@@ -124,7 +124,7 @@ func (r *Record) stated() (speaker Speaker, from string) {
 		return Channel, "phone"
 	case kind == "peer", kind == "task-notification" && r.OriginName == "peer-send-message":
 		return Peer, named("session", r.OriginName)
-	case kind == "coordinator", kind == "observer", kind == "agent":
+	case kind == "coordinator", kind == "observer", kind == "agent", kind == "teammate":
 		return Peer, named(kind, r.OriginName)
 	case kind == "slack-ping":
 		return Peer, "Slack"
@@ -165,10 +165,14 @@ var envelopes = []envelope{
 	{"cross-session-message", Peer, "session", []string{"name", "from-name", "from"}},
 	{"agent-message", Peer, "agent", []string{"from"}},
 	{"coordinator-relay", Peer, "coordinator", []string{"from"}},
-	{"channel", Channel, "", []string{"source"}},
+	{"channel", Channel, "", []string{"source", "name", "server"}},
 	{"task-notification", Background, backgroundTask, nil},
 	{"agent-notification", Background, backgroundTask, nil},
 	{"bash-notification", Background, backgroundTask, nil},
+	{"github-webhook-activity", Background, "webhook", nil},
+	{"mcp-resource-update", Background, "MCP server", []string{"server"}},
+	{"mcp-polling-update", Background, "MCP server", []string{"server"}},
+	{"tick", Background, scheduledTask, nil},
 }
 
 // frames are lines that Claude Code writes before such an element.
@@ -207,7 +211,7 @@ func unwrap(text string) (s Speech, ok bool) {
 	if isTask(text) {
 		task := []byte(text)
 		return Speech{Background, backgroundTask,
-			cmp.Or(StringField(task, "description"), StringField(task, "summary"))}, true
+			cmp.Or(StringField(task, "description"), StringField(task, "summary"), StringField(task, "task_id"), "task")}, true
 	}
 	if isNotice(text) {
 		notice := []byte(text)
@@ -240,27 +244,34 @@ func isTask(text string) bool {
 	return field([]byte(text), "task_id") != nil
 }
 
-// elements takes the text out of one element, or several of a kind.
+// elements takes the text out of an element and of those that follow it. The first one says who speaks.
 func elements(text string) (s Speech, ok bool) {
-	for i := range envelopes {
-		e := &envelopes[i]
-		inner, attributes, rest, found := e.cut(text)
-		if !found || e.speaker == Channel && attribute(attributes, "source") == "" {
-			continue
-		}
-		s = Speech{Speaker: e.speaker, From: e.from(attributes), Text: e.body(inner)}
-		for inner, _, rest, found = e.cut(rest); found; inner, _, rest, found = e.cut(rest) {
+	for e, inner, attributes, rest := element(text); e != nil; e, inner, attributes, rest = element(rest) {
+		if !ok {
+			s, ok = Speech{e.speaker, e.from(attributes), e.body(inner)}, true
+		} else {
 			s.Text += "\n" + e.body(inner)
 		}
-		return s, true
 	}
-	return Speech{}, false
+	return s, ok
+}
+
+// element cuts the element off with which a text begins; nil if it begins otherwise.
+func element(text string) (e *envelope, inner, attributes, rest string) {
+	for i := range envelopes {
+		e = &envelopes[i]
+		inner, attributes, rest, found := e.cut(text)
+		if found && (e.speaker != Channel || e.from(attributes) != "") {
+			return e, inner, attributes, rest
+		}
+	}
+	return nil, "", "", ""
 }
 
 // cut takes an element off the beginning of a text.
 func (e *envelope) cut(text string) (inner, attributes, rest string, ok bool) {
 	after, ok := strings.CutPrefix(strings.TrimLeft(text, " \t\r\n"), "<"+e.name)
-	if !ok || after == "" || after[0] != '>' && after[0] != ' ' {
+	if !ok || after == "" || !strings.Contains("> \t\r\n", after[:1]) {
 		return "", "", "", false
 	}
 	attributes, after, ok = strings.Cut(after, ">")
@@ -290,11 +301,13 @@ func (e *envelope) from(attributes string) string {
 
 // attribute returns the value of an attribute of an element; "" if it has none.
 func attribute(attributes, name string) string {
-	_, rest, found := strings.Cut(attributes, " "+name+`="`)
-	if !found {
-		return ""
+	var value string
+	for _, quote := range []string{`"`, "'"} {
+		_, rest, found := strings.Cut(" "+strings.Join(strings.Fields(attributes), " "), " "+name+"="+quote)
+		if value, _, _ = strings.Cut(rest, quote); found {
+			break
+		}
 	}
-	value, _, _ := strings.Cut(rest, `"`)
 	return strings.NewReplacer("&quot;", `"`, "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(value)
 }
 

@@ -29,6 +29,8 @@ func TestSpeech(t *testing.T) {
 		{`"message":{"content":"{\"type\":\"object\",\"a\":1} is no schema"}`, `You: {"type":"object","a":1} is no schema`},
 		{`"message":{"content":"{\"type\":\"object\"}"}`, `You: {"type":"object"}`},
 		{`"message":{"content":"{\"task_id\": broken"}`, `You: {"task_id": broken`},
+		{`"message":{"content":"<ide_opened_file>The user opened a.go</ide_opened_file>\n<system-reminder>\nnow\n</system-reminder>\nfix it"}`, "You: fix it"},
+		{`"message":{"content":"<system-reminder>\nnow"}`, ""},
 		{`"message":{"content":"skill text"},"isMeta":true`, ""},
 		{`"message":{"content":"skill text"},"isMeta":true,"origin":{"kind":"human"},"turnOrigin":"human"`, ""},
 		{`"message":{"content":"<system-reminder>\n<tools-used-before-summary>Bash</tools-used-before-summary>\n</system-reminder>"},` +
@@ -38,6 +40,9 @@ func TestSpeech(t *testing.T) {
 			`"isMeta":true,"origin":{"kind":"channel","server":"plugin:telegram:telegram"}`, "You via telegram: deploy"},
 		{`"message":{"content":"deploy"},"isMeta":true,"origin":{"kind":"channel","server":"slack"}`, "You via slack: deploy"},
 		{`"message":{"content":"<channel source=\"imessage\">deploy</channel>"},"isMeta":true`, "You via imessage: deploy"},
+		{`"message":{"content":"<channel\n  source='imessage'\n  user='kim'>\ndeploy\n</channel>"},"isMeta":true`, "You via imessage: deploy"},
+		{`"message":{"content":"<channel name=\"telegram\">deploy</channel>"},"isMeta":true,"origin":{"kind":"channel"}`, "You via telegram: deploy"},
+		{`"message":{"content":"deploy"},"isMeta":true,"origin":{"kind":"channel","source":"plugin:telegram:telegram"}`, "You via telegram: deploy"},
 
 		{`"message":{"content":"<teammate-message teammate_id=\"tester\" color=\"blue\">\nall green\n</teammate-message>"}`,
 			"Message of teammate tester: all green"},
@@ -45,6 +50,11 @@ func TestSpeech(t *testing.T) {
 			"Message of teammate a: one\ntwo"},
 		{`"message":{"content":"<teammate-message teammate_id=\"tester\">\n{\"type\":\"idle_notification\",\"idleReason\":\"available\"}\n</teammate-message>"}`,
 			"Message of teammate tester: idle notification: available"},
+		{`"message":{"content":"stop"},"isMeta":true,"origin":"peer"`, "Message of another session: stop"},
+		{`"message":{"content":"stop"},"isMeta":true,"origin":{"kind":"teammate","name":"tester"}`, "Message of teammate tester: stop"},
+		{`"message":{"content":[{"type":"text","text":"<system-reminder>now</system-reminder>"},{"type":"text","text":"<teammate-message\n teammate_id='a'>one` +
+			`</teammate-message>"},{"type":"text","text":"<task-notification>\n<summary>Tests ended</summary>\n</task-notification>"}]}`,
+			"Message of teammate a: one\nTests ended"},
 		{`"message":{"content":"` + peer + `"},"isMeta":true,"origin":{"kind":"peer","from":"uds:/run/7","name":"checkout"}`,
 			"Message of session checkout: stop"},
 		{`"message":{"content":"` + peer + `"}`, "Message of session checkout: stop"},
@@ -69,6 +79,9 @@ func TestSpeech(t *testing.T) {
 		{`"message":{"content":"[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis is an automated event.\n<task-notification>\n<summary>Tests ended</summary>\n` +
 			`</task-notification>"}`, "Background task: Tests ended"},
 		{`"message":{"content":"{\"task_id\":\"b7\",\"description\":\"run tests\",\"task_type\":\"local_bash\"}"}`, "Background task: run tests"},
+		{`"message":{"content":"{\"task_id\":\"b7\",\"task_type\":\"local_agent\"}"}`, "Background task: b7"},
+		{`"message":{"content":"<mcp-resource-update server=\"builds\" uri=\"x\">\nred\n</mcp-resource-update>"}`, "MCP server builds: red"},
+		{`"message":{"content":"<tick>10:00</tick>"}`, "Scheduled task: 10:00"},
 		{`"message":{"content":"hi"},"origin":{"kind":"something-new"}`, "Something new: hi"},
 		{`"message":{"content":"hi"},"promptSource":"system"`, "Claude Code: hi"},
 	} {
