@@ -26,6 +26,7 @@ type accountPages struct {
 	Quota server.Quota // of each user without limits of its own; set before Route
 
 	rates  *limit.Rates // set before Route
+	held   *heldAnswers
 	site   *page.Site
 	store  accountStore
 	access *auth.Access

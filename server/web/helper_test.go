@@ -272,16 +272,23 @@ func (s *site) share(t testing.TB, id string) string {
 // stall asks for a page over a connection of its own, and reads nothing but the status, which must be 200.
 func (s *site) stall(t testing.TB, path, header string) {
 	t.Helper()
+	if status := s.stalled(t, path, header); !strings.Contains(status, "200") {
+		t.Fatalf("%s: %q", path, status)
+	}
+}
+
+// stalled is stall with whatever status.
+func (s *site) stalled(t testing.TB, path, header string) (status string) {
+	t.Helper()
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	must(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
 	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", path, s.Listener.Addr(), header)
 	must(t, err)
-	line, err := bufio.NewReaderSize(conn, 16).ReadString('\n')
-	if err != nil || !strings.Contains(line, "200") {
-		t.Fatalf("%s: %q %v", path, line, err)
-	}
+	status, err = bufio.NewReaderSize(conn, 16).ReadString('\n')
+	must(t, err)
+	return status
 }
 
 // as makes the reader a user with a browser of its own.

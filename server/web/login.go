@@ -37,7 +37,7 @@ func (p *accountPages) Guard(show page.Handler) http.HandlerFunc {
 					"You made more requests in a minute than this server allows. Reload in a moment.")
 				return
 			}
-			err = show(w, r, who)
+			err = show(p.held.of(w, who.User.ID), r, who)
 		}
 		if err != nil {
 			p.site.Answer(w, r, err)

@@ -38,6 +38,7 @@ type sharePages struct {
 	access *auth.Access
 	masker *redact.Masker
 	slots  *limit.Slots
+	held   *heldAnswers
 	rates  *limit.Rates // of all visitors of one user's links, apart from the user's own requests; set before Route
 	now    func() time.Time
 }
@@ -114,7 +115,8 @@ func (p *sharePages) withLink(show shower) http.HandlerFunc {
 			p.site.Answer(w, r, err)
 			return
 		}
-		answer.writeTo(w) // nothing is held meanwhile: the reader may be slow
+		// No slot is held meanwhile: the reader may be slow.
+		page.Whole(p.held.of(w, -l.By.ID), cmp.Or(answer.status, http.StatusOK), answer.body.Bytes())
 	}
 }
 
@@ -147,11 +149,6 @@ func (a *wholeAnswer) Header() http.Header { return a.header }
 func (a *wholeAnswer) WriteHeader(status int) { a.status = cmp.Or(a.status, status) }
 
 func (a *wholeAnswer) Write(b []byte) (int, error) { return a.body.Write(b) }
-
-func (a *wholeAnswer) writeTo(w http.ResponseWriter) {
-	w.WriteHeader(cmp.Or(a.status, http.StatusOK))
-	_, _ = w.Write(a.body.Bytes()) // the browser may be gone
-}
 
 // pin opens the session that the address names, which must be the link's or one of its agents', while fn runs.
 func (p *sharePages) pin(r *http.Request, v visit, fn func(sharedView) error) error {

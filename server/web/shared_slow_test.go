@@ -4,16 +4,68 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/ccship/ccship/server"
 )
 
+// pictured is a line with an image of so many bytes.
+func pictured(size int) string {
+	png := base64.StdEncoding.EncodeToString(append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, size)...))
+	return fmt.Sprintf(`{"type":"user","uuid":"i","message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":%q}}]}}`, png)
+}
+
+// TestSlowReadersHoldLittle: answers that nobody takes are in memory up to a bound, of one user and of the visitors of
+// one user's links. More are refused; others are shown what they ask for.
+func TestSlowReadersHoldLittle(t *testing.T) {
+	s := newSharing(t)
+	ana := s.addUser(t, "ana", server.Member)
+	s.putAs(t, ana, head("slow"), pictured(6<<20))
+	s.as(t, ana)
+	link := s.share(t, "slow")
+	address, err := url.Parse(s.URL)
+	must(t, err)
+	cookie := "Cookie: " + s.client.Jar.Cookies(address)[0].String() + "\r\n"
+	refusedAfter := func(path, header string) {
+		t.Helper()
+		for i := range 20 {
+			if status := s.stalled(t, path, header); strings.Contains(status, "503") {
+				if i < 5 {
+					t.Errorf("%s is refused after %d", path, i)
+				}
+				return
+			}
+		}
+		t.Errorf("%s: 20 slow readers are all answered", path)
+	}
+	refusedAfter(link+"/sessions/slow/image/0/0", "")
+	image := sessionPath("slow", "/image/0/0")
+	if a := s.do(t, "GET", image, nil, nil); a.code != http.StatusOK {
+		t.Errorf("the link's maker, beside slow visitors: %d", a.code)
+	}
+	refusedAfter(image, cookie)
+	if a := s.do(t, "GET", image, nil, nil); a.code != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" ||
+		a.header.Get("Content-Length") == fmt.Sprint(6<<20+8) {
+		t.Errorf("one more: %d %v", a.code, a.header)
+	}
+	if a := s.do(t, "GET", sessionPath("slow", ""), nil, nil); a.code != http.StatusOK {
+		t.Errorf("a small page of the same user: %d", a.code)
+	}
+	s.as(t, s.owner)
+	if a := s.do(t, "GET", image, nil, nil); a.code != http.StatusOK {
+		t.Errorf("another user: %d", a.code)
+	}
+	if a := s.visit(t, s.link+"/sessions/mine/image/2/0"); a.code != http.StatusOK {
+		t.Errorf("a link of another user: %d", a.code)
+	}
+}
+
 // TestSharedSlowReaders: readers of a link who take none of what they asked for hold up neither others nor the link.
 func TestSharedSlowReaders(t *testing.T) {
 	s := newSharing(t)
-	png := base64.StdEncoding.EncodeToString(append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 6<<20)...))
-	s.put(t, head("slow"), fmt.Sprintf(`{"type":"user","uuid":"i","message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":%q}}]}}`, png))
+	s.put(t, head("slow"), pictured(3<<20))
 	link := s.share(t, "slow")
 	for range 12 {
 		s.stall(t, link+"/sessions/slow/image/0/0", "")

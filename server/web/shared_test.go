@@ -162,6 +162,42 @@ func TestSharedNothingElse(t *testing.T) {
 	}
 }
 
+// TestSharedVersions: a link shows the newest state of its session and of its agents, whatever generation or epoch one
+// asks for: what a rewind took out, or what an earlier epoch has, is not the link's.
+func TestSharedVersions(t *testing.T) {
+	s := newSharing(t)
+	for _, h := range []server.Head{head("mine"), head("mine/agent-1")} {
+		if h.SessionID != "mine" {
+			h.Parent = "mine"
+		}
+		h.Generation = 1
+		s.put(t, h, spoken("user", "taken back"), spoken("assistant", "taken back, too"))
+		h.Generation = 2
+		s.put(t, h, spoken("user", "of the old epoch"))
+		h.Generation, h.Epoch = 0, "e2"
+		s.put(t, h, spoken("user", "newest"), spoken("assistant", "as it stands"))
+	}
+	past := []string{"prompt of mine", "answer of mine", "task of mine", "report of mine", "taken back", "of the old epoch"}
+	mustHave(t, s.get(t, sessionPath("mine", "", "epoch", "e1", "generation", "1")), "taken back") // its owner sees it
+	for _, id := range []string{"mine", "mine%2Fagent-1"} {
+		for _, version := range []string{"", "generation=0", "generation=1", "generation=2", "epoch=e1", "epoch=e1&generation=0",
+			"epoch=e1&generation=1", "epoch=e2&generation=1", "generation=1&generation=0", "epoch=none"} {
+			at := s.link + "/sessions/" + id
+			mustHave(t, s.shows(t, at+"?"+version), "newest", "as it stands")
+			for _, below := range []string{"/tail?after=-1", "/tail?after=-1&inside=1", "/prompts?after=-1", "/prompts?bare=1", "/entry/0?x=1",
+				"/entry/1?x=1", "/L/0?x=1"} {
+				mustLack(t, s.shows(t, at+below+"&"+version), past...)
+			}
+			mustLack(t, s.shows(t, at+"?"+version), past...)
+			for _, below := range []string{"/entry/2", "/entry/3", "/L/3", "/image/2/0"} { // lines that only the past has
+				if a := s.visit(t, at+below+"?"+version); a.code != http.StatusNotFound {
+					t.Errorf("%s%s?%s answers %d", at, below, version, a.code)
+				}
+			}
+		}
+	}
+}
+
 // TestSharedEnds: a link that was ended, is over or was never made shows nothing.
 func TestSharedEnds(t *testing.T) {
 	s := newSharing(t)

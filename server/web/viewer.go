@@ -66,10 +66,11 @@ func New(store Store, access *auth.Access) (*Viewer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load rules of secrets: %w", err)
 	}
+	held := newHeldAnswers()
 	v.secrets, v.Users = &thread.Secrets{Masker: masker}, store
 	v.shared = &sharePages{site: v.Site, store: store, access: access, masker: masker, now: time.Now,
-		slots: limit.NewSlots(mostAtOnce, 0)}
-	v.accounts = &accountPages{site: v.Site, store: store, access: access, now: time.Now}
+		slots: limit.NewSlots(mostAtOnce, 0), held: held}
+	v.accounts = &accountPages{site: v.Site, store: store, access: access, held: held, now: time.Now}
 	return v, nil
 }
 

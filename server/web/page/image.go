@@ -12,5 +12,5 @@ func WriteImage(w http.ResponseWriter, kind string, image []byte) {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Cache-Control", "private, no-store")
 	h.Set("Content-Length", strconv.Itoa(len(image)))
-	_, _ = w.Write(image) // the browser may be gone
+	Whole(w, http.StatusOK, image)
 }

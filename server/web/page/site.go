@@ -105,8 +105,7 @@ func (s *Site) Render(w http.ResponseWriter, status int, name string, data any) 
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the browser may be gone
+	Whole(w, status, b.Bytes())
 }
 
 type failure struct {
