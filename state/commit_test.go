@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -212,12 +213,17 @@ func TestHalfFailedCommit(t *testing.T) {
 	db := open(t, Options{Fault: f.at})
 	prepare(t, db)
 	before := describe(&db.index)
+	var told []string
+	db.Listener = listener{queued: func(dest string) { told = append(told, dest) }}
 	f.step, f.call = "commit sync", 1
 	if _, err := db.Commit(t.Context(), []Step{advance(3, 0, 2, 10)}); !errors.Is(err, errInjected) {
 		t.Fatal(err)
 	}
 	if cmp.Equal(before, describe(&db.index)) {
 		t.Error("memory is as before, the disk is not")
+	}
+	if !slices.Contains(told, server) { // whoever committed it hears of a failure, and the next try is stale
+		t.Errorf("rows wait, and of their server nothing is reported: %q", told)
 	}
 	checkIndex(t, db)
 	if got, err := db.Files.Reload(t.Context(), 3); err != nil || got.Cursor != cursorAt(2, 0) {

@@ -19,9 +19,14 @@ func (m *memory) Load(tx *kv.Snapshot) error {
 	}
 	old := &m.db.index
 	old.mu.Lock()
-	defer old.mu.Unlock()
 	old.names, old.urls, old.queues, old.files = x.names, x.urls, x.queues, x.files
 	old.total, old.dead, old.deadSize, old.odd = x.total, x.dead, x.deadSize, x.odd
+	old.mu.Unlock()
+	if m.db.Listener != nil { // not Open: the rows of a commit that failed half-way may be there, and nobody heard of them
+		for _, dest := range m.db.Outbox.Destinations() {
+			m.db.Listener.RowsQueued(dest)
+		}
+	}
 	return nil
 }
 
