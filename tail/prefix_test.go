@@ -2,6 +2,7 @@ package tail
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 )
@@ -47,4 +48,41 @@ func goOn(t *testing.T, rewritten bool) {
 	})
 	w.main("p/a.jsonl")
 	w.stop()
+}
+
+// meanwhile is a memory of which something changes after it was loaded, before the tailer has what was.
+type meanwhile struct {
+	*memory
+	then func()
+}
+
+func (m meanwhile) Load(ctx context.Context) ([]Tracked, error) {
+	all, err := m.memory.Load(ctx)
+	m.then()
+	return all, err
+}
+
+// TestReloadWhileLoading: a cursor that is set back while the tailer loads the one before counts, although no byte of
+// the file changes any more.
+func TestReloadWhileLoading(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.start()
+	k := w.main("p/a.jsonl")
+	w.stop()
+	w.prep = func(t *Tailer) {
+		t.cursors = meanwhile{w.mem, func() {
+			w.mem.do(func() {
+				f := w.mem.files[k.File.ID]
+				f.Cursor, f.Verified, f.content, f.marks = Cursor{Generation: 7}, Stat{}, nil, nil
+			})
+			t.Reload(k.File.ID)
+		}}
+	}
+	w.start()
+	w.until("it is read from there", func() bool {
+		c := w.mem.named("a")[0].Cursor
+		return c.Generation == 7 && c.Line == 3
+	})
+	w.main("p/a.jsonl")
 }

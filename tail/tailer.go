@@ -49,8 +49,14 @@ type requests struct {
 	reason  string
 	hints   map[string]struct{} // paths at which something happened
 	scanned []chan struct{}     // closed after the next full listing that began after they were put here
-	reread  []FileID            // files to deliver again that were not known yet
+	early   []early             // before the files were known
 	roots   *[]Root             // new roots; nil: unchanged
+}
+
+// early is something that is asked of files before they are known.
+type early struct {
+	ids  []FileID
+	what func(*wishes)
 }
 
 // New makes a Tailer. Nothing is read and nothing runs before Run.
@@ -118,8 +124,10 @@ func (t *Tailer) loadKnown(known []Tracked) {
 		t.table.load(&known[i], &t.stats)
 	}
 	t.table.loaded = true
-	t.rereadLocked(t.requests.reread)
-	t.requests.reread = nil
+	for _, e := range t.requests.early {
+		t.askLocked(e.ids, e.what)
+	}
+	t.requests.early = nil
 }
 
 // loop lists folders on time or on request, and hands files that are due to the workers.
@@ -226,35 +234,27 @@ func (t *Tailer) Wake() {
 }
 
 // Reread has files delivered from line 0 in a new generation. Ids that are not known are passed over.
-func (t *Tailer) Reread(ids ...FileID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.table.loaded {
-		t.requests.reread = append(t.requests.reread, ids...)
-		return
-	}
-	t.rereadLocked(ids)
-}
+func (t *Tailer) Reread(ids ...FileID) { t.ask(ids, func(w *wishes) { w.reread.ask() }) }
 
 // Reload loads the stored cursors of files again, after the owner has changed them, and goes on from there. Unknown ids
 // are ignored.
-func (t *Tailer) Reload(ids ...FileID) {
+func (t *Tailer) Reload(ids ...FileID) { t.ask(ids, func(w *wishes) { w.reload.ask() }) }
+
+// ask asks something of the next inspection of files, and has it made.
+func (t *Tailer) ask(ids []FileID, what func(*wishes)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, id := range ids {
-		if f := t.table.byID[id]; f != nil {
-			f.wishes.reload.ask()
-			if f.folder != nil {
-				t.enqueue(f)
-			}
-		}
+	if !t.table.loaded { // also of what is being loaded: that may be older than the call
+		t.requests.early = append(t.requests.early, early{ids, what})
+		return
 	}
+	t.askLocked(ids, what)
 }
 
-func (t *Tailer) rereadLocked(ids []FileID) {
+func (t *Tailer) askLocked(ids []FileID, what func(*wishes)) {
 	for _, id := range ids {
 		if f := t.table.byID[id]; f != nil {
-			f.wishes.reread.ask()
+			what(&f.wishes)
 			if f.folder != nil {
 				t.enqueue(f)
 			}
