@@ -124,6 +124,7 @@ func (t *Tailer) scanFolders(ctx context.Context, folders []*folder) {
 	for _, d := range folders {
 		d.listSoon = false
 	}
+	folders = slices.DeleteFunc(folders, func(d *folder) bool { return t.table.folders[d.path] != d }) // dropped since
 	t.mu.Unlock()
 	p := t.newListing(false)
 	for _, d := range folders {

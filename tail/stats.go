@@ -42,6 +42,7 @@ type counters struct {
 	rewinds                  int64
 	scanned                  bool // everything was listed once
 	notTaken                 error
+	failures                 int32 // of Deliver, consecutive
 }
 
 // count adds (sign 1) or takes away (-1) what a file on disk contributes to the counters. A caller that changes a field

@@ -23,11 +23,10 @@ type Tailer struct {
 	arenas  sync.Pool        // *arena
 	restAt  time.Duration    // how long after its last change a file may rest
 
-	ended           chan struct{} // closed when Run returns
-	wake            chan struct{} // wakes the main loop to read requests
-	woken           atomic.Bool
-	deliverFailures atomic.Int32 // consecutive failures of Deliver
-	lastHeartbeat   atomic.Int64 // when the main loop last made progress, in the time of now
+	ended         chan struct{} // closed when Run returns
+	wake          chan struct{} // wakes the main loop to read requests
+	woken         atomic.Bool
+	lastHeartbeat atomic.Int64 // when the main loop last made progress, in the time of now
 
 	scan scanner // owned by the goroutine of Run
 

@@ -75,21 +75,22 @@ var errNotDelivered = errors.New("not delivered")
 
 // noteDelivery counts consecutive failures, logs the first one and the end, and keeps the last one for Stats.
 func (t *Tailer) noteDelivery(ctx context.Context, err error) {
-	switch {
-	case err == nil:
-		n := t.deliverFailures.Swap(0)
-		if n == 0 {
-			return
-		}
-		t.log.Info("delivering again", "failures", n)
-	case ctx.Err() != nil:
+	if err != nil && ctx.Err() != nil {
 		return
-	case t.deliverFailures.Add(1) == 1:
-		t.log.Warn("cannot deliver; retrying", "err", err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stats.notTaken = err
+	n := &t.stats
+	switch {
+	case err != nil && n.failures == 0:
+		t.log.Warn("cannot deliver; retrying", "err", err)
+	case err == nil && n.failures > 0:
+		t.log.Info("delivering again", "failures", n.failures)
+	}
+	if n.failures++; err == nil {
+		n.failures = 0
+	}
+	n.notTaken = err
 }
 
 // prepare copies what the inspections need to know about their files.
@@ -273,7 +274,7 @@ func (t *Tailer) deferRefused(f *file, l *inspection, r Result) bool {
 		f.waiting = !f.changedAgain
 		return f.changedAgain
 	default:
-		t.scheduleInspection(f, t.now()+retry(t.deliverFailures.Load()))
+		t.scheduleInspection(f, t.now()+retry(t.stats.failures))
 	}
 	return false
 }
