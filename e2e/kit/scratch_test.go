@@ -38,19 +38,14 @@ func TestMake(t *testing.T) {
 	again, err := MakeScratch(in, "cct")
 	Must(t, err)
 	for _, dir := range []string{alive.path, nobodys, others, mine.Path, again.Path} {
-		if _, err := os.Stat(dir); err != nil {
-			t.Error(err)
-		}
+		_, err := os.Stat(dir)
+		Check(t, err == nil, "%v", err)
 	}
-	if _, err := os.Stat(left.path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%s of a process that is gone: %v", left.path, err)
-	}
-	if err := mine.Remove(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(mine.Path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("removed: %v", err)
-	}
+	_, err = os.Stat(left.path)
+	Check(t, errors.Is(err, fs.ErrNotExist), "%s of a process that is gone: %v", left.path, err)
+	Must(t, mine.Remove())
+	_, err = os.Stat(mine.Path)
+	Check(t, errors.Is(err, fs.ErrNotExist), "removed: %v", err)
 }
 
 // process is a child with a folder.
@@ -73,9 +68,7 @@ func child(t *testing.T, in string) process {
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	b := make([]byte, 4096)
 	n, err := out.Read(b)
-	if err != nil || n < 2 {
-		t.Fatal(n, err)
-	}
+	Require(t, err == nil && n >= 2, "%v %v", n, err)
 	return process{cmd, string(b[:n-1])}
 }
 

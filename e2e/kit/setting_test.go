@@ -8,12 +8,10 @@ import (
 // TestSettings: the last value of a name counts, what is not given is as usual, and a value that nobody knows ends the run.
 func TestSettings(t *testing.T) {
 	t.Setenv(SettingVariable, "full rounds=3 parts=b sizes=1,20 rounds=4")
-	if IsQuick() || SettingNumber("rounds", 1) != 4 || SettingNumber("kills", 7) != 7 || Setting("corpus", "x") != "x" {
-		t.Error("words are misread")
-	}
-	if got := SettingNumbers("sizes", 5); !slices.Equal(got, []int{1, 20}) {
-		t.Error(got)
-	}
+	Check(t, !IsQuick() && SettingNumber("rounds", 1) == 4 && SettingNumber("kills", 7) == 7 && Setting("corpus", "x") == "x",
+		"words are misread")
+	got := SettingNumbers("sizes", 5)
+	Check(t, slices.Equal(got, []int{1, 20}), "%v", got)
 	if got := SettingWords("parts", "a", "b"); !slices.Equal(got, []string{"b"}) {
 		t.Error(got)
 	}
@@ -21,9 +19,7 @@ func TestSettings(t *testing.T) {
 		t.Error(got)
 	}
 	defer func() {
-		if recover() == nil {
-			t.Error("an unknown part is taken")
-		}
+		Check(t, recover() != nil, "an unknown part is taken")
 	}()
 	SettingWords("parts", "a")
 }

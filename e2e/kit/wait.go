@@ -56,6 +56,38 @@ func Must(t testing.TB, err error) {
 	}
 }
 
+// Check reports what does not hold. The test goes on.
+func Check(t testing.TB, holds bool, format string, args ...any) {
+	t.Helper()
+	if !holds {
+		t.Errorf(format, args...)
+	}
+}
+
+// Require ends the test when something does not hold.
+func Require(t testing.TB, holds bool, format string, args ...any) {
+	t.Helper()
+	if !holds {
+		t.Fatalf(format, args...)
+	}
+}
+
+// NoError reports an error of what is tested.
+func NoError(t testing.TB, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// Same reports what cmp.Diff finds between what is wanted and what there is.
+func Same(t testing.TB, what, diff string) {
+	t.Helper()
+	if diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
 // Equal reports what is not as wanted.
 func Equal[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()
