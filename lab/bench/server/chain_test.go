@@ -73,6 +73,7 @@ type machine struct {
 
 func (b *bench) machine() *machine {
 	b.t.Helper()
+	kit.Program(b.t, "ccship") // built here, not while something is timed
 	dir := home(b.t)
 	m := &machine{b: b, dir: dir, env: []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "XDG_RUNTIME_DIR=" + dir,
 		"CCSHIP_SERVER_URL=http://" + b.listen, "CCSHIP_API_KEY_FILE=" + filepath.Join(dir, "key")}}
