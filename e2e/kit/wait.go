@@ -48,54 +48,6 @@ const (
 // Pass lets real time go by: for what must not happen meanwhile, never to wait for something.
 func Pass(d time.Duration) { <-time.After(d) }
 
-// Must ends the test on an error that is the test's own.
-func Must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Check reports what does not hold. The test goes on.
-func Check(t testing.TB, holds bool, format string, args ...any) {
-	t.Helper()
-	if !holds {
-		t.Errorf(format, args...)
-	}
-}
-
-// Require ends the test when something does not hold.
-func Require(t testing.TB, holds bool, format string, args ...any) {
-	t.Helper()
-	if !holds {
-		t.Fatalf(format, args...)
-	}
-}
-
-// NoError reports an error of what is tested.
-func NoError(t testing.TB, what string, err error) {
-	t.Helper()
-	if err != nil {
-		t.Errorf("%s: %v", what, err)
-	}
-}
-
-// Same reports what cmp.Diff finds between what is wanted and what there is.
-func Same(t testing.TB, what, diff string) {
-	t.Helper()
-	if diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
-// Equal reports what is not as wanted.
-func Equal[T comparable](t testing.TB, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %s, want %s", what, Tail(fmt.Sprintf("%#v", got), 2000), Tail(fmt.Sprintf("%#v", want), 2000))
-	}
-}
-
 // Tail returns the last n bytes of a text.
 func Tail(s string, n int) string {
 	if len(s) > n {

@@ -46,25 +46,22 @@ func TestBackupCold(t *testing.T) {
 		if got := dump(t, openSession(t, back, "s"), 0); !slices.Equal(got, listed(all)) || blobContent(t, back, sum) != "content" {
 			t.Errorf("in %s: %d lines can be read", place, len(got))
 		}
-		does(t)(back.Forget(t.Context(), server.Scope{All: true}, "s", 0, start))
+		kit.Try(back.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)).Must(t)
 		kit.Must(t, back.Sweep(t.Context()))
 		if found := audited(t, back); len(found) > 0 {
 			t.Errorf("the copy: %q", found)
 		}
 	}
 	for _, object := range before {
-		if _, err := os.Stat(object); err != nil {
-			t.Errorf("the copy removed an object of the original: %v", err)
-		}
+		kit.Err(t, "the copy removed an object of the original", nil)(os.Stat(object))
 	}
 	if found := audited(t, st); len(found) > 0 || len(dumpOf(t, st, "s")) != len(all) {
 		t.Errorf("the original: %q", found)
 	}
 
 	// While a backup is made nothing is removed, and afterwards it is.
-	release, err := st.Hold(t.Context())
-	kit.Must(t, err)
-	does(t)(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start))
+	release := kit.Try(st.Hold(t.Context())).Must(t)
+	kit.Try(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)).Must(t)
 	if err := st.Sweep(t.Context()); err != nil || len(kept(before)) != len(before) {
 		t.Errorf("during a backup %d of %d objects are left: %v", len(kept(before)), len(before), err)
 	}

@@ -29,13 +29,12 @@ func backup(t *testing.T, s *sqlite.Store) []byte {
 		}
 		return out.Write(p)
 	})
-	err := s.Backup(t.Context(), meddling, func(d, n int64) {
+	kit.Must(t, s.Backup(t.Context(), meddling, func(d, n int64) {
 		if d < done || d > n {
 			t.Errorf("%d of %d comes after %d", d, n, done)
 		}
 		done, total = d, n
-	})
-	kit.Must(t, err)
+	}))
 	if done != total || done != int64(out.Len()) {
 		t.Errorf("%d bytes, but told %d of %d", out.Len(), done, total)
 	}
@@ -79,7 +78,7 @@ func TestBackup(t *testing.T) {
 			t.Errorf("%v, %v", info, err)
 		}
 		r := openAt(t, path)
-		noError(t)(nil, r.Check(t.Context(), func(problem string) { t.Error(problem) }))
+		kit.Should(t, r.Check(t.Context(), func(problem string) { t.Error(problem) }))
 		got := dump(t, openSession(t, r, "s"), 0)
 		if meddled := got[0] == "0:object:meddled"; len(got) != 300 || meddled != (i > 0) {
 			t.Errorf("copy %d has %d lines of 300, meddled with %v", i, len(got), meddled)
@@ -129,11 +128,11 @@ func (b *broken) Read(p []byte) (int, error) {
 
 func TestBackupBroken(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
-	fails(t, "written to what is broken", errBroken)(nil, s.Backup(t.Context(), &broken{20000}, nil))
+	kit.Err(t, "written to what is broken", errBroken)(nil, s.Backup(t.Context(), &broken{20000}, nil))
 	put(t, s, batch("s", object(0, "x"))) // no connection is left in a transaction
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	fails(t, "cancelled", context.Canceled)(nil, s.Backup(ctx, &broken{1 << 30}, nil))
+	kit.Err(t, "cancelled", context.Canceled)(nil, s.Backup(ctx, &broken{1 << 30}, nil))
 }
 
 // TestRestoreRefuses: what is there stays as it is unless it is certain that it should not.
@@ -147,8 +146,8 @@ func TestRestoreRefuses(t *testing.T) {
 	restore := func(data []byte, force bool) error {
 		return sqlite.Restore(ctx, path, bytes.NewReader(data), force, "")
 	}
-	fails(t, "over what is there", fs.ErrExist)(nil, restore(copied, false))
-	fails(t, "over what is in use", sqlite.ErrInUse)(nil, restore(copied, true))
+	kit.Err(t, "over what is there", fs.ErrExist)(nil, restore(copied, false))
+	kit.Err(t, "over what is in use", sqlite.ErrInUse)(nil, restore(copied, true))
 	put(t, s, batch("newest", object(0, "x")))
 	kit.Must(t, s.Close())
 	torn := bytes.Clone(copied)
@@ -158,19 +157,16 @@ func TestRestoreRefuses(t *testing.T) {
 	for what, data := range map[string][]byte{
 		"nothing": nil, "half": copied[:len(copied)/2], "text": []byte(strings.Repeat("no database ", 1000)), "torn": torn,
 	} {
-		if err := restore(data, true); !errors.Is(err, sqlite.ErrDamaged) {
-			t.Errorf("%s was taken: %v", what, err)
-		}
+		kit.Err(t, what+" was taken", sqlite.ErrDamaged)(restore(data, true))
 	}
-	fails(t, "from what is broken", errBroken)(nil, sqlite.Restore(ctx, path, &broken{1000}, true, ""))
+	kit.Err(t, "from what is broken", errBroken)(nil, sqlite.Restore(ctx, path, &broken{1000}, true, ""))
 	s = openAt(t, path)
 	expectNames(t, "refused", names(t, s, all, server.SessionQuery{}), "new", "newer", "newest", "s")
 	kit.Must(t, s.Close())
 	kit.Must(t, restore(copied, true))
 	s = openAt(t, path)
 	expectNames(t, "restored", names(t, s, all, server.SessionQuery{}), "new")
-	left, err := os.ReadDir(dir)
-	kit.Must(t, err)
+	left := kit.Try(os.ReadDir(dir)).Must(t)
 	for _, f := range left {
 		if !strings.HasPrefix(f.Name(), "server.db") {
 			t.Errorf("%s was left behind", f.Name())

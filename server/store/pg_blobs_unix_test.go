@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
@@ -56,14 +57,13 @@ func TestPostgresKillUpload(t *testing.T) {
 		for range files * chunks / 4 {
 			<-progress
 		}
-		noError(t)(nil, errors.Join(c.Kill(), c.Start()))
+		kit.Should(t, errors.Join(c.Kill(), c.Start()))
 	}
 	wg.Wait()
 	for i, content := range contents {
 		sum := fmt.Sprintf("%x", uploadOf(1, "", "", content).SHA256)
-		if got := blobContent(t, s, sum); got != string(content) {
-			t.Errorf("file %d: %d bytes of %d, or others", i, len(got), len(content))
-		}
+		kit.Equal(t, fmt.Sprintf("file %d: bytes of %d, or others", i, len(content)), blobContent(t, s, sum),
+			string(content))
 	}
 	noFindings(t, s, files)
 }

@@ -93,7 +93,7 @@ func TestPostgresRestart(t *testing.T) {
 	c := pgtest.New(t, nil)
 	ingest(t, openPostgres(t, c.URL("postgres")), func() {
 		for range 2 {
-			noError(t)(nil, c.Restart("immediate"))
+			kit.Should(t, c.Restart("immediate"))
 		}
 	})
 }
@@ -105,8 +105,8 @@ func TestPostgresFailover(t *testing.T) {
 	two := one.Standby(t, "two")
 	one.Confirm(t, "two")
 	ingest(t, openPostgres(t, pgtest.Together("postgres", one, two)), func() {
-		noError(t)(nil, one.Kill())
-		noError(t)(nil, two.Promote())
+		kit.Should(t, one.Kill())
+		kit.Should(t, two.Promote())
 	})
 }
 
@@ -137,7 +137,7 @@ func TestPostgresTwoServers(t *testing.T) {
 				}
 				for i := range int64(rounds) {
 					b := batch(fmt.Sprint("s", stream), object(i, fmt.Sprint("line ", i)), object(rounds+int64(n), "of one server"))
-					noError(t)(nil, s.Put(t.Context(), b))
+					kit.Should(t, s.Put(t.Context(), b))
 				}
 			})
 		}
@@ -161,8 +161,7 @@ func TestPostgresNotices(t *testing.T) {
 	c := pgtest.Shared(t)
 	url := c.Database(t)
 	here, there := openPostgres(t, url), openPostgres(t, url)
-	heard, err := there.Changes(t.Context())
-	kit.Must(t, err)
+	heard := kit.Try(there.Changes(t.Context())).Must(t)
 	next := int64(0)
 	hears := func() server.Change {
 		t.Helper()
@@ -197,10 +196,8 @@ func TestPostgresNotices(t *testing.T) {
 func TestPostgresHeardOnce(t *testing.T) {
 	url := pgtest.Shared(t).Database(t)
 	here, there := openPostgres(t, url), openPostgres(t, url)
-	hereHeard, err := here.Changes(t.Context())
-	kit.Must(t, err)
-	thereHeard, err := there.Changes(t.Context())
-	kit.Must(t, err)
+	hereHeard := kit.Try(here.Changes(t.Context())).Must(t)
+	thereHeard := kit.Try(there.Changes(t.Context())).Must(t)
 	// until puts in a session until the other side has heard of it, and answers how often.
 	until := func(s full, session string, heard <-chan server.Change, count map[string]int) (puts int) {
 		t.Helper()
@@ -224,7 +221,5 @@ func TestPostgresHeardOnce(t *testing.T) {
 	until(there, "both listen", hereHeard, hereCount)
 	puts := until(here, "own", thereHeard, thereCount)
 	until(there, "mark", hereHeard, hereCount)
-	if hereCount["own"] != puts {
-		t.Errorf("%d changes, heard %d times", puts, hereCount["own"])
-	}
+	kit.Equal(t, "changes, heard times", hereCount["own"], puts)
 }

@@ -4,7 +4,7 @@ package store_test
 
 import (
 	"bytes"
-	"slices"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -34,13 +34,11 @@ func TestPostgresNames(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%.20q: %v", n, err)
 		}
-		if got := dump(t, snap, 0); !slices.Equal(got, []string{"0:object:" + raw, "1:object:" + raw}) {
-			t.Errorf("%.20q has %q", n, got)
-		}
+		kit.Equal(t, fmt.Sprintf("%.20q has", n), dump(t, snap, 0), []string{"0:object:" + raw, "1:object:" + raw})
 		if got := snap.Session(); !utf8.ValidString(got.SessionID+got.Cwd) || strings.Contains(got.SessionID+got.Cwd, "\x00") {
 			t.Errorf("shown as %q", got.SessionID)
 		}
-		noError(t)(nil, snap.Close())
+		kit.Should(t, snap.Close())
 	}
 }
 
@@ -55,14 +53,10 @@ func TestPostgresLargeLine(t *testing.T) {
 	put(t, s, batch("s", server.Line{Raw: raw[1:]}, object(1, "small"))) // replaces it
 	snap := openSession(t, s, "s")
 	err := snap.Lines(t.Context(), server.Span{To: 1}, func(l server.Line) error {
-		if !bytes.Equal(l.Raw, raw[1:]) {
-			t.Errorf("%d bytes came back, or others", len(l.Raw))
-		}
+		kit.Equal(t, "bytes came back, or others", l.Raw, raw[1:])
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, err)
 }
 
 // TestPostgresPoison: a batch that the schema refuses does not take others of its group with it.
@@ -78,16 +72,13 @@ func TestPostgresPoison(t *testing.T) {
 			if i%3 == 0 {
 				session, raw = "bad", "b"
 			}
-			if err := s.Put(t.Context(), batch(session, object(int64(i), raw))); (err != nil) != (raw == "b") {
-				t.Errorf("batch %d (%s): %v", i, session, err)
-			}
+			kit.Equal(t, fmt.Sprintf("batch %d (%s)", i, session),
+				(s.Put(t.Context(), batch(session, object(int64(i), raw))) != nil), (raw == "b"))
 		})
 	}
 	wg.Wait()
-	if got := dump(t, openSession(t, s, "good"), 0); len(got) != 20 {
-		t.Errorf("%d lines of 20", len(got))
-	}
-	fails(t, "a refused batch left its session", server.ErrNotFound)(s.Open(t.Context(), server.Ref{SessionID: "bad"}))
+	kit.Equal(t, "lines of 20", len(dump(t, openSession(t, s, "good"), 0)), 20)
+	kit.Err(t, "a refused batch left its session", server.ErrNotFound)(s.Open(t.Context(), server.Ref{SessionID: "bad"}))
 }
 
 // TestPostgresFewConnections: however few it may use, a reader of a stream can ask for other things meanwhile,
@@ -97,13 +88,12 @@ func TestPostgresFewConnections(t *testing.T) {
 	put(t, s, batch("s", object(0, "x")))
 	var snaps []server.Snapshot
 	for range 2 {
-		snap, err := s.Open(t.Context(), server.Ref{SessionID: "s"})
-		kit.Must(t, err)
+		snap := kit.Try(s.Open(t.Context(), server.Ref{SessionID: "s"})).Must(t)
 		snaps = append(snaps, snap)
 	}
-	noError(t)(s.SummaryOf(t.Context(), snaps[0].Session().ID))
+	kit.Try(s.SummaryOf(t.Context(), snaps[0].Session().ID)).Should(t)
 	put(t, s, batch("s", object(1, "y")))
 	for _, snap := range snaps {
-		noError(t)(nil, snap.Close())
+		kit.Should(t, snap.Close())
 	}
 }

@@ -17,13 +17,10 @@ import (
 // dumped are the tables of a database whose rows hold a text, as a dump would have it.
 func dumped(t *testing.T, url, text string) (found []string) {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), url)
-	kit.Must(t, err)
+	c := kit.Try(pgx.Connect(t.Context(), url)).Must(t)
 	defer c.Close(t.Context())
-	rows, err := c.Query(t.Context(), `SELECT tablename FROM pg_tables WHERE schemaname = current_schema()`)
-	kit.Must(t, err)
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	kit.Must(t, err)
+	rows := kit.Try(c.Query(t.Context(), `SELECT tablename FROM pg_tables WHERE schemaname = current_schema()`)).Must(t)
+	tables := kit.Try(pgx.CollectRows(rows, pgx.RowTo[string])).Must(t)
 	for _, table := range tables {
 		var n int
 		// Text as it is, in lower case, and the bytes of a bytea in hexadecimal digits.
@@ -65,7 +62,7 @@ func TestPostgresMasked(t *testing.T) {
 		Files:       []server.FileMask{{SHA256: sum, Tokens: token}},
 		Checkpoints: []server.CheckpointMask{{ID: "c", SHA256: sum, Tokens: token}},
 	})
-	expect(t, "masked", done, server.Masked{Lines: 2, Files: 1, Checkpoints: 1})
+	kit.Equal(t, "masked", done, server.Masked{Lines: 2, Files: 1, Checkpoints: 1})
 	for _, text := range []string{needle, strings.ToLower(needle[4:20]), needle[4:20]} {
 		if found := dumped(t, url, text); found != nil {
 			t.Errorf("%q is in %q", text, found)

@@ -29,7 +29,7 @@ func TestPostgresAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			noError(t)(nil, s.Close())
+			kit.Should(t, s.Close())
 		})
 	}
 	wg.Wait()
@@ -41,23 +41,21 @@ func TestPostgresTurn(t *testing.T) {
 	url := c.Database(t)
 	kit.Must(t, openPostgres(t, url).Close())
 	c.Exec(t, name(url), "UPDATE store_identity SET schema = 'another'; ALTER TABLE goose_db_version RENAME TO later")
-	turn, err := pgx.Connect(t.Context(), url)
-	kit.Must(t, err)
+	turn := kit.Try(pgx.Connect(t.Context(), url)).Must(t)
 	defer turn.Close(t.Context())
-	do := func(query string) { noError(t)(turn.Exec(t.Context(), query)) }
+	do := func(query string) { kit.Try(turn.Exec(t.Context(), query)).Should(t) }
 	do("SELECT pg_advisory_lock(x'63630000'::int, 0)")
 	made := sync.OnceFunc(func() {
 		do("ALTER TABLE later RENAME TO goose_db_version")
 		do("SELECT pg_advisory_unlock(x'63630000'::int, 0)")
 	})
-	fails(t, "made by another build", store.ErrOtherBuild)(store.OpenWith(t.Context(), url, store.Opening{Say: func(string) { made() }}))
+	kit.Err(t, "made by another build", store.ErrOtherBuild)(store.OpenWith(t.Context(), url, store.Opening{Say: func(string) { made() }}))
 }
 
 // TestPostgresRefusals: each says what is wrong in one line, without the password, and what to do.
 func TestPostgresRefusals(t *testing.T) {
 	c := pgtest.Shared(t)
-	web, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	web := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer web.Close()
 	go answerAll(web)
 	newer := c.Database(t)
@@ -91,7 +89,7 @@ func TestPostgresRefusals(t *testing.T) {
 			}
 		})
 	}
-	fails(t, "from the future", store.ErrNewer)(store.Open(t.Context(), newer))
+	kit.Err(t, "from the future", store.ErrNewer)(store.Open(t.Context(), newer))
 	for _, earlier := range []string{"ALTER TABLE store_identity DROP COLUMN schema; UPDATE goose_db_version SET version_id = 25 WHERE version_id = 1",
 		"UPDATE store_identity SET schema = 'another'", "DROP TABLE store_identity"} {
 		url := c.Database(t)

@@ -31,12 +31,11 @@ func TestPooledServers(t *testing.T) {
 	one, two := openPostgres(t, url), openPostgres(t, url)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	heard, err := two.Changes(ctx)
-	kit.Must(t, err)
+	heard := kit.Try(two.Changes(ctx)).Must(t)
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
-			noError(t)(nil, one.Put(ctx, batch(fmt.Sprintf("s%d", i), object(0, "x"), object(1, "y"))))
+			kit.Should(t, one.Put(ctx, batch(fmt.Sprintf("s%d", i), object(0, "x"), object(1, "y"))))
 		})
 	}
 	wg.Wait()
@@ -56,9 +55,7 @@ func TestPooledServers(t *testing.T) {
 	if err != nil || len(list.List) != 51 {
 		t.Errorf("%d sessions are stored, want 51 (%v)", len(list.List), err)
 	}
-	if notes := strings.Join(two.Notes(), "\n"); !strings.Contains(notes, "statement_timeout") {
-		t.Errorf("no word about the limit of reads: %q", notes)
-	}
+	kit.Has(t, "no word about the limit of reads", strings.Join(two.Notes(), "\n"), "statement_timeout")
 }
 
 // TestPooledURLs: what is missing in a URL is said in one line, without the password.

@@ -44,7 +44,7 @@ func TestPostgresForgetRace(t *testing.T) {
 				}
 			})
 		}
-		noError(t)(here.Forget(t.Context(), all, session, 0, start))
+		kit.Try(here.Forget(t.Context(), all, session, 0, start)).Should(t)
 		wg.Wait()
 		if snap, err := here.Open(t.Context(), server.Ref{SessionID: session}); !errors.Is(err, server.ErrNotFound) {
 			t.Errorf("round %d: forgotten, but there (%v)", round, err)
@@ -74,7 +74,7 @@ func TestPostgresAnswersOnce(t *testing.T) {
 				for k := range answers {
 					d.Answers = append(d.Answers, server.Answer{Key: fmt.Sprint(round, "-", k), Time: start, Tokens: server.Tokens{Answers: 1, Output: 1}})
 				}
-				noError(t)(nil, s.SaveDerived(t.Context(), d))
+				kit.Should(t, s.SaveDerived(t.Context(), d))
 				tasks[i].Position = d.Position
 			})
 		}
@@ -121,9 +121,7 @@ func TestPostgresLeasesRace(t *testing.T) {
 	}
 	wg.Wait()
 	for stream, n := range taken {
-		if n != 1 {
-			t.Errorf("stream %d was handed out %d times", stream, n)
-		}
+		kit.Equal(t, fmt.Sprintf("stream %d was handed out times", stream), n, 1)
 	}
 }
 
@@ -133,15 +131,13 @@ func TestPostgresSealLater(t *testing.T) {
 	url := pgtest.Shared(t).Database(t)
 	st := openPostgres(t, url)
 	put(t, st, batch("s", object(0, "x")))
-	db, err := sql.Open("pgx", url)
-	kit.Must(t, err)
+	db := kit.Try(sql.Open("pgx", url)).Must(t)
 	defer db.Close()
-	other, err := db.BeginTx(t.Context(), nil)
-	kit.Must(t, err)
-	does(t)(other.ExecContext(t.Context(), `SELECT id FROM streams FOR UPDATE`))
-	expect(t, "blocks of a stream that another has", seal(t, st, endOfTime), 0)
+	other := kit.Try(db.BeginTx(t.Context(), nil)).Must(t)
+	kit.Try(other.ExecContext(t.Context(), `SELECT id FROM streams FOR UPDATE`)).Must(t)
+	kit.Equal(t, "blocks of a stream that another has", seal(t, st, endOfTime), 0)
 	kit.Must(t, other.Commit())
-	expect(t, "blocks", seal(t, st, endOfTime), 1)
+	kit.Equal(t, "blocks", seal(t, st, endOfTime), 1)
 }
 
 // TestPostgresKeptMeanwhile: a star, a link or a hold that is set while rules remove lines is there before, and they
@@ -169,8 +165,7 @@ func TestPostgresKeptMeanwhile(t *testing.T) {
 		return nil
 	}})
 	other := openPostgres(t, url)
-	conn, err := pgx.Connect(t.Context(), url)
-	kit.Must(t, err)
+	conn := kit.Try(pgx.Connect(t.Context(), url)).Must(t)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	waits = func() bool {
 		var n int
@@ -198,9 +193,7 @@ WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
 		put(t, st, agent)
 		id := idOf(t, st, name)
 		set = func() error { return keep(id) }
-		if _, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		kit.Err(t, name, nil)(st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later}))
 		if err := <-ended; err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -251,7 +244,7 @@ func keptBefore(t *testing.T, table string, keep func(*postgres.Store, int64, se
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	run := func(query string) {
-		noError(t)(conn.Exec(t.Context(), query))
+		kit.Try(conn.Exec(t.Context(), query)).Should(t)
 	}
 	wait := func(most int) {
 		for n := 0; n < most && t.Context().Err() == nil; {
@@ -273,7 +266,7 @@ WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err 
 	run(`LOCK TABLE ` + table + ` IN EXCLUSIVE MODE`)
 	go func() {
 		defer close(kept)
-		noError(t)(nil, keep(other, id, ann))
+		kit.Should(t, keep(other, id, ann))
 	}()
 	wait(1)
 	let := make(chan struct{})
@@ -303,14 +296,12 @@ func TestPostgresEpochsAtOnce(t *testing.T) {
 			writers.Go(func() {
 				b := batch(session, object(0, "x"))
 				b.Head.Epoch = fmt.Sprint("e", n)
-				noError(t)(nil, servers[n%len(servers)].Put(t.Context(), b))
+				kit.Should(t, servers[n%len(servers)].Put(t.Context(), b))
 			})
 		}
 		writers.Wait()
 		opened(t, servers[0], session, func(snap server.Snapshot) {
-			if n := len(snap.Epochs()); n != 12 {
-				t.Errorf("%s has %d epochs of 12", session, n)
-			}
+			kit.Equal(t, session+" has epochs of 12", len(snap.Epochs()), 12)
 		})
 	}
 }

@@ -30,9 +30,7 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
 	if err != nil || len(hits.List) != 1 {
 		t.Errorf("search: %+v, %v", hits, err)
 	}
-	if _, err := s.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
-		t.Errorf("forget: %v", err)
-	}
+	kit.Err(t, "forget", nil)(s.Forget(t.Context(), server.Scope{All: true}, "s", 0, start))
 	kit.Must(t, s.Close())
 	c.Exec(t, name(url), "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)")
 	_, err = store.Open(t.Context(), asClerk)

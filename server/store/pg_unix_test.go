@@ -22,8 +22,7 @@ func openPostgres(t *testing.T, url string) *postgres.Store {
 
 func openPostgresWith(t *testing.T, url string, how store.Opening) *postgres.Store {
 	t.Helper()
-	s, err := postgres.OpenWith(t.Context(), url, how)
-	kit.Must(t, err)
+	s := kit.Try(postgres.OpenWith(t.Context(), url, how)).Must(t)
 	t.Cleanup(func() { _ = s.Close() }) // closed before by some
 	return s
 }
@@ -59,14 +58,12 @@ func onPostgres(t *testing.T, through func(url string) string) suite {
 		reopen: func(t *testing.T, s full) full { return again(t, s, store.Opening{}) },
 		query: func(t *testing.T, s full, query string) (n int64) {
 			url, _ := urls.Load(s)
-			config, err := pgx.ParseConfig(url.(string))
-			kit.Must(t, err)
+			config := kit.Try(pgx.ParseConfig(url.(string))).Must(t)
 			config.DefaultQueryExecMode = pgx.QueryExecModeExec // also through a pooler
 			for _, ours := range []string{"pool_mode", "direct_host", "direct_port"} {
 				delete(config.RuntimeParams, ours) // parts of a store's URL that PostgreSQL does not know
 			}
-			conn, err := pgx.ConnectConfig(t.Context(), config)
-			kit.Must(t, err)
+			conn := kit.Try(pgx.ConnectConfig(t.Context(), config)).Must(t)
 			defer func() { _ = conn.Close(context.Background()) }()
 			kit.Must(t, conn.QueryRow(t.Context(), query).Scan(&n))
 			return n

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/ccship/ccship/e2e/kit"
@@ -63,9 +62,7 @@ func TestRestoreBesideLog(t *testing.T) {
 			kit.Must(t, sqlite.Restore(t.Context(), path, bytes.NewReader(copied), c.force, ""))
 			r := openAt(t, path)
 			kit.Must(t, r.Check(t.Context(), func(problem string) { t.Error(problem) }))
-			if got := dump(t, openSession(t, r, "s"), 0); !slices.Equal(got, listed(lines)) {
-				t.Errorf("%d lines of 20", len(got))
-			}
+			kit.Equal(t, "lines of 20", dump(t, openSession(t, r, "s"), 0), listed(lines))
 		})
 	}
 	t.Run("no restore", func(t *testing.T) {
@@ -73,10 +70,8 @@ func TestRestoreBesideLog(t *testing.T) {
 		kit.Must(t, moved(path))
 		r := openAt(t, path)
 		put(t, r, batch("s", lines...))
-		noError(t)(nil, r.Check(t.Context(), func(problem string) { t.Error(problem) }))
-		if got := dump(t, openSession(t, r, "s"), 0); len(got) != 20 {
-			t.Errorf("%d lines of 20", len(got))
-		}
+		kit.Should(t, r.Check(t.Context(), func(problem string) { t.Error(problem) }))
+		kit.Equal(t, "lines of 20", len(dump(t, openSession(t, r, "s"), 0)), 20)
 	})
 }
 
@@ -92,7 +87,7 @@ func TestRestoreMeanwhile(t *testing.T) {
 			begun = true
 			s := openAt(t, path)
 			put(t, s, batch("new", object(0, "x")))
-			noError(t)(nil, s.Close())
+			kit.Should(t, s.Close())
 		}
 		return 0, io.EOF
 	})

@@ -33,11 +33,9 @@ func onDisk(t *testing.T, path, text string) (found []string) {
 // indexed reports whether the index of a database holds a run of three characters.
 func indexed(t *testing.T, path, run string) bool {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path)
-	kit.Must(t, err)
+	db := kit.Try(sql.Open("sqlite", "file:"+path)).Must(t)
 	defer db.Close()
-	rows, err := db.Query(`SELECT data FROM gram_segments`)
-	kit.Must(t, err)
+	rows := kit.Try(db.Query(`SELECT data FROM gram_segments`)).Must(t)
 	defer rows.Close()
 	for rows.Next() {
 		var data []byte
@@ -75,22 +73,20 @@ func TestScrub(t *testing.T) {
 	if len(onDisk(t, path, needle)) == 0 || !indexed(t, path, "fgh") {
 		t.Fatal("there is nothing to scrub")
 	}
-	snap, err := st.Open(t.Context(), server.Ref{SessionID: "s"})
-	kit.Must(t, err)
+	snap := kit.Try(st.Open(t.Context(), server.Ref{SessionID: "s"})).Must(t)
 	m := &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 3, prompt)}}
 	for i := range int64(3) {
 		m.Lines = append(m.Lines, lineMask(t, snap, i, long))
 	}
 	kit.Must(t, snap.Close())
-	expect(t, "masked", mask(t, st, m), server.Masked{Lines: 4})
+	kit.Equal(t, "masked", mask(t, st, m), server.Masked{Lines: 4})
 	var last int64
-	err = st.Scrub(t.Context(), func(done, total int64) {
+	kit.Must(t, st.Scrub(t.Context(), func(done, total int64) {
 		if done <= last || done > total {
 			t.Errorf("%d of %d after %d", done, total, last)
 		}
 		last = done
-	})
-	kit.Must(t, err)
+	}))
 	clean(t, st, path)
 	for _, task := range lease(t, st) {
 		save(t, st, task, server.Derivation{Texts: said(object(3, says("prompt", "other words")), start)})
@@ -112,8 +108,7 @@ func clean(t *testing.T, st *sqlite.Store, path string) {
 		t.Error("the index knows pieces of it")
 	}
 	var problems int
-	db, err := sql.Open("sqlite", "file:"+path)
-	kit.Must(t, err)
+	db := kit.Try(sql.Open("sqlite", "file:"+path)).Must(t)
 	defer db.Close()
 	var answer string
 	if err := db.QueryRow(`PRAGMA integrity_check`).Scan(&answer); err != nil || answer != "ok" {

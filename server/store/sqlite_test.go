@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -25,8 +26,7 @@ func openAt(t *testing.T, path string) *sqlite.Store {
 
 func openWith(t *testing.T, path string, how store.Opening) *sqlite.Store {
 	t.Helper()
-	opened, err := store.OpenWith(t.Context(), "sqlite:"+path, how)
-	kit.Must(t, err)
+	opened := kit.Try(store.OpenWith(t.Context(), "sqlite:"+path, how)).Must(t)
 	s := opened.(*sqlite.Store)
 	t.Cleanup(func() { _ = s.Close() }) // closed before by some
 	return s
@@ -39,9 +39,7 @@ func TestSQLite(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "odd ?name#%41", "server.db")
 		s := openWith(t, path, how)
 		paths.Store(s, path)
-		if _, err := os.Stat(path); err != nil {
-			t.Errorf("the database is not where it should be: %v", err)
-		}
+		kit.Err(t, "the database is", nil)(os.Stat(path))
 		return s
 	}
 	again := func(t *testing.T, s full, how store.Opening) full {
@@ -57,8 +55,7 @@ func TestSQLite(t *testing.T) {
 		again:  again,
 		reopen: func(t *testing.T, s full) full { return again(t, s, store.Opening{}) },
 		query: func(t *testing.T, s full, query string) (n int64) {
-			db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: s.(*sqlite.Store).Path()}).EscapedPath())
-			kit.Must(t, err)
+			db := kit.Try(sql.Open("sqlite", "file:"+(&url.URL{Path: s.(*sqlite.Store).Path()}).EscapedPath())).Must(t)
 			defer db.Close()
 			kit.Must(t, db.QueryRow(query).Scan(&n))
 			return n
@@ -74,19 +71,14 @@ func TestModes(t *testing.T) {
 	s := openAt(t, path)
 	put(t, s, batch("s", object(0, "x")))
 	for p, want := range map[string]os.FileMode{filepath.Dir(path): 0o700, path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600} {
-		info, err := os.Stat(p)
-		kit.Must(t, err)
-		if got := info.Mode().Perm(); got != want {
-			t.Errorf("%s has mode %o, want %o", p, got, want)
-		}
+		info := kit.Try(os.Stat(p)).Must(t)
+		kit.Equal(t, p+" has mode", info.Mode().Perm(), want)
 	}
 }
 
 func TestBadURLs(t *testing.T) {
 	for _, url := range []string{"", "sqlite", "sqlite:", "sqlite://", "mysql://x", "/var/lib/x.db"} {
-		if _, err := store.Open(t.Context(), url); !errors.Is(err, store.ErrBadURL) {
-			t.Errorf("%q: %v", url, err)
-		}
+		kit.Err(t, url, store.ErrBadURL)(store.Open(t.Context(), url))
 	}
 	dir := t.TempDir()
 	if _, err := store.Open(t.Context(), "sqlite:"+dir); err == nil {
@@ -131,8 +123,7 @@ func alterAt(t *testing.T, path, statement string) {
 	db, err := sql.Open("sqlite", path)
 	kit.Must(t, err)
 	_, err = db.Exec(statement)
-	err = errors.Join(err, db.Close())
-	kit.Must(t, err)
+	kit.Must(t, errors.Join(err, db.Close()))
 }
 
 // TestFreshHasNoUser: a new database has no user.
@@ -154,7 +145,7 @@ func TestOpenAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			noError(t)(nil, s.Close())
+			kit.Should(t, s.Close())
 		})
 	}
 	wg.Wait()
@@ -176,16 +167,12 @@ func TestPoisonBatch(t *testing.T) {
 				session, raw = "bad", "b"
 			}
 			err := s.Put(t.Context(), batch(session, object(int64(i), raw)))
-			if (err != nil) != (raw == "b") {
-				t.Errorf("batch %d (%s): %v", i, session, err)
-			}
+			kit.Equal(t, fmt.Sprintf("batch %d (%s): %v", i, session, err), err != nil, raw == "b")
 		})
 	}
 	wg.Wait()
-	if got := dump(t, openSession(t, s, "good"), 0); len(got) != 20 {
-		t.Errorf("%d lines of 20", len(got))
-	}
-	fails(t, "a refused batch left its session", server.ErrNotFound)(s.Open(t.Context(), server.Ref{SessionID: "bad"}))
+	kit.Equal(t, "lines of 20", len(dump(t, openSession(t, s, "good"), 0)), 20)
+	kit.Err(t, "a refused batch left its session", server.ErrNotFound)(s.Open(t.Context(), server.Ref{SessionID: "bad"}))
 }
 
 // TestForgetOverwrites: what was forgotten is nowhere in the files.
@@ -195,8 +182,7 @@ func TestForgetOverwrites(t *testing.T) {
 	const secret = "SecretThatMustGo"
 	holds := func() (files []string) {
 		for _, p := range []string{path, path + "-wal"} {
-			b, err := os.ReadFile(p)
-			kit.Must(t, err)
+			b := kit.Try(os.ReadFile(p)).Must(t)
 			if bytes.Contains(bytes.ToLower(b), bytes.ToLower([]byte(secret))) {
 				files = append(files, p)
 			}
@@ -218,10 +204,8 @@ func TestForgetOverwrites(t *testing.T) {
 	if len(holds()) == 0 {
 		t.Fatal("the secret was not even there")
 	}
-	does(t)(s.Forget(t.Context(), all, "s", 0, start))
-	if files := holds(); len(files) != 0 {
-		t.Errorf("the secret is still in %q", files)
-	}
+	kit.Try(s.Forget(t.Context(), all, "s", 0, start)).Must(t)
+	kit.Equal(t, "the secret is still in", len(holds()), 0)
 	put(t, s, batch("kept", object(1, "y")))
 	if got := dump(t, openSession(t, s, "kept"), 0); len(got) != 2 {
 		t.Errorf("%q", got)
@@ -232,14 +216,12 @@ func TestForgetOverwrites(t *testing.T) {
 func TestOpenAsIs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
 	kit.Must(t, openAt(t, path).Close())
-	same, err := store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true})
-	kit.Must(t, err)
+	same := kit.Try(store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true})).Must(t)
 	kit.Must(t, same.Close())
-	db, err := sql.Open("sqlite", "file:"+path)
-	kit.Must(t, err)
+	db := kit.Try(sql.Open("sqlite", "file:"+path)).Must(t)
 	defer db.Close()
-	does(t)(db.Exec(`DELETE FROM goose_db_version WHERE version_id = 1`))
-	fails(t, "a store of the version before", store.ErrOutdated)(store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true}))
+	kit.Try(db.Exec(`DELETE FROM goose_db_version WHERE version_id = 1`)).Must(t)
+	kit.Err(t, "a store of the version before", store.ErrOutdated)(store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true}))
 	var now int64
 	if err := db.QueryRow(`SELECT max(version_id) FROM goose_db_version`).Scan(&now); err != nil || now != 0 {
 		t.Errorf("its schema is of version %d, was 0 (%v)", now, err)

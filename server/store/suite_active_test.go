@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -29,8 +30,7 @@ func (s suite) active(t *testing.T) {
 		t.Helper()
 		q.Limit, q.Recent = 2, true
 		for {
-			found, err := st.Find(ctx, all, q)
-			kit.Must(t, err)
+			found := kit.Try(st.Find(ctx, all, q)).Must(t)
 			for _, x := range found.List {
 				out = append(out, x.SessionID)
 				if x.Active.After(x.Last) {
@@ -51,7 +51,7 @@ func (s suite) active(t *testing.T) {
 	}
 	expectNames(t, "by activity", recent(server.SessionQuery{}), "none", "future", "newest", "older", "oldest")
 	expectNames(t, "active since", recent(server.SessionQuery{Since: start.Add(-49 * time.Hour)}), "none", "future", "newest", "older")
-	expect(t, "begun before", strings.Join(recent(server.SessionQuery{Until: start.Add(-2 * time.Hour)}), " "), "older oldest")
+	kit.Equal(t, "begun before", strings.Join(recent(server.SessionQuery{Until: start.Add(-2 * time.Hour)}), " "), "older oldest")
 	groups := groupsOf(t, st, all)
 	if len(groups) != 1 || !groups[0].Last.Equal(start.Add(4*time.Second)) {
 		t.Errorf("groups %+v", groups)
@@ -61,8 +61,7 @@ func (s suite) active(t *testing.T) {
 // checkDropped: what is counted of rewrites is what is listed.
 func checkDropped(t *testing.T, st full, when string, scope server.Scope, list []server.Drop) {
 	t.Helper()
-	of, err := st.Find(t.Context(), scope, server.SessionQuery{Page: server.Page{Limit: 100}, Agents: true})
-	kit.Must(t, err)
+	of := kit.Try(st.Find(t.Context(), scope, server.SessionQuery{Page: server.Page{Limit: 100}, Agents: true})).Must(t)
 	for _, most := range []int64{1, 2, 100} {
 		got, err := st.Dropped(t.Context(), scope, of.List, most)
 		if err != nil || got.Count != min(most, int64(len(list))) {
@@ -73,8 +72,6 @@ func checkDropped(t *testing.T, st full, when string, scope server.Scope, list [
 				t.Errorf("%s: %s has no rewrite", when, d.Session.SessionID)
 			}
 		}
-		if len(got.Streams) != len(list) {
-			t.Errorf("%s: sessions %v had rewrites, want %d", when, got.Streams, len(list))
-		}
+		kit.Equal(t, fmt.Sprintf("%s: sessions %v had rewrites", when, got.Streams), len(got.Streams), len(list))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"testing"
 	"time"
 
@@ -47,24 +46,20 @@ func ofSession(session string) server.Ref { return server.Ref{SessionID: session
 
 func documents(t *testing.T, st full, session string) []server.Document {
 	t.Helper()
-	list, err := st.Documents(t.Context(), all, ofSession(session))
-	kit.Must(t, err)
+	list := kit.Try(st.Documents(t.Context(), all, ofSession(session))).Must(t)
 	return list
 }
 
 // history is a document's versions, the oldest first, as "N change by: content".
 func history(t *testing.T, st full, session, path string) (out []string) {
 	t.Helper()
-	list, err := st.Versions(t.Context(), all, ofSession(session), path, server.VersionPage{Limit: 1000})
-	kit.Must(t, err)
+	list := kit.Try(st.Versions(t.Context(), all, ofSession(session), path, server.VersionPage{Limit: 1000})).Must(t)
 	for i := len(list.List) - 1; i >= 0; i-- {
 		v := list.List[i]
 		content := "-"
 		if _, from, err := st.Content(t.Context(), all, ofSession(session), path, v.N); err == nil {
 			b, err := io.ReadAll(from)
-			if err != nil {
-				t.Error(err)
-			}
+			kit.Should(t, err)
 			content = string(b)
 		} else if !errors.Is(err, server.ErrNoContent) || v.Stored {
 			t.Errorf("version %d: %v", v.N, err)
@@ -72,13 +67,6 @@ func history(t *testing.T, st full, session, path string) (out []string) {
 		out = append(out, fmt.Sprintf("%d %s %s: %s", v.N, v.Change, v.By, content))
 	}
 	return out
-}
-
-func expect[T any](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s:\ngot  %+v\nwant %+v", what, got, want)
-	}
 }
 
 func (s suite) checkpoints(t *testing.T) {
@@ -97,19 +85,16 @@ func (s suite) checkpoints(t *testing.T) {
 	}
 	want := mark("cp-2", 2)
 	want.Stream, want.SessionID, want.Machine, want.Owner = list.List[0].Stream, "s", "m", ann.ID
-	expect(t, "the later one", list.List[0], want)
+	kit.Equal(t, "the later one", list.List[0], want)
 	if c := list.List[1]; c.Summary != "newer" || len(c.ActiveFiles) != 0 {
 		t.Errorf("the newer epoch's does not stand: %+v", c)
 	}
-	c, err := st.Checkpoint(t.Context(), server.Scope{User: ann.ID}, "cp-2", 0)
-	kit.Must(t, err)
-	expect(t, "by id", c, want)
+	c := kit.Try(st.Checkpoint(t.Context(), server.Scope{User: ann.ID}, "cp-2", 0)).Must(t)
+	kit.Equal(t, "by id", c, want)
 	for _, id := range append(hostile, "cp-3", "") {
-		if _, err := st.Checkpoint(t.Context(), all, id, 0); !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("%q: %v", id, err)
-		}
+		kit.Err(t, id, server.ErrNotFound)(st.Checkpoint(t.Context(), all, id, 0))
 	}
-	fails(t, "of a session that is not there", server.ErrNotFound)(st.Checkpoints(t.Context(), all, server.CheckpointQuery{Ref: &server.Ref{SessionID: "no"}, Limit: 1}))
+	kit.Err(t, "of a session that is not there", server.ErrNotFound)(st.Checkpoints(t.Context(), all, server.CheckpointQuery{Ref: &server.Ref{SessionID: "no"}, Limit: 1}))
 }
 
 func (s suite) checkpointPages(t *testing.T) {
@@ -121,8 +106,7 @@ func (s suite) checkpointPages(t *testing.T) {
 		want = append([]string{id}, want...)
 	}
 	for q := (server.CheckpointQuery{Limit: 7}); ; {
-		page, err := st.Checkpoints(t.Context(), all, q)
-		kit.Must(t, err)
+		page := kit.Try(st.Checkpoints(t.Context(), all, q)).Must(t)
 		for _, c := range page.List {
 			got = append(got, c.ID)
 		}
@@ -130,11 +114,10 @@ func (s suite) checkpointPages(t *testing.T) {
 			break
 		}
 	}
-	expect(t, "pages", got, want)
+	kit.Equal(t, "pages", got, want)
 	for _, after := range []string{"x", "5", "-", "1-x"} {
-		if _, err := st.Checkpoints(t.Context(), all, server.CheckpointQuery{After: after, Limit: 1}); !errors.Is(err, server.ErrBadPage) {
-			t.Errorf("after %q: %v", after, err)
-		}
+		kit.Err(t, "after "+after,
+			server.ErrBadPage)(st.Checkpoints(t.Context(), all, server.CheckpointQuery{After: after, Limit: 1}))
 	}
 }
 
@@ -150,14 +133,10 @@ func (s suite) artifactsFirst(t *testing.T) {
 		t.Errorf("%+v, %v", groups, err)
 	}
 	for range 2 {
-		if n, err := st.Lag(t.Context()); err != nil || n != 0 {
-			t.Errorf("%d streams are to be derived, %v", n, err)
-		}
+		kit.Gives(t, "streams are to be derived", int64(0))(st.Lag(t.Context()))
 		kit.Must(t, st.ResetDerived(t.Context()))
 	}
-	if len(documents(t, st, "s")) != 1 {
-		t.Error("its document can't be seen")
-	}
+	kit.Equal(t, "its document can't be seen", len(documents(t, st, "s")), 1)
 	b := batch("s", object(0, "{}"))
 	b.Owner, b.Head.Epoch, b.Head.Cwd = 1, "e", "/elsewhere"
 	put(t, st, b)
@@ -165,16 +144,11 @@ func (s suite) artifactsFirst(t *testing.T) {
 	if err != nil || len(found.List) != 1 || found.List[0].Project != "shop" || found.List[0].Cwd != "/elsewhere" {
 		t.Fatalf("%+v, %v", found, err)
 	}
-	if n, err := st.Lag(t.Context()); err != nil || n != 1 {
-		t.Errorf("%d streams are to be derived, %v", n, err)
-	}
+	kit.Gives(t, "streams are to be derived", int64(1))(st.Lag(t.Context()))
 	putDocuments(t, st, 1, "s", "e", version("a", 2, server.Modified, "y"))
-	after, err := st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 10}, Agents: true})
-	kit.Must(t, err)
-	expect(t, "artifacts change nothing about a session", after, found)
-	if tasks := lease(t, st); len(tasks) != 1 {
-		t.Errorf("%d tasks", len(tasks))
-	}
+	after := kit.Try(st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 10}, Agents: true})).Must(t)
+	kit.Equal(t, "artifacts change nothing about a session", after, found)
+	kit.Equal(t, "tasks", len(lease(t, st)), 1)
 }
 
 // artifactScopes: what a scope does not allow is not there, and a share includes documents only when it is made so.
@@ -233,7 +207,7 @@ func (s suite) artifactScopes(t *testing.T) {
 		kit.Must(t, st.AddShare(ctx, share))
 		check(fmt.Sprintf("shared with documents %v", documents), server.Scope{User: eve.ID}, sees{true, documents})
 	}
-	fails(t, "a reader may request a link", server.ErrNotFound)(st.RequestLink(ctx, server.Scope{User: eve.ID}, ofSession("anns"), server.LinkRequestInput{Path: "b.md", Link: true, By: eve.ID, At: start}))
+	kit.Err(t, "a reader may request a link", server.ErrNotFound)(st.RequestLink(ctx, server.Scope{User: eve.ID}, ofSession("anns"), server.LinkRequestInput{Path: "b.md", Link: true, By: eve.ID, At: start}))
 	// Another one's session of the same name, with a document of the same content, is another.
 	putDocuments(t, st, bob.ID, "anns", "e", version("a.md", 1, server.Linked, "secret"), version("b.md", 1, server.Linked, "bob's"))
 	if list, err := st.Documents(ctx, server.Scope{User: ann.ID}, ofSession("anns")); err != nil || len(list) != 1 {
@@ -249,7 +223,7 @@ func (s suite) artifactsStay(t *testing.T) {
 	sum := upload(t, st, 1, "s", "tool-results/t.txt", bytes.Repeat([]byte("x"), 3<<20))
 	kit.Must(t, st.ResetDerived(t.Context()))
 	st = s.reopen(t, st)
-	expect(t, "versions", history(t, st, "s", "a"), []string{"1 linked user: one"})
+	kit.Equal(t, "versions", history(t, st, "s", "a"), []string{"1 linked user: one"})
 	if c, err := st.Checkpoint(t.Context(), all, "cp", 0); err != nil || c.Summary != mark("cp", 1).Summary {
 		t.Errorf("%+v, %v", c, err)
 	}

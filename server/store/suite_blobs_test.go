@@ -64,8 +64,8 @@ func (s suite) upload(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	content := []byte("0123456789")
 	u := uploadOf(1, "s", "tool-results/t.txt", content)
-	fails(t, "an upload that was not begun", server.ErrNotFound)(st.PutBlob(ctx, 1, u.SHA256, 0, content, start))
-	fails(t, "the end of an upload that was not begun", server.ErrNotFound)(nil, st.EndBlob(ctx, u))
+	kit.Err(t, "an upload that was not begun", server.ErrNotFound)(st.PutBlob(ctx, 1, u.SHA256, 0, content, start))
+	kit.Err(t, "the end of an upload that was not begun", server.ErrNotFound)(nil, st.EndBlob(ctx, u))
 	for _, want := range []int64{0, 4, 8} {
 		have, complete, err := st.StartBlob(ctx, u)
 		if err != nil || have != want || complete {
@@ -89,7 +89,7 @@ func (s suite) upload(t *testing.T) {
 	for range 2 {
 		kit.Must(t, st.EndBlob(ctx, u))
 	}
-	expect(t, "the content", blobContent(t, st, fmt.Sprintf("%x", u.SHA256)), string(content))
+	kit.Equal(t, "the content", blobContent(t, st, fmt.Sprintf("%x", u.SHA256)), string(content))
 	_, err := st.PutBlob(ctx, 1, u.SHA256, 0, content, start)
 	expectOffset(t, "a chunk of a whole file", err, 10, false)
 	other := uploadOf(1, "t", "tool-results/other.txt", content) // stored once, of two sessions
@@ -104,7 +104,7 @@ func (s suite) upload(t *testing.T) {
 		t.Errorf("%d, %v, %v", have, complete, err)
 	}
 	upload(t, st, 1, "s", "tool-results/empty.txt", nil)
-	expect(t, "an empty file is", blobContent(t, st, fmt.Sprintf("%x", sha256.Sum256(nil))), "")
+	kit.Equal(t, "an empty file is", blobContent(t, st, fmt.Sprintf("%x", sha256.Sum256(nil))), "")
 }
 
 // uploadLies: what is not what it says is not kept.
@@ -115,28 +115,24 @@ func (s suite) uploadLies(t *testing.T) {
 	if _, _, err := st.StartBlob(ctx, u); err != nil {
 		t.Fatal(err)
 	}
-	fails(t, "more than its size", server.ErrSize)(st.PutBlob(ctx, 1, u.SHA256, 0, append(other, 'x'), start))
-	does(t)(st.PutBlob(ctx, 1, u.SHA256, 0, other, start))
+	kit.Err(t, "more than its size", server.ErrSize)(st.PutBlob(ctx, 1, u.SHA256, 0, append(other, 'x'), start))
+	kit.Try(st.PutBlob(ctx, 1, u.SHA256, 0, other, start)).Must(t)
 	expectOffset(t, "another hash", st.EndBlob(ctx, u), 0, true)
 	expectOffset(t, "and again", st.EndBlob(ctx, u), 0, false)
 	if got := blobContent(t, st, fmt.Sprintf("%x", u.SHA256)); got == string(other) {
 		t.Error("the wrong bytes can be read")
 	}
-	does(t)(st.PutBlob(ctx, 1, u.SHA256, 0, content[:5], start))
+	kit.Try(st.PutBlob(ctx, 1, u.SHA256, 0, content[:5], start)).Must(t)
 	longer := *u
 	longer.Size = 11 // begins again
 	if have, complete, err := st.StartBlob(ctx, &longer); err != nil || have != 0 || complete {
 		t.Errorf("%d, %v, %v", have, complete, err)
 	}
 	kit.Must(t, push(t, st, u, content, 3))
-	if _, _, err := st.StartBlob(ctx, &longer); !errors.Is(err, server.ErrSize) {
-		t.Errorf("another size of a whole file: %v", err)
-	}
-	expect(t, "the content", blobContent(t, st, fmt.Sprintf("%x", u.SHA256)), string(content))
+	kit.Err(t, "another size of a whole file", server.ErrSize)(st.StartBlob(ctx, &longer))
+	kit.Equal(t, "the content", blobContent(t, st, fmt.Sprintf("%x", u.SHA256)), string(content))
 	for _, sum := range append(hostile, "", "00", fmt.Sprintf("%x", sha256.Sum256([]byte("?")))) {
-		if _, _, err := st.BlobContent(ctx, all, sum); !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("%q: %v", sum, err)
-		}
+		kit.Err(t, sum, server.ErrNotFound)(st.BlobContent(ctx, all, sum))
 	}
 }
 
@@ -153,17 +149,13 @@ func (s suite) uploadsAtOnce(t *testing.T) {
 				if _, elsewhere := errors.AsType[*server.OffsetError](err); elsewhere {
 					continue // another was faster
 				}
-				if err != nil {
-					t.Error(err)
-				}
+				kit.Should(t, err)
 				return
 			}
 		})
 	}
 	wg.Wait()
-	if got := blobContent(t, st, fmt.Sprintf("%x", sha256.Sum256(content))); got != string(content) {
-		t.Errorf("%d bytes, and not the right ones", len(got))
-	}
+	kit.Equal(t, "bytes", blobContent(t, st, fmt.Sprintf("%x", sha256.Sum256(content))), string(content))
 	for i := range 6 {
 		if list, err := st.Blobs(t.Context(), all, ofSession(fmt.Sprint("s", i))); err != nil || len(list) != 1 {
 			t.Errorf("%+v, %v", list, err)
@@ -194,10 +186,10 @@ func (s suite) uploadRoom(t *testing.T) {
 	for n := range server.MaxUploads {
 		kit.Must(t, begin(1, n, start))
 	}
-	fails(t, "one more", server.ErrTooManyUploads)(nil, begin(1, 1000, start.Add(time.Minute)))
-	expect(t, "one of them again", begin(1, 3, start.Add(time.Minute)), nil)
-	expect(t, "somebody else's", begin(2, 1000, start), nil)
-	expect(t, "one more, when they rest", begin(1, 1000, start.Add(time.Hour)), nil)
+	kit.Err(t, "one more", server.ErrTooManyUploads)(nil, begin(1, 1000, start.Add(time.Minute)))
+	kit.Equal(t, "one of them again", begin(1, 3, start.Add(time.Minute)), nil)
+	kit.Equal(t, "somebody else's", begin(2, 1000, start), nil)
+	kit.Equal(t, "one more, when they rest", begin(1, 1000, start.Add(time.Hour)), nil)
 }
 
 func (s suite) sweep(t *testing.T) {
@@ -206,15 +198,13 @@ func (s suite) sweep(t *testing.T) {
 	if _, _, err := st.StartBlob(ctx, u); err != nil {
 		t.Fatal(err)
 	}
-	does(t)(st.PutBlob(ctx, 1, u.SHA256, 0, []byte("01234"), start.Add(time.Hour)))
+	kit.Try(st.PutBlob(ctx, 1, u.SHA256, 0, []byte("01234"), start.Add(time.Hour))).Must(t)
 	upload(t, st, 1, "s", "tool-results/whole.txt", []byte("whole"))
 	for _, step := range []struct {
 		before time.Time
 		want   int64
 	}{{start.Add(time.Hour), 0}, {start.Add(2 * time.Hour), 1}, {start.Add(2 * time.Hour), 0}} {
-		if n, err := st.SweepBlobs(ctx, step.before); err != nil || n != step.want {
-			t.Errorf("%d removed, want %d, %v", n, step.want, err)
-		}
+		kit.Gives(t, "removed", step.want)(st.SweepBlobs(ctx, step.before))
 	}
 	if have, complete, err := st.StartBlob(ctx, u); err != nil || have != 0 || complete {
 		t.Errorf("it goes on at %d, %v, %v", have, complete, err)
@@ -231,7 +221,7 @@ func (s suite) forgetArtifacts(t *testing.T) {
 		putCheckpoints(t, st, ann.ID, session, "e", mark("cp-"+session, 1))
 		upload(t, st, ann.ID, session, "tool-results/t.txt", []byte("result of both"))
 		upload(t, st, ann.ID, session, "tool-results/"+session, []byte("result of "+session))
-		does(t)(st.RequestLink(ctx, all, ofSession(session), server.LinkRequestInput{Path: "x", Link: true, By: ann.ID, At: start}))
+		kit.Try(st.RequestLink(ctx, all, ofSession(session), server.LinkRequestInput{Path: "x", Link: true, By: ann.ID, At: start})).Must(t)
 	}
 	half := uploadOf(ann.ID, "s", "tool-results/half", []byte("half"))
 	if _, _, err := st.StartBlob(ctx, half); err != nil {
@@ -242,13 +232,13 @@ func (s suite) forgetArtifacts(t *testing.T) {
 		t.Fatalf("%+v, %v", gone, err)
 	}
 	noFindings(t, st, 4)
-	fails(t, "documents", server.ErrNotFound)(st.Documents(ctx, all, ofSession("s")))
-	fails(t, "checkpoint", server.ErrNotFound)(st.Checkpoint(ctx, all, "cp-s", 0))
+	kit.Err(t, "documents", server.ErrNotFound)(st.Documents(ctx, all, ofSession("s")))
+	kit.Err(t, "checkpoint", server.ErrNotFound)(st.Checkpoint(ctx, all, "cp-s", 0))
 	if asked, err := st.PendingLinkRequests(ctx, ann.ID, "m"); err != nil || len(asked) != 1 || asked[0].SessionID != "t" {
 		t.Errorf("link requests: %+v, %v", asked, err)
 	}
-	fails(t, "an upload goes on", server.ErrNotFound)(st.PutBlob(ctx, ann.ID, half.SHA256, 0, []byte("half"), start))
-	expect(t, "the other's", history(t, st, "t", "shared.md"), []string{"1 linked user: of both"})
+	kit.Err(t, "an upload goes on", server.ErrNotFound)(st.PutBlob(ctx, ann.ID, half.SHA256, 0, []byte("half"), start))
+	kit.Equal(t, "the other's", history(t, st, "t", "shared.md"), []string{"1 linked user: of both"})
 	for _, err := range []error{
 		st.PutDocuments(ctx, &server.DocumentBatch{Head: paperHead("s", "e"), Owner: ann.ID, Received: start}),
 		st.PutCheckpoints(ctx, &server.CheckpointBatch{Head: paperHead("s/agent-1", "e"), Owner: ann.ID, Received: start}),
@@ -258,7 +248,7 @@ func (s suite) forgetArtifacts(t *testing.T) {
 			t.Errorf("it comes back: %v", err)
 		}
 	}
-	does(t)(st.Forget(ctx, all, "t", 0, start))
+	kit.Try(st.Forget(ctx, all, "t", 0, start)).Must(t)
 	noFindings(t, st, 0)
 }
 
@@ -273,14 +263,14 @@ func (s suite) forgetDuringUpload(t *testing.T) {
 		putDocuments(t, st, 1, gone, "e", version("a", 1, server.Linked, content))
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			noError(t)(st.Forget(ctx, all, gone, 0, start))
+			kit.Try(st.Forget(ctx, all, gone, 0, start)).Should(t)
 		})
 		wg.Go(func() {
 			b := &server.DocumentBatch{Head: paperHead(kept, "e"), Owner: 1, Received: start, Events: []server.DocumentEvent{version("a", 1, server.Linked, content)}}
-			noError(t)(nil, st.PutDocuments(ctx, b))
+			kit.Should(t, st.PutDocuments(ctx, b))
 		})
 		wg.Wait()
-		expect(t, "what is kept", history(t, st, kept, "a"), []string{"1 linked user: " + content})
+		kit.Equal(t, "what is kept", history(t, st, kept, "a"), []string{"1 linked user: " + content})
 	}
 }
 

@@ -43,8 +43,7 @@ func (s suite) sealed() suite {
 // seal packs everything and answers how many blocks that made.
 func seal(t *testing.T, s full, before time.Time) int64 {
 	t.Helper()
-	n, err := s.Seal(t.Context(), before)
-	kit.Must(t, err)
+	n := kit.Try(s.Seal(t.Context(), before)).Must(t)
 	return n
 }
 
@@ -83,9 +82,7 @@ func (s suite) blocks(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		snap := openSession(t, st, "s")
-		if got := dump(t, snap, 0); !slices.Equal(got, listed(all)) {
-			t.Errorf("%s: %d lines, want %d", when, len(got), len(all))
-		}
+		kit.Equal(t, fmt.Sprintf("%s: lines, want %d", when, len(all)), dump(t, snap, 0), listed(all))
 		for _, span := range []server.Span{{From: 3, To: 4}, {From: 120, To: 260}, {From: 499, To: 501}, {From: 650, To: 9999}} {
 			var got []server.Line
 			err := snap.Lines(t.Context(), span, func(l server.Line) error {
@@ -99,9 +96,7 @@ func (s suite) blocks(t *testing.T) {
 				t.Errorf("%s: %v has %d lines, counted %d and %d: %v, %v", when, span, len(got), n, notes, err, countErr)
 			}
 		}
-		if got := snap.Session().Bytes; got != size(all) {
-			t.Errorf("%s: %d bytes are counted, want %d", when, got, size(all))
-		}
+		kit.Equal(t, when+": bytes are counted", snap.Session().Bytes, size(all))
 	}
 	check("with a hot tail")
 	seal(t, st, start) // the tail is longer than a block
@@ -110,12 +105,10 @@ func (s suite) blocks(t *testing.T) {
 	}
 	check("with full blocks")
 	seal(t, st, endOfTime)
-	expect(t, "rows are left of an idle stream", s.query(t, st, `SELECT count(*) FROM lines`), 0)
+	kit.Equal(t, "rows are left of an idle stream", s.query(t, st, `SELECT count(*) FROM lines`), 0)
 	check("packed")
 	put(t, st, batch("s", all...)) // again
-	if seal(t, st, endOfTime) != 0 {
-		t.Error("the same lines again were stored")
-	}
+	kit.Equal(t, "the same lines again were stored", seal(t, st, endOfTime), 0)
 	check("after a repetition")
 	at, err := st.Received(t.Context(), openSession(t, st, "s").Session().ID, openSession(t, st, "s").Epochs()[0].ID, 0, 77)
 	if err != nil || !at.Equal(start) {
@@ -161,7 +154,7 @@ func (s suite) blockConflicts(t *testing.T) {
 	if !ok || refused.Line != 4 || refused.Code != server.StreamOtherBytes {
 		t.Errorf("other bytes from a client with a ledger: %v", err)
 	}
-	expect(t, "rows after a refusal", s.query(t, st, `SELECT count(*) FROM lines`), 0)
+	kit.Equal(t, "rows after a refusal", s.query(t, st, `SELECT count(*) FROM lines`), 0)
 	put(t, st, batch("s", all[3], object(4, "other"), all[5], object(200, "new")))
 	was := all[4]
 	all[4] = object(4, "other")
@@ -182,13 +175,11 @@ func (s suite) blockConflicts(t *testing.T) {
 		if n, _, err := snap.Count(t.Context(), server.Span{To: 999}); n != 201 || err != nil {
 			t.Errorf("%d lines are counted: %v", n, err)
 		}
-		expect(t, "bytes are counted", snap.Session().Bytes, size(all))
+		kit.Equal(t, "bytes are counted", snap.Session().Bytes, size(all))
 		seal(t, st, endOfTime)
 	}
 	put(t, st, batch("s", was)) // and back again
-	if got := dump(t, openSession(t, st, "s"), 0); got[4] != listed([]server.Line{was})[0] {
-		t.Errorf("line 4 is %q", got[4])
-	}
+	kit.Equal(t, "line 4 is", dump(t, openSession(t, st, "s"), 0)[4], listed([]server.Line{was})[0])
 	gone, err := st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)
 	if err != nil || gone.Lines != 201 || s.query(t, st, `SELECT count(*) FROM blocks`) != 0 {
 		t.Errorf("forgotten: %+v, %v; %d blocks are left", gone, err, s.query(t, st, `SELECT count(*) FROM blocks`))
@@ -212,9 +203,7 @@ func (s suite) blockGaps(t *testing.T) {
 		seal(t, st, endOfTime)
 	}
 	snap := openSession(t, st, "s")
-	if got := dump(t, snap, 0); !slices.Equal(got, listed(all)) {
-		t.Errorf("%d lines, want %d", len(got), len(all))
-	}
+	kit.Equal(t, fmt.Sprint("lines, want ", len(all)), dump(t, snap, 0), listed(all))
 	if n, _, err := snap.Count(t.Context(), server.Span{To: 999}); n != 300 || err != nil {
 		t.Errorf("%d lines are counted: %v", n, err)
 	}
@@ -274,22 +263,16 @@ func (s suite) damage(t *testing.T) {
 	if err != nil || !slices.Equal(listed(got), listed(all[last+1:])) {
 		t.Errorf("of 700 lines %d can be read: %v", len(got), err)
 	}
-	if want := []server.Span{{From: 2, To: last + 1}}; !slices.Equal(named, want) {
-		t.Errorf("damaged are %v, want %v", named, want)
-	}
+	kit.Equal(t, "damaged", named, []server.Span{{From: 2, To: last + 1}})
 	var found []string
-	does(t)(audit.Run(t.Context(), st, func(f audit.Finding) { found = append(found, f.SessionID+": "+f.Problem) }, func(audit.Progress) {}))
-	if want := []string{fmt.Sprintf("s: lines 1 to %d are damaged", last+1)}; !slices.Equal(found, want) {
-		t.Errorf("the audit found %q, want %q", found, want)
-	}
+	kit.Try(audit.Run(t.Context(), st, func(f audit.Finding) { found = append(found, f.SessionID+": "+f.Problem) }, func(audit.Progress) {})).Must(t)
+	kit.Equal(t, "the audit found", found, []string{fmt.Sprintf("s: lines 1 to %d are damaged", last+1)})
 	digests, err := audit.DigestViews(t.Context(), snap)
 	if err != nil || digests[0].Missing != last+1 {
 		t.Errorf("digests of what can be read: %+v, %v", digests, err)
 	}
 	put(t, st, batch("s", all...)) // sent again
-	if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, listed(all)) {
-		t.Errorf("sent again, %d lines can be read", len(got))
-	}
+	kit.Equal(t, "sent again lines can be read", dump(t, openSession(t, st, "s"), 0), listed(all))
 }
 
 // sealMeanwhile: lines that are stored, replaced and read while others pack them are all there.
@@ -312,7 +295,7 @@ func (s suite) sealMeanwhile(t *testing.T) {
 		writers.Go(func() {
 			session := fmt.Sprint("s", w%2)
 			for i := 0; i < len(all); i += 10 {
-				noError(t)(nil, st.Put(ctx, batch(session, all[i:i+10]...)))
+				kit.Should(t, st.Put(ctx, batch(session, all[i:i+10]...)))
 			}
 		})
 	}
@@ -320,9 +303,8 @@ func (s suite) sealMeanwhile(t *testing.T) {
 	cancel()
 	packers.Wait()
 	for w := range 2 {
-		if got := dump(t, openSession(t, st, fmt.Sprint("s", w)), 0); !slices.Equal(got, listed(all)) {
-			t.Errorf("session %d has %d lines", w, len(got))
-		}
+		kit.Equal(t, fmt.Sprintf("session %d has lines", w), dump(t, openSession(t, st, fmt.Sprint("s", w)), 0),
+			listed(all))
 	}
 }
 

@@ -95,8 +95,7 @@ func (s suite) calls(t *testing.T) {
 			var got []string
 			for q := test.q; ; {
 				q.Limit = limit
-				hits, err := st.Search(t.Context(), all, q)
-				kit.Must(t, err)
+				hits := kit.Try(st.Search(t.Context(), all, q)).Must(t)
 				for _, h := range hits.List {
 					got = append(got, fmt.Sprint(h.Line, " ", h.Kind))
 				}
@@ -104,9 +103,7 @@ func (s suite) calls(t *testing.T) {
 					break
 				}
 			}
-			if list := strings.Join(got, ", "); list != test.want {
-				t.Errorf("%+v, pages of %d: %s, want %s", test.q, limit, list, test.want)
-			}
+			kit.Equal(t, fmt.Sprintf("%+v, pages of %d", test.q, limit), strings.Join(got, ", "), test.want)
 		}
 	}
 }

@@ -20,8 +20,7 @@ import (
 // dumpOf is dump of a session that is not kept open.
 func dumpOf(t *testing.T, st full, session string) []string {
 	t.Helper()
-	snap, err := st.Open(t.Context(), server.Ref{SessionID: session})
-	kit.Must(t, err)
+	snap := kit.Try(st.Open(t.Context(), server.Ref{SessionID: session})).Must(t)
 	defer snap.Close()
 	return dump(t, snap, 0)
 }
@@ -56,7 +55,7 @@ func (s suite) coldSteps(t *testing.T) {
 		if i >= 6 {
 			put(t, st, batch("gone", prose(0, 300, 1000)...)) // so that something is to be removed
 			cool(t, st)
-			does(t)(st.Forget(t.Context(), server.Scope{All: true}, "gone", 0, start))
+			kit.Try(st.Forget(t.Context(), server.Scope{All: true}, "gone", 0, start)).Must(t)
 			s.query(t, st, `DELETE FROM forgotten RETURNING 0`)
 		}
 		mu.Lock()
@@ -102,32 +101,25 @@ func (s suite) coldDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, st, batch("new", object(0, "{}")))
-	if got := dumpOf(t, st, "new"); len(got) != 1 {
-		t.Errorf("a new line can't be read: %q", got)
-	}
-	snap, err := st.Open(t.Context(), server.Ref{SessionID: "s"})
-	kit.Must(t, err)
+	kit.Equal(t, "a new line can't be read", len(dumpOf(t, st, "new")), 1)
+	snap := kit.Try(st.Open(t.Context(), server.Ref{SessionID: "s"})).Must(t)
 	none := func(server.Line) error { return nil }
 	for range 2 {
-		fails(t, "cold lines", server.ErrCold)(nil, snap.Lines(t.Context(), server.Span{To: 9}, none))
+		kit.Err(t, "cold lines", server.ErrCold)(nil, snap.Lines(t.Context(), server.Span{To: 9}, none))
 	}
-	noError(t)(nil, snap.Close())
-	fails(t, "a line that has to be compared with a cold one", server.ErrCold)(nil, st.Put(t.Context(), batch("s", object(3, "other"))))
-	if text := blobContent(t, st, sum); !strings.Contains(text, server.ErrCold.Error()) {
-		t.Errorf("a cold file: %s", text)
-	}
-	fails(t, "moving", server.ErrCold)(st.Cool(t.Context(), endOfTime))
+	kit.Should(t, snap.Close())
+	kit.Err(t, "a line that has to be compared with a cold one", server.ErrCold)(nil, st.Put(t.Context(), batch("s", object(3, "other"))))
+	kit.Has(t, "a cold file", blobContent(t, st, sum), server.ErrCold.Error())
+	kit.Err(t, "moving", server.ErrCold)(st.Cool(t.Context(), endOfTime))
 	if is, err := st.Cold(t.Context()); err != nil || !errors.Is(is.Err, server.ErrCold) {
 		t.Errorf("its state: %+v, %v", is, err)
 	}
-	fails(t, "the audit", server.ErrCold)(audit.Run(t.Context(), st, func(f audit.Finding) { t.Errorf("found %+v", f) }, func(audit.Progress) {}))
+	kit.Err(t, "the audit", server.ErrCold)(audit.Run(t.Context(), st, func(f audit.Finding) { t.Errorf("found %+v", f) }, func(audit.Progress) {}))
 	kit.Must(t, os.Remove(dir))
 	kit.Must(t, os.Rename(away, dir))
 	st = s.reopen(t, st) // it would be asked again after some seconds
 	put(t, st, batch("s", all...))
-	if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, listed(all)) {
-		t.Errorf("after it is back %d lines can be read", len(got))
-	}
+	kit.Equal(t, "after it is back … lines can be read", dump(t, openSession(t, st, "s"), 0), listed(all))
 	cool(t, st)
 	if found := audited(t, st); len(found) > 0 {
 		t.Errorf("after it is back: %q", found)
@@ -160,9 +152,7 @@ func (s suite) coldDamage(t *testing.T) {
 			t.Errorf("%s: found %q", name, found)
 		}
 		put(t, st, batch("s", all...)) // sent again
-		if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, listed(all)) {
-			t.Errorf("%s: sent again, %d lines can be read", name, len(got))
-		}
+		kit.Equal(t, name+": sent again lines can be read", dump(t, openSession(t, st, "s"), 0), listed(all))
 	}
 }
 
@@ -211,9 +201,8 @@ func (s suite) coldMeanwhile(t *testing.T) {
 	movers.Wait()
 	cool(t, st)
 	for w := range 4 {
-		if got := dump(t, openSession(t, st, fmt.Sprint("s", w)), 0); !slices.Equal(got, listed(all)) {
-			t.Errorf("stream %d has %d lines", w, len(got))
-		}
+		kit.Equal(t, fmt.Sprintf("stream %d has lines", w), dump(t, openSession(t, st, fmt.Sprint("s", w)), 0),
+			listed(all))
 	}
 	s.age(t, st)
 	kit.Must(t, st.Sweep(t.Context()))

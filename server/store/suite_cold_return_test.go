@@ -2,9 +2,9 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,20 +44,18 @@ func (s suite) coldReturn(t *testing.T) {
 		t.Errorf("of the later session %+v came back, %d bytes are in the database: %v", some, s.local(t, st), err)
 	}
 	left.Store(2)
-	fails(t, "interrupted", errStep)(back(start, endOfTime))
+	kit.Err(t, "interrupted", errStep)(back(start, endOfTime))
 	left.Store(-1)
 	if err := st.Sweep(t.Context()); err != nil { // which a return that is not interrupted does at its end
 		t.Fatal(err)
 	}
-	if got := dumpOf(t, st, "s"); !slices.Equal(got, listed(all)) {
-		t.Errorf("after an interruption %d lines can be read, want %d", len(got), len(all))
-	}
+	kit.Equal(t, fmt.Sprint("after an interruption … lines can be read, want ", len(all)), dumpOf(t, st, "s"),
+		listed(all))
 	there := inFolder(t, dir)
 	if len(there) != int(moved.Objects)-2 || len(there) < 1 {
 		t.Fatalf("after one session and one object %d of %d objects are there", len(there), moved.Objects)
 	}
-	lost, err := os.ReadFile(there[0])
-	kit.Must(t, err)
+	lost := kit.Try(os.ReadFile(there[0])).Must(t)
 	kit.Must(t, os.Remove(there[0]))
 	st = s.reopen(t, st)
 	if done, err := back(start, endOfTime); err != nil || done.Damaged != 1 || int(done.Objects) != len(there)-1 {
@@ -69,9 +67,7 @@ func (s suite) coldReturn(t *testing.T) {
 	if err != nil || done.Damaged != 0 || done.Objects != 1 || len(inFolder(t, dir)) != 0 || s.local(t, st) != moved.Bytes {
 		t.Errorf("at last %+v came back, %d objects are there: %v", done, len(inFolder(t, dir)), err)
 	}
-	if got := dumpOf(t, st, "s"); !slices.Equal(got, listed(all)) {
-		t.Errorf("%d lines can be read, want %d", len(got), len(all))
-	}
+	kit.Equal(t, fmt.Sprint("lines can be read, want ", len(all)), dumpOf(t, st, "s"), listed(all))
 	if again := cool(t, st); again != moved || s.local(t, st) != 0 {
 		t.Errorf("moved again: %+v, before %+v", again, moved)
 	}
@@ -92,7 +88,7 @@ func (s suite) coldSealed(t *testing.T) {
 	rewound.Head.Generation, rewound.Head.RewoundTo = 1, 299
 	put(t, st, rewound)
 	for range 2 {
-		does(t)(st.Cool(t.Context(), endOfTime))
+		kit.Try(st.Cool(t.Context(), endOfTime)).Must(t)
 	}
 	if left := s.local(t, st); left != 0 || packed != 1 {
 		t.Errorf("%d blocks were packed meanwhile; %d bytes stay in the database", packed, left)

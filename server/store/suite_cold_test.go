@@ -89,21 +89,19 @@ func (s suite) onFolder(t *testing.T, how store.Opening) (st full, dir string) {
 func cool(t *testing.T, st full) server.Cooled {
 	t.Helper()
 	seal(t, st, endOfTime)
-	done, err := st.Cool(t.Context(), endOfTime)
-	kit.Must(t, err)
+	done := kit.Try(st.Cool(t.Context(), endOfTime)).Must(t)
 	return done
 }
 
 // inFolder lists the objects in a folder but for the mark of the database.
 func inFolder(t *testing.T, dir string) (out []string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	kit.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() && e.Name() != "store" {
 			out = append(out, path)
 		}
 		return err
-	})
-	kit.Must(t, err)
+	}))
 	return out
 }
 
@@ -138,13 +136,9 @@ func (s suite) cold(t *testing.T) {
 	if s.local(t, st) != 0 || done.Objects < 2 || int(done.Objects) != len(before) {
 		t.Fatalf("%+v were moved, %d files are there, and %d bytes are in the database", done, len(before), s.local(t, st))
 	}
-	if again := cool(t, st); again.Objects != 0 {
-		t.Errorf("moved again: %+v", again)
-	}
+	kit.Equal(t, "moved again", cool(t, st).Objects, 0)
 	st = s.reopen(t, st) // it remembers its location, and has an empty cache
-	if got := dumpOf(t, st, "s"); !slices.Equal(got, listed(all)) {
-		t.Errorf("%d lines can be read, want %d", len(got), len(all))
-	}
+	kit.Equal(t, fmt.Sprint("lines can be read, want ", len(all)), dumpOf(t, st, "s"), listed(all))
 	if is, err := st.Cold(t.Context()); err != nil || is.Objects != done.Objects || is.Pending != 0 || is.Err != nil {
 		t.Errorf("cold storage is said to have %+v, %v", is, err)
 	}
@@ -155,21 +149,16 @@ func (s suite) cold(t *testing.T) {
 	kit.Must(t, st.Sweep(t.Context()))
 	cool(t, st)
 	after := inFolder(t, dir)
-	if kept := slices.DeleteFunc(slices.Clone(before), func(x string) bool { return slices.Contains(after, x) }); len(kept) != 1 {
-		t.Errorf("masking one line gave up %d objects of %d, want the one that had it", len(kept), len(before))
-	}
+	kit.Equal(t, fmt.Sprint("masking one line gave up … objects of ", len(before)),
+		len(slices.DeleteFunc(slices.Clone(before), func(x string) bool { return slices.Contains(after, x) })), 1)
 	if text := strings.Join(dumpOf(t, st, "s"), "\n"); strings.Contains(text, needle) || s.local(t, st) != 0 {
 		t.Error("the masked line can be read, or was not moved again")
 	}
-	does(t)(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start))
+	kit.Try(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)).Must(t)
 	kit.Must(t, st.Sweep(t.Context()))
-	if left := inFolder(t, dir); len(left) != 1 {
-		t.Errorf("%d objects are left, want the other session's", len(left))
-	}
+	kit.Equal(t, "objects are left", len(inFolder(t, dir)), 1)
 	for _, table := range []string{"cold_blocks", "cold_objects"} {
-		if n := s.query(t, st, `SELECT count(*) FROM `+table); n != 1 {
-			t.Errorf("%s has %d rows, want the other session's", table, n)
-		}
+		kit.Equal(t, table+" has rows", s.query(t, st, `SELECT count(*) FROM `+table), 1)
 	}
 }
 
@@ -198,7 +187,7 @@ func (s suite) coldFiles(t *testing.T) {
 			t.Errorf("%s has the secret, %v", path, err)
 		}
 	}
-	does(t)(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start))
+	kit.Try(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)).Must(t)
 	if err := st.Sweep(t.Context()); err != nil || len(inFolder(t, dir)) != 0 {
 		t.Errorf("forgotten, %d objects are left: %v", len(inFolder(t, dir)), err)
 	}
@@ -215,5 +204,5 @@ func (s suite) coldPlaces(t *testing.T) {
 	if !errors.Is(err, server.ErrCold) || !strings.Contains(err.Error(), "another place") {
 		t.Errorf("reading from an empty place: %v", err)
 	}
-	fails(t, "moving to an empty place", server.ErrCold)(st.Cool(t.Context(), endOfTime))
+	kit.Err(t, "moving to an empty place", server.ErrCold)(st.Cool(t.Context(), endOfTime))
 }

@@ -71,6 +71,6 @@ func (s suite) commits(t *testing.T) {
 		t.Errorf("%d commits are kept, %v", len(list), err)
 	}
 	has(own, b, "first:6/9")
-	does(t)(st.Forget(t.Context(), all, "b", 0, start))
+	kit.Try(st.Forget(t.Context(), all, "b", 0, start)).Must(t)
 	has(all, b, "")
 }

@@ -35,8 +35,7 @@ func (s suite) copies(t *testing.T) {
 	listed := func(q server.SessionQuery) (out []string) {
 		t.Helper()
 		q.Limit = 100
-		found, err := st.Find(t.Context(), all, q)
-		kit.Must(t, err)
+		found := kit.Try(st.Find(t.Context(), all, q)).Must(t)
 		for _, x := range found.List {
 			tokens := int64(0)
 			for _, u := range x.Usage {
@@ -44,27 +43,22 @@ func (s suite) copies(t *testing.T) {
 			}
 			out = append(out, fmt.Sprint(x.SessionID, "@", x.Machine, " ", tokens))
 		}
-		if n, err := st.Count(t.Context(), all, q, 1000); err != nil || n != int64(len(out)) {
-			t.Errorf("%d counted, %d listed, %v", n, len(out), err)
-		}
+		kit.Gives(t, fmt.Sprintf("counted, %d listed", len(out)), int64(len(out)))(st.Count(t.Context(), all, q, 1000))
 		slices.Sort(out)
 		return out
 	}
 	same := func(what string, got []string, want ...string) {
 		t.Helper()
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", what, got, want)
-		}
+		kit.Equal(t, what, got, want)
 	}
 	other := "n"
 	same("all", listed(server.SessionQuery{}), "fork@m 0", "x@m 7")
 	same("of the other machine", listed(server.SessionQuery{Machine: &other}), "x@n 0")
-	expect(t, "streams", len(listed(server.SessionQuery{Page: server.Page{}, Agents: true})), 5)
+	kit.Equal(t, "streams", len(listed(server.SessionQuery{Page: server.Page{}, Agents: true})), 5)
 	same("search", searched(t, st, all, server.SearchQuery{Text: "once only"}), "fork", "x")
 	var pages []string
 	for after := ""; ; {
-		hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "once only", Limit: 1, After: after})
-		kit.Must(t, err)
+		hits := kit.Try(st.Search(t.Context(), all, server.SearchQuery{Text: "once only", Limit: 1, After: after})).Must(t)
 		for _, h := range hits.List {
 			pages = append(pages, h.Session.SessionID)
 		}
@@ -76,9 +70,7 @@ func (s suite) copies(t *testing.T) {
 	same("search by pages", pages, "fork", "x")
 
 	for _, name := range []string{"x~2", "x 3"} {
-		if from, err := openSession(t, st, name).CopiedFrom(t.Context()); err != nil || from != "" {
-			t.Errorf("%s is a fork of %q, %v", name, from, err)
-		}
+		kit.Gives(t, name+" is a fork", "")(openSession(t, st, name).CopiedFrom(t.Context()))
 	}
 
 	// One that goes on elsewhere has more, and takes the place of what it continues, with its cost.

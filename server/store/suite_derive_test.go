@@ -17,8 +17,7 @@ import (
 func lease(t *testing.T, st full) map[string]server.Task {
 	t.Helper()
 	out := map[string]server.Task{}
-	tasks, err := st.Lagging(t.Context(), 1000)
-	kit.Must(t, err)
+	tasks := kit.Try(st.Lagging(t.Context(), 1000)).Must(t)
 	for _, task := range tasks {
 		out[task.SessionID] = task
 	}
@@ -35,22 +34,17 @@ func place(t *testing.T, st full, task server.Task) server.Position {
 	}
 	defer snap.Close()
 	view, err := server.NewestView(snap)
-	if err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, err)
 	return server.Position{Epoch: snap.Epochs()[0].ID, Generation: view.Generation.Number, Line: view.Total}
 }
 
 // stateOf is the stored state of a task's fold, in whichever epoch.
 func stateOf(t *testing.T, st full, task server.Task) string {
 	t.Helper()
-	snap, err := st.View(t.Context(), all, server.Ref{Stream: task.Stream})
-	kit.Must(t, err)
+	snap := kit.Try(st.View(t.Context(), all, server.Ref{Stream: task.Stream})).Must(t)
 	defer snap.Close()
 	_, state, err := snap.Folded(t.Context())
-	if err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, err)
 	return string(state)
 }
 
@@ -87,9 +81,7 @@ func deriveAll(t *testing.T, st full) {
 func lag(t *testing.T, st full) int64 {
 	t.Helper()
 	n, err := st.Lag(t.Context())
-	if err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, err)
 	return n
 }
 
@@ -112,7 +104,7 @@ func (s suite) leases(t *testing.T) {
 	if len(rest) != 1 || rest["s0"].Stream == 0 {
 		t.Fatalf("another caller gets %+v", rest)
 	}
-	expect(t, "lag", lag(t, st), 3)
+	kit.Equal(t, "lag", lag(t, st), 3)
 	d := save(t, st, rest["s0"], server.Derivation{State: []byte("\x00state"), Summary: server.Summary{Title: "t", Started: start}})
 	if n := lag(t, st); n != 2 || len(lease(t, st)) != 0 {
 		t.Errorf("%d lag", n)
@@ -124,14 +116,13 @@ func (s suite) leases(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	for _, x := range []server.Task{rest["s0"], first[0]} {
-		snap, err := st.View(ctx, server.Scope{All: true}, server.Ref{Stream: x.Stream})
-		kit.Must(t, err)
+		snap := kit.Try(st.View(ctx, server.Scope{All: true}, server.Ref{Stream: x.Stream})).Must(t)
 		at, state, err := snap.Folded(ctx)
 		if derived := x.Stream == d.Task.Stream; err != nil || derived && (at != d.Position || string(state) != "\x00state") ||
 			!derived && (at != server.Position{} || state != nil) {
 			t.Errorf("folded: %+v, %q, %v", at, state, err)
 		}
-		noError(t)(nil, snap.Close())
+		kit.Should(t, snap.Close())
 	}
 	more := batch("s0", object(1, "{}"))
 	more.Owner = 5
@@ -160,7 +151,7 @@ func (s suite) stale(t *testing.T) {
 	put(t, st, b)
 	b = batch("epoch", object(3, "{}")) // of the older one
 	put(t, st, b)
-	does(t)(st.Forget(ctx, all, "forgotten", 0, start))
+	kit.Try(st.Forget(ctx, all, "forgotten", 0, start)).Must(t)
 	put(t, st, batch("ahead", object(3, "{}")))
 	for name, task := range tasks {
 		d := server.Derivation{Task: task, Position: server.Position{Epoch: 1, Line: 3}, Done: true, Summary: server.Summary{Title: "stale"}}
@@ -176,7 +167,7 @@ func (s suite) stale(t *testing.T) {
 	kit.Must(t, st.ResetDerived(ctx))
 	d := server.Derivation{Task: tasks["reset"], Position: server.Position{Epoch: 1, Line: 9}}
 	d.Task.Position = server.Position{Epoch: 1, Line: 3}
-	fails(t, "after a reset", server.ErrStale)(nil, st.SaveDerived(ctx, &d))
+	kit.Err(t, "after a reset", server.ErrStale)(nil, st.SaveDerived(ctx, &d))
 }
 
 // redoSteps are batches that come one after the other, and whether a stream begins again after each.
@@ -261,7 +252,7 @@ func (s suite) renew(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	save(t, st, tasks["old"], server.Derivation{Format: 2})
-	expect(t, "lag", lag(t, st), 0)
+	kit.Equal(t, "lag", lag(t, st), 0)
 }
 
 // lags: a session lags until all of it is derived, for those who may see it.
@@ -300,7 +291,7 @@ func (s suite) reset(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", rows, drops, err)
 	}
 	expectNames(t, "search after a reset", searched(t, st, all, server.SearchQuery{Text: "needle"}))
-	expect(t, "lag", lag(t, st), 6)
+	kit.Equal(t, "lag", lag(t, st), 6)
 	deriveAll(t, st)
 	expectNames(t, "search after deriving again", searched(t, st, all, server.SearchQuery{Text: "needle"}), "anns", "bobs", "nobodys")
 }
@@ -313,8 +304,8 @@ func (s suite) derivers(t *testing.T) {
 	for w := range streams {
 		wg.Go(func() {
 			for i := range int64(lines) {
-				noError(t)(nil, st.Put(ctx, batch(fmt.Sprint("s", w), object(i, says("prompt", fmt.Sprint("line ", i))))))
-				noError(t)(st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 3}}))
+				kit.Should(t, st.Put(ctx, batch(fmt.Sprint("s", w), object(i, says("prompt", fmt.Sprint("line ", i))))))
+				kit.Try(st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 3}})).Should(t)
 			}
 		})
 	}

@@ -25,8 +25,7 @@ func (s suite) urgency(t *testing.T) {
 		}
 	}
 	take := func() (order []string, tasks []server.Task) {
-		tasks, err := st.Lagging(ctx, 100)
-		kit.Must(t, err)
+		tasks = kit.Try(st.Lagging(ctx, 100)).Must(t)
 		for _, task := range tasks {
 			order = append(order, task.SessionID)
 		}
@@ -49,8 +48,7 @@ func (s suite) urgency(t *testing.T) {
 		kit.Must(t, st.SaveDerived(ctx, &d))
 	}
 	for _, name := range []string{"live2", "live3", "live1"} {
-		ref, err := st.Resolve(ctx, all, server.Ref{SessionID: name})
-		kit.Must(t, err)
+		ref := kit.Try(st.Resolve(ctx, all, server.Ref{SessionID: name})).Must(t)
 		save(t, st, server.Task{Stream: ref.Stream, SessionID: name, Version: 1}, server.Derivation{})
 	}
 	write("new1", "live1", "live3", "new2", "live2", "again1")
@@ -100,8 +98,7 @@ func (s suite) keptState(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	folded := func(task server.Task, line int64, state string) {
 		t.Helper()
-		snap, err := st.View(ctx, all, server.Ref{Stream: task.Stream})
-		kit.Must(t, err)
+		snap := kit.Try(st.View(ctx, all, server.Ref{Stream: task.Stream})).Must(t)
 		defer snap.Close()
 		at, got, err := snap.Folded(ctx)
 		if err != nil || at.Line != line || string(got) != state {
@@ -111,9 +108,7 @@ func (s suite) keptState(t *testing.T) {
 	for i := range int64(4) {
 		put(t, st, batch("s", object(i, "{}")))
 		task := lease(t, st)["s"]
-		if task.Position.Line != i {
-			t.Errorf("it goes on at %+v, not at line %d", task.Position, i)
-		}
+		kit.Equal(t, fmt.Sprintf("it goes on at %+v", task.Position), task.Position.Line, i)
 		d := save(t, st, task, server.Derivation{State: []byte(fmt.Sprint("state", i)), KeepState: i%3 != 0})
 		folded(d.Task, i/3*3+1, fmt.Sprint("state", i/3*3))
 	}

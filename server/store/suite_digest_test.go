@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
 )
@@ -44,9 +45,8 @@ func (s suite) digests(t *testing.T) {
 			}
 			seen[v[0].SHA256] = slices.Clone(view)
 			if last := view[len(view)-1]; len(view) == 3 && kinds[view[0]] != nil && kinds[last] != nil {
-				if got := s.rewoundDigest(t, st, name, list); got != v[0].SHA256 {
-					t.Errorf("%v after a rewind has another digest", view)
-				}
+				kit.Equal(t, fmt.Sprintf("%v after a rewind has another digest", view), s.rewoundDigest(t, st, name, list),
+					v[0].SHA256)
 			}
 		}
 		for k := range kinds {
@@ -56,9 +56,7 @@ func (s suite) digests(t *testing.T) {
 		}
 	}
 	try(nil)
-	if len(seen) != 6+36+36*3-2 {
-		t.Errorf("%d digests", len(seen))
-	}
+	kit.Equal(t, "digests", len(seen), 6+36+36*3-2)
 }
 
 // rewoundDigest is the digest of lines of which all but the first came with a rewind.

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -24,13 +23,13 @@ func (s suite) documents(t *testing.T) {
 	for range 2 { // the same again changes nothing
 		putDocuments(t, st, 1, "s", "e", events...)
 	}
-	expect(t, "versions", history(t, st, "s", "a.md"), []string{"1 linked user: one", "2 modified user: ", "3 modified claude: -"})
-	expect(t, "versions", history(t, st, "s", "문서/b.md"), []string{"1 linked user: one", "2 deleted other: -"})
+	kit.Equal(t, "versions", history(t, st, "s", "a.md"), []string{"1 linked user: one", "2 modified user: ", "3 modified claude: -"})
+	kit.Equal(t, "versions", history(t, st, "s", "문서/b.md"), []string{"1 linked user: one", "2 deleted other: -"})
 	list := documents(t, st, "s")
 	if len(list) != 2 {
 		t.Fatalf("%+v", list)
 	}
-	expect(t, "a document", list[0], server.Document{Path: "a.md", Linked: true, AddedAt: start, AddedBy: "user",
+	kit.Equal(t, "a document", list[0], server.Document{Path: "a.md", Linked: true, AddedAt: start, AddedBy: "user",
 		ChangedAt: start.Add(time.Minute), ChangedBy: "claude", Versions: 3, Size: 1 << 40, TooLarge: true, SessionID: "s", Machine: "m", Host: "h"})
 	if d := list[1]; !d.Deleted || !d.Linked || d.Versions != 2 || d.Stored || d.SHA256 != "" || d.Size != 0 {
 		t.Errorf("a deleted document: %+v", d)
@@ -47,9 +46,7 @@ func (s suite) documents(t *testing.T) {
 		t.Errorf("linked again: %+v", d)
 	}
 	for _, n := range []int64{5, 1 << 60} {
-		if _, _, err := st.Content(t.Context(), all, ofSession("s"), "a.md", n); !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("version %d: %v", n, err)
-		}
+		kit.Err(t, fmt.Sprint("version ", n), server.ErrNotFound)(st.Content(t.Context(), all, ofSession("s"), "a.md", n))
 	}
 	if v, from, err := st.Content(t.Context(), all, ofSession("s"), "a.md", 0); err != nil || v.N != 4 {
 		t.Errorf("the newest: %+v, %v", v, err)
@@ -66,13 +63,13 @@ func (s suite) documentOrder(t *testing.T) {
 	putDocuments(t, st, 1, "s", "e", version("a", 3, server.Modified, "three"))
 	putDocuments(t, st, 1, "s", "e", version("a", 1, server.Linked, "one"))
 	putDocuments(t, st, 1, "s", "e", version("a", 2, server.Modified, "two"))
-	expect(t, "versions", history(t, st, "s", "a"), []string{"1 linked user: one", "2 modified user: two", "3 modified user: three"})
+	kit.Equal(t, "versions", history(t, st, "s", "a"), []string{"1 linked user: one", "2 modified user: two", "3 modified user: three"})
 	if d := documents(t, st, "s")[0]; d.Linked || d.Versions != 3 {
 		t.Errorf("%+v", d)
 	}
 	// One number with two contents in one epoch (a state was restored): the later one shows, the other one is kept.
 	putDocuments(t, st, 1, "s", "e", version("a", 2, server.Modified, "other two"))
-	expect(t, "versions", history(t, st, "s", "a")[1], "2 modified user: other two")
+	kit.Equal(t, "versions", history(t, st, "s", "a")[1], "2 modified user: other two")
 }
 
 // documentEpochs: a daemon without its state counts from 1 again; its versions follow those before.
@@ -81,7 +78,7 @@ func (s suite) documentEpochs(t *testing.T) {
 	putDocuments(t, st, 1, "s", "e1", version("a", 1, server.Linked, "one"), version("a", 2, server.Modified, "two"))
 	putDocuments(t, st, 1, "s", "e2", version("a", 1, server.Linked, "three"), version("a", 2, server.Modified, "four"))
 	putDocuments(t, st, 1, "s", "e1", version("a", 2, server.Modified, "two")) // late
-	expect(t, "versions", history(t, st, "s", "a"),
+	kit.Equal(t, "versions", history(t, st, "s", "a"),
 		[]string{"1 linked user: one", "2 modified user: two", "3 linked user: three", "4 modified user: four"})
 	for before, want := range map[int64][]int64{0: {4, 3}, 4: {3, 2}, 3: {2, 1}, 2: {1}, 1: nil, 99: {4, 3}} {
 		list, err := st.Versions(t.Context(), all, ofSession("s"), "a", server.VersionPage{Before: before, Limit: 2})
@@ -90,7 +87,7 @@ func (s suite) documentEpochs(t *testing.T) {
 		for _, v := range list.List {
 			got = append(got, v.N)
 		}
-		expect(t, fmt.Sprint("before ", before), got, want)
+		kit.Equal(t, fmt.Sprint("before ", before), got, want)
 	}
 }
 
@@ -112,8 +109,7 @@ func (s suite) manyVersions(t *testing.T) {
 	}
 	seen, last := 0, int64(most+1)
 	for p := (server.VersionPage{Limit: 1000}); ; {
-		list, err := st.Versions(t.Context(), all, ofSession("s"), "a", p)
-		kit.Must(t, err)
+		list := kit.Try(st.Versions(t.Context(), all, ofSession("s"), "a", p)).Must(t)
 		for _, v := range list.List {
 			if v.N >= last {
 				t.Fatalf("version %d behind %d", v.N, last)
@@ -125,12 +121,8 @@ func (s suite) manyVersions(t *testing.T) {
 			break
 		}
 	}
-	if seen != most-most/100 {
-		t.Errorf("%d versions", seen)
-	}
-	if _, _, err := st.Content(t.Context(), all, ofSession("s"), "a", 50); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a version that never came: %v", err)
-	}
+	kit.Equal(t, "versions", seen, most-most/100)
+	kit.Err(t, "a version that never came", server.ErrNotFound)(st.Content(t.Context(), all, ofSession("s"), "a", 50))
 }
 
 // documentNames: whatever the name of a document, it is that document's and no other's.
@@ -140,9 +132,7 @@ func (s suite) documentNames(t *testing.T) {
 	for _, name := range names {
 		putDocuments(t, st, 1, "s", "e", version(name, 1, server.Linked, "of "+name))
 	}
-	if list := documents(t, st, "s"); len(list) != len(names) {
-		t.Errorf("%d documents, want %d", len(list), len(names))
-	}
+	kit.Equal(t, "documents", len(documents(t, st, "s")), len(names))
 	for _, name := range names {
 		_, from, err := st.Content(t.Context(), all, ofSession("s"), name, 1)
 		if err != nil {
@@ -153,7 +143,5 @@ func (s suite) documentNames(t *testing.T) {
 			t.Errorf("%.50q: %.50q, %v", name, b, err)
 		}
 	}
-	if _, _, err := st.Content(t.Context(), all, ofSession("s"), "B.md", 1); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a document that is not linked: %v", err)
-	}
+	kit.Err(t, "a document that is", server.ErrNotFound)(st.Content(t.Context(), all, ofSession("s"), "B.md", 1))
 }

@@ -31,8 +31,7 @@ func (s suite) editsGone(t *testing.T) {
 			sum, _, _ := provenance.SumOf(text)
 			q.Sums = append(q.Sums, sum)
 		}
-		list, err := st.EditsOf(t.Context(), server.Scope{All: true}, q)
-		kit.Must(t, err)
+		list := kit.Try(st.EditsOf(t.Context(), server.Scope{All: true}, q)).Must(t)
 		for _, e := range list {
 			n += len(e.Sums)
 		}
@@ -63,7 +62,7 @@ func (s suite) editsGone(t *testing.T) {
 	opened(t, st, "s", func(snap server.Snapshot) {
 		m = &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 1, call)}}
 	})
-	expect(t, "masked", mask(t, st, m), server.Masked{Lines: 1})
+	kit.Equal(t, "masked", mask(t, st, m), server.Masked{Lines: 1})
 	want("masked", 0, 0, 0)
 	asked("masked", true)
 	understand(t, st)

@@ -60,9 +60,7 @@ func (s suite) edits(t *testing.T) {
 			}
 			got = append(got, fmt.Sprintf("%s:%d(%d) %s %d/%d", e.SessionID, e.Line, e.Prompt, e.Path, known, len(e.Sums)+e.Others))
 		}
-		if out := strings.Join(got, ", "); out != want {
-			t.Errorf("%s: %q, want %q", name, out, want)
-		}
+		kit.Equal(t, name, strings.Join(got, ", "), want)
 	}
 	all, own, other := server.Scope{All: true}, server.Scope{User: task.Owner}, server.Scope{User: task.Owner + 7}
 	step(10, edit(3, "/home/kim/shop/Cart.go", "one line of text", "an unasked line"), edit(3, "/home/kim/shop/b.go", "of another file"))
@@ -78,6 +76,6 @@ func (s suite) edits(t *testing.T) {
 	task = lease(t, st)["s"]
 	step(20, edit(12, "/home/kim/shop/cart.go", "derived again"))
 	expect(all, "cart.go", 60, "s:12(11) /home/kim/shop/cart.go 1/1")
-	does(t)(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start))
+	kit.Try(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)).Must(t)
 	expect(all, "cart.go", 60, "")
 }

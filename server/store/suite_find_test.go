@@ -38,9 +38,8 @@ func names(t *testing.T, st full, scope server.Scope, q server.SessionQuery) []s
 
 func expectNames(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
-	if strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf("%s: found %q, want %q", what, got, want)
-	}
+	kit.Equal(t, fmt.Sprintf("%s: found %q, want %q", what, got, want), strings.Join(got, " "),
+		strings.Join(want, " "))
 }
 
 // scopes: what a scope does not allow is not there, in every method that takes one.
@@ -62,7 +61,7 @@ func (s suite) scopes(t *testing.T) {
 	kit.Must(t, st.AddShare(ctx, share))
 	sees("bob, with whom ann shares", bobScope, "anns", "bobs")
 	sees("ann, who shares", annScope, "anns")
-	fails(t, "bob forgets what ann shares", server.ErrNotFound)(st.Forget(ctx, bobScope, "anns", 0, start))
+	kit.Err(t, "bob forgets what ann shares", server.ErrNotFound)(st.Forget(ctx, bobScope, "anns", 0, start))
 	kit.Must(t, st.RemoveShare(ctx, share))
 	sees("bob, no longer shared with", bobScope, "bobs")
 	other := share
@@ -81,13 +80,11 @@ func seesIn(t *testing.T, st full, when string, scope server.Scope, want []strin
 	for _, g := range groupsOf(t, st, scope) {
 		groups = append(groups, ownerName(g.Owner, users...))
 	}
-	rows, err := st.Usage(ctx, scope, server.UsageQuery{By: []string{"session"}})
-	kit.Must(t, err)
+	rows := kit.Try(st.Usage(ctx, scope, server.UsageQuery{By: []string{"session"}})).Must(t)
 	for _, r := range rows {
 		usage = append(usage, r.Session)
 	}
-	rewrites, err := st.Drops(ctx, scope, server.DropQuery{Session: "", Limit: 100})
-	kit.Must(t, err)
+	rewrites := kit.Try(st.Drops(ctx, scope, server.DropQuery{Session: "", Limit: 100})).Must(t)
 	for _, d := range rewrites {
 		drops = append(drops, d.Session.SessionID)
 	}
@@ -102,9 +99,7 @@ func seesIn(t *testing.T, st full, when string, scope server.Scope, want []strin
 			t.Errorf("%s: View of %s: %v", when, name, err)
 		}
 		if err == nil {
-			if snap.Session().SessionID != name {
-				t.Errorf("%s: View of %s is of %s", when, name, snap.Session().SessionID)
-			}
+			kit.Equal(t, when+": View of … is", snap.Session().SessionID, name)
 			snap.Close()
 		}
 	}
@@ -132,8 +127,7 @@ func (s suite) sameNames(t *testing.T) {
 	}
 	read := func(scope server.Scope, ref server.Ref) string {
 		t.Helper()
-		snap, err := st.View(ctx, scope, ref)
-		kit.Must(t, err)
+		snap := kit.Try(st.View(ctx, scope, ref)).Must(t)
 		defer snap.Close()
 		return strings.Join(dump(t, snap, 0), " ")
 	}
@@ -146,9 +140,7 @@ func (s suite) sameNames(t *testing.T) {
 		// Another's was heard later; one's own comes first, also for who sees all.
 		"0:object:m21 ": read(server.Scope{All: true, User: 1}, server.Ref{SessionID: "s"}) + " ",
 	} {
-		if got != want {
-			t.Errorf("read %q, want %q", got, want)
-		}
+		kit.Equal(t, "read", got, want)
 	}
 	found, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 9}})
 	if err != nil || len(found.List) != 4 {
@@ -160,7 +152,7 @@ func (s suite) sameNames(t *testing.T) {
 		t.Fatalf("by id: %v", err)
 	}
 	snap.Close()
-	fails(t, "somebody else's by id", server.ErrNotFound)(st.View(ctx, server.Scope{User: 3}, server.Ref{Stream: id}))
+	kit.Err(t, "somebody else's by id", server.ErrNotFound)(st.View(ctx, server.Scope{User: 3}, server.Ref{Stream: id}))
 }
 
 func (s suite) filters(t *testing.T) {
@@ -219,15 +211,11 @@ func (s suite) filters(t *testing.T) {
 			expectNames(t, fmt.Sprintf("%+v", q), names(t, st, all, q))
 		}
 		names(t, st, all, server.SessionQuery{Text: text}) // finds what it finds, and breaks nothing
-		if _, err := st.View(ctx, all, server.Ref{SessionID: text, Epoch: text, Machine: &text}); !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("View of %q: %v", text, err)
-		}
-		if _, err := st.Drops(ctx, all, server.DropQuery{Session: text, Limit: 5}); err != nil {
-			t.Errorf("Drops of %q: %v", text, err)
-		}
-		if _, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 5, After: text}}); !errors.Is(err, server.ErrBadPage) {
-			t.Errorf("page %q: %v", text, err)
-		}
+		kit.Err(t, "View of "+text,
+			server.ErrNotFound)(st.View(ctx, all, server.Ref{SessionID: text, Epoch: text, Machine: &text}))
+		kit.Err(t, "Drops of "+text, nil)(st.Drops(ctx, all, server.DropQuery{Session: text, Limit: 5}))
+		kit.Err(t, "page "+text,
+			server.ErrBadPage)(st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 5, After: text}}))
 	}
 }
 
@@ -244,8 +232,7 @@ func (s suite) paging(t *testing.T) {
 		var got []string
 		q := server.SessionQuery{Page: server.Page{Limit: 4, Recent: recent}}
 		for page := 0; ; page++ {
-			found, err := st.Find(ctx, all, q)
-			kit.Must(t, err)
+			found := kit.Try(st.Find(ctx, all, q)).Must(t)
 			for _, x := range found.List {
 				if strings.HasPrefix(x.SessionID, "s") {
 					got = append(got, x.SessionID)
@@ -265,9 +252,7 @@ func (s suite) paging(t *testing.T) {
 		if recent {
 			slices.Reverse(want)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("recent %v: %q", recent, got)
-		}
+		kit.Equal(t, fmt.Sprintf("recent %v", recent), got, want)
 	}
 	for _, after := range []string{"x", "1-", "-", "1-2-3", "9999999999999999999"} {
 		for _, recent := range []bool{false, true} {
@@ -326,17 +311,14 @@ func (s suite) received(t *testing.T) {
 		}
 	}
 	for _, where := range [][4]int64{{stream, epoch, 0, 3}, {stream, epoch, 1, 0}, {stream, epoch + 1, 0, 0}, {stream + 1, epoch, 0, 0}} {
-		if _, err := st.Received(ctx, where[0], where[1], where[2], where[3]); !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("%v: %v", where, err)
-		}
+		kit.Err(t, fmt.Sprint(where), server.ErrNotFound)(st.Received(ctx, where[0], where[1], where[2], where[3]))
 	}
 }
 
 // changes: each listener receives each stored batch; a slow one delays no other.
 func (s suite) changes(t *testing.T) {
 	st := s.open(t)
-	ch, err := st.Changes(t.Context())
-	kit.Must(t, err)
+	ch := kit.Try(st.Changes(t.Context())).Must(t)
 	if _, err := st.Changes(t.Context()); err != nil { // never read
 		t.Fatal(err)
 	}
@@ -351,7 +333,7 @@ func (s suite) changes(t *testing.T) {
 	for w := range 4 {
 		wg.Go(func() {
 			for i := range int64(200) {
-				noError(t)(nil, st.Put(t.Context(), batch(fmt.Sprint("w", w), object(i, "x"))))
+				kit.Should(t, st.Put(t.Context(), batch(fmt.Sprint("w", w), object(i, "x"))))
 			}
 		})
 	}

@@ -2,9 +2,9 @@ package store_test
 
 import (
 	"bytes"
-	"errors"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -50,9 +50,7 @@ func (s suite) heads(t *testing.T) {
 				t.Errorf("%s: line %d in pieces has %d bytes, %v", when, n, len(got), err)
 			}
 		}
-		if err := server.Pieces(t.Context(), snap, 0, 3, nil); !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("%s: a line that is not there: %v", when, err)
-		}
+		kit.Err(t, when+": a line that is", server.ErrNotFound)(server.Pieces(t.Context(), snap, 0, 3, nil))
 		seal(t, st, endOfTime)
 	}
 	x := openSession(t, st, "s")

@@ -33,9 +33,7 @@ func (d *daemon) write(t *testing.T, st full, b *server.Batch) string {
 
 func wantCode(t *testing.T, what, got, want string) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: refused with %q, want %q", what, got, want)
-	}
+	kit.Equal(t, what+": refused with", got, want)
 }
 
 // ledger: a daemon's writes are counted, a restart takes over, and a writer that does not know what is stored is refused.
@@ -68,12 +66,11 @@ func (s suite) ledger(t *testing.T) {
 	elsewhere := &daemon{"b", server.Receipt{Store: "another", Count: 1}}
 	wantCode(t, "another store", elsewhere.write(t, st, batch("s", object(3, "x"))), server.LedgerOtherStore)
 
-	l, err := st.Ledger(t.Context(), 0, "m", 2, 10)
-	kit.Must(t, err)
+	l := kit.Try(st.Ledger(t.Context(), 0, "m", 2, 10)).Must(t)
 	if want := []server.ChangedStream{{SessionID: "s", Count: 4}}; l.Receipt != restarted.known || l.Writer != "b" || l.Since != backup.known.Token || l.Since == "" || !slices.Equal(l.Changed, want) {
 		t.Errorf("ledger %+v", l)
 	}
-	expect(t, "refused writes left lines", dump(t, openSession(t, st, "s"), 0), []string{"0:object:a0", "1:object:a1", "2:object:a2"})
+	kit.Equal(t, "refused writes left lines", dump(t, openSession(t, st, "s"), 0), []string{"0:object:a0", "1:object:a1", "2:object:a2"})
 	if l, err := st.Ledger(t.Context(), 0, "other", 0, 10); err != nil || l.Count != 0 || l.Store != a.known.Store {
 		t.Errorf("a machine that never wrote: %+v, %v", l, err)
 	}
@@ -92,7 +89,7 @@ func (s suite) ledgerConflicts(t *testing.T) {
 	fresh := batch("s", object(0, "zero"))
 	fresh.Head.Epoch = "new"
 	wantCode(t, "another epoch", a.write(t, st, fresh), server.StreamOtherEpoch)
-	expect(t, "lines", dump(t, openSession(t, st, "s"), 0), []string{"0:object:zero", "1:object:one", "2:object:two"})
+	kit.Equal(t, "lines", dump(t, openSession(t, st, "s"), 0), []string{"0:object:zero", "1:object:one", "2:object:two"})
 	next := batch("s", object(1, "ONE"))
 	next.Head.Generation, next.Head.RewoundTo = 1, 1
 	wantCode(t, "a new generation", a.write(t, st, next), "")

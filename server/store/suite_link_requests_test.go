@@ -27,9 +27,8 @@ func (s suite) linkRequests(t *testing.T) {
 	bare.Owner, bare.Head.Machine, bare.Head.Epoch = ann.ID, "", ""
 	put(t, st, bare)
 	first := requestLink(t, st, ann.ID, "a.md", true)
-	if again := requestLink(t, st, ann.ID, "a.md", true); again.ID != first.ID {
-		t.Errorf("the same link request twice: %+v, %+v", first, again)
-	}
+	kit.Equal(t, fmt.Sprintf("the same link request twice: %+v", first), requestLink(t, st, ann.ID, "a.md", true).ID,
+		first.ID)
 	opposite := requestLink(t, st, ann.ID, "b.md", true)
 	back := requestLink(t, st, ann.ID, "b.md", false)
 	asked, err := st.PendingLinkRequests(ctx, ann.ID, "m")
@@ -72,8 +71,8 @@ func (s suite) linkRequests(t *testing.T) {
 			t.Errorf("%.20q: %v", path, err)
 		}
 	}
-	fails(t, "of a bare client", server.ErrNoDaemon)(st.RequestLink(ctx, all, ofSession("bare"), server.LinkRequestInput{Path: "a", By: ann.ID, At: start}))
-	fails(t, "of another one's session", server.ErrNotFound)(st.RequestLink(ctx, server.Scope{User: bob.ID}, server.Ref{Stream: 1}, server.LinkRequestInput{Path: "a", By: bob.ID, At: start}))
+	kit.Err(t, "of a bare client", server.ErrNoDaemon)(st.RequestLink(ctx, all, ofSession("bare"), server.LinkRequestInput{Path: "a", By: ann.ID, At: start}))
+	kit.Err(t, "of another one's session", server.ErrNotFound)(st.RequestLink(ctx, server.Scope{User: bob.ID}, server.Ref{Stream: 1}, server.LinkRequestInput{Path: "a", By: bob.ID, At: start}))
 }
 
 func (s suite) manyLinkRequests(t *testing.T) {
@@ -82,6 +81,6 @@ func (s suite) manyLinkRequests(t *testing.T) {
 	for i := range server.MaxLinkRequests {
 		requestLink(t, st, 1, fmt.Sprint("doc", i), true)
 	}
-	fails(t, "one more", server.ErrTooManyLinkRequests)(st.RequestLink(t.Context(), all, ofSession("s"), server.LinkRequestInput{Path: "more", Link: true, At: start}))
+	kit.Err(t, "one more", server.ErrTooManyLinkRequests)(st.RequestLink(t.Context(), all, ofSession("s"), server.LinkRequestInput{Path: "more", Link: true, At: start}))
 	requestLink(t, st, 1, "doc3", false) // takes the place of its opposite
 }

@@ -54,8 +54,8 @@ func (s suite) marks(t *testing.T) {
 	}
 	set(1, server.Mark{Stream: b})
 	has(1, "true the first line\n  two\\ [50%_off two-words x] []")
-	fails(t, "a mark of nothing", server.ErrNotFound)(nil, st.SetMark(ctx, 1, server.Mark{Stream: 999_999, Star: true}))
-	does(t)(st.Forget(ctx, all, "a", 0, start))
+	kit.Err(t, "a mark of nothing", server.ErrNotFound)(nil, st.SetMark(ctx, 1, server.Mark{Stream: 999_999, Star: true}))
+	kit.Try(st.Forget(ctx, all, "a", 0, start)).Must(t)
 	has(1, "false   [] []")
 	has(2, "false   [] []")
 	if tags, err := st.Tags(ctx, 1); err != nil || len(tags) != 0 {

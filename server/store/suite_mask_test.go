@@ -38,8 +38,7 @@ func lineMask(t *testing.T, snap server.Snapshot, line int64, raw string) server
 func mask(t *testing.T, st full, m *server.Masking) server.Masked {
 	t.Helper()
 	m.At = start.Add(time.Hour)
-	done, err := st.Mask(t.Context(), m)
-	kit.Must(t, err)
+	done := kit.Try(st.Mask(t.Context(), m)).Must(t)
 	return done
 }
 
@@ -48,11 +47,10 @@ func masked(raw string) string { return strings.ReplaceAll(raw, needle, ownToken
 // replacedOf are the bytes of generation 0 that others replaced.
 func replacedOf(t *testing.T, snap server.Snapshot) (out []string) {
 	t.Helper()
-	err := snap.Replaced(t.Context(), server.Span{To: 100}, func(l server.Line, _ time.Time) error {
+	kit.Must(t, snap.Replaced(t.Context(), server.Span{To: 100}, func(l server.Line, _ time.Time) error {
 		out = append(out, string(l.Raw))
 		return nil
-	})
-	kit.Must(t, err)
+	}))
 	return out
 }
 
@@ -73,15 +71,15 @@ func (s suite) mask(t *testing.T) {
 	m := &server.Masking{Stream: snap.Session().ID, By: 7, Lines: []server.LineMask{
 		lineMask(t, snap, 0, prompt), lineMask(t, snap, 2, "no json "+needle+" \xff"),
 	}}
-	expect(t, "masked", mask(t, st, m), server.Masked{Lines: 3})
-	expect(t, "masked again", mask(t, st, m), server.Masked{})
+	kit.Equal(t, "masked", mask(t, st, m), server.Masked{Lines: 3})
+	kit.Equal(t, "masked again", mask(t, st, m), server.Masked{})
 	after := openSession(t, st, "s")
-	expect(t, "lines", dump(t, after, 0), []string{"0:object:" + masked(prompt), `1:object:{"n":1}`,
+	kit.Equal(t, "lines", dump(t, after, 0), []string{"0:object:" + masked(prompt), `1:object:{"n":1}`,
 		"2:opaque:no json " + ownToken + " \xff"})
-	expect(t, "replaced", replacedOf(t, after), []string{masked(prompt), `{"n":0}`})
-	expect(t, "bytes", after.Session().Bytes, snap.Session().Bytes)
-	expect(t, "found", searched(t, st, all, server.SearchQuery{Text: needle}), []string{"other"})
-	expect(t, "named so", names(t, st, all, server.SessionQuery{Text: needle, Page: server.Page{Limit: 10}}), []string{"other"})
+	kit.Equal(t, "replaced", replacedOf(t, after), []string{masked(prompt), `{"n":0}`})
+	kit.Equal(t, "bytes", after.Session().Bytes, snap.Session().Bytes)
+	kit.Equal(t, "found", searched(t, st, all, server.SearchQuery{Text: needle}), []string{"other"})
+	kit.Equal(t, "named so", names(t, st, all, server.SessionQuery{Text: needle, Page: server.Page{Limit: 10}}), []string{"other"})
 	if facts, err := st.SummaryOf(t.Context(), m.Stream); err != nil || strings.Contains(fmt.Sprint(facts), needle) {
 		t.Errorf("%+v, %v", facts, err)
 	}
@@ -98,9 +96,9 @@ func (s suite) mask(t *testing.T) {
 		t.Fatalf("it is not derived again: %+v", task)
 	}
 	save(t, st, task, server.Derivation{Texts: []server.Text{{Line: 0, Time: start, Kind: "prompt", Text: masked(texts[0].Text)}}})
-	expect(t, "found again", searched(t, st, all, server.SearchQuery{Text: "github"}), []string{"s"})
-	noError(t)(nil, st.Scrub(t.Context(), func(int64, int64) {}))
-	expect(t, "found after scrubbing", searched(t, st, all, server.SearchQuery{Text: "github"}), []string{"s"})
+	kit.Equal(t, "found again", searched(t, st, all, server.SearchQuery{Text: "github"}), []string{"s"})
+	kit.Should(t, st.Scrub(t.Context(), func(int64, int64) {}))
+	kit.Equal(t, "found after scrubbing", searched(t, st, all, server.SearchQuery{Text: "github"}), []string{"s"})
 }
 
 // maskRefuses: other bytes are not masked, and nothing but tokens is written; of a refused masking nothing remains.
@@ -122,15 +120,15 @@ func (s suite) maskRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	fails(t, "no stream", server.ErrNotFound)(st.Mask(t.Context(), &server.Masking{Stream: stream + 99}))
+	kit.Err(t, "no stream", server.ErrNotFound)(st.Mask(t.Context(), &server.Masking{Stream: stream + 99}))
 	other := good
 	other.SHA256[0]++
 	note := lineMask(t, snap, 2, needle)
 	nowhere, elsewhere := good, good
 	nowhere.Line, elsewhere.Generation = 7, 7
 	m := &server.Masking{Stream: stream, Lines: []server.LineMask{other, note, nowhere, elsewhere}}
-	expect(t, "masked", mask(t, st, m), server.Masked{})
-	expect(t, "lines", dump(t, openSession(t, st, "s"), 0),
+	kit.Equal(t, "masked", mask(t, st, m), server.Masked{})
+	kit.Equal(t, "lines", dump(t, openSession(t, st, "s"), 0),
 		[]string{"0:object:" + prompt, "1:object:" + prompt, "2:oversize:" + needle})
 	if list, err := st.Maskings(t.Context(), all); err != nil || len(list) > 0 {
 		t.Errorf("notes %v, %v", list, err)
@@ -152,30 +150,25 @@ func (s suite) maskedAgain(t *testing.T) {
 	next := batch("s", object(0, prompt), object(1, `{"n":1}`))
 	next.Head.Generation = 1
 	wantCode(t, "another generation", a.write(t, st, next), "")
-	if !bytes.Equal(next.Lines[0].Raw, []byte(prompt)) {
-		t.Error("the batch changed")
-	}
+	kit.Equal(t, "the batch changed", next.Lines[0].Raw, []byte(prompt))
 	old := batch("s", object(0, prompt))
 	old.Head.Epoch = "later"
 	put(t, st, old)
 	want := []string{"0:object:" + masked(prompt), "1:object:" + prompt}
 	for _, epoch := range []string{"e", "later"} {
-		x, err := st.Open(t.Context(), server.Ref{SessionID: "s", Epoch: epoch})
-		kit.Must(t, err)
+		x := kit.Try(st.Open(t.Context(), server.Ref{SessionID: "s", Epoch: epoch})).Must(t)
 		defer x.Close()
 		list, err := x.Masked(t.Context())
-		if err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, err)
 		if epoch == "later" {
-			expect(t, "later", dump(t, x, 0), want[:1])
-			expect(t, "later list", list, []server.MaskedLine{{}})
+			kit.Equal(t, "later", dump(t, x, 0), want[:1])
+			kit.Equal(t, "later list", list, []server.MaskedLine{{}})
 			continue
 		}
-		expect(t, "first", dump(t, x, 0), want)
-		expect(t, "second", dump(t, x, 1), []string{want[0], `1:object:{"n":1}`})
-		expect(t, "list", list, []server.MaskedLine{{}, {Generation: 1}})
-		expect(t, "replaced", replacedOf(t, x), []string(nil))
+		kit.Equal(t, "first", dump(t, x, 0), want)
+		kit.Equal(t, "second", dump(t, x, 1), []string{want[0], `1:object:{"n":1}`})
+		kit.Equal(t, "list", list, []server.MaskedLine{{}, {Generation: 1}})
+		kit.Equal(t, "replaced", replacedOf(t, x), []string(nil))
 	}
 }
 
@@ -192,9 +185,9 @@ func (s suite) maskStale(t *testing.T) {
 	}
 	d := server.Derivation{Task: before, Position: place(t, st, before), Done: true,
 		Texts: []server.Text{{Time: start, Kind: "prompt", Text: needle}}}
-	fails(t, "saved", server.ErrStale)(nil, st.SaveDerived(t.Context(), &d))
+	kit.Err(t, "saved", server.ErrStale)(nil, st.SaveDerived(t.Context(), &d))
 	save(t, st, again, server.Derivation{})
-	expect(t, "found", searched(t, st, all, server.SearchQuery{Text: needle}), []string{})
+	kit.Equal(t, "found", searched(t, st, all, server.SearchQuery{Text: needle}), []string{})
 }
 
 // maskFiles: a file gets its tokens across chunks, and its new address in every session of its user.
@@ -207,8 +200,7 @@ func (s suite) maskFiles(t *testing.T) {
 	upload(t, st, 2, "u", "tool-results/t.txt", content)
 	putDocuments(t, st, 1, "s", "e", version("a.md", 1, "linked", string(content)), version("a.md", 2, "modified", "x"))
 	stream := func(session string) int64 {
-		x, err := st.Resolve(t.Context(), all, ofSession(session))
-		kit.Must(t, err)
+		x := kit.Try(st.Resolve(t.Context(), all, ofSession(session))).Must(t)
 		return x.Stream
 	}
 	f := server.FileMask{SHA256: u.SHA256}
@@ -220,13 +212,12 @@ func (s suite) maskFiles(t *testing.T) {
 	m := &server.Masking{Stream: stream("s"), By: 1, Files: []server.FileMask{f}}
 	for name, token := range map[string]server.Token{"a word": {Start: 1, Text: "word"}, "behind": {Start: len(content) - 9, Text: ownToken}} {
 		bad := server.FileMask{SHA256: f.SHA256, Tokens: []server.Token{token}}
-		if _, err := st.Mask(t.Context(), &server.Masking{Stream: m.Stream, Files: []server.FileMask{bad}}); !errors.Is(err, server.ErrNoToken) {
-			t.Errorf("%s: %v", name, err)
-		}
+		kit.Err(t, name,
+			server.ErrNoToken)(st.Mask(t.Context(), &server.Masking{Stream: m.Stream, Files: []server.FileMask{bad}}))
 	}
-	expect(t, "another's session", mask(t, st, &server.Masking{Stream: stream("u"), Files: []server.FileMask{{SHA256: [32]byte{1}, Tokens: f.Tokens}}}), server.Masked{})
-	expect(t, "masked", mask(t, st, m), server.Masked{Files: 1})
-	expect(t, "masked again", mask(t, st, m), server.Masked{})
+	kit.Equal(t, "another's session", mask(t, st, &server.Masking{Stream: stream("u"), Files: []server.FileMask{{SHA256: [32]byte{1}, Tokens: f.Tokens}}}), server.Masked{})
+	kit.Equal(t, "masked", mask(t, st, m), server.Masked{Files: 1})
+	kit.Equal(t, "masked again", mask(t, st, m), server.Masked{})
 	now := sha256.Sum256([]byte(masked(string(content))))
 	sum := fmt.Sprintf("%x", now)
 	for _, session := range []string{"s", "t"} {
@@ -235,7 +226,7 @@ func (s suite) maskFiles(t *testing.T) {
 			t.Errorf("%s: %+v, %v", session, list, err)
 		}
 	}
-	expect(t, "content", blobContent(t, st, sum), masked(string(content)))
+	kit.Equal(t, "content", blobContent(t, st, sum), masked(string(content)))
 	_, from, err := st.Content(t.Context(), all, ofSession("s"), "a.md", 1)
 	kit.Must(t, err)
 	var text bytes.Buffer
@@ -246,15 +237,13 @@ func (s suite) maskFiles(t *testing.T) {
 	if !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("the old address: %v", err)
 	}
-	expect(t, "another user's", blobContent(t, st, fmt.Sprintf("%x", u.SHA256)), string(content))
+	kit.Equal(t, "another user's", blobContent(t, st, fmt.Sprintf("%x", u.SHA256)), string(content))
 	// The user sends the clear bytes again, while the masked ones are there: both become one.
 	upload(t, st, 1, "s", "tool-results/t.txt", content)
-	expect(t, "masked once more", mask(t, st, m), server.Masked{Files: 1})
-	expect(t, "content", blobContent(t, st, sum), masked(string(content)))
+	kit.Equal(t, "masked once more", mask(t, st, m), server.Masked{Files: 1})
+	kit.Equal(t, "content", blobContent(t, st, sum), masked(string(content)))
 	err = st.AuditBlobs(t.Context(), func(problem string) { t.Error(problem) }, func(int64, int64) {})
-	if err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, err)
 }
 
 // maskCheckpoints: texts of a checkpoint get their tokens, each by its own hash.
@@ -263,15 +252,14 @@ func (s suite) maskCheckpoints(t *testing.T) {
 	c := mark("c", 1)
 	c.Summary, c.PortID, c.ActiveFiles = "sum "+needle, needle, []string{"a.go", "/tmp/" + needle}
 	putCheckpoints(t, st, 1, "s", "e", c, mark("d", 2))
-	x, err := st.Resolve(t.Context(), all, ofSession("s"))
-	kit.Must(t, err)
+	x := kit.Try(st.Resolve(t.Context(), all, ofSession("s"))).Must(t)
 	m := &server.Masking{Stream: x.Stream, By: 1}
 	for _, text := range []string{c.Summary, c.PortID, c.ActiveFiles[1], "another text " + needle} {
 		m.Checkpoints = append(m.Checkpoints, server.CheckpointMask{ID: "c", SHA256: sha256.Sum256([]byte(text)),
 			Tokens: []server.Token{{Start: strings.Index(text, needle), Text: ownToken}}})
 	}
-	expect(t, "masked", mask(t, st, m), server.Masked{Checkpoints: 3})
-	expect(t, "masked again", mask(t, st, m), server.Masked{})
+	kit.Equal(t, "masked", mask(t, st, m), server.Masked{Checkpoints: 3})
+	kit.Equal(t, "masked again", mask(t, st, m), server.Masked{})
 	got, err := st.Checkpoint(t.Context(), all, "c", 0)
 	if err != nil || got.Summary != "sum "+ownToken || got.PortID != ownToken ||
 		!slices.Equal(got.ActiveFiles, []string{"a.go", "/tmp/" + ownToken}) {
@@ -285,7 +273,7 @@ func (s suite) maskForgotten(t *testing.T) {
 	put(t, st, batch("s", object(0, prompt)))
 	snap := openSession(t, st, "s")
 	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 0, prompt)}})
-	does(t)(st.Forget(t.Context(), all, "s", 0, start))
+	kit.Try(st.Forget(t.Context(), all, "s", 0, start)).Must(t)
 	if list, err := st.Maskings(t.Context(), all); err != nil || len(list) > 0 {
 		t.Errorf("notes %v, %v", list, err)
 	}

@@ -33,13 +33,11 @@ func (s suite) blockOverRows(t *testing.T) {
 			if got := dump(t, snap, 0); !slices.Equal(got, listed(want)) {
 				t.Errorf("%d lines of %d; line 5 is %.20q", len(got), len(want), got[5])
 			}
-			if old := replacedOf(t, snap); len(old) != 4 {
-				t.Errorf("replaced are %q, want 4 lines", old)
-			}
+			kit.Equal(t, "replaced are …", len(replacedOf(t, snap)), 4)
 			if n, _, err := snap.Count(t.Context(), server.Span{To: 999}); n != 305 || err != nil {
 				t.Errorf("%d lines are counted: %v", n, err)
 			}
-			expect(t, "bytes are counted", snap.Session().Bytes, size(want))
+			kit.Equal(t, "bytes are counted", snap.Session().Bytes, size(want))
 		})
 		seal(t, st, endOfTime)
 	}
@@ -70,7 +68,7 @@ func (s suite) coldReadBack(t *testing.T) {
 				return nil
 			}
 			for _, path := range inFolder(t, dir) {
-				noError(t)(nil, hurt(path))
+				kit.Should(t, hurt(path))
 			}
 			return nil
 		}})
@@ -80,12 +78,8 @@ func (s suite) coldReadBack(t *testing.T) {
 		sum := upload(t, st, 0, "s", "a.txt", []byte("content"))
 		seal(t, st, endOfTime)
 		before := s.local(t, st)
-		if _, err := st.Cool(t.Context(), endOfTime); !errors.Is(err, server.ErrCold) {
-			t.Errorf("%s: moving ends with %v", name, err)
-		}
-		if now := s.local(t, st); now != before {
-			t.Errorf("%s: %d bytes of %d are left in the database", name, now, before)
-		}
+		kit.Err(t, name+": moving ends with", server.ErrCold)(st.Cool(t.Context(), endOfTime))
+		kit.Equal(t, name+": bytes of … are left in the database", s.local(t, st), before)
 		st = s.again(t, st, store.Opening{})
 		if got := dumpOf(t, st, "s"); !slices.Equal(got, listed(all)) || blobContent(t, st, sum) != "content" {
 			t.Errorf("%s: %d lines can be read", name, len(got))
@@ -152,15 +146,14 @@ func (s suite) retireMeanwhile(t *testing.T) {
 			}
 			var sum []byte
 			opened(t, st, "s", func(snap server.Snapshot) {
-				err := snap.Retired(t.Context(), server.Span{To: 999}, true, func(r *server.RetiredRun) error {
+				kit.Must(t, snap.Retired(t.Context(), server.Span{To: 999}, true, func(r *server.RetiredRun) error {
 					for _, l := range r.Lines {
 						if l.Index == 150 {
 							sum = slices.Clone(l.SHA256)
 						}
 					}
 					return nil
-				})
-				kit.Must(t, err)
+				}))
 				left := slices.Contains(dump(t, snap, 0), "150:object:"+c.now)
 				if sum == nil && !left || c.kept && !left || sum != nil && !slices.Equal(sum, lines.RetiredHash([]byte(c.now))) {
 					t.Errorf("%s: line 150 is there: %v; retired: %v, with the hash of other bytes", name, left, sum != nil)

@@ -16,8 +16,7 @@ func momentsOf(t *testing.T, st full, q server.MomentQuery) string {
 	if q.Limit == 0 {
 		q.Limit = 1000
 	}
-	list, err := st.Moments(t.Context(), q)
-	kit.Must(t, err)
+	list := kit.Try(st.Moments(t.Context(), q)).Must(t)
 	var out []string
 	for _, m := range list {
 		out = append(out, fmt.Sprintf("%d.%d %s %s", m.Line, m.Part, m.Kind, m.Data))
@@ -49,9 +48,7 @@ func (s suite) moments(t *testing.T) {
 	expect := func(q server.MomentQuery, want string) {
 		t.Helper()
 		q.Owner, q.Stream = task.Owner, task.Stream
-		if got := momentsOf(t, st, q); got != want {
-			t.Errorf("%+v: %s, want %s", q, got, want)
-		}
+		kit.Equal(t, fmt.Sprintf("%+v", q), momentsOf(t, st, q), want)
 	}
 	step(0, 10, false,
 		at(0, 0, "command", "first"), at(1, 0, "prompt", "running"), at(1, 1, "error", "x"), at(9, 0, "rewind", "r"))
@@ -79,6 +76,6 @@ func (s suite) moments(t *testing.T) {
 	expect(server.MomentQuery{}, "")
 	task = lease(t, st)["s"]
 	step(0, 40, true, at(2, 0, "prompt", "again"))
-	does(t)(st.Forget(t.Context(), all, "s", 0, time.Now()))
+	kit.Try(st.Forget(t.Context(), all, "s", 0, time.Now())).Must(t)
 	expect(server.MomentQuery{}, "")
 }

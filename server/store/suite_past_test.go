@@ -29,11 +29,8 @@ func (s suite) pastPrompts(t *testing.T) {
 		}
 		save(t, st, task, d)
 	}
-	if _, err := st.Forget(t.Context(), all, "forgotten", 0, start); err != nil {
-		t.Fatal(err)
-	}
-	hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "rounding", Limit: 10})
-	kit.Must(t, err)
+	kit.Try(st.Forget(t.Context(), all, "forgotten", 0, start)).Must(t)
+	hits := kit.Try(st.Search(t.Context(), all, server.SearchQuery{Text: "rounding", Limit: 10})).Must(t)
 	got := map[string]string{}
 	for _, x := range hits.List {
 		got[x.Kind+" of "+x.Session.SessionID] += x.Snippet

@@ -24,8 +24,7 @@ var hostile = []string{
 
 func addUser(t *testing.T, st full, name string, role server.Role) server.User {
 	t.Helper()
-	u, err := st.AddUser(t.Context(), name, role, server.By{At: start})
-	kit.Must(t, err)
+	u := kit.Try(st.AddUser(t.Context(), name, role, server.By{At: start})).Must(t)
 	return u
 }
 
@@ -33,8 +32,7 @@ func addKey(t *testing.T, st full, user int64, name string) (server.Key, [32]byt
 	t.Helper()
 	_, hash := auth.NewKey()
 	kit.Must(t, st.AddKey(t.Context(), server.Key{User: server.User{ID: user}, Name: name, Hash: hash, Created: start}))
-	k, err := st.FindKey(t.Context(), hash)
-	kit.Must(t, err)
+	k := kit.Try(st.FindKey(t.Context(), hash)).Must(t)
 	return k, hash
 }
 
@@ -47,14 +45,14 @@ func (s suite) users(t *testing.T) {
 	if ann.ID == 0 || ann.ID == bob.ID || !ann.Created.Equal(start) || ann.Role != server.Owner {
 		t.Errorf("%+v, %+v", ann, bob)
 	}
-	fails(t, "a second ann", server.ErrExists)(st.AddUser(ctx, "ann", server.Member, server.By{At: start}))
-	noError(t)(nil, st.SetRole(ctx, bob.ID, server.Viewer, server.By{}))
-	noError(t)(nil, st.DisableUser(ctx, bob.ID, true, server.By{At: start.Add(time.Hour)}))
+	kit.Err(t, "a second ann", server.ErrExists)(st.AddUser(ctx, "ann", server.Member, server.By{At: start}))
+	kit.Should(t, st.SetRole(ctx, bob.ID, server.Viewer, server.By{}))
+	kit.Should(t, st.DisableUser(ctx, bob.ID, true, server.By{At: start.Add(time.Hour)}))
 	got, err := st.FindUser(ctx, "bob")
 	if err != nil || got.Role != server.Viewer || !got.Disabled.Equal(start.Add(time.Hour)) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	noError(t)(nil, st.DisableUser(ctx, bob.ID, false, server.By{At: start}))
+	kit.Should(t, st.DisableUser(ctx, bob.ID, false, server.By{At: start}))
 	list, err := st.Users(ctx)
 	if err != nil || len(list) != 2 || list[0] != ann || !list[1].Disabled.IsZero() {
 		t.Errorf("%+v, %v", list, err)
@@ -63,9 +61,7 @@ func (s suite) users(t *testing.T) {
 	if names, err := st.UserNames(ctx, ids); err != nil || len(names) != 2 || names[ann.ID] != "ann" || names[bob.ID] != "bob" {
 		t.Errorf("names %v, %v", names, err)
 	}
-	if ids[0] != bob.ID {
-		t.Errorf("the ids asked for are now %v", ids)
-	}
+	kit.Equal(t, fmt.Sprintf("the ids asked for are now %v", ids), ids[0], bob.ID)
 	if names, err := st.UserNames(ctx, nil); err != nil || len(names) != 0 {
 		t.Errorf("names of nobody: %v, %v", names, err)
 	}
@@ -80,9 +76,7 @@ func (s suite) users(t *testing.T) {
 		}
 	}
 	for _, name := range hostile {
-		if _, err := st.FindUser(ctx, name); !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("user %q: %v", name, err)
-		}
+		kit.Err(t, "user "+name, server.ErrNotFound)(st.FindUser(ctx, name))
 	}
 }
 
@@ -96,17 +90,17 @@ func (s suite) keys(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	_, other := auth.NewKey()
-	fails(t, "a second laptop", server.ErrExists)(nil, st.AddKey(ctx, server.Key{User: bob, Name: "laptop", Hash: other, Created: start}))
-	fails(t, "a key of nobody", server.ErrNotFound)(nil, st.AddKey(ctx, server.Key{User: server.User{ID: 999}, Name: "desktop", Hash: other, Created: start}))
-	fails(t, "unknown key", server.ErrNotFound)(st.FindKey(ctx, other))
+	kit.Err(t, "a second laptop", server.ErrExists)(nil, st.AddKey(ctx, server.Key{User: bob, Name: "laptop", Hash: other, Created: start}))
+	kit.Err(t, "a key of nobody", server.ErrNotFound)(nil, st.AddKey(ctx, server.Key{User: server.User{ID: 999}, Name: "desktop", Hash: other, Created: start}))
+	kit.Err(t, "unknown key", server.ErrNotFound)(st.FindKey(ctx, other))
 	for _, at := range []time.Time{start.Add(time.Hour), start.Add(time.Minute)} { // the latest use counts
-		noError(t)(nil, st.TouchKey(ctx, k.ID, at))
+		kit.Should(t, st.TouchKey(ctx, k.ID, at))
 	}
 	for _, at := range []time.Time{start.Add(2 * time.Hour), start.Add(3 * time.Hour)} { // the first time counts
-		noError(t)(st.RevokeKey(ctx, "laptop", at))
+		kit.Try(st.RevokeKey(ctx, "laptop", at)).Should(t)
 	}
-	fails(t, "revoke unknown", server.ErrNotFound)(st.RevokeKey(ctx, "desktop", start))
-	fails(t, "a revoked key's name is free", server.ErrExists)(nil, st.AddKey(ctx, server.Key{User: ann, Name: "laptop", Hash: other, Created: start}))
+	kit.Err(t, "revoke unknown", server.ErrNotFound)(st.RevokeKey(ctx, "desktop", start))
+	kit.Err(t, "a revoked key's name is free", server.ErrExists)(nil, st.AddKey(ctx, server.Key{User: ann, Name: "laptop", Hash: other, Created: start}))
 	addKey(t, st, bob.ID, "phone")
 	list, err := st.Keys(ctx, ann.ID)
 	if err != nil || len(list) != 1 || !list[0].Used.Equal(start.Add(time.Hour)) || !list[0].Revoked.Equal(start.Add(2*time.Hour)) {
@@ -156,7 +150,7 @@ func (s suite) revokeAll(t *testing.T) {
 	token := sha256.Sum256([]byte("login"))
 	login := server.Login{User: ann, Key: idOf("made2"), Until: start.Add(time.Hour)}
 	kit.Must(t, st.AddLogin(ctx, token, login))
-	does(t)(st.RevokeKey(ctx, "laptop", start))
+	kit.Try(st.RevokeKey(ctx, "laptop", start)).Must(t)
 	for name, ended := range map[string]bool{"laptop": true, "thief": true, "thief2": true, "made": true, "made for bob": true, "made2": true,
 		"bobs by thief": true, "bobs": false, "other": false} {
 		k, err := st.FindKey(ctx, hashes[name])
@@ -164,7 +158,7 @@ func (s suite) revokeAll(t *testing.T) {
 			t.Errorf("%s: revoked %v, %v; want ended %v", name, k.Revoked, err, ended)
 		}
 	}
-	fails(t, "the login of a key that came from it", server.ErrNotFound)(st.FindLogin(ctx, token, start.Add(time.Second)))
+	kit.Err(t, "the login of a key that came from it", server.ErrNotFound)(st.FindLogin(ctx, token, start.Add(time.Second)))
 }
 
 func (s suite) rotate(t *testing.T) {
@@ -186,10 +180,10 @@ func (s suite) rotate(t *testing.T) {
 	if err := st.RotateKey(ctx, server.Key{Name: "laptop", Hash: third, Created: at}, at); err != nil { // at once, without grace
 		t.Errorf("again: %v", err)
 	}
-	noError(t)(st.RevokeKey(ctx, "laptop", at))
+	kit.Try(st.RevokeKey(ctx, "laptop", at)).Should(t)
 	_, fourth := auth.NewKey()
-	fails(t, "a revoked key was rotated", server.ErrNotFound)(nil, st.RotateKey(ctx, server.Key{Name: "laptop", Hash: fourth, Created: at.Add(time.Second)}, grace))
-	fails(t, "an unknown key was rotated", server.ErrNotFound)(nil, st.RotateKey(ctx, server.Key{Name: "phone", Hash: fourth, Created: at}, grace))
+	kit.Err(t, "a revoked key was rotated", server.ErrNotFound)(nil, st.RotateKey(ctx, server.Key{Name: "laptop", Hash: fourth, Created: at.Add(time.Second)}, grace))
+	kit.Err(t, "an unknown key was rotated", server.ErrNotFound)(nil, st.RotateKey(ctx, server.Key{Name: "phone", Hash: fourth, Created: at}, grace))
 	if list, err := st.Keys(ctx, ann.ID); err != nil || len(list) != 3 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -205,9 +199,9 @@ func (s suite) shares(t *testing.T) {
 	if list, err := st.Shares(ctx); err != nil || len(list) != 1 || list[0] != share {
 		t.Errorf("%+v, %v", list, err)
 	}
-	fails(t, "shared with nobody", server.ErrNotFound)(nil, st.AddShare(ctx, server.Share{Owner: ann.ID, With: 999, ProjectHash: "x", Created: start}))
-	noError(t)(nil, st.RemoveShare(ctx, share))
-	fails(t, "removed twice", server.ErrNotFound)(nil, st.RemoveShare(ctx, share))
+	kit.Err(t, "shared with nobody", server.ErrNotFound)(nil, st.AddShare(ctx, server.Share{Owner: ann.ID, With: 999, ProjectHash: "x", Created: start}))
+	kit.Should(t, st.RemoveShare(ctx, share))
+	kit.Err(t, "removed twice", server.ErrNotFound)(nil, st.RemoveShare(ctx, share))
 	if list, err := st.Shares(ctx); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -240,12 +234,12 @@ func (s suite) logins(t *testing.T) {
 	kit.Must(t, st.DisableUser(ctx, ann.ID, true, server.By{At: start}))
 	expect("of a disabled user", byLink, false)
 	kit.Must(t, st.DisableUser(ctx, ann.ID, false, server.By{At: start}))
-	does(t)(st.RevokeKey(ctx, "laptop", start))
+	kit.Try(st.RevokeKey(ctx, "laptop", start)).Must(t)
 	expect("with a revoked key", byKey, false)
 	expect("with a link", byLink, true)
-	noError(t)(nil, st.RemoveLogin(ctx, byLink))
+	kit.Should(t, st.RemoveLogin(ctx, byLink))
 	expect("ended", byLink, false)
-	fails(t, "ended twice", server.ErrNotFound)(nil, st.RemoveLogin(ctx, byLink))
+	kit.Err(t, "ended twice", server.ErrNotFound)(nil, st.RemoveLogin(ctx, byLink))
 }
 
 // tickets: of many who show one, one gets in.
@@ -269,13 +263,10 @@ func (s suite) tickets(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if in.Load() != 1 {
-		t.Errorf("%d got in", in.Load())
-	}
+	kit.Equal(t, "got in", in.Load(), 1)
 	for i := range 2 {
-		if _, err := st.TakeTicket(ctx, [32]byte{byte(i + 1)}, start.Add(time.Second)); !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("ticket %d: %v", i+1, err)
-		}
+		kit.Err(t, fmt.Sprint("ticket ", i+1),
+			server.ErrNotFound)(st.TakeTicket(ctx, [32]byte{byte(i + 1)}, start.Add(time.Second)))
 	}
 	ben := addUser(t, st, "ben", server.Member)
 	for i := range sqlstore.MaxTickets + 1 { // the one that is over first ends
@@ -283,20 +274,16 @@ func (s suite) tickets(t *testing.T) {
 		kit.Must(t, st.AddTicket(ctx, [32]byte{1, byte(i)}, server.Login{User: ben, Until: until}))
 	}
 	for i, want := range map[byte]error{0: server.ErrNotFound, 1: nil, sqlstore.MaxTickets: nil} {
-		if _, err := st.TakeTicket(ctx, [32]byte{1, i}, start); !errors.Is(err, want) {
-			t.Errorf("ticket %d of many: %v, want %v", i, err, want)
-		}
+		kit.Err(t, fmt.Sprintf("ticket %d of many", i), want)(st.TakeTicket(ctx, [32]byte{1, i}, start))
 	}
 	for i := range sqlstore.MaxLogins + 1 {
 		l := server.Login{User: ben, Until: start.Add(time.Hour + time.Duration(i)*time.Second)}
 		kit.Must(t, st.AddLogin(ctx, [32]byte{2, byte(i >> 8), byte(i)}, l))
 	}
 	for i, want := range map[int]error{0: server.ErrNotFound, 1: nil} {
-		if _, err := st.FindLogin(ctx, [32]byte{2, 0, byte(i)}, start); !errors.Is(err, want) {
-			t.Errorf("login %d of many: %v, want %v", i, err, want)
-		}
+		kit.Err(t, fmt.Sprintf("login %d of many", i), want)(st.FindLogin(ctx, [32]byte{2, 0, byte(i)}, start))
 	}
-	fails(t, "a ticket for nobody", server.ErrNotFound)(nil, st.AddTicket(ctx, [32]byte{7}, server.Login{User: server.User{ID: 999}, Until: start}))
+	kit.Err(t, "a ticket for nobody", server.ErrNotFound)(nil, st.AddTicket(ctx, [32]byte{7}, server.Login{User: server.User{ID: 999}, Until: start}))
 }
 
 // members makes two members with a session each in the same project of the same machine, an owner, a viewer, and a

@@ -81,18 +81,15 @@ func (s suite) quotas(t *testing.T) {
 	put(t, st, limited(ann, q, "one", object(1, "1234"))) // exactly what is left
 	expectStored(t, st, ann, 40, 2, 1)
 	refusedBy(t, st.Put(ctx, limited(ann, q, "one", object(2, ""))), false)
-	snap, err := st.Open(ctx, server.Ref{SessionID: "one"})
-	kit.Must(t, err)
-	if got := dump(t, snap, 0); len(got) != 2 {
-		t.Errorf("session one has %q", got)
-	}
-	noError(t)(nil, snap.Close())
+	snap := kit.Try(st.Open(ctx, server.Ref{SessionID: "one"})).Must(t)
+	kit.Equal(t, "session one has", len(dump(t, snap, 0)), 2)
+	kit.Should(t, snap.Close())
 	st = s.reopen(t, st)
 	expectStored(t, st, ann, 40, 2, 1)
-	does(t)(st.Forget(ctx, server.Scope{User: ann.ID}, "two", 0, time.Now()))
+	kit.Try(st.Forget(ctx, server.Scope{User: ann.ID}, "two", 0, time.Now())).Must(t)
 	expectStored(t, st, ann, 20, 1, 0)
 	put(t, st, limited(ann, q, "three", object(0, "1")))
-	fails(t, "a forgotten session, beyond the limit", server.ErrForgotten)(nil, st.Put(ctx, limited(ann, q, "two", object(0, strings.Repeat("x", 99)))))
+	kit.Err(t, "a forgotten session, beyond the limit", server.ErrForgotten)(nil, st.Put(ctx, limited(ann, q, "two", object(0, strings.Repeat("x", 99)))))
 	put(t, st, limited(ann, server.Quota{}, "three", object(1, strings.Repeat("x", 99)))) // the limit is lifted
 	expectStored(t, st, ann, 122, 2, 0)
 }
@@ -118,7 +115,7 @@ func (s suite) quotaFiles(t *testing.T) {
 	if have, _, err := st.StartBlob(ctx, u); err != nil || have != 0 { // it goes on
 		t.Errorf("an upload that goes on: %d, %v", have, err)
 	}
-	does(t)(st.PutBlob(ctx, ann.ID, u.SHA256, 0, []byte(file), start))
+	kit.Try(st.PutBlob(ctx, ann.ID, u.SHA256, 0, []byte(file), start)).Must(t)
 	kit.Must(t, st.EndBlob(ctx, u))
 	q.Bytes += 2 * row
 	if _, complete, err := st.StartBlob(ctx, upload(file, "other")); err != nil || !complete {
@@ -140,7 +137,7 @@ func (s suite) quotaFiles(t *testing.T) {
 	refusedBy(t, st.PutDocuments(ctx, &server.DocumentBatch{Head: batch("s").Head, Owner: ann.ID, Quota: q, Received: start,
 		Events: []server.DocumentEvent{{Path: "d", Change: server.Linked, Content: make([]byte, 40), Version: 1}}}), false)
 	for _, session := range []string{"s", "other"} {
-		does(t)(st.Forget(ctx, server.Scope{User: ann.ID}, session, 0, time.Now()))
+		kit.Try(st.Forget(ctx, server.Scope{User: ann.ID}, session, 0, time.Now())).Must(t)
 	}
 	expectStored(t, st, ann, 0, 0, 0)
 }
@@ -172,7 +169,7 @@ func (s suite) quotaOthers(t *testing.T) {
 	if err != nil || (server.Quota{Bytes: 1, Sessions: 2}).For(ann) != (server.Quota{Bytes: 7}) {
 		t.Errorf("ann's limits are %+v, %v", ann.Quota, err)
 	}
-	fails(t, "limits of nobody", server.ErrNotFound)(nil, st.SetQuota(ctx, 999, q))
+	kit.Err(t, "limits of nobody", server.ErrNotFound)(nil, st.SetQuota(ctx, 999, q))
 }
 
 // quotaHTTP: over HTTP a user beyond a limit gets 507 with the limit, its running session goes on as far as the limit
@@ -185,15 +182,12 @@ func (s suite) quotaHTTP(t *testing.T) {
 	t.Cleanup(web.Close)
 	call := func(method, path, key, body string) (int, string) {
 		t.Helper()
-		q, err := http.NewRequestWithContext(t.Context(), method, web.URL+path, strings.NewReader(body))
-		kit.Must(t, err)
+		q := kit.Try(http.NewRequestWithContext(t.Context(), method, web.URL+path, strings.NewReader(body))).Must(t)
 		q.Header.Set("X-API-Key", key)
 		q.Header.Set("Content-Type", "application/json")
-		answer, err := web.Client().Do(q)
-		kit.Must(t, err)
+		answer := kit.Try(web.Client().Do(q)).Must(t)
 		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		kit.Must(t, err)
+		text := kit.Try(io.ReadAll(answer.Body)).Must(t)
 		return answer.StatusCode, string(text)
 	}
 	keys := map[string]string{}

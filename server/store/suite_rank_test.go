@@ -68,9 +68,7 @@ func ranked(t *testing.T, st full, scope server.Scope, text string) string {
 		}
 		a.After = r.Next
 	}
-	if total != int64(len(out)) {
-		t.Errorf("%s: %d sessions on all pages, %d counted", text, len(out), total)
-	}
+	kit.Equal(t, text+": sessions on all pages counted", total, int64(len(out)))
 	return strings.Join(out, ", ")
 }
 
@@ -126,9 +124,7 @@ func (s suite) rank(t *testing.T) {
 		"projekt:docs":                   "",
 		"-gift project:shop":             "shop-long, shop-a",
 	} {
-		if got := ranked(t, st, all, text); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		kit.Equal(t, text, ranked(t, st, all, text), want)
 	}
 }
 
@@ -186,26 +182,16 @@ func (s suite) rankScopes(t *testing.T) {
 	if got := ranked(t, st, ann, "round cart"); got != before || got != "shop-a, shop-b without round" {
 		t.Errorf("sessions of another change what is found: %s, %s before", got, before)
 	}
-	if got := ranked(t, st, bob, "cart"); got != "" {
-		t.Errorf("another finds %s", got)
-	}
+	kit.Equal(t, "another finds", ranked(t, st, bob, "cart"), "")
 	r, err := st.Rank(ctx, bob, server.RankQuery{Query: server.ParseQuery("round", start), Limit: 1, Facets: true})
 	if err != nil || r.Total != 20 || len(r.Facets.Projects) != 1 || r.Facets.Projects[0].Count != 20 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	kit.Must(t, st.AddShare(ctx, server.Share{With: ids[1], Owner: ids[0], ProjectHash: "ph shop", Created: start}))
-	if got := ranked(t, st, bob, "cart user:ann"); got != "shop-b, shop-a" {
-		t.Errorf("what is shared is not found: %s", got)
-	}
-	if got := ranked(t, st, bob, "cart user:me"); got != "" {
-		t.Errorf("user:me finds %s", got)
-	}
-	if _, err := st.Forget(ctx, ann, "shop-b", 0, start); err != nil {
-		t.Fatal(err)
-	}
-	if got := ranked(t, st, all, "paint"); got != "" {
-		t.Errorf("what is forgotten is found: %s", got)
-	}
+	kit.Equal(t, "what is shared is", ranked(t, st, bob, "cart user:ann"), "shop-b, shop-a")
+	kit.Equal(t, "user:me finds", ranked(t, st, bob, "cart user:me"), "")
+	kit.Try(st.Forget(ctx, ann, "shop-b", 0, start)).Must(t)
+	kit.Equal(t, "what is forgotten is found", ranked(t, st, all, "paint"), "")
 }
 
 // A word that only a rewound version or a prompt history has is found, and marked so. What is masked is not.
@@ -228,9 +214,7 @@ func (s suite) rankPast(t *testing.T) {
 	}
 	save(t, st, lease(t, st)["history~m"], d)
 	for text, want := range map[string]string{"zeppelin": "s", "airships": "s", "dirigible": "gone swept", "draft": "s"} {
-		if got := ranked(t, st, all, text); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		kit.Equal(t, text, ranked(t, st, all, text), want)
 	}
 	r, err := st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery("draft", start), Limit: 5, Each: 5})
 	if err != nil || len(r.List) != 1 || len(r.List[0].Hits) != 2 || !r.List[0].Hits[0].Current || r.List[0].Hits[1].Current {
@@ -243,9 +227,7 @@ func (s suite) rankPast(t *testing.T) {
 	m := lineMask(t, snap, 2, says("prompt", "use "+needle+" twice"))
 	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{m}})
 	for _, text := range []string{needle, "ghp abcdEFGH1234abcdEFGH1234abcdEFGH1234", `"` + needle + `"`} {
-		if got := ranked(t, st, all, text); got != "" {
-			t.Errorf("%s: what is masked is found: %s", text, got)
-		}
+		kit.Equal(t, text+": what is masked is found", ranked(t, st, all, text), "")
 	}
 }
 
@@ -272,8 +254,6 @@ func (s suite) rankStates(t *testing.T) {
 		"is:error wombat": "s-0", "is:starred cart": "s-1", "is:starred": "s-1", "is:lost cart": "s-2", "is:lost wombat": "s-2",
 		"is:running cart": "", "branch:fix is:error": "",
 	} {
-		if got := ranked(t, st, server.Scope{All: true, User: 7}, text); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		kit.Equal(t, text, ranked(t, st, server.Scope{All: true, User: 7}, text), want)
 	}
 }

@@ -73,8 +73,7 @@ func (s suite) repositories(t *testing.T) {
 	}
 	sum := func(who server.User) (out map[string]int64) {
 		t.Helper()
-		rows, err := st.Usage(ctx, server.ScopeOf(who), server.UsageQuery{By: []string{"project"}})
-		kit.Must(t, err)
+		rows := kit.Try(st.Usage(ctx, server.ScopeOf(who), server.UsageQuery{By: []string{"project"}})).Must(t)
 		out = map[string]int64{}
 		for _, row := range rows {
 			out[row.Project] += row.Tokens.Answers

@@ -51,17 +51,15 @@ func (s suite) retireKeeps(t *testing.T) {
 	for _, k := range report.Kept {
 		kept = append(kept, fmt.Sprint(k.Why, " ", k.Sessions))
 	}
-	expect(t, "kept", strings.Join(kept, ", "), "checkpoint 1, hold 1, in use 1, share link 1, star, name, note or tag 1")
+	kit.Equal(t, "kept", strings.Join(kept, ", "), "checkpoint 1, hold 1, in use 1, share link 1, star, name, note or tag 1")
 	for _, name := range names {
 		n := len(linesOf(t, st, name, 0))
-		if want := map[bool]int{true: 0, false: 10}[name == "fork" || name == "plain"]; n != want {
-			t.Errorf("%s has %d lines, want %d", name, n, want)
-		}
+		kit.Equal(t, name+" has lines", n, map[bool]int{true: 0, false: 10}[name == "fork" || name == "plain"])
 	}
-	expect(t, "the agent of a kept session has lines", len(linesOf(t, st, "starred/agent-a", 0)), 5)
+	kit.Equal(t, "the agent of a kept session has lines", len(linesOf(t, st, "starred/agent-a", 0)), 5)
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: time.Hour, Checkpoints: true})
 	retire(t, st)
-	expect(t, "a rule for sessions with checkpoints leaves lines", len(linesOf(t, st, "checked", 0)), 0)
+	kit.Equal(t, "a rule for sessions with checkpoints leaves lines", len(linesOf(t, st, "checked", 0)), 0)
 }
 
 // retireSizes: of a user, a project, what is above a size goes, oldest first.
@@ -80,15 +78,13 @@ func (s suite) retireSizes(t *testing.T) {
 	for i := range 6 {
 		got = append(got, len(linesOf(t, st, fmt.Sprint("s", i), 0)))
 	}
-	if fmt.Sprint(got) != "[0 0 10 0 10 10]" {
-		t.Errorf("lines %v", got)
-	}
+	kit.Equal(t, "lines", fmt.Sprint(got), "[0 0 10 0 10 10]")
 	rules, err := st.RetentionRules(t.Context())
 	if err != nil || len(rules) != 2 || rules[0].Over != 21000 || rules[0].User != 1 || rules[1].Age != day || rules[1].Project != "p1" {
 		t.Errorf("rules %+v, %v", rules, err)
 	}
-	noError(t)(nil, st.RemoveRetentionRule(t.Context(), 2))
-	fails(t, "a rule that is gone", server.ErrNotFound)(nil, st.RemoveRetentionRule(t.Context(), 2))
+	kit.Should(t, st.RemoveRetentionRule(t.Context(), 2))
+	kit.Err(t, "a rule that is gone", server.ErrNotFound)(nil, st.RemoveRetentionRule(t.Context(), 2))
 }
 
 // retireFiles: attachments of dropped sessions go, unless another session has them too. They are not sent again.
@@ -109,10 +105,8 @@ func (s suite) retireFiles(t *testing.T) {
 	if len(report.Counts) != 1 || report.Counts[0].Files != 1 {
 		t.Errorf("%+v", report)
 	}
-	if _, _, err := st.BlobContent(ctx, all, sum); !errors.Is(err, server.ErrRetired) {
-		t.Errorf("a retired file: %v", err)
-	}
-	expect(t, "the file of both sessions", blobContent(t, st, fmt.Sprintf("%x", uploadOf(0, "old", "shared.txt", []byte(shared)).SHA256)), shared)
+	kit.Err(t, "a retired file", server.ErrRetired)(st.BlobContent(ctx, all, sum))
+	kit.Equal(t, "the file of both sessions", blobContent(t, st, fmt.Sprintf("%x", uploadOf(0, "old", "shared.txt", []byte(shared)).SHA256)), shared)
 	if _, complete, err := st.StartBlob(ctx, uploadOf(0, "old", "own.txt", []byte(own))); err != nil || !complete {
 		t.Errorf("sent again: complete %v, %v", complete, err)
 	}
@@ -120,7 +114,7 @@ func (s suite) retireFiles(t *testing.T) {
 		t.Error(found)
 	}
 	upload(t, st, 0, "new", "own.txt", []byte(own)) // a session that is kept needs it
-	expect(t, "uploaded for another session", blobContent(t, st, sum), own)
+	kit.Equal(t, "uploaded for another session", blobContent(t, st, sum), own)
 }
 
 // retireSteps: ended before or after any step, the next application does the rest.
@@ -163,10 +157,8 @@ func (s suite) retireSteps(t *testing.T) {
 	if stop < 8 {
 		t.Errorf("only %d steps", stop)
 	}
-	expect(t, "pieces of files are left", s.query(t, st, `SELECT (SELECT count(*) FROM blob_chunks) + (SELECT count(*) FROM cold_chunks)`), 0)
-	if got := linesOf(t, st, "s", 0); len(got) != 1 {
-		t.Errorf("%d lines are left", len(got))
-	}
+	kit.Equal(t, "pieces of files are left", s.query(t, st, `SELECT (SELECT count(*) FROM blob_chunks) + (SELECT count(*) FROM cold_chunks)`), 0)
+	kit.Equal(t, "lines are left", len(linesOf(t, st, "s", 0)), 1)
 }
 
 // retireUsage: what was spent stays in the sums, also when all is derived again, unless a rule says otherwise.
@@ -181,8 +173,7 @@ func (s suite) retireUsage(t *testing.T) {
 	}
 	understand(t, st)
 	spent := func() (n int64) {
-		rows, err := st.Usage(ctx, all, server.UsageQuery{})
-		kit.Must(t, err)
+		rows := kit.Try(st.Usage(ctx, all, server.UsageQuery{})).Must(t)
 		for _, r := range rows {
 			n += r.Tokens.Output
 		}
@@ -193,23 +184,17 @@ func (s suite) retireUsage(t *testing.T) {
 	}
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day, Project: "a"})
 	retire(t, st)
-	if spent() != 10 {
-		t.Errorf("%d tokens after", spent())
-	}
+	kit.Equal(t, "tokens after", spent(), 10)
 	kit.Must(t, st.ResetDerived(ctx))
 	understand(t, st)
-	if spent() != 10 {
-		t.Errorf("%d tokens after deriving again", spent())
-	}
+	kit.Equal(t, "tokens after deriving again", spent(), 10)
 	f, err := st.SummaryOf(ctx, idOf(t, st, "a"))
 	if err != nil || f.Messages != 1 || f.FirstPrompt != "" || f.Ended.IsZero() {
 		t.Errorf("what is known of it: %+v, %v", f, err)
 	}
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day, Project: "b", Usage: true})
 	retire(t, st)
-	if spent() != 5 {
-		t.Errorf("%d tokens after a rule that removes usage", spent())
-	}
+	kit.Equal(t, "tokens after a rule that removes usage", spent(), 5)
 }
 
 // retireCopies: a copy for a clone of a machine has what is known of retired lines.
@@ -228,11 +213,9 @@ func (s suite) retireCopies(t *testing.T) {
 	again.Head.Machine = "m2"
 	put(t, st, again)
 	two := "m2"
-	copied, err := st.Open(t.Context(), server.Ref{SessionID: "s", Machine: &two})
-	kit.Must(t, err)
+	copied := kit.Try(st.Open(t.Context(), server.Ref{SessionID: "s", Machine: &two})).Must(t)
 	defer copied.Close()
-	of, err := audit.DigestViews(t.Context(), snap)
-	kit.Must(t, err)
+	of := kit.Try(audit.DigestViews(t.Context(), snap)).Must(t)
 	got, err := audit.DigestViews(t.Context(), copied)
 	if err != nil || fmt.Sprint(of) != fmt.Sprint(got) || len(dump(t, copied, 0)) != 0 {
 		t.Errorf("the copy has %+v, %v, want %+v", got, err, of)
@@ -249,14 +232,12 @@ func (s suite) retireReplaced(t *testing.T) {
 	}
 	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: day})
 	retire(t, st)
-	expect(t, "replaced lines are left", s.query(t, st, `SELECT count(*) FROM superseded`), 0)
-	expect(t, "lines", len(linesOf(t, st, "s", 0)), 20)
+	kit.Equal(t, "replaced lines are left", s.query(t, st, `SELECT count(*) FROM superseded`), 0)
+	kit.Equal(t, "lines", len(linesOf(t, st, "s", 0)), 20)
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
 	retire(t, st)
 	put(t, st, batch("s", object(2, `{"again":2}`), object(4, `{"more":4}`), prose(5, 1, 300)[0]))
-	if got := linesOf(t, st, "s", 0); !slices.Equal(got[:2], []string{`2:object:{"again":2}`, `4:object:{"more":4}`}) {
-		t.Errorf("lines %q", got)
-	}
+	kit.Equal(t, "lines", linesOf(t, st, "s", 0)[:2], []string{`2:object:{"again":2}`, `4:object:{"more":4}`})
 	v, n := views(t, st, "s")
 	if v[0].Lines != 20 || v[0].SHA256 != "" || n != 17 && n != 18 {
 		t.Errorf("%+v, %d retired", v, n)
@@ -280,7 +261,7 @@ func (s suite) retireCold(t *testing.T) {
 	retire(t, st)
 	first := len(inFolder(t, dir))
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Action: server.ActionCold, Age: day})
-	does(t)(st.AddHold(t.Context(), server.Hold{Session: "new", By: "ann", Why: "a case", At: start}))
+	kit.Try(st.AddHold(t.Context(), server.Hold{Session: "new", By: "ann", Why: "a case", At: start})).Must(t)
 	retire(t, st)
 	got := slices.Concat(linesOf(t, st, "s", 0)[:100], linesOf(t, st, "s", 1)[:30], linesOf(t, st, "s", 2))
 	if first != 2 || len(inFolder(t, dir)) != 4 || !slices.Equal(got, listed(now)) || s.local(t, st) == 0 {
@@ -317,8 +298,7 @@ func (s suite) retireForks(t *testing.T) {
 		return out
 	}
 	keeping := func(session string) server.RetentionOutlook {
-		k, err := st.KeptUntil(ctx, idOf(t, st, session), later)
-		kit.Must(t, err)
+		k := kit.Try(st.KeptUntil(ctx, idOf(t, st, session), later)).Must(t)
 		return k
 	}
 	if k := keeping("alone"); !k.Until.Equal(old.Add(90*day)) || k.Kept != "" {
@@ -331,8 +311,7 @@ func (s suite) retireForks(t *testing.T) {
 	if fmt.Sprint(report.Kept) != fmt.Sprint([]server.KeptCount{{Rule: 1, Why: server.KeptFork, Sessions: 2}}) || left() != "2220" {
 		t.Errorf("%+v, lines %s", report, left())
 	}
-	hold, err := st.AddHold(ctx, server.Hold{Session: "origin", By: "ann", Why: "a case", At: start})
-	kit.Must(t, err)
+	hold := kit.Try(st.AddHold(ctx, server.Hold{Session: "origin", By: "ann", Why: "a case", At: start})).Must(t)
 	if k := keeping("forked again"); !k.Until.IsZero() || k.Kept != server.KeptFork {
 		t.Errorf("what shares history with a session on hold: %+v", k)
 	}

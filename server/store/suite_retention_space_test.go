@@ -42,8 +42,7 @@ func (s suite) retireSpace(t *testing.T) {
 	}
 	size := func() int64 {
 		kit.Must(t, st.Vacuum(t.Context(), true))
-		n, err := st.(server.Sizer).Sizes(t.Context())
-		kit.Must(t, err)
+		n := kit.Try(st.(server.Sizer).Sizes(t.Context())).Must(t)
 		return n.Bytes
 	}
 	// shrink waits until the database has become smaller by 3 MiB. PostgreSQL gives back what no transaction can still
@@ -59,10 +58,10 @@ func (s suite) retireSpace(t *testing.T) {
 	}
 	before := size()
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day, User: 1})
-	does(t)(st.AddHold(t.Context(), server.Hold{Session: "forgotten", By: "ann", Why: "a case", At: start}))
+	kit.Try(st.AddHold(t.Context(), server.Hold{Session: "forgotten", By: "ann", Why: "a case", At: start})).Must(t)
 	retire(t, st)
 	dropped := shrink("after one session was dropped", before)
-	does(t)(st.Forget(t.Context(), all, "forgotten", 0, later))
+	kit.Try(st.Forget(t.Context(), all, "forgotten", 0, later)).Must(t)
 	forgotten := shrink("after another was forgotten", dropped)
 	t.Logf("%d bytes, %d after one session was dropped, %d after another was forgotten", before, dropped, forgotten)
 }
@@ -82,7 +81,7 @@ func (s suite) retireMasked(t *testing.T) {
 		m := &server.Masking{Stream: snap.Session().ID, At: start, Lines: []server.LineMask{lineMask(t, snap, 9, secret)}}
 		mask(t, st, m)
 	})
-	expect(t, "rows that masking leaves", s.query(t, st, `SELECT count(*) FROM lines`), rows)
+	kit.Equal(t, "rows that masking leaves", s.query(t, st, `SELECT count(*) FROM lines`), rows)
 	if n := s.query(t, st, `SELECT (SELECT count(*) FROM superseded) + (SELECT count(*) FROM lines WHERE line = 9)`); rows == 0 && n != 0 {
 		t.Errorf("%d rows beside the block", n)
 	}
@@ -91,19 +90,16 @@ func (s suite) retireMasked(t *testing.T) {
 	again := batch("s", object(9, secret))
 	again.Head.EndLine, again.Head.Writer = 200, ledgerOf(b)
 	put(t, st, again)
-	if got := linesOf(t, st, "s", 0); len(got) != 0 {
-		t.Errorf("stored again: %q", got)
-	}
+	kit.Equal(t, "stored again", len(linesOf(t, st, "s", 0)), 0)
 	other := batch("s", object(9, secret+" "))
 	other.Head.EndLine, other.Head.Writer = 200, ledgerOf(again)
 	if _, ok := errors.AsType[*server.StreamError](st.Put(t.Context(), other)); !ok {
 		t.Error("a line of another length is taken for the masked one")
 	}
-	does(t)(st.Forget(t.Context(), all, "s", 0, later))
+	kit.Try(st.Forget(t.Context(), all, "s", 0, later)).Must(t)
 	for _, table := range []string{"masked_lines", "maskings", "retired", "superseded", "lines", "blocks"} {
-		if n := s.query(t, st, `SELECT count(*) FROM `+table); n != 0 {
-			t.Errorf("after forgetting, %s has %d rows", table, n)
-		}
+		kit.Equal(t, fmt.Sprintf("after forgetting, %s has rows", table), s.query(t, st, `SELECT count(*) FROM `+table),
+			0)
 	}
 }
 
@@ -126,9 +122,7 @@ func (s suite) retireColdBlocks(t *testing.T) {
 		addRule(t, st, server.RetentionRule{What: what, Age: day})
 		retire(t, st)
 		want := [][]string{listed(append(old[:250:250], now...)), nil}[i]
-		if got := slices.Concat(linesOf(t, st, "s", 0), linesOf(t, st, "s", 1)); !slices.Equal(got, want) {
-			t.Errorf("%s: %d lines are left", what, len(got))
-		}
+		kit.Equal(t, what+": lines are left", slices.Concat(linesOf(t, st, "s", 0), linesOf(t, st, "s", 1)), want)
 		if after, _ := proofs(t, st, "s"); fmt.Sprint(before) != fmt.Sprint(after) {
 			t.Errorf("%s: digests were\n%+v, are\n%+v", what, before, after)
 		}
@@ -163,13 +157,13 @@ func (s suite) retireFails(t *testing.T) {
 	if !errors.Is(err, errStep) || len(report.Counts) != 2 || report.Counts[0].Sessions != 1 || report.Counts[1].Sessions != 2 {
 		t.Errorf("%+v, %v", report.Counts, err)
 	}
-	expect(t, "sessions retired, of 4 of which one failed", s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`), 3)
+	kit.Equal(t, "sessions retired, of 4 of which one failed", s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`), 3)
 	// One that fails again and again is not tried at every look.
 	if report, err = st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: time.Hour}); err != nil || !report.Busy {
 		t.Errorf("applied again at once: %+v, %v", report, err)
 	}
 	retire(t, st)
-	expect(t, "sessions of 4 are retired", s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`), 4)
+	kit.Equal(t, "sessions of 4 are retired", s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`), 4)
 }
 
 // retireJump: where nobody looks at what rules take, a clock that jumps ahead has them take nothing for it. By hand they take what is old by the clock.
@@ -179,7 +173,7 @@ func (s suite) retireJump(t *testing.T) {
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
 	left := func(now time.Time, every time.Duration) int {
 		t.Helper()
-		does(t)(st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: now, Every: every}))
+		kit.Try(st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: now, Every: every})).Must(t)
 		return len(linesOf(t, st, "s", 0))
 	}
 	const often = time.Nanosecond // they are due again at once
@@ -196,10 +190,8 @@ func (s suite) retireJump(t *testing.T) {
 	for now := start; now.Before(start.Add(91 * day)); now = now.Add(2 * day) {
 		left(now, often)
 	}
-	if left(start.Add(92*day), often) != 0 {
-		t.Error("what became old day by day is still there")
-	}
+	kit.Equal(t, "what became old day by day is still there", left(start.Add(92*day), often), 0)
 	put(t, st, batch("s2", prose(0, 20, 500)...))
 	left(later, 0)
-	expect(t, "by hand lines were left", len(linesOf(t, st, "s2", 0)), 0)
+	kit.Equal(t, "by hand lines were left", len(linesOf(t, st, "s2", 0)), 0)
 }

@@ -29,8 +29,7 @@ func addRule(t *testing.T, st full, r server.RetentionRule) int64 {
 		r.Action = server.ActionDrop
 	}
 	r.At, r.By = start, "ann"
-	id, err := st.AddRetentionRule(t.Context(), r)
-	kit.Must(t, err)
+	id := kit.Try(st.AddRetentionRule(t.Context(), r)).Must(t)
 	return id
 }
 
@@ -53,10 +52,9 @@ func retire(t *testing.T, st full) server.RetentionReport {
 // opened is a snapshot for one use.
 func opened(t *testing.T, st full, session string, use func(server.Snapshot)) {
 	t.Helper()
-	snap, err := st.Open(t.Context(), server.Ref{SessionID: session})
-	kit.Must(t, err)
+	snap := kit.Try(st.Open(t.Context(), server.Ref{SessionID: session})).Must(t)
 	use(snap)
-	noError(t)(nil, snap.Close())
+	kit.Should(t, snap.Close())
 }
 
 // lines are those of some generations.
@@ -86,7 +84,7 @@ func understand(t *testing.T, st full) {
 		n = lag(t, st)
 	}
 	cancel()
-	noError(t)(nil, <-ended)
+	kit.Should(t, <-ended)
 }
 
 // views are the digests of an epoch, without what says that lines were retired.
@@ -113,10 +111,8 @@ func proofs(t *testing.T, st full, session string) (out []string, retired int64)
 	list, retired := views(t, st, session)
 	opened(t, st, session, func(snap server.Snapshot) {
 		for _, v := range list {
-			of, err := server.ViewOf(snap.Generations(), v.Generation)
-			kit.Must(t, err)
-			hashes, err := audit.LineHashes(t.Context(), snap, of, 0, v.EndLine)
-			kit.Must(t, err)
+			of := kit.Try(server.ViewOf(snap.Generations(), v.Generation)).Must(t)
+			hashes := kit.Try(audit.LineHashes(t.Context(), snap, of, 0, v.EndLine)).Must(t)
 			sum := sha256.New()
 			for _, h := range hashes {
 				fmt.Fprintln(sum, h != nil)
@@ -147,8 +143,7 @@ func ledgerOf(b *server.Batch) server.Writer {
 func rewound(t *testing.T, st full, session string) (all []server.Line, w server.Writer) {
 	t.Helper()
 	w = server.Writer{Incarnation: "i"}
-	l, err := st.Ledger(t.Context(), 0, "m", 0, 1)
-	kit.Must(t, err)
+	l := kit.Try(st.Ledger(t.Context(), 0, "m", 0, 1)).Must(t)
 	w.Store, w.Count = l.Store, l.Count
 	first, second, third := prose(0, 200, 900), prose(100, 50, 901), prose(130, 40, 902)
 	first[7] = server.Line{Index: 7, Kind: server.Oversize, Raw: transcript.AppendOversize(nil, 7, 5, 9, [32]byte{1})}
@@ -169,8 +164,7 @@ func (s suite) retireSession(t *testing.T) {
 	understand(t, st)
 	before, _ := proofs(t, st, "s")
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
-	hold, err := st.AddHold(t.Context(), server.Hold{Session: "other", By: "ann", Why: "a case", At: start})
-	kit.Must(t, err)
+	hold := kit.Try(st.AddHold(t.Context(), server.Hold{Session: "other", By: "ann", Why: "a case", At: start})).Must(t)
 	report := retire(t, st)
 	if len(report.Counts) != 1 || report.Counts[0].Lines != 289 || report.Counts[0].Sessions != 1 ||
 		report.Counts[0].Generations != 3 || fmt.Sprint(report.Kept) != fmt.Sprint([]server.KeptCount{{Rule: 1, Why: "hold", Sessions: 1}}) {
@@ -197,9 +191,7 @@ func (s suite) retireSession(t *testing.T) {
 		put(t, st, b)
 		w = ledgerOf(b)
 	}
-	if got := linesOf(t, st, "s", 2); len(got) != 0 {
-		t.Errorf("%d lines were stored again", len(got))
-	}
+	kit.Equal(t, "lines were stored again", len(linesOf(t, st, "s", 2)), 0)
 	// Others in their place are refused, as for stored lines.
 	err = st.Put(t.Context(), generationOf("s", 2, 130, w, object(140, "other")))
 	if no, ok := errors.AsType[*server.StreamError](err); !ok || no.Code != server.StreamOtherBytes || no.Line != 140 {
@@ -227,8 +219,8 @@ func (s suite) retireSession(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Lines != 289 || list[0].By != "ann" || list[0].SessionID != "s" {
 		t.Errorf("the log says %+v, %v", list, err)
 	}
-	does(t)(st.Forget(t.Context(), all, "s", 0, later))
-	expect(t, "after forgetting, runs of retired lines are left", s.query(t, st, `SELECT count(*) FROM retired`), 0)
+	kit.Try(st.Forget(t.Context(), all, "s", 0, later)).Must(t)
+	kit.Equal(t, "after forgetting, runs of retired lines are left", s.query(t, st, `SELECT count(*) FROM retired`), 0)
 }
 
 // retireGenerations: only what no newest view shows goes; what shares its blocks stays byte for byte.
@@ -243,9 +235,7 @@ func (s suite) retireGenerations(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	got := linesOf(t, st, "s", 0, 1, 2)
-	if !slices.Equal(got, listed(now)) {
-		t.Errorf("%d lines remain, want the %d of the newest view", len(got), len(now))
-	}
+	kit.Equal(t, fmt.Sprintf("lines remain, want the %d of the newest view", len(now)), got, listed(now))
 	after, n := proofs(t, st, "s")
 	if fmt.Sprint(before) != fmt.Sprint(after) || n != 120 {
 		t.Errorf("%d lines are retired; digests were\n%+v, are\n%+v", n, before, after)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 )
@@ -124,9 +125,7 @@ func (s suite) revokeDeep(t *testing.T) {
 	for _, u := range ended.Reset {
 		reset = append(reset, fmt.Sprint(u.Name, " ", u.Role, " ", u.Disabled.IsZero()))
 	}
-	if want := []string{"cat viewer true", "dan member false"}; !reflect.DeepEqual(reset, want) {
-		t.Errorf("as they were: %v, want %v", reset, want)
-	}
+	kit.Equal(t, "as they were", reset, []string{"cat viewer true", "dan member false"})
 	old, err := st.FindKey(ctx, x.hashes["laptop"])
 	x.ok(err)
 	ended.Reset = nil

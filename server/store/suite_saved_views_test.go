@@ -42,17 +42,13 @@ func (s suite) savedViews(t *testing.T) {
 	has(ann, "Broken shop: /?project=shop&view=failed", "Timeouts: /?tag=slow")
 	for i, name := range hostile {
 		v := server.SavedView{Name: "h" + name + fmt.Sprint(i), Page: server.SessionsPage, Query: "q=" + name, Updated: start}
-		if err := st.SaveView(ctx, bob.ID, v); err != nil {
-			t.Errorf("%q: %v", name, err)
-		}
-		if err := st.RemoveView(ctx, bob.ID, v.Name); err != nil {
-			t.Errorf("%q is not removed: %v", name, err)
-		}
+		kit.Err(t, name, nil)(st.SaveView(ctx, bob.ID, v))
+		kit.Err(t, name+" is", nil)(st.RemoveView(ctx, bob.ID, v.Name))
 	}
-	fails(t, "bob removes ann's", server.ErrNotFound)(nil, st.RemoveView(ctx, bob.ID, "Broken shop"))
-	noError(t)(nil, st.RemoveView(ctx, ann.ID, "Broken shop"))
+	kit.Err(t, "bob removes ann's", server.ErrNotFound)(nil, st.RemoveView(ctx, bob.ID, "Broken shop"))
+	kit.Should(t, st.RemoveView(ctx, ann.ID, "Broken shop"))
 	has(ann, "Timeouts: /?tag=slow")
-	fails(t, "a view of nobody", server.ErrNotFound)(nil, st.SaveView(ctx, 999_999, server.SavedView{Name: "x", Page: server.SessionsPage, Query: "q=x"}))
+	kit.Err(t, "a view of nobody", server.ErrNotFound)(nil, st.SaveView(ctx, 999_999, server.SavedView{Name: "x", Page: server.SessionsPage, Query: "q=x"}))
 	for i := range server.MaxSavedViews - 1 {
 		save(ann, fmt.Sprint("view ", i), server.SessionsPage, "q=x")
 	}

@@ -130,9 +130,7 @@ func (s suite) search(t *testing.T) {
 		"abcde":                     nil, // all of its parts are there
 		"abcd":                      {12},
 	} {
-		if got := find(query); !slices.Equal(got, want) {
-			t.Errorf("%q: found lines %v, want %v", query, got, want)
-		}
+		kit.Equal(t, query+": found lines", find(query), want)
 	}
 	if got := find("q"); !slices.Contains(got, 11) {
 		t.Errorf("a single letter: %v", got)
@@ -245,8 +243,7 @@ func (s suite) searchPages(t *testing.T) {
 	seen, last := map[int64]int{}, start.Add(time.Hour)
 	q := server.SearchQuery{Text: "needle", Limit: 4}
 	for page := 0; ; page++ {
-		hits, err := st.Search(t.Context(), all, q)
-		kit.Must(t, err)
+		hits := kit.Try(st.Search(t.Context(), all, q)).Must(t)
 		for _, h := range hits.List {
 			if h.Session.SessionID == "s" {
 				seen[h.Line]++
@@ -264,9 +261,7 @@ func (s suite) searchPages(t *testing.T) {
 		save(t, st, lease(t, st)[more], server.Derivation{Texts: said(object(0, says("prompt", "needle")), start.Add(time.Hour))})
 	}
 	for i := range int64(lines) {
-		if seen[i] != 1 {
-			t.Errorf("line %d was found %d times", i, seen[i])
-		}
+		kit.Equal(t, fmt.Sprintf("line %d was found times", i), seen[i], 1)
 	}
 }
 
@@ -285,8 +280,7 @@ func (s suite) crowd(t *testing.T) {
 	save(t, st, lease(t, st)["s"], d)
 	seen := map[int64]bool{}
 	for q := (server.SearchQuery{Text: "needle", Limit: 1000}); ; {
-		hits, err := st.Search(t.Context(), all, q)
-		kit.Must(t, err)
+		hits := kit.Try(st.Search(t.Context(), all, q)).Must(t)
 		for _, h := range hits.List {
 			seen[h.Line] = true
 		}
@@ -294,9 +288,7 @@ func (s suite) crowd(t *testing.T) {
 			break
 		}
 	}
-	if len(seen) != lines {
-		t.Errorf("%d lines of %d were found", len(seen), lines)
-	}
+	kit.Equal(t, "lines of … were found", len(seen), lines)
 }
 
 func (s suite) snippets(t *testing.T) {
@@ -375,9 +367,7 @@ func (s suite) rederived(t *testing.T) {
 	save(t, st, task, server.Derivation{Texts: slices.Concat(said(object(0, says("answer", "alpha one")), start),
 		said(delta, start), said(object(2, says("answer", "gamma three")), start.Add(time.Hour)))})
 	for query, want := range map[string]int{"alpha": 1, "beta": 0, "delta": 1, "gamma": 1, "two": 1} {
-		if got := find(query); len(got) != want {
-			t.Errorf("%q: lines %v", query, got)
-		}
+		kit.Equal(t, query+": lines", len(find(query)), want)
 	}
 	hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "gamma", Limit: 5})
 	if err != nil || len(hits.List) != 1 || !hits.List[0].Time.Equal(start.Add(time.Hour)) {

@@ -3,9 +3,11 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -38,35 +40,25 @@ func (s suite) shadows(t *testing.T) {
 		if a, b := no.Choices[0], no.Choices[1]; a.Owner != bob.ID && name != "forget" || a.Owner+b.Owner != ann.ID+bob.ID || a.SessionID != "s" && name != "forget" {
 			t.Errorf("%s of s: choices are %+v", name, no.Choices)
 		}
-		if _, err := read(server.Scope{User: 999}, server.Ref{SessionID: "s"}); !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("%s of s by a stranger: %v", name, err)
-		}
+		kit.Err(t, name+" of s by a stranger",
+			server.ErrNotFound)(read(server.Scope{User: 999}, server.Ref{SessionID: "s"}))
 	}
 	for name, read := range reads {
 		for _, u := range []server.User{ann, bob} {
 			if name == "forget" {
 				continue
 			}
-			if owner, err := read(all, server.Ref{SessionID: "s", Owner: u.ID}); err != nil || owner != u.ID {
-				t.Errorf("%s of %s's s: of %d, %v", name, u.Name, owner, err)
-			}
+			kit.Gives(t, fmt.Sprintf("%s of %s's s", name, u.Name), u.ID)(read(all, server.Ref{SessionID: "s", Owner: u.ID}))
 			// Own comes first, for an owner too.
-			if owner, err := read(server.Scope{All: true, User: u.ID}, server.Ref{SessionID: "s"}); err != nil || owner != u.ID {
-				t.Errorf("%s of %s's own s: of %d, %v", name, u.Name, owner, err)
-			}
+			kit.Gives(t, fmt.Sprintf("%s of %s's own s", name, u.Name),
+				u.ID)(read(server.Scope{All: true, User: u.ID}, server.Ref{SessionID: "s"}))
 		}
 	}
-	if owner, err := reads["view"](all, server.Ref{SessionID: "s", User: "ann"}); err != nil || owner != ann.ID {
-		t.Errorf("by name: of %d, %v", owner, err)
-	}
-	fails(t, "of nobody", server.ErrNotFound)(reads["view"](all, server.Ref{SessionID: "s", User: "nobody"}))
-	if owner, err := reads["forget"](all, server.Ref{SessionID: "s", Owner: ann.ID}); err != nil || owner != ann.ID {
-		t.Errorf("forget ann's: %d, %v", owner, err)
-	}
+	kit.Gives(t, "by name", ann.ID)(reads["view"](all, server.Ref{SessionID: "s", User: "ann"}))
+	kit.Err(t, "of nobody", server.ErrNotFound)(reads["view"](all, server.Ref{SessionID: "s", User: "nobody"}))
+	kit.Gives(t, "forget ann's", ann.ID)(reads["forget"](all, server.Ref{SessionID: "s", Owner: ann.ID}))
 	expectNames(t, "what is left", names(t, st, all, server.SessionQuery{Agents: true}), "s", "s/agent-1")
-	if owner, err := reads["view"](all, server.Ref{SessionID: "s"}); err != nil || owner != bob.ID {
-		t.Errorf("the only one left: of %d, %v", owner, err)
-	}
+	kit.Gives(t, "the only one left", bob.ID)(reads["view"](all, server.Ref{SessionID: "s"}))
 }
 
 type shadowRead func(server.Scope, server.Ref) (owner int64, err error)

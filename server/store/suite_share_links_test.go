@@ -3,6 +3,7 @@ package store_test
 import (
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,21 +22,18 @@ func (s suite) shareLinks(t *testing.T) {
 	boss, ann := addUser(t, st, "boss", server.Owner), addUser(t, st, "ann", server.Member)
 	other := addUser(t, st, "other", server.Member)
 	kit.Must(t, st.AddKey(ctx, server.Key{User: ann, Name: "laptop", Hash: sha256.Sum256([]byte("k")), Created: start}))
-	keys, err := st.Keys(ctx, ann.ID)
-	kit.Must(t, err)
+	keys := kit.Try(st.Keys(ctx, ann.ID)).Must(t)
 	for _, x := range []struct{ name, parent string }{{"a", ""}, {"a/agent-1", "a"}, {"b", ""}, {"b/agent-1", "b"}} {
 		b := batch(x.name, object(0, `{}`))
 		b.Owner, b.Head.Parent = ann.ID, x.parent
 		put(t, st, b)
 	}
 	hers := server.ScopeOf(ann)
-	at, err := st.Resolve(ctx, hers, server.Ref{SessionID: "a"})
-	kit.Must(t, err)
+	at := kit.Try(st.Resolve(ctx, hers, server.Ref{SessionID: "a"})).Must(t)
 	add := func(by server.User, key int64, secret string) int64 {
 		t.Helper()
-		id, err := st.AddShareLink(ctx, server.ShareLink{Hash: sha256.Sum256([]byte(secret)), Stream: at.Stream, By: by,
-			Key: key, Created: start, Until: start.Add(time.Hour)})
-		kit.Must(t, err)
+		id := kit.Try(st.AddShareLink(ctx, server.ShareLink{Hash: sha256.Sum256([]byte(secret)), Stream: at.Stream, By: by,
+			Key: key, Created: start, Until: start.Add(time.Hour)})).Must(t)
 		return id
 	}
 	works := func(secret string, now time.Time, want bool) {
@@ -70,15 +68,13 @@ func (s suite) shareLinks(t *testing.T) {
 	lists(server.ShareLinksOf(ann), "boss ann ann") // a link to her session, by any user
 	lists(server.ShareLinksOf(other), "")
 	lists(server.ShareLinkQuery{Stream: at.Stream + 1}, "")
-	fails(t, "another user ends a link", server.ErrNotFound)(nil, st.RemoveShareLink(ctx, server.ShareLinksOf(other), mine))
+	kit.Err(t, "another user ends a link", server.ErrNotFound)(nil, st.RemoveShareLink(ctx, server.ShareLinksOf(other), mine))
 	works("mine", start, true)
 
 	only := server.Scope{Only: at.Stream}
 	expectNames(t, "through the link", names(t, st, only, server.SessionQuery{Agents: true}), "a", "a/agent-1")
 	for _, ref := range []server.Ref{{SessionID: "b", Owner: ann.ID}, {SessionID: "b/agent-1", Owner: ann.ID}, {Stream: at.Stream + 2}} {
-		if x, err := st.Resolve(ctx, only, ref); !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("the link shows %+v: %+v, %v", ref, x, err)
-		}
+		kit.Err(t, fmt.Sprintf("the link shows %+v", ref), server.ErrNotFound)(st.Resolve(ctx, only, ref))
 	}
 
 	for _, step := range []struct {
@@ -112,8 +108,8 @@ func (s suite) shareLinks(t *testing.T) {
 	works("second", start, false)
 
 	add(ann, 0, "last")
-	fails(t, "a link to nothing", server.ErrNotFound)(st.AddShareLink(ctx, server.ShareLink{Stream: 999_999, By: ann}))
-	does(t)(st.Forget(ctx, hers, "a", 0, start))
+	kit.Err(t, "a link to nothing", server.ErrNotFound)(st.AddShareLink(ctx, server.ShareLink{Stream: 999_999, By: ann}))
+	kit.Try(st.Forget(ctx, hers, "a", 0, start)).Must(t)
 	works("last", start, false)
 	lists(server.ShareLinkQuery{}, "")
 }
@@ -125,8 +121,7 @@ func (s suite) hasMany(t *testing.T) {
 	b := batch("a", object(0, `{}`))
 	b.Owner = ann.ID
 	put(t, st, b)
-	at, err := st.Resolve(ctx, server.ScopeOf(ann), server.Ref{SessionID: "a"})
-	kit.Must(t, err)
+	at := kit.Try(st.Resolve(ctx, server.ScopeOf(ann), server.Ref{SessionID: "a"})).Must(t)
 	const most, tries = 5, 20
 	hash := func(i int) [32]byte { return sha256.Sum256([]byte{byte(i)}) }
 	atOnce := func(what string, add func(i int) error) {
@@ -144,9 +139,7 @@ func (s suite) hasMany(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if n := added.Load(); n != most {
-			t.Errorf("%d of %d are added: %s; want %d", n, tries, what, most)
-		}
+		kit.Equal(t, fmt.Sprintf("of %d are added: %s", tries, what), added.Load(), most)
 	}
 	key := func(i int) server.Key {
 		return server.Key{User: ann, Name: "k" + strconv.Itoa(i), Hash: hash(i), Created: start, Most: most}
@@ -169,16 +162,16 @@ func (s suite) hasMany(t *testing.T) {
 		t.Fatalf("%d shares, %v", len(shared), err)
 	}
 	share.ProjectHash, share.Documents = shared[0].ProjectHash, true
-	expect(t, "one that is there", st.AddShare(ctx, share), nil)
+	kit.Equal(t, "one that is there", st.AddShare(ctx, share), nil)
 	keys, err := st.Keys(ctx, ann.ID)
 	if err != nil || len(keys) != most {
 		t.Fatalf("%d keys, %v", len(keys), err)
 	}
 	next := key(tries)
 	next.Name = keys[0].Name
-	fails(t, "an old key still works beside its successor", server.ErrHasMany)(nil, st.RotateKey(ctx, next, start.Add(time.Hour)))
-	does(t)(st.RevokeKey(ctx, keys[1].Name, start))
-	noError(t)(nil, st.RotateKey(ctx, next, start.Add(time.Hour)))
+	kit.Err(t, "an old key still works beside its successor", server.ErrHasMany)(nil, st.RotateKey(ctx, next, start.Add(time.Hour)))
+	kit.Try(st.RevokeKey(ctx, keys[1].Name, start)).Must(t)
+	kit.Should(t, st.RotateKey(ctx, next, start.Add(time.Hour)))
 }
 
 // overKeys: keys that are made and revoked, or rotated, over and over leave few rows; those that made something stay.

@@ -37,9 +37,7 @@ func (s suite) shortNames(t *testing.T) {
 	kit.Must(t, err)
 	for id, want := range map[string]string{first: "1e0a84da-0", second: "1e0a84da-7", alone: "77777777", hidden: "", "short": "short",
 		"several": "", "absent": ""} {
-		if names[id] != want {
-			t.Errorf("%s is called %q, want %q", id, names[id], want)
-		}
+		kit.Equal(t, id+" is called", names[id], want)
 	}
 	if names, err = st.ShortNames(t.Context(), all, []string{alone}); err != nil || names[alone] != "77777777-0" {
 		t.Errorf("among all: %q, %v", names[alone], err)
@@ -52,11 +50,10 @@ func (s suite) shortNames(t *testing.T) {
 		}
 	}
 	for _, prefix := range []string{"777", "", "77777777-1", "7777 ", "%", "7777~", "ÿÿÿÿ", "77777777/agent-2", "/agent-1"} {
-		if x, err := st.Resolve(t.Context(), hers, server.Ref{SessionID: prefix, Prefix: true}); !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("%q is %+v, %v", prefix, x, err)
-		}
+		kit.Err(t, prefix+" is",
+			server.ErrNotFound)(st.Resolve(t.Context(), hers, server.Ref{SessionID: prefix, Prefix: true}))
 	}
-	fails(t, "without Prefix", server.ErrNotFound)(st.Resolve(t.Context(), hers, server.Ref{SessionID: "1e0a84da"}))
+	kit.Err(t, "without Prefix", server.ErrNotFound)(st.Resolve(t.Context(), hers, server.Ref{SessionID: "1e0a84da"}))
 	_, err = st.Resolve(t.Context(), hers, server.Ref{SessionID: "1e0a84da", Prefix: true})
 	if no, ok := errors.AsType[*server.AmbiguousError](err); !ok || len(no.Choices) != 2 || no.Choices[0].SessionID == no.Choices[1].SessionID {
 		t.Errorf("the beginning of two: %+v, %v", no, err)

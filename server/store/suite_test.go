@@ -117,40 +117,11 @@ func put(t *testing.T, s full, b *server.Batch) {
 	kit.Must(t, s.Put(t.Context(), b))
 }
 
-// does ends the test on an error of a call: does(t)(st.SumUp(ctx)).
-func does(t *testing.T) func(_ any, err error) {
-	return func(_ any, err error) {
-		t.Helper()
-		kit.Must(t, err)
-	}
-}
-
-// noError reports an error of a call, and goes on.
-func noError(t *testing.T) func(_ any, err error) {
-	return func(_ any, err error) {
-		t.Helper()
-		if err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// fails expects that a call fails: fails(t, "no such session", server.ErrNotFound)(st.Open(…)).
-func fails(t *testing.T, what string, want error) func(_ any, err error) {
-	return func(_ any, err error) {
-		t.Helper()
-		if !errors.Is(err, want) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-}
-
 func openSession(t *testing.T, s full, session string) server.Snapshot {
 	t.Helper()
-	snap, err := s.Open(t.Context(), server.Ref{SessionID: session})
-	kit.Must(t, err)
+	snap := kit.Try(s.Open(t.Context(), server.Ref{SessionID: session})).Must(t)
 	t.Cleanup(func() {
-		noError(t)(nil, snap.Close())
+		kit.Should(t, snap.Close())
 	})
 	return snap
 }
@@ -172,8 +143,8 @@ func (s suite) lines(t *testing.T) {
 		server.Line{Index: 2, Kind: server.Oversize, Raw: []byte("note")}, object(1<<40-1, "far")))
 	snap := openSession(t, st, "s")
 	want := []string{"1:opaque:", "2:oversize:note", "3:object:three\x00\xff\r", fmt.Sprintf("%d:object:far", 1<<40-1)}
-	expect(t, "lines", dump(t, snap, 0), want)
-	expect(t, "another generation has", dump(t, snap, 1), nil)
+	kit.Equal(t, "lines", dump(t, snap, 0), want)
+	kit.Equal(t, "another generation has", dump(t, snap, 1), nil)
 	for span, want := range map[server.Span][2]int64{{From: 1, To: 4}: {2, 1}, {From: 2, To: 3}: {0, 1}, {From: 4, To: 9}: {0, 0}} {
 		n, oversize, err := snap.Count(t.Context(), span)
 		if err != nil || [2]int64{n, oversize} != want {
@@ -185,7 +156,7 @@ func (s suite) lines(t *testing.T) {
 	if !errors.Is(err, stop) {
 		t.Errorf("yield's error became %v", err)
 	}
-	fails(t, "unknown session", server.ErrNotFound)(st.Open(t.Context(), server.Ref{SessionID: "other"}))
+	kit.Err(t, "unknown session", server.ErrNotFound)(st.Open(t.Context(), server.Ref{SessionID: "other"}))
 }
 
 func (s suite) replace(t *testing.T) {
@@ -195,8 +166,8 @@ func (s suite) replace(t *testing.T) {
 	}
 	put(t, st, batch("s", object(1, "x"), object(1, "yyy"))) // twice in one request: the later one
 	snap := openSession(t, st, "s")
-	expect(t, "lines", dump(t, snap, 0), []string{"0:object:b", "1:object:yyy"})
-	expect(t, "bytes counted, want 6", snap.Session().Bytes, 2+4)
+	kit.Equal(t, "lines", dump(t, snap, 0), []string{"0:object:b", "1:object:yyy"})
+	kit.Equal(t, "bytes counted, want 6", snap.Session().Bytes, 2+4)
 }
 
 func (s suite) generation(t *testing.T) {
@@ -217,9 +188,7 @@ func (s suite) generation(t *testing.T) {
 	for _, g := range snap.Generations() {
 		got = append(got, fmt.Sprintf("%d from %d to %d at %d %v", g.Number, g.RewoundTo, g.EndLine, g.EndOffset, g.EOFNewline))
 	}
-	if want := []string{"0 from 0 to 9 at 91 true", "2 from 5 to 7 at 70 true"}; !slices.Equal(got, want) {
-		t.Errorf("generations %q", got)
-	}
+	kit.Equal(t, "generations", got, []string{"0 from 0 to 9 at 91 true", "2 from 5 to 7 at 70 true"})
 	if x := snap.Session(); x.Generation != 2 || x.Lines != 7 || x.Bytes != 70 {
 		t.Errorf("session %+v", x)
 	}
@@ -231,10 +200,8 @@ func (s suite) snapshot(t *testing.T) {
 	put(t, st, batch("s", object(0, "old")))
 	snap := openSession(t, st, "s")
 	put(t, st, batch("s", object(0, "new"), object(1, "more")))
-	expect(t, "an open snapshot shows", dump(t, snap, 0), []string{"0:object:old"})
-	if got := dump(t, openSession(t, st, "s"), 0); len(got) != 2 {
-		t.Errorf("a new snapshot shows %q", got)
-	}
+	kit.Equal(t, "an open snapshot shows", dump(t, snap, 0), []string{"0:object:old"})
+	kit.Equal(t, "a new snapshot shows", len(dump(t, openSession(t, st, "s"), 0)), 2)
 }
 
 // concurrent: many writers of many streams, all repeating; each ends whole.
@@ -253,7 +220,7 @@ func (s suite) crowding(t *testing.T) {
 	}
 	closing := func(snap server.Snapshot) {
 		t.Helper()
-		noError(t)(nil, snap.Close())
+		kit.Should(t, snap.Close())
 	}
 	var open []server.Snapshot
 	for {
@@ -287,15 +254,13 @@ func (s suite) concurrent(t *testing.T) {
 	for w := range 16 {
 		wg.Go(func() {
 			for i := range int64(20) {
-				noError(t)(nil, st.Put(t.Context(), batch(fmt.Sprint("s", w%4), object(i, fmt.Sprint("line ", i)))))
+				kit.Should(t, st.Put(t.Context(), batch(fmt.Sprint("s", w%4), object(i, fmt.Sprint("line ", i)))))
 			}
 		})
 	}
 	wg.Wait()
 	for w := range 4 {
-		if got := dump(t, openSession(t, st, fmt.Sprint("s", w)), 0); len(got) != 20 {
-			t.Errorf("stream %d has %d lines", w, len(got))
-		}
+		kit.Equal(t, fmt.Sprintf("stream %d has lines", w), len(dump(t, openSession(t, st, fmt.Sprint("s", w)), 0)), 20)
 	}
 }
 
@@ -303,7 +268,7 @@ func (s suite) reopens(t *testing.T) {
 	st := s.open(t)
 	put(t, st, batch("s", object(0, "kept")))
 	st = s.reopen(t, st)
-	expect(t, "after opening again", dump(t, openSession(t, st, "s"), 0), []string{"0:object:kept"})
+	kit.Equal(t, "after opening again", dump(t, openSession(t, st, "s"), 0), []string{"0:object:kept"})
 }
 
 // keepsFacts: what a request leaves empty stays as an earlier one said; what it names is news.

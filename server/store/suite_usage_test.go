@@ -32,8 +32,7 @@ func putFor(t *testing.T, st full, owner int64, session string, answers ...serve
 func outputs(t *testing.T, st full, q server.UsageQuery) string {
 	t.Helper()
 	q.By = []string{"session"}
-	rows, err := st.Usage(t.Context(), all, q)
-	kit.Must(t, err)
+	rows := kit.Try(st.Usage(t.Context(), all, q)).Must(t)
 	var out []string
 	for _, r := range rows {
 		out = append(out, fmt.Sprintf("%s:%d×%d", r.Session, r.Tokens.Answers, r.Tokens.Output))
@@ -73,7 +72,7 @@ func (s suite) once(t *testing.T) {
 		if one.Answers != 5 || one.Output != 640+10+7+2+30 || one.Input != 5 || two.Answers != 1 || two.Output != 640 {
 			t.Errorf("%+v", rows)
 		}
-		expect(t, "main counts", outputs(t, st, server.UsageQuery{Session: "main"}), "main:2×32")
+		kit.Equal(t, "main counts", outputs(t, st, server.UsageQuery{Session: "main"}), "main:2×32")
 	}
 }
 
@@ -114,9 +113,8 @@ func (s suite) copiedFrom(t *testing.T) {
 		}
 		for _, x := range sessions {
 			t.Run(x.name, func(t *testing.T) { // few may be open at once
-				if got, err := openSession(t, st, x.name).CopiedFrom(t.Context()); err != nil || got != x.want {
-					t.Errorf("backwards %v: it was copied from %q, want %q (%v)", backwards, got, x.want, err)
-				}
+				kit.Gives(t, fmt.Sprintf("backwards %v: it was copied from", backwards),
+					x.want)(openSession(t, st, x.name).CopiedFrom(t.Context()))
 			})
 		}
 	}
@@ -127,9 +125,9 @@ func (s suite) uncounted(t *testing.T) {
 	st := s.open(t)
 	putFor(t, st, 1, "a", answer("k", 5))
 	putFor(t, st, 1, "fork", answer("k", 5), answer("own", 2))
-	expect(t, "counts", outputs(t, st, server.UsageQuery{}), "a:1×5 fork:1×2")
-	does(t)(st.Forget(t.Context(), all, "a", 0, start))
-	expect(t, "after forgetting", outputs(t, st, server.UsageQuery{}), "fork:2×7")
+	kit.Equal(t, "counts", outputs(t, st, server.UsageQuery{}), "a:1×5 fork:1×2")
+	kit.Try(st.Forget(t.Context(), all, "a", 0, start)).Must(t)
+	kit.Equal(t, "after forgetting", outputs(t, st, server.UsageQuery{}), "fork:2×7")
 }
 
 // answerDay: of lines of an answer that say the same the earliest counts, in one step or in several, in any order.
@@ -182,8 +180,7 @@ func (s suite) usage(t *testing.T) {
 		Key: "5", Model: "huge", Time: monday, Tokens: server.Tokens{Input: 1 << 62, Output: -5}}, server.Answer{
 		Key: "6", Model: "huge", Time: monday, Tokens: server.Tokens{Input: 1 << 62, Output: -5}})
 	sum := func(q server.UsageQuery) (out []string) {
-		rows, err := st.Usage(ctx, all, q)
-		kit.Must(t, err)
+		rows := kit.Try(st.Usage(ctx, all, q)).Must(t)
 		for _, r := range rows {
 			out = append(out, fmt.Sprintf("%s|%d|%s|%s|%s|%s|%d|%s|%d", r.Day, r.Hour, r.Project, r.Name, r.Model, r.Machine, r.User, r.Session, r.Tokens.Answers))
 		}
@@ -223,9 +220,7 @@ func (s suite) usage(t *testing.T) {
 	}
 	for _, text := range hostile {
 		for _, q := range []server.UsageQuery{{Project: text}, {Machine: &text}, {Model: text}, {Session: text, Agents: true}} {
-			if got := sum(q); len(got) != 0 {
-				t.Errorf("%+v: %q", q, got)
-			}
+			kit.Equal(t, fmt.Sprintf("%+v", q), len(sum(q)), 0)
 		}
 	}
 	found, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 9}})
@@ -255,11 +250,9 @@ func (s suite) forget(t *testing.T) {
 	named.Owner, named.Head.Parent = ann.ID, "anns"
 	put(t, st, named)
 	deriveAll(t, st)
-	fails(t, "bob forgets what is ann's", server.ErrNotFound)(st.Forget(ctx, server.ScopeOf(bob), "anns", 0, start))
+	kit.Err(t, "bob forgets what is ann's", server.ErrNotFound)(st.Forget(ctx, server.ScopeOf(bob), "anns", 0, start))
 	for _, text := range append(hostile, "", "unknown") {
-		if _, err := st.Forget(ctx, all, text, 0, start); !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("forget %q: %v", text, err)
-		}
+		kit.Err(t, "forget "+text, server.ErrNotFound)(st.Forget(ctx, all, text, 0, start))
 	}
 	f, err := st.Forget(ctx, server.ScopeOf(ann), "anns", 0, start.Add(time.Hour))
 	if err != nil || f.Owner != ann.ID || f.SessionID != "anns" || f.Lines != 5 || !f.At.Equal(start.Add(time.Hour)) {
@@ -283,9 +276,7 @@ func (s suite) forget(t *testing.T) {
 			t.Errorf("%+v: %v", again, err)
 		}
 		snap, err := st.View(ctx, server.Scope{User: again.owner}, server.Ref{SessionID: again.session})
-		if again.stored != (err == nil) {
-			t.Errorf("%+v is there: %v", again, err)
-		}
+		kit.Equal(t, fmt.Sprintf("%+v is there: %v", again, err), again.stored, (err == nil))
 		if err == nil {
 			snap.Close()
 		}
@@ -306,7 +297,7 @@ func (s suite) forget(t *testing.T) {
 func (s suite) forgetMeanwhile(t *testing.T) {
 	st := s.open(t)
 	put(t, st, batch("gone", object(0, "x")))
-	does(t)(st.Forget(t.Context(), all, "gone", 0, start))
+	kit.Try(st.Forget(t.Context(), all, "gone", 0, start)).Must(t)
 	errs := make(chan error)
 	for i := range int64(40) {
 		go func() {
@@ -324,9 +315,7 @@ func (s suite) forgetMeanwhile(t *testing.T) {
 		}()
 	}
 	for range 40 {
-		noError(t)(nil, <-errs)
+		kit.Should(t, <-errs)
 	}
-	if got := dump(t, openSession(t, st, "kept"), 0); len(got) != 20 {
-		t.Errorf("%d lines of 20", len(got))
-	}
+	kit.Equal(t, "lines of 20", len(dump(t, openSession(t, st, "kept"), 0)), 20)
 }

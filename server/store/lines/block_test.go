@@ -14,15 +14,13 @@ import (
 
 func blockCodec(t testing.TB) *codec {
 	t.Helper()
-	c, err := NewCodec()
-	kit.Must(t, err)
+	c := kit.Try(NewCodec()).Must(t)
 	return c
 }
 
 func build(t testing.TB, c *codec, lines []Line) Block {
 	t.Helper()
-	b, err := c.Build(lines)
-	kit.Must(t, err)
+	b := kit.Try(c.Build(lines)).Must(t)
 	return b
 }
 
@@ -94,9 +92,7 @@ func TestDamage(t *testing.T) {
 	c := blockCodec(t)
 	b := build(t, c, some()[:4])
 	whole := func(x Block, what string) {
-		if _, err := opened(c, x); !errors.Is(err, errDamaged) {
-			t.Errorf("%s: %v", what, err)
-		}
+		kit.Err(t, what, errDamaged)(opened(c, x))
 	}
 	for name, at := range map[string]func(*Block) *[]byte{
 		"hash":   func(b *Block) *[]byte { return &b.SHA256 },

@@ -3,6 +3,7 @@ package lines
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -62,16 +63,11 @@ func gateway(t *testing.T, program string) string {
 func contract(t *testing.T, at string) {
 	t.Helper()
 	ctx := t.Context()
-	s, err := openObjects(at)
-	kit.Must(t, err)
+	s := kit.Try(openObjects(at)).Must(t)
 	big := bytes.Repeat([]byte("0123456789abcdef"), 200<<10)
 	for name, data := range map[string][]byte{"id/1/s2/A": []byte("x"), "id/1/s2/B": big, "id/1/f2/A": {0}} {
-		if _, err := s.Get(ctx, name, 9); !errors.Is(err, errNoObject) {
-			t.Errorf("%s before it is written: %v", name, err)
-		}
-		if err := s.Delete(ctx, name); err != nil {
-			t.Errorf("remove %s before it is written: %v", name, err)
-		}
+		kit.Err(t, name+" before it is written", errNoObject)(s.Get(ctx, name, 9))
+		kit.Err(t, fmt.Sprintf("remove %s before it is written", name), nil)(s.Delete(ctx, name))
 		for range 2 {
 			kit.Must(t, s.Put(ctx, name, data))
 		}
@@ -83,25 +79,19 @@ func contract(t *testing.T, at string) {
 		t.Errorf("cut to 5 bytes: %q, %v", got, err)
 	}
 	kit.Must(t, s.Delete(ctx, "id/1/s2/A"))
-	if _, err := s.Get(ctx, "id/1/s2/A", 9); !errors.Is(err, errNoObject) {
-		t.Errorf("after it was removed: %v", err)
-	}
+	kit.Err(t, "after it was removed", errNoObject)(s.Get(ctx, "id/1/s2/A", 9))
 	if got, err := s.Get(ctx, "id/1/s2/B", 1); err != nil || len(got) != 1 {
 		t.Errorf("its neighbour: %v", err)
 	}
 	for _, name := range []string{"id/1/s2/B", "id/1/f2/A"} {
-		if err := s.Delete(ctx, name); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, s.Delete(ctx, name))
 	}
 }
 
 func TestAddresses(t *testing.T) {
 	for _, good := range []string{"s3://bucket", "s3://bucket/a/b?region=eu-1", "file:///srv/cold",
 		"s3://bucket/p?endpoint=http://127.0.0.1:9000&lookup=path"} {
-		if err := CheckBlocks(good); err != nil {
-			t.Errorf("%s: %v", good, err)
-		}
+		kit.Err(t, good, nil)(CheckBlocks(good))
 	}
 	for bad, why := range map[string]string{
 		"": "want s3://", "/srv": "want s3://", "http://x/y": "want s3://", "file:///": "absolute", "file://srv/x": "absolute",

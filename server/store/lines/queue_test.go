@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -37,9 +38,7 @@ func puts(t *testing.T, writers, n, bytes int, every, writing time.Duration) (
 			})
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
-				t.Error(err)
-			}
+			kit.Should(t, err)
 			slowest = max(slowest, time.Since(began))
 		})
 		<-time.After(every) // of a bubble's clock
@@ -94,9 +93,7 @@ func TestFewCallers(t *testing.T) {
 							<-time.After(time.Millisecond)
 							AnswerAll(jobs, nil)
 						})
-						if err != nil {
-							t.Error(err)
-						}
+						kit.Should(t, err)
 					}
 				})
 			}
@@ -123,9 +120,7 @@ func TestStuck(t *testing.T) {
 					}
 					AnswerAll(jobs, nil)
 				})
-				if err != nil {
-					t.Error(err)
-				}
+				kit.Should(t, err)
 				if time.Since(began) > 10*time.Second {
 					late.Add(1)
 				}
@@ -159,8 +154,6 @@ func TestPanic(t *testing.T) {
 		if first := <-ended; first == <-ended {
 			t.Error("not one of two panicked")
 		}
-		if err := q.Put(t.Context(), &server.Batch{}, nil, func(g []*Job) { AnswerAll(g, nil) }); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, q.Put(t.Context(), &server.Batch{}, nil, func(g []*Job) { AnswerAll(g, nil) }))
 	})
 }

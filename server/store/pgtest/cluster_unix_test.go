@@ -22,13 +22,9 @@ func TestLife(t *testing.T) {
 	kit.Must(t, c.Kill())
 	kit.Must(t, s.Promote())
 	s.Exec(t, "postgres", "INSERT INTO x VALUES (2)")
-	if got := s.Exec(t, "postgres", "SELECT sum(i) FROM x"); got != "3" {
-		t.Errorf("the promoted standby has %s", got)
-	}
+	kit.Equal(t, "the promoted standby has", s.Exec(t, "postgres", "SELECT sum(i) FROM x"), "3")
 	kit.Must(t, c.Start())
-	if got := c.Exec(t, "postgres", "SELECT sum(i) FROM x"); got != "1" {
-		t.Errorf("after a crash: %s", got)
-	}
+	kit.Equal(t, "after a crash", c.Exec(t, "postgres", "SELECT sum(i) FROM x"), "1")
 	kit.Must(t, c.Restart("immediate"))
 }
 
@@ -39,8 +35,6 @@ func TestShared(t *testing.T) {
 		t.Errorf("one database twice: %s", a)
 	}
 	for setting, want := range map[string]string{"listen_addresses": "", "server_encoding": "UTF8"} {
-		if got := c.Exec(t, "postgres", "SHOW "+setting); got != want {
-			t.Errorf("%s is %q, want %q", setting, got, want)
-		}
+		kit.Equal(t, setting, c.Exec(t, "postgres", "SHOW "+setting), want)
 	}
 }

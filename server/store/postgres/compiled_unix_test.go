@@ -16,16 +16,11 @@ import (
 // which takes a thousand times as long as to run it.
 func TestNothingIsCompiled(t *testing.T) {
 	s := openPg(t, pgtest.Shared(t).Database(t))
-	tx, err := s.pool.BeginTx(t.Context(), s.beginWrite(classBackground))
-	kit.Must(t, err)
+	tx := kit.Try(s.pool.BeginTx(t.Context(), s.beginWrite(classBackground))).Must(t)
 	defer func() { _ = tx.Rollback(t.Context()) }()
-	if _, err := tx.Exec(t.Context(), byKey); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := tx.Query(t.Context(), `EXPLAIN ANALYZE SELECT secret FROM store_identity`)
-	kit.Must(t, err)
-	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	kit.Must(t, err)
+	kit.Try(tx.Exec(t.Context(), byKey)).Must(t)
+	rows := kit.Try(tx.Query(t.Context(), `EXPLAIN ANALYZE SELECT secret FROM store_identity`)).Must(t)
+	plan := kit.Try(pgx.CollectRows(rows, pgx.RowTo[string])).Must(t)
 	if text := strings.Join(plan, "\n"); strings.Contains(text, "JIT") {
 		t.Error(text)
 	}

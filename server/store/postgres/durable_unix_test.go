@@ -14,8 +14,7 @@ import (
 
 func openPg(t *testing.T, url string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), url)
-	kit.Must(t, err)
+	s := kit.Try(Open(t.Context(), url)).Must(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -37,9 +36,8 @@ func TestPostgresWaitsForItsDisk(t *testing.T) {
 			t.Errorf("%s is %q (%v), want %q", setting, got, err, want)
 		}
 	}
-	if notes := strings.Join(openPg(t, pgtest.Shared(t).Database(t)).Notes(), "\n"); !strings.Contains(notes, "fsync") {
-		t.Errorf("no word about fsync = off: %q", notes)
-	}
+	kit.Has(t, "no word about fsync = off", strings.Join(openPg(t, pgtest.Shared(t).Database(t)).Notes(), "\n"),
+		"fsync")
 }
 
 // TestPostgresUnconfirmed: when the wait for the synchronous standby is cut short PostgreSQL says "committed". It is
@@ -68,9 +66,7 @@ func TestPostgresUnconfirmed(t *testing.T) {
 		})
 	}
 	kit.Must(t, c.Configure("synchronous_standby_names = ''"))
-	if err := <-answer; err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, <-answer)
 }
 
 // TestPostgresGone: without a database Put gives up in the end, in one line; with it again it goes on.
@@ -84,9 +80,7 @@ func TestPostgresGone(t *testing.T) {
 	}
 	kit.Must(t, c.Start())
 	s.patience = pgPatience
-	if err := s.Put(t.Context(), pgBatch("s", "x")); err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, s.Put(t.Context(), pgBatch("s", "x")))
 }
 
 func waitUntil(t *testing.T, what string, done func() bool) {

@@ -100,9 +100,7 @@ func TestWrongJoins(t *testing.T) {
 		`SELECT 1 FROM documents d JOIN streams s ON s.owner = d.owner AND s.id = d.stream`:       "",
 		`SELECT 1 FROM moments m CROSS JOIN answers a WHERE (m.owner, m.line) = (a.owner, a.key)`: "",
 	} {
-		if got := strings.Join(wrongJoins(text), " "); got != want {
-			t.Errorf("%s\n%q, want %q", text, got, want)
-		}
+		kit.Equal(t, text, strings.Join(wrongJoins(text), " "), want)
 	}
 }
 
@@ -139,14 +137,12 @@ type source struct {
 
 func (s *source) read(t *testing.T, dir string) {
 	t.Helper()
-	list, err := os.ReadDir(dir)
-	kit.Must(t, err)
+	list := kit.Try(os.ReadDir(dir)).Must(t)
 	for _, e := range list {
 		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(s.fset, filepath.Join(dir, e.Name()), nil, 0)
-		kit.Must(t, err)
+		f := kit.Try(parser.ParseFile(s.fset, filepath.Join(dir, e.Name()), nil, 0)).Must(t)
 		s.files = append(s.files, f)
 		for _, d := range f.Decls {
 			g, ok := d.(*ast.GenDecl)

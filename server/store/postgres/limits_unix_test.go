@@ -4,7 +4,7 @@ package postgres
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -30,8 +30,7 @@ func TestForgetHoldsUpNobody(t *testing.T) {
 		}
 	}
 	put("gone")
-	u, err := url.Parse(at)
-	kit.Must(t, err)
+	u := kit.Try(url.Parse(at)).Must(t)
 	// The search for streams, and nothing else, waits for a lock that the test holds.
 	const gate = "7077"
 	c.Exec(t, strings.TrimPrefix(u.Path, "/"), `
@@ -44,9 +43,7 @@ CREATE POLICY held ON streams USING (hold()) WITH CHECK (true)`)
 	gatekeeper := connectTo(t, at)
 	exec := func(sql string) {
 		t.Helper()
-		if _, err := gatekeeper.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		kit.Try(gatekeeper.Exec(t.Context(), sql)).Must(t)
 	}
 	exec(`SELECT pg_advisory_lock(` + gate + `)`)
 	done := make(chan error, 1)
@@ -65,15 +62,12 @@ AND objid = `+gate).Scan(&n)
 	}
 	exec(`SELECT pg_advisory_unlock(` + gate + `)`)
 	kit.Must(t, <-done)
-	if err := s.Put(t.Context(), pgBatch("gone", "x")); !errors.Is(err, server.ErrForgotten) {
-		t.Errorf("a line of what is forgotten: %v", err)
-	}
+	kit.Err(t, "a line of what is forgotten", server.ErrForgotten)(s.Put(t.Context(), pgBatch("gone", "x")))
 }
 
 func connectTo(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	kit.Must(t, err)
+	conn := kit.Try(pgx.Connect(t.Context(), url)).Must(t)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }
@@ -81,8 +75,7 @@ func connectTo(t *testing.T, url string) *pgx.Conn {
 // TestClasses: a transaction has the limits of its class, and the connection those of a page after it.
 func TestClasses(t *testing.T) {
 	s := openPg(t, pgtest.Shared(t).Database(t))
-	conn, err := s.pool.Acquire(t.Context())
-	kit.Must(t, err)
+	conn := kit.Try(s.pool.Acquire(t.Context())).Must(t)
 	defer conn.Release()
 	limits := func(q interface {
 		QueryRow(context.Context, string, ...any) pgx.Row
@@ -94,14 +87,9 @@ func TestClasses(t *testing.T) {
 		return got
 	}
 	for want, c := range map[string]class{"1min 20s": classIngest, "5min 5s": classBackground, "5s 1s": classBarrier} {
-		tx, err := conn.BeginTx(t.Context(), s.beginWrite(c))
-		kit.Must(t, err)
-		if got := limits(tx); got != want {
-			t.Errorf("%+v: %s, want %s", c, got, want)
-		}
+		tx := kit.Try(conn.BeginTx(t.Context(), s.beginWrite(c))).Must(t)
+		kit.Equal(t, fmt.Sprintf("%+v", c), limits(tx), want)
 		kit.Must(t, tx.Rollback(t.Context()))
 	}
-	if got := limits(conn); got != "30s 5s" {
-		t.Errorf("of a page: %s", got)
-	}
+	kit.Equal(t, "of a page", limits(conn), "30s 5s")
 }

@@ -72,12 +72,8 @@ WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::
 	}
 	for _, table := range []string{`wrong (id bigint PRIMARY KEY, owner bigint, UNIQUE (owner, id))`, `bare (id bigint)`,
 		`leads (owner bigint, id bigint UNIQUE REFERENCES wrong (id))`} {
-		if _, err := db.ExecContext(t.Context(), `CREATE TABLE `+table); err != nil {
-			t.Fatal(err)
-		}
+		kit.Try(db.ExecContext(t.Context(), `CREATE TABLE `+table)).Must(t)
 	}
 	want := "key leads_id_key of leads, key wrong_pkey of wrong, table bare, table leads, reference leads_id_fkey"
-	if got := strings.Join(withoutOwner(t, db), ", "); got != want {
-		t.Errorf("the test sees %s, want %s", got, want)
-	}
+	kit.Equal(t, "the test sees", strings.Join(withoutOwner(t, db), ", "), want)
 }

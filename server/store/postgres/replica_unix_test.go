@@ -16,10 +16,8 @@ import (
 func TestReplica(t *testing.T) {
 	one := pgtest.New(t, pgtest.Fast)
 	two := one.Standby(t, "two")
-	s, err := Open(t.Context(), one.URL("postgres"))
-	kit.Must(t, err)
-	r, err := WithReplica(t.Context(), s, two.URL("postgres"))
-	kit.Must(t, err)
+	s := kit.Try(Open(t.Context(), one.URL("postgres"))).Must(t)
+	r := kit.Try(WithReplica(t.Context(), s, two.URL("postgres"))).Must(t)
 	t.Cleanup(func() { _ = r.Close() })
 	const ann, ben = 5, 6
 	stored := 0

@@ -279,9 +279,7 @@ func TestMergeLeavesOut(t *testing.T) {
 	if docs := out.all(t); len(docs) != 1 || docs[0].Stream != 2 {
 		t.Errorf("%+v", docs)
 	}
-	if got := out.between(t, 0, 1<<63-1); !slices.Equal(got, []uint32{0}) {
-		t.Errorf("docs %v", got)
-	}
+	kit.Equal(t, "docs", out.between(t, 0, 1<<63-1), []uint32{0})
 	if k := planOf([]string{"secret"}).All[0]; len(out.between(t, k, k)) > 0 {
 		t.Error("grams of the secret are left")
 	}

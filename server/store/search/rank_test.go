@@ -1,9 +1,11 @@
 package search
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -22,9 +24,7 @@ func TestNearness(t *testing.T) {
 		l := readQuery(server.ParseQuery(c.query, time.Time{}))
 		var places []spot
 		l.has(c.text, func(n, i int, _ []byte) { places = append(places, spot{n, i}) })
-		if got := nearness(places); got != c.want {
-			t.Errorf("%s in %q: %v, want %v", c.query, c.text, got, c.want)
-		}
+		kit.Equal(t, fmt.Sprintf("%s in %q", c.query, c.text), nearness(places), c.want)
 	}
 }
 

@@ -17,12 +17,9 @@ import (
 
 // TestLogIsBounded: while lines come in, what they wrote leaves the log, which is used again.
 func TestLogIsBounded(t *testing.T) {
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	kit.Must(t, err)
+	s := kit.Try(Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
 	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, s.Close())
 	}()
 	const pages = 50
 	s.queue.Lead <- struct{}{}
@@ -36,8 +33,7 @@ func TestLogIsBounded(t *testing.T) {
 			Lines: []server.Line{{Index: int64(written), Raw: raw}}}
 		kit.Must(t, s.Put(t.Context(), b))
 		var busy, log, done int
-		err := s.read.QueryRowContext(t.Context(), `PRAGMA wal_checkpoint(NOOP)`).Scan(&busy, &log, &done)
-		kit.Must(t, err)
+		kit.Must(t, s.read.QueryRowContext(t.Context(), `PRAGMA wal_checkpoint(NOOP)`).Scan(&busy, &log, &done))
 		if written > pages && log < pages {
 			break // it began again
 		}
@@ -45,8 +41,7 @@ func TestLogIsBounded(t *testing.T) {
 			t.Fatalf("after %d lines the log has %d pages, %d of them in the file", written, log, done)
 		}
 	}
-	info, err := os.Stat(s.path)
-	kit.Must(t, err)
+	info := kit.Try(os.Stat(s.path)).Must(t)
 	if whole := int64(pages / 2 * pageSize); info.Size() < whole {
 		t.Errorf("the file has %d bytes after %d lines of two pages", info.Size(), written)
 	}
@@ -55,8 +50,7 @@ func TestLogIsBounded(t *testing.T) {
 // logSize is how many bytes the log's file has.
 func logSize(t *testing.T, s *Store) int64 {
 	t.Helper()
-	info, err := os.Stat(s.path + "-wal")
-	kit.Must(t, err)
+	info := kit.Try(os.Stat(s.path + "-wal")).Must(t)
 	return info.Size()
 }
 
@@ -122,8 +116,7 @@ func TestLogIsCut(t *testing.T) {
 	for line := range 20 {
 		putLarge(t, s, line, 2)
 	}
-	snap, err := s.Open(t.Context(), server.Ref{SessionID: "s"})
-	kit.Must(t, err)
+	snap := kit.Try(s.Open(t.Context(), server.Ref{SessionID: "s"})).Must(t)
 	putLarge(t, s, 20, 2)
 	if s.log.cut(t.Context()) || logSize(t, s) == 0 {
 		t.Error("the log is cut beside writers")
@@ -141,16 +134,13 @@ func TestLogGrowsWithFile(t *testing.T) {
 	s := openTexts(t)
 	s.log.stop()
 	<-s.log.ended
-	db, err := sql.Open("sqlite", s.path)
-	kit.Must(t, err)
+	db := kit.Try(sql.Open("sqlite", s.path)).Must(t)
 	defer db.Close()
-	conn, err := db.Conn(t.Context())
-	kit.Must(t, err)
+	conn := kit.Try(db.Conn(t.Context())).Must(t)
 	defer conn.Close()
 	due := func(more int) bool {
 		t.Helper()
-		_, err := conn.ExecContext(t.Context(), `INSERT INTO filler VALUES (zeroblob(?))`, more*pageSize)
-		kit.Must(t, err)
+		kit.Try(conn.ExecContext(t.Context(), `INSERT INTO filler VALUES (zeroblob(?))`, more*pageSize)).Must(t)
 		s.log.looked = time.Time{}
 		s.log.look(t.Context(), conn)
 		select {
@@ -160,9 +150,7 @@ func TestLogGrowsWithFile(t *testing.T) {
 			return false
 		}
 	}
-	if _, err := conn.ExecContext(t.Context(), `CREATE TABLE filler (x)`); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(conn.ExecContext(t.Context(), `CREATE TABLE filler (x)`)).Must(t)
 	s.log.pages = 1 << 20
 	due(1000)
 	s.log.checkpoint(t.Context())

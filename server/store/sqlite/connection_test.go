@@ -14,9 +14,7 @@ func open(t *testing.T, most int) *sql.DB {
 	db, err := openConnection("file:"+filepath.ToSlash(filepath.Join(t.TempDir(), "a.db"))+"?_journal_mode=WAL", most)
 	kit.Must(t, err)
 	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, db.Close())
 	})
 	db.SetMaxOpenConns(1)
 	exec(t, db, `CREATE TABLE a (n INTEGER PRIMARY KEY, s TEXT)`)
@@ -38,8 +36,7 @@ func exec(t *testing.T, db interface {
 // look calls fn with the one connection.
 func look(t *testing.T, db *sql.DB, fn func(*conn)) {
 	t.Helper()
-	c, err := db.Conn(t.Context())
-	kit.Must(t, err)
+	c := kit.Try(db.Conn(t.Context())).Must(t)
 	defer c.Close()
 	kit.Must(t, c.Raw(func(x any) error { fn(x.(*conn)); return nil }))
 }
@@ -47,12 +44,10 @@ func look(t *testing.T, db *sql.DB, fn func(*conn)) {
 // TestNested: a statement whose rows are being read is compiled once more, and both go on.
 func TestNested(t *testing.T) {
 	db := open(t, 8)
-	c, err := db.Conn(t.Context())
-	kit.Must(t, err)
+	c := kit.Try(db.Conn(t.Context())).Must(t)
 	defer c.Close()
 	const query = `SELECT n FROM a WHERE n >= ? ORDER BY n`
-	outer, err := c.QueryContext(t.Context(), query, 3)
-	kit.Must(t, err)
+	outer := kit.Try(c.QueryContext(t.Context(), query, 3)).Must(t)
 	defer outer.Close()
 	for want := 3; want < 10; want++ {
 		var first, second int
@@ -97,11 +92,9 @@ func bounded(t *testing.T, most int) {
 func TestSchemaChanges(t *testing.T) {
 	db := open(t, 8)
 	columns := func() int {
-		rows, err := db.Query(`SELECT * FROM a WHERE n = ?`, 1)
-		kit.Must(t, err)
+		rows := kit.Try(db.Query(`SELECT * FROM a WHERE n = ?`, 1)).Must(t)
 		defer rows.Close()
-		names, err := rows.Columns()
-		kit.Must(t, err)
+		names := kit.Try(rows.Columns()).Must(t)
 		for rows.Next() {
 		}
 		kit.Must(t, rows.Err())
@@ -111,9 +104,7 @@ func TestSchemaChanges(t *testing.T) {
 		t.Fatalf("%d columns", n)
 	}
 	exec(t, db, `ALTER TABLE a ADD COLUMN b INTEGER NOT NULL DEFAULT 7`)
-	if n := columns(); n != 3 {
-		t.Errorf("%d columns after one was added", n)
-	}
+	kit.Equal(t, "columns after one was added", columns(), 3)
 	exec(t, db, `DROP TABLE a`)
 	if err := db.QueryRow(`SELECT * FROM a WHERE n = ?`, 1).Scan(new(int)); err == nil {
 		t.Error("a table that is gone was read")

@@ -50,8 +50,7 @@ func TestDurability(t *testing.T) {
 // TestPutGivenUp: a batch not yet taken by the writer is withdrawn; one that is being written is waited for, for its
 // bytes are in use.
 func TestPutGivenUp(t *testing.T) {
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	kit.Must(t, err)
+	s := kit.Try(Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	answers := make(chan error)

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -19,14 +18,11 @@ func TestLaggingByOwner(t *testing.T) {
 		kit.Must(t, s.Put(t.Context(), b))
 	}
 	for _, want := range [][]string{{"11", "8", "5", "2", "10", "7"}, {"9", "6", "3", "0", "4", "1"}} {
-		tasks, err := s.Lagging(t.Context(), 6)
-		kit.Must(t, err)
+		tasks := kit.Try(s.Lagging(t.Context(), 6)).Must(t)
 		var got []string
 		for _, task := range tasks {
 			got = append(got, task.SessionID)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("sessions %q, want %q", got, want)
-		}
+		kit.Equal(t, "sessions", got, want)
 	}
 }

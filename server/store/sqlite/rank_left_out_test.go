@@ -23,8 +23,7 @@ func TestRankBoundSessions(t *testing.T) {
 		l := server.Line{Index: i, Raw: []byte(`{"type":"user","message":{"role":"user","content":"a quokka and a zeppelin"}}`)}
 		kit.Must(t, s.Put(t.Context(), &server.Batch{Received: said, Lines: []server.Line{l}, Head: server.Head{
 			SessionID: "agent", Parent: "main", Machine: "m", Epoch: "e", EndLine: i + 1}}))
-		tasks, err := s.Lagging(t.Context(), 1)
-		kit.Must(t, err)
+		tasks := kit.Try(s.Lagging(t.Context(), 1)).Must(t)
 		kit.Must(t, s.SaveDerived(t.Context(), derivationOf(t, s, tasks[0], l)))
 	}
 	for text, want := range map[string]string{
@@ -42,9 +41,7 @@ func TestRankBoundSessions(t *testing.T) {
 				got = append(got, strings.TrimSpace(fmt.Sprint(x.SessionID, " ", strings.TrimSpace("without "+strings.Join(x.Missing, " ")))))
 			}
 			all := strings.ReplaceAll(strings.Join(got, ", ")+",", " without,", ",")
-			if all != want+"," {
-				t.Errorf("%s, of %d turns: %s want %s", text, turns, all, want)
-			}
+			kit.Equal(t, fmt.Sprintf("%s, of %d turns: … want %s", text, turns, want), all, want+",")
 		}
 	}
 }

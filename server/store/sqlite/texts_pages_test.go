@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,12 +34,9 @@ func TestTinyBudget(t *testing.T) {
 	for _, when := range []string{"before segments are merged", "after"} {
 		for _, budget := range []int{0, 1000, 100_000_000} {
 			got, cut, empty := walk(t, search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: budget}))
-			if !slices.Equal(got, want) {
-				t.Errorf("%s, with %d bytes a page: found %q, want %q", when, budget, got, want)
-			}
-			if (cut > 0) != (budget < 100_000_000) {
-				t.Errorf("%s, with %d bytes a page: %d pages ended early", when, budget, cut)
-			}
+			kit.Equal(t, fmt.Sprintf("%s, with %d bytes a page: found", when, budget), got, want)
+			kit.Equal(t, fmt.Sprintf("%s, with %d bytes a page: %d pages ended early", when, budget, cut), (cut > 0),
+				(budget < 100_000_000))
 			if budget == 0 && empty == 0 {
 				t.Errorf("%s: no page found nothing", when)
 			}
@@ -54,8 +50,7 @@ func walk(t *testing.T, x *search.Index) (found []string, cut, empty int) {
 	t.Helper()
 	q := server.SearchQuery{Text: "needle", Limit: 4}
 	for range 500 {
-		hits, err := x.Search(t.Context(), everyone, q)
-		kit.Must(t, err)
+		hits := kit.Try(x.Search(t.Context(), everyone, q)).Must(t)
 		for _, h := range hits.List {
 			found = append(found, fmt.Sprint(h.Session.SessionID, h.Line))
 		}
@@ -76,8 +71,7 @@ func walk(t *testing.T, x *search.Index) (found []string, cut, empty int) {
 // TestLiveSession: of a session whose lines are derived one by one few segments are left, without anybody asking for
 // that, and each line is found.
 func TestLiveSession(t *testing.T) {
-	s, err := Open(t.Context(), t.TempDir()+"/server.db")
-	kit.Must(t, err)
+	s := kit.Try(Open(t.Context(), t.TempDir()+"/server.db")).Must(t)
 	t.Cleanup(func() { _ = s.Close() })
 	const lines = 200
 	var texts []string
@@ -97,7 +91,5 @@ func TestLiveSession(t *testing.T) {
 	if n >= 24 {
 		t.Errorf("%d segments of %d lines are left", n, lines)
 	}
-	if got := foundLines(t, s, "needle"); len(got) != lines {
-		t.Errorf("%d lines of %d are found", len(got), lines)
-	}
+	kit.Equal(t, "lines of … are found", len(foundLines(t, s, "needle")), lines)
 }

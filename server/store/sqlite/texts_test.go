@@ -21,8 +21,7 @@ var everyone = server.Scope{All: true}
 // openTexts opens a new store that merges nothing by itself.
 func openTexts(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	kit.Must(t, err)
+	s := kit.Try(Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
 	t.Cleanup(func() { _ = s.Close() })
 	s.Index.Close()
 	return s
@@ -64,8 +63,7 @@ func derivationOf(t *testing.T, s *Store, task server.Task, l server.Line) *serv
 	t.Helper()
 	d := &server.Derivation{Task: task, Position: task.Position, Done: true, Texts: extract.Of(l)}
 	if d.Position.Epoch == 0 {
-		snap, err := s.Open(t.Context(), server.Ref{Stream: task.Stream})
-		kit.Must(t, err)
+		snap := kit.Try(s.Open(t.Context(), server.Ref{Stream: task.Stream})).Must(t)
 		d.Position.Epoch = snap.Epochs()[0].ID
 		kit.Must(t, snap.Close())
 	}
@@ -80,8 +78,7 @@ func derivationOf(t *testing.T, s *Store, task server.Task, l server.Line) *serv
 func foundLines(t *testing.T, s *Store, text string) (lines []int64) {
 	t.Helper()
 	for q := (server.SearchQuery{Text: text, Limit: 7}); ; {
-		hits, err := s.Search(t.Context(), everyone, q)
-		kit.Must(t, err)
+		hits := kit.Try(s.Search(t.Context(), everyone, q)).Must(t)
 		for _, h := range hits.List {
 			lines = append(lines, h.Line)
 		}
@@ -137,19 +134,13 @@ func TestMergeKilled(t *testing.T) {
 		if got := foundLines(t, s, "needle"); !slices.Equal(got, want) {
 			t.Fatalf("killed before write %d: found lines %v", n, got)
 		}
-		if _, err := s.conn.ExecContext(t.Context(), `UPDATE gram_segments SET until = 0`); err != nil {
-			t.Fatal(err)
-		}
+		kit.Try(s.conn.ExecContext(t.Context(), `UPDATE gram_segments SET until = 0`)).Must(t)
 	}
 	if n := count(t, s, `SELECT count(*) FROM gram_segments`); n >= 16 {
 		t.Errorf("%d segments are left", n)
 	}
-	if n := count(t, s, orphans); n != 0 {
-		t.Errorf("%d pages belong to no segment", n)
-	}
-	if got := foundLines(t, s, `"number 17 with"`); len(got) != 1 {
-		t.Errorf("found lines %v", got)
-	}
+	kit.Equal(t, "pages belong to no segment", count(t, s, orphans), 0)
+	kit.Equal(t, "found lines", len(foundLines(t, s, `"number 17 with"`)), 1)
 }
 
 // TestForgottenLeaves: nothing of a forgotten session is left in the index, and the rest is found.
@@ -158,18 +149,11 @@ func TestForgottenLeaves(t *testing.T) {
 	say(t, s, 1, "kept", "a word that stays")
 	say(t, s, 1, "gone", "a word that goes", "xylophone")
 	x := index(s, of(s))
-	if _, err := s.Forget(t.Context(), everyone, "gone", 1, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if got := foundLines(t, s, "xylophone"); len(got) != 0 {
-		t.Errorf("found lines %v", got)
-	}
+	kit.Try(s.Forget(t.Context(), everyone, "gone", 1, time.Now())).Must(t)
+	kit.Equal(t, "found lines", len(foundLines(t, s, "xylophone")), 0)
 	kit.Must(t, x.Purge(t.Context()))
-	if got := foundLines(t, s, "word"); len(got) != 1 {
-		t.Errorf("found lines %v", got)
-	}
-	rows, err := s.read.QueryContext(t.Context(), `SELECT data FROM gram_segments`)
-	kit.Must(t, err)
+	kit.Equal(t, "found lines", len(foundLines(t, s, "word")), 1)
+	rows := kit.Try(s.read.QueryContext(t.Context(), `SELECT data FROM gram_segments`)).Must(t)
 	defer rows.Close()
 	for rows.Next() {
 		var data []byte
@@ -179,9 +163,7 @@ func TestForgottenLeaves(t *testing.T) {
 		}
 	}
 	kit.Must(t, rows.Err())
-	if n := count(t, s, `SELECT count(*) FROM gram_purges`); n != 0 {
-		t.Errorf("%d notes are left", n)
-	}
+	kit.Equal(t, "notes are left", count(t, s, `SELECT count(*) FROM gram_purges`), 0)
 }
 
 // TestSavedTogether: texts of several sessions that are stored at once are one segment for each owner, and those of one
@@ -203,20 +185,14 @@ func TestSavedTogether(t *testing.T) {
 		derived[i] = derivationOf(t, s, tasks[i], lines[tasks[i].SessionID])
 	}
 	kit.Must(t, s.SaveDerived(t.Context(), derived...))
-	if n := count(t, s, `SELECT count(*) FROM gram_segments`) - before; n != 2 {
-		t.Errorf("%d segments of 2 owners", n)
-	}
+	kit.Equal(t, "segments of 2 owners", count(t, s, `SELECT count(*) FROM gram_segments`)-before, 2)
 	found := func(text string, want int) {
 		t.Helper()
-		if got := foundLines(t, s, text); len(got) != want {
-			t.Errorf("%q: found lines %v, want %d", text, got, want)
-		}
+		kit.Equal(t, text+": found lines", len(foundLines(t, s, text)), want)
 	}
 	found("before", 0)
 	found("common", 4)
-	if _, err := s.Forget(t.Context(), everyone, "gone", 1, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(s.Forget(t.Context(), everyone, "gone", 1, time.Now())).Must(t)
 	kit.Must(t, index(s, of(s)).Purge(t.Context()))
 	found("common", 3)
 	found("gone", 0)
@@ -271,8 +247,6 @@ func TestCostIsOwn(t *testing.T) {
 		say(t, s, int64(2+i), fmt.Sprint("theirs", i), texts...)
 	}
 	for _, w := range words {
-		if now := cost(w); now != before[w] {
-			t.Errorf("%q: %d rows are read, %d before others had something", w, now, before[w])
-		}
+		kit.Equal(t, w+": … rows are read before others had something", cost(w), before[w])
 	}
 }

@@ -11,8 +11,7 @@ import (
 func TestUnsummed(t *testing.T) {
 	s := openTexts(t)
 	summed := func() (n int64) {
-		err := s.read.QueryRowContext(t.Context(), `SELECT summed FROM streams`).Scan(&n)
-		kit.Must(t, err)
+		kit.Must(t, s.read.QueryRowContext(t.Context(), `SELECT summed FROM streams`).Scan(&n))
 		return n
 	}
 	for i, want := range []int64{1, 3} {
@@ -22,11 +21,7 @@ func TestUnsummed(t *testing.T) {
 		if i > 0 {
 			putText(t, s, 1, "s", 1, "b")
 		}
-		if _, err := s.SumUp(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if summed() != want {
-			t.Errorf("summed up, summed is %d, want version %d", summed(), want)
-		}
+		kit.Try(s.SumUp(t.Context())).Must(t)
+		kit.Equal(t, "summed up, summed is …", summed(), want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -17,12 +18,8 @@ func TestFoldText(t *testing.T) {
 		"E\u0301te\u0301": "été", "\u1112\u1161\u11ab": "한",
 		"\xff": "\ufffd", "A\u0085Z[`{": "a z[`{",
 	} {
-		if got := sqlstore.FoldText(text); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
-		}
-		if got := string(sqlstore.AppendFolded([]byte("x"), text)); got != "x"+want {
-			t.Errorf("%q is appended as %q", text, got)
-		}
+		kit.Equal(t, text+" becomes", sqlstore.FoldText(text), want)
+		kit.Equal(t, text+" is appended as", string(sqlstore.AppendFolded([]byte("x"), text)), "x"+want)
 	}
 	for r := range rune(0x3000) {
 		want := strings.Map(unicode.ToLower, norm.NFC.String(string(r)))

@@ -1,0 +1,134 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// Must ends the test on an error that is the test's own.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Should reports an error, and goes on: for other goroutines than the test's, and for what is cleaned up.
+func Should(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Tried is what a call returned.
+type Tried[T any] struct {
+	value T
+	err   error
+}
+
+// Try takes what a call returns: x := Try(os.Open(path)).Must(t).
+func Try[T any](value T, err error) Tried[T] { return Tried[T]{value, err} }
+
+// Must returns the value. It ends the test on an error.
+func (x Tried[T]) Must(t testing.TB) T {
+	t.Helper()
+	Must(t, x.err)
+	return x.value
+}
+
+// Should reports an error, and goes on.
+func (x Tried[T]) Should(t testing.TB) {
+	t.Helper()
+	Should(t, x.err)
+}
+
+// Equal reports what is not as wanted. No elements are equal to nil.
+func Equal[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) && (!empty(got) || !empty(want)) {
+		t.Errorf("%s: %s, want %s", what, Tail(show(got), 2000), Tail(show(want), 2000))
+	}
+}
+
+func empty(v any) bool {
+	x := reflect.ValueOf(v)
+	return (x.Kind() == reflect.Slice || x.Kind() == reflect.Map) && x.Len() == 0
+}
+
+// show tells control characters and bounds of texts.
+func show(v any) string {
+	switch v.(type) {
+	case string, []byte, []string:
+		return fmt.Sprintf("%q", v)
+	}
+	return fmt.Sprintf("%+v", v)
+}
+
+// Gives reports when a call fails, or returns something else: Gives(t, "rows", 5)(st.Count(ctx)).
+func Gives[T any](t testing.TB, what string, want T) func(T, error) {
+	return func(got T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			return
+		}
+		Equal(t, what, got, want)
+	}
+}
+
+// Err reports when the error that a call returns last is not the wanted one: Err(t, "no session", ErrNotFound)(st.Open(ctx, s)).
+func Err(t testing.TB, what string, want error) func(results ...any) {
+	return func(results ...any) {
+		t.Helper()
+		err, _ := results[len(results)-1].(error)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %+v, want the error %v", what, results, want)
+		}
+	}
+}
+
+// Has reports the parts that a text lacks.
+func Has(t testing.TB, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s lacks %q:\n%s", what, part, Tail(text, 4000))
+		}
+	}
+}
+
+// Check reports what does not hold. The test goes on.
+func Check(t testing.TB, holds bool, format string, args ...any) {
+	t.Helper()
+	if !holds {
+		t.Errorf(format, args...)
+	}
+}
+
+// Require ends the test when something does not hold.
+func Require(t testing.TB, holds bool, format string, args ...any) {
+	t.Helper()
+	if !holds {
+		t.Fatalf(format, args...)
+	}
+}
+
+// NoError reports an error of what is tested.
+func NoError(t testing.TB, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// Same reports what cmp.Diff finds between what is wanted and what there is.
+func Same(t testing.TB, what, diff string) {
+	t.Helper()
+	if diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
