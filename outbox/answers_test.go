@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -69,9 +70,7 @@ func TestTrouble(t *testing.T) {
 			if h := r.drainer.Health(); !strings.Contains(h.Detail, test.detail) || h.RetryAt.IsZero() {
 				t.Errorf("health %+v does not say %q", h, test.detail)
 			}
-			if n := r.queue.waiting(); n != 1 {
-				t.Errorf("%d rows wait, want all", n)
-			}
+			kit.Equal(t, "rows wait", r.queue.waiting(), 1)
 			r.set(nil)
 			r.drainer.Retry(false)
 			r.drained()
@@ -157,9 +156,7 @@ func TestKeyCannotBeRead(t *testing.T) {
 	r.queue.add(conversation(1), rowsOf(0, 3, 3)...)
 	r.start()
 	r.troubled(StateRefused, KindRefusedKey)
-	if n := r.count(); n != 0 {
-		t.Errorf("%d requests without a key", n)
-	}
+	kit.Equal(t, "requests without a key", r.count(), 0)
 	close(missing)
 	r.drainer.Retry(true)
 	r.drained()

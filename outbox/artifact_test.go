@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"io"
 	"net/http"
 	"slices"
@@ -91,9 +92,7 @@ func (s *shelf) take(out *strings.Builder, r *http.Request, place, hash, step st
 	if hash == "" {
 		var doc map[string]json.RawMessage
 		var items []json.RawMessage
-		if err := json.Unmarshal(body, &doc); err != nil {
-			s.t.Errorf("%s: %v in %s", place, err, body)
-		}
+		kit.Err(s.t, fmt.Sprintf("%s: in %s", place, body), nil)(json.Unmarshal(body, &doc))
 		for _, member := range []string{"checkpoints", "events"} {
 			if json.Unmarshal(doc[member], &items) == nil {
 				for _, item := range items {
@@ -122,9 +121,7 @@ func (s *shelf) take(out *strings.Builder, r *http.Request, place, hash, step st
 			return http.StatusConflict
 		}
 		var doc struct{ Name string }
-		if err := json.Unmarshal(body, &doc); err != nil {
-			s.t.Errorf("end: %v", err)
-		}
+		kit.Err(s.t, "end", nil)(json.Unmarshal(body, &doc))
 		s.whole[doc.Name] = string(have)
 		_, _ = out.WriteString(`{"success":true}`)
 	}
@@ -135,9 +132,7 @@ func (s *shelf) has(items ...string) {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Equal(s.items, items) {
-		s.t.Errorf("the server has %q, want %q", s.items, items)
-	}
+	kit.Equal(s.t, "the server", s.items, items)
 }
 
 // count returns how many requests began with what.
@@ -254,9 +249,7 @@ func TestItemsKeepTheirPlaceAmongLines(t *testing.T) {
 	})
 	r.start()
 	r.drained()
-	if !slices.Equal(before, []int{1}) {
-		t.Errorf("the checkpoint came after %v requests of lines, want 1", before)
-	}
+	kit.Equal(t, "the checkpoint came after … requests of lines", before, []int{1})
 }
 
 func TestServerWithoutKindsWithholds(t *testing.T) {
@@ -296,9 +289,7 @@ func TestBeginningToAcceptIsTold(t *testing.T) {
 	r.owner.accepts = func(k Kinds, again bool) error {
 		r.queue.mu.Lock()
 		defer r.queue.mu.Unlock()
-		if r.queue.learned.Accepts != 0 {
-			t.Error("it was remembered before")
-		}
+		kit.Equal(t, "it was remembered before", r.queue.learned.Accepts, 0)
 		calls <- call{strings.Join(k.Names(), ","), again}
 		if fail {
 			fail = false
@@ -312,9 +303,7 @@ func TestBeginningToAcceptIsTold(t *testing.T) {
 	r.accepts("blobs, checkpoints")
 	r.add(conversation(1), rowsOf(1, 2, 1)...)
 	for range 2 {
-		if got := receive(t, calls); got != (call{"checkpoints,blobs", true}) {
-			t.Errorf("told %+v", got)
-		}
+		kit.Equal(t, "told", receive(t, calls), call{"checkpoints,blobs", true})
 	}
 	r.add(conversation(1), rowsOf(2, 3, 1)...)
 	r.drained()

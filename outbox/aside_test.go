@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 )
 
@@ -31,9 +32,7 @@ func TestRefusedItemsAreNotBuriedTogether(t *testing.T) {
 			}
 			r.start()
 			r.until("it is refused", func() bool { return r.drainer.Health().State == StateRefused })
-			if n := len(r.queue.total().Dead); n != 0 {
-				t.Errorf("%d dead letters before anything was accepted", n)
-			}
+			kit.Equal(t, "dead letters before anything was accepted", len(r.queue.total().Dead), 0)
 			lines := int64(0)
 			r.until("the lines pass, and what is judged is buried", func() bool {
 				if r.queue.waiting() <= 12 {

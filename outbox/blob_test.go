@@ -3,8 +3,8 @@ package outbox
 import (
 	"bytes"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -53,9 +53,7 @@ func TestBlobs(t *testing.T) {
 		"POST blob start", "PUT blob 0", "POST blob end", "POST blob start", "POST blob end",
 		"POST blob start", "PUT blob 0", "PUT blob 1048576", "PUT blob 2097152", "POST blob end",
 	}
-	if !slices.Equal(s.asked, want) {
-		t.Errorf("asked %q", s.asked)
-	}
+	kit.Equal(t, "asked", s.asked, want)
 	r.until("they are counted", func() bool { return r.drainer.Health().Items == 3 })
 }
 
@@ -106,9 +104,7 @@ func TestBlobsLetLinesPass(t *testing.T) {
 		}
 		return true
 	})
-	if len(entered) != 0 {
-		t.Error("more than half of the requests in flight are of blobs")
-	}
+	kit.Equal(t, "more than half of the requests in flight are of blobs", len(entered), 0)
 	close(release)
 	r.drained()
 	for i := range 6 {
@@ -192,9 +188,7 @@ func TestBlobGivesUp(t *testing.T) {
 				r.drainer.Retry(false)
 				return h.State == StateRefused
 			})
-			if n := len(r.queue.settledOf().Dead); n != 0 {
-				t.Errorf("%d dead letters before anything was accepted", n)
-			}
+			kit.Equal(t, "dead letters before anything was accepted", len(r.queue.settledOf().Dead), 0)
 			line := 0
 			r.until("it is given up", func() bool {
 				if r.queue.waiting() == 1 {
@@ -236,9 +230,7 @@ func TestBlobIsResumed(t *testing.T) {
 	r.start()
 	r.drained()
 	s.wants("large", large)
-	if n := s.count("PUT blob 0"); n != 1 {
-		t.Errorf("the first chunk was sent %d times", n)
-	}
+	kit.Equal(t, "the first chunk was sent times", s.count("PUT blob 0"), 1)
 }
 
 // TestBlobChanged holds that what is not what was queued any more never becomes a whole blob.

@@ -3,6 +3,7 @@ package outbox
 import (
 	"errors"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -37,9 +38,7 @@ func TestOrderAndConcurrency(t *testing.T) {
 		if n := r.queue.waiting(); n != 0 || most != 4 {
 			t.Errorf("%d rows wait, %d requests at once", n, most)
 		}
-		if n := r.count(); n != 90 {
-			t.Errorf("%d requests, want 100 entries in each", n)
-		}
+		kit.Equal(t, "requests", r.count(), 90)
 	})
 }
 
@@ -168,9 +167,7 @@ func TestLimitsOfARequest(t *testing.T) {
 	}
 	// The first request is bounded by the default, for the stream's own limit is not known before.
 	want := "[100 0 true 151 0 false 0 0 true 60 1 true]"
-	if fmt.Sprint(got) != want {
-		t.Errorf("requests (entries, generation, newline) %v, want %s", got, want)
-	}
+	kit.Equal(t, "requests (entries, generation, newline)", fmt.Sprint(got), want)
 }
 
 // TestHugeLine passes alone, compressed or not.
@@ -187,9 +184,7 @@ func TestHugeLine(t *testing.T) {
 		r.start()
 		r.drained()
 		r.holds("session-1", numbers(0, 9)...)
-		if got := r.stored("session-1")[5]; got != entry(5, string(text)) {
-			t.Errorf("%+v: %d bytes arrived", known, len(got))
-		}
+		kit.Equal(t, fmt.Sprintf("%+v: bytes arrived", known), r.stored("session-1")[5], entry(5, string(text)))
 		r.stop()
 	}
 }

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 	"time"
 )
@@ -69,9 +70,7 @@ func TestArrived(t *testing.T) {
 				g.openAt = failed.Add(max(30*time.Second, test.retryAfter))
 			}
 			g.Arrived(failed.Add(test.after))
-			if got := g.Next().Sub(failed); got != test.want {
-				t.Errorf("next request after %s, want %s", got, test.want)
-			}
+			kit.Equal(t, "next request after", g.Next().Sub(failed), test.want)
 		})
 	}
 }

@@ -3,6 +3,7 @@ package outbox
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -66,15 +67,10 @@ func TestGoldenRequests(t *testing.T) {
 				kit.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 				kit.Must(t, os.WriteFile(name, got, 0o644))
 			}
-			want, err := os.ReadFile(name)
-			kit.Must(t, err)
-			if !bytes.Equal(got, want) {
-				t.Errorf("request differs from %s; go test -update writes it anew\n got %s\nwant %s", name, got, want)
-			}
+			want := kit.Try(os.ReadFile(name)).Must(t)
+			kit.Equal(t, fmt.Sprintf("request differs from %s; go test -update writes it anew", name), got, want)
 			packed := compressed(t, test.stream, test.batches, test.bare)
-			if !bytes.Equal(packed, want) {
-				t.Errorf("as zstd it differs:\n got %s\nwant %s", packed, want)
-			}
+			kit.Equal(t, "as zstd it differs", packed, want)
 		})
 	}
 }
@@ -102,9 +98,7 @@ func TestGoldenBeside(t *testing.T) {
 		r.start()
 		r.drained()
 		pin(t, name, s.bodies...)
-		if packed := compressed(t, agent, []Batch{batch}, false); !bytes.Equal(packed, s.bodies[0]) {
-			t.Errorf("as zstd it differs:\n got %s\nwant %s", packed, s.bodies[0])
-		}
+		kit.Equal(t, "as zstd it differs", compressed(t, agent, []Batch{batch}, false), s.bodies[0])
 	}
 	r, s, _ := newUploads(t)
 	r.queue.add(conversation(1), blob)
@@ -124,23 +118,18 @@ func pin(t *testing.T, name string, got ...[]byte) {
 	if *update {
 		kit.Must(t, os.WriteFile(file, got[0], 0o644))
 	}
-	want, err := os.ReadFile(file)
-	kit.Must(t, err)
-	if !bytes.Equal(got[0], want) {
-		t.Errorf("request differs from %s; go test -update writes it anew\n got %s\nwant %s", file, got[0], want)
-	}
+	want := kit.Try(os.ReadFile(file)).Must(t)
+	kit.Equal(t, fmt.Sprintf("request differs from %s; go test -update writes it anew", file), got[0], want)
 }
 
 // compressed is the same request as zstd frames, decoded again.
 func compressed(t *testing.T, s Stream, batches []Batch, bare bool) []byte {
 	req := request{stream: &s, batches: batches, bare: bare, zstd: true}
-	p, err := req.payload(&origin, &codecs{})
-	kit.Must(t, err)
+	p := kit.Try(req.payload(&origin, &codecs{})).Must(t)
 	var raw bytes.Buffer
 	if _, err := raw.ReadFrom(p.open()); err != nil || int64(raw.Len()) != p.length {
 		t.Fatalf("%d bytes of %d, %v", raw.Len(), p.length, err)
 	}
-	body, err := decode("zstd", raw.Bytes())
-	kit.Must(t, err)
+	body := kit.Try(decode("zstd", raw.Bytes())).Must(t)
 	return body
 }

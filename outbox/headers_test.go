@@ -1,6 +1,8 @@
 package outbox
 
 import (
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"net/http"
 	"testing"
 	"time"
@@ -22,9 +24,7 @@ func TestRetryAfterOf(t *testing.T) {
 	}
 	for _, test := range tests {
 		h := http.Header{"Retry-After": {test.after}, "Date": {test.date}}
-		if got := retryAfter(h, now); got != test.want {
-			t.Errorf("Retry-After %q, Date %q: %s, want %s", test.after, test.date, got, test.want)
-		}
+		kit.Equal(t, fmt.Sprintf("Retry-After %q, Date %q", test.after, test.date), retryAfter(h, now), test.want)
 	}
 }
 
@@ -41,8 +41,6 @@ func TestAnnouncementOf(t *testing.T) {
 	}
 	for _, test := range tests {
 		h := http.Header{"Ccship-Protocol": {test.protocol}, "Accept-Encoding": {test.codings}}
-		if got := announcementOf(h); got != test.want {
-			t.Errorf("%q, %q: %+v, want %+v", test.protocol, test.codings, got, test.want)
-		}
+		kit.Equal(t, fmt.Sprintf("%q, %q", test.protocol, test.codings), announcementOf(h), test.want)
 	}
 }

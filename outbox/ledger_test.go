@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -15,20 +16,14 @@ import (
 func TestLedgerHeaders(t *testing.T) {
 	h := http.Header{}
 	(&protocol.Writer{Incarnation: "i"}).Set(h)
-	if got := h.Get(protocol.HeaderWriter); got != "i 0" {
-		t.Errorf("before the first answer: %q", got)
-	}
+	kit.Equal(t, "before the first answer", h.Get(protocol.HeaderWriter), "i 0")
 	(&protocol.Writer{Incarnation: "i", Known: protocol.Ledger{Store: "s", Count: 7, Token: "t", Writer: "h"}}).Set(h)
-	if got := h.Get(protocol.HeaderWriter); got != "i 7 s t" {
-		t.Errorf("writer %q", got)
-	}
+	kit.Equal(t, "writer", h.Get(protocol.HeaderWriter), "i 7 s t")
 	for text, want := range map[string]protocol.Ledger{
 		"s 7 t": {Store: "s", Count: 7, Token: "t"}, "s 7": {Store: "s", Count: 7}, "": {}, "s": {}, "s x": {}, " 7": {}, "s -1": {},
 	} {
 		h.Set(protocol.HeaderLedger, text)
-		if got := protocol.LedgerOf(h); got != want {
-			t.Errorf("%q: %+v, want %+v", text, got, want)
-		}
+		kit.Equal(t, text, protocol.LedgerOf(h), want)
 	}
 	known := protocol.Ledger{Store: "s", Count: 7, Writer: "i"}
 	for at, news := range map[protocol.Ledger]bool{{}: false, {Store: "s", Count: 7}: false, {Store: "s", Count: 6}: false, {Store: "s", Count: 8}: true, {Store: "t", Count: 1}: true} {
@@ -66,9 +61,7 @@ func TestLedgerIsKept(t *testing.T) {
 		t.Errorf("kept %+v, want %+v", got, want)
 	}
 	for i, want := range []string{"run-1 0", "run-1 1 s1", "run-1 2 s1"} {
-		if got := r.posts[i].header.Get(protocol.HeaderWriter); got != want {
-			t.Errorf("request %d: writer %q, want %q", i, got, want)
-		}
+		kit.Equal(t, fmt.Sprintf("request %d: writer", i), r.posts[i].header.Get(protocol.HeaderWriter), want)
 	}
 }
 
@@ -96,9 +89,7 @@ func TestOutOfStep(t *testing.T) {
 		r.queue.add(conversation(id), rowsOf(0, 5, 5)...)
 	}
 	r.start()
-	if why := <-refusals; why != (protocol.Refusal{Code: protocol.CodeStoreBehind, Store: "s1"}) {
-		t.Errorf("refusal %+v", why)
-	}
+	kit.Equal(t, "refusal", <-refusals, protocol.Refusal{Code: protocol.CodeStoreBehind, Store: "s1"})
 	r.troubled(StateRetrying, KindOutOfStep)
 	asked := r.count()
 	r.drainer.Retry(false)
@@ -189,9 +180,7 @@ func TestStepBack(t *testing.T) {
 		t.Errorf("in step: %+v, %q, %v", known, me, err)
 	}
 	r.drained()
-	if got := r.posts[asked].header.Get(protocol.HeaderWriter); got != "run-2 4 s1" {
-		t.Errorf("the first request after it: writer %q", got)
-	}
+	kit.Equal(t, "the first request after it: writer", r.posts[asked].header.Get(protocol.HeaderWriter), "run-2 4 s1")
 }
 
 // TestComparedWhenQuiet: the comparison begins when the requests in flight are answered and what they delivered has
@@ -245,12 +234,8 @@ func TestCountSeenBefore(t *testing.T) {
 	r.drained()
 	count.Store(0)
 	r.add(conversation(2), rowsOf(0, 1, 1)...)
-	if why := <-refusals; why != (protocol.Refusal{Code: protocol.CodeStoreBehind, Store: "s1"}) {
-		t.Errorf("refusal %+v", why)
-	}
-	if n := r.queue.queued(2); n != 1 {
-		t.Errorf("%d batches wait for the comparison", n)
-	}
+	kit.Equal(t, "refusal", <-refusals, protocol.Refusal{Code: protocol.CodeStoreBehind, Store: "s1"})
+	kit.Equal(t, "batches wait for the comparison", r.queue.queued(2), 1)
 	r.drainer.InStep(protocol.Ledger{Store: "s1", Count: 1}, "")
 	r.drained()
 	if len(refusals) > 0 {

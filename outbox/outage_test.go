@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -36,9 +37,7 @@ func TestOutage(t *testing.T) {
 		p.setDown(false)
 		pass(5*time.Second + time.Millisecond)
 		synctest.Wait()
-		if n := r.queue.waiting(); n != 0 {
-			t.Errorf("%d rows wait after the server came back", n)
-		}
+		kit.Equal(t, "rows wait after the server came back", r.queue.waiting(), 0)
 		for id := 1; id <= streams; id++ {
 			r.holds(fmt.Sprintf("session-%d", id), numbers(0, int64(lines))...)
 		}
@@ -137,9 +136,7 @@ func TestGreetingsFailForEver(t *testing.T) {
 			r.start()
 			pass(4*5*time.Second + time.Millisecond)
 			synctest.Wait()
-			if n := r.queue.waiting(); n != 0 {
-				t.Errorf("speaks %t: %d rows wait behind greetings", speaks, n)
-			}
+			kit.Equal(t, fmt.Sprintf("speaks %t: rows wait behind greetings", speaks), r.queue.waiting(), 0)
 		})
 	}
 }

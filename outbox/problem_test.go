@@ -1,6 +1,8 @@
 package outbox
 
 import (
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 )
@@ -15,8 +17,6 @@ func TestMessage(t *testing.T) {
 		{`{"message":"` + strings.Repeat("ö", 500) + `"}`, strings.Repeat("ö", 100) + "…"},
 	}
 	for _, test := range tests {
-		if got := problemMessage([]byte(test.text)); got != test.want {
-			t.Errorf("%.40s: %q, want %q", test.text, got, test.want)
-		}
+		kit.Equal(t, fmt.Sprintf("%.40s", test.text), problemMessage([]byte(test.text)), test.want)
 	}
 }

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"slices"
 	"strings"
 	"testing"
@@ -94,9 +95,7 @@ func TestExtensionServer(t *testing.T) {
 			if first, last := r.all()[0], r.last(); first.encoding != "" || last.encoding != want {
 				t.Errorf("codings %q, then %q, want %q", first.encoding, last.encoding, want)
 			}
-			if h := r.drainer.Health(); h.Protocol != "ccship" {
-				t.Errorf("protocol %q", h.Protocol)
-			}
+			kit.Equal(t, "protocol", r.drainer.Health().Protocol, "ccship")
 		})
 	}
 }
@@ -115,9 +114,7 @@ func TestCompressionRefused(t *testing.T) {
 	r.start()
 	r.drained()
 	r.holds("session-1", numbers(0, 300)...)
-	if n := r.count(); n != 4 {
-		t.Errorf("%d requests, want one compressed and three not", n)
-	}
+	kit.Equal(t, "requests", r.count(), 4)
 }
 
 // TestAnnouncedLater: a server that took entries as a plain one begins to speak the extension. The listener finds
@@ -140,9 +137,7 @@ func TestAnnouncedLater(t *testing.T) {
 	if l := r.queue.remembered(); !l.Extension || !l.Zstd {
 		t.Errorf("told when %+v was remembered", l)
 	}
-	if h := r.drainer.Health(); h.Protocol != "ccship" {
-		t.Errorf("protocol %q", h.Protocol)
-	}
+	kit.Equal(t, "protocol", r.drainer.Health().Protocol, "ccship")
 	// And back: what it does not announce it is not sent.
 	r.mu.Lock()
 	r.announce = false
@@ -150,9 +145,7 @@ func TestAnnouncedLater(t *testing.T) {
 	r.add(conversation(3), rowsOf(0, 1, 1)...)
 	r.drained()
 	r.until("it is plain again", func() bool { return r.drainer.Health().Protocol == "plain" && !r.queue.remembered().Extension })
-	if len(told) != 0 {
-		t.Error("told twice")
-	}
+	kit.Equal(t, "told twice", len(told), 0)
 }
 
 // TestAnnouncedWhileInFlight: entries withheld before the announcement, and answered after it, are reported as well.
@@ -176,13 +169,9 @@ func TestAnnouncedWhileInFlight(t *testing.T) {
 	r.announce = true
 	r.mu.Unlock()
 	r.add(conversation(2), rowsOf(0, 1, 1)...)
-	if sum := receive(t, told); sum.Withheld != 0 {
-		t.Errorf("withheld %d too early for this test", sum.Withheld)
-	}
+	kit.Equal(t, "withheld … too early for this test", receive(t, told).Withheld, 0)
 	close(slow)
-	if sum := receive(t, told); sum.Withheld != 1 {
-		t.Errorf("told when %+v was recorded", sum)
-	}
+	kit.Equal(t, "told when … was recorded", receive(t, told).Withheld, 1)
 }
 
 // TestProbe: when only entries wait that a server of unknown abilities may not get, it is asked.
@@ -223,9 +212,7 @@ func TestUnknownSendsObjectsFirst(t *testing.T) {
 	if q := r.last(); q.has("ccship.opaque") || q.encoding != "" || len(q.lines) != 4 {
 		t.Errorf("first request has lines %v in %q", q.lines, q.encoding)
 	}
-	if n := r.count(); n != 1 {
-		t.Errorf("%d requests to an unknown server", n)
-	}
+	kit.Equal(t, "requests to an unknown server", r.count(), 1)
 	close(slow)
 	r.drained()
 	for _, s := range []string{"session-1", "session-2", "session-3"} {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -41,9 +42,7 @@ func TestOverQuota(t *testing.T) {
 	r.drained()
 	r.holds("session-2", numbers(0, 3)...)
 	r.until("all is well", func() bool { return r.drainer.Health().State == StateOK })
-	if n := r.drainer.Health().Dead; n != 0 {
-		t.Errorf("%d dead letters", n)
-	}
+	kit.Equal(t, "dead letters", r.drainer.Health().Dead, 0)
 }
 
 // TestFullProxy: 507 in other words is an error of the server or of a proxy, which is tried again soon.
@@ -56,7 +55,5 @@ func TestFullProxy(t *testing.T) {
 	r.troubled(StateRetrying, KindServerError)
 	r.set(nil)
 	r.drained()
-	if n := r.drainer.Health().Dead; n != 0 {
-		t.Errorf("%d dead letters", n)
-	}
+	kit.Equal(t, "dead letters", r.drainer.Health().Dead, 0)
 }

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"slices"
 	"strings"
 	"testing"
@@ -23,9 +24,7 @@ func TestOtherKeySinceRestart(t *testing.T) {
 	r.add(Stream{ID: 1, SessionID: "one"}, rowsOf(0, 3, 3)...)
 	r.start()
 	r.until("delivery is refused", func() bool { return r.drainer.Health().State == StateRefused })
-	if n := r.drainer.Health().Dead; n != 0 {
-		t.Errorf("%d entries buried", n)
-	}
+	kit.Equal(t, "entries buried", r.drainer.Health().Dead, 0)
 }
 
 // refusing answers code to every request that holds one of the lines.
@@ -99,9 +98,7 @@ func (r *rig) buried(lines []int64, code int, reason string) {
 			r.t.Errorf("answer %q", d.Answer)
 		}
 	}
-	if !slices.Equal(got, lines) {
-		r.t.Errorf("dead letters of lines %v, want %v", got, lines)
-	}
+	kit.Equal(r.t, "dead letters of lines", got, lines)
 	r.until("it is counted", func() bool {
 		h := r.drainer.Health()
 		return h.Dead == int64(len(lines)) && h.Entries == sum.Entries && h.Bytes == sum.Raw
@@ -154,9 +151,7 @@ func TestNothingAcceptedSince(t *testing.T) {
 		return len(r.queue.total().Dead) > 0
 	})
 	r.drained()
-	if n := len(r.queue.total().Dead); n != 7 {
-		t.Errorf("%d dead letters, want 7", n)
-	}
+	kit.Equal(t, "dead letters", len(r.queue.total().Dead), 7)
 }
 
 // TestRefusedStreamDelaysNobody: what the server refuses of ten streams does not keep an eleventh waiting.
@@ -345,9 +340,7 @@ func TestLimitForgotten(t *testing.T) {
 	r.until("the limit is gone", func() bool { return r.drainer.Health().MaxRequest == 0 && r.queue.remembered().MaxRaw == 0 })
 	r.add(conversation(1), rowsOf(50, 100, 50)...)
 	r.drained()
-	if n := r.count() - before; n != 1 {
-		t.Errorf("%d requests without a limit", n)
-	}
+	kit.Equal(t, "requests without a limit", r.count()-before, 1)
 }
 
 // TestDamagedRow: a row that cannot be unpacked becomes a dead letter as a whole, and its neighbours pass.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -198,9 +199,7 @@ func (s *server) read(r *http.Request) (*seen, bool) {
 	if err != nil {
 		return nil, false // the client went away
 	}
-	if int64(len(raw)) != r.ContentLength {
-		s.t.Errorf("%d bytes with Content-Length %d", len(raw), r.ContentLength)
-	}
+	kit.Equal(s.t, "bytes with Content-Length", int64(len(raw)), r.ContentLength)
 	if r.URL.Path != "/base/api/conversations" || r.Header.Get("Content-Type") != "application/json" {
 		s.t.Errorf("POST to %s of %q", r.URL.Path, r.Header.Get("Content-Type"))
 	}
@@ -261,9 +260,7 @@ func (s *server) holds(session string, want ...int64) {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if got := s.order[session]; !slices.Equal(got, want) {
-		s.t.Errorf("%s has lines %v, want %v", session, got, want)
-	}
+	kit.Equal(s.t, session+" has lines", s.order[session], want)
 }
 
 // numbers is from, from+1, … to-1, without those in not.

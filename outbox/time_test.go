@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -50,9 +51,7 @@ func TestRetryAfterHolds(t *testing.T) {
 							t.Fatalf("%d requests %s after the plea", n, time.Since(start))
 						}
 					}
-					if at := r.drainer.Health().RetryAt; at.Sub(start) != test.want {
-						t.Errorf("retry after %s, want %s", at.Sub(start), test.want)
-					}
+					kit.Equal(t, "retry after", r.drainer.Health().RetryAt.Sub(start), test.want)
 					pass(3 * time.Second)
 					synctest.Wait()
 					r.holds("session-1", numbers(0, 5)...)
@@ -145,14 +144,10 @@ func TestRetryAfterOutlastsSuccess(t *testing.T) {
 		r.queue.add(conversation(2), rowsOf(0, 200, 100)...)
 		r.start()
 		pass(58 * time.Second)
-		if n := r.count(); n != 2 {
-			t.Errorf("%d requests before the minute was over", n)
-		}
+		kit.Equal(t, "requests before the minute was over", r.count(), 2)
 		pass(3 * time.Second)
 		synctest.Wait()
-		if n := r.queue.waiting(); n != 0 {
-			t.Errorf("%d rows wait", n)
-		}
+		kit.Equal(t, "rows wait", r.queue.waiting(), 0)
 	})
 }
 
@@ -178,9 +173,7 @@ func TestPauseProbes(t *testing.T) {
 		r.set(nil)
 		r.drainer.Retry(true)
 		synctest.Wait()
-		if n := r.queue.waiting(); n != 0 {
-			t.Errorf("%d rows wait, though the key changed", n)
-		}
+		kit.Equal(t, "rows wait, though the key changed", r.queue.waiting(), 0)
 	})
 }
 
@@ -210,9 +203,8 @@ func TestRetryWhileInFlight(t *testing.T) {
 			r.drainer.Retry(true)
 			pass(2 * time.Second)
 			synctest.Wait()
-			if n := r.queue.waiting(); n != 0 {
-				t.Errorf("refused before: %t: %d rows wait, though the key is good now", refused, n)
-			}
+			kit.Equal(t, fmt.Sprintf("refused before: %t: rows wait, though the key is good now", refused),
+				r.queue.waiting(), 0)
 		})
 	}
 }
@@ -235,9 +227,7 @@ func TestNoAnswer(t *testing.T) {
 		r.start()
 		pass(time.Minute)
 		r.holds("session-1", 0)
-		if got := words(); !strings.Contains(got, "no answer within 33s") {
-			t.Errorf("log:\n%s", got)
-		}
+		kit.Has(t, "log", words(), "no answer within 33s")
 		if took := r.drainer.Health().LastOKAt.Sub(start); took < 33*time.Second || took > 35*time.Second {
 			t.Errorf("taken after %s", took)
 		}
@@ -266,9 +256,7 @@ func TestOneProbeWhileFailing(t *testing.T) {
 		r.set(nil)
 		pass(time.Minute)
 		synctest.Wait()
-		if n := r.queue.waiting(); n != 0 {
-			t.Errorf("%d rows wait", n)
-		}
+		kit.Equal(t, "rows wait", r.queue.waiting(), 0)
 	})
 }
 
@@ -335,9 +323,7 @@ func TestPause(t *testing.T) {
 			}
 			pass(time.Second)
 			r.holds("session-1", numbers(0, 300)...)
-			if n := r.queue.waiting(); n != 0 {
-				t.Errorf("%d rows wait after the pause", n)
-			}
+			kit.Equal(t, "rows wait after the pause", r.queue.waiting(), 0)
 		})
 	}
 }

@@ -86,8 +86,7 @@ func TestPluginMarketplaces(t *testing.T) {
 		t.Errorf("MCP servers are %+v", mcp.Servers)
 	}
 	for _, root := range []string{"claude-plugin", ".."} {
-		text, err := os.ReadFile(filepath.Join(root, ".claude-plugin", "marketplace.json"))
-		kit.Must(t, err)
+		text := kit.Try(os.ReadFile(filepath.Join(root, ".claude-plugin", "marketplace.json"))).Must(t)
 		var market struct {
 			Name    string
 			Owner   struct{ Name string }

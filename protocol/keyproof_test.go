@@ -70,8 +70,7 @@ func TestProvenTransport(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			base, err := url.Parse(server.URL + test.base)
-			kit.Must(t, err)
+			base := kit.Try(url.Parse(server.URL + test.base)).Must(t)
 			plain := &http.Transport{DialContext: (&net.Dialer{}).DialContext}
 			transport := &provenTransport{Base: base, Plain: plain, Known: func() bool { return test.known }}
 			defer transport.CloseIdleConnections()
@@ -107,18 +106,15 @@ func TestProofMoved(t *testing.T) {
 		http.Redirect(w, r, to+r.URL.RequestURI(), http.StatusPermanentRedirect)
 	}))
 	defer server.Close()
-	base, err := url.Parse(server.URL)
-	kit.Must(t, err)
+	base := kit.Try(url.Parse(server.URL)).Must(t)
 	shared := &http.Client{
 		Transport:     &http.Transport{DialContext: (&net.Dialer{}).DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	client := NewProvenClient(shared, base, "", AlwaysKnown)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/me?a=b", nil)
-	kit.Must(t, err)
+	req := kit.Try(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/me?a=b", nil)).Must(t)
 	req.Header.Set(keyHeader, "ccs_right")
-	answer, err := client.Do(req)
-	kit.Must(t, err)
+	answer := kit.Try(client.Do(req)).Must(t)
 	defer answer.Body.Close()
 	if at := answer.Header.Get("Location"); answer.StatusCode != http.StatusPermanentRedirect || at != to+"/api/me?a=b" {
 		t.Errorf("answer %s, to %q", answer.Status, at)

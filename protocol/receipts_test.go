@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 )
 
@@ -18,9 +20,7 @@ func TestReceipts(t *testing.T) {
 		{"s", 7, true}, {"s", 8, true}, {"s", 4, true},
 		{"s", 2000, false}, {"s", 1999, false}, {"s", 1999, true},
 	} {
-		if got := r.Repeats(&Ledger{Store: x.store, Count: x.count}); got != x.want {
-			t.Errorf("%+v: %v", x, got)
-		}
+		kit.Equal(t, fmt.Sprintf("%+v", x), r.Repeats(&Ledger{Store: x.store, Count: x.count}), x.want)
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -33,35 +33,25 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 
 // TestSameHost has a server of this user prove that it is here, below its base path too.
 func TestSameHost(t *testing.T) {
-	dir, err := sys.UserFolder()
-	kit.Must(t, err)
+	dir := kit.Try(sys.UserFolder()).Must(t)
 	var files []string // that the questions named; other processes of this user ask too
 	answer := func(w http.ResponseWriter, r *http.Request) {
 		files = append(files, hostKeyFile(dir, r.URL.Query().Get("id")))
 		AnswerSameHost(w, r)
 	}
-	if err := AskSameHost(t.Context(), serve(t, answer)); err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, AskSameHost(t.Context(), serve(t, answer)))
 	below := serve(t, http.StripPrefix("/base", http.HandlerFunc(answer)).ServeHTTP)
-	if err := AskSameHost(t.Context(), below+"/base"); err != nil {
-		t.Error("below a base path:", err)
-	}
-	if len(files) != 2 {
-		t.Errorf("asked with %q", files)
-	}
+	kit.Err(t, "below a base path", nil)(AskSameHost(t.Context(), below+"/base"))
+	kit.Equal(t, fmt.Sprintf("asked with %q", files), len(files), 2)
 	for _, path := range files {
-		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s is left: %v", path, err)
-		}
+		kit.Err(t, path+" is left", fs.ErrNotExist)(os.Lstat(path))
 	}
 }
 
 // serveSocket is a server on a Unix socket.
 func serveSocket(t *testing.T, at string, h http.HandlerFunc) {
 	t.Helper()
-	ln, err := net.Listen("unix", at)
-	kit.Must(t, err)
+	ln := kit.Try(net.Listen("unix", at)).Must(t)
 	s := httptest.NewUnstartedServer(h)
 	_ = s.Listener.Close()
 	s.Listener = ln
@@ -80,16 +70,11 @@ func TestSameHostSocket(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	own, tunnel := filepath.Join(dir, "own"), filepath.Join(dir, "tunnel")
 	serveSocket(t, own, AnswerSameHost)
-	if err := AskSameHost(t.Context(), "unix://"+own); err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, AskSameHost(t.Context(), "unix://"+own))
 	kit.Must(t, os.Symlink(dir, dir+"-too"))
 	t.Cleanup(func() { _ = os.Remove(dir + "-too") })
-	if err := AskSameHost(t.Context(), "unix://"+dir+"-too/own"); err != nil {
-		t.Error("by another name of its folder:", err)
-	}
-	ln, err := net.Listen("unix", tunnel)
-	kit.Must(t, err)
+	kit.Err(t, "by another name of its folder", nil)(AskSameHost(t.Context(), "unix://"+dir+"-too/own"))
+	ln := kit.Try(net.Listen("unix", tunnel)).Must(t)
 	defer ln.Close()
 	go func() {
 		for {
@@ -105,9 +90,7 @@ func TestSameHostSocket(t *testing.T) {
 			go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
 		}
 	}()
-	if err := AskSameHost(t.Context(), "unix://"+tunnel); !errors.Is(err, ErrOtherHost) {
-		t.Errorf("through another socket: %v", err)
-	}
+	kit.Err(t, "through another socket", ErrOtherHost)(AskSameHost(t.Context(), "unix://"+tunnel))
 	if err := AskSameHost(t.Context(), "unix://"+filepath.Join(dir, "none")); err == nil {
 		t.Error("nobody proves that it is here")
 	}
@@ -117,8 +100,7 @@ func TestSameHostSocket(t *testing.T) {
 // cannot read the file.
 func TestSameHostNoProof(t *testing.T) {
 	own := serve(t, AnswerSameHost)
-	to, err := url.Parse(own)
-	kit.Must(t, err)
+	to := kit.Try(url.Parse(own)).Must(t)
 	for name, address := range map[string]string{
 		"tunnel": tunnel(t, to.Host),
 		"proxy":  serve(t, httputil.NewSingleHostReverseProxy(to).ServeHTTP),
@@ -141,16 +123,13 @@ func TestSameHostNoProof(t *testing.T) {
 			t.Errorf("%s proves that it is here", name)
 		}
 	}
-	if err := AskSameHost(t.Context(), serve(t, http.NotFound)); !errors.Is(err, ErrOtherHost) {
-		t.Errorf("a server without an answer: %v", err)
-	}
+	kit.Err(t, "a server without an answer", ErrOtherHost)(AskSameHost(t.Context(), serve(t, http.NotFound)))
 }
 
 // tunnel passes connections on, as ssh -L does, and returns its address.
 func tunnel(t *testing.T, to string) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	ln := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	var open sync.WaitGroup
 	t.Cleanup(func() { ln.Close(); open.Wait() })
 	open.Go(func() {
@@ -176,34 +155,26 @@ func tunnel(t *testing.T, to string) string {
 
 // TestSameHostAnswer reads only what a client of this user made.
 func TestSameHostAnswer(t *testing.T) {
-	dir, err := sys.UserFolder()
-	kit.Must(t, err)
+	dir := kit.Try(sys.UserFolder()).Must(t)
 	id := "aa" + hex.EncodeToString([]byte(rand.Text()[:15])) // not that of another run
 	path := hostKeyFile(dir, id)
 	t.Cleanup(func() { os.Remove(path) })
 	own := serve(t, AnswerSameHost)
 	ask := func(id string) int {
 		t.Helper()
-		resp, err := http.Get(own + "?id=" + url.QueryEscape(id))
-		kit.Must(t, err)
+		resp := kit.Try(http.Get(own + "?id=" + url.QueryEscape(id))).Must(t)
 		resp.Body.Close()
 		return resp.StatusCode
 	}
 	for _, bad := range []string{"", "../x", id, strings.ToUpper(id), id + "/../" + id} {
-		if status := ask(bad); status != http.StatusNotFound {
-			t.Errorf("%q: %d", bad, status)
-		}
+		kit.Equal(t, bad, ask(bad), http.StatusNotFound)
 	}
 	secret := filepath.Join(t.TempDir(), "secret")
 	kit.Must(t, os.WriteFile(secret, make([]byte, hostKeySize), 0o600))
 	if err := os.Symlink(secret, path); err == nil {
-		if status := ask(id); status != http.StatusNotFound {
-			t.Errorf("a link: %d", status)
-		}
+		kit.Equal(t, "a link", ask(id), http.StatusNotFound)
 		os.Remove(path)
 	}
 	kit.Must(t, os.WriteFile(path, make([]byte, hostKeySize), 0o600))
-	if status := ask(id); status != http.StatusOK {
-		t.Errorf("a key: %d", status)
-	}
+	kit.Equal(t, "a key", ask(id), http.StatusOK)
 }

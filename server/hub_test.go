@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -38,9 +39,7 @@ func runHub(t *testing.T) (*Hub, tape) {
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := hub.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, hub.Run(ctx))
 	})
 	t.Cleanup(func() { stop(); wg.Wait() })
 	return hub, source
@@ -54,14 +53,10 @@ func TestHubFilters(t *testing.T) {
 		source <- Change{Stream: i + 1, From: i, To: i + 1}
 	}
 	for i := range int64(4) {
-		if c := <-all; c.Stream != i+1 {
-			t.Errorf("change %d is of stream %d", i, c.Stream)
-		}
+		kit.Equal(t, fmt.Sprintf("change %d is of stream", i), (<-all).Stream, i+1)
 	}
 	for _, want := range []int64{1, 3} {
-		if c := <-odd; c.Stream != want {
-			t.Errorf("stream %d, want %d", c.Stream, want)
-		}
+		kit.Equal(t, "stream", (<-odd).Stream, want)
 	}
 }
 
@@ -85,9 +80,7 @@ func TestHubSlowListener(t *testing.T) {
 			covered[i] = true
 		}
 	}
-	if len(covered) != n {
-		t.Errorf("%d of %d lines are covered", len(covered), n)
-	}
+	kit.Equal(t, "of … lines are covered", len(covered), n)
 	if taken > 100 {
 		t.Errorf("%d changes were kept", taken)
 	}
@@ -122,9 +115,7 @@ func TestHubListenerLeaves(t *testing.T) {
 	for range gone { // until it is closed
 	}
 	source <- Change{Stream: 1}
-	if c := <-stays; c.Stream != 1 {
-		t.Errorf("stream %d", c.Stream)
-	}
+	kit.Equal(t, "stream", (<-stays).Stream, 1)
 }
 
 // TestHubEnds: when the hub ends, every channel is closed.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"slices"
 	"strings"
 	"testing"
@@ -90,9 +91,7 @@ func TestParseQuery(t *testing.T) {
 		slices.Sort(got)
 		expected := strings.Fields(want)
 		slices.Sort(expected)
-		if !slices.Equal(got, expected) {
-			t.Errorf("%s: %q, want %q", text, got, expected)
-		}
+		kit.Equal(t, text, got, expected)
 	}
 }
 
@@ -102,9 +101,7 @@ func TestParseQueryBounds(t *testing.T) {
 	if len(q.Clauses) != maxTokens || len(q.Notes) != 1 {
 		t.Errorf("%d clauses, notes %q", len(q.Clauses), q.Notes)
 	}
-	if q := ParseQuery(strings.Repeat("é", 1000), now); len([]rune(q.Clauses[0][0].Text)) != maxText {
-		t.Errorf("%d characters", len([]rune(q.Clauses[0][0].Text)))
-	}
+	kit.Equal(t, "characters", len([]rune(ParseQuery(strings.Repeat("é", 1000), now).Clauses[0][0].Text)), maxText)
 }
 
 // TestEditQuery adds and removes filters as chips do: what is written is read again as what it was.

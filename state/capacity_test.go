@@ -3,12 +3,14 @@ package state
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state/kv"
 )
 
@@ -61,18 +63,12 @@ func TestCapacityUnderTheCap(t *testing.T) {
 	wants("over the cap", false, false, "cap")
 	take(5) // under the cap, but not by enough
 	wants("just under the cap", false, false, "cap")
-	if changed != 0 {
-		t.Errorf("told %d times too early", changed)
-	}
+	kit.Equal(t, "told times too early", changed, 0)
 	take(4)
-	if changed != 1 {
-		t.Errorf("live capacity returned, told %d times", changed)
-	}
+	kit.Equal(t, "live capacity returned, told times", changed, 1)
 	wants("under the cap", false, true, "cap")
 	take(12)
-	if changed != 2 {
-		t.Errorf("import capacity returned, told %d times", changed)
-	}
+	kit.Equal(t, "import capacity returned, told times", changed, 2)
 	wants("at 80 %", true, true, "")
 }
 
@@ -111,18 +107,12 @@ func TestCapacityOnTheDisk(t *testing.T) {
 		}
 		free.Store(1100)
 		<-changed // Run sees it by itself
-		if capacities(db) != [2]bool{true, true} {
-			t.Error("no capacity, though told so")
-		}
+		kit.Equal(t, "no capacity, though told so", capacities(db), [2]bool{true, true})
 		free.Store(-1)
 		<-time.After(2 * time.Second)
-		if capacities(db) != [2]bool{true, true} {
-			t.Error("a disk that does not answer stands in the way")
-		}
+		kit.Equal(t, "a disk that does not answer stands in the way", capacities(db), [2]bool{true, true})
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, <-ended)
 	})
 }
 
@@ -140,17 +130,11 @@ func TestCapacityReadAhead(t *testing.T) {
 		for i := range int64(15) {
 			seqs = append(seqs, commit(t, db, advance(1, i, i+1, 900))...)
 		}
-		if capacities(db) != [2]bool{true, true} {
-			t.Error("nothing was settled: an import may fill the outbox")
-		}
+		kit.Equal(t, "nothing was settled: an import may fill the outbox", capacities(db), [2]bool{true, true})
 		settle(t, db, 1, seqs[0])
-		if capacities(db) != [2]bool{false, true} {
-			t.Error("the server keeps up: an import must wait, live files not")
-		}
+		kit.Equal(t, "the server keeps up: an import must wait, live files not", capacities(db), [2]bool{false, true})
 		settle(t, db, 1, seqs[1:6]...)
-		if capacities(db) != [2]bool{false, true} {
-			t.Error("capacity returned too early")
-		}
+		kit.Equal(t, "capacity returned too early", capacities(db), [2]bool{false, true})
 		settle(t, db, 1, seqs[6:9]...)
 		<-changed
 		for i := range int64(10) {
@@ -165,9 +149,7 @@ func TestCapacityReadAhead(t *testing.T) {
 			t.Errorf("the server stopped taking, and the import went on after %v", d)
 		}
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, <-ended)
 	})
 }
 
@@ -194,9 +176,7 @@ func TestRunSleepsWhenIdle(t *testing.T) {
 
 func TestHeadRoomDefault(t *testing.T) {
 	for total, want := range map[uint64]uint64{0: 0, 100 << 20: 2 << 20, 500 << 30: 256 << 20} {
-		if got := headRoom(0, total); got != want {
-			t.Errorf("disk of %d: %d", total, got)
-		}
+		kit.Equal(t, fmt.Sprint("disk of ", total), headRoom(0, total), want)
 	}
 	if free, total, err := kv.FreeDisk(t.TempDir()); err != nil || free == 0 || total < free {
 		t.Errorf("this disk: %d of %d, %v", free, total, err)

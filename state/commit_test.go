@@ -85,9 +85,7 @@ func TestStaleStepIsLeftOut(t *testing.T) {
 	if got, _ := db.Files.Reload(t.Context(), 1); got.Cursor != cursorAt(6, 0) {
 		t.Errorf("cursor %+v", got.Cursor)
 	}
-	if _, err := db.Files.Reload(t.Context(), 9); !errors.Is(err, ErrUnknownFile) {
-		t.Errorf("unknown file: %v", err)
-	}
+	kit.Err(t, "unknown file", ErrUnknownFile)(db.Files.Reload(t.Context(), 9))
 }
 
 func TestRewindCutsMarks(t *testing.T) {
@@ -139,12 +137,8 @@ func TestUpdateNeverMovesACursor(t *testing.T) {
 	if f, _, _ := db.Files.Routing(t.Context(), 1); f != factsFor(1, server) {
 		t.Errorf("facts changed: %+v", f)
 	}
-	if got, err := db.Files.Reload(t.Context(), 2); err != nil || got != fresh {
-		t.Errorf("new file: %+v %v", got, err)
-	}
-	if _, err := db.Files.Reload(t.Context(), 3); !errors.Is(err, ErrUnknownFile) {
-		t.Errorf("a cursor without a step was taken: %v", err)
-	}
+	kit.Gives(t, "new file", fresh)(db.Files.Reload(t.Context(), 2))
+	kit.Err(t, "a cursor without a step was taken", ErrUnknownFile)(db.Files.Reload(t.Context(), 3))
 	commit(t, db, advance(2, 0, 1, 10))
 }
 
@@ -155,9 +149,7 @@ func TestForgetKeepsWhatWaits(t *testing.T) {
 	dead.Batch.Seq = seqs[1]
 	kit.Must(t, db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 2, Seqs: seqs[1:2], Dead: []outbox.DeadLetter{dead}}}))
 	settle(t, db, 3, seqs[2])
-	if _, err := db.Files.Forget(t.Context(), []tail.FileID{1, 2, 3, 4}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(db.Files.Forget(t.Context(), []tail.FileID{1, 2, 3, 4})).Must(t)
 	for id, known := range map[tail.FileID]bool{1: true, 2: true, 3: false} {
 		_, err := db.Files.Reload(t.Context(), id)
 		marks, _ := db.Files.Marks(t.Context(), id)
@@ -169,9 +161,7 @@ func TestForgetKeepsWhatWaits(t *testing.T) {
 	if n, err := db.DeadLetters.Drop(t.Context(), []DeadKey{{Seq: seqs[1], Line: 0}}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if _, err := db.Files.Forget(t.Context(), []tail.FileID{1, 2}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(db.Files.Forget(t.Context(), []tail.FileID{1, 2})).Must(t)
 	if all, _ := db.Files.Load(context.Background()); len(all) != 0 {
 		t.Errorf("left: %v", all)
 	}

@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -39,8 +40,7 @@ func filled(t *testing.T) string {
 func usedBytes(t *testing.T, path string) []byte {
 	t.Helper()
 	const page = 4096
-	b, err := os.ReadFile(path)
-	kit.Must(t, err)
+	b := kit.Try(os.ReadFile(path)).Must(t)
 	used := len(bytes.TrimRight(b, "\x00"))
 	return b[:min(len(b), (used+page-1)/page*page)]
 }
@@ -103,9 +103,7 @@ func TestDamagedFileIsSetAside(t *testing.T) {
 			if len(n) != 1 || n[0].Kind != "state_corrupt" || !strings.Contains(n[0].Text, ".corrupt-") {
 				t.Errorf("notices %+v", n)
 			}
-			if err := use(t, db); err != nil {
-				t.Error(err)
-			}
+			kit.Should(t, use(t, db))
 			if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) != 1 {
 				t.Errorf("set aside: %v", aside)
 			}
@@ -171,12 +169,8 @@ func flipByte(t *testing.T, whole []byte, roots []map[string]string, at int, bit
 		t.Fatalf("byte %d bit %d: %v", at, bit, err)
 	}
 	defer func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, db.Close())
+		kit.Should(t, os.Remove(path))
 	}()
 	if len(db.Advice()) > 0 {
 		return "at open"
@@ -187,9 +181,7 @@ func flipByte(t *testing.T, whole []byte, roots []map[string]string, at int, bit
 		touch = use
 	}
 	if touch(t, db) != nil {
-		if _, err := os.Stat(path + ".damaged"); err != nil {
-			t.Errorf("byte %d bit %d: no word for the next start", at, bit)
-		}
+		kit.Err(t, fmt.Sprintf("byte %d bit %d: no word for the next start", at, bit), nil)(os.Stat(path + ".damaged"))
 		return "later"
 	}
 	if !slices.ContainsFunc(roots, func(root map[string]string) bool { return maps.Equal(root, before) }) {
@@ -230,9 +222,7 @@ func TestDamageFoundInUse(t *testing.T) {
 	db = open(t, Options{Path: path})
 	ended := make(chan error, 1)
 	go func() { ended <- db.Run(t.Context()) }()
-	if _, err := db.Outbox.Peek(t.Context(), server, 1, 0, outbox.Limits{}); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("peek: %v", err)
-	}
+	kit.Err(t, "peek", ErrCorrupt)(db.Outbox.Peek(t.Context(), server, 1, 0, outbox.Limits{}))
 	if err := <-ended; !errors.Is(err, ErrCorrupt) {
 		t.Errorf("run: %v", err)
 	}

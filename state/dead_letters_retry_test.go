@@ -32,9 +32,7 @@ func TestDeadLettersAfterAChange(t *testing.T) {
 		}
 		before := lastTx(t, db)
 		kit.Must(t, db.Outbox.Settle(t.Context(), []outbox.Settlement{s}))
-		if n := lastTx(t, db) - before; n != 1 {
-			t.Errorf("%d transactions", n)
-		}
+		kit.Equal(t, "transactions", lastTx(t, db)-before, 1)
 		return db.Outbox.Usage().Dead
 	}
 	for i, step := range []struct {
@@ -51,9 +49,7 @@ func TestDeadLettersAfterAChange(t *testing.T) {
 			closeNow(t, db)
 			db = open(t, Options{Path: path})
 		}
-		if dead := answered(step.store, step.version); dead != step.dead {
-			t.Errorf("step %d, %v: %d dead letters", i, step, dead)
-		}
+		kit.Equal(t, fmt.Sprintf("step %d, %v: dead letters", i, step), answered(step.store, step.version), step.dead)
 		if err := db.Outbox.Learn(t.Context(), server, outbox.Learned{Took: true}); err != nil { // changes nothing of that
 			t.Fatal(err)
 		}

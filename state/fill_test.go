@@ -20,12 +20,11 @@ func TestFilesFillPages(t *testing.T) {
 		commit(t, db, steps...)
 	}
 	filled := func() (share float64) {
-		err := db.View(t.Context(), func(tx *kv.Snapshot) error {
+		kit.Must(t, db.View(t.Context(), func(tx *kv.Snapshot) error {
 			s := tx.Bucket(bucketFiles).Stats()
 			share = float64(s.LeafInuse) / float64(s.LeafAlloc)
 			return nil
-		})
-		kit.Must(t, err)
+		}))
 		return share
 	}
 	if share := filled(); share < 0.75 {

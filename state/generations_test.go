@@ -1,7 +1,6 @@
 package state
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -38,8 +37,7 @@ func TestPasts(t *testing.T) {
 		{Dest: server, Generation: 0, Next: 1, Cursor: cursorAt(6, 0), CutOffset: 30, CutLine: 3, Marks: []tail.Mark{mark(6, 0)}},
 	}
 	for _, when := range []string{"at once", "after opening again"} {
-		h, err := db.Files.History(t.Context(), 1)
-		kit.Must(t, err)
+		h := kit.Try(db.Files.History(t.Context(), 1)).Must(t)
 		if diff := cmp.Diff(want, h.Past); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
@@ -61,12 +59,8 @@ func TestPasts(t *testing.T) {
 			db = open(t, Options{Path: path})
 		}
 	}
-	if _, err := db.Files.Forget(t.Context(), []tail.FileID{1}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Files.History(t.Context(), 1); !errors.Is(err, ErrUnknownFile) {
-		t.Errorf("after Forget: %v", err)
-	}
+	kit.Try(db.Files.Forget(t.Context(), []tail.FileID{1})).Must(t)
+	kit.Err(t, "after Forget", ErrUnknownFile)(db.Files.History(t.Context(), 1))
 	for key := range dump(t, db) {
 		if strings.HasPrefix(key, "generations/") {
 			t.Errorf("%q is left", key)
@@ -88,8 +82,7 @@ func TestPastsAreBounded(t *testing.T) {
 		s.Marks = append(s.Marks, mark(line+4, prev.Generation))
 	}
 	commit(t, db, s, rewound(1, s.Tracked.Cursor, 2, 3))
-	h, err := db.Files.History(t.Context(), 1)
-	kit.Must(t, err)
+	h := kit.Try(db.Files.History(t.Context(), 1)).Must(t)
 	list := h.Past
 	if len(list) != maxPast || !list[0].Unmarked || list[0].Marks != nil || list[1].Unmarked || list[0].Generation != maxPast+2 {
 		t.Errorf("%d pasts, the newest %+v", len(list), list[0])

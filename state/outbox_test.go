@@ -30,12 +30,8 @@ func TestPickOrders(t *testing.T) {
 	seqs := commit(t, db, advance(5, 0, 1, 10), advance(3, 0, 1, 10), advance(4, 0, 1, 10), advance(9, 0, 1, 10), advance(5, 1, 2, 10), advance(4, 1, 2, 10))
 	wants := func(db *DB, newest, oldest []uint64) {
 		t.Helper()
-		if got := order(db, false); !slices.Equal(got, newest) {
-			t.Errorf("newest first: %v, want %v", got, newest)
-		}
-		if got := order(db, true); !slices.Equal(got, oldest) {
-			t.Errorf("oldest first: %v, want %v", got, oldest)
-		}
+		kit.Equal(t, "newest first", order(db, false), newest)
+		kit.Equal(t, "oldest first", order(db, true), oldest)
 	}
 	wants(db, []uint64{4, 5, 9, 3}, []uint64{5, 3, 4, 9})
 	settle(t, db, 5, seqs[0]) // its first row is now younger than those of 3, 4 and 9
@@ -46,9 +42,7 @@ func TestPickOrders(t *testing.T) {
 	wants(db, []uint64{4, 5, 9}, []uint64{4, 9, 5})
 	var last uint64
 	db.Outbox.Pick(server, false, func(stream, l uint64) bool { last = l; return false })
-	if last != seqs[5] {
-		t.Errorf("last is %d, want %d", last, seqs[5])
-	}
+	kit.Equal(t, "last", last, seqs[5])
 	if _, ok := db.Outbox.Pick("https://other.example/", false, nil); ok {
 		t.Error("picked for a destination that has nothing")
 	}
@@ -94,9 +88,7 @@ func TestPeekLimits(t *testing.T) {
 	limited := factsFor(1, server)
 	limited.Stream.MaxEntries = 4
 	kit.Must(t, db.Files.SetRoutings(t.Context(), map[tail.FileID]Routing{1: limited}))
-	if p := peek(t, db, 1, 0, outbox.Limits{Entries: 100}); len(p.Batches) != 2 {
-		t.Errorf("the stream's own limit: %d batches", len(p.Batches))
-	}
+	kit.Equal(t, "the stream's own limit: batches", len(peek(t, db, 1, 0, outbox.Limits{Entries: 100}).Batches), 2)
 }
 
 // What Peek answers stays as it is when its rows are gone and their pages written over.
@@ -109,9 +101,7 @@ func TestPeekCopiesRows(t *testing.T) {
 	for i := range int64(10) {
 		commit(t, db, advance(2, i, i+1, 50_000))
 	}
-	if !bytes.Equal(was, p.Batches[0].Frame) {
-		t.Error("the frame changed")
-	}
+	kit.Equal(t, "the frame changed", was, p.Batches[0].Frame)
 }
 
 func TestSettleCounts(t *testing.T) {
@@ -121,33 +111,24 @@ func TestSettleCounts(t *testing.T) {
 	other := advance(3, 0, 1, 30)
 	other.Routing.Dest = "https://two.example/"
 	seqs := commit(t, db, advance(1, 0, 3, 10), advance(1, 3, 5, 10), advance(2, 0, 7, 20), other)
-	if !slices.Equal(told, []string{server, "https://two.example/"}) {
-		t.Errorf("told %v", told)
-	}
+	kit.Equal(t, "told", told, []string{server, "https://two.example/"})
 	u := db.Outbox.Usage()
 	if u.Batches != 4 || u.Entries != 13 || u.Raw != 130 || u.ByDest[server].Entries != 12 || u.Oldest.IsZero() {
 		t.Errorf("usage %+v", u)
 	}
-	if n := db.Outbox.QueuedEntries(1); n != 5 {
-		t.Errorf("pending %d", n)
-	}
+	kit.Equal(t, "pending", db.Outbox.QueuedEntries(1), 5)
 	settle(t, db, 1, seqs[0], 12345)
 	settle(t, db, 1, seqs[0])
-	if n := db.Outbox.QueuedEntries(1); n != 2 {
-		t.Errorf("pending %d", n)
-	}
-	if err := db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: "https://none.example/", Stream: 1, Seqs: seqs}}); err != nil {
-		t.Error(err)
-	}
+	kit.Equal(t, "pending", db.Outbox.QueuedEntries(1), 2)
+	kit.Should(t,
+		db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: "https://none.example/", Stream: 1, Seqs: seqs}}))
 	settle(t, db, 1, seqs[1])
 	settle(t, db, 2, seqs[2])
 	u = db.Outbox.Usage()
 	if u.Batches != 1 || len(u.ByDest) != 1 || u.Stored <= 30 {
 		t.Errorf("usage %+v", u)
 	}
-	if d := db.Outbox.Destinations(); !slices.Equal(d, []string{server, "https://two.example/"}) {
-		t.Errorf("destinations %v", d)
-	}
+	kit.Equal(t, "destinations", db.Outbox.Destinations(), []string{server, "https://two.example/"})
 	if next := commit(t, db, advance(9, 0, 1, 1)); next[0] != seqs[3]+1 {
 		t.Errorf("seq %d after %d", next[0], seqs[3])
 	}
@@ -170,9 +151,7 @@ func TestSettleOutOfOrder(t *testing.T) {
 		kit.Must(t, db.Outbox.Settle(t.Context(), all))
 		checkIndex(t, db)
 	}
-	if got := order(db, true); !slices.Equal(got, []uint64{1}) {
-		t.Errorf("left: %v", got)
-	}
+	kit.Equal(t, "left", order(db, true), []uint64{1})
 }
 
 func TestDeadLetters(t *testing.T) {

@@ -14,8 +14,7 @@ import (
 
 func loadCounts(t *testing.T, db *DB) *Persisted[map[string]int] {
 	t.Helper()
-	p, err := LoadPersisted[map[string]int](t.Context(), db, "counts")
-	kit.Must(t, err)
+	p := kit.Try(LoadPersisted[map[string]int](t.Context(), db, "counts")).Must(t)
 	return p
 }
 
@@ -75,9 +74,7 @@ func TestPersistedWritesChangesOnly(t *testing.T) {
 	for range 3 {
 		kit.Must(t, p.Change(t.Context(), with("a", 1)))
 	}
-	if writes != 1 {
-		t.Errorf("%d writes for one change", writes)
-	}
+	kit.Equal(t, "writes for one change", writes, 1)
 }
 
 func TestPersistedKeepsOldValueAfterFailure(t *testing.T) {
@@ -92,9 +89,7 @@ func TestPersistedKeepsOldValueAfterFailure(t *testing.T) {
 	p := loadCounts(t, db)
 	kit.Must(t, p.Change(t.Context(), with("a", 1)))
 	failing = true
-	if err := p.Change(t.Context(), with("a", 2)); !errors.Is(err, full) {
-		t.Errorf("a change that cannot be written: %v", err)
-	}
+	kit.Err(t, "a change that cannot be written", full)(p.Change(t.Context(), with("a", 2)))
 	if p.Get()["a"] != 1 {
 		t.Errorf("value after a failed change: %v", p.Get())
 	}
@@ -108,9 +103,7 @@ func TestPersistedUnreadable(t *testing.T) {
 		t.Fatalf("an unreadable value: %v %v", p, err)
 	}
 	kit.Must(t, p.Change(t.Context(), with("a", 1)))
-	if got := loadCounts(t, db).Get(); got["a"] != 1 {
-		t.Errorf("what replaced the unreadable value: %v", got)
-	}
+	kit.Equal(t, "what replaced the unreadable value", loadCounts(t, db).Get()["a"], 1)
 }
 
 func TestPersistedChangesOneAfterAnother(t *testing.T) {
@@ -119,13 +112,9 @@ func TestPersistedChangesOneAfterAnother(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range 10 {
 		wg.Go(func() {
-			if err := p.Change(t.Context(), with(strconv.Itoa(n), 1)); err != nil {
-				t.Error(err)
-			}
+			kit.Should(t, p.Change(t.Context(), with(strconv.Itoa(n), 1)))
 		})
 	}
 	wg.Wait()
-	if len(p.Get()) != 10 {
-		t.Errorf("10 changes at once left %d entries", len(p.Get()))
-	}
+	kit.Equal(t, "10 changes at once left … entries", len(p.Get()), 10)
 }

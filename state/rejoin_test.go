@@ -1,7 +1,6 @@
 package state
 
 import (
-	"errors"
 	"math"
 	"path/filepath"
 	"testing"
@@ -28,12 +27,8 @@ func TestRejoin(t *testing.T) {
 	if b.From.Line != 0 || b.To.Line != 5 || b.Generation != was.Cursor.Generation || !ok || err != nil {
 		t.Errorf("first queued: %+v %v %v", b, ok, err)
 	}
-	if err := db.Rejoin(t.Context(), 1, Rejoin{Expect: to, Cursor: to}); !errors.Is(err, tail.ErrStale) {
-		t.Errorf("from another cursor: %v", err)
-	}
-	if err := db.Rejoin(t.Context(), 9, r); !errors.Is(err, ErrUnknownFile) {
-		t.Errorf("an unknown file: %v", err)
-	}
+	kit.Err(t, "from another cursor", tail.ErrStale)(db.Rejoin(t.Context(), 1, Rejoin{Expect: to, Cursor: to}))
+	kit.Err(t, "an unknown file", ErrUnknownFile)(db.Rejoin(t.Context(), 9, r))
 	kit.Must(t, db.Rejoin(t.Context(), 1, r))
 	closeNow(t, db)
 	db = open(t, Options{Path: path})
@@ -50,9 +45,7 @@ func TestRejoin(t *testing.T) {
 		p.Batches[0].RewoundTo != 4 || p.Batches[0].From != at || p.Batches[0].To != at || p.Stream.Epoch != "front" {
 		t.Errorf("queued %+v", p)
 	}
-	if n := len(peek(t, db, 2, 0, outbox.Limits{}).Batches); n != 1 {
-		t.Errorf("the other file has %d batches", n)
-	}
+	kit.Equal(t, "the other file has batches", len(peek(t, db, 2, 0, outbox.Limits{}).Batches), 1)
 }
 
 // TestRejoinKeepsThePast: queued lines of a generation that ended are on no disk any more, so they become dead letters.
@@ -122,10 +115,8 @@ func TestLedgerIsKeptWithAcknowledgements(t *testing.T) {
 // dead makes dead letters of a file's first lines, one batch each, and returns their keys.
 func dead(t *testing.T, db *DB, letters ...outbox.DeadLetter) (keys []DeadKey) {
 	t.Helper()
-	err := db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Dead: letters}})
-	kit.Must(t, err)
-	all, err := db.DeadLetters.List(t.Context())
-	kit.Must(t, err)
+	kit.Must(t, db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Dead: letters}}))
+	all := kit.Try(db.DeadLetters.List(t.Context())).Must(t)
 	for _, l := range all {
 		keys = append(keys, l.Key)
 	}
@@ -165,10 +156,9 @@ func TestRejoinSendsLetters(t *testing.T) {
 	g := was.Cursor.Generation
 	keys := dead(t, db, letter(seqs[0], 2, g, ReasonReplaced), letter(seqs[0], 3, g, "rejected"))
 	to := tail.Cursor{Offset: 20, Line: 2, Generation: g + 2}
-	err := db.Rejoin(t.Context(), 1, Rejoin{Expect: was.Cursor, Cursor: to, Letters: []RetriedLetter{
+	kit.Must(t, db.Rejoin(t.Context(), 1, Rejoin{Expect: was.Cursor, Cursor: to, Letters: []RetriedLetter{
 		{Key: keys[0], Generation: g + 1, RewoundTo: 2}, {Key: DeadKey{Seq: 12345}, Generation: g + 1},
-	}})
-	kit.Must(t, err)
+	}}))
 	checkIndex(t, db)
 	if usage := db.Outbox.Usage(); usage.Dead != 0 || usage.Entries != 1 {
 		t.Errorf("%d dead letters, %d entries wait; want none and the line that is retried", usage.Dead, usage.Entries)
@@ -184,19 +174,14 @@ func TestRewinds(t *testing.T) {
 	db := open(t, Options{})
 	line := func() int64 {
 		t.Helper()
-		n, err := db.Outbox.Rewinds(t.Context(), 1)
-		kit.Must(t, err)
+		n := kit.Try(db.Outbox.Rewinds(t.Context(), 1)).Must(t)
 		return n
 	}
 	first := commit(t, db, advance(1, 0, 5, 100))
 	commit(t, db, advance(1, 5, 9, 100))
-	if got := line(); got != 0 {
-		t.Errorf("nothing is sent: %d", got)
-	}
+	kit.Equal(t, "nothing is sent", line(), 0)
 	settle(t, db, 1, first...)
-	if got := line(); got != math.MaxInt64 {
-		t.Errorf("it goes on: %d", got)
-	}
+	kit.Equal(t, "it goes on", line(), math.MaxInt64)
 	for generation, at := range []int64{7, 3, 6} {
 		was, _ := db.Files.Reload(t.Context(), 1)
 		to := cursorAt(9, was.Cursor.Generation+1)

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/ccship/ccship/e2e/kit"
@@ -26,9 +25,7 @@ func rewoundTwice(t *testing.T) *DB {
 func TestRenumber(t *testing.T) {
 	db := rewoundTwice(t)
 	before := peek(t, db, 1, 0, outbox.Limits{})
-	if err := db.Renumber(t.Context(), 9, "front", 7); !errors.Is(err, ErrUnknownFile) {
-		t.Errorf("an unknown file: %v", err)
-	}
+	kit.Err(t, "an unknown file", ErrUnknownFile)(db.Renumber(t.Context(), 9, "front", 7))
 	kit.Must(t, db.Renumber(t.Context(), 1, "front", 7))
 	checkIndex(t, db)
 	first := peek(t, db, 1, 0, outbox.Limits{})
@@ -44,7 +41,5 @@ func TestRenumber(t *testing.T) {
 	if now, _ := db.Files.Reload(t.Context(), 1); now.Cursor.Generation != 9 {
 		t.Errorf("the file is in generation %d", now.Cursor.Generation)
 	}
-	if n := len(peek(t, db, 2, 0, outbox.Limits{}).Batches); n != 1 {
-		t.Errorf("the other file has %d batches", n)
-	}
+	kit.Equal(t, "the other file has batches", len(peek(t, db, 2, 0, outbox.Limits{}).Batches), 1)
 }

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"errors"
 	"reflect"
 	"testing"
 
@@ -77,8 +76,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 
 	var dest destRow
 	fill(t, reflect.ValueOf(&dest).Elem(), &n)
-	v, err := dest.encode(4)
-	kit.Must(t, err)
+	v := kit.Try(dest.encode(4)).Must(t)
 	if _, d, err := decodeDestRow(destKey(4), v); err != nil || !reflect.DeepEqual(d, dest) {
 		t.Errorf("destination: %v %+v", err, d)
 	}
@@ -102,7 +100,5 @@ func TestRowsOfLinesAreUnchanged(t *testing.T) {
 		t.Error(err, diff)
 	}
 	v[len(v)-8]++ // in the header
-	if _, _, _, err := decodeBatchRow(key, v); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("a damaged row is read: %v", err)
-	}
+	kit.Err(t, "a damaged row is read", ErrCorrupt)(decodeBatchRow(key, v))
 }

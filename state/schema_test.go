@@ -26,8 +26,7 @@ func TestOtherSchema(t *testing.T) {
 			return meta.Put([]byte("schema"), []byte{0, 0, 0, version})
 		})
 		kit.Must(t, errors.Join(err, b.Close()))
-		before, err := os.ReadFile(path)
-		kit.Must(t, err)
+		before := kit.Try(os.ReadFile(path)).Must(t)
 		_, err = Open(t.Context(), Options{Path: path})
 		if !errors.Is(err, want) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("version %d: %v", version, err)

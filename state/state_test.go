@@ -33,13 +33,10 @@ func open(t testing.TB, opt Options) *DB {
 	if opt.FreeDisk == nil {
 		opt.FreeDisk = plenty
 	}
-	db, err := Open(t.Context(), opt)
-	kit.Must(t, err)
+	db := kit.Try(Open(t.Context(), opt)).Must(t)
 	t.Cleanup(func() {
 		checkIndex(t, db)
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, db.Close())
 	})
 	return db
 }
@@ -87,8 +84,7 @@ func advance(id tail.FileID, from, to int64, size int) Step {
 // commit makes steps durable; none may be left out. It answers the seqs given.
 func commit(t testing.TB, db *DB, steps ...Step) (seqs []uint64) {
 	t.Helper()
-	errs, err := db.Commit(context.Background(), steps)
-	kit.Must(t, err)
+	errs := kit.Try(db.Commit(context.Background(), steps)).Must(t)
 	for i, e := range errs {
 		if e != nil {
 			t.Fatalf("step %d: %v", i, e)
@@ -107,8 +103,7 @@ func settle(t testing.TB, db *DB, stream uint64, seqs ...uint64) {
 
 func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.StreamBatches {
 	t.Helper()
-	p, err := db.Outbox.Peek(context.Background(), server, stream, after, max)
-	kit.Must(t, err)
+	p := kit.Try(db.Outbox.Peek(context.Background(), server, stream, after, max)).Must(t)
 	return p
 }
 
@@ -116,7 +111,7 @@ func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.
 func dump(t testing.TB, db *DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := db.View(context.Background(), func(tx *kv.Snapshot) error {
+	kit.Must(t, db.View(context.Background(), func(tx *kv.Snapshot) error {
 		for _, name := range append(bucketNames(), kv.BucketMeta) {
 			b := tx.Bucket(name)
 			all[name] = fmt.Sprint(b.Sequence())
@@ -129,8 +124,7 @@ func dump(t testing.TB, db *DB) map[string]string {
 			}
 		}
 		return nil
-	})
-	kit.Must(t, err)
+	}))
 	return all
 }
 

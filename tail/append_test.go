@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"strings"
 	"testing"
@@ -48,9 +49,7 @@ func TestOddLines(t *testing.T) {
 		"", "\x00\x00\x00", `{"a":1}{"b":2}`, "  {}  ", "not json", "\r", `{"lone":"\ud83d"}`, "",
 	}, "\n"))
 	w.start()
-	if k := w.main("p/a.jsonl"); k.Cursor.Line != 7 {
-		t.Errorf("%d lines", k.Cursor.Line)
-	}
+	kit.Equal(t, "lines", w.main("p/a.jsonl").Cursor.Line, 7)
 }
 
 func TestWhatIsATranscript(t *testing.T) {
@@ -86,15 +85,11 @@ func TestWhatIsATranscript(t *testing.T) {
 		w.arrived(rel, name, 1)
 	}
 	w.sync()
-	if all := w.tail.Files(); len(all) != len(want) {
-		t.Errorf("%d files are followed, not %d: %+v", len(all), len(want), all)
-	}
+	kit.Equal(t, "files are followed", len(w.tail.Files()), len(want))
 	w.add("p/empty.jsonl", body) // no session before, one now
 	w.main("p/empty.jsonl")
 	for _, f := range w.tail.Files() {
-		if kind := f.File.Kind; (kind == Agent) != strings.Contains(f.File.Name, "agent-") {
-			t.Errorf("%s is of kind %d", f.File.Path, kind)
-		}
+		kit.Equal(t, f.File.Path+" is of kind", (f.File.Kind == Agent), strings.Contains(f.File.Name, "agent-"))
 	}
 }
 
@@ -107,9 +102,7 @@ func TestRootItselfMayBeALinkAndAppearLate(t *testing.T) {
 	w.must(os.Symlink(w.root+"-real", w.root))
 	w.write("p/a.jsonl", "{}\n")
 	w.main("p/a.jsonl")
-	if n := len(w.tail.Unlisted()); n != 0 {
-		t.Errorf("%d folders unlisted", n)
-	}
+	kit.Equal(t, "folders unlisted", len(w.tail.Unlisted()), 0)
 }
 
 func TestTwoRootsOfOneFolder(t *testing.T) {
@@ -120,9 +113,7 @@ func TestTwoRootsOfOneFolder(t *testing.T) {
 	w.start()
 	w.main("p/a.jsonl")
 	w.sync()
-	if all := w.tail.Files(); len(all) != 1 {
-		t.Errorf("followed as %+v", all)
-	}
+	kit.Equal(t, "followed as", len(w.tail.Files()), 1)
 }
 
 func TestHistory(t *testing.T) {
@@ -161,9 +152,7 @@ func TestRestartReadsOn(t *testing.T) {
 	}
 	w.start()
 	k := w.main("p/a.jsonl")
-	if size := int64(len(w.read("p/a.jsonl"))); k.sent != size {
-		t.Errorf("sent %d of %d bytes", k.sent, size)
-	}
+	kit.Equal(t, "sent … of … bytes", k.sent, int64(len(w.read("p/a.jsonl"))))
 	w.mem.do(func() {
 		if opened[w.path("p/a.jsonl")] == 0 {
 			t.Error("the changed file was not opened")

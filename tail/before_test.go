@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"sync"
 	"testing"
 )
@@ -26,9 +27,7 @@ func TestBefore(t *testing.T) {
 			t.Errorf("%s: %d chunks", what, len(seen[name]))
 		}
 		for _, got := range seen[name] {
-			if got != want {
-				t.Errorf("%s: before is %d, want %d", what, got, want)
-			}
+			kit.Equal(t, what+": before", got, want)
 		}
 		delete(seen, name)
 	}
@@ -55,9 +54,7 @@ func TestBefore(t *testing.T) {
 	w.stop()
 	w.tail.mu.Lock()
 	defer w.tail.mu.Unlock()
-	if n := len(w.tail.table.before); n != 0 {
-		t.Errorf("%d sizes are still remembered", n)
-	}
+	kit.Equal(t, "sizes are still remembered", len(w.tail.table.before), 0)
 }
 
 func TestCursorEnds(t *testing.T) {

@@ -1,6 +1,8 @@
 package tail
 
 import (
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 	"time"
 )
@@ -15,8 +17,7 @@ func TestClock(t *testing.T) {
 		{time.Hour, time.Hour, 0},
 	} {
 		c := clock{Wall: start, Mono: 5}
-		if got := c.Jump(start.Add(tt.wall), 5+tt.mono); got != tt.want {
-			t.Errorf("wall %v, monotonic %v: jump %v, want %v", tt.wall, tt.mono, got, tt.want)
-		}
+		kit.Equal(t, fmt.Sprintf("wall %v, monotonic %v: jump", tt.wall, tt.mono), c.Jump(start.Add(tt.wall), 5+tt.mono),
+			tt.want)
 	}
 }

@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,9 +30,7 @@ func TestFiledAway(t *testing.T) {
 		if i := strings.Index(want, string(filepath.Separator)+"subagents"); i >= 0 {
 			want = filepath.Dir(want[:i])
 		}
-		if got := f.File.ProjectFolder(); got != want {
-			t.Errorf("%s lies in the project %s", f.File.Path, got)
-		}
+		kit.Equal(t, f.File.Path+" lies in the project", f.File.ProjectFolder(), want)
 	}
 	w.add("archive/p/"+filedID+"04.jsonl", lines("more", 3, 100))
 	w.present(here...)
@@ -111,7 +110,5 @@ func (w *world) present(rels ...string) {
 		}
 	}
 	slices.Sort(have)
-	if want := slices.Sorted(slices.Values(rels)); !slices.Equal(have, want) {
-		w.t.Errorf("followed:\n%q\nwant\n%q", have, want)
-	}
+	kit.Equal(w.t, "followed", have, slices.Sorted(slices.Values(rels)))
 }

@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"testing"
 )
@@ -62,9 +63,7 @@ func TestQuickListing(t *testing.T) {
 	scan(4)
 	w.add("p/a.jsonl", "{}\n")
 	scan(4)
-	if s := tl.Stats(); s.Bytes != 300+3+3+3+3 {
-		t.Errorf("%d bytes", s.Bytes)
-	}
+	kit.Equal(t, "bytes", tl.Stats().Bytes, 300+3+3+3+3)
 }
 
 func TestEmptyTranscriptKeepsItsFolderFromQuickListings(t *testing.T) {

@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 	"time"
 )
@@ -19,7 +20,5 @@ func TestSinceTurn(t *testing.T) {
 	w.stop()
 	turn := w.tail.lastHeartbeat.Load()
 	w.until("time passes", func() bool { return w.tail.SinceHeartbeat() > 100*time.Millisecond })
-	if w.tail.lastHeartbeat.Load() != turn {
-		t.Error("an ended loop came round")
-	}
+	kit.Equal(t, "an ended loop came round", w.tail.lastHeartbeat.Load(), turn)
 }

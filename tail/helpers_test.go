@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"path/filepath"
 	"strings"
@@ -211,15 +212,11 @@ func (w *world) followed(rels ...string) {
 	for _, f := range w.tail.Present() {
 		have = append(have, strings.TrimPrefix(f.File.Path, w.root+"/"))
 	}
-	if len(have) != len(rels) {
-		w.t.Errorf("followed: %v, want %v", have, rels)
-	}
+	kit.Equal(w.t, fmt.Sprintf("followed: %v, want %v", have, rels), len(have), len(rels))
 	for _, rel := range rels {
 		w.main(rel)
 	}
 	walked := 0
 	Walk(w.root, func(File) { walked++ }, func(dir string, err error) { w.t.Errorf("walk %s: %v", dir, err) })
-	if walked != len(rels) {
-		w.t.Errorf("%d transcripts walked, want %v", walked, rels)
-	}
+	kit.Equal(w.t, fmt.Sprintf("transcripts walked, want %v", rels), walked, len(rels))
 }

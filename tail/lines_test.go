@@ -3,6 +3,7 @@ package tail
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,9 +89,8 @@ func TestFirstOver(t *testing.T) {
 	}{
 		{"", 3, -1}, {"abc\n", 3, -1}, {"abcd\n", 3, 0}, {"a\nabcd\nb\n", 3, 2}, {"a\nabc\nabc\n", 3, -1}, {"a\nabcd", 3, 2}, {"abc", 3, -1},
 	} {
-		if got := firstOver([]byte(tt.text), tt.limit); got != tt.want {
-			t.Errorf("past.FirstOver(%q, %d) = %d, want %d", tt.text, tt.limit, got, tt.want)
-		}
+		kit.Equal(t, fmt.Sprintf("past.FirstOver(%q, %d)", tt.text, tt.limit), firstOver([]byte(tt.text), tt.limit),
+			tt.want)
 	}
 }
 
@@ -136,17 +136,14 @@ func FuzzSplit(f *testing.F) {
 		mem := newMemory(t)
 		tl := New(Config{Cap: int64(limit) + 1, TurnBytes: 8, Quiet: 1}, mem, mem)
 		path := filepath.Join(t.TempDir(), "a.jsonl")
-		file, err := os.Create(path)
-		kit.Must(t, err)
+		file := kit.Try(os.Create(path)).Must(t)
 		defer file.Close()
 		tr := Tracked{File: File{ID: 1, Path: path, Name: "a", Copy: 1}}
 		var long *longLine
 		for at, more := 0, false; at < len(text) || more; {
 			if !more {
 				end := min(at+int(piece)+1, len(text))
-				if _, err := file.Write(text[at:end]); err != nil {
-					t.Fatal(err)
-				}
+				kit.Try(file.Write(text[at:end])).Must(t)
 				at = end
 			}
 			st, _, _ := statEntry(path)

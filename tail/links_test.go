@@ -3,11 +3,13 @@
 package tail
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,9 +54,7 @@ func TestLinksAreFollowedOnce(t *testing.T) {
 		w.main("linked/far.jsonl")
 		w.main("p/single.jsonl")
 		w.main("p/own.jsonl")
-		if all := w.tail.Files(); len(all) != 4 {
-			t.Errorf("%d files are followed, not 4: %+v", len(all), all)
-		}
+		kit.Equal(t, "files are followed", len(w.tail.Files()), 4)
 	}
 	check()
 	if all := w.tail.Stats().NotFollowed; len(all) != 1 || !strings.Contains(all[0], whyLoop) {
@@ -144,19 +144,13 @@ func TestLinksThatAreNotFollowed(t *testing.T) {
 	w.start()
 	w.followed("p/own.jsonl")
 	all := w.tail.Stats().NotFollowed
-	if len(all) != len(want) {
-		t.Errorf("not followed: %v", all)
-	}
+	kit.Equal(t, fmt.Sprintf("not followed: %v", all), len(all), len(want))
 	for rel, why := range want {
-		if !strings.Contains(strings.Join(all, "\n"), w.path(rel)+": "+why) {
-			t.Errorf("%s: not said: %v", rel, all)
-		}
+		kit.Has(t, fmt.Sprintf("%s: not said: %v", rel, all), strings.Join(all, "\n"), w.path(rel)+": "+why)
 	}
 	w.must(os.Rename(w.outside("later.jsonl"), w.outside("none"))) // its folder looks as it did
 	w.followed("p/own.jsonl", "p/none.jsonl")
-	if left := w.tail.Stats().NotFollowed; len(left) != len(want)-1 {
-		t.Errorf("not followed: %v", left)
-	}
+	kit.Equal(t, "not followed", len(w.tail.Stats().NotFollowed), len(want)-1)
 }
 
 // A write behind a link arrives by an event, not by the next listing.

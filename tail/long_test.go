@@ -2,6 +2,7 @@ package tail
 
 import (
 	"bytes"
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"runtime"
 	"strings"
@@ -83,9 +84,7 @@ func TestOversize(t *testing.T) {
 			return len(k) == 1 && bytes.Equal(k[0].content, want)
 		})
 		k := w.mem.named(name)[0]
-		if len(k.oversize) != n {
-			t.Errorf("%d oversize notes", len(k.oversize))
-		}
+		kit.Equal(t, "oversize notes", len(k.oversize), n)
 		for _, o := range k.oversize {
 			if o.SHA256 != sha(w.read(rel)[o.Offset:o.Offset+o.Length]) || w.read(rel)[o.Offset+o.Length] != '\n' {
 				t.Errorf("wrong note %+v", o)
@@ -102,15 +101,11 @@ func TestOversize(t *testing.T) {
 	}
 	w.add("p/b.jsonl", "\n"+lines("d", 3, 100))
 	k := check("p/b.jsonl", "b", 2)
-	if k.Cursor.Generation != 0 {
-		t.Errorf("generation %d", k.Cursor.Generation)
-	}
+	kit.Equal(t, "generation", k.Cursor.Generation, 0)
 	w.stop()
 	w.start() // the marks next to such lines hold
 	w.add("p/b.jsonl", "{}\n")
-	if k := check("p/b.jsonl", "b", 2); k.Cursor.Generation != 0 {
-		t.Errorf("generation %d after a restart", k.Cursor.Generation)
-	}
+	kit.Equal(t, "generation … after a restart", check("p/b.jsonl", "b", 2).Cursor.Generation, 0)
 	w.write("p/b.jsonl", over+"{}\n"+strings.Repeat("q", 400<<10)+"\n{}\n") // within the second one
 	check("p/b.jsonl", "b", 2)
 }

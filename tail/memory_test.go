@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"slices"
 	"sync"
 	"testing"
@@ -83,9 +84,7 @@ func (m *memory) take(c *Chunk) Result {
 	if k.Cursor != c.Prev {
 		return Result{Err: ErrStale}
 	}
-	if err := check(k, c); err != nil {
-		m.t.Errorf("%s: %v", c.File.Path, err)
-	}
+	kit.Err(m.t, c.File.Path, nil)(check(k, c))
 	if m.answer != nil {
 		if r := m.answer(c); r.Err != nil {
 			return r

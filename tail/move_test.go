@@ -1,6 +1,8 @@
 package tail
 
 import (
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -60,9 +62,7 @@ func TestMoveOfASession(t *testing.T) {
 	w.must(os.Rename(w.path("q"), w.path("r"))) // and now the whole project
 	for i, r := range rel {
 		w.add("r/"+r, lines("again", 2, 200))
-		if k := w.arrived("r/"+r, names[i], 1); k.sent != int64(len(w.read("r/"+r))) {
-			t.Errorf("%s: sent %d", r, k.sent)
-		}
+		kit.Equal(t, r+": sent", w.arrived("r/"+r, names[i], 1).sent, int64(len(w.read("r/"+r))))
 	}
 	w.sync()
 	if s := w.tail.Stats(); s.Tracked != 3 || s.Vanished != 0 || s.Mains != 1 {
@@ -292,9 +292,7 @@ func TestStubSeenFirst(t *testing.T) {
 			if by == "worker" {
 				tl.fileChanged(f)
 				tl.runJob(t.Context(), tl.pick())
-				if len(tl.requests.hints) != 1 {
-					t.Errorf("hints %v", tl.requests.hints)
-				}
+				kit.Equal(t, fmt.Sprintf("hints %v", tl.requests.hints), len(tl.requests.hints), 1)
 			} else {
 				tl.scanHints(t.Context(), map[string]struct{}{w.path("p/a.jsonl"): {}})
 				if !tl.requests.full {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"strings"
 	"sync"
@@ -217,9 +218,7 @@ func TestImportNewestFirstAndBehindTheLive(t *testing.T) {
 				old = append(old, name)
 			}
 		}
-		if got := strings.Join(old, " "); got != "old0 old1 old2 old3 old4 old5" {
-			t.Errorf("order %s", got)
-		}
+		kit.Equal(t, "order", strings.Join(old, " "), "old0 old1 old2 old3 old4 old5")
 	})
 }
 
@@ -309,14 +308,10 @@ func TestSyncEndsWithRun(t *testing.T) {
 	w.start()
 	w.sync()
 	w.stop()
-	if err := w.tail.Sync(t.Context()); !errors.Is(err, ErrStopped) {
-		t.Errorf("sync: %v", err)
-	}
+	kit.Err(t, "sync", ErrStopped)(w.tail.Sync(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := New(w.cfg, w.mem, w.mem).Sync(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("sync: %v", err)
-	}
+	kit.Err(t, "sync", context.Canceled)(New(w.cfg, w.mem, w.mem).Sync(ctx))
 }
 
 // TestNotTaken: Stats says why the sink does not take chunks, for as long as it does not.

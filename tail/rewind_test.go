@@ -1,6 +1,8 @@
 package tail
 
 import (
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"strings"
 	"sync"
@@ -84,9 +86,7 @@ func TestRewind(t *testing.T) {
 				if got, limit := k.sent-sent, r.changed+2*markGap; got > limit && while == "stopped" {
 					t.Errorf("%d bytes sent again, not %d at the most", got, limit)
 				}
-				if (k.Cursor.Generation == 0) != r.same {
-					t.Errorf("generation %d", k.Cursor.Generation)
-				}
+				kit.Equal(t, fmt.Sprint("generation ", k.Cursor.Generation), (k.Cursor.Generation == 0), r.same)
 				if while == "stopped" && k.Cursor.Generation > 1 {
 					t.Errorf("generation %d after one change", k.Cursor.Generation)
 				}
@@ -138,9 +138,7 @@ func TestEditFarBehindTheAnchor(t *testing.T) {
 			w.start()
 			w.main("p/a.jsonl")
 			edit(w, "p/a.jsonl", 150)
-			if k := w.main("p/a.jsonl"); k.Cursor.Generation != 1 {
-				t.Errorf("generation %d", k.Cursor.Generation)
-			}
+			kit.Equal(t, "generation", w.main("p/a.jsonl").Cursor.Generation, 1)
 		})
 	}
 }
@@ -162,9 +160,7 @@ func TestEditTogetherWithAnAppend(t *testing.T) {
 			switch way {
 			case "sync":
 				w.sync()
-				if k := w.mem.named("a")[0]; k.Cursor.Generation != 1 {
-					t.Errorf("generation %d", k.Cursor.Generation)
-				}
+				kit.Equal(t, "generation", w.mem.named("a")[0].Cursor.Generation, 1)
 			case "restart":
 				w.until("the new line arrives", func() bool { return w.mem.named("a")[0].Cursor.Line > 300 })
 				w.stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"path/filepath"
 	"sync"
@@ -22,9 +23,7 @@ func TestSetRoots(t *testing.T) {
 	w.start()
 	before := w.main("p/a.jsonl")
 	w.sync()
-	if n := w.tail.Stats().Tracked; n != 2 {
-		t.Errorf("%d files before, want 2", n)
-	}
+	kit.Equal(t, "files before", w.tail.Stats().Tracked, 2)
 
 	w.tail.SetRoots([]Root{other})
 	w.main("../other/q/b.jsonl")
@@ -44,9 +43,7 @@ func TestSetRoots(t *testing.T) {
 	if got := w.mem.named("a"); len(got) != 1 || got[0].Cursor.Line != 3 || got[0].Gone != 0 {
 		t.Errorf("a file that is not followed: %+v", got)
 	}
-	if got := w.mem.named("new"); len(got) != 0 {
-		t.Error("a new file that is not followed was delivered")
-	}
+	kit.Equal(t, "a new file that is not followed was delivered", len(w.mem.named("new")), 0)
 
 	w.tail.SetRoots([]Root{other, first})
 	if after := w.main("p/a.jsonl"); after.File.ID != before.File.ID || after.Cursor.Generation != 0 {
@@ -156,9 +153,7 @@ func TestSetRootsEndsSync(t *testing.T) {
 	w.until("the sync is over", func() bool {
 		select {
 		case err := <-over:
-			if err != nil {
-				t.Error(err)
-			}
+			kit.Should(t, err)
 			return true
 		default:
 			return false

@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 	"time"
 )
@@ -19,9 +20,7 @@ func TestSettled(t *testing.T) {
 		if !ownChangeTime {
 			want = coarseTick
 		}
-		if got := (Stat{ChangeTime: c.at}).settleTime(); got != want {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
+		kit.Equal(t, name, (Stat{ChangeTime: c.at}).settleTime(), want)
 	}
 }
 

@@ -1,11 +1,13 @@
 package tail
 
 import (
+	"fmt"
 	"os"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/fsnotify/fsnotify"
 )
 
@@ -126,9 +128,7 @@ func TestThoroughListingsTakeTheirShare(t *testing.T) {
 	tl := New(Config{}, nil, nil)
 	for cost, want := range map[time.Duration]int{time.Millisecond: quickRun, time.Second: 33, time.Minute: 59} {
 		tl.scan.thorough = cost
-		if got := tl.quickLimit(); got != want {
-			t.Errorf("%s: %d quick listings, want %d", cost, got, want)
-		}
+		kit.Equal(t, fmt.Sprintf("%s: quick listings", cost), tl.quickLimit(), want)
 	}
 	if tl.scan.looked = 1; tl.quickLimit() != quickRun {
 		t.Error("folders were looked at, and thorough listings are seldom")
@@ -138,9 +138,7 @@ func TestThoroughListingsTakeTheirShare(t *testing.T) {
 // TestTicks: with events the main loop is woken for listings of what is active only, and without as often as it polls.
 func TestTicks(t *testing.T) {
 	tl := New(Config{ScanActive: 2 * time.Second, PollInterval: time.Second}, nil, nil)
-	if got := tl.tickInterval(); got != time.Second {
-		t.Errorf("polling: %s", got)
-	}
+	kit.Equal(t, "polling", tl.tickInterval(), time.Second)
 	if tl.setWatch("events", ""); tl.tickInterval() != 2*time.Second {
 		t.Errorf("events: %s", tl.tickInterval())
 	}

@@ -1,6 +1,9 @@
 package transcript
 
-import "testing"
+import (
+	"github.com/ccship/ccship/e2e/kit"
+	"testing"
+)
 
 // TestOneLineColours: sequences that colour text in a terminal are no text, also when they are cut off or no such.
 func TestOneLineColours(t *testing.T) {
@@ -9,9 +12,7 @@ func TestOneLineColours(t *testing.T) {
 		"a\x1b[38;5;12mb": "ab", "a\x1b[": "a", "a\x1b": "a", "a\x1bb": "ab", "a\x1b[1\nb": "ab", "a [1m b": "a [1m b",
 		"a\x1b[1\u00e9b": "ab", "\x1b[1m": "",
 	} {
-		if got := OneLine(text, 100); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		kit.Equal(t, text, OneLine(text, 100), want)
 	}
 	if got := OneLine("\x1b[1mabcdef", 4); got != "abc…" && got != "abcd…" {
 		t.Errorf("cut: %q", got)

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +15,7 @@ func TestElements(t *testing.T) {
 		for e := range Elements([]byte(array)) {
 			got = append(got, string(e))
 		}
-		if text := strings.Join(got, " "); text != want {
-			t.Errorf("%s: %s, want %s", array, text, want)
-		}
+		kit.Equal(t, array, strings.Join(got, " "), want)
 	}
 	if first := slices.Collect(func(yield func(string) bool) {
 		for e := range Elements([]byte(`["a\u0062","c"]`)) {

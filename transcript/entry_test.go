@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 )
@@ -20,17 +21,14 @@ func TestAppendEntry(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got := AppendEntry([]byte("x"), []byte(tt.line), Scan([]byte(tt.line)), 12)
-		if string(got) != "x"+tt.want {
-			t.Errorf("AppendEntry(%q) = %q, want %q", tt.line, got, tt.want)
-		}
+		kit.Equal(t, fmt.Sprintf("AppendEntry(%q) = …, want %q", tt.line, tt.want), string(got), "x"+tt.want)
 	}
 }
 
 func TestAppendOpaque(t *testing.T) {
 	got := AppendOpaque(nil, []byte("\x00\xff\r"), 0)
-	if want := `{"line_index":0,"type":"ccship.opaque","encoding":"base64","data":"AP8N"}`; string(got) != want {
-		t.Errorf("AppendOpaque = %s, want %s", got, want)
-	}
+	kit.Equal(t, "AppendOpaque", string(got),
+		`{"line_index":0,"type":"ccship.opaque","encoding":"base64","data":"AP8N"}`)
 	// An empty line is a line of its own, not one that was not sent.
 	if _, raw, kind, err := RestoreEntry(AppendOpaque(nil, nil, 3)); raw == nil || len(raw) > 0 || kind != OpaqueEntry || err != nil {
 		t.Errorf("empty line came back as %#v, %d, %v", raw, kind, err)
@@ -53,9 +51,7 @@ func TestOversize(t *testing.T) {
 		t.Errorf("ParseOversize = %v, %v", o, err)
 	}
 	for _, broken := range []string{"", "{}", string(entry[:50]), strings.Replace(string(entry), "1099", "01099", 1)} {
-		if _, err := ParseOversize([]byte(broken)); !errors.Is(err, ErrEntry) {
-			t.Errorf("ParseOversize(%s): %v", broken, err)
-		}
+		kit.Err(t, fmt.Sprintf("ParseOversize(%s)", broken), ErrEntry)(ParseOversize([]byte(broken)))
 	}
 }
 
@@ -83,9 +79,7 @@ func TestRestoreEntryOfOthers(t *testing.T) {
 		if index != tt.index || string(raw) != tt.raw || kind != ObjectEntry || err != nil {
 			t.Errorf("RestoreEntry(%s) = %d, %s, %d, %v; want %d, %s", tt.entry, index, raw, kind, err, tt.index, tt.raw)
 		}
-		if string(entry) != tt.entry {
-			t.Errorf("RestoreEntry wrote to its argument: %s", entry)
-		}
+		kit.Equal(t, "RestoreEntry wrote to its argument", string(entry), tt.entry)
 	}
 }
 
@@ -104,9 +98,7 @@ func TestRestoreEntryRefuses(t *testing.T) {
 		`{"line_index":1,"type":"ccship.oversize","offset":1,"length":2,"sha256":"` + sum + `","x":1}`,
 		`{"line_index":1,"type":"ccship.oversize","offset":1}`,
 	} {
-		if _, _, _, err := RestoreEntry([]byte(entry)); !errors.Is(err, ErrEntry) {
-			t.Errorf("RestoreEntry(%q): %v, want ErrEntry", entry, err)
-		}
+		kit.Err(t, fmt.Sprintf("RestoreEntry(%q): …", entry), ErrEntry)(RestoreEntry([]byte(entry)))
 	}
 }
 

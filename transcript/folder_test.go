@@ -1,6 +1,9 @@
 package transcript
 
-import "testing"
+import (
+	"github.com/ccship/ccship/e2e/kit"
+	"testing"
+)
 
 func TestFolderName(t *testing.T) {
 	for dir, want := range map[string]string{
@@ -8,9 +11,7 @@ func TestFolderName(t *testing.T) {
 		`\\wsl.localhost\Ubuntu\home\dev\shop`: "shop", `\\server\share\`: "share", `/home/kim/a\b`: `a\b`, "/mnt/c/src/shop": "shop",
 		"/home/kim/my shop": "my shop", `C:\src\shop\`: "shop", "": "",
 	} {
-		if got := FolderName(dir); got != want {
-			t.Errorf("%q: %q, want %q", dir, got, want)
-		}
+		kit.Equal(t, dir, FolderName(dir), want)
 	}
 }
 
@@ -19,8 +20,6 @@ func TestRepositoryOf(t *testing.T) {
 		"/home/kim/shop": "/home/kim/shop", "/home/kim/shop/.claude/worktrees/fix/cmd": "/home/kim/shop",
 		`C:\src\shop\.claude\worktrees\fix`: `C:\src\shop`, "": "",
 	} {
-		if got := RepositoryOf(dir); got != want {
-			t.Errorf("%q: %q, want %q", dir, got, want)
-		}
+		kit.Equal(t, dir, RepositoryOf(dir), want)
 	}
 }

@@ -1,7 +1,8 @@
 package transcript
 
 import (
-	"slices"
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 )
@@ -52,12 +53,9 @@ func TestNames(t *testing.T) {
 		{"agent-7", "", 0, "agent-7", ""},
 	}
 	for _, tt := range tests {
-		if got := StreamName(tt.name, tt.parent, tt.copies); got != tt.want {
-			t.Errorf("StreamName(%q, %q, %d) = %q, want %q", tt.name, tt.parent, tt.copies, got, tt.want)
-		}
-		if got := ParentName(tt.name); got != tt.under {
-			t.Errorf("ParentName(%q) = %q, want %q", tt.name, got, tt.under)
-		}
+		kit.Equal(t, fmt.Sprintf("StreamName(%q, %q, %d)", tt.name, tt.parent, tt.copies),
+			StreamName(tt.name, tt.parent, tt.copies), tt.want)
+		kit.Equal(t, fmt.Sprintf("ParentName(%q)", tt.name), ParentName(tt.name), tt.under)
 	}
 	// sha256 of "/home/kim/.claude/projects"
 	if got, want := HistoryName("m1", "/home/kim/.claude/projects"), "history-m1-c672a285"; got != want {
@@ -85,9 +83,7 @@ func TestForgetNames(t *testing.T) {
 		"/agent-7":      {"/agent-7"},
 		"":              nil,
 	} {
-		if got := ForgetNames(stream); !slices.Equal(got, want) {
-			t.Errorf("ForgetNames(%q) = %q, want %q", stream, got, want)
-		}
+		kit.Equal(t, fmt.Sprintf("ForgetNames(%q)", stream), ForgetNames(stream), want)
 	}
 }
 
@@ -118,9 +114,7 @@ func TestUnquote(t *testing.T) {
 		{`\ud83d\ud83d\ude42`, "\uFFFD🙂"},
 	}
 	for _, tt := range tests {
-		if got := Unquote([]byte(tt.raw)); got != tt.want {
-			t.Errorf("Unquote(%s) = %q, want %q", tt.raw, got, tt.want)
-		}
+		kit.Equal(t, fmt.Sprintf("Unquote(%s)", tt.raw), Unquote([]byte(tt.raw)), tt.want)
 	}
 }
 
@@ -128,9 +122,8 @@ func TestMainSession(t *testing.T) {
 	for _, test := range []struct{ stream, parent, want string }{
 		{"s", "", "s"}, {"s/agent-1", "", "s"}, {"agent-1", "s", "s"}, {"s~2", "", "s~2"}, {"", "", ""},
 	} {
-		if got := MainSession(test.stream, test.parent); got != test.want {
-			t.Errorf("MainSession(%q, %q) is %q, want %q", test.stream, test.parent, got, test.want)
-		}
+		kit.Equal(t, fmt.Sprintf("MainSession(%q, %q)", test.stream, test.parent), MainSession(test.stream, test.parent),
+			test.want)
 	}
 }
 
@@ -138,8 +131,6 @@ func TestValidSession(t *testing.T) {
 	for name, want := range map[string]bool{
 		"s": true, strings.Repeat("x", 200): true, "": false, strings.Repeat("x", 201): false, "a\nb": false, "a\x00": false,
 	} {
-		if got := ValidSession(name); got != want {
-			t.Errorf("ValidSession(%.20q) is %v, want %v", name, got, want)
-		}
+		kit.Equal(t, fmt.Sprintf("ValidSession(%.20q)", name), ValidSession(name), want)
 	}
 }

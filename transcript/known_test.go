@@ -53,9 +53,7 @@ func TestUnknown(t *testing.T) {
 		`{"type":"attachment","attachment":{"type":"novel","x":1}}`: "attachment novel",
 		`{"type":"assistant","message":{"content":[{"type":"text"},{"type":"novel"},{"type":"novel"}]}}`: "block novel",
 	} {
-		if got := strings.Join(Unknown([]byte(line)), ", "); got != want {
-			t.Errorf("%s: %q, want %q", line, got, want)
-		}
+		kit.Equal(t, line, strings.Join(Unknown([]byte(line)), ", "), want)
 	}
 	files, err := filepath.Glob("session/testdata/derive/*.jsonl")
 	if err != nil || len(files) == 0 {
@@ -63,8 +61,7 @@ func TestUnknown(t *testing.T) {
 	}
 	strange := map[string]bool{"strange.jsonl": true} // it has what nobody knows
 	for _, file := range files {
-		f, err := os.Open(file)
-		kit.Must(t, err)
+		f := kit.Try(os.Open(file)).Must(t)
 		defer f.Close()
 		for s := bufio.NewScanner(f); s.Scan(); {
 			if Scan(s.Bytes()).Shape != Object || strange[filepath.Base(file)] {

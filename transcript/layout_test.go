@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"crypto/sha256"
+	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 )
 
@@ -46,9 +47,7 @@ func TestLayout(t *testing.T) {
 		}
 	}
 	try(nil)
-	if len(seen) != 1+9+81+729+6561 {
-		t.Errorf("%d digests", len(seen))
-	}
+	kit.Equal(t, "digests", len(seen), 1+9+81+729+6561)
 }
 
 // TestLayoutGoesOn: a copy goes on by itself, and missing lines count the same however they are given.
@@ -65,7 +64,5 @@ func TestLayoutGoesOn(t *testing.T) {
 	c.Line(0)
 	_ = c.Sum(2, nil) // a digest on the way changes nothing
 	c.Line(2)
-	if string(a.Sum(5, nil)) != string(c.Sum(5, nil)) {
-		t.Error("a digest on the way counts")
-	}
+	kit.Equal(t, "a digest on the way counts", string(a.Sum(5, nil)), string(c.Sum(5, nil)))
 }

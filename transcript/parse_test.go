@@ -125,9 +125,7 @@ func TestPreview(t *testing.T) {
 		`{"type":"x-new"}`: "x-new",
 	} {
 		r := Parse([]byte(line))
-		if got := r.Preview(); got != want {
-			t.Errorf("%s: %q, want %q", line, got, want)
-		}
+		kit.Equal(t, line, r.Preview(), want)
 	}
 	r := Parse([]byte(`{"type":"user","message":{"content":"` + strings.Repeat("가 ", 300) + `"}}`))
 	long := r.Preview()
@@ -144,9 +142,7 @@ func TestNativeWindow(t *testing.T) {
 		"claude-sonnet-4-6": 2e5, "claude-sonnet-4-5-20250929": 2e5, "claude-3-5-sonnet-20241022": 2e5, "claude-3-opus-20240229": 2e5,
 		"claude-haiku-4-5-20251001": 2e5, "": 0, "<synthetic>": 0, "gpt-oss:20b": 0,
 	} {
-		if got := NativeWindow(model); got != want {
-			t.Errorf("%s: %d, want %d", model, got, want)
-		}
+		kit.Equal(t, model, NativeWindow(model), want)
 	}
 }
 
@@ -203,9 +199,7 @@ func FuzzParse(f *testing.F) {
 				}
 			}
 		}
-		if !bytes.Equal(before, line) {
-			t.Error("the line was changed")
-		}
+		kit.Equal(t, "the line was changed", before, line)
 		l := Scan(line)
 		if l.Shape != Object {
 			return

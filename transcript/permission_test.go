@@ -1,6 +1,10 @@
 package transcript
 
-import "testing"
+import (
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
+	"testing"
+)
 
 func TestMayAsk(t *testing.T) {
 	for _, x := range []struct {
@@ -15,8 +19,6 @@ func TestMayAsk(t *testing.T) {
 		{"default", "Edit", "/w/a.go", "/w", true}, {"acceptEdits", "Edit", "/w/a.go", "/w", false}, {"acceptEdits", "Write", "/etc/x", "/w", true},
 		{"acceptEdits", "Write", "", "/w", true}, {"plan", "Read", "/w/a.go", "/w", false}, {"default", "TodoWrite", "", "", false},
 	} {
-		if got := MayAsk(x.mode, x.tool, x.path, x.cwd); got != x.want {
-			t.Errorf("%+v: %v", x, got)
-		}
+		kit.Equal(t, fmt.Sprintf("%+v", x), MayAsk(x.mode, x.tool, x.path, x.cwd), x.want)
 	}
 }

@@ -130,8 +130,7 @@ func TestPricePatterns(t *testing.T) {
 		"A*":      {"abc", "bc"},
 		"*a*ab*b": {"aabb", "aab"},
 	} {
-		p, err := ReadPrices(strings.NewReader(head + `{"match":"` + pattern + `","input":1}]}`))
-		kit.Must(t, err)
+		p := kit.Try(ReadPrices(strings.NewReader(head + `{"match":"` + pattern + `","input":1}]}`))).Must(t)
 		for i, list := range names {
 			for name := range strings.FieldsSeq(list) {
 				if _, ok := p.Of(name); ok != (i == 0) {
@@ -144,9 +143,7 @@ func TestPricePatterns(t *testing.T) {
 
 func TestReadPricesRefuses(t *testing.T) {
 	const good = `{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[{"match":"x","input":1}]}`
-	if _, err := ReadPrices(strings.NewReader(good)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(ReadPrices(strings.NewReader(good))).Must(t)
 	for _, change := range [][2]string{
 		{`"schema_version":1`, `"schema_version":2`},
 		{`USD`, `EUR`},

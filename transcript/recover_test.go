@@ -2,6 +2,8 @@ package transcript
 
 import (
 	"bytes"
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 	"time"
@@ -52,9 +54,8 @@ func TestRecover(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := Recover([]byte(tt.line))
-			if string(bytes.Join(got, []byte("\n"))) != strings.Join(tt.want, "\n") {
-				t.Errorf("Recover(%.80q) = %q, want %q", tt.line, got, tt.want)
-			}
+			kit.Equal(t, fmt.Sprintf("Recover(%.80q) = %q, want %q", tt.line, got, tt.want),
+				string(bytes.Join(got, []byte("\n"))), strings.Join(tt.want, "\n"))
 		})
 	}
 }

@@ -3,6 +3,7 @@ package transcript
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -64,9 +65,7 @@ func TestScanShape(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Scan([]byte(tt.line)).Shape; got != tt.want {
-				t.Errorf("Scan(%.60q).Shape = %d, want %d", tt.line, got, tt.want)
-			}
+			kit.Equal(t, fmt.Sprintf("Scan(%.60q).Shape", tt.line), Scan([]byte(tt.line)).Shape, tt.want)
 		})
 	}
 }
@@ -205,8 +204,7 @@ func members(t *testing.T, line []byte) map[string]any {
 	d.UseNumber()
 	d.Token()
 	for d.More() {
-		name, err := d.Token()
-		kit.Must(t, err)
+		name := kit.Try(d.Token()).Must(t)
 		var v any
 		kit.Must(t, d.Decode(&v))
 		key := name.(string)

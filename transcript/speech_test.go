@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -91,9 +92,7 @@ func TestSpeech(t *testing.T) {
 		if s.Speaker != transcript.NoSpeaker {
 			got = s.Label() + ": " + s.Text
 		}
-		if got != x.want {
-			t.Errorf("%s\ngot  %q\nwant %q", x.line, got, x.want)
-		}
+		kit.Equal(t, x.line, got, x.want)
 	}
 }
 
@@ -117,9 +116,7 @@ func TestQueuedSpeech(t *testing.T) {
 		if s := r.Speech(); s.Speaker != transcript.NoSpeaker {
 			got = s.Label() + ": " + s.Text
 		}
-		if got != x.want {
-			t.Errorf("%s\ngot  %q\nwant %q", x.attachment, got, x.want)
-		}
+		kit.Equal(t, x.attachment, got, x.want)
 	}
 }
 

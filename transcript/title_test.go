@@ -3,6 +3,7 @@ package transcript_test
 import (
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -25,9 +26,7 @@ func TestPromptHeading(t *testing.T) {
 		"keep snake_case and __init__":                       "keep snake_case and __init__",
 		"2 * 3 is not 5":                                     "2 * 3 is not 5",
 	} {
-		if got := transcript.PromptHeading(text, 300); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		kit.Equal(t, text, transcript.PromptHeading(text, 300), want)
 	}
 	if got := transcript.PromptHeading("a long **prompt** indeed", 10); len([]rune(got)) > 10 {
 		t.Errorf("%q", got)
@@ -42,8 +41,6 @@ func TestPlanHeading(t *testing.T) {
 		"# Plan":                                         "",
 		"no heading\n#hashtag":                           "",
 	} {
-		if got := transcript.PlanHeading(plan, 300); got != want {
-			t.Errorf("%q: %q, want %q", plan, got, want)
-		}
+		kit.Equal(t, plan, transcript.PlanHeading(plan, 300), want)
 	}
 }

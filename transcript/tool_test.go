@@ -1,8 +1,10 @@
 package transcript_test
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	. "github.com/ccship/ccship/transcript"
 )
 
@@ -20,12 +22,9 @@ func TestToolSummary(t *testing.T) {
 		{"Read", ``, "", `{}`},
 		{"Read", `{"file_path":7}`, "7", `{"file_path":7}`},
 	} {
-		if got := ToolSummary(tt.name, []byte(tt.input), 0); got != tt.want {
-			t.Errorf("%s %s: summary is %q, want %q", tt.name, tt.input, got, tt.want)
-		}
-		if got := string(ToolInput(tt.name, []byte(tt.input), 0)); got != tt.object {
-			t.Errorf("%s %s: input is %s, want %s", tt.name, tt.input, got, tt.object)
-		}
+		kit.Equal(t, fmt.Sprintf("%s %s: summary", tt.name, tt.input), ToolSummary(tt.name, []byte(tt.input), 0), tt.want)
+		kit.Equal(t, fmt.Sprintf("%s %s: input", tt.name, tt.input), string(ToolInput(tt.name, []byte(tt.input), 0)),
+			tt.object)
 	}
 }
 
@@ -38,8 +37,6 @@ func TestCut(t *testing.T) {
 		{"", 5, ""}, {"abcde", 5, "abcde"}, {"abcdef", 5, "abcde... (6 chars total)"}, {"가나다라마", 5, "가나다라마"},
 		{"가나다라마바", 5, "가나다라마... (6 chars total)"}, {"abc", 0, "abc"}, {"abc", -1, "abc"},
 	} {
-		if got := Cut(tt.text, tt.limit); got != tt.want {
-			t.Errorf("Cut(%q, %d) is %q, want %q", tt.text, tt.limit, got, tt.want)
-		}
+		kit.Equal(t, fmt.Sprintf("Cut(%q, %d)", tt.text, tt.limit), Cut(tt.text, tt.limit), tt.want)
 	}
 }

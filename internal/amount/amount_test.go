@@ -1,6 +1,8 @@
 package amount
 
 import (
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"math"
 	"testing"
 	"time"
@@ -10,9 +12,7 @@ func TestSize(t *testing.T) {
 	for n, want := range map[int64]string{
 		-1: "0 B", 0: "0 B", 999: "999 B", 1000: "1.0 kB", 82_854: "83 kB", 82_854_982: "83 MB", 1_500_000_000: "1.5 GB",
 	} {
-		if got := Size(n); got != want {
-			t.Errorf("%d bytes are %q, want %q", n, got, want)
-		}
+		kit.Equal(t, fmt.Sprintf("%d bytes", n), Size(n), want)
 	}
 }
 
@@ -48,9 +48,7 @@ func TestSizesAreReadAgain(t *testing.T) {
 
 func TestCounts(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 000", 48211: "48 211", 1234567: "1 234 567", -1234: "-1 234", -123: "-123"} {
-		if got := Count(n); got != want {
-			t.Errorf("count %d is %q, want %q", n, got, want)
-		}
+		kit.Equal(t, fmt.Sprint("count ", n), Count(n), want)
 	}
 	if got := Counted(1, "line", "lines") + ", " + Counted(1200, "line", "lines"); got != "1 line, 1 200 lines" {
 		t.Error(got)
@@ -62,9 +60,7 @@ func TestTimes(t *testing.T) {
 		-time.Second: "0 s", time.Second: "1 s", 59 * time.Second: "59 s", 61 * time.Second: "1 min", 119 * time.Minute: "1 h 59 min",
 		3*time.Hour + 12*time.Minute: "3 h 12 min", 48 * time.Hour: "2 d 0 h", 50 * time.Hour: "2 d 2 h",
 	} {
-		if got := Duration(d); got != want {
-			t.Errorf("%v is %q, want %q", d, got, want)
-		}
+		kit.Equal(t, fmt.Sprint(d), Duration(d), want)
 	}
 	now := time.Unix(1_800_000_000, 0)
 	if got := Ago(now, now.Add(-time.Millisecond)); got != "just now" {

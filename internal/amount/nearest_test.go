@@ -1,6 +1,9 @@
 package amount
 
-import "testing"
+import (
+	"github.com/ccship/ccship/e2e/kit"
+	"testing"
+)
 
 // TestNearest: a slip of the fingers is understood, another word is not.
 func TestNearest(t *testing.T) {
@@ -9,8 +12,6 @@ func TestNearest(t *testing.T) {
 		"promt": "prompt", "rpompt": "prompt", "PROMPT": "prompt", "comp": "compaction", "eror": "error", "massage": "message",
 		"banana": "", "x": "", "": "",
 	} {
-		if got := Nearest(word, known); got != want {
-			t.Errorf("%q is %q, want %q", word, got, want)
-		}
+		kit.Equal(t, word, Nearest(word, known), want)
 	}
 }

@@ -85,8 +85,7 @@ func plistValue(d *xml.Decoder, start xml.StartElement) (any, error) {
 // What launchd must get, read the way it reads it.
 func TestAgentSays(t *testing.T) {
 	o := Options{Program: Daemon, Binary: "/Users/k & <m>/bin/ccship", LogFile: "/Users/k/Library/Logs/ccship/ccship.log", Args: []string{"run", "--config", "/Users/k/{{c}}.toml"}}
-	text, err := renderAgent(o)
-	kit.Must(t, err)
+	text := kit.Try(renderAgent(o)).Must(t)
 	got := plist(t, text)
 	for key, want := range map[string]any{
 		"Label":              Daemon.label,
@@ -107,15 +106,11 @@ func TestAgentSays(t *testing.T) {
 	if strings.Contains(text, "{{") {
 		t.Error("the library that writes the file would take braces for its own")
 	}
-	if got := programOfAgent(text); got != o.Binary {
-		t.Errorf("program is %q", got)
-	}
+	kit.Equal(t, "program is", programOfAgent(text), o.Binary)
 	if got := plist(t, packaging.Agent)["ProgramArguments"].([]any); got[1] != "run" || got[2] != "--log-file" {
 		t.Errorf("the packages' own has the arguments %v", got)
 	}
-	if programOfAgent("<plist><dict/></plist>") != "" {
-		t.Error("a program where there is none")
-	}
+	kit.Equal(t, "a program where there is none", programOfAgent("<plist><dict/></plist>"), "")
 }
 
 // fakeLaunchctl is launchd as far as one agent goes: what it was asked is in the file calls, that the agent is loaded
@@ -160,8 +155,7 @@ func newFakeLaunchd(t *testing.T) (*launchd, string) {
 func calls(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "calls")
-	text, err := os.ReadFile(path)
-	kit.Must(t, err)
+	text := kit.Try(os.ReadFile(path)).Must(t)
 	kit.Must(t, os.Remove(path))
 	var done []string
 	for line := range strings.Lines(string(text)) {
@@ -180,9 +174,7 @@ func TestLaunchd(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if got := calls(t, dir); got != want {
-			t.Errorf("%s: asked launchctl for\n%s\nwant\n%s", what, got, want)
-		}
+		kit.Equal(t, what+": asked launchctl", calls(t, dir), want)
 	}
 	const load = "enable gui/501/com.github.ccship; bootstrap gui/501 /LaunchAgents/com.github.ccship.plist"
 	if st, err := l.Status(ctx); err != nil || st.Installed || st.Running || l.Start(ctx) == nil || l.Restart(ctx) == nil || l.Stop(ctx) == nil {
@@ -222,9 +214,7 @@ func TestLaunchd(t *testing.T) {
 // An agent that its user has disabled is installed, but does not start by itself.
 func TestLaunchdDisabled(t *testing.T) {
 	l, dir := newFakeLaunchd(t)
-	if _, err := l.Install(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(l.Install(t.Context(), true)).Must(t)
 	for text, enabled := range map[string]bool{"\t\t\"" + Daemon.label + "\" => disabled\n": false, "\t\t\"" + Daemon.label + "\" => enabled\n": true, "": true} {
 		kit.Must(t, os.WriteFile(filepath.Join(dir, "disabled"), []byte(text), 0o600))
 		if st, err := l.Status(t.Context()); err != nil || !st.Installed || st.Enabled != enabled {
@@ -246,8 +236,7 @@ func TestLaunchdFails(t *testing.T) {
 	if _, err := l.Install(t.Context(), true); !errors.As(err, &e) || !strings.Contains(e.Message, "Input/output error") || e.Hint == "" {
 		t.Errorf("%v", err)
 	}
-	before, err := os.ReadFile(l.path)
-	kit.Must(t, err)
+	before := kit.Try(os.ReadFile(l.path)).Must(t)
 	l.o.Args = append(l.o.Args, "--config", "/other.toml")
 	l.write = func(string) error { return errors.New("no space") }
 	if _, err := l.Install(t.Context(), true); !errors.As(err, &e) || !strings.Contains(e.Message, "no space") {
@@ -265,8 +254,7 @@ func TestLogCommands(t *testing.T) {
 		"windows": "",
 		"plan9":   "",
 	} {
-		s, err := newOn(system, Options{Program: Daemon, Binary: "/b", LogFile: "/l"})
-		kit.Must(t, err)
+		s := kit.Try(newOn(system, Options{Program: Daemon, Binary: "/b", LogFile: "/l"})).Must(t)
 		argv, err := s.LogCommand(7, true)
 		if got := strings.Join(argv, " "); got != want && runtime.GOOS != "windows" || (err == nil) != (len(argv) > 0) {
 			t.Errorf("%s: %q %v", system, got, err)
@@ -297,8 +285,7 @@ func TestGetContent(t *testing.T) {
 // The server's agent runs the given command, and writes its output into the given file.
 func TestServerAgent(t *testing.T) {
 	o := Options{Program: Server, Binary: "/opt/b & c/ccship-server", LogFile: "/Users/k/{{l}}.log", Args: []string{"serve", "--listen", "127.0.0.1:5001"}}
-	text, err := renderAgent(o)
-	kit.Must(t, err)
+	text := kit.Try(renderAgent(o)).Must(t)
 	got := plist(t, text)
 	for key, want := range map[string]any{
 		"Label": "com.github.ccship.server", "StandardErrorPath": o.LogFile,

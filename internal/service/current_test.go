@@ -17,13 +17,10 @@ func TestCurrent(t *testing.T) {
 		Program: Daemon, Binary: "/home/kim/my bin/ccship", Args: []string{"run", "--config", "/home/kim/c.toml"}, Home: "/home/kim", LogFile: "/home/kim/log",
 		Writable: []string{"/home/kim/.local/state/ccship", "/data/ccship"},
 	}
-	user, err := renderUnit(o)
-	kit.Must(t, err)
-	agent, err := renderAgent(o)
-	kit.Must(t, err)
+	user := kit.Try(renderUnit(o)).Must(t)
+	agent := kit.Try(renderAgent(o)).Must(t)
 	o.System, o.User = true, "kim"
-	system, err := renderUnit(o)
-	kit.Must(t, err)
+	system := kit.Try(renderUnit(o)).Must(t)
 	path := filepath.Join(t.TempDir(), "unit")
 	for name, c := range map[string]struct {
 		m                  manager

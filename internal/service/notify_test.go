@@ -89,9 +89,7 @@ func TestWatchdog(t *testing.T) {
 		}
 		close(f.hang)
 		synctest.Wait()
-		if _, err := w.check(t.Context()); err != nil {
-			t.Errorf("a state that goes on: %v", err)
-		}
+		kit.Err(t, "a state that goes on", nil)(w.check(t.Context()))
 	})
 }
 

@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,9 +27,7 @@ func TestPackagedUnits(t *testing.T) {
 		{own, packaging.UserUnit}, {system, packaging.SystemUnit},
 		{Options{Program: Server, Binary: "/usr/bin/ccship-server", Args: []string{"serve"}, Home: "/home/kim"}, packaging.ServerUserUnit},
 	} {
-		if got, err := renderUnit(c.o); err != nil || got != c.want {
-			t.Errorf("system %v: %v\n%s", c.o.System, err, got)
-		}
+		kit.Gives(t, fmt.Sprintf("system %v", c.o.System), c.want)(renderUnit(c.o))
 	}
 }
 
@@ -44,9 +43,7 @@ func TestUnitSays(t *testing.T) {
 		"system": {packaging.SystemUnit, "multi-user.target"},
 	} {
 		for _, line := range append(both, "WantedBy="+c.wanted) {
-			if !strings.Contains(c.unit, "\n"+line+"\n") {
-				t.Errorf("%s: no line %s", name, line)
-			}
+			kit.Has(t, fmt.Sprintf("%s: no line %s", name, line), c.unit, "\n"+line+"\n")
 		}
 		for _, key := range []string{"Nice", "MemoryMax", "MemoryHigh", "WatchdogSec", "TimeoutStopSec", "LimitNOFILE", "ExecReload", "SystemCallFilter"} {
 			if !regexp.MustCompile(`(?m)^` + key + `=.`).MatchString(c.unit) {
@@ -75,11 +72,8 @@ func TestUnitCommand(t *testing.T) {
 		if c.config != "" {
 			args = append(args, "--config", c.config)
 		}
-		text, err := renderUnit(Options{Program: Daemon, Binary: c.binary, Args: args, Home: "/home/kim"})
-		kit.Must(t, err)
-		if got := lineOf(text, "ExecStart="); got != c.want {
-			t.Errorf("%q %q:\n got %s\nwant %s", c.binary, c.config, got, c.want)
-		}
+		text := kit.Try(renderUnit(Options{Program: Daemon, Binary: c.binary, Args: args, Home: "/home/kim"})).Must(t)
+		kit.Equal(t, fmt.Sprintf("%q %q", c.binary, c.config), lineOf(text, "ExecStart="), c.want)
 	}
 	for _, binary := range []string{`/opt/a"b/ccship`, `/opt/a'b/ccship`, `/opt/a\b/ccship`, "/opt/a\nb/ccship"} {
 		var e *control.Error
@@ -120,8 +114,7 @@ func TestUnitVerifies(t *testing.T) {
 
 		"ccship-server.service": {Program: Server, Binary: "/bin/true", Args: []string{"serve", "--store", "sqlite:/a b/%$.db"}, Home: "/home/kim"},
 	} {
-		text, err := renderUnit(o)
-		kit.Must(t, err)
+		text := kit.Try(renderUnit(o)).Must(t)
 		path := filepath.Join(dir, name)
 		kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		argv := []string{"verify", "--man=no", path}
@@ -146,8 +139,6 @@ func TestProgramOf(t *testing.T) {
 		"{ path=/opt/a ; b/ccship ; argv[]=/opt/a ; b/ccship run ; x }":            "/opt/a ; b/ccship",
 		"": "",
 	} {
-		if got := programOf(exec); got != want {
-			t.Errorf("%q: %q", exec, got)
-		}
+		kit.Equal(t, exec, programOf(exec), want)
 	}
 }

@@ -14,23 +14,19 @@ import (
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	kit.Must(t, err)
+	text := kit.Try(os.ReadFile(path)).Must(t)
 	return string(text)
 }
 
 // only fails unless a folder holds these names and no others.
 func only(t *testing.T, dir string, names ...string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	kit.Must(t, err)
+	entries := kit.Try(os.ReadDir(dir)).Must(t)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())
 	}
-	if !slices.Equal(got, names) {
-		t.Errorf("the folder holds %q, want %q", got, names)
-	}
+	kit.Equal(t, "the folder holds", got, names)
 }
 
 // A step that fails leaves the old file whole until the new one has its name, and nothing next to it. The content is
@@ -40,11 +36,8 @@ func TestFaults(t *testing.T) {
 	for i, failing := range append(steps, "none") {
 		path := filepath.Join(t.TempDir(), "settings")
 		kit.Must(t, os.WriteFile(path, []byte("old"), 0o600))
-		f, err := CreateFile(path)
-		kit.Must(t, err)
-		if _, err := f.WriteString("new"); err != nil {
-			t.Fatal(err)
-		}
+		f := kit.Try(CreateFile(path)).Must(t)
+		kit.Try(f.WriteString("new")).Must(t)
 		var taken []string
 		broken := errors.New("broken disk")
 		f.fault = func(step string) error {
@@ -53,16 +46,12 @@ func TestFaults(t *testing.T) {
 			}
 			return nil
 		}
-		if err := f.Commit(); errors.Is(err, broken) != (failing != "none") {
-			t.Errorf("%s fails: %v", failing, err)
-		}
+		kit.Equal(t, failing+" fails", errors.Is(f.Commit(), broken), (failing != "none"))
 		want := "old"
 		if i > slices.Index(steps, "name") {
 			want = "new"
 		}
-		if got := read(t, path); got != want {
-			t.Errorf("%s fails: the file holds %q, want %q", failing, got, want)
-		}
+		kit.Equal(t, failing+" fails: the file holds", read(t, path), want)
 		if failing == "none" && !slices.Equal(taken, steps) {
 			t.Errorf("the steps are %q, want %q", taken, steps)
 		}
@@ -73,17 +62,12 @@ func TestFaults(t *testing.T) {
 func TestCommitNew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "export")
 	for i, want := range []error{nil, fs.ErrExist} {
-		f, err := CreateFile(path)
-		kit.Must(t, err)
-		if _, err := f.WriteString([]string{"first", "second"}[i]); err != nil {
-			t.Fatal(err)
-		}
+		f := kit.Try(CreateFile(path)).Must(t)
+		kit.Try(f.WriteString([]string{"first", "second"}[i])).Must(t)
 		if err := f.CommitNew(); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)
 		}
-		if got := read(t, path); got != "first" {
-			t.Errorf("it holds %q", got)
-		}
+		kit.Equal(t, "it holds", read(t, path), "first")
 		only(t, filepath.Dir(path), "export")
 	}
 }
@@ -94,8 +78,7 @@ func TestWrite(t *testing.T) {
 	if err := WriteFile(path, []byte("new")); err != nil || read(t, path) != "new" {
 		t.Errorf("%v, %q", err, read(t, path))
 	}
-	info, err := os.Stat(path)
-	kit.Must(t, err)
+	info := kit.Try(os.Stat(path)).Must(t)
 	if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}

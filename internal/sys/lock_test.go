@@ -39,11 +39,9 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	other := exec.Command(os.Args[0])
 	other.Env = append(os.Environ(), "SINGLETON_ROOT="+root, "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+dir)
-	in, err := other.StdinPipe()
-	kit.Must(t, err)
+	in := kit.Try(other.StdinPipe()).Must(t)
 	defer in.Close()
-	out, err := other.StdoutPipe()
-	kit.Must(t, err)
+	out := kit.Try(other.StdoutPipe()).Must(t)
 	kit.Must(t, other.Start())
 	if text, err := bufio.NewReader(out).ReadString('\n'); err != nil || text != "locked\n" {
 		t.Fatalf("the other process: %q, %v", text, err)
@@ -64,9 +62,7 @@ func TestTwoProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatalf("after its end: %v", err)
 	}
-	if err := l.Release(); err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, l.Release())
 	if _, ok := FindHolder([]string{root}); ok {
 		t.Error("a released root is held")
 	}
@@ -75,8 +71,7 @@ func TestTwoProcesses(t *testing.T) {
 // TestMissingRoot: a root that does not exist has a lock, too, and it is not that of its parent.
 func TestMissingRoot(t *testing.T) {
 	dir := t.TempDir()
-	l, err := AcquireLock([]string{filepath.Join(dir, "a", "b")}, Holder{PID: 7})
-	kit.Must(t, err)
+	l := kit.Try(AcquireLock([]string{filepath.Join(dir, "a", "b")}, Holder{PID: 7})).Must(t)
 	defer l.Release()
 	if h, ok := FindHolder([]string{filepath.Join(dir, "a", "b")}); !ok || h.PID != 7 {
 		t.Errorf("found %+v, %t", h, ok)
@@ -91,8 +86,7 @@ func TestReplacedRoot(t *testing.T) {
 	dir := t.TempDir()
 	root, away := filepath.Join(dir, "root"), filepath.Join(dir, "away")
 	kit.Must(t, os.Mkdir(root, 0o700))
-	l, err := AcquireLock([]string{root}, Holder{PID: 7})
-	kit.Must(t, err)
+	l := kit.Try(AcquireLock([]string{root}, Holder{PID: 7})).Must(t)
 	defer l.Release()
 	kit.Must(t, os.Rename(root, away))
 	if h, ok := FindHolder([]string{away}); ok {

@@ -12,11 +12,9 @@ import (
 // TestReleaseBesideFork: a child between fork and exec holds every open file. It does not keep the lock.
 func TestReleaseBesideFork(t *testing.T) {
 	root := t.TempDir()
-	l, err := AcquireLock([]string{root}, Holder{PID: 7})
-	kit.Must(t, err)
+	l := kit.Try(AcquireLock([]string{root}, Holder{PID: 7})).Must(t)
 	for _, f := range l.files {
-		inherited, err := syscall.Dup(int(f.Fd()))
-		kit.Must(t, err)
+		inherited := kit.Try(syscall.Dup(int(f.Fd()))).Must(t)
 		defer syscall.Close(inherited)
 	}
 	kit.Must(t, l.Release())

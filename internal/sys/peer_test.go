@@ -15,18 +15,13 @@ func TestDial(t *testing.T) {
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "s")
-	ln, err := net.Listen("unix", path)
-	kit.Must(t, err)
+	ln := kit.Try(net.Listen("unix", path)).Must(t)
 	defer ln.Close()
-	client, err := DialPeer(t.Context(), net.Dialer{}, path)
-	kit.Must(t, err)
+	client := kit.Try(DialPeer(t.Context(), net.Dialer{}, path)).Must(t)
 	defer client.Close()
-	conn, err := ln.Accept()
-	kit.Must(t, err)
+	conn := kit.Try(ln.Accept()).Must(t)
 	defer conn.Close()
-	if uid, err := PeerOf(conn.(*net.UnixConn)); err != nil || uid != os.Geteuid() {
-		t.Errorf("the peer is %d %v, want %d", uid, err, os.Geteuid())
-	}
+	kit.Gives(t, "the peer", os.Geteuid())(PeerOf(conn.(*net.UnixConn)))
 	for uid, want := range map[int]bool{os.Geteuid(): true, 0: true, os.Geteuid() + 4711: false} {
 		if TrustedPeer(uid) != want {
 			t.Errorf("Trusted(%d) = %v", uid, !want)

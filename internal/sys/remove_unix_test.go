@@ -4,6 +4,7 @@ package sys
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,8 +18,7 @@ import (
 // delivers stay.
 func TestRemove(t *testing.T) {
 	root := t.TempDir()
-	l, err := AcquireLock([]string{root}, Holder{PID: 7})
-	kit.Must(t, err)
+	l := kit.Try(AcquireLock([]string{root}, Holder{PID: 7})).Must(t)
 	var held *HeldError
 	if removed, err := RemoveLock([]string{root}); !errors.As(err, &held) || len(removed) != 0 {
 		t.Errorf("removed %q while a daemon delivers the root: %v", removed, err)
@@ -31,9 +31,7 @@ func TestRemove(t *testing.T) {
 	gone := func(when string) {
 		t.Helper()
 		for _, name := range names {
-			if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("%s %s is there: %v", when, name, err)
-			}
+			kit.Err(t, fmt.Sprintf("%s %s is there", when, name), os.ErrNotExist)(os.Stat(name))
 		}
 	}
 	gone("after its end")
@@ -77,9 +75,7 @@ func TestRemoveBesideAcquire(t *testing.T) {
 					runtime.Gosched()
 				}
 				mu.Unlock()
-				if err := l.Release(); err != nil {
-					t.Error(err)
-				}
+				kit.Should(t, l.Release())
 			}
 		})
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -30,8 +32,7 @@ func commandFlags(t *testing.T) map[string][]string {
 	t.Helper()
 	known := map[string][]string{}
 	for _, file := range []string{"commands.md", "server-commands.md"} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "docs", file))
-		must(t, err)
+		text := kit.Try(os.ReadFile(filepath.Join("..", "..", "docs", file))).Must(t)
 		title, program := "", ""
 		for line := range strings.Lines(string(text)) {
 			line = strings.TrimSpace(line)
@@ -79,8 +80,7 @@ func TestDocumentedCommands(t *testing.T) {
 		if base := filepath.Base(page); base == "CHANGELOG.md" {
 			continue // tells of commands of their time
 		}
-		text, err := os.ReadFile(page)
-		must(t, err)
+		text := kit.Try(os.ReadFile(page)).Must(t)
 		for line := range strings.Lines(string(text)) {
 			var found []string
 			if command, ok := strings.CutPrefix(line, "$ "); ok {
@@ -93,9 +93,7 @@ func TestDocumentedCommands(t *testing.T) {
 			for _, command := range found {
 				if strings.HasPrefix(command, "ccship ") || strings.HasPrefix(command, "ccship-server ") {
 					count++
-					if fault := notDocumented(command, known); fault != "" {
-						t.Errorf("%s: %q: %s", page, command, fault)
-					}
+					kit.Equal(t, fmt.Sprintf("%s: %q", page, command), notDocumented(command, known), "")
 				}
 			}
 		}
@@ -157,9 +155,7 @@ func TestDocumentedCommandsSees(t *testing.T) {
 		"p a b --x 1": false, "p a b -f": false, "p a b --x=1 --config f": false, "p c file --y": false, "p c file > --z": false, "p c -- --z": false,
 		"p z": true, "p a z": true, "p a b --y": true, "p c --x": true,
 	} {
-		if got := notDocumented(line, known); (got != "") != wrong {
-			t.Errorf("%s: %q", line, got)
-		}
+		kit.Equal(t, line, (notDocumented(line, known) != ""), wrong)
 	}
 }
 
@@ -208,11 +204,9 @@ func brokenLinks(page, text string) []string {
 
 // TestDocumentLinks: every link of the documentation leads to a file of this tree, and to a heading in it.
 func TestDocumentLinks(t *testing.T) {
-	records, err := filepath.Glob(filepath.Join("..", "..", "docs", "internals", "adr", "*.md"))
-	must(t, err)
+	records := kit.Try(filepath.Glob(filepath.Join("..", "..", "docs", "internals", "adr", "*.md"))).Must(t)
 	for _, page := range append(pages(t), records...) {
-		text, err := os.ReadFile(page)
-		must(t, err)
+		text := kit.Try(os.ReadFile(page)).Must(t)
 		for _, link := range brokenLinks(page, string(text)) {
 			t.Errorf("%s: the link %q leads nowhere", page, link)
 		}
@@ -229,8 +223,7 @@ func TestDocumentsAreReachable(t *testing.T) {
 	linked := map[string]bool{}
 	all := pages(t)
 	for _, page := range all {
-		text, err := os.ReadFile(page)
-		must(t, err)
+		text := kit.Try(os.ReadFile(page)).Must(t)
 		for _, m := range markdownLink.FindAllStringSubmatch(string(text), -1) {
 			target, _, _ := strings.Cut(m[1], "#")
 			linked[filepath.Join(filepath.Dir(page), filepath.FromSlash(target))] = true

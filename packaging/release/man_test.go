@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +18,7 @@ func script(t *testing.T, body string) string {
 		t.Skip("no shell here")
 	}
 	path := filepath.Join(t.TempDir(), "program")
-	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o755))
+	kit.Must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o755))
 	return path
 }
 
@@ -65,15 +66,10 @@ func TestPrograms(t *testing.T) {
 	for name, program := range programs {
 		t.Run(name, func(t *testing.T) {
 			p := manualPage{Program: program, Version: "1.2.3", Date: time.Unix(1_700_000_000, 0)}
-			page, err := p.Write(t.Context())
-			must(t, err)
-			if again, err := p.Write(t.Context()); err != nil || again != page {
-				t.Errorf("the second page differs (%v)", err)
-			}
+			page := kit.Try(p.Write(t.Context())).Must(t)
+			kit.Gives(t, "the second page differs", page)(p.Write(t.Context()))
 			for _, want := range []string{".SH NAME\n" + strings.ReplaceAll(name, "-", `\-`) + ` \- `, ".SH SYNOPSIS", strings.ReplaceAll(name, "-", `\-`) + " verify", ".SH EXIT STATUS", ".SH FILES"} {
-				if !strings.Contains(page, want) {
-					t.Errorf("the page lacks %q", want)
-				}
+				kit.Has(t, "the page lacks", page, want)
 			}
 			if home, err := os.UserHomeDir(); err == nil && strings.Contains(page, home) {
 				t.Errorf("the page names this machine's home, %s", home)

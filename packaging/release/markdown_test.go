@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -16,14 +17,12 @@ func TestCommandPages(t *testing.T) {
 	for name, file := range map[string]string{"ccship": "commands.md", "ccship-server": "server-commands.md"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := manualPage{Program: buildProgram(t, name)}.Markdown(t.Context())
-			must(t, err)
+			got := kit.Try(manualPage{Program: buildProgram(t, name)}.Markdown(t.Context())).Must(t)
 			path := filepath.Join("..", "..", "docs", file)
 			if *update {
-				must(t, os.WriteFile(path, []byte(got), 0o644))
+				kit.Must(t, os.WriteFile(path, []byte(got), 0o644))
 			}
-			want, err := os.ReadFile(path)
-			must(t, err)
+			want := kit.Try(os.ReadFile(path)).Must(t)
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("docs/%s is not what %s --help says; `make docs` writes it anew (-page +help):\n%s", file, name, diff)
 			}

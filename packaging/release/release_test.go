@@ -59,15 +59,13 @@ type packed struct {
 // openDeb reads a deb's control files and contents, names without the leading dot.
 func openDeb(t *testing.T, path string) (control, data map[string]packed) {
 	t.Helper()
-	f, err := os.Open(path)
-	must(t, err)
+	f := kit.Try(os.Open(path)).Must(t)
 	defer f.Close()
 	r := bufio.NewReader(f)
 	if magic, err := r.Peek(8); err != nil || string(magic) != "!<arch>\n" {
 		t.Fatalf("%s begins with %q, %v", path, magic, err)
 	}
-	_, err = r.Discard(8)
-	must(t, err)
+	kit.Try(r.Discard(8)).Must(t)
 	for {
 		header := make([]byte, 60)
 		if _, err := io.ReadFull(r, header); errors.Is(err, io.EOF) {
@@ -75,11 +73,9 @@ func openDeb(t *testing.T, path string) (control, data map[string]packed) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		size, err := strconv.ParseInt(strings.TrimSpace(string(header[48:58])), 10, 64)
-		must(t, err)
+		size := kit.Try(strconv.ParseInt(strings.TrimSpace(string(header[48:58])), 10, 64)).Must(t)
 		member := make([]byte, size+size%2)
-		_, err = io.ReadFull(r, member)
-		must(t, err)
+		kit.Try(io.ReadFull(r, member)).Must(t)
 		switch name := strings.TrimRight(string(header[:16]), " /"); name {
 		case "control.tar.gz":
 			control = untar(t, member)
@@ -91,28 +87,19 @@ func openDeb(t *testing.T, path string) (control, data map[string]packed) {
 
 func untar(t *testing.T, data []byte) map[string]packed {
 	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	must(t, err)
+	z := kit.Try(gzip.NewReader(bytes.NewReader(data))).Must(t)
 	files := map[string]packed{}
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		must(t, err)
+		kit.Must(t, err)
 		if h.Typeflag == tar.TypeDir {
 			continue
 		}
-		content, err := io.ReadAll(r)
-		must(t, err)
+		content := kit.Try(io.ReadAll(r)).Must(t)
 		files[strings.TrimPrefix(h.Name, ".")] = packed{fs.FileMode(h.Mode), cmp.Or(h.Uname, fmt.Sprint(h.Uid)) + ":" + cmp.Or(h.Gname, fmt.Sprint(h.Gid)), content}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -182,9 +169,7 @@ func TestDeb(t *testing.T) {
 		"/usr/lib/systemd/user/ccship.service":    packaging.UserUnit,
 		"/usr/lib/systemd/system/ccship@.service": packaging.SystemUnit,
 	} {
-		if string(data[name].content) != want {
-			t.Errorf("%s is not the unit that ccship has in it", name)
-		}
+		kit.Equal(t, name+" is", string(data[name].content), want)
 	}
 }
 
@@ -193,9 +178,7 @@ func checkControl(t *testing.T, program string, control, data map[string]packed)
 	t.Helper()
 	text := string(control["/control"].content)
 	for _, line := range []string{"Package: " + program, "Version: 1.2.3~rc.1", "Architecture: " + runtime.GOARCH} {
-		if !strings.Contains(text, line+"\n") {
-			t.Errorf("control lacks %q:\n%s", line, text)
-		}
+		kit.Has(t, "control lacks "+line, text, line+"\n")
 	}
 	var sums []string
 	for name, f := range data {
@@ -204,9 +187,7 @@ func checkControl(t *testing.T, program string, control, data map[string]packed)
 	got := strings.Split(strings.TrimSpace(string(control["/md5sums"].content)), "\n")
 	slices.Sort(sums)
 	slices.Sort(got)
-	if !slices.Equal(got, sums) {
-		t.Errorf("md5sums are\n%q, want\n%q", got, sums)
-	}
+	kit.Equal(t, "md5sums", got, sums)
 	for _, script := range []string{"postinst", "prerm", "postrm"} {
 		f, ok := control["/"+script]
 		if !ok || f.mode != 0o755 || !bytes.HasPrefix(f.content, []byte("#!/bin/sh\n")) {
@@ -219,26 +200,22 @@ func checkControl(t *testing.T, program string, control, data map[string]packed)
 func copies(t *testing.T) (one, other string) {
 	t.Helper()
 	one, other = filepath.Join(t.TempDir(), "tree"), filepath.Join(t.TempDir(), "elsewhere", "tree")
-	must(t, copyTree(filepath.Join("..", ".."), one))
-	must(t, copyTree(one, other))
+	kit.Must(t, copyTree(filepath.Join("..", ".."), one))
+	kit.Must(t, copyTree(one, other))
 	return one, other
 }
 
 // compareReleases compares every byte of two releases.
 func compareReleases(t *testing.T, first, second string, atLeast int) {
 	t.Helper()
-	files, err := os.ReadDir(first)
-	must(t, err)
-	others, err := os.ReadDir(second)
-	must(t, err)
+	files := kit.Try(os.ReadDir(first)).Must(t)
+	others := kit.Try(os.ReadDir(second)).Must(t)
 	if len(files) < atLeast || len(files) != len(others) {
 		t.Errorf("%d and %d files to compare, want %d or more", len(files), len(others), atLeast)
 	}
 	for _, f := range files {
-		a, err := os.ReadFile(filepath.Join(first, f.Name()))
-		must(t, err)
-		b, err := os.ReadFile(filepath.Join(second, f.Name()))
-		must(t, err)
+		a := kit.Try(os.ReadFile(filepath.Join(first, f.Name()))).Must(t)
+		b := kit.Try(os.ReadFile(filepath.Join(second, f.Name()))).Must(t)
 		if !bytes.Equal(a, b) {
 			t.Errorf("%s differs: %d and %d bytes", f.Name(), len(a), len(b))
 		}
@@ -292,9 +269,7 @@ func TestPackageVersion(t *testing.T) {
 	want := []string{"0.0.0~076afcb", "0.9.0", "1.0.0~rc.1", "1.0.0~rc.1+2.0a1b2c3", "1.0.0~rc.2", "1.0.0", "1.0.0+3.abcdef0",
 		"1.0.0+3.abcdef0+dirty", "1.0.1", "1.10.0"}
 	for i, version := range inOrder {
-		if got := packageVersion(version); got != want[i] {
-			t.Errorf("%s becomes %s, want %s", version, got, want[i])
-		}
+		kit.Equal(t, version+" becomes", packageVersion(version), want[i])
 		if _, err := exec.LookPath("dpkg"); err != nil || i == 0 {
 			continue
 		}
@@ -320,9 +295,7 @@ func TestNeeded(t *testing.T) {
 		{[]string{debs, archives}, systems()}, {[]string{sbom}, systems()}, {[]string{formula}, systems()},
 	} {
 		r := release{systems: systems(), only: c.only}
-		if got := r.needed(); !slices.Equal(got, c.want) {
-			t.Errorf("%v: %v, want %v", c.only, got, c.want)
-		}
+		kit.Equal(t, fmt.Sprint(c.only), r.needed(), c.want)
 	}
 	r := release{systems: []system{{"darwin", "arm64"}}, only: []string{rpms}}
 	if got := r.needed(); got != nil {

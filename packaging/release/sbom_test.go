@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -39,25 +40,16 @@ func TestBill(t *testing.T) {
 	}}
 	r := release{version: "v1.2.3", epoch: time.Unix(1_700_000_000, 0)}
 	b := r.bill(map[string][]*debug.BuildInfo{"ccship": {info, info}, "ccship-server": {info}})
-	text, err := json.Marshal(b)
-	must(t, err)
+	text := kit.Try(json.Marshal(b)).Must(t)
 	again, err := json.Marshal(r.bill(map[string][]*debug.BuildInfo{"ccship-server": {info}, "ccship": {info}}))
-	must(t, err)
-	if string(text) != string(again) {
-		t.Error("the same programs have two bills")
-	}
-	if want := 2 + 1 + len(info.Deps); len(b.Components) != want {
-		t.Errorf("%d components, want %d", len(b.Components), want)
-	}
+	kit.Must(t, err)
+	kit.Equal(t, "the same programs have two bills", string(text), string(again))
+	kit.Equal(t, "components", len(b.Components), 2+1+len(info.Deps))
 	for _, purl := range []string{"std@1.26.0", "github.com/spf13/cobra@v1.10.2", "example.org/old@v2.0.0%2Bincompatible", "example.org/own@v1.0.1"} {
-		if !strings.Contains(string(text), `"pkg:golang/`+purl+`"`) {
-			t.Errorf("%s is not in the bill", purl)
-		}
+		kit.Has(t, purl+" is", string(text), `"pkg:golang/`+purl+`"`)
 	}
 	schema := compileSchema(t, schemaFolder(t))
-	if err := schema.Validate(decoded(t, text)); err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, schema.Validate(decoded(t, text)))
 	broken := strings.Replace(string(text), `"type":"library"`, `"type":"thing"`, 1)
 	if reflect.DeepEqual(broken, string(text)) || schema.Validate(decoded(t, []byte(broken))) == nil {
 		t.Error("the schema takes everything")
@@ -66,8 +58,7 @@ func TestBill(t *testing.T) {
 
 func decoded(t *testing.T, text []byte) any {
 	t.Helper()
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
-	must(t, err)
+	v := kit.Try(jsonschema.UnmarshalJSON(strings.NewReader(string(text)))).Must(t)
 	return v
 }
 
@@ -78,11 +69,9 @@ func compileSchema(t *testing.T, dir string) *jsonschema.Schema {
 	for name, file := range map[string]string{
 		"bom-1.6.schema.json": "bom-1.6.schema.json", "spdx.schema.json": "spdx.schema.json", "jsf-0.82.schema.json": "jsf-0.82.schemax.json",
 	} {
-		text, err := os.ReadFile(filepath.Join(dir, file))
-		must(t, err)
-		must(t, c.AddResource("http://cyclonedx.org/schema/"+name, decoded(t, text)))
+		text := kit.Try(os.ReadFile(filepath.Join(dir, file))).Must(t)
+		kit.Must(t, c.AddResource("http://cyclonedx.org/schema/"+name, decoded(t, text)))
 	}
-	schema, err := c.Compile("http://cyclonedx.org/schema/bom-1.6.schema.json")
-	must(t, err)
+	schema := kit.Try(c.Compile("http://cyclonedx.org/schema/bom-1.6.schema.json")).Must(t)
 	return schema
 }

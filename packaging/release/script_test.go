@@ -2,6 +2,8 @@ package main
 
 import (
 	"crypto/ed25519"
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,28 +23,28 @@ func fakeRelease(t *testing.T) *release {
 	r := &release{out: t.TempDir(), work: t.TempDir(), version: "v1.2.3", epoch: time.Unix(1_700_000_000, 0), systems: systems(), said: t.Output()}
 	t.Chdir(filepath.Join("..", ".."))
 	for _, dir := range []string{"man", "completions"} {
-		must(t, os.MkdirAll(filepath.Join(r.sharePath(), dir), 0o755))
+		kit.Must(t, os.MkdirAll(filepath.Join(r.sharePath(), dir), 0o755))
 		for _, program := range programs {
 			for _, name := range map[string][]string{"man": {".1.gz"}, "completions": {".bash", ".fish", ".zsh"}}[dir] {
-				must(t, os.WriteFile(filepath.Join(r.sharePath(), dir, program+name), nil, 0o644))
+				kit.Must(t, os.WriteFile(filepath.Join(r.sharePath(), dir, program+name), nil, 0o644))
 			}
 		}
 	}
 	for _, s := range r.systems {
-		must(t, os.MkdirAll(r.bin(s), 0o755))
+		kit.Must(t, os.MkdirAll(r.bin(s), 0o755))
 		for _, program := range binaries {
 			script := "#!/bin/sh\necho " + program + " for " + s.String() + "\nexit 3\n"
-			must(t, os.WriteFile(filepath.Join(r.bin(s), executable(program, s)), []byte(script), 0o755))
+			kit.Must(t, os.WriteFile(filepath.Join(r.bin(s), executable(program, s)), []byte(script), 0o755))
 		}
 	}
 	_, key, err := ed25519.GenerateKey(nil)
-	must(t, err)
+	kit.Must(t, err)
 	r.signer = &signer{key}
-	must(t, r.archives(t.Context()))
-	must(t, r.formula(t.Context()))
-	must(t, r.installer(t.Context()))
-	must(t, r.checksums(t.Context()))
-	must(t, r.signature(t.Context()))
+	kit.Must(t, r.archives(t.Context()))
+	kit.Must(t, r.formula(t.Context()))
+	kit.Must(t, r.installer(t.Context()))
+	kit.Must(t, r.checksums(t.Context()))
+	kit.Must(t, r.signature(t.Context()))
 	return r
 }
 
@@ -75,17 +77,16 @@ func TestInstallScript(t *testing.T) {
 	defer served.Close()
 	mirror := func(change func(dir string)) string {
 		dir := t.TempDir()
-		must(t, os.CopyFS(dir, os.DirFS(r.out)))
+		kit.Must(t, os.CopyFS(dir, os.DirFS(r.out)))
 		change(dir)
 		web := httptest.NewServer(http.FileServer(http.Dir(dir)))
 		t.Cleanup(web.Close)
 		return web.URL
 	}
 	write := func(name, text string) func(string) {
-		return func(dir string) { must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)) }
+		return func(dir string) { kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)) }
 	}
-	sums, err := os.ReadFile(filepath.Join(r.out, "checksums.txt"))
-	must(t, err)
+	sums := kit.Try(os.ReadFile(filepath.Join(r.out, "checksums.txt"))).Must(t)
 	otherKey := &signer{ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
 	shorter := strings.ReplaceAll(string(sums), r.archiveName(host), "another")
 	empty := httptest.NewServer(http.NotFoundHandler())
@@ -99,7 +100,7 @@ func TestInstallScript(t *testing.T) {
 		{name: "not what was released", url: mirror(write(r.archiveName(host), "something else")), before: "old", code: 1, says: []string{"install: the archive does not match the release", "hint: nothing was installed"}},
 		{name: "other sums", url: mirror(write("checksums.txt", shorter)), before: "old", code: 1, says: []string{"install: checksums.txt is not signed with the release key", "hint: nothing was installed"}},
 		{name: "another key's signature", url: mirror(write("checksums.txt.minisig", otherKey.sign(sums, "x"))), before: "old", code: 1, says: []string{"is not signed with the release key"}},
-		{name: "no signature", url: mirror(func(dir string) { must(t, os.Remove(filepath.Join(dir, "checksums.txt.minisig"))) }), before: "old", code: 1, says: []string{"install: can't download", "hint: the mirror needs it"}},
+		{name: "no signature", url: mirror(func(dir string) { kit.Must(t, os.Remove(filepath.Join(dir, "checksums.txt.minisig"))) }), before: "old", code: 1, says: []string{"install: can't download", "hint: the mirror needs it"}},
 		{name: "an empty signature", url: mirror(write("checksums.txt.minisig", "")), before: "old", code: 1, says: []string{"is not signed with the release key"}},
 		{name: "signed sums without the archive", url: mirror(func(dir string) {
 			write("checksums.txt", shorter)(dir)
@@ -119,11 +120,11 @@ func TestInstallScript(t *testing.T) {
 func runInstaller(t *testing.T, r *release, test installation) {
 	t.Helper()
 	home, fake := t.TempDir(), t.TempDir()
-	must(t, os.WriteFile(filepath.Join(fake, "uname"), []byte("#!/bin/sh\ncase $1 in -s) echo Linux ;; *) echo s390x ;; esac\n"), 0o755))
+	kit.Must(t, os.WriteFile(filepath.Join(fake, "uname"), []byte("#!/bin/sh\ncase $1 in -s) echo Linux ;; *) echo s390x ;; esac\n"), 0o755))
 	program := filepath.Join(home, ".local", "bin", "ccship")
 	if test.before != "" {
-		must(t, os.MkdirAll(filepath.Dir(program), 0o755))
-		must(t, os.WriteFile(program, []byte(test.before), 0o755))
+		kit.Must(t, os.MkdirAll(filepath.Dir(program), 0o755))
+		kit.Must(t, os.WriteFile(program, []byte(test.before), 0o755))
 	}
 	fill := strings.NewReplacer("HOME", home, "FAKE", fake)
 	cmd := exec.Command("sh", filepath.Join(r.out, "install.sh"))
@@ -134,13 +135,9 @@ func runInstaller(t *testing.T, r *release, test installation) {
 		program = filepath.Join(home, "my programs", "ccship")
 	}
 	out, err := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != test.code {
-		t.Errorf("exit %d (%v), want %d", code, err, test.code)
-	}
+	kit.Equal(t, fmt.Sprintf("exit … (%v)", err), cmd.ProcessState.ExitCode(), test.code)
 	for _, want := range test.says {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("it does not say %q:\n%s", want, out)
-		}
+		kit.Has(t, "it does", string(out), want)
 	}
 	checkInstalled(t, program, test.before, test.code == 0)
 }
@@ -150,41 +147,32 @@ func checkInstalled(t *testing.T, program, before string, ok bool) {
 	t.Helper()
 	content, err := os.ReadFile(program)
 	if !ok {
-		if string(content) != before {
-			t.Errorf("a failed run leaves %q where %q was (%v)", content, before, err)
-		}
+		kit.Equal(t, fmt.Sprintf("a failed run leaves … where … was (%v)", err), string(content), before)
 		return
 	}
 	for _, name := range binaries {
 		path := filepath.Join(filepath.Dir(program), name)
-		content, err := os.ReadFile(path)
-		must(t, err)
-		if want := "echo " + name + " for " + runtime.GOOS + "/" + runtime.GOARCH; !strings.Contains(string(content), want) {
-			t.Errorf("%s is %q, want %q in it", name, content, want)
-		}
+		content := kit.Try(os.ReadFile(path)).Must(t)
+		kit.Has(t, name+" is …, want … in it", string(content),
+			"echo "+name+" for "+runtime.GOOS+"/"+runtime.GOARCH)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
 			t.Errorf("%s has mode %v (%v)", name, info.Mode(), err)
 		}
 	}
-	entries, err := os.ReadDir(filepath.Dir(program))
-	must(t, err)
-	if len(entries) != len(binaries) {
-		t.Errorf("the folder has %v", entries)
-	}
+	entries := kit.Try(os.ReadDir(filepath.Dir(program))).Must(t)
+	kit.Equal(t, fmt.Sprintf("the folder has %v", entries), len(entries), len(binaries))
 }
 
 // TestFormula: every archive with its own sum, every file the formula installs is in the archives, a service that
 // Homebrew keeps alive.
 func TestFormula(t *testing.T) {
 	r := fakeRelease(t)
-	text, err := os.ReadFile(filepath.Join(r.out, "ccship.rb"))
-	must(t, err)
+	text := kit.Try(os.ReadFile(filepath.Join(r.out, "ccship.rb"))).Must(t)
 	formula := string(text)
 	pairs := regexp.MustCompile(`url "https://github.com/ccship/ccship/releases/download/v1\.2\.3/([^"]+)"\n\s+sha256 "([0-9a-f]{64})"`).FindAllStringSubmatch(formula, -1)
 	var seen []string
 	for _, pair := range pairs {
-		sum, err := sumOf(filepath.Join(r.out, pair[1]))
-		must(t, err)
+		sum := kit.Try(sumOf(filepath.Join(r.out, pair[1]))).Must(t)
 		if sum != pair[2] {
 			t.Errorf("%s has sum %s, not %s", pair[1], sum, pair[2])
 		}
@@ -192,56 +180,42 @@ func TestFormula(t *testing.T) {
 	}
 	slices.Sort(seen)
 	want := []string{"ccship_1.2.3_darwin_amd64.tar.gz", "ccship_1.2.3_darwin_arm64.tar.gz", "ccship_1.2.3_linux_amd64.tar.gz", "ccship_1.2.3_linux_arm64.tar.gz"}
-	if !slices.Equal(seen, want) {
-		t.Errorf("archives are %q, want %q", seen, want)
-	}
-	entries, err := r.entries(system{"darwin", "arm64"})
-	must(t, err)
+	kit.Equal(t, "archives", seen, want)
+	entries := kit.Try(r.entries(system{"darwin", "arm64"})).Must(t)
 	for _, file := range []string{"ccship", "ccship-hook", "ccship-mcp", "ccship-server", "man/ccship.1.gz", "completions/ccship.bash", "completions/ccship-server.fish", "completions/ccship.zsh"} {
 		if !slices.ContainsFunc(entries, func(e entry) bool { return e.name == "ccship_1.2.3_darwin_arm64/"+file }) {
 			t.Errorf("%s is not in the archive", file)
 		}
 	}
 	for _, part := range []string{"class Ccship < Formula", "service do", `run [opt_bin/"ccship", "run"]`, "keep_alive successful_exit: false", "test do"} {
-		if !strings.Contains(formula, part) {
-			t.Errorf("the formula lacks %q", part)
-		}
+		kit.Has(t, "the formula lacks", formula, part)
 	}
 	if _, err := exec.LookPath("ruby"); err != nil {
 		t.Log("ruby is missing: the formula's syntax is not checked")
 		return
 	}
-	if out, err := exec.Command("ruby", "-c", filepath.Join(r.out, "ccship.rb")).CombinedOutput(); err != nil {
-		t.Errorf("ruby -c: %v\n%s", err, out)
-	}
+	kit.Err(t, "ruby -c", nil)(exec.Command("ruby", "-c", filepath.Join(r.out, "ccship.rb")).CombinedOutput())
 }
 
 // TestChecksums: sha256sum finds every file as it was released, and none is left out.
 func TestChecksums(t *testing.T) {
 	r := fakeRelease(t)
-	entries, err := os.ReadDir(r.out)
-	must(t, err)
-	text, err := os.ReadFile(filepath.Join(r.out, "checksums.txt"))
-	must(t, err)
+	entries := kit.Try(os.ReadDir(r.out)).Must(t)
+	text := kit.Try(os.ReadFile(filepath.Join(r.out, "checksums.txt"))).Must(t)
 	if lines := strings.Count(string(text), "\n"); lines != len(entries)-3 { // the list itself, its signature and the key have none
 		t.Errorf("%d sums for %d files", lines, len(entries))
 	}
 	for line := range strings.Lines(string(text)) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		if got, err := sumOf(filepath.Join(r.out, name)); err != nil || got != sum {
-			t.Errorf("%s has sum %s (%v), the list says %s", name, got, err, sum)
-		}
+		kit.Gives(t, name+" has sum …, the list says", sum)(sumOf(filepath.Join(r.out, name)))
 	}
 }
 
 // TestPublished: goreleaser publishes the files that were built here, and builds none.
 func TestPublished(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "goreleaser.yaml"))
-	must(t, err)
+	text := kit.Try(os.ReadFile(filepath.Join("..", "goreleaser.yaml"))).Must(t)
 	for _, part := range []string{"\nversion: 2\n", "\nbuilds:\n  - skip: true\n", "    - glob: dist/*\n", "  disable: true"} {
-		if !strings.Contains(string(text), part) {
-			t.Errorf("goreleaser.yaml lacks %q", part)
-		}
+		kit.Has(t, "goreleaser.yaml lacks", string(text), part)
 	}
 }
 

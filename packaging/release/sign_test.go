@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,19 +18,16 @@ import (
 // OpenSSL makes of them, TestInstallScript shows.
 func TestSignature(t *testing.T) {
 	public, key, err := ed25519.GenerateKey(nil)
-	must(t, err)
+	kit.Must(t, err)
 	s := &signer{key}
 	text := []byte("sum  name\n")
 	lines := strings.Split(s.sign(text, "ccship v1"), "\n")
 	if len(lines) != 5 || !strings.HasPrefix(lines[0], "untrusted comment: ") || lines[2] != "trusted comment: ccship v1" || lines[4] != "" {
 		t.Fatalf("lines %q", lines)
 	}
-	signature, err := base64.StdEncoding.DecodeString(lines[1])
-	must(t, err)
-	global, err := base64.StdEncoding.DecodeString(lines[3])
-	must(t, err)
-	named, err := base64.StdEncoding.DecodeString(s.publicLine())
-	must(t, err)
+	signature := kit.Try(base64.StdEncoding.DecodeString(lines[1])).Must(t)
+	global := kit.Try(base64.StdEncoding.DecodeString(lines[3])).Must(t)
+	named := kit.Try(base64.StdEncoding.DecodeString(s.publicLine())).Must(t)
 	if len(signature) != 2+8+64 || len(named) != 2+8+32 || !bytes.Equal(signature[:10], named[:10]) || string(named[:2]) != "Ed" || !bytes.Equal(named[10:], public) {
 		t.Errorf("key %x, signature %x", named, signature)
 	}
@@ -41,11 +39,10 @@ func TestSignature(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "f"), text, 0o644))
-	must(t, os.WriteFile(filepath.Join(dir, "f.minisig"), []byte(strings.Join(lines, "\n")), 0o644))
-	if out, err := exec.Command("minisign", "-Vm", filepath.Join(dir, "f"), "-P", s.publicLine()).CombinedOutput(); err != nil {
-		t.Errorf("minisign: %v\n%s", err, out)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(dir, "f"), text, 0o644))
+	kit.Must(t, os.WriteFile(filepath.Join(dir, "f.minisig"), []byte(strings.Join(lines, "\n")), 0o644))
+	kit.Err(t, "minisign",
+		nil)(exec.Command("minisign", "-Vm", filepath.Join(dir, "f"), "-P", s.publicLine()).CombinedOutput())
 }
 
 // TestReleaseKey: no key is no error, and what is no key is one that says how to make one.
@@ -54,9 +51,8 @@ func TestReleaseKey(t *testing.T) {
 		t.Errorf("no key: %v %v", s, err)
 	}
 	_, key, err := ed25519.GenerateKey(nil)
-	must(t, err)
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	must(t, err)
+	kit.Must(t, err)
+	der := kit.Try(x509.MarshalPKCS8PrivateKey(key)).Must(t)
 	s, err := readSigner(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 	if err != nil || !s.key.Equal(key) {
 		t.Errorf("%v %v", s, err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 )
@@ -91,14 +92,11 @@ func TestEveryCall(t *testing.T) {
 	r.send("DELETE", "/api/shares", `{"with":"ann","project":"ph"}`, 200)
 	r.send("POST", "/api/tickets", `{}`, 201)
 	r.send("DELETE", "/api/sessions/s", "", 200)
-	if a := r.get("/api/forgotten"); !strings.Contains(string(a.body), `"session_id":"s"`) {
-		t.Errorf("forgotten: %s", a.body)
-	}
+	kit.Has(t, "forgotten", string(r.get("/api/forgotten").body), `"session_id":"s"`)
 	e := r.listen("", nil)
 	e.close()
 
-	c, err := theContract()
-	must(t, err)
+	c := kit.Try(theContract()).Must(t)
 	if unseen := c.unseen(); len(unseen) > 0 {
 		slices.Sort(unseen)
 		t.Errorf("not called: %q", unseen)
@@ -277,13 +275,9 @@ func TestForgetCall(t *testing.T) {
 	}
 	for _, id := range []string{"s", "s/agent-1", "s/agent-2"} {
 		a := ann.send("POST", "/api/conversations", piece{lines: objects("a", 0, 3)}.body(id), 200)
-		if got := strings.TrimSpace(string(a.body)); got != `{"success":true,"entries_stored":0,"forgotten":true}` {
-			t.Errorf("%s: %s", id, got)
-		}
+		kit.Equal(t, id, strings.TrimSpace(string(a.body)), `{"success":true,"entries_stored":0,"forgotten":true}`)
 	}
-	if got := ann.sessionsOf(""); got != "ann:other" {
-		t.Errorf("there is %q", got)
-	}
+	kit.Equal(t, "there is", ann.sessionsOf(""), "ann:other")
 	ann.send("DELETE", "/api/sessions/s", "", 404)
 }
 
@@ -324,9 +318,7 @@ func TestCursor(t *testing.T) {
 			t.Errorf("the page is of generation %d, epoch %s", p.Generation, p.Epoch)
 		}
 	}
-	if got := strings.Join(lines, " "); got != "a0 a1 a2 a3 a4" {
-		t.Errorf("read %s", got)
-	}
+	kit.Equal(t, "read", strings.Join(lines, " "), "a0 a1 a2 a3 a4")
 	for _, bad := range []string{"x", "1.2", "1.x.e", "x.1.e", "-1.0.1.e1", "1.-5.1.e1", "0.0.e1", "0.0.0.e1", "0.0.99.e1", ""} {
 		if a := r.get("/api/sessions/s/entries?cursor=" + bad); a.status != 400 && a.status != 404 {
 			t.Errorf("cursor %q: %d", bad, a.status)
@@ -348,9 +340,7 @@ func TestDigests(t *testing.T) {
 		t.Fatalf("%s", a.body)
 	}
 	for i, path := range []string{"s3/digest", "s0/digest", "s0/digest?epoch=e1"} {
-		if want := strings.TrimSpace(string(r.get("/api/sessions/" + path).body)); string(got[i]) != want {
-			t.Errorf("%s\nis  %s\nwas %s", path, want, got[i])
-		}
+		kit.Equal(t, path+" is", string(got[i]), strings.TrimSpace(string(r.get("/api/sessions/"+path).body)))
 	}
 	all := decode[struct {
 		Epochs []struct {

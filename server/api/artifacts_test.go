@@ -10,12 +10,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 )
@@ -85,8 +85,7 @@ func (r *rig) everyArtifactCall() {
 func TestGoldenArtifacts(t *testing.T) {
 	r := newRig(t)
 	read := func(name string) string {
-		b, err := os.ReadFile(filepath.Join("../../e2e/testdata/wire/artifacts", name))
-		must(t, err)
+		b := kit.Try(os.ReadFile(filepath.Join("../../e2e/testdata/wire/artifacts", name))).Must(t)
 		return string(b)
 	}
 	r.send("POST", "/api/checkpoints", read("checkpoints.json"), 200)
@@ -237,14 +236,10 @@ func TestArtifactRoles(t *testing.T) {
 		owner.send("GET", path, "", 200)
 	}
 	bob.send("POST", "/api/sessions/s/documents", `{"path":"b.md"}`, 404)
-	if a := bob.get("/api/link-requests?machine=m1"); string(a.body) != `{"link_requests":[]}`+"\n" {
-		t.Errorf("bob is asked %s", a.body)
-	}
+	kit.Equal(t, "bob is asked", string(bob.get("/api/link-requests?machine=m1").body), `{"link_requests":[]}`+"\n")
 	// Bob sends to a session of that name: it is his own.
 	bob.putDocument("s", linked("docs/a.md", 1, "bob's"))
-	if a := ann.get(documentURL("s", "docs/a.md")); string(a.body) != "# A" {
-		t.Errorf("ann's document is %q", a.body)
-	}
+	kit.Equal(t, "ann's document is", string(ann.get(documentURL("s", "docs/a.md")).body), "# A")
 	// Shared without documents, then with.
 	ann.send("POST", "/api/shares", `{"with":"eve","project":"ph"}`, 201)
 	for _, path := range paths {
@@ -332,12 +327,8 @@ func TestArtifactEvents(t *testing.T) {
 		}
 		return events
 	}
-	if got := heard(mine, 2); !slices.Equal(got, []string{"documents", "checkpoints"}) {
-		t.Errorf("the owner heard of %q", got)
-	}
-	if got := heard(hers, 1); got[0] != "checkpoints" {
-		t.Errorf("eve heard of %q", got)
-	}
+	kit.Equal(t, "the owner heard", heard(mine, 2), []string{"documents", "checkpoints"})
+	kit.Equal(t, "eve heard", heard(hers, 1)[0], "checkpoints")
 }
 
 // TestArtifactsForgotten: an acknowledgement, so that a daemon goes on to what is wanted, and nothing is stored.
@@ -348,14 +339,10 @@ func TestArtifactsForgotten(t *testing.T) {
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("result")))
 	about := artifact("s", `"checkpoints":[`+aCheckpoint+`],"events":[`+linked("a.md", 1, "x")+`],"size":6,"name":"tool-results/t"`)
 	for _, path := range []string{"/api/checkpoints", "/api/documents", "/api/blobs/" + sum + "/start"} {
-		if a := r.send("POST", path, about, 200); !strings.Contains(string(a.body), `"forgotten":true`) {
-			t.Errorf("%s: %s", path, a.body)
-		}
+		kit.Has(t, path, string(r.send("POST", path, about, 200).body), `"forgotten":true`)
 	}
 	for _, table := range []string{"documents", "document_versions", "checkpoints", "blobs", "blob_chunks", "blob_refs", "link_requests", "artifact_epochs", "streams"} {
-		if n := r.count(table); n != 0 {
-			t.Errorf("%d rows in %s", n, table)
-		}
+		kit.Equal(t, "rows in "+table, r.count(table), 0)
 	}
 	r.send("GET", "/api/sessions/s/documents", "", http.StatusNotFound)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 )
@@ -68,8 +69,7 @@ func readContract(path string) (any, error) {
 // checkContract fails the test when an answer does not match openapi.yaml.
 func checkContract(t testing.TB, req *http.Request, status int, contentType string, body []byte) {
 	t.Helper()
-	c, err := theContract()
-	must(t, err)
+	c := kit.Try(theContract()).Must(t)
 	if err := c.check(req, status, contentType, body); err != nil {
 		t.Errorf("%s %s: %d: %v", req.Method, req.URL.RequestURI(), status, err)
 	}
@@ -154,14 +154,12 @@ func (c *contract) unseen() []string {
 
 // TestContractCanFail: answers that are not as described are found.
 func TestContractCanFail(t *testing.T) {
-	c, err := theContract()
-	must(t, err)
-	req, err := http.NewRequest(http.MethodGet, "/api/me", nil)
-	must(t, err)
+	c := kit.Try(theContract()).Must(t)
+	req := kit.Try(http.NewRequest(http.MethodGet, "/api/me", nil)).Must(t)
 	good := `{"user":{"name":"a","role":"owner","created":"2026-11-21T00:00:00Z","disabled":null},
 		"key":{"name":"k","user":"a","created":"2026-11-21T00:00:00Z","last_used":null,"revoked":null},
 		"stored":{"bytes":1,"sessions":1},"quota":{"bytes":null,"sessions":5}}`
-	must(t, c.check(req, 200, "application/json", []byte(good)))
+	kit.Must(t, c.check(req, 200, "application/json", []byte(good)))
 	for what, change := range map[string][2]string{
 		"unknown member":        {`"disabled":null`, `"disabled":null,"size":43`},
 		"missing member":        {`,"disabled":null`, ``},

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 )
@@ -26,14 +27,12 @@ func (r *rig) listen(query string, header map[string]string) *ear {
 	t := r.t.(*testing.T)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.http.URL+"/api/events"+query, nil)
-	must(t, err)
+	req := kit.Try(http.NewRequestWithContext(ctx, http.MethodGet, r.http.URL+"/api/events"+query, nil)).Must(t)
 	req.Header.Set("X-API-Key", r.key)
 	for k, v := range header {
 		req.Header.Set(k, v)
 	}
-	res, err := r.http.Client().Do(req)
-	must(t, err)
+	res := kit.Try(r.http.Client().Do(req)).Must(t)
 	checkContract(t, req, res.StatusCode, res.Header.Get("Content-Type"), nil)
 	if res.StatusCode != http.StatusOK {
 		t.Fatalf("events: %d", res.StatusCode)
@@ -58,7 +57,7 @@ func (e *ear) change() map[string]any {
 	for line := range e.lines {
 		if data, ok := strings.CutPrefix(line, "data: {\"session_id\""); ok {
 			var c map[string]any
-			must(e.t, json.Unmarshal([]byte("{\"session_id\""+data), &c))
+			kit.Must(e.t, json.Unmarshal([]byte("{\"session_id\""+data), &c))
 			return c
 		}
 	}
@@ -131,11 +130,9 @@ func TestListenersEach(t *testing.T) {
 	}
 	for { // and there
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, ann.http.URL+"/api/events", nil)
-		must(t, err)
+		req := kit.Try(http.NewRequestWithContext(ctx, http.MethodGet, ann.http.URL+"/api/events", nil)).Must(t)
 		req.Header.Set("X-API-Key", ann.key)
-		res, err := ann.http.Client().Do(req)
-		must(t, err)
+		res := kit.Try(ann.http.Client().Do(req)).Must(t)
 		cancel()
 		res.Body.Close()
 		if res.StatusCode == http.StatusOK {

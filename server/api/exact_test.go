@@ -19,6 +19,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
 )
@@ -45,8 +46,7 @@ func encode(t *testing.T, session, text string) string {
 		}
 		entries = transcript.AppendEntry(entries, []byte(line), l, int64(i))
 	}
-	e, err := json.Marshal(edges)
-	must(t, err)
+	e := kit.Try(json.Marshal(edges)).Must(t)
 	return fmt.Sprintf(`{"session_id":%q,"entries":[%s],"ccship":{"v":1,"machine":"m","epoch":"e","generation":0,`+
 		`"rewound_to":0,"to":{"offset":%d,"line":%d},"eof_newline":%v,"edges":%s}}`,
 		session, entries, len(text), len(lines), whole, e)
@@ -70,9 +70,7 @@ func TestByteExact(t *testing.T) {
 	} {
 		session := fmt.Sprintf("exact/%d", i)
 		r.post(encode(t, session, text))
-		if got := r.raw(session, ""); got != text {
-			t.Errorf("sent %q, got %q", text, got)
-		}
+		kit.Equal(t, "sent got", r.raw(session, ""), text)
 		want := text
 		if !strings.HasSuffix(want, "\n") {
 			want += "\n"
@@ -88,9 +86,7 @@ func TestLargeLine(t *testing.T) {
 	r := newRig(t)
 	text := `{"big":"` + strings.Repeat("x\\n", 7<<20) + "\"}\n{\"small\":1}\n"
 	r.post(encode(t, "large", text))
-	if got := r.raw("large", ""); got != text {
-		t.Errorf("%d bytes came back of %d", len(got), len(text))
-	}
+	kit.Equal(t, fmt.Sprint("bytes came back of ", len(text)), r.raw("large", ""), text)
 }
 
 func TestPartialFile(t *testing.T) {
@@ -122,17 +118,14 @@ func TestPartialFile(t *testing.T) {
 		if d.LineHashes[i] != nil {
 			got = *d.LineHashes[i]
 		}
-		if got != want {
-			t.Errorf("line %d: hash %q, want %q", i, got, want)
-		}
+		kit.Equal(t, fmt.Sprintf("line %d: hash", i), got, want)
 	}
 }
 
 // TestGoldenRequests takes the requests that the client's end of the wire is pinned to: bodies (.json) or whole
 // requests (.http).
 func TestGoldenRequests(t *testing.T) {
-	names, err := filepath.Glob("../../e2e/testdata/wire/*")
-	must(t, err)
+	names := kit.Try(filepath.Glob("../../e2e/testdata/wire/*")).Must(t)
 	names = slices.DeleteFunc(names, func(name string) bool {
 		ext := filepath.Ext(name)
 		return ext != ".json" && ext != ".http"
@@ -152,12 +145,11 @@ func TestGoldenRequests(t *testing.T) {
 func golden(t *testing.T, name string) (body []byte, encoding string) {
 	t.Helper()
 	b, err := os.ReadFile(name)
-	must(t, err)
+	kit.Must(t, err)
 	if filepath.Ext(name) == ".json" {
 		return b, ""
 	}
-	req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b)))
-	must(t, err)
+	req := kit.Try(http.ReadRequest(bufio.NewReader(bytes.NewReader(b)))).Must(t)
 	if req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/api/conversations") {
 		t.Skip("not an ingest request")
 	}
@@ -176,7 +168,7 @@ func takeGolden(t *testing.T, body []byte, encoding string) {
 	}
 	if encoding == "zstd" {
 		d, err := zstd.NewReader(nil)
-		must(t, err)
+		kit.Must(t, err)
 		defer d.Close()
 		if body, err = d.DecodeAll(body, nil); err != nil {
 			t.Fatal(err)
@@ -193,10 +185,8 @@ func takeGolden(t *testing.T, body []byte, encoding string) {
 			EOFNewline     bool `json:"eof_newline"`
 		}
 	}
-	must(t, json.Unmarshal(body, &req))
-	if n := r.count("lines"); n != len(req.Entries) {
-		t.Errorf("%d lines stored of %d entries", n, len(req.Entries))
-	}
+	kit.Must(t, json.Unmarshal(body, &req))
+	kit.Equal(t, "lines stored of … entries", r.count("lines"), len(req.Entries))
 	d := r.digest(req.SessionID, "")
 	if x := req.Ccship; x != nil && (d.Machine != x.Machine || d.Epoch != x.Epoch ||
 		d.Generations[0].Generation != x.Generation || d.Generations[0].EOFNewline != x.EOFNewline) {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 )
@@ -129,9 +130,7 @@ func checkView(t *testing.T, r *rig, gen int64, want string, missing int64) {
 	t.Helper()
 	query := fmt.Sprintf("?generation=%d", gen)
 	if missing == 0 {
-		if got := r.raw("s", query); got != want {
-			t.Errorf("generation %d: %q, want %q", gen, got, want)
-		}
+		kit.Equal(t, fmt.Sprint("generation ", gen), r.raw("s", query), want)
 	} else if a := r.get("/api/sessions/s/raw" + query); a.status != 409 {
 		t.Errorf("generation %d with gaps: %d %q", gen, a.status, a.body)
 	}
@@ -167,9 +166,7 @@ func TestEpochsAndMachines(t *testing.T) {
 		"?epoch=e1":            file(objects("a", 0, 3)),
 		"?machine=m1&epoch=e2": file(objects("b", 0, 1)),
 	} {
-		if got := r.raw("s", query); got != want {
-			t.Errorf("%q: %q, want %q", query, got, want)
-		}
+		kit.Equal(t, query, r.raw("s", query), want)
 	}
 	r.post(piece{machine: "m2", epoch: "f1", lines: objects("c", 0, 1)}.body("s"))
 	r.post(bare)
@@ -179,9 +176,7 @@ func TestEpochsAndMachines(t *testing.T) {
 		"?machine=m1": file(objects("b", 0, 1)),
 		"?machine=m2": file(objects("c", 0, 1)),
 	} {
-		if got := r.raw("s", query); got != want {
-			t.Errorf("%q: %q, want %q", query, got, want)
-		}
+		kit.Equal(t, query, r.raw("s", query), want)
 	}
 	for _, query := range []string{"?machine=m3", "?epoch=nope", "?machine=m2&epoch=e1", "?generation=7"} {
 		for _, call := range []string{"raw", "digest", "entries"} {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
@@ -42,9 +43,8 @@ func newRig(t testing.TB, set ...func(*api.Server)) *rig {
 	r.start(set...)
 	var hash [32]byte
 	r.key, hash = auth.NewKey()
-	u, err := r.store.AddUser(t.Context(), "owner", server.Owner, server.By{At: time.Now()})
-	must(t, err)
-	must(t, r.store.AddKey(t.Context(), server.Key{User: u, Name: "test", Hash: hash, Created: time.Now()}))
+	u := kit.Try(r.store.AddUser(t.Context(), "owner", server.Owner, server.By{At: time.Now()})).Must(t)
+	kit.Must(t, r.store.AddKey(t.Context(), server.Key{User: u, Name: "test", Hash: hash, Created: time.Now()}))
 	t.Cleanup(func() { r.stop() })
 	return r
 }
@@ -77,35 +77,23 @@ func (r *rig) waitDerived() {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for range tick.C {
-		n, err := r.store.Lag(r.t.Context())
-		must(r.t, err)
+		n := kit.Try(r.store.Lag(r.t.Context())).Must(r.t)
 		if n == 0 {
 			return
 		}
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // check is for other goroutines of a test.
 func (r *rig) check(err error) {
-	if err != nil {
-		r.t.Error(err)
-	}
+	kit.Should(r.t, err)
 }
 
 func (r *rig) stop() {
 	r.end()
 	r.http.Close()
 	r.parts.Wait()
-	if err := r.store.Close(); err != nil {
-		r.t.Error(err)
-	}
+	kit.Should(r.t, r.store.Close())
 }
 
 // answer is what came back.
@@ -117,17 +105,14 @@ type answer struct {
 
 func (r *rig) do(method, path string, header map[string]string, body io.Reader) answer {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), method, r.http.URL+path, body)
-	must(r.t, err)
+	req := kit.Try(http.NewRequestWithContext(r.t.Context(), method, r.http.URL+path, body)).Must(r.t)
 	req.Header.Set("X-API-Key", r.key)
 	for k, v := range header {
 		req.Header.Set(k, v)
 	}
-	res, err := r.http.Client().Do(req)
-	must(r.t, err)
+	res := kit.Try(r.http.Client().Do(req)).Must(r.t)
 	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	must(r.t, err)
+	b := kit.Try(io.ReadAll(res.Body)).Must(r.t)
 	if _, timed := r.t.(*testing.B); timed {
 		return answer{res.StatusCode, res.Header, b}
 	}
@@ -253,8 +238,7 @@ func (p piece) body(session string) string {
 // db opens the database directly, while the server runs.
 func (r *rig) db() *sql.DB {
 	r.t.Helper()
-	db, err := sql.Open("sqlite", r.path+"?_busy_timeout=5000")
-	must(r.t, err)
+	db := kit.Try(sql.Open("sqlite", r.path+"?_busy_timeout=5000")).Must(r.t)
 	r.t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -262,6 +246,6 @@ func (r *rig) db() *sql.DB {
 // count counts a table's rows.
 func (r *rig) count(table string) (n int) {
 	r.t.Helper()
-	must(r.t, r.db().QueryRow(`SELECT count(*) FROM `+table).Scan(&n))
+	kit.Must(r.t, r.db().QueryRow(`SELECT count(*) FROM `+table).Scan(&n))
 	return n
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
@@ -37,14 +38,11 @@ func newSiege(t *testing.T, set func(*api.Server)) *siege {
 	s := api.New(r.store, auth.New(r.store, discard()), server.NewHub(r.store))
 	s.Patience = 10 * time.Minute
 	set(s)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	ln := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := s.Run(ctx, ln); err != nil {
-			t.Errorf("run: %v", err)
-		}
+		kit.Err(t, "run", nil)(s.Run(ctx, ln))
 	})
 	g := &siege{rig: r, addr: ln.Addr().String(), url: "http://" + ln.Addr().String()}
 	g.stop = func() { cancel(); wg.Wait() }
@@ -73,9 +71,7 @@ func (g *siege) behave() (end func()) {
 			if err != nil {
 				g.t.Errorf("the good client's request %d: %v", i, err)
 			} else {
-				if res.StatusCode != http.StatusOK {
-					g.t.Errorf("the good client's request %d: %d", i, res.StatusCode)
-				}
+				kit.Equal(g.t, fmt.Sprint("the good client's request ", i), res.StatusCode, http.StatusOK)
 				_, _ = io.Copy(io.Discard, res.Body)
 				res.Body.Close()
 			}
@@ -120,17 +116,14 @@ func TestHugeBody(t *testing.T) {
 	defer g.behave()()
 	for _, length := range []int64{5 << 30, -1} {
 		body := &endless{left: 5 << 30}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/api/conversations", body)
-		must(t, err)
+		req := kit.Try(http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/api/conversations", body)).Must(t)
 		req.ContentLength = length
 		req.Header.Set("X-API-Key", g.key)
 		// Cut off while it still sends, a client sees either the answer or the connection's end.
 		res, err := (&http.Client{Transport: &http.Transport{}}).Do(req)
 		if err == nil {
 			res.Body.Close()
-			if res.StatusCode != http.StatusRequestEntityTooLarge {
-				t.Errorf("status %d", res.StatusCode)
-			}
+			kit.Equal(t, "status", res.StatusCode, http.StatusRequestEntityTooLarge)
 		}
 		if n := body.taken.Load(); n > 64<<20 {
 			t.Errorf("%d bytes were taken", n)
@@ -144,21 +137,16 @@ func TestBombs(t *testing.T) {
 	defer g.behave()()
 	var gz, zs bytes.Buffer
 	gw := gzip.NewWriter(&gz)
-	zw, err := zstd.NewWriter(&zs)
-	must(t, err)
+	zw := kit.Try(zstd.NewWriter(&zs)).Must(t)
 	for _, w := range []io.WriteCloser{gw, zw} {
-		if _, err := io.Copy(w, &endless{left: 64 << 20}); err != nil {
-			t.Fatal(err)
-		}
-		must(t, w.Close())
+		kit.Try(io.Copy(w, &endless{left: 64 << 20})).Must(t)
+		kit.Must(t, w.Close())
 	}
 	for encoding, bomb := range map[string][]byte{"gzip": gz.Bytes(), "zstd": zs.Bytes()} {
 		if len(bomb) > 1<<20 {
 			t.Fatalf("the %s bomb is of %d bytes", encoding, len(bomb))
 		}
-		if status := g.attack(encoding, bomb); status != http.StatusRequestEntityTooLarge {
-			t.Errorf("%s: %d", encoding, status)
-		}
+		kit.Equal(t, encoding, g.attack(encoding, bomb), http.StatusRequestEntityTooLarge)
 	}
 }
 
@@ -166,11 +154,10 @@ func TestBombs(t *testing.T) {
 func (g *siege) attack(encoding string, body []byte) int {
 	g.t.Helper()
 	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodPost, g.url+"/api/conversations", bytes.NewReader(body))
-	must(g.t, err)
+	kit.Must(g.t, err)
 	req.Header.Set("X-API-Key", g.key)
 	req.Header.Set("Content-Encoding", encoding)
-	res, err := http.DefaultClient.Do(req)
-	must(g.t, err)
+	res := kit.Try(http.DefaultClient.Do(req)).Must(g.t)
 	defer res.Body.Close()
 	return res.StatusCode
 }
@@ -247,8 +234,7 @@ func TestIdleConnections(t *testing.T) {
 	var open []net.Conn
 	closed := 0
 	for range 2000 {
-		conn, err := net.Dial("tcp", g.addr)
-		must(t, err)
+		conn := kit.Try(net.Dial("tcp", g.addr)).Must(t)
 		open = append(open, conn)
 		if len(open) > 2*bound {
 			// The oldest must have been closed by the server: a read ends, and not for time.
@@ -273,13 +259,10 @@ func TestIdleConnections(t *testing.T) {
 // TestDeafListener: a listener that reads nothing is cut off, and delays no other.
 func TestDeafListener(t *testing.T) {
 	owner := newRig(t)
-	conn, err := net.Dial("tcp", owner.http.Listener.Addr().String())
-	must(t, err)
+	conn := kit.Try(net.Dial("tcp", owner.http.Listener.Addr().String())).Must(t)
 	defer conn.Close()
-	must(t, conn.(*net.TCPConn).SetReadBuffer(1))
-	if _, err := io.WriteString(conn, "GET /api/events HTTP/1.1\r\nHost: x\r\nX-API-Key: "+owner.key+"\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, conn.(*net.TCPConn).SetReadBuffer(1))
+	kit.Try(io.WriteString(conn, "GET /api/events HTTP/1.1\r\nHost: x\r\nX-API-Key: "+owner.key+"\r\n\r\n")).Must(t)
 	listener := owner.listen("", nil)
 	long := strings.Repeat("x", 1000)
 	for i := range 400 {

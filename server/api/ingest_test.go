@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
@@ -28,8 +29,7 @@ const bare = `{"project_hash":"p","session_id":"s","entries":[{"line_index":0,"t
 
 func zstdOf(t *testing.T, b []byte) []byte {
 	t.Helper()
-	e, err := zstd.NewWriter(nil)
-	must(t, err)
+	e := kit.Try(zstd.NewWriter(nil)).Must(t)
 	return e.EncodeAll(b, nil)
 }
 
@@ -37,10 +37,8 @@ func gzipOf(t *testing.T, b []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	if _, err := w.Write(b); err != nil {
-		t.Fatal(err)
-	}
-	must(t, w.Close())
+	kit.Try(w.Write(b)).Must(t)
+	kit.Must(t, w.Close())
 	return out.Bytes()
 }
 
@@ -157,9 +155,7 @@ func TestRefusals(t *testing.T) {
 
 func TestRevokedKey(t *testing.T) {
 	r := newRig(t)
-	if _, err := r.store.RevokeKey(t.Context(), "test", time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(r.store.RevokeKey(t.Context(), "test", time.Now())).Must(t)
 	r.send("GET", "/api/sessions", "", 401)
 }
 
@@ -187,9 +183,7 @@ func TestEncodings(t *testing.T) {
 		if a.status != 200 {
 			t.Fatalf("%s: %d %s", c.encoding, a.status, a.body)
 		}
-		if got := r.raw(c.session, ""); got != c.want {
-			t.Errorf("%s: %q, want %q", c.encoding, got, c.want)
-		}
+		kit.Equal(t, c.encoding, r.raw(c.session, ""), c.want)
 	}
 }
 
@@ -204,9 +198,7 @@ func TestConcurrentRepeats(t *testing.T) {
 	for range 20 {
 		wg.Go(func() {
 			for _, b := range bodies {
-				if status, err := r.try(b); err != nil || status != 200 {
-					t.Errorf("status %d, %v", status, err)
-				}
+				kit.Gives(t, "status", 200)(r.try(b))
 			}
 		})
 	}
@@ -215,12 +207,8 @@ func TestConcurrentRepeats(t *testing.T) {
 	for i := range 10 {
 		want += fmt.Sprintf("{\"n\":%d}\n", i)
 	}
-	if got := r.raw("s", ""); got != want {
-		t.Errorf("raw %q", got)
-	}
-	if n := r.count("superseded"); n != 0 {
-		t.Errorf("%d rows superseded by themselves", n)
-	}
+	kit.Equal(t, "raw", r.raw("s", ""), want)
+	kit.Equal(t, "rows superseded by themselves", r.count("superseded"), 0)
 }
 
 // FuzzIngest sends anything to the handler, with a real store behind it. Whatever comes, the answer is one of the
@@ -286,7 +274,7 @@ func checkStored(t *testing.T, r *rig, body, answer []byte) {
 	if err != nil {
 		t.Fatalf("session %q was acknowledged: %v", sent.SessionID, err)
 	}
-	must(t, snap.Close())
+	kit.Must(t, snap.Close())
 }
 
 // refusedArtifact is a request that is not taken.
@@ -353,9 +341,7 @@ func TestArtifactsRefused(t *testing.T) {
 			}
 		})
 	}
-	if n := r.count("streams") + r.count("documents") + r.count("blobs"); n != 0 {
-		t.Errorf("%d rows of what was refused", n)
-	}
+	kit.Equal(t, "rows of what was refused", r.count("streams")+r.count("documents")+r.count("blobs"), 0)
 	bomb := zstdOf(t, bytes.Repeat([]byte{' '}, 64<<20))
 	for path, method := range map[string]string{"/api/documents": "POST", fmt.Sprintf("/api/blobs/%x?offset=0", sha256.Sum256(nil)): "PUT"} {
 		if a := r.do(method, path, map[string]string{"Content-Encoding": "zstd"}, bytes.NewReader(bomb)); a.status != 413 {

@@ -4,16 +4,15 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
@@ -48,15 +47,10 @@ func (d *writes) post(path, body string) (int, conflict) {
 	}
 	req.Header.Set("X-API-Key", d.r.key)
 	req.Header.Set("Ccship-Writer", strings.TrimSpace(d.incarnation+" "+d.count+" "+d.store+" "+d.token))
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.r.t.Fatal(err)
-	}
+	resp := kit.Try(http.DefaultClient.Do(req)).Must(d.r.t)
 	defer resp.Body.Close()
 	var c conflict
-	if err := json.NewDecoder(resp.Body).Decode(&c); err != nil {
-		d.r.t.Fatal(err)
-	}
+	kit.Must(d.r.t, json.NewDecoder(resp.Body).Decode(&c))
 	if resp.StatusCode == http.StatusOK {
 		parts := strings.Split(resp.Header.Get("Ccship-Ledger"), " ")
 		d.store, d.count, d.token = parts[0], parts[1], parts[2]
@@ -72,9 +66,7 @@ func TestLedger(t *testing.T) {
 	if status, _ := a.post("/api/conversations", piece{lines: objects("x", 0, 3)}.body("s")); status != http.StatusOK || a.count != "1" {
 		t.Fatalf("%d, ledger %+v", status, a)
 	}
-	if a.version != "1.2.3" {
-		t.Errorf("the answer to a write is of version %q", a.version)
-	}
+	kit.Equal(t, "the answer to a write is of version", a.version, "1.2.3")
 	if status, c := (&writes{r: r, incarnation: "b", count: "0"}).post("/api/conversations", piece{lines: objects("x", 0, 3)}.body("s")); status != http.StatusConflict || c.Error.Code != "writer_behind" {
 		t.Errorf("a new state: %d %+v", status, c)
 	}
@@ -115,9 +107,7 @@ func TestCopy(t *testing.T) {
 	}
 	want := r.raw("s", "?machine=m1")
 	got := r.raw("s", "?machine=m2")
-	if lines := strings.SplitAfter(want, "\n"); got != strings.Join(lines[:6], "") {
-		t.Errorf("copied %q of %q", got, want)
-	}
+	kit.Equal(t, "copied … of "+want, got, strings.Join(strings.SplitAfter(want, "\n")[:6], ""))
 	if status, c := clone.post("/api/sessions/none/copy", body); status != http.StatusNotFound {
 		t.Errorf("an unknown session: %d %+v", status, c)
 	}
@@ -160,21 +150,16 @@ func TestClientBeforeTheLedger(t *testing.T) {
 	for _, step := range []struct{ file, now string }{
 		{"1.json", line("1", "one") + line("2", "two")}, {"2.json", first}, {"3.json", ""}, {"4.json", rewound},
 	} {
-		body, err := os.ReadFile(dir + step.file)
-		must(t, err)
+		body := kit.Try(os.ReadFile(dir + step.file)).Must(t)
 		for range 2 {
 			if a := r.do("POST", "/api/conversations", nil, bytes.NewReader(body)); a.status != 200 || !strings.Contains(string(a.body), `"success":true`) {
 				t.Fatalf("%s: %d %s", step.file, a.status, a.body)
 			}
 		}
-		if got := r.raw(session, ""); got != step.now {
-			t.Errorf("after %s: %q, want %q", step.file, got, step.now)
-		}
+		kit.Equal(t, "after "+step.file, r.raw(session, ""), step.now)
 		last = body
 	}
-	if got := r.raw(session, "?generation=0"); got != first {
-		t.Errorf("the generation before: %q", got)
-	}
+	kit.Equal(t, "the generation before", r.raw(session, "?generation=0"), first)
 	d := &writes{r: r, incarnation: "a", count: "0"}
 	next := strings.NewReplacer(`"line":0},"to":{"offset":203,"line":2}`, `"line":2},"to":{"offset":280,"line":3}`,
 		`"offset":0,`, `"offset":203,`).Replace(string(last))
@@ -191,9 +176,7 @@ func TestClientBeforeTheLedger(t *testing.T) {
 	if status, c := d.post("/api/conversations", next); status != http.StatusOK {
 		t.Errorf("and once it knows the ledger: %d %+v", status, c)
 	}
-	if got := r.raw(session, ""); got != rewound+`{"type":"user","uuid":"u5"}`+"\n" {
-		t.Errorf("then %q", got)
-	}
+	kit.Equal(t, "then", r.raw(session, ""), rewound+`{"type":"user","uuid":"u5"}`+"\n")
 }
 
 // TestStolenKey: an owner revokes a stolen owner's key, and reads what ended with it.
@@ -227,21 +210,13 @@ func TestStolenKey(t *testing.T) {
 	want := ended{Keys: []string{"eves"}, Users: []string{"eve"}, Tickets: 1, Links: 1}
 	want.Reset = append(want.Reset, struct{ Name, Role string }{"bob", "viewer"})
 	want.Shares = append(want.Shares, struct{ Owner, With, Project string }{"owner", "bob", "w"})
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("ended %+v, want %+v", got, want)
-	}
+	kit.Equal(t, "ended", got, want)
 	for _, r := range map[string]*rig{"the key": first, "eve's": eve} {
 		r.send("GET", "/api/me", "", http.StatusUnauthorized)
 	}
-	if _, err := access.CheckShareLink(t.Context(), "r", secret); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("the link: %v", err)
-	}
-	if _, _, err := access.LoginWithTicket(t.Context(), "r", ticket); !errors.Is(err, auth.ErrUnauthorized) {
-		t.Errorf("the one-time link: %v", err)
-	}
-	if got := boss.sessionsOf(""); got != "owner:s" {
-		t.Errorf("sessions %q", got)
-	}
+	kit.Err(t, "the link", server.ErrNotFound)(access.CheckShareLink(t.Context(), "r", secret))
+	kit.Err(t, "the one-time link", auth.ErrUnauthorized)(access.LoginWithTicket(t.Context(), "r", ticket))
+	kit.Equal(t, "sessions", boss.sessionsOf(""), "owner:s")
 }
 
 // TestProofOfNewKey: a key works at once, also when the server has just looked for another one that it did not know.

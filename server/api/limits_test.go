@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
@@ -46,14 +47,11 @@ func TestGracefulStop(t *testing.T) {
 	r := newRig(t)
 	stuck := &stuckStore{r.store, make(chan struct{}), make(chan struct{})}
 	s := api.New(stuck, auth.New(r.store, slog.New(slog.DiscardHandler)), server.NewHub(r.store))
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	ln := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := s.Run(ctx, ln); err != nil {
-			t.Errorf("run: %v", err)
-		}
+		kit.Err(t, "run", nil)(s.Run(ctx, ln))
 	})
 	wg.Go(func() {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+ln.Addr().String()+"/api/conversations",
@@ -69,9 +67,7 @@ func TestGracefulStop(t *testing.T) {
 			return
 		}
 		defer res.Body.Close()
-		if res.StatusCode != http.StatusOK {
-			t.Errorf("status %d", res.StatusCode)
-		}
+		kit.Equal(t, "status", res.StatusCode, http.StatusOK)
 	})
 	<-stuck.waiting
 	stop()
@@ -82,19 +78,14 @@ func TestGracefulStop(t *testing.T) {
 // TestCutBody breaks off in the middle of a body: 408, which clients repeat, never 400, which they bury.
 func TestCutBody(t *testing.T) {
 	r := newRig(t)
-	conn, err := net.Dial("tcp", r.http.Listener.Addr().String())
-	must(t, err)
+	conn := kit.Try(net.Dial("tcp", r.http.Listener.Addr().String())).Must(t)
 	defer conn.Close()
-	_, err = io.WriteString(conn, "POST /api/conversations HTTP/1.1\r\nHost: x\r\nX-API-Key: "+r.key+
-		"\r\nContent-Length: 1000\r\n\r\n"+bare[:50])
-	must(t, err)
-	must(t, conn.(*net.TCPConn).CloseWrite())
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	must(t, err)
+	kit.Try(io.WriteString(conn, "POST /api/conversations HTTP/1.1\r\nHost: x\r\nX-API-Key: "+r.key+
+		"\r\nContent-Length: 1000\r\n\r\n"+bare[:50])).Must(t)
+	kit.Must(t, conn.(*net.TCPConn).CloseWrite())
+	res := kit.Try(http.ReadResponse(bufio.NewReader(conn), nil)).Must(t)
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusRequestTimeout {
-		t.Errorf("status %d", res.StatusCode)
-	}
+	kit.Equal(t, "status", res.StatusCode, http.StatusRequestTimeout)
 }
 
 // TestPutIsAbandoned: a client that goes while its lines wait for the disk leaves nothing half done.
@@ -105,9 +96,7 @@ func TestPutIsAbandoned(t *testing.T) {
 	b := &server.Batch{Head: server.Head{SessionID: "gone"}, Lines: []server.Line{{Raw: []byte("{}")}}, Received: time.Now()}
 	err := r.store.Put(ctx, b) // either is right; the store must say which
 	a := r.get("/api/sessions/gone")
-	if (err == nil) != (a.status == 200) {
-		t.Errorf("put said %v, then the session is %d", err, a.status)
-	}
+	kit.Equal(t, fmt.Sprintf("put said %v, then the session is %d", err, a.status), err == nil, a.status == 200)
 }
 
 // manyStore stores nothing until it is let go, or so many batches are in work at once, and counts them.
@@ -151,9 +140,7 @@ func TestMaxRequests(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := counting.most.Load(); n != 2 {
-		t.Errorf("%d at once, want 2", n)
-	}
+	kit.Equal(t, "at once", counting.most.Load(), 2)
 }
 
 // TestThousandDaemons: a thousand daemons send at once to a database that hangs. Few of their requests are read into
@@ -200,9 +187,7 @@ func TestThousandDaemons(t *testing.T) {
 	r.send("GET", "/api/sessions", "", http.StatusOK)
 	close(slow.let)
 	wg.Wait()
-	if n := slow.stored.Load(); n != daemons {
-		t.Errorf("%d lines of %d are stored", n, daemons)
-	}
+	kit.Equal(t, "lines of … are stored", slow.stored.Load(), daemons)
 }
 
 // TestSlowBodyOutlivesKey: a request whose body is still being read when its key is revoked stores nothing and makes no
@@ -216,8 +201,7 @@ func TestSlowBodyOutlivesKey(t *testing.T) {
 		name := "ann" + strings.ReplaceAll(path, "/", "-")
 		ann := owner.person(name, server.Member)
 		in, out := io.Pipe()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, owner.http.URL+path, in)
-		must(t, err)
+		req := kit.Try(http.NewRequestWithContext(t.Context(), http.MethodPost, owner.http.URL+path, in)).Must(t)
 		req.Header.Set("X-API-Key", ann.key)
 		req.Header.Set("Content-Type", "application/json")
 		status := make(chan int, 1)
@@ -240,9 +224,7 @@ func TestSlowBodyOutlivesKey(t *testing.T) {
 			_, _ = io.WriteString(out, body[5:]) // the server may not read it to its end
 			_ = out.Close()
 		}()
-		if got := <-status; got != http.StatusUnauthorized {
-			t.Errorf("%s after its key was revoked: %d", path, got)
-		}
+		kit.Equal(t, path+" after its key was revoked", <-status, http.StatusUnauthorized)
 	}
 	owner.send("GET", "/api/sessions/late", "", http.StatusNotFound)
 }
@@ -285,7 +267,7 @@ func TestHugeLineTakesFewCopies(t *testing.T) {
 	for i, l := range []string{`{"a":1}`, huge, `{"b":2}`} {
 		b.Lines = append(b.Lines, server.Line{Index: int64(i), Kind: server.Object, Raw: []byte(l)})
 	}
-	must(t, r.store.Put(t.Context(), b))
+	kit.Must(t, r.store.Put(t.Context(), b))
 	r.waitDerived()
 	for _, when := range []string{"row", "block"} {
 		for query, most := range map[string]struct{ bytes, allocated int }{
@@ -317,9 +299,7 @@ func TestHugeLineTakesFewCopies(t *testing.T) {
 		if e := page.Entries; len(e) != 3 || e[0].Record == nil || e[1].Record != nil || e[1].Bytes != len(huge) || e[2].Record == nil {
 			t.Errorf("%s: entries of at most one byte less than the longest: %d, %+v", when, len(e), e)
 		}
-		if _, err := r.store.Seal(context.Background(), time.Now().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Try(r.store.Seal(context.Background(), time.Now().Add(time.Hour))).Must(t)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
 )
@@ -70,27 +71,18 @@ func TestMask(t *testing.T) {
 	ann.send("POST", path, strings.Replace(body, token, strings.Repeat("x", len(token)), 1), 422)
 	ann.send("POST", path, strings.Replace(body, `"sha256":"`, `"sha256":"0`, 1), 400)
 	ann.send("POST", path, `{"machine":"m1"}`, 200)
-	if n := len(ann.leaks()); n != before {
-		t.Errorf("%d answers leak after refusals", n)
-	}
+	kit.Equal(t, "answers leak after refusals", len(ann.leaks()), before)
 	sent := ann.send("POST", path, body, 200)
-	if got := strings.TrimSpace(string(sent.body)); got != `{"lines":1,"checkpoints":1,"files":2}` {
-		t.Errorf("answer %s", got)
-	}
+	kit.Equal(t, "answer", strings.TrimSpace(string(sent.body)), `{"lines":1,"checkpoints":1,"files":2}`)
 	ann.send("POST", path, body, 200)
 	owner.waitDerived()
 	if found := ann.leaks(); found != nil {
 		t.Errorf("still there in %q", found)
 	}
-	if n := len(bob.leaks()); n != before {
-		t.Errorf("of bob's answers %d leak, %d before", n, before)
-	}
-	if got := ann.raw("s", "?generation=0"); got != strings.Replace(clear, secret, token, 1)+"\n"+`{"type":"user"}`+"\n" {
-		t.Errorf("the first generation is %q", got)
-	}
-	if hits := string(ann.get("/api/search?q=github").body); !strings.Contains(hits, "aaaabbbb") {
-		t.Errorf("the token is not found: %s", hits)
-	}
+	kit.Equal(t, "of bob's answers … leak before", len(bob.leaks()), before)
+	kit.Equal(t, "the first generation is", ann.raw("s", "?generation=0"),
+		strings.Replace(clear, secret, token, 1)+"\n"+`{"type":"user"}`+"\n")
+	kit.Has(t, "the token is", string(ann.get("/api/search?q=github").body), "aaaabbbb")
 	notes := string(ann.get("/api/maskings").body)
 	if strings.Count(notes, "session_id") != 1 || !strings.Contains(notes, `"by":"ann"`) || !strings.Contains(notes, `"files":2`) {
 		t.Errorf("noted %s", notes)
@@ -109,14 +101,13 @@ func TestMaskedByServer(t *testing.T) {
 	r := newRig(t)
 	r.post(piece{lines: []string{`{"n":0}`, clear, clear}}.body("s"))
 	r.post(piece{gen: 1, rewound: 2, first: 2, lines: []string{`{"n":2}`}}.body("s"))
-	snap, err := r.store.Open(t.Context(), server.Ref{SessionID: "s"})
-	must(t, err)
+	snap := kit.Try(r.store.Open(t.Context(), server.Ref{SessionID: "s"})).Must(t)
 	m := &server.Masking{Stream: snap.Session().ID, At: time.Now()}
 	for line := range int64(2) {
 		m.Lines = append(m.Lines, server.LineMask{Epoch: snap.Epochs()[0].ID, Line: line + 1, SHA256: sha256.Sum256([]byte(clear)),
 			Tokens: []server.Token{{Start: strings.Index(clear, secret), Text: token}}})
 	}
-	must(t, snap.Close())
+	kit.Must(t, snap.Close())
 	if done, err := r.store.Mask(t.Context(), m); err != nil || done.Lines != 2 {
 		t.Fatal(done, err)
 	}
@@ -128,9 +119,8 @@ func TestMaskedByServer(t *testing.T) {
 	}
 	r.post(piece{lines: []string{`{"n":0}`, clear}}.body("s"))
 	r.post(piece{epoch: "e2", machine: "m1", lines: []string{`{"n":0}`, clear}}.body("s"))
-	if body := string(r.get("/api/sessions/s/digest?epochs=all").body); strings.Count(body, `"masked":[1]`) != 2 {
-		t.Errorf("sent again: %s", body)
-	}
+	kit.Equal(t, "sent again", strings.Count(string(r.get("/api/sessions/s/digest?epochs=all").body), `"masked":[1]`),
+		2)
 	if strings.Contains(r.raw("s", ""), secret) {
 		t.Error("the secret is back")
 	}
@@ -149,8 +139,7 @@ func TestMaskUTF16(t *testing.T) {
 	ann.post(piece{lines: []string{clear}}.body("s"))
 	before, after := "\xff\xfe"+wide("result "+secret+"\r\n"), "\xff\xfe"+wide("result "+token+"\r\n")
 	ann.sendBlob("s", "tool-results/t.txt", before)
-	text, err := json.Marshal(wide(token))
-	must(t, err)
+	text := kit.Try(json.Marshal(wide(token))).Must(t)
 	ask := func(kind, names, text string, at int, wide []byte) string {
 		return fmt.Sprintf(`{"machine":"m1","epoch":"e1",%q:[{%s"sha256":"%x","tokens":[{"start":%d,"text":%s}]}]}`, kind, names,
 			sha256.Sum256([]byte(text)), at, wide)
@@ -158,9 +147,8 @@ func TestMaskUTF16(t *testing.T) {
 	const path = "/api/sessions/s/mask"
 	ann.send("POST", path, ask("lines", `"generation":0,"line":0,`, clear, 20, text), 422)
 	ann.send("POST", path, ask("files", "", before, strings.Index(before, wide(secret)), text), 200)
-	if got := string(ann.get(fmt.Sprintf("/api/blobs/%x", sha256.Sum256([]byte(after)))).body); got != after {
-		t.Errorf("the file is %q", got)
-	}
+	kit.Equal(t, "the file is", string(ann.get(fmt.Sprintf("/api/blobs/%x", sha256.Sum256([]byte(after)))).body),
+		after)
 }
 
 // TestMaskBomb: millions of empty parts are refused before they are read.
@@ -175,10 +163,9 @@ func TestMaskBomb(t *testing.T) {
 func (r *rig) audit() (audit.Progress, string) {
 	r.t.Helper()
 	var found []string
-	a, err := audit.Run(r.t.Context(), r.store, func(f audit.Finding) {
+	a := kit.Try(audit.Run(r.t.Context(), r.store, func(f audit.Finding) {
 		found = append(found, f.SessionID+": "+f.Problem)
-	}, func(audit.Progress) {})
-	must(r.t, err)
+	}, func(audit.Progress) {})).Must(r.t)
 	return a, strings.Join(found, "\n")
 }
 
@@ -211,9 +198,7 @@ func TestAudit(t *testing.T) {
 	}
 	for _, test := range tests {
 		for _, sql := range []string{test.sql, test.undo} {
-			if _, err := r.db().Exec(sql); err != nil {
-				t.Fatal(err)
-			}
+			kit.Try(r.db().Exec(sql)).Must(t)
 			if sql == test.undo {
 				break
 			}

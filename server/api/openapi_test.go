@@ -2,6 +2,7 @@ package api
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -74,8 +75,7 @@ func answer(t *testing.T, h http.Handler, accept string) (*http.Response, string
 	if accept != "" {
 		req.Header.Set("Accept-Encoding", accept)
 	}
-	resp, err := (&http.Client{Transport: &http.Transport{DisableCompression: true}}).Do(req)
-	kit.Must(t, err)
+	resp := kit.Try((&http.Client{Transport: &http.Transport{DisableCompression: true}}).Do(req)).Must(t)
 	defer resp.Body.Close()
 	var body io.Reader = resp.Body
 	switch resp.Header.Get("Content-Encoding") {
@@ -85,8 +85,7 @@ func answer(t *testing.T, h http.Handler, accept string) (*http.Response, string
 		body, err = zstd.NewReader(resp.Body)
 	}
 	kit.Must(t, err)
-	text, err := io.ReadAll(body)
-	kit.Must(t, err)
+	text := kit.Try(io.ReadAll(body)).Must(t)
 	return resp, string(text)
 }
 
@@ -113,12 +112,8 @@ func TestAnswers(t *testing.T) {
 				w.Header().Set("Content-Type", test.kind)
 				_, _ = io.WriteString(w, test.text)
 			}), test.accept)
-			if got := resp.Header.Get("Content-Encoding"); got != test.compressed {
-				t.Errorf("compressed with %q, want %q", got, test.compressed)
-			}
-			if text != test.text {
-				t.Errorf("%d bytes arrived, want %d", len(text), len(test.text))
-			}
+			kit.Equal(t, "compressed with", resp.Header.Get("Content-Encoding"), test.compressed)
+			kit.Equal(t, fmt.Sprint("bytes arrived, want ", len(test.text)), text, test.text)
 			if test.compressed != "" && !strings.Contains(resp.Header.Get("Vary"), "Accept-Encoding") {
 				t.Error("a cache is not told that the answer depends on Accept-Encoding")
 			}
@@ -132,9 +127,7 @@ func TestEventsFlow(t *testing.T) {
 	server := httptest.NewServer(compressAnswers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, "data: 1\n\n")
-		if err := http.NewResponseController(w).Flush(); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, http.NewResponseController(w).Flush())
 		select {
 		case <-read:
 		case <-r.Context().Done():
@@ -142,15 +135,11 @@ func TestEventsFlow(t *testing.T) {
 		}
 	})))
 	defer server.Close()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-	kit.Must(t, err)
+	req := kit.Try(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)).Must(t)
 	req.Header.Set("Accept-Encoding", "gzip")
-	resp, err := http.DefaultClient.Do(req)
-	kit.Must(t, err)
+	resp := kit.Try(http.DefaultClient.Do(req)).Must(t)
 	defer resp.Body.Close()
-	if _, err := io.ReadFull(resp.Body, make([]byte, len("data: 1\n\n"))); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(io.ReadFull(resp.Body, make([]byte, len("data: 1\n\n")))).Must(t)
 	close(read)
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil { // a body that is closed at once ends the request first
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/api"
 )
 
@@ -39,31 +40,23 @@ func TestMetrics(t *testing.T) {
 		`ccship_server_info{version="1.0 \"quoted\\\"\n"} 1`, "ccship_server_store_streams 1\n", "ccship_server_store_bytes ",
 		"ccship_server_derive_lag_streams ", "ccship_server_requests_in_work 1\n", "ccship_server_listeners 0\n",
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing", want)
-		}
+		kit.Has(t, "is missing", text, want)
 	}
 	if strings.Contains(text, "/api/sessions/none") || strings.Contains(text, "/no/such/page") {
 		t.Error("what was asked for is a label")
 	}
-	if strings.Count(text, "# TYPE ccship_server_requests_total ") != 1 {
-		t.Error("a metric is declared more than once")
-	}
+	kit.Equal(t, "a metric is declared more than once", strings.Count(text, "# TYPE ccship_server_requests_total "), 1)
 }
 
 func TestMetricsOpen(t *testing.T) {
 	r := newRig(t, func(s *api.Server) { s.MetricsOpen = true })
 	r.as("").send("GET", "/metrics", "", 200)
 	for host, want := range map[string]int{"localhost:5000": 200, "[::1]": 200, "rebound.example:5000": http.StatusUnauthorized} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.http.URL+"/metrics", nil)
-		must(t, err)
+		req := kit.Try(http.NewRequestWithContext(t.Context(), http.MethodGet, r.http.URL+"/metrics", nil)).Must(t)
 		req.Host = host
-		res, err := r.http.Client().Do(req)
-		must(t, err)
+		res := kit.Try(r.http.Client().Do(req)).Must(t)
 		res.Body.Close()
-		if res.StatusCode != want {
-			t.Errorf("by the name %s: %d, want %d", host, res.StatusCode, want)
-		}
+		kit.Equal(t, "by the name "+host, res.StatusCode, want)
 	}
 	r.as("").send("GET", "/api/sessions", "", http.StatusUnauthorized)
 }
@@ -153,9 +146,7 @@ func TestHosts(t *testing.T) {
 			t.Errorf("host %q: %d, want %d", host, got, want)
 		}
 	}
-	if got := r.statusAs("evil.example.org", "/healthz"); got != 200 {
-		t.Errorf("health: %d", got)
-	}
+	kit.Equal(t, "health", r.statusAs("evil.example.org", "/healthz"), 200)
 	link := decode[struct{ URL string }](t, r.send("POST", "/api/tickets", `{}`, 201)).URL
 	if !strings.HasPrefix(link, "https://ccship.example.org/login?ticket=") {
 		t.Errorf("the link is %s", link)
@@ -165,12 +156,10 @@ func TestHosts(t *testing.T) {
 // statusAs asks with a Host header.
 func (r *rig) statusAs(host, path string) int {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.http.URL+path, nil)
-	must(r.t, err)
+	req := kit.Try(http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.http.URL+path, nil)).Must(r.t)
 	req.Host = host
 	req.Header.Set("X-API-Key", r.key)
-	res, err := r.http.Client().Do(req)
-	must(r.t, err)
+	res := kit.Try(r.http.Client().Do(req)).Must(r.t)
 	defer res.Body.Close()
 	return res.StatusCode
 }

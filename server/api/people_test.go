@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
@@ -25,10 +25,9 @@ func (r *rig) as(key string) *rig {
 // person adds a user with a key.
 func (r *rig) person(name string, role server.Role) *rig {
 	r.t.Helper()
-	u, err := r.store.AddUser(r.t.Context(), name, role, server.By{At: time.Now()})
-	must(r.t, err)
+	u := kit.Try(r.store.AddUser(r.t.Context(), name, role, server.By{At: time.Now()})).Must(r.t)
 	key, hash := auth.NewKey()
-	must(r.t, r.store.AddKey(r.t.Context(), server.Key{User: u, Name: name + "'s key", Hash: hash, Created: time.Now()}))
+	kit.Must(r.t, r.store.AddKey(r.t.Context(), server.Key{User: u, Name: name + "'s key", Hash: hash, Created: time.Now()}))
 	return r.as(key)
 }
 
@@ -36,9 +35,7 @@ func (r *rig) person(name string, role server.Role) *rig {
 func (r *rig) send(method, path, body string, want int) answer {
 	r.t.Helper()
 	a := r.do(method, path, map[string]string{"Content-Type": "application/json"}, strings.NewReader(body))
-	if a.status != want {
-		r.t.Errorf("%s %s %s: %d %s, want %d", method, path, body, a.status, a.body, want)
-	}
+	kit.Equal(r.t, fmt.Sprintf("%s %s %s: … %s", method, path, body, a.body), a.status, want)
 	return a
 }
 
@@ -92,15 +89,11 @@ func TestOthersSessions(t *testing.T) {
 			}
 		}
 		a := r.send("POST", "/api/digests", `{"sessions":[{"session_id":"anns"},{"session_id":"none"}],"epochs":"all"}`, 200)
-		if n := strings.Count(string(a.body), `"code":"not_found"`); n != 2 {
-			t.Errorf("digests: %s", a.body)
-		}
+		kit.Equal(t, fmt.Sprintf("digests: %s", a.body), strings.Count(string(a.body), `"code":"not_found"`), 2)
 	}
 	bob.send("DELETE", "/api/sessions/anns", "", http.StatusNotFound)
 	eve.send("DELETE", "/api/sessions/anns", "", http.StatusForbidden)
-	if got := owner.sessionsOf(""); got != "ann:anns" {
-		t.Errorf("the owner sees %q", got)
-	}
+	kit.Equal(t, "the owner sees", owner.sessionsOf(""), "ann:anns")
 }
 
 // TestShare: bob sees what ann shares, may not forget it, and sees it no longer when the share ends.
@@ -120,15 +113,9 @@ func TestShare(t *testing.T) {
 	ann.send("POST", "/api/shares", `{"with":"bob","project":"ph"}`, http.StatusCreated) // again changes nothing
 	owner.send("POST", "/api/shares", `{"owner":"ann","with":"eve","project":"other"}`, http.StatusCreated)
 
-	if got := bob.sessionsOf(""); got != "ann:one bob:bobs" {
-		t.Errorf("bob sees %q", got)
-	}
-	if got := eve.sessionsOf(""); got != "ann:two" {
-		t.Errorf("eve sees %q", got)
-	}
-	if got := bob.raw("one", ""); got != "{\"a\":0}\n{\"a\":1}\n{\"a\":2}\n" {
-		t.Errorf("bob reads %q", got)
-	}
+	kit.Equal(t, "bob sees", bob.sessionsOf(""), "ann:one bob:bobs")
+	kit.Equal(t, "eve sees", eve.sessionsOf(""), "ann:two")
+	kit.Equal(t, "bob reads", bob.raw("one", ""), "{\"a\":0}\n{\"a\":1}\n{\"a\":2}\n")
 	bob.send("DELETE", "/api/sessions/one", "", http.StatusForbidden)
 	for who, want := range map[*rig]int{ann: 2, bob: 1, eve: 1, owner: 2} {
 		var a struct{ Shares []any }
@@ -138,9 +125,7 @@ func TestShare(t *testing.T) {
 	}
 	ann.send("DELETE", "/api/shares", `{"with":"bob","project":"ph"}`, 200)
 	ann.send("DELETE", "/api/shares", `{"with":"bob","project":"ph"}`, http.StatusNotFound)
-	if got := bob.sessionsOf(""); got != "bob:bobs" {
-		t.Errorf("bob still sees %q", got)
-	}
+	kit.Equal(t, "bob still sees", bob.sessionsOf(""), "bob:bobs")
 }
 
 // TestRoles: viewers send nothing, only owners manage users, and no member manages another one's keys.
@@ -214,9 +199,7 @@ func TestKeyLife(t *testing.T) {
 		ann.send("POST", "/api/keys", `{"name":"`+name+`"}`, http.StatusBadRequest)
 	}
 	mine := decode[made](t, owner.send("POST", "/api/keys", `{"name":"for ann","user":"ann"}`, http.StatusCreated))
-	if mine.User != "ann" {
-		t.Errorf("the key is %q's", mine.User)
-	}
+	kit.Equal(t, "the key is …'s", mine.User, "ann")
 	owner.send("POST", "/api/keys", `{"name":"for nobody","user":"nobody"}`, http.StatusNotFound)
 }
 
@@ -235,25 +218,17 @@ func TestTicket(t *testing.T) {
 	if err != nil || login.User.Name != "ann" || login.Key == 0 {
 		t.Fatalf("login %+v, %v", login, err)
 	}
-	if _, _, err := access.LoginWithTicket(t.Context(), "r", ticket); !errors.Is(err, auth.ErrUnauthorized) {
-		t.Errorf("a second time: %v", err)
-	}
+	kit.Err(t, "a second time", auth.ErrUnauthorized)(access.LoginWithTicket(t.Context(), "r", ticket))
 	other := auth.New(owner.store, discard()) // another server, or the same after a restart
 	if l, err := other.Check(t.Context(), token); err != nil || l.User.Name != "ann" {
 		t.Errorf("check says %+v, %v", l, err)
 	}
 	owner.send("PATCH", "/api/users/ann", `{"disabled":true}`, 200)
-	if _, err := access.Check(t.Context(), token); !errors.Is(err, auth.ErrUnauthorized) {
-		t.Errorf("of a disabled user: %v", err)
-	}
+	kit.Err(t, "of a disabled user", auth.ErrUnauthorized)(access.Check(t.Context(), token))
 	owner.send("PATCH", "/api/users/ann", `{"disabled":false}`, 200)
-	must(t, access.Logout(t.Context(), token))
-	if _, err := access.Check(t.Context(), token); !errors.Is(err, auth.ErrUnauthorized) {
-		t.Errorf("after logout: %v", err)
-	}
-	if err := access.Logout(t.Context(), token); err != nil {
-		t.Errorf("logout again: %v", err)
-	}
+	kit.Must(t, access.Logout(t.Context(), token))
+	kit.Err(t, "after logout", auth.ErrUnauthorized)(access.Check(t.Context(), token))
+	kit.Err(t, "logout again", nil)(access.Logout(t.Context(), token))
 	for _, ttl := range []string{"soon", "0s", "-1m", "169h"} {
 		ann.send("POST", "/api/tickets", fmt.Sprintf(`{"ttl":%q}`, ttl), http.StatusBadRequest)
 	}
@@ -267,22 +242,17 @@ func TestTicketOfKey(t *testing.T) {
 	link := decode[struct{ URL string }](t, ann.send("POST", "/api/tickets", `{"ttl":"1m"}`, http.StatusCreated)).URL
 	_, ticket, _ := strings.Cut(link, "ticket=")
 	token, login, err := access.LoginWithTicket(t.Context(), "r", ticket)
-	must(t, err)
+	kit.Must(t, err)
 	for _, forged := range []string{ticket, ticket + "0", strings.TrimRight(ticket, "0123456789") + "0"} {
-		if _, _, err := access.LoginWithTicket(t.Context(), "r", forged); !errors.Is(err, auth.ErrUnauthorized) {
-			t.Errorf("ticket %q: %v", forged, err)
-		}
+		kit.Err(t, "ticket "+forged, auth.ErrUnauthorized)(access.LoginWithTicket(t.Context(), "r", forged))
 	}
 	keys, err := owner.store.Keys(t.Context(), login.User.ID)
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("keys %+v, %v", keys, err)
 	}
-	if _, err := owner.store.RevokeKey(t.Context(), keys[0].Name, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := access.Check(t.Context(), token); !errors.Is(err, auth.ErrUnauthorized) {
-		t.Errorf("a login by a link that was asked for with a key since revoked: %v", err)
-	}
+	kit.Try(owner.store.RevokeKey(t.Context(), keys[0].Name, time.Now())).Must(t)
+	kit.Err(t, "a login by a link that was asked for with a key since revoked",
+		auth.ErrUnauthorized)(access.Check(t.Context(), token))
 }
 
 // TestLogin: a login made with a key ends with it.
@@ -293,19 +263,11 @@ func TestLogin(t *testing.T) {
 	if err != nil || login.User.Name != "owner" || login.Key == 0 {
 		t.Fatalf("login %+v, %v", login, err)
 	}
-	if _, err := access.Check(t.Context(), token); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := owner.store.RevokeKey(t.Context(), "test", time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := access.Check(t.Context(), token); !errors.Is(err, auth.ErrUnauthorized) {
-		t.Errorf("after its key was revoked: %v", err)
-	}
+	kit.Try(access.Check(t.Context(), token)).Must(t)
+	kit.Try(owner.store.RevokeKey(t.Context(), "test", time.Now())).Must(t)
+	kit.Err(t, "after its key was revoked", auth.ErrUnauthorized)(access.Check(t.Context(), token))
 	for _, key := range []string{"", "wrong", strings.Repeat("x", 10_000)} {
-		if _, _, err := access.Login(t.Context(), "r", key); !errors.Is(err, auth.ErrUnauthorized) {
-			t.Errorf("with %.10q: %v", key, err)
-		}
+		kit.Err(t, fmt.Sprintf("with %.10q", key), auth.ErrUnauthorized)(access.Login(t.Context(), "r", key))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
@@ -56,13 +57,9 @@ func TestListing(t *testing.T) {
 		t.Fatal("the listing does not end")
 		return nil
 	}
-	if got := collect(""); !slices.Equal(got, want) {
-		t.Errorf("in order of arrival: %v", got)
-	}
+	kit.Equal(t, "in order of arrival", collect(""), want)
 	slices.Reverse(want)
-	if got := collect("recent"); !slices.Equal(got, want) {
-		t.Errorf("the newest first: %v", got)
-	}
+	kit.Equal(t, "the newest first", collect("recent"), want)
 }
 
 func TestListingFacts(t *testing.T) {
@@ -124,15 +121,13 @@ func TestFlippedByte(t *testing.T) {
 	r.post(piece{lines: objects("a", 0, 5)}.body("s"))
 	before, lines := r.digest("s", ""), r.digest("s", "?generation=0&from=0&to=5").LineHashes
 	_, err := r.db().Exec(`UPDATE lines SET raw = CAST(replace(CAST(raw AS TEXT), '3', '4') AS BLOB) WHERE line = 3`)
-	must(t, err)
+	kit.Must(t, err)
 	if after := r.digest("s", ""); before.Generations[0].SHA256 == after.Generations[0].SHA256 {
 		t.Error("the digest is the same")
 	}
 	after := r.digest("s", "?generation=0&from=0&to=5").LineHashes
 	for i := range 5 {
-		if same := *lines[i] == *after[i]; same != (i != 3) {
-			t.Errorf("line %d: same hash %v", i, same)
-		}
+		kit.Equal(t, fmt.Sprintf("line %d: same hash", i), *lines[i] == *after[i], (i != 3))
 	}
 }
 
@@ -163,22 +158,17 @@ func TestSuperseded(t *testing.T) {
 	for _, v := range []string{"1", "2", "2", "3"} {
 		r.post(`{"session_id":"s","entries":[{"line_index":0,"v":` + v + `}]}`)
 	}
-	if got := r.raw("s", ""); got != "{\"v\":3}\n" {
-		t.Errorf("raw %q", got)
-	}
-	rows, err := r.db().Query(`SELECT CAST(raw AS TEXT) FROM superseded ORDER BY rowid`)
-	must(t, err)
+	kit.Equal(t, "raw", r.raw("s", ""), "{\"v\":3}\n")
+	rows := kit.Try(r.db().Query(`SELECT CAST(raw AS TEXT) FROM superseded ORDER BY rowid`)).Must(t)
 	defer rows.Close()
 	var got []string
 	for rows.Next() {
 		var s string
-		must(t, rows.Scan(&s))
+		kit.Must(t, rows.Scan(&s))
 		got = append(got, s)
 	}
-	must(t, rows.Err())
-	if !slices.Equal(got, []string{`{"v":1}`, `{"v":2}`}) {
-		t.Errorf("superseded %v", got)
-	}
+	kit.Must(t, rows.Err())
+	kit.Equal(t, "superseded", got, []string{`{"v":1}`, `{"v":2}`})
 }
 
 // TestRestart opens the database again: everything is there.
@@ -204,9 +194,7 @@ func TestMostIsBounded(t *testing.T) {
 	for most, want := range map[string]string{"0": "third", "1": `"bytes":13`, "9007199254740991": "third"} {
 		for _, replaced := range []string{"", "&replaced=1"} {
 			got := string(ann.send("GET", "/api/sessions/s/entries?limit=100000&most="+most+replaced, "", 200).body)
-			if strings.Contains(got, want) != (replaced == "") {
-				t.Errorf("%s%s: %s", most, replaced, got)
-			}
+			kit.Equal(t, fmt.Sprintf("%s%s: %s", most, replaced, got), strings.Contains(got, want), (replaced == ""))
 		}
 	}
 	var page struct{ Cursor string }
@@ -250,9 +238,7 @@ func TestImplausibleTimes(t *testing.T) {
 	for _, at := range []time.Time{time.Date(10000, 1, 1, 9, 0, 0, 0, time.UTC), time.Date(-1, 12, 31, 0, 0, 0, 0, time.UTC)} {
 		for _, set := range []string{"facts SET started = ?, ended = ?", "answers SET time = ?"} {
 			args := []any{at.UnixMicro(), at.UnixMicro()}[:strings.Count(set, "?")]
-			if _, err := r.db().Exec("UPDATE "+set, args...); err != nil {
-				t.Fatal(err)
-			}
+			kit.Try(r.db().Exec("UPDATE "+set, args...)).Must(t)
 		}
 		r.reads("stored as " + at.String())
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/server"
 )
@@ -78,14 +79,10 @@ func TestTimeline(t *testing.T) {
 		for after := ""; ; {
 			var p page
 			r.getJSON("/api/sessions/s/timeline?limit=2"+query+after, &p)
-			if p.Read != 18 {
-				t.Errorf("%d lines are read", p.Read)
-			}
+			kit.Equal(t, "lines are read", p.Read, 18)
 			for _, m := range p.Moments {
 				all = append(all, fmt.Sprintf("%d %s %s %ds %t", m.Line, m.Kind, m.Text, m.Duration/1000, m.MayWait))
-				if !strings.Contains(m.URL, fmt.Sprintf("/sessions/s/L/%d?", m.Line)) {
-					t.Errorf("the address of line %d is %s", m.Line, m.URL)
-				}
+				kit.Has(t, fmt.Sprintf("the address of line %d is", m.Line), m.URL, fmt.Sprintf("/sessions/s/L/%d?", m.Line))
 			}
 			if p.Next == nil {
 				return all
@@ -101,9 +98,7 @@ func TestTimeline(t *testing.T) {
 	if got := read(""); !slices.Equal(got, want) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
-	if got := read("&kind=prompt,checkpoint"); !slices.Equal(got, []string{want[0], want[8]}) {
-		t.Errorf("prompts are %v", got)
-	}
+	kit.Equal(t, "prompts are", read("&kind=prompt,checkpoint"), []string{want[0], want[8]})
 	for path, status := range map[string]int{"s/timeline?kind=x": 400, "s/timeline?after=x": 400, "other/timeline": 404} {
 		r.send("GET", "/api/sessions/"+path, "", status)
 	}
@@ -133,11 +128,10 @@ func TestExport(t *testing.T) {
 // here asks for the proof that the server is on this machine, as a client of this user does, and as another one.
 func (r *rig) here() {
 	r.t.Helper()
-	dir, err := sys.UserFolder()
-	must(r.t, err)
+	dir := kit.Try(sys.UserFolder()).Must(r.t)
 	id := strings.Repeat("0", 32)
 	path := filepath.Join(dir, "ccship-here-"+id)
-	must(r.t, os.WriteFile(path, make([]byte, 32), 0o600))
+	kit.Must(r.t, os.WriteFile(path, make([]byte, 32), 0o600))
 	defer os.Remove(path)
 	for id, status := range map[string]int{id: 200, strings.Repeat("1", 32): 404} {
 		r.send("GET", "/here?id="+id, "", status)
@@ -235,24 +229,16 @@ func TestShadowedChanges(t *testing.T) {
 	owner.send("POST", "/api/sessions/s/documents?user=ann", `{"path":"x.md"}`, http.StatusAccepted)
 	for name, want := range map[string]int{"ann": 1, "bob": 0} {
 		a := owner.get("/api/sessions/s/link-requests?user=" + name)
-		if n := strings.Count(string(a.body), `"path"`); n != want {
-			t.Errorf("link requests of %s: %s", name, a.body)
-		}
+		kit.Equal(t, fmt.Sprintf("link requests of %s: %s", name, a.body), strings.Count(string(a.body), `"path"`), want)
 	}
 	owner.send("DELETE", "/api/sessions/s", "", http.StatusConflict)
 	owner.send("DELETE", "/api/sessions/s?user=nobody", "", http.StatusNotFound)
 	owner.send("DELETE", "/api/sessions/s?user=@me", "", http.StatusNotFound)
 	bob.send("DELETE", "/api/sessions/s?user=ann", "", http.StatusNotFound)
 	gone := owner.send("DELETE", "/api/sessions/s?user="+url.QueryEscape("bob"), "", 200)
-	if !strings.Contains(string(gone.body), `"user":"bob"`) {
-		t.Errorf("forgotten: %s", gone.body)
-	}
-	if got := ann.sessionsOf(""); got != "ann:s ann:s/agent-1" {
-		t.Errorf("ann has %q", got)
-	}
-	if got := bob.sessionsOf(""); got != "" {
-		t.Errorf("bob has %q", got)
-	}
+	kit.Has(t, "forgotten", string(gone.body), `"user":"bob"`)
+	kit.Equal(t, "ann has", ann.sessionsOf(""), "ann:s ann:s/agent-1")
+	kit.Equal(t, "bob has", bob.sessionsOf(""), "")
 	if a := owner.get("/api/sessions/s/raw"); a.status != 200 || !strings.Contains(string(a.body), "by ann") {
 		t.Errorf("the only one left: %d %s", a.status, a.body)
 	}

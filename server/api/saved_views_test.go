@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 )
@@ -55,17 +56,13 @@ func TestSavedViews(t *testing.T) {
 		"Words": "/api/search?q=cargo+kind%3Aprompt%2Canswer&zone=%2B02%3A00",
 		"Days":  "/api/sessions?agents=0&order=cost&since=2026-10-29T22%3A00%3A00Z&until=2026-10-31T22%3A00%3A00Z",
 	} {
-		if got := views[name].API; got != want {
-			t.Errorf("%s is %s, want %s", name, got, want)
-		}
+		kit.Equal(t, name, views[name].API, want)
 	}
 	if got := views["Old"].API; !strings.HasPrefix(got, "/api/sessions?agents=0&before=20") || !strings.HasSuffix(got, "&machine=&order=recent") {
 		t.Errorf("Old is %s", got)
 	}
 	ann.get(views["Old"].API)
-	if got := saved(owner, ""); len(got) != 0 {
-		t.Errorf("another sees %+v", got)
-	}
+	kit.Equal(t, "another sees", len(saved(owner, "")), 0)
 	owner.send("DELETE", path("Words"), "", http.StatusNotFound)
 	ann.send("DELETE", path("Anchors / ü"), "", http.StatusOK)
 	ann.send("PUT", path("Words"), `{"query":"tag=x"}`, http.StatusOK)
@@ -155,9 +152,7 @@ func TestLoggedPath(t *testing.T) {
 	for path, want := range map[string]string{
 		"/sessions/a": "/sessions/a", "/s/SECRET": "/s/…/", "/base/s/SECRET/sessions/a": "/base/s/…/sessions/a",
 	} {
-		if got := auth.LoggedPath(path); got != want {
-			t.Errorf("%s is logged as %s", path, got)
-		}
+		kit.Equal(t, path+" is logged as", auth.LoggedPath(path), want)
 	}
 }
 
@@ -178,12 +173,8 @@ func TestMost(t *testing.T) {
 		"order=cost": "ann:large ann:slow ann:small", "order=tokens&limit=1": "ann:large", "order=time&limit=1": "ann:slow",
 		"order=cost&text=slow": "ann:slow", "starred=1": "ann:small", "tag=x": "ann:small", "tag=y": "", "failed=1": "",
 	} {
-		if got := ann.sessionsOf(query); got != want {
-			t.Errorf("%s lists %q, want %q", query, got, want)
-		}
-		if got := bob.sessionsOf(query); got != "" {
-			t.Errorf("bob's %s lists %q", query, got)
-		}
+		kit.Equal(t, query+" lists", ann.sessionsOf(query), want)
+		kit.Equal(t, fmt.Sprintf("bob's %s lists", query), bob.sessionsOf(query), "")
 	}
 	ann.send("GET", "/api/sessions?order=size", "", http.StatusBadRequest)
 }

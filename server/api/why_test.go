@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/provenance"
 )
@@ -33,9 +34,8 @@ func asking(t *testing.T, path string, lines ...string) string {
 		sum, plain, _ := provenance.SumOf(l)
 		f.Lines = append(f.Lines, provenance.Added{Number: i + 1, Sum: sum, Plain: plain})
 	}
-	b, err := json.Marshal(map[string]any{"commits": []provenance.Commit{{Name: "c0ffee", Project: "ph",
-		At: time.Date(2026, 3, 12, 20, 0, 0, 0, time.UTC), Files: []provenance.File{f}}}})
-	must(t, err)
+	b := kit.Try(json.Marshal(map[string]any{"commits": []provenance.Commit{{Name: "c0ffee", Project: "ph",
+		At: time.Date(2026, 3, 12, 20, 0, 0, 0, time.UTC), Files: []provenance.File{f}}}})).Must(t)
 	return string(b)
 }
 
@@ -55,9 +55,7 @@ func TestWhy(t *testing.T) {
 	without := ask(bob, "?lines=1")
 	ann.post(written("anns", "11:00", "/home/ann/shop/cart.go", first+"\n"+second+"\n}\n").body("anns"))
 	owner.waitDerived()
-	if with := ask(bob, "?lines=1"); with != without {
-		t.Errorf("bob learns of ann's session: %s, before %s", with, without)
-	}
+	kit.Equal(t, "bob learns of ann's session: …, before", ask(bob, "?lines=1"), without)
 	short := func(text string) string {
 		t.Helper()
 		var a struct{ Commits []provenance.Answer }
@@ -83,16 +81,11 @@ func TestWhy(t *testing.T) {
 		}
 	}
 	ann.send("POST", "/api/shares", `{"with":"bob","project":"ph"}`, 201)
-	if got := short(ask(bob, "")); !strings.Contains(got, "anns ann own false 3") {
-		t.Errorf("shared: %s", got)
-	}
-	if got := short(string(bob.send("GET", "/api/why?q="+url.QueryEscape(question), "", 200).body)); !strings.Contains(got, "anns ann own false 3") {
-		t.Errorf("with GET: %s", got)
-	}
+	kit.Has(t, "shared", short(ask(bob, "")), "anns ann own false 3")
+	kit.Has(t, "with GET", short(string(bob.send("GET", "/api/why?q="+url.QueryEscape(question), "", 200).body)),
+		"anns ann own false 3")
 	ann.send("DELETE", "/api/sessions/anns", "", 200)
-	if got := ask(bob, "?lines=1"); got != without {
-		t.Errorf("after it was forgotten: %s", got)
-	}
+	kit.Equal(t, "after it was forgotten", ask(bob, "?lines=1"), without)
 	bob.send("GET", "/api/why?q=x", "", 400)
 	for _, many := range []string{strings.Repeat("{},", 501), strings.Repeat("{},", 2_000_000), strings.Repeat("null,", 1_000_000),
 		`{"commit":"x","at":"2026-03-12T20:00:00Z","files":[{"paths":[` + strings.Repeat(`"a",`, 16) + `"a"],"lines":[]}]},`} {
@@ -108,9 +101,7 @@ func TestWhyShortLines(t *testing.T) {
 	r.post(written("more", "10:00", "/home/kim/shop/stop.sh", "open\nsell\necho the shop is closed now\n").body("more"))
 	r.waitDerived()
 	for file, want := range map[string]string{"run.sh": `"lines":2`, "stop.sh": `"by_hand":2`} {
-		if got := string(r.send("POST", "/api/why", asking(t, file, "open", "sell"), 200).body); !strings.Contains(got, want) {
-			t.Errorf("%s: %s lacks %s", file, got, want)
-		}
+		kit.Has(t, file+": lacks", string(r.send("POST", "/api/why", asking(t, file, "open", "sell"), 200).body), want)
 	}
 }
 
@@ -148,13 +139,9 @@ func TestWhyAgent(t *testing.T) {
 	question := strings.Replace(asking(t, "cart.go", line), "c0ffee", strings.Repeat("c0", 20), 1)
 	got := string(r.send("POST", "/api/why", question, 200).body)
 	for _, want := range []string{`"session_id":"s"`, `"line":0,"lines":1`, `"text":"write s"`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%s lacks %s", got, want)
-		}
+		kit.Has(t, "lacks", got, want)
 	}
-	if got := string(r.get("/api/sessions/s").body); !strings.Contains(got, `"added":1,"lines":1`) {
-		t.Errorf("the session does not show what its agent wrote: %s", got)
-	}
+	kit.Has(t, "the session does", string(r.get("/api/sessions/s").body), `"added":1,"lines":1`)
 }
 
 // TestWhyIsNoted: a session shows how much of a commit it wrote once its user or an owner has asked, the same to all who
@@ -181,9 +168,7 @@ func TestWhyIsNoted(t *testing.T) {
 	}
 	want := func(when string, r *rig, session, want string) {
 		t.Helper()
-		if got := noted(r, session); got != want {
-			t.Errorf("%s: %s shows %q, want %q", when, session, got, want)
-		}
+		kit.Equal(t, fmt.Sprintf("%s: %s shows", when, session), noted(r, session), want)
 	}
 	ann.post(written("anns", "10:00", "/home/ann/shop/cart.go", first+"\n"+second+"\n}\n").body("anns"))
 	owner.waitDerived()
@@ -200,9 +185,7 @@ func TestWhyIsNoted(t *testing.T) {
 	want("asked by all", bob, "bobs", "c0c0 3 of 5")
 	want("asked by all", owner, "bobs", "c0c0 3 of 5")
 	want("asked by all", bob, "anns", "404")
-	if after := string(ann.get("/api/sessions/anns").body); after != before {
-		t.Errorf("ann learns of bob's session: %s, before %s", after, before)
-	}
+	kit.Equal(t, "ann learns of bob's session: …, before", string(ann.get("/api/sessions/anns").body), before)
 
 	ann.send("POST", "/api/shares", `{"with":"bob","project":"ph"}`, 201)
 	ann.send("POST", "/api/shares", `{"with":"eve","project":"ph"}`, 201)

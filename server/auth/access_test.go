@@ -2,6 +2,7 @@ package auth
 
 import (
 	"errors"
+	"github.com/ccship/ccship/e2e/kit"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -26,23 +27,15 @@ func TestGuesses(t *testing.T) {
 			full++
 		}
 	}
-	if full != 1 {
-		t.Errorf("the bucket was filled %d times, want once", full)
-	}
+	kit.Equal(t, "the bucket was filled … times", full, 1)
 	err := g.allowed("a", wrong(99), now)
 	no, ok := errors.AsType[*TooManyError](err)
 	if !ok || !errors.Is(err, ErrTooMany) || no.RetryAfter <= 0 || no.RetryAfter > guessEvery {
 		t.Fatalf("guess %d: %v", guessBurst, err)
 	}
-	if err := g.allowed("b", wrong(99), now); err != nil {
-		t.Errorf("another address: %v", err)
-	}
-	if err := g.allowed("a", right, now); err != nil {
-		t.Errorf("a key that was right, from the same address: %v", err)
-	}
-	if err := g.allowed("a", wrong(99), now.Add(no.RetryAfter)); err != nil {
-		t.Errorf("after Retry-After: %v", err)
-	}
+	kit.Err(t, "another address", nil)(g.allowed("b", wrong(99), now))
+	kit.Err(t, "a key that was right, from the same address", nil)(g.allowed("a", right, now))
+	kit.Err(t, "after Retry-After", nil)(g.allowed("a", wrong(99), now.Add(no.RetryAfter)))
 	g.failed("a", right, now) // revoked meanwhile
 	if err := g.allowed("a", right, now); err == nil {
 		t.Error("a key that is not right any more is let through")
@@ -60,9 +53,7 @@ func TestGuessesOfMany(t *testing.T) {
 		}
 		g.failed(remote, hash, now)
 	}
-	if err := g.allowed("elsewhere", HashKey("new"), now); err != nil {
-		t.Errorf("a new key at an address that made no mistake: %v", err)
-	}
+	kit.Err(t, "a new key at an address that made no mistake", nil)(g.allowed("elsewhere", HashKey("new"), now))
 	for i := range 3 * maxProven {
 		g.succeeded(HashKey(strconv.Itoa(i)))
 	}
@@ -102,9 +93,7 @@ func TestRemote(t *testing.T) {
 			r.Header.Add("X-Forwarded-For", f)
 		}
 		a := &Access{Proxies: test.proxies}
-		if got := a.Remote(r); got != test.want {
-			t.Errorf("%s: %q, want %q", test.name, got, test.want)
-		}
+		kit.Equal(t, test.name, a.Remote(r), test.want)
 	}
 	for _, bad := range []string{"nonsense", "10.0.0.0/99", "1.2.3"} {
 		if _, err := ParseProxies(bad); err == nil {

@@ -1,9 +1,11 @@
 package derive
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -25,9 +27,7 @@ func TestOrigin(t *testing.T) {
 		for _, r := range c.records {
 			o.add(c.stream, r)
 		}
-		if o != c.want {
-			t.Errorf("%s: %+v, want %+v", name, o, c.want)
-		}
+		kit.Equal(t, name, o, c.want)
 	}
 }
 
@@ -43,8 +43,6 @@ func TestPause(t *testing.T) {
 		{4 * ms, 0, 60 * ms},
 		{4 * ms, 55 * ms, gatherLeast},
 	} {
-		if got := pause(tt.took, tt.since); got != tt.want {
-			t.Errorf("a round of %v that ended %v ago: %v, want %v", tt.took, tt.since, got, tt.want)
-		}
+		kit.Equal(t, fmt.Sprintf("a round of %v that ended %v ago", tt.took, tt.since), pause(tt.took, tt.since), tt.want)
 	}
 }

@@ -19,14 +19,10 @@ import (
 
 // TestLongContext: the store and the price list mean the same by it.
 func TestLongContext(t *testing.T) {
-	if server.LongContext != transcript.LongContext {
-		t.Errorf("%d and %d tokens", server.LongContext, transcript.LongContext)
-	}
+	kit.Equal(t, "and … tokens", server.LongContext, transcript.LongContext)
 	u := server.Tokens{Input: 1_000_000}
 	short, long := server.UsageRow{Model: "claude-sonnet-4-5", Tokens: u}, server.UsageRow{Model: "claude-sonnet-4-5", Long: true, Tokens: u}
-	if c := derive.CostOfAll(transcript.DefaultPrices(), []server.UsageRow{short, long}); c.USD != 3+6 {
-		t.Errorf("$%v", c.USD)
-	}
+	kit.Equal(t, "$", derive.CostOfAll(transcript.DefaultPrices(), []server.UsageRow{short, long}).USD, 3+6)
 }
 
 // TestDerive: facts, texts and answers of one conversation.
@@ -73,9 +69,7 @@ func TestDeriveOn(t *testing.T) {
 	}
 	s.expect("copies count once", fmt.Sprint(len(a.Usage), a.Usage[0].Tokens.Output, len(b.Usage)), "1 9 0")
 	for _, word := range []string{"one", "two", "three", "four"} {
-		if n := strings.Count(s.hits(word), " 0."); n != 2 {
-			t.Errorf("%q is found %d times", word, n)
-		}
+		kit.Equal(t, word+" is found times", strings.Count(s.hits(word), " 0."), 2)
 	}
 }
 
@@ -211,8 +205,7 @@ func TestDeriveRenewed(t *testing.T) {
 	if err != nil || len(tasks) != 1 {
 		t.Fatal(tasks, err)
 	}
-	snap, err := s.View(t.Context(), server.Scope{All: true}, server.Ref{Stream: tasks[0].Stream})
-	kit.Must(t, err)
+	snap := kit.Try(s.View(t.Context(), server.Scope{All: true}, server.Ref{Stream: tasks[0].Stream})).Must(t)
 	old := &server.Derivation{Task: tasks[0], Position: server.Position{Epoch: snap.Epochs()[0].ID, Line: 1}, Format: derive.Format - 1, Done: true}
 	snap.Close()
 	kit.Must(t, s.SaveDerived(t.Context(), old))
@@ -223,9 +216,7 @@ func TestDeriveRenewed(t *testing.T) {
 	for s.hits("needle") == "" {
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, <-ended)
 	s.expect("after", s.hits("needle"), "s 0.0 prompt")
 }
 
@@ -234,11 +225,8 @@ func TestDeriveState(t *testing.T) {
 	s := newShelf(t)
 	s.put("s", 0, 0, prompt(0, "one"), prompt(1, "two"))
 	s.derive()
-	db, err := sql.Open("sqlite", "file:"+s.Path())
-	kit.Must(t, err)
-	if _, err := db.Exec(`UPDATE folds SET state = x'00ff'`); err != nil {
-		t.Fatal(err)
-	}
+	db := kit.Try(sql.Open("sqlite", "file:"+s.Path())).Must(t)
+	kit.Try(db.Exec(`UPDATE folds SET state = x'00ff'`)).Must(t)
 	kit.Must(t, db.Close())
 	s.put("s", 0, 2, prompt(2, "three"))
 	s.derive()
@@ -259,17 +247,14 @@ func TestDeriveFailures(t *testing.T) {
 				ended := make(chan error)
 				go func() { ended <- (&derive.Deriver{Store: fails}).Run(ctx) }()
 				for {
-					n, err := s.Lag(ctx)
-					kit.Must(t, err)
+					n := kit.Try(s.Lag(ctx)).Must(t)
 					if n == 0 {
 						break
 					}
 					time.Sleep(time.Second) //nolint:forbidigo // inside testing/synctest: the time is not real
 				}
 				cancel()
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
+				kit.Should(t, <-ended)
 			})
 			s.expect("texts", s.hits("needle"), "a 0.0 prompt, b 0.0 prompt")
 		})
@@ -287,8 +272,7 @@ func TestOrigin(t *testing.T) {
 	s.put("alone", 0, 0, prompt(5, "alone"), answerLine(6, "m6", 1, textBlock("x")))
 	s.derive()
 	for session, want := range map[string]string{"first": "", "copy": "first", "named": "elsewhere", "alone": ""} {
-		snap, err := s.View(t.Context(), server.Scope{All: true}, server.Ref{SessionID: session})
-		kit.Must(t, err)
+		snap := kit.Try(s.View(t.Context(), server.Scope{All: true}, server.Ref{SessionID: session})).Must(t)
 		fold, at, err := derive.FoldOf(t.Context(), snap)
 		if err != nil || at.Line != snap.Session().Lines || fold.Summary().Prompts+fold.Summary().Answers != at.Line {
 			t.Errorf("%s is folded up to %+v: %+v, %v", session, at, fold.Summary(), err)
@@ -297,8 +281,6 @@ func TestOrigin(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%s comes from %q (%v), want %q", session, got, err, want)
 		}
-		if err := snap.Close(); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, snap.Close())
 	}
 }

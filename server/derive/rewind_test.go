@@ -91,8 +91,7 @@ func TestDeriveCopies(t *testing.T) {
 		strings.Replace(answerLine(3, "m3", 7, textBlock("z")), `{`, `{"isSidechain":true,`, 1))
 	s.put("error", 0, 0, `{"type":"assistant","uuid":"e","isApiErrorMessage":true,"message":{"id":"x","model":"<synthetic>","role":"assistant","content":[{"type":"text","text":"API Error: 401"}],"usage":{"input_tokens":0,"output_tokens":0}}}`)
 	s.derive()
-	rows, err := s.Usage(t.Context(), server.Scope{All: true}, server.UsageQuery{By: []string{"session"}})
-	kit.Must(t, err)
+	rows := kit.Try(s.Usage(t.Context(), server.Scope{All: true}, server.UsageQuery{By: []string{"session"}})).Must(t)
 	var got []string
 	var sum int64
 	for _, r := range rows {
@@ -140,8 +139,7 @@ func TestDeriveDrops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newShelf(t)
 			drops := func() string {
-				list, err := s.Drops(t.Context(), server.Scope{All: true}, server.DropQuery{Session: "s", Limit: 10})
-				kit.Must(t, err)
+				list := kit.Try(s.Drops(t.Context(), server.Scope{All: true}, server.DropQuery{Session: "s", Limit: 10})).Must(t)
 				var out []string
 				for _, d := range list {
 					if d.Session.SessionID != "s" || d.Generation != 1 || d.Epoch != "e" || !d.At.Equal(noon) {
@@ -198,9 +196,7 @@ func TestDeriveDropsLater(t *testing.T) {
 	}
 	put(9, prompt(91, "replaced"), 2) // what was found there is dropped again
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, <-ended)
 }
 
 // TestUndated: what stands before any time has the first time that follows, or when it arrived if that was before.
@@ -234,9 +230,8 @@ func TestUndated(t *testing.T) {
 // timeline is what is stored of a session's timeline, one moment a line.
 func (s shelf) timeline(name string) string {
 	s.Helper()
-	list, err := s.Moments(s.Context(), server.MomentQuery{Owner: s.session(name).Owner,
-		Stream: s.session(name).ID, Limit: 10_000})
-	kit.Must(s.T, err)
+	list := kit.Try(s.Moments(s.Context(), server.MomentQuery{Owner: s.session(name).Owner,
+		Stream: s.session(name).ID, Limit: 10_000})).Must(s.T)
 	var out []string
 	for _, x := range list {
 		var m session.Moment

@@ -42,12 +42,9 @@ func (w watched) SaveDerived(ctx context.Context, list ...*server.Derivation) er
 
 func newShelf(t *testing.T) shelf {
 	t.Helper()
-	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	kit.Must(t, err)
+	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
 	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, st.Close())
 	})
 	return shelf{T: t, Store: st}
 }
@@ -84,8 +81,7 @@ func (s shelf) derive() {
 	ended := make(chan error)
 	go func() { ended <- (&derive.Deriver{Store: watched{s.Store, s.watch}}).Run(ctx) }()
 	for {
-		n, err := s.Lag(s.Context())
-		kit.Must(s.T, err)
+		n := kit.Try(s.Lag(s.Context())).Must(s.T)
 		if n == 0 {
 			break
 		}
@@ -178,9 +174,7 @@ func TestLeaseOfOneThatIsGone(t *testing.T) {
 			s := &taken{lag: lag}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if err := (&derive.Deriver{Store: s, Workers: 1}).Run(ctx); err != nil {
-				t.Error(err)
-			}
+			kit.Should(t, (&derive.Deriver{Store: s, Workers: 1}).Run(ctx))
 			if n := s.looked.Load(); n < want[0] || n > want[1] {
 				t.Errorf("while %d lag it looked %d times in a minute, want %d to %d", lag, n, want[0], want[1])
 			}
@@ -209,8 +203,7 @@ func TestRest(t *testing.T) {
 		go func() { ended <- (&derive.Deriver{Store: watched{s.Store, see}}).Run(ctx) }()
 		settle := func() {
 			for {
-				n, err := s.Lag(ctx)
-				kit.Must(t, err)
+				n := kit.Try(s.Lag(ctx)).Must(t)
 				if n == 0 {
 					return
 				}
@@ -231,9 +224,7 @@ func TestRest(t *testing.T) {
 			t.Errorf("derived after %s", took)
 		}
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, <-ended)
 	})
 }
 
@@ -285,9 +276,7 @@ func (s shelf) running(c *counting) (caughtUp, stop func()) {
 	}
 	return caughtUp, func() {
 		cancel()
-		if err := <-ended; err != nil {
-			s.Error(err)
-		}
+		kit.Should(s, <-ended)
 	}
 }
 
@@ -350,8 +339,6 @@ func TestServedMeanwhile(t *testing.T) {
 		t.Fatalf("derived in %d steps", len(c.seen))
 	}
 	for i, x := range c.seen {
-		if x.Prompts != 1200 {
-			t.Errorf("after step %d it shows %d prompts of 1200", i, x.Prompts)
-		}
+		kit.Equal(t, fmt.Sprintf("after step %d it shows … prompts of 1200", i), x.Prompts, 1200)
 	}
 }

@@ -122,12 +122,10 @@ type site struct {
 
 func newSite(t testing.TB, wrap func(server.Store, *site) server.Store) *site {
 	t.Helper()
-	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	kit.Must(t, err)
+	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
 	s := &site{t: t, store: st}
 	for name, key := range map[string]*string{"ann": &s.ann, "eve": &s.eve} {
-		u, err := st.AddUser(t.Context(), name, server.Member, server.By{At: time.Now()})
-		kit.Must(t, err)
+		u := kit.Try(st.AddUser(t.Context(), name, server.Member, server.By{At: time.Now()})).Must(t)
 		var hash [32]byte
 		*key, hash = auth.NewKey()
 		kit.Must(t, st.AddKey(t.Context(), server.Key{User: u, Name: name, Hash: hash, Created: time.Now()}))
@@ -142,9 +140,7 @@ func newSite(t testing.TB, wrap func(server.Store, *site) server.Store) *site {
 	t.Cleanup(func() {
 		web.CloseClientConnections()
 		web.Close()
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, st.Close())
 	})
 	return s
 }
@@ -341,8 +337,7 @@ func TestHugeLines(t *testing.T) {
 
 // begin makes a request of which it reads the beginning of the answer.
 func (s *site) begin(ctx context.Context, key, path string) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
-	kit.Must(s.t, err)
+	req := kit.Try(http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)).Must(s.t)
 	req.Header.Set("X-API-Key", key)
 	req.Header.Set("Accept-Encoding", "identity") // or the answer is small
 	res, err := http.DefaultClient.Do(req)

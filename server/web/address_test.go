@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -54,9 +55,7 @@ func TestProjectAddress(t *testing.T) {
 	projects := s.get(t, "/projects?bare=1")
 	mustHave(t, projects, `href="/p/git-sync"`, `href="/p/work%2Fshop"`, `href="/p/play%2Fshop"`)
 	mustLack(t, projects, "h1", "h3")
-	if n := strings.Count(projects, `href="/p/git-sync"`); n != 1 {
-		t.Errorf("the project is listed %d times", n)
-	}
+	kit.Equal(t, "the project is listed times", strings.Count(projects, `href="/p/git-sync"`), 1)
 	page := s.get(t, "/p/git-sync")
 	mustHave(t, page, "<bdi>here</bdi>", "<bdi>there</bdi>", `action="/p/git-sync"`, `href="/p/git-sync?view=failed"`)
 	mustLack(t, page, "<bdi>work</bdi>", "<bdi>play</bdi>")
@@ -64,8 +63,7 @@ func TestProjectAddress(t *testing.T) {
 	mustHave(t, page, "<bdi>work</bdi>")
 	mustLack(t, page, "<bdi>play</bdi>", "<bdi>here</bdi>")
 	mustHave(t, s.get(t, "/beside?project=work%2Fshop"), "<bdi>work</bdi>")
-	if a := s.do(t, "GET", "/?project=git-sync&view=failed", nil, nil); a.path != "/p/git-sync?view=failed" {
-		t.Errorf("a choice of the project leads to %s", a.path)
-	}
+	kit.Equal(t, "a choice of the project leads to", s.do(t, "GET", "/?project=git-sync&view=failed", nil, nil).path,
+		"/p/git-sync?view=failed")
 	mustHave(t, s.get(t, "/p/none"), "No session matches")
 }

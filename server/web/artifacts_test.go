@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -30,7 +31,7 @@ func (s *site) mark(t *testing.T, h server.Head, trigger string, line, used int6
 
 func (s *site) markAs(t *testing.T, h server.Head, list ...server.Checkpoint) {
 	t.Helper()
-	must(t, s.store.PutCheckpoints(t.Context(), &server.CheckpointBatch{Head: h, Owner: s.owner.ID, List: list, Received: noon}))
+	kit.Must(t, s.store.PutCheckpoints(t.Context(), &server.CheckpointBatch{Head: h, Owner: s.owner.ID, List: list, Received: noon}))
 }
 
 // artifact is a version of a document.
@@ -46,7 +47,7 @@ func artifact(path string, n int64, content string) server.DocumentEvent {
 
 func (s *site) putDocuments(t *testing.T, h server.Head, events ...server.DocumentEvent) {
 	t.Helper()
-	must(t, s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: h, Owner: s.owner.ID, Events: events, Received: noon}))
+	kit.Must(t, s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: h, Owner: s.owner.ID, Events: events, Received: noon}))
 }
 
 // file stores a file of a session.
@@ -54,14 +55,12 @@ func (s *site) file(t *testing.T, h server.Head, name, content string) {
 	t.Helper()
 	u := &server.Upload{Head: h, Owner: s.owner.ID, SHA256: sha256.Sum256([]byte(content)), Size: int64(len(content)), Name: name, Media: "text/plain", At: noon}
 	_, complete, err := s.store.StartBlob(t.Context(), u)
-	must(t, err)
+	kit.Must(t, err)
 	if complete {
 		return
 	}
-	if _, err := s.store.PutBlob(t.Context(), s.owner.ID, u.SHA256, 0, []byte(content), noon); err != nil {
-		t.Fatal(err)
-	}
-	must(t, s.store.EndBlob(t.Context(), u))
+	kit.Try(s.store.PutBlob(t.Context(), s.owner.ID, u.SHA256, 0, []byte(content), noon)).Must(t)
+	kit.Must(t, s.store.EndBlob(t.Context(), u))
 }
 
 // tourWithArtifacts stores the tour with every kind of artifact.
@@ -106,9 +105,7 @@ func TestDocuments(t *testing.T) {
 	page := s.get(t, sessionPath(tourID, ""))
 	got := chips(t, page)
 	for path, want := range map[string]string{"docs/plan.md": "plan.md×", "cart.go": "cart.go×", "old.txt": "old.txtdeleted×", "dump.sql": "dump.sqltoo large×"} {
-		if got[path] != want {
-			t.Errorf("the chip of %s says %q, want %q", path, got[path], want)
-		}
+		kit.Equal(t, fmt.Sprintf("the chip of %s says", path), got[path], want)
 	}
 	mustHave(t, page, `data-doc="`+machine+" "+tourID+` docs/plan.md" data-version="2"`, `aria-label="Unlink docs/plan.md"`)
 	plan := s.get(t, document(tourID, "docs/plan.md"))
@@ -190,9 +187,7 @@ func TestVersionPages(t *testing.T) {
 			}
 		})
 	}
-	if len(seen) != 250 {
-		t.Errorf("%d versions are listed", len(seen))
-	}
+	kit.Equal(t, "versions are listed", len(seen), 250)
 }
 
 // TestDocumentKinds: what a file is its bytes say. What could run is shown as text, or only to be saved.
@@ -239,20 +234,16 @@ func TestWhoMayRequestLinks(t *testing.T) {
 	s.tourWithArtifacts(t)
 	ana, vic := s.addUser(t, "ana", server.Member), s.addUser(t, "vic", server.Viewer)
 	for _, u := range []server.User{ana, vic} {
-		must(t, s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: u.ID, ProjectHash: "sha-of-shop", Project: "shop", Documents: true}))
+		kit.Must(t, s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: u.ID, ProjectHash: "sha-of-shop", Project: "shop", Documents: true}))
 	}
-	if a := s.requestLink(t, "docs/a.md", ""); a.code != http.StatusUnauthorized {
-		t.Errorf("a stranger asks: %d", a.code)
-	}
+	kit.Equal(t, "a stranger asks", s.requestLink(t, "docs/a.md", "").code, http.StatusUnauthorized)
 	for _, u := range []server.User{ana, vic} {
 		s.as(t, u)
 		page := s.get(t, sessionPath(tourID, ""))
 		mustHave(t, page, "plan.md")
 		mustLack(t, page, `/documents?`, "Unlink", "Link a document")
 		mustLack(t, s.get(t, document(tourID, "docs/plan.md")), ">Unlink<", "Link again")
-		if a := s.requestLink(t, "docs/a.md", ""); a.code != 404 {
-			t.Errorf("%s asks: %d", u.Name, a.code)
-		}
+		kit.Equal(t, u.Name+" asks", s.requestLink(t, "docs/a.md", "").code, 404)
 	}
 	s.client = newClient(t)
 	s.login(t, s.key)
@@ -271,9 +262,7 @@ func TestLinkRequests(t *testing.T) {
 	s := loggedIn(t)
 	s.tourWithArtifacts(t)
 	for _, path := range []string{"", "  ", "../x", "/etc/passwd", "a/../../b", "a\x00b", "a\nb", strings.Repeat("x", 5000), "\xff"} {
-		if a := s.requestLink(t, path, ""); a.code != 400 {
-			t.Errorf("%.20q answers %d", path, a.code)
-		}
+		kit.Equal(t, fmt.Sprintf("%.20q answers", path), s.requestLink(t, path, "").code, 400)
 	}
 	a := s.requestLink(t, " docs/new <b>.md ", "")
 	if a.code != 200 {
@@ -287,7 +276,7 @@ func TestLinkRequests(t *testing.T) {
 	}
 	no := server.DocumentEvent{Path: list[1].Path, Change: server.Refused, By: "viewer", At: today, Reason: "there is no such <i>file</i>", LinkRequest: list[1].ID, Line: -1}
 	yes := server.DocumentEvent{Path: list[0].Path, Change: server.Unlinked, By: "viewer", At: today, Version: 2, LinkRequest: list[0].ID, Line: -1}
-	must(t, s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: head(tourID), Owner: s.owner.ID, Events: []server.DocumentEvent{no, yes}, Received: today}))
+	kit.Must(t, s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: head(tourID), Owner: s.owner.ID, Events: []server.DocumentEvent{no, yes}, Received: today}))
 	page := s.get(t, sessionPath(tourID, "/artifacts"))
 	mustHave(t, page, "refused: <bdi>there is no such &lt;i&gt;file&lt;/i&gt;</bdi>", `Unlink <bdi class="path">docs/plan.md</bdi>: done`)
 	if _, there := chips(t, page)["docs/plan.md"]; there {
@@ -308,12 +297,10 @@ func TestArtifactsAreScoped(t *testing.T) {
 	for i, want := range [][]int{{404, 404, 404, 404, 404, 404}, {200, 200, 200, 404, 404, 404}, {200, 200, 200, 200, 200, 200}} {
 		if i > 0 {
 			share.Documents = i == 2
-			must(t, s.store.AddShare(t.Context(), share))
+			kit.Must(t, s.store.AddShare(t.Context(), share))
 		}
 		for j, p := range paths {
-			if a := s.do(t, "GET", p, nil, nil); a.code != want[j] {
-				t.Errorf("share %d: %s answers %d, want %d", i, p, a.code, want[j])
-			}
+			kit.Equal(t, fmt.Sprintf("share %d: %s answers", i, p), s.do(t, "GET", p, nil, nil).code, want[j])
 		}
 		if i == 1 {
 			page := s.get(t, sessionPath(tourID, ""))
@@ -357,9 +344,7 @@ func TestSpilled(t *testing.T) {
 	want := regexp.MustCompile(`href="/sessions/spill/file\?(machine=` + machine + `&amp;)?name=tool-results%2Ftoolu_01.txt(&amp;owner=1)?"`)
 	for _, path := range []string{sessionPath("spill", ""), sessionPath("spill/agent-1", ""), sessionPath("spill", "/tail", "after", "-1"), sessionPath("spill", "/entry/0")} {
 		page := s.get(t, path)
-		if n := len(want.FindAllString(page, -1)); n != 1 {
-			t.Errorf("%s has %d links to the file", path, n)
-		}
+		kit.Equal(t, path+" has links to the file", len(want.FindAllString(page, -1)), 1)
 		mustLack(t, page, "etc%2Fpasswd")
 	}
 	mustHave(t, s.get(t, sessionPath("spill", "")), "its file is not on the server")

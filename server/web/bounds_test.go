@@ -3,6 +3,7 @@ package web_test
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -31,8 +32,7 @@ type measured struct{ allocated, written uint64 }
 func newMeter(t *testing.T) *meter {
 	t.Helper()
 	s := loggedIn(t)
-	address, err := url.Parse(s.URL)
-	must(t, err)
+	address := kit.Try(url.Parse(s.URL)).Must(t)
 	return &meter{site: s, cookies: s.client.Jar.Cookies(address)}
 }
 

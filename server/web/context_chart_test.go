@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -48,9 +49,7 @@ func TestContextChart(t *testing.T) {
 	want := []string{"Checkpoint cp-000000000026: 80 % reached at 80 %, line 39" + at(38), "Checkpoint cp-00000000002b: 90 % reached at 90 %, line 44" + at(43), "Checkpoint cp-000000000030: compaction at 100 %, line 49" + at(48)}
 	got := strings.Join(pins(t, page), "\n") + "\n"
 	for _, w := range want {
-		if !strings.Contains(got, w) {
-			t.Errorf("no mark %s among\n%s", w, got)
-		}
+		kit.Has(t, "no mark … among", got, w)
 	}
 	if !strings.Contains(got, "Conversation auto-compacted at 167k tokens") || !strings.Contains(got, "Rewound to line 42") {
 		t.Errorf("the marks are\n%s", got)
@@ -104,8 +103,7 @@ func drawings(t *testing.T, page string) map[string][]float64 {
 					continue
 				}
 				for _, m := range coordinates.FindAllStringSubmatch(attr(p, "d"), -1) {
-					y, err := strconv.ParseFloat(m[1], 64)
-					must(t, err)
+					y := kit.Try(strconv.ParseFloat(m[1], 64)).Must(t)
 					out[class] = append(out[class], y)
 				}
 			}
@@ -153,9 +151,8 @@ func TestCheckpointOfThePast(t *testing.T) {
 	if a := s.do(t, "GET", "/sessions/past/L/2?generation=0&machine="+machine, nil, nil); a.code != 200 || !strings.Contains(a.body, `id="L2"`) {
 		t.Errorf("it leads to %d %s", a.code, a.path)
 	}
-	if got := strings.Join(pins(t, bare(t, s, "past", "generation", "0")), "\n"); !strings.Contains(got, old) {
-		t.Errorf("the marks of its own past are\n%s", got)
-	}
+	kit.Has(t, "the marks of its own past are", strings.Join(pins(t, bare(t, s, "past", "generation", "0")), "\n"),
+		old)
 }
 
 // TestContextChartBudget: the limit is the one that the daemon reported, unless that is of another window.

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web"
 )
@@ -33,9 +34,7 @@ func items(t *testing.T, page string) map[string]string {
 func itemsHave(t *testing.T, got, wants map[string]string) {
 	t.Helper()
 	for id, want := range wants {
-		if !strings.Contains(got[id], want) {
-			t.Errorf("%s is %q, want %q in it", id, got[id], want)
-		}
+		kit.Has(t, id+" is …, want … in it", got[id], want)
 	}
 }
 
@@ -156,9 +155,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	prompts := s.get(t, sessionPath("long", "/prompts", "bare", "1"))
-	if n := strings.Count(prompts, "<li "); n != 1000 {
-		t.Errorf("%d prompts are listed", n)
-	}
+	kit.Equal(t, "prompts are listed", strings.Count(prompts, "<li "), 1000)
 	mustLack(t, prompts, "<html")
 }
 
@@ -176,9 +173,7 @@ func TestCut(t *testing.T) {
 		t.Errorf("a page of %d bytes", len(page))
 	}
 	mustHave(t, page, "more</p>", "Show all")
-	if entry := s.get(t, sessionPath("wordy", "/entry/0")); !strings.Contains(entry, strings.TrimSpace(long)) {
-		t.Error("not all of it is shown alone")
-	}
+	kit.Has(t, "not all of it is shown alone", s.get(t, sessionPath("wordy", "/entry/0")), strings.TrimSpace(long))
 }
 
 // watched is a store that shows a test each line that pages read.
@@ -223,8 +218,7 @@ func TestBounded(t *testing.T) {
 	s.put(t, head("large"), lines...)
 	bytes := 0
 	c := &watched{Store: s.store, read: func(l server.Line) { bytes += len(l.Raw) }}
-	v, err := web.New(c, s.access)
-	must(t, err)
+	v := kit.Try(web.New(c, s.access)).Must(t)
 	s.Config.Handler = v.Handler()
 	for _, c.underived = range []bool{false, true} {
 		for _, q := range [][]string{{}, {"from", "end"}, {"from", "150"}, {"from", "150", "mode", "everything"}} {
@@ -268,7 +262,7 @@ func TestGap(t *testing.T) {
 	s.put(t, h, `{"type":"user","message":{"role":"user","content":"first"}}`)
 	b := &server.Batch{Owner: s.owner.ID, Head: h, Lines: []server.Line{{Index: 4, Raw: []byte(`{"type":"user","message":{"role":"user","content":"last"}}`)}}}
 	b.Head.EndLine = 6
-	must(t, s.store.Put(t.Context(), b))
+	kit.Must(t, s.store.Put(t.Context(), b))
 	mustHave(t, s.get(t, sessionPath("gap", "")), "Lines 2 to 4 are not on the server", "Line 6 is not on the server")
 	mustHave(t, s.get(t, sessionPath("gap", "/entry/4")), "offset unknown")
 }
@@ -314,9 +308,7 @@ func TestPermalinksLand(t *testing.T) {
 	landed := 0
 	for i := range len(fixture(t, "tour.jsonl")) - 1 { // the last line is torn
 		page := s.get(t, sessionPath(tourID, fmt.Sprintf("/L/%d", i)))
-		if !strings.Contains(page, fmt.Sprintf(` id="L%d"`, i)) {
-			t.Errorf("line %d is not on its page", i)
-		}
+		kit.Has(t, fmt.Sprintf("line %d is", i), page, fmt.Sprintf(` id="L%d"`, i))
 		seen := map[string]bool{}
 		for _, m := range ids.FindAllStringSubmatch(page, -1) {
 			if seen[m[1]] {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/limit"
 	"github.com/ccship/ccship/server/web"
@@ -16,14 +17,14 @@ func TestFollowUnshared(t *testing.T) {
 	s := newSite(t, nil)
 	ana := s.addUser(t, "ana", server.Member)
 	share := server.Share{Owner: s.owner.ID, With: ana.ID, ProjectHash: "sha-of-shop", Project: "shop"}
-	must(t, s.store.AddShare(t.Context(), share))
+	kit.Must(t, s.store.AddShare(t.Context(), share))
 	s.login(t, s.addKey(t, ana, "tower"))
 	heard := s.listen(t, "/events")
 	s.put(t, head("shared"), `{"type":"user","message":{"role":"user","content":"one"}}`)
 	if got := <-heard; !strings.Contains(got, `"shared"`) {
 		t.Fatalf("a member hears of %s", got)
 	}
-	must(t, s.store.RemoveShare(t.Context(), share))
+	kit.Must(t, s.store.RemoveShare(t.Context(), share))
 	s.put(t, head("later"), `{"type":"user","message":{"role":"user","content":"two"}}`)
 	s.putAs(t, ana, head("hers"), `{"type":"user","message":{"role":"user","content":"three"}}`)
 	if got := <-heard; !strings.Contains(got, `"hers"`) {
@@ -83,7 +84,7 @@ func TestSlowFormOutlivesLogin(t *testing.T) {
 	s.login(t, s.key)
 	in, out := io.Pipe()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/account/keys", in)
-	must(t, err)
+	kit.Must(t, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Expect", "100-continue") // so that the body is sent once the server reads it
 	cookies := s.client.Jar.Cookies(req.URL)
@@ -102,12 +103,12 @@ func TestSlowFormOutlivesLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range cookies {
-		must(t, s.access.Logout(t.Context(), c.Value))
+		kit.Must(t, s.access.Logout(t.Context(), c.Value))
 	}
 	if _, err := io.WriteString(out, "late"); err != nil {
 		t.Fatal(err)
 	}
-	must(t, out.Close())
+	kit.Must(t, out.Close())
 	if got := <-status; got != http.StatusUnauthorized {
 		t.Errorf("a key made after the logout: %d", got)
 	}

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,8 +17,7 @@ func TestExportSlowReaders(t *testing.T) {
 		lines = append(lines, fmt.Sprintf(`{"type":"user","message":{"role":"user","content":%q}}`, strings.Repeat("wombat ", 200_000)))
 	}
 	s.put(t, head("slow"), lines...)
-	here, err := url.Parse(s.URL)
-	must(t, err)
+	here := kit.Try(url.Parse(s.URL)).Must(t)
 	cookie := s.client.Jar.Cookies(here)[0]
 	for i := range 16 {
 		format := []string{"jsonl", "html", "json", "md"}[i%4]
@@ -25,7 +25,5 @@ func TestExportSlowReaders(t *testing.T) {
 	}
 	s.wants(t, http.StatusOK, "GET", sessionPath("slow", "/entry/3"), nil)
 	whole := s.get(t, sessionPath("slow", "/export", "format", "jsonl"))
-	if whole != strings.Join(lines, "\n")+"\n" {
-		t.Errorf("the export has %d bytes", len(whole))
-	}
+	kit.Equal(t, "the export has bytes", whole, strings.Join(lines, "\n")+"\n")
 }

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
@@ -50,7 +51,7 @@ var today = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 func newSite(t testing.TB, change func(*web.Viewer)) *site {
 	t.Helper()
 	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	must(t, err)
+	kit.Must(t, err)
 	s := &site{store: st}
 	s.owner = s.addUser(t, "kim", server.Owner)
 	s.key = s.addKey(t, s.owner, "laptop")
@@ -76,24 +77,12 @@ func newSite(t testing.TB, change func(*web.Viewer)) *site {
 		s.Close()
 		stop()
 		for range 2 {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+			kit.Should(t, <-ended)
 		}
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, st.Close())
 	})
 	s.client = newClient(t)
 	return s
-}
-
-// must fails a test that cannot go on after an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // loggedIn is a site whose reader is the owner.
@@ -108,8 +97,7 @@ func loggedIn(t testing.TB) *site {
 
 func newClient(t testing.TB) *http.Client {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	must(t, err)
+	jar := kit.Try(cookiejar.New(nil)).Must(t)
 	return &http.Client{Jar: jar}
 }
 
@@ -123,22 +111,20 @@ func (l testLog) Write(b []byte) (int, error) {
 
 func (s *site) addUser(t testing.TB, name string, role server.Role) server.User {
 	t.Helper()
-	users, err := s.store.Users(t.Context())
-	must(t, err)
+	users := kit.Try(s.store.Users(t.Context())).Must(t)
 	for _, u := range users {
 		if u.Name == name {
 			return u
 		}
 	}
-	u, err := s.store.AddUser(t.Context(), name, role, server.By{At: time.Now()})
-	must(t, err)
+	u := kit.Try(s.store.AddUser(t.Context(), name, role, server.By{At: time.Now()})).Must(t)
 	return u
 }
 
 func (s *site) addKey(t testing.TB, u server.User, name string) string {
 	t.Helper()
 	key, hash := auth.NewKey()
-	must(t, s.store.AddKey(t.Context(), server.Key{User: u, Name: name, Hash: hash, Created: time.Now()}))
+	kit.Must(t, s.store.AddKey(t.Context(), server.Key{User: u, Name: name, Hash: hash, Created: time.Now()}))
 	return key
 }
 
@@ -171,7 +157,7 @@ func (s *site) putAs(t testing.TB, owner server.User, h server.Head, lines ...st
 		b.Lines = append(b.Lines, server.Line{Index: h.RewoundTo + int64(i), Kind: kind, Raw: []byte(l)})
 	}
 	b.Head.EndLine = h.RewoundTo + int64(len(lines))
-	must(t, s.store.Put(context.Background(), b))
+	kit.Must(t, s.store.Put(context.Background(), b))
 	s.settle(t, owner, h, b.Head.EndLine)
 }
 
@@ -182,11 +168,10 @@ func (s *site) settle(t testing.TB, owner server.User, h server.Head, lines int6
 	defer tick.Stop()
 	for range tick.C {
 		snap, err := s.store.View(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Owner: owner.ID, Machine: &h.Machine})
-		must(t, err)
+		kit.Must(t, err)
 		id, total := snap.Session().ID, snap.Session().Lines
-		must(t, snap.Close())
-		facts, err := s.store.SummaryOf(t.Context(), id)
-		must(t, err)
+		kit.Must(t, snap.Close())
+		facts := kit.Try(s.store.SummaryOf(t.Context(), id)).Must(t)
 		if total != lines || facts.Lines == total {
 			return
 		}
@@ -208,8 +193,7 @@ func (s *site) tour(t testing.TB) {
 
 func fixture(t testing.TB, name string) []string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", name))
-	must(t, err)
+	b := kit.Try(os.ReadFile(filepath.Join("testdata", name))).Must(t)
 	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 }
 
@@ -224,7 +208,7 @@ type answer struct {
 func (s *site) do(t testing.TB, method, path string, form url.Values, header map[string]string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+s.base+path, strings.NewReader(form.Encode()))
-	must(t, err)
+	kit.Must(t, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for k, v := range header {
 		req.Header.Set(k, v)
@@ -232,11 +216,9 @@ func (s *site) do(t testing.TB, method, path string, form url.Values, header map
 	if h := header["Host"]; h != "" {
 		req.Host = h
 	}
-	res, err := s.client.Do(req)
-	must(t, err)
+	res := kit.Try(s.client.Do(req)).Must(t)
 	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	must(t, err)
+	b := kit.Try(io.ReadAll(res.Body)).Must(t)
 	return answer{res.StatusCode, string(b), res.Header, res.Request.URL.RequestURI()}
 }
 
@@ -253,9 +235,7 @@ func (s *site) get(t testing.TB, path string) string {
 // wants sends a request that must be answered with a status.
 func (s *site) wants(t testing.TB, status int, method, path string, form url.Values) {
 	t.Helper()
-	if a := s.do(t, method, path, form, nil); a.code != status {
-		t.Errorf("%s %s %v answers %d, want %d", method, path, form, a.code, status)
-	}
+	kit.Equal(t, fmt.Sprintf("%s %s %v answers", method, path, form), s.do(t, method, path, form, nil).code, status)
 }
 
 // share makes a link to a session and returns its path.
@@ -281,13 +261,13 @@ func (s *site) stall(t testing.TB, path, header string) {
 func (s *site) stalled(t testing.TB, path, header string) (status string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())
-	must(t, err)
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	must(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
+	kit.Must(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
 	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", path, s.Listener.Addr(), header)
-	must(t, err)
+	kit.Must(t, err)
 	status, err = bufio.NewReaderSize(conn, 16).ReadString('\n')
-	must(t, err)
+	kit.Must(t, err)
 	return status
 }
 
@@ -318,9 +298,7 @@ func sessionPath(id, below string, q ...string) string {
 func mustHave(t testing.TB, page string, wants ...string) {
 	t.Helper()
 	for _, w := range wants {
-		if !strings.Contains(page, w) {
-			t.Errorf("the page lacks %q:\n%s", w, page)
-		}
+		kit.Has(t, "the page lacks", page, w)
 	}
 }
 
@@ -336,8 +314,7 @@ func mustLack(t testing.TB, page string, those ...string) {
 // nodes calls visit with every element of a page.
 func nodes(t testing.TB, page string, visit func(n *html.Node)) {
 	t.Helper()
-	doc, err := html.Parse(strings.NewReader(page))
-	must(t, err)
+	doc := kit.Try(html.Parse(strings.NewReader(page))).Must(t)
 	for n := range doc.Descendants() {
 		if n.Type == html.ElementNode {
 			visit(n)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -80,15 +81,12 @@ func TestSafety(t *testing.T) {
 			}
 		}
 	})
-	if got := fmt.Sprint(counts); got != "map[Clau:2 Olde:2 Rewr:0 Save:6]" {
-		t.Errorf("counts %s", got)
-	}
+	kit.Equal(t, "counts", fmt.Sprint(counts), "map[Clau:2 Olde:2 Rewr:0 Save:6]")
 	for view, want := range map[string]string{"expiring": "late soon", "expired": "older past", "": "late nearly new older past soon", "failed": "new"} {
 		got := s.get(t, "/?view="+view)
 		for _, id := range []string{"new", "nearly", "soon", "late", "past", "older"} {
-			if shown := strings.Contains(got, "<bdi>"+id+"</bdi></a>"); shown != strings.Contains(want, id) {
-				t.Errorf("view %q shows %s: %v", view, id, shown)
-			}
+			kit.Equal(t, fmt.Sprintf("view %q shows %s", view, id), strings.Contains(got, "<bdi>"+id+"</bdi></a>"),
+				strings.Contains(want, id))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -40,9 +41,7 @@ func TestTopSessions(t *testing.T) {
 			t.Errorf("%s lists %q, want %q", view, got, want)
 		}
 	}
-	if got := order("costly&since=2020-01-01"); got != "ancient agents short long" {
-		t.Errorf("with a date of the reader's: %q", got)
-	}
+	kit.Equal(t, "with a date of the reader's", order("costly&since=2020-01-01"), "ancient agents short long")
 	for _, path := range []string{"/activity", "/activity?bare=1"} {
 		page := s.get(t, path)
 		mustHave(t, page, "Most expensive", "Longest", "the agents one", "3 h", `class="chart heat week"`, `class="chart heat year"`)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web"
 )
@@ -14,11 +15,10 @@ import (
 // link, whose readers see only what could be masked as a whole, shows nothing of it.
 func TestHugeLineInPieces(t *testing.T) {
 	s := newSharing(t)
-	address, err := url.Parse(s.URL)
-	must(t, err)
+	address := kit.Try(url.Parse(s.URL)).Must(t)
 	most := 0 // bytes of a line that a page got at once
 	v, err := web.New(&watched{Store: s.store, read: func(l server.Line) { most = max(most, len(l.Raw)) }}, s.access)
-	must(t, err)
+	kit.Must(t, err)
 	v.Log, v.Hub, v.Now = s.viewer.Log, s.viewer.Hub, s.viewer.Now
 	s.Config.Handler = v.Handler()
 	m := &meter{site: s.site, cookies: s.client.Jar.Cookies(address)}

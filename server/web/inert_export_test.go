@@ -13,6 +13,7 @@ import (
 	"github.com/yuin/goldmark/renderer/html"
 	nethtml "golang.org/x/net/html"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/web/markup"
 )
 
@@ -23,7 +24,7 @@ var harmless = regexp.MustCompile(`(?i)^(https?://|mailto:)`)
 func live(t *testing.T, source string) (out []string) {
 	t.Helper()
 	var b bytes.Buffer
-	must(t, goldmark.New(goldmark.WithRendererOptions(html.WithUnsafe())).Convert([]byte(source), &b))
+	kit.Must(t, goldmark.New(goldmark.WithRendererOptions(html.WithUnsafe())).Convert([]byte(source), &b))
 	nodes(t, b.String(), func(n *nethtml.Node) {
 		if n.Type != nethtml.ElementNode {
 			return
@@ -65,8 +66,7 @@ var hostileMarkdown = []string{
 func TestMarkdownExportInert(t *testing.T) {
 	s := loggedIn(t)
 	quote := func(s string) string {
-		b, err := json.Marshal(s)
-		must(t, err)
+		b := kit.Try(json.Marshal(s)).Must(t)
 		return string(b)
 	}
 	var lines []string
@@ -87,9 +87,7 @@ func TestMarkdownExportInert(t *testing.T) {
 	if found := live(t, got); len(found) > 0 {
 		t.Errorf("the export has %q", found)
 	}
-	if !strings.Contains(got, "alert(1)") {
-		t.Error("the export lacks what was said")
-	}
+	kit.Has(t, "the export lacks what was said", got, "alert(1)")
 }
 
 // TestInertKeepsCode: code is not changed, and text without HTML is not either.

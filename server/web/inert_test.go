@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -209,7 +210,7 @@ func hostileArtifacts(t *testing.T, s *site, h server.Head, p string) {
 		s.putDocuments(t, h, e, f)
 	}
 	w, err := s.store.RequestLink(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Machine: &h.Machine}, server.LinkRequestInput{Path: hostileName(p, ".x"), Link: true, At: today})
-	must(t, err)
+	kit.Must(t, err)
 	s.putDocuments(t, h, server.DocumentEvent{Path: w.Path, Change: server.Refused, By: p, At: today, Reason: p, LinkRequest: w.ID, Line: -1})
 	h.SessionID, _, _ = strings.Cut(h.SessionID, "/") // an agent's files are its session's
 	s.file(t, h, "tool-results/x.txt", p)
@@ -263,9 +264,7 @@ func TestHostile(t *testing.T) {
 func (s *site) inert(t *testing.T, payload, path string) {
 	t.Helper()
 	a := s.do(t, "GET", path, nil, nil)
-	if a.code != 200 {
-		t.Errorf("%q: %s answers %d", payload, path, a.code)
-	}
+	kit.Equal(t, fmt.Sprintf("%q: %s answers", payload, path), a.code, 200)
 	for _, w := range inert(a.body) {
 		t.Errorf("%q in %s: %s", payload, path, w)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -53,7 +54,5 @@ func TestListsAreBounded(t *testing.T) {
 		}
 		q.After = page.Next
 	}
-	if found != many {
-		t.Errorf("%d checkpoints on all pages, want %d", found, many)
-	}
+	kit.Equal(t, "checkpoints on all pages", found, many)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/web/thread"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
@@ -65,9 +66,7 @@ func TestStanding(t *testing.T) {
 			t.Errorf("%s: %+v, want %s %q, needs %v", name, s, x.state, x.words, x.needs)
 		}
 	}
-	if s := liveStateOf(records(ask, says, noise), now, now); s.Last != "It is fixed." {
-		t.Errorf("last %q", s.Last)
-	}
+	kit.Equal(t, "last", liveStateOf(records(ask, says, noise), now, now).Last, "It is fixed.")
 }
 
 func TestDayName(t *testing.T) {
@@ -77,9 +76,7 @@ func TestDayName(t *testing.T) {
 		"2025-12-31T00:00:00Z": "Wednesday 31 December 2025",
 	} {
 		d, _ := time.Parse(time.RFC3339, at)
-		if got := dayName(d, today); got != want {
-			t.Errorf("%s: %q, want %q", at, got, want)
-		}
+		kit.Equal(t, at, dayName(d, today), want)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web"
 )
@@ -20,18 +21,14 @@ func TestLogin(t *testing.T) {
 	for _, p := range []string{"/", path, sessionPath(tourID, "/tail", "after", "-1"), sessionPath(tourID, "/image/30/0"), sessionPath(tourID, "/bytes/3"),
 		sessionPath(tourID, "/export", "format", "jsonl"), "/events", "/search?q=cart", "/usage", "/drops", "/account"} {
 		a := s.do(t, "GET", p, nil, nil)
-		if a.code != http.StatusUnauthorized {
-			t.Errorf("%s without a login: %d", p, a.code)
-		}
+		kit.Equal(t, p+" without a login", a.code, http.StatusUnauthorized)
 		mustLack(t, a.body, "Rounding", "shop")
 	}
 	mustHave(t, s.do(t, "GET", path, nil, nil).body, `name="key"`, `name="next" value="`+strings.ReplaceAll(path, "&", "&amp;")+`"`)
 	mustHave(t, s.get(t, "/login?next=/usage"), `name="next" value="/usage"`, "<code>ccship open</code>")
 	mustLack(t, s.get(t, "/login?next=//evil.example"), `value="//evil`)
 	a := s.login(t, "wrong")
-	if a.code != http.StatusUnauthorized {
-		t.Errorf("wrong key: %d", a.code)
-	}
+	kit.Equal(t, "wrong key", a.code, http.StatusUnauthorized)
 	mustHave(t, a.body, "not a valid key")
 	if a := s.do(t, "POST", "/login", url.Values{"key": {s.key}}, map[string]string{"Sec-Fetch-Site": "cross-site"}); a.code != http.StatusForbidden {
 		t.Errorf("login from another site: %d", a.code)
@@ -52,9 +49,7 @@ func TestCookie(t *testing.T) {
 	s := newSite(t, nil)
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	a := s.do(t, "POST", "/login", url.Values{"key": {s.key}, "next": {"//evil.example/"}}, nil)
-	if to := a.header.Get("Location"); to != "/" {
-		t.Errorf("a login leads to %q", to)
-	}
+	kit.Equal(t, "a login leads to", a.header.Get("Location"), "/")
 	c := a.header.Get("Set-Cookie")
 	mustHave(t, c, "HttpOnly", "SameSite=Lax", "Path=/", "Max-Age=")
 	if strings.Contains(c, s.key) || strings.Contains(c, "Secure") {
@@ -64,15 +59,10 @@ func TestCookie(t *testing.T) {
 	defer secure.Close()
 	client := secure.Client()
 	client.CheckRedirect = s.client.CheckRedirect
-	res, err := client.PostForm(secure.URL+"/login", url.Values{"key": {s.key}})
-	must(t, err)
+	res := kit.Try(client.PostForm(secure.URL+"/login", url.Values{"key": {s.key}})).Must(t)
 	defer res.Body.Close()
-	if c := res.Header.Get("Set-Cookie"); !strings.Contains(c, "Secure") {
-		t.Errorf("over TLS the cookie is %q", c)
-	}
-	if _, err := s.store.RevokeKey(t.Context(), "laptop", time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Has(t, "over TLS the cookie is", res.Header.Get("Set-Cookie"), "Secure")
+	kit.Try(s.store.RevokeKey(t.Context(), "laptop", time.Now())).Must(t)
 	s.wants(t, http.StatusUnauthorized, "GET", "/", nil)
 }
 
@@ -111,7 +101,7 @@ func TestScope(t *testing.T) {
 		s.wants(t, http.StatusNotFound, "GET", sessionPath(tourID, p, "after", "-1", "format", "md"), nil)
 	}
 	s.wants(t, http.StatusNotFound, "GET", sessionPath(agentID, ""), nil)
-	must(t, s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: ana.ID, ProjectHash: "sha-of-shop", Project: "shop", Created: time.Now()}))
+	kit.Must(t, s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: ana.ID, ProjectHash: "sha-of-shop", Project: "shop", Created: time.Now()}))
 	mustHave(t, s.get(t, "/"), "Rounding", "Water the cart")
 	s.get(t, sessionPath(tourID, ""))
 }
@@ -131,9 +121,7 @@ func TestAccountKeys(t *testing.T) {
 		t.Fatalf("%d %s", a.code, a.body)
 	}
 	mustLack(t, s.get(t, "/account"), made)
-	if _, err := s.access.Key(t.Context(), "test", made); err != nil {
-		t.Errorf("a key made here: %v", err)
-	}
+	kit.Err(t, "a key made here", nil)(s.access.Key(t.Context(), "test", made))
 	s.wants(t, http.StatusBadRequest, "POST", "/account/keys", url.Values{"name": {"phone"}})
 	for _, name := range []string{"", " ", strings.Repeat("x", 101), "a\nb", "@me"} {
 		s.wants(t, http.StatusBadRequest, "POST", "/account/keys", url.Values{"name": {name}})
@@ -145,9 +133,7 @@ func TestAccountKeys(t *testing.T) {
 	for _, act := range []string{"revoke", "rotate"} {
 		s.wants(t, http.StatusBadRequest, "POST", "/account/keys/"+act, url.Values{"name": {"laptop"}})
 	}
-	if _, err := s.access.Key(t.Context(), "test", s.key); err != nil {
-		t.Errorf("the owner's key: %v", err)
-	}
+	kit.Err(t, "the owner's key", nil)(s.access.Key(t.Context(), "test", s.key))
 	s.do(t, "POST", "/account/keys/revoke", url.Values{"name": {"phone"}}, nil)
 	if a := s.do(t, "POST", "/account/keys/revoke", url.Values{"name": {"phone"}}, map[string]string{"Sec-Fetch-Site": "same-site"}); a.code != http.StatusForbidden {
 		t.Errorf("from a neighbour's site: %d", a.code)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -79,7 +80,7 @@ func TestListPages(t *testing.T) {
 	for i := range 70 {
 		b := &server.Batch{Owner: s.owner.ID, Received: today.Add(time.Duration(i) * time.Second), Head: head(fmt.Sprintf("session-%02d", i)), Lines: []server.Line{{Raw: []byte(`{}`)}}}
 		b.Head.EndLine = 1
-		must(t, s.store.Put(t.Context(), b))
+		kit.Must(t, s.store.Put(t.Context(), b))
 	}
 	first := s.get(t, "/")
 	mustHave(t, first, "session-69", "session-10")
@@ -104,8 +105,7 @@ func TestUsage(t *testing.T) {
 	mustHave(t, s.get(t, "/usage?range=all&measure=tokens&by=machine&project=sha-garden"), "a plain client 2.0M", "host-m1 2.0M")
 	mustLack(t, s.get(t, "/usage?range=all&project=sha-garden"), "sonnet")
 	mustHave(t, s.get(t, "/usage?range=all&project=none"), "No token use")
-	u, err := url.Parse(s.URL)
-	must(t, err)
+	u := kit.Try(url.Parse(s.URL)).Must(t)
 	s.client.Jar.SetCookies(u, []*http.Cookie{{Name: "ccship_zone", Value: "60"}})
 	mustHave(t, s.get(t, "/usage?range=all"), "Fri, 20 Nov 2026: sonnet-4-5", "Fri 00:00: 1 answer")
 }
@@ -163,9 +163,7 @@ func TestExport(t *testing.T) {
 		}
 		return a
 	}
-	if got := get("jsonl").body; got != strings.Join(lines, "\n")+"\n" {
-		t.Error("jsonl is not the file")
-	}
+	kit.Equal(t, "jsonl is not the file", get("jsonl").body, strings.Join(lines, "\n")+"\n")
 	var doc struct {
 		Schema  int `json:"schema_version"`
 		Title   string
@@ -215,15 +213,11 @@ func TestFollow(t *testing.T) {
 	s.put(t, h, lines...)
 	for name, events := range map[string]<-chan string{"all": all, "one": one} {
 		want := `{"session":"` + tourID + `","machine":"` + machine + `","owner":1,"generation":1,"from":54,"to":56}`
-		if got := <-events; got != want {
-			t.Errorf("%s receives %s, want %s", name, got, want)
-		}
+		kit.Equal(t, name+" receives", <-events, want)
 	}
 	h = head("ana-1")
 	s.putAs(t, ana, h, `{"type":"user","message":{"role":"user","content":"hers"}}`)
-	if got := <-hers; !strings.Contains(got, "ana-1") {
-		t.Errorf("a member receives %s", got)
-	}
+	kit.Has(t, "a member receives", <-hers, "ana-1")
 	select {
 	case got := <-other:
 		t.Errorf("a page of another session receives %s", got)
@@ -251,10 +245,8 @@ func TestFollowersEach(t *testing.T) {
 	s.login(t, s.key)
 	follow := func(c *http.Client) (status int, leave func()) {
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/events", nil)
-		must(t, err)
-		res, err := c.Do(req)
-		must(t, err)
+		req := kit.Try(http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/events", nil)).Must(t)
+		res := kit.Try(c.Do(req)).Must(t)
 		leave = func() { cancel(); _ = res.Body.Close() } // it ended with ctx
 		t.Cleanup(leave)
 		return res.StatusCode, leave
@@ -282,10 +274,8 @@ func TestFollowersEach(t *testing.T) {
 func (s *site) listen(t *testing.T, path string) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
-	must(t, err)
-	res, err := s.client.Do(req)
-	must(t, err)
+	req := kit.Try(http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)).Must(t)
+	res := kit.Try(s.client.Do(req)).Must(t)
 	if kind := res.Header.Get("Content-Type"); kind != "text/event-stream" {
 		t.Fatalf("%s is %s", path, kind)
 	}
@@ -322,7 +312,7 @@ func TestExportFarLine(t *testing.T) {
 	err := s.store.Put(t.Context(), &server.Batch{Owner: s.owner.ID, Received: today, Head: h, Lines: []server.Line{
 		{Index: 0, Raw: prompt("the first")}, {Index: 1 << 40, Raw: prompt("the second")}, {Index: far, Raw: prompt("the last")},
 	}})
-	must(t, err)
+	kit.Must(t, err)
 	for _, format := range []string{"md", "html", "json", "jsonl"} {
 		body := s.get(t, sessionPath("far", "/export", "format", format))
 		mustHave(t, body, "the first", "the second", "the last")

@@ -1,9 +1,11 @@
 package web_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -43,10 +45,9 @@ func TestOneRepository(t *testing.T) {
 	page := s.get(t, "/p/"+name)
 	mustHave(t, page, both...)
 	mustLack(t, page, other)
-	if names := strings.Count(s.get(t, "/"), "<bdi>"+name+"</bdi>"); names != 2 {
-		t.Errorf("%d sessions are of %q in the list", names, name)
-	}
-	must(t, s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: bob.ID, ProjectHash: "h3", Created: today}))
+	kit.Equal(t, fmt.Sprintf("sessions are of %q in the list", name),
+		strings.Count(s.get(t, "/"), "<bdi>"+name+"</bdi>"), 2)
+	kit.Must(t, s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: bob.ID, ProjectHash: "h3", Created: today}))
 	s.login(t, s.addKey(t, bob, "desk"))
 	for _, page := range []string{s.find(t, "project:store"), s.find(t, "project:h1"), s.get(t, "/p/store"), s.get(t, "/why?file=cart.go&project=h1"), s.find(t, "cart"), s.get(t, "/")} {
 		mustLack(t, page, "Round the totals", other, "<bdi>store", ">store<")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -25,13 +26,10 @@ func TestRetentionOnPages(t *testing.T) {
 	}
 	rule := func(r server.RetentionRule) {
 		r.Action, r.At, r.By = server.ActionDrop, today, "kim"
-		if _, err := s.store.AddRetentionRule(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		kit.Try(s.store.AddRetentionRule(t.Context(), r)).Must(t)
 	}
 	apply := func() {
-		_, err := s.store.Retire(t.Context(), server.RetireOptions{By: "kim", Now: today.Add(100 * 24 * time.Hour)})
-		must(t, err)
+		kit.Try(s.store.Retire(t.Context(), server.RetireOptions{By: "kim", Now: today.Add(100 * 24 * time.Hour)})).Must(t)
 	}
 	rule(server.RetentionRule{What: server.RetireGenerations, Age: 24 * time.Hour})
 	apply()
@@ -39,8 +37,7 @@ func TestRetentionOnPages(t *testing.T) {
 	mustLack(t, s.get(t, "/sessions/rewound"), `id="due"`)
 	mustLack(t, s.get(t, "/sessions/gone"), `id="retired"`)
 	hold := func(session string) {
-		_, err := s.store.AddHold(t.Context(), server.Hold{Session: session, By: "kim", Why: "a case", At: today})
-		must(t, err)
+		kit.Try(s.store.AddHold(t.Context(), server.Hold{Session: session, By: "kim", Why: "a case", At: today})).Must(t)
 	}
 	hold("rewound")
 	if a := s.do(t, "POST", "/sessions/starred/mark", url.Values{"only": {"star"}, "star": {"1"}}, nil); a.code != 200 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"golang.org/x/net/html"
 )
 
@@ -36,8 +37,7 @@ func facetLinks(t *testing.T, page string) map[string]string {
 		}
 		for a := range n.Descendants() {
 			if a.Data == "a" {
-				at, err := url.Parse(attr(a, "href"))
-				must(t, err)
+				at := kit.Try(url.Parse(attr(a, "href"))).Must(t)
 				out[strings.Join(strings.Fields(words(n)), " ")] = at.Query().Get("q")
 			}
 		}
@@ -67,9 +67,7 @@ func TestSearchPage(t *testing.T) {
 	})
 	for _, path := range []string{"/search", "/search?q=euros", "/usage", sessionPath(tourID, "")} {
 		boxes := strings.Count(s.get(t, path), `action="/search"`)
-		if boxes != 1 {
-			t.Errorf("%s has %d boxes to search everything", path, boxes)
-		}
+		kit.Equal(t, path+" has boxes to search everything", boxes, 1)
 	}
 }
 
@@ -107,9 +105,7 @@ func TestSearchFacets(t *testing.T) {
 	links := facetLinks(t, s.find(t, "answer"))
 	for name, want := range map[string]string{"shop 3": "answer project:shop", "garden 2": "answer project:garden", "Responses 5": "answer kind:answer",
 		"November 2026 4": "answer after:2026-11 before:2026-12", "March 2026 1": "answer after:2026-03 before:2026-04", "with errors": "answer is:error"} {
-		if links[name] != want {
-			t.Errorf("%s leads to %q, want %q; there are %v", name, links[name], want, links)
-		}
+		kit.Equal(t, fmt.Sprintf("%s leads to …, want …; there are %v", name, links), links[name], want)
 	}
 	page := s.find(t, links["garden 2"])
 	mustHave(t, page, `value="answer project:garden"`, "2 sessions, best first")
@@ -117,9 +113,7 @@ func TestSearchFacets(t *testing.T) {
 		t.Errorf("the way back is %v", links)
 	}
 	mustHave(t, s.find(t, links["March 2026 1"]), "1 session, best first")
-	if links := facetLinks(t, s.find(t, links["March 2026 1"])); links["March 2026 ×remove 1"] != "answer" {
-		t.Errorf("the way back is %v", links)
-	}
+	kit.Equal(t, "the way back is", facetLinks(t, s.find(t, links["March 2026 1"]))["March 2026 ×remove 1"], "answer")
 }
 
 // TestSearchSays: a page says which word is missing and what of the query was not understood.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/planted"
 )
@@ -17,8 +18,7 @@ func TestSecretsAreMarked(t *testing.T) {
 	s := newSite(t, nil)
 	secret, _ := planted.Plant(rand.New(rand.NewPCG(1, 2)), planted.Kinds()["github"])
 	line := func(i int, kind, content string) string {
-		text, err := json.Marshal(content)
-		must(t, err)
+		text := kit.Try(json.Marshal(content)).Must(t)
 		return fmt.Sprintf(`{"type":%q,"uuid":"u%d","timestamp":"2026-11-20T08:00:0%dZ","message":{"role":%q,"content":%s}}`, kind, i, i, kind, text)
 	}
 	ana, ben := s.addUser(t, "ana", server.Member), s.addUser(t, "ben", server.Member)
@@ -26,7 +26,7 @@ func TestSecretsAreMarked(t *testing.T) {
 	s.putAs(t, ana, h, line(0, "user", "say hello"), line(1, "user", "use "+secret+" for it"),
 		`{"type":"system","subtype":"info","content":"nothing"}`)
 	share := server.Share{Owner: ana.ID, With: ben.ID, ProjectHash: "sha-of-shop", Project: "shop", Created: time.Now()}
-	must(t, s.store.AddShare(t.Context(), share))
+	kit.Must(t, s.store.AddShare(t.Context(), share))
 	for _, reader := range []struct {
 		user server.User
 		told bool
@@ -43,8 +43,7 @@ func TestSecretsAreMarked(t *testing.T) {
 		mustHave(t, page, `id="secrets"`, "1 line on this page holds secrets", "line 2</a> (github", "secret: github",
 			"ccship redact apply --forget-old --yes", "/entry/1")
 		mustHave(t, tail, "secret: github")
-		if n := strings.Count(page, `<span class="tag warn" title="This line holds a secret">`); n != 1 {
-			t.Errorf("%d items are marked, want 1", n)
-		}
+		kit.Equal(t, "items are marked", strings.Count(page, `<span class="tag warn" title="This line holds a secret">`),
+			1)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -33,9 +34,7 @@ func TestChoose(t *testing.T) {
 		}
 	}
 	a := s.do(t, "POST", sessionPath("twice", "/documents"), map[string][]string{"path": {"x.md"}}, nil)
-	if a.code != http.StatusConflict {
-		t.Errorf("a link request for either: %d", a.code)
-	}
+	kit.Equal(t, "a link request for either", a.code, http.StatusConflict)
 	for name, other := range map[string]string{"ann": "bob", "bob": "ann"} {
 		u := s.addUser(t, name, server.Member)
 		page := s.get(t, sessionPath("twice", "", "owner", fmt.Sprint(u.ID)))
@@ -73,9 +72,7 @@ func TestMissing(t *testing.T) {
 	for _, path := range []string{"/nowhere", "/sessions/none", "/sessions/none/compare", "/sessions"} {
 		a := s.do(t, "GET", path, nil, nil)
 		mustHave(t, a.body, nav, form, ">Log out<", "Not found", "choose from", `<a href="/search">search</a>`)
-		if a.code != 404 {
-			t.Errorf("%s: %d", path, a.code)
-		}
+		kit.Equal(t, path, a.code, 404)
 	}
 	a := stranger.do(t, "GET", "/nowhere", nil, nil)
 	mustHave(t, a.body, "There is no page at this address", `<a href="/login">log in</a>`)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -26,7 +27,7 @@ func TestSlowReadersHoldLittle(t *testing.T) {
 	s.as(t, ana)
 	link := s.share(t, "slow")
 	address, err := url.Parse(s.URL)
-	must(t, err)
+	kit.Must(t, err)
 	cookie := "Cookie: " + s.client.Jar.Cookies(address)[0].String() + "\r\n"
 	refusedAfter := func(path, header string) {
 		t.Helper()
@@ -71,9 +72,7 @@ func TestSharedSlowReaders(t *testing.T) {
 		s.stall(t, link+"/sessions/slow/image/0/0", "")
 	}
 	for _, path := range []string{link + "/sessions/slow", s.link + "/sessions/mine"} {
-		if a := s.visit(t, path); a.code != http.StatusOK {
-			t.Errorf("%s beside slow readers: %d", path, a.code)
-		}
+		kit.Equal(t, path+" beside slow readers", s.visit(t, path).code, http.StatusOK)
 	}
 }
 
@@ -88,22 +87,13 @@ func TestSharedGuesses(t *testing.T) {
 		}
 		return last
 	}
-	if a := ask(picture); a.code != http.StatusForbidden {
-		t.Errorf("pictures of other sites: %d", a.code)
-	}
-	if a := s.do(t, "GET", s.link, nil, picture); a.code != http.StatusForbidden {
-		t.Errorf("a link that works as a picture of another site: %d", a.code)
-	}
+	kit.Equal(t, "pictures of other sites", ask(picture).code, http.StatusForbidden)
+	kit.Equal(t, "a link that works as a picture of another site", s.do(t, "GET", s.link, nil, picture).code,
+		http.StatusForbidden)
 	opened := map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"}
-	if a := s.do(t, "GET", s.link, nil, opened); a.code != http.StatusOK {
-		t.Errorf("a link on another site that is opened: %d", a.code)
-	}
-	if a := ask(nil); a.code != http.StatusTooManyRequests {
-		t.Errorf("wrong links without end: %d", a.code)
-	}
+	kit.Equal(t, "a link on another site that is opened", s.do(t, "GET", s.link, nil, opened).code, http.StatusOK)
+	kit.Equal(t, "wrong links without end", ask(nil).code, http.StatusTooManyRequests)
 	ana := s.addUser(t, "ana", server.Member)
 	s.client = newClient(t)
-	if a := s.login(t, s.addKey(t, ana, "new")); a.code != http.StatusOK {
-		t.Errorf("a login beside wrong links: %d", a.code)
-	}
+	kit.Equal(t, "a login beside wrong links", s.login(t, s.addKey(t, ana, "new")).code, http.StatusOK)
 }

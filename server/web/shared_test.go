@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/planted"
 )
@@ -58,17 +59,13 @@ func (s *sharing) visit(t *testing.T, path string) answer {
 func (s *sharing) shows(t *testing.T, path string, wants ...string) string {
 	t.Helper()
 	a := s.visit(t, path)
-	if a.code != http.StatusOK {
-		t.Errorf("%s answers %d", path, a.code)
-	}
+	kit.Equal(t, path+" answers", a.code, http.StatusOK)
 	mustHave(t, a.body, wants...)
 	mustLack(t, a.body, append(s.secrets, "kims-laptop", "/home/kim", "of other")...)
 	for name, want := range map[string]string{
 		"X-Robots-Tag": "noindex, nofollow, noarchive", "Referrer-Policy": "no-referrer", "Cache-Control": "private, no-store",
 	} {
-		if got := a.header.Get(name); got != want {
-			t.Errorf("%s has %s %q, want %q", path, name, got, want)
-		}
+		kit.Equal(t, fmt.Sprintf("%s has %s", path, name), a.header.Get(name), want)
 	}
 	if a.header.Get("Content-Security-Policy") == "" {
 		t.Errorf("%s has no policy", path)
@@ -111,9 +108,7 @@ func TestSharedSession(t *testing.T) {
 				} else if name == "data-tail" {
 					to += "&after=0"
 				}
-				if a := s.visit(t, to); a.code != http.StatusOK {
-					t.Errorf("%s leads to %s: %d", p, to, a.code)
-				}
+				kit.Equal(t, fmt.Sprintf("%s leads to %s", p, to), s.visit(t, to).code, http.StatusOK)
 			}
 		})
 	}
@@ -145,9 +140,7 @@ func TestSharedNothingElse(t *testing.T) {
 		if a := s.visit(t, s.link+path); path != "/" && a.code != http.StatusNotFound {
 			t.Errorf("%s below the link answers %d", path, a.code)
 		}
-		if a := s.visit(t, path); a.code != http.StatusUnauthorized {
-			t.Errorf("%s answers %d to who only has a link", path, a.code)
-		}
+		kit.Equal(t, path+" answers … to who only has a link", s.visit(t, path).code, http.StatusUnauthorized)
 	}
 	for _, below := range []string{"", "/raw", "/export?format=jsonl", "/context", "/compare", "/bytes/0", "/document", "/file?name=x", "/artifacts", "/share"} {
 		if a := s.visit(t, s.link+"/sessions/mine"+below); below != "" && a.code != http.StatusNotFound {

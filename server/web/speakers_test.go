@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -65,8 +66,6 @@ func TestSpeakers(t *testing.T) {
 		"q=editing+kind:message": true, "q=editing+kind:prompt": false, "q=neither+kind:prompt": true, "q=deploy+kind:prompt": true,
 		"q=provider+kind:result": true,
 	} {
-		if got := strings.Contains(s.get(t, "/search?"+query), "/sessions/"+short(tourID)); got != found {
-			t.Errorf("%s: found is %v, want %v", query, got, found)
-		}
+		kit.Equal(t, query+": found", strings.Contains(s.get(t, "/search?"+query), "/sessions/"+short(tourID)), found)
 	}
 }

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 )
@@ -54,20 +55,17 @@ func TestRewindBeyondThePage(t *testing.T) {
 					left++
 				}
 			}
-			if have := fmt.Sprintf("%d rewinds, %d of %d left", rewinds, left, len(got)-rewinds); have != want {
-				t.Errorf("%s, from %s: %s, want %s", what, from, have, want)
-			}
+			kit.Equal(t, fmt.Sprintf("%s, from %s", what, from),
+				fmt.Sprintf("%d rewinds, %d of %d left", rewinds, left, len(got)-rewinds), want)
 		}
 	}
 	pages := map[string]string{"0": "0 rewinds, 200 of 300 left", "300": "0 rewinds, 300 of 300 left",
 		"600": "1 rewinds, 100 of 300 left", "900": "0 rewinds, 0 of 100 left"}
 	check("derived", pages)
-	must(t, s.store.ResetDerived(t.Context()))
+	kit.Must(t, s.store.ResetDerived(t.Context()))
 	check("not derived", pages)
 	export := s.get(t, sessionPath("far", "/export", "format", "html"))
-	if n := strings.Count(export, removed); n != 600 {
-		t.Errorf("the export says of %d items that they were removed, want 600", n)
-	}
+	kit.Equal(t, "the export says of … items that they were removed", strings.Count(export, removed), 600)
 	h.Generation, h.RewoundTo = 1, 700
 	s.put(t, h, talk(700, 760, 699)...)
 	check("the next generation", map[string]string{"0": "0 rewinds, 0 of 300 left", "600": "0 rewinds, 0 of 161 left"})
@@ -92,9 +90,7 @@ func TestRewindAcrossACompaction(t *testing.T) {
 			t.Errorf("%s is removed: %v: %q", id, removed, got[id])
 		}
 	}
-	if !strings.Contains(got["L7-rewind"], "Rewound to line 2") {
-		t.Errorf("the rewind is %q", got["L7-rewind"])
-	}
+	kit.Has(t, "the rewind is", got["L7-rewind"], "Rewound to line 2")
 }
 
 // TestQueuedPromptsAreShown: a prompt that only the queue has is a prompt, where it was used; one with a record of its own
@@ -130,7 +126,7 @@ func TestStillReading(t *testing.T) {
 	for _, path := range pages {
 		mustLack(t, s.get(t, path), "still reading")
 	}
-	must(t, s.store.ResetDerived(t.Context()))
+	kit.Must(t, s.store.ResetDerived(t.Context()))
 	for _, path := range pages {
 		mustHave(t, s.get(t, path), "still reading")
 	}

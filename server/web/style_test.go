@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"math"
 	"regexp"
 	"strconv"
@@ -31,8 +32,7 @@ func themes(t *testing.T, css string) map[string]map[string]string {
 // luminance is that of WCAG 2.
 func luminance(t *testing.T, hex string) float64 {
 	t.Helper()
-	n, err := strconv.ParseUint(strings.TrimPrefix(hex, "#"), 16, 32)
-	must(t, err)
+	n := kit.Try(strconv.ParseUint(strings.TrimPrefix(hex, "#"), 16, 32)).Must(t)
 	channel := func(c uint64) float64 {
 		v := float64(c&255) / 255
 		if v <= .04045 {
@@ -64,20 +64,14 @@ func TestContrast(t *testing.T) {
 			}
 		}
 	}
-	if len(looks["light"]) != len(looks["dark"]) {
-		t.Errorf("%d colours in the light look, %d in the dark one", len(looks["light"]), len(looks["dark"]))
-	}
+	kit.Equal(t, "colours in the light look in the dark one", len(looks["light"]), len(looks["dark"]))
 	for k, v := range looks["dark"] {
-		if looks["system"][k] != v {
-			t.Errorf("%s is %s when dark is chosen, %s when the system is dark", k, v, looks["system"][k])
-		}
+		kit.Equal(t, k+" is … when dark is chosen when the system is dark", looks["system"][k], v)
 	}
 	if strings.Contains(css, "url(") {
 		t.Error("the style sheet loads something")
 	}
-	if !strings.Contains(css, ":focus-visible { outline: 2px") {
-		t.Error("what has the focus is not seen")
-	}
+	kit.Has(t, "what has the focus is not seen", css, ":focus-visible { outline: 2px")
 }
 
 // colours is a colour, the one it stands on, and the contrast it needs.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlite"
 	"github.com/ccship/ccship/server/web"
@@ -39,8 +40,7 @@ func TestManyUsers(t *testing.T) {
 	}
 	s.putAs(t, s.owner, head("kims"), prompt("kims", "m", ago(0))...)
 	s.putAs(t, last, head("lasts"), prompt("lasts", "m", ago(0))...)
-	v, err := web.New(crowd{s.store, t}, s.access)
-	must(t, err)
+	v := kit.Try(web.New(crowd{s.store, t}, s.access)).Must(t)
 	s.Config.Handler = v.Handler()
 	page := s.get(t, "/")
 	mustHave(t, page, "<span>user204</span>", "<span>kim</span>")

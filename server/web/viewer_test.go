@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/web"
 )
 
@@ -34,9 +35,7 @@ func TestFrame(t *testing.T) {
 	a := s.do(t, "GET", "/", nil, nil)
 	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-store", "Referrer-Policy": "same-origin",
 		"Cross-Origin-Resource-Policy": "same-origin"} {
-		if got := a.header.Get(name); got != want {
-			t.Errorf("%s: %q", name, got)
-		}
+		kit.Equal(t, name, a.header.Get(name), want)
 	}
 	csp := a.header.Get("Content-Security-Policy")
 	mustHave(t, csp, "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'")
@@ -66,9 +65,7 @@ func TestAssets(t *testing.T) {
 			script += len(a.body)
 		}
 	})
-	if n != 3 {
-		t.Errorf("%d assets", n)
-	}
+	kit.Equal(t, "assets", n, 3)
 	if script == 0 || script > 16_000 {
 		t.Errorf("a page loads %d bytes of script, not at most 16 KB", script)
 	}
@@ -81,9 +78,7 @@ func TestTheme(t *testing.T) {
 	s := loggedIn(t)
 	mustLack(t, s.get(t, "/"), "data-theme")
 	a := s.do(t, "POST", "/theme", url.Values{"theme": {"dark"}, "next": {"/usage"}}, nil)
-	if a.path != "/usage" {
-		t.Errorf("it leads to %s", a.path)
-	}
+	kit.Equal(t, "it leads to", a.path, "/usage")
 	mustHave(t, a.body, `data-theme="dark"`)
 	s.do(t, "POST", "/theme", url.Values{"theme": {`"><script>`}, "next": {"//evil.example"}}, nil)
 	mustLack(t, s.get(t, "/"), "data-theme")
@@ -133,10 +128,9 @@ func TestGolden(t *testing.T) {
 		got = timeless(got)
 		file := filepath.Join("testdata", "golden", name)
 		if *update {
-			must(t, os.WriteFile(file, []byte(got), 0o600))
+			kit.Must(t, os.WriteFile(file, []byte(got), 0o600))
 		}
-		want, err := os.ReadFile(file)
-		must(t, err)
+		want := kit.Try(os.ReadFile(file)).Must(t)
 		if got != string(want) {
 			t.Errorf("%s differs from %s; look at it, then -update. It is\n%s", path, file, diffAt(got, string(want)))
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/provenance"
 )
@@ -23,7 +24,7 @@ func TestWhyPage(t *testing.T) {
 	mustHave(t, s.get(t, "/why?q="+text), "Commit 0123456789a…", "0 of 1 line proven", "no transcript of that time",
 		"No session is proven to have written it.")
 	many, _, err := provenance.Link(make([]provenance.Commit, 501))
-	must(t, err)
+	kit.Must(t, err)
 	for _, bad := range []string{"", "x", "AAAA", many} {
 		s.wants(t, 400, "GET", "/why?q="+bad, nil)
 	}
@@ -37,20 +38,18 @@ func TestSessionCommits(t *testing.T) {
 	s.put(t, head("other"), `{"type":"user","uuid":"u","message":{"role":"user","content":"another one"}}`)
 	mustLack(t, s.get(t, sessionPath(tourID, "")), `id="commits"`)
 	at, err := s.store.Resolve(t.Context(), server.Scope{All: true}, server.Ref{SessionID: tourID})
-	must(t, err)
+	kit.Must(t, err)
 	name := strings.Repeat("c0ffee12", 5)
-	err = s.store.KeepCommits(t.Context(), []server.CommitShare{{Owner: at.Owner, Stream: at.Stream, Commit: name,
-		At: today.Add(-time.Hour), Added: 71, Lines: 64}})
-	must(t, err)
+	kit.Must(t, s.store.KeepCommits(t.Context(), []server.CommitShare{{Owner: at.Owner, Stream: at.Stream, Commit: name,
+		At: today.Add(-time.Hour), Added: 71, Lines: 64}}))
 	mustHave(t, s.get(t, sessionPath(tourID, "")), `id="commits"`, `<code title="`+name+`">c0ffee12c0f…</code>`, "64 of 71 lines")
 	mustLack(t, s.get(t, sessionPath("other", "")), `id="commits"`)
 	const commit = `{"type":"user","uuid":"%s","timestamp":"2026-11-23T09:0%d:00Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"%s","content":"ok"}]},"toolUseResult":{"gitOperation":{"commit":{"sha":"%s","kind":"committed"}}}}`
 	s.put(t, head("made"), fmt.Sprintf(commit, "a", 1, "a", "c0ffee12"), fmt.Sprintf(commit, "b", 2, "b", "<beef>"))
-	made, err := s.store.Resolve(t.Context(), server.Scope{All: true}, server.Ref{SessionID: "made"})
-	must(t, err)
+	made := kit.Try(s.store.Resolve(t.Context(), server.Scope{All: true}, server.Ref{SessionID: "made"})).Must(t)
 	mustHave(t, s.get(t, sessionPath("made", "")), `<h2>Commits <small>2</small></h2>`, `<code title="c0ffee12">c0ffee12</code></a><small><time`, "&lt;beef&gt;", `href="/sessions/made/L/0"`)
 	err = s.store.KeepCommits(t.Context(), []server.CommitShare{{Owner: made.Owner, Stream: made.Stream, Commit: name, At: today, Added: 71, Lines: 7}})
-	must(t, err)
+	kit.Must(t, err)
 	mustHave(t, s.get(t, sessionPath("made", "")), `<h2>Commits <small>2</small></h2>`, `<code title="`+name+`">c0ffee12c0f…</code></a><small>7 of 71 lines`)
 	link := s.get(t, s.share(t, tourID))
 	mustHave(t, link, "Outline")
@@ -100,9 +99,7 @@ func TestFileTurns(t *testing.T) {
 	got := s.get(t, page)
 	mustHave(t, got, "Round the totals", "Now the taxes", "Log the cart", "1 edit", `href="/sessions/one/L/7`)
 	mustLack(t, got, "Another cart")
-	if n := strings.Count(got, "2 edits"); n != 2 {
-		t.Errorf("%d turns have two edits, one of them with its agent's: %s", n, got)
-	}
+	kit.Equal(t, "turns have two edits, one of them with its agent's: "+got, strings.Count(got, "2 edits"), 2)
 	if a, b, c := strings.Index(got, "Log the cart"), strings.Index(got, "Now the taxes"), strings.Index(got, "Round the totals"); a > b || b > c {
 		t.Errorf("turns are not the newest first: %d %d %d", a, b, c)
 	}
@@ -132,11 +129,9 @@ func TestWhyPageIsBounded(t *testing.T) {
 	}
 	m.put(t, head("many"), records...)
 	text, _, err := provenance.Link([]provenance.Commit{{Name: "c0ffee", At: today.Add(time.Hour), Files: []provenance.File{f}}})
-	must(t, err)
+	kit.Must(t, err)
 	m.page(t, "/why?q="+text, 1)
 	page := m.get(t, "/why?q="+text)
 	mustHave(t, page, "600 of 600 lines proven", "100 further prompts")
-	if n := strings.Count(page, "data-row"); n != 500 {
-		t.Errorf("%d prompts are shown", n)
-	}
+	kit.Equal(t, "prompts are shown", strings.Count(page, "data-row"), 500)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -79,9 +80,7 @@ func TestScanValue(t *testing.T) {
 		`{"` + strings.Repeat(`\\`, 9) + `":{}}}`: `{"` + strings.Repeat(`\\`, 9) + `":{}}`,
 	} {
 		s := scan{b: []byte(in)}
-		if got := string(s.value()); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
+		kit.Equal(t, in, string(s.value()), want)
 	}
 }
 
@@ -89,9 +88,7 @@ func TestScanValue(t *testing.T) {
 // make of the longest names of files is accepted.
 func TestNamesAreShort(t *testing.T) {
 	name := strings.Repeat("n", 1<<10)
-	if err := CheckName(name, "session_id"); err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, CheckName(name, "session_id"))
 	if err := CheckName(name+"n", "session_id"); err == nil {
 		t.Error("a name of more than 1 KiB is accepted")
 	}
@@ -99,16 +96,12 @@ func TestNamesAreShort(t *testing.T) {
 		long := strings.Repeat(char, 1000)
 		parent := transcript.StreamName(long, "", 999_999)
 		for _, got := range []string{parent, transcript.StreamName("agent-"+long, parent, 999_999), transcript.StreamName(long+"/agent-"+long, "", 2)} {
-			if err := CheckName(got, "session_id"); err != nil {
-				t.Errorf("%q: %d bytes: %v", char, len(got), err)
-			}
+			kit.Err(t, fmt.Sprintf("%q: %d bytes", char, len(got)), nil)(CheckName(got, "session_id"))
 		}
 	}
 	var x extension
 	x.Version, x.Machine, x.Epoch, x.Cwd = 1, "m", "e", "/"+strings.Repeat("d/", 4<<10)
-	if err := x.check(); err != nil {
-		t.Errorf("a deep folder: %v", err)
-	}
+	kit.Err(t, "a deep folder", nil)(x.check())
 	x.Machine = name + "n"
 	if err := x.check(); err == nil {
 		t.Error("a machine of more than 1 KiB is accepted")

@@ -14,8 +14,7 @@ import (
 func TestAlive(t *testing.T) {
 	path := t.TempDir() + "/state.db"
 	s := open(t, Options{Path: path})
-	before, err := os.Stat(path)
-	kit.Must(t, err)
+	before := kit.Try(os.Stat(path)).Must(t)
 	was := lastTx(t, s)
 	for range 10 {
 		kit.Must(t, s.Alive(t.Context()))
@@ -39,11 +38,7 @@ func TestAlive(t *testing.T) {
 	default:
 	}
 	s.group.write.Unlock()
-	if err := <-first; err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, <-first)
 	kit.Must(t, s.Close())
-	if err := s.Alive(t.Context()); !errors.Is(err, ErrClosed) {
-		t.Errorf("after Close: %v", err)
-	}
+	kit.Err(t, "after Close", ErrClosed)(s.Alive(t.Context()))
 }

@@ -16,12 +16,8 @@ import (
 
 func TestCheck(t *testing.T) {
 	path := filled(t)
-	if err := Check(t.Context(), path); err != nil {
-		t.Errorf("a whole state: %v", err)
-	}
-	if err := Check(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no state: %v", err)
-	}
+	kit.Err(t, "a whole state", nil)(Check(t.Context(), path))
+	kit.Err(t, "no state", fs.ErrNotExist)(Check(t.Context(), filepath.Join(t.TempDir(), "none")))
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := Check(over, path); !errors.Is(err, context.Canceled) || errors.Is(err, ErrCorrupt) {
@@ -35,9 +31,7 @@ func TestCheck(t *testing.T) {
 	b := usedBytes(t, path)
 	clear(b[8192:])
 	kit.Must(t, os.WriteFile(path, b, 0o600))
-	if err := Check(t.Context(), path); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("pages zeroed: %v", err)
-	}
+	kit.Err(t, "pages zeroed", ErrCorrupt)(Check(t.Context(), path))
 }
 
 // A state that is written to at the same time is whole, and its writer waits for nobody.

@@ -29,15 +29,11 @@ func filled(t *testing.T) string {
 // usedBytes reads the part of a state that has pages; bbolt makes the file longer.
 func usedBytes(t *testing.T, path string) []byte {
 	t.Helper()
-	f, err := os.Open(path)
-	kit.Must(t, err)
+	f := kit.Try(os.Open(path)).Must(t)
 	defer f.Close()
-	m, err := newestMeta(f)
-	kit.Must(t, err)
+	m := kit.Try(newestMeta(f)).Must(t)
 	b := make([]byte, m.pages*m.pageSize)
-	if _, err := f.ReadAt(b, 0); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(f.ReadAt(b, 0)).Must(t)
 	return b
 }
 
@@ -99,7 +95,7 @@ func TestCheckPassesWhatBboltWrites(t *testing.T) {
 	defer b.Close()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for round := range 60 {
-		err := b.Update(func(tx *bbolt.Tx) error {
+		kit.Must(t, b.Update(func(tx *bbolt.Tx) error {
 			top, err := tx.CreateBucketIfNotExists([]byte{byte(round % 3)})
 			if err != nil {
 				return err
@@ -124,8 +120,7 @@ func TestCheckPassesWhatBboltWrites(t *testing.T) {
 				}
 			}
 			return nil
-		})
-		kit.Must(t, err)
+		}))
 		if err := checkFile(path); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}

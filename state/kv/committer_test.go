@@ -79,16 +79,13 @@ func TestConcurrentCommitsShareTransactions(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 	})
-	if got := len(s.held()); got != n-1 {
-		t.Errorf("%d rows", got)
-	}
+	kit.Equal(t, "rows", len(s.held()), n-1)
 	checkMemory(t, s)
 	if took != 1+n-2 { // the group of 39 was rolled back for one of them, then each went alone
 		t.Errorf("%d transactions", took)
 	}
-	if took := together(t, s, n, func(i int) { put(t, s, 100, fmt.Sprintf("b%d", i)) }); took != 2 {
-		t.Errorf("%d commits took %d transactions, want 2", n, took)
-	}
+	kit.Equal(t, fmt.Sprintf("%d commits took … transactions", n),
+		together(t, s, n, func(i int) { put(t, s, 100, fmt.Sprintf("b%d", i)) }), 2)
 }
 
 func TestGroupsAreBounded(t *testing.T) {
@@ -112,9 +109,7 @@ func TestGroupsKeepTheOrder(t *testing.T) {
 				tx.Changes(s.owner).(*changes).put[fmt.Sprint(size)] = 1
 				return tx.Put("put row", tx.Bucket(rows), []byte(fmt.Sprint(size)), value(fmt.Sprint(size), 1))
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			kit.Should(t, err)
 		})
 	}
 	update(1)

@@ -74,13 +74,12 @@ func TestSmallReadsReturnPages(t *testing.T) {
 	var most int64
 	for i := range rowCount {
 		key := fmt.Appendf(nil, "row%d.%d", i>>8, i&255)
-		err := s.View(t.Context(), func(tx *Snapshot) error {
+		kit.Must(t, s.View(t.Context(), func(tx *Snapshot) error {
 			if tx.Bucket(rows).Get(key) == nil {
 				t.Errorf("no row %s", key)
 			}
 			return nil
-		})
-		kit.Must(t, err)
+		}))
 		most = max(most, mapped()-before)
 	}
 	if most > rowCount*rowBytes/2 {

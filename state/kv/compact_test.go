@@ -75,9 +75,7 @@ func TestCompactionInterrupted(t *testing.T) {
 				t.Error(diff)
 			}
 			put(t, s, 10, "c")
-			if err := s.Compact(t.Context()); err != nil {
-				t.Error(err)
-			}
+			kit.Should(t, s.Compact(t.Context()))
 		})
 	}
 }
@@ -87,20 +85,14 @@ func TestCompactionIsDurableBeforeCommits(t *testing.T) {
 	s, want := drained(t, Options{})
 	broken, synced := true, 0
 	s.syncDir = func(dir string) error {
-		if dir != filepath.Dir(s.opt.Path) {
-			t.Errorf("%s is synced", dir)
-		}
+		kit.Equal(t, "is synced", dir, filepath.Dir(s.opt.Path))
 		if synced++; broken {
 			return errInjected
 		}
 		return nil
 	}
-	if err := s.Compact(t.Context()); !errors.Is(err, errInjected) {
-		t.Errorf("compaction: %v", err)
-	}
-	if err := s.putRows(t.Context(), 10, "c"); !errors.Is(err, errInjected) {
-		t.Errorf("a commit to it: %v", err)
-	}
+	kit.Err(t, "compaction", errInjected)(s.Compact(t.Context()))
+	kit.Err(t, "a commit to it", errInjected)(s.putRows(t.Context(), 10, "c"))
 	broken = false
 	if diff := cmp.Diff(want, dump(t, s)); diff != "" || synced < 2 {
 		t.Errorf("%d syncs %s", synced, diff)
@@ -130,9 +122,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	}
 	open(t, Options{Path: path})
 	for _, suffix := range []string{suffixNew, suffixAside} {
-		if _, err := os.Stat(path + suffix); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s: %v", suffix, err)
-		}
+		kit.Err(t, suffix, os.ErrNotExist)(os.Stat(path + suffix))
 	}
 }
 
@@ -144,9 +134,7 @@ func run(t *testing.T, s store) (stop func()) {
 	go func() { ended <- s.Run(ctx, func() bool { return false }) }()
 	return func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, <-ended)
 	}
 }
 

@@ -20,12 +20,9 @@ import (
 // overwrite changes bytes of a file that is in use.
 func overwrite(t *testing.T, path string, at int64, b []byte) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	kit.Must(t, err)
+	f := kit.Try(os.OpenFile(path, os.O_WRONLY, 0)).Must(t)
 	defer f.Close()
-	if _, err := f.WriteAt(b, at); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(f.WriteAt(b, at)).Must(t)
 }
 
 // useAll reads and writes until something fails.
@@ -76,8 +73,7 @@ func TestDamagedInUse(t *testing.T) {
 	for name, damage := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "state.db")
-			s, err := tryOpen(t.Context(), Options{Path: path, FreeDisk: plenty})
-			kit.Must(t, err)
+			s := kit.Try(tryOpen(t.Context(), Options{Path: path, FreeDisk: plenty})).Must(t)
 			put(t, s, 2000, names("before", 60)...)
 			epoch := s.Epoch()
 			ended := make(chan error, 1)
@@ -100,9 +96,7 @@ func TestDamagedInUse(t *testing.T) {
 			if s.SetAside() == "" || s.Epoch() == epoch {
 				t.Error("it is not set aside")
 			}
-			if err := useAll(t, s); err != nil {
-				t.Error(err)
-			}
+			kit.Should(t, useAll(t, s))
 		})
 	}
 }
@@ -111,8 +105,7 @@ func TestDamagedInUse(t *testing.T) {
 // would go on without its state, and neither work nor end.
 func TestFailureEndsRunThatHangs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
-	s, err := tryOpen(t.Context(), Options{Path: path, FreeDisk: plenty})
-	kit.Must(t, err)
+	s := kit.Try(tryOpen(t.Context(), Options{Path: path, FreeDisk: plenty})).Must(t)
 	put(t, s, 2000, names("before", 60)...)
 	hangs, free := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(free) })
@@ -207,8 +200,7 @@ func TestRemovedInUse(t *testing.T) {
 // Another file instead of the open one ends its use, and is left for the next Open.
 func TestReplacedInUse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
-	s, err := tryOpen(t.Context(), Options{Path: path, FreeDisk: plenty})
-	kit.Must(t, err)
+	s := kit.Try(tryOpen(t.Context(), Options{Path: path, FreeDisk: plenty})).Must(t)
 	put(t, s, 300, "a")
 	copyFiles(t, path, path+".old")
 	put(t, s, 300, "b")
@@ -219,9 +211,7 @@ func TestReplacedInUse(t *testing.T) {
 	if err := <-ended; !errors.Is(err, ErrFailed) {
 		t.Errorf("run: %v", err)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, s.Close())
 	s = open(t, Options{Path: path})
 	if diff := cmp.Diff(map[string]int{"a": 300}, s.held()); diff != "" || s.SetAside() != "" {
 		t.Errorf("%s %s", s.SetAside(), diff)

@@ -83,8 +83,7 @@ func open(t testing.TB, opt Options) store {
 	if opt.FreeDisk == nil {
 		opt.FreeDisk = plenty
 	}
-	s, err := tryOpen(t.Context(), opt)
-	kit.Must(t, err)
+	s := kit.Try(tryOpen(t.Context(), opt)).Must(t)
 	t.Cleanup(func() { closeNow(t, s) })
 	return s
 }
@@ -104,9 +103,7 @@ func tryOpen(ctx context.Context, opt Options) (store, error) {
 func closeNow(t testing.TB, s store) {
 	t.Helper()
 	checkMemory(t, s)
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, s.Close())
 }
 
 // checkMemory compares what the owner has in memory with what the file says.
@@ -186,7 +183,7 @@ func (s store) held() map[string]int {
 func dump(t testing.TB, s store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := s.viewQuietly(func(tx *Snapshot) error {
+	kit.Must(t, s.viewQuietly(func(tx *Snapshot) error {
 		return tx.bolt.ForEach(func(name []byte, b *bbolt.Bucket) error {
 			all[string(name)] = fmt.Sprint(b.Sequence())
 			return b.ForEach(func(k, v []byte) error {
@@ -194,8 +191,7 @@ func dump(t testing.TB, s store) map[string]string {
 				return nil
 			})
 		})
-	})
-	kit.Must(t, err)
+	}))
 	return all
 }
 

@@ -68,9 +68,7 @@ func TestLaterBehindOthers(t *testing.T) {
 				defer s.group.mu.Unlock()
 				return !s.group.busy
 			})
-			if n := len(s.held()); n != 1 {
-				t.Errorf("%d rows: it led", n)
-			}
+			kit.Equal(t, "rows: it led", len(s.held()), 1)
 			close(now)
 		}
 		if err := <-waits; err != nil || len(s.held()) != 2 {

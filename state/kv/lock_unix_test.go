@@ -4,7 +4,7 @@ package kv
 
 import (
 	"context"
-	"errors"
+	"github.com/ccship/ccship/e2e/kit"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,21 +26,13 @@ func TestLockFile(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if n := inside.Add(1); n != 1 {
-					t.Errorf("%d have the lock", n)
-				}
-				if _, err := os.Stat(path); err != nil {
-					t.Errorf("the lock has no file: %v", err)
-				}
+				kit.Equal(t, "have the lock", inside.Add(1), 1)
+				kit.Err(t, "the lock has no file", nil)(os.Stat(path))
 				inside.Add(-1)
-				if err := l.Release(); err != nil {
-					t.Error(err)
-				}
+				kit.Should(t, l.Release())
 			}
 		})
 	}
 	all.Wait()
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the file is left: %v", err)
-	}
+	kit.Err(t, "the file is left", fs.ErrNotExist)(os.Stat(path))
 }

@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,9 +17,7 @@ func TestLocked(t *testing.T) {
 	s := open(t, Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // instead of three seconds
 	defer cancel()
-	if _, err := tryOpen(ctx, Options{Path: s.opt.Path}); !errors.Is(err, ErrLocked) {
-		t.Errorf("second open: %v", err)
-	}
+	kit.Err(t, "second open", ErrLocked)(tryOpen(ctx, Options{Path: s.opt.Path}))
 }
 
 // A caller that must not wait for another process gets the error at once.
@@ -31,9 +30,7 @@ func TestNoWait(t *testing.T) {
 			if _, err := tryOpen(t.Context(), Options{Path: path, NoWait: noWait}); !errors.Is(err, ErrLocked) {
 				t.Errorf("%v, want %v", err, ErrLocked)
 			}
-			if took := time.Since(begun); took != want {
-				t.Errorf("no wait %t: it waited %v, want %v", noWait, took, want)
-			}
+			kit.Equal(t, fmt.Sprintf("no wait %t: it waited", noWait), time.Since(begun), want)
 		}
 	})
 	closeNow(t, s)
@@ -94,9 +91,7 @@ func TestMadeBesideLeftovers(t *testing.T) {
 	put(t, s, 300, "a")
 	epoch := s.Epoch()
 	closeNow(t, s)
-	if err := Check(t.Context(), path); err != nil {
-		t.Error(err)
-	}
+	kit.Should(t, Check(t.Context(), path))
 	s = open(t, Options{Path: path})
 	if s.SetAside() != "" || s.Epoch() != epoch || s.held()["a"] != 300 {
 		t.Errorf("a new file is set aside as %q, holds %v", s.SetAside(), s.held())

@@ -19,8 +19,7 @@ func TestScrub(t *testing.T) {
 	kit.Must(t, s.deleteRows(t.Context(), "what nobody is to read"))
 	want := dump(t, s)
 	holds := func() bool {
-		text, err := os.ReadFile(path)
-		kit.Must(t, err)
+		text := kit.Try(os.ReadFile(path)).Must(t)
 		return bytes.Contains(text, []byte("nobody is to read"))
 	}
 	if !holds() || s.compactionDue() {

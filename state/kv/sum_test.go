@@ -23,8 +23,7 @@ func sampleOfSum(t *testing.T) []byte {
 	put(t, s, 300, names("row", 90)...)
 	put(t, s, 9000, "large")
 	kit.Must(t, s.PutMeta(t.Context(), "name", []byte("laptop")))
-	err := s.Update(t.Context(), 0, func(tx *Tx) error { _, err := tx.NextSequence(rows); return err })
-	kit.Must(t, err)
+	kit.Must(t, s.Update(t.Context(), 0, func(tx *Tx) error { _, err := tx.NextSequence(rows); return err }))
 	kit.Must(t, s.deleteRows(t.Context(), names("row", 20)...))
 	put(t, s, 300, names("row0003", 3)...)
 	closeNow(t, s)
@@ -75,8 +74,7 @@ func TestAnyFlippedBitOfThePages(t *testing.T) {
 	if len(want) < 70 {
 		t.Fatalf("%d rows", len(want))
 	}
-	info, err := os.Stat(path)
-	kit.Must(t, err)
+	info := kit.Try(os.Stat(path)).Must(t)
 	stat := func() (os.FileInfo, error) { return info, nil }
 	used := pagesInUse(t, whole)
 	value := strings.Repeat("v", 16)
@@ -111,8 +109,7 @@ func TestAnyFlippedBitOfThePages(t *testing.T) {
 // pagesInUse is the set of pages that the newest root leads to.
 func pagesInUse(t *testing.T, whole []byte) []uint64 {
 	t.Helper()
-	m, err := newestMeta(bytes.NewReader(whole))
-	kit.Must(t, err)
+	m := kit.Try(newestMeta(bytes.NewReader(whole))).Must(t)
 	c := &checker{f: bytes.NewReader(whole), pageSize: 4096, pages: m.pages, seen: make([]uint64, m.pages/64+1)}
 	kit.Must(t, c.walk(m.root, nil, nil, 0))
 	return c.seen

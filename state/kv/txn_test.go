@@ -32,16 +32,12 @@ func TestStepsFailWhole(t *testing.T) {
 	} {
 		before := []any{dump(t, s), s.held()}
 		failing = step
-		if err := do(); !errors.Is(err, errInjected) {
-			t.Errorf("%s: %v", step, err)
-		}
+		kit.Err(t, step, errInjected)(do())
 		if diff := cmp.Diff(before, []any{dump(t, s), s.held()}); diff != "" {
 			t.Errorf("%s failed, and yet:\n%s", step, diff)
 		}
 		failing = ""
-		if err := do(); err != nil {
-			t.Errorf("%s: %v", step, err)
-		}
+		kit.Err(t, step, nil)(do())
 		if cmp.Equal(before, []any{dump(t, s), s.held()}) {
 			t.Errorf("%s wrote nothing in the end", step)
 		}
@@ -68,17 +64,12 @@ func TestMemoryFollowsAHalfFailedCommit(t *testing.T) {
 		if got := s.held(); !unreadable && (got["a"] != 7 || got["b"] != 7) {
 			t.Errorf("the file has the rows, memory has %v", got)
 		}
-		err := s.Update(t.Context(), 0, func(tx *Tx) error {
-			if got := s.held(); got["b"] != 7 {
-				t.Errorf("memory of the next transaction: %v", got)
-			}
+		kit.Must(t, s.Update(t.Context(), 0, func(tx *Tx) error {
+			kit.Equal(t, "memory of the next transaction", s.held()["b"], 7)
 			return tx.Put("put row", tx.Bucket(BucketMeta), []byte("x"), nil)
-		})
-		kit.Must(t, err)
+		}))
 		checkMemory(t, s)
-		if err := Check(t.Context(), s.opt.Path); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, Check(t.Context(), s.opt.Path))
 	}
 }
 
@@ -91,8 +82,7 @@ func TestRootOfAnother(t *testing.T) {
 			kit.Must(t, err)
 		},
 		"older": func(t *testing.T, s store) {
-			b, err := os.ReadFile(s.opt.Path)
-			kit.Must(t, err)
+			b := kit.Try(os.ReadFile(s.opt.Path)).Must(t)
 			newer := int64(0)
 			if binary.NativeEndian.Uint64(b[4096+64:]) > binary.NativeEndian.Uint64(b[64:]) {
 				newer = 4096
@@ -101,16 +91,11 @@ func TestRootOfAnother(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := tryOpen(t.Context(), Options{FreeDisk: plenty, Path: filepath.Join(t.TempDir(), "state.db")})
-			kit.Must(t, err)
+			s := kit.Try(tryOpen(t.Context(), Options{FreeDisk: plenty, Path: filepath.Join(t.TempDir(), "state.db")})).Must(t)
 			put(t, s, 10, "a")
 			change(t, s)
-			if err := s.putRows(t.Context(), 10, "c"); !errors.Is(err, ErrCorrupt) {
-				t.Errorf("the write: %v", err)
-			}
-			if err := s.putRows(t.Context(), 10, "c"); !errors.Is(err, ErrCorrupt) {
-				t.Errorf("the next write: %v", err)
-			}
+			kit.Err(t, "the write", ErrCorrupt)(s.putRows(t.Context(), 10, "c"))
+			kit.Err(t, "the next write", ErrCorrupt)(s.putRows(t.Context(), 10, "c"))
 			_ = s.Close() // it may have given up
 		})
 	}
@@ -120,7 +105,7 @@ func TestKeys(t *testing.T) {
 	s := open(t, Options{})
 	all := append(names("a", 300), names("b", 3)...)
 	put(t, s, 100, all...)
-	err := s.Update(t.Context(), 0, func(tx *Tx) error {
+	kit.Must(t, s.Update(t.Context(), 0, func(tx *Tx) error {
 		var got []string
 		for _, k := range Keys(tx.Bucket(rows), []byte("a")) {
 			got = append(got, string(k))
@@ -129,8 +114,7 @@ func TestKeys(t *testing.T) {
 			t.Error(diff)
 		}
 		return nil
-	})
-	kit.Must(t, err)
+	}))
 }
 
 // The disk may not have a commit that failed, although it was read back for a while: what bbolt holds in memory is of
@@ -165,9 +149,7 @@ func TestCommitThatTheDiskDoesNotKeep(t *testing.T) {
 			t.Fatal(err)
 		}
 		roots = nil
-		if got := s.held(); got["row 20"] != 3000 {
-			t.Errorf("round %d: memory has %d, and the file has not", round, got["row 20"])
-		}
+		kit.Equal(t, fmt.Sprintf("round %d: memory has …, and the file has not", round), s.held()["row 20"], 3000)
 		for i := range 20 {
 			put(t, s, 3000, fmt.Sprint("row ", i))
 		}

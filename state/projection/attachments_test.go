@@ -33,8 +33,7 @@ func attachments(names ...string) (files []Attachment, batches []outbox.Batch) {
 
 func queuedNames(t *testing.T, db *DB, id tail.FileID) map[string]Attachment {
 	t.Helper()
-	queued, err := db.Attachments.Queued(t.Context(), server, id)
-	kit.Must(t, err)
+	queued := kit.Try(db.Attachments.Queued(t.Context(), server, id)).Must(t)
 	return queued
 }
 
@@ -73,9 +72,7 @@ func TestBlobsAreAQueueOfTheirOwn(t *testing.T) {
 	if u.ByDest[server].Batches != 5 || u.Entries != 4 || u.ByDest[server].Raw != 40+4 || u.Batches != 5 {
 		t.Errorf("usage %+v", u)
 	}
-	if n := db.State.Outbox.QueuedEntries(high); n != 3 {
-		t.Errorf("%d entries wait", n)
-	}
+	kit.Equal(t, "entries wait", db.State.Outbox.QueuedEntries(high), 3)
 	settle := outbox.Settlement{Dest: server, Stream: uint64(high), Blobs: true, Seqs: seqs[:1], Gone: 1}
 	kit.Must(t, db.State.Outbox.Settle(t.Context(), []outbox.Settlement{settle, settle}))
 	// What was not sent is forgotten, so that it is queued again should it be there after all.
@@ -110,9 +107,7 @@ func TestDropTakesBlobs(t *testing.T) {
 	}
 	// A file with blobs waiting is kept.
 	kit.Must(t, db.State.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 2, Seqs: []uint64{2}}}))
-	if _, err := db.State.Files.Forget(t.Context(), []tail.FileID{1, 2}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(db.State.Files.Forget(t.Context(), []tail.FileID{1, 2})).Must(t)
 	if _, known, _ := db.State.Files.Routing(t.Context(), 2); !known {
 		t.Error("a file was forgotten whose blobs wait")
 	}
@@ -143,9 +138,7 @@ func TestDropDestinations(t *testing.T) {
 	if u := db.State.Outbox.Usage(); u.Batches != 1 || u.Dead != 0 || first("") != seqs[2] || len(queuedNames(t, db, 1)) != 0 {
 		t.Errorf("usage %+v", u)
 	}
-	if got := db.State.Outbox.KnownDestinations(); len(got) != 2 {
-		t.Errorf("destinations %q", got)
-	}
+	kit.Equal(t, "destinations", len(db.State.Outbox.KnownDestinations()), 2)
 }
 
 // Files are not queued for a server that the transcript's lines do not go to any more.
@@ -156,9 +149,7 @@ func TestAttachmentsQueueElsewhere(t *testing.T) {
 	for _, id := range []tail.FileID{1, 9} {
 		kit.Must(t, db.Attachments.Queue(t.Context(), "https://two.example/", id, files, batches))
 	}
-	if u := db.State.Outbox.Usage(); u.Batches != 1 {
-		t.Errorf("usage %+v", u)
-	}
+	kit.Equal(t, "usage", db.State.Outbox.Usage().Batches, 1)
 	queueAttachments(t, db, 1, strings.Repeat("n", MaxAttachmentName))
 	if err := db.Attachments.Forget(t.Context(), server, 0); err != nil || len(queuedNames(t, db, 1)) != 0 {
 		t.Errorf("still remembered: %v", err)

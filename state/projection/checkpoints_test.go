@@ -61,9 +61,7 @@ func TestCheckpoints(t *testing.T) {
 	for file, want := range map[tail.FileID][]string{
 		0: {"cp-c", "cp-b", "cp-a", "cp-d", "cp-e"}, 1: {"cp-c", "cp-b", "cp-a"}, 2: {"cp-d", "cp-e"}, 3: nil,
 	} {
-		if got := listed(t, db, file); !slices.Equal(got, want) {
-			t.Errorf("file %d: %v, want %v", file, got, want)
-		}
+		kit.Equal(t, fmt.Sprint("file ", file), listed(t, db, file), want)
 	}
 	got, found, err := db.Checkpoints.Checkpoint(t.Context(), "cp-d")
 	old.File = 2
@@ -75,9 +73,7 @@ func TestCheckpoints(t *testing.T) {
 	}
 	mustDerive(t, db, Derivation{File: 1, Checkpoints: []Checkpoint{}})
 	kit.Must(t, db.Drop(t.Context(), []tail.FileID{1}))
-	if got := listed(t, db, 0); !slices.Equal(got, []string{"cp-d", "cp-e"}) {
-		t.Errorf("after the drop: %v", got)
-	}
+	kit.Equal(t, "after the drop", listed(t, db, 0), []string{"cp-d", "cp-e"})
 }
 
 // TestCheckpointsAreBounded fills one transcript's share and then that of all. Files whose numbers are at the edges of
@@ -198,9 +194,7 @@ func TestNotices(t *testing.T) {
 	if !has("s") || has("s3") || has("") {
 		t.Error("the memory is wrong about what is queued")
 	}
-	if got := take(db, "s"); !slices.Equal(got, []string{"cp-a", "a.md"}) {
-		t.Errorf("taken: %v", got)
-	}
+	kit.Equal(t, "taken", take(db, "s"), []string{"cp-a", "a.md"})
 	if got := take(db, "s"); got != nil {
 		t.Errorf("taken twice: %v", got)
 	}
@@ -227,7 +221,7 @@ func TestNoticesExpire(t *testing.T) {
 	db := open(t, state.Options{})
 	write := func(at int64, sessions ...string) {
 		t.Helper()
-		err := db.update(t.Context(), 0, func(tx *tx) error {
+		kit.Must(t, db.update(t.Context(), 0, func(tx *tx) error {
 			tx.Now = at
 			for _, session := range sessions {
 				if err := tx.putNotices(&Derivation{Notices: []Notice{{Session: session, Kind: "auto_80"}}}); err != nil {
@@ -235,8 +229,7 @@ func TestNoticesExpire(t *testing.T) {
 				}
 			}
 			return nil
-		})
-		kit.Must(t, err)
+		}))
 	}
 	now := time.Now().Unix()
 	write(now-noticeLife-60, "old", "older")
@@ -254,9 +247,7 @@ func TestNoticesExpire(t *testing.T) {
 	}
 	db.memory.mu.Lock()
 	defer db.memory.mu.Unlock()
-	if n := len(db.memory.notices); n != noticesInAll {
-		t.Errorf("%d sessions are in memory", n)
-	}
+	kit.Equal(t, "sessions are in memory", len(db.memory.notices), noticesInAll)
 }
 
 // Every step of a derivation after the position is made to fail.

@@ -35,8 +35,7 @@ func noise(size int) []byte {
 
 func deriveAll(t testing.TB, db *DB, all ...Derivation) []error {
 	t.Helper()
-	errs, err := db.Commit(t.Context(), all)
-	kit.Must(t, err)
+	errs := kit.Try(db.Commit(t.Context(), all)).Must(t)
 	return errs
 }
 
@@ -98,12 +97,8 @@ func TestCommitStale(t *testing.T) {
 	if diff := cmp.Diff(*projectionAt(3), kept(t, db, 1)); diff != "" {
 		t.Error(diff)
 	}
-	if after := db.State.Outbox.Usage(); after.Batches != before.Batches {
-		t.Errorf("%d rows, %d before", after.Batches, before.Batches)
-	}
-	if kept(t, db, 2).Place != placeAt(5) {
-		t.Error("the one that was not stale is not kept")
-	}
+	kit.Equal(t, "rows before", db.State.Outbox.Usage().Batches, before.Batches)
+	kit.Equal(t, "the one that was not stale is not kept", kept(t, db, 2).Place, placeAt(5))
 	if errs := deriveAll(t, db, Derivation{File: 1, Batches: row}); errs[0] != nil || db.State.Outbox.Usage().Batches != before.Batches+1 {
 		t.Errorf("rows without a fold: %v, %d rows", errs[0], db.State.Outbox.Usage().Batches)
 	}
@@ -194,19 +189,13 @@ func TestDrop(t *testing.T) {
 	if _, known, _ := db.Sessions.Projection(t.Context(), 1); known {
 		t.Error("it is still there")
 	}
-	if kept(t, db, 2).Place != placeAt(3) {
-		t.Error("another one went with it")
-	}
+	kit.Equal(t, "another one went with it", kept(t, db, 2).Place, placeAt(3))
 	if errs := deriveAll(t, db, Derivation{File: 1, Prev: placeAt(3), Projection: projectionAt(5)}); !errors.Is(errs[0], tail.ErrStale) {
 		t.Errorf("a late fold of it: %v", errs[0])
 	}
 	settle(t, db, 2, peek(t, db, 2, 0, outbox.Limits{Entries: 100}).Batches[0].Seq)
-	if _, err := db.State.Files.Forget(t.Context(), []tail.FileID{2}); err != nil {
-		t.Fatal(err)
-	}
-	if n := db.memory.foldBytes(); n != 0 {
-		t.Errorf("%d bytes of files that are gone", n)
-	}
+	kit.Try(db.State.Files.Forget(t.Context(), []tail.FileID{2})).Must(t)
+	kit.Equal(t, "bytes of files that are gone", db.memory.foldBytes(), 0)
 }
 
 // Lagging returns what is not folded to its end, if it is followed.
@@ -221,8 +210,7 @@ func TestLagging(t *testing.T) {
 	}
 	commit(t, db, steps...)
 	deriveAll(t, db, Derivation{File: 2, Projection: projectionAt(9)}, Derivation{File: 3, Projection: projectionAt(4)})
-	ids, err := db.Sessions.Lagging(t.Context())
-	kit.Must(t, err)
+	ids := kit.Try(db.Sessions.Lagging(t.Context())).Must(t)
 	got := map[tail.FileID]bool{}
 	for _, id := range ids {
 		got[id] = true

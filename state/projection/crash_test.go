@@ -64,8 +64,7 @@ func runAndKill(t *testing.T, path string, lines int, all map[tail.FileID]said) 
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWhileCommitting$")
 	cmd.Env = append(os.Environ(), crashEnv+"="+path)
-	out, err := cmd.StdoutPipe()
-	kit.Must(t, err)
+	out := kit.Try(cmd.StdoutPipe()).Must(t)
 	cmd.Stderr = os.Stderr
 	kit.Must(t, cmd.Start())
 	in := bufio.NewScanner(out)
@@ -126,9 +125,7 @@ func checkCrashed(t *testing.T, db *DB, id tail.FileID, s said) {
 		}
 		next = b.To.Line
 	}
-	if derived != u.Place.Line {
-		t.Errorf("file %d: %d rows of %d lines", id, derived, u.Place.Line)
-	}
+	kit.Equal(t, fmt.Sprintf("file %d: rows of … lines", id), derived, u.Place.Line)
 	if next < 0 && f.Cursor.Line > s.asked || next >= 0 && next != f.Cursor.Line {
 		t.Errorf("file %d: rows end at %d, cursor at %d, settled at most up to %d", id, next, f.Cursor.Line, s.asked)
 	}

@@ -26,8 +26,7 @@ func linkRequestsOf(t *testing.T, db *DB) (all []LinkRequest) {
 	var sessions []string
 	kit.Must(t, db.Documents.Each(t.Context(), func(Document) {}, func(session string) { sessions = append(sessions, session) }))
 	for _, session := range slices.Compact(sessions) {
-		asks, err := db.Documents.LinkRequests(t.Context(), session)
-		kit.Must(t, err)
+		asks := kit.Try(db.Documents.LinkRequests(t.Context(), session)).Must(t)
 		all = append(all, asks...)
 	}
 	return all
@@ -69,9 +68,8 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 	failing = ""
-	if err := deriveOne(t, db, Derivation{File: 9, Documents: []Document{spec}}); !errors.Is(err, state.ErrUnknownFile) {
-		t.Errorf("a document of an unknown file: %v", err)
-	}
+	kit.Err(t, "a document of an unknown file",
+		state.ErrUnknownFile)(deriveOne(t, db, Derivation{File: 9, Documents: []Document{spec}}))
 	other := Document{Session: "s10", Path: "docs/spec.md", Version: 1, Deleted: true}
 	kit.Must(t, deriveOne(t, db, Derivation{File: 1, Documents: []Document{spec}, Batches: []outbox.Batch{events}}))
 	kit.Must(t, deriveOne(t, db, Derivation{Documents: []Document{other, {Session: "s1", Path: "한글.md", Linked: true, TooLarge: true}}}))
@@ -85,17 +83,13 @@ func TestDocuments(t *testing.T) {
 	if diff := cmp.Diff(want, documentsOf(t, db)); diff != "" {
 		t.Errorf("documents after a restart (-want +got):\n%s", diff)
 	}
-	if n := db.State.Outbox.Usage().Batches; n != 2 {
-		t.Errorf("%d batches wait, want 2", n)
-	}
+	kit.Equal(t, "batches wait", db.State.Outbox.Usage().Batches, 2)
 	kit.Must(t, db.Drop(context.Background(), []tail.FileID{1}))
 	if diff := cmp.Diff([]Document{other}, documentsOf(t, db)); diff != "" {
 		t.Errorf("documents after a drop (-want +got):\n%s", diff)
 	}
 	kit.Must(t, db.Documents.Drop(t.Context(), "s10"))
-	if got := documentsOf(t, db); len(got) != 0 {
-		t.Errorf("%v are left", got)
-	}
+	kit.Equal(t, "are left", len(documentsOf(t, db)), 0)
 }
 
 // The first introduction of a session stands; old ones go, but not those of sessions with documents.
@@ -160,7 +154,5 @@ func TestLinkRequests(t *testing.T) {
 	if diff := cmp.Diff(asks[2:], linkRequestsOf(t, db)); diff != "" {
 		t.Errorf("asks (-want +got):\n%s", diff)
 	}
-	if got := documentsOf(t, db); len(got) != 0 {
-		t.Errorf("%v is left", got)
-	}
+	kit.Equal(t, "is left", len(documentsOf(t, db)), 0)
 }

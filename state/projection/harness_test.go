@@ -104,8 +104,7 @@ func settle(t testing.TB, db *DB, stream uint64, seqs ...uint64) {
 
 func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.StreamBatches {
 	t.Helper()
-	p, err := db.State.Outbox.Peek(context.Background(), server, stream, after, max)
-	kit.Must(t, err)
+	p := kit.Try(db.State.Outbox.Peek(context.Background(), server, stream, after, max)).Must(t)
 	return p
 }
 
@@ -113,7 +112,7 @@ func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.
 func dump(t testing.TB, db *DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := db.State.View(context.Background(), func(tx *kv.Snapshot) error {
+	kit.Must(t, db.State.View(context.Background(), func(tx *kv.Snapshot) error {
 		for _, name := range []string{
 			kv.BucketMeta, "files", "outbox", "dead_letters", state.BucketProjections, state.BucketFolds,
 			state.BucketCheckpoints, state.BucketNotices, state.BucketDocuments, state.BucketAttachments,
@@ -129,8 +128,7 @@ func dump(t testing.TB, db *DB) map[string]string {
 			}
 		}
 		return nil
-	})
-	kit.Must(t, err)
+	}))
 	return all
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	. "github.com/ccship/ccship/transcript/session"
 )
 
@@ -37,9 +38,7 @@ func TestCheckpointContents(t *testing.T) {
 		t.Fatalf("%d marks", len(k.checkpoints))
 	}
 	got := k.checkpoints[0]
-	if len(got.ContextHash) != 16 {
-		t.Errorf("context hash %q", got.ContextHash)
-	}
+	kit.Equal(t, "context hash "+got.ContextHash, len(got.ContextHash), 16)
 	got.ContextHash = ""
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -77,9 +76,8 @@ func TestCheckpointSummary(t *testing.T) {
 	d = newDialog()
 	d.prompt("only this")
 	k = detect(d)
-	if got := k.detector.Current(&k.fold, TriggerManual, 0).Summary; got != "Prompt: only this" {
-		t.Errorf("a prompt that is the title: %q", got)
-	}
+	kit.Equal(t, "a prompt that is the title", k.detector.Current(&k.fold, TriggerManual, 0).Summary,
+		"Prompt: only this")
 }
 
 // TestCheckpointSummaryIsBounded makes summaries of long, multi-byte and invalid texts.
@@ -110,9 +108,7 @@ func TestCheckpointSummaryIsBounded(t *testing.T) {
 			if n := utf8.RuneCountInString(m.Summary); n > 1000 || !utf8.ValidString(m.Summary) {
 				t.Errorf("%.10q: a summary of %d characters, valid %v", text, n, utf8.ValidString(m.Summary))
 			}
-			if !strings.Contains(m.Summary, "Tools: mcp__") {
-				t.Errorf("%.10q: no tools in %q", text, m.Summary)
-			}
+			kit.Has(t, fmt.Sprintf("%.10q: no tools in", text), m.Summary, "Tools: mcp__")
 			if len(m.ActiveFiles) > 20 {
 				t.Errorf("%d active files", len(m.ActiveFiles))
 			}
@@ -179,9 +175,8 @@ func TestContextHash(t *testing.T) {
 		}
 	}
 	plain := hash(three)
-	if again := hash(func(d *dialog) { d.session = strings.Replace(session1, "1", "7", 1); three(d) }); again != plain {
-		t.Error("a copy in another session has another hash")
-	}
+	kit.Equal(t, "a copy in another session has another hash",
+		hash(func(d *dialog) { d.session = strings.Replace(session1, "1", "7", 1); three(d) }), plain)
 	if longer := hash(func(d *dialog) { three(d); d.prompt("more") }); longer == plain {
 		t.Error("a longer conversation has the same hash")
 	}
@@ -196,9 +191,7 @@ func TestContextHash(t *testing.T) {
 		d.promptAt(back, "prompt 4")
 		d.answer(1000)
 	})
-	if rewound != plain {
-		t.Error("what was taken back changes the hash")
-	}
+	kit.Equal(t, "what was taken back changes the hash", rewound, plain)
 	compacted := func(before func(d *dialog)) string {
 		return hash(func(d *dialog) {
 			before(d)
@@ -207,9 +200,8 @@ func TestContextHash(t *testing.T) {
 			d.turn(2000)
 		})
 	}
-	if compacted(three) != compacted(func(d *dialog) { d.turn(1000) }) {
-		t.Error("what was compacted away changes the hash")
-	}
+	kit.Equal(t, "what was compacted away changes the hash", compacted(three),
+		compacted(func(d *dialog) { d.turn(1000) }))
 	deep := func(turns int) string {
 		return hash(func(d *dialog) {
 			var back string
@@ -266,7 +258,5 @@ func TestCheckpointOfCompactionWithoutNumbers(t *testing.T) {
 	d.prompt("begin")
 	d.answer(60_000)
 	d.add(d.leaf, `"type":"system","subtype":"compact_boundary","compactMetadata":{"trigger":"auto"}`)
-	if got := detect(d).triggers(); got != "compact@60000" {
-		t.Errorf("got %s", got)
-	}
+	kit.Equal(t, "got", detect(d).triggers(), "compact@60000")
 }

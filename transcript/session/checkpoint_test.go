@@ -284,9 +284,7 @@ func TestCheckpoints(t *testing.T) {
 				pieces.read(d, i, i+1)
 				pieces.restart(t)
 			}
-			if got := pieces.triggers(); got != tt.want {
-				t.Errorf("line by line %s\nwant         %s", got, tt.want)
-			}
+			kit.Equal(t, "line by line", pieces.triggers(), tt.want)
 		})
 	}
 }
@@ -334,9 +332,7 @@ func TestCheckpointsOfModels(t *testing.T) {
 		var k detection
 		k.fold.Budget.Pins = pins
 		k.read(d, 0, len(d.lines))
-		if got := k.triggers(); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.models, got, tt.want)
-		}
+		kit.Equal(t, tt.models, k.triggers(), tt.want)
 	}
 }
 

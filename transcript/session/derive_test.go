@@ -33,8 +33,7 @@ var (
 // records of one session have in common.
 func fixture(t testing.TB, file string) [][]byte {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	kit.Must(t, err)
+	data := kit.Try(os.ReadFile(file)).Must(t)
 	text := string(data)
 	text = timeMark.ReplaceAllString(text, "2026-08-20T09:$1:$2.000Z")
 	text = uuidMark.ReplaceAllString(text, "00000000-0000-4000-8000-0000000000$1")
@@ -101,8 +100,7 @@ func golden(t *testing.T, file, got string) {
 	if os.Getenv("CCSHIP_UPDATE_GOLDEN") == "1" {
 		kit.Must(t, os.WriteFile(file, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	kit.Must(t, err)
+	want := kit.Try(os.ReadFile(file)).Must(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
@@ -219,8 +217,7 @@ func TestDeriveInPieces(t *testing.T) {
 
 func restore(t testing.TB, s *Fold) *Fold {
 	t.Helper()
-	state, err := s.MarshalBinary()
-	kit.Must(t, err)
+	state := kit.Try(s.MarshalBinary()).Must(t)
 	var out Fold
 	kit.Must(t, out.UnmarshalBinary(state))
 	again, _ := out.MarshalBinary()

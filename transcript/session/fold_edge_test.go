@@ -156,12 +156,8 @@ func TestClearedContext(t *testing.T) {
 			if diff := cmp.Diff(tt.back, goneBackTo(events)); diff != "" {
 				t.Errorf("rewinds (-want +got):\n%s", diff)
 			}
-			if stays := tree.Abandoned(0) == 0; stays != (tt.name != "the first prompt again") {
-				t.Errorf("what was said before stays: %t", stays)
-			}
-			if u := s.Summary().Usage; u.Input != 5000 {
-				t.Errorf("usage %+v", u)
-			}
+			kit.Equal(t, "what was said before stays", tree.Abandoned(0) == 0, (tt.name != "the first prompt again"))
+			kit.Equal(t, "usage", s.Summary().Usage.Input, 5000)
 		})
 	}
 }
@@ -307,9 +303,7 @@ func TestQueueCounts(t *testing.T) {
 			s.Add(int64(i), transcript.Parse([]byte(line)))
 			s = *restore(t, &s)
 		}
-		if got := s.Summary().Prompts; got != tt.want {
-			t.Errorf("%s: %d prompts, want %d", tt.name, got, tt.want)
-		}
+		kit.Equal(t, tt.name+": prompts", s.Summary().Prompts, tt.want)
 	}
 }
 
@@ -328,9 +322,7 @@ func TestLogForgetsHidden(t *testing.T) {
 		t.Errorf("read back: %v, %d messages", err, again.Len())
 	}
 	again.Add(Event{Kind: RewindUndoneEvent, Rewind: &Rewind{Number: 5}})
-	if again.Len() != DefaultLogSize {
-		t.Errorf("%d messages are back", again.Len())
-	}
+	kit.Equal(t, "messages are back", again.Len(), DefaultLogSize)
 }
 
 // TestRepeatedCalls sees one call in two answers, as a broken stream leaves it, and images next to a result.
@@ -358,9 +350,7 @@ func TestNewestAnswerGoesOn(t *testing.T) {
 		s = *restore(t, &s)
 		s.Add(int64(i), transcript.Parse([]byte(fmt.Sprintf(
 			`{"type":"assistant","uuid":"u%d","message":{"id":%q,"model":"m","usage":{"input_tokens":%d},"content":[]}}`, i, u.id, u.context))))
-		if got := s.Summary().Context.Tokens; got != u.want {
-			t.Errorf("line %d: %d tokens in use, want %d", i, got, u.want)
-		}
+		kit.Equal(t, fmt.Sprintf("line %d: tokens in use", i), s.Summary().Context.Tokens, u.want)
 	}
 }
 

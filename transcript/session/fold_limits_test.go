@@ -43,7 +43,5 @@ func TestConfiguredLimits(t *testing.T) {
 	for n := range MaxLogSize + 10 {
 		call(n + 10)
 	}
-	if n := log.Len(); n != MaxLogSize {
-		t.Errorf("%d messages, want at most %d", n, MaxLogSize)
-	}
+	kit.Equal(t, "messages", log.Len(), MaxLogSize)
 }

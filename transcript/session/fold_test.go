@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
@@ -75,9 +76,7 @@ func TestFoldIsBounded(t *testing.T) {
 	if diff := cmp.Diff([]int64{lines / 4, lines / 2, lines / 4, lines / 4, lines}, got); diff != "" {
 		t.Errorf("prompts, answers, tools, turns, output (-want +got):\n%s", diff)
 	}
-	if log.Len() != DefaultLogSize {
-		t.Errorf("the log has %d messages", log.Len())
-	}
+	kit.Equal(t, "the log has messages", log.Len(), DefaultLogSize)
 	restored := restore(t, &s)
 	if diff := cmp.Diff(sum, restored.Summary()); diff != "" {
 		t.Errorf("summary after restore (-want +got):\n%s", diff)
@@ -158,9 +157,7 @@ func TestTreeDeepChain(t *testing.T) {
 		t.Fatalf("the rewind is %+v, line 99999 is abandoned by %d", rewind, tree.Abandoned(99_999))
 	}
 	for line, want := range []int64{0, 0, 0, 0, 1} {
-		if got := tree.Abandoned(int64(line)); got != want {
-			t.Errorf("line %d is abandoned by %d, want %d", line, got, want)
-		}
+		kit.Equal(t, fmt.Sprintf("line %d is abandoned by", line), tree.Abandoned(int64(line)), want)
 	}
 }
 
@@ -256,9 +253,7 @@ func TestLog(t *testing.T) {
 		t.Errorf("after the rewind was undone: %d messages (-want +got):\n%s", log.Len(), diff)
 	}
 	log.Clear()
-	if log.Len() != 0 {
-		t.Errorf("%d messages after Clear", log.Len())
-	}
+	kit.Equal(t, "messages after Clear", log.Len(), 0)
 }
 
 // TestToolLimits cuts inputs at 300 and outputs at 500 characters, on character boundaries, and states the total.
@@ -287,9 +282,7 @@ func TestToolLimits(t *testing.T) {
 			}
 		}
 	}
-	if told != outputs {
-		t.Errorf("%d of %d outputs were told", told, outputs)
-	}
+	kit.Equal(t, "of … outputs were told", told, outputs)
 	input := transcript.ToolInput("x", []byte(`{"a":"`+korean+`","n":[1]}`), 0)
 	want := `{"a":"` + strings.Repeat("가", 300) + `... (600 chars total)","n":[1]}`
 	if string(input) != want || !json.Valid(input) {
@@ -322,8 +315,6 @@ func TestTitles(t *testing.T) {
 		for i, line := range x.lines {
 			f.Add(int64(i), transcript.Parse([]byte(line)))
 		}
-		if got := f.Summary().Title; got != x.want {
-			t.Errorf("%s: %q, want %q", name, got, x.want)
-		}
+		kit.Equal(t, name, f.Summary().Title, x.want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
@@ -96,9 +97,7 @@ func TestWhatIsLeft(t *testing.T) {
 				}
 			}
 		}
-		if got != x.left {
-			t.Errorf("%s: left are the lines %s, want %s", x.name, got, x.left)
-		}
+		kit.Equal(t, x.name+": left are the lines", got, x.left)
 	}
 }
 

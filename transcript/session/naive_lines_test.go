@@ -14,8 +14,7 @@ import (
 // code, which is held to them.
 func objects(t testing.TB, file string) (lines [][]byte) {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	kit.Must(t, err)
+	data := kit.Try(os.ReadFile(file)).Must(t)
 	for _, line := range bytes.Split(data, []byte("\n")) {
 		text := bytes.TrimSpace(line)
 		if json.Valid(text) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
@@ -142,12 +143,8 @@ func TestShapes(t *testing.T) {
 			}
 			s = *restore(t, &s)
 		}
-		if got := strings.Join(back, " "); got != tt.back {
-			t.Errorf("%s: went back to %q, want %q", tt.name, got, tt.back)
-		}
-		if n := len(s.Clears()); n != tt.clears {
-			t.Errorf("%s: cleared %d times, want %d", tt.name, n, tt.clears)
-		}
+		kit.Equal(t, tt.name+": went back to", strings.Join(back, " "), tt.back)
+		kit.Equal(t, tt.name+": cleared times", len(s.Clears()), tt.clears)
 		if kept, seen := len(s.Rewinds()), strings.Count(tt.back, " ")+1-2*strings.Count(tt.back, "~"); tt.back != "" && kept != seen {
 			t.Errorf("%s: keeps %d rewinds, want %d", tt.name, kept, seen)
 		}

@@ -54,9 +54,8 @@ func TestQueuedPromptsStandWhereUsed(t *testing.T) {
 		promptLine("1", "2.1.42", "first"), answerText("2", "one"), queueLine("enqueue", "second", 1), answerText("3", "two"),
 		queueLine("remove", "", 2), answerText("4", "three"), turnEnd("5"),
 	}, func(line int, log *Log) {
-		if shown := strings.Contains(strings.Join(short(log), "\n"), "second"); shown != (line >= 4) {
-			t.Errorf("after line %d: shown is %v", line, shown)
-		}
+		kit.Equal(t, fmt.Sprintf("after line %d: shown is", line),
+			strings.Contains(strings.Join(short(log), "\n"), "second"), (line >= 4))
 	})
 	want := []string{"0 user first", "1 assistant one", "3 assistant two", "4 user second", "5 assistant three", "6 result"}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -180,8 +179,7 @@ func TestLogSaysWhatItDropped(t *testing.T) {
 		}
 		log.Add(Event{Kind: PromptEvent, Line: int64(i), Text: "x"})
 	}
-	state, err := log.MarshalBinary()
-	kit.Must(t, err)
+	state := kit.Try(log.MarshalBinary()).Must(t)
 	var again Log
 	if err := again.UnmarshalBinary(state); err != nil || !again.Truncated(4) || again.Truncated(3) {
 		t.Errorf("decoded: %v, %v %v", err, again.Truncated(4), again.Truncated(3))

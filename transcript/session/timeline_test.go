@@ -196,9 +196,7 @@ func TestRewind(t *testing.T) {
 	t.Parallel()
 	s := (&script{}).prompt(0, "one").answer(1, "a").prompt(2, "two").answer(3, "b")
 	s.lines = append(s.lines, `{"uuid":"r","parentUuid":"u1","sessionId":"S","timestamp":"2026-11-02T09:01:00.000Z","type":"user","message":{"role":"user","content":"two, better"}}`)
-	if got := s.moments(); !strings.Contains(got, "4 rewind back to line 2") {
-		t.Errorf("got\n%s", got)
-	}
+	kit.Has(t, "got", s.moments(), "4 rewind back to line 2")
 	s.lines = append(s.lines, `{"uuid":"x","parentUuid":"u3","sessionId":"S","timestamp":"2026-11-02T09:02:00.000Z","type":"assistant","message":{"id":"mx","role":"assistant","model":"claude-x","content":[{"type":"text","text":"goes on"}]}}`)
 	if got := s.moments(); strings.Contains(got, "rewind") {
 		t.Errorf("two writers:\n%s", got)
@@ -222,8 +220,7 @@ func TestInPieces(t *testing.T) {
 				}
 			}
 			if i%every == every-1 {
-				state, err := b.MarshalBinary()
-				kit.Must(t, err)
+				state := kit.Try(b.MarshalBinary()).Must(t)
 				most = max(most, len(state))
 				b = TimelineBuilder{}
 				kit.Must(t, b.UnmarshalBinary(state))

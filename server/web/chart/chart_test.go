@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/web/chart"
 )
 
@@ -62,9 +63,7 @@ func TestStacked(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	for _, w := range []string{`role="img"`, `aria-labelledby="d-t d-d"`, "<title id=\"d-t\">T &lt;b&gt;</title>", "1 &lt;"} {
-		if !strings.Contains(string(c.SVG()), w) {
-			t.Errorf("no %s in %s", w, c.SVG())
-		}
+		kit.Has(t, "no in", string(c.SVG()), w)
 	}
 	marks(t, chart.Stacked{ID: "e", Format: plain}.SVG()) // nothing is no accident
 }
@@ -81,22 +80,14 @@ func TestWeek(t *testing.T) {
 func TestYear(t *testing.T) {
 	last := time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC) // a Saturday
 	got := marks(t, chart.Year{ID: "y", Last: last, Days: map[string]float64{"2026-11-21": 2, "2025-11-24": 1}, Format: plain}.SVG())
-	if len(got) != 52*7+6 {
-		t.Errorf("%d days", len(got))
-	}
-	if got[len(got)-1] != "h4 11 Sat, 21 Nov 2026: 2" {
-		t.Errorf("the last day is %s", got[len(got)-1])
-	}
-	if got[7] != "h3 11 Mon, 24 Nov 2025: 1" {
-		t.Errorf("a day a year ago is %s", got[7])
-	}
+	kit.Equal(t, "days", len(got), 52*7+6)
+	kit.Equal(t, "the last day is", got[len(got)-1], "h4 11 Sat, 21 Nov 2026: 2")
+	kit.Equal(t, "a day a year ago is", got[7], "h3 11 Mon, 24 Nov 2025: 1")
 }
 
 func TestBars(t *testing.T) {
 	got := marks(t, chart.Bars{ID: "b", Format: plain, List: []chart.Bar{{"one", 10}, {"<two>", 5}, {"none", 0}}}.SVG())
-	if strings.Join(got, "|") != "track 6|s0 6 one: 10|track 6|s0 6 <two>: 5|track 6" {
-		t.Errorf("%q", got)
-	}
+	kit.Equal(t, fmt.Sprintf("%q", got), strings.Join(got, "|"), "track 6|s0 6 one: 10|track 6|s0 6 <two>: 5|track 6")
 }
 
 func TestCourse(t *testing.T) {
@@ -108,13 +99,9 @@ func TestCourse(t *testing.T) {
 	marks(t, template.HTML(got)) // it is well-formed
 	for _, w := range []string{`role="group"`, `aria-labelledby="c-t" aria-describedby="c-d"`, "T &lt;b&gt;", "one &lt;", `href="/x?a=1&amp;b=&#34;"`, `aria-label="pin &lt;1&gt;"`, `</a><text class="glyph" pointer-events="none" aria-hidden="true" x="398" y="18.2" text-anchor="middle">&lt;</text>`,
 		`d="M218 162.4L398 45.9L758 147.9"`, `<g class="mark"><title>nowhere</title>`} {
-		if !strings.Contains(got, w) {
-			t.Errorf("no %s in %s", w, got)
-		}
+		kit.Has(t, "no in", got, w)
 	}
-	if n := strings.Count(got, "<a "); n != 2 {
-		t.Errorf("%d links", n)
-	}
+	kit.Equal(t, "links", strings.Count(got, "<a "), 2)
 	marks(t, chart.Area{ID: "e", Format: plain}.SVG()) // nothing is no accident
 }
 
@@ -133,7 +120,5 @@ func TestCourseLanes(t *testing.T) {
 	for _, m := range regexp.MustCompile(`cx="398" cy="([\d.]+)" r="8"`).FindAllStringSubmatch(got, -1) {
 		seen[m[1]] = true
 	}
-	if len(seen) != 3 {
-		t.Errorf("the heads stand at %v", seen)
-	}
+	kit.Equal(t, fmt.Sprintf("the heads stand at %v", seen), len(seen), 3)
 }

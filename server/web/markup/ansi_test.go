@@ -1,6 +1,8 @@
 package markup_test
 
 import (
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 )
@@ -36,9 +38,7 @@ func TestANSI(t *testing.T) {
 		"é\b\b\by":             "y",
 		"\x1b[31m<b>\x1b[0m":   `<span class="f1">&lt;b&gt;</span>`,
 	} {
-		if got := ansiOf(in); got != want {
-			t.Errorf("%q is %q, want %q", in, got, want)
-		}
+		kit.Equal(t, in, ansiOf(in), want)
 	}
 }
 
@@ -51,12 +51,9 @@ func FuzzANSI(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		got := ansiOf(s)
 		for _, tag := range tags(t, got) {
-			if tag != "span class" {
-				t.Errorf("%q has <%s>: %s", s, tag, got)
-			}
+			kit.Equal(t, fmt.Sprintf("%q has <…>: %s", s, got), tag, "span class")
 		}
-		if strings.Count(got, "<span") != strings.Count(got, "</span>") {
-			t.Errorf("%q leaves something open: %s", s, got)
-		}
+		kit.Equal(t, fmt.Sprintf("%q leaves something open: %s", s, got), strings.Count(got, "<span"),
+			strings.Count(got, "</span>"))
 	})
 }

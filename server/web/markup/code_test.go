@@ -1,11 +1,13 @@
 package markup_test
 
 import (
+	"fmt"
 	"html/template"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/web/markup"
 )
 
@@ -44,9 +46,8 @@ func TestCode(t *testing.T) {
 		{"plain", "", "plain"},
 		{"plain", "text", "plain"},
 	} {
-		if got := string(codeOf(highlighter(), test.text, test.language)); !strings.Contains(got, test.want) {
-			t.Errorf("%q as %s: %s, want %s", test.text, test.language, got, test.want)
-		}
+		kit.Has(t, fmt.Sprintf("%q as %s", test.text, test.language),
+			string(codeOf(highlighter(), test.text, test.language)), test.want)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/web/markup"
 )
 
@@ -100,9 +101,7 @@ func TestDiff(t *testing.T) {
 	}
 	lines, _ := markup.NewBudget().Diff("\ttotal := float64(n) * 2\n", "\ttotal := int64(n) * 2\n", 3, 100)
 	want := "1 0 -\ttotal := <mark>float64</mark>(n) * 2\n0 1 +\ttotal := <mark>int64</mark>(n) * 2\n"
-	if got := show(lines); got != want {
-		t.Errorf("marks:\n%swant\n%s", got, want)
-	}
+	kit.Equal(t, "marks", show(lines), want)
 	lines, more := markup.NewBudget().Diff(strings.Repeat("x\n", 500), strings.Repeat("y\n", 500), 3, 50)
 	if len(lines) != 50 || more != 950 {
 		t.Errorf("%d lines and %d more", len(lines), more)

@@ -1,6 +1,7 @@
 package markup_test
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 )
@@ -25,9 +26,7 @@ func TestMarkdown(t *testing.T) {
 		"7. seven":                                    `<ol start="7">`,
 		"<script>alert(1)</script>\n\nafter **that**": `<p>after <strong>that</strong></p>`,
 	} {
-		if got := markdownOf(in); !strings.Contains(got, want) {
-			t.Errorf("%q is\n%s\nwant\n%s", in, got, want)
-		}
+		kit.Has(t, in, markdownOf(in), want)
 	}
 }
 

@@ -20,8 +20,7 @@ var hostile = []string{
 // tags is every element of a fragment, and whether it has other attributes than a class of ours.
 func tags(t *testing.T, fragment string) []string {
 	t.Helper()
-	doc, err := html.Parse(strings.NewReader("<body>" + fragment))
-	kit.Must(t, err)
+	doc := kit.Try(html.Parse(strings.NewReader("<body>" + fragment))).Must(t)
 	var out []string
 	for n := range doc.Descendants() {
 		if n.Type != html.ElementNode || n.Data == "html" || n.Data == "head" || n.Data == "body" {
@@ -39,8 +38,7 @@ func tags(t *testing.T, fragment string) []string {
 // unmarked is a fragment's text.
 func unmarked(t *testing.T, fragment string) string {
 	t.Helper()
-	doc, err := html.Parse(strings.NewReader("<body><pre>\n" + fragment))
-	kit.Must(t, err)
+	doc := kit.Try(html.Parse(strings.NewReader("<body><pre>\n" + fragment))).Must(t)
 	var b strings.Builder
 	for n := range doc.Descendants() {
 		if n.Type == html.TextNode {
@@ -60,9 +58,7 @@ func TestText(t *testing.T) {
 		"é\xffü":         "é\ufffdü",
 		"한국어 🎉":          "한국어 🎉",
 	} {
-		if got := textOf(in); got != want {
-			t.Errorf("%q is %q, want %q", in, got, want)
-		}
+		kit.Equal(t, in, textOf(in), want)
 	}
 }
 

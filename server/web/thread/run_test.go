@@ -1,6 +1,8 @@
 package thread
 
 import (
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 	"time"
 )
@@ -67,9 +69,7 @@ func TestFoldRuns(t *testing.T) {
 			continue
 		}
 		for i := range got {
-			if got[i] != x.want[i] {
-				t.Errorf("%s: %q, want %q", x.name, got, x.want)
-			}
+			kit.Equal(t, fmt.Sprintf("%s: %q, want %q", x.name, got, x.want), got[i], x.want[i])
 		}
 	}
 }
@@ -78,7 +78,5 @@ func TestFoldRuns(t *testing.T) {
 func TestSecretsAreNotFolded(t *testing.T) {
 	items := calls("Bash", "Bash", "Bash")
 	items[1].Secrets = []string{"a rule"}
-	if got := FoldRuns(items); len(got) != 3 {
-		t.Errorf("%d items", len(got))
-	}
+	kit.Equal(t, "items", len(FoldRuns(items)), 3)
 }

@@ -1,6 +1,8 @@
 package thread
 
 import (
+	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 	"time"
@@ -25,9 +27,7 @@ func TestTyped(t *testing.T) {
 		for _, p := range b.typed(in) {
 			got = append(got, p.Kind+":"+string(p.HTML))
 		}
-		if s := strings.Join(got, "|"); s != want {
-			t.Errorf("%q: %q, want %q", in, s, want)
-		}
+		kit.Equal(t, in, strings.Join(got, "|"), want)
 	}
 	b := NewBuilder("", Stream{}, Focused)
 	if p := b.typed(strings.Repeat("x", textLimit+5)); len(p) != 1 || p[0].More != 5 || !b.cut {
@@ -88,8 +88,6 @@ func TestDays(t *testing.T) {
 				days = append(days, it.Who)
 			}
 		}
-		if got := strings.Join(days, " "); got != want {
-			t.Errorf("%s east: %q, want %q", east, got, want)
-		}
+		kit.Equal(t, fmt.Sprintf("%s east", east), strings.Join(days, " "), want)
 	}
 }
