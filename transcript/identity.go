@@ -28,7 +28,7 @@ func FirstSessionID(lines []byte) (id string, ok bool) {
 func first(lines, name []byte, of func(*Line) []byte) (string, bool) {
 	for line := range bytes.Lines(lines) {
 		line = bytes.TrimSuffix(line, []byte("\n"))
-		if !bytes.Contains(line, name) && !bytes.Contains(line, []byte(`\u00`)) {
+		if !bytes.Contains(line, name) && !bytes.Contains(line, []byte(`\u00`)) && bytes.IndexByte(line, 0) < 0 {
 			continue
 		}
 		l := Scan(line)

@@ -1,24 +1,73 @@
 package transcript
 
-import "bytes"
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Records returns the records of a line: one, those that Recover finds in a Malformed one, or none.
+func Records(line []byte) []Record {
+	l := Scan(line)
+	if l.IsObject() {
+		return []Record{ParseScanned(line, l)}
+	}
+	var out []Record
+	if l.Shape == Malformed {
+		for _, object := range Recover(line) {
+			out = append(out, Parse(object))
+		}
+	}
+	return out
+}
 
 // Recover finds the records inside a Malformed line: several concatenated records, one truncated by a crash with the
-// next behind it, runs of NULs between or inside them. Truncated records are lost. The objects are returned in order
-// and point into line, unless it has NULs.
+// next behind it, runs of NULs between or inside them, UTF-16, another encoding. Truncated records are lost. The objects
+// are returned in order and point into line, unless it is no UTF-8 or has NULs.
 //
 // An object counts as a record if it stands where a record may begin (at the start of the line, or after a record), or
 // if the end of the line or another record follows it. An object inside the remains of a truncated record is followed
 // by the rest of that record instead.
 func Recover(line []byte) [][]byte {
 	if bytes.IndexByte(line, 0) >= 0 {
-		line = bytes.ReplaceAll(line, []byte{0}, nil)
+		line = bytes.ReplaceAll(narrowed(line), []byte{0}, nil)
 	}
 	line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+	if !utf8.Valid(line) {
+		if valid := bytes.ToValidUTF8(line, []byte("\uFFFD")); Scan(valid).IsObject() {
+			line = valid
+		}
+	}
 	r := recovery{line: line, budget: 16*len(line) + 1<<16}
 	for r.at >= 0 && r.budget > 0 {
 		r.next()
 	}
 	return r.found
+}
+
+// narrowed returns a line of a UTF-16 file in UTF-8, without byte order mark. Such a line has half of a newline at one
+// end. Of the four ways to read it, the one that makes it a record is meant, or else that with the most ASCII; any other
+// line is returned as it is.
+func narrowed(line []byte) []byte {
+	best, most := line, len(line)/4
+	for way := range 4 {
+		from, low := way/2, way%2 // the low byte of a unit comes first or second
+		units, ascii := make([]uint16, 0, len(line)/2), 0
+		for i := from; i+1 < len(line); i += 2 {
+			unit := uint16(line[i+low]) | uint16(line[i+1-low])<<8
+			if units = append(units, unit); unit > 0 && unit < utf8.RuneSelf {
+				ascii++
+			}
+		}
+		text := bytes.TrimPrefix([]byte(string(utf16.Decode(units))), []byte("\ufeff"))
+		if Scan(text).IsObject() {
+			return text
+		}
+		if ascii > most {
+			best, most = text, ascii
+		}
+	}
+	return best
 }
 
 // recovery is the state of a walk over a damaged line.

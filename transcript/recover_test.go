@@ -2,11 +2,14 @@ package transcript
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestRecover(t *testing.T) {
@@ -14,6 +17,7 @@ func TestRecover(t *testing.T) {
 	b := `{"type":"summary","summary":"s"}`
 	c := `{"parentUuid":"x","cwd":"/c"}`
 	nul := strings.Repeat("\x00", 300)
+	hangul := `{"summary":"` + strings.Repeat("한", 300) + `"}`
 	tests := []struct {
 		name, line string
 		want       []string
@@ -47,6 +51,11 @@ func TestRecover(t *testing.T) {
 		{"rest of a record", a[60:], nil},
 		{"too many braces", b + "}", []string{b}},
 		{"invalid UTF-8 inside", `{"type":"a","b":"` + "\xff" + `","c":{"type":"text"}}` + c, []string{c}},
+		{"another encoding", "{\"type\":\"a\",\"b\":\"caf\xe9\"}", []string{"{\"type\":\"a\",\"b\":\"caf\uFFFD\"}"}},
+		{"UTF-16, its first line", "\xff\xfe" + wide(a, binary.LittleEndian), []string{a}},
+		{"UTF-16, another line", "\x00" + wide(a, binary.LittleEndian), []string{a}},
+		{"UTF-16, hardly ASCII", "\x00" + wide(hangul, binary.LittleEndian), []string{hangul}},
+		{"UTF-16, the other order", "\xfe\xff" + wide(a, binary.BigEndian) + "\x00", []string{a}},
 		{"array", `[{"type":"a"},{"type":"b"}]`, nil},
 		{"text", "no record at all", nil},
 		{"nothing", "", nil},
@@ -58,6 +67,15 @@ func TestRecover(t *testing.T) {
 				string(bytes.Join(got, []byte("\n"))), strings.Join(tt.want, "\n"))
 		})
 	}
+}
+
+// wide returns a text in UTF-16.
+func wide(text string, order binary.AppendByteOrder) string {
+	var out []byte
+	for _, unit := range utf16.Encode([]rune(text)) {
+		out = order.AppendUint16(out, unit)
+	}
+	return string(out)
 }
 
 // A record cut anywhere never hides the whole one behind it.

@@ -72,14 +72,16 @@ func fold(ctx context.Context, path string, answers map[string]transcript.UsageS
 		if !whole { // it is still being written
 			return nil
 		}
-		for _, e := range s.Add(lines, transcript.Parse(line)) {
-			if e.Kind != session.UsageEvent {
-				continue
-			}
-			u := *e.Usage
-			u.Sidechain = u.Sidechain || agent
-			if before, ok := answers[u.Key()]; !ok || u.Supersedes(before) {
-				answers[u.Key()] = u
+		for _, r := range transcript.Records(line) {
+			for _, e := range s.Add(lines, r) {
+				if e.Kind != session.UsageEvent {
+					continue
+				}
+				u := *e.Usage
+				u.Sidechain = u.Sidechain || agent
+				if before, ok := answers[u.Key()]; !ok || u.Supersedes(before) {
+					answers[u.Key()] = u
+				}
 			}
 		}
 		lines++

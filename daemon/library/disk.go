@@ -76,7 +76,9 @@ func readHead(path string) head {
 		if err != nil {
 			return head{s.Summary()}
 		}
-		s.Add(n, transcript.Parse(line[:len(line)-1]))
+		for _, r := range transcript.Records(line[:len(line)-1]) {
+			s.Add(n, r)
+		}
 	}
 }
 

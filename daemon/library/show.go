@@ -190,11 +190,10 @@ type messages struct {
 }
 
 func (m *messages) add(line int64, raw []byte) {
-	if len(raw) == 0 {
-		return
-	}
-	for _, e := range m.session.Add(line, transcript.Parse(raw)) {
-		m.log.Add(e)
+	for _, r := range transcript.Records(raw) {
+		for _, e := range m.session.Add(line, r) {
+			m.log.Add(e)
+		}
 	}
 }
 

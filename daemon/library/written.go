@@ -66,7 +66,7 @@ func (w *Written) read(file File, path string, agent bool) error {
 	n := int64(-1)
 	err := eachLine(context.Background(), path, func(line []byte, _ bool) error {
 		n++
-		for _, r := range recordsOf(bytes.TrimSuffix(line, []byte("\r"))) {
+		for _, r := range transcript.Records(bytes.TrimSuffix(line, []byte("\r"))) {
 			events := fold.Add(n, r)
 			for _, e := range events {
 				if e.Kind == session.PromptEvent {
@@ -89,17 +89,6 @@ func (w *Written) read(file File, path string, agent bool) error {
 
 // maxPromptText is how much of a prompt is shown, in characters.
 const maxPromptText = 300
-
-func recordsOf(line []byte) []transcript.Record {
-	if transcript.Scan(line).IsObject() {
-		return []transcript.Record{transcript.Parse(line)}
-	}
-	var out []transcript.Record
-	for _, object := range transcript.Recover(line) {
-		out = append(out, transcript.Parse(object))
-	}
-	return out
-}
 
 // maxLooked is for how many names a transcript is looked through; understanding it costs no more than looking for more.
 const maxLooked = 20

@@ -35,11 +35,7 @@ func Records(l server.Line) []transcript.Record {
 	case server.Object:
 		return []transcript.Record{transcript.Parse(l.Raw)}
 	case server.Opaque:
-		var out []transcript.Record
-		for _, object := range transcript.Recover(l.Raw) {
-			out = append(out, transcript.Parse(object))
-		}
-		return out
+		return transcript.Records(l.Raw)
 	}
 	return nil
 }

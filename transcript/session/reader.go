@@ -23,12 +23,8 @@ type place struct {
 
 // Line adds a line (0-based), without its newline. What is no record is passed over.
 func (t *TimelineReader) Line(line int64, raw []byte) {
-	if transcript.Scan(raw).IsObject() {
-		t.record(line, transcript.Parse(raw))
-		return
-	}
-	for _, object := range transcript.Recover(raw) {
-		t.record(line, transcript.Parse(object))
+	for _, r := range transcript.Records(raw) {
+		t.record(line, r)
 	}
 }
 

@@ -166,17 +166,7 @@ func Records(l server.Line) []transcript.Record {
 	if l.Kind == server.Oversize || l.Size() > maxParse {
 		return nil
 	}
-	switch s := transcript.Scan(l.Raw); s.Shape {
-	case transcript.Object, transcript.Reserved:
-		return []transcript.Record{transcript.Parse(l.Raw[s.Start:s.End])}
-	case transcript.Blank:
-		return nil
-	}
-	var out []transcript.Record
-	for _, r := range transcript.Recover(l.Raw) {
-		out = append(out, transcript.Parse(r))
-	}
-	return out
+	return transcript.Records(l.Raw)
 }
 
 // line makes the items of one line.
