@@ -63,7 +63,7 @@ func TestStray(t *testing.T) {
 		"p/empty/empty.jsonl", ".git/x.jsonl",
 	}
 	stray := []string{
-		"history.jsonl", "p/a/notes.jsonl", "p/a/subagents/notes.jsonl", "archive/p/notes.jsonl",
+		"history.jsonl", "p/a/notes.jsonl", "p/b.JSONL", "p/a/subagents/notes.jsonl", "archive/p/notes.jsonl",
 		"1/2/3/4/5/6/7/8/9/10/11/12/x.jsonl",
 	}
 	for _, rel := range slices.Concat(quiet, stray) {

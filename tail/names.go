@@ -52,7 +52,7 @@ func (d *folder) transcript(name string) (kind Kind, called string, ok bool) {
 
 // stray reports whether a file of this name in the folder may hold lines although it is no transcript.
 func (d *folder) stray(name string) bool {
-	_, jsonl := stemOf(name)
+	_, jsonl := stemOf(strings.ToLower(name))
 	_, _, is := d.transcript(name)
 	return jsonl && !is && d.level != historyLevel && (d.level != agentsLevel || name != journalName)
 }
