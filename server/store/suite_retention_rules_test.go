@@ -87,6 +87,23 @@ func (s suite) retireSizes(t *testing.T) {
 	kit.Err(t, "a rule that is gone", server.ErrNotFound)(nil, st.RemoveRetentionRule(t.Context(), 2))
 }
 
+// retireSizesAfter: what an earlier rule takes of a session does not count for a size any more.
+func (s suite) retireSizesAfter(t *testing.T) {
+	st := s.open(t)
+	for _, name := range []string{"a", "b"} {
+		for g := range int64(2) {
+			put(t, st, generationOf(name, g, 0, server.Writer{}, prose(0, 10, 1000+int(g))...))
+		}
+	}
+	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: time.Hour})
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Over: 25000})
+	retire(t, st)
+	for _, name := range []string{"a", "b"} {
+		expect(t, "lines of "+name+" that rewinds left", len(linesOf(t, st, name, 0)), 0)
+		expect(t, "lines of "+name, len(linesOf(t, st, name, 1)), 10)
+	}
+}
+
 // retireFiles: attachments of dropped sessions go, unless another session has them too. They are not sent again.
 func (s suite) retireFiles(t *testing.T) {
 	st, ctx := s.open(t), t.Context()

@@ -110,7 +110,17 @@ func (x *pass) take(ctx context.Context, t *target) (err error) {
 			count.Sessions = 1
 		}
 	}
-	if t.rule.What == server.RetireSessions && t.rule.Action == server.ActionDrop && err == nil {
+	switch {
+	case t.rule.Action != server.ActionDrop:
+	case t.rule.What == server.RetireGenerations: // for the sizes of rules that follow, and for what they would count
+		t.unit.stored -= count.Bytes
+		for _, w := range t.work {
+			if err != nil {
+				break
+			}
+			w.stream.gone = append(w.stream.gone, w.pieces...)
+		}
+	case err == nil:
 		x.taken[t.unit] = true
 		for _, id := range t.unit.ids() {
 			x.gone[id] = true

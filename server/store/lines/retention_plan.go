@@ -119,8 +119,8 @@ func (x *pass) planSession(ctx context.Context, r *server.RetentionRule, u *unit
 		}
 		w := work{stream: s, before: sqlstore.Micros(x.how.Now)}
 		if r.Action == server.ActionCold {
-			w.pieces, err = x.movable(ctx, s, tr.all())
-		} else if w.pieces, err = x.measure(ctx, s, tr.all()); err == nil {
+			w.pieces, err = x.movable(ctx, s, tr.all(s.gone))
+		} else if w.pieces, err = x.measure(ctx, s, tr.all(s.gone)); err == nil {
 			err = x.addReplaced(ctx, &w, t)
 		}
 		if err != nil {

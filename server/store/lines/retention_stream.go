@@ -17,7 +17,8 @@ type stream struct {
 	owner, id              int64
 	session, parent        string
 	hash, project, machine string
-	active, last, stored   int64 // Unix microseconds; bytes
+	active, last, stored   int64   // Unix microseconds; bytes
+	gone                   []piece // what rules took of it in this application
 }
 
 // unit is a session with its agents, on all machines: one is not dropped without the others.
@@ -131,14 +132,17 @@ WHERE e.owner = ? AND e.stream = ? ORDER BY e.rank DESC, g.generation`, []any{s.
 	return out, sqlstore.Wrap(err, "read generations")
 }
 
-// all returns all lines of a stream.
-func (t tree) all() (out []piece) {
+// all returns all lines of a stream, without some pieces.
+func (t tree) all(gone []piece) (out []piece) {
 	for _, b := range t {
 		for _, g := range b.generations {
 			if end := max(g.EndLine, g.RewoundTo); end > g.RewoundTo {
 				out = append(out, b.piece(server.Span{Generation: g.Number, From: g.RewoundTo, To: end}, 0))
 			}
 		}
+	}
+	for _, p := range gone {
+		out = subtract(out, p.epoch, []server.Span{p.span})
 	}
 	return out
 }
