@@ -155,6 +155,32 @@ func TestBlobSurvives(t *testing.T) {
 	}
 }
 
+// TestBlobEndsOnceItIsStored: a 2xx to the end of an upload that does not say that the blob is stored is not the server's.
+func TestBlobEndsOnceItIsStored(t *testing.T) {
+	for _, body := range []string{"", " ", "null", "{}", `{"offset":9}`, `{"success":false}`, "<html>"} {
+		t.Run(body, func(t *testing.T) {
+			r, s, _ := newUploads(t)
+			asked := 0
+			s.set(func(what string, _ []byte) *canned {
+				if what != "POST blob end" {
+					return nil
+				}
+				if asked++; asked > 2 {
+					return nil
+				}
+				return &canned{status: 200, body: body}
+			})
+			r.queue.add(conversation(1), NewPacker().Blob(refOf("x", []byte("123456789")), []byte("123456789")))
+			r.start()
+			r.until("it is settled", func() bool {
+				r.drainer.Retry(false)
+				return r.queue.waiting() == 0
+			})
+			s.wants("x", []byte("123456789"))
+		})
+	}
+}
+
 // TestBlobGivesUp holds that a server which never goes on is not asked for ever, and that lines go on.
 func TestBlobGivesUp(t *testing.T) {
 	large := noise(1<<20 + 1)

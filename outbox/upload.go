@@ -170,7 +170,10 @@ func (u *blobTransfer) finish(ctx context.Context) reply {
 	if err != nil {
 		return u.r.noAnswer(err)
 	}
-	out, _ := u.call(ctx, http.MethodPost, "end", "application/json", body)
+	out, a := u.call(ctx, http.MethodPost, "end", "application/json", body)
+	if out.verdict == acknowledged && a.Success == nil {
+		return notProtocol(out)
+	}
 	return out
 }
 
