@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
@@ -143,6 +144,7 @@ func (s suite) coldDamage(t *testing.T) {
 	} {
 		st, dir := s.onFolder(t, store.Opening{})
 		all := prose(0, 300, 1000)
+		all[7] = object(7, `{"key":"`+needle+`"}`)
 		put(t, st, batch("s", all...))
 		cool(t, st)
 		st = s.reopen(t, st)
@@ -153,7 +155,28 @@ func (s suite) coldDamage(t *testing.T) {
 		}
 		put(t, st, batch("s", all...)) // sent again
 		kit.Equal(t, name+": sent again lines can be read", dump(t, openSession(t, st, "s"), 0), listed(all))
+		s.sentAgain(t, st, all)
 	}
+}
+
+// sentAgain: lines that came again for a damaged block are masked, and go, like any others.
+func (s suite) sentAgain(t *testing.T, st full, all []server.Line) {
+	t.Helper()
+	opened(t, st, "s", func(snap server.Snapshot) {
+		mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 7, string(all[7].Raw))}})
+	})
+	if got := dumpOf(t, st, "s"); strings.Contains(strings.Join(got, "\n"), needle) || len(got) != len(all) {
+		t.Errorf("%d lines, and the masked one can be read", len(got))
+	}
+	put(t, st, generationOf("s", 1, 290, server.Writer{}, prose(290, 10, 100)...))
+	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: time.Hour})
+	kit.Try(st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later})).Must(t)
+	opened(t, st, "s", func(snap server.Snapshot) {
+		lines, _, err := snap.Count(t.Context(), server.Span{From: 0, To: 290})
+		kit.Must(t, err)
+		kit.Equal(t, "lines that the view shows", lines, 290)
+	})
+	kit.Equal(t, "lines that went", s.query(t, st, `SELECT CAST(coalesce(sum(lines), 0) AS bigint) FROM retired`), 10)
 }
 
 // coldMeanwhile: lines are stored, replaced, masked, forgotten and read while two servers move them.

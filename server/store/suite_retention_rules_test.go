@@ -99,8 +99,8 @@ func (s suite) retireSizesAfter(t *testing.T) {
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Over: 25000})
 	retire(t, st)
 	for _, name := range []string{"a", "b"} {
-		expect(t, "lines of "+name+" that rewinds left", len(linesOf(t, st, name, 0)), 0)
-		expect(t, "lines of "+name, len(linesOf(t, st, name, 1)), 10)
+		kit.Equal(t, "lines of "+name+" that rewinds left", len(linesOf(t, st, name, 0)), 0)
+		kit.Equal(t, "lines of "+name, len(linesOf(t, st, name, 1)), 10)
 	}
 }
 

@@ -2,12 +2,14 @@ package lines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// Packed returns a line as a block has it, whether or not a hot row is in force. ok is false if no block has it.
+// Packed returns a line as a block has it, whether or not a hot row is in force. ok is false if no block has it, or a
+// damaged one: nobody can read it there.
 func (x *Lines) Packed(ctx context.Context, d sqlstore.Dialect, at Place,
 	line int64) (l Line, ok bool, err error) {
 	b, err := x.whole(ctx, d, at, line)
@@ -19,6 +21,9 @@ func (x *Lines) Packed(ctx context.Context, d sqlstore.Dialect, at Place,
 		if l.Index == line {
 			return l, true, nil
 		}
+	}
+	if errors.Is(err, errDamaged) {
+		err = nil
 	}
 	return l, false, err
 }
