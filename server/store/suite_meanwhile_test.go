@@ -2,8 +2,10 @@ package store_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
@@ -211,5 +213,55 @@ func (s suite) retireKept(t *testing.T) {
 	}
 	if left := len(dumpOf(t, st, "s")); left > 0 {
 		t.Errorf("%d lines are left", left)
+	}
+}
+
+// oneFails: a stream that cannot be packed or moved keeps no other from it.
+func (s suite) oneFails(t *testing.T) {
+	failing := ""
+	st, _ := s.onFolder(t, store.Opening{Step: func(name string) error {
+		if name == failing {
+			failing = "" // the next stream's goes well
+			return errStep
+		}
+		return nil
+	}})
+	for _, name := range []string{"a", "b", "c"} {
+		put(t, st, batch(name, prose(0, 7, 1000)...))
+	}
+	failing = "write blocks"
+	if _, err := st.Seal(t.Context(), endOfTime); !errors.Is(err, errStep) {
+		t.Errorf("packed: %v", err)
+	}
+	expect(t, "streams that are not packed", s.query(t, st, `SELECT count(DISTINCT stream) FROM lines`), 1)
+	seal(t, st, endOfTime)
+	failing = "note object"
+	if _, err := st.Cool(t.Context(), endOfTime); !errors.Is(err, errStep) {
+		t.Errorf("moved: %v", err)
+	}
+	expect(t, "streams that are moved", s.query(t, st, `SELECT count(DISTINCT stream) FROM cold_blocks`), 2)
+	cool(t, st)
+	expect(t, "streams that are moved in the end", s.query(t, st, `SELECT count(DISTINCT stream) FROM cold_blocks`), 3)
+}
+
+// coldLarge: an object has no more than it should, but for its last block, however large blocks are: what does not fit
+// into memory could not be masked.
+func (s suite) coldLarge(t *testing.T) {
+	st, _ := s.onFolder(t, store.Opening{})
+	const size, lines = 400 << 10, 12
+	var all []server.Line
+	for i := range int64(lines) {
+		b := make([]byte, size*3/4)
+		rand.NewChaCha8([32]byte{byte(i)}).Read(b)
+		all = append(all, object(i, `{"image":"`+base64.StdEncoding.EncodeToString(b)+`"}`))
+	}
+	put(t, st, batch("s", all...))
+	cool(t, st)
+	if n := s.query(t, st, `SELECT max(size) FROM cold_objects`); n > 1<<20+size {
+		t.Errorf("an object has %d bytes", n)
+	}
+	expect(t, "bytes in the database", s.local(t, st), 0)
+	if got := dumpOf(t, st, "s"); !slices.Equal(got, listed(all)) {
+		t.Errorf("%d lines can be read", len(got))
 	}
 }

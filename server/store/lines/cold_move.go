@@ -34,10 +34,7 @@ func (t *Tier) Cool(ctx context.Context, before time.Time) (done server.Cooled, 
 			return err
 		}
 		m := mover{t, sqlstore.Micros(before), &done}
-		if err := m.streams(ctx); err != nil {
-			return fmt.Errorf("move blocks: %w", err)
-		}
-		return sqlstore.Wrap(m.files(ctx), "move files")
+		return errors.Join(sqlstore.Wrap(m.streams(ctx), "move blocks"), sqlstore.Wrap(m.files(ctx), "move files"))
 	})
 	return done, err
 }
@@ -126,7 +123,9 @@ type mover struct {
 // objectStream is one that may have something to move.
 type objectStream struct{ owner, id, version int64 }
 
+// streams moves old streams. What fails for one ends nothing for the others, unless the location does not answer.
 func (m *mover) streams(ctx context.Context) error {
+	var failed []error
 	for last := int64(0); ; {
 		page, err := sqlstore.List(ctx, m.db, `
 SELECT s.owner, s.id, s.version FROM streams s
@@ -136,16 +135,19 @@ WHERE s.id > ? AND s.last_received < ? AND s.cooled <> s.version ORDER BY s.id L
 				return s, row.Scan(&s.owner, &s.id, &s.version)
 			})
 		if err != nil {
-			return fmt.Errorf("look for old streams: %w", err)
+			return errors.Join(append(failed, fmt.Errorf("look for old streams: %w", err))...)
 		}
 		for _, s := range page {
 			if err := m.stream(ctx, s); err != nil {
-				return err
+				failed = append(failed, fmt.Errorf("stream %d: %w", s.id, err))
+			}
+			if err := ctx.Err(); err != nil || len(failed) > 0 && errors.Is(failed[len(failed)-1], server.ErrCold) {
+				return errors.Join(append(failed, err)...)
 			}
 			last = s.id
 		}
 		if len(page) < pageStreams {
-			return nil
+			return errors.Join(failed...)
 		}
 	}
 }
@@ -214,6 +216,9 @@ func (m *mover) gather(ctx context.Context, at Place, after int64) (parts []part
 		err := m.db.Query(ctx, `SELECT first, sha256, data FROM blocks`+ofPlace+`
 AND first > ? AND raw_bytes > 0 AND length(data) > 0 ORDER BY first LIMIT ?`, at.args(after, few),
 			func(row sqlstore.Scanner) error {
+				if len(data) >= objectSize {
+					return errEnough
+				}
 				var b []byte
 				p := part{at: at}
 				if err := row.Scan(&p.first, &p.sha256, &b); err != nil {
@@ -224,7 +229,7 @@ AND first > ? AND raw_bytes > 0 AND length(data) > 0 ORDER BY first LIMIT ?`, at
 				parts, data = append(parts, p), append(data, b...)
 				return nil
 			})
-		if err != nil {
+		if err != nil && !errors.Is(err, errEnough) {
 			return nil, nil, fmt.Errorf("read blocks: %w", err)
 		}
 		if n < few {

@@ -3,6 +3,7 @@ package lines
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -31,17 +32,19 @@ func NewSealer(db sqlstore.DB, l *Lines) *Sealer {
 	return &Sealer{db: sqlstore.Writer{DB: db, How: sqlstore.Lazy | sqlstore.Erase | sqlstore.Patient}, lines: l}
 }
 
-// Seal implements server.Sealer. A stream that is being written, or packed by another server, is left for later.
+// Seal implements server.Sealer. A stream that is being written, or packed by another server, is left for later. What
+// fails for one stream ends nothing for the others.
 func (s *Sealer) Seal(ctx context.Context, before time.Time) (blocks int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := map[Place]look{}
 	var at Place
+	var failed []error
 	for {
 		h, ok, err := s.lines.NextHot(ctx, s.db, at)
 		if err != nil || !ok {
 			s.seen = seen
-			return blocks, err
+			return blocks, errors.Join(append(failed, err)...)
 		}
 		at = h.Place
 		now := look{h.Version, h.Last < sqlstore.Micros(before)}
@@ -55,7 +58,8 @@ func (s *Sealer) Seal(ctx context.Context, before time.Time) (blocks int64, err 
 			continue // not seen: what is left of it would stay as it is until its next line
 		}
 		if err != nil {
-			return blocks, err
+			failed = append(failed, fmt.Errorf("pack stream %d: %w", at.Stream, err))
+			continue
 		}
 		seen[at] = now
 	}
