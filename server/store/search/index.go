@@ -38,14 +38,17 @@ type Index struct {
 
 // New returns the index of a database.
 func New(db sqlstore.DB, held *lines.Lines, found *sqlstore.Finder) *Index {
-	return NewWithin(db, held, found, Bounds{Bytes: budgetBytes, Turns: MostTurns})
+	return NewWithin(db, held, found, Bounds{Bytes: budgetBytes, Turns: MostTurns, Segments: rankBytes})
 }
 
 // Bounds are what a search may read.
 type Bounds struct {
 	// Bytes of lines and of the index, for one page. Then it ends, with what it has and where the next page goes on.
 	Bytes int
-	Turns int // that a ranking scores: of more that have words, those that match best
+	// Turns that a ranking scores: of more that have words, those that match best.
+	Turns int
+	// Segments is how many bytes of them a ranking reads for one word; for several, four sevenths of it.
+	Segments int
 }
 
 // NewWithin is New with other bounds.

@@ -20,8 +20,8 @@ const (
 	MostTurns = 3000
 	// oftenFound is how many times as many turns with a word are enough to choose from.
 	oftenFound = 4
-	// rankBytes is how much of segments a ranking reads for one word, and wordsBytes for several.
-	rankBytes, wordsBytes = 56 << 20, 32 << 20
+	// rankBytes is how much of segments a ranking reads.
+	rankBytes = 56 << 20
 	// mostSegments is how many segments it looks into.
 	mostSegments = 12_000
 	// segmentsAtOnce and bytesAtOnce bound the segments that are read at once.
@@ -50,9 +50,9 @@ func (r *ranking) match(ctx context.Context) (found []*match, err error) {
 	if err != nil {
 		return nil, err
 	}
-	df, all, most := make([]int, len(r.terms)), 0, rankBytes
+	df, all, most := make([]int, len(r.terms)), 0, r.x.bounds.Segments
 	if len(r.terms) > 1 {
-		most = wordsBytes
+		most = most / 7 * 4
 	}
 	for len(list) > 0 {
 		first, rest := r.essential(df, all)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func TestRankBound(t *testing.T) {
 	}
 	say(t, s, 0, "rare", "return the zeppelin")
 	ask := func(text string, turns int) server.Ranked {
-		x := search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: 24 << 20, Turns: turns})
+		x := search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: 24 << 20, Turns: turns, Segments: 56 << 20})
 		r, err := x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 5, Each: 3, Facets: true})
 		kit.Must(t, err)
 		return r
@@ -54,6 +55,23 @@ func TestRankBound(t *testing.T) {
 		}
 		for _, owner := range []int64{0, 1} {
 			kit.Must(t, index(s, of(s)).Merge(t.Context(), owner))
+		}
+	}
+}
+
+// TestRankBoundSegments: a ranking that may read few bytes of segments reads the newest, however many small ones there are.
+func TestRankBoundSegments(t *testing.T) {
+	s := openTexts(t)
+	say(t, s, 0, "old", "the wombat")
+	texts := slices.Repeat([]string{"please return"}, 80)
+	texts = append(texts, "the quokka")
+	say(t, s, 0, "new", texts...)
+	x := search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: 24 << 20, Turns: 100, Segments: 1000})
+	for text, turns := range map[string]int{"quokka": 1, "return": 1, "wombat": 0} {
+		r, err := x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 5, Each: 3})
+		kit.Must(t, err)
+		if r.Turns != turns || !r.More || len(r.List) != 1 {
+			t.Errorf("%s: %d turns of %d sessions, more %v, want %d of one", text, r.Turns, len(r.List), r.More, turns)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestRankBoundSessions(t *testing.T) {
 		`"the cart" zeppelin -bar`: "main, lone without zeppelin",
 	} {
 		for _, turns := range []int{1 << 40, 5} {
-			x := search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: 24 << 20, Turns: turns})
+			x := search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: 24 << 20, Turns: turns, Segments: 56 << 20})
 			r, err := x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 9, Each: 3})
 			kit.Must(t, err)
 			var got []string
