@@ -71,7 +71,7 @@ func (s *search) readCandidate(ctx context.Context, c *cursor) error {
 	for _, p := range x.past {
 		stored, e := s.stored(ctx, st.owner, p.Session)
 		if err = cmp.Or(err, e); err == nil && !stored {
-			s.addTexts(&x, p.line, []server.Text{{Kind: server.HistoryKind, Text: p.Text}})
+			s.addTexts(&x, p.line, p.Session, []server.Text{{Kind: server.HistoryKind, Text: p.Text}})
 		}
 	}
 	if err == nil && len(x.unmatched) > 0 {
@@ -100,7 +100,7 @@ func (s *search) readLine(x *candidate, l server.Line) {
 	if !s.calls.All() {
 		texts, sure := s.calls.Of(l, x.known)
 		if sure || s.kinds&results == 0 {
-			s.addTexts(x, l.Index, texts)
+			s.addTexts(x, l.Index, "", texts)
 			return
 		}
 		l.Raw = slices.Clone(l.Raw)
@@ -117,7 +117,7 @@ func (s *search) readLine(x *candidate, l server.Line) {
 			texts = append(texts, server.Text{Kind: kindOf(c.Kind), Text: c.Text})
 		}
 	}
-	s.addTexts(x, l.Index, texts)
+	s.addTexts(x, l.Index, "", texts)
 }
 
 // stored reports whether an owner has a session, or had it forgotten: then its prompts are not looked for elsewhere.
@@ -140,11 +140,12 @@ func (s *search) stored(ctx context.Context, owner int64, session string) (bool,
 	return is, err
 }
 
-// addTexts keeps those texts of a line that have what is looked for.
-func (s *search) addTexts(x *candidate, line int64, texts []server.Text) {
+// addTexts keeps those texts of a line that have what is looked for; gone is the session of a prompt that only a
+// history has.
+func (s *search) addTexts(x *candidate, line int64, gone string, texts []server.Text) {
 	d := x.doc
 	for _, t := range texts {
-		s.add(hit{place: place{x.times[line], d.Stream, d.Epoch, d.Generation, line, t.Kind},
+		s.add(hit{place: place{x.times[line], d.Stream, d.Epoch, d.Generation, line, t.Kind}, gone: gone,
 			text: server.Hit{Epoch: x.epoch, Current: x.st.shows(d, line)}}, t.Text)
 	}
 }
@@ -172,7 +173,7 @@ func (s *search) addUnmatched(ctx context.Context, x *candidate) error {
 	}
 	for _, l := range x.unmatched {
 		texts, _ := s.calls.Of(l, x.known)
-		s.addTexts(x, l.Index, texts)
+		s.addTexts(x, l.Index, "", texts)
 	}
 	return nil
 }

@@ -47,7 +47,6 @@ type ranking struct {
 type group struct {
 	groupKey
 	main  *info
-	gone  string
 	turns []*turn // the best first
 	lines []hit   // found exactly
 	score float64
@@ -61,6 +60,7 @@ type group struct {
 type groupKey struct {
 	owner            int64
 	machine, session string
+	gone             string // the session of prompts that only the history session has
 }
 
 // bestTurns is how many turns of a session are read for what is shown of it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -31,18 +32,22 @@ func (r *ranking) best(ctx context.Context, list []*match) (_ []*match, err erro
 		m, i  int
 	}
 	var all []place
-	have := make([]bool, len(r.clauses))
+	have, past := make([]bool, len(r.clauses)), 0
 	for k, m := range list {
 		for i := range m.turns {
-			score := r.bm25(m.in[i*len(r.terms):(i+1)*len(r.terms)], nil, 1, have)
+			score := r.bm25(m.termsIn(i), nil, 1, have)
+			if r.excludes(m.termsIn(i)) { // in a history
+				score, past = math.Inf(1), past+1
+			}
 			all = append(all, place{score, k, i})
 		}
 	}
 	slices.SortFunc(all, func(a, b place) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.m, b.m), cmp.Compare(b.i, a.i))
 	})
+	all = slices.Delete(all, min(past, r.x.bounds.Turns/2), past)
 	good := make([][]bool, len(list))
-	for _, p := range all[:r.x.bounds.Turns] {
+	for _, p := range all[:min(len(all), r.x.bounds.Turns)] {
 		if good[p.m] == nil {
 			good[p.m] = make([]bool, len(list[p.m].turns))
 		}
@@ -74,16 +79,17 @@ func (r *ranking) guess(list []*match) {
 }
 
 // without leaves out the turns of streams that have excluded words, and notes whose they are: all of a session is left
-// out.
+// out. Prompts of a history are of many sessions: excludePast finds these.
 func (r *ranking) without(ctx context.Context, list []*match) ([]*match, error) {
 	streams := map[int64]bool{}
-	err := r.readStreams(ctx, list, func(int64) bool { return true }, func(m *match, stream int64, turns []uint32) {
-		for _, n := range turns {
-			if i, ok := slices.BinarySearch(m.turns, n); ok && r.excludes(m.in[i*len(r.terms):(i+1)*len(r.terms)]) {
-				streams[stream] = true
+	keys, err := r.streamKeys(ctx, list, func(int64) bool { return true })
+	for m, of := range keys {
+		for i, k := range of {
+			if k&ofHistory == 0 && r.excludes(m.termsIn(i)) {
+				streams[streamOf(k)] = true
 			}
 		}
-	})
+	}
 	for some := range slices.Chunk(slices.Collect(maps.Keys(streams)), maxValues) {
 		var f sqlstore.Filter
 		f.Add(`s.id IN (`+sqlstore.Marks(len(some))+`)`, sqlstore.Values(some)...)
@@ -94,16 +100,22 @@ func (r *ranking) without(ctx context.Context, list []*match) ([]*match, error) 
 	if err != nil {
 		return nil, err
 	}
-	return r.within(ctx, list, func(stream int64) bool { return !streams[stream] })
+	for _, m := range list {
+		m.keep(func(i int) bool { return !streams[streamOf(keys[m][i])] })
+	}
+	return some(list), nil
 }
 
 // ofGroups keeps the turns of the sessions that lines were found in, and of their agents.
 func (r *ranking) ofGroups(ctx context.Context, list []*match) ([]*match, error) {
-	byOwner := map[int64][]string{}
-	for g := range r.groups {
-		byOwner[g.owner] = append(byOwner[g.owner], g.session)
+	byOwner, streams := map[int64][]string{}, map[int64]bool{}
+	for key, g := range r.groups {
+		if g.gone != "" {
+			streams[g.main.id] = true
+			continue
+		}
+		byOwner[key.owner] = append(byOwner[key.owner], key.session)
 	}
-	streams := map[int64]bool{}
 	for owner, sessions := range byOwner {
 		for some := range slices.Chunk(sessions, maxValues) {
 			var keys []any
@@ -141,7 +153,7 @@ func (r *ranking) readTurns(ctx context.Context, m *match) error {
 		docs, err := readDocs(p)
 		at, _ := slices.BinarySearch(m.turns, uint32(p.First))
 		for ; at < len(m.turns) && int(m.turns[at])-int(p.First) < len(docs); at++ {
-			r.takeTurn(&docs[int(m.turns[at])-int(p.First)], m.in[at*len(r.terms):(at+1)*len(r.terms)])
+			r.takeTurn(&docs[int(m.turns[at])-int(p.First)], m.termsIn(at))
 		}
 		return err
 	}

@@ -179,7 +179,7 @@ func (r *ranking) addLines(ctx context.Context, hits []hit, must []int) error {
 		if x == nil {
 			continue
 		}
-		g := r.groupOf(x)
+		g := r.groupOf(x, h.gone)
 		h.rank = exactScore + h.weight()
 		g.lines = append(g.lines, h)
 		for _, i := range must {
@@ -245,6 +245,9 @@ func (r *ranking) exclude(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	if err := r.excludePast(ctx); err != nil {
+		return err
 	}
 	for key := range r.excluded {
 		delete(r.groups, key)

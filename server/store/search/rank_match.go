@@ -200,13 +200,19 @@ func (m *match) gather(terms int) {
 	m.words = nil
 }
 
+// termsIn returns the fields of all terms in a turn.
+func (m *match) termsIn(i int) []uint8 {
+	terms := len(m.in) / len(m.turns)
+	return m.in[i*terms : (i+1)*terms]
+}
+
 // keep leaves out turns.
 func (m *match) keep(good func(i int) bool) {
 	n, terms := 0, len(m.in)/max(1, len(m.turns))
 	for i, turn := range m.turns {
 		if good(i) {
 			m.turns[n] = turn
-			copy(m.in[n*terms:], m.in[i*terms:(i+1)*terms])
+			copy(m.in[n*terms:], m.termsIn(i))
 			n++
 		}
 	}
@@ -215,24 +221,30 @@ func (m *match) keep(good func(i int) bool) {
 
 // within keeps the turns of streams.
 func (r *ranking) within(ctx context.Context, list []*match, of func(stream int64) bool) ([]*match, error) {
-	good := map[*match][]uint32{}
-	err := r.readStreams(ctx, list, of, func(m *match, _ int64, turns []uint32) { good[m] = append(good[m], turns...) })
+	keys, err := r.streamKeys(ctx, list, of)
 	for _, m := range list {
-		slices.Sort(good[m])
-		m.keep(func(i int) bool {
-			_, ok := slices.BinarySearch(good[m], m.turns[i])
-			return ok
-		})
+		m.keep(func(i int) bool { return keys[m][i] != 0 })
 	}
 	return some(list), err
 }
 
-// readStreams calls yield with the turns of streams.
-func (r *ranking) readStreams(ctx context.Context, list []*match, of func(stream int64) bool,
-	yield func(m *match, stream int64, turns []uint32)) error {
-	wanted := func(k key) bool { return k >= ofStreams && of(int64(k-ofStreams)) }
-	return r.pages(ctx, list, ofStreams, math.MaxInt64, func(m *match, p page) error {
-		return each(p, ofStreams, math.MaxInt64, wanted, func(k key, turns []uint32) { yield(m, int64(k-ofStreams), turns) })
+// streamKeys reads of what streams turns are, as keys. It knows only those of some streams, others are 0.
+func (r *ranking) streamKeys(ctx context.Context, list []*match, of func(stream int64) bool) (map[*match][]key, error) {
+	keys := make(map[*match][]key, len(list))
+	for _, m := range list {
+		keys[m] = make([]key, len(m.turns))
+	}
+	wanted := func(k key) bool { return k >= ofStreams && of(streamOf(k)) }
+	return keys, r.pages(ctx, list, ofStreams, math.MaxInt64, func(m *match, p page) error {
+		return each(p, ofStreams, math.MaxInt64, wanted, func(k key, turns []uint32) {
+			at := 0
+			for _, n := range turns {
+				i, has := slices.BinarySearch(m.turns[at:], n)
+				if at += i; has {
+					keys[m][at] = k
+				}
+			}
+		})
 	})
 }
 

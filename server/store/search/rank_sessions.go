@@ -230,11 +230,18 @@ func (r *ranking) loadEpochs(ctx context.Context, list []*info) error {
 	return nil
 }
 
-func (x *info) key() groupKey { return groupKey{x.owner, x.machine, cmp.Or(x.parent, x.session)} }
+func (x *info) key() groupKey { return groupKey{x.owner, x.machine, cmp.Or(x.parent, x.session), ""} }
 
-// groupOf returns the session of a stream.
-func (r *ranking) groupOf(x *info) *group {
+// goneKey is the key of a session of which only the history x has prompts; "": that of the session of x.
+func (x *info) goneKey(session string) groupKey {
 	key := x.key()
+	key.gone = session
+	return key
+}
+
+// groupOf returns the session of a stream, or that which is gone of a history.
+func (r *ranking) groupOf(x *info, gone string) *group {
+	key := x.goneKey(gone)
 	g := r.groups[key]
 	if g == nil {
 		g = &group{groupKey: key, main: x, have: make([]bool, len(r.clauses))}
@@ -249,9 +256,6 @@ func (r *ranking) groupOf(x *info) *group {
 // findRecent finds all sessions that the query's filters choose.
 func (r *ranking) findRecent(ctx context.Context) error {
 	if err := r.findTurns(ctx); err != nil { // those that are excluded
-		return err
-	}
-	if err := r.addGone(ctx); err != nil {
 		return err
 	}
 	f := r.filter()
@@ -271,7 +275,7 @@ func (r *ranking) findRecent(ctx context.Context) error {
 		if r.infos[x.id] == nil {
 			r.infos[x.id] = x
 		}
-		r.groupOf(x).time = x.active
+		r.groupOf(x, "").time = x.active
 	}
 	if err := r.exclude(ctx); err != nil {
 		return err

@@ -242,13 +242,36 @@ func (r *ranking) addGone(ctx context.Context) error {
 			}
 			continue
 		}
-		key := groupKey{x.owner, x.machine, "gone " + session}
-		g := r.groups[key]
-		if g == nil {
-			g = &group{groupKey: key, main: x, gone: session, have: make([]bool, len(r.clauses))}
-			r.groups[key] = g
+		r.groupOf(x, session).add(t)
+	}
+	return nil
+}
+
+// excludePast leaves out sessions that only a history has by prompts with excluded words.
+func (r *ranking) excludePast(ctx context.Context) error {
+	wanted := map[turnID][]int64{} // lines of each generation
+	for _, t := range r.history {
+		if id := t.turnID; r.excludes(t.in) {
+			id.line = 0
+			wanted[id] = append(wanted[id], t.line)
 		}
-		g.add(t)
+	}
+	for id, lines := range wanted {
+		x := r.infos[id.stream]
+		span := server.Span{Generation: id.generation, From: slices.Min(lines), To: slices.Max(lines) + 1}
+		slices.Sort(lines)
+		err := r.x.lines(ctx, r.d, Place{x.owner, id.stream, id.epoch}, span, func(l server.Line) error {
+			if _, is := slices.BinarySearch(lines, l.Index); !is {
+				return nil
+			}
+			if p, ok := extract.PastOf(l); ok {
+				r.excluded[x.goneKey(p.Session)] = true
+			}
+			return nil
+		})
+		if _, damaged := errors.AsType[*server.DamagedError](err); err != nil && !damaged {
+			return err
+		}
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (r *ranking) findTurns(ctx context.Context) error {
 	r.countTurns()
 	for _, t := range r.turns {
 		r.scoreTurn(t)
-		if g := r.groupOf(r.infos[t.stream]); t.score > 0 && g != nil {
+		if g := r.groupOf(r.infos[t.stream], ""); t.score > 0 && g != nil {
 			g.add(t)
 		}
 	}

@@ -56,6 +56,7 @@ type search struct {
 type hit struct {
 	place
 	text server.Hit
+	gone string  // the session of a prompt that only a history has
 	rank float64 // by the words that it has
 }
 

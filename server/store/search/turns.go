@@ -68,11 +68,20 @@ const (
 
 func keyOf(t term, s field) key { return key(t)<<fieldBits | key(s) }
 
-// ofStreams is the bit of keys that say which turns a stream has; those of words are lower.
-const ofStreams key = 1 << 62
+// ofStreams is the bit of keys that say which turns a stream has, ofHistory that of prompts of a history among these.
+// Keys of words are lower.
+const ofStreams, ofHistory key = 1 << 62, 1 << 61
 
-// ofStream is the key of a stream's turns: of what session a turn is, is known before the turn is read.
-func ofStream(id int64) key { return ofStreams | key(id) }
+// streamKey is the key of a stream's turns of a kind: of what session a turn is, is known before the turn is read.
+func streamKey(id int64, kind string) key {
+	if kind == server.HistoryKind {
+		return ofStreams | ofHistory | key(id)
+	}
+	return ofStreams | key(id)
+}
+
+// streamOf returns the stream of a key.
+func streamOf(k key) int64 { return int64(k &^ (ofStreams | ofHistory)) }
 
 // turns collects turns of derivations.
 type turns struct {
@@ -92,7 +101,7 @@ func (x *turns) add(d *server.Derivation, t *server.Text, at line) {
 		x.b.Begin(doc{Stream: d.Task.Stream, Epoch: d.Position.Epoch, Generation: t.Generation, Turn: t.Turn,
 			Kinds: turnKind, Lines: []line{at}})
 		last = x.b.Last()
-		x.b.add(ofStream(d.Task.Stream))
+		x.b.add(streamKey(d.Task.Stream, t.Kind))
 		x.seen = map[term]uint8{}
 	}
 	last.Lines = turnLines(last.Lines, at, s >= inAnswer)
