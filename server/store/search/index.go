@@ -47,7 +47,7 @@ type Bounds struct {
 	Bytes int
 	// Turns that a ranking scores: of more that have words, those that match best.
 	Turns int
-	// Segments is how many bytes of them a ranking reads for one word; for several, four sevenths of it.
+	// Segments is how many bytes of them a ranking reads for a word; for several, and with enough turns, four sevenths.
 	Segments int
 }
 

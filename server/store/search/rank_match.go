@@ -51,10 +51,10 @@ func (r *ranking) match(ctx context.Context) (found []*match, err error) {
 		return nil, err
 	}
 	df, all, most := make([]int, len(r.terms)), 0, r.x.bounds.Segments
-	if len(r.terms) > 1 {
-		most = most / 7 * 4
-	}
 	for len(list) > 0 {
+		if len(r.terms) > 1 || all >= r.x.bounds.Turns {
+			most = r.x.bounds.Segments / 7 * 4
+		}
 		first, rest := r.essential(df, all)
 		if r.used > most || ctx.Err() != nil || len(first) == 0 {
 			r.more = true
@@ -70,6 +70,9 @@ func (r *ranking) match(ctx context.Context) (found []*match, err error) {
 			return nil, err
 		}
 		for _, m := range some {
+			if m.small == nil && (len(r.not) > 0 || r.strict || r.linesOnly) {
+				r.used += pageBytes // of whose the turns are: best reads it
+			}
 			for i, in := range m.in {
 				if in != 0 {
 					df[i%len(df)]++
