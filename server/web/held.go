@@ -12,7 +12,7 @@ const (
 	// heldBytes is how many bytes of pages and images wait in memory for slow readers; heldOfOne, those of one user, and
 	// as many of all visitors of that user's links.
 	heldBytes = 256 << 20
-	heldOfOne = 256 << 20
+	heldOfOne = 48 << 20
 )
 
 // heldAnswers bounds answers that are in memory until their readers have taken them.
