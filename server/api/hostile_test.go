@@ -274,3 +274,49 @@ func TestDeafListener(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitOutlivesRole: a request that waits for its turn while its user stops being an owner is done as whoever the
+// user is then.
+func TestWaitOutlivesRole(t *testing.T) {
+	owner := newRig(t, func(s *api.Server) {
+		api.SetBeat(s, time.Minute)
+		s.MaxRequests, s.Patience = 4, 10*time.Minute // two for each user
+	})
+	ann, eve := owner.person("ann", server.Member), owner.person("eve", server.Owner)
+	ann.post(piece{lines: objects("a", 0, 3)}.body("s"))
+	ctx, end := context.WithCancel(t.Context())
+	var slow sync.WaitGroup
+	for range 2 {
+		in, out := io.Pipe()
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, owner.http.URL+"/api/keys", in)
+		must(t, err)
+		req.Header.Set("X-API-Key", eve.key)
+		defer context.AfterFunc(ctx, func() { _ = out.CloseWithError(ctx.Err()) })()
+		slow.Go(func() {
+			res, err := owner.http.Client().Do(req)
+			if err == nil {
+				res.Body.Close()
+			}
+		})
+		if _, err := io.WriteString(out, `{"nam`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := func(metric string) {
+		t.Helper()
+		for !strings.Contains(string(owner.get("/metrics").body), metric) {
+			must(t, t.Context().Err())
+		}
+	}
+	until("ccship_server_slots_busy 2\n")
+	status := make(chan int, 1)
+	go func() { status <- eve.do("DELETE", "/api/sessions/s?user=ann", nil, nil).status }()
+	until("ccship_server_requests_in_work 4\n") // with the one that asks
+	owner.send("PATCH", "/api/users/eve", `{"role":"member"}`, 200)
+	end()
+	slow.Wait()
+	if got := <-status; got != http.StatusNotFound {
+		t.Errorf("the session of another is deleted by who was an owner: %d", got)
+	}
+	ann.send("GET", "/api/sessions/s", "", 200)
+}

@@ -158,8 +158,12 @@ func (s *Server) guard(to route) http.HandlerFunc {
 		who, err := s.admit(w, r, to)
 		if err == nil && !to.listens {
 			var release func()
+			began := time.Now()
 			if release, err = s.slots.Acquire(r.Context(), who.User.ID, 1, s.Patience); err == nil {
 				defer release()
+				if time.Since(began) >= s.recheck { // rights may have gone while it waited
+					who, err = s.stillMay(r, to)
+				}
 			}
 		}
 		if err != nil {
@@ -192,7 +196,11 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, to route) (server
 		return who, err
 	}
 	if r.Method != http.MethodGet {
-		r.Body = &keyedBody{r.Body, func() error { return s.stillMay(r, to) }, s.recheck, time.Now()}
+		valid := func() error {
+			_, err := s.stillMay(r, to)
+			return err
+		}
+		r.Body = &keyedBody{r.Body, valid, s.recheck, time.Now()}
 	}
 	w.Header().Set(protocol.HeaderStore, s.store.writes.StoreID())
 	q, err := url.ParseQuery(r.URL.RawQuery)
@@ -208,15 +216,15 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, to route) (server
 }
 
 // stillMay refuses a request whose key was revoked, or whose user may no longer make the call.
-func (s *Server) stillMay(r *http.Request, to route) error {
+func (s *Server) stillMay(r *http.Request, to route) (server.Key, error) {
 	who, err := s.access.Key(r.Context(), s.access.Remote(r), r.Header.Get("X-API-Key"))
 	if errors.Is(err, auth.ErrUnauthorized) {
-		return wire.Refuse(http.StatusUnauthorized, "unauthorized", "the key was revoked while the request was read")
+		return who, wire.Refuse(http.StatusUnauthorized, "unauthorized", "the key was revoked while the request was read")
 	}
 	if err != nil {
-		return err
+		return who, err
 	}
-	return to.need.check(who.User.Role)
+	return who, to.need.check(who.User.Role)
 }
 
 func (n need) check(role server.Role) error {

@@ -77,7 +77,7 @@ type Server struct {
 	conns     *limit.Conns
 	linkCache linkRequestCache
 	beat      time.Duration // between heartbeats of /api/events
-	recheck   time.Duration // of the key of a body that is being read
+	recheck   time.Duration // of the key of a request that waits or is being read
 }
 
 // New makes a server on store. access authenticates requests, hub announces changes. New starts nothing.

@@ -43,6 +43,12 @@ func (x *stolen) user(name string, role server.Role, by string) server.User {
 	return u
 }
 
+func (x *stolen) named(name string) server.User {
+	u, err := x.st.FindUser(x.t.Context(), name)
+	x.ok(err)
+	return u
+}
+
 func (x *stolen) key(user server.User, name, by string) {
 	_, x.hashes[name] = auth.NewKey()
 	x.ok(x.st.AddKey(x.t.Context(), server.Key{User: user, Name: name, Hash: x.hashes[name], Created: start, By: x.id(by)}))
@@ -96,7 +102,7 @@ func (s suite) revokeDeep(t *testing.T) {
 
 	x.key(ann, "laptop", "")
 	x.key(ann, "other", "")
-	x.key(bob, "bobs", "other")
+	x.key(bob, "bobs key", "other")
 	x.rotate("laptop", "thief", "laptop")
 	eve := x.user("eve", server.Owner, "thief")
 	x.key(eve, "given", "") // an owner believes eve, and makes a key without one
@@ -147,26 +153,53 @@ func (s suite) revokeDeep(t *testing.T) {
 	if list, err := st.Shares(ctx); err != nil || len(list) != 1 || list[0].With != good.ID {
 		t.Errorf("shares left: %+v, %v", list, err)
 	}
-	x.lateActs(bob, cat)
+	x.lateActs("deeper", bob, cat)
+	x.lostRights()
 	x.ok(st.DisableUser(ctx, eve.ID, false, server.By{At: start})) // an owner's will; the key ends nothing again
 	if ended, err = st.RevokeKey(ctx, "laptop", start); err != nil || !reflect.DeepEqual(ended, server.Ended{}) {
 		t.Errorf("again: %+v, %v", ended, err)
 	}
 }
 
-// lateActs are requests whose key was good when they began.
-func (x *stolen) lateActs(user, with server.User) {
-	ctx, late := x.t.Context(), server.By{Key: x.id("deeper"), At: start.Add(time.Second)}
+// lostRights has owners who were demoted or disabled act by requests that began before, and a viewer who was a member.
+func (x *stolen) lostRights() {
+	ctx := x.t.Context()
+	victim, with := x.user("victim", server.Member, ""), x.user("with", server.Member, "")
+	x.key(victim, "victims key", "")
+	for name, lose := range map[string]func(u server.User) error{
+		"demoted":  func(u server.User) error { return x.st.SetRole(ctx, u.ID, server.Member, server.By{At: start}) },
+		"disabled": func(u server.User) error { return x.st.DisableUser(ctx, u.ID, true, server.By{At: start}) },
+	} {
+		u := x.user(name, server.Owner, "")
+		x.key(u, name, "")
+		x.ok(x.st.AddKey(ctx, server.Key{User: victim, Name: "by " + name, Hash: token("by " + name), Created: start, By: x.id(name)}))
+		x.ok(lose(u))
+		x.lateActs(name, victim, with)
+	}
+	own := server.Key{User: x.named("demoted"), Name: "own", Hash: token("own"), Created: start, By: x.id("demoted")}
+	x.ok(x.st.AddKey(ctx, own)) // what is its own, it may still do
+	x.ok(x.st.SetRole(ctx, own.User.ID, server.Viewer, server.By{At: start}))
+	own.Name, own.Hash = "also own", token("also own")
+	x.ok(x.st.AddKey(ctx, own))
+	share := server.Share{Owner: own.User.ID, With: with.ID, ProjectHash: "3", Created: start, By: own.By}
+	if err := x.st.AddShare(ctx, share); !errors.Is(err, server.ErrNotFound) {
+		x.t.Errorf("a viewer who was a member shares: %v", err)
+	}
+}
+
+// lateActs are requests that could be made with a key when they began.
+func (x *stolen) lateActs(key string, user, with server.User) {
+	ctx, late := x.t.Context(), server.By{Key: x.id(key), At: start.Add(time.Second)}
 	for what, err := range map[string]error{
 		"a user":     second(x.st.AddUser(ctx, "late", server.Owner, late)),
 		"a role":     x.st.SetRole(ctx, with.ID, server.Owner, late),
 		"a user set": x.st.DisableUser(ctx, with.ID, true, late),
 		"a share":    x.st.AddShare(ctx, server.Share{Owner: user.ID, With: with.ID, ProjectHash: "2", Created: late.At, By: late.Key}),
 		"a key":      x.st.AddKey(ctx, server.Key{User: user, Name: "late", Hash: token("late"), Created: late.At, By: late.Key}),
-		"a rotation": x.st.RotateKey(ctx, server.Key{Name: "bobs", Hash: token("late"), Created: late.At, By: late.Key}, late.At),
+		"a rotation": x.st.RotateKey(ctx, server.Key{Name: user.Name + "s key", Hash: token("late"), Created: late.At, By: late.Key}, late.At),
 	} {
 		if !errors.Is(err, server.ErrNotFound) {
-			x.t.Errorf("%s with a revoked key: %v", what, err)
+			x.t.Errorf("%s with the key %s: %v", what, key, err)
 		}
 	}
 }

@@ -34,7 +34,10 @@ func editOne(ctx context.Context, d Dialect, query string, args ...any) error {
 // AddUser implements server.Accounts.
 func (p *People) AddUser(ctx context.Context, name string, role server.Role, by server.By) (server.User, error) {
 	u := server.User{Name: CleanText(name), Role: role, Created: Moment(Micros(by.At))}
-	err := p.with(ctx, fmt.Sprintf("add user %q", name), by, func(d Dialect) (err error) {
+	err := p.with(ctx, fmt.Sprintf("add user %q", name), func(d Dialect) (err error) {
+		if err = allowed(ctx, d, by, server.Owner, 0); err != nil {
+			return err
+		}
 		u.ID, err = Number(ctx, d, `INSERT INTO users (name, role, created) VALUES (?, ?, ?) RETURNING id`,
 			u.Name, string(role), Micros(by.At))
 		if err == nil {
@@ -50,7 +53,10 @@ func (p *People) AddUser(ctx context.Context, name string, role server.Role, by 
 
 // SetRole implements server.Accounts.
 func (p *People) SetRole(ctx context.Context, user int64, role server.Role, by server.By) error {
-	return p.with(ctx, "change role", by, func(d Dialect) error {
+	return p.with(ctx, "change role", func(d Dialect) error {
+		if err := allowed(ctx, d, by, server.Owner, 0); err != nil {
+			return err
+		}
 		was, err := lockedUser(ctx, d, user)
 		if err == nil && role.Above(was.Role) {
 			err = grant(ctx, d, by, was)
@@ -64,7 +70,10 @@ func (p *People) SetRole(ctx context.Context, user int64, role server.Role, by s
 
 // DisableUser implements server.Accounts.
 func (p *People) DisableUser(ctx context.Context, user int64, disabled bool, by server.By) error {
-	return p.with(ctx, "disable user", by, func(d Dialect) error {
+	return p.with(ctx, "disable user", func(d Dialect) error {
+		if err := allowed(ctx, d, by, server.Owner, 0); err != nil {
+			return err
+		}
 		was, err := lockedUser(ctx, d, user)
 		var at int64
 		if disabled {
@@ -81,8 +90,12 @@ func (p *People) DisableUser(ctx context.Context, user int64, disabled bool, by 
 
 // AddShare implements server.Accounts.
 func (p *People) AddShare(ctx context.Context, h server.Share) error {
-	return p.with(ctx, "share project", server.By{Key: h.By, At: h.Created}, func(d Dialect) error {
-		if err := checkShares(ctx, d, h); err != nil {
+	return p.with(ctx, "share project", func(d Dialect) error {
+		err := allowed(ctx, d, server.By{Key: h.By, At: h.Created}, server.Member, h.Owner)
+		if err == nil {
+			err = checkShares(ctx, d, h)
+		}
+		if err != nil {
 			return err
 		}
 		return editOne(ctx, d, `
@@ -124,9 +137,12 @@ func (p *People) TouchKey(ctx context.Context, id int64, at time.Time) error {
 
 // AddKey implements server.Accounts.
 func (p *People) AddKey(ctx context.Context, k server.Key) error {
-	by := server.By{Key: k.By, At: k.Created}
-	return p.with(ctx, fmt.Sprintf("add key %q", k.Name), by, func(d Dialect) error {
-		if err := checkKeys(ctx, d, k.User.ID, k); err != nil {
+	return p.with(ctx, fmt.Sprintf("add key %q", k.Name), func(d Dialect) error {
+		err := allowed(ctx, d, server.By{Key: k.By, At: k.Created}, server.Viewer, k.User.ID)
+		if err == nil {
+			err = checkKeys(ctx, d, k.User.ID, k)
+		}
+		if err != nil {
 			return err
 		}
 		return editOne(ctx, d, `
@@ -138,14 +154,16 @@ INSERT INTO keys ("user", name, hash, created, made_by) SELECT id, ?, ?, ?, ? FR
 // RotateKey implements server.Accounts. The old hash stays under the name with the time until which it is valid.
 func (p *People) RotateKey(ctx context.Context, next server.Key, grace time.Time) error {
 	name := CleanText(next.Name)
-	by := server.By{Key: next.By, At: next.Created}
-	return p.with(ctx, fmt.Sprintf("rotate key %q", name), by, func(d Dialect) error {
+	return p.with(ctx, fmt.Sprintf("rotate key %q", name), func(d Dialect) error {
 		k, err := first(ctx, Locked{d}, SelectKey+`WHERE k.name = ? AND (k.revoked = 0 OR k.revoked > ?)`,
 			[]any{name, Micros(next.Created)}, ScanKey)
-		if err != nil {
-			return err
+		if err == nil {
+			err = allowed(ctx, d, server.By{Key: next.By, At: next.Created}, server.Viewer, k.User.ID)
 		}
-		if err := checkKeys(ctx, d, k.User.ID, next); err != nil {
+		if err == nil {
+			err = checkKeys(ctx, d, k.User.ID, next)
+		}
+		if err != nil {
 			return err
 		}
 		until := grace

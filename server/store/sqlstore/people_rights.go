@@ -10,26 +10,30 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// with runs statements that give rights in a transaction of their own, unless the key they are done with is revoked by
-// then: a request may be read for long after its key was checked.
-func (p *People) with(ctx context.Context, what string, by server.By, fn func(Dialect) error) error {
+// with runs statements that give rights in a transaction of their own, beside none that ends or takes rights.
+func (p *People) with(ctx context.Context, what string, fn func(Dialect) error) error {
 	return p.once(ctx, what, func(d Dialect) error {
-		if by.Key == 0 {
-			return fn(d)
-		}
 		if err := d.Hold(ctx, HeldRights, 0); err != nil {
-			return err
-		}
-		n, err := Number(ctx, d, `SELECT count(*) FROM keys WHERE id = ? AND (revoked = 0 OR revoked > ?)`, by.Key,
-			Micros(by.At))
-		if err == nil && n == 0 {
-			err = fmt.Errorf("its key is revoked: %w", server.ErrNotFound)
-		}
-		if err != nil {
 			return err
 		}
 		return fn(d)
 	})
+}
+
+// allowed returns server.ErrNotFound when the key that something is done with is revoked by then, or its user disabled,
+// or not an owner any more: a request may be read for long after its key was checked. What is of one user, that user
+// may do too, in a role that is not below least; of 0 is nobody's.
+func allowed(ctx context.Context, d Dialect, by server.By, least server.Role, of int64) error {
+	if by.Key == 0 {
+		return nil
+	}
+	n, err := Number(ctx, d, `SELECT count(*) FROM keys k JOIN users u ON u.id = k."user"
+WHERE k.id = ? AND (k.revoked = 0 OR k.revoked > ?) AND u.disabled = 0 AND (u.role = ? OR u.id = ? AND u.role IN (?, ?))`,
+		by.Key, Micros(by.At), string(server.Owner), of, string(server.Member), string(least))
+	if err == nil && n == 0 {
+		err = fmt.Errorf("its key is revoked, or its user may not do this any more: %w", server.ErrNotFound)
+	}
+	return err
 }
 
 func lockedUser(ctx context.Context, d Dialect, user int64) (server.User, error) {

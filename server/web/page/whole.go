@@ -2,7 +2,8 @@ package page
 
 import "net/http"
 
-// Counted is a writer that counts the bytes of answers which are in memory as a whole until their reader has taken them.
+// Counted is a writer that counts the bytes of answers which are in memory as a whole until their reader has taken
+// them.
 type Counted struct {
 	http.ResponseWriter
 	// Hold counts so many bytes until release is called; its error says that there is no space for them.
