@@ -31,8 +31,8 @@ type Users interface {
 	DisableUser(ctx context.Context, user int64, disabled bool, by By) error
 }
 
-// By is with which key something is done, 0 for none, and when. ErrNotFound when the key is revoked meanwhile, or its user
-// may not do that any more.
+// By is with which key something is done, 0 for none, and when. ErrNotFound when the key is revoked meanwhile, or its
+// user may not do that any more.
 type By struct {
 	Key int64
 	At  time.Time

@@ -167,6 +167,7 @@ func TestRestoreTrustsNobody(t *testing.T) {
 	x.sum = ""
 	for _, path := range []string{
 		"../" + one + ".jsonl", "/etc/x.jsonl", "-p/../../x.jsonl", "-p/x.json", "x.jsonl", "", "-p/.x.jsonl", ".ssh/x.jsonl", `-p\x.jsonl`, "-p/\x00.jsonl", "-p//x.jsonl/..",
+		"-p/" + two + ".jsonl", "-other/" + two + ".jsonl", "-p/" + one + "/subagents/agent-x.jsonl",
 	} {
 		x.path = path
 		if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); err == nil || !strings.Contains(err.Error(), "not a valid place") {
@@ -175,6 +176,20 @@ func TestRestoreTrustsNobody(t *testing.T) {
 	}
 	if got := r.files(); len(got) != 0 {
 		t.Errorf("left behind: %v", got)
+	}
+	x.path = "-p/" + one + ".jsonl"
+	mine := r.write("-p/"+two+".jsonl", "mine\n", time.Hour)
+	agent := &stored{id: one + "/agent-a", machine: here, parent: one, text: "agent\n"}
+	r.fakeServer.sessions = append(r.fakeServer.sessions, agent)
+	for _, path := range []string{"-p/" + two + ".jsonl", "-p/" + two + "/subagents/agent-a.jsonl", "-p/" + one + "/subagents/agent-b.jsonl",
+		"-p/" + one + "/" + two + ".jsonl", "../-p/" + one + "/subagents/agent-a.jsonl"} {
+		agent.path = path
+		if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); err == nil || !strings.Contains(err.Error(), "not a valid place") {
+			t.Errorf("an agent's %q: %v", path, err)
+		}
+	}
+	if text, err := os.ReadFile(mine); string(text) != "mine\n" || err != nil || len(r.files()) != 2 {
+		t.Errorf("another session's transcript: %q, %v; files: %v", text, err, r.files())
 	}
 }
 

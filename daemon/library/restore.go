@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
@@ -133,7 +135,7 @@ func (l *Library) eachAgent(ctx context.Context, s *remote.Session, project stri
 		if err != nil {
 			break
 		}
-		if _, err = below(filepath.Dir(project), a.Path); err == nil {
+		if _, err = below(filepath.Dir(project), a); err == nil {
 			_, inside, _ := strings.Cut(a.Path, "/")
 			err = f(a, filepath.Join(project, filepath.FromSlash(inside)))
 		}
@@ -161,21 +163,31 @@ func (l *Library) placeOf(s *remote.Session, files []File, to string) (string, e
 			break
 		}
 	}
-	return below(root, s.Path)
+	return below(root, s)
 }
 
-// below joins root and a path from the server. It refuses a path outside root and one that is not a transcript: the
-// server is not trusted.
-func below(root, path string) (string, error) {
+// below joins root and a session's path from the server. It refuses a path outside root, one that is not a transcript,
+// and one that is another session's: the server is not trusted.
+func below(root string, s *remote.Session) (string, error) {
+	path := s.Path
 	local := filepath.FromSlash(path)
 	hidden := func(part string) bool { return strings.HasPrefix(part, ".") }
 	parts := strings.Split(path, "/")
 	if !filepath.IsLocal(local) || strings.ContainsAny(path, "\\\x00") || !strings.HasSuffix(path, ".jsonl") ||
-		len(parts) < 2 || slices.ContainsFunc(parts, hidden) {
+		len(parts) < 2 || slices.ContainsFunc(parts, hidden) || !calledAfter(parts, s) {
 		return "", control.Failed(fmt.Sprintf("the server's path %q is not a valid place for a transcript", path),
 			"choose a file with --to")
 	}
 	return filepath.Join(root, local), nil
+}
+
+// calledAfter reports whether a path is a session's by its name, or for an agent's transcript lies in the folder of its
+// session or directly in a project folder.
+func calledAfter(parts []string, s *remote.Session) bool {
+	_, name := path.Split(transcript.WithoutCopy(s.SessionID))
+	stem := strings.TrimSuffix(parts[len(parts)-1], ".jsonl")
+	folder := len(parts) == 2 || slices.Contains(parts, transcript.WithoutCopy(s.Parent))
+	return transcript.EscapeName(stem) == name && (s.Parent == "" || strings.HasPrefix(stem, "agent-") && folder)
 }
 
 // putBack writes one file and returns its generation.
@@ -237,7 +249,8 @@ func (l *Library) fetchOnce(ctx context.Context, ref remote.Ref, path string,
 		return nil, one, 0, err
 	}
 	sum, tokens := sha256.New(), redact.Counter{}
-	n, err := io.Copy(io.MultiWriter(draft, sum, &tokens), file)
+	most := max(g.Bytes+file.Missing, 0) + 1 // a server that sends without end fills no disk
+	n, err := io.Copy(io.MultiWriter(draft, sum, &tokens), io.LimitReader(file, most))
 	switch {
 	case err != nil:
 		err = fmt.Errorf("restore %s: %w", ref.Session, err)

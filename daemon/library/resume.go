@@ -148,7 +148,8 @@ func (r *resumption) choosePlace() error {
 	if err != nil {
 		return err
 	}
-	if _, err := below(filepath.Dir(r.project), filepath.Base(r.project)+"/"+r.name()+".jsonl"); err != nil {
+	here := &remote.Session{SessionID: r.session.SessionID, Path: filepath.Base(r.project) + "/" + r.name() + ".jsonl"}
+	if _, err := below(filepath.Dir(r.project), here); err != nil {
 		return err
 	}
 	return r.refuseLiveHere()
