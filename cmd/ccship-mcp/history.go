@@ -90,6 +90,9 @@ func (t *tools) messages(ctx context.Context, a recent) ([]string, error) {
 	return quote(client.Messages(ctx, control.MessagesQuery{Session: name, Page: page}))
 }
 
+// quotes takes out what a search reads as a quotation mark.
+var quotes = strings.NewReplacer(`"`, "", "“", "", "”", "", "„", "")
+
 // search answers search_history. It runs a verb of ccship, which knows the server's current address and key.
 func (t *tools) search(ctx context.Context, a find) ([]string, error) {
 	if a.Why != "" {
@@ -102,7 +105,8 @@ func (t *tools) search(ctx context.Context, a find) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	what := a.Text
+	// Filters come first: no quotation mark of the text swallows them, and no long text leaves them out.
+	what := ""
 	for _, f := range []struct{ name, filter, value string }{
 		{"session", "session", a.Session}, {"project", "project", a.Project}, {"kind", "kind", a.Kind},
 		{"since", "after", a.Since}, {"user", "user", strings.TrimPrefix(cmp.Or(a.User, "@me"), "*")},
@@ -111,10 +115,10 @@ func (t *tools) search(ctx context.Context, a find) ([]string, error) {
 			return nil, usage(f.name + " must not contain a NUL character")
 		}
 		if f.value != "" {
-			what += " " + f.filter + `:"` + strings.ReplaceAll(f.value, `"`, "") + `"`
+			what += f.filter + `:"` + quotes.Replace(f.value) + `" `
 		}
 	}
-	out, err := t.run(ctx, "search", "--json", "--limit", strconv.Itoa(limit), "--", what)
+	out, err := t.run(ctx, "search", "--json", "--limit", strconv.Itoa(limit), "--", what+a.Text)
 	if err != nil {
 		return nil, err
 	}

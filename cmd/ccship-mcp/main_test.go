@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 // fakeSearch answers `ccship … search` with its own arguments, and refuses to look for "refuse" and "break".
 func fakeSearch() {
 	args := os.Args[1:]
-	switch word, _, _ := strings.Cut(args[len(args)-1], " "); word {
+	words := strings.Fields(args[len(args)-1])
+	switch words[len(words)-1] {
 	case "refuse":
 		_ = json.NewEncoder(os.Stdout).Encode(control.Error{Code: control.CodeUnreachable, Message: "the server is away", Hint: "wait"})
 		os.Exit(4)
