@@ -4,6 +4,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -47,7 +48,8 @@ func Steers(r rune) bool {
 		r >= '\u2066' && r <= '\u2069': // bidi
 		return true
 	case r == '\u2028', r == '\u2029', r == '\u200b', r >= '\u2060' && r <= '\u2064', r >= '\u206a' && r <= '\u206f',
-		r == '\ufeff', r >= '\ufff9' && r <= '\ufffb', r >= 0xe0000 && r <= 0xe007f:
+		r == '\ufeff', r >= '\ufff9' && r <= '\ufffb', r == '\u00ad', r >= '\u180b' && r <= '\u180f',
+		r >= 0x1d173 && r <= 0x1d17a, r >= 0xe0000 && r <= 0xe0fff, unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
 		return true
 	}
 	return false

@@ -19,6 +19,7 @@ func TestSafe(t *testing.T) {
 		{"C1 as a byte", "a\x9b2Jb", "a?2Jb", true},
 		{"order of letters", "a\u202egnp.exe\u2066b", "a gnp.exe b", true},
 		{"hidden letters", "a\U000e0041\u200bb", "a  b", true},
+		{"letters without a glyph", "a\u00ad\u180e\u034f\u3164\uffa0\U000e0101b", "a      b", true},
 		{"carriage return", "good\rbad ", "good bad ", true},
 		{"our colour", "\x1b[32mok\x1b[0m", "\x1b[32mok\x1b[0m", true},
 		{"our colour where there are none", "\x1b[32mok\x1b[0m", " [32mok [0m", false},
