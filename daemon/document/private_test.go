@@ -18,7 +18,9 @@ func TestPrivateFiles(t *testing.T) {
 	names := []string{".env", ".env.local", "deep/.ssh/id_rsa", ".aws/credentials", ".gnupg/trust.db", "tls/server.pem", "tls/Server.KEY", ".envrc",
 		"home/.local/share/keyrings/login.keyring", ".netrc", ".docker/config.json",
 		".claude/.credentials.json", ".claude.json", "prod.env", "infra/terraform.tfstate", ".config/gcloud/x.db", ".cargo/credentials.toml",
-		"config/secrets.yml", ".bash_history", "id_ed25519_sk", "AuthKey.p8"}
+		"config/secrets.yml", ".bash_history", "id_ed25519_sk", "AuthKey.p8",
+		".m2/settings.xml", ".gradle/gradle.properties", ".config/rclone/rclone.conf.bak", ".config/containers/auth.json", "site/wp-config.php",
+		"etc/wireguard/wg0.conf", ".oci/config", "etc/shadow-", ".terraformrc", ".config/fish/fish_history", "store.jceks"}
 	for _, name := range names {
 		saveFile(t, h.cwd, name, "s3cret")
 		if err := os.Symlink(filepath.Join(h.cwd, name), filepath.Join(h.cwd, "innocent.md")); err != nil {
