@@ -166,6 +166,31 @@ func (s suite) retireFails(t *testing.T) {
 	kit.Equal(t, "sessions of 4 are retired", s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`), 4)
 }
 
+// clockBack: what was noted by a clock that was ahead keeps nobody from applying rules, moving or sweeping once it is set
+// right, though who noted it is gone.
+func (s suite) clockBack(t *testing.T) {
+	st, dir := s.onFolder(t, store.Opening{})
+	put(t, st, batch("s", prose(0, 20, 500)...))
+	ahead := time.Now().Add(400 * day).UnixMicro()
+	for _, name := range []string{"cold", "retention", "retention rests", "backup gone"} {
+		s.query(t, st, fmt.Sprintf(`INSERT INTO leases (name, holder, until) VALUES ('%s', 'gone', %d) RETURNING 0`, name, ahead))
+	}
+	if done := cool(t, st); done.Objects != 1 {
+		t.Errorf("%d objects were moved", done.Objects)
+	}
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
+	if _, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: day}); err != nil {
+		t.Fatal(err)
+	}
+	s.query(t, st, `UPDATE leases SET until = 0 WHERE name = 'retention rests' RETURNING 0`)
+	for range 40 { // the clock of rules goes on by days
+		does(t)(st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: time.Nanosecond}))
+	}
+	expect(t, "lines that rules left", len(linesOf(t, st, "s", 0)), 0)
+	kit.Must(t, st.Sweep(t.Context()))
+	expect(t, "objects that are left", len(inFolder(t, dir)), 0)
+}
+
 // retireJump: where nobody looks at what rules take, a clock that jumps ahead has them take nothing for it. By hand they take what is old by the clock.
 func (s suite) retireJump(t *testing.T) {
 	st := s.open(t)

@@ -91,8 +91,9 @@ func (t *Tier) pending(ctx context.Context, state, before int64, each func(page 
 		var at int64
 		page, err := sqlstore.List(ctx, t.db, `SELECT owner, stream, blob, id, size, sha256, at FROM cold_objects
 WHERE state <> 1 AND state = ? AND at < ? AND (owner, at, id) > (?, ?, ?)
-AND NOT EXISTS (SELECT 1 FROM leases WHERE name LIKE ? AND until >= ?) ORDER BY owner, at, id LIMIT ?`,
-			append(after, backingUp+"%", now(), pagePending), func(row sqlstore.Scanner) (o object, err error) {
+AND NOT EXISTS (SELECT 1 FROM leases WHERE name LIKE ? AND until BETWEEN ? AND ?) ORDER BY owner, at, id LIMIT ?`,
+			append(after, backingUp+"%", now(), now()+sqlstore.LongestLease.Microseconds(), pagePending),
+			func(row sqlstore.Scanner) (o object, err error) {
 				return o, row.Scan(&o.owner, &o.stream, &o.blob, &o.id, &o.size, &o.sha256, &at)
 			})
 		if err != nil {

@@ -135,7 +135,8 @@ func (p *Policy) due(ctx context.Context, how server.RetireOptions) (bool, error
 		return true, nil
 	}
 	until, err := sqlstore.Number(ctx, p.reader, `SELECT until FROM leases WHERE name = 'retention rests'`)
-	return until <= sqlstore.Micros(time.Now()), sqlstore.Wrap(err, "look when rules are due")
+	left := time.Until(sqlstore.Moment(until)) // above Every: by a clock that was ahead
+	return left <= 0 || left > how.Every, sqlstore.Wrap(err, "look when rules are due")
 }
 
 // rest has the rules rest, and notes by which time they were applied. One that was interrupted goes on as soon as it

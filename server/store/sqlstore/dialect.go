@@ -65,12 +65,16 @@ func Numbers(ctx context.Context, l Dialect, query string, args ...any) ([]int64
 	return List(ctx, l, query, args, func(row Scanner) (n int64, err error) { return n, row.Scan(&n) })
 }
 
+// LongestLease is longer than any lease: one that ends later was taken by a clock that was ahead, and holds nobody.
+const LongestLease = time.Hour
+
 // Lease takes or renews a lease, of a holder that then has it for a while. false: another one has it.
 func Lease(ctx context.Context, d Dialect, name, holder string, length time.Duration) (bool, error) {
 	now := time.Now()
 	n, err := d.Exec(ctx, `INSERT INTO leases (name, holder, until) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-WHERE leases.until < ? OR leases.holder = excluded.holder`, name, holder, Micros(now.Add(length)), Micros(now))
+WHERE leases.until < ? OR leases.until > ? OR leases.holder = excluded.holder`, name, holder, Micros(now.Add(length)),
+		Micros(now), Micros(now.Add(LongestLease)))
 	return n == 1, Wrap(err, "take the lease of %s", name)
 }
 
