@@ -104,7 +104,7 @@ func (k *capabilities) expire(now time.Time) bool {
 	if k.disabled != 0 && now.Sub(k.disabledAt) >= limitLifetime {
 		k.disabled = 0
 	}
-	if k.MaxRaw == 0 || now.Sub(time.Unix(k.MaxRawAt, 0)) < limitLifetime {
+	if k.MaxRaw == 0 || now.Sub(time.Unix(k.MaxRawAt, 0)).Abs() < limitLifetime {
 		return false
 	}
 	k.MaxRaw, k.MaxRawAt = k.MaxRaw*2, now.Unix()

@@ -343,3 +343,12 @@ func TestPauseFinishes(t *testing.T) {
 		}
 	})
 }
+
+// TestLimitByAClockAhead: a limit that was learned by a clock that was ahead does not last until that time.
+func TestLimitByAClockAhead(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	k := capabilities{Learned: Learned{MaxRaw: 100, MaxRawAt: now.AddDate(1, 0, 0).Unix()}}
+	if !k.expire(now) || k.MaxRaw != 200 || k.expire(now) {
+		t.Errorf("%+v", k.Learned)
+	}
+}

@@ -21,7 +21,7 @@ func (r *destRow) newServerVersion(name string, now time.Time) bool {
 		return false
 	}
 	r.Judge = name
-	if before, known := r.Judges[name]; known && now.Sub(time.Unix(before, 0)) < judgeRest {
+	if before, known := r.Judges[name]; known && now.Sub(time.Unix(before, 0)).Abs() < judgeRest {
 		return false
 	}
 	if r.Judges == nil {
