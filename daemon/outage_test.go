@@ -15,6 +15,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
@@ -95,7 +96,7 @@ func (o *outage) write(id tail.FileID, n int) {
 	entry := transcript.AppendEntry(nil, []byte(line), transcript.Scan([]byte(line)), from.Line)
 	batch := outbox.Batch{
 		Kind: outbox.Objects, Entries: 1, Raw: int64(len(entry)), Frame: outbox.NewPacker().Pack(nil, entry),
-		From: outbox.Position{Offset: from.Offset, Line: from.Line}, To: outbox.Position{Offset: to.Offset, Line: to.Line},
+		From: protocol.Position{Offset: from.Offset, Line: from.Line}, To: protocol.Position{Offset: to.Offset, Line: to.Line},
 	}
 	facts := state.Routing{Dest: outageDest, Decided: true, Stream: outbox.Stream{ID: uint64(id), SessionID: fmt.Sprint("session-", id)}}
 	step := state.Step{

@@ -50,7 +50,7 @@ daemon/library: internal/amount internal/sys daemon/control daemon/remote tail t
 daemon/project: outbox
 daemon/proof: daemon/control daemon/delivery daemon/project daemon/remote daemon/route internal/amount outbox protocol state state/projection tail transcript transcript/redact
 daemon/remote: daemon/control protocol outbox transcript/provenance
-daemon/route: daemon/control daemon/project outbox state tail transcript transcript/redact
+daemon/route: daemon/control daemon/project outbox protocol state tail transcript transcript/redact
 e2e: e2e/kit
 e2e/kit:
 e2e/viewer: e2e/kit

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ccship/ccship/protocol"
 )
 
 // TestOrderAndConcurrency: several streams at once, each in order and one request at a time (the server checks).
@@ -151,7 +153,7 @@ func TestLimitsOfARequest(t *testing.T) {
 	took(r)
 	open := rowsOf(250, 251, 1)[0]
 	open.NoNewline = true
-	rows := append(rowsOf(0, 250, 50), open, Batch{Kind: Marker, From: Position{5020, 251}, To: Position{5021, 251}})
+	rows := append(rowsOf(0, 250, 50), open, Batch{Kind: Marker, From: protocol.Position{Offset: 5020, Line: 251}, To: protocol.Position{Offset: 5021, Line: 251}})
 	for _, b := range rowsOf(200, 260, 60) {
 		b.Generation, b.RewoundTo = 1, 200
 		rows = append(rows, b)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 )
 
 var update = flag.Bool("update", false, "write the golden requests anew")
@@ -27,13 +28,13 @@ func goldens() []golden {
 	agent.Parent, agent.Repository = "1c0e5a52-0000-4000-8000-000000000001", "r-1"
 	odd := conversation(3)
 	odd.SessionID, odd.Cwd, odd.Project = `odd"name\`, "/work/<shop> & söhne\n", "-work-shop"
-	marker := Batch{Kind: Marker, Generation: 2, RewoundTo: 1, From: Position{20, 1}, To: Position{20, 1}}
+	marker := Batch{Kind: Marker, Generation: 2, RewoundTo: 1, From: protocol.Position{Offset: 20, Line: 1}, To: protocol.Position{Offset: 20, Line: 1}}
 	provisional := batchOf(Objects, 2, `{"line_index":2,"type":"summary"}`)
 	provisional.NoNewline, provisional.To.Offset = true, provisional.To.Offset-1
 	edged := batchOf(Objects, 0, `{"line_index":0}`, `{"line_index":1, "line_index" : 9 }`)
-	edged.Edges = []Edge{{Line: 0, Before: []byte("  ")}, {Line: 1, After: []byte("\r")}}
+	edged.Edges = []protocol.Edge{{Line: 0, Before: []byte("  ")}, {Line: 1, After: []byte("\r")}}
 	more := batchOf(Objects, 2, "{\"line_index\":2,\"text\":\"\\ud83d <&>\"}")
-	more.Edges = []Edge{{Line: 2, Before: []byte("\t"), After: []byte(" \r")}}
+	more.Edges = []protocol.Edge{{Line: 2, Before: []byte("\t"), After: []byte(" \r")}}
 	opaque := batchOf(Opaque, 1, `{"line_index":1,"type":"ccship.opaque","encoding":"base64","data":"AAAA"}`,
 		`{"line_index":2,"type":"ccship.oversize","offset":40,"length":70000000,"sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}`)
 	return []golden{

@@ -27,27 +27,15 @@ type Stream struct {
 // DefaultMaxEntries is the protocol's limit of entries per request.
 const DefaultMaxEntries = 100
 
-// Position is between two lines of a file.
-type Position struct {
-	Offset int64 `json:"offset"`
-	Line   int64 `json:"line"`
-}
-
-// Edge is the bytes of a line outside its braces.
-type Edge struct {
-	Line          int64
-	Before, After []byte
-}
-
 // Batch is consecutive entries of one stream and generation, compressed; one row of the outbox.
 type Batch struct {
 	Seq        uint64 // given by the queue; ascending, never reused
 	Kind       Kind
 	Generation uint32
-	RewoundTo  int64    // first line of the generation
-	From, To   Position // what the batch spans in the file
-	NoNewline  bool     // the last line of the batch had no newline yet
-	Edges      []Edge
+	RewoundTo  int64             // first line of the generation
+	From, To   protocol.Position // what the batch spans in the file
+	NoNewline  bool              // the last line of the batch had no newline yet
+	Edges      []protocol.Edge
 	Entries    int     // lines
 	Items      int     // checkpoints or document events
 	Blob       BlobRef // of a Blob

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 )
 
 func TestSplitEntries(t *testing.T) {
@@ -115,7 +116,7 @@ func TestHalve(t *testing.T) {
 	c := &codecs{}
 	b := batchOf(Objects, 10, entry(10, "a"), entry(11, "b"), entry(14, "c"), entry(15, "d"), entry(16, "e"))
 	b.Seq, b.NoNewline, b.RewoundTo = 7, true, 3
-	b.Edges = []Edge{{Line: 10}, {Line: 11}, {Line: 14}, {Line: 16}}
+	b.Edges = []protocol.Edge{{Line: 10}, {Line: 11}, {Line: 14}, {Line: 16}}
 	first, second, err := c.halve(&b)
 	kit.Must(t, err)
 	for _, half := range []struct {

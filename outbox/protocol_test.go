@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/protocol"
 )
 
 // mixed is a conversation with everything that a plain server may not get.
 func mixed() []Batch {
 	opaque := batchOf(Opaque, 2, `{"line_index":2,"type":"ccship.opaque","encoding":"base64","data":"AAA="}`)
-	marker := Batch{Kind: Marker, From: Position{100, 5}, To: Position{100, 5}, RewoundTo: 5}
+	marker := Batch{Kind: Marker, From: protocol.Position{Offset: 100, Line: 5}, To: protocol.Position{Offset: 100, Line: 5}, RewoundTo: 5}
 	return []Batch{rowsOf(0, 2, 2)[0], opaque, rowsOf(3, 5, 2)[0], marker}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ccship/ccship/protocol"
 )
 
 // memQueue is a Queue and a Memory that hold their callers to the contract: rows leave once, and only rows that are
@@ -199,7 +201,7 @@ func batchOf(kind Kind, from int, entries ...string) Batch {
 	to := from + len(entries)
 	return Batch{
 		Kind: kind, Entries: len(entries), Raw: int64(len(raw)), Frame: NewPacker().Pack(nil, raw),
-		From: Position{Offset: int64(from) * 20, Line: int64(from)}, To: Position{Offset: int64(to) * 20, Line: int64(to)},
+		From: protocol.Position{Offset: int64(from) * 20, Line: int64(from)}, To: protocol.Position{Offset: int64(to) * 20, Line: int64(to)},
 	}
 }
 

@@ -106,12 +106,10 @@ func (r *request) tail(o *Origin) ([]byte, error) {
 	x := protocol.Extension{
 		StreamIdentity: r.identityOf(o),
 		Generation:     int64(first.Generation), RewoundTo: first.RewoundTo,
-		From: protocol.Position(first.From), To: protocol.Position(last.To), EOFNewline: &newline,
+		From: first.From, To: last.To, EOFNewline: &newline,
 	}
 	for i := range r.batches {
-		for _, e := range r.batches[i].Edges {
-			x.Edges = append(x.Edges, protocol.Edge(e))
-		}
+		x.Edges = append(x.Edges, r.batches[i].Edges...)
 	}
 	var b bytes.Buffer
 	b.WriteString(`],"ccship":`)

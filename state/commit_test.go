@@ -11,6 +11,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
 )
@@ -26,7 +27,7 @@ func TestStepSurvivesReopen(t *testing.T) {
 	s.Tracked.Cursor = tail.Cursor{Offset: 30, Line: 3, Generation: 1<<32 - 1, Anchor: 1<<64 - 1, Mark: 30, Segment: 9}
 	s.Routing.Stream.Parent, s.Routing.Stream.MaxEntries, s.Routing.Stream.Extended = "main", 5, true
 	s.Routing.RewoundTo, s.Routing.Excluded = 2, 4
-	s.Batches[0].Edges = []outbox.Edge{{Line: 1, Before: []byte("  "), After: nil}, {Line: 2, After: []byte("\r")}}
+	s.Batches[0].Edges = []protocol.Edge{{Line: 1, Before: []byte("  "), After: nil}, {Line: 2, After: []byte("\r")}}
 	s.Batches[0].NoNewline, s.Batches[0].Kind, s.Batches[0].RewoundTo = true, outbox.Opaque, 2
 	commit(t, db, s)
 	epoch := db.Epoch()

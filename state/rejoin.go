@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
 )
@@ -77,7 +78,7 @@ func (t *Tx) rejoin(id tail.FileID, r *Rejoin) error {
 	if err := t.putLetters(uint64(id), r.Letters); err != nil {
 		return err
 	}
-	at := outbox.Position{Offset: r.Cursor.Offset, Line: r.Cursor.Line}
+	at := protocol.Position{Offset: r.Cursor.Offset, Line: r.Cursor.Line}
 	return t.putBatch(row.dest, uint64(id), &outbox.Batch{
 		Kind: outbox.Marker, Generation: r.Cursor.Generation, RewoundTo: r.Cursor.Line, From: at, To: at,
 	})

@@ -40,7 +40,7 @@ func TestRejoin(t *testing.T) {
 		t.Errorf("marks %v, %v", marks, err)
 	}
 	p := peek(t, db, 1, 0, outbox.Limits{})
-	at := outbox.Position{Offset: 40, Line: 4}
+	at := protocol.Position{Offset: 40, Line: 4}
 	if len(p.Batches) != 1 || p.Batches[0].Kind != outbox.Marker || p.Batches[0].Generation != to.Generation ||
 		p.Batches[0].RewoundTo != 4 || p.Batches[0].From != at || p.Batches[0].To != at || p.Stream.Epoch != "front" {
 		t.Errorf("queued %+v", p)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state/kv"
 )
 
@@ -57,7 +58,7 @@ func layoutBatch(c *kv.Codec, b *outbox.Batch, at *int64, sum *uint32, size int)
 	if kv.Number(c, &frame); frame != size {
 		c.Fail()
 	}
-	kv.List(c, &b.Edges, func(e *outbox.Edge) {
+	kv.List(c, &b.Edges, func(e *protocol.Edge) {
 		kv.Number(c, &e.Line)
 		c.Bytes(&e.Before, &e.After)
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 )
 
 // fill sets every field below v to something that is not zero, and no two alike.
@@ -84,8 +85,8 @@ func TestEveryFieldIsKept(t *testing.T) {
 
 // A row of lines is the same bytes as before there were others.
 func TestRowsOfLinesAreUnchanged(t *testing.T) {
-	b := outbox.Batch{Kind: outbox.Opaque, Generation: 3, RewoundTo: 4, From: outbox.Position{Offset: 1, Line: 2}, To: outbox.Position{Offset: 3, Line: 4},
-		NoNewline: true, Edges: []outbox.Edge{{Line: 2, Before: []byte(" "), After: []byte("\r")}}, Entries: 2, Raw: 5, Frame: []byte("frame")}
+	b := outbox.Batch{Kind: outbox.Opaque, Generation: 3, RewoundTo: 4, From: protocol.Position{Offset: 1, Line: 2}, To: protocol.Position{Offset: 3, Line: 4},
+		NoNewline: true, Edges: []protocol.Edge{{Line: 2, Before: []byte(" "), After: []byte("\r")}}, Entries: 2, Raw: 5, Frame: []byte("frame")}
 	const landed = "\x01\x00\x00\x00\x16;\xbfL[\x0e\x01\x06\b\x02\x04\x06\b\x04\n\x01D\x9b`,\n\x02\x04\x01 \x01\rframe"
 	key := rowKey(1, 2, 3)
 	v := encodeBatchRow(key, &b, 7)

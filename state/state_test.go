@@ -15,6 +15,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
 )
@@ -67,7 +68,7 @@ func batch(first, last int64, generation uint32, size int) outbox.Batch {
 	for i := range frame {
 		frame[i] = byte(rand.IntN(256))
 	}
-	return outbox.Batch{Generation: generation, From: outbox.Position{Offset: 10 * first, Line: first}, To: outbox.Position{Offset: 10 * last, Line: last},
+	return outbox.Batch{Generation: generation, From: protocol.Position{Offset: 10 * first, Line: first}, To: protocol.Position{Offset: 10 * last, Line: last},
 		Entries: int(last - first), Raw: 10 * (last - first), Frame: frame}
 }
 

@@ -62,7 +62,7 @@ func writeKey(t *testing.T, path, key string) {
 func queue(t *testing.T, db *state.DB, id tail.FileID, dest string) {
 	t.Helper()
 	raw := []byte(`{"line_index":0}`)
-	batch := outbox.Batch{To: outbox.Position{Offset: 9, Line: 1}, Entries: 1, Raw: int64(len(raw)), Frame: outbox.NewPacker().Pack(nil, raw)}
+	batch := outbox.Batch{To: protocol.Position{Offset: 9, Line: 1}, Entries: 1, Raw: int64(len(raw)), Frame: outbox.NewPacker().Pack(nil, raw)}
 	errs, err := db.Commit(t.Context(), []state.Step{{
 		Tracked: tail.Tracked{File: tail.File{ID: id, Path: "/p"}, Cursor: tail.Cursor{Offset: 9, Line: 1}},
 		Routing: state.Routing{Dest: dest, Decided: true, Stream: outbox.Stream{ID: uint64(id), SessionID: "s"}},

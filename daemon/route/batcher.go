@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
@@ -28,12 +29,12 @@ type batcher struct {
 	maxEntries int   // entries in a batch
 	sentBefore int64 // lines below this were sent before ccship was installed
 
-	batches []outbox.Batch  // of this chunk
-	open    outbox.Batch    // the one that is being filled
-	from    outbox.Position // where it starts
-	at      outbox.Position // after the last line seen
-	raw     []byte          // its entries, joined by commas
-	frames  []byte          // compressed frames of the closed ones, which point into it
+	batches []outbox.Batch    // of this chunk
+	open    outbox.Batch      // the one that is being filled
+	from    protocol.Position // where it starts
+	at      protocol.Position // after the last line seen
+	raw     []byte            // its entries, joined by commas
+	frames  []byte            // compressed frames of the closed ones, which point into it
 
 	excluded   int64          // lines of this chunk that were left out
 	compaction bool           // a line of this chunk may be a compaction's record
@@ -51,7 +52,7 @@ func (b *batcher) build(c *tail.Chunk, facts *state.Routing) []outbox.Batch {
 	if b.generation == 0 {
 		b.sentBefore = facts.SentBefore
 	}
-	b.at = outbox.Position{Offset: c.From.Offset, Line: c.From.Line}
+	b.at = protocol.Position{Offset: c.From.Offset, Line: c.From.Line}
 	b.batches, b.open, b.from, b.raw = nil, outbox.Batch{}, b.at, b.raw[:0]
 	b.excluded, b.compaction = 0, false
 	b.odd.Clear()
@@ -112,7 +113,7 @@ func (b *batcher) add(line []byte, index int64) {
 	}
 	b.begin(outbox.Objects, len(line))
 	if l.Start > 0 || l.End < len(line) {
-		b.open.Edges = append(b.open.Edges, outbox.Edge{
+		b.open.Edges = append(b.open.Edges, protocol.Edge{
 			Line:   index,
 			Before: bytes.Clone(line[:l.Start]),
 			After:  bytes.Clone(line[l.End:]),
@@ -135,7 +136,7 @@ func (b *batcher) begin(kind outbox.Kind, size int) {
 }
 
 // close compresses the open batch, if it has entries. The batch ends at to, where the next one starts.
-func (b *batcher) close(to outbox.Position) {
+func (b *batcher) close(to protocol.Position) {
 	if b.open.Entries == 0 {
 		return
 	}
@@ -153,7 +154,7 @@ func (b *batcher) close(to outbox.Position) {
 func (b *batcher) addOversize(c *tail.Chunk) {
 	b.close(b.at)
 	index := b.at.Line
-	b.at = outbox.Position{Offset: c.To.Offset, Line: c.To.Line}
+	b.at = protocol.Position{Offset: c.To.Offset, Line: c.To.Line}
 	b.odd.Add(index, state.OddOversize)
 	b.begin(outbox.Opaque, 0)
 	b.raw = transcript.AppendOversize(b.raw, index, c.Oversize.Offset, c.Oversize.Length, c.Oversize.SHA256)

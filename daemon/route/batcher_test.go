@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -133,7 +134,7 @@ func TestBatchesAreCut(t *testing.T) {
 			chunk := chunkOf(c.lines, tail.Cursor{})
 			batches := b.build(chunk, &state.Routing{Stream: outbox.Stream{MaxEntries: c.max}})
 			var entries []int
-			at := outbox.Position{}
+			at := protocol.Position{}
 			for _, b := range batches {
 				entries = append(entries, b.Entries)
 				if b.From != at {
@@ -144,7 +145,7 @@ func TestBatchesAreCut(t *testing.T) {
 			if diff := cmp.Diff(c.want, entries); diff != "" {
 				t.Errorf("entries of the batches (-want +got):\n%s", diff)
 			}
-			if want := (outbox.Position{Offset: chunk.To.Offset, Line: chunk.To.Line}); at != want {
+			if want := (protocol.Position{Offset: chunk.To.Offset, Line: chunk.To.Line}); at != want {
 				t.Errorf("the batches end at %v, the chunk at %v", at, want)
 			}
 		})

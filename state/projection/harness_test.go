@@ -13,6 +13,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
@@ -76,8 +77,8 @@ func advance(id tail.FileID, from, to int64, size int) state.Step {
 			ID: uint64(id), SessionID: fmt.Sprintf("s%d", id), ProjectHash: "ph", Path: "p/s.jsonl", Cwd: "/home/me", Project: "p",
 		}},
 		Batches: []outbox.Batch{{
-			From:    outbox.Position{Offset: 10 * from, Line: from},
-			To:      outbox.Position{Offset: 10 * to, Line: to},
+			From:    protocol.Position{Offset: 10 * from, Line: from},
+			To:      protocol.Position{Offset: 10 * to, Line: to},
 			Entries: int(to - from), Raw: 10 * (to - from), Frame: make([]byte, size),
 		}},
 	}
