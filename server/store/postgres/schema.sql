@@ -259,7 +259,9 @@ CREATE TABLE gram_pages (
   owner bigint NOT NULL, segment bigint NOT NULL, part bigint NOT NULL, first bigint NOT NULL, data bytea NOT NULL,
   PRIMARY KEY (owner, segment, part, first)
 );
+-- A page of an index fits into one of the table: next to the rows, each would be read in four pieces.
 ALTER TABLE gram_pages ALTER data SET STORAGE EXTERNAL;
+ALTER TABLE gram_pages SET (toast_tuple_target = 8160);
 
 -- What of streams must not remain in segments: docs of rounds below one.
 CREATE TABLE gram_purges (
