@@ -33,6 +33,7 @@ type Fold struct {
 	queue         []string // what waits in the queue
 	dequeued      bool     // one of the queue was taken, and its record follows
 	queuedPrompts []uint64 // hashes of this turn's prompts that came from the queue
+	guessed       uint64   // hash of the last prompt that left the queue by a record that does not say what left
 	queueTime     time.Time
 	turn          turnState
 	clears        []int64 // lines before which the context was cleared, the newest ones

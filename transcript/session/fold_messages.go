@@ -100,6 +100,10 @@ func (s *Fold) prompt(line int64, r *transcript.Record, said transcript.Speech) 
 		s.nextTurn(line, r)
 		s.sum.Turns++
 	}
+	if s.dequeued && id == s.guessed { // what left before was something else
+		s.dequeued, s.guessed = false, 0
+		return
+	}
 	if fromQueue {
 		s.rememberQueued(id)
 	}

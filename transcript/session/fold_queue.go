@@ -21,14 +21,14 @@ func (s *Fold) queueOperation(line int64, r *transcript.Record) {
 	s.queueTime = r.Time
 	if s.dequeued { // no record followed
 		s.dequeued = false
-		s.takeQueued(r.Text)
+		s.takeQueued("")
 	}
 	switch r.Subtype {
 	case "enqueue":
 		s.enqueue(r.Text)
 		s.agentEnded(line, r, r.Text)
 	case "dequeue":
-		s.dequeued = len(s.queue) > 0
+		s.dequeued = true
 	case "remove":
 		s.remove(line, r)
 	case "popAll": // what was typed is back in the input box
@@ -114,6 +114,9 @@ func (s *Fold) remove(line int64, r *transcript.Record) {
 	}
 	switch said := transcript.QueuedSpeech(text); queueRank(text) {
 	case typedPrompt:
+		if r.Text == "" {
+			s.guessed = promptHash(text)
+		}
 		s.queuedPrompt(line, r, text)
 	case typedCommand:
 		s.rememberQueued(promptHash(text))

@@ -34,6 +34,11 @@ func TestQueue(t *testing.T) {
 		{"the second is sent next, the first left", "+one|+two|<|>two|-", "prompt two|prompt one"},
 		{"sent next without a record", "+/exit|<|+go on|-", "prompt go on"},
 		{"back in the input box, the notice stays", "+" + notice + "|+one|^|-", "message Tests ended"},
+		{"a picture without a text is sent next, then a prompt leaves", "+|<|>|+still there?|-", "prompt still there?"},
+		{"a picture, and a prompt that is typed again by another", "+|<|>|+still there?|>and now?|-", "prompt and now?|prompt still there?"},
+		{"notices leave, and the prompt behind them is sent next", "+" + notice + "|+" + another + "|+fix it|-|<|end|>fix it", "prompt fix it"},
+		{"all leave but the prompt that is sent next", "+" + notice + "|+fix it|-|<|end|>fix it", "prompt fix it"},
+		{"what left is typed again later", "+" + notice + "|+fix it|-|end|>fix it", "prompt fix it|prompt fix it"},
 		{"equal texts are two prompts of two turns", "+yes|<|>yes|end|>yes", "prompt yes|prompt yes"},
 	} {
 		t.Run(x.name, func(t *testing.T) {

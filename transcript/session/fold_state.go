@@ -3,7 +3,7 @@ package session
 import "github.com/ccship/ccship/transcript"
 
 // foldVersion must change when the layout or the meaning of the state changes: all states are then derived again.
-const foldVersion = 10
+const foldVersion = 11
 
 // FoldVersion is the version of a Fold's encoded state. States of another version cannot be decoded.
 const FoldVersion = foldVersion
@@ -37,6 +37,7 @@ func (s *Fold) layout(c *codec) {
 	list(c, &s.models, maxModels, func(m *modelState) { c.text(&m.name); c.ints(&m.most, &m.boundary, &m.stated) })
 	c.text(&s.model, &s.asked)
 	c.fixed(&s.newest)
+	c.fixed(&s.guessed)
 	list(c, &s.queue, maxQueue, func(q *string) { c.text(q) })
 	c.bools(&s.dequeued)
 	list(c, &s.queuedPrompts, maxQueue, c.fixed)
