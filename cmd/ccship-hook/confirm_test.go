@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // lending is a daemon that lends a text to hooks. It notes what hooks confirm, and after how many requests on the same
@@ -56,12 +57,9 @@ func TestHookConfirms(t *testing.T) {
 		{"post-tool-use", true, "r-1 in request 3"},
 	} {
 		l := &lending{strict: c.strict, confirmed: make(chan string, 9)}
-		if got := hookTells(t, serving(t, l), strings.NewReader(newInput), nil, c.event); !strings.HasSuffix(got, `"}}`) {
-			t.Errorf("%s prints %q", c.event, got)
-		}
-		if got := received(t, l.confirmed); got != c.want {
-			t.Errorf("%s confirms %q, want %q", c.event, got, c.want)
-		}
+		got := hookTells(t, serving(t, l), strings.NewReader(newInput), nil, c.event)
+		kit.Check(t, strings.HasSuffix(got, `"}}`), "%s prints %q", c.event, got)
+		kit.Equal(t, fmt.Sprintf("%s confirms", c.event), received(t, l.confirmed), c.want)
 	}
 }
 
@@ -75,7 +73,6 @@ func TestHookPrintsBeforeItConfirms(t *testing.T) {
 		}
 		<-r.Context().Done()
 	}
-	if got := hookTells(t, answering(t, deaf), strings.NewReader(newInput), nil, "pre-tool-use"); !strings.Contains(got, noticeText) {
-		t.Errorf("it prints %q", got)
-	}
+	got := hookTells(t, answering(t, deaf), strings.NewReader(newInput), nil, "pre-tool-use")
+	kit.Check(t, strings.Contains(got, noticeText), "it prints %q", got)
 }

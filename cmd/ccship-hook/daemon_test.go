@@ -43,18 +43,15 @@ func TestHookAsks(t *testing.T) {
 			asked <- req
 			quiet(w, r)
 		}), strings.NewReader(input), nil, event)
-		if got := received(t, asked); got != want {
-			t.Errorf("%s asks %+v, want %+v", event, got, want)
-		}
+		got := received(t, asked)
+		kit.Check(t, got == want, "%s asks %+v, want %+v", event, got, want)
 	}
 	asked := make(chan string, 1)
 	hookTells(t, answering(t, func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Method + " " + r.URL.Path + " " + r.URL.Query().Get("session") + " " + r.URL.Query().Get("cwd") + " " + r.URL.Query().Get("confirm")
 		quiet(w, r)
 	}), strings.NewReader(input), nil, "session-start")
-	if got, want := <-asked, `GET /v1/init s-1 /a b/"c" true`; got != want {
-		t.Errorf("session-start asks %q, want %q", got, want)
-	}
+	kit.Equal(t, "session-start asks", <-asked, `GET /v1/init s-1 /a b/"c" true`)
 }
 
 // TestHookLargeAnswer: an answer that comes in chunks is read whole, and then confirmed over the same connection.
@@ -68,9 +65,7 @@ func TestHookLargeAnswer(t *testing.T) {
 			return
 		}
 		body, err := json.Marshal(control.Pending{Text: text, Receipt: "r-1"})
-		if err != nil {
-			t.Error(err)
-		}
+		kit.Check(t, err == nil, "%v", err)
 		for len(body) > 0 { // each part is a chunk, and cuts characters
 			n := min(len(body), 7001)
 			_, _ = w.Write(body[:n])
@@ -78,12 +73,8 @@ func TestHookLargeAnswer(t *testing.T) {
 			body = body[n:]
 		}
 	}), strings.NewReader(newInput), nil, "post-tool-use")
-	if !strings.Contains(got, text) {
-		t.Errorf("it prints %d bytes of %d", len(got), len(text))
-	}
-	if req := received(t, confirmed); req != (control.PendingRequest{Session: "s-1", Receipt: "r-1"}) {
-		t.Errorf("it confirms %+v", req)
-	}
+	kit.Check(t, strings.Contains(got, text), "it prints %d bytes of %d", len(got), len(text))
+	kit.Equal(t, "it confirms", received(t, confirmed), (control.PendingRequest{Session: "s-1", Receipt: "r-1"}))
 }
 
 // TestHookAsksTheNext: a socket whose owner hangs up is passed over, one whose owner answers nonsense is not.
@@ -96,8 +87,7 @@ func TestHookAsksTheNext(t *testing.T) {
 		{"chunks without sizes", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n{}", ""},
 	} {
 		first := kit.Socket(t)
-		ln, err := net.Listen("unix", first)
-		kit.Must(t, err)
+		ln := kit.Value(net.Listen("unix", first))(t)
 		go func() {
 			for {
 				conn, err := ln.Accept()

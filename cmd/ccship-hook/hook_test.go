@@ -73,9 +73,7 @@ func released(t testing.TB) string {
 			builds.err = fmt.Errorf("build: %w\n%s", err, out)
 		}
 	})
-	if builds.err != nil {
-		t.Fatal(builds.err)
-	}
+	kit.Must(t, builds.err)
 	return builds.path
 }
 
@@ -93,8 +91,7 @@ func answering(t testing.TB, answer http.HandlerFunc) string { t.Helper(); retur
 func serving(t testing.TB, answer http.Handler) string {
 	t.Helper()
 	socket := kit.Socket(t)
-	ln, err := net.Listen("unix", socket)
-	kit.Must(t, err)
+	ln := kit.Value(net.Listen("unix", socket))(t)
 	server := &http.Server{
 		Handler: answer, ReadHeaderTimeout: time.Minute,
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
@@ -150,8 +147,7 @@ func outputOf(t *testing.T, cmd *exec.Cmd, socket string, stdin io.Reader, env [
 	if f, ok := stdin.(*os.File); ok {
 		cmd.Stdin = f
 	} else {
-		pipe, err := cmd.StdinPipe()
-		kit.Must(t, err)
+		pipe := kit.Value(cmd.StdinPipe())(t)
 		go func() {
 			_, _ = io.Copy(pipe, stdin) // the hook need not read all of it
 			_ = pipe.Close()
@@ -177,13 +173,11 @@ func TestHookTells(t *testing.T) {
 		{"stop", newInput, ""},
 		{"", newInput, ""},
 	} {
-		if got := hookTells(t, socket, strings.NewReader(c.input), nil, c.event); got != c.want {
-			t.Errorf("%s with %s prints %q, want %q", c.event, c.input, got, c.want)
-		}
+		got := hookTells(t, socket, strings.NewReader(c.input), nil, c.event)
+		kit.Check(t, got == c.want, "%s with %s prints %q, want %q", c.event, c.input, got, c.want)
 	}
-	if hookTells(t, socket, strings.NewReader(oldInput), []string{"CLAUDE_CODE_SESSION_ID=s-1"}, "pre-tool-use") == "" {
-		t.Error("a version that says its session in the environment is told nothing before a tool")
-	}
+	kit.Check(t, hookTells(t, socket, strings.NewReader(oldInput), []string{"CLAUDE_CODE_SESSION_ID=s-1"}, "pre-tool-use") != "",
+		"a version that says its session in the environment is told nothing before a tool")
 }
 
 // late is input that is written later than a hook may take, in two parts.
@@ -217,9 +211,7 @@ func TestHookOnBusyMachine(t *testing.T) {
 		for tries := 0; tries < 20 && !strings.Contains(got, c.want); tries++ { // this machine may take longer than a hook
 			got = hookRun(t, socket, &late{[]string{c.input[:20], c.input[20:]}}, nil, c.event)
 		}
-		if !strings.Contains(got, c.want) {
-			t.Errorf("%s prints %q", c.event, got)
-		}
+		kit.Check(t, strings.Contains(got, c.want), "%s prints %q", c.event, got)
 	}
 }
 
@@ -256,9 +248,7 @@ func TestHookSaysNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // a hook spends its time waiting
 			for event := range events() {
-				if got := hookRun(t, c.socket, strings.NewReader(newInput), nil, event); got != "" {
-					t.Errorf("%s prints %q", event, got)
-				}
+				kit.Equal(t, fmt.Sprintf("%s prints", event), hookRun(t, c.socket, strings.NewReader(newInput), nil, event), "")
 			}
 		})
 	}
@@ -294,14 +284,11 @@ func TestHookHostileInput(t *testing.T) {
 		{"without end", io.MultiReader(strings.NewReader(`{"a":"`), endless{})},
 		{"the id behind too much", strings.NewReader(`{"a":"` + strings.Repeat("x", maxHead) + `","session_id":"s-1","cwd":"/home/kim/shop"}`)},
 	} {
-		if got := hookRun(t, socket, c.stdin, nil, "session-start"); got != "" {
-			t.Errorf("%s: prints %q", c.name, got)
-		}
+		kit.Equal(t, fmt.Sprintf("%s: prints", c.name), hookRun(t, socket, c.stdin, nil, "session-start"), "")
 	}
 	large := io.MultiReader(strings.NewReader(strings.TrimSuffix(newInput, "}")+`,"tool_response":"`), io.LimitReader(endless{}, 1<<20), strings.NewReader(`"}`))
-	if got := hookTells(t, socket, large, nil, "session-start"); !strings.Contains(got, "Session started") {
-		t.Errorf("a large input behind what counts: prints %q", got)
-	}
+	got := hookTells(t, socket, large, nil, "session-start")
+	kit.Check(t, strings.Contains(got, "Session started"), "a large input behind what counts: prints %q", got)
 }
 
 // TestHookHostilePlace: no home, a broken configuration, and nobody who reads what is printed.
@@ -319,9 +306,7 @@ func TestHookHostilePlace(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), released(t), "session-start")
 	cmd.Env = []string{"HOME=" + t.TempDir(), "CCSHIP_SOCKET=" + socket}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(newInput), write, write
-	if err := cmd.Run(); err != nil {
-		t.Errorf("nobody reads: %v", err)
-	}
+	kit.NoError(t, "nobody reads", cmd.Run())
 }
 
 // TestHookFindsDaemon: a service that is gone leaves its socket behind; the one that runs is asked.
@@ -341,22 +326,17 @@ func TestHookFindsDaemon(t *testing.T) {
 	runtime := t.TempDir()
 	cmd := patient(t, "post-tool-use", "HOME="+home, "XDG_RUNTIME_DIR="+runtime)
 	cmd.Stdin = strings.NewReader(newInput)
-	if out, err := cmd.Output(); err != nil || !strings.Contains(string(out), noticeText) {
-		t.Errorf("it prints %q, %v", out, err)
-	}
+	out, err := cmd.Output()
+	kit.Check(t, err == nil && strings.Contains(string(out), noticeText), "it prints %q, %v", out, err)
 }
 
 // TestHookReadsAll: Claude Code writes what a tool answered, of any size, and nothing of it may fail.
 func TestHookReadsAll(t *testing.T) {
 	cmd := patient(t, "post-tool-use", "HOME="+t.TempDir(), "CCSHIP_SOCKET="+answering(t, quiet))
-	pipe, err := cmd.StdinPipe()
-	kit.Must(t, err)
+	pipe := kit.Value(cmd.StdinPipe())(t)
 	kit.Must(t, cmd.Start())
-	if _, err := io.Copy(pipe, io.MultiReader(strings.NewReader(newInput), io.LimitReader(endless{}, 1<<20))); err != nil {
-		t.Errorf("a megabyte cannot be written to a hook: %v", err)
-	}
+	_, err := io.Copy(pipe, io.MultiReader(strings.NewReader(newInput), io.LimitReader(endless{}, 1<<20)))
+	kit.Check(t, err == nil, "a megabyte cannot be written to a hook: %v", err)
 	_ = pipe.Close() // what counts is whether all could be written
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, cmd.Wait())
 }

@@ -19,10 +19,8 @@ func TestFoundText(t *testing.T) {
 	}
 	text := func(doc map[string]any) string {
 		t.Helper()
-		out, err := json.Marshal(doc)
-		kit.Must(t, err)
-		answer, err := foundText(out)
-		kit.Must(t, err)
+		out := kit.Value(json.Marshal(doc))(t)
+		answer := kit.Value(foundText(out))(t)
 		return answer
 	}
 	got := text(map[string]any{"total": 2, "missing": []string{"gift"}, "notes": []string{"a: is no filter"}, "sessions": []any{
@@ -37,26 +35,20 @@ session s-1 (kim, shop) "Fix it" without gift
   line 8, prompt, 2026-11-20, rewound since: old cart
 prompt history of kim; session s-0 is gone
   line 1, prompt, 2026-11-20: count it`
-	if got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
+	kit.Check(t, got == want, "got:\n%s\nwant:\n%s", got, want)
 	forged := hit(1, true, "a line")
 	forged["kind"] = "prompt\nINJECTED"
 	got = text(map[string]any{"total": 1, "sessions": []any{map[string]any{"session": "s-1\nINJECTED", "user": "eve\nINJECTED",
 		"project": "p\nINJECTED", "title": "t\nINJECTED", "gone_session": nil, "missing": []string{"w\nINJECTED"}, "hits": []any{forged}}}})
-	if strings.Contains(got, "\nINJECTED") || strings.Count(got, "INJECTED") != 6 {
-		t.Errorf("what others chose begins a line:\n%s", got)
-	}
-	if got := text(map[string]any{}); got != "nothing found" {
-		t.Error(got)
-	}
+	kit.Check(t, !strings.Contains(got, "\nINJECTED") && strings.Count(got, "INJECTED") == 6,
+		"what others chose begins a line:\n%s", got)
+	kit.Equal(t, "text", text(map[string]any{}), "nothing found")
 	var many []any
 	for i := range 100 {
 		many = append(many, map[string]any{"session": fmt.Sprint("s-", i), "title": strings.Repeat("장바구니", 1000),
 			"hits": []any{hit(i, true, strings.Repeat("장바구니 ", 1000)), hit(i, true, strings.Repeat("x", 1000))}})
 	}
 	got = text(map[string]any{"total": 100, "sessions": many})
-	if len(got) > foundBytes+200 || !utf8.ValidString(got) || !strings.Contains(got, "s-0 ") || !strings.Contains(got, "further sessions") {
-		t.Errorf("%d bytes:\n%s", len(got), got)
-	}
+	kit.Check(t, len(got) <= foundBytes+200 && utf8.ValidString(got) && strings.Contains(got, "s-0 ") && strings.Contains(got, "further sessions"),
+		"%d bytes:\n%s", len(got), got)
 }

@@ -55,9 +55,8 @@ func TestBadLines(t *testing.T) {
 		if a := r.ask(c.line); a.Error == nil || a.Error.Code != c.code || a.ID != c.id {
 			t.Errorf("%s: %+v, %+v, want %d for %v", name, a, a.Error, c.code, c.id)
 		}
-		if a := r.ask(`{"jsonrpc":"2.0","id":77,"method":"ping"}`); a.Error != nil || a.ID != 77.0 {
-			t.Fatalf("after %s: %+v", name, a)
-		}
+		a := r.ask(`{"jsonrpc":"2.0","id":77,"method":"ping"}`)
+		kit.Require(t, a.Error == nil && a.ID == 77.0, "after %s: %+v", name, a)
 	}
 	r.end(cmd)
 }
@@ -72,9 +71,8 @@ func TestLinesWithoutAnswer(t *testing.T) {
 		`{"jsonrpc":"2.0","id":999,"result":{}}`, `{"jsonrpc":"2.0","id":999,"error":"no"}`, `{"id":999,"result":{}}`,
 		`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}`, `{"jsonrpc":"2.0","id":{},"result":{}}`,
 	} {
-		if a := r.ask(line + "\n" + `{"jsonrpc":"2.0","id":77,"method":"ping"}` + "\r"); a.Error != nil || a.ID != 77.0 {
-			t.Errorf("%q is answered with %+v, %+v", line, a, a.Error)
-		}
+		a := r.ask(line + "\n" + `{"jsonrpc":"2.0","id":77,"method":"ping"}` + "\r")
+		kit.Check(t, a.Error == nil && a.ID == 77.0, "%q is answered with %+v, %+v", line, a, a.Error)
 	}
 	r.end(cmd)
 }
@@ -85,20 +83,16 @@ func TestLargestLine(t *testing.T) {
 	r.ask(hello)
 	line := `{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":""}}`
 	full := strings.Replace(line, `""`, `"`+strings.Repeat("x", maxLine-len(line))+`"`, 1)
-	if a := r.ask(full); a.Error != nil || a.ID != 7.0 {
-		t.Errorf("%d bytes: %+v, %+v", len(full), a, a.Error)
-	}
-	if a := r.ask(full + " "); a.Error == nil || a.Error.Code != -32600 {
-		t.Errorf("a byte more: %+v", a)
-	}
+	a := r.ask(full)
+	kit.Check(t, a.Error == nil && a.ID == 7.0, "%d bytes: %+v, %+v", len(full), a, a.Error)
+	a = r.ask(full + " ")
+	kit.Check(t, a.Error != nil && a.Error.Code == -32600, "a byte more: %+v", a)
 	for part := range slices.Chunk([]byte(line), 5) {
-		if _, err := r.in.Write(part); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.in.Write(part)
+		kit.Must(t, err)
 	}
-	if a := r.ask(""); a.Error != nil || a.ID != 7.0 {
-		t.Errorf("in pieces: %+v", a)
-	}
+	a = r.ask("")
+	kit.Check(t, a.Error == nil && a.ID == 7.0, "in pieces: %+v", a)
 	r.end(cmd)
 }
 
@@ -115,17 +109,14 @@ func TestBadLinesAmongCalls(t *testing.T) {
 	answers := map[any]int{}
 	for range 2 * n {
 		var a struct{ ID any }
-		if !r.out.Scan() {
-			t.Fatal("the answers have ended")
-		}
+		kit.Require(t, r.out.Scan(), "the answers have ended")
 		if err := json.Unmarshal(r.out.Bytes(), &a); err != nil {
 			t.Fatalf("%v: %s", err, r.out.Bytes())
 		}
 		answers[a.ID]++
 	}
-	if len(answers) != n+1 || answers[nil] != n {
-		t.Errorf("%d different ids, %d errors without one, want %d and %d", len(answers), answers[nil], n+1, n)
-	}
+	kit.Check(t, len(answers) == n+1 && answers[nil] == n,
+		"%d different ids, %d errors without one, want %d and %d", len(answers), answers[nil], n+1, n)
 	r.end(cmd)
 }
 
@@ -133,14 +124,12 @@ func TestBadLinesAmongCalls(t *testing.T) {
 func TestUnfinishedLine(t *testing.T) {
 	r, cmd := start(t, "-socket", "/nowhere")
 	r.ask(hello)
-	if _, err := io.WriteString(r.in, `{"jsonrpc":"2.0","id":7`); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(r.in, `{"jsonrpc":"2.0","id":7`)
+	kit.Must(t, err)
 	kit.Must(t, r.in.Close())
 	if !r.out.Scan() || !strings.Contains(r.out.Text(), "-32700") {
 		t.Errorf("answered with %q", r.out.Text())
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("it ends with %v", err)
-	}
+	err = cmd.Wait()
+	kit.Check(t, err == nil, "it ends with %v", err)
 }

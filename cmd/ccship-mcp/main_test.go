@@ -87,12 +87,10 @@ func (a *asked) last() string {
 // answering is a daemon that answers from a table of paths, with the status as the text before a space in the answer.
 func answering(t *testing.T, answers map[string]string) (socket string, a *asked) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ccmc")
-	kit.Must(t, err)
+	dir := kit.Value(os.MkdirTemp("", "ccmc"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket, a = filepath.Join(dir, "c.sock"), &asked{}
-	ln, err := net.Listen("unix", socket)
-	kit.Must(t, err)
+	ln := kit.Value(net.Listen("unix", socket))(t)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.URL.Path != "/v1/status" {
@@ -136,12 +134,8 @@ func connect(t *testing.T, env []string, args ...string) *mcp.ClientSession {
 func call(t *testing.T, s *mcp.ClientSession, tool, args string) (texts []string, failed bool) {
 	t.Helper()
 	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(args)})
-	if err != nil {
-		t.Fatalf("%s %s: %v", tool, args, err)
-	}
-	if r.StructuredContent != nil {
-		t.Errorf("%s has structured content, which takes the text's place", tool)
-	}
+	kit.Require(t, err == nil, "%s %s: %v", tool, args, err)
+	kit.Check(t, r.StructuredContent == nil, "%s has structured content, which takes the text's place", tool)
 	for _, c := range r.Content {
 		texts = append(texts, c.(*mcp.TextContent).Text)
 	}

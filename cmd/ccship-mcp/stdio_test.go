@@ -25,10 +25,8 @@ func start(t *testing.T, args ...string) (*raw, *exec.Cmd) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "ccship-mcp", args...)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	kit.Must(t, err)
-	out, err := cmd.StdoutPipe()
-	kit.Must(t, err)
+	in := kit.Value(cmd.StdinPipe())(t)
+	out := kit.Value(cmd.StdoutPipe())(t)
 	kit.Must(t, cmd.Start())
 	return &raw{t, in, bufio.NewScanner(out)}, cmd
 }
@@ -40,12 +38,9 @@ func (r *raw) ask(line string) (answer struct {
 	Error  *struct{ Code int }
 }) {
 	r.t.Helper()
-	if _, err := io.WriteString(r.in, line+"\n"); err != nil {
-		r.t.Fatal(err)
-	}
-	if !r.out.Scan() {
-		r.t.Fatalf("no answer to %s", line)
-	}
+	_, err := io.WriteString(r.in, line+"\n")
+	kit.Must(r.t, err)
+	kit.Require(r.t, r.out.Scan(), "no answer to %s", line)
 	kit.Must(r.t, json.Unmarshal(r.out.Bytes(), &answer))
 	return answer
 }
@@ -54,26 +49,21 @@ func (r *raw) ask(line string) (answer struct {
 func (r *raw) end(cmd *exec.Cmd) {
 	r.t.Helper()
 	kit.Must(r.t, r.in.Close())
-	if err := cmd.Wait(); err != nil {
-		r.t.Errorf("at the end of its input it ends with %v", err)
-	}
+	err := cmd.Wait()
+	kit.Check(r.t, err == nil, "at the end of its input it ends with %v", err)
 }
 
 // TestUnknownMethods: newer clients ask what older servers do not know, before anything else, and wait for the answer.
 func TestUnknownMethods(t *testing.T) {
 	r, cmd := start(t, "-socket", "/nowhere")
-	if a := r.ask(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}`); a.Error == nil || a.Error.Code != -32601 {
-		t.Errorf("server/discover before the handshake: %+v, want -32601", a)
-	}
-	if a := r.ask(`{"jsonrpc":"2.0","id":1,"method":"no/such","params":{}}`); a.Error == nil {
-		t.Errorf("an unknown method before the handshake: %+v, want an error", a)
-	}
-	if a := r.ask(hello); a.Error != nil || !strings.Contains(string(a.Result), `"name":"ccship"`) {
-		t.Fatalf("initialize: %+v", a)
-	}
-	if a := r.ask(`{"jsonrpc":"2.0","id":3,"method":"no/such"}`); a.Error == nil || a.Error.Code != -32601 {
-		t.Errorf("an unknown method: %+v, want -32601", a)
-	}
+	a := r.ask(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}`)
+	kit.Check(t, a.Error != nil && a.Error.Code == -32601, "server/discover before the handshake: %+v, want -32601", a)
+	a = r.ask(`{"jsonrpc":"2.0","id":1,"method":"no/such","params":{}}`)
+	kit.Check(t, a.Error != nil, "an unknown method before the handshake: %+v, want an error", a)
+	a = r.ask(hello)
+	kit.Require(t, a.Error == nil && strings.Contains(string(a.Result), `"name":"ccship"`), "initialize: %+v", a)
+	a = r.ask(`{"jsonrpc":"2.0","id":3,"method":"no/such"}`)
+	kit.Check(t, a.Error != nil && a.Error.Code == -32601, "an unknown method: %+v, want -32601", a)
 	r.end(cmd)
 }
 
@@ -95,24 +85,17 @@ func TestOrphan(t *testing.T) {
 	defer hold.Close()
 	cmd := exec.CommandContext(t.Context(), "parent", "-socket", "/nowhere")
 	cmd.ExtraFiles = []*os.File{read}
-	in, err := cmd.StdinPipe()
-	kit.Must(t, err)
-	out, err := cmd.StdoutPipe()
-	kit.Must(t, err)
-	said, err := cmd.StderrPipe()
-	kit.Must(t, err)
+	in := kit.Value(cmd.StdinPipe())(t)
+	out := kit.Value(cmd.StdoutPipe())(t)
+	said := kit.Value(cmd.StderrPipe())(t)
 	if err := cmd.Start(); err != nil {
 		t.Skip(err) // a system whose processes inherit no other files
 	}
-	line, err := bufio.NewReader(said).ReadString('\n')
-	kit.Must(t, err)
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	kit.Must(t, err)
+	line := kit.Value(bufio.NewReader(said).ReadString('\n'))(t)
+	pid := kit.Value(strconv.Atoi(strings.TrimSpace(line)))(t)
 	r := &raw{t, hold, bufio.NewScanner(out)}
 	r.ask(`{"jsonrpc":"2.0","id":1,"method":"ping"}`) // it works
-	if !alive(pid) {
-		t.Fatal("it did not live")
-	}
+	kit.Require(t, alive(pid), "it did not live")
 	kit.Must(t, in.Close())
 	kit.Must(t, cmd.Wait())
 	kit.Eventually(t, "it ends with its parent", 10*time.Second, func() bool { return !alive(pid) })

@@ -81,9 +81,8 @@ func TestTools(t *testing.T) {
 		} else if slices.Contains([]string{"search_history", "get_messages", "checkpoint_list", "checkpoint_get"}, c.tool) && !failed {
 			t.Errorf("what others wrote is not said to be quoted: %q", texts)
 		}
-		if len(texts) != 1 || !strings.HasPrefix(texts[0], c.want) || failed != c.failed {
-			t.Errorf("%s %.60s answers %.200q (failed: %v), want %q (%v)", c.tool, c.args, texts, failed, c.want, c.failed)
-		}
+		kit.Check(t, len(texts) == 1 && strings.HasPrefix(texts[0], c.want) && failed == c.failed,
+			"%s %.60s answers %.200q (failed: %v), want %q (%v)", c.tool, c.args, texts, failed, c.want, c.failed)
 		if got := asked.last(); c.asked != "" && got != c.asked || c.asked == "" && got != before {
 			t.Errorf("%s %.60s asks the daemon %q, want %q", c.tool, c.args, got, c.asked)
 		}
@@ -103,9 +102,8 @@ func TestSession(t *testing.T) {
 	nobody, _ := answering(t, map[string]string{"/v1/sessions": `{"schema_version":1,"sessions":[]}`})
 	s = connect(t, []string{"CLAUDE_PROJECT_DIR=/home/kim/shop"}, "-socket", nobody)
 	texts, failed := call(t, s, "list_documents", `{}`)
-	if !failed || !strings.HasPrefix(texts[0], "no session was started in /home/kim/shop\nhint: ") {
-		t.Errorf("a folder without a session answers %q", texts)
-	}
+	kit.Check(t, failed && strings.HasPrefix(texts[0], "no session was started in /home/kim/shop\nhint: "),
+		"a folder without a session answers %q", texts)
 }
 
 // TestWhyOfOthers: the words of other users who wrote a line are told only where their user is asked for: they could be
@@ -119,18 +117,13 @@ func TestWhyOfOthers(t *testing.T) {
 		`{"why":"whose","user":"*"}`:   "mine anns bobs",
 	} {
 		texts, failed := call(t, s, "search_history", args)
-		if failed || len(texts) != 2 || texts[0] != quoted {
-			t.Fatalf("%s: %q", args, texts)
-		}
+		kit.Require(t, !failed && len(texts) == 2 && texts[0] == quoted, "%s: %q", args, texts)
 		for _, of := range []string{"mine", "anns", "bobs"} {
 			for _, word := range []string{"prompt of " + of, "title of " + of} {
-				if strings.Contains(texts[1], word) != strings.Contains(want, of) {
-					t.Errorf("%s: %q in %s", args, word, texts[1])
-				}
+				kit.Check(t, strings.Contains(texts[1], word) == strings.Contains(want, of), "%s: %q in %s", args, word, texts[1])
 			}
-			if !strings.Contains(texts[1], `"session_id":"`+of+`"`) || !strings.Contains(texts[1], `"line":7`) {
-				t.Errorf("%s: %s of %s", args, texts[1], of)
-			}
+			kit.Check(t, strings.Contains(texts[1], `"session_id":"`+of+`"`) && strings.Contains(texts[1], `"line":7`),
+				"%s: %s of %s", args, texts[1], of)
 		}
 	}
 }
@@ -142,30 +135,24 @@ func TestNoDaemon(t *testing.T) {
 		"list_documents": `{}`, "checkpoint_list": `{}`, "checkpoint_get": `{"id":"cp-1"}`, "checkpoint_create": `{}`, "get_messages": `{}`,
 	} {
 		texts, failed := call(t, s, tool, args)
-		if !failed || len(texts) != 1 || !strings.HasPrefix(texts[0], "the daemon is not running\nhint: ") {
-			t.Errorf("%s answers %q", tool, texts)
-		}
+		kit.Check(t, failed && len(texts) == 1 && strings.HasPrefix(texts[0], "the daemon is not running\nhint: "),
+			"%s answers %q", tool, texts)
 	}
 	texts, failed := call(t, s, "link_document", `{"path":"a.md"}`)
-	if failed || len(texts) != 2 || texts[0] != `{"action":"link","path":"a.md"}` || !strings.Contains(texts[1], "the daemon is not running") {
-		t.Errorf("link_document answers %q", texts)
-	}
+	kit.Check(t, !failed && len(texts) == 2 && texts[0] == `{"action":"link","path":"a.md"}` && strings.Contains(texts[1], "the daemon is not running"),
+		"link_document answers %q", texts)
 }
 
 // TestToolList holds what every session pays for: all tools are there at once, and in few words.
 func TestToolList(t *testing.T) {
 	s := connect(t, nil, "-socket", "/nowhere")
-	list, err := s.ListTools(t.Context(), &mcp.ListToolsParams{})
-	kit.Must(t, err)
+	list := kit.Value(s.ListTools(t.Context(), &mcp.ListToolsParams{}))(t)
 	var names []string
 	size := 0
 	for _, tool := range list.Tools {
 		names = append(names, tool.Name)
-		if tool.Meta["anthropic/alwaysLoad"] != true {
-			t.Errorf("%s would be hidden", tool.Name)
-		}
-		schema, err := json.Marshal(tool.InputSchema)
-		kit.Must(t, err)
+		kit.Check(t, tool.Meta["anthropic/alwaysLoad"] == true, "%s would be hidden", tool.Name)
+		schema := kit.Value(json.Marshal(tool.InputSchema))(t)
 		size += len(tool.Name) + len(tool.Description) + len(schema)
 	}
 	want := []string{"checkpoint_create", "checkpoint_get", "checkpoint_list", "get_messages", "link_document", "list_documents", "search_history", "unlink_document"}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func artifact(rest string) []byte {
@@ -68,17 +70,13 @@ func TestKillUpload(t *testing.T) {
 		chunks := 0
 		var err error
 		done, err = p.upload(key, at, content, func(offset int) {
-			if offset < furthest {
-				t.Errorf("round %d: it goes on at %d, and %d were acknowledged", round, offset, furthest)
-			}
+			kit.Check(t, offset >= furthest, "round %d: it goes on at %d, and %d were acknowledged", round, offset, furthest)
 			furthest = max(furthest, offset)
 			if chunks++; chunks == 5+3*round && round < 5 {
 				_ = p.cmd.Process.Kill()
 			}
 		})
-		if err != nil || round > 50 {
-			t.Fatalf("round %d: %v", round, err)
-		}
+		kit.Require(t, err == nil && round <= 50, "round %d: %v", round, err)
 		if done {
 			checkCopy(t, p, path, key, at, content)
 		}
@@ -98,20 +96,16 @@ func checkCopy(t *testing.T, p *program, path, key, at string, content []byte) {
 	tool(t, 0, "restore", "--from", copied, "--store", "sqlite:"+restored)
 	q := launch(t, restored)
 	for _, path := range []string{at, "/api/checkpoints", "/api/sessions/s1/documents", "/api/sessions/s1/documents/plan.md", "/api/sessions/s1/blobs"} {
-		if a, b := p.must(t, key, "GET", path, nil), q.must(t, key, "GET", path, nil); !bytes.Equal(a, b) || len(a) < 5 {
-			t.Errorf("%s: %.200s, in the copy %.200s", path, a, b)
-		}
+		a, b := p.must(t, key, "GET", path, nil), q.must(t, key, "GET", path, nil)
+		kit.Check(t, bytes.Equal(a, b) && len(a) >= 5, "%s: %.200s, in the copy %.200s", path, a, b)
 	}
-	if got := q.must(t, key, "GET", at, nil); !bytes.Equal(got, content) {
-		t.Errorf("%d bytes of %d, or others", len(got), len(content))
-	}
+	got := q.must(t, key, "GET", at, nil)
+	kit.Check(t, bytes.Equal(got, content), "%d bytes of %d, or others", len(got), len(content))
 	q.kill(t)
-	if _, words := tool(t, 0, "verify", "--store", "sqlite:"+restored); !strings.Contains(words, "2 files") {
-		t.Errorf("verify: %s", words)
-	}
+	_, words := tool(t, 0, "verify", "--store", "sqlite:"+restored)
+	kit.Check(t, strings.Contains(words, "2 files"), "verify: %s", words)
 	damage(t, restored, "0123456789abcde\n0123456789", 'x')
 	sum := strings.TrimPrefix(at, "/api/blobs/")
-	if out, _ := tool(t, exitFailed, "verify", "--store", "sqlite:"+restored); !strings.Contains(out, "file "+sum+": its bytes have another hash") {
-		t.Errorf("verify of a damaged file: %s", out)
-	}
+	out, _ := tool(t, exitFailed, "verify", "--store", "sqlite:"+restored)
+	kit.Check(t, strings.Contains(out, "file "+sum+": its bytes have another hash"), "verify of a damaged file: %s", out)
 }

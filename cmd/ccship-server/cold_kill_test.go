@@ -33,8 +33,7 @@ func newPlace(t *testing.T) *place {
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "secretsecret"} {
 		t.Setenv(name, value)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	ln := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p.address = ln.Addr().String()
 	kit.Must(t, ln.Close())
 	kit.Must(t, os.Mkdir(filepath.Join(p.dir, "bucket"), 0o700))
@@ -74,9 +73,7 @@ func (p *place) kill(t *testing.T) {
 	if p.gateway == nil {
 		return
 	}
-	if err := p.gateway.Process.Kill(); err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, p.gateway.Process.Kill())
 	_ = p.gateway.Wait() // killed
 	p.gateway = nil
 }
@@ -125,9 +122,7 @@ func (p *program) told(t *testing.T, key, session, what string) string {
 	if err == nil && status != http.StatusOK {
 		err = json.Unmarshal(body, &answer)
 	}
-	if err != nil {
-		t.Fatalf("%d: %v", status, err)
-	}
+	kit.Require(t, err == nil, "%d: %v", status, err)
 	return fmt.Sprint(status, ", ", answer.Error.Message)
 }
 
@@ -148,13 +143,10 @@ func TestColdUnreachable(t *testing.T) {
 	}
 	moved := func(name string) bool { return !strings.HasPrefix(p.told(t, key, name, "/raw"), "200") }
 	there := slices.IndexFunc(names, moved)
-	if there < 0 {
-		t.Fatal("every session is answered without cold storage")
-	}
+	kit.Require(t, there >= 0, "every session is answered without cold storage")
 	for _, what := range []string{"/raw", "/export?format=md", "/export?format=json", "/export?format=jsonl", "/entries"} {
-		if said := p.told(t, key, names[there], what); !strings.HasPrefix(said, "503") || !strings.Contains(said, "cold storage") {
-			t.Errorf("%s: %s", what, said)
-		}
+		said := p.told(t, key, names[there], what)
+		kit.Check(t, strings.HasPrefix(said, "503") && strings.Contains(said, "cold storage"), "%s: %s", what, said)
 	}
 	p.kill(t)
 }
@@ -179,9 +171,8 @@ func TestColdKilled(t *testing.T) {
 		send := func(n int) {
 			for range n {
 				name := fmt.Sprint("session", len(sent))
-				if err := p.sendMany(key, name); err != nil {
-					t.Fatalf("round %d: %v", round, err)
-				}
+				err := p.sendMany(key, name)
+				kit.Require(t, err == nil, "round %d: %v", round, err)
 				sent = append(sent, name)
 			}
 		}

@@ -24,13 +24,9 @@ func TestCompose(t *testing.T) {
 	if err != nil || c.Name() != "serve" {
 		t.Fatalf("%q is %v, %v", server.Command, c.Name(), err)
 	}
-	if err := c.ParseFlags(flags); err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, c.ParseFlags(flags))
 	for _, p := range server.Ports {
-		if !strings.HasPrefix(p, "127.0.0.1:") {
-			t.Errorf("port %s is open to others", p)
-		}
+		kit.Check(t, strings.HasPrefix(p, "127.0.0.1:"), "port %s is open to others", p)
 	}
 	var postgres struct {
 		Services map[string]struct {
@@ -38,23 +34,17 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	readYAML(t, "../../packaging/compose/compose.postgres.yaml", &postgres)
-	if url := postgres.Services["server"].Environment["CCSHIP_SERVER_STORE"]; !strings.HasPrefix(url, "postgres://") {
-		t.Errorf("the store is %q", url)
-	}
-	image, err := os.ReadFile("../../packaging/compose/Dockerfile")
-	kit.Must(t, err)
+	url := postgres.Services["server"].Environment["CCSHIP_SERVER_STORE"]
+	kit.Check(t, strings.HasPrefix(url, "postgres://"), "the store is %q", url)
+	image := kit.Value(os.ReadFile("../../packaging/compose/Dockerfile"))(t)
 	for _, want := range []string{"USER 65532:65532", `ENTRYPOINT ["/ccship-server"]`, "CCSHIP_SERVER_STORE=sqlite:/data/"} {
-		if !strings.Contains(string(image), want) {
-			t.Errorf("the image has no %s", want)
-		}
+		kit.Check(t, strings.Contains(string(image), want), "the image has no %s", want)
 	}
 }
 
 func readYAML(t *testing.T, name string, to any) {
 	t.Helper()
-	b, err := os.ReadFile(name)
-	kit.Must(t, err)
-	if err := yaml.Unmarshal(b, to); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	b := kit.Value(os.ReadFile(name))(t)
+	err := yaml.Unmarshal(b, to)
+	kit.Require(t, err == nil, "%s: %v", name, err)
 }

@@ -22,8 +22,7 @@ import (
 // anyOf are the secrets of which a file of a folder holds the longest piece that no escape changes.
 func anyOf(t *testing.T, folder string, secrets map[string]string) (found []string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "*"))
-	kit.Must(t, err)
+	files := kit.Value(filepath.Glob(filepath.Join(folder, "*")))(t)
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -60,44 +59,34 @@ func TestForgetLines(t *testing.T) {
 	p.say(t, key, "dirty", 0, "taken back") // the replaced bytes are kept
 	p.say(t, key, "dirty/agent-1", 0, "the agent's AKIAQ3EGSDFKJ4KKAX2Z")
 	p.say(t, key, "other", 0, "the other's AKIAQ3EGSDFKJ4KKAX3Z")
-	if found := anyOf(t, dir, secrets); len(found) < len(secrets) {
-		t.Fatalf("only %q are stored", found)
-	}
+	found := anyOf(t, dir, secrets)
+	kit.Require(t, len(found) >= len(secrets), "only %q are stored", found)
 	count := func(want, lines int, args ...string) linesReport {
 		t.Helper()
 		out, words := tool(t, want, append([]string{"forget", "--lines", "--json", "--store", at}, args...)...)
 		var doc linesReport
-		if err := json.Unmarshal([]byte(out), &doc); err != nil || int(doc.Lines) != lines {
-			t.Errorf("%v: %v in %s%s", args, err, out, words)
-		}
+		err := json.Unmarshal([]byte(out), &doc)
+		kit.Check(t, err == nil && int(doc.Lines) == lines, "%v: %v in %s%s", args, err, out, words)
 		return doc
 	}
-	if doc := count(0, len(names)+2); doc.Masked || doc.Transcripts != 3 || doc.Secrets < doc.Lines {
-		t.Errorf("%+v", doc)
-	}
+	doc := count(0, len(names)+2)
+	kit.Check(t, !doc.Masked && doc.Transcripts == 3 && doc.Secrets >= doc.Lines, "%+v", doc)
 	_, words := tool(t, 0, "forget", "--lines", "--store", at)
-	if !strings.Contains(words, "3 transcripts; add --yes") {
-		t.Errorf("%s", words)
-	}
+	kit.Check(t, strings.Contains(words, "3 transcripts; add --yes"), "%s", words)
 	count(0, 1, "other")
 	count(0, len(names)+1, "dirty", "--user", "owner")
 	tool(t, exitFailed, "forget", "--lines", "none", "--store", at)
 	tool(t, exitUsage, "forget", "--store", at)
 	count(0, 1, "other", "--yes")
-	if doc := count(0, len(names)+1, "--yes"); !doc.Masked {
-		t.Errorf("%+v", doc)
-	}
+	doc = count(0, len(names)+1, "--yes")
+	kit.Check(t, doc.Masked, "%+v", doc)
 	count(0, 0, "--yes")
-	if _, words := tool(t, 0, "verify", "--secrets", "--store", at); !strings.Contains(words, fmt.Sprintf("%d lines", len(names)+3)) {
-		t.Errorf("scan: %s", words)
-	}
-	if found := anyOf(t, dir, secrets); found != nil {
-		t.Errorf("still in files: %q", found)
-	}
+	_, words = tool(t, 0, "verify", "--secrets", "--store", at)
+	kit.Check(t, strings.Contains(words, fmt.Sprintf("%d lines", len(names)+3)), "scan: %s", words)
+	found = anyOf(t, dir, secrets)
+	kit.Check(t, found == nil, "still in files: %q", found)
 	p.say(t, key, "dirty", 1, "before\n"+secrets[names[1]]+"\nafter") // not the same line: it is stored
-	if got := p.status(t, key, "/api/sessions/dirty/raw?generation=0"); got != 200 {
-		t.Errorf("the session: %d", got)
-	}
+	kit.Equal(t, "the session", p.status(t, key, "/api/sessions/dirty/raw?generation=0"), 200)
 }
 
 // TestForgetLinesKilled: forget --lines is killed at any moment. Each line is whole and masked, or as it was; the store
@@ -116,17 +105,13 @@ func TestForgetLinesKilled(t *testing.T) {
 		t.Helper()
 		out, words := tool(t, 0, "forget", "--lines", "--json", "--store", at)
 		var doc linesReport
-		if err := json.Unmarshal([]byte(out), &doc); err != nil {
-			t.Fatalf("%v in %s%s", err, out, words)
-		}
+		err := json.Unmarshal([]byte(out), &doc)
+		kit.Require(t, err == nil, "%v in %s%s", err, out, words)
 		return int(doc.Lines)
 	}
 	before := left()
-	if before < lines/2 {
-		t.Fatalf("%d lines have secrets", before)
-	}
-	exe, err := os.Executable()
-	kit.Must(t, err)
+	kit.Require(t, before >= lines/2, "%d lines have secrets", before)
+	exe := kit.Value(os.Executable())(t)
 	for round := range 12 {
 		cmd := exec.CommandContext(t.Context(), exe, "forget", "--lines", "--yes", "--store", at)
 		cmd.Env = append(os.Environ(), asServer+"=1")
@@ -140,16 +125,12 @@ func TestForgetLinesKilled(t *testing.T) {
 		<-killed
 		now := left()
 		t.Logf("round %d: %d lines are left", round, now)
-		if now > before {
-			t.Errorf("round %d: %d lines, %d before", round, now, before)
-		}
+		kit.Check(t, now <= before, "round %d: %d lines, %d before", round, now, before)
 		before = now
 	}
 	t.Logf("%d lines are left after the kills", before)
 	tool(t, 0, "forget", "--lines", "--yes", "--store", at)
 	tool(t, 0, "verify", "--store", at)
 	tool(t, 0, "verify", "--secrets", "--store", at)
-	if n := left(); n != 0 {
-		t.Errorf("%d lines are left", n)
-	}
+	kit.Equal(t, "lines are left", left(), 0)
 }

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestForgetOneUsers: of two users' sessions with one id forget removes none, until the user is named.
@@ -18,9 +20,8 @@ func TestForgetOneUsers(t *testing.T) {
 	}
 	p := launch(t, path)
 	for name, key := range keys {
-		if err := p.send(key, "s", 0); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		err := p.send(key, "s", 0)
+		kit.Require(t, err == nil, "%s: %v", name, err)
 	}
 	_, words := tool(t, exitFailed, "forget", "s", "--yes", "--store", at)
 	if !strings.Contains(words, "several users") || !strings.Contains(words, "hint: add --user") ||
@@ -30,8 +31,7 @@ func TestForgetOneUsers(t *testing.T) {
 	tool(t, exitFailed, "forget", "s", "--yes", "--user", "eve", "--store", at)
 	tool(t, 0, "forget", "s", "--yes", "--user", "bob", "--store", at)
 	for name, want := range map[string]int{"ann": 200, "bob": 404} {
-		if got := p.status(t, keys[name], "/api/sessions/s"); got != want {
-			t.Errorf("the session of %s: %d, want %d", name, got, want)
-		}
+		got := p.status(t, keys[name], "/api/sessions/s")
+		kit.Check(t, got == want, "the session of %s: %d, want %d", name, got, want)
 	}
 }

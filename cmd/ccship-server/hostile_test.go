@@ -22,8 +22,7 @@ const hostileName = "T\x1b]52;c;aGk=\x07\x1b[2J\u009b2J\u202egnp.exe\u2066\U000e
 func TestHostileNames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
 	at := "sqlite:" + path
-	s, err := sqlite.Open(t.Context(), path)
-	kit.Must(t, err)
+	s := kit.Value(sqlite.Open(t.Context(), path))(t)
 	must := func(err error) {
 		t.Helper()
 		kit.Must(t, err)
@@ -64,32 +63,23 @@ func TestHostileNames(t *testing.T) {
 				}
 			}
 			for line := range strings.Lines(all) {
-				if strings.HasPrefix(line, "INJECTED") {
-					t.Errorf("%q: a line is not ours:\n%s", args, all)
-				}
+				kit.Check(t, !strings.HasPrefix(line, "INJECTED"), "%q: a line is not ours:\n%s", args, all)
 			}
 			if more != nil && out.Len() > 0 && !json.Valid([]byte(out.String())) {
 				t.Errorf("%q prints no JSON: %s", args, out.String())
 			}
 		}
 	}
-	if !ended {
-		t.Error("revoking a key does not say what ended with it")
-	}
-	if shown < 10 {
-		t.Errorf("the name is shown %d times", shown)
-	}
+	kit.Check(t, ended, "revoking a key does not say what ended with it")
+	kit.Check(t, shown >= 10, "the name is shown %d times", shown)
 }
 
 // TestPrintsThroughTerm: nothing is printed past package term.
 func TestPrintsThroughTerm(t *testing.T) {
 	files, err := filepath.Glob("*.go")
-	if err != nil || len(files) < 20 {
-		t.Fatal(err, files)
-	}
+	kit.Require(t, err == nil && len(files) >= 20, "%v %v", err, files)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		kit.Must(t, err)
+		text := kit.Value(os.ReadFile(file))(t)
 		for _, past := range []string{"fmt.Fprint", "fmt.Print", "os.Stdout", "os.Stderr", "tabwriter"} {
 			if !strings.HasSuffix(file, "_test.go") && file != "main.go" && strings.Contains(string(text), past) {
 				t.Errorf("%s prints with %s", file, past)

@@ -28,28 +28,23 @@ import (
 func TestServeWhileMigrating(t *testing.T) {
 	c := pgtest.New(t, pgtest.Fast)
 	other := changer(t, c.URL("postgres"))
-	ln, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
-	kit.Must(t, err)
+	ln := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t) // a port that is free
 	address := ln.Addr().String()
 	kit.Must(t, ln.Close())
 	manager := filepath.Join(t.TempDir(), "n")
-	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: manager, Net: "unixgram"})
-	kit.Must(t, err)
+	told := kit.Value(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: manager, Net: "unixgram"}))(t)
 	defer told.Close()
-	exe, err := os.Executable()
-	kit.Must(t, err)
+	exe := kit.Value(os.Executable())(t)
 	cmd := exec.CommandContext(t.Context(), exe, "serve", "--listen", address, "--store", c.URL("postgres"))
 	cmd.Env = append(os.Environ(), asServer+"=1", "NOTIFY_SOCKET="+manager, "XDG_STATE_HOME="+t.TempDir())
-	words, err := cmd.StderrPipe()
-	kit.Must(t, err)
+	words := kit.Value(cmd.StderrPipe())(t)
 	kit.Must(t, cmd.Start())
 	log := bufio.NewReader(words)
 	if line, err := log.ReadString('\n'); err != nil || !strings.Contains(line, "503") || !strings.Contains(line, "another server updates the schema") {
 		t.Fatalf("it says %q, %v", line, err)
 	}
 	for path, want := range map[string]string{"/healthz": `"state":"starting"`, "/api/sessions": `"code":"starting"`} {
-		a, err := http.Get("http://" + address + path)
-		kit.Must(t, err)
+		a := kit.Value(http.Get("http://" + address + path))(t)
 		body, err := io.ReadAll(a.Body)
 		a.Body.Close()
 		if err != nil || a.StatusCode != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" || !json.Valid(body) ||
@@ -61,9 +56,7 @@ func TestServeWhileMigrating(t *testing.T) {
 	kit.Must(t, other())
 	for {
 		line, err := log.ReadString('\n')
-		if err != nil {
-			t.Fatalf("it does not serve: %v", err)
-		}
+		kit.Require(t, err == nil, "it does not serve: %v", err)
 		if strings.HasPrefix(line, "listening on ") {
 			break
 		}
@@ -71,9 +64,7 @@ func TestServeWhileMigrating(t *testing.T) {
 	expectTold(t, told, "READY=1")
 	kit.Must(t, cmd.Process.Signal(syscall.SIGTERM))
 	expectTold(t, told, "STOPPING=1")
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, cmd.Wait())
 }
 
 // changer is what is seen of a server that changes the schema of a database: it has the turn, until end.
@@ -94,9 +85,7 @@ func expectTold(t *testing.T, from *net.UnixConn, what string) {
 	buf := make([]byte, 4096)
 	for {
 		n, err := from.Read(buf)
-		if err != nil {
-			t.Fatalf("the service manager is not told %s: %v", what, err)
-		}
+		kit.Require(t, err == nil, "the service manager is not told %s: %v", what, err)
 		if strings.Contains(string(buf[:n]), what) {
 			return
 		}

@@ -57,24 +57,17 @@ func TestOperate(t *testing.T) {
 	}
 	restored := filepath.Join(t.TempDir(), "restored.db")
 	tool(t, 0, "restore", "--from", copyOf, "--store", "sqlite:"+restored)
-	if _, words := tool(t, 0, "verify", "--store", "sqlite:"+restored); !strings.Contains(words, "read 2 transcripts") {
-		t.Errorf("the copy: %s", words)
-	}
-	if _, words := tool(t, exitFailed, "restore", "--from", copyOf, "--store", at, "--force"); !strings.Contains(words, "hint: stop the server first") {
-		t.Errorf("under a running server: %s", words)
-	}
+	_, words := tool(t, 0, "verify", "--store", "sqlite:"+restored)
+	kit.Check(t, strings.Contains(words, "read 2 transcripts"), "the copy: %s", words)
+	_, words = tool(t, exitFailed, "restore", "--from", copyOf, "--store", at, "--force")
+	kit.Check(t, strings.Contains(words, "hint: stop the server first"), "under a running server: %s", words)
 
 	// Forgotten by hand, known to the server at once.
-	if out, _ := tool(t, 0, "forget", "s2", "--yes", "--json", "--store", at); !strings.Contains(out, `"lines_removed": 1`) {
-		t.Errorf("forget: %s", out)
-	}
-	if got := p.status(t, key, "/api/sessions/s2"); got != 404 {
-		t.Errorf("a forgotten session: %d", got)
-	}
+	out, _ := tool(t, 0, "forget", "s2", "--yes", "--json", "--store", at)
+	kit.Check(t, strings.Contains(out, `"lines_removed": 1`), "forget: %s", out)
+	kit.Equal(t, "a forgotten session", p.status(t, key, "/api/sessions/s2"), 404)
 	tool(t, 0, "key", "revoke", "--name", "first", "--store", at)
-	if got := p.status(t, key, "/api/sessions/s1"); got != 401 {
-		t.Errorf("a revoked key: %d", got)
-	}
+	kit.Equal(t, "a revoked key", p.status(t, key, "/api/sessions/s1"), 401)
 	tool(t, 0, "rebuild", "--store", at)
 }
 
@@ -123,15 +116,11 @@ func TestVerifyFinds(t *testing.T) {
 // damage changes the byte with which a text begins, in the database's file.
 func damage(t *testing.T, path, text string, to byte) {
 	t.Helper()
-	st, err := sqlite.Open(t.Context(), path) // ends the log of the server that was killed
-	kit.Must(t, err)
+	st := kit.Value(sqlite.Open(t.Context(), path))(t) // ends the log of the server that was killed
 	kit.Must(t, st.Close())
-	b, err := os.ReadFile(path)
-	kit.Must(t, err)
+	b := kit.Value(os.ReadFile(path))(t)
 	at := bytes.LastIndex(b, []byte(text))
-	if at < 0 {
-		t.Fatalf("%s is not in the file", text)
-	}
+	kit.Require(t, at >= 0, "%s is not in the file", text)
 	b[at] = to
 	kit.Must(t, os.WriteFile(path, b, 0o600))
 }
@@ -145,23 +134,18 @@ func TestLinkLogsIn(t *testing.T) {
 	link := strings.TrimSpace(out)
 	ticket := link[strings.LastIndex(link, "=")+1:]
 	for try, want := range []bool{true, false} {
-		jar, err := cookiejar.New(nil)
-		kit.Must(t, err)
+		jar := kit.Value(cookiejar.New(nil))(t)
 		browser := &http.Client{Jar: jar}
 		for range 2 { // looking at it does not use it up
-			res, err := browser.Get(link)
-			kit.Must(t, err)
+			res := kit.Value(browser.Get(link))(t)
 			res.Body.Close()
 		}
-		res, err := browser.PostForm(p.url+"/login", url.Values{"ticket": {ticket}, "next": {"/"}})
-		kit.Must(t, err)
+		res := kit.Value(browser.PostForm(p.url+"/login", url.Values{"ticket": {ticket}, "next": {"/"}}))(t)
 		res.Body.Close()
-		home, err := browser.Get(p.url + "/")
-		kit.Must(t, err)
+		home := kit.Value(browser.Get(p.url + "/"))(t)
 		home.Body.Close()
-		if in := home.StatusCode == http.StatusOK; in != want {
-			t.Errorf("try %d: %s", try, fmt.Sprint(res.Status, " then ", home.Status))
-		}
+		in := home.StatusCode == http.StatusOK
+		kit.Check(t, in == want, "try %d: %s", try, fmt.Sprint(res.Status, " then ", home.Status))
 	}
 }
 
@@ -171,21 +155,13 @@ func TestPublicURL(t *testing.T) {
 	key := newKeyIn(t, path)
 	p := launch(t, path, "--public-url", "https://ccship.example.org/x", "--base-path", "/x", "--log-format", "json", "--metrics-open",
 		"--trusted-proxies", "127.0.0.1")
-	if got := p.status(t, key, "/api/me"); got != 200 {
-		t.Errorf("by address: %d", got)
-	}
-	if got := p.status(t, "", "/metrics"); got != 200 {
-		t.Errorf("metrics: %d", got)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/api/me", nil)
-	kit.Must(t, err)
+	kit.Equal(t, "by address", p.status(t, key, "/api/me"), 200)
+	kit.Equal(t, "metrics", p.status(t, "", "/metrics"), 200)
+	req := kit.Value(http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/api/me", nil))(t)
 	req.Host = "evil.example.org"
-	res, err := http.DefaultClient.Do(req)
-	kit.Must(t, err)
+	res := kit.Value(http.DefaultClient.Do(req))(t)
 	res.Body.Close()
-	if res.StatusCode != http.StatusMisdirectedRequest {
-		t.Errorf("by another name: %d", res.StatusCode)
-	}
+	kit.Check(t, res.StatusCode == http.StatusMisdirectedRequest, "by another name: %d", res.StatusCode)
 }
 
 // TestOtherBuild: every command refuses a database of a build with another schema in one line, with what to do, and ends
@@ -201,8 +177,7 @@ func TestOtherBuild(t *testing.T) {
 	kit.Must(t, err)
 	for _, command := range []string{"user list", "serve --listen 127.0.0.1:0"} {
 		_, words := tool(t, 1, append(strings.Fields(command), "--store", "sqlite:"+path)...)
-		if !strings.Contains(words, "start with a new database") || strings.Count(words, "\n") != 2 {
-			t.Errorf("%s says %q", command, words)
-		}
+		kit.Check(t, strings.Contains(words, "start with a new database") && strings.Count(words, "\n") == 2,
+			"%s says %q", command, words)
 	}
 }

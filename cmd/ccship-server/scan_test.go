@@ -47,31 +47,24 @@ func TestScan(t *testing.T) {
 	p.say(t, key, "dirty", 0, "taken back") // the replaced bytes are kept
 	out, words := tool(t, exitFailed, "verify", "--secrets", "--json", "--store", at)
 	var doc scanReport
-	if err := json.Unmarshal([]byte(out), &doc); err != nil || words != "" {
-		t.Fatalf("%v in %s%s", err, out, words)
-	}
+	err := json.Unmarshal([]byte(out), &doc)
+	kit.Require(t, err == nil && words == "", "%v in %s%s", err, out, words)
 	found := map[int64]bool{}
 	for _, f := range doc.Findings {
 		found[f.Line] = true
-		if f.SessionID != "dirty" || f.User != "owner" || f.Replaced != (f.Line == 0) || len(f.Rules) == 0 {
-			t.Errorf("%+v", f)
-		}
+		kit.Check(t, f.SessionID == "dirty" && f.User == "owner" && f.Replaced == (f.Line == 0) && len(f.Rules) != 0,
+			"%+v", f)
 	}
 	for i, name := range names {
-		if !found[int64(i)] {
-			t.Errorf("%s is not found", name)
-		}
+		kit.Check(t, found[int64(i)], "%s is not found", name)
 	}
 	human, words := tool(t, exitFailed, "verify", "--secrets", "--store", at)
-	if !strings.Contains(human, `"dirty" of "owner"`) || !strings.Contains(words, "hint: revoke") {
-		t.Errorf("%s%s", human, words)
-	}
+	kit.Check(t, strings.Contains(human, `"dirty" of "owner"`) && strings.Contains(words, "hint: revoke"),
+		"%s%s", human, words)
 	for i, secret := range secrets {
-		if len(secret) > 8 && strings.Contains(out+human+words, secret) {
-			t.Errorf("the report has the secret of %s", names[i])
-		}
+		kit.Check(t, len(secret) <= 8 || !strings.Contains(out+human+words, secret),
+			"the report has the secret of %s", names[i])
 	}
-	if want := fmt.Sprintf("%d places", len(names)); !strings.Contains(words, want) {
-		t.Errorf("%s, want %s", words, want)
-	}
+	want := fmt.Sprintf("%d places", len(names))
+	kit.Check(t, strings.Contains(words, want), "%s, want %s", words, want)
 }

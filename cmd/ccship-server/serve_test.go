@@ -40,29 +40,23 @@ func launch(t *testing.T, path string, args ...string) *program {
 // launchAs is launch with a setting that says what the test binary is.
 func launchAs(t *testing.T, as string, args ...string) *program {
 	t.Helper()
-	exe, err := os.Executable()
-	kit.Must(t, err)
+	exe := kit.Value(os.Executable())(t)
 	args = append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)
 	cmd := exec.CommandContext(t.Context(), exe, args...)
 	cmd.Env = append(os.Environ(), as)
-	stderr, err := cmd.StderrPipe()
-	kit.Must(t, err)
+	stderr := kit.Value(cmd.StderrPipe())(t)
 	kit.Must(t, cmd.Start())
 	first, err := bufio.NewReader(stderr).ReadString('\n')
 	url, ok := strings.CutPrefix(strings.TrimSpace(first), "listening on ")
-	if err != nil || !ok {
-		t.Fatalf("it says %q, %v", first, err)
-	}
+	kit.Require(t, err == nil && ok, "it says %q, %v", first, err)
 	return &program{cmd, url}
 }
 
 func newKeyIn(t *testing.T, path string) string {
 	t.Helper()
-	st, err := sqlite.Open(t.Context(), path)
-	kit.Must(t, err)
+	st := kit.Value(sqlite.Open(t.Context(), path))(t)
 	key, hash := auth.NewKey()
-	u, err := st.AddUser(t.Context(), "owner", server.Owner, server.By{At: time.Now()})
-	kit.Must(t, err)
+	u := kit.Value(st.AddUser(t.Context(), "owner", server.Owner, server.By{At: time.Now()}))(t)
 	kit.Must(t, st.AddKey(t.Context(), server.Key{User: u, Name: "test", Hash: hash, Created: time.Now()}))
 	kit.Must(t, st.Close())
 	return key
@@ -102,9 +96,7 @@ func (p *program) call(key, method, path string, body []byte) (status int, answe
 func (p *program) must(t *testing.T, key, method, path string, body []byte) []byte {
 	t.Helper()
 	status, answer, err := p.call(key, method, path, body)
-	if err != nil || status != 200 {
-		t.Fatalf("%s %s: %d %.300s %v", method, path, status, answer, err)
-	}
+	kit.Require(t, err == nil && status == 200, "%s %s: %d %.300s %v", method, path, status, answer, err)
 	return answer
 }
 
@@ -116,9 +108,8 @@ func (p *program) raw(t *testing.T, key, session string) string {
 // kill kills the server.
 func (p *program) kill(t *testing.T) {
 	t.Helper()
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Fatal(err)
-	}
+	err := p.cmd.Process.Kill()
+	kit.Require(t, err == nil || errors.Is(err, os.ErrProcessDone), "%v", err)
 	_ = p.cmd.Wait() // killed
 }
 
@@ -153,13 +144,10 @@ func TestKill(t *testing.T) {
 	p := launch(t, path)
 	for c, n := range acknowledged {
 		lines := strings.Split(strings.TrimSuffix(p.raw(t, key, fmt.Sprint("s", c)), "\n"), "\n")
-		if len(lines) < n {
-			t.Errorf("client %d: %d lines of %d acknowledged", c, len(lines), n)
-		}
+		kit.Check(t, len(lines) >= n, "client %d: %d lines of %d acknowledged", c, len(lines), n)
 		for i, l := range lines {
-			if !strings.HasPrefix(l, fmt.Sprintf(`{"n":%d,`, i)) || len(l) < 3000 {
-				t.Errorf("client %d: line %d is %.40q", c, i, l)
-			}
+			kit.Check(t, strings.HasPrefix(l, fmt.Sprintf(`{"n":%d,`, i)) && len(l) >= 3000,
+				"client %d: line %d is %.40q", c, i, l)
 		}
 	}
 	p.kill(t)
@@ -170,16 +158,12 @@ func TestTerminate(t *testing.T) {
 		t.Skip("no SIGTERM there")
 	}
 	p := launch(t, filepath.Join(t.TempDir(), "server.db"))
-	res, err := http.Get(p.url + "/")
-	kit.Must(t, err)
+	res := kit.Value(http.Get(p.url + "/"))(t)
 	res.Body.Close()
-	if res.StatusCode != http.StatusUnauthorized {
-		t.Errorf("the viewer answers %d to somebody who is not logged in", res.StatusCode)
-	}
+	kit.Check(t, res.StatusCode == http.StatusUnauthorized,
+		"the viewer answers %d to somebody who is not logged in", res.StatusCode)
 	kit.Must(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	if err := p.cmd.Wait(); err != nil {
-		t.Errorf("after SIGTERM: %v", err)
-	}
+	kit.NoError(t, "after SIGTERM", p.cmd.Wait())
 }
 
 // TestStoppedWhileItOpens: a server that is stopped before it has opened its store ends well.
@@ -194,8 +178,7 @@ func TestStoppedWhileItOpens(t *testing.T) {
 }
 
 func TestPortTaken(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	ln := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer ln.Close()
 	var out, words bytes.Buffer
 	code := run(t.Context(), []string{"serve", "--listen", ln.Addr().String(),

@@ -14,12 +14,10 @@ import (
 
 // TestStarting: health says why, everything else is refused for now, and the listener then serves another.
 func TestStarting(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	ln := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer ln.Close()
 	s := &startingServer{Version: "v", Log: slog.New(slog.DiscardHandler)}
-	stop, err := s.Run(ln)
-	kit.Must(t, err)
+	stop := kit.Value(s.Run(ln))(t)
 	base := "http://" + ln.Addr().String()
 	var said health
 	if a, body := ask(t, base+"/base/healthz", ""); a.StatusCode != http.StatusServiceUnavailable || json.Unmarshal(body, &said) != nil ||
@@ -43,9 +41,7 @@ func TestStarting(t *testing.T) {
 		answer <- a.StatusCode
 	}()
 	go func() { _ = real.Serve(ln) }()
-	if code := <-answer; code != http.StatusNoContent {
-		t.Errorf("the real server answers %d", code)
-	}
+	kit.Equal(t, "the real server answers", <-answer, http.StatusNoContent)
 }
 
 func ask(t *testing.T, url, body string) (*http.Response, []byte) {
@@ -54,8 +50,7 @@ func ask(t *testing.T, url, body string) (*http.Response, []byte) {
 	if body != "" {
 		method = http.MethodPost
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	kit.Must(t, err)
+	r := kit.Value(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	a, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Error(err)
@@ -63,8 +58,6 @@ func ask(t *testing.T, url, body string) (*http.Response, []byte) {
 	}
 	defer a.Body.Close()
 	b, err := io.ReadAll(a.Body)
-	if err != nil {
-		t.Error(err)
-	}
+	kit.Check(t, err == nil, "%v", err)
 	return a, b
 }

@@ -75,8 +75,7 @@ type stepped struct {
 
 func newStepped(t *testing.T, store, driver, at string) *stepped {
 	t.Helper()
-	db, err := sql.Open(driver, at)
-	kit.Must(t, err)
+	db := kit.Value(sql.Open(driver, at))(t)
 	t.Cleanup(func() { db.Close() })
 	key, _ := tool(t, 0, "key", "create", "--name", "first", "--store", store)
 	return &stepped{t: t, store: store, key: strings.TrimSpace(key), db: db,
@@ -119,14 +118,12 @@ func (s *stepped) one(where, left string, flags ...string) {
 		}
 	}
 	p.kill(s.t)
-	if _, err := s.db.Exec(`UPDATE streams SET last_received = last_received - 3600000000`); err != nil {
-		s.t.Fatal(err)
-	}
+	_, err := s.db.Exec(`UPDATE streams SET last_received = last_received - 3600000000`)
+	kit.Must(s.t, err)
 	p = launchAs(s.t, killAt+"="+where, flags...)
 	_ = p.cmd.Wait() // it kills itself
-	if state, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || state.Signal() != syscall.SIGKILL {
-		s.t.Fatalf("at %q it ended with %v", where, p.cmd.ProcessState)
-	}
+	state, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	kit.Require(s.t, ok && state.Signal() == syscall.SIGKILL, "at %q it ended with %v", where, p.cmd.ProcessState)
 	p = launch(s.t, "", flags...)
 	until(s.t, "nothing is left to do", func() bool {
 		n := -1

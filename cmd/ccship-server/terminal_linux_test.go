@@ -25,10 +25,8 @@ func onTerminal(t *testing.T, args ...string) string {
 	}
 	defer seen.Close()
 	kit.Must(t, unix.IoctlSetPointerInt(int(seen.Fd()), unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN)
-	kit.Must(t, err)
-	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	kit.Must(t, err)
+	n := kit.Value(unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN))(t)
+	tty := kit.Value(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0))(t)
 	all := make(chan string, 1)
 	go func() {
 		text, _ := io.ReadAll(seen) // ends with an error when the other side is closed
@@ -64,14 +62,11 @@ func TestTerminal(t *testing.T) {
 			}
 		}
 		walk(newRoot())
-		if len(commands) < 40 {
-			t.Errorf("only %d commands", len(commands))
-		}
+		kit.Check(t, len(commands) >= 40, "only %d commands", len(commands))
 		for _, args := range commands {
 			text := onTerminal(t, args...)
-			if strings.ContainsAny(strings.ReplaceAll(text, "\r\n", "\n"), "\x1b\r\a\b") || text == "" {
-				t.Errorf("NO_COLOR=%s %v writes %q", set, args, text)
-			}
+			kit.Check(t, !strings.ContainsAny(strings.ReplaceAll(text, "\r\n", "\n"), "\x1b\r\a\b") && text != "",
+				"NO_COLOR=%s %v writes %q", set, args, text)
 		}
 	}
 }

@@ -24,16 +24,13 @@ import (
 // ones have another time whatever the file system's clock.
 func writePair(t *testing.T, cert, key string, serial int64) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	kit.Must(t, err)
+	private := kit.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	kit.Must(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	kit.Must(t, err)
+	der := kit.Value(x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private))(t)
+	secret := kit.Value(x509.MarshalPKCS8PrivateKey(private))(t)
 	writeAt(t, cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), serial)
 	writeAt(t, key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), serial)
 }
@@ -49,12 +46,9 @@ func writeAt(t *testing.T, name string, b []byte, serial int64) {
 func servedSerial(t *testing.T, url string) int64 {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	res, err := client.Get(url + "/healthz")
-	kit.Must(t, err)
+	res := kit.Value(client.Get(url + "/healthz"))(t)
 	res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		t.Fatalf("status %d", res.StatusCode)
-	}
+	kit.Require(t, res.StatusCode == http.StatusOK, "status %d", res.StatusCode)
 	return res.TLS.PeerCertificates[0].SerialNumber.Int64()
 }
 
@@ -64,25 +58,14 @@ func TestTLS(t *testing.T) {
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	writePair(t, cert, key, 1)
 	p := launch(t, filepath.Join(dir, "server.db"), "--tls-cert", cert, "--tls-key", key)
-	if !strings.HasPrefix(p.url, "https://") {
-		t.Fatalf("it listens on %s", p.url)
-	}
-	if got := servedSerial(t, p.url); got != 1 {
-		t.Errorf("certificate %d", got)
-	}
+	kit.Require(t, strings.HasPrefix(p.url, "https://"), "it listens on %s", p.url)
+	kit.Equal(t, "certificate", servedSerial(t, p.url), 1)
 	writePair(t, cert, key, 2)
-	if got := servedSerial(t, p.url); got != 2 {
-		t.Errorf("renewed: certificate %d", got)
-	}
+	kit.Equal(t, "renewed: certificate", servedSerial(t, p.url), 2)
 	writeAt(t, key, []byte("half written"), 3)
-	if got := servedSerial(t, p.url); got != 2 {
-		t.Errorf("half renewed: certificate %d", got)
-	}
+	kit.Equal(t, "half renewed: certificate", servedSerial(t, p.url), 2)
 	writePair(t, cert, key, 4)
-	if got := servedSerial(t, p.url); got != 4 {
-		t.Errorf("whole again: certificate %d", got)
-	}
-	if _, err := tls.Dial("tcp", strings.TrimPrefix(p.url, "https://"), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11}); err == nil {
-		t.Error("TLS 1.1 is spoken")
-	}
+	kit.Equal(t, "whole again: certificate", servedSerial(t, p.url), 4)
+	_, err := tls.Dial("tcp", strings.TrimPrefix(p.url, "https://"), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11})
+	kit.Check(t, err != nil, "TLS 1.1 is spoken")
 }

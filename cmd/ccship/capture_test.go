@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestPressedTwice: Ctrl-C within a second of a command's end is meant for the command. Later, or sent by another
@@ -30,9 +32,7 @@ func TestPressedTwice(t *testing.T) {
 				signals <- c.sent
 				close(signals)
 				synctest.Wait()
-				if ends != c.ends {
-					t.Errorf("%d waits are ended, want %d", ends, c.ends)
-				}
+				kit.Check(t, ends == c.ends, "%d waits are ended, want %d", ends, c.ends)
 			})
 		})
 	}

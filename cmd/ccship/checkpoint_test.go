@@ -7,6 +7,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // What cannot be meant is a mistake of the caller's, and no daemon is asked.
@@ -19,9 +20,8 @@ func TestCheckpointMistakes(t *testing.T) {
 		{"budget", "--model", "m", "--set", "0"}, {"budget", "--model", "m", "--set", "many"}, {"budget", "--model", "m", "--set", "5000", "--unset"},
 	} {
 		code, out, words := inProcess(t, append([]string{"checkpoint"}, args...)...)
-		if code != show.ExitUsage || out != "" || !strings.HasPrefix(words, "ccship: ") {
-			t.Errorf("%v: exit code %d, stdout %q, stderr %q", args, code, out, words)
-		}
+		kit.Check(t, code == show.ExitUsage && out == "" && strings.HasPrefix(words, "ccship: "),
+			"%v: exit code %d, stdout %q, stderr %q", args, code, out, words)
 	}
 }
 

@@ -74,31 +74,24 @@ func TestNoColour(t *testing.T) {
 	plain := everyCommand(t, onTerminal)
 	t.Setenv("NO_COLOR", "")
 	inFile := everyCommand(t, func() (*os.File, func() string) {
-		f, err := os.Create(t.TempDir() + "/out")
-		kit.Must(t, err)
+		f := kit.Value(os.Create(t.TempDir() + "/out"))(t)
 		return f, func() string {
 			defer f.Close()
 			text, err := os.ReadFile(f.Name())
-			if err != nil {
-				t.Error(err)
-			}
+			kit.Check(t, err == nil, "%v", err)
 			return string(text)
 		}
 	})
 	for command, text := range plain {
-		if found := sgr.FindString(text); found != "" {
-			t.Errorf("%s writes %q in spite of NO_COLOR: %q", command, found, text)
-		}
+		found := sgr.FindString(text)
+		kit.Check(t, found == "", "%s writes %q in spite of NO_COLOR: %q", command, found, text)
 	}
 	for command, text := range inFile {
-		if strings.ContainsAny(text, "\x1b\r\a\b") {
-			t.Errorf("%s writes more than text into a file: %q", command, text)
-		}
+		kit.Check(t, !strings.ContainsAny(text, "\x1b\r\a\b"), "%s writes more than text into a file: %q", command, text)
 	}
 	for _, command := range []string{"status", "search", "doctor"} {
-		if !sgr.MatchString(coloured[command]) || strings.TrimSpace(inFile[command]) == "" {
-			t.Errorf("%s has no colours on a terminal, or no text: the test shows nothing: %q", command, coloured[command])
-		}
+		kit.Check(t, sgr.MatchString(coloured[command]) && strings.TrimSpace(inFile[command]) != "",
+			"%s has no colours on a terminal, or no text: the test shows nothing: %q", command, coloured[command])
 	}
 	t.Logf("%d commands", len(coloured))
 }

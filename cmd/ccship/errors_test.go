@@ -15,6 +15,7 @@ import (
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // Every line about something that went wrong is followed by what to do about it.
@@ -43,9 +44,7 @@ func TestErrorHints(t *testing.T) {
 	var b bytes.Buffer
 	for _, err := range errs {
 		e := show.Describe(err)
-		if e.Hint == "" {
-			t.Errorf("%v: no hint", err)
-		}
+		kit.Check(t, e.Hint != "", "%v: no hint", err)
 		show.PrintError(&b, e)
 		fmt.Fprintf(&b, "exit code %d\n\n", show.ExitCode(e))
 	}

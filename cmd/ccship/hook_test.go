@@ -51,9 +51,7 @@ func TestHookSockets(t *testing.T) {
 		kit.Must(t, err)
 		got, err := sys.Sockets(env)
 		cfg, wrong := config.Load(nil, env)
-		if (err == nil) != (wrong == nil) {
-			t.Errorf("%s: %v, but the configuration says %v", c.name, err, wrong)
-		}
+		kit.Check(t, (err == nil) == (wrong == nil), "%s: %v, but the configuration says %v", c.name, err, wrong)
 		if want := show.Sockets(cfg); err == nil && strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("%s: a hook asks %q, other commands %q", c.name, got, want)
 		}

@@ -184,9 +184,8 @@ func TestHostileTexts(t *testing.T) {
 					checkExact(t, command, out)
 				}
 			}
-			if all := len(hostileCommands()); shown < all/2 {
-				t.Errorf("only %d of %d commands show the texts at all", shown, all)
-			}
+			all := len(hostileCommands())
+			kit.Check(t, shown >= all/2, "only %d of %d commands show the texts at all", shown, all)
 		}
 	}
 }
@@ -194,13 +193,10 @@ func TestHostileTexts(t *testing.T) {
 // checkHarmless holds what a person sees to what may reach a terminal.
 func checkHarmless(t *testing.T, command []string, shown string) {
 	t.Helper()
-	if at := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && r != '\t' && term.Steers(r) }); at >= 0 {
-		t.Errorf("%q shows %q", command, shown[max(0, at-40):min(len(shown), at+40)])
-	}
+	at := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && r != '\t' && term.Steers(r) })
+	kit.Check(t, at < 0, "%q shows %q", command, shown[max(0, at-40):min(len(shown), at+40)])
 	for line := range strings.Lines(shown) {
-		if strings.HasPrefix(line, "INJECTED") {
-			t.Errorf("%q: a text of somebody else begins a line: %q", command, line)
-		}
+		kit.Check(t, !strings.HasPrefix(line, "INJECTED"), "%q: a text of somebody else begins a line: %q", command, line)
 	}
 }
 
@@ -209,18 +205,14 @@ func checkExact(t *testing.T, command []string, document string) {
 	t.Helper()
 	checkHarmless(t, command, document)
 	var any any
-	if err := json.Unmarshal([]byte(document), &any); err != nil && document != "" {
-		t.Errorf("%q --json: %v in %.200q", command, err, document)
-	}
+	err := json.Unmarshal([]byte(document), &any)
+	kit.Check(t, err == nil || document == "", "%q --json: %v in %.200q", command, err, document)
 	if strings.Contains(document, "INJECTED") && !strings.HasPrefix(document, `{"code"`) { // an error is one line
 		again, err := json.Marshal(any)
-		if err != nil || !strings.Contains(string(again), "INJECTED") {
-			t.Fatal(err)
-		}
+		kit.Require(t, err == nil && strings.Contains(string(again), "INJECTED"), "%v", err)
 		want, _ := json.Marshal(hostileText)
-		if !strings.Contains(string(again), strings.Trim(string(want), `"`)) {
-			t.Errorf("%q --json changes a text: %.300q", command, document)
-		}
+		kit.Check(t, strings.Contains(string(again), strings.Trim(string(want), `"`)),
+			"%q --json changes a text: %.300q", command, document)
 	}
 }
 

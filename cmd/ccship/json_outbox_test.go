@@ -30,8 +30,7 @@ func say(t *testing.T, document any) (socket string) {
 func answer(t *testing.T, handler http.HandlerFunc) (socket string) {
 	t.Helper()
 	socket = kit.Socket(t)
-	ln, err := net.Listen("unix", socket)
-	kit.Must(t, err)
+	ln := kit.Value(net.Listen("unix", socket))(t)
 	server := &http.Server{ReadHeaderTimeout: hung, Handler: handler}
 	go func() { _ = server.Serve(ln) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -85,9 +84,7 @@ func TestJSONOutbox(t *testing.T) {
 	for _, d := range documents {
 		t.Run(d.name, func(t *testing.T) {
 			code, out, words := inProcess(t, append(d.args, "--json", "--socket", say(t, d.document))...)
-			if code != show.ExitOK || words != "" {
-				t.Errorf("exit code %d; stderr %q", code, words)
-			}
+			kit.Check(t, code == show.ExitOK && words == "", "exit code %d; stderr %q", code, words)
 			showtest.Golden(t, filepath.Join("json", d.name+".json"), out)
 		})
 	}
@@ -101,9 +98,7 @@ func TestJSONOutboxFails(t *testing.T) {
 			continue // the configuration answers then
 		}
 		code, out, words := inProcess(t, append(d.args, "--json", "--socket", kit.Socket(t))...)
-		if code != show.ExitNotRunning || words != "" {
-			t.Errorf("%v: exit code %d; stderr %q", d.args, code, words)
-		}
+		kit.Check(t, code == show.ExitNotRunning && words == "", "%v: exit code %d; stderr %q", d.args, code, words)
 		showtest.Golden(t, filepath.Join("json", "error_not_running.json"), out)
 	}
 }

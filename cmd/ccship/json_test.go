@@ -65,16 +65,14 @@ func jsonHome(t *testing.T) {
 func listen(t *testing.T, d control.Daemon) (socket string) {
 	t.Helper()
 	socket = kit.Socket(t)
-	ln, err := control.Listen(socket)
-	kit.Must(t, err)
+	ln := kit.Value(control.Listen(socket))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- control.NewServer(d, slog.New(slog.DiscardHandler)).Serve(ctx, ln) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		err := <-ended
+		kit.Check(t, err == nil, "%v", err)
 	})
 	return socket
 }
@@ -146,9 +144,8 @@ func TestJSONWhole(t *testing.T) {
 		documents = append(documents, d.document)
 	}
 	for _, document := range documents {
-		if names := unset(reflect.ValueOf(document), reflect.TypeOf(document).Name()); len(names) > 0 {
-			t.Errorf("the golden document leaves out %v", names)
-		}
+		names := unset(reflect.ValueOf(document), reflect.TypeOf(document).Name())
+		kit.Check(t, len(names) == 0, "the golden document leaves out %v", names)
 	}
 }
 
@@ -179,9 +176,7 @@ func TestJSON(t *testing.T) {
 				socket = listen(t, c.says)
 			}
 			code, out, words := inProcess(t, append(c.args, "--json", "--socket", socket)...)
-			if code != c.code || words != "" {
-				t.Errorf("exit code %d, want %d; stderr %q", code, c.code, words)
-			}
+			kit.Check(t, code == c.code && words == "", "exit code %d, want %d; stderr %q", code, c.code, words)
 			showtest.Golden(t, filepath.Join("json", c.name+".json"), out)
 		})
 	}
@@ -194,23 +189,17 @@ func TestJSONConfig(t *testing.T) {
 	}
 	jsonHome(t)
 	code, out, words := inProcess(t, "config", "--json")
-	if code != show.ExitOK || words != "" {
-		t.Errorf("%d %s", code, words)
-	}
+	kit.Check(t, code == show.ExitOK && words == "", "%d %s", code, words)
 	showtest.Golden(t, filepath.Join("json", "config.json"), out)
 	file := filepath.Join(t.TempDir(), "config.toml")
 	text := "server_url = \"https://ccship.example.org/a&b\"\nroots = [\"/a\", \"/b\"]\noutbox_cap = \"1GiB\"\n"
 	kit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	t.Setenv("CCSHIP_EXCLUDE_TYPES", "progress,summary")
 	code, out, words = inProcess(t, "config", "--json", "--config", file, "--state-dir", "/var/lib/ccship")
-	if code != show.ExitOK || words != "" {
-		t.Errorf("%d %s %s", code, out, words)
-	}
+	kit.Check(t, code == show.ExitOK && words == "", "%d %s %s", code, out, words)
 	out = strings.ReplaceAll(out, filepath.Dir(file), "/etc/ccship") // where the file lies changes with each run
 	showtest.Golden(t, filepath.Join("json", "config_given.json"), out)
 	code, out, _ = inProcess(t, "config", "--json", "--log-level", "loud")
-	if code != show.ExitUsage {
-		t.Errorf("exit code %d", code)
-	}
+	kit.Check(t, code == show.ExitUsage, "exit code %d", code)
 	showtest.Golden(t, filepath.Join("json", "error_config.json"), out)
 }

@@ -63,8 +63,7 @@ func (l *librarian) Documents(_ context.Context, session string) (control.Docume
 // TestLinkSession takes the session that is meant: named, of the environment, or the newest around.
 func TestLinkSession(t *testing.T) {
 	jsonHome(t)
-	here, err := filepath.EvalSymlinks(t.TempDir())
-	kit.Must(t, err)
+	here := kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
 	kit.Must(t, os.MkdirAll(filepath.Join(here, "shop", "docs"), 0o700))
 	t.Chdir(filepath.Join(here, "shop", "docs"))
 	l := &librarian{sessions: []control.Session{
@@ -97,15 +96,12 @@ func TestLinkSession(t *testing.T) {
 	}
 	l.reqs = nil
 	code, _, words := inProcess(t, "link", "add", "a.md", "bad", "b.md", "--session", "a", "--socket", socket)
-	if code != show.ExitFailed || len(l.reqs) != 1 || !strings.Contains(words, "bad is a directory") || !strings.Contains(words, "link files inside it instead") {
-		t.Errorf("a refusal: exit code %d, %+v\n%s", code, l.reqs, words)
-	}
+	kit.Check(t, code == show.ExitFailed && len(l.reqs) == 1 && strings.Contains(words, "bad is a directory") && strings.Contains(words, "link files inside it instead"),
+		"a refusal: exit code %d, %+v\n%s", code, l.reqs, words)
 	l.reqs = nil // what runs here has no terminal, like Claude's shell or a script
 	code, _, words = inProcess(t, "link", "add", ".env", "--allow-secret", "--session", "a", "--socket", socket)
-	if code != show.ExitUsage || len(l.reqs) != 0 || !strings.Contains(words, "a person at a terminal") {
-		t.Errorf("--allow-secret without a person: exit code %d, %+v\n%s", code, l.reqs, words)
-	}
-	if code, _, words := inProcess(t, "link", "add"); code != show.ExitUsage || words == "" {
-		t.Errorf("nothing to link: exit code %d", code)
-	}
+	kit.Check(t, code == show.ExitUsage && len(l.reqs) == 0 && strings.Contains(words, "a person at a terminal"),
+		"--allow-secret without a person: exit code %d, %+v\n%s", code, l.reqs, words)
+	code, _, words = inProcess(t, "link", "add")
+	kit.Check(t, code == show.ExitUsage && words != "", "nothing to link: exit code %d", code)
 }

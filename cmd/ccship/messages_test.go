@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // talkative is a daemon with one session's messages.
@@ -35,25 +36,20 @@ func TestMessagesCommand(t *testing.T) {
 	var asked control.MessagesQuery
 	socket := listen(t, talkative{messages: showtest.Messages(), asked: &asked})
 	code, out, words := inProcess(t, "messages", "3f2a", "--socket", socket, "--limit", "5", "--offset", "2")
-	if code != 0 || !strings.Contains(out, "cart.go") || asked.Session != "3f2a" || asked.Limit != 5 || asked.Offset != 2 {
-		t.Errorf("%d %q %q %+v", code, out, words, asked)
-	}
+	kit.Check(t, code == 0 && strings.Contains(out, "cart.go") && asked.Session == "3f2a" && asked.Limit == 5 && asked.Offset == 2,
+		"%d %q %q %+v", code, out, words, asked)
 	_, out, _ = inProcess(t, "messages", "3f2a", "--socket", socket, "--json")
 	showtest.Golden(t, filepath.Join("json", "messages.json"), out)
-	if asked.Limit != 0 {
-		t.Errorf("asked %+v", asked)
-	}
+	kit.Check(t, asked.Limit == 0, "asked %+v", asked)
 	_, out, _ = inProcess(t, "messages", "3f2a", "--socket", socket, "--clear", "--json")
 	showtest.Golden(t, filepath.Join("json", "messages_clear.json"), out)
 	for _, args := range [][]string{{"--limit", "-1"}, {"--offset", "-1"}, {"--follow", "--clear"}, {"--follow", "--offset", "3"}} {
-		if code, _, words := inProcess(t, append([]string{"messages", "3f2a", "--socket", socket}, args...)...); code != 2 || strings.Count(words, "\n") > 2 {
-			t.Errorf("%v: %d %q", args, code, words)
-		}
+		code, _, words := inProcess(t, append([]string{"messages", "3f2a", "--socket", socket}, args...)...)
+		kit.Check(t, code == 2 && strings.Count(words, "\n") <= 2, "%v: %d %q", args, code, words)
 	}
 	unknown := listen(t, talkative{err: &control.Error{Code: control.CodeNoSession, Message: "there is no session x", Hint: "h"}})
 	for _, args := range [][]string{nil, {"--follow"}, {"--clear"}} {
-		if code, _, words := inProcess(t, append([]string{"messages", "x", "--socket", unknown}, args...)...); code != 1 || !strings.Contains(words, "there is no session x") {
-			t.Errorf("%v: %d %q", args, code, words)
-		}
+		code, _, words := inProcess(t, append([]string{"messages", "x", "--socket", unknown}, args...)...)
+		kit.Check(t, code == 1 && strings.Contains(words, "there is no session x"), "%v: %d %q", args, code, words)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // masker is a Daemon with lines that would be masked differently now, in two answers.
@@ -68,17 +69,13 @@ func TestRedactApply(t *testing.T) {
 		var asked []control.RemaskRequest
 		socket := listen(t, masker{asked: &asked, none: c.none})
 		code, out, words := inProcess(t, append([]string{"redact", "apply", "--socket", socket}, c.args...)...)
-		if code != 0 || !strings.Contains(out+words, c.says) {
-			t.Errorf("%v: %d, %s %s", c.args, code, out, words)
-		}
+		kit.Check(t, code == 0 && strings.Contains(out+words, c.says), "%v: %d, %s %s", c.args, code, out, words)
 		if len(asked) != len(c.want) {
 			t.Errorf("%v: asked %+v", c.args, asked)
 			continue
 		}
 		for i := range asked {
-			if asked[i] != c.want[i] {
-				t.Errorf("%v: asked %+v, want %+v", c.args, asked[i], c.want[i])
-			}
+			kit.Check(t, asked[i] == c.want[i], "%v: asked %+v, want %+v", c.args, asked[i], c.want[i])
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestRedactTestUTF16 shows what is masked in UTF-16 as in another text, and nothing in what is no text.
@@ -17,15 +18,10 @@ func TestRedactTestUTF16(t *testing.T) {
 	var tokens []string
 	for _, in := range []string{text, wide} {
 		report, err := findSecrets(c, []byte(in))
-		if err != nil || len(report.Secrets) != 1 || report.Secrets[0].Line != 2 {
-			t.Fatalf("%q: %+v, %v", in, report, err)
-		}
+		kit.Require(t, err == nil && len(report.Secrets) == 1 && report.Secrets[0].Line == 2, "%q: %+v, %v", in, report, err)
 		tokens = append(tokens, report.Secrets[0].Token)
 	}
-	if tokens[0] != tokens[1] {
-		t.Errorf("%q", tokens)
-	}
-	if report, err := findSecrets(c, []byte("\x89PNG\x00"+text)); err != nil || len(report.Secrets) != 0 {
-		t.Errorf("%+v, %v", report, err)
-	}
+	kit.Check(t, tokens[0] == tokens[1], "%q", tokens)
+	report, err := findSecrets(c, []byte("\x89PNG\x00"+text))
+	kit.Check(t, err == nil && len(report.Secrets) == 0, "%+v, %v", report, err)
 }

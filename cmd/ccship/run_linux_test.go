@@ -40,8 +40,7 @@ func TestRunOnTerminal(t *testing.T) {
 	// A mistake is logged each time it is read: the log counts how often the configuration is.
 	write("no_such_key = 1\n")
 	reads := func() int {
-		text, err := os.ReadFile(log)
-		kit.Must(t, err)
+		text := kit.Value(os.ReadFile(log))(t)
 		return strings.Count(string(text), "no_such_key")
 	}
 	kit.Eventually(t, "it reads a changed configuration", hung/12, func() bool { return reads() > 0 })
@@ -49,14 +48,10 @@ func TestRunOnTerminal(t *testing.T) {
 	kit.Must(t, cmd.Process.Signal(syscall.SIGHUP))
 	kit.Eventually(t, "SIGHUP has it read its configuration again", hung/12, func() bool { return reads() > before })
 	kit.Must(t, tty.Close())
-	if err := seen.Close(); err != nil { // hangs up
-		t.Fatal(err)
-	}
+	kit.Must(t, seen.Close()) // hangs up
 	select {
 	case err := <-ended:
-		if err != nil {
-			t.Errorf("ended with %v", err)
-		}
+		kit.Check(t, err == nil, "ended with %v", err)
 	case <-time.After(hung):
 		t.Error("it lives on without its terminal")
 	}

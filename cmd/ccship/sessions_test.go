@@ -106,9 +106,7 @@ func TestSessionsJSON(t *testing.T) {
 			writeNow(t, filepath.Join(dir, "projects", "-nowhere-shop", storedSession+".jsonl"))
 		}
 		code, out, words := inProcess(t, append(append(c.args, "--json"), flags...)...)
-		if code != c.code || words != "" {
-			t.Errorf("%s: exit code %d, want %d; stderr %q", c.name, code, c.code, words)
-		}
+		kit.Check(t, code == c.code && words == "", "%s: exit code %d, want %d; stderr %q", c.name, code, c.code, words)
 		out = strings.ReplaceAll(out, dir, "/home/me/.claude")
 		showtest.Golden(t, filepath.Join("json", c.name+".json"), liveAge.ReplaceAllString(out, "1s ago"))
 	}

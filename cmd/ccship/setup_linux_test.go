@@ -42,9 +42,8 @@ func TestQuestionEnds(t *testing.T) {
 			}
 			shown("interrupted")
 			err := cmd.Wait()
-			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
-				t.Errorf("ended with %v, want exit status 1", err)
-			}
+			exit, ok := errors.AsType[*exec.ExitError](err)
+			kit.Check(t, ok && exit.ExitCode() == 1, "ended with %v, want exit status 1", err)
 			echoes(t, int(tty.Fd()), true)
 		})
 	}

@@ -36,9 +36,8 @@ func TestStatusProbes(t *testing.T) {
 		var waits []bool
 		socket := listen(t, asking{scripted{status: showtest.Healthy()}, &waits})
 		code, _, words := inProcess(t, append([]string{"status", "--socket", socket}, test.flags...)...)
-		if code != show.ExitOK || !slices.Equal(waits, test.want) {
-			t.Errorf("%v: exit code %d, %s; waited %v, want %v", test.flags, code, words, waits, test.want)
-		}
+		kit.Check(t, code == show.ExitOK && slices.Equal(waits, test.want),
+			"%v: exit code %d, %s; waited %v, want %v", test.flags, code, words, waits, test.want)
 	}
 }
 
@@ -69,8 +68,7 @@ func TestStatusLine(t *testing.T) {
 		if code != test.code || words != "" || test.want != "" && out != test.want {
 			t.Errorf("%v: exit code %d, %q, stderr %q", test, code, out, words)
 		}
-		if strings.Count(out, "\n") != 1 || utf8.RuneCountInString(strings.TrimSuffix(out, "\n")) > 80 {
-			t.Errorf("%v: %q is no short line", test, out)
-		}
+		kit.Check(t, strings.Count(out, "\n") == 1 && utf8.RuneCountInString(strings.TrimSuffix(out, "\n")) <= 80,
+			"%v: %q is no short line", test, out)
 	}
 }

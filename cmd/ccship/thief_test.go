@@ -108,19 +108,14 @@ func TestThief(t *testing.T) {
 					all = append(all, "--server-url", th.URL)
 				}
 				code, _, said := inProcess(t, all...)
-				if code == show.ExitUsage && strings.Contains(said, "arg(s)") {
-					t.Errorf("%s needs arguments here: %s", command, said)
-				}
+				kit.Check(t, code != show.ExitUsage || !strings.Contains(said, "arg(s)"),
+					"%s needs arguments here: %s", command, said)
 				asked, keys := th.took()
-				if len(keys) > 0 {
-					t.Errorf("%s shows the key to whoever listens: %q", command, keys)
-				}
+				kit.Check(t, len(keys) == 0, "%s shows the key to whoever listens: %q", command, keys)
 				asking[command] = len(asked) > 0
 			})
 			for _, command := range []string{"list", "show", "export", "restore", "resume", "search", "usage", "doctor", "setup"} {
-				if !asking[command] {
-					t.Errorf("%s has asked nobody: the test shows nothing", command)
-				}
+				kit.Check(t, asking[command], "%s has asked nobody: the test shows nothing", command)
 			}
 		})
 	}

@@ -30,8 +30,7 @@ type upRun struct {
 // newUpHome is an environment for ccship in a home of its own.
 func newUpHome(t *testing.T) (env []string, home string) {
 	t.Helper()
-	home, err := os.MkdirTemp("", "ccup") // the socket's path has to stay short
-	kit.Must(t, err)
+	home = kit.Value(os.MkdirTemp("", "ccup"))(t) // the socket's path has to stay short
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "CCSHIP_") && !strings.HasPrefix(v, "XDG_") && !strings.HasPrefix(v, "CLAUDE_") {
@@ -47,9 +46,8 @@ func ccship(t *testing.T, env []string, args ...string) (code int, stdout, stder
 	var out, words bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), "ccship", args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &words
-	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
+	err := cmd.Run()
+	kit.Require(t, err == nil || cmd.ProcessState != nil, "%v", err)
 	return cmd.ProcessState.ExitCode(), out.String(), words.String()
 }
 
@@ -155,42 +153,36 @@ func TestUpServerDies(t *testing.T) {
 	u := startUp(t, env, "--listen", kit.Address(t))
 	url := "http://" + addressIn(u.read("no conversations yet"))
 	u.read("watching")
-	if first := get(url + "/healthz"); first == "" || get(url+"/die") != "" {
-		t.Fatalf("server %q did not die", first)
-	}
+	first := get(url + "/healthz")
+	kit.Require(t, first != "" && get(url+"/die") == "", "server %q did not die", first)
 	if code := u.end(); code != 1 || !strings.Contains(u.stderr.String(), "ccship: ccship-server has ended: exit status 7") {
 		t.Errorf("without its server: %d %s", code, u.stderr)
 	}
 	broken, _ := newUpHome(t)
 	code, _, words := ccship(t, append(broken, "FAKE_SERVER=broken"), "up", "--listen", kit.Address(t))
-	if code != 1 || !strings.Contains(words, "ccship: ccship-server has ended: exit status 1: ccship-server: the database is broken\nhint: its log is ") {
-		t.Errorf("broken server: %d %s", code, words)
-	}
+	kit.Check(t, code == 1 && strings.Contains(words, "ccship: ccship-server has ended: exit status 1: ccship-server: the database is broken\nhint: its log is "),
+		"broken server: %d %s", code, words)
 }
 
 func TestUpAddress(t *testing.T) {
 	env, home := newUpHome(t)
 	for _, address := range []string{"0.0.0.0:5000", "example.org:80", "127.0.0.1", "127.0.0.1:0", ":5000"} {
-		if code, _, words := ccship(t, env, "up", "--listen", address); code != show.ExitUsage || !strings.Contains(words, "hint: ") {
-			t.Errorf("--listen %s: %d %s", address, code, words)
-		}
+		code, _, words := ccship(t, env, "up", "--listen", address)
+		kit.Check(t, code == show.ExitUsage && strings.Contains(words, "hint: "), "--listen %s: %d %s", address, code, words)
 	}
 	if _, err := os.Stat(filepath.Join(home, ".local", "state", "ccship", "up", "listen")); err == nil {
 		t.Error("an address that cannot be used is remembered")
 	}
 	h := setup.Home{Dir: t.TempDir()}
-	first, err := h.Address(t.Context(), "")
-	kit.Must(t, err)
-	if second, err := h.Address(t.Context(), ""); err != nil || second != first {
-		t.Errorf("address %s, then %s %v", first, second, err)
-	}
+	first := kit.Value(h.Address(t.Context(), ""))(t)
+	second, err := h.Address(t.Context(), "")
+	kit.Check(t, err == nil && second == first, "address %s, then %s %v", first, second, err)
 }
 
 // A new database gets every line: state that says they were sent belongs to the one that is gone.
 func TestUpNewDatabase(t *testing.T) {
 	h := setup.Home{Dir: t.TempDir()}
-	program, err := exec.LookPath("ccship-server")
-	kit.Must(t, err)
+	program := kit.Value(exec.LookPath("ccship-server"))(t)
 	if fresh, err := h.EnsureKey(t.Context(), program); !fresh || err != nil {
 		t.Fatalf("first: %v %v", fresh, err)
 	}
@@ -203,17 +195,15 @@ func TestUpNewDatabase(t *testing.T) {
 		t.Errorf("without a database: %v %v", fresh, err)
 	}
 	aside, err := filepath.Glob(h.File("state.before-*"))
-	if _, missing := os.Stat(h.File("state")); err != nil || len(aside) != 1 || missing == nil {
-		t.Errorf("old state: %v %v, %v", aside, err, missing)
-	}
+	_, missing := os.Stat(h.File("state"))
+	kit.Check(t, err == nil && len(aside) == 1 && missing != nil, "old state: %v %v, %v", aside, err, missing)
 }
 
 // The guard ends its program when its standard input does.
 func TestGuard(t *testing.T) {
 	env, _ := newUpHome(t)
 	address := kit.Address(t)
-	program, err := exec.LookPath("ccship-server")
-	kit.Must(t, err)
+	program := kit.Value(exec.LookPath("ccship-server"))(t)
 	guard := exec.Command("ccship", "guard", program, "serve", "--listen", address)
 	guard.Env = env
 	parent, err := guard.StdinPipe()
@@ -223,10 +213,6 @@ func TestGuard(t *testing.T) {
 	kit.Must(t, err)
 	kit.Eventually(t, "the program runs", hung/12, func() bool { return listening("http://" + address) })
 	parent.Close()
-	if err := guard.Wait(); err != nil {
-		t.Errorf("guard: %v", err)
-	}
-	if listening("http://" + address) {
-		t.Error("the program outlives its guard")
-	}
+	kit.NoError(t, "guard", guard.Wait())
+	kit.Check(t, !listening("http://"+address), "the program outlives its guard")
 }

@@ -45,8 +45,7 @@ func (c *changing) set(s control.Status) {
 // process is the command line as a process of its own.
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	kit.Must(t, err)
+	self := kit.Value(os.Executable())(t)
 	dir := t.TempDir()
 	kit.Must(t, os.Symlink(self, dir+"/ccship"))
 	cmd := exec.CommandContext(t.Context(), dir+"/ccship", args...)
@@ -58,8 +57,7 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 func TestWatchLines(t *testing.T) {
 	d := &changing{status: showtest.Healthy()}
 	cmd := process(t, "status", "--watch", "--socket", listen(t, d))
-	out, err := cmd.StdoutPipe()
-	kit.Must(t, err)
+	out := kit.Value(cmd.StdoutPipe())(t)
 	kit.Must(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	want := []string{"watching, 132 transcripts, 0 waiting, 48 211 sent", "importing, 1 transcript, 30 MB of 61 MB read, 1 waiting, 48 211 sent"}
@@ -70,12 +68,10 @@ func TestWatchLines(t *testing.T) {
 		d.set(showtest.Statuses()["importing"])
 	}
 	kit.Must(t, cmd.Process.Signal(os.Interrupt))
-	if rest, err := io.ReadAll(out); err != nil || len(rest) > 0 {
-		t.Errorf("after the end: %q %v", rest, err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("ended with %v", err)
-	}
+	rest, err := io.ReadAll(out)
+	kit.Check(t, err == nil && len(rest) == 0, "after the end: %q %v", rest, err)
+	err = cmd.Wait()
+	kit.Check(t, err == nil, "ended with %v", err)
 }
 
 // openTerminal makes a terminal of a size: the side that a person sees, and the one for programs.
@@ -87,11 +83,9 @@ func openTerminal(t *testing.T, columns, rows uint16) (seen, tty *os.File) {
 	}
 	t.Cleanup(func() { _ = seen.Close() })
 	kit.Must(t, unix.IoctlSetPointerInt(int(seen.Fd()), unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN)
+	n := kit.Value(unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN))(t)
+	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
 	kit.Must(t, err)
-	if tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() { _ = tty.Close() })
 	resize(t, tty, columns, rows)
 	return seen, tty
@@ -160,8 +154,7 @@ func TestWatchTerminal(t *testing.T) {
 	if _, err := seen.Write([]byte{3}); err != nil { // Ctrl-C
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("ended with %v", err)
-	}
+	err := cmd.Wait()
+	kit.Check(t, err == nil, "ended with %v", err)
 	shown("\x1b[?7h\x1b[?25h")
 }

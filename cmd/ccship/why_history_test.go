@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
@@ -240,9 +241,8 @@ func TestWhyElsewhere(t *testing.T) {
 	shallow := filepath.Join(filepath.Dir(w.top), "shallow")
 	w.git("clone", "-q", "--depth", "1", "file://"+filepath.ToSlash(w.top), shallow)
 	w.want(shallow, "cart.go:5", "aaaa:1(0:1)")
-	if got := w.why(shallow, "HEAD"); !strings.Contains(got, "--unshallow") {
-		t.Errorf("a commit at which a shallow clone ends: %s", got)
-	}
+	got := w.why(shallow, "HEAD")
+	kit.Check(t, strings.Contains(got, "--unshallow"), "a commit at which a shallow clone ends: %s", got)
 }
 
 // TestWhyNobody is silent about bots, secrets, generated files, and braces.
@@ -270,14 +270,10 @@ func TestWhyLink(t *testing.T) {
 	t.Chdir(w.top)
 	code, out, problem := inProcess(t, append([]string{"why", "HEAD", "--link", "--server-url", "http://127.0.0.1:1/base"}, w.flags...)...)
 	text, ok := strings.CutPrefix(strings.TrimSpace(out), "http://127.0.0.1:1/base/why?q=")
-	if code != 0 || !ok {
-		t.Fatalf("%d %s %s", code, out, problem)
-	}
+	kit.Require(t, code == 0 && ok, "%d %s %s", code, out, problem)
 	commits, err := provenance.ParseLink(text)
-	if err != nil || len(commits) != 1 || commits[0].Name != commit || len(commits[0].Files[0].Lines) != 5 {
-		t.Errorf("%v: %+v", err, commits)
-	}
-	if code, _, _ := inProcess(t, append([]string{"why", "cart.go:1", "--link", "--server-url", "http://127.0.0.1:1"}, w.flags...)...); code != 2 {
-		t.Errorf("a link to a line: exit %d", code)
-	}
+	kit.Check(t, err == nil && len(commits) == 1 && commits[0].Name == commit && len(commits[0].Files[0].Lines) == 5,
+		"%v: %+v", err, commits)
+	code, _, _ = inProcess(t, append([]string{"why", "cart.go:1", "--link", "--server-url", "http://127.0.0.1:1"}, w.flags...)...)
+	kit.Check(t, code == 2, "a link to a line: exit %d", code)
 }

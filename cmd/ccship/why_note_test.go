@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
@@ -30,29 +31,21 @@ func TestWhyNote(t *testing.T) {
 	before := state()
 	w.want(w.top, first+".."+second, "aaaa:6(0:5)(3:1)")
 	w.want(w.top, "cart.go:5", "aaaa:1(3:1)")
-	if got := state(); got != before {
-		t.Fatalf("without --note: %s, before %s", got, before)
-	}
+	got := state()
+	kit.Require(t, got == before, "without --note: %s, before %s", got, before)
 	for range 2 {
-		if code, out, problem := inProcess(t, append([]string{"why", "HEAD~1..", "--offline", "--note"}, w.flags...)...); code != 0 {
-			t.Fatalf("exit %d\n%s%s", code, out, problem)
-		}
+		code, out, problem := inProcess(t, append([]string{"why", "HEAD~1..", "--offline", "--note"}, w.flags...)...)
+		kit.Require(t, code == 0, "exit %d\n%s%s", code, out, problem)
 	}
 	want := "ccship show aaaa:0 (5 of 6 lines)\nccship show aaaa:3 (1 of 6 lines)"
-	if got := w.git("notes", "--ref=ccship", "show", second); got != want {
-		t.Errorf("the note is %q, want %q", got, want)
-	}
-	if got := w.git("notes", "--ref=ccship", "list"); strings.Count(got, "\n") != 0 || !strings.HasSuffix(got, second) {
-		t.Errorf("notes: %s", got)
-	}
+	kit.Equal(t, "the note", w.git("notes", "--ref=ccship", "show", second), want)
+	got = w.git("notes", "--ref=ccship", "list")
+	kit.Check(t, strings.Count(got, "\n") == 0 && strings.HasSuffix(got, second), "notes: %s", got)
 	w.git("update-ref", "-d", "refs/notes/ccship")
-	if got := state(); got != before {
-		t.Errorf("besides the note: %s, before %s", got, before)
-	}
+	kit.Equal(t, "besides the note: before", state(), before)
 	for _, args := range [][]string{{"why", "cart.go:1", "--note"}, {"why", "HEAD", "--note", "--link"}} {
-		if code, _, _ := inProcess(t, append(append(args, "--offline"), w.flags...)...); code != 2 {
-			t.Errorf("%v: exit %d", args, code)
-		}
+		code, _, _ := inProcess(t, append(append(args, "--offline"), w.flags...)...)
+		kit.Check(t, code == 2, "%v: exit %d", args, code)
 	}
 }
 
@@ -100,11 +93,9 @@ func TestWhyIsNoOption(t *testing.T) {
 	made := filepath.Join(t.TempDir(), "made")
 	for _, name := range []string{"--output=" + made + "..HEAD", "--output=" + made, "--all", "-1", "--stdin", "--glob=x..y"} {
 		code, _, words := inProcess(t, append(append([]string{"why", "--offline"}, w.flags...), "--", name)...)
-		if code != 2 || !strings.Contains(words, "neither a file here nor a commit") {
-			t.Errorf("%s: exit %d, %q", name, code, words)
-		}
+		kit.Check(t, code == 2 && strings.Contains(words, "neither a file here nor a commit"),
+			"%s: exit %d, %q", name, code, words)
 	}
-	if list, err := filepath.Glob(made + "*"); err != nil || len(list) > 0 {
-		t.Errorf("files were made: %q %v", list, err)
-	}
+	list, err := filepath.Glob(made + "*")
+	kit.Check(t, err == nil && len(list) == 0, "files were made: %q %v", list, err)
 }

@@ -29,8 +29,7 @@ func newTale(t *testing.T) *tale {
 		t.Skip("git is not installed")
 	}
 	jsonHome(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	kit.Must(t, err)
+	dir := kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
 	w := &tale{t: t, top: filepath.Join(dir, "shop"), roots: filepath.Join(dir, "projects"),
 		clock: time.Date(2026, 3, 12, 9, 0, 0, 0, time.UTC)}
 	w.flags = []string{"--roots", w.roots, "--state-dir", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "s")}
@@ -58,9 +57,7 @@ func (w *tale) gitIn(dir string, args ...string) string {
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=Kim", "GIT_AUTHOR_EMAIL=kim@example.invalid",
 		"GIT_COMMITTER_NAME=Kim", "GIT_COMMITTER_EMAIL=kim@example.invalid", "GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		w.t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
+	kit.Require(w.t, err == nil, "git %v: %v\n%s", args, err, out)
 	return strings.TrimSpace(string(out))
 }
 
@@ -128,9 +125,7 @@ func (w *tale) writes(session, prompt, file, text string) {
 func (w *tale) edits(session, prompt, file, before, after string) {
 	w.t.Helper()
 	text := w.text(file)
-	if !strings.Contains(text, before) {
-		w.t.Fatalf("%s has no %q", file, before)
-	}
+	kit.Require(w.t, strings.Contains(text, before), "%s has no %q", file, before)
 	w.by(file, strings.Replace(text, before, after, 1))
 	w.asked(session, prompt, w.top, "Edit", map[string]any{"file_path": filepath.Join(w.top, file), "old_string": before,
 		"new_string": after})
@@ -159,9 +154,8 @@ func digest(t *testing.T, document string) string {
 		NotProven map[string]int `json:"not_proven"`
 	}
 	var answer struct{ Commits, Lines []known }
-	if err := json.Unmarshal([]byte(document), &answer); err != nil {
-		t.Fatalf("%v: %s", err, document)
-	}
+	err := json.Unmarshal([]byte(document), &answer)
+	kit.Require(t, err == nil, "%v: %s", err, document)
 	var all []string
 	for _, c := range append(answer.Commits, answer.Lines...) {
 		var parts []string
@@ -184,9 +178,7 @@ func digest(t *testing.T, document string) string {
 
 func (w *tale) want(dir, about, want string) {
 	w.t.Helper()
-	if got := w.why(dir, about); got != want {
-		w.t.Errorf("why %s: %q, want %q", about, got, want)
-	}
+	kit.Equal(w.t, fmt.Sprintf("why %s", about), w.why(dir, about), want)
 }
 
 const cart = "package shop\n\n// total adds what the cart holds.\nfunc total(c Cart) int {\n\treturn sum(c.Prices)\n}\n"

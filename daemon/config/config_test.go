@@ -43,8 +43,7 @@ func (h *home) write(name, text string, mode os.FileMode) string {
 
 func (h *home) load(flags map[string]string) Config {
 	h.t.Helper()
-	c, err := Load(flags, h.lookup)
-	kit.Must(h.t, err)
+	c := kit.Value(Load(flags, h.lookup))(h.t)
 	return c
 }
 
@@ -59,9 +58,7 @@ func TestDefaults(t *testing.T) {
 		MessagesKept: 200, MessageInputLimit: 300, MessageOutputLimit: 500, Locale: "en", DocumentCap: 16 << 20, BlobCap: 64 << 20, Redact: "auto",
 		Path: in(".config", "ccship", "config.toml"),
 	}
-	if diff := cmp.Diff(want, h.load(nil), cmpopts.IgnoreUnexported(Config{})); diff != "" {
-		t.Error(diff)
-	}
+	kit.Same(t, "loaded", cmp.Diff(want, h.load(nil), cmpopts.IgnoreUnexported(Config{})))
 	if runtime.GOOS != "windows" {
 		h.env["XDG_RUNTIME_DIR"] = in("run")
 		kit.Equal(t, "socket with a runtime folder", h.load(nil).Socket, in("run", "ccship", "ccship.sock"))
@@ -78,9 +75,8 @@ func TestPrecedence(t *testing.T) {
 	h.env["CCSHIP_SERVER_URL"] = "http://environment"
 	h.env["CCSHIP_EXCLUDE_TYPES"] = "" // counts as not set
 	c := h.load(map[string]string{"log_level": "debug"})
-	if c.LogLevel != slog.LevelDebug || c.ServerURL != "http://environment" || c.History || c.OutboxCap != 4096 || c.LineCap != 64<<20 {
-		t.Errorf("%+v", c)
-	}
+	kit.Check(t, c.LogLevel == slog.LevelDebug && c.ServerURL == "http://environment" && !c.History && c.OutboxCap == 4096 && c.LineCap == 64<<20,
+		"%+v", c)
 	want := map[string]Value{
 		"log_level":    {"log_level", "debug", FromFlag, "--log-level"},
 		"server_url":   {"server_url", "http://environment", FromEnvironment, "CCSHIP_SERVER_URL"},
@@ -92,9 +88,8 @@ func TestPrecedence(t *testing.T) {
 	}
 	for name, value := range want {
 		got, err := c.Lookup(name)
-		if diff := cmp.Diff(value, got); diff != "" || err != nil {
-			t.Errorf("%s: %v %s", name, err, diff)
-		}
+		diff := cmp.Diff(value, got)
+		kit.Check(t, diff == "" && err == nil, "%s: %v %s", name, err, diff)
 	}
 }
 
@@ -118,9 +113,7 @@ func TestRoots(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h.env["CCSHIP_ROOTS"], h.env["CLAUDE_CONFIG_DIR"] = test.roots, test.claude
-			if diff := cmp.Diff(test.want, h.load(nil).Roots); diff != "" {
-				t.Error(diff)
-			}
+			kit.Same(t, "Roots", cmp.Diff(test.want, h.load(nil).Roots))
 		})
 	}
 }
@@ -156,18 +149,12 @@ func TestMistakes(t *testing.T) {
 			}
 			_, err := Load(nil, h.lookup)
 			mistake, ok := errors.AsType[*Error](err)
-			if !ok || mistake.Hint == "" {
-				t.Fatalf("%#v is no Error with a hint", err)
-			}
+			kit.Require(t, ok && mistake.Hint != "", "%#v is no Error with a hint", err)
 			text := mistake.Message + " " + mistake.Hint
 			for _, want := range test.want {
-				if !strings.Contains(text, want) {
-					t.Errorf("%q does not say %q", text, want)
-				}
+				kit.Check(t, strings.Contains(text, want), "%q does not say %q", text, want)
 			}
-			if strings.Contains(text, "secret") {
-				t.Errorf("%q tells the password", text)
-			}
+			kit.Check(t, !strings.Contains(text, "secret"), "%q tells the password", text)
 		})
 	}
 }
@@ -175,17 +162,14 @@ func TestMistakes(t *testing.T) {
 func TestConfigFile(t *testing.T) {
 	h := newHome(t)
 	missing := filepath.Join(h.dir, "missing.toml")
-	if _, err := Load(map[string]string{"config": missing}, h.lookup); err == nil {
-		t.Error("a missing file that a flag names is no mistake")
-	}
+	_, err := Load(map[string]string{"config": missing}, h.lookup)
+	kit.Check(t, err != nil, "a missing file that a flag names is no mistake")
 	h.env["CCSHIP_CONFIG"] = missing
-	if c := h.load(nil); c.Path != missing {
-		t.Errorf("path %s", c.Path)
-	}
+	c := h.load(nil)
+	kit.Check(t, c.Path == missing, "path %s", c.Path)
 	h.env["CCSHIP_CONFIG"] = h.dir
-	if _, err := Load(nil, h.lookup); err == nil {
-		t.Error("a folder is read as a file")
-	}
+	_, err = Load(nil, h.lookup)
+	kit.Check(t, err != nil, "a folder is read as a file")
 }
 
 func TestReadAPIKey(t *testing.T) {
@@ -212,22 +196,18 @@ func TestReadAPIKey(t *testing.T) {
 			if mistake, ok := errors.AsType[*Error](err); ok {
 				text = mistake.Message + " " + mistake.Hint
 			}
-			if key != test.key || !strings.Contains(text, test.want) || (err == nil) != (test.want == "") {
-				t.Errorf("%q %v, want %q and %q", key, err, test.key, test.want)
-			}
+			kit.Check(t, key == test.key && strings.Contains(text, test.want) && (err == nil) == (test.want == ""),
+				"%q %v, want %q and %q", key, err, test.key, test.want)
 		})
 	}
 	_, err := ReadAPIKey(filepath.Join(h.dir, "none"))
-	if _, ok := errors.AsType[*Error](err); !ok || !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("missing: %v", err)
-	}
-	if _, err := h.load(nil).APIKey(); err != nil {
-		t.Errorf("missing where nobody named it: %v", err)
-	}
+	_, ok := errors.AsType[*Error](err)
+	kit.Check(t, ok && errors.Is(err, os.ErrNotExist), "missing: %v", err)
+	_, err = h.load(nil).APIKey()
+	kit.Check(t, err == nil, "missing where nobody named it: %v", err)
 	h.env["CCSHIP_API_KEY_FILE"] = filepath.Join(h.dir, "none")
-	if _, err := h.load(nil).APIKey(); err == nil {
-		t.Error("missing where someone named it: no error")
-	}
+	_, err = h.load(nil).APIKey()
+	kit.Check(t, err != nil, "missing where someone named it: no error")
 }
 
 // The language is the one that is set, else that of the environment; a service's names none.
@@ -247,8 +227,6 @@ func TestLocale(t *testing.T) {
 			}
 			return h.lookup(name)
 		})
-		if err != nil || c.Locale != x.want {
-			t.Errorf("%v: %q, %v", x.env, c.Locale, err)
-		}
+		kit.Check(t, err == nil && c.Locale == x.want, "%v: %q, %v", x.env, c.Locale, err)
 	}
 }

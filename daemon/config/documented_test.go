@@ -19,13 +19,10 @@ var update = flag.Bool("update", false, "write the table of options in the docum
 func TestDocumentedOptions(t *testing.T) {
 	const begin, end = "<!-- options: written by `make docs` -->\n", "<!-- end -->\n"
 	path := filepath.Join("..", "..", "docs", "configuration.md")
-	page, err := os.ReadFile(path)
-	kit.Must(t, err)
+	page := kit.Value(os.ReadFile(path))(t)
 	before, rest, ok := strings.Cut(string(page), begin)
 	table, after, ended := strings.Cut(rest, end)
-	if !ok || !ended {
-		t.Fatalf("%s has no table between %q and %q", path, begin, end)
-	}
+	kit.Require(t, ok && ended, "%s has no table between %q and %q", path, begin, end)
 	var b strings.Builder
 	b.WriteString("| key | value; default | |\n|---|---|---|\n")
 	for _, o := range Options() {

@@ -34,9 +34,7 @@ func TestWriteOption(t *testing.T) {
 			}
 			kit.Must(t, WriteOption(path, test.key, test.texts, h.lookup))
 			text, err := os.ReadFile(path)
-			if err != nil || string(text) != test.after {
-				t.Errorf("%q %v, want %q", text, err, test.after)
-			}
+			kit.Check(t, err == nil && string(text) == test.after, "%q %v, want %q", text, err, test.after)
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
 				t.Errorf("mode %v %v", info.Mode(), err)
 			}
@@ -60,12 +58,10 @@ func TestWriteOptionRefuses(t *testing.T) {
 			h := newHome(t)
 			path := h.write("config.toml", test.before, 0o600)
 			err := WriteOption(path, test.key, test.texts, h.lookup)
-			if _, ok := errors.AsType[*Error](err); !ok {
-				t.Errorf("%v is no Error", err)
-			}
-			if text, err := os.ReadFile(path); err != nil || string(text) != test.before {
-				t.Errorf("file %q %v", text, err)
-			}
+			_, ok := errors.AsType[*Error](err)
+			kit.Check(t, ok, "%v is no Error", err)
+			text, err := os.ReadFile(path)
+			kit.Check(t, err == nil && string(text) == test.before, "file %q %v", text, err)
 		})
 	}
 }
@@ -82,9 +78,8 @@ func TestWriteOptionFollowsLink(t *testing.T) {
 	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
 		t.Errorf("the link is gone: %v %v", info.Mode(), err)
 	}
-	if text, err := os.ReadFile(real); err != nil || string(text) != "history = false\n" {
-		t.Errorf("%q %v", text, err)
-	}
+	text, err := os.ReadFile(real)
+	kit.Check(t, err == nil && string(text) == "history = false\n", "%q %v", text, err)
 }
 
 // What `config show` prints is a configuration file that means the same.
@@ -100,9 +95,7 @@ func TestShowIsConfig(t *testing.T) {
 	}
 	clean := newHome(t)
 	second, err := Load(map[string]string{"config": clean.write("shown.toml", text, 0o600)}, clean.lookup)
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
+	kit.Require(t, err == nil, "%v in\n%s", err, text)
 	for i, v := range second.Values() {
 		if v.TOML() != first.Values()[i].TOML() {
 			t.Errorf("%s became %s", first.Values()[i].TOML(), v.TOML())
@@ -139,8 +132,6 @@ func TestNormalizeURL(t *testing.T) {
 		"http://h:5000/a/../b":            "http://h:5000/b",
 	} {
 		got, err := NormalizeURL(text)
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("%q became %q, %v; want %q", text, got, err, want)
-		}
+		kit.Check(t, got == want && (err == nil) == (want != ""), "%q became %q, %v; want %q", text, got, err, want)
 	}
 }

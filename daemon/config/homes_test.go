@@ -11,8 +11,7 @@ import (
 )
 
 func TestElsewhere(t *testing.T) {
-	home, err := filepath.EvalSymlinks(t.TempDir())
-	kit.Must(t, err)
+	home := kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
 	home = filepath.Join(home, "me [x]*") // no pattern
 	env := map[string]string{
 		"CLAUDE_CONFIG_DIR": filepath.Join(home, "a") + ", " + filepath.Join(home, "b"), "XDG_CONFIG_HOME": filepath.Join(home, "xdg"),
@@ -43,15 +42,11 @@ func TestElsewhere(t *testing.T) {
 		kit.Must(t, os.Symlink(filepath.Join(home, ".claude"), filepath.Join(home, ".claude-link")))
 	}
 	for _, h := range elsewhere(home, func(name string) string { return env[name] }, roots) {
-		rel, err := filepath.Rel(home, h.Path)
-		kit.Must(t, err)
-		if rel = filepath.ToSlash(rel); h.Transcripts != want[rel] {
-			t.Errorf("%s: %d transcripts, want %d", rel, h.Transcripts, want[rel])
-		}
+		rel := kit.Value(filepath.Rel(home, h.Path))(t)
+		rel = filepath.ToSlash(rel)
+		kit.Check(t, h.Transcripts == want[rel], "%s: %d transcripts, want %d", rel, h.Transcripts, want[rel])
 		delete(want, rel)
 	}
 	delete(want, ".claude/profiles/x/projects")
-	if len(want) > 0 {
-		t.Errorf("not found: %v", want)
-	}
+	kit.Check(t, len(want) == 0, "not found: %v", want)
 }

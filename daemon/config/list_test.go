@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestEditList(t *testing.T) {
@@ -51,12 +53,10 @@ func TestEditList(t *testing.T) {
 				}
 			}
 			edit, err := EditList(path, "exclude_projects", test.add, test.remove, h.lookup)
-			if diff := cmp.Diff(test.edit, edit); diff != "" || err != nil {
-				t.Errorf("%v %s", err, diff)
-			}
-			if text, err := os.ReadFile(path); err != nil || string(text) != test.after {
-				t.Errorf("%q %v, want %q", text, err, test.after)
-			}
+			diff := cmp.Diff(test.edit, edit)
+			kit.Check(t, diff == "" && err == nil, "%v %s", err, diff)
+			text, err := os.ReadFile(path)
+			kit.Check(t, err == nil && string(text) == test.after, "%q %v, want %q", text, err, test.after)
 		})
 	}
 }
@@ -82,12 +82,10 @@ func TestEditListRefuses(t *testing.T) {
 	} {
 		path := h.write("config.toml", test.before, 0o600)
 		_, err := EditList(path, test.key, []string{test.value}, nil, h.lookup)
-		if e, ok := errors.AsType[*Error](err); !ok || e.Hint == "" {
-			t.Errorf("%+v: %v is no Error with a hint", test, err)
-		}
-		if text, err := os.ReadFile(path); err != nil || string(text) != test.before {
-			t.Errorf("%+v: file %q %v", test, text, err)
-		}
+		e, ok := errors.AsType[*Error](err)
+		kit.Check(t, ok && e.Hint != "", "%+v: %v is no Error with a hint", test, err)
+		text, err := os.ReadFile(path)
+		kit.Check(t, err == nil && string(text) == test.before, "%+v: file %q %v", test, text, err)
 	}
 }
 
@@ -96,11 +94,7 @@ func TestExcludeProjects(t *testing.T) {
 	h := newHome(t)
 	path := h.write("config.toml", "exclude_projects = [\"~/a*\", \"**/b\", \"/c/\"]\n", 0o600)
 	want := []string{filepath.ToSlash(h.env[HomeVariable]) + "/a*", "**/b", "/c/"}
-	if diff := cmp.Diff(want, h.load(map[string]string{"config": path}).ExcludeProjects); diff != "" {
-		t.Error(diff)
-	}
+	kit.Same(t, "ExcludeProjects", cmp.Diff(want, h.load(map[string]string{"config": path}).ExcludeProjects))
 	h.env["CCSHIP_EXCLUDE_PROJECTS"] = "/x" + string(filepath.ListSeparator) + "**/y"
-	if diff := cmp.Diff([]string{"/x", "**/y"}, h.load(map[string]string{"config": path}).ExcludeProjects); diff != "" {
-		t.Error(diff)
-	}
+	kit.Same(t, "ExcludeProjects", cmp.Diff([]string{"/x", "**/y"}, h.load(map[string]string{"config": path}).ExcludeProjects))
 }

@@ -5,18 +5,16 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // A log of the caller's is used as it is; one of text keeps to the level in force.
 func TestLogger(t *testing.T) {
 	var b bytes.Buffer
 	own := slog.New(slog.DiscardHandler)
-	if got := (Config{Log: own}).Logger(); got != own {
-		t.Error("the caller's log is not used")
-	}
-	if got := (Config{}).Logger(); got == nil {
-		t.Error("no log without one")
-	}
+	kit.Check(t, (Config{Log: own}).Logger() == own, "the caller's log is not used")
+	kit.Check(t, (Config{}).Logger() != nil, "no log without one")
 	log := Config{LogLevel: slog.LevelWarn}.TextLog(&b)
 	log.Info("quiet")
 	log.Warn("loud", "file", "a b")

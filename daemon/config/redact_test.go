@@ -36,26 +36,22 @@ id = "path-only"
 path = '''\.pem$'''
 `, 0o600)
 	c := h.load(map[string]string{"redact_rules": path})
-	all, err := c.Maskers()
-	kit.Must(t, err)
+	all := kit.Value(c.Maskers())(t)
 	m := all.Of("")
 	for text, want := range map[string]bool{
 		"OURS_ ours_k3j5h7g9": true, "ours_sample35": false, "ours_k3j5h7g9 nolint": false, "zq123456789": true, "ours_aaaaaaaa": false,
 	} {
-		if out, ranges := m.Text([]byte(text)); (len(ranges) > 0) != want {
-			t.Errorf("%q became %q", text, out)
-		}
+		out, ranges := m.Text([]byte(text))
+		kit.Check(t, (len(ranges) > 0) == want, "%q became %q", text, out)
 	}
-	if out, ranges := m.Text([]byte("ours_k3j5h7g9k3j5h7g9k3j5h7g9")); len(ranges) != 1 || !strings.HasPrefix(string(out), "ours_[our-token:") {
-		t.Errorf("%q %v", out, ranges)
-	}
+	out, ranges := m.Text([]byte("ours_k3j5h7g9k3j5h7g9k3j5h7g9"))
+	kit.Check(t, len(ranges) == 1 && strings.HasPrefix(string(out), "ours_[our-token:"), "%q %v", out, ranges)
 	for text, part := range map[string]string{
 		"[extend]\nuseDefault = true": "extend", "[[rules]]\nid=\"a\"\nregex='('": "missing closing", "rules = 3": "rules.toml",
 	} {
 		h.write("rules.toml", text, 0o600)
-		if _, err := c.Maskers(); err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("%q: %v", text, err)
-		}
+		_, err := c.Maskers()
+		kit.Check(t, err != nil && strings.Contains(err.Error(), part), "%q: %v", text, err)
 	}
 }
 
@@ -63,22 +59,17 @@ path = '''\.pem$'''
 func TestRedactKey(t *testing.T) {
 	h := newHome(t)
 	c := h.load(nil)
-	first, err := c.RedactKey()
-	kit.Must(t, err)
-	if again, err := c.RedactKey(); err != nil || again != first {
-		t.Errorf("read again the key is another, %v", err)
-	}
-	if info, err := os.Stat(c.RedactKeyFile()); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the key's file: %v, %v", info, err)
-	}
+	first := kit.Value(c.RedactKey())(t)
+	again, err := c.RedactKey()
+	kit.Check(t, err == nil && again == first, "read again the key is another, %v", err)
+	info, err := os.Stat(c.RedactKeyFile())
+	kit.Check(t, err == nil && info.Mode().Perm() == 0o600, "the key's file: %v, %v", info, err)
 	kit.Must(t, c.WriteRedactKey(redact.Key{5}, true))
-	if key, err := c.RedactKey(); err != nil || key != (redact.Key{5}) {
-		t.Errorf("an imported key reads back as %v, %v", key, err)
-	}
+	key, err := c.RedactKey()
+	kit.Check(t, err == nil && key == (redact.Key{5}), "an imported key reads back as %v, %v", key, err)
 	kit.Must(t, os.WriteFile(c.RedactKeyFile(), []byte("no key"), 0o600))
-	if _, err := c.RedactKey(); err == nil {
-		t.Error("a damaged key is replaced")
-	}
+	_, err = c.RedactKey()
+	kit.Check(t, err != nil, "a damaged key is replaced")
 }
 
 // TestRedactProjects has rules and allow-lists for some folders only, for the built-in rules too.
@@ -96,8 +87,7 @@ keywords = ["shop_"]
 `, 0o600)
 	cart := h.write("cart.toml", "projects = [\"~/work/shop/cart\"]\n[[rules]]\nid = \"cart\"\nregex = '''cart_[a-z0-9]{12,}'''\nkeywords = [\"cart_\"]\n", 0o600)
 	c := h.load(map[string]string{"redact_rules": shop + string(os.PathListSeparator) + cart})
-	all, err := c.Maskers()
-	kit.Must(t, err)
+	all := kit.Value(c.Maskers())(t)
 	const text = "ghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234 AKIAQ3EGSDFKJ4KKAX2Z shop_k3j5h7g9k3j5 cart_k3j5h7g9k3j5"
 	home := c.Home()
 	for dir, want := range map[string]string{
@@ -110,45 +100,32 @@ keywords = ["shop_"]
 		for _, r := range ranges {
 			got = append(got, r.Rule)
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%q: %q, want %q", dir, got, want)
-		}
+		kit.Check(t, strings.Join(got, " ") == want, "%q: %q, want %q", dir, got, want)
 	}
 	h.write("cart.toml", "projects = [\"~kim/x\"]\n", 0o600)
-	if _, err := c.Maskers(); err == nil {
-		t.Error("another user's home is accepted")
-	}
+	_, err := c.Maskers()
+	kit.Check(t, err != nil, "another user's home is accepted")
 }
 
 // TestRedactKeyStays: another key is replaced only on request, and one that others can read is refused.
 func TestRedactKeyStays(t *testing.T) {
 	h := newHome(t)
 	c := h.load(nil)
-	first, err := c.RedactKey()
-	kit.Must(t, err)
-	if again, err := c.RedactKey(); again != first || err != nil {
-		t.Errorf("read again it is another key: %v", err)
-	}
-	if err := c.WriteRedactKey(first, false); err != nil {
-		t.Errorf("the same key: %v", err)
-	}
-	if err := c.WriteRedactKey(redact.Key{1}, false); err == nil || !strings.Contains(err.Error(), "another key") {
-		t.Errorf("another key: %v", err)
-	}
-	if key, _ := c.RedactKey(); key != first {
-		t.Error("the key was replaced")
-	}
-	if err := c.WriteRedactKey(redact.Key{1}, true); err != nil {
-		t.Error(err)
-	}
-	if key, err := c.RedactKey(); key != (redact.Key{1}) || err != nil {
-		t.Errorf("the key was not replaced: %v", err)
-	}
+	first := kit.Value(c.RedactKey())(t)
+	again, err := c.RedactKey()
+	kit.Check(t, again == first && err == nil, "read again it is another key: %v", err)
+	kit.NoError(t, "the same key", c.WriteRedactKey(first, false))
+	err = c.WriteRedactKey(redact.Key{1}, false)
+	kit.Check(t, err != nil && strings.Contains(err.Error(), "another key"), "another key: %v", err)
+	key, _ := c.RedactKey()
+	kit.Check(t, key == first, "the key was replaced")
+	kit.Must(t, c.WriteRedactKey(redact.Key{1}, true))
+	key, err = c.RedactKey()
+	kit.Check(t, key == (redact.Key{1}) && err == nil, "the key was not replaced: %v", err)
 	if runtime.GOOS == "windows" {
 		return
 	}
 	kit.Must(t, os.Chmod(c.RedactKeyFile(), 0o640))
-	if _, err := c.RedactKey(); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("a key that others can read: %v", err)
-	}
+	_, err = c.RedactKey()
+	kit.Check(t, err != nil && strings.Contains(err.Error(), "chmod 600"), "a key that others can read: %v", err)
 }

@@ -42,28 +42,23 @@ func TestCleanupDays(t *testing.T) {
 				put(t, path, text, 0, time.Now())
 			}
 		}
-		if days, source := cleanupDays([][]string{{managed}}, []string{own}); days != c.days || source != c.source {
-			t.Errorf("%+v: %d %q", c, days, source)
-		}
+		days, source := cleanupDays([][]string{{managed}}, []string{own})
+		kit.Check(t, days == c.days && source == c.source, "%+v: %d %q", c, days, source)
 	}
 	local := filepath.Join(dir, "settings.local.json") // the least of the user's counts, never the administrator's
 	for text, want := range map[string]int{`{"cleanupPeriodDays":3}`: 3, `{"cleanupPeriodDays":70}`: 12, `{}`: 12} {
 		put(t, local, text, 0, time.Now())
 		put(t, own, `{"cleanupPeriodDays":12}`, 0, time.Now())
-		if days, _ := cleanupDays(nil, []string{local, own}); days != want {
-			t.Errorf("%s: %d days", text, days)
-		}
+		days, _ := cleanupDays(nil, []string{local, own})
+		kit.Check(t, days == want, "%s: %d days", text, days)
 		put(t, managed, `{"cleanupPeriodDays":90}`, 0, time.Now())
-		if days, source := cleanupDays([][]string{{filepath.Join(dir, "none.json")}, {managed}}, []string{local, own}); days != 90 || source != managed {
-			t.Errorf("managed: %d %q", days, source)
-		}
+		days, source := cleanupDays([][]string{{filepath.Join(dir, "none.json")}, {managed}}, []string{local, own})
+		kit.Check(t, days == 90 && source == managed, "managed: %d %q", days, source)
 	}
 	kit.Must(t, os.Remove(local))
 	put(t, own, `{"cleanupPeriodDays":12}`, 0, time.Now())
 	if days, source := CleanupDays(dir); days != 12 || source != own {
-		if managedSettings() != source {
-			t.Errorf("%d %q", days, source)
-		}
+		kit.Check(t, managedSettings() == source, "%d %q", days, source)
 	}
 }
 
@@ -87,13 +82,10 @@ func TestExpiring(t *testing.T) {
 	roots := []string{root, filepath.Join(other, "projects"), filepath.Join(other, "missing")}
 	got, err := Expiring(roots, 7*day, now)
 	first, linkErr := filepath.EvalSymlinks(filepath.Join(root, "p", "c.jsonl"))
-	if linkErr != nil {
-		t.Fatal(linkErr)
-	}
+	kit.Must(t, linkErr)
 	want := Retention{Sessions: 5, Bytes: 5 + 5 + 5 + 3 + 3 + 2 + 2, Expiring: 3, FirstExpiry: now.Add(-10 * day), FirstPath: first, Future: 1}
-	if got.FirstExpiry = got.FirstExpiry.UTC(); err != nil || got != want {
-		t.Errorf("%+v %v\nwant %+v", got, err, want)
-	}
+	got.FirstExpiry = got.FirstExpiry.UTC()
+	kit.Check(t, err == nil && got == want, "%+v %v\nwant %+v", got, err, want)
 	if runtime.GOOS == "windows" {
 		return
 	}
@@ -107,9 +99,7 @@ func TestExpiring(t *testing.T) {
 	}
 	kit.Must(t, os.Chmod(filepath.Join(root, "q"), 0))
 	got, err = Expiring(roots, 7*day, now)
-	if err == nil || got.Sessions != 5 {
-		t.Errorf("with a folder that cannot be read: %+v %v", got, err)
-	}
+	kit.Check(t, err != nil && got.Sessions == 5, "with a folder that cannot be read: %+v %v", got, err)
 	kit.Must(t, os.Chmod(filepath.Join(root, "q"), 0o700))
 }
 
@@ -124,9 +114,8 @@ func TestCleanupSources(t *testing.T) {
 	set := func(path string, text string) { t.Helper(); put(t, path, text, 0, now) }
 	check := func(want int, managed ...string) {
 		t.Helper()
-		if days, source := cleanupDays([][]string{nil, managed}, append(users(config), ofProjects(config)...)); days != want {
-			t.Errorf("%d days by %s, want %d", days, source, want)
-		}
+		days, source := cleanupDays([][]string{nil, managed}, append(users(config), ofProjects(config)...))
+		kit.Check(t, days == want, "%d days by %s, want %d", days, source, want)
 	}
 	check(60)
 	set(filepath.Join(project, ".claude", "settings.json"), `{"cleanupPeriodDays":9}`)

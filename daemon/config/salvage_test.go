@@ -44,9 +44,8 @@ func TestSalvage(t *testing.T) {
 				flags[k] = v
 			}
 			c, err := Salvage(flags, homeOnly(home))
-			if filepath.ToSlash(c.Socket) != "/run/s" || c.Path != path || c.Watch != "auto" || c.OutboxCap == 0 {
-				t.Errorf("%+v", c)
-			}
+			kit.Check(t, filepath.ToSlash(c.Socket) == "/run/s" && c.Path == path && c.Watch == "auto" && c.OutboxCap != 0,
+				"%+v", c)
 			if (err == nil) != (test.mistake == "") || err != nil && !strings.Contains(err.Error(), test.mistake) {
 				t.Errorf("error %v, want %q", err, test.mistake)
 			}
@@ -59,7 +58,5 @@ func TestSalvageNothing(t *testing.T) {
 	home := t.TempDir()
 	c, err := Salvage(map[string]string{"config": filepath.Join(home, "gone.toml")},
 		homeOnly(home))
-	if err == nil || c.Socket == "" || c.StateDir == "" {
-		t.Errorf("%+v, %v", c, err)
-	}
+	kit.Check(t, err != nil && c.Socket != "" && c.StateDir != "", "%+v, %v", c, err)
 }

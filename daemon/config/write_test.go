@@ -24,8 +24,7 @@ func TestUnwritten(t *testing.T) {
 	load := func(flags map[string]string) Config {
 		t.Helper()
 		flags["config"] = path
-		c, err := Load(flags, env)
-		kit.Must(t, err)
+		c := kit.Value(Load(flags, env))(t)
 		return c
 	}
 	c := load(map[string]string{"server_url": "http://localhost:1"})
@@ -44,9 +43,8 @@ func TestUnwritten(t *testing.T) {
 	}
 	kit.Must(t, WriteValues(path, values))
 	text, err := os.ReadFile(path)
-	if err != nil || !strings.HasPrefix(string(text), "# mine\n") || !strings.Contains(string(text), "history = false\n") {
-		t.Errorf("%v\n%s", err, text)
-	}
+	kit.Check(t, err == nil && strings.HasPrefix(string(text), "# mine\n") && strings.Contains(string(text), "history = false\n"),
+		"%v\n%s", err, text)
 	if values, err := load(map[string]string{}).Unwritten(env); err != nil || len(values) > 0 {
 		t.Errorf("still unwritten: %v %v", values, err)
 	}
@@ -56,9 +54,8 @@ func TestUnwritten(t *testing.T) {
 	vars = map[string]string{HomeVariable: home}
 	c, err = Load(nil, env)
 	kit.Must(t, err)
-	if named, err := c.ServiceConfig(env); err != nil || named != "" {
-		t.Errorf("the default is named: %q %v", named, err)
-	}
+	named, err := c.ServiceConfig(env)
+	kit.Check(t, err == nil && named == "", "the default is named: %q %v", named, err)
 }
 
 // Server and key are kept together, or neither is.
@@ -95,7 +92,6 @@ func TestWriteServer(t *testing.T) {
 	if err := WriteServer(filepath.Join(dir, "new.toml"), key, "", server); err != nil || read(key) != "one\n" {
 		t.Errorf("without a key: %v %q", err, read(key))
 	}
-	if err := WriteValues(path+"2", []Value{{Name: "bogus", Value: "x"}}); err == nil || !strings.Contains(err.Error(), "nearest") {
-		t.Errorf("%v", err)
-	}
+	err := WriteValues(path+"2", []Value{{Name: "bogus", Value: "x"}})
+	kit.Check(t, err != nil && strings.Contains(err.Error(), "nearest"), "%v", err)
 }

@@ -49,8 +49,7 @@ func socketPath(t *testing.T) string {
 func serve(t *testing.T, d Daemon) string {
 	t.Helper()
 	path := socketPath(t)
-	ln, err := Listen(path)
-	kit.Must(t, err)
+	ln := kit.Value(Listen(path))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- NewServer(d, slog.New(slog.DiscardHandler)).Serve(ctx, ln) }()
@@ -58,15 +57,12 @@ func serve(t *testing.T, d Daemon) string {
 		cancel()
 		select {
 		case err := <-ended:
-			if err != nil {
-				t.Errorf("Serve: %v", err)
-			}
+			kit.Check(t, err == nil, "Serve: %v", err)
 		case <-time.After(2 * time.Minute):
 			t.Error("Serve did not end")
 		}
-		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("socket after the end: %v", err)
-		}
+		_, err := os.Lstat(path)
+		kit.Check(t, errors.Is(err, os.ErrNotExist), "socket after the end: %v", err)
 	})
 	return path
 }
@@ -80,19 +76,16 @@ func raw(t *testing.T, path, method, url, body string, header http.Header) (int,
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
 		},
 	}}
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+url, strings.NewReader(body))
-	kit.Must(t, err)
+	req := kit.Value(http.NewRequestWithContext(t.Context(), method, "http://localhost"+url, strings.NewReader(body)))(t)
 	for k, v := range header {
 		req.Header[k] = v
 	}
 	if host := req.Header.Get("Host"); host != "" {
 		req.Host = host
 	}
-	answer, err := client.Do(req)
-	kit.Must(t, err)
+	answer := kit.Value(client.Do(req))(t)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	kit.Must(t, err)
+	text := kit.Value(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, string(text)
 }
 
@@ -131,9 +124,8 @@ func TestRoutes(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, text := raw(t, path, test.method, test.url, test.body, test.header)
-			if code != test.code || !strings.Contains(text, test.want) {
-				t.Errorf("answer %d %s, want %d with %s", code, text, test.code, test.want)
-			}
+			kit.Check(t, code == test.code && strings.Contains(text, test.want),
+				"answer %d %s, want %d with %s", code, text, test.code, test.want)
 		})
 	}
 }
@@ -155,21 +147,16 @@ func TestClientAndDaemon(t *testing.T) {
 	}
 	c := Dial(serve(t, d))
 	status, err := c.Status(t.Context())
-	if diff := cmp.Diff(d.status, status); diff != "" || err != nil {
-		t.Errorf("Status: %v %s", err, diff)
-	}
+	diff := cmp.Diff(d.status, status)
+	kit.Check(t, diff == "" && err == nil, "Status: %v %s", err, diff)
 	result, err := c.Sync(t.Context(), SyncRequest{Wait: true, Timeout: "3s"})
-	if err != nil || result.Lines != 7 || result.SchemaVersion != 1 || asked != (SyncRequest{Wait: true, Timeout: "3s"}) {
-		t.Errorf("Sync: %+v %v, asked %+v", result, err, asked)
-	}
+	kit.Check(t, err == nil && result.Lines == 7 && result.SchemaVersion == 1 && asked == (SyncRequest{Wait: true, Timeout: "3s"}),
+		"Sync: %+v %v, asked %+v", result, err, asked)
 	var seen []VerifyProgress
 	report, err := c.Verify(t.Context(), VerifyRequest{}, func(p VerifyProgress) { seen = append(seen, p) })
-	if err != nil || !report.Equal || report.SchemaVersion != 1 {
-		t.Errorf("Verify: %+v %v", report, err)
-	}
-	if len(seen) == 0 || len(seen) > 500 || seen[len(seen)-1].Bytes != 999 {
-		t.Errorf("%d progress reports, the last %+v", len(seen), seen[len(seen)-1:])
-	}
+	kit.Check(t, err == nil && report.Equal && report.SchemaVersion == 1, "Verify: %+v %v", report, err)
+	kit.Check(t, len(seen) != 0 && len(seen) <= 500 && seen[len(seen)-1].Bytes == 999,
+		"%d progress reports, the last %+v", len(seen), seen[len(seen)-1:])
 }
 
 // An error keeps its code and hint over the socket, from a single answer and from within a stream.
@@ -187,9 +174,7 @@ func TestErrorsCross(t *testing.T) {
 	_, verifyErr := c.Verify(t.Context(), VerifyRequest{}, nil)
 	for name, err := range map[string]error{"sync": syncErr, "verify": verifyErr} {
 		got, ok := errors.AsType[*Error](err)
-		if !ok || *got != *refused {
-			t.Errorf("%s: %#v, want %#v", name, err, refused)
-		}
+		kit.Check(t, ok && *got == *refused, "%s: %#v, want %#v", name, err, refused)
 	}
 }
 
@@ -201,8 +186,7 @@ func TestServeEndsRequests(t *testing.T) {
 		<-ctx.Done()
 		return SyncResult{Reason: "timeout"}, nil
 	}}
-	ln, err := Listen(socketPath(t))
-	kit.Must(t, err)
+	ln := kit.Value(Listen(socketPath(t)))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -210,17 +194,12 @@ func TestServeEndsRequests(t *testing.T) {
 	answered := make(chan SyncResult, 1)
 	go func() {
 		r, err := Dial(ln.Addr().String()).Sync(t.Context(), SyncRequest{Wait: true, Timeout: "1h"})
-		if err != nil {
-			t.Errorf("Sync: %v", err)
-		}
+		kit.Check(t, err == nil, "Sync: %v", err)
 		answered <- r
 	}()
 	<-begun
 	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("Serve: %v", err)
-	}
-	if r := <-answered; r.Reason != "timeout" {
-		t.Errorf("Sync: %+v", r)
-	}
+	kit.NoError(t, "Serve", <-ended)
+	r := <-answered
+	kit.Check(t, r.Reason == "timeout", "Sync: %+v", r)
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // What a web page can make a browser send is refused on every path, before anything is done.
@@ -23,9 +25,8 @@ func TestGuard(t *testing.T) {
 		}
 	}
 	for _, host := range []string{"localhost", "LocalHost:1234", "127.0.0.1", "127.1.2.3:80", "[::1]", "[::1]:80", "ccship"} {
-		if code, text := raw(t, path, "GET", "/v1/status", "", http.Header{"Host": {host}}); code != 200 {
-			t.Errorf("host %s: %d %s", host, code, text)
-		}
+		code, text := raw(t, path, "GET", "/v1/status", "", http.Header{"Host": {host}})
+		kit.Check(t, code == 200, "host %s: %d %s", host, code, text)
 	}
 }
 
@@ -33,10 +34,7 @@ func TestGuard(t *testing.T) {
 func TestMethods(t *testing.T) {
 	path := serve(t, &fake{status: Status{SchemaVersion: 1}})
 	code, text := raw(t, path, "PUT", "/v1/documents", "", nil)
-	if code != 405 || !strings.Contains(text, "DELETE, GET, POST") {
-		t.Errorf("PUT: %d %s", code, text)
-	}
-	if code, text := raw(t, path, "HEAD", "/v1/status", "", nil); code != 200 || text != "" {
-		t.Errorf("HEAD: %d %q", code, text)
-	}
+	kit.Check(t, code == 405 && strings.Contains(text, "DELETE, GET, POST"), "PUT: %d %s", code, text)
+	code, text = raw(t, path, "HEAD", "/v1/status", "", nil)
+	kit.Check(t, code == 200 && text == "", "HEAD: %d %q", code, text)
 }

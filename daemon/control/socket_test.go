@@ -17,8 +17,7 @@ import (
 
 func TestListenModes(t *testing.T) {
 	path := socketPath(t)
-	ln, err := Listen(path)
-	kit.Must(t, err)
+	ln := kit.Value(Listen(path))(t)
 	defer ln.Close()
 	if runtime.GOOS == "windows" {
 		return
@@ -35,25 +34,20 @@ func TestListenModes(t *testing.T) {
 func TestListenOverSocket(t *testing.T) {
 	path := socketPath(t)
 	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
-	kit.Must(t, err)
+	stale := kit.Value(net.ListenUnix("unix", &net.UnixAddr{Name: path}))(t)
 	stale.SetUnlinkOnClose(false)
 	kit.Must(t, stale.Close())
 	if _, err := os.Lstat(path); err != nil {
 		t.Fatalf("no stale socket to begin with: %v", err)
 	}
 	ln, err := Listen(path)
-	if err != nil {
-		t.Fatalf("over a stale socket: %v", err)
-	}
+	kit.Require(t, err == nil, "over a stale socket: %v", err)
 	defer ln.Close()
 	if _, err := Listen(path); !errors.Is(err, ErrInUse) {
 		t.Errorf("over a live socket: %v, want %v", err, ErrInUse)
 	}
 	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatalf("the live socket was harmed: %v", err)
-	}
+	kit.Require(t, err == nil, "the live socket was harmed: %v", err)
 	conn.Close()
 }
 
@@ -68,15 +62,12 @@ func TestListenOverForeign(t *testing.T) {
 	} {
 		kit.Must(t, create())
 		_, err := Listen(path)
-		if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeSocket || e.Hint == "" {
-			t.Errorf("%v, want a %s error with a hint", err, CodeSocket)
-		}
-		if _, err := Dial(path).Status(t.Context()); err == nil || errors.Is(err, ErrNotRunning) {
-			t.Errorf("client: %v, want that it is no socket", err)
-		}
-		if _, err := os.Lstat(path); err != nil {
-			t.Errorf("it was removed: %v", err)
-		}
+		e, ok := errors.AsType[*Error](err)
+		kit.Check(t, ok && e.Code == CodeSocket && e.Hint != "", "%v, want a %s error with a hint", err, CodeSocket)
+		_, err = Dial(path).Status(t.Context())
+		kit.Check(t, err != nil && !errors.Is(err, ErrNotRunning), "client: %v, want that it is no socket", err)
+		_, err = os.Lstat(path)
+		kit.Check(t, err == nil, "it was removed: %v", err)
 		kit.Must(t, os.RemoveAll(path))
 	}
 }
@@ -95,27 +86,23 @@ func TestPathTooLong(t *testing.T) {
 func TestNotRunning(t *testing.T) {
 	missing := socketPath(t)
 	stale := socketPath(t)
-	ln, err := Listen(stale)
-	kit.Must(t, err)
+	ln := kit.Value(Listen(stale))(t)
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	kit.Must(t, ln.Close())
 	for name, path := range map[string]string{"missing": missing, "stale": stale} {
-		if _, err := Dial(path).Status(t.Context()); !errors.Is(err, ErrNotRunning) {
-			t.Errorf("%s: %v, want %v", name, err, ErrNotRunning)
-		}
+		_, err := Dial(path).Status(t.Context())
+		kit.Check(t, errors.Is(err, ErrNotRunning), "%s: %v, want %v", name, err, ErrNotRunning)
 	}
 }
 
 // A daemon that was stopped still has its socket in the kernel, which goes on connecting callers for it.
 func TestFrozenDaemon(t *testing.T) {
 	path := socketPath(t)
-	ln, err := Listen(path)
-	kit.Must(t, err)
+	ln := kit.Value(Listen(path))(t)
 	defer ln.Close()
-	_, err = Dial(path).Status(t.Context())
-	if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeNoAnswer || e.Hint == "" {
-		t.Errorf("%v, want a %s error with a hint", err, CodeNoAnswer)
-	}
+	_, err := Dial(path).Status(t.Context())
+	e, ok := errors.AsType[*Error](err)
+	kit.Check(t, ok && e.Code == CodeNoAnswer && e.Hint != "", "%v, want a %s error with a hint", err, CodeNoAnswer)
 }
 
 // The client's patience with a verify is with its silence, not with its length.
@@ -132,13 +119,9 @@ func TestVerifyHeartbeat(t *testing.T) {
 			ended <- newPipeEndpoint(d).Serve(ctx, &pipeListener{conn: there, closed: make(chan struct{})})
 		}()
 		report, err := pipeClient(here).Verify(t.Context(), VerifyRequest{}, nil)
-		if err != nil || !report.Equal {
-			t.Errorf("Verify: %+v %v", report, err)
-		}
+		kit.Check(t, err == nil && report.Equal, "Verify: %+v %v", report, err)
 		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
+		kit.NoError(t, "Serve", <-ended)
 	})
 }
 
@@ -164,18 +147,14 @@ func TestVerifyStall(t *testing.T) {
 // A daemon that ends while it is asked is one that does not run.
 func TestEndsWhileAsked(t *testing.T) {
 	path := socketPath(t)
-	ln, err := Listen(path)
-	kit.Must(t, err)
+	ln := kit.Value(Listen(path))(t)
 	go func() {
 		conn, err := ln.Accept()
 		if err == nil {
 			err = errors.Join(ln.Close(), conn.Close())
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		kit.Check(t, err == nil, "%v", err)
 	}()
-	if _, err := Dial(path).Status(t.Context()); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("%v, want %v", err, ErrNotRunning)
-	}
+	_, err := Dial(path).Status(t.Context())
+	kit.Check(t, errors.Is(err, ErrNotRunning), "%v, want %v", err, ErrNotRunning)
 }

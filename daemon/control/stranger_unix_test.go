@@ -66,18 +66,14 @@ func squat(path string) {
 // program is this test binary where every user may run it.
 func program(t *testing.T) string {
 	t.Helper()
-	self, err := os.Executable()
-	kit.Must(t, err)
-	from, err := os.Open(self)
-	kit.Must(t, err)
+	self := kit.Value(os.Executable())(t)
+	from := kit.Value(os.Open(self))(t)
 	defer from.Close()
-	dir, err := os.MkdirTemp("", "ccs")
-	kit.Must(t, err)
+	dir := kit.Value(os.MkdirTemp("", "ccs"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "stranger")
-	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
-	kit.Must(t, err)
-	_, err = io.Copy(to, from)
+	to := kit.Value(os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755))(t)
+	_, err := io.Copy(to, from)
 	kit.Must(t, errors.Join(err, to.Close(), os.Chmod(path, 0o755), os.Chmod(dir, 0o755)))
 	return path
 }
@@ -108,13 +104,11 @@ func TestStranger(t *testing.T) {
 		ask.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		out, err := ask.CombinedOutput()
 		said := string(out)
-		if err != nil || !strings.HasPrefix(said, fmt.Sprintf("uid %d: ", nobody)) || !strings.Contains(said, "belongs to someone else\nsocket hint:") {
-			t.Errorf("%s: %v %q", test.name, err, said)
-		}
+		kit.Check(t, err == nil && strings.HasPrefix(said, fmt.Sprintf("uid %d: ", nobody)) && strings.Contains(said, "belongs to someone else\nsocket hint:"),
+			"%s: %v %q", test.name, err, said)
 	}
-	if status, err := Dial(path).Status(t.Context()); err != nil || !status.Running {
-		t.Errorf("the owner: %+v %v", status, err)
-	}
+	status, err := Dial(path).Status(t.Context())
+	kit.Check(t, err == nil && status.Running, "the owner: %+v %v", status, err)
 }
 
 // TestSquatter: another user who listens where this one looks for its daemon is not asked, regardless of who owns the
@@ -125,8 +119,7 @@ func TestSquatter(t *testing.T) {
 	}
 	binary := program(t)
 	for name, owner := range map[string]int{"folder of another": nobody, "folder that all may write": 0} {
-		dir, err := os.MkdirTemp("", "ccs")
-		kit.Must(t, err)
+		dir := kit.Value(os.MkdirTemp("", "ccs"))(t)
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		kit.Must(t, errors.Join(os.Chown(dir, owner, owner), os.Chmod(dir, 0o777)))
 		path := filepath.Join(dir, "ccship.sock")
@@ -136,9 +129,8 @@ func TestSquatter(t *testing.T) {
 		in, errIn := other.StdinPipe()
 		out, errOut := other.StdoutPipe()
 		kit.Must(t, errors.Join(errIn, errOut, other.Start()))
-		if line, err := bufio.NewReader(out).ReadString('\n'); line != "listens <nil>\n" {
-			t.Fatalf("%s: %v %q", name, err, line)
-		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		kit.Require(t, line == "listens <nil>\n", "%s: %v %q", name, err, line)
 		_, asked := Dial(path).Status(t.Context())
 		_, _, reached := Reach(t.Context(), []string{path})
 		_, listened := Listen(path)
@@ -149,8 +141,6 @@ func TestSquatter(t *testing.T) {
 		}
 		kit.Must(t, errors.Join(in.Close(), other.Wait()))
 		_, listened = Listen(path) // nobody listens there any more
-		if (listened != nil) != (owner == nobody) {
-			t.Errorf("%s, afterwards: %v", name, listened)
-		}
+		kit.Check(t, (listened != nil) == (owner == nobody), "%s, afterwards: %v", name, listened)
 	}
 }

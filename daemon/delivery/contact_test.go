@@ -34,9 +34,8 @@ func probing(t *testing.T, answer http.HandlerFunc) (s *Servers, key string, clo
 	go func() { ended <- s.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		err := <-ended
+		kit.Check(t, err == nil, "%v", err)
 	})
 	limit := time.After(5 * time.Minute)
 	for s.drainer(web.URL) == nil {
@@ -53,9 +52,7 @@ func probing(t *testing.T, answer http.HandlerFunc) (s *Servers, key string, clo
 func (s *Servers) listedOwn(t *testing.T) control.Server {
 	t.Helper()
 	list, _ := s.List(s.State.Outbox.Usage())
-	if len(list) != 1 {
-		t.Fatalf("%d servers", len(list))
-	}
+	kit.Require(t, len(list) == 1, "%d servers", len(list))
 	return list[0]
 }
 
@@ -146,9 +143,7 @@ func TestContactShared(t *testing.T) {
 		}
 		all.Wait()
 		s.contactsEnd(t)
-		if n := asked.Load(); n != want {
-			t.Errorf("%d probes, want %d", n, want)
-		}
+		kit.Equal(t, "probes", asked.Load(), want)
 	}
 	many(true, 1)
 	code.Store(502)
@@ -192,9 +187,8 @@ func TestContactStalled(t *testing.T) {
 	s.contacts.limit = 50 * time.Millisecond
 	s.Probe(t.Context(), true)
 	s.contactsEnd(t)
-	if got := s.listedOwn(t); got.State != outbox.StateRetrying || got.Kind != outbox.KindUnreachable {
-		t.Errorf("%+v, probe %+v", got, got.Probe)
-	}
+	got := s.listedOwn(t)
+	kit.Check(t, got.State == outbox.StateRetrying && got.Kind == outbox.KindUnreachable, "%+v, probe %+v", got, got.Probe)
 	close(free)
 	s.later(time.Hour)
 	s.contacts.ask(s.Own()) // a probe that nothing makes: the servers were not notified
@@ -215,17 +209,14 @@ func TestContactUnproven(t *testing.T) {
 	} {
 		t.Run(want[0], func(t *testing.T) {
 			s, _, _ := probing(t, func(w http.ResponseWriter, r *http.Request) {
-				if r.Header.Get("X-API-Key") != "" {
-					t.Error("it got the key")
-				}
+				kit.Check(t, r.Header.Get("X-API-Key") == "", "it got the key")
 				w.WriteHeader(http.StatusUnauthorized)
 				_, _ = io.WriteString(w, `{"error":{"code":"`+code+`"}}`)
 			})
 			kit.Must(t, s.Proven.Add(s.Own()))
 			s.Probe(t.Context(), true)
-			if got := s.listedOwn(t); got.Kind != want[0] || got.State != want[1] || got.Hint == "" {
-				t.Errorf("%+v, probe %+v", got, got.Probe)
-			}
+			got := s.listedOwn(t)
+			kit.Check(t, got.Kind == want[0] && got.State == want[1] && got.Hint != "", "%+v, probe %+v", got, got.Probe)
 		})
 	}
 }
@@ -235,9 +226,8 @@ func TestContactWhilePaused(t *testing.T) {
 	s, _, _ := probing(t, func(http.ResponseWriter, *http.Request) { t.Error("a request") })
 	s.setPaused(true)
 	s.Probe(t.Context(), true)
-	if got := s.listedOwn(t); got.Probe != nil {
-		t.Errorf("probe %+v", got.Probe)
-	}
+	got := s.listedOwn(t)
+	kit.Check(t, got.Probe == nil, "probe %+v", got.Probe)
 }
 
 // TestContactWithoutKey: a key that cannot be used is reported with what fixes it, and nothing is sent.
@@ -248,7 +238,6 @@ func TestContactWithoutKey(t *testing.T) {
 	s, key, _ := probing(t, func(http.ResponseWriter, *http.Request) { t.Error("a request") })
 	kit.Must(t, os.Chmod(key, 0o644))
 	s.Probe(t.Context(), true)
-	if got := s.listedOwn(t); got.State != outbox.StateRefused || !strings.Contains(got.Hint, "chmod 600 "+key) {
-		t.Errorf("%+v", got)
-	}
+	got := s.listedOwn(t)
+	kit.Check(t, got.State == outbox.StateRefused && strings.Contains(got.Hint, "chmod 600 "+key), "%+v", got)
 }

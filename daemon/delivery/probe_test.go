@@ -13,6 +13,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -78,19 +79,14 @@ func TestProbe(t *testing.T) {
 			if c.code == "" && err != nil || c.code != "" && (e == nil || e.Code != c.code || e.Hint == "") {
 				t.Errorf("%v, want %q", err, c.code)
 			}
-			if found.Extension != c.announces || found.Version != c.version {
-				t.Errorf("%+v", found)
-			}
+			kit.Check(t, found.Extension == c.announces && found.Version == c.version, "%+v", found)
 			want := `POST /base/api/conversations k3y {"project_hash":"","session_id":"ccship-probe","entries":[]}`
 			if c.announces {
 				want = "GET /base/api/sessions?limit=1 k3y "
 			}
-			if found.Skew < time.Hour-2*time.Minute || found.Skew > time.Hour {
-				t.Errorf("clock ahead by %s, it was an hour", found.Skew)
-			}
-			if len(asked) != 2 || asked[1] != want {
-				t.Errorf("asked %q", asked)
-			}
+			kit.Check(t, found.Skew >= time.Hour-2*time.Minute && found.Skew <= time.Hour,
+				"clock ahead by %s, it was an hour", found.Skew)
+			kit.Check(t, len(asked) == 2 && asked[1] == want, "asked %q", asked)
 		})
 	}
 	web.Close()
@@ -99,9 +95,8 @@ func TestProbe(t *testing.T) {
 		t.Errorf("nobody listens: %v", err)
 	}
 	var mistake *config.Error
-	if _, err := Probe(t.Context(), Candidate{Server: "ftp://x"}); !errors.As(err, &mistake) {
-		t.Errorf("no URL: %v", err)
-	}
+	_, err := Probe(t.Context(), Candidate{Server: "ftp://x"})
+	kit.Check(t, errors.As(err, &mistake), "no URL: %v", err)
 }
 
 // TestProbeProof: over plain HTTP nobody is shown the key who was a ccship-server, or says so, and does not prove it.
@@ -141,9 +136,7 @@ func TestProbeProof(t *testing.T) {
 			if c.code == "" && err != nil || c.code != "" && (e == nil || e.Code != c.code || !strings.Contains(e.Hint, c.hint)) {
 				t.Errorf("%v, want %q", err, c.code)
 			}
-			if (keys > 0) != (c.code == "") {
-				t.Errorf("the key was shown %d times", keys)
-			}
+			kit.Check(t, (keys > 0) == (c.code == ""), "the key was shown %d times", keys)
 		})
 	}
 }
@@ -161,8 +154,7 @@ func TestSkew(t *testing.T) {
 		"Sat, 21 Nov 2026 12:01:00 GMT": 59*time.Second + 300*time.Millisecond,
 		"Sat, 21 Nov 2026 11:59:00 GMT": -59*time.Second - 400*time.Millisecond,
 	} {
-		if got := skew(date, sent, received); got != want {
-			t.Errorf("%q: %s, want %s", date, got, want)
-		}
+		got := skew(date, sent, received)
+		kit.Check(t, got == want, "%q: %s, want %s", date, got, want)
 	}
 }

@@ -33,8 +33,7 @@ const ownURL, retiredURL = "http://127.0.0.1:1/own", "http://127.0.0.1:1/retired
 // newServers returns servers on a state at path, whose own server takes the key in a file.
 func newServers(t *testing.T, path string, owner *testOwner) (s *Servers, keyPath string) {
 	t.Helper()
-	db, err := state.Open(t.Context(), state.Options{Path: path, HeadRoom: 1})
-	kit.Must(t, err)
+	db := kit.Value(state.Open(t.Context(), state.Options{Path: path, HeadRoom: 1}))(t)
 	t.Cleanup(func() { db.Close() })
 	dir := t.TempDir()
 	keyPath = filepath.Join(dir, "key")
@@ -74,32 +73,26 @@ func queue(t *testing.T, db *state.DB, id tail.FileID, dest string) {
 // A retired server is shown no new key, whatever it is asked.
 func TestRetiredServerIsAskedWithItsKey(t *testing.T) {
 	s, _ := newServers(t, filepath.Join(t.TempDir(), "state.db"), &testOwner{})
-	if key, err := s.Reader(ownURL).Key(); err != nil || key != "second-key" {
-		t.Errorf("the user's own: %q, %v", key, err)
-	}
-	if key, err := s.Reader(ownURL + "//api/conversations").Key(); err != nil || key != "second-key" {
-		t.Errorf("the user's own, spelled differently: %q, %v", key, err)
-	}
-	if key, err := s.Reader(retiredURL).Key(); !errors.Is(err, errOtherKey) {
-		t.Errorf("a retired one: %q, %v", key, err)
-	}
-	if _, err := s.Reader("no URL").Key(); err == nil {
-		t.Error("no error for what is no URL")
-	}
+	key, err := s.Reader(ownURL).Key()
+	kit.Check(t, err == nil && key == "second-key", "the user's own: %q, %v", key, err)
+	key, err = s.Reader(ownURL + "//api/conversations").Key()
+	kit.Check(t, err == nil && key == "second-key", "the user's own, spelled differently: %q, %v", key, err)
+	key, err = s.Reader(retiredURL).Key()
+	kit.Check(t, errors.Is(err, errOtherKey), "a retired one: %q, %v", key, err)
+	_, err = s.Reader("no URL").Key()
+	kit.Check(t, err != nil, "no error for what is no URL")
 }
 
 // A key is not shown while another configuration waits to be read, unless the server took rows with it.
 func TestKeyWaitsForTheConfiguration(t *testing.T) {
 	owner := &testOwner{pending: true}
 	s, _ := newServers(t, filepath.Join(t.TempDir(), "state.db"), owner)
-	if key, err := s.Reader(ownURL).Key(); !errors.Is(err, errNotInForce) || !s.keyWithheld.Load() {
-		t.Errorf("key %q, %v", key, err)
-	}
+	key, err := s.Reader(ownURL).Key()
+	kit.Check(t, errors.Is(err, errNotInForce) && s.keyWithheld.Load(), "key %q, %v", key, err)
 	owner.pending = false
 	s.RetryWithheldKey()
-	if key, err := s.Reader(ownURL).Key(); err != nil || key != "second-key" || s.keyWithheld.Load() {
-		t.Errorf("key %q, %v", key, err)
-	}
+	key, err = s.Reader(ownURL).Key()
+	kit.Check(t, err == nil && key == "second-key" && !s.keyWithheld.Load(), "key %q, %v", key, err)
 }
 
 // The key of a project's server comes from the project, anew each time it changes.
@@ -110,17 +103,15 @@ func TestProjectKey(t *testing.T) {
 	kit.Must(t, os.MkdirAll(filepath.Dir(credentials), 0o700))
 	writeKey(t, credentials, `{"api_key":"its-key"}`)
 	dest := project.DestinationKey(ownURL, dir)
-	if key, err := s.Reader(dest).Key(); err != nil || key != "its-key" {
-		t.Errorf("key %q, %v", key, err)
-	}
+	key, err := s.Reader(dest).Key()
+	kit.Check(t, err == nil && key == "its-key", "key %q, %v", key, err)
 	kit.Must(t, s.Open(dest))
 	before := s.KeyStamps()
 	writeKey(t, credentials, `{"api_key":"its-second-key"}`)
 	after := s.KeyStamps()
 	writeKey(t, ownKey, "another-key")
-	if last := s.KeyStamps(); before == after || after == last {
-		t.Errorf("stamps %q, %q, %q", before, after, last)
-	}
+	last := s.KeyStamps()
+	kit.Check(t, before != after && after != last, "stamps %q, %q, %q", before, after, last)
 }
 
 // What waits for a retired server can be dropped. What waits for any other cannot.
@@ -130,23 +121,18 @@ func TestDropServer(t *testing.T) {
 		queue(t, s.State, tail.FileID(i+1), dest)
 	}
 	list := s.RetiredServers(s.State.Outbox.Usage())
-	if want := []control.RetiredServer{{URL: retiredURL, Batches: 2, Entries: 2}}; !slices.Equal(list, want) {
-		t.Errorf("retired %+v, want %+v", list, want)
-	}
+	want := []control.RetiredServer{{URL: retiredURL, Batches: 2, Entries: 2}}
+	kit.Check(t, slices.Equal(list, want), "retired %+v, want %+v", list, want)
 	for url, code := range map[string]string{ownURL: control.CodeUsage, "no URL": control.CodeConfig, "http://x": control.CodeUsage} {
 		_, err := s.DropServer(t.Context(), control.DropServerRequest{Server: url})
-		if known, ok := errors.AsType[*control.Error](err); !ok || known.Code != code {
-			t.Errorf("%s: %v, want %s", url, err, code)
-		}
+		known, ok := errors.AsType[*control.Error](err)
+		kit.Check(t, ok && known.Code == code, "%s: %v, want %s", url, err, code)
 	}
 	a, err := s.DropServer(t.Context(), control.DropServerRequest{Server: retiredURL + "/"})
-	if err != nil || a.Rows != 2 || s.State.Outbox.Usage().Batches != 1 {
-		t.Errorf("dropped %+v, %v", a, err)
-	}
+	kit.Check(t, err == nil && a.Rows == 2 && s.State.Outbox.Usage().Batches == 1, "dropped %+v, %v", a, err)
 	queue(t, s.State, 9, project.DestinationKey(retiredURL, "/trusted"))
-	if _, err := s.DropServer(t.Context(), control.DropServerRequest{Server: retiredURL}); err == nil {
-		t.Error("what waits for the server of a trusted project was dropped")
-	}
+	_, err = s.DropServer(t.Context(), control.DropServerRequest{Server: retiredURL})
+	kit.Check(t, err != nil, "what waits for the server of a trusted project was dropped")
 }
 
 // A pause outlives a restart and ends when its time is up.
@@ -154,41 +140,32 @@ func TestPause(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, _ := newServers(t, path, &testOwner{})
 	p := loadPause(t, s)
-	if _, err := p.Begin(t.Context(), control.PauseRequest{For: "soon"}); err == nil || p.Current() != nil {
-		t.Errorf("paused for a length that is none: %v", err)
-	}
+	_, err := p.Begin(t.Context(), control.PauseRequest{For: "soon"})
+	kit.Check(t, err != nil && p.Current() == nil, "paused for a length that is none: %v", err)
 	for range 2 {
-		if _, err := p.Begin(t.Context(), control.PauseRequest{For: "1h"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.Begin(t.Context(), control.PauseRequest{For: "1h"})
+		kit.Must(t, err)
 	}
-	if err := p.Expire(t.Context()); err != nil || p.Current() == nil {
-		t.Errorf("it is over too early: %v", err)
-	}
+	err = p.Expire(t.Context())
+	kit.Check(t, err == nil && p.Current() != nil, "it is over too early: %v", err)
 	s.State.Close()
 	s, _ = newServers(t, path, &testOwner{})
 	p = loadPause(t, s)
-	if _, paused := s.ownAndPaused(); !paused || p.Current() == nil {
-		t.Error("it ended with a restart")
-	}
-	if _, err := p.Begin(t.Context(), control.PauseRequest{For: "1ns"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Expire(t.Context()); err != nil || p.Current() != nil {
-		t.Errorf("it is not over: %v", err)
-	}
-	if was, err := p.End(t.Context()); err != nil || was {
-		t.Errorf("it ended twice: %v", err)
-	}
-	if _, paused := s.ownAndPaused(); paused {
-		t.Error("the servers are still paused")
-	}
+	_, paused := s.ownAndPaused()
+	kit.Check(t, paused && p.Current() != nil, "it ended with a restart")
+	_, err = p.Begin(t.Context(), control.PauseRequest{For: "1ns"})
+	kit.Must(t, err)
+	err = p.Expire(t.Context())
+	kit.Check(t, err == nil && p.Current() == nil, "it is not over: %v", err)
+	was, err := p.End(t.Context())
+	kit.Check(t, err == nil && !was, "it ended twice: %v", err)
+	_, paused = s.ownAndPaused()
+	kit.Check(t, !paused, "the servers are still paused")
 }
 
 func loadPause(t *testing.T, s *Servers) *Pause {
 	t.Helper()
-	p, err := LoadPause(t.Context(), s.State, s, s.Log)
-	kit.Must(t, err)
+	p := kit.Value(LoadPause(t.Context(), s.State, s, s.Log))(t)
 	return p
 }
 
@@ -202,17 +179,13 @@ func TestServerIsKnownFromEarlierRuns(t *testing.T) {
 			dest := project.DestinationKey(ownURL, "")
 			queue(t, s.State, 7, dest)
 			kit.Must(t, s.Open(dest))
-			if s.SpeaksExtension(dest) || s.Takes(dest, outbox.Documents) {
-				t.Error("known before any answer")
-			}
+			kit.Check(t, !s.SpeaksExtension(dest) && !s.Takes(dest, outbox.Documents), "known before any answer")
 			learned := outbox.Learned{Took: true, Extension: true, Accepts: outbox.Kinds(0).With(outbox.Documents)}
 			kit.Must(t, s.State.Outbox.Learn(t.Context(), dest, learned))
-			if got := s.SpeaksExtension(dest); got == plain {
-				t.Errorf("it announced the extension: %t", got)
-			}
-			if got := s.Takes(dest, outbox.Documents); got == plain {
-				t.Errorf("it announced that it takes documents: %t", got)
-			}
+			got := s.SpeaksExtension(dest)
+			kit.Check(t, got != plain, "it announced the extension: %t", got)
+			got = s.Takes(dest, outbox.Documents)
+			kit.Check(t, got != plain, "it announced that it takes documents: %t", got)
 		})
 	}
 }

@@ -21,19 +21,16 @@ func TestToldAgainAfterRewind(t *testing.T) {
 	defer stop()
 	b := NewInbox(Deps{Projections: n.projections, Introductions: n.introductions, Notices: n, Sessions: nothing{},
 		Documents: linked{}, Settings: nothing{}, Log: n.log})
-	if _, err := b.Init(t.Context(), control.InitQuery{Session: "s", Cwd: "/w"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.Init(t.Context(), control.InitQuery{Session: "s", Cwd: "/w"})
+	kit.Must(t, err)
 	n.introductions.markShown(t.Context(), "s") // the transcript shows it
 	n.introductions.toldOn("s", 3)
 	told := func() string {
 		t.Helper()
-		a, err := b.Pending(t.Context(), control.PendingRequest{Session: "s", Cwd: "/w", Confirm: true})
-		kit.Must(t, err)
+		a := kit.Value(b.Pending(t.Context(), control.PendingRequest{Session: "s", Cwd: "/w", Confirm: true}))(t)
 		if a.Receipt != "" {
-			if _, err := b.Pending(t.Context(), control.PendingRequest{Session: "s", Receipt: a.Receipt}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := b.Pending(t.Context(), control.PendingRequest{Session: "s", Receipt: a.Receipt})
+			kit.Must(t, err)
 		}
 		return a.Text
 	}
@@ -45,9 +42,8 @@ func TestToldAgainAfterRewind(t *testing.T) {
 	kit.Equal(t, "told after a rewind behind it", told(), "")
 	n.introductions.toldOn("s", 12) // a link that Claude asked for
 	back(11, 14)
-	if got := told(); !strings.Contains(got, "/w/a.md") {
-		t.Errorf("told %q after a rewind before the link", got)
-	}
+	got := told()
+	kit.Check(t, strings.Contains(got, "/w/a.md"), "told %q after a rewind before the link", got)
 	kit.Equal(t, "told once more", told(), "")
 }
 
@@ -68,10 +64,8 @@ func TestIntroductionsNameAndCopy(t *testing.T) {
 		{control.InitQuery{Session: "c", Cwd: "/w", Source: "fork"}, "- Session: w\n- Working directory: /w\n- Linked documents: none"},
 		{control.InitQuery{Session: "c", Cwd: "/w", Source: "resume"}, "- Session: w\n- Working directory: /w\n- Linked documents: none"},
 	} {
-		a, err := b.Init(t.Context(), x.q)
-		kit.Must(t, err)
-		if got := strings.TrimPrefix(a.Text, "[Session started]\n"); got != x.want {
-			t.Errorf("%+v\ngot  %q\nwant %q", x.q, got, x.want)
-		}
+		a := kit.Value(b.Init(t.Context(), x.q))(t)
+		got := strings.TrimPrefix(a.Text, "[Session started]\n")
+		kit.Check(t, got == x.want, "%+v\ngot  %q\nwant %q", x.q, got, x.want)
 	}
 }

@@ -3,6 +3,7 @@ package derive
 import (
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state/projection"
 )
 
@@ -39,9 +40,8 @@ func TestLearnedLimit(t *testing.T) {
 			}
 			for _, list := range [][]projection.Compaction{newestFirst, oldestFirst} {
 				limits := learned(map[string][]projection.Compaction{x.model: list})
-				if got, known := limits[x.model]; got != x.want || known != (x.want > 0) {
-					t.Errorf("%v: %d, want %d", list, got, x.want)
-				}
+				got, known := limits[x.model]
+				kit.Check(t, got == x.want && known == (x.want > 0), "%v: %d, want %d", list, got, x.want)
 			}
 		})
 	}

@@ -12,10 +12,8 @@ import (
 // TestCleanLines knows where a masker found nothing, and nothing more.
 func TestCleanLines(t *testing.T) {
 	t.Parallel()
-	masker, err := redact.New(redact.Key{1})
-	kit.Must(t, err)
-	other, err := redact.New(redact.Key{1})
-	kit.Must(t, err)
+	masker := kit.Value(redact.New(redact.Key{1}))(t)
+	other := kit.Value(redact.New(redact.Key{1}))(t)
 	var x cleanLines
 	note := func(id tail.FileID, generation uint32, from, to int64, by *redact.Masker) {
 		x.note(&tail.Chunk{File: tail.File{ID: id}, From: tail.Cursor{Generation: generation, Offset: from},
@@ -23,9 +21,8 @@ func TestCleanLines(t *testing.T) {
 	}
 	is := func(what string, want bool, id tail.FileID, generation uint32, offset int64, by *redact.Masker) {
 		t.Helper()
-		if r := x.of(id); r.holds(by, generation, offset) != want {
-			t.Errorf("%s: clean %v, want %v", what, !want, want)
-		}
+		c := x.of(id)
+		kit.Check(t, c.holds(by, generation, offset) == want, "%s: clean %v, want %v", what, !want, want)
 	}
 	is("nothing known", false, 1, 0, 0, masker)
 	note(1, 0, 0, 100, masker)
@@ -44,7 +41,5 @@ func TestCleanLines(t *testing.T) {
 	for id := range tail.FileID(maxClean + 2) {
 		note(id+10, 0, 0, 1, masker)
 	}
-	if len(x.ranges) > maxClean {
-		t.Errorf("%d transcripts are remembered", len(x.ranges))
-	}
+	kit.Check(t, len(x.ranges) <= maxClean, "%d transcripts are remembered", len(x.ranges))
 }

@@ -52,14 +52,10 @@ func TestHugeFileDelaysNobody(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	for range 2 {
-		if err := <-answered; err != nil {
-			t.Error(err)
-		}
+		kit.Must(t, <-answered)
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, <-ended)
 	if at := first.at.Load(); folded[sessionA] < 101 || folded[sessionB] > 20 || at == 0 || at > 20 {
 		t.Errorf("of 102 lines so many were folded when queries were answered: %v; the live session after %d", folded, at)
 	}
@@ -74,9 +70,8 @@ func TestRewrittenBeforeFolding(t *testing.T) {
 	d, id := h.alone(), h.id(sessionA)
 	refused := func(how string) {
 		t.Helper()
-		if _, _, err := d.advance(t.Context(), id); !errors.Is(err, errRewritten) {
-			t.Errorf("%s: %v", how, err)
-		}
+		_, _, err := d.advance(t.Context(), id)
+		kit.Check(t, errors.Is(err, errRewritten), "%s: %v", how, err)
 	}
 	h.rewrite(sessionA, other.Prompt("ONE")+other.Answer("TWO"))
 	refused("rewritten")
@@ -84,27 +79,21 @@ func TestRewrittenBeforeFolding(t *testing.T) {
 	refused("rewritten as one line without an end")
 	kit.Must(t, os.Truncate(h.path(sessionA), 10))
 	refused("truncated")
-	if n := d.foldedLines.Load(); n != 0 {
-		t.Errorf("%d lines of it were folded", n)
-	}
+	kit.Equal(t, "lines of it were folded", d.foldedLines.Load(), 0)
 }
 
 // putFold stores a projection as another daemon left it.
 func (h *harness) putFold(id tail.FileID, prev projection.Place, u *projection.Projection) {
 	h.t.Helper()
 	errs, err := h.projections.Commit(h.t.Context(), []projection.Derivation{{File: id, Prev: prev, Projection: u}})
-	if err != nil || errs[0] != nil {
-		h.t.Fatal(errs, err)
-	}
+	kit.Require(h.t, err == nil && errs[0] == nil, "%v %v", errs, err)
 }
 
 // olderFold makes the stored projection of a session one of another version.
 func (h *harness) olderFold(id tail.FileID) projection.Place {
 	h.t.Helper()
 	u, _, err := h.projections.Sessions.Projection(h.t.Context(), id)
-	if err != nil || len(u.Fold) == 0 || u.Fold[0] != foldVersion {
-		h.t.Fatalf("%+v %v", u, err)
-	}
+	kit.Require(h.t, err == nil && len(u.Fold) != 0 && u.Fold[0] == foldVersion, "%+v %v", u, err)
 	u.Fold[0]++
 	h.putFold(id, u.Place, &u)
 	return u.Place
@@ -141,13 +130,9 @@ func TestRefoldInterrupted(t *testing.T) {
 	id := h.id(sessionA)
 	before := h.olderFold(id)
 	p, more, err := h.alone().advance(t.Context(), id)
-	if err != nil || !more {
-		t.Fatal(more, err)
-	}
+	kit.Require(t, err == nil && more, "%v %v", more, err)
 	d := p.takeEffects()
-	if d.Projection.Place.Line != 1 || d.Prev != before {
-		t.Fatalf("%+v", d.Projection.Place)
-	}
+	kit.Require(t, d.Projection.Place.Line == 1 && d.Prev == before, "%+v", d.Projection.Place)
 	h.putFold(id, d.Prev, d.Projection) // and is killed
 	h.stop()
 	h.start(r)
@@ -174,13 +159,9 @@ func TestQueryIsLeft(t *testing.T) {
 		}
 		return nil
 	})
-	if answer != 1000 {
-		t.Errorf("%d written when Query returned %v", answer, err)
-	}
-	if err := h.deriver.Query(ctx, id, func(*FoldStep) error { answer = 0; return nil }); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if err := h.deriver.Query(t.Context(), id, func(*FoldStep) error { return nil }); err != nil || answer != 1000 {
-		t.Error("called for nobody: ", answer, err)
-	}
+	kit.Check(t, answer == 1000, "%d written when Query returned %v", answer, err)
+	err = h.deriver.Query(ctx, id, func(*FoldStep) error { answer = 0; return nil })
+	kit.Check(t, errors.Is(err, context.Canceled), "%v", err)
+	err = h.deriver.Query(t.Context(), id, func(*FoldStep) error { return nil })
+	kit.Check(t, err == nil && answer == 1000, "%v %v %v", "called for nobody: ", answer, err)
 }

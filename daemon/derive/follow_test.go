@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // A hook waits for its tool call only in a session whose next answer may exceed a mark, and not for long.
@@ -23,18 +25,13 @@ func TestFollow(t *testing.T) {
 		f.read("near", []string{"t1", "t2"})
 		f.read("far", []string{"t1"})
 		for _, c := range []struct{ session, tool string }{{"near", "t1"}, {"near", "t2"}, {"far", "t9"}, {"unknown", "t9"}, {"never seen", "t9"}} {
-			if took := waits(t.Context(), c.session, c.tool); took != 0 {
-				t.Errorf("%v waits for %s", c, took)
-			}
+			took := waits(t.Context(), c.session, c.tool)
+			kit.Check(t, took == 0, "%v waits for %s", c, took)
 		}
-		if took := waits(t.Context(), "near", "t9"); took != followTime {
-			t.Errorf("it gives up after %s", took)
-		}
+		kit.Equal(t, "it gives up after", waits(t.Context(), "near", "t9"), followTime)
 		gone, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Millisecond, cancel)
-		if took := waits(gone, "near", "t9"); took != time.Millisecond {
-			t.Errorf("a hook that is gone waits for %s", took)
-		}
+		kit.Equal(t, "a hook that is gone waits for", waits(gone, "near", "t9"), time.Millisecond)
 		for _, wake := range []func(){
 			func() { f.read("near", []string{"t8", "t9"}) }, func() { f.context("near", 9000, 167_000) },
 		} {
@@ -42,9 +39,7 @@ func TestFollow(t *testing.T) {
 			f.sessions["near"].tools = nil
 			time.AfterFunc(100*time.Millisecond, wake)
 			go f.await(t.Context(), "near", "t9")
-			if took := waits(t.Context(), "near", "t9"); took != 100*time.Millisecond {
-				t.Errorf("it waits for %s", took)
-			}
+			kit.Equal(t, "it waits for", waits(t.Context(), "near", "t9"), 100*time.Millisecond)
 		}
 		synctest.Wait()
 		f.context("near", 160_000, 167_000)
@@ -55,9 +50,7 @@ func TestFollow(t *testing.T) {
 			t.Errorf("%d tools are remembered, %d waited for", len(s.tools), len(s.waiting))
 		}
 		f.forget("near")
-		if len(f.sessions) > 0 {
-			t.Errorf("%d sessions are left", len(f.sessions))
-		}
+		kit.Check(t, len(f.sessions) == 0, "%d sessions are left", len(f.sessions))
 	})
 }
 
@@ -75,7 +68,5 @@ func TestFollowIsBounded(t *testing.T) {
 		f.context(strconv.Itoa(i), 90, 100)
 	}
 	<-done
-	if n := len(f.sessions); n != sessionsFollowed {
-		t.Errorf("%d sessions are followed, want %d", n, sessionsFollowed)
-	}
+	kit.Equal(t, "sessions are followed", len(f.sessions), sessionsFollowed)
 }

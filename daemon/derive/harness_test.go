@@ -79,13 +79,11 @@ func (noFiles) Stats() tail.Stats                     { return tail.Stats{} }
 // open opens the state, until stop.
 func (h *harness) open() *projection.DB {
 	h.t.Helper()
-	projections, err := projection.Open(h.t.Context(), state.Options{Path: h.statePath, Fault: h.fault})
-	kit.Must(h.t, err)
+	projections := kit.Value(projection.Open(h.t.Context(), state.Options{Path: h.statePath, Fault: h.fault}))(h.t)
 	h.db, h.projections = projections.State, projections
 	h.stop = sync.OnceFunc(func() {
-		if err := projections.State.Close(); err != nil {
-			h.t.Error(err)
-		}
+		err := projections.State.Close()
+		kit.Check(h.t, err == nil, "%v", err)
 	})
 	h.t.Cleanup(h.stop)
 	return projections
@@ -108,9 +106,8 @@ func (h *harness) start(observers ...Observer) {
 	var wg sync.WaitGroup
 	for _, run := range []func(context.Context) error{h.tailer.Run, h.deriver.Run, db.Run} {
 		wg.Go(func() {
-			if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
-				h.t.Error(err)
-			}
+			err := run(ctx)
+			kit.Check(h.t, err == nil || errors.Is(err, context.Canceled), "%v", err)
 		})
 	}
 	h.stop = sync.OnceFunc(func() {
@@ -205,8 +202,7 @@ func (h *harness) delivered(transcripts map[string]string) *projection.DB {
 // id returns the file of a session's transcript.
 func (h *harness) id(session string) tail.FileID {
 	h.t.Helper()
-	facts, err := h.db.Files.Routings(h.t.Context())
-	kit.Must(h.t, err)
+	facts := kit.Value(h.db.Files.Routings(h.t.Context()))(h.t)
 	for id, f := range facts {
 		if f.Stream.SessionID == session {
 			return id
@@ -219,8 +215,7 @@ func (h *harness) id(session string) tail.FileID {
 // messages asks for a session's message log.
 func (h *harness) messages(session string) control.Messages {
 	h.t.Helper()
-	m, err := h.deriver.Messages(h.t.Context(), h.id(session), session, control.Page{})
-	kit.Must(h.t, err)
+	m := kit.Value(h.deriver.Messages(h.t.Context(), h.id(session), session, control.Page{}))(h.t)
 	return m
 }
 
@@ -302,7 +297,6 @@ func (r *recorder) take() []string {
 
 func (h *harness) expect(r *recorder, what string, want ...string) {
 	h.t.Helper()
-	if diff := cmp.Diff(want, r.take()); diff != "" {
-		h.t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	diff := cmp.Diff(want, r.take())
+	kit.Check(h.t, diff == "", "%s (-want +got):\n%s", what, diff)
 }

@@ -26,8 +26,7 @@ func TestIntroductionIsKept(t *testing.T) {
 	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})
 	kit.Must(t, err)
 	defer projections.State.Close()
-	introductions, err := LoadIntroductions(t.Context(), projections, slog.New(slog.DiscardHandler))
-	kit.Must(t, err)
+	introductions := kit.Value(LoadIntroductions(t.Context(), projections, slog.New(slog.DiscardHandler)))(t)
 	log := slog.New(slog.DiscardHandler)
 	b := NewInbox(Deps{
 		Projections: projections, Introductions: introductions, Notices: NewNotices(projections, introductions, log), Sessions: nothing{}, Documents: nothing{}, Settings: nothing{},
@@ -35,28 +34,20 @@ func TestIntroductionIsKept(t *testing.T) {
 	})
 	introduced := func(session, cwd string) string {
 		t.Helper()
-		a, err := b.Init(t.Context(), control.InitQuery{Session: session, Cwd: cwd})
-		kit.Must(t, err)
+		a := kit.Value(b.Init(t.Context(), control.InitQuery{Session: session, Cwd: cwd}))(t)
 		return a.Text
 	}
-	if first, second := introduced("new", "/w"), introduced("new", "/elsewhere"); first != second {
-		t.Errorf("introduced as %q, then as %q", first, second)
-	}
+	kit.Equal(t, "introduced as, then as", introduced("new", "/w"), introduced("new", "/elsewhere"))
 	introduced("durable", "/w")
 	introduced("forgotten", "/w")
-	if _, found, _ := introductions.Get(t.Context(), "forgotten"); found {
-		t.Error("the introduction of a forgotten session is stored")
-	}
+	_, found, _ := introductions.Get(t.Context(), "forgotten")
+	kit.Check(t, !found, "the introduction of a forgotten session is stored")
 	b.Forget("new")
-	if _, found, _ := introductions.Get(t.Context(), "new"); found {
-		t.Error("something is left of a session that was forgotten")
-	}
-	if introductions.save(t.Context()) != nil || len(introductions.unsaved) > 0 {
-		t.Error("not saved")
-	}
-	if i, found, err := projections.Introductions.Get(t.Context(), "durable"); err != nil || !found || i.Cwd != "/w" {
-		t.Errorf("%+v, %v, %v", i, found, err)
-	}
+	_, found, _ = introductions.Get(t.Context(), "new")
+	kit.Check(t, !found, "something is left of a session that was forgotten")
+	kit.Check(t, introductions.save(t.Context()) == nil && len(introductions.unsaved) == 0, "not saved")
+	i, found, err := projections.Introductions.Get(t.Context(), "durable")
+	kit.Check(t, err == nil && found && i.Cwd == "/w", "%+v, %v, %v", i, found, err)
 }
 
 // A session whose start missed its introduction gets it with the next hook, until one has printed it. A later start that
@@ -72,8 +63,7 @@ func TestMissedIntroduction(t *testing.T) {
 	b := with(n)
 	next := func(b *Inbox, session, cwd string, print bool) string {
 		t.Helper()
-		a, err := b.Pending(t.Context(), control.PendingRequest{Session: session, Cwd: cwd, Confirm: true})
-		kit.Must(t, err)
+		a := kit.Value(b.Pending(t.Context(), control.PendingRequest{Session: session, Cwd: cwd, Confirm: true}))(t)
 		if a.Receipt == "" {
 			return a.Text
 		}
@@ -95,16 +85,13 @@ func TestMissedIntroduction(t *testing.T) {
 		{"s", "/w", false, both}, {"s", "/elsewhere", true, both}, {"s", "/w", true, ""},
 		{"forgotten", "/w", true, ""}, {"not started anywhere", "", true, ""}, {"x\ny", "/w", true, ""},
 	} {
-		if got := next(b, c.session, c.cwd, c.print); got != c.want {
-			t.Errorf("%d: a hook gets %q, want %q", i, got, c.want)
-		}
+		got := next(b, c.session, c.cwd, c.print)
+		kit.Check(t, got == c.want, "%d: a hook gets %q, want %q", i, got, c.want)
 	}
 	start := func(session string, print bool) {
 		t.Helper()
 		a, err := b.Init(t.Context(), control.InitQuery{Session: session, Cwd: "/w", Confirm: true})
-		if err != nil || a.Text != started || a.Receipt == "" {
-			t.Errorf("started with %+v, %v", a, err)
-		}
+		kit.Check(t, err == nil && a.Text == started && a.Receipt != "", "started with %+v, %v", a, err)
 		kit.Equal(t, "while another hook has it, a hook gets", next(b, session, "/w", true), "")
 		if print {
 			n.confirm(t.Context(), a.Receipt)
@@ -118,12 +105,10 @@ func TestMissedIntroduction(t *testing.T) {
 	start("lost", false)
 	n.introductions.save(t.Context())
 	stop()
-	introductions, err := LoadIntroductions(t.Context(), n.projections, n.log)
-	kit.Must(t, err)
+	introductions := kit.Value(LoadIntroductions(t.Context(), n.projections, n.log))(t)
 	b = with(NewNotices(n.projections, introductions, n.log))
-	if got := next(b, "lost", "/w", false) + next(b, "printed", "/w", false) + next(b, "s", "/w", false); got != started {
-		t.Errorf("after a restart hooks get %q", got)
-	}
+	got := next(b, "lost", "/w", false) + next(b, "printed", "/w", false) + next(b, "s", "/w", false)
+	kit.Check(t, got == started, "after a restart hooks get %q", got)
 }
 
 // TestInitIsBounded tells of as many documents as Claude Code passes on.
@@ -135,7 +120,6 @@ func TestInitIsBounded(t *testing.T) {
 	if got, n := initText("en", projection.Introduction{Name: "w", Cwd: "/w"}, names); n != 29 || len(got) > maxInitText+100 || !strings.Contains(got, "and 7") {
 		t.Errorf("%d bytes, ends with %q", len(got), got[max(0, len(got)-30):])
 	}
-	if got, n := initText("en", projection.Introduction{Name: "w", Cwd: "/w"}, names[:29]); n != 29 || strings.Count(got, "\n") != 32 {
-		t.Errorf("some of 29 are left out: %d lines", strings.Count(got, "\n"))
-	}
+	got, n := initText("en", projection.Introduction{Name: "w", Cwd: "/w"}, names[:29])
+	kit.Check(t, n == 29 && strings.Count(got, "\n") == 32, "some of 29 are left out: %d lines", strings.Count(got, "\n"))
 }

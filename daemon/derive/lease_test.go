@@ -25,9 +25,7 @@ func (n *notices) lent(session string) (paths []string, receipt string) {
 func (n *notices) gets(t *testing.T, session string, want ...string) {
 	t.Helper()
 	paths, receipt := n.lent(session)
-	if diff := cmp.Diff(want, paths); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	kit.Same(t, "-want +got", cmp.Diff(want, paths))
 	n.expire(receipt)
 }
 
@@ -35,12 +33,9 @@ func (n *notices) gets(t *testing.T, session string, want ...string) {
 func (n *notices) prints(t *testing.T, session string, want ...string) {
 	t.Helper()
 	paths, receipt := n.lent(session)
-	if diff := cmp.Diff(want, paths); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if k, known := n.confirm(t.Context(), receipt); k != len(want) || !known {
-		t.Errorf("%d are confirmed, %v", k, known)
-	}
+	kit.Same(t, "-want +got", cmp.Diff(want, paths))
+	k, known := n.confirm(t.Context(), receipt)
+	kit.Check(t, k == len(want) && known, "%d are confirmed, %v", k, known)
 }
 
 // What a hook does not confirm goes to the next one, before newer notices. Until then no other hook gets it.
@@ -68,23 +63,20 @@ func TestLateConfirmation(t *testing.T) {
 	_, late := n.lent("s")
 	n.expire(late)
 	n.prints(t, "s", "a")
-	if k, known := n.confirm(t.Context(), late); k != 1 || !known {
-		t.Errorf("%d, %v", k, known)
-	}
+	k, known := n.confirm(t.Context(), late)
+	kit.Check(t, k == 1 && known, "%d, %v", k, known)
 	kit.Eventually(t, "it is gone", 10*time.Second, func() bool { return len(n.projections.Notices.Of("s")) == 0 })
 	_, gone := n.lent("s")
 	for _, receipt := range []string{"", "nonsense", late, gone} {
-		if _, known := n.confirm(t.Context(), receipt); known {
-			t.Errorf("%q confirms something", receipt)
-		}
+		_, known := n.confirm(t.Context(), receipt)
+		kit.Check(t, !known, "%q confirms something", receipt)
 	}
 	n.add(t, "s", "b")
 	_, late = n.lent("s")
 	n.expire(late)
 	n.expire(late) // a minute later
-	if _, known := n.confirm(t.Context(), late); known {
-		t.Error("a receipt is good for ever")
-	}
+	_, known = n.confirm(t.Context(), late)
+	kit.Check(t, !known, "a receipt is good for ever")
 	n.gets(t, "s", "b")
 }
 
@@ -95,9 +87,8 @@ func TestKilledDaemonLosesNothing(t *testing.T) {
 	_, receipt := n.lent("s")
 	n.expire(receipt)
 	l, receipt := n.lend("s", false, func(p *projection.Notice) bool { return p.Path == "printed" })
-	if k, _ := n.confirm(t.Context(), receipt); k != 1 || len(l.list) != 1 {
-		t.Fatal("not confirmed")
-	}
+	k, _ := n.confirm(t.Context(), receipt)
+	kit.Require(t, k == 1 && len(l.list) == 1, "not confirmed")
 	n.lent("s")
 	stop()
 	next := NewNotices(n.projections, n.introductions, n.log)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -74,22 +75,18 @@ func TestMoreMessagesKept(t *testing.T) {
 		text.WriteString(c.Prompt(fmt.Sprintf("prompt %d", i)))
 	}
 	h.send(sessionA, text.String())
-	if n := len(h.messages(sessionA).Messages); n != 3 {
-		t.Fatalf("%d messages are kept, want 3", n)
-	}
+	n := len(h.messages(sessionA).Messages)
+	kit.Require(t, n == 3, "%d messages are kept, want 3", n)
 	seen.take()
 	h.stop()
 	h.kept = 4
 	h.start(seen)
 	defer func() { h.stop() }()
 	for range 2 { // once folded again, it stays so
-		if m := h.messages(sessionA).Messages; len(m) != 4 {
-			t.Errorf("messages: %+v", m)
-		}
+		m := h.messages(sessionA).Messages
+		kit.Check(t, len(m) == 4, "messages: %+v", m)
 	}
 	for _, text := range seen.take() {
-		if strings.HasSuffix(text, "!") {
-			t.Errorf("%s has effects again", text)
-		}
+		kit.Check(t, !strings.HasSuffix(text, "!"), "%s has effects again", text)
 	}
 }

@@ -22,8 +22,7 @@ func noticesOf(t *testing.T, fault func(step string) error) (n *notices, stop fu
 	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1, Fault: fault})
 	kit.Must(t, err)
 	log := slog.New(slog.DiscardHandler)
-	introductions, err := LoadIntroductions(t.Context(), projections, log)
-	kit.Must(t, err)
+	introductions := kit.Value(LoadIntroductions(t.Context(), projections, log))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	n = NewNotices(projections, introductions, log)
 	n.leaseTime = time.Hour
@@ -33,16 +32,14 @@ func noticesOf(t *testing.T, fault func(step string) error) (n *notices, stop fu
 	stop = func() {
 		once.Do(func() {
 			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+			err := <-ended
+			kit.Check(t, err == nil, "%v", err)
 		})
 	}
 	t.Cleanup(func() {
 		stop()
-		if err := projections.State.Close(); err != nil {
-			t.Error(err)
-		}
+		err := projections.State.Close()
+		kit.Check(t, err == nil, "%v", err)
 	})
 	return n, stop
 }
@@ -53,9 +50,8 @@ func (n *notices) add(t *testing.T, session string, paths ...string) {
 	for _, path := range paths {
 		d.Notices = append(d.Notices, projection.Notice{Session: session, Kind: projection.NoticeDocument, Path: path})
 	}
-	if _, err := n.projections.Commit(t.Context(), []projection.Derivation{d}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := n.projections.Commit(t.Context(), []projection.Derivation{d})
+	kit.Must(t, err)
 }
 
 // What was printed and the transcript does not show comes once more, after a minute and two answers, and then never.
@@ -95,9 +91,7 @@ func TestToldOnceToOldVersions(t *testing.T) {
 		kit.Eventually(t, "it is gone", 10*time.Second, func() bool { return len(n.projections.Notices.Of(version)) == 0 })
 	}
 	for version, want := range map[string]bool{"2.1.98": true, "2.2.0": true, "3.0.1": true, "": true, "dev": true, "1.0.128": false} {
-		if writesHooks(version) != want {
-			t.Errorf("%q", version)
-		}
+		kit.Check(t, writesHooks(version) == want, "%q", version)
 	}
 }
 
@@ -174,9 +168,7 @@ func TestNoticeText(t *testing.T) {
 		"[Document linked]\n- docs/a.md\n- b.md\n⚠️ [ccship] Token budget nearly used up (99%)\n", "(cp-1)\n[Document linked]\n- c.md\n💾", "(0% of", "cp-2", "cp-3",
 		"\n[Document not linked]\n- .env: it may hold passwords\n- x: why\n[Document linked]\n- big.bin: too large",
 	} {
-		if !strings.Contains(en, part) {
-			t.Errorf("no %q in\n%s", part, en)
-		}
+		kit.Check(t, strings.Contains(en, part), "no %q in\n%s", part, en)
 	}
 	for i := range list {
 		if list[i].Kind != "of a later version" && !contains(en, &list[i]) || contains("[Document linked]\n- docs/a.md.bak", &list[i]) {
@@ -185,11 +177,7 @@ func TestNoticeText(t *testing.T) {
 	}
 	ko := noticeText(korean, list)
 	for _, part := range []string{"[문서 연결됨]\n- docs/a.md\n- b.md\n⚠️ [ccship] 토큰 사용량 위험 수준 (99%)\n", "체크포인트: cp-2", "cp-3"} {
-		if !strings.Contains(ko, part) {
-			t.Errorf("no %q in\n%s", part, ko)
-		}
+		kit.Check(t, strings.Contains(ko, part), "no %q in\n%s", part, ko)
 	}
-	if text := noticeText("en", nil); text != "" {
-		t.Errorf("nothing is %q", text)
-	}
+	kit.Equal(t, "nothing", noticeText("en", nil), "")
 }

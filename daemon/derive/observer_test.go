@@ -3,6 +3,7 @@ package derive
 import (
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -17,8 +18,6 @@ func TestHookText(t *testing.T) {
 		`{"type":"attachment","attachment":"hook_additional_context"}`:                                                                                                                                                       "",
 	} {
 		r := transcript.Parse([]byte(line))
-		if got := transcript.HookText(&r); got != want {
-			t.Errorf("%s says %q, want %q", line, got, want)
-		}
+		kit.Equal(t, line, transcript.HookText(&r), want)
 	}
 }

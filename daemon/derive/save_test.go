@@ -63,18 +63,15 @@ func TestSaveFailsForAWhile(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
-	if err := d.Query(ctx, id, func(s *FoldStep) error { s.Save(); return nil }); err == nil {
-		t.Error("a failed save is reported as done")
-	}
+	err := d.Query(ctx, id, func(s *FoldStep) error { s.Save(); return nil })
+	kit.Check(t, err != nil, "a failed save is reported as done")
 	close(working)
 	h.until("it is saved", func() bool {
 		u, _, err := projections.Sessions.Projection(t.Context(), id)
 		return err == nil && u.Place.Line == 1
 	})
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, <-ended)
 }
 
 // One projection that cannot be saved does not keep the others from it.
@@ -89,15 +86,11 @@ func TestSavedOneByOne(t *testing.T) {
 	all[0].LinkRequests = []projection.LinkRequest{{Session: sessionA, Tool: strings.Repeat("t", 40_000)}} // no key is so long
 	s := newSaver(projections)
 	errs, err := projections.Commit(t.Context(), all)
-	if err == nil {
-		t.Fatal("there are keys that long: ", errs)
-	}
-	if errs := s.saveEach(all, err); errs[0] == nil || errs[1] != nil {
-		t.Error(errs)
-	}
-	if _, saved, err := projections.Sessions.Projection(t.Context(), all[1].File); err != nil || !saved {
-		t.Error("the other is not saved: ", err)
-	}
+	kit.Require(t, err != nil, "%v %v", "there are keys that long: ", errs)
+	errs = s.saveEach(all, err)
+	kit.Check(t, errs[0] != nil && errs[1] == nil, "%v", errs)
+	_, saved, err := projections.Sessions.Projection(t.Context(), all[1].File)
+	kit.Check(t, err == nil && saved, "%v %v", "the other is not saved: ", err)
 }
 
 // effectful is an observer that makes a checkpoint of every session that has a compaction.
@@ -149,12 +142,8 @@ func TestBurst(t *testing.T) {
 		t.Errorf("%d checkpoints of %d lines, err %v; want %d", len(list), d.foldedLines.Load(), err, sessions)
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if d.schedule.unsaved != 0 || d.saver.busy {
-		t.Errorf("%d unsaved, saver busy %v", d.schedule.unsaved, d.saver.busy)
-	}
+	kit.Must(t, <-ended)
+	kit.Check(t, d.schedule.unsaved == 0 && !d.saver.busy, "%d unsaved, saver busy %v", d.schedule.unsaved, d.saver.busy)
 }
 
 // failSaves answers the list in flight as a saver does whose disk is full.
@@ -179,12 +168,10 @@ func TestFullDiskIsNotRetriedAtOnce(t *testing.T) {
 	d.schedule.add(maxBurst+1, false)
 	d.save(true)
 	failSaves(d, errors.New("the disk is full"))
-	if d.nextWork(t.Context()) || d.saver.busy {
-		t.Errorf("retried at once, or folded one more: %d in memory, saver busy %v", len(d.cache.projections), d.saver.busy)
-	}
-	if next := d.idle(time.Now()); next <= 0 || next > retrySave {
-		t.Errorf("retries in %v", next)
-	}
+	kit.Check(t, !d.nextWork(t.Context()) && !d.saver.busy,
+		"retried at once, or folded one more: %d in memory, saver busy %v", len(d.cache.projections), d.saver.busy)
+	next := d.idle(time.Now())
+	kit.Check(t, next > 0 && next <= retrySave, "retries in %v", next)
 }
 
 // A projection that is discarded while it is being saved does not count as unsaved any more: Wait would never return.
@@ -205,9 +192,8 @@ func TestDiscardedWhileSaved(t *testing.T) {
 		d.discard(p, errRewritten)
 		failSaves(d, err)
 		d.awaitSaves()
-		if !d.CaughtUp() || len(d.cache.projections) > 0 {
-			t.Errorf("%s: %d unsaved, %d in memory", name, d.schedule.unsaved, len(d.cache.projections))
-		}
+		kit.Check(t, d.CaughtUp() && len(d.cache.projections) == 0,
+			"%s: %d unsaved, %d in memory", name, d.schedule.unsaved, len(d.cache.projections))
 	}
 }
 
@@ -215,9 +201,7 @@ func TestDiscardedWhileSaved(t *testing.T) {
 func TestNotCaughtUpBeforeRun(t *testing.T) {
 	h := newHarness(t)
 	h.open()
-	if h.alone().CaughtUp() {
-		t.Error("caught up with what it does not know")
-	}
+	kit.Check(t, !h.alone().CaughtUp(), "caught up with what it does not know")
 }
 
 // Wait waits until what is scheduled is folded.
@@ -229,9 +213,8 @@ func TestWait(t *testing.T) {
 	kit.Must(t, h.tailer.Sync(t.Context()))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := h.deriver.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("while it is being folded: %v", err)
-	}
+	err := h.deriver.Wait(ctx)
+	kit.Check(t, errors.Is(err, context.DeadlineExceeded), "while it is being folded: %v", err)
 	close(r.gate)
 	h.sync()
 	h.expect(r, "history with a compaction", "one")

@@ -153,9 +153,8 @@ func TestManyAppearAtOnce(t *testing.T) {
 			watched++
 		}
 	}
-	if watched > 2*maxBurstSize { // twice, because the burst may take longer than burstTime
-		t.Errorf("%d of %d files that appeared at once are watched", watched, len(chats))
-	}
+	// twice, because the burst may take longer than burstTime
+	kit.Check(t, watched <= 2*maxBurstSize, "%d of %d files that appeared at once are watched", watched, len(chats))
 	last := chats[len(chats)-1]
 	h.send(last.Session, last.Prompt("behind"))
 	kit.Equal(t, "what is written behind", r.last(), "behind!")
@@ -191,8 +190,6 @@ func TestWatch(t *testing.T) {
 	} {
 		got := x.was
 		watch(&got, x.chunk, x.redelivered)
-		if diff := cmp.Diff(x.want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		kit.Same(t, fmt.Sprintf("%s", name), cmp.Diff(x.want, got))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -67,9 +68,8 @@ func TestServerExplained(t *testing.T) {
 		"something else": "its own hint",
 	} {
 		err := &control.Error{Code: control.CodeUnreachable, Message: words, Hint: "its own hint"}
-		if f := unusable(t.Context(), "https://x", probed{err: err}); f.Level != Fail || f.Text != words || !strings.Contains(f.Fix, fix) {
-			t.Errorf("%+v", f)
-		}
+		f := unusable(t.Context(), "https://x", probed{err: err})
+		kit.Check(t, f.Level == Fail && f.Text == words && strings.Contains(f.Fix, fix), "%+v", f)
 	}
 }
 
@@ -153,9 +153,8 @@ func TestDelivery(t *testing.T) {
 	}
 	w.status("it is tried again", state("retrying"))
 	r := w.examine()
-	if f := w.wants(r, "delivery", Warn, "cannot deliver to "+w.web.URL+" (server error), although it works from here", "`ccship sync --wait`"); !f.Safe || f.Detail == "" {
-		t.Errorf("%+v", f)
-	}
+	f := w.wants(r, "delivery", Warn, "cannot deliver to "+w.web.URL+" (server error), although it works from here", "`ccship sync --wait`")
+	kit.Check(t, f.Safe && f.Detail != "", "%+v", f)
 	w.serve(takeAll)
 	w.fixed(r, "delivery")
 	w.serve(refuse(401))
@@ -184,9 +183,8 @@ func TestDeliveryStopped(t *testing.T) {
 	f := checkDelivery(t.Context(), x)
 	want := Finding{Level: Fail, Text: "the daemon does not deliver to " + w.web.URL + ": two databases answer in turn at this address",
 		Fix: "let one database answer"}
-	if len(f) != 1 || f[0].Level != want.Level || f[0].Text != want.Text || f[0].Fix != want.Fix || f[0].Safe {
-		t.Errorf("%+v, want %+v", f, want)
-	}
+	kit.Check(t, len(f) == 1 && f[0].Level == want.Level && f[0].Text == want.Text && f[0].Fix == want.Fix && !f[0].Safe,
+		"%+v, want %+v", f, want)
 }
 
 func TestPauseAndOutbox(t *testing.T) {
@@ -198,9 +196,8 @@ func TestPauseAndOutbox(t *testing.T) {
 	w.write(".claude/projects/-p/b.jsonl", `{"type":"user","cwd":"/p"}`+"\n", 0)
 	w.status("a line waits", func(s control.Status) bool { return s.Outbox.Entries == 1 })
 	r := w.examine()
-	if f := w.wants(r, "pause", Warn, "you paused delivery", "`ccship unpause`"); f.Safe || !strings.Contains(f.Text, "it resumes in 1 h 2") {
-		t.Errorf("%+v", f)
-	}
+	f := w.wants(r, "pause", Warn, "you paused delivery", "`ccship unpause`")
+	kit.Check(t, !f.Safe && strings.Contains(f.Text, "it resumes in 1 h 2"), "%+v", f)
 	w.silent(r, "outbox")
 	x := newExam(t.Context(), w.opts)
 	x.now = x.now.Add(2 * time.Hour) // as it is then
@@ -224,9 +221,8 @@ func TestOutbox(t *testing.T) {
 	w.status("a line waits", func(s control.Status) bool { return s.Outbox.Entries == 1 })
 	x := newExam(t.Context(), w.opts)
 	x.now = x.now.Add(2 * time.Hour)
-	if f := checkOutbox(t.Context(), x)[0]; f.Level != Warn || !f.Safe || f.Fix != "`ccship sync --wait`" {
-		t.Errorf("%+v", f)
-	}
+	f := checkOutbox(t.Context(), x)[0]
+	kit.Check(t, f.Level == Warn && f.Safe && f.Fix == "`ccship sync --wait`", "%+v", f)
 	for i := 0; ; i++ { // what cannot be compressed
 		text := fmt.Sprintf("%x", noise(i, 400))
 		w.write(fmt.Sprintf(".claude/projects/-p/n%d.jsonl", i), `{"type":"user","cwd":"/p","text":"`+text+`"}`+"\n", 0)
@@ -276,9 +272,7 @@ func TestDeadWithheldExcluded(t *testing.T) {
 	w.wants(r, "withheld", Note, "1 entry was withheld", "")
 	w.wants(r, "excluded", Note, "1 transcript is left out", "`ccship exclude`")
 	w.silent(r, "advice")
-	if !r.OK {
-		t.Errorf("%+v", r)
-	}
+	kit.Check(t, r.OK, "%+v", r)
 }
 
 // What the daemon says of a project is passed on.
@@ -288,9 +282,8 @@ func TestNotices(t *testing.T) {
 	w.write(".claude/projects/-p/b.jsonl", `{"type":"user","cwd":"`+filepath.ToSlash(w.home)+`/p"}`+"\n", 0)
 	w.start()
 	w.status("it is noticed", func(s control.Status) bool { return len(s.Advice) > 0 })
-	if found := of(w.examine(), "advice"); len(found) != 1 || found[0].Level != Warn || !strings.Contains(found[0].Text, "127.0.0.1:1") {
-		t.Errorf("%+v", found)
-	}
+	found := of(w.examine(), "advice")
+	kit.Check(t, len(found) == 1 && found[0].Level == Warn && strings.Contains(found[0].Text, "127.0.0.1:1"), "%+v", found)
 }
 
 func TestRetention(t *testing.T) {
@@ -325,22 +318,17 @@ func TestRetention(t *testing.T) {
 		w.t = t
 		waits(".claude/projects/-p/old/subagents/agent-1.jsonl", 27*day, 1)
 		f := w.wants(w.examine(), "retention", Warn, "1 session will be deleted by Claude Code within 7 days and is not yet on the server", "`ccship unpause`")
-		if f.Safe || !strings.Contains(f.Detail, old) {
-			t.Errorf("%+v", f)
-		}
+		kit.Check(t, !f.Safe && strings.Contains(f.Detail, old), "%+v", f)
 	})
 	t.Run("overdue", func(t *testing.T) {
 		w.t = t
 		waits(".claude/projects/-p/young.jsonl", 3*day, 2)
 		late := waits(".claude/projects/-p/late.jsonl", 31*day, 3)
 		f := w.wants(w.examine(), "retention", Fail, "2 sessions will be deleted by Claude Code within 7 days and are not yet on the server", "`ccship unpause`")
-		if !strings.Contains(f.Detail, "any time now: "+late+" (cleanupPeriodDays is 30, by default)") {
-			t.Errorf("%+v", f)
-		}
+		kit.Check(t, strings.Contains(f.Detail, "any time now: "+late+" (cleanupPeriodDays is 30, by default)"), "%+v", f)
 		settings := w.write(".claude/settings.json", `{"cleanupPeriodDays":9}`, 0)
-		if f := w.wants(w.examine(), "retention", Fail, "3 sessions", "unpause"); !strings.Contains(f.Detail, "cleanupPeriodDays is 9, "+settings) {
-			t.Errorf("%+v", f)
-		}
+		f = w.wants(w.examine(), "retention", Fail, "3 sessions", "unpause")
+		kit.Check(t, strings.Contains(f.Detail, "cleanupPeriodDays is 9, "+settings), "%+v", f)
 		w.write(".claude/settings.json", `{"cleanupPeriodDays":90}`, 0)
 		w.silent(w.examine(), "retention")
 		w.write(".claude/settings.json", `{}`, 0)

@@ -21,27 +21,20 @@ func TestAllIsWell(t *testing.T) {
 	w.start()
 	w.sync()
 	r := w.examine()
-	if !r.OK || r.Failed+r.Warned > 0 || r.SchemaVersion != 1 || r.Version != "1.2.3" {
-		t.Errorf("%+v", r)
-	}
+	kit.Check(t, r.OK && r.Failed+r.Warned <= 0 && r.SchemaVersion == 1 && r.Version == "1.2.3", "%+v", r)
 	seen := map[string]bool{}
 	for _, f := range r.Findings {
 		seen[f.ID] = true
 		if f.Level != OK && !(f.ID == "watch" && f.Level == Note) { // the limits of this machine may be low
 			t.Errorf("%+v", f)
 		}
-		if f.Fix != "" || f.Text == "" {
-			t.Errorf("%+v", f)
-		}
+		kit.Check(t, f.Fix == "" && f.Text != "", "%+v", f)
 	}
 	for _, id := range []string{"daemon", "version", "service", "unit", "linger", "socket", "config", "key", "server", "clock", "outbox", "retention", "roots", "watch", "state", "disk"} {
-		if !seen[id] {
-			t.Errorf("nothing is said of %s", id)
-		}
+		kit.Check(t, seen[id], "nothing is said of %s", id)
 	}
-	if fixes := ApplyFixes(context.Background(), r); len(fixes) > 0 || len(w.told.calls) > 0 {
-		t.Errorf("fixed without a problem: %+v %v", fixes, w.told.calls)
-	}
+	fixes := ApplyFixes(context.Background(), r)
+	kit.Check(t, len(fixes) == 0 && len(w.told.calls) == 0, "fixed without a problem: %+v %v", fixes, w.told.calls)
 }
 
 func TestDaemonDown(t *testing.T) {
@@ -49,19 +42,15 @@ func TestDaemonDown(t *testing.T) {
 	w.told.st.Running, w.told.st.PID, w.told.st.Note = false, 0, "it failed (exit-code, exit status 1)"
 	w.told.do = func(string) error { w.start(); return nil }
 	r := w.examine()
-	if f := w.wants(r, "daemon", Fail, "not running", "`ccship service start`"); f.Detail != w.told.st.Note || !f.Safe {
-		t.Errorf("%+v", f)
-	}
-	if r.OK || r.Failed != 1 {
-		t.Errorf("%+v", r)
-	}
+	f := w.wants(r, "daemon", Fail, "not running", "`ccship service start`")
+	kit.Check(t, f.Detail == w.told.st.Note && f.Safe, "%+v", f)
+	kit.Check(t, !r.OK && r.Failed == 1, "%+v", r)
 	for _, id := range []string{"socket", "version", "outbox", "delivery", "dead_letters", "roots", "watch", "state", "retention"} {
 		w.silent(r, id)
 	}
 	fixes := ApplyFixes(context.Background(), r)
-	if len(fixes) != 1 || !fixes[0].Done || fixes[0].ID != "daemon" || fixes[0].Command != "ccship service start" {
-		t.Errorf("%+v", fixes)
-	}
+	kit.Check(t, len(fixes) == 1 && fixes[0].Done && fixes[0].ID == "daemon" && fixes[0].Command == "ccship service start",
+		"%+v", fixes)
 	w.told.st.Running = true
 	if r := w.examine(); !r.OK || len(ApplyFixes(context.Background(), r)) > 0 || len(w.told.calls) != 1 {
 		t.Errorf("after it was started: %+v %v", r, w.told.calls)
@@ -78,12 +67,9 @@ func TestFixFails(t *testing.T) {
 	kit.Must(t, os.Chmod(key, 0o644))
 	fixes := ApplyFixes(context.Background(), w.examine())
 	want := []Fix{{ID: "key", Command: "chmod 600 " + key, Done: true}, {ID: "daemon", Command: "ccship service start", Error: "no way", Hint: "look"}}
-	if len(fixes) != 2 || fixes[0] != want[0] || fixes[1] != want[1] {
-		t.Errorf("%+v", fixes)
-	}
-	if more := ApplyFixes(context.Background(), w.examine(), fixes...); len(more) > 0 {
-		t.Errorf("tried again: %+v", more)
-	}
+	kit.Check(t, len(fixes) == 2 && fixes[0] == want[0] && fixes[1] == want[1], "%+v", fixes)
+	more := ApplyFixes(context.Background(), w.examine(), fixes...)
+	kit.Check(t, len(more) == 0, "tried again: %+v", more)
 }
 
 func TestNoService(t *testing.T) {
@@ -124,16 +110,13 @@ func TestUnit(t *testing.T) {
 	} else {
 		t.Error("not safe")
 	}
-	if strings.Join(w.told.calls, " ") != "install" {
-		t.Errorf("%v", w.told.calls)
-	}
+	kit.Check(t, strings.Join(w.told.calls, " ") == "install", "%v", w.told.calls)
 	self := w.told.st.Binary
 	w.told.st.Binary = w.write("elsewhere/ccship", "x", 0)
 	w.wants(w.examine(), "unit", Note, "a different program", "`ccship service install`")
 	w.told.current = false
-	if f := w.wants(w.examine(), "unit", Warn, "differs from the one", "`ccship service install`"); f.Safe {
-		t.Error("which program is to run is for a person to say")
-	}
+	f := w.wants(w.examine(), "unit", Warn, "differs from the one", "`ccship service install`")
+	kit.Check(t, !f.Safe, "which program is to run is for a person to say")
 	w.told.st.Binary = filepath.Join(w.home, "gone")
 	w.told.do = func(string) error { w.told.current, w.told.st.Binary = true, self; return nil }
 	r := w.examine()
@@ -157,9 +140,7 @@ func TestLingerVersionAndForeground(t *testing.T) {
 	w.opts.Version = "2.0.0"
 	r = w.examine()
 	w.wants(r, "daemon", Note, "not as a service", "stop it")
-	if w.wants(r, "version", Warn, "2.0.0", "stop the daemon").Safe {
-		t.Error("a daemon of nobody's is not restarted")
-	}
+	kit.Check(t, !w.wants(r, "version", Warn, "2.0.0", "stop the daemon").Safe, "a daemon of nobody's is not restarted")
 }
 
 // Where nobody starts services, a daemon in the foreground is as it should be.
@@ -188,14 +169,12 @@ func TestWedged(t *testing.T) {
 	frozen(t, w.opts.Config.Socket)
 	r := w.examine()
 	w.wants(r, "retention", Warn, "the daemon does not answer, so it is unknown", "restart the daemon")
-	if f := w.wants(r, "daemon", Fail, "does not answer", "`ccship service restart`"); !f.Safe || !strings.Contains(f.Detail, w.opts.Config.Socket) {
-		t.Errorf("%+v", f)
-	}
+	f := w.wants(r, "daemon", Fail, "does not answer", "`ccship service restart`")
+	kit.Check(t, f.Safe && strings.Contains(f.Detail, w.opts.Config.Socket), "%+v", f)
 	w.silent(r, "socket")
 	w.told.st = service.Status{Manager: service.SystemdUser}
-	if w.wants(w.examine(), "daemon", Fail, "does not answer", "restart it").Safe {
-		t.Error("there is no service to restart")
-	}
+	kit.Check(t, !w.wants(w.examine(), "daemon", Fail, "does not answer", "restart it").Safe,
+		"there is no service to restart")
 }
 
 // Nothing that hangs keeps the rest from being reported: a server that never answers, a daemon that does not, and a
@@ -271,37 +250,28 @@ func TestBadConfig(t *testing.T) {
 	w.told.current = false
 	r := w.examine()
 	w.wants(r, "config", Fail, "server_ulr", "ccship config --help")
-	if w.wants(r, "unit", Warn, "differs from the one", "install").Safe {
-		t.Error("a service is not touched")
-	}
+	kit.Check(t, !w.wants(r, "unit", Warn, "differs from the one", "install").Safe, "a service is not touched")
 	w.silent(r, "server")
 	w.silent(r, "daemon")
-	if _, err := control.Dial(w.opts.Config.Socket).Reload(t.Context()); err == nil {
-		t.Error("the daemon takes it over")
-	}
+	_, err = control.Dial(w.opts.Config.Socket).Reload(t.Context())
+	kit.Check(t, err != nil, "the daemon takes it over")
 	w.opts.ConfigErr = nil // someone else's configuration
 	f := w.wants(w.examine(), "config", Warn, "not applied", "ccship config --help")
-	if !strings.Contains(f.Detail, "keeps using") {
-		t.Errorf("%+v", f)
-	}
+	kit.Check(t, strings.Contains(f.Detail, "keeps using"), "%+v", f)
 }
 
 func TestConfigNeedsRestart(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	text, err := os.ReadFile(w.opts.Config.Path)
-	kit.Must(t, err)
+	text := kit.Value(os.ReadFile(w.opts.Config.Path))(t)
 	w.write(".config/ccship/config.toml", string(text)+"line_cap = \"1MiB\"\n", 0)
 	w.must(control.Dial(w.opts.Config.Socket).Reload(t.Context()))
 	w.load()
-	if f := w.wants(w.examine(), "config", Warn, "restart needed for: line_cap", "`ccship service restart`"); !f.Safe {
-		t.Error("not safe")
-	}
+	f := w.wants(w.examine(), "config", Warn, "restart needed for: line_cap", "`ccship service restart`")
+	kit.Check(t, f.Safe, "not safe")
 	w.opts.Config.Path = filepath.Join(w.home, "other.toml")
 	found := of(w.examine(), "config")
-	if len(found) != 2 || !strings.Contains(found[1].Text, "a different configuration") {
-		t.Errorf("%+v", found)
-	}
+	kit.Check(t, len(found) == 2 && strings.Contains(found[1].Text, "a different configuration"), "%+v", found)
 }
 
 func TestEnvironment(t *testing.T) {
@@ -312,19 +282,15 @@ func TestEnvironment(t *testing.T) {
 		}
 		return w.env(name)
 	}
-	c, err := config.Load(map[string]string{"log_level": "debug"}, env)
-	kit.Must(t, err)
+	c := kit.Value(config.Load(map[string]string{"log_level": "debug"}, env))(t)
 	w.opts.Config, w.opts.Env = c, env
 	f := w.wants(w.examine(), "environment", Warn, "outbox_cap", "`ccship service install`")
-	if strings.Contains(f.Text, "log_level") {
-		t.Errorf("a flag is meant for this command only: %+v", f)
-	}
+	kit.Check(t, !strings.Contains(f.Text, "log_level"), "a flag is meant for this command only: %+v", f)
 }
 
 func TestShell(t *testing.T) {
 	for word, want := range map[string]string{"/a/b-c.d": "/a/b-c.d", "": "''", "/a b": "'/a b'", "it's": `'it'\''s'`, "$x": "'$x'"} {
-		if got := shell(word); got != want {
-			t.Errorf("%q: %s", word, got)
-		}
+		got := shell(word)
+		kit.Check(t, got == want, "%q: %s", word, got)
 	}
 }

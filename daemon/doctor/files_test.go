@@ -60,29 +60,22 @@ func TestSocket(t *testing.T) {
 	t.Run("stale", func(t *testing.T) {
 		w.t = t
 		kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-		kit.Must(t, err)
+		ln := kit.Value(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 		ln.SetUnlinkOnClose(false) // as kill -9 leaves it
 		_ = ln.Close()
 		r := w.examine()
 		w.wants(r, "socket", Warn, "a killed daemon left its socket behind", "`rm "+path+"`")
 		w.told.do = func(string) error { return &control.Error{Message: "not now"} }
 		fixes := ApplyFixes(context.Background(), r)
-		if len(fixes) != 2 || fixes[0].ID != "socket" || !fixes[0].Done {
-			t.Errorf("%+v", fixes)
-		}
-		if exists(path) {
-			t.Error("it is still there")
-		}
+		kit.Check(t, len(fixes) == 2 && fixes[0].ID == "socket" && fixes[0].Done, "%+v", fixes)
+		kit.Check(t, !exists(path), "it is still there")
 	})
 	t.Run("a file in its place", func(t *testing.T) {
 		w.t = t
 		w.write(strings.TrimPrefix(path, w.home+"/"), "mine", 0)
 		defer os.Remove(path)
 		r := w.examine()
-		if w.wants(r, "socket", Fail, "is not a socket", "--socket").Safe {
-			t.Error("what is not ours is not touched")
-		}
+		kit.Check(t, !w.wants(r, "socket", Fail, "is not a socket", "--socket").Safe, "what is not ours is not touched")
 	})
 	t.Run("open to others", func(t *testing.T) {
 		w.t = t

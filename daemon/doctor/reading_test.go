@@ -41,9 +41,8 @@ func TestRootsOfTheDaemon(t *testing.T) {
 	}
 	x.daemon = func() reached { return reached{status: status} }
 	found := checkRoots(t.Context(), x)
-	if len(found) != mostNamed+1 || found[0].Text != "cannot list /x: permission denied" || found[mostNamed].Text != "2 more folders or files cannot be read" {
-		t.Errorf("%+v", found)
-	}
+	kit.Check(t, len(found) == mostNamed+1 && found[0].Text == "cannot list /x: permission denied" && found[mostNamed].Text == "2 more folders or files cannot be read",
+		"%+v", found)
 }
 
 // Folders that this user may not list, as a daemon and as this process meet them. Root may list everything.
@@ -66,9 +65,8 @@ func TestRootsUnreadable(t *testing.T) {
 	w.start()
 	w.status("it is told", func(s control.Status) bool { return len(s.Watch.Unread) == 5 })
 	found := of(w.examine(), "roots")
-	if len(found) != mostNamed+1 || found[mostNamed].Text != "2 more folders or files cannot be read" {
-		t.Errorf("%+v", found)
-	}
+	kit.Check(t, len(found) == mostNamed+1 && found[mostNamed].Text == "2 more folders or files cannot be read",
+		"%+v", found)
 }
 
 func TestWatch(t *testing.T) {
@@ -93,9 +91,8 @@ func TestPolling(t *testing.T) {
 	starving := &control.Watch{Mode: "poll", Reason: "no change events: too many open files"}
 	x := newExam(t.Context(), w.opts)
 	x.daemon = func() reached { return reached{status: control.Status{Watch: starving}} }
-	if f := checkWatch(t.Context(), x); len(f) != 1 || f[0].Level != Warn || !strings.Contains(f[0].Text, "too many open files") {
-		t.Errorf("%+v", f)
-	}
+	f := checkWatch(t.Context(), x)
+	kit.Check(t, len(f) == 1 && f[0].Level == Warn && strings.Contains(f[0].Text, "too many open files"), "%+v", f)
 	w.write("proc/sys/fs/inotify/max_user_instances", "1\n", 0)
 	if f := checkWatch(t.Context(), x); len(f) != 1 || f[0].Level != Warn || f[0].Detail != "this system's limits are low: max_user_instances is 1" || !strings.Contains(f[0].Fix, "max_user_instances=1024") {
 		t.Errorf("%+v", f)

@@ -44,12 +44,9 @@ type world struct {
 // newWorld is one in which no problems found, but that no daemon runs.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	home, err := os.MkdirTemp("", "ccdoc") // short: the socket lies in it
-	kit.Must(t, err)
+	home := kit.Value(os.MkdirTemp("", "ccdoc"))(t) // short: the socket lies in it
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	if home, err = filepath.EvalSymlinks(home); err != nil {
-		t.Fatal(err)
-	}
+	home = kit.Value(filepath.EvalSymlinks(home))(t)
 	w := &world{t: t, home: home, root: filepath.Join(home, ".claude", "projects")}
 	w.serve(takeAll)
 	w.web = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { (*w.answer.Load())(rw, r) }))
@@ -57,8 +54,7 @@ func newWorld(t *testing.T) *world {
 	w.write(".claude/projects/-p/a.jsonl", `{"type":"user","cwd":"/p"}`+"\n", 0)
 	w.write(".config/ccship/config.toml", fmt.Sprintf("server_url = %q\nhead_room = \"1\"\n", w.web.URL), 0)
 	w.write(".config/ccship/api_key", "k3y\n", 0)
-	self, err := os.Executable()
-	kit.Must(t, err)
+	self := kit.Value(os.Executable())(t)
 	lingers := true
 	w.told.st = service.Status{
 		Manager: service.SystemdUser, Installed: true, Enabled: true, Running: true, PID: os.Getpid(),
@@ -81,8 +77,7 @@ func (w *world) env(name string) (string, bool) {
 // load reads the configuration as it is now.
 func (w *world) load() {
 	w.t.Helper()
-	c, err := config.Load(nil, w.env)
-	kit.Must(w.t, err)
+	c := kit.Value(config.Load(nil, w.env))(w.t)
 	c.Log, c.Version = slog.New(slog.DiscardHandler), w.opts.Version
 	w.opts.Config = c
 	w.opts.Sockets = []string{c.Socket, filepath.Join(c.StateDir, "up", "ccship.sock")}
@@ -111,9 +106,7 @@ func (w *world) startAt(cfg config.Config) {
 	go func() { ended <- daemon.Run(ctx, cfg) }()
 	w.t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			w.t.Errorf("Run: %v", err)
-		}
+		kit.NoError(w.t, "Run", <-ended)
 	})
 	client := control.Dial(cfg.Socket)
 	w.until("the daemon answers", func() bool {
@@ -132,9 +125,7 @@ func (w *world) must(_ any, err error) {
 func (w *world) sync() {
 	w.t.Helper()
 	r, err := control.Dial(w.opts.Config.Socket).Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: patience.String()})
-	if err != nil || !r.Done {
-		w.t.Fatalf("sync: %+v %v", r, err)
-	}
+	kit.Require(w.t, err == nil && r.Done, "sync: %+v %v", r, err)
 }
 
 // status waits until the daemon says what is wanted.
@@ -171,9 +162,7 @@ func of(r Report, id string) (found []Finding) {
 func (w *world) wants(r Report, id string, level Level, text, fix string) Finding {
 	w.t.Helper()
 	found := of(r, id)
-	if len(found) != 1 {
-		w.t.Fatalf("%d findings of %s: %+v\nall: %+v", len(found), id, found, r.Findings)
-	}
+	kit.Require(w.t, len(found) == 1, "%d findings of %s: %+v\nall: %+v", len(found), id, found, r.Findings)
 	f := found[0]
 	if f.Level != level || !strings.Contains(f.Text, text) || !strings.Contains(f.Fix, fix) || fix == "" && f.Fix != "" {
 		w.t.Errorf("%+v\nwant %s %q, fixed by %q", f, level, text, fix)
@@ -184,9 +173,8 @@ func (w *world) wants(r Report, id string, level Level, text, fix string) Findin
 // silent wants nothing wrong found by a check.
 func (w *world) silent(r Report, id string) {
 	w.t.Helper()
-	if found := of(r, id); len(found) > 0 {
-		w.t.Errorf("%s: %+v", id, found)
-	}
+	found := of(r, id)
+	kit.Check(w.t, len(found) == 0, "%s: %+v", id, found)
 }
 
 // fixed wants that ApplyFixes fixes a finding, that the finding is gone then, and that nothing is left to fix.
@@ -195,18 +183,13 @@ func (w *world) fixed(r Report, id string) {
 	asked := false
 	for _, f := range ApplyFixes(context.Background(), r) {
 		asked = asked || f.ID == id
-		if !f.Done {
-			w.t.Errorf("not fixed: %+v", f)
-		}
+		kit.Check(w.t, f.Done, "not fixed: %+v", f)
 	}
-	if !asked {
-		w.t.Errorf("nothing was done about %s", id)
-	}
+	kit.Check(w.t, asked, "nothing was done about %s", id)
 	again := w.examine()
 	w.silent(again, id)
-	if more := ApplyFixes(context.Background(), again); len(more) > 0 {
-		w.t.Errorf("a second time: %+v", more)
-	}
+	more := ApplyFixes(context.Background(), again)
+	kit.Check(w.t, len(more) == 0, "a second time: %+v", more)
 }
 
 // manager is a service manager that says what it is asked to say.
@@ -281,8 +264,7 @@ func refuse(status int) http.HandlerFunc {
 func frozen(t *testing.T, path string) {
 	t.Helper()
 	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	ln, err := net.Listen("unix", path)
-	kit.Must(t, err)
+	ln := kit.Value(net.Listen("unix", path))(t)
 	t.Cleanup(func() { _ = ln.Close() })
 	kit.Must(t, os.Chmod(path, 0o600))
 }

@@ -27,25 +27,21 @@ func TestCheck(t *testing.T) {
 	version("it is still written", h.check("a.md"), 1, 1)
 	version("it rests", h.check("a.md"), 2, 2)
 	kit.Must(t, os.Remove(path))
-	if p := h.check("a.md"); p.Deleted {
-		t.Error("a file that is missing at one check is deleted")
-	}
+	kit.Check(t, !h.check("a.md").Deleted, "a file that is missing at one check is deleted")
 	saveFile(t, h.cwd, "a.md", "three")
 	h.check("a.md")
 	version("another file with the same content", h.check("a.md"), 2, 2)
 	kit.Must(t, os.Remove(path))
 	h.check("a.md")
-	if p := h.check("a.md"); !p.Deleted || p.SHA256 != "" || p.Size != 0 {
-		t.Errorf("deleted: %+v", p)
-	}
+	p := h.check("a.md")
+	kit.Check(t, p.Deleted && p.SHA256 == "" && p.Size == 0, "deleted: %+v", p)
 	version("deleted once", h.check("a.md"), 3, 3)
 	saveFile(t, h.cwd, "a.md", "three")
 	h.check("a.md")
 	version("there again, the same", h.check("a.md"), 4, 4)
 	saveFile(t, h.cwd, "a.md", "by Claude")
-	if p := h.check("a.md", edit{path, 7}); p.By != byClaude || p.Version != 5 {
-		t.Errorf("an edit of Claude's: %+v", p)
-	}
+	p = h.check("a.md", edit{path, 7})
+	kit.Check(t, p.By == byClaude && p.Version == 5, "an edit of Claude's: %+v", p)
 	version("nothing more", h.check("a.md", edit{path, 7}), 5, 5)
 }
 
@@ -56,29 +52,23 @@ func TestCheckUnderOneStamp(t *testing.T) {
 	saveFile(t, h.cwd, "a.md", "one")
 	h.linkNow("a.md")
 	p := h.check("a.md")
-	if !p.unproven {
-		t.Fatal("a file written just now is not doubted")
-	}
+	kit.Require(t, p.unproven, "a file written just now is not doubted")
 	path := saveFile(t, h.cwd, "a.md", "two")
 	old := time.Now().Add(-time.Hour)
 	kit.Must(t, os.Chtimes(path, old, old))
 	h.check("a.md")
 	p = h.check("a.md")
-	if p.Version != 2 {
-		t.Fatalf("version %d", p.Version)
-	}
+	kit.Require(t, p.Version == 2, "version %d", p.Version)
 	p.SHA256 = "what was there within the same tick"
 	p.unproven = true
 	h.put(p, false)
 	h.until("the clock has ticked", func() bool { return h.check("a.md").Version == 3 })
-	if p = h.check("a.md"); p.unproven || p.Version != 3 {
-		t.Errorf("it is doubted for ever: %+v", p)
-	}
+	p = h.check("a.md")
+	kit.Check(t, !p.unproven && p.Version == 3, "it is doubted for ever: %+v", p)
 	p.SHA256 = "what cannot be known any more"
 	h.put(p, false)
-	if p = h.check("a.md"); p.Version != 3 {
-		t.Error("a file whose entry proves that it is the same is read")
-	}
+	p = h.check("a.md")
+	kit.Check(t, p.Version == 3, "a file whose entry proves that it is the same is read")
 }
 
 // TestCheckWhileWritten takes a file that is written all the time as it is once in a while.
@@ -90,22 +80,18 @@ func TestCheckWhileWritten(t *testing.T) {
 	for range 5 {
 		text += "line\n"
 		saveFile(t, h.cwd, "a.log", text)
-		if p := h.check("a.log"); p.Version != 1 || p.changingSince.IsZero() {
-			t.Fatalf("it is read while it is written: %+v", p)
-		}
+		p := h.check("a.log")
+		kit.Require(t, p.Version == 1 && !p.changingSince.IsZero(), "it is read while it is written: %+v", p)
 	}
 	p := h.check("a.log")
-	if p.Version != 2 {
-		t.Fatalf("version %d, want 2", p.Version)
-	}
+	kit.Require(t, p.Version == 2, "version %d, want 2", p.Version)
 	saveFile(t, h.cwd, "a.log", "x")
 	p = h.check("a.log")
 	p.changingSince = time.Now().Add(-maxChanging)
 	h.put(p, false)
 	saveFile(t, h.cwd, "a.log", "xy")
-	if p = h.check("a.log"); p.Version != 3 {
-		t.Errorf("version %d, want 3", p.Version)
-	}
+	p = h.check("a.log")
+	kit.Check(t, p.Version == 3, "version %d, want 3", p.Version)
 }
 
 // TestLinkOtherCase takes one file by two spellings, where the file system does, as one document.
@@ -117,9 +103,7 @@ func TestLinkOtherCase(t *testing.T) {
 		t.Skip("names differ by case here")
 	}
 	h.linkNow("DOCS/spec.MD")
-	if n := len(h.list(sessionA, true)); n != 1 {
-		t.Errorf("%d documents", n)
-	}
+	kit.Equal(t, "documents", len(h.list(sessionA, true)), 1)
 }
 
 // TestMostLinked refuses more documents than a session can have.
@@ -131,26 +115,22 @@ func TestMostLinked(t *testing.T) {
 		h.put(p, true)
 	}
 	saveFile(t, h.cwd, "one-more.md", "x")
-	if err := h.link(t.Context(), linkRequest{session: sessionA, path: "one-more.md", by: byUser, line: -1}); err == nil {
-		t.Error("it is linked")
-	}
+	err := h.link(t.Context(), linkRequest{session: sessionA, path: "one-more.md", by: byUser, line: -1})
+	kit.Check(t, err != nil, "it is linked")
 }
 
 // TestNothingLinked has no reason to wake up when nothing is linked.
 func TestNothingLinked(t *testing.T) {
 	h := newHarness(t)
-	if _, any := h.untilDue(time.Now()); any {
-		t.Error("something is checked though nothing was ever linked")
-	}
+	_, any := h.untilDue(time.Now())
+	kit.Check(t, !any, "something is checked though nothing was ever linked")
 	saveFile(t, h.cwd, "a.md", "x")
 	h.linkNow("a.md")
-	if _, any := h.untilDue(time.Now()); !any {
-		t.Error("what is linked is not checked")
-	}
+	_, any = h.untilDue(time.Now())
+	kit.Check(t, any, "what is linked is not checked")
 	kit.Must(t, h.unlink(t.Context(), linkRequest{session: sessionA, path: "a.md", by: byUser, line: -1}))
-	if _, any := h.untilDue(time.Now()); any {
-		t.Error("what is no longer linked is checked")
-	}
+	_, any = h.untilDue(time.Now())
+	kit.Check(t, !any, "what is no longer linked is checked")
 }
 
 // TestForgetsAtOnce has nothing of a session's documents left, in memory and on disk.
@@ -159,9 +139,7 @@ func TestForgetsAtOnce(t *testing.T) {
 	saveFile(t, h.cwd, "a.md", "x")
 	h.linkNow("a.md")
 	kit.Must(t, h.Forget(t.Context(), sessionA))
-	if len(h.list(sessionA, false)) > 0 {
-		t.Error("documents are left")
-	}
+	kit.Check(t, len(h.list(sessionA, false)) == 0, "documents are left")
 	if h.reload(); len(h.sessions) > 0 {
 		t.Errorf("%d sessions are left on disk", len(h.sessions))
 	}
@@ -175,25 +153,17 @@ func TestNotSent(t *testing.T) {
 	stale := h.check("a.md")
 	said := func() string {
 		d, err := h.List(t.Context(), sessionA)
-		if err != nil || len(d.Documents) != 1 {
-			t.Fatal(d, err)
-		}
+		kit.Require(t, err == nil && len(d.Documents) == 1, "%v %v", d, err)
 		return d.Documents[0].Problem
 	}
-	if p := said(); p != "" {
-		t.Errorf("nothing is wrong: %q", p)
-	}
+	kit.Equal(t, "nothing is wrong", said(), "")
 	h.NotSent(projection.MissedDocument{Session: sessionA, Path: "a.md", SHA256: stale.SHA256})
 	h.put(stale, false) // by a check that began before
-	if p := said(); p != notSentProblem {
-		t.Errorf("problem: %q", p)
-	}
+	kit.Equal(t, "problem", said(), notSentProblem)
 	if p := h.check("a.md"); p.Dest == "" || p.Version != 1 || h.rows() != 2 || said() != "" {
 		t.Errorf("checked again: %+v, %d rows, %q", p, h.rows(), said())
 	}
 	h.NotSent(projection.MissedDocument{Session: "another", Path: "a.md"})
 	h.NotSent(projection.MissedDocument{Session: sessionA, Path: "never.md"})
-	if n := len(h.list(sessionA, false)); n != 1 {
-		t.Errorf("%d documents", n)
-	}
+	kit.Equal(t, "documents", len(h.list(sessionA, false)), 1)
 }

@@ -21,8 +21,7 @@ type place struct {
 
 func newPlace(t *testing.T) place {
 	t.Helper()
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	kit.Must(t, err)
+	top := kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
 	p := place{t, filepath.Join(top, "shop"), filepath.Join(top, "secret")}
 	p.write("docs/spec.md", "# Spec\n")
 	kit.Must(t, os.WriteFile(p.outside, []byte("secret"), 0o600))
@@ -45,8 +44,7 @@ func (p place) link(to, name string) {
 
 func (p place) open() *folder {
 	p.t.Helper()
-	f, err := openFolder(p.dir)
-	kit.Must(p.t, err)
+	f := kit.Value(openFolder(p.dir))(p.t)
 	p.t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -59,9 +57,8 @@ func refused(t *testing.T, what string, err error, says string) {
 		t.Errorf("%s: %v, want a refusal", what, err)
 		return
 	}
-	if !strings.Contains(r.Message, says) || r.Hint == "" || strings.ContainsAny(r.Message+r.Hint, "\n\x00") {
-		t.Errorf("%s: %q, %q; want %q", what, r.Message, r.Hint, says)
-	}
+	kit.Check(t, strings.Contains(r.Message, says) && r.Hint != "" && !strings.ContainsAny(r.Message+r.Hint, "\n\x00"),
+		"%s: %q, %q; want %q", what, r.Message, r.Hint, says)
 }
 
 func TestFindRefuses(t *testing.T) {
@@ -154,26 +151,21 @@ func TestFind(t *testing.T) {
 		{"", "..hidden/...", "..hidden/..."},
 		{"", "docs/👩\u200d💻 می\u200cخواهم.md", "docs/👩\u200d💻 می\u200cخواهم.md"},
 	} {
-		if got, err := f.Find(test.base, test.path); err != nil || got != test.want {
-			t.Errorf("%q from %q: %q %v, want %q", test.path, test.base, got, err, test.want)
-		}
+		got, err := f.Find(test.base, test.path)
+		kit.Check(t, err == nil && got == test.want, "%q from %q: %q %v, want %q", test.path, test.base, got, err, test.want)
 	}
 	linked := p.dir + "-link"
 	kit.Must(t, os.Symlink(p.dir, linked))
-	through, err := openFolder(linked)
-	kit.Must(t, err)
+	through := kit.Value(openFolder(linked))(t)
 	defer through.Close()
 	for _, path := range []string{"docs/spec.md", filepath.Join(linked, "docs/spec.md"), filepath.Join(p.dir, "docs/spec.md")} {
-		if got, err := through.Find("", path); err != nil || got != "docs/spec.md" {
-			t.Errorf("%q through a link: %q %v", path, got, err)
-		}
+		got, err := through.Find("", path)
+		kit.Check(t, err == nil && got == "docs/spec.md", "%q through a link: %q %v", path, got, err)
 	}
-	if names := through.Names("", filepath.Join(p.dir, "docs/gone.md")); len(names) != 1 || names[0] != "docs/gone.md" {
-		t.Errorf("names of a file that is gone: %q", names)
-	}
-	if names := through.Names("", "../gone.md"); len(names) != 0 {
-		t.Errorf("names of a file outside: %q", names)
-	}
+	names := through.Names("", filepath.Join(p.dir, "docs/gone.md"))
+	kit.Check(t, len(names) == 1 && names[0] == "docs/gone.md", "names of a file that is gone: %q", names)
+	names = through.Names("", "../gone.md")
+	kit.Check(t, len(names) == 0, "names of a file outside: %q", names)
 }
 
 func TestRead(t *testing.T) {
@@ -186,22 +178,19 @@ func TestRead(t *testing.T) {
 	}{{0, true, false}, {keep, true, false}, {keep + 1, false, false}, {limit, false, false}, {limit + 1, false, true}} {
 		text := strings.Repeat("x", test.size)
 		p.write("docs/spec.md", text)
-		c, err := f.Read("docs/spec.md", limit, keep)
-		kit.Must(t, err)
+		c := kit.Value(f.Read("docs/spec.md", limit, keep))(t)
 		sum := sha256.Sum256([]byte(text))
 		if want := hex.EncodeToString(sum[:]); (c.SHA256 == want) == test.tooLarge || c.Size != int64(test.size) ||
 			c.TooLarge != test.tooLarge || (c.Bytes != nil) != test.kept || c.Bytes != nil && string(c.Bytes) != text || c.Torn {
 			t.Errorf("%d bytes: %+v", test.size, c)
 		}
-		if stamp, err := f.Stamp("docs/spec.md"); err != nil || stamp != c.Stamp {
-			t.Errorf("%d bytes: stamp %+v %v, read %+v", test.size, stamp, err, c.Stamp)
-		}
+		stamp, err := f.Stamp("docs/spec.md")
+		kit.Check(t, err == nil && stamp == c.Stamp, "%d bytes: stamp %+v %v, read %+v", test.size, stamp, err, c.Stamp)
 	}
 	c, _ := f.Read("docs/spec.md", limit, keep)
 	written := time.Unix(0, max(c.Stamp.ModTime, c.Stamp.ChangeTime)) // by the disk's clock
-	if settled(c.Stamp, written) || !settled(c.Stamp, written.Add(time.Minute)) {
-		t.Error("a stamp of just now is settled, or one of a minute ago is not")
-	}
+	kit.Check(t, !settled(c.Stamp, written) && settled(c.Stamp, written.Add(time.Minute)),
+		"a stamp of just now is settled, or one of a minute ago is not")
 }
 
 // TestReadNoLonger reads a document in whose place something else has come.
@@ -220,17 +209,13 @@ func TestReadNoLonger(t *testing.T) {
 		t.Helper()
 		c, err := f.Read("docs/spec.md", 1000, 100)
 		check(err)
-		if len(c.Bytes) > 0 {
-			t.Errorf("%s: read %q", what, c.Bytes)
-		}
+		kit.Check(t, len(c.Bytes) == 0, "%s: read %q", what, c.Bytes)
 		_, err = f.Stamp("docs/spec.md")
 		check(err)
 	}
 	gone := func(err error) {
 		t.Helper()
-		if !errors.Is(err, errGone) {
-			t.Errorf("%v, want ErrGone", err)
-		}
+		kit.Check(t, errors.Is(err, errGone), "%v, want ErrGone", err)
 	}
 	replace("nothing", func() error { return nil })
 	both("nothing", gone)

@@ -15,9 +15,8 @@ import (
 func (h *harness) refuses(what, name, says string) {
 	h.t.Helper()
 	err := h.link(h.t.Context(), linkRequest{session: sessionA, path: name, by: byUser, line: -1})
-	if r, ok := errors.AsType[*refusedError](err); !ok || !strings.Contains(r.Message, says) {
-		h.t.Errorf("%s is linked, or refused otherwise: %v", what, err)
-	}
+	r, ok := errors.AsType[*refusedError](err)
+	kit.Check(h.t, ok && strings.Contains(r.Message, says), "%s is linked, or refused otherwise: %v", what, err)
 }
 
 // secretFiles are the files of ccship and its server, made where they belong; the last lies in another project.
@@ -48,9 +47,8 @@ func (h *harness) secretFiles() map[string]string {
 			saveFile(h.t, filepath.Dir(path), filepath.Base(path), "secret")
 		}
 	}
-	if err := h.projections.Attachments.Queue(h.t.Context(), "https://two.example/#"+other, 1, nil, nil); err != nil { // makes it known
-		h.t.Fatal(err)
-	}
+	// makes it known
+	kit.Must(h.t, h.projections.Attachments.Queue(h.t.Context(), "https://two.example/#"+other, 1, nil, nil))
 	return files
 }
 
@@ -95,11 +93,9 @@ func TestOwnFilesUnderOtherNames(t *testing.T) {
 	saveFile(t, h.cwd, "public.md", "public")
 	kit.Must(t, errors.Join(os.Remove(doc), os.Symlink("public.md", doc)))
 	h.check("link.md")
-	if p := h.check("link.md"); p.problem != "" || p.Size != 6 {
-		t.Errorf("a link to another file of the folder: %+v", p)
-	}
-	c, err := h.Guard.Open(h.cwd, "link.md", nil)
-	kit.Must(t, err)
+	p := h.check("link.md")
+	kit.Check(t, p.problem == "" && p.Size == 6, "a link to another file of the folder: %+v", p)
+	c := kit.Value(h.Guard.Open(h.cwd, "link.md", nil))(t)
 	c.Close()
 }
 
@@ -117,25 +113,20 @@ func TestDocumentOfExcludedFolder(t *testing.T) {
 		path := saveFile(t, h.cwd, name, "client")
 		h.linkNow(name)
 		says := "stays on this machine"
-		if p := h.check(name); !p.Linked || p.Dest != "" || !strings.Contains(p.problem, says) {
-			t.Errorf("%s: %+v", name, p)
-		}
+		p := h.check(name)
+		kit.Check(t, p.Linked && p.Dest == "" && strings.Contains(p.problem, says), "%s: %+v", name, p)
 		kit.Must(t, os.WriteFile(path, []byte("client, changed"), 0o600))
 		h.check(name)
-		if p := h.check(name); p.Version != 2 || p.Dest != "" || !strings.Contains(p.problem, says) {
-			t.Errorf("%s changed: %+v", name, p)
-		}
+		p = h.check(name)
+		kit.Check(t, p.Version == 2 && p.Dest == "" && strings.Contains(p.problem, says), "%s changed: %+v", name, p)
 	}
 	saveFile(t, h.cwd, "a/other.md", "client")
 	err := h.link(t.Context(), linkRequest{session: sessionA, path: "a/other.md", by: byViewer, line: -1, id: "w1"})
-	if r, ok := errors.AsType[*refusedError](err); !ok || !strings.Contains(r.Message, "stays") {
-		t.Errorf("a link request of the viewer: %v", err)
-	}
+	r, ok := errors.AsType[*refusedError](err)
+	kit.Check(t, ok && strings.Contains(r.Message, "stays"), "a link request of the viewer: %v", err)
 	saveFile(t, h.cwd, "open.md", "public")
 	h.linkNow("open.md")
-	if rows := h.rows(); rows != 1 {
-		t.Errorf("%d rows wait, want that of the open one", rows)
-	}
+	kit.Equal(t, "rows wait", h.rows(), 1)
 	if err := errors.Join(os.Remove(filepath.Join(h.cwd, "open.md")), os.Symlink("a/deep/spec.md", filepath.Join(h.cwd, "open.md"))); err != nil {
 		t.Skip(err)
 	}
@@ -148,9 +139,8 @@ func TestDocumentOfExcludedFolder(t *testing.T) {
 		t.Errorf("a request to unlink is not answered: %d rows, %v", h.rows(), err)
 	}
 	h.policies, h.projects.Recheck = nil, 0
-	if p := h.check("a/deep/spec.md"); p.Dest == "" || p.problem != "" {
-		t.Errorf("not excluded any more: %+v", p)
-	}
+	p := h.check("a/deep/spec.md")
+	kit.Check(t, p.Dest != "" && p.problem == "", "not excluded any more: %+v", p)
 }
 
 // TestWorkingDirectoryReplaced puts another folder in place of the working directory: that is no change of the
@@ -173,9 +163,8 @@ func TestWorkingDirectoryReplaced(t *testing.T) {
 			h.check("a.md")
 		}
 		for _, name := range []string{"a.md", "b.md"} {
-			if p := h.check(name); p.Version != 1 || p.Deleted || p.problem != elsewhereProblem {
-				t.Errorf("%s, %s: %+v", name, when, p)
-			}
+			p := h.check(name)
+			kit.Check(t, p.Version == 1 && !p.Deleted && p.problem == elsewhereProblem, "%s, %s: %+v", name, when, p)
 		}
 		h.sessions = map[string]*sessionDocuments{}
 		kit.Must(t, h.load(t.Context()))
@@ -188,7 +177,6 @@ func TestWorkingDirectoryReplaced(t *testing.T) {
 	p.Folder.Device++
 	p.placed = false
 	h.put(p, false)
-	if p = h.check("a.md"); p.problem != "" {
-		t.Errorf("a device that got another number with a restart: %q", p.problem)
-	}
+	p = h.check("a.md")
+	kit.Check(t, p.problem == "", "a device that got another number with a restart: %q", p.problem)
 }

@@ -65,9 +65,8 @@ func newHarness(t *testing.T) *harness {
 		Routing: state.Routing{Decided: true, Dest: testServer},
 	}
 	step.Routing.Stream.SessionID, step.Routing.Stream.Cwd = sessionA, cwd
-	if errs, err := db.Commit(t.Context(), []state.Step{step}); err != nil || errs[0] != nil {
-		t.Fatal(errs, err)
-	}
+	errs, err := db.Commit(t.Context(), []state.Step{step})
+	kit.Require(t, err == nil && errs[0] == nil, "%v %v", errs, err)
 	h := &harness{t: t, db: db, projections: projections, cwd: cwd, projects: project.NewFinder()}
 	h.conf.Store(&conf)
 	h.Excluded(cwd) // the transcript was routed, so the finder knows the project
@@ -87,8 +86,7 @@ func (h *harness) reload() {
 
 func realDir(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	kit.Must(t, err)
+	dir := kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
 	return dir
 }
 
@@ -135,8 +133,7 @@ func (h *harness) check(name string, edits ...edit) trackedDocument {
 	h.t.Helper()
 	h.work.Lock()
 	defer h.work.Unlock()
-	loc, err := h.Locate(h.t.Context(), sessionA)
-	kit.Must(h.t, err)
+	loc := kit.Value(h.Locate(h.t.Context(), sessionA))(h.t)
 	h.checkAll(h.t.Context(), loc, edits)
 	for _, d := range h.list(sessionA, false) {
 		if d.Path == name {

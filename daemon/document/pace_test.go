@@ -18,11 +18,9 @@ func TestUnchanged(t *testing.T) {
 		t.Helper()
 		h.work.Lock()
 		defer h.work.Unlock()
-		s, err := h.Locate(t.Context(), sessionA)
-		kit.Must(t, err)
-		if got := h.unchanged(s); got != want {
-			t.Errorf("%s: unchanged %v, want %v", what, got, want)
-		}
+		s := kit.Value(h.Locate(t.Context(), sessionA))(t)
+		got := h.unchanged(s)
+		kit.Check(t, got == want, "%s: unchanged %v, want %v", what, got, want)
 	}
 	settle := func() {
 		t.Helper()
@@ -88,18 +86,15 @@ func TestPace(t *testing.T) {
 	}
 	is := func(what string, of *sessionDocuments, soon bool, want time.Duration) {
 		t.Helper()
-		if got := h.pause(of, soon); got != want {
-			t.Errorf("%s: every %v, want %v", what, got, want)
-		}
+		got := h.pause(of, soon)
+		kit.Check(t, got == want, "%s: every %v, want %v", what, got, want)
 	}
 	hot := add(1, now)
 	is("one", hot, false, shortInterval)
 	add(59, now)
 	is("sixty", hot, false, 12*time.Second)
 	is("one of sixty that is being written", hot, true, shortInterval)
-	if h.activeInterval != 12*time.Second {
-		t.Errorf("what is active is checked within %v", h.activeInterval)
-	}
+	kit.Check(t, h.activeInterval == 12*time.Second, "what is active is checked within %v", h.activeInterval)
 	add(500, now)
 	is("hundreds", hot, false, middleInterval)
 	warm := add(1, now.Add(-shortFor))
@@ -123,15 +118,11 @@ func TestCost(t *testing.T) {
 	t.Parallel()
 	s := &sessionDocuments{}
 	s.addCost(time.Second)
-	if s.cost > 2*firstCost {
-		t.Errorf("%v after a check that was delayed", s.cost)
-	}
+	kit.Check(t, s.cost <= 2*firstCost, "%v after a check that was delayed", s.cost)
 	for range 200 {
 		s.addCost(time.Millisecond)
 	}
-	if s.cost != time.Millisecond {
-		t.Errorf("%v after many checks of a millisecond", s.cost)
-	}
+	kit.Check(t, s.cost == time.Millisecond, "%v after many checks of a millisecond", s.cost)
 	if s.addCost(10 * time.Microsecond); s.cost != 10*time.Microsecond {
 		t.Errorf("%v after a quick check", s.cost)
 	}

@@ -41,13 +41,10 @@ func TestPrivateFiles(t *testing.T) {
 	}
 	saveFile(t, h.cwd, ".env", "s3cret, changed")
 	h.check(".env")
-	if p := h.check(".env"); p.Version != 2 || p.problem != "" {
-		t.Errorf("a file that the user allowed: %+v", p)
-	}
+	p := h.check(".env")
+	kit.Check(t, p.Version == 2 && p.problem == "", "a file that the user allowed: %+v", p)
 	c, err := h.Guard.Open(h.cwd, ".env", nil)
-	if err != nil {
-		t.Fatalf("a file that the user allowed is not sent: %v", err)
-	}
+	kit.Require(t, err == nil, "a file that the user allowed is not sent: %v", err)
 	c.Close()
 	kit.Must(t, errors.Join(os.Remove(filepath.Join(h.cwd, ".env")), os.Symlink("deep/.ssh/id_rsa", filepath.Join(h.cwd, ".env"))))
 	h.check(".env")
@@ -79,9 +76,7 @@ func TestPrivateFileInADocumentsPlace(t *testing.T) {
 // On Windows, other names are the same file.
 func TestPrivateNames(t *testing.T) {
 	for _, path := range []string{"/p/id_rsa.", "/p/ID_RSA ", "/p/server.key::$DATA", "/p/a:b.key"} {
-		if !private(path) {
-			t.Errorf("%q does not count as private", path)
-		}
+		kit.Check(t, private(path), "%q does not count as private", path)
 	}
 }
 
@@ -89,9 +84,7 @@ func TestPrivateNames(t *testing.T) {
 func TestPrivatePaths(t *testing.T) {
 	for _, path := range []string{"/p/.git/config", "/home/kim/.config/gh/hosts.yml", "/p/.yarnrc.yml", "/p/.env.bak", "/p/id_rsa.old", "/p/server.key~", "/p/.npmrc.orig.bak",
 		"/p/.git/config.bak", "/p/secrets.yml.swp", "/p/credentials.json.save"} {
-		if !private(path) {
-			t.Errorf("%s does not count as private", path)
-		}
+		kit.Check(t, private(path), "%s does not count as private", path)
 	}
 }
 
@@ -99,8 +92,6 @@ func TestPrivatePaths(t *testing.T) {
 func TestNotPrivate(t *testing.T) {
 	for _, path := range []string{"/p/environment.md", "/p/ssh/notes.md", "/p/keys.md", "/p/key", "/p/pem.txt", "/p/docs/keyring.md", "/p/aws.md", "/p/credentials.md",
 		"/p/secrets.md", "/p/env", "/p/config", "/p/gh/hosts.md", "/p/plan.md.bak", "/p/git/config", "/p/~", "/p/tfstate.md"} {
-		if private(path) {
-			t.Errorf("%s counts as private", path)
-		}
+		kit.Check(t, !private(path), "%s counts as private", path)
 	}
 }

@@ -21,8 +21,7 @@ func TestSpecialFiles(t *testing.T) {
 	fifo := filepath.Join(p.dir, "fifo")
 	kit.Must(t, syscall.Mkfifo(fifo, 0o600))
 	t.Chdir(p.dir) // a short name for the socket
-	ln, err := net.Listen("unix", "socket")
-	kit.Must(t, err)
+	ln := kit.Value(net.Listen("unix", "socket"))(t)
 	defer ln.Close()
 	f := p.open()
 	for name, says := range map[string]string{"fifo": "pipe", "socket": "socket"} {
@@ -31,10 +30,9 @@ func TestSpecialFiles(t *testing.T) {
 		_, err = f.Read(name, 1000, 100)
 		refused(t, name, err, says)
 	}
-	devices, err := filepath.EvalSymlinks("/dev")
-	kit.Must(t, err)
+	devices := kit.Value(filepath.EvalSymlinks("/dev"))(t)
 	p.dir = devices
-	_, err = p.open().Find("", "null")
+	_, err := p.open().Find("", "null")
 	refused(t, "device", err, "device")
 	if os.Geteuid() == 0 {
 		return // may read everything
@@ -89,7 +87,5 @@ func TestSwapped(t *testing.T) {
 	}
 	close(stop)
 	swapping.Wait()
-	if read == 0 {
-		t.Error("the file itself was never read")
-	}
+	kit.Check(t, read != 0, "the file itself was never read")
 }

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestWorstLinesOnDisk: one line of 30 MB, whatever is in it, takes what a session and its timeline show from disk no
@@ -37,9 +39,7 @@ func TestWorstLinesOnDisk(t *testing.T) {
 				runtime.ReadMemStats(&before)
 				got, err := read()
 				runtime.ReadMemStats(&after)
-				if err != nil {
-					t.Fatalf("%s: %v", what, err)
-				}
+				kit.Require(t, err == nil, "%s: %v", what, err)
 				out, err := json.Marshal(got)
 				if took := after.TotalAlloc - before.TotalAlloc; err != nil || took > 8*size || len(out) > 1<<20 {
 					t.Errorf("%s: %d MiB allocated, %d bytes shown (%v)", what, took>>20, len(out), err)

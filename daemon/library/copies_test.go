@@ -1,6 +1,10 @@
 package library
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
+)
 
 // A session that lies here in several files, or came from another machine, is on disk, once, and not lost.
 func TestCopiesOnDisk(t *testing.T) {
@@ -10,15 +14,10 @@ func TestCopiesOnDisk(t *testing.T) {
 		r.write(name+".jsonl", prompt("a"), 0)
 	}
 	items, _, err := r.List(t.Context(), Filter{Limit: 9})
-	if err != nil || len(items) != 3 {
-		t.Fatalf("%+v, %v", items, err)
-	}
+	kit.Require(t, err == nil && len(items) == 3, "%+v, %v", items, err)
 	for _, i := range items {
-		if i.State != OnBoth || i.Path == "" {
-			t.Errorf("%+v", i)
-		}
+		kit.Check(t, i.State == OnBoth && i.Path != "", "%+v", i)
 	}
-	if lost, err := r.Lost(t.Context()); err != nil || len(lost.Restorable)+len(lost.Gone) > 0 {
-		t.Errorf("%+v, %v", lost, err)
-	}
+	lost, err := r.Lost(t.Context())
+	kit.Check(t, err == nil && len(lost.Restorable)+len(lost.Gone) == 0, "%+v, %v", lost, err)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestCopyOfUser: of two users' sessions with one id and machine none is chosen, until the user is named.
@@ -28,13 +29,9 @@ func TestCopyOfUser(t *testing.T) {
 	} {
 		got, err := r.stored(t.Context(), both, c.which)
 		if c.code != "" {
-			if !remote.Is(err, c.code) {
-				t.Errorf("%s: %+v, %v, want %s", name, got, err, c.code)
-			}
+			kit.Check(t, remote.Is(err, c.code), "%s: %+v, %v, want %s", name, got, err, c.code)
 			continue
 		}
-		if err != nil || got.User != c.user {
-			t.Errorf("%s: %+v, %v, want that of %s", name, got, err, c.user)
-		}
+		kit.Check(t, err == nil && got.User == c.user, "%s: %+v, %v, want that of %s", name, got, err, c.user)
 	}
 }

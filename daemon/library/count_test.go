@@ -33,26 +33,21 @@ func TestNumbersOfDisk(t *testing.T) {
 	r.write("-p/"+one+"/subagents/agent-a.jsonl", answered("g1", 4), time.Hour)
 	r.write("-p/"+two+".jsonl", text+strings.Repeat(filler, 80)+answered("m2", 10), 2*time.Hour)
 	items, _, err := r.List(t.Context(), Filter{Limit: 9})
-	if err != nil || len(items) != 2 {
-		t.Fatalf("%d sessions, %v", len(items), err)
-	}
+	kit.Require(t, err == nil && len(items) == 2, "%d sessions, %v", len(items), err)
 	slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.Session, b.Session) })
 	got := func(i Item) string {
 		return fmt.Sprint(i.Counts, " ", i.Messages, " ", i.Tokens, " ", i.Cost != nil, " ", i.Agents, " ", i.Title)
 	}
 	// The answers m1, m2, g1 of the agent's own transcript, and g2, which only the progress record has.
 	const want = "complete 3 66 true 1 first"
-	if g := got(items[0]); g != want {
-		t.Errorf("listed: %s, want %s", g, want)
-	}
+	kit.Equal(t, "listed", got(items[0]), want)
 	if g, want := got(items[1]), "unknown 0 0 false 0 first"; g != want {
 		t.Errorf("a long one: %s, want %s", g, want)
 	}
 	for session, want := range map[string]string{one: want, two: "complete 3 65 true 0 first"} {
 		shown, err := r.Show(t.Context(), session, View{Messages: 9})
-		if g := got(shown.Item); err != nil || g != want {
-			t.Errorf("shown: %s, %v, want %s", g, err, want)
-		}
+		g := got(shown.Item)
+		kit.Check(t, err == nil && g == want, "shown: %s, %v, want %s", g, err, want)
 		if n := len(shown.Last); n == 0 || shown.Last[n-1].Line != shown.Lines-1 {
 			t.Errorf("the last messages are %+v of %d lines", shown.Last, shown.Lines)
 		}
@@ -68,13 +63,9 @@ func TestOldAgentsOfDisk(t *testing.T) {
 	r.write("-p/agent-b.jsonl", strings.Replace(answered("g2", 9), `"type"`, `"sessionId":"`+two+`","type"`, 1), time.Hour)
 	items, _, err := r.List(t.Context(), Filter{Limit: 9})
 	shown, errShow := r.Show(t.Context(), one, View{})
-	if err != nil || errShow != nil || len(items) != 1 {
-		t.Fatal(items, err, errShow)
-	}
+	kit.Require(t, err == nil && errShow == nil && len(items) == 1, "%v %v %v", items, err, errShow)
 	for what, i := range map[string]Item{"listed": items[0], "shown": shown.Item} {
-		if i.Agents != 1 || i.Tokens != 29 {
-			t.Errorf("%s: %d agents, %d tokens", what, i.Agents, i.Tokens)
-		}
+		kit.Check(t, i.Agents == 1 && i.Tokens == 29, "%s: %d agents, %d tokens", what, i.Agents, i.Tokens)
 	}
 }
 
@@ -91,9 +82,7 @@ func TestCostOfDisk(t *testing.T) {
 	for usd, prices := range map[float64]*transcript.Prices{6 + 22.5: nil, 7 + 8: list} {
 		r.Prices = prices
 		shown, err := r.Show(t.Context(), one, View{})
-		if err != nil || shown.Cost == nil || *shown.Cost != usd {
-			t.Errorf("it costs %v (%v), want %v", shown.Cost, err, usd)
-		}
+		kit.Check(t, err == nil && shown.Cost != nil && *shown.Cost == usd, "it costs %v (%v), want %v", shown.Cost, err, usd)
 	}
 }
 
@@ -107,9 +96,8 @@ func TestWorktreeOfDisk(t *testing.T) {
 		return map[string]string{"/home/kim/beside/sub": "/home/kim/shop"}[cwd]
 	}
 	items, _, err := r.List(t.Context(), Filter{Limit: 9, Project: "shop"})
-	if err != nil || len(items) != 2 || items[0].Project != "shop" || items[1].Project != "shop" {
-		t.Errorf("%+v, %v", items, err)
-	}
+	kit.Check(t, err == nil && len(items) == 2 && items[0].Project == "shop" && items[1].Project == "shop",
+		"%+v, %v", items, err)
 }
 
 // TestCountsOfServer: a server that is far behind says so; one that is a moment behind does not.
@@ -119,8 +107,6 @@ func TestCountsOfServer(t *testing.T) {
 		want        string
 	}{{0, 0, Complete}, {5, 0, Reading}, {5, 5, Complete}, {500, 490, Complete}, {50_000, 490, Reading}} {
 		s := remote.Session{Lines: tt.lines, Summary: remote.Summary{Lines: tt.read}}
-		if got := countsOf(&s); got != tt.want {
-			t.Errorf("%d of %d lines: %s, want %s", tt.read, tt.lines, got, tt.want)
-		}
+		kit.Equal(t, fmt.Sprintf("%d of %d lines", tt.read, tt.lines), countsOf(&s), tt.want)
 	}
 }

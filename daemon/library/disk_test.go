@@ -50,16 +50,13 @@ func TestOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := sum(t, put(t, map[string]string{usageOne: usageLines(c.first...), usageTwo: usageLines(c.second...)}), Session)
-			if r.Total.Answers != c.answers || r.Total.Output != c.out {
-				t.Errorf("%d answers, %d output tokens, want %d and %d", r.Total.Answers, r.Total.Output, c.answers, c.out)
-			}
+			kit.Check(t, r.Total.Answers == c.answers && r.Total.Output == c.out,
+				"%d answers, %d output tokens, want %d and %d", r.Total.Answers, r.Total.Output, c.answers, c.out)
 			var rows int64
 			for _, row := range r.Rows {
 				rows += row.Total
 			}
-			if rows != r.Total.Total {
-				t.Errorf("the rows sum up to %d, the total is %d", rows, r.Total.Total)
-			}
+			kit.Check(t, rows == r.Total.Total, "the rows sum up to %d, the total is %d", rows, r.Total.Total)
 		})
 	}
 }
@@ -78,9 +75,8 @@ func TestBilled(t *testing.T) {
 		line := `{"type":"assistant","requestId":"r","uuid":"u","sessionId":"s","cwd":"/work/shop","timestamp":"2026-11-20T09:00:00Z",` +
 			`"message":{"id":"m","model":"claude-opus-4-8","usage":` + usages + "}}\n"
 		r := sum(t, put(t, map[string]string{usageOne: line + line}), Model)
-		if r.Total.Total != want.tokens || r.Total.Cost == nil || math.Abs(*r.Total.Cost-want.cost) > 1e-9 {
-			t.Errorf("%s: %+v, want %+v", usages, r.Total, want)
-		}
+		kit.Check(t, r.Total.Total == want.tokens && r.Total.Cost != nil && math.Abs(*r.Total.Cost-want.cost) <= 1e-9,
+			"%s: %+v, want %+v", usages, r.Total, want)
 	}
 }
 
@@ -91,9 +87,8 @@ func TestDayOfAnswer(t *testing.T) {
 			`"model":"claude-opus-4-8","usage":{"input_tokens":1,"output_tokens":%d}}}`+"\n", at, at, output)
 	}
 	root := put(t, map[string]string{usageOne: line("2026-11-20T23:59:58Z", 1) + line("2026-11-20T23:59:59Z", 7) + line("2026-11-21T00:00:01Z", 7)})
-	if rows := sum(t, root, Day).Rows; len(rows) != 1 || rows[0].Day != "2026-11-20" || rows[0].Output != 7 {
-		t.Errorf("%+v", rows)
-	}
+	rows := sum(t, root, Day).Rows
+	kit.Check(t, len(rows) == 1 && rows[0].Day == "2026-11-20" && rows[0].Output == 7, "%+v", rows)
 }
 
 // TestAgents: the answers of agents are their session's, in every place where Claude Code puts them.
@@ -111,9 +106,7 @@ func TestAgents(t *testing.T) {
 		"-work-shop/agent-a3.jsonl":                                       answer(3),
 	})
 	r := sum(t, root, Session)
-	if len(r.Rows) != 1 || r.Rows[0].Session != session || r.Total.Output != 1+2+4+8+16 {
-		t.Errorf("%+v", r)
-	}
+	kit.Check(t, len(r.Rows) == 1 && r.Rows[0].Session == session && r.Total.Output == 1+2+4+8+16, "%+v", r)
 }
 
 // TestForkBelongsToItsOrigin: of two equal copies the one that says it is a copy does not count.
@@ -122,9 +115,7 @@ func TestForkBelongsToItsOrigin(t *testing.T) {
 	copied := a
 	copied.more = `"forkedFrom":{"sessionId":"22222222-0000-4000-8000-000000000002","messageUuid":"u"}`
 	r := sum(t, put(t, map[string]string{usageOne: usageLines(copied), usageTwo: usageLines(a)}), Session)
-	if len(r.Rows) != 1 || !strings.HasPrefix(r.Rows[0].Session, "2222") {
-		t.Errorf("%+v", r.Rows)
-	}
+	kit.Check(t, len(r.Rows) == 1 && strings.HasPrefix(r.Rows[0].Session, "2222"), "%+v", r.Rows)
 }
 
 // TestWorktreeBeside: what git made a worktree of has its repository's project and name.
@@ -134,9 +125,7 @@ func TestWorktreeBeside(t *testing.T) {
 		usageTwo: strings.ReplaceAll(usageLines(said{message: "b", output: 2}), "/work/shop", "/work/shop-beside"),
 	})
 	rows := sum(t, root, Project).Rows
-	if len(rows) != 1 || rows[0].Project != "shop" || rows[0].Output != 3 {
-		t.Errorf("%+v", rows)
-	}
+	kit.Check(t, len(rows) == 1 && rows[0].Project == "shop" && rows[0].Output == 3, "%+v", rows)
 }
 
 // TestColumns: each column, and that days are those of the zone.
@@ -153,15 +142,12 @@ func TestColumns(t *testing.T) {
 		"session": {"11111111-0000-4000-8000-000000000001": 3, "22222222-0000-4000-8000-000000000002": 4},
 		"project": {"/work/shop|-work-shop shop": 3, `C:\src\shop|-work-shop shop`: 4},
 	} {
-		r, err := disk(root).Sum(t.Context(), Query{By: []string{by}, Zone: time.FixedZone("UTC+1", 3600)})
-		kit.Must(t, err)
+		r := kit.Value(disk(root).Sum(t.Context(), Query{By: []string{by}, Zone: time.FixedZone("UTC+1", 3600)}))(t)
 		got := sums{}
 		for _, x := range r.Rows {
 			got[strings.TrimSpace(x.Day+x.Model+x.Session+x.Machine+x.ProjectHash+" "+x.Host+x.Project)] = x.Output
 		}
-		if !maps.Equal(got, want) {
-			t.Errorf("by %s: %v, want %v", by, got, want)
-		}
+		kit.Check(t, maps.Equal(got, want), "by %s: %v, want %v", by, got, want)
 	}
 }
 
@@ -176,9 +162,8 @@ func TestTimes(t *testing.T) {
 	} {
 		q.Zone = time.UTC
 		r, err := disk(root).Sum(t.Context(), q)
-		if err != nil || r.Total.Answers != want || len(r.Rows) != 0 {
-			t.Errorf("%v to %v: %d answers, want %d, %v", q.Since, q.Until, r.Total.Answers, want, err)
-		}
+		kit.Check(t, err == nil && r.Total.Answers == want && len(r.Rows) == 0,
+			"%v to %v: %d answers, want %d, %v", q.Since, q.Until, r.Total.Answers, want, err)
 	}
 }
 
@@ -205,9 +190,8 @@ func TestUnreadable(t *testing.T) {
 	root := put(t, map[string]string{usageOne: usageLines(said{message: "a", output: 1}), usageTwo: usageLines(said{message: "b", output: 2}), "-x/a.jsonl": ""})
 	kit.Must(t, errors.Join(os.Chmod(filepath.Join(root, usageOne), 0), os.Chmod(filepath.Join(root, "-x"), 0)))
 	defer func() { _ = os.Chmod(filepath.Join(root, "-x"), 0o700) }()
-	if r := sum(t, root); r.Total.Output != 2 || len(r.Faults) != 2 || r.Files != 1 {
-		t.Errorf("%+v", r)
-	}
+	r := sum(t, root)
+	kit.Check(t, r.Total.Output == 2 && len(r.Faults) == 2 && r.Files == 1, "%+v", r)
 }
 
 // TestLinks: folders behind links are read, each once, also when links go round.
@@ -219,9 +203,8 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Skip("no links: ", err)
 	}
-	if r := sum(t, root); r.Total.Output != 3 || r.Files != 2 || len(r.Faults) != 0 {
-		t.Errorf("%+v", r)
-	}
+	r := sum(t, root)
+	kit.Check(t, r.Total.Output == 3 && r.Files == 2 && len(r.Faults) == 0, "%+v", r)
 }
 
 // TestCost: writes of both durations, the price of long contexts by each request, and models without a price.
@@ -251,9 +234,8 @@ func TestStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	root := put(t, map[string]string{usageOne: usageLines(said{message: "a", output: 1})})
-	if _, err := disk(root).Sum(ctx, Query{Zone: time.UTC}); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
+	_, err := disk(root).Sum(ctx, Query{Zone: time.UTC})
+	kit.Check(t, errors.Is(err, context.Canceled), "%v", err)
 }
 
 // TestManyFiles: memory does not grow with the size of what is read, and progress reaches the end.
@@ -280,13 +262,8 @@ func TestManyFiles(t *testing.T) {
 		last, total = max(last, done), all
 	}
 	r, err := d.Sum(t.Context(), Query{By: []string{Day}, Zone: time.UTC})
-	if err != nil || r.Total.Answers != 3000 || r.Files != 3000 {
-		t.Fatalf("%+v, %v", r.Total, err)
-	}
-	if total < 24<<20 || last < total*9/10 {
-		t.Errorf("progress: %d of %d", last, total)
-	}
-	if grown := max(most, held()) - before; grown > 16<<20 {
-		t.Errorf("%d MiB for %d MiB of transcripts", grown>>20, total>>20)
-	}
+	kit.Require(t, err == nil && r.Total.Answers == 3000 && r.Files == 3000, "%+v, %v", r.Total, err)
+	kit.Check(t, total >= 24<<20 && last >= total*9/10, "progress: %d of %d", last, total)
+	grown := max(most, held()) - before
+	kit.Check(t, grown <= 16<<20, "%d MiB for %d MiB of transcripts", grown>>20, total>>20)
 }

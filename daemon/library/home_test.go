@@ -83,7 +83,6 @@ func disk(root string) UsageDisk {
 
 func sum(t *testing.T, root string, by ...string) Report {
 	t.Helper()
-	r, err := disk(root).Sum(t.Context(), Query{By: by, Zone: time.UTC})
-	kit.Must(t, err)
+	r := kit.Value(disk(root).Sum(t.Context(), Query{By: by, Zone: time.UTC}))(t)
 	return r
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestList puts disk and server side by side: each session once, the newest first, with where it is.
@@ -42,18 +43,13 @@ func TestList(t *testing.T) {
 		{Filter{Limit: 9, Machine: "0"}, "failed"},
 		{Filter{Limit: 9, Machine: "nobody"}, "failed"},
 	} {
-		if got := r.list(c.f); got != c.want {
-			t.Errorf("%+v: %s\nwant %s", c.f, got, c.want)
-		}
+		kit.Equal(t, fmt.Sprintf("%+v", c.f), r.list(c.f), c.want)
 	}
 	r.fakeServer.down = true
-	if got, want := r.list(Filter{Limit: 9}), "11111111/local/0a0a0a0a 11112222/local/0a0a0a0a 33333333/local/0a0a0a0a failed"; got != want {
-		t.Errorf("with the server down: %s\nwant %s", got, want)
-	}
+	got, want := r.list(Filter{Limit: 9}), "11111111/local/0a0a0a0a 11112222/local/0a0a0a0a 33333333/local/0a0a0a0a failed"
+	kit.Check(t, got == want, "with the server down: %s\nwant %s", got, want)
 	r.Server = nil
-	if got, want := r.list(Filter{Limit: 1}), "11111111/local/0a0a0a0a more"; got != want {
-		t.Errorf("without a server: %s\nwant %s", got, want)
-	}
+	kit.Equal(t, "without a server", r.list(Filter{Limit: 1}), "11111111/local/0a0a0a0a more")
 }
 
 // TestListByOneClock: the order, what is shown and --since go by the time of the newest record, whenever the file was
@@ -83,9 +79,8 @@ func TestListByOneClock(t *testing.T) {
 		if c.since > 0 {
 			f.Since = time.Now().Add(-c.since)
 		}
-		if got := strings.ReplaceAll(r.list(f), "/"+here, ""); got != c.want {
-			t.Errorf("since %v, %d at most: %s\nwant %s", c.since, c.limit, got, c.want)
-		}
+		got := strings.ReplaceAll(r.list(f), "/"+here, "")
+		kit.Check(t, got == c.want, "since %v, %d at most: %s\nwant %s", c.since, c.limit, got, c.want)
 	}
 	r.Server = nil
 	if got, want := strings.ReplaceAll(r.list(Filter{Limit: 4, Since: time.Now().Add(-8 * hour)}), "/"+here, ""),
@@ -124,15 +119,12 @@ func TestFind(t *testing.T) {
 		}
 	}
 	r.fakeServer.down = true
-	if f, err := r.Find(t.Context(), "1111"); err != nil || f.Session != two {
-		t.Errorf("on disk, with the server down: %+v, %v", f, err)
-	}
-	if _, err := r.Restore(t.Context(), RestoreRequest{Session: two}); !remote.Is(err, control.CodeUnreachable) {
-		t.Errorf("restore with the server down: %v", err)
-	}
-	if _, err := r.Find(t.Context(), "9999"); !remote.Is(err, control.CodeUnreachable) {
-		t.Errorf("nowhere, with the server down: %v", err)
-	}
+	f, err := r.Find(t.Context(), "1111")
+	kit.Check(t, err == nil && f.Session == two, "on disk, with the server down: %+v, %v", f, err)
+	_, err = r.Restore(t.Context(), RestoreRequest{Session: two})
+	kit.Check(t, remote.Is(err, control.CodeUnreachable), "restore with the server down: %v", err)
+	_, err = r.Find(t.Context(), "9999")
+	kit.Check(t, remote.Is(err, control.CodeUnreachable), "nowhere, with the server down: %v", err)
 }
 
 // TestRestoreFromElsewhere asks which machine's is meant when it cannot know.
@@ -146,12 +138,9 @@ func TestRestoreFromElsewhere(t *testing.T) {
 		t.Errorf("a machine that has it not: %v", err)
 	}
 	done, err := r.Restore(t.Context(), RestoreRequest{Session: one, Machine: "0c"})
-	if err != nil || len(done.Files) != 1 || done.CwdThere || done.Files[0].Masked != 1 {
-		t.Fatalf("%+v, %v", done, err)
-	}
-	if text, err := os.ReadFile(filepath.Join(r.Roots[0], path)); !strings.HasPrefix(string(text), "c [github") || err != nil {
-		t.Errorf("%q, %v", text, err)
-	}
+	kit.Require(t, err == nil && len(done.Files) == 1 && !done.CwdThere && done.Files[0].Masked == 1, "%+v, %v", done, err)
+	text, err := os.ReadFile(filepath.Join(r.Roots[0], path))
+	kit.Check(t, strings.HasPrefix(string(text), "c [github") && err == nil, "%q, %v", text, err)
 	if info, err := os.Stat(filepath.Join(r.Roots[0], path)); err != nil || time.Since(info.ModTime()) < quiet {
 		t.Errorf("it looks as if it was being written: %v, %v", info.ModTime(), err)
 	}
@@ -161,21 +150,16 @@ func TestRestoreFromElsewhere(t *testing.T) {
 func TestRestoreTrustsNobody(t *testing.T) {
 	x := &stored{id: one, machine: here, text: "a\nb\n", path: "-p/" + one + ".jsonl", sum: strings.Repeat("00", 32)}
 	r := newRoom(t, x)
-	if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); err == nil || !strings.Contains(err.Error(), "does not match its digest") {
-		t.Errorf("a wrong digest: %v", err)
-	}
+	_, err := r.Restore(t.Context(), RestoreRequest{Session: one})
+	kit.Check(t, err != nil && strings.Contains(err.Error(), "does not match its digest"), "a wrong digest: %v", err)
 	x.sum = ""
 	for _, path := range []string{
 		"../" + one + ".jsonl", "/etc/x.jsonl", "-p/../../x.jsonl", "-p/x.json", "x.jsonl", "", "-p/.x.jsonl", ".ssh/x.jsonl", `-p\x.jsonl`, "-p/\x00.jsonl", "-p//x.jsonl/..",
 		"-p/" + two + ".jsonl", "-other/" + two + ".jsonl", "-p/" + one + "/subagents/agent-x.jsonl",
 	} {
 		x.path = path
-		if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); err == nil || !strings.Contains(err.Error(), "not a valid place") {
-			t.Errorf("%q: %v", path, err)
-		}
-	}
-	if got := r.files(); len(got) != 0 {
-		t.Errorf("left behind: %v", got)
+		_, err := r.Restore(t.Context(), RestoreRequest{Session: one})
+		kit.Check(t, err != nil && strings.Contains(err.Error(), "not a valid place"), "%q: %v", path, err)
 	}
 	x.path = "-p/" + one + ".jsonl"
 	mine := r.write("-p/"+two+".jsonl", "mine\n", time.Hour)
@@ -200,14 +184,11 @@ func TestRestoreBesideAnother(t *testing.T) {
 		&stored{id: one + "/agent-a", machine: here, parent: one, path: "-elsewhere/" + one + "/subagents/agent-a.jsonl", text: "agent\n"})
 	at := r.write(path, "other\n", time.Hour)
 	done, err := r.Restore(t.Context(), RestoreRequest{Session: one})
-	if err != nil || len(done.Files) != 2 {
-		t.Fatalf("%+v, %v", done, err)
-	}
+	kit.Require(t, err == nil && len(done.Files) == 2, "%+v, %v", done, err)
 	agent := filepath.Join(r.Roots[0], "-p", one, "subagents", "agent-a.jsonl") // in the folder of its session here
 	for file, want := range map[string]string{at: "a\nb\n", done.Files[0].Aside: "other\n", agent: "agent\n"} {
-		if text, err := os.ReadFile(file); string(text) != want || err != nil {
-			t.Errorf("%s: %q, %v", file, text, err)
-		}
+		text, err := os.ReadFile(file)
+		kit.Check(t, string(text) == want && err == nil, "%s: %q, %v", file, text, err)
 	}
 	if len(Disk(r.Roots)) != 1 {
 		t.Errorf("the file of before passes for a transcript: %v", Disk(r.Roots))
@@ -217,21 +198,16 @@ func TestRestoreBesideAnother(t *testing.T) {
 		t.Errorf("an equal file: %+v, %v", done, err)
 	}
 	named := r.write("../named", "mine\n", time.Hour)
-	if _, err = r.Restore(t.Context(), RestoreRequest{Session: one, To: named}); !remote.Is(err, CodeFileExists) {
-		t.Errorf("a named file: %v", err)
-	}
-	if text, _ := os.ReadFile(named); string(text) != "mine\n" {
-		t.Errorf("a named file became %q", text)
-	}
-	if _, err = r.Restore(t.Context(), RestoreRequest{Session: one, To: named, Force: true}); err != nil {
-		t.Error(err)
-	}
-	if text, _ := os.ReadFile(named); string(text) != "a\nb\n" {
-		t.Errorf("with force a named file is %q", text)
-	}
-	if got := slices.DeleteFunc(r.files(), func(s string) bool { return !strings.Contains(s, "restore-") }); len(got) != 1 {
-		t.Errorf("left behind: %v", got)
-	}
+	_, err = r.Restore(t.Context(), RestoreRequest{Session: one, To: named})
+	kit.Check(t, remote.Is(err, CodeFileExists), "a named file: %v", err)
+	text, _ := os.ReadFile(named)
+	kit.Check(t, string(text) == "mine\n", "a named file became %q", text)
+	_, err = r.Restore(t.Context(), RestoreRequest{Session: one, To: named, Force: true})
+	kit.Check(t, err == nil, "%v", err)
+	text, _ = os.ReadFile(named)
+	kit.Check(t, string(text) == "a\nb\n", "with force a named file is %q", text)
+	got := slices.DeleteFunc(r.files(), func(s string) bool { return !strings.Contains(s, "restore-") })
+	kit.Check(t, len(got) == 1, "left behind: %v", got)
 }
 
 // TestLive refuses while the file was written just now or a living process is listed; not for one that ended.
@@ -249,17 +225,14 @@ func TestLive(t *testing.T) {
 	r.write("../sessions/999999999.json", `{"sessionId":"`+one+`"}`, 0)
 	r.write(fmt.Sprintf("../sessions/%d.json", os.Getpid()), `{"sessionId":"`+two+`"}`, 0)
 	r.write(path, "b\n", time.Hour)
-	if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); err != nil {
-		t.Errorf("others run: %v", err)
-	}
+	_, err := r.Restore(t.Context(), RestoreRequest{Session: one})
+	kit.Check(t, err == nil, "others run: %v", err)
 	r.write(fmt.Sprintf("../sessions/%d.json", os.Getpid()), `{"sessionId":"`+one+`"}`, 0)
 	r.write(path, "b\n", time.Hour)
-	if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); !remote.Is(err, CodeLive) {
-		t.Errorf("it runs: %v", err)
-	}
-	if _, err := r.Restore(t.Context(), RestoreRequest{Session: one, Force: true}); err != nil {
-		t.Errorf("with force: %v", err)
-	}
+	_, err = r.Restore(t.Context(), RestoreRequest{Session: one})
+	kit.Check(t, remote.Is(err, CodeLive), "it runs: %v", err)
+	_, err = r.Restore(t.Context(), RestoreRequest{Session: one, Force: true})
+	kit.Check(t, err == nil, "with force: %v", err)
 }
 
 // TestLost reads a prompt history with all that can be in it.
@@ -276,20 +249,17 @@ func TestLost(t *testing.T) {
 	}
 	r.write("../history.jsonl", history, 0)
 	lost, err := r.Lost(t.Context())
-	if err != nil || len(lost.Gone) != 2 || len(lost.Restorable) != 1 || lost.Restorable[0].Session != one {
-		t.Fatalf("%+v, %v", lost, err)
-	}
+	kit.Require(t, err == nil && len(lost.Gone) == 2 && len(lost.Restorable) == 1 && lost.Restorable[0].Session == one,
+		"%+v, %v", lost, err)
 	g := lost.Gone[0]
-	if g.Session != "gone" || g.Count != keptPrompts+3 || len(g.Prompts) != keptPrompts || g.First.UnixMilli() != 1000 || g.Last.UnixMilli() != 5000 {
-		t.Errorf("%+v", g)
-	}
+	kit.Check(t, g.Session == "gone" && g.Count == keptPrompts+3 && len(g.Prompts) == keptPrompts && g.First.UnixMilli() == 1000 && g.Last.UnixMilli() == 5000,
+		"%+v", g)
 	if text := lost.Gone[1].Prompts[0].Text; len(text) > keptText+3 || strings.ContainsRune(text, '\ufffd') {
 		t.Errorf("a long prompt became %d bytes", len(text))
 	}
 	r.fakeServer.down = true
-	if _, err := r.Lost(t.Context()); !remote.Is(err, control.CodeUnreachable) {
-		t.Errorf("what the server has is not known: %v", err)
-	}
+	_, err = r.Lost(t.Context())
+	kit.Check(t, remote.Is(err, control.CodeUnreachable), "what the server has is not known: %v", err)
 }
 
 // TestWriteFile leaves nothing behind when it fails.
@@ -300,17 +270,13 @@ func TestWriteFile(t *testing.T) {
 		t.Errorf("%v, there %v", err, !notThere(path))
 	}
 	text := func(w io.Writer) error { _, err := io.WriteString(w, "text"); return err }
-	if n, err := WriteFile(path, false, text); n != 4 || err != nil {
-		t.Errorf("%d, %v", n, err)
-	}
-	if _, err := WriteFile(path, false, text); !remote.Is(err, CodeFileExists) {
-		t.Errorf("there already: %v", err)
-	}
-	if _, err := WriteFile(path, true, fail); err == nil {
-		t.Error("no error")
-	}
+	n, err := WriteFile(path, false, text)
+	kit.Check(t, n == 4 && err == nil, "%d, %v", n, err)
+	_, err = WriteFile(path, false, text)
+	kit.Check(t, remote.Is(err, CodeFileExists), "there already: %v", err)
+	_, err = WriteFile(path, true, fail)
+	kit.Check(t, err != nil, "no error")
 	entries, _ := os.ReadDir(filepath.Dir(path))
-	if got, _ := os.ReadFile(path); string(got) != "text" || len(entries) != 1 {
-		t.Errorf("%q, %v", got, entries)
-	}
+	got, _ := os.ReadFile(path)
+	kit.Check(t, string(got) == "text" && len(entries) == 1, "%q, %v", got, entries)
 }

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestMove(t *testing.T) {
@@ -30,9 +32,8 @@ func TestMove(t *testing.T) {
 		{"/r/.worktrees/a", "/w/r", "/r/x", "/w/r/x"},
 		{"/r", "/w/r", "/r/.claude/worktrees/a/x", "/w/r/.claude/worktrees/a/x"},
 	} {
-		if got := newMove(c.old, c.now).to(c.cwd); got != c.want {
-			t.Errorf("%s to %s: %s became %s, want %s", c.old, c.now, c.cwd, got, c.want)
-		}
+		got := newMove(c.old, c.now).to(c.cwd)
+		kit.Check(t, got == c.want, "%s to %s: %s became %s, want %s", c.old, c.now, c.cwd, got, c.want)
 	}
 }
 
@@ -46,14 +47,11 @@ func TestMoveLine(t *testing.T) {
 		`{"cwd":"/home/kim/shop"`: `{"cwd":"/home/kim/shop"`,
 		"":                        "",
 	} {
-		if got := string(m.line([]byte(line))); got != want {
-			t.Errorf("%s\nbecame %s\nwant   %s", line, got, want)
-		}
+		got := string(m.line([]byte(line)))
+		kit.Check(t, got == want, "%s\nbecame %s\nwant   %s", line, got, want)
 	}
 	a, b := neutral([]byte(`{"cwd":"/a","x":1}`)), neutral([]byte(`{"cwd":"/b/c","x":1}`))
-	if string(a) != string(b) {
-		t.Errorf("%s and %s", a, b)
-	}
+	kit.Check(t, string(a) == string(b), "%s and %s", a, b)
 }
 
 func TestFolderName(t *testing.T) {

@@ -89,8 +89,7 @@ func naive(t *testing.T, root string) map[cell]tokens {
 	}
 	out := map[cell]tokens{}
 	for _, k := range kept {
-		when, err := time.Parse(time.RFC3339, k.Timestamp)
-		kit.Must(t, err)
+		when := kit.Value(time.Parse(time.RFC3339, k.Timestamp))(t)
 		c := cell{when.UTC().Format(time.DateOnly), k.Message.Model}
 		u, x := k.Message.Usage, out[c]
 		out[c] = tokens{x[0] + u.Input, x[1] + u.Output, x[2] + u.Write, x[3] + u.Read}
@@ -171,14 +170,11 @@ func laidOut(t *testing.T, from string) string {
 func equal(t *testing.T, got, want map[cell]tokens) {
 	t.Helper()
 	for c := range maps.Keys(want) {
-		if got[c] != want[c] {
-			t.Errorf("%s %s: %v, want %v", c.day, c.model, got[c], want[c])
-		}
+		kit.Check(t, got[c] == want[c], "%s %s: %v, want %v", c.day, c.model, got[c], want[c])
 	}
 	for c := range maps.Keys(got) {
-		if _, ok := want[c]; !ok {
-			t.Errorf("%s %s: %v, want none", c.day, c.model, got[c])
-		}
+		_, ok := want[c]
+		kit.Check(t, ok, "%s %s: %v, want none", c.day, c.model, got[c])
 	}
 }
 
@@ -204,9 +200,7 @@ func TestNaiveInvented(t *testing.T) {
 func TestNaiveReal(t *testing.T) {
 	for _, root := range corpora(t) {
 		want := naive(t, root)
-		if len(want) == 0 {
-			t.Errorf("%s has no answers", root)
-		}
+		kit.Check(t, len(want) != 0, "%s has no answers", root)
 		equal(t, ours(t, root), want)
 	}
 }

@@ -32,17 +32,14 @@ func TestGrep(t *testing.T) {
 		for _, m := range r.Grep(t.Context(), text, "", 9) {
 			got += fmt.Sprint(m.Session, " ", m.Line, " ", m.Kind)
 		}
-		if got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		kit.Check(t, got == want, "%q: %q, want %q", text, got, want)
 	}
 	if m := r.Grep(t.Context(), "total", "", 9); len(m) != 1 || m[0].Snippet[1] != (remote.Piece{Text: "total", Match: true}) ||
 		m[0].Project != "shop" {
 		t.Errorf("%+v", m)
 	}
-	if m := r.Grep(t.Context(), "total", "other", 9); len(m) != 0 {
-		t.Errorf("in another project: %+v", m)
-	}
+	m := r.Grep(t.Context(), "total", "other", 9)
+	kit.Check(t, len(m) == 0, "in another project: %+v", m)
 }
 
 // TestAround reads a part of a long conversation: near a line, or its end.
@@ -58,16 +55,12 @@ func TestAround(t *testing.T) {
 	for line, want := range map[int64][2]string{200: {"number 170", "number 259"}, 0: {"number 0", "number 59"}, -1: {"number 310", "number 399"},
 		lines - 1: {"number 369", "number 399"}} {
 		all, err := r.Around(t.Context(), Spot{Path: path, Line: line})
-		if err != nil || len(all) == 0 {
-			t.Fatalf("line %d: %v", line, err)
-		}
-		if got := [2]string{all[0].Text, all[len(all)-1].Text}; got != want {
-			t.Errorf("around line %d: from %q to %q, want %q", line, got[0], got[1], want)
-		}
+		kit.Require(t, err == nil && len(all) != 0, "line %d: %v", line, err)
+		got := [2]string{all[0].Text, all[len(all)-1].Text}
+		kit.Check(t, got == want, "around line %d: from %q to %q, want %q", line, got[0], got[1], want)
 	}
-	if _, err := r.Around(t.Context(), Spot{Path: path + "x", Line: 1}); err == nil {
-		t.Error("a file that is not there has lines")
-	}
+	_, err := r.Around(t.Context(), Spot{Path: path + "x", Line: 1})
+	kit.Check(t, err != nil, "a file that is not there has lines")
 }
 
 // TestRunning are the sessions that live processes have open.
@@ -78,7 +71,6 @@ func TestRunning(t *testing.T) {
 	for name, session := range map[string]string{fmt.Sprint(os.Getpid()): one, "99999999": two, "x": two} {
 		kit.Must(t, os.WriteFile(filepath.Join(list, name+".json"), []byte(`{"sessionId":"`+session+`","status":"busy"}`), 0o600))
 	}
-	if all := r.Running(); len(all) != 1 || all[one] != (Process{os.Getpid(), "busy"}) {
-		t.Errorf("%+v", all)
-	}
+	all := r.Running()
+	kit.Check(t, len(all) == 1 && all[one] == (Process{os.Getpid(), "busy"}), "%+v", all)
 }

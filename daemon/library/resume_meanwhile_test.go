@@ -63,9 +63,7 @@ func TestResumeMeanwhile(t *testing.T) {
 					}
 					return
 				}
-				if err != nil || r.text(main) != line(dir, "a")+line(dir, "b") {
-					t.Fatalf("%+v, %v", done, err)
-				}
+				kit.Require(t, err == nil && r.text(main) == line(dir, "a")+line(dir, "b"), "%+v, %v", done, err)
 				if !r.holds(mine) && strings.Contains(c.text, mine) {
 					t.Errorf("the line is lost: %v", r.files())
 				}
@@ -91,9 +89,8 @@ func TestResumeAtTheLastMoment(t *testing.T) {
 	r.grow(main, line(dir, "mine"), time.Hour)
 	one, err := work.put(t.Context(), &work.staged[0])
 	aside, _ := os.ReadFile(one.Aside)
-	if err != nil || string(aside) != line(dir, "a")+line(dir, "mine") || r.text(main) != line(dir, "a")+line(dir, "b") {
-		t.Errorf("%+v, %v: %q", one, err, aside)
-	}
+	kit.Check(t, err == nil && string(aside) == line(dir, "a")+line(dir, "mine") && r.text(main) == line(dir, "a")+line(dir, "b"),
+		"%+v, %v: %q", one, err, aside)
 }
 
 // TestResumeKeepsAnAttachment that was written here meanwhile.
@@ -117,11 +114,9 @@ func TestRestoreMeanwhile(t *testing.T) {
 	r := newRoom(t, &stored{id: one, machine: here, path: "-p/" + one + ".jsonl", text: prompt("a") + prompt("b")})
 	r.write("-p/"+one+".jsonl", prompt("a"), time.Hour)
 	r.during("/raw", func() { r.grow("-p/"+one+".jsonl", prompt("mine"), 0) })
-	if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); !remote.Is(err, CodeLive) {
-		t.Errorf("%v", err)
-	}
+	_, err := r.Restore(t.Context(), RestoreRequest{Session: one})
+	kit.Check(t, remote.Is(err, CodeLive), "%v", err)
 	kit.Equal(t, "the file", r.text("-p/"+one+".jsonl"), prompt("a")+prompt("mine"))
-	if left, _ := filepath.Glob(filepath.Join(r.Roots[0], "-p", "*before*")); len(left) != 0 {
-		t.Errorf("%v", left)
-	}
+	left, _ := filepath.Glob(filepath.Join(r.Roots[0], "-p", "*before*"))
+	kit.Check(t, len(left) == 0, "%v", left)
 }

@@ -28,9 +28,7 @@ func folder(t *testing.T, name string) (dir, project string) {
 	dir = filepath.Join(dir, name)
 	kit.Must(t, errors.Join(err, os.MkdirAll(dir, 0o700)))
 	project, ok := folderName(dir)
-	if !ok {
-		t.Fatal(dir)
-	}
+	kit.Require(t, ok, "%v", dir)
 	return dir, project
 }
 
@@ -38,9 +36,7 @@ func folder(t *testing.T, name string) (dir, project string) {
 func (r *room) text(name string) string {
 	r.t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.Roots[0], filepath.FromSlash(name)))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		r.t.Fatal(err)
-	}
+	kit.Require(r.t, err == nil || errors.Is(err, os.ErrNotExist), "%v", err)
 	return string(text)
 }
 
@@ -57,9 +53,8 @@ func TestResumeHere(t *testing.T) {
 			a := &stored{id: one + "/agent-a", machine: abroad, parent: one, path: theirs + "/subagents/agent-a.jsonl", text: line(old, "task")}
 			r := newRoom(t, x, a)
 			done, err := r.Resume(t.Context(), ResumeRequest{Session: one[:6], Folder: dir})
-			if err != nil || done.Folder != dir || done.From != old || done.Masked != 1 || len(done.Files) != 4 {
-				t.Fatalf("%+v, %v", done, err)
-			}
+			kit.Require(t, err == nil && done.Folder == dir && done.From == old && done.Masked == 1 && len(done.Files) == 4,
+				"%+v, %v", done, err)
 			below := dir + strings.ReplaceAll(sub, `\`, "/")
 			for name, want := range map[string]string{
 				project + "/" + one + ".jsonl":                       line(dir, said) + "not json\n" + line(below, "b [github:ow53kz6kmzbpdnif......]") + line("/tmp", "c") + `{"cwd":"cut`,
@@ -67,9 +62,8 @@ func TestResumeHere(t *testing.T) {
 				project + "/" + one + "/subagents/agent-a.meta.json": "{}",
 				project + "/" + one + "/tool-results/t1.txt":         "late",
 			} {
-				if got := r.text(name); got != want {
-					t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
-				}
+				got := r.text(name)
+				kit.Check(t, got == want, "%s:\n%s\nwant\n%s", name, got, want)
 			}
 			before := r.files()
 			again, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir})
@@ -88,16 +82,14 @@ func TestResumeOthers(t *testing.T) {
 	_, resumed := r.Resume(t.Context(), ResumeRequest{Session: one})
 	_, restored := r.Restore(t.Context(), RestoreRequest{Session: one, Machine: abroad})
 	for what, err := range map[string]error{"resume": resumed, "restore": restored} {
-		if !remote.Is(err, control.CodeUsage) || !strings.Contains(err.Error(), "is ann's, not yours") {
-			t.Errorf("%s: %v", what, err)
-		}
+		kit.Check(t, remote.Is(err, control.CodeUsage) && strings.Contains(err.Error(), "is ann's, not yours"),
+			"%s: %v", what, err)
 	}
 	if len(r.files()) != 0 {
 		t.Errorf("files were written: %v", r.files())
 	}
-	if _, err := r.Resume(t.Context(), ResumeRequest{Session: one, User: "ann"}); err != nil || r.text(project+"/"+one+".jsonl") != x.text {
-		t.Errorf("with the user: %v", err)
-	}
+	_, err := r.Resume(t.Context(), ResumeRequest{Session: one, User: "ann"})
+	kit.Check(t, err == nil && r.text(project+"/"+one+".jsonl") == x.text, "with the user: %v", err)
 }
 
 // TestResumeInItsFolder needs no --here where the session's folder exists, and says what to do where it does not.
@@ -106,16 +98,12 @@ func TestResumeInItsFolder(t *testing.T) {
 	x := &stored{id: one, machine: abroad, cwd: dir, path: "-theirs/" + one + ".jsonl", text: line(dir, "a")}
 	r := newRoom(t, x)
 	done, err := r.Resume(t.Context(), ResumeRequest{Session: one})
-	if err != nil || done.Folder != dir || r.text(project+"/"+one+".jsonl") != x.text {
-		t.Errorf("%+v, %v", done, err)
-	}
+	kit.Check(t, err == nil && done.Folder == dir && r.text(project+"/"+one+".jsonl") == x.text, "%+v, %v", done, err)
 	x.cwd = filepath.Join(dir, "gone")
-	if _, err := r.Resume(t.Context(), ResumeRequest{Session: one}); !remote.Is(err, CodeNoFolder) {
-		t.Errorf("a folder that is not there: %v", err)
-	}
-	if _, err := r.Resume(t.Context(), ResumeRequest{Session: "1"}); !remote.Is(err, control.CodeUsage) {
-		t.Errorf("a short id: %v", err)
-	}
+	_, err = r.Resume(t.Context(), ResumeRequest{Session: one})
+	kit.Check(t, remote.Is(err, CodeNoFolder), "a folder that is not there: %v", err)
+	_, err = r.Resume(t.Context(), ResumeRequest{Session: "1"})
+	kit.Check(t, remote.Is(err, control.CodeUsage), "a short id: %v", err)
 }
 
 // TestResumeWorktree: a session that ended in a worktree goes on in the folder that is named.
@@ -128,9 +116,8 @@ func TestResumeWorktree(t *testing.T) {
 	r := newRoom(t, x)
 	done, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir})
 	want := line(dir, "a") + line(dir, "b") + line(dir+"/api", "c")
-	if got := r.text(project + "/" + one + ".jsonl"); err != nil || done.From != tree || got != want {
-		t.Errorf("%+v, %v\n%s", done, err, got)
-	}
+	got := r.text(project + "/" + one + ".jsonl")
+	kit.Check(t, err == nil && done.From == tree && got == want, "%+v, %v\n%s", done, err, got)
 }
 
 // TestResumeLastWritten brings the copy that was written last, unless another is named.
@@ -141,12 +128,10 @@ func TestResumeLastWritten(t *testing.T) {
 	}
 	r := newRoom(t, copyOf(here, 3*time.Hour, "here"), copyOf(abroad, time.Hour, "late"), copyOf("0c", 2*time.Hour, "early"))
 	for machine, want := range map[string]string{"": "late", "0c": "early"} {
-		if _, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir, Machine: machine, Force: true}); err != nil {
-			t.Fatal(err)
-		}
-		if got := r.text(project + "/" + one + ".jsonl"); !strings.Contains(got, want) {
-			t.Errorf("machine %q: %s", machine, got)
-		}
+		_, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir, Machine: machine, Force: true})
+		kit.Must(t, err)
+		got := r.text(project + "/" + one + ".jsonl")
+		kit.Check(t, strings.Contains(got, want), "machine %q: %s", machine, got)
 	}
 }
 
@@ -175,25 +160,18 @@ func TestResumeKeepsALongerPast(t *testing.T) {
 			_, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir})
 			want := line(dir, "a") + line(dir+"/api", "b")
 			if c.says == "" {
-				if got := r.text(main); err != nil || got != want {
-					t.Errorf("%v, %s", err, got)
-				}
+				got := r.text(main)
+				kit.Check(t, err == nil && got == want, "%v, %s", err, got)
 				return
 			}
-			if !remote.Is(err, CodeLongerHere) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%v, want %q", err, c.says)
-			}
+			kit.Check(t, remote.Is(err, CodeLongerHere) && strings.Contains(err.Error(), c.says), "%v, want %q", err, c.says)
 			if r.text(c.path) != c.local || !slices.Equal(before, r.files()) {
 				t.Errorf("it left %v", r.files())
 			}
 			done, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir, Force: true})
-			if err != nil || r.text(main) != want {
-				t.Fatalf("forced: %+v, %v", done, err)
-			}
+			kit.Require(t, err == nil && r.text(main) == want, "forced: %+v, %v", done, err)
 			aside, err := os.ReadFile(cmp.Or(done.Files[0].Aside, filepath.Join(r.Roots[0], c.path)))
-			if err != nil || string(aside) != c.local {
-				t.Errorf("what was here: %q, %v", aside, err)
-			}
+			kit.Check(t, err == nil && string(aside) == c.local, "what was here: %q, %v", aside, err)
 		})
 	}
 }
@@ -205,12 +183,10 @@ func TestResumeLongerAgent(t *testing.T) {
 		&stored{id: one + "/agent-a", machine: abroad, parent: one, path: "-old/" + one + "/subagents/agent-a.jsonl", text: line("/old", "x")})
 	agent := project + "/" + one + "/subagents/agent-a.jsonl"
 	r.write(agent, line(dir, "x")+line(dir, "mine"), time.Hour)
-	if _, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir}); !remote.Is(err, CodeLongerHere) {
-		t.Errorf("%v", err)
-	}
-	if got := r.files(); len(got) != 1 || r.text(agent) != line(dir, "x")+line(dir, "mine") {
-		t.Errorf("%v", got)
-	}
+	_, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir})
+	kit.Check(t, remote.Is(err, CodeLongerHere), "%v", err)
+	got := r.files()
+	kit.Check(t, len(got) == 1 && r.text(agent) == line(dir, "x")+line(dir, "mine"), "%v", got)
 }
 
 // TestResumeRefuses writes nothing for live sessions, wrong digests, and names that lead elsewhere.
@@ -221,15 +197,12 @@ func TestResumeRefuses(t *testing.T) {
 	r := newRoom(t, x, a)
 	refused := func(what, why string) {
 		t.Helper()
-		if _, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir}); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s: %v", what, err)
-		}
-		if got := r.files(); len(got) != 0 {
-			t.Errorf("%s left %v", what, got)
-		}
-		if entries, _ := os.ReadDir(r.Roots[0]); len(entries) != 0 {
-			t.Errorf("%s left folders", what)
-		}
+		_, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir})
+		kit.Check(t, err != nil && strings.Contains(err.Error(), why), "%s: %v", what, err)
+		got := r.files()
+		kit.Check(t, len(got) == 0, "%s left %v", what, got)
+		entries, _ := os.ReadDir(r.Roots[0])
+		kit.Check(t, len(entries) == 0, "%s left folders", what)
 	}
 	a.sum = strings.Repeat("00", 32)
 	refused("an agent's wrong digest", "does not match its digest")
@@ -244,9 +217,8 @@ func TestResumeRefuses(t *testing.T) {
 	}
 	x.blobs = nil
 	r.write(project+"/"+one+".jsonl", x.text, 0)
-	if _, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir}); !remote.Is(err, CodeLive) {
-		t.Errorf("a live session: %v", err)
-	}
+	_, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir})
+	kit.Check(t, remote.Is(err, CodeLive), "a live session: %v", err)
 }
 
 // TestResumeOrder: the session's transcript gets its name last, so that a crash never shows half a session.
@@ -258,25 +230,18 @@ func TestResumeOrder(t *testing.T) {
 			&stored{id: one + "/agent-a", machine: abroad, parent: one, path: "-old/" + one + "/subagents/agent-a.jsonl", text: line("/old", "x")})
 		found, err := r.Find(t.Context(), one)
 		work := &resumption{Library: r.Library, request: ResumeRequest{Folder: dir}, session: found.Stored[0], found: found}
-		if err = errors.Join(err, work.choosePlace(), work.fetch(t.Context())); err != nil || len(work.staged) != 3 {
-			t.Fatal(err)
-		}
+		err = errors.Join(err, work.choosePlace(), work.fetch(t.Context()))
+		kit.Require(t, err == nil && len(work.staged) == 3, "%v", err)
 		kit.Must(t, os.RemoveAll(filepath.Join(r.Roots[0], project, one, broken)))
-		if _, err := work.keep(t.Context()); err == nil {
-			t.Errorf("%s is gone, and it went well", broken)
-		}
+		_, err = work.keep(t.Context())
+		kit.Check(t, err != nil, "%s is gone, and it went well", broken)
 		work.discard()
-		if r.text(project+"/"+one+".jsonl") != "" {
-			t.Errorf("the session is there without its %s", broken)
-		}
+		kit.Check(t, r.text(project+"/"+one+".jsonl") == "", "the session is there without its %s", broken)
 		for _, name := range r.files() {
-			if strings.Contains(name, "/.") {
-				t.Errorf("left behind: %s", name)
-			}
+			kit.Check(t, !strings.Contains(name, "/."), "left behind: %s", name)
 		}
-		if _, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir}); err != nil || r.text(project+"/"+one+".jsonl") == "" {
-			t.Errorf("after a crash: %v", err)
-		}
+		_, err = r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir})
+		kit.Check(t, err == nil && r.text(project+"/"+one+".jsonl") != "", "after a crash: %v", err)
 	}
 }
 

@@ -149,8 +149,7 @@ func newRoom(t *testing.T, sessions ...*stored) *room {
 	s := &fakeServer{sessions: sessions}
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	base, err := url.Parse(web.URL)
-	kit.Must(t, err)
+	base := kit.Value(url.Parse(web.URL))(t)
 	root := filepath.Join(t.TempDir(), "projects")
 	kit.Must(t, os.MkdirAll(root, 0o700))
 	server := &remote.Client{Base: base, Key: func() (string, error) { return "", nil }, HTTP: web.Client()}

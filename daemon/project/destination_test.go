@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestDestination(t *testing.T) {
@@ -39,9 +41,8 @@ func TestDestination(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, why := Destination(tt.policy, tt.own, tt.trusted)
-			if got != tt.want || !strings.Contains(why, tt.why) || (why == "") != (tt.why == "") {
-				t.Errorf("Destination = %q, %q; want %q, %q", got, why, tt.want, tt.why)
-			}
+			kit.Check(t, got == tt.want && strings.Contains(why, tt.why) && (why == "") == (tt.why == ""),
+				"Destination = %q, %q; want %q, %q", got, why, tt.want, tt.why)
 		})
 	}
 }
@@ -76,17 +77,14 @@ func TestLastSent(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, ".codetracker/cache/last_snapshot.json", tt.text)
-			if line, ok := LastSent(dir, "s"); line != tt.line || ok != tt.ok {
-				t.Errorf("LastSent = %d, %t; want %d, %t", line, ok, tt.line, tt.ok)
-			}
+			line, ok := LastSent(dir, "s")
+			kit.Check(t, line == tt.line && ok == tt.ok, "LastSent = %d, %t; want %d, %t", line, ok, tt.line, tt.ok)
 		})
 	}
-	if _, ok := LastSent(t.TempDir(), "s"); ok {
-		t.Error("a note without a file")
-	}
-	if _, ok := LastSent("", "s"); ok {
-		t.Error("a note without a project")
-	}
+	_, ok := LastSent(t.TempDir(), "s")
+	kit.Check(t, !ok, "a note without a file")
+	_, ok = LastSent("", "s")
+	kit.Check(t, !ok, "a note without a project")
 }
 
 // TestLoopback tells servers on this machine from those that look like it.
@@ -96,8 +94,7 @@ func TestLoopback(t *testing.T) {
 		"https://ccship.example.org": false, "http://127.0.0.1.example.org": false, "http://localhost.example.org": false,
 		"http://user@127.0.0.1@example.org": false, "http://192.168.0.1": false, "": false, "%": false,
 	} {
-		if got := Loopback(dest); got != want {
-			t.Errorf("%q is on this machine: %v, want %v", dest, got, want)
-		}
+		got := Loopback(dest)
+		kit.Check(t, got == want, "%q is on this machine: %v, want %v", dest, got, want)
 	}
 }

@@ -54,9 +54,7 @@ func TestExclude(t *testing.T) {
 
 func TestCheckPattern(t *testing.T) {
 	for _, bad := range []string{"", "a/b", "./a", "*", "a**/b", "/a[", "/a{b", "/a[]"} {
-		if CheckPattern(bad) == nil {
-			t.Errorf("%q passes", bad)
-		}
+		kit.Check(t, CheckPattern(bad) != nil, "%q passes", bad)
 	}
 }
 
@@ -77,9 +75,8 @@ func TestExcludeLinks(t *testing.T) {
 	} {
 		f := NewFinder()
 		f.Exclude([]string{filepath.ToSlash(filepath.Join(root, test.pattern))})
-		if p, err := f.Find(filepath.Join(root, test.cwd)); err != nil || p.Enabled == test.out {
-			t.Errorf("pattern %s, folder %s: %+v %v", test.pattern, test.cwd, p, err)
-		}
+		p, err := f.Find(filepath.Join(root, test.cwd))
+		kit.Check(t, err == nil && p.Enabled != test.out, "pattern %s, folder %s: %+v %v", test.pattern, test.cwd, p, err)
 	}
 }
 
@@ -93,9 +90,8 @@ func TestExcludeChanges(t *testing.T) {
 			globs = []string{filepath.ToSlash(dir)}
 		}
 		f.Exclude(globs)
-		if p, err := f.Find(dir); err != nil || p.Enabled == out {
-			t.Errorf("Find = %+v %v, want excluded %t", p, err, out)
-		}
+		p, err := f.Find(dir)
+		kit.Check(t, err == nil && p.Enabled != out, "Find = %+v %v, want excluded %t", p, err, out)
 	}
 }
 
@@ -140,9 +136,8 @@ func TestIgnoreFileComesAndGoes(t *testing.T) {
 				os.Remove(filepath.Join(dir, IgnoreName))
 			}
 			<-time.After(DefaultRecheck)
-			if p, err := f.Find(dir); err != nil || p.Enabled == out {
-				t.Errorf("Find = %+v %v, want excluded %t", p, err, out)
-			}
+			p, err := f.Find(dir)
+			kit.Check(t, err == nil && p.Enabled != out, "Find = %+v %v, want excluded %t", p, err, out)
 		}
 	})
 }
@@ -164,13 +159,11 @@ func TestExcludeWorktrees(t *testing.T) {
 			write(t, tree, ".git", "gitdir: "+filepath.Join(repo, ".git/worktrees/w")+"\n")
 			f := NewFinder()
 			f.Recheck = 0
-			if p, err := f.Find(filepath.Join(tree, "sub")); err != nil || !p.Enabled || p.Repository != repo {
-				t.Fatalf("before: %+v, %v", p, err)
-			}
+			p, err := f.Find(filepath.Join(tree, "sub"))
+			kit.Require(t, err == nil && p.Enabled && p.Repository == repo, "before: %+v, %v", p, err)
 			exclude(t, f, repo)
-			if p, err := f.Find(filepath.Join(tree, "sub")); err != nil || p.Enabled || p.Why == "" {
-				t.Errorf("a work tree of an excluded repository: %+v, %v", p, err)
-			}
+			p, err = f.Find(filepath.Join(tree, "sub"))
+			kit.Check(t, err == nil && !p.Enabled && p.Why != "", "a work tree of an excluded repository: %+v, %v", p, err)
 		})
 	}
 }

@@ -39,21 +39,18 @@ func TestFindUpwards(t *testing.T) {
 	}
 	for _, tt := range tests {
 		p := find(t, root+"/"+tt.cwd)
-		if p.Dir != filepath.Join(root, tt.dir) || p.Enabled != tt.enabled || p.ServerURL != tt.server {
-			t.Errorf("Find(%s) = %+v, want dir %s, enabled %t, server %q", tt.cwd, p, tt.dir, tt.enabled, tt.server)
-		}
+		kit.Check(t, p.Dir == filepath.Join(root, tt.dir) && p.Enabled == tt.enabled && p.ServerURL == tt.server,
+			"Find(%s) = %+v, want dir %s, enabled %t, server %q", tt.cwd, p, tt.dir, tt.enabled, tt.server)
 	}
-	if p, err := NewFinder().Find(filepath.Join(root, "broken", "x", ".codetracker")); err == nil || p.Enabled {
-		t.Errorf("below a broken one: %+v, %v", p, err)
-	}
+	p, err := NewFinder().Find(filepath.Join(root, "broken", "x", ".codetracker"))
+	kit.Check(t, err != nil && !p.Enabled, "below a broken one: %+v, %v", p, err)
 }
 
 func TestFindElsewhere(t *testing.T) {
 	for _, cwd := range []string{"", ".", "a/b", "/no/such/dir", "/nul\x00byte", "/" + string(make([]byte, 5000))} {
 		p, err := NewFinder().Find(cwd)
-		if err != nil || p != (Policy{Enabled: true, MaxEntries: 100, Gone: filepath.IsAbs(cwd)}) {
-			t.Errorf("Find(%.20q) = %+v, %v", cwd, p, err)
-		}
+		kit.Check(t, err == nil && p == (Policy{Enabled: true, MaxEntries: 100, Gone: filepath.IsAbs(cwd)}),
+			"Find(%.20q) = %+v, %v", cwd, p, err)
 	}
 }
 
@@ -63,15 +60,12 @@ func TestFindLinks(t *testing.T) {
 	link(t, filepath.Join(root, "loop"), filepath.Join(root, "loop"))
 	link(t, filepath.Join(root, "real"), filepath.Join(root, "linked"))
 	link(t, filepath.Join(root, "self", ".codetracker"), filepath.Join(root, "self", ".codetracker"))
-	if p := find(t, filepath.Join(root, "loop", "x")); !p.Enabled {
-		t.Errorf("through a loop: %+v", p)
-	}
-	if p := find(t, filepath.Join(root, "linked", "x")); p.Enabled {
-		t.Errorf("through a link: %+v", p)
-	}
-	if p := find(t, filepath.Join(root, "self")); !p.Enabled {
-		t.Errorf("folder that links to itself: %+v", p)
-	}
+	p := find(t, filepath.Join(root, "loop", "x"))
+	kit.Check(t, p.Enabled, "through a loop: %+v", p)
+	p = find(t, filepath.Join(root, "linked", "x"))
+	kit.Check(t, !p.Enabled, "through a link: %+v", p)
+	p = find(t, filepath.Join(root, "self"))
+	kit.Check(t, p.Enabled, "folder that links to itself: %+v", p)
 }
 
 func link(t *testing.T, target, path string) {
@@ -86,28 +80,19 @@ func TestFindCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFinder()
 		enabled := func() bool {
-			p, err := f.Find(dir)
-			kit.Must(t, err)
+			p := kit.Value(f.Find(dir))(t)
 			return p.Enabled
 		}
-		if !enabled() {
-			t.Fatal("not enabled without files")
-		}
+		kit.Require(t, enabled(), "not enabled without files")
 		path := filepath.Join(dir, ".codetracker", "config.json")
 		kit.WriteFile(t, path, optOut)
 		<-time.After(DefaultRecheck - time.Millisecond)
-		if !enabled() {
-			t.Error("read again too early")
-		}
+		kit.Check(t, enabled(), "read again too early")
 		<-time.After(time.Millisecond)
-		if enabled() {
-			t.Error("opt-out not seen")
-		}
+		kit.Check(t, !enabled(), "opt-out not seen")
 		kit.Must(t, os.Remove(path))
 		<-time.After(DefaultRecheck)
-		if !enabled() {
-			t.Error("end of the opt-out not seen")
-		}
+		kit.Check(t, enabled(), "end of the opt-out not seen")
 	})
 }
 
@@ -126,7 +111,6 @@ func TestFindBounded(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(f.cache); n > maxCached || n == 0 {
-		t.Errorf("%d remembered, want at most %d", n, maxCached)
-	}
+	n := len(f.cache)
+	kit.Check(t, n <= maxCached && n != 0, "%d remembered, want at most %d", n, maxCached)
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestNormalizeRemote(t *testing.T) {
@@ -17,9 +19,8 @@ func TestNormalizeRemote(t *testing.T) {
 		"http://host.example/team/repo/", "git://host.example/team/repo.git", "https://host.example./team/repo?a=b#c",
 		"[host.example:2222]:team/repo.git", "git@[host.example:2222]:team/repo.git", "https://me:50%-off@host.example:8443/team/repo.git",
 	} {
-		if got := normalizeRemote(address, "/top"); got != want {
-			t.Errorf("normalizeRemote(%q) = %q, want %q", address, got, want)
-		}
+		got := normalizeRemote(address, "/top")
+		kit.Check(t, got == want, "normalizeRemote(%q) = %q, want %q", address, got, want)
 	}
 	for address, want := range map[string]string{
 		"":                                    "",
@@ -37,9 +38,8 @@ func TestNormalizeRemote(t *testing.T) {
 		"git@h.example:~kim/r.git":            "h.example/~kim/r",
 		"https://h.example/t/r.github.io.git": "h.example/t/r.github.io",
 	} {
-		if got := normalizeRemote(address, "/top"); got != want {
-			t.Errorf("normalizeRemote(%q) = %q, want %q", address, got, want)
-		}
+		got := normalizeRemote(address, "/top")
+		kit.Check(t, got == want, "normalizeRemote(%q) = %q, want %q", address, got, want)
 	}
 }
 
@@ -67,9 +67,8 @@ func TestParseGitConfig(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := pickRemote(parseGitConfig([]byte(tt.text))); got != tt.want {
-				t.Errorf("remote of %q = %q, want %q", tt.text, got, tt.want)
-			}
+			got := pickRemote(parseGitConfig([]byte(tt.text)))
+			kit.Check(t, got == tt.want, "remote of %q = %q, want %q", tt.text, got, tt.want)
 		})
 	}
 }
@@ -113,9 +112,8 @@ func TestFindRemote(t *testing.T) {
 		"loop":                        "",
 		"none":                        "",
 	} {
-		if got := find(t, filepath.Join(root, cwd)).Remote; got != want {
-			t.Errorf("remote of %s = %q, want %q", cwd, got, want)
-		}
+		got := find(t, filepath.Join(root, cwd)).Remote
+		kit.Check(t, got == want, "remote of %s = %q, want %q", cwd, got, want)
 	}
 }
 
@@ -150,12 +148,9 @@ func TestFindRepository(t *testing.T) {
 		"relative": repo,
 	} {
 		p := find(t, filepath.Join(root, cwd))
-		if p.Repository != want {
-			t.Errorf("%s belongs to %q, want %q", cwd, p.Repository, want)
-		}
-		if same := Hash(filepath.Join(root, cwd), "f", p, nil) == Hash(repo, "f", find(t, repo), nil); same != (want != "" || cwd == "repo") {
-			t.Errorf("%s has the hash of the repository: %v", cwd, same)
-		}
+		kit.Check(t, p.Repository == want, "%s belongs to %q, want %q", cwd, p.Repository, want)
+		same := Hash(filepath.Join(root, cwd), "f", p, nil) == Hash(repo, "f", find(t, repo), nil)
+		kit.Check(t, same == (want != "" || cwd == "repo"), "%s has the hash of the repository: %v", cwd, same)
 	}
 }
 
@@ -166,9 +161,8 @@ func TestFindRepositoryRemote(t *testing.T) {
 	write(t, root, "repo/.git/worktrees/s/gitdir", filepath.Join(root, "fix", ".git")+"\n")
 	at := filepath.Join(root, "fix")
 	p, of := find(t, at), find(t, filepath.Join(root, "repo"))
-	if !p.Gone || of.Gone || p.Remote == "" || Hash(at, "f", p, nil) != Hash(filepath.Join(root, "repo"), "f", of, nil) {
-		t.Errorf("%+v is not of %+v", p, of)
-	}
+	kit.Check(t, p.Gone && !of.Gone && p.Remote != "" && Hash(at, "f", p, nil) == Hash(filepath.Join(root, "repo"), "f", of, nil),
+		"%+v is not of %+v", p, of)
 }
 
 func TestHash(t *testing.T) {
@@ -190,8 +184,7 @@ func TestHash(t *testing.T) {
 		{"/a", "-a", Policy{}, nil, sum("/a")},
 		{"", "-a", Policy{}, nil, sum("-a")},
 	} {
-		if got := Hash(tt.cwd, tt.folder, tt.p, tt.trusted); got != tt.want {
-			t.Errorf("Hash(%q, %q, %+v) = %s, want %s", tt.cwd, tt.folder, tt.p, got, tt.want)
-		}
+		got := Hash(tt.cwd, tt.folder, tt.p, tt.trusted)
+		kit.Check(t, got == tt.want, "Hash(%q, %q, %+v) = %s, want %s", tt.cwd, tt.folder, tt.p, got, tt.want)
 	}
 }

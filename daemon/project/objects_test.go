@@ -22,9 +22,7 @@ func git(t *testing.T, dir string, args ...string) string {
 	c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=kim",
 		"GIT_AUTHOR_EMAIL=kim@host.example", "GIT_COMMITTER_NAME=kim", "GIT_COMMITTER_EMAIL=kim@host.example")
 	out, err := c.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	kit.Require(t, err == nil, "git %s: %v\n%s", strings.Join(args, " "), err, out)
 	return strings.TrimSpace(string(out))
 }
 
@@ -50,9 +48,7 @@ func TestFirstCommit(t *testing.T) {
 	check := func(what, dir, want string) {
 		t.Helper()
 		id, err := FirstCommit(t.Context(), filepath.Join(dir, ".git"))
-		if id != want || (err == nil) != (want != "") {
-			t.Errorf("%s: %q, %v; want %q", what, id, err, want)
-		}
+		kit.Check(t, id == want && (err == nil) == (want != ""), "%s: %q, %v; want %q", what, id, err, want)
 	}
 	check("loose", dir, want)
 	git(t, dir, "checkout", "-q", "--orphan", "pages")
@@ -78,12 +74,10 @@ func TestFirstCommit(t *testing.T) {
 	shallow := filepath.Join(t.TempDir(), "shallow")
 	git(t, dir, "clone", "-q", "--depth=1", "file://"+filepath.ToSlash(dir), shallow)
 	check("shallow", shallow, "")
-	packs, err := fs.Glob(os.DirFS(dir), ".git/objects/pack/*.pack")
-	kit.Must(t, err)
+	packs := kit.Value(fs.Glob(os.DirFS(dir), ".git/objects/pack/*.pack"))(t)
 	for _, pack := range packs {
 		pack = filepath.Join(dir, pack)
-		text, err := os.ReadFile(pack)
-		kit.Must(t, err)
+		text := kit.Value(os.ReadFile(pack))(t)
 		for i := 64; i < len(text); i++ {
 			text[i] ^= 0xa5
 		}

@@ -3,6 +3,8 @@ package project
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestIsCredentials(t *testing.T) {
@@ -13,8 +15,6 @@ func TestIsCredentials(t *testing.T) {
 		"/w/credentials.json":                false,
 		"/w/.codetracker/x/credentials.json": false,
 	} {
-		if got := IsCredentials(filepath.FromSlash(path)); got != want {
-			t.Errorf("%s: %v", path, got)
-		}
+		kit.Equal(t, path, IsCredentials(filepath.FromSlash(path)), want)
 	}
 }

@@ -29,9 +29,7 @@ func age(t *testing.T, path string) {
 func find(t *testing.T, cwd string) Policy {
 	t.Helper()
 	p, err := NewFinder().Find(cwd)
-	if err != nil {
-		t.Fatalf("Find(%s): %v", cwd, err)
-	}
+	kit.Require(t, err == nil, "Find(%s): %v", cwd, err)
 	return p
 }
 
@@ -82,16 +80,11 @@ func TestConfig(t *testing.T) {
 			if tt.want.Dir != "" {
 				tt.want.Dir = dir
 			}
-			if !strings.Contains(got.Advice, tt.notice) || (tt.notice == "") != (got.Advice == "") {
-				t.Errorf("Notice = %q, want something about %q", got.Advice, tt.notice)
-			}
-			if (got.Why == "") != got.Enabled {
-				t.Errorf("Enabled is %t, and the reason is %q", got.Enabled, got.Why)
-			}
+			kit.Check(t, strings.Contains(got.Advice, tt.notice) && (tt.notice == "") == (got.Advice == ""),
+				"Notice = %q, want something about %q", got.Advice, tt.notice)
+			kit.Check(t, (got.Why == "") == got.Enabled, "Enabled is %t, and the reason is %q", got.Enabled, got.Why)
 			got.Advice, got.Why, got.named = "", "", false
-			if got != tt.want {
-				t.Errorf("Find = %+v, want %+v", got, tt.want)
-			}
+			kit.Check(t, got == tt.want, "Find = %+v, want %+v", got, tt.want)
 		})
 	}
 }
@@ -114,13 +107,11 @@ func TestConfigUnknown(t *testing.T) {
 			f := NewFinder()
 			f.Recheck = 0
 			p, err := f.Find(dir)
-			if !errors.Is(err, ErrUnknown) || p.Enabled || !strings.Contains(err.Error(), path) {
-				t.Fatalf("Find = %v, %v; want ErrUnknown naming the file, not enabled", p, err)
-			}
+			kit.Require(t, errors.Is(err, ErrUnknown) && !p.Enabled && strings.Contains(err.Error(), path),
+				"Find = %v, %v; want ErrUnknown naming the file, not enabled", p, err)
 			write(t, dir, ".codetracker/config.json", `{}`)
-			if p, err := f.Find(dir); err != nil || !p.Enabled {
-				t.Errorf("once put right: %v, %v", p, err)
-			}
+			p, err = f.Find(dir)
+			kit.Check(t, err == nil && p.Enabled, "once put right: %v, %v", p, err)
 		})
 	}
 }
@@ -128,14 +119,12 @@ func TestConfigUnknown(t *testing.T) {
 func TestConfigNoFile(t *testing.T) {
 	dir := t.TempDir()
 	kit.Must(t, os.MkdirAll(filepath.Join(dir, ".codetracker", "config.json"), 0o700))
-	if p, err := NewFinder().Find(dir); !errors.Is(err, ErrUnknown) || p.Enabled {
-		t.Errorf("a directory as config.json: %v, %v", p, err)
-	}
+	p, err := NewFinder().Find(dir)
+	kit.Check(t, errors.Is(err, ErrUnknown) && !p.Enabled, "a directory as config.json: %v, %v", p, err)
 	dir = t.TempDir()
 	kit.Must(t, os.MkdirAll(filepath.Join(dir, ".codetracker", "credentials.json"), 0o700))
-	if p, err := NewFinder().Find(dir); err != nil || !p.Enabled || p.Advice == "" {
-		t.Errorf("a directory as credentials.json: %v, %v", p, err)
-	}
+	p, err = NewFinder().Find(dir)
+	kit.Check(t, err == nil && p.Enabled && p.Advice != "", "a directory as credentials.json: %v, %v", p, err)
 }
 
 // Credentials decide a project's hash for good, so they are not taken for missing while they are being written.
@@ -150,13 +139,10 @@ func TestCredentialsHalfWritten(t *testing.T) {
 		if errors.Is(err, ErrUnknown) && !p.Enabled {
 			break
 		}
-		if tries == 20 {
-			t.Fatalf("just written: %v, %v", p, err)
-		}
+		kit.Require(t, tries != 20, "just written: %v, %v", p, err)
 	}
 	future := now.Add(24 * time.Hour)
 	kit.Must(t, os.Chtimes(path, future, future))
-	if p, err := NewFinder().Find(dir); err != nil || !p.Enabled {
-		t.Errorf("dated in the future: %v, %v", p, err)
-	}
+	p, err := NewFinder().Find(dir)
+	kit.Check(t, err == nil && p.Enabled, "dated in the future: %v, %v", p, err)
 }

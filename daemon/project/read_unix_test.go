@@ -18,13 +18,11 @@ func TestConfigPipe(t *testing.T) {
 	path := filepath.Join(dir, ".codetracker", "config.json")
 	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	kit.Must(t, syscall.Mkfifo(path, 0o600))
-	if p, err := NewFinder().Find(dir); !errors.Is(err, ErrUnknown) || p.Enabled {
-		t.Errorf("Find = %+v, %v; want ErrUnknown", p, err)
-	}
+	p, err := NewFinder().Find(dir)
+	kit.Check(t, errors.Is(err, ErrUnknown) && !p.Enabled, "Find = %+v, %v; want ErrUnknown", p, err)
 	link(t, "/dev/zero", filepath.Join(dir, "x", ".codetracker", "config.json"))
-	if p, err := NewFinder().Find(filepath.Join(dir, "x")); !errors.Is(err, ErrUnknown) || p.Enabled {
-		t.Errorf("Find = %+v, %v; want ErrUnknown", p, err)
-	}
+	p, err = NewFinder().Find(filepath.Join(dir, "x"))
+	kit.Check(t, errors.Is(err, ErrUnknown) && !p.Enabled, "Find = %+v, %v; want ErrUnknown", p, err)
 }
 
 // A file that may not be read may opt out.
@@ -40,12 +38,8 @@ func TestConfigForbidden(t *testing.T) {
 	}
 	p, err := NewFinder().Find(dir)
 	if os.Geteuid() == 0 { // may read everything
-		if err != nil || !p.Enabled {
-			t.Errorf("as root: %+v, %v", p, err)
-		}
+		kit.Check(t, err == nil && p.Enabled, "as root: %+v, %v", p, err)
 		return
 	}
-	if !errors.Is(err, ErrUnknown) || p.Enabled {
-		t.Errorf("Find = %+v, %v; want ErrUnknown", p, err)
-	}
+	kit.Check(t, errors.Is(err, ErrUnknown) && !p.Enabled, "Find = %+v, %v; want ErrUnknown", p, err)
 }

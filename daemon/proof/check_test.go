@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -40,8 +41,6 @@ func TestJudge(t *testing.T) {
 	}
 	for _, test := range tests {
 		at := remote.Ledger{Store: test.store, Count: test.count, Writer: test.writer, Since: test.since}
-		if got := judge(&at, &test.known, "me"); got != test.want {
-			t.Errorf("%s: %q, want %q", test.name, got, test.want)
-		}
+		kit.Equal(t, test.name, judge(&at, &test.known, "me"), test.want)
 	}
 }

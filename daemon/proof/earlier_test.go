@@ -53,11 +53,9 @@ func TestEarlier(t *testing.T) {
 			disk = append(disk, diskHash{sent: LineHash([]byte(string(l))), excused: l < 'a'})
 		}
 		end := int64(len(c.server))
-		got, err := compareWithDisk(t.Context(), disk, &Hashes{page: hashesOf(c.server)}, end)
-		kit.Must(t, err)
+		got := kit.Value(compareWithDisk(t.Context(), disk, &Hashes{page: hashesOf(c.server)}, end))(t)
 		got.dropReplaced(3, c.later)
-		if diff := cmp.Diff(&c.want, got, cmp.AllowUnexported(earlier{}, lineDiff{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		diff := cmp.Diff(&c.want, got, cmp.AllowUnexported(earlier{}, lineDiff{}))
+		kit.Check(t, diff == "", "%s (-want +got):\n%s", name, diff)
 	}
 }

@@ -11,18 +11,14 @@ import (
 
 // A session is found right after the daemon's start, too, while the tailer has not loaded what it knows.
 func TestTrackedBeforeTheTailerRuns(t *testing.T) {
-	db, err := state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db")})
-	kit.Must(t, err)
+	db := kit.Value(state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db")}))(t)
 	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		err := db.Close()
+		kit.Check(t, err == nil, "%v", err)
 	})
 	file := tail.File{ID: 1, Path: "/r/p/one.jsonl", Root: "/r", Name: "one", Copy: 1}
 	kit.Must(t, db.Files.Update(t.Context(), []tail.Tracked{{File: file}}))
 	f := NewForgetter(ForgetterDeps{State: db, Files: tail.New(tail.Config{Roots: []tail.Root{{Dir: t.TempDir()}}}, db.Files, nil)})
 	got, err := f.tracked(t.Context())
-	if err != nil || len(got) != 1 || got[0].File.Path != file.Path {
-		t.Errorf("%+v, %v; want %s", got, err, file.Path)
-	}
+	kit.Check(t, err == nil && len(got) == 1 && got[0].File.Path == file.Path, "%+v, %v; want %s", got, err, file.Path)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestStillRefused forgets a refusal once the line was rewound: what is there now is another line.
@@ -13,8 +14,7 @@ func TestStillRefused(t *testing.T) {
 	dead := map[int64]uint32{2: 0, 5: 1}
 	generations := []remote.Generation{{Generation: 0}, {Generation: 1, RewoundTo: 4}, {Generation: 2, RewoundTo: 5}}
 	for now, want := range []map[int64]bool{{2: true, 5: true}, {2: true, 5: true}, {2: true}} {
-		if diff := cmp.Diff(want, stillRefused(dead, generations, uint32(now))); diff != "" {
-			t.Errorf("generation %d (-want +got):\n%s", now, diff)
-		}
+		diff := cmp.Diff(want, stillRefused(dead, generations, uint32(now)))
+		kit.Check(t, diff == "", "generation %d (-want +got):\n%s", now, diff)
 	}
 }

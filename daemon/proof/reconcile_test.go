@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -22,21 +23,17 @@ func TestOwnName(t *testing.T) {
 	r := NewReconciler(ReconcilerDeps{Machine: n, Log: slog.New(slog.DiscardHandler)})
 	why := protocol.Refusal{Code: protocol.CodeWriterReplaced}
 	for range 3 { // repeated, since it failed
-		if w, err := r.writer("dest", why); w == "" || err != nil || n.changes != 0 {
-			t.Fatalf("writer %q, %v, %d changes", w, err, n.changes)
-		}
+		w, err := r.writer("dest", why)
+		kit.Require(t, w != "" && err == nil && n.changes == 0, "writer %q, %v, %d changes", w, err, n.changes)
 	}
 	r.replaced["dest"] = time.Now() // it succeeded
-	if _, err := r.writer("dest", why); !errors.Is(err, errNewName) || n.changes != 1 {
-		t.Errorf("the second time: %v, %d changes", err, n.changes)
-	}
-	if _, err := r.writer("other", why); err != nil || n.changes != 1 {
-		t.Errorf("another server: %v, %d changes", err, n.changes)
-	}
+	_, err := r.writer("dest", why)
+	kit.Check(t, errors.Is(err, errNewName) && n.changes == 1, "the second time: %v, %d changes", err, n.changes)
+	_, err = r.writer("other", why)
+	kit.Check(t, err == nil && n.changes == 1, "another server: %v, %d changes", err, n.changes)
 	r.replaced["dest"] = time.Now().Add(-2 * memoryOf)
-	if _, err := r.writer("dest", why); err != nil || n.changes != 1 {
-		t.Errorf("hours later: %v, %d changes", err, n.changes)
-	}
+	_, err = r.writer("dest", why)
+	kit.Check(t, err == nil && n.changes == 1, "hours later: %v, %d changes", err, n.changes)
 }
 
 // TestNewestRefusalCounts: a comparison that failed does not displace what was asked for meanwhile.

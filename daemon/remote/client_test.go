@@ -22,8 +22,7 @@ func client(t *testing.T, handle http.HandlerFunc) *Client {
 	t.Helper()
 	web := httptest.NewServer(handle)
 	t.Cleanup(web.Close)
-	base, err := url.Parse(web.URL + "/below")
-	kit.Must(t, err)
+	base := kit.Value(url.Parse(web.URL + "/below"))(t)
 	never := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{Base: base, Key: func() (string, error) { return "k", nil }, HTTP: &http.Client{CheckRedirect: never}, Agent: "ccship/1"}
 }
@@ -62,9 +61,8 @@ func TestErrors(t *testing.T) {
 	} {
 		_, err := client(t, answer(c.code, c.body)).Session(t.Context(), Ref{Session: "a"})
 		var e *control.Error
-		if !errors.As(err, &e) || e.Code != c.want || e.Hint == "" || strings.Contains(e.Message, "\n") {
-			t.Errorf("%s: %v (%+v), want code %s", name, err, e, c.want)
-		}
+		kit.Check(t, errors.As(err, &e) && e.Code == c.want && e.Hint != "" && !strings.Contains(e.Message, "\n"),
+			"%s: %v (%+v), want code %s", name, err, e, c.want)
 	}
 }
 
@@ -72,18 +70,15 @@ func TestErrors(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	c := client(t, answer(200, "{}"))
 	c.Base, _ = url.Parse("http://127.0.0.1:1")
-	if _, err := c.Session(t.Context(), Ref{Session: "a"}); !Is(err, control.CodeUnreachable) || strings.Contains(err.Error(), "/api/") {
-		t.Errorf("nobody listens: %v", err)
-	}
+	_, err := c.Session(t.Context(), Ref{Session: "a"})
+	kit.Check(t, Is(err, control.CodeUnreachable) && !strings.Contains(err.Error(), "/api/"), "nobody listens: %v", err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Session(ctx, Ref{Session: "a"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("given up: %v", err)
-	}
+	_, err = c.Session(ctx, Ref{Session: "a"})
+	kit.Check(t, errors.Is(err, context.Canceled), "given up: %v", err)
 	c.Key = func() (string, error) { return "", errors.New("no key file") }
-	if _, err := c.Session(t.Context(), Ref{Session: "a"}); err == nil || !strings.Contains(err.Error(), "no key file") {
-		t.Errorf("no key: %v", err)
-	}
+	_, err = c.Session(t.Context(), Ref{Session: "a"})
+	kit.Check(t, err != nil && strings.Contains(err.Error(), "no key file"), "no key: %v", err)
 }
 
 // TestRequests shows the key, and writes names of every kind so that the server reads the same.
@@ -101,12 +96,10 @@ func TestRequests(t *testing.T) {
 		escaped := strings.TrimSuffix(strings.TrimPrefix(got.URL.EscapedPath(), "/below/api/sessions/"), "/digest")
 		back, err := url.PathUnescape(escaped)
 		q := got.URL.Query()
-		if err != nil || back != name || strings.Contains(escaped, "/") || !q.Has("machine") || q.Get("generation") != "3" || q.Get("epoch") != "e&" {
-			t.Errorf("%q became %s", name, got.URL)
-		}
-		if got.Header.Get("X-API-Key") != "k" || got.Header.Get("User-Agent") != "ccship/1" {
-			t.Errorf("headers %v", got.Header)
-		}
+		kit.Check(t, err == nil && back == name && !strings.Contains(escaped, "/") && q.Has("machine") && q.Get("generation") == "3" && q.Get("epoch") == "e&",
+			"%q became %s", name, got.URL)
+		kit.Check(t, got.Header.Get("X-API-Key") == "k" && got.Header.Get("User-Agent") == "ccship/1",
+			"headers %v", got.Header)
 	}
 	err := c.Sessions(t.Context(), Query{Project: "p", Machine: &machine, Text: "t&", Since: "s", Recent: true}, 5000, func(*Session) bool { return true })
 	if q := got.URL.Query(); err != nil || q.Get("limit") != "1000" || q.Get("agents") != "0" || q.Get("order") != "recent" || q.Get("text") != "t&" || !q.Has("machine") {
@@ -125,13 +118,9 @@ func TestPages(t *testing.T) {
 	for enough, want := range map[string]string{"c": "abc", "b": "ab"} {
 		names := ""
 		err := c.Sessions(t.Context(), Query{}, 2, func(s *Session) bool { names += s.SessionID; return s.SessionID != enough })
-		if err != nil || names != want {
-			t.Errorf("until %s: %q, %v", enough, names, err)
-		}
+		kit.Check(t, err == nil && names == want, "until %s: %q, %v", enough, names, err)
 	}
-	if asked != 3 {
-		t.Errorf("%d requests, want 3", asked)
-	}
+	kit.Check(t, asked == 3, "%d requests, want 3", asked)
 }
 
 // TestDigests hands out each digest in its place, and nil for one that is not there.
@@ -148,9 +137,8 @@ func TestDigests(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, cut := range []string{"", "{", `{"digests":[`, `{"other":[]}`, `[]`} {
-		if _, err := client(t, answer(200, cut)).Digests(t.Context(), refs, false); !Is(err, control.CodeUnreachable) {
-			t.Errorf("%q: %v", cut, err)
-		}
+		_, err := client(t, answer(200, cut)).Digests(t.Context(), refs, false)
+		kit.Check(t, Is(err, control.CodeUnreachable), "%q: %v", cut, err)
 	}
 }
 
@@ -163,9 +151,8 @@ func TestDigestsCut(t *testing.T) {
 				SessionID string `json:"session_id"`
 			}
 		}
-		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
-			t.Error(err)
-		}
+		err := json.NewDecoder(r.Body).Decode(&q)
+		kit.Check(t, err == nil, "%v", err)
 		asked = append(asked, len(q.Sessions))
 		text := `{"digests":[`
 		if len(asked)%2 == 1 { // one digest and a half, and every second time nothing at all
@@ -176,12 +163,10 @@ func TestDigestsCut(t *testing.T) {
 	})
 	refs := []Ref{{Session: "a"}, {Session: "b"}, {Session: "c"}}
 	got, err := c.Digests(t.Context(), refs, false)
-	if err != nil || len(got) != 3 || got[0].SessionID+got[1].SessionID+got[2].SessionID != "abc" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if want := []int{3, 2, 2, 1, 1}; !slices.Equal(asked, want) {
-		t.Errorf("%v transcripts were asked for, want %v", asked, want)
-	}
+	kit.Check(t, err == nil && len(got) == 3 && got[0].SessionID+got[1].SessionID+got[2].SessionID == "abc",
+		"%+v, %v", got, err)
+	want := []int{3, 2, 2, 1, 1}
+	kit.Check(t, slices.Equal(asked, want), "%v transcripts were asked for, want %v", asked, want)
 }
 
 // TestRawCut says that a file was cut short; it does not pass for a whole one.
@@ -192,11 +177,8 @@ func TestRawCut(t *testing.T) {
 		_, _ = io.WriteString(w, "half")
 	})
 	f, err := c.Raw(t.Context(), Ref{Session: "a"}, false)
-	if err != nil || f.Lines != 7 {
-		t.Fatalf("%+v, %v", f, err)
-	}
+	kit.Require(t, err == nil && f.Lines == 7, "%+v, %v", f, err)
 	defer f.Close()
-	if text, err := io.ReadAll(f); !Is(err, control.CodeUnreachable) {
-		t.Errorf("%q, %v", text, err)
-	}
+	text, err := io.ReadAll(f)
+	kit.Check(t, Is(err, control.CodeUnreachable), "%q, %v", text, err)
 }

@@ -36,22 +36,17 @@ func TestOfOneStore(t *testing.T) {
 				_, _ = w.Write([]byte(`{}`))
 			}))
 			defer s.Close()
-			base, err := url.Parse(s.URL)
-			kit.Must(t, err)
+			base := kit.Value(url.Parse(s.URL))(t)
 			client := (&Client{Base: base, HTTP: s.Client(), Key: func() (string, error) { return "", nil }}).Of(c.of)
 			refused := -1
 			for i := range c.answers {
 				if _, err := client.Ledger(t.Context(), "m", 0); err != nil {
-					if !Is(err, CodeOtherStore) {
-						t.Fatal(err)
-					}
+					kit.Require(t, Is(err, CodeOtherStore), "%v", err)
 					refused = i
 					break
 				}
 			}
-			if refused != c.refused {
-				t.Errorf("refused answer %d, want %d", refused, c.refused)
-			}
+			kit.Check(t, refused == c.refused, "refused answer %d, want %d", refused, c.refused)
 		})
 	}
 }

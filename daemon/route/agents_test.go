@@ -32,24 +32,20 @@ func TestAgentsOfExcluded(t *testing.T) {
 		main := filepath.Join(root, "-secret", sessionA+".jsonl")
 		secret := projectFolder(t, out)
 		kit.Must(t, os.WriteFile(main, []byte(`{"type":"mode"}`+"\n"+lineIn(secret)), 0o600))
-		if d := b.decide(c); d.Verdict != Excluded || d.Exclusion.Cwd != filepath.ToSlash(secret) {
-			t.Errorf("%+v", d)
-		}
+		d := b.decide(c)
+		kit.Check(t, d.Verdict == Excluded && d.Exclusion.Cwd == filepath.ToSlash(secret), "%+v", d)
 	})
 	t.Run("main gone", func(t *testing.T) {
 		b := newBench(t)
 		b.decide(chunk(1, lineIn(projectFolder(t, out)))) // another session in the same folder
-		if d := b.decide(agentChunk(2, "/claude/projects", "-shop", elsewhere)); d.Verdict != Excluded {
-			t.Errorf("%+v", d)
-		}
+		d := b.decide(agentChunk(2, "/claude/projects", "-shop", elsewhere))
+		kit.Check(t, d.Verdict == Excluded, "%+v", d)
 	})
 	t.Run("excluded later", func(t *testing.T) {
 		b, dir := newBench(t), t.TempDir()
 		for _, c := range []*tail.Chunk{chunk(1, lineIn(dir)), agentChunk(2, "/claude/projects", "-shop", elsewhere)} {
 			d := b.decide(c)
-			if d.Verdict != Take {
-				t.Fatalf("before: %+v", d)
-			}
+			kit.Require(t, d.Verdict == Take, "before: %+v", d)
 			b.commit(c, d)
 		}
 		kit.Must(t, os.WriteFile(filepath.Join(dir, project.IgnoreName), nil, 0o600))
@@ -59,9 +55,8 @@ func TestAgentsOfExcluded(t *testing.T) {
 		}
 		next := agentChunk(2, "/claude/projects", "-shop", elsewhere)
 		next.Prev, next.From = next.To, next.To
-		if d := b.decide(next); d.Verdict != Excluded {
-			t.Errorf("its next lines: %+v", d)
-		}
+		d := b.decide(next)
+		kit.Check(t, d.Verdict == Excluded, "its next lines: %+v", d)
 		kit.Must(t, os.Remove(filepath.Join(dir, project.IgnoreName)))
 		if !b.router.ExclusionEnded() || len(b.router.Excluded()) > 0 {
 			t.Errorf("after the exclusion: %v", b.router.Excluded())

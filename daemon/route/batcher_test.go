@@ -28,19 +28,15 @@ type shown struct {
 
 func show(t *testing.T, batches []outbox.Batch) []shown {
 	t.Helper()
-	d, err := zstd.NewReader(nil)
-	kit.Must(t, err)
+	d := kit.Value(zstd.NewReader(nil))(t)
 	defer d.Close()
 	var out []shown
 	for _, b := range batches {
 		s := shown{Kind: b.Kind, Entries: b.Entries, Open: b.NoNewline}
 		s.From, s.To = fmt.Sprint(b.From), fmt.Sprint(b.To)
 		if len(b.Frame) > 0 {
-			body, err := d.DecodeAll(b.Frame, nil)
-			kit.Must(t, err)
-			if int64(len(body)) != b.Raw {
-				t.Errorf("Raw is %d, the frame holds %d bytes", b.Raw, len(body))
-			}
+			body := kit.Value(d.DecodeAll(b.Frame, nil))(t)
+			kit.Check(t, int64(len(body)) == b.Raw, "Raw is %d, the frame holds %d bytes", b.Raw, len(body))
 			s.Body = string(body)
 		}
 		for _, e := range b.Edges {
@@ -110,9 +106,7 @@ func TestBatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &batcher{packer: outbox.NewPacker(), rules: &Rules{ExcludeTypes: map[string]bool{"noise": true}}}
 			got := show(t, b.build(c.chunk, &state.Routing{}))
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("batches (-want +got):\n%s", diff)
-			}
+			kit.Same(t, "batches", cmp.Diff(c.want, got))
 		})
 	}
 }
@@ -137,17 +131,12 @@ func TestBatchesAreCut(t *testing.T) {
 			at := protocol.Position{}
 			for _, b := range batches {
 				entries = append(entries, b.Entries)
-				if b.From != at {
-					t.Errorf("a batch starts at %v, the one before it ended at %v", b.From, at)
-				}
+				kit.Check(t, b.From == at, "a batch starts at %v, the one before it ended at %v", b.From, at)
 				at = b.To
 			}
-			if diff := cmp.Diff(c.want, entries); diff != "" {
-				t.Errorf("entries of the batches (-want +got):\n%s", diff)
-			}
-			if want := (protocol.Position{Offset: chunk.To.Offset, Line: chunk.To.Line}); at != want {
-				t.Errorf("the batches end at %v, the chunk at %v", at, want)
-			}
+			kit.Same(t, "entries of the batches", cmp.Diff(c.want, entries))
+			want := (protocol.Position{Offset: chunk.To.Offset, Line: chunk.To.Line})
+			kit.Check(t, at == want, "the batches end at %v, the chunk at %v", at, want)
 		})
 	}
 }
@@ -157,10 +146,8 @@ func TestBatchesSentBefore(t *testing.T) {
 	b := &batcher{packer: outbox.NewPacker(), rules: &Rules{}}
 	facts := &state.Routing{SentBefore: 2}
 	lines := strings.Repeat("{\"a\":1}\n", 3)
-	if got := b.build(chunkOf(lines, tail.Cursor{}), facts); len(got) != 1 || got[0].Entries != 1 {
-		t.Errorf("generation 0: %d batches, want one of one entry", len(got))
-	}
-	if got := b.build(chunkOf(lines, tail.Cursor{Generation: 1}), facts); len(got) != 1 || got[0].Entries != 3 {
-		t.Errorf("generation 1: %d batches, want one of three entries", len(got))
-	}
+	got := b.build(chunkOf(lines, tail.Cursor{}), facts)
+	kit.Check(t, len(got) == 1 && got[0].Entries == 1, "generation 0: %d batches, want one of one entry", len(got))
+	got = b.build(chunkOf(lines, tail.Cursor{Generation: 1}), facts)
+	kit.Check(t, len(got) == 1 && got[0].Entries == 3, "generation 1: %d batches, want one of three entries", len(got))
 }

@@ -22,12 +22,9 @@ func (b *bench) excludedHistory(persist bool) string {
 	c := chunk(7, string(promptIn(dir))+"\n")
 	c.File.Kind = tail.History
 	d := b.decide(c)
-	if d.Verdict != Take || !d.Facts.Stream.Extended {
-		b.t.Fatalf("a prompt history: %+v", d)
-	}
-	if !b.router.History.Excludes(&c.File, promptIn(dir)) || b.router.History.Excludes(&c.File, promptIn(b.t.TempDir())) {
-		b.t.Fatal("the wrong lines are left out")
-	}
+	kit.Require(b.t, d.Verdict == Take && d.Facts.Stream.Extended, "a prompt history: %+v", d)
+	kit.Require(b.t, b.router.History.Excludes(&c.File, promptIn(dir)) && !b.router.History.Excludes(&c.File, promptIn(b.t.TempDir())),
+		"the wrong lines are left out")
 	if persist {
 		kit.Must(b.t, b.router.History.Persist(b.t.Context()))
 	}
@@ -38,9 +35,8 @@ func (b *bench) excludedHistory(persist bool) string {
 
 func (b *bench) readmitted(what string, want ...tail.FileID) {
 	b.t.Helper()
-	if got := b.router.History.Readmitted(); !slices.Equal(got, want) {
-		b.t.Errorf("%s: histories %v are delivered again, want %v", what, got, want)
-	}
+	got := b.router.History.Readmitted()
+	kit.Check(b.t, slices.Equal(got, want), "%s: histories %v are delivered again, want %v", what, got, want)
 }
 
 func TestHistoryReadmittedOverRestart(t *testing.T) {
@@ -53,9 +49,8 @@ func TestHistoryReadmittedOverRestart(t *testing.T) {
 	b.readmitted("after the exclusion", 7)
 	b.readmitted("for the second time")
 	kit.Must(t, b.router.History.Restarted(t.Context(), 7))
-	if kept := b.router.History.persisted.Get(); len(kept) > 0 {
-		t.Errorf("after the history was delivered again, %v is kept", kept)
-	}
+	kept := b.router.History.persisted.Get()
+	kit.Check(t, len(kept) == 0, "after the history was delivered again, %v is kept", kept)
 }
 
 func TestHistoryOfUnknownExclusions(t *testing.T) {
@@ -77,24 +72,20 @@ func TestHistoryForgottenSession(t *testing.T) {
 	b := newBench(t)
 	kit.Must(t, b.router.Tombstones.Put(t.Context(), Tombstone{Session: sessionA}))
 	line := []byte(`{"display":"hello","project":"` + filepath.ToSlash(t.TempDir()) + `","sessionId":"` + sessionA + `"}`)
-	if !b.router.History.Excludes(&tail.File{ID: 7}, line) {
-		t.Error("a forgotten session's prompt is delivered")
-	}
+	kit.Check(t, b.router.History.Excludes(&tail.File{ID: 7}, line), "a forgotten session's prompt is delivered")
 	b.readmitted("a forgotten session's project is not excluded")
 }
 
 func TestHistoryStaleProjectsAreRemoved(t *testing.T) {
 	b := newBench(t)
-	kept, err := state.LoadPersisted[excludedProjects](t.Context(), b.db, "omitted")
-	kit.Must(t, err)
-	err = kept.Change(t.Context(), func(excludedProjects) (excludedProjects, bool) {
+	kept := kit.Value(state.LoadPersisted[excludedProjects](t.Context(), b.db, "omitted"))(t)
+	err := kept.Change(t.Context(), func(excludedProjects) (excludedProjects, bool) {
 		return excludedProjects{9: {"/gone": true}}, true
 	})
 	kit.Must(t, err)
 	b.load()
-	if got := b.router.History.persisted.Get(); len(got) > 0 {
-		t.Errorf("%v is kept of a file that is not known", got)
-	}
+	got := b.router.History.persisted.Get()
+	kit.Check(t, len(got) == 0, "%v is kept of a file that is not known", got)
 }
 
 // TestHistoryOfExcludedSession: a prompt of a session that began in an excluded project stays here wherever it was typed,
@@ -131,9 +122,8 @@ func TestHistoryOfExcludedSession(t *testing.T) {
 			return "/claude/projects"
 		},
 		"only prompts": func(t *testing.T, b *bench, secret string) string {
-			if !b.router.History.Excludes(&tail.File{ID: 7}, typed(sessionA, secret)) {
-				t.Error("a prompt in the project is delivered")
-			}
+			kit.Check(t, b.router.History.Excludes(&tail.File{ID: 7}, typed(sessionA, secret)),
+				"a prompt in the project is delivered")
 			return t.TempDir()
 		},
 	} {
@@ -141,16 +131,14 @@ func TestHistoryOfExcludedSession(t *testing.T) {
 			b, secret := newBench(t), projectFolder(t, out)
 			f := &tail.File{ID: 7, Kind: tail.History, Root: know(t, b, secret)}
 			for _, session := range []string{sessionA, "../" + sessionA, "other", ""} {
-				if got, want := b.router.History.Excludes(f, typed(session, elsewhere)), session == sessionA; got != want {
-					t.Errorf("a prompt of session %q typed elsewhere: left out %v, want %v", session, got, want)
-				}
+				got, want := b.router.History.Excludes(f, typed(session, elsewhere)), session == sessionA
+				kit.Check(t, got == want, "a prompt of session %q typed elsewhere: left out %v, want %v", session, got, want)
 			}
 			b.readmitted("while the project is excluded")
 			kit.Must(t, os.RemoveAll(filepath.Join(secret, ".codetracker")))
 			b.readmitted("after the exclusion", 7)
-			if b.router.History.Excludes(f, typed(sessionA, elsewhere)) {
-				t.Error("a prompt of a session that is included again is left out")
-			}
+			kit.Check(t, !b.router.History.Excludes(f, typed(sessionA, elsewhere)),
+				"a prompt of a session that is included again is left out")
 		})
 	}
 }

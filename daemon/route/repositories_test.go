@@ -18,9 +18,8 @@ func gitIn(t *testing.T, dir string, args ...string) {
 	}
 	c := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=kim", "-c", "user.email=kim@host.example"}, args...)...)
 	c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
+	out, err := c.CombinedOutput()
+	kit.Require(t, err == nil, "git %v: %v\n%s", args, err, out)
 }
 
 // TestRecognize: clones of one repository in folders of one name are one project, also once a folder was moved, and its
@@ -55,15 +54,12 @@ func TestRecognize(t *testing.T) {
 		return d.Facts.Stream
 	}
 	shop := of("kim/shop")
-	if shop.Repository == "" {
-		t.Fatal("nothing is known of the repository")
-	}
+	kit.Require(t, shop.Repository != "", "nothing is known of the repository")
 	same := func(dir string, want bool) {
 		t.Helper()
 		s := of(dir)
-		if got := s.Repository == shop.Repository; got != want {
-			t.Errorf("%s is of the same project: %v", dir, got)
-		}
+		got := s.Repository == shop.Repository
+		kit.Check(t, got == want, "%s is of the same project: %v", dir, got)
 		if dir != "elsewhere" && s.ProjectHash == shop.ProjectHash && s.Cwd != shop.Cwd {
 			t.Errorf("%s has the hash of another folder", dir)
 		}
@@ -76,12 +72,10 @@ func TestRecognize(t *testing.T) {
 	if s := of("kim/theirs"); s.Repository != s.ProjectHash {
 		t.Errorf("with a remote it is %.8s, not its remote %.8s", s.Repository, s.ProjectHash)
 	}
-	if s := of("new/shop"); s.Repository != "" {
-		t.Errorf("without a commit it is %.8s", s.Repository)
-	}
-	if s := of("moved"); s.Repository != "" {
-		t.Errorf("without a repository it is %.8s", s.Repository)
-	}
+	s := of("new/shop")
+	kit.Check(t, s.Repository == "", "without a commit it is %.8s", s.Repository)
+	s = of("moved")
+	kit.Check(t, s.Repository == "", "without a repository it is %.8s", s.Repository)
 
 	kit.Must(t, os.Rename(at("kim/shop"), at("moved/store")))
 	same("moved/store", folderKnown(t, at("moved/store")))
@@ -93,7 +87,6 @@ func TestRecognize(t *testing.T) {
 // folderKnown reports whether the system tells a folder that was renamed from another one.
 func folderKnown(t *testing.T, dir string) bool {
 	t.Helper()
-	info, err := os.Stat(dir)
-	kit.Must(t, err)
+	info := kit.Value(os.Stat(dir))(t)
 	return folderID(info) != ""
 }

@@ -56,8 +56,7 @@ func newBench(t *testing.T) *bench {
 // open opens the state at path, and makes a router on it.
 func (b *bench) open(path string) {
 	b.t.Helper()
-	db, err := state.Open(b.t.Context(), state.Options{Path: path})
-	kit.Must(b.t, err)
+	db := kit.Value(state.Open(b.t.Context(), state.Options{Path: path}))(b.t)
 	b.t.Cleanup(func() { db.Close() })
 	b.db = db
 	b.load()
@@ -87,8 +86,7 @@ func chunk(id tail.FileID, lines string) *tail.Chunk {
 func (b *bench) decide(c *tail.Chunk) Decision {
 	b.t.Helper()
 	for {
-		d, err := b.router.Decide(b.t.Context(), c)
-		kit.Must(b.t, err)
+		d := kit.Value(b.router.Decide(b.t.Context(), c))(b.t)
 		if d.Verdict != Later || d.After <= 0 || d.After > repositoryPoll { // else its repository is being read
 			return d
 		}
@@ -128,22 +126,17 @@ func TestDecideNewTranscript(t *testing.T) {
 	b := newBench(t)
 	c := chunk(1, lineIn("/home/kim/shop"))
 	d := b.decide(c)
-	if d.Verdict != Take || !d.New || d.DestinationChanged {
-		t.Errorf("a new transcript: %+v", d)
-	}
+	kit.Check(t, d.Verdict == Take && d.New && !d.DestinationChanged, "a new transcript: %+v", d)
 	s := d.Facts.Stream
-	if s.SessionID != sessionA || s.Cwd != "/home/kim/shop" || s.Project != "shop" || s.MaxEntries != 50 || d.Facts.Dest != own {
-		t.Errorf("its facts: %+v", d.Facts)
-	}
+	kit.Check(t, s.SessionID == sessionA && s.Cwd == "/home/kim/shop" && s.Project == "shop" && s.MaxEntries == 50 && d.Facts.Dest == own,
+		"its facts: %+v", d.Facts)
 	b.commit(c, d)
 	next := chunk(1, lineIn("/home/kim/shop"))
 	next.Prev, next.From = c.To, c.To
-	if d := b.decide(next); d.Verdict != Take || d.New {
-		t.Errorf("its second chunk: %+v", d)
-	}
-	if got := b.decide(chunk(2, lineIn("/home/kim/shop"))).Facts.Stream.SessionID; got != sessionA+"~2" {
-		t.Errorf("a second file of the name is stream %s", got)
-	}
+	d = b.decide(next)
+	kit.Check(t, d.Verdict == Take && !d.New, "its second chunk: %+v", d)
+	got := b.decide(chunk(2, lineIn("/home/kim/shop"))).Facts.Stream.SessionID
+	kit.Check(t, got == sessionA+"~2", "a second file of the name is stream %s", got)
 }
 
 // TestDecideGoneWorktree: a work tree that is gone is of the project that it was of, in this run and the next; a folder
@@ -163,9 +156,8 @@ func TestDecideGoneWorktree(t *testing.T) {
 	c := chunk(1, lineIn(tree))
 	first := b.decide(c)
 	b.commit(c, first)
-	if s := first.Facts.Stream; s.Project != "shop" {
-		t.Fatalf("the work tree is of %q", s.Project)
-	}
+	s := first.Facts.Stream
+	kit.Require(t, s.Project == "shop", "the work tree is of %q", s.Project)
 	kit.Must(t, os.RemoveAll(filepath.Dir(tree)))
 	kit.Must(t, os.RemoveAll(filepath.Join(root, "shop", ".git", "worktrees")))
 	for run := range 2 {
@@ -176,46 +168,36 @@ func TestDecideGoneWorktree(t *testing.T) {
 		b.load()
 	}
 	put("elsewhere/fix/plain", "\n")
-	if s := b.decide(chunk(5, lineIn(tree))).Facts.Stream; s.Project != "fix" {
-		t.Errorf("another folder in its place is of %q", s.Project)
-	}
-	if s := b.decide(chunk(6, lineIn(filepath.Join(root, "never")))).Facts.Stream; s.Project != "never" {
-		t.Errorf("a folder that was never seen is of %q", s.Project)
-	}
+	s = b.decide(chunk(5, lineIn(tree))).Facts.Stream
+	kit.Check(t, s.Project == "fix", "another folder in its place is of %q", s.Project)
+	s = b.decide(chunk(6, lineIn(filepath.Join(root, "never")))).Facts.Stream
+	kit.Check(t, s.Project == "never", "a folder that was never seen is of %q", s.Project)
 }
 
 func TestDecideWaitsForWorkingDirectory(t *testing.T) {
 	b := newBench(t)
 	c := chunk(1, `{"type":"mode"}`+"\n")
-	if d := b.decide(c); d.Verdict != Later || d.After <= 0 || d.After > cwdWait {
-		t.Errorf("without a working directory: %+v", d)
-	}
+	d := b.decide(c)
+	kit.Check(t, d.Verdict == Later && d.After > 0 && d.After <= cwdWait, "without a working directory: %+v", d)
 	b.router.waiting[1] = time.Now().Add(-cwdWait)
-	if d := b.decide(c); d.Verdict != Take || d.Facts.Stream.Project != "-shop" {
-		t.Errorf("after the wait: %+v", d)
-	}
+	d = b.decide(c)
+	kit.Check(t, d.Verdict == Take && d.Facts.Stream.Project == "-shop", "after the wait: %+v", d)
 }
 
 func TestDecideExcluded(t *testing.T) {
 	b := newBench(t)
 	dir := projectFolder(t, `{"conversation_tracking":{"enabled":false}}`)
 	d := b.decide(chunk(1, lineIn(dir)))
-	if d.Verdict != Excluded || d.Exclusion.Cwd != filepath.ToSlash(dir) || d.Exclusion.Why == "" {
-		t.Errorf("of an excluded project: %+v", d)
-	}
-	if diff := cmp.Diff(map[tail.FileID]Exclusion{1: d.Exclusion}, b.router.Excluded()); diff != "" {
-		t.Errorf("the list of excluded files: %s", diff)
-	}
-	if b.router.ExclusionEnded() {
-		t.Error("the exclusion ended by itself")
-	}
+	kit.Check(t, d.Verdict == Excluded && d.Exclusion.Cwd == filepath.ToSlash(dir) && d.Exclusion.Why != "",
+		"of an excluded project: %+v", d)
+	kit.Same(t, "the list of excluded files", cmp.Diff(map[tail.FileID]Exclusion{1: d.Exclusion}, b.router.Excluded()))
+	kit.Check(t, !b.router.ExclusionEnded(), "the exclusion ended by itself")
 	kit.Must(t, os.RemoveAll(filepath.Join(dir, ".codetracker")))
 	if !b.router.ExclusionEnded() || len(b.router.Excluded()) > 0 {
 		t.Errorf("the opt-out was taken back: %v", b.router.Excluded())
 	}
-	if d := b.decide(chunk(1, lineIn(dir))); d.Verdict != Take {
-		t.Errorf("after the exclusion: %+v", d)
-	}
+	d = b.decide(chunk(1, lineIn(dir)))
+	kit.Check(t, d.Verdict == Take, "after the exclusion: %+v", d)
 }
 
 func TestDecideDestinationChanged(t *testing.T) {
@@ -225,13 +207,10 @@ func TestDecideDestinationChanged(t *testing.T) {
 	b.router.SetRules(Rules{OwnServer: "https://other.example"})
 	next := chunk(1, lineIn("/home/kim/shop"))
 	next.Prev, next.From = c.To, c.To
-	if d := b.decide(next); d.Verdict != Reread {
-		t.Errorf("lines in the middle for another server: %+v", d)
-	}
+	d := b.decide(next)
+	kit.Check(t, d.Verdict == Reread, "lines in the middle for another server: %+v", d)
 	again, err := b.router.Reroute(t.Context())
-	if err != nil || !cmp.Equal(again, []tail.FileID{1}) {
-		t.Errorf("files to deliver again: %v %v", again, err)
-	}
+	kit.Check(t, err == nil && cmp.Equal(again, []tail.FileID{1}), "files to deliver again: %v %v", again, err)
 	next.From = tail.Cursor{Generation: 1}
 	if d := b.decide(next); d.Verdict != Take || !d.DestinationChanged || d.Facts.Dest != "https://other.example" {
 		t.Errorf("from line 0: %+v", d)
@@ -245,36 +224,29 @@ func TestDecideServerSpeaksExtension(t *testing.T) {
 	kit.Must(t, b.db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: own, Stream: 1, Plain: true}}))
 	next := chunk(1, lineIn("/home/kim/shop"))
 	next.Prev, next.From = c.To, c.To
-	if d := b.decide(next); d.Verdict != Take {
-		t.Errorf("while the server is a plain one: %+v", d)
-	}
+	d := b.decide(next)
+	kit.Check(t, d.Verdict == Take, "while the server is a plain one: %+v", d)
 	b.servers.speaks[own] = true
-	if d := b.decide(next); d.Verdict != Reread {
-		t.Errorf("once it speaks the extension: %+v", d)
-	}
+	d = b.decide(next)
+	kit.Check(t, d.Verdict == Reread, "once it speaks the extension: %+v", d)
 }
 
 func TestDecideDestinationCannotBeOpened(t *testing.T) {
 	b := newBench(t)
 	b.servers.broken[own] = true
-	if d := b.decide(chunk(1, lineIn("/home/kim/shop"))); d.Verdict != Later {
-		t.Errorf("a server that is no address: %+v", d)
-	}
-	if advice := b.router.Advice(); len(advice) != 1 || advice[0].Text != "no address" || advice[0].Hint == "" {
-		t.Errorf("advice: %+v", advice)
-	}
+	d := b.decide(chunk(1, lineIn("/home/kim/shop")))
+	kit.Check(t, d.Verdict == Later, "a server that is no address: %+v", d)
+	advice := b.router.Advice()
+	kit.Check(t, len(advice) == 1 && advice[0].Text == "no address" && advice[0].Hint != "", "advice: %+v", advice)
 }
 
 func TestDecideForgotten(t *testing.T) {
 	b := newBench(t)
 	kit.Must(t, b.router.Tombstones.Put(t.Context(), Tombstone{Session: sessionA}))
-	if d := b.decide(chunk(1, lineIn("/home/kim/shop"))); d.Verdict != Excluded || d.Exclusion.Why != Forgotten {
-		t.Errorf("a new file of a forgotten session: %+v", d)
-	}
+	d := b.decide(chunk(1, lineIn("/home/kim/shop")))
+	kit.Check(t, d.Verdict == Excluded && d.Exclusion.Why == Forgotten, "a new file of a forgotten session: %+v", d)
 	b.load()
-	if !b.router.Forgotten(sessionA+"/agent-a1") || b.router.Forgotten("other") {
-		t.Error("tombstones after a restart")
-	}
+	kit.Check(t, b.router.Forgotten(sessionA+"/agent-a1") && !b.router.Forgotten("other"), "tombstones after a restart")
 }
 
 func TestExcludedTypesIncluded(t *testing.T) {
@@ -287,9 +259,8 @@ func TestExcludedTypesIncluded(t *testing.T) {
 	b.commit(c, d)
 	reroute := func(what string, want ...tail.FileID) {
 		t.Helper()
-		if again, err := b.router.Reroute(t.Context()); err != nil || !cmp.Equal(again, want) {
-			t.Errorf("%s: %v %v, want %v", what, again, err, want)
-		}
+		again, err := b.router.Reroute(t.Context())
+		kit.Check(t, err == nil && cmp.Equal(again, want), "%s: %v %v, want %v", what, again, err, want)
 	}
 	reroute("the same types")
 	b.rules.ExcludeTypes = nil
@@ -301,9 +272,8 @@ func TestExcludedTypesIncluded(t *testing.T) {
 	b.router.SetRules(b.rules)
 	restarted := func(by *Rules) {
 		t.Helper()
-		if err := b.router.Restarted(t.Context(), 1, by); err != nil {
-			t.Error(err)
-		}
+		err := b.router.Restarted(t.Context(), 1, by)
+		kit.Check(t, err == nil, "%v", err)
 	}
 	restarted(old)
 	reroute("it was delivered by other rules", 1)
@@ -327,14 +297,10 @@ func TestDecideMovedProject(t *testing.T) {
 	first.Facts.Stream.ID = 1
 	on := chunk(1, lineIn(after))
 	on.Prev, on.From, on.To = c.To, c.To, tail.Cursor{Offset: c.To.Offset + 10, Line: 2}
-	if s := b.decide(on).Facts.Stream; s != first.Facts.Stream {
-		t.Errorf("a line in another folder: %+v, not %+v", s, first.Facts.Stream)
-	}
+	kit.Equal(t, "a line in another folder", b.decide(on).Facts.Stream, first.Facts.Stream)
 	again := chunk(1, lineIn(after))
 	again.Prev, again.From.Generation, again.To.Generation = c.To, 1, 1
 	want := first.Facts.Stream
 	want.Cwd, want.Project = after, "store"
-	if s := b.decide(again).Facts.Stream; s != want {
-		t.Errorf("rewritten: %+v, want %+v", s, want)
-	}
+	kit.Equal(t, "rewritten", b.decide(again).Facts.Stream, want)
 }

@@ -3,6 +3,7 @@ package route
 import (
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -18,18 +19,16 @@ func TestForgottenNameIsFree(t *testing.T) {
 	r := &Router{Remembered: files}
 	claim := func(id tail.FileID, copies int, want string) {
 		t.Helper()
-		if got := r.claim(tail.File{ID: id, Name: sessionA, Copy: copies}, ""); got != want {
-			t.Errorf("file %d is %s, want %s", id, got, want)
-		}
+		got := r.claim(tail.File{ID: id, Name: sessionA, Copy: copies}, "")
+		kit.Check(t, got == want, "file %d is %s, want %s", id, got, want)
 	}
 	claim(1, 1, sessionA)
 	claim(1, 1, sessionA)
 	claim(2, 1, sessionA+"~2")
 	delete(files, 1)
 	claim(3, 1, sessionA)
-	if id, ok := r.StreamID(sessionA); id != 3 || !ok {
-		t.Errorf("the stream is file %d's", id)
-	}
+	id, ok := r.StreamID(sessionA)
+	kit.Check(t, id == 3 && ok, "the stream is file %d's", id)
 	claim(2, 1, sessionA+"~2")
 	claim(4, 2, sessionA+"~3")
 }

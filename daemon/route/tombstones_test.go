@@ -18,21 +18,15 @@ func TestTombstones(t *testing.T) {
 	kit.Must(t, b.router.Tombstones.Put(t.Context(), put))
 	kit.Must(t, b.router.Tombstones.Asked(t.Context(), sessionA, []string{"one"}))
 	b.load()
-	if diff := cmp.Diff([]string{"two"}, b.router.Tombstones.Pending(sessionA)); diff != "" {
-		t.Errorf("pending after a restart: %s", diff)
-	}
+	kit.Same(t, "pending after a restart", cmp.Diff([]string{"two"}, b.router.Tombstones.Pending(sessionA)))
 	kit.Must(t, b.router.Tombstones.Asked(t.Context(), sessionA, []string{"two"}))
-	if due := b.router.Tombstones.Due(now); len(due) > 0 {
-		t.Errorf("due before the time: %+v", due)
-	}
-	if due := b.router.Tombstones.Due(again); len(due) != 1 || !due[0].AgainDue(again) {
-		t.Errorf("due at the time: %+v", due)
-	}
+	due := b.router.Tombstones.Due(now)
+	kit.Check(t, len(due) == 0, "due before the time: %+v", due)
+	due = b.router.Tombstones.Due(again)
+	kit.Check(t, len(due) == 1 && due[0].AgainDue(again), "due at the time: %+v", due)
 	kit.Must(t, b.router.Tombstones.AskAgain(t.Context(), sessionA))
 	want := []Tombstone{{Session: sessionA, At: now, Pending: both}}
-	if diff := cmp.Diff(want, b.router.Tombstones.Due(again)); diff != "" {
-		t.Errorf("pending once more: %s", diff)
-	}
+	kit.Same(t, "pending once more", cmp.Diff(want, b.router.Tombstones.Due(again)))
 	kit.Must(t, b.router.Tombstones.Remove(t.Context(), sessionA))
 	if b.load(); b.router.Forgotten(sessionA) {
 		t.Error("a removed tombstone is back after a restart")
@@ -45,12 +39,10 @@ func TestTombstonesOfEarlierVersion(t *testing.T) {
 	text := `[{"session":"a","at":"2026-08-20T09:00:00Z","pending":["one"]},{"session":"b","at":"2026-08-20T09:00:00Z"}]`
 	kit.Must(t, b.db.PutMeta(t.Context(), "forgotten", []byte(text)))
 	b.load()
-	if !b.router.Forgotten("a") || !b.router.Forgotten("b") || len(b.router.Tombstones.Pending("a")) != 1 {
-		t.Error("tombstones of an earlier version are not read")
-	}
+	kit.Check(t, b.router.Forgotten("a") && b.router.Forgotten("b") && len(b.router.Tombstones.Pending("a")) == 1,
+		"tombstones of an earlier version are not read")
 	kit.Must(t, b.router.Tombstones.Put(t.Context(), Tombstone{Session: "0", At: time.Unix(0, 0).UTC()}))
 	got, err := b.db.Meta(t.Context(), "forgotten")
-	if want := `[{"session":"0","at":"1970-01-01T00:00:00Z"},` + text[1:]; err != nil || string(got) != want {
-		t.Errorf("the state keeps %s, want %s", got, want)
-	}
+	want := `[{"session":"0","at":"1970-01-01T00:00:00Z"},` + text[1:]
+	kit.Check(t, err == nil && string(got) == want, "the state keeps %s, want %s", got, want)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func jsonPID() string { return strconv.Itoa(os.Getpid()) }
@@ -34,9 +35,8 @@ func TestBox(t *testing.T) {
 		}
 	}
 	b.insert(strings.Repeat("long ", 20))
-	if text, at := b.show(10); at >= 10 || !strings.HasSuffix(text, "i") {
-		t.Errorf("shown is %q, the cursor at %d", text, at)
-	}
+	text, at := b.show(10)
+	kit.Check(t, at < 10 && strings.HasSuffix(text, "i"), "shown is %q, the cursor at %d", text, at)
 }
 
 // TestMarkdown writes it for a terminal.
@@ -46,18 +46,16 @@ func TestMarkdown(t *testing.T) {
 		"~~~diff\n- old\n+ new\n~~~\nthe\tend "+strings.Repeat("x", 30))
 	want := " Title\n words that are many\n more than a line\n │ said\n 1. one\n • ☑ done\n ────────────────────\n | a | b |\n" +
 		"   - old\n   + new\n the end\n xxxxxxxxxxxxxxxxxxxxxxx\n xxxxxxx"
-	if got := strings.Join(w.lines, "\n"); got != want {
-		t.Errorf("written is\n%s\nwant\n%s", got, want)
-	}
+	got := strings.Join(w.lines, "\n")
+	kit.Check(t, got == want, "written is\n%s\nwant\n%s", got, want)
 }
 
 // TestAgo takes four columns at most.
 func TestAgo(t *testing.T) {
 	for d, want := range map[time.Duration]string{time.Second: "now", 59 * time.Minute: "59m", 47 * time.Hour: "47h",
 		72 * time.Hour: "3d", 200 * 24 * time.Hour: "6mo", 3000 * 24 * time.Hour: "8y"} {
-		if got := ago(now, now.Add(-d)); got != want {
-			t.Errorf("%s is %q, want %q", d, got, want)
-		}
+		got := ago(now, now.Add(-d))
+		kit.Check(t, got == want, "%s is %q, want %q", d, got, want)
 	}
 }
 
@@ -67,19 +65,14 @@ func TestMouse(t *testing.T) {
 	h.take(tea.WindowSizeMsg{Width: 80, Height: 16})
 	wheel := func(y int, b tea.MouseButton) { h.take(tea.MouseWheelMsg{X: 3, Y: y, Button: b}) }
 	wheel(3, tea.MouseWheelDown)
-	if h.m.at != 1 {
-		t.Errorf("row %d is selected", h.m.at)
-	}
+	kit.Check(t, h.m.at == 1, "row %d is selected", h.m.at)
 	h.until("the conversation", h.quiet)
 	_, begin := h.m.conversation(80)
 	wheel(12, tea.MouseWheelUp)
-	if h.m.at != 1 || begin == 0 || h.m.scroll != -min(wheelLines, begin) {
-		t.Errorf("row %d, preview moved by %d from %d", h.m.at, h.m.scroll, begin)
-	}
+	kit.Check(t, h.m.at == 1 && begin != 0 && h.m.scroll == -min(wheelLines, begin),
+		"row %d, preview moved by %d from %d", h.m.at, h.m.scroll, begin)
 	h.take(tea.MouseClickMsg{X: 3, Y: 3, Button: tea.MouseLeft}) // below the heading
-	if h.m.at != 0 || !h.m.inList {
-		t.Errorf("row %d is selected", h.m.at)
-	}
+	kit.Check(t, h.m.at == 0 && h.m.inList, "row %d is selected", h.m.at)
 }
 
 // TestKeys gives letters to the box, and to the list where it has the keys.
@@ -95,17 +88,15 @@ func TestKeys(t *testing.T) {
 		t.Errorf("the box has %q, said is %q", h.m.box.String(), h.m.said)
 	}
 	h.write("y")
-	if want := `copied: eval "$(ccship resume ` + clock + ` --here)"`; h.m.said != want {
-		t.Errorf("said %q", h.m.said)
-	}
+	want := `copied: eval "$(ccship resume ` + clock + ` --here)"`
+	kit.Check(t, h.m.said == want, "said %q", h.m.said)
 	h.write("x") // is no key of the list
 	h.until("what was found", h.quiet)
 	if h.m.box.String() != "hox" || h.m.inList {
 		t.Errorf("the box has %q", h.m.box.String())
 	}
-	if _, cmd := h.m.Update(special(tea.KeyEscape)); cmd == nil {
-		t.Error("Esc does not leave")
-	}
+	_, cmd := h.m.Update(special(tea.KeyEscape))
+	kit.Check(t, cmd != nil, "Esc does not leave")
 }
 
 // TestGone shows what the prompt history has of a session that is nowhere; there is nothing to resume.
@@ -116,14 +107,11 @@ func TestGone(t *testing.T) {
 		Snippet: []remote.Piece{{Text: "fix the "}, {Text: "bell", Match: true}}}}})
 	h.m.show(page{rows: []row{r}})
 	h.m.passages[r.key()] = &conversation{}
-	if lines, _ := h.m.conversation(80); len(lines) != 1 || lines[0] != "fix the bell" {
-		t.Errorf("the preview is %q", lines)
-	}
+	lines, _ := h.m.conversation(80)
+	kit.Check(t, len(lines) == 1 && lines[0] == "fix the bell", "the preview is %q", lines)
 	h.keys(special(tea.KeyEnter))
 	h.until("the refusal", h.quiet)
-	if h.m.chosen.Session != "" || !h.m.wrong {
-		t.Errorf("chosen is %+v; said %q", h.m.chosen, h.m.said)
-	}
+	kit.Check(t, h.m.chosen.Session == "" && h.m.wrong, "chosen is %+v; said %q", h.m.chosen, h.m.said)
 }
 
 // TestNarrow writes a project into the box, as the search language has it, and takes it out again.
@@ -132,9 +120,8 @@ func TestNarrow(t *testing.T) {
 		"cart": {"cart", ""}, "project:shop": {"", "shop"}, `a project:"my shop" b`: {"a b", "my shop"},
 		"-project:shop": {"-project:shop", ""}, "a project:": {"a project:", ""},
 	} {
-		if text, project := split(query); [2]string{text, project} != want {
-			t.Errorf("%q is %q in %q", query, text, project)
-		}
+		text, project := split(query)
+		kit.Check(t, [2]string{text, project} == want, "%q is %q in %q", query, text, project)
 	}
 	h := sit(t, desk(t, serve(t, &answers{})))
 	h.write("total")
@@ -148,9 +135,8 @@ func TestNarrow(t *testing.T) {
 	}
 	h.keys(tea.KeyPressMsg{Code: 'u', Mod: tea.ModCtrl}, special(tea.KeyTab))
 	h.until("the project's", h.quiet)
-	if rows := h.m.page.rows; len(rows) != 2 || rows[0].group != groupHere {
-		t.Errorf("the project's sessions are %+v", rows)
-	}
+	rows := h.m.page.rows
+	kit.Check(t, len(rows) == 2 && rows[0].group == groupHere, "the project's sessions are %+v", rows)
 }
 
 // TestLongChange shows both sides of a long edit.
@@ -158,18 +144,15 @@ func TestLongChange(t *testing.T) {
 	w := writer{columns: 20}
 	w.change(library.Change{Old: "same\n" + strings.Repeat("old\n", 20) + "end", New: "same\n" + strings.Repeat("new\n", 20) + "end"})
 	want := strings.Repeat("    - old\n", 7) + "    …\n" + strings.Repeat("    + new\n", 7) + "    …"
-	if got := strings.Join(w.lines, "\n"); got != want {
-		t.Errorf("written is\n%s", got)
-	}
+	kit.Equal(t, "written is", strings.Join(w.lines, "\n"), want)
 }
 
 // TestUnescaped leaves what a program wrote, without colours and titles.
 func TestUnescaped(t *testing.T) {
 	for text, want := range map[string]string{"a\x1b[1;31mred\x1b[0m b": "ared b", "\x1b]0;title\ax": "x", "\x1b]8;;u\x1b\\link\x1b]8;;\x1b\\": "link",
 		"\x1b[31": " [31", "\x1b": "", "a\tb\r\n": "a    b \n"} {
-		if got := clean(text); strings.TrimLeft(got, " ") != strings.TrimLeft(want, " ") {
-			t.Errorf("%q is %q, want %q", text, got, want)
-		}
+		got := clean(text)
+		kit.Check(t, strings.TrimLeft(got, " ") == strings.TrimLeft(want, " "), "%q is %q, want %q", text, got, want)
 	}
 }
 
@@ -182,9 +165,8 @@ func TestHostilePassages(t *testing.T) {
 			Changes: []library.Change{{Old: bad, New: "~~~" + bad}}})
 	}
 	c.draw(&row{snippet: []remote.Piece{{Text: bad}}}, 40, false)
-	if text := strings.Join(c.lines, ""); strings.ContainsFunc(text, term.Steers) {
-		t.Errorf("%q", text)
-	}
+	text := strings.Join(c.lines, "")
+	kit.Check(t, !strings.ContainsFunc(text, term.Steers), "%q", text)
 }
 
 // TestComplete completes what is known of a filter, before the cursor.
@@ -196,8 +178,7 @@ func TestComplete(t *testing.T) {
 		h.m.page.rows = []row{{Item: library.Item{Project: "shop"}}}
 		h.m.at = 0
 		h.keys(special(tea.KeyTab))
-		if got := h.m.box.String(); got != c[1] {
-			t.Errorf("%q becomes %q, want %q", c[0], got, c[1])
-		}
+		got := h.m.box.String()
+		kit.Check(t, got == c[1], "%q becomes %q, want %q", c[0], got, c[1])
 	}
 }

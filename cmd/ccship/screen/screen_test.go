@@ -47,9 +47,8 @@ func TestFrames(t *testing.T) {
 	h.take(tea.WindowSizeMsg{Width: 140, Height: 30})
 	frames = append(frames, h.frame())
 	showtest.Golden(t, "frames.txt", strings.Join(frames, "=====\n"))
-	if text := strings.Join(frames, ""); strings.ContainsAny(text, "\x1b\x07") {
-		t.Errorf("something steers the terminal: %q", text)
-	}
+	text := strings.Join(frames, "")
+	kit.Check(t, !strings.ContainsAny(text, "\x1b\x07"), "something steers the terminal: %q", text)
 	for _, size := range [][2]int{{20, 5}, {40, 12}, {131, 8}, {132, 5}, {300, 80}} {
 		h.take(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
 		h.frame()
@@ -64,9 +63,8 @@ func TestColours(t *testing.T) {
 	h.until("what was found", h.quiet)
 	h.keys(special(tea.KeyPgDown))
 	for _, want := range []string{"\x1b[7m›", "\x1b[1;33mtotal\x1b[0m", "\x1b[31m- round(x)", "\x1b[32m+ x"} {
-		if text := h.m.View().Content; !strings.Contains(text, want) {
-			t.Errorf("%q is not in\n%q", want, text)
-		}
+		text := h.m.View().Content
+		kit.Check(t, strings.Contains(text, want), "%q is not in\n%q", want, text)
 	}
 }
 
@@ -79,21 +77,15 @@ func TestLateAnswers(t *testing.T) {
 	h.write("t")
 	h.until("two questions", func() bool { return len(s.all()) == 2 })
 	h.write("al") // waits, whatever is written meanwhile
-	if !h.m.asks.waiting || len(h.m.asks.flying) != 2 {
-		t.Fatalf("%+v", h.m.asks)
-	}
+	kit.Require(t, h.m.asks.waiting && len(h.m.asks.flying) == 2, "%+v", h.m.asks)
 	close(second)
 	h.until("the answer to the second question, and to the last", func() bool { return h.m.page.query == "total" })
 	got := s.all()
 	slices.Sort(got[:2]) // they are under way at once
-	if !slices.Equal(got, []string{"to", "tot", "total"}) {
-		t.Errorf("asked for %q", got)
-	}
+	kit.Check(t, slices.Equal(got, []string{"to", "tot", "total"}), "asked for %q", got)
 	close(first)
 	h.until("the late answer", h.quiet)
-	if h.m.page.query != "total" || len(h.m.page.rows) != 3 {
-		t.Errorf("a late answer is shown: %q", h.m.page.query)
-	}
+	kit.Check(t, h.m.page.query == "total" && len(h.m.page.rows) == 3, "a late answer is shown: %q", h.m.page.query)
 }
 
 // TestGivenUp gives up the oldest question when it holds up a newer one.
@@ -106,9 +98,7 @@ func TestGivenUp(t *testing.T) {
 	h.until("two questions", func() bool { return len(s.all()) == 2 })
 	oldest := h.m.asks.flying[0].number
 	h.take(overdueMsg{oldest}) // nothing waits for it
-	if len(h.m.asks.flying) != 2 {
-		t.Fatal("a question that holds up nothing is given up")
-	}
+	kit.Require(t, len(h.m.asks.flying) == 2, "a question that holds up nothing is given up")
 	h.write("a")
 	h.take(overdueMsg{oldest})
 	h.until("the answer to the last", func() bool { return h.m.page.query == "tota" })
@@ -130,15 +120,12 @@ func TestAway(t *testing.T) {
 	}
 	h.write(`"rounded twice" total`)
 	h.until("what was found", h.quiet)
-	if len(h.m.page.rows) != 0 { // ** is between the words
-		t.Errorf("found %+v", h.m.page.rows)
-	}
+	kit.Check(t, len(h.m.page.rows) == 0, "found %+v", h.m.page.rows) // ** is between the words
 	h.keys(tea.KeyPressMsg{Code: 'u', Mod: tea.ModCtrl})
 	h.write(`"math.Round(sum)" TOTAL`)
 	h.until("what was found", h.quiet)
-	if r := h.m.selected(); r == nil || r.Session != cart || r.kind != "answer" || r.line != 1 {
-		t.Fatalf("found %+v", h.m.page.rows)
-	}
+	r := h.m.selected()
+	kit.Require(t, r != nil && r.Session == cart && r.kind == "answer" && r.line == 1, "found %+v", h.m.page.rows)
 	if text := h.frame(); !strings.Contains(text, "math.Round(sum)") || !strings.Contains(text, "lines with all words, newest first: the server") {
 		t.Errorf("the preview is not at the place:\n%s", text)
 	}
@@ -147,9 +134,7 @@ func TestAway(t *testing.T) {
 	at = at.Add(time.Minute)
 	h.write("s")
 	h.until("the server again", h.quiet)
-	if h.m.page.away != "" || len(h.m.page.rows) != 3 {
-		t.Errorf("%+v", h.m.page)
-	}
+	kit.Check(t, h.m.page.away == "" && len(h.m.page.rows) == 3, "%+v", h.m.page)
 }
 
 // TestResumeHere takes a session that is on this disk as it is, unless it is open already.
@@ -164,20 +149,16 @@ func TestResumeHere(t *testing.T) {
 	h := sit(t, d)
 	h.keys(special(tea.KeyEnter))
 	h.until("the choice", h.quiet)
-	if h.m.chosen.Session != cart || h.m.chosen.Folder != folder {
-		t.Errorf("chosen is %+v; said %q", h.m.chosen, h.m.said)
-	}
+	kit.Check(t, h.m.chosen.Session == cart && h.m.chosen.Folder == folder, "chosen is %+v; said %q", h.m.chosen, h.m.said)
 	live := d.Library.Roots[0] + "/../sessions"
 	kit.Must(t, os.MkdirAll(live, 0o700))
 	text, _ := json.Marshal(map[string]any{"sessionId": cart, "status": "idle"})
 	kit.Must(t, os.WriteFile(live+"/"+jsonPID()+".json", text, 0o600))
 	h = sit(t, d)
-	if r := h.m.selected(); r == nil || r.state != "waits for you" {
-		t.Errorf("the session that is open is %+v", r)
-	}
+	r := h.m.selected()
+	kit.Check(t, r != nil && r.state == "waits for you", "the session that is open is %+v", r)
 	h.keys(special(tea.KeyEnter))
 	h.until("the refusal", h.quiet)
-	if h.m.chosen.Session != "" || !strings.Contains(h.frame(), "has this session open") {
-		t.Errorf("chosen is %+v; said %q", h.m.chosen, h.m.said)
-	}
+	kit.Check(t, h.m.chosen.Session == "" && strings.Contains(h.frame(), "has this session open"),
+		"chosen is %+v; said %q", h.m.chosen, h.m.said)
 }

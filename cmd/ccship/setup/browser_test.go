@@ -34,16 +34,11 @@ func TestBrowserArguments(t *testing.T) {
 		}
 	}
 	page := strings.TrimSpace(string(arguments))
-	if strings.Contains(page, "s3cret") {
-		t.Errorf("the link is in the arguments: %q", page)
-	}
+	kit.Check(t, !strings.Contains(page, "s3cret"), "the link is in the arguments: %q", page)
 	text, err := os.ReadFile(page)
-	if err != nil || !strings.Contains(string(text), "ticket=s3cret&amp;a") {
-		t.Errorf("the page is %q %v", text, err)
-	}
-	if info, err := os.Stat(page); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("others may read the page: %v %v", info, err)
-	}
+	kit.Check(t, err == nil && strings.Contains(string(text), "ticket=s3cret&amp;a"), "the page is %q %v", text, err)
+	info, err := os.Stat(page)
+	kit.Check(t, err == nil && info.Mode().Perm() == 0o600, "others may read the page: %v %v", info, err)
 }
 
 // Without a desktop nothing is started, and no link is left in a file.
@@ -52,7 +47,6 @@ func TestNoBrowser(t *testing.T) {
 	t.Setenv("WAYLAND_DISPLAY", "")
 	home := Home{Dir: t.TempDir()}
 	kit.Must(t, openBrowser(t.Context(), home, "http://127.0.0.1:5000/login?ticket=s3cret"))
-	if _, err := os.Stat(home.File(pageName)); err == nil {
-		t.Error("the link is in a file")
-	}
+	_, err := os.Stat(home.File(pageName))
+	kit.Check(t, err != nil, "the link is in a file")
 }

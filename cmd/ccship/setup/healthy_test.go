@@ -20,26 +20,19 @@ func TestWaitHealthy(t *testing.T) {
 	ctx, enough := context.WithCancel(t.Context())
 	asked := 0
 	impostor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-API-Key") != "" {
-			t.Error("the impostor is shown the key")
-		}
+		kit.Check(t, r.Header.Get("X-API-Key") == "", "the impostor is shown the key")
 		_, _ = io.WriteString(w, `{"ok":true}`)
 		if asked++; asked == 3 {
 			enough()
 		}
 	}))
 	defer impostor.Close()
-	if err := (&serverChild{url: impostor.URL}).waitHealthy(ctx); err == nil {
-		t.Error("whoever answers is taken for the server")
-	}
+	kit.Check(t, (&serverChild{url: impostor.URL}).waitHealthy(ctx) != nil, "whoever answers is taken for the server")
 	key := filepath.Join(t.TempDir(), "api_key")
 	kit.Must(t, os.WriteFile(key, []byte("k\n"), 0o600))
-	if _, err := ownLink(t.Context(), config.Config{ServerURL: impostor.URL, APIKeyFile: key}); err == nil {
-		t.Error("whoever answers is asked for a link")
-	}
+	_, err := ownLink(t.Context(), config.Config{ServerURL: impostor.URL, APIKeyFile: key})
+	kit.Check(t, err != nil, "whoever answers is asked for a link")
 	own := httptest.NewServer(http.HandlerFunc(protocol.AnswerSameHost))
 	defer own.Close()
-	if err := (&serverChild{url: own.URL}).waitHealthy(t.Context()); err != nil {
-		t.Errorf("the server itself: %v", err)
-	}
+	kit.NoError(t, "the server itself", (&serverChild{url: own.URL}).waitHealthy(t.Context()))
 }

@@ -15,7 +15,6 @@ func TestFileSize(t *testing.T) {
 		kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	if all, one, none := fileSize(dir), fileSize(filepath.Join(dir, "a")), fileSize(filepath.Join(dir, "x")); all != 8 || one != 5 || none != 0 {
-		t.Errorf("%d %d %d", all, one, none)
-	}
+	all, one, none := fileSize(dir), fileSize(filepath.Join(dir, "a")), fileSize(filepath.Join(dir, "x"))
+	kit.Check(t, all == 8 && one == 5 && none == 0, "%d %d %d", all, one, none)
 }

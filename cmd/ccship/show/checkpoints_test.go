@@ -7,6 +7,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // Checkpoints and budgets as people see them; nothing in them moves a terminal's cursor.
@@ -22,8 +23,6 @@ func TestCheckpointView(t *testing.T) {
 		v.Checkpoint(control.CheckpointAnswer{Checkpoint: bare}),
 		v.Budgets(showtest.Budgets()), v.Budgets(control.Budgets{}),
 	}, "---\n")
-	if strings.ContainsAny(text, "\x1b\u009b") {
-		t.Error("an escape sequence is printed")
-	}
+	kit.Check(t, !strings.ContainsAny(text, "\x1b\u009b"), "an escape sequence is printed")
 	showtest.Golden(t, "checkpoints.txt", text)
 }

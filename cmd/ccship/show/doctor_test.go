@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ccship/ccship/cmd/ccship/showtest"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestDoctorView(t *testing.T) {
@@ -16,12 +17,9 @@ func TestDoctorView(t *testing.T) {
 	}
 	ascii := View{}.Doctor(showtest.DoctorReports()["broken"], false)
 	showtest.Golden(t, "doctor_ascii.txt", ascii)
-	if strings.ContainsFunc(ascii, func(r rune) bool { return r > '~' }) {
-		t.Errorf("not ASCII: %q", ascii)
-	}
-	if nothing := (View{Symbols: true}).Doctor(showtest.DoctorReports()["well"], true); !strings.Contains(nothing, "\nnothing that is safe to fix\n") {
-		t.Errorf("%s", nothing)
-	}
+	kit.Check(t, !strings.ContainsFunc(ascii, func(r rune) bool { return r > '~' }), "not ASCII: %q", ascii)
+	nothing := (View{Symbols: true}).Doctor(showtest.DoctorReports()["well"], true)
+	kit.Check(t, strings.Contains(nothing, "\nnothing that is safe to fix\n"), "%s", nothing)
 }
 
 // On a narrow screen no line is longer than it, but for words that have to be copied; colours change no text.
@@ -35,8 +33,7 @@ func TestDoctorNarrow(t *testing.T) {
 			}
 		}
 		coloured := View{Columns: width, Symbols: true, Colours: true}.Doctor(showtest.DoctorReports()["broken"], false)
-		if strings.Count(coloured, "\x1b[") == 0 || showtest.Uncoloured(coloured) != plain {
-			t.Errorf("%d columns: %q", width, coloured)
-		}
+		kit.Check(t, strings.Count(coloured, "\x1b[") != 0 && showtest.Uncoloured(coloured) == plain,
+			"%d columns: %q", width, coloured)
 	}
 }

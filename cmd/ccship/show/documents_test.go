@@ -7,6 +7,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestLinkList shows documents to people.
@@ -21,16 +22,11 @@ func TestLinkList(t *testing.T) {
 		"docs/설계.md  1 version, changed 2 h 0 min ago, deleted\n" +
 		"big.bin       2 versions, changed 1 h 0 min ago, 20 MB, too large to send, red \n"
 	got := v.Documents(list)
-	if strings.ContainsRune(got, 0x1b) || !strings.HasPrefix(got, want[:len(want)-2]) {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
+	kit.Check(t, !strings.ContainsRune(got, 0x1b) && strings.HasPrefix(got, want[:len(want)-2]),
+		"got:\n%s\nwant:\n%s", got, want)
 	v.Columns = 30
 	for line := range strings.Lines(v.Documents(list)) {
-		if term.Width(strings.TrimSuffix(line, "\n")) > 30 {
-			t.Errorf("too wide: %q", line)
-		}
+		kit.Check(t, term.Width(strings.TrimSuffix(line, "\n")) <= 30, "too wide: %q", line)
 	}
-	if got := v.Documents(control.Documents{}); got != "nothing is linked\n" {
-		t.Errorf("none: %q", got)
-	}
+	kit.Equal(t, "none", v.Documents(control.Documents{}), "nothing is linked\n")
 }

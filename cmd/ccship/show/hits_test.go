@@ -9,6 +9,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 var (
@@ -64,9 +65,7 @@ func TestHitsFitAndShowTheMatch(t *testing.T) {
 					matches++
 				}
 			}
-			if matches != 7 {
-				t.Errorf("%d of 7 lines show what matched:\n%s", matches, out)
-			}
+			kit.Check(t, matches == 7, "%d of 7 lines show what matched:\n%s", matches, out)
 		})
 	}
 }

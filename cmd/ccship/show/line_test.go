@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestLineText(t *testing.T) {
@@ -40,12 +41,9 @@ func TestLineText(t *testing.T) {
 		"● ccship: up to date ":                                                    {},
 	} {
 		want = strings.TrimSpace(want)
-		if got := (View{Now: showtest.Moment(), Symbols: true}).StatusLine(s); got != want || utf8.RuneCountInString(got) > LineWidth {
-			t.Errorf("%q, want %q", got, want)
-		}
+		got := (View{Now: showtest.Moment(), Symbols: true}).StatusLine(s)
+		kit.Check(t, got == want && utf8.RuneCountInString(got) <= LineWidth, "%q, want %q", got, want)
 		_, words, _ := strings.Cut(want, " ")
-		if got := (View{Now: showtest.Moment()}).StatusLine(s); got != words {
-			t.Errorf("without symbols %q, want %q", got, words)
-		}
+		kit.Equal(t, "without symbols", (View{Now: showtest.Moment()}).StatusLine(s), words)
 	}
 }

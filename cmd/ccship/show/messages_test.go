@@ -7,6 +7,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestMessagesView(t *testing.T) {
@@ -30,16 +31,11 @@ func TestMessagesView(t *testing.T) {
 09:05  user    (via telegram) deploy
 there are 1 older one: --limit, or --offset 14
 `
-	if text != strings.Replace(want, "are 1 older one", "are 1 older one", 1) {
-		t.Errorf("got:\n%s", text)
-	}
+	kit.Check(t, text == strings.Replace(want, "are 1 older one", "are 1 older one", 1), "got:\n%s", text)
 	v.Columns, v.Colours = 24, true
 	for line := range strings.Lines(v.Messages(showtest.Messages())) {
-		if n := term.Width(showtest.Uncoloured(strings.TrimSuffix(line, "\n"))); n > 24 && !strings.HasPrefix(line, "there are") {
-			t.Errorf("%d columns: %q", n, line)
-		}
-		if strings.Count(line, "\x1b[") == 1 {
-			t.Errorf("a colour that does not end: %q", line)
-		}
+		n := term.Width(showtest.Uncoloured(strings.TrimSuffix(line, "\n")))
+		kit.Check(t, n <= 24 || strings.HasPrefix(line, "there are"), "%d columns: %q", n, line)
+		kit.Check(t, strings.Count(line, "\x1b[") != 1, "a colour that does not end: %q", line)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // A narrow terminal shows what matters: of sessions the title, of sums the cost. No line is cut where columns can go.
@@ -22,20 +23,16 @@ func TestNarrow(t *testing.T) {
 	for _, columns := range []int{60, 80, 120} {
 		v := View{Now: at, Zone: time.UTC, Columns: columns}
 		sums := v.Usage(library.Report{By: []string{library.Day}, Rows: []library.Row{row}, Total: row, Prices: "2026-11-21"})
-		if !strings.Contains(sums, "$921.99") || !strings.Contains(sums, "134 913 577") || strings.Contains(sums, "…") {
-			t.Errorf("%d columns:\n%s", columns, sums)
-		}
+		kit.Check(t, strings.Contains(sums, "$921.99") && strings.Contains(sums, "134 913 577") && !strings.Contains(sums, "…"),
+			"%d columns:\n%s", columns, sums)
 		if all := strings.Contains(sums, "write 1h"); all == strings.Contains(sums, "a wider terminal shows more columns") {
 			t.Errorf("%d columns: whether all are shown is not said:\n%s", columns, sums)
 		}
-		if list := v.Sessions(items, false); !strings.Contains(list, "Fix the rounding of the c") {
-			t.Errorf("%d columns:\n%s", columns, list)
-		}
+		list := v.Sessions(items, false)
+		kit.Check(t, strings.Contains(list, "Fix the rounding of the c"), "%d columns:\n%s", columns, list)
 	}
 	by := View{Now: at, Zone: time.UTC}.Usage(library.Report{By: []string{library.Session}, Rows: []library.Row{row}, Total: row})
-	if !strings.Contains(by, "\n3f2a9c01  ") {
-		t.Errorf("a session's id is not short:\n%s", by)
-	}
+	kit.Check(t, strings.Contains(by, "\n3f2a9c01  "), "a session's id is not short:\n%s", by)
 }
 
 // The status fits a narrow terminal: lines break between words, below where their text begins.

@@ -9,6 +9,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestStatusView(t *testing.T) {
@@ -24,15 +25,11 @@ func TestStatusColour(t *testing.T) {
 	for name, status := range showtest.Statuses() {
 		plain := View{Now: showtest.Moment()}.Status(status)
 		coloured := View{Now: showtest.Moment(), Colours: true}.Status(status)
-		if !strings.Contains(coloured, "\x1b[") {
-			t.Errorf("%s: no colour", name)
-		}
+		kit.Check(t, strings.Contains(coloured, "\x1b["), "%s: no colour", name)
 		for _, code := range []string{"32", "36", "33", "31", "2", "1", "0"} {
 			coloured = strings.ReplaceAll(coloured, "\x1b["+code+"m", "")
 		}
-		if diff := cmp.Diff(plain, coloured); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		kit.Equal(t, name, cmp.Diff(plain, coloured), "")
 	}
 }
 
@@ -40,9 +37,8 @@ func TestStatusColour(t *testing.T) {
 func TestStatusWidth(t *testing.T) {
 	for name, status := range showtest.Statuses() {
 		for line := range strings.Lines(View{Now: showtest.Moment()}.Status(status)) {
-			if term.Cut(strings.TrimSuffix(line, "\n"), 120) != strings.TrimSuffix(line, "\n") {
-				t.Errorf("%s: too long: %s", name, line)
-			}
+			kit.Check(t, term.Cut(strings.TrimSuffix(line, "\n"), 120) == strings.TrimSuffix(line, "\n"),
+				"%s: too long: %s", name, line)
 		}
 	}
 }
@@ -54,9 +50,7 @@ func TestProgressBar(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	want := "importing, 1 transcript, 30 MB of 61 MB read, 1 waiting, 48 211 sent"
-	if got := StatusSummary(showtest.Statuses()["importing"]); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	kit.Equal(t, "StatusSummary", StatusSummary(showtest.Statuses()["importing"]), want)
 }
 
 // A server in trouble shows what to do, whether the daemon said so or not.
@@ -96,9 +90,8 @@ func TestStatusWords(t *testing.T) {
 			"status":        View{Now: showtest.Moment()}.Status(s),
 			"status --line": View{Now: showtest.Moment()}.StatusLine(s),
 		} {
-			if !strings.Contains(text, want.says) || strings.Contains(text, want.not) {
-				t.Errorf("state %q as %s:\n%s", state, view, text)
-			}
+			kit.Check(t, strings.Contains(text, want.says) && !strings.Contains(text, want.not),
+				"state %q as %s:\n%s", state, view, text)
 		}
 	}
 }
@@ -110,8 +103,7 @@ func TestUnlisted(t *testing.T) {
 	view := View{Now: showtest.Moment()}
 	for _, said := range []string{view.Status(s), view.StatusLine(s)} {
 		first, _, _ := strings.Cut(said, "\n")
-		if strings.Contains(first, "everything") || strings.Contains(first, "up to date") || !strings.Contains(first, "can't be listed") {
-			t.Error(first)
-		}
+		kit.Check(t, !strings.Contains(first, "everything") && !strings.Contains(first, "up to date") && strings.Contains(first, "can't be listed"),
+			"%v", first)
 	}
 }

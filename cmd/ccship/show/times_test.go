@@ -3,6 +3,8 @@ package show
 import (
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestSince reads times as people write them.
@@ -12,14 +14,12 @@ func TestSince(t *testing.T) {
 		"": {}, "2026-11-01": time.Date(2026, 11, 1, 0, 0, 0, 0, time.Local), "36h": now.Add(-36 * time.Hour), "7d": now.Add(-7 * 24 * time.Hour),
 		"2026-11-01T12:00:00Z": time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), "1.5d": now.Add(-36 * time.Hour),
 	} {
-		if got, err := Since(text, now); err != nil || !got.Equal(want) {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
+		got, err := Since(text, now)
+		kit.Check(t, err == nil && got.Equal(want), "%q: %v, %v", text, got, err)
 	}
 	for _, text := range []string{"yesterday", "-3h", "-2d", "2026-13-01", "7days", "NaNd", "1e9d"} {
-		if got, err := Since(text, now); err == nil {
-			t.Errorf("%q: %v", text, got)
-		}
+		got, err := Since(text, now)
+		kit.Check(t, err != nil, "%q: %v", text, got)
 	}
 }
 
@@ -30,11 +30,9 @@ func TestUntil(t *testing.T) {
 		"": {}, "2026-11-01": time.Date(2026, 11, 2, 0, 0, 0, 0, time.Local), "36h": now.Add(-36 * time.Hour),
 		"2026-11-01T12:00:00Z": time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC),
 	} {
-		if got, err := Until(text, now); err != nil || !got.Equal(want) {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
+		got, err := Until(text, now)
+		kit.Check(t, err == nil && got.Equal(want), "%q: %v, %v", text, got, err)
 	}
-	if got, err := Until("tomorrow", now); err == nil {
-		t.Errorf("taken: %v", got)
-	}
+	got, err := Until("tomorrow", now)
+	kit.Check(t, err != nil, "taken: %v", got)
 }

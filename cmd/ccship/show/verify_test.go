@@ -6,6 +6,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // What a person reads of a verify: what was not compared is counted, what is held back is named.
@@ -26,14 +27,11 @@ func TestNotRead(t *testing.T) {
 		"equal, all but the unfinished last line of 2 files: 2 transcripts", "not read: " + n.Stray[0],
 		"not read: " + n.NotFollowed[0], "not read: 3 sessions in " + n.Elsewhere[0].Path,
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in\n%s", want, text)
-		}
+		kit.Check(t, strings.Contains(text, want), "%q is not in\n%s", want, text)
 	}
 	for _, n := range []control.NotReadFiles{{Stray: n.Stray}, {NotFollowed: n.NotFollowed}, {Elsewhere: n.Elsewhere}} {
 		s := control.Status{State: "watching", Files: &control.Files{Tracked: 1}, Watch: &control.Watch{NotReadFiles: n}}
-		if _, _, words := watching(s); strings.Contains(words, "everything is") {
-			t.Errorf("%+v: %s", n, words)
-		}
+		_, _, words := watching(s)
+		kit.Check(t, !strings.Contains(words, "everything is"), "%+v: %s", n, words)
 	}
 }

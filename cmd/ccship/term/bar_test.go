@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestProgress(t *testing.T) {
@@ -17,17 +19,15 @@ func TestProgress(t *testing.T) {
 		{12, 10, "100% ████  12 B of 10 B"},
 		{-1, 10, "0% ░░░░  0 B of 10 B"},
 	} {
-		if got := Progress(c.done, c.total, 4); got != c.want {
-			t.Errorf("%d of %d: %q, want %q", c.done, c.total, got, c.want)
-		}
+		got := Progress(c.done, c.total, 4)
+		kit.Check(t, got == c.want, "%d of %d: %q, want %q", c.done, c.total, got, c.want)
 	}
 }
 
 func TestRemaining(t *testing.T) {
 	for _, c := range []struct{ done, total, want int64 }{{0, 100, 0}, {25, 100, 30}, {100, 100, 0}} {
-		if got := remaining(10*time.Second, c.done, c.total); got != time.Duration(c.want)*time.Second {
-			t.Errorf("%d of %d: %s", c.done, c.total, got)
-		}
+		got := remaining(10*time.Second, c.done, c.total)
+		kit.Check(t, got == time.Duration(c.want)*time.Second, "%d of %d: %s", c.done, c.total, got)
 	}
 }
 
@@ -46,8 +46,7 @@ func TestBarWithoutTerminal(t *testing.T) {
 func TestBarForward(t *testing.T) {
 	b := &Bar{}
 	for _, step := range []struct{ done, total, want int64 }{{0, 0, 0}, {50, 100, 50}, {40, 100, 50}, {60, 200, 100}, {150, 200, 150}, {9, 8, 8}} {
-		if got := b.forward(step.done, step.total); got != step.want {
-			t.Errorf("%d of %d is shown as %d, want %d", step.done, step.total, got, step.want)
-		}
+		got := b.forward(step.done, step.total)
+		kit.Check(t, got == step.want, "%d of %d is shown as %d, want %d", step.done, step.total, got, step.want)
 	}
 }

@@ -34,9 +34,7 @@ func TestPlaceholders(t *testing.T) {
 	for _, want := range []string{
 		"--for duration ", "how long; without it, until thing resume\n", "--since when ", "--limit number ", "(default 20)\n", "--session id ", "--by list ", "--json ",
 	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
+		kit.Check(t, strings.Contains(out.String(), want), "no %q in\n%s", want, out)
 	}
 	root.SetArgs([]string{"pause", "--limit", "3", "--by", "a,b", "--session", "x"})
 	kit.Must(t, root.Execute())
@@ -48,16 +46,11 @@ func TestFit(t *testing.T) {
 	text := root.Commands()[1].Long + "\n\n" + root.Commands()[1].UsageString()
 	for _, columns := range []int{40, 60, 80} {
 		got := fit(text, columns)
-		if strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(text), " ") {
-			t.Errorf("%d columns: other words:\n%s", columns, got)
-		}
+		kit.Check(t, strings.Join(strings.Fields(got), " ") == strings.Join(strings.Fields(text), " "),
+			"%d columns: other words:\n%s", columns, got)
 		for line := range strings.Lines(got) {
-			if Width(strings.TrimSuffix(line, "\n")) > columns {
-				t.Errorf("%d columns: %q", columns, line)
-			}
+			kit.Check(t, Width(strings.TrimSuffix(line, "\n")) <= columns, "%d columns: %q", columns, line)
 		}
 	}
-	if fit(text, 0) != text {
-		t.Error("without a terminal it is another text")
-	}
+	kit.Check(t, fit(text, 0) == text, "without a terminal it is another text")
 }

@@ -3,6 +3,8 @@ package term
 import (
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestUTF8(t *testing.T) {
@@ -12,8 +14,6 @@ func TestUTF8(t *testing.T) {
 			name, value, _ := strings.Cut(v, "=")
 			env[name] = value
 		}
-		if got := UTF8(func(name string) (string, bool) { v, ok := env[name]; return v, ok }); got != want {
-			t.Errorf("%s: %t", locale, got)
-		}
+		kit.Equal(t, locale, UTF8(func(name string) (string, bool) { v, ok := env[name]; return v, ok }), want)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestSafe(t *testing.T) {
@@ -26,9 +28,7 @@ func TestSafe(t *testing.T) {
 		{"another colour", "\x1b[8mhidden", " [8mhidden", true},
 		{"colour within a sequence", "\x1b]0;\x1b[31mx\x07", " ]0;\x1b[31mx ", true},
 	} {
-		if got := Safe(test.text, test.colours); got != test.want {
-			t.Errorf("%s: %q, want %q", test.name, got, test.want)
-		}
+		kit.Equal(t, test.name, Safe(test.text, test.colours), test.want)
 	}
 }
 
@@ -49,26 +49,21 @@ func FuzzSafe(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, cut int, colours bool) {
 		got := Safe(text, colours)
-		if !utf8.ValidString(got) {
-			t.Errorf("%q is no UTF-8", got)
-		}
+		kit.Check(t, utf8.ValidString(got), "%q is no UTF-8", got)
 		left := got
 		if colours {
 			left = colour.ReplaceAllString(got, "")
 		}
-		if strings.ContainsFunc(left, func(r rune) bool { return r != '\n' && r != '\t' && Steers(r) }) {
-			t.Errorf("%q leaves %q", text, got)
-		}
-		if again := Safe(got, colours); again != got {
-			t.Errorf("%q, then %q", got, again)
-		}
+		kit.Check(t, !strings.ContainsFunc(left, func(r rune) bool { return r != '\n' && r != '\t' && Steers(r) }),
+			"%q leaves %q", text, got)
+		again := Safe(got, colours)
+		kit.Check(t, again == got, "%q, then %q", got, again)
 		var whole, cutUp bytes.Buffer
 		w := SafeWriter(&cutUp, false)
 		for rest := []byte(text); len(rest) > 0; {
 			n := min(max(1, cut), len(rest))
-			if _, err := w.Write(rest[:n]); err != nil {
-				t.Fatal(err)
-			}
+			_, err := w.Write(rest[:n])
+			kit.Must(t, err)
 			rest = rest[n:]
 		}
 		whole.WriteString(Safe(text, false))

@@ -29,9 +29,7 @@ func (d *terminalOf) Write(p []byte) (int, error) {
 			text = text[end+1:]
 		case text[0] == '\n': // the terminal goes back to the first column by itself
 			d.row++
-			if d.row >= d.rows {
-				d.t.Errorf("the screen of %d rows scrolls", d.rows)
-			}
+			kit.Check(d.t, d.row < d.rows, "the screen of %d rows scrolls", d.rows)
 			text = text[1:]
 		case text[0] == '\r':
 			text = text[1:]
@@ -41,9 +39,7 @@ func (d *terminalOf) Write(p []byte) (int, error) {
 				d.lines = append(d.lines, "")
 			}
 			d.lines[d.row] += string(r)
-			if Width(d.lines[d.row]) > d.columns {
-				d.t.Errorf("a line of more than %d columns: %q", d.columns, d.lines[d.row])
-			}
+			kit.Check(d.t, Width(d.lines[d.row]) <= d.columns, "a line of more than %d columns: %q", d.columns, d.lines[d.row])
 			text = text[n:]
 		}
 	}
@@ -87,20 +83,15 @@ func TestScreen(t *testing.T) {
 			kit.Must(t, s.Draw(text))
 			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 			want := min(len(lines), d.rows-1)
-			if len(d.lines) != want || !d.hidden {
-				t.Errorf("%v: %d lines shown of %q, want %d", size, len(d.lines), text, want)
-			}
+			kit.Check(t, len(d.lines) == want && d.hidden, "%v: %d lines shown of %q, want %d", size, len(d.lines), text, want)
 			if d.columns > 10 && want > 1 && !strings.Contains(d.lines[0], "ccship") {
 				t.Errorf("%v: the first line is %q", size, d.lines[0])
 			}
 		}
 		d.columns, d.rows = d.columns+7, d.rows+2
-		if err := s.Draw("one\n"); err != nil || len(d.lines) != 1 || d.lines[0] != "one" {
-			t.Errorf("%v: after resizing %q", size, d.lines)
-		}
-		if err := s.Close(); err != nil || d.hidden {
-			t.Errorf("%v: the cursor is not given back", size)
-		}
+		err := s.Draw("one\n")
+		kit.Check(t, err == nil && len(d.lines) == 1 && d.lines[0] == "one", "%v: after resizing %q", size, d.lines)
+		kit.Check(t, s.Close() == nil && !d.hidden, "%v: the cursor is not given back", size)
 	}
 	var untouched bytes.Buffer
 	if err := NewScreen(&untouched).Close(); err != nil || untouched.Len() > 0 {

@@ -3,19 +3,18 @@ package term
 import (
 	"regexp"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestWidth(t *testing.T) {
 	for s, want := range map[string]int{
 		"": 0, "abc": 3, "가나": 4, "e\u0301": 1, "漢字!": 5, "💾": 2, "…": 1, "\u1112\u1161\u11ab": 2, "\u200b": 0, "\x1b[31m가\x1b[0m": 2,
 	} {
-		if got := Width(s); got != want {
-			t.Errorf("%q takes %d columns, want %d", s, got, want)
-		}
+		got := Width(s)
+		kit.Check(t, got == want, "%q takes %d columns, want %d", s, got, want)
 	}
-	if got := Pad("가", 4) + "|"; got != "가  |" {
-		t.Errorf("%q", got)
-	}
+	kit.Equal(t, "it", Pad("가", 4)+"|", "가  |")
 }
 
 func TestCut(t *testing.T) {
@@ -35,9 +34,8 @@ func TestCut(t *testing.T) {
 		{"\x1b[31mab\x1b[0mcd", 3, "\x1b[31mab\x1b[0m…"},
 		{"● é漢x", 4, "● é…"},
 	} {
-		if got := Cut(test.line, test.width); got != test.want {
-			t.Errorf("cut of %q to %d is %q, want %q", test.line, test.width, got, test.want)
-		}
+		got := Cut(test.line, test.width)
+		kit.Check(t, got == test.want, "cut of %q to %d is %q, want %q", test.line, test.width, got, test.want)
 	}
 }
 
@@ -46,9 +44,8 @@ func TestCutFits(t *testing.T) {
 	colour := regexp.MustCompile("\x1b\\[[0-9]*m")
 	for _, line := range []string{"\x1b[32m안녕하세요 여러분\x1b[0m", "漢字かな交じり文 x", "💾💾💾💾💾💾", "e\u0301e\u0301e\u0301e\u0301"} {
 		for width := range 12 {
-			if got := Cut(line, width); Width(colour.ReplaceAllString(got, "")) > width {
-				t.Errorf("%q cut to %d columns is %q", line, width, got)
-			}
+			got := Cut(line, width)
+			kit.Check(t, Width(colour.ReplaceAllString(got, "")) <= width, "%q cut to %d columns is %q", line, width, got)
 		}
 	}
 }

@@ -1,9 +1,11 @@
 package term
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
+)
 
 func TestPrintable(t *testing.T) {
-	if got, want := Printable("a\x1b[31m\nb\xff"), "a [31m b?"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	kit.Equal(t, "Printable", Printable("a\x1b[31m\nb\xff"), "a [31m b?")
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestWrap(t *testing.T) {
@@ -19,9 +21,8 @@ func TestWrap(t *testing.T) {
 		{"장바구니 합계 반올림 오류를 고치기", 21, []string{"장바구니 합계 반올림", "오류를 고치기"}},
 		{"\x1b[1mccship\x1b[0m: watching new lines", 24, []string{"\x1b[1mccship\x1b[0m: watching new", "lines"}},
 	} {
-		if got := Wrap(test.text, test.columns); !slices.Equal(got, test.want) {
-			t.Errorf("%q at %d: %q, want %q", test.text, test.columns, got, test.want)
-		}
+		got := Wrap(test.text, test.columns)
+		kit.Check(t, slices.Equal(got, test.want), "%q at %d: %q, want %q", test.text, test.columns, got, test.want)
 	}
 }
 
@@ -30,13 +31,11 @@ func TestHang(t *testing.T) {
 	text := "ccship: the server at http://127.0.0.1:5000 cannot be reached: connection refused\n  hint: check that it runs, then `ccship sync`"
 	for columns := 1; columns < 100; columns++ {
 		got := Hang(text, columns, 2)
-		if strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(text), " ") {
-			t.Fatalf("at %d: %q", columns, got)
-		}
+		kit.Require(t, strings.Join(strings.Fields(got), " ") == strings.Join(strings.Fields(text), " "),
+			"at %d: %q", columns, got)
 		for line := range strings.SplitSeq(got, "\n") {
-			if room := max(columns, leastRoom+4); Width(line) > room && len(words(line)) > 1 {
-				t.Errorf("at %d: %q is longer", columns, line)
-			}
+			room := max(columns, leastRoom+4)
+			kit.Check(t, Width(line) <= room || len(words(line)) <= 1, "at %d: %q is longer", columns, line)
 		}
 	}
 }
